@@ -1,0 +1,1 @@
+# Everything a person runs. `make help` lists it.
