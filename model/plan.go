@@ -1,0 +1,54 @@
+package model
+
+// Policy is how a decision is made: settings that are not facts of the cluster.
+type Policy struct {
+	// MaxTypes is how many instance types a Launch lists at most, cheapest
+	// first. More would not fit a launch request.
+	MaxTypes int
+	// Work bounds the improvement of a first plan, in search steps. It is a
+	// count and not a duration so that plans do not depend on the machine.
+	Work int
+}
+
+// DefaultPolicy is what the controller runs with.
+func DefaultPolicy() Policy { return Policy{MaxTypes: 600, Work: 200_000} }
+
+// Plan is everything a decision says.
+type Plan struct {
+	Placements []Placement // pods onto capacity that exists or is on its way
+	Launches   []Launch
+	Verdicts   []Verdict // pods that stay pending
+	Removals   []Removal
+	Stays      []Stay
+
+	Cost  Price // of all Launches at their planned offerings, per hour
+	Bound Price // no feasible plan for the placed pods launches for less
+}
+
+// Gap returns how far Cost may be from the optimum, as a fraction of Bound.
+func (p *Plan) Gap() float64 {
+	if p.Bound <= 0 {
+		return 0
+	}
+	return float64(p.Cost-p.Bound) / float64(p.Bound)
+}
+
+// Placement puts a pod on a node of the Snapshot.
+type Placement struct {
+	Pod  Pod
+	Node string
+}
+
+// Launch asks for one new NodeClaim.
+type Launch struct {
+	Pool          string
+	Requirements  Requirements // pool and pods; without instance types and capacity types
+	Types         []string     // every type that fits, cheapest first, at most Policy.MaxTypes
+	CapacityTypes []string     // those available among Types, sorted
+	Requests      Resources    // of its pods and its daemons
+	Pods          []Pod
+
+	// The offering the plan counts on: the cheapest of Types.
+	Type, Zone, CapacityType string
+	Price                    Price
+}

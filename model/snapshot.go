@@ -1,0 +1,145 @@
+package model
+
+import "time"
+
+// Snapshot is everything a decision may depend on. It is immutable: the parts
+// of it may be shared between Snapshots and between goroutines.
+type Snapshot struct {
+	Now       time.Time
+	Resources []string // names of the axis all Resources below are vectors on
+	WellKnown LabelSet // labels a pod may ask for although no pool defines them
+
+	Pools   []Pool   // in any order; Pool.Weight decides who is asked first
+	Nodes   []Node   // sorted by name
+	Daemons []Daemon // one per DaemonSet
+	Pending []Pending
+}
+
+// Pending is the pods of one shape that need a place.
+type Pending struct {
+	Shape *Shape
+	Pods  []Pod
+}
+
+// Pod names one pod.
+type Pod struct {
+	Namespace, Name, UID string
+	Created              time.Time
+	Planned              string // node or claim an earlier plan chose for it; "" = none
+	From                 string // node it runs on now when that node is going away; "" = unbound
+}
+
+// Key returns namespace/name.
+func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// Shape is the scheduling-relevant part of a pod spec. Two pods whose shapes
+// have equal Keys may be exchanged in any plan.
+type Shape struct {
+	Key         string    // canonical text of all fields below
+	Requests    Resources // effective requests, with Pods: 1
+	Selector    Requirements
+	Terms       []Requirements // required node affinity: one of them must hold; none = no demand
+	Tolerations []Toleration
+	Priority    int32
+
+	// Refused lists parts of the pod spec that no plan can honour yet, in
+	// words a user knows ("topologySpreadConstraints"). Such a pod is never
+	// placed; its Verdict says why.
+	Refused []string
+}
+
+// Alternatives returns the conjunctions of which a node must satisfy one:
+// the selector with each affinity term in turn.
+func (s *Shape) Alternatives() []Requirements {
+	if len(s.Terms) == 0 {
+		return []Requirements{s.Selector}
+	}
+	out := make([]Requirements, len(s.Terms))
+	for i, t := range s.Terms {
+		out[i] = s.Selector.And(t...)
+	}
+	return out
+}
+
+// Daemon is the pod a DaemonSet runs on every node that suits it.
+type Daemon struct {
+	Name  string // namespace/name of the DaemonSet
+	Shape *Shape
+}
+
+// Pool is a NodePool that may launch nodes: ready, not static, not deleting.
+type Pool struct {
+	Name         string
+	Weight       int32        // higher is asked first; ties by name, descending
+	Requirements Requirements // spec.requirements and template labels, intersected
+	Taints       []Taint
+	Limits       []Limit
+	Usage        Resources // capacity of its nodes that are not going away, with Nodes
+	Types        []*InstanceType
+
+	// Refused lists parts of the pool spec that no plan can honour yet. A
+	// pool with any launches nothing; Verdicts say why.
+	Refused []string
+
+	Disruption Disruption
+}
+
+// Limit caps the sum of one resource over the nodes of a pool.
+type Limit struct {
+	Resource int // position on the axis
+	Max      int64
+}
+
+// InstanceType is a machine a cloud provider can start.
+type InstanceType struct {
+	Name         string
+	Requirements Requirements // labels its nodes will have; several values where offerings differ
+	Capacity     Resources    // with Nodes: 1
+	Allocatable  Resources
+	Offerings    []Offering
+}
+
+// Offering is one way to buy an instance type.
+type Offering struct {
+	Zone, CapacityType string
+	ReservationID      string
+	ReservationLeft    int64
+	Requirements       Requirements // zone, capacity type and provider labels, one value each
+	Price              Price
+	Available          bool
+}
+
+// Node is capacity that exists or is on its way.
+type Node struct {
+	Name        string // Node name; the NodeClaim's name until a Node has registered
+	Claim       string // NodeClaim name; "" = not managed by us
+	Pool        string
+	Registered  bool
+	Initialized bool
+
+	// Labels are single-valued once the machine is known. Before that they
+	// are what its NodeClaim demands, and pods must be content with all of it.
+	Labels          Requirements
+	Taints          []Taint
+	Capacity        Resources
+	Allocatable     Resources
+	Requested       Resources // by all pods bound to it
+	DaemonRequested Resources // by DaemonSet pods bound to it
+
+	Price Price // of its offering; 0 = unknown
+
+	// Deleting nodes take no pods, count towards no limit, and their pods are
+	// pending.
+	Deleting bool
+
+	Disruption NodeDisruption
+}
+
+// Price is in nano-dollars per hour.
+type Price int64
+
+// Dollar is one dollar per hour.
+const Dollar Price = 1_000_000_000
+
+// Dollars returns the price in dollars per hour, for people and reports.
+func (p Price) Dollars() float64 { return float64(p) / float64(Dollar) }

@@ -1,0 +1,63 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Verdict says why pods of one shape stay pending: per pool the chain of
+// constraints that emptied its offerings.
+type Verdict struct {
+	Pods   []Pod
+	Shape  *Shape
+	Reason string // set when no pool was asked: the pod uses something refused, or there are no pools
+	Pools  []PoolVerdict
+	Nodes  int // existing nodes that were considered and had no room
+}
+
+// PoolVerdict is one pool's answer.
+type PoolVerdict struct {
+	Pool  string
+	Steps []Step // in the order the constraints were applied; the last leaves nothing
+}
+
+// Step is one constraint and what it left.
+type Step struct {
+	Constraint string // in words: "taint dedicated=gpu:NoSchedule not tolerated"
+	Left       int    // offerings still possible
+	Hint       string // smallest change that would help; "" = none known
+}
+
+// String prints the verdict on one line, stable for equal causes, so that
+// events can be deduplicated by it.
+func (v Verdict) String() string {
+	if v.Reason != "" {
+		return v.Reason
+	}
+	var parts []string
+	for _, p := range v.Pools {
+		parts = append(parts, p.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// String prints "pool general: 412 offerings, 96 after kubernetes.io/arch In
+// [arm64], 0 after …".
+func (p PoolVerdict) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "nodepool %s: ", p.Pool)
+	for i, s := range p.Steps {
+		switch {
+		case i == 0 && len(p.Steps) > 1:
+			fmt.Fprintf(&b, "%d %s", s.Left, s.Constraint)
+		case i == 0:
+			b.WriteString(s.Constraint)
+		default:
+			fmt.Fprintf(&b, " → %d after %s", s.Left, s.Constraint)
+		}
+		if s.Hint != "" {
+			fmt.Fprintf(&b, " (%s)", s.Hint)
+		}
+	}
+	return b.String()
+}
