@@ -1,0 +1,47 @@
+package cloud
+
+import "errors"
+
+// NotFoundError says that the machine does not exist any more.
+type NotFoundError struct{ Err error }
+
+func (e *NotFoundError) Error() string { return "machine not found, " + e.Err.Error() }
+func (e *NotFoundError) Unwrap() error { return e.Err }
+
+// InsufficientCapacityError says that no offering the claim allows can be
+// launched now. The claim is given up and its pods are planned anew.
+type InsufficientCapacityError struct{ Err error }
+
+func (e *InsufficientCapacityError) Error() string { return "insufficient capacity, " + e.Err.Error() }
+func (e *InsufficientCapacityError) Unwrap() error { return e.Err }
+
+// NodeClassNotReadyError says that the claim's NodeClass can't launch machines
+// now. The claim is given up and its pods are planned anew.
+type NodeClassNotReadyError struct{ Err error }
+
+func (e *NodeClassNotReadyError) Error() string { return "node class not ready, " + e.Err.Error() }
+func (e *NodeClassNotReadyError) Unwrap() error { return e.Err }
+
+// CreateError carries the reason and message to show on the claim's Launched
+// condition while the launch is retried.
+type CreateError struct {
+	Reason, Message string
+	Err             error
+}
+
+func (e *CreateError) Error() string { return "create failed, " + e.Err.Error() }
+func (e *CreateError) Unwrap() error { return e.Err }
+
+// IsNotFound reports whether err is or wraps a NotFoundError.
+func IsNotFound(err error) bool { return is[*NotFoundError](err) }
+
+// IsInsufficientCapacity reports whether err is or wraps an InsufficientCapacityError.
+func IsInsufficientCapacity(err error) bool { return is[*InsufficientCapacityError](err) }
+
+// IsNodeClassNotReady reports whether err is or wraps a NodeClassNotReadyError.
+func IsNodeClassNotReady(err error) bool { return is[*NodeClassNotReadyError](err) }
+
+func is[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}

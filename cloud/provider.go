@@ -1,0 +1,106 @@
+package cloud
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+)
+
+// Provider starts and stops machines. All methods may be called concurrently
+// and repeatedly.
+type Provider interface {
+	// Name is the short name used in metric labels.
+	Name() string
+
+	// NodeClasses lists the kinds of NodeClass the provider serves, at least
+	// one. Each kind reports a Ready condition in its status.
+	NodeClasses() []schema.GroupVersionKind
+
+	// Create starts one machine for the claim and returns at once, without
+	// waiting for the machine to be ready. It is idempotent by the claim's
+	// UID: called again after a crash it answers with the same machine.
+	// Errors: InsufficientCapacity, NodeClassNotReady, CreateError; any other
+	// error is retried until the launch times out.
+	Create(ctx context.Context, claim *v1.NodeClaim) (*Machine, error)
+
+	// Delete ends the machine of the claim. Nil means accepted or under way;
+	// the caller repeats the call until the answer is NotFound.
+	Delete(ctx context.Context, claim *v1.NodeClaim) error
+
+	// Get returns the machine with this provider ID, or NotFound when it is
+	// gone or beyond recovery.
+	Get(ctx context.Context, providerID string) (*Machine, error)
+
+	// List returns every machine this cluster owns. An omitted live machine
+	// whose node is not ready is taken for lost, so a partial answer must be
+	// an error.
+	List(ctx context.Context) ([]*Machine, error)
+
+	// InstanceTypes returns all types of the pool's NodeClass, unavailable
+	// ones included. The caller shares the answer and does not modify it.
+	InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*InstanceType, error)
+
+	// IsDrifted returns why the machine no longer is what its NodeClass
+	// asks for, in CamelCase, or "".
+	IsDrifted(ctx context.Context, claim *v1.NodeClaim) (string, error)
+
+	// RepairPolicies returns the node conditions that call for replacing the
+	// machine. The answer never changes.
+	RepairPolicies() []RepairPolicy
+}
+
+// Machine is what a provider knows of one machine. Create fills everything;
+// Get and List need ProviderID, Labels and Deleting only.
+type Machine struct {
+	ProviderID  string // equal to what the kubelet puts in Node.spec.providerID
+	ImageID     string
+	Labels      map[string]string // at least instance type, zone, capacity type, arch and os
+	Annotations map[string]string
+	Capacity    corev1.ResourceList
+	Allocatable corev1.ResourceList // expected; the Node's own figures replace it
+	Deleting    bool
+}
+
+// InstanceType is a machine the provider can start.
+type InstanceType struct {
+	Name string
+	// Requirements define every well-known label the type's nodes will have,
+	// with DoesNotExist for those that do not apply and the union over the
+	// offerings for zone and capacity type.
+	Requirements model.Requirements
+	Offerings    []Offering
+	Capacity     corev1.ResourceList
+	Overhead     Overhead
+}
+
+// Offering is one way to buy an instance type.
+type Offering struct {
+	// Requirements pin zone and capacity type, and the reservation ID of
+	// reserved ones.
+	Requirements model.Requirements
+	Price        model.Price
+	// Available is false when a launch would fail now. An unavailable
+	// offering still prices existing nodes.
+	Available           bool
+	ReservationCapacity int64
+}
+
+// Overhead is the part of a type's capacity pods can't use.
+type Overhead struct {
+	KubeReserved      corev1.ResourceList
+	SystemReserved    corev1.ResourceList
+	EvictionThreshold corev1.ResourceList
+}
+
+// RepairPolicy names a node condition that calls for replacement once it has
+// held for Toleration.
+type RepairPolicy struct {
+	ConditionType   corev1.NodeConditionType
+	ConditionStatus corev1.ConditionStatus
+	Toleration      time.Duration
+}
