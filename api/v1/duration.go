@@ -1,0 +1,92 @@
+package v1
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Never is the text of a NillableDuration that is switched off.
+const Never = "Never"
+
+// NillableDuration is a duration that may be switched off. In JSON it is a
+// string: "Never", or a Go duration such as "72h".
+//
+// The text the user wrote survives a round trip, so "72h" is not rewritten to
+// "72h0m0s" under the eyes of a GitOps tool.
+//
+// +kubebuilder:validation:Type=string
+// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
+type NillableDuration struct {
+	// Duration is nil for Never.
+	*time.Duration
+
+	// Raw is the JSON that was decoded, or nil for a value made in memory. It
+	// wins over Duration when encoding, so clear it when changing Duration.
+	Raw []byte `hash:"ignore"`
+}
+
+// MustParseNillableDuration parses "Never" or a Go duration and panics when
+// the text is neither. It is meant for constants and tests.
+func MustParseNillableDuration(text string) NillableDuration {
+	d, err := ParseNillableDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// ParseNillableDuration parses "Never" or a Go duration. It accepts every Go
+// duration; the stricter syntax users must keep to is a rule of the CRDs.
+func ParseNillableDuration(text string) (NillableDuration, error) {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return NillableDuration{}, fmt.Errorf("encode duration %q: %w", text, err)
+	}
+	if text == Never {
+		return NillableDuration{Raw: raw}, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return NillableDuration{}, fmt.Errorf("parse duration %q: want %q or a duration such as 720h: %w", text, Never, err)
+	}
+	return NillableDuration{Duration: &d, Raw: raw}, nil
+}
+
+// UnmarshalJSON decodes a JSON string holding "Never" or a Go duration.
+func (d *NillableDuration) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return fmt.Errorf("decode duration %s: want a JSON string: %w", b, err)
+	}
+	parsed, err := ParseNillableDuration(text)
+	if err != nil {
+		return err
+	}
+	*d = parsed
+	return nil
+}
+
+// MarshalJSON returns the text that was decoded, else the canonical Go
+// duration, else "Never".
+func (d NillableDuration) MarshalJSON() ([]byte, error) {
+	if d.Raw != nil {
+		return d.Raw, nil
+	}
+	if d.Duration != nil {
+		return json.Marshal(d.Duration.String())
+	}
+	return json.Marshal(Never)
+}
+
+// ToUnstructured returns the value as unstructured content holds it.
+func (d NillableDuration) ToUnstructured() any {
+	var text string
+	if d.Raw != nil && json.Unmarshal(d.Raw, &text) == nil {
+		return text
+	}
+	if d.Duration != nil {
+		return d.Duration.String()
+	}
+	return Never
+}

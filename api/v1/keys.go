@@ -1,0 +1,94 @@
+package v1
+
+import corev1 "k8s.io/api/core/v1"
+
+// Labels that Karpenter owns.
+const (
+	// NodePoolLabelKey names the NodePool that owns a NodeClaim or Node.
+	NodePoolLabelKey = Group + "/nodepool"
+	// CapacityTypeLabelKey says how a machine is bought: one of the
+	// CapacityType constants.
+	CapacityTypeLabelKey = Group + "/capacity-type"
+	// NodeRegisteredLabelKey is "true" on a Node once it is registered.
+	NodeRegisteredLabelKey = Group + "/registered"
+	// NodeInitializedLabelKey is "true" on a Node once it is initialized.
+	NodeInitializedLabelKey = Group + "/initialized"
+	// NodeDoNotSyncTaintsLabelKey, when "true" on a Node at registration,
+	// keeps the NodeClaim's taints from being copied to it.
+	NodeDoNotSyncTaintsLabelKey = Group + "/do-not-sync-taints"
+)
+
+// Values of CapacityTypeLabelKey.
+const (
+	CapacityTypeSpot     = "spot"
+	CapacityTypeOnDemand = "on-demand"
+	CapacityTypeReserved = "reserved"
+)
+
+// Values of corev1.LabelArchStable.
+const (
+	ArchitectureAmd64 = "amd64"
+	ArchitectureArm64 = "arm64"
+)
+
+// Annotations.
+const (
+	// DoNotDisruptAnnotationKey protects a Pod or Node from voluntary
+	// disruption. On a Pod: "true" or a positive Go duration, counted from the
+	// pod's start time. On a Node or NodeClaim: only "true".
+	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"
+	// NodePoolHashAnnotationKey carries NodePool.Hash on pools and claims.
+	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
+	// NodePoolHashVersionAnnotationKey carries NodePoolHashVersion beside it.
+	NodePoolHashVersionAnnotationKey = Group + "/nodepool-hash-version"
+	// NodeClaimTerminationTimestampAnnotationKey is the RFC 3339 time at which
+	// the termination grace period of a NodeClaim ends.
+	NodeClaimTerminationTimestampAnnotationKey = Group + "/nodeclaim-termination-timestamp"
+	// NodeClaimMinValuesRelaxedAnnotationKey is "true" or "false": whether
+	// minValues had to be lowered to create the NodeClaim.
+	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"
+	// RequestedDRADriversAnnotationKey is the sorted, comma-separated list of
+	// dynamic resource drivers whose devices the claim's pods ask for.
+	RequestedDRADriversAnnotationKey = Group + "/requested-dra-drivers"
+	// PriceOverlayAppliedAnnotationKey is "true" when an overlay changed the
+	// price of any candidate instance type of the NodeClaim.
+	PriceOverlayAppliedAnnotationKey = Group + "/price-overlay-applied"
+	// CapacityOverlayAppliedAnnotationKey is the same for capacity.
+	CapacityOverlayAppliedAnnotationKey = Group + "/capacity-overlay-applied"
+	// CapacityBufferFakePodAnnotationKey marks an in-memory pod that stands for
+	// capacity a CapacityBuffer reserves. No such pod exists in the cluster.
+	CapacityBufferFakePodAnnotationKey = Group + "/capacity-buffer-fake-pod"
+	// CapacityBufferNameAnnotationKey names the buffer of such a pod.
+	CapacityBufferNameAnnotationKey = Group + "/capacity-buffer-name"
+	// CapacityBufferNamespaceAnnotationKey is the namespace of that buffer.
+	CapacityBufferNamespaceAnnotationKey = Group + "/capacity-buffer-namespace"
+	// ProviderCompatibilityAnnotationKey is a legacy key found on claims
+	// written by old versions.
+	ProviderCompatibilityAnnotationKey = "compatibility.karpenter.sh/provider"
+)
+
+// TerminationFinalizer keeps a NodeClaim or Node until its machine is gone.
+const TerminationFinalizer = Group + "/termination"
+
+// Keys of the taints Karpenter sets.
+const (
+	// DisruptedTaintKey marks a node that is being disrupted or terminated.
+	DisruptedTaintKey = Group + "/disrupted"
+	// UnregisteredTaintKey is put on a node by its kubelet at start and
+	// removed by Karpenter when it registers the node.
+	UnregisteredTaintKey = Group + "/unregistered"
+)
+
+// DisruptedNoScheduleTaint returns the taint of a node being disrupted.
+func DisruptedNoScheduleTaint() corev1.Taint {
+	return corev1.Taint{Key: DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}
+}
+
+// UnregisteredNoExecuteTaint returns the taint a node starts with.
+func UnregisteredNoExecuteTaint() corev1.Taint {
+	return corev1.Taint{Key: UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}
+}
+
+// ResourceNodes is the pseudo-resource that counts nodes in NodePool limits
+// and status.
+const ResourceNodes = corev1.ResourceName("nodes")

@@ -1,0 +1,148 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodeClaim is a request for one machine and the record of its life.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=nodeclaims,scope=Cluster,categories=karpenter
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".metadata.labels.node\\.kubernetes\\.io/instance-type",description=""
+// +kubebuilder:printcolumn:name="Capacity",type="string",JSONPath=".metadata.labels.karpenter\\.sh/capacity-type",description=""
+// +kubebuilder:printcolumn:name="Zone",type="string",JSONPath=".metadata.labels.topology\\.kubernetes\\.io/zone",description=""
+// +kubebuilder:printcolumn:name="Node",type="string",JSONPath=".status.nodeName",description=""
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
+// +kubebuilder:printcolumn:name="ImageID",type="string",JSONPath=".status.imageID",priority=1,description=""
+// +kubebuilder:printcolumn:name="ID",type="string",JSONPath=".status.providerID",priority=1,description=""
+// +kubebuilder:printcolumn:name="NodePool",type="string",JSONPath=".metadata.labels.karpenter\\.sh/nodepool",priority=1,description=""
+// +kubebuilder:printcolumn:name="NodeClass",type="string",JSONPath=".spec.nodeClassRef.name",priority=1,description=""
+// +kubebuilder:printcolumn:name="Drifted",type="string",JSONPath=".status.conditions[?(@.type==\"Drifted\")].status",priority=1,description=""
+type NodeClaim struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable"
+	// +required
+	Spec   NodeClaimSpec   `json:"spec"`
+	Status NodeClaimStatus `json:"status,omitempty"`
+}
+
+// NodeClaimList is a list of NodeClaims.
+//
+// +kubebuilder:object:root=true
+type NodeClaimList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeClaim `json:"items"`
+}
+
+// NodeClaimSpec is the machine that is asked for. It never changes.
+type NodeClaimSpec struct {
+	// Taints of the node.
+	// +listType=atomic
+	// +optional
+	Taints []Taint `json:"taints,omitempty"`
+	// StartupTaints are on the node at start and expected to be removed by
+	// something else. Pods need not tolerate them to get a node provisioned.
+	// +listType=atomic
+	// +optional
+	StartupTaints []Taint `json:"startupTaints,omitempty"`
+	// Requirements constrain the labels of the node and so the instance
+	// types, zones and capacity types it may have.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator != 'In' || (has(x.values) && x.values.size() > 0))",message="requirements with operator 'In' must have a value defined"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",message="requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single non-negative integer value"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator == 'In' && has(x.minValues)) || (has(x.values) && x.values.size() >= x.minValues))",message="requirements with operator 'In' and minValues must have at least minValues values"
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +required
+	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements"`
+	// Resources the machine must offer.
+	// +optional
+	Resources ResourceRequirements `json:"resources,omitempty"`
+	// NodeClassRef names the node class of the node.
+	// +required
+	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
+	// TerminationGracePeriod is how long the node may drain before it is
+	// removed by force. Unset means as long as it takes.
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
+	// ExpireAfter is the age at which the node is removed, or Never.
+	// +kubebuilder:default:="720h"
+	// +optional
+	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
+}
+
+// ResourceRequirements are the resources a machine must offer.
+type ResourceRequirements struct {
+	// Requests is the sum over the pods the node is for and the daemons that
+	// will run on it.
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+}
+
+// NodeClaimStatus is what is known of the machine.
+type NodeClaimStatus struct {
+	// NodeName is the name of the Node of the machine.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// ProviderID identifies the machine at the provider.
+	// +optional
+	ProviderID string `json:"providerID,omitempty"`
+	// ImageID identifies the image the machine runs.
+	// +optional
+	ImageID string `json:"imageID,omitempty"`
+	// Capacity is what the machine has in total.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// Allocatable is what pods may use of it.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+	// LastPodEventTime is when a pod was last bound to, removed from, ended
+	// or began to end on the node.
+	// +optional
+	LastPodEventTime metav1.Time `json:"lastPodEventTime,omitempty"`
+	// Conditions of the claim. The root is Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Condition is a metav1.Condition whose reason and message may be absent, so
+// that claims written by old versions remain valid. The two convert into each
+// other: metav1.Condition(c).
+type Condition struct {
+	// Type of the condition.
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
+	// +kubebuilder:validation:MaxLength=316
+	// +required
+	Type string `json:"type"`
+	// Status is True, False or Unknown.
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	// +required
+	Status metav1.ConditionStatus `json:"status"`
+	// ObservedGeneration is the generation of the claim the condition was set
+	// for.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// LastTransitionTime is when the status last changed.
+	// +required
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// Reason is a word for programs saying why the status is what it is.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$`
+	// +optional
+	Reason string `json:"reason"`
+	// Message says the same to people.
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Message string `json:"message"`
+}

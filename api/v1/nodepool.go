@@ -1,0 +1,263 @@
+package v1
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodePool is a template for nodes and the rules by which they may be
+// disrupted.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=nodepools,scope=Cluster,categories=karpenter
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.nodes
+// +kubebuilder:printcolumn:name="NodeClass",type="string",JSONPath=".spec.template.spec.nodeClassRef.name",description=""
+// +kubebuilder:printcolumn:name="Nodes",type="string",JSONPath=".status.nodes",description=""
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
+// +kubebuilder:printcolumn:name="Weight",type="integer",JSONPath=".spec.weight",priority=1,description=""
+// +kubebuilder:printcolumn:name="CPU",type="string",JSONPath=".status.resources.cpu",priority=1,description=""
+// +kubebuilder:printcolumn:name="Memory",type="string",JSONPath=".status.resources.memory",priority=1,description=""
+type NodePool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec   NodePoolSpec   `json:"spec"`
+	Status NodePoolStatus `json:"status,omitempty"`
+}
+
+// NodePoolList is a list of NodePools.
+//
+// +kubebuilder:object:root=true
+type NodePoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodePool `json:"items"`
+}
+
+// NodePoolSpec is what the user wants of a NodePool.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",message="cannot transition between static (replicas set) and dynamic (replicas unset) provisioning; create another NodePool"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits)",message="only limits.nodes may be set when replicas is set"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.weight)",message="weight may not be set when replicas is set"
+type NodePoolSpec struct {
+	// Template of the NodeClaims this pool creates. A change drifts the nodes
+	// made from the old template.
+	// +required
+	Template NodeClaimTemplate `json:"template"`
+	// Disruption says when and how fast nodes may be removed or replaced.
+	// +kubebuilder:default:={consolidateAfter: "0s"}
+	// +optional
+	Disruption Disruption `json:"disruption"`
+	// Limits cap the resources of all nodes of the pool together. The
+	// resource "nodes" caps their number.
+	// +optional
+	Limits Limits `json:"limits,omitempty"`
+	// Weight orders pools: a pool of higher weight is tried before one of
+	// lower weight. Unset counts as 0.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+	// Replicas makes the pool static: it keeps this many nodes whatever the
+	// pods need. This field is alpha and needs the StaticCapacity feature gate.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Replicas *int64 `json:"replicas,omitempty"`
+}
+
+// Limits cap resources by name. A resource that is absent is not limited.
+type Limits corev1.ResourceList
+
+// NodeClaimTemplate is the part of a NodePool its NodeClaims are made from.
+// All of it but the requirements enters the drift hash.
+type NodeClaimTemplate struct {
+	// +optional
+	ObjectMeta `json:"metadata,omitempty"`
+	// +required
+	Spec NodeClaimTemplateSpec `json:"spec"`
+}
+
+// LabelValue is a plain string; the alias carries the schema of label values.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+type LabelValue = string
+
+// ObjectMeta is the metadata copied to the NodeClaims and nodes of a pool.
+//
+// +kubebuilder:object:generate=false
+type ObjectMeta struct {
+	// Labels of the nodes.
+	// +kubebuilder:validation:MaxProperties=100
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !x.find('^([^/]+)').endsWith('karpenter.sh'))",message="label domain karpenter.sh is restricted"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x != 'karpenter.sh/nodepool')",message="label karpenter.sh/nodepool is restricted"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x != 'kubernetes.io/hostname')",message="label kubernetes.io/hostname is restricted"
+	// +mapType=atomic
+	// +optional
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+	// Annotations of the NodeClaims.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// DeepCopyInto copies the metadata into out. It is written by hand because
+// the generator cannot copy a map whose value type is an alias.
+func (m *ObjectMeta) DeepCopyInto(out *ObjectMeta) {
+	out.Labels = maps.Clone(m.Labels)
+	out.Annotations = maps.Clone(m.Annotations)
+}
+
+// NodeClaimTemplateSpec is the NodeClaim spec a NodePool prescribes.
+type NodeClaimTemplateSpec struct {
+	// Taints of the nodes.
+	// +listType=atomic
+	// +optional
+	Taints []Taint `json:"taints,omitempty"`
+	// StartupTaints are on the nodes at start and expected to be removed by
+	// something else. Pods need not tolerate them to get a node provisioned.
+	// +listType=atomic
+	// +optional
+	StartupTaints []Taint `json:"startupTaints,omitempty"`
+	// Requirements constrain the labels of the nodes and so the instance
+	// types, zones and capacity types the pool may use.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x.key != 'karpenter.sh/nodepool')",message="requirement key karpenter.sh/nodepool is restricted"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator != 'In' || (has(x.values) && x.values.size() > 0))",message="requirements with operator 'In' must have a value defined"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",message="requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single non-negative integer value"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator == 'In' && has(x.minValues)) || (has(x.values) && x.values.size() >= x.minValues))",message="requirements with operator 'In' and minValues must have at least minValues values"
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +required
+	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements" hash:"ignore"`
+	// NodeClassRef names the node class of the nodes.
+	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable"
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable"
+	// +required
+	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
+	// TerminationGracePeriod is how long a node may drain before it is
+	// removed by force, without regard to disruption budgets, PDBs and the
+	// do-not-disrupt annotation. Unset means as long as it takes.
+	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
+	// ExpireAfter is the age at which a node is removed, or Never.
+	// +kubebuilder:default:="720h"
+	// +optional
+	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
+}
+
+// Disruption says when and how fast the nodes of a pool may be disrupted.
+type Disruption struct {
+	// ConsolidateAfter is how long a node must have seen no pod come or go
+	// before it may be consolidated; Never switches consolidation off.
+	// Ignored when replicas is set.
+	// +kubebuilder:default:="0s"
+	// +optional
+	ConsolidateAfter NillableDuration `json:"consolidateAfter,omitempty"`
+	// ConsolidationPolicy says which nodes may be consolidated. Ignored when
+	// replicas is set.
+	// +kubebuilder:default:=WhenEmptyOrUnderutilized
+	// +kubebuilder:validation:Enum=WhenEmpty;WhenEmptyOrUnderutilized;Balanced
+	// +optional
+	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
+	// Budgets limit how many nodes are disrupted at once; the smallest active
+	// one counts.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.schedule) == has(x.duration))",message="schedule and duration must be set together"
+	// +kubebuilder:default:={{nodes: "10%"}}
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Budgets []Budget `json:"budgets,omitempty"`
+}
+
+// Budget limits how many nodes of a pool may be disrupted at once.
+type Budget struct {
+	// Reasons the budget applies to. Absent means all; an empty list means
+	// none.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=set
+	// +optional
+	Reasons []DisruptionReason `json:"reasons,omitempty"`
+	// Nodes is the number of nodes, or the percentage of the pool's nodes
+	// (rounded up), that may be disrupted at once.
+	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
+	// +kubebuilder:default:="10%"
+	// +required
+	Nodes string `json:"nodes"`
+	// Schedule is a cron line of five fields, or a macro such as @daily, at
+	// which the budget becomes active, in UTC. Without it, the budget is
+	// always active.
+	// +kubebuilder:validation:Pattern=`^@(annually|yearly|monthly|weekly|daily|midnight|hourly)|\S+\s+\S+\s+\S+\s+\S+\s+\S+`
+	// +optional
+	Schedule *string `json:"schedule,omitempty"`
+	// Duration is how long the budget stays active after each hit of the
+	// schedule, in hours and minutes.
+	// +kubebuilder:validation:Pattern=`^([0-9]+h|[0-9]+m|[0-9]+h[0-9]+m)(0s)?$`
+	// +kubebuilder:validation:Type=string
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+}
+
+// ConsolidationPolicy says which nodes may be consolidated.
+type ConsolidationPolicy string
+
+// The consolidation policies.
+const (
+	// ConsolidationPolicyWhenEmpty removes only nodes without workload pods.
+	ConsolidationPolicyWhenEmpty ConsolidationPolicy = "WhenEmpty"
+	// ConsolidationPolicyWhenEmptyOrUnderutilized also removes or replaces
+	// nodes when their pods fit somewhere cheaper.
+	ConsolidationPolicyWhenEmptyOrUnderutilized ConsolidationPolicy = "WhenEmptyOrUnderutilized"
+	// ConsolidationPolicyBalanced does so only when the saving is worth the
+	// disruption.
+	ConsolidationPolicyBalanced ConsolidationPolicy = "Balanced"
+)
+
+// DisruptionReason is why a node is disrupted voluntarily.
+//
+// +kubebuilder:validation:Enum=Underutilized;Empty;Drifted
+type DisruptionReason string
+
+// The disruption reasons a budget can name.
+const (
+	DisruptionReasonUnderutilized DisruptionReason = "Underutilized"
+	DisruptionReasonEmpty         DisruptionReason = "Empty"
+	DisruptionReasonDrifted       DisruptionReason = "Drifted"
+)
+
+// NodePoolStatus is what is known of a NodePool.
+type NodePoolStatus struct {
+	// Resources is the sum of the capacity of the pool's nodes.
+	// +optional
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+	// Nodes is the number of the pool's nodes.
+	// +kubebuilder:default:=0
+	// +optional
+	Nodes int64 `json:"nodes"`
+	// NodeClassObservedGeneration is the generation of the node class last
+	// seen when judging the health of node registration.
+	// +optional
+	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
+	// Conditions of the pool. The root is Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// IsStatic reports whether the pool keeps a fixed number of nodes.
+func (p *NodePool) IsStatic() bool { return p.Spec.Replicas != nil }
+
+// WeightValue returns the weight of the pool, 0 when unset.
+func (p *NodePool) WeightValue() int32 {
+	if p.Spec.Weight == nil {
+		return 0
+	}
+	return *p.Spec.Weight
+}
