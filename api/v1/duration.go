@@ -21,7 +21,8 @@ type NillableDuration struct {
 	// Duration is nil for Never.
 	*time.Duration
 
-	// Raw is the JSON that was decoded, or nil for a value made in memory. It
+	// Raw is the JSON that was decoded, or nil for a value made in memory
+	// and for Never. It
 	// wins over Duration when encoding, so clear it when changing Duration.
 	Raw []byte `hash:"ignore"`
 }
@@ -39,16 +40,17 @@ func MustParseNillableDuration(text string) NillableDuration {
 // ParseNillableDuration parses "Never" or a Go duration. It accepts every Go
 // duration; the stricter syntax users must keep to is a rule of the CRDs.
 func ParseNillableDuration(text string) (NillableDuration, error) {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		return NillableDuration{}, fmt.Errorf("encode duration %q: %w", text, err)
-	}
 	if text == Never {
-		return NillableDuration{Raw: raw}, nil
+		// No raw text: the drift hash must see the zero value.
+		return NillableDuration{}, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		return NillableDuration{}, fmt.Errorf("parse duration %q: want %q or a duration such as 720h: %w", text, Never, err)
+	}
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return NillableDuration{}, fmt.Errorf("encode duration %q: %w", text, err)
 	}
 	return NillableDuration{Duration: &d, Raw: raw}, nil
 }
