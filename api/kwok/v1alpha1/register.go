@@ -1,0 +1,26 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// Group is the API group of KWOKNodeClass, and the label domain of the provider.
+	Group = "karpenter.kwok.sh"
+	// Version is the version of the resources in this package.
+	Version = "v1alpha1"
+)
+
+// GroupVersion returns karpenter.kwok.sh/v1alpha1.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: Group, Version: Version}
+}
+
+// AddToScheme registers the resources of this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion(), &KWOKNodeClass{}, &KWOKNodeClassList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion())
+	return nil
+}

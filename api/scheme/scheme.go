@@ -1,0 +1,24 @@
+// Package scheme registers all resources Karpenter defines in a
+// runtime.Scheme.
+package scheme
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
+	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
+	v1 "karpenter/api/v1"
+	v1alpha1 "karpenter/api/v1alpha1"
+)
+
+// AddToScheme registers the resources of every package under api.
+func AddToScheme(s *runtime.Scheme) error {
+	return errors.Join(
+		v1.AddToScheme(s),
+		v1alpha1.AddToScheme(s),
+		autoscalingv1beta1.AddToScheme(s),
+		kwokv1alpha1.AddToScheme(s),
+	)
+}

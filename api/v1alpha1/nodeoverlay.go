@@ -1,0 +1,119 @@
+package v1alpha1
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodeOverlay changes the price or adds extended resources of the instance
+// types that match its requirements.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=nodeoverlays,scope=Cluster,categories=karpenter,shortName={overlays}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
+// +kubebuilder:printcolumn:name="Weight",type="integer",JSONPath=".spec.weight",priority=1,description=""
+type NodeOverlay struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec   NodeOverlaySpec   `json:"spec"`
+	Status NodeOverlayStatus `json:"status,omitempty"`
+}
+
+// NodeOverlayList is a list of NodeOverlays.
+//
+// +kubebuilder:object:root=true
+type NodeOverlayList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeOverlay `json:"items"`
+}
+
+// NodeOverlaySpec says which instance types are changed and how.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and priceAdjustment may not both be set"
+type NodeOverlaySpec struct {
+	// Requirements select the instance types and offerings to change.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['In', 'NotIn']) || (has(x.values) && x.values.size() > 0))",message="requirements with operator 'In' or 'NotIn' must have a value defined"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",message="requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single non-negative integer value"
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +required
+	Requirements []NodeSelectorRequirement `json:"requirements"`
+	// PriceAdjustment changes the price by a signed amount ("+0.5", "-0.01")
+	// or a signed percentage ("+10%", "-100%").
+	// +kubebuilder:validation:Pattern=`^([+-][0-9]*\.?[0-9]+|\+[0-9]*\.?[0-9]+%|-[0-9]{1,2}(\.[0-9]+)?%|-100%)$`
+	// +optional
+	PriceAdjustment *string `json:"priceAdjustment,omitempty"`
+	// Price replaces the price: an unsigned decimal, per hour.
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	// +optional
+	Price *string `json:"price,omitempty"`
+	// Capacity adds extended resources to the instance types or overrides
+	// theirs. The resources cpu, memory, ephemeral-storage and pods are not
+	// extended resources and are refused.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="capacity may not override cpu, memory, ephemeral-storage or pods"
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// Weight orders overlays: one of higher weight wins. Unset counts as 0;
+	// among equal weights the name later in the alphabet wins.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+}
+
+// NodeSelectorRequirement constrains one label. It is core's node selector
+// requirement with two more operators, Gte and Lte.
+type NodeSelectorRequirement struct {
+	// Key is the label key the requirement applies to.
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+	// +kubebuilder:validation:XValidation:rule="self in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !self.find('^([^/]+)').endsWith('karpenter.sh')",message="label domain karpenter.sh is restricted"
+	// +kubebuilder:validation:XValidation:rule="self != 'kubernetes.io/hostname'",message="label kubernetes.io/hostname is restricted"
+	// +required
+	Key string `json:"key"`
+	// Operator relates the label to the values.
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
+	// +required
+	Operator corev1.NodeSelectorOperator `json:"operator"`
+	// Values the operator works on: at least one for In and NotIn, exactly one
+	// non-negative integer for Gt, Lt, Gte and Lte; ignored for Exists and
+	// DoesNotExist.
+	// +listType=atomic
+	// +optional
+	Values []string `json:"values,omitempty"`
+}
+
+// NodeOverlayStatus is what is known of a NodeOverlay.
+type NodeOverlayStatus struct {
+	// Conditions of the overlay. The root is Ready.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// WeightValue returns the weight of the overlay, 0 when unset.
+func (o *NodeOverlay) WeightValue() int32 {
+	if o.Spec.Weight == nil {
+		return 0
+	}
+	return *o.Spec.Weight
+}
+
+// Compare orders overlays for use with slices.SortFunc: the overlay that wins
+// comes first. Higher weight wins; among equal weights the name later in the
+// alphabet.
+func Compare(a, b *NodeOverlay) int {
+	if c := cmp.Compare(b.WeightValue(), a.WeightValue()); c != 0 {
+		return c
+	}
+	return cmp.Compare(b.Name, a.Name)
+}

@@ -1,0 +1,26 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// Group is the API group of NodeOverlay.
+	Group = "karpenter.sh"
+	// Version is the version of the resources in this package.
+	Version = "v1alpha1"
+)
+
+// GroupVersion returns karpenter.sh/v1alpha1.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: Group, Version: Version}
+}
+
+// AddToScheme registers the resources of this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion(), &NodeOverlay{}, &NodeOverlayList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion())
+	return nil
+}
