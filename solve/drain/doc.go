@@ -1,0 +1,2 @@
+// Package drain chooses the nodes that are no longer needed.
+package drain

@@ -1,0 +1,72 @@
+package fit
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+)
+
+// Bits is a set of small integers. Sets that are combined have equal length.
+type Bits []uint64
+
+// NewBits returns an empty set for the integers 0 to n-1.
+func NewBits(n int) Bits { return make(Bits, (n+63)/64) }
+
+// Set adds i.
+func (b Bits) Set(i int) { b[i/64] |= 1 << (i % 64) }
+
+// Has reports whether i is in the set.
+func (b Bits) Has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+
+// And returns the intersection with c.
+func (b Bits) And(c Bits) Bits {
+	out := make(Bits, len(b))
+	for i := range b {
+		out[i] = b[i] & c[i]
+	}
+	return out
+}
+
+// Or returns the union with c.
+func (b Bits) Or(c Bits) Bits {
+	out := make(Bits, len(b))
+	for i := range b {
+		out[i] = b[i] | c[i]
+	}
+	return out
+}
+
+// Count returns how many integers are in the set.
+func (b Bits) Count() int {
+	n := 0
+	for _, w := range b {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// Empty reports whether the set has no members.
+func (b Bits) Empty() bool { return !slices.ContainsFunc(b, func(w uint64) bool { return w != 0 }) }
+
+// Contains reports whether every member of c is in b.
+func (b Bits) Contains(c Bits) bool {
+	for i := range c {
+		if c[i]&^b[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// All yields the members in ascending order.
+func (b Bits) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, w := range b {
+			for ; w != 0; w &= w - 1 {
+				if !yield(i*64 + bits.TrailingZeros64(w)) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package fit
+
+import (
+	"cmp"
+	"slices"
+
+	"karpenter/model"
+)
+
+// Catalogue is everything that can be bought in a Snapshot: the type rows and
+// offers of its pools, heaviest pool first.
+type Catalogue struct {
+	Pools  []Pool
+	Types  []TypeRow
+	Offers []Offer
+
+	wellKnown model.LabelSet
+	matches   map[string]Bits // requirement text → offers that allow it
+	open      map[poolKey]bool
+}
+
+// Pool is a pool with its rows.
+type Pool struct {
+	*model.Pool
+	// Requirements are the pool's own with its name and the labels every
+	// registered node gets added.
+	Requirements model.Requirements
+	Types        Range // of Catalogue.Types
+	Offers       Range // of Catalogue.Offers
+	Usable       Bits  // offers that are available and that the pool's own requirements allow
+}
+
+// Range is a half-open interval of indices.
+type Range struct{ From, To int }
+
+// TypeRow is an instance type in one pool.
+type TypeRow struct {
+	*model.InstanceType
+	Pool   int
+	Offers Range
+	Daemon model.Resources // what the pool's daemons take on such a node
+	Free   model.Resources // what is left for pods
+}
+
+// Offer is one offering of a type row.
+type Offer struct {
+	*model.Offering
+	Type int
+}
+
+type poolKey struct {
+	pool int
+	key  string
+}
+
+// NewCatalogue compiles the pools of s that may launch nodes.
+func NewCatalogue(s *model.Snapshot) *Catalogue {
+	c := &Catalogue{wellKnown: s.WellKnown, matches: map[string]Bits{}, open: map[poolKey]bool{}}
+	for i := range s.Pools {
+		if len(s.Pools[i].Refused) == 0 {
+			c.add(&s.Pools[i])
+		}
+	}
+	slices.SortStableFunc(c.Pools, byOrder)
+	c.layOut()
+	for i := range c.Pools {
+		c.Pools[i].Usable = c.usable(i)
+	}
+	c.addDaemons(s.Daemons)
+	return c
+}
+
+func (c *Catalogue) add(p *model.Pool) {
+	c.Pools = append(c.Pools, Pool{Pool: p, Requirements: p.Requirements.And(
+		model.NewRequirement(model.LabelNodePool, model.In, p.Name),
+		model.NewRequirement(model.LabelRegistered, model.In, "true"),
+		model.NewRequirement(model.LabelInitialized, model.In, "true"),
+	)})
+}
+
+// byOrder sorts pools by weight, heaviest first, then by name, last first.
+func byOrder(a, b Pool) int {
+	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Name, a.Name))
+}
+
+func (c *Catalogue) layOut() {
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		p.Types.From, p.Offers.From = len(c.Types), len(c.Offers)
+		for _, t := range p.Pool.Types {
+			row := TypeRow{InstanceType: t, Pool: i, Free: t.Allocatable, Offers: Range{From: len(c.Offers)}}
+			for j := range t.Offerings {
+				c.Offers = append(c.Offers, Offer{Offering: &t.Offerings[j], Type: len(c.Types)})
+			}
+			row.Offers.To = len(c.Offers)
+			c.Types = append(c.Types, row)
+		}
+		p.Types.To, p.Offers.To = len(c.Types), len(c.Offers)
+	}
+}
+
+// usable finds the offers that can be launched at all: available, not
+// reserved, and allowed by every requirement of the pool itself.
+func (c *Catalogue) usable(pool int) Bits {
+	p := &c.Pools[pool]
+	out := NewBits(len(c.Offers))
+	for i := p.Offers.From; i < p.Offers.To; i++ {
+		o := &c.Offers[i]
+		if !o.Available || o.CapacityType == model.Reserved {
+			continue
+		}
+		if _, ok := c.Types[o.Type].Requirements.Intersects(p.Requirements); !ok {
+			continue
+		}
+		if _, ok := o.Requirements.Intersects(p.Requirements); ok {
+			out.Set(i)
+		}
+	}
+	return out
+}
+
+// Match returns the offers whose nodes could have a label that meets r.
+func (c *Catalogue) Match(r model.Requirement) Bits {
+	text := matchKey(r)
+	if m, ok := c.matches[text]; ok {
+		return m
+	}
+	m := NewBits(len(c.Offers))
+	for i := range c.Pools {
+		c.matchPool(&c.Pools[i], r, m)
+	}
+	c.matches[text] = m
+	return m
+}
+
+func matchKey(r model.Requirement) string {
+	if len(r.Values) <= 5 { // String abbreviates longer lists
+		return r.String()
+	}
+	key := r.Key + " " + string(r.Operator())
+	for _, v := range r.Values {
+		key += " " + v
+	}
+	return key
+}
+
+func (c *Catalogue) matchPool(p *Pool, r model.Requirement, m Bits) {
+	own, defined := p.Requirements.Get(r.Key)
+	if !defined && !c.wellKnown.Has(r.Key) && !r.AllowsAbsence() {
+		return
+	}
+	if defined {
+		if !agree(own, r) {
+			return
+		}
+		r = own.Intersect(r)
+	}
+	for i := p.Types.From; i < p.Types.To; i++ {
+		row := &c.Types[i]
+		if t, ok := row.Requirements.Get(r.Key); ok && !agree(t, r) {
+			continue
+		}
+		for j := row.Offers.From; j < row.Offers.To; j++ {
+			if o, ok := c.Offers[j].Requirements.Get(r.Key); !ok || agree(o, r) {
+				m.Set(j)
+			}
+		}
+	}
+}
+
+func agree(a, b model.Requirement) bool {
+	return a.Intersects(b) || (a.AllowsAbsence() && b.AllowsAbsence())
+}
+
+// MatchAll returns the offers that meet every requirement of rs.
+func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
+	out := c.everything()
+	for _, r := range rs {
+		out = out.And(c.Match(r))
+	}
+	return out
+}
+
+func (c *Catalogue) everything() Bits {
+	out := NewBits(len(c.Offers))
+	for i := range c.Offers {
+		out.Set(i)
+	}
+	return out
+}
+
+// Open reports whether the pool leaves the value of key undecided for some
+// node it could launch, so that pods sharing a node must agree on it.
+func (c *Catalogue) Open(pool int, key string) bool {
+	k := poolKey{pool, key}
+	if o, ok := c.open[k]; ok {
+		return o
+	}
+	o := c.isOpen(&c.Pools[pool], key)
+	c.open[k] = o
+	return o
+}
+
+func (c *Catalogue) isOpen(p *Pool, key string) bool {
+	if _, pinned := p.Requirements.Value(key); pinned {
+		return false
+	}
+	_, own := p.Requirements.Get(key)
+	for i := p.Types.From; i < p.Types.To; i++ {
+		row := &c.Types[i]
+		t, defined := row.Requirements.Get(key)
+		if !defined && !own || t.Operator() == model.DoesNotExist {
+			continue
+		}
+		if _, pinned := row.Requirements.Value(key); !pinned && !c.offersPin(row, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Catalogue) offersPin(row *TypeRow, key string) bool {
+	for j := row.Offers.From; j < row.Offers.To; j++ {
+		if _, pinned := c.Offers[j].Requirements.Value(key); !pinned {
+			return false
+		}
+	}
+	return true
+}
+
+// Agree merges the demands of more pods into what the pods already on a new
+// node of the pool demand of its open keys. It reports false when no value
+// would suit them all.
+func (c *Catalogue) Agree(pool int, have, more model.Requirements) (model.Requirements, bool) {
+	out := have
+	for _, r := range more {
+		if !c.Open(pool, r.Key) {
+			continue
+		}
+		base, _ := c.Pools[pool].Requirements.Get(r.Key)
+		if h, ok := out.Get(r.Key); ok {
+			base = base.Intersect(h)
+		}
+		if !agree(base, r) {
+			return have, false
+		}
+		out = out.And(r)
+	}
+	return out, true
+}
+
+// addDaemons takes the requests of the daemons that run on each type row out
+// of what is free there.
+func (c *Catalogue) addDaemons(daemons []model.Daemon) {
+	for i := range daemons {
+		d := daemons[i].Shape
+		offers := c.anyAlternative(d)
+		for p := range c.Pools {
+			if _, bad := model.Untolerated(firm(c.Pools[p].Taints), d.Tolerations); bad {
+				continue
+			}
+			for t := c.Pools[p].Types.From; t < c.Pools[p].Types.To; t++ {
+				row := &c.Types[t]
+				if anyIn(offers, row.Offers) {
+					row.Daemon = row.Daemon.Plus(d.Requests)
+				}
+			}
+		}
+	}
+	for i := range c.Types {
+		row := &c.Types[i]
+		row.Free = row.Allocatable.Minus(row.Daemon)
+	}
+}
+
+func (c *Catalogue) anyAlternative(s *model.Shape) Bits {
+	out := NewBits(len(c.Offers))
+	for _, alt := range s.Alternatives() {
+		out = out.Or(c.MatchAll(alt))
+	}
+	return out
+}
+
+func anyIn(b Bits, r Range) bool {
+	for i := r.From; i < r.To; i++ {
+		if b.Has(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// firm returns the taints that keep a daemon away for good.
+func firm(taints []model.Taint) []model.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
+}

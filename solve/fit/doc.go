@@ -1,0 +1,19 @@
+// Package fit knows which shape may run where. It compiles a Snapshot once
+// into rows that are cheap to test:
+//
+//   - a type row is an instance type in one pool, with what pods can use of it
+//     once the daemons of that pool and type have taken their share;
+//   - an offer is one offering of a type row;
+//   - a node row is a node of the Snapshot with what is free on it.
+//
+// What a requirement allows is a set of offers (Bits), computed once per
+// distinct requirement; what a shape allows is a handful of ANDs over those.
+//
+// # Invariants
+//
+//  1. An offer in Demand.Offers is available, allowed by its pool, and can hold
+//     at least one pod of the shape next to the daemons.
+//  2. Several shapes may share an offer iff it is in the set of each and their
+//     demands on the pool's open keys agree (see Catalogue.Agree).
+//  3. Nothing here depends on map order, time or the number of processors.
+package fit

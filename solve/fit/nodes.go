@@ -1,0 +1,85 @@
+package fit
+
+import (
+	"slices"
+
+	"karpenter/model"
+)
+
+// NodeRow is a node of the Snapshot that can take pods, with what is free.
+type NodeRow struct {
+	*model.Node
+	Free model.Resources
+}
+
+// Nodes returns the nodes of s that can take pods: initialized ones first,
+// then by name.
+func Nodes(s *model.Snapshot) []NodeRow {
+	var rows []NodeRow
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; !n.Deleting {
+			rows = append(rows, NodeRow{Node: n, Free: free(n, s.Daemons)})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b NodeRow) int {
+		switch {
+		case a.Initialized == b.Initialized:
+			return 0
+		case a.Initialized:
+			return -1
+		}
+		return 1
+	})
+	return rows
+}
+
+// free is what is allocatable less what is requested and what daemons that
+// have not arrived yet will request.
+func free(n *model.Node, daemons []model.Daemon) model.Resources {
+	labels := n.Labels
+	if n.Claim != "" { // every managed node ends up with these
+		labels = labels.And(
+			model.NewRequirement(model.LabelRegistered, model.In, "true"),
+			model.NewRequirement(model.LabelInitialized, model.In, "true"))
+	}
+	var expected model.Resources
+	for i := range daemons {
+		if _, bad := model.Untolerated(firm(n.Taints), daemons[i].Shape.Tolerations); !bad && suits(labels, daemons[i].Shape) {
+			expected = expected.Plus(daemons[i].Shape.Requests)
+		}
+	}
+	missing := expected.Minus(n.DaemonRequested).Max(nil)
+	return n.Allocatable.Minus(n.Requested).Minus(missing)
+}
+
+// Takes reports whether the node's taints and labels let pods of s run there;
+// room is not looked at.
+func (n *NodeRow) Takes(s *model.Shape) bool {
+	if _, bad := model.Untolerated(n.Taints, s.Tolerations); bad {
+		return false
+	}
+	return suits(n.Labels, s)
+}
+
+func suits(labels model.Requirements, s *model.Shape) bool {
+	return slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
+		_, ok := labels.Satisfies(alt)
+		return ok
+	})
+}
+
+// Room returns how many pods requesting r fit into free, at most limit.
+func Room(free, r model.Resources, limit int) int {
+	n := int64(limit)
+	for i, v := range r {
+		if v > 0 {
+			n = min(n, free.At(i)/v)
+		}
+	}
+	for _, v := range free {
+		if v < 0 {
+			return 0
+		}
+	}
+	return int(max(n, 0))
+}

@@ -1,0 +1,13 @@
+// Package pack places pods: first on capacity that exists or is on its way,
+// then on new nodes, cheapest plan first.
+//
+// # Vocabulary
+//
+//   - tier: the pools of equal weight. A shape uses the heaviest tier that has
+//     any offer for it; only limits push it to the next.
+//   - candidate: an offer worth considering: no other of its pool is as cheap,
+//     as roomy and open to as many shapes.
+//   - pattern: how many pods of each shape share one new node.
+//   - value of a pod: the least its share of any node can cost. A pattern is
+//     good when the values of its pods come close to the node's price.
+package pack

@@ -1,0 +1,67 @@
+package pack
+
+import (
+	"karpenter/model"
+	"karpenter/solve/fit"
+)
+
+// limits keeps what each pool may still add. Capacity is reserved when a node
+// is planned, so a plan as a whole never overshoots.
+type limits struct {
+	pools []poolLimit // by index of Catalogue.Pools
+}
+
+type poolLimit struct {
+	resources []int   // positions that are limited
+	left      []int64 // what may still be added, by the same index
+}
+
+func newLimits(c *fit.Catalogue) *limits {
+	l := &limits{pools: make([]poolLimit, len(c.Pools))}
+	for i := range c.Pools {
+		p := &l.pools[i]
+		for _, limit := range c.Pools[i].Limits {
+			p.resources = append(p.resources, limit.Resource)
+			p.left = append(p.left, limit.Max-c.Pools[i].Usage.At(limit.Resource))
+		}
+	}
+	return l
+}
+
+// allow returns how many nodes of this capacity the pool may add, at most want.
+func (l *limits) allow(pool int, capacity model.Resources, want int) int {
+	n := int64(want)
+	p := &l.pools[pool]
+	for i, r := range p.resources {
+		switch c := capacity.At(r); {
+		case p.left[i] < 0:
+			return 0
+		case c > 0:
+			n = min(n, p.left[i]/c)
+		}
+	}
+	return int(n)
+}
+
+// take reserves count nodes of this capacity.
+func (l *limits) take(pool int, capacity model.Resources, count int) {
+	p := &l.pools[pool]
+	for i, r := range p.resources {
+		p.left[i] -= capacity.At(r) * int64(count)
+	}
+}
+
+// raise turns a reservation for old into one that also covers bigger, and
+// reports whether the pool had room for that.
+func (l *limits) raise(pool int, old, bigger model.Resources) bool {
+	p := &l.pools[pool]
+	for i, r := range p.resources {
+		if more := bigger.At(r) - old.At(r); more > 0 && more > p.left[i] {
+			return false
+		}
+	}
+	for i, r := range p.resources {
+		p.left[i] -= max(bigger.At(r)-old.At(r), 0)
+	}
+	return true
+}

@@ -1,0 +1,101 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/fit"
+)
+
+// Packer places the pending pods of one Snapshot.
+type Packer struct {
+	snapshot  *model.Snapshot
+	policy    model.Policy
+	catalogue *fit.Catalogue
+	nodes     []fit.NodeRow
+	limits    *limits
+	demands   []*demand
+	bins      []bin
+	placed    []model.Placement
+}
+
+// demand is what is left of the pods of one shape.
+type demand struct {
+	*fit.Demand
+	left  []model.Pod
+	value float64 // nano-dollars per hour per pod
+}
+
+// bin is a number of equal new nodes.
+type bin struct {
+	offer int
+	count int
+	take  []portion
+}
+
+// portion is how many pods of a demand one node takes.
+type portion struct {
+	demand int
+	pods   int
+	chosen []model.Pod // the pods of all nodes of the bin; set when it is committed
+}
+
+// New prepares to place the pending pods of s. Shapes that use something no
+// plan can honour yet are left out; see Decide's verdicts.
+func New(s *model.Snapshot, p model.Policy) *Packer {
+	k := &Packer{snapshot: s, policy: p, catalogue: fit.NewCatalogue(s), nodes: fit.Nodes(s)}
+	k.limits = newLimits(k.catalogue)
+	for _, pending := range s.Pending {
+		if len(pending.Shape.Refused) == 0 {
+			k.demands = append(k.demands, &demand{Demand: k.catalogue.NewDemand(pending), left: slices.Clone(pending.Pods)})
+		}
+	}
+	slices.SortStableFunc(k.demands, hardestFirst)
+	return k
+}
+
+// hardestFirst orders demands by priority, then by size as kube-scheduler's
+// users expect: cpu, memory, age.
+func hardestFirst(a, b *demand) int {
+	return cmp.Or(
+		cmp.Compare(b.Shape.Priority, a.Shape.Priority),
+		cmp.Compare(b.Shape.Requests.At(model.CPU), a.Shape.Requests.At(model.CPU)),
+		cmp.Compare(b.Shape.Requests.At(model.Memory), a.Shape.Requests.At(model.Memory)),
+		a.Pods[0].Created.Compare(b.Pods[0].Created),
+		cmp.Compare(a.Shape.Key, b.Shape.Key),
+	)
+}
+
+// Run places what it can and adds the outcome to plan.
+func (k *Packer) Run(plan *model.Plan) {
+	k.keepPlanned()
+	k.useExisting()
+	for tier := range k.tiers() {
+		k.buy(tier)
+	}
+	plan.Placements = append(plan.Placements, k.placed...)
+	k.render(plan)
+	for _, d := range k.demands {
+		if len(d.left) > 0 {
+			plan.Verdicts = append(plan.Verdicts, k.verdict(d))
+		}
+	}
+}
+
+// tiers yields the runs of pools with equal weight, heaviest first.
+func (k *Packer) tiers() func(yield func(fit.Range) bool) {
+	return func(yield func(fit.Range) bool) {
+		pools := k.catalogue.Pools
+		for from := 0; from < len(pools); {
+			to := from + 1
+			for to < len(pools) && pools[to].Weight == pools[from].Weight {
+				to++
+			}
+			if !yield(fit.Range{From: from, To: to}) {
+				return
+			}
+			from = to
+		}
+	}
+}
