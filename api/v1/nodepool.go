@@ -261,3 +261,10 @@ func (p *NodePool) WeightValue() int32 {
 	}
 	return *p.Spec.Weight
 }
+
+// NodeLimit returns the most nodes the pool may have, and whether there is
+// such a limit.
+func (p *NodePool) NodeLimit() (int64, bool) {
+	limit, ok := p.Spec.Limits[ResourceNodes]
+	return limit.Value(), ok
+}

@@ -1,0 +1,109 @@
+package v1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"karpenter/api/conditions"
+)
+
+// ReadyCondition is the root condition of every resource.
+const ReadyCondition = conditions.Ready
+
+// Condition types of a NodePool.
+const (
+	// ValidationSucceededCondition says whether ValidateNodePool passes. It is
+	// a dependent.
+	ValidationSucceededCondition = "ValidationSucceeded"
+	// NodeClassReadyCondition says whether the node class is there and ready.
+	// It is a dependent.
+	NodeClassReadyCondition = "NodeClassReady"
+	// NodeRegistrationHealthyCondition says whether the pool's machines become
+	// nodes. It is independent.
+	NodeRegistrationHealthyCondition = "NodeRegistrationHealthy"
+)
+
+// Reasons of the conditions of a NodePool.
+const (
+	NodePoolValidationFailedReason  = "NodePoolValidationFailed"
+	NodeClassNotFoundReason         = "NodeClassNotFound"
+	NodeClassTerminatingReason      = "NodeClassTerminating"
+	NodeClassReadinessUnknownReason = "NodeClassReadinessUnknown"
+	RegistrationFailedReason        = "RegistrationFailed"
+)
+
+// Condition types of a NodeClaim. The first three are dependents, in the order
+// they come True.
+const (
+	LaunchedCondition             = "Launched"
+	RegisteredCondition           = "Registered"
+	InitializedCondition          = "Initialized"
+	ConsolidatableCondition       = "Consolidatable"
+	DriftedCondition              = "Drifted"
+	DrainedCondition              = "Drained"
+	VolumesDetachedCondition      = "VolumesDetached"
+	InstanceTerminatingCondition  = "InstanceTerminating"
+	ConsistentStateFoundCondition = "ConsistentStateFound"
+	DisruptionReasonCondition     = "DisruptionReason"
+)
+
+// Reasons of the conditions of a NodeClaim.
+const (
+	LaunchFailedReason                  = "LaunchFailed"
+	NodeNotFoundReason                  = "NodeNotFound"
+	RegistrationHookPendingReason       = "RegistrationHookPending"
+	MultipleNodesFoundReason            = "MultipleNodesFound"
+	NodeNotReadyReason                  = "NodeNotReady"
+	StartupTaintsExistReason            = "StartupTaintsExist"
+	KnownEphemeralTaintsExistReason     = "KnownEphemeralTaintsExist"
+	ResourceNotRegisteredReason         = "ResourceNotRegistered"
+	DRADriverPoolsNotPublishedReason    = "DRADriverPoolsNotPublished"
+	NodePoolDriftedReason               = "NodePoolDrifted"
+	RequirementsDriftedReason           = "RequirementsDrifted"
+	InstanceTypeNotFoundReason          = "InstanceTypeNotFound"
+	DrainingReason                      = "Draining"
+	AwaitingVolumeDetachmentReason      = "AwaitingVolumeDetachment"
+	TerminationGracePeriodElapsedReason = "TerminationGracePeriodElapsed"
+	ConsistencyCheckFailedReason        = "ConsistencyCheckFailed"
+)
+
+// StatusConditions opens the pool's conditions; see conditions.For.
+func (p *NodePool) StatusConditions(now time.Time) *conditions.Set {
+	return conditions.For(p, conditions.Kind{Dependents: []string{
+		ValidationSucceededCondition, NodeClassReadyCondition,
+	}}, now)
+}
+
+// GetConditions returns the stored conditions.
+func (p *NodePool) GetConditions() []metav1.Condition { return p.Status.Conditions }
+
+// SetConditions replaces the stored conditions.
+func (p *NodePool) SetConditions(cs []metav1.Condition) { p.Status.Conditions = cs }
+
+// StatusConditions opens the claim's conditions; see conditions.For.
+func (c *NodeClaim) StatusConditions(now time.Time) *conditions.Set {
+	return conditions.For(c, conditions.Kind{Dependents: []string{
+		LaunchedCondition, RegisteredCondition, InitializedCondition,
+	}}, now)
+}
+
+// GetConditions returns a copy of the stored conditions.
+func (c *NodeClaim) GetConditions() []metav1.Condition {
+	if c.Status.Conditions == nil {
+		return nil
+	}
+	cs := make([]metav1.Condition, len(c.Status.Conditions))
+	for i := range cs {
+		cs[i] = metav1.Condition(c.Status.Conditions[i])
+	}
+	return cs
+}
+
+// SetConditions replaces the stored conditions.
+func (c *NodeClaim) SetConditions(cs []metav1.Condition) {
+	c.Status.Conditions = make([]Condition, len(cs))
+	for i := range cs {
+		c.Status.Conditions[i] = Condition(cs[i])
+	}
+}

@@ -1,0 +1,37 @@
+package v1alpha1
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "karpenter/api/v1"
+)
+
+// ValidateNodeOverlay returns everything that is wrong with the overlay beyond
+// what the CRD schema refuses, as v1.ValidationErrors, or nil.
+func ValidateNodeOverlay(overlay *NodeOverlay, labels v1.Labels) error {
+	var errs v1.ValidationErrors
+	for i, requirement := range overlay.Spec.Requirements {
+		where := fmt.Sprintf("spec.requirements[%d]", i)
+		if err := v1.ValidateRequirement(requirement.WithMinValues(), labels); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", where, err))
+		}
+		if requirement.Operator == corev1.NodeSelectorOpNotIn && len(requirement.Values) == 0 {
+			errs = append(errs, fmt.Errorf("%s: key %q: operator NotIn needs at least one value", where, requirement.Key))
+		}
+	}
+	for _, name := range []corev1.ResourceName{
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods,
+	} {
+		if _, ok := overlay.Spec.Capacity[name]; ok {
+			errs = append(errs, fmt.Errorf("spec.capacity[%s]: only extended resources may be overlaid; remove it", name))
+		}
+	}
+	return errs.Join()
+}
+
+// WithMinValues returns the requirement in the form NodePools use.
+func (r NodeSelectorRequirement) WithMinValues() v1.NodeSelectorRequirementWithMinValues {
+	return v1.NodeSelectorRequirementWithMinValues{Key: r.Key, Operator: r.Operator, Values: r.Values}
+}
