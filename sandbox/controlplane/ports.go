@@ -1,0 +1,71 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+)
+
+// Ports come from below the range that systems hand out to outgoing connections, so that a port is still free when its
+// component restarts.
+const (
+	firstPort = 20000
+	lastPort  = 32000
+)
+
+// ports are the loopback ports of one cluster.
+type ports struct {
+	API        int `json:"api"`
+	EtcdClient int `json:"etcdClient"`
+	EtcdPeer   int `json:"etcdPeer"`
+}
+
+// choosePorts returns the ports remembered in path where they are still free, and other free ones where not, and
+// remembers them. moved reports whether a remembered API port had to be given up, which ends old kubeconfigs.
+func choosePorts(path string) (chosen ports, moved bool, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return ports{}, false, err
+	}
+	if err == nil {
+		if err := json.Unmarshal(text, &chosen); err != nil {
+			return ports{}, false, fmt.Errorf("read %s: %w; delete the file to have ports chosen anew", path, err)
+		}
+	}
+	wanted := chosen.API
+	for _, port := range []*int{&chosen.API, &chosen.EtcdClient, &chosen.EtcdPeer} {
+		listener, err := listen(*port)
+		if err != nil {
+			return ports{}, false, err
+		}
+		defer listener.Close() // held until all are chosen, so that they differ
+		*port = listener.Addr().(*net.TCPAddr).Port
+	}
+	text, err = json.Marshal(chosen)
+	if err != nil {
+		return ports{}, false, err
+	}
+	return chosen, wanted != 0 && wanted != chosen.API, os.WriteFile(path, append(text, '\n'), 0o600)
+}
+
+// listen opens the wanted port if it is free, else any free one.
+func listen(wanted int) (net.Listener, error) {
+	const tries = 100
+	var err error
+	for range tries {
+		if wanted == 0 {
+			wanted = firstPort + rand.IntN(lastPort-firstPort)
+		}
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(wanted))); err == nil {
+			return listener, nil
+		}
+		wanted = 0
+	}
+	return nil, fmt.Errorf("no free port on %s after %d tries: %w", loopback, tries, err)
+}
