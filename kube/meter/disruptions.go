@@ -1,0 +1,117 @@
+// Package meter holds the metrics that several controllers write, so that
+// each has one definition.
+package meter
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/join"
+)
+
+// Disruptions counts the NodeClaims Karpenter gives up, and the pods that
+// have to find another place because of it.
+type Disruptions struct {
+	reader client.Reader
+	claims *prometheus.CounterVec
+	pods   *prometheus.CounterVec
+}
+
+// NewDisruptions registers the counters. The reader serves Pods by node name.
+func NewDisruptions(reg prometheus.Registerer, reader client.Reader) *Disruptions {
+	labels := []string{"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"}
+	d := &Disruptions{
+		reader: reader,
+		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "karpenter", Subsystem: "nodeclaims", Name: "disrupted_total",
+			Help: "Number of node claims deleted by Karpenter, by reason.",
+		}, labels),
+		pods: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "karpenter", Subsystem: "pods", Name: "disruption_initiated_total",
+			Help: "Number of reschedulable pods on node claims deleted by Karpenter, by reason.",
+		}, labels),
+	}
+	reg.MustRegister(d.claims, d.pods)
+	return d
+}
+
+// Disruption is one NodeClaim being given up.
+type Disruption struct {
+	Claim  *v1.NodeClaim
+	Reason string // snake case
+	Policy string // snake case of the pool's consolidation policy, "" when it had no part
+	Pods   int    // reschedulable pods on the node
+}
+
+// Count counts a disruption whose pods are known.
+func (d *Disruptions) Count(x Disruption) {
+	labels := []string{
+		x.Reason, x.Claim.Labels[v1.NodePoolLabelKey], x.Claim.Labels[v1.CapacityTypeLabelKey],
+		x.Policy, TerminationMode(x.Claim),
+	}
+	d.claims.WithLabelValues(labels...).Inc()
+	d.pods.WithLabelValues(labels...).Add(float64(x.Pods))
+}
+
+// Forced counts a claim given up whatever its budgets and pods say. Pods that
+// cannot be listed count as none.
+func (d *Disruptions) Forced(ctx context.Context, claim *v1.NodeClaim, reason string) {
+	d.Count(Disruption{Claim: claim, Reason: reason, Pods: d.reschedulable(ctx, claim.Status.NodeName)})
+}
+
+// TerminationMode says how pods may hold up the end of the claim: "graceful"
+// for as long as they like, "eventual" up to a grace period, "forceful" not.
+func TerminationMode(claim *v1.NodeClaim) string {
+	switch period := claim.Spec.TerminationGracePeriod; {
+	case period == nil:
+		return "graceful"
+	case period.Duration <= 0:
+		return "forceful"
+	default:
+		return "eventual"
+	}
+}
+
+func (d *Disruptions) reschedulable(ctx context.Context, node string) int {
+	if node == "" {
+		return 0
+	}
+	pods := &corev1.PodList{}
+	if err := d.reader.List(ctx, pods, client.MatchingFields{join.PodNodeName: node}); err != nil {
+		return 0
+	}
+	n := 0
+	for i := range pods.Items {
+		if Reschedulable(&pods.Items[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// Reschedulable reports whether the pod will need another node when its own
+// goes away: it runs, or it is ending and its StatefulSet waits to start it
+// again; and it is bound to its node neither by a DaemonSet nor as a mirror of
+// a static pod.
+func Reschedulable(pod *corev1.Pod) bool {
+	if ownedBy(pod, "apps/v1", "DaemonSet") || ownedBy(pod, "v1", "Node") {
+		return false
+	}
+	if pod.DeletionTimestamp != nil {
+		return ownedBy(pod, "apps/v1", "StatefulSet")
+	}
+	return pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
+}
+
+func ownedBy(pod *corev1.Pod, apiVersion, kind string) bool {
+	for _, o := range pod.OwnerReferences {
+		if o.APIVersion == apiVersion && o.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
