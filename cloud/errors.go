@@ -5,21 +5,21 @@ import "errors"
 // NotFoundError says that the machine does not exist any more.
 type NotFoundError struct{ Err error }
 
-func (e *NotFoundError) Error() string { return "machine not found, " + e.Err.Error() }
+func (e *NotFoundError) Error() string { return prefixed("machine not found", e.Err) }
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // InsufficientCapacityError says that no offering the claim allows can be
 // launched now. The claim is given up and its pods are planned anew.
 type InsufficientCapacityError struct{ Err error }
 
-func (e *InsufficientCapacityError) Error() string { return "insufficient capacity, " + e.Err.Error() }
+func (e *InsufficientCapacityError) Error() string { return prefixed("insufficient capacity", e.Err) }
 func (e *InsufficientCapacityError) Unwrap() error { return e.Err }
 
 // NodeClassNotReadyError says that the claim's NodeClass can't launch machines
 // now. The claim is given up and its pods are planned anew.
 type NodeClassNotReadyError struct{ Err error }
 
-func (e *NodeClassNotReadyError) Error() string { return "node class not ready, " + e.Err.Error() }
+func (e *NodeClassNotReadyError) Error() string { return prefixed("node class not ready", e.Err) }
 func (e *NodeClassNotReadyError) Unwrap() error { return e.Err }
 
 // CreateError carries the reason and message to show on the claim's Launched
@@ -29,8 +29,15 @@ type CreateError struct {
 	Err             error
 }
 
-func (e *CreateError) Error() string { return "create failed, " + e.Err.Error() }
+func (e *CreateError) Error() string { return prefixed("create failed", e.Err) }
 func (e *CreateError) Unwrap() error { return e.Err }
+
+func prefixed(kind string, cause error) string {
+	if cause == nil {
+		return kind
+	}
+	return kind + ", " + cause.Error()
+}
 
 // IsNotFound reports whether err is or wraps a NotFoundError.
 func IsNotFound(err error) bool { return is[*NotFoundError](err) }
@@ -40,6 +47,9 @@ func IsInsufficientCapacity(err error) bool { return is[*InsufficientCapacityErr
 
 // IsNodeClassNotReady reports whether err is or wraps a NodeClassNotReadyError.
 func IsNodeClassNotReady(err error) bool { return is[*NodeClassNotReadyError](err) }
+
+// IsCreateError reports whether err is or wraps a CreateError.
+func IsCreateError(err error) bool { return is[*CreateError](err) }
 
 func is[T error](err error) bool {
 	var target T

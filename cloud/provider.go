@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "karpenter/api/v1"
 	"karpenter/model"
@@ -42,7 +43,9 @@ type Provider interface {
 	List(ctx context.Context) ([]*Machine, error)
 
 	// InstanceTypes returns all types of the pool's NodeClass, unavailable
-	// ones included. The caller shares the answer and does not modify it.
+	// ones included. The caller shares the answer and does not modify it; a
+	// provider never modifies a type it has handed out, so that what was
+	// derived from a *InstanceType stays true as long as the pointer is seen.
 	InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*InstanceType, error)
 
 	// IsDrifted returns why the machine no longer is what its NodeClass
@@ -55,9 +58,13 @@ type Provider interface {
 }
 
 // Machine is what a provider knows of one machine. Create fills everything;
-// Get and List need ProviderID, Labels and Deleting only.
+// Get and List need ProviderID, Labels, Deleting and, as far as the cloud
+// remembers them, Claim, ClaimUID and Created.
 type Machine struct {
 	ProviderID  string // equal to what the kubelet puts in Node.spec.providerID
+	Claim       string // name of the NodeClaim it was started for; "" = unknown
+	ClaimUID    types.UID
+	Created     time.Time // zero = unknown
 	ImageID     string
 	Labels      map[string]string // at least instance type, zone, capacity type, arch and os
 	Annotations map[string]string
@@ -80,14 +87,23 @@ type InstanceType struct {
 
 // Offering is one way to buy an instance type.
 type Offering struct {
-	// Requirements pin zone and capacity type, and the reservation ID of
-	// reserved ones.
+	// Requirements pin zone and capacity type to one value each, and the
+	// provider's label for ReservationID of reserved ones.
 	Requirements model.Requirements
 	Price        model.Price
 	// Available is false when a launch would fail now. An unavailable
 	// offering still prices existing nodes.
-	Available           bool
+	Available bool
+	// ReservationID and ReservationCapacity, the launches left in it, are set
+	// on reserved offerings only.
+	ReservationID       string
 	ReservationCapacity int64
+
+	// CapacityOverride replaces or adds entries of the type's capacity when
+	// this offering is launched, OverheadOverride entries of its overhead's
+	// total. Nil means the offering is like its type.
+	CapacityOverride corev1.ResourceList
+	OverheadOverride corev1.ResourceList
 }
 
 // Overhead is the part of a type's capacity pods can't use.

@@ -1,0 +1,56 @@
+package cloud
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+)
+
+// Demand returns what the claim asks of a machine's labels: its requirements
+// and, as providers are handed claims whose labels are settled, its labels.
+func Demand(claim *v1.NodeClaim) model.Requirements {
+	out := model.LabelRequirements(claim.Labels)
+	for _, r := range claim.Spec.Requirements {
+		next := model.NewRequirement(r.Key, model.Operator(r.Operator), r.Values...)
+		if r.MinValues != nil {
+			next.MinValues = *r.MinValues
+		}
+		out = out.And(next)
+	}
+	return out
+}
+
+// Orphans returns the machines that no claim answers for: none has the
+// machine's provider ID, and none is the one it was started for and may still
+// be about to record it. Machines started after the deadline, or at an unknown
+// time, are given time to be recorded; so are those being deleted.
+func Orphans(machines []*Machine, claims []v1.NodeClaim, deadline time.Time) []*Machine {
+	recorded := make(map[string]struct{}, len(claims))
+	alive := make(map[types.UID]struct{}, len(claims))
+	for i := range claims {
+		recorded[claims[i].Status.ProviderID] = struct{}{}
+		alive[claims[i].UID] = struct{}{}
+	}
+	var out []*Machine
+	for _, m := range machines {
+		_, isRecorded := recorded[m.ProviderID]
+		_, isAlive := alive[m.ClaimUID]
+		if !isRecorded && !isAlive && !m.Deleting && !m.Created.IsZero() && m.Created.Before(deadline) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Remnant returns a claim that stands for an orphan in a call of
+// Provider.Delete. It does not exist in the API.
+func (m *Machine) Remnant() *v1.NodeClaim {
+	return &v1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: m.Claim, UID: m.ClaimUID, Labels: m.Labels},
+		Status:     v1.NodeClaimStatus{ProviderID: m.ProviderID},
+	}
+}
