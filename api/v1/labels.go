@@ -123,11 +123,11 @@ func (l Labels) CheckRestricted(key string) error {
 	return nil
 }
 
-// wellKnownIn returns the sorted well-known keys of the domain.
+// wellKnownIn returns the sorted well-known keys of the domain a user may set.
 func (l Labels) wellKnownIn(domain string) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(l.WellKnown)) {
-		if strings.HasPrefix(key, domain+"/") {
+		if strings.HasPrefix(key, domain+"/") && key != NodePoolLabelKey {
 			keys = append(keys, key)
 		}
 	}
