@@ -12,6 +12,8 @@ import (
 
 // Labels is what Karpenter and its provider know about label keys. It is a
 // value: DefaultLabels gives the core's knowledge, With adds a provider's.
+//
+// +kubebuilder:object:generate=false
 type Labels struct {
 	// WellKnown keys are those instance types and offerings define. A pod may
 	// ask for one a NodePool does not mention, they are not resolved into the

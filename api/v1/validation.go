@@ -14,6 +14,8 @@ import (
 )
 
 // ValidationErrors is everything that is wrong with an object, on one line.
+//
+// +kubebuilder:object:generate=false
 type ValidationErrors []error
 
 // Error returns the errors joined by "; ".
