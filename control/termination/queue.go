@@ -1,0 +1,146 @@
+package termination
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"karpenter/kube/events"
+	"karpenter/kube/pods"
+)
+
+// Key names a queued pod. Another pod of the same name has another Key.
+type Key struct {
+	Namespace, Name string
+	UID             types.UID
+}
+
+func keyOf(p *corev1.Pod) Key { return Key{p.Namespace, p.Name, p.UID} }
+
+// Queue holds the pods that are to leave their nodes. It is safe for
+// concurrent use.
+type Queue struct {
+	client  client.Client
+	events  events.Recorder
+	clock   clock.PassiveClock
+	metrics *Metrics
+	backoff workqueue.TypedRateLimiter[Key] // between attempts on a pod that may not leave yet
+
+	mu      sync.Mutex
+	entries map[Key]*time.Time // deadlines; nil = none
+	work    workqueue.TypedRateLimitingInterface[Key]
+}
+
+// NewQueue returns an empty queue. Pods may be added before it is registered;
+// they are worked on from then on.
+func NewQueue(c client.Client, recorder events.Recorder, clock clock.PassiveClock, metrics *Metrics) *Queue {
+	return &Queue{
+		client: c, events: recorder, clock: clock, metrics: metrics,
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](backoffMin, backoffMax),
+		entries: map[Key]*time.Time{},
+	}
+}
+
+// Register adds the controller to the manager.
+func (q *Queue) Register(mgr manager.Manager, workers int) error {
+	c, err := controller.NewTyped("eviction-queue", mgr, controller.TypedOptions[Key]{
+		Reconciler:              q,
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             limiter[Key](workers, 100),
+	})
+	if err != nil {
+		return err
+	}
+	return c.Watch(source.TypedFunc[Key](q.start))
+}
+
+func (q *Queue) start(_ context.Context, work workqueue.TypedRateLimitingInterface[Key]) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.work = work
+	for key := range q.entries {
+		work.Add(key)
+	}
+	return nil
+}
+
+// Add queues the pods. A pod that is queued already keeps the earlier of its
+// deadlines; nil is none.
+func (q *Queue) Add(deadline *time.Time, added ...*corev1.Pod) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range added {
+		key := keyOf(p)
+		old, queued := q.entries[key]
+		if queued && sooner(old, deadline) == old {
+			continue
+		}
+		q.entries[key] = deadline
+		if q.work != nil {
+			q.work.Add(key)
+		}
+	}
+}
+
+// Has reports whether this very pod is queued.
+func (q *Queue) Has(p *corev1.Pod) bool {
+	_, ok := q.deadline(keyOf(p))
+	return ok
+}
+
+func (q *Queue) deadline(key Key) (*time.Time, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d, ok := q.entries[key]
+	return d, ok
+}
+
+func (q *Queue) drop(key Key) reconcile.Result {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.entries, key)
+	q.backoff.Forget(key)
+	return reconcile.Result{}
+}
+
+func (q *Queue) later(key Key) reconcile.Result {
+	return reconcile.Result{RequeueAfter: q.backoff.When(key)}
+}
+
+// Reconcile makes one attempt to get the pod off its node.
+func (q *Queue) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
+	deadline, queued := q.deadline(key)
+	if !queued {
+		return reconcile.Result{}, nil
+	}
+	pod := &corev1.Pod{}
+	err := q.client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, pod)
+	if apierrors.IsNotFound(err) || err == nil && pod.UID != key.UID {
+		return q.drop(key), nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := q.clock.Now()
+	switch {
+	case mustForce(pod, deadline, now):
+		return q.force(ctx, pod, *deadline)
+	case !pods.Active(pod):
+		return q.drop(key), nil
+	case !pods.Evictable(pod, now):
+		return q.later(key), nil
+	default:
+		return q.evict(ctx, pod)
+	}
+}
