@@ -1,0 +1,127 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/kube/join"
+)
+
+// terminationPoll is how often the provider is asked whether the machine is
+// gone.
+const terminationPoll = 5 * time.Second
+
+// finalize ends a deleted claim: its Nodes first, then its machine, then the
+// claim itself.
+func (r *Reconciler) finalize(ctx context.Context, s *scope) (time.Duration, error) {
+	if !controllerutil.ContainsFinalizer(s.claim, v1.TerminationFinalizer) {
+		r.memory.forget(s.claim.Name)
+		return 0, nil
+	}
+	if machine := r.memory.machineOf(s.claim); machine != nil && s.claim.Status.ProviderID == "" {
+		record(s.claim, machine)
+	}
+	r.stampDeadline(ctx, s)
+	// Deletion raises the generation. Conditions left behind would make the
+	// claim look unready for want of an observer.
+	for _, c := range s.conditions.List() {
+		s.observe(c.Type)
+	}
+	after, finished, err := r.end(ctx, s)
+	if written := r.persist(ctx, s); written != nil {
+		return 0, written
+	}
+	if err != nil || !finished {
+		return after, err
+	}
+	return 0, client.IgnoreNotFound(r.removeFinalizer(ctx, s))
+}
+
+// stampDeadline notes until when the claim may drain, if its spec limits it
+// and nothing has set a deadline before.
+func (r *Reconciler) stampDeadline(ctx context.Context, s *scope) {
+	period := s.claim.Spec.TerminationGracePeriod
+	if period == nil || s.claim.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey] != "" {
+		return
+	}
+	deadline := s.claim.DeletionTimestamp.Add(period.Duration).Format(time.RFC3339)
+	s.claim.Annotations = merged(s.claim.Annotations, map[string]string{v1.NodeClaimTerminationTimestampAnnotationKey: deadline})
+	s.afterwards(func() {
+		log.FromContext(ctx).Info("node claim has a deadline to terminate", "deadline", deadline)
+		r.Recorder.Publish(gracePeriodExpiring(s.claim, deadline))
+	})
+}
+
+// end ends the Nodes and then the machine. It reports whether nothing of the
+// claim is left.
+func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, finished bool, err error) {
+	// A Node that never registered is not ours to delete: the kubelet's lease
+	// would be left behind. The cloud's node controller removes it.
+	if s.conditions.IsTrue(v1.RegisteredCondition) {
+		left, err := r.deleteNodes(ctx, s.claim)
+		if err != nil || left > 0 {
+			return 0, false, err
+		}
+	}
+	if s.claim.Status.ProviderID == "" {
+		return 0, true, nil
+	}
+	err = r.Provider.Delete(ctx, s.claim.DeepCopy())
+	gone := cloud.IsNotFound(err)
+	if err != nil && !gone {
+		return 0, false, fmt.Errorf("terminate machine of node claim %s: %w", s.claim.Name, err)
+	}
+	s.conditions.SetTrue(v1.InstanceTerminatingCondition)
+	if !gone {
+		return terminationPoll, false, nil
+	}
+	return 0, true, nil
+}
+
+// deleteNodes deletes all Nodes of the claim and returns how many there still
+// are.
+func (r *Reconciler) deleteNodes(ctx context.Context, claim *v1.NodeClaim) (int, error) {
+	nodes, err := join.NodesOf(ctx, r.Client, claim)
+	if err != nil {
+		return 0, err
+	}
+	for i := range nodes {
+		if err := r.deleteNode(ctx, &nodes[i]); err != nil {
+			return 0, err
+		}
+	}
+	return len(nodes), nil
+}
+
+func (r *Reconciler) deleteNode(ctx context.Context, node *corev1.Node) error {
+	if !node.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	uid := node.UID
+	err := r.Client.Delete(ctx, node, client.Preconditions{UID: &uid})
+	return client.IgnoreNotFound(err)
+}
+
+// removeFinalizer lets the claim go and counts it.
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
+	claim := s.stored.DeepCopy()
+	controllerutil.RemoveFinalizer(claim, v1.TerminationFinalizer)
+	if err := r.Client.Patch(ctx, claim, locked(s.stored)); err != nil {
+		return err
+	}
+	r.memory.forget(claim.Name)
+	log.FromContext(ctx).Info("terminated node claim")
+	if terminating := s.conditions.Get(v1.InstanceTerminatingCondition); terminating != nil {
+		r.Metrics.machineGone(claim, s.now.Sub(terminating.LastTransitionTime.Time))
+	}
+	r.Metrics.claimTerminated(claim, s.now.Sub(claim.DeletionTimestamp.Time))
+	return nil
+}

@@ -1,0 +1,84 @@
+package lifecycle
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+)
+
+// memory is what the reconciler knows of claims beyond the last read: the
+// version it wrote last, so that a cache lagging behind is not mistaken for
+// news, and the machine it started but could not yet record. The zero memory
+// is ready for use; it is safe for concurrent use.
+//
+// It is a help, not the truth: after a restart the provider answers for the
+// machines and the API server's conflicts for the versions.
+type memory struct {
+	mu     sync.Mutex
+	claims map[string]remembered // by name
+}
+
+type remembered struct {
+	uid     types.UID
+	version string         // resource version written last; "" = none
+	machine *cloud.Machine // nil = none to be recorded
+}
+
+// wrote notes the claim as the API server answered it.
+func (m *memory) wrote(claim *v1.NodeClaim) {
+	m.change(claim, func(e *remembered) { e.version = claim.ResourceVersion })
+}
+
+// launched notes the machine of a claim until it is recorded; nil says that
+// it is.
+func (m *memory) launched(claim *v1.NodeClaim, machine *cloud.Machine) {
+	m.change(claim, func(e *remembered) { e.machine = machine })
+}
+
+// machineOf returns the machine of a claim that is not recorded yet, or nil.
+func (m *memory) machineOf(claim *v1.NodeClaim) *cloud.Machine {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.claims[claim.Name]; e.uid == claim.UID {
+		return e.machine
+	}
+	return nil
+}
+
+// isOutdated reports whether the claim is older than what was written last.
+func (m *memory) isOutdated(claim *v1.NodeClaim) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.claims[claim.Name]
+	if e.uid != claim.UID || e.version == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, e.version)
+	// Versions that cannot be compared say nothing; a conflict will.
+	return err == nil && order < 0
+}
+
+// forget drops what is known of the claim of that name.
+func (m *memory) forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.claims, name)
+}
+
+func (m *memory) change(claim *v1.NodeClaim, f func(*remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.claims == nil {
+		m.claims = map[string]remembered{}
+	}
+	e := m.claims[claim.Name]
+	if e.uid != claim.UID {
+		e = remembered{uid: claim.UID}
+	}
+	f(&e)
+	m.claims[claim.Name] = e
+}

@@ -1,0 +1,297 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"karpenter/api/conditions"
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/kube/events"
+	"karpenter/kube/join"
+	"karpenter/kube/meter"
+)
+
+// Time limits of a claim that does not get on.
+const (
+	DefaultLaunchTimeout       = 5 * time.Minute
+	DefaultRegistrationTimeout = 15 * time.Minute
+)
+
+// conflictRetry is how long after a conflict the claim is looked at again,
+// and how long an outdated read is left to catch up.
+const conflictRetry = 100 * time.Millisecond
+
+// PoolHealth learns how the claims of a NodePool fare. Both calls are cheap,
+// and repeating one for the same claim changes nothing.
+type PoolHealth interface {
+	// Succeeded notes that the claim's machine became a Node.
+	Succeeded(claim *v1.NodeClaim)
+	// Failed notes that it never did, and why.
+	Failed(claim *v1.NodeClaim, reason, message string)
+}
+
+// Reconciler is the controller nodeclaim.lifecycle. All fields are required
+// unless they say otherwise; Client serves the indexes of package join.
+type Reconciler struct {
+	Client      client.Client
+	Provider    cloud.Provider
+	Clock       clock.PassiveClock
+	Recorder    events.Recorder
+	Metrics     *Metrics
+	Disruptions *meter.Disruptions
+	Health      PoolHealth
+
+	// Hooks may hold up registration; may be empty.
+	Hooks []Hook
+	// LaunchTimeout and RegistrationTimeout are the time a claim has from its
+	// creation, or from the last change of the condition, to be launched and
+	// registered. Zero means the default.
+	LaunchTimeout, RegistrationTimeout time.Duration
+
+	memory memory
+}
+
+// Register adds the controller to the manager.
+func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) error {
+	managed := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return cloud.Manages(r.Provider, o.(*v1.NodeClaim).Spec.NodeClassRef)
+	})
+	return builder.ControllerManagedBy(mgr).
+		Named("nodeclaim.lifecycle").
+		For(&v1.NodeClaim{}, builder.WithPredicates(managed)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.claimsOf)).
+		WithOptions(options).
+		Complete(r)
+}
+
+// claimsOf names the claims a Node is the machine of.
+func (r *Reconciler) claimsOf(ctx context.Context, o client.Object) []reconcile.Request {
+	claims, err := join.ClaimsOf(ctx, r.Client, o.(*corev1.Node))
+	if err != nil {
+		log.FromContext(ctx).Error(err, "node event is lost")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(claims))
+	for i := range claims {
+		requests[i].Name = claims[i].Name
+	}
+	return requests
+}
+
+// phase moves the claim of a scope on if it can. It returns when it wants to
+// look again, zero for not before something happens.
+type phase func(context.Context, *scope) (time.Duration, error)
+
+// scope is one claim during one reconcile.
+type scope struct {
+	stored     *v1.NodeClaim // as the API server last answered; never modified
+	claim      *v1.NodeClaim // what the phases change
+	conditions *conditions.Set
+	now        time.Time
+	given      bool     // the claim has been deleted by a phase; nothing more to do
+	persisted  []func() // to be run once the status is written
+}
+
+func newScope(claim *v1.NodeClaim, now time.Time) *scope {
+	s := &scope{stored: claim, claim: claim.DeepCopy(), now: now}
+	s.conditions = s.claim.StatusConditions(now)
+	return s
+}
+
+// afterwards has f run when, and only if, the change of the status it belongs
+// to is written, so that nothing is counted or logged twice.
+func (s *scope) afterwards(f func()) { s.persisted = append(s.persisted, f) }
+
+// Reconcile moves one claim on as far as it goes.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	claim := &v1.NodeClaim{}
+	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.memory.forget(request.Name)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	if !cloud.Manages(r.Provider, claim.Spec.NodeClassRef) {
+		return reconcile.Result{}, nil
+	}
+	if r.memory.isOutdated(claim) {
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	}
+	ctx = withLog(ctx, claim)
+	s := newScope(claim, r.Clock.Now())
+	if !claim.DeletionTimestamp.IsZero() {
+		return result(r.finalize(ctx, s))
+	}
+	if err := r.addFinalizer(ctx, s); err != nil {
+		return result(0, client.IgnoreNotFound(err))
+	}
+	return result(r.run(ctx, s, r.launch, r.register, r.initialize, r.expire))
+}
+
+// run runs the phases in order and writes what they made of the claim. A
+// failing phase does not keep the next from running.
+func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) (time.Duration, error) {
+	var soonest time.Duration
+	var failures []error
+	for _, p := range phases {
+		after, err := p(ctx, s)
+		failures = append(failures, err)
+		if after > 0 && (soonest == 0 || after < soonest) {
+			soonest = after
+		}
+		if s.given {
+			return 0, errors.Join(failures...)
+		}
+	}
+	failures = append(failures, r.persist(ctx, s))
+	return soonest, errors.Join(failures...)
+}
+
+// addFinalizer persists the finalizer of a claim that has none. The scope
+// then works on what the API server answered.
+func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) error {
+	if controllerutil.ContainsFinalizer(s.stored, v1.TerminationFinalizer) {
+		return nil
+	}
+	claim := s.stored.DeepCopy()
+	controllerutil.AddFinalizer(claim, v1.TerminationFinalizer)
+	if err := r.Client.Patch(ctx, claim, locked(s.stored)); err != nil {
+		return err
+	}
+	r.memory.wrote(claim)
+	*s = *newScope(claim, s.now)
+	return nil
+}
+
+// persist writes the metadata and then the status of the claim, each only if
+// changed and only over what was read. Afterwards stored is what the API
+// server answered. A claim that is gone is no error.
+func (r *Reconciler) persist(ctx context.Context, s *scope) error {
+	for _, write := range []func(context.Context, *scope) error{r.persistMetadata, r.persistStatus} {
+		if err := write(ctx, s); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	for _, f := range s.persisted {
+		f()
+	}
+	return nil
+}
+
+func (r *Reconciler) persistMetadata(ctx context.Context, s *scope) error {
+	written := s.stored.DeepCopy()
+	written.Labels, written.Annotations = s.claim.Labels, s.claim.Annotations
+	if equality.Semantic.DeepEqual(s.stored.ObjectMeta, written.ObjectMeta) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, written, locked(s.stored)); err != nil {
+		return err
+	}
+	r.memory.wrote(written)
+	s.stored = written
+	return nil
+}
+
+func (r *Reconciler) persistStatus(ctx context.Context, s *scope) error {
+	if equality.Semantic.DeepEqual(s.stored.Status, s.claim.Status) {
+		return nil
+	}
+	written := s.stored.DeepCopy()
+	written.Status = *s.claim.Status.DeepCopy()
+	if err := r.Client.Status().Patch(ctx, written, locked(s.stored)); err != nil {
+		return err
+	}
+	r.memory.wrote(written)
+	s.stored = written
+	return nil
+}
+
+// giveUp deletes the claim and counts why. Nothing is counted when somebody
+// else was first.
+func (r *Reconciler) giveUp(ctx context.Context, s *scope, reason string) error {
+	s.given = true
+	uid := s.claim.UID
+	err := r.Client.Delete(ctx, s.claim.DeepCopy(), client.Preconditions{UID: &uid})
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.Disruptions.Forced(ctx, s.claim, reason)
+	return nil
+}
+
+// observe sets the condition as it is, at the claim's current generation.
+func (s *scope) observe(condition string) { s.conditions.Set(*s.conditions.Get(condition)) }
+
+// settled reports whether the condition is True or False, and if so keeps it
+// at the claim's current generation.
+func (s *scope) settled(condition string) bool {
+	if s.conditions.Get(condition).Status == metav1.ConditionUnknown {
+		return false
+	}
+	s.observe(condition)
+	return true
+}
+
+// result turns a conflict, which only says that something else was written
+// meanwhile, into another look at the claim.
+func result(after time.Duration, err error) (reconcile.Result, error) {
+	if err == nil {
+		return reconcile.Result{RequeueAfter: after}, nil
+	}
+	if failures := withoutConflicts(err); failures != nil {
+		return reconcile.Result{}, failures
+	}
+	return reconcile.Result{RequeueAfter: conflictRetry}, nil
+}
+
+// withoutConflicts drops the conflicts from a possibly joined error.
+func withoutConflicts(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		if apierrors.IsConflict(err) {
+			return nil
+		}
+		return err
+	}
+	var kept []error
+	for _, e := range joined.Unwrap() {
+		kept = append(kept, withoutConflicts(e))
+	}
+	return errors.Join(kept...)
+}
+
+// locked returns a merge patch that fails with a conflict when the object is
+// not as read any more.
+func locked(read client.Object) client.Patch {
+	return client.MergeFromWithOptions(read.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+}
+
+func withLog(ctx context.Context, claim *v1.NodeClaim) context.Context {
+	l := log.FromContext(ctx)
+	if id := claim.Status.ProviderID; id != "" {
+		l = l.WithValues("provider-id", id)
+	}
+	if name := claim.Status.NodeName; name != "" {
+		l = l.WithValues("Node", klog.KRef("", name))
+	}
+	return log.IntoContext(ctx, l)
+}
