@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os/signal"
 	"syscall"
 
@@ -86,7 +87,7 @@ func runKubelets(args []string, _, stderr io.Writer) error {
 	config.delays.KubeletVersion = kubernetesVersion()
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	return kubelet.Run(ctx, rest, config.delays)
+	return kubelet.Run(ctx, rest, config.delays, slog.New(slog.NewTextHandler(stderr, nil)))
 }
 
 func parse(flags *flag.FlagSet, args []string, stderr io.Writer) error {
