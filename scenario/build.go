@@ -1,0 +1,201 @@
+package scenario
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"karpenter/model"
+)
+
+// DefaultNow is the time of a situation whose decide line does not say.
+func DefaultNow() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// defaultWellKnown are the well-known labels of core Karpenter.
+func defaultWellKnown() []string {
+	return []string{model.LabelZone, model.LabelRegion, model.LabelInstanceType, model.LabelArch, model.LabelOS,
+		model.LabelCapacityType, model.LabelNodePool, "node.kubernetes.io/windows-build"}
+}
+
+// builder makes a situation of directives.
+type builder struct {
+	axis
+	s        *model.Snapshot
+	policy   model.Policy
+	types    []*typeDef
+	usageSet []bool // by pool: usage= was written
+	pending  map[string]int
+	current  int // Pending that a pod line adds to; -1 = none
+	budget   int // pods that may still be named
+}
+
+func (p *reader) build() (Situation, error) {
+	b := &builder{
+		axis:    axis{model.NewAxis()},
+		s:       &model.Snapshot{Now: DefaultNow(), WellKnown: model.NewLabelSet(defaultWellKnown()...)},
+		policy:  model.DefaultPolicy(),
+		pending: map[string]int{},
+		current: -1,
+		budget:  maxPods,
+	}
+	phases := []map[string]func(*directive) error{
+		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide},
+		{"type": b.instanceType},
+		{"offer": b.offer},
+		{"pool": b.pool},
+		{"node": b.node},
+		{"daemonset": b.daemonset},
+		{"pods": b.pods, "pod": b.pod},
+	}
+	for i, phase := range phases {
+		for _, d := range p.lines {
+			if build, ok := phase[d.word]; ok {
+				if err := build(d); err != nil {
+					return Situation{}, err
+				}
+			}
+		}
+		if i == 2 { // types are whole once their offers are known
+			for _, t := range b.types {
+				t.settle()
+			}
+		}
+	}
+	b.finish()
+	return Situation{Snapshot: b.s, Policy: b.policy}, nil
+}
+
+// finish sums up what pools use and sorts the nodes.
+func (b *builder) finish() {
+	for i := range b.s.Pools {
+		if !b.usageSet[i] {
+			b.s.Pools[i].Usage = poolUsage(b.s, b.s.Pools[i].Name)
+		}
+	}
+	slices.SortStableFunc(b.s.Nodes, func(x, y model.Node) int { return strings.Compare(x.Name, y.Name) })
+	b.s.Resources = b.Names()
+}
+
+// poolUsage is what a pool uses unless a scenario says otherwise.
+func poolUsage(s *model.Snapshot, pool string) model.Resources {
+	var sum model.Resources
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Pool == pool && !n.Deleting {
+			sum = sum.Plus(n.Capacity)
+		}
+	}
+	return sum
+}
+
+func (b *builder) resources(d *directive) error {
+	for len(d.words) > 0 {
+		b.Index(d.name("names"))
+	}
+	return d.done("names of extended resources, as in resources nvidia.com/gpu")
+}
+
+func (b *builder) wellKnown(d *directive) error {
+	if d.flag("only") {
+		b.s.WellKnown = model.LabelSet{}
+	}
+	for len(d.words) > 0 {
+		b.s.WellKnown[d.name("labels")] = struct{}{}
+	}
+	return d.done("labels that join the well-known ones, or only and the whole set")
+}
+
+func (b *builder) decide(d *directive) error {
+	b.s.Now = read(d, "now", b.s.Now, parseTime)
+	b.policy.MaxTypes = read(d, "max-types", b.policy.MaxTypes, parseWhole)
+	b.policy.Work = read(d, "work", b.policy.Work, parseWhole)
+	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000")
+}
+
+func (b *builder) pool(d *directive) error {
+	p := model.Pool{
+		Name:   d.name("the name of the pool"),
+		Weight: read(d, "weight", 0, parseWhole32),
+		Taints: read(d, "taints", nil, parseTaints),
+		Limits: read(d, "limits", nil, b.entries),
+	}
+	p.Requirements = read(d, "requires", nil, parseRequirements).And(read(d, "labels", nil, parseRequirements)...)
+	p.Refused = read(d, "refused", nil, names)
+	p.Disruption.Allowed = read(d, "budgets", nil, parseBudgets)
+	usage, set := d.take("usage")
+	if set {
+		var err error
+		p.Usage, err = b.parse(nil, usage)
+		d.fail(err)
+	}
+	p.Types = b.poolTypes(d)
+	if slices.ContainsFunc(b.s.Pools, func(o model.Pool) bool { return o.Name == p.Name }) {
+		d.fail(fmt.Errorf("%s is described twice", p.Name))
+	}
+	b.s.Pools = append(b.s.Pools, p)
+	b.usageSet = append(b.usageSet, set)
+	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= refused=")
+}
+
+// poolTypes reads types=m.*,c.large; without it a pool has all types there are.
+func (b *builder) poolTypes(d *directive) []*model.InstanceType {
+	value, ok := d.take("types")
+	if !ok {
+		return b.allTypes()
+	}
+	parts, err := list(value)
+	d.fail(err)
+	var out []*model.InstanceType
+	for _, part := range parts {
+		if len(part) != 1 || part[0].sign != 0 {
+			d.fail(fmt.Errorf("types=: %q is no name; write a list like m.large,c.*", show(part)))
+			continue
+		}
+		found := b.match(part[0])
+		if len(found) == 0 {
+			d.fail(fmt.Errorf("types=: there is no type %s; describe it on a line of its own: type %[1]s cpu=2 mem=8Gi zones=a spot=0.03", part[0].text))
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+func (b *builder) allTypes() []*model.InstanceType {
+	var out []*model.InstanceType
+	for _, t := range b.types {
+		out = append(out, &t.InstanceType)
+	}
+	return out
+}
+
+// match returns the types whose reference is a, or matches it as a pattern
+// with stars, in the order described.
+func (b *builder) match(a atom) []*model.InstanceType {
+	var out []*model.InstanceType
+	for _, t := range b.types {
+		if ok, err := path.Match(a.text, t.ref); t.ref == a.text || (ok && err == nil && !a.literal) {
+			out = append(out, &t.InstanceType)
+		}
+	}
+	return out
+}
+
+func parseBudgets(value string) (map[model.Reason]int, error) {
+	parts, err := list(value)
+	if err != nil {
+		return nil, err
+	}
+	out := map[model.Reason]int{}
+	for _, p := range parts {
+		if len(p) != 3 || p[0].sign != 0 || p[1].sign != ':' {
+			return nil, fmt.Errorf("%q is no budget; write a list like Empty:2,Drifted:0", show(p))
+		}
+		n, err := parseWhole(p[2].text)
+		if err != nil {
+			return nil, err
+		}
+		out[model.Reason(p[0].text)] = n
+	}
+	return out, nil
+}

@@ -1,0 +1,144 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	"karpenter/model"
+)
+
+// nodeFacts are what a node is known by; most else about it follows.
+type nodeFacts struct {
+	name, poolName          string
+	zone, ct                string
+	registered, initialized bool
+	kind                    *model.InstanceType // nil = not said
+	pool                    *model.Pool         // nil = not in the situation
+}
+
+// defaults are what a node is unless its line says otherwise.
+func (f nodeFacts) defaults() model.Node {
+	n := model.Node{Name: f.name, Registered: f.registered, Initialized: f.initialized}
+	n.Capacity = model.Resources{}.With(model.Nodes, 1)
+	if f.kind != nil {
+		n.Labels = pinned(f.kind.Requirements)
+		n.Capacity, n.Allocatable = f.kind.Capacity, f.kind.Allocatable
+	}
+	if f.pool != nil {
+		n.Taints = f.pool.Taints
+		n.Labels = over(n.Labels, pinned(f.pool.Requirements))
+	}
+	if f.poolName != "" {
+		n.Pool, n.Claim = f.poolName, f.name
+	}
+	n.Labels = over(n.Labels, model.LabelRequirements(f.labels()))
+	n.Price = f.price()
+	return n
+}
+
+// labels are those the facts themselves put on the node.
+func (f nodeFacts) labels() map[string]string {
+	out := map[string]string{}
+	if f.poolName != "" {
+		out[model.LabelNodePool] = f.poolName
+		if f.registered {
+			out[model.LabelRegistered] = "true"
+		}
+		if f.initialized {
+			out[model.LabelInitialized] = "true"
+		}
+	}
+	if f.registered {
+		out[model.LabelHostname] = f.name
+	}
+	if f.zone != "" {
+		out[model.LabelZone] = f.zone
+	}
+	if f.ct != "" {
+		out[model.LabelCapacityType] = f.ct
+	}
+	return out
+}
+
+// price is that of the offering the node was bought as.
+func (f nodeFacts) price() model.Price {
+	if f.kind == nil {
+		return 0
+	}
+	for _, o := range f.kind.Offerings {
+		if o.Zone == f.zone && o.CapacityType == f.ct {
+			return o.Price
+		}
+	}
+	return 0
+}
+
+func (b *builder) node(d *directive) error {
+	f := nodeFacts{name: d.name("the name of the node"), registered: true, initialized: true}
+	switch {
+	case d.flag("in-flight"):
+		f.registered, f.initialized = false, false
+	case d.flag("registered"):
+		f.initialized = false
+	case d.flag("unregistered"): // no machine is like this; a faithful dump may be
+		f.registered = false
+	}
+	f.poolName = d.text("pool", "")
+	f.pool = b.poolNamed(f.poolName)
+	if ref, ok := d.take("type"); ok {
+		if found := b.match(atom{text: ref, literal: true}); len(found) > 0 {
+			f.kind = found[0]
+		} else {
+			d.fail(fmt.Errorf("there is no type %s", ref))
+		}
+	}
+	f.zone, f.ct = d.text("zone", ""), d.text("ct", "")
+	n := f.defaults()
+	n.Claim = d.text("claim", n.Claim)
+	if d.flag("bare") {
+		n.Labels = nil
+	}
+	n.Labels = over(n.Labels, read(d, "labels", nil, parseRequirements))
+	n.Taints = read(d, "taints", n.Taints, parseTaints)
+	b.nodeRoom(d, f, &n)
+	n.Price = read(d, "price", n.Price, ParsePrice)
+	n.Deleting = d.flag("deleting")
+	n.Disruption = model.NodeDisruption{
+		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"),
+		Blocked: d.text("blocked", ""), Cost: read(d, "disruption-cost", 0, parseReal),
+	}
+	if slices.ContainsFunc(b.s.Nodes, func(o model.Node) bool { return o.Name == n.Name }) {
+		d.fail(fmt.Errorf("%s is described twice", n.Name))
+	}
+	b.s.Nodes = append(b.s.Nodes, n)
+	return d.done("pool= type= zone= ct= claim= labels= taints= price=, cpu= mem= pods= or allocatable= overhead=, " +
+		"used= or free=, daemon-used=, blocked= disruption-cost=, and the words in-flight registered deleting empty consolidatable bare")
+}
+
+// nodeRoom reads what the node has and what is taken of it.
+func (b *builder) nodeRoom(d *directive, f nodeFacts, n *model.Node) {
+	capacity := d.quantities(b.axis, n.Capacity)
+	allocatable := n.Allocatable
+	if f.kind == nil || !capacity.Equal(n.Capacity) {
+		allocatable = usable(capacity)
+	}
+	n.Capacity, n.Allocatable = capacity, b.allocatable(d, capacity, allocatable)
+	none := func(v string) (model.Resources, error) { return b.parse(nil, v) }
+	n.Requested = read(d, "used", nil, none)
+	n.DaemonRequested = read(d, "daemon-used", nil, none)
+	if value, ok := d.take("free"); ok {
+		entries, err := b.entries(value)
+		d.fail(err)
+		for _, e := range entries {
+			n.Requested = n.Requested.With(e.Resource, n.Allocatable.At(e.Resource)-e.Max)
+		}
+	}
+}
+
+func (b *builder) poolNamed(name string) *model.Pool {
+	i := slices.IndexFunc(b.s.Pools, func(p model.Pool) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &b.s.Pools[i]
+}

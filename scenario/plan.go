@@ -1,0 +1,131 @@
+package scenario
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"karpenter/model"
+)
+
+// shownTypes is how many types of a launch are named before the rest is
+// counted.
+const shownTypes = 6
+
+// PrintPlan writes what a plan for s does, one thing per line: place, launch,
+// remove, stay, pending, and what the launches cost. Placements come by node,
+// all else in the order of the plan; equal plans print alike.
+func PrintPlan(w io.Writer, s *model.Snapshot, plan *model.Plan) error {
+	_, err := io.WriteString(w, Text(s, plan))
+	return err
+}
+
+// Text returns what PrintPlan writes.
+func Text(s *model.Snapshot, plan *model.Plan) string {
+	x := axis{model.NewAxis()}
+	for _, name := range s.Resources {
+		x.Index(name)
+	}
+	p := &printer{axis: x, s: s}
+	p.placements(plan.Placements)
+	for i := range plan.Launches {
+		p.launch(&plan.Launches[i])
+	}
+	for _, r := range plan.Removals {
+		p.line("remove "+nodeName(r.Node, r.Claim)+":", string(r.Reason))
+	}
+	for _, st := range plan.Stays {
+		p.line(fmt.Sprintf("stay   %s: not removed as %s: %s", nodeName(st.Node, st.Claim), st.Reason, st.Why))
+	}
+	for i := range plan.Verdicts {
+		p.verdict(&plan.Verdicts[i])
+	}
+	if len(plan.Launches) > 0 || plan.Cost != 0 {
+		p.cost(plan)
+	}
+	if p.out.Len() == 0 {
+		p.line("nothing to do")
+	}
+	return p.out.String()
+}
+
+// nodeName is a node with its claim, if that is called otherwise.
+func nodeName(node, claim string) string {
+	switch {
+	case node == "":
+		return outerName(claim)
+	case claim == "" || claim == node:
+		return outerName(node)
+	}
+	return outerName(node) + " (claim " + outerName(claim) + ")"
+}
+
+func (p *printer) placements(placements []model.Placement) {
+	byNode := map[string][]model.Pod{}
+	for _, pl := range placements {
+		byNode[pl.Node] = append(byNode[pl.Node], pl.Pod)
+	}
+	var nodes []string
+	for node := range byNode {
+		nodes = append(nodes, node)
+	}
+	slices.Sort(nodes)
+	for _, node := range nodes {
+		p.line("place  " + podList(byNode[node]) + " on " + outerName(node))
+	}
+}
+
+// podList writes pods in order of their names, runs as ranges.
+func podList(pods []model.Pod) string { return strings.Join(ranges(inOrder(pods)), ",") }
+
+func (p *printer) launch(l *model.Launch) {
+	parts := []string{"pods=" + podList(l.Pods), "requests=" + p.list(l.Requests)}
+	if strings.Join(l.CapacityTypes, ",") != l.CapacityType {
+		parts = append(parts, "ct="+innerList(l.CapacityTypes))
+	}
+	if more := p.beyondPool(l); len(more) > 0 {
+		parts = append(parts, `requires="`+requirements(more)+`"`)
+	}
+	parts = append(parts, typeList(l.Types))
+	p.line(fmt.Sprintf("launch %s %s %s %s $%s/h", outerName(l.Pool), outerName(l.Type), outerName(l.Zone), outerName(l.CapacityType),
+		FormatPrice(l.Price)), parts...)
+}
+
+// beyondPool returns what a launch requires that its pool does not say.
+func (p *printer) beyondPool(l *model.Launch) model.Requirements {
+	known := model.NewRequirements(model.NewRequirement(model.LabelNodePool, model.In, l.Pool))
+	for i := range p.s.Pools {
+		if p.s.Pools[i].Name == l.Pool {
+			known = over(known, p.s.Pools[i].Requirements)
+		}
+	}
+	var out model.Requirements
+	for _, r := range l.Requirements {
+		if k, ok := known.Get(r.Key); !ok || !sameRequirement(k, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func typeList(types []string) string {
+	shown := types[:min(len(types), shownTypes)]
+	text := fmt.Sprintf("types=%d (%s", len(types), strings.Join(shown, " "))
+	if len(shown) < len(types) {
+		text += " …"
+	}
+	return text + ")"
+}
+
+func (p *printer) verdict(v *model.Verdict) {
+	text := v.String()
+	if v.Nodes > 0 {
+		text += fmt.Sprintf("; existing nodes: none of %d takes it", v.Nodes)
+	}
+	p.line("pending " + podList(v.Pods) + ": " + text)
+}
+
+func (p *printer) cost(plan *model.Plan) {
+	p.line(fmt.Sprintf("cost   $%s/h bound $%s/h gap %.1f%%", FormatPrice(plan.Cost), FormatPrice(plan.Bound), 100*plan.Gap()))
+}

@@ -1,0 +1,214 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"karpenter/model"
+)
+
+// maxPods is how many pods a situation may name, ranges counted out.
+const maxPods = 1_000_000
+
+// defaultNamespace is the namespace that need not be written.
+const defaultNamespace = "default"
+
+// shapeForm is how a shape is written.
+const shapeForm = "cpu= mem= and other resources, select= affinity= tolerate= priority= refused= key="
+
+// shape reads the part of a line that describes a pod spec.
+func (b *builder) shape(d *directive) *model.Shape {
+	s := &model.Shape{
+		Requests:    d.quantities(b.axis, podBase()),
+		Selector:    read(d, "select", nil, parseRequirements),
+		Terms:       read(d, "affinity", nil, parseTerms),
+		Tolerations: read(d, "tolerate", nil, parseTolerations),
+		Priority:    read(d, "priority", 0, parseWhole32),
+		Refused:     read(d, "refused", nil, names),
+	}
+	s.Key = d.text("key", b.shapeText(s))
+	return s
+}
+
+// podBase is what every pod requests.
+func podBase() model.Resources { return model.Resources{}.With(model.Pods, 1) }
+
+// shapeText writes a shape without its key; it is the key of shapes that say
+// none.
+func (x axis) shapeText(s *model.Shape) string {
+	parts := x.options(s.Requests, podBase())
+	add := func(key, value string) { parts = append(parts, key+"="+outer(value)) }
+	if len(s.Selector) > 0 {
+		add("select", requirements(s.Selector))
+	}
+	if len(s.Terms) > 0 {
+		add("affinity", terms(s.Terms))
+	}
+	if len(s.Tolerations) > 0 {
+		add("tolerate", tolerations(s.Tolerations))
+	}
+	if s.Priority != 0 {
+		add("priority", strconv.Itoa(int(s.Priority)))
+	}
+	if len(s.Refused) > 0 {
+		add("refused", innerList(s.Refused))
+	}
+	return strings.Join(parts, " ")
+}
+
+// ShapeKey returns the text of s in this format, which is equal exactly for
+// shapes that may be exchanged. The names are those of the axis of s.
+func ShapeKey(s *model.Shape, names []string) string {
+	x := axis{model.NewAxis()}
+	for _, n := range names {
+		x.Index(n)
+	}
+	return x.shapeText(s)
+}
+
+func (b *builder) daemonset(d *directive) error {
+	name := d.name("the name of the DaemonSet, as in daemonset kube-system/logger cpu=100m")
+	b.s.Daemons = append(b.s.Daemons, model.Daemon{Name: name, Shape: b.shape(d)})
+	return d.done(shapeForm)
+}
+
+// pods reads one shape and the pods that have it. Lines with equal shapes are
+// one Pending.
+func (b *builder) pods(d *directive) error {
+	shape := b.shape(d)
+	i, ok := b.pending[shape.Key]
+	if !ok {
+		i = len(b.s.Pending)
+		b.pending[shape.Key] = i
+		b.s.Pending = append(b.s.Pending, model.Pending{Shape: shape})
+	}
+	b.current = i
+	p := &b.s.Pending[i]
+	if b.shapeText(p.Shape) != b.shapeText(shape) {
+		d.fail(fmt.Errorf("key=%s stands for another shape already", shape.Key))
+	}
+	common := b.podOptions(d)
+	for len(d.words) > 0 {
+		parts, err := list(d.name("names"))
+		d.fail(err)
+		for _, part := range parts {
+			pods, err := b.expand(part)
+			d.fail(err)
+			for _, pod := range pods {
+				pod.Created, pod.Planned, pod.From = common.Created, common.Planned, common.From
+				pod.UID = pod.Key()
+				p.Pods = append(p.Pods, pod)
+			}
+		}
+	}
+	return d.done("names like web-1..5, " + shapeForm + ", created= planned= from=")
+}
+
+// pod reads "pod default/web-1 uid=… created=…", one more pod of the pods
+// line above it.
+func (b *builder) pod(d *directive) error {
+	if b.current < 0 {
+		return d.errorf("there is no pods line above that says what it looks like")
+	}
+	name := d.name("the name of the pod")
+	pod := podNamed(name)
+	given := b.podOptions(d)
+	pod.Created, pod.Planned, pod.From = given.Created, given.Planned, given.From
+	pod.UID = d.text("uid", pod.Key())
+	b.s.Pending[b.current].Pods = append(b.s.Pending[b.current].Pods, pod)
+	return d.done("uid= created= planned= from=")
+}
+
+func (b *builder) podOptions(d *directive) model.Pod {
+	return model.Pod{
+		Created: read(d, "created", model.Pod{}.Created, parseTime),
+		Planned: d.text("planned", ""), From: d.text("from", ""),
+	}
+}
+
+func podNamed(name string) model.Pod {
+	if ns, n, ok := strings.Cut(name, "/"); ok {
+		return model.Pod{Namespace: ns, Name: n}
+	}
+	return model.Pod{Namespace: defaultNamespace, Name: name}
+}
+
+// expand turns web-3..5 into web-3, web-4, web-5.
+func (b *builder) expand(part []atom) ([]model.Pod, error) {
+	if len(part) != 1 || part[0].sign != 0 {
+		return nil, fmt.Errorf("%q is no pod; write names like web-1 or web-1..5", show(part))
+	}
+	name := part[0].text
+	from, last, ok := strings.Cut(name, "..")
+	if !ok || part[0].literal {
+		b.budget--
+		return []model.Pod{podNamed(name)}, nil
+	}
+	prefix, first := cutNumber(from)
+	lo, err1 := strconv.Atoi(first)
+	hi, err2 := strconv.Atoi(last)
+	if err1 != nil || err2 != nil || lo > hi || hi-lo >= b.budget {
+		return nil, fmt.Errorf("%q is no range of names; write web-1..5, with at most %d pods in all", name, maxPods)
+	}
+	b.budget -= hi - lo + 1
+	var out []model.Pod
+	for n := lo; n <= hi; n++ {
+		out = append(out, podNamed(prefix+strconv.Itoa(n)))
+	}
+	return out, nil
+}
+
+// cutNumber splits the digits off the end of a name; digits that would not be
+// written that way as a number stay with the name.
+func cutNumber(name string) (prefix, digits string) {
+	i := len(strings.TrimRight(name, "0123456789"))
+	for i < len(name)-1 && name[i] == '0' || len(name)-i > 9 {
+		i++
+	}
+	return name[:i], name[i:]
+}
+
+// shortName is the name of a pod as people say it.
+func shortName(p model.Pod) string {
+	if p.Namespace == defaultNamespace && !strings.Contains(p.Name, "/") {
+		return p.Name
+	}
+	return p.Key()
+}
+
+// ranges writes pods in the order given, runs of consecutive names as one.
+func ranges(pods []model.Pod) []string {
+	var out []string
+	for i := 0; i < len(pods); {
+		prefix, digits := cutNumber(shortName(pods[i]))
+		n, err := strconv.Atoi(digits)
+		run := 1
+		for err == nil && i+run < len(pods) && shortName(pods[i+run]) == prefix+strconv.Itoa(n+run) {
+			run++
+		}
+		name := inner(shortName(pods[i]))
+		if run > 1 && !strings.HasPrefix(name, `"`) {
+			out = append(out, name+".."+strconv.Itoa(n+run-1))
+		} else {
+			for j := range run {
+				out = append(out, inner(shortName(pods[i+j])))
+			}
+		}
+		i += run
+	}
+	return out
+}
+
+// inOrder returns pods sorted by name, numbers by value.
+func inOrder(pods []model.Pod) []model.Pod {
+	return slices.SortedFunc(slices.Values(pods), func(a, b model.Pod) int {
+		pa, da := cutNumber(shortName(a))
+		pb, db := cutNumber(shortName(b))
+		na, _ := strconv.Atoi(da)
+		nb, _ := strconv.Atoi(db)
+		return cmp.Or(strings.Compare(pa, pb), cmp.Compare(na, nb), strings.Compare(a.Key(), b.Key()))
+	})
+}

@@ -1,0 +1,93 @@
+package scenario
+
+import (
+	"slices"
+	"strconv"
+
+	"karpenter/model"
+)
+
+// node writes what its facts do not tell already.
+func (p *printer) node(n *model.Node) {
+	f := p.facts(n)
+	d := f.defaults()
+	parts := []string{option("pool", n.Pool, ""), option("claim", n.Claim, d.Claim)}
+	if f.kind != nil {
+		parts = append(parts, "type="+outer(p.refs[f.kind]))
+	}
+	parts = append(parts, option("zone", f.zone, ""), option("ct", f.ct, ""))
+	parts = append(parts, standingWord(n), when(n.Deleting, "deleting"), when(n.Disruption.Empty, "empty"),
+		when(n.Disruption.Consolidatable, "consolidatable"))
+	labels, ok := beyond(d.Labels, n.Labels)
+	if !ok {
+		labels = n.Labels
+	}
+	parts = append(parts, when(!ok, "bare"))
+	if len(labels) > 0 {
+		parts = append(parts, "labels="+outer(requirements(labels)))
+	}
+	if !slices.Equal(n.Taints, d.Taints) {
+		parts = append(parts, "taints="+outer(taints(n.Taints)))
+	}
+	parts = append(parts, p.room(n, d, f.kind != nil)...)
+	parts = append(parts, option("price", FormatPrice(n.Price), FormatPrice(d.Price)), option("blocked", n.Disruption.Blocked, ""))
+	if n.Disruption.Cost != 0 {
+		parts = append(parts, "disruption-cost="+strconv.FormatFloat(n.Disruption.Cost, 'g', -1, 64))
+	}
+	p.line("node "+outerName(n.Name), parts...)
+}
+
+// standingWord says how far a node has come; none is all the way.
+func standingWord(n *model.Node) string {
+	switch {
+	case n.Registered && n.Initialized:
+		return ""
+	case n.Registered:
+		return "registered"
+	case n.Initialized:
+		return "unregistered"
+	}
+	return "in-flight"
+}
+
+// facts finds the type, zone and pool from which the node's other fields
+// follow; whatever does not is written out.
+func (p *printer) facts(n *model.Node) nodeFacts {
+	f := nodeFacts{name: n.Name, poolName: n.Pool, registered: n.Registered, initialized: n.Initialized}
+	f.zone, _ = n.Labels.Value(model.LabelZone)
+	f.ct, _ = n.Labels.Value(model.LabelCapacityType)
+	if i := slices.IndexFunc(p.s.Pools, func(o model.Pool) bool { return o.Name == n.Pool }); i >= 0 {
+		f.pool = &p.s.Pools[i]
+	}
+	name, ok := n.Labels.Value(model.LabelInstanceType)
+	if !ok {
+		return f
+	}
+	candidates := p.order
+	if f.pool != nil {
+		candidates = slices.Concat(f.pool.Types, p.order)
+	}
+	if i := slices.IndexFunc(candidates, func(t *model.InstanceType) bool { return t.Name == name }); i >= 0 {
+		f.kind = candidates[i]
+	}
+	return f
+}
+
+// room writes capacity, allocatable and what is taken of it.
+func (p *printer) room(n *model.Node, d model.Node, typed bool) []string {
+	parts := p.options(n.Capacity, d.Capacity)
+	allocatable := usable(n.Capacity)
+	if typed && n.Capacity.Equal(d.Capacity) {
+		allocatable = d.Allocatable
+	}
+	if !n.Allocatable.Equal(allocatable) {
+		parts = append(parts, "allocatable="+outer(p.list(n.Allocatable)))
+	}
+	if !n.Requested.IsZero() {
+		parts = append(parts, "used="+outer(p.list(n.Requested)))
+	}
+	if !n.DaemonRequested.IsZero() {
+		parts = append(parts, "daemon-used="+outer(p.list(n.DaemonRequested)))
+	}
+	return parts
+}

@@ -1,0 +1,115 @@
+// Package scenariotest runs cases written as text against a planner.
+//
+// A file of cases is a sequence of blocks in the manner of
+// cockroachdb/datadriven. The lines of a block are in the language of package
+// scenario; what is below ---- is expected and regenerated with -rewrite:
+//
+//	# comments
+//	common
+//	include small.txt
+//	pool general
+//	----
+//
+//	# spec 20/27: a small pod gets the smallest type
+//	decide now=2026-01-01T12:00:00Z
+//	pods web-1 cpu=100m
+//	----
+//	launch general m.small …
+//
+// A common block is put in front of every decide block below it, up to the
+// next common block. The options of a decide block are those of the decide
+// line of the language.
+package scenariotest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"karpenter/model"
+	"karpenter/scenario"
+)
+
+// Decide makes a plan for a situation.
+type Decide func(*model.Snapshot, model.Policy) *model.Plan
+
+// Run runs every case file dir/*.txt. Files they include are looked up in
+// dir/include.
+//
+// Each situation is also printed and read back, and must lead to the same
+// plan: no case exists that a bug dump could not hold.
+func Run(t *testing.T, dir string, decide Decide) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no case files in %s: %v", dir, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			r := runner{decide: decide, files: os.DirFS(filepath.Join(dir, "include"))}
+			datadriven.RunTest(t, file, r.block)
+		})
+	}
+}
+
+// runner is the state between the blocks of one file.
+type runner struct {
+	decide Decide
+	files  fs.FS
+	common string
+}
+
+func (r *runner) block(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "common":
+		r.common = d.Input
+		if _, err := scenario.Read(strings.NewReader(r.common), r.files); err != nil {
+			return located(err)
+		}
+		return ""
+	case "decide":
+		head := []string{"decide"}
+		for _, arg := range d.CmdArgs {
+			head = append(head, arg.String())
+		}
+		return r.plan(t, strings.Join([]string{r.common, d.Input, strings.Join(head, " ")}, "\n"))
+	}
+	t.Fatalf("%s: a block begins with common or decide, not %s", d.Pos, d.Cmd)
+	return ""
+}
+
+func (r *runner) plan(t *testing.T, text string) string {
+	situation, err := scenario.Read(strings.NewReader(text), r.files)
+	if err != nil {
+		return located(err)
+	}
+	got := scenario.Text(situation.Snapshot, r.decide(situation.Snapshot, situation.Policy))
+	var dump strings.Builder
+	if err := situation.Print(&dump); err != nil {
+		t.Errorf("print: %v", err)
+		return got
+	}
+	again, err := scenario.Read(strings.NewReader(dump.String()), nil)
+	if err != nil {
+		t.Errorf("the dump does not read back: %v\n%s", err, dump.String())
+		return got
+	}
+	if replayed := scenario.Text(again.Snapshot, r.decide(again.Snapshot, again.Policy)); replayed != got {
+		t.Errorf("the dump leads to another plan:\n%s\nwith\n%s", replayed, dump.String())
+	}
+	return got
+}
+
+// located prints a mistake without the line, which counts the common block.
+func located(err error) string {
+	var e *scenario.Error
+	if errors.As(err, &e) && e.File == "" {
+		return "error: " + e.Msg
+	}
+	return "error: " + err.Error()
+}
