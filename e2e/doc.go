@@ -1,0 +1,3 @@
+// Package e2e tests Karpenter against a real Kubernetes control plane; see
+// package harness. It holds nothing but tests.
+package e2e
