@@ -1,0 +1,218 @@
+// Package garbage brings the claims in the cluster and the machines in the
+// cloud back into step where an event was missed: claims whose machine is gone
+// are deleted, and machines whose claim is gone are ended.
+//
+// Invariants:
+//
+//  1. An answer that may be incomplete deletes nothing: if any list fails,
+//     the round is over.
+//  2. A claim whose Node is ready is kept whatever the provider says: the
+//     kubelet is alive, and the provider's list may lag behind.
+//  3. A machine is ended only when it has been without a claim for the grace
+//     time, and the API server itself, not a cache, says the claim is gone.
+package garbage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"golang.org/x/sync/errgroup"
+
+	"karpenter/api/conditions"
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/kube/join"
+	"karpenter/kube/meter"
+)
+
+const (
+	// period is the time between two rounds.
+	period = 2 * time.Minute
+	// parallel is how many claims or machines are dealt with at once.
+	parallel = 20
+	// DefaultGrace is how long a machine may be without a claim.
+	DefaultGrace = 30 * time.Second
+)
+
+// Reconciler is the controller nodeclaim.garbagecollection. All fields are
+// required unless they say otherwise; Client serves the indexes of package
+// join.
+type Reconciler struct {
+	Client client.Client
+	// Live reads from the API server, past any cache.
+	Live        client.Reader
+	Provider    cloud.Provider
+	Clock       clock.PassiveClock
+	Disruptions *meter.Disruptions
+	// Grace is how long after its start a machine without a claim is left
+	// alone. Zero means DefaultGrace.
+	Grace time.Duration
+}
+
+// Register adds the controller to the manager. It runs one round at a time
+// whatever the options say.
+func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) error {
+	options.MaxConcurrentReconciles = 1
+	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{})
+		return nil
+	})
+	return builder.ControllerManagedBy(mgr).
+		Named("nodeclaim.garbagecollection").
+		WatchesRawSource(start).
+		WithOptions(options).
+		Complete(r)
+}
+
+// Reconcile runs one round and comes back for the next.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	// The claims are read before and after the machines: a claim that was
+	// there before must show its machine, and a machine must show its claim
+	// afterwards.
+	before, err := r.claims(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	machines, err := r.Provider.List(ctx)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("list machines: %w", err)
+	}
+	after, err := r.claims(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	err = errors.Join(
+		each(ctx, lost(before, machines), r.collectClaim),
+		each(ctx, r.orphans(machines, after), r.collectMachine),
+	)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: period}, nil
+}
+
+// claims returns the claims the provider answers for.
+func (r *Reconciler) claims(ctx context.Context) ([]v1.NodeClaim, error) {
+	list := &v1.NodeClaimList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list node claims: %w", err)
+	}
+	var managed []v1.NodeClaim
+	for _, c := range list.Items {
+		if cloud.Manages(r.Provider, c.Spec.NodeClassRef) {
+			managed = append(managed, c)
+		}
+	}
+	return managed, nil
+}
+
+// lost returns the registered claims whose machine is not among the living.
+// Those that never registered are left to their timeout.
+func lost(claims []v1.NodeClaim, machines []*cloud.Machine) []*v1.NodeClaim {
+	living := map[string]bool{}
+	for _, m := range machines {
+		living[m.ProviderID] = living[m.ProviderID] || !m.Deleting
+	}
+	var out []*v1.NodeClaim
+	for i := range claims {
+		c := &claims[i]
+		if c.DeletionTimestamp.IsZero() && conditions.IsTrue(c, v1.RegisteredCondition) && !living[c.Status.ProviderID] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// orphans returns the machines without a claim that had time to get one.
+func (r *Reconciler) orphans(machines []*cloud.Machine, claims []v1.NodeClaim) []*cloud.Machine {
+	grace := r.Grace
+	if grace == 0 {
+		grace = DefaultGrace
+	}
+	return cloud.Orphans(machines, claims, r.Clock.Now().Add(-grace))
+}
+
+// collectClaim deletes a claim without a machine, unless its Node is alive.
+func (r *Reconciler) collectClaim(ctx context.Context, claim *v1.NodeClaim) error {
+	node, err := join.NodeOf(ctx, r.Client, claim)
+	switch {
+	case err == nil && isReady(node):
+		return nil
+	case err != nil && !errors.Is(err, join.ErrNotFound) && !errors.Is(err, join.ErrDuplicate):
+		return err
+	}
+	uid := claim.UID
+	if err := r.Client.Delete(ctx, claim.DeepCopy(), client.Preconditions{UID: &uid}); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	log.FromContext(ctx).Info("deleted node claim whose machine is gone", "NodeClaim", claim.Name, "provider-id", claim.Status.ProviderID)
+	r.Disruptions.Forced(ctx, claim, "garbage_collected")
+	return nil
+}
+
+// collectMachine ends a machine whose claim the API server does not know.
+func (r *Reconciler) collectMachine(ctx context.Context, machine *cloud.Machine) error {
+	gone, err := r.isGone(ctx, machine)
+	if err != nil || !gone {
+		return err
+	}
+	if err := r.Provider.Delete(ctx, machine.Remnant()); err != nil && !cloud.IsNotFound(err) {
+		return fmt.Errorf("terminate machine %s without a node claim: %w", machine.ProviderID, err)
+	}
+	log.FromContext(ctx).Info("terminated machine without a node claim", "NodeClaim", machine.Claim, "provider-id", machine.ProviderID)
+	return nil
+}
+
+// isGone reports whether no claim answers for the machine even now.
+func (r *Reconciler) isGone(ctx context.Context, machine *cloud.Machine) (bool, error) {
+	if machine.Claim == "" {
+		return true, nil
+	}
+	claim := &v1.NodeClaim{}
+	err := r.Live.Get(ctx, client.ObjectKey{Name: machine.Claim}, claim)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read node claim %s of machine %s: %w", machine.Claim, machine.ProviderID, err)
+	}
+	return claim.UID != machine.ClaimUID && claim.Status.ProviderID != machine.ProviderID, nil
+}
+
+func isReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// each runs f on all items, some at a time, and joins the errors.
+func each[T any](ctx context.Context, items []T, f func(context.Context, T) error) error {
+	failures := make([]error, len(items))
+	var running errgroup.Group
+	running.SetLimit(parallel)
+	for i, item := range items {
+		running.Go(func() error {
+			failures[i] = f(ctx, item)
+			return nil
+		})
+	}
+	_ = running.Wait()
+	return errors.Join(failures...)
+}
