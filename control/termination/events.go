@@ -35,10 +35,14 @@ func disrupted(pod *corev1.Pod, deadline time.Time, grace time.Duration) events.
 	}
 }
 
-func drainWaits(node *corev1.Node, waiting int) events.Event {
+func drainWaits(node *corev1.Node, waiting []*corev1.Pod) events.Event {
+	var names []string
+	for _, p := range waiting {
+		names = append(names, p.Namespace+"/"+p.Name)
+	}
 	return events.Event{
 		Object: node, Type: corev1.EventTypeWarning, Reason: "FailedDraining",
-		Message: fmt.Sprintf("Failed to drain node, %d pods are waiting to be evicted", waiting),
+		Message: fmt.Sprintf("Failed to drain node, pods waiting to be evicted: %d (%s)", len(names), named(names)),
 	}
 }
 

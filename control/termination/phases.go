@@ -74,7 +74,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (time.Duration, error)
 	waiting, forced, graceful := r.sort(s)
 	r.Evictions.Add(s.deadline, forced...)
 	r.Evictions.Add(s.deadline, slices.DeleteFunc(firstTier(graceful), pods.Terminating)...)
-	if waiting > 0 {
+	if len(waiting) > 0 {
 		r.Events.Publish(drainWaits(s.node, waiting))
 		return drainPoll, nil
 	}
@@ -99,14 +99,14 @@ func (r *Reconciler) readPods(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// sort counts the pods the drain waits for and parts them into those to be
+// sort returns the pods the drain waits for, and parts them into those to be
 // forced and the others. It tells owners about the protection of their pods.
-func (r *Reconciler) sort(s *scope) (waiting int, forced, graceful []*corev1.Pod) {
+func (r *Reconciler) sort(s *scope) (waiting, forced, graceful []*corev1.Pod) {
 	for _, p := range s.pods {
 		if !pods.Waiting(p, s.now) {
 			continue
 		}
-		waiting++
+		waiting = append(waiting, p)
 		if mustForce(p, s.deadline, s.now) {
 			forced = append(forced, p)
 			continue
