@@ -219,11 +219,11 @@ func refusal(err error) string {
 	return "rejected at " + strings.Join(slices.Sorted(maps.Keys(faults)), "\n  and at ")
 }
 
-// shorten drops the repetition of the value from the API server's message, and
-// regular expressions.
+// shorten drops from the API server's message what the line and the field say
+// already, and regular expressions.
 func shorten(message string) string {
-	message = regexp.MustCompile(`^Invalid value: (".*?"|\S+): `).ReplaceAllString(message, "")
-	message = regexp.MustCompile(`(should match) '.*'`).ReplaceAllString(message, "$1 the pattern")
-	message = regexp.MustCompile(`^.* (should match the pattern)`).ReplaceAllString(message, "$1")
-	return regexp.MustCompile(`l{200,}`).ReplaceAllString(message, "l...")
+	message = regexp.MustCompile(`^Invalid value: (".*?": )?`).ReplaceAllString(message, "")
+	message = regexp.MustCompile(`^Unsupported value: ".*?": `).ReplaceAllString(message, "")
+	message = regexp.MustCompile(`^\S+ in body (should|must)`).ReplaceAllString(message, "$1")
+	return regexp.MustCompile(`should match '.*'`).ReplaceAllString(message, "should match the pattern")
 }
