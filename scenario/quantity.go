@@ -18,7 +18,7 @@ const maxDigits = 40
 // unit. Fractions of the unit are rounded up.
 func ParseQuantity(position int, text string) (int64, error) {
 	bad := fmt.Errorf("%q is no quantity; write one like 500m, 2, 1.5, 8Gi or 100M", text)
-	number := strings.TrimRight(text, "numkMGTPEi")
+	number := strings.TrimRight(text, "numkKMGTPEi")
 	suffix := text[len(number):]
 	scale, ok := scaleOf(suffix)
 	if !ok || len(number) > maxDigits || !decimal(number) {

@@ -278,6 +278,11 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
+		for _, p := range s.Pending {
+			if len(p.Pods) > 100 {
+				return // comparing would take all the time
+			}
+		}
 		var printed bytes.Buffer
 		if err := Print(&printed, s); err != nil {
 			t.Fatal(err)
