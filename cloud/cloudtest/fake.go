@@ -92,6 +92,35 @@ func (f *Fake) FailNext(method Method, errs ...error) {
 // after that are answered with InsufficientCapacity. Negative means no limit.
 func (f *Fake) AllowCreates(n int) { f.set(func() { f.creates = n }) }
 
+// SellOut makes an offering unavailable, among the types of all pools.
+func (f *Fake) SellOut(instanceType, zone, capacityType string) {
+	f.set(func() {
+		f.types = without(f.types, instanceType, zone, capacityType)
+		for pool, types := range f.poolTypes {
+			f.poolTypes[pool] = without(types, instanceType, zone, capacityType)
+		}
+	})
+}
+
+// without returns types with an offering made unavailable, in copies.
+func without(types []*cloud.InstanceType, name, zone, capacityType string) []*cloud.InstanceType {
+	types = slices.Clone(types)
+	for i, it := range types {
+		if it.Name != name {
+			continue
+		}
+		sold := *it
+		sold.Offerings = slices.Clone(it.Offerings)
+		for j := range sold.Offerings {
+			if o := &sold.Offerings[j]; o.Zone() == zone && o.CapacityType() == capacityType {
+				o.Available = false
+			}
+		}
+		types[i] = &sold
+	}
+	return types
+}
+
 // SetDrift sets the answer of IsDrifted.
 func (f *Fake) SetDrift(reason string) { f.set(func() { f.drift = reason }) }
 

@@ -1,0 +1,3 @@
+// Package wrap adds behaviour to a cloud.Provider from the outside. A wrapped
+// provider keeps the contract of package cloud.
+package wrap

@@ -1,0 +1,114 @@
+package wrap
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+)
+
+// Metrics counts and times the calls of providers.
+type Metrics struct {
+	duration *prometheus.HistogramVec
+	errors   *prometheus.CounterVec
+}
+
+// NewMetrics registers karpenter_cloudprovider_duration_seconds and
+// karpenter_cloudprovider_errors_total.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "karpenter",
+			Subsystem: "cloudprovider",
+			Name:      "duration_seconds",
+			Help:      "Duration of cloud provider method calls. Labeled by the controller, method name and provider.",
+		}, []string{"controller", "method", "provider"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "karpenter",
+			Subsystem: "cloudprovider",
+			Name:      "errors_total",
+			Help:      "Total number of errors returned from cloud provider calls. Labeled by the controller, method name, provider and kind of error.",
+		}, []string{"controller", "method", "provider", "error"}),
+	}
+	reg.MustRegister(m.duration, m.errors)
+	return m
+}
+
+// Meter returns the provider with its calls counted under the name of the
+// controller that makes them. Each controller gets its own; all share m.
+func Meter(p cloud.Provider, m *Metrics, clk clock.PassiveClock, controller string) cloud.Provider {
+	return &meter{inner: p, metrics: m, clock: clk, controller: controller}
+}
+
+type meter struct {
+	inner      cloud.Provider
+	metrics    *Metrics
+	clock      clock.PassiveClock
+	controller string
+}
+
+// done records a call that began at start and ended with err.
+func (m *meter) done(method string, start time.Time, err error) {
+	m.metrics.duration.WithLabelValues(m.controller, method, m.inner.Name()).Observe(m.clock.Since(start).Seconds())
+	if err != nil {
+		m.metrics.errors.WithLabelValues(m.controller, method, m.inner.Name(), kindOf(err)).Inc()
+	}
+}
+
+// kindOf is the error label: the three kinds that change what happens next,
+// or "".
+func kindOf(err error) string {
+	switch {
+	case cloud.IsNotFound(err):
+		return "NodeClaimNotFoundError"
+	case cloud.IsNodeClassNotReady(err):
+		return "NodeClassNotReadyError"
+	case cloud.IsInsufficientCapacity(err):
+		return "InsufficientCapacityError"
+	}
+	return ""
+}
+
+// timed makes a call that has an answer.
+func timed[T any](m *meter, method string, call func() (T, error)) (T, error) {
+	start := m.clock.Now()
+	out, err := call()
+	m.done(method, start, err)
+	return out, err
+}
+
+func (m *meter) Name() string                           { return m.inner.Name() }
+func (m *meter) NodeClasses() []schema.GroupVersionKind { return m.inner.NodeClasses() }
+func (m *meter) RepairPolicies() []cloud.RepairPolicy   { return m.inner.RepairPolicies() }
+
+func (m *meter) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machine, error) {
+	return timed(m, "Create", func() (*cloud.Machine, error) { return m.inner.Create(ctx, claim) })
+}
+
+func (m *meter) Delete(ctx context.Context, claim *v1.NodeClaim) error {
+	start := m.clock.Now()
+	err := m.inner.Delete(ctx, claim)
+	m.done("Delete", start, err)
+	return err
+}
+
+func (m *meter) Get(ctx context.Context, providerID string) (*cloud.Machine, error) {
+	return timed(m, "Get", func() (*cloud.Machine, error) { return m.inner.Get(ctx, providerID) })
+}
+
+func (m *meter) List(ctx context.Context) ([]*cloud.Machine, error) {
+	return timed(m, "List", func() ([]*cloud.Machine, error) { return m.inner.List(ctx) })
+}
+
+func (m *meter) InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*cloud.InstanceType, error) {
+	return timed(m, "GetInstanceTypes", func() ([]*cloud.InstanceType, error) { return m.inner.InstanceTypes(ctx, pool) })
+}
+
+func (m *meter) IsDrifted(ctx context.Context, claim *v1.NodeClaim) (string, error) {
+	return timed(m, "IsDrifted", func() (string, error) { return m.inner.IsDrifted(ctx, claim) })
+}
