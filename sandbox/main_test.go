@@ -1,0 +1,26 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"karpenter/sandbox/component"
+)
+
+// TestMain lets the test binary be the multi-call binary: the supervisor under test starts this executable again, with
+// a subcommand as first argument, which `go test` itself never does.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && isSubcommand(os.Args[1]) {
+		os.Exit(run(os.Args, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func isSubcommand(name string) bool {
+	for _, c := range commands() {
+		if c.name == name {
+			return true
+		}
+	}
+	return component.Known(name)
+}
