@@ -38,9 +38,9 @@ func nodeName(claim *v1.NodeClaim) string {
 		binary.BigEndian.Uint32(sum[2:])%1_000_000_000)
 	name := "kwok-" + claim.Name
 	if room := maxName - len(suffix); len(name) > room {
-		name = strings.TrimRight(name[:room], "-.")
+		name = name[:room]
 	}
-	return name + suffix
+	return strings.TrimRight(name, "-.") + suffix
 }
 
 func nodeOf(providerID string) (string, bool) { return strings.CutPrefix(providerID, scheme) }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -229,11 +228,8 @@ func (p *Provider) Delete(ctx context.Context, claim *v1.NodeClaim) error {
 	if !ok {
 		return notFound(claim.Status.ProviderID)
 	}
-	if claim.DeletionTimestamp.IsZero() && claim.UID != "" {
-		gone := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}}
-		if err := p.delete(ctx, gone, claim.UID); err != nil {
-			return fmt.Errorf("delete claim %s: %w", claim.Name, err)
-		}
+	if err := p.endClaim(ctx, claim); err != nil {
+		return err
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := p.client.Delete(ctx, node); client.IgnoreNotFound(err) != nil {
@@ -242,13 +238,21 @@ func (p *Provider) Delete(ctx context.Context, claim *v1.NodeClaim) error {
 	return notFound(claim.Status.ProviderID)
 }
 
-// delete removes an object unless it is gone or another has taken its name.
-func (p *Provider) delete(ctx context.Context, obj client.Object, uid types.UID) error {
-	err := p.client.Delete(ctx, obj, client.Preconditions{UID: &uid})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+// endClaim deletes the claim if it exists, is this one, and is not being
+// deleted yet.
+func (p *Provider) endClaim(ctx context.Context, claim *v1.NodeClaim) error {
+	if !claim.DeletionTimestamp.IsZero() || claim.UID == "" {
 		return nil
 	}
-	return err
+	now := &v1.NodeClaim{}
+	err := p.client.Get(ctx, client.ObjectKeyFromObject(claim), now)
+	if err == nil && now.UID == claim.UID && now.DeletionTimestamp.IsZero() {
+		err = p.client.Delete(ctx, now, client.Preconditions{UID: &now.UID})
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete claim %s: %w", claim.Name, err)
+	}
+	return nil
 }
 
 func notFound(providerID string) error {
