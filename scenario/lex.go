@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -178,7 +179,7 @@ func isKeyword(atoms []atom, word string) bool {
 	return len(atoms) == 1 && atoms[0].text == word && !atoms[0].literal && atoms[0].sign == 0
 }
 
-// names reads a list of plain names.
+// names reads a list of names; a name may be several words.
 func names(value string) ([]string, error) {
 	parts, err := list(value)
 	if err != nil {
@@ -186,10 +187,17 @@ func names(value string) ([]string, error) {
 	}
 	var out []string
 	for _, p := range parts {
-		if len(p) != 1 || p[0].sign != 0 {
-			return nil, fmt.Errorf("%q is not a list of names such as a,b,c", value)
+		words := make([]string, len(p))
+		for i, a := range p {
+			if words[i] = a.text; a.sign != 0 {
+				words = nil
+				break
+			}
 		}
-		out = append(out, p[0].text)
+		if len(words) == 0 {
+			return nil, fmt.Errorf("%q is not a list such as a,b,c", value)
+		}
+		out = append(out, strings.Join(words, " "))
 	}
 	return out, nil
 }
@@ -211,13 +219,27 @@ func show(atoms []atom) string {
 }
 
 // innerList writes names as a comma-separated list, none when there are none.
-func innerList(ss []string) string {
+func innerList(ss []string) string { return joined(ss, inner) }
+
+// phraseList writes names that may be several words; such a name needs quotes
+// on the outer layer only.
+func phraseList(ss []string) string {
+	return joined(ss, func(s string) string {
+		words := strings.Split(s, " ")
+		if len(words) > 1 && !slices.ContainsFunc(words, func(w string) bool { return inner(w) != w }) {
+			return s
+		}
+		return inner(s)
+	})
+}
+
+func joined(ss []string, write func(string) string) string {
 	if len(ss) == 0 {
 		return keywordNone
 	}
 	parts := make([]string, len(ss))
 	for i, s := range ss {
-		parts[i] = inner(s)
+		parts[i] = write(s)
 	}
 	return strings.Join(parts, ",")
 }

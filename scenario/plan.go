@@ -126,6 +126,12 @@ func (p *printer) verdict(v *model.Verdict) {
 	p.line("pending " + podList(v.Pods) + ": " + text)
 }
 
+// cost says what the launches cost and how far that may be from the optimum;
+// a plan without a bound makes no promise.
 func (p *printer) cost(plan *model.Plan) {
-	p.line(fmt.Sprintf("cost   $%s/h bound $%s/h gap %.1f%%", FormatPrice(plan.Cost), FormatPrice(plan.Bound), 100*plan.Gap()))
+	text := "cost   $" + FormatPrice(plan.Cost) + "/h"
+	if plan.Bound > 0 {
+		text += fmt.Sprintf(" bound $%s/h gap %.1f%%", FormatPrice(plan.Bound), 100*plan.Gap())
+	}
+	p.line(text)
 }

@@ -54,7 +54,7 @@ func (x axis) shapeText(s *model.Shape) string {
 		add("priority", strconv.Itoa(int(s.Priority)))
 	}
 	if len(s.Refused) > 0 {
-		add("refused", innerList(s.Refused))
+		add("refused", phraseList(s.Refused))
 	}
 	return strings.Join(parts, " ")
 }

@@ -295,7 +295,7 @@ func (p *printer) pool(pool *model.Pool) {
 		parts = append(parts, "budgets="+outer(strings.Join(budgets, ",")))
 	}
 	if len(pool.Refused) > 0 {
-		parts = append(parts, "refused="+outer(innerList(pool.Refused)))
+		parts = append(parts, "refused="+outer(phraseList(pool.Refused)))
 	}
 	p.line("pool "+outerName(pool.Name), parts...)
 }
