@@ -1,0 +1,224 @@
+package disruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/events"
+	"karpenter/kube/meter"
+	"karpenter/model"
+)
+
+const (
+	// DefaultPeriod is the time between two passes with nothing to do.
+	DefaultPeriod = 10 * time.Second
+	// DefaultDelay is how long an intent has to be confirmed before it is
+	// carried out.
+	DefaultDelay = 15 * time.Second
+
+	notReadyPoll = time.Second            // until the world is complete
+	busyPoll     = time.Second            // while deletions fail
+	againPoll    = 100 * time.Millisecond // after something was done, or a write met another
+)
+
+// World is the part of the cluster's state that disruption needs.
+type World interface {
+	// Snapshot returns the cluster as it is now.
+	Snapshot(now time.Time) *model.Snapshot
+	// MarkForDeletion makes Snapshots treat the nodes of the claims as
+	// deleting; Unmark takes that back.
+	MarkForDeletion(claims ...string)
+	Unmark(claims ...string)
+}
+
+// Loop is the controller disruption. It must run one pass at a time. The
+// exported fields are required unless they say otherwise, and do not change
+// once it runs.
+type Loop struct {
+	Client client.Client
+	World  World
+	// Decide makes the Plan whose Removals are carried out.
+	Decide func(*model.Snapshot) *model.Plan
+	// Ready reports whether the World has heard of everything that existed
+	// when the process started. Until then, nodes may look emptier than they
+	// are, and nothing is done.
+	Ready       func() bool
+	Events      events.Recorder
+	Clock       clock.PassiveClock
+	Metrics     *Metrics
+	Disruptions *meter.Disruptions
+	// Period and Delay are DefaultPeriod and DefaultDelay when zero.
+	Period, Delay time.Duration
+
+	intents   intents
+	executing map[string]execution // by claim
+	budgets   budgetMemory
+}
+
+// Register adds the controller to the manager.
+func (l *Loop) Register(mgr manager.Manager) error {
+	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{})
+		return nil
+	})
+	return builder.ControllerManagedBy(mgr).
+		Named("disruption").
+		WatchesRawSource(start).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(l)
+}
+
+// scope is what one pass works on.
+type scope struct {
+	now      time.Time
+	snapshot *model.Snapshot
+	plan     *model.Plan
+	managed  map[string]*model.Node  // of the snapshot, by claim
+	pools    map[string]*v1.NodePool // by name
+	claims   map[string]*v1.NodeClaim
+	nodes    map[string]*corev1.Node // by provider ID; two of the same ID are none
+}
+
+// nodeOf returns the Node of the claim, or nil.
+func (s *scope) nodeOf(claim *v1.NodeClaim) *corev1.Node {
+	if claim.Status.ProviderID == "" {
+		return nil
+	}
+	return s.nodes[claim.Status.ProviderID]
+}
+
+// Reconcile makes one pass.
+func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !l.Ready() {
+		return reconcile.Result{RequeueAfter: notReadyPoll}, nil
+	}
+	s, err := l.open(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	l.reportBudgets(ctx, s)
+	if err := l.recover(ctx, s); err != nil {
+		return again(err)
+	}
+	l.decide(s)
+	l.reportStays(s)
+	due := l.confirm(s)
+	started, startErr := l.start(ctx, s, due)
+	finishErr := l.finish(ctx, s)
+	if err := errors.Join(startErr, finishErr); err != nil {
+		return again(err)
+	}
+	switch {
+	case len(l.executing) > 0:
+		return reconcile.Result{RequeueAfter: busyPoll}, nil
+	case started > 0:
+		return reconcile.Result{RequeueAfter: againPoll}, nil
+	}
+	return reconcile.Result{RequeueAfter: l.intents.wait(s.now, orDefault(l.Period, DefaultPeriod))}, nil
+}
+
+// again turns a conflict, which a fresh read resolves, into another pass.
+func again(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: againPoll}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+func orDefault(d, preset time.Duration) time.Duration {
+	if d == 0 {
+		return preset
+	}
+	return d
+}
+
+// open reads what the pass works on.
+func (l *Loop) open(ctx context.Context) (*scope, error) {
+	pools, claims, nodes := &v1.NodePoolList{}, &v1.NodeClaimList{}, &corev1.NodeList{}
+	for _, list := range []client.ObjectList{pools, claims, nodes} {
+		if err := l.Client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list for disruption: %w", err)
+		}
+	}
+	s := &scope{
+		now: l.Clock.Now(), managed: map[string]*model.Node{},
+		pools: map[string]*v1.NodePool{}, claims: map[string]*v1.NodeClaim{}, nodes: map[string]*corev1.Node{},
+	}
+	s.snapshot = l.World.Snapshot(s.now)
+	for i := range s.snapshot.Nodes {
+		if n := &s.snapshot.Nodes[i]; n.Claim != "" {
+			s.managed[n.Claim] = n
+		}
+	}
+	for i := range pools.Items {
+		s.pools[pools.Items[i].Name] = &pools.Items[i]
+	}
+	for i := range claims.Items {
+		s.claims[claims.Items[i].Name] = &claims.Items[i]
+	}
+	for i := range nodes.Items {
+		id := nodes.Items[i].Spec.ProviderID
+		if _, twice := s.nodes[id]; twice {
+			s.nodes[id] = nil
+			continue
+		}
+		s.nodes[id] = &nodes.Items[i]
+	}
+	return s, nil
+}
+
+// decide has the plan made and measures that.
+func (l *Loop) decide(s *scope) {
+	started := l.Clock.Now()
+	s.plan = l.Decide(s.snapshot)
+	l.Metrics.evaluation.WithLabelValues(lower(model.Empty), consolidationType(model.Empty)).Observe(l.Clock.Since(started).Seconds())
+	eligible := len(s.plan.Removals)
+	for _, stay := range s.plan.Stays {
+		if n := s.managed[stay.Claim]; n != nil && n.Disruption.Blocked == "" {
+			eligible++
+		}
+	}
+	l.Metrics.eligible.WithLabelValues(lower(model.Empty)).Set(float64(eligible))
+}
+
+// confirm brings the intents up to the plan and returns the removals to carry
+// out now.
+func (l *Loop) confirm(s *scope) []model.Removal {
+	next, due, dropped := l.intents.confirm(s.plan.Removals, s.now, orDefault(l.Delay, DefaultDelay))
+	for _, i := range dropped {
+		// One that is going away anyway was not found wanting.
+		if n := s.managed[i.removal.Claim]; n != nil && !n.Deleting {
+			l.Metrics.failedValidations.WithLabelValues(consolidationType(i.removal.Reason)).Inc()
+		}
+	}
+	l.intents = next
+	return due
+}
+
+// reportStays tells why nodes that are not needed are kept.
+func (l *Loop) reportStays(s *scope) {
+	for _, stay := range s.plan.Stays {
+		claim := s.claims[stay.Claim]
+		if claim == nil {
+			continue
+		}
+		l.Events.Publish(blocked(claim, stay.Why))
+		if node := s.nodeOf(claim); node != nil {
+			l.Events.Publish(blocked(node, stay.Why))
+		}
+	}
+}

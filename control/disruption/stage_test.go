@@ -1,0 +1,312 @@
+package disruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"karpenter/api/conditions"
+	v1 "karpenter/api/v1"
+	"karpenter/kube/events/eventstest"
+	"karpenter/kube/join"
+	"karpenter/kube/meter"
+	"karpenter/kube/pods"
+	"karpenter/model"
+	"karpenter/solve"
+)
+
+// stage is a cluster in memory with the loop on it. It is its own World.
+type stage struct {
+	t       *testing.T
+	clock   *clocktesting.FakeClock
+	client  client.Client
+	events  *eventstest.Recorder
+	metrics *prometheus.Registry
+	loop    *Loop
+	fail    string            // kind of object whose next writes fail, and how
+	marks   map[string]bool   // claims marked for deletion
+	blocked map[string]string // why nodes are blocked, by node
+	unready bool
+	logs    []string
+	told    int
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), blocked: map[string]string{}}
+	scheme := runtime.NewScheme()
+	s.must(errors.Join(clientgoscheme.AddToScheme(scheme), v1.AddToScheme(scheme)))
+	s.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}).
+		WithIndex(&corev1.Pod{}, join.PodNodeName, func(o client.Object) []string {
+			return []string{o.(*corev1.Pod).Spec.NodeName}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				if s.fail == "conflict" {
+					s.fail = ""
+					return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, o.GetName(), errors.New("changed"))
+				}
+				return c.Patch(ctx, o, p, opts...)
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				if s.fail == "delete" {
+					return errors.New("no connection")
+				}
+				return c.Delete(ctx, o, opts...)
+			},
+		}).Build()
+	s.restart()
+	return s
+}
+
+// restart begins with a new process: nothing is remembered but what the API
+// server knows.
+func (s *stage) restart() {
+	s.metrics, s.events, s.marks, s.told = prometheus.NewRegistry(), &eventstest.Recorder{}, map[string]bool{}, 0
+	s.loop = &Loop{
+		Client: s.client, World: s, Ready: func() bool { return !s.unready },
+		Decide: func(snapshot *model.Snapshot) *model.Plan { return solve.Decide(snapshot, model.DefaultPolicy()) },
+		Events: s.events, Clock: s.clock, Metrics: NewMetrics(s.metrics),
+		Disruptions: meter.NewDisruptions(s.metrics, s.client),
+	}
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// MarkForDeletion is World's.
+func (s *stage) MarkForDeletion(claims ...string) {
+	for _, c := range claims {
+		s.marks[c] = true
+	}
+}
+
+// Unmark is World's.
+func (s *stage) Unmark(claims ...string) {
+	for _, c := range claims {
+		delete(s.marks, c)
+	}
+}
+
+// Snapshot is World's: only what emptiness needs.
+func (s *stage) Snapshot(now time.Time) *model.Snapshot {
+	out := &model.Snapshot{Now: now, Resources: []string{"nodes"}}
+	total, consuming := map[string]int{}, map[string]int{}
+	for _, c := range s.claims() {
+		n := s.node(strings.TrimPrefix(c.Status.ProviderID, "test://"))
+		m := model.Node{
+			Name: n.Name, Claim: c.Name, Pool: c.Labels[v1.NodePoolLabelKey],
+			Initialized: n.Labels[v1.NodeInitializedLabelKey] == "true", Registered: true,
+			Deleting: s.marks[c.Name] || c.DeletionTimestamp != nil,
+			Disruption: model.NodeDisruption{
+				Empty: s.reschedulable(n.Name) == 0, Consolidatable: conditions.IsTrue(&c, v1.ConsolidatableCondition), Blocked: s.blocked[n.Name],
+			},
+		}
+		total[m.Pool]++
+		if m.Deleting || !ready(n) {
+			consuming[m.Pool]++
+		}
+		out.Nodes = append(out.Nodes, m)
+	}
+	pools := &v1.NodePoolList{}
+	s.must(s.client.List(s.t.Context(), pools))
+	for i := range pools.Items {
+		p := &pools.Items[i]
+		if p.IsStatic() {
+			continue
+		}
+		allowed, _ := p.AllowedDisruptions(now, total[p.Name], v1.DisruptionReasonEmpty)
+		out.Pools = append(out.Pools, model.Pool{Name: p.Name, Disruption: model.Disruption{
+			Allowed: map[model.Reason]int{model.Empty: max(allowed-consuming[p.Name], 0)},
+		}})
+	}
+	return out
+}
+
+func (s *stage) claims() []v1.NodeClaim {
+	list := &v1.NodeClaimList{}
+	s.must(s.client.List(s.t.Context(), list))
+	return list.Items
+}
+
+func (s *stage) node(name string) *corev1.Node {
+	n := &corev1.Node{}
+	s.must(s.client.Get(s.t.Context(), types.NamespacedName{Name: name}, n))
+	return n
+}
+
+func (s *stage) reschedulable(node string) int {
+	list := &corev1.PodList{}
+	s.must(s.client.List(s.t.Context(), list, client.MatchingFields{join.PodNodeName: node}))
+	return len(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !pods.Reschedulable(&p) }))
+}
+
+// pass runs the loop once and shows what came of it.
+func (s *stage) pass() string {
+	var out strings.Builder
+	ctx := log.IntoContext(s.t.Context(), funcr.New(func(_, args string) { s.logs = append(s.logs, args) }, funcr.Options{}))
+	switch result, err := s.loop.Reconcile(ctx, reconcile.Request{}); {
+	case err != nil:
+		fmt.Fprintf(&out, "error: %v\n", err)
+	default:
+		fmt.Fprintf(&out, "again in %s\n", result.RequeueAfter)
+	}
+	for _, e := range s.events.Events()[s.told:] {
+		fmt.Fprintf(&out, "event on %s %s: %s\n", e.Object.GetName(), e.Reason, e.Message)
+	}
+	s.told = len(s.events.Events())
+	return out.String()
+}
+
+// show prints the nodes that are marked in any way.
+func (s *stage) show() string {
+	var out strings.Builder
+	for _, c := range s.claims() {
+		n := s.node(strings.TrimPrefix(c.Status.ProviderID, "test://"))
+		fmt.Fprint(&out, n.Name)
+		for _, taint := range n.Spec.Taints {
+			fmt.Fprint(&out, " ", taint.ToString())
+		}
+		if r := conditions.Get(&c, v1.DisruptionReasonCondition); r != nil {
+			fmt.Fprintf(&out, " %s=%s", r.Type, r.Reason)
+		}
+		if s.marks[c.Name] {
+			fmt.Fprint(&out, " marked")
+		}
+		if c.DeletionTimestamp != nil {
+			fmt.Fprint(&out, " deleting")
+		}
+		fmt.Fprintln(&out)
+	}
+	return out.String()
+}
+
+// counts prints the metrics whose names match.
+func (s *stage) counts(pattern string) string {
+	families, err := s.metrics.Gather()
+	s.must(err)
+	var lines []string
+	for _, f := range families {
+		if !regexp.MustCompile(pattern).MatchString(f.GetName()) {
+			continue
+		}
+		for _, m := range f.Metric {
+			var labels []string
+			for _, l := range m.Label {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			value := m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			if f.GetType() == dto.MetricType_HISTOGRAM {
+				value = float64(m.GetHistogram().GetSampleCount())
+			}
+			lines = append(lines, fmt.Sprintf("%s{%s} %v", f.GetName(), strings.Join(labels, ","), value))
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// declare adds the object a line describes.
+func (s *stage) declare(line string) {
+	words := strings.Fields(line)
+	name, options := words[1], map[string]string{}
+	for _, w := range words[2:] {
+		key, value, _ := strings.Cut(w, "=")
+		options[key] = value
+	}
+	switch words[0] {
+	case "pool":
+		s.declarePool(name, options)
+	case "node":
+		s.declareNode(name, options)
+	case "pod":
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)},
+			Spec:       corev1.PodSpec{NodeName: options["node"]},
+		}
+		if kind, ok := options["owner"]; ok {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "o", UID: "o"}}
+		}
+		s.must(s.client.Create(s.t.Context(), p))
+	default:
+		s.t.Fatalf("unknown object %q", line)
+	}
+}
+
+func (s *stage) declarePool(name string, options map[string]string) {
+	p := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+	p.Spec.Disruption = v1.Disruption{ConsolidationPolicy: v1.ConsolidationPolicyWhenEmptyOrUnderutilized, ConsolidateAfter: v1.MustParseNillableDuration("0s")}
+	if b, ok := options["budget"]; ok {
+		p.Spec.Disruption.Budgets = []v1.Budget{{Nodes: b}}
+	}
+	if _, ok := options["static"]; ok {
+		n := int64(1)
+		p.Spec.Replicas = &n
+	}
+	s.must(s.client.Create(s.t.Context(), p))
+}
+
+func (s *stage) declareNode(name string, options map[string]string) {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{v1.NodeInitializedLabelKey: "true"}},
+		Spec:       corev1.NodeSpec{ProviderID: "test://" + name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	c := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: "c-" + name, UID: types.UID("c-" + name), Finalizers: []string{v1.TerminationFinalizer},
+		Labels: map[string]string{v1.NodePoolLabelKey: "general", v1.CapacityTypeLabelKey: "spot"},
+	}}
+	c.Status.ProviderID = n.Spec.ProviderID
+	set := c.StatusConditions(s.clock.Now())
+	set.SetTrue(v1.ConsolidatableCondition)
+	for key, value := range options {
+		switch key {
+		case "pool":
+			c.Labels[v1.NodePoolLabelKey] = value
+		case "busy":
+			s.must(set.Clear(v1.ConsolidatableCondition))
+		case "drifted":
+			set.SetTrue(v1.DriftedCondition)
+		case "uninitialized":
+			delete(n.Labels, v1.NodeInitializedLabelKey)
+		case "notready":
+			n.Status.Conditions[0].Status = corev1.ConditionFalse
+		case "ending":
+			set.SetTrue(v1.InstanceTerminatingCondition)
+		case "tainted":
+			n.Spec.Taints = []corev1.Taint{v1.DisruptedNoScheduleTaint(), {Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
+			set.SetTrueWithReason(v1.DisruptionReasonCondition, "Empty", "Empty")
+		default:
+			s.t.Fatalf("unknown option %s", key)
+		}
+	}
+	s.must(s.client.Create(s.t.Context(), n))
+	status := c.Status
+	s.must(s.client.Create(s.t.Context(), c))
+	c.Status = status
+	s.must(s.client.Status().Update(s.t.Context(), c))
+}

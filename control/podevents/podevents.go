@@ -1,0 +1,101 @@
+// Package podevents notes on a NodeClaim when a pod last came to or left its
+// node, in status.lastPodEventTime. Consolidation leaves a node alone until
+// it has been quiet for a while.
+package podevents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/join"
+	"karpenter/kube/pods"
+)
+
+// every is the least time between two writes to a claim. It is shorter than
+// the time in which a disruption is confirmed, so that the confirmation sees
+// what happened meanwhile.
+const every = 10 * time.Second
+
+// Reconciler is the controller nodeclaim.podevents. It is keyed by node name,
+// so that the pods of one node are one piece of work. All fields are required.
+type Reconciler struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	// Managed reports whether the claim's node class is one of the provider's.
+	Managed func(*v1.NodeClaim) bool
+}
+
+// Register adds the controller to the manager.
+func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) error {
+	return builder.ControllerManagedBy(mgr).
+		Named("nodeclaim.podevents").
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(filter())).
+		WithOptions(options).
+		Complete(r)
+}
+
+func nodeOf(_ context.Context, pod client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pod.(*corev1.Pod).Spec.NodeName}}}
+}
+
+// filter passes the events by which a pod that is bound to a node and no
+// daemon comes, ends, begins to end, or goes.
+func filter() predicate.Predicate {
+	counts := func(o client.Object) bool {
+		p := o.(*corev1.Pod)
+		return p.Spec.NodeName != "" && !pods.DaemonSet(p)
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return counts(e.Object) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return counts(e.Object) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old, p := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+			bound := old.Spec.NodeName == ""
+			ended := !pods.Terminal(old) && pods.Terminal(p)
+			ending := !pods.Terminating(old) && pods.Terminating(p)
+			return counts(p) && (bound || ended || ending)
+		},
+	}
+}
+
+// Reconcile notes that something happened on a node.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	node := &corev1.Node{}
+	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	stored, err := join.ClaimOf(ctx, r.Client, node)
+	if errors.Is(err, join.ErrNotFound) || errors.Is(err, join.ErrDuplicate) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	now := r.Clock.Now()
+	if !r.Managed(stored) || now.Sub(stored.Status.LastPodEventTime.Time) < every {
+		return reconcile.Result{}, nil
+	}
+	claim := stored.DeepCopy()
+	claim.Status.LastPodEventTime = metav1.NewTime(now)
+	if err := r.Client.Status().Patch(ctx, claim, client.MergeFrom(stored)); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("patch status of node claim %s: %w", claim.Name, err)
+	}
+	return reconcile.Result{}, nil
+}
