@@ -142,6 +142,23 @@ func (s *Set) Set(condition metav1.Condition) bool {
 	return true
 }
 
+// Observe brings conditions, as they are, to the object's current generation,
+// all at once, so that the root does not pass through Unknown while one of
+// them is behind. Without types it means every condition. It reports whether
+// the object changed.
+func (s *Set) Observe(conditionTypes ...string) bool {
+	changed := false
+	for _, c := range s.List() {
+		if len(conditionTypes) == 0 || slices.Contains(conditionTypes, c.Type) {
+			changed = s.store(c) || changed
+		}
+	}
+	if changed {
+		s.recomputeRoot()
+	}
+	return changed
+}
+
 // Clear removes an independent condition. The root and the dependents cannot
 // be cleared.
 func (s *Set) Clear(conditionType string) error {

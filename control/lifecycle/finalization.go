@@ -32,9 +32,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (time.Duration, err
 	r.stampDeadline(ctx, s)
 	// Deletion raises the generation. Conditions left behind would make the
 	// claim look unready for want of an observer.
-	for _, c := range s.conditions.List() {
-		s.observe(c.Type)
-	}
+	s.conditions.Observe()
 	after, finished, err := r.end(ctx, s)
 	if written := r.persist(ctx, s); written != nil {
 		return 0, written

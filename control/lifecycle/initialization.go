@@ -23,7 +23,7 @@ const readinessGatePrefix = "readiness.k8s.io/"
 // initialize declares the Node of a registered claim fit for the pods it was
 // made for, as soon as it is.
 func (r *Reconciler) initialize(ctx context.Context, s *scope) (time.Duration, error) {
-	if s.settled(v1.InitializedCondition) || !s.conditions.IsTrue(v1.RegisteredCondition) {
+	if s.isSettled(v1.InitializedCondition) || !s.conditions.IsTrue(v1.RegisteredCondition) {
 		return 0, nil
 	}
 	node, err := join.NodeOf(ctx, r.Client, s.claim)

@@ -20,7 +20,7 @@ const messageLimit = 300
 
 // launch gets the claim its machine and records it.
 func (r *Reconciler) launch(ctx context.Context, s *scope) (time.Duration, error) {
-	if s.settled(v1.LaunchedCondition) {
+	if s.isSettled(v1.LaunchedCondition) {
 		r.memory.launched(s.claim, nil)
 		return 0, nil
 	}

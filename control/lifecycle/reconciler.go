@@ -152,6 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) (time.Duration, error) {
 	var soonest time.Duration
 	var failures []error
+	s.observeSettled()
 	for _, p := range phases {
 		after, err := p(ctx, s)
 		failures = append(failures, err)
@@ -238,17 +239,23 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, reason string) error 
 	return nil
 }
 
-// observe sets the condition as it is, at the claim's current generation.
-func (s *scope) observe(condition string) { s.conditions.Set(*s.conditions.Get(condition)) }
+// isSettled reports whether the condition is True or False: what it says is
+// decided for good.
+func (s *scope) isSettled(condition string) bool {
+	return s.conditions.Get(condition).Status != metav1.ConditionUnknown
+}
 
-// settled reports whether the condition is True or False, and if so keeps it
-// at the claim's current generation.
-func (s *scope) settled(condition string) bool {
-	if s.conditions.Get(condition).Status == metav1.ConditionUnknown {
-		return false
+// observeSettled keeps what is decided at the claim's current generation.
+func (s *scope) observeSettled() {
+	var settled []string
+	for _, c := range []string{v1.LaunchedCondition, v1.RegisteredCondition, v1.InitializedCondition} {
+		if s.isSettled(c) {
+			settled = append(settled, c)
+		}
 	}
-	s.observe(condition)
-	return true
+	if len(settled) > 0 {
+		s.conditions.Observe(settled...)
+	}
 }
 
 // result turns a conflict, which only says that something else was written

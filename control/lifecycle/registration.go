@@ -20,7 +20,7 @@ import (
 // register makes the claim's Node its own: the Node gets the claim's
 // metadata and taints, and is released to pods.
 func (r *Reconciler) register(ctx context.Context, s *scope) (time.Duration, error) {
-	if s.settled(v1.RegisteredCondition) {
+	if s.isSettled(v1.RegisteredCondition) {
 		return 0, nil
 	}
 	read, err := join.NodeOf(ctx, r.Client, s.claim)
