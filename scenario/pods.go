@@ -92,9 +92,9 @@ func (b *builder) pods(d *directive) error {
 	}
 	common := b.podOptions(d)
 	for len(d.words) > 0 {
-		parts, err := list(d.name("names"))
+		atoms, err := atomize(d.name("names"))
 		d.fail(err)
-		for _, part := range parts {
+		for _, part := range split(atoms, ",") {
 			pods, err := b.expand(part)
 			d.fail(err)
 			for _, pod := range pods {
