@@ -17,6 +17,7 @@ type Catalogue struct {
 	wellKnown model.LabelSet
 	matches   map[string]Bits // requirement text → offers that allow it
 	open      map[poolKey]bool
+	demands   map[string]*Demand // constraints → compiled, without pods
 }
 
 // Pool is a pool with its rows.
@@ -55,7 +56,7 @@ type poolKey struct {
 
 // NewCatalogue compiles the pools of s that may launch nodes.
 func NewCatalogue(s *model.Snapshot) *Catalogue {
-	c := &Catalogue{wellKnown: s.WellKnown, matches: map[string]Bits{}, open: map[poolKey]bool{}}
+	c := &Catalogue{wellKnown: s.WellKnown, matches: map[string]Bits{}, open: map[poolKey]bool{}, demands: map[string]*Demand{}}
 	for i := range s.Pools {
 		if len(s.Pools[i].Refused) == 0 {
 			c.add(&s.Pools[i])
@@ -199,6 +200,17 @@ func (c *Catalogue) Open(pool int, key string) bool {
 	o := c.isOpen(&c.Pools[pool], key)
 	c.open[k] = o
 	return o
+}
+
+// Asks reports whether the shape demands something of a key the pool leaves
+// open.
+func (c *Catalogue) Asks(pool int, s *model.Shape) bool {
+	for _, alt := range s.Alternatives() {
+		if slices.ContainsFunc(alt, func(r model.Requirement) bool { return c.Open(pool, r.Key) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Catalogue) isOpen(p *Pool, key string) bool {

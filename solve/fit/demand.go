@@ -1,6 +1,8 @@
 package fit
 
 import (
+	"strings"
+
 	"karpenter/model"
 )
 
@@ -9,7 +11,8 @@ type Demand struct {
 	Shape *model.Shape
 	Pods  []model.Pod
 
-	// Offers is where a new node for such a pod could be bought.
+	// Offers is where labels and taints allow such a pod; whether one fits is
+	// for the caller to see. Shapes with equal constraints share the set.
 	Offers Bits
 	alts   []alternative
 }
@@ -22,14 +25,45 @@ type alternative struct {
 
 // NewDemand compiles the shape against the catalogue.
 func (c *Catalogue) NewDemand(p model.Pending) *Demand {
-	d := &Demand{Shape: p.Shape, Pods: p.Pods, Offers: NewBits(len(c.Offers))}
-	base := c.roomy(p.Shape, c.tolerated(p.Shape))
-	for _, demands := range p.Shape.Alternatives() {
+	key := constraintKey(p.Shape)
+	same, ok := c.demands[key]
+	if !ok {
+		same = c.constrain(p.Shape)
+		c.demands[key] = same
+	}
+	return &Demand{Shape: p.Shape, Pods: p.Pods, Offers: same.Offers, alts: same.alts}
+}
+
+func (c *Catalogue) constrain(s *model.Shape) *Demand {
+	d := &Demand{Offers: NewBits(len(c.Offers))}
+	base := c.tolerated(s)
+	for _, demands := range s.Alternatives() {
 		offers := base.And(c.MatchAll(demands))
 		d.alts = append(d.alts, alternative{demands, offers})
 		d.Offers = d.Offers.Or(offers)
 	}
 	return d
+}
+
+// constraintKey is equal for shapes with equal selectors, terms and
+// tolerations.
+func constraintKey(s *model.Shape) string {
+	var b strings.Builder
+	for _, alt := range s.Alternatives() {
+		for _, r := range alt {
+			b.WriteString(matchKey(r))
+			b.WriteByte(',')
+		}
+		b.WriteByte('|')
+	}
+	for _, t := range s.Tolerations {
+		b.WriteString(t.Key + "=" + t.Value + ":" + string(t.Effect))
+		if t.Exists {
+			b.WriteByte('*')
+		}
+		b.WriteByte(';')
+	}
+	return b.String()
 }
 
 // At returns the conjunction under which the shape runs on an offer of
@@ -57,16 +91,21 @@ func (c *Catalogue) tolerated(s *model.Shape) Bits {
 // roomy returns the offers among from that one pod of s fits on when empty.
 func (c *Catalogue) roomy(s *model.Shape, from Bits) Bits {
 	out := NewBits(len(c.Offers))
-	for i := range c.Types {
-		row := &c.Types[i]
-		if !s.Requests.Fits(row.Free) {
-			continue
-		}
-		for j := row.Offers.From; j < row.Offers.To; j++ {
-			if from.Has(j) {
-				out.Set(j)
-			}
+	for i := range from.All() {
+		if s.Requests.Fits(c.Types[c.Offers[i].Type].Free) {
+			out.Set(i)
 		}
 	}
 	return out
+}
+
+// Fits reports whether a pod of d may run alone on a new node of some offer in
+// the range.
+func (c *Catalogue) Fits(d *Demand, offers Range) bool {
+	for i := range d.Offers.All() {
+		if i >= offers.From && i < offers.To && d.Shape.Requests.Fits(c.Types[c.Offers[i].Type].Free) {
+			return true
+		}
+	}
+	return false
 }

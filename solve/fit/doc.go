@@ -11,8 +11,8 @@
 //
 // # Invariants
 //
-//  1. An offer in Demand.Offers is available, allowed by its pool, and can hold
-//     at least one pod of the shape next to the daemons.
+//  1. An offer in Demand.Offers is available, allowed by its pool, and its
+//     labels and taints suit the shape.
 //  2. Several shapes may share an offer iff it is in the set of each and their
 //     demands on the pool's open keys agree (see Catalogue.Agree).
 //  3. Nothing here depends on map order, time or the number of processors.

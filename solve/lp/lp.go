@@ -1,20 +1,17 @@
-// Package lp solves covering linear programs by column generation:
+// Package lp solves covering linear programs
 //
-//	minimise Σ price_k·x_k  subject to  Σ column_k·x_k ≥ demand,  x ≥ 0,
+//	minimise Σ price_k·x_k  subject to  Σ column_k·x_k ≥ demand,  x ≥ 0
 //
-// where the columns are not listed but asked for: given the value (dual) of
-// each row, a Pricer names the column that brings the most value for its
-// price. The method is the revised simplex with a dense basis inverse; it
-// suits some hundred rows and any number of columns.
-//
-// The values returned are feasible for the dual after division by the best
-// ratio the Pricer can still find, so they prove a lower bound on the optimum
-// whether or not the method ran to its end (Farley 1990).
+// whose columns are found as one goes (column generation): solve with the
+// columns known, look at the value (dual) of each row, add a column that is
+// worth more than its price under those values, solve again. The method is the
+// revised simplex with a dense inverse of the basis; it suits some hundred
+// rows and thousands of columns.
 package lp
 
-import "slices"
+import "math"
 
-// Entry is one non-zero coefficient of a column.
+// Entry is one coefficient of a column.
 type Entry struct {
 	Row    int
 	Amount float64 // > 0
@@ -23,53 +20,11 @@ type Entry struct {
 // Column is something that can be bought.
 type Column struct {
 	Price   float64 // > 0
-	Entries []Entry // sorted by Row
-	Tag     int     // the Pricer's own name for it
+	Entries []Entry
 }
 
-// Pricer returns the column with the highest ratio of value to price, where
-// the value of a column is Σ amount·values[row]. It is exact: no column has a
-// higher ratio.
-type Pricer func(values []float64) Column
-
-// Solution is what the method found.
-type Solution struct {
-	Values []float64 // per row, ≥ 0, feasible for the dual: no column's value exceeds its price
-	Bound  float64   // demand·Values: no cover is cheaper
-	Used   []Use     // the columns of the last basis in use
-	Steps  int
-}
-
-// Use is a column with the amount of it bought.
-type Use struct {
-	Column Column
-	Amount float64
-}
-
-// tolerance is the relative violation of a dual constraint that counts as none.
-const tolerance = 1e-7
-
-// Cover solves the program, taking at most steps pivots. The demand must be
-// positive in every row, and every row coverable.
-func Cover(demand []float64, price Pricer, steps int) Solution {
-	t := newTableau(demand, price)
-	n := 0
-	for ; n < steps; n++ {
-		values := t.values()
-		if row := mostNegative(values); row >= 0 {
-			t.enter(Column{Entries: []Entry{{row, -1}}, Tag: surplus})
-			continue
-		}
-		c := price(values)
-		if value(c, values) <= c.Price*(1+tolerance) {
-			break
-		}
-		t.enter(c)
-	}
-	return t.solution(price, n)
-}
-
-func value(c Column, values []float64) float64 {
+// Worth is what the column brings at these values of the rows.
+func (c Column) Worth(values []float64) float64 {
 	sum := 0.0
 	for _, e := range c.Entries {
 		sum += e.Amount * values[e.Row]
@@ -77,14 +32,192 @@ func value(c Column, values []float64) float64 {
 	return sum
 }
 
-// mostNegative returns the row whose value is below zero by most: its surplus
-// column may enter the basis.
-func mostNegative(values []float64) int {
-	row, least := -1, -1e-9*slices.Max(values)
-	for i, v := range values {
-		if v < least {
-			row, least = i, v
+// Program is a covering program with the columns known so far.
+type Program struct {
+	demand  []float64
+	columns []Column
+
+	basis   []int       // per row: index of a column, or slack or artificial
+	inverse [][]float64 // of the basis matrix
+	amount  []float64   // of each basis column
+	steps   int
+}
+
+// What a basis entry below zero stands for: -1-row is the slack of a row, and
+// artificial a column that no optimum keeps.
+const artificial = math.MinInt
+
+// New returns the program without columns. Every demand must be positive.
+func New(demand []float64) *Program {
+	p := &Program{demand: demand}
+	n := len(demand)
+	for i := range n {
+		row := make([]float64, n)
+		row[i] = 1
+		p.inverse = append(p.inverse, row)
+		p.basis = append(p.basis, artificial)
+		p.amount = append(p.amount, demand[i])
+	}
+	return p
+}
+
+// Add makes a column known and returns its index.
+func (p *Program) Add(c Column) int {
+	p.columns = append(p.columns, c)
+	return len(p.columns) - 1
+}
+
+// tolerance is the relative excess of worth over price that counts as none.
+const tolerance = 1e-9
+
+// Solve optimises over the known columns, taking at most steps pivots in all
+// since New, and returns the value of each row. Every row must be covered by
+// some known column.
+func (p *Program) Solve(steps int) []float64 {
+	for ; p.steps < steps; p.steps++ {
+		values := p.values()
+		enter, excess := artificial, tolerance
+		for i, c := range p.columns {
+			if x := c.Worth(values)/c.Price - 1; x > excess {
+				enter, excess = i, x
+			}
+		}
+		if enter == artificial {
+			if enter = p.slack(values); enter == artificial {
+				break
+			}
+		}
+		if !p.pivot(enter) {
+			break
 		}
 	}
-	return row
+	values := p.values()
+	for i := range values {
+		values[i] = max(values[i], 0)
+	}
+	return values
+}
+
+// slack returns the slack of the row whose value is negative by most.
+func (p *Program) slack(values []float64) int {
+	enter, least := artificial, 0.0
+	for i, v := range values {
+		least = min(least, -1e-9*math.Abs(v))
+		if v < least {
+			enter, least = -1-i, v
+		}
+	}
+	return enter
+}
+
+// Used yields the columns bought and how much of each.
+func (p *Program) Used(yield func(column int, amount float64) bool) {
+	for i, c := range p.basis {
+		if c >= 0 && p.amount[i] > 1e-9 && !yield(c, p.amount[i]) {
+			return
+		}
+	}
+}
+
+// artificialPrice is dearer than any real way to cover a row: far above the
+// dearest column, and still small enough not to drown the others' digits.
+func (p *Program) artificialPrice() float64 {
+	most := 1.0
+	for _, c := range p.columns {
+		most = max(most, c.Price)
+	}
+	return most * 16
+}
+
+// values returns the prices of the basis times its inverse.
+func (p *Program) values() []float64 {
+	out := make([]float64, len(p.demand))
+	penalty := p.artificialPrice()
+	for i, c := range p.basis {
+		price := 0.0
+		switch {
+		case c >= 0:
+			price = p.columns[c].Price
+		case c == artificial:
+			price = penalty
+		}
+		if price == 0 {
+			continue
+		}
+		for j, v := range p.inverse[i] {
+			out[j] += price * v
+		}
+	}
+	return out
+}
+
+// pivot brings a column or slack into the basis. It reports false when
+// rounding has left no row to take its place.
+func (p *Program) pivot(enter int) bool {
+	direction := p.direction(enter)
+	out := p.leaving(direction)
+	if out < 0 {
+		return false
+	}
+	step := p.amount[out] / direction[out]
+	for i := range p.amount {
+		p.amount[i] = max(p.amount[i]-step*direction[i], 0)
+	}
+	p.amount[out], p.basis[out] = step, enter
+	row := p.inverse[out]
+	for j := range row {
+		row[j] /= direction[out]
+	}
+	for i, other := range p.inverse {
+		if f := direction[i]; i != out && f != 0 {
+			for j, v := range row {
+				other[j] -= f * v
+			}
+		}
+	}
+	return true
+}
+
+// direction is the inverse times the entering column.
+func (p *Program) direction(enter int) []float64 {
+	out := make([]float64, len(p.basis))
+	entries := []Entry{{-1 - enter, -1}}
+	if enter >= 0 {
+		entries = p.columns[enter].Entries
+	}
+	for i, row := range p.inverse {
+		for _, e := range entries {
+			out[i] += row[e.Row] * e.Amount
+		}
+	}
+	return out
+}
+
+// leaving finds the basis entry that reaches zero first. Among equals it
+// prefers the largest pivot, which keeps the inverse accurate.
+func (p *Program) leaving(direction []float64) int {
+	out, least := -1, math.Inf(1)
+	for i, d := range direction {
+		if d <= 1e-10 {
+			continue
+		}
+		switch r := p.amount[i] / d; {
+		case r < least*(1-1e-12):
+			out, least = i, r
+		case r <= least && d > direction[out]:
+			out = i
+		}
+	}
+	return out
+}
+
+// Bound returns the price that no cover beats, given values of the rows and
+// an upper bound on worth/price over all columns that exist, known or not
+// (Farley 1990): the values divided by that ratio are feasible for the dual.
+func (p *Program) Bound(values []float64, ratio float64) float64 {
+	sum := 0.0
+	for i, v := range values {
+		sum += v * p.demand[i]
+	}
+	return sum / max(ratio, 1) * (1 - 1e-9) // rounding must not lift it above the truth
 }

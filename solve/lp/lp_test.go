@@ -6,42 +6,39 @@ import (
 	"testing"
 )
 
-// listed prices against a fixed list of columns.
-func listed(columns []Column) Pricer {
-	return func(values []float64) Column {
-		best := columns[0]
-		for _, c := range columns[1:] {
-			if value(c, values)*best.Price > value(best, values)*c.Price {
-				best = c
-			}
-		}
-		return best
+func ratio(columns []Column, values []float64) float64 {
+	most := 0.0
+	for _, c := range columns {
+		most = max(most, c.Worth(values)/c.Price)
 	}
+	return most
 }
 
-func TestCover(t *testing.T) {
+func TestSolve(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		demand  []float64
 		columns []Column
 		want    float64
 	}{
-		{"one row", []float64{10}, []Column{{Price: 3, Entries: []Entry{{0, 4}}}, {Price: 1, Entries: []Entry{{0, 1}}, Tag: 1}}, 7.5},
-		{"two rows shared", []float64{4, 4}, []Column{
-			{Price: 1, Entries: []Entry{{0, 1}}}, {Price: 1, Entries: []Entry{{1, 1}}, Tag: 1},
-			{Price: 1.5, Entries: []Entry{{0, 1}, {1, 1}}, Tag: 2}}, 6},
-		{"surplus", []float64{1, 10}, []Column{
-			{Price: 2, Entries: []Entry{{0, 5}, {1, 5}}}, {Price: 9, Entries: []Entry{{1, 1}}, Tag: 1}}, 4},
+		{"one row", []float64{10}, []Column{{3, []Entry{{0, 4}}}, {1, []Entry{{0, 1}}}}, 7.5},
+		{"two rows shared", []float64{4, 4}, []Column{{1, []Entry{{0, 1}}}, {1, []Entry{{1, 1}}}, {1.5, []Entry{{0, 1}, {1, 1}}}}, 6},
+		{"surplus", []float64{1, 10}, []Column{{2, []Entry{{0, 5}, {1, 5}}}, {9, []Entry{{1, 1}}}}, 4},
 	} {
-		s := Cover(c.demand, listed(c.columns), 100)
-		if math.Abs(s.Bound-c.want) > 1e-6 {
-			t.Errorf("%s: bound %v, want %v", c.name, s.Bound, c.want)
+		p := New(c.demand)
+		for _, column := range c.columns {
+			p.Add(column)
+		}
+		values := p.Solve(100)
+		if got := p.Bound(values, ratio(c.columns, values)); math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("%s: bound %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-// TestBoundHolds checks on random programs that the values are dual-feasible,
-// that the columns in use cover the demand, and that at the end both agree.
+// TestBoundHolds checks on random programs, with columns added as one goes and
+// the method cut short at any step, that the bound never exceeds what a cover
+// costs, and that at the end both agree.
 func TestBoundHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -51,8 +48,8 @@ func TestBoundHolds(t *testing.T) {
 			demand[i] = 1 + 50*rng.Float64()
 		}
 		var columns []Column
-		for i := range rows * 3 {
-			c := Column{Price: 0.5 + rng.Float64(), Tag: i}
+		for i := range rows * 4 {
+			c := Column{Price: 0.5 + rng.Float64()}
 			for r := range rows {
 				if r == i%rows || rng.IntN(3) == 0 {
 					c.Entries = append(c.Entries, Entry{r, 0.1 + rng.Float64()})
@@ -60,21 +57,26 @@ func TestBoundHolds(t *testing.T) {
 			}
 			columns = append(columns, c)
 		}
-		for _, steps := range []int{0, 2, 10_000} {
-			s := Cover(demand, listed(columns), steps)
-			for _, c := range columns {
-				if value(c, s.Values) > c.Price*(1+1e-6) {
-					t.Fatalf("column %v is worth %v", c, value(c, s.Values))
-				}
+		bounds := map[int]float64{}
+		for _, steps := range []int{3, 10_000} {
+			p := New(demand)
+			for _, c := range columns[:rows] {
+				p.Add(c)
 			}
-			if steps < 10_000 {
+			p.Solve(steps)
+			for _, c := range columns[rows:] {
+				p.Add(c)
+			}
+			values := p.Solve(steps)
+			bounds[steps] = p.Bound(values, ratio(columns, values))
+			if steps == 3 {
 				continue
 			}
 			cost, covered := 0.0, make([]float64, rows)
-			for _, u := range s.Used {
-				cost += u.Amount * u.Column.Price
-				for _, e := range u.Column.Entries {
-					covered[e.Row] += u.Amount * e.Amount
+			for i, amount := range p.Used {
+				cost += amount * columns[i].Price
+				for _, e := range columns[i].Entries {
+					covered[e.Row] += amount * e.Amount
 				}
 			}
 			for r := range demand {
@@ -82,8 +84,11 @@ func TestBoundHolds(t *testing.T) {
 					t.Fatalf("row %d: covered %v of %v", r, covered[r], demand[r])
 				}
 			}
-			if cost > s.Bound*(1+1e-5) {
-				t.Fatalf("cost %v above bound %v after %d steps", cost, s.Bound, s.Steps)
+			if gap := cost/bounds[steps] - 1; gap < -1e-9 || gap > 1e-6 {
+				t.Fatalf("cost %v, bound %v", cost, bounds[steps])
+			}
+			if bounds[3] > cost*(1+1e-9) {
+				t.Fatalf("bound %v after three steps, but a cover costs %v", bounds[3], cost)
 			}
 		}
 	}

@@ -1,111 +1,117 @@
 package pack
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
 )
 
-// buy plans new nodes in the tier's pools until nothing is left that they
-// could take: always the pattern that brings the most value for its price.
+// buy plans new nodes in the tier's pools. It solves the covering program of
+// what is left, buys the whole part of the solution, and looks again, until
+// nothing is left that the tier could take.
 func (k *Packer) buy(tier fit.Range) {
-	candidates := k.candidates(tier)
-	k.appraise(candidates)
 	for {
-		best, score := bin{}, 0.0
-		for _, c := range candidates {
-			if k.limits.allow(c.pool, k.capacity(c.offer), 1) == 0 {
-				continue
-			}
-			if take, value := k.fill(c); value > score*c.price {
-				best, score = bin{offer: c.offer, take: take}, value/c.price
-			}
-		}
-		if len(best.take) == 0 {
+		m := k.open(tier, func(d *demand) int { return len(d.left) })
+		if len(m.demands) == 0 {
 			return
 		}
-		k.commit(best)
-	}
-}
-
-// appraise sets the value of each demand that a candidate can serve: the
-// least price of the share of a node that one pod takes up.
-func (k *Packer) appraise(candidates []candidate) {
-	for j, d := range k.demands {
-		d.value = math.Inf(1)
-		for _, c := range candidates {
-			if c.serves.Has(j) {
-				d.value = min(d.value, c.price*share(d.Shape.Requests, c.free))
-			}
+		k.work = m.optimise(k.work)
+		if k.first == nil {
+			k.first = m
+			k.proveBest(m)
 		}
-		d.value = max(d.value, 1)
+		k.commitSolution(m)
 	}
 }
 
-// share is the largest fraction of any resource in free that r takes.
-func share(r, free model.Resources) float64 {
-	most := 0.0
-	for i, v := range r {
-		if v > 0 {
-			most = max(most, float64(v)/float64(free.At(i)))
-		}
-	}
-	return most
+// open returns the market of the tier's offers that limits still allow.
+func (k *Packer) open(tier fit.Range, amount func(*demand) int) *market {
+	affordable := slices.DeleteFunc(k.candidates(tier, k.classes), func(c candidate) bool {
+		return k.limits.allow(c.pool, k.capacity(c.offer), 1) == 0
+	})
+	m := newMarket(affordable, k.wanted, k.demands, amount)
+	m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
+	return m
 }
 
-// fill packs one node of the candidate greedily and returns what it takes and
-// the value of that. The next pods are always those with the highest value
-// for the share of the remaining room they take; ties go to the larger shape.
-func (k *Packer) fill(c candidate) ([]portion, float64) {
-	var take []portion
+// agree reports whether the demands of all portions suit each other on one
+// node of candidate c.
+func (k *Packer) agree(m *market, c int, take []portion) bool {
 	var agreed model.Requirements
-	value, free := 0.0, c.free
-	taken := map[int]int{}
-	for {
-		best, density := -1, 0.0
-		for j := range c.serves.All() {
-			d := k.demands[j]
-			if taken[j] == len(d.left) || !d.Shape.Requests.Fits(free) {
-				continue
-			}
-			if v := d.value / share(d.Shape.Requests, free); v > density*(1+1e-9) {
-				if _, ok := k.catalogue.Agree(c.pool, agreed, d.At(c.offer)); ok {
-					best, density = j, v
-				}
-			}
+	for _, t := range take {
+		var ok bool
+		if agreed, ok = k.catalogue.Agree(m.candidates[c].pool, agreed, m.demands[t.demand].At(m.candidates[c].offer)); !ok {
+			return false
 		}
-		if best < 0 {
+	}
+	return true
+}
+
+// proveBest alternates exact search and optimisation a few times, so that the
+// market's bound is tight, and ends with a search so that it is proven.
+func (k *Packer) proveBest(m *market) {
+	for range 3 {
+		if !m.prove() {
+			return
+		}
+		k.work = m.optimise(k.work)
+	}
+	m.prove()
+}
+
+// commitSolution buys the whole nodes of the program's solution, and where all
+// amounts are fractions the largest ones. A solution that buys nothing, as
+// rounding may leave one, is replaced by a node of the first demand alone, so
+// that every round makes progress.
+func (k *Packer) commitSolution(m *market) {
+	type use struct {
+		pattern
+		amount float64
+	}
+	var uses []use
+	for column, amount := range m.program.Used {
+		uses = append(uses, use{m.patterns[column], amount})
+	}
+	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(b.amount, a.amount) })
+	bought := false
+	for i, u := range uses {
+		n := int(math.Floor(u.amount + 1e-6))
+		if n == 0 && bought && i > len(uses)/8 {
 			break
 		}
-		d := k.demands[best]
-		n := max(fit.Room(free, d.Shape.Requests, len(d.left)-taken[best])/2, 1)
-		agreed, _ = k.catalogue.Agree(c.pool, agreed, d.At(c.offer))
-		free = free.Minus(d.Shape.Requests.Times(int64(n)))
-		value += d.value * float64(n)
-		taken[best] += n
+		bought = k.commit(m, u.pattern, max(n, 1)) || bought
 	}
-	for j := range c.serves.All() {
-		if taken[j] > 0 {
-			take = append(take, portion{demand: j, pods: taken[j]})
-		}
+	if !bought {
+		k.commit(m, m.patterns[0], 1)
 	}
-	return take, value
 }
 
-// commit plans as many nodes of the pattern as pods and limits allow.
-func (k *Packer) commit(b bin) {
-	pool := k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool
-	b.count = math.MaxInt
-	for _, p := range b.take {
-		b.count = min(b.count, len(k.demands[p.demand].left)/p.pods)
+// commit plans count nodes of the pattern, as far as pods and limits allow.
+// When the pods left no longer fill one node it takes those there are.
+func (k *Packer) commit(m *market, p pattern, count int) bool {
+	b := bin{offer: m.candidates[p.candidate].offer}
+	for _, t := range p.take {
+		left := len(m.demands[t.demand].left)
+		if left == 0 {
+			continue
+		}
+		b.take = append(b.take, portion{demand: slices.Index(k.demands, m.demands[t.demand]), pods: min(t.pods, left)})
+		count = max(min(count, left/t.pods), 1)
 	}
-	b.count = k.limits.allow(pool, k.capacity(b.offer), b.count)
+	pool := m.candidates[p.candidate].pool
+	b.count = k.limits.allow(pool, k.capacity(b.offer), count)
+	if len(b.take) == 0 || b.count == 0 {
+		return false
+	}
 	k.limits.take(pool, k.capacity(b.offer), b.count)
 	for i := range b.take {
-		p := &b.take[i]
-		d := k.demands[p.demand]
-		p.chosen, d.left = d.left[:p.pods*b.count], d.left[p.pods*b.count:]
+		t := &b.take[i]
+		d := k.demands[t.demand]
+		t.chosen, d.left = d.left[:t.pods*b.count], d.left[t.pods*b.count:]
 	}
 	k.bins = append(k.bins, b)
+	return true
 }

@@ -8,41 +8,35 @@ import (
 	"karpenter/solve/fit"
 )
 
-// candidate is an offer worth buying, with the demands it may serve.
+// candidate is an offer worth buying, with the classes of demands it may serve.
 type candidate struct {
 	offer  int
 	pool   int
 	price  float64
 	free   model.Resources
-	serves fit.Bits // over Packer.demands
+	serves fit.Bits // over classes
 }
 
-// candidates returns the offers of the tier's pools that at least one demand
-// could use, without those that another offer of the same pool dominates.
-func (k *Packer) candidates(tier fit.Range) []candidate {
-	var out []candidate
-	for i := tier.From; i < tier.To; i++ {
-		out = append(out, k.poolCandidates(i)...)
-	}
-	return out
+// canTake reports whether one pod of d may run on an empty such node.
+func (c *candidate) canTake(d *demand) bool {
+	return c.serves.Has(d.class) && d.Shape.Requests.Fits(c.free)
 }
 
-func (k *Packer) poolCandidates(pool int) []candidate {
-	p := &k.catalogue.Pools[pool]
+// candidates returns the offers of the tier's pools that at least one class
+// could use, without those that another offer dominates.
+func (k *Packer) candidates(tier fit.Range, classes []fit.Bits) []candidate {
 	var all []candidate
-	for i := p.Offers.From; i < p.Offers.To; i++ {
-		if !p.Usable.Has(i) {
-			continue
-		}
-		serves := fit.NewBits(len(k.demands))
-		for j, d := range k.demands {
-			if len(d.left) > 0 && d.Offers.Has(i) {
-				serves.Set(j)
+	for i := k.catalogue.Pools[tier.From].Offers.From; i < k.catalogue.Pools[tier.To-1].Offers.To; i++ {
+		serves := fit.NewBits(len(classes))
+		for class, offers := range classes {
+			if offers.Has(i) {
+				serves.Set(class)
 			}
 		}
 		if !serves.Empty() {
 			o := &k.catalogue.Offers[i]
-			all = append(all, candidate{i, pool, float64(o.Price), k.catalogue.Types[o.Type].Free, serves})
+			row := &k.catalogue.Types[o.Type]
+			all = append(all, candidate{i, row.Pool, max(float64(o.Price), 1e-6), row.Free, serves})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
@@ -56,18 +50,23 @@ func (k *Packer) poolCandidates(pool int) []candidate {
 }
 
 // dominates reports whether a, which is no dearer than b, can stand in for b
-// in every pattern without taking more of the pool's limits.
+// in every pattern: it has the room, serves as many classes, and takes no more
+// of a pool's limits.
 func (k *Packer) dominates(a, b candidate) bool {
-	if !b.free.Max(nil).Fits(a.free) || !a.serves.Contains(b.serves) {
-		return false
-	}
-	ca, cb := k.capacity(a.offer), k.capacity(b.offer)
-	for _, r := range k.limits.pools[a.pool].resources {
-		if ca.At(r) > cb.At(r) {
+	for _, r := range k.wanted {
+		if b.free.At(r) > a.free.At(r) {
 			return false
 		}
 	}
-	return true
+	if !a.serves.Contains(b.serves) {
+		return false
+	}
+	limited := k.limits.pools[a.pool].resources
+	if a.pool != b.pool {
+		return len(limited) == 0 && !k.picky[a.pool]
+	}
+	ca, cb := k.capacity(a.offer), k.capacity(b.offer)
+	return !slices.ContainsFunc(limited, func(r int) bool { return ca.At(r) > cb.At(r) })
 }
 
 func (k *Packer) capacity(offer int) model.Resources {

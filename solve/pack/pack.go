@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"karpenter/model"
@@ -16,15 +17,23 @@ type Packer struct {
 	nodes     []fit.NodeRow
 	limits    *limits
 	demands   []*demand
+	classes   []fit.Bits // the sets of offers that demands may use
+	wanted    []int      // positions of the resources anybody requests
+	picky     []bool     // pools that leave a label open which some demand asks about
 	bins      []bin
 	placed    []model.Placement
+
+	work  int     // fills left of the budget for improvement
+	first *market // of the heaviest tier, before anything was bought
+
+	freeAtStart []model.Resources // of nodes, before anything was placed
 }
 
 // demand is what is left of the pods of one shape.
 type demand struct {
 	*fit.Demand
+	class int // index in Packer.classes
 	left  []model.Pod
-	value float64 // nano-dollars per hour per pod
 }
 
 // bin is a number of equal new nodes.
@@ -44,15 +53,35 @@ type portion struct {
 // New prepares to place the pending pods of s. Shapes that use something no
 // plan can honour yet are left out; see Decide's verdicts.
 func New(s *model.Snapshot, p model.Policy) *Packer {
-	k := &Packer{snapshot: s, policy: p, catalogue: fit.NewCatalogue(s), nodes: fit.Nodes(s)}
+	k := &Packer{snapshot: s, policy: p, work: p.Work, catalogue: fit.NewCatalogue(s), nodes: fit.Nodes(s)}
 	k.limits = newLimits(k.catalogue)
 	for _, pending := range s.Pending {
 		if len(pending.Shape.Refused) == 0 {
-			k.demands = append(k.demands, &demand{Demand: k.catalogue.NewDemand(pending), left: slices.Clone(pending.Pods)})
+			k.add(pending)
 		}
 	}
 	slices.SortStableFunc(k.demands, hardestFirst)
+	for pool := range k.catalogue.Pools {
+		k.picky = append(k.picky, slices.ContainsFunc(k.demands, func(d *demand) bool { return k.catalogue.Asks(pool, d.Shape) }))
+	}
+	for _, n := range k.nodes {
+		k.freeAtStart = append(k.freeAtStart, n.Free)
+	}
 	return k
+}
+
+func (k *Packer) add(pending model.Pending) {
+	d := &demand{Demand: k.catalogue.NewDemand(pending), left: slices.Clone(pending.Pods)}
+	d.class = slices.IndexFunc(k.classes, func(b fit.Bits) bool { return slices.Equal(b, d.Offers) })
+	if d.class < 0 {
+		d.class, k.classes = len(k.classes), append(k.classes, d.Offers)
+	}
+	for r, v := range d.Shape.Requests {
+		if v > 0 && !slices.Contains(k.wanted, r) {
+			k.wanted = append(k.wanted, r)
+		}
+	}
+	k.demands = append(k.demands, d)
 }
 
 // hardestFirst orders demands by priority, then by size as kube-scheduler's
@@ -76,6 +105,9 @@ func (k *Packer) Run(plan *model.Plan) {
 	}
 	plan.Placements = append(plan.Placements, k.placed...)
 	k.render(plan)
+	if k.first != nil {
+		plan.Bound = model.Price(math.Ceil(k.first.bound())) // prices are whole, so the optimum is
+	}
 	for _, d := range k.demands {
 		if len(d.left) > 0 {
 			plan.Verdicts = append(plan.Verdicts, k.verdict(d))
