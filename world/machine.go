@@ -1,0 +1,162 @@
+package world
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"karpenter/model"
+)
+
+// machine is a Node and its NodeClaim; one of them may be nil.
+type machine struct {
+	id    string
+	node  *Node
+	claim *Claim
+
+	marked    bool      // going away by our decision
+	nominated time.Time // not to be disrupted before
+
+	seeded bool      // the claim is known from Planned only
+	since  time.Time // of the first Snapshot with the seed
+
+	view  model.Node // as in Snapshots
+	stale bool       // view is out of date
+	until time.Time  // view holds before; zero = as long as nothing happens
+
+	total, consuming bool            // whether it counts in the pool's budgets
+	reserved         model.Resources // what it counts in the pool's limits
+}
+
+func (m *machine) managed() bool { return m.claim != nil }
+
+// registered reports whether the Node has taken over from the claim.
+func (m *machine) registered() bool {
+	return !m.managed() || m.node != nil && m.node.Labels[model.LabelRegistered] == "true"
+}
+
+func (m *machine) initialized() bool {
+	return !m.managed() || m.node != nil && m.node.Labels[model.LabelInitialized] == "true"
+}
+
+func (m *machine) launched() bool { return m.node != nil || m.claim.ProviderID != "" }
+
+// speaks reports whether the Node, and not the claim, says what the machine is
+// called and labelled.
+func (m *machine) speaks() bool { return m.node != nil && m.registered() }
+
+func (m *machine) name() string {
+	if m.speaks() {
+		return m.node.Name
+	}
+	return m.claim.Name
+}
+
+func (m *machine) labels() map[string]string {
+	if m.speaks() {
+		return m.node.Labels
+	}
+	return m.claim.Labels
+}
+
+func (m *machine) label(key string) string { return m.labels()[key] }
+
+func (m *machine) uid() string {
+	if m.node != nil {
+		return m.node.UID
+	}
+	return m.claim.UID
+}
+
+// deleting reports whether the machine is going away. A Node that is deleted
+// while its claim lives is not: the claim decides.
+func (m *machine) deleting() bool {
+	switch {
+	case m.marked:
+		return true
+	case m.claim != nil:
+		return m.claim.Deleting || m.claim.Terminating
+	case m.node != nil:
+		return m.node.Deleting
+	}
+	return false
+}
+
+// taints returns what a pod must tolerate. While the machine starts, taints
+// that will go by themselves do not count.
+func (m *machine) taints() []model.Taint {
+	if !m.speaks() {
+		return m.settled(m.claim.Taints)
+	}
+	return m.settled(m.node.Taints)
+}
+
+func (m *machine) settled(taints []model.Taint) []model.Taint {
+	if m.initialized() {
+		return taints
+	}
+	return slices.DeleteFunc(slices.Clone(taints), func(t model.Taint) bool {
+		return ephemeral(t) || slices.ContainsFunc(m.claim.StartupTaints, func(s model.Taint) bool {
+			return s.Key == t.Key && s.Effect == t.Effect
+		})
+	})
+}
+
+// ephemeral reports whether the taint is one that starting nodes have.
+func ephemeral(t model.Taint) bool {
+	switch t.Key {
+	case "node.kubernetes.io/not-ready":
+		return t.Effect == model.NoSchedule || t.Effect == model.NoExecute
+	case "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized":
+		return t.Effect == model.NoSchedule
+	case "karpenter.sh/unregistered":
+		return t.Effect == model.NoExecute
+	}
+	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
+}
+
+// capacity returns what the machine has, as far as anyone knows, and one node.
+func (m *machine) capacity() model.Resources {
+	return m.settle(func(n *Node) model.Resources { return n.Capacity }, func(c *Claim) model.Resources { return c.Capacity }).With(model.Nodes, 1)
+}
+
+// allocatable returns what pods can use of the machine. A claim that is not
+// launched promises what it was asked to hold.
+func (m *machine) allocatable() model.Resources {
+	if !m.launched() {
+		return m.claim.Requests
+	}
+	return m.settle(func(n *Node) model.Resources { return n.Allocatable }, func(c *Claim) model.Resources { return c.Allocatable })
+}
+
+// settle takes the Node's figures, and the claim's for what a starting Node
+// does not report yet.
+func (m *machine) settle(ofNode func(*Node) model.Resources, ofClaim func(*Claim) model.Resources) model.Resources {
+	switch {
+	case m.node == nil:
+		return ofClaim(m.claim)
+	case m.initialized():
+		return ofNode(m.node)
+	}
+	have, promised := ofNode(m.node), ofClaim(m.claim)
+	out := make(model.Resources, max(len(have), len(promised)))
+	for i := range out {
+		if out[i] = have.At(i); out[i] == 0 {
+			out[i] = promised.At(i)
+		}
+	}
+	return out
+}
+
+// requirements returns the labels the machine has or, before it is launched,
+// may end up with.
+func (m *machine) requirements() model.Requirements {
+	out := model.LabelRequirements(m.labels())
+	if !m.launched() {
+		out = out.And(m.claim.Requirements...)
+	}
+	if _, ok := out.Get(model.LabelHostname); !ok {
+		out = out.And(model.NewRequirement(model.LabelHostname, model.In, m.name()))
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+package world
+
+import (
+	"slices"
+	"time"
+
+	"karpenter/model"
+)
+
+// confirmation is how long a claim may be known from Planned only. The event
+// that confirms it takes a moment; one that ended before Planned was called
+// never gets any.
+const confirmation = 15 * time.Second
+
+// Planned takes in that the claim has been created for the pods. It is
+// capacity at once, and the pods stay planned on it until they are bound or
+// gone or the claim is. When events about the claim have come first, they win.
+func (w *World) Planned(c Claim, pods []model.Pod) {
+	w.mu.Lock()
+	if _, known := w.claimIDs[c.Name]; !known {
+		m := w.setClaim(c)
+		m.claim, m.seeded, m.since, m.stale = &c, true, time.Time{}, true
+	}
+	w.plan(c.Name, pods)
+	w.mu.Unlock()
+}
+
+// Placed takes in that the pods are to go to a node of a Snapshot. They stay
+// planned on it until they are bound or gone or the node is.
+func (w *World) Placed(node string, pods []model.Pod) {
+	w.mu.Lock()
+	w.plan(node, pods)
+	w.mu.Unlock()
+}
+
+// plan records the target of pods that still exist and are where they were.
+func (w *World) plan(target string, pods []model.Pod) {
+	for _, ref := range pods {
+		p := w.pods[ref.Key()]
+		if p == nil || p.UID != ref.UID || p.Node != ref.From {
+			continue
+		}
+		w.unplan(ref.UID)
+		w.plans[ref.UID] = plan{target: target, pod: p.key}
+		if w.planned[target] == nil {
+			w.planned[target] = map[string]bool{}
+		}
+		w.planned[target][ref.UID] = true
+		p.shape.sorted = nil
+	}
+}
+
+// unplan forgets the plan for a pod.
+func (w *World) unplan(uid string) {
+	old, ok := w.plans[uid]
+	if !ok {
+		return
+	}
+	delete(w.plans, uid)
+	delete(w.planned[old.target], uid)
+	if len(w.planned[old.target]) == 0 {
+		delete(w.planned, old.target)
+	}
+	if p := w.pods[old.pod]; p != nil {
+		p.shape.sorted = nil
+	}
+}
+
+// dropPlans forgets the plans for a target that is gone.
+func (w *World) dropPlans(target string) {
+	for uid := range w.planned[target] {
+		w.unplan(uid)
+	}
+}
+
+// heal drops claims that Planned brought and no event has confirmed in time.
+func (w *World) heal(now time.Time) {
+	var lost []string
+	for _, m := range w.machines {
+		if !m.seeded {
+			continue
+		}
+		if m.since.IsZero() {
+			m.since = now
+		}
+		if now.Sub(m.since) >= confirmation {
+			lost = append(lost, m.claim.Name)
+		}
+	}
+	slices.Sort(lost)
+	for _, name := range lost {
+		w.dropClaim(name)
+		w.dropPlans(name)
+	}
+}

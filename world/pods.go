@@ -1,0 +1,275 @@
+package world
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"karpenter/model"
+)
+
+// pod is a Pod with what it belongs to.
+type pod struct {
+	Pod
+	key     string
+	shape   *shape
+	budgets []*budget // that select it, sorted by name
+}
+
+// host is the pods bound to one node name that have not ended, sorted by key.
+type host struct {
+	pods []*pod
+}
+
+// shape is a model.Shape some pod has, with the pods that are pending.
+type shape struct {
+	*model.Shape
+	users   int             // pods with the shape
+	pending map[string]*pod // by key
+	sorted  []model.Pod     // of pending; nil = to be made
+}
+
+// space is what is in one namespace.
+type space struct {
+	pods    map[string]*pod
+	budgets map[string]*budget
+}
+
+// budget is a DisruptionBudget of a namespace.
+type budget struct{ DisruptionBudget }
+
+// plan is a decision about a pod that is not bound.
+type plan struct {
+	target string // Node or NodeClaim
+	pod    string // key
+}
+
+func byPodKey(p *pod, key string) int { return strings.Compare(p.key, key) }
+
+// SetPod takes in a Pod that is new or changed.
+func (w *World) SetPod(p Pod) {
+	w.mu.Lock()
+	key := p.Key()
+	old := w.pods[key]
+	if old != nil && samePod(old.Pod, p) {
+		w.notifyIf(p.Pending, p.UID)
+		return
+	}
+	next := &pod{Pod: p, key: key}
+	if old != nil && maps.Equal(old.Labels, p.Labels) {
+		next.budgets = old.budgets
+	} else {
+		next.budgets = w.space(p.Namespace).selecting(p.Labels)
+	}
+	if old != nil {
+		w.removePod(old)
+		if old.UID != p.UID || p.Terminal || p.Node != "" && p.Node != old.Node {
+			w.unplan(old.UID)
+		}
+	}
+	w.addPod(next)
+	w.notifyIf(p.Pending, p.UID)
+}
+
+func samePod(a, b Pod) bool {
+	if a.Shape.Key != b.Shape.Key {
+		return false
+	}
+	b.Shape = a.Shape
+	return reflect.DeepEqual(a, b)
+}
+
+// DeletePod takes in that the Pod is gone.
+func (w *World) DeletePod(namespace, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.pods[namespace+"/"+name]; p != nil {
+		w.removePod(p)
+		w.unplan(p.UID)
+	}
+}
+
+// addPod enters the pod wherever it counts.
+func (w *World) addPod(p *pod) {
+	p.shape = w.intern(p.Shape)
+	p.Shape = p.shape.Shape
+	w.pods[p.key] = p
+	w.space(p.Namespace).pods[p.key] = p
+	if p.Terminal {
+		return
+	}
+	if p.Node == "" {
+		if p.Pending {
+			p.shape.pending[p.key] = p
+			p.shape.sorted = nil
+		}
+		return
+	}
+	h := w.hosts[p.Node]
+	if h == nil {
+		h = &host{}
+		w.hosts[p.Node] = h
+	}
+	i, _ := slices.BinarySearchFunc(h.pods, p.key, byPodKey)
+	h.pods = slices.Insert(h.pods, i, p)
+	w.touchHost(p.Node)
+}
+
+// removePod undoes addPod.
+func (w *World) removePod(p *pod) {
+	delete(w.pods, p.key)
+	s := w.space(p.Namespace)
+	delete(s.pods, p.key)
+	w.dropSpace(p.Namespace, s)
+	if _, pending := p.shape.pending[p.key]; pending {
+		delete(p.shape.pending, p.key)
+		p.shape.sorted = nil
+	}
+	if p.shape.users--; p.shape.users == 0 {
+		delete(w.shapes, p.shape.Key)
+	}
+	if h := w.hosts[p.Node]; h != nil {
+		if i, ok := slices.BinarySearchFunc(h.pods, p.key, byPodKey); ok {
+			h.pods = slices.Delete(h.pods, i, i+1)
+			w.touchHost(p.Node)
+		}
+		if len(h.pods) == 0 {
+			delete(w.hosts, p.Node)
+		}
+	}
+}
+
+// touchHost has the machine of a node name looked at again.
+func (w *World) touchHost(node string) {
+	if m := w.machines[w.nodeIDs[node]]; m != nil {
+		m.stale = true
+	}
+}
+
+// intern returns the one shape there is for a key, with one more user.
+func (w *World) intern(s *model.Shape) *shape {
+	out := w.shapes[s.Key]
+	if out == nil {
+		out = &shape{Shape: s, pending: map[string]*pod{}}
+		w.shapes[s.Key] = out
+	}
+	out.users++
+	return out
+}
+
+func (w *World) space(namespace string) *space {
+	s := w.spaces[namespace]
+	if s == nil {
+		s = &space{pods: map[string]*pod{}, budgets: map[string]*budget{}}
+		w.spaces[namespace] = s
+	}
+	return s
+}
+
+func (w *World) dropSpace(namespace string, s *space) {
+	if len(s.pods) == 0 && len(s.budgets) == 0 {
+		delete(w.spaces, namespace)
+	}
+}
+
+// selecting returns the budgets that select pods with these labels, sorted by
+// name.
+func (s *space) selecting(labels map[string]string) []*budget {
+	var out []*budget
+	for _, b := range s.budgets {
+		if b.Selects(labels) {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b *budget) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// SetDisruptionBudget takes in a PodDisruptionBudget that is new or changed.
+func (w *World) SetDisruptionBudget(d DisruptionBudget) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.space(d.Namespace)
+	old := s.budgets[d.Name]
+	if old != nil && old.Selector == d.Selector {
+		changed := old.Allowed != d.Allowed || old.Never != d.Never || old.UnreadyExempt != d.UnreadyExempt
+		old.DisruptionBudget = d
+		if changed {
+			w.touchSelected(s, old)
+		}
+		return
+	}
+	if old != nil {
+		w.touchSelected(s, old)
+	}
+	s.budgets[d.Name] = &budget{d}
+	w.reselect(s)
+	w.touchSelected(s, s.budgets[d.Name])
+}
+
+// DeleteDisruptionBudget takes in that the PodDisruptionBudget is gone.
+func (w *World) DeleteDisruptionBudget(namespace, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.space(namespace)
+	if b := s.budgets[name]; b != nil {
+		w.touchSelected(s, b)
+		delete(s.budgets, name)
+		w.reselect(s)
+	}
+	w.dropSpace(namespace, s)
+}
+
+// reselect finds out again which budgets select which pods of a namespace.
+func (w *World) reselect(s *space) {
+	for _, p := range s.pods {
+		p.budgets = s.selecting(p.Labels)
+	}
+}
+
+// touchSelected has the machines looked at again on which pods of the budget
+// run.
+func (w *World) touchSelected(s *space, b *budget) {
+	for _, p := range s.pods {
+		if p.Node != "" && slices.Contains(p.budgets, b) {
+			w.touchHost(p.Node)
+		}
+	}
+}
+
+// protected reports whether the pod says it must not be disrupted. One that
+// ends anyway cannot say so.
+func (p *pod) protected(now time.Time) bool {
+	return !p.Terminal && !p.Terminating && p.Protected && (p.ProtectedUntil.IsZero() || now.Before(p.ProtectedUntil))
+}
+
+// evictable reports whether an eviction of the pod would be asked for.
+func (p *pod) evictable(now time.Time) bool {
+	return !p.Terminal && !p.Terminating && !p.Stays && !p.Static && !p.protected(now)
+}
+
+// leaves reports whether the pod needs a place now because its node is going
+// away: unless nothing will ever move it from there.
+func (p *pod) leaves(now time.Time) bool {
+	return p.Reschedulable && !p.protected(now) && !(p.evictable(now) && p.stuck())
+}
+
+// stuck reports whether the budgets of the pod never let it go.
+func (p *pod) stuck() bool {
+	if len(p.budgets) != 1 {
+		return len(p.budgets) > 1
+	}
+	return p.budgets[0].Never && !p.budgets[0].exempts(p)
+}
+
+func (b *budget) exempts(p *pod) bool { return b.UnreadyExempt && p.Unready }
+
+// model returns the pod as decisions see it.
+func (w *World) model(p *pod) model.Pod {
+	return model.Pod{
+		Namespace: p.Namespace, Name: p.Name, UID: p.UID, Created: p.Created,
+		Planned: w.plans[p.UID].target, From: p.Node,
+	}
+}

@@ -1,0 +1,97 @@
+package world
+
+import (
+	"time"
+
+	"karpenter/model"
+)
+
+// Node is what decisions need of a Node.
+type Node struct {
+	Name, UID    string
+	ProviderID   string
+	Labels       map[string]string
+	Taints       []model.Taint
+	Capacity     model.Resources
+	Allocatable  model.Resources
+	Ready        bool
+	Deleting     bool // has a deletion timestamp
+	DoNotDisrupt bool // carries the annotation with the value true
+}
+
+// Claim is what decisions need of a NodeClaim.
+type Claim struct {
+	Name, UID     string
+	ProviderID    string // "" = not launched
+	Labels        map[string]string
+	Requirements  model.Requirements
+	Taints        []model.Taint
+	StartupTaints []model.Taint
+	Requests      model.Resources // what it was asked to hold
+	Capacity      model.Resources // of its machine, once launched
+	Allocatable   model.Resources
+
+	Deleting       bool // has a deletion timestamp, or its machine is ending
+	Terminating    bool // its machine is ending
+	Consolidatable bool
+}
+
+// Pod is what decisions need of a Pod. Pods of equal Shape.Key share one Shape
+// in Snapshots.
+type Pod struct {
+	Namespace, Name, UID string
+	Created              time.Time
+	Labels               map[string]string
+	Shape                *model.Shape
+	Node                 string // it is bound to; "" = unbound
+
+	Pending       bool // asks for a node: the scheduler found none, and it is for us to find one
+	Terminal      bool // has ended
+	Terminating   bool // has a deletion timestamp
+	Daemon        bool // belongs to a DaemonSet
+	Static        bool // belongs to its Node
+	Reschedulable bool // needs a place elsewhere when its node goes away
+	Unready       bool // is not ready, and says so
+	Stays         bool // tolerates the taint of a node that is going away
+
+	// Protected pods must not be disrupted before ProtectedUntil, or ever when
+	// that is zero.
+	Protected      bool
+	ProtectedUntil time.Time
+
+	EvictionCost float64
+}
+
+// Key returns namespace/name.
+func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// Pool is what decisions need of a NodePool.
+type Pool struct {
+	Name         string
+	Weight       int32
+	Requirements model.Requirements // spec.requirements and template labels, intersected
+	Taints       []model.Taint
+	Limits       []model.Limit
+	Refused      []string // parts of its spec no plan can honour yet
+
+	// Unavailable says why the pool launches nothing and its nodes are left
+	// alone: it is static, not ready or being deleted; "" = it is available.
+	Unavailable string
+
+	// Allowed evaluates the disruption budgets for a pool of total nodes. It
+	// must be pure.
+	Allowed func(now time.Time, total int, reason model.Reason) int
+}
+
+// DisruptionBudget is what decisions need of a PodDisruptionBudget.
+type DisruptionBudget struct {
+	Namespace, Name string
+	// Selector is the text of the selector: budgets whose texts are equal
+	// select the same pods. Selects evaluates it on the labels of a pod.
+	Selector string
+	Selects  func(labels map[string]string) bool
+
+	Allowed       int  // disruptions allowed now
+	Never         bool // allows none however healthy its pods are
+	UnreadyExempt bool // lets pods go that are not ready
+}

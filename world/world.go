@@ -1,0 +1,355 @@
+package world
+
+import (
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	"karpenter/model"
+)
+
+// World is what is known of the cluster. Make one with New. It is safe for
+// concurrent use.
+type World struct {
+	axis      *model.Axis
+	wellKnown model.LabelSet
+
+	mu        sync.Mutex
+	listeners []func(uid string)
+
+	machines map[string]*machine // by ID
+	nodeIDs  map[string]string   // Node name → machine
+	claimIDs map[string]string   // NodeClaim name → machine
+	moved    bool                // a machine was added or removed since nodes was made
+	nodes    []model.Node        // as last handed out
+
+	hosts   map[string]*host           // by node name
+	pods    map[string]*pod            // by namespace/name
+	spaces  map[string]*space          // by namespace
+	shapes  map[string]*shape          // by key
+	plans   map[string]plan            // by pod UID
+	planned map[string]map[string]bool // target → pod UIDs
+	pools   map[string]*pool           // by name
+	types   map[string][]*model.InstanceType
+
+	daemonsByName map[string]model.Daemon
+	daemons       []model.Daemon // sorted; nil = to be made
+}
+
+// New returns an empty World. Vectors of what goes in and comes out are on the
+// axis; wellKnown are the labels a pod may ask for although no pool defines
+// them.
+func New(axis *model.Axis, wellKnown model.LabelSet) *World {
+	return &World{
+		axis: axis, wellKnown: wellKnown,
+		machines: map[string]*machine{}, nodeIDs: map[string]string{}, claimIDs: map[string]string{},
+		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
+		plans: map[string]plan{}, planned: map[string]map[string]bool{},
+		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{},
+		daemonsByName: map[string]model.Daemon{},
+	}
+}
+
+// Axis returns the axis all vectors are on.
+func (w *World) Axis() *model.Axis { return w.axis }
+
+// OnPending has f called whenever there may be something new to place: with
+// the UID of a pod that asks for a node, of a node or claim that starts to go
+// away, or the name of a pool that may now launch. f is called on the
+// goroutine that brought the news, holding no lock, and must not block.
+func (w *World) OnPending(f func(uid string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listeners = append(w.listeners, f)
+}
+
+// notify unlocks w and tells the listeners.
+func (w *World) notify(uids ...string) {
+	listeners := w.listeners
+	w.mu.Unlock()
+	for _, f := range listeners {
+		for _, uid := range uids {
+			f(uid)
+		}
+	}
+}
+
+// SetNode takes in a Node that is new or changed. A managed Node that has no
+// provider ID, or is not initialized and has no instance type yet, is still
+// being filled in by others and left as it was.
+func (w *World) SetNode(n Node) {
+	managed := n.Labels[model.LabelNodePool] != ""
+	if managed && n.ProviderID == "" {
+		return
+	}
+	if managed && n.Labels[model.LabelInstanceType] == "" && n.Labels[model.LabelInitialized] == "" {
+		return
+	}
+	w.mu.Lock()
+	id := n.ProviderID
+	if id == "" {
+		id = "node/" + n.Name
+	}
+	m := w.machine(id)
+	if old, ok := w.nodeIDs[n.Name]; ok && old != id {
+		w.move(w.machines[old], m)
+		w.dropNode(n.Name)
+	}
+	w.nodeIDs[n.Name] = id
+	if m.node != nil && reflect.DeepEqual(*m.node, n) {
+		w.mu.Unlock()
+		return
+	}
+	was := m.deleting()
+	m.node, m.stale = &n, true
+	w.notifyIf(m.deleting() && !was, n.UID)
+}
+
+// DeleteNode takes in that the Node is gone.
+func (w *World) DeleteNode(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dropNode(name)
+	w.dropPlans(name)
+}
+
+// dropNode removes the Node half of a machine.
+func (w *World) dropNode(name string) {
+	m := w.machines[w.nodeIDs[name]]
+	delete(w.nodeIDs, name)
+	if m == nil || m.node == nil || m.node.Name != name {
+		return
+	}
+	m.node, m.stale = nil, true
+	w.dropEmpty(m)
+}
+
+// SetClaim takes in a NodeClaim that is new or changed.
+func (w *World) SetClaim(c Claim) {
+	w.mu.Lock()
+	m := w.setClaim(c)
+	m.seeded = false
+	w.unlockClaim(m, c)
+}
+
+func (w *World) unlockClaim(m *machine, c Claim) {
+	if m.claim != nil && reflect.DeepEqual(*m.claim, c) {
+		w.mu.Unlock()
+		return
+	}
+	was := m.deleting()
+	m.claim, m.stale = &c, true
+	w.notifyIf(m.deleting() && !was, c.UID)
+}
+
+// setClaim returns the machine of the claim, which is moved there when it was
+// another's.
+func (w *World) setClaim(c Claim) *machine {
+	id := c.ProviderID
+	if id == "" {
+		id = "claim/" + c.Name
+	}
+	m := w.machine(id)
+	if old, ok := w.claimIDs[c.Name]; ok && old != id {
+		w.move(w.machines[old], m)
+		w.dropClaim(c.Name)
+	}
+	w.claimIDs[c.Name] = id
+	return m
+}
+
+// DeleteClaim takes in that the NodeClaim is gone. Pods planned on it look for
+// a place again.
+func (w *World) DeleteClaim(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dropClaim(name)
+	w.dropPlans(name)
+}
+
+// dropClaim removes the NodeClaim half of a machine.
+func (w *World) dropClaim(name string) {
+	m := w.machines[w.claimIDs[name]]
+	delete(w.claimIDs, name)
+	if m == nil || m.claim == nil || m.claim.Name != name {
+		return
+	}
+	m.claim, m.stale = nil, true
+	w.dropEmpty(m)
+}
+
+func (w *World) dropEmpty(m *machine) {
+	if m.node == nil && m.claim == nil {
+		delete(w.machines, m.id)
+		w.moved = true
+	}
+}
+
+// machine returns the machine with the ID, a new one if there is none.
+func (w *World) machine(id string) *machine {
+	m, ok := w.machines[id]
+	if !ok {
+		m = &machine{id: id, stale: true}
+		w.machines[id] = m
+		w.moved = true
+	}
+	return m
+}
+
+// move carries over what this process has decided about a machine whose ID has
+// changed.
+func (w *World) move(from, to *machine) {
+	if from == nil {
+		return
+	}
+	to.marked = to.marked || from.marked
+	if from.nominated.After(to.nominated) {
+		to.nominated = from.nominated
+	}
+	to.stale = true
+}
+
+// notifyIf unlocks w and tells the listeners if there is something to tell.
+func (w *World) notifyIf(news bool, uid string) {
+	if news {
+		w.notify(uid)
+		return
+	}
+	w.mu.Unlock()
+}
+
+// SetDaemon takes in a DaemonSet that is new or changed, as the pod it runs.
+func (w *World) SetDaemon(d model.Daemon) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old, ok := w.daemonsByName[d.Name]; ok && old.Shape.Key == d.Shape.Key {
+		return
+	}
+	w.daemonsByName[d.Name] = d
+	w.daemons = nil
+}
+
+// DeleteDaemon takes in that the DaemonSet, namespace/name, is gone.
+func (w *World) DeleteDaemon(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.daemonsByName, name)
+	w.daemons = nil
+}
+
+// SetPool takes in a NodePool that is new or changed.
+func (w *World) SetPool(p Pool) {
+	w.mu.Lock()
+	old := w.pools[p.Name]
+	w.pools[p.Name] = &pool{Pool: p}
+	if old == nil || old.Unavailable != p.Unavailable {
+		w.touchPool(p.Name)
+	}
+	w.notifyIf(p.Unavailable == "", p.Name)
+}
+
+// DeletePool takes in that the NodePool is gone.
+func (w *World) DeletePool(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pools, name)
+	delete(w.types, name)
+	w.touchPool(name)
+}
+
+// SetTypes takes in what can be launched for a NodePool. Handing in the same
+// types again is cheap. World keeps the slice.
+func (w *World) SetTypes(pool string, types []*model.InstanceType) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if same(w.types[pool], types) {
+		return
+	}
+	w.types[pool] = types
+	w.touchPool(pool)
+}
+
+func same(a, b []*model.InstanceType) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// touchPool has the machines of a pool looked at again.
+func (w *World) touchPool(name string) {
+	for _, m := range w.machines {
+		if m.label(model.LabelNodePool) == name {
+			m.stale = true
+		}
+	}
+}
+
+// MarkForDeletion makes Snapshots treat the nodes of the claims as going away,
+// before the API shows it. Unknown names are ignored.
+func (w *World) MarkForDeletion(claims ...string) { w.mark(claims, true) }
+
+// Unmark takes MarkForDeletion back.
+func (w *World) Unmark(claims ...string) { w.mark(claims, false) }
+
+func (w *World) mark(claims []string, marked bool) {
+	w.mu.Lock()
+	var news []string
+	for _, name := range claims {
+		m := w.machines[w.claimIDs[name]]
+		if m == nil || m.marked == marked {
+			continue
+		}
+		m.marked, m.stale = marked, true
+		if marked {
+			news = append(news, m.uid())
+		}
+	}
+	w.notify(news...)
+}
+
+// Nominate keeps the node, named as in Snapshots or by its claim, from being
+// disrupted before until. A later time extends an earlier one; unknown names
+// are ignored.
+func (w *World) Nominate(name string, until time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ids := range []map[string]string{w.nodeIDs, w.claimIDs} {
+		if m := w.machines[ids[name]]; m != nil && until.After(m.nominated) {
+			m.nominated, m.stale = until, true
+		}
+	}
+}
+
+// Usage returns the capacity of the pool's nodes that are not going away, and
+// their number. A claim that is not launched is one node of no capacity.
+func (w *World) Usage(pool string) (model.Resources, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var sum model.Resources
+	n := 0
+	for _, m := range w.machines {
+		if m.label(model.LabelNodePool) == pool && !m.deleting() {
+			sum = sum.Plus(m.capacity())
+			n++
+		}
+	}
+	return sum.With(model.Nodes, int64(n)), n
+}
+
+// Pools returns the names of all pools, for whoever is to find out their types.
+func (w *World) Pools() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]string, 0, len(w.pools))
+	for name := range maps.Keys(w.pools) {
+		out = append(out, name)
+	}
+	return out
+}
