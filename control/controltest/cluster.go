@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,11 +50,13 @@ type Cluster struct {
 	// the words after its name.
 	Commands map[string]func(words []string) error
 
-	start   time.Time
-	tracker clienttesting.ObjectTracker
-	faults  map[string]error
-	frozen  map[string]client.Object // claims as a lagging cache shows them, by name
-	told    []string                 // events
+	start       time.Time
+	tracker     clienttesting.ObjectTracker
+	mu          sync.Mutex // guards what reconcilers touch
+	reconciling bool
+	faults      map[string]error
+	frozen      map[string]client.Object // claims as a lagging cache shows them, by name
+	told        []string                 // events
 }
 
 // New returns an empty cluster.
@@ -104,7 +107,7 @@ func New(t *testing.T) *Cluster {
 type sink struct{ c *Cluster }
 
 func (s sink) Event(o runtime.Object, eventType, reason, message string) {
-	s.c.told = append(s.c.told, fmt.Sprintf("event %s %s %s: %s", nameOf(o.(client.Object)), eventType, reason, message))
+	s.c.Tell("event %s %s %s: %s", nameOf(o.(client.Object)), eventType, reason, message)
 }
 
 // interceptors make calls fail as the script says, and let deletion behave as
@@ -153,8 +156,14 @@ func (c *Cluster) interceptors() interceptor.Funcs {
 	}
 }
 
-// fault returns the error the script has in store for the call, once.
+// fault returns the error the script has in store for the call of a
+// reconciler, once.
 func (c *Cluster) fault(call string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.reconciling {
+		return nil
+	}
 	err := c.faults[call]
 	delete(c.faults, call)
 	return err
@@ -240,5 +249,7 @@ func providerID(claim string) string { return "fake:///uid-of-" + claim }
 
 // Tell adds a line to what the reconcile under way has done.
 func (c *Cluster) Tell(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.told = append(c.told, fmt.Sprintf(format, args...))
 }

@@ -19,7 +19,8 @@
 //	cloud fail Create insufficient-capacity | nodeclass-not-ready | error TEXT… | create-error REASON TEXT…
 //	cloud slow 3           let Delete answer nil three times before not-found
 //	cloud lose a           make the machine of claim a vanish
-//	cloud add ID CLAIM     a machine nobody launched here, started now
+//	cloud add ID CLAIM     a machine nobody launched here, started now; further
+//	                       words: ageless (unknown start), deleting
 //	api fail patch-status conflict | error | not-found
 //	                       let the next such call fail: get, list, create, delete, patch, patch-status
 //	freeze a, thaw a       let reads show claim a as it is now, as a lagging cache does

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func Run(t *testing.T, file string, setup func(*Cluster)) {
 	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		c := New(t)
 		setup(c)
-		transcript, err := c.script(d.Input)
+		transcript, err := c.Do(d.Input)
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
@@ -42,8 +43,8 @@ func Run(t *testing.T, file string, setup func(*Cluster)) {
 	})
 }
 
-// script carries the commands out and returns the transcript.
-func (c *Cluster) script(text string) (string, error) {
+// Do carries the commands out and returns the transcript.
+func (c *Cluster) Do(text string) (string, error) {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -238,6 +239,10 @@ func (c *Cluster) cloud(words []string) error {
 		if len(words) > 2 {
 			m.Claim, m.ClaimUID = words[2], types.UID("uid-of-"+words[2])
 		}
+		if slices.Contains(words, "ageless") {
+			m.Created = time.Time{}
+		}
+		m.Deleting = slices.Contains(words, "deleting")
 		c.Cloud.Add(m)
 	default:
 		return errors.New("unknown order to the cloud")
@@ -306,7 +311,9 @@ func (c *Cluster) reconcile(line, name, which string) (string, error) {
 	}
 	before := c.state()
 	c.told = nil
+	c.reconciling = true
 	result, failure := r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	c.reconciling = false
 	// Faults that were not met must not meet the next command.
 	clear(c.faults)
 	var out strings.Builder

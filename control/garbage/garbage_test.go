@@ -1,0 +1,24 @@
+package garbage_test
+
+import (
+	"testing"
+
+	"karpenter/control/controltest"
+	"karpenter/control/garbage"
+)
+
+func TestGarbage(t *testing.T) {
+	for _, file := range []string{"claims", "machines"} {
+		t.Run(file, func(t *testing.T) {
+			controltest.Run(t, "testdata/"+file, func(c *controltest.Cluster) {
+				c.Reconcilers["garbage"] = &garbage.Reconciler{
+					Client:      c.Client,
+					Live:        c.Client,
+					Provider:    c.Cloud,
+					Clock:       c.Clock,
+					Disruptions: c.Disruptions,
+				}
+			})
+		})
+	}
+}
