@@ -200,7 +200,8 @@ func (c *Cluster) made(name string, labels map[string]string) metav1.ObjectMeta 
 	}
 }
 
-func (c *Cluster) newClaim(name string) *v1.NodeClaim {
+// NewClaim returns a claim of pool "default", made now, without storing it.
+func (c *Cluster) NewClaim(name string) *v1.NodeClaim {
 	claim := &v1.NodeClaim{ObjectMeta: c.made(name, map[string]string{v1.NodePoolLabelKey: "default"})}
 	claim.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: v1.GroupVersion().String(), Kind: "NodePool", Name: "default", UID: "uid-of-default",

@@ -83,7 +83,7 @@ func (c *Cluster) command(line string) (string, error) {
 	}
 	switch name {
 	case "claim":
-		return "", c.create(c.newClaim(word(0)), overlay)
+		return "", c.create(c.NewClaim(word(0)), overlay)
 	case "node":
 		return "", c.create(c.newNode(word(0), word(1)), overlay)
 	case "pool":
