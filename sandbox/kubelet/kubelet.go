@@ -165,6 +165,9 @@ func (f *fleet) nodeSeen(before, node *corev1.Node) {
 	if !simulated(node) {
 		return
 	}
+	if before != nil && (before.UID != node.UID || !simulated(before)) {
+		before = nil // a namesake, or a node that is simulated from now on
+	}
 	f.nodeSights.observe(node.UID, func(s *nodeSight, isNew bool) {
 		if isNew {
 			s.first = f.now()
