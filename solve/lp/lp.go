@@ -210,14 +210,3 @@ func (p *Program) leaving(direction []float64) int {
 	}
 	return out
 }
-
-// Bound returns the price that no cover beats, given values of the rows and
-// an upper bound on worth/price over all columns that exist, known or not
-// (Farley 1990): the values divided by that ratio are feasible for the dual.
-func (p *Program) Bound(values []float64, ratio float64) float64 {
-	sum := 0.0
-	for i, v := range values {
-		sum += v * p.demand[i]
-	}
-	return sum / max(ratio, 1) * (1 - 1e-9) // rounding must not lift it above the truth
-}

@@ -13,51 +13,65 @@ import (
 // what is left, buys the whole part of the solution, and looks again, until
 // nothing is left that the tier could take.
 func (k *Packer) buy(tier fit.Range) {
-	for {
-		m := k.open(tier, func(d *demand) int { return len(d.left) })
-		if len(m.demands) == 0 {
-			return
-		}
-		k.work = m.optimise(k.work)
+	m := k.open(tier)
+	for m.restart() {
+		m.optimise()
 		if k.first == nil {
-			k.first = m
-			k.proveBest(m)
+			k.prove(m)
+			k.first, k.proven = m, m.bound()
 		}
 		k.commitSolution(m)
+		if k.outgrown(m) {
+			budget := m.budget
+			m = k.open(tier)
+			m.budget = budget
+		}
 	}
 }
 
 // open returns the market of the tier's offers that limits still allow.
-func (k *Packer) open(tier fit.Range, amount func(*demand) int) *market {
-	affordable := slices.DeleteFunc(k.candidates(tier, k.classes), func(c candidate) bool {
-		return k.limits.allow(c.pool, k.capacity(c.offer), 1) == 0
-	})
-	m := newMarket(affordable, k.wanted, k.demands, amount)
+func (k *Packer) open(tier fit.Range) *market {
+	m := newMarket(slices.DeleteFunc(k.candidates(tier), k.unaffordable), k.wanted, k.demands)
 	m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
+	m.budget = k.policy.Work
 	return m
 }
+
+// unaffordable reports whether the limits of its pool leave no room for even
+// one node of the candidate.
+func (k *Packer) unaffordable(c candidate) bool {
+	return k.limits.allow(c.pool, k.capacity(c.offer), 1) == 0
+}
+
+// outgrown reports whether the market offers something that limits no longer
+// allow.
+func (k *Packer) outgrown(m *market) bool { return slices.ContainsFunc(m.candidates, k.unaffordable) }
 
 // agree reports whether the demands of all portions suit each other on one
 // node of candidate c.
 func (k *Packer) agree(m *market, c int, take []portion) bool {
+	pool, offer := m.candidates[c].pool, m.candidates[c].offer
+	if !k.picky[pool] {
+		return true
+	}
 	var agreed model.Requirements
 	for _, t := range take {
 		var ok bool
-		if agreed, ok = k.catalogue.Agree(m.candidates[c].pool, agreed, m.demands[t.demand].At(m.candidates[c].offer)); !ok {
+		if agreed, ok = k.catalogue.Agree(pool, agreed, m.demands[t.demand].At(offer)); !ok {
 			return false
 		}
 	}
 	return true
 }
 
-// proveBest alternates exact search and optimisation a few times, so that the
+// prove alternates exact search and optimisation a few times, so that the
 // market's bound is tight, and ends with a search so that it is proven.
-func (k *Packer) proveBest(m *market) {
+func (k *Packer) prove(m *market) {
 	for range 3 {
 		if !m.prove() {
 			return
 		}
-		k.work = m.optimise(k.work)
+		m.optimise()
 	}
 	m.prove()
 }
@@ -73,7 +87,7 @@ func (k *Packer) commitSolution(m *market) {
 	}
 	var uses []use
 	for column, amount := range m.program.Used {
-		uses = append(uses, use{m.patterns[column], amount})
+		uses = append(uses, use{m.patterns[m.columns[column]], amount})
 	}
 	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(b.amount, a.amount) })
 	bought := false
@@ -85,7 +99,7 @@ func (k *Packer) commitSolution(m *market) {
 		bought = k.commit(m, u.pattern, max(n, 1)) || bought
 	}
 	if !bought {
-		k.commit(m, m.patterns[0], 1)
+		k.commit(m, m.patterns[m.columns[0]], 1)
 	}
 }
 

@@ -24,11 +24,11 @@ func (c *candidate) canTake(d *demand) bool {
 
 // candidates returns the offers of the tier's pools that at least one class
 // could use, without those that another offer dominates.
-func (k *Packer) candidates(tier fit.Range, classes []fit.Bits) []candidate {
+func (k *Packer) candidates(tier fit.Range) []candidate {
 	var all []candidate
 	for i := k.catalogue.Pools[tier.From].Offers.From; i < k.catalogue.Pools[tier.To-1].Offers.To; i++ {
-		serves := fit.NewBits(len(classes))
-		for class, offers := range classes {
+		serves := fit.NewBits(len(k.classes))
+		for class, offers := range k.classes {
 			if offers.Has(i) {
 				serves.Set(class)
 			}

@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// fillTries is how often fill shifts weight between resources.
+const fillTries = 3
+
 // fill looks for a pattern of high worth for one node of candidate c at the
 // market's values. It packs greedily by worth per weighted request, then
 // shifts weight to the resources that ran out and tries again.
@@ -16,10 +19,12 @@ func (m *market) fill(c int) ([]portion, float64) {
 			weight[r] = 1 / float64(v)
 		}
 	}
+	items, free := make([]density, 0, len(m.rows[c])), make([]int64, len(room))
 	var best []portion
 	most := 0.0
-	for range 4 {
-		take, free := m.pour(c, weight)
+	for range fillTries {
+		copy(free, room)
+		take := m.pour(c, weight, items, free)
 		if w := m.worth(take); w > most*(1+1e-12) {
 			best, most = take, w
 		}
@@ -33,14 +38,15 @@ func (m *market) fill(c int) ([]portion, float64) {
 	return best, most
 }
 
-// pour packs rows in order of worth per weighted request, as many of each as
-// fit, and returns what is left free.
-func (m *market) pour(c int, weight []float64) ([]portion, []int64) {
-	type item struct {
-		row     int
-		density float64
-	}
-	items := make([]item, 0, len(m.rows[c]))
+// density is the worth of a row's pods for the weight of their request.
+type density struct {
+	row   int
+	value float64
+}
+
+// pour packs rows into free in order of density, as many pods of each as fit.
+// It uses items as scratch space.
+func (m *market) pour(c int, weight []float64, items []density, free []int64) []portion {
 	for _, row := range m.rows[c] {
 		if m.values[row] <= 0 || m.count[row] == 0 {
 			continue
@@ -49,12 +55,14 @@ func (m *market) pour(c int, weight []float64) ([]portion, []int64) {
 		for r, v := range m.request[row] {
 			load += weight[r] * float64(v)
 		}
-		items = append(items, item{row, m.values[row] / load})
+		items = append(items, density{row, m.values[row] / load})
 	}
-	slices.SortFunc(items, func(a, b item) int {
-		return cmp.Or(cmp.Compare(b.density, a.density), cmp.Compare(a.row, b.row))
+	slices.SortFunc(items, func(a, b density) int {
+		if a.value != b.value {
+			return cmp.Compare(b.value, a.value)
+		}
+		return cmp.Compare(a.row, b.row)
 	})
-	free := slices.Clone(m.room[c])
 	var take []portion
 	for _, it := range items {
 		n := min(whole(free, m.request[it.row]), m.count[it.row])
@@ -66,5 +74,5 @@ func (m *market) pour(c int, weight []float64) ([]portion, []int64) {
 		}
 		take = append(take, portion{demand: it.row, pods: n})
 	}
-	return take, free
+	return take
 }

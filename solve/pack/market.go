@@ -15,17 +15,22 @@ import (
 type market struct {
 	candidates []candidate
 	resources  []int                            // positions anybody demands
-	demands    []*demand                        // rows of the program
-	count      []int                            // pods wanted, by row
-	request    [][]int64                        // by row and position in resources
 	room       [][]int64                        // by candidate and position in resources
 	rows       [][]int                          // by candidate: the rows it can take at least one pod of
 	fits       [][]int                          // by candidate: how many pods of each of rows fit alone
 	shares     func(c int, take []portion) bool // whether these rows may share a node
-	program    *lp.Program
-	patterns   []pattern // by column of program
-	values     []float64 // by row
-	ratio      float64   // no pattern is worth more than this times its price, under values
+
+	demands []*demand // by row
+	count   []int     // pods wanted, by row; 0 = none left
+	request [][]int64 // by row and position in resources
+	values  []float64 // by row: what one pod is worth
+	ratio   float64   // under values, no pattern is worth more than this times its price
+
+	patterns []pattern
+	program  *lp.Program
+	lines    []int // by row: its row in program, -1 = not wanted
+	columns  []int // by column of program: index in patterns
+	budget   int   // fills that may still be spent on improvement
 }
 
 // pattern is how many pods of which rows share one node of a candidate.
@@ -34,24 +39,20 @@ type pattern struct {
 	take      []portion // demand is a row of the market
 }
 
-// newMarket opens a market for amount pods of each demand. Demands that fit
+// newMarket opens a market for the pods left of each demand. Demands that fit
 // no candidate are left out.
-func newMarket(candidates []candidate, wanted []int, demands []*demand, amount func(*demand) int) *market {
+func newMarket(candidates []candidate, wanted []int, demands []*demand) *market {
 	m := &market{candidates: candidates, resources: wanted}
 	for _, c := range candidates {
 		m.room = append(m.room, m.dense(c.free))
 	}
 	m.rows, m.fits = make([][]int, len(candidates)), make([][]int, len(candidates))
 	for _, d := range demands {
-		if n := amount(d); n > 0 {
-			m.addDemand(d, n)
+		if len(d.left) > 0 {
+			m.addDemand(d)
 		}
 	}
-	demand := make([]float64, len(m.count))
-	for i, n := range m.count {
-		demand[i] = float64(n)
-	}
-	m.program = lp.New(demand)
+	m.values = make([]float64, len(m.demands))
 	m.seed()
 	return m
 }
@@ -64,7 +65,7 @@ func (m *market) dense(r model.Resources) []int64 {
 	return out
 }
 
-func (m *market) addDemand(d *demand, pods int) {
+func (m *market) addDemand(d *demand) {
 	row := len(m.demands)
 	request := m.dense(d.Shape.Requests)
 	served := false
@@ -78,7 +79,7 @@ func (m *market) addDemand(d *demand, pods int) {
 		}
 	}
 	if served {
-		m.demands, m.count, m.request = append(m.demands, d), append(m.count, pods), append(m.request, request)
+		m.demands, m.count, m.request = append(m.demands, d), append(m.count, len(d.left)), append(m.request, request)
 	}
 }
 
@@ -106,18 +107,58 @@ func (m *market) seed() {
 			}
 		}
 	}
-	for _, p := range best {
-		m.add(p)
+	m.patterns = best
+}
+
+// restart sets up the program for the pods that are left now, with the
+// patterns known so far, cut down to those pods. It reports whether any pods
+// are left.
+func (m *market) restart() bool {
+	var demand []float64
+	m.lines = m.lines[:0]
+	for row, d := range m.demands {
+		m.count[row] = len(d.left)
+		line := -1
+		if m.count[row] > 0 {
+			line, demand = len(demand), append(demand, float64(m.count[row]))
+		}
+		m.lines = append(m.lines, line)
+	}
+	m.program, m.columns = lp.New(demand), m.columns[:0]
+	for i := range m.patterns {
+		m.offer(i)
+	}
+	return len(demand) > 0
+}
+
+// offer makes a pattern known to the program.
+func (m *market) offer(i int) {
+	column := lp.Column{Price: m.candidates[m.patterns[i].candidate].price}
+	for _, t := range m.patterns[i].take {
+		if line := m.lines[t.demand]; line >= 0 {
+			column.Entries = append(column.Entries, lp.Entry{Row: line, Amount: float64(min(t.pods, m.count[t.demand]))})
+		}
+	}
+	if len(column.Entries) > 0 {
+		m.program.Add(column)
+		m.columns = append(m.columns, i)
 	}
 }
 
 func (m *market) add(p pattern) {
-	column := lp.Column{Price: m.candidates[p.candidate].price}
-	for _, t := range p.take {
-		column.Entries = append(column.Entries, lp.Entry{Row: t.demand, Amount: float64(t.pods)})
-	}
-	m.program.Add(column)
 	m.patterns = append(m.patterns, p)
+	m.offer(len(m.patterns) - 1)
+}
+
+// solve brings the values up to date with the patterns known.
+func (m *market) solve() {
+	values := m.program.Solve(math.MaxInt)
+	for row, line := range m.lines {
+		m.values[row] = 0
+		if line >= 0 {
+			m.values[row] = values[line]
+		}
+	}
 }
 
 func (m *market) worth(take []portion) float64 {
@@ -131,22 +172,20 @@ func (m *market) worth(take []portion) float64 {
 // keen is the excess of worth over price from which a pattern is worth adding.
 const keen = 1e-3
 
-// optimise generates patterns until no candidate has one that is worth more
-// than its price, or the budget of fills is spent. It returns what is left of
-// the budget.
-func (m *market) optimise(budget int) int {
-	for budget > 0 && len(m.demands) > 0 {
-		m.values = m.program.Solve(math.MaxInt)
+// optimise generates patterns until no candidate is found to have one that is
+// worth more than its price, or the budget is spent.
+func (m *market) optimise() {
+	m.solve()
+	for m.budget > 0 {
 		found := m.generate()
-		budget -= len(m.candidates)
 		if len(found) == 0 {
-			break
+			return
 		}
 		for _, p := range found {
 			m.add(p)
 		}
+		m.solve()
 	}
-	return budget
 }
 
 // perRound is how many patterns one round of generation adds at most.
@@ -166,6 +205,7 @@ func (m *market) generate() []pattern {
 			found = append(found, scored{pattern{c, take}, score})
 		}
 	}
+	m.budget -= len(m.candidates)
 	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	var out []pattern
 	for _, f := range found[:min(perRound, len(found))] {
@@ -192,5 +232,13 @@ func (m *market) prove() bool {
 	return found
 }
 
-// bound is what the values prove: no way to serve the rows costs less.
-func (m *market) bound() float64 { return m.program.Bound(m.values, m.ratio) }
+// bound is what the values prove by Farley's argument (1990): divided by the
+// ratio they are worth no more than the price for any pattern there is, so
+// serving the rows costs at least their sum.
+func (m *market) bound() float64 {
+	sum := 0.0
+	for row, n := range m.count {
+		sum += m.values[row] * float64(n)
+	}
+	return sum / max(m.ratio, 1) * (1 - 1e-9) // rounding must not lift it above the truth
+}

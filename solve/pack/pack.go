@@ -23,8 +23,8 @@ type Packer struct {
 	bins      []bin
 	placed    []model.Placement
 
-	work  int     // fills left of the budget for improvement
-	first *market // of the heaviest tier, before anything was bought
+	first  *market // of the heaviest tier
+	proven float64 // the bound it gave before anything was bought
 
 	freeAtStart []model.Resources // of nodes, before anything was placed
 }
@@ -53,7 +53,7 @@ type portion struct {
 // New prepares to place the pending pods of s. Shapes that use something no
 // plan can honour yet are left out; see Decide's verdicts.
 func New(s *model.Snapshot, p model.Policy) *Packer {
-	k := &Packer{snapshot: s, policy: p, work: p.Work, catalogue: fit.NewCatalogue(s), nodes: fit.Nodes(s)}
+	k := &Packer{snapshot: s, policy: p, catalogue: fit.NewCatalogue(s), nodes: fit.Nodes(s)}
 	k.limits = newLimits(k.catalogue)
 	for _, pending := range s.Pending {
 		if len(pending.Shape.Refused) == 0 {
@@ -106,7 +106,7 @@ func (k *Packer) Run(plan *model.Plan) {
 	plan.Placements = append(plan.Placements, k.placed...)
 	k.render(plan)
 	if k.first != nil {
-		plan.Bound = model.Price(math.Ceil(k.first.bound())) // prices are whole, so the optimum is
+		plan.Bound = model.Price(math.Ceil(k.proven)) // prices are whole, so the optimum is
 	}
 	for _, d := range k.demands {
 		if len(d.left) > 0 {

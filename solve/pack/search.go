@@ -6,7 +6,7 @@ import (
 )
 
 // searchNodes bounds the exact search of one candidate, in branches.
-const searchNodes = 60
+const searchNodes = 300
 
 // search looks for the most worthy pattern of candidate c by branch and bound.
 // It returns the best pattern found, its worth, and an upper bound on the
