@@ -185,7 +185,7 @@ func (e *Entry) typeRequirements() model.Requirements {
 	for i, os := range e.OperatingSystems {
 		systems[i] = string(os)
 	}
-	out := model.NewRequirements(
+	all := []model.Requirement{
 		model.NewRequirement(corev1.LabelInstanceTypeStable, model.In, e.Name),
 		model.NewRequirement(corev1.LabelArchStable, model.In, e.Architecture),
 		model.NewRequirement(corev1.LabelOSStable, model.In, systems...),
@@ -193,7 +193,8 @@ func (e *Entry) typeRequirements() model.Requirements {
 		model.NewRequirement(kwokv1alpha1.InstanceFamilyLabelKey, model.In, e.family()),
 		model.NewRequirement(kwokv1alpha1.InstanceCPULabelKey, model.In, text(e.Resources, corev1.ResourceCPU)),
 		model.NewRequirement(kwokv1alpha1.InstanceMemoryLabelKey, model.In, text(e.Resources, corev1.ResourceMemory)),
-	).And(requirements(e.Requirements)...)
+	}
+	all = append(all, requirements(e.Requirements)...)
 	values := map[string][]string{}
 	for _, o := range e.Offerings {
 		for _, r := range o.Requirements {
@@ -201,17 +202,17 @@ func (e *Entry) typeRequirements() model.Requirements {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		out = out.And(model.NewRequirement(key, model.In, values[key]...))
+		all = append(all, model.NewRequirement(key, model.In, values[key]...))
 	}
-	return out
+	return model.NewRequirements(all...)
 }
 
 func requirements(entries []RequirementEntry) model.Requirements {
-	var out model.Requirements
-	for _, r := range entries {
-		out = out.And(model.NewRequirement(r.Key, model.Operator(r.Operator), r.Values...))
+	all := make([]model.Requirement, len(entries))
+	for i, r := range entries {
+		all[i] = model.NewRequirement(r.Key, model.Operator(r.Operator), r.Values...)
 	}
-	return out
+	return model.NewRequirements(all...)
 }
 
 func text(list corev1.ResourceList, name corev1.ResourceName) string {

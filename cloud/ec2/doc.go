@@ -1,0 +1,30 @@
+// Package ec2 holds facts about EC2 instance types: what they have, what pods
+// can use of it, and what they cost on demand.
+//
+// # The catalogue
+//
+// catalogue.json has one object per line and type, sorted by name: 1,382 types,
+// 19 of them retired. The figures were merged from the tables that the AWS
+// provider of Karpenter 1.14 publishes (instance types of us-east-1, us-east-2
+// and us-west-2, July 2026) and generates (prices, network interfaces and
+// bandwidths). Capacity is that of an AL2023 node without block device
+// mappings, with 7.5 % of the memory taken by the hypervisor; pods follow from
+// the network interfaces. The retired types' source field names the version
+// they were taken from. On-demand prices are those of 20 July 2026 for Linux on
+// shared hardware (metal: dedicated), in dollars per hour for us-east-1,
+// us-gov-west-1 and us-gov-east-1; for cn-north-1, of 6 November 2024 and in
+// yuan. Prices of other regions, spot prices, zones, and which types can be
+// bought as spot are not in it.
+//
+// 19 types are in it without limits of their network interfaces (g3, p2, hpc,
+// trn2, u-*tb1). Their numbers of pods come from the published pages and stand,
+// so they are sold like any other; their network interfaces are just unknown.
+//
+// # The simulated cloud
+//
+// KWOKTypes turns the catalogue into instance types for the KWOK provider: every
+// type with a price in the region, in three zones, on demand and as spot. The
+// on-demand prices are real. The SPOT PRICES ARE SIMULATED: each type has in
+// each zone a fixed discount between 55 % and 75 %, drawn from a hash of both
+// names. That every type is sold in every zone and as spot is simulated too.
+package ec2
