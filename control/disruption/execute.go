@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/join"
-	"karpenter/kube/meter"
 	"karpenter/kube/pods"
 	"karpenter/model"
 )
@@ -37,26 +37,25 @@ func timeLimit(executions int) time.Duration {
 // start taints and marks the nodes of the removals and returns how many it
 // started. Those it could not mark stay due.
 func (l *Loop) start(ctx context.Context, s *scope, due []model.Removal) (int, error) {
-	marked := make([]bool, len(due))
-	err := each(len(due), func(i int) error {
+	due = slices.DeleteFunc(due, func(r model.Removal) bool {
+		claim := s.claims[r.Claim]
+		return claim == nil || claim.DeletionTimestamp != nil
+	})
+	errs := make([]error, len(due))
+	each(len(due), func(i int) {
 		claim := s.claims[due[i].Claim]
-		if claim == nil || claim.DeletionTimestamp != nil {
-			return nil
-		}
 		if err := l.mark(ctx, claim, s.nodeOf(claim), due[i].Reason); err != nil {
-			return fmt.Errorf("mark node claim %s: %w", claim.Name, err)
+			errs[i] = fmt.Errorf("mark node claim %s: %w", claim.Name, err)
 		}
-		marked[i] = true
-		return nil
 	})
 	var started []model.Removal
 	for i, r := range due {
-		if marked[i] {
+		if errs[i] == nil {
 			started = append(started, r)
 		}
 	}
 	if len(started) == 0 {
-		return 0, err
+		return 0, errors.Join(errs...)
 	}
 	if l.executing == nil {
 		l.executing = map[string]execution{}
@@ -67,7 +66,7 @@ func (l *Loop) start(ctx context.Context, s *scope, due []model.Removal) (int, e
 		delete(l.intents, r.Claim)
 	}
 	l.report(ctx, s, started)
-	return len(started), err
+	return len(started), errors.Join(errs...)
 }
 
 // mark says on the objects that they are about to go. A Node that is gone
@@ -96,56 +95,43 @@ func locked(stored client.Object) client.Patch {
 // finish deletes the claims of all executions; those that fail are tried
 // again in later passes, up to a time limit.
 func (l *Loop) finish(ctx context.Context, s *scope) error {
-	executions := make([]execution, 0, len(l.executing))
-	for _, x := range l.executing {
-		executions = append(executions, x)
-	}
-	done := make([]bool, len(executions))
-	err := each(len(executions), func(i int) error {
-		claim := s.claims[executions[i].removal.Claim]
-		if claim == nil || claim.DeletionTimestamp != nil {
-			done[i] = true
-			return nil
-		}
-		err := l.remove(ctx, s, claim, executions[i].removal.Reason)
-		done[i] = err == nil
-		return err
-	})
-	limit := timeLimit(len(executions))
-	for i, x := range executions {
+	names := slices.Sorted(maps.Keys(l.executing))
+	errs := make([]error, len(names))
+	deleted := make([]bool, len(names))
+	each(len(names), func(i int) { deleted[i], errs[i] = l.remove(ctx, s.claims[names[i]]) })
+	limit := timeLimit(len(names))
+	for i, name := range names {
+		x := l.executing[name]
 		switch {
-		case done[i]:
-			delete(l.executing, x.removal.Claim)
+		case errs[i] == nil:
+			delete(l.executing, name)
 		case s.now.Sub(x.since) > limit:
-			log.FromContext(ctx).Error(errors.New("deletion kept failing"), "gave up disrupting node", "NodeClaim", x.removal.Claim, "after", limit.String())
-			l.World.Unmark(x.removal.Claim)
-			delete(l.executing, x.removal.Claim)
+			log.FromContext(ctx).Error(errs[i], "gave up disrupting node", "NodeClaim", name, "after", limit.String())
+			l.World.Unmark(name)
+			delete(l.executing, name)
+		}
+		if deleted[i] {
+			l.reportDeletion(ctx, s, x.removal)
 		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
-// remove deletes the claim, and counts and tells that.
-func (l *Loop) remove(ctx context.Context, s *scope, claim *v1.NodeClaim, reason model.Reason) error {
-	rescheduled := l.reschedulable(ctx, s.nodeOf(claim))
+// remove deletes the claim and reports whether it did so: nil stands for a
+// claim that is gone already.
+func (l *Loop) remove(ctx context.Context, claim *v1.NodeClaim) (bool, error) {
+	if claim == nil || claim.DeletionTimestamp != nil {
+		return false, nil
+	}
 	uid := claim.UID
 	err := l.Client.Delete(ctx, claim.DeepCopy(), client.Preconditions{UID: &uid})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete node claim %s: %w", claim.Name, err)
+		return false, fmt.Errorf("delete node claim %s: %w", claim.Name, err)
 	}
-	l.Events.Publish(terminating(claim, reason))
-	if node := s.nodeOf(claim); node != nil {
-		l.Events.Publish(terminating(node, reason))
-	}
-	policy := ""
-	if pool := s.pools[claim.Labels[v1.NodePoolLabelKey]]; pool != nil && reason != model.Drifted {
-		policy = snake(string(pool.Spec.Disruption.ConsolidationPolicy))
-	}
-	l.Disruptions.Count(meter.Disruption{Claim: claim, Reason: snake(string(reason)), Policy: policy, Pods: rescheduled})
-	return nil
+	return true, nil
 }
 
 // reschedulable counts the pods of the node that need another place. Pods that
@@ -167,16 +153,15 @@ func (l *Loop) reschedulable(ctx context.Context, node *corev1.Node) int {
 	return n
 }
 
-// each calls do for 0 to n-1, several at once, and returns what failed.
-func each(n int, do func(i int) error) error {
-	errs := make([]error, n)
+// each calls do for 0 to n-1, several at once.
+func each(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i := range n {
 		group.Go(func() error {
-			errs[i] = do(i)
+			do(i)
 			return nil
 		})
 	}
-	return errors.Join(append(errs, group.Wait())...)
+	_ = group.Wait() // no call returns an error
 }

@@ -208,17 +208,3 @@ func (l *Loop) confirm(s *scope) []model.Removal {
 	l.intents = next
 	return due
 }
-
-// reportStays tells why nodes that are not needed are kept.
-func (l *Loop) reportStays(s *scope) {
-	for _, stay := range s.plan.Stays {
-		claim := s.claims[stay.Claim]
-		if claim == nil {
-			continue
-		}
-		l.Events.Publish(blocked(claim, stay.Why))
-		if node := s.nodeOf(claim); node != nil {
-			l.Events.Publish(blocked(node, stay.Why))
-		}
-	}
-}

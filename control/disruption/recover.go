@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,17 +25,17 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 		}
 		stale = append(stale, claim)
 	}
-	return each(len(stale), func(i int) error {
-		claim := stale[i]
-		node := s.nodeOf(claim)
+	errs := make([]error, len(stale))
+	each(len(stale), func(i int) {
+		node := s.nodeOf(stale[i])
 		if node == nil || node.DeletionTimestamp != nil {
-			return nil
+			return
 		}
-		if err := l.unmark(ctx, claim, node); err != nil {
-			return fmt.Errorf("take back disruption of node %s: %w", node.Name, err)
+		if err := l.unmark(ctx, stale[i], node); err != nil {
+			errs[i] = fmt.Errorf("take back disruption of node %s: %w", node.Name, err)
 		}
-		return nil
 	})
+	return errors.Join(errs...)
 }
 
 func (l *Loop) unmark(ctx context.Context, claim *v1.NodeClaim, node *corev1.Node) error {

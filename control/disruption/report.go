@@ -13,6 +13,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/events"
+	"karpenter/kube/meter"
 	"karpenter/model"
 )
 
@@ -44,6 +45,38 @@ func (l *Loop) report(ctx context.Context, s *scope, started []model.Removal) {
 		}
 		log.FromContext(ctx).Info("disrupting nodes", "reason", reason, "decision", decision,
 			"disrupted-node-count", len(rows), "replacement-node-count", 0, "pod-count", podCount, "disrupted-nodes", rows)
+	}
+}
+
+// reportDeletion tells and counts that a claim was deleted.
+func (l *Loop) reportDeletion(ctx context.Context, s *scope, r model.Removal) {
+	claim := s.claims[r.Claim]
+	node := s.nodeOf(claim)
+	l.Events.Publish(terminating(claim, r.Reason))
+	if node != nil {
+		l.Events.Publish(terminating(node, r.Reason))
+	}
+	policy := ""
+	if pool := s.pools[claim.Labels[v1.NodePoolLabelKey]]; pool != nil && r.Reason != model.Drifted {
+		policy = snake(string(pool.Spec.Disruption.ConsolidationPolicy))
+	}
+	l.Disruptions.Count(meter.Disruption{
+		Claim: claim, Reason: snake(string(r.Reason)), Policy: policy, Pods: l.reschedulable(ctx, node),
+	})
+}
+
+// reportStays tells why nodes that are not needed are kept. What a budget
+// holds back is told on its pool.
+func (l *Loop) reportStays(s *scope) {
+	for _, stay := range s.plan.Stays {
+		claim, n := s.claims[stay.Claim], s.managed[stay.Claim]
+		if claim == nil || n == nil || n.Disruption.Blocked == "" {
+			continue
+		}
+		l.Events.Publish(blocked(claim, stay.Why))
+		if node := s.nodeOf(claim); node != nil {
+			l.Events.Publish(blocked(node, stay.Why))
+		}
 	}
 }
 

@@ -227,6 +227,9 @@ func (s *stage) counts(pattern string) string {
 			lines = append(lines, fmt.Sprintf("%s{%s} %v", f.GetName(), strings.Join(labels, ","), value))
 		}
 	}
+	if len(lines) == 0 {
+		return "none\n"
+	}
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -38,7 +38,6 @@ const kubelet = "test/kubelet"
 // machines is a provider whose answers the test sets.
 type machines struct {
 	getErr, deleteErr error
-	deletes           int
 }
 
 func (m *machines) NodeClasses() []schema.GroupVersionKind {
@@ -50,7 +49,6 @@ func (m *machines) Get(context.Context, string) (*cloud.Machine, error) {
 }
 
 func (m *machines) Delete(context.Context, *v1.NodeClaim) error {
-	m.deletes++
 	return m.deleteErr
 }
 
