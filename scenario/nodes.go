@@ -19,7 +19,7 @@ type nodeFacts struct {
 // defaults are what a node is unless its line says otherwise.
 func (f nodeFacts) defaults() model.Node {
 	n := model.Node{Name: f.name, Registered: f.registered, Initialized: f.initialized}
-	n.Capacity = model.Resources{}.With(model.Nodes, 1)
+	n.Capacity = machine()
 	if f.kind != nil {
 		n.Labels = pinned(f.kind.Requirements)
 		n.Capacity, n.Allocatable = f.kind.Capacity, f.kind.Allocatable

@@ -166,7 +166,7 @@ func (p *printer) instanceType(ref string, t *model.InstanceType) string {
 		labels = t.Requirements
 	}
 	parts := []string{when(def.bare, "bare"), option("name", t.Name, ref)}
-	parts = append(parts, p.options(t.Capacity, model.Resources{}.With(model.Nodes, 1))...)
+	parts = append(parts, p.options(t.Capacity, machine())...)
 	if !t.Allocatable.Equal(usable(t.Capacity)) {
 		parts = append(parts, "allocatable="+outer(p.list(t.Allocatable)))
 	}

@@ -23,7 +23,7 @@ func (b *builder) instanceType(d *directive) error {
 	t.arch = read(d, "arch", []string{"amd64"}, names)
 	t.os = read(d, "os", []string{"linux"}, names)
 	t.explicit = read(d, "requires", nil, parseRequirements).And(read(d, "labels", nil, parseRequirements)...)
-	t.Capacity = d.quantities(b.axis, model.Resources{}.With(model.Nodes, 1))
+	t.Capacity = d.quantities(b.axis, machine())
 	t.Allocatable = b.allocatable(d, t.Capacity, usable(t.Capacity))
 	t.Offerings = readOfferings(d)
 	if len(b.match(atom{text: t.ref, literal: true})) > 0 {
@@ -32,6 +32,12 @@ func (b *builder) instanceType(d *directive) error {
 	b.types = append(b.types, t)
 	return d.done("cpu= mem= pods= and other resources, overhead= or allocatable=, zones= spot= on-demand= by=ct, " +
 		"arch= os= labels= requires= name= and bare")
+}
+
+// machine is the capacity that every type and node has unless it says
+// otherwise: one node, and the pods a kubelet takes by default.
+func machine() model.Resources {
+	return model.Resources{}.With(model.Pods, 110).With(model.Nodes, 1)
 }
 
 // usable is what pods can use of a capacity when nothing is set aside.

@@ -73,22 +73,61 @@ func (r *runner) block(t *testing.T, d *datadriven.TestData) string {
 		}
 		return ""
 	case "decide":
-		head := []string{"decide"}
-		for _, arg := range d.CmdArgs {
-			head = append(head, arg.String())
-		}
-		return r.plan(t, strings.Join([]string{r.common, d.Input, strings.Join(head, " ")}, "\n"))
+		head, want := r.head(t, d)
+		return r.plan(t, d.Pos, strings.Join([]string{r.common, d.Input, head}, "\n"), want)
 	}
 	t.Fatalf("%s: a block begins with common or decide, not %s", d.Pos, d.Cmd)
 	return ""
 }
 
-func (r *runner) plan(t *testing.T, text string) string {
+// demands are what a block wants of its plan.
+type demands struct {
+	placed bool
+	cost   model.Price // at most; 0 = any
+}
+
+// head makes a decide line of the options that are none of demands.
+func (r *runner) head(t *testing.T, d *datadriven.TestData) (string, demands) {
+	line, want := "decide", demands{}
+	for _, arg := range d.CmdArgs {
+		switch {
+		case arg.Key == "placed":
+			want.placed = true
+		case arg.Key == "cost" && len(arg.Vals) == 1:
+			price, err := scenario.ParsePrice(arg.Vals[0])
+			if err != nil {
+				t.Fatalf("%s: %v", d.Pos, err)
+			}
+			want.cost = price
+		default:
+			line += " " + arg.String()
+		}
+	}
+	return line, want
+}
+
+// check holds a plan against the laws and what its block wants.
+func check(s *model.Snapshot, plan *model.Plan, want demands) []string {
+	broken := Broken(s, plan)
+	if want.placed && len(plan.Verdicts) > 0 {
+		broken = append(broken, "pods stay pending although the case wants all placed")
+	}
+	if want.cost > 0 && plan.Cost > want.cost {
+		broken = append(broken, "the plan costs $"+scenario.FormatPrice(plan.Cost)+", the case wants at most $"+scenario.FormatPrice(want.cost))
+	}
+	return broken
+}
+
+func (r *runner) plan(t *testing.T, pos, text string, want demands) string {
 	situation, err := scenario.Read(strings.NewReader(text), r.files)
 	if err != nil {
 		return located(err)
 	}
-	got := scenario.Text(situation.Snapshot, r.decide(situation.Snapshot, situation.Policy))
+	plan := r.decide(situation.Snapshot, situation.Policy)
+	got := scenario.Text(situation.Snapshot, plan)
+	for _, law := range check(situation.Snapshot, plan, want) {
+		t.Errorf("%s: %s\n%s", pos, law, got)
+	}
 	var dump strings.Builder
 	if err := situation.Print(&dump); err != nil {
 		t.Errorf("print: %v", err)
