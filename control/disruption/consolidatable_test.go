@@ -152,7 +152,7 @@ func TestRemovalsInParallel(t *testing.T) {
 	}
 	s.pass()
 	s.clock.Step(DefaultDelay)
-	s.fail = "conflict" // the first write only
+	s.stale.Store(true) // the first write only
 	s.pass()
 	deleting := func() (n int) {
 		for _, c := range s.claims() {

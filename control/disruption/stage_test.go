@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +46,8 @@ type stage struct {
 	events  *eventstest.Recorder
 	metrics *prometheus.Registry
 	loop    *Loop
-	fail    string            // kind of object whose next writes fail, and how
+	broken  bool              // deletions fail
+	stale   atomic.Bool       // the next patch meets another
 	marks   map[string]bool   // claims marked for deletion
 	blocked map[string]string // why nodes are blocked, by node
 	unready bool
@@ -63,14 +65,13 @@ func newStage(t *testing.T) *stage {
 		}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				if s.fail == "conflict" {
-					s.fail = ""
+				if s.stale.CompareAndSwap(true, false) {
 					return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, o.GetName(), errors.New("changed"))
 				}
 				return c.Patch(ctx, o, p, opts...)
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				if s.fail == "delete" {
+				if s.broken {
 					return errors.New("no connection")
 				}
 				return c.Delete(ctx, o, opts...)

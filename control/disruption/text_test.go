@@ -45,8 +45,9 @@ func (s *stage) command(d *datadriven.TestData) string {
 		s.clock.Step(step)
 	case "block": // a node, with the reason as input
 		s.blocked[first] = d.Input
-	case "fail":
-		s.fail = first
+	case "fail": // delete, conflict or nothing
+		s.broken = first == "delete"
+		s.stale.Store(first == "conflict")
 	case "budget": // pool value
 		p := &v1.NodePool{}
 		s.must(s.client.Get(s.t.Context(), types.NamespacedName{Name: first}, p))
