@@ -1,10 +1,9 @@
 package cloud
 
 import (
-	"cmp"
+	"container/heap"
 	"iter"
 	"maps"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -180,41 +179,73 @@ func (c Choice) Labels(claim *v1.NodeClaim) map[string]string {
 // input always gives the same answer.
 func Choices(types []*InstanceType, demand model.Requirements, requests corev1.ResourceList) iter.Seq[Choice] {
 	return func(yield func(Choice) bool) {
-		for _, c := range compatible(types, demand) {
+		left := compatible(types, demand)
+		heap.Init(&left)
+		for len(left) > 0 {
+			c := left[0]
 			if Holds(c.Allocatable(), requests) && !yield(c) {
 				return
 			}
+			heap.Pop(&left)
 		}
 	}
 }
 
-func compatible(types []*InstanceType, demand model.Requirements) []Choice {
-	var out []Choice
+func compatible(types []*InstanceType, demand model.Requirements) choices {
+	var out choices
 	for _, t := range types {
 		if _, ok := t.Requirements.Intersects(demand); !ok {
 			continue
 		}
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
-			if _, ok := o.Requirements.Intersects(demand); ok && o.Available {
+			if !o.Available {
+				continue
+			}
+			if _, ok := o.Requirements.Intersects(demand); ok {
 				out = append(out, Choice{Type: t, Offering: o})
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Choice) int {
-		return cmp.Or(
-			cmp.Compare(a.Offering.Price, b.Offering.Price),
-			strings.Compare(a.Type.Name, b.Type.Name),
-			compareOfferings(a.Offering, b.Offering),
-		)
-	})
 	return out
 }
 
+// choices is a heap.Interface with the best choice first. Most callers take
+// the first or the second one, so sorting all would be waste.
+type choices []Choice
+
+func (c choices) Len() int      { return len(c) }
+func (c choices) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
+
+func (c choices) Less(i, j int) bool {
+	a, b := &c[i], &c[j]
+	if a.Offering.Price != b.Offering.Price {
+		return a.Offering.Price < b.Offering.Price
+	}
+	if a.Type != b.Type {
+		return a.Type.Name < b.Type.Name
+	}
+	return compareOfferings(a.Offering, b.Offering) < 0
+}
+
+// Push is not used: a heap of choices only shrinks.
+func (c *choices) Push(x any) { *c = append(*c, x.(Choice)) }
+
+// Pop removes the last element for package heap.
+func (c *choices) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
+}
+
+// compareOfferings orders the offerings of one type by zone and capacity type;
+// requirements of the provider's own settle what is left.
 func compareOfferings(a, b *Offering) int {
-	return cmp.Or(
-		strings.Compare(a.Zone(), b.Zone()),
-		strings.Compare(a.CapacityType(), b.CapacityType()),
-		strings.Compare(a.Requirements.String(), b.Requirements.String()),
-	)
+	if c := strings.Compare(a.Zone(), b.Zone()); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.CapacityType(), b.CapacityType()); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Requirements.String(), b.Requirements.String())
 }

@@ -239,3 +239,21 @@ func BenchmarkSandboxTypes(b *testing.B) {
 		}
 	}
 }
+
+// A launch from a claim that leaves every type open.
+func BenchmarkChoices(b *testing.B) {
+	entries, err := KWOKTypes("us-east-1")
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := kwok.NewCatalogue(entries)
+	if err != nil {
+		b.Fatal(err)
+	}
+	types, linux := c.Types(), model.NewRequirements(model.NewRequirement(model.LabelOS, model.In, "linux"))
+	for b.Loop() {
+		for range cloud.Choices(types, linux, nil) {
+			break
+		}
+	}
+}
