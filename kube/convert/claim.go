@@ -1,0 +1,131 @@
+package convert
+
+import (
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+)
+
+// NodeClaimFor returns the NodeClaim that asks for the launch. The pool is the
+// NodePool the plan was made with: the claim records its hash, so that an edit
+// made since then shows as drift. The grace period is for pools that set none
+// themselves; nil means none.
+func (c Converter) NodeClaimFor(l *model.Launch, pool *v1.NodePool, gracePeriod *metav1.Duration) *v1.NodeClaim {
+	template := pool.Spec.Template.DeepCopy()
+	labels := templateLabels(pool)
+	requirements := c.claimRequirements(l, labels)
+	for _, r := range requirements {
+		if value, ok := c.labelValue(r); ok {
+			if _, set := labels[r.Key]; !set {
+				labels[r.Key] = value
+			}
+		}
+	}
+	if template.Spec.TerminationGracePeriod == nil {
+		template.Spec.TerminationGracePeriod = gracePeriod
+	}
+	return &v1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName:    pool.Name + "-",
+			Labels:          labels,
+			Annotations:     claimAnnotations(pool),
+			OwnerReferences: []metav1.OwnerReference{ownerReference(pool)},
+		},
+		Spec: v1.NodeClaimSpec{
+			Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints,
+			Requirements:           render(requirements),
+			Resources:              v1.ResourceRequirements{Requests: c.List(l.Requests)},
+			NodeClassRef:           template.Spec.NodeClassRef,
+			TerminationGracePeriod: template.Spec.TerminationGracePeriod,
+			ExpireAfter:            template.Spec.ExpireAfter,
+		},
+	}
+}
+
+func claimAnnotations(pool *v1.NodePool) map[string]string {
+	out := maps.Clone(pool.Spec.Template.Annotations)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[v1.NodePoolHashAnnotationKey] = pool.Hash()
+	out[v1.NodePoolHashVersionAnnotationKey] = v1.NodePoolHashVersion
+	out[v1.NodeClaimMinValuesRelaxedAnnotationKey] = "false"
+	return out
+}
+
+func ownerReference(pool *v1.NodePool) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1.GroupVersion().String(), Kind: "NodePool",
+		Name: pool.Name, UID: pool.UID, BlockOwnerDeletion: ptr.To(true),
+	}
+}
+
+// claimRequirements returns what the machine must be: what the launch demands,
+// the labels it will have, the types and capacity types it may become. Labels
+// that only serve planning are left out.
+func (c Converter) claimRequirements(l *model.Launch, labels map[string]string) model.Requirements {
+	out := l.Requirements.Without(model.LabelHostname, model.LabelRegistered, model.LabelInitialized, model.LabelInstanceType, model.LabelCapacityType)
+	out = out.And(c.selector(labels)...)
+	for _, listed := range []struct {
+		key    string
+		values []string
+	}{{model.LabelInstanceType, l.Types}, {model.LabelCapacityType, l.CapacityTypes}} {
+		if len(listed.values) == 0 {
+			continue
+		}
+		r := model.NewRequirement(listed.key, model.In, listed.values...)
+		if old, ok := l.Requirements.Get(listed.key); ok {
+			r.MinValues = old.MinValues
+		}
+		out = out.And(r)
+	}
+	return out
+}
+
+// labelValue returns the label a claim gets for a requirement on a key of the
+// user's own: a value it allows. The machine's own labels settle the others.
+func (c Converter) labelValue(r model.Requirement) (string, bool) {
+	if c.Labels.WellKnown.Has(r.Key) || r.Operator() == model.DoesNotExist {
+		return "", false
+	}
+	if !r.Complement {
+		return r.Values[0], true
+	}
+	// The first number nothing excludes. One of so many candidates is left.
+	for n := max(r.Gte.N, 0); n <= max(r.Gte.N, 0)+int64(len(r.Values)); n++ {
+		if value := strconv.FormatInt(n, 10); r.Has(value) {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// render writes requirements as the API does.
+func render(rs model.Requirements) []v1.NodeSelectorRequirementWithMinValues {
+	out := []v1.NodeSelectorRequirementWithMinValues{}
+	for _, r := range rs {
+		add := func(operator corev1.NodeSelectorOperator, values ...string) {
+			next := v1.NodeSelectorRequirementWithMinValues{Key: r.Key, Operator: operator, Values: values}
+			if r.MinValues > 0 {
+				next.MinValues = ptr.To(r.MinValues)
+			}
+			out = append(out, next)
+		}
+		if r.Gte.Set {
+			add(v1.NodeSelectorOpGte, strconv.FormatInt(r.Gte.N, 10))
+		}
+		if r.Lte.Set {
+			add(v1.NodeSelectorOpLte, strconv.FormatInt(r.Lte.N, 10))
+		}
+		if len(r.Values) > 0 || !r.Gte.Set && !r.Lte.Set {
+			add(corev1.NodeSelectorOperator(r.Operator()), r.Values...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package convert
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+)
+
+// Converter holds what conversions depend on besides the object. It is a
+// value and does not change.
+type Converter struct {
+	Axis   *model.Axis
+	Labels v1.Labels
+	// Manages reports whether the provider serves the node class.
+	Manages func(*v1.NodeClassReference) bool
+}
+
+// WellKnown returns the labels a pod may ask for although no pool defines
+// them.
+func (c Converter) WellKnown() model.LabelSet {
+	return model.NewLabelSet(c.Labels.WellKnown.UnsortedList()...)
+}
+
+// maxQuantity keeps sums of quantities from overflowing. No machine is larger,
+// whatever the resource.
+const maxQuantity = 1 << 53
+
+// Resources returns the quantities as a vector. New names are added to the
+// axis in alphabetical order.
+func (c Converter) Resources(list corev1.ResourceList) model.Resources {
+	names := make([]string, 0, len(list))
+	for name := range list {
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	out := make(model.Resources, model.EphemeralStorage+1)
+	for _, name := range names {
+		i := c.Axis.Index(name)
+		for len(out) <= i {
+			out = append(out, 0)
+		}
+		out[i] = amount(i, list[corev1.ResourceName(name)])
+	}
+	return out
+}
+
+// amount returns the quantity in the unit of its position, rounded up.
+func amount(position int, q resource.Quantity) int64 {
+	if limit := resource.NewQuantity(maxQuantity, resource.DecimalSI); q.Cmp(*limit) > 0 {
+		return maxQuantity
+	}
+	if position == model.CPU && q.Value() < maxQuantity/1000 {
+		return q.MilliValue()
+	}
+	if position == model.CPU {
+		return maxQuantity
+	}
+	return q.Value()
+}
+
+// List returns the vector as quantities by name, without zeros.
+func (c Converter) List(r model.Resources) corev1.ResourceList {
+	names := c.Axis.Names()
+	out := corev1.ResourceList{}
+	for i, v := range r {
+		if v != 0 {
+			out[corev1.ResourceName(names[i])] = quantity(i, v)
+		}
+	}
+	return out
+}
+
+func quantity(position int, v int64) resource.Quantity {
+	switch position {
+	case model.CPU:
+		return *resource.NewMilliQuantity(v, resource.DecimalSI)
+	case model.Memory, model.EphemeralStorage:
+		return *resource.NewQuantity(v, resource.BinarySI)
+	}
+	return *resource.NewQuantity(v, resource.DecimalSI)
+}
+
+// requirement returns "key operator values" with aliases replaced.
+func (c Converter) requirement(key string, operator corev1.NodeSelectorOperator, values []string) model.Requirement {
+	canonical := make([]string, len(values))
+	for i, v := range values {
+		_, canonical[i] = c.Labels.Canonical(key, v)
+	}
+	return model.NewRequirement(c.Labels.CanonicalKey(key), model.Operator(operator), canonical...)
+}
+
+// Requirements returns the conjunction of requirements as NodePools and
+// NodeClaims write them.
+func (c Converter) Requirements(list []v1.NodeSelectorRequirementWithMinValues) model.Requirements {
+	var out model.Requirements
+	for _, r := range list {
+		next := c.requirement(r.Key, r.Operator, r.Values)
+		if r.MinValues != nil {
+			next.MinValues = *r.MinValues
+		}
+		out = out.And(next)
+	}
+	return out
+}
+
+func taints(list []corev1.Taint) []model.Taint {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]model.Taint, len(list))
+	for i, t := range list {
+		out[i] = model.Taint{Key: t.Key, Value: t.Value, Effect: model.Effect(t.Effect)}
+	}
+	return out
+}

@@ -1,0 +1,11 @@
+// Package convert turns Kubernetes objects into the plain values package world
+// takes in, and a planned launch into the NodeClaim that asks for it.
+//
+// Every field of a pod spec is used, irrelevant or refused; a test keeps the
+// list complete, so that a new Kubernetes release cannot add a field nobody
+// has thought about. A pod that uses a refused field is converted all the same:
+// its Shape says what is refused, and no plan will place it.
+//
+// Conversions are functions of the object alone. What depends on the time is
+// handed on as a time, or as a function of it.
+package convert

@@ -1,0 +1,121 @@
+package convert
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"karpenter/api/conditions"
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+	"karpenter/world"
+)
+
+// Node returns the Node as the world knows it.
+func (c Converter) Node(n *corev1.Node) world.Node {
+	return world.Node{
+		Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID,
+		Labels: c.copyLabels(n.Labels), Taints: taints(n.Spec.Taints),
+		Capacity: c.Resources(n.Status.Capacity), Allocatable: c.Resources(n.Status.Allocatable),
+		Ready: slices.ContainsFunc(n.Status.Conditions, func(k corev1.NodeCondition) bool {
+			return k.Type == corev1.NodeReady && k.Status == corev1.ConditionTrue
+		}),
+		Deleting:     n.DeletionTimestamp != nil,
+		DoNotDisrupt: n.Annotations[v1.DoNotDisruptAnnotationKey] == "true",
+	}
+}
+
+// Claim returns the NodeClaim as the world knows it, and false when it is
+// another provider's.
+func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
+	if !c.Manages(n.Spec.NodeClassRef) {
+		return world.Claim{}, false
+	}
+	terminating := conditions.IsTrue(n, v1.InstanceTerminatingCondition)
+	return world.Claim{
+		Name: n.Name, UID: string(n.UID), ProviderID: n.Status.ProviderID,
+		Labels: c.copyLabels(n.Labels), Requirements: c.Requirements(n.Spec.Requirements),
+		Taints: taints(v1.CoreTaints(n.Spec.Taints)), StartupTaints: taints(v1.CoreTaints(n.Spec.StartupTaints)),
+		Requests: c.Resources(n.Spec.Resources.Requests),
+		Capacity: c.Resources(n.Status.Capacity), Allocatable: c.Resources(n.Status.Allocatable),
+		Deleting: n.DeletionTimestamp != nil || terminating, Terminating: terminating,
+		Consolidatable: conditions.IsTrue(n, v1.ConsolidatableCondition),
+	}, true
+}
+
+// Pool returns the NodePool as the world knows it, and false when it is
+// another provider's.
+func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
+	template := &p.Spec.Template
+	if !c.Manages(template.Spec.NodeClassRef) {
+		return world.Pool{}, false
+	}
+	spec := c.Requirements(template.Spec.Requirements)
+	out := world.Pool{
+		Name: p.Name, Weight: p.WeightValue(),
+		Requirements: spec.And(c.selector(templateLabels(p))...),
+		Taints:       taints(v1.CoreTaints(template.Spec.Taints)),
+		Limits:       c.limits(p.Spec.Limits),
+		Unavailable:  unavailable(p),
+		Allowed:      allowed(p),
+	}
+	for _, r := range spec {
+		if r.MinValues > 0 {
+			out.Refused = append(out.Refused, "minValues on "+r.Key)
+		}
+	}
+	return out, true
+}
+
+// templateLabels returns the labels every NodeClaim of the pool gets.
+func templateLabels(p *v1.NodePool) map[string]string {
+	out := map[string]string{}
+	for k, v := range p.Spec.Template.Labels {
+		out[k] = v
+	}
+	if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil {
+		out[v1.NodeClassLabelKey(ref.GroupKind())] = ref.Name
+	}
+	out[v1.NodePoolLabelKey] = p.Name
+	return out
+}
+
+func (c Converter) limits(limits v1.Limits) []model.Limit {
+	out := make([]model.Limit, 0, len(limits))
+	for name, q := range limits {
+		i := c.Axis.Index(string(name))
+		out = append(out, model.Limit{Resource: i, Max: amount(i, q)})
+	}
+	slices.SortFunc(out, func(a, b model.Limit) int { return cmp.Compare(a.Resource, b.Resource) })
+	return out
+}
+
+// unavailable returns why the pool launches nothing.
+func unavailable(p *v1.NodePool) string {
+	switch {
+	case p.DeletionTimestamp != nil:
+		return "being deleted"
+	case p.IsStatic():
+		return "static"
+	case !conditions.IsTrue(p, v1.ReadyCondition):
+		return "not ready"
+	}
+	return ""
+}
+
+// allowed evaluates the pool's budgets as they are now at other times. Budgets
+// that cannot be read allow nothing.
+func allowed(p *v1.NodePool) func(time.Time, int, model.Reason) int {
+	budgets := &v1.NodePool{}
+	budgets.Name = p.Name
+	budgets.Spec.Disruption.Budgets = p.Spec.Disruption.DeepCopy().Budgets
+	return func(now time.Time, total int, reason model.Reason) int {
+		n, err := budgets.AllowedDisruptions(now, total, v1.DisruptionReason(reason))
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+}

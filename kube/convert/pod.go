@@ -1,0 +1,168 @@
+package convert
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"karpenter/kube/pods"
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/world"
+)
+
+// Pod returns the pod as the world knows it.
+func (c Converter) Pod(p *corev1.Pod) world.Pod {
+	s := c.Shape(p)
+	protection := protection(p)
+	out := world.Pod{
+		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
+		Created: p.CreationTimestamp.Time, Labels: p.Labels,
+		Shape: s, Node: p.Spec.NodeName,
+		Pending:  asksForNode(p) && !c.optedOut(s),
+		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p),
+		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
+		Reschedulable: pods.Reschedulable(p),
+		Unready:       unready(p), Stays: pods.ToleratesDisrupted(p),
+		EvictionCost: evictionCost(p),
+	}
+	switch protection.Kind {
+	case pods.ProtectedForever:
+		out.Protected = true
+	case pods.ProtectedUntil, pods.ProtectionElapsed:
+		out.Protected, out.ProtectedUntil = true, protection.Until
+	}
+	return out
+}
+
+// protection reads the annotation without a time: a protection that has
+// elapsed says until when it held.
+func protection(p *corev1.Pod) pods.Protection { return pods.ProtectionOf(p, p.CreationTimestamp.Time) }
+
+// asksForNode reports whether the scheduler has found no node for the pod and
+// somebody should make one. DaemonSet and static pods come with their node, and
+// a pod with a nominated node waits for others to leave it.
+func asksForNode(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && p.Status.NominatedNodeName == "" && !pods.DaemonSet(p) && !pods.Static(p) &&
+		slices.ContainsFunc(p.Status.Conditions, func(k corev1.PodCondition) bool {
+			return k.Type == corev1.PodScheduled && k.Reason == corev1.PodReasonUnschedulable
+		})
+}
+
+func unready(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(k corev1.PodCondition) bool {
+		return k.Type == corev1.PodReady && k.Status == corev1.ConditionFalse
+	})
+}
+
+// evictionCost weighs how much it hurts to move the pod, 1 for a plain one,
+// between -10 and 10. Full scales of the deletion cost and of the priority
+// are worth about 16 and 64.
+func evictionCost(p *corev1.Pod) float64 {
+	cost := 1.0
+	if text, ok := p.Annotations[corev1.PodDeletionCost]; ok {
+		if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) {
+			cost += v / (1 << 27)
+		}
+	}
+	if p.Spec.Priority != nil {
+		cost += float64(*p.Spec.Priority) / (1 << 25)
+	}
+	return min(max(cost, -10), 10)
+}
+
+// Daemon returns the pod the DaemonSet runs on a node, and false when no room
+// is kept for it. Host ports, volumes, spread and preferences of a daemon take
+// no room, so nothing of it is refused.
+func (c Converter) Daemon(d *appsv1.DaemonSet) (model.Daemon, bool) {
+	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
+	if hasDeviceClaims(pod) {
+		return model.Daemon{}, false
+	}
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			requestLimits(&containers[i].Resources)
+		}
+	}
+	s := c.demand(pod)
+	s.Tolerations = append(s.Tolerations, daemonTolerations()...)
+	s.Key = scenario.ShapeKey(s, c.Axis.Names())
+	return model.Daemon{Name: d.Namespace + "/" + d.Name, Shape: s}, true
+}
+
+// requestLimits adds the requests the API server would add to a pod: where
+// there is only a limit, that much is requested.
+func requestLimits(r *corev1.ResourceRequirements) {
+	for name, q := range r.Limits {
+		if _, ok := r.Requests[name]; !ok {
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
+			}
+			r.Requests[name] = q
+		}
+	}
+}
+
+// daemonTolerations returns what the DaemonSet controller adds to every pod.
+func daemonTolerations() []model.Toleration {
+	var out []model.Toleration
+	for _, t := range []struct{ key, effect string }{
+		{corev1.TaintNodeNotReady, "NoExecute"}, {corev1.TaintNodeUnreachable, "NoExecute"},
+		{corev1.TaintNodeDiskPressure, "NoSchedule"}, {corev1.TaintNodeMemoryPressure, "NoSchedule"},
+		{corev1.TaintNodePIDPressure, "NoSchedule"}, {corev1.TaintNodeUnschedulable, "NoSchedule"},
+	} {
+		out = append(out, model.Toleration{Key: t.key, Exists: true, Effect: model.Effect(t.effect)})
+	}
+	return out
+}
+
+// DisruptionBudget returns the budget as the world knows it. One whose
+// selector cannot be read selects nothing.
+func (c Converter) DisruptionBudget(b *policyv1.PodDisruptionBudget) world.DisruptionBudget {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	return world.DisruptionBudget{
+		Namespace: b.Namespace, Name: b.Name,
+		Selector:      selectorText(b.Spec.Selector, selector),
+		Selects:       func(l map[string]string) bool { return selector.Matches(labels.Set(l)) },
+		Allowed:       int(b.Status.DisruptionsAllowed),
+		Never:         pods.Never(b) != "",
+		UnreadyExempt: b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow,
+	}
+}
+
+// selectorText tells a selector that selects everything from one that selects
+// nothing; both print as nothing.
+func selectorText(spec *metav1.LabelSelector, s labels.Selector) string {
+	if spec == nil || !selectable(s) {
+		return "nothing"
+	}
+	return "selector " + s.String()
+}
+
+func selectable(s labels.Selector) bool { _, ok := s.Requirements(); return ok }
+
+// copyLabels returns labels with aliases of keys and values replaced, so that
+// what a node says can be compared with what a pod asks for.
+func (c Converter) copyLabels(in map[string]string) map[string]string {
+	out := maps.Clone(in)
+	for key, value := range in {
+		canonicalKey, canonicalValue := c.Labels.Canonical(key, value)
+		if canonicalKey == key && canonicalValue == value {
+			continue
+		}
+		if _, ok := out[canonicalKey]; !ok || canonicalKey == key {
+			out[canonicalKey] = canonicalValue
+		}
+	}
+	return out
+}

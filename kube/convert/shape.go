@@ -1,0 +1,216 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+	"karpenter/scenario"
+)
+
+// Shape returns the scheduling-relevant part of the pod's spec.
+func (c Converter) Shape(p *corev1.Pod) *model.Shape {
+	s := c.demand(p)
+	s.Refused = c.refused(p)
+	s.Key = scenario.ShapeKey(s, c.Axis.Names())
+	return s
+}
+
+// demand returns the shape of the pod without what is refused and without a
+// key.
+func (c Converter) demand(p *corev1.Pod) *model.Shape {
+	s := &model.Shape{
+		Requests:    c.requests(p),
+		Selector:    c.selector(p.Spec.NodeSelector),
+		Terms:       c.terms(p),
+		Tolerations: tolerations(p.Spec.Tolerations),
+	}
+	if p.Spec.Priority != nil {
+		s.Priority = *p.Spec.Priority
+	}
+	return s
+}
+
+// requests returns what the scheduler counts for the pod: containers, init
+// containers, sidecars, pod-level resources and overhead, and while it is
+// being resized the larger of old and new.
+func (c Converter) requests(p *corev1.Pod) model.Resources {
+	list := resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true})
+	return c.Resources(list).With(model.Pods, 1)
+}
+
+func (c Converter) selector(labels map[string]string) model.Requirements {
+	var out model.Requirements
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		out = out.And(c.requirement(key, corev1.NodeSelectorOpIn, []string{labels[key]}))
+	}
+	return out
+}
+
+// terms returns the required node affinity. A term that demands nothing
+// matches nothing and is left out.
+func (c Converter) terms(p *corev1.Pod) []model.Requirements {
+	var out []model.Requirements
+	for _, t := range requiredTerms(p) {
+		if len(t.MatchExpressions) == 0 {
+			continue
+		}
+		var term model.Requirements
+		for _, e := range t.MatchExpressions {
+			term = term.And(c.requirement(e.Key, e.Operator, e.Values))
+		}
+		out = append(out, term)
+	}
+	return out
+}
+
+func requiredTerms(p *corev1.Pod) []corev1.NodeSelectorTerm {
+	a := p.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+}
+
+// tolerations returns those that equality or existence decides; others are
+// refused.
+func tolerations(list []corev1.Toleration) []model.Toleration {
+	var out []model.Toleration
+	for _, t := range list {
+		if compares(t) {
+			continue
+		}
+		out = append(out, model.Toleration{
+			Key: t.Key, Value: t.Value, Effect: model.Effect(t.Effect),
+			Exists: t.Operator == corev1.TolerationOpExists,
+		})
+	}
+	return out
+}
+
+func compares(t corev1.Toleration) bool {
+	return t.Operator == corev1.TolerationOpLt || t.Operator == corev1.TolerationOpGt
+}
+
+// optedOut reports whether the pod says it does not want Karpenter's nodes.
+func (c Converter) optedOut(s *model.Shape) bool {
+	out := false
+	for _, alternative := range s.Alternatives() {
+		r, ok := alternative.Get(v1.NodePoolLabelKey)
+		if !ok || r.Operator() != model.DoesNotExist {
+			return false
+		}
+		out = true
+	}
+	return out
+}
+
+// refusal is something in a pod spec that no plan honours yet.
+type refusal struct {
+	what string // as in "the pod uses …"
+	in   func(*corev1.Pod) bool
+}
+
+// refusals returns what is refused. To support one, delete its line.
+func refusals() []refusal {
+	return []refusal{
+		{"topologySpreadConstraints", func(p *corev1.Pod) bool { return len(p.Spec.TopologySpreadConstraints) > 0 }},
+		{"podAffinity", hasPodAffinity},
+		{"podAntiAffinity", hasPodAntiAffinity},
+		{"preferred nodeAffinity", hasNodePreference},
+		{"nodeAffinity matchFields", hasMatchFields},
+		{"a required nodeAffinity without a term that can match", hasOnlyEmptyTerms},
+		{"tolerations with operator Lt or Gt", func(p *corev1.Pod) bool { return slices.ContainsFunc(p.Spec.Tolerations, compares) }},
+		{"hostPort", hasHostPort},
+		{"persistentVolumeClaim volumes", hasVolume(func(v *corev1.VolumeSource) bool { return v.PersistentVolumeClaim != nil })},
+		{"ephemeral volumes", hasVolume(func(v *corev1.VolumeSource) bool { return v.Ephemeral != nil })},
+		{"resourceClaims", hasDeviceClaims},
+	}
+}
+
+// refused lists what the pod uses and no plan can honour.
+func (c Converter) refused(p *corev1.Pod) []string {
+	var out []string
+	for _, r := range refusals() {
+		if r.in(p) {
+			out = append(out, r.what)
+		}
+	}
+	return append(out, c.invalid(p)...)
+}
+
+// invalid lists demands on labels that no node can be launched for.
+func (c Converter) invalid(p *corev1.Pod) []string {
+	var out []string
+	check := func(where, key string, operator corev1.NodeSelectorOperator, values []string) {
+		err := v1.ValidateRequirement(v1.NodeSelectorRequirementWithMinValues{Key: key, Operator: operator, Values: values}, c.Labels)
+		if err != nil {
+			out = append(out, fmt.Sprintf("%s %s (%v)", where, key, err))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Spec.NodeSelector)) {
+		check("nodeSelector", key, corev1.NodeSelectorOpIn, []string{p.Spec.NodeSelector[key]})
+	}
+	for _, t := range requiredTerms(p) {
+		for _, e := range t.MatchExpressions {
+			check("nodeAffinity", e.Key, e.Operator, e.Values)
+		}
+	}
+	return out
+}
+
+func hasPodAffinity(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)+len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+func hasPodAntiAffinity(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)+len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+func hasNodePreference(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	return a != nil && a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+func hasMatchFields(p *corev1.Pod) bool {
+	return slices.ContainsFunc(requiredTerms(p), func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 })
+}
+
+func hasOnlyEmptyTerms(p *corev1.Pod) bool {
+	a := p.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	return !slices.ContainsFunc(requiredTerms(p), func(t corev1.NodeSelectorTerm) bool {
+		return len(t.MatchExpressions)+len(t.MatchFields) > 0
+	})
+}
+
+// hasHostPort looks at what the scheduler does: containers and sidecars.
+func hasHostPort(p *corev1.Pod) bool {
+	has := func(list []corev1.Container, counts func(*corev1.Container) bool) bool {
+		return slices.ContainsFunc(list, func(k corev1.Container) bool {
+			return counts(&k) && slices.ContainsFunc(k.Ports, func(port corev1.ContainerPort) bool { return port.HostPort != 0 })
+		})
+	}
+	every := func(*corev1.Container) bool { return true }
+	sidecar := func(k *corev1.Container) bool {
+		return k.RestartPolicy != nil && *k.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}
+	return has(p.Spec.Containers, every) || has(p.Spec.InitContainers, sidecar)
+}
+
+func hasVolume(is func(*corev1.VolumeSource) bool) func(*corev1.Pod) bool {
+	return func(p *corev1.Pod) bool {
+		return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return is(&v.VolumeSource) })
+	}
+}
+
+func hasDeviceClaims(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }
