@@ -1,0 +1,80 @@
+package catalogue
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/model"
+)
+
+// Sink takes in what can be launched for a NodePool.
+type Sink interface {
+	SetTypes(pool string, types []*model.InstanceType)
+}
+
+// Catalogue asks the provider for instance types. The fields are required and
+// do not change once it is in use.
+type Catalogue struct {
+	Reader   client.Reader // of NodePools
+	Provider cloud.Provider
+	Axis     *model.Axis
+	World    Sink
+
+	mu        sync.Mutex
+	converted map[*cloud.InstanceType]*model.InstanceType
+}
+
+// Refresh brings the World up to what the provider says now. It is meant to be
+// called before every Snapshot: a provider answers from memory, and a type is
+// converted once. A pool whose types cannot be had is logged and left without
+// any, so that it launches nothing and stops nobody.
+func (c *Catalogue) Refresh(ctx context.Context) error {
+	pools := &v1.NodePoolList{}
+	if err := c.Reader.List(ctx, pools); err != nil {
+		return fmt.Errorf("list node pools: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := make(map[*cloud.InstanceType]*model.InstanceType, len(c.converted))
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		if !cloud.Manages(c.Provider, pool.Spec.Template.Spec.NodeClassRef) {
+			continue
+		}
+		types, err := c.Provider.InstanceTypes(ctx, pool)
+		if ctx.Err() != nil {
+			return fmt.Errorf("instance types of node pool %s: %w", pool.Name, ctx.Err())
+		}
+		if err != nil {
+			log.FromContext(ctx).Error(err, "leaving out a node pool whose instance types are unknown", "NodePool", pool.Name)
+			types = nil
+		}
+		c.World.SetTypes(pool.Name, c.convert(types, seen))
+	}
+	c.converted = seen
+	return nil
+}
+
+// convert returns the types as decisions see them. Those converted before are
+// taken from there; all end up in seen.
+func (c *Catalogue) convert(types []*cloud.InstanceType, seen map[*cloud.InstanceType]*model.InstanceType) []*model.InstanceType {
+	out := make([]*model.InstanceType, 0, len(types))
+	for _, t := range types {
+		m := seen[t]
+		if m == nil {
+			m = c.converted[t]
+		}
+		if m == nil {
+			m = cloud.Types(c.Axis, []*cloud.InstanceType{t})[0]
+		}
+		seen[t] = m
+		out = append(out, m)
+	}
+	return out
+}

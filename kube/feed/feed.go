@@ -1,0 +1,107 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/convert"
+	"karpenter/world"
+)
+
+// Feed knows how far the feeding has come.
+type Feed struct {
+	registrations []toolscache.ResourceEventHandlerRegistration
+}
+
+// HasSynced reports whether the world has seen everything that existed when
+// the feeding began. Once true it stays true.
+func (f *Feed) HasSynced() bool {
+	for _, r := range f.registrations {
+		if !r.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// handler brings one kind of object to the world.
+type handler struct {
+	kind   client.Object
+	set    func(obj any)
+	delete func(obj any)
+}
+
+// Start feeds w from the informers, from when they are started until ctx ends.
+// It does not wait for them.
+func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter) (*Feed, error) {
+	f := &Feed{}
+	for _, h := range handlers(w, c) {
+		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("informer for %T: %w", h.kind, err)
+		}
+		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    h.set,
+			UpdateFunc: func(_, obj any) { h.set(obj) },
+			DeleteFunc: func(obj any) {
+				if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+					obj = tombstone.Obj
+				}
+				h.delete(obj)
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", h.kind, err)
+		}
+		f.registrations = append(f.registrations, registration)
+	}
+	return f, nil
+}
+
+// handlers lists what the world is made of. Pools come first, so that the
+// first machines find theirs.
+func handlers(w *world.World, c convert.Converter) []handler {
+	return []handler{
+		handle(&v1.NodePool{}, func(p *v1.NodePool) {
+			if pool, ok := c.Pool(p); ok {
+				w.SetPool(pool)
+			}
+		}, func(p *v1.NodePool) { w.DeletePool(p.Name) }),
+		handle(&v1.NodeClaim{}, func(n *v1.NodeClaim) {
+			if claim, ok := c.Claim(n); ok {
+				w.SetClaim(claim)
+			}
+		}, func(n *v1.NodeClaim) { w.DeleteClaim(n.Name) }),
+		handle(&corev1.Node{}, func(n *corev1.Node) { w.SetNode(c.Node(n)) }, func(n *corev1.Node) { w.DeleteNode(n.Name) }),
+		handle(&corev1.Pod{}, func(p *corev1.Pod) { w.SetPod(c.Pod(p)) }, func(p *corev1.Pod) { w.DeletePod(p.Namespace, p.Name) }),
+		handle(&appsv1.DaemonSet{}, func(d *appsv1.DaemonSet) {
+			if daemon, ok := c.Daemon(d); ok {
+				w.SetDaemon(daemon)
+				return
+			}
+			w.DeleteDaemon(d.Namespace + "/" + d.Name)
+		}, func(d *appsv1.DaemonSet) { w.DeleteDaemon(d.Namespace + "/" + d.Name) }),
+		handle(&policyv1.PodDisruptionBudget{}, func(b *policyv1.PodDisruptionBudget) {
+			w.SetDisruptionBudget(c.DisruptionBudget(b))
+		}, func(b *policyv1.PodDisruptionBudget) { w.DeleteDisruptionBudget(b.Namespace, b.Name) }),
+	}
+}
+
+func handle[T client.Object](kind T, set, remove func(T)) handler {
+	typed := func(f func(T)) func(any) {
+		return func(obj any) {
+			if o, ok := obj.(T); ok {
+				f(o)
+			}
+		}
+	}
+	return handler{kind: kind, set: typed(set), delete: typed(remove)}
+}
