@@ -116,6 +116,7 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 	}
 	l.decide(s)
 	l.reportStays(s)
+	l.reportSwitchedOff(s)
 	due := l.confirm(s)
 	started, startErr := l.start(ctx, s, due)
 	finishErr := l.finish(ctx, s)

@@ -80,6 +80,30 @@ func (l *Loop) reportStays(s *scope) {
 	}
 }
 
+// reportSwitchedOff tells on empty nodes that their pool keeps them for ever.
+func (l *Loop) reportSwitchedOff(s *scope) {
+	for i := range s.snapshot.Nodes {
+		n := &s.snapshot.Nodes[i]
+		pool, claim := s.pools[n.Pool], s.claims[n.Claim]
+		if pool == nil || claim == nil || n.Deleting || n.Disruption.Blocked != "" || !n.Disruption.Empty ||
+			pool.IsStatic() || pool.Spec.Disruption.ConsolidateAfter.Duration != nil {
+			continue
+		}
+		l.Events.Publish(unconsolidatable(claim, pool.Name))
+		if node := s.nodeOf(claim); node != nil {
+			l.Events.Publish(unconsolidatable(node, pool.Name))
+		}
+	}
+}
+
+func unconsolidatable(o client.Object, pool string) events.Event {
+	return events.Event{
+		Object: o, Type: corev1.EventTypeNormal, Reason: "Unconsolidatable",
+		Message: fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool),
+		Timeout: 15 * time.Minute,
+	}
+}
+
 func blocked(o client.Object, why string) events.Event {
 	return events.Event{Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked", Message: "Not disrupted: " + why}
 }

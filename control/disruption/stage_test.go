@@ -36,7 +36,10 @@ import (
 	"karpenter/kube/pods"
 	"karpenter/model"
 	"karpenter/solve"
+	"karpenter/world"
 )
+
+var _ World = (*world.World)(nil)
 
 // stage is a cluster in memory with the loop on it. It is its own World.
 type stage struct {
@@ -118,6 +121,12 @@ func (s *stage) Unmark(claims ...string) {
 func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 	out := &model.Snapshot{Now: now, Resources: []string{"nodes"}}
 	total, consuming := map[string]int{}, map[string]int{}
+	list := &v1.NodePoolList{}
+	s.must(s.client.List(s.t.Context(), list))
+	pools := map[string]*v1.NodePool{}
+	for i := range list.Items {
+		pools[list.Items[i].Name] = &list.Items[i]
+	}
 	for _, c := range s.claims() {
 		n := s.node(strings.TrimPrefix(c.Status.ProviderID, "test://"))
 		m := model.Node{
@@ -128,16 +137,19 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 				Empty: s.reschedulable(n.Name) == 0, Consolidatable: conditions.IsTrue(&c, v1.ConsolidatableCondition), Blocked: s.blocked[n.Name],
 			},
 		}
+		switch p := pools[m.Pool]; {
+		case p == nil:
+			m.Disruption.Blocked = "there is no NodePool " + m.Pool
+		case p.IsStatic():
+			m.Disruption.Blocked = "NodePool " + m.Pool + " is static"
+		}
 		total[m.Pool]++
 		if m.Deleting || !ready(n) {
 			consuming[m.Pool]++
 		}
 		out.Nodes = append(out.Nodes, m)
 	}
-	pools := &v1.NodePoolList{}
-	s.must(s.client.List(s.t.Context(), pools))
-	for i := range pools.Items {
-		p := &pools.Items[i]
+	for _, p := range pools {
 		if p.IsStatic() {
 			continue
 		}
@@ -264,6 +276,9 @@ func (s *stage) declare(line string) {
 func (s *stage) declarePool(name string, options map[string]string) {
 	p := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 	p.Spec.Disruption = v1.Disruption{ConsolidationPolicy: v1.ConsolidationPolicyWhenEmptyOrUnderutilized, ConsolidateAfter: v1.MustParseNillableDuration("0s")}
+	if after, ok := options["after"]; ok {
+		p.Spec.Disruption.ConsolidateAfter = v1.MustParseNillableDuration(after)
+	}
 	if b, ok := options["budget"]; ok {
 		p.Spec.Disruption.Budgets = []v1.Budget{{Nodes: b}}
 	}

@@ -134,6 +134,8 @@ func (q *Queue) Reconcile(ctx context.Context, key Key) (reconcile.Result, error
 	}
 	now := q.clock.Now()
 	switch {
+	case pods.Terminal(pod):
+		return q.drop(key), nil
 	case mustForce(pod, deadline, now):
 		return q.force(ctx, pod, *deadline)
 	case !pods.Active(pod):
