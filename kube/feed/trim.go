@@ -48,4 +48,3 @@ func trimNode(obj any) (any, error) {
 	}
 	return obj, nil
 }
-
