@@ -1,1 +1,59 @@
-# Everything a person runs. `make help` lists it.
+# make run    a real cluster on this machine that grows and shrinks; Ctrl-C ends it
+# make demo   the same without a person: scales up and down, prints a timeline
+# make test   all tests, the end-to-end ones included
+# make help   everything else
+#
+# Needs Go, make and a shell. No root, no Docker.
+
+DATA    ?= .cluster
+GOFLAGS ?=
+export GOFLAGS
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo stress test unit sandbox-test e2e race generate clean-cluster clean build FORCE
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+run: build ## start the cluster in $(DATA), or continue with it, and show it live
+	bin/sandbox run --data $(DATA) --controller bin/karpenter --crds api/crds --manifests examples/default
+
+demo: build ## bring up a fresh cluster, run examples/ through it, print what happened
+	bin/sandbox demo --controller bin/karpenter --crds api/crds --examples examples
+
+stress: build ## 5,000 pods from nothing to running and back, with figures
+	bin/sandbox stress --controller bin/karpenter --crds api/crds --manifests examples/default
+
+clean-cluster: ## forget the cluster in $(DATA)
+	rm -rf $(DATA)
+
+test: build unit sandbox-test e2e ## all tests
+
+unit: ## tests that need no cluster
+	go test $$(go list ./... | grep -v '/e2e')
+
+sandbox-test: ## tests of the control plane and the simulated machines
+	cd sandbox && go test -trimpath ./...
+
+e2e: build ## tests against a real control plane
+	go test ./e2e/...
+
+race: ## tests that need no cluster, with the race detector
+	go test -race $$(go list ./... | grep -v '/e2e')
+
+generate: ## CRD manifests and deep copies, from the types in api/
+	go generate ./api/...
+
+build: bin/sandbox bin/kubectl bin/karpenter ## build what the other targets run
+
+bin/sandbox: FORCE
+	@./sandbox/build.sh $@
+
+bin/kubectl: bin/sandbox
+	@ln -sf sandbox $@
+
+bin/karpenter: FORCE
+	@go build -o $@ ./cmd/karpenter
+
+clean: clean-cluster ## forget everything that was built here
+	rm -rf bin
