@@ -2,6 +2,7 @@ package controltest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,18 +139,27 @@ func (c *Cluster) change(ref, overlay string) error {
 	if err != nil {
 		return err
 	}
-	if strings.Contains(overlay, "spec:") {
-		object.SetGeneration(object.GetGeneration() + 1)
-		overlay = strings.TrimSuffix(strings.TrimSpace(overlay), "}") +
-			fmt.Sprintf(", metadata: {generation: %d}}", object.GetGeneration())
+	var patch struct {
+		Metadata map[string]any `json:"metadata,omitempty"`
+		Spec     map[string]any `json:"spec,omitempty"`
+		Status   map[string]any `json:"status,omitempty"`
 	}
-	patch, err := yaml.YAMLToJSON([]byte(overlay))
+	if err := yaml.UnmarshalStrict([]byte(overlay), &patch); err != nil {
+		return err
+	}
+	if patch.Metadata == nil {
+		patch.Metadata = map[string]any{}
+	}
+	if patch.Spec != nil {
+		patch.Metadata["generation"] = object.GetGeneration() + 1
+	}
+	text, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	raw := client.RawPatch(types.MergePatchType, patch)
-	if err := c.Client.Patch(context.Background(), object, raw); err != nil || !strings.Contains(overlay, "status:") {
-		return client.IgnoreNotFound(err)
+	raw := client.RawPatch(types.MergePatchType, text)
+	if err := c.Client.Patch(context.Background(), object, raw); err != nil || patch.Status == nil {
+		return err
 	}
 	return c.Client.Status().Patch(context.Background(), object, raw)
 }

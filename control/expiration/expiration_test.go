@@ -8,12 +8,20 @@ import (
 )
 
 func TestExpiration(t *testing.T) {
-	controltest.Run(t, "testdata/expiration", func(c *controltest.Cluster) {
-		c.Reconcilers[""] = &expiration.Reconciler{
-			Client:      c.Client,
-			Provider:    c.Cloud,
-			Clock:       c.Clock,
-			Disruptions: c.Disruptions,
-		}
-	})
+	controltest.Run(t, "testdata/expiration", setup)
+}
+
+func setup(c *controltest.Cluster) {
+	c.Reconcilers[""] = &expiration.Reconciler{
+		Client:      c.Client,
+		Provider:    c.Cloud,
+		Clock:       c.Clock,
+		Disruptions: c.Disruptions,
+	}
+}
+
+func TestRegister(t *testing.T) {
+	c := controltest.New(t)
+	setup(c)
+	c.Register(t)
 }

@@ -26,7 +26,7 @@ func (r *Reconciler) initialize(ctx context.Context, s *scope) (time.Duration, e
 	if s.isSettled(v1.InitializedCondition) || !s.conditions.IsTrue(v1.RegisteredCondition) {
 		return 0, nil
 	}
-	node, err := join.NodeOf(ctx, r.Client, s.claim)
+	node, err := r.nodeOf(ctx, s)
 	if err != nil {
 		s.conditions.SetUnknownWithReason(v1.InitializedCondition, v1.NodeNotFoundReason, "not exactly one node has its provider ID")
 		return 0, nil
@@ -45,6 +45,15 @@ func (r *Reconciler) initialize(ctx context.Context, s *scope) (time.Duration, e
 	return 0, nil
 }
 
+// nodeOf returns the Node of the claim. The one that was just registered is
+// taken as it was written: a cache may not show it yet.
+func (r *Reconciler) nodeOf(ctx context.Context, s *scope) (*corev1.Node, error) {
+	if s.node != nil {
+		return s.node, nil
+	}
+	return join.NodeOf(ctx, r.Client, s.claim)
+}
+
 func (r *Reconciler) labelInitialized(ctx context.Context, node *corev1.Node) error {
 	if node.Labels[v1.NodeInitializedLabelKey] == "true" {
 		return nil
@@ -57,6 +66,10 @@ func (r *Reconciler) labelInitialized(ctx context.Context, node *corev1.Node) er
 // unfit returns why the node cannot run the claim's pods yet, as the reason
 // and message of a condition; "" when it can.
 func unfit(claim *v1.NodeClaim, node *corev1.Node) (reason, message string) {
+	if !isRegistered(node) {
+		// A read from before the registration, which may lack startup taints.
+		return v1.NodeNotReadyReason, fmt.Sprintf("node %s does not show as registered yet", node.Name)
+	}
 	if !isReady(node) {
 		return v1.NodeNotReadyReason, fmt.Sprintf("node %s is not ready", node.Name)
 	}

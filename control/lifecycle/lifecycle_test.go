@@ -114,3 +114,9 @@ func (h hook) Registered(_ context.Context, claim *v1.NodeClaim) (reconcile.Resu
 		return reconcile.Result{}, fmt.Errorf("unknown order %q", h.order)
 	}
 }
+
+func TestRegister(t *testing.T) {
+	c := controltest.New(t)
+	setup(c)
+	c.Register(t)
+}

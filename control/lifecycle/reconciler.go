@@ -105,6 +105,7 @@ type scope struct {
 	stored     *v1.NodeClaim // as the API server last answered; never modified
 	claim      *v1.NodeClaim // what the phases change
 	conditions *conditions.Set
+	node       *corev1.Node // as just registered; nil when not in this reconcile
 	now        time.Time
 	given      bool     // the claim has been deleted by a phase; nothing more to do
 	persisted  []func() // to be run once the status is written

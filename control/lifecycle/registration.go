@@ -51,6 +51,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (time.Duration, err
 	if err := r.patchNode(ctx, read, node); err != nil {
 		return 0, err
 	}
+	s.node = node
 	s.claim.Status.NodeName = node.Name
 	s.conditions.SetTrue(v1.RegisteredCondition)
 	r.Health.Succeeded(s.claim)
@@ -119,10 +120,11 @@ func hasTaint(node *corev1.Node, taint corev1.Taint) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 }
 
-// patchNode writes the node over what was read of it, if it differs.
+// patchNode writes the node over what was read of it, if it differs. The node
+// then is what the API server answered.
 func (r *Reconciler) patchNode(ctx context.Context, read, node *corev1.Node) error {
 	if equality.Semantic.DeepEqual(read, node) {
 		return nil
 	}
-	return r.Client.Patch(ctx, node.DeepCopy(), locked(read))
+	return r.Client.Patch(ctx, node, locked(read))
 }

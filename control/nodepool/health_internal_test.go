@@ -69,8 +69,8 @@ func TestHealthConcurrently(t *testing.T) {
 	if len(r.outcomes) != window || r.isHealthy() {
 		t.Errorf("outcomes %v are healthy: %t, want %d and unhealthy", r.outcomes, r.isHealthy(), window)
 	}
-	if got := h.judge(pool).status; got != metav1.ConditionFalse && got != metav1.ConditionTrue {
-		t.Errorf("no verdict after %d outcomes", window)
+	if got := h.judge(pool).status; got != metav1.ConditionFalse {
+		t.Errorf("verdict is %q after two failures, want False", got)
 	}
 }
 

@@ -68,3 +68,9 @@ type usages map[string]model.Resources
 func (u usages) Usage(pool string) (model.Resources, int) {
 	return u[pool], int(u[pool].At(model.Nodes))
 }
+
+func TestRegister(t *testing.T) {
+	c := controltest.New(t)
+	setup(c)
+	c.Register(t)
+}

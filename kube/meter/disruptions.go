@@ -11,6 +11,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/join"
+	"karpenter/kube/pods"
 )
 
 // Disruptions counts the NodeClaims Karpenter gives up, and the pods that
@@ -80,38 +81,15 @@ func (d *Disruptions) reschedulable(ctx context.Context, node string) int {
 	if node == "" {
 		return 0
 	}
-	pods := &corev1.PodList{}
-	if err := d.reader.List(ctx, pods, client.MatchingFields{join.PodNodeName: node}); err != nil {
+	list := &corev1.PodList{}
+	if err := d.reader.List(ctx, list, client.MatchingFields{join.PodNodeName: node}); err != nil {
 		return 0
 	}
 	n := 0
-	for i := range pods.Items {
-		if Reschedulable(&pods.Items[i]) {
+	for i := range list.Items {
+		if pods.Reschedulable(&list.Items[i]) {
 			n++
 		}
 	}
 	return n
-}
-
-// Reschedulable reports whether the pod will need another node when its own
-// goes away: it runs, or it is ending and its StatefulSet waits to start it
-// again; and it is bound to its node neither by a DaemonSet nor as a mirror of
-// a static pod.
-func Reschedulable(pod *corev1.Pod) bool {
-	if ownedBy(pod, "apps/v1", "DaemonSet") || ownedBy(pod, "v1", "Node") {
-		return false
-	}
-	if pod.DeletionTimestamp != nil {
-		return ownedBy(pod, "apps/v1", "StatefulSet")
-	}
-	return pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
-}
-
-func ownedBy(pod *corev1.Pod, apiVersion, kind string) bool {
-	for _, o := range pod.OwnerReferences {
-		if o.APIVersion == apiVersion && o.Kind == kind {
-			return true
-		}
-	}
-	return false
 }

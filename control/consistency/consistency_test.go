@@ -1,0 +1,24 @@
+package consistency_test
+
+import (
+	"testing"
+
+	"karpenter/control/consistency"
+	"karpenter/control/controltest"
+)
+
+func TestConsistency(t *testing.T) {
+	controltest.Run(t, "testdata/consistency", setup)
+}
+
+func setup(c *controltest.Cluster) {
+	c.Reconcilers[""] = &consistency.Reconciler{
+		Client: c.Client, Provider: c.Cloud, Clock: c.Clock, Recorder: c.Recorder,
+	}
+}
+
+func TestRegister(t *testing.T) {
+	c := controltest.New(t)
+	setup(c)
+	c.Register(t)
+}
