@@ -1,7 +1,7 @@
 package ec2
 
 import (
-	"encoding/json"
+	"bytes"
 	"math"
 	"slices"
 	"sort"
@@ -97,11 +97,11 @@ func sandbox(t *testing.T) []*cloud.InstanceType {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(entries)
-	if err != nil {
+	var file bytes.Buffer
+	if err := kwok.WriteEntries(&file, entries); err != nil {
 		t.Fatal(err)
 	}
-	c, err := kwok.ParseCatalogue(data)
+	c, err := kwok.ParseCatalogue(file.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func BenchmarkChoices(b *testing.B) {
 	}
 	types, linux := c.Types(), model.NewRequirements(model.NewRequirement(model.LabelOS, model.In, "linux"))
 	for b.Loop() {
-		for range cloud.Choices(types, linux, nil) {
+		for range cloud.Choices(types, linux, nil) { // only the best
 			break
 		}
 	}

@@ -150,36 +150,43 @@ func TestBootCollects(t *testing.T) {
 	}
 }
 
+var errCrash = errors.New("crash")
+
+// failWrite makes the n-th create or delete from now on fail, counted from 0,
+// and returns the count of them.
+func (h *harness) failWrite(n int) *int {
+	writes := new(int)
+	count := func() error {
+		*writes++
+		if *writes == n+1 {
+			return errCrash
+		}
+		return nil
+	}
+	h.client = interceptor.NewClient(h.client, interceptor.Funcs{
+		Create: func(ctx context.Context, cl client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if err := count(); err != nil {
+				return err
+			}
+			return cl.Create(ctx, obj, opts...)
+		},
+		Delete: func(ctx context.Context, cl client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if err := count(); err != nil {
+				return err
+			}
+			return cl.Delete(ctx, obj, opts...)
+		},
+	})
+	return writes
+}
+
 // Whatever write a crash prevents, the next process ends with one Node for the
 // claim, or with none once the claim is deleted.
 func TestBootAfterCrash(t *testing.T) {
 	for fail := range 4 {
 		h := newHarness(t, DefaultEntries())
 		c := h.claim("a")
-		writes := 0
-		crash := errors.New("crash")
-		count := func() error {
-			writes++
-			if writes == fail+1 {
-				return crash
-			}
-			return nil
-		}
-		inner := h.client
-		h.client = interceptor.NewClient(inner, interceptor.Funcs{
-			Create: func(ctx context.Context, cl client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-				if err := count(); err != nil {
-					return err
-				}
-				return cl.Create(ctx, obj, opts...)
-			},
-			Delete: func(ctx context.Context, cl client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-				if err := count(); err != nil {
-					return err
-				}
-				return cl.Delete(ctx, obj, opts...)
-			},
-		})
+		writes := h.failWrite(fail)
 		catalogue, err := NewCatalogue(DefaultEntries())
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +194,7 @@ func TestBootAfterCrash(t *testing.T) {
 		h.restart(catalogue)
 		retry := func(step func() error) {
 			for range 5 {
-				if err := step(); !errors.Is(err, crash) {
+				if err := step(); !errors.Is(err, errCrash) {
 					return
 				}
 				h.restart(catalogue)
@@ -212,8 +219,8 @@ func TestBootAfterCrash(t *testing.T) {
 		if nodes := h.nodes(); len(nodes) != 0 {
 			t.Errorf("fail %d: nodes %v after delete", fail, nodes)
 		}
-		if writes < 3 {
-			t.Errorf("fail %d: only %d writes, the crash came after the last", fail, writes)
+		if *writes < 3 {
+			t.Errorf("fail %d: only %d writes, the crash came after the last", fail, *writes)
 		}
 	}
 }

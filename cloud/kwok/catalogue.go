@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
@@ -35,9 +36,15 @@ func keyOf(t *cloud.InstanceType, o *cloud.Offering) offeringKey {
 
 func (k offeringKey) String() string { return k.instanceType + "/" + k.zone + "/" + k.capacityType }
 
-// WellKnownLabels returns the labels that nodes of the catalogue's types have
-// in addition to the ones every provider knows, sorted.
-func (c *Catalogue) WellKnownLabels() []string { return slices.Clone(c.labels) }
+// Labels returns what the provider adds to the core's knowledge of labels: the
+// labels that nodes of the catalogue's types have are well-known, and the
+// provider's own domain is reserved.
+func (c *Catalogue) Labels() v1.Labels {
+	return v1.Labels{
+		WellKnown:         sets.New(c.labels...),
+		RestrictedDomains: sets.New(kwokv1alpha1.Group),
+	}
+}
 
 // Types returns the types as advertised at the start. The caller must not
 // modify them.
@@ -115,19 +122,8 @@ func NewCatalogue(entries []Entry) (*Catalogue, error) {
 		}
 		c.add(e)
 	}
-	for _, core := range coreLabels() {
-		delete(labels, core)
-	}
 	c.labels = slices.Sorted(maps.Keys(labels))
 	return c, errors.Join(errs...)
-}
-
-// coreLabels are well-known whatever the provider.
-func coreLabels() []string {
-	return []string{
-		v1.NodePoolLabelKey, v1.CapacityTypeLabelKey, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
-		corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable, corev1.LabelWindowsBuild,
-	}
 }
 
 func (e *Entry) allRequirements() []RequirementEntry {

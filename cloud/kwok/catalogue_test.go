@@ -1,10 +1,9 @@
 package kwok
 
 import (
-	"encoding/json"
+	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
+	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/model"
 )
@@ -70,12 +70,24 @@ func TestDefaultCatalogue(t *testing.T) {
 			t.Errorf("%s: %d offerings, zones: %s", tc.name, len(it.Offerings), diff)
 		}
 	}
-	want := []string{
-		"karpenter.kwok.sh/instance-cpu", "karpenter.kwok.sh/instance-family",
-		"karpenter.kwok.sh/instance-memory", "karpenter.kwok.sh/instance-size",
+}
+
+func TestCatalogueLabels(t *testing.T) {
+	c, err := NewCatalogue(DefaultEntries())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, c.WellKnownLabels()); diff != "" {
+	labels := v1.DefaultLabels().With(c.Labels())
+	want := v1.DefaultLabels().WellKnown.Insert(
+		"karpenter.kwok.sh/instance-cpu", "karpenter.kwok.sh/instance-family",
+		"karpenter.kwok.sh/instance-memory", "karpenter.kwok.sh/instance-size")
+	if diff := cmp.Diff(want, labels.WellKnown); diff != "" {
 		t.Errorf("well-known labels: %s", diff)
+	}
+	for key, allowed := range map[string]bool{"karpenter.kwok.sh/instance-cpu": true, "karpenter.kwok.sh/other": false, "a.karpenter.kwok.sh/b": false} {
+		if err := labels.CheckRestricted(key); (err == nil) != allowed {
+			t.Errorf("%s: %v", key, err)
+		}
 	}
 }
 
@@ -165,7 +177,7 @@ func TestReadCatalogue(t *testing.T) {
 		t.Errorf("absent label: %v", r)
 	}
 	for _, key := range []string{"example.com/gpu", "example.com/rack", "example.com/tier"} {
-		if !slices.Contains(c.WellKnownLabels(), key) {
+		if !c.Labels().WellKnown.Has(key) {
 			t.Errorf("%s is not well-known", key)
 		}
 	}
@@ -232,11 +244,14 @@ func TestCatalogueReportsAllFaults(t *testing.T) {
 
 // The default types survive being written to a file and read again.
 func TestEntriesRoundTrip(t *testing.T) {
-	data, err := json.Marshal(DefaultEntries())
-	if err != nil {
+	var file bytes.Buffer
+	if err := WriteEntries(&file, DefaultEntries()); err != nil {
 		t.Fatal(err)
 	}
-	read, err := ParseCatalogue(data)
+	if lines := strings.Count(file.String(), "\n"); lines != 146 {
+		t.Errorf("%d lines, want one per type and two brackets", lines)
+	}
+	read, err := ParseCatalogue(file.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,8 +275,7 @@ func FuzzParseCatalogue(f *testing.F) {
 		if err != nil {
 			return
 		}
-		axis := model.NewAxis()
-		for i, it := range cloud.Types(axis, c.Types()) {
+		for i, it := range cloud.NewConverter(model.NewAxis()).Types("default", c.Types()) {
 			if it.Name == "" || len(it.Offerings) == 0 {
 				t.Fatalf("type %+v", it)
 			}

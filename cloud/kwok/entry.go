@@ -1,7 +1,9 @@
 package kwok
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -42,6 +44,27 @@ type RequirementEntry struct {
 	Key      string                      `json:"key"`
 	Operator corev1.NodeSelectorOperator `json:"operator"`
 	Values   []string                    `json:"values,omitempty"`
+}
+
+// WriteEntries writes an instance types file, one type per line.
+func WriteEntries(w io.Writer, entries []Entry) error {
+	before := "[\n"
+	for i := range entries {
+		line, err := json.Marshal(&entries[i])
+		if err != nil {
+			return fmt.Errorf("entry %d (%q): %w", i, entries[i].Name, err)
+		}
+		if _, err := fmt.Fprintf(w, "%s%s", before, line); err != nil {
+			return err
+		}
+		before = ",\n"
+	}
+	if len(entries) == 0 {
+		_, err := io.WriteString(w, "[]\n")
+		return err
+	}
+	_, err := io.WriteString(w, "\n]\n")
+	return err
 }
 
 // InsufficientCapacity is the LaunchError of an offering that is sold out.
