@@ -2,79 +2,28 @@ package cloud
 
 import (
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"karpenter/model"
 )
 
-// Converter turns a provider's types into what decisions are made of. It
-// remembers its answers: as providers do not modify types they have handed
-// out, the same *InstanceType always becomes the same *model.InstanceType, for
-// every pool that is offered it. Safe for concurrent use.
-type Converter struct {
-	axis *model.Axis
-
-	mu    sync.Mutex
-	pools map[string][]*InstanceType // as last handed in
-	done  map[*InstanceType]*model.InstanceType
-}
-
-// NewConverter returns a converter that puts quantities on the axis.
-func NewConverter(axis *model.Axis) *Converter {
-	return &Converter{axis: axis, pools: map[string][]*InstanceType{}, done: map[*InstanceType]*model.InstanceType{}}
-}
-
-// Types returns the types of a pool, in the order given, with their offerings
-// by zone and capacity type. An offering with resources of its own has no place
-// in the model yet: it is passed on as unavailable, so that it prices nodes but
-// is not planned.
-func (c *Converter) Types(pool string, types []*InstanceType) []*model.InstanceType {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changed := !slices.Equal(c.pools[pool], types)
+// Types returns the types as decisions see them, in the order given, with
+// quantities as vectors on the axis and offerings by zone and capacity type. An
+// offering with resources of its own has no place in the model yet: it is
+// passed on as unavailable, so that it prices nodes but is not planned.
+func Types(axis *model.Axis, types []*InstanceType) []*model.InstanceType {
 	out := make([]*model.InstanceType, len(types))
 	for i, t := range types {
-		if c.done[t] == nil {
-			c.done[t] = convert(c.axis, t)
+		out[i] = &model.InstanceType{
+			Name:         t.Name,
+			Requirements: t.Requirements,
+			Capacity:     vector(axis, t.Capacity).With(model.Nodes, 1),
+			Allocatable:  vector(axis, t.Allocatable()),
+			Offerings:    offerings(t.Offerings),
 		}
-		out[i] = c.done[t]
-	}
-	if changed {
-		c.pools[pool] = slices.Clone(types)
-		c.forgetLocked()
 	}
 	return out
-}
-
-// Forget drops what is remembered for a pool that has gone.
-func (c *Converter) Forget(pool string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.pools, pool)
-	c.forgetLocked()
-}
-
-// forgetLocked drops the types that no pool is offered any more.
-func (c *Converter) forgetLocked() {
-	kept := make(map[*InstanceType]*model.InstanceType, len(c.done))
-	for _, types := range c.pools {
-		for _, t := range types {
-			kept[t] = c.done[t]
-		}
-	}
-	c.done = kept
-}
-
-func convert(axis *model.Axis, t *InstanceType) *model.InstanceType {
-	return &model.InstanceType{
-		Name:         t.Name,
-		Requirements: t.Requirements,
-		Capacity:     vector(axis, t.Capacity).With(model.Nodes, 1),
-		Allocatable:  vector(axis, t.Allocatable()),
-		Offerings:    offerings(t.Offerings),
-	}
 }
 
 func offerings(in []Offering) []model.Offering {

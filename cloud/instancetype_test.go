@@ -186,7 +186,7 @@ func TestTypesForDecisions(t *testing.T) {
 	axis := model.NewAxis()
 	it := typeWithOverrides(true)
 	it.Capacity["example.com/gpu"] = resource.MustParse("2")
-	got := cloud.NewConverter(axis).Types("default", []*cloud.InstanceType{it})[0]
+	got := cloud.Types(axis, []*cloud.InstanceType{it})[0]
 	if got.Name != "t" || !got.Capacity.Equal(model.Resources{4000, 16 << 30, 0, 0, 1, 2}) {
 		t.Errorf("%s with capacity %v", got.Name, got.Capacity)
 	}
@@ -206,27 +206,6 @@ func TestTypesForDecisions(t *testing.T) {
 		if diff := cmp.Diff(want, got.Offerings[i]); diff != "" {
 			t.Errorf("offering %d: %s", i, diff)
 		}
-	}
-}
-
-// A type is converted once, whoever is offered it, and forgotten with its last
-// pool.
-func TestConverterRemembers(t *testing.T) {
-	c, a, b := cloud.NewConverter(model.NewAxis()), typeWithOverrides(false), typeWithOverrides(false)
-	first := c.Types("one", []*cloud.InstanceType{a, b})
-	if first[0] == first[1] {
-		t.Error("two types became one")
-	}
-	if got := c.Types("two", []*cloud.InstanceType{b}); got[0] != first[1] {
-		t.Error("another pool's type was converted anew")
-	}
-	if got := c.Types("one", []*cloud.InstanceType{a, b}); got[0] != first[0] || got[1] != first[1] {
-		t.Error("unchanged types were converted anew")
-	}
-	c.Types("one", nil)
-	c.Forget("one")
-	if got := c.Types("one", []*cloud.InstanceType{a, b}); got[0] == first[0] || got[1] != first[1] {
-		t.Error("want what nobody is offered forgotten, and the rest remembered")
 	}
 }
 

@@ -275,7 +275,7 @@ func FuzzParseCatalogue(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i, it := range cloud.NewConverter(model.NewAxis()).Types("default", c.Types()) {
+		for i, it := range cloud.Types(model.NewAxis(), c.Types()) {
 			if it.Name == "" || len(it.Offerings) == 0 {
 				t.Fatalf("type %+v", it)
 			}
