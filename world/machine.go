@@ -21,6 +21,7 @@ type machine struct {
 	since  time.Time // of the first Snapshot with the seed
 
 	view  model.Node // as in Snapshots
+	index int        // of view in the last Snapshot's nodes
 	stale bool       // view is out of date
 	until time.Time  // view holds before; zero = as long as nothing happens
 

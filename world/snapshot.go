@@ -45,24 +45,36 @@ func (w *World) PendingUIDs() []string {
 
 // refresh brings the views of all machines up to date, and w.nodes with them.
 func (w *World) refresh(now time.Time) {
-	changed := w.moved || w.nodes == nil
+	var changed []*machine
 	for _, m := range w.machines {
-		if m.stale || !m.until.IsZero() && !now.Before(m.until) {
-			w.look(m, now)
-			changed = true
+		if !m.stale && (m.until.IsZero() || now.Before(m.until)) {
+			continue
+		}
+		name := m.view.Name
+		w.look(m, now)
+		w.moved = w.moved || m.view.Name != name
+		changed = append(changed, m)
+	}
+	switch {
+	case w.moved || w.nodes == nil:
+		w.layOut()
+	case len(changed) > 0:
+		w.nodes = slices.Clone(w.nodes)
+		for _, m := range changed {
+			w.nodes[m.index] = m.view
 		}
 	}
-	if !changed {
-		return
-	}
-	nodes := make([]model.Node, 0, len(w.machines))
-	for _, m := range w.machines {
-		nodes = append(nodes, m.view)
-	}
-	slices.SortFunc(nodes, func(a, b model.Node) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Claim, b.Claim))
+}
+
+// layOut puts the views of all machines in order.
+func (w *World) layOut() {
+	order := slices.SortedFunc(maps.Values(w.machines), func(a, b *machine) int {
+		return cmp.Or(strings.Compare(a.view.Name, b.view.Name), strings.Compare(a.id, b.id))
 	})
-	w.nodes, w.moved = nodes, false
+	w.nodes, w.moved = make([]model.Node, len(order)), false
+	for i, m := range order {
+		m.index, w.nodes[i] = i, m.view
+	}
 }
 
 // look makes the view of a machine.

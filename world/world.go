@@ -242,11 +242,17 @@ func (w *World) DeleteDaemon(name string) {
 func (w *World) SetPool(p Pool) {
 	w.mu.Lock()
 	old := w.pools[p.Name]
-	w.pools[p.Name] = &pool{Pool: p}
+	w.pools[p.Name] = &pool{p}
 	if old == nil || old.Unavailable != p.Unavailable {
 		w.touchPool(p.Name)
 	}
-	w.notifyIf(p.Unavailable == "", p.Name)
+	w.notifyIf(p.Unavailable == "" && (old == nil || !samePool(old.Pool, p)), p.Name)
+}
+
+// samePool reports whether the pools may launch the same.
+func samePool(a, b Pool) bool {
+	a.Allowed, b.Allowed = nil, nil
+	return reflect.DeepEqual(a, b)
 }
 
 // DeletePool takes in that the NodePool is gone.

@@ -1,0 +1,366 @@
+package world_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/world"
+)
+
+// TestCases runs the stories in testdata. Each directive is one line; what it
+// prints is the transcript.
+//
+//	node, claim, pod, pool, types, pdb    an object is new or has changed
+//	delete KIND NAME                      an object is gone
+//	planned CLAIM PODS, placed NODE PODS, mark, unmark, nominate NODE FOR
+//	pass TIME
+//	nodes, pending, pools, usage POOL, waiting
+func TestCases(t *testing.T) {
+	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd != "world" {
+				d.Fatalf(t, "unknown directive %s", d.Cmd)
+			}
+			return tell(d.Input)
+		})
+	})
+}
+
+// story is a World and the time in it.
+type story struct {
+	w    *world.World
+	now  time.Time
+	news []string
+}
+
+func newStory() *story {
+	s := &story{w: world.New(model.NewAxis(), model.NewLabelSet(model.LabelZone)), now: scenario.DefaultNow()}
+	s.w.OnPending(func(uid string) { s.news = append(s.news, uid) })
+	return s
+}
+
+func tell(text string) string {
+	s := newStory()
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 {
+			out.WriteString(s.do(words[0], words[1:]))
+		}
+	}
+	return out.String()
+}
+
+// options are the words after the name: flags and key=value.
+type options map[string]string
+
+func read(words []string) options {
+	o := options{}
+	for _, w := range words {
+		k, v, _ := strings.Cut(w, "=")
+		o[k] = v
+	}
+	return o
+}
+
+func (o options) has(flag string) bool { _, ok := o[flag]; return ok }
+
+func (o options) number(key string, preset int64) int64 {
+	if !o.has(key) {
+		return preset
+	}
+	return number(o[key])
+}
+
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// pairs reads a:1,b:2.
+func (o options) pairs(key string) map[string]string {
+	if o[key] == "" {
+		return nil
+	}
+	out := map[string]string{}
+	for _, p := range strings.Split(o[key], ",") {
+		k, v, _ := strings.Cut(p, ":")
+		out[k] = v
+	}
+	return out
+}
+
+func (s *story) resources(pairs map[string]string) model.Resources {
+	var out model.Resources
+	for _, name := range slices.Sorted(keys(pairs)) {
+		out = out.With(s.w.Axis().Index(name), number(pairs[name]))
+	}
+	return out
+}
+
+func keys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// taints reads key=value:Effect,key:Effect.
+func (o options) taints(key string) []model.Taint {
+	var out []model.Taint
+	for _, text := range strings.FieldsFunc(o[key], func(r rune) bool { return r == ',' }) {
+		rest, effect, _ := strings.Cut(text, ":")
+		k, v, _ := strings.Cut(rest, "=")
+		out = append(out, model.Taint{Key: k, Value: v, Effect: model.Effect(effect)})
+	}
+	return out
+}
+
+// labels reads labels=k:v,… with the short forms pool=, type=, zone=, ct=.
+func (o options) labels() map[string]string {
+	out := o.pairs("labels")
+	if out == nil {
+		out = map[string]string{}
+	}
+	for short, key := range map[string]string{
+		"pool": model.LabelNodePool, "type": model.LabelInstanceType, "zone": model.LabelZone, "ct": model.LabelCapacityType,
+	} {
+		if o.has(short) {
+			out[key] = o[short]
+		}
+	}
+	for _, flag := range []string{"registered", "initialized"} {
+		if o.has(flag) {
+			out["karpenter.sh/"+flag] = "true"
+		}
+	}
+	return out
+}
+
+func (s *story) do(command string, words []string) string {
+	switch command {
+	case "pass":
+		s.now = s.now.Add(must(time.ParseDuration(words[0])))
+	case "mark":
+		s.w.MarkForDeletion(words...)
+	case "unmark":
+		s.w.Unmark(words...)
+	case "nominate":
+		s.w.Nominate(words[0], s.now.Add(must(time.ParseDuration(words[1]))))
+	case "planned":
+		s.w.Planned(s.claim(words[0], options{"pool": "p"}), s.refs(words[1:]))
+	case "placed":
+		s.w.Placed(words[0], s.refs(words[1:]))
+	case "delete":
+		s.delete(words[0], words[1])
+	case "nodes", "pending", "pools", "usage", "waiting", "news":
+		return s.show(command, words)
+	default:
+		s.set(command, words[0], read(words[1:]))
+	}
+	return ""
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (s *story) refs(names []string) []model.Pod {
+	var out []model.Pod
+	for _, pending := range s.w.Snapshot(s.now).Pending {
+		for _, p := range pending.Pods {
+			if slices.Contains(names, p.Name) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+func (s *story) delete(kind, name string) {
+	switch kind {
+	case "node":
+		s.w.DeleteNode(name)
+	case "claim":
+		s.w.DeleteClaim(name)
+	case "pod":
+		s.w.DeletePod("default", name)
+	case "pool":
+		s.w.DeletePool(name)
+	case "pdb":
+		s.w.DeleteDisruptionBudget("default", name)
+	default:
+		panic("delete " + kind)
+	}
+}
+
+func (s *story) set(kind, name string, o options) {
+	switch kind {
+	case "node":
+		capacity := s.resources(o.pairs("cap"))
+		s.w.SetNode(world.Node{
+			Name: name, UID: "uid-" + name, ProviderID: o["id"], Labels: o.labels(), Taints: o.taints("taints"),
+			Capacity: capacity, Allocatable: capacity,
+			Ready: !o.has("unready"), Deleting: o.has("deleting"), DoNotDisrupt: o.has("do-not-disrupt"),
+		})
+	case "claim":
+		s.w.SetClaim(s.claim(name, o))
+	case "pod":
+		s.w.SetPod(s.pod(name, o))
+	case "pool":
+		budget := int(o.number("budget", 100))
+		s.w.SetPool(world.Pool{
+			Name: name, Unavailable: o["unavailable"],
+			Allowed: func(time.Time, int, model.Reason) int { return budget },
+		})
+	case "types":
+		var types []*model.InstanceType
+		for typeName, cpu := range o.pairs("cpu") {
+			types = append(types, &model.InstanceType{
+				Name: typeName, Capacity: model.Resources{}.With(model.CPU, number(cpu)).With(model.Nodes, 1),
+				Offerings: []model.Offering{{Zone: "a", CapacityType: model.Spot, Price: model.Price(number(cpu))}},
+			})
+		}
+		s.w.SetTypes(name, types)
+	case "pdb":
+		k, v, _ := strings.Cut(o["selector"], ":")
+		s.w.SetDisruptionBudget(world.DisruptionBudget{
+			Namespace: "default", Name: name, Selector: o["selector"],
+			Selects: func(l map[string]string) bool { return l[k] == v },
+			Allowed: int(o.number("allowed", 0)), Never: o.has("never"), UnreadyExempt: o.has("unready-exempt"),
+		})
+	default:
+		panic("unknown command " + kind)
+	}
+}
+
+func (s *story) claim(name string, o options) world.Claim {
+	capacity := s.resources(o.pairs("cap"))
+	var requirements model.Requirements
+	for key, values := range o.pairs("requires") {
+		if key == "type" {
+			key = model.LabelInstanceType
+		}
+		requirements = requirements.And(model.NewRequirement(key, model.In, strings.Split(values, "|")...))
+	}
+	return world.Claim{
+		Name: name, UID: "uid-" + name, ProviderID: o["id"], Labels: o.labels(), Requirements: requirements,
+		Taints: o.taints("taints"), StartupTaints: o.taints("startup"),
+		Requests: s.resources(o.pairs("requests")), Capacity: capacity, Allocatable: capacity,
+		Deleting: o.has("deleting") || o.has("terminating"), Terminating: o.has("terminating"),
+		Consolidatable: o.has("consolidatable"),
+	}
+}
+
+func (s *story) pod(name string, o options) world.Pod {
+	cpu := o.number("cpu", 1)
+	uid := "uid-" + name
+	if o.has("uid") {
+		uid = o["uid"]
+	}
+	p := world.Pod{
+		Namespace: "default", Name: name, UID: uid, Labels: o.pairs("labels"),
+		Created: scenario.DefaultNow().Add(time.Duration(o.number("created", 0)) * time.Second),
+		Shape: &model.Shape{
+			Key: "cpu=" + strconv.FormatInt(cpu, 10), Requests: model.Resources{}.With(model.CPU, cpu).With(model.Pods, 1),
+		},
+		Node: o["on"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
+		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Stays: o.has("stays"),
+		Protected: o.has("protected"), EvictionCost: 1,
+	}
+	p.Reschedulable = (!p.Terminal && !p.Terminating || o.has("stateful")) && !p.Daemon && !p.Static
+	if o["protected"] != "" {
+		p.ProtectedUntil = s.now.Add(must(time.ParseDuration(o["protected"])))
+	}
+	if o.has("cost") {
+		p.EvictionCost = must(strconv.ParseFloat(o["cost"], 64))
+	}
+	return p
+}
+
+func (s *story) show(what string, words []string) string {
+	var out strings.Builder
+	snapshot := s.w.Snapshot(s.now)
+	switch what {
+	case "nodes":
+		showNodes(&out, snapshot, read(words))
+	case "pools":
+		for _, p := range snapshot.Pools {
+			fmt.Fprintf(&out, "%s: usage %s; allowed %d\n", p.Name, p.Usage.Format(snapshot.Resources), p.Disruption.Allowed[model.Empty])
+		}
+	case "usage":
+		usage, n := s.w.Usage(words[0])
+		fmt.Fprintf(&out, "%s: %d nodes, %s\n", words[0], n, usage.Format(snapshot.Resources))
+	case "waiting":
+		fmt.Fprintf(&out, "waiting: %s\n", strings.Join(s.w.PendingUIDs(), " "))
+	case "news":
+		fmt.Fprintf(&out, "news: %s\n", strings.Join(s.news, " "))
+		s.news = nil
+	case "pending":
+		showPending(&out, snapshot)
+	}
+	return out.String()
+}
+
+func showPending(out *strings.Builder, s *model.Snapshot) {
+	if len(s.Pending) == 0 {
+		out.WriteString("nothing pending\n")
+	}
+	for _, pending := range s.Pending {
+		fmt.Fprintf(out, "%s:", pending.Shape.Key)
+		for _, p := range pending.Pods {
+			fmt.Fprintf(out, " %s", p.Name)
+			if p.From != "" {
+				fmt.Fprintf(out, "(from %s)", p.From)
+			}
+			if p.Planned != "" {
+				fmt.Fprintf(out, "(to %s)", p.Planned)
+			}
+		}
+		out.WriteString("\n")
+	}
+}
+
+// showNodes writes a line for each node and, when asked for, its labels, taints
+// and disruption.
+func showNodes(out *strings.Builder, s *model.Snapshot, o options) {
+	if len(s.Nodes) == 0 {
+		out.WriteString("no nodes\n")
+	}
+	for _, n := range s.Nodes {
+		fmt.Fprintf(out, "%s", n.Name)
+		add := func(cond bool, format string, args ...any) {
+			if cond {
+				fmt.Fprintf(out, " "+format, args...)
+			}
+		}
+		add(n.Claim != "", "claim=%s", n.Claim)
+		add(n.Pool != "", "pool=%s", n.Pool)
+		add(n.Deleting, "deleting")
+		add(!n.Initialized, "starting")
+		add(!o.has("brief"), "capacity[%s] allocatable[%s]", n.Capacity.Format(s.Resources), n.Allocatable.Format(s.Resources))
+		add(!n.Requested.IsZero(), "used[%s]", n.Requested.Format(s.Resources))
+		add(!n.DaemonRequested.IsZero(), "daemons[%s]", n.DaemonRequested.Format(s.Resources))
+		add(n.Price != 0, "price=%d", n.Price)
+		add(o.has("labels"), "labels[%s]", n.Labels)
+		add(o.has("taints"), "taints%v", n.Taints)
+		add(o.has("disruption"), "cost=%g empty=%t consolidatable=%t: %s", n.Disruption.Cost, n.Disruption.Empty, n.Disruption.Consolidatable, n.Disruption.Blocked)
+		out.WriteString("\n")
+	}
+}
