@@ -1,0 +1,321 @@
+package world_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/world"
+)
+
+// facts is the state of a cluster as the API would list it.
+type facts struct {
+	nodes  map[string]world.Node
+	claims map[string]world.Claim
+	pods   map[string]world.Pod
+	pdbs   map[string]world.DisruptionBudget
+}
+
+func newFacts() *facts {
+	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}}
+}
+
+// change makes up the next event, applies it to f and tells w. Sometimes w
+// misses that a pod was deleted before another took its name.
+func (f *facts) change(r *rand.Rand, w *world.World) {
+	i := r.IntN(6)
+	switch r.IntN(9) {
+	case 0:
+		n := world.Node{
+			Name: fmt.Sprint("n", i), UID: fmt.Sprint("n", i), ProviderID: fmt.Sprint("i", i), Ready: r.IntN(3) > 0, Deleting: r.IntN(9) == 0,
+			Labels:      map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2)), model.LabelInstanceType: "t", model.LabelInitialized: "true"},
+			Allocatable: model.Resources{8000}, Capacity: model.Resources{8000},
+		}
+		if r.IntN(2) == 0 {
+			n.Labels[model.LabelRegistered] = "true"
+		}
+		f.nodes[n.Name] = n
+		w.SetNode(n)
+	case 1:
+		delete(f.nodes, fmt.Sprint("n", i))
+		w.DeleteNode(fmt.Sprint("n", i))
+	case 2:
+		c := world.Claim{
+			Name: fmt.Sprint("c", i), UID: fmt.Sprint("c", i), Labels: map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2))},
+			Requests: model.Resources{500}, Deleting: r.IntN(4) == 0, Consolidatable: r.IntN(2) == 0,
+		}
+		if r.IntN(3) > 0 {
+			c.ProviderID, c.Capacity, c.Allocatable = fmt.Sprint("i", i), model.Resources{8000}, model.Resources{8000}
+		}
+		f.claims[c.Name] = c
+		w.SetClaim(c)
+	case 3:
+		delete(f.claims, fmt.Sprint("c", i))
+		w.DeleteClaim(fmt.Sprint("c", i))
+	case 4:
+		b := world.DisruptionBudget{Namespace: "default", Name: fmt.Sprint("b", i), Selector: fmt.Sprint("app", i%3), Allowed: r.IntN(2), Never: r.IntN(2) == 0}
+		b.Selects = func(l map[string]string) bool { return l["app"] == b.Selector }
+		f.pdbs[b.Name] = b
+		w.SetDisruptionBudget(b)
+	case 5:
+		delete(f.pdbs, fmt.Sprint("b", i))
+		w.DeleteDisruptionBudget("default", fmt.Sprint("b", i))
+	case 6:
+		p := f.anyPod(r)
+		delete(f.pods, p.Name)
+		w.DeletePod(p.Namespace, p.Name)
+	default:
+		p := f.anyPod(r)
+		f.pods[p.Name] = p
+		w.SetPod(p)
+	}
+}
+
+func (f *facts) anyPod(r *rand.Rand) world.Pod {
+	cpu := int64(1 + r.IntN(3))
+	p := world.Pod{
+		Namespace: "default", Name: fmt.Sprint("a", r.IntN(30)), UID: fmt.Sprint("u", r.IntN(1000)),
+		Created: scenario.DefaultNow().Add(time.Duration(r.IntN(5)) * time.Second),
+		Labels:  map[string]string{"app": fmt.Sprint("app", r.IntN(4))},
+		Shape:   &model.Shape{Key: fmt.Sprint("cpu", cpu), Requests: model.Resources{cpu, 0, 1}},
+		Daemon:  r.IntN(5) == 0, Terminal: r.IntN(6) == 0, Protected: r.IntN(8) == 0,
+		EvictionCost: float64(r.IntN(3)),
+	}
+	if r.IntN(4) > 0 {
+		p.Node = fmt.Sprint("n", r.IntN(6))
+	}
+	p.Pending = p.Node == "" && r.IntN(2) == 0
+	p.Reschedulable = !p.Daemon && !p.Terminal
+	return p
+}
+
+func emptyWorld() *world.World {
+	w := world.New(model.NewAxis(), nil)
+	for _, name := range []string{"p0", "p1"} {
+		w.SetPool(world.Pool{Name: name, Allowed: func(time.Time, int, model.Reason) int { return 3 }})
+		w.SetTypes(name, []*model.InstanceType{{Name: "t", Capacity: model.Resources{8000}}})
+	}
+	return w
+}
+
+// build tells a new world the facts in a random order.
+func (f *facts) build(r *rand.Rand) *world.World {
+	w := emptyWorld()
+	var events []func()
+	for _, n := range f.nodes {
+		events = append(events, func() { w.SetNode(n) })
+	}
+	for _, c := range f.claims {
+		events = append(events, func() { w.SetClaim(c) })
+	}
+	for _, p := range f.pods {
+		events = append(events, func() { w.SetPod(p) })
+	}
+	for _, b := range f.pdbs {
+		events = append(events, func() { w.SetDisruptionBudget(b) })
+	}
+	r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	for _, e := range events {
+		e()
+	}
+	return w
+}
+
+// used sums up from the facts what runs on a node.
+func (f *facts) used(node string) (all, daemons model.Resources) {
+	for _, p := range f.pods {
+		if p.Node != node || p.Terminal {
+			continue
+		}
+		all = all.Plus(p.Shape.Requests)
+		if p.Daemon {
+			daemons = daemons.Plus(p.Shape.Requests)
+		}
+	}
+	return all, daemons
+}
+
+// A Snapshot depends on what is there, not on how it came about: after any
+// history it equals that of a world which hears of the present only, in any
+// order. What runs on a node is the sum of its pods (spec 25/8). And no
+// Snapshot ever changes.
+func TestHistoryLeavesNoTrace(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			w, f := emptyWorld(), newFacts()
+			var taken []*model.Snapshot
+			var texts []string
+			for step := range 100 {
+				f.change(r, w)
+				s := w.Snapshot(scenario.DefaultNow())
+				fresh := f.build(r).Snapshot(scenario.DefaultNow())
+				if diff := cmp.Diff(fresh, s); diff != "" {
+					t.Fatalf("after step %d, want what a new world says (-want +got):\n%s", step, diff)
+				}
+				f.checkSums(t, s)
+				taken, texts = append(taken, s), append(texts, text(s))
+			}
+			for i, s := range taken {
+				if got := text(s); got != texts[i] {
+					t.Fatalf("snapshot %d has changed from\n%s\nto\n%s", i, texts[i], got)
+				}
+			}
+		})
+	}
+}
+
+func text(s *model.Snapshot) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%+v\n%+v\n", s.Nodes, s.Pools)
+	for _, p := range s.Pending {
+		fmt.Fprintf(&out, "%+v %+v\n", *p.Shape, p.Pods)
+	}
+	return out.String()
+}
+
+func (f *facts) checkSums(t *testing.T, s *model.Snapshot) {
+	t.Helper()
+	for _, n := range s.Nodes {
+		node := n.Name
+		if _, isNode := f.nodes[node]; !isNode {
+			node = nodeOf(f, n.Claim)
+		}
+		all, daemons := f.used(node)
+		if node == "" {
+			all, daemons = nil, nil
+		}
+		if !n.Requested.Equal(all) || !n.DaemonRequested.Equal(daemons) {
+			t.Fatalf("%s: requested %v, of it by daemons %v; its pods sum up to %v and %v", n.Name, n.Requested, n.DaemonRequested, all, daemons)
+		}
+	}
+}
+
+// nodeOf returns the Node with the claim's provider ID.
+func nodeOf(f *facts, claim string) string {
+	for _, n := range f.nodes {
+		if n.ProviderID == f.claims[claim].ProviderID {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// Everything may be called at once. Run with -race, this finds unlocked
+// access; without, deadlocks.
+func TestConcurrentUse(t *testing.T) {
+	w := emptyWorld()
+	w.OnPending(func(string) { w.PendingUIDs() })
+	var wg sync.WaitGroup
+	for worker := range uint64(4) {
+		wg.Go(func() {
+			r, f := rand.New(rand.NewPCG(worker, 1)), newFacts()
+			for range 300 {
+				f.change(r, w)
+			}
+		})
+	}
+	var last *model.Snapshot
+	wg.Go(func() {
+		for i := range 200 {
+			now := scenario.DefaultNow().Add(time.Duration(i) * time.Second)
+			s := w.Snapshot(now)
+			w.Usage("p0")
+			w.MarkForDeletion("c1", "c2")
+			w.Nominate("n1", now)
+			for _, p := range s.Pending {
+				w.Planned(world.Claim{Name: fmt.Sprint("new", i)}, p.Pods)
+				w.Placed("n2", p.Pods)
+			}
+			w.Unmark("c1")
+			last = s
+		}
+	})
+	wg.Wait()
+	if got := len(last.Pools); got != 2 {
+		t.Errorf("got %d pools after all, want 2", got)
+	}
+	var names []string
+	w.Snapshot(scenario.DefaultNow().Add(time.Hour))
+	for _, n := range w.Snapshot(scenario.DefaultNow().Add(2 * time.Hour)).Nodes {
+		names = append(names, n.Name)
+	}
+	if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "new") }) || !slices.IsSorted(names) {
+		t.Errorf("nodes %v: want them sorted and the planned claims, which nobody confirmed, gone", names)
+	}
+}
+
+// fill makes a cluster of nodes with pods bound to them, all of 40 shapes.
+func fill(nodes, podsPerNode int) *world.World {
+	w := emptyWorld()
+	labels := map[string]string{model.LabelNodePool: "p0", model.LabelRegistered: "true", model.LabelInitialized: "true"}
+	for i := range 20 {
+		labels[fmt.Sprint("example.com/label-", i)] = "value"
+	}
+	for i := range nodes {
+		id := fmt.Sprintf("i%05d", i)
+		own := maps.Clone(labels)
+		own[model.LabelInstanceType] = "t"
+		w.SetClaim(world.Claim{Name: "c" + id, ProviderID: id, Labels: own})
+		w.SetNode(world.Node{Name: "n" + id, ProviderID: id, Labels: own, Ready: true, Allocatable: model.Resources{64000, 1 << 38, 110}})
+		for j := range podsPerNode {
+			w.SetPod(benchPod(fmt.Sprintf("a%05d-%03d", i, j), "n"+id, j%40))
+		}
+	}
+	return w
+}
+
+func benchPod(name, node string, shape int) world.Pod {
+	return world.Pod{
+		Namespace: "default", Name: name, UID: name, Node: node, Reschedulable: true, EvictionCost: 1, Pending: node == "",
+		Shape: &model.Shape{Key: fmt.Sprint("shape", shape), Requests: model.Resources{int64(shape + 1), 1 << 20, 1}},
+	}
+}
+
+// BenchmarkSnapshot takes a Snapshot of 2,000 nodes and 50,000 bound pods
+// after ten pods have come and gone.
+func BenchmarkSnapshot(b *testing.B) {
+	w := fill(2000, 25)
+	now := scenario.DefaultNow()
+	w.Snapshot(now)
+	for i := 0; b.Loop(); i++ {
+		for j := range 10 {
+			node := fmt.Sprintf("ni%05d", (i*10+j)%2000)
+			w.SetPod(benchPod(fmt.Sprint("x", j), node, j))
+		}
+		w.Snapshot(now)
+	}
+}
+
+// BenchmarkFirstSnapshot is the same with everything new.
+func BenchmarkFirstSnapshot(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		w := fill(2000, 25)
+		b.StartTimer()
+		w.Snapshot(scenario.DefaultNow())
+	}
+}
+
+// BenchmarkPending has 10,000 pending pods of 40 shapes, of which one changes.
+func BenchmarkPending(b *testing.B) {
+	w := emptyWorld()
+	for i := range 10_000 {
+		w.SetPod(benchPod(fmt.Sprintf("a%05d", i), "", i%40))
+	}
+	for i := 0; b.Loop(); i++ {
+		p := benchPod(fmt.Sprintf("a%05d", i%10_000), "", i%40)
+		p.Labels = map[string]string{"changed": fmt.Sprint(i)}
+		w.SetPod(p)
+		w.Snapshot(scenario.DefaultNow())
+	}
+}
