@@ -1,0 +1,171 @@
+package config
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Config is everything the controller process can be told. Its fields are
+// described by Settings; the comments name units and defaults. The zero value
+// is not valid: use Default or Parse.
+type Config struct {
+	// Kubeconfig is the file that says where the cluster is. Default "": the
+	// files named by KUBECONFIG, else the service account of the pod the
+	// process runs in, else ~/.kube/config.
+	Kubeconfig string
+
+	// KarpenterService is accepted and has no effect. Default "".
+	KarpenterService string
+	// SystemNamespace is the namespace the process was installed in. Default
+	// "", not known.
+	SystemNamespace string
+
+	// MetricsPort serves /metrics; 0 serves none. Default 8080.
+	MetricsPort int
+	// HealthProbePort serves /healthz and /readyz; 0 serves none. Default 8081.
+	HealthProbePort int
+	// EnableProfiling adds /debug/pprof to the metrics port. Default false.
+	EnableProfiling bool
+
+	// KubeClientQPS and KubeClientBurst limit the requests to the API server,
+	// in requests per second and requests at once. Default 200 and 300.
+	KubeClientQPS, KubeClientBurst int
+
+	// DisableControllerWarmup leaves replicas that do not lead idle; false
+	// has them fill their caches and queues. Default true.
+	DisableControllerWarmup bool
+	// DisableLeaderElection runs the controllers without holding the lease.
+	// Default false.
+	DisableLeaderElection bool
+	// LeaderElectionName names the lease. Default "karpenter-leader-election".
+	LeaderElectionName string
+	// LeaderElectionNamespace holds the lease. Default "", SystemNamespace or
+	// the namespace of the pod.
+	LeaderElectionNamespace string
+	// DisableClusterStateObservability leaves out the metrics about single
+	// pods, nodes and node pools. Default false.
+	DisableClusterStateObservability bool
+
+	// MemoryLimit is what the process may use, in bytes; the Go runtime keeps
+	// to 90 % of it. Default -1, no limit.
+	MemoryLimit int64
+	// CPURequests is what the process was given, in millicores; it sets how
+	// much is done in parallel. Default 1000, which 0 and less mean, too.
+	CPURequests int
+
+	// LogLevel is debug, info or error. Default info.
+	LogLevel string
+	// LogOutputPaths and LogErrorOutputPaths are where logs and errors of
+	// logging go: files, stdout, stderr. Default stdout and stderr.
+	LogOutputPaths, LogErrorOutputPaths []string
+
+	// BatchMaxDuration and BatchIdleDuration end the wait for more pods: the
+	// one after the first pod of a batch, the other after the latest. Default
+	// 10s and 1s.
+	BatchMaxDuration, BatchIdleDuration time.Duration
+
+	// PreferencePolicy is Respect or Ignore. Default Respect.
+	PreferencePolicy string
+	// MinValuesPolicy is Strict or BestEffort. Default Strict.
+	MinValuesPolicy string
+	// IgnoreDRARequests refuses pods with resource claims. Default true.
+	IgnoreDRARequests bool
+	// Gates are the feature gates. Default: ReservedCapacity only.
+	Gates Gates
+	// UnknownGates are names given to the feature gates that mean nothing.
+	UnknownGates []string
+	// SchedulerConfig holds the cluster's default topology spread. Default nil.
+	SchedulerConfig *SchedulerConfig
+
+	// InstanceTypesFilePath is the instance types file of the KWOK provider.
+	// Default "", the types it generates.
+	InstanceTypesFilePath string
+}
+
+// Default returns the Config of no arguments and no environment.
+func Default() Config {
+	c, err := Parse(nil, func(string) (string, bool) { return "", false })
+	if err != nil {
+		panic("config: the defaults are not valid: " + err.Error())
+	}
+	return c
+}
+
+// Parse reads the arguments, without the name of the program, and those
+// variables of the environment that no argument overrides. The error names
+// every setting that cannot be used, the value, and what is allowed; it is
+// flag.ErrHelp when the arguments ask for help.
+func Parse(args []string, env func(string) (string, bool)) (Config, error) {
+	all := settings()
+	given := make([]text, len(all))
+	flags := flag.NewFlagSet("karpenter", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	for i, s := range all {
+		given[i].isBool = s.isBool
+		if s.flag != "" {
+			flags.Var(&given[i], s.flag, s.meaning)
+		}
+	}
+	if err := flags.Parse(args); err != nil {
+		return Config{}, err
+	}
+	if flags.NArg() > 0 {
+		return Config{}, fmt.Errorf("argument %q: want flags only", flags.Arg(0))
+	}
+	var c Config
+	var failures []error
+	for i, s := range all {
+		name, value := s.value(given[i], env)
+		if err := s.set(&c, value); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %q: %w", name, value, err))
+		}
+	}
+	return c, errors.Join(failures...)
+}
+
+// value returns what the setting is set to, and by what.
+func (s setting) value(given text, env func(string) (string, bool)) (name, value string) {
+	if given.isSet {
+		return "--" + s.flag, given.value
+	}
+	if value, ok := env(s.env); s.env != "" && ok && value != "" {
+		return s.env, value
+	}
+	return "default of --" + s.flag, s.preset
+}
+
+// Validate reports what is wrong with a Config that was not made by Parse.
+func (c *Config) Validate() error {
+	var failures []error
+	for _, s := range settings() {
+		if err := s.check(c); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", s.name(), err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// text is a flag.Value that takes anything, so that flags and variables are
+// judged by the same rules.
+type text struct {
+	value         string
+	isSet, isBool bool
+}
+
+func (t *text) Set(value string) error {
+	t.value, t.isSet = value, true
+	return nil
+}
+
+func (t *text) String() string {
+	if t == nil {
+		return ""
+	}
+	return t.value
+}
+
+// IsBoolFlag lets a flag without a value mean true.
+func (t *text) IsBoolFlag() bool { return t.isBool }

@@ -1,0 +1,244 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func environment(pairs map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := pairs[name]
+		return value, ok
+	}
+}
+
+// table is the Config of spec 50 §1 with nothing set.
+func table() Config {
+	return Config{
+		MetricsPort: 8080, HealthProbePort: 8081, KubeClientQPS: 200, KubeClientBurst: 300,
+		DisableControllerWarmup: true, LeaderElectionName: "karpenter-leader-election",
+		MemoryLimit: -1, CPURequests: 1000,
+		LogLevel: "info", LogOutputPaths: []string{"stdout"}, LogErrorOutputPaths: []string{"stderr"},
+		BatchMaxDuration: 10 * time.Second, BatchIdleDuration: time.Second,
+		PreferencePolicy: "Respect", MinValuesPolicy: "Strict", IgnoreDRARequests: true,
+		Gates: Gates{ReservedCapacity: true},
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		want func(*Config)
+	}{
+		{"spec 50/1 nothing is set", nil, nil, func(*Config) {}},
+		{"spec 50/2 variables", nil, map[string]string{
+			"METRICS_PORT": "9000", "HEALTH_PROBE_PORT": "0", "KUBE_CLIENT_QPS": "10", "KUBE_CLIENT_BURST": "20",
+			"ENABLE_PROFILING": "true", "DISABLE_CONTROLLER_WARMUP": "false", "DISABLE_LEADER_ELECTION": "true",
+			"DISABLE_CLUSTER_STATE_OBSERVABILITY": "true", "LEADER_ELECTION_NAME": "lease", "LEADER_ELECTION_NAMESPACE": "ns",
+			"MEMORY_LIMIT": "1000", "CPU_REQUESTS": "2500", "LOG_LEVEL": "debug", "LOG_OUTPUT_PATHS": "a,b", "LOG_ERROR_OUTPUT_PATHS": "c",
+			"BATCH_MAX_DURATION": "1m", "BATCH_IDLE_DURATION": "50ms", "PREFERENCE_POLICY": "Ignore", "MIN_VALUES_POLICY": "BestEffort",
+			"IGNORE_DRA_REQUESTS": "false", "FEATURE_GATES": "NodeRepair=true", "INSTANCE_TYPES_FILE_PATH": "/types.json",
+			"SYSTEM_NAMESPACE": "system", "KARPENTER_SERVICE": "service",
+		}, func(c *Config) {
+			c.MetricsPort, c.HealthProbePort, c.KubeClientQPS, c.KubeClientBurst = 9000, 0, 10, 20
+			c.EnableProfiling, c.DisableControllerWarmup, c.DisableLeaderElection = true, false, true
+			c.DisableClusterStateObservability, c.LeaderElectionName, c.LeaderElectionNamespace = true, "lease", "ns"
+			c.MemoryLimit, c.CPURequests, c.LogLevel = 1000, 2500, "debug"
+			c.LogOutputPaths, c.LogErrorOutputPaths = []string{"a", "b"}, []string{"c"}
+			c.BatchMaxDuration, c.BatchIdleDuration = time.Minute, 50*time.Millisecond
+			c.PreferencePolicy, c.MinValuesPolicy, c.IgnoreDRARequests = "Ignore", "BestEffort", false
+			c.Gates.NodeRepair, c.InstanceTypesFilePath = true, "/types.json"
+			c.SystemNamespace, c.KarpenterService = "system", "service"
+		}},
+		{"spec 50/2 a flag beats its variable", []string{"--metrics-port=1", "-log-level", "error"},
+			map[string]string{"METRICS_PORT": "2", "LOG_LEVEL": "debug"},
+			func(c *Config) { c.MetricsPort, c.LogLevel = 1, "error" }},
+		{"spec 50/2 field by field", []string{"--metrics-port", "1"}, map[string]string{"HEALTH_PROBE_PORT": "2"},
+			func(c *Config) { c.MetricsPort, c.HealthProbePort = 1, 2 }},
+		{"a variable set to nothing is not set", nil, map[string]string{"METRICS_PORT": "", "LOG_OUTPUT_PATHS": ""}, func(*Config) {}},
+		{"a flag overrides a variable that is useless", []string{"--metrics-port=1"}, map[string]string{"METRICS_PORT": "x"},
+			func(c *Config) { c.MetricsPort = 1 }},
+		{"a bare flag is true", []string{"--enable-profiling"}, nil, func(c *Config) { c.EnableProfiling = true }},
+		{"a kubeconfig", []string{"--kubeconfig", "/k"}, map[string]string{"KUBECONFIG": "/other"}, func(c *Config) { c.Kubeconfig = "/k" }},
+		{"spec 50/3 a subset of the gates", []string{"--feature-gates=NodeRepair=true"}, nil, func(c *Config) { c.Gates.NodeRepair = true }},
+		{"spec 50/3 every gate", []string{"--feature-gates=SpotToSpotConsolidation=true,NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true,ReservedCapacity=false,NodeRepair=false"}, nil,
+			func(c *Config) {
+				c.Gates = Gates{SpotToSpotConsolidation: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true}
+			}},
+		{"spec 50/3 spaces and unknown gates", []string{"--feature-gates=  Drift=true, SpotToSpotConsolidation\t= true ,,"}, nil,
+			func(c *Config) { c.Gates.SpotToSpotConsolidation, c.UnknownGates = true, []string{"Drift"} }},
+		{"spec 50/3 no gates", []string{"--feature-gates="}, nil, func(*Config) {}},
+		{"spec 50/4 log level not given", []string{"--log-level="}, nil, func(*Config) {}},
+		{"spec 50/4 log level debug", []string{"--log-level=debug"}, nil, func(c *Config) { c.LogLevel = "debug" }},
+		{"spec 50/4 log level info", []string{"--log-level=info"}, nil, func(*Config) {}},
+		{"spec 50/4 log level error", []string{"--log-level=error"}, nil, func(c *Config) { c.LogLevel = "error" }},
+		{"spec 50/5 no cpu", []string{"--cpu-requests=0"}, nil, func(*Config) {}},
+		{"spec 50/5 less than no cpu", nil, map[string]string{"CPU_REQUESTS": "-50"}, func(*Config) {}},
+		{"spec 50/7 no scheduler config", []string{"--scheduler-config="}, nil, func(*Config) {}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			want := table()
+			tc.want(&want)
+			got, err := Parse(tc.args, environment(tc.env))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if err := got.Validate(); err != nil {
+				t.Errorf("what was parsed is not valid: %v", err)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		want string
+	}{
+		{"unknown flag", []string{"--nonsense"}, nil, "flag provided but not defined: -nonsense"},
+		{"argument", []string{"now"}, nil, `argument "now": want flags only`},
+		{"port", []string{"--metrics-port=x"}, nil, `--metrics-port: "x": want an integer from 0 to 65535`},
+		{"port too large", []string{"--metrics-port=65536"}, nil, `--metrics-port: "65536": want an integer from 0 to 65535`},
+		{"variable", nil, map[string]string{"METRICS_PORT": "x"}, `METRICS_PORT: "x": want an integer from 0 to 65535`},
+		{"boolean", []string{"--enable-profiling=1"}, nil, `--enable-profiling: "1": want true or false`},
+		{"boolean variable", nil, map[string]string{"IGNORE_DRA_REQUESTS": "yes"}, `IGNORE_DRA_REQUESTS: "yes": want true or false`},
+		{"duration", []string{"--batch-idle-duration=1"}, nil, `--batch-idle-duration: "1": want a duration that is not negative, such as 10s or 1m30s`},
+		{"negative duration", nil, map[string]string{"BATCH_MAX_DURATION": "-1s"}, `BATCH_MAX_DURATION: "-1s": want a duration that is not negative, such as 10s or 1m30s`},
+		{"bytes", nil, map[string]string{"MEMORY_LIMIT": "1Gi"}, `MEMORY_LIMIT: "1Gi": want an integer, in bytes`},
+		{"millicores", []string{"--cpu-requests=1.5"}, nil, `--cpu-requests: "1.5": want an integer, in millicores`},
+		{"rate", []string{"--kube-client-qps=0"}, nil, `--kube-client-qps: "0": want an integer from 1 to 2147483647`},
+		{"lease without a name", []string{"--leader-election-name="}, nil, `--leader-election-name: "": want a name`},
+		{"paths", []string{"--log-output-paths=a,,b"}, nil, `--log-output-paths: "a,,b": want a list separated by commas, without empty entries`},
+		{"gate without value", []string{"--feature-gates=StaticCapacity="}, nil, `--feature-gates: "StaticCapacity=": gate "StaticCapacity": want true or false`},
+		{"unknown gate without value", nil, map[string]string{"FEATURE_GATES": "Foo"}, `FEATURE_GATES: "Foo": gate "Foo": want true or false`},
+		{"spec 50/4 log level", []string{"--log-level=hello"}, nil, `--log-level: "hello": want one of debug, info, error`},
+		{"spec 50/6 preference policy", []string{"--preference-policy=Maybe"}, nil, `--preference-policy: "Maybe": want one of Respect, Ignore`},
+		{"spec 50/6 min values policy", nil, map[string]string{"MIN_VALUES_POLICY": "strict"}, `MIN_VALUES_POLICY: "strict": want one of Strict, BestEffort`},
+		{"every fault is named", []string{"--metrics-port=x"}, map[string]string{"LOG_LEVEL": "y"},
+			"--metrics-port: \"x\": want an integer from 0 to 65535\nLOG_LEVEL: \"y\": want one of debug, info, error"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Parse(tc.args, environment(tc.env))
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("error is %v, want %s", err, tc.want)
+			}
+		})
+	}
+	if _, err := Parse([]string{"--help"}, environment(nil)); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("error of --help is %v", err)
+	}
+}
+
+const wellSpread = `
+podTopologySpread:
+  defaultConstraints:
+  - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}
+  - {maxSkew: 2, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, minDomains: 3, nodeTaintsPolicy: Honor}
+`
+
+const wellSpreadJSON = `{"podTopologySpread":{"defaultConstraints":[
+	{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"ScheduleAnyway"},
+	{"maxSkew":2,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule","minDomains":3,"nodeTaintsPolicy":"Honor"}]}}`
+
+// spec 50/7: equal YAML and JSON, and one key with both values of
+// whenUnsatisfiable.
+func TestSchedulerConfig(t *testing.T) {
+	three, honor := int32(3), corev1.NodeInclusionPolicyHonor
+	want := &SchedulerConfig{PodTopologySpread: PodTopologySpread{DefaultConstraints: []corev1.TopologySpreadConstraint{
+		{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: corev1.ScheduleAnyway},
+		{MaxSkew: 2, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: corev1.DoNotSchedule, MinDomains: &three, NodeTaintsPolicy: &honor},
+	}}}
+	for _, given := range []string{wellSpread, wellSpreadJSON} {
+		got, err := Parse([]string{"--scheduler-config=" + given}, environment(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.SchedulerConfig); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+func TestSchedulerConfigRefuses(t *testing.T) {
+	const spread = "podTopologySpread: {defaultConstraints: [%]}"
+	for _, tc := range []struct{ name, constraints, want string }{
+		{"spec 50/7 unknown field", "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, colour: red}", `unknown field "colour"`},
+		{"spec 50/7 malformed", "{maxSkew: ", "yaml"},
+		{"spec 50/7 maxSkew", "{maxSkew: 0, topologyKey: a, whenUnsatisfiable: DoNotSchedule}", "defaultConstraints[0].maxSkew: 0: want 1 or more"},
+		{"spec 50/7 no key", "{maxSkew: 1, whenUnsatisfiable: DoNotSchedule}", `topologyKey: "": want a label key`},
+		{"spec 50/7 invalid key", "{maxSkew: 1, topologyKey: a b, whenUnsatisfiable: DoNotSchedule}", `topologyKey: "a b": want a label key`},
+		{"spec 50/7 selector", "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}", "labelSelector: not allowed"},
+		{"spec 50/7 matchLabelKeys", "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [b]}", "matchLabelKeys: not allowed"},
+		{"spec 50/7 twice", "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: DoNotSchedule}",
+			`defaultConstraints[1]: topologyKey "a" with whenUnsatisfiable DoNotSchedule occurs twice`},
+		{"spec 50/7 whenUnsatisfiable", "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: Never}", `whenUnsatisfiable: "Never": want DoNotSchedule or ScheduleAnyway`},
+		{"minDomains", "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, minDomains: 2}", "minDomains: 2: want 1 or more, with DoNotSchedule only"},
+		{"policy", "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, nodeTaintsPolicy: Perhaps}", `nodeTaintsPolicy: "Perhaps": want Honor or Ignore`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Parse(nil, environment(map[string]string{"SCHEDULER_CONFIG": strings.Replace(spread, "%", tc.constraints, 1)}))
+			if err == nil || !strings.HasPrefix(err.Error(), "SCHEDULER_CONFIG: ") || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error is %v, want …%s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestValidateNamesTheSetting(t *testing.T) {
+	c := Default()
+	c.MetricsPort, c.LogOutputPaths = -1, nil
+	want := "--metrics-port: want an integer from 0 to 65535\n--log-output-paths: want a list separated by commas, without empty entries"
+	if err := c.Validate(); err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}
+
+// Every setting is described to the user, and no name is used twice.
+func TestUsageNamesEverySetting(t *testing.T) {
+	var out bytes.Buffer
+	if err := Usage(&out); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, s := range settings() {
+		for _, name := range []string{s.flag, s.env} {
+			if name == "" {
+				continue
+			}
+			if seen[name] {
+				t.Errorf("%s is used twice", name)
+			}
+			if seen[name] = true; !strings.Contains(out.String(), name) {
+				t.Errorf("usage does not mention %s", name)
+			}
+		}
+		if s.meaning == "" || strings.HasSuffix(s.meaning, ".") {
+			t.Errorf("%s: meaning %q", s.name(), s.meaning)
+		}
+	}
+}
+
+func FuzzSchedulerConfig(f *testing.F) {
+	f.Add(wellSpread)
+	f.Add(wellSpreadJSON)
+	f.Fuzz(func(t *testing.T, given string) {
+		c, err := Parse([]string{"--scheduler-config", given}, environment(nil))
+		if err == nil && c.Validate() != nil {
+			t.Errorf("%q is taken and then not valid", given)
+		}
+	})
+}
