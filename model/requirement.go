@@ -180,6 +180,9 @@ func (r Requirement) Within(s Requirement) bool {
 		}
 		return !slices.ContainsFunc(r.Values, func(v string) bool { return !s.Has(v) })
 	}
+	if r.AllowsAbsence() && !s.AllowsAbsence() {
+		return false
+	}
 	if !s.Complement || (s.Gte.Set && (!r.Gte.Set || r.Gte.N < s.Gte.N)) || (s.Lte.Set && (!r.Lte.Set || r.Lte.N > s.Lte.N)) {
 		return false
 	}

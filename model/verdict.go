@@ -17,8 +17,9 @@ type Verdict struct {
 
 // PoolVerdict is one pool's answer.
 type PoolVerdict struct {
-	Pool  string
-	Steps []Step // in the order the constraints were applied; the last leaves nothing
+	Pool   string
+	Reason string // set when the pool was not asked; then there are no Steps
+	Steps  []Step // in the order the constraints were applied; the last leaves nothing
 }
 
 // Step is one constraint and what it left.
@@ -41,18 +42,15 @@ func (v Verdict) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// String prints "pool general: 412 offerings, 96 after kubernetes.io/arch In
-// [arm64], 0 after …".
+// String prints "nodepool general: 412 offerings → 96 after kubernetes.io/arch
+// In [arm64] → 0 after …".
 func (p PoolVerdict) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "nodepool %s: ", p.Pool)
+	fmt.Fprintf(&b, "nodepool %s: %s", p.Pool, p.Reason)
 	for i, s := range p.Steps {
-		switch {
-		case i == 0 && len(p.Steps) > 1:
+		if i == 0 {
 			fmt.Fprintf(&b, "%d %s", s.Left, s.Constraint)
-		case i == 0:
-			b.WriteString(s.Constraint)
-		default:
+		} else {
 			fmt.Fprintf(&b, " → %d after %s", s.Left, s.Constraint)
 		}
 		if s.Hint != "" {

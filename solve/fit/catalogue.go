@@ -28,7 +28,8 @@ type Pool struct {
 	Requirements model.Requirements
 	Types        Range // of Catalogue.Types
 	Offers       Range // of Catalogue.Offers
-	Usable       Bits  // offers that are available and that the pool's own requirements allow
+	Allowed      Bits  // offers that the pool's own requirements allow
+	Usable       Bits  // those of them that can be launched now
 }
 
 // Range is a half-open interval of indices.
@@ -65,7 +66,7 @@ func NewCatalogue(s *model.Snapshot) *Catalogue {
 	slices.SortStableFunc(c.Pools, byOrder)
 	c.layOut()
 	for i := range c.Pools {
-		c.Pools[i].Usable = c.usable(i)
+		c.allow(&c.Pools[i])
 	}
 	c.addDaemons(s.Daemons)
 	return c
@@ -100,24 +101,23 @@ func (c *Catalogue) layOut() {
 	}
 }
 
-// usable finds the offers that can be launched at all: available, not
-// reserved, and allowed by every requirement of the pool itself.
-func (c *Catalogue) usable(pool int) Bits {
-	p := &c.Pools[pool]
-	out := NewBits(len(c.Offers))
+// allow finds the offers that every requirement of the pool itself allows, and
+// among them those that are available. Reserved ones are not used yet.
+func (c *Catalogue) allow(p *Pool) {
+	p.Allowed, p.Usable = NewBits(len(c.Offers)), NewBits(len(c.Offers))
 	for i := p.Offers.From; i < p.Offers.To; i++ {
 		o := &c.Offers[i]
-		if !o.Available || o.CapacityType == model.Reserved {
-			continue
-		}
 		if _, ok := c.Types[o.Type].Requirements.Intersects(p.Requirements); !ok {
 			continue
 		}
-		if _, ok := o.Requirements.Intersects(p.Requirements); ok {
-			out.Set(i)
+		if _, ok := o.Requirements.Intersects(p.Requirements); !ok {
+			continue
+		}
+		p.Allowed.Set(i)
+		if o.Available && o.CapacityType != model.Reserved {
+			p.Usable.Set(i)
 		}
 	}
-	return out
 }
 
 // Match returns the offers whose nodes could have a label that meets r.

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,13 +30,27 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands model.Requirements
 		left.Set(i)
 	}
 	var steps []model.Step
+	// narrow applies a constraint. One that excludes nothing is not worth
+	// telling; the hint is for one that excludes everything.
 	narrow := func(to Bits, constraint, hint string) bool {
+		before := left.Count()
 		left = left.And(to)
-		steps = append(steps, model.Step{Constraint: constraint, Left: left.Count(), Hint: hint})
-		return !left.Empty()
+		step := model.Step{Constraint: constraint, Left: left.Count()}
+		if step.Left == 0 {
+			step.Hint = hint
+		}
+		if len(steps) == 0 || step.Left < before {
+			steps = append(steps, step)
+		}
+		return step.Left > 0
 	}
-	if !narrow(p.Usable, "offerings available within the NodePool's requirements", "") {
-		steps[0].Hint = "its requirements exclude every instance type, or all are out of capacity"
+	if !narrow(left, "offerings", "the NodeClass offers no instance types") {
+		return steps
+	}
+	if !narrow(p.Allowed, "the NodePool's requirements", "they exclude every instance type: "+p.Pool.Requirements.String()) {
+		return steps
+	}
+	if !narrow(p.Usable, "unavailable offerings", "the cloud is out of capacity; it is asked again in a few minutes") {
 		return steps
 	}
 	if t, bad := model.Untolerated(p.Taints, s.Tolerations); bad {
@@ -43,55 +58,51 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands model.Requirements
 		return steps
 	}
 	for _, r := range demands {
-		if !narrow(c.Match(r), r.String(), "") {
-			steps[len(steps)-1].Hint = c.hint(pool, r)
+		if !narrow(c.Match(r), r.String(), c.hint(pool, left, r)) {
 			return steps
 		}
 	}
-	if !narrow(c.roomy(s, left), "requests "+s.Requests.Format(names), "") {
-		steps[len(steps)-1].Hint = "the pod and the daemonsets of the node need more than any of them offers"
-	}
+	narrow(c.roomy(s, left), "requests "+s.Requests.Format(names), "with the daemonsets of the node that is more than any of them has")
 	return steps
 }
 
 // shownValues is how many known values of a label a hint lists.
 const shownValues = 5
 
-// hint says what the pool does offer for the label r asks about.
-func (c *Catalogue) hint(pool int, r model.Requirement) string {
-	values := c.values(pool, r.Key)
+// hint says what the offers left have for the label r asks about.
+func (c *Catalogue) hint(pool int, left Bits, r model.Requirement) string {
+	own, defined := c.Pools[pool].Requirements.Get(r.Key)
+	values := c.values(left, own)
 	switch {
-	case len(values) == 0:
+	case len(values) == 0 && !defined:
 		return "the NodePool does not define label " + r.Key
+	case len(values) == 0:
+		return "the NodePool has " + own.String()
 	case len(values) > shownValues:
-		return fmt.Sprintf("the NodePool offers %s and %d others", strings.Join(values[:shownValues], ", "), len(values)-shownValues)
+		return fmt.Sprintf("there it is %s or %d others", strings.Join(values[:shownValues], ", "), len(values)-shownValues)
 	}
-	return "the NodePool offers " + strings.Join(values, ", ")
+	return "there it is " + strings.Join(values, ", ")
 }
 
-// values returns the values nodes of the pool can have for key, sorted.
-func (c *Catalogue) values(pool int, key string) []string {
-	p := &c.Pools[pool]
-	own, defined := p.Requirements.Get(key)
+// values returns the values nodes bought from the offers can have for the key
+// of own, which is what their pool demands of it, sorted.
+func (c *Catalogue) values(left Bits, own model.Requirement) []string {
 	seen := map[string]bool{}
-	add := func(r model.Requirement, ok bool) {
-		if ok && !r.Complement {
-			for _, v := range r.Values {
-				seen[v] = seen[v] || own.Has(v)
-			}
+	add := func(r model.Requirement, defined bool) {
+		if !defined || r.Complement {
+			return
+		}
+		for _, v := range r.Values {
+			seen[v] = true
 		}
 	}
-	add(own, defined)
-	for i := range p.Usable.All() {
-		add(c.Offers[i].Requirements.Get(key))
-		add(c.Types[c.Offers[i].Type].Requirements.Get(key))
-	}
-	var out []string
-	for v, allowed := range seen {
-		if allowed {
-			out = append(out, v)
+	add(own, true)
+	for i := range left.All() {
+		if o, ok := c.Offers[i].Requirements.Get(own.Key); ok {
+			add(o, ok)
+			continue
 		}
+		add(c.Types[c.Offers[i].Type].Requirements.Get(own.Key))
 	}
-	slices.Sort(out)
-	return out
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(seen)), func(v string) bool { return !own.Has(v) })
 }

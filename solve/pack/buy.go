@@ -9,29 +9,68 @@ import (
 	"karpenter/solve/fit"
 )
 
-// buy plans new nodes in the tier's pools. It solves the covering program of
-// what is left, buys the whole part of the solution, and looks again, until
-// nothing is left that the tier could take.
+// buy plans new nodes in the tier's pools, at the least price. When limits
+// then leave pods without a node, it also tries to buy what takes least of the
+// limits, and keeps the plan that leaves fewer pods.
 func (k *Packer) buy(tier fit.Range) {
-	m := k.open(tier)
+	before := k.save()
+	m, worth := k.fillTier(tier, func(c candidate) float64 { return c.price })
+	if len(m.demands) == 0 {
+		return
+	}
+	k.improve(m, len(before.bins), worth)
+	if !k.constrained(tier) {
+		return
+	}
+	byPrice, proofs := k.save(), k.proofs
+	k.restore(before)
+	k.proofs = proofs
+	left := k.limits.clone()
+	k.fillTier(tier, func(c candidate) float64 { return left.share(c.pool, k.capacity(c.offer)) + c.price/1e15 })
+	k.proofs = proofs
+	if byPrice.podsLeft <= k.podsLeft() {
+		k.restore(byPrice)
+	}
+}
+
+// constrained reports whether a pod is left that some pool of the tier would
+// launch a node for if its limits allowed it.
+func (k *Packer) constrained(tier fit.Range) bool {
+	offers := fit.Range{From: k.catalogue.Pools[tier.From].Offers.From, To: k.catalogue.Pools[tier.To-1].Offers.To}
+	return slices.ContainsFunc(k.demands, func(d *demand) bool { return len(d.left) > 0 && k.catalogue.Fits(d.Demand, offers) })
+}
+
+// fillTier solves the covering program of what is left, buys the whole part of
+// the solution, and looks again, until nothing is left that the tier could
+// take. Price is what a candidate is charged. It returns the market as it was
+// first, and what pods were worth there.
+func (k *Packer) fillTier(tier fit.Range, price func(candidate) float64) (first *market, worth []float64) {
+	first = k.open(tier, price)
+	m := first
 	for m.restart() {
 		m.optimise()
-		if k.first == nil {
-			k.prove(m)
-			k.first, k.proven = m, m.bound()
+		if m.ratio == 0 {
+			m.settle()
+			worth = slices.Clone(m.values)
+			k.prove(m, tier)
 		}
 		k.commitSolution(m)
 		if k.outgrown(m) {
 			budget := m.budget
-			m = k.open(tier)
-			m.budget = budget
+			m = k.open(tier, price)
+			m.budget, m.ratio = budget, 1
 		}
 	}
+	return first, worth
 }
 
 // open returns the market of the tier's offers that limits still allow.
-func (k *Packer) open(tier fit.Range) *market {
-	m := newMarket(slices.DeleteFunc(k.candidates(tier), k.unaffordable), k.wanted, k.demands)
+func (k *Packer) open(tier fit.Range, price func(candidate) float64) *market {
+	candidates := slices.DeleteFunc(k.candidates(tier), k.unaffordable)
+	for i := range candidates {
+		candidates[i].price = price(candidates[i])
+	}
+	m := newMarket(candidates, k.wanted, k.demands)
 	m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
 	m.budget = k.policy.Work
 	return m
@@ -62,18 +101,6 @@ func (k *Packer) agree(m *market, c int, take []portion) bool {
 		}
 	}
 	return true
-}
-
-// prove alternates exact search and optimisation a few times, so that the
-// market's bound is tight, and ends with a search so that it is proven.
-func (k *Packer) prove(m *market) {
-	for range 3 {
-		if !m.prove() {
-			return
-		}
-		m.optimise()
-	}
-	m.prove()
 }
 
 // commitSolution buys the whole nodes of the program's solution, and where all
@@ -128,4 +155,35 @@ func (k *Packer) commit(m *market, p pattern, count int) bool {
 	}
 	k.bins = append(k.bins, b)
 	return true
+}
+
+// state is what buying changes.
+type state struct {
+	left     [][]model.Pod
+	podsLeft int
+	bins     []bin
+	limits   *limits
+}
+
+func (k *Packer) save() state {
+	s := state{podsLeft: k.podsLeft(), bins: slices.Clone(k.bins), limits: k.limits.clone()}
+	for _, d := range k.demands {
+		s.left = append(s.left, d.left)
+	}
+	return s
+}
+
+func (k *Packer) restore(s state) {
+	k.bins, k.limits = slices.Clone(s.bins), s.limits.clone()
+	for i, d := range k.demands {
+		d.left = s.left[i]
+	}
+}
+
+func (k *Packer) podsLeft() int {
+	n := 0
+	for _, d := range k.demands {
+		n += len(d.left)
+	}
+	return n
 }

@@ -1,6 +1,8 @@
 package pack
 
 import (
+	"slices"
+
 	"karpenter/model"
 	"karpenter/solve/fit"
 )
@@ -49,6 +51,27 @@ func (l *limits) take(pool int, capacity model.Resources, count int) {
 	for i, r := range p.resources {
 		p.left[i] -= capacity.At(r) * int64(count)
 	}
+}
+
+// share returns how much of what is left of the pool's limits a node of this
+// capacity takes: the largest fraction of any of them.
+func (l *limits) share(pool int, capacity model.Resources) float64 {
+	most := 0.0
+	p := &l.pools[pool]
+	for i, r := range p.resources {
+		if p.left[i] > 0 {
+			most = max(most, float64(capacity.At(r))/float64(p.left[i]))
+		}
+	}
+	return most
+}
+
+func (l *limits) clone() *limits {
+	out := &limits{}
+	for _, p := range l.pools {
+		out.pools = append(out.pools, poolLimit{p.resources, slices.Clone(p.left)})
+	}
+	return out
 }
 
 // raise turns a reservation for old into one that also covers bigger, and

@@ -232,13 +232,16 @@ func (m *market) prove() bool {
 	return found
 }
 
-// bound is what the values prove by Farley's argument (1990): divided by the
-// ratio they are worth no more than the price for any pattern there is, so
-// serving the rows costs at least their sum.
-func (m *market) bound() float64 {
-	sum := 0.0
-	for row, n := range m.count {
-		sum += m.values[row] * float64(n)
+// settle alternates exact search and optimisation a few times and ends with a
+// search, so that values and ratio prove as much as they can (Farley 1990):
+// divided by the ratio, the values of the pods on any node are worth no more
+// than the node costs.
+func (m *market) settle() {
+	for range 3 {
+		if !m.prove() {
+			return
+		}
+		m.optimise()
 	}
-	return sum / max(m.ratio, 1) * (1 - 1e-9) // rounding must not lift it above the truth
+	m.prove()
 }

@@ -2,7 +2,6 @@ package pack
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"karpenter/model"
@@ -23,16 +22,16 @@ type Packer struct {
 	bins      []bin
 	placed    []model.Placement
 
-	first  *market // of the heaviest tier
-	proven float64 // the bound it gave before anything was bought
-
 	freeAtStart []model.Resources // of nodes, before anything was placed
+	proofs      []proof
+	softened    bool // demands put up with soft taints now
 }
 
 // demand is what is left of the pods of one shape.
 type demand struct {
 	*fit.Demand
-	class int // index in Packer.classes
+	class int  // index in Packer.classes
+	firm  bool // some pool suits it without putting up with a soft taint
 	left  []model.Pod
 }
 
@@ -56,32 +55,38 @@ func New(s *model.Snapshot, p model.Policy) *Packer {
 	k := &Packer{snapshot: s, policy: p, catalogue: fit.NewCatalogue(s), nodes: fit.Nodes(s)}
 	k.limits = newLimits(k.catalogue)
 	for _, pending := range s.Pending {
-		if len(pending.Shape.Refused) == 0 {
-			k.add(pending)
+		if len(pending.Shape.Refused) == 0 && len(pending.Pods) > 0 {
+			k.demands = append(k.demands, &demand{Demand: k.catalogue.NewDemand(pending), left: slices.Clone(pending.Pods)})
 		}
 	}
-	slices.SortStableFunc(k.demands, hardestFirst)
-	for pool := range k.catalogue.Pools {
-		k.picky = append(k.picky, slices.ContainsFunc(k.demands, func(d *demand) bool { return k.catalogue.Asks(pool, d.Shape) }))
+	for _, d := range k.demands {
+		d.firm = k.catalogue.Fits(d.Demand, fit.Range{To: len(k.catalogue.Offers)})
 	}
+	slices.SortStableFunc(k.demands, hardestFirst)
+	k.survey()
 	for _, n := range k.nodes {
 		k.freeAtStart = append(k.freeAtStart, n.Free)
 	}
 	return k
 }
 
-func (k *Packer) add(pending model.Pending) {
-	d := &demand{Demand: k.catalogue.NewDemand(pending), left: slices.Clone(pending.Pods)}
-	d.class = slices.IndexFunc(k.classes, func(b fit.Bits) bool { return slices.Equal(b, d.Offers) })
-	if d.class < 0 {
-		d.class, k.classes = len(k.classes), append(k.classes, d.Offers)
-	}
-	for r, v := range d.Shape.Requests {
-		if v > 0 && !slices.Contains(k.wanted, r) {
-			k.wanted = append(k.wanted, r)
+// survey sets what is derived from the demands as a whole.
+func (k *Packer) survey() {
+	k.classes, k.wanted, k.picky = nil, nil, nil
+	for _, d := range k.demands {
+		d.class = slices.IndexFunc(k.classes, func(b fit.Bits) bool { return slices.Equal(b, d.Offers) })
+		if d.class < 0 {
+			d.class, k.classes = len(k.classes), append(k.classes, d.Offers)
+		}
+		for r, v := range d.Shape.Requests {
+			if v > 0 && !slices.Contains(k.wanted, r) {
+				k.wanted = append(k.wanted, r)
+			}
 		}
 	}
-	k.demands = append(k.demands, d)
+	for pool := range k.catalogue.Pools {
+		k.picky = append(k.picky, slices.ContainsFunc(k.demands, func(d *demand) bool { return k.catalogue.Asks(pool, d.Shape) }))
+	}
 }
 
 // hardestFirst orders demands by priority, then by size as kube-scheduler's
@@ -96,23 +101,58 @@ func hardestFirst(a, b *demand) int {
 	)
 }
 
-// Run places what it can and adds the outcome to plan.
+// Run places what it can and adds the outcome to plan. Taints that only prefer
+// to be avoided are avoided first, and put up with by what is left.
 func (k *Packer) Run(plan *model.Plan) {
 	k.keepPlanned()
-	k.useExisting()
-	for tier := range k.tiers() {
-		k.buy(tier)
+	k.everywhere()
+	if k.soften() {
+		k.everywhere()
 	}
 	plan.Placements = append(plan.Placements, k.placed...)
 	k.render(plan)
-	if k.first != nil {
-		plan.Bound = model.Price(math.Ceil(k.proven)) // prices are whole, so the optimum is
-	}
+	plan.Bound = k.bound()
 	for _, d := range k.demands {
 		if len(d.left) > 0 {
 			plan.Verdicts = append(plan.Verdicts, k.verdict(d))
 		}
 	}
+}
+
+// everywhere tries the nodes there are, then new ones, heaviest pools first.
+func (k *Packer) everywhere() {
+	k.useExisting()
+	for tier := range k.tiers() {
+		k.buy(tier)
+	}
+}
+
+// soften lets the demands that have pods left tolerate PreferNoSchedule, as
+// the last thing to try. It reports whether that may help.
+func (k *Packer) soften() bool {
+	for _, d := range k.demands {
+		if len(d.left) == 0 || !k.avoids(d.Shape) {
+			continue
+		}
+		soft := *d.Shape
+		soft.Tolerations = append(slices.Clone(soft.Tolerations), model.Toleration{Exists: true, Effect: model.PreferNoSchedule})
+		d.Demand = k.catalogue.NewDemand(model.Pending{Shape: &soft, Pods: d.Pods})
+		k.softened = true
+	}
+	if k.softened {
+		k.survey()
+	}
+	return k.softened
+}
+
+// avoids reports whether a soft taint keeps the shape from some pool or node.
+func (k *Packer) avoids(s *model.Shape) bool {
+	soft := func(taints []model.Taint) bool {
+		t, bad := model.Untolerated(taints, s.Tolerations)
+		return bad && t.Effect == model.PreferNoSchedule
+	}
+	return slices.ContainsFunc(k.catalogue.Pools, func(p fit.Pool) bool { return soft(p.Taints) }) ||
+		slices.ContainsFunc(k.nodes, func(n fit.NodeRow) bool { return soft(n.Taints) })
 }
 
 // tiers yields the runs of pools with equal weight, heaviest first.

@@ -18,8 +18,7 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 	}
 	for _, p := range k.snapshot.Pools {
 		for _, what := range p.Refused {
-			v.Pools = append(v.Pools, model.PoolVerdict{Pool: p.Name, Steps: []model.Step{
-				{Constraint: fmt.Sprintf("the NodePool uses %s, which is not supported yet", what)}}})
+			v.Pools = append(v.Pools, model.PoolVerdict{Pool: p.Name, Reason: "it uses " + what + ", which is not supported yet"})
 		}
 	}
 	if len(v.Pools) == 0 {

@@ -1,0 +1,97 @@
+package pack
+
+import (
+	"math"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/fit"
+)
+
+// proof is what a tier's market proved before anything was bought in it.
+type proof struct {
+	worth map[*demand]float64 // of one pod, such that no node of the tier is worth more than it costs
+}
+
+// prove remembers what pods are worth in the tier, for the demands that every
+// feasible plan buys in it.
+func (k *Packer) prove(m *market, tier fit.Range) {
+	p := proof{worth: map[*demand]float64{}}
+	for row, d := range m.demands {
+		if k.confined(d, tier) {
+			p.worth[d] = m.values[row] / max(m.ratio, 1)
+		}
+	}
+	k.proofs = append(k.proofs, p)
+}
+
+// confined reports whether no feasible plan buys a node for d outside the
+// tier: no heavier tier suits it, and no limit could push it to a lighter tier
+// or to where it only goes at last.
+func (k *Packer) confined(d *demand, tier fit.Range) bool {
+	pools, all := k.catalogue.Pools, len(k.catalogue.Offers)
+	limited := func(r fit.Range) bool {
+		return slices.ContainsFunc(pools[r.From:r.To], func(p fit.Pool) bool { return len(p.Limits) > 0 })
+	}
+	if k.softened && (d.firm || limited(fit.Range{To: len(pools)})) {
+		return false
+	}
+	if k.catalogue.Fits(d.Demand, fit.Range{To: pools[tier.From].Offers.From}) {
+		return false
+	}
+	elsewhere := k.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) || k.avoids(d.Shape)
+	return !elsewhere || !limited(tier)
+}
+
+// bound returns a price no feasible plan for the placed pods can beat.
+//
+// Proof. Let v_i be the worth of a pod of demand i in the tier it must be
+// bought in, zero if there is none. The pods on a new node are worth at most
+// what the node costs, whatever they are; the pods on an existing node are
+// worth at most what the room there is, by the Lagrangian bound. So for every
+// feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing nodes
+// ≥ Σ_i n_i·v_i − Σ_nodes worth of the room.
+func (k *Packer) bound() model.Price {
+	sum := 0.0
+	for _, p := range k.proofs {
+		for _, d := range k.demands {
+			sum += p.worth[d] * float64(len(d.Pods)-len(d.left))
+		}
+	}
+	for i := range k.nodes {
+		if sum <= 0 {
+			return 0
+		}
+		for _, p := range k.proofs {
+			sum -= k.roomWorth(p, &k.nodes[i], k.freeAtStart[i])
+		}
+	}
+	// Rounding must not lift the sum above the truth; and as prices are whole,
+	// so is the optimum.
+	return model.Price(math.Ceil(max(sum, 0)*(1-1e-9) - 1e-3))
+}
+
+// roomWorth is an upper bound on the worth of the pods that could use what is
+// free on a node.
+func (k *Packer) roomWorth(p proof, n *fit.NodeRow, free model.Resources) float64 {
+	var items []item
+	for _, d := range k.demands {
+		most := fit.Room(free, d.Shape.Requests, len(d.Pods)-len(d.left))
+		if p.worth[d] == 0 || most == 0 || !n.Takes(d.Shape) {
+			continue
+		}
+		it := item{most: float64(most), value: p.worth[d]}
+		for _, r := range k.wanted {
+			it.request = append(it.request, float64(d.Shape.Requests.At(r)))
+		}
+		items = append(items, it)
+	}
+	if len(items) == 0 {
+		return 0
+	}
+	var room []float64
+	for _, r := range k.wanted {
+		room = append(room, float64(free.At(r)))
+	}
+	return tighten(items, room, make([]float64, len(room)))
+}

@@ -1,0 +1,149 @@
+package pack
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"karpenter/model"
+)
+
+// Bounds of the search for improvements.
+const (
+	improveBins  = 64  // larger plans are close to their bound already
+	improveTries = 150 // without success, before giving up
+	improveWidth = 4   // most nodes torn down at once
+)
+
+// improve tears down a few of the nodes bought since from and buys for their
+// pods anew, with the worth of pods disturbed a little, and keeps what is
+// cheaper. Rounding hurts small plans most, and this is where it is mended.
+func (k *Packer) improve(m *market, from int, worth []float64) {
+	k.unroll(from)
+	if n := len(k.bins) - from; n > improveBins || n < 1 {
+		return
+	}
+	rng := rand.New(rand.NewPCG(1, 2)) // a fixed seed: plans must be repeatable
+	for tries := 0; tries < improveTries && m.budget > 0; tries++ {
+		torn := rng.Perm(len(k.bins) - from)
+		torn = torn[:min(len(torn), 1+rng.IntN(improveWidth))]
+		if k.rebuild(m, from, torn, disturb(rng, worth)) {
+			tries = 0
+		}
+	}
+}
+
+// disturb returns the values, each scaled by a random factor around one.
+func disturb(rng *rand.Rand, values []float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = v * (0.6 + 0.8*rng.Float64())
+	}
+	return out
+}
+
+// unroll turns bins of several equal nodes into bins of one.
+func (k *Packer) unroll(from int) {
+	var single []bin
+	for _, b := range k.bins[from:] {
+		for n := range b.count {
+			one := bin{offer: b.offer, count: 1}
+			for _, t := range b.take {
+				t.chosen = t.chosen[n*t.pods : (n+1)*t.pods]
+				one.take = append(one.take, t)
+			}
+			single = append(single, one)
+		}
+	}
+	k.bins = append(k.bins[:from:from], single...)
+}
+
+// rebuild replaces the torn bins by cheaper ones for the same pods, if it
+// finds any.
+func (k *Packer) rebuild(m *market, from int, torn []int, worth []float64) bool {
+	pods := make([][]model.Pod, len(m.demands))
+	spent := 0.0
+	for row, d := range m.demands {
+		m.count[row] = 0
+		for _, i := range torn {
+			for _, t := range k.bins[from+i].take {
+				if k.demands[t.demand] == d {
+					pods[row] = append(pods[row], t.chosen...)
+				}
+			}
+		}
+		m.count[row] = len(pods[row])
+	}
+	for _, i := range torn {
+		spent += k.priceOf(k.bins[from+i].offer)
+	}
+	m.values = worth
+	patterns, ok := m.cover(spent)
+	if !ok || !k.swapLimits(m, from, torn, patterns) {
+		return false
+	}
+	var kept []bin
+	for i, b := range k.bins[from:] {
+		if !slices.Contains(torn, i) {
+			kept = append(kept, b)
+		}
+	}
+	for _, p := range patterns {
+		b := bin{offer: m.candidates[p.candidate].offer, count: 1}
+		for _, t := range p.take {
+			b.take = append(b.take, portion{demand: slices.Index(k.demands, m.demands[t.demand]), pods: t.pods, chosen: pods[t.demand][:t.pods]})
+			pods[t.demand] = pods[t.demand][t.pods:]
+		}
+		kept = append(kept, b)
+	}
+	k.bins = append(k.bins[:from:from], kept...)
+	return true
+}
+
+func (k *Packer) priceOf(offer int) float64 { return float64(k.catalogue.Offers[offer].Price) }
+
+// cover buys for all pods the market counts, best worth for price first, and
+// reports whether that costs less than limit.
+func (m *market) cover(limit float64) ([]pattern, bool) {
+	var out []pattern
+	spent := 0.0
+	for slices.ContainsFunc(m.count, func(n int) bool { return n > 0 }) {
+		var best pattern
+		score := 0.0
+		for c := range m.candidates {
+			if take, worth := m.fill(c); worth > score*m.candidates[c].price*(1+1e-9) {
+				best, score = pattern{c, take}, worth/m.candidates[c].price
+			}
+		}
+		m.budget -= len(m.candidates)
+		if score == 0 {
+			return nil, false
+		}
+		if spent += m.candidates[best.candidate].price; spent >= limit*(1-1e-9) {
+			return nil, false
+		}
+		for _, t := range best.take {
+			m.count[t.demand] -= t.pods
+		}
+		out = append(out, best)
+	}
+	return out, true
+}
+
+// swapLimits gives back what the torn bins reserved and reserves what the
+// patterns need, or leaves all as it was and reports false.
+func (k *Packer) swapLimits(m *market, from int, torn []int, patterns []pattern) bool {
+	before := k.limits.clone()
+	for _, i := range torn {
+		offer := k.bins[from+i].offer
+		k.limits.take(k.catalogue.Types[k.catalogue.Offers[offer].Type].Pool, k.capacity(offer), -1)
+	}
+	for _, p := range patterns {
+		c := m.candidates[p.candidate]
+		if k.limits.allow(c.pool, k.capacity(c.offer), 1) == 0 {
+			k.limits = before
+			return false
+		}
+		k.limits.take(c.pool, k.capacity(c.offer), 1)
+	}
+	return true
+}
