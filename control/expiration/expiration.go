@@ -7,7 +7,9 @@ package expiration
 
 import (
 	"context"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +23,9 @@ import (
 	"karpenter/cloud"
 	"karpenter/kube/meter"
 )
+
+// conflictRetry is how long after a conflict the claim is looked at again.
+const conflictRetry = 100 * time.Millisecond
 
 // Reconciler is the controller nodeclaim.expiration. All fields are required.
 type Reconciler struct {
@@ -57,8 +62,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if left := claim.CreationTimestamp.Add(*limit).Sub(r.Clock.Now()); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	uid := claim.UID
-	if err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &uid}); err != nil {
+	// Deleting over what was read only keeps a claim from being counted twice
+	// when the read does not show yet that it was deleted.
+	uid, version := claim.UID, claim.ResourceVersion
+	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	}
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	log.FromContext(ctx).Info("deleted expired node claim", "expire-after", limit.String())

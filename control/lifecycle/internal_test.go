@@ -67,6 +67,12 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: machine %v, want %v", tt.name, got, tt.machine)
 		}
 	}
+	m.gaveUp(claim("1", "11"))
+	deleting, now := claim("1", "12"), metav1.Now()
+	deleting.DeletionTimestamp = &now
+	if !m.isOutdated(claim("1", "11")) || m.isOutdated(deleting) {
+		t.Error("a claim that was given up is news only once it shows as deleted")
+	}
 	m.wrote(claim("2", "3"))
 	if m.machineOf(claim("1", "11")) != nil || m.machineOf(claim("2", "3")) != nil {
 		t.Error("the machine of the old claim is still remembered")

@@ -11,8 +11,8 @@ import (
 )
 
 // memory is what the reconciler knows of claims beyond the last read: the
-// version it wrote last, so that a cache lagging behind is not mistaken for
-// news, and the machine it started but could not yet record. The zero memory
+// version it wrote last and whether it deleted the claim, so that a cache
+// lagging behind is not mistaken for news, and the machine it started but could not yet record. The zero memory
 // is ready for use; it is safe for concurrent use.
 //
 // It is a help, not the truth: after a restart the provider answers for the
@@ -25,12 +25,18 @@ type memory struct {
 type remembered struct {
 	uid     types.UID
 	version string         // resource version written last; "" = none
+	deleted bool           // by us, so that a read that does not show it is old
 	machine *cloud.Machine // nil = none to be recorded
 }
 
 // wrote notes the claim as the API server answered it.
 func (m *memory) wrote(claim *v1.NodeClaim) {
 	m.change(claim, func(e *remembered) { e.version = claim.ResourceVersion })
+}
+
+// gaveUp notes that the claim has been deleted.
+func (m *memory) gaveUp(claim *v1.NodeClaim) {
+	m.change(claim, func(e *remembered) { e.deleted = true })
 }
 
 // launched notes the machine of a claim until it is recorded; nil says that
@@ -54,7 +60,13 @@ func (m *memory) isOutdated(claim *v1.NodeClaim) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.claims[claim.Name]
-	if e.uid != claim.UID || e.version == "" {
+	if e.uid != claim.UID {
+		return false
+	}
+	if e.deleted && claim.DeletionTimestamp.IsZero() {
+		return true
+	}
+	if e.version == "" {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, e.version)

@@ -236,6 +236,7 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, reason string) error 
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	r.memory.gaveUp(s.claim)
 	r.Disruptions.Forced(ctx, s.claim, reason)
 	return nil
 }
