@@ -1,0 +1,148 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+const (
+	// stopTimeout is how long running reconciles have to return when the
+	// process is asked to stop.
+	stopTimeout = 5 * time.Second
+
+	// inClusterNamespace is where a pod finds its namespace.
+	inClusterNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	// outsideNamespace holds the lease of a process that runs outside of any
+	// cluster.
+	outsideNamespace = "kube-system"
+)
+
+// Options is what a manager is made with.
+type Options struct {
+	Scheme  *runtime.Scheme
+	Version string // shown to the API server
+	Log     logr.Logger
+
+	QPS, Burst int // of requests to the API server
+
+	MetricsPort, HealthPort int // 0 = not served
+	Profiling               bool
+
+	Lease  Lease
+	Warmup bool // fill queues before the lease is won
+
+	// Objects says how caches keep kinds of objects. May be nil.
+	Objects map[client.Object]cache.ByObject
+}
+
+// Lease is how replicas agree who works.
+type Lease struct {
+	Disabled  bool
+	Name      string
+	Namespace string // "" = that of the pod; kube-system outside of a cluster
+}
+
+// New returns a manager for the cluster, with the field indexes the
+// controllers read, and probes. When its Start ends, the lease is free; the
+// process must end, too.
+func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager, error) {
+	config := rest.CopyConfig(cluster)
+	config.UserAgent = "karpenter/" + o.Version
+	// The lease must not wait behind the requests of controllers.
+	election := rest.CopyConfig(config)
+	config.QPS, config.Burst = float32(o.QPS), o.Burst
+	mgr, err := manager.New(config, options(election, o))
+	if err != nil {
+		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	if err := addIndexes(log.IntoContext(ctx, o.Log), mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		return nil, err
+	}
+	for name, check := range map[string]healthz.Checker{
+		"manager": cachesSynced(mgr.GetCache()),
+		"crd":     mapped(mgr.GetRESTMapper()),
+		"readyz":  healthz.Ping,
+	} {
+		if err := mgr.AddReadyzCheck(name, check); err != nil {
+			return nil, err
+		}
+	}
+	return mgr, nil
+}
+
+func options(election *rest.Config, o Options) manager.Options {
+	timeout := stopTimeout
+	return manager.Options{
+		Scheme: o.Scheme,
+		Logger: o.Log,
+		Cache: cache.Options{
+			ByObject:         o.Objects,
+			DefaultTransform: cache.TransformStripManagedFields(),
+		},
+		Controller:                    config.Controller{EnableWarmup: &o.Warmup},
+		LeaderElection:                !o.Lease.Disabled,
+		LeaderElectionConfig:          election,
+		LeaderElectionID:              o.Lease.Name,
+		LeaderElectionNamespace:       o.Lease.namespace(),
+		LeaderElectionResourceLock:    "leases",
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &timeout,
+		HealthProbeBindAddress:        address(o.HealthPort),
+		Metrics:                       server.Options{BindAddress: address(o.MetricsPort), ExtraHandlers: profiles(o.Profiling)},
+	}
+}
+
+func (l Lease) namespace() string {
+	if l.Namespace == "" {
+		if _, err := os.Stat(inClusterNamespace); err != nil {
+			return outsideNamespace
+		}
+	}
+	return l.Namespace
+}
+
+// address returns what controller-runtime takes for the port; it takes "0" for
+// not serving.
+func address(port int) string {
+	if port == 0 {
+		return "0"
+	}
+	return ":" + strconv.Itoa(port)
+}
+
+// profiles returns the handlers of the Go runtime's profiles.
+func profiles(enabled bool) map[string]http.Handler {
+	if !enabled {
+		return nil
+	}
+	out := map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	}
+	for _, name := range []string{"allocs", "heap", "block", "goroutine", "threadcreate"} {
+		out["/debug/pprof/"+name] = pprof.Handler(name)
+	}
+	return out
+}
