@@ -4,10 +4,13 @@ import (
 	"strconv"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "karpenter/api/v1"
 	"karpenter/control/controltest"
 	"karpenter/control/nodepool"
 	"karpenter/model"
+	"karpenter/world"
 )
 
 func TestNodePool(t *testing.T) {
@@ -20,38 +23,49 @@ func TestNodePool(t *testing.T) {
 
 // setup adds the reconcilers, and these commands:
 //
-//	usage POOL NODES CPU      let the pool have so many nodes and millicores
-//	gpus POOL COUNT           and extended resources
-//	unsynced, synced          whether usage is known
+//	machine CLAIM POOL CPUS [GPUS]
+//	                          let the world have a claim that is launched
+//	node-of CLAIM POOL CPUS   and its Node, not initialized
+//	ready CLAIM POOL CPUS     and initialized
+//	ended CLAIM               both are gone
+//	unsynced, synced          whether the world has seen everything
 //	registered CLAIM          tell Health about claim CLAIM of pool "default"
 //	unregistered CLAIM REASON
 //	restart                   forget what Health knows
 func setup(c *controltest.Cluster) {
-	axis := model.NewAxis()
-	usage := usages{}
+	w := world.New(model.NewAxis(), nil)
 	health := &nodepool.Health{}
 	synced := true
 	c.Reconcilers["hash"] = &nodepool.Hash{Client: c.Client, Provider: c.Cloud}
 	c.Reconcilers["counter"] = &nodepool.Counter{
-		Client: c.Client, Provider: c.Cloud, Usage: usage, Axis: axis,
+		Client: c.Client, Provider: c.Cloud, Usage: w, Axis: w.Axis(),
 		Synced: func() bool { return synced },
 	}
 	c.Reconcilers["readiness"] = &nodepool.Readiness{Client: c.Client, Provider: c.Cloud, Clock: c.Clock}
 	c.Reconcilers["validation"] = &nodepool.Validation{Client: c.Client, Provider: c.Cloud, Clock: c.Clock, Labels: v1.DefaultLabels()}
 	c.Reconcilers["health"] = &nodepool.RegistrationHealth{Client: c.Client, Provider: c.Cloud, Clock: c.Clock, Health: health}
 
-	set := func(pool string, position int, text string) error {
-		v, err := strconv.ParseInt(text, 10, 64)
-		usage[pool] = usage[pool].With(position, v)
+	c.Commands["machine"] = func(words []string) error {
+		capacity, err := capacityOf(w, words[2:])
+		w.SetClaim(world.Claim{
+			Name: words[0], ProviderID: words[0], Labels: labelsOf(words[1], false), Capacity: capacity,
+		})
 		return err
 	}
-	c.Commands["usage"] = func(words []string) error {
-		if err := set(words[0], model.Nodes, words[1]); err != nil {
+	for name, initialized := range map[string]bool{"node-of": false, "ready": true} {
+		c.Commands[name] = func(words []string) error {
+			capacity, err := capacityOf(w, words[2:])
+			w.SetNode(world.Node{
+				Name: words[0], ProviderID: words[0], Labels: labelsOf(words[1], initialized), Capacity: capacity,
+			})
 			return err
 		}
-		return set(words[0], model.CPU, words[2])
 	}
-	c.Commands["gpus"] = func(words []string) error { return set(words[0], axis.Index("nvidia.com/gpu"), words[1]) }
+	c.Commands["ended"] = func(words []string) error {
+		w.DeleteNode(words[0])
+		w.DeleteClaim(words[0])
+		return nil
+	}
 	c.Commands["unsynced"] = func([]string) error { synced = false; return nil }
 	c.Commands["synced"] = func([]string) error { synced = true; return nil }
 	c.Commands["registered"] = func(words []string) error { health.Succeeded(c.NewClaim(words[0])); return nil }
@@ -62,11 +76,25 @@ func setup(c *controltest.Cluster) {
 	c.Commands["restart"] = func([]string) error { *health = nodepool.Health{}; return nil }
 }
 
-// usages is what there is of each pool.
-type usages map[string]model.Resources
+// capacityOf returns the CPUs, in thousandths, and the GPUs the words say.
+func capacityOf(w *world.World, words []string) (model.Resources, error) {
+	var capacity model.Resources
+	for i, position := range []int{model.CPU, w.Axis().Index("nvidia.com/gpu")}[:len(words)] {
+		v, err := strconv.ParseInt(words[i], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		capacity = capacity.With(position, v)
+	}
+	return capacity, nil
+}
 
-func (u usages) Usage(pool string) (model.Resources, int) {
-	return u[pool], int(u[pool].At(model.Nodes))
+func labelsOf(pool string, initialized bool) map[string]string {
+	labels := map[string]string{v1.NodePoolLabelKey: pool, corev1.LabelInstanceTypeStable: "t1"}
+	if initialized {
+		labels[v1.NodeRegisteredLabelKey], labels[v1.NodeInitializedLabelKey] = "true", "true"
+	}
+	return labels
 }
 
 func TestRegister(t *testing.T) {
