@@ -1,0 +1,185 @@
+package convert_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/yaml"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/convert"
+	"karpenter/model"
+	"karpenter/world"
+)
+
+func converter() convert.Converter {
+	return convert.Converter{
+		Axis: model.NewAxis(),
+		Labels: v1.DefaultLabels().With(v1.Labels{
+			WellKnown:    sets.New("example.com/cores"),
+			ValueAliases: map[string]map[string]string{"kubernetes.io/arch": {"x86_64": "amd64"}},
+		}),
+		Manages: func(ref *v1.NodeClassReference) bool { return ref != nil && ref.Group == "example.com" },
+	}
+}
+
+// TestCases converts the manifests in testdata. Launches are written below a
+// NodePool, after a line of dashes.
+func TestCases(t *testing.T) {
+	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			c := converter()
+			switch d.Cmd {
+			case "pod":
+				return showPod(c.Pod(read(t, d.Input, &corev1.Pod{})))
+			case "daemonset":
+				daemon, ok := c.Daemon(read(t, d.Input, &appsv1.DaemonSet{}))
+				if !ok {
+					return "no room kept\n"
+				}
+				return fmt.Sprintf("%s: %s\n", daemon.Name, daemon.Shape.Key)
+			case "node":
+				return showNode(c, c.Node(read(t, d.Input, &corev1.Node{})))
+			case "nodeclaim":
+				return showClaim(c, read(t, d.Input, &v1.NodeClaim{}))
+			case "nodepool":
+				return showPool(c, read(t, d.Input, &v1.NodePool{}))
+			case "pdb":
+				return showBudget(c.DisruptionBudget(read(t, d.Input, &policyv1.PodDisruptionBudget{})))
+			case "launch":
+				return launch(t, c, d.Input)
+			}
+			d.Fatalf(t, "unknown directive %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+func read[T any](t *testing.T, text string, into *T) *T {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatalf("read %T: %v", into, err)
+	}
+	return into
+}
+
+func showPod(p world.Pod) string {
+	var words []string
+	add := func(cond bool, word string) {
+		if cond {
+			words = append(words, word)
+		}
+	}
+	add(p.Pending, "pending")
+	add(p.Node != "", "on "+p.Node)
+	add(p.Terminal, "terminal")
+	add(p.Terminating, "terminating")
+	add(p.Daemon, "daemon")
+	add(p.Static, "static")
+	add(p.Reschedulable, "reschedulable")
+	add(p.Unready, "unready")
+	add(p.Stays, "stays")
+	add(p.Protected && p.ProtectedUntil.IsZero(), "protected")
+	add(p.Protected && !p.ProtectedUntil.IsZero(), "protected until "+p.ProtectedUntil.UTC().Format(time.TimeOnly))
+	add(p.EvictionCost != 1, fmt.Sprintf("cost %.7g", p.EvictionCost))
+	out := fmt.Sprintf("%s\n%s\n", strings.Join(words, ", "), p.Shape.Key)
+	for _, r := range p.Shape.Refused {
+		out += "refused: " + r + "\n"
+	}
+	return out
+}
+
+func showNode(c convert.Converter, n world.Node) string {
+	return fmt.Sprintf("%s %s ready=%t deleting=%t do-not-disrupt=%t\nlabels %s\ntaints %v\ncapacity %s\nallocatable %s\n",
+		n.Name, n.ProviderID, n.Ready, n.Deleting, n.DoNotDisrupt, labels.Set(n.Labels), n.Taints,
+		n.Capacity.Format(c.Axis.Names()), n.Allocatable.Format(c.Axis.Names()))
+}
+
+func showClaim(c convert.Converter, claim *v1.NodeClaim) string {
+	n, ok := c.Claim(claim)
+	if !ok {
+		return "not managed\n"
+	}
+	return fmt.Sprintf("%s %s deleting=%t terminating=%t consolidatable=%t\nlabels %s\nrequirements %s\ntaints %v startup %v\nrequests %s\ncapacity %s\nallocatable %s\n",
+		n.Name, n.ProviderID, n.Deleting, n.Terminating, n.Consolidatable, labels.Set(n.Labels), n.Requirements,
+		n.Taints, n.StartupTaints, n.Requests.Format(c.Axis.Names()), n.Capacity.Format(c.Axis.Names()), n.Allocatable.Format(c.Axis.Names()))
+}
+
+func showPool(c convert.Converter, pool *v1.NodePool) string {
+	p, ok := c.Pool(pool)
+	if !ok {
+		return "not managed\n"
+	}
+	out := fmt.Sprintf("%s weight %d\nrequirements %s\ntaints %v\n", p.Name, p.Weight, p.Requirements, p.Taints)
+	for _, l := range p.Limits {
+		out += fmt.Sprintf("limit %s %s\n", c.Axis.Names()[l.Resource], model.FormatQuantity(l.Resource, l.Max))
+	}
+	for _, r := range p.Refused {
+		out += "refused: " + r + "\n"
+	}
+	if p.Unavailable != "" {
+		out += "unavailable: " + p.Unavailable + "\n"
+	}
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	return out + fmt.Sprintf("allowed of 25: Empty %d, Drifted %d\n", p.Allowed(noon, 25, model.Empty), p.Allowed(noon, 25, model.Drifted))
+}
+
+func showBudget(b world.DisruptionBudget) string {
+	var selected []string
+	for _, l := range []labels.Set{{"app": "a"}, {"app": "b"}, {}} {
+		if b.Selects(l) {
+			selected = append(selected, "{"+l.String()+"}")
+		}
+	}
+	return fmt.Sprintf("%s/%s allowed=%d never=%t unready-exempt=%t\nselects %s (%s)\n",
+		b.Namespace, b.Name, b.Allowed, b.Never, b.UnreadyExempt, strings.Join(selected, " "), b.Selector)
+}
+
+// plannedLaunch is a model.Launch as people write it.
+type plannedLaunch struct {
+	Requirements  []v1.NodeSelectorRequirementWithMinValues `json:"requirements"`
+	Types         []string                                  `json:"types"`
+	CapacityTypes []string                                  `json:"capacityTypes"`
+	Requests      corev1.ResourceList                       `json:"requests"`
+	DefaultGrace  *metav1.Duration                          `json:"defaultGrace"`
+}
+
+// launch renders a NodeClaim and, as NodeClaims know no better, reads it back.
+func launch(t *testing.T, c convert.Converter, input string) string {
+	t.Helper()
+	poolText, launchText, _ := strings.Cut(input, "\n...\n")
+	pool, planned := read(t, poolText, &v1.NodePool{}), read(t, launchText, &plannedLaunch{})
+	asPool, _ := c.Pool(pool)
+	l := &model.Launch{
+		Pool: pool.Name, Requirements: asPool.Requirements.And(c.Requirements(planned.Requirements)...),
+		Types: planned.Types, CapacityTypes: planned.CapacityTypes,
+		Requests: c.Resources(planned.Requests),
+	}
+	claim := c.NodeClaimFor(l, pool, planned.DefaultGrace)
+	if claim.Annotations[v1.NodePoolHashAnnotationKey] != pool.Hash() {
+		t.Errorf("hash annotation %s, want that of the pool %s", claim.Annotations[v1.NodePoolHashAnnotationKey], pool.Hash())
+	}
+	delete(claim.Annotations, v1.NodePoolHashAnnotationKey)
+	back := c.Requirements(claim.Spec.Requirements)
+	for _, r := range l.Requirements {
+		if got, ok := back.Get(r.Key); ok && !got.Within(r) && !slices.Contains([]string{model.LabelHostname}, r.Key) {
+			t.Errorf("the claim's %s is looser than the plan's %s", got, r)
+		}
+	}
+	claim.Status = v1.NodeClaimStatus{}
+	text, err := yaml.Marshal(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(string(text), "status:\n  lastPodEventTime: null\n", "", 1)
+}

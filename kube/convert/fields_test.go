@@ -1,0 +1,197 @@
+package convert_test
+
+import (
+	"math/rand"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/randfill"
+)
+
+// part is a struct within a pod spec, with the fields that matter: those that
+// are used and those whose presence is refused. All others must be listed as
+// irrelevant.
+type part struct {
+	in         func(*corev1.Pod) any // pointer to the struct
+	used       string
+	refused    string
+	irrelevant string
+}
+
+func parts() []part {
+	return []part{{
+		in:         func(p *corev1.Pod) any { return &p.Spec },
+		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources",
+		refused:    "Volumes TopologySpreadConstraints ResourceClaims",
+		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride SchedulingGroup",
+	}, {
+		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0] },
+		used:       "Resources",
+		refused:    "Ports",
+		irrelevant: "RestartPolicy " + irrelevantOfContainers,
+	}, {
+		in:         func(p *corev1.Pod) any { return &p.Spec.InitContainers[0] },
+		used:       "Resources RestartPolicy",
+		irrelevant: "Ports " + irrelevantOfContainers, // of sidecars, ports are looked at
+	}, {
+		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0].Resources },
+		used:       "Requests",
+		irrelevant: "Limits Claims", // the API server has made requests of limits; claims are listed by the spec
+	}, {
+		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0].Ports[0] },
+		refused:    "HostPort",
+		irrelevant: "Name ContainerPort Protocol HostIP",
+	}, {
+		in:         func(p *corev1.Pod) any { return &p.Spec.Volumes[0].VolumeSource },
+		refused:    "PersistentVolumeClaim Ephemeral",
+		irrelevant: "HostPath EmptyDir GCEPersistentDisk AWSElasticBlockStore GitRepo Secret NFS ISCSI Glusterfs RBD FlexVolume Cinder CephFS Flocker DownwardAPI FC AzureFile ConfigMap VsphereVolume Quobyte AzureDisk PhotonPersistentDisk Projected PortworxVolume ScaleIO StorageOS CSI Image",
+	}, {
+		in:      func(p *corev1.Pod) any { return p.Spec.Affinity },
+		used:    "NodeAffinity",
+		refused: "PodAffinity PodAntiAffinity",
+	}, {
+		in:      func(p *corev1.Pod) any { return p.Spec.Affinity.PodAffinity },
+		refused: "RequiredDuringSchedulingIgnoredDuringExecution PreferredDuringSchedulingIgnoredDuringExecution",
+	}, {
+		in:      func(p *corev1.Pod) any { return p.Spec.Affinity.PodAntiAffinity },
+		refused: "RequiredDuringSchedulingIgnoredDuringExecution PreferredDuringSchedulingIgnoredDuringExecution",
+	}, {
+		in:      func(p *corev1.Pod) any { return p.Spec.Affinity.NodeAffinity },
+		used:    "RequiredDuringSchedulingIgnoredDuringExecution",
+		refused: "PreferredDuringSchedulingIgnoredDuringExecution",
+	}, {
+		in:   func(p *corev1.Pod) any { return required(p) },
+		used: "NodeSelectorTerms",
+	}, {
+		in:      func(p *corev1.Pod) any { return &required(p).NodeSelectorTerms[0] },
+		used:    "MatchExpressions",
+		refused: "MatchFields",
+	}, {
+		in:   func(p *corev1.Pod) any { return &required(p).NodeSelectorTerms[0].MatchExpressions[0] },
+		used: "Key Operator Values",
+	}, {
+		in:         func(p *corev1.Pod) any { return &p.Spec.Tolerations[0] },
+		used:       "Key Operator Value Effect",
+		irrelevant: "TolerationSeconds",
+	}}
+}
+
+const irrelevantOfContainers = "Name Image Command Args WorkingDir EnvFrom Env ResizePolicy RestartPolicyRules VolumeMounts VolumeDevices LivenessProbe ReadinessProbe StartupProbe Lifecycle TerminationMessagePath TerminationMessagePolicy ImagePullPolicy SecurityContext Stdin StdinOnce TTY"
+
+func required(p *corev1.Pod) *corev1.NodeSelector {
+	return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// plainPod has one of everything, and nothing of it is refused.
+func plainPod() *corev1.Pod {
+	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}
+	return &corev1.Pod{Spec: corev1.PodSpec{
+		Containers:     []corev1.Container{{Name: "main", Resources: requests, Ports: []corev1.ContainerPort{{ContainerPort: 80}}}},
+		InitContainers: []corev1.Container{{Name: "first", Resources: requests}},
+		Volumes:        []corev1.Volume{{Name: "v"}},
+		Tolerations:    []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpEqual, Value: "v", Effect: corev1.TaintEffectNoSchedule}},
+		Affinity: &corev1.Affinity{
+			PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{},
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}},
+				}}},
+			}},
+		},
+	}}
+}
+
+// Every field is classified. A new one must be thought about and added above.
+func TestEveryFieldIsClassified(t *testing.T) {
+	for _, part := range parts() {
+		kind := reflect.TypeOf(part.in(plainPod())).Elem()
+		classified := strings.Fields(part.used + " " + part.refused + " " + part.irrelevant)
+		for i := range kind.NumField() {
+			if name := kind.Field(i).Name; !slices.Contains(classified, name) {
+				t.Errorf("%s.%s: decide whether it is used, refused or irrelevant", kind.Name(), name)
+			}
+		}
+		slices.Sort(classified)
+		if len(slices.Compact(classified)) != kind.NumField() {
+			t.Errorf("%s has %d fields, %d are classified", kind.Name(), kind.NumField(), len(classified))
+		}
+	}
+}
+
+// The classes are true: whatever an irrelevant field holds, the pod converts
+// to the same; some contents of the others make a difference; and a refused
+// field makes the pod refused.
+func TestClassesAreTrue(t *testing.T) {
+	plain := converter().Pod(plainPod())
+	if len(plain.Shape.Refused) > 0 {
+		t.Fatalf("the plain pod is refused for %v", plain.Shape.Refused)
+	}
+	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(runtime.NewScheme()))
+	// differs reports whether some content of the field makes a difference,
+	// and whether some makes the pod refused.
+	differs := func(part part, field string) (different, refused bool) {
+		for range 40 {
+			p := plainPod()
+			fillField(fill, reflect.ValueOf(part.in(p)).Elem().FieldByName(field))
+			got := converter().Pod(p)
+			different = different || cmp.Diff(plain, got) != ""
+			refused = refused || len(got.Shape.Refused) > 0
+		}
+		return different, refused
+	}
+	for _, part := range parts() {
+		kind := reflect.TypeOf(part.in(plainPod())).Elem().Name()
+		for _, field := range strings.Fields(part.irrelevant) {
+			if different, _ := differs(part, field); different {
+				t.Errorf("%s.%s makes a difference, but is called irrelevant", kind, field)
+			}
+		}
+		for _, field := range strings.Fields(part.used) {
+			if different, _ := differs(part, field); !different {
+				t.Errorf("%s.%s makes no difference, but is called used", kind, field)
+			}
+		}
+		for _, field := range strings.Fields(part.refused) {
+			if _, refused := differs(part, field); !refused {
+				t.Errorf("%s.%s is called refused, but the pod is not", kind, field)
+			}
+		}
+	}
+}
+
+// fillField gives the field random content. Fields of enumerated strings get
+// the values that matter.
+func fillField(fill *randfill.Filler, field reflect.Value) {
+	choices := map[string][]string{
+		"ContainerRestartPolicy": {"Always"}, "NodeSelectorOperator": {"NotIn", "Gt"}, "TolerationOperator": {"Exists", "Lt"},
+	}
+	if of, ok := field.Addr().Interface().(**corev1.ResourceRequirements); ok { // random names are not for pods as a whole
+		*of = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("7")}}
+		return
+	}
+	kind := field.Type()
+	if kind.Kind() == reflect.Pointer {
+		kind = kind.Elem()
+	}
+	values, ok := choices[kind.Name()]
+	if !ok {
+		fill.Fill(field.Addr().Interface())
+		return
+	}
+	value := reflect.New(kind)
+	value.Elem().SetString(values[rand.Intn(len(values))])
+	if field.Kind() == reflect.Pointer {
+		field.Set(value)
+		return
+	}
+	field.Set(value.Elem())
+}
