@@ -15,12 +15,3 @@ func Manages(p Provider, ref *v1.NodeClassReference) bool {
 		return gvk.GroupKind() == ref.GroupKind()
 	})
 }
-
-// ManagesNode reports whether a Node with these labels belongs to the
-// provider: it carries the label of one of its NodeClasses.
-func ManagesNode(p Provider, labels map[string]string) bool {
-	return slices.ContainsFunc(p.NodeClasses(), func(gvk schema.GroupVersionKind) bool {
-		_, ok := labels[v1.NodeClassLabelKey(gvk.GroupKind())]
-		return ok
-	})
-}
