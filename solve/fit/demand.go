@@ -77,6 +77,16 @@ func (d *Demand) At(offer int) model.Requirements {
 	return nil
 }
 
+// OffersAt returns the offers allowed under the conjunction that At returns.
+func (d *Demand) OffersAt(offer int) Bits {
+	for _, a := range d.alts {
+		if a.offers.Has(offer) {
+			return a.offers
+		}
+	}
+	return nil
+}
+
 // tolerated returns the usable offers of the pools whose taints s tolerates.
 func (c *Catalogue) tolerated(s *model.Shape) Bits {
 	out := NewBits(len(c.Offers))

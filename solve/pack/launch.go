@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"karpenter/model"
@@ -19,13 +20,26 @@ type choice struct {
 // of its pool that would do, so that the provider keeps its freedom, as far as
 // the pool's limits allow whichever of them it becomes.
 func (k *Packer) render(plan *model.Plan) {
+	menus := map[string][]choice{}
 	for _, b := range k.bins {
-		demands := k.demandsOf(b)
-		choices, offers := k.choices(b, demands)
+		requests := k.podRequests(b)
+		offers := k.offersOf(b)
+		key := string(fmt.Append(nil, k.pool(b.offer).Name, offers))
+		menu, ok := menus[key]
+		if !ok {
+			menu = k.menu(b.offer, offers)
+			menus[key] = menu
+		}
+		template := model.Launch{Pool: k.pool(b.offer).Name, Requirements: k.demandsOf(b), Requests: requests}
+		limited := len(k.pool(b.offer).Limits) > 0
 		for n := range b.count {
-			launch := k.launch(b, n, demands)
-			listed := k.withinLimits(b, choices)
-			k.list(&launch, listed, offers)
+			if n == 0 || limited {
+				k.list(&template, requests, k.withinLimits(b, requests, menu), offers)
+			}
+			launch := template
+			for _, p := range b.take {
+				launch.Pods = append(launch.Pods, p.chosen[n*p.pods:(n+1)*p.pods]...)
+			}
 			plan.Launches = append(plan.Launches, launch)
 			plan.Cost += launch.Price
 		}
@@ -42,22 +56,26 @@ func (k *Packer) demandsOf(b bin) model.Requirements {
 	return out.Without(model.LabelRegistered, model.LabelInitialized)
 }
 
+// offersOf is where a node of the bin could be bought.
+func (k *Packer) offersOf(b bin) fit.Bits {
+	out := k.pool(b.offer).Usable
+	for _, p := range b.take {
+		out = out.And(k.demands[p.demand].OffersAt(b.offer))
+	}
+	return out
+}
+
 func (k *Packer) pool(offer int) *fit.Pool {
 	return &k.catalogue.Pools[k.catalogue.Types[k.catalogue.Offers[offer].Type].Pool]
 }
 
-// choices returns the type rows of the bin's pool that could hold its pods,
-// cheapest first, and the offers they could be bought as.
-func (k *Packer) choices(b bin, demands model.Requirements) ([]choice, fit.Bits) {
-	pool := k.pool(b.offer)
-	offers := pool.Usable.And(k.catalogue.MatchAll(demands))
-	need := k.podRequests(b)
+// menu returns the type rows that can be bought as one of the offers in the
+// pool of the given one, cheapest first.
+func (k *Packer) menu(offer int, offers fit.Bits) []choice {
+	pool := k.pool(offer)
 	var out []choice
 	for i := pool.Types.From; i < pool.Types.To; i++ {
 		row := &k.catalogue.Types[i]
-		if !need.Fits(row.Free) {
-			continue
-		}
 		c := choice{row: i, offer: -1}
 		for j := row.Offers.From; j < row.Offers.To; j++ {
 			if price := k.catalogue.Offers[j].Price; offers.Has(j) && (c.offer < 0 || price < c.price) {
@@ -71,7 +89,7 @@ func (k *Packer) choices(b bin, demands model.Requirements) ([]choice, fit.Bits)
 	slices.SortStableFunc(out, func(a, b choice) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(k.catalogue.Types[a.row].Name, k.catalogue.Types[b.row].Name))
 	})
-	return out, offers
+	return out
 }
 
 func (k *Packer) podRequests(b bin) model.Resources {
@@ -82,35 +100,28 @@ func (k *Packer) podRequests(b bin) model.Resources {
 	return sum
 }
 
-// withinLimits keeps the choices the pool can afford, reserving room for the
-// largest of them in every limited resource.
-func (k *Packer) withinLimits(b bin, choices []choice) []choice {
+// withinLimits keeps the choices that have room for the pods and that the pool
+// can afford, reserving for the largest of them in every limited resource.
+func (k *Packer) withinLimits(b bin, requests model.Resources, menu []choice) []choice {
 	pool := k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool
 	reserved := k.capacity(b.offer)
 	var out []choice
-	for _, c := range choices {
+	for _, c := range menu {
+		row := &k.catalogue.Types[c.row]
 		if len(out) == k.policy.MaxTypes {
 			break
 		}
-		if k.limits.raise(pool, reserved, k.catalogue.Types[c.row].Capacity) {
-			reserved = reserved.Max(k.catalogue.Types[c.row].Capacity)
+		if requests.Fits(row.Free) && k.limits.raise(pool, reserved, row.Capacity) {
+			reserved = reserved.Max(row.Capacity)
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// launch names the pods of the n-th node of the bin.
-func (k *Packer) launch(b bin, n int, demands model.Requirements) model.Launch {
-	l := model.Launch{Pool: k.pool(b.offer).Name, Requirements: demands, Requests: k.podRequests(b)}
-	for _, p := range b.take {
-		l.Pods = append(l.Pods, p.chosen[n*p.pods:(n+1)*p.pods]...)
-	}
-	return l
-}
-
 // list fills in what the launch may be bought as.
-func (k *Packer) list(l *model.Launch, choices []choice, offers fit.Bits) {
+func (k *Packer) list(l *model.Launch, requests model.Resources, choices []choice, offers fit.Bits) {
+	l.Types, l.CapacityTypes = nil, nil
 	daemon := k.catalogue.Types[choices[0].row].Daemon
 	for _, c := range choices {
 		row := &k.catalogue.Types[c.row]
@@ -123,7 +134,7 @@ func (k *Packer) list(l *model.Launch, choices []choice, offers fit.Bits) {
 		}
 	}
 	slices.Sort(l.CapacityTypes)
-	l.Requests = l.Requests.Plus(daemon)
+	l.Requests = requests.Plus(daemon)
 	o := &k.catalogue.Offers[choices[0].offer]
 	l.Type, l.Zone, l.CapacityType, l.Price = l.Types[0], o.Zone, o.CapacityType, choices[0].price
 }
