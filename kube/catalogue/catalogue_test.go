@@ -1,0 +1,111 @@
+package catalogue_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"karpenter/api/scheme"
+	v1 "karpenter/api/v1"
+	"karpenter/cloud/cloudtest"
+	"karpenter/kube/catalogue"
+	"karpenter/model"
+)
+
+// sink keeps what it is told last.
+type sink map[string][]*model.InstanceType
+
+func (s sink) SetTypes(pool string, types []*model.InstanceType) { s[pool] = types }
+
+func pool(name, group string) *v1.NodePool {
+	p := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: group, Kind: "KWOKNodeClass", Name: "default"}
+	return p
+}
+
+func setup(pools ...*v1.NodePool) (*catalogue.Catalogue, *cloudtest.Fake, sink) {
+	provider := cloudtest.NewFake(clocktesting.NewFakePassiveClock(time.Time{}))
+	s := runtime.NewScheme()
+	if err := scheme.AddToScheme(s); err != nil {
+		panic(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(s)
+	for _, p := range pools {
+		builder = builder.WithObjects(p)
+	}
+	told := sink{}
+	return &catalogue.Catalogue{Reader: builder.Build(), Provider: provider, Axis: model.NewAxis(), World: told}, provider, told
+}
+
+func TestRefresh(t *testing.T) {
+	c, provider, told := setup(pool("p", "karpenter.kwok.sh"), pool("q", "karpenter.kwok.sh"), pool("foreign", "example.com"))
+	if err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	types, err := provider.InstanceTypes(t.Context(), pool("p", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(types) == 0 || len(told["p"]) != len(types) || told["p"][0].Name != types[0].Name {
+		t.Errorf("pool p got %d types, want the provider's %d", len(told["p"]), len(types))
+	}
+	if told["q"][0] != told["p"][0] {
+		t.Error("a type two pools share was converted twice")
+	}
+	if _, ok := told["foreign"]; ok {
+		t.Error("asked for a pool of another provider")
+	}
+}
+
+// A type is converted again only when the provider has made a new one.
+func TestTypesAreConvertedOnce(t *testing.T) {
+	c, provider, told := setup(pool("p", "karpenter.kwok.sh"))
+	if err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := told["p"]
+	types := cloudtest.DefaultTypes()
+	old, err := provider.InstanceTypes(t.Context(), pool("p", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types[1] = old[1]
+	provider.SetTypes(types...)
+	if err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if told["p"][0] == before[0] || told["p"][1] != before[1] {
+		t.Errorf("new type converted anew: %t; old one kept: %t; want both", told["p"][0] != before[0], told["p"][1] == before[1])
+	}
+}
+
+// A pool whose types cannot be had has none, and the others are served.
+func TestFailingPool(t *testing.T) {
+	c, provider, told := setup(pool("p", "karpenter.kwok.sh"), pool("q", "karpenter.kwok.sh"))
+	if err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	provider.FailPool("p", errors.New("no such class"))
+	if err := c.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(told["p"]) != 0 || len(told["q"]) == 0 {
+		t.Errorf("p has %d types and q %d, want none and some", len(told["p"]), len(told["q"]))
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	c, provider, _ := setup(pool("p", "karpenter.kwok.sh"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	provider.FailPool("p", ctx.Err())
+	if err := c.Refresh(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want that the context was cancelled", err)
+	}
+}

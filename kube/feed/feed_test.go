@@ -1,0 +1,281 @@
+package feed_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+
+	"karpenter/api/scheme"
+	v1 "karpenter/api/v1"
+	"karpenter/kube/convert"
+	"karpenter/kube/feed"
+	"karpenter/model"
+	"karpenter/world"
+)
+
+func now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), scheme.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// fixture is a world fed from informers that do what the test says.
+type fixture struct {
+	t         *testing.T
+	informers *informertest.FakeInformers
+	world     *world.World
+	feed      *feed.Feed
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	axis := model.NewAxis()
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(ref *v1.NodeClassReference) bool { return ref.Name != "foreign" }}
+	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, c.WellKnown())}
+	var err error
+	if x.feed, err = feed.Start(t.Context(), x.informers, x.world, c); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (x *fixture) tell(event string, obj client.Object) {
+	x.t.Helper()
+	informer, err := x.informers.FakeInformerFor(x.t.Context(), obj)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	switch event {
+	case "add":
+		informer.Add(obj)
+	case "update":
+		informer.Update(obj, obj)
+	case "delete":
+		informer.Delete(obj)
+	}
+}
+
+// lines sums up a Snapshot.
+func (x *fixture) lines() string {
+	s := x.world.Snapshot(now())
+	var out []string
+	for _, p := range s.Pools {
+		out = append(out, "pool "+p.Name)
+	}
+	for _, n := range s.Nodes {
+		out = append(out, "node "+n.Name+" claim "+n.Claim+" "+n.Requested.Format(s.Resources)+": "+n.Disruption.Blocked)
+	}
+	for _, d := range s.Daemons {
+		out = append(out, "daemon "+d.Name)
+	}
+	for _, p := range s.Pending {
+		for _, pod := range p.Pods {
+			out = append(out, "pending "+pod.Name)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func objects() []client.Object {
+	ref := &v1.NodeClassReference{Group: "example.com", Kind: "Class", Name: "default"}
+	ready := []metav1.Condition{{Type: v1.ReadyCondition, Status: metav1.ConditionTrue}}
+	labels := map[string]string{v1.NodePoolLabelKey: "p", corev1.LabelInstanceTypeStable: "t", v1.NodeRegisteredLabelKey: "true", v1.NodeInitializedLabelKey: "true"}
+	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("100m")}}
+	pod := func(name, node string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "u"},
+			Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Resources: requests}}},
+			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable}}},
+		}
+	}
+	return []client.Object{
+		&v1.NodePool{
+			ObjectMeta: metav1.ObjectMeta{Name: "p"},
+			Spec:       v1.NodePoolSpec{Template: v1.NodeClaimTemplate{Spec: v1.NodeClaimTemplateSpec{NodeClassRef: ref}}},
+			Status:     v1.NodePoolStatus{Conditions: ready},
+		},
+		&v1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: labels},
+			Spec:       v1.NodeClaimSpec{NodeClassRef: ref}, Status: v1.NodeClaimStatus{ProviderID: "i"},
+		},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}, Spec: corev1.NodeSpec{ProviderID: "i"}},
+		pod("bound", "n"), pod("waiting", ""),
+		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}},
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		},
+	}
+}
+
+func TestFeed(t *testing.T) {
+	x := newFixture(t)
+	x.world.SetTypes("p", []*model.InstanceType{{Name: "t"}})
+	all := objects()
+	for _, o := range all {
+		x.tell("add", o)
+		x.tell("update", o)
+	}
+	want := "pool p\n" +
+		"node n claim c cpu=100m pods=1: PodDisruptionBudget default/b allows no disruption of pod default/bound\n" +
+		"daemon default/d\npending waiting"
+	if diff := cmp.Diff(want, x.lines()); diff != "" {
+		t.Errorf("after everything was added (-want +got):\n%s", diff)
+	}
+	for _, o := range all {
+		x.tell("delete", o)
+	}
+	if got := x.lines(); got != "" {
+		t.Errorf("after everything was deleted there is still\n%s", got)
+	}
+}
+
+// What another provider serves is not ours.
+func TestForeign(t *testing.T) {
+	x := newFixture(t)
+	for _, o := range objects()[:2] {
+		switch o := o.(type) {
+		case *v1.NodePool:
+			o.Spec.Template.Spec.NodeClassRef.Name = "foreign"
+		case *v1.NodeClaim:
+			o.Spec.NodeClassRef.Name = "foreign"
+		}
+		x.tell("add", o)
+	}
+	if got := x.lines(); got != "" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// A daemon that starts to claim devices takes no room any more.
+func TestDaemonChanges(t *testing.T) {
+	x := newFixture(t)
+	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}}
+	x.tell("add", d)
+	d = d.DeepCopy()
+	d.Spec.Template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+	before := x.lines()
+	x.tell("update", d)
+	if after := x.lines(); before != "daemon default/d" || after != "" {
+		t.Errorf("got %q and then %q", before, after)
+	}
+}
+
+// keeper is an informer that gives away its handlers.
+type keeper struct {
+	*controllertest.FakeInformer
+	handlers []toolscache.ResourceEventHandler
+}
+
+func (k *keeper) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	k.handlers = append(k.handlers, h)
+	return k.FakeInformer.AddEventHandler(h)
+}
+
+// An informer that was cut off learns of a deletion from a listing only.
+func TestTombstone(t *testing.T) {
+	nodes := &keeper{FakeInformer: controllertest.NewFakeInformer()}
+	informers := &informertest.FakeInformers{
+		Scheme:         newScheme(t),
+		InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{corev1.SchemeGroupVersion.WithKind("Node"): nodes},
+	}
+	x := &fixture{t: t, informers: informers, world: world.New(model.NewAxis(), nil)}
+	if _, err := feed.Start(t.Context(), informers, x.world, convert.Converter{Axis: x.world.Axis(), Labels: v1.DefaultLabels()}); err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	for _, h := range nodes.handlers {
+		h.OnAdd(node, true)
+	}
+	before := x.lines()
+	for _, h := range nodes.handlers {
+		h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "n", Obj: node})
+	}
+	if after := x.lines(); before == "" || after != "" {
+		t.Errorf("got %q and then %q", before, after)
+	}
+}
+
+// spec 25/28 spec 25/32: synced is when every informer has delivered what there
+// was.
+func TestHasSynced(t *testing.T) {
+	informers := &informertest.FakeInformers{Scheme: newScheme(t), InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{}}
+	var unsynced []*controllertest.FakeInformer
+	for _, o := range objects() {
+		gvk, err := apiutil.GVKForObject(o, informers.Scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if informers.InformersByGVK[gvk] == nil {
+			unsynced = append(unsynced, controllertest.NewFakeInformer())
+			informers.InformersByGVK[gvk] = unsynced[len(unsynced)-1]
+		}
+	}
+	f, err := feed.Start(t.Context(), informers, world.New(model.NewAxis(), nil), convert.Converter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, informer := range unsynced {
+		if f.HasSynced() {
+			t.Fatalf("synced when %d of %d informers are", i, len(unsynced))
+		}
+		informer.Synced()
+	}
+	if !f.HasSynced() {
+		t.Error("not synced although every informer is")
+	}
+}
+
+// A trimmed object converts to the same.
+func TestTrims(t *testing.T) {
+	c := convert.Converter{Axis: model.NewAxis(), Labels: v1.DefaultLabels()}
+	full := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{Name: "i", Image: "x", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}},
+			Containers: []corev1.Container{{
+				Name: "c", Image: "x", Command: []string{"y"}, Env: []corev1.EnvVar{{Name: "z"}},
+				Ports:         []corev1.ContainerPort{{HostPort: 1}},
+				LivenessProbe: &corev1.Probe{}, VolumeMounts: []corev1.VolumeMount{{Name: "v"}},
+			}},
+			EphemeralContainers: []corev1.EphemeralContainer{{}},
+		},
+	}
+	trimmed, err := feed.TrimPod(full.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c.Pod(full), c.Pod(trimmed.(*corev1.Pod))); diff != "" {
+		t.Errorf("the trimmed pod converts to something else (-full +trimmed):\n%s", diff)
+	}
+	if k := trimmed.(*corev1.Pod).Spec.Containers[0]; k.Image != "" || k.Env != nil || k.VolumeMounts != nil || k.LivenessProbe != nil {
+		t.Errorf("container still has %+v", k)
+	}
+	if got, err := feed.TrimPod("something else"); got != "something else" || err != nil {
+		t.Errorf("what is not a pod became %v, %v", got, err)
+	}
+	if got := len(feed.Trims()); got != 2 {
+		t.Errorf("%d kinds are trimmed, want 2", got)
+	}
+}
