@@ -59,3 +59,17 @@ func (p PoolVerdict) String() string {
 	}
 	return b.String()
 }
+
+// PoolRequirements is the Constraint of the Step that applies what a pool
+// demands itself.
+const PoolRequirements = "the NodePool's requirements"
+
+// LeavesNoType reports whether what the pool demands itself is what excludes
+// every instance type, whatever the pod.
+func (p PoolVerdict) LeavesNoType() bool {
+	if len(p.Steps) == 0 {
+		return false
+	}
+	last := p.Steps[len(p.Steps)-1]
+	return last.Constraint == PoolRequirements && last.Left == 0
+}

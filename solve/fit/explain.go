@@ -47,7 +47,7 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands model.Requirements
 	if !narrow(left, "offerings", "the NodeClass offers no instance types") {
 		return steps
 	}
-	if !narrow(p.Allowed, "the NodePool's requirements", "they exclude every instance type: "+p.Pool.Requirements.String()) {
+	if !narrow(p.Allowed, model.PoolRequirements, "they exclude every instance type: "+p.Pool.Requirements.String()) {
 		return steps
 	}
 	if !narrow(p.Usable, "unavailable offerings", "the cloud is out of capacity; it is asked again in a few minutes") {

@@ -1,0 +1,78 @@
+package provisioning
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"karpenter/model"
+)
+
+const controllerName = "provisioner"
+
+// Metrics shows what provisioning finds and does.
+type Metrics struct {
+	duration      prometheus.Observer
+	depth         *prometheus.GaugeVec
+	unschedulable prometheus.Gauge
+	ignored       prometheus.Gauge
+	created       *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "karpenter", Subsystem: "scheduler", Name: "scheduling_duration_seconds",
+		Help: "Time it takes to decide where pods go.", Buckets: durationBuckets(),
+	}, []string{"controller"})
+	depth := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "karpenter", Subsystem: "scheduler", Name: "queue_depth",
+		Help: "Number of pods being decided about, while they are.",
+	}, []string{"controller", "scheduling_id"})
+	unschedulable := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "karpenter", Subsystem: "scheduler", Name: "unschedulable_pods_count",
+		Help: "Number of pods the latest decision found no place for.",
+	}, []string{"controller"})
+	m := &Metrics{
+		duration: duration.WithLabelValues(controllerName), depth: depth,
+		unschedulable: unschedulable.WithLabelValues(controllerName),
+		ignored: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "karpenter", Subsystem: "scheduler", Name: "ignored_pods_count",
+			Help: "Number of pods the latest decision left out because of what they use.",
+		}),
+		created: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "karpenter", Subsystem: "nodeclaims", Name: "created_total",
+			Help: "Number of node claims created.",
+		}, []string{"reason", "nodepool", "min_values_relaxed"}),
+	}
+	reg.MustRegister(duration, depth, unschedulable, m.ignored, m.created)
+	return m
+}
+
+// deciding shows that so many pods are being decided about until the function
+// it returns is called.
+func (m *Metrics) deciding(pods int) (done func()) {
+	id := string(uuid.NewUUID())
+	m.depth.WithLabelValues(controllerName, id).Set(float64(pods))
+	return func() { m.depth.DeleteLabelValues(controllerName, id) }
+}
+
+// stayed shows how many pods found no place.
+func (m *Metrics) stayed(verdicts []model.Verdict) {
+	var unschedulable, ignored int
+	for _, v := range verdicts {
+		if len(v.Shape.Refused) > 0 {
+			ignored += len(v.Pods)
+			continue
+		}
+		unschedulable += len(v.Pods)
+	}
+	m.unschedulable.Set(float64(unschedulable))
+	m.ignored.Set(float64(ignored))
+}
+
+func durationBuckets() []float64 {
+	return []float64{
+		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75,
+		2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60, 120, 150, 300, 450, 600,
+	}
+}

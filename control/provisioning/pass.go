@@ -1,0 +1,227 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/events"
+	"karpenter/model"
+)
+
+const (
+	// parallel is how many NodeClaims are created at once; the rate of the
+	// client is what limits them.
+	parallel = 100
+	// shownTypes is how many instance types of a claim are logged.
+	shownTypes = 5
+	// leastNomination is the shortest time a node is kept for the pods it is
+	// to take.
+	leastNomination = 10 * time.Second
+)
+
+// scope is what one pass works on.
+type scope struct {
+	now      time.Time
+	pools    map[string]*v1.NodePool // as the pass began
+	snapshot *model.Snapshot
+	nodes    map[string]*model.Node // of the snapshot, by name
+	plan     *model.Plan
+	took     time.Duration // to decide
+}
+
+// pass places what is pending and reports whether anything was.
+func (p *Provisioner) pass(ctx context.Context) (pending bool, err error) {
+	s, err := p.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	p.decide(s)
+	p.place(s)
+	err = p.launch(ctx, s)
+	p.tell(ctx, s)
+	return len(s.snapshot.Pending) > 0, err
+}
+
+// open reads what the pass works on. The pools come first: what a claim is
+// made from must not be newer than what it was planned from.
+func (p *Provisioner) open(ctx context.Context) (*scope, error) {
+	pools, err := p.pools(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list node pools: %w", err)
+	}
+	if err := p.Catalogue.Refresh(ctx); err != nil {
+		return nil, fmt.Errorf("refresh instance types: %w", err)
+	}
+	s := &scope{now: p.Clock.Now(), pools: pools, nodes: map[string]*model.Node{}}
+	s.snapshot = p.World.Snapshot(s.now)
+	for i := range s.snapshot.Nodes {
+		s.nodes[s.snapshot.Nodes[i].Name] = &s.snapshot.Nodes[i]
+	}
+	return s, nil
+}
+
+// decide has the plan made and measures that. With nothing pending there is
+// nothing to decide.
+func (p *Provisioner) decide(s *scope) {
+	if len(s.snapshot.Pending) == 0 {
+		s.plan = &model.Plan{}
+		return
+	}
+	count := 0
+	for _, shape := range s.snapshot.Pending {
+		count += len(shape.Pods)
+	}
+	defer p.Metrics.deciding(count)()
+	started := p.Clock.Now()
+	s.plan = p.Decide(s.snapshot)
+	s.took = p.Clock.Since(started)
+	p.Metrics.duration.Observe(s.took.Seconds())
+}
+
+// place keeps the nodes the plan puts pods on for these pods.
+func (p *Provisioner) place(s *scope) {
+	byNode := map[string][]model.Pod{}
+	var names []string // in the order of the plan
+	for _, x := range s.plan.Placements {
+		if byNode[x.Node] == nil {
+			names = append(names, x.Node)
+		}
+		byNode[x.Node] = append(byNode[x.Node], x.Pod)
+	}
+	until := s.now.Add(max(2*p.batch.window.Most, leastNomination))
+	for _, name := range names {
+		p.World.Placed(name, byNode[name])
+		p.World.Nominate(name, until)
+		if node := s.nodes[name]; node != nil {
+			p.nominate(newTo(name, byNode[name]), place(node))
+		}
+	}
+}
+
+// newTo returns the pods that were not planned on the node before.
+func newTo(node string, pods []model.Pod) []model.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod model.Pod) bool { return pod.Planned == node })
+}
+
+func (p *Provisioner) nominate(pods []model.Pod, where string) {
+	for _, pod := range pods {
+		p.Events.Publish(nominated(pod, where))
+	}
+}
+
+// launch creates the claims of the plan, all at once. One that fails does not
+// keep the others from being created.
+func (p *Provisioner) launch(ctx context.Context, s *scope) error {
+	if len(s.plan.Launches) == 0 {
+		return nil
+	}
+	admitted, refused := admit(s.plan.Launches, p.World.Snapshot(p.Clock.Now()))
+	errs := make([]error, 0, len(refused)+len(admitted))
+	for _, r := range refused {
+		errs = append(errs, fmt.Errorf("create node claim for node pool %s: %s", r.launch.Pool, r.why))
+	}
+	failures := make([]error, len(admitted))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i := range admitted {
+		group.Go(func() error {
+			failures[i] = p.create(ctx, s, &admitted[i])
+			return nil
+		})
+	}
+	_ = group.Wait() // no function of the group returns an error
+	return errors.Join(append(errs, failures...)...)
+}
+
+// create creates the claim of one launch and tells the world before anybody
+// else can ask.
+func (p *Provisioner) create(ctx context.Context, s *scope, l *model.Launch) error {
+	pool := s.pools[l.Pool]
+	if pool == nil {
+		return fmt.Errorf("create node claim for node pool %s: the node pool was not there when the pass began", l.Pool)
+	}
+	claim := p.Convert.NodeClaimFor(l, pool, nil)
+	if err := p.Client.Create(ctx, claim); err != nil {
+		return fmt.Errorf("create node claim for node pool %s: %w", l.Pool, err)
+	}
+	if known, ok := p.Convert.Claim(claim); ok {
+		p.World.Planned(known, l.Pods)
+	}
+	p.Metrics.created.WithLabelValues("provisioned", l.Pool, claim.Annotations[v1.NodeClaimMinValuesRelaxedAnnotationKey]).Inc()
+	log.FromContext(ctx).Info("created node claim", "NodeClaim", klog.KRef("", claim.Name), "NodePool", klog.KRef("", l.Pool),
+		"pods", len(l.Pods), "requests", l.Requests.Format(s.snapshot.Resources), "instance-types", typesText(l.Types),
+		"cheapest", fmt.Sprintf("%s %s %s $%.4f/h", l.Type, l.Zone, l.CapacityType, l.Price.Dollars()))
+	p.nominate(l.Pods, "nodeclaim/"+claim.Name)
+	return nil
+}
+
+// typesText names the first types, and how many more there are.
+func typesText(types []string) string {
+	text := ""
+	for i, t := range types {
+		switch {
+		case i == shownTypes:
+			return fmt.Sprintf("%s and %d more", text, len(types)-shownTypes)
+		case i > 0:
+			text += ", "
+		}
+		text += t
+	}
+	return text
+}
+
+// tell says what became of the pass: on the pods without a place, in the
+// metrics and in the log.
+func (p *Provisioner) tell(ctx context.Context, s *scope) {
+	p.Metrics.stayed(s.plan.Verdicts)
+	news := p.told.news(s.plan.Verdicts, s.now)
+	p.Events.Publish(news...)
+	p.Events.Publish(emptied(s)...)
+
+	placed, moved, stay := len(s.plan.Placements), 0, 0
+	for _, x := range s.plan.Placements {
+		if x.Pod.Planned != x.Node {
+			moved++
+		}
+	}
+	for _, l := range s.plan.Launches {
+		placed += len(l.Pods)
+	}
+	for _, v := range s.plan.Verdicts {
+		stay += len(v.Pods)
+	}
+	level := 0
+	if len(s.plan.Launches) == 0 && moved == 0 && len(news) == 0 {
+		level = 1 // nothing but what was said before
+	}
+	log.FromContext(ctx).V(level).Info("planned pods",
+		"pods", placed+stay, "placed", placed, "unschedulable", stay, "node-claims", len(s.plan.Launches),
+		"cost", fmt.Sprintf("$%.4f/h", s.plan.Cost.Dollars()), "bound", fmt.Sprintf("$%.4f/h", s.plan.Bound.Dollars()),
+		"gap", fmt.Sprintf("%.1f%%", 100*s.plan.Gap()), "duration", s.took)
+}
+
+// emptied returns an event for every pool whose own requirements leave no
+// instance type.
+func emptied(s *scope) []events.Event {
+	var out []events.Event
+	seen := map[string]bool{}
+	for _, v := range s.plan.Verdicts {
+		for _, verdict := range v.Pools {
+			pool := s.pools[verdict.Pool]
+			if pool == nil || seen[verdict.Pool] || !verdict.LeavesNoType() {
+				continue
+			}
+			seen[verdict.Pool] = true
+			out = append(out, noCompatibleInstanceTypes(pool, verdict))
+		}
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package provisioning
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/convert"
+	"karpenter/kube/events"
+	"karpenter/model"
+	"karpenter/world"
+)
+
+const (
+	// RetryAfter is how long after a pass that left pods pending the next one
+	// comes by itself.
+	RetryAfter = 10 * time.Second
+
+	notReadyPoll = 200 * time.Millisecond // until the world is complete
+	failureMin   = time.Second            // after a pass that failed; doubled each time
+	failureMax   = 10 * time.Second
+)
+
+// World is the part of the cluster's state that provisioning needs.
+type World interface {
+	// Snapshot returns the cluster as it is now.
+	Snapshot(now time.Time) *model.Snapshot
+	// Planned and Placed take in where the pods are to go: to a NodeClaim that
+	// was just created, or to a node of a Snapshot.
+	Planned(claim world.Claim, pods []model.Pod)
+	Placed(node string, pods []model.Pod)
+	// Nominate keeps the node from being disrupted for a while.
+	Nominate(node string, until time.Time)
+}
+
+// Catalogue brings the World up to what can be launched now.
+type Catalogue interface {
+	Refresh(ctx context.Context) error
+}
+
+// Provisioner is the controller provisioner. It must run one pass at a time.
+// The exported fields are required and do not change once it runs.
+type Provisioner struct {
+	Client    client.Client
+	World     World
+	Catalogue Catalogue
+	Convert   convert.Converter
+	// Decide makes the Plan whose Placements and Launches are carried out.
+	Decide func(*model.Snapshot) *model.Plan
+	// Ready reports whether the World has heard of everything that existed
+	// when the process started. Until then, nothing is planned: a node that
+	// has room may not be known yet.
+	Ready   func() bool
+	Events  events.Recorder
+	Clock   clock.PassiveClock
+	Metrics *Metrics
+
+	batch *batch
+	retry time.Time // when to make a pass without a trigger; zero = not
+	told  told
+
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request] // nil until the controller runs
+}
+
+// New returns a Provisioner that collects triggers for the window. Its
+// exported fields are the caller's to fill in.
+func New(w Window) *Provisioner {
+	return &Provisioner{batch: &batch{window: w}, told: told{}}
+}
+
+// Register adds the controller to the manager.
+func (p *Provisioner) Register(mgr manager.Manager) error {
+	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		p.mu.Lock()
+		p.queue = queue
+		p.mu.Unlock()
+		queue.Add(reconcile.Request{})
+		return nil
+	})
+	return builder.ControllerManagedBy(mgr).
+		Named(controllerName).
+		WatchesRawSource(start).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](failureMin, failureMax),
+		}).
+		Complete(p)
+}
+
+// Trigger says that there may be something new to place: a pod with this UID,
+// or the pods of a node, or room in a pool. It does not block, and may be
+// called before the controller runs.
+func (p *Provisioner) Trigger(uid string) {
+	if !p.batch.add(uid, p.Clock.Now()) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queue != nil {
+		p.queue.AddAfter(reconcile.Request{}, min(p.batch.window.Idle, p.batch.window.Most))
+	}
+}
+
+// Reconcile makes a pass if it is time to, and comes back when it will be.
+func (p *Provisioner) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !p.Ready() {
+		return reconcile.Result{RequeueAfter: notReadyPoll}, nil
+	}
+	if wait, idle := p.wait(); idle || wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	p.batch.clear()
+	pending, err := p.pass(ctx)
+	p.retry = time.Time{}
+	if err != nil {
+		p.retry = p.Clock.Now()
+		return reconcile.Result{}, err
+	}
+	if pending {
+		p.retry = p.Clock.Now().Add(RetryAfter)
+	}
+	wait, idle := p.wait()
+	if !idle && wait <= 0 {
+		wait = time.Nanosecond // triggered meanwhile, and the window has ended
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// wait returns how long it is until the next pass, and whether none is to come
+// before a trigger does.
+func (p *Provisioner) wait() (wait time.Duration, idle bool) {
+	at, triggered := p.batch.end()
+	if !triggered || !p.retry.IsZero() && p.retry.Before(at) {
+		at = p.retry
+	}
+	if at.IsZero() {
+		return 0, true
+	}
+	return at.Sub(p.Clock.Now()), false
+}
+
+// pools returns the NodePools by name.
+func (p *Provisioner) pools(ctx context.Context) (map[string]*v1.NodePool, error) {
+	list := &v1.NodePoolList{}
+	if err := p.Client.List(ctx, list); err != nil {
+		return nil, err
+	}
+	out := make(map[string]*v1.NodePool, len(list.Items))
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
+}
