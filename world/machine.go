@@ -29,6 +29,16 @@ type machine struct {
 	reserved         model.Resources // what it counts in the pool's limits
 }
 
+// inherit takes over what this process has decided about a machine that has
+// changed its ID.
+func (m *machine) inherit(from *machine) {
+	m.marked = m.marked || from.marked
+	if from.nominated.After(m.nominated) {
+		m.nominated = from.nominated
+	}
+	m.stale = true
+}
+
 func (m *machine) managed() bool { return m.claim != nil }
 
 // registered reports whether the Node has taken over from the claim.

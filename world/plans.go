@@ -1,6 +1,7 @@
 package world
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -66,11 +67,14 @@ func (w *World) unplan(uid string) {
 	}
 }
 
-// dropPlans forgets the plans for a target that is gone.
-func (w *World) dropPlans(target string) {
-	for uid := range w.planned[target] {
+// dropPlans forgets the plans for a target that is gone and returns the UIDs
+// of the pods, sorted.
+func (w *World) dropPlans(target string) []string {
+	uids := slices.Sorted(maps.Keys(w.planned[target]))
+	for _, uid := range uids {
 		w.unplan(uid)
 	}
+	return uids
 }
 
 // heal drops claims that Planned brought and no event has confirmed in time.

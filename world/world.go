@@ -55,9 +55,10 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 func (w *World) Axis() *model.Axis { return w.axis }
 
 // OnPending has f called whenever there may be something new to place: with
-// the UID of a pod that asks for a node, of a node or claim that starts to go
-// away, or the name of a pool that may now launch. f is called on the
-// goroutine that brought the news, holding no lock, and must not block.
+// the UID of a pod that asks for a node or has lost the one it was to get, of
+// a node or claim that starts to go away, or with the name of a pool that may
+// launch and has changed. f is called on the goroutine that brought the news,
+// holding no lock, and must not block.
 func (w *World) OnPending(f func(uid string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +94,9 @@ func (w *World) SetNode(n Node) {
 	}
 	m := w.machine(id)
 	if old, ok := w.nodeIDs[n.Name]; ok && old != id {
-		w.move(w.machines[old], m)
+		if from := w.machines[old]; from != nil && from.claim == nil { // else another machine's Node takes the name
+			m.inherit(from)
+		}
 		w.dropNode(n.Name)
 	}
 	w.nodeIDs[n.Name] = id
@@ -109,9 +112,8 @@ func (w *World) SetNode(n Node) {
 // DeleteNode takes in that the Node is gone.
 func (w *World) DeleteNode(name string) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.dropNode(name)
-	w.dropPlans(name)
+	w.notify(w.dropPlans(name)...)
 }
 
 // dropNode removes the Node half of a machine.
@@ -152,7 +154,9 @@ func (w *World) setClaim(c Claim) *machine {
 	}
 	m := w.machine(id)
 	if old, ok := w.claimIDs[c.Name]; ok && old != id {
-		w.move(w.machines[old], m)
+		if from := w.machines[old]; from != nil {
+			m.inherit(from)
+		}
 		w.dropClaim(c.Name)
 	}
 	w.claimIDs[c.Name] = id
@@ -163,9 +167,8 @@ func (w *World) setClaim(c Claim) *machine {
 // a place again.
 func (w *World) DeleteClaim(name string) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.dropClaim(name)
-	w.dropPlans(name)
+	w.notify(w.dropPlans(name)...)
 }
 
 // dropClaim removes the NodeClaim half of a machine.
@@ -195,19 +198,6 @@ func (w *World) machine(id string) *machine {
 		w.moved = true
 	}
 	return m
-}
-
-// move carries over what this process has decided about a machine whose ID has
-// changed.
-func (w *World) move(from, to *machine) {
-	if from == nil {
-		return
-	}
-	to.marked = to.marked || from.marked
-	if from.nominated.After(to.nominated) {
-		to.nominated = from.nominated
-	}
-	to.stale = true
 }
 
 // notifyIf unlocks w and tells the listeners if there is something to tell.
