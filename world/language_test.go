@@ -18,11 +18,11 @@ import (
 // TestCases runs the stories in testdata. Each directive is one line; what it
 // prints is the transcript.
 //
-//	node, claim, pod, pool, types, pdb    an object is new or has changed
-//	delete KIND NAME                      an object is gone
+//	node, claim, pod, pool, types, pdb, daemonset    an object is new or has changed
+//	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, mark, unmark, nominate NODE FOR
 //	pass TIME
-//	nodes, pending, pools, usage POOL, waiting
+//	nodes, pending, pools, usage POOL, daemons, waiting, news
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -166,7 +166,7 @@ func (s *story) do(command string, words []string) string {
 		s.w.Placed(words[0], s.refs(words[1:]))
 	case "delete":
 		s.delete(words[0], words[1])
-	case "nodes", "pending", "pools", "usage", "waiting", "news":
+	case "nodes", "pending", "pools", "usage", "waiting", "news", "daemons":
 		return s.show(command, words)
 	default:
 		s.set(command, words[0], read(words[1:]))
@@ -203,6 +203,8 @@ func (s *story) delete(kind, name string) {
 		s.w.DeletePod("default", name)
 	case "pool":
 		s.w.DeletePool(name)
+	case "daemonset":
+		s.w.DeleteDaemon("default/" + name)
 	case "pdb":
 		s.w.DeleteDisruptionBudget("default", name)
 	default:
@@ -229,6 +231,11 @@ func (s *story) set(kind, name string, o options) {
 			Name: name, Unavailable: o["unavailable"],
 			Allowed: func(time.Time, int, model.Reason) int { return budget },
 		})
+	case "daemonset":
+		cpu := o.number("cpu", 1)
+		s.w.SetDaemon(model.Daemon{Name: "default/" + name, Shape: &model.Shape{
+			Key: "template cpu=" + strconv.FormatInt(cpu, 10), Requests: model.Resources{}.With(model.CPU, cpu).With(model.Pods, 1),
+		}})
 	case "types":
 		var types []*model.InstanceType
 		for typeName, cpu := range o.pairs("cpu") {
@@ -284,6 +291,9 @@ func (s *story) pod(name string, o options) world.Pod {
 		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
 	}
+	if o.has("of") {
+		p.Daemon, p.DaemonSet = true, "default/"+o["of"]
+	}
 	p.Reschedulable = (!p.Terminal && !p.Terminating || o.has("stateful")) && !p.Daemon && !p.Static
 	if o["protected"] != "" {
 		p.ProtectedUntil = s.now.Add(must(time.ParseDuration(o["protected"])))
@@ -312,6 +322,10 @@ func (s *story) show(what string, words []string) string {
 	case "news":
 		fmt.Fprintf(&out, "news: %s\n", strings.Join(s.news, " "))
 		s.news = nil
+	case "daemons":
+		for _, d := range snapshot.Daemons {
+			fmt.Fprintf(&out, "%s: %s (%s)\n", d.Name, d.Shape.Requests.Format(snapshot.Resources), d.Shape.Key)
+		}
 	case "pending":
 		showPending(&out, snapshot)
 	}

@@ -97,6 +97,7 @@ func (w *World) addPod(p *pod) {
 	p.Shape = p.shape.Shape
 	w.pods[p.key] = p
 	w.space(p.Namespace).pods[p.key] = p
+	w.followDaemon(p)
 	if p.Terminal {
 		return
 	}

@@ -291,16 +291,6 @@ func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
 	return out
 }
 
-func (w *World) listDaemons() []model.Daemon {
-	if w.daemons == nil {
-		w.daemons = make([]model.Daemon, 0, len(w.daemonsByName))
-		for _, name := range slices.Sorted(maps.Keys(w.daemonsByName)) {
-			w.daemons = append(w.daemons, w.daemonsByName[name])
-		}
-	}
-	return w.daemons
-}
-
 // listPending returns the pods that need a place by shape: those that ask for
 // one and those that will lose theirs.
 func (w *World) listPending(now time.Time) []model.Pending {

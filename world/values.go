@@ -44,6 +44,7 @@ type Pod struct {
 	Labels               map[string]string
 	Shape                *model.Shape
 	Node                 string // it is bound to; "" = unbound
+	DaemonSet            string // namespace/name of the one that controls it; "" = none
 
 	Pending       bool // asks for a node: the scheduler found none, and it is for us to find one
 	Terminal      bool // has ended

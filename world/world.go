@@ -33,8 +33,8 @@ type World struct {
 	pools   map[string]*pool           // by name
 	types   map[string][]*model.InstanceType
 
-	daemonsByName map[string]model.Daemon
-	daemons       []model.Daemon // sorted; nil = to be made
+	daemons map[string]*daemon // by namespace/name
+	listed  []model.Daemon     // of daemons, sorted; nil = to be made
 }
 
 // New returns an empty World. Vectors of what goes in and comes out are on the
@@ -47,7 +47,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
 		plans: map[string]plan{}, planned: map[string]map[string]bool{},
 		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{},
-		daemonsByName: map[string]model.Daemon{},
+		daemons: map[string]*daemon{},
 	}
 }
 
@@ -207,25 +207,6 @@ func (w *World) notifyIf(news bool, uid string) {
 		return
 	}
 	w.mu.Unlock()
-}
-
-// SetDaemon takes in a DaemonSet that is new or changed, as the pod it runs.
-func (w *World) SetDaemon(d model.Daemon) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if old, ok := w.daemonsByName[d.Name]; ok && old.Shape.Key == d.Shape.Key {
-		return
-	}
-	w.daemonsByName[d.Name] = d
-	w.daemons = nil
-}
-
-// DeleteDaemon takes in that the DaemonSet, namespace/name, is gone.
-func (w *World) DeleteDaemon(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.daemonsByName, name)
-	w.daemons = nil
 }
 
 // SetPool takes in a NodePool that is new or changed.

@@ -25,7 +25,7 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: p.Labels,
-		Shape: s, Node: p.Spec.NodeName,
+		Shape: s, Node: p.Spec.NodeName, DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
@@ -40,6 +40,15 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 		out.Protected, out.ProtectedUntil = true, protection.Until
 	}
 	return out
+}
+
+// daemonSet returns the DaemonSet that controls the pod, or "".
+func daemonSet(p *corev1.Pod) string {
+	o := metav1.GetControllerOf(p)
+	if o == nil || o.APIVersion != "apps/v1" || o.Kind != "DaemonSet" {
+		return ""
+	}
+	return p.Namespace + "/" + o.Name
 }
 
 // protection reads the annotation without a time: a protection that has

@@ -1,0 +1,80 @@
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"karpenter/model"
+)
+
+// daemon is a DaemonSet with what its newest pod requests.
+type daemon struct {
+	model.Daemon
+	live model.Resources // nil = no pod has been made from this template
+
+	// Of the newest pod of any template.
+	created time.Time
+	uid     string
+}
+
+// SetDaemon takes in a DaemonSet that is new or changed, as the pod its
+// template describes. Where it has pods, the newest one knows better what a pod
+// requests: admission may have changed that.
+func (w *World) SetDaemon(d model.Daemon) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.daemons[d.Name]
+	if old == nil {
+		w.daemons[d.Name] = &daemon{Daemon: d}
+		for _, p := range w.pods {
+			w.followDaemon(p)
+		}
+	} else if old.Shape.Key != d.Shape.Key {
+		w.daemons[d.Name] = &daemon{Daemon: d, created: old.created, uid: old.uid}
+	}
+	w.listed = nil
+}
+
+// DeleteDaemon takes in that the DaemonSet, namespace/name, is gone.
+func (w *World) DeleteDaemon(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.daemons, name)
+	w.listed = nil
+}
+
+// followDaemon learns from a pod what its DaemonSet requests now, if no newer
+// pod has told.
+func (w *World) followDaemon(p *pod) {
+	d := w.daemons[p.DaemonSet]
+	if d == nil || cmp.Or(p.Created.Compare(d.created), strings.Compare(p.UID, d.uid)) <= 0 {
+		return
+	}
+	d.live, d.created, d.uid = p.Shape.Requests, p.Created, p.UID
+	w.listed = nil
+}
+
+// listDaemons returns the daemons sorted by name.
+func (w *World) listDaemons() []model.Daemon {
+	if w.listed == nil {
+		w.listed = make([]model.Daemon, 0, len(w.daemons))
+		for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
+			w.listed = append(w.listed, w.daemons[name].current(w.axis.Names()))
+		}
+	}
+	return w.listed
+}
+
+// current returns the daemon as it is run now.
+func (d *daemon) current(names []string) model.Daemon {
+	if d.live == nil || d.live.Equal(d.Shape.Requests) {
+		return d.Daemon
+	}
+	s := *d.Shape
+	s.Requests = d.live
+	s.Key += " requesting " + d.live.Format(names)
+	return model.Daemon{Name: d.Name, Shape: &s}
+}
