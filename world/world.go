@@ -320,6 +320,13 @@ func (w *World) Usage(pool string) (model.Resources, int) {
 	return sum.With(model.Nodes, int64(n)), n
 }
 
+// Machines returns how many nodes there are and are on their way.
+func (w *World) Machines() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.machines)
+}
+
 // Pools returns the names of all pools, for whoever is to find out their types.
 func (w *World) Pools() []string {
 	w.mu.Lock()

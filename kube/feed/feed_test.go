@@ -2,11 +2,14 @@ package feed_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -217,8 +221,8 @@ func TestTombstone(t *testing.T) {
 	}
 }
 
-// spec 25/28 spec 25/32: synced is when every informer has delivered what there
-// was.
+// spec 25/28 spec 25/32 spec 25/35: synced is when every informer has delivered
+// what there was. The metrics tell how long that has taken so far.
 func TestHasSynced(t *testing.T) {
 	informers := &informertest.FakeInformers{Scheme: newScheme(t), InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{}}
 	var unsynced []*controllertest.FakeInformer
@@ -232,10 +236,16 @@ func TestHasSynced(t *testing.T) {
 			informers.InformersByGVK[gvk] = unsynced[len(unsynced)-1]
 		}
 	}
-	f, err := feed.Start(t.Context(), informers, world.New(model.NewAxis(), nil), convert.Converter{})
+	w := world.New(model.NewAxis(), nil)
+	f, err := feed.Start(t.Context(), informers, w, convert.Converter{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	clk := clocktesting.NewFakePassiveClock(now())
+	reg := prometheus.NewRegistry()
+	f.RegisterMetrics(reg, w, clk)
+	clk.SetTime(now().Add(7 * time.Second))
+	checkMetrics(t, reg, 0, 7)
 	for i, informer := range unsynced {
 		if f.HasSynced() {
 			t.Fatalf("synced when %d of %d informers are", i, len(unsynced))
@@ -244,6 +254,25 @@ func TestHasSynced(t *testing.T) {
 	}
 	if !f.HasSynced() {
 		t.Error("not synced although every informer is")
+	}
+	checkMetrics(t, reg, 1, 0)
+}
+
+func checkMetrics(t *testing.T, reg *prometheus.Registry, synced, seconds int) {
+	t.Helper()
+	want := fmt.Sprintf(`
+# HELP karpenter_cluster_state_node_count Number of nodes and node claims known, those that belong together counted once.
+# TYPE karpenter_cluster_state_node_count gauge
+karpenter_cluster_state_node_count 0
+# HELP karpenter_cluster_state_synced 1 when everything that existed at the start is known, else 0.
+# TYPE karpenter_cluster_state_synced gauge
+karpenter_cluster_state_synced %d
+# HELP karpenter_cluster_state_unsynced_time_seconds For how long the state has not been synced.
+# TYPE karpenter_cluster_state_unsynced_time_seconds gauge
+karpenter_cluster_state_unsynced_time_seconds %d
+`, synced, seconds)
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,51 @@
+package feed
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"karpenter/world"
+)
+
+// metrics reads the state of the feeding whenever it is asked. It keeps
+// nothing of its own.
+type metrics struct {
+	feed  *Feed
+	world *world.World
+	clock clock.PassiveClock
+	since time.Time
+
+	synced, unsyncedTime, nodes *prometheus.Desc
+}
+
+// RegisterMetrics publishes how far the feed has come and how much the world
+// holds. The time until the feed is synced counts from now.
+func (f *Feed) RegisterMetrics(reg prometheus.Registerer, w *world.World, clk clock.PassiveClock) {
+	name := func(s string) string { return prometheus.BuildFQName("karpenter", "cluster_state", s) }
+	reg.MustRegister(&metrics{
+		feed: f, world: w, clock: clk, since: clk.Now(),
+		synced:       prometheus.NewDesc(name("synced"), "1 when everything that existed at the start is known, else 0.", nil, nil),
+		unsyncedTime: prometheus.NewDesc(name("unsynced_time_seconds"), "For how long the state has not been synced.", nil, nil),
+		nodes:        prometheus.NewDesc(name("node_count"), "Number of nodes and node claims known, those that belong together counted once.", nil, nil),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.synced, m.unsyncedTime, m.nodes} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	synced, unsynced := 1.0, 0.0
+	if !m.feed.HasSynced() {
+		synced, unsynced = 0, m.clock.Since(m.since).Seconds()
+	}
+	out <- prometheus.MustNewConstMetric(m.synced, prometheus.GaugeValue, synced)
+	out <- prometheus.MustNewConstMetric(m.unsyncedTime, prometheus.GaugeValue, unsynced)
+	out <- prometheus.MustNewConstMetric(m.nodes, prometheus.GaugeValue, float64(m.world.Machines()))
+}
