@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"karpenter/api/scheme"
+	settings "karpenter/cmd/karpenter/config"
+	"karpenter/kube/feed"
+	"karpenter/kube/manager"
+)
+
+// serve runs the controllers until ctx ends, and then lets go of the lease.
+func serve(ctx context.Context, s surroundings) error {
+	c, err := settings.Parse(s.args, s.env)
+	if errors.Is(err, flag.ErrHelp) {
+		return help(ctx, s)
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	build := manager.ReadBuild()
+	logger, err := manager.NewLog(manager.LogOptions{
+		Level: c.LogLevel, Outputs: c.LogOutputPaths, ErrorOutputs: c.LogErrorOutputPaths, Commit: build.Commit,
+	})
+	if err != nil {
+		return err
+	}
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	ctx = log.IntoContext(ctx, logger)
+	describe(logger, c, build)
+	if c.MemoryLimit > 0 {
+		debug.SetMemoryLimit(c.MemoryLimit / 10 * 9)
+	}
+	return runControllers(ctx, c, build, logger)
+}
+
+// runControllers makes the manager and everything it runs.
+func runControllers(ctx context.Context, c settings.Config, build manager.Build, logger logr.Logger) error {
+	cluster, err := clusterOf(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	objects := runtime.NewScheme()
+	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects)); err != nil {
+		return fmt.Errorf("make scheme: %w", err)
+	}
+	mgr, err := manager.New(ctx, cluster, manager.Options{
+		Scheme: objects, Version: build.Version, Log: logger,
+		QPS: c.KubeClientQPS, Burst: c.KubeClientBurst,
+		MetricsPort: c.MetricsPort, HealthPort: c.HealthProbePort, Profiling: c.EnableProfiling,
+		Lease:   manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c)},
+		Warmup:  !c.DisableControllerWarmup,
+		Objects: feed.Trims(),
+	})
+	if err != nil {
+		return err
+	}
+	build.Publish(metrics.Registry)
+	if err := wire(ctx, mgr, c); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run controllers: %w", err)
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// clusterOf returns how to reach the cluster.
+func clusterOf(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		cluster, err := config.GetConfig()
+		if err != nil {
+			return nil, fmt.Errorf("find the cluster (set --kubeconfig or KUBECONFIG outside of one): %w", err)
+		}
+		return cluster, nil
+	}
+	if _, err := os.Stat(kubeconfig); err != nil {
+		return nil, usageError{fmt.Errorf("--kubeconfig: %w", err)}
+	}
+	cluster, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", kubeconfig, err)
+	}
+	return cluster, nil
+}
+
+func leaseNamespace(c settings.Config) string {
+	if c.LeaderElectionNamespace != "" {
+		return c.LeaderElectionNamespace
+	}
+	return c.SystemNamespace
+}
+
+// describe logs what runs, and which settings do not do what they say.
+func describe(logger logr.Logger, c settings.Config, build manager.Build) {
+	logger.V(1).Info("version discovered", "version", build.Version, "goversion", build.GoVersion)
+	for _, name := range c.UnknownGates {
+		logger.Info("ignoring unknown feature gate", "gate", name)
+	}
+	if c.SchedulerConfig != nil && len(c.SchedulerConfig.PodTopologySpread.DefaultConstraints) > 0 {
+		logger.Info("scheduler-config has default topology spread constraints, which this version does not apply")
+	}
+	for _, setting := range withoutEffect(c) {
+		logger.Info("this version does not have what the setting asks for yet", "setting", setting)
+	}
+}
+
+// withoutEffect names what is set to something that changes nothing yet.
+func withoutEffect(c settings.Config) []string {
+	var out []string
+	for _, x := range []struct {
+		name  string
+		asked bool
+	}{
+		{"feature-gates NodeRepair=true", c.Gates.NodeRepair},
+		{"feature-gates SpotToSpotConsolidation=true", c.Gates.SpotToSpotConsolidation},
+		{"feature-gates NodeOverlay=true", c.Gates.NodeOverlay},
+		{"feature-gates StaticCapacity=true", c.Gates.StaticCapacity},
+		{"feature-gates CapacityBuffer=true", c.Gates.CapacityBuffer},
+		{"preference-policy Ignore", c.PreferencePolicy == "Ignore"},
+		{"min-values-policy BestEffort", c.MinValuesPolicy == "BestEffort"},
+		{"ignore-dra-requests false", !c.IgnoreDRARequests},
+	} {
+		if x.asked {
+			out = append(out, x.name)
+		}
+	}
+	return out
+}

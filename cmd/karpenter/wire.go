@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/cloud/wrap"
+	"karpenter/cmd/karpenter/config"
+	"karpenter/control/disruption"
+	"karpenter/control/expiration"
+	"karpenter/control/garbage"
+	"karpenter/control/lifecycle"
+	"karpenter/control/nodepool"
+	"karpenter/control/podevents"
+	"karpenter/control/provisioning"
+	"karpenter/control/termination"
+	"karpenter/kube/catalogue"
+	"karpenter/kube/convert"
+	"karpenter/kube/events"
+	"karpenter/kube/feed"
+	"karpenter/kube/manager"
+	"karpenter/kube/meter"
+	"karpenter/model"
+	"karpenter/solve"
+	"karpenter/world"
+)
+
+// wiring is what the controllers share.
+type wiring struct {
+	mgr      ctrl.Manager
+	config   config.Config
+	clock    clock.PassiveClock
+	provider provider
+	metered  func(controller string) cloud.Provider
+	convert  convert.Converter
+	world    *world.World
+	synced   func() bool // the world knows everything that existed at the start
+	recorder events.Recorder
+	counters *meter.Disruptions
+}
+
+// wire makes everything the process runs and adds it to the manager.
+func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
+	w := &wiring{mgr: mgr, config: c, clock: clock.RealClock{}}
+	var err error
+	if w.provider, err = newProvider(mgr, c, w.clock); err != nil {
+		return err
+	}
+	calls := wrap.NewMetrics(metrics.Registry)
+	w.metered = func(controller string) cloud.Provider {
+		return wrap.Meter(w.provider.Provider, calls, w.clock, controller)
+	}
+	axis := model.NewAxis()
+	w.convert = convert.Converter{
+		Axis:    axis,
+		Labels:  v1.DefaultLabels().With(w.provider.labels),
+		Manages: func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
+	}
+	w.world = world.New(axis, w.convert.WellKnown())
+	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
+	w.counters = meter.NewDisruptions(metrics.Registry, mgr.GetClient())
+
+	provisioner := w.provisioner()
+	w.world.OnPending(provisioner.Trigger)
+	fed, err := feed.Start(ctx, mgr.GetCache(), w.world, w.convert)
+	if err != nil {
+		return err
+	}
+	w.synced = fed.HasSynced
+	provisioner.Ready = w.synced
+	for _, register := range []func() error{
+		func() error { return provisioner.Register(mgr) },
+		func() error { return w.provider.register(mgr) },
+		w.claims, w.nodes, w.pools, w.disruption,
+	} {
+		if err := register(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decide(s *model.Snapshot) *model.Plan { return solve.Decide(s, model.DefaultPolicy()) }
+
+// provisioner makes nodes for pods. Its Ready is still to be set.
+func (w *wiring) provisioner() *provisioning.Provisioner {
+	p := provisioning.New(provisioning.Window{Idle: w.config.BatchIdleDuration, Most: w.config.BatchMaxDuration})
+	p.Client = w.mgr.GetClient()
+	p.World = w.world
+	p.Catalogue = &catalogue.Catalogue{
+		Reader: w.mgr.GetClient(), Provider: w.metered("provisioner"), Axis: w.convert.Axis, World: w.world,
+	}
+	p.Convert = w.convert
+	p.Decide = decide
+	p.Events = w.recorder
+	p.Clock = w.clock
+	p.Metrics = provisioning.NewMetrics(metrics.Registry)
+	return p
+}
+
+// claims adds the controllers that tend NodeClaims.
+func (w *wiring) claims() error {
+	health := &nodepool.Health{}
+	client := w.mgr.GetClient()
+	workers := w.parallel(1000, 5000)
+	qps, burst := manager.Bucket(10, 1000, workers)
+	for _, register := range []func() error{
+		func() error {
+			return (&lifecycle.Reconciler{
+				Client: client, Provider: w.metered("nodeclaim.lifecycle"), Clock: w.clock, Recorder: w.recorder,
+				Metrics: lifecycle.NewMetrics(metrics.Registry), Disruptions: w.counters, Health: health,
+			}).Register(w.mgr, controller.Options{
+				MaxConcurrentReconciles: workers,
+				RateLimiter:             manager.Limiter[reconcile.Request](manager.Backoff{First: time.Second, Most: time.Minute}, qps, burst),
+			})
+		},
+		func() error {
+			return (&nodepool.RegistrationHealth{Client: client, Provider: w.provider, Clock: w.clock, Health: health}).Register(w.mgr, w.many())
+		},
+		func() error {
+			return (&expiration.Reconciler{
+				Client: client, Provider: w.provider, Clock: w.clock, Disruptions: w.counters,
+			}).Register(w.mgr, controller.Options{})
+		},
+		func() error {
+			return (&garbage.Reconciler{
+				Client: client, Live: w.mgr.GetAPIReader(), Provider: w.metered("nodeclaim.garbagecollection"),
+				Clock: w.clock, Disruptions: w.counters,
+			}).Register(w.mgr, controller.Options{})
+		},
+		func() error {
+			return (&podevents.Reconciler{Client: client, Clock: w.clock, Managed: w.managed}).Register(w.mgr, controller.Options{})
+		},
+	} {
+		if err := register(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodes adds the controllers that take Nodes out of the cluster.
+func (w *wiring) nodes() error {
+	workers := w.parallel(100, 5000)
+	counts := termination.NewMetrics(metrics.Registry)
+	queue := termination.NewQueue(w.mgr.GetClient(), w.recorder, w.clock, counts)
+	if err := queue.Register(w.mgr, workers); err != nil {
+		return err
+	}
+	return (&termination.Reconciler{
+		Client: w.mgr.GetClient(), Machines: w.metered("node.termination"), Evictions: queue,
+		Events: w.recorder, Clock: w.clock, Metrics: counts,
+	}).Register(w.mgr, workers)
+}
+
+// pools adds the controllers that tend NodePools.
+func (w *wiring) pools() error {
+	const validators = 10
+	client := w.mgr.GetClient()
+	for _, register := range []func() error{
+		func() error {
+			return (&nodepool.Hash{Client: client, Provider: w.provider}).Register(w.mgr, w.many())
+		},
+		func() error {
+			return (&nodepool.Counter{
+				Client: client, Provider: w.provider, Usage: w.world, Axis: w.convert.Axis, Synced: w.synced,
+			}).Register(w.mgr, w.many())
+		},
+		func() error {
+			return (&nodepool.Readiness{Client: client, Provider: w.provider, Clock: w.clock}).Register(w.mgr, w.many())
+		},
+		func() error {
+			return (&nodepool.Validation{
+				Client: client, Provider: w.provider, Clock: w.clock, Labels: w.convert.Labels,
+			}).Register(w.mgr, controller.Options{MaxConcurrentReconciles: validators})
+		},
+	} {
+		if err := register(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disruption adds the controllers that take nodes away of our own accord.
+func (w *wiring) disruption() error {
+	err := (&disruption.Consolidatable{Client: w.mgr.GetClient(), Clock: w.clock, Managed: w.managed}).Register(w.mgr, w.many())
+	if err != nil {
+		return err
+	}
+	return (&disruption.Loop{
+		Client: w.mgr.GetClient(), World: w.world, Decide: decide, Ready: w.synced,
+		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(metrics.Registry), Disruptions: w.counters,
+	}).Register(w.mgr)
+}
+
+func (w *wiring) managed(claim *v1.NodeClaim) bool {
+	return cloud.Manages(w.provider, claim.Spec.NodeClassRef)
+}
+
+// parallel returns how many reconciles a controller runs at once, between least
+// and most by what the process was given.
+func (w *wiring) parallel(least, most int) int {
+	return manager.Parallel(manager.Cores(w.config.CPURequests), least, most)
+}
+
+// many are the options of controllers that look at each object by itself.
+func (w *wiring) many() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: w.parallel(10, 1000)}
+}
