@@ -144,6 +144,31 @@ func (f *facts) used(node string) (all, daemons model.Resources) {
 	return all, daemons
 }
 
+// Whatever the world looks like, a dump of it can be read back.
+func TestSnapshotsCanBeWritten(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	w, f := emptyWorld(), newFacts()
+	for step := range 300 {
+		f.change(r, w)
+		s := w.Snapshot(scenario.DefaultNow())
+		var out strings.Builder
+		if err := scenario.Print(&out, s); err != nil {
+			t.Fatalf("after step %d: %v", step, err)
+		}
+		back, err := scenario.Parse(strings.NewReader(out.String()))
+		if err != nil {
+			t.Fatalf("after step %d: %v in\n%s", step, err, out.String())
+		}
+		var again strings.Builder
+		if err := scenario.Print(&again, back); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(out.String(), again.String()); diff != "" {
+			t.Fatalf("after step %d a dump reads differently (-was +is):\n%s", step, diff)
+		}
+	}
+}
+
 // A Snapshot depends on what is there, not on how it came about: after any
 // history it equals that of a world which hears of the present only, in any
 // order. What runs on a node is the sum of its pods (spec 25/8). And no

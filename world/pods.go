@@ -203,11 +203,17 @@ func (w *World) SetDisruptionBudget(d DisruptionBudget) {
 		return
 	}
 	if old != nil {
-		w.touchSelected(s, old)
+		w.dropBudget(s, old)
 	}
-	s.budgets[d.Name] = &budget{d}
-	w.reselect(s)
-	w.touchSelected(s, s.budgets[d.Name])
+	next := &budget{d}
+	s.budgets[d.Name] = next
+	for _, p := range s.pods {
+		if next.Selects(p.Labels) {
+			i, _ := slices.BinarySearchFunc(p.budgets, next.Name, byBudgetName)
+			p.budgets = slices.Insert(p.budgets, i, next)
+			w.touchHost(p.Node)
+		}
+	}
 }
 
 // DeleteDisruptionBudget takes in that the PodDisruptionBudget is gone.
@@ -216,17 +222,19 @@ func (w *World) DeleteDisruptionBudget(namespace, name string) {
 	defer w.mu.Unlock()
 	s := w.space(namespace)
 	if b := s.budgets[name]; b != nil {
-		w.touchSelected(s, b)
-		delete(s.budgets, name)
-		w.reselect(s)
+		w.dropBudget(s, b)
 	}
 	w.dropSpace(namespace, s)
 }
 
-// reselect finds out again which budgets select which pods of a namespace.
-func (w *World) reselect(s *space) {
+// dropBudget takes the budget from the namespace and its pods.
+func (w *World) dropBudget(s *space, b *budget) {
+	delete(s.budgets, b.Name)
 	for _, p := range s.pods {
-		p.budgets = s.selecting(p.Labels)
+		if i := slices.Index(p.budgets, b); i >= 0 {
+			p.budgets = slices.Delete(p.budgets, i, i+1)
+			w.touchHost(p.Node)
+		}
 	}
 }
 
@@ -234,11 +242,13 @@ func (w *World) reselect(s *space) {
 // run.
 func (w *World) touchSelected(s *space, b *budget) {
 	for _, p := range s.pods {
-		if p.Node != "" && slices.Contains(p.budgets, b) {
+		if slices.Contains(p.budgets, b) {
 			w.touchHost(p.Node)
 		}
 	}
 }
+
+func byBudgetName(b *budget, name string) int { return strings.Compare(b.Name, name) }
 
 // protected reports whether the pod says it must not be disrupted. One that
 // ends anyway cannot say so.

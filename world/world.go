@@ -1,7 +1,6 @@
 package world
 
 import (
-	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -325,15 +324,4 @@ func (w *World) Machines() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.machines)
-}
-
-// Pools returns the names of all pools, for whoever is to find out their types.
-func (w *World) Pools() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := make([]string, 0, len(w.pools))
-	for name := range maps.Keys(w.pools) {
-		out = append(out, name)
-	}
-	return out
 }
