@@ -4,9 +4,16 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
@@ -18,8 +25,13 @@ type Sink interface {
 	SetTypes(pool string, types []*model.InstanceType)
 }
 
-// Catalogue asks the provider for instance types. The fields are required and
-// do not change once it is in use.
+// Period is the time between two refreshes nobody has asked for.
+const Period = 30 * time.Second
+
+// Catalogue asks the provider for instance types: before a plan that buys
+// some, when told to, and otherwise every Period, so that prices of nodes are
+// known although nothing is bought. The fields are required and do not change
+// once it is in use.
 type Catalogue struct {
 	Reader   client.Reader // of NodePools
 	Provider cloud.Provider
@@ -28,6 +40,24 @@ type Catalogue struct {
 
 	mu        sync.Mutex
 	converted map[*cloud.InstanceType]*model.InstanceType
+}
+
+// Register adds the controller catalogue to the manager.
+func (c *Catalogue) Register(mgr manager.Manager) error {
+	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{})
+		return nil
+	})
+	return builder.ControllerManagedBy(mgr).
+		Named("catalogue").
+		WatchesRawSource(start).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(c)
+}
+
+// Reconcile refreshes, and comes back to do so again.
+func (c *Catalogue) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{RequeueAfter: Period}, c.Refresh(ctx)
 }
 
 // Refresh brings the World up to what the provider says now. It is meant to be

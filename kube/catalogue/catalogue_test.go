@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/scheme"
 	v1 "karpenter/api/v1"
@@ -97,6 +98,15 @@ func TestFailingPool(t *testing.T) {
 	}
 	if len(told["p"]) != 0 || len(told["q"]) == 0 {
 		t.Errorf("p has %d types and q %d, want none and some", len(told["p"]), len(told["q"]))
+	}
+}
+
+// Without anybody asking, it refreshes by itself and comes back.
+func TestReconcile(t *testing.T) {
+	c, _, told := setup(pool("p", "karpenter.kwok.sh"))
+	result, err := c.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || result.RequeueAfter != catalogue.Period || len(told["p"]) == 0 {
+		t.Errorf("got %v, %v and %d types", result, err, len(told["p"]))
 	}
 }
 
