@@ -24,6 +24,11 @@ func writeHelp(w io.Writer) {
 	table.Flush()
 	controlPlane, _ := controlPlaneFlags()
 	kubelets, _ := kubeletsFlags()
+	run, _ := runFlags()
+	writeFlags(w, "sandbox run --data DIR", run)
+	fmt.Fprint(w, `
+  Brings up the cluster in DIR, or continues with it, and shows nodes, pods and prices until SIGINT or SIGTERM.
+`)
 	writeFlags(w, "sandbox control-plane --data DIR", controlPlane)
 	fmt.Fprint(w, `
   Prints one line on stdout when the cluster is of use: ready kubeconfig=PATH

@@ -33,6 +33,7 @@ type command struct {
 
 func commands() []command {
 	return []command{
+		{"run", "bring up a cluster with an autoscaler and show it live", runRun},
 		{"control-plane", "run a control plane and simulated kubelets in the foreground", runControlPlane},
 		{"kubelets", "run simulated kubelets against any cluster", runKubelets},
 		{"version", "print the Kubernetes version", runVersion},

@@ -1,0 +1,26 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"karpenter/sandbox/fleet"
+	"karpenter/sandbox/timeline"
+)
+
+// Lines writes to w what there is, and then one line, with the time of day, for each thing that happens, until ctx is
+// done.
+func Lines(ctx context.Context, w io.Writer, source Source, notes *Notes) {
+	write := func(kind timeline.Kind, text string) {
+		fmt.Fprintf(w, "%s %-8s %s\n", time.Now().Format(time.TimeOnly), kind, text)
+	}
+	first := source.View()
+	write(timeline.Now, timeline.Standing(&first))
+	follow(ctx, source, notes, nil, func(_ *fleet.View, happened []timeline.Entry) {
+		for _, e := range happened {
+			write(e.Kind, e.Text)
+		}
+	})
+}

@@ -1,0 +1,149 @@
+// Package fleet watches a cluster that the autoscaler works in and tells what there is: machines, pods, pools, prices.
+//
+// Vocabulary: a machine is a NodeClaim and its Node seen as one, from the claim's creation until both are gone; a Node
+// without a claim is a machine, too. A workload is what pods belong to: a Deployment, a Job, or a lone pod itself. A
+// notice is an event that the autoscaler published.
+//
+// Everything is learned from watches. Peaks, and the money spent, take in every single change that the API server
+// showed, however seldom anybody asks for a View.
+package fleet
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// State is how far a machine is in its life.
+type State string
+
+// The states of a machine, in the order they are passed through. NotReady is a Ready machine's interruption.
+const (
+	Launching State = "launching" // claimed; nothing bought yet
+	Booting   State = "booting"   // bought; no Node that takes pods yet
+	Ready     State = "ready"
+	NotReady  State = "not ready"
+	Removing  State = "removing"
+)
+
+// View is what there is at one moment. It belongs to the caller.
+type View struct {
+	Machines  []Machine  // by pool and name
+	Workloads []Workload // by name; only those that have pods
+	Pools     []Pool     // by name
+	Notices   []Notice   // the latest of them, oldest first
+	Noticed   int        // all notices since the watch began
+
+	Bought    []Purchase // all machines since the watch began, dearest first
+	Price     float64    // dollars per hour, of all machines that are paid for
+	PeakPrice float64    // the highest Price since the watch began
+	Spent     float64    // dollars, since the watch began
+}
+
+// Machine is a NodeClaim, its Node, or both.
+type Machine struct {
+	Name         string // the claim's, else the Node's
+	Node         string // empty until there is one
+	Pool         string // empty if no pool owns it
+	Type         string // empty until launched
+	Zone         string
+	CapacityType string
+	Price        float64 // dollars per hour
+	State        State
+	Since        time.Time // of its creation; if Removing, of its deletion
+	Capacity     corev1.ResourceList
+	Room         Amount // what is allocatable
+	Used         Amount // what its pods request
+	Pods         int    // that hold room
+}
+
+// Amount is of the two resources that everything has.
+type Amount struct {
+	MilliCPU int64
+	Memory   int64 // bytes
+}
+
+func (a *Amount) add(b Amount) {
+	a.MilliCPU += b.MilliCPU
+	a.Memory += b.Memory
+}
+
+// Workload counts the pods of one owner.
+type Workload struct {
+	Name     string
+	Waiting  int // without a node
+	Starting int // bound, not running yet
+	Running  int
+	Finished int // succeeded or failed
+	Stopping int // being deleted; not counted above
+	// Refused counts, by the autoscaler's own words, the waiting pods that it could not place.
+	Refused map[string]int
+}
+
+// Pods counts those that exist.
+func (w *Workload) Pods() int { return w.Waiting + w.Starting + w.Running + w.Finished + w.Stopping }
+
+// Pool is a NodePool and what it owns.
+type Pool struct {
+	Name   string
+	Ready  bool
+	Reason string              // why it is not ready
+	Limits corev1.ResourceList // nil: none
+	Usage  corev1.ResourceList // capacity of its machines that are not being removed; "nodes" counts them
+	Peak   corev1.ResourceList // the highest Usage since the watch began, by resource
+}
+
+// Notice is an event the autoscaler published. Equal ones that follow one another are one.
+type Notice struct {
+	Time    time.Time
+	Object  string // kind/name
+	Warning bool
+	Reason  string
+	Message string
+}
+
+// Purchase counts machines of one kind.
+type Purchase struct {
+	Type         string
+	CapacityType string
+	Price        float64 // dollars per hour, of one
+	Count        int
+}
+
+// Totals sums room and requests over machines, and pods over workloads.
+func (v *View) Totals() (room, used Amount, pods Workload) {
+	for i := range v.Machines {
+		room.add(v.Machines[i].Room)
+		used.add(v.Machines[i].Used)
+	}
+	for i := range v.Workloads {
+		w := &v.Workloads[i]
+		pods.Waiting += w.Waiting
+		pods.Starting += w.Starting
+		pods.Running += w.Running
+		pods.Finished += w.Finished
+		pods.Stopping += w.Stopping
+	}
+	return room, used, pods
+}
+
+// Workload returns the named one; one without pods if it has none.
+func (v *View) Workload(name string) Workload {
+	for i := range v.Workloads {
+		if v.Workloads[i].Name == name {
+			return v.Workloads[i]
+		}
+	}
+	return Workload{Name: name}
+}
+
+// Count returns how many machines are in a state.
+func (v *View) Count(state State) int {
+	n := 0
+	for i := range v.Machines {
+		if v.Machines[i].State == state {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,79 @@
+// Package session brings up everything a person wants to see at work: a control plane with simulated machines, the
+// CRDs, first manifests, and the autoscaler as a child process.
+//
+// To the cluster's folder (see package controlplane) it adds
+//
+//	instance-types.json  what the simulated cloud sells
+//	logs/karpenter.log   what the controller says
+//	pids/karpenter       its process id
+package session
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"karpenter/sandbox/controlplane"
+)
+
+// ControllerName is the controller's name among the processes.
+const ControllerName = "karpenter"
+
+// Options says what to bring up.
+type Options struct {
+	// ControlPlane is the cluster; its Kubelets must be set, or no machine ever boots.
+	ControlPlane controlplane.Options
+	// Controller is the autoscaler's executable. Required.
+	Controller string
+	// CRDs is a manifest or folder; default "api/crds".
+	CRDs string
+	// Manifests are files and folders, applied where the objects do not exist yet.
+	Manifests []string
+	// InstanceTypes is a file in the KWOK provider's format; if empty the controller is asked for the catalogue of Region.
+	InstanceTypes string
+	// Region is the EC2 region whose types and prices the simulated cloud has; default "us-east-1".
+	Region string
+	// Report receives, line by line, what is going on.
+	Report io.Writer
+}
+
+// AddFlags defines the flags of these options on flags, less those of ControlPlane.
+func (o *Options) AddFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.Controller, "controller", "bin/karpenter", "the autoscaler's executable")
+	flags.StringVar(&o.CRDs, "crds", "api/crds", "manifest or folder of the autoscaler's CustomResourceDefinitions")
+	flags.Func("manifests", "file or folder applied at first; objects that exist are left as they are (repeatable, or several split by commas)", func(paths string) error {
+		o.Manifests = append(o.Manifests, strings.Split(paths, ",")...)
+		return nil
+	})
+	flags.StringVar(&o.InstanceTypes, "instance-types", "", "what the simulated cloud sells, in the KWOK provider's format (default: EC2's catalogue)")
+	flags.StringVar(&o.Region, "region", "us-east-1", "EC2 region of that catalogue")
+}
+
+// complete fills in defaults, makes paths absolute, and finds out early what would fail late.
+func (o *Options) complete() error {
+	if o.Controller == "" {
+		return errors.New("no autoscaler to run: set --controller (Options.Controller)")
+	}
+	info, err := os.Stat(o.Controller)
+	if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("no executable at %s; build it with: go build -o %s ./cmd/karpenter", o.Controller, o.Controller)
+	}
+	if o.Controller, err = filepath.Abs(o.Controller); err != nil {
+		return err
+	}
+	if o.CRDs == "" {
+		o.CRDs = "api/crds"
+	}
+	if o.Region == "" {
+		o.Region = "us-east-1"
+	}
+	if o.Report == nil {
+		o.Report = io.Discard
+	}
+	o.ControlPlane.Report = o.Report
+	return nil
+}

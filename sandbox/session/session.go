@@ -1,0 +1,158 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"karpenter/sandbox/controlplane"
+	"karpenter/sandbox/manifest"
+	"karpenter/sandbox/process"
+)
+
+// controllerGrace is how long the controller may take to end.
+const controllerGrace = 10 * time.Second
+
+// Session is a running cluster and its autoscaler. Its methods are safe for concurrent use.
+type Session struct {
+	// Applier writes to the cluster.
+	*manifest.Applier
+
+	dir          string
+	controlPlane *controlplane.ControlPlane
+	config       *rest.Config
+	controller   *process.Process
+	ports        ports
+
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Start brings everything up; ctx bounds that only. The controller may still be finding its feet when Start returns.
+// If Start fails nothing is left running.
+func Start(ctx context.Context, options Options) (*Session, error) {
+	if err := options.complete(); err != nil {
+		return nil, err
+	}
+	// Manifests are read first: a mistake in them shall not cost the start of a cluster.
+	crds, err := manifest.Read(options.CRDs)
+	if err != nil {
+		return nil, err
+	}
+	first, err := manifest.Read(options.Manifests...)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(options.Report, "sandbox: starting the control plane")
+	cp, err := controlplane.Start(ctx, options.ControlPlane)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{controlPlane: cp, dir: filepath.Dir(cp.Kubeconfig())}
+	if err := s.furnish(ctx, &options, crds, first); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// furnish puts into a bare cluster what a session needs.
+func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*unstructured.Unstructured) error {
+	var err error
+	if s.config, err = clientcmd.BuildConfigFromFlags("", s.Kubeconfig()); err != nil {
+		return fmt.Errorf("read %s: %w", s.Kubeconfig(), err)
+	}
+	if s.Applier, err = manifest.NewApplier(s.config); err != nil {
+		return err
+	}
+	if err := s.InstallCRDs(ctx, crds); err != nil {
+		return err
+	}
+	if err := s.ApplyAbsent(ctx, first); err != nil {
+		return fmt.Errorf("apply first manifests: %w", err)
+	}
+	types := options.InstanceTypes
+	if types == "" {
+		types = filepath.Join(s.dir, "instance-types.json")
+		if err := writeCatalogue(ctx, options.Controller, options.Region, types); err != nil {
+			return err
+		}
+	}
+	if types, err = filepath.Abs(types); err != nil {
+		return err
+	}
+	fmt.Fprintln(options.Report, "sandbox: starting the autoscaler")
+	return s.startController(options, types)
+}
+
+func (s *Session) startController(options *Options, types string) error {
+	var err error
+	if s.ports, err = freePorts(); err != nil {
+		return err
+	}
+	previous := strings.TrimSuffix(s.ControllerLog(), ".log") + ".previous.log"
+	if err := os.Rename(s.ControllerLog(), previous); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.controller, err = process.Start(process.Spec{
+		Name:    ControllerName,
+		Path:    options.Controller,
+		Env:     append(os.Environ(), s.environment(types)...),
+		LogPath: s.ControllerLog(),
+		PIDPath: filepath.Join(s.dir, "pids", ControllerName),
+	}, func(exit process.Exit) { fmt.Fprintln(options.Report, "sandbox:", exit) })
+	return err
+}
+
+// environment is what the controller is told; it outweighs what this process was told. Logs go to stdout, which is the
+// log file, so that they and the last words of a crash are in one place.
+func (s *Session) environment(types string) []string {
+	return []string{
+		"KUBECONFIG=" + s.Kubeconfig(),
+		"INSTANCE_TYPES_FILE_PATH=" + types,
+		fmt.Sprintf("METRICS_PORT=%d", s.ports.metrics),
+		fmt.Sprintf("HEALTH_PROBE_PORT=%d", s.ports.health),
+		"DISABLE_LEADER_ELECTION=false",
+		"LEADER_ELECTION_NAMESPACE=kube-system",
+		"SYSTEM_NAMESPACE=kube-system",
+		"LOG_OUTPUT_PATHS=stdout",
+		"LOG_ERROR_OUTPUT_PATHS=stderr",
+	}
+}
+
+// Kubeconfig returns the absolute path of the administrator's kubeconfig.
+func (s *Session) Kubeconfig() string { return s.controlPlane.Kubeconfig() }
+
+// Config returns an administrator's access.
+func (s *Session) Config() *rest.Config { return rest.CopyConfig(s.config) }
+
+// Controller returns the autoscaler's process.
+func (s *Session) Controller() *process.Process { return s.controller }
+
+// ControllerLog returns the path of the autoscaler's log.
+func (s *Session) ControllerLog() string { return filepath.Join(s.dir, "logs", ControllerName+".log") }
+
+// MetricsURL returns where the autoscaler serves its metrics.
+func (s *Session) MetricsURL() string {
+	return fmt.Sprintf("http://127.0.0.1:%d/metrics", s.ports.metrics)
+}
+
+// Stop ends the autoscaler and then the cluster, and returns when no process is left. The folder stays.
+func (s *Session) Stop() error {
+	s.stopOnce.Do(func() {
+		if s.controller != nil {
+			s.stopErr = s.controller.Stop(controllerGrace)
+		}
+		s.stopErr = errors.Join(s.stopErr, s.controlPlane.Stop())
+	})
+	return s.stopErr
+}
