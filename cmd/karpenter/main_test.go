@@ -1,0 +1,22 @@
+package main
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the program a command of the scripts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"karpenter": func() {
+			os.Exit(run(context.Background(), surroundings{os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr}))
+		},
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true})
+}
