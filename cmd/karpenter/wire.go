@@ -68,16 +68,21 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
 	w.counters = meter.NewDisruptions(metrics.Registry, mgr.GetClient())
 
-	provisioner := w.provisioner()
+	types := &catalogue.Catalogue{
+		Reader: mgr.GetClient(), Provider: w.metered("provisioner"), Axis: axis, World: w.world,
+	}
+	provisioner := w.provisioner(types)
 	w.world.OnPending(provisioner.Trigger)
 	fed, err := feed.Start(ctx, mgr.GetCache(), w.world, w.convert)
 	if err != nil {
 		return err
 	}
+	fed.RegisterMetrics(metrics.Registry, w.world, w.clock)
 	w.synced = fed.HasSynced
 	provisioner.Ready = w.synced
 	for _, register := range []func() error{
 		func() error { return provisioner.Register(mgr) },
+		func() error { return types.Register(mgr) },
 		func() error { return w.provider.register(mgr) },
 		w.claims, w.nodes, w.pools, w.disruption,
 	} {
@@ -91,13 +96,11 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 func decide(s *model.Snapshot) *model.Plan { return solve.Decide(s, model.DefaultPolicy()) }
 
 // provisioner makes nodes for pods. Its Ready is still to be set.
-func (w *wiring) provisioner() *provisioning.Provisioner {
+func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provisioner {
 	p := provisioning.New(provisioning.Window{Idle: w.config.BatchIdleDuration, Most: w.config.BatchMaxDuration})
 	p.Client = w.mgr.GetClient()
 	p.World = w.world
-	p.Catalogue = &catalogue.Catalogue{
-		Reader: w.mgr.GetClient(), Provider: w.metered("provisioner"), Axis: w.convert.Axis, World: w.world,
-	}
+	p.Catalogue = types
 	p.Convert = w.convert
 	p.Decide = decide
 	p.Events = w.recorder
