@@ -34,6 +34,16 @@ func writeHelp(w io.Writer) {
   Prints one line on stdout when the cluster is of use: ready kubeconfig=PATH
   SIGINT or SIGTERM stops everything; the same --data continues the same cluster.
 `)
+	demo, _ := demoFlags()
+	stress, _ := stressFlags()
+	writeFlags(w, "sandbox demo", demo)
+	fmt.Fprint(w, `
+  Exits 0 when everything came about, else says what was missing. The timeline is on stdout.
+`)
+	writeFlags(w, "sandbox stress", stress)
+	fmt.Fprint(w, `
+  Takes the limits off the pools first. The timeline and the figures are on stdout.
+`)
 	writeFlags(w, "sandbox kubelets --kubeconfig FILE", kubelets)
 	fmt.Fprint(w, `
   Nodes annotated kwok.x-k8s.io/node=fake are simulated. On such a node, annotation

@@ -34,6 +34,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "bring up a cluster with an autoscaler and show it live", runRun},
+		{"demo", "the same without a person: play the examples, print a timeline", runDemo},
+		{"stress", "many pods from nothing to running and back, with figures", runStress},
 		{"control-plane", "run a control plane and simulated kubelets in the foreground", runControlPlane},
 		{"kubelets", "run simulated kubelets against any cluster", runKubelets},
 		{"version", "print the Kubernetes version", runVersion},

@@ -80,7 +80,7 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 		console.Live(ctx, terminal, seen, notes, console.Screen{
 			Title: "karpenter on " + data + ", Kubernetes " + kubernetesVersion(),
 			Since: time.Now(),
-			Hints: append(tryThis(s.Kubeconfig()), "Ctrl-C stops everything; the cluster is kept in "+data),
+			Hints: hints(s, data),
 		})
 		reports.redirect(stderr)
 	} else {
@@ -101,6 +101,15 @@ func writeIntroduction(w io.Writer, s *session.Session, data string) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
 	fmt.Fprint(w, "\nCtrl-C stops everything; the same command continues with the same cluster.\n\n")
+}
+
+// hints are the lines at the foot of the picture.
+func hints(s *session.Session, data string) []string {
+	lines := []string{"Try this in a second terminal:"}
+	for _, command := range tryThis(s.Kubeconfig()) {
+		lines = append(lines, "  "+command)
+	}
+	return append(lines, "Ctrl-C stops everything; the cluster is kept in "+data)
 }
 
 // tryThis returns three commands, with paths as short as they work from here.

@@ -50,7 +50,7 @@ func Render(s *Screen, width, height int, style Style) string {
 	}
 	room := height - len(head) - len(foot) - 1 // one line between the table and what happened
 	happened := min(len(s.Happened), happenedAtMost)
-	table := s.table(width, max(tableAtLeast, room-min(happened, happenedAtLeast)), style)
+	table := s.table(width, max(tableAtLeast, room-min(happened, happenedAtLeast, room/3)), style)
 	happened = max(0, min(happened, room-len(table)))
 
 	lines := append(head, table...)

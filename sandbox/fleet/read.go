@@ -124,7 +124,7 @@ func readClaim(c *unstructured.Unstructured) claim {
 	read.room = amountOf(readResources(c.Object, "status", "allocatable"))
 	read.initialized, _ = readCondition(c.Object, "Initialized")
 	if read.providerID == "" {
-		read.kind = "" // a label may ask for a type; only a launch makes it one
+		read.kind, read.price = "", 0 // a label may ask for a type; only a launch makes it one
 	}
 	return read
 }

@@ -173,7 +173,7 @@ func (p *Process) keepAlive(cmd *exec.Cmd) {
 		if time.Since(started) > stableAfter {
 			backoff = minBackoff
 		}
-		p.report(Exit{Name: p.spec.Name, Err: err, LogPath: p.spec.LogPath, LogTail: tail(p.spec.LogPath), RestartIn: backoff})
+		p.report(Exit{Name: p.spec.Name, Err: err, LogPath: p.spec.LogPath, LogTail: Tail(p.spec.LogPath), RestartIn: backoff})
 		cmd, backoff = p.respawn(backoff)
 	}
 }

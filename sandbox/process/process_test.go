@@ -85,7 +85,7 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("early\n", 10000)+"late\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(tail(path), "\n")
+	lines := strings.Split(Tail(path), "\n")
 	if len(lines) != tailLines || lines[tailLines-1] != "late" {
 		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
 	}

@@ -11,8 +11,8 @@ const (
 	tailBytes = 16 << 10
 )
 
-// tail returns the last lines of a log, for a report; empty if it cannot be read.
-func tail(path string) string {
+// Tail returns the last lines of a log, for a report; empty if it cannot be read.
+func Tail(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""

@@ -157,13 +157,13 @@ func machines(before, after *fleet.View) []Entry {
 		}
 	}
 	var told []Entry
-	tell := func(kind Kind, which []fleet.Machine, after string) {
+	tell := func(kind Kind, which []fleet.Machine, so string) {
 		if len(which) > 0 {
-			told = append(told, Entry{kind, kinds(which) + after})
+			told = append(told, Entry{kind, fmt.Sprintf("%s%s: %s", plural(len(which), "node"), so, kinds(which))})
 		}
 	}
 	tell(Launch, launched, standing(after))
-	tell(Up, up, fmt.Sprintf("; %d of %d ready", after.Count(fleet.Ready), len(after.Machines)))
+	tell(Up, up, fmt.Sprintf(" (%d of %d)", after.Count(fleet.Ready), len(after.Machines)))
 	tell(Down, down, "")
 	tell(Gone, gone, standing(after))
 	if len(refused) > 0 {
@@ -193,7 +193,7 @@ func standing(v *fleet.View) string {
 			bought++
 		}
 	}
-	return fmt.Sprintf("; now %s, $%.3f/h", plural(bought, "node"), v.Price)
+	return fmt.Sprintf(" (now %d at $%.3f/h)", bought, v.Price)
 }
 
 // kinds names machines by type and price, the most numerous first.
@@ -221,7 +221,7 @@ func kinds(which []fleet.Machine) string {
 	}
 	text := strings.Join(parts, ", ")
 	if rest := len(all) - kindsTold; rest > 0 {
-		return fmt.Sprintf("%s: %s and %s more", plural(len(which), "node"), text, plural(rest, "kind"))
+		return fmt.Sprintf("%s and %s more", text, plural(rest, "kind"))
 	}
 	return text
 }

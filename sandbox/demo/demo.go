@@ -1,0 +1,200 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"karpenter/sandbox/fleet"
+	"karpenter/sandbox/session"
+)
+
+// How much the demo asks for, and how long each part may take. Simulated machines boot in seconds; an emptied one goes
+// only after the autoscaler has waited, thought twice and drained it.
+const (
+	inflated = 50
+	websites = 60 // more than the general pool's limits have room for
+	builds   = 16 // more than the runners' limits have room for at once
+
+	upWithin   = 2 * time.Minute
+	jobWithin  = 5 * time.Minute
+	downWithin = 4 * time.Minute
+)
+
+// Run plays the script on the examples: grow, run into limits, shrink to nothing.
+func Run(ctx context.Context, options Options) error {
+	options.Session.Manifests = append(options.Session.Manifests, filepath.Join(options.Examples, "default"))
+	return perform(ctx, options, script(), summarize)
+}
+
+func script() []step {
+	return []step{
+		{"the default pool", nil, []want{{"all pools are ready", time.Minute, poolsReady}}},
+		{
+			fmt.Sprintf("scale inflate to %d pods", inflated),
+			all(apply("inflate.yaml"), scale("inflate", inflated)),
+			[]want{
+				{"first node bought", upWithin, firstBought},
+				{"first node ready", upWithin, firstReady},
+				{fmt.Sprintf("all %d pods running", inflated), upWithin, running("inflate", inflated)},
+			},
+		},
+		{
+			fmt.Sprintf("ask for more than the limits allow: %d pods of general, %d builds", websites, builds),
+			all(apply("general-pool.yaml", "ci-runners.yaml"), scale("web", websites)),
+			[]want{
+				{"gitlab-runners is full, the builds that wait say so", upWithin, full("builds", builds, "gitlab-runners")},
+				{"general is full, the pods that wait say so", upWithin, full("web", websites, "general")},
+				{fmt.Sprintf("all %d builds finished", builds), jobWithin, finished("builds", builds)},
+			},
+		},
+		{
+			"scale everything to 0",
+			all(scale("inflate", 0), scale("web", 0), remove("ci-runners.yaml")),
+			[]want{
+				{"all pods gone", downWithin, noPods},
+				{"all nodes gone", downWithin, noMachines},
+			},
+		},
+	}
+}
+
+func poolsReady(v *fleet.View) string {
+	if len(v.Pools) == 0 {
+		return "there is no NodePool"
+	}
+	for _, p := range v.Pools {
+		if !p.Ready {
+			return fmt.Sprintf("NodePool %s is not ready: %s", p.Name, p.Reason)
+		}
+	}
+	return ""
+}
+
+func firstBought(v *fleet.View) string {
+	if len(v.Bought) == 0 {
+		return "no node was bought" + refusals(v)
+	}
+	return ""
+}
+
+func firstReady(v *fleet.View) string {
+	if v.Count(fleet.Ready) == 0 {
+		return fmt.Sprintf("none of %d nodes is ready", len(v.Machines))
+	}
+	return ""
+}
+
+func running(workload string, pods int) func(*fleet.View) string {
+	return func(v *fleet.View) string {
+		if w := v.Workload(workload); w.Running != pods {
+			return fmt.Sprintf("%d of %d pods of %s run, %d start, %d wait%s", w.Running, pods, workload, w.Starting, w.Waiting, refusals(v))
+		}
+		return ""
+	}
+}
+
+func finished(workload string, pods int) func(*fleet.View) string {
+	return func(v *fleet.View) string {
+		if w := v.Workload(workload); w.Finished != pods {
+			return fmt.Sprintf("%d of %d pods of %s have finished, %d run, %d wait", w.Finished, pods, workload, w.Running, w.Waiting)
+		}
+		return ""
+	}
+}
+
+// full wants that some of the workload's pods run, that the rest waits, and that every one that waits was told that it
+// is for a limit of the pool.
+func full(workload string, pods int, pool string) func(*fleet.View) string {
+	return func(v *fleet.View) string {
+		w := v.Workload(workload)
+		told := 0
+		for why, n := range w.Refused {
+			if strings.Contains(why, "limit") && strings.Contains(why, pool) {
+				told += n
+			}
+		}
+		switch {
+		case w.Pods() < pods:
+			return fmt.Sprintf("%s has %d of %d pods", workload, w.Pods(), pods)
+		case w.Running == 0 || w.Starting > 0:
+			return fmt.Sprintf("%d of %d pods of %s run%s", w.Running, pods, workload, refusals(v))
+		case w.Waiting == 0:
+			return fmt.Sprintf("all pods of %s found room: the limits of %s did not hold", workload, pool)
+		case told < w.Waiting:
+			return fmt.Sprintf("%d of the %d waiting pods of %s have an event that names the limits of %s%s", told, w.Waiting, workload, pool, refusals(v))
+		}
+		return ""
+	}
+}
+
+func noPods(v *fleet.View) string {
+	if len(v.Workloads) == 0 {
+		return ""
+	}
+	_, _, all := v.Totals()
+	return fmt.Sprintf("%d pods are left", all.Pods())
+}
+
+func noMachines(v *fleet.View) string {
+	if len(v.Machines) == 0 {
+		return ""
+	}
+	var left []string
+	for _, m := range v.Machines[:min(len(v.Machines), 5)] {
+		left = append(left, fmt.Sprintf("%s (%s, %d pods)", m.Name, m.State, m.Pods))
+	}
+	if more := len(v.Machines) - len(left); more > 0 {
+		left = append(left, fmt.Sprintf("%d more", more))
+	}
+	return "left are " + strings.Join(left, ", ")
+}
+
+// refusals quotes what the autoscaler said about pods that wait.
+func refusals(v *fleet.View) string {
+	said := map[string]bool{}
+	for _, w := range v.Workloads {
+		for why := range w.Refused {
+			said[why] = true
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "; the autoscaler says: " + strings.Join(slices.Sorted(maps.Keys(said)), " | ")
+}
+
+// summarize prints the figures.
+func summarize(st *stage, s *session.Session) {
+	view := st.source.View()
+	fmt.Fprint(st.out, "\nsummary\n")
+	last := ""
+	for _, r := range st.results {
+		if r.step != last {
+			fmt.Fprintf(st.out, "  %s\n", r.step)
+		}
+		last = r.step
+		fmt.Fprintf(st.out, "    %8s  %s\n", seconds(r.took), r.want)
+	}
+	fmt.Fprint(st.out, "  nodes bought\n")
+	for _, p := range view.Bought {
+		fmt.Fprintf(st.out, "    %8d  %s %s at $%.4f/h\n", p.Count, p.Type, p.CapacityType, p.Price)
+	}
+	for _, p := range view.Pools {
+		for _, name := range slices.Sorted(maps.Keys(p.Limits)) {
+			limit, peak := p.Limits[name], p.Peak[name]
+			fmt.Fprintf(st.out, "  pool %s: never more than %s of %s %s\n", p.Name, peak.String(), limit.String(), name)
+		}
+	}
+	fmt.Fprintf(st.out, "  at most $%.3f/h; $%.4f spent\n", view.PeakPrice, view.Spent)
+	if used, err := s.Controller().Usage(); err == nil {
+		fmt.Fprintf(st.out, "  controller: %.0f MiB of memory at most, %.1f s of CPU time, %d restarts\n",
+			float64(used.PeakMemory)/(1<<20), used.CPU.Seconds(), s.Controller().Failures())
+	} else {
+		fmt.Fprintf(st.out, "  controller: %v\n", err)
+	}
+}

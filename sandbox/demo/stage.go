@@ -1,0 +1,315 @@
+// Package demo takes a fresh cluster through a script without a person: it applies manifests, scales up and down, waits
+// by watching, and prints a timeline. What did not come about within its time is an error that says what was missing.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"karpenter/sandbox/fleet"
+	"karpenter/sandbox/manifest"
+	"karpenter/sandbox/process"
+	"karpenter/sandbox/session"
+	"karpenter/sandbox/timeline"
+)
+
+// settle is how long changes are gathered before they are told; look is how often wants are looked at, at most.
+const (
+	settle = 500 * time.Millisecond
+	look   = 50 * time.Millisecond
+)
+
+// Options says what to run on what.
+type Options struct {
+	// Session is the cluster to bring up. An empty data folder means a temporary one, removed after success.
+	Session session.Options
+	// Examples is the folder with the manifests of the script.
+	Examples string
+	// Scale is how many pods Stress runs; default 5000.
+	Scale int
+	// Out receives the timeline.
+	Out io.Writer
+}
+
+// step is one part of a script: something that is done, and what shall come of it.
+type step struct {
+	name  string
+	do    func(context.Context, *stage) error
+	wants []want
+}
+
+// want is something to wait for.
+type want struct {
+	name   string
+	within time.Duration // of the step's begin
+	// missing says what is not there yet; empty: all is.
+	missing func(*fleet.View) string
+}
+
+// result is a want that came about.
+type result struct {
+	step, want string
+	took       time.Duration // since the step's begin
+}
+
+// source is the cluster as it is watched.
+type source interface {
+	View() fleet.View
+	Changed() <-chan struct{}
+}
+
+// stage is where a script runs.
+type stage struct {
+	out      io.Writer
+	source   source
+	began    time.Time
+	examples string
+	applier  *manifest.Applier
+	client   kubernetes.Interface
+	untyped  dynamic.Interface
+
+	results    []result
+	told       fleet.View
+	toldAt     time.Time
+	bought     int
+	lastBought time.Time
+}
+
+// perform brings a session up, runs steps on it, and takes it down. summary is told what came about. Whatever fails, no
+// process is left.
+func perform(ctx context.Context, options Options, steps []step, summary func(*stage, *session.Session)) (err error) {
+	remove, err := freshFolder(&options.Session.ControlPlane.Dir)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	s, err := session.Start(ctx, options.Session)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, s.Stop())
+		if err == nil {
+			err = remove()
+		} else {
+			err = fmt.Errorf("%w\nthe cluster and its logs are in %s", err, filepath.Dir(s.Kubeconfig()))
+		}
+	}()
+	client, err := kubernetes.NewForConfig(s.Config())
+	if err != nil {
+		return err
+	}
+	untyped, err := dynamic.NewForConfig(s.Config())
+	if err != nil {
+		return err
+	}
+	watched, err := fleet.Watch(ctx, s.Config())
+	if err != nil {
+		return err
+	}
+	st := &stage{
+		out: options.Out, source: watched, began: began, examples: options.Examples,
+		applier: s.Applier, client: client, untyped: untyped,
+	}
+	st.heading("the cluster is up")
+	for i := range steps {
+		if err := st.run(ctx, &steps[i]); err != nil {
+			return fmt.Errorf("%w\nthe end of %s:\n%s", err, s.ControllerLog(), process.Tail(s.ControllerLog()))
+		}
+	}
+	summary(st, s)
+	return nil
+}
+
+// freshFolder makes sure that no cluster is in dir, or makes a temporary folder. It returns how to remove what it made.
+func freshFolder(dir *string) (func() error, error) {
+	if *dir == "" {
+		made, err := os.MkdirTemp("", "sandbox-")
+		if err != nil {
+			return nil, err
+		}
+		*dir = made
+		return func() error { return os.RemoveAll(made) }, nil
+	}
+	if _, err := os.Stat(filepath.Join(*dir, "etcd")); err == nil {
+		return nil, fmt.Errorf("%s holds a cluster already; this wants a fresh folder", *dir)
+	}
+	return func() error { return nil }, nil
+}
+
+// run does a step and waits for what it wants, one want after the other.
+func (st *stage) run(ctx context.Context, s *step) error {
+	st.heading(s.name)
+	began := time.Now()
+	if s.do != nil {
+		if err := s.do(ctx, st); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	for _, w := range s.wants {
+		deadline, cancel := context.WithDeadline(ctx, began.Add(w.within))
+		missing, err := st.await(deadline, w.missing)
+		cancel()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %s: %w", s.name, w.name, err)
+		case missing != "" && ctx.Err() != nil:
+			return fmt.Errorf("%s: interrupted while waiting: %s", s.name, missing)
+		case missing != "":
+			return fmt.Errorf("%s: not within %v: %s: %s", s.name, w.within, w.name, missing)
+		}
+		took := time.Since(began)
+		st.results = append(st.results, result{s.name, w.name, took})
+		st.line("done", fmt.Sprintf("%s, after %s", w.name, seconds(took)))
+	}
+	if st.lastBought.After(began) {
+		st.results = append(st.results, result{s.name, "last node bought", st.lastBought.Sub(began)})
+	}
+	return nil
+}
+
+// await tells what happens until nothing is missing, or ctx is done: then it returns what still is. A broken limit ends
+// it at once.
+func (st *stage) await(ctx context.Context, missing func(*fleet.View) string) (string, error) {
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	for {
+		changed := st.source.Changed()
+		view := st.source.View()
+		st.notePurchases(&view)
+		if err := withinLimits(&view); err != nil {
+			st.tell(&view)
+			return "", err
+		}
+		left := missing(&view)
+		if left == "" || time.Since(st.toldAt) >= settle {
+			st.tell(&view)
+		}
+		if left == "" {
+			return "", nil
+		}
+		// Rest a little, then wait for a change, or tell what is gathered.
+		tick.Reset(look)
+		select {
+		case <-ctx.Done():
+			st.tell(&view)
+			return left, nil
+		case <-tick.C:
+		}
+		tick.Reset(settle)
+		select {
+		case <-ctx.Done():
+			st.tell(&view)
+			return left, nil
+		case <-changed:
+		case <-tick.C:
+		}
+	}
+}
+
+func (st *stage) notePurchases(view *fleet.View) {
+	bought := 0
+	for _, p := range view.Bought {
+		bought += p.Count
+	}
+	if bought > st.bought {
+		st.bought, st.lastBought = bought, time.Now()
+	}
+}
+
+// withinLimits is the law about pools: at no change that the API server showed did one own more than its limits.
+func withinLimits(view *fleet.View) error {
+	for i := range view.Pools {
+		p := &view.Pools[i]
+		for name, limit := range p.Limits {
+			if peak := p.Peak[name]; peak.Cmp(limit) > 0 {
+				return fmt.Errorf("pool %s went over its limit: %s %s, allowed are %s", p.Name, peak.String(), name, limit.String())
+			}
+		}
+	}
+	return nil
+}
+
+// tell prints what happened since it was called last.
+func (st *stage) tell(view *fleet.View) {
+	for _, e := range timeline.Between(&st.told, view) {
+		st.line(e.Kind, e.Text)
+	}
+	st.told, st.toldAt = *view, time.Now()
+}
+
+func (st *stage) line(kind timeline.Kind, text string) {
+	fmt.Fprintf(st.out, "%9s  %-8s %s\n", "+"+seconds(time.Since(st.began)), kind, text)
+}
+
+func (st *stage) heading(text string) {
+	fmt.Fprintf(st.out, "%9s  == %s\n", "+"+seconds(time.Since(st.began)), text)
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
+
+// apply returns a step's action that applies manifests of the examples.
+func apply(names ...string) func(context.Context, *stage) error {
+	return func(ctx context.Context, st *stage) error {
+		for _, name := range names {
+			objects, err := manifest.Read(filepath.Join(st.examples, name))
+			if err == nil {
+				err = st.applier.Apply(ctx, objects)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// remove returns a step's action that deletes what manifests of the examples made.
+func remove(names ...string) func(context.Context, *stage) error {
+	return func(ctx context.Context, st *stage) error {
+		for _, name := range names {
+			objects, err := manifest.Read(filepath.Join(st.examples, name))
+			if err == nil {
+				err = st.applier.Delete(ctx, objects)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// scale returns a step's action that sets a deployment's replicas.
+func scale(name string, replicas int) func(context.Context, *stage) error {
+	return func(ctx context.Context, st *stage) error {
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+		_, err := st.client.AppsV1().Deployments(metav1.NamespaceDefault).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			return fmt.Errorf("scale deployment %s to %d: %w", name, replicas, err)
+		}
+		return nil
+	}
+}
+
+// all returns a step's action that is several, one after the other.
+func all(actions ...func(context.Context, *stage) error) func(context.Context, *stage) error {
+	return func(ctx context.Context, st *stage) error {
+		for _, do := range actions {
+			if err := do(ctx, st); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
