@@ -80,7 +80,7 @@ func TestBoundIsTrue(t *testing.T) {
 		if plan.Cost < best {
 			t.Errorf("cost %d, but no plan costs less than %d", plan.Cost, best)
 		}
-		if plan.Cost > best*3/2 {
+		if plan.Cost > best*21/20 {
 			t.Errorf("cost %d, the best plan costs %d", plan.Cost, best)
 		}
 	})

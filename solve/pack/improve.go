@@ -22,23 +22,65 @@ func (k *Packer) improve(m *market, from int, worth []float64) {
 	if n := len(k.bins) - from; n > improveBins || n < 1 {
 		return
 	}
-	rng := rand.New(rand.NewPCG(1, 2)) // a fixed seed: plans must be repeatable
+	r := rebuilder{Packer: k, market: m, from: from, rng: rand.New(rand.NewPCG(1, 2))} // a fixed seed: plans must be repeatable
+	r.shortlist(worth)
 	for tries := 0; tries < improveTries && m.budget > 0; tries++ {
-		torn := rng.Perm(len(k.bins) - from)
-		torn = torn[:min(len(torn), 1+rng.IntN(improveWidth))]
-		if k.rebuild(m, from, torn, disturb(rng, worth)) {
+		torn := r.rng.Perm(len(k.bins) - from)
+		torn = torn[:min(len(torn), 1+r.rng.IntN(improveWidth))]
+		r.disturb(worth)
+		if r.rebuild(torn) {
 			tries = 0
 		}
 	}
 }
 
-// disturb returns the values, each scaled by a random factor around one.
-func disturb(rng *rand.Rand, values []float64) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = v * (0.6 + 0.8*rng.Float64())
+// rebuilder tears nodes down and buys anew.
+type rebuilder struct {
+	*Packer
+	market *market
+	from   int // bins before this one are not touched
+	rng    *rand.Rand
+
+	candidates []int     // worth a look
+	favour     []float64 // how much dearer each of them is made to look
+}
+
+// How wide the shortlist is.
+const (
+	shortlistRatio = 0.85 // of worth to price, when filled from all pods
+	shortlistCheap = 24   // and this many of the cheapest, for what is left over
+)
+
+// shortlist picks the candidates that can be part of a good plan: those that
+// come close to their price, and small ones.
+func (r *rebuilder) shortlist(worth []float64) {
+	m := r.market
+	for row, d := range m.demands {
+		m.count[row] = len(d.Pods)
 	}
-	return out
+	m.values = worth
+	cheap := 0
+	for c := range m.candidates { // cheapest first
+		_, w := m.fill(c)
+		if w > 0 {
+			cheap++
+		}
+		if w >= shortlistRatio*m.candidates[c].price || (w > 0 && cheap <= shortlistCheap) {
+			r.candidates = append(r.candidates, c)
+		}
+	}
+	r.favour = make([]float64, len(r.candidates))
+}
+
+// disturb draws how the next purchase looks at pods and candidates.
+func (r *rebuilder) disturb(worth []float64) {
+	r.market.values = make([]float64, len(worth))
+	for i, v := range worth {
+		r.market.values[i] = v * (0.7 + 0.6*r.rng.Float64())
+	}
+	for i := range r.favour {
+		r.favour[i] = 1 + 0.4*r.rng.Float64()
+	}
 }
 
 // unroll turns bins of several equal nodes into bins of one.
@@ -59,7 +101,8 @@ func (k *Packer) unroll(from int) {
 
 // rebuild replaces the torn bins by cheaper ones for the same pods, if it
 // finds any.
-func (k *Packer) rebuild(m *market, from int, torn []int, worth []float64) bool {
+func (r *rebuilder) rebuild(torn []int) bool {
+	k, m, from := r.Packer, r.market, r.from
 	pods := make([][]model.Pod, len(m.demands))
 	spent := 0.0
 	for row, d := range m.demands {
@@ -76,8 +119,7 @@ func (k *Packer) rebuild(m *market, from int, torn []int, worth []float64) bool 
 	for _, i := range torn {
 		spent += k.priceOf(k.bins[from+i].offer)
 	}
-	m.values = worth
-	patterns, ok := m.cover(spent)
+	patterns, ok := r.cover(spent)
 	if !ok || !k.swapLimits(m, from, torn, patterns) {
 		return false
 	}
@@ -103,18 +145,23 @@ func (k *Packer) priceOf(offer int) float64 { return float64(k.catalogue.Offers[
 
 // cover buys for all pods the market counts, best worth for price first, and
 // reports whether that costs less than limit.
-func (m *market) cover(limit float64) ([]pattern, bool) {
+func (r *rebuilder) cover(limit float64) ([]pattern, bool) {
+	m := r.market
 	var out []pattern
 	spent := 0.0
 	for slices.ContainsFunc(m.count, func(n int) bool { return n > 0 }) {
 		var best pattern
 		score := 0.0
-		for c := range m.candidates {
-			if take, worth := m.fill(c); worth > score*m.candidates[c].price*(1+1e-9) {
-				best, score = pattern{c, take}, worth/m.candidates[c].price
+		for i, c := range r.candidates {
+			price := m.candidates[c].price
+			if spent+price >= limit {
+				continue
+			}
+			if take, worth := m.fill(c); worth > score*price*r.favour[i]*(1+1e-9) {
+				best, score = pattern{c, take}, worth/price/r.favour[i]
 			}
 		}
-		m.budget -= len(m.candidates)
+		m.budget -= len(r.candidates)
 		if score == 0 {
 			return nil, false
 		}
