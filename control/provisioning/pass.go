@@ -186,10 +186,10 @@ func (p *Provisioner) tell(ctx context.Context, s *scope) {
 	p.Events.Publish(news...)
 	p.Events.Publish(emptied(s)...)
 
-	placed, moved, stay := len(s.plan.Placements), 0, 0
+	placed, waiting, stay := len(s.plan.Placements), 0, 0
 	for _, x := range s.plan.Placements {
-		if x.Pod.Planned != x.Node {
-			moved++
+		if x.Pod.Planned == x.Node {
+			waiting++
 		}
 	}
 	for _, l := range s.plan.Launches {
@@ -199,11 +199,11 @@ func (p *Provisioner) tell(ctx context.Context, s *scope) {
 		stay += len(v.Pods)
 	}
 	level := 0
-	if len(s.plan.Launches) == 0 && moved == 0 && len(news) == 0 {
+	if len(s.plan.Launches) == 0 && waiting == len(s.plan.Placements) && len(news) == 0 {
 		level = 1 // nothing but what was said before
 	}
 	log.FromContext(ctx).V(level).Info("planned pods",
-		"pods", placed+stay, "placed", placed, "unschedulable", stay, "node-claims", len(s.plan.Launches),
+		"pods", placed+stay, "placed", placed, "placed-before", waiting, "unschedulable", stay, "node-claims", len(s.plan.Launches),
 		"cost", fmt.Sprintf("$%.4f/h", s.plan.Cost.Dollars()), "bound", fmt.Sprintf("$%.4f/h", s.plan.Bound.Dollars()),
 		"gap", fmt.Sprintf("%.1f%%", 100*s.plan.Gap()), "duration", s.took)
 }
