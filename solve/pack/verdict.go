@@ -1,9 +1,12 @@
 package pack
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 )
 
 // verdict says why the pods left of d stay pending.
@@ -12,7 +15,7 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 	for i := range k.catalogue.Pools {
 		steps := k.catalogue.Explain(i, d.Demand, k.snapshot.Resources)
 		if left := steps[len(steps)-1].Left; left > 0 {
-			steps = append(steps, model.Step{Constraint: k.limitText(i), Hint: "raise spec.limits of the NodePool or free some of its nodes"})
+			steps = append(steps, model.Step{Constraint: k.limitText(i, d), Hint: "raise spec.limits of the NodePool or free some of its nodes"})
 		}
 		v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps})
 	}
@@ -27,15 +30,43 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 	return v
 }
 
-// limitText names the limits of the pool with what is used of them, counting
-// the nodes of this plan.
-func (k *Packer) limitText(pool int) string {
+// limitText names the limits that leave no room for another node for d, with
+// what is used of them once this plan's nodes are there. Where no limit does so
+// alone, it names them all.
+func (k *Packer) limitText(pool int, d *demand) string {
 	p := &k.catalogue.Pools[pool]
-	text := "limits"
-	for i, l := range p.Limits {
-		used := l.Max - k.limits.pools[pool].left[i]
-		text += fmt.Sprintf(" %s=%s (%s used)", k.snapshot.Resources[l.Resource],
+	var all, binding string
+	for _, l := range p.Limits {
+		used := k.used(pool, l.Resource)
+		text := fmt.Sprintf(" %s=%s (%s used)", k.snapshot.Resources[l.Resource],
 			model.FormatQuantity(l.Resource, l.Max), model.FormatQuantity(l.Resource, used))
+		all += text
+		if used+k.smallest(p, d, l.Resource) > l.Max {
+			binding += text
+		}
 	}
-	return text
+	return "limits" + cmp.Or(binding, all)
+}
+
+// used is what the pool's nodes have of a resource, those of this plan included.
+func (k *Packer) used(pool, resource int) int64 {
+	sum := k.catalogue.Pools[pool].Usage.At(resource)
+	for _, b := range k.bins {
+		if k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool == pool {
+			sum += k.capacity(b.offer).At(resource) * int64(b.count)
+		}
+	}
+	return sum
+}
+
+// smallest is the least a node for d adds of a resource to the pool.
+func (k *Packer) smallest(p *fit.Pool, d *demand, resource int) int64 {
+	least := int64(math.MaxInt64 / 2)
+	for i := p.Offers.From; i < p.Offers.To; i++ {
+		row := &k.catalogue.Types[k.catalogue.Offers[i].Type]
+		if d.Offers.Has(i) && d.Shape.Requests.Fits(row.Free) {
+			least = min(least, row.Capacity.At(resource))
+		}
+	}
+	return least
 }
