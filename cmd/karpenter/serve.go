@@ -47,7 +47,11 @@ func serve(ctx context.Context, s surroundings) error {
 	if c.MemoryLimit > 0 {
 		debug.SetMemoryLimit(c.MemoryLimit / 10 * 9)
 	}
-	return runControllers(ctx, c, build, logger)
+	if err := runControllers(ctx, c, build, logger); err != nil {
+		logger.Error(err, "stopped by a failure")
+		return err
+	}
+	return nil
 }
 
 // runControllers makes the manager and everything it runs.
