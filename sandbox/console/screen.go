@@ -75,28 +75,27 @@ func Render(s *Screen, width, height int, style Style) string {
 func (s *Screen) head(width int, style Style) []line {
 	room, used, pods := s.View.Totals()
 	price := fmt.Sprintf("$%.3f/h", s.View.Price)
+	spent := fmt.Sprintf("$%.4f spent, now ", s.View.Spent)
 	title := line{{s.Title, bold}, {"  up " + age(s.Now.Sub(s.Since)), dim}}
-	gap := max(2, width-title.width()-len(price))
-	title = append(title, span{strings.Repeat(" ", gap), plain}, span{price, bold})
+	space := max(2, width-title.width()-len(spent)-len(price))
+	title = append(title, span{strings.Repeat(" ", space), plain}, span{spent, dim}, span{price, bold})
 
-	counts := line{{"nodes ", dim}, {fmt.Sprint(len(s.View.Machines)), bold}}
+	nodeCounts := line{{"nodes ", dim}, {fmt.Sprint(len(s.View.Machines)), bold}}
 	for _, c := range []counted{
 		{s.View.Count(fleet.Ready), "ready", green},
 		{s.View.Count(fleet.Launching), "launching", blue}, {s.View.Count(fleet.Booting), "booting", yellow},
 		{s.View.Count(fleet.NotReady), "not ready", red}, {s.View.Count(fleet.Removing), "removing", magenta},
 	} {
-		counts = c.line(counts)
+		nodeCounts = c.line(nodeCounts)
 	}
-	counts = append(counts, span{"   pods ", dim}, span{fmt.Sprint(pods.Pods()), bold})
+	podCounts := line{{"pods  ", dim}, {fmt.Sprint(pods.Pods()), bold}}
 	for _, c := range []counted{
 		{pods.Running, "running", green}, {pods.Waiting, "waiting", yellow}, {pods.Starting, "starting", blue},
 		{pods.Stopping, "stopping", magenta}, {pods.Finished, "finished", dim},
 	} {
-		counts = c.line(counts)
+		podCounts = c.line(podCounts)
 	}
-	counts = append(counts, span{fmt.Sprintf("   spent $%.4f", s.View.Spent), dim})
-
-	lines := []line{title, counts}
+	lines := []line{title, nodeCounts, podCounts}
 	if room.MilliCPU > 0 {
 		lines = append(lines, totals(room, used, width, style))
 	}
@@ -123,8 +122,8 @@ func (c counted) line(l line) line {
 func totals(room, used fleet.Amount, width int, style Style) line {
 	cpu := fmt.Sprintf("  %s of %s", cores(used.MilliCPU), cores(room.MilliCPU))
 	memory := fmt.Sprintf("  %s of %s", gibibytes(used.Memory), gibibytes(room.Memory))
-	each := max(10, min(30, (width-len("cpu ")-len("   memory ")-len(cpu)-len(memory))/2))
-	l := line{{"cpu ", dim}}
+	each := max(10, min(30, (width-len("cpu   ")-len("   memory ")-len(cpu)-len(memory))/2))
+	l := line{{"cpu   ", dim}}
 	l = append(l, bar(used.MilliCPU, room.MilliCPU, each, style)...)
 	l = append(l, span{cpu, plain}, span{"   memory ", dim})
 	l = append(l, bar(used.Memory, room.Memory, each, style)...)
@@ -132,7 +131,7 @@ func totals(room, used fleet.Amount, width int, style Style) line {
 }
 
 func poolLine(p *fleet.Pool) line {
-	l := line{{"pool ", dim}, {p.Name, bold}}
+	l := line{{"pool  ", dim}, {p.Name, bold}}
 	if !p.Ready {
 		return append(l, span{"  not ready: " + p.Reason, red})
 	}

@@ -44,7 +44,11 @@ func (l line) width() int {
 // write writes the line, cut to width.
 func (l line) write(to *strings.Builder, width int, style Style) {
 	for _, s := range l {
-		text := cut(s.text, width, style)
+		text := s.text
+		if !style.Unicode {
+			text = strings.NewReplacer("×", "x", "→", "->").Replace(text)
+		}
+		text = cut(text, width, style)
 		width -= utf8.RuneCountInString(text)
 		if style.Color && s.color != plain && text != "" {
 			fmt.Fprintf(to, "\x1b[%sm%s\x1b[0m", s.color, text)

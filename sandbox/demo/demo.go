@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"karpenter/sandbox/fleet"
-	"karpenter/sandbox/session"
 )
 
 // How much the demo asks for, and how long each part may take. Simulated machines boot in seconds; an emptied one goes
@@ -28,10 +27,10 @@ const (
 // Run plays the script on the examples: grow, run into limits, shrink to nothing.
 func Run(ctx context.Context, options Options) error {
 	options.Session.Manifests = append(options.Session.Manifests, filepath.Join(options.Examples, "default"))
-	return perform(ctx, options, script(), summarize)
+	return perform(ctx, options, script{steps: examplesScript(), settle: 500 * time.Millisecond})
 }
 
-func script() []step {
+func examplesScript() []step {
 	return []step{
 		{"the default pool", nil, []want{{"all pools are ready", time.Minute, poolsReady}}},
 		{
@@ -54,7 +53,7 @@ func script() []step {
 		},
 		{
 			"scale everything to 0",
-			all(scale("inflate", 0), scale("web", 0), remove("ci-runners.yaml")),
+			all(scale("inflate", 0), scale("web", 0), removeKind("Job", "ci-runners.yaml")),
 			[]want{
 				{"all pods gone", downWithin, noPods},
 				{"all nodes gone", downWithin, noMachines},
@@ -114,7 +113,7 @@ func full(workload string, pods int, pool string) func(*fleet.View) string {
 		w := v.Workload(workload)
 		told := 0
 		for why, n := range w.Refused {
-			if strings.Contains(why, "limit") && strings.Contains(why, pool) {
+			if namesLimit(why, pool) {
 				told += n
 			}
 		}
@@ -130,6 +129,16 @@ func full(workload string, pods int, pool string) func(*fleet.View) string {
 		}
 		return ""
 	}
+}
+
+// namesLimit reports whether a refusal, which has a part for each pool, blames the limits of this one.
+func namesLimit(refusal, pool string) bool {
+	for part := range strings.SplitSeq(refusal, "nodepool ") {
+		if strings.HasPrefix(part, pool+":") && strings.Contains(part, "limits") {
+			return true
+		}
+	}
+	return false
 }
 
 func noPods(v *fleet.View) string {
@@ -166,35 +175,4 @@ func refusals(v *fleet.View) string {
 		return ""
 	}
 	return "; the autoscaler says: " + strings.Join(slices.Sorted(maps.Keys(said)), " | ")
-}
-
-// summarize prints the figures.
-func summarize(st *stage, s *session.Session) {
-	view := st.source.View()
-	fmt.Fprint(st.out, "\nsummary\n")
-	last := ""
-	for _, r := range st.results {
-		if r.step != last {
-			fmt.Fprintf(st.out, "  %s\n", r.step)
-		}
-		last = r.step
-		fmt.Fprintf(st.out, "    %8s  %s\n", seconds(r.took), r.want)
-	}
-	fmt.Fprint(st.out, "  nodes bought\n")
-	for _, p := range view.Bought {
-		fmt.Fprintf(st.out, "    %8d  %s %s at $%.4f/h\n", p.Count, p.Type, p.CapacityType, p.Price)
-	}
-	for _, p := range view.Pools {
-		for _, name := range slices.Sorted(maps.Keys(p.Limits)) {
-			limit, peak := p.Limits[name], p.Peak[name]
-			fmt.Fprintf(st.out, "  pool %s: never more than %s of %s %s\n", p.Name, peak.String(), limit.String(), name)
-		}
-	}
-	fmt.Fprintf(st.out, "  at most $%.3f/h; $%.4f spent\n", view.PeakPrice, view.Spent)
-	if used, err := s.Controller().Usage(); err == nil {
-		fmt.Fprintf(st.out, "  controller: %.0f MiB of memory at most, %.1f s of CPU time, %d restarts\n",
-			float64(used.PeakMemory)/(1<<20), used.CPU.Seconds(), s.Controller().Failures())
-	} else {
-		fmt.Fprintf(st.out, "  controller: %v\n", err)
-	}
 }

@@ -9,9 +9,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -23,11 +25,8 @@ import (
 	"karpenter/sandbox/timeline"
 )
 
-// settle is how long changes are gathered before they are told; look is how often wants are looked at, at most.
-const (
-	settle = 500 * time.Millisecond
-	look   = 50 * time.Millisecond
-)
+// look is how often wants are looked at, at most.
+const look = 50 * time.Millisecond
 
 // Options says what to run on what.
 type Options struct {
@@ -58,8 +57,10 @@ type want struct {
 
 // result is a want that came about.
 type result struct {
-	step, want string
-	took       time.Duration // since the step's begin
+	step int    // its place in the script
+	name string // the step's
+	what string
+	took time.Duration // since the step's begin
 }
 
 // source is the cluster as it is watched.
@@ -71,6 +72,7 @@ type source interface {
 // stage is where a script runs.
 type stage struct {
 	out      io.Writer
+	settle   time.Duration // how long changes are gathered before they are told
 	source   source
 	began    time.Time
 	examples string
@@ -85,9 +87,15 @@ type stage struct {
 	lastBought time.Time
 }
 
-// perform brings a session up, runs steps on it, and takes it down. summary is told what came about. Whatever fails, no
+// script is what a demo does.
+type script struct {
+	steps  []step
+	settle time.Duration // how long changes are gathered before they are told
+}
+
+// perform brings a session up, plays a script on it, sums up what came about, and takes it down. Whatever fails, no
 // process is left.
-func perform(ctx context.Context, options Options, steps []step, summary func(*stage, *session.Session)) (err error) {
+func perform(ctx context.Context, options Options, play script) (err error) {
 	remove, err := freshFolder(&options.Session.ControlPlane.Dir)
 	if err != nil {
 		return err
@@ -118,16 +126,17 @@ func perform(ctx context.Context, options Options, steps []step, summary func(*s
 		return err
 	}
 	st := &stage{
-		out: options.Out, source: watched, began: began, examples: options.Examples,
+		out: options.Out, settle: play.settle, source: watched, began: began, examples: options.Examples,
 		applier: s.Applier, client: client, untyped: untyped,
 	}
 	st.heading("the cluster is up")
-	for i := range steps {
-		if err := st.run(ctx, &steps[i]); err != nil {
+	for i := range play.steps {
+		if err := st.run(ctx, i, &play.steps[i]); err != nil {
 			return fmt.Errorf("%w\nthe end of %s:\n%s", err, s.ControllerLog(), process.Tail(s.ControllerLog()))
 		}
 	}
-	summary(st, s)
+	writeSummary(options.Out, st.results, new(watched.View()))
+	writeController(options.Out, s.Controller())
 	return nil
 }
 
@@ -148,7 +157,7 @@ func freshFolder(dir *string) (func() error, error) {
 }
 
 // run does a step and waits for what it wants, one want after the other.
-func (st *stage) run(ctx context.Context, s *step) error {
+func (st *stage) run(ctx context.Context, place int, s *step) error {
 	st.heading(s.name)
 	began := time.Now()
 	if s.do != nil {
@@ -169,11 +178,11 @@ func (st *stage) run(ctx context.Context, s *step) error {
 			return fmt.Errorf("%s: not within %v: %s: %s", s.name, w.within, w.name, missing)
 		}
 		took := time.Since(began)
-		st.results = append(st.results, result{s.name, w.name, took})
+		st.results = append(st.results, result{place, s.name, w.name, took})
 		st.line("done", fmt.Sprintf("%s, after %s", w.name, seconds(took)))
 	}
 	if st.lastBought.After(began) {
-		st.results = append(st.results, result{s.name, "last node bought", st.lastBought.Sub(began)})
+		st.results = append(st.results, result{place, s.name, "last node bought", st.lastBought.Sub(began)})
 	}
 	return nil
 }
@@ -192,7 +201,7 @@ func (st *stage) await(ctx context.Context, missing func(*fleet.View) string) (s
 			return "", err
 		}
 		left := missing(&view)
-		if left == "" || time.Since(st.toldAt) >= settle {
+		if left == "" || time.Since(st.toldAt) >= st.settle {
 			st.tell(&view)
 		}
 		if left == "" {
@@ -206,7 +215,7 @@ func (st *stage) await(ctx context.Context, missing func(*fleet.View) string) (s
 			return left, nil
 		case <-tick.C:
 		}
-		tick.Reset(settle)
+		tick.Reset(st.settle)
 		select {
 		case <-ctx.Done():
 			st.tell(&view)
@@ -274,19 +283,15 @@ func apply(names ...string) func(context.Context, *stage) error {
 	}
 }
 
-// remove returns a step's action that deletes what manifests of the examples made.
-func remove(names ...string) func(context.Context, *stage) error {
+// removeKind returns a step's action that deletes, of what a manifest of the examples made, the objects of one kind.
+func removeKind(kind, name string) func(context.Context, *stage) error {
 	return func(ctx context.Context, st *stage) error {
-		for _, name := range names {
-			objects, err := manifest.Read(filepath.Join(st.examples, name))
-			if err == nil {
-				err = st.applier.Delete(ctx, objects)
-			}
-			if err != nil {
-				return err
-			}
+		objects, err := manifest.Read(filepath.Join(st.examples, name))
+		if err != nil {
+			return err
 		}
-		return nil
+		objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != kind })
+		return st.applier.Delete(ctx, objects)
 	}
 }
 

@@ -54,7 +54,7 @@ func Stress(ctx context.Context, options Options) error {
 			{"all nodes gone", 20 * time.Minute, noMachines},
 		}},
 	}
-	return perform(ctx, options, steps, summarize)
+	return perform(ctx, options, script{steps: steps, settle: 3 * time.Second})
 }
 
 // allRunning wants pods to run, whichever they are of.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -37,7 +38,10 @@ func Watch(ctx context.Context, config *rest.Config) (*Fleet, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // a handful of watches
 	config.UserAgent = "sandbox-view"
-	client, err := kubernetes.NewForConfig(config)
+	compact := rest.CopyConfig(config)
+	compact.ContentType = runtime.ContentTypeProtobuf
+	compact.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(compact)
 	if err != nil {
 		return nil, err
 	}

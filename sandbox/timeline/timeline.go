@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"karpenter/sandbox/fleet"
 )
@@ -233,31 +234,53 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// warnings tells new warnings, those that say the same about several objects as one.
+// warnings tells new warnings, those as one that differ in nothing but their object and in numbers. What was warned of
+// in the earlier view's notices already is told in short.
 func warnings(before, after *fleet.View) []Entry {
-	fresh := after.Notices[max(0, len(after.Notices)-(after.Noticed-before.Noticed)):]
-	type saying struct{ reason, message string }
-	about := map[saying][]string{}
-	var order []saying
-	for _, n := range fresh {
+	known := map[string]bool{}
+	for _, n := range before.Notices {
+		known[saying(&n)] = true
+	}
+	about := map[string][]fleet.Notice{}
+	var order []string
+	for _, n := range after.Notices[max(0, len(after.Notices)-(after.Noticed-before.Noticed)):] {
 		if !n.Warning {
 			continue
 		}
-		s := saying{n.Reason, n.Message}
+		s := saying(&n)
 		if about[s] == nil {
 			order = append(order, s)
 		}
-		if !slices.Contains(about[s], n.Object) {
-			about[s] = append(about[s], n.Object)
-		}
+		about[s] = append(about[s], n)
 	}
 	var told []Entry
 	for _, s := range order {
-		objects := about[s][0]
-		if others := len(about[s]) - 1; others > 0 {
+		objects, message := about[s][0].Object, about[s][len(about[s])-1].Message
+		if others := distinct(about[s]) - 1; others > 0 {
 			objects = fmt.Sprintf("%s and %s", objects, plural(others, "other"))
 		}
-		told = append(told, Entry{Warning, fmt.Sprintf("%s, %s: %s", s.reason, objects, s.message)})
+		if known[s] {
+			message = "as before"
+		}
+		told = append(told, Entry{Warning, fmt.Sprintf("%s, %s: %s", about[s][0].Reason, objects, message)})
 	}
 	return told
+}
+
+// saying is what a notice says, numbers aside.
+func saying(n *fleet.Notice) string {
+	return n.Reason + strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, n.Message)
+}
+
+func distinct(notices []fleet.Notice) int {
+	objects := map[string]bool{}
+	for _, n := range notices {
+		objects[n.Object] = true
+	}
+	return len(objects)
 }

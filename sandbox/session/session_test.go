@@ -1,0 +1,80 @@
+package session
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "karpenter")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCatalogueIsWhatTheControllerPrints(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "types.json")
+	if err := writeCatalogue(t.Context(), script(t, `echo "$@"`), "eu-west-1", path); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if want := "instance-types --catalogue ec2 --region eu-west-1\n"; err != nil || string(text) != want {
+		t.Errorf("catalogue %q, %v; want %q", text, err, want)
+	}
+	err = writeCatalogue(t.Context(), script(t, `echo "no such region" >&2; exit 3`), "mars", path)
+	if err == nil || !strings.Contains(err.Error(), "no such region") || !strings.Contains(err.Error(), "--region mars") {
+		t.Errorf("a refusal: %v", err)
+	}
+	if again, err := os.ReadFile(path); err != nil || string(again) != string(text) {
+		t.Errorf("a refusal changed the file to %q, %v", again, err)
+	}
+}
+
+// TestMistakesAreFoundEarly: before a cluster is started.
+func TestMistakesAreFoundEarly(t *testing.T) {
+	controller, empty := script(t, ""), t.TempDir()
+	for _, c := range []struct {
+		name    string
+		options Options
+		want    string
+	}{
+		{"no controller", Options{}, "--controller"},
+		{"no such controller", Options{Controller: "nowhere/karpenter"}, "go build -o nowhere/karpenter"},
+		{"a folder as controller", Options{Controller: empty}, "no executable"},
+		{"no CRDs", Options{Controller: controller, CRDs: empty}, "no manifests"},
+		{"no manifests", Options{Controller: controller, CRDs: "../../api/crds", Manifests: []string{"nowhere"}}, "nowhere"},
+		{"no folder", Options{Controller: controller, CRDs: "../../api/crds"}, "--data"},
+	} {
+		s, err := Start(t.Context(), c.options)
+		if err == nil {
+			_ = s.Stop()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	var o Options
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	o.AddFlags(flags)
+	err := flags.Parse([]string{"--controller", "c", "--manifests", "a,b", "--manifests", "d", "--region", "r"})
+	if err != nil || o.Controller != "c" || o.Region != "r" || strings.Join(o.Manifests, " ") != "a b d" || o.CRDs != "api/crds" {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestPortsAreFreeAndTwo(t *testing.T) {
+	found, err := freePorts()
+	if err != nil || found.health == found.metrics || found.health == 0 || found.metrics == 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
