@@ -22,7 +22,7 @@ type Plan struct {
 	Stays      []Stay
 
 	Cost  Price // of all Launches at their planned offerings, per hour
-	Bound Price // no feasible plan for the placed pods launches for less
+	Bound Price // no feasible plan for the placed pods that keeps earlier plans launches for less
 }
 
 // Gap returns how far Cost may be from the optimum, as a fraction of Bound.

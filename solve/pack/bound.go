@@ -43,7 +43,8 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 	return !elsewhere || !limited(tier)
 }
 
-// bound returns a price no feasible plan for the placed pods can beat.
+// bound returns a price no feasible plan for the placed pods can beat, given
+// that pods planned before stay where they were planned.
 //
 // Proof. Let v_i be the worth of a pod of demand i in the tier it must be
 // bought in, zero if there is none. The pods on a new node are worth at most
@@ -55,7 +56,7 @@ func (k *Packer) bound() model.Price {
 	sum := 0.0
 	for _, p := range k.proofs {
 		for _, d := range k.demands {
-			sum += p.worth[d] * float64(len(d.Pods)-len(d.left))
+			sum += p.worth[d] * float64(d.loose-len(d.left))
 		}
 	}
 	for i := range k.nodes {
@@ -76,7 +77,7 @@ func (k *Packer) bound() model.Price {
 func (k *Packer) roomWorth(p proof, n *fit.NodeRow, free model.Resources) float64 {
 	var items []item
 	for _, d := range k.demands {
-		most := fit.Room(free, d.Shape.Requests, len(d.Pods)-len(d.left))
+		most := fit.Room(free, d.Shape.Requests, d.loose-len(d.left))
 		if p.worth[d] == 0 || most == 0 || !n.Takes(d.Shape) {
 			continue
 		}

@@ -22,7 +22,7 @@ type Packer struct {
 	bins      []bin
 	placed    []model.Placement
 
-	freeAtStart []model.Resources // of nodes, before anything was placed
+	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
 	softened    bool // demands put up with soft taints now
 }
@@ -33,6 +33,7 @@ type demand struct {
 	class int  // index in Packer.classes
 	firm  bool // some pool suits it without putting up with a soft taint
 	left  []model.Pod
+	loose int // pods that no earlier plan had settled
 }
 
 // bin is a number of equal new nodes.
@@ -64,9 +65,6 @@ func New(s *model.Snapshot, p model.Policy) *Packer {
 	}
 	slices.SortStableFunc(k.demands, hardestFirst)
 	k.survey()
-	for _, n := range k.nodes {
-		k.freeAtStart = append(k.freeAtStart, n.Free)
-	}
 	return k
 }
 
@@ -105,6 +103,12 @@ func hardestFirst(a, b *demand) int {
 // to be avoided are avoided first, and put up with by what is left.
 func (k *Packer) Run(plan *model.Plan) {
 	k.keepPlanned()
+	for _, n := range k.nodes {
+		k.freeAtStart = append(k.freeAtStart, n.Free)
+	}
+	for _, d := range k.demands {
+		d.loose = len(d.left)
+	}
 	k.everywhere()
 	if k.soften() {
 		k.everywhere()
