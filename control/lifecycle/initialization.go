@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -40,7 +39,7 @@ func (r *Reconciler) initialize(ctx context.Context, s *scope) (time.Duration, e
 	}
 	s.conditions.SetTrue(v1.InitializedCondition)
 	s.afterwards(func() {
-		log.FromContext(ctx).Info("initialized node claim", "Node", klog.KRef("", node.Name), "allocatable", node.Status.Allocatable)
+		log.FromContext(ctx).Info("initialized node claim", "allocatable", node.Status.Allocatable)
 	})
 	return 0, nil
 }

@@ -52,7 +52,7 @@ func (r *Reconciler) keepPodsAway(ctx context.Context, s *scope) (time.Duration,
 	if err != nil {
 		return 0, fmt.Errorf("taint node %s: %w", stored.Name, err)
 	}
-	log.FromContext(ctx).Info("tainted node", "Node", stored.Name, "taint", taint.ToString())
+	log.FromContext(ctx).Info("tainted node", "taint", taint.ToString())
 	return 0, nil
 }
 

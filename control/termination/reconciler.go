@@ -247,6 +247,6 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	r.Metrics.nodesTerminated.WithLabelValues(pool, zone).Inc()
 	r.Metrics.terminationDuration.WithLabelValues(pool).Observe(s.now.Sub(stored.DeletionTimestamp.Time).Seconds())
 	r.Metrics.lifetime.WithLabelValues(pool).Observe(s.now.Sub(stored.CreationTimestamp.Time).Seconds())
-	log.FromContext(ctx).Info("deleted node", "Node", stored.Name)
+	log.FromContext(ctx).Info("deleted node")
 	return nil
 }
