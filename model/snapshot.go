@@ -42,9 +42,9 @@ type Shape struct {
 	Tolerations []Toleration
 	Priority    int32
 
-	// Refused lists parts of the pod spec that no plan can honour yet, in
-	// words a user knows ("topologySpreadConstraints"). Such a pod is never
-	// placed; its Verdict says why.
+	// Refused lists parts of the pod spec that no plan can honour, in words a
+	// user knows ("topologySpreadConstraints (not supported yet)"). Such a pod
+	// is never placed; its Verdict says why.
 	Refused []string
 }
 

@@ -23,7 +23,7 @@ func refuse(s *model.Snapshot, plan *model.Plan) {
 		if len(pending.Shape.Refused) > 0 {
 			plan.Verdicts = append(plan.Verdicts, model.Verdict{
 				Pods: pending.Pods, Shape: pending.Shape,
-				Reason: "the pod uses " + strings.Join(pending.Shape.Refused, ", ") + ", which is not supported yet",
+				Reason: "no node is planned for pods with " + strings.Join(pending.Shape.Refused, ", "),
 			})
 		}
 	}

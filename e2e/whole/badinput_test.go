@@ -131,7 +131,7 @@ func TestPodNothingCanRun(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"huge":    {"nodepool " + f.name, "0 after requests cpu=10000"},
 		"nowhere": {"0 after topology.kubernetes.io/zone In [moon-1a]", "test-zone-a"},
-		"spread":  {"topologySpreadConstraints", "not supported yet"},
+		"spread":  {"topologySpreadConstraints (not supported yet)"},
 	} {
 		v.Until(name+" is told", patience, func() string {
 			for _, message := range v.Events("FailedScheduling", name) {

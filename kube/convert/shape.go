@@ -124,7 +124,6 @@ func refusals() []refusal {
 		{"podAntiAffinity", hasPodAntiAffinity},
 		{"preferred nodeAffinity", hasNodePreference},
 		{"nodeAffinity matchFields", hasMatchFields},
-		{"a required nodeAffinity without a term that can match", hasOnlyEmptyTerms},
 		{"tolerations with operator Lt or Gt", func(p *corev1.Pod) bool { return slices.ContainsFunc(p.Spec.Tolerations, compares) }},
 		{"hostPort", hasHostPort},
 		{"persistentVolumeClaim volumes", hasVolume(func(v *corev1.VolumeSource) bool { return v.PersistentVolumeClaim != nil })},
@@ -138,7 +137,7 @@ func (c Converter) refused(p *corev1.Pod) []string {
 	var out []string
 	for _, r := range refusals() {
 		if r.in(p) {
-			out = append(out, r.what)
+			out = append(out, r.what+" (not supported yet)")
 		}
 	}
 	return append(out, c.invalid(p)...)
@@ -152,6 +151,9 @@ func (c Converter) invalid(p *corev1.Pod) []string {
 		if err != nil {
 			out = append(out, fmt.Sprintf("%s %s (%v)", where, key, err))
 		}
+	}
+	if hasOnlyEmptyTerms(p) {
+		out = append(out, "a required nodeAffinity without a term that can match")
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.Spec.NodeSelector)) {
 		check("nodeSelector", key, corev1.NodeSelectorOpIn, []string{p.Spec.NodeSelector[key]})
