@@ -14,9 +14,11 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/wrap"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/control/consistency"
 	"karpenter/control/disruption"
 	"karpenter/control/expiration"
 	"karpenter/control/garbage"
+	"karpenter/control/hydration"
 	"karpenter/control/lifecycle"
 	"karpenter/control/nodepool"
 	"karpenter/control/podevents"
@@ -131,7 +133,7 @@ func (w *wiring) claims() error {
 		func() error {
 			return (&expiration.Reconciler{
 				Client: client, Provider: w.provider, Clock: w.clock, Disruptions: w.counters,
-			}).Register(w.mgr, controller.Options{})
+			}).Register(w.mgr, w.many())
 		},
 		func() error {
 			return (&garbage.Reconciler{
@@ -140,7 +142,18 @@ func (w *wiring) claims() error {
 			}).Register(w.mgr, controller.Options{})
 		},
 		func() error {
-			return (&podevents.Reconciler{Client: client, Clock: w.clock, Managed: w.managed}).Register(w.mgr, controller.Options{})
+			return (&podevents.Reconciler{Client: client, Clock: w.clock, Managed: w.managed}).Register(w.mgr, w.many())
+		},
+		func() error {
+			return (&consistency.Reconciler{
+				Client: client, Provider: w.provider, Clock: w.clock, Recorder: w.recorder,
+			}).Register(w.mgr, w.many())
+		},
+		func() error {
+			return (&hydration.Claims{Client: client, Provider: w.provider}).Register(w.mgr, w.many())
+		},
+		func() error {
+			return (&hydration.Nodes{Client: client, Provider: w.provider}).Register(w.mgr, w.many())
 		},
 	} {
 		if err := register(); err != nil {
