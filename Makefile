@@ -10,7 +10,7 @@ GOFLAGS ?=
 export GOFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress test unit sandbox-test e2e race generate clean-cluster clean build FORCE
+.PHONY: help run demo stress test unit sandbox-test e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ e2e: build ## tests against a real control plane
 
 race: ## tests that need no cluster, with the race detector
 	go test -race $$(go list ./... | grep -v '/e2e')
+
+bench: ## this engine and upstream's side by side; BENCH='-short' is quicker, BENCH=-list tells what there is
+	cd bench && go build -o ../bin/bench . && ../bin/bench $(BENCH)
 
 generate: ## CRD manifests and deep copies, from the types in api/
 	go generate ./api/...

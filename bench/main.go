@@ -1,0 +1,177 @@
+// Command bench runs this project's engine and upstream's side by side and
+// proves what they decide. See docs/benchmarks.md.
+//
+// Every (workload, engine) runs in a process of its own, which is this program
+// called again with "run WORKLOAD ENGINE"; its result comes back as JSON.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime/pprof"
+
+	"karpenter/bench/workload"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the command's flags.
+type settings struct {
+	short  bool
+	only   *regexp.Regexp
+	engine string
+	out    string
+	list   bool
+}
+
+func parse(args []string) (*settings, []string, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.BoolVar(&s.short, "short", false, "only the workloads that take little time")
+	only := flags.String("only", "", "only workloads whose name matches this expression")
+	flags.StringVar(&s.engine, "engine", "", "only this engine: ours or upstream")
+	flags.StringVar(&s.out, "out", "results.json", "file the results are written to; nothing is written when empty")
+	flags.BoolVar(&s.list, "list", false, "list the workloads")
+	if err := flags.Parse(args); err != nil {
+		return nil, nil, err
+	}
+	var err error
+	s.only, err = regexp.Compile(*only)
+	return s, flags.Args(), err
+}
+
+func run(args []string) error {
+	s, rest, err := parse(args)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(rest) >= 3 && rest[0] == "run":
+		return child(rest[1], rest[2], rest[3:])
+	case s.list:
+		return list()
+	case len(rest) > 0:
+		return fmt.Errorf("unknown command %q", rest[0])
+	}
+	results, err := s.all()
+	if err != nil {
+		return err
+	}
+	if s.out == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.out, append(text, '\n'), 0o644)
+}
+
+func list() error {
+	for _, name := range workload.Names() {
+		w, err := workload.New(name)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-28s %s\n", name, w.About)
+	}
+	return nil
+}
+
+// child measures one engine on one workload and prints the result. More
+// arguments name files for a CPU and a heap profile of the runs.
+func child(name, engine string, profiles []string) error {
+	var profile io.Writer
+	if len(profiles) > 0 {
+		f, err := os.Create(profiles[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		profile = f
+	}
+	r, err := measure(name, engine, profile)
+	if err != nil {
+		return err
+	}
+	if len(profiles) > 1 {
+		f, err := os.Create(profiles[1])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.Lookup("allocs").WriteTo(f, 0); err != nil {
+			return err
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// all measures both engines on every workload asked for and prints the table
+// as it grows.
+func (s *settings) all() ([]*Result, error) {
+	t := newTable(os.Stdout)
+	var out []*Result
+	for _, name := range workload.Names() {
+		if !s.only.MatchString(name) || (s.short && !workload.Short(name)) {
+			continue
+		}
+		var ours *Result
+		for _, engine := range []string{engineOurs, engineUpstream} {
+			if s.engine != "" && s.engine != engine {
+				continue
+			}
+			r, err := spawn(name, engine)
+			if err != nil {
+				return nil, err
+			}
+			if engine == engineOurs {
+				ours = r
+			} else {
+				r.compare(ours)
+			}
+			t.row(r, ours)
+			out = append(out, r)
+		}
+	}
+	return out, t.faults()
+}
+
+// compare takes over the bound proved by our engine, which holds for every
+// plan for the same pods.
+func (r *Result) compare(ours *Result) {
+	if ours == nil || ours.Bound == 0 || ours.Scheduled != ours.Pods || r.Scheduled != r.Pods {
+		return
+	}
+	r.Bound, r.Gap = ours.Bound, r.PricePerHour/ours.Bound-1
+}
+
+// spawn measures in a process of its own.
+func spawn(name, engine string) (*Result, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	cmd := exec.Command(self, "run", name, engine)
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", name, engine, err)
+	}
+	r := &Result{}
+	if err := json.Unmarshal(out.Bytes(), r); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", name, engine, err)
+	}
+	return r, nil
+}

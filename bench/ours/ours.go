@@ -1,0 +1,153 @@
+// Package ours runs this project's engine on a workload.
+//
+// Objects go in the way they do in the controller: converted by kube/convert,
+// kept by world. What is timed is what happens between news and plan: taking
+// the Snapshot and deciding.
+package ours
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "karpenter/api/v1"
+	"karpenter/bench/judge"
+	"karpenter/bench/workload"
+	"karpenter/cloud"
+	"karpenter/cloud/kwok"
+	"karpenter/kube/convert"
+	"karpenter/model"
+	"karpenter/solve"
+	"karpenter/world"
+)
+
+// Engine is the engine with a workload taken in.
+type Engine struct {
+	world   *world.World
+	convert convert.Converter
+	plan    *model.Plan
+	added   int
+	one     bool
+}
+
+// New takes in the workload.
+func New(w *workload.Workload) (*Engine, error) {
+	catalogue, err := kwok.NewCatalogue(w.Entries)
+	if err != nil {
+		return nil, fmt.Errorf("price list: %w", err)
+	}
+	axis := model.NewAxis()
+	e := &Engine{one: w.One, convert: convert.Converter{
+		Axis: axis, Labels: v1.DefaultLabels().With(catalogue.Labels()),
+		Manages: func(*v1.NodeClassReference) bool { return true },
+	}}
+	e.world = world.New(axis, e.convert.WellKnown())
+	types := cloud.Types(axis, catalogue.Types())
+	for _, p := range w.Pools {
+		pool, _ := e.convert.Pool(p)
+		e.world.SetPool(pool)
+		e.world.SetTypes(p.Name, types)
+	}
+	e.takeIn(w.Daemons, w.Machines)
+	for p := range w.Pending() {
+		e.world.SetPod(e.convert.Pod(p))
+		if w.One { // a shape that is known
+			e.Decide()
+			e.world.DeletePod(p.Namespace, p.Name)
+		}
+	}
+	if w.One {
+		e.Decide()
+	}
+	return e, nil
+}
+
+func (e *Engine) takeIn(daemons []*appsv1.DaemonSet, machines []workload.Machine) {
+	for _, d := range daemons {
+		if daemon, ok := e.convert.Daemon(d); ok {
+			e.world.SetDaemon(daemon)
+		}
+	}
+	for _, m := range machines {
+		claim, _ := e.convert.Claim(m.Claim)
+		e.world.SetClaim(claim)
+		e.world.SetNode(e.convert.Node(m.Node))
+		for _, p := range m.Bound {
+			e.world.SetPod(e.convert.Pod(p))
+		}
+	}
+}
+
+// News is what happens before a decision: nothing, or, in a workload of one
+// more pod, that the pod shows up. It is not timed.
+func (e *Engine) News(w *workload.Workload) {
+	if !e.one {
+		return
+	}
+	for p := range w.Pending() {
+		e.world.SetPod(e.convert.Pod(p))
+	}
+}
+
+// Decide takes a Snapshot and decides.
+func (e *Engine) Decide() {
+	e.plan = solve.Decide(e.world.Snapshot(workload.Start()), model.DefaultPolicy())
+}
+
+// Bound returns what the last decision proved no plan can beat, in dollars per
+// hour.
+func (e *Engine) Bound() float64 { return e.plan.Bound.Dollars() }
+
+// Plan returns what was decided last.
+func (e *Engine) Plan() *judge.Plan {
+	out := &judge.Plan{Placed: map[string][]string{}}
+	for _, p := range e.plan.Placements {
+		out.Placed[p.Node] = append(out.Placed[p.Node], p.Pod.Key())
+	}
+	for i := range e.plan.Launches {
+		out.Claims = append(out.Claims, claim(&e.plan.Launches[i]))
+	}
+	return out
+}
+
+func claim(l *model.Launch) judge.Claim {
+	c := judge.Claim{Pool: l.Pool, Types: l.Types}
+	for _, p := range l.Pods {
+		c.Pods = append(c.Pods, p.Key())
+	}
+	for _, r := range l.Requirements {
+		c.Requirements = append(c.Requirements, requirement(r)...)
+	}
+	c.Requirements = append(c.Requirements, corev1.NodeSelectorRequirement{
+		Key: v1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: l.CapacityTypes,
+	})
+	return c
+}
+
+// requirement writes r as Kubernetes does, one operator at a time.
+func requirement(r model.Requirement) []corev1.NodeSelectorRequirement {
+	var out []corev1.NodeSelectorRequirement
+	if r.Gte.Set {
+		out = append(out, corev1.NodeSelectorRequirement{Key: r.Key, Operator: "Gte", Values: []string{fmt.Sprint(r.Gte.N)}})
+	}
+	if r.Lte.Set {
+		out = append(out, corev1.NodeSelectorRequirement{Key: r.Key, Operator: "Lte", Values: []string{fmt.Sprint(r.Lte.N)}})
+	}
+	return append(out, corev1.NodeSelectorRequirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator()), Values: r.Values})
+}
+
+// Unsupported returns what pods of the workload use and the engine does not
+// plan yet.
+func (e *Engine) Unsupported(w *workload.Workload) []string {
+	var out []string
+	for p := range w.Pending() {
+		for _, what := range e.convert.Shape(p).Refused {
+			if !slices.Contains(out, what) {
+				out = append(out, what)
+			}
+		}
+	}
+	return out
+}

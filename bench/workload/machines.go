@@ -1,0 +1,131 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud/kwok"
+)
+
+// machines adds nodes of the general and the arm pool that run the DaemonSets
+// and a few pods each; with room left those take 50 % to 100 % of what the
+// daemons leave, otherwise all of its processors.
+func (w *Workload) machines(rng *rand.Rand, count int, room bool) {
+	kinds := []struct{ pool, instance string }{
+		{"general", "m6i.2xlarge"}, {"general", "c6i.4xlarge"}, {"general", "r6g.2xlarge"}, {"arm", "m7g.4xlarge"}, {"general", "c7g.8xlarge"},
+	}
+	for i := range count {
+		k := kinds[rng.IntN(len(kinds))]
+		e := w.entry(k.instance)
+		o := e.Offerings[rng.IntN(len(e.Offerings))]
+		m := Machine{Claim: claim(fmt.Sprintf("%s-%05d", k.pool, i), k.pool, e, o)}
+		m.Node = node(m.Claim)
+		used := 1.0
+		if room {
+			used = 0.5 + 0.5*rng.Float64()
+		}
+		w.bind(&m, used)
+		w.Machines = append(w.Machines, m)
+	}
+}
+
+func (w *Workload) entry(name string) *kwok.Entry {
+	for i := range w.Entries {
+		if w.Entries[i].Name == name {
+			return &w.Entries[i]
+		}
+	}
+	panic("the price list has no " + name)
+}
+
+// Allocatable returns what pods can use of a node of the type.
+func Allocatable(e *kwok.Entry) corev1.ResourceList {
+	out := e.Resources.DeepCopy()
+	for name, q := range out {
+		q.Sub(e.Overhead[name])
+		out[name] = q
+	}
+	return out
+}
+
+func claim(name, pool string, e *kwok.Entry, o kwok.OfferingEntry) *v1.NodeClaim {
+	labels := map[string]string{
+		corev1.LabelInstanceTypeStable: e.Name, corev1.LabelArchStable: e.Architecture, corev1.LabelOSStable: "linux",
+		v1.NodePoolLabelKey: pool, v1.NodeRegisteredLabelKey: "true", v1.NodeInitializedLabelKey: "true",
+		v1.NodeClassLabelKey(nodeClass().GroupKind()): nodeClass().Name,
+	}
+	for _, r := range append(e.Requirements, o.Requirements...) {
+		if len(r.Values) == 1 {
+			labels[r.Key] = r.Values[0]
+		}
+	}
+	c := &v1.NodeClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: labels, CreationTimestamp: metav1.NewTime(Start())},
+	}
+	c.Spec.NodeClassRef = nodeClass()
+	c.Status.ProviderID, c.Status.NodeName = "kwok://"+name, name
+	c.Status.Capacity, c.Status.Allocatable = e.Resources, Allocatable(e)
+	for _, kind := range []string{"Launched", "Registered", "Initialized", "Ready"} {
+		c.Status.Conditions = append(c.Status.Conditions, v1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind})
+	}
+	return c
+}
+
+func node(c *v1.NodeClaim) *corev1.Node {
+	n := &corev1.Node{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: c.Name, UID: c.UID, Labels: map[string]string{corev1.LabelHostname: c.Name}, CreationTimestamp: c.CreationTimestamp},
+		Spec:       corev1.NodeSpec{ProviderID: c.Status.ProviderID},
+		Status: corev1.NodeStatus{
+			Capacity: c.Status.Capacity, Allocatable: c.Status.Allocatable,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
+		},
+	}
+	for k, v := range c.Labels {
+		n.Labels[k] = v
+	}
+	return n
+}
+
+// bind puts a pod of each DaemonSet and four others on the machine, so that
+// they use a part of its processors and memory.
+func (w *Workload) bind(m *Machine, used float64) {
+	cpu, memory := m.Node.Status.Allocatable.Cpu().MilliValue(), m.Node.Status.Allocatable.Memory().Value()>>20
+	for _, d := range w.Daemons {
+		c := d.Spec.Template.Spec.Containers[0].Resources.Requests
+		p := (&deployment{name: d.Name + "-" + m.Node.Name, cpu: c.Cpu().MilliValue(), memory: c.Memory().Value() >> 20}).pod(0)
+		p.Namespace, p.Spec.Tolerations = d.Namespace, d.Spec.Template.Spec.Tolerations
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: new(true)}}
+		m.Bound = append(m.Bound, p)
+		cpu, memory = cpu-c.Cpu().MilliValue(), memory-c.Memory().Value()>>20
+	}
+	const others = 4
+	for i := range others {
+		d := deployment{name: fmt.Sprintf("old-%s-%d", m.Node.Name, i), cpu: int64(used*float64(cpu)) / others, memory: int64(used*float64(memory)) / others}
+		m.Bound = append(m.Bound, d.pod(0))
+	}
+	for _, p := range m.Bound {
+		p.Spec.NodeName = m.Node.Name
+		p.Status = corev1.PodStatus{Phase: corev1.PodRunning}
+	}
+}
+
+// Requests returns what a pod asks of its node, itself included.
+func Requests(p *corev1.Pod) corev1.ResourceList {
+	out := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
+	for _, c := range p.Spec.Containers {
+		for name, q := range c.Resources.Requests {
+			sum := out[name]
+			sum.Add(q)
+			out[name] = sum
+		}
+	}
+	return out
+}
