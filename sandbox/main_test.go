@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"karpenter/sandbox/component"
@@ -10,6 +11,9 @@ import (
 // TestMain lets the test binary be the multi-call binary: the supervisor under test starts this executable again, with
 // a subcommand as first argument, which `go test` itself never does.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == fakeControllerName {
+		os.Exit(runFakeController(os.Args[1:]))
+	}
 	if len(os.Args) > 1 && isSubcommand(os.Args[1]) {
 		os.Exit(run(os.Args, os.Stdout, os.Stderr))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -67,10 +68,9 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.Stop() }()
 	seen, err := fleet.Watch(ctx, s.Config())
 	if err != nil {
-		return err
+		return errors.Join(err, s.Stop())
 	}
 	data := config.session.ControlPlane.Dir
 	writeIntroduction(stdout, s, data)
@@ -84,7 +84,9 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 		})
 		reports.redirect(stderr)
 	} else {
+		reports.redirect(io.MultiWriter(stderr, notes))
 		console.Lines(ctx, stdout, seen, notes)
+		reports.redirect(stderr)
 	}
 	fmt.Fprintln(stderr, "sandbox: stopping everything; the cluster is kept in", data)
 	return s.Stop()

@@ -105,7 +105,9 @@ func perform(ctx context.Context, options Options, play script) (err error) {
 	if err != nil {
 		return err
 	}
+	watching, stopWatching := context.WithCancel(ctx)
 	defer func() {
+		stopWatching()
 		err = errors.Join(err, s.Stop())
 		if err == nil {
 			err = remove()
@@ -121,7 +123,7 @@ func perform(ctx context.Context, options Options, play script) (err error) {
 	if err != nil {
 		return err
 	}
-	watched, err := fleet.Watch(ctx, s.Config())
+	watched, err := fleet.Watch(watching, s.Config())
 	if err != nil {
 		return err
 	}

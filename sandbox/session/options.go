@@ -5,6 +5,7 @@
 //
 //	instance-types.json  what the simulated cloud sells
 //	logs/karpenter.log   what the controller says
+//	logs/sandbox.log     what the clients of this process say about their requests
 //	pids/karpenter       its process id
 package session
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"karpenter/sandbox/controlplane"
 	"karpenter/sandbox/manifest"
@@ -33,6 +35,7 @@ type Session struct {
 	config       *rest.Config
 	controller   *process.Process
 	ports        ports
+	clientLog    *os.File // nil: clients log to stderr
 
 	stopOnce sync.Once
 	stopErr  error
@@ -59,10 +62,25 @@ func Start(ctx context.Context, options Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{controlPlane: cp, dir: filepath.Dir(cp.Kubeconfig())}
+	if err := s.logClients(); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
 	if err := s.furnish(ctx, &options, crds, first); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
+}
+
+// logClients has the clients in this process log to a file: what they have to say about watches that end would spoil a
+// picture on the terminal. Their logger is one for the whole process.
+func (s *Session) logClients() error {
+	file, err := os.OpenFile(filepath.Join(s.dir, "logs", "sandbox.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	s.clientLog = file
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(file, nil)))
+	return nil
 }
 
 // furnish puts into a bare cluster what a session needs.
@@ -153,6 +171,10 @@ func (s *Session) Stop() error {
 			s.stopErr = s.controller.Stop(controllerGrace)
 		}
 		s.stopErr = errors.Join(s.stopErr, s.controlPlane.Stop())
+		if s.clientLog != nil {
+			klog.ClearLogger()
+			s.stopErr = errors.Join(s.stopErr, s.clientLog.Close())
+		}
 	})
 	return s.stopErr
 }

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"karpenter/sandbox/fleet"
+	"karpenter/sandbox/kubelet"
+)
+
+// fakeControllerName is what the test binary is called when it is to be an autoscaler.
+const fakeControllerName = "fake-karpenter"
+
+// fakeController buys one large machine when pods wait and none is on its way, and drops machines that are empty. It
+// stands in for the real one, which this module knows nothing of.
+type fakeController struct {
+	client  kubernetes.Interface
+	untyped dynamic.Interface
+	bought  int
+}
+
+// runFakeController is the process; it returns its exit code.
+func runFakeController(args []string) int {
+	if len(args) > 0 && args[0] == "instance-types" {
+		fmt.Println("[]")
+		return 0
+	}
+	if err := controlFake(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func controlFake() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	if types := os.Getenv("INSTANCE_TYPES_FILE_PATH"); filepath.Base(types) != "instance-types.json" {
+		return fmt.Errorf("instance types in %q", types)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	seen, err := fleet.Watch(ctx, config)
+	if err != nil {
+		return err
+	}
+	f := &fakeController{client: client, untyped: untyped}
+	for {
+		changed := seen.Changed()
+		view := seen.View()
+		if err := f.step(ctx, &view); err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+func (f *fakeController) step(ctx context.Context, v *fleet.View) error {
+	for _, p := range v.Pools {
+		if !p.Ready {
+			if err := f.makeReady(ctx, p.Name); err != nil {
+				return err
+			}
+		}
+	}
+	_, _, pods := v.Totals()
+	if pods.Waiting > 0 && len(v.Machines) == 0 {
+		return f.buy(ctx)
+	}
+	if pods.Pods() > 0 {
+		return nil
+	}
+	for _, m := range v.Machines {
+		if m.State != fleet.Ready {
+			continue
+		}
+		if err := f.client.CoreV1().Nodes().Delete(ctx, m.Node, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+		if err := f.claims().Delete(ctx, m.Name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fakeController) makeReady(ctx context.Context, pool string) error {
+	pools := f.untyped.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"})
+	status := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+	_, err := pools.Patch(ctx, pool, types.MergePatchType, status, metav1.PatchOptions{}, "status")
+	return err
+}
+
+func (f *fakeController) claims() dynamic.ResourceInterface {
+	return f.untyped.Resource(schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"})
+}
+
+func (f *fakeController) buy(ctx context.Context) error {
+	f.bought++
+	name := fmt.Sprintf("default-%d-%d", os.Getpid(), f.bought)
+	labels := map[string]string{
+		"karpenter.sh/nodepool": "default", "karpenter.sh/capacity-type": "spot", corev1.LabelInstanceTypeStable: "fake.large",
+		corev1.LabelTopologyZone: "zone-a", "eks-node-viewer/instance-price": "0.500000",
+	}
+	claim := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+			"requirements": []any{},
+		},
+	}}
+	claim.SetLabels(labels)
+	created, err := f.claims().Create(ctx, claim, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	created.Object["status"] = map[string]any{"providerID": "fake://" + name}
+	if _, err := f.claims().UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	size := corev1.ResourceList{"cpu": resource.MustParse("1000"), "memory": resource.MustParse("1000Gi"), "pods": resource.MustParse("500")}
+	labels[corev1.LabelHostname] = name
+	_, err = f.client.CoreV1().Nodes().Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-" + name, Labels: labels, Annotations: map[string]string{kubelet.FakeNodeAnnotation: "fake"}},
+		Spec:       corev1.NodeSpec{ProviderID: "fake://" + name},
+		Status:     corev1.NodeStatus{Capacity: size, Allocatable: size},
+	}, metav1.CreateOptions{})
+	return err
+}
