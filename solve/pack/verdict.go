@@ -15,7 +15,7 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 	for i := range k.catalogue.Pools {
 		steps := k.catalogue.Explain(i, d.Demand, k.snapshot.Resources)
 		if left := steps[len(steps)-1].Left; left > 0 {
-			steps = append(steps, model.Step{Constraint: k.limitText(i, d), Hint: "raise spec.limits of the NodePool or free some of its nodes"})
+			steps = append(steps, k.limitStep(i, d))
 		}
 		v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps})
 	}
@@ -30,22 +30,28 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 	return v
 }
 
-// limitText names the limits that leave no room for another node for d, with
-// what is used of them once this plan's nodes are there. Where no limit does so
-// alone, it names them all.
-func (k *Packer) limitText(pool int, d *demand) string {
+// limitStep names the limits that leave no room for another node for d, with
+// what is used of them once this plan's nodes are there, and what they would
+// have to be for one more. Where no limit is in the way alone, it names them
+// all.
+func (k *Packer) limitStep(pool int, d *demand) model.Step {
 	p := &k.catalogue.Pools[pool]
-	var all, binding string
+	var all, binding, needed string
 	for _, l := range p.Limits {
 		used := k.used(pool, l.Resource)
-		text := fmt.Sprintf(" %s=%s (%s used)", k.snapshot.Resources[l.Resource],
-			model.FormatQuantity(l.Resource, l.Max), model.FormatQuantity(l.Resource, used))
+		name := k.snapshot.Resources[l.Resource]
+		text := fmt.Sprintf(" %s=%s (%s used)", name, model.FormatQuantity(l.Resource, l.Max), model.FormatQuantity(l.Resource, used))
 		all += text
-		if used+k.smallest(p, d, l.Resource) > l.Max {
+		if more := used + k.smallest(p, d, l.Resource); more > l.Max {
 			binding += text
+			needed += " " + name + "=" + model.FormatQuantity(l.Resource, more)
 		}
 	}
-	return "limits" + cmp.Or(binding, all)
+	hint := "raise spec.limits of the NodePool or free some of its nodes"
+	if needed != "" {
+		hint = "raise spec.limits of the NodePool to" + needed + " or more, or free some of its nodes"
+	}
+	return model.Step{Constraint: "limits" + cmp.Or(binding, all), Hint: hint}
 }
 
 // used is what the pool's nodes have of a resource, those of this plan included.

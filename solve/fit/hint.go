@@ -1,0 +1,227 @@
+package fit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"karpenter/model"
+)
+
+// shownValues is how many known values of a label a hint lists.
+const shownValues = 5
+
+// labelHint says what would help when none of the offers left meets r.
+func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requirement) string {
+	if why := contradiction(s, r); why != "" {
+		return why
+	}
+	p := &c.Pools[pool]
+	own, defined := p.Requirements.Get(r.Key)
+	here := c.values(left, own)
+	if r.Operator() == model.In {
+		if why := c.unknown(p, r, here); why != "" {
+			return why
+		}
+	}
+	switch {
+	case r.Key == model.LabelHostname:
+		return "a new node has no name before it is made; do not ask for one"
+	case len(here) == 0 && !defined && !c.wellKnown.Has(r.Key):
+		return c.undefined(p, r.Key)
+	case len(here) == 0:
+		return "the NodePool has " + own.String()
+	}
+	return "there it is " + listed(here)
+}
+
+// contradiction reports that r, which allows nothing, is what is left of two
+// demands of the pod.
+func contradiction(s *model.Shape, r model.Requirement) string {
+	selector, ok := s.Selector.Get(r.Key)
+	if !ok || r.Operator() != model.DoesNotExist || selector.Operator() == model.DoesNotExist {
+		return ""
+	}
+	for _, term := range s.Terms {
+		if demand, ok := term.Get(r.Key); ok && !demand.Intersects(selector) {
+			return fmt.Sprintf("the pod contradicts itself: its nodeSelector wants %s, its node affinity %s; drop one of them", selector, demand)
+		}
+	}
+	return ""
+}
+
+// unknown says what is wrong with the values r asks for when what the pool
+// demands itself, or a misspelling, is the reason; "" when it is neither.
+func (c *Catalogue) unknown(p *Pool, r model.Requirement, here []string) string {
+	pools := c.known(Range{To: len(c.Offers)}, r.Key)
+	for i := range c.Pools {
+		if own, ok := c.Pools[i].Requirements.Get(r.Key); ok && !own.Complement {
+			pools = append(pools, own.Values...)
+		}
+	}
+	own, _ := p.Requirements.Get(r.Key)
+	offered := c.known(p.Offers, r.Key)
+	for _, v := range r.Values {
+		if slices.Contains(offered, v) && !own.Has(v) {
+			return fmt.Sprintf("the NodePool's requirement %s excludes %s; allow it there, or ask for what it allows", own, v)
+		}
+	}
+	for _, v := range r.Values {
+		if slices.Contains(pools, v) {
+			continue
+		}
+		if meant, ok := nearest(v, sortedUnique(pools)); ok {
+			hint := fmt.Sprintf("nothing has %s; did you mean %s?", v, meant)
+			if !slices.Contains(here, meant) && len(here) > 0 {
+				hint += " There it is " + listed(here)
+			}
+			return hint
+		}
+	}
+	return ""
+}
+
+// undefined says what to do about a label that the pool does not define.
+func (c *Catalogue) undefined(p *Pool, key string) string {
+	keys := slices.Collect(maps.Keys(c.wellKnown))
+	for _, r := range p.Requirements {
+		keys = append(keys, r.Key)
+	}
+	for i := p.Types.From; i < p.Types.To; i++ {
+		for _, r := range c.Types[i].Requirements {
+			keys = append(keys, r.Key)
+		}
+	}
+	if meant, ok := nearest(key, sortedUnique(keys)); ok {
+		return fmt.Sprintf("nothing defines label %s; did you mean %s?", key, meant)
+	}
+	return fmt.Sprintf("the NodePool does not define label %s; add it to the labels or requirements of its template", key)
+}
+
+func listed(values []string) string {
+	if len(values) > shownValues {
+		return fmt.Sprintf("%s or %d others", strings.Join(values[:shownValues], ", "), len(values)-shownValues)
+	}
+	return strings.Join(values, ", ")
+}
+
+// known returns the values that types and offers in the range have for key,
+// whatever the pool demands.
+func (c *Catalogue) known(in Range, key string) []string {
+	all := NewBits(len(c.Offers))
+	for i := in.From; i < in.To; i++ {
+		all.Set(i)
+	}
+	return c.values(all, model.Requirement{Key: key, Complement: true})
+}
+
+// values returns the values nodes bought from the offers can have for the key
+// of own, which is what their pool demands of it, sorted.
+func (c *Catalogue) values(left Bits, own model.Requirement) []string {
+	seen := map[string]bool{}
+	add := func(r model.Requirement, defined bool) {
+		if !defined || r.Complement {
+			return
+		}
+		for _, v := range r.Values {
+			seen[v] = true
+		}
+	}
+	add(own, true)
+	for i := range left.All() {
+		if o, ok := c.Offers[i].Requirements.Get(own.Key); ok {
+			add(o, ok)
+			continue
+		}
+		add(c.Types[c.Offers[i].Type].Requirements.Get(own.Key))
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(seen)), func(v string) bool { return !own.Has(v) })
+}
+
+// sizeHint says what the largest of the offers left have of the resources that
+// s requests too much of.
+func (c *Catalogue) sizeHint(pool int, left Bits, s *model.Shape, names []string) string {
+	var parts []string
+	for resource, want := range s.Requests {
+		largest, most := c.largest(left, resource)
+		if want <= most {
+			continue
+		}
+		name := names[resource]
+		if most == 0 {
+			parts = append(parts, "none of them has "+name)
+		} else {
+			parts = append(parts, fmt.Sprintf("the largest of them for %s, %s, has %s for pods", name, largest, model.FormatQuantity(resource, most)))
+		}
+		if other, more := c.largest(c.Pools[pool].all(len(c.Offers)), resource); more >= want {
+			parts = append(parts, fmt.Sprintf("%s has %s but is excluded above", other, model.FormatQuantity(resource, more)))
+		}
+	}
+	if len(parts) > 0 {
+		return strings.Join(parts, "; ")
+	}
+	if row := c.closest(left, s); row != nil {
+		return fmt.Sprintf("none has all of it at once; %s comes closest with %s for pods", row.Name, onlyOf(row.Free, s.Requests).Format(names))
+	}
+	return "the daemonsets of its nodes take more than any of them has"
+}
+
+func (p *Pool) all(offers int) Bits {
+	out := NewBits(offers)
+	for i := p.Offers.From; i < p.Offers.To; i++ {
+		out.Set(i)
+	}
+	return out
+}
+
+// largest returns the type among the offers with most of a resource free for
+// pods, and how much that is.
+func (c *Catalogue) largest(of Bits, resource int) (name string, most int64) {
+	for i := range of.All() {
+		if row := &c.Types[c.Offers[i].Type]; row.Free.At(resource) > most {
+			name, most = row.Name, row.Free.At(resource)
+		}
+	}
+	return name, most
+}
+
+// closest returns the type among the offers that has enough of most of the
+// resources s requests, and of the others the largest part; nil when daemons
+// overdraw them all.
+func (c *Catalogue) closest(of Bits, s *model.Shape) *TypeRow {
+	var best *TypeRow
+	most := 0.0
+	for i := range of.All() {
+		row := &c.Types[c.Offers[i].Type]
+		if (model.Resources{}).Fits(row.Free) && part(s.Requests, row.Free) > most {
+			best, most = row, part(s.Requests, row.Free)
+		}
+	}
+	return best
+}
+
+// part says how much of want there is in free: one for each resource there is
+// enough of, and the least part of any.
+func part(want, free model.Resources) float64 {
+	enough, least := 0.0, 1.0
+	for i, w := range want {
+		if free.At(i) >= w {
+			enough++
+		} else {
+			least = min(least, float64(free.At(i))/float64(w))
+		}
+	}
+	return enough + least
+}
+
+// onlyOf returns the quantities of r that s has, too.
+func onlyOf(r, s model.Resources) model.Resources {
+	out := make(model.Resources, len(r))
+	for i := range r {
+		if s.At(i) > 0 {
+			out[i] = r[i]
+		}
+	}
+	return out
+}
