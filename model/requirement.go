@@ -39,6 +39,11 @@ type Requirement struct {
 	Values     []string // sorted, unique
 	Gte, Lte   Bound
 	MinValues  int // least number of distinct values the chosen types must span; 0 = no demand
+
+	// Present says that the label must be there, where the rest of r alone
+	// would be content without: with values only excluded, and with nothing
+	// allowed at all, which then no node meets. Intersect sets it.
+	Present bool
 }
 
 // NewRequirement builds the requirement "key op values". The values of Gt, Lt,
@@ -60,7 +65,7 @@ func NewRequirement(key string, op Operator, values ...string) Requirement {
 }
 
 func bounded(key string, op Operator, values []string) Requirement {
-	none := Requirement{Key: key}
+	none := Requirement{Key: key, Present: true}
 	if len(values) != 1 {
 		return none
 	}
@@ -121,7 +126,7 @@ func (r Requirement) within(value string) bool {
 // AllowsAbsence reports whether a node without the label satisfies r.
 func (r Requirement) AllowsAbsence() bool {
 	op := r.Operator()
-	return op == NotIn || op == DoesNotExist
+	return (op == NotIn || op == DoesNotExist) && !r.Present && !r.Gte.Set && !r.Lte.Set
 }
 
 // Intersect returns the requirement that both r and s demand.
@@ -134,7 +139,7 @@ func (r Requirement) Intersect(s Requirement) Requirement {
 		MinValues:  max(r.MinValues, s.MinValues),
 	}
 	if contradict(out.Gte, out.Lte) {
-		return Requirement{Key: r.Key, MinValues: out.MinValues}
+		return Requirement{Key: r.Key, MinValues: out.MinValues, Present: true}
 	}
 	switch {
 	case r.Complement && s.Complement:
@@ -150,6 +155,7 @@ func (r Requirement) Intersect(s Requirement) Requirement {
 	if !out.Complement {
 		out.Gte, out.Lte = Bound{}, Bound{}
 	}
+	out.Present = out.AllowsAbsence() && !(r.AllowsAbsence() && s.AllowsAbsence())
 	return out
 }
 
@@ -222,7 +228,7 @@ func filter(values []string, keep func(string) bool) []string {
 // shownValues is how many values String lists before it counts the rest.
 const shownValues = 5
 
-// String prints "key Op [a b …]" with bounds and minValues behind it.
+// String prints "key Op [a b …]" with bounds, minValues and Present behind it.
 func (r Requirement) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", r.Key, r.Operator())
@@ -239,6 +245,9 @@ func (r Requirement) String() string {
 	}
 	if r.MinValues > 0 {
 		fmt.Fprintf(&b, " minValues %d", r.MinValues)
+	}
+	if r.Present {
+		b.WriteString(" and Exists")
 	}
 	return b.String()
 }

@@ -43,6 +43,16 @@ func TestCompatible(t *testing.T) {
 		k Exists       | k In A         | yes
 		k Exists       | k Gt 5         | yes
 		k Gt 9223372036854775807 | k Exists | no
+		k DoesNotExist | k Gt 9223372036854775807 | no
+		k DoesNotExist | k In A; k In B           | no
+		k DoesNotExist | k In A; k NotIn A        | no
+		k DoesNotExist | k Exists; k NotIn A      | no
+		k DoesNotExist | k Exists; k DoesNotExist | no
+		k DoesNotExist | k Gt 1; k NotIn 5        | no
+		k In B         | k Exists; k NotIn A      | yes
+		               | k In A; k NotIn A        | no
+		               | k Exists; k NotIn A      | no
+		               | k Gt 1; k NotIn 5        | no
 		               | k NotIn A      | yes
 		               | k DoesNotExist | yes
 		               | k In A         | no
@@ -71,7 +81,9 @@ func TestString(t *testing.T) {
 		"k In 1 2 3 4 5 6 7":    "k In [1 2 3 4 5 and 2 others]",
 		"k In a b; k NotIn a":   "k In [b]",
 		"k In 1 5 9; k Gt 4":    "k In [5 9]",
-		"k Gt 5; k Lt 3":        "k DoesNotExist",
+		"k Gt 5; k Lt 3":        "k DoesNotExist and Exists",
+		"k Exists; k NotIn a":   "k NotIn [a] and Exists",
+		"k Gt 5; k NotIn 7":     "k NotIn [7] >=6",
 		"b In x; a In y":        "a In [y], b In [x]",
 		LabelHostname + " In h": "",
 	} {

@@ -175,13 +175,13 @@ func extend(r *model.Requirement, word, number atom) bool {
 		r.Lte = model.Bound{Set: true, N: n}
 	case string(model.Gt):
 		if n == math.MaxInt64 {
-			*r = model.Requirement{Key: r.Key, MinValues: r.MinValues}
+			*r = model.Requirement{Key: r.Key, MinValues: r.MinValues, Present: true}
 			return true
 		}
 		r.Gte = model.Bound{Set: true, N: n + 1}
 	case string(model.Lt):
 		if n == math.MinInt64 {
-			*r = model.Requirement{Key: r.Key, MinValues: r.MinValues}
+			*r = model.Requirement{Key: r.Key, MinValues: r.MinValues, Present: true}
 			return true
 		}
 		r.Lte = model.Bound{Set: true, N: n - 1}
@@ -195,6 +195,10 @@ func extend(r *model.Requirement, word, number atom) bool {
 
 // requirement writes r in full.
 func requirement(r model.Requirement) string {
+	if r.Present {
+		r.Present = false
+		return aliasOf(r.Key) + " Exists; " + requirement(r)
+	}
 	bounded := r.Gte.Set || r.Lte.Set
 	if !r.Complement && len(r.Values) == 1 && !bounded && r.MinValues == 0 {
 		return aliasOf(r.Key) + "=" + inner(r.Values[0])
@@ -274,7 +278,7 @@ func beyond(defaults, actual model.Requirements) (part model.Requirements, ok bo
 
 func sameRequirement(a, b model.Requirement) bool {
 	return a.Key == b.Key && a.Complement == b.Complement && slices.Equal(a.Values, b.Values) &&
-		a.Gte == b.Gte && a.Lte == b.Lte && a.MinValues == b.MinValues
+		a.Gte == b.Gte && a.Lte == b.Lte && a.MinValues == b.MinValues && a.Present == b.Present
 }
 
 // pinned returns the requirements of rs with exactly one value: what is known

@@ -117,6 +117,9 @@ func render(rs model.Requirements) []v1.NodeSelectorRequirementWithMinValues {
 			}
 			out = append(out, next)
 		}
+		if r.Present {
+			add(corev1.NodeSelectorOpExists)
+		}
 		if r.Gte.Set {
 			add(v1.NodeSelectorOpGte, strconv.FormatInt(r.Gte.N, 10))
 		}

@@ -17,7 +17,7 @@ import (
 func (c Converter) Node(n *corev1.Node) world.Node {
 	return world.Node{
 		Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID,
-		Labels: c.copyLabels(n.Labels), Taints: taints(n.Spec.Taints),
+		Labels: c.copyLabels(n.Labels), Taints: taints(nodeTaints(n)),
 		Capacity: c.Resources(n.Status.Capacity), Allocatable: c.Resources(n.Status.Allocatable),
 		Ready: slices.ContainsFunc(n.Status.Conditions, func(k corev1.NodeCondition) bool {
 			return k.Type == corev1.NodeReady && k.Status == corev1.ConditionTrue
@@ -25,6 +25,16 @@ func (c Converter) Node(n *corev1.Node) world.Node {
 		Deleting:     n.DeletionTimestamp != nil,
 		DoNotDisrupt: n.Annotations[v1.DoNotDisruptAnnotationKey] == "true",
 	}
+}
+
+// nodeTaints returns the taints of the Node, with the one that a cordoned Node
+// is about to get.
+func nodeTaints(n *corev1.Node) []corev1.Taint {
+	cordoned := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	if !n.Spec.Unschedulable || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&cordoned) }) {
+		return n.Spec.Taints
+	}
+	return append(slices.Clone(n.Spec.Taints), cordoned)
 }
 
 // Claim returns the NodeClaim as the world knows it, and false when it is

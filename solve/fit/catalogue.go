@@ -138,7 +138,7 @@ func matchKey(r model.Requirement) string {
 	if len(r.Values) <= 5 { // String abbreviates longer lists
 		return r.String()
 	}
-	key := r.Key + " " + string(r.Operator())
+	key := r.String()
 	for _, v := range r.Values {
 		key += " " + v
 	}

@@ -68,17 +68,13 @@ func suits(labels model.Requirements, s *model.Shape) bool {
 	})
 }
 
-// Room returns how many pods requesting r fit into free, at most limit.
+// Room returns how many pods requesting r fit into free, at most limit. As for
+// the scheduler, what is overdrawn matters to those who request it.
 func Room(free, r model.Resources, limit int) int {
 	n := int64(limit)
 	for i, v := range r {
 		if v > 0 {
 			n = min(n, free.At(i)/v)
-		}
-	}
-	for _, v := range free {
-		if v < 0 {
-			return 0
 		}
 	}
 	return int(max(n, 0))
