@@ -10,7 +10,7 @@ GOFLAGS ?=
 export GOFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress test unit sandbox-test e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help run demo stress test unit sandbox-test differential e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -27,13 +27,16 @@ stress: build ## 5,000 pods from nothing to running and back, with figures
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)
 
-test: build unit sandbox-test e2e ## all tests
+test: build unit sandbox-test differential e2e ## all tests
 
 unit: ## tests that need no cluster
 	go test $$(go list ./... | grep -v '/e2e')
 
 sandbox-test: ## tests of the control plane and the simulated machines
 	cd sandbox && go test -trimpath ./...
+
+differential: ## our verdicts against those of kube-scheduler's own code, on random situations
+	cd differential && go test -trimpath ./...
 
 e2e: build ## tests against a real control plane
 	go test ./e2e/...

@@ -53,11 +53,16 @@ func (c Converter) selector(labels map[string]string) model.Requirements {
 }
 
 // terms returns the required node affinity. A term that demands nothing
-// matches nothing and is left out.
+// matches nothing and is left out; when none is left, the pod runs nowhere.
+// What terms demand of fields is not looked at.
 func (c Converter) terms(p *corev1.Pod) []model.Requirements {
+	if hasOnlyEmptyTerms(p) {
+		nowhere := model.Requirement{Key: model.LabelHostname, Present: true}
+		return []model.Requirements{{nowhere}}
+	}
 	var out []model.Requirements
 	for _, t := range requiredTerms(p) {
-		if len(t.MatchExpressions) == 0 {
+		if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
 			continue
 		}
 		var term model.Requirements

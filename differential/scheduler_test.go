@@ -1,0 +1,111 @@
+package differential
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	tracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+)
+
+// scheduler is kube-scheduler's own framework with every plugin of its default
+// profile. It talks to no API server: its listers are empty, and the snapshot
+// it decides on is put in by hand.
+type scheduler struct {
+	ctx       context.Context
+	framework framework.Framework
+	cluster   *cluster
+}
+
+func newScheduler(t *testing.T) *scheduler {
+	t.Helper()
+	metrics.Register()
+	ctx := klog.NewContext(t.Context(), klog.Logger{})
+	config, err := latest.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "nowhere.invalid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listers := informers.NewSharedInformerFactory(client, 0) // never started
+	claims := assumecache.NewAssumeCache(klog.Logger{}, listers.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	slices, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: listers.Resource().V1().ResourceSlices(), KubeClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{Snapshot: cache.NewEmptySnapshot()}
+	f, err := runtime.NewFramework(ctx, plugins.NewInTreeRegistry(), &config.Profiles[0],
+		runtime.WithClientSet(client), runtime.WithInformerFactory(listers), runtime.WithSnapshotSharedLister(c),
+		runtime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, listers)),
+		runtime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(listers.Storage().V1().CSINodes().Lister())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &scheduler{ctx: ctx, framework: f, cluster: c}
+}
+
+// cluster is the snapshot of the moment.
+type cluster struct{ *cache.Snapshot }
+
+// see makes the scheduler look at these nodes and at those of the pods that
+// are bound and have not ended, as its informers would.
+func (s *scheduler) see(nodes []*corev1.Node, pods []*corev1.Pod) {
+	running := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
+		return p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	})
+	s.cluster.Snapshot = cache.NewSnapshot(running, nodes)
+}
+
+// refusal returns why the scheduler would not bind the pod to the node, "" if
+// it would.
+func (s *scheduler) refusal(pod *corev1.Pod, node string) string {
+	state := framework.NewCycleState()
+	result, status, _ := s.framework.RunPreFilterPlugins(s.ctx, state, pod)
+	if !status.IsSuccess() {
+		return reasons(status)
+	}
+	if !result.AllNodes() && !result.NodeNames.Has(node) {
+		return "NodeAffinity: it names other nodes"
+	}
+	info, err := s.cluster.NodeInfos().Get(node)
+	if err != nil {
+		return err.Error()
+	}
+	if status := s.framework.RunFilterPlugins(s.ctx, state, pod, info); !status.IsSuccess() {
+		return reasons(status)
+	}
+	return ""
+}
+
+func reasons(status *fwk.Status) string {
+	return fmt.Sprintf("%s: %s", status.Plugin(), strings.Join(status.Reasons(), ", "))
+}
+
+// daemonPod returns the pod the DaemonSet controller makes for the node, or nil.
+func daemonPod(d *appsv1.DaemonSet, node *corev1.Node) *corev1.Pod {
+	if run, _ := daemon.NodeShouldRunDaemonPod(klog.Logger{}, node, d); !run {
+		return nil
+	}
+	return daemon.NewPod(d, node.Name).DeepCopy()
+}
