@@ -7,7 +7,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,6 +17,8 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime/pprof"
+	"slices"
+	"time"
 
 	"karpenter/bench/workload"
 )
@@ -65,17 +69,36 @@ func run(args []string) error {
 		return fmt.Errorf("unknown command %q", rest[0])
 	}
 	results, err := s.all()
+	if s.out == "" || len(results) == 0 {
+		return err
+	}
+	return errors.Join(err, save(s.out, results))
+}
+
+// save writes the results, keeping from the file what was not measured now.
+func save(file string, now []*Result) error {
+	old := []*Result{}
+	if text, err := os.ReadFile(file); err == nil {
+		if err := json.Unmarshal(text, &old); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	all := []*Result{}
+	for _, name := range workload.Names() {
+		for _, engine := range engines() {
+			is := func(r *Result) bool { return r.Workload == name && r.Engine == engine }
+			if i := slices.IndexFunc(now, is); i >= 0 {
+				all = append(all, now[i])
+			} else if i := slices.IndexFunc(old, is); i >= 0 {
+				all = append(all, old[i])
+			}
+		}
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
 	}
-	if s.out == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(results, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(s.out, append(text, '\n'), 0o644)
+	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
 func list() error {
@@ -128,13 +151,13 @@ func (s *settings) all() ([]*Result, error) {
 			continue
 		}
 		var ours *Result
-		for _, engine := range []string{engineOurs, engineUpstream} {
+		for _, engine := range engines() {
 			if s.engine != "" && s.engine != engine {
 				continue
 			}
 			r, err := spawn(name, engine)
 			if err != nil {
-				return nil, err
+				return out, err
 			}
 			if engine == engineOurs {
 				ours = r
@@ -157,16 +180,34 @@ func (r *Result) compare(ours *Result) {
 	r.Bound, r.Gap = ours.Bound, r.PricePerHour/ours.Bound-1
 }
 
+// patience is how long a process may take, with what it does before and after
+// the decisions.
+func patience(engine string) time.Duration {
+	if engine == engineOurs {
+		return 3 * time.Minute
+	}
+	return workload.Uncapped + 5*time.Minute
+}
+
 // spawn measures in a process of its own.
 func spawn(name, engine string) (*Result, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience(engine))
+	defer cancel()
 	var out bytes.Buffer
-	cmd := exec.Command(self, "run", name, engine)
+	cmd := exec.CommandContext(ctx, self, "run", name, engine)
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	if err := cmd.Run(); err != nil {
+	switch err := cmd.Run(); {
+	case ctx.Err() != nil:
+		w, err := workload.New(name)
+		if err != nil {
+			return nil, err
+		}
+		return &Result{Workload: name, Engine: engine, Pods: w.Pods, Status: fmt.Sprintf("no plan within %s", patience(engine))}, nil
+	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", name, engine, err)
 	}
 	r := &Result{}

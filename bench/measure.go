@@ -25,6 +25,9 @@ const (
 	engineUpstream = "upstream"
 )
 
+// engines returns the engines in the order they run.
+func engines() []string { return []string{engineOurs, engineUpstream} }
+
 // Result is one row of results.json.
 type Result struct {
 	Workload      string  `json:"workload"`

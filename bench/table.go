@@ -23,7 +23,7 @@ func (t *table) row(r, ours *Result) {
 	if r.Bound > 0 {
 		bound, gap = fmt.Sprintf("%.3f", r.Bound), fmt.Sprintf("%.2f %%", 100*r.Gap)
 	}
-	if ours != nil && r != ours && ours.Seconds > 0 {
+	if ours != nil && r != ours && ours.Runs > 0 {
 		speed = fmt.Sprintf("%.1f×", r.Seconds/ours.Seconds)
 		if r.Scheduled == ours.Scheduled && ours.PricePerHour > 0 {
 			price = fmt.Sprintf("%.3f×", r.PricePerHour/ours.PricePerHour)
@@ -34,6 +34,10 @@ func (t *table) row(r, ours *Result) {
 		if left := r.Pods - r.Scheduled; left > 0 {
 			remark = fmt.Sprintf("%d pods left", left)
 		}
+	}
+	if r.Runs == 0 { // nothing was measured
+		fmt.Fprintf(t.out, "| %s | %s | %d | | | | | | | | | | | | %s |\n", r.Workload, r.Engine, r.Pods, remark)
+		return
 	}
 	fmt.Fprintf(t.out, "| %s | %s | %d | %d | %d | %.3f | %s | %s | %s | %.2f | %s | %s | %s | %s | %s |\n",
 		r.Workload, r.Engine, r.Pods, r.Scheduled, r.Nodes, r.PricePerHour, bound, gap,

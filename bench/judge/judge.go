@@ -230,6 +230,7 @@ type bundle struct {
 	claim int
 	sum   amounts
 	kinds []*asked // one pod of each class
+	bad   bool     // some machine does not suit; that is told once
 }
 
 func (b *bundle) add(a *asked) {
@@ -285,13 +286,18 @@ func (m *machine) takes(a *asked) bool {
 
 // outcome checks that the pods could run on the machine.
 func (j *Judge) outcome(b *bundle, m *machine) {
-	name := m.node.Labels[corev1.LabelInstanceTypeStable]
+	if b.bad {
+		return
+	}
+	l := m.node.Labels
 	if what, ok := b.sum.fit(m.room); !ok {
-		j.fault("claim %d has too little %s as %s", b.claim, what, name)
+		b.bad = true
+		j.fault("claim %d has too little %s as %s", b.claim, what, l[corev1.LabelInstanceTypeStable])
 	}
 	for _, a := range b.kinds {
 		if !m.takes(a) {
-			j.fault("claim %d as %s in %s does not accept pod %s", b.claim, name, m.node.Labels[corev1.LabelTopologyZone], Key(a.pod))
+			b.bad = true
+			j.fault("claim %d as %s in %s does not accept pod %s", b.claim, l[corev1.LabelInstanceTypeStable], l[corev1.LabelTopologyZone], Key(a.pod))
 		}
 	}
 }

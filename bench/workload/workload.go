@@ -64,8 +64,8 @@ func (w *Workload) Pending() iter.Seq[*corev1.Pod] {
 	}
 }
 
-// uncapped is the time upstream gets where it is to be let finish.
-const uncapped = 20 * time.Minute
+// Uncapped is the time upstream gets where it is to be let finish.
+const Uncapped = 20 * time.Minute
 
 // OwnCap is the time upstream's provisioner gives its scheduler.
 const OwnCap = time.Minute
@@ -90,7 +90,7 @@ func New(name string) (*Workload, error) {
 		if err != nil {
 			return nil, fmt.Errorf("price list: %w", err)
 		}
-		w := &Workload{Name: name, About: r.about, Short: r.short, Entries: entries, UpstreamCap: uncapped}
+		w := &Workload{Name: name, About: r.about, Short: r.short, Entries: entries, UpstreamCap: Uncapped}
 		r.make(w, rand.New(rand.NewPCG(20260101, uint64(i))))
 		for _, d := range w.deployments {
 			w.Pods += d.replicas
