@@ -111,6 +111,7 @@ func kubectl(t *testing.T, dir string, args ...string) string {
 // TestRunShowsWhatHappens: a user's first minutes: the cluster comes up, grows and shrinks under kubectl; a controller
 // that dies comes back; Ctrl-C leaves no process; running it again continues, and keeps what the user edited.
 func TestRunShowsWhatHappens(t *testing.T) {
+	t.Parallel()
 	dir, manifests := t.TempDir(), writeFile(t, "first.yaml", testPool)
 	r := startRun(t, dir, manifests)
 	r.await(t, `^  kubeconfig   `+regexp.QuoteMeta(filepath.Join(dir, "kubeconfig")))

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -133,7 +134,7 @@ func totals(room, used fleet.Amount, width int, style Style) line {
 func poolLine(p *fleet.Pool) line {
 	l := line{{"pool  ", dim}, {p.Name, bold}}
 	if !p.Ready {
-		return append(l, span{"  not ready: " + p.Reason, red})
+		return append(l, span{"  not ready: " + cmp.Or(p.Reason, "nobody has looked at it yet"), red})
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "nodes"} {
 		limit, limited := p.Limits[name]

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -68,7 +69,7 @@ func poolsReady(v *fleet.View) string {
 	}
 	for _, p := range v.Pools {
 		if !p.Ready {
-			return fmt.Sprintf("NodePool %s is not ready: %s", p.Name, p.Reason)
+			return fmt.Sprintf("NodePool %s is not ready: %s", p.Name, cmp.Or(p.Reason, "nobody has looked at it yet"))
 		}
 	}
 	return ""

@@ -25,8 +25,10 @@ import (
 	"karpenter/sandbox/timeline"
 )
 
-// look is how often wants are looked at, at most.
-const look = 50 * time.Millisecond
+const (
+	look     = 50 * time.Millisecond // how often wants are looked at, at most
+	hopeless = 4                     // crashes of the controller that end the script
+)
 
 // Options says what to run on what.
 type Options struct {
@@ -76,6 +78,7 @@ type stage struct {
 	source   source
 	began    time.Time
 	examples string
+	crashes  func() int // of the controller, so far
 	applier  *manifest.Applier
 	client   kubernetes.Interface
 	untyped  dynamic.Interface
@@ -94,12 +97,20 @@ type script struct {
 }
 
 // perform brings a session up, plays a script on it, sums up what came about, and takes it down. Whatever fails, no
-// process is left.
-func perform(ctx context.Context, options Options, play script) (err error) {
+// process is left. A folder of its own is kept only for finding out what failed.
+func perform(ctx context.Context, options Options, play script) error {
 	remove, err := freshFolder(&options.Session.ControlPlane.Dir)
 	if err != nil {
 		return err
 	}
+	err = performIn(ctx, options, play)
+	if err == nil || ctx.Err() != nil {
+		return errors.Join(err, remove())
+	}
+	return fmt.Errorf("%w\nthe cluster and its logs are in %s", err, options.Session.ControlPlane.Dir)
+}
+
+func performIn(ctx context.Context, options Options, play script) (err error) {
 	began := time.Now()
 	s, err := session.Start(ctx, options.Session)
 	if err != nil {
@@ -109,11 +120,6 @@ func perform(ctx context.Context, options Options, play script) (err error) {
 	defer func() {
 		stopWatching()
 		err = errors.Join(err, s.Stop())
-		if err == nil {
-			err = remove()
-		} else {
-			err = fmt.Errorf("%w\nthe cluster and its logs are in %s", err, filepath.Dir(s.Kubeconfig()))
-		}
 	}()
 	client, err := kubernetes.NewForConfig(s.Config())
 	if err != nil {
@@ -129,11 +135,14 @@ func perform(ctx context.Context, options Options, play script) (err error) {
 	}
 	st := &stage{
 		out: options.Out, settle: play.settle, source: watched, began: began, examples: options.Examples,
-		applier: s.Applier, client: client, untyped: untyped,
+		crashes: s.Controller().Failures, applier: s.Applier, client: client, untyped: untyped,
 	}
 	st.heading("the cluster is up")
 	for i := range play.steps {
 		if err := st.run(ctx, i, &play.steps[i]); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
 			return fmt.Errorf("%w\nthe end of %s:\n%s", err, s.ControllerLog(), process.Tail(s.ControllerLog()))
 		}
 	}
@@ -190,7 +199,7 @@ func (st *stage) run(ctx context.Context, place int, s *step) error {
 }
 
 // await tells what happens until nothing is missing, or ctx is done: then it returns what still is. A broken limit ends
-// it at once.
+// it at once, as does a controller that cannot stay alive.
 func (st *stage) await(ctx context.Context, missing func(*fleet.View) string) (string, error) {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
@@ -203,6 +212,9 @@ func (st *stage) await(ctx context.Context, missing func(*fleet.View) string) (s
 			return "", err
 		}
 		left := missing(&view)
+		if n := st.crashes(); n >= hopeless && left != "" {
+			return "", fmt.Errorf("the controller has died %d times; %s", n, left)
+		}
 		if left == "" || time.Since(st.toldAt) >= st.settle {
 			st.tell(&view)
 		}

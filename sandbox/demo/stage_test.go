@@ -68,6 +68,8 @@ func TestRun(t *testing.T) {
 		within time.Duration
 		err    string // "" = none
 		out    string
+		// crashes of the controller
+		crashes int
 	}{
 		{
 			"comes about", []fleet.View{{}, waiting(3, ""), runs(3)}, time.Minute, "",
@@ -76,22 +78,26 @@ func TestRun(t *testing.T) {
 				"    +2.0s  pods     web: 3 running\n" +
 				"    +2.0s  launch   1 node (now 1 at $0.100/h): 1 × m5.large $0.1000/h\n" +
 				"    +2.0s  ready    1 node (1 of 1): 1 × m5.large $0.1000/h\n" +
-				"    +2.0s  done     all 3 pods running, after 2.0s\n",
+				"    +2.0s  done     all 3 pods running, after 2.0s\n", 1,
 		},
 		{
 			"too late", []fleet.View{waiting(3, "no pool")}, 5 * time.Second,
 			"scale up: not within 5s: all 3 pods running: 0 of 3 pods of web run, 0 start, 3 wait; the autoscaler says: no pool",
-			"+0.0s  == scale up\n    +0.0s  pods     web: 3 waiting\n",
+			"+0.0s  == scale up\n    +0.0s  pods     web: 3 waiting\n", 0,
 		},
 		{
 			"over a limit", []fleet.View{{}, overLimit()}, time.Minute,
-			"scale up: all 3 pods running: pool general went over its limit: 4100m cpu, allowed are 4", "",
+			"scale up: all 3 pods running: pool general went over its limit: 4100m cpu, allowed are 4", "", 0,
+		},
+		{
+			"controller keeps dying", []fleet.View{waiting(3, "")}, time.Minute,
+			"scale up: all 3 pods running: the controller has died 4 times; 0 of 3 pods of web run, 0 start, 3 wait", "", 4,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				st := &stage{out: &out, settle: 200 * time.Millisecond, source: &film{c.views, time.Now()}, began: time.Now()}
+				st := &stage{out: &out, settle: 200 * time.Millisecond, source: &film{c.views, time.Now()}, began: time.Now(), crashes: func() int { return c.crashes }}
 				err := st.run(t.Context(), 0, &step{"scale up", nil, []want{{"all 3 pods running", c.within, running("web", 3)}}})
 				if got := fmt.Sprint(err); c.err != "" && got != c.err || c.err == "" && err != nil {
 					t.Errorf("error %q, want %q", got, c.err)
@@ -108,7 +114,7 @@ func TestInterruptedRunSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(3*time.Second, cancel)
-		st := &stage{out: &bytes.Buffer{}, settle: time.Second, source: &film{[]fleet.View{{}}, time.Now()}, began: time.Now()}
+		st := &stage{out: &bytes.Buffer{}, settle: time.Second, source: &film{[]fleet.View{{}}, time.Now()}, began: time.Now(), crashes: func() int { return 0 }}
 		err := st.run(ctx, 0, &step{"scale up", nil, []want{{"pods", time.Minute, running("web", 3)}}})
 		if err == nil || !strings.Contains(err.Error(), "interrupted while waiting: 0 of 3") {
 			t.Errorf("error %v", err)

@@ -144,7 +144,7 @@ func readPool(p *unstructured.Unstructured) Pool {
 	return read
 }
 
-// readCondition reports whether the condition is True, and otherwise what it says.
+// readCondition reports whether the condition is True, and otherwise what it says; nothing if there is none yet.
 func readCondition(object map[string]any, kind string) (bool, string) {
 	all, _, _ := unstructured.NestedSlice(object, "status", "conditions")
 	for _, entry := range all {
@@ -161,7 +161,7 @@ func readCondition(object map[string]any, kind string) (bool, string) {
 		}
 		return false, reason
 	}
-	return false, "not looked at yet"
+	return false, ""
 }
 
 // readResources returns the quantities at a path; nil if there are none. The API server has checked their form.

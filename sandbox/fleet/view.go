@@ -87,7 +87,7 @@ func (w *Workload) Pods() int { return w.Waiting + w.Starting + w.Running + w.Fi
 type Pool struct {
 	Name   string
 	Ready  bool
-	Reason string              // why it is not ready
+	Reason string              // why it is not ready; empty if nobody has looked at it yet
 	Limits corev1.ResourceList // nil: none
 	Usage  corev1.ResourceList // capacity of its machines that are not being removed; "nodes" counts them
 	Peak   corev1.ResourceList // the highest Usage since the watch began, by resource

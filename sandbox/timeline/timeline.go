@@ -66,6 +66,7 @@ func pools(before, after *fleet.View) []Entry {
 		case known && old == status{p.Ready, p.Reason}:
 		case p.Ready:
 			told = append(told, Entry{Pool, p.Name + " is ready" + limits(&p)})
+		case p.Reason == "": // too new to say anything about
 		default:
 			told = append(told, Entry{Pool, fmt.Sprintf("%s is not ready: %s", p.Name, p.Reason)})
 		}
