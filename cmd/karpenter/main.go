@@ -41,7 +41,9 @@ type command struct {
 
 func commands() []command {
 	return []command{
+		{"explain pod NAME", "say where a pod is planned, or why it stays pending", explainPod},
 		{"instance-types", "print an instance types file for the KWOK provider", instanceTypes},
+		{"snapshot", "print the situation a running controller decides on, for explain --file and bug reports", snapshot},
 		{"version", "print which program this is", version},
 	}
 }
@@ -67,7 +69,7 @@ func run(ctx context.Context, s surroundings) int {
 		s.args = s.args[1:]
 		do = unknown(name)
 		for _, c := range append(commands(), command{name: "help", run: help}) {
-			if c.name == name {
+			if verb, _, _ := strings.Cut(c.name, " "); verb == name {
 				do = c.run
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/wrap"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/explain"
 	"karpenter/control/consistency"
 	"karpenter/control/disruption"
 	"karpenter/control/expiration"
@@ -86,7 +87,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 		func() error { return provisioner.Register(mgr) },
 		func() error { return types.Register(mgr) },
 		func() error { return w.provider.register(mgr) },
-		w.claims, w.nodes, w.pools, w.disruption,
+		w.claims, w.nodes, w.pools, w.disruption, w.explanations,
 	} {
 		if err := register(); err != nil {
 			return err
@@ -216,6 +217,18 @@ func (w *wiring) disruption() error {
 		Client: w.mgr.GetClient(), World: w.world, Decide: decide, Ready: w.synced,
 		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(metrics.Registry), Disruptions: w.counters,
 	}).Register(w.mgr)
+}
+
+// explanations adds the server of explanations, if it is asked for.
+func (w *wiring) explanations() error {
+	if w.config.ExplainBindAddress == "" {
+		return nil
+	}
+	return w.mgr.Add(&explain.Server{
+		Address: w.config.ExplainBindAddress, Allow: explain.Reviewer{Client: w.mgr.GetClient()}.Allow,
+		Snapshot: w.world.Snapshot, Decide: decide, Policy: model.DefaultPolicy(),
+		Pods: w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,
+	})
 }
 
 func (w *wiring) managed(claim *v1.NodeClaim) bool {

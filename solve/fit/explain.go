@@ -49,7 +49,7 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands model.Requirements
 		return steps
 	}
 	for _, r := range demands {
-		if !narrow(c.Match(r), r.String(), func(before Bits) string { return c.labelHint(pool, before, s, r) }) {
+		if !narrow(c.Match(r), wording(s, r), func(before Bits) string { return c.labelHint(pool, before, s, r) }) {
 			return steps
 		}
 	}

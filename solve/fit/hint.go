@@ -14,8 +14,8 @@ const shownValues = 5
 
 // labelHint says what would help when none of the offers left meets r.
 func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requirement) string {
-	if why := contradiction(s, r); why != "" {
-		return why
+	if _, _, ok := contradiction(s, r); ok {
+		return "no node has both; drop one of them from the pod"
 	}
 	p := &c.Pools[pool]
 	own, defined := p.Requirements.Get(r.Key)
@@ -36,19 +36,28 @@ func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requi
 	return "there it is " + listed(here)
 }
 
-// contradiction reports that r, which allows nothing, is what is left of two
-// demands of the pod.
-func contradiction(s *model.Shape, r model.Requirement) string {
+// wording names r; when nothing meets it because two demands of the pod
+// contradict each other, it names these.
+func wording(s *model.Shape, r model.Requirement) string {
+	if selector, term, ok := contradiction(s, r); ok {
+		return fmt.Sprintf("nodeSelector %s and node affinity %s", selector, term)
+	}
+	return r.String()
+}
+
+// contradiction returns the two demands of the pod of which r, which no value
+// meets, is what is left.
+func contradiction(s *model.Shape, r model.Requirement) (selector, term model.Requirement, found bool) {
 	selector, ok := s.Selector.Get(r.Key)
 	if !ok || r.Operator() != model.DoesNotExist || selector.Operator() == model.DoesNotExist {
-		return ""
+		return selector, term, false
 	}
-	for _, term := range s.Terms {
-		if demand, ok := term.Get(r.Key); ok && !demand.Intersects(selector) {
-			return fmt.Sprintf("the pod contradicts itself: its nodeSelector wants %s, its node affinity %s; drop one of them", selector, demand)
+	for _, alternative := range s.Terms {
+		if demand, ok := alternative.Get(r.Key); ok && !demand.Intersects(selector) {
+			return selector, demand, true
 		}
 	}
-	return ""
+	return selector, term, false
 }
 
 // unknown says what is wrong with the values r asks for when what the pool
@@ -65,6 +74,11 @@ func (c *Catalogue) unknown(p *Pool, r model.Requirement, here []string) string 
 	for _, v := range r.Values {
 		if slices.Contains(offered, v) && !own.Has(v) {
 			return fmt.Sprintf("the NodePool's requirement %s excludes %s; allow it there, or ask for what it allows", own, v)
+		}
+	}
+	for _, v := range r.Values {
+		if slices.Contains(offered, v) && len(here) > 0 {
+			return fmt.Sprintf("the steps above leave %s only; ask for that, or relax one of them", listed(here))
 		}
 	}
 	for _, v := range r.Values {

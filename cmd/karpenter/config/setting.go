@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"karpenter/cmd/karpenter/explain"
 )
 
 // setting is one thing the process can be told, and where it goes.
@@ -81,6 +83,21 @@ func (s setting) filled(field func(*Config) *string) setting {
 			return errors.New("want a name")
 		}
 		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		*field(c) = value
+		return s.check(c)
+	}
+	return s
+}
+
+// loopback takes nothing, or an address that other machines cannot reach.
+func (s setting) loopback(field func(*Config) *string) setting {
+	s.check = func(c *Config) error {
+		if *field(c) == "" {
+			return nil
+		}
+		return explain.Loopback(*field(c))
 	}
 	s.set = func(c *Config, value string) error {
 		*field(c) = value

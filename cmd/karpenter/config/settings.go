@@ -43,6 +43,9 @@ func cluster() []setting {
 		setting{flag: "enable-profiling", env: "ENABLE_PROFILING", preset: "false",
 			meaning: "serve /debug/pprof on the metrics port",
 		}.boolean(func(c *Config) *bool { return &c.EnableProfiling }),
+		setting{flag: "explain-bind-address", env: "EXPLAIN_BIND_ADDRESS",
+			meaning: "host:port of a loopback address that answers karpenter explain and karpenter snapshot, to users the API server lets; without it, nothing does",
+		}.loopback(func(c *Config) *string { return &c.ExplainBindAddress }),
 	}
 }
 

@@ -1,0 +1,136 @@
+package explain
+
+import (
+	"slices"
+
+	"karpenter/model"
+)
+
+// Outcome is what a plan has for a pod.
+type Outcome string
+
+// The outcomes.
+const (
+	OnNode  Outcome = "node"    // it goes to a node that is there or on its way
+	OnNew   Outcome = "launch"  // it goes to a node that is to be launched
+	Pending Outcome = "pending" // no node can take it
+	NoNeed  Outcome = "none"    // it does not ask for a node; Reason says why
+)
+
+// Answer is what there is to say about one pod.
+type Answer struct {
+	Pod     string  `json:"pod"` // namespace/name
+	Outcome Outcome `json:"outcome"`
+	Reason  string  `json:"reason,omitempty"`
+
+	Shape  string  `json:"requests,omitempty"` // "cpu=500m memory=1Gi"
+	Node   *Node   `json:"node,omitempty"`
+	Launch *Launch `json:"launch,omitempty"`
+
+	Pools []Pool `json:"nodePools,omitempty"` // why each launches nothing
+	Nodes int    `json:"existingNodes,omitempty"`
+	Alike int    `json:"podsAlike,omitempty"` // others that wait for the same reasons
+}
+
+// Node is capacity that exists or is on its way.
+type Node struct {
+	Name         string  `json:"name"`
+	Claim        string  `json:"nodeClaim,omitempty"`
+	Pool         string  `json:"nodePool,omitempty"`
+	InstanceType string  `json:"instanceType,omitempty"`
+	Zone         string  `json:"zone,omitempty"`
+	CapacityType string  `json:"capacityType,omitempty"`
+	PricePerHour float64 `json:"pricePerHour,omitempty"` // dollars
+	Ready        bool    `json:"ready"`                  // initialized
+}
+
+// Launch is a node that is to be bought.
+type Launch struct {
+	Pool          string   `json:"nodePool"`
+	InstanceType  string   `json:"instanceType"`
+	Zone          string   `json:"zone"`
+	CapacityType  string   `json:"capacityType"`
+	PricePerHour  float64  `json:"pricePerHour"`            // dollars
+	Alternatives  []string `json:"alternatives,omitempty"`  // other types the cloud may choose, cheapest first
+	CapacityTypes []string `json:"capacityTypes,omitempty"` // it may choose among
+	Requests      string   `json:"requests"`                // of its pods and daemons
+	Pods          int      `json:"pods"`
+}
+
+// Pool is one NodePool's refusal.
+type Pool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason,omitempty"` // set when it was not asked; then there are no Steps
+	Steps  []Step `json:"steps,omitempty"`
+}
+
+// Step is one constraint, how many offerings it left, and what would help.
+type Step struct {
+	Left       int    `json:"left"`
+	Constraint string `json:"constraint"`
+	Hint       string `json:"hint,omitempty"`
+}
+
+// Of returns what the plan for s has for the pod, and whether the pod asks for
+// a node at all.
+func Of(s *model.Snapshot, plan *model.Plan, key string) (Answer, bool) {
+	a := Answer{Pod: key}
+	is := func(p model.Pod) bool { return p.Key() == key }
+	for _, pending := range s.Pending {
+		if slices.ContainsFunc(pending.Pods, is) {
+			a.Shape = pending.Shape.Requests.Format(s.Resources)
+		}
+	}
+	for _, p := range plan.Placements {
+		if is(p.Pod) {
+			a.Outcome, a.Node = OnNode, nodeOf(s, p.Node)
+			return a, true
+		}
+	}
+	for i := range plan.Launches {
+		if slices.ContainsFunc(plan.Launches[i].Pods, is) {
+			a.Outcome, a.Launch = OnNew, launchOf(s, &plan.Launches[i])
+			return a, true
+		}
+	}
+	for i := range plan.Verdicts {
+		if slices.ContainsFunc(plan.Verdicts[i].Pods, is) {
+			a.refused(&plan.Verdicts[i])
+			return a, true
+		}
+	}
+	return a, false
+}
+
+func nodeOf(s *model.Snapshot, name string) *Node {
+	i := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Name == name })
+	if i < 0 {
+		return &Node{Name: name}
+	}
+	n := &s.Nodes[i]
+	out := &Node{Name: name, Claim: n.Claim, Pool: n.Pool, PricePerHour: n.Price.Dollars(), Ready: n.Initialized}
+	out.InstanceType, _ = n.Labels.Value(model.LabelInstanceType)
+	out.Zone, _ = n.Labels.Value(model.LabelZone)
+	out.CapacityType, _ = n.Labels.Value(model.LabelCapacityType)
+	return out
+}
+
+func launchOf(s *model.Snapshot, l *model.Launch) *Launch {
+	return &Launch{
+		Pool: l.Pool, InstanceType: l.Type, Zone: l.Zone, CapacityType: l.CapacityType,
+		PricePerHour: l.Price.Dollars(), CapacityTypes: l.CapacityTypes,
+		Alternatives: slices.DeleteFunc(slices.Clone(l.Types), func(t string) bool { return t == l.Type }),
+		Requests:     l.Requests.Format(s.Resources), Pods: len(l.Pods),
+	}
+}
+
+func (a *Answer) refused(v *model.Verdict) {
+	a.Outcome, a.Reason, a.Nodes, a.Alike = Pending, v.Reason, v.Nodes, len(v.Pods)-1
+	for _, p := range v.Pools {
+		out := Pool{Name: p.Pool, Reason: p.Reason}
+		for _, s := range p.Steps {
+			out.Steps = append(out.Steps, Step{Left: s.Left, Constraint: s.Constraint, Hint: s.Hint})
+		}
+		a.Pools = append(a.Pools, out)
+	}
+}

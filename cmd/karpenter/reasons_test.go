@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestReasons holds docs/reasons.md against the program: each block that
+// begins with "$ karpenter" shows what that command prints. With -rewrite it
+// writes what the command prints into the document.
+func TestReasons(t *testing.T) {
+	t.Chdir("../..")
+	const file = "docs/reasons.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	shown := 0
+	rest := string(text)
+	for {
+		before, block, found := strings.Cut(rest, "```\n$ karpenter ")
+		out.WriteString(before)
+		if !found {
+			break
+		}
+		shown++
+		command, after, _ := strings.Cut(block, "\n")
+		_, rest, _ = strings.Cut(after, "```\n")
+		out.WriteString("```\n$ karpenter " + command + "\n" + printed(t, command) + "```\n")
+	}
+	if shown < 8 {
+		t.Errorf("%s shows %d commands", file, shown)
+	}
+	if out.String() == string(text) {
+		return
+	}
+	if !*rewrite {
+		t.Fatalf("%s does not show what the program prints; go test ./cmd/karpenter -run TestReasons -rewrite, and read it", file)
+	}
+	if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var rewrite = flag.Bool("rewrite", false, "write docs/reasons.md anew")
+
+func printed(t *testing.T, command string) string {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	env := func(string) (string, bool) { return "", false }
+	if code := run(context.Background(), surroundings{strings.Fields(command), env, &stdout, &stderr}); code != 0 {
+		t.Errorf("karpenter %s: exit code %d: %s", command, code, stderr.String())
+	}
+	return stdout.String()
+}
