@@ -21,8 +21,9 @@ import (
 //	node, claim, pod, pool, types, pdb, daemonset    an object is new or has changed
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, mark, unmark, nominate NODE FOR
+//	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME
-//	nodes, pending, pools, usage POOL, daemons, waiting, news
+//	nodes, pending, pools, usage POOL, daemons, waiting, news, adherence
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -166,12 +167,29 @@ func (s *story) do(command string, words []string) string {
 		s.w.Placed(words[0], s.refs(words[1:]))
 	case "delete":
 		s.delete(words[0], words[1])
+	case "nominations":
+		return nominations(s.w.Nominations(words[0], ""))
+	case "stale":
+		return nominations(s.w.StaleNominations())
+	case "adherence":
+		return fmt.Sprintf("%+v\n", s.w.Adherence())
 	case "nodes", "pending", "pools", "usage", "waiting", "news", "daemons":
 		return s.show(command, words)
 	default:
 		s.set(command, words[0], read(words[1:]))
 	}
 	return ""
+}
+
+func nominations(list []world.Nomination) string {
+	var out strings.Builder
+	for _, n := range list {
+		fmt.Fprintf(&out, "%s → %q\n", n.Name, n.Node)
+	}
+	if len(list) == 0 {
+		out.WriteString("no nominations\n")
+	}
+	return out.String()
 }
 
 func must[T any](v T, err error) T {
@@ -287,7 +305,7 @@ func (s *story) pod(name string, o options) world.Pod {
 		Shape: &model.Shape{
 			Key: "cpu=" + strconv.FormatInt(cpu, 10), Requests: model.Resources{}.With(model.CPU, cpu).With(model.Pods, 1),
 		},
-		Node: o["on"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
+		Node: o["on"], Nominated: o["nominated"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
 		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
 	}

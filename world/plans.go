@@ -41,8 +41,14 @@ func (w *World) plan(target string, pods []model.Pod) {
 		if p == nil || p.UID != ref.UID || p.Node != ref.From {
 			continue
 		}
+		next := plan{target: target, pod: p.key}
+		if old, ok := w.plans[ref.UID]; ok && w.sameMachine(old.target, target) {
+			next.asked, next.drops = old.asked, old.drops
+		} else if p.Node == "" {
+			w.count.Planned++
+		}
 		w.unplan(ref.UID)
-		w.plans[ref.UID] = plan{target: target, pod: p.key}
+		w.plans[ref.UID] = next
 		if w.planned[target] == nil {
 			w.planned[target] = map[string]bool{}
 		}

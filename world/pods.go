@@ -44,6 +44,8 @@ type budget struct{ DisruptionBudget }
 type plan struct {
 	target string // Node or NodeClaim
 	pod    string // key
+	asked  string // node the pod's status was last to name
+	drops  int    // how often that has been undone by others
 }
 
 func byPodKey(p *pod, key string) int { return strings.Compare(p.key, key) }
@@ -65,6 +67,7 @@ func (w *World) SetPod(p Pod) {
 	}
 	if old != nil {
 		w.removePod(old)
+		w.follow(old, &p)
 		if old.UID != p.UID || p.Terminal || p.Node != "" && p.Node != old.Node {
 			w.unplan(old.UID)
 		}
@@ -98,6 +101,9 @@ func (w *World) addPod(p *pod) {
 	w.pods[p.key] = p
 	w.space(p.Namespace).pods[p.key] = p
 	w.followDaemon(p)
+	if p.Nominated != "" && p.Node == "" && !p.Terminal {
+		w.named[p.UID] = p
+	}
 	if p.Terminal {
 		return
 	}
@@ -121,6 +127,7 @@ func (w *World) addPod(p *pod) {
 // removePod undoes addPod.
 func (w *World) removePod(p *pod) {
 	delete(w.pods, p.key)
+	delete(w.named, p.UID)
 	s := w.space(p.Namespace)
 	delete(s.pods, p.key)
 	w.dropSpace(p.Namespace, s)
@@ -281,6 +288,6 @@ func (b *budget) exempts(p *pod) bool { return b.UnreadyExempt && p.Unready }
 func (w *World) model(p *pod) model.Pod {
 	return model.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, Created: p.Created,
-		Planned: w.plans[p.UID].target, From: p.Node,
+		Planned: w.target(p), From: p.Node,
 	}
 }

@@ -44,6 +44,7 @@ type Pod struct {
 	Labels               map[string]string
 	Shape                *model.Shape
 	Node                 string // it is bound to; "" = unbound
+	Nominated            string // node that its status names on our behalf; "" = none, or by somebody else
 	DaemonSet            string // namespace/name of the one that controls it; "" = none
 
 	Pending       bool // asks for a node: the scheduler found none, and it is for us to find one

@@ -29,7 +29,9 @@ type World struct {
 	shapes  map[string]*shape          // by key
 	plans   map[string]plan            // by pod UID
 	planned map[string]map[string]bool // target → pod UIDs
-	pools   map[string]*pool           // by name
+	named   map[string]*pod            // those with Nominated, by UID
+	count   Adherence
+	pools   map[string]*pool // by name
 	types   map[string][]*model.InstanceType
 
 	daemons map[string]*daemon // by namespace/name
@@ -44,7 +46,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		axis: axis, wellKnown: wellKnown,
 		machines: map[string]*machine{}, nodeIDs: map[string]string{}, claimIDs: map[string]string{},
 		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
-		plans: map[string]plan{}, planned: map[string]map[string]bool{},
+		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{},
 		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{},
 		daemons: map[string]*daemon{},
 	}
@@ -98,7 +100,10 @@ func (w *World) SetNode(n Node) {
 		}
 		w.dropNode(n.Name)
 	}
-	w.nodeIDs[n.Name] = id
+	if w.nodeIDs[n.Name] != id {
+		w.nodeIDs[n.Name] = id
+		w.touchNamed(n.Name)
+	}
 	if m.node != nil && reflect.DeepEqual(*m.node, n) {
 		w.mu.Unlock()
 		return
@@ -112,7 +117,7 @@ func (w *World) SetNode(n Node) {
 func (w *World) DeleteNode(name string) {
 	w.mu.Lock()
 	w.dropNode(name)
-	w.notify(w.dropPlans(name)...)
+	w.notify(append(w.dropPlans(name), w.touchNamed(name)...)...)
 }
 
 // dropNode removes the Node half of a machine.
@@ -140,6 +145,9 @@ func (w *World) unlockClaim(m *machine, c Claim) {
 		return
 	}
 	was := m.deleting()
+	if m.claim == nil && m.node != nil {
+		w.touchNamed(m.node.Name)
+	}
 	m.claim, m.stale = &c, true
 	w.notifyIf(m.deleting() && !was, c.UID)
 }
@@ -178,6 +186,9 @@ func (w *World) dropClaim(name string) {
 		return
 	}
 	m.claim, m.stale = nil, true
+	if m.node != nil {
+		w.touchNamed(m.node.Name)
+	}
 	w.dropEmpty(m)
 }
 

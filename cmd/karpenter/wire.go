@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -22,6 +25,7 @@ import (
 	"karpenter/control/hydration"
 	"karpenter/control/lifecycle"
 	"karpenter/control/nodepool"
+	"karpenter/control/nomination"
 	"karpenter/control/podevents"
 	"karpenter/control/provisioning"
 	"karpenter/control/termination"
@@ -48,6 +52,7 @@ type wiring struct {
 	synced   func() bool // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
+	hooks    []lifecycle.Hook // of registration
 }
 
 // wire makes everything the process runs and adds it to the manager.
@@ -87,6 +92,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 		func() error { return provisioner.Register(mgr) },
 		func() error { return types.Register(mgr) },
 		func() error { return w.provider.register(mgr) },
+		func() error { return w.nominations(provisioner) },
 		w.claims, w.nodes, w.pools, w.disruption, w.explanations,
 	} {
 		if err := register(); err != nil {
@@ -112,6 +118,36 @@ func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provision
 	return p
 }
 
+// nominations adds the controller that tells the scheduler of plans, unless
+// that is off or the cluster is too old for it.
+func (w *wiring) nominations(p *provisioning.Provisioner) error {
+	if !w.config.NominatePods {
+		return nil
+	}
+	unlimited := rest.CopyConfig(w.mgr.GetConfig())
+	unlimited.QPS = -1 // the controller bounds itself
+	server, err := discovery.NewDiscoveryClientForConfig(unlimited)
+	if err != nil {
+		return err
+	}
+	supported, release, err := nomination.Supported(server)
+	if err != nil {
+		return err
+	}
+	if !supported {
+		w.mgr.GetLogger().Info("pods are not told where they are planned: the cluster is too old for it", "version", release)
+		return nil
+	}
+	writer, err := client.New(unlimited, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	r := nomination.New(w.mgr.GetClient(), writer, w.world)
+	p.Follow = r.Follow
+	w.hooks = append(w.hooks, r)
+	return r.Register(w.mgr)
+}
+
 // claims adds the controllers that tend NodeClaims.
 func (w *wiring) claims() error {
 	health := &nodepool.Health{}
@@ -123,6 +159,7 @@ func (w *wiring) claims() error {
 			return (&lifecycle.Reconciler{
 				Client: client, Provider: w.metered("nodeclaim.lifecycle"), Clock: w.clock, Recorder: w.recorder,
 				Metrics: lifecycle.NewMetrics(metrics.Registry), Disruptions: w.counters, Health: health,
+				Hooks: w.hooks,
 			}).Register(w.mgr, controller.Options{
 				MaxConcurrentReconciles: workers,
 				RateLimiter:             manager.Limiter[reconcile.Request](manager.Backoff{First: time.Second, Most: time.Minute}, qps, burst),

@@ -44,8 +44,11 @@ func (p *Provisioner) pass(ctx context.Context) (pending bool, err error) {
 		return false, err
 	}
 	p.decide(s)
-	p.place(s)
+	names := p.place(s)
 	err = p.launch(ctx, s)
+	if p.Follow != nil {
+		p.Follow(names)
+	}
 	p.tell(ctx, s)
 	return len(s.snapshot.Pending) > 0, err
 }
@@ -86,10 +89,10 @@ func (p *Provisioner) decide(s *scope) {
 	p.Metrics.duration.Observe(s.took.Seconds())
 }
 
-// place keeps the nodes the plan puts pods on for these pods.
-func (p *Provisioner) place(s *scope) {
+// place keeps the nodes the plan puts pods on for these pods, and returns their
+// names in the order of the plan.
+func (p *Provisioner) place(s *scope) (names []string) {
 	byNode := map[string][]model.Pod{}
-	var names []string // in the order of the plan
 	for _, x := range s.plan.Placements {
 		if byNode[x.Node] == nil {
 			names = append(names, x.Node)
@@ -104,6 +107,7 @@ func (p *Provisioner) place(s *scope) {
 			p.nominate(newTo(name, byNode[name]), place(node))
 		}
 	}
+	return names
 }
 
 // newTo returns the pods that were not planned on the node before.

@@ -49,7 +49,8 @@ type Catalogue interface {
 }
 
 // Provisioner is the controller provisioner. It must run one pass at a time.
-// The exported fields are required and do not change once it runs.
+// The exported fields are required unless they say otherwise and do not change
+// once it runs.
 type Provisioner struct {
 	Client    client.Client
 	World     World
@@ -64,6 +65,9 @@ type Provisioner struct {
 	Events  events.Recorder
 	Clock   clock.PassiveClock
 	Metrics *Metrics
+	// Follow is told at the end of each pass on which nodes, named as in the
+	// Snapshot, it has placed pods. It must not block; nil means nobody asks.
+	Follow func(nodes []string)
 
 	batch *batch
 	retry time.Time // when to make a pass without a trigger; zero = not

@@ -87,6 +87,7 @@ func showPod(p world.Pod) string {
 	add(p.Daemon, "daemon")
 	add(p.Static, "static")
 	add(p.Reschedulable, "reschedulable")
+	add(p.Nominated != "", "nominated to "+p.Nominated)
 	add(p.Unready, "unready")
 	add(p.Stays, "stays")
 	add(p.Protected && p.ProtectedUntil.IsZero(), "protected")

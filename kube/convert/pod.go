@@ -25,7 +25,7 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: p.Labels,
-		Shape: s, Node: p.Spec.NodeName, DaemonSet: daemonSet(p),
+		Shape: s, Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
@@ -57,9 +57,10 @@ func protection(p *corev1.Pod) pods.Protection { return pods.ProtectionOf(p, p.C
 
 // asksForNode reports whether the scheduler has found no node for the pod and
 // somebody should make one. DaemonSet and static pods come with their node, and
-// a pod with a nominated node waits for others to leave it.
+// a pod with a nominated node waits for others to leave it, unless the node is
+// the one we have planned.
 func asksForNode(p *corev1.Pod) bool {
-	return p.Spec.NodeName == "" && p.Status.NominatedNodeName == "" && !pods.DaemonSet(p) && !pods.Static(p) &&
+	return p.Spec.NodeName == "" && p.Status.NominatedNodeName == pods.Nominated(p) && !pods.DaemonSet(p) && !pods.Static(p) &&
 		slices.ContainsFunc(p.Status.Conditions, func(k corev1.PodCondition) bool {
 			return k.Type == corev1.PodScheduled && k.Reason == corev1.PodReasonUnschedulable
 		})

@@ -270,6 +270,15 @@ karpenter_cluster_state_synced %d
 # HELP karpenter_cluster_state_unsynced_time_seconds For how long the state has not been synced.
 # TYPE karpenter_cluster_state_unsynced_time_seconds gauge
 karpenter_cluster_state_unsynced_time_seconds %d
+# HELP karpenter_pods_bound_as_planned_total Number of pods with a plan that were bound to the node of their plan.
+# TYPE karpenter_pods_bound_as_planned_total counter
+karpenter_pods_bound_as_planned_total 0
+# HELP karpenter_pods_bound_elsewhere_total Number of pods with a plan that were bound to another node.
+# TYPE karpenter_pods_bound_elsewhere_total counter
+karpenter_pods_bound_elsewhere_total 0
+# HELP karpenter_pods_planned_total Number of times a pod was given a node it was not planned on before.
+# TYPE karpenter_pods_planned_total counter
+karpenter_pods_planned_total 0
 `, synced, seconds)
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
 		t.Error(err)
@@ -280,7 +289,11 @@ karpenter_cluster_state_unsynced_time_seconds %d
 func TestTrims(t *testing.T) {
 	c := convert.Converter{Axis: model.NewAxis(), Labels: v1.DefaultLabels()}
 	full := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "m"},
+			{Manager: "karpenter-plan", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:nominatedNodeName":{}}}`)}},
+		}},
+		Status: corev1.PodStatus{NominatedNodeName: "n"},
 		Spec: corev1.PodSpec{
 			InitContainers: []corev1.Container{{Name: "i", Image: "x", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}},
 			Containers: []corev1.Container{{
@@ -297,6 +310,12 @@ func TestTrims(t *testing.T) {
 	}
 	if diff := cmp.Diff(c.Pod(full), c.Pod(trimmed.(*corev1.Pod))); diff != "" {
 		t.Errorf("the trimmed pod converts to something else (-full +trimmed):\n%s", diff)
+	}
+	if got := c.Pod(trimmed.(*corev1.Pod)).Nominated; got != "n" {
+		t.Errorf("the trimmed pod is nominated by us to %q, want n", got)
+	}
+	if got := len(trimmed.(*corev1.Pod).ManagedFields); got != 1 {
+		t.Errorf("%d managers of fields are kept, want ours only", got)
 	}
 	if k := trimmed.(*corev1.Pod).Spec.Containers[0]; k.Image != "" || k.Env != nil || k.VolumeMounts != nil || k.LivenessProbe != nil {
 		t.Errorf("container still has %+v", k)

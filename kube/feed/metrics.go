@@ -17,24 +17,31 @@ type metrics struct {
 	clock clock.PassiveClock
 	since time.Time
 
-	synced, unsyncedTime, nodes *prometheus.Desc
+	synced, unsyncedTime, nodes   *prometheus.Desc
+	planned, asPlanned, elsewhere *prometheus.Desc
 }
 
 // RegisterMetrics publishes how far the feed has come and how much the world
 // holds. The time until the feed is synced counts from now.
 func (f *Feed) RegisterMetrics(reg prometheus.Registerer, w *world.World, clk clock.PassiveClock) {
 	name := func(s string) string { return prometheus.BuildFQName("karpenter", "cluster_state", s) }
+	ofPods := func(s, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName("karpenter", "pods", s), help, nil, nil)
+	}
 	reg.MustRegister(&metrics{
 		feed: f, world: w, clock: clk, since: clk.Now(),
 		synced:       prometheus.NewDesc(name("synced"), "1 when everything that existed at the start is known, else 0.", nil, nil),
 		unsyncedTime: prometheus.NewDesc(name("unsynced_time_seconds"), "For how long the state has not been synced.", nil, nil),
 		nodes:        prometheus.NewDesc(name("node_count"), "Number of nodes and node claims known, those that belong together counted once.", nil, nil),
+		planned:      ofPods("planned_total", "Number of times a pod was given a node it was not planned on before."),
+		asPlanned:    ofPods("bound_as_planned_total", "Number of pods with a plan that were bound to the node of their plan."),
+		elsewhere:    ofPods("bound_elsewhere_total", "Number of pods with a plan that were bound to another node."),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.synced, m.unsyncedTime, m.nodes} {
+	for _, d := range []*prometheus.Desc{m.synced, m.unsyncedTime, m.nodes, m.planned, m.asPlanned, m.elsewhere} {
 		out <- d
 	}
 }
@@ -48,4 +55,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(m.synced, prometheus.GaugeValue, synced)
 	out <- prometheus.MustNewConstMetric(m.unsyncedTime, prometheus.GaugeValue, unsynced)
 	out <- prometheus.MustNewConstMetric(m.nodes, prometheus.GaugeValue, float64(m.world.Machines()))
+	count := m.world.Adherence()
+	out <- prometheus.MustNewConstMetric(m.planned, prometheus.CounterValue, float64(count.Planned))
+	out <- prometheus.MustNewConstMetric(m.asPlanned, prometheus.CounterValue, float64(count.AsPlanned))
+	out <- prometheus.MustNewConstMetric(m.elsewhere, prometheus.CounterValue, float64(count.Elsewhere))
 }

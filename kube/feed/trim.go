@@ -1,9 +1,14 @@
 package feed
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/kube/pods"
 )
 
 // Trims returns, per kind, how to make objects smaller before a cache keeps
@@ -21,7 +26,7 @@ func TrimPod(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	p.ManagedFields = nil
+	p.ManagedFields = slices.DeleteFunc(p.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager != pods.NominationManager })
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
 			trimContainer(&containers[i])

@@ -72,6 +72,10 @@ type Config struct {
 	// 10s and 1s.
 	BatchMaxDuration, BatchIdleDuration time.Duration
 
+	// NominatePods has the status of pods name the node they are planned on,
+	// where the API server is new enough. Default true.
+	NominatePods bool
+
 	// PreferencePolicy is Respect or Ignore. Default Respect.
 	PreferencePolicy string
 	// MinValuesPolicy is Strict or BestEffort. Default Strict.

@@ -1,0 +1,159 @@
+package world
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// retries is how often a pod is to name its node again after others have
+// undone that: the scheduler does whenever it looks at the pod before the node
+// takes pods.
+const retries = 10
+
+// Nomination says which node a pod's status is to name. Node is "" when it is
+// to name none.
+type Nomination struct {
+	Namespace, Name, UID string
+	Node                 string
+}
+
+// Adherence counts what became of plans for pods. The numbers only grow.
+type Adherence struct {
+	Planned   int // pods given a machine they were not planned on before
+	AsPlanned int // pods bound to the node of their plan
+	Elsewhere int // pods bound to another
+}
+
+// Adherence returns what became of plans so far.
+func (w *World) Adherence() Adherence {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
+
+// Nominations returns the pods planned on the node, or on the claim it was
+// started for, whose status does not say so yet, sorted. The claim may be "":
+// it is then that of the node, if known. What has been returned once is
+// returned again only after somebody has undone it, and not forever.
+func (w *World) Nominations(node, claim string) []Nomination {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.machines[w.nodeIDs[node]]; claim == "" && m != nil && m.claim != nil {
+		claim = m.claim.Name
+	}
+	var out []Nomination
+	for _, target := range slices.Compact([]string{node, claim}) {
+		for uid := range w.planned[target] {
+			planned := w.plans[uid]
+			p := w.pods[planned.pod]
+			if p == nil || p.Node != "" || p.Nominated == node || planned.asked == node || planned.drops > retries {
+				continue
+			}
+			planned.asked = node
+			w.plans[uid] = planned
+			out = append(out, p.nomination(node))
+		}
+	}
+	slices.SortFunc(out, byPlace)
+	return out
+}
+
+// NotNominated takes in that what Nominations returned could not be carried
+// out, so that it is returned again.
+func (w *World) NotNominated(n Nomination) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if planned, ok := w.plans[n.UID]; ok && planned.asked == n.Node {
+		planned.asked = ""
+		w.plans[n.UID] = planned
+	}
+}
+
+// StaleNominations returns the pods whose status names, on our behalf, a node
+// they are not planned on any more, sorted. They are to name no node.
+func (w *World) StaleNominations() []Nomination {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []Nomination
+	for _, p := range w.named {
+		if w.plans[p.UID].asked != "" {
+			continue // is written over
+		}
+		if target := w.target(p); target == "" || !w.sameMachine(target, p.Nominated) {
+			out = append(out, p.nomination(""))
+		}
+	}
+	slices.SortFunc(out, byPlace)
+	return out
+}
+
+func (p *pod) nomination(node string) Nomination {
+	return Nomination{Namespace: p.Namespace, Name: p.Name, UID: p.UID, Node: node}
+}
+
+func byPlace(a, b Nomination) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// target returns the machine the pod is planned on. What an earlier process
+// has planned shows in the pod's status, and holds as long as that node is one
+// of ours.
+func (w *World) target(p *pod) string {
+	if planned, ok := w.plans[p.UID]; ok {
+		return planned.target
+	}
+	if m := w.machines[w.nodeIDs[p.Nominated]]; m != nil && m.claim != nil && p.Node == "" {
+		return p.Nominated
+	}
+	return ""
+}
+
+// sameMachine reports whether two targets are one machine, which may go by the
+// name of its Node and by that of its claim.
+func (w *World) sameMachine(a, b string) bool {
+	return a == b || w.identify(a) == w.identify(b) && w.identify(a) != ""
+}
+
+func (w *World) identify(target string) string {
+	if id, ok := w.nodeIDs[target]; ok {
+		return id
+	}
+	return w.claimIDs[target]
+}
+
+// follow takes in what an event about a pod says about its plan, before the
+// plan is forgotten.
+func (w *World) follow(old *pod, now *Pod) {
+	if old.UID != now.UID {
+		return
+	}
+	planned, ok := w.plans[now.UID]
+	target := w.target(old)
+	switch {
+	case old.Node == "" && now.Node != "" && target != "":
+		if w.sameMachine(target, now.Node) {
+			w.count.AsPlanned++
+		} else {
+			w.count.Elsewhere++
+		}
+	case ok && old.Nominated != "" && old.Nominated == planned.asked && now.Nominated != old.Nominated:
+		planned.asked = ""
+		planned.drops++
+		w.plans[now.UID] = planned
+	}
+}
+
+// touchNamed has the plans looked at again of pods whose status names the
+// node, and returns their UIDs, sorted.
+func (w *World) touchNamed(node string) []string {
+	touched := map[string]bool{}
+	for uid, p := range w.named {
+		if p.Nominated == node {
+			p.shape.sorted = nil
+			touched[uid] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(touched))
+}
