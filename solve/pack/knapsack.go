@@ -5,24 +5,20 @@ import (
 	"slices"
 )
 
-// fillTries is how often fill shifts weight between resources.
-const fillTries = 3
+// fillTries is how many mixes of resource prices fill tries.
+const fillTries = 6
 
 // fill looks for a pattern of high worth for one node of candidate c at the
-// market's values. It packs greedily by worth per weighted request, then
-// shifts weight to the resources that ran out and tries again.
+// market's values. It packs greedily by worth per price of the request, at the
+// prices that bound the worth of the room best, and then at mixes that favour
+// what ran out.
 func (m *market) fill(c int) ([]portion, float64) {
 	room := m.room[c]
-	weight := make([]float64, len(room))
-	for r, v := range room {
-		if v > 0 {
-			weight[r] = 1 / float64(v)
-		}
-	}
+	weight := m.shadow(c)
 	items, free := make([]density, 0, len(m.rows[c])), make([]int64, len(room))
 	var best []portion
 	most := 0.0
-	for range fillTries {
+	for try := range fillTries {
 		copy(free, room)
 		take := m.pour(c, weight, items, free)
 		if w := m.worth(take); w > most*(1+1e-12) {
@@ -30,12 +26,38 @@ func (m *market) fill(c int) ([]portion, float64) {
 		}
 		for r, v := range room {
 			if v > 0 {
-				used := 1 - float64(free[r])/float64(v)
-				weight[r] *= 0.02 + used*used*used
+				left := float64(free[r]) / float64(v)
+				weight[r] *= 1 - 0.9*left
+				if try == 0 {
+					weight[r] += 1e-6 / float64(v)
+				}
 			}
 		}
 	}
 	return best, most
+}
+
+// shadow returns prices of the resources of candidate c at which its room is
+// worth little more than the best pattern: their relation says what is scarce.
+func (m *market) shadow(c int) []float64 {
+	var items []item
+	room := make([]float64, len(m.room[c]))
+	for r, v := range m.room[c] {
+		room[r] = float64(v)
+	}
+	for i, row := range m.rows[c] {
+		if u := min(m.fits[c][i], m.count[row]); u > 0 && m.values[row] > 0 {
+			items = append(items, m.item(row, u))
+		}
+	}
+	price := make([]float64, len(room))
+	bound := tighten(items, room, price)
+	for r, v := range room {
+		if v > 0 {
+			price[r] += 1e-3 * bound / v
+		}
+	}
+	return price
 }
 
 // density is the worth of a row's pods for the weight of their request.
