@@ -33,6 +33,9 @@ func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requi
 	case len(here) == 0:
 		return "the NodePool has " + own.String()
 	}
+	if r.Operator() == model.In {
+		return "there it is " + listed(here) + "; ask for that"
+	}
 	return "there it is " + listed(here)
 }
 
@@ -157,6 +160,7 @@ func (c *Catalogue) values(left Bits, own model.Requirement) []string {
 // s requests too much of.
 func (c *Catalogue) sizeHint(pool int, left Bits, s *model.Shape, names []string) string {
 	var parts []string
+	help := "; have the NodePool allow types that do"
 	for resource, want := range s.Requests {
 		largest, most := c.largest(left, resource)
 		if want <= most {
@@ -166,17 +170,19 @@ func (c *Catalogue) sizeHint(pool int, left Bits, s *model.Shape, names []string
 		if most == 0 {
 			parts = append(parts, "none of them has "+name)
 		} else {
+			help = "; request less, or have the NodePool allow larger types"
 			parts = append(parts, fmt.Sprintf("the largest of them for %s, %s, has %s for pods", name, largest, model.FormatQuantity(resource, most)))
 		}
 		if other, more := c.largest(c.Pools[pool].all(len(c.Offers)), resource); more >= want {
-			parts = append(parts, fmt.Sprintf("%s has %s but is excluded above", other, model.FormatQuantity(resource, more)))
+			help = "; request less, or relax these steps"
+			parts = append(parts, fmt.Sprintf("%s, which the steps above exclude, has %s", other, model.FormatQuantity(resource, more)))
 		}
 	}
 	if len(parts) > 0 {
-		return strings.Join(parts, "; ")
+		return strings.Join(parts, "; ") + help
 	}
 	if row := c.closest(left, s); row != nil {
-		return fmt.Sprintf("none has all of it at once; %s comes closest with %s for pods", row.Name, onlyOf(row.Free, s.Requests).Format(names))
+		return fmt.Sprintf("none has all of it at once; %s comes closest with %s for pods; request less of the rest", row.Name, onlyOf(row.Free, s.Requests).Format(names))
 	}
 	return "the daemonsets of its nodes take more than any of them has"
 }
