@@ -25,6 +25,14 @@ func labelValues(key string) []string {
 		return []string{"1", "2", "05", "gold", "3"}
 	case corev1.LabelHostname:
 		return []string{"host-0", "host-1"}
+	case v1.CapacityTypeLabelKey:
+		return []string{v1.CapacityTypeOnDemand, v1.CapacityTypeSpot}
+	case corev1.LabelInstanceTypeStable, corev1.LabelInstanceType:
+		return []string{"small", "medium", "large"}
+	case corev1.LabelFailureDomainBetaZone:
+		return []string{"a", "b"}
+	case "beta.kubernetes.io/arch":
+		return []string{"amd64", "arm64"}
 	}
 	return []string{"red", "blue", ""}
 }
@@ -309,7 +317,7 @@ func selecting(key, value string) *metav1.LabelSelector {
 func (g dice) selector() map[string]string {
 	out := map[string]string{}
 	for range pick(g, 1, 1, 2) {
-		key := pick(g, labelKeys()...)
+		key := pick(g, g.keys...)
 		out[key] = pick(g, labelValues(key)...)
 	}
 	return out
@@ -338,7 +346,7 @@ func (g dice) affinity(s *situation) *corev1.NodeAffinity {
 }
 
 func (g dice) expression() corev1.NodeSelectorRequirement {
-	key := pick(g, labelKeys()...)
+	key := pick(g, g.keys...)
 	if g.maybe(2) {
 		key = corev1.LabelHostname
 	}

@@ -62,23 +62,33 @@ func TestPodsAndNodes(t *testing.T) {
 }
 
 func testExisting(t *testing.T, n int, size func(dice) (nodes, pods int)) {
-	scheduler, used := newScheduler(t), excuses{}
-	placed, left, refusals := 0, 0, map[string]int{}
+	scheduler, used, total := newScheduler(t), excuses{}, tally{}
 	each(t, n, func(seed int) (*situation, *model.Snapshot, []string) {
-		g := newDice(seed)
+		g := newDice(seed, labelKeys())
 		s := g.situation(size(g))
 		snapshot := s.world(converter(v1.DefaultLabels())).Snapshot(now())
-		j := judge{scheduler: scheduler, situation: s, snapshot: snapshot, used: used, refusals: refusals}
+		j := judge{scheduler: scheduler, situation: s, snapshot: snapshot, used: used, tally: total}
 		j.existing(plan(snapshot))
-		placed, left = placed+j.placed, left+j.left
 		return s, snapshot, j.wrong
 	})
-	t.Logf("%d pods placed, %d left; the scheduler refused nodes to them: %v", placed, left, refusals)
-	if *only < 0 {
-		used.unused(t)
-		if placed < left/20 || left < placed/20 {
-			t.Errorf("%d pods placed and %d left: the draw is too lopsided to show anything", placed, left)
-		}
+	total.check(t, used)
+}
+
+// tally counts pods placed and left, and why the scheduler refuses nodes to
+// those that are left.
+type tally map[string]int
+
+// check reports the counts. Too few of either kind would mean that the test
+// shows little.
+func (c tally) check(t *testing.T, used excuses) {
+	t.Helper()
+	t.Logf("pods: %v", c)
+	if *only >= 0 {
+		return
+	}
+	used.report(t)
+	if c["placed"] < c["left"]/10 || c["left"] < c["placed"]/10 {
+		t.Error("the draw is too lopsided to show anything")
 	}
 }
 
@@ -88,12 +98,18 @@ type judge struct {
 	situation *situation
 	snapshot  *model.Snapshot
 	used      excuses
+	tally     tally
 
-	nodes        []*corev1.Node // as they will be
-	pods         []*corev1.Pod  // with what has been bound so far
-	placed, left int
-	refusals     map[string]int // how often, by plugin
-	wrong        []string
+	nodes    []*corev1.Node // as they will be
+	pods     []*corev1.Pod  // with what has been bound so far
+	leftover []leftover
+	wrong    []string
+}
+
+// leftover is a pod that we find no place for.
+type leftover struct {
+	pod     *corev1.Pod
+	verdict model.Verdict
 }
 
 func (j *judge) fail(format string, args ...any) {
@@ -108,24 +124,37 @@ func (j *judge) existing(plan *model.Plan) {
 		j.bindDaemons(n)
 	}
 	for _, p := range plan.Placements {
-		j.placed++
-		pod := j.situation.pod(p.Pod.Key())
-		if why := j.bind(pod, p.Node); why != "" && !j.used.find(j.situation, nil) {
+		j.tally["placed"]++
+		if why := j.bind(j.situation.pod(p.Pod.Key()), p.Node); why != "" && !j.used.find(j.situation, nil) {
 			j.fail("we plan pod %s on node %s; the scheduler refuses: %s", p.Pod.Key(), p.Node, why)
 		}
 	}
-	j.scheduler.see(j.nodes, j.pods)
 	for _, v := range plan.Verdicts {
 		for _, ref := range v.Pods {
-			j.left++
-			for _, n := range j.nodes {
-				why := j.scheduler.refusal(j.situation.pod(ref.Key()), n.Name)
-				plugin, _, _ := strings.Cut(why, ":")
-				j.refusals[plugin]++
-				if why == "" && !j.used.find(j.situation, v.Shape) {
-					j.fail("we find no place for pod %s (%s); the scheduler accepts node %s", ref.Key(), v.String(), n.Name)
-				}
-			}
+			j.leave(ref, v)
+		}
+	}
+	for _, n := range j.nodes {
+		j.offer(n)
+	}
+}
+
+func (j *judge) leave(ref model.Pod, verdict model.Verdict) {
+	j.tally["left"]++
+	j.leftover = append(j.leftover, leftover{j.situation.pod(ref.Key()), verdict})
+}
+
+// offer checks that the scheduler refuses the node to every pod that is left.
+func (j *judge) offer(n *corev1.Node) {
+	j.scheduler.see(j.nodes, j.pods)
+	for _, l := range j.leftover {
+		why := j.scheduler.refusal(l.pod, n.Name)
+		if plugin, _, refused := strings.Cut(why, ":"); refused {
+			j.tally["refused by "+plugin]++
+			continue
+		}
+		if !j.used.find(j.situation, l.verdict.Shape) {
+			j.fail("we find no place for pod %s/%s (%s); the scheduler accepts node %s", l.pod.Namespace, l.pod.Name, l.verdict.String(), n.Name)
 		}
 	}
 }

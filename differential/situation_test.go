@@ -95,6 +95,9 @@ func (s *situation) show(t *testing.T, snapshot *model.Snapshot) {
 		b.WriteString(terse(t, list))
 	}
 	t.Logf("as YAML:\n%s", b.String())
+	if snapshot == nil {
+		return
+	}
 	b.Reset()
 	if err := scenario.Print(&b, snapshot); err != nil {
 		fmt.Fprintf(&b, "(cannot be printed: %v)", err)
@@ -143,9 +146,12 @@ func pruned(tree any) any {
 }
 
 // dice draws situations.
-type dice struct{ *rand.Rand }
+type dice struct {
+	*rand.Rand
+	keys []string // labels that pods ask for
+}
 
-func newDice(seed int) dice { return dice{rand.New(rand.NewPCG(uint64(seed), 1))} }
+func newDice(seed int, keys []string) dice { return dice{rand.New(rand.NewPCG(uint64(seed), 1)), keys} }
 
 func (g dice) maybe(percent int) bool { return g.IntN(100) < percent }
 

@@ -75,7 +75,9 @@ func bounded(key string, op Operator, values []string) Requirement {
 	}
 	r := Requirement{Key: key, Complement: true}
 	switch {
-	case op == Gt && n == math.MaxInt64, op == Lt && n == math.MinInt64:
+	case op == Gt && n == math.MaxInt64:
+		return none
+	case op == Lt && n <= 0, op == Lte && n < 0: // no label value is a negative number
 		return none
 	case op == Gt:
 		r.Gte = Bound{true, n + 1}

@@ -136,6 +136,11 @@ func newNode(claim *v1.NodeClaim) *corev1.Node {
 		annotations = map[string]string{}
 	}
 	maps.Copy(labels, fixedLabels(claim))
+	for old, current := range v1.DefaultLabels().Aliases {
+		if value, ok := labels[current]; ok {
+			labels[old] = value // as kubelets and clouds still do
+		}
+	}
 	annotations[FakeKey] = FakeValue
 	blocks := true
 	return &corev1.Node{

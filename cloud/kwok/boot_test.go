@@ -3,6 +3,7 @@ package kwok
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -27,10 +28,15 @@ func TestBootMakesNode(t *testing.T) {
 		t.Fatalf("%d nodes, want 1", len(nodes))
 	}
 	node, blocks := nodes[0], true
+	labels := maps.Clone(m.Labels)
+	labels["beta.kubernetes.io/arch"] = labels[corev1.LabelArchStable]
+	labels["beta.kubernetes.io/os"] = labels[corev1.LabelOSStable]
+	labels[corev1.LabelInstanceType] = labels[corev1.LabelInstanceTypeStable]
+	labels[corev1.LabelFailureDomainBetaZone] = labels[corev1.LabelTopologyZone]
 	want := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: nodeName(c), ResourceVersion: node.ResourceVersion,
-			Labels:      m.Labels,
+			Labels:      labels,
 			Annotations: map[string]string{"example.com/note": "hello", "kwok.x-k8s.io/node": "fake"},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: "a", UID: c.UID, BlockOwnerDeletion: &blocks,

@@ -123,7 +123,20 @@ func NewCatalogue(entries []Entry) (*Catalogue, error) {
 		c.add(e)
 	}
 	c.labels = slices.Sorted(maps.Keys(labels))
+	c.complete()
 	return c, errors.Join(errs...)
+}
+
+// complete has every type say of each label of the catalogue whether its nodes
+// have it, so that nobody waits for one that never comes.
+func (c *Catalogue) complete() {
+	for _, t := range c.types {
+		for _, key := range c.labels {
+			if _, ok := t.Requirements.Get(key); !ok {
+				t.Requirements = t.Requirements.And(model.NewRequirement(key, model.DoesNotExist))
+			}
+		}
+	}
 }
 
 func (e *Entry) allRequirements() []RequirementEntry {

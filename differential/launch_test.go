@@ -1,0 +1,227 @@
+package differential
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/cloud/kwok"
+	"karpenter/kube/convert"
+	"karpenter/model"
+)
+
+// New nodes: whatever a launch becomes, the scheduler accepts all its pods on
+// the Node, beside the daemons that run there; and of a machine a pool could
+// launch it accepts no pod that we leave.
+func TestLaunches(t *testing.T) {
+	scheduler, scheme, used := newScheduler(t), allTypes(t), excuses{}
+	total := tally{}
+	each(t, 120, func(seed int) (*situation, *model.Snapshot, []string) {
+		g := newDice(seed, launchKeys())
+		l := g.market(t, scheme)
+		snapshot := l.situation.world(l.convert).Snapshot(now())
+		for i := range snapshot.Pools {
+			snapshot.Pools[i].Types = l.types
+		}
+		j := judge{scheduler: scheduler, situation: l.situation, snapshot: snapshot, used: used, tally: total}
+		made, err := attempt(snapshot)
+		if err != nil {
+			return l.situation, nil, []string{err.Error()}
+		}
+		j.launches(l, made)
+		j.others(g, l)
+		return l.situation, snapshot, j.wrong
+	})
+	total.check(t, used)
+}
+
+// attempt plans, and returns an error where planning panics.
+func attempt(snapshot *model.Snapshot) (made *model.Plan, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("planning panics: %v", r)
+		}
+	}()
+	return plan(snapshot), nil
+}
+
+func launchKeys() []string {
+	return append(labelKeys(), corev1.LabelInstanceTypeStable, v1.CapacityTypeLabelKey,
+		"beta.kubernetes.io/arch", corev1.LabelInstanceType, corev1.LabelFailureDomainBetaZone)
+}
+
+// market is a situation without nodes in which some can be bought.
+type market struct {
+	*situation
+	machines *machines
+	convert  convert.Converter
+	offered  []*cloud.InstanceType
+	types    []*model.InstanceType
+}
+
+func (g dice) market(t *testing.T, scheme *runtime.Scheme) *market {
+	t.Helper()
+	catalogue, err := kwok.NewCatalogue(g.entries())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &market{
+		situation: &situation{}, machines: newMachines(t, scheme, catalogue),
+		convert: converter(v1.DefaultLabels().With(catalogue.Labels())),
+		offered: catalogue.Types(),
+	}
+	l.types = cloud.Types(l.convert.Axis, l.offered)
+	for i := range 1 + g.IntN(2) {
+		l.pools = append(l.pools, g.pool(fmt.Sprintf("pool-%d", i), l.convert.Labels))
+	}
+	for i := range pick(g, 0, 0, 1, 2) {
+		l.daemons = append(l.daemons, g.daemon(i))
+	}
+	for i := range 1 + g.IntN(5) {
+		l.pods = append(l.pods, g.pending(fmt.Sprintf("pending-%d", i), nil))
+	}
+	return l
+}
+
+func (g dice) entries() []kwok.Entry {
+	var out []kwok.Entry
+	for i, name := range []string{"small", "medium", "large"} {
+		e := kwok.Entry{
+			Name: name, Architecture: pick(g, "amd64", "amd64", "arm64"), OperatingSystems: []corev1.OSName{corev1.Linux},
+			Resources: corev1.ResourceList{
+				corev1.ResourceCPU:              resource.MustParse(fmt.Sprint(2 << i)),
+				corev1.ResourceMemory:           resource.MustParse(pick(g, "2Gi", "8Gi", "15G")),
+				corev1.ResourcePods:             *resource.NewQuantity(2+g.Int64N(9), resource.DecimalSI),
+				corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+			},
+		}
+		if g.maybe(40) {
+			e.Resources[gpu] = *resource.NewQuantity(1+g.Int64N(4), resource.DecimalSI)
+		}
+		if g.maybe(30) { // a label of the type's own
+			e.Requirements = append(e.Requirements, kwok.In("team", pick(g, "red", "blue")))
+		}
+		for _, zone := range []string{"a", "b"}[g.IntN(2):] {
+			for _, capacityType := range []string{v1.CapacityTypeOnDemand, v1.CapacityTypeSpot}[g.IntN(2):] {
+				o := kwok.NewOffering(zone, capacityType, float64(1+g.IntN(20))/10)
+				if g.maybe(20) {
+					o.LaunchError = kwok.InsufficientCapacity
+				}
+				e.Offerings = append(e.Offerings, o)
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (g dice) pool(name string, labels v1.Labels) *v1.NodePool {
+	class := nodeClass()
+	for {
+		p := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
+		if g.maybe(50) {
+			p.Spec.Weight = ptr.To(int32(1 + g.IntN(2)))
+		}
+		spec := &p.Spec.Template.Spec
+		spec.NodeClassRef = &class
+		for range pick(g, 0, 1, 1, 2, 3) {
+			e := g.expression()
+			spec.Requirements = append(spec.Requirements, v1.NodeSelectorRequirementWithMinValues{Key: e.Key, Operator: e.Operator, Values: e.Values})
+		}
+		if g.maybe(30) {
+			p.Spec.Template.Labels = map[string]string{"example.com/color": pick(g, labelValues("example.com/color")...)}
+		}
+		for _, t := range some(g, 7, taintPool()[:5]...) {
+			spec.Taints = append(spec.Taints, v1.Taint(t))
+		}
+		if g.maybe(20) {
+			spec.StartupTaints = []v1.Taint{{Key: "example.com/starting", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		p.StatusConditions(now()).SetTrue(v1.ValidationSucceededCondition)
+		p.StatusConditions(now()).SetTrue(v1.NodeClassReadyCondition)
+		if v1.ValidateNodePool(p, labels) == nil {
+			return p
+		}
+	}
+}
+
+func (l *market) pool(name string) *v1.NodePool {
+	for _, p := range l.pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// launches carries the plan's launches out and binds their pods.
+func (j *judge) launches(l *market, plan *model.Plan) {
+	j.pods = j.situation.pods
+	for i := range plan.Launches {
+		launch := &plan.Launches[i]
+		node, err := l.machines.start(l.convert.NodeClaimFor(launch, l.pool(launch.Pool), nil))
+		if err != nil {
+			j.fail("launch %d does not start: %v", i, err)
+		}
+		if node == nil {
+			continue // everything it lists is sold out
+		}
+		j.nodes = append(j.nodes, node)
+		j.bindDaemons(node)
+		for _, ref := range launch.Pods {
+			j.tally["placed"]++
+			if why := j.bind(j.situation.pod(ref.Key()), node.Name); why != "" && !j.used.find(j.situation, nil) {
+				j.fail("we launch %s in %s for pod %s; the scheduler refuses the node with labels %v, taints %v: %s",
+					node.Labels[corev1.LabelInstanceTypeStable], launch.Pool, ref.Key(), node.Labels, node.Spec.Taints, why)
+			}
+		}
+	}
+	for _, v := range plan.Verdicts {
+		for _, ref := range v.Pods {
+			j.leave(ref, v)
+		}
+	}
+}
+
+// others launches a machine that each pool could launch, and offers it to the
+// pods that are left.
+func (j *judge) others(g dice, l *market) {
+	if len(j.leftover) == 0 {
+		return
+	}
+	for _, p := range l.pools {
+		t := pick(g, l.offered...)
+		o := pick(g, t.Offerings...)
+		requirements := j.snapshot.Pools[0].Requirements
+		for i := range j.snapshot.Pools {
+			if j.snapshot.Pools[i].Name == p.Name {
+				requirements = j.snapshot.Pools[i].Requirements
+			}
+		}
+		if _, ok := t.Requirements.Intersects(requirements); !ok {
+			continue
+		}
+		claim := l.convert.NodeClaimFor(&model.Launch{
+			Pool: p.Name, Types: []string{t.Name}, CapacityTypes: []string{o.CapacityType()},
+			Requirements: requirements.And(model.NewRequirement(model.LabelZone, model.In, o.Zone())),
+		}, p, nil)
+		node, err := l.machines.start(claim)
+		if err != nil {
+			j.fail("a %s of %s does not start: %v", t.Name, p.Name, err)
+		}
+		if node == nil {
+			continue // the pool excludes it, or it is sold out
+		}
+		j.nodes, j.pods = []*corev1.Node{node}, j.situation.pods
+		j.bindDaemons(node)
+		j.offer(node)
+	}
+}
