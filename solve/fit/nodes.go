@@ -34,7 +34,8 @@ func Nodes(s *model.Snapshot) []NodeRow {
 }
 
 // free is what is allocatable less what is requested and what daemons that
-// have not arrived yet will request.
+// have not arrived yet will request. What is overdrawn counts as used up: to
+// the scheduler it matters only to pods that request it.
 func free(n *model.Node, daemons []model.Daemon) model.Resources {
 	labels := n.Labels
 	if n.Claim != "" { // every managed node ends up with these
@@ -49,7 +50,7 @@ func free(n *model.Node, daemons []model.Daemon) model.Resources {
 		}
 	}
 	missing := expected.Minus(n.DaemonRequested).Max(nil)
-	return n.Allocatable.Minus(n.Requested).Minus(missing)
+	return n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)
 }
 
 // Takes reports whether the node's taints and labels let pods of s run there;
@@ -68,13 +69,18 @@ func suits(labels model.Requirements, s *model.Shape) bool {
 	})
 }
 
-// Room returns how many pods requesting r fit into free, at most limit. As for
-// the scheduler, what is overdrawn matters to those who request it.
+// Room returns how many pods requesting r fit into free, at most limit; none
+// when anything is overdrawn.
 func Room(free, r model.Resources, limit int) int {
 	n := int64(limit)
 	for i, v := range r {
 		if v > 0 {
 			n = min(n, free.At(i)/v)
+		}
+	}
+	for _, v := range free {
+		if v < 0 {
+			return 0
 		}
 	}
 	return int(max(n, 0))
