@@ -24,7 +24,7 @@ import (
 func TestLaunches(t *testing.T) {
 	scheduler, scheme, used := newScheduler(t), allTypes(t), excuses{}
 	total := tally{}
-	each(t, 120, func(seed int) (*situation, *model.Snapshot, []string) {
+	each(t, 130, func(seed int) (*situation, *model.Snapshot, []string) {
 		g := newDice(seed, launchKeys())
 		l := g.market(t, scheme)
 		snapshot := l.situation.world(l.convert).Snapshot(now())

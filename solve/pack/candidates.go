@@ -27,6 +27,9 @@ func (c *candidate) canTake(d *demand) bool {
 func (k *Packer) candidates(tier fit.Range) []candidate {
 	var all []candidate
 	for i := k.catalogue.Pools[tier.From].Offers.From; i < k.catalogue.Pools[tier.To-1].Offers.To; i++ {
+		if !(model.Resources{}).Fits(k.catalogue.Types[k.catalogue.Offers[i].Type].Free) {
+			continue // its daemons alone ask for more than it has
+		}
 		serves := fit.NewBits(len(k.classes))
 		for class, offers := range k.classes {
 			if offers.Has(i) {
