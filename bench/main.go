@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -68,15 +67,14 @@ func run(args []string) error {
 	case len(rest) > 0:
 		return fmt.Errorf("unknown command %q", rest[0])
 	}
-	results, err := s.all()
-	if s.out == "" || len(results) == 0 {
-		return err
-	}
-	return errors.Join(err, save(s.out, results))
+	return s.all()
 }
 
 // save writes the results, keeping from the file what was not measured now.
 func save(file string, now []*Result) error {
+	if file == "" {
+		return nil
+	}
 	old := []*Result{}
 	if text, err := os.ReadFile(file); err == nil {
 		if err := json.Unmarshal(text, &old); err != nil {
@@ -141,9 +139,9 @@ func child(name, engine string, profiles []string) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// all measures both engines on every workload asked for and prints the table
-// as it grows.
-func (s *settings) all() ([]*Result, error) {
+// all measures both engines on every workload asked for. The table and the
+// file grow with every result.
+func (s *settings) all() error {
 	t := newTable(os.Stdout)
 	var out []*Result
 	for _, name := range workload.Names() {
@@ -157,7 +155,7 @@ func (s *settings) all() ([]*Result, error) {
 			}
 			r, err := spawn(name, engine)
 			if err != nil {
-				return out, err
+				return err
 			}
 			if engine == engineOurs {
 				ours = r
@@ -166,9 +164,12 @@ func (s *settings) all() ([]*Result, error) {
 			}
 			t.row(r, ours)
 			out = append(out, r)
+			if err := save(s.out, out); err != nil {
+				return err
+			}
 		}
 	}
-	return out, t.faults()
+	return t.faults()
 }
 
 // compare takes over the bound proved by our engine, which holds for every

@@ -12,21 +12,21 @@ type table struct {
 }
 
 func newTable(out io.Writer) *table {
-	fmt.Fprintln(out, "| workload | engine | pods | scheduled | nodes | $/h | bound | gap | seconds | CPU s | allocated | peak RSS | speed | price | remark |")
-	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
+	fmt.Fprintln(out, "| workload | engine | pods | scheduled | nodes | $/h | bound | gap | seconds | CPU s | allocated | peak RSS | × time | × CPU | × price | remark |")
+	fmt.Fprintln(out, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
 	return &table{out: out}
 }
 
 // row prints one result; ratios are to our result on the same workload.
 func (t *table) row(r, ours *Result) {
-	bound, gap, speed, price, remark := "", "", "", "", r.Status
+	bound, gap, speed, work, price, remark := "", "", "", "", "", r.Status
 	if r.Bound > 0 {
 		bound, gap = fmt.Sprintf("%.3f", r.Bound), fmt.Sprintf("%.2f %%", 100*r.Gap)
 	}
 	if ours != nil && r != ours && ours.Runs > 0 {
-		speed = fmt.Sprintf("%.1f×", r.Seconds/ours.Seconds)
+		speed, work = fmt.Sprintf("%.1f", r.Seconds/ours.Seconds), fmt.Sprintf("%.1f", r.CPUSeconds/ours.CPUSeconds)
 		if r.Scheduled == ours.Scheduled && ours.PricePerHour > 0 {
-			price = fmt.Sprintf("%.3f×", r.PricePerHour/ours.PricePerHour)
+			price = fmt.Sprintf("%.3f", r.PricePerHour/ours.PricePerHour)
 		}
 	}
 	if r.Status == "ok" {
@@ -36,12 +36,12 @@ func (t *table) row(r, ours *Result) {
 		}
 	}
 	if r.Runs == 0 { // nothing was measured
-		fmt.Fprintf(t.out, "| %s | %s | %d | | | | | | | | | | | | %s |\n", r.Workload, r.Engine, r.Pods, remark)
+		fmt.Fprintf(t.out, "| %s | %s | %d | | | | | | | | | | | | | %s |\n", r.Workload, r.Engine, r.Pods, remark)
 		return
 	}
-	fmt.Fprintf(t.out, "| %s | %s | %d | %d | %d | %.3f | %s | %s | %s | %.2f | %s | %s | %s | %s | %s |\n",
+	fmt.Fprintf(t.out, "| %s | %s | %d | %d | %d | %.3f | %s | %s | %s | %.2f | %s | %s | %s | %s | %s | %s |\n",
 		r.Workload, r.Engine, r.Pods, r.Scheduled, r.Nodes, r.PricePerHour, bound, gap,
-		seconds(r.Seconds), r.CPUSeconds, bytesOf(r.AllocBytes), bytesOf(r.PeakRSSBytes), speed, price, remark)
+		seconds(r.Seconds), r.CPUSeconds, bytesOf(r.AllocBytes), bytesOf(r.PeakRSSBytes), speed, work, price, remark)
 	for _, f := range r.Faults {
 		t.faulty = append(t.faulty, r.Workload+" "+r.Engine+": "+f)
 	}
