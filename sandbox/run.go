@@ -89,7 +89,10 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 		reports.redirect(stderr)
 	}
 	fmt.Fprintln(stderr, "sandbox: stopping everything; the cluster is kept in", data)
-	return s.Stop()
+	if err := s.Stop(); err != nil { // all are gone; one of them not by itself
+		fmt.Fprintln(stderr, "sandbox:", err)
+	}
+	return nil
 }
 
 // writeIntroduction says where things are and what to try.

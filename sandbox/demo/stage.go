@@ -103,6 +103,9 @@ func perform(ctx context.Context, options Options, play script) error {
 	if err != nil {
 		return err
 	}
+	if options.Session.Report == nil {
+		options.Session.Report = io.Discard
+	}
 	err = performIn(ctx, options, play)
 	if err == nil || ctx.Err() != nil {
 		return errors.Join(err, remove())
@@ -110,7 +113,7 @@ func perform(ctx context.Context, options Options, play script) error {
 	return fmt.Errorf("%w\nthe cluster and its logs are in %s", err, options.Session.ControlPlane.Dir)
 }
 
-func performIn(ctx context.Context, options Options, play script) (err error) {
+func performIn(ctx context.Context, options Options, play script) error {
 	began := time.Now()
 	s, err := session.Start(ctx, options.Session)
 	if err != nil {
@@ -119,7 +122,9 @@ func performIn(ctx context.Context, options Options, play script) (err error) {
 	watching, stopWatching := context.WithCancel(ctx)
 	defer func() {
 		stopWatching()
-		err = errors.Join(err, s.Stop())
+		if err := s.Stop(); err != nil { // all are gone; one of them not by itself
+			fmt.Fprintln(options.Session.Report, "sandbox:", err)
+		}
 	}()
 	client, err := kubernetes.NewForConfig(s.Config())
 	if err != nil {
