@@ -23,11 +23,14 @@ func TestUpAndDown(t *testing.T) {
 	k := f.StartController(t)
 	d := f.deployment(20, "1", "1Gi")
 	v.Until("pods run", patience, f.running(v, 20))
-	for _, c := range f.claims(v) {
-		if !ready(&c) {
-			t.Errorf("claim %s is not ready: %v", c.Name, c.Status.Conditions)
+	v.Until("claims are ready", patience, func() string {
+		for _, c := range f.claims(v) {
+			if !ready(&c) {
+				return fmt.Sprintf("claim %s is not: %v", c.Name, c.Status.Conditions)
+			}
 		}
-	}
+		return ""
+	})
 	f.scale(d, 0)
 	v.Until("nodes are gone", patience, f.empty(v))
 	k.Stop()
