@@ -12,6 +12,12 @@ import (
 // takes pods.
 const retries = 10
 
+// outstanding is how many pods may name a node at once before more are left to
+// the scheduler. It reserves room for every one of them in each attempt to
+// place any pod: with 2,000 pods that cost nothing measurable, with 5,000 it
+// doubled the time until all ran.
+const outstanding = 2000
+
 // Nomination says which node a pod's status is to name. Node is "" when it is
 // to name none.
 type Nomination struct {
@@ -51,13 +57,28 @@ func (w *World) Nominations(node, claim string) []Nomination {
 			if p == nil || p.Node != "" || p.Nominated == node || planned.asked == node || planned.drops > retries {
 				continue
 			}
-			planned.asked = node
-			w.plans[uid] = planned
 			out = append(out, p.nomination(node))
 		}
 	}
 	slices.SortFunc(out, byPlace)
+	out = out[:min(len(out), max(outstanding-w.nominated(), 0))]
+	for _, n := range out {
+		planned := w.plans[n.UID]
+		planned.asked = node
+		w.plans[n.UID] = planned
+	}
 	return out
+}
+
+// nominated counts the unbound pods that name the node of their plan.
+func (w *World) nominated() int {
+	n := 0
+	for _, planned := range w.plans {
+		if p := w.pods[planned.pod]; p != nil && p.Node == "" && p.Nominated != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // NotNominated takes in that what Nominations returned could not be carried
