@@ -2,7 +2,9 @@
 // proves what they decide. See docs/benchmarks.md.
 //
 // Every (workload, engine) runs in a process of its own, which is this program
-// called again with "run WORKLOAD ENGINE"; its result comes back as JSON.
+// called again with "run WORKLOAD ENGINE [CPU-PROFILE [ALLOCATION-PROFILE]]"; its
+// result comes back as JSON. With "table" it prints the results it finds in the
+// file.
 package main
 
 import (
@@ -62,6 +64,8 @@ func run(args []string) error {
 	switch {
 	case len(rest) >= 3 && rest[0] == "run":
 		return child(rest[1], rest[2], rest[3:])
+	case len(rest) == 1 && rest[0] == "table":
+		return s.print()
 	case s.list:
 		return list()
 	case len(rest) > 0:
@@ -97,6 +101,29 @@ func save(file string, now []*Result) error {
 		return err
 	}
 	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// print prints the file as a table.
+func (s *settings) print() error {
+	text, err := os.ReadFile(s.out)
+	if err != nil {
+		return err
+	}
+	var results []*Result
+	if err := json.Unmarshal(text, &results); err != nil {
+		return fmt.Errorf("%s: %w", s.out, err)
+	}
+	t := newTable(os.Stdout)
+	var ours *Result
+	for _, r := range results {
+		if r.Engine == engineOurs {
+			ours = r
+		} else if ours != nil && ours.Workload != r.Workload {
+			ours = nil
+		}
+		t.row(r, ours)
+	}
+	return t.faults()
 }
 
 func list() error {

@@ -10,6 +10,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -76,7 +77,7 @@ func measure(name, which string, profile io.Writer) (*Result, error) {
 	}
 	if o, ok := e.(*ours.Engine); ok {
 		if missing := o.Unsupported(w); len(missing) > 0 {
-			r.Status = fmt.Sprint("not supported yet: ", missing)
+			r.Status = "refused: " + strings.Join(missing, ", ")
 			return r, nil
 		}
 	}
