@@ -9,25 +9,54 @@ import (
 	"karpenter/solve/fit"
 )
 
-// buy plans new nodes in the tier's pools, at the least price. When limits
-// then leave pods without a node, it also tries to buy what takes least of the
-// limits, and keeps the plan that leaves fewer pods.
+// More demands than mostRows are not solved as one program, whose work grows
+// with the square of them, but in batches of batchRows.
+const (
+	mostRows  = 512
+	batchRows = 128
+)
+
+// buy plans new nodes in the tier's pools for the demands that have pods left.
+// Where there are very many it deals them out to batches, large and small to
+// each, and plans one after the other: a little dearer, and without a bound,
+// as a node could be shared by pods of several.
 func (k *Packer) buy(tier fit.Range) {
+	var open []*demand
+	for _, d := range k.demands {
+		if len(d.left) > 0 {
+			open = append(open, d)
+		}
+	}
+	batches := 1
+	if len(open) > mostRows {
+		batches = (len(open) + batchRows - 1) / batchRows
+	}
+	for i := range batches {
+		var batch []*demand
+		for j := i; j < len(open); j += batches {
+			batch = append(batch, open[j])
+		}
+		k.buyFor(batch, tier, batches == 1)
+	}
+}
+
+// buyFor plans new nodes for the demands at the least price. When limits then
+// leave pods without a node, it also tries to buy what takes least of the
+// limits, and keeps the plan that leaves fewer pods.
+func (k *Packer) buyFor(demands []*demand, tier fit.Range, provable bool) {
 	before := k.save()
-	m, worth := k.fillTier(tier, func(c candidate) float64 { return c.price })
+	m, worth := k.fillTier(demands, tier, provable, func(c candidate) float64 { return c.price })
 	if len(m.demands) == 0 {
 		return
 	}
 	k.improve(m, len(before.bins), worth)
-	if !k.constrained(tier) {
+	if !k.constrained(demands, tier) {
 		return
 	}
-	byPrice, proofs := k.save(), k.proofs
+	byPrice := k.save()
 	k.restore(before)
-	k.proofs = proofs
 	left := k.limits.clone()
-	k.fillTier(tier, func(c candidate) float64 { return left.share(c.pool, k.capacity(c.offer)) + c.price/1e15 })
-	k.proofs = proofs
+	k.fillTier(demands, tier, false, func(c candidate) float64 { return left.share(c.pool, k.capacity(c.offer)) + c.price/1e15 })
 	if byPrice.podsLeft <= k.podsLeft() {
 		k.restore(byPrice)
 	}
@@ -35,42 +64,45 @@ func (k *Packer) buy(tier fit.Range) {
 
 // constrained reports whether a pod is left that some pool of the tier would
 // launch a node for if its limits allowed it.
-func (k *Packer) constrained(tier fit.Range) bool {
+func (k *Packer) constrained(demands []*demand, tier fit.Range) bool {
 	offers := fit.Range{From: k.catalogue.Pools[tier.From].Offers.From, To: k.catalogue.Pools[tier.To-1].Offers.To}
-	return slices.ContainsFunc(k.demands, func(d *demand) bool { return len(d.left) > 0 && k.catalogue.Fits(d.Demand, offers) })
+	return slices.ContainsFunc(demands, func(d *demand) bool { return len(d.left) > 0 && k.catalogue.Fits(d.Demand, offers) })
 }
 
 // fillTier solves the covering program of what is left, buys the whole part of
 // the solution, and looks again, until nothing is left that the tier could
-// take. Price is what a candidate is charged. It returns the market as it was
+// take. Price is what a candidate is charged; only real prices are
+// provable. It returns the market as it was
 // first, and what pods were worth there.
-func (k *Packer) fillTier(tier fit.Range, price func(candidate) float64) (first *market, worth []float64) {
-	first = k.open(tier, price)
+func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, price func(candidate) float64) (first *market, worth []float64) {
+	first = k.open(demands, tier, price)
 	m := first
 	for m.restart() {
 		m.optimise()
-		if m.ratio == 0 {
-			m.settle()
+		if m == first && worth == nil {
+			if provable {
+				m.settle()
+				k.prove(m, tier)
+			}
 			worth = slices.Clone(m.values)
-			k.prove(m, tier)
 		}
 		k.commitSolution(m)
 		if k.outgrown(m) {
 			budget := m.budget
-			m = k.open(tier, price)
-			m.budget, m.ratio = budget, 1
+			m = k.open(demands, tier, price)
+			m.budget = budget
 		}
 	}
 	return first, worth
 }
 
 // open returns the market of the tier's offers that limits still allow.
-func (k *Packer) open(tier fit.Range, price func(candidate) float64) *market {
+func (k *Packer) open(demands []*demand, tier fit.Range, price func(candidate) float64) *market {
 	candidates := slices.DeleteFunc(k.candidates(tier), k.unaffordable)
 	for i := range candidates {
 		candidates[i].price = price(candidates[i])
 	}
-	m := newMarket(candidates, k.wanted, k.demands)
+	m := newMarket(candidates, k.wanted, demands)
 	m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
 	m.budget = k.policy.Work
 	return m
