@@ -73,7 +73,8 @@ type Config struct {
 	BatchMaxDuration, BatchIdleDuration time.Duration
 
 	// NominatePods has the status of pods name the node they are planned on,
-	// where the API server is new enough. Default true.
+	// where the API server is new enough. With thousands of pods it slows the
+	// scheduler down. Default false.
 	NominatePods bool
 
 	// PreferencePolicy is Respect or Ignore. Default Respect.
