@@ -85,15 +85,24 @@ func save(file string, now []*Result) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
+	find := func(name, engine string) *Result {
+		is := func(r *Result) bool { return r.Workload == name && r.Engine == engine }
+		for _, list := range [][]*Result{now, old} {
+			if i := slices.IndexFunc(list, is); i >= 0 {
+				return list[i]
+			}
+		}
+		return nil
+	}
 	all := []*Result{}
 	for _, name := range workload.Names() {
-		for _, engine := range engines() {
-			is := func(r *Result) bool { return r.Workload == name && r.Engine == engine }
-			if i := slices.IndexFunc(now, is); i >= 0 {
-				all = append(all, now[i])
-			} else if i := slices.IndexFunc(old, is); i >= 0 {
-				all = append(all, old[i])
-			}
+		ours, theirs := find(name, engineOurs), find(name, engineUpstream)
+		if ours != nil {
+			all = append(all, ours)
+		}
+		if theirs != nil {
+			theirs.compare(ours)
+			all = append(all, theirs)
 		}
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
@@ -202,6 +211,7 @@ func (s *settings) all() error {
 // compare takes over the bound proved by our engine, which holds for every
 // plan for the same pods.
 func (r *Result) compare(ours *Result) {
+	r.Bound, r.Gap = 0, 0
 	if ours == nil || ours.Bound == 0 || ours.Scheduled != ours.Pods || r.Scheduled != r.Pods {
 		return
 	}

@@ -23,9 +23,9 @@ func (t *table) row(r, ours *Result) {
 	if r.Bound > 0 {
 		bound, gap = fmt.Sprintf("%.3f", r.Bound), fmt.Sprintf("%.2f %%", 100*r.Gap)
 	}
-	if ours != nil && r != ours && ours.Runs > 0 {
+	if ours != nil && r != ours && ours.Runs > 0 && r.Scheduled == ours.Scheduled {
 		speed, work = fmt.Sprintf("%.1f", r.Seconds/ours.Seconds), fmt.Sprintf("%.1f", r.CPUSeconds/ours.CPUSeconds)
-		if r.Scheduled == ours.Scheduled && ours.PricePerHour > 0 {
+		if ours.PricePerHour > 0 {
 			price = fmt.Sprintf("%.3f", r.PricePerHour/ours.PricePerHour)
 		}
 	}
