@@ -8,10 +8,21 @@ type Policy struct {
 	// Work bounds the improvement of a first plan, in search steps. It is a
 	// count and not a duration so that plans do not depend on the machine.
 	Work int
+
+	// PreferencePremium is how much more a plan that honours preferences may
+	// cost than one that ignores them, as a fraction of the latter.
+	PreferencePremium float64
+	// IgnorePreferences plans as if pods had none.
+	IgnorePreferences bool
+	// RelaxMinValues lets a launch span fewer values than its pool demands
+	// where it must. Otherwise the pods stay pending.
+	RelaxMinValues bool
 }
 
 // DefaultPolicy is what the controller runs with.
-func DefaultPolicy() Policy { return Policy{MaxTypes: 600, Work: 200_000} }
+func DefaultPolicy() Policy {
+	return Policy{MaxTypes: 600, Work: 200_000, PreferencePremium: 0.05}
+}
 
 // Plan is everything a decision says.
 type Plan struct {
@@ -48,7 +59,17 @@ type Launch struct {
 	Requests      Resources    // of its pods and its daemons
 	Pods          []Pod
 
+	ReservationIDs []string  // reservations it counts on, sorted; with any, CapacityTypes is reserved alone
+	MinValues      []Relaxed // demands on the number of values that were relaxed, by key
+
 	// The offering the plan counts on: the cheapest of Types.
 	Type, Zone, CapacityType string
 	Price                    Price
+}
+
+// Relaxed says that a launch spans fewer values of a label than its pool
+// demands.
+type Relaxed struct {
+	Key   string
+	Spans int
 }

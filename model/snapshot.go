@@ -15,9 +15,11 @@ type Snapshot struct {
 	Pending []Pending
 }
 
-// Pending is the pods of one shape that need a place.
+// Pending is the pods of one shape that need a place and that selectors do not
+// tell apart.
 type Pending struct {
 	Shape *Shape
+	Peer  Peer
 	Pods  []Pod
 }
 
@@ -33,14 +35,23 @@ type Pod struct {
 func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
 
 // Shape is the scheduling-relevant part of a pod spec. Two pods whose shapes
-// have equal Keys may be exchanged in any plan.
+// have equal Keys, and which no selector tells apart, may be exchanged in any
+// plan.
 type Shape struct {
 	Key         string    // canonical text of all fields below
 	Requests    Resources // effective requests, with Pods: 1
 	Selector    Requirements
 	Terms       []Requirements // required node affinity: one of them must hold; none = no demand
+	Preferences []Preference   // heaviest first
 	Tolerations []Toleration
 	Priority    int32
+
+	Spread    []Spread
+	PodTerms  []PodTerm
+	HostPorts []HostPort
+
+	Volumes     []Volumes      // by driver
+	VolumeTerms []Requirements // where its volumes can be used: one of them must hold; none = anywhere
 
 	// Refused lists parts of the pod spec that no plan can honour, in words a
 	// user knows ("topologySpreadConstraints (not supported yet)"). Such a pod
@@ -48,15 +59,26 @@ type Shape struct {
 	Refused []string
 }
 
-// Alternatives returns the conjunctions of which a node must satisfy one:
-// the selector with each affinity term in turn.
+// Alternatives returns the conjunctions of which a node must satisfy one: the
+// selector with each affinity term and each volume term in turn.
 func (s *Shape) Alternatives() []Requirements {
-	if len(s.Terms) == 0 {
-		return []Requirements{s.Selector}
+	return product(product([]Requirements{s.Selector}, s.Terms), s.VolumeTerms)
+}
+
+// Chosen returns the conjunctions of which a node must satisfy one for what
+// the pod itself says, its volumes not asked.
+func (s *Shape) Chosen() []Requirements { return product([]Requirements{s.Selector}, s.Terms) }
+
+// product returns every way to take one of each; no terms demand nothing.
+func product(bases, terms []Requirements) []Requirements {
+	if len(terms) == 0 {
+		return bases
 	}
-	out := make([]Requirements, len(s.Terms))
-	for i, t := range s.Terms {
-		out[i] = s.Selector.And(t...)
+	out := make([]Requirements, 0, len(bases)*len(terms))
+	for _, b := range bases {
+		for _, t := range terms {
+			out = append(out, b.And(t...))
+		}
 	}
 	return out
 }
@@ -125,6 +147,10 @@ type Node struct {
 	Allocatable     Resources
 	Requested       Resources // by all pods bound to it
 	DaemonRequested Resources // by DaemonSet pods bound to it
+
+	Residents []Resident // pods bound to it that some selector or anti-affinity in the Snapshot is about
+	HostPorts []HostPort // taken by pods bound to it
+	Attached  []Attached // by driver that has a limit
 
 	Price Price // of its offering; 0 = unknown
 
