@@ -19,6 +19,7 @@ type Packer struct {
 	classes   []fit.Bits // the sets of offers that demands may use
 	wanted    []int      // positions of the resources anybody requests
 	picky     []bool     // pools that leave a label open which some demand asks about
+	groups    []group    // demands that share a bound on one new node
 	bins      []bin
 	placed    []model.Placement
 
@@ -34,6 +35,15 @@ type demand struct {
 	firm  bool // some pool suits it without putting up with a soft taint
 	left  []model.Pod
 	loose int // pods that no earlier plan had settled
+
+	most  int      // pods of it one new node takes at most; 0 = no bound
+	apart fit.Bits // demands it shares no new node with; nil = none
+}
+
+// group is demands of which one new node takes at most limit pods together.
+type group struct {
+	limit   int
+	members fit.Bits // over demands
 }
 
 // bin is a number of equal new nodes.
