@@ -25,10 +25,12 @@ type builder struct {
 	s        *model.Snapshot
 	policy   model.Policy
 	types    []*typeDef
-	usageSet []bool // by pool: usage= was written
-	pending  map[string]int
-	current  int // Pending that a pod line adds to; -1 = none
-	budget   int // pods that may still be named
+	usageSet []bool                  // by pool: usage= was written
+	shapes   map[string]*model.Shape // by key
+	pending  map[string]int          // by shape and peer
+	current  *group                  // what a pod line adds to; nil = nothing
+	asked    bool                    // some selector looks at pods, so that namespaces matter
+	budget   int                     // pods that may still be named
 }
 
 func (p *reader) build() (Situation, error) {
@@ -36,8 +38,8 @@ func (p *reader) build() (Situation, error) {
 		axis:    axis{model.NewAxis()},
 		s:       &model.Snapshot{Now: DefaultNow(), WellKnown: model.NewLabelSet(defaultWellKnown()...)},
 		policy:  model.DefaultPolicy(),
+		shapes:  map[string]*model.Shape{},
 		pending: map[string]int{},
-		current: -1,
 		budget:  maxPods,
 	}
 	phases := []map[string]func(*directive) error{
@@ -49,6 +51,7 @@ func (p *reader) build() (Situation, error) {
 		{"daemonset": b.daemonset},
 		{"pods": b.pods, "pod": b.pod},
 	}
+	b.asked = slices.ContainsFunc(p.lines, (*directive).asks)
 	for i, phase := range phases {
 		for _, d := range p.lines {
 			if build, ok := phase[d.word]; ok {
@@ -69,6 +72,7 @@ func (p *reader) build() (Situation, error) {
 
 // finish sums up what pools use and sorts the nodes.
 func (b *builder) finish() {
+	b.close()
 	for i := range b.s.Pools {
 		if !b.usageSet[i] {
 			b.s.Pools[i].Usage = poolUsage(b.s, b.s.Pools[i].Name)
@@ -110,7 +114,20 @@ func (b *builder) decide(d *directive) error {
 	b.s.Now = read(d, "now", b.s.Now, parseTime)
 	b.policy.MaxTypes = read(d, "max-types", b.policy.MaxTypes, parseWhole)
 	b.policy.Work = read(d, "work", b.policy.Work, parseWhole)
-	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000")
+	b.policy.PreferencePremium = read(d, "premium", b.policy.PreferencePremium, parseReal)
+	b.policy.IgnorePreferences = read(d, "preferences", b.policy.IgnorePreferences, choice("respect", "ignore"))
+	b.policy.RelaxMinValues = read(d, "min-values", b.policy.RelaxMinValues, choice("strict", "best-effort"))
+	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 preferences=respect or ignore, min-values=strict or best-effort")
+}
+
+// choice reads one of two words; the second means true.
+func choice(no, yes string) func(string) (bool, error) {
+	return func(value string) (bool, error) {
+		if value != no && value != yes {
+			return false, fmt.Errorf("%q is neither %s nor %s", value, no, yes)
+		}
+		return value == yes, nil
+	}
 }
 
 func (b *builder) pool(d *directive) error {

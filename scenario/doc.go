@@ -6,8 +6,9 @@
 //
 // Parse and Read turn text into a model.Snapshot, Print turns a Snapshot into
 // text. Parse(Print(s)) equals s for every valid s: one whose Pending entries
-// have distinct shape keys, whose Nodes are sorted by name, whose Requirements
-// are canonical and whose resource axis begins with the standard five.
+// differ in shape key or Peer, whose Nodes are sorted by name, whose
+// Requirements, labels and lists of names are canonical and whose resource
+// axis begins with the standard five.
 //
 // # How the text is read
 //

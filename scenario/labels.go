@@ -193,12 +193,20 @@ func extend(r *model.Requirement, word, number atom) bool {
 	return true
 }
 
-// requirement writes r in full.
-func requirement(r model.Requirement) string {
-	if r.Present {
-		r.Present = false
-		return aliasOf(r.Key) + " Exists; " + requirement(r)
+// clauses writes each of rs in full.
+func clauses(rs model.Requirements) []string {
+	var out []string
+	for _, r := range rs {
+		if r.Present {
+			out = append(out, aliasOf(r.Key)+" "+string(model.Exists))
+		}
+		out = append(out, clause(r))
 	}
+	return out
+}
+
+// clause writes r but for Present.
+func clause(r model.Requirement) string {
 	bounded := r.Gte.Set || r.Lte.Set
 	if !r.Complement && len(r.Values) == 1 && !bounded && r.MinValues == 0 {
 		return aliasOf(r.Key) + "=" + inner(r.Values[0])
@@ -233,14 +241,19 @@ func requirements(rs model.Requirements) string {
 	if len(rs) == 0 {
 		return keywordAny
 	}
-	parts := make([]string, len(rs))
-	for i, r := range rs {
-		parts[i] = requirement(r)
-	}
+	parts := clauses(rs)
 	if slices.ContainsFunc(parts, func(s string) bool { return strings.Contains(s, " ") }) {
 		return strings.Join(parts, "; ")
 	}
 	return strings.Join(parts, ",")
+}
+
+// nested writes rs as a part of a value that has a use for semicolons itself.
+func nested(rs model.Requirements) string {
+	if len(rs) == 0 {
+		return keywordAny
+	}
+	return strings.Join(clauses(rs), ", ")
 }
 
 func terms(ts []model.Requirements) string {

@@ -133,7 +133,11 @@ func atomize(s string) ([]atom, error) {
 
 // inner writes s as one atom of a value.
 func inner(s string) string {
-	if s != "" && s != keywordNone && s != keywordAny && onlyHas(s, "._-/") && !strings.Contains(s, "..") {
+	switch s {
+	case "", keywordNone, keywordAny, wordOf, wordIn, wordWhere, wordNothing, wordAnti:
+		return strconv.Quote(s)
+	}
+	if onlyHas(s, "._-/") && !strings.Contains(s, "..") {
 		return s
 	}
 	return strconv.Quote(s)

@@ -101,6 +101,9 @@ func (b *builder) node(d *directive) error {
 	n.Labels = over(n.Labels, read(d, "labels", nil, parseRequirements))
 	n.Taints = read(d, "taints", n.Taints, parseTaints)
 	b.nodeRoom(d, f, &n)
+	n.Residents = read(d, "runs", nil, each(residentOf))
+	n.HostPorts = read(d, "ports", nil, parsePorts)
+	n.Attached = read(d, "attached", nil, each(attachedOf))
 	n.Price = read(d, "price", n.Price, ParsePrice)
 	n.Deleting = d.flag("deleting")
 	n.Disruption = model.NodeDisruption{
@@ -112,7 +115,7 @@ func (b *builder) node(d *directive) error {
 	}
 	b.s.Nodes = append(b.s.Nodes, n)
 	return d.done("pool= type= zone= ct= claim= labels= taints= price=, cpu= mem= pods= or allocatable= overhead=, " +
-		"used= or free=, daemon-used=, blocked= disruption-cost=, and the words in-flight registered deleting empty consolidatable bare")
+		"used= or free=, daemon-used=, runs= ports= attached=, blocked= disruption-cost=, and the words in-flight registered deleting empty consolidatable bare")
 }
 
 // nodeRoom reads what the node has and what is taken of it.

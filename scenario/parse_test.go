@@ -130,7 +130,8 @@ func TestPrintPlan(t *testing.T) {
 		Launches: []model.Launch{{
 			Pool: "general", Type: "m.large", Zone: "a", CapacityType: "spot", Price: 31_000_000, Pods: pods("web-3", "web-1", "web-2", "db", "a1"),
 			Requests: model.Resources{1500, 2 << 30}, CapacityTypes: []string{"on-demand", "spot"},
-			Types: []string{"m.large", "b", "c", "d", "e", "f", "g"},
+			Types: []string{"m.large", "b", "c", "d", "e", "f", "g"}, ReservationIDs: []string{"cr-1", "cr-2"},
+			MinValues: []model.Relaxed{{Key: model.LabelInstanceType, Spans: 3}, {Key: "team", Spans: 1}},
 			Requirements: model.NewRequirements(model.NewRequirement(model.LabelArch, model.In, "amd64"),
 				model.NewRequirement(model.LabelNodePool, model.In, "general"), model.NewRequirement(model.LabelZone, model.In, "a", "b")),
 		}},
@@ -142,7 +143,7 @@ func TestPrintPlan(t *testing.T) {
 	}
 	want := `place  kube-system/dns on n1
 place  web-9..10 on n2
-launch general m.large a spot $0.031/h pods=a1,db,web-1..3 requests=cpu:1500m,memory:2Gi ct=on-demand,spot requires="zone In [a b]" types=7 (m.large b c d e f …)
+launch general m.large a spot $0.031/h pods=a1,db,web-1..3 requests=cpu:1500m,memory:2Gi ct=on-demand,spot reservations=cr-1,cr-2 spans=type:3,team:1 requires="zone In [a b]" types=7 (m.large b c d e f …)
 remove n4 (claim general-x): Empty
 remove general-y: Drifted
 stay   n5: not removed as Empty: blocked

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"karpenter/model"
@@ -84,12 +85,27 @@ func (p *printer) launch(l *model.Launch) {
 	if strings.Join(l.CapacityTypes, ",") != l.CapacityType {
 		parts = append(parts, "ct="+innerList(l.CapacityTypes))
 	}
+	if len(l.ReservationIDs) > 0 {
+		parts = append(parts, "reservations="+innerList(l.ReservationIDs))
+	}
+	if len(l.MinValues) > 0 {
+		parts = append(parts, "spans="+spans(l.MinValues))
+	}
 	if more := p.beyondPool(l); len(more) > 0 {
 		parts = append(parts, `requires="`+requirements(more)+`"`)
 	}
 	parts = append(parts, typeList(l.Types))
 	p.line(fmt.Sprintf("launch %s %s %s %s $%s/h", outerName(l.Pool), outerName(l.Type), outerName(l.Zone), outerName(l.CapacityType),
 		FormatPrice(l.Price)), parts...)
+}
+
+// spans writes demands on the number of values that were relaxed.
+func spans(relaxed []model.Relaxed) string {
+	parts := make([]string, len(relaxed))
+	for i, r := range relaxed {
+		parts[i] = aliasOf(r.Key) + ":" + strconv.Itoa(r.Spans)
+	}
+	return strings.Join(parts, ",")
 }
 
 // beyondPool returns what a launch requires that its pool does not say.

@@ -17,7 +17,8 @@ const maxPods = 1_000_000
 const defaultNamespace = "default"
 
 // shapeForm is how a shape is written.
-const shapeForm = "cpu= mem= and other resources, select= affinity= tolerate= priority= refused= key="
+const shapeForm = "cpu= mem= and other resources, select= affinity= prefer= tolerate= priority= spread= near= anti= ports= " +
+	"volumes= volumes-in= refused= key="
 
 // shape reads the part of a line that describes a pod spec.
 func (b *builder) shape(d *directive) *model.Shape {
@@ -25,10 +26,17 @@ func (b *builder) shape(d *directive) *model.Shape {
 		Requests:    d.quantities(b.axis, podBase()),
 		Selector:    read(d, "select", nil, parseRequirements),
 		Terms:       read(d, "affinity", nil, parseTerms),
+		Preferences: read(d, "prefer", nil, each(preferenceOf)),
 		Tolerations: read(d, "tolerate", nil, parseTolerations),
 		Priority:    read(d, "priority", 0, parseWhole32),
+		Spread:      read(d, "spread", nil, each(spreadOf)),
+		PodTerms:    read(d, "near", nil, each(termOf)),
+		HostPorts:   read(d, "ports", nil, parsePorts),
+		Volumes:     read(d, "volumes", nil, each(volumesOf)),
+		VolumeTerms: read(d, "volumes-in", nil, parseTerms),
 		Refused:     read(d, "refused", nil, names),
 	}
+	s.PodTerms = append(s.PodTerms, read(d, "anti", nil, each(antiTermOf))...)
 	s.Key = d.text("key", b.shapeText(s))
 	return s
 }
@@ -47,11 +55,29 @@ func (x axis) shapeText(s *model.Shape) string {
 	if len(s.Terms) > 0 {
 		add("affinity", terms(s.Terms))
 	}
+	if len(s.Preferences) > 0 {
+		add("prefer", written(s.Preferences, preference))
+	}
 	if len(s.Tolerations) > 0 {
 		add("tolerate", tolerations(s.Tolerations))
 	}
 	if s.Priority != 0 {
 		add("priority", strconv.Itoa(int(s.Priority)))
+	}
+	if len(s.Spread) > 0 {
+		add("spread", written(s.Spread, spread))
+	}
+	for _, o := range podTerms(s.PodTerms) {
+		add(o[0], o[1])
+	}
+	if len(s.HostPorts) > 0 {
+		add("ports", ports(s.HostPorts))
+	}
+	if len(s.Volumes) > 0 {
+		add("volumes", written(s.Volumes, volumes))
+	}
+	if len(s.VolumeTerms) > 0 {
+		add("volumes-in", terms(s.VolumeTerms))
 	}
 	if len(s.Refused) > 0 {
 		add("refused", phraseList(s.Refused))
@@ -75,21 +101,26 @@ func (b *builder) daemonset(d *directive) error {
 	return d.done(shapeForm)
 }
 
-// pods reads one shape and the pods that have it. Lines with equal shapes are
-// one Pending.
+// group is what a pods line says about all its pods.
+type group struct {
+	shape *model.Shape
+	peer  model.Peer
+	named bool // the namespace was written
+	used  bool // some Pending came of it
+}
+
+// pods reads one shape and the pods that have it. Lines with equal shapes and
+// labels are one Pending for each namespace.
 func (b *builder) pods(d *directive) error {
 	shape := b.shape(d)
-	i, ok := b.pending[shape.Key]
-	if !ok {
-		i = len(b.s.Pending)
-		b.pending[shape.Key] = i
-		b.s.Pending = append(b.s.Pending, model.Pending{Shape: shape})
-	}
-	b.current = i
-	p := &b.s.Pending[i]
-	if b.shapeText(p.Shape) != b.shapeText(shape) {
+	if known, ok := b.shapes[shape.Key]; !ok {
+		b.shapes[shape.Key] = shape
+	} else if b.shapeText(known) != b.shapeText(shape) {
 		d.fail(fmt.Errorf("key=%s stands for another shape already", shape.Key))
 	}
+	b.close()
+	g := b.group(d, b.shapes[shape.Key])
+	b.current = g
 	common := b.podOptions(d)
 	for len(d.words) > 0 {
 		atoms, err := atomize(d.name("names"))
@@ -100,17 +131,68 @@ func (b *builder) pods(d *directive) error {
 			for _, pod := range pods {
 				pod.Created, pod.Planned, pod.From = common.Created, common.Planned, common.From
 				pod.UID = pod.Key()
-				p.Pods = append(p.Pods, pod)
+				b.add(pod, g)
 			}
 		}
 	}
-	return d.done("names like web-1..5, " + shapeForm + ", created= planned= from=")
+	return d.done("names like web-1..5, labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from=")
+}
+
+// close keeps the shape of a line that named no pods.
+func (b *builder) close() {
+	if b.current != nil && !b.current.used {
+		b.join(b.current.peer, b.current)
+	}
+}
+
+// group reads how selectors see the pods of a line. Where none looks, the
+// namespace is left open.
+func (b *builder) group(d *directive, shape *model.Shape) *group {
+	g := &group{shape: shape}
+	g.peer.Labels = read(d, "labels", nil, parseLabels)
+	g.peer.NamespaceLabels = read(d, "namespace-labels", nil, parseLabels)
+	g.peer.Namespace = usualNamespace(b.asked)
+	if value, ok := d.take("namespace"); ok {
+		g.peer.Namespace, g.named = value, true
+	}
+	return g
+}
+
+// usualNamespace is the namespace of pods whose line does not say.
+func usualNamespace(asked bool) string {
+	if asked {
+		return defaultNamespace
+	}
+	return ""
+}
+
+// add adds a pod named on the line of g.
+func (b *builder) add(pod model.Pod, g *group) {
+	peer := g.peer
+	if b.asked && !g.named {
+		peer.Namespace = pod.Namespace
+	}
+	p := b.join(peer, g)
+	p.Pods = append(p.Pods, pod)
+}
+
+// join returns the Pending of a shape and a peer, a new one if need be.
+func (b *builder) join(peer model.Peer, g *group) *model.Pending {
+	g.used = true
+	key := fmt.Sprintf("%q %q %q %q", g.shape.Key, peer.Namespace, peer.NamespaceLabels, peer.Labels)
+	i, ok := b.pending[key]
+	if !ok {
+		i = len(b.s.Pending)
+		b.pending[key] = i
+		b.s.Pending = append(b.s.Pending, model.Pending{Shape: g.shape, Peer: peer})
+	}
+	return &b.s.Pending[i]
 }
 
 // pod reads "pod default/web-1 uid=… created=…", one more pod of the pods
 // line above it.
 func (b *builder) pod(d *directive) error {
-	if b.current < 0 {
+	if b.current == nil {
 		return d.errorf("there is no pods line above that says what it looks like")
 	}
 	name := d.name("the name of the pod")
@@ -118,7 +200,7 @@ func (b *builder) pod(d *directive) error {
 	given := b.podOptions(d)
 	pod.Created, pod.Planned, pod.From = given.Created, given.Planned, given.From
 	pod.UID = d.text("uid", pod.Key())
-	b.s.Pending[b.current].Pods = append(b.s.Pending[b.current].Pods, pod)
+	b.add(pod, b.current)
 	return d.done("uid= created= planned= from=")
 }
 

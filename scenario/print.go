@@ -32,7 +32,7 @@ func write(w io.Writer, s *model.Snapshot, policy *model.Policy) error {
 	for _, name := range s.Resources {
 		x.Index(name)
 	}
-	p := &printer{axis: x, s: s, refs: map[*model.InstanceType]string{}}
+	p := &printer{axis: x, s: s, asked: asked(s), refs: map[*model.InstanceType]string{}}
 	p.decide(policy)
 	p.header()
 	p.types()
@@ -56,6 +56,7 @@ func write(w io.Writer, s *model.Snapshot, policy *model.Policy) error {
 type printer struct {
 	axis
 	s     *model.Snapshot
+	asked bool // some selector looks at pods
 	out   bytes.Buffer
 	refs  map[*model.InstanceType]string // how pools call a type
 	order []*model.InstanceType          // types printed, in order
@@ -90,10 +91,14 @@ func when(holds bool, word string) string {
 func (p *printer) decide(policy *model.Policy) {
 	parts := []string{"now=" + timeText(p.s.Now)}
 	if policy != nil {
-		parts = append(parts, "max-types="+strconv.Itoa(policy.MaxTypes), "work="+strconv.Itoa(policy.Work))
+		parts = append(parts, "max-types="+strconv.Itoa(policy.MaxTypes), "work="+strconv.Itoa(policy.Work),
+			option("premium", realText(policy.PreferencePremium), realText(model.DefaultPolicy().PreferencePremium)),
+			when(policy.IgnorePreferences, "preferences=ignore"), when(policy.RelaxMinValues, "min-values=best-effort"))
 	}
 	p.line("decide", parts...)
 }
+
+func realText(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
@@ -309,7 +314,7 @@ func (p *printer) shape(s *model.Shape) []string {
 // pods writes a shape and its pods: on one line if nothing but names tells
 // the pods apart, else one line per pod.
 func (p *printer) pods(pending model.Pending) {
-	shape := p.shape(pending.Shape)
+	shape := slices.Concat(p.peer(pending), p.shape(pending.Shape))
 	same := len(pending.Pods) > 0
 	for _, pod := range pending.Pods {
 		first := pending.Pods[0]
@@ -324,6 +329,23 @@ func (p *printer) pods(pending model.Pending) {
 	for _, pod := range pending.Pods {
 		p.line("pod "+outerName(shortName(pod)), append(podFacts(pod), option("uid", pod.UID, pod.Key()))...)
 	}
+}
+
+// peer writes how selectors see the pods.
+func (p *printer) peer(pending model.Pending) []string {
+	var parts []string
+	home := pending.Peer.Namespace
+	strays := slices.ContainsFunc(pending.Pods, func(pod model.Pod) bool { return pod.Namespace != home })
+	if p.asked && strays || (!p.asked || len(pending.Pods) == 0) && home != usualNamespace(p.asked) {
+		parts = append(parts, "namespace="+outer(home))
+	}
+	if len(pending.Peer.NamespaceLabels) > 0 {
+		parts = append(parts, "namespace-labels="+outer(labels(pending.Peer.NamespaceLabels)))
+	}
+	if len(pending.Peer.Labels) > 0 {
+		parts = append(parts, "labels="+outer(labels(pending.Peer.Labels)))
+	}
+	return parts
 }
 
 func podFacts(pod model.Pod) []string {

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"slices"
-	"strconv"
 
 	"karpenter/model"
 )
@@ -30,9 +29,10 @@ func (p *printer) node(n *model.Node) {
 		parts = append(parts, "taints="+outer(taints(n.Taints)))
 	}
 	parts = append(parts, p.room(n, d, f.kind != nil)...)
+	parts = append(parts, guests(n)...)
 	parts = append(parts, option("price", FormatPrice(n.Price), FormatPrice(d.Price)), option("blocked", n.Disruption.Blocked, ""))
 	if n.Disruption.Cost != 0 {
-		parts = append(parts, "disruption-cost="+strconv.FormatFloat(n.Disruption.Cost, 'g', -1, 64))
+		parts = append(parts, "disruption-cost="+realText(n.Disruption.Cost))
 	}
 	p.line("node "+outerName(n.Name), parts...)
 }
@@ -88,6 +88,21 @@ func (p *printer) room(n *model.Node, d model.Node, typed bool) []string {
 	}
 	if !n.DaemonRequested.IsZero() {
 		parts = append(parts, "daemon-used="+outer(p.list(n.DaemonRequested)))
+	}
+	return parts
+}
+
+// guests writes what runs on the node and what that takes besides resources.
+func guests(n *model.Node) []string {
+	var parts []string
+	if len(n.Residents) > 0 {
+		parts = append(parts, "runs="+outer(written(n.Residents, resident)))
+	}
+	if len(n.HostPorts) > 0 {
+		parts = append(parts, "ports="+outer(ports(n.HostPorts)))
+	}
+	if len(n.Attached) > 0 {
+		parts = append(parts, "attached="+outer(written(n.Attached, attached)))
 	}
 	return parts
 }

@@ -100,7 +100,7 @@ func (f *filler) unique() string {
 
 func (f *filler) text() string {
 	odd := []string{"", "a", "web-7", "web-8", "a b", `q"uote`, "none", "any", "zone", "zone-1", "type", "x..y", "1..3", "ünï", "#c",
-		"a=b", "line\nbreak", "a,b|c;d", "*", "m5.*", "[x]", "key:v", "a/b", "\\", "\xff", "true", "009", "x!", "~", "In", "Gte", "."}
+		"a=b", "line\nbreak", "a,b|c;d", "*", "m5.*", "[x]", "key:v", "a/b", "\\", "\xff", "true", "009", "x!", "~", "In", "Gte", ".", "in", "of", "anti"}
 	return odd[f.IntN(len(odd))]
 }
 
@@ -160,6 +160,8 @@ func (f *filler) special(v reflect.Value) bool {
 		}
 	case *model.Effect:
 		*p = []model.Effect{model.NoSchedule, model.NoExecute, "", "odd effect"}[f.IntN(4)]
+	case *[]model.Label:
+		*p = f.labels()
 	case *model.Limit:
 		*p = model.Limit{Resource: f.IntN(len(f.resources)), Max: f.Int64N(1000)}
 	default:
@@ -185,10 +187,41 @@ func (f *filler) named(owner reflect.Type, field string, v reflect.Value) bool {
 	return true
 }
 
+// labels are sorted by key.
+func (f *filler) labels() []model.Label {
+	var out []model.Label
+	for range f.IntN(3) {
+		out = append(out, model.Label{Key: f.text(), Value: f.text()})
+	}
+	slices.SortFunc(out, func(a, b model.Label) int { return strings.Compare(a.Key, b.Key) })
+	return slices.CompactFunc(out, func(a, b model.Label) bool { return a.Key == b.Key })
+}
+
+// settle mends what a valid Snapshot rules out.
+func settle(v reflect.Value) {
+	sorted := func(ss []string) []string { return slices.Compact(slices.Sorted(slices.Values(ss))) }
+	switch p := v.Addr().Interface().(type) {
+	case *model.PodSelector:
+		p.Namespaces = sorted(p.Namespaces)
+		if !p.ByNamespace {
+			p.NamespaceLabels = nil
+		}
+	case *model.Resident:
+		for i := range p.Anti {
+			p.Anti[i].Anti = true
+		}
+	case *model.Volumes:
+		p.Shared = sorted(p.Shared)
+	case *model.Attached:
+		p.Shared = sorted(p.Shared)
+	}
+}
+
 func (f *filler) fill(t *testing.T, v reflect.Value) {
 	if f.special(v) {
 		return
 	}
+	defer settle(v)
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
@@ -273,6 +306,9 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add("type m cpu=2 mem=8Gi zones=a,b spot=0.03,b:0.04! on-demand=0.1\npool p requires=\"cpu Gt 4 Lt 3\" labels=a=b\n" +
 		"node n pool=p type=m zone=a ct=spot free=cpu:1\npods web-1..3,x/y cpu=1 affinity=\"zone=a | any\" tolerate=*,k=v:NoSchedule,k~v")
+	f.Add("node n cpu=2 runs=\"3 app=web in x where a=b anti host of app=db; 1 terminating any\" ports=80,\"1:2/UDP\" attached=\"ebs 2 [a b] of 3\"\n" +
+		"pods web-1,x/y labels=app=web spread=\"zone skew=2 min=3 soft of app=web in a b where t Exists; host of nothing\" near=\"1: anti zone of any in any; ct of any in none\" " +
+		"anti=\"zone of app!=web\" prefer=\"5: zone=a, b In [c d]\" volumes=\"efs 1\" volumes-in=\"zone=a | any\"\ndecide premium=0.1 preferences=ignore")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse(strings.NewReader(text))
 		if err != nil {
