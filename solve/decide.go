@@ -2,16 +2,31 @@ package solve
 
 import (
 	"strings"
+	"sync"
 
 	"karpenter/model"
 	"karpenter/solve/drain"
+	"karpenter/solve/fit"
 	"karpenter/solve/pack"
 )
 
 // Decide places the pending pods of s and chooses the nodes to take away.
-func Decide(s *model.Snapshot, p model.Policy) *model.Plan {
+func Decide(s *model.Snapshot, p model.Policy) *model.Plan { return new(Planner).Decide(s, p) }
+
+// Planner decides again and again. Its plans are those of Decide; it only
+// remembers what it compiled of pools that stay the same. The zero value is
+// ready. It is safe for concurrent use.
+type Planner struct {
+	mu     sync.Mutex
+	memory fit.Memory
+}
+
+// Decide is as the function of that name.
+func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	plan := &model.Plan{}
-	pack.New(s, p).Run(plan)
+	pack.New(s, p, l.memory.Catalogue(s)).Run(plan)
 	refuse(s, plan)
 	drain.Empty(s, plan)
 	return plan

@@ -26,6 +26,7 @@ import (
 // Engine is the engine with a workload taken in.
 type Engine struct {
 	world   *world.World
+	planner solve.Planner
 	convert convert.Converter
 	plan    *model.Plan
 	added   int
@@ -93,7 +94,7 @@ func (e *Engine) News(w *workload.Workload) {
 
 // Decide takes a Snapshot and decides.
 func (e *Engine) Decide() {
-	e.plan = solve.Decide(e.world.Snapshot(workload.Start()), model.DefaultPolicy())
+	e.plan = e.planner.Decide(e.world.Snapshot(workload.Start()), model.DefaultPolicy())
 }
 
 // Bound returns what the last decision proved no plan can beat, in dollars per

@@ -49,6 +49,7 @@ type wiring struct {
 	metered  func(controller string) cloud.Provider
 	convert  convert.Converter
 	world    *world.World
+	planner  solve.Planner
 	synced   func() bool // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
@@ -102,7 +103,9 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	return nil
 }
 
-func decide(s *model.Snapshot) *model.Plan { return solve.Decide(s, model.DefaultPolicy()) }
+func (w *wiring) decide(s *model.Snapshot) *model.Plan {
+	return w.planner.Decide(s, model.DefaultPolicy())
+}
 
 // provisioner makes nodes for pods. Its Ready is still to be set.
 func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provisioner {
@@ -111,7 +114,7 @@ func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provision
 	p.World = w.world
 	p.Catalogue = types
 	p.Convert = w.convert
-	p.Decide = decide
+	p.Decide = w.decide
 	p.Events = w.recorder
 	p.Clock = w.clock
 	p.Metrics = provisioning.NewMetrics(metrics.Registry)
@@ -251,7 +254,7 @@ func (w *wiring) disruption() error {
 		return err
 	}
 	return (&disruption.Loop{
-		Client: w.mgr.GetClient(), World: w.world, Decide: decide, Ready: w.synced,
+		Client: w.mgr.GetClient(), World: w.world, Decide: w.decide, Ready: w.synced,
 		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(metrics.Registry), Disruptions: w.counters,
 	}).Register(w.mgr)
 }
@@ -263,7 +266,7 @@ func (w *wiring) explanations() error {
 	}
 	return w.mgr.Add(&explain.Server{
 		Address: w.config.ExplainBindAddress, Allow: explain.Reviewer{Client: w.mgr.GetClient()}.Allow,
-		Snapshot: w.world.Snapshot, Decide: decide, Policy: model.DefaultPolicy(),
+		Snapshot: w.world.Snapshot, Decide: w.decide, Policy: model.DefaultPolicy(),
 		Pods: w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,
 	})
 }

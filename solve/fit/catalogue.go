@@ -14,7 +14,11 @@ type Catalogue struct {
 	Types  []TypeRow
 	Offers []Offer
 
+	// Quantum is the largest price that all prices are multiples of.
+	Quantum model.Price
+
 	wellKnown model.LabelSet
+	daemons   []model.Daemon
 	matches   map[string]Bits // requirement text → offers that allow it
 	open      map[poolKey]bool
 	demands   map[string]*Demand // constraints → compiled, without pods
@@ -57,14 +61,15 @@ type poolKey struct {
 
 // NewCatalogue compiles the pools of s that may launch nodes.
 func NewCatalogue(s *model.Snapshot) *Catalogue {
-	c := &Catalogue{wellKnown: s.WellKnown, matches: map[string]Bits{}, open: map[poolKey]bool{}, demands: map[string]*Demand{}}
-	for i := range s.Pools {
-		if len(s.Pools[i].Refused) == 0 {
-			c.add(&s.Pools[i])
-		}
+	c := &Catalogue{
+		wellKnown: s.WellKnown, daemons: s.Daemons,
+		matches: map[string]Bits{}, open: map[poolKey]bool{}, demands: map[string]*Demand{},
 	}
-	slices.SortStableFunc(c.Pools, byOrder)
+	for _, p := range launching(s) {
+		c.add(p)
+	}
 	c.layOut()
+	c.measure()
 	for i := range c.Pools {
 		c.allow(&c.Pools[i])
 	}
@@ -80,9 +85,30 @@ func (c *Catalogue) add(p *model.Pool) {
 	)})
 }
 
-// byOrder sorts pools by weight, heaviest first, then by name, last first.
-func byOrder(a, b Pool) int {
-	return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Name, a.Name))
+// launching returns the pools of s that may launch nodes by weight, heaviest
+// first, then by name, last first.
+func launching(s *model.Snapshot) []*model.Pool {
+	var out []*model.Pool
+	for i := range s.Pools {
+		if len(s.Pools[i].Refused) == 0 {
+			out = append(out, &s.Pools[i])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *model.Pool) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(b.Name, a.Name))
+	})
+	return out
+}
+
+// measure finds the quantum of prices: Euclid's greatest common divisor.
+func (c *Catalogue) measure() {
+	c.Quantum = 0
+	for i := range c.Offers {
+		for p := c.Offers[i].Price; p != 0; {
+			c.Quantum, p = p, c.Quantum%p
+		}
+	}
+	c.Quantum = max(c.Quantum, 1)
 }
 
 func (c *Catalogue) layOut() {

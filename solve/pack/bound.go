@@ -6,6 +6,7 @@ import (
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/lp"
 )
 
 // proof is what a tier's market proved before anything was bought in it.
@@ -67,32 +68,33 @@ func (k *Packer) bound() model.Price {
 			sum -= k.roomWorth(p, &k.nodes[i], k.freeAtStart[i])
 		}
 	}
-	// Rounding must not lift the sum above the truth; and as prices are whole,
-	// so is the optimum.
-	return model.Price(math.Ceil(max(sum, 0)*(1-1e-9) - 1e-3))
+	// Rounding must not lift the sum above the truth; and as all prices are
+	// multiples of the quantum, so is the optimum.
+	quantum := float64(k.catalogue.Quantum)
+	return k.catalogue.Quantum * model.Price(math.Ceil((max(sum, 0)*(1-1e-9)-1e-3)/quantum))
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is
 // free on a node.
 func (k *Packer) roomWorth(p proof, n *fit.NodeRow, free model.Resources) float64 {
-	var items []item
+	room, request := make([]float64, len(k.wanted)), make([]float64, len(k.wanted))
+	for i, r := range k.wanted {
+		room[i] = 1
+		if free.At(r) == 0 {
+			room[i] = 0
+		}
+	}
+	var sack lp.Knapsack
+	sack.Reset(room)
 	for _, d := range k.demands {
 		most := fit.Room(free, d.Shape.Requests, d.loose-len(d.left))
 		if p.worth[d] == 0 || most == 0 || !n.Takes(d.Shape) {
 			continue
 		}
-		it := item{most: float64(most), value: p.worth[d]}
-		for _, r := range k.wanted {
-			it.request = append(it.request, float64(d.Shape.Requests.At(r)))
+		for i, r := range k.wanted {
+			request[i] = float64(d.Shape.Requests.At(r)) / float64(max(free.At(r), 1))
 		}
-		items = append(items, it)
+		sack.Add(p.worth[d], float64(most), request)
 	}
-	if len(items) == 0 {
-		return 0
-	}
-	var room []float64
-	for _, r := range k.wanted {
-		room = append(room, float64(free.At(r)))
-	}
-	return tighten(items, room, make([]float64, len(room)))
+	return sack.Relax(make([]float64, len(room)))
 }

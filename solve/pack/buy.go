@@ -102,7 +102,7 @@ func (k *Packer) open(demands []*demand, tier fit.Range, price func(candidate) f
 	for i := range candidates {
 		candidates[i].price = price(candidates[i])
 	}
-	m := newMarket(candidates, k.wanted, demands)
+	m := k.newMarket(candidates, demands)
 	m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
 	m.budget = k.policy.Work
 	return m
@@ -171,7 +171,7 @@ func (k *Packer) commit(m *market, p pattern, count int) bool {
 		if left == 0 {
 			continue
 		}
-		b.take = append(b.take, portion{demand: slices.Index(k.demands, m.demands[t.demand]), pods: min(t.pods, left)})
+		b.take = append(b.take, portion{demand: m.demands[t.demand].index, pods: min(t.pods, left)})
 		count = max(min(count, left/t.pods), 1)
 	}
 	pool := m.candidates[p.candidate].pool

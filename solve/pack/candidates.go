@@ -12,7 +12,7 @@ import (
 type candidate struct {
 	offer  int
 	pool   int
-	price  float64
+	price  float64 // charged
 	free   model.Resources
 	serves fit.Bits // over classes
 }
@@ -39,7 +39,7 @@ func (k *Packer) candidates(tier fit.Range) []candidate {
 		if !serves.Empty() {
 			o := &k.catalogue.Offers[i]
 			row := &k.catalogue.Types[o.Type]
-			all = append(all, candidate{i, row.Pool, max(float64(o.Price), 1e-6), row.Free, serves})
+			all = append(all, candidate{i, row.Pool, charged(o.Price), row.Free, serves})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
@@ -75,3 +75,9 @@ func (k *Packer) dominates(a, b candidate) bool {
 func (k *Packer) capacity(offer int) model.Resources {
 	return k.catalogue.Types[k.catalogue.Offers[offer].Type].Capacity
 }
+
+// trouble is what a node is charged on top of its price, next to nothing: of
+// two plans that cost the same, the one with fewer nodes is better.
+const trouble model.Price = 1
+
+func charged(price model.Price) float64 { return float64(price + trouble) }

@@ -132,7 +132,7 @@ func (r *rebuilder) rebuild(torn []int) bool {
 	for _, p := range patterns {
 		b := bin{offer: m.candidates[p.candidate].offer, count: 1}
 		for _, t := range p.take {
-			b.take = append(b.take, portion{demand: slices.Index(k.demands, m.demands[t.demand]), pods: t.pods, chosen: pods[t.demand][:t.pods]})
+			b.take = append(b.take, portion{demand: m.demands[t.demand].index, pods: t.pods, chosen: pods[t.demand][:t.pods]})
 			pods[t.demand] = pods[t.demand][t.pods:]
 		}
 		kept = append(kept, b)
@@ -141,7 +141,7 @@ func (r *rebuilder) rebuild(torn []int) bool {
 	return true
 }
 
-func (k *Packer) priceOf(offer int) float64 { return float64(k.catalogue.Offers[offer].Price) }
+func (k *Packer) priceOf(offer int) float64 { return charged(k.catalogue.Offers[offer].Price) }
 
 // cover buys for all pods the market counts, best worth for price first, and
 // reports whether that costs less than limit.

@@ -6,95 +6,110 @@ import (
 )
 
 // fillTries is how many mixes of resource prices fill tries.
-const fillTries = 6
+const fillTries = 4
+
+// worthLimit returns what the room of candidate c is worth at most at the
+// market's values, and leaves the prices of resources that say so in shadow.
+// When the prices of last time show that it is not worth more than enough, it
+// is content with them.
+func (m *market) worthLimit(c int, enough float64) float64 {
+	m.load(c)
+	if limit := m.sack.Bound(m.shadow[c]); limit <= enough {
+		return limit
+	}
+	return m.sack.Relax(m.shadow[c])
+}
+
+// load puts the room of candidate c and the rows that fit it into the sack.
+func (m *market) load(c int) {
+	m.sack.Reset(m.space[c])
+	for i, row := range m.rows[c] {
+		if u := min(m.fits[c][i], m.count[row]); u > 0 && m.values[row] > 0 {
+			m.sack.Add(m.values[row], float64(u), m.weight[row])
+		}
+	}
+}
 
 // fill looks for a pattern of high worth for one node of candidate c at the
 // market's values. It packs greedily by worth per price of the request, at the
-// prices that bound the worth of the room best, and then at mixes that favour
-// what ran out.
+// prices in shadow, and then at mixes that favour what ran out.
 func (m *market) fill(c int) ([]portion, float64) {
 	room := m.room[c]
-	weight := m.shadow(c)
-	items, free := make([]density, 0, len(m.rows[c])), make([]int64, len(room))
+	price := m.scratch.price[:len(room)]
+	dearest := slices.Max(m.shadow[c])
+	for r, p := range m.shadow[c] {
+		price[r] = p + 1e-6*dearest // what costs nothing still breaks ties
+	}
 	var best []portion
 	most := 0.0
-	for try := range fillTries {
-		copy(free, room)
-		take := m.pour(c, weight, items, free)
-		if w := m.worth(take); w > most*(1+1e-12) {
-			best, most = take, w
+	for range fillTries {
+		free := append(m.scratch.free[:0], room...)
+		take := m.pour(c, price, free)
+		if w := worth(take, m.values); w > most*(1+1e-12) {
+			best, most = slices.Clone(take), w
 		}
 		for r, v := range room {
 			if v > 0 {
-				left := float64(free[r]) / float64(v)
-				weight[r] *= 1 - 0.9*left
-				if try == 0 {
-					weight[r] += 1e-6 / float64(v)
-				}
+				price[r] *= 1 - 0.9*float64(free[r])/float64(v)
 			}
 		}
 	}
 	return best, most
 }
 
-// shadow returns prices of the resources of candidate c at which its room is
-// worth little more than the best pattern: their relation says what is scarce.
-func (m *market) shadow(c int) []float64 {
-	var items []item
-	room := make([]float64, len(m.room[c]))
-	for r, v := range m.room[c] {
-		room[r] = float64(v)
-	}
-	for i, row := range m.rows[c] {
-		if u := min(m.fits[c][i], m.count[row]); u > 0 && m.values[row] > 0 {
-			items = append(items, m.item(row, u))
-		}
-	}
-	price := make([]float64, len(room))
-	bound := tighten(items, room, price)
-	for r, v := range room {
-		if v > 0 {
-			price[r] += 1e-3 * bound / v
-		}
-	}
-	return price
+// scratch is room to work in, reused to save allocations.
+type scratch struct {
+	price []float64
+	free  []int64
+	dense []density
+	take  []portion
 }
 
-// density is the worth of a row's pods for the weight of their request.
+// density is the worth of a row's pods for the price of their request.
 type density struct {
 	row   int
 	value float64
 }
 
 // pour packs rows into free in order of density, as many pods of each as fit.
-// It uses items as scratch space.
-func (m *market) pour(c int, weight []float64, items []density, free []int64) []portion {
+// The result is good until pour is called again.
+func (m *market) pour(c int, price []float64, free []int64) []portion {
+	items := m.scratch.dense[:0]
 	for _, row := range m.rows[c] {
 		if m.values[row] <= 0 || m.count[row] == 0 {
 			continue
 		}
-		load := 1e-12
-		for r, v := range m.request[row] {
-			load += weight[r] * float64(v)
+		load := 1e-300
+		for r, v := range m.weight[row] {
+			load += price[r] * v
 		}
 		items = append(items, density{row, m.values[row] / load})
 	}
+	m.scratch.dense = items
 	slices.SortFunc(items, func(a, b density) int {
 		if a.value != b.value {
 			return cmp.Compare(b.value, a.value)
 		}
 		return cmp.Compare(a.row, b.row)
 	})
-	var take []portion
+	take := m.scratch.take[:0]
 	for _, it := range items {
 		n := min(whole(free, m.request[it.row]), m.count[it.row])
-		if n == 0 || !m.shares(c, append(take, portion{demand: it.row})) {
+		if most := m.demands[it.row].most; most > 0 {
+			n = min(n, most)
+		}
+		if n == 0 || slices.ContainsFunc(take, func(t portion) bool { return m.parts(it.row, t.demand) }) {
+			continue
+		}
+		take = append(take, portion{demand: it.row, pods: n})
+		if !m.shares(c, take) {
+			take = take[:len(take)-1]
 			continue
 		}
 		for r, v := range m.request[it.row] {
 			free[r] -= v * int64(n)
 		}
-		take = append(take, portion{demand: it.row, pods: n})
 	}
+	m.scratch.take = take
 	return take
 }

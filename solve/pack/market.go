@@ -14,17 +14,27 @@ import (
 // solution says what a pod of each demand is worth and which patterns to buy.
 type market struct {
 	candidates []candidate
-	resources  []int                            // positions anybody demands
-	room       [][]int64                        // by candidate and position in resources
+	resources  []int                            // positions anybody demands; behind them, in vectors, come the groups
+	groups     []group                          // demands that share a bound on one node
+	room       [][]int64                        // by candidate, then resource or group
 	rows       [][]int                          // by candidate: the rows it can take at least one pod of
 	fits       [][]int                          // by candidate: how many pods of each of rows fit alone
 	shares     func(c int, take []portion) bool // whether these rows may share a node
 
 	demands []*demand // by row
 	count   []int     // pods wanted, by row; 0 = none left
-	request [][]int64 // by row and position in resources
+	request [][]int64 // by row, then resource or group
 	values  []float64 // by row: what one pod is worth
 	ratio   float64   // under values, no pattern is worth more than this times its price
+
+	// The same in units of the largest room, which suits arithmetic.
+	space  [][]float64
+	weight [][]float64
+	unit   []float64
+	shadow [][]float64 // by candidate: prices of its resources when they were last worked out
+	sack   lp.Knapsack
+
+	scratch scratch
 
 	patterns []pattern
 	program  *lp.Program
@@ -41,10 +51,24 @@ type pattern struct {
 
 // newMarket opens a market for the pods left of each demand. Demands that fit
 // no candidate are left out.
-func newMarket(candidates []candidate, wanted []int, demands []*demand) *market {
-	m := &market{candidates: candidates, resources: wanted}
+func (k *Packer) newMarket(candidates []candidate, demands []*demand) *market {
+	m := &market{candidates: candidates, resources: k.wanted}
+	for _, g := range k.groups {
+		if slices.ContainsFunc(demands, func(d *demand) bool { return g.members.Has(d.index) }) {
+			m.groups = append(m.groups, g)
+		}
+	}
+	size := len(m.resources) + len(m.groups)
+	m.unit, m.scratch.price = make([]float64, size), make([]float64, size)
 	for _, c := range candidates {
-		m.room = append(m.room, m.dense(c.free))
+		room := m.dense(c.free, func(g group) int { return g.limit })
+		m.room, m.shadow = append(m.room, room), append(m.shadow, make([]float64, size))
+		for r, v := range room {
+			m.unit[r] = max(m.unit[r], float64(v), 1)
+		}
+	}
+	for _, room := range m.room {
+		m.space = append(m.space, m.scaled(room))
 	}
 	m.rows, m.fits = make([][]int, len(candidates)), make([][]int, len(candidates))
 	for _, d := range demands {
@@ -57,30 +81,57 @@ func newMarket(candidates []candidate, wanted []int, demands []*demand) *market 
 	return m
 }
 
-func (m *market) dense(r model.Resources) []int64 {
-	out := make([]int64, len(m.resources))
-	for i, position := range m.resources {
-		out[i] = max(r.At(position), 0)
+// dense returns the resources that matter, and what of says of each group.
+func (m *market) dense(r model.Resources, of func(group) int) []int64 {
+	out := make([]int64, 0, len(m.unit))
+	for _, position := range m.resources {
+		out = append(out, max(r.At(position), 0))
+	}
+	for _, g := range m.groups {
+		out = append(out, int64(of(g)))
+	}
+	return out
+}
+
+func (m *market) scaled(dense []int64) []float64 {
+	out := make([]float64, len(dense))
+	for r, v := range dense {
+		out[r] = float64(v) / m.unit[r]
 	}
 	return out
 }
 
 func (m *market) addDemand(d *demand) {
 	row := len(m.demands)
-	request := m.dense(d.Shape.Requests)
+	request := m.dense(d.Shape.Requests, func(g group) int {
+		if g.members.Has(d.index) {
+			return 1
+		}
+		return 0
+	})
 	served := false
 	for c := range m.candidates {
 		if !m.candidates[c].serves.Has(d.class) {
 			continue
 		}
-		if n := whole(m.room[c], request); n > 0 {
+		n := whole(m.room[c], request)
+		if d.most > 0 {
+			n = min(n, d.most)
+		}
+		if n > 0 {
 			m.rows[c], m.fits[c] = append(m.rows[c], row), append(m.fits[c], n)
 			served = true
 		}
 	}
 	if served {
-		m.demands, m.count, m.request = append(m.demands, d), append(m.count, len(d.left)), append(m.request, request)
+		m.demands, m.count = append(m.demands, d), append(m.count, len(d.left))
+		m.request, m.weight = append(m.request, request), append(m.weight, m.scaled(request))
 	}
+}
+
+// parts reports whether pods of the two rows must not share a node.
+func (m *market) parts(a, b int) bool {
+	return m.demands[a].apart != nil && m.demands[a].apart.Has(m.demands[b].index)
 }
 
 // whole returns how many times request fits into room.
@@ -161,14 +212,6 @@ func (m *market) solve() {
 	}
 }
 
-func (m *market) worth(take []portion) float64 {
-	sum := 0.0
-	for _, t := range take {
-		sum += m.values[t.demand] * float64(t.pods)
-	}
-	return sum
-}
-
 // keen is the excess of worth over price from which a pattern is worth adding.
 const keen = 1e-3
 
@@ -191,8 +234,8 @@ func (m *market) optimise() {
 // perRound is how many patterns one round of generation adds at most.
 const perRound = 12
 
-// generate fills every candidate at the present values and returns the
-// patterns that beat their price, best first.
+// generate fills the candidates that may be worth more than their price at the
+// present values and returns the patterns that are, best first.
 func (m *market) generate() []pattern {
 	type scored struct {
 		pattern
@@ -200,12 +243,17 @@ func (m *market) generate() []pattern {
 	}
 	var found []scored
 	for c := range m.candidates {
+		price := m.candidates[c].price
+		if m.worthLimit(c, price*(1+keen)) <= price*(1+keen) {
+			continue
+		}
+		m.budget--
 		take, worth := m.fill(c)
-		if score := worth / m.candidates[c].price; score > 1+keen {
+		if score := worth / price; score > 1+keen {
 			found = append(found, scored{pattern{c, take}, score})
 		}
 	}
-	m.budget -= len(m.candidates)
+	m.budget--
 	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	var out []pattern
 	for _, f := range found[:min(perRound, len(found))] {
@@ -214,58 +262,78 @@ func (m *market) generate() []pattern {
 	return out
 }
 
-// prove bounds the worth of the best pattern of every candidate by an exact
-// search with a budget, adding what it finds to be worth more than its price.
-// It reports whether it found any.
-func (m *market) prove() bool {
-	m.ratio = 1
-	found := false
-	for c := range m.candidates {
-		take, worth, limit := m.search(c)
-		price := m.candidates[c].price
-		if worth > price*(1+keen) && m.shares(c, take) {
-			m.add(pattern{c, take})
-			found = true
-		}
-		m.ratio = max(m.ratio, limit/price)
-	}
-	return found
-}
-
 // settle tightens what the market proves. Each round searches every candidate
-// exactly, adds the patterns that are worth more than their price, and solves
-// again. The search looks at values between the best proven so far and the
-// present ones, which swing less than the latter (Wentges 1997); what is proven
-// best stays as values and ratio: divided by the ratio, the values of the pods
-// on any node are worth no more than the node costs (Farley 1990).
+// exactly for patterns that are worth more than their price, and solves again.
+// The search looks at values between the best proven so far and the present
+// ones, which swing less than the latter (Wentges 1997). Where that finds
+// nothing to add it looks closer to the present ones. What is proven best stays
+// as values and ratio: divided by the ratio, the values of the pods on any node
+// are worth no more than the node costs (Farley 1990).
 func (m *market) settle() {
-	var best []float64
-	bound, ratio := 0.0, 1.0
+	best := make([]float64, len(m.values))
+	bound, ratio, pull := 0.0, 1.0, 0.0
 	for range settleRounds {
 		present := slices.Clone(m.values)
-		if best != nil {
-			for row, v := range best {
-				m.values[row] = settleCentre*v/ratio + (1-settleCentre)*m.values[row]
-			}
+		for row, v := range best {
+			m.values[row] = pull*v/ratio + (1-pull)*present[row]
 		}
-		found := m.prove()
+		found := m.prove(present)
 		if b := m.total() / m.ratio; b > bound {
-			best, bound, ratio = slices.Clone(m.values), b, m.ratio
+			bound, ratio = b, m.ratio
+			copy(best, m.values)
 		}
 		copy(m.values, present)
-		if !found || m.total() < bound*(1+keen) {
-			break
+		switch {
+		case m.total() < bound*(1+settled), !found && pull == 0:
+			m.values, m.ratio = best, ratio
+			return
+		case found:
+			pull = settlePull
+			m.optimise()
+		case pull > settlePull/8:
+			pull /= 2
+		default:
+			pull = 0
 		}
-		m.optimise()
 	}
 	m.values, m.ratio = best, ratio
 }
 
 // How settle goes about it.
 const (
-	settleRounds = 8
-	settleCentre = 0.5 // weight of the best values proven so far
+	settleRounds = 40
+	settlePull   = 0.6  // weight of the best values proven so far
+	settled      = 2e-3 // how close values and bound need to come
 )
+
+// prove bounds the worth of the best pattern of every candidate by an exact
+// search with a budget. It adds those it finds that are worth more than their
+// price at the present values as well, and reports whether there was one.
+func (m *market) prove(present []float64) bool {
+	m.ratio = 1
+	before := len(m.patterns)
+	for c := range m.candidates {
+		price := m.candidates[c].price - float64(trouble)
+		if m.worthLimit(c, price) <= price {
+			continue
+		}
+		take, _, limit := m.search(c)
+		m.ratio = max(m.ratio, limit/price)
+		if worth(take, present) > price*(1+keen/4) && m.shares(c, take) {
+			m.add(pattern{c, take})
+		}
+	}
+	return len(m.patterns) > before
+}
+
+// worth is what the pods taken are worth at these values of the rows.
+func worth(take []portion, values []float64) float64 {
+	sum := 0.0
+	for _, t := range take {
+		sum += values[t.demand] * float64(t.pods)
+	}
+	return sum
+}
 
 // total is what all pods wanted are worth.
 func (m *market) total() float64 {

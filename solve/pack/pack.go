@@ -31,6 +31,7 @@ type Packer struct {
 // demand is what is left of the pods of one shape.
 type demand struct {
 	*fit.Demand
+	index int  // in Packer.demands
 	class int  // index in Packer.classes
 	firm  bool // some pool suits it without putting up with a soft taint
 	left  []model.Pod
@@ -60,10 +61,11 @@ type portion struct {
 	chosen []model.Pod // the pods of all nodes of the bin; set when it is committed
 }
 
-// New prepares to place the pending pods of s. Shapes that use something no
-// plan can honour yet are left out; see Decide's verdicts.
-func New(s *model.Snapshot, p model.Policy) *Packer {
-	k := &Packer{snapshot: s, policy: p, catalogue: fit.NewCatalogue(s), nodes: fit.Nodes(s)}
+// New prepares to place the pending pods of s, of which c is the catalogue.
+// Shapes that use something no plan can honour yet are left out; see Decide's
+// verdicts.
+func New(s *model.Snapshot, p model.Policy, c *fit.Catalogue) *Packer {
+	k := &Packer{snapshot: s, policy: p, catalogue: c, nodes: fit.Nodes(s)}
 	k.limits = newLimits(k.catalogue)
 	for _, pending := range s.Pending {
 		if len(pending.Shape.Refused) == 0 && len(pending.Pods) > 0 {
@@ -81,7 +83,8 @@ func New(s *model.Snapshot, p model.Policy) *Packer {
 // survey sets what is derived from the demands as a whole.
 func (k *Packer) survey() {
 	k.classes, k.wanted, k.picky = nil, nil, nil
-	for _, d := range k.demands {
+	for i, d := range k.demands {
+		d.index = i
 		d.class = slices.IndexFunc(k.classes, func(b fit.Bits) bool { return slices.Equal(b, d.Offers) })
 		if d.class < 0 {
 			d.class, k.classes = len(k.classes), append(k.classes, d.Offers)
