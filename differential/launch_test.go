@@ -2,6 +2,7 @@ package differential
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,16 +29,13 @@ func TestLaunches(t *testing.T) {
 		g := newDice(seed, launchKeys())
 		l := g.market(t, scheme)
 		snapshot := l.situation.world(l.convert).Snapshot(now())
-		for i := range snapshot.Pools {
-			snapshot.Pools[i].Types = l.types
-		}
 		j := judge{scheduler: scheduler, situation: l.situation, snapshot: snapshot, used: used, tally: total}
 		made, err := attempt(snapshot)
 		if err != nil {
 			return l.situation, nil, []string{err.Error()}
 		}
 		j.launches(l, made)
-		j.others(g, l)
+		j.others(g, l, j.leftovers(made))
 		return l.situation, snapshot, j.wrong
 	})
 	total.check(t, used)
@@ -64,7 +62,6 @@ type market struct {
 	machines *machines
 	convert  convert.Converter
 	offered  []*cloud.InstanceType
-	types    []*model.InstanceType
 }
 
 func (g dice) market(t *testing.T, scheme *runtime.Scheme) *market {
@@ -78,7 +75,7 @@ func (g dice) market(t *testing.T, scheme *runtime.Scheme) *market {
 		convert: converter(v1.DefaultLabels().With(catalogue.Labels())),
 		offered: catalogue.Types(),
 	}
-	l.types = cloud.Types(l.convert.Axis, l.offered)
+	l.situation.types = cloud.Types(l.convert.Axis, l.offered)
 	for i := range 1 + g.IntN(2) {
 		l.pools = append(l.pools, g.pool(fmt.Sprintf("pool-%d", i), l.convert.Labels))
 	}
@@ -165,6 +162,7 @@ func (l *market) pool(name string) *v1.NodePool {
 // launches carries the plan's launches out and binds their pods.
 func (j *judge) launches(l *market, plan *model.Plan) {
 	j.pods = j.situation.pods
+	var want []binding
 	for i := range plan.Launches {
 		launch := &plan.Launches[i]
 		node, err := l.machines.start(l.convert.NodeClaimFor(launch, l.pool(launch.Pool), nil))
@@ -177,35 +175,22 @@ func (j *judge) launches(l *market, plan *model.Plan) {
 		j.nodes = append(j.nodes, node)
 		j.bindDaemons(node)
 		for _, ref := range launch.Pods {
-			j.tally["placed"]++
-			if why := j.bind(j.situation.pod(ref.Key()), node.Name); why != "" && !j.used.find(j.situation, nil) {
-				j.fail("we launch %s in %s for pod %s; the scheduler refuses the node with labels %v, taints %v: %s",
-					node.Labels[corev1.LabelInstanceTypeStable], launch.Pool, ref.Key(), node.Labels, node.Spec.Taints, why)
-			}
+			want = append(want, binding{j.situation.pod(ref.Key()), node.Name})
 		}
 	}
-	for _, v := range plan.Verdicts {
-		for _, ref := range v.Pods {
-			j.leave(ref, v)
-		}
-	}
+	j.bind(want)
 }
 
 // others launches a machine that each pool could launch, and offers it to the
 // pods that are left.
-func (j *judge) others(g dice, l *market) {
-	if len(j.leftover) == 0 {
+func (j *judge) others(g dice, l *market, left []leftover) {
+	if len(left) == 0 {
 		return
 	}
 	for _, p := range l.pools {
 		t := pick(g, l.offered...)
 		o := pick(g, t.Offerings...)
-		requirements := j.snapshot.Pools[0].Requirements
-		for i := range j.snapshot.Pools {
-			if j.snapshot.Pools[i].Name == p.Name {
-				requirements = j.snapshot.Pools[i].Requirements
-			}
-		}
+		requirements := j.pool(p.Name).Requirements
 		if _, ok := t.Requirements.Intersects(requirements); !ok {
 			continue
 		}
@@ -222,6 +207,11 @@ func (j *judge) others(g dice, l *market) {
 		}
 		j.nodes, j.pods = []*corev1.Node{node}, j.situation.pods
 		j.bindDaemons(node)
-		j.offer(node)
+		j.offer(left, node)
 	}
+}
+
+// pool returns the pool of the snapshot.
+func (j *judge) pool(name string) *model.Pool {
+	return &j.snapshot.Pools[slices.IndexFunc(j.snapshot.Pools, func(p model.Pool) bool { return p.Name == name })]
 }

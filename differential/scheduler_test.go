@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	tracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -28,12 +29,13 @@ import (
 )
 
 // scheduler is kube-scheduler's own framework with every plugin of its default
-// profile. It talks to no API server: its listers are empty, and the snapshot
-// it decides on is put in by hand.
+// profile. It talks to no API server: what its listers know and the snapshot
+// it decides on are put in by hand.
 type scheduler struct {
 	ctx       context.Context
 	framework framework.Framework
 	cluster   *cluster
+	listers   informers.SharedInformerFactory
 }
 
 func newScheduler(t *testing.T) *scheduler {
@@ -57,12 +59,29 @@ func newScheduler(t *testing.T) *scheduler {
 	c := &cluster{Snapshot: cache.NewEmptySnapshot()}
 	f, err := runtime.NewFramework(ctx, plugins.NewInTreeRegistry(), &config.Profiles[0],
 		runtime.WithClientSet(client), runtime.WithInformerFactory(listers), runtime.WithSnapshotSharedLister(c),
+		runtime.WithParallelism(1),
 		runtime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, listers)),
 		runtime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(listers.Storage().V1().CSINodes().Lister())))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &scheduler{ctx: ctx, framework: f, cluster: c}
+	return &scheduler{ctx: ctx, framework: f, cluster: c, listers: listers}
+}
+
+// know makes these all the objects the scheduler's listers have.
+func (s *scheduler) know(namespaces []*corev1.Namespace) {
+	replace(s.listers.Core().V1().Namespaces().Informer(), namespaces)
+}
+
+// replace fills the store of an informer that never runs.
+func replace[T any](informer toolscache.SharedIndexInformer, objects []T) {
+	list := make([]any, len(objects))
+	for i, o := range objects {
+		list[i] = o
+	}
+	if err := informer.GetIndexer().Replace(list, ""); err != nil {
+		panic(err) // a store in memory
+	}
 }
 
 // cluster is the snapshot of the moment.
@@ -80,22 +99,31 @@ func (s *scheduler) see(nodes []*corev1.Node, pods []*corev1.Pod) {
 // refusal returns why the scheduler would not bind the pod to the node, "" if
 // it would.
 func (s *scheduler) refusal(pod *corev1.Pod, node string) string {
+	return s.refusals(pod, node)[0]
+}
+
+// refusals returns for each node why the scheduler would not bind the pod to
+// it, "" if it would.
+func (s *scheduler) refusals(pod *corev1.Pod, nodes ...string) []string {
+	out := make([]string, len(nodes))
 	state := framework.NewCycleState()
 	result, status, _ := s.framework.RunPreFilterPlugins(s.ctx, state, pod)
-	if !status.IsSuccess() {
-		return reasons(status)
+	for i, node := range nodes {
+		info, err := s.cluster.NodeInfos().Get(node)
+		switch {
+		case !status.IsSuccess():
+			out[i] = reasons(status)
+		case !result.AllNodes() && !result.NodeNames.Has(node):
+			out[i] = "NodeAffinity: it names other nodes"
+		case err != nil:
+			out[i] = err.Error()
+		default:
+			if status := s.framework.RunFilterPlugins(s.ctx, state, pod, info); !status.IsSuccess() {
+				out[i] = reasons(status)
+			}
+		}
 	}
-	if !result.AllNodes() && !result.NodeNames.Has(node) {
-		return "NodeAffinity: it names other nodes"
-	}
-	info, err := s.cluster.NodeInfos().Get(node)
-	if err != nil {
-		return err.Error()
-	}
-	if status := s.framework.RunFilterPlugins(s.ctx, state, pod, info); !status.IsSuccess() {
-		return reasons(status)
-	}
-	return ""
+	return out
 }
 
 func reasons(status *fwk.Status) string {

@@ -23,11 +23,14 @@ import (
 
 // situation is a cluster as the API server shows it.
 type situation struct {
-	nodes   []*corev1.Node
-	claims  []*v1.NodeClaim // of the nodes that are managed
-	pools   []*v1.NodePool
-	daemons []*appsv1.DaemonSet
-	pods    []*corev1.Pod
+	namespaces []*corev1.Namespace
+	nodes      []*corev1.Node
+	claims     []*v1.NodeClaim // of the nodes that are managed
+	pools      []*v1.NodePool
+	daemons    []*appsv1.DaemonSet
+	pods       []*corev1.Pod
+
+	types []*model.InstanceType // what every pool may launch
 }
 
 func now() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
@@ -38,6 +41,7 @@ func (s *situation) world(c convert.Converter) *world.World {
 	for _, p := range s.pools {
 		if pool, ok := c.Pool(p); ok {
 			w.SetPool(pool)
+			w.SetTypes(pool.Name, s.types)
 		}
 	}
 	for _, n := range s.claims {
@@ -91,7 +95,7 @@ func (s *situation) pod(key string) *corev1.Pod {
 func (s *situation) show(t *testing.T, snapshot *model.Snapshot) {
 	t.Helper()
 	var b bytes.Buffer
-	for _, list := range []any{s.pools, s.claims, s.nodes, s.daemons, s.pods} {
+	for _, list := range []any{s.namespaces, s.pools, s.claims, s.nodes, s.daemons, s.pods} {
 		b.WriteString(terse(t, list))
 	}
 	t.Logf("as YAML:\n%s", b.String())

@@ -1,0 +1,241 @@
+package differential
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"karpenter/model"
+)
+
+// tally counts pods placed and left, and why the scheduler refuses nodes to
+// those that are left.
+type tally map[string]int
+
+// check reports the counts. Too few of either kind would mean that the test
+// shows little.
+func (c tally) check(t *testing.T, used excuses) {
+	t.Helper()
+	t.Logf("pods: %v", c)
+	if *only >= 0 {
+		return
+	}
+	used.report(t)
+	if c["placed"] < c["left"]/10 || c["left"] < c["placed"]/10 {
+		t.Error("the draw is too lopsided to show anything")
+	}
+}
+
+// judge carries a plan out as the scheduler would.
+type judge struct {
+	scheduler *scheduler
+	situation *situation
+	snapshot  *model.Snapshot
+	used      excuses
+	tally     tally
+
+	nodes []*corev1.Node // as they will be
+	pods  []*corev1.Pod  // with what has been bound so far
+	wrong []string
+}
+
+// mismatch is a verdict of the scheduler that is not ours.
+type mismatch struct {
+	*judge
+	pod     *corev1.Pod
+	node    *corev1.Node
+	verdict *model.Verdict // why we leave the pod, although the scheduler accepts the node; nil = we place it there
+	refusal string         // the scheduler's
+}
+
+// shape returns the mismatched pod as we see it.
+func (m *mismatch) shape() *model.Shape {
+	for i := range m.snapshot.Pending {
+		for _, p := range m.snapshot.Pending[i].Pods {
+			if p.Namespace == m.pod.Namespace && p.Name == m.pod.Name {
+				return m.snapshot.Pending[i].Shape
+			}
+		}
+	}
+	return &model.Shape{}
+}
+
+func (m *mismatch) String() string {
+	pod := m.pod.Namespace + "/" + m.pod.Name
+	if m.verdict != nil {
+		return fmt.Sprintf("we find no place for pod %s (%s); the scheduler accepts node %s with labels %v, taints %v",
+			pod, m.verdict, m.node.Name, m.node.Labels, m.node.Spec.Taints)
+	}
+	return fmt.Sprintf("we plan pod %s on node %s with labels %v, taints %v; the scheduler refuses: %s",
+		pod, m.node.Name, m.node.Labels, m.node.Spec.Taints, m.refusal)
+}
+
+// differ notes a mismatch, unless it is a difference that should be.
+func (j *judge) differ(m *mismatch) {
+	if !j.used.find(m) {
+		j.wrong = append(j.wrong, m.String())
+	}
+}
+
+func (j *judge) fail(format string, args ...any) {
+	j.wrong = append(j.wrong, fmt.Sprintf(format, args...))
+}
+
+func (j *judge) node(name string) *corev1.Node {
+	return j.nodes[slices.IndexFunc(j.nodes, func(n *corev1.Node) bool { return n.Name == name })]
+}
+
+// placements returns what the plan puts on nodes of the situation.
+func (j *judge) placements(plan *model.Plan) []binding {
+	var out []binding
+	for _, p := range plan.Placements {
+		out = append(out, binding{j.situation.pod(p.Pod.Key()), p.Node})
+	}
+	return out
+}
+
+// leftover is a pod that we find no place for.
+type leftover struct {
+	pod     *corev1.Pod
+	verdict *model.Verdict
+}
+
+// leftovers returns the pods that stay pending, one of each kind.
+func (j *judge) leftovers(plan *model.Plan) []leftover {
+	var out []leftover
+	seen := map[string]bool{}
+	for i := range plan.Verdicts {
+		for _, ref := range plan.Verdicts[i].Pods {
+			j.tally["left"]++
+			pod := j.situation.pod(ref.Key())
+			if kind := kind(pod); !seen[kind] {
+				seen[kind] = true
+				out = append(out, leftover{pod, &plan.Verdicts[i]})
+			}
+		}
+	}
+	return out
+}
+
+// kind returns a name that pods of one deployment share.
+func kind(p *corev1.Pod) string {
+	if p.GenerateName != "" {
+		return p.Namespace + "/" + p.GenerateName
+	}
+	return p.Namespace + "/" + p.Name
+}
+
+// offer checks that the scheduler refuses the nodes to every pod that is left.
+func (j *judge) offer(left []leftover, nodes ...*corev1.Node) {
+	j.see(j.pods)
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	for _, l := range left {
+		for i, why := range j.scheduler.refusals(l.pod, names...) {
+			if plugin, _, refused := strings.Cut(why, ":"); refused {
+				j.tally["refused by "+plugin]++
+				continue
+			}
+			j.differ(&mismatch{judge: j, pod: l.pod, node: nodes[i], verdict: l.verdict})
+		}
+	}
+}
+
+// see shows the scheduler the nodes and the pods.
+func (j *judge) see(pods []*corev1.Pod) { j.scheduler.see(j.nodes, pods) }
+
+// bindDaemons puts on the node the pods of its daemons that are not there.
+func (j *judge) bindDaemons(n *corev1.Node) {
+	for _, d := range j.situation.daemons {
+		pod := daemonPod(d, n)
+		if pod == nil {
+			continue
+		}
+		name(pod, d.Namespace, d.Name+"-"+n.Name)
+		if j.situation.pod(pod.Namespace+"/"+pod.Name) == nil {
+			j.pods = append(j.pods, pod)
+		}
+	}
+}
+
+// binding is a pod and the node we plan it on.
+type binding struct {
+	pod  *corev1.Pod
+	node string
+}
+
+// bind binds the pods one after the other in an order that the scheduler goes
+// along with. Where it refuses every order, it has been asked about them all:
+// what it has against the pods that are left once as many as can be are bound
+// are mismatches.
+func (j *judge) bind(want []binding) {
+	j.tally["placed"] += len(want)
+	s := &orders{judge: j, want: want, dead: map[uint64]bool{}}
+	if s.from(0, 0) {
+		j.pods = s.pods(1<<len(want) - 1)
+		return
+	}
+	j.pods = s.pods(s.best)
+	for i, why := range s.refusals {
+		j.differ(&mismatch{judge: j, pod: want[i].pod, node: j.node(want[i].node), refusal: why})
+	}
+}
+
+// orders searches for an order to bind pods in.
+type orders struct {
+	*judge
+	want []binding
+	dead map[uint64]bool // sets of bound pods that no order leads on from
+
+	best, most uint64 // the largest dead set, its size
+	refusals   map[int]string
+}
+
+// from reports whether all that is not done can be bound, n being done.
+func (s *orders) from(done, n uint64) bool {
+	if int(n) == len(s.want) {
+		return true
+	}
+	if s.dead[done] {
+		return false
+	}
+	refusals, tried, dirty := map[int]string{}, map[string]bool{}, true
+	for i, b := range s.want {
+		twin := kind(b.pod) + " " + b.node
+		if done>>i&1 == 1 || tried[twin] {
+			continue
+		}
+		tried[twin] = true
+		if dirty {
+			s.see(s.pods(done))
+		}
+		refusals[i] = s.scheduler.refusal(b.pod, b.node)
+		dirty = refusals[i] == ""
+		if dirty && s.from(done|1<<i, n+1) {
+			return true
+		}
+	}
+	s.dead[done] = true
+	if len(s.dead) == 1 || n > s.most {
+		s.best, s.most, s.refusals = done, n, refusals
+	}
+	return false
+}
+
+// pods returns all pods once those of the set are bound.
+func (s *orders) pods(set uint64) []*corev1.Pod {
+	out := slices.Clip(s.judge.pods)
+	for i, b := range s.want {
+		if set>>i&1 == 1 {
+			bound := b.pod.DeepCopy()
+			bound.Spec.NodeName = b.node
+			out = append(out, bound)
+		}
+	}
+	return out
+}
