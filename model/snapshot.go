@@ -29,6 +29,7 @@ type Pod struct {
 	Created              time.Time
 	Planned              string // node or claim an earlier plan chose for it; "" = none
 	From                 string // node it runs on now when that node is going away; "" = unbound
+	Buffer               string // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists
 }
 
 // Key returns namespace/name.

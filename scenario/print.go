@@ -353,5 +353,5 @@ func podFacts(pod model.Pod) []string {
 	if !pod.Created.IsZero() {
 		created = "created=" + timeText(pod.Created)
 	}
-	return []string{created, option("planned", pod.Planned, ""), option("from", pod.From, "")}
+	return []string{created, option("planned", pod.Planned, ""), option("from", pod.From, ""), option("buffer", pod.Buffer, "")}
 }
