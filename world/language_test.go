@@ -19,6 +19,7 @@ import (
 // prints is the transcript.
 //
 //	node, claim, pod, pool, types, pdb, daemonset    an object is new or has changed
+//	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, mark, unmark, nominate NODE FOR
 //	nominations NODE, stale    pods whose status is to be changed
@@ -165,6 +166,8 @@ func (s *story) do(command string, words []string) string {
 		s.w.Planned(s.claim(words[0], options{"pool": "p"}), s.refs(words[1:]))
 	case "placed":
 		s.w.Placed(words[0], s.refs(words[1:]))
+	case "buffer":
+		s.buffer(words[0], int(number(words[1])), read(words[2:]))
 	case "delete":
 		s.delete(words[0], words[1])
 	case "nominations":
@@ -225,6 +228,8 @@ func (s *story) delete(kind, name string) {
 		s.w.DeleteDaemon("default/" + name)
 	case "pdb":
 		s.w.DeleteDisruptionBudget("default", name)
+	case "buffer":
+		s.w.DeleteBuffer("default/" + name)
 	default:
 		panic("delete " + kind)
 	}
@@ -320,6 +325,16 @@ func (s *story) pod(name string, o options) world.Pod {
 		p.EvictionCost = must(strconv.ParseFloat(o["cost"], 64))
 	}
 	return p
+}
+
+// buffer has the pods b-1, b-2 and so on for a buffer b.
+func (s *story) buffer(name string, n int, o options) {
+	o["pending"] = ""
+	var pods []world.Pod
+	for i := range n {
+		pods = append(pods, s.pod(fmt.Sprint(name, "-", i+1), o))
+	}
+	s.w.SetBuffer("default/"+name, pods)
 }
 
 func (s *story) show(what string, words []string) string {

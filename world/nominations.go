@@ -54,7 +54,7 @@ func (w *World) Nominations(node, claim string) []Nomination {
 		for uid := range w.planned[target] {
 			planned := w.plans[uid]
 			p := w.pods[planned.pod]
-			if p == nil || p.Node != "" || p.Nominated == node || planned.asked == node || planned.drops > retries {
+			if p == nil || p.Buffer != "" || p.Node != "" || p.Nominated == node || planned.asked == node || planned.drops > retries {
 				continue
 			}
 			out = append(out, p.nomination(node))

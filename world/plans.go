@@ -37,14 +37,14 @@ func (w *World) Placed(node string, pods []model.Pod) {
 // plan records the target of pods that still exist and are where they were.
 func (w *World) plan(target string, pods []model.Pod) {
 	for _, ref := range pods {
-		p := w.pods[ref.Key()]
+		p := w.pods[podKey(ref.Namespace, ref.Name, ref.Buffer)]
 		if p == nil || p.UID != ref.UID || p.Node != ref.From {
 			continue
 		}
 		next := plan{target: target, pod: p.key}
 		if old, ok := w.plans[ref.UID]; ok && w.sameMachine(old.target, target) {
 			next.asked, next.drops = old.asked, old.drops
-		} else if p.Node == "" {
+		} else if p.Node == "" && p.Buffer == "" {
 			w.count.Planned++
 		}
 		w.unplan(ref.UID)

@@ -288,6 +288,6 @@ func (b *budget) exempts(p *pod) bool { return b.UnreadyExempt && p.Unready }
 func (w *World) model(p *pod) model.Pod {
 	return model.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, Created: p.Created,
-		Planned: w.target(p), From: p.Node,
+		Planned: w.target(p), From: p.Node, Buffer: p.Buffer,
 	}
 }

@@ -322,8 +322,9 @@ func (s *shape) list(w *World) []model.Pod {
 	return s.sorted
 }
 
+// byAge puts the oldest first, and pods that exist before those of buffers.
 func byAge(a, b model.Pod) int {
-	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.UID, b.UID))
+	return cmp.Or(strings.Compare(a.Buffer, b.Buffer), a.Created.Compare(b.Created), strings.Compare(a.UID, b.UID))
 }
 
 // leaving returns the pods of machines that are going away.

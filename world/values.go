@@ -46,6 +46,7 @@ type Pod struct {
 	Node                 string // it is bound to; "" = unbound
 	Nominated            string // node that its status names on our behalf; "" = none, or by somebody else
 	DaemonSet            string // namespace/name of the one that controls it; "" = none
+	Buffer               string // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists. SetBuffer sets it
 
 	Pending       bool // asks for a node: the scheduler found none, and it is for us to find one
 	Terminal      bool // has ended
@@ -64,8 +65,9 @@ type Pod struct {
 	EvictionCost float64
 }
 
-// Key returns namespace/name.
-func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+// Key returns namespace/name, and something else that is unique for a pod of a
+// buffer.
+func (p *Pod) Key() string { return podKey(p.Namespace, p.Name, p.Buffer) }
 
 // Pool is what decisions need of a NodePool.
 type Pool struct {

@@ -34,6 +34,8 @@ type World struct {
 	pools   map[string]*pool // by name
 	types   map[string][]*model.InstanceType
 
+	buffers map[string]map[string]bool // keys of the pods of each
+
 	daemons map[string]*daemon // by namespace/name
 	listed  []model.Daemon     // of daemons, sorted; nil = to be made
 }
@@ -48,7 +50,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
 		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{},
 		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{},
-		daemons: map[string]*daemon{},
+		buffers: map[string]map[string]bool{}, daemons: map[string]*daemon{},
 	}
 }
 
@@ -58,7 +60,7 @@ func (w *World) Axis() *model.Axis { return w.axis }
 // OnPending has f called whenever there may be something new to place: with
 // the UID of a pod that asks for a node or has lost the one it was to get, of
 // a node or claim that starts to go away, or with the name of a pool that may
-// launch and has changed. f is called on the goroutine that brought the news,
+// launch and has changed, or of a buffer that has. f is called on the goroutine that brought the news,
 // holding no lock, and must not block.
 func (w *World) OnPending(f func(uid string)) {
 	w.mu.Lock()
