@@ -164,6 +164,10 @@ const (
 	LabelInitialized  = "karpenter.sh/initialized"
 )
 
+// FieldName stands for the name of a Node where pods demand one. No label can
+// be called so, and no node that is still to be launched has it.
+const FieldName = ".metadata.name"
+
 // Values of LabelCapacityType.
 const (
 	Spot     = "spot"

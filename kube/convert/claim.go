@@ -70,7 +70,7 @@ func ownerReference(pool *v1.NodePool) metav1.OwnerReference {
 // the labels it will have, the types and capacity types it may become. Labels
 // that only serve planning are left out.
 func (c Converter) claimRequirements(l *model.Launch, labels map[string]string) model.Requirements {
-	out := l.Requirements.Without(model.LabelHostname, model.LabelRegistered, model.LabelInitialized, model.LabelInstanceType, model.LabelCapacityType)
+	out := l.Requirements.Without(model.FieldName, model.LabelHostname, model.LabelRegistered, model.LabelInitialized, model.LabelInstanceType, model.LabelCapacityType)
 	out = out.And(c.selector(labels)...)
 	for _, listed := range []struct {
 		key    string

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/randfill"
@@ -30,13 +31,12 @@ type part struct {
 func parts() []part {
 	return []part{{
 		in:         func(p *corev1.Pod) any { return &p.Spec },
-		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources",
-		refused:    "Volumes TopologySpreadConstraints ResourceClaims",
+		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources TopologySpreadConstraints",
+		refused:    "Volumes ResourceClaims",
 		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride SchedulingGroup",
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0] },
-		used:       "Resources",
-		refused:    "Ports",
+		used:       "Resources Ports",
 		irrelevant: "RestartPolicy " + irrelevantOfContainers,
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.InitContainers[0] },
@@ -48,26 +48,46 @@ func parts() []part {
 		irrelevant: "Limits Claims", // the API server has made requests of limits; claims are listed by the spec
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0].Ports[0] },
-		refused:    "HostPort",
-		irrelevant: "Name ContainerPort Protocol HostIP",
+		used:       "HostPort Protocol HostIP",
+		irrelevant: "Name ContainerPort",
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Volumes[0].VolumeSource },
 		refused:    "PersistentVolumeClaim Ephemeral",
 		irrelevant: "HostPath EmptyDir GCEPersistentDisk AWSElasticBlockStore GitRepo Secret NFS ISCSI Glusterfs RBD FlexVolume Cinder CephFS Flocker DownwardAPI FC AzureFile ConfigMap VsphereVolume Quobyte AzureDisk PhotonPersistentDisk Projected PortworxVolume ScaleIO StorageOS CSI Image",
 	}, {
-		in:      func(p *corev1.Pod) any { return p.Spec.Affinity },
-		used:    "NodeAffinity",
-		refused: "PodAffinity PodAntiAffinity",
+		in:   func(p *corev1.Pod) any { return p.Spec.Affinity },
+		used: "NodeAffinity PodAffinity PodAntiAffinity",
 	}, {
-		in:      func(p *corev1.Pod) any { return p.Spec.Affinity.PodAffinity },
-		refused: "RequiredDuringSchedulingIgnoredDuringExecution PreferredDuringSchedulingIgnoredDuringExecution",
+		in:   func(p *corev1.Pod) any { return p.Spec.Affinity.PodAffinity },
+		used: "RequiredDuringSchedulingIgnoredDuringExecution PreferredDuringSchedulingIgnoredDuringExecution",
 	}, {
-		in:      func(p *corev1.Pod) any { return p.Spec.Affinity.PodAntiAffinity },
-		refused: "RequiredDuringSchedulingIgnoredDuringExecution PreferredDuringSchedulingIgnoredDuringExecution",
+		in:   func(p *corev1.Pod) any { return p.Spec.Affinity.PodAntiAffinity },
+		used: "RequiredDuringSchedulingIgnoredDuringExecution PreferredDuringSchedulingIgnoredDuringExecution",
 	}, {
-		in:      func(p *corev1.Pod) any { return p.Spec.Affinity.NodeAffinity },
-		used:    "RequiredDuringSchedulingIgnoredDuringExecution",
-		refused: "PreferredDuringSchedulingIgnoredDuringExecution",
+		in: func(p *corev1.Pod) any {
+			return &p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0]
+		},
+		used: "LabelSelector Namespaces TopologyKey NamespaceSelector MatchLabelKeys MismatchLabelKeys",
+	}, {
+		in: func(p *corev1.Pod) any {
+			return &p.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0]
+		},
+		used: "Weight PodAffinityTerm",
+	}, {
+		in:   func(p *corev1.Pod) any { return &p.Spec.TopologySpreadConstraints[0] },
+		used: "MaxSkew TopologyKey WhenUnsatisfiable LabelSelector MinDomains NodeAffinityPolicy NodeTaintsPolicy MatchLabelKeys",
+	}, {
+		in:   func(p *corev1.Pod) any { return p.Spec.TopologySpreadConstraints[0].LabelSelector },
+		used: "MatchLabels MatchExpressions",
+	}, {
+		in:   func(p *corev1.Pod) any { return &p.Spec.TopologySpreadConstraints[0].LabelSelector.MatchExpressions[0] },
+		used: "Key Operator Values",
+	}, {
+		in:   func(p *corev1.Pod) any { return p.Spec.Affinity.NodeAffinity },
+		used: "RequiredDuringSchedulingIgnoredDuringExecution PreferredDuringSchedulingIgnoredDuringExecution",
+	}, {
+		in:   func(p *corev1.Pod) any { return &preferred(p)[0] },
+		used: "Weight Preference",
 	}, {
 		in:   func(p *corev1.Pod) any { return required(p) },
 		used: "NodeSelectorTerms",
@@ -91,21 +111,41 @@ func required(p *corev1.Pod) *corev1.NodeSelector {
 	return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
+func preferred(p *corev1.Pod) []corev1.PreferredSchedulingTerm {
+	return p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+}
+
 // plainPod has one of everything, and nothing of it is refused.
 func plainPod() *corev1.Pod {
 	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}
-	return &corev1.Pod{Spec: corev1.PodSpec{
-		Containers:     []corev1.Container{{Name: "main", Resources: requests, Ports: []corev1.ContainerPort{{ContainerPort: 80}}}},
-		InitContainers: []corev1.Container{{Name: "first", Resources: requests}},
+	demand := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}},
+	}}
+	selector := &metav1.LabelSelector{
+		MatchLabels:      map[string]string{"app": "a"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}},
+	}
+	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: selector}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"revision": "7"}}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{
+			Name: "main", Resources: requests,
+			Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}},
+		}},
+		InitContainers: []corev1.Container{{Name: "first", Resources: requests, Ports: []corev1.ContainerPort{{HostPort: 1}}}},
 		Volumes:        []corev1.Volume{{Name: "v"}},
 		Tolerations:    []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpEqual, Value: "v", Effect: corev1.TaintEffectNoSchedule}},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector,
+		}},
 		Affinity: &corev1.Affinity{
-			PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{},
-			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-					{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}},
-				}}},
-			}},
+			PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+			PodAntiAffinity: &corev1.PodAntiAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: term}},
+			},
+			NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution:  &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{demand}},
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: demand}},
+			},
 		},
 	}}
 }
@@ -173,9 +213,15 @@ func TestClassesAreTrue(t *testing.T) {
 func fillField(fill *randfill.Filler, field reflect.Value) {
 	choices := map[string][]string{
 		"ContainerRestartPolicy": {"Always"}, "NodeSelectorOperator": {"NotIn", "Gt"}, "TolerationOperator": {"Exists", "Lt"},
+		"UnsatisfiableConstraintAction": {"ScheduleAnyway"}, "NodeInclusionPolicy": {"Honor", "Ignore"},
+		"LabelSelectorOperator": {"NotIn", "Exists"},
 	}
 	if of, ok := field.Addr().Interface().(**corev1.ResourceRequirements); ok { // random names are not for pods as a whole
 		*of = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("7")}}
+		return
+	}
+	if list, ok := field.Addr().Interface().(*[]string); ok { // keys are of labels the pod has
+		*list = []string{"revision"}
 		return
 	}
 	kind := field.Type()

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -21,6 +22,10 @@ import (
 // Pod returns the pod as the world knows it.
 func (c Converter) Pod(p *corev1.Pod) world.Pod {
 	s := c.Shape(p)
+	if pods.DaemonSet(p) { // its controller has tied it to its node, and nothing moves it
+		s.Terms = nil
+		s.Key = scenario.ShapeKey(s, c.Axis.Names())
+	}
 	protection := protection(p)
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
@@ -89,8 +94,8 @@ func evictionCost(p *corev1.Pod) float64 {
 }
 
 // Daemon returns the pod the DaemonSet runs on a node, and false when no room
-// is kept for it. Host ports, volumes, spread and preferences of a daemon take
-// no room, so nothing of it is refused.
+// is kept for it. Volumes, spread, affinity to pods and preferences of a daemon
+// take no room, so nothing of it is refused.
 func (c Converter) Daemon(d *appsv1.DaemonSet) (model.Daemon, bool) {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	if hasDeviceClaims(pod) {
@@ -100,6 +105,9 @@ func (c Converter) Daemon(d *appsv1.DaemonSet) (model.Daemon, bool) {
 		for i := range containers {
 			requestLimits(&containers[i].Resources)
 		}
+	}
+	if pod.Spec.HostNetwork {
+		takeHostPorts(&pod.Spec)
 	}
 	s := c.demand(pod)
 	s.Tolerations = append(s.Tolerations, daemonTolerations()...)
@@ -116,6 +124,18 @@ func requestLimits(r *corev1.ResourceRequirements) {
 				r.Requests = corev1.ResourceList{}
 			}
 			r.Requests[name] = q
+		}
+	}
+}
+
+// takeHostPorts does what the API server does to a pod on the host's network,
+// and not to the template it is made from.
+func takeHostPorts(spec *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for _, k := range containers {
+			for i := range k.Ports {
+				k.Ports[i].HostPort = cmp.Or(k.Ports[i].HostPort, k.Ports[i].ContainerPort)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
 
 	v1 "karpenter/api/v1"
@@ -16,19 +17,20 @@ import (
 // Shape returns the scheduling-relevant part of the pod's spec.
 func (c Converter) Shape(p *corev1.Pod) *model.Shape {
 	s := c.demand(p)
+	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
 	s.Refused = c.refused(p)
 	s.Key = scenario.ShapeKey(s, c.Axis.Names())
 	return s
 }
 
-// demand returns the shape of the pod without what is refused and without a
-// key.
+// demand returns what the pod asks of the node it runs on, without a key.
 func (c Converter) demand(p *corev1.Pod) *model.Shape {
 	s := &model.Shape{
 		Requests:    c.requests(p),
 		Selector:    c.selector(p.Spec.NodeSelector),
 		Terms:       c.terms(p),
 		Tolerations: tolerations(p.Spec.Tolerations),
+		HostPorts:   hostPorts(&p.Spec),
 	}
 	if p.Spec.Priority != nil {
 		s.Priority = *p.Spec.Priority
@@ -54,7 +56,6 @@ func (c Converter) selector(labels map[string]string) model.Requirements {
 
 // terms returns the required node affinity. A term that demands nothing
 // matches nothing and is left out; when none is left, the pod runs nowhere.
-// What terms demand of fields is not looked at.
 func (c Converter) terms(p *corev1.Pod) []model.Requirements {
 	if hasOnlyEmptyTerms(p) {
 		nowhere := model.Requirement{Key: model.LabelHostname, Present: true}
@@ -65,13 +66,28 @@ func (c Converter) terms(p *corev1.Pod) []model.Requirements {
 		if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
 			continue
 		}
-		var term model.Requirements
-		for _, e := range t.MatchExpressions {
-			term = term.And(c.requirement(e.Key, e.Operator, e.Values))
-		}
-		out = append(out, term)
+		out = append(out, c.term(&t))
 	}
 	return out
+}
+
+func (c Converter) term(t *corev1.NodeSelectorTerm) model.Requirements {
+	var out model.Requirements
+	for _, e := range t.MatchExpressions {
+		out = out.And(c.requirement(e.Key, e.Operator, e.Values))
+	}
+	for _, f := range t.MatchFields {
+		if !unknownField(f) {
+			out = out.And(model.NewRequirement(model.FieldName, model.Operator(f.Operator), f.Values...))
+		}
+	}
+	return out
+}
+
+// unknownField reports whether the scheduler would not understand the demand.
+// It knows the name of a Node.
+func unknownField(f corev1.NodeSelectorRequirement) bool {
+	return f.Key != metav1.ObjectNameField || f.Operator != corev1.NodeSelectorOpIn && f.Operator != corev1.NodeSelectorOpNotIn
 }
 
 func requiredTerms(p *corev1.Pod) []corev1.NodeSelectorTerm {
@@ -124,13 +140,8 @@ type refusal struct {
 // refusals returns what is refused. To support one, delete its line.
 func refusals() []refusal {
 	return []refusal{
-		{"topologySpreadConstraints", func(p *corev1.Pod) bool { return len(p.Spec.TopologySpreadConstraints) > 0 }},
-		{"podAffinity", hasPodAffinity},
-		{"podAntiAffinity", hasPodAntiAffinity},
-		{"preferred nodeAffinity", hasNodePreference},
-		{"nodeAffinity matchFields", hasMatchFields},
+		{"nodeAffinity matchFields of other than metadata.name", hasUnknownField},
 		{"tolerations with operator Lt or Gt", func(p *corev1.Pod) bool { return slices.ContainsFunc(p.Spec.Tolerations, compares) }},
-		{"hostPort", hasHostPort},
 		{"persistentVolumeClaim volumes", hasVolume(func(v *corev1.VolumeSource) bool { return v.PersistentVolumeClaim != nil })},
 		{"ephemeral volumes", hasVolume(func(v *corev1.VolumeSource) bool { return v.Ephemeral != nil })},
 		{"resourceClaims", hasDeviceClaims},
@@ -171,23 +182,8 @@ func (c Converter) invalid(p *corev1.Pod) []string {
 	return out
 }
 
-func hasPodAffinity(p *corev1.Pod) bool {
-	a := p.Spec.Affinity
-	return a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)+len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
-}
-
-func hasPodAntiAffinity(p *corev1.Pod) bool {
-	a := p.Spec.Affinity
-	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)+len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
-}
-
-func hasNodePreference(p *corev1.Pod) bool {
-	a := p.Spec.Affinity
-	return a != nil && a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
-}
-
-func hasMatchFields(p *corev1.Pod) bool {
-	return slices.ContainsFunc(requiredTerms(p), func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 })
+func hasUnknownField(p *corev1.Pod) bool {
+	return slices.ContainsFunc(requiredTerms(p), func(t corev1.NodeSelectorTerm) bool { return slices.ContainsFunc(t.MatchFields, unknownField) })
 }
 
 func hasOnlyEmptyTerms(p *corev1.Pod) bool {
@@ -198,20 +194,6 @@ func hasOnlyEmptyTerms(p *corev1.Pod) bool {
 	return !slices.ContainsFunc(requiredTerms(p), func(t corev1.NodeSelectorTerm) bool {
 		return len(t.MatchExpressions)+len(t.MatchFields) > 0
 	})
-}
-
-// hasHostPort looks at what the scheduler does: containers and sidecars.
-func hasHostPort(p *corev1.Pod) bool {
-	has := func(list []corev1.Container, counts func(*corev1.Container) bool) bool {
-		return slices.ContainsFunc(list, func(k corev1.Container) bool {
-			return counts(&k) && slices.ContainsFunc(k.Ports, func(port corev1.ContainerPort) bool { return port.HostPort != 0 })
-		})
-	}
-	every := func(*corev1.Container) bool { return true }
-	sidecar := func(k *corev1.Container) bool {
-		return k.RestartPolicy != nil && *k.RestartPolicy == corev1.ContainerRestartPolicyAlways
-	}
-	return has(p.Spec.Containers, every) || has(p.Spec.InitContainers, sidecar)
 }
 
 func hasVolume(is func(*corev1.VolumeSource) bool) func(*corev1.Pod) bool {
