@@ -32,6 +32,14 @@ type CreateError struct {
 func (e *CreateError) Error() string { return prefixed("create failed", e.Err) }
 func (e *CreateError) Unwrap() error { return e.Err }
 
+// UnevaluatedNodePoolError says that the instance types of a NodePool can't be
+// told yet, because its NodeOverlays have not been evaluated. Nothing is
+// launched for the pool until they are.
+type UnevaluatedNodePoolError struct{ Err error }
+
+func (e *UnevaluatedNodePoolError) Error() string { return prefixed("overlays not evaluated", e.Err) }
+func (e *UnevaluatedNodePoolError) Unwrap() error { return e.Err }
+
 func prefixed(kind string, cause error) string {
 	if cause == nil {
 		return kind
@@ -50,6 +58,9 @@ func IsNodeClassNotReady(err error) bool { return is[*NodeClassNotReadyError](er
 
 // IsCreateError reports whether err is or wraps a CreateError.
 func IsCreateError(err error) bool { return is[*CreateError](err) }
+
+// IsUnevaluatedNodePool reports whether err is or wraps an UnevaluatedNodePoolError.
+func IsUnevaluatedNodePool(err error) bool { return is[*UnevaluatedNodePoolError](err) }
 
 func is[T error](err error) bool {
 	var target T

@@ -15,12 +15,14 @@ func TestErrorKinds(t *testing.T) {
 	is := map[string]func(error) bool{
 		"not found": cloud.IsNotFound, "insufficient capacity": cloud.IsInsufficientCapacity,
 		"node class not ready": cloud.IsNodeClassNotReady, "create": cloud.IsCreateError,
+		"unevaluated": cloud.IsUnevaluatedNodePool,
 	}
 	for kind, err := range map[string]error{
 		"not found":             &cloud.NotFoundError{Err: boom},
 		"insufficient capacity": &cloud.InsufficientCapacityError{Err: boom},
 		"node class not ready":  &cloud.NodeClassNotReadyError{Err: boom},
 		"create":                &cloud.CreateError{Reason: "R", Message: "M", Err: boom},
+		"unevaluated":           &cloud.UnevaluatedNodePoolError{Err: boom},
 		"none":                  boom,
 		"nil":                   nil,
 	} {
@@ -43,11 +45,12 @@ func TestErrorKinds(t *testing.T) {
 func TestErrorText(t *testing.T) {
 	boom := errors.New("boom")
 	for want, err := range map[string]error{
-		"machine not found, boom":     &cloud.NotFoundError{Err: boom},
-		"insufficient capacity, boom": &cloud.InsufficientCapacityError{Err: boom},
-		"node class not ready, boom":  &cloud.NodeClassNotReadyError{Err: boom},
-		"create failed, boom":         &cloud.CreateError{Err: boom},
-		"machine not found":           &cloud.NotFoundError{},
+		"machine not found, boom":      &cloud.NotFoundError{Err: boom},
+		"insufficient capacity, boom":  &cloud.InsufficientCapacityError{Err: boom},
+		"node class not ready, boom":   &cloud.NodeClassNotReadyError{Err: boom},
+		"create failed, boom":          &cloud.CreateError{Err: boom},
+		"overlays not evaluated, boom": &cloud.UnevaluatedNodePoolError{Err: boom},
+		"machine not found":            &cloud.NotFoundError{},
 	} {
 		if got := err.Error(); got != want {
 			t.Errorf("%q, want %q", got, want)

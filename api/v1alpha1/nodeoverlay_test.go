@@ -26,6 +26,7 @@ func TestValidateNodeOverlay(t *testing.T) {
 		{name: "spec 10/46 NotIn", spec: requirement("k", corev1.NodeSelectorOpNotIn), want: "spec.requirements[0]: key \"k\": operator NotIn needs at least one value"},
 		{name: "spec 10/48 extended resource", spec: capacity("smarter-devices/fuse")},
 		{name: "spec 10/48 cpu", spec: capacity("cpu"), want: "spec.capacity[cpu]"},
+		{name: "negative", spec: quantity("smarter-devices/fuse", "-1"), want: "spec.capacity[smarter-devices/fuse]: -1 is negative"},
 		{name: "spec 10/48 pods", spec: capacity("pods"), want: "spec.capacity[pods]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -41,8 +42,10 @@ func requirement(key string, operator corev1.NodeSelectorOperator, values ...str
 	return v1alpha1.NodeOverlaySpec{Requirements: []v1alpha1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
 }
 
-func capacity(name corev1.ResourceName) v1alpha1.NodeOverlaySpec {
-	return v1alpha1.NodeOverlaySpec{Capacity: corev1.ResourceList{name: resource.MustParse("1")}}
+func capacity(name corev1.ResourceName) v1alpha1.NodeOverlaySpec { return quantity(name, "1") }
+
+func quantity(name corev1.ResourceName, q string) v1alpha1.NodeOverlaySpec {
+	return v1alpha1.NodeOverlaySpec{Capacity: corev1.ResourceList{name: resource.MustParse(q)}}
 }
 
 func TestCompare(t *testing.T) {

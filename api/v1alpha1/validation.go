@@ -2,6 +2,8 @@ package v1alpha1
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,6 +28,11 @@ func ValidateNodeOverlay(overlay *NodeOverlay, labels v1.Labels) error {
 	} {
 		if _, ok := overlay.Spec.Capacity[name]; ok {
 			errs = append(errs, fmt.Errorf("spec.capacity[%s]: only extended resources may be overlaid; remove it", name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(overlay.Spec.Capacity)) {
+		if q := overlay.Spec.Capacity[name]; q.Sign() < 0 {
+			errs = append(errs, fmt.Errorf("spec.capacity[%s]: %s is negative", name, q.String()))
 		}
 	}
 	return errs.Join()

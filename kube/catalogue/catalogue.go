@@ -81,7 +81,11 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("instance types of node pool %s: %w", pool.Name, ctx.Err())
 		}
-		if err != nil {
+		switch {
+		case cloud.IsUnevaluatedNodePool(err):
+			log.FromContext(ctx).V(1).Info("leaving out a node pool until its overlays are evaluated", "NodePool", pool.Name)
+			types = nil
+		case err != nil:
 			log.FromContext(ctx).Error(err, "leaving out a node pool whose instance types are unknown", "NodePool", pool.Name)
 			types = nil
 		}

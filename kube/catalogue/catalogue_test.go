@@ -15,6 +15,8 @@ import (
 	"karpenter/api/scheme"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud/cloudtest"
+	"karpenter/cloud/overlay"
+	"karpenter/cloud/wrap"
 	"karpenter/kube/catalogue"
 	"karpenter/model"
 )
@@ -98,6 +100,41 @@ func TestFailingPool(t *testing.T) {
 	}
 	if len(told["p"]) != 0 || len(told["q"]) == 0 {
 		t.Errorf("p has %d types and q %d, want none and some", len(told["p"]), len(told["q"]))
+	}
+}
+
+// spec 20/153, spec 45/24: a pool whose overlays are not evaluated has no
+// types, until they are; the others are served.
+func TestUnevaluatedPool(t *testing.T) {
+	c, provider, told := setup(pool("p", "karpenter.kwok.sh"), pool("q", "karpenter.kwok.sh"))
+	overlays := &overlay.Store{}
+	c.Provider = wrap.Overlay(provider, overlays)
+	evaluate := func(pools ...*v1.NodePool) {
+		var subjects []overlay.Subject
+		for _, p := range pools {
+			subjects = append(subjects, overlay.Subject{Pool: p})
+		}
+		_, set := overlay.Evaluate(nil, subjects, v1.DefaultLabels())
+		overlays.Swap(set)
+	}
+	for _, step := range []struct {
+		evaluated []*v1.NodePool
+		p, q      bool
+	}{
+		{nil, false, false},
+		{[]*v1.NodePool{pool("q", "")}, false, true},
+		{[]*v1.NodePool{pool("q", ""), pool("p", "")}, true, true},
+		{[]*v1.NodePool{pool("p", "")}, true, false},
+	} {
+		if step.evaluated != nil {
+			evaluate(step.evaluated...)
+		}
+		if err := c.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if p, q := len(told["p"]) > 0, len(told["q"]) > 0; p != step.p || q != step.q {
+			t.Errorf("with %d evaluated: p has types: %t, q: %t; want %t and %t", len(step.evaluated), p, q, step.p, step.q)
+		}
 	}
 }
 

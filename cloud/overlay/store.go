@@ -1,0 +1,103 @@
+package overlay
+
+import (
+	"fmt"
+	"sync"
+
+	"karpenter/cloud"
+)
+
+// Store applies the Set it was given last. The zero value is ready and has
+// evaluated no pool. It is safe for concurrent use.
+type Store struct {
+	mu    sync.Mutex
+	set   *Set
+	pools map[string]*memory
+}
+
+// memory is the types of one pool as handed out last, so that equal types give
+// equal pointers.
+type memory struct {
+	overlaid map[*cloud.InstanceType]*cloud.InstanceType // by what they were made from
+	applied  map[string]Applied                          // by name of the type
+}
+
+// Swap replaces the Set and reports whether that changes anything. Types of
+// pools it makes the same of stay as they are.
+func (s *Store) Swap(set *Set) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set != nil && s.set.equal(set) {
+		return false
+	}
+	kept := map[string]*memory{}
+	for pool, m := range s.pools {
+		if s.set.agrees(set, pool) {
+			kept[pool] = m
+		}
+	}
+	s.set, s.pools = set, kept
+	return true
+}
+
+// Overlay returns the types of a pool as overlaid. Nothing handed in is
+// modified, and what is handed out is shared. The error is a
+// cloud.UnevaluatedNodePoolError or nil.
+func (s *Store) Overlay(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set == nil {
+		return nil, unevaluated(pool)
+	}
+	own, ok := s.set.pools[pool]
+	if !ok {
+		return nil, unevaluated(pool)
+	}
+	if len(s.set.rules) == 0 {
+		return types, nil
+	}
+	old := s.pools[pool]
+	now := &memory{overlaid: make(map[*cloud.InstanceType]*cloud.InstanceType, len(types)), applied: map[string]Applied{}}
+	out := make([]*cloud.InstanceType, len(types))
+	for i, t := range types {
+		known, applied := old.recall(t)
+		if known == nil {
+			known, applied = s.set.apply(own, t)
+		}
+		out[i], now.overlaid[t] = known, known
+		if applied != (Applied{}) {
+			now.applied[t.Name] = applied
+		}
+	}
+	s.pools[pool] = now
+	return out, nil
+}
+
+// recall returns what was made of the type, or nil.
+func (m *memory) recall(t *cloud.InstanceType) (*cloud.InstanceType, Applied) {
+	if m == nil || m.overlaid[t] == nil {
+		return nil, Applied{}
+	}
+	return m.overlaid[t], m.applied[t.Name]
+}
+
+// Applied says what overlays have changed of any of the named types, as handed
+// out last for the pool.
+func (s *Store) Applied(pool string, types []string) Applied {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out Applied
+	m := s.pools[pool]
+	if m == nil {
+		return out
+	}
+	for _, name := range types {
+		out.Price = out.Price || m.applied[name].Price
+		out.Capacity = out.Capacity || m.applied[name].Capacity
+	}
+	return out
+}
+
+func unevaluated(pool string) error {
+	return &cloud.UnevaluatedNodePoolError{Err: fmt.Errorf("node pool %s", pool)}
+}
