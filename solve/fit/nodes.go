@@ -9,7 +9,9 @@ import (
 // NodeRow is a node of the Snapshot that can take pods, with what is free.
 type NodeRow struct {
 	*model.Node
-	Free model.Resources
+	Site  int // index in Snapshot.Nodes
+	Free  model.Resources
+	Ports []model.HostPort // taken, or to be taken by daemons that have not arrived yet
 }
 
 // Nodes returns the nodes of s that can take pods: initialized ones first,
@@ -18,7 +20,7 @@ func Nodes(s *model.Snapshot) []NodeRow {
 	var rows []NodeRow
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; !n.Deleting {
-			rows = append(rows, NodeRow{Node: n, Free: free(n, s.Daemons)})
+			rows = append(rows, newNodeRow(n, i, s.Daemons))
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b NodeRow) int {
@@ -33,10 +35,11 @@ func Nodes(s *model.Snapshot) []NodeRow {
 	return rows
 }
 
-// free is what is allocatable less what is requested and what daemons that
-// have not arrived yet will request. What is overdrawn counts as used up: to
-// the scheduler it matters only to pods that request it.
-func free(n *model.Node, daemons []model.Daemon) model.Resources {
+// newNodeRow compiles a node. Free is what is allocatable less what is
+// requested and what daemons that have not arrived yet will request. What is
+// overdrawn counts as used up: to the scheduler it matters only to pods that
+// request it.
+func newNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 	labels := n.Labels
 	if n.Claim != "" { // every managed node ends up with these
 		labels = labels.And(
@@ -44,13 +47,15 @@ func free(n *model.Node, daemons []model.Daemon) model.Resources {
 			model.NewRequirement(model.LabelInitialized, model.In, "true"))
 	}
 	var expected model.Resources
+	ports := slices.Clone(n.HostPorts)
 	for i := range daemons {
 		if _, bad := model.Untolerated(firm(n.Taints), daemons[i].Shape.Tolerations); !bad && suits(labels, daemons[i].Shape) {
 			expected = expected.Plus(daemons[i].Shape.Requests)
+			ports = append(ports, daemons[i].Shape.HostPorts...)
 		}
 	}
 	missing := expected.Minus(n.DaemonRequested).Max(nil)
-	return n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)
+	return NodeRow{Node: n, Site: site, Ports: ports, Free: n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)}
 }
 
 // Takes reports whether the node's taints and labels let pods of s run there;

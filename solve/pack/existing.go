@@ -9,7 +9,9 @@ import (
 
 // keepPlanned leaves pods on the node an earlier plan chose for them, as long
 // as they still fit there. Without it a second look at the same situation
-// could pack differently and find the last pod homeless.
+// could pack differently and find the last pod homeless. Rules between pods
+// may want some of them placed before others, so that it looks again until
+// nobody moves.
 func (k *Packer) keepPlanned() {
 	byName := map[string]*fit.NodeRow{}
 	for i := range k.nodes {
@@ -18,40 +20,68 @@ func (k *Packer) keepPlanned() {
 			byName[claim] = &k.nodes[i]
 		}
 	}
-	for _, d := range k.demands {
-		d.left = slices.DeleteFunc(d.left, func(p model.Pod) bool {
-			n := byName[p.Planned]
-			if n == nil || !n.Takes(d.Shape) || fit.Room(n.Free, d.Shape.Requests, 1) == 0 {
-				return false
-			}
-			k.place(n, d, []model.Pod{p})
-			return true
-		})
+	for moved := true; moved; {
+		moved = false
+		for _, d := range k.demands {
+			d.left = slices.DeleteFunc(d.left, func(p model.Pod) bool {
+				n := byName[p.Planned]
+				if n == nil || k.room(d, n, 1) == 0 || !k.topology.Allows(d.kind, k.topology.At(n.Site)) {
+					return false
+				}
+				k.topology.Add(d.kind, k.topology.At(n.Site), n.Site, 1)
+				k.place(n, d, []model.Pod{p})
+				moved = moved || !k.topology.Free(d.kind)
+				return true
+			})
+		}
 	}
 }
 
-// useExisting fills the nodes there are, hardest shape first, each on the
-// first node that takes it.
-func (k *Packer) useExisting() {
-	for _, d := range k.demands {
-		for i := range k.nodes {
-			if len(d.left) == 0 {
-				break
-			}
-			n := &k.nodes[i]
-			room := fit.Room(n.Free, d.Shape.Requests, len(d.left))
-			if room == 0 || !n.Takes(d.Shape) {
-				continue
-			}
-			k.place(n, d, d.left[:room])
-			d.left = d.left[room:]
+// room returns how many pods of d the node takes, at most limit, as far as the
+// node by itself tells.
+func (k *Packer) room(d *demand, n *fit.NodeRow, limit int) int {
+	room := fit.Room(n.Free, d.Shape.Requests, limit)
+	if room == 0 || !n.Takes(d.Shape) {
+		return 0
+	}
+	if !k.topology.Free(d.kind) {
+		room = min(room, k.topology.Cap(d.kind, n.Site))
+	}
+	if len(d.Shape.HostPorts) > 0 {
+		if fit.Conflict(d.Shape.HostPorts, n.Ports) {
+			return 0
 		}
+		room = min(room, 1)
+	}
+	if len(d.Shape.Volumes) > 0 {
+		room = min(room, n.Attachable(d.Shape.Volumes))
+	}
+	return room
+}
+
+// useExisting fills the nodes there are, hardest shape first, each on the
+// first node that takes it. Demands that rules tie to a domain are settled for
+// one on the way.
+func (k *Packer) useExisting() {
+	for _, d := range k.inOrder() {
+		k.settle(d)
 	}
 }
 
 func (k *Packer) place(n *fit.NodeRow, d *demand, pods []model.Pod) {
 	n.Free = n.Free.Minus(d.Shape.Requests.Times(int64(len(pods))))
-	for _, p := range pods {
-		k.placed = append(k.placed, model.Placement{Pod: p, Node: n.Name})
+	n.Ports = append(n.Ports, d.Shape.HostPorts...)
+	for range pods {
+		n.Attach(d.Shape.Volumes)
 	}
+	for _, p := range pods {
+		k.placed = append(k.placed, placement{d.kind, n.Site, p})
+	}
+}
+
+// placement is a pod put on a node of the Snapshot.
+type placement struct {
+	kind int
+	site int
+	pod  model.Pod
 }

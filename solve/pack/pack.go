@@ -6,6 +6,7 @@ import (
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/topology"
 )
 
 // Packer places the pending pods of one Snapshot.
@@ -13,24 +14,31 @@ type Packer struct {
 	snapshot  *model.Snapshot
 	policy    model.Policy
 	catalogue *fit.Catalogue
+	topology  *topology.State
 	nodes     []fit.NodeRow
 	limits    *limits
+	tierOf    []int // by pool: position of its tier
 	demands   []*demand
 	classes   []fit.Bits // the sets of offers that demands may use
 	wanted    []int      // positions of the resources anybody requests
 	picky     []bool     // pools that leave a label open which some demand asks about
 	groups    []group    // demands that share a bound on one new node
 	bins      []bin
-	placed    []model.Placement
+	placed    []placement
+
+	divided map[string][]area // what areas returned, by the keys asked for
+	learned map[lesson]int    // pods that no more nodes could be bought for in a cell, earlier
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
 	softened    bool // demands put up with soft taints now
 }
 
-// demand is what is left of the pods of one shape.
+// demand is what is left of the pods of one kind, or of those of them that
+// rules between pods tie to one domain.
 type demand struct {
 	*fit.Demand
+	kind  int  // index in Snapshot.Pending
 	index int  // in Packer.demands
 	class int  // index in Packer.classes
 	firm  bool // some pool suits it without putting up with a soft taint
@@ -39,6 +47,11 @@ type demand struct {
 
 	most  int      // pods of it one new node takes at most; 0 = no bound
 	apart fit.Bits // demands it shares no new node with; nil = none
+
+	stuck []model.Pod // that rules between pods leave no place
+	whole *demand     // of which it is the part tied to cell; nil = it is no part
+	cell  *cell
+	short int // pods of the part that no node was bought for
 }
 
 // group is demands of which one new node takes at most limit pods together.
@@ -65,11 +78,25 @@ type portion struct {
 // Shapes that use something no plan can honour yet are left out; see Decide's
 // verdicts.
 func New(s *model.Snapshot, p model.Policy, c *fit.Catalogue) *Packer {
-	k := &Packer{snapshot: s, policy: p, catalogue: c, nodes: fit.Nodes(s)}
+	return newPacker(s, p, c, map[lesson]int{})
+}
+
+func newPacker(s *model.Snapshot, p model.Policy, c *fit.Catalogue, learned map[lesson]int) *Packer {
+	k := &Packer{
+		snapshot: s, policy: p, catalogue: c, nodes: fit.Nodes(s), topology: topology.New(s),
+		divided: map[string][]area{}, learned: learned,
+	}
 	k.limits = newLimits(k.catalogue)
-	for _, pending := range s.Pending {
+	position := 0
+	for tier := range k.tiers() {
+		for range tier.To - tier.From {
+			k.tierOf = append(k.tierOf, position)
+		}
+		position++
+	}
+	for kind, pending := range s.Pending {
 		if len(pending.Shape.Refused) == 0 && len(pending.Pods) > 0 {
-			k.demands = append(k.demands, &demand{Demand: k.catalogue.NewDemand(pending), left: slices.Clone(pending.Pods)})
+			k.demands = append(k.demands, &demand{kind: kind, Demand: k.compile(pending), left: slices.Clone(pending.Pods)})
 		}
 	}
 	for _, d := range k.demands {
@@ -78,6 +105,16 @@ func New(s *model.Snapshot, p model.Policy, c *fit.Catalogue) *Packer {
 	slices.SortStableFunc(k.demands, hardestFirst)
 	k.survey()
 	return k
+}
+
+// compile finds where new nodes for the pods can be bought: not where daemons
+// take the ports they need.
+func (k *Packer) compile(p model.Pending) *fit.Demand {
+	d := k.catalogue.NewDemand(p)
+	if ports := p.Shape.HostPorts; len(ports) > 0 {
+		d = d.Except(k.catalogue.Taken(ports, k.snapshot.Daemons))
+	}
+	return d
 }
 
 // survey sets what is derived from the demands as a whole.
@@ -98,6 +135,7 @@ func (k *Packer) survey() {
 	for pool := range k.catalogue.Pools {
 		k.picky = append(k.picky, slices.ContainsFunc(k.demands, func(d *demand) bool { return k.catalogue.Asks(pool, d.Shape) }))
 	}
+	k.separate()
 }
 
 // hardestFirst orders demands by priority, then by size as kube-scheduler's
@@ -109,24 +147,26 @@ func hardestFirst(a, b *demand) int {
 		cmp.Compare(b.Shape.Requests.At(model.Memory), a.Shape.Requests.At(model.Memory)),
 		a.Pods[0].Created.Compare(b.Pods[0].Created),
 		cmp.Compare(a.Shape.Key, b.Shape.Key),
+		cmp.Compare(a.Pods[0].Key(), b.Pods[0].Key()),
 	)
 }
 
-// Run places what it can and adds the outcome to plan. Taints that only prefer
-// to be avoided are avoided first, and put up with by what is left.
+// attempts is how often a plan is made anew because fewer nodes could be
+// bought in some domain than pods were settled for it.
+const attempts = 4
+
+// Run places what it can and adds the outcome to plan.
 func (k *Packer) Run(plan *model.Plan) {
-	k.keepPlanned()
-	for _, n := range k.nodes {
-		k.freeAtStart = append(k.freeAtStart, n.Free)
+	for tried := 1; k.attempt() && tried < attempts; tried++ {
+		*k = *newPacker(k.snapshot, k.policy, k.catalogue, k.learned)
 	}
+	k.verify()
 	for _, d := range k.demands {
-		d.loose = len(d.left)
+		d.left, d.stuck = append(d.left, d.stuck...), nil
 	}
-	k.everywhere()
-	if k.soften() {
-		k.everywhere()
+	for _, p := range k.placed {
+		plan.Placements = append(plan.Placements, model.Placement{Pod: p.pod, Node: k.snapshot.Nodes[p.site].Name})
 	}
-	plan.Placements = append(plan.Placements, k.placed...)
 	k.render(plan)
 	plan.Bound = k.bound()
 	for _, d := range k.demands {
@@ -136,9 +176,30 @@ func (k *Packer) Run(plan *model.Plan) {
 	}
 }
 
+// attempt places what it can. Taints that only prefer to be avoided are
+// avoided first, and put up with by what is left. It reports whether it
+// learned that less can be bought in some domain than it had settled for.
+func (k *Packer) attempt() bool {
+	k.keepPlanned()
+	for _, n := range k.nodes {
+		k.freeAtStart = append(k.freeAtStart, n.Free)
+	}
+	for _, d := range k.demands {
+		d.loose = len(d.left)
+	}
+	k.everywhere()
+	k.takeBack()
+	if k.soften() {
+		k.everywhere()
+		k.takeBack()
+	}
+	return k.learn()
+}
+
 // everywhere tries the nodes there are, then new ones, heaviest pools first.
 func (k *Packer) everywhere() {
 	k.useExisting()
+	k.survey()
 	for tier := range k.tiers() {
 		k.buy(tier)
 	}
@@ -148,12 +209,12 @@ func (k *Packer) everywhere() {
 // the last thing to try. It reports whether that may help.
 func (k *Packer) soften() bool {
 	for _, d := range k.demands {
-		if len(d.left) == 0 || !k.avoids(d.Shape) {
+		if len(d.left)+len(d.stuck) == 0 || !k.avoids(d.Shape) {
 			continue
 		}
 		soft := *d.Shape
 		soft.Tolerations = append(slices.Clone(soft.Tolerations), model.Toleration{Exists: true, Effect: model.PreferNoSchedule})
-		d.Demand = k.catalogue.NewDemand(model.Pending{Shape: &soft, Pods: d.Pods})
+		d.Demand = k.compile(model.Pending{Shape: &soft, Pods: d.Pods})
 		k.softened = true
 	}
 	if k.softened {

@@ -11,7 +11,7 @@ import (
 
 // verdict says why the pods left of d stay pending.
 func (k *Packer) verdict(d *demand) model.Verdict {
-	v := model.Verdict{Pods: d.left, Shape: d.Shape, Nodes: len(k.nodes)}
+	v := model.Verdict{Pods: d.left, Shape: k.snapshot.Pending[d.kind].Shape, Nodes: len(k.nodes)}
 	for i := range k.catalogue.Pools {
 		steps := k.catalogue.Explain(i, d.Demand, k.snapshot.Resources)
 		if left := steps[len(steps)-1].Left; left > 0 {

@@ -1,0 +1,77 @@
+package fit
+
+import (
+	"slices"
+
+	"karpenter/model"
+)
+
+// Conflict reports whether a pod that takes ports cannot be where taken are.
+func Conflict(ports, taken []model.HostPort) bool {
+	return slices.ContainsFunc(ports, func(p model.HostPort) bool {
+		return slices.ContainsFunc(taken, p.Conflicts)
+	})
+}
+
+// Taken returns the offers of nodes on which daemons take a port that conflicts
+// with one of ports.
+func (c *Catalogue) Taken(ports []model.HostPort, daemons []model.Daemon) Bits {
+	out := NewBits(len(c.Offers))
+	for i := range daemons {
+		d := daemons[i].Shape
+		if !Conflict(ports, d.HostPorts) {
+			continue
+		}
+		offers := c.anyAlternative(d)
+		for p := range c.Pools {
+			if _, bad := model.Untolerated(firm(c.Pools[p].Taints), d.Tolerations); bad {
+				continue
+			}
+			for o := c.Pools[p].Offers.From; o < c.Pools[p].Offers.To; o++ {
+				if offers.Has(o) {
+					out.Set(o)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Except returns d without some of its offers.
+func (d *Demand) Except(offers Bits) *Demand {
+	out := &Demand{Shape: d.Shape, Pods: d.Pods, Offers: d.Offers.without(offers)}
+	for _, a := range d.alts {
+		out.alts = append(out.alts, alternative{a.demands, a.offers.without(offers)})
+	}
+	return out
+}
+
+func (b Bits) without(c Bits) Bits {
+	out := make(Bits, len(b))
+	for i := range b {
+		out[i] = b[i] &^ c[i]
+	}
+	return out
+}
+
+// Values returns the values a node bought from the offer can have for a label,
+// sorted; none when it lacks the label. It reports false when they cannot be
+// told.
+func (c *Catalogue) Values(offer int, key string) ([]string, bool) {
+	o := &c.Offers[offer]
+	row := &c.Types[o.Type]
+	if r, ok := o.Requirements.Get(key); ok && !r.Complement && len(r.Values) == 1 {
+		return r.Values, true
+	}
+	own, defined := c.Pools[row.Pool].Requirements.Get(key)
+	t, has := row.Requirements.Get(key)
+	switch {
+	case !defined && !has:
+		return nil, true
+	case defined && has:
+		own = own.Intersect(t)
+	case has:
+		own = t
+	}
+	return own.Values, !own.Complement
+}

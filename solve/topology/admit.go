@@ -1,0 +1,55 @@
+package topology
+
+// Move is a number of pods of one kind that are to run on a site.
+type Move struct {
+	Kind, Site, Pods int
+}
+
+// Admit adds the pods of the moves one after the other, in an order in which
+// the rules allow each when its turn comes, and returns by move how many it
+// could add. Those that rules are about only through others come last.
+func (st *State) Admit(moves []Move) []int {
+	byKind := make([][]int, len(st.kinds))
+	for i, m := range moves {
+		byKind[m.Kind] = append(byKind[m.Kind], i)
+	}
+	admitted := make([]int, len(moves))
+	for _, bound := range []bool{true, false} {
+		for progress := true; progress; {
+			progress = false
+			for kind := range st.kinds {
+				if bound && !st.bound(kind) {
+					continue
+				}
+				for st.admit(moves, byKind[kind], admitted) {
+					progress = true
+				}
+			}
+		}
+	}
+	return admitted
+}
+
+// bound reports whether the kind has rules of its own.
+func (st *State) bound(kind int) bool {
+	k := &st.kinds[kind]
+	return len(k.spreads) > 0 || k.affinity != nil || len(k.empties) > 0
+}
+
+// admit goes once over some moves and reports whether it could add pods.
+func (st *State) admit(moves []Move, some []int, admitted []int) bool {
+	progress := false
+	for _, i := range some {
+		m := moves[i]
+		if !st.bound(m.Kind) && admitted[i] < m.Pods {
+			st.Add(m.Kind, st.sites[m.Site], m.Site, m.Pods-admitted[i])
+			admitted[i], progress = m.Pods, true
+		}
+		for admitted[i] < m.Pods && st.Allows(m.Kind, st.sites[m.Site]) && st.Cap(m.Kind, m.Site) > 0 {
+			st.Add(m.Kind, st.sites[m.Site], m.Site, 1)
+			admitted[i]++
+			progress = true
+		}
+	}
+	return progress
+}

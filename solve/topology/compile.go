@@ -1,0 +1,248 @@
+package topology
+
+import (
+	"slices"
+
+	"karpenter/model"
+)
+
+// New compiles the rules between the pending pods of s and those on its nodes.
+// The sites numbered from len(s.Nodes) on are more.
+func New(s *model.Snapshot, more ...model.Node) *State {
+	c := &compiler{
+		State:    &State{nodes: append(s.Nodes[:len(s.Nodes):len(s.Nodes)], more...), kinds: make([]kind, len(s.Pending))},
+		snapshot: s, peers: map[string]int{}, selectors: map[string]*selector{}, shared: map[string]*tally{},
+	}
+	for i := range s.Pending {
+		c.pending = append(c.pending, c.peer(&s.Pending[i].Peer))
+	}
+	c.namedKeys()
+	for i := range c.nodes {
+		c.sites = append(c.sites, c.placeOf(c.nodes[i].Labels))
+	}
+	for i := range s.Pending {
+		c.compile(i)
+	}
+	c.seed()
+	c.link()
+	return c.State
+}
+
+type compiler struct {
+	*State
+	snapshot  *model.Snapshot
+	peers     map[string]int       // text → number
+	known     []*model.Peer        // by number
+	pending   []int                // numbers of the peers of the pending pods
+	selectors map[string]*selector // by text
+	shared    map[string]*tally    // anti-affinity, by what it counts
+	counted   []counted
+}
+
+// counted is a tally with what picks the pods in it: every one of selectors.
+type counted struct {
+	*tally
+	selectors []*selector
+}
+
+// selector is a PodSelector with what it said of each peer.
+type selector struct {
+	*model.PodSelector
+	picks []int8 // by number of the peer: 0 unknown, 1 no, 2 yes
+}
+
+// namedKeys numbers the topology keys that pending pods, or the anti-affinity
+// of pods on nodes, name.
+func (c *compiler) namedKeys() {
+	for i := range c.snapshot.Pending {
+		shape := c.snapshot.Pending[i].Shape
+		for j := range shape.Spread {
+			if !shape.Spread[j].Soft {
+				c.key(shape.Spread[j].Key)
+			}
+		}
+		for j := range shape.PodTerms {
+			if shape.PodTerms[j].Weight == 0 {
+				c.key(shape.PodTerms[j].Key)
+			}
+		}
+	}
+	for i := range c.snapshot.Nodes {
+		for j := range c.snapshot.Nodes[i].Residents {
+			for k := range c.snapshot.Nodes[i].Residents[j].Anti {
+				c.key(c.snapshot.Nodes[i].Residents[j].Anti[k].Key)
+			}
+		}
+	}
+}
+
+// compile turns the constraints of a kind into tallies and rules.
+func (c *compiler) compile(i int) {
+	shape := c.snapshot.Pending[i].Shape
+	if len(shape.Refused) > 0 {
+		return
+	}
+	k := &c.kinds[i]
+	c.spreads(i, shape)
+	var together []*selector
+	for j := range shape.PodTerms {
+		term := &shape.PodTerms[j]
+		switch {
+		case term.Weight > 0:
+		case term.Anti:
+			c.apart(i, term)
+		default:
+			if k.affinity == nil {
+				k.affinity = &affinity{}
+			}
+			k.affinity.terms = append(k.affinity.terms, *term)
+			together = append(together, c.selector(&term.Select))
+		}
+	}
+	if a := k.affinity; a != nil {
+		for j := range a.terms {
+			t := &tally{key: c.key(a.terms[j].Key), settled: true, living: true}
+			a.tallies = append(a.tallies, t)
+			c.counted = append(c.counted, counted{t, together})
+			k.pin(t.key)
+		}
+		a.self = c.all(together, c.pending[i])
+	}
+}
+
+func (c *compiler) spreads(i int, shape *model.Shape) {
+	var keys []int
+	for j := range shape.Spread {
+		if k := c.key(shape.Spread[j].Key); !shape.Spread[j].Soft && k != Hostname && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	k := &c.kinds[i]
+	for j := range shape.Spread {
+		s := &shape.Spread[j]
+		if s.Soft {
+			continue
+		}
+		t := &tally{key: c.key(s.Key), settled: true, living: true, filter: newFilter(shape, s, keys)}
+		rule := spread{Spread: s, tally: t}
+		if s.Select.Nothing || len(s.Select.Labels) > 0 { // the scheduler counts no pods for a selector that demands nothing
+			sel := c.selector(&s.Select)
+			c.counted = append(c.counted, counted{t, []*selector{sel}})
+			if c.picks(sel, c.pending[i]) {
+				rule.self = 1
+			}
+		}
+		k.spreads = append(k.spreads, rule)
+		k.pin(t.key)
+		c.findDomains(t)
+	}
+}
+
+// findDomains notes the domains that have a node which counts.
+func (c *compiler) findDomains(t *tally) {
+	if t.key == Hostname {
+		return
+	}
+	for site := range c.nodes {
+		if p := c.sites[site]; !c.nodes[site].Deleting && t.filter.settled(p) && t.allows(c.nodes, site) {
+			t.here = set(t.here, p[t.key][0])
+		}
+	}
+}
+
+// apart compiles a term of anti-affinity, which holds in both directions: the
+// pod keeps away from those it selects, and they from it.
+func (c *compiler) apart(i int, term *model.PodTerm) {
+	k := &c.kinds[i]
+	selected := c.selectedBy(term)
+	k.empties = append(k.empties, selected)
+	k.adds = append(k.adds, c.holders(term))
+	k.pin(selected.key)
+}
+
+// selectedBy is the tally of the pods a term of anti-affinity selects.
+func (c *compiler) selectedBy(term *model.PodTerm) *tally {
+	name := "selected " + termText(term)
+	t, ok := c.shared[name]
+	if !ok {
+		t = &tally{key: c.key(term.Key)}
+		c.shared[name] = t
+		c.counted = append(c.counted, counted{t, []*selector{c.selector(&term.Select)}})
+	}
+	return t
+}
+
+// holders is the tally of the pods that have a term of anti-affinity. It is a
+// rule for the kinds that the term selects.
+func (c *compiler) holders(term *model.PodTerm) *tally {
+	name := "holders " + termText(term)
+	t, ok := c.shared[name]
+	if !ok {
+		t = &tally{key: c.key(term.Key)}
+		c.shared[name] = t
+		sel := c.selector(&term.Select)
+		for j, p := range c.pending {
+			if len(c.snapshot.Pending[j].Shape.Refused) == 0 && c.picks(sel, p) {
+				c.kinds[j].empties = append(c.kinds[j].empties, t)
+				c.kinds[j].pin(t.key)
+			}
+		}
+	}
+	return t
+}
+
+// link adds each kind to the tallies that select it. Where others spread over
+// a key counting the kind, its nodes must be settled for it, too.
+func (c *compiler) link() {
+	for _, t := range c.counted {
+		for j, p := range c.pending {
+			if len(c.snapshot.Pending[j].Shape.Refused) == 0 && c.all(t.selectors, p) {
+				c.kinds[j].adds = append(c.kinds[j].adds, t.tally)
+				if t.filter != nil {
+					c.kinds[j].pin(t.key)
+				}
+			}
+		}
+	}
+}
+
+// seed counts the pods that are on nodes.
+func (c *compiler) seed() {
+	for site := range c.nodes {
+		residents := c.nodes[site].Residents
+		for i := range residents {
+			for j := range residents[i].Anti {
+				t := c.holders(&residents[i].Anti[j])
+				t.add(c.nodes, c.sites[site], site, residents[i].Count)
+			}
+		}
+	}
+	adds := map[int][]*tally{}
+	for site := range c.nodes {
+		residents := c.nodes[site].Residents
+		for i := range residents {
+			p := c.peer(&residents[i].Peer)
+			into, ok := adds[p]
+			if !ok {
+				for _, t := range c.counted {
+					if c.all(t.selectors, p) {
+						into = append(into, t.tally)
+					}
+				}
+				adds[p] = into
+			}
+			for _, t := range into {
+				if !residents[i].Terminating || !t.living {
+					t.add(c.nodes, c.sites[site], site, residents[i].Count)
+				}
+			}
+		}
+	}
+}
+
+// pin adds a key by which nodes for the kind must be settled.
+func (k *kind) pin(key int) {
+	if i, ok := slices.BinarySearch(k.keys, key); !ok && key != Hostname {
+		k.keys = slices.Insert(k.keys, i, key)
+	}
+}

@@ -1,0 +1,138 @@
+package topology
+
+import "slices"
+
+// Follows reports whether the kind has pod affinity.
+func (st *State) Follows(kind int) bool { return st.kinds[kind].affinity != nil }
+
+// Wants reports whether the kind has affinity to pods of the other kind.
+func (st *State) Wants(kind, other int) bool {
+	a := st.kinds[kind].affinity
+	return a != nil && slices.Contains(st.kinds[other].adds, a.tallies[0])
+}
+
+// Joins reports whether the kind has affinity that ties it to a node.
+func (st *State) Joins(kind int) bool {
+	a := st.kinds[kind].affinity
+	return a != nil && slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.key == Hostname })
+}
+
+// WouldAllow reports whether the rules on keys other than the hostname would
+// let a pod of the kind run at the place once a pod it has affinity to is there.
+func (st *State) WouldAllow(kind int, p Place) bool {
+	k := st.kinds[kind]
+	if a := k.affinity; a != nil {
+		for _, t := range a.tallies {
+			if t.key != Hostname && len(p[t.key]) != 1 {
+				return false
+			}
+		}
+	}
+	k.affinity = nil
+	return k.allows(p)
+}
+
+// Most returns how many pods of the kind the rules on the hostname let share a
+// new node, at most Unbounded.
+func (st *State) Most(kind int) int {
+	k := &st.kinds[kind]
+	most := Unbounded
+	for i := range k.spreads {
+		if s := &k.spreads[i]; s.tally.key == Hostname && s.self > 0 {
+			most = min(most, s.MaxSkew)
+		}
+	}
+	for _, t := range k.empties {
+		if t.key == Hostname && slices.Contains(k.adds, t) {
+			most = 1
+		}
+	}
+	return most
+}
+
+// Apart returns for each kind those it must share no new node with. Where
+// kinds are spread over nodes and counted together they are a Group instead.
+func (st *State) Apart() [][]int {
+	adders := st.adders()
+	out := make([][]int, len(st.kinds))
+	apart := func(a, b int) {
+		if a != b {
+			out[a], out[b] = append(out[a], b), append(out[b], a)
+		}
+	}
+	for i := range st.kinds {
+		k := &st.kinds[i]
+		for _, t := range k.empties {
+			if t.key == Hostname {
+				for _, j := range adders[t] {
+					apart(i, j)
+				}
+			}
+		}
+		for j := range k.spreads {
+			if s := &k.spreads[j]; s.tally.key == Hostname {
+				for _, other := range adders[s.tally] {
+					if !st.spreadAlike(i, other, s) {
+						apart(i, other)
+					}
+				}
+			}
+		}
+	}
+	for i := range out {
+		slices.Sort(out[i])
+		out[i] = slices.Compact(out[i])
+	}
+	return out
+}
+
+// Group is kinds of which one new node takes at most Limit pods together.
+type Group struct {
+	Limit int
+	Kinds []int
+}
+
+// Groups returns the kinds that are spread over nodes and counted together.
+func (st *State) Groups() []Group {
+	adders := st.adders()
+	var out []Group
+	for i := range st.kinds {
+		for j := range st.kinds[i].spreads {
+			s := &st.kinds[i].spreads[j]
+			if s.tally.key != Hostname || s.self == 0 {
+				continue
+			}
+			g := Group{Limit: s.MaxSkew}
+			for _, other := range adders[s.tally] {
+				if other == i || st.spreadAlike(i, other, s) {
+					g.Kinds = append(g.Kinds, other)
+				}
+			}
+			if len(g.Kinds) > 1 && !slices.ContainsFunc(out, func(o Group) bool { return o.Limit == g.Limit && slices.Equal(o.Kinds, g.Kinds) }) {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+// spreadAlike reports whether the other kind is spread over nodes just as
+// tightly, counting this one too.
+func (st *State) spreadAlike(kind, other int, s *spread) bool {
+	return s.self > 0 && slices.ContainsFunc(st.kinds[other].spreads, func(o spread) bool {
+		return o.tally.key == Hostname && o.self > 0 && o.MaxSkew == s.MaxSkew && slices.Contains(st.kinds[kind].adds, o.tally)
+	})
+}
+
+// adders returns for each tally on the hostname the kinds that count in it.
+func (st *State) adders() map[*tally][]int {
+	out := map[*tally][]int{}
+	for i := range st.kinds {
+		for _, t := range st.kinds[i].adds {
+			if t.key == Hostname && !slices.Contains(out[t], i) {
+				out[t] = append(out[t], i)
+			}
+		}
+	}
+	return out
+}

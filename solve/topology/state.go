@@ -1,0 +1,176 @@
+package topology
+
+import (
+	"math"
+	"slices"
+
+	"karpenter/model"
+)
+
+// State is where pods are, as far as rules between pods ask.
+type State struct {
+	Keys []string // topology keys some rule is about, but the hostname
+
+	domains []domains
+	nodes   []model.Node
+	sites   []Place
+	kinds   []kind
+}
+
+// kind is the rules for the pods of one kind.
+type kind struct {
+	spreads  []spread
+	affinity *affinity
+	empties  []*tally // a domain that any counts pods in is closed
+	adds     []*tally // those a pod of the kind counts in
+	keys     []int    // by which a node for it must be settled, ascending
+}
+
+// spread is one topology spread constraint.
+type spread struct {
+	*model.Spread
+	tally *tally
+	self  int // 1 when the pods themselves are selected
+}
+
+// affinity is all required pod affinity of a kind: as the scheduler has it, it
+// is to pods that meet every term.
+type affinity struct {
+	terms   []model.PodTerm
+	tallies []*tally // by term
+	self    bool     // the pods meet every term themselves
+}
+
+// Unbounded is how many pods a site takes that no rule bounds.
+const Unbounded = math.MaxInt32
+
+// Free reports whether no rule between pods is about the kind.
+func (st *State) Free(kind int) bool {
+	k := &st.kinds[kind]
+	return len(k.spreads) == 0 && k.affinity == nil && len(k.empties) == 0 && len(k.adds) == 0
+}
+
+// Pinned returns the numbers of the keys by which a node for the kind must be
+// settled, ascending.
+func (st *State) Pinned(kind int) []int { return st.kinds[kind].keys }
+
+// Buyable tells for which places nodes for the kind could be bought: their
+// domains are known to its spread constraints besides those of the nodes there
+// are.
+func (st *State) Buyable(kind int, places []Place) {
+	for _, s := range st.kinds[kind].spreads {
+		if s.tally.key == Hostname {
+			continue
+		}
+		s.tally.there, s.tally.leastValid = nil, false
+		for _, p := range places {
+			if s.tally.filter.settled(p) {
+				s.tally.there = set(s.tally.there, p[s.tally.key][0])
+			}
+		}
+	}
+}
+
+// Add counts n more pods of the kind at a place, fewer when n is negative;
+// site is -1 on a new node.
+func (st *State) Add(kind int, p Place, site, n int) {
+	for _, t := range st.kinds[kind].adds {
+		t.add(st.nodes, p, site, n)
+	}
+}
+
+// Allows reports whether the rules on keys other than the hostname let one
+// more pod of the kind run at the place.
+func (st *State) Allows(kind int, p Place) bool { return st.kinds[kind].allows(p) }
+
+func (k *kind) allows(p Place) bool {
+	for i := range k.spreads {
+		if s := &k.spreads[i]; s.tally.key != Hostname && !s.allows(p) {
+			return false
+		}
+	}
+	for _, t := range k.empties {
+		if t.key != Hostname && slices.ContainsFunc(p[t.key], func(d int) bool { return t.at(d) > 0 }) {
+			return false
+		}
+	}
+	return k.affinity == nil || k.affinity.allows(p)
+}
+
+func (s *spread) allows(p Place) bool {
+	return s.tally.filter.settled(p) &&
+		s.tally.at(p[s.tally.key][0])+s.self-s.tally.fewest(s.MinDomains) <= s.MaxSkew
+}
+
+func (a *affinity) allows(p Place) bool {
+	first := a.first()
+	for _, t := range a.tallies {
+		if t.key != Hostname && (len(p[t.key]) != 1 || !first && t.at(p[t.key][0]) == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// first reports whether a pod may be the first of those it has affinity to: it
+// is one of them, and there is none yet.
+func (a *affinity) first() bool {
+	return a.self && !slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.total > 0 })
+}
+
+// Starts reports whether the next pod of the kind chooses the domain that all
+// others of it must follow to.
+func (st *State) Starts(kind int) bool {
+	a := st.kinds[kind].affinity
+	return a != nil && a.first()
+}
+
+// Cap returns how many more pods of the kind the rules on the hostname let run
+// on a site, at most Unbounded.
+func (st *State) Cap(kind, site int) int {
+	k := &st.kinds[kind]
+	most := Unbounded
+	for i := range k.spreads {
+		s := &k.spreads[i]
+		if s.tally.key != Hostname {
+			continue
+		}
+		switch left := s.MaxSkew - s.tally.at(site); {
+		case left < s.self:
+			return 0
+		case s.self > 0:
+			most = min(most, left)
+		}
+	}
+	for _, t := range k.empties {
+		if t.key == Hostname {
+			if t.at(site) > 0 {
+				return 0
+			}
+			if slices.Contains(k.adds, t) {
+				most = 1
+			}
+		}
+	}
+	if a := k.affinity; a != nil && !a.first() {
+		for _, t := range a.tallies {
+			if t.key == Hostname && t.at(site) == 0 {
+				return 0
+			}
+		}
+	}
+	return most
+}
+
+// Count returns how many pods that the kind's own rules are about are in the
+// domains of the place, to break ties towards the emptiest.
+func (st *State) Count(kind int, p Place) int {
+	k := &st.kinds[kind]
+	n := 0
+	for _, s := range k.spreads {
+		if s.tally.key != Hostname && len(p[s.tally.key]) == 1 {
+			n += s.tally.at(p[s.tally.key][0])
+		}
+	}
+	return n
+}
