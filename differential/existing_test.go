@@ -86,7 +86,7 @@ func testExisting(t *testing.T, n int, draw func(dice) *situation) {
 // existing checks a plan that launches nothing. The daemons a node will run
 // are on it first: room is kept for them.
 func (j *judge) existing(plan *model.Plan) {
-	j.scheduler.know(j.situation.namespaces)
+	j.scheduler.know(j.situation.namespaces, j.situation.storage)
 	j.nodes, j.pods = j.situation.settled(), j.situation.pods
 	for _, n := range j.nodes {
 		j.bindDaemons(n)

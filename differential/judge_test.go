@@ -146,8 +146,14 @@ func (j *judge) offer(left []leftover, nodes ...*corev1.Node) {
 	}
 }
 
-// see shows the scheduler the nodes and the pods.
-func (j *judge) see(pods []*corev1.Pod) { j.scheduler.see(j.nodes, pods) }
+// see shows the scheduler the nodes and the pods, with the volumes of those
+// that are bound.
+func (j *judge) see(pods []*corev1.Pod) {
+	j.scheduler.see(j.nodes, pods)
+	if j.situation.storage != nil {
+		j.scheduler.know(j.situation.namespaces, j.situation.storage.after(pods, j.nodes))
+	}
+}
 
 // bindDaemons puts on the node the pods of its daemons that are not there.
 func (j *judge) bindDaemons(n *corev1.Node) {

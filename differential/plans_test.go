@@ -22,16 +22,26 @@ import (
 // it accepts no pod that we leave, on no node there is and on no node that a
 // pool could launch.
 func TestPlans(t *testing.T) {
-	scheduler, used, total := newScheduler(t), excuses{}, tally{}
-	each(t, 2000, func(seed int) (*situation, *model.Snapshot, []string) {
-		g := newDice(seed, nil)
+	testPlans(t, 2000, func(g dice) *market {
 		l := g.town(t)
+		for i := range 1 + g.IntN(4) {
+			l.pods = append(l.pods, waiting(g.deployment(fmt.Sprintf("web%d", i), pick(g, 1, 1, 2, 3))...)...)
+		}
+		return l
+	})
+}
+
+func testPlans(t *testing.T, n int, draw func(dice) *market) {
+	scheduler, used, total := newScheduler(t), excuses{}, tally{}
+	each(t, n, func(seed int) (*situation, *model.Snapshot, []string) {
+		g := newDice(seed, nil)
+		l := draw(g)
 		snapshot := l.situation.world(l.convert).Snapshot(now())
 		made, err := attempt(snapshot)
 		if err != nil {
 			return l.situation, nil, []string{err.Error()}
 		}
-		scheduler.know(l.situation.namespaces)
+		scheduler.know(l.situation.namespaces, l.situation.storage)
 		for _, choose := range []func(launch *model.Launch, from []cloud.Choice) cloud.Choice{
 			planned,
 			func(_ *model.Launch, from []cloud.Choice) cloud.Choice { return pick(g, from...) },
@@ -122,7 +132,13 @@ func (l *market) launchable(s *model.Snapshot) []*corev1.Node {
 	var out []*corev1.Node
 	for i := range s.Pools {
 		for _, labelled := range settle(s.Pools[i].Requirements) {
-			claim := l.convert.NodeClaimFor(&model.Launch{Pool: s.Pools[i].Name, Requirements: labelled}, l.pool(s.Pools[i].Name), nil)
+			launch := &model.Launch{Pool: s.Pools[i].Name, Requirements: labelled}
+			for _, t := range []string{v1.CapacityTypeOnDemand, v1.CapacityTypeSpot} {
+				if r, ok := labelled.Get(model.LabelCapacityType); !ok || r.Has(t) {
+					launch.CapacityTypes = append(launch.CapacityTypes, t)
+				}
+			}
+			claim := l.convert.NodeClaimFor(launch, l.pool(launch.Pool), nil)
 			for _, c := range l.machinesFor(claim) {
 				out = append(out, started(claim, c, fmt.Sprintf("new-%d", len(out))))
 			}
@@ -145,7 +161,7 @@ func settle(rs model.Requirements) []model.Requirements {
 	return out
 }
 
-// town draws pools, nodes with pods on them, and deployments that wait.
+// town draws pools and nodes with pods on them.
 func (g dice) town(t *testing.T) *market {
 	t.Helper()
 	catalogue, err := kwok.NewCatalogue(g.fewTypes())
@@ -170,9 +186,6 @@ func (g dice) town(t *testing.T) *market {
 	g.streets(l.situation, pick(g, 0, 1, 2, 3, 4, 6))
 	if g.maybe(20) {
 		l.daemons = append(l.daemons, g.porter())
-	}
-	for i := range 1 + g.IntN(4) {
-		l.pods = append(l.pods, waiting(g.deployment(fmt.Sprintf("web%d", i), pick(g, 1, 1, 2, 3))...)...)
 	}
 	return l
 }

@@ -69,8 +69,15 @@ func newScheduler(t *testing.T) *scheduler {
 }
 
 // know makes these all the objects the scheduler's listers have.
-func (s *scheduler) know(namespaces []*corev1.Namespace) {
+func (s *scheduler) know(namespaces []*corev1.Namespace, disks *storage) {
 	replace(s.listers.Core().V1().Namespaces().Informer(), namespaces)
+	if disks == nil {
+		disks = &storage{}
+	}
+	replace(s.listers.Core().V1().PersistentVolumeClaims().Informer(), disks.claims)
+	replace(s.listers.Core().V1().PersistentVolumes().Informer(), disks.volumes)
+	replace(s.listers.Storage().V1().StorageClasses().Informer(), disks.classes)
+	replace(s.listers.Storage().V1().CSINodes().Informer(), disks.nodes)
 }
 
 // replace fills the store of an informer that never runs.

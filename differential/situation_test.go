@@ -29,6 +29,7 @@ type situation struct {
 	pools      []*v1.NodePool
 	daemons    []*appsv1.DaemonSet
 	pods       []*corev1.Pod
+	storage    *storage // nil = nothing
 
 	types []*model.InstanceType // what every pool may launch
 }
