@@ -42,6 +42,10 @@ type Config struct {
 	Live      client.Reader // must not
 	Catalogue *Catalogue
 	Clock     clock.PassiveClock
+	// Overlay says what NodeOverlays make of the types of a NodePool, so that
+	// a launch goes by the prices and capacities it was planned with; see
+	// overlay.Store. Nil means there are none.
+	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
 }
 
 // Provider makes Nodes without machines. Safe for concurrent use.
@@ -51,6 +55,7 @@ type Provider struct {
 	clock        clock.PassiveClock
 	stock        *stock
 	launchErrors map[offeringKey]string
+	overlay      func(string, []*cloud.InstanceType) ([]*cloud.InstanceType, error) // nil = none
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -63,6 +68,7 @@ func New(c Config) *Provider {
 		clock:        c.Clock,
 		stock:        newStock(c.Catalogue.types),
 		launchErrors: c.Catalogue.launchErrors,
+		overlay:      c.Overlay,
 	}
 }
 
@@ -90,9 +96,13 @@ func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	if err := p.classReady(ctx, claim); err != nil {
 		return nil, err
 	}
+	types, err := p.typesFor(claim)
+	if err != nil {
+		return nil, err
+	}
 	var failed []offeringKey
 	defer func() { p.stock.soldOut(p.clock.Now(), failed) }()
-	for choice := range cloud.Choices(p.stock.types(p.clock.Now()), cloud.Demand(claim), claim.Spec.Resources.Requests) {
+	for choice := range cloud.Choices(types, cloud.Demand(claim), claim.Spec.Resources.Requests) {
 		key := keyOf(choice.Type, choice.Offering)
 		if p.launchErrors[key] == "" {
 			return p.machine(claim, choice), nil
@@ -100,6 +110,15 @@ func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 		failed = append(failed, key)
 	}
 	return nil, &cloud.InsufficientCapacityError{Err: refusal(failed)}
+}
+
+// typesFor returns what is for sale as the claim's pool sees it.
+func (p *Provider) typesFor(claim *v1.NodeClaim) ([]*cloud.InstanceType, error) {
+	types, pool := p.stock.types(p.clock.Now()), claim.Labels[v1.NodePoolLabelKey]
+	if p.overlay == nil || pool == "" {
+		return types, nil
+	}
+	return p.overlay(pool, types)
 }
 
 // refusal says why nothing could be launched.

@@ -1,6 +1,7 @@
 package kwok
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -79,6 +81,46 @@ func TestCreate(t *testing.T) {
 
 // A claim without an instance type requirement, as static NodePools make, is
 // launched too.
+// A launch goes by the overlaid prices and capacities, and waits for the
+// overlays of its pool. A claim of no pool has none.
+func TestCreateOverlaid(t *testing.T) {
+	h := newHarness(t, DefaultEntries())
+	var known error
+	h.provider.overlay = func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error) {
+		if pool != "default" {
+			t.Errorf("asked for pool %q", pool)
+		}
+		out := slices.Clone(types)
+		for i := range out {
+			if out[i].Name == "m-2x-amd64-linux" {
+				it := *out[i]
+				it.Capacity = it.Capacity.DeepCopy()
+				it.Capacity["example.com/fuse"] = resource.MustParse("20")
+				it.Offerings = slices.Clone(it.Offerings)
+				for j := range it.Offerings {
+					it.Offerings[j].Price = 0
+				}
+				out[i] = &it
+			}
+		}
+		return out, known
+	}
+	claim := h.claim("a", in(corev1.LabelInstanceTypeStable, "c-2x-amd64-linux", "m-2x-amd64-linux"))
+	known = &cloud.UnevaluatedNodePoolError{}
+	if _, err := h.provider.Create(t.Context(), claim); !cloud.IsUnevaluatedNodePool(err) {
+		t.Errorf("before the overlays are known: error %v", err)
+	}
+	known = nil
+	m := h.launch(claim)
+	if fuse := m.Allocatable["example.com/fuse"]; m.Labels[corev1.LabelInstanceTypeStable] != "m-2x-amd64-linux" || fuse.Value() != 20 {
+		t.Errorf("launched %s with %s fuses, want the one made cheap, with 20", m.Labels[corev1.LabelInstanceTypeStable], fuse.String())
+	}
+	alone := &v1.NodeClaim{}
+	if types, err := h.provider.typesFor(alone); err != nil || len(types) == 0 {
+		t.Errorf("a claim of no pool is offered %d types, error %v", len(types), err)
+	}
+}
+
 func TestCreateWithoutType(t *testing.T) {
 	h := newHarness(t, DefaultEntries())
 	m := h.launch(h.claim("static", in(corev1.LabelOSStable, "linux"), in(v1.CapacityTypeLabelKey, "on-demand")))

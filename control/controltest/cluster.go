@@ -28,6 +28,7 @@ import (
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	"karpenter/api/scheme"
 	v1 "karpenter/api/v1"
+	"karpenter/api/v1alpha1"
 	"karpenter/cloud/cloudtest"
 	"karpenter/kube/events"
 	"karpenter/kube/join"
@@ -87,7 +88,7 @@ func New(t *testing.T) *Cluster {
 	c.Client = fake.NewClientBuilder().
 		WithScheme(s).
 		WithObjectTracker(c.tracker).
-		WithStatusSubresource(&v1.NodeClaim{}, &v1.NodePool{}, &kwokv1alpha1.KWOKNodeClass{}).
+		WithStatusSubresource(&v1.NodeClaim{}, &v1.NodePool{}, &v1alpha1.NodeOverlay{}, &kwokv1alpha1.KWOKNodeClass{}).
 		WithIndex(&corev1.Node{}, join.NodeProviderID, func(o client.Object) []string {
 			return []string{o.(*corev1.Node).Spec.ProviderID}
 		}).
@@ -232,6 +233,12 @@ func (c *Cluster) newClass(name string) *kwokv1alpha1.KWOKNodeClass {
 	class := &kwokv1alpha1.KWOKNodeClass{ObjectMeta: c.made(name, nil)}
 	class.StatusConditions(c.Clock.Now()).SetTrue(v1.ReadyCondition)
 	return class
+}
+
+func (c *Cluster) newOverlay(name string) *v1alpha1.NodeOverlay {
+	overlay := &v1alpha1.NodeOverlay{ObjectMeta: c.made(name, nil)}
+	overlay.Spec.Requirements = []v1alpha1.NodeSelectorRequirement{}
+	return overlay
 }
 
 func (c *Cluster) newPod(name, node string) *corev1.Pod {

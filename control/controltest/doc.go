@@ -9,6 +9,7 @@
 //	node n a {…}           create Node n of the machine of claim a, ready, unregistered
 //	pool p {…}             create NodePool p
 //	class c {…}            create KWOKNodeClass c, ready
+//	overlay o {…}          create NodeOverlay o for everything
 //	pod x n {…}            create Pod x bound to Node n
 //	change claim/a {…}     merge into object and status; a change of spec raises the generation
 //	condition claim/a Registered=True Reason

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
+	"karpenter/api/v1alpha1"
 	"karpenter/cloud/cloudtest"
 )
 
@@ -28,7 +29,7 @@ type state struct {
 // state looks at the cluster.
 func (c *Cluster) state() state {
 	s := state{facts: map[string]string{}}
-	for _, list := range []client.ObjectList{&v1.NodeClaimList{}, &corev1.NodeList{}, &v1.NodePoolList{}} {
+	for _, list := range []client.ObjectList{&v1.NodeClaimList{}, &corev1.NodeList{}, &v1.NodePoolList{}, &v1alpha1.NodeOverlayList{}} {
 		if err := c.Client.List(context.Background(), list); err != nil {
 			panic(err)
 		}
@@ -244,6 +245,8 @@ func nameOf(o client.Object) string {
 		kind = "claim"
 	case "nodepool":
 		kind = "pool"
+	case "nodeoverlay":
+		kind = "overlay"
 	case "kwoknodeclass":
 		kind = "class"
 	}

@@ -25,6 +25,7 @@ import (
 	"karpenter/api/conditions"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
+	"karpenter/api/v1alpha1"
 	"karpenter/cloud"
 	"karpenter/cloud/cloudtest"
 )
@@ -91,6 +92,8 @@ func (c *Cluster) command(line string) (string, error) {
 		return "", c.create(c.newPool(word(0)), overlay)
 	case "class":
 		return "", c.create(c.newClass(word(0)), overlay)
+	case "overlay":
+		return "", c.create(c.newOverlay(word(0)), overlay)
 	case "pod":
 		return "", c.create(c.newPod(word(0), word(1)), overlay)
 	case "change":
@@ -305,6 +308,8 @@ func (c *Cluster) get(ref string) (client.Object, error) {
 		object = &v1.NodePool{}
 	case "class":
 		object = &kwokv1alpha1.KWOKNodeClass{}
+	case "overlay":
+		object = &v1alpha1.NodeOverlay{}
 	case "pod":
 		object, key.Namespace = &corev1.Pod{}, "default"
 	default:
