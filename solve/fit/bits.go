@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"encoding/binary"
 	"iter"
 	"math/bits"
 	"slices"
@@ -69,4 +70,13 @@ func (b Bits) All() iter.Seq[int] {
 			}
 		}
 	}
+}
+
+// Key returns a text that is equal for equal sets.
+func (b Bits) Key() string {
+	out := make([]byte, 0, 8*len(b))
+	for _, w := range b {
+		out = binary.LittleEndian.AppendUint64(out, w)
+	}
+	return string(out)
 }

@@ -18,10 +18,14 @@ const (
 // pods anew, with the worth of pods disturbed a little, and keeps what is
 // cheaper. Rounding hurts small plans most, and this is where it is mended.
 func (k *Packer) improve(m *market, from int, worth []float64) {
-	k.unroll(from)
-	if n := len(k.bins) - from; n > improveBins || n < 1 {
+	nodes := 0
+	for _, b := range k.bins[from:] {
+		nodes += b.count
+	}
+	if nodes > improveBins || nodes < 1 {
 		return
 	}
+	k.unroll(from)
 	r := rebuilder{Packer: k, market: m, from: from, rng: rand.New(rand.NewPCG(1, 2))} // a fixed seed: plans must be repeatable
 	r.shortlist(worth)
 	for tries := 0; tries < improveTries && m.budget > 0; tries++ {

@@ -2,39 +2,43 @@ package pack
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
 )
 
+// menu is what can be bought in a pool as one of some offers.
+type menu struct {
+	choices []choice // cheapest first
+	types   []string // capacity types that occur, sorted; positions are the bits of choice.types
+}
+
 // choice is a type row a launch may end up with, and its cheapest offer.
 type choice struct {
 	row   int
 	offer int
 	price model.Price
+	types uint64 // capacity types it can be bought as
 }
 
 // render turns the planned bins into launches. Each launch lists every type
 // of its pool that would do, so that the provider keeps its freedom, as far as
 // the pool's limits allow whichever of them it becomes.
 func (k *Packer) render(plan *model.Plan) {
-	menus := map[string][]choice{}
+	menus := map[string]*menu{}
 	for _, b := range k.bins {
 		requests := k.podRequests(b)
 		offers := k.offersOf(b)
-		key := string(fmt.Append(nil, k.pool(b.offer).Name, offers))
-		menu, ok := menus[key]
-		if !ok {
-			menu = k.menu(b.offer, offers)
-			menus[key] = menu
+		key := offers.Key()
+		if menus[key] == nil {
+			menus[key] = k.menu(b.offer, offers)
 		}
 		template := model.Launch{Pool: k.pool(b.offer).Name, Requirements: k.demandsOf(b), Requests: requests}
 		limited := len(k.pool(b.offer).Limits) > 0
 		for n := range b.count {
 			if n == 0 || limited {
-				k.list(&template, requests, k.withinLimits(b, requests, menu), offers)
+				k.list(&template, requests, k.withinLimits(b, requests, menus[key].choices), menus[key].types)
 			}
 			launch := template
 			for _, p := range b.take {
@@ -70,23 +74,34 @@ func (k *Packer) pool(offer int) *fit.Pool {
 }
 
 // menu returns the type rows that can be bought as one of the offers in the
-// pool of the given one, cheapest first.
-func (k *Packer) menu(offer int, offers fit.Bits) []choice {
+// pool of the given one.
+func (k *Packer) menu(offer int, offers fit.Bits) *menu {
 	pool := k.pool(offer)
-	var out []choice
+	out := &menu{}
+	for i := range k.catalogue.Offers[pool.Offers.From:pool.Offers.To] {
+		if ct := k.catalogue.Offers[pool.Offers.From+i].CapacityType; !slices.Contains(out.types, ct) {
+			out.types = append(out.types, ct)
+		}
+	}
+	slices.Sort(out.types)
 	for i := pool.Types.From; i < pool.Types.To; i++ {
 		row := &k.catalogue.Types[i]
 		c := choice{row: i, offer: -1}
 		for j := row.Offers.From; j < row.Offers.To; j++ {
-			if price := k.catalogue.Offers[j].Price; offers.Has(j) && (c.offer < 0 || price < c.price) {
-				c.offer, c.price = j, price
+			if !offers.Has(j) {
+				continue
+			}
+			o := &k.catalogue.Offers[j]
+			c.types |= 1 << slices.Index(out.types, o.CapacityType)
+			if c.offer < 0 || o.Price < c.price {
+				c.offer, c.price = j, o.Price
 			}
 		}
 		if c.offer >= 0 {
-			out = append(out, c)
+			out.choices = append(out.choices, c)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b choice) int {
+	slices.SortStableFunc(out.choices, func(a, b choice) int {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(k.catalogue.Types[a.row].Name, k.catalogue.Types[b.row].Name))
 	})
 	return out
@@ -102,38 +117,45 @@ func (k *Packer) podRequests(b bin) model.Resources {
 
 // withinLimits keeps the choices that have room for the pods and that the pool
 // can afford, reserving for the largest of them in every limited resource.
-func (k *Packer) withinLimits(b bin, requests model.Resources, menu []choice) []choice {
+func (k *Packer) withinLimits(b bin, requests model.Resources, choices []choice) []choice {
 	pool := k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool
+	limited := len(k.limits.pools[pool].resources) > 0
 	reserved := k.capacity(b.offer)
-	var out []choice
-	for _, c := range menu {
+	out := make([]choice, 0, min(len(choices), k.policy.MaxTypes))
+	for _, c := range choices {
 		row := &k.catalogue.Types[c.row]
 		if len(out) == k.policy.MaxTypes {
 			break
 		}
-		if requests.Fits(row.Free) && k.limits.raise(pool, reserved, row.Capacity) {
-			reserved = reserved.Max(row.Capacity)
-			out = append(out, c)
+		if !requests.Fits(row.Free) || limited && !k.limits.raise(pool, reserved, row.Capacity) {
+			continue
 		}
+		if limited {
+			reserved = reserved.Max(row.Capacity)
+		}
+		out = append(out, c)
 	}
 	return out
 }
 
 // list fills in what the launch may be bought as.
-func (k *Packer) list(l *model.Launch, requests model.Resources, choices []choice, offers fit.Bits) {
-	l.Types, l.CapacityTypes = nil, nil
+func (k *Packer) list(l *model.Launch, requests model.Resources, choices []choice, capacityTypes []string) {
+	l.Types, l.CapacityTypes = make([]string, 0, len(choices)), nil
 	daemon := k.catalogue.Types[choices[0].row].Daemon
+	var types uint64
 	for _, c := range choices {
 		row := &k.catalogue.Types[c.row]
 		l.Types = append(l.Types, row.Name)
-		daemon = daemon.Min(row.Daemon)
-		for j := row.Offers.From; j < row.Offers.To; j++ {
-			if ct := k.catalogue.Offers[j].CapacityType; offers.Has(j) && !slices.Contains(l.CapacityTypes, ct) {
-				l.CapacityTypes = append(l.CapacityTypes, ct)
-			}
+		types |= c.types
+		if !row.Daemon.Equal(daemon) {
+			daemon = daemon.Min(row.Daemon)
 		}
 	}
-	slices.Sort(l.CapacityTypes)
+	for i, ct := range capacityTypes {
+		if types&(1<<i) != 0 {
+			l.CapacityTypes = append(l.CapacityTypes, ct)
+		}
+	}
 	l.Requests = requests.Plus(daemon)
 	o := &k.catalogue.Offers[choices[0].offer]
 	l.Type, l.Zone, l.CapacityType, l.Price = l.Types[0], o.Zone, o.CapacityType, choices[0].price
