@@ -14,6 +14,7 @@ type candidate struct {
 	pool   int
 	price  float64 // charged
 	free   model.Resources
+	room   []int64  // of free, what anybody requests
 	serves fit.Bits // over classes
 }
 
@@ -23,41 +24,80 @@ func (c *candidate) canTake(d *demand) bool {
 }
 
 // candidates returns the offers of the tier's pools that at least one class
-// could use, without those that another offer dominates.
+// could use, without those that another offer dominates, cheapest first.
 func (k *Packer) candidates(tier fit.Range) []candidate {
 	var all []candidate
-	for i := k.catalogue.Pools[tier.From].Offers.From; i < k.catalogue.Pools[tier.To-1].Offers.To; i++ {
-		if !(model.Resources{}).Fits(k.catalogue.Types[k.catalogue.Offers[i].Type].Free) {
-			continue // its daemons alone ask for more than it has
+	for pool := tier.From; pool < tier.To; pool++ {
+		p := &k.catalogue.Pools[pool]
+		for i := p.Types.From; i < p.Types.To; i++ {
+			row := &k.catalogue.Types[i]
+			if (model.Resources{}).Fits(row.Free) { // else its daemons alone ask for more than it has
+				all = k.ofType(row, all)
+			}
 		}
-		serves := fit.NewBits(len(k.classes))
+	}
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(all[a].price, all[b].price), cmp.Compare(all[a].offer, all[b].offer))
+	})
+	var kept []*candidate
+	for _, i := range order {
+		if !slices.ContainsFunc(kept, func(o *candidate) bool { return k.dominates(o, &all[i]) }) {
+			kept = append(kept, &all[i])
+		}
+	}
+	out := make([]candidate, len(kept))
+	for i, c := range kept {
+		out[i] = *c
+	}
+	return out
+}
+
+// ofType adds the offers of one type to out, without those that cost no less
+// than another of them which serves the same.
+func (k *Packer) ofType(row *fit.TypeRow, out []candidate) []candidate {
+	first := len(out)
+	serves := fit.NewBits(len(k.classes))
+	for i := row.Offers.From; i < row.Offers.To; i++ {
+		clear(serves)
 		for class, offers := range k.classes {
 			if offers.Has(i) {
 				serves.Set(class)
 			}
 		}
-		if !serves.Empty() {
-			o := &k.catalogue.Offers[i]
-			row := &k.catalogue.Types[o.Type]
-			all = append(all, candidate{i, row.Pool, charged(o.Price), row.Free, serves})
+		if serves.Empty() {
+			continue
+		}
+		price := charged(k.catalogue.Offers[i].Price)
+		same := slices.IndexFunc(out[first:], func(o candidate) bool { return slices.Equal(o.serves, serves) })
+		switch {
+		case same < 0:
+			out = append(out, candidate{offer: i, pool: row.Pool, price: price, free: row.Free, room: k.roomFor(row.Free), serves: slices.Clone(serves)})
+		case price < out[first+same].price:
+			out[first+same].offer, out[first+same].price = i, price
 		}
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
-	var kept []candidate
-	for _, c := range all {
-		if !slices.ContainsFunc(kept, func(o candidate) bool { return k.dominates(o, c) }) {
-			kept = append(kept, c)
-		}
+	return out
+}
+
+// roomFor returns what is free of the resources anybody requests.
+func (k *Packer) roomFor(free model.Resources) []int64 {
+	out := make([]int64, len(k.wanted))
+	for i, r := range k.wanted {
+		out[i] = free.At(r)
 	}
-	return kept
+	return out
 }
 
 // dominates reports whether a, which is no dearer than b, can stand in for b
 // in every pattern: it has the room, serves as many classes, and takes no more
 // of a pool's limits.
-func (k *Packer) dominates(a, b candidate) bool {
-	for _, r := range k.wanted {
-		if b.free.At(r) > a.free.At(r) {
+func (k *Packer) dominates(a, b *candidate) bool {
+	for i, v := range a.room {
+		if b.room[i] > v {
 			return false
 		}
 	}

@@ -271,29 +271,27 @@ func (m *market) generate() []pattern {
 // are worth no more than the node costs (Farley 1990).
 func (m *market) settle() {
 	best := make([]float64, len(m.values))
-	bound, ratio, pull := 0.0, 1.0, 0.0
-	for range settleRounds {
+	bound, ratio, pull, idle := 0.0, 1.0, 0.0, 0
+	for idle < settleIdle && m.total() > bound*(1+settled) && m.budget > 0 {
 		present := slices.Clone(m.values)
 		for row, v := range best {
 			m.values[row] = pull*v/ratio + (1-pull)*present[row]
 		}
 		found := m.prove(present)
+		idle++
 		if b := m.total() / m.ratio; b > bound {
+			if b > bound*(1+settled/10) {
+				idle = 0
+			}
 			bound, ratio = b, m.ratio
 			copy(best, m.values)
 		}
 		copy(m.values, present)
-		switch {
-		case m.total() < bound*(1+settled), !found && pull == 0:
-			m.values, m.ratio = best, ratio
-			return
-		case found:
-			pull = settlePull
+		if found {
 			m.optimise()
-		case pull > settlePull/8:
+			pull = settlePull
+		} else {
 			pull /= 2
-		default:
-			pull = 0
 		}
 	}
 	m.values, m.ratio = best, ratio
@@ -301,9 +299,9 @@ func (m *market) settle() {
 
 // How settle goes about it.
 const (
-	settleRounds = 40
-	settlePull   = 0.6  // weight of the best values proven so far
-	settled      = 2e-3 // how close values and bound need to come
+	settlePull = 0.6  // weight of the best values proven so far
+	settled    = 5e-3 // how close values and bound need to come
+	settleIdle = 5    // rounds that bring little, before giving up
 )
 
 // prove bounds the worth of the best pattern of every candidate by an exact
@@ -317,10 +315,12 @@ func (m *market) prove(present []float64) bool {
 		if m.worthLimit(c, price) <= price {
 			continue
 		}
-		take, _, limit := m.search(c)
+		found, limit := m.search(c)
 		m.ratio = max(m.ratio, limit/price)
-		if worth(take, present) > price*(1+keen/4) && m.shares(c, take) {
-			m.add(pattern{c, take})
+		for _, take := range found {
+			if worth(take, present) > price*(1+keen/4) && m.shares(c, take) {
+				m.add(pattern{c, take})
+			}
 		}
 	}
 	return len(m.patterns) > before

@@ -5,15 +5,15 @@ import "slices"
 // searchNodes bounds the exact search of one candidate, in branches.
 const searchNodes = 400
 
-// search looks for the most worthy pattern of candidate c by branch and bound.
-// It returns the best pattern found, its worth, and an upper bound on the
-// worth of any pattern of the candidate.
+// search looks for the most worthy patterns of candidate c by branch and bound.
+// It returns those it came upon that are worth more than the price, and an
+// upper bound on the worth of any pattern of the candidate.
 //
 // The bound is the linear relaxation, tightened for the room left at every
 // branch, because large pods, which are worth most, rarely come out even and
 // leave room that only cheap ones can use. The search stops where the bound is
 // no more than the price, which is all the proof needs.
-func (m *market) search(c int) (best []portion, worth, limit float64) {
+func (m *market) search(c int) (found [][]portion, limit float64) {
 	s := &searcher{market: m, enough: m.candidates[c].price * (1 + keen/2)}
 	items := make([]item, 0, len(m.rows[c]))
 	for i, row := range m.rows[c] {
@@ -22,8 +22,12 @@ func (m *market) search(c int) (best []portion, worth, limit float64) {
 		}
 	}
 	s.branch(items, m.room[c], m.shadow[c], 0)
-	return s.best, s.most, max(s.most, s.limit)
+	return s.found, max(s.most, s.limit)
 }
+
+// searchKeeps is how many patterns a search keeps: the last of them are the
+// best, as each must beat the one before.
+const searchKeeps = 6
 
 // searcher is one branch-and-bound run.
 type searcher struct {
@@ -32,7 +36,7 @@ type searcher struct {
 	taken  []portion
 	nodes  int
 
-	best  []portion
+	found [][]portion
 	most  float64
 	limit float64 // highest bound among branches not followed to their end
 }
@@ -44,7 +48,13 @@ type item struct{ row, most int }
 // The prices are those of the branch above, to start from.
 func (s *searcher) branch(items []item, room []int64, price []float64, worth float64) {
 	if worth > s.most {
-		s.most, s.best = worth, slices.Clone(s.taken)
+		s.most = worth
+		if worth > s.enough {
+			if len(s.found) == searchKeeps {
+				s.found = s.found[1:]
+			}
+			s.found = append(s.found, slices.Clone(s.taken))
+		}
 	}
 	if len(items) == 0 {
 		return
