@@ -41,6 +41,7 @@ type Program struct {
 	inverse [][]float64 // of the basis matrix
 	amount  []float64   // of each basis column
 	steps   int
+	dearest float64 // of columns
 }
 
 // What a basis entry below zero stands for: -1-row is the slack of a row, and
@@ -64,6 +65,7 @@ func New(demand []float64) *Program {
 // Add makes a column known and returns its index.
 func (p *Program) Add(c Column) int {
 	p.columns = append(p.columns, c)
+	p.dearest = max(p.dearest, c.Price)
 	return len(p.columns) - 1
 }
 
@@ -74,11 +76,14 @@ const tolerance = 1e-9
 // since New, and returns the value of each row. Every row must be covered by
 // some known column.
 func (p *Program) Solve(steps int) []float64 {
+	values := p.values()
 	for ; p.steps < steps; p.steps++ {
-		values := p.values()
+		if p.steps%refresh == refresh-1 {
+			values = p.values() // rid of rounding errors
+		}
 		enter, excess := artificial, tolerance
-		for i, c := range p.columns {
-			if x := c.Worth(values)/c.Price - 1; x > excess {
+		for i := range p.columns {
+			if x := p.columns[i].Worth(values)/p.columns[i].Price - 1; x > excess {
 				enter, excess = i, x
 			}
 		}
@@ -87,16 +92,18 @@ func (p *Program) Solve(steps int) []float64 {
 				break
 			}
 		}
-		if !p.pivot(enter) {
+		if !p.pivot(enter, values) {
 			break
 		}
 	}
-	values := p.values()
 	for i := range values {
 		values[i] = max(values[i], 0)
 	}
 	return values
 }
+
+// refresh is after how many pivots the values are worked out anew.
+const refresh = 50
 
 // slack returns the slack of the row whose value is negative by most.
 func (p *Program) slack(values []float64) int {
@@ -121,13 +128,7 @@ func (p *Program) Used(yield func(column int, amount float64) bool) {
 
 // artificialPrice is dearer than any real way to cover a row: far above the
 // dearest column, and still small enough not to drown the others' digits.
-func (p *Program) artificialPrice() float64 {
-	most := 1.0
-	for _, c := range p.columns {
-		most = max(most, c.Price)
-	}
-	return most * 16
-}
+func (p *Program) artificialPrice() float64 { return max(p.dearest, 1) * 16 }
 
 // values returns the prices of the basis times its inverse.
 func (p *Program) values() []float64 {
@@ -151,13 +152,19 @@ func (p *Program) values() []float64 {
 	return out
 }
 
-// pivot brings a column or slack into the basis. It reports false when
-// rounding has left no row to take its place.
-func (p *Program) pivot(enter int) bool {
+// pivot brings a column or slack into the basis and the values up to date. It
+// reports false when rounding has left no row to take its place.
+func (p *Program) pivot(enter int, values []float64) bool {
 	direction := p.direction(enter)
 	out := p.leaving(direction)
 	if out < 0 {
 		return false
+	}
+	excess := 0.0 // of worth over price
+	if enter >= 0 {
+		excess = p.columns[enter].Worth(values) - p.columns[enter].Price
+	} else {
+		excess = -values[-1-enter]
 	}
 	step := p.amount[out] / direction[out]
 	for i := range p.amount {
@@ -167,6 +174,7 @@ func (p *Program) pivot(enter int) bool {
 	row := p.inverse[out]
 	for j := range row {
 		row[j] /= direction[out]
+		values[j] -= excess * row[j]
 	}
 	for i, other := range p.inverse {
 		if f := direction[i]; i != out && f != 0 {
