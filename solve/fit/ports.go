@@ -37,19 +37,20 @@ func (c *Catalogue) Taken(ports []model.HostPort, daemons []model.Daemon) Bits {
 	return out
 }
 
-// Except returns d without some of its offers.
-func (d *Demand) Except(offers Bits) *Demand {
-	out := &Demand{Shape: d.Shape, Pods: d.Pods, Offers: d.Offers.without(offers)}
+// Except returns d without the types that could turn out as one of these
+// offers.
+func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
+	out := &Demand{Shape: d.Shape, Pods: d.Pods, Offers: NewBits(len(c.Offers))}
 	for _, a := range d.alts {
-		out.alts = append(out.alts, alternative{a.demands, a.offers.without(offers)})
-	}
-	return out
-}
-
-func (b Bits) without(c Bits) Bits {
-	out := make(Bits, len(b))
-	for i := range b {
-		out[i] = b[i] &^ c[i]
+		bad := a.offers.And(offers)
+		left := NewBits(len(c.Offers))
+		for i := range a.offers.All() {
+			if !anyIn(bad, c.Types[c.Offers[i].Type].Offers) {
+				left.Set(i)
+			}
+		}
+		out.alts = append(out.alts, alternative{a.demands, left})
+		out.Offers = out.Offers.Or(left)
 	}
 	return out
 }

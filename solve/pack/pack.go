@@ -112,7 +112,7 @@ func newPacker(s *model.Snapshot, p model.Policy, c *fit.Catalogue, learned map[
 func (k *Packer) compile(p model.Pending) *fit.Demand {
 	d := k.catalogue.NewDemand(p)
 	if ports := p.Shape.HostPorts; len(ports) > 0 {
-		d = d.Except(k.catalogue.Taken(ports, k.snapshot.Daemons))
+		d = k.catalogue.Except(d, k.catalogue.Taken(ports, k.snapshot.Daemons))
 	}
 	return d
 }

@@ -123,7 +123,7 @@ func (c *compiler) spreads(i int, shape *model.Shape) {
 		if s.Soft {
 			continue
 		}
-		t := &tally{key: c.key(s.Key), settled: true, living: true, filter: newFilter(shape, s, keys)}
+		t := &tally{key: c.key(s.Key), living: true, filter: newFilter(shape, s, keys)}
 		rule := spread{Spread: s, tally: t}
 		if s.Select.Nothing || len(s.Select.Labels) > 0 { // the scheduler counts no pods for a selector that demands nothing
 			sel := c.selector(&s.Select)
@@ -144,8 +144,15 @@ func (c *compiler) findDomains(t *tally) {
 		return
 	}
 	for site := range c.nodes {
-		if p := c.sites[site]; !c.nodes[site].Deleting && t.filter.settled(p) && t.allows(c.nodes, site) {
-			t.here = set(t.here, p[t.key][0])
+		p := c.sites[site]
+		switch {
+		case c.nodes[site].Deleting || !t.filter.labelled(p) || !t.allows(c.nodes, site):
+		case t.filter.settled(p):
+			t.here = put(t.here, p[t.key][0], true)
+		default:
+			for _, d := range p[t.key] {
+				t.maybe = put(t.maybe, d, true)
+			}
 		}
 	}
 }

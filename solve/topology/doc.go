@@ -19,6 +19,7 @@
 //     all of them where they are.
 //  2. A terminating pod counts for nobody's spread or affinity, and still for
 //     anti-affinity.
-//  3. Where a pod's domain is not settled it counts in no domain for spread and
-//     affinity, and in all it could be in for anti-affinity.
+//  3. Where a pod's domain is not settled it counts in no domain for affinity,
+//     in all it could be in for anti-affinity, and for spread in whichever way
+//     lets fewer pods in.
 package topology

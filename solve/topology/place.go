@@ -89,6 +89,12 @@ func (f *filter) settled(p Place) bool {
 	return !slices.ContainsFunc(f.keys, func(k int) bool { return len(p[k]) != 1 })
 }
 
+// labelled reports whether the place has some domain for every key the filter
+// asks about.
+func (f *filter) labelled(p Place) bool {
+	return !slices.ContainsFunc(f.keys, func(k int) bool { return len(p[k]) == 0 })
+}
+
 // allows reports whether a node with these labels and taints counts.
 func (f *filter) allows(n *model.Node) bool {
 	if f.honorTaints {

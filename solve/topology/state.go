@@ -65,7 +65,7 @@ func (st *State) Buyable(kind int, places []Place) {
 		s.tally.there, s.tally.leastValid = nil, false
 		for _, p := range places {
 			if s.tally.filter.settled(p) {
-				s.tally.there = set(s.tally.there, p[s.tally.key][0])
+				s.tally.there = put(s.tally.there, p[s.tally.key][0], true)
 			}
 		}
 	}
