@@ -133,9 +133,9 @@ func (s *situation) run(t *testing.T) string {
 		}
 		for i, it := range overlaid {
 			changes := differences(s.types[i], it)
-			applied := store.Applied(pool.Name, []string{it.Name})
-			if changed := len(changes) > 0; it != s.types[i] != (applied != overlay.Applied{}) || changed && it == s.types[i] {
-				t.Errorf("%s in %s: changes %v, applied %+v, copied %t", it.Name, pool.Name, changes, applied, it != s.types[i])
+			price, capacity := store.Applied(pool.Name, []string{"other", it.Name})
+			if copied := it != s.types[i]; copied != (price || capacity) || len(changes) > 0 && !copied {
+				t.Errorf("%s in %s: changes %v, price applied %t, capacity applied %t, copied %t", it.Name, pool.Name, changes, price, capacity, copied)
 			}
 			if !reflect.DeepEqual(it.Requirements, s.types[i].Requirements) { // spec 45/25
 				t.Errorf("%s in %s has requirements %v, had %v", it.Name, pool.Name, it.Requirements, s.types[i].Requirements)
@@ -266,7 +266,7 @@ func TestStore(t *testing.T) {
 		t.Errorf("%d types from none", len(got))
 	}
 	evaluate("pool q")
-	if got := types("q", old)[0]; got != old || store.Applied("q", []string{"old"}) != (overlay.Applied{}) {
+	if price, capacity := store.Applied("q", []string{"old"}); types("q", old)[0] != old || price || capacity {
 		t.Error("without overlays, the type is not the provider's own")
 	}
 }

@@ -27,17 +27,17 @@ func (s *Set) agrees(other *Set, pool string) bool {
 // equal reports whether both make the same of all types.
 func (s *Set) equal(other *Set) bool { return reflect.DeepEqual(s, other) }
 
-// Applied says what overlays have changed of an instance type.
-type Applied struct{ Price, Capacity bool }
+// applied is what overlays have changed of an instance type.
+type applied struct{ price, capacity bool }
 
 // apply returns the type as overlaid for a pool with the labels: t itself when
 // nothing touches it, otherwise a copy that shares what is the same. The first
 // rule that touches a price or a resource settles it.
-func (s *Set) apply(own model.Requirements, t *cloud.InstanceType) (*cloud.InstanceType, Applied) {
+func (s *Set) apply(own model.Requirements, t *cloud.InstanceType) (*cloud.InstanceType, applied) {
 	described := t.Requirements.And(own...)
 	prices := make([]*adjustment, len(t.Offerings))
 	capacity := corev1.ResourceList{}
-	var applied Applied
+	var changed applied
 	for i := range s.rules {
 		r := &s.rules[i]
 		touched := r.touches(described, t.Offerings)
@@ -46,17 +46,17 @@ func (s *Set) apply(own model.Requirements, t *cloud.InstanceType) (*cloud.Insta
 		}
 		for _, offering := range touched {
 			if r.price != nil && prices[offering] == nil {
-				prices[offering], applied.Price = r.price, true
+				prices[offering], changed.price = r.price, true
 			}
 		}
 		for name, q := range r.capacity {
 			if _, settled := capacity[name]; !settled {
-				capacity[name], applied.Capacity = q, true
+				capacity[name], changed.capacity = q, true
 			}
 		}
 	}
-	if applied == (Applied{}) {
-		return t, applied
+	if changed == (applied{}) {
+		return t, changed
 	}
 	out := *t
 	out.Offerings = slices.Clone(t.Offerings)
@@ -67,10 +67,10 @@ func (s *Set) apply(own model.Requirements, t *cloud.InstanceType) (*cloud.Insta
 		}
 		o.CapacityOverride = replaced(o.CapacityOverride, capacity)
 	}
-	if applied.Capacity {
+	if changed.capacity {
 		out.Capacity = merged(t.Capacity, capacity)
 	}
-	return &out, applied
+	return &out, changed
 }
 
 // merged returns a new list: base with the entries of over replaced or added.

@@ -19,7 +19,7 @@ type Store struct {
 // equal pointers.
 type memory struct {
 	overlaid map[*cloud.InstanceType]*cloud.InstanceType // by what they were made from
-	applied  map[string]Applied                          // by name of the type
+	applied  map[string]applied                          // by name of the type
 }
 
 // Swap replaces the Set and reports whether that changes anything. Types of
@@ -57,16 +57,16 @@ func (s *Store) Overlay(pool string, types []*cloud.InstanceType) ([]*cloud.Inst
 		return types, nil
 	}
 	old := s.pools[pool]
-	now := &memory{overlaid: make(map[*cloud.InstanceType]*cloud.InstanceType, len(types)), applied: map[string]Applied{}}
+	now := &memory{overlaid: make(map[*cloud.InstanceType]*cloud.InstanceType, len(types)), applied: map[string]applied{}}
 	out := make([]*cloud.InstanceType, len(types))
 	for i, t := range types {
-		known, applied := old.recall(t)
+		known, changed := old.recall(t)
 		if known == nil {
-			known, applied = s.set.apply(own, t)
+			known, changed = s.set.apply(own, t)
 		}
 		out[i], now.overlaid[t] = known, known
-		if applied != (Applied{}) {
-			now.applied[t.Name] = applied
+		if changed != (applied{}) {
+			now.applied[t.Name] = changed
 		}
 	}
 	s.pools[pool] = now
@@ -74,28 +74,27 @@ func (s *Store) Overlay(pool string, types []*cloud.InstanceType) ([]*cloud.Inst
 }
 
 // recall returns what was made of the type, or nil.
-func (m *memory) recall(t *cloud.InstanceType) (*cloud.InstanceType, Applied) {
+func (m *memory) recall(t *cloud.InstanceType) (*cloud.InstanceType, applied) {
 	if m == nil || m.overlaid[t] == nil {
-		return nil, Applied{}
+		return nil, applied{}
 	}
 	return m.overlaid[t], m.applied[t.Name]
 }
 
-// Applied says what overlays have changed of any of the named types, as handed
-// out last for the pool.
-func (s *Store) Applied(pool string, types []string) Applied {
+// Applied reports what overlays have changed of any of the named types, as
+// handed out last for the pool.
+func (s *Store) Applied(pool string, types []string) (price, capacity bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out Applied
 	m := s.pools[pool]
 	if m == nil {
-		return out
+		return false, false
 	}
 	for _, name := range types {
-		out.Price = out.Price || m.applied[name].Price
-		out.Capacity = out.Capacity || m.applied[name].Capacity
+		price = price || m.applied[name].price
+		capacity = capacity || m.applied[name].capacity
 	}
-	return out
+	return price, capacity
 }
 
 func unevaluated(pool string) error {

@@ -34,7 +34,7 @@ func (c Converter) NodeClaimFor(l *model.Launch, pool *v1.NodePool, gracePeriod 
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName:    pool.Name + "-",
 			Labels:          labels,
-			Annotations:     claimAnnotations(pool),
+			Annotations:     c.claimAnnotations(l, pool),
 			OwnerReferences: []metav1.OwnerReference{ownerReference(pool)},
 		},
 		Spec: v1.NodeClaimSpec{
@@ -48,7 +48,7 @@ func (c Converter) NodeClaimFor(l *model.Launch, pool *v1.NodePool, gracePeriod 
 	}
 }
 
-func claimAnnotations(pool *v1.NodePool) map[string]string {
+func (c Converter) claimAnnotations(l *model.Launch, pool *v1.NodePool) map[string]string {
 	out := maps.Clone(pool.Spec.Template.Annotations)
 	if out == nil {
 		out = map[string]string{}
@@ -56,6 +56,15 @@ func claimAnnotations(pool *v1.NodePool) map[string]string {
 	out[v1.NodePoolHashAnnotationKey] = pool.Hash()
 	out[v1.NodePoolHashVersionAnnotationKey] = v1.NodePoolHashVersion
 	out[v1.NodeClaimMinValuesRelaxedAnnotationKey] = "false"
+	if c.Overlaid != nil {
+		price, capacity := c.Overlaid(l.Pool, l.Types)
+		if price {
+			out[v1.PriceOverlayAppliedAnnotationKey] = "true"
+		}
+		if capacity {
+			out[v1.CapacityOverlayAppliedAnnotationKey] = "true"
+		}
+	}
 	return out
 }
 

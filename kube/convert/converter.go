@@ -17,6 +17,9 @@ type Converter struct {
 	Labels v1.Labels
 	// Manages reports whether the provider serves the node class.
 	Manages func(*v1.NodeClassReference) bool
+	// Overlaid reports whether overlays have changed the price or the capacity
+	// of any of the instance types of a pool. Nil means there are none.
+	Overlaid func(pool string, types []string) (price, capacity bool)
 }
 
 // WellKnown returns the labels a pod may ask for although no pool defines
