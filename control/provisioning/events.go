@@ -94,6 +94,9 @@ func (t *told) news(verdicts []model.Verdict, now time.Time) []events.Event {
 	for _, v := range verdicts {
 		text := v.String()
 		for _, p := range v.Pods {
+			if !exists(p) {
+				continue
+			}
 			last, known := (*t)[p.UID]
 			if known && now.Before(last.at.Add(failedTimeout)) || last.text == text && now.Before(last.at.Add(remindAfter)) {
 				next[p.UID] = last

@@ -60,11 +60,15 @@ func (m *Metrics) deciding(pods int) (done func()) {
 func (m *Metrics) stayed(verdicts []model.Verdict) {
 	var unschedulable, ignored int
 	for _, v := range verdicts {
-		if len(v.Shape.Refused) > 0 {
-			ignored += len(v.Pods)
-			continue
+		for _, p := range v.Pods {
+			switch {
+			case !exists(p): // its buffer says so
+			case len(v.Shape.Refused) > 0:
+				ignored++
+			default:
+				unschedulable++
+			}
 		}
-		unschedulable += len(v.Pods)
 	}
 	m.unschedulable.Set(float64(unschedulable))
 	m.ignored.Set(float64(ignored))

@@ -49,6 +49,9 @@ func (p *Provisioner) pass(ctx context.Context) (pending bool, err error) {
 	if p.Follow != nil {
 		p.Follow(names)
 	}
+	if p.Done != nil {
+		p.Done(s.snapshot, s.plan)
+	}
 	p.tell(ctx, s)
 	return len(s.snapshot.Pending) > 0, err
 }
@@ -90,7 +93,8 @@ func (p *Provisioner) decide(s *scope) {
 }
 
 // place keeps the nodes the plan puts pods on for these pods, and returns their
-// names in the order of the plan.
+// names in the order of the plan. Pods of a buffer do not keep a node from being
+// disrupted, since they can have their room anywhere.
 func (p *Provisioner) place(s *scope) (names []string) {
 	byNode := map[string][]model.Pod{}
 	for _, x := range s.plan.Placements {
@@ -102,7 +106,9 @@ func (p *Provisioner) place(s *scope) (names []string) {
 	until := s.now.Add(max(2*p.batch.window.Most, leastNomination))
 	for _, name := range names {
 		p.World.Placed(name, byNode[name])
-		p.World.Nominate(name, until)
+		if slices.ContainsFunc(byNode[name], exists) {
+			p.World.Nominate(name, until)
+		}
 		if node := s.nodes[name]; node != nil {
 			p.nominate(newTo(name, byNode[name]), place(node))
 		}
@@ -115,9 +121,15 @@ func newTo(node string, pods []model.Pod) []model.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod model.Pod) bool { return pod.Planned == node })
 }
 
+// exists reports whether the pod is one of the API server's, and nothing that
+// stands in for a buffer.
+func exists(p model.Pod) bool { return p.Buffer == "" }
+
 func (p *Provisioner) nominate(pods []model.Pod, where string) {
 	for _, pod := range pods {
-		p.Events.Publish(nominated(pod, where))
+		if exists(pod) {
+			p.Events.Publish(nominated(pod, where))
+		}
 	}
 }
 

@@ -68,6 +68,9 @@ type Provisioner struct {
 	// Follow is told at the end of each pass on which nodes, named as in the
 	// Snapshot, it has placed pods. It must not block; nil means nobody asks.
 	Follow func(nodes []string)
+	// Done is told at the end of each pass what was decided. It must not
+	// block or modify anything; nil means nobody asks.
+	Done func(*model.Snapshot, *model.Plan)
 
 	batch *batch
 	retry time.Time // when to make a pass without a trigger; zero = not
