@@ -238,7 +238,7 @@ func TestStore(t *testing.T) {
 		return out
 	}
 	const half = `overlay o {requirements: [], priceAdjustment: "-50%"}`
-	if !evaluate("pool p\n" + half) {
+	if store.Evaluated() || !evaluate("pool p\n"+half) || !store.Evaluated() {
 		t.Error("the first evaluation changes nothing")
 	}
 	first := types("p", old)[0]

@@ -40,6 +40,13 @@ func (s *Store) Swap(set *Set) (changed bool) {
 	return true
 }
 
+// Evaluated reports whether there has been an evaluation.
+func (s *Store) Evaluated() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.set != nil
+}
+
 // Overlay returns the types of a pool as overlaid. Nothing handed in is
 // modified, and what is handed out is shared. The error is a
 // cloud.UnevaluatedNodePoolError or nil.

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
-	"karpenter/cmd/karpenter/config"
 )
 
 // provider is a cloud provider with what belongs to it.
@@ -21,12 +19,15 @@ type provider struct {
 
 // newProvider returns the provider the process works with. There is one so
 // far; others are chosen here.
-func newProvider(mgr ctrl.Manager, c config.Config, clk clock.PassiveClock) (provider, error) {
-	catalogue, err := kwok.ReadCatalogue(c.InstanceTypesFilePath)
+func newProvider(w *wiring) (provider, error) {
+	catalogue, err := kwok.ReadCatalogue(w.config.InstanceTypesFilePath)
 	if err != nil {
 		return provider{}, err
 	}
-	with := kwok.Config{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Catalogue: catalogue, Clock: clk}
+	with := kwok.Config{Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Catalogue: catalogue, Clock: w.clock}
+	if w.overlays != nil {
+		with.Overlay = w.overlays.Overlay
+	}
 	return provider{
 		Provider: kwok.New(with),
 		labels:   catalogue.Labels(),

@@ -135,7 +135,6 @@ func withoutEffect(c settings.Config) []string {
 	}{
 		{"feature-gates NodeRepair=true", c.Gates.NodeRepair},
 		{"feature-gates SpotToSpotConsolidation=true", c.Gates.SpotToSpotConsolidation},
-		{"feature-gates NodeOverlay=true", c.Gates.NodeOverlay},
 		{"feature-gates StaticCapacity=true", c.Gates.StaticCapacity},
 		{"feature-gates CapacityBuffer=true", c.Gates.CapacityBuffer},
 		{"preference-policy Ignore", c.PreferencePolicy == "Ignore"},

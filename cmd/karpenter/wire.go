@@ -15,6 +15,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/overlay"
 	"karpenter/cloud/wrap"
 	"karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/explain"
@@ -46,6 +47,7 @@ type wiring struct {
 	config   config.Config
 	clock    clock.PassiveClock
 	provider provider
+	overlays *overlay.Store // nil = NodeOverlays are off
 	metered  func(controller string) cloud.Provider
 	convert  convert.Converter
 	world    *world.World
@@ -58,9 +60,9 @@ type wiring struct {
 
 // wire makes everything the process runs and adds it to the manager.
 func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
-	w := &wiring{mgr: mgr, config: c, clock: clock.RealClock{}}
+	w := &wiring{mgr: mgr, config: c, clock: clock.RealClock{}, overlays: newOverlays(c.Gates.NodeOverlay)}
 	var err error
-	if w.provider, err = newProvider(mgr, c, w.clock); err != nil {
+	if w.provider, err = newProvider(w); err != nil {
 		return err
 	}
 	calls := wrap.NewMetrics(metrics.Registry)
@@ -73,12 +75,15 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 		Labels:  v1.DefaultLabels().With(w.provider.labels),
 		Manages: func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
 	}
+	if w.overlays != nil {
+		w.convert.Overlaid = w.overlays.Applied
+	}
 	w.world = world.New(axis, w.convert.WellKnown())
 	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
 	w.counters = meter.NewDisruptions(metrics.Registry, mgr.GetClient())
 
 	types := &catalogue.Catalogue{
-		Reader: mgr.GetClient(), Provider: w.metered("provisioner"), Axis: axis, World: w.world,
+		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world,
 	}
 	provisioner := w.provisioner(types)
 	w.world.OnPending(provisioner.Trigger)
@@ -93,6 +98,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 		func() error { return provisioner.Register(mgr) },
 		func() error { return types.Register(mgr) },
 		func() error { return w.provider.register(mgr) },
+		func() error { return w.overlaying(provisioner) },
 		func() error { return w.nominations(provisioner) },
 		w.claims, w.nodes, w.pools, w.disruption, w.explanations,
 	} {
