@@ -159,10 +159,14 @@ func (g dice) manage(n *corev1.Node) *v1.NodeClaim {
 	return c
 }
 
-// settled returns the nodes as they are once they have started.
+// settled returns the nodes as they are once they have started, without those
+// that are going away.
 func (s *situation) settled() []*corev1.Node {
 	var out []*corev1.Node
 	for _, n := range s.nodes {
+		if n.DeletionTimestamp != nil {
+			continue
+		}
 		n = n.DeepCopy()
 		if n.Labels[v1.NodeRegisteredLabelKey] == "true" && n.Labels[v1.NodeInitializedLabelKey] != "true" {
 			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool {

@@ -17,10 +17,10 @@ type tally map[string]int
 
 // check reports the counts. Too few of either kind would mean that the test
 // shows little.
-func (c tally) check(t *testing.T, used excuses) {
+func (c tally) check(t *testing.T, used *excuses) {
 	t.Helper()
 	t.Logf("pods: %v", c)
-	if *only >= 0 {
+	if *only >= 0 || t.Failed() {
 		return
 	}
 	used.report(t)
@@ -34,8 +34,9 @@ type judge struct {
 	scheduler *scheduler
 	situation *situation
 	snapshot  *model.Snapshot
-	used      excuses
+	used      *excuses
 	tally     tally
+	places    func() []*corev1.Node // full nodes where some could be launched; nil = nowhere
 
 	nodes []*corev1.Node // as they will be
 	pods  []*corev1.Pod  // with what has been bound so far
@@ -61,6 +62,23 @@ func (m *mismatch) shape() *model.Shape {
 		}
 	}
 	return &model.Shape{}
+}
+
+// crowds reports whether the scheduler would refuse the node for a spread
+// constraint if it saw a node wherever one could be launched, and one more
+// like this.
+func (m *mismatch) crowds() bool {
+	if m.verdict == nil {
+		return false
+	}
+	wider := *m.judge
+	wider.nodes = append(slices.Clip(m.nodes), full(m.node, "one-more"))
+	if m.places != nil {
+		wider.nodes = append(wider.nodes, m.places()...)
+	}
+	wider.see(m.pods)
+	defer m.see(m.pods)
+	return strings.HasPrefix(m.scheduler.refusal(m.pod, m.node.Name), "PodTopologySpread")
 }
 
 func (m *mismatch) String() string {
@@ -92,7 +110,7 @@ func (j *judge) node(name string) *corev1.Node {
 func (j *judge) placements(plan *model.Plan) []binding {
 	var out []binding
 	for _, p := range plan.Placements {
-		out = append(out, binding{j.situation.pod(p.Pod.Key()), p.Node})
+		out = append(out, binding{j.situation.unbound(p.Pod.Key()), p.Node})
 	}
 	return out
 }
@@ -110,7 +128,7 @@ func (j *judge) leftovers(plan *model.Plan) []leftover {
 	for i := range plan.Verdicts {
 		for _, ref := range plan.Verdicts[i].Pods {
 			j.tally["left"]++
-			pod := j.situation.pod(ref.Key())
+			pod := j.situation.unbound(ref.Key())
 			if kind := kind(pod); !seen[kind] {
 				seen[kind] = true
 				out = append(out, leftover{pod, &plan.Verdicts[i]})

@@ -23,7 +23,7 @@ import (
 // the Node, beside the daemons that run there; and of a machine a pool could
 // launch it accepts no pod that we leave.
 func TestLaunches(t *testing.T) {
-	scheduler, scheme, used := newScheduler(t), allTypes(t), excuses{}
+	scheduler, scheme, used := newScheduler(t), allTypes(t), except(perNode(), notSupported())
 	total := tally{}
 	each(t, 130, func(seed int) (*situation, *model.Snapshot, []string) {
 		g := newDice(seed, launchKeys())
@@ -62,6 +62,7 @@ type market struct {
 	machines *machines
 	convert  convert.Converter
 	offered  []*cloud.InstanceType
+	inFlight []*v1.NodeClaim // of claims, those that are not launched
 }
 
 func (g dice) market(t *testing.T, scheme *runtime.Scheme) *market {
@@ -175,7 +176,7 @@ func (j *judge) launches(l *market, plan *model.Plan) {
 		j.nodes = append(j.nodes, node)
 		j.bindDaemons(node)
 		for _, ref := range launch.Pods {
-			want = append(want, binding{j.situation.pod(ref.Key()), node.Name})
+			want = append(want, binding{j.situation.unbound(ref.Key()), node.Name})
 		}
 	}
 	j.bind(want)

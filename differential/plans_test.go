@@ -2,6 +2,7 @@ package differential
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,11 +29,11 @@ func TestPlans(t *testing.T) {
 			l.pods = append(l.pods, waiting(g.deployment(fmt.Sprintf("web%d", i), pick(g, 1, 1, 2, 3))...)...)
 		}
 		return l
-	})
+	}, except(everyPlaceCounts(), othersKeepAway()))
 }
 
-func testPlans(t *testing.T, n int, draw func(dice) *market) {
-	scheduler, used, total := newScheduler(t), excuses{}, tally{}
+func testPlans(t *testing.T, n int, draw func(dice) *market, used *excuses) {
+	scheduler, total := newScheduler(t), tally{}
 	each(t, n, func(seed int) (*situation, *model.Snapshot, []string) {
 		g := newDice(seed, nil)
 		l := draw(g)
@@ -42,12 +43,10 @@ func testPlans(t *testing.T, n int, draw func(dice) *market) {
 			return l.situation, nil, []string{err.Error()}
 		}
 		scheduler.know(l.situation.namespaces, l.situation.storage)
-		for _, choose := range []func(launch *model.Launch, from []cloud.Choice) cloud.Choice{
-			planned,
-			func(_ *model.Launch, from []cloud.Choice) cloud.Choice { return pick(g, from...) },
-		} {
-			j := judge{scheduler: scheduler, situation: l.situation, snapshot: snapshot, used: used, tally: total}
-			j.whole(l, made, choose)
+		random := func(from []cloud.Choice, _ *model.Launch) cloud.Choice { return pick(g, from...) }
+		for _, become := range []becoming{planned, random} {
+			j := judge{scheduler: scheduler, situation: l.situation, snapshot: snapshot, used: used, tally: total, places: l.places}
+			j.whole(l, made, become)
 			if len(j.wrong) > 0 {
 				return l.situation, snapshot, j.wrong
 			}
@@ -57,8 +56,15 @@ func testPlans(t *testing.T, n int, draw func(dice) *market) {
 	total.check(t, used)
 }
 
+// becoming chooses the machine that a claim becomes, made for a launch of the
+// plan or, without one, on its way already.
+type becoming func(from []cloud.Choice, launch *model.Launch) cloud.Choice
+
 // planned chooses the machine the plan counts on.
-func planned(launch *model.Launch, from []cloud.Choice) cloud.Choice {
+func planned(from []cloud.Choice, launch *model.Launch) cloud.Choice {
+	if launch == nil {
+		return from[0]
+	}
 	for _, c := range from {
 		if c.Type.Name == launch.Type && c.Offering.Zone() == launch.Zone && c.Offering.CapacityType() == launch.CapacityType {
 			return c
@@ -67,10 +73,13 @@ func planned(launch *model.Launch, from []cloud.Choice) cloud.Choice {
 	panic(fmt.Sprintf("the claim does not allow the planned %s in %s as %s", launch.Type, launch.Zone, launch.CapacityType))
 }
 
-// whole carries out a plan, launches becoming what choose says.
-func (j *judge) whole(l *market, plan *model.Plan, choose func(*model.Launch, []cloud.Choice) cloud.Choice) {
-	j.nodes, j.pods = j.situation.settled(), j.situation.pods
+// whole carries out a plan.
+func (j *judge) whole(l *market, plan *model.Plan, become becoming) {
+	j.nodes, j.pods = j.situation.settled(), j.situation.running()
 	want := j.placements(plan)
+	for _, c := range l.inFlight {
+		j.nodes = append(j.nodes, started(c, become(l.machinesFor(c), nil), c.Name))
+	}
 	for i := range plan.Launches {
 		launch := &plan.Launches[i]
 		claim := l.convert.NodeClaimFor(launch, l.pool(launch.Pool), nil)
@@ -79,31 +88,25 @@ func (j *judge) whole(l *market, plan *model.Plan, choose func(*model.Launch, []
 			j.fail("launch %d can become no machine", i)
 			return
 		}
-		node := started(claim, choose(launch, machines), fmt.Sprintf("launch-%d", i))
+		node := started(claim, become(machines, launch), fmt.Sprintf("launch-%d", i))
 		j.nodes = append(j.nodes, node)
 		for _, ref := range launch.Pods {
-			want = append(want, binding{j.situation.pod(ref.Key()), node.Name})
+			want = append(want, binding{j.situation.unbound(ref.Key()), node.Name})
 		}
 	}
 	for _, n := range j.nodes {
 		j.bindDaemons(n)
 	}
 	j.bind(want)
-	if len(j.wrong) > 0 {
-		return
-	}
-	left := j.leftovers(plan)
-	if len(left) == 0 {
-		return
-	}
-	j.offer(left, j.nodes...)
-	for _, n := range l.launchable(j.snapshot) {
-		with := *j
-		with.nodes = append(with.nodes[:len(with.nodes):len(with.nodes)], n)
-		with.pods = with.pods[:len(with.pods):len(with.pods)]
-		with.bindDaemons(n)
-		with.offer(left, n)
-		j.wrong = with.wrong
+	if left := j.leftovers(plan); len(j.wrong) == 0 && len(left) > 0 {
+		j.offer(left, j.nodes...)
+		for _, n := range l.launchable() {
+			more := *j
+			more.nodes, more.pods = append(slices.Clip(j.nodes), n), slices.Clip(j.pods)
+			more.bindDaemons(n)
+			more.offer(left, n)
+			j.wrong = more.wrong
+		}
 	}
 }
 
@@ -128,23 +131,54 @@ func started(claim *v1.NodeClaim, c cloud.Choice, name string) *corev1.Node {
 }
 
 // launchable returns a node of each kind the pools could launch.
-func (l *market) launchable(s *model.Snapshot) []*corev1.Node {
+func (l *market) launchable() []*corev1.Node {
 	var out []*corev1.Node
-	for i := range s.Pools {
-		for _, labelled := range settle(s.Pools[i].Requirements) {
-			launch := &model.Launch{Pool: s.Pools[i].Name, Requirements: labelled}
-			for _, t := range []string{v1.CapacityTypeOnDemand, v1.CapacityTypeSpot} {
-				if r, ok := labelled.Get(model.LabelCapacityType); !ok || r.Has(t) {
-					launch.CapacityTypes = append(launch.CapacityTypes, t)
-				}
-			}
-			claim := l.convert.NodeClaimFor(launch, l.pool(launch.Pool), nil)
+	for _, pool := range l.pools {
+		spec, _ := l.convert.Pool(pool)
+		for _, labelled := range settle(spec.Requirements) {
+			launch := &model.Launch{Pool: pool.Name, Requirements: labelled, CapacityTypes: capacityTypes(labelled)}
+			claim := l.convert.NodeClaimFor(launch, pool, nil)
 			for _, c := range l.machinesFor(claim) {
 				out = append(out, started(claim, c, fmt.Sprintf("new-%d", len(out))))
 			}
 		}
 	}
 	return out
+}
+
+// places returns a full node for everywhere that the pools could ever launch
+// one, what is sold out included.
+func (l *market) places() []*corev1.Node {
+	all := &market{situation: l.situation, convert: l.convert}
+	for _, t := range l.offered {
+		open := *t
+		open.Offerings = slices.Clone(t.Offerings)
+		for i := range open.Offerings {
+			open.Offerings[i].Available = true
+		}
+		all.offered = append(all.offered, &open)
+	}
+	out := all.launchable()
+	for i, n := range out {
+		out[i] = full(n, fmt.Sprintf("place-%d", i))
+	}
+	return out
+}
+
+// full returns another such node that has no room.
+func full(n *corev1.Node, name string) *corev1.Node {
+	n = n.DeepCopy()
+	n.Name, n.UID = name, types.UID("uid-"+name)
+	n.Labels[corev1.LabelHostname] = name
+	n.Status.Allocatable = nil
+	return n
+}
+
+func capacityTypes(rs model.Requirements) []string {
+	return slices.DeleteFunc([]string{v1.CapacityTypeOnDemand, v1.CapacityTypeSpot}, func(t string) bool {
+		r, ok := rs.Get(model.LabelCapacityType)
+		return ok && !r.Has(t)
+	})
 }
 
 // settle returns the requirements once for each value that the label "team",
@@ -184,10 +218,57 @@ func (g dice) town(t *testing.T) *market {
 		l.pools = append(l.pools, g.plainPool(fmt.Sprintf("pool-%d", i)))
 	}
 	g.streets(l.situation, pick(g, 0, 1, 2, 3, 4, 6))
+	for _, n := range l.nodes {
+		if g.maybe(50) {
+			g.adopt(l, n)
+		}
+	}
+	for i := range pick(g, 0, 0, 0, 1, 2) {
+		g.order(l, fmt.Sprintf("ordered-%d", i))
+	}
 	if g.maybe(20) {
 		l.daemons = append(l.daemons, g.porter())
 	}
 	return l
+}
+
+// adopt makes the node one that was launched for a pool; now and then one that
+// is going away.
+func (g dice) adopt(l *market, n *corev1.Node) {
+	pool := pick(g, l.pools...)
+	n.Spec.ProviderID = "machine://" + n.Name
+	n.Labels[corev1.LabelInstanceTypeStable] = pick(g, l.offered...).Name
+	n.Labels[v1.CapacityTypeLabelKey] = pick(g, v1.CapacityTypeOnDemand, v1.CapacityTypeSpot)
+	n.Labels[v1.NodePoolLabelKey] = pool.Name
+	n.Labels[v1.NodeRegisteredLabelKey], n.Labels[v1.NodeInitializedLabelKey] = "true", "true"
+	c := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim-of-" + n.Name, UID: types.UID("uid-claim-" + n.Name), Labels: n.Labels}}
+	c.Spec.NodeClassRef = pool.Spec.Template.Spec.NodeClassRef
+	c.Status.ProviderID, c.Status.NodeName = n.Spec.ProviderID, n.Name
+	c.Status.Capacity, c.Status.Allocatable = n.Status.Capacity, n.Status.Allocatable
+	if g.maybe(15) {
+		c.DeletionTimestamp, n.DeletionTimestamp = ptr.To(metav1.NewTime(now())), ptr.To(metav1.NewTime(now()))
+	}
+	l.claims = append(l.claims, c)
+}
+
+// order makes a claim of a pool that is on its way: it may become several
+// machines, and has room for two small pods.
+func (g dice) order(l *market, name string) {
+	pool := pick(g, l.pools...)
+	spec, _ := l.convert.Pool(pool)
+	launch := &model.Launch{
+		Pool: pool.Name, Requirements: pick(g, settle(spec.Requirements)...), CapacityTypes: capacityTypes(spec.Requirements),
+		Requests: model.Resources{}.With(model.CPU, 200).With(model.Pods, 2),
+	}
+	if g.maybe(40) {
+		launch.Requirements = launch.Requirements.And(model.NewRequirement(model.LabelZone, model.In, pick(g, zones()...)))
+	}
+	claim := l.convert.NodeClaimFor(launch, pool, nil)
+	claim.Name, claim.UID = name, types.UID("uid-"+name)
+	if len(l.machinesFor(claim)) > 0 {
+		l.claims = append(l.claims, claim)
+		l.inFlight = append(l.inFlight, claim)
+	}
 }
 
 // fewTypes draws two or three types in three zones.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,6 +91,23 @@ func (s *situation) pod(key string) *corev1.Pod {
 		}
 	}
 	return nil
+}
+
+// unbound returns the pod with that key without the node it may have to leave.
+func (s *situation) unbound(key string) *corev1.Pod {
+	p := s.pod(key)
+	if p.Spec.NodeName != "" {
+		p = p.DeepCopy()
+		p.Spec.NodeName = ""
+	}
+	return p
+}
+
+// running returns the pods but those of nodes that are going away.
+func (s *situation) running() []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(s.pods), func(p *corev1.Pod) bool {
+		return p.Spec.NodeName != "" && s.node(p.Spec.NodeName).DeletionTimestamp != nil
+	})
 }
 
 // show prints the situation as YAML and as a scenario, for a failing seed.
