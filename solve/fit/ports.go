@@ -55,6 +55,18 @@ func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
 	return out
 }
 
+// Only returns d with the offers that are in all of the sets.
+func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
+	out := &Demand{Shape: d.Shape, Pods: d.Pods, Offers: d.Offers}
+	for _, s := range sets {
+		out.Offers = out.Offers.And(s)
+	}
+	for _, a := range d.alts {
+		out.alts = append(out.alts, alternative{a.demands, a.offers.And(out.Offers)})
+	}
+	return out
+}
+
 // Values returns the values a node bought from the offer can have for a label,
 // sorted; none when it lacks the label. It reports false when they cannot be
 // told.

@@ -27,6 +27,7 @@ type Packer struct {
 	placed    []placement
 
 	divided map[string][]area // what areas returned, by the keys asked for
+	bundled map[string][]tied // by key of its first pod
 	learned map[lesson]int    // pods that no more nodes could be bought for in a cell, earlier
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
@@ -52,6 +53,8 @@ type demand struct {
 	whole *demand     // of which it is the part tied to cell; nil = it is no part
 	cell  *cell
 	short int // pods of the part that no node was bought for
+
+	bundle []member // what each of its pods stands for; nil = itself
 }
 
 // group is demands of which one new node takes at most limit pods together.
@@ -84,7 +87,7 @@ func New(s *model.Snapshot, p model.Policy, c *fit.Catalogue) *Packer {
 func newPacker(s *model.Snapshot, p model.Policy, c *fit.Catalogue, learned map[lesson]int) *Packer {
 	k := &Packer{
 		snapshot: s, policy: p, catalogue: c, nodes: fit.Nodes(s), topology: topology.New(s),
-		divided: map[string][]area{}, learned: learned,
+		divided: map[string][]area{}, bundled: map[string][]tied{}, learned: learned,
 	}
 	k.limits = newLimits(k.catalogue)
 	position := 0
@@ -168,6 +171,7 @@ func (k *Packer) Run(plan *model.Plan) {
 		plan.Placements = append(plan.Placements, model.Placement{Pod: p.pod, Node: k.snapshot.Nodes[p.site].Name})
 	}
 	k.render(plan)
+	k.unbundle(plan)
 	plan.Bound = k.bound()
 	for _, d := range k.demands {
 		if len(d.left) > 0 {

@@ -27,7 +27,11 @@ func (k *Packer) settle(d *demand) {
 	if len(d.left) == 0 {
 		return
 	}
-	if len(k.topology.Pinned(d.kind)) == 0 && !k.topology.Starts(d.kind) {
+	if k.topology.Joins(d.kind) {
+		k.join(d)
+		return
+	}
+	if len(k.topology.Pinned(d.kind)) == 0 {
 		k.fillNodes(d)
 		return
 	}
@@ -197,16 +201,19 @@ func (k *Packer) inOrder() []*demand {
 }
 
 // takeBack returns what no node was bought for to the demands it is part of.
-// It reports whether there is any.
-func (k *Packer) takeBack() bool {
-	found := false
+func (k *Packer) takeBack() {
 	for _, part := range k.demands {
-		if part.whole != nil && len(part.left) > 0 {
+		switch {
+		case part.whole == nil:
+		case part.bundle != nil:
+			for _, p := range part.left {
+				k.release(part, p)
+			}
+			part.left = nil
+		default:
 			k.topology.Add(part.kind, part.cell.place, -1, -len(part.left))
 			part.whole.stuck = append(part.whole.stuck, part.left...)
 			part.short, part.left = len(part.left), nil
-			found = true
 		}
 	}
-	return found
 }

@@ -19,16 +19,31 @@ func (k *Packer) verify() {
 	final := topology.New(k.snapshot, nodes...)
 	admitted := final.Admit(moves)
 	refused := map[string]bool{}
-	for i, m := range moves {
+	for i := range moves {
 		for _, p := range pods[i][admitted[i]:] {
 			refused[p.Key()] = true
-			k.wholeOf(m.Kind).stuck = append(k.wholeOf(m.Kind).stuck, p)
 		}
 	}
-	if len(refused) > 0 {
-		k.unplace(refused)
-	}
 	k.topology = final
+	if len(refused) == 0 {
+		return
+	}
+	for first, bundle := range k.bundled { // of a bundle all go or none
+		if slices.ContainsFunc(bundle, func(t tied) bool { return refused[t.pod.Key()] }) {
+			refused[first] = true
+			for _, t := range bundle {
+				refused[t.pod.Key()] = true
+			}
+		}
+	}
+	for i, m := range moves {
+		for _, p := range pods[i] {
+			if refused[p.Key()] {
+				k.wholeOf(m.Kind).stuck = append(k.wholeOf(m.Kind).stuck, p)
+			}
+		}
+	}
+	k.unplace(refused)
 }
 
 // moves lists what was planned by kind and node, with the nodes to be bought.
@@ -53,7 +68,11 @@ func (k *Packer) moves() (moves []topology.Move, pods [][]model.Pod, nodes []mod
 			site := len(k.snapshot.Nodes) + len(nodes)
 			nodes = append(nodes, node)
 			for _, t := range b.take {
-				add(k.demands[t.demand].kind, site, t.chosen[n*t.pods:(n+1)*t.pods]...)
+				for _, p := range t.chosen[n*t.pods : (n+1)*t.pods] {
+					for _, one := range k.standsFor(k.demands[t.demand], p) {
+						add(one.of.kind, site, one.pod)
+					}
+				}
 			}
 		}
 	}
@@ -103,7 +122,7 @@ func (k *Packer) learn() bool {
 	}
 	short, settled := map[lesson]int{}, map[lesson]int{}
 	for _, d := range k.demands {
-		if d.whole != nil {
+		if d.whole != nil && d.bundle == nil {
 			l := lesson{d.kind, d.cell.name()}
 			short[l] += d.short
 			settled[l] += len(d.Pods)
@@ -124,48 +143,53 @@ func (c *cell) name() string { return strings.Join(c.names, "\x00") }
 
 // separate sets what keeps pods of the demands from sharing new nodes.
 func (k *Packer) separate() {
-	k.groups = nil
-	var members [][]int // demands by kind
+	members := make([][]int, len(k.snapshot.Pending)) // demands by kind
 	for i, d := range k.demands {
-		for len(members) <= d.kind {
-			members = append(members, nil)
+		for _, m := range d.parts() {
+			members[m.of.kind] = append(members[m.of.kind], i)
 		}
-		members[d.kind] = append(members[d.kind], i)
-	}
-	of := func(kinds []int) (set []int) {
-		for _, kind := range kinds {
-			if kind < len(members) {
-				set = append(set, members[kind]...)
-			}
-		}
-		return set
 	}
 	apart := k.topology.Apart()
 	for i, d := range k.demands {
-		d.most, d.apart = 0, nil
-		if most := k.topology.Most(d.kind); most < topology.Unbounded {
-			d.most = most
-		}
-		for _, j := range of(apart[d.kind]) {
-			d.keepFrom(j, len(k.demands))
+		d.most, d.apart = k.atMost(d), nil
+		for _, m := range d.parts() {
+			for _, kind := range apart[m.of.kind] {
+				d.keepFrom(i, members[kind], len(k.demands))
+			}
+			if d.most > 0 {
+				d.keepFrom(i, members[m.of.kind], len(k.demands))
+			}
 		}
 		if len(d.Shape.HostPorts) > 0 {
-			d.most = 1
 			for j, o := range k.demands {
-				if i != j && conflict(d, o) {
-					d.keepFrom(j, len(k.demands))
+				if conflict(d, o) {
+					d.keepFrom(i, []int{j}, len(k.demands))
 				}
 			}
 		}
 	}
-	k.group(of)
+	k.group(members)
 }
 
-func (k *Packer) group(of func(kinds []int) []int) {
+// group sets which demands share a bound. Bundles do not share it: they keep
+// apart.
+func (k *Packer) group(members [][]int) {
+	k.groups = nil
 	for _, g := range k.topology.Groups() {
 		together := group{limit: g.Limit, members: fit.NewBits(len(k.demands))}
-		for _, i := range of(g.Kinds) {
-			together.members.Set(i)
+		var all []int
+		for _, kind := range g.Kinds {
+			all = append(all, members[kind]...)
+		}
+		for _, i := range all {
+			if d := k.demands[i]; d.bundle != nil {
+				d.keepFrom(i, all, len(k.demands))
+				for _, j := range all {
+					k.demands[j].keepFrom(j, []int{i}, len(k.demands))
+				}
+			} else {
+				together.members.Set(i)
+			}
 		}
 		k.groups = append(k.groups, together)
 	}
@@ -173,10 +197,16 @@ func (k *Packer) group(of func(kinds []int) []int) {
 
 func conflict(a, b *demand) bool { return fit.Conflict(a.Shape.HostPorts, b.Shape.HostPorts) }
 
-// keepFrom has d share no new node with another of so many demands.
-func (d *demand) keepFrom(other, demands int) {
-	if d.apart == nil {
-		d.apart = fit.NewBits(demands)
+// keepFrom has d, at position i of so many demands, share no new node with
+// others.
+func (d *demand) keepFrom(i int, others []int, demands int) {
+	for _, o := range others {
+		if o == i {
+			continue
+		}
+		if d.apart == nil {
+			d.apart = fit.NewBits(demands)
+		}
+		d.apart.Set(o)
 	}
-	d.apart.Set(other)
 }

@@ -10,7 +10,7 @@ import (
 // The sites numbered from len(s.Nodes) on are more.
 func New(s *model.Snapshot, more ...model.Node) *State {
 	c := &compiler{
-		State:    &State{nodes: append(s.Nodes[:len(s.Nodes):len(s.Nodes)], more...), kinds: make([]kind, len(s.Pending))},
+		State:    &State{nodes: append(s.Nodes[:len(s.Nodes):len(s.Nodes)], more...), kinds: make([]rules, len(s.Pending))},
 		snapshot: s, peers: map[string]int{}, selectors: map[string]*selector{}, shared: map[string]*tally{},
 	}
 	for i := range s.Pending {
@@ -248,7 +248,7 @@ func (c *compiler) seed() {
 }
 
 // pin adds a key by which nodes for the kind must be settled.
-func (k *kind) pin(key int) {
+func (k *rules) pin(key int) {
 	if i, ok := slices.BinarySearch(k.keys, key); !ok && key != Hostname {
 		k.keys = slices.Insert(k.keys, i, key)
 	}

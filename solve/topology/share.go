@@ -32,6 +32,15 @@ func (st *State) WouldAllow(kind int, p Place) bool {
 	return k.allows(p)
 }
 
+// Excludes reports whether anti-affinity on the hostname keeps pods of the two
+// kinds from sharing a node.
+func (st *State) Excludes(kind, other int) bool {
+	against := func(a, b *rules) bool {
+		return slices.ContainsFunc(a.empties, func(t *tally) bool { return t.key == Hostname && slices.Contains(b.adds, t) })
+	}
+	return against(&st.kinds[kind], &st.kinds[other]) || against(&st.kinds[other], &st.kinds[kind])
+}
+
 // Most returns how many pods of the kind the rules on the hostname let share a
 // new node, at most Unbounded.
 func (st *State) Most(kind int) int {

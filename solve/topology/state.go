@@ -14,11 +14,11 @@ type State struct {
 	domains []domains
 	nodes   []model.Node
 	sites   []Place
-	kinds   []kind
+	kinds   []rules
 }
 
-// kind is the rules for the pods of one kind.
-type kind struct {
+// rules is the rules for the pods of one kind.
+type rules struct {
 	spreads  []spread
 	affinity *affinity
 	empties  []*tally // a domain that any counts pods in is closed
@@ -83,7 +83,7 @@ func (st *State) Add(kind int, p Place, site, n int) {
 // more pod of the kind run at the place.
 func (st *State) Allows(kind int, p Place) bool { return st.kinds[kind].allows(p) }
 
-func (k *kind) allows(p Place) bool {
+func (k *rules) allows(p Place) bool {
 	for i := range k.spreads {
 		if s := &k.spreads[i]; s.tally.key != Hostname && !s.allows(p) {
 			return false
