@@ -26,6 +26,14 @@ func TestDesiredReplicas(t *testing.T) {
 		limits, pod                    corev1.ResourceList
 		want                           int32
 	}{
+		{name: "spec 45/30 fixed", replicas: 7, percentage: none, workload: none, want: 7},
+		{name: "spec 45/30 at least one", replicas: none, percentage: 1, workload: 1, want: 1},
+		{name: "spec 45/30 a tenth of three", replicas: none, percentage: 10, workload: 3, want: 1},
+		{name: "spec 45/30 half of none", replicas: none, percentage: 50, workload: 0, want: 0},
+		{name: "spec 45/30 twice", replicas: none, percentage: 200, workload: 5, want: 10},
+		{name: "spec 45/30 limits wider than replicas", replicas: 3, percentage: none, workload: none, limits: resources("cpu", "10"), pod: resources("cpu", "1"), want: 3},
+		{name: "spec 45/31 millicores, rounded down", replicas: none, percentage: none, workload: none, limits: resources("cpu", "1"), pod: resources("cpu", "300m"), want: 3},
+		{name: "half of none within limits", replicas: none, percentage: 50, workload: 0, limits: resources("cpu", "5"), pod: resources("cpu", "1"), want: 0},
 		{name: "spec 10/52 share", replicas: none, percentage: 20, workload: 10, want: 2},
 		{name: "spec 10/52 rounded up", replicas: none, percentage: 25, workload: 3, want: 1},
 		{name: "spec 10/52 zero percent", replicas: none, percentage: 0, workload: 10, want: 0},

@@ -1,0 +1,131 @@
+package capacitybuffer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"karpenter/api/autoscaling/v1beta1"
+	"karpenter/model"
+)
+
+// spec 20/163, spec 45/36: room that is there.
+func TestFitsExistingCapacity(t *testing.T) {
+	s := newStage(t)
+	s.template("small")
+	s.buffer("b", nil)
+	s.must("default/b")
+	if got := s.condition("default/b", provisioning); got != "none" {
+		t.Errorf("before any pass: %s", got)
+	}
+	s.pool()
+	s.node("n", 4, true)
+	plan, asked := s.pass()
+	if len(plan.Launches) > 0 || fmt.Sprint(asked) != "[default/b]" {
+		t.Errorf("launches %v; to be looked at: %v", plan.Launches, asked)
+	}
+	s.must("default/b")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: there is room for all 3 pods")
+	if _, asked := s.pass(); len(asked) > 0 {
+		t.Errorf("a pass that changes nothing has %v looked at", asked)
+	}
+	// The node is not empty, and nothing else keeps it: spec 40/31.
+	if len(plan.Removals) > 0 {
+		t.Errorf("removals %v", plan.Removals)
+	}
+	s.world.DeleteBuffer("default/b")
+	if plan, _ := s.pass(); len(plan.Removals) != 1 {
+		t.Errorf("without the buffer, stays %v", plan.Stays)
+	}
+}
+
+// spec 20/163, spec 45/36: room that is not there yet. Capacity on its way
+// counts, so that nothing is launched twice, but it is no room before it runs
+// pods.
+func TestRequiresNewCapacity(t *testing.T) {
+	s := newStage(t)
+	s.template("small")
+	s.buffer("b", nil)
+	s.must("default/b")
+	s.pool()
+	s.node("n", 1, true)
+	plan, _ := s.pass()
+	if len(plan.Launches) != 1 {
+		t.Fatalf("launches %v", plan.Launches)
+	}
+	s.must("default/b")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 1 of 3 pods; 2 on nodes being launched")
+	plan, asked := s.pass()
+	if len(plan.Launches) != 0 || fmt.Sprint(asked) != "[default/b]" {
+		t.Errorf("launches %v; to be looked at: %v", plan.Launches, asked)
+	}
+	s.must("default/b")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 1 of 3 pods; 2 have room on nodes that are starting")
+	s.world.DeleteClaim("claim-0")
+	s.node("m", 4, true)
+	s.pass()
+	s.must("default/b")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: ")
+}
+
+// A pod without a place says why on its buffer, and only there.
+func TestHomeless(t *testing.T) {
+	s := newStage(t)
+	template := s.template("small")
+	template.Template.Spec.NodeSelector = map[string]string{"team": "nobody"}
+	if err := s.Client.Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	s.buffer("b", nil)
+	s.must("default/b")
+	s.pool()
+	s.pass()
+	s.must("default/b")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 0 of 3 pods; 3 nowhere: nodepool default: ")
+	if got := s.condition("default/b", provisioning); !strings.Contains(got, "team") {
+		t.Errorf("%s does not name the label", got)
+	}
+}
+
+// spec 20/163: a buffer of no pods is empty; no pass is needed to say so.
+func TestBufferEmpty(t *testing.T) {
+	s := newStage(t)
+	s.template("small")
+	s.buffer("b", func(b *v1beta1.CapacityBuffer) { b.Spec.Replicas = ptr.To(int32(0)) })
+	s.must("default/b")
+	s.wants("default/b", provisioning, "False BufferEmpty: ")
+	if len(s.news) > 0 {
+		t.Errorf("a pass was triggered: %v", s.news)
+	}
+}
+
+// spec 45/36: what was said holds until a pass knows of the pods the buffer has
+// now.
+func TestNoResult(t *testing.T) {
+	s := newStage(t)
+	s.template("small")
+	s.buffer("b", nil)
+	s.must("default/b")
+	s.pool()
+	s.node("n", 8, true)
+	s.pass()
+	s.must("default/b")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: there is room for all 3 pods")
+	b := s.get("default/b")
+	b.Spec.Replicas = ptr.To(int32(10))
+	if err := s.Client.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.SetTime(s.clock.Now().Add(time.Second))
+	s.must("default/b")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: there is room for all 3 pods")
+	s.Planned(&model.Snapshot{}, &model.Plan{}) // a pass that knew of none
+	s.must("default/b")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: there is room for all 3 pods")
+	s.pass()
+	s.must("default/b")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 8 of 10 pods; 2 on nodes being launched")
+}

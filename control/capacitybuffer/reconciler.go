@@ -1,0 +1,141 @@
+package capacitybuffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"karpenter/api/autoscaling/v1beta1"
+	"karpenter/kube/convert"
+	"karpenter/world"
+)
+
+const (
+	// refreshAfter is how long until a buffer is looked at again without a
+	// reason.
+	refreshAfter = 30 * time.Second
+	// againAfter is how long until a status is written again that somebody
+	// else has written meanwhile.
+	againAfter = time.Second
+	// hydrateAgain is how long until buffers are listed again that could not
+	// be.
+	hydrateAgain = time.Second
+)
+
+// World is the part of the cluster's state that buffers change.
+type World interface {
+	// SetBuffer replaces the pods that stand in for a buffer, namespace/name.
+	SetBuffer(buffer string, pods []world.Pod)
+	// DeleteBuffer takes them away.
+	DeleteBuffer(buffer string)
+}
+
+// Reconciler is the controller capacitybuffer. The exported fields are required
+// and do not change once it runs.
+type Reconciler struct {
+	Client  client.Client
+	World   World
+	Convert convert.Converter
+	Clock   clock.PassiveClock
+
+	hydrated atomic.Bool
+	// reading is held from reading a buffer until the world knows, so that the
+	// latest reading is what the world knows.
+	reading sync.Mutex
+
+	mu       sync.Mutex
+	outcomes map[string]outcome                                      // of the latest pass, by buffer
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request] // nil until the controller runs
+}
+
+// Hydrated reports whether the world knows of all buffers that existed when the
+// process started.
+func (r *Reconciler) Hydrated() bool { return r.hydrated.Load() }
+
+// Start has the world know of the buffers there are. It implements
+// manager.Runnable.
+func (r *Reconciler) Start(ctx context.Context) error {
+	_ = wait.PollUntilContextCancel(ctx, hydrateAgain, true, func(ctx context.Context) (bool, error) {
+		err := r.hydrate(ctx)
+		if err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "cannot read the capacity buffers; nothing is planned before")
+		}
+		return err == nil, nil
+	})
+	return nil
+}
+
+func (r *Reconciler) hydrate(ctx context.Context) error {
+	if r.hydrated.Load() {
+		return nil
+	}
+	list := &v1beta1.CapacityBufferList{}
+	if err := r.Client.List(ctx, list); err != nil {
+		return fmt.Errorf("list capacity buffers: %w", err)
+	}
+	for i := range list.Items {
+		if _, _, err := r.take(ctx, client.ObjectKeyFromObject(&list.Items[i])); err != nil {
+			return err
+		}
+	}
+	r.hydrated.Store(true)
+	return nil
+}
+
+// Reconcile brings one buffer up to date: what the world knows of it, then its
+// status.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	stored, found, err := r.take(ctx, request.NamespacedName)
+	if err != nil || stored == nil {
+		return reconcile.Result{}, err
+	}
+	buffer := stored.DeepCopy()
+	r.describe(buffer, found)
+	if !equality.Semantic.DeepEqual(stored.Status, buffer.Status) {
+		err := r.Client.Status().Patch(ctx, buffer, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return reconcile.Result{RequeueAfter: againAfter}, nil
+		}
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("patch status of capacity buffer %s: %w", request, err)
+		}
+	}
+	if found.invalid {
+		return reconcile.Result{}, reconcile.TerminalError(errors.New(found.message))
+	}
+	return reconcile.Result{RequeueAfter: refreshAfter}, nil
+}
+
+// take reads the buffer and tells the world what it keeps room for. The buffer
+// is nil when there is none any more.
+func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.CapacityBuffer, *resolution, error) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	buffer := &v1beta1.CapacityBuffer{}
+	err := r.Client.Get(ctx, key, buffer)
+	if apierrors.IsNotFound(err) || err == nil && buffer.DeletionTimestamp != nil {
+		r.World.DeleteBuffer(key.String())
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read capacity buffer %s: %w", key, err)
+	}
+	found, err := r.resolve(ctx, buffer)
+	if err != nil {
+		return nil, nil, fmt.Errorf("resolve capacity buffer %s: %w", key, err)
+	}
+	r.World.SetBuffer(key.String(), found.pods)
+	return buffer, found, nil
+}
