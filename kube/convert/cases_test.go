@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -18,19 +19,37 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
+	"karpenter/kube/volumes"
 	"karpenter/model"
 	"karpenter/world"
 )
 
 func converter() convert.Converter {
 	return convert.Converter{
-		Axis: model.NewAxis(),
+		Axis:    model.NewAxis(),
+		Volumes: store().Of,
 		Labels: v1.DefaultLabels().With(v1.Labels{
 			WellKnown:    sets.New("example.com/cores"),
 			ValueAliases: map[string]map[string]string{"kubernetes.io/arch": {"x86_64": "amd64"}},
 		}),
 		Manages: func(ref *v1.NodeClassReference) bool { return ref != nil && ref.Group == "example.com" },
 	}
+}
+
+// store knows a claim that is bound to a volume in zone z1, and a class.
+func store() *volumes.Store {
+	s := volumes.New(v1.DefaultLabels(), volumes.Rules{})
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", Labels: map[string]string{corev1.LabelTopologyZone: "z1"}}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disks.example.com"}
+	s.SetVolume(pv)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "data", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"},
+	}}
+	claim.Spec.VolumeName = "pv"
+	s.SetClaim(claim)
+	wait := storagev1.VolumeBindingWaitForFirstConsumer
+	s.SetClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "wait"}, Provisioner: "disks.example.com", VolumeBindingMode: &wait})
+	return s
 }
 
 // TestCases converts the manifests in testdata. Launches are written below a

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/volumes"
 	"karpenter/model"
 )
 
@@ -20,6 +21,10 @@ type Converter struct {
 	// Overlaid reports whether overlays have changed the price or the capacity
 	// of any of the instance types of a pool. Nil means there are none.
 	Overlaid func(pool string, types []string) (price, capacity bool)
+	// Volumes says where persistent volumes let the pod run. The answer changes
+	// with the claims, not with the pod. Nil means that pods which use claims
+	// are refused.
+	Volumes func(*corev1.Pod) volumes.Answer
 }
 
 // WellKnown returns the labels a pod may ask for although no pool defines

@@ -6,6 +6,8 @@
 // has thought about. A pod that uses a refused field is converted all the same:
 // its Shape says what is refused, and no plan will place it.
 //
-// Conversions are functions of the object alone. What depends on the time is
-// handed on as a time, or as a function of it.
+// Conversions are functions of the object alone, but for what a Converter is
+// given to ask: where a pod's volumes are depends on other objects, and a pod
+// is converted again when these change. What depends on the time is handed on
+// as a time, or as a function of it.
 package convert

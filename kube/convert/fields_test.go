@@ -31,8 +31,8 @@ type part struct {
 func parts() []part {
 	return []part{{
 		in:         func(p *corev1.Pod) any { return &p.Spec },
-		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources TopologySpreadConstraints",
-		refused:    "Volumes ResourceClaims",
+		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources TopologySpreadConstraints Volumes",
+		refused:    "ResourceClaims",
 		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride SchedulingGroup",
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0] },
@@ -52,7 +52,7 @@ func parts() []part {
 		irrelevant: "Name ContainerPort",
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Volumes[0].VolumeSource },
-		refused:    "PersistentVolumeClaim Ephemeral",
+		used:       "PersistentVolumeClaim Ephemeral",
 		irrelevant: "HostPath EmptyDir GCEPersistentDisk AWSElasticBlockStore GitRepo Secret NFS ISCSI Glusterfs RBD FlexVolume Cinder CephFS Flocker DownwardAPI FC AzureFile ConfigMap VsphereVolume Quobyte AzureDisk PhotonPersistentDisk Projected PortworxVolume ScaleIO StorageOS CSI Image",
 	}, {
 		in:   func(p *corev1.Pod) any { return p.Spec.Affinity },

@@ -19,8 +19,18 @@ func (c Converter) Shape(p *corev1.Pod) *model.Shape {
 	s := c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
 	s.Refused = c.refused(p)
+	if c.Volumes != nil {
+		c.attach(s, p)
+	}
 	s.Key = scenario.ShapeKey(s, c.Axis.Names())
 	return s
+}
+
+// attach adds what persistent volumes mean for the pod.
+func (c Converter) attach(s *model.Shape, p *corev1.Pod) {
+	a := c.Volumes(p)
+	s.Volumes, s.VolumeTerms = a.Volumes, a.Terms
+	s.Refused = append(s.Refused, a.Refused...)
 }
 
 // demand returns what the pod asks of the node it runs on, without a key.
@@ -142,8 +152,6 @@ func refusals() []refusal {
 	return []refusal{
 		{"nodeAffinity matchFields of other than metadata.name", hasUnknownField},
 		{"tolerations with operator Lt or Gt", func(p *corev1.Pod) bool { return slices.ContainsFunc(p.Spec.Tolerations, compares) }},
-		{"persistentVolumeClaim volumes", hasVolume(func(v *corev1.VolumeSource) bool { return v.PersistentVolumeClaim != nil })},
-		{"ephemeral volumes", hasVolume(func(v *corev1.VolumeSource) bool { return v.Ephemeral != nil })},
 		{"resourceClaims", hasDeviceClaims},
 	}
 }
@@ -155,6 +163,9 @@ func (c Converter) refused(p *corev1.Pod) []string {
 		if r.in(p) {
 			out = append(out, r.what+" (not supported yet)")
 		}
+	}
+	if c.Volumes == nil && slices.ContainsFunc(p.Spec.Volumes, needsClaim) {
+		out = append(out, "volumes of PersistentVolumeClaims, which are not looked at here")
 	}
 	return append(out, c.invalid(p)...)
 }
@@ -196,10 +207,6 @@ func hasOnlyEmptyTerms(p *corev1.Pod) bool {
 	})
 }
 
-func hasVolume(is func(*corev1.VolumeSource) bool) func(*corev1.Pod) bool {
-	return func(p *corev1.Pod) bool {
-		return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return is(&v.VolumeSource) })
-	}
-}
+func needsClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
 
 func hasDeviceClaims(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }
