@@ -10,16 +10,13 @@ import (
 	"karpenter/model"
 )
 
-// Check returns everything that is wrong with plan as an answer to s.
-func Check(s *model.Snapshot, plan *model.Plan) []string {
-	c := &checker{s: s, seen: map[string]int{}, shapes: map[string]*model.Shape{}}
-	for _, p := range s.Pending {
-		for _, pod := range p.Pods {
-			c.shapes[pod.Key()] = p.Shape
-		}
-	}
+// Check returns everything that is wrong with plan as an answer to s under p.
+func Check(s *model.Snapshot, p model.Policy, plan *model.Plan) []string {
+	c := newChecker(s, p)
 	c.placements(plan)
 	c.launches(plan)
+	c.peers(plan)
+	c.reservations(plan)
 	for _, v := range plan.Verdicts {
 		for _, p := range v.Pods {
 			c.seen[p.Key()]++
@@ -42,10 +39,22 @@ func Check(s *model.Snapshot, plan *model.Plan) []string {
 }
 
 type checker struct {
-	s      *model.Snapshot
-	seen   map[string]int
-	shapes map[string]*model.Shape
-	wrong  []string
+	s       *model.Snapshot
+	policy  model.Policy
+	seen    map[string]int
+	shapes  map[string]*model.Shape
+	pending map[string]*model.Pending // by pod
+	wrong   []string
+}
+
+func newChecker(s *model.Snapshot, p model.Policy) *checker {
+	c := &checker{s: s, policy: p, seen: map[string]int{}, shapes: map[string]*model.Shape{}, pending: map[string]*model.Pending{}}
+	for i := range s.Pending {
+		for _, pod := range s.Pending[i].Pods {
+			c.shapes[pod.Key()], c.pending[pod.Key()] = s.Pending[i].Shape, &s.Pending[i]
+		}
+	}
+	return c
 }
 
 func (c *checker) fail(format string, args ...any) {
@@ -54,9 +63,11 @@ func (c *checker) fail(format string, args ...any) {
 
 func (c *checker) placements(plan *model.Plan) {
 	used := map[string]model.Resources{}
+	shapes := map[string][]*model.Shape{}
 	for _, p := range plan.Placements {
 		c.seen[p.Pod.Key()]++
 		used[p.Node] = used[p.Node].Plus(c.shapes[p.Pod.Key()].Requests)
+		shapes[p.Node] = append(shapes[p.Node], c.shapes[p.Pod.Key()])
 		i := slices.IndexFunc(c.s.Nodes, func(n model.Node) bool { return n.Name == p.Node })
 		if i < 0 {
 			c.fail("pod %s is placed on node %s, which does not exist", p.Pod.Key(), p.Node)
@@ -74,6 +85,12 @@ func (c *checker) placements(plan *model.Plan) {
 		i := slices.IndexFunc(c.s.Nodes, func(n model.Node) bool { return n.Name == name })
 		if n := &c.s.Nodes[i]; !n.Requested.Plus(sum).Fits(n.Allocatable) {
 			c.fail("node %s is overfull", name)
+		}
+		if clash(c.s.Nodes[i].HostPorts, shapes[name]) {
+			c.fail("pods on node %s want the same host port", name)
+		}
+		if overAttached(&c.s.Nodes[i], shapes[name]) {
+			c.fail("node %s attaches more volumes than it can", name)
 		}
 	}
 }
@@ -106,6 +123,7 @@ func (c *checker) launches(plan *model.Plan) {
 		}
 		added[l.Pool] = added[l.Pool].Plus(c.largest(pool, l))
 		c.eachOutcome(i, pool, l)
+		c.minValues(i, pool, l)
 	}
 	if cost != plan.Cost {
 		c.fail("launches cost %d, the plan says %d", cost, plan.Cost)
@@ -140,27 +158,50 @@ func (c *checker) largest(pool *model.Pool, l *model.Launch) model.Resources {
 	return out
 }
 
-// eachOutcome checks that the launch's pods run on whatever machine it becomes.
-func (c *checker) eachOutcome(i int, pool *model.Pool, l *model.Launch) {
-	cheapest := model.Price(-1)
+// outcome is a machine a launch may become.
+type outcome struct {
+	kind   *model.InstanceType
+	offer  *model.Offering
+	labels model.Requirements
+}
+
+// outcomes returns every machine the launch may become, whether it can be had
+// at the moment or not.
+func outcomes(pool *model.Pool, l *model.Launch) []outcome {
+	var out []outcome
 	for _, t := range pool.Types {
 		if !slices.Contains(l.Types, t.Name) {
 			continue
 		}
-		any := false
 		for j := range t.Offerings {
 			o := &t.Offerings[j]
-			if _, ok := o.Requirements.Intersects(l.Requirements); !ok || !o.Available || !slices.Contains(l.CapacityTypes, o.CapacityType) {
-				continue
+			_, ok := o.Requirements.Intersects(l.Requirements)
+			held := o.ReservationID == "" || slices.Contains(l.ReservationIDs, o.ReservationID)
+			if ok && held && slices.Contains(l.CapacityTypes, o.CapacityType) {
+				out = append(out, outcome{t, o, l.Requirements.And(t.Requirements...).And(o.Requirements...)})
 			}
-			any = true
-			if cheapest < 0 || o.Price < cheapest {
-				cheapest = o.Price
-			}
-			c.outcome(i, pool, l, t, o)
 		}
-		if !any {
-			c.fail("launch %d lists %s, which has no offering for it", i, t.Name)
+	}
+	return out
+}
+
+// eachOutcome checks that the launch's pods run on whatever machine it becomes.
+func (c *checker) eachOutcome(i int, pool *model.Pool, l *model.Launch) {
+	cheapest := model.Price(-1)
+	var bought []string
+	for _, o := range outcomes(pool, l) {
+		if !o.offer.Available {
+			continue
+		}
+		bought = append(bought, o.kind.Name)
+		if cheapest < 0 || o.offer.Price < cheapest {
+			cheapest = o.offer.Price
+		}
+		c.outcome(i, pool, l, o)
+	}
+	for _, t := range l.Types {
+		if !slices.Contains(bought, t) {
+			c.fail("launch %d lists %s, which has no offering for it", i, t)
 		}
 	}
 	if cheapest != l.Price {
@@ -168,23 +209,29 @@ func (c *checker) eachOutcome(i int, pool *model.Pool, l *model.Launch) {
 	}
 }
 
-func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, t *model.InstanceType, o *model.Offering) {
-	labels := l.Requirements.And(t.Requirements...).And(o.Requirements...)
+func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, o outcome) {
 	var sum model.Resources
+	var shapes []*model.Shape
+	var ports []model.HostPort
 	for _, p := range l.Pods {
 		shape := c.shapes[p.Key()]
 		sum = sum.Plus(shape.Requests)
-		if !Accepts(labels, pool.Taints, shape) {
-			c.fail("launch %d as %s in %s does not accept pod %s", i, t.Name, o.Zone, p.Key())
+		shapes = append(shapes, shape)
+		if !Accepts(o.labels, pool.Taints, shape) {
+			c.fail("launch %d as %s in %s does not accept pod %s", i, o.kind.Name, o.offer.Zone, p.Key())
 		}
 	}
 	for _, d := range c.s.Daemons {
-		if Accepts(labels, pool.Taints, d.Shape) {
+		if Accepts(o.labels, pool.Taints, d.Shape) {
 			sum = sum.Plus(d.Shape.Requests)
+			ports = append(ports, d.Shape.HostPorts...)
 		}
 	}
-	if !sum.Fits(t.Allocatable) {
-		c.fail("launch %d as %s is overfull", i, t.Name)
+	if !sum.Fits(o.kind.Allocatable) {
+		c.fail("launch %d as %s is overfull", i, o.kind.Name)
+	}
+	if clash(ports, shapes) {
+		c.fail("pods on launch %d as %s want the same host port", i, o.kind.Name)
 	}
 }
 

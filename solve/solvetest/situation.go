@@ -7,11 +7,10 @@ import (
 	"karpenter/model"
 )
 
-// Situation draws a small random Snapshot. Everything that matters to a
-// decision varies: types, zones, prices, taints, labels left open by pools,
-// weights, limits, nodes in every state, daemons, affinity alternatives.
-func Situation(rng *rand.Rand) *model.Snapshot {
-	g := &generator{rng}
+// situation draws what every Draw has: types, zones, prices, taints, labels
+// left open by pools, weights, limits, nodes in every state, daemons, affinity
+// alternatives.
+func (g *generator) situation() *model.Snapshot {
 	s := &model.Snapshot{
 		Resources: model.NewAxis().Names(),
 		WellKnown: model.NewLabelSet(model.LabelZone, model.LabelCapacityType, model.LabelArch, model.LabelInstanceType, model.LabelNodePool),
@@ -52,7 +51,7 @@ func (g *generator) types() []*model.InstanceType {
 			Capacity:    model.Resources{cpu, memory, 5, 0, 1},
 			Allocatable: model.Resources{cpu - 50, memory - 1<<28, int64(2 + g.IntN(8))},
 		}
-		for _, zone := range []string{"a", "b"}[:1+g.IntN(2)] {
+		for _, zone := range []string{"a", "b", "c"}[:1+g.IntN(3)] {
 			for _, ct := range []string{model.OnDemand, model.Spot}[:1+g.IntN(2)] {
 				t.Offerings = append(t.Offerings, model.Offering{
 					Zone: zone, CapacityType: ct, Available: !g.maybe(15), Price: model.Price(1 + g.Int64N(int64(cpu))),
@@ -65,7 +64,7 @@ func (g *generator) types() []*model.InstanceType {
 		t.Requirements = model.NewRequirements(
 			model.NewRequirement(model.LabelInstanceType, model.In, t.Name),
 			model.NewRequirement(model.LabelArch, model.In, pick(g, "amd64", "amd64", "arm64")),
-			model.NewRequirement(model.LabelZone, model.In, "a", "b"),
+			model.NewRequirement(model.LabelZone, model.In, "a", "b", "c"),
 			model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand, model.Spot))
 		out = append(out, t)
 	}
@@ -102,7 +101,7 @@ func (g *generator) node(name string, pools []model.Pool, types []*model.Instanc
 		Capacity: t.Capacity, Allocatable: t.Allocatable, Requested: model.Resources{int64(g.IntN(2000)), 0, int64(g.IntN(2))},
 		Disruption: model.NodeDisruption{Empty: g.maybe(50), Consolidatable: g.maybe(70)},
 		Labels: model.LabelRequirements(map[string]string{
-			model.LabelZone: pick(g, "a", "b"), model.LabelCapacityType: model.OnDemand, model.LabelInstanceType: t.Name,
+			model.LabelZone: pick(g, "a", "b", "c"), model.LabelCapacityType: model.OnDemand, model.LabelInstanceType: t.Name,
 			model.LabelArch: pick(g, "amd64", "arm64"), model.LabelNodePool: p.Name, "team": pick(g, "red", "blue")})}
 	if g.maybe(20) {
 		n.Disruption.Blocked = "blocked"

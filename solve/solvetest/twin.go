@@ -45,18 +45,20 @@ func firm(taints []model.Taint) []model.Taint {
 // offering are and the pod wants must have values in common, and a label that
 // is not well known must be the pool's.
 func suits(s *model.Snapshot, pool *model.Pool, t *model.InstanceType, o *model.Offering, shape *model.Shape) bool {
-	return slices.ContainsFunc(shape.Alternatives(), func(alt model.Requirements) bool {
-		own := pool.Requirements.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name))
-		if _, ok := own.Compatible(alt, s.WellKnown); !ok {
-			return false
-		}
-		merged := own.And(alt...)
-		if _, ok := t.Requirements.Intersects(merged); !ok {
-			return false
-		}
-		_, ok := merged.Compatible(o.Requirements, s.WellKnown)
-		return ok
-	})
+	own := pool.Requirements.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name))
+	return slices.ContainsFunc(shape.Alternatives(), func(alt model.Requirements) bool { return suitsOne(s, own, t, o, alt) })
+}
+
+func suitsOne(s *model.Snapshot, own model.Requirements, t *model.InstanceType, o *model.Offering, alt model.Requirements) bool {
+	if _, ok := own.Compatible(alt, s.WellKnown); !ok {
+		return false
+	}
+	merged := own.And(alt...)
+	if _, ok := t.Requirements.Intersects(merged); !ok {
+		return false
+	}
+	_, ok := merged.Compatible(o.Requirements, s.WellKnown)
+	return ok
 }
 
 // room counts how many pods of the shape fit next to the daemons.

@@ -1,0 +1,240 @@
+package solvetest
+
+import (
+	"fmt"
+	"slices"
+
+	"karpenter/model"
+)
+
+// Addable names the pods the plan leaves pending although one more could go,
+// as the scheduler reads the rules, to a node of the plan or to one more
+// launch; with join, to a launch of the plan as well.
+func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []string {
+	a := &adder{checker: newChecker(s, p), plan: plan, join: join}
+	var teams []team
+	a.sites, teams = a.layOut(plan)
+	for _, t := range teams {
+		for range t.left {
+			t.site.bind(t.pending)
+		}
+	}
+	var out []string
+	for _, v := range plan.Verdicts {
+		if len(v.Shape.Refused) > 0 || len(v.Pods) == 0 {
+			continue
+		}
+		a.pod = a.pending[v.Pods[0].Key()]
+		a.machines = a.offered()
+		if where := a.where(); where != "" {
+			out = append(out, fmt.Sprintf("%s is pending, but %s would take it (%s)", v.Pods[0].Key(), where, v))
+		}
+	}
+	return out
+}
+
+type adder struct {
+	*checker
+	plan     *model.Plan
+	join     bool
+	sites    []*site
+	pod      *model.Pending
+	machines []machine // that could be bought for the pod, were there no limits
+}
+
+// machine is what one more launch could become.
+type machine struct {
+	site  *site
+	pool  *model.Pool
+	kind  *model.InstanceType
+	offer *model.Offering
+}
+
+// where returns a site that would take one more pod, or "".
+func (a *adder) where() string {
+	all := slices.Clone(a.sites)
+	for _, m := range a.machines {
+		all = append(all, m.site)
+	}
+	for i := range a.s.Nodes {
+		if a.onto(&a.s.Nodes[i]) && refusal(all, a.pod, a.sites[i]) == "" {
+			return "node " + a.s.Nodes[i].Name
+		}
+	}
+	for i := range a.plan.Launches {
+		if at := a.into(&a.plan.Launches[i]); a.join && at != nil {
+			at.bound = a.sites[len(a.s.Nodes)+i].bound
+			others := slices.Clone(all)
+			others[len(a.s.Nodes)+i] = at
+			if refusal(others, a.pod, at) == "" {
+				return at.name
+			}
+		}
+	}
+	for _, m := range a.machines {
+		if a.affords(m) && refusal(all, a.pod, m.site) == "" {
+			return m.site.name
+		}
+	}
+	return ""
+}
+
+// onto reports whether the node has room for the pod and suits it.
+func (a *adder) onto(n *model.Node) bool {
+	if n.Deleting || !Accepts(n.Labels, n.Taints, a.pod.Shape) {
+		return false
+	}
+	sum := a.pod.Shape.Requests
+	shapes := []*model.Shape{a.pod.Shape}
+	for _, p := range a.plan.Placements {
+		if p.Node == n.Name {
+			shapes = append(shapes, a.shapes[p.Pod.Key()])
+			sum = sum.Plus(a.shapes[p.Pod.Key()].Requests)
+		}
+	}
+	return sum.Fits(spare(n, a.s.Daemons)) && !clash(n.HostPorts, shapes) && !overAttached(n, shapes)
+}
+
+// spare is what is left of a node for pods, once its daemons are all there.
+func spare(n *model.Node, daemons []model.Daemon) model.Resources {
+	labels := n.Labels
+	if n.Claim != "" {
+		labels = labels.And(model.NewRequirement(model.LabelRegistered, model.In, "true"), model.NewRequirement(model.LabelInitialized, model.In, "true"))
+	}
+	var expected model.Resources
+	for _, d := range daemons {
+		if Accepts(labels, n.Taints, d.Shape) {
+			expected = expected.Plus(d.Shape.Requests)
+		}
+	}
+	return n.Allocatable.Minus(n.Requested).Minus(expected.Minus(n.DaemonRequested).Max(nil)).Max(nil)
+}
+
+// into returns the launch as a machine with room for the pod, or nil.
+func (a *adder) into(l *model.Launch) *site {
+	pool := a.pool(l.Pool)
+	if slices.ContainsFunc(pool.Requirements, func(r model.Requirement) bool { return r.MinValues > 0 }) {
+		return nil // it may need every type it has
+	}
+	pods := []*model.Shape{a.pod.Shape}
+	for _, p := range l.Pods {
+		pods = append(pods, a.shapes[p.Key()])
+	}
+	for _, o := range outcomes(pool, l) {
+		rejects := func(s *model.Shape) bool { return !Accepts(o.labels, pool.Taints, s) }
+		if o.offer.Available && o.kind.Name == l.Type && !slices.ContainsFunc(pods, rejects) && a.holds(o, pool, pods) {
+			return &site{name: fmt.Sprintf("the launch of %s in %s", o.kind.Name, o.offer.Zone), taints: pool.Taints,
+				outcomes: []model.Requirements{o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name))}}
+		}
+	}
+	return nil
+}
+
+// holds reports whether the pods fit a machine beside its daemons.
+func (a *adder) holds(o outcome, pool *model.Pool, pods []*model.Shape) bool {
+	var sum model.Resources
+	var ports []model.HostPort
+	for _, p := range pods {
+		sum = sum.Plus(p.Requests)
+	}
+	for _, d := range a.s.Daemons {
+		_, bad := model.Untolerated(firm(pool.Taints), d.Shape.Tolerations)
+		if !bad && slices.ContainsFunc(o.kind.Offerings, func(x model.Offering) bool { return suits(a.s, pool, o.kind, &x, d.Shape) }) {
+			sum = sum.Plus(d.Shape.Requests)
+			ports = append(ports, d.Shape.HostPorts...)
+		}
+	}
+	return sum.Fits(o.kind.Allocatable) && !clash(ports, pods)
+}
+
+// offered returns every machine that could be bought for the pod alone.
+func (a *adder) offered() []machine {
+	var out []machine
+	for i := range a.s.Pools {
+		pool := &a.s.Pools[i]
+		if _, bad := model.Untolerated(firm(pool.Taints), a.pod.Shape.Tolerations); bad || len(pool.Refused) > 0 {
+			continue
+		}
+		for _, t := range pool.Types {
+			for j := range t.Offerings {
+				o := &t.Offerings[j]
+				if !o.Available || !a.holds(outcome{kind: t, offer: o}, pool, []*model.Shape{a.pod.Shape}) {
+					continue
+				}
+				for _, labels := range a.labelings(pool, t, o) {
+					out = append(out, machine{&site{name: fmt.Sprintf("a new %s in %s", t.Name, o.Zone), taints: pool.Taints,
+						outcomes: []model.Requirements{labels}}, pool, t, o})
+				}
+			}
+		}
+	}
+	for i := range out {
+		out[i].site.name += fmt.Sprintf(" (%d)", i)
+	}
+	return out
+}
+
+// labelings returns the labels such a machine may have for the pod: a label
+// the pool leaves open has any one of its values.
+func (a *adder) labelings(pool *model.Pool, t *model.InstanceType, o *model.Offering) []model.Requirements {
+	var out []model.Requirements
+	own := pool.Requirements.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name))
+	for _, alt := range a.pod.Shape.Alternatives() {
+		if !suitsOne(a.s, own, t, o, alt) {
+			continue
+		}
+		options := []model.Requirements{own.And(alt...).And(t.Requirements...).And(o.Requirements...)}
+		for _, r := range options[0] {
+			if r.Complement || len(r.Values) < 2 {
+				continue
+			}
+			var more []model.Requirements
+			for _, labels := range options {
+				for _, v := range r.Values {
+					more = append(more, labels.And(model.NewRequirement(r.Key, model.In, v)))
+				}
+			}
+			options = more
+		}
+		out = append(out, options...)
+	}
+	return out
+}
+
+// affords reports whether the limits of the pool, its minValues and the
+// reservations allow the machine besides the plan.
+func (a *adder) affords(m machine) bool {
+	if m.offer.ReservationID != "" {
+		left := m.offer.ReservationLeft
+		for _, l := range a.plan.Launches {
+			if slices.Contains(l.ReservationIDs, m.offer.ReservationID) {
+				left--
+			}
+		}
+		if left <= 0 {
+			return false
+		}
+	}
+	if !a.within(m.pool, m.kind) {
+		return false
+	}
+	var types []*model.InstanceType
+	for _, x := range a.machines {
+		if x.pool == m.pool && x.offer.Zone == m.offer.Zone && x.offer.CapacityType == m.offer.CapacityType && !slices.Contains(types, x.kind) &&
+			a.within(x.pool, x.kind) {
+			types = append(types, x.kind)
+		}
+	}
+	return a.policy.RelaxMinValues || !slices.ContainsFunc(m.pool.Requirements, func(r model.Requirement) bool { return span(types, r.Key) < r.MinValues })
+}
+
+// within reports whether the pool's limits allow one more of the type.
+func (a *adder) within(pool *model.Pool, t *model.InstanceType) bool {
+	sum := pool.Usage.Plus(t.Capacity)
+	for i := range a.plan.Launches {
+		if l := &a.plan.Launches[i]; l.Pool == pool.Name {
+			sum = sum.Plus(a.largest(pool, l))
+		}
+	}
+	return !slices.ContainsFunc(pool.Limits, func(l model.Limit) bool { return sum.At(l.Resource) > l.Max })
+}

@@ -1,0 +1,203 @@
+package solvetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"karpenter/model"
+)
+
+// Draw says what situations hold besides resources, labels, taints, weights
+// and limits.
+type Draw struct {
+	Spread, Affinity, Preferences, Ports, Volumes, MinValues, Reserved bool
+}
+
+// Everything draws all there is.
+func Everything() Draw {
+	return Draw{Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true}
+}
+
+// Situation draws a small random Snapshot.
+func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
+	g := &generator{rng}
+	s := g.situation()
+	for i := range s.Pending {
+		p := &s.Pending[i]
+		p.Peer = g.peer()
+		for j := range p.Pods {
+			p.Pods[j].Namespace = p.Peer.Namespace
+		}
+		g.shapeMore(d, p)
+	}
+	for i := range s.Nodes {
+		g.nodeMore(d, &s.Nodes[i])
+	}
+	for i := range s.Daemons {
+		if d.Ports && g.maybe(40) {
+			s.Daemons[i].Shape.HostPorts = []model.HostPort{g.port()}
+		}
+	}
+	for i := range s.Pools {
+		if p := &s.Pools[i]; d.MinValues && g.maybe(30) {
+			r := model.NewRequirement(pick(g, model.LabelInstanceType, model.LabelArch, model.LabelZone), model.Exists)
+			r.MinValues = 2
+			p.Requirements = p.Requirements.And(r)
+		}
+	}
+	if d.Reserved {
+		g.reserve(s)
+	}
+	return s
+}
+
+func (g *generator) peer() model.Peer {
+	p := model.Peer{Namespace: "default", Labels: []model.Label{{Key: "app", Value: pick(g, "web", "db", "web")}}}
+	if g.maybe(15) {
+		p.Namespace = "other"
+	}
+	if g.maybe(20) {
+		p.Labels = append(p.Labels, model.Label{Key: "tier", Value: "x"})
+	}
+	return p
+}
+
+// selector picks the pods of p more often than not.
+func (g *generator) selector(p *model.Peer) model.PodSelector {
+	s := model.PodSelector{Namespaces: []string{p.Namespace}}
+	switch n := g.IntN(100); {
+	case n < 60:
+		s.Labels = model.NewRequirements(model.NewRequirement("app", model.In, p.Labels[0].Value))
+	case n < 75:
+		s.Labels = model.NewRequirements(model.NewRequirement("app", model.In, pick(g, "web", "db")))
+	case n < 85:
+		s.Labels = model.NewRequirements(pick(g,
+			model.NewRequirement("app", model.In, "web", "db"), model.NewRequirement("app", model.NotIn, "web"), model.NewRequirement("tier", model.Exists)))
+	case n < 90:
+		s.Nothing = true
+	}
+	switch n := g.IntN(100); {
+	case n < 10:
+		s.Namespaces, s.ByNamespace = nil, true
+	case n < 20:
+		s.Namespaces = []string{"default", "other"}
+	}
+	return s
+}
+
+func (g *generator) spread(p *model.Peer) model.Spread {
+	return model.Spread{
+		Key:     pick(g, model.LabelZone, model.LabelZone, model.LabelZone, model.LabelHostname, model.LabelHostname, model.LabelCapacityType, "team"),
+		MaxSkew: 1 + g.IntN(2), MinDomains: pick(g, 0, 0, 0, 2, 3), Select: g.selector(p),
+		AnyNode: g.maybe(15), HonorTaints: g.maybe(15),
+	}
+}
+
+func (g *generator) term(p *model.Peer) model.PodTerm {
+	return model.PodTerm{
+		Key:    pick(g, model.LabelZone, model.LabelZone, model.LabelHostname, model.LabelHostname, model.LabelArch, model.LabelCapacityType),
+		Select: g.selector(p), Anti: g.maybe(55),
+	}
+}
+
+func (g *generator) port() model.HostPort {
+	return model.HostPort{IP: pick(g, "0.0.0.0", "0.0.0.0", "10.0.0.1"), Protocol: pick(g, "TCP", "TCP", "UDP"), Port: int32(80 + g.IntN(2))}
+}
+
+// shapeMore adds what a pod has to do with others, its ports and volumes.
+func (g *generator) shapeMore(d Draw, p *model.Pending) {
+	s := p.Shape
+	if d.Spread && g.maybe(45) {
+		for range 1 + g.IntN(2) {
+			s.Spread = append(s.Spread, g.spread(&p.Peer))
+		}
+	}
+	if d.Affinity && g.maybe(40) {
+		for range 1 + g.IntN(2) {
+			s.PodTerms = append(s.PodTerms, g.term(&p.Peer))
+		}
+	}
+	if d.Preferences && g.maybe(50) {
+		g.prefer(d, p)
+	}
+	if d.Ports && g.maybe(30) {
+		s.HostPorts = []model.HostPort{g.port()}
+	}
+	if d.Volumes && g.maybe(40) {
+		s.Volumes = []model.Volumes{{Driver: "ebs", Own: g.IntN(3)}}
+		if g.maybe(30) {
+			s.Volumes[0].Shared = []string{"default/" + pick(g, "a", "b")}
+		}
+		if g.maybe(40) {
+			s.VolumeTerms = []model.Requirements{model.NewRequirements(model.NewRequirement(model.LabelZone, model.In, pick(g, "a", "b", "c")))}
+		}
+	}
+}
+
+func (g *generator) prefer(d Draw, p *model.Pending) {
+	s := p.Shape
+	switch g.IntN(3) {
+	case 0:
+		s.Preferences = []model.Preference{{Weight: int32(2 + g.IntN(50)), Term: model.NewRequirements(g.demand())}}
+		if g.maybe(50) {
+			s.Preferences = append(s.Preferences, model.Preference{Weight: 1, Term: model.NewRequirements(g.demand())})
+		}
+	case 1:
+		c := g.spread(&p.Peer)
+		c.Soft = true
+		s.Spread = append(s.Spread, c)
+	case 2:
+		t := g.term(&p.Peer)
+		t.Weight = int32(1 + g.IntN(100))
+		s.PodTerms = append(s.PodTerms, t)
+	}
+}
+
+// nodeMore says what runs on a node.
+func (g *generator) nodeMore(d Draw, n *model.Node) {
+	n.Labels = n.Labels.And(model.NewRequirement(model.LabelHostname, model.In, n.Name))
+	for range g.IntN(3) {
+		r := model.Resident{Peer: g.peer(), Count: 1 + g.IntN(2), Terminating: g.maybe(10)}
+		if d.Affinity && g.maybe(25) {
+			t := g.term(&r.Peer)
+			t.Anti = true
+			r.Anti, r.Count = []model.PodTerm{t}, 1
+		}
+		if d.Spread || d.Affinity {
+			n.Residents = append(n.Residents, r)
+		}
+	}
+	if d.Ports && g.maybe(25) {
+		n.HostPorts = []model.HostPort{g.port()}
+	}
+	if d.Volumes && g.maybe(70) {
+		a := model.Attached{Driver: "ebs", Limit: 1 + g.IntN(5), Own: g.IntN(2)}
+		if g.maybe(30) {
+			a.Shared = []string{"default/a"}
+		}
+		n.Attached = []model.Attached{a}
+	}
+}
+
+// reserve gives some types an offering that is paid for already. Two types may
+// share a reservation.
+func (g *generator) reserve(s *model.Snapshot) {
+	done := map[*model.InstanceType]bool{}
+	for i := range s.Pools {
+		for _, t := range s.Pools[i].Types {
+			if done[t] || !g.maybe(35) {
+				done[t] = true
+				continue
+			}
+			done[t] = true
+			n := g.IntN(2)
+			t.Offerings = append(t.Offerings, model.Offering{
+				Zone: "a", CapacityType: model.Reserved, ReservationID: fmt.Sprint("cr-", n), ReservationLeft: int64(1 + n), Available: true,
+				Requirements: model.NewRequirements(model.NewRequirement(model.LabelZone, model.In, "a"),
+					model.NewRequirement(model.LabelCapacityType, model.In, model.Reserved)),
+			})
+			t.Requirements = t.Requirements.Without(model.LabelCapacityType).And(
+				model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand, model.Spot, model.Reserved))
+		}
+	}
+}

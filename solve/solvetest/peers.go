@@ -1,0 +1,159 @@
+package solvetest
+
+import (
+	"fmt"
+	"slices"
+
+	"karpenter/model"
+)
+
+// peers checks that kube-scheduler could bind the pods as planned, given the
+// rules they have about each other.
+func (c *checker) peers(plan *model.Plan) {
+	sites, teams := c.layOut(plan)
+	if why := replay(sites, teams); why != "" {
+		c.fail("the scheduler would not follow the plan: %s", why)
+	}
+}
+
+// layOut returns the sites there will be, with what is bound now, and the pods
+// the plan sends to each.
+func (c *checker) layOut(plan *model.Plan) ([]*site, []team) {
+	var sites []*site
+	var teams []team
+	send := func(pod model.Pod, to *site) {
+		p := c.pending[pod.Key()]
+		i := slices.IndexFunc(teams, func(t team) bool { return t.pending == p && t.site == to })
+		if i < 0 {
+			i, teams = len(teams), append(teams, team{pending: p, site: to})
+		}
+		teams[i].left++
+	}
+	for i := range c.s.Nodes {
+		s := nodeSite(&c.s.Nodes[i])
+		sites = append(sites, s)
+		for _, p := range plan.Placements {
+			if p.Node == s.name {
+				send(p.Pod, s)
+			}
+		}
+	}
+	for i := range plan.Launches {
+		l := &plan.Launches[i]
+		s := &site{name: fmt.Sprintf("launch %d of %s in %s", i, l.Type, l.Zone)}
+		if pool := c.pool(l.Pool); pool != nil {
+			s.taints = pool.Taints
+			for _, o := range outcomes(pool, l) {
+				s.outcomes = append(s.outcomes, o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))
+			}
+		}
+		sites = append(sites, s)
+		for _, p := range l.Pods {
+			send(p, s)
+		}
+	}
+	return sites, teams
+}
+
+// clash reports whether two of the pods, or one and what is taken already,
+// want the same port.
+func clash(taken []model.HostPort, pods []*model.Shape) bool {
+	taken = slices.Clone(taken)
+	for _, s := range pods {
+		for _, p := range s.HostPorts {
+			if slices.ContainsFunc(taken, p.Conflicts) {
+				return true
+			}
+		}
+		taken = append(taken, s.HostPorts...)
+	}
+	return false
+}
+
+// overAttached reports whether the pods bring more volumes than the node may
+// attach; claims that several share count once.
+func overAttached(n *model.Node, pods []*model.Shape) bool {
+	for _, a := range n.Attached {
+		own, shared := a.Own, slices.Clone(a.Shared)
+		for _, s := range pods {
+			for _, v := range s.Volumes {
+				if v.Driver == a.Driver {
+					own += v.Own
+					shared = append(shared, v.Shared...)
+				}
+			}
+		}
+		slices.Sort(shared)
+		if brings := len(pods) > 0; brings && own+len(slices.Compact(shared)) > a.Limit && usesDriver(pods, a.Driver) {
+			return true
+		}
+	}
+	return false
+}
+
+func usesDriver(pods []*model.Shape, driver string) bool {
+	return slices.ContainsFunc(pods, func(s *model.Shape) bool {
+		return slices.ContainsFunc(s.Volumes, func(v model.Volumes) bool { return v.Driver == driver })
+	})
+}
+
+// span is how many values of a label the types have.
+func span(types []*model.InstanceType, key string) int {
+	var values []string
+	for _, t := range types {
+		if r, ok := t.Requirements.Get(key); ok && !r.Complement {
+			values = append(values, r.Values...)
+		}
+	}
+	slices.Sort(values)
+	return len(slices.Compact(values))
+}
+
+// minValues checks that the launch's types span as many values as the pool
+// demands, or that the plan says where they do not.
+func (c *checker) minValues(i int, pool *model.Pool, l *model.Launch) {
+	var listed []*model.InstanceType
+	for _, t := range pool.Types {
+		if slices.Contains(l.Types, t.Name) {
+			listed = append(listed, t)
+		}
+	}
+	for _, r := range pool.Requirements {
+		spans := span(listed, r.Key)
+		j := slices.IndexFunc(l.MinValues, func(m model.Relaxed) bool { return m.Key == r.Key })
+		switch {
+		case spans >= r.MinValues && j >= 0:
+			c.fail("launch %d relaxes minValues of %s without need", i, r.Key)
+		case spans >= r.MinValues:
+		case !c.policy.RelaxMinValues:
+			c.fail("launch %d spans %d values of %s, its pool demands %d", i, spans, r.Key, r.MinValues)
+		case j < 0 || l.MinValues[j].Spans != spans:
+			c.fail("launch %d spans %d values of %s and says %+v", i, spans, r.Key, l.MinValues)
+		}
+	}
+}
+
+// reservations checks that no reservation is promised more often than it can
+// be had, and that launches which count on one become nothing else.
+func (c *checker) reservations(plan *model.Plan) {
+	left := map[string]int64{}
+	for i := range c.s.Pools {
+		for _, t := range c.s.Pools[i].Types {
+			for _, o := range t.Offerings {
+				if n, ok := left[o.ReservationID]; !ok || o.ReservationLeft < n {
+					left[o.ReservationID] = o.ReservationLeft
+				}
+			}
+		}
+	}
+	for i, l := range plan.Launches {
+		if len(l.ReservationIDs) > 0 && !slices.Equal(l.CapacityTypes, []string{model.Reserved}) {
+			c.fail("launch %d counts on %v and may become %v", i, l.ReservationIDs, l.CapacityTypes)
+		}
+		for _, id := range l.ReservationIDs {
+			if left[id]--; left[id] < 0 {
+				c.fail("launch %d counts on reservation %s, which has no more", i, id)
+			}
+		}
+	}
+}

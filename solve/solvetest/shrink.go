@@ -1,0 +1,170 @@
+package solvetest
+
+import (
+	"slices"
+
+	"karpenter/model"
+)
+
+// Shrink takes parts off s as long as it still fails, and returns what is
+// left: the situation to look at.
+func Shrink(s *model.Snapshot, fails func(*model.Snapshot) bool) *model.Snapshot {
+	best := clone(s)
+	for shrunk := true; shrunk; {
+		shrunk = false
+		for i := 0; ; i++ {
+			next := clone(best)
+			if !cut(next, i) {
+				break
+			}
+			if fails(next) {
+				best, shrunk = next, true
+				i--
+			}
+		}
+	}
+	return best
+}
+
+// cut takes off the part with this number; false when there is none.
+func cut(s *model.Snapshot, n int) bool {
+	c := &cutter{n: n}
+	drop(c, &s.Pools)
+	drop(c, &s.Nodes)
+	drop(c, &s.Daemons)
+	drop(c, &s.Pending)
+	for i := range s.Pending {
+		p := &s.Pending[i]
+		drop(c, &p.Pods)
+		c.shape(p.Shape)
+	}
+	for i := range s.Nodes {
+		drop(c, &s.Nodes[i].Residents)
+		drop(c, &s.Nodes[i].Taints)
+		drop(c, &s.Nodes[i].HostPorts)
+		drop(c, &s.Nodes[i].Attached)
+		reset(c, &s.Nodes[i].Deleting)
+		reset(c, &s.Nodes[i].Disruption)
+		reset(c, &s.Nodes[i].Requested)
+		for j := range s.Nodes[i].Residents {
+			drop(c, &s.Nodes[i].Residents[j].Anti)
+		}
+	}
+	for i := range s.Pools {
+		drop(c, &s.Pools[i].Requirements)
+		drop(c, &s.Pools[i].Taints)
+		drop(c, &s.Pools[i].Limits)
+		reset(c, &s.Pools[i].Disruption.Allowed)
+		reset(c, &s.Pools[i].Weight)
+	}
+	c.types(s)
+	return c.done
+}
+
+// cutter counts down to the part that goes.
+type cutter struct {
+	n    int
+	done bool
+}
+
+func (c *cutter) hit() bool {
+	if c.n--; c.n == -1 {
+		c.done = true
+		return true
+	}
+	return false
+}
+
+// drop takes an element off a list.
+func drop[S ~[]T, T any](c *cutter, list *S) {
+	for i := range *list {
+		if c.hit() {
+			*list = slices.Delete(slices.Clone(*list), i, i+1)
+			return
+		}
+	}
+}
+
+// reset sets a value that is set to nothing.
+func reset[T any](c *cutter, v *T) {
+	var zero T
+	if any(*v) != nil && !isZero(*v) && c.hit() {
+		*v = zero
+	}
+}
+
+func isZero(v any) bool {
+	switch x := v.(type) {
+	case bool:
+		return !x
+	case int32:
+		return x == 0
+	case model.Resources:
+		return len(x) == 0
+	case map[model.Reason]int:
+		return len(x) == 0
+	case model.NodeDisruption:
+		return x == model.NodeDisruption{}
+	}
+	return false
+}
+
+func (c *cutter) shape(s *model.Shape) {
+	drop(c, &s.Spread)
+	drop(c, &s.PodTerms)
+	drop(c, &s.Preferences)
+	drop(c, &s.HostPorts)
+	drop(c, &s.Volumes)
+	drop(c, &s.VolumeTerms)
+	drop(c, &s.Selector)
+	drop(c, &s.Terms)
+	drop(c, &s.Tolerations)
+}
+
+// types takes off a type, or an offering, wherever it is used.
+func (c *cutter) types(s *model.Snapshot) {
+	var all []*model.InstanceType
+	for i := range s.Pools {
+		for _, t := range s.Pools[i].Types {
+			if !slices.Contains(all, t) {
+				all = append(all, t)
+			}
+		}
+	}
+	for _, t := range all {
+		if c.hit() {
+			for i := range s.Pools {
+				s.Pools[i].Types = slices.DeleteFunc(slices.Clone(s.Pools[i].Types), func(x *model.InstanceType) bool { return x == t })
+			}
+			return
+		}
+		drop(c, &t.Offerings)
+	}
+}
+
+// clone copies what Shrink may change.
+func clone(s *model.Snapshot) *model.Snapshot {
+	out := *s
+	out.Pools, out.Nodes = slices.Clone(s.Pools), slices.Clone(s.Nodes)
+	out.Daemons, out.Pending = slices.Clone(s.Daemons), slices.Clone(s.Pending)
+	for i := range out.Pending {
+		shape := *out.Pending[i].Shape
+		out.Pending[i].Shape = &shape
+	}
+	for i := range out.Nodes {
+		out.Nodes[i].Residents = slices.Clone(out.Nodes[i].Residents)
+	}
+	types := map[*model.InstanceType]*model.InstanceType{}
+	for i := range out.Pools {
+		p := &out.Pools[i]
+		p.Types = slices.Clone(p.Types)
+		for j, t := range p.Types {
+			if types[t] == nil {
+				copied := *t
+				types[t] = &copied
+			}
+			p.Types[j] = types[t]
+		}
+	}
+	return &out
+}
