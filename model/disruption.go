@@ -37,4 +37,5 @@ type Stay struct {
 	Node, Claim string
 	Reason      Reason
 	Why         string
+	Buffer      string // namespace/name of the CapacityBuffer whose room it is, and nothing else; "" = none
 }

@@ -25,9 +25,13 @@ type Planner struct {
 func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	plan := &model.Plan{}
-	pack.New(s, p, l.memory.Catalogue(s)).Run(plan)
-	refuse(s, plan)
+	place := func(s *model.Snapshot) *model.Plan {
+		plan := &model.Plan{}
+		pack.New(s, p, l.memory.Catalogue(s)).Run(plan)
+		refuse(s, plan)
+		return plan
+	}
+	plan := yield(s, place(s), place)
 	drain.Empty(s, plan)
 	return plan
 }

@@ -66,11 +66,11 @@ func (l *Loop) reportDeletion(ctx context.Context, s *scope, r model.Removal) {
 }
 
 // reportStays tells why nodes that are not needed are kept. What a budget
-// holds back is told on its pool.
+// holds back is told on its pool, and pending pods are no reason for long.
 func (l *Loop) reportStays(s *scope) {
 	for _, stay := range s.plan.Stays {
 		claim, n := s.claims[stay.Claim], s.managed[stay.Claim]
-		if claim == nil || n == nil || n.Disruption.Blocked == "" {
+		if claim == nil || n == nil || n.Disruption.Blocked == "" && stay.Buffer == "" {
 			continue
 		}
 		l.Events.Publish(blocked(claim, stay.Why))

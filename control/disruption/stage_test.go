@@ -43,19 +43,20 @@ var _ World = (*world.World)(nil)
 
 // stage is a cluster in memory with the loop on it. It is its own World.
 type stage struct {
-	t       *testing.T
-	clock   *clocktesting.FakeClock
-	client  client.Client
-	events  *eventstest.Recorder
-	metrics *prometheus.Registry
-	loop    *Loop
-	broken  bool              // deletions fail
-	stale   atomic.Bool       // the next patch meets another
-	marks   map[string]bool   // claims marked for deletion
-	blocked map[string]string // why nodes are blocked, by node
-	unready bool
-	logs    []string
-	told    int
+	t        *testing.T
+	clock    *clocktesting.FakeClock
+	client   client.Client
+	events   *eventstest.Recorder
+	metrics  *prometheus.Registry
+	loop     *Loop
+	broken   bool              // deletions fail
+	stale    atomic.Bool       // the next patch meets another
+	marks    map[string]bool   // claims marked for deletion
+	blocked  map[string]string // why nodes are blocked, by node
+	buffered string            // node that a buffer keeps room on
+	unready  bool
+	logs     []string
+	told     int
 }
 
 func newStage(t *testing.T) *stage {
@@ -148,6 +149,11 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 			consuming[m.Pool]++
 		}
 		out.Nodes = append(out.Nodes, m)
+	}
+	if s.buffered != "" {
+		out.Pending = []model.Pending{{Shape: &model.Shape{Key: "any"}, Pods: []model.Pod{
+			{Namespace: "default", Name: "capacity-buffer-b-1", UID: "b-1", Planned: s.buffered, Buffer: "default/b"},
+		}}}
 	}
 	for _, p := range pools {
 		if p.IsStatic() {

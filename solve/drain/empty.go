@@ -17,16 +17,18 @@ func Empty(s *model.Snapshot, plan *model.Plan) {
 	for i := range s.Pools {
 		budget[s.Pools[i].Name] = s.Pools[i].Disruption.Allowed[model.Empty]
 	}
-	receiving := map[string]bool{}
-	for _, p := range plan.Placements {
-		receiving[p.Node] = true
-	}
+	receiving := receivers(plan)
 	for _, n := range candidates(s) {
 		stay := func(why string) {
 			plan.Stays = append(plan.Stays, model.Stay{Node: n.Name, Claim: n.Claim, Reason: model.Empty, Why: why})
 		}
+		buffer, used := receiving[n.Name]
 		switch {
-		case receiving[n.Name]:
+		case used && buffer != "":
+			plan.Stays = append(plan.Stays, model.Stay{
+				Node: n.Name, Claim: n.Claim, Reason: model.Empty, Why: "CapacityBuffer " + buffer + " keeps room on it", Buffer: buffer,
+			})
+		case used:
 			stay("pending pods are planned on it")
 		case n.Disruption.Blocked != "":
 			stay(n.Disruption.Blocked)
@@ -37,6 +39,22 @@ func Empty(s *model.Snapshot, plan *model.Plan) {
 			plan.Removals = append(plan.Removals, model.Removal{Node: n.Name, Claim: n.Claim, Reason: model.Empty})
 		}
 	}
+}
+
+// receivers returns the nodes that pods are planned on: with the first buffer, by
+// name, of those that have nothing but room for buffers.
+func receivers(plan *model.Plan) map[string]string {
+	out := map[string]string{}
+	for _, p := range plan.Placements {
+		buffer, known := out[p.Node]
+		switch {
+		case !known, p.Pod.Buffer == "":
+			out[p.Node] = p.Pod.Buffer
+		case buffer != "":
+			out[p.Node] = min(buffer, p.Pod.Buffer)
+		}
+	}
+	return out
 }
 
 // candidates returns the empty nodes that have been quiet long enough, dearest
