@@ -35,7 +35,7 @@ func (w *World) SetDaemon(d model.Daemon) {
 	} else if old.Shape.Key != d.Shape.Key {
 		w.daemons[d.Name] = &daemon{Daemon: d, created: old.created, uid: old.uid}
 	}
-	w.listed = nil
+	w.listed.daemons = nil
 }
 
 // DeleteDaemon takes in that the DaemonSet, namespace/name, is gone.
@@ -43,7 +43,7 @@ func (w *World) DeleteDaemon(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.daemons, name)
-	w.listed = nil
+	w.listed.daemons = nil
 }
 
 // followDaemon learns from a pod what its DaemonSet requests now, if no newer
@@ -54,18 +54,18 @@ func (w *World) followDaemon(p *pod) {
 		return
 	}
 	d.live, d.created, d.uid = p.Shape.Requests, p.Created, p.UID
-	w.listed = nil
+	w.listed.daemons = nil
 }
 
 // listDaemons returns the daemons sorted by name.
 func (w *World) listDaemons() []model.Daemon {
-	if w.listed == nil {
-		w.listed = make([]model.Daemon, 0, len(w.daemons))
+	if w.listed.daemons == nil {
+		w.listed.daemons = make([]model.Daemon, 0, len(w.daemons))
 		for _, name := range slices.Sorted(maps.Keys(w.daemons)) {
-			w.listed = append(w.listed, w.daemons[name].current(w.axis.Names()))
+			w.listed.daemons = append(w.listed.daemons, w.daemons[name].current(w.axis.Names()))
 		}
 	}
-	return w.listed
+	return w.listed.daemons
 }
 
 // current returns the daemon as it is run now.

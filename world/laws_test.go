@@ -23,17 +23,18 @@ type facts struct {
 	claims map[string]world.Claim
 	pods   map[string]world.Pod
 	pdbs   map[string]world.DisruptionBudget
+	spaces map[string]map[string]string
 }
 
 func newFacts() *facts {
-	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}}
+	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}, map[string]map[string]string{}}
 }
 
 // change makes up the next event, applies it to f and tells w. Sometimes w
 // misses that a pod was deleted before another took its name.
 func (f *facts) change(r *rand.Rand, w *world.World) {
 	i := r.IntN(6)
-	switch r.IntN(9) {
+	switch r.IntN(10) {
 	case 0:
 		n := world.Node{
 			Name: fmt.Sprint("n", i), UID: fmt.Sprint("n", i), ProviderID: fmt.Sprint("i", i), Ready: r.IntN(3) > 0, Deleting: r.IntN(9) == 0,
@@ -62,20 +63,28 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		delete(f.claims, fmt.Sprint("c", i))
 		w.DeleteClaim(fmt.Sprint("c", i))
 	case 4:
-		b := world.DisruptionBudget{Namespace: "default", Name: fmt.Sprint("b", i), Selector: fmt.Sprint("app", i%3), Allowed: r.IntN(2), Never: r.IntN(2) == 0}
+		b := world.DisruptionBudget{Namespace: "s0", Name: fmt.Sprint("b", i), Selector: fmt.Sprint("app", i%3), Allowed: r.IntN(2), Never: r.IntN(2) == 0}
 		b.Selects = func(l map[string]string) bool { return l["app"] == b.Selector }
 		f.pdbs[b.Name] = b
 		w.SetDisruptionBudget(b)
 	case 5:
 		delete(f.pdbs, fmt.Sprint("b", i))
-		w.DeleteDisruptionBudget("default", fmt.Sprint("b", i))
+		w.DeleteDisruptionBudget("s0", fmt.Sprint("b", i))
 	case 6:
+		name := fmt.Sprint("s", i%2)
+		f.spaces[name] = map[string]string{"team": fmt.Sprint("t", r.IntN(2)), "other": fmt.Sprint(r.IntN(9))}
+		w.SetNamespace(name, f.spaces[name])
+		if r.IntN(4) == 0 {
+			delete(f.spaces, name)
+			w.DeleteNamespace(name)
+		}
+	case 7:
 		p := f.anyPod(r)
-		delete(f.pods, p.Name)
+		delete(f.pods, p.Key())
 		w.DeletePod(p.Namespace, p.Name)
 	default:
 		p := f.anyPod(r)
-		f.pods[p.Name] = p
+		f.pods[p.Key()] = p
 		w.SetPod(p)
 	}
 }
@@ -83,19 +92,51 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 func (f *facts) anyPod(r *rand.Rand) world.Pod {
 	cpu := int64(1 + r.IntN(3))
 	p := world.Pod{
-		Namespace: "default", Name: fmt.Sprint("a", r.IntN(30)), UID: fmt.Sprint("u", r.IntN(1000)),
+		Namespace: fmt.Sprint("s", r.IntN(2)), Name: fmt.Sprint("a", r.IntN(15)), UID: fmt.Sprint("u", r.IntN(1000)),
 		Created: scenario.DefaultNow().Add(time.Duration(r.IntN(5)) * time.Second),
-		Labels:  map[string]string{"app": fmt.Sprint("app", r.IntN(4))},
-		Shape:   &model.Shape{Key: fmt.Sprint("cpu", cpu), Requests: model.Resources{cpu, 0, 1}},
+		Labels:  map[string]string{"app": fmt.Sprint("app", r.IntN(4)), "tier": fmt.Sprint(r.IntN(2)), "unique": fmt.Sprint(r.IntN(1000))},
+		Shape:   anyShape(r, cpu),
 		Daemon:  r.IntN(5) == 0, Terminal: r.IntN(6) == 0, Protected: r.IntN(8) == 0,
 		EvictionCost: float64(r.IntN(3)),
 	}
 	if r.IntN(4) > 0 {
 		p.Node = fmt.Sprint("n", r.IntN(6))
 	}
-	p.Pending = p.Node == "" && r.IntN(2) == 0
+	p.Pending, p.Terminating = p.Node == "" && r.IntN(2) == 0, r.IntN(8) == 0
+	if p.Protected && r.IntN(2) == 0 {
+		p.ProtectedUntil = scenario.DefaultNow().Add(time.Duration(1+r.IntN(90)) * time.Second)
+	}
 	p.Reschedulable = !p.Daemon && !p.Terminal
 	return p
+}
+
+// anyShape looks at other pods half of the time.
+func anyShape(r *rand.Rand, cpu int64) *model.Shape {
+	s := &model.Shape{Requests: model.Resources{cpu, 0, 1}}
+	sel := model.PodSelector{Namespaces: []string{fmt.Sprint("s", r.IntN(2))}, Nothing: r.IntN(9) == 0}
+	if key := []string{"app", "tier", ""}[r.IntN(3)]; key != "" {
+		sel.Labels = model.NewRequirements(model.NewRequirement(key, []model.Operator{model.In, model.NotIn}[r.IntN(2)], "app1", "1"))
+	}
+	if r.IntN(3) == 0 {
+		sel.Namespaces, sel.ByNamespace = nil, true
+		if r.IntN(2) == 0 {
+			sel.NamespaceLabels = model.NewRequirements(model.NewRequirement("team", model.In, "t1"))
+		}
+	}
+	switch r.IntN(8) {
+	case 0:
+		s.Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1, Select: sel}}
+	case 1:
+		s.PodTerms = []model.PodTerm{{Key: model.LabelZone, Select: sel}}
+	case 2:
+		s.PodTerms = []model.PodTerm{{Key: model.LabelHostname, Select: sel, Anti: true}}
+	case 3:
+		s.HostPorts = []model.HostPort{{IP: "0.0.0.0", Protocol: "TCP", Port: int32(r.IntN(3))}}
+	case 4:
+		s.Terms = []model.Requirements{{model.NewRequirement(model.FieldName, model.In, "n1")}}
+	}
+	s.Key = scenario.ShapeKey(s, model.NewAxis().Names())
+	return s
 }
 
 func emptyWorld() *world.World {
@@ -119,6 +160,9 @@ func (f *facts) build(r *rand.Rand) *world.World {
 	}
 	for _, p := range f.pods {
 		events = append(events, func() { w.SetPod(p) })
+	}
+	for name, labels := range f.spaces {
+		events = append(events, func() { w.SetNamespace(name, labels) })
 	}
 	for _, b := range f.pdbs {
 		events = append(events, func() { w.SetDisruptionBudget(b) })
@@ -182,12 +226,14 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 			var texts []string
 			for step := range 100 {
 				f.change(r, w)
-				s := w.Snapshot(scenario.DefaultNow())
-				fresh := f.build(r).Snapshot(scenario.DefaultNow())
+				now := scenario.DefaultNow().Add(time.Duration(step) * time.Second)
+				s := w.Snapshot(now)
+				fresh := f.build(r).Snapshot(now)
 				if diff := cmp.Diff(fresh, s); diff != "" {
 					t.Fatalf("after step %d, want what a new world says (-want +got):\n%s", step, diff)
 				}
 				f.checkSums(t, s)
+				f.checkPeers(t, s)
 				taken, texts = append(taken, s), append(texts, text(s))
 			}
 			for i, s := range taken {
@@ -203,7 +249,7 @@ func text(s *model.Snapshot) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%+v\n%+v\n", s.Nodes, s.Pools)
 	for _, p := range s.Pending {
-		fmt.Fprintf(&out, "%+v %+v\n", *p.Shape, p.Pods)
+		fmt.Fprintf(&out, "%+v %+v %+v\n", *p.Shape, p.Peer, p.Pods)
 	}
 	return out.String()
 }
@@ -223,6 +269,111 @@ func (f *facts) checkSums(t *testing.T, s *model.Snapshot) {
 			t.Fatalf("%s: requested %v, of it by daemons %v; its pods sum up to %v and %v", n.Name, n.Requested, n.DaemonRequested, all, daemons)
 		}
 	}
+}
+
+// checkPeers compares how often selectors select pods of the Snapshot with how
+// often they select the pods there are, and what is known of pods with what is
+// asked.
+func (f *facts) checkPeers(t *testing.T, s *model.Snapshot) {
+	t.Helper()
+	got, want := map[string]int{}, map[string]int{}
+	keys := model.NewLabelSet()
+	for _, sel := range f.selectors() {
+		for _, r := range sel.Labels {
+			keys[r.Key] = struct{}{}
+		}
+		name := fmt.Sprintf("%+v", sel)
+		for _, p := range s.Pending {
+			if sel.Selects(&p.Peer) {
+				got[name] += 1000 * len(p.Pods)
+			}
+		}
+		for _, n := range s.Nodes {
+			for _, p := range n.Residents {
+				if sel.Selects(&p.Peer) {
+					got[name] += p.Count
+				}
+			}
+		}
+		for _, p := range f.pods {
+			if n := f.inSnapshot(s, p); n > 0 && sel.Selects(f.peer(p)) {
+				want[name] += n
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("selectors select (thousands are pending) (-want +got):\n%s", diff)
+	}
+	for _, p := range s.Pending {
+		for _, l := range p.Peer.Labels {
+			if !keys.Has(l.Key) {
+				t.Fatalf("of %v label %s is known, which nobody asks for", p.Pods, l.Key)
+			}
+		}
+		if len(keys) == 0 && len(f.selectors()) == 0 && p.Peer.Namespace != "" {
+			t.Fatalf("namespace %s is known although nobody asks", p.Peer.Namespace)
+		}
+	}
+}
+
+// selectors returns those of all pods that have not ended.
+func (f *facts) selectors() []*model.PodSelector {
+	var out []*model.PodSelector
+	for _, p := range f.pods {
+		if p.Terminal {
+			continue
+		}
+		for i := range p.Shape.Spread {
+			out = append(out, &p.Shape.Spread[i].Select)
+		}
+		for i := range p.Shape.PodTerms {
+			out = append(out, &p.Shape.PodTerms[i].Select)
+		}
+	}
+	return out
+}
+
+// peer returns the pod with everything that may be asked about it.
+func (f *facts) peer(p world.Pod) *model.Peer {
+	labels := func(m map[string]string) []model.Label {
+		var out []model.Label
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			out = append(out, model.Label{Key: key, Value: m[key]})
+		}
+		return out
+	}
+	return &model.Peer{Namespace: p.Namespace, Labels: labels(p.Labels), NamespaceLabels: labels(f.spaces[p.Namespace])}
+}
+
+// inSnapshot returns 1000 for a pod that must be pending in the Snapshot, 1 for
+// one that runs on a node of it, and 0 for others.
+func (f *facts) inSnapshot(s *model.Snapshot, p world.Pod) int {
+	if p.Terminal {
+		return 0
+	}
+	if p.Node == "" {
+		if p.Pending {
+			return 1000
+		}
+		return 0
+	}
+	node, ok := f.nodes[p.Node]
+	if !ok {
+		return 0
+	}
+	leaves := false
+	for _, pending := range s.Pending {
+		leaves = leaves || slices.ContainsFunc(pending.Pods, func(q model.Pod) bool { return q.UID == p.UID && q.From == p.Node && q.Key() == p.Key() })
+	}
+	for _, n := range s.Nodes {
+		if n.Name == node.Name || n.Claim != "" && nodeOf(f, n.Claim) == node.Name {
+			if leaves && n.Deleting {
+				return 1000
+			}
+			return 1
+		}
+	}
+	return 0
 }
 
 // nodeOf returns the Node with the claim's provider ID.

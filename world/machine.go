@@ -22,21 +22,19 @@ type machine struct {
 
 	view  model.Node // as in Snapshots
 	index int        // of view in the last Snapshot's nodes
-	stale bool       // view is out of date
+	stale bool       // view is out of date; World.touch sets it
 	until time.Time  // view holds before; zero = as long as nothing happens
-
-	total, consuming bool            // whether it counts in the pool's budgets
-	reserved         model.Resources // what it counts in the pool's limits
+	share share      // of the pool's standing
 }
 
 // inherit takes over what this process has decided about a machine that has
 // changed its ID.
-func (m *machine) inherit(from *machine) {
+func (w *World) inherit(m, from *machine) {
 	m.marked = m.marked || from.marked
 	if from.nominated.After(m.nominated) {
 		m.nominated = from.nominated
 	}
-	m.stale = true
+	w.touch(m)
 }
 
 func (m *machine) managed() bool { return m.claim != nil }
@@ -161,8 +159,12 @@ func (m *machine) settle(ofNode func(*Node) model.Resources, ofClaim func(*Claim
 
 // requirements returns the labels the machine has or, before it is launched,
 // may end up with.
-func (m *machine) requirements() model.Requirements {
+// byName adds the name of its Node.
+func (m *machine) requirements(byName bool) model.Requirements {
 	out := model.LabelRequirements(m.labels())
+	if byName && m.speaks() {
+		out = out.And(model.NewRequirement(model.FieldName, model.In, m.node.Name))
+	}
 	if !m.launched() {
 		out = out.And(m.claim.Requirements...)
 	}

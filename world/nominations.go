@@ -172,7 +172,7 @@ func (w *World) touchNamed(node string) []string {
 	touched := map[string]bool{}
 	for uid, p := range w.named {
 		if p.Nominated == node {
-			p.shape.sorted = nil
+			w.relist(p)
 			touched[uid] = true
 		}
 	}

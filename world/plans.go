@@ -20,7 +20,9 @@ func (w *World) Planned(c Claim, pods []model.Pod) {
 	w.mu.Lock()
 	if _, known := w.claimIDs[c.Name]; !known {
 		m := w.setClaim(c)
-		m.claim, m.seeded, m.since, m.stale = &c, true, time.Time{}, true
+		m.claim, m.seeded, m.since = &c, true, time.Time{}
+		w.seeded[m] = true
+		w.touch(m)
 	}
 	w.plan(c.Name, pods)
 	w.mu.Unlock()
@@ -53,7 +55,7 @@ func (w *World) plan(target string, pods []model.Pod) {
 			w.planned[target] = map[string]bool{}
 		}
 		w.planned[target][ref.UID] = true
-		p.shape.sorted = nil
+		w.relist(p)
 	}
 }
 
@@ -69,7 +71,7 @@ func (w *World) unplan(uid string) {
 		delete(w.planned, old.target)
 	}
 	if p := w.pods[old.pod]; p != nil {
-		p.shape.sorted = nil
+		w.relist(p)
 	}
 }
 
@@ -86,8 +88,9 @@ func (w *World) dropPlans(target string) []string {
 // heal drops claims that Planned brought and no event has confirmed in time.
 func (w *World) heal(now time.Time) {
 	var lost []string
-	for _, m := range w.machines {
-		if !m.seeded {
+	for m := range w.seeded {
+		if !m.seeded || m.claim == nil {
+			delete(w.seeded, m)
 			continue
 		}
 		if m.since.IsZero() {

@@ -15,6 +15,8 @@ type pod struct {
 	Pod
 	key     string
 	shape   *shape
+	group   *group    // nil once it has ended
+	at      int       // place in the group's waiting
 	budgets []*budget // that select it, sorted by name
 }
 
@@ -23,18 +25,22 @@ type host struct {
 	pods []*pod
 }
 
-// shape is a model.Shape some pod has, with the pods that are pending.
+// shape is a model.Shape some pod has.
 type shape struct {
 	*model.Shape
-	users   int             // pods with the shape
-	pending map[string]*pod // by key
-	sorted  []model.Pod     // of pending; nil = to be made
+	users  int              // pods with the shape
+	groups map[*peer]*group // those of them that have not ended
+	anti   []model.PodTerm  // its required anti-affinity
+	byName bool             // asks for nodes by name
+
+	selectors []*selector // as long as there are groups
 }
 
 // space is what is in one namespace.
 type space struct {
 	pods    map[string]*pod
 	budgets map[string]*budget
+	peers   map[string]*peer // by text; of pods that have not ended
 }
 
 // budget is a DisruptionBudget of a namespace.
@@ -107,11 +113,11 @@ func (w *World) addPod(p *pod) {
 	if p.Terminal {
 		return
 	}
+	if len(p.shape.groups) == 0 {
+		w.enter(p.shape)
+	}
+	w.join(p, w.meet(p.Namespace, p.Labels))
 	if p.Node == "" {
-		if p.Pending {
-			p.shape.pending[p.key] = p
-			p.shape.sorted = nil
-		}
 		return
 	}
 	h := w.hosts[p.Node]
@@ -128,13 +134,15 @@ func (w *World) addPod(p *pod) {
 func (w *World) removePod(p *pod) {
 	delete(w.pods, p.key)
 	delete(w.named, p.UID)
+	if p.group != nil {
+		w.part(p)
+		if len(p.shape.groups) == 0 {
+			w.leave(p.shape)
+		}
+	}
 	s := w.space(p.Namespace)
 	delete(s.pods, p.key)
 	w.dropSpace(p.Namespace, s)
-	if _, pending := p.shape.pending[p.key]; pending {
-		delete(p.shape.pending, p.key)
-		p.shape.sorted = nil
-	}
 	if p.shape.users--; p.shape.users == 0 {
 		delete(w.shapes, p.shape.Key)
 	}
@@ -152,7 +160,7 @@ func (w *World) removePod(p *pod) {
 // touchHost has the machine of a node name looked at again.
 func (w *World) touchHost(node string) {
 	if m := w.machines[w.nodeIDs[node]]; m != nil {
-		m.stale = true
+		w.touch(m)
 	}
 }
 
@@ -160,17 +168,35 @@ func (w *World) touchHost(node string) {
 func (w *World) intern(s *model.Shape) *shape {
 	out := w.shapes[s.Key]
 	if out == nil {
-		out = &shape{Shape: s, pending: map[string]*pod{}}
+		out = newShape(s)
 		w.shapes[s.Key] = out
 	}
 	out.users++
 	return out
 }
 
+func newShape(s *model.Shape) *shape {
+	out := &shape{Shape: s, groups: map[*peer]*group{}}
+	for _, t := range s.PodTerms {
+		if t.Anti && t.Weight == 0 {
+			out.anti = append(out.anti, t)
+		}
+	}
+	for _, t := range s.Terms {
+		_, named := t.Get(model.FieldName)
+		out.byName = out.byName || named
+	}
+	for _, p := range s.Preferences {
+		_, named := p.Term.Get(model.FieldName)
+		out.byName = out.byName || named
+	}
+	return out
+}
+
 func (w *World) space(namespace string) *space {
 	s := w.spaces[namespace]
 	if s == nil {
-		s = &space{pods: map[string]*pod{}, budgets: map[string]*budget{}}
+		s = &space{pods: map[string]*pod{}, budgets: map[string]*budget{}, peers: map[string]*peer{}}
 		w.spaces[namespace] = s
 	}
 	return s
@@ -283,11 +309,3 @@ func (p *pod) stuck() bool {
 }
 
 func (b *budget) exempts(p *pod) bool { return b.UnreadyExempt && p.Unready }
-
-// model returns the pod as decisions see it.
-func (w *World) model(p *pod) model.Pod {
-	return model.Pod{
-		Namespace: p.Namespace, Name: p.Name, UID: p.UID, Created: p.Created,
-		Planned: w.target(p), From: p.Node, Buffer: p.Buffer,
-	}
-}

@@ -17,6 +17,7 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.heal(now)
+	w.settle()
 	w.refresh(now)
 	return &model.Snapshot{
 		Now:       now,
@@ -29,25 +30,16 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	}
 }
 
-// PendingUIDs returns the UIDs of the pods that ask for a node, sorted.
-func (w *World) PendingUIDs() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var out []string
-	for _, s := range w.shapes {
-		for _, p := range s.pending {
-			out = append(out, p.UID)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 // refresh brings the views of all machines up to date, and w.nodes with them.
 func (w *World) refresh(now time.Time) {
-	var changed []*machine
-	for _, m := range w.machines {
-		if !m.stale && (m.until.IsZero() || now.Before(m.until)) {
+	for m := range w.timed {
+		if !now.Before(m.until) {
+			w.touch(m)
+		}
+	}
+	changed := w.touched[:0]
+	for _, m := range w.touched {
+		if w.machines[m.id] != m {
 			continue
 		}
 		name := m.view.Name
@@ -64,6 +56,8 @@ func (w *World) refresh(now time.Time) {
 			w.nodes[m.index] = m.view
 		}
 	}
+	clear(w.touched)
+	w.touched = w.touched[:0]
 }
 
 // layOut puts the views of all machines in order.
@@ -79,34 +73,53 @@ func (w *World) layOut() {
 
 // look makes the view of a machine.
 func (w *World) look(m *machine, now time.Time) {
-	m.stale, m.until = false, time.Time{}
-	v := model.Node{
+	w.exclude(m)
+	m.stale = false
+	m.view = model.Node{
 		Name: m.name(), Pool: m.label(model.LabelNodePool),
 		Registered: m.registered(), Initialized: m.initialized(),
-		Labels: m.requirements(), Taints: m.taints(),
+		Labels: m.requirements(w.interest.nodeNames > 0), Taints: m.taints(),
 		Capacity: m.capacity(), Allocatable: m.allocatable(),
 		Price: w.price(m), Deleting: m.deleting(),
 	}
+	v := &m.view
 	if m.claim != nil {
 		v.Claim = m.claim.Name
 	}
+	w.load(m, now)
+	v.Disruption.Consolidatable = m.claim != nil && m.claim.Consolidatable
+	v.Disruption.Blocked = w.blocked(m, now)
+	w.include(m)
+}
+
+// load has the view of the machine say what its pods take.
+func (w *World) load(m *machine, now time.Time) {
+	v := &m.view
 	v.Disruption.Cost = 1
 	for _, p := range w.podsOf(m) {
-		v.Requested = v.Requested.Plus(p.Shape.Requests)
+		v.Requested = add(v.Requested, p.Shape.Requests)
 		if p.Daemon {
-			v.DaemonRequested = v.DaemonRequested.Plus(p.Shape.Requests)
+			v.DaemonRequested = add(v.DaemonRequested, p.Shape.Requests)
 		}
 		if p.Reschedulable {
 			v.Disruption.Cost += max(p.EvictionCost, 0)
 		}
+		v.HostPorts = append(v.HostPorts, p.Shape.HostPorts...)
 	}
 	v.Disruption.Empty = v.Disruption.Cost <= 1
-	v.Disruption.Consolidatable = m.claim != nil && m.claim.Consolidatable
-	v.Disruption.Blocked = w.blocked(m, now)
-	m.view = v
-	m.total = m.claim != nil && m.node != nil && v.Initialized && !m.claim.Terminating
-	m.consuming = m.total && (!m.node.Ready || v.Deleting || m.node.Deleting)
-	m.reserved = w.reserve(m, v.Capacity)
+	v.HostPorts = sortPorts(v.HostPorts)
+	v.Residents = w.residents(m, now)
+}
+
+// add adds s to r, which nobody else has seen.
+func add(r, s model.Resources) model.Resources {
+	for len(r) < len(s) {
+		r = append(r, 0)
+	}
+	for i, v := range s {
+		r[i] += v
+	}
+	return r
 }
 
 func (w *World) podsOf(m *machine) []*pod {
@@ -132,7 +145,7 @@ func (w *World) blocked(m *machine, now time.Time) string {
 	case m.deleting():
 		return "the node is being deleted"
 	case now.Before(m.nominated):
-		m.changesAt(m.nominated)
+		w.changesAt(m, m.nominated)
 		return "the node is nominated for a pending pod"
 	case m.node.DoNotDisrupt:
 		return `the node has the annotation karpenter.sh/do-not-disrupt: "true"`
@@ -144,7 +157,7 @@ func (w *World) blocked(m *machine, now time.Time) string {
 	}
 	for _, p := range w.podsOf(m) {
 		if p.protected(now) {
-			m.changesAt(p.ProtectedUntil)
+			w.changesAt(m, p.ProtectedUntil)
 			return fmt.Sprintf("pod %s has the annotation karpenter.sh/do-not-disrupt", p.key)
 		}
 	}
@@ -155,9 +168,6 @@ func (w *World) blocked(m *machine, now time.Time) string {
 	}
 	return ""
 }
-
-// changesAt has the machine looked at again at the time; zero means never.
-func (m *machine) changesAt(t time.Time) { m.until = t }
 
 func (w *World) poolBlocks(name string) string {
 	p := w.pools[name]
@@ -219,126 +229,4 @@ func (w *World) reserve(m *machine, capacity model.Resources) model.Resources {
 		}
 	}
 	return out.With(model.Nodes, 1)
-}
-
-// pool is a Pool.
-type pool struct{ Pool }
-
-// standing is what the machines of a pool add up to.
-type standing struct {
-	usage            model.Resources
-	total, consuming int
-}
-
-// listPools returns the pools that may launch, sorted by name.
-func (w *World) listPools(now time.Time) []model.Pool {
-	standings := w.standings()
-	var out []model.Pool
-	for _, name := range slices.Sorted(maps.Keys(w.pools)) {
-		p := w.pools[name]
-		if p.Unavailable != "" {
-			continue
-		}
-		s := standings[name]
-		if s == nil {
-			s = &standing{}
-		}
-		out = append(out, model.Pool{
-			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
-			Usage: s.usage, Types: w.types[name], Refused: p.Refused,
-			Disruption: model.Disruption{Allowed: p.allowed(now, s)},
-		})
-	}
-	return out
-}
-
-// standings adds up the machines by pool. Their views must be up to date.
-func (w *World) standings() map[string]*standing {
-	out := map[string]*standing{}
-	for _, m := range w.machines {
-		s := out[m.view.Pool]
-		if s == nil {
-			s = &standing{}
-			out[m.view.Pool] = s
-		}
-		if !m.view.Deleting {
-			s.add(m.reserved)
-		}
-		if m.total {
-			s.total++
-		}
-		if m.consuming {
-			s.consuming++
-		}
-	}
-	return out
-}
-
-func (s *standing) add(r model.Resources) {
-	if len(s.usage) < len(r) {
-		s.usage = s.usage.With(len(r)-1, 0)
-	}
-	for i, v := range r {
-		s.usage[i] += v
-	}
-}
-
-func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
-	out := map[model.Reason]int{}
-	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
-		out[r] = max(p.Allowed(now, s.total, r)-s.consuming, 0)
-	}
-	return out
-}
-
-// listPending returns the pods that need a place by shape: those that ask for
-// one and those that will lose theirs.
-func (w *World) listPending(now time.Time) []model.Pending {
-	leaving := w.leaving(now)
-	var out []model.Pending
-	for _, s := range w.shapes {
-		pods := s.list(w)
-		if more := leaving[s]; len(more) > 0 {
-			pods = slices.Concat(pods, more)
-			slices.SortFunc(pods, byAge)
-		}
-		if len(pods) > 0 {
-			out = append(out, model.Pending{Shape: s.Shape, Pods: pods})
-		}
-	}
-	slices.SortFunc(out, func(a, b model.Pending) int { return strings.Compare(a.Shape.Key, b.Shape.Key) })
-	return out
-}
-
-// list returns the pending pods of the shape, oldest first.
-func (s *shape) list(w *World) []model.Pod {
-	if s.sorted == nil && len(s.pending) > 0 {
-		s.sorted = make([]model.Pod, 0, len(s.pending))
-		for _, p := range s.pending {
-			s.sorted = append(s.sorted, w.model(p))
-		}
-		slices.SortFunc(s.sorted, byAge)
-	}
-	return s.sorted
-}
-
-// byAge puts the oldest first, and pods that exist before those of buffers.
-func byAge(a, b model.Pod) int {
-	return cmp.Or(strings.Compare(a.Buffer, b.Buffer), a.Created.Compare(b.Created), strings.Compare(a.UID, b.UID))
-}
-
-// leaving returns the pods of machines that are going away.
-func (w *World) leaving(now time.Time) map[*shape][]model.Pod {
-	out := map[*shape][]model.Pod{}
-	for _, m := range w.machines {
-		if !m.deleting() {
-			continue
-		}
-		for _, p := range w.podsOf(m) {
-			if p.leaves(now) {
-				out[p.shape] = append(out[p.shape], w.model(p))
-			}
-		}
-	}
-	return out
 }

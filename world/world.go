@@ -23,10 +23,17 @@ type World struct {
 	moved    bool                // a machine was added or removed since nodes was made
 	nodes    []model.Node        // as last handed out
 
+	touched   []*machine           // those whose views are out of date
+	timed     map[*machine]bool    // those whose views end
+	going     map[*machine]bool    // those that are going away
+	seeded    map[*machine]bool    // those that Planned brought, and some more
+	standings map[string]*standing // by pool
+
 	hosts   map[string]*host           // by node name
 	pods    map[string]*pod            // by namespace/name
 	spaces  map[string]*space          // by namespace
 	shapes  map[string]*shape          // by key
+	waiting []*group                   // those of which pods ask for a node, in the order of Snapshots
 	plans   map[string]plan            // by pod UID
 	planned map[string]map[string]bool // target → pod UIDs
 	named   map[string]*pod            // those with Nominated, by UID
@@ -34,10 +41,20 @@ type World struct {
 	pools   map[string]*pool // by name
 	types   map[string][]*model.InstanceType
 
+	interest   interest
+	namespaces map[string]map[string]string // labels
+	unsettled  map[string]bool              // namespaces whose pods may be seen differently now
+
 	buffers map[string]map[string]bool // keys of the pods of each
 
 	daemons map[string]*daemon // by namespace/name
-	listed  []model.Daemon     // of daemons, sorted; nil = to be made
+	listed  listed
+}
+
+// listed is parts of a Snapshot as last handed out; nil = to be made.
+type listed struct {
+	daemons []model.Daemon
+	pending []model.Pending
 }
 
 // New returns an empty World. Vectors of what goes in and comes out are on the
@@ -51,6 +68,8 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{},
 		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{},
 		buffers: map[string]map[string]bool{}, daemons: map[string]*daemon{},
+		timed: map[*machine]bool{}, going: map[*machine]bool{}, seeded: map[*machine]bool{}, standings: map[string]*standing{},
+		interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{},
 	}
 }
 
@@ -98,7 +117,7 @@ func (w *World) SetNode(n Node) {
 	m := w.machine(id)
 	if old, ok := w.nodeIDs[n.Name]; ok && old != id {
 		if from := w.machines[old]; from != nil && from.claim == nil { // else another machine's Node takes the name
-			m.inherit(from)
+			w.inherit(m, from)
 		}
 		w.dropNode(n.Name)
 	}
@@ -111,7 +130,8 @@ func (w *World) SetNode(n Node) {
 		return
 	}
 	was := m.deleting()
-	m.node, m.stale = &n, true
+	m.node = &n
+	w.touch(m)
 	w.notifyIf(m.deleting() && !was, n.UID)
 }
 
@@ -129,7 +149,8 @@ func (w *World) dropNode(name string) {
 	if m == nil || m.node == nil || m.node.Name != name {
 		return
 	}
-	m.node, m.stale = nil, true
+	m.node = nil
+	w.touch(m)
 	w.dropEmpty(m)
 }
 
@@ -150,7 +171,8 @@ func (w *World) unlockClaim(m *machine, c Claim) {
 	if m.claim == nil && m.node != nil {
 		w.touchNamed(m.node.Name)
 	}
-	m.claim, m.stale = &c, true
+	m.claim = &c
+	w.touch(m)
 	w.notifyIf(m.deleting() && !was, c.UID)
 }
 
@@ -164,7 +186,7 @@ func (w *World) setClaim(c Claim) *machine {
 	m := w.machine(id)
 	if old, ok := w.claimIDs[c.Name]; ok && old != id {
 		if from := w.machines[old]; from != nil {
-			m.inherit(from)
+			w.inherit(m, from)
 		}
 		w.dropClaim(c.Name)
 	}
@@ -187,16 +209,26 @@ func (w *World) dropClaim(name string) {
 	if m == nil || m.claim == nil || m.claim.Name != name {
 		return
 	}
-	m.claim, m.stale = nil, true
+	m.claim = nil
+	w.touch(m)
 	if m.node != nil {
 		w.touchNamed(m.node.Name)
 	}
 	w.dropEmpty(m)
 }
 
+// touch has the machine looked at again.
+func (w *World) touch(m *machine) {
+	if !m.stale {
+		m.stale = true
+		w.touched = append(w.touched, m)
+	}
+}
+
 func (w *World) dropEmpty(m *machine) {
 	if m.node == nil && m.claim == nil {
 		delete(w.machines, m.id)
+		w.exclude(m)
 		w.moved = true
 	}
 }
@@ -205,8 +237,9 @@ func (w *World) dropEmpty(m *machine) {
 func (w *World) machine(id string) *machine {
 	m, ok := w.machines[id]
 	if !ok {
-		m = &machine{id: id, stale: true}
+		m = &machine{id: id}
 		w.machines[id] = m
+		w.touch(m)
 		w.moved = true
 	}
 	return m
@@ -275,7 +308,7 @@ func same(a, b []*model.InstanceType) bool {
 func (w *World) touchPool(name string) {
 	for _, m := range w.machines {
 		if m.label(model.LabelNodePool) == name {
-			m.stale = true
+			w.touch(m)
 		}
 	}
 }
@@ -295,7 +328,8 @@ func (w *World) mark(claims []string, marked bool) {
 		if m == nil || m.marked == marked {
 			continue
 		}
-		m.marked, m.stale = marked, true
+		m.marked = marked
+		w.touch(m)
 		if marked {
 			news = append(news, m.uid())
 		}
@@ -311,7 +345,8 @@ func (w *World) Nominate(name string, until time.Time) {
 	defer w.mu.Unlock()
 	for _, ids := range []map[string]string{w.nodeIDs, w.claimIDs} {
 		if m := w.machines[ids[name]]; m != nil && until.After(m.nominated) {
-			m.nominated, m.stale = until, true
+			m.nominated = until
+			w.touch(m)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package feed brings what the API server shows to the world: Pods, Nodes,
-// NodeClaims, NodePools, DaemonSets and PodDisruptionBudgets, as they change.
+// NodeClaims, NodePools, DaemonSets, PodDisruptionBudgets and Namespaces, as they change.
 //
 // It hangs on the informers of the manager's cache and has no queue of its
 // own: the world takes in an event in microseconds and cannot fail.

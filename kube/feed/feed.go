@@ -13,6 +13,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
+	"karpenter/kube/volumes"
 	"karpenter/world"
 )
 
@@ -39,11 +40,14 @@ type handler struct {
 	delete func(obj any)
 }
 
-// Start feeds w from the informers, from when they are started until ctx ends.
-// It does not wait for them.
-func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter) (*Feed, error) {
+// Start feeds w and the store from the informers, from when they are started
+// until ctx ends. It does not wait for them. Pods are converted with the
+// volumes that are in the store.
+func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter, store *volumes.Store) (*Feed, error) {
+	c.Volumes = store.Of
+	m := &mounts{world: w, convert: c, store: store}
 	f := &Feed{}
-	for _, h := range handlers(w, c) {
+	for _, h := range append(handlers(w, c), m.handlers()...) {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("informer for %T: %w", h.kind, err)
@@ -66,10 +70,12 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 	return f, nil
 }
 
-// handlers lists what the world is made of. Pools come first, so that the
-// first machines find theirs.
+// handlers lists what the world is made of. Namespaces and pools come first,
+// so that the first pods and machines find theirs.
 func handlers(w *world.World, c convert.Converter) []handler {
 	return []handler{
+		handle(&corev1.Namespace{}, func(n *corev1.Namespace) { w.SetNamespace(n.Name, n.Labels) },
+			func(n *corev1.Namespace) { w.DeleteNamespace(n.Name) }),
 		handle(&v1.NodePool{}, func(p *v1.NodePool) {
 			if pool, ok := c.Pool(p); ok {
 				w.SetPool(pool)
@@ -81,7 +87,6 @@ func handlers(w *world.World, c convert.Converter) []handler {
 			}
 		}, func(n *v1.NodeClaim) { w.DeleteClaim(n.Name) }),
 		handle(&corev1.Node{}, func(n *corev1.Node) { w.SetNode(c.Node(n)) }, func(n *corev1.Node) { w.DeleteNode(n.Name) }),
-		handle(&corev1.Pod{}, func(p *corev1.Pod) { w.SetPod(c.Pod(p)) }, func(p *corev1.Pod) { w.DeletePod(p.Namespace, p.Name) }),
 		handle(&appsv1.DaemonSet{}, func(d *appsv1.DaemonSet) {
 			if daemon, ok := c.Daemon(d); ok {
 				w.SetDaemon(daemon)

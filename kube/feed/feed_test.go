@@ -29,6 +29,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
 	"karpenter/kube/feed"
+	"karpenter/kube/volumes"
 	"karpenter/model"
 	"karpenter/world"
 )
@@ -58,7 +59,7 @@ func newFixture(t *testing.T) *fixture {
 	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(ref *v1.NodeClassReference) bool { return ref.Name != "foreign" }}
 	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, c.WellKnown())}
 	var err error
-	if x.feed, err = feed.Start(t.Context(), x.informers, x.world, c); err != nil {
+	if x.feed, err = feed.Start(t.Context(), x.informers, x.world, c, volumes.New(c.Labels, volumes.Rules{})); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -95,7 +96,7 @@ func (x *fixture) lines() string {
 	}
 	for _, p := range s.Pending {
 		for _, pod := range p.Pods {
-			out = append(out, "pending "+pod.Name)
+			out = append(out, fmt.Sprint("pending ", pod.Name, " with ", p.Peer.NamespaceLabels, p.Peer.Labels))
 		}
 	}
 	return strings.Join(out, "\n")
@@ -113,7 +114,16 @@ func objects() []client.Object {
 			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable}}},
 		}
 	}
+	waiting := pod("waiting", "")
+	waiting.Labels = map[string]string{"app": "web", "other": "x"}
+	waiting.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}},
+		}},
+	}}
 	return []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"team": "a"}}},
 		&v1.NodePool{
 			ObjectMeta: metav1.ObjectMeta{Name: "p"},
 			Spec:       v1.NodePoolSpec{Template: v1.NodeClaimTemplate{Spec: v1.NodeClaimTemplateSpec{NodeClassRef: ref}}},
@@ -124,7 +134,7 @@ func objects() []client.Object {
 			Spec:       v1.NodeClaimSpec{NodeClassRef: ref}, Status: v1.NodeClaimStatus{ProviderID: "i"},
 		},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}, Spec: corev1.NodeSpec{ProviderID: "i"}},
-		pod("bound", "n"), pod("waiting", ""),
+		pod("bound", "n"), waiting,
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}},
 		&policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"},
@@ -143,7 +153,7 @@ func TestFeed(t *testing.T) {
 	}
 	want := "pool p\n" +
 		"node n claim c cpu=100m pods=1: PodDisruptionBudget default/b allows no disruption of pod default/bound\n" +
-		"daemon default/d\npending waiting"
+		"daemon default/d\npending waiting with [{team a}][{app web}]"
 	if diff := cmp.Diff(want, x.lines()); diff != "" {
 		t.Errorf("after everything was added (-want +got):\n%s", diff)
 	}
@@ -158,7 +168,7 @@ func TestFeed(t *testing.T) {
 // What another provider serves is not ours.
 func TestForeign(t *testing.T) {
 	x := newFixture(t)
-	for _, o := range objects()[:2] {
+	for _, o := range objects()[1:3] {
 		switch o := o.(type) {
 		case *v1.NodePool:
 			o.Spec.Template.Spec.NodeClassRef.Name = "foreign"
@@ -205,7 +215,7 @@ func TestTombstone(t *testing.T) {
 		InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{corev1.SchemeGroupVersion.WithKind("Node"): nodes},
 	}
 	x := &fixture{t: t, informers: informers, world: world.New(model.NewAxis(), nil)}
-	if _, err := feed.Start(t.Context(), informers, x.world, convert.Converter{Axis: x.world.Axis(), Labels: v1.DefaultLabels()}); err != nil {
+	if _, err := feed.Start(t.Context(), informers, x.world, convert.Converter{Axis: x.world.Axis(), Labels: v1.DefaultLabels()}, volumes.New(v1.DefaultLabels(), volumes.Rules{})); err != nil {
 		t.Fatal(err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
@@ -237,7 +247,7 @@ func TestHasSynced(t *testing.T) {
 		}
 	}
 	w := world.New(model.NewAxis(), nil)
-	f, err := feed.Start(t.Context(), informers, w, convert.Converter{})
+	f, err := feed.Start(t.Context(), informers, w, convert.Converter{}, volumes.New(v1.Labels{}, volumes.Rules{}))
 	if err != nil {
 		t.Fatal(err)
 	}

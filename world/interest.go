@@ -1,0 +1,328 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"karpenter/model"
+)
+
+// interest is what the selectors of all known pods ask about other pods. With
+// no selectors it is empty, and nothing is kept about any pod.
+type interest struct {
+	selectors map[string]*selector // by text
+	named     map[string]*mentions // by namespaces that selectors list
+	every     mentions             // of selectors that go by labels of namespaces
+	ofSpaces  map[string]int       // labels of namespaces that are asked for
+	nodeNames int                  // shapes that ask for nodes by name
+}
+
+func newInterest() interest {
+	return interest{
+		selectors: map[string]*selector{}, named: map[string]*mentions{}, every: newMentions(), ofSpaces: map[string]int{},
+	}
+}
+
+// selector is a model.PodSelector that shapes have.
+type selector struct {
+	*model.PodSelector
+	text  string // equal for those that select the same
+	users int    // shapes
+}
+
+// mentions is what the selectors that may select pods of a namespace ask.
+type mentions struct {
+	selectors map[*selector]bool
+	keys      map[string]int // of labels; by how many selectors
+}
+
+func newMentions() mentions {
+	return mentions{selectors: map[*selector]bool{}, keys: map[string]int{}}
+}
+
+// peer is pods as selectors see them. The pods of a namespace that no selector
+// tells apart have the same.
+type peer struct {
+	model.Peer
+	text     string // unique in its namespace
+	groups   int    // that have it
+	selected int    // selectors that select it
+	flipped  bool   // selected became zero, or ceased to be, since pods were last settled
+}
+
+func (p *peer) asked() bool { return p != nil && p.selected > 0 }
+
+// enter has the selectors of a shape count.
+func (w *World) enter(s *shape) {
+	add := func(sel *model.PodSelector) {
+		if !sel.Nothing {
+			s.selectors = append(s.selectors, w.enterSelector(sel))
+		}
+	}
+	for i := range s.Spread {
+		add(&s.Spread[i].Select)
+	}
+	for i := range s.PodTerms {
+		add(&s.PodTerms[i].Select)
+	}
+	if s.byName {
+		w.countNodeNames(1)
+	}
+}
+
+// leave undoes enter.
+func (w *World) leave(s *shape) {
+	for _, sel := range s.selectors {
+		if sel.users--; sel.users == 0 {
+			delete(w.interest.selectors, sel.text)
+			w.register(sel, -1)
+		}
+	}
+	s.selectors = nil
+	if s.byName {
+		w.countNodeNames(-1)
+	}
+}
+
+// countNodeNames has Nodes known by name as long as anybody asks for one.
+func (w *World) countNodeNames(n int) {
+	was := w.interest.nodeNames
+	if w.interest.nodeNames += n; was > 0 && w.interest.nodeNames > 0 {
+		return
+	}
+	for _, m := range w.machines {
+		w.touch(m)
+	}
+}
+
+func (w *World) enterSelector(sel *model.PodSelector) *selector {
+	text := selectorText(sel)
+	s := w.interest.selectors[text]
+	if s == nil {
+		s = &selector{PodSelector: sel, text: text}
+		w.interest.selectors[text] = s
+		w.register(s, 1)
+	}
+	s.users++
+	return s
+}
+
+// register enters a selector (by is 1) wherever it may select pods, or takes it
+// out (by is -1).
+func (w *World) register(s *selector, by int) {
+	in := &w.interest
+	if s.ByNamespace {
+		fresh := count(in.ofSpaces, s.NamespaceLabels, by)
+		if in.every.register(s, by) || fresh {
+			w.unsettleAll()
+		}
+		for name := range w.spaces {
+			w.weigh(s, name, by)
+		}
+		return
+	}
+	for _, name := range s.Namespaces {
+		m := in.named[name]
+		if m == nil {
+			made := newMentions()
+			m = &made
+			in.named[name] = m
+		}
+		if m.register(s, by) {
+			w.unsettle(name)
+		}
+		if len(m.selectors) == 0 {
+			delete(in.named, name)
+		}
+		w.weigh(s, name, by)
+	}
+}
+
+// register reports whether pods have to be looked at again: other labels count
+// now, or the first or last selector has come or gone.
+func (m *mentions) register(s *selector, by int) bool {
+	if by > 0 {
+		m.selectors[s] = true
+	} else {
+		delete(m.selectors, s)
+	}
+	return count(m.keys, s.Labels, by) || len(m.selectors) == 0 || by > 0 && len(m.selectors) == 1
+}
+
+// count counts the keys of demands and reports whether one is new or gone.
+func count(keys map[string]int, demands model.Requirements, by int) bool {
+	changed := false
+	for _, r := range demands {
+		changed = changed || keys[r.Key] == 0 || keys[r.Key]+by == 0
+		if keys[r.Key] += by; keys[r.Key] == 0 {
+			delete(keys, r.Key)
+		}
+	}
+	return changed
+}
+
+// weigh tells the peers of a namespace that a selector has come or gone.
+func (w *World) weigh(s *selector, namespace string, by int) {
+	home := w.spaces[namespace]
+	if home == nil {
+		return
+	}
+	for _, p := range home.peers {
+		if !s.Selects(&p.Peer) {
+			continue
+		}
+		was := p.asked()
+		if p.selected += by; p.asked() != was {
+			p.flipped = true
+			w.unsettle(namespace)
+		}
+	}
+}
+
+// meet returns the peer of pods with the labels, nil when no selector is about
+// pods of their namespace.
+func (w *World) meet(namespace string, labels map[string]string) *peer {
+	in := &w.interest
+	named := in.named[namespace]
+	if named == nil && len(in.every.selectors) == 0 {
+		return nil
+	}
+	now := model.Peer{Namespace: namespace, NamespaceLabels: asked(w.namespaces[namespace], in.ofSpaces)}
+	if now.Labels = asked(labels, in.every.keys); named != nil {
+		now.Labels = asked(labels, in.every.keys, named.keys)
+	}
+	text := peerText(&now)
+	home := w.space(namespace)
+	p := home.peers[text]
+	if p == nil {
+		p = &peer{Peer: now, text: text, selected: in.selecting(&now, named)}
+		home.peers[text] = p
+	}
+	return p
+}
+
+// selecting counts the selectors that select p.
+func (in *interest) selecting(p *model.Peer, named *mentions) int {
+	n := 0
+	for s := range in.every.selectors {
+		if s.Selects(p) {
+			n++
+		}
+	}
+	if named == nil {
+		return n
+	}
+	for s := range named.selectors {
+		if s.Selects(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// asked returns the labels whose keys are among those asked for, sorted.
+func asked(labels map[string]string, keys ...map[string]int) []model.Label {
+	var out []model.Label
+	for key, value := range labels {
+		if slices.ContainsFunc(keys, func(k map[string]int) bool { return k[key] > 0 }) {
+			out = append(out, model.Label{Key: key, Value: value})
+		}
+	}
+	slices.SortFunc(out, func(a, b model.Label) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// peerText tells peers of a namespace apart.
+func peerText(p *model.Peer) string {
+	var b strings.Builder
+	for _, labels := range [][]model.Label{p.Labels, p.NamespaceLabels} {
+		for _, l := range labels {
+			b.WriteString(l.Key + "=" + l.Value + "\x00")
+		}
+		b.WriteByte('\x01')
+	}
+	return b.String()
+}
+
+// selectorText is equal for selectors that select the same for the same
+// reasons.
+func selectorText(s *model.PodSelector) string {
+	var b strings.Builder
+	b.WriteString(strings.Join(s.Namespaces, "\x00") + "\x01" + strconv.FormatBool(s.ByNamespace))
+	for _, demands := range []model.Requirements{s.NamespaceLabels, s.Labels} {
+		b.WriteByte('\x01')
+		for _, r := range demands {
+			b.WriteString(r.Key + "\x00" + strconv.FormatBool(r.Complement) + strconv.FormatBool(r.Present) + "\x00")
+			b.WriteString(strings.Join(r.Values, "\x00") + "\x02")
+		}
+	}
+	return b.String()
+}
+
+// SetNamespace takes in the labels of a namespace that is new or changed.
+func (w *World) SetNamespace(name string, labels map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old, known := w.namespaces[name]; !known || !maps.Equal(old, labels) {
+		w.namespaces[name] = labels
+		w.unsettleLabels(name)
+	}
+}
+
+// DeleteNamespace takes in that the namespace is gone.
+func (w *World) DeleteNamespace(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.namespaces, name)
+	w.unsettleLabels(name)
+}
+
+func (w *World) unsettleLabels(namespace string) {
+	if len(w.interest.ofSpaces) > 0 {
+		w.unsettle(namespace)
+	}
+}
+
+func (w *World) unsettle(namespace string) { w.unsettled[namespace] = true }
+
+func (w *World) unsettleAll() {
+	for name := range w.spaces {
+		w.unsettle(name)
+	}
+}
+
+// settle has the pods of namespaces in which other things count now seen as
+// selectors see them.
+func (w *World) settle() {
+	for name := range w.unsettled {
+		home := w.spaces[name]
+		if home == nil {
+			continue
+		}
+		for _, p := range home.pods {
+			if p.group != nil {
+				w.resettle(p)
+			}
+		}
+		for _, p := range home.peers {
+			p.flipped = false
+		}
+	}
+	clear(w.unsettled)
+}
+
+func (w *World) resettle(p *pod) {
+	was, now := p.group.peer, w.meet(p.Namespace, p.Labels)
+	switch {
+	case was == now && (was == nil || !was.flipped):
+		return
+	case was != now:
+		w.part(p)
+		w.join(p, now)
+	}
+	if was.asked() || was != nil && was.flipped || now.asked() || len(p.shape.anti) > 0 {
+		w.touchHost(p.Node)
+	}
+}

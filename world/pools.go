@@ -1,0 +1,137 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"karpenter/model"
+)
+
+// pool is a Pool.
+type pool struct{ Pool }
+
+// standing is what the machines of a pool add up to.
+type standing struct {
+	machines         int
+	sum              model.Resources
+	usage            model.Resources // sum as Snapshots have it; nil = to be made
+	total, consuming int
+}
+
+// share is what one machine adds to the standing of a pool.
+type share struct {
+	counted          bool
+	pool             string
+	reserved         model.Resources // in the pool's limits; nil when it is going away
+	total, consuming bool            // in the pool's budgets
+}
+
+// include adds the machine, as its view is, to the standing of its pool.
+func (w *World) include(m *machine) {
+	v := &m.view
+	s := share{counted: true, pool: v.Pool}
+	s.total = m.claim != nil && m.node != nil && v.Initialized && !m.claim.Terminating
+	s.consuming = s.total && (!m.node.Ready || v.Deleting || m.node.Deleting)
+	if v.Deleting {
+		w.going[m] = true
+	} else {
+		s.reserved = w.reserve(m, v.Capacity)
+	}
+	m.share = s
+	w.standing(s.pool).add(s, 1)
+}
+
+// exclude undoes include, and forgets until when the view holds.
+func (w *World) exclude(m *machine) {
+	delete(w.timed, m)
+	m.until = time.Time{}
+	if !m.share.counted {
+		return
+	}
+	delete(w.going, m)
+	s := w.standing(m.share.pool)
+	if s.add(m.share, -1); s.machines == 0 {
+		delete(w.standings, m.share.pool)
+	}
+	m.share = share{}
+}
+
+// changesAt has the machine looked at again at the time, or when it was to be
+// looked at anyway; zero means never.
+func (w *World) changesAt(m *machine, t time.Time) {
+	if !t.IsZero() && (m.until.IsZero() || t.Before(m.until)) {
+		m.until = t
+		w.timed[m] = true
+	}
+}
+
+func (w *World) standing(pool string) *standing {
+	s := w.standings[pool]
+	if s == nil {
+		s = &standing{}
+		w.standings[pool] = s
+	}
+	return s
+}
+
+func (s *standing) add(m share, sign int) {
+	s.machines += sign
+	if m.total {
+		s.total += sign
+	}
+	if m.consuming {
+		s.consuming += sign
+	}
+	if len(m.reserved) == 0 {
+		return
+	}
+	s.usage = nil
+	for len(s.sum) < len(m.reserved) {
+		s.sum = append(s.sum, 0)
+	}
+	for i, v := range m.reserved {
+		s.sum[i] += int64(sign) * v
+	}
+}
+
+// used returns the usage, the same for equal sums however they came about.
+func (s *standing) used() model.Resources {
+	if s.usage == nil {
+		n := len(s.sum)
+		for n > 0 && s.sum[n-1] == 0 {
+			n--
+		}
+		s.usage = append(model.Resources(nil), s.sum[:n]...)
+	}
+	return s.usage
+}
+
+// listPools returns the pools that may launch, sorted by name.
+func (w *World) listPools(now time.Time) []model.Pool {
+	var out []model.Pool
+	for _, name := range slices.Sorted(maps.Keys(w.pools)) {
+		p := w.pools[name]
+		if p.Unavailable != "" {
+			continue
+		}
+		s := w.standings[name]
+		if s == nil {
+			s = &standing{}
+		}
+		out = append(out, model.Pool{
+			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
+			Usage: s.used(), Types: w.types[name], Refused: p.Refused,
+			Disruption: model.Disruption{Allowed: p.allowed(now, s)},
+		})
+	}
+	return out
+}
+
+func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
+	out := map[model.Reason]int{}
+	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
+		out[r] = max(p.Allowed(now, s.total, r)-s.consuming, 0)
+	}
+	return out
+}
