@@ -88,3 +88,12 @@ func (c *Catalogue) Values(offer int, key string) ([]string, bool) {
 	}
 	return own.Values, !own.Complement
 }
+
+// Any returns the offers whose nodes could meet one of the alternatives.
+func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
+	out := NewBits(len(c.Offers))
+	for _, alt := range alternatives {
+		out = out.Or(c.MatchAll(alt))
+	}
+	return out
+}

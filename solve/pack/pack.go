@@ -29,6 +29,7 @@ type Packer struct {
 	divided map[string][]area // what areas returned, by the keys asked for
 	bundled map[string][]tied // by key of its first pod
 	learned map[lesson]int    // pods that no more nodes could be bought for in a cell, earlier
+	wary    map[int]bool      // kinds that nodes bought for others stood in the way of, earlier
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
@@ -81,13 +82,16 @@ type portion struct {
 // Shapes that use something no plan can honour yet are left out; see Decide's
 // verdicts.
 func New(s *model.Snapshot, p model.Policy, c *fit.Catalogue) *Packer {
-	return newPacker(s, p, c, map[lesson]int{})
+	k := &Packer{snapshot: s, policy: p, catalogue: c, learned: map[lesson]int{}, wary: map[int]bool{}}
+	return k.again()
 }
 
-func newPacker(s *model.Snapshot, p model.Policy, c *fit.Catalogue, learned map[lesson]int) *Packer {
-	k := &Packer{
+// again returns a Packer that starts anew with what k has learned.
+func (k *Packer) again() *Packer {
+	s, p, c := k.snapshot, k.policy, k.catalogue
+	k = &Packer{
 		snapshot: s, policy: p, catalogue: c, nodes: fit.Nodes(s), topology: topology.New(s),
-		divided: map[string][]area{}, bundled: map[string][]tied{}, learned: learned,
+		divided: map[string][]area{}, bundled: map[string][]tied{}, learned: k.learned, wary: k.wary,
 	}
 	k.limits = newLimits(k.catalogue)
 	position := 0
@@ -161,9 +165,8 @@ const attempts = 4
 // Run places what it can and adds the outcome to plan.
 func (k *Packer) Run(plan *model.Plan) {
 	for tried := 1; k.attempt() && tried < attempts; tried++ {
-		*k = *newPacker(k.snapshot, k.policy, k.catalogue, k.learned)
+		*k = *k.again()
 	}
-	k.verify()
 	for _, d := range k.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
 	}
@@ -197,7 +200,8 @@ func (k *Packer) attempt() bool {
 		k.everywhere()
 		k.takeBack()
 	}
-	return k.learn()
+	news := k.learn()
+	return k.verify() || news
 }
 
 // everywhere tries the nodes there are, then new ones, heaviest pools first.

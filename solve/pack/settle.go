@@ -36,7 +36,11 @@ func (k *Packer) settle(d *demand) {
 		return
 	}
 	cells := k.cellsOf(d, k.topology.Pinned(d.kind))
-	k.topology.Buyable(d.kind, places(cells))
+	known := places(cells)
+	if k.wary[d.kind] {
+		known = append(known, k.nearby(d)...)
+	}
+	k.topology.Buyable(d.kind, known)
 	for left := len(d.left); left > 0; left-- {
 		c := k.next(d, cells, left)
 		if c == nil && k.recruit(d, cells, left) {

@@ -10,13 +10,17 @@ import (
 )
 
 // verify looks at all that was planned as the scheduler will, with every node
-// there, and takes pods that it would refuse out of the plan again.
-func (k *Packer) verify() {
+// there, and takes pods that it would refuse out of the plan again. It reports
+// whether these taught it something.
+func (k *Packer) verify() bool {
 	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return !k.topology.Free(d.kind) }) {
-		return
+		return false
 	}
-	moves, pods, nodes := k.moves()
-	final := topology.New(k.snapshot, nodes...)
+	moves, pods, nodes, bins := k.moves()
+	outlook := func(site int, alternatives []model.Requirements, key string) []string {
+		return k.outlook(k.bins[bins[site-len(k.snapshot.Nodes)]], alternatives, key)
+	}
+	final := topology.NewWith(k.snapshot, nodes, outlook)
 	admitted := final.Admit(moves)
 	refused := map[string]bool{}
 	for i := range moves {
@@ -26,7 +30,7 @@ func (k *Packer) verify() {
 	}
 	k.topology = final
 	if len(refused) == 0 {
-		return
+		return false
 	}
 	for first, bundle := range k.bundled { // of a bundle all go or none
 		if slices.ContainsFunc(bundle, func(t tied) bool { return refused[t.pod.Key()] }) {
@@ -44,10 +48,56 @@ func (k *Packer) verify() {
 		}
 	}
 	k.unplace(refused)
+	news := false
+	for i, m := range moves {
+		if admitted[i] < m.Pods && !k.wary[m.Kind] {
+			k.wary[m.Kind], news = true, true
+		}
+	}
+	return news
 }
 
-// moves lists what was planned by kind and node, with the nodes to be bought.
-func (k *Packer) moves() (moves []topology.Move, pods [][]model.Pod, nodes []model.Node) {
+// outlook returns the values of a label with which a node of the bin may turn
+// out such that one of the alternatives holds; nil alternatives always hold.
+func (k *Packer) outlook(b bin, alternatives []model.Requirements, key string) []string {
+	offers := k.offersOf(b)
+	if alternatives != nil {
+		offers = offers.And(k.catalogue.Any(alternatives))
+	}
+	var out []string
+	for o := range offers.All() {
+		values, _ := k.catalogue.Values(o, key)
+		for _, v := range values {
+			if i, ok := slices.BinarySearch(out, v); !ok {
+				out = slices.Insert(out, i, v)
+			}
+		}
+	}
+	return out
+}
+
+// nearby returns the places where other pods may be bought nodes that count for
+// spread constraints of d.
+func (k *Packer) nearby(d *demand) []topology.Place {
+	usable := fit.NewBits(len(k.catalogue.Offers))
+	for i := range k.catalogue.Pools {
+		usable = usable.Or(k.catalogue.Pools[i].Usable)
+	}
+	if !slices.ContainsFunc(d.Shape.Spread, func(s model.Spread) bool { return s.AnyNode }) {
+		usable = usable.And(k.catalogue.Any(d.Shape.Chosen()))
+	}
+	var out []topology.Place
+	for _, a := range k.areas(k.topology.Pinned(d.kind)) {
+		if slices.ContainsFunc(a.offers, usable.Has) {
+			out = append(out, a.place)
+		}
+	}
+	return out
+}
+
+// moves lists what was planned by kind and node, with the nodes to be bought
+// and the bins they are of.
+func (k *Packer) moves() (moves []topology.Move, pods [][]model.Pod, nodes []model.Node, bins []int) {
 	index := map[topology.Move]int{}
 	add := func(kind, site int, some ...model.Pod) {
 		i, ok := index[topology.Move{Kind: kind, Site: site}]
@@ -62,11 +112,11 @@ func (k *Packer) moves() (moves []topology.Move, pods [][]model.Pod, nodes []mod
 	for _, p := range k.placed {
 		add(p.kind, p.site, p.pod)
 	}
-	for _, b := range k.bins {
+	for i, b := range k.bins {
 		node := model.Node{Labels: k.labelsOf(b), Taints: k.pool(b.offer).Taints}
 		for n := range b.count {
 			site := len(k.snapshot.Nodes) + len(nodes)
-			nodes = append(nodes, node)
+			nodes, bins = append(nodes, node), append(bins, i)
 			for _, t := range b.take {
 				for _, p := range t.chosen[n*t.pods : (n+1)*t.pods] {
 					for _, one := range k.standsFor(k.demands[t.demand], p) {
@@ -76,7 +126,7 @@ func (k *Packer) moves() (moves []topology.Move, pods [][]model.Pod, nodes []mod
 			}
 		}
 	}
-	return moves, pods, nodes
+	return moves, pods, nodes, bins
 }
 
 // labelsOf is what is known of the labels of a node of the bin: those that

@@ -7,9 +7,13 @@ import (
 )
 
 // New compiles the rules between the pending pods of s and those on its nodes.
-// The sites numbered from len(s.Nodes) on are more.
-func New(s *model.Snapshot, more ...model.Node) *State {
+func New(s *model.Snapshot) *State { return NewWith(s, nil, nil) }
+
+// NewWith is as New, with more nodes, which are the sites from len(s.Nodes) on,
+// of what the outlook tells.
+func NewWith(s *model.Snapshot, more []model.Node, outlook Outlook) *State {
 	c := &compiler{
+		outlook:  outlook,
 		State:    &State{nodes: append(s.Nodes[:len(s.Nodes):len(s.Nodes)], more...), kinds: make([]rules, len(s.Pending))},
 		snapshot: s, peers: map[string]int{}, selectors: map[string]*selector{}, shared: map[string]*tally{},
 	}
@@ -37,6 +41,7 @@ type compiler struct {
 	selectors map[string]*selector // by text
 	shared    map[string]*tally    // anti-affinity, by what it counts
 	counted   []counted
+	outlook   Outlook
 }
 
 // counted is a tally with what picks the pods in it: every one of selectors.
@@ -134,26 +139,7 @@ func (c *compiler) spreads(i int, shape *model.Shape) {
 		}
 		k.spreads = append(k.spreads, rule)
 		k.pin(t.key)
-		c.findDomains(t)
-	}
-}
-
-// findDomains notes the domains that have a node which counts.
-func (c *compiler) findDomains(t *tally) {
-	if t.key == Hostname {
-		return
-	}
-	for site := range c.nodes {
-		p := c.sites[site]
-		switch {
-		case c.nodes[site].Deleting || !t.filter.labelled(p) || !t.allows(c.nodes, site):
-		case t.filter.settled(p):
-			t.here = put(t.here, p[t.key][0], true)
-		default:
-			for _, d := range p[t.key] {
-				t.maybe = put(t.maybe, d, true)
-			}
-		}
+		c.findDomains(t, len(c.snapshot.Nodes), c.outlook)
 	}
 }
 
@@ -220,7 +206,7 @@ func (c *compiler) seed() {
 		for i := range residents {
 			for j := range residents[i].Anti {
 				t := c.holders(&residents[i].Anti[j])
-				t.add(c.nodes, c.sites[site], site, residents[i].Count)
+				t.add(c.State, c.sites[site], site, residents[i].Count)
 			}
 		}
 	}
@@ -240,7 +226,7 @@ func (c *compiler) seed() {
 			}
 			for _, t := range into {
 				if !residents[i].Terminating || !t.living {
-					t.add(c.nodes, c.sites[site], site, residents[i].Count)
+					t.add(c.State, c.sites[site], site, residents[i].Count)
 				}
 			}
 		}

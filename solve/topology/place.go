@@ -95,20 +95,88 @@ func (f *filter) labelled(p Place) bool {
 	return !slices.ContainsFunc(f.keys, func(k int) bool { return len(p[k]) == 0 })
 }
 
-// allows reports whether a node with these labels and taints counts.
-func (f *filter) allows(n *model.Node) bool {
-	if f.honorTaints {
-		if _, bad := model.Untolerated(firm(n.Taints), f.tolerations); bad {
-			return false
-		}
-	}
-	if f.chosen == nil {
-		return true
-	}
-	return slices.ContainsFunc(f.chosen, func(alt model.Requirements) bool {
-		_, ok := n.Labels.Satisfies(alt)
+// tolerates reports whether the taints of a node let it count.
+func (f *filter) tolerates(n *model.Node) bool {
+	_, bad := model.Untolerated(firm(n.Taints), f.tolerations)
+	return !f.honorTaints || !bad
+}
+
+// allows reports whether a node with these labels counts, whatever those turn
+// out to be.
+func (f *filter) allows(labels model.Requirements) bool {
+	return f.chosen == nil || slices.ContainsFunc(f.chosen, func(alt model.Requirements) bool {
+		_, ok := labels.Satisfies(alt)
 		return ok
 	})
+}
+
+// mayAllow reports whether labels that are not all settled may turn out such
+// that the node counts.
+func (f *filter) mayAllow(labels model.Requirements) bool {
+	return f.chosen == nil || slices.ContainsFunc(f.chosen, func(alt model.Requirements) bool {
+		_, ok := labels.Compatible(alt, nil)
+		return ok
+	})
+}
+
+// Whether a site counts for a filter.
+const (
+	unknown = iota
+	never
+	perhaps
+	surely
+)
+
+// counts tells whether a site counts for the filter.
+func (st *State) counts(f *filter, site int) int8 {
+	if f.memo == nil {
+		f.memo = make([]int8, len(st.nodes))
+	}
+	if f.memo[site] == unknown {
+		n := &st.nodes[site]
+		switch {
+		case !f.tolerates(n):
+			f.memo[site] = never
+		case f.allows(n.Labels):
+			f.memo[site] = surely
+		case f.mayAllow(n.Labels):
+			f.memo[site] = perhaps
+		default:
+			f.memo[site] = never
+		}
+	}
+	return f.memo[site]
+}
+
+// Outlook returns the values of a label with which a site, one of those added
+// to the Snapshot's, may turn out such that one of the alternatives holds;
+// nil alternatives always hold.
+type Outlook func(site int, alternatives []model.Requirements, key string) []string
+
+// findDomains notes the domains that have a node which counts for the tally,
+// or may have one.
+func (st *State) findDomains(t *tally, own int, outlook Outlook) {
+	if t.key == Hostname {
+		return
+	}
+	for site := range st.nodes {
+		n, p := &st.nodes[site], st.sites[site]
+		switch {
+		case n.Deleting || !t.filter.labelled(p) || st.counts(t.filter, site) == never:
+		case t.filter.settled(p) && st.counts(t.filter, site) == surely:
+			t.here = put(t.here, p[t.key][0], true)
+		case site < own:
+			for _, d := range p[t.key] {
+				if t.filter.mayAllow(n.Labels.And(model.NewRequirement(st.Keys[t.key], model.In, st.Value(t.key, d)))) {
+					t.maybe = put(t.maybe, d, true)
+				}
+			}
+		default:
+			for _, v := range outlook(site, t.filter.chosen, st.Keys[t.key]) {
+				t.maybe = put(t.maybe, st.Domain(t.key, v), true)
+			}
+		}
+	}
 }
 
 // firm returns the taints that keep pods away for good.

@@ -75,7 +75,7 @@ func (st *State) Buyable(kind int, places []Place) {
 // site is -1 on a new node.
 func (st *State) Add(kind int, p Place, site, n int) {
 	for _, t := range st.kinds[kind].adds {
-		t.add(st.nodes, p, site, n)
+		t.add(st, p, site, n)
 	}
 }
 

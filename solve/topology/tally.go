@@ -1,10 +1,6 @@
 package topology
 
-import (
-	"math"
-
-	"karpenter/model"
-)
+import "math"
 
 // tally counts pods per domain of a key.
 type tally struct {
@@ -36,9 +32,13 @@ func (t *tally) bump(i, n int) {
 }
 
 // add counts n pods at a place; site is -1 on a new node.
-func (t *tally) add(nodes []model.Node, p Place, site, n int) {
-	if t.filter != nil && (!t.filter.labelled(p) || site >= 0 && !t.allows(nodes, site)) {
-		return
+func (t *tally) add(st *State, p Place, site, n int) {
+	sure := site < 0 || !st.nodes[site].Deleting
+	if t.filter != nil {
+		if !t.filter.labelled(p) || site >= 0 && st.counts(t.filter, site) == never {
+			return
+		}
+		sure = sure && (site < 0 || st.counts(t.filter, site) == surely)
 	}
 	if t.key == Hostname {
 		if site >= 0 {
@@ -51,27 +51,12 @@ func (t *tally) add(nodes []model.Node, p Place, site, n int) {
 	if t.settled && len(p[t.key]) != 1 {
 		return
 	}
-	sure := len(p[t.key]) == 1 && (site < 0 || !nodes[site].Deleting)
 	for _, d := range p[t.key] {
 		t.bump(d, n)
-		if !sure {
+		if !sure || len(p[t.key]) > 1 {
 			t.doubt = increase(t.doubt, d, n)
 		}
 	}
-}
-
-func (t *tally) allows(nodes []model.Node, site int) bool {
-	f := t.filter
-	if f.memo == nil {
-		f.memo = make([]int8, len(nodes))
-	}
-	if f.memo[site] == 0 {
-		f.memo[site] = 1
-		if f.allows(&nodes[site]) {
-			f.memo[site] = 2
-		}
-	}
-	return f.memo[site] == 2
 }
 
 // fewest returns the smallest count of the known domains; zero when there are
