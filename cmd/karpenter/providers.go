@@ -6,6 +6,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
+	"karpenter/kube/volumes"
 )
 
 // provider is a cloud provider with what belongs to it.
@@ -13,6 +14,8 @@ type provider struct {
 	cloud.Provider
 	// labels are what it knows about label keys.
 	labels v1.Labels
+	// volumes are those its nodes cannot use. KWOK's can use all.
+	volumes volumes.Rules
 	// register adds the controllers of its own to the manager.
 	register func(ctrl.Manager) error
 }

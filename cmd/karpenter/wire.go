@@ -36,6 +36,7 @@ import (
 	"karpenter/kube/feed"
 	"karpenter/kube/manager"
 	"karpenter/kube/meter"
+	"karpenter/kube/volumes"
 	"karpenter/model"
 	"karpenter/solve"
 	"karpenter/world"
@@ -87,7 +88,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	}
 	provisioner := w.provisioner(types)
 	w.world.OnPending(provisioner.Trigger)
-	fed, err := feed.Start(ctx, mgr.GetCache(), w.world, w.convert)
+	fed, err := feed.Start(ctx, mgr.GetCache(), w.world, w.convert, volumes.New(w.convert.Labels, w.provider.volumes))
 	if err != nil {
 		return err
 	}
