@@ -116,7 +116,9 @@ func (w *World) register(s *selector, by int) {
 	if s.ByNamespace {
 		fresh := count(in.ofSpaces, s.NamespaceLabels, by)
 		if in.every.register(s, by) || fresh {
-			w.unsettleAll()
+			for name := range w.spaces {
+				w.remeet(name)
+			}
 		}
 		for name := range w.spaces {
 			w.weigh(s, name, by)
@@ -131,7 +133,7 @@ func (w *World) register(s *selector, by int) {
 			in.named[name] = m
 		}
 		if m.register(s, by) {
-			w.unsettle(name)
+			w.remeet(name)
 		}
 		if len(m.selectors) == 0 {
 			delete(in.named, name)
@@ -281,17 +283,19 @@ func (w *World) DeleteNamespace(name string) {
 
 func (w *World) unsettleLabels(namespace string) {
 	if len(w.interest.ofSpaces) > 0 {
+		w.remeet(namespace)
+	}
+}
+
+// remeet has other labels of the pods of a namespace count from now on.
+func (w *World) remeet(namespace string) {
+	if home := w.spaces[namespace]; home != nil {
+		home.asked++
 		w.unsettle(namespace)
 	}
 }
 
 func (w *World) unsettle(namespace string) { w.unsettled[namespace] = true }
-
-func (w *World) unsettleAll() {
-	for name := range w.spaces {
-		w.unsettle(name)
-	}
-}
 
 // settle has the pods of namespaces in which other things count now seen as
 // selectors see them.
@@ -302,7 +306,7 @@ func (w *World) settle() {
 			continue
 		}
 		for _, p := range home.pods {
-			if p.group != nil {
+			if p.group != nil && (p.asked != home.asked || p.group.peer != nil && p.group.peer.flipped) {
 				w.resettle(p)
 			}
 		}
@@ -314,13 +318,15 @@ func (w *World) settle() {
 }
 
 func (w *World) resettle(p *pod) {
-	was, now := p.group.peer, w.meet(p.Namespace, p.Labels)
-	switch {
-	case was == now && (was == nil || !was.flipped):
-		return
-	case was != now:
+	was, now := p.group.peer, p.group.peer
+	if home := w.spaces[p.Namespace]; p.asked != home.asked {
+		now, p.asked = w.meet(p.Namespace, p.Labels), home.asked
+	}
+	if was != now {
 		w.part(p)
 		w.join(p, now)
+	} else if was == nil || !was.flipped {
+		return
 	}
 	if was.asked() || was != nil && was.flipped || now.asked() || len(p.shape.anti) > 0 {
 		w.touchHost(p.Node)

@@ -17,6 +17,7 @@ type pod struct {
 	shape   *shape
 	group   *group    // nil once it has ended
 	at      int       // place in the group's waiting
+	asked   int       // the space's, when the group was found
 	budgets []*budget // that select it, sorted by name
 }
 
@@ -41,6 +42,7 @@ type space struct {
 	pods    map[string]*pod
 	budgets map[string]*budget
 	peers   map[string]*peer // by text; of pods that have not ended
+	asked   int              // how often that what is asked about the pods has changed
 }
 
 // budget is a DisruptionBudget of a namespace.
@@ -116,6 +118,7 @@ func (w *World) addPod(p *pod) {
 	if len(p.shape.groups) == 0 {
 		w.enter(p.shape)
 	}
+	p.asked = w.space(p.Namespace).asked
 	w.join(p, w.meet(p.Namespace, p.Labels))
 	if p.Node == "" {
 		return
@@ -182,7 +185,7 @@ func newShape(s *model.Shape) *shape {
 			out.anti = append(out.anti, t)
 		}
 	}
-	for _, t := range s.Terms {
+	for _, t := range slices.Concat(s.Terms, s.VolumeTerms) {
 		_, named := t.Get(model.FieldName)
 		out.byName = out.byName || named
 	}

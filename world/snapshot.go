@@ -108,6 +108,7 @@ func (w *World) load(m *machine, now time.Time) {
 	}
 	v.Disruption.Empty = v.Disruption.Cost <= 1
 	v.HostPorts = sortPorts(v.HostPorts)
+	v.Attached = w.attached(m)
 	v.Residents = w.residents(m, now)
 }
 

@@ -46,6 +46,7 @@ type World struct {
 	unsettled  map[string]bool              // namespaces whose pods may be seen differently now
 
 	buffers map[string]map[string]bool // keys of the pods of each
+	limits  map[string]map[string]int  // of volumes, by node name and driver
 
 	daemons map[string]*daemon // by namespace/name
 	listed  listed
@@ -67,7 +68,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
 		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{},
 		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{},
-		buffers: map[string]map[string]bool{}, daemons: map[string]*daemon{},
+		buffers: map[string]map[string]bool{}, limits: map[string]map[string]int{}, daemons: map[string]*daemon{},
 		timed: map[*machine]bool{}, going: map[*machine]bool{}, seeded: map[*machine]bool{}, standings: map[string]*standing{},
 		interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{},
 	}
