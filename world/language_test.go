@@ -19,6 +19,7 @@ import (
 // prints is the transcript.
 //
 //	node, claim, pod, pool, types, pdb, daemonset    an object is new or has changed
+//	limits NODE DRIVER:N    so many volumes may be attached to a node
 //	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, mark, unmark, nominate NODE FOR
@@ -166,6 +167,8 @@ func (s *story) do(command string, words []string) string {
 		s.w.Planned(s.claim(words[0], options{"pool": "p"}), s.refs(words[1:]))
 	case "placed":
 		s.w.Placed(words[0], s.refs(words[1:]))
+	case "limits":
+		s.limits(words[0], read([]string{"by=" + words[1]}).pairs("by"))
 	case "buffer":
 		s.buffer(words[0], int(number(words[1])), read(words[2:]))
 	case "delete":
@@ -314,6 +317,11 @@ func (s *story) pod(name string, o options) world.Pod {
 		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
 	}
+	mount(p.Shape, o)
+	if o.has("port") {
+		p.Shape.HostPorts = []model.HostPort{{IP: "0.0.0.0", Protocol: "TCP", Port: int32(o.number("port", 0))}}
+		p.Shape.Key += " port " + o["port"]
+	}
 	if o.has("of") {
 		p.Daemon, p.DaemonSet = true, "default/"+o["of"]
 	}
@@ -325,6 +333,29 @@ func (s *story) pod(name string, o options) world.Pod {
 		p.EvictionCost = must(strconv.ParseFloat(o["cost"], 64))
 	}
 	return p
+}
+
+// mount gives the pod the volumes in volumes=DRIVER:OWN, and those of the claim
+// shared= which are of driver ebs.
+func mount(shape *model.Shape, o options) {
+	own := o.pairs("volumes")
+	for _, driver := range slices.Sorted(keys(own)) {
+		shape.Volumes = append(shape.Volumes, model.Volumes{Driver: driver, Own: int(number(own[driver]))})
+	}
+	if o.has("shared") {
+		shape.Volumes = append(shape.Volumes, model.Volumes{Driver: "ebs", Shared: []string{o["shared"]}})
+	}
+	if len(shape.Volumes) > 0 {
+		shape.Key += fmt.Sprint(" ", shape.Volumes)
+	}
+}
+
+func (s *story) limits(node string, by map[string]string) {
+	limits := map[string]int{}
+	for driver, n := range by {
+		limits[driver] = int(number(n))
+	}
+	s.w.SetVolumeLimits(node, limits)
 }
 
 // buffer has the pods b-1, b-2 and so on for a buffer b.
@@ -404,6 +435,10 @@ func showNodes(out *strings.Builder, s *model.Snapshot, o options) {
 		add(!o.has("brief"), "capacity[%s] allocatable[%s]", n.Capacity.Format(s.Resources), n.Allocatable.Format(s.Resources))
 		add(!n.Requested.IsZero(), "used[%s]", n.Requested.Format(s.Resources))
 		add(!n.DaemonRequested.IsZero(), "daemons[%s]", n.DaemonRequested.Format(s.Resources))
+		add(len(n.HostPorts) > 0, "ports%v", n.HostPorts)
+		for _, a := range n.Attached {
+			out.WriteString(fmt.Sprintf(" %s[%d %v of %d]", a.Driver, a.Own, a.Shared, a.Limit))
+		}
 		add(n.Price != 0, "price=%d", n.Price)
 		add(o.has("labels"), "labels[%s]", n.Labels)
 		add(o.has("taints"), "taints%v", n.Taints)
