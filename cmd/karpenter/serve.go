@@ -136,7 +136,6 @@ func withoutEffect(c settings.Config) []string {
 		{"feature-gates NodeRepair=true", c.Gates.NodeRepair},
 		{"feature-gates SpotToSpotConsolidation=true", c.Gates.SpotToSpotConsolidation},
 		{"feature-gates StaticCapacity=true", c.Gates.StaticCapacity},
-		{"feature-gates CapacityBuffer=true", c.Gates.CapacityBuffer},
 		{"preference-policy Ignore", c.PreferencePolicy == "Ignore"},
 		{"min-values-policy BestEffort", c.MinValuesPolicy == "BestEffort"},
 		{"ignore-dra-requests false", !c.IgnoreDRARequests},

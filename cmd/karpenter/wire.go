@@ -96,6 +96,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	w.synced = fed.HasSynced
 	provisioner.Ready = w.synced
 	for _, register := range []func() error{
+		func() error { return w.buffers(provisioner) },
 		func() error { return provisioner.Register(mgr) },
 		func() error { return types.Register(mgr) },
 		func() error { return w.provider.register(mgr) },

@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"karpenter/api/autoscaling/v1beta1"
 	v1 "karpenter/api/v1"
 )
 
 // View is a watched picture of what a test looks at: pods, nodes, claims,
-// pools and events.
+// pools, buffers and events.
 type View struct {
 	t       testing.TB
 	cache   ctrlcache.Cache
@@ -47,7 +48,7 @@ func (c *Cluster) Watch(t testing.TB, every ...func(*View)) *View {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	for _, o := range []client.Object{&corev1.Pod{}, &corev1.Node{}, &corev1.Event{}, &v1.NodeClaim{}, &v1.NodePool{}} {
+	for _, o := range []client.Object{&corev1.Pod{}, &corev1.Node{}, &corev1.Event{}, &v1.NodeClaim{}, &v1.NodePool{}, &v1beta1.CapacityBuffer{}} {
 		informer, err := store.GetInformer(ctx, o, ctrlcache.BlockUntilSynced(false))
 		if err != nil {
 			t.Fatal(err)
@@ -128,6 +129,18 @@ func (v *View) Claims() []v1.NodeClaim {
 func (v *View) Pool(name string) *v1.NodePool {
 	var list v1.NodePoolList
 	v.list(&list)
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			return &list.Items[i]
+		}
+	}
+	return nil
+}
+
+// Buffer returns the CapacityBuffer, or nil when there is none.
+func (v *View) Buffer(namespace, name string) *v1beta1.CapacityBuffer {
+	var list v1beta1.CapacityBufferList
+	v.list(&list, client.InNamespace(namespace))
 	for i := range list.Items {
 		if list.Items[i].Name == name {
 			return &list.Items[i]
