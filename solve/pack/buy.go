@@ -77,8 +77,10 @@ func (k *Packer) constrained(demands []*demand, tier fit.Range) bool {
 func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, price func(candidate) float64) (first *market, worth []float64) {
 	first = k.open(demands, tier, price)
 	m := first
+	rounds := math.MaxInt
 	for m.restart() {
-		m.optimise()
+		m.optimise(rounds)
+		rounds = m.few()
 		if m == first && worth == nil {
 			if provable {
 				m.settle()
@@ -87,6 +89,7 @@ func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, pric
 			worth = slices.Clone(m.values)
 		}
 		k.commitSolution(m)
+		m.forget()
 		if k.outgrown(m) {
 			budget := m.budget
 			m = k.open(demands, tier, price)
@@ -135,32 +138,41 @@ func (k *Packer) agree(m *market, c int, take []portion) bool {
 	return true
 }
 
-// commitSolution buys the whole nodes of the program's solution, and where all
-// amounts are fractions the largest ones. A solution that buys nothing, as
-// rounding may leave one, is replaced by a node of the first demand alone, so
-// that every round makes progress.
+// commitSolution buys the whole nodes of the program's solution, and of the
+// fractions that are left the largest ones, as far as pods are left to fill
+// them. A solution that buys nothing, as rounding may leave one, is replaced by
+// a node of the first demand alone, so that every round makes progress.
 func (k *Packer) commitSolution(m *market) {
 	type use struct {
 		pattern
-		amount float64
+		amount, rest float64
 	}
 	var uses []use
-	for column, amount := range m.program.Used {
-		uses = append(uses, use{m.patterns[m.columns[column]], amount})
-	}
-	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(b.amount, a.amount) })
 	bought := false
-	for i, u := range uses {
-		n := int(math.Floor(u.amount + 1e-6))
-		if n == 0 && bought && i > len(uses)/8 {
-			break
+	for column, amount := range m.program.Used {
+		u := use{m.patterns[m.columns[column]], amount, 0}
+		if n := math.Floor(amount + 1e-6); n > 0 {
+			bought = k.commit(m, u.pattern, int(n)) || bought
+			u.rest = amount - n
+		} else {
+			u.rest = amount
 		}
-		bought = k.commit(m, u.pattern, max(n, 1)) || bought
+		uses = append(uses, u)
+	}
+	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(b.rest, a.rest) })
+	for _, u := range uses[:(len(uses)+roundUp-1)/roundUp] {
+		if bought && (u.rest < 0.5 || !m.fills(u.pattern)) {
+			continue
+		}
+		bought = k.commit(m, u.pattern, 1) || bought
 	}
 	if !bought {
 		k.commit(m, m.patterns[m.columns[0]], 1)
 	}
 }
+
+// roundUp is of how many fractions the largest is rounded up in one round.
+const roundUp = 32
 
 // commit plans count nodes of the pattern, as far as pods and limits allow.
 // When the pods left no longer fill one node it takes those there are.

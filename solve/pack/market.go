@@ -182,6 +182,28 @@ func (m *market) restart() bool {
 	return len(demand) > 0
 }
 
+// forget drops the patterns that the solution does not use, but for those that
+// make the program feasible.
+func (m *market) forget() {
+	kept := m.patterns[:len(m.demands):len(m.demands)]
+	for column := range m.program.Used {
+		if i := m.columns[column]; i >= len(m.demands) {
+			kept = append(kept, m.patterns[i])
+		}
+	}
+	m.patterns = kept
+}
+
+// fills reports whether there are pods left for most of what the pattern takes.
+func (m *market) fills(p pattern) bool {
+	there, all := 0.0, 0.0
+	for _, t := range p.take {
+		all += m.values[t.demand] * float64(t.pods)
+		there += m.values[t.demand] * float64(min(t.pods, len(m.demands[t.demand].left)))
+	}
+	return there >= 0.98*all
+}
+
 // offer makes a pattern known to the program.
 func (m *market) offer(i int) {
 	column := lp.Column{Price: m.candidates[m.patterns[i].candidate].price}
@@ -216,10 +238,11 @@ func (m *market) solve() {
 const keen = 1e-3
 
 // optimise generates patterns until no candidate is found to have one that is
-// worth more than its price, or the budget is spent.
-func (m *market) optimise() {
+// worth more than its price, or so many rounds have passed, or the budget is
+// spent.
+func (m *market) optimise(rounds int) {
 	m.solve()
-	for m.budget > 0 {
+	for ; rounds > 0 && m.budget > 0; rounds-- {
 		found := m.generate()
 		if len(found) == 0 {
 			return
@@ -231,8 +254,12 @@ func (m *market) optimise() {
 	}
 }
 
+// few is how many rounds are enough where an optimum is not needed: the more
+// rows there are, the dearer a round and the less rounding matters.
+func (m *market) few() int { return 4 + 200/len(m.demands) }
+
 // perRound is how many patterns one round of generation adds at most.
-const perRound = 12
+const perRound = 12 // and a fifth of the rows
 
 // generate fills the candidates that may be worth more than their price at the
 // present values and returns the patterns that are, best first.
@@ -256,7 +283,7 @@ func (m *market) generate() []pattern {
 	m.budget--
 	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	var out []pattern
-	for _, f := range found[:min(perRound, len(found))] {
+	for _, f := range found[:min(perRound+len(m.demands)/5, len(found))] {
 		out = append(out, f.pattern)
 	}
 	return out
@@ -272,7 +299,8 @@ func (m *market) generate() []pattern {
 func (m *market) settle() {
 	best := make([]float64, len(m.values))
 	bound, ratio, pull, idle := 0.0, 1.0, 0.0, 0
-	for idle < settleIdle && m.total() > bound*(1+settled) && m.budget > 0 {
+	rounds := settleRounds + settleWork/len(m.demands)
+	for ; rounds > 0 && idle < settleIdle && m.total() > bound*(1+settled) && m.budget > 0; rounds-- {
 		present := slices.Clone(m.values)
 		for row, v := range best {
 			m.values[row] = pull*v/ratio + (1-pull)*present[row]
@@ -288,7 +316,11 @@ func (m *market) settle() {
 		}
 		copy(m.values, present)
 		if found {
-			m.optimise()
+			before := m.total()
+			m.optimise(m.few())
+			if m.total() < before*(1-settled/10) {
+				idle = 0
+			}
 			pull = settlePull
 		} else {
 			pull /= 2
@@ -301,7 +333,10 @@ func (m *market) settle() {
 const (
 	settlePull = 0.6  // weight of the best values proven so far
 	settled    = 5e-3 // how close values and bound need to come
-	settleIdle = 5    // rounds that bring little, before giving up
+	settleIdle = 8    // rounds that bring little, before giving up
+
+	settleRounds = 3    // and as many as work allows, which grows with the rows
+	settleWork   = 1200 // rows
 )
 
 // prove bounds the worth of the best pattern of every candidate by an exact

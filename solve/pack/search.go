@@ -3,7 +3,7 @@ package pack
 import "slices"
 
 // searchNodes bounds the exact search of one candidate, in branches.
-const searchNodes = 400
+const searchNodes = 600
 
 // search looks for the most worthy patterns of candidate c by branch and bound.
 // It returns those it came upon that are worth more than the price, and an
