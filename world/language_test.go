@@ -168,7 +168,7 @@ func (s *story) do(command string, words []string) string {
 	case "placed":
 		s.w.Placed(words[0], s.refs(words[1:]))
 	case "limits":
-		s.limits(words[0], read([]string{"by=" + words[1]}).pairs("by"))
+		s.limits(words[0], read([]string{"by=" + strings.Join(words[1:], ",")}).pairs("by"))
 	case "buffer":
 		s.buffer(words[0], int(number(words[1])), read(words[2:]))
 	case "delete":

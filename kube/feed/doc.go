@@ -1,5 +1,7 @@
 // Package feed brings what the API server shows to the world: Pods, Nodes,
-// NodeClaims, NodePools, DaemonSets, PodDisruptionBudgets and Namespaces, as they change.
+// NodeClaims, NodePools, DaemonSets, PodDisruptionBudgets and Namespaces, as
+// they change; and what pods have to do with persistent volumes, whenever these
+// or the pods that share them change.
 //
 // It hangs on the informers of the manager's cache and has no queue of its
 // own: the world takes in an event in microseconds and cannot fail.

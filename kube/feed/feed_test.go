@@ -153,7 +153,7 @@ func TestFeed(t *testing.T) {
 	}
 	want := "pool p\n" +
 		"node n claim c cpu=100m pods=1: PodDisruptionBudget default/b allows no disruption of pod default/bound\n" +
-		"daemon default/d\npending waiting with [{team a}][{app web}]"
+		"daemon default/d\npending waiting with [{team a}] [{app web}]"
 	if diff := cmp.Diff(want, x.lines()); diff != "" {
 		t.Errorf("after everything was added (-want +got):\n%s", diff)
 	}
@@ -333,7 +333,7 @@ func TestTrims(t *testing.T) {
 	if got, err := feed.TrimPod("something else"); got != "something else" || err != nil {
 		t.Errorf("what is not a pod became %v, %v", got, err)
 	}
-	if got := len(feed.Trims()); got != 2 {
-		t.Errorf("%d kinds are trimmed, want 2", got)
+	if got := len(feed.Trims()); got != 6 {
+		t.Errorf("%d kinds are trimmed, want 6", got)
 	}
 }

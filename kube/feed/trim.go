@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,11 +13,17 @@ import (
 )
 
 // Trims returns, per kind, how to make objects smaller before a cache keeps
-// them. Nobody may write back a Pod that has been trimmed.
+// them. Nobody may write back a Pod, or an object of storage, that has been
+// trimmed.
 func Trims() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}:  {Transform: TrimPod},
 		&corev1.Node{}: {Transform: trimNode},
+
+		&corev1.PersistentVolumeClaim{}: {Transform: trimClaim},
+		&corev1.PersistentVolume{}:      {Transform: trimVolume},
+		&storagev1.StorageClass{}:       {Transform: trimClass},
+		&storagev1.CSINode{}:            {Transform: trimCSINode},
 	}
 }
 
@@ -50,6 +57,46 @@ func trimNode(obj any) (any, error) {
 	if n, ok := obj.(*corev1.Node); ok {
 		n.ManagedFields = nil
 		n.Status.Images = nil
+	}
+	return obj, nil
+}
+
+// trimClaim drops what is for the driver. The annotations say how far binding
+// has come.
+func trimClaim(obj any) (any, error) {
+	if c, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+		c.ManagedFields, c.Labels, c.Finalizers = nil, nil, nil
+		c.Spec.Selector, c.Spec.DataSource, c.Spec.DataSourceRef = nil, nil, nil
+		c.Spec.Resources, c.Status = corev1.VolumeResourceRequirements{}, corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase}
+	}
+	return obj, nil
+}
+
+func trimVolume(obj any) (any, error) {
+	if v, ok := obj.(*corev1.PersistentVolume); ok {
+		v.ManagedFields, v.Annotations, v.Finalizers = nil, nil, nil
+		v.Spec.Capacity, v.Spec.MountOptions, v.Spec.ClaimRef = nil, nil, nil
+		v.Status = corev1.PersistentVolumeStatus{}
+		if v.Spec.CSI != nil {
+			v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v.Spec.CSI.Driver}
+		}
+	}
+	return obj, nil
+}
+
+func trimClass(obj any) (any, error) {
+	if c, ok := obj.(*storagev1.StorageClass); ok {
+		c.ManagedFields, c.Labels, c.Parameters, c.MountOptions = nil, nil, nil, nil
+	}
+	return obj, nil
+}
+
+func trimCSINode(obj any) (any, error) {
+	if n, ok := obj.(*storagev1.CSINode); ok {
+		n.ManagedFields, n.Labels, n.Annotations = nil, nil, nil
+		for i := range n.Spec.Drivers {
+			n.Spec.Drivers[i].NodeID, n.Spec.Drivers[i].TopologyKeys = "", nil
+		}
 	}
 	return obj, nil
 }

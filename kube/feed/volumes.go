@@ -11,7 +11,7 @@ import (
 	"karpenter/world"
 )
 
-// mounts keeps what the world knows of pods in step with their volumes. Pods
+// mounts keeps what the world knows of pods and nodes in step with volumes. Pods
 // and volumes come from informers of their own: under the lock, the latest of
 // both is what a pod is converted with, and none is brought back that is gone.
 type mounts struct {
@@ -28,6 +28,8 @@ func (m *mounts) handlers() []handler {
 		handle(&corev1.PersistentVolume{}, again(m, m.store.SetVolume), again(m, m.store.DeleteVolume)),
 		handle(&corev1.PersistentVolumeClaim{}, again(m, m.store.SetClaim), again(m, m.store.DeleteClaim)),
 		handle(&corev1.Pod{}, m.setPod, m.deletePod),
+		handle(&storagev1.CSINode{}, func(n *storagev1.CSINode) { m.world.SetVolumeLimits(n.Name, volumes.Limits(n)) },
+			func(n *storagev1.CSINode) { m.world.SetVolumeLimits(n.Name, nil) }),
 	}
 }
 
