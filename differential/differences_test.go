@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // difference is a case in which we and the scheduler may disagree, with the
@@ -16,12 +18,12 @@ type difference struct {
 	excuses func(*mismatch) bool // reports whether the mismatch is one of these
 }
 
-// notSupported, perNode and naturalNumbers are pods we refuse.
-func notSupported() difference {
+// comparing, perNode and naturalNumbers are pods we refuse.
+func comparing() difference {
 	return difference{
-		"the pod uses what is not supported yet",
-		"such a pod is refused with a reason, although the scheduler may know a node for it",
-		refused("(not supported yet)"),
+		"the tolerations of the pod compare numbers",
+		"operators Lt and Gt are alpha (TaintTolerationComparisonOperators): without the gate the API server takes no such pods, and the scheduler acts as if such a toleration were not there",
+		refused("tolerations with operator"),
 	}
 }
 
@@ -50,15 +52,46 @@ func everyPlaceCounts() difference {
 	}
 }
 
-func othersKeepAway() difference {
+// leavingDrawsNobody is about pod affinity.
+func leavingDrawsNobody() difference {
 	return difference{
-		"a pod that runs keeps others away",
-		"required anti-affinity of running pods is not looked at yet",
+		"the pod wants to be where pods run that are going away",
+		"affinity to pods that are terminating does not count (spec 20/94): planned there, the pod would wait for its node while they go; the scheduler lets it follow them until they are gone",
+		(*mismatch).waitsForLeaving,
+	}
+}
+
+// misreadNamespaces is about a defect of the scheduler.
+func misreadNamespaces() difference {
+	return difference{
+		"the pod selects namespaces by a label they lack",
+		"Kubernetes 1.36 takes a namespaceSelector that no labels meet (DoesNotExist, NotIn) for every namespace, as long as the pod waits: mergeAffinityTermNamespacesIfNotEmpty of plugin InterPodAffinity changes a copy of the term",
 		func(m *mismatch) bool {
-			return slices.ContainsFunc(m.situation.pods, func(p *corev1.Pod) bool {
-				return p.Spec.NodeName != "" && p.Spec.Affinity != nil && p.Spec.Affinity.PodAntiAffinity != nil
+			return slices.ContainsFunc(requiredPodTerms(m.pod), func(t corev1.PodAffinityTerm) bool {
+				selector, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
+				return err == nil && !selector.Empty() && selector.Matches(labels.Set{})
 			})
 		},
+	}
+}
+
+func requiredPodTerms(p *corev1.Pod) []corev1.PodAffinityTerm {
+	var out []corev1.PodAffinityTerm
+	if a := p.Spec.Affinity; a != nil && a.PodAffinity != nil {
+		out = append(out, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+	}
+	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		out = append(out, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
+	}
+	return out
+}
+
+// greedyDaemons is about new nodes.
+func greedyDaemons() difference {
+	return difference{
+		"the daemons of a new node ask for more than it has",
+		"a machine too small for the daemons that will run there is not bought (spec 20/60); the scheduler leaves out a daemon that does not fit, and takes another pod",
+		(*mismatch).overdrawn,
 	}
 }
 

@@ -78,7 +78,58 @@ func (m *mismatch) crowds() bool {
 	}
 	wider.see(m.pods)
 	defer m.see(m.pods)
-	return strings.HasPrefix(m.scheduler.refusal(m.pod, m.node.Name), "PodTopologySpread")
+	return strings.HasPrefix(m.scheduler.refusal(anywhere(m.pod), m.node.Name), "PodTopologySpread")
+}
+
+// anywhere returns the pod without what it demands of the names of nodes.
+func anywhere(p *corev1.Pod) *corev1.Pod {
+	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil || p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return p
+	}
+	p = p.DeepCopy()
+	terms := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		if len(terms[i].MatchFields) > 0 {
+			terms[i].MatchFields = nil
+			terms[i].MatchExpressions = append(terms[i].MatchExpressions, corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists})
+		}
+	}
+	return p
+}
+
+// waitsForLeaving reports whether nothing but pods that are going away draws
+// the pod to the node.
+func (m *mismatch) waitsForLeaving() bool {
+	if m.verdict == nil {
+		return false
+	}
+	m.see(slices.DeleteFunc(slices.Clone(m.pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
+	defer m.see(m.pods)
+	return strings.HasPrefix(m.scheduler.refusal(m.pod, m.node.Name), "InterPodAffinity")
+}
+
+// overdrawn reports whether the node is a new one that has no room for the
+// pods of its daemons.
+func (m *mismatch) overdrawn() bool {
+	if m.verdict == nil || m.situation.node(m.node.Name) != nil {
+		return false
+	}
+	defer m.see(m.pods)
+	var running []*corev1.Pod
+	for _, d := range m.situation.daemons {
+		pod := daemonPod(d, m.node)
+		if pod == nil {
+			continue
+		}
+		pod.Spec.NodeName = ""
+		m.scheduler.see([]*corev1.Node{m.node}, running)
+		if strings.HasPrefix(m.scheduler.refusal(pod, m.node.Name), "NodeResourcesFit") {
+			return true
+		}
+		pod.Spec.NodeName = m.node.Name
+		running = append(running, pod)
+	}
+	return false
 }
 
 func (m *mismatch) String() string {

@@ -23,7 +23,7 @@ import (
 // the Node, beside the daemons that run there; and of a machine a pool could
 // launch it accepts no pod that we leave.
 func TestLaunches(t *testing.T) {
-	scheduler, scheme, used := newScheduler(t), allTypes(t), except(perNode(), notSupported())
+	scheduler, scheme, used := newScheduler(t), allTypes(t), except(greedyDaemons(), comparing())
 	total := tally{}
 	each(t, 130, func(seed int) (*situation, *model.Snapshot, []string) {
 		g := newDice(seed, launchKeys())

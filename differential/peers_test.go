@@ -161,8 +161,7 @@ func (g dice) peerTerm(p *corev1.Pod) corev1.PodAffinityTerm {
 		t.Namespaces = some(g, 50, "default", "other", "third", "nobody-has-it")
 	}
 	if g.maybe(15) {
-		t.NamespaceSelector = pick(g, &metav1.LabelSelector{}, selecting("env", "prod"), selecting("env", "test"), selecting(corev1.LabelMetadataName, "other"),
-			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}}})
+		t.NamespaceSelector = pick(g, &metav1.LabelSelector{}, selecting("env", "prod"), selecting("env", "test"), selecting(corev1.LabelMetadataName, "other"))
 	}
 	if t.LabelSelector != nil && !mentions(t.LabelSelector, "version") && g.maybe(20) {
 		// The API server merges such keys into the selector of the pod it stores.
@@ -263,7 +262,15 @@ func (g dice) neighbourhood() *situation {
 			}
 		}
 	}
-	s.pods = append(s.pods, waiting(g.deployment("pending", 1)...)...)
+	p := g.deployment("pending", 1)[0]
+	if a := p.Spec.Affinity.PodAntiAffinity; a != nil && g.maybe(10) {
+		for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
+			a.RequiredDuringSchedulingIgnoredDuringExecution[i].NamespaceSelector = &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: metav1.LabelSelectorOpDoesNotExist}},
+			}
+		}
+	}
+	s.pods = append(s.pods, waiting(p)...)
 	return s
 }
 

@@ -29,7 +29,7 @@ func TestPlans(t *testing.T) {
 			l.pods = append(l.pods, waiting(g.deployment(fmt.Sprintf("web%d", i), pick(g, 1, 1, 2, 3))...)...)
 		}
 		return l
-	}, except(everyPlaceCounts(), othersKeepAway()))
+	}, except(everyPlaceCounts(), leavingDrawsNobody()))
 }
 
 func testPlans(t *testing.T, n int, draw func(dice) *market, used *excuses) {
@@ -78,7 +78,9 @@ func (j *judge) whole(l *market, plan *model.Plan, become becoming) {
 	j.nodes, j.pods = j.situation.settled(), j.situation.running()
 	want := j.placements(plan)
 	for _, c := range l.inFlight {
-		j.nodes = append(j.nodes, started(c, become(l.machinesFor(c), nil), c.Name))
+		n := started(c, become(l.machinesFor(c), nil), c.Name)
+		n.Status.Allocatable = c.Spec.Resources.Requests // all that is sure
+		j.nodes = append(j.nodes, n)
 	}
 	for i := range plan.Launches {
 		launch := &plan.Launches[i]
@@ -262,6 +264,11 @@ func (g dice) order(l *market, name string) {
 	}
 	if g.maybe(40) {
 		launch.Requirements = launch.Requirements.And(model.NewRequirement(model.LabelZone, model.In, pick(g, zones()...)))
+	}
+	for _, t := range l.offered {
+		if _, ok := t.Requirements.Intersects(launch.Requirements); ok {
+			launch.Types = append(launch.Types, t.Name)
+		}
 	}
 	claim := l.convert.NodeClaimFor(launch, pool, nil)
 	claim.Name, claim.UID = name, types.UID("uid-"+name)

@@ -40,6 +40,9 @@ func now() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
 // world takes in the situation as the running controller does.
 func (s *situation) world(c convert.Converter) *world.World {
 	w := world.New(c.Axis, c.WellKnown())
+	for _, n := range s.namespaces {
+		w.SetNamespace(n.Name, n.Labels)
+	}
 	for _, p := range s.pools {
 		if pool, ok := c.Pool(p); ok {
 			w.SetPool(pool)
