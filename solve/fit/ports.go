@@ -67,26 +67,25 @@ func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
 	return out
 }
 
-// Values returns the values a node bought from the offer can have for a label,
-// sorted; none when it lacks the label. It reports false when they cannot be
-// told.
-func (c *Catalogue) Values(offer int, key string) ([]string, bool) {
+// Label returns what is known of a label of a node bought from the offer. It
+// reports false when the node lacks the label.
+func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
 	o := &c.Offers[offer]
 	row := &c.Types[o.Type]
 	if r, ok := o.Requirements.Get(key); ok && !r.Complement && len(r.Values) == 1 {
-		return r.Values, true
+		return r, true
 	}
 	own, defined := c.Pools[row.Pool].Requirements.Get(key)
 	t, has := row.Requirements.Get(key)
 	switch {
 	case !defined && !has:
-		return nil, true
+		return own, false
 	case defined && has:
 		own = own.Intersect(t)
 	case has:
 		own = t
 	}
-	return own.Values, !own.Complement
+	return own, own.Complement || len(own.Values) > 0
 }
 
 // Any returns the offers whose nodes could meet one of the alternatives.

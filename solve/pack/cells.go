@@ -68,17 +68,17 @@ func (k *Packer) areas(keys []int) []area {
 	return out
 }
 
-// placesOf returns where a node bought from the offer may be; nothing when it
-// could be anywhere.
+// placesOf returns where a node bought from the offer may be.
 func (k *Packer) placesOf(offer int, keys []int) []topology.Place {
 	places := []topology.Place{make(topology.Place, len(k.topology.Keys))}
 	for _, key := range keys {
-		values, ok := k.catalogue.Values(offer, k.topology.Keys[key])
+		label, ok := k.catalogue.Label(offer, k.topology.Keys[key])
 		if !ok {
-			return nil
-		}
-		if len(values) == 0 {
 			continue
+		}
+		values := label.Values
+		if label.Complement {
+			values = slices.DeleteFunc(k.mentioned(key), func(v string) bool { return !label.Has(v) })
 		}
 		var more []topology.Place
 		for _, p := range places {
@@ -91,6 +91,31 @@ func (k *Packer) placesOf(offer int, keys []int) []topology.Place {
 		places = more
 	}
 	return places
+}
+
+// mentioned returns the values of a key that nodes, pools or pods name: a pool
+// that leaves the label open can have any of them.
+func (k *Packer) mentioned(key int) []string {
+	name := k.topology.Keys[key]
+	var out []string
+	add := func(rs model.Requirements) {
+		if r, ok := rs.Get(name); ok && !r.Complement {
+			out = append(out, r.Values...)
+		}
+	}
+	for i := range k.snapshot.Nodes {
+		add(k.snapshot.Nodes[i].Labels)
+	}
+	for i := range k.snapshot.Pools {
+		add(k.snapshot.Pools[i].Requirements)
+	}
+	for i := range k.snapshot.Pending {
+		for _, alt := range k.snapshot.Pending[i].Shape.Alternatives() {
+			add(alt)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func (k *Packer) newArea(id string, p topology.Place, keys []int) area {

@@ -17,10 +17,7 @@ func (k *Packer) verify() bool {
 		return false
 	}
 	moves, pods, nodes, bins := k.moves()
-	outlook := func(site int, alternatives []model.Requirements, key string) []string {
-		return k.outlook(k.bins[bins[site-len(k.snapshot.Nodes)]], alternatives, key)
-	}
-	final := topology.NewWith(k.snapshot, nodes, outlook)
+	final := topology.NewWith(k.snapshot, nodes, &outlook{Packer: k, bins: bins, ways: map[int]fit.Bits{}})
 	admitted := final.Admit(moves)
 	refused := map[string]bool{}
 	for i := range moves {
@@ -57,17 +54,54 @@ func (k *Packer) verify() bool {
 	return news
 }
 
-// outlook returns the values of a label with which a node of the bin may turn
-// out such that one of the alternatives holds; nil alternatives always hold.
-func (k *Packer) outlook(b bin, alternatives []model.Requirements, key string) []string {
-	offers := k.offersOf(b)
-	if alternatives != nil {
-		offers = offers.And(k.catalogue.Any(alternatives))
+// outlook knows what may become of new nodes: any offer their launch lists,
+// also those that cannot be had just now.
+type outlook struct {
+	*Packer
+	bins []int // by site after those of the Snapshot
+	ways map[int]fit.Bits
+}
+
+func (l *outlook) offers(site int) fit.Bits {
+	i := l.bins[site-len(l.snapshot.Nodes)]
+	if ways, ok := l.ways[i]; ok {
+		return ways
 	}
+	b := l.Packer.bins[i]
+	possible := l.pool(b.offer).Allowed.And(l.catalogue.MatchAll(l.demandsOf(b)))
+	requests := l.podRequests(b)
+	ways := fit.NewBits(len(l.catalogue.Offers))
+	for o := range possible.All() {
+		if requests.Fits(l.catalogue.Types[l.catalogue.Offers[o].Type].Free) {
+			ways.Set(o)
+		}
+	}
+	l.ways[i] = ways
+	return ways
+}
+
+// Meets is as the interface says.
+func (l *outlook) Meets(site int, alternatives []model.Requirements) (some, all bool) {
+	ways := l.offers(site)
+	meets := ways.And(l.catalogue.Any(alternatives))
+	return !meets.Empty(), slices.Equal(meets, ways)
+}
+
+// Values is as the interface says.
+func (l *outlook) Values(site int, alternatives []model.Requirements, key string) []string {
+	ways := l.offers(site)
+	if alternatives != nil {
+		ways = ways.And(l.catalogue.Any(alternatives))
+	}
+	demands, _ := l.demandsOf(l.Packer.bins[l.bins[site-len(l.snapshot.Nodes)]]).Get(key)
 	var out []string
-	for o := range offers.All() {
-		values, _ := k.catalogue.Values(o, key)
-		for _, v := range values {
+	for o := range ways.All() {
+		label, ok := l.catalogue.Label(o, key)
+		label = label.Intersect(demands)
+		if !ok || label.Complement {
+			continue
+		}
+		for _, v := range label.Values {
 			if i, ok := slices.BinarySearch(out, v); !ok {
 				out = slices.Insert(out, i, v)
 			}
@@ -81,7 +115,7 @@ func (k *Packer) outlook(b bin, alternatives []model.Requirements, key string) [
 func (k *Packer) nearby(d *demand) []topology.Place {
 	usable := fit.NewBits(len(k.catalogue.Offers))
 	for i := range k.catalogue.Pools {
-		usable = usable.Or(k.catalogue.Pools[i].Usable)
+		usable = usable.Or(k.catalogue.Pools[i].Allowed)
 	}
 	if !slices.ContainsFunc(d.Shape.Spread, func(s model.Spread) bool { return s.AnyNode }) {
 		usable = usable.And(k.catalogue.Any(d.Shape.Chosen()))
@@ -113,7 +147,7 @@ func (k *Packer) moves() (moves []topology.Move, pods [][]model.Pod, nodes []mod
 		add(p.kind, p.site, p.pod)
 	}
 	for i, b := range k.bins {
-		node := model.Node{Labels: k.labelsOf(b), Taints: k.pool(b.offer).Taints}
+		node := model.Node{Taints: k.pool(b.offer).Taints}
 		for n := range b.count {
 			site := len(k.snapshot.Nodes) + len(nodes)
 			nodes, bins = append(nodes, node), append(bins, i)
@@ -127,14 +161,6 @@ func (k *Packer) moves() (moves []topology.Move, pods [][]model.Pod, nodes []mod
 		}
 	}
 	return moves, pods, nodes, bins
-}
-
-// labelsOf is what is known of the labels of a node of the bin: those that
-// rules between pods ask about stay open as far as the launch leaves them so.
-func (k *Packer) labelsOf(b bin) model.Requirements {
-	offer := &k.catalogue.Offers[b.offer]
-	labels := k.demandsOf(b).And(k.catalogue.Types[offer.Type].Requirements...)
-	return labels.And(offer.Requirements.Without(k.topology.Keys...)...)
 }
 
 // wholeOf returns the demand of all pods of a kind.

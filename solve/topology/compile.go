@@ -9,12 +9,14 @@ import (
 // New compiles the rules between the pending pods of s and those on its nodes.
 func New(s *model.Snapshot) *State { return NewWith(s, nil, nil) }
 
-// NewWith is as New, with more nodes, which are the sites from len(s.Nodes) on,
-// of what the outlook tells.
+// NewWith is as New, with more nodes. They are the sites from len(s.Nodes) on;
+// the outlook knows their labels.
 func NewWith(s *model.Snapshot, more []model.Node, outlook Outlook) *State {
 	c := &compiler{
-		outlook:  outlook,
-		State:    &State{nodes: append(s.Nodes[:len(s.Nodes):len(s.Nodes)], more...), kinds: make([]rules, len(s.Pending))},
+		State: &State{
+			nodes: append(s.Nodes[:len(s.Nodes):len(s.Nodes)], more...), own: len(s.Nodes), outlook: outlook,
+			kinds: make([]rules, len(s.Pending)),
+		},
 		snapshot: s, peers: map[string]int{}, selectors: map[string]*selector{}, shared: map[string]*tally{},
 	}
 	for i := range s.Pending {
@@ -22,7 +24,7 @@ func NewWith(s *model.Snapshot, more []model.Node, outlook Outlook) *State {
 	}
 	c.namedKeys()
 	for i := range c.nodes {
-		c.sites = append(c.sites, c.placeOf(c.nodes[i].Labels))
+		c.sites = append(c.sites, c.placeOf(i))
 	}
 	for i := range s.Pending {
 		c.compile(i)
@@ -41,7 +43,6 @@ type compiler struct {
 	selectors map[string]*selector // by text
 	shared    map[string]*tally    // anti-affinity, by what it counts
 	counted   []counted
-	outlook   Outlook
 }
 
 // counted is a tally with what picks the pods in it: every one of selectors.
@@ -139,7 +140,7 @@ func (c *compiler) spreads(i int, shape *model.Shape) {
 		}
 		k.spreads = append(k.spreads, rule)
 		k.pin(t.key)
-		c.findDomains(t, len(c.snapshot.Nodes), c.outlook)
+		c.findDomains(t)
 	}
 }
 

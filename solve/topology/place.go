@@ -38,9 +38,17 @@ func (st *State) Value(key, domain int) string { return st.domains[key].names[do
 // At returns the place of a site.
 func (st *State) At(site int) Place { return st.sites[site] }
 
-// placeOf returns the place of a node with these labels.
-func (st *State) placeOf(labels model.Requirements) Place {
-	p := make(Place, len(st.Keys))
+// placeOf returns the place of a site.
+func (st *State) placeOf(site int) Place {
+	p, labels := make(Place, len(st.Keys)), st.nodes[site].Labels
+	if site >= st.own {
+		for k, key := range st.Keys {
+			for _, v := range st.outlook.Values(site, nil, key) {
+				p[k] = append(p[k], st.Domain(k, v))
+			}
+		}
+		return p
+	}
 	for k, key := range st.Keys {
 		r, ok := labels.Get(key)
 		if !ok || r.Complement {
@@ -133,29 +141,40 @@ func (st *State) counts(f *filter, site int) int8 {
 		f.memo = make([]int8, len(st.nodes))
 	}
 	if f.memo[site] == unknown {
-		n := &st.nodes[site]
-		switch {
-		case !f.tolerates(n):
-			f.memo[site] = never
-		case f.allows(n.Labels):
-			f.memo[site] = surely
-		case f.mayAllow(n.Labels):
-			f.memo[site] = perhaps
-		default:
-			f.memo[site] = never
-		}
+		f.memo[site] = st.look(f, site)
 	}
 	return f.memo[site]
 }
 
-// Outlook returns the values of a label with which a site, one of those added
-// to the Snapshot's, may turn out such that one of the alternatives holds;
-// nil alternatives always hold.
-type Outlook func(site int, alternatives []model.Requirements, key string) []string
+func (st *State) look(f *filter, site int) int8 {
+	n := &st.nodes[site]
+	some, all := f.mayAllow(n.Labels), f.allows(n.Labels)
+	if site >= st.own && f.chosen != nil {
+		some, all = st.outlook.Meets(site, f.chosen)
+	}
+	switch {
+	case !f.tolerates(n) || !some:
+		return never
+	case all:
+		return surely
+	}
+	return perhaps
+}
+
+// Outlook knows what may become of the nodes that a plan adds to those there
+// are.
+type Outlook interface {
+	// Meets reports whether the site meets one of the alternatives in some and
+	// in all of the ways it may turn out.
+	Meets(site int, alternatives []model.Requirements) (some, all bool)
+	// Values returns the values of a label the site may turn out with where it
+	// meets one of the alternatives, or in any way when they are nil.
+	Values(site int, alternatives []model.Requirements, key string) []string
+}
 
 // findDomains notes the domains that have a node which counts for the tally,
 // or may have one.
-func (st *State) findDomains(t *tally, own int, outlook Outlook) {
+func (st *State) findDomains(t *tally) {
 	if t.key == Hostname {
 		return
 	}
@@ -165,14 +184,14 @@ func (st *State) findDomains(t *tally, own int, outlook Outlook) {
 		case n.Deleting || !t.filter.labelled(p) || st.counts(t.filter, site) == never:
 		case t.filter.settled(p) && st.counts(t.filter, site) == surely:
 			t.here = put(t.here, p[t.key][0], true)
-		case site < own:
+		case site < st.own:
 			for _, d := range p[t.key] {
 				if t.filter.mayAllow(n.Labels.And(model.NewRequirement(st.Keys[t.key], model.In, st.Value(t.key, d)))) {
 					t.maybe = put(t.maybe, d, true)
 				}
 			}
 		default:
-			for _, v := range outlook(site, t.filter.chosen, st.Keys[t.key]) {
+			for _, v := range st.outlook.Values(site, t.filter.chosen, st.Keys[t.key]) {
 				t.maybe = put(t.maybe, st.Domain(t.key, v), true)
 			}
 		}

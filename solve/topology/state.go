@@ -13,6 +13,9 @@ type State struct {
 
 	domains []domains
 	nodes   []model.Node
+	own     int // how many of nodes are the Snapshot's
+	final   bool
+	outlook Outlook
 	sites   []Place
 	kinds   []rules
 }
@@ -135,7 +138,7 @@ func (st *State) Cap(kind, site int) int {
 		if s.tally.key != Hostname {
 			continue
 		}
-		switch left := s.MaxSkew - s.tally.at(site); {
+		switch left := s.MaxSkew + st.fewestOnNodes(s) - s.tally.at(site); {
 		case left < s.self:
 			return 0
 		case s.self > 0:
@@ -160,6 +163,28 @@ func (st *State) Cap(kind, site int) int {
 		}
 	}
 	return most
+}
+
+// Final says that there will be no more nodes.
+func (st *State) Final() { st.final = true }
+
+// fewestOnNodes returns how many pods the node has that has fewest of those a
+// constraint on the hostname is about: none as long as there may be more nodes.
+func (st *State) fewestOnNodes(s *spread) int {
+	if !st.final {
+		return 0
+	}
+	least, known := Unbounded, 0
+	for site := range st.nodes {
+		if !st.nodes[site].Deleting && s.tally.filter.labelled(st.sites[site]) && st.counts(s.tally.filter, site) != never {
+			known++
+			least = min(least, s.tally.at(site))
+		}
+	}
+	if known < max(s.MinDomains, 1) {
+		return 0
+	}
+	return least
 }
 
 // Count returns how many pods that the kind's own rules are about are in the
