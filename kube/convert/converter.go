@@ -25,6 +25,9 @@ type Converter struct {
 	// with the claims, not with the pod. Nil means that pods which use claims
 	// are refused.
 	Volumes func(*corev1.Pod) volumes.Answer
+	// Spread returns the constraints of a pod that has none itself; they change
+	// with other objects. Nil means there are none.
+	Spread func(*corev1.Pod) []corev1.TopologySpreadConstraint
 }
 
 // WellKnown returns the labels a pod may ask for although no pool defines

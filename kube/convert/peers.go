@@ -11,14 +11,20 @@ import (
 	"karpenter/model"
 )
 
-// spreads returns how the pod wants to be spread over domains.
+// spreads returns how the pod is to be spread over domains: as it says or, when
+// it says nothing, as pods are by default.
 func (c Converter) spreads(p *corev1.Pod) []model.Spread {
+	constraints := p.Spec.TopologySpreadConstraints
+	if len(constraints) == 0 && c.Spread != nil {
+		constraints = c.Spread(p)
+	}
 	var out []model.Spread
-	for i := range p.Spec.TopologySpreadConstraints {
-		s := c.spread(&p.Spec.TopologySpreadConstraints[i])
+	for i := range constraints {
+		t := &constraints[i]
+		s := c.spread(t)
 		s.Select = model.PodSelector{Namespaces: []string{p.Namespace}}
-		s.Select.Labels, s.Select.Nothing = selects(p.Spec.TopologySpreadConstraints[i].LabelSelector)
-		s.Select.Labels = s.Select.Labels.And(sameLabels(p, p.Spec.TopologySpreadConstraints[i].MatchLabelKeys)...)
+		s.Select.Labels, s.Select.Nothing = selects(t.LabelSelector)
+		s.Select.Labels = s.Select.Labels.And(sameLabels(p, t.MatchLabelKeys)...)
 		out = append(out, s)
 	}
 	return out
@@ -70,6 +76,13 @@ func ownLabels(p *corev1.Pod, keys []string, operator model.Operator) []model.Re
 		}
 	}
 	return out
+}
+
+// settled leaves of the shape of a pod that never moves what matters to others:
+// its controller has chosen its node.
+func settled(s *model.Shape) {
+	s.Terms, s.Preferences, s.Spread = nil, nil, nil
+	s.PodTerms = slices.DeleteFunc(s.PodTerms, func(t model.PodTerm) bool { return !t.Anti || t.Weight > 0 })
 }
 
 // podTerms returns affinity before anti-affinity, and of each what is required

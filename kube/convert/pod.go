@@ -22,10 +22,6 @@ import (
 // Pod returns the pod as the world knows it.
 func (c Converter) Pod(p *corev1.Pod) world.Pod {
 	s := c.Shape(p)
-	if pods.DaemonSet(p) { // its controller has tied it to its node, and nothing moves it
-		s.Terms = nil
-		s.Key = scenario.ShapeKey(s, c.Axis.Names())
-	}
 	protection := protection(p)
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),

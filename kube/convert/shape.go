@@ -10,6 +10,7 @@ import (
 	"k8s.io/component-helpers/resource"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/pods"
 	"karpenter/model"
 	"karpenter/scenario"
 )
@@ -18,6 +19,9 @@ import (
 func (c Converter) Shape(p *corev1.Pod) *model.Shape {
 	s := c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
+	if pods.DaemonSet(p) || pods.Static(p) {
+		settled(s)
+	}
 	s.Refused = c.refused(p)
 	if c.Volumes != nil {
 		c.attach(s, p)
