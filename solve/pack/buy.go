@@ -148,16 +148,16 @@ func (k *Packer) commitSolution(m *market) {
 		amount, rest float64
 	}
 	var uses []use
-	bought := false
 	for column, amount := range m.program.Used {
-		u := use{m.patterns[m.columns[column]], amount, 0}
-		if n := math.Floor(amount + 1e-6); n > 0 {
-			bought = k.commit(m, u.pattern, int(n)) || bought
-			u.rest = amount - n
-		} else {
-			u.rest = amount
+		uses = append(uses, use{m.patterns[m.columns[column]], amount, amount})
+	}
+	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(b.amount, a.amount) })
+	bought := false
+	for i := range uses {
+		if n := math.Floor(uses[i].amount + 1e-6); n > 0 {
+			bought = k.commit(m, uses[i].pattern, int(n)) || bought
+			uses[i].rest -= n
 		}
-		uses = append(uses, u)
 	}
 	slices.SortStableFunc(uses, func(a, b use) int { return cmp.Compare(b.rest, a.rest) })
 	for _, u := range uses[:(len(uses)+roundUp-1)/roundUp] {
