@@ -30,6 +30,7 @@ type Pod struct {
 	Planned              string // node or claim an earlier plan chose for it; "" = none
 	From                 string // node it runs on now when that node is going away; "" = unbound
 	Buffer               string // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists
+	Claims               string // PersistentVolumeClaims that its shape's VolumeTerms come from, for people: "shop/data, shop/logs"
 }
 
 // Key returns namespace/name.

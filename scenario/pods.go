@@ -129,13 +129,13 @@ func (b *builder) pods(d *directive) error {
 			pods, err := b.expand(part)
 			d.fail(err)
 			for _, pod := range pods {
-				pod.Created, pod.Planned, pod.From, pod.Buffer = common.Created, common.Planned, common.From, common.Buffer
+				pod.Created, pod.Planned, pod.From, pod.Buffer, pod.Claims = common.Created, common.Planned, common.From, common.Buffer, common.Claims
 				pod.UID = pod.Key()
 				b.add(pod, g)
 			}
 		}
 	}
-	return d.done("names like web-1..5, labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer=")
+	return d.done("names like web-1..5, labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer= claims=")
 }
 
 // close keeps the shape of a line that named no pods.
@@ -198,16 +198,16 @@ func (b *builder) pod(d *directive) error {
 	name := d.name("the name of the pod")
 	pod := podNamed(name)
 	given := b.podOptions(d)
-	pod.Created, pod.Planned, pod.From, pod.Buffer = given.Created, given.Planned, given.From, given.Buffer
+	pod.Created, pod.Planned, pod.From, pod.Buffer, pod.Claims = given.Created, given.Planned, given.From, given.Buffer, given.Claims
 	pod.UID = d.text("uid", pod.Key())
 	b.add(pod, b.current)
-	return d.done("uid= created= planned= from= buffer=")
+	return d.done("uid= created= planned= from= buffer= claims=")
 }
 
 func (b *builder) podOptions(d *directive) model.Pod {
 	return model.Pod{
 		Created: read(d, "created", model.Pod{}.Created, parseTime),
-		Planned: d.text("planned", ""), From: d.text("from", ""), Buffer: d.text("buffer", ""),
+		Planned: d.text("planned", ""), From: d.text("from", ""), Buffer: d.text("buffer", ""), Claims: d.text("claims", ""),
 	}
 }
 

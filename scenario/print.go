@@ -318,7 +318,7 @@ func (p *printer) pods(pending model.Pending) {
 	same := len(pending.Pods) > 0
 	for _, pod := range pending.Pods {
 		first := pending.Pods[0]
-		same = same && pod.UID == pod.Key() && pod.Created.Equal(first.Created) && pod.Planned == first.Planned && pod.From == first.From
+		same = same && pod.UID == pod.Key() && slices.Equal(podFacts(pod), podFacts(first))
 	}
 	if same {
 		shape = append(shape, podFacts(pending.Pods[0])...)
@@ -353,5 +353,5 @@ func podFacts(pod model.Pod) []string {
 	if !pod.Created.IsZero() {
 		created = "created=" + timeText(pod.Created)
 	}
-	return []string{created, option("planned", pod.Planned, ""), option("from", pod.From, ""), option("buffer", pod.Buffer, "")}
+	return []string{created, option("planned", pod.Planned, ""), option("from", pod.From, ""), option("buffer", pod.Buffer, ""), option("claims", pod.Claims, "")}
 }
