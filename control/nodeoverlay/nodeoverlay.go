@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
 	}
 	if r.Store.Swap(set) {
-		log.FromContext(ctx).Info("evaluated node overlays", "overlays", len(verdicts), "refused", refused(verdicts), "pools", len(subjects))
+		report(ctx, verdicts, len(subjects), len(failed))
 		r.Changed()
 	}
 	if err := errors.Join(append(failed, err)...); err != nil {
@@ -134,9 +134,6 @@ func (r *Reconciler) tell(ctx context.Context, overlays []v1alpha1.NodeOverlay, 
 	var errs []error
 	for i := range overlays {
 		o := &overlays[i]
-		if verdicts[i].Idle {
-			log.FromContext(ctx).Info("node overlay holds, but no instance type of any node pool agrees with its requirements", "NodeOverlay", o.Name)
-		}
 		stored := o.DeepCopy()
 		set := o.StatusConditions(r.Clock.Now())
 		if v := verdicts[i]; v.Reason != "" {
@@ -158,12 +155,16 @@ func (r *Reconciler) tell(ctx context.Context, overlays []v1alpha1.NodeOverlay, 
 	return outdated, errors.Join(errs...)
 }
 
-func refused(verdicts []overlay.Verdict) int {
-	n := 0
+// report logs what came of an evaluation.
+func report(ctx context.Context, verdicts []overlay.Verdict, evaluated, failed int) {
+	refused := 0
 	for _, v := range verdicts {
 		if v.Reason != "" {
-			n++
+			refused++
+		}
+		if v.Idle && failed == 0 {
+			log.FromContext(ctx).Info("node overlay is valid, but no instance type of any node pool agrees with its requirements", "NodeOverlay", v.Overlay)
 		}
 	}
-	return n
+	log.FromContext(ctx).Info("evaluated node overlays", "overlays", len(verdicts), "refused", refused, "pools", evaluated, "failed-pools", failed)
 }
