@@ -2,6 +2,7 @@ package capacitybuffer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -44,10 +45,6 @@ func (o outcome) String() string {
 
 // outcomesOf counts, by buffer, what the plan says of pods that stand in.
 func outcomesOf(s *model.Snapshot, plan *model.Plan) map[string]outcome {
-	ready := map[string]bool{}
-	for i := range s.Nodes {
-		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized
-	}
 	out := map[string]outcome{}
 	count := func(p model.Pod, add func(*outcome)) {
 		if p.Buffer != "" {
@@ -58,7 +55,7 @@ func outcomesOf(s *model.Snapshot, plan *model.Plan) map[string]outcome {
 	}
 	for _, p := range plan.Placements {
 		count(p.Pod, func(o *outcome) {
-			if ready[p.Node] {
+			if runs(s, p.Node) {
 				o.there++
 			} else {
 				o.starting++
@@ -81,6 +78,12 @@ func outcomesOf(s *model.Snapshot, plan *model.Plan) map[string]outcome {
 		}
 	}
 	return out
+}
+
+// runs reports whether the node runs pods already.
+func runs(s *model.Snapshot, node string) bool {
+	i, found := slices.BinarySearchFunc(s.Nodes, node, func(n model.Node, name string) int { return strings.Compare(n.Name, name) })
+	return found && s.Nodes[i].Initialized
 }
 
 // Planned takes in what a pass of provisioning has decided. It does not block.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"karpenter/api/autoscaling/v1beta1"
@@ -128,4 +130,29 @@ func TestNoResult(t *testing.T) {
 	s.pass()
 	s.must("default/b")
 	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 8 of 10 pods; 2 on nodes being launched")
+}
+
+// Rules between pods hold for pods that stand in: those that want a node each
+// have room on as many.
+func TestApart(t *testing.T) {
+	s := newStage(t)
+	template := s.template("small")
+	template.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: template.Template.Labels},
+		}},
+	}}
+	if err := s.Client.Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	s.buffer("b", nil)
+	s.must("default/b")
+	s.pool()
+	s.node("n", 8, true)
+	plan, _ := s.pass()
+	if len(plan.Launches) != 2 {
+		t.Errorf("launches %v, want 2", plan.Launches)
+	}
+	s.must("default/b")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 1 of 3 pods; 2 on nodes being launched")
 }

@@ -219,9 +219,22 @@ func (p *Provisioner) tell(ctx context.Context, s *scope) {
 		level = 1 // nothing but what was said before
 	}
 	log.FromContext(ctx).V(level).Info("planned pods",
-		"pods", placed+stay, "placed", placed, "placed-before", waiting, "unschedulable", stay, "node-claims", len(s.plan.Launches),
+		"pods", placed+stay, "of-buffers", standIns(s.snapshot), "placed", placed, "placed-before", waiting, "unschedulable", stay, "node-claims", len(s.plan.Launches),
 		"cost", fmt.Sprintf("$%.4f/h", s.plan.Cost.Dollars()), "bound", fmt.Sprintf("$%.4f/h", s.plan.Bound.Dollars()),
 		"gap", fmt.Sprintf("%.1f%%", 100*s.plan.Gap()), "duration", s.took)
+}
+
+// standIns counts the pods that do not exist.
+func standIns(s *model.Snapshot) int {
+	n := 0
+	for _, pending := range s.Pending {
+		for _, p := range pending.Pods {
+			if !exists(p) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // emptied returns an event for every pool whose own requirements leave no
