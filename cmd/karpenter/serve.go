@@ -118,9 +118,6 @@ func describe(logger logr.Logger, c settings.Config, build manager.Build) {
 	for _, name := range c.UnknownGates {
 		logger.Info("ignoring unknown feature gate", "gate", name)
 	}
-	if c.SchedulerConfig != nil && len(c.SchedulerConfig.PodTopologySpread.DefaultConstraints) > 0 {
-		logger.Info("scheduler-config has default topology spread constraints, which this version does not apply")
-	}
 	for _, setting := range withoutEffect(c) {
 		logger.Info("this version does not have what the setting asks for yet", "setting", setting)
 	}
@@ -136,8 +133,6 @@ func withoutEffect(c settings.Config) []string {
 		{"feature-gates NodeRepair=true", c.Gates.NodeRepair},
 		{"feature-gates SpotToSpotConsolidation=true", c.Gates.SpotToSpotConsolidation},
 		{"feature-gates StaticCapacity=true", c.Gates.StaticCapacity},
-		{"preference-policy Ignore", c.PreferencePolicy == "Ignore"},
-		{"min-values-policy BestEffort", c.MinValuesPolicy == "BestEffort"},
 		{"ignore-dra-requests false", !c.IgnoreDRARequests},
 	} {
 		if x.asked {

@@ -36,6 +36,7 @@ import (
 	"karpenter/kube/feed"
 	"karpenter/kube/manager"
 	"karpenter/kube/meter"
+	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
 	"karpenter/model"
 	"karpenter/solve"
@@ -88,7 +89,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	}
 	provisioner := w.provisioner(types)
 	w.world.OnPending(provisioner.Trigger)
-	fed, err := feed.Start(ctx, mgr.GetCache(), w.world, w.convert, volumes.New(w.convert.Labels, w.provider.volumes))
+	fed, err := feed.Start(ctx, mgr.GetCache(), w.world, w.convert, w.sources())
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,24 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 }
 
 func (w *wiring) decide(s *model.Snapshot) *model.Plan {
-	return w.planner.Decide(s, model.DefaultPolicy())
+	return w.planner.Decide(s, w.policy())
+}
+
+// policy is how plans are made.
+func (w *wiring) policy() model.Policy {
+	p := model.DefaultPolicy()
+	p.IgnorePreferences = w.config.PreferencePolicy == "Ignore"
+	p.RelaxMinValues = w.config.MinValuesPolicy == "BestEffort"
+	return p
+}
+
+// sources are what pods are converted with.
+func (w *wiring) sources() feed.Sources {
+	s := feed.Sources{Volumes: volumes.New(w.convert.Labels, w.provider.volumes)}
+	if c := w.config.SchedulerConfig; c != nil && len(c.PodTopologySpread.DefaultConstraints) > 0 {
+		s.Spread = spread.New(c.PodTopologySpread.DefaultConstraints)
+	}
+	return s
 }
 
 // provisioner makes nodes for pods. Its Ready is still to be set.
@@ -274,7 +292,7 @@ func (w *wiring) explanations() error {
 	}
 	return w.mgr.Add(&explain.Server{
 		Address: w.config.ExplainBindAddress, Allow: explain.Reviewer{Client: w.mgr.GetClient()}.Allow,
-		Snapshot: w.world.Snapshot, Decide: w.decide, Policy: model.DefaultPolicy(),
+		Snapshot: w.world.Snapshot, Decide: w.decide, Policy: w.policy(),
 		Pods: w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,
 	})
 }

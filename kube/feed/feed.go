@@ -13,6 +13,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
+	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
 	"karpenter/world"
 )
@@ -40,12 +41,20 @@ type handler struct {
 	delete func(obj any)
 }
 
-// Start feeds w and the store from the informers, from when they are started
-// until ctx ends. It does not wait for them. Pods are converted with the
-// volumes that are in the store.
-func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter, store *volumes.Store) (*Feed, error) {
-	c.Volumes = store.Of
-	m := &mounts{world: w, convert: c, store: store}
+// Sources are what pods are converted with besides themselves.
+type Sources struct {
+	Volumes *volumes.Store
+	Spread  *spread.Store // nil = there are no default constraints, and nobody asks for what selects pods
+}
+
+// Start feeds w and the sources from the informers, from when they are started
+// until ctx ends. It does not wait for them.
+func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter, s Sources) (*Feed, error) {
+	c.Volumes = s.Volumes.Of
+	if s.Spread != nil {
+		c.Spread = s.Spread.Of
+	}
+	m := &podFeed{world: w, convert: c, Sources: s}
 	f := &Feed{}
 	for _, h := range append(handlers(w, c), m.handlers()...) {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))

@@ -59,7 +59,7 @@ func newFixture(t *testing.T) *fixture {
 	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(ref *v1.NodeClassReference) bool { return ref.Name != "foreign" }}
 	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, c.WellKnown())}
 	var err error
-	if x.feed, err = feed.Start(t.Context(), x.informers, x.world, c, volumes.New(c.Labels, volumes.Rules{})); err != nil {
+	if x.feed, err = feed.Start(t.Context(), x.informers, x.world, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{})}); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -215,7 +215,7 @@ func TestTombstone(t *testing.T) {
 		InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{corev1.SchemeGroupVersion.WithKind("Node"): nodes},
 	}
 	x := &fixture{t: t, informers: informers, world: world.New(model.NewAxis(), nil)}
-	if _, err := feed.Start(t.Context(), informers, x.world, convert.Converter{Axis: x.world.Axis(), Labels: v1.DefaultLabels()}, volumes.New(v1.DefaultLabels(), volumes.Rules{})); err != nil {
+	if _, err := feed.Start(t.Context(), informers, x.world, convert.Converter{Axis: x.world.Axis(), Labels: v1.DefaultLabels()}, feed.Sources{Volumes: volumes.New(v1.DefaultLabels(), volumes.Rules{})}); err != nil {
 		t.Fatal(err)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
@@ -247,7 +247,7 @@ func TestHasSynced(t *testing.T) {
 		}
 	}
 	w := world.New(model.NewAxis(), nil)
-	f, err := feed.Start(t.Context(), informers, w, convert.Converter{}, volumes.New(v1.Labels{}, volumes.Rules{}))
+	f, err := feed.Start(t.Context(), informers, w, convert.Converter{}, feed.Sources{Volumes: volumes.New(v1.Labels{}, volumes.Rules{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestTrims(t *testing.T) {
 	if got, err := feed.TrimPod("something else"); got != "something else" || err != nil {
 		t.Errorf("what is not a pod became %v, %v", got, err)
 	}
-	if got := len(feed.Trims()); got != 6 {
-		t.Errorf("%d kinds are trimmed, want 6", got)
+	if got := len(feed.Trims()); got != 10 {
+		t.Errorf("%d kinds are trimmed, want 10", got)
 	}
 }

@@ -3,6 +3,7 @@ package feed
 import (
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,8 +14,7 @@ import (
 )
 
 // Trims returns, per kind, how to make objects smaller before a cache keeps
-// them. Nobody may write back a Pod, or an object of storage, that has been
-// trimmed.
+// them. Nobody may write back one of these, but for a Node.
 func Trims() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}:  {Transform: TrimPod},
@@ -24,6 +24,11 @@ func Trims() map[client.Object]cache.ByObject {
 		&corev1.PersistentVolume{}:      {Transform: trimVolume},
 		&storagev1.StorageClass{}:       {Transform: trimClass},
 		&storagev1.CSINode{}:            {Transform: trimCSINode},
+
+		&corev1.Service{}:               {Transform: trimFields},
+		&appsv1.ReplicaSet{}:            {Transform: trimFields},
+		&appsv1.StatefulSet{}:           {Transform: trimFields},
+		&corev1.ReplicationController{}: {Transform: trimFields},
 	}
 }
 
@@ -97,6 +102,15 @@ func trimCSINode(obj any) (any, error) {
 		for i := range n.Spec.Drivers {
 			n.Spec.Drivers[i].NodeID, n.Spec.Drivers[i].TopologyKeys = "", nil
 		}
+	}
+	return obj, nil
+}
+
+// trimFields drops who wrote which field, and leaves the rest to others that
+// read the kind.
+func trimFields(obj any) (any, error) {
+	if o, ok := obj.(client.Object); ok {
+		o.SetManagedFields(nil)
 	}
 	return obj, nil
 }

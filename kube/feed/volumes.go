@@ -3,6 +3,7 @@ package feed
 import (
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -11,53 +12,73 @@ import (
 	"karpenter/world"
 )
 
-// mounts keeps what the world knows of pods and nodes in step with volumes. Pods
-// and volumes come from informers of their own: under the lock, the latest of
-// both is what a pod is converted with, and none is brought back that is gone.
-type mounts struct {
+// podFeed keeps what the world knows of pods and nodes in step with volumes, and
+// with what selects pods. All of these come from informers of their own: under
+// the lock, the latest of each is what a pod is converted with, and none is
+// brought back that is gone.
+type podFeed struct {
 	world   *world.World
 	convert convert.Converter
-	store   *volumes.Store
+	Sources
 
 	mu sync.Mutex
 }
 
-func (m *mounts) handlers() []handler {
-	return []handler{
-		handle(&storagev1.StorageClass{}, again(m, m.store.SetClass), again(m, m.store.DeleteClass)),
-		handle(&corev1.PersistentVolume{}, again(m, m.store.SetVolume), again(m, m.store.DeleteVolume)),
-		handle(&corev1.PersistentVolumeClaim{}, again(m, m.store.SetClaim), again(m, m.store.DeleteClaim)),
+func (m *podFeed) handlers() []handler {
+	return append(m.selecting(), []handler{
+		handle(&storagev1.StorageClass{}, again(m, m.Volumes.SetClass), again(m, m.Volumes.DeleteClass)),
+		handle(&corev1.PersistentVolume{}, again(m, m.Volumes.SetVolume), again(m, m.Volumes.DeleteVolume)),
+		handle(&corev1.PersistentVolumeClaim{}, again(m, m.Volumes.SetClaim), again(m, m.Volumes.DeleteClaim)),
 		handle(&corev1.Pod{}, m.setPod, m.deletePod),
 		handle(&storagev1.CSINode{}, func(n *storagev1.CSINode) { m.world.SetVolumeLimits(n.Name, volumes.Limits(n)) },
 			func(n *storagev1.CSINode) { m.world.SetVolumeLimits(n.Name, nil) }),
+	}...)
+}
+
+// selecting lists the handlers of what default constraints are deduced from.
+func (m *podFeed) selecting() []handler {
+	if m.Spread == nil {
+		return nil
+	}
+	return []handler{
+		handle(&corev1.Service{}, again(m, m.Spread.SetService), again(m, m.Spread.DeleteService)),
+		handle(&appsv1.ReplicaSet{}, again(m, m.Spread.SetReplicaSet), again(m, m.Spread.DeleteReplicaSet)),
+		handle(&appsv1.StatefulSet{}, again(m, m.Spread.SetStatefulSet), again(m, m.Spread.DeleteStatefulSet)),
+		handle(&corev1.ReplicationController{}, again(m, m.Spread.SetReplicationController), again(m, m.Spread.DeleteReplicationController)),
 	}
 }
 
-func (m *mounts) setPod(p *corev1.Pod) {
+func (m *podFeed) setPod(p *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	others := m.store.SetPod(p)
+	others := m.Volumes.SetPod(p)
+	if m.Spread != nil {
+		m.Spread.SetPod(p)
+	}
 	m.world.SetPod(m.convert.Pod(p))
 	m.renew(others)
 }
 
-func (m *mounts) deletePod(p *corev1.Pod) {
+func (m *podFeed) deletePod(p *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	others := m.store.DeletePod(p)
+	others := m.Volumes.DeletePod(p)
+	if m.Spread != nil {
+		m.Spread.DeletePod(p)
+	}
 	m.world.DeletePod(p.Namespace, p.Name)
 	m.renew(others)
 }
 
-// renew tells the world again of pods whose volumes are elsewhere now.
-func (m *mounts) renew(pods []*corev1.Pod) {
+// renew tells the world again of pods that are something else now.
+func (m *podFeed) renew(pods []*corev1.Pod) {
 	for _, p := range pods {
 		m.world.SetPod(m.convert.Pod(p))
 	}
 }
 
-// again takes in a change of volumes and renews the pods that use them.
-func again[T any](m *mounts, change func(T) []*corev1.Pod) func(T) {
+// again takes in a change and renews the pods it concerns.
+func again[T any](m *podFeed, change func(T) []*corev1.Pod) func(T) {
 	return func(o T) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
