@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -274,9 +275,9 @@ func TestCreationFails(t *testing.T) {
 	s.pool("default", nil)
 	s.pod("a", "15", nil)
 	s.pod("b", "15", nil)
-	failures := 1
+	var calls atomic.Int32 // claims are created at once
 	s.fail = func(*v1.NodeClaim) error {
-		if failures--; failures >= 0 {
+		if calls.Add(1) == 1 {
 			return errors.New("the API server is busy")
 		}
 		return nil
