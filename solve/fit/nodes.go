@@ -51,7 +51,9 @@ func newNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 	for i := range daemons {
 		if _, bad := model.Untolerated(firm(n.Taints), daemons[i].Shape.Tolerations); !bad && suits(labels, daemons[i].Shape) {
 			expected = expected.Plus(daemons[i].Shape.Requests)
-			ports = append(ports, daemons[i].Shape.HostPorts...)
+			if !n.Initialized {
+				ports = append(ports, daemons[i].Shape.HostPorts...)
+			}
 		}
 	}
 	missing := expected.Minus(n.DaemonRequested).Max(nil)

@@ -96,3 +96,16 @@ func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
 	}
 	return out
 }
+
+// Turnouts returns the offers of all types that some of the offers are of.
+func (c *Catalogue) Turnouts(offers Bits) Bits {
+	out := NewBits(len(c.Offers))
+	for i := range c.Types {
+		if r := c.Types[i].Offers; anyIn(offers, r) {
+			for o := r.From; o < r.To; o++ {
+				out.Set(o)
+			}
+		}
+	}
+	return out
+}

@@ -104,17 +104,13 @@ func (k *Packer) largest(d, target *demand, limit int) (best area, most int) {
 	if len(d.Shape.HostPorts) > 0 {
 		limit = min(limit, 1)
 	}
-	keys, offers := slices.Clone(k.topology.Pinned(d.kind)), d.Offers
+	keys, offers := k.topology.Pinned(d.kind), d.Offers
 	var taken model.Resources
 	if target != nil {
-		for _, m := range target.parts() {
-			keys = append(keys, k.topology.Pinned(m.of.kind)...)
-		}
-		offers, taken = offers.And(target.Offers), target.Shape.Requests
+		keys, offers, taken = k.jointKeys(d, target), offers.And(target.Offers), target.Shape.Requests
 	}
-	slices.Sort(keys)
 	var price model.Price
-	for _, a := range k.areas(slices.Compact(keys)) {
+	for _, a := range k.areas(keys) {
 		allowed := k.admits(d, a.place, limit)
 		for _, o := range a.offers {
 			row := &k.catalogue.Types[k.catalogue.Offers[o].Type]

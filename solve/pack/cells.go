@@ -134,6 +134,12 @@ func (k *Packer) newArea(id string, p topology.Place, keys []int) area {
 	return a
 }
 
+// suits reports whether a node in the area can meet the demands.
+func (a *area) suits(demands model.Requirements) bool {
+	_, ok := demands.Intersects(a.pins)
+	return ok
+}
+
 // placeID is equal for places that agree in the keys.
 func placeID(p topology.Place, keys []int) string {
 	var b []byte
@@ -154,7 +160,11 @@ func placeID(p topology.Place, keys []int) string {
 func (k *Packer) cellsOf(d *demand, keys []int) []*cell {
 	var out []*cell
 	index := map[string]*cell{}
+	alternatives := d.Shape.Alternatives()
 	for _, a := range k.areas(keys) {
+		if !slices.ContainsFunc(alternatives, a.suits) {
+			continue
+		}
 		c := &cell{id: a.id, place: a.place, pins: a.pins, names: a.names, tier: noTier}
 		k.quote(c, d, a.offers)
 		index[a.id] = c

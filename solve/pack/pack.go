@@ -167,7 +167,7 @@ func (k *Packer) Run(plan *model.Plan) {
 	for tried := 1; k.attempt() && tried < attempts; tried++ {
 		*k = *k.again()
 	}
-	k.topUp()
+	k.finish()
 	for _, d := range k.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
 	}

@@ -157,28 +157,43 @@ func (k *Packer) pin(d *demand, c *cell, pods []model.Pod) {
 // that, and reports whether it found one.
 func (k *Packer) recruit(d *demand, cells []*cell, left int) bool {
 	for _, target := range k.demands {
-		if target.whole != nil || len(target.left) == 0 || target == d || !k.topology.Wants(d.kind, target.kind) {
+		if target.bundle != nil || len(target.left) == 0 || !k.wants(d, target) || k.settled(target, d) {
 			continue
 		}
-		keys := k.topology.Pinned(d.kind)
-		var best *cell
-		for _, theirs := range k.cellsOf(target, keys) {
-			i := slices.IndexFunc(cells, func(c *cell) bool { return c.id == theirs.id && c.open() })
-			if i < 0 || theirs.tier == noTier || !k.topology.WouldAllow(d.kind, theirs.place) {
+		var best, theirs *cell
+		for _, c := range k.cellsOf(target, k.jointKeys(d, target)) {
+			i := slices.IndexFunc(cells, func(own *cell) bool { return own.id == placeID(c.place, k.topology.Pinned(d.kind)) && own.open() })
+			if i < 0 || c.tier == noTier || !k.topology.WouldAllow(d.kind, c.place) {
 				continue
 			}
 			if best == nil || k.cheaperTogether(cells[i], best, left) {
-				best = cells[i]
+				best, theirs = cells[i], c
 			}
 		}
 		if best != nil {
-			k.topology.Add(target.kind, best.place, -1, 1)
-			k.pin(target, &cell{id: best.id, place: best.place, pins: best.pins, names: best.names}, target.left[:1])
+			pod := k.untie(target, target.left[0])[0]
 			target.left = target.left[1:]
+			k.topology.Add(pod.of.kind, theirs.place, -1, 1)
+			k.pin(pod.of, theirs, []model.Pod{pod.pod})
 			return true
 		}
 	}
 	return false
+}
+
+// settled reports whether pods of the target count where d asks already.
+func (k *Packer) settled(target, d *demand) bool {
+	return target.cell != nil && !slices.ContainsFunc(k.topology.Pinned(d.kind), func(key int) bool { return len(target.cell.place[key]) != 1 })
+}
+
+// jointKeys returns the keys that either of the demands is tied by.
+func (k *Packer) jointKeys(d, target *demand) []int {
+	keys := slices.Clone(k.topology.Pinned(d.kind))
+	for _, m := range target.parts() {
+		keys = append(keys, k.topology.Pinned(m.of.kind)...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // inOrder returns the demands in the order their pods are settled: hardest

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"math"
 	"slices"
 
 	"karpenter/model"
@@ -8,31 +9,117 @@ import (
 	"karpenter/solve/topology"
 )
 
-// topUp tries to put pods that are left onto nodes there are and onto nodes of
-// the plan, now that all of them are known. With no more nodes to be bought
-// the scheduler's own reading of a spread over nodes holds: the least is what
-// the emptiest of the nodes has.
-func (k *Packer) topUp() {
-	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return len(d.left)+len(d.stuck) > 0 }) {
+// rounds bounds how often nodes of the plan are settled for pods that are left.
+const rounds = 32
+
+// finish tries to find places for pods that are left, now that all nodes of
+// the plan are known.
+func (k *Packer) finish() {
+	if !k.homeless() {
 		return
 	}
-	k.unroll(0)
-	moves, _, nodes, bins := k.moves()
-	k.topology = topology.NewWith(k.snapshot, nodes, &outlook{Packer: k, bins: bins, ways: map[int]fit.Bits{}})
-	k.topology.Admit(moves)
-	k.topology.Final()
-	for moved := true; moved; {
-		moved = false
-		for _, d := range k.inOrder() {
-			d.left, d.stuck = append(d.left, d.stuck...), nil
-			for i := range k.nodes {
-				moved = k.toNode(d, &k.nodes[i]) || moved
+	k.topUp()
+	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return len(d.left) > 0 && !k.topology.Free(d.kind) }) {
+		return
+	}
+	// What others were planned since may let in pods that had to wait. Nothing
+	// is proven by nodes bought so late.
+	proofs := k.proofs
+	k.everywhere()
+	k.takeBack()
+	k.proofs = proofs
+	k.verify()
+	k.topUp()
+}
+
+func (k *Packer) homeless() bool {
+	return slices.ContainsFunc(k.demands, func(d *demand) bool { return len(d.left)+len(d.stuck) > 0 })
+}
+
+// topUp puts pods that are left onto nodes there are and onto nodes of the
+// plan. With no more nodes to be bought the scheduler's own reading of a spread
+// over nodes holds: the least is what the emptiest of the nodes has.
+func (k *Packer) topUp() {
+	for range rounds {
+		k.rebuild()
+		k.topology.Final()
+		for moved := true; moved; {
+			moved = false
+			for _, d := range k.inOrder() {
+				for i := range k.nodes {
+					moved = k.toNode(d, &k.nodes[i]) || moved
+				}
+				for i := range k.bins {
+					moved = k.toBin(d, i) || moved
+				}
 			}
-			for i := range k.bins {
-				moved = k.toBin(d, i) || moved
+		}
+		if !k.homeless() || !k.narrow() {
+			return
+		}
+	}
+}
+
+// rebuild counts pods where they are planned, each new node a site.
+func (k *Packer) rebuild() {
+	for _, d := range k.demands {
+		d.left, d.stuck = append(d.left, d.stuck...), nil
+	}
+	k.unroll(0)
+	moves, _ := k.recount()
+	k.topology.Admit(moves)
+}
+
+// narrow settles a new node, whose launch leaves its domain open, for one that
+// is open to a pod that is left, and puts this there. It reports whether there
+// was one.
+func (k *Packer) narrow() bool {
+	for _, d := range k.inOrder() {
+		keys := k.topology.Pinned(d.kind)
+		if len(d.left) == 0 || len(keys) == 0 {
+			continue
+		}
+		for i := range k.bins {
+			site := len(k.snapshot.Nodes) + i
+			offer, ok := k.takes(k.bins[i], d)
+			if !ok || k.topology.Cap(d.kind, site) == 0 {
+				continue
+			}
+			for _, a := range k.areas(keys) {
+				if slices.Contains(a.offers, offer) && k.within(a.place, k.topology.At(site), keys) && k.topology.Allows(d.kind, a.place) {
+					k.settleBin(d, a, &k.bins[i])
+					return true
+				}
 			}
 		}
 	}
+	return false
+}
+
+// within reports whether a node at the wider place may turn out to be at the
+// other, which is another one.
+func (k *Packer) within(p, wider topology.Place, keys []int) bool {
+	open := false
+	for _, key := range keys {
+		if len(p[key]) != 1 || !slices.Contains(wider[key], p[key][0]) {
+			return false
+		}
+		open = open || len(wider[key]) > 1
+	}
+	return open
+}
+
+// settleBin settles a new node for the area and puts the next pod of d there.
+func (k *Packer) settleBin(d *demand, a area, b *bin) {
+	offer := b.offer
+	if !slices.Contains(a.offers, offer) {
+		offer, _ = k.takes(*b, d)
+	}
+	k.pin(d, &cell{id: a.id, place: a.place, pins: a.pins, names: a.names}, d.left[:1])
+	part := k.demands[len(k.demands)-1]
+	part.index = len(k.demands) - 1
+	k.put(b, part.index, offer, d.left[0])
+	part.left, d.left = nil, d.left[1:]
 }
 
 // toNode puts pods of d on a node there is, as many as it takes.
@@ -50,32 +137,62 @@ func (k *Packer) toNode(d *demand, n *fit.NodeRow) bool {
 func (k *Packer) toBin(d *demand, i int) bool {
 	site := len(k.snapshot.Nodes) + i
 	moved := false
-	for len(d.left) > 0 && k.topology.Cap(d.kind, site) > 0 && k.topology.Allows(d.kind, k.topology.At(site)) && k.takes(k.bins[i], d) {
-		k.topology.Add(d.kind, k.topology.At(site), site, 1)
-		b := &k.bins[i]
-		if j := slices.IndexFunc(b.take, func(t portion) bool { return t.demand == d.index }); j >= 0 {
-			b.take[j].pods++
-			b.take[j].chosen = append(slices.Clone(b.take[j].chosen), d.left[0])
-		} else {
-			b.take = append(slices.Clone(b.take), portion{demand: d.index, pods: 1, chosen: []model.Pod{d.left[0]}})
+	for len(d.left) > 0 && k.topology.Cap(d.kind, site) > 0 && k.topology.Allows(d.kind, k.topology.At(site)) {
+		offer, ok := k.takes(k.bins[i], d)
+		if !ok {
+			break
 		}
+		k.topology.Add(d.kind, k.topology.At(site), site, 1)
+		k.put(&k.bins[i], d.index, offer, d.left[0])
 		d.left, moved = d.left[1:], true
 	}
 	return moved
 }
 
-// takes reports whether the bin has room for one more pod of d, and can be
-// bought as the same offer then.
-func (k *Packer) takes(b bin, d *demand) bool {
-	row := &k.catalogue.Types[k.catalogue.Offers[b.offer].Type]
-	if !d.Offers.Has(b.offer) || !k.podRequests(b).Plus(d.Shape.Requests).Fits(row.Free) {
-		return false
+// put adds one pod of a demand to a bin of one node, which is bought as offer.
+func (k *Packer) put(b *bin, demand, offer int, p model.Pod) {
+	pool := k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool
+	k.limits.take(pool, k.capacity(b.offer), -1)
+	k.limits.take(pool, k.capacity(offer), 1)
+	b.offer, b.take = offer, slices.Clone(b.take)
+	if j := slices.IndexFunc(b.take, func(t portion) bool { return t.demand == demand }); j >= 0 {
+		b.take[j].pods++
+		b.take[j].chosen = append(slices.Clone(b.take[j].chosen), p)
+		return
 	}
+	b.take = append(b.take, portion{demand: demand, pods: 1, chosen: []model.Pod{p}})
+}
+
+// takes reports whether the bin has room for one more pod of d, and as what
+// offer it would then be bought.
+func (k *Packer) takes(b bin, d *demand) (offer int, ok bool) {
 	for _, t := range b.take {
 		if conflict(d, k.demands[t.demand]) {
-			return false
+			return 0, false
 		}
 	}
-	demands := k.demandsOf(b).And(d.At(b.offer)...)
-	return k.catalogue.MatchAll(demands).Has(b.offer)
+	rows := fit.Range{From: k.catalogue.Offers[b.offer].Type}
+	rows.To = rows.From + 1
+	if len(k.bins) <= improveBins {
+		rows = k.pool(b.offer).Types
+	}
+	offers, requests, price := k.offersOf(b).And(d.Offers), k.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)
+	for t := rows.From; t < rows.To; t++ {
+		row := &k.catalogue.Types[t]
+		if !requests.Fits(row.Free) || !k.limits.covers(row.Pool, k.capacity(b.offer), row.Capacity) {
+			continue
+		}
+		for o := row.Offers.From; o < row.Offers.To; o++ {
+			if p := k.catalogue.Offers[o].Price; offers.Has(o) && p < price && k.catalogue.MatchAll(k.demandsOf(b).And(d.At(o)...)).Has(o) {
+				offer, price, ok = o, p, true
+			}
+		}
+	}
+	return offer, ok
+}
+
+// covers reports whether a reservation for a node of one capacity does for
+// another.
+func (l *limits) covers(pool int, reserved, capacity model.Resources) bool {
+	return !slices.ContainsFunc(l.pools[pool].resources, func(r int) bool { return capacity.At(r) > reserved.At(r) })
 }

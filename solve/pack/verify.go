@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,16 +17,18 @@ func (k *Packer) verify() bool {
 	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return !k.topology.Free(d.kind) }) {
 		return false
 	}
-	moves, pods, nodes, bins := k.moves()
-	final := topology.NewWith(k.snapshot, nodes, &outlook{Packer: k, bins: bins, ways: map[int]fit.Bits{}})
-	admitted := final.Admit(moves)
+	moves, pods := k.recount()
+	admitted := k.topology.Admit(moves)
+	if k.settleOthers(moves, admitted) {
+		moves, pods = k.recount()
+		admitted = k.topology.Admit(moves)
+	}
 	refused := map[string]bool{}
 	for i := range moves {
 		for _, p := range pods[i][admitted[i]:] {
 			refused[p.Key()] = true
 		}
 	}
-	k.topology = final
 	if len(refused) == 0 {
 		return false
 	}
@@ -54,6 +57,80 @@ func (k *Packer) verify() bool {
 	return news
 }
 
+// recount begins to count anew, with each new node a site, and returns what was
+// planned.
+func (k *Packer) recount() ([]topology.Move, [][]model.Pod) {
+	moves, pods, nodes, bins := k.moves()
+	k.topology = topology.NewWith(k.snapshot, nodes, &outlook{Packer: k, bins: bins, ways: map[int]fit.Bits{}})
+	k.divided = map[string][]area{} // domains may be numbered anew
+	return moves, pods
+}
+
+// settleOthers settles new nodes, whose launches leave their domain open, for
+// the one they are planned in, when pods were not admitted to which the domains
+// they may open matter. It reports whether it settled any.
+func (k *Packer) settleOthers(moves []topology.Move, admitted []int) bool {
+	var keys []int
+	for i, m := range moves {
+		if admitted[i] < m.Pods {
+			keys = append(keys, k.topology.SpreadBy(m.Kind)...)
+		}
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	if len(keys) == 0 {
+		return false
+	}
+	k.unroll(0)
+	parts := map[string]int{}
+	for i := range k.bins {
+		site := len(k.snapshot.Nodes) + i
+		if slices.ContainsFunc(keys, func(key int) bool { return len(k.topology.At(site)[key]) > 1 }) {
+			k.settleBinAs(&k.bins[i], keys, parts)
+		}
+	}
+	return len(parts) > 0
+}
+
+// settleBinAs settles a new node for where its offer is. Parts holds the
+// positions of the demands made for it.
+func (k *Packer) settleBinAs(b *bin, keys []int, parts map[string]int) {
+	d := k.demands[b.take[0].demand]
+	keys = slices.Clone(keys)
+	for _, m := range d.parts() {
+		keys = append(keys, k.topology.Pinned(m.of.kind)...)
+	}
+	slices.Sort(keys)
+	for _, a := range k.areas(slices.Compact(keys)) {
+		if !slices.Contains(a.offers, b.offer) || !a.suits(k.demandsOf(*b)) {
+			continue
+		}
+		name := fmt.Sprint(d.index, " ", a.id)
+		i, ok := parts[name]
+		if !ok {
+			part := k.settledAs(d, a)
+			i = part.index
+			parts[name] = i
+		}
+		b.take = slices.Clone(b.take)
+		b.take[0].demand = i
+		return
+	}
+}
+
+// settledAs returns a new demand that is d tied to an area, without pods.
+func (k *Packer) settledAs(d *demand, a area) *demand {
+	shape := *d.Shape
+	shape.Selector = shape.Selector.And(a.pins...)
+	part := &demand{
+		Demand: k.catalogue.Only(k.catalogue.NewDemand(model.Pending{Shape: &shape}), d.Offers),
+		index:  len(k.demands), kind: d.kind, whole: d.parts()[0].of, bundle: d.bundle,
+		cell: &cell{id: a.id, place: a.place, pins: a.pins, names: a.names},
+	}
+	k.demands = append(k.demands, part)
+	return part
+}
+
 // outlook knows what may become of new nodes: any offer their launch lists,
 // also those that cannot be had just now.
 type outlook struct {
@@ -69,9 +146,10 @@ func (l *outlook) offers(site int) fit.Bits {
 	}
 	b := l.Packer.bins[i]
 	possible := l.pool(b.offer).Allowed.And(l.catalogue.MatchAll(l.demandsOf(b)))
+	listed := l.catalogue.Turnouts(l.offersOf(b))
 	requests := l.podRequests(b)
 	ways := fit.NewBits(len(l.catalogue.Offers))
-	for o := range possible.All() {
+	for o := range possible.And(listed).All() {
 		if requests.Fits(l.catalogue.Types[l.catalogue.Offers[o].Type].Free) {
 			ways.Set(o)
 		}

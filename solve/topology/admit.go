@@ -1,5 +1,7 @@
 package topology
 
+import "slices"
+
 // Move is a number of pods of one kind that are to run on a site.
 type Move struct {
 	Kind, Site, Pods int
@@ -7,21 +9,19 @@ type Move struct {
 
 // Admit adds the pods of the moves one after the other, in an order in which
 // the rules allow each when its turn comes, and returns by move how many it
-// could add. Those that rules are about only through others come last.
+// could add. Kinds that are spread come before those that only count for
+// others.
 func (st *State) Admit(moves []Move) []int {
 	byKind := make([][]int, len(st.kinds))
 	for i, m := range moves {
 		byKind[m.Kind] = append(byKind[m.Kind], i)
 	}
 	admitted := make([]int, len(moves))
-	for _, bound := range []bool{true, false} {
+	for turn := spreadOut; turn <= free; turn++ {
 		for progress := true; progress; {
 			progress = false
 			for kind := range st.kinds {
-				if bound && !st.bound(kind) {
-					continue
-				}
-				for st.admit(moves, byKind[kind], admitted) {
+				for st.turn(kind) <= turn && st.admit(moves, byKind[kind], admitted) {
 					progress = true
 				}
 			}
@@ -30,10 +30,22 @@ func (st *State) Admit(moves []Move) []int {
 	return admitted
 }
 
-// bound reports whether the kind has rules of its own.
-func (st *State) bound(kind int) bool {
+// The turns kinds come in.
+const (
+	spreadOut = iota
+	bound
+	free
+)
+
+func (st *State) turn(kind int) int {
 	k := &st.kinds[kind]
-	return len(k.spreads) > 0 || k.affinity != nil || len(k.empties) > 0
+	switch {
+	case slices.ContainsFunc(k.spreads, func(s spread) bool { return s.tally.key != Hostname }):
+		return spreadOut
+	case len(k.spreads) > 0 || k.affinity != nil || len(k.empties) > 0:
+		return bound
+	}
+	return free
 }
 
 // admit goes once over some moves and reports whether it could add pods.
@@ -41,7 +53,7 @@ func (st *State) admit(moves []Move, some []int, admitted []int) bool {
 	progress := false
 	for _, i := range some {
 		m := moves[i]
-		if !st.bound(m.Kind) && admitted[i] < m.Pods {
+		if st.turn(m.Kind) == free && admitted[i] < m.Pods {
 			st.Add(m.Kind, st.sites[m.Site], m.Site, m.Pods-admitted[i])
 			admitted[i], progress = m.Pods, true
 		}

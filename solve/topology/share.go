@@ -11,6 +11,18 @@ func (st *State) Wants(kind, other int) bool {
 	return a != nil && slices.Contains(st.kinds[other].adds, a.tallies[0])
 }
 
+// SpreadBy returns the numbers of the keys, but the hostname, that the kind is
+// spread over.
+func (st *State) SpreadBy(kind int) []int {
+	var keys []int
+	for _, s := range st.kinds[kind].spreads {
+		if s.tally.key != Hostname {
+			keys = append(keys, s.tally.key)
+		}
+	}
+	return keys
+}
+
 // Joins reports whether the kind has affinity that ties it to a node.
 func (st *State) Joins(kind int) bool {
 	a := st.kinds[kind].affinity

@@ -33,12 +33,12 @@ func (t *tally) bump(i, n int) {
 
 // add counts n pods at a place; site is -1 on a new node.
 func (t *tally) add(st *State, p Place, site, n int) {
-	sure := site < 0 || !st.nodes[site].Deleting
+	sure := true
 	if t.filter != nil {
 		if !t.filter.labelled(p) || site >= 0 && st.counts(t.filter, site) == never {
 			return
 		}
-		sure = sure && (site < 0 || st.counts(t.filter, site) == surely)
+		sure = site < 0 || st.counts(t.filter, site) == surely
 	}
 	if t.key == Hostname {
 		if site >= 0 {
