@@ -27,7 +27,7 @@ func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 	defer l.mu.Unlock()
 	place := func(s *model.Snapshot) *model.Plan {
 		plan := &model.Plan{}
-		pack.New(s, p, l.memory.Catalogue(s)).Run(plan)
+		pack.New(s, p, &l.memory).Run(plan)
 		refuse(s, plan)
 		return plan
 	}

@@ -37,6 +37,23 @@ func (b Bits) Or(c Bits) Bits {
 	return out
 }
 
+// Add makes b the union with c.
+func (b Bits) Add(c Bits) {
+	for i, w := range c {
+		b[i] |= w
+	}
+}
+
+// Any reports whether some integer of the range is in the set.
+func (b Bits) Any(r Range) bool {
+	for i := r.From; i < r.To; i++ {
+		if b.Has(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // Count returns how many integers are in the set.
 func (b Bits) Count() int {
 	n := 0

@@ -299,7 +299,7 @@ func (c *Catalogue) addDaemons(daemons []model.Daemon) {
 			}
 			for t := c.Pools[p].Types.From; t < c.Pools[p].Types.To; t++ {
 				row := &c.Types[t]
-				if anyIn(offers, row.Offers) {
+				if offers.Any(row.Offers) {
 					row.Daemon = row.Daemon.Plus(d.Requests)
 				}
 			}
@@ -317,15 +317,6 @@ func (c *Catalogue) anyAlternative(s *model.Shape) Bits {
 		out = out.Or(c.MatchAll(alt))
 	}
 	return out
-}
-
-func anyIn(b Bits, r Range) bool {
-	for i := r.From; i < r.To; i++ {
-		if b.Has(i) {
-			return true
-		}
-	}
-	return false
 }
 
 // firm returns the taints that keep a daemon away for good.

@@ -7,9 +7,15 @@ import (
 	"karpenter/model"
 )
 
-// Memory keeps the catalogue of the last Snapshot. As long as pools, types and
-// daemons stay the same, it is not compiled again. The zero value is empty.
-type Memory struct{ last *Catalogue }
+// Memory keeps what was compiled of the last Snapshot. As long as pools, types
+// and daemons stay the same, the catalogue is not compiled again, nor are nodes
+// that stay the same. The zero value is empty.
+type Memory struct {
+	last *Catalogue
+
+	rows    []NodeRow // of the last Snapshot, by name
+	daemons []model.Daemon
+}
 
 // mostAnswers is how many answers about requirements a catalogue keeps before
 // it is compiled anew, to be rid of those that nobody asks for any more.
@@ -38,3 +44,45 @@ func (c *Catalogue) holds(s *model.Snapshot) bool {
 // same reports whether two slices are one. What a Snapshot refers to does not
 // change, so they hold the same then.
 func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// Nodes returns the nodes of s that can take pods: initialized ones first,
+// then by name.
+func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
+	old := m.rows
+	if !same(m.daemons, s.Daemons) {
+		old = nil
+	}
+	rows := make([]NodeRow, 0, len(s.Nodes))
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for len(old) > 0 && old[0].Name < n.Name {
+			old = old[1:]
+		}
+		switch {
+		case n.Deleting:
+		case len(old) > 0 && unchanged(old[0].Node, n):
+			row := old[0]
+			row.Node, row.Site = n, i
+			rows = append(rows, row)
+		default:
+			rows = append(rows, newNodeRow(n, i, s.Daemons))
+		}
+	}
+	m.rows, m.daemons = rows, s.Daemons
+	out := make([]NodeRow, 0, len(rows))
+	for _, first := range []bool{true, false} {
+		for i := range rows {
+			if rows[i].Initialized == first {
+				out = append(out, rows[i])
+			}
+		}
+	}
+	return out
+}
+
+// unchanged reports whether a row made of a is good for b.
+func unchanged(a, b *model.Node) bool {
+	return a.Name == b.Name && a.Claim == b.Claim && same(a.Labels, b.Labels) && same(a.Taints, b.Taints) &&
+		same(a.Allocatable, b.Allocatable) && same(a.Requested, b.Requested) &&
+		same(a.DaemonRequested, b.DaemonRequested) && same(a.HostPorts, b.HostPorts)
+}

@@ -16,24 +16,7 @@ type NodeRow struct {
 
 // Nodes returns the nodes of s that can take pods: initialized ones first,
 // then by name.
-func Nodes(s *model.Snapshot) []NodeRow {
-	var rows []NodeRow
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; !n.Deleting {
-			rows = append(rows, newNodeRow(n, i, s.Daemons))
-		}
-	}
-	slices.SortStableFunc(rows, func(a, b NodeRow) int {
-		switch {
-		case a.Initialized == b.Initialized:
-			return 0
-		case a.Initialized:
-			return -1
-		}
-		return 1
-	})
-	return rows
-}
+func Nodes(s *model.Snapshot) []NodeRow { return new(Memory).Nodes(s) }
 
 // newNodeRow compiles a node. Free is what is allocatable less what is
 // requested and what daemons that have not arrived yet will request. What is
@@ -57,7 +40,7 @@ func newNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 		}
 	}
 	missing := expected.Minus(n.DaemonRequested).Max(nil)
-	return NodeRow{Node: n, Site: site, Ports: ports, Free: n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)}
+	return NodeRow{Node: n, Site: site, Ports: slices.Clip(ports), Free: n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)}
 }
 
 // Takes reports whether the node's taints and labels let pods of s run there;

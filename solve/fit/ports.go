@@ -45,7 +45,7 @@ func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
 		bad := a.offers.And(offers)
 		left := NewBits(len(c.Offers))
 		for i := range a.offers.All() {
-			if !anyIn(bad, c.Types[c.Offers[i].Type].Offers) {
+			if !bad.Any(c.Types[c.Offers[i].Type].Offers) {
 				left.Set(i)
 			}
 		}

@@ -77,24 +77,23 @@ func (k *Packer) bound() model.Price {
 // roomWorth is an upper bound on the worth of the pods that could use what is
 // free on a node.
 func (k *Packer) roomWorth(p proof, n *fit.NodeRow, free model.Resources) float64 {
-	room, request := make([]float64, len(k.wanted)), make([]float64, len(k.wanted))
-	for i, r := range k.wanted {
-		room[i] = 1
-		if free.At(r) == 0 {
-			room[i] = 0
-		}
-	}
 	var sack lp.Knapsack
-	sack.Reset(room)
 	for _, d := range k.demands {
 		most := fit.Room(free, d.Shape.Requests, d.loose-len(d.left))
 		if p.worth[d] == 0 || most == 0 || !n.Takes(d.Shape) {
 			continue
 		}
-		for i, r := range k.wanted {
-			request[i] = float64(d.Shape.Requests.At(r)) / float64(max(free.At(r), 1))
+		var request []float64
+		for _, r := range k.wanted {
+			request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
 		}
 		sack.Add(p.worth[d], float64(most), request)
 	}
-	return sack.Relax(make([]float64, len(room)))
+	if len(sack.Value) == 0 {
+		return 0
+	}
+	for _, r := range k.wanted {
+		sack.Room = append(sack.Room, float64(min(free.At(r), 1)))
+	}
+	return sack.Relax(make([]float64, len(sack.Room)))
 }

@@ -26,12 +26,16 @@ func (c *candidate) canTake(d *demand) bool {
 // candidates returns the offers of the tier's pools that at least one class
 // could use, without those that another offer dominates, cheapest first.
 func (k *Packer) candidates(tier fit.Range) []candidate {
+	used := fit.NewBits(len(k.catalogue.Offers))
+	for _, offers := range k.classes {
+		used.Add(offers)
+	}
 	var all []candidate
 	for pool := tier.From; pool < tier.To; pool++ {
 		p := &k.catalogue.Pools[pool]
 		for i := p.Types.From; i < p.Types.To; i++ {
 			row := &k.catalogue.Types[i]
-			if (model.Resources{}).Fits(row.Free) { // else its daemons alone ask for more than it has
+			if used.Any(row.Offers) && (model.Resources{}).Fits(row.Free) { // else its daemons alone ask for more than it has
 				all = k.ofType(row, all)
 			}
 		}

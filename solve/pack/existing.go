@@ -13,6 +13,10 @@ import (
 // may want some of them placed before others, so that it looks again until
 // nobody moves.
 func (k *Packer) keepPlanned() {
+	planned := func(p model.Pod) bool { return p.Planned != "" }
+	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return slices.ContainsFunc(d.left, planned) }) {
+		return
+	}
 	byName := map[string]*fit.NodeRow{}
 	for i := range k.nodes {
 		byName[k.nodes[i].Name] = &k.nodes[i]

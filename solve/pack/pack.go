@@ -13,6 +13,7 @@ import (
 type Packer struct {
 	snapshot  *model.Snapshot
 	policy    model.Policy
+	memory    *fit.Memory
 	catalogue *fit.Catalogue
 	topology  *topology.State
 	nodes     []fit.NodeRow
@@ -78,19 +79,19 @@ type portion struct {
 	chosen []model.Pod // the pods of all nodes of the bin; set when it is committed
 }
 
-// New prepares to place the pending pods of s, of which c is the catalogue.
+// New prepares to place the pending pods of s. What it compiles it leaves in m.
 // Shapes that use something no plan can honour yet are left out; see Decide's
 // verdicts.
-func New(s *model.Snapshot, p model.Policy, c *fit.Catalogue) *Packer {
-	k := &Packer{snapshot: s, policy: p, catalogue: c, learned: map[lesson]int{}, wary: map[int]bool{}}
+func New(s *model.Snapshot, p model.Policy, m *fit.Memory) *Packer {
+	k := &Packer{snapshot: s, policy: p, memory: m, learned: map[lesson]int{}, wary: map[int]bool{}}
 	return k.again()
 }
 
 // again returns a Packer that starts anew with what k has learned.
 func (k *Packer) again() *Packer {
-	s, p, c := k.snapshot, k.policy, k.catalogue
+	s, p, m := k.snapshot, k.policy, k.memory
 	k = &Packer{
-		snapshot: s, policy: p, catalogue: c, nodes: fit.Nodes(s), topology: topology.New(s),
+		snapshot: s, policy: p, memory: m, catalogue: m.Catalogue(s), nodes: m.Nodes(s), topology: topology.New(s),
 		divided: map[string][]area{}, bundled: map[string][]tied{}, learned: k.learned, wary: k.wary,
 	}
 	k.limits = newLimits(k.catalogue)
