@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,7 @@ type Step struct {
 	Constraint string // in words: "taint dedicated=gpu:NoSchedule not tolerated"
 	Left       int    // offerings still possible
 	Hint       string // smallest change that would help; "" = none known
+	Volumes    bool   // the constraint is where volumes can be used; the Claims of a pod say whose
 }
 
 // String prints the verdict on one line, stable for equal causes, so that
@@ -58,6 +60,25 @@ func (p PoolVerdict) String() string {
 		}
 	}
 	return b.String()
+}
+
+// For returns the verdict as it is told to one of its pods: where volumes are
+// in the way, their claims are named.
+func (v Verdict) For(pod Pod) Verdict {
+	if pod.Claims == "" {
+		return v
+	}
+	v.Pools = slices.Clone(v.Pools)
+	for i, p := range v.Pools {
+		p.Steps = slices.Clone(p.Steps)
+		for j := range p.Steps {
+			if p.Steps[j].Volumes {
+				p.Steps[j].Constraint += ", of PersistentVolumeClaim " + pod.Claims
+			}
+		}
+		v.Pools[i] = p
+	}
+	return v
 }
 
 // PoolRequirements is the Constraint of the Step that applies what a pool

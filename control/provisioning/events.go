@@ -92,10 +92,14 @@ func (t *told) news(verdicts []model.Verdict, now time.Time) []events.Event {
 	next := told{}
 	var out []events.Event
 	for _, v := range verdicts {
-		text := v.String()
+		common := v.String()
 		for _, p := range v.Pods {
 			if !exists(p) {
 				continue
+			}
+			text := common
+			if p.Claims != "" {
+				text = v.For(p).String()
 			}
 			last, known := (*t)[p.UID]
 			if known && now.Before(last.at.Add(failedTimeout)) || last.text == text && now.Before(last.at.Add(remindAfter)) {

@@ -8,28 +8,45 @@ import "karpenter/model"
 // names are those of the Snapshot.
 func (c *Catalogue) Explain(pool int, d *Demand, names []string) []model.Step {
 	var longest []model.Step
-	for _, a := range d.alts {
-		if steps := c.explain(pool, d.Shape, a.demands, names); len(steps) > len(longest) || steps[len(steps)-1].Left > 0 {
+	for _, a := range alternatives(d.Shape) {
+		if steps := c.explain(pool, d.Shape, a, names); len(steps) > len(longest) || steps[len(steps)-1].Left > 0 {
 			longest = steps
 		}
 	}
 	return longest
 }
 
-func (c *Catalogue) explain(pool int, s *model.Shape, demands model.Requirements, names []string) []model.Step {
+// told is a conjunction the pod may run under, with what its volumes demand
+// apart from what it demands itself.
+type told struct{ own, volumes model.Requirements }
+
+func alternatives(s *model.Shape) []told {
+	var out []told
+	for _, own := range s.Chosen() {
+		for _, term := range s.VolumeTerms {
+			out = append(out, told{own, term})
+		}
+		if len(s.VolumeTerms) == 0 {
+			out = append(out, told{own: own})
+		}
+	}
+	return out
+}
+
+func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []string) []model.Step {
 	p := &c.Pools[pool]
 	left := NewBits(len(c.Offers))
 	for i := p.Offers.From; i < p.Offers.To; i++ {
 		left.Set(i)
 	}
 	var steps []model.Step
-	// narrow applies a constraint. One that excludes nothing is not worth
+	// narrowTo applies a constraint. One that excludes nothing is not worth
 	// telling; the hint, made of what was left before, is for one that excludes
 	// everything.
-	narrow := func(to Bits, constraint string, hint func(before Bits) string) bool {
+	narrowTo := func(to Bits, step model.Step, hint func(before Bits) string) bool {
 		before := left
 		left = left.And(to)
-		step := model.Step{Constraint: constraint, Left: left.Count()}
+		step.Left = left.Count()
 		if step.Left == 0 {
 			step.Hint = hint(before)
 		}
@@ -37,6 +54,9 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands model.Requirements
 			steps = append(steps, step)
 		}
 		return step.Left > 0
+	}
+	narrow := func(to Bits, constraint string, hint func(before Bits) string) bool {
+		return narrowTo(to, model.Step{Constraint: constraint}, hint)
 	}
 	say := func(text string) func(Bits) string { return func(Bits) string { return text } }
 	if !narrow(left, "offerings", say("the NodeClass offers no instance types")) ||
@@ -48,8 +68,16 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands model.Requirements
 		narrow(NewBits(len(c.Offers)), "taint "+t.String()+" is not tolerated", say("add a toleration for it to the pod"))
 		return steps
 	}
-	for _, r := range demands {
+	for _, r := range demands.own {
 		if !narrow(c.Match(r), wording(s, r), func(before Bits) string { return c.labelHint(pool, before, s, r) }) {
+			return steps
+		}
+	}
+	both := demands.own.And(demands.volumes...)
+	for _, r := range demands.volumes {
+		all, _ := both.Get(r.Key)
+		step := model.Step{Constraint: "volumes in " + r.String(), Volumes: true}
+		if !narrowTo(c.Match(all), step, func(before Bits) string { return c.volumeHint(pool, before, r) }) {
 			return steps
 		}
 	}

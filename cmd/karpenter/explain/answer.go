@@ -95,7 +95,8 @@ func Of(s *model.Snapshot, plan *model.Plan, key string) (Answer, bool) {
 	}
 	for i := range plan.Verdicts {
 		if slices.ContainsFunc(plan.Verdicts[i].Pods, is) {
-			a.refused(&plan.Verdicts[i])
+			v := plan.Verdicts[i]
+			a.refused(v.For(v.Pods[slices.IndexFunc(v.Pods, is)]))
 			return a, true
 		}
 	}
@@ -124,7 +125,7 @@ func launchOf(s *model.Snapshot, l *model.Launch) *Launch {
 	}
 }
 
-func (a *Answer) refused(v *model.Verdict) {
+func (a *Answer) refused(v model.Verdict) {
 	a.Outcome, a.Reason, a.Nodes, a.Alike = Pending, v.Reason, v.Nodes, len(v.Pods)-1
 	for _, p := range v.Pools {
 		out := Pool{Name: p.Pool, Reason: p.Reason}
