@@ -101,7 +101,7 @@ func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
 func (c *Catalogue) Turnouts(offers Bits) Bits {
 	out := NewBits(len(c.Offers))
 	for i := range c.Types {
-		if r := c.Types[i].Offers; anyIn(offers, r) {
+		if r := c.Types[i].Offers; offers.Any(r) {
 			for o := r.From; o < r.To; o++ {
 				out.Set(o)
 			}
