@@ -55,7 +55,7 @@ type draw struct {
 func draws() []draw {
 	return []draw{
 		{name: "plain"},
-		{name: "spread", Draw: solvetest.Draw{Spread: true}, invalid: true, forgetful: true},
+		{name: "spread", Draw: solvetest.Draw{Spread: true}, forgetful: true},
 		{name: "affinity", Draw: solvetest.Draw{Affinity: true}, forgetful: true},
 		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true, capricious: true},
 		{name: "volumes", Draw: solvetest.Draw{Volumes: true}},

@@ -10,7 +10,8 @@ import (
 // site is where pods run: a node there is, or a launch.
 type site struct {
 	name     string
-	outcomes []model.Requirements // the labels of every machine it may become
+	outcomes []model.Requirements // the labels of every machine it may become now
+	later    []model.Requirements // of those that cannot be had now
 	taints   []model.Taint
 	gone     bool // a node going away: its pods count, itself is no domain
 	bound    []guest
@@ -44,9 +45,15 @@ func (s *site) domains(key string) []string {
 	return slices.Compact(out)
 }
 
-// settled returns the value of a label that is certain.
+// settled returns the value of a label that is certain, whatever can be had.
 func (s *site) settled(key string) (string, bool) {
+	if len(s.later) > 0 {
+		s = &site{name: s.name, outcomes: slices.Concat(s.outcomes, s.later)}
+	}
 	d := s.domains(key)
+	if len(d) == 0 {
+		return "", false
+	}
 	return d[0], len(d) == 1 && d[0] != absent
 }
 

@@ -44,7 +44,11 @@ func (c *checker) layOut(plan *model.Plan) ([]*site, []team) {
 		if pool := c.pool(l.Pool); pool != nil {
 			s.taints = pool.Taints
 			for _, o := range outcomes(pool, l) {
-				s.outcomes = append(s.outcomes, o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))
+				into := &s.later
+				if o.offer.Available {
+					into = &s.outcomes
+				}
+				*into = append(*into, o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))
 			}
 		}
 		sites = append(sites, s)
@@ -70,8 +74,8 @@ func clash(taken []model.HostPort, pods []*model.Shape) bool {
 	return false
 }
 
-// overAttached reports whether the pods bring more volumes than the node may
-// attach; claims that several share count once.
+// overAttached reports whether the pods bring volumes to the node that it
+// cannot attach; claims that several share count once.
 func overAttached(n *model.Node, pods []*model.Shape) bool {
 	for _, a := range n.Attached {
 		own, shared := a.Own, slices.Clone(a.Shared)
@@ -84,17 +88,12 @@ func overAttached(n *model.Node, pods []*model.Shape) bool {
 			}
 		}
 		slices.Sort(shared)
-		if brings := len(pods) > 0; brings && own+len(slices.Compact(shared)) > a.Limit && usesDriver(pods, a.Driver) {
+		total := own + len(slices.Compact(shared))
+		if total > a.Limit && total > a.Own+len(a.Shared) {
 			return true
 		}
 	}
 	return false
-}
-
-func usesDriver(pods []*model.Shape, driver string) bool {
-	return slices.ContainsFunc(pods, func(s *model.Shape) bool {
-		return slices.ContainsFunc(s.Volumes, func(v model.Volumes) bool { return v.Driver == driver })
-	})
 }
 
 // span is how many values of a label the types have.

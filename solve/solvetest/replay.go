@@ -8,7 +8,7 @@ import (
 )
 
 // maxStates bounds the search for an order.
-const maxStates = 20_000
+const maxStates = 3_000
 
 // team is the pods of one pending entry that go to one site.
 type team struct {
