@@ -18,14 +18,14 @@ import (
 // TestCases runs the stories in testdata. Each directive is one line; what it
 // prints is the transcript.
 //
-//	node, claim, pod, pool, types, pdb, daemonset    an object is new or has changed
+//	node, claim, pod, pool, types, pdb, daemonset, namespace    an object is new or has changed
 //	limits NODE DRIVER:N    so many volumes may be attached to a node
 //	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, mark, unmark, nominate NODE FOR
 //	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME
-//	nodes, pending, pools, usage POOL, daemons, waiting, news, adherence
+//	nodes, pending, peers, pools, usage POOL, daemons, waiting, news, adherence
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -179,7 +179,7 @@ func (s *story) do(command string, words []string) string {
 		return nominations(s.w.StaleNominations())
 	case "adherence":
 		return fmt.Sprintf("%+v\n", s.w.Adherence())
-	case "nodes", "pending", "pools", "usage", "waiting", "news", "daemons":
+	case "nodes", "pending", "peers", "pools", "usage", "waiting", "news", "daemons":
 		return s.show(command, words)
 	default:
 		s.set(command, words[0], read(words[1:]))
@@ -225,6 +225,8 @@ func (s *story) delete(kind, name string) {
 		s.w.DeleteClaim(name)
 	case "pod":
 		s.w.DeletePod("default", name)
+	case "namespace":
+		s.w.DeleteNamespace(name)
 	case "pool":
 		s.w.DeletePool(name)
 	case "daemonset":
@@ -251,6 +253,8 @@ func (s *story) set(kind, name string, o options) {
 		s.w.SetClaim(s.claim(name, o))
 	case "pod":
 		s.w.SetPod(s.pod(name, o))
+	case "namespace":
+		s.w.SetNamespace(name, o.labels())
 	case "pool":
 		budget := int(o.number("budget", 100))
 		s.w.SetPool(world.Pool{
@@ -308,12 +312,10 @@ func (s *story) pod(name string, o options) world.Pod {
 		uid = o["uid"]
 	}
 	p := world.Pod{
-		Namespace: "default", Name: name, UID: uid, Labels: o.pairs("labels"),
+		Namespace: o.namespace(), Name: name, UID: uid, Labels: o.pairs("labels"),
 		Created: scenario.DefaultNow().Add(time.Duration(o.number("created", 0)) * time.Second),
-		Shape: &model.Shape{
-			Key: "cpu=" + strconv.FormatInt(cpu, 10), Requests: model.Resources{}.With(model.CPU, cpu).With(model.Pods, 1),
-		},
-		Node: o["on"], Nominated: o["nominated"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
+		Shape:   o.shape(cpu),
+		Node:    o["on"], Nominated: o["nominated"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
 		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
 	}
@@ -392,6 +394,8 @@ func (s *story) show(what string, words []string) string {
 		}
 	case "pending":
 		showPending(&out, snapshot)
+	case "peers":
+		showPeers(&out, snapshot)
 	}
 	return out.String()
 }
