@@ -216,6 +216,6 @@ func (w *World) leaving(now time.Time) map[*group][]model.Pod {
 func (w *World) model(p *pod) model.Pod {
 	return model.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, Created: p.Created,
-		Planned: w.target(p), From: p.Node, Buffer: p.Buffer,
+		Planned: w.target(p), From: p.Node, Buffer: p.Buffer, Claims: p.Claims,
 	}
 }

@@ -43,6 +43,7 @@ type Pod struct {
 	Created              time.Time
 	Labels               map[string]string
 	Shape                *model.Shape
+	Claims               string // PersistentVolumeClaims that its VolumeTerms come from, as in model.Pod
 	Node                 string // it is bound to; "" = unbound
 	Nominated            string // node that its status names on our behalf; "" = none, or by somebody else
 	DaemonSet            string // namespace/name of the one that controls it; "" = none

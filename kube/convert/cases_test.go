@@ -111,6 +111,7 @@ func showPod(p world.Pod) string {
 	add(p.Stays, "stays")
 	add(p.Protected && p.ProtectedUntil.IsZero(), "protected")
 	add(p.Protected && !p.ProtectedUntil.IsZero(), "protected until "+p.ProtectedUntil.UTC().Format(time.TimeOnly))
+	add(p.Claims != "", "with volumes of "+p.Claims)
 	add(p.EvictionCost != 1, fmt.Sprintf("cost %.7g", p.EvictionCost))
 	out := fmt.Sprintf("%s\n%s\n", strings.Join(words, ", "), p.Shape.Key)
 	for _, r := range p.Shape.Refused {

@@ -21,12 +21,12 @@ import (
 
 // Pod returns the pod as the world knows it.
 func (c Converter) Pod(p *corev1.Pod) world.Pod {
-	s := c.Shape(p)
+	s, claims := c.shape(p)
 	protection := protection(p)
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: p.Labels,
-		Shape: s, Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
+		Shape: s, Claims: claims, Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,24 +18,26 @@ import (
 
 // Shape returns the scheduling-relevant part of the pod's spec.
 func (c Converter) Shape(p *corev1.Pod) *model.Shape {
-	s := c.demand(p)
+	s, _ := c.shape(p)
+	return s
+}
+
+// shape returns the shape and the claims its VolumeTerms come from.
+func (c Converter) shape(p *corev1.Pod) (s *model.Shape, claims string) {
+	s = c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
 	if pods.DaemonSet(p) || pods.Static(p) {
 		settled(s)
 	}
 	s.Refused = c.refused(p)
 	if c.Volumes != nil {
-		c.attach(s, p)
+		a := c.Volumes(p)
+		s.Volumes, s.VolumeTerms = a.Volumes, a.Terms
+		s.Refused = append(s.Refused, a.Refused...)
+		claims = strings.Join(a.Claims, ", ")
 	}
 	s.Key = scenario.ShapeKey(s, c.Axis.Names())
-	return s
-}
-
-// attach adds what persistent volumes mean for the pod.
-func (c Converter) attach(s *model.Shape, p *corev1.Pod) {
-	a := c.Volumes(p)
-	s.Volumes, s.VolumeTerms = a.Volumes, a.Terms
-	s.Refused = append(s.Refused, a.Refused...)
+	return s, claims
 }
 
 // demand returns what the pod asks of the node it runs on, without a key.

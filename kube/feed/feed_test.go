@@ -236,7 +236,7 @@ func TestTombstone(t *testing.T) {
 func TestHasSynced(t *testing.T) {
 	informers := &informertest.FakeInformers{Scheme: newScheme(t), InformersByGVK: map[schema.GroupVersionKind]toolscache.SharedIndexInformer{}}
 	var unsynced []*controllertest.FakeInformer
-	for _, o := range objects() {
+	for _, o := range append(objects(), storage()...) {
 		gvk, err := apiutil.GVKForObject(o, informers.Scheme)
 		if err != nil {
 			t.Fatal(err)

@@ -87,23 +87,23 @@ func TestVolumes(t *testing.T) {
 		var got string
 		for _, p := range x.world.Snapshot(now()).Pending {
 			for _, pod := range p.Pods {
-				got += fmt.Sprintln(pod.Name, p.Shape.Refused, p.Shape.Volumes, p.Shape.VolumeTerms)
+				got += fmt.Sprintln(pod.Name+" "+pod.Claims, p.Shape.Refused, p.Shape.Volumes, p.Shape.VolumeTerms)
 			}
 		}
 		if got != want {
 			t.Errorf("%s: got\n%swant\n%s", when, got, want)
 		}
 	}
-	check("before", "web [] [] []\ndb [PersistentVolumeClaim default/data, which does not exist] [] []\n")
+	check("before", "web  [] [] []\ndb  [PersistentVolumeClaim default/data, which does not exist] [] []\n")
 	for _, o := range storage() {
 		x.tell("add", o)
 	}
-	check("with the storage", "web [] [] []\ndb [] [{ebs 1 []}] [topology.kubernetes.io/zone In [a]]\n")
+	check("with the storage", "web  [] [] []\ndb default/data [] [{ebs 1 []}] [topology.kubernetes.io/zone In [a]]\n")
 	x.tell("add", mounting("reader", "", "data"))
-	check("with another user", "web [] [] []\ndb [] [{ebs 0 [default/data]}] [topology.kubernetes.io/zone In [a]]\nreader [] [{ebs 0 [default/data]}] [topology.kubernetes.io/zone In [a]]\n")
+	check("with another user", "web  [] [] []\ndb default/data [] [{ebs 0 [default/data]}] [topology.kubernetes.io/zone In [a]]\nreader default/data [] [{ebs 0 [default/data]}] [topology.kubernetes.io/zone In [a]]\n")
 	x.tell("delete", mounting("db", "", "data"))
 	x.tell("delete", storage()[0])
-	check("without the claim", "web [] [] []\nreader [PersistentVolumeClaim default/data, which does not exist] [] []\n")
+	check("without the claim", "web  [] [] []\nreader  [PersistentVolumeClaim default/data, which does not exist] [] []\n")
 }
 
 // Whatever order the objects come in, the world ends up the same, and nothing
