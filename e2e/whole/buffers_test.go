@@ -15,15 +15,16 @@ import (
 )
 
 // TestCapacityBuffer keeps room for three pods: nodes come for pods that do not
-// exist and stay although they are empty, pods that exist run there at once,
-// and new room is made. Without the buffer the nodes go.
+// exist and stay although they are empty, also when the program is started anew;
+// pods that exist run there at once, and new room is made. Without the buffer the nodes go.
 //
-// spec 20/163, spec 45/28, spec 45/33, spec 45/36, spec 40/31
+// spec 20/163, spec 45/28, spec 45/33, spec 45/35, spec 45/36, spec 40/31
 func TestCapacityBuffer(t *testing.T) {
 	f := setUp(t, time.Second)
 	f.pool(nil)
 	v := f.Watch(t, f.oneToOne)
-	f.StartController(t, "FEATURE_GATES=CapacityBuffer=true")
+	const gate = "FEATURE_GATES=CapacityBuffer=true"
+	first := f.StartController(t, gate)
 	buffer := f.buffer(3)
 	v.Until("the room is there", patience, f.provisioning(v, v1beta1.FitsExistingCapacityReason))
 	if got := *v.Buffer(f.name, "spare").Status.Replicas; got != 3 {
@@ -43,7 +44,9 @@ func TestCapacityBuffer(t *testing.T) {
 		}
 		return "no event names the buffer"
 	})
-	v.Throughout(20 * time.Second) // longer than an empty node stays, and than two passes
+	first.Kill() // who comes next knows of the buffers before it takes nodes away
+	f.StartController(t, gate)
+	v.Throughout(25 * time.Second) // longer than an empty node stays, and than two passes
 	if n := len(f.claims(v)); n != claims || len(f.nodes(v)) != len(kept) {
 		t.Fatalf("%d claims and %d nodes, were %d and %d", n, len(f.nodes(v)), claims, len(kept))
 	}
