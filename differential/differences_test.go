@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 // difference is a case in which we and the scheduler may disagree, with the
@@ -49,6 +50,29 @@ func everyPlaceCounts() difference {
 		"the pod would be spread unevenly over where nodes can be launched",
 		"a domain in which a pool may launch a node counts although no node is there (spec 20/90, 20/93), and by hostname the next node is one with no such pod; the scheduler knows only the nodes that are there",
 		(*mismatch).crowds,
+	}
+}
+
+// localMoves and staticWaits are about volumes.
+func localMoves() difference {
+	return difference{
+		"the pod uses a local volume",
+		"a local volume is not looked for on the node that has it, so that its pod is planned although the node is going away (spec 20/78)",
+		func(m *mismatch) bool {
+			return slices.ContainsFunc(m.situation.storage.claimsOf(m.pod), m.situation.storage.isLocal)
+		},
+	}
+}
+
+func staticWaits() difference {
+	return difference{
+		"the pod waits for a volume that nothing provisions",
+		"what makes volumes of a class without a provisioner makes them where a node is, so a node is planned first; the scheduler waits for the volume",
+		func(m *mismatch) bool {
+			return m.verdict == nil && slices.ContainsFunc(m.situation.storage.claimsOf(m.pod), func(c *corev1.PersistentVolumeClaim) bool {
+				return c.Spec.VolumeName == "" && ptr.Deref(c.Spec.StorageClassName, "") == "static"
+			})
+		},
 	}
 }
 

@@ -247,18 +247,18 @@ type binding struct {
 // bind binds the pods one after the other in an order that the scheduler goes
 // along with. Where it refuses every order, it has been asked about them all:
 // what it has against the pods that are left once as many as can be are bound
-// are mismatches.
+// are mismatches. Should they be differences, the pods are bound all the same.
 func (j *judge) bind(want []binding) {
 	j.tally["placed"] += len(want)
 	s := &orders{judge: j, want: want, dead: map[uint64]bool{}}
-	if s.from(0, 0) {
-		j.pods = s.pods(1<<len(want) - 1)
-		return
+	all := s.pods(1<<len(want) - 1)
+	if !s.from(0, 0) {
+		j.pods = s.pods(s.best)
+		for i, why := range s.refusals {
+			j.differ(&mismatch{judge: j, pod: want[i].pod, node: j.node(want[i].node), refusal: why})
+		}
 	}
-	j.pods = s.pods(s.best)
-	for i, why := range s.refusals {
-		j.differ(&mismatch{judge: j, pod: want[i].pod, node: j.node(want[i].node), refusal: why})
-	}
+	j.pods = all
 }
 
 // orders searches for an order to bind pods in.

@@ -20,6 +20,7 @@ import (
 
 	"karpenter/kube/convert"
 	"karpenter/kube/feed"
+	"karpenter/kube/volumes"
 )
 
 // situation is a cluster as the API server shows it.
@@ -40,6 +41,7 @@ func now() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
 // world takes in the situation as the running controller does.
 func (s *situation) world(c convert.Converter) *world.World {
 	w := world.New(c.Axis, c.WellKnown())
+	c.Volumes = s.shelve(c, w).Of
 	for _, n := range s.namespaces {
 		w.SetNamespace(n.Name, n.Labels)
 	}
@@ -68,6 +70,30 @@ func (s *situation) world(c convert.Converter) *world.World {
 		}
 	}
 	return w
+}
+
+// shelve takes in what the pods' volumes are made of.
+func (s *situation) shelve(c convert.Converter, w *world.World) *volumes.Store {
+	out := volumes.New(c.Labels, volumes.Rules{})
+	if s.storage == nil {
+		return out
+	}
+	for _, class := range s.storage.classes {
+		out.SetClass(class)
+	}
+	for _, v := range s.storage.volumes {
+		out.SetVolume(v)
+	}
+	for _, claim := range s.storage.claims {
+		out.SetClaim(claim)
+	}
+	for _, p := range s.pods {
+		out.SetPod(p)
+	}
+	for _, n := range s.storage.nodes {
+		w.SetVolumeLimits(n.Name, volumes.Limits(n))
+	}
+	return out
 }
 
 // plan returns what we make of the snapshot, with as little search as possible:
@@ -117,7 +143,7 @@ func (s *situation) running() []*corev1.Pod {
 func (s *situation) show(t *testing.T, snapshot *model.Snapshot) {
 	t.Helper()
 	var b bytes.Buffer
-	for _, list := range []any{s.namespaces, s.pools, s.claims, s.nodes, s.daemons, s.pods} {
+	for _, list := range s.objects() {
 		b.WriteString(terse(t, list))
 	}
 	t.Logf("as YAML:\n%s", b.String())
@@ -129,6 +155,15 @@ func (s *situation) show(t *testing.T, snapshot *model.Snapshot) {
 		fmt.Fprintf(&b, "(cannot be printed: %v)", err)
 	}
 	t.Logf("as scenario:\n%s\n%s", b.String(), scenario.Text(snapshot, plan(snapshot)))
+}
+
+// objects lists the objects of the situation by kind.
+func (s *situation) objects() []any {
+	out := []any{s.namespaces, s.pools, s.claims, s.nodes, s.daemons, s.pods}
+	if s.storage != nil {
+		out = append(out, s.storage.classes, s.storage.claims, s.storage.volumes, s.storage.nodes)
+	}
+	return out
 }
 
 // terse returns the objects as YAML without what is empty.

@@ -32,7 +32,7 @@ func TestVolumes(t *testing.T) {
 			l.pods = append(l.pods, waiting(pods...)...)
 		}
 		return l
-	}, except(everyPlaceCounts()))
+	}, except(localMoves(), staticWaits()))
 }
 
 // storage is what pods' volumes are made of.
@@ -67,7 +67,10 @@ func (s *storage) after(pods []*corev1.Pod, nodes []*corev1.Node) *storage {
 			continue
 		}
 		node := nodes[slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == pods[at].Spec.NodeName })]
-		made := disk("made-"+c.Namespace+"-"+c.Name, inZone(node.Labels[corev1.LabelTopologyZone]))
+		made := disk("made-" + c.Namespace + "-" + c.Name)
+		if zone, ok := node.Labels[corev1.LabelTopologyZone]; ok {
+			made = disk(made.Name, inZone(zone))
+		}
 		bound := c.DeepCopy()
 		bindClaim(bound, made)
 		out.claims = slices.Clone(out.claims)
@@ -80,6 +83,16 @@ func uses(p *corev1.Pod, c *corev1.PersistentVolumeClaim) bool {
 	return p.Namespace == c.Namespace && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == c.Name || v.Ephemeral != nil && p.Name+"-"+v.Name == c.Name
 	})
+}
+
+// claimsOf returns the claims the pod uses.
+func (s *storage) claimsOf(p *corev1.Pod) []*corev1.PersistentVolumeClaim {
+	return slices.DeleteFunc(slices.Clone(s.claims), func(c *corev1.PersistentVolumeClaim) bool { return !uses(p, c) })
+}
+
+// isLocal reports whether the claim is bound to a volume that lives on a node.
+func (s *storage) isLocal(c *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(s.volumes, func(v *corev1.PersistentVolume) bool { return v.Name == c.Spec.VolumeName && v.Spec.Local != nil })
 }
 
 func bindClaim(c *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
