@@ -46,23 +46,22 @@ const lawful = true
 // draw is a kind of situations the laws are tried on.
 type draw struct {
 	solvetest.Draw
-	name       string
-	invalid    bool // some plans are not valid yet
-	forgetful  bool // some plans forget pods yet
-	capricious bool // some plans are not repeatable yet
+	name      string
+	invalid   bool // some plans are not valid yet
+	forgetful bool // some plans forget pods yet
 }
 
 func draws() []draw {
 	return []draw{
 		{name: "plain"},
 		{name: "spread", Draw: solvetest.Draw{Spread: true}, forgetful: true},
-		{name: "affinity", Draw: solvetest.Draw{Affinity: true}, forgetful: true},
-		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true, capricious: true},
+		{name: "affinity", Draw: solvetest.Draw{Affinity: true}},
+		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true},
 		{name: "volumes", Draw: solvetest.Draw{Volumes: true}},
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
-		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, invalid: true, forgetful: true, capricious: true},
+		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, invalid: true, forgetful: true},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}, forgetful: true},
-		{name: "everything", Draw: solvetest.Everything(), invalid: true, forgetful: true, capricious: true},
+		{name: "everything", Draw: solvetest.Everything(), invalid: true, forgetful: true},
 	}
 }
 
@@ -92,7 +91,7 @@ func TestNobodyIsForgotten(t *testing.T) {
 		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 500, func(s *model.Snapshot) []string {
-				return solvetest.Addable(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()), !lawful)
+				return solvetest.Addable(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()), true)
 			})
 		})
 	}
@@ -138,9 +137,6 @@ func TestBoundIsTrue(t *testing.T) {
 func TestPlansAreRepeatable(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, d := range draws() {
-		if lawful && d.capricious {
-			continue
-		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 60, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())

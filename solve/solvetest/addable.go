@@ -52,7 +52,7 @@ type machine struct {
 
 // where returns a site that would take one more pod, or "".
 func (a *adder) where() string {
-	all := slices.Clone(a.sites)
+	all := append(slices.Clone(a.sites), &site{name: "another host", blank: true}) // a node can always be added, so hosts spread from none
 	for _, m := range a.machines {
 		all = append(all, m.site)
 	}
@@ -92,7 +92,7 @@ func (a *adder) onto(n *model.Node) bool {
 			sum = sum.Plus(a.shapes[p.Pod.Key()].Requests)
 		}
 	}
-	return sum.Fits(spare(n, a.s.Daemons)) && !clash(n.HostPorts, shapes) && !overAttached(n, shapes)
+	return sum.Fits(spare(n, a.s.Daemons)) && !clash(slices.Concat(n.HostPorts, daemonPorts(n, a.s.Daemons)), shapes) && !overAttached(n, shapes)
 }
 
 // spare is what is left of a node for pods, once its daemons are all there.
@@ -108,6 +108,17 @@ func spare(n *model.Node, daemons []model.Daemon) model.Resources {
 		}
 	}
 	return n.Allocatable.Minus(n.Requested).Minus(expected.Minus(n.DaemonRequested).Max(nil)).Max(nil)
+}
+
+// daemonPorts are those of daemons that run on the node, or will.
+func daemonPorts(n *model.Node, daemons []model.Daemon) []model.HostPort {
+	var out []model.HostPort
+	for _, d := range daemons {
+		if Accepts(n.Labels, n.Taints, d.Shape) {
+			out = append(out, d.Shape.HostPorts...)
+		}
+	}
+	return out
 }
 
 // into returns the launch as a machine with room for the pod, or nil.

@@ -14,6 +14,7 @@ type site struct {
 	later    []model.Requirements // of those that cannot be had now
 	taints   []model.Taint
 	gone     bool // a node going away: its pods count, itself is no domain
+	blank    bool // some host that nobody runs on, and nothing else
 	bound    []guest
 }
 
@@ -255,6 +256,9 @@ func (s *site) living(sel *model.PodSelector) int {
 // part of the domain: it is there, has every label that the shape spreads
 // over, and the policies allow it.
 func counts(shape *model.Shape, c *model.Spread, s *site, domain string) (certainly, possibly bool) {
+	if s.blank {
+		return c.Key == model.LabelHostname, c.Key == model.LabelHostname
+	}
 	if _, bad := model.Untolerated(firm(s.taints), shape.Tolerations); c.HonorTaints && bad || domain == absent {
 		return false, false
 	}
