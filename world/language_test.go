@@ -25,7 +25,7 @@ import (
 //	planned CLAIM PODS, placed NODE PODS, mark, unmark, nominate NODE FOR
 //	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME
-//	nodes, pending, peers, pools, usage POOL, daemons, waiting, news, adherence
+//	nodes, pending, peers, pools, usage POOL, costs, daemons, waiting, news, adherence
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -179,7 +179,7 @@ func (s *story) do(command string, words []string) string {
 		return nominations(s.w.StaleNominations())
 	case "adherence":
 		return fmt.Sprintf("%+v\n", s.w.Adherence())
-	case "nodes", "pending", "peers", "pools", "usage", "waiting", "news", "daemons":
+	case "nodes", "pending", "peers", "pools", "usage", "costs", "waiting", "news", "daemons":
 		return s.show(command, words)
 	default:
 		s.set(command, words[0], read(words[1:]))
@@ -383,6 +383,8 @@ func (s *story) show(what string, words []string) string {
 	case "usage":
 		usage, n := s.w.Usage(words[0])
 		fmt.Fprintf(&out, "%s: %d nodes, %s\n", words[0], n, usage.Format(snapshot.Resources))
+	case "costs":
+		fmt.Fprintf(&out, "%v\n", s.w.Costs())
 	case "waiting":
 		fmt.Fprintf(&out, "waiting: %s\n", strings.Join(s.w.PendingUIDs(), " "))
 	case "news":

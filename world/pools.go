@@ -17,6 +17,7 @@ type standing struct {
 	sum              model.Resources
 	usage            model.Resources // sum as Snapshots have it; nil = to be made
 	total, consuming int
+	price            model.Price // of all machines of the pool
 }
 
 // share is what one machine adds to the standing of a pool.
@@ -25,12 +26,16 @@ type share struct {
 	pool             string
 	reserved         model.Resources // in the pool's limits; nil when it is going away
 	total, consuming bool            // in the pool's budgets
+	price            model.Price
 }
 
 // include adds the machine, as its view is, to the standing of its pool.
 func (w *World) include(m *machine) {
 	v := &m.view
 	s := share{counted: true, pool: v.Pool}
+	if m.claim != nil {
+		s.price = v.Price
+	}
 	s.total = m.claim != nil && m.node != nil && v.Initialized && !m.claim.Terminating
 	s.consuming = s.total && (!m.node.Ready || v.Deleting || m.node.Deleting)
 	if v.Deleting {
@@ -77,6 +82,7 @@ func (w *World) standing(pool string) *standing {
 
 func (s *standing) add(m share, sign int) {
 	s.machines += sign
+	s.price += model.Price(sign) * m.price
 	if m.total {
 		s.total += sign
 	}
@@ -105,6 +111,23 @@ func (s *standing) used() model.Resources {
 		s.usage = append(model.Resources(nil), s.sum[:n]...)
 	}
 	return s.usage
+}
+
+// Costs returns by NodePool what its machines cost, for each that has any that
+// is known to cost something. Machines that are going away cost until they are
+// gone.
+func (w *World) Costs() map[string]model.Price {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settle()
+	w.refresh(w.now)
+	out := map[string]model.Price{}
+	for name, s := range w.standings {
+		if s.price != 0 {
+			out[name] = s.price
+		}
+	}
+	return out
 }
 
 // listPools returns the pools that may launch, sorted by name.

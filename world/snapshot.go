@@ -16,6 +16,7 @@ import (
 func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.now = now
 	w.heal(now)
 	w.settle()
 	w.refresh(now)

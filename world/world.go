@@ -20,6 +20,7 @@ type World struct {
 	machines map[string]*machine // by ID
 	nodeIDs  map[string]string   // Node name → machine
 	claimIDs map[string]string   // NodeClaim name → machine
+	now      time.Time           // of the last Snapshot
 	moved    bool                // a machine was added or removed since nodes was made
 	nodes    []model.Node        // as last handed out
 

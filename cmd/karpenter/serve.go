@@ -118,6 +118,9 @@ func describe(logger logr.Logger, c settings.Config, build manager.Build) {
 	for _, name := range c.UnknownGates {
 		logger.Info("ignoring unknown feature gate", "gate", name)
 	}
+	if c.SchedulerConfig != nil && len(c.SchedulerConfig.PodTopologySpread.DefaultConstraints) > 0 {
+		logger.Info("pods without topology spread constraints get those of scheduler-config", "constraints", len(c.SchedulerConfig.PodTopologySpread.DefaultConstraints))
+	}
 	for _, setting := range withoutEffect(c) {
 		logger.Info("this version does not have what the setting asks for yet", "setting", setting)
 	}

@@ -295,6 +295,48 @@ karpenter_pods_planned_total 0
 	}
 }
 
+// spec 25/72: what the nodes of a pool cost is in dollars.
+func TestCosts(t *testing.T) {
+	x := newFixture(t)
+	x.world.SetTypes("p", []*model.InstanceType{{Name: "t", Offerings: []model.Offering{{Zone: "a", CapacityType: model.Spot, Price: model.Dollar / 4}}}})
+	labels := map[string]string{model.LabelNodePool: "p", model.LabelInstanceType: "t", model.LabelZone: "a", model.LabelCapacityType: model.Spot}
+	for _, name := range []string{"a", "b"} {
+		x.world.SetClaim(world.Claim{Name: name, ProviderID: name, Labels: labels})
+	}
+	reg := prometheus.NewRegistry()
+	x.feed.RegisterMetrics(reg, x.world, clocktesting.NewFakePassiveClock(now()))
+	want := `
+# HELP karpenter_nodepools_cost_total Sum of the prices of the pool's nodes, in dollars per hour.
+# TYPE karpenter_nodepools_cost_total gauge
+karpenter_nodepools_cost_total{nodepool="p"} 0.5
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "karpenter_nodepools_cost_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// spec 25/29 spec 25/30 spec 25/33: it matters neither whether nodes and claims
+// have provider IDs nor what comes later: nothing has to wait for a launch.
+func TestStaysSynced(t *testing.T) {
+	x := newFixture(t)
+	x.tell("add", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "unmanaged"}})
+	x.tell("add", objects()[2]) // a claim
+	claim := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "unlaunched"}, Spec: v1.NodeClaimSpec{NodeClassRef: &v1.NodeClassReference{}}}
+	x.tell("add", claim)
+	before := x.feed.HasSynced()
+	x.tell("add", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Spec: corev1.NodeSpec{ProviderID: "new"}})
+	if !before || !x.feed.HasSynced() {
+		t.Errorf("synced %t and, with a new node, %t; want it always", before, x.feed.HasSynced())
+	}
+	want := "node c claim c : the NodeClaim has no Node yet\n" +
+		"node new claim  : the node is not managed by a NodeClaim\n" +
+		"node unlaunched claim unlaunched : the NodeClaim has no Node yet\n" +
+		"node unmanaged claim  : the node is not managed by a NodeClaim"
+	if diff := cmp.Diff(want, x.lines()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // A trimmed object converts to the same.
 func TestTrims(t *testing.T) {
 	c := convert.Converter{Axis: model.NewAxis(), Labels: v1.DefaultLabels()}

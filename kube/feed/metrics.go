@@ -19,6 +19,7 @@ type metrics struct {
 
 	synced, unsyncedTime, nodes   *prometheus.Desc
 	planned, asPlanned, elsewhere *prometheus.Desc
+	cost                          *prometheus.Desc
 }
 
 // RegisterMetrics publishes how far the feed has come and how much the world
@@ -36,12 +37,14 @@ func (f *Feed) RegisterMetrics(reg prometheus.Registerer, w *world.World, clk cl
 		planned:      ofPods("planned_total", "Number of times a pod was given a node it was not planned on before."),
 		asPlanned:    ofPods("bound_as_planned_total", "Number of pods with a plan that were bound to the node of their plan."),
 		elsewhere:    ofPods("bound_elsewhere_total", "Number of pods with a plan that were bound to another node."),
+		cost: prometheus.NewDesc(prometheus.BuildFQName("karpenter", "nodepools", "cost_total"),
+			"Sum of the prices of the pool's nodes, in dollars per hour.", []string{"nodepool"}, nil),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.synced, m.unsyncedTime, m.nodes, m.planned, m.asPlanned, m.elsewhere} {
+	for _, d := range []*prometheus.Desc{m.synced, m.unsyncedTime, m.nodes, m.planned, m.asPlanned, m.elsewhere, m.cost} {
 		out <- d
 	}
 }
@@ -59,4 +62,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(m.planned, prometheus.CounterValue, float64(count.Planned))
 	out <- prometheus.MustNewConstMetric(m.asPlanned, prometheus.CounterValue, float64(count.AsPlanned))
 	out <- prometheus.MustNewConstMetric(m.elsewhere, prometheus.CounterValue, float64(count.Elsewhere))
+	for pool, price := range m.world.Costs() {
+		out <- prometheus.MustNewConstMetric(m.cost, prometheus.GaugeValue, price.Dollars(), pool)
+	}
 }

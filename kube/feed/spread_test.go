@@ -47,6 +47,21 @@ func (x *fixture) spreads() string {
 	return strings.Join(out, "; ")
 }
 
+// spec 20/113: the planner hears which constraints may be given up.
+func TestDefaultSpreadIsHardOrSoft(t *testing.T) {
+	c := convert.Converter{Axis: model.NewAxis(), Labels: v1.DefaultLabels()}
+	c.Spread = func(*corev1.Pod) []corev1.TopologySpreadConstraint {
+		return []corev1.TopologySpreadConstraint{
+			{MaxSkew: 1, MinDomains: ptr.To[int32](3), TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{}},
+			{MaxSkew: 2, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{}},
+		}
+	}
+	got := c.Shape(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}).Key
+	if want := `spread="zone skew=1 min=3 of any; host skew=2 soft of any"`; got != want {
+		t.Errorf("the shape is %s, want %s", got, want)
+	}
+}
+
 // spec 20/107 spec 20/108 spec 20/110: a pod is spread as soon as anything says
 // over what, in whatever order the news comes, and no longer than that. What it
 // says itself comes first.

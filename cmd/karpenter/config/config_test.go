@@ -156,7 +156,7 @@ const wellSpreadJSON = `{"podTopologySpread":{"defaultConstraints":[
 	{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"ScheduleAnyway"},
 	{"maxSkew":2,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule","minDomains":3,"nodeTaintsPolicy":"Honor"}]}}`
 
-// spec 50/7: equal YAML and JSON, and one key with both values of
+// spec 50/7 spec 20/114: equal YAML and JSON, and one key with both values of
 // whenUnsatisfiable.
 func TestSchedulerConfig(t *testing.T) {
 	three, honor := int32(3), corev1.NodeInclusionPolicyHonor
@@ -175,6 +175,7 @@ func TestSchedulerConfig(t *testing.T) {
 	}
 }
 
+// spec 20/114: what is wrong with default constraints stops the start.
 func TestSchedulerConfigRefuses(t *testing.T) {
 	const spread = "podTopologySpread: {defaultConstraints: [%]}"
 	for _, tc := range []struct{ name, constraints, want string }{
