@@ -100,10 +100,18 @@ func (k *Packer) admits(d *demand, p topology.Place, limit int) int {
 // how many; of equals, the cheapest. With a target the node also takes one of
 // its pods.
 func (k *Packer) largest(d, target *demand, limit int) (best area, most int) {
-	limit = min(limit, k.topology.Most(d.kind))
+	share := k.topology.Most(d.kind)
 	if len(d.Shape.HostPorts) > 0 {
-		limit = min(limit, 1)
+		share = 1
 	}
+	if target != nil {
+		for _, m := range target.parts() {
+			if m.of == d {
+				share -= m.pods
+			}
+		}
+	}
+	limit = min(limit, share)
 	keys, offers := k.topology.Pinned(d.kind), d.Offers
 	var taken model.Resources
 	if target != nil {

@@ -35,6 +35,7 @@ type Packer struct {
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
 	softened    bool // demands put up with soft taints now
+	final       bool // no pod is left that one more node would help
 }
 
 // demand is what is left of the pods of one kind, or of those of them that

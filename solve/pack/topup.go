@@ -18,6 +18,7 @@ func (k *Packer) finish() {
 	if !k.homeless() {
 		return
 	}
+	k.final = true
 	k.topUp()
 	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return len(d.left) > 0 && !k.topology.Free(d.kind) }) {
 		return
@@ -42,7 +43,6 @@ func (k *Packer) homeless() bool {
 func (k *Packer) topUp() {
 	for range rounds {
 		k.rebuild()
-		k.topology.Final()
 		for moved := true; moved; {
 			moved = false
 			for _, d := range k.inOrder() {
@@ -79,15 +79,21 @@ func (k *Packer) narrow() bool {
 		if len(d.left) == 0 || len(keys) == 0 {
 			continue
 		}
-		for i := range k.bins {
-			site := len(k.snapshot.Nodes) + i
-			offer, ok := k.takes(k.bins[i], d)
-			if !ok || k.topology.Cap(d.kind, site) == 0 {
+		for _, a := range k.areas(keys) {
+			if !k.topology.Allows(d.kind, a.place) {
 				continue
 			}
-			for _, a := range k.areas(keys) {
-				if slices.Contains(a.offers, offer) && k.within(a.place, k.topology.At(site), keys) && k.topology.Allows(d.kind, a.place) {
-					k.settleBin(d, a, &k.bins[i])
+			offers := fit.NewBits(len(k.catalogue.Offers))
+			for _, o := range a.offers {
+				offers.Set(o)
+			}
+			for i := range k.bins {
+				site := len(k.snapshot.Nodes) + i
+				if k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) {
+					continue
+				}
+				if offer, ok := k.takes(k.bins[i], d, d.Offers.And(offers)); ok {
+					k.settleBin(d, a, &k.bins[i], offer)
 					return true
 				}
 			}
@@ -110,16 +116,11 @@ func (k *Packer) within(p, wider topology.Place, keys []int) bool {
 }
 
 // settleBin settles a new node for the area and puts the next pod of d there.
-func (k *Packer) settleBin(d *demand, a area, b *bin) {
-	offer := b.offer
-	if !slices.Contains(a.offers, offer) {
-		offer, _ = k.takes(*b, d)
-	}
-	k.pin(d, &cell{id: a.id, place: a.place, pins: a.pins, names: a.names}, d.left[:1])
-	part := k.demands[len(k.demands)-1]
-	part.index = len(k.demands) - 1
+func (k *Packer) settleBin(d *demand, a area, b *bin, offer int) {
+	part := k.settledAs(d, a)
+	part.Pods = d.left[:1]
 	k.put(b, part.index, offer, d.left[0])
-	part.left, d.left = nil, d.left[1:]
+	d.left = d.left[1:]
 }
 
 // toNode puts pods of d on a node there is, as many as it takes.
@@ -138,7 +139,7 @@ func (k *Packer) toBin(d *demand, i int) bool {
 	site := len(k.snapshot.Nodes) + i
 	moved := false
 	for len(d.left) > 0 && k.topology.Cap(d.kind, site) > 0 && k.topology.Allows(d.kind, k.topology.At(site)) {
-		offer, ok := k.takes(k.bins[i], d)
+		offer, ok := k.takes(k.bins[i], d, d.Offers)
 		if !ok {
 			break
 		}
@@ -163,20 +164,21 @@ func (k *Packer) put(b *bin, demand, offer int, p model.Pod) {
 	b.take = append(b.take, portion{demand: demand, pods: 1, chosen: []model.Pod{p}})
 }
 
-// takes reports whether the bin has room for one more pod of d, and as what
-// offer it would then be bought.
-func (k *Packer) takes(b bin, d *demand) (offer int, ok bool) {
+// takes reports whether the bin has room for one more pod of d, and as which
+// of the offers it would then be bought.
+func (k *Packer) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	for _, t := range b.take {
 		if conflict(d, k.demands[t.demand]) {
 			return 0, false
 		}
 	}
+	offers = offers.And(k.offersOf(b))
 	rows := fit.Range{From: k.catalogue.Offers[b.offer].Type}
 	rows.To = rows.From + 1
 	if len(k.bins) <= improveBins {
 		rows = k.pool(b.offer).Types
 	}
-	offers, requests, price := k.offersOf(b).And(d.Offers), k.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)
+	requests, price := k.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)
 	for t := rows.From; t < rows.To; t++ {
 		row := &k.catalogue.Types[t]
 		if !requests.Fits(row.Free) || !k.limits.covers(row.Pool, k.capacity(b.offer), row.Capacity) {

@@ -62,6 +62,9 @@ func (k *Packer) verify() bool {
 func (k *Packer) recount() ([]topology.Move, [][]model.Pod) {
 	moves, pods, nodes, bins := k.moves()
 	k.topology = topology.NewWith(k.snapshot, nodes, &outlook{Packer: k, bins: bins, ways: map[int]fit.Bits{}})
+	if k.final {
+		k.topology.Final()
+	}
 	k.divided = map[string][]area{} // domains may be numbered anew
 	return moves, pods
 }
@@ -160,28 +163,41 @@ func (l *outlook) offers(site int) fit.Bits {
 
 // Meets is as the interface says.
 func (l *outlook) Meets(site int, alternatives []model.Requirements) (some, all bool) {
-	ways := l.offers(site)
-	meets := ways.And(l.catalogue.Any(alternatives))
-	return !meets.Empty(), slices.Equal(meets, ways)
+	ways, b := l.offers(site), l.Packer.bins[l.bins[site-len(l.snapshot.Nodes)]]
+	demands, pool := l.demandsOf(b), l.catalogue.Types[l.catalogue.Offers[b.offer].Type].Pool
+	meets := fit.NewBits(len(l.catalogue.Offers))
+	for _, alt := range alternatives {
+		if _, ok := demands.Intersects(alt); !ok {
+			continue
+		}
+		match := ways.And(l.catalogue.MatchAll(alt))
+		some = some || !match.Empty()
+		open := slices.DeleteFunc(slices.Clone(alt), func(r model.Requirement) bool { return !l.catalogue.Open(pool, r.Key) })
+		if _, ok := demands.Satisfies(open); ok {
+			meets.Add(match)
+		}
+	}
+	return some, slices.Equal(meets, ways)
 }
 
 // Values is as the interface says.
 func (l *outlook) Values(site int, alternatives []model.Requirements, key string) []string {
-	ways := l.offers(site)
-	if alternatives != nil {
-		ways = ways.And(l.catalogue.Any(alternatives))
+	if alternatives == nil {
+		alternatives = []model.Requirements{nil}
 	}
 	demands, _ := l.demandsOf(l.Packer.bins[l.bins[site-len(l.snapshot.Nodes)]]).Get(key)
 	var out []string
-	for o := range ways.All() {
-		label, ok := l.catalogue.Label(o, key)
-		label = label.Intersect(demands)
-		if !ok || label.Complement {
-			continue
-		}
-		for _, v := range label.Values {
-			if i, ok := slices.BinarySearch(out, v); !ok {
-				out = slices.Insert(out, i, v)
+	for _, alt := range alternatives {
+		also, _ := alt.Get(key)
+		for o := range l.offers(site).And(l.catalogue.MatchAll(alt)).All() {
+			label, ok := l.catalogue.Label(o, key)
+			if label = label.Intersect(demands).Intersect(also); !ok || label.Complement {
+				continue
+			}
+			for _, v := range label.Values {
+				if i, ok := slices.BinarySearch(out, v); !ok {
+					out = slices.Insert(out, i, v)
+				}
 			}
 		}
 	}
