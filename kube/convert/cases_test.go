@@ -173,6 +173,7 @@ type plannedLaunch struct {
 	CapacityTypes []string                                  `json:"capacityTypes"`
 	Requests      corev1.ResourceList                       `json:"requests"`
 	DefaultGrace  *metav1.Duration                          `json:"defaultGrace"`
+	MinValues     []model.Relaxed                           `json:"minValues"`
 }
 
 // launch renders a NodeClaim and, as NodeClaims know no better, reads it back.
@@ -183,7 +184,7 @@ func launch(t *testing.T, c convert.Converter, input string) string {
 	asPool, _ := c.Pool(pool)
 	l := &model.Launch{
 		Pool: pool.Name, Requirements: asPool.Requirements.And(c.Requirements(planned.Requirements)...),
-		Types: planned.Types, CapacityTypes: planned.CapacityTypes,
+		Types: planned.Types, CapacityTypes: planned.CapacityTypes, MinValues: planned.MinValues,
 		Requests: c.Resources(planned.Requests),
 	}
 	claim := c.NodeClaimFor(l, pool, planned.DefaultGrace)

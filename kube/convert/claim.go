@@ -2,6 +2,7 @@ package convert
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +56,7 @@ func (c Converter) claimAnnotations(l *model.Launch, pool *v1.NodePool) map[stri
 	}
 	out[v1.NodePoolHashAnnotationKey] = pool.Hash()
 	out[v1.NodePoolHashVersionAnnotationKey] = v1.NodePoolHashVersion
-	out[v1.NodeClaimMinValuesRelaxedAnnotationKey] = "false"
+	out[v1.NodeClaimMinValuesRelaxedAnnotationKey] = strconv.FormatBool(len(l.MinValues) > 0)
 	if c.Overlaid != nil {
 		price, capacity := c.Overlaid(l.Pool, l.Types)
 		if price {
@@ -93,6 +94,11 @@ func (c Converter) claimRequirements(l *model.Launch, labels map[string]string) 
 			r.MinValues = old.MinValues
 		}
 		out = out.And(r)
+	}
+	for _, relaxed := range l.MinValues {
+		if i := slices.IndexFunc(out, func(r model.Requirement) bool { return r.Key == relaxed.Key }); i >= 0 {
+			out[i].MinValues = relaxed.Spans
+		}
 	}
 	return out
 }
