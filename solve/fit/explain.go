@@ -76,7 +76,7 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 	both := demands.own.And(demands.volumes...)
 	for _, r := range demands.volumes {
 		all, _ := both.Get(r.Key)
-		step := model.Step{Constraint: "volumes in " + r.String(), Volumes: true}
+		step := model.Step{Constraint: volumeWording(r), Volumes: true}
 		if !narrowTo(c.Match(all), step, func(before Bits) string { return c.volumeHint(pool, before, r) }) {
 			return steps
 		}
