@@ -79,9 +79,26 @@ func staticWaits() difference {
 // leavingDrawsNobody is about pod affinity.
 func leavingDrawsNobody() difference {
 	return difference{
-		"the pod wants to be where pods run that are going away",
-		"affinity to pods that are terminating does not count (spec 20/94): planned there, the pod would wait for its node while they go; the scheduler lets it follow them until they are gone",
-		(*mismatch).waitsForLeaving,
+		"the pod has affinity to pods that are going away",
+		"affinity to pods that are terminating does not count (spec 20/94): they will be gone when a node has started; the scheduler lets the pod follow them, and nowhere else, until then",
+		(*mismatch).followsLeaving,
+	}
+}
+
+func leavingKeepsAway() difference {
+	return difference{
+		"pods that go away with their node want the pod elsewhere",
+		"required anti-affinity holds until the pod that has it is gone; the plan is carried out here once it is",
+		(*mismatch).waitsForLeft,
+	}
+}
+
+// daemonsOfSomeZones is about new nodes.
+func daemonsOfSomeZones() difference {
+	return difference{
+		"a DaemonSet runs in some zones only",
+		"its room is kept on every type that is offered there: a launch may become a machine there; in other zones the scheduler has that room for other pods",
+		(*mismatch).crampedElsewhere,
 	}
 }
 
@@ -108,6 +125,15 @@ func requiredPodTerms(p *corev1.Pod) []corev1.PodAffinityTerm {
 		out = append(out, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
 	}
 	return out
+}
+
+// undecidedMachines is about launches and claims on their way.
+func undecidedMachines() difference {
+	return difference{
+		"a machine on its way may become one that keeps the pod away",
+		"until it is known where it starts and what it is, its pods count in all domains it could be in (spec 20/125); in the plan that is carried out it has become one",
+		(*mismatch).undecided,
+	}
 }
 
 // greedyDaemons is about new nodes.

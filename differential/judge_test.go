@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
+
 	"karpenter/model"
 )
 
@@ -37,6 +39,8 @@ type judge struct {
 	used      *excuses
 	tally     tally
 	places    func() []*corev1.Node // full nodes where some could be launched; nil = nowhere
+
+	could map[string][]*corev1.Node // other machines that nodes could have become, by name
 
 	nodes []*corev1.Node // as they will be
 	pods  []*corev1.Pod  // with what has been bound so far
@@ -97,15 +101,78 @@ func anywhere(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// waitsForLeaving reports whether nothing but pods that are going away draws
-// the pod to the node.
-func (m *mismatch) waitsForLeaving() bool {
+// followsLeaving reports whether only pods that are going away make the
+// difference to the pod's affinity.
+func (m *mismatch) followsLeaving() bool {
+	m.see(slices.DeleteFunc(slices.Clone(m.pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
+	defer m.see(m.pods)
+	without := m.scheduler.refusal(m.pod, m.node.Name)
+	if m.verdict == nil {
+		return without == "" && m.refusal == notNear
+	}
+	return without == notNear
+}
+
+const notNear = interpodaffinity.Name + ": " + interpodaffinity.ErrReasonAffinityRulesNotMatch
+
+// undecided reports whether the scheduler would refuse the node if another one
+// had become another of the machines it could be.
+func (m *mismatch) undecided() bool {
 	if m.verdict == nil {
 		return false
 	}
-	m.see(slices.DeleteFunc(slices.Clone(m.pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
+	defer m.see(m.pods)
+	for i, n := range m.nodes {
+		for _, other := range m.could[n.Name] {
+			changed := *m.judge
+			changed.nodes = slices.Clone(m.nodes)
+			changed.nodes[i] = other
+			changed.see(m.pods)
+			if m.scheduler.refusal(m.pod, m.node.Name) != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// waitsForLeft reports whether pods that are going away with their node keep
+// the pod off.
+func (m *mismatch) waitsForLeft() bool {
+	if m.verdict == nil {
+		return false
+	}
+	wider := *m.judge
+	for _, n := range m.situation.nodes {
+		if n.DeletionTimestamp != nil {
+			wider.nodes = append(slices.Clip(wider.nodes), n)
+		}
+	}
+	gone := slices.DeleteFunc(slices.Clone(m.situation.pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+	wider.see(append(slices.Clip(m.pods), gone...))
 	defer m.see(m.pods)
 	return strings.HasPrefix(m.scheduler.refusal(m.pod, m.node.Name), "InterPodAffinity")
+}
+
+// crampedElsewhere reports whether the node is a new one that would have no
+// room for the pod if all daemons ran there.
+func (m *mismatch) crampedElsewhere() bool {
+	if m.verdict == nil || m.situation.node(m.node.Name) != nil {
+		return false
+	}
+	crowd := slices.Clone(m.pods)
+	for _, d := range m.situation.daemons {
+		if daemonPod(d, m.node) == nil {
+			pod := &corev1.Pod{Spec: d.Spec.Template.Spec}
+			name(pod, d.Namespace, d.Name)
+			pod.Spec.NodeName = m.node.Name
+			crowd = append(crowd, pod)
+		}
+	}
+	m.see(crowd)
+	defer m.see(m.pods)
+	plugin, _, _ := strings.Cut(m.scheduler.refusal(m.pod, m.node.Name), ":")
+	return plugin == "NodeResourcesFit" || plugin == "NodePorts"
 }
 
 // overdrawn reports whether the node is a new one that has no room for the

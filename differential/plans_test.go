@@ -29,7 +29,7 @@ func TestPlans(t *testing.T) {
 			l.pods = append(l.pods, waiting(g.deployment(fmt.Sprintf("web%d", i), pick(g, 1, 1, 2, 3))...)...)
 		}
 		return l
-	}, except(everyPlaceCounts(), leavingDrawsNobody()))
+	}, except(everyPlaceCounts(), leavingDrawsNobody(), leavingKeepsAway(), undecidedMachines(), daemonsOfSomeZones()))
 }
 
 func testPlans(t *testing.T, n int, draw func(dice) *market, used *excuses) {
@@ -75,23 +75,22 @@ func planned(from []cloud.Choice, launch *model.Launch) cloud.Choice {
 
 // whole carries out a plan.
 func (j *judge) whole(l *market, plan *model.Plan, become becoming) {
-	j.nodes, j.pods = j.situation.settled(), j.situation.running()
+	j.nodes, j.pods, j.could = j.situation.settled(), j.situation.running(), map[string][]*corev1.Node{}
 	want := j.placements(plan)
 	for _, c := range l.inFlight {
-		n := started(c, become(l.machinesFor(c), nil), c.Name)
-		n.Status.Allocatable = c.Spec.Resources.Requests // all that is sure
-		j.nodes = append(j.nodes, n)
+		n := j.startAny(l, c, func(from []cloud.Choice) cloud.Choice { return become(from, nil) })
+		n.Status.Allocatable = c.Spec.Resources.Requests.DeepCopy() // all that is sure, besides what daemons take
+		n.Status.Allocatable[corev1.ResourcePods] = *resource.NewQuantity(n.Status.Allocatable.Pods().Value()+int64(len(l.daemons)), resource.DecimalSI)
 	}
 	for i := range plan.Launches {
 		launch := &plan.Launches[i]
 		claim := l.convert.NodeClaimFor(launch, l.pool(launch.Pool), nil)
-		machines := l.machinesFor(claim)
-		if len(machines) == 0 {
+		claim.Name = fmt.Sprintf("launch-%d", i)
+		node := j.startAny(l, claim, func(from []cloud.Choice) cloud.Choice { return become(from, launch) })
+		if node == nil {
 			j.fail("launch %d can become no machine", i)
 			return
 		}
-		node := started(claim, become(machines, launch), fmt.Sprintf("launch-%d", i))
-		j.nodes = append(j.nodes, node)
 		for _, ref := range launch.Pods {
 			want = append(want, binding{j.situation.unbound(ref.Key()), node.Name})
 		}
@@ -110,6 +109,21 @@ func (j *judge) whole(l *market, plan *model.Plan, become becoming) {
 			j.wrong = more.wrong
 		}
 	}
+}
+
+// startAny starts one of the machines the claim could become, and returns its
+// Node; nil if there is none.
+func (j *judge) startAny(l *market, claim *v1.NodeClaim, choose func([]cloud.Choice) cloud.Choice) *corev1.Node {
+	machines := l.machinesFor(claim)
+	if len(machines) == 0 {
+		return nil
+	}
+	for _, c := range machines {
+		j.could[claim.Name] = append(j.could[claim.Name], started(claim, c, claim.Name))
+	}
+	n := started(claim, choose(machines), claim.Name)
+	j.nodes = append(j.nodes, n)
+	return n
 }
 
 // machinesFor returns all machines the claim allows.
