@@ -47,10 +47,7 @@ func (c Converter) spread(t *corev1.TopologySpreadConstraint) model.Spread {
 // selects returns what a pod's labels must meet, and whether none do: a
 // selector that is missing or cannot be read selects nothing.
 func selects(s *metav1.LabelSelector) (demands model.Requirements, nothing bool) {
-	if s == nil {
-		return nil, true
-	}
-	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
+	if s == nil || slices.ContainsFunc(s.MatchExpressions, unreadable) {
 		return nil, true
 	}
 	for key, value := range s.MatchLabels {
@@ -60,6 +57,18 @@ func selects(s *metav1.LabelSelector) (demands model.Requirements, nothing bool)
 		demands = demands.And(model.NewRequirement(e.Key, model.Operator(e.Operator), e.Values...))
 	}
 	return demands, false
+}
+
+// unreadable reports whether an expression means nothing. Keys and values the
+// API server has looked at.
+func unreadable(e metav1.LabelSelectorRequirement) bool {
+	switch e.Operator {
+	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
+		return len(e.Values) == 0
+	case metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+		return len(e.Values) > 0
+	}
+	return true
 }
 
 // sameLabels demands the pod's own value of each key that it has a label for.
@@ -136,9 +145,9 @@ func (c Converter) podTerm(p *corev1.Pod, t *corev1.PodAffinityTerm) model.PodTe
 		}
 		return out
 	}
-	var unreadable bool
-	s.NamespaceLabels, unreadable = selects(t.NamespaceSelector)
-	s.ByNamespace, s.Nothing = true, s.Nothing || unreadable
+	var nothing bool
+	s.NamespaceLabels, nothing = selects(t.NamespaceSelector)
+	s.ByNamespace, s.Nothing = true, s.Nothing || nothing
 	return out
 }
 
