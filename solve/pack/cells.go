@@ -170,7 +170,7 @@ func (k *Packer) cellsOf(d *demand, keys []int) []*cell {
 		index[a.id] = c
 		out = append(out, c)
 	}
-	for i := range k.nodes {
+	for _, i := range k.liking(d) {
 		n := &k.nodes[i]
 		room := k.room(d, n, len(d.left))
 		if room == 0 {

@@ -13,6 +13,10 @@ import (
 // may want some of them placed before others, so that it looks again until
 // nobody moves.
 func (k *Packer) keepPlanned() {
+	if k.kept != nil {
+		k.keep()
+		return
+	}
 	planned := func(p model.Pod) bool { return p.Planned != "" }
 	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return slices.ContainsFunc(d.left, planned) }) {
 		return
@@ -38,6 +42,24 @@ func (k *Packer) keepPlanned() {
 				return true
 			})
 		}
+	}
+}
+
+// keep leaves pods where it was seen already that they stay.
+func (k *Packer) keep() {
+	rows := map[int]*fit.NodeRow{}
+	for i := range k.nodes {
+		rows[k.nodes[i].Site] = &k.nodes[i]
+	}
+	stays := map[string]bool{}
+	for _, p := range k.kept {
+		d := k.wholeOf(p.kind)
+		k.topology.Add(p.kind, k.topology.At(p.site), p.site, 1)
+		k.place(rows[p.site], d, []model.Pod{p.pod})
+		stays[p.pod.Key()] = true
+	}
+	for _, d := range k.demands {
+		d.left = slices.DeleteFunc(d.left, func(p model.Pod) bool { return stays[p.Key()] })
 	}
 }
 

@@ -34,8 +34,10 @@ type Packer struct {
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
-	softened    bool // demands put up with soft taints now
-	final       bool // no pod is left that one more node would help
+	softened    bool        // demands put up with soft taints now
+	kept        []placement // what was planned before stays there; nil = that is to be seen
+	keptNow     []placement // what was planned before and stays there
+	final       bool        // no pod is left that one more node would help
 }
 
 // demand is what is left of the pods of one kind, or of those of them that
@@ -93,7 +95,7 @@ func (k *Packer) again() *Packer {
 	s, p, m := k.snapshot, k.policy, k.memory
 	k = &Packer{
 		snapshot: s, policy: p, memory: m, catalogue: m.Catalogue(s), nodes: m.Nodes(s), topology: topology.New(s),
-		divided: map[string][]area{}, bundled: map[string][]tied{}, learned: k.learned, wary: k.wary,
+		divided: map[string][]area{}, bundled: map[string][]tied{}, learned: k.learned, wary: k.wary, kept: k.kept,
 	}
 	k.limits = newLimits(k.catalogue)
 	position := 0
@@ -166,12 +168,27 @@ const attempts = 4
 
 // Run places what it can and adds the outcome to plan.
 func (k *Packer) Run(plan *model.Plan) {
+	out := k.outcome()
+	if !k.policy.IgnorePreferences {
+		out = k.honour(out)
+	}
+	plan.Placements = append(plan.Placements, out.plan.Placements...)
+	plan.Launches = append(plan.Launches, out.plan.Launches...)
+	plan.Verdicts = append(plan.Verdicts, out.plan.Verdicts...)
+	plan.Cost, plan.Bound = plan.Cost+out.plan.Cost, plan.Bound+out.plan.Bound
+}
+
+// outcome places what it can, preferences not asked.
+func (k *Packer) outcome() *outcome {
 	for tried := 1; k.attempt() && tried < attempts; tried++ {
 		*k = *k.again()
 	}
 	k.finish()
+	out := &outcome{plan: &model.Plan{}, kept: k.keptNow, onward: make([]int, len(k.snapshot.Pending))}
+	plan := out.plan
 	for _, d := range k.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
+		out.onward[d.kind] += len(d.left)
 	}
 	for _, p := range k.placed {
 		plan.Placements = append(plan.Placements, model.Placement{Pod: p.pod, Node: k.snapshot.Nodes[p.site].Name})
@@ -184,6 +201,7 @@ func (k *Packer) Run(plan *model.Plan) {
 			plan.Verdicts = append(plan.Verdicts, k.verdict(d))
 		}
 	}
+	return out
 }
 
 // attempt places what it can. Taints that only prefer to be avoided are
@@ -191,6 +209,7 @@ func (k *Packer) Run(plan *model.Plan) {
 // learned that less can be bought in some domain than it had settled for.
 func (k *Packer) attempt() bool {
 	k.keepPlanned()
+	k.keptNow = slices.Clone(k.placed)
 	for _, n := range k.nodes {
 		k.freeAtStart = append(k.freeAtStart, n.Free)
 	}

@@ -56,7 +56,7 @@ func (k *Packer) settle(d *demand) {
 
 // fillNodes puts pods of d on the nodes there are, first come first served.
 func (k *Packer) fillNodes(d *demand) {
-	for i := range k.nodes {
+	for _, i := range k.liking(d) {
 		if len(d.left) == 0 {
 			return
 		}
