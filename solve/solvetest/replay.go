@@ -8,7 +8,7 @@ import (
 )
 
 // maxStates bounds the search for an order.
-const maxStates = 3_000
+const maxStates = 1_000
 
 // team is the pods of one pending entry that go to one site.
 type team struct {
@@ -51,7 +51,7 @@ func (r *replayer) total() int {
 	return n
 }
 
-// search binds what is left, trying every team first where it must.
+// search binds what is left, the most promising team first.
 func (r *replayer) search() bool {
 	left := r.total()
 	if left == 0 {
@@ -65,7 +65,26 @@ func (r *replayer) search() bool {
 		return false
 	}
 	r.seen[key] = true
+	moves, why := r.moves()
+	for _, t := range moves {
+		r.bind(t)
+		if r.search() {
+			return true
+		}
+		r.unbind(t)
+	}
+	if left < r.furthest {
+		r.furthest, r.stuck = left, why
+	}
+	return false
+}
+
+// moves returns the teams that can send a pod now, those first after which
+// most pods can follow, and why the others cannot.
+func (r *replayer) moves() ([]*team, string) {
+	var out []*team
 	why := ""
+	after := map[*team]int{}
 	for i := range r.teams {
 		t := &r.teams[i]
 		if t.left == 0 {
@@ -75,16 +94,30 @@ func (r *replayer) search() bool {
 			why += fmt.Sprintf("%d of %s to %s: %s; ", t.left, t.pending.Shape.Key, t.site.name, no)
 			continue
 		}
-		t.left--
-		t.site.bind(t.pending)
-		if r.search() {
-			return true
+		out = append(out, t)
+	}
+	for _, t := range out {
+		r.bind(t)
+		for i := range r.teams {
+			if u := &r.teams[i]; u.left > 0 && constraints(u.pending.Shape) > 0 && refusal(r.sites, u.pending, u.site) == "" {
+				after[t] += u.left
+			}
 		}
-		t.left++
-		t.site.bound = t.site.bound[:len(t.site.bound)-1]
+		r.unbind(t)
+		if constraints(t.pending.Shape) > 0 {
+			after[t]++ // itself, so that nothing is won by waiting
+		}
 	}
-	if left < r.furthest {
-		r.furthest, r.stuck = left, why
-	}
-	return false
+	slices.SortStableFunc(out, func(a, b *team) int { return after[b] - after[a] })
+	return out, why
+}
+
+func (r *replayer) bind(t *team) {
+	t.left--
+	t.site.bind(t.pending)
+}
+
+func (r *replayer) unbind(t *team) {
+	t.left++
+	t.site.bound = t.site.bound[:len(t.site.bound)-1]
 }
