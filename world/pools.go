@@ -17,7 +17,8 @@ type standing struct {
 	sum              model.Resources
 	usage            model.Resources // sum as Snapshots have it; nil = to be made
 	total, consuming int
-	price            model.Price // of all machines of the pool
+	price            model.Price     // of all machines of the pool
+	capacity         model.Resources // of those that are not going away
 }
 
 // share is what one machine adds to the standing of a pool.
@@ -27,6 +28,7 @@ type share struct {
 	reserved         model.Resources // in the pool's limits; nil when it is going away
 	total, consuming bool            // in the pool's budgets
 	price            model.Price
+	capacity         model.Resources // nil when it is going away
 }
 
 // include adds the machine, as its view is, to the standing of its pool.
@@ -41,7 +43,7 @@ func (w *World) include(m *machine) {
 	if v.Deleting {
 		w.going[m] = true
 	} else {
-		s.reserved = w.reserve(m, v.Capacity)
+		s.reserved, s.capacity = w.reserve(m, v.Capacity), v.Capacity
 	}
 	m.share = s
 	w.standing(s.pool).add(s, 1)
@@ -89,16 +91,11 @@ func (s *standing) add(m share, sign int) {
 	if m.consuming {
 		s.consuming += sign
 	}
-	if len(m.reserved) == 0 {
-		return
+	if len(m.reserved) > 0 {
+		s.usage = nil
 	}
-	s.usage = nil
-	for len(s.sum) < len(m.reserved) {
-		s.sum = append(s.sum, 0)
-	}
-	for i, v := range m.reserved {
-		s.sum[i] += int64(sign) * v
-	}
+	s.sum = addTimes(s.sum, m.reserved, int64(sign))
+	s.capacity = addTimes(s.capacity, m.capacity, int64(sign))
 }
 
 // used returns the usage, the same for equal sums however they came about.
@@ -111,6 +108,21 @@ func (s *standing) used() model.Resources {
 		s.usage = append(model.Resources(nil), s.sum[:n]...)
 	}
 	return s.usage
+}
+
+// Usage returns the capacity of the pool's nodes that are not going away, and
+// their number. A claim that is not launched is one node of no capacity.
+func (w *World) Usage(pool string) (model.Resources, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settle()
+	w.refresh(w.now)
+	s := w.standings[pool]
+	if s == nil {
+		s = &standing{}
+	}
+	n := s.capacity.At(model.Nodes)
+	return s.capacity.With(model.Nodes, n), int(n)
 }
 
 // Costs returns by NodePool what its machines cost, for each that has any that

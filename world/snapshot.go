@@ -98,9 +98,9 @@ func (w *World) load(m *machine, now time.Time) {
 	v := &m.view
 	v.Disruption.Cost = 1
 	for _, p := range w.podsOf(m) {
-		v.Requested = add(v.Requested, p.Shape.Requests)
+		v.Requested = addTimes(v.Requested, p.Shape.Requests, 1)
 		if p.Daemon {
-			v.DaemonRequested = add(v.DaemonRequested, p.Shape.Requests)
+			v.DaemonRequested = addTimes(v.DaemonRequested, p.Shape.Requests, 1)
 		}
 		if p.Reschedulable {
 			v.Disruption.Cost += max(p.EvictionCost, 0)
@@ -113,13 +113,13 @@ func (w *World) load(m *machine, now time.Time) {
 	v.Residents = w.residents(m, now)
 }
 
-// add adds s to r, which nobody else has seen.
-func add(r, s model.Resources) model.Resources {
+// addTimes adds s times n to r, which nobody else has seen.
+func addTimes(r, s model.Resources, n int64) model.Resources {
 	for len(r) < len(s) {
 		r = append(r, 0)
 	}
 	for i, v := range s {
-		r[i] += v
+		r[i] += n * v
 	}
 	return r
 }

@@ -353,22 +353,6 @@ func (w *World) Nominate(name string, until time.Time) {
 	}
 }
 
-// Usage returns the capacity of the pool's nodes that are not going away, and
-// their number. A claim that is not launched is one node of no capacity.
-func (w *World) Usage(pool string) (model.Resources, int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var sum model.Resources
-	n := 0
-	for _, m := range w.machines {
-		if m.label(model.LabelNodePool) == pool && !m.deleting() {
-			sum = sum.Plus(m.capacity())
-			n++
-		}
-	}
-	return sum.With(model.Nodes, int64(n)), n
-}
-
 // Machines returns how many nodes there are and are on their way.
 func (w *World) Machines() int {
 	w.mu.Lock()
