@@ -386,7 +386,7 @@ func nodeOf(f *facts, claim string) string {
 	return ""
 }
 
-// spec 25/38: everything may be called at once. Run with -race, this finds unlocked
+// spec 25/38 spec 25/58: everything may be called at once. Run with -race, this finds unlocked
 // access; without, deadlocks.
 func TestConcurrentUse(t *testing.T) {
 	w := emptyWorld()
