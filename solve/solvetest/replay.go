@@ -2,13 +2,14 @@ package solvetest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"karpenter/model"
 )
 
 // maxStates bounds the search for an order.
-const maxStates = 1_000
+const maxStates = 500
 
 // team is the pods of one pending entry that go to one site.
 type team struct {
@@ -24,7 +25,7 @@ func replay(sites []*site, teams []team) string {
 	r := &replayer{sites: sites, teams: teams, seen: map[string]bool{}}
 	slices.SortStableFunc(r.teams, func(a, b team) int { return constraints(b.pending.Shape) - constraints(a.pending.Shape) })
 	r.furthest = r.total() + 1
-	if r.search() {
+	if r.ranked() || r.search() {
 		return ""
 	}
 	if len(r.seen) >= maxStates {
@@ -49,6 +50,45 @@ func (r *replayer) total() int {
 		n += t.left
 	}
 	return n
+}
+
+// maxRankings is how many orders of entries are tried before the search.
+const maxRankings = 60
+
+// ranked binds by rank, always the first entry that can send a pod, for many
+// rankings.
+func (r *replayer) ranked() bool {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range maxRankings {
+		var bound []*team
+		for t := r.first(); t != nil; t = r.first() {
+			r.bind(t)
+			bound = append(bound, t)
+		}
+		done := r.total() == 0
+		for _, t := range slices.Backward(bound) {
+			r.unbind(t)
+		}
+		if done {
+			return true
+		}
+		rank := map[*model.Pending]int{}
+		for _, t := range r.teams {
+			rank[t.pending] = rng.IntN(1000)
+		}
+		slices.SortStableFunc(r.teams, func(a, b team) int { return rank[a.pending] - rank[b.pending] })
+	}
+	return false
+}
+
+// first returns the first team that can send a pod.
+func (r *replayer) first() *team {
+	for i := range r.teams {
+		if t := &r.teams[i]; t.left > 0 && refusal(r.sites, t.pending, t.site) == "" {
+			return t
+		}
+	}
+	return nil
 }
 
 // search binds what is left, the most promising team first.
