@@ -224,6 +224,32 @@ func (j *judge) node(name string) *corev1.Node {
 	return j.nodes[slices.IndexFunc(j.nodes, func(n *corev1.Node) bool { return n.Name == name })]
 }
 
+// account checks that each pod is somewhere in the plan, and once.
+func (j *judge) account(plan *model.Plan) {
+	times := map[string]int{}
+	count := func(pods []model.Pod) {
+		for _, p := range pods {
+			times[p.Key()]++
+		}
+	}
+	for _, p := range plan.Placements {
+		count([]model.Pod{p.Pod})
+	}
+	for i := range plan.Launches {
+		count(plan.Launches[i].Pods)
+	}
+	for i := range plan.Verdicts {
+		count(plan.Verdicts[i].Pods)
+	}
+	for i := range j.snapshot.Pending {
+		for _, p := range j.snapshot.Pending[i].Pods {
+			if n := times[p.Key()]; n != 1 {
+				j.fail("pod %s is in the plan %d times", p.Key(), n)
+			}
+		}
+	}
+}
+
 // placements returns what the plan puts on nodes of the situation.
 func (j *judge) placements(plan *model.Plan) []binding {
 	var out []binding
@@ -287,7 +313,7 @@ func (j *judge) offer(left []leftover, nodes ...*corev1.Node) {
 func (j *judge) see(pods []*corev1.Pod) {
 	j.scheduler.see(j.nodes, pods)
 	if j.situation.storage != nil {
-		j.scheduler.know(j.situation.namespaces, j.situation.storage.after(pods, j.nodes))
+		j.scheduler.know(&situation{namespaces: j.situation.namespaces, storage: j.situation.storage.after(pods, j.nodes)})
 	}
 }
 

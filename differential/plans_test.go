@@ -42,7 +42,7 @@ func testPlans(t *testing.T, n int, draw func(dice) *market, used *excuses) {
 		if err != nil {
 			return l.situation, nil, []string{err.Error()}
 		}
-		scheduler.know(l.situation.namespaces, l.situation.storage)
+		scheduler.know(l.situation)
 		random := func(from []cloud.Choice, _ *model.Launch) cloud.Choice { return pick(g, from...) }
 		for _, become := range []becoming{planned, random} {
 			j := judge{scheduler: scheduler, situation: l.situation, snapshot: snapshot, used: used, tally: total, places: l.places}
@@ -76,6 +76,7 @@ func planned(from []cloud.Choice, launch *model.Launch) cloud.Choice {
 // whole carries out a plan.
 func (j *judge) whole(l *market, plan *model.Plan, become becoming) {
 	j.nodes, j.pods, j.could = j.situation.settled(), j.situation.running(), map[string][]*corev1.Node{}
+	j.account(plan)
 	want := j.placements(plan)
 	for _, c := range l.inFlight {
 		n := j.startAny(l, c, func(from []cloud.Choice) cloud.Choice { return become(from, nil) })

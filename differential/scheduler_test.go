@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/controller/daemon"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -38,13 +39,20 @@ type scheduler struct {
 	listers   informers.SharedInformerFactory
 }
 
-func newScheduler(t *testing.T) *scheduler {
+// newScheduler returns a scheduler that has default constraints if any are
+// given.
+func newScheduler(t *testing.T, defaults ...corev1.TopologySpreadConstraint) *scheduler {
 	t.Helper()
 	metrics.Register()
 	ctx := klog.NewContext(t.Context(), klog.Logger{})
 	config, err := latest.Default()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range config.Profiles[0].PluginConfig {
+		if args, ok := c.Args.(*schedulerconfig.PodTopologySpreadArgs); ok && len(defaults) > 0 {
+			args.DefaultConstraints, args.DefaultingType = defaults, schedulerconfig.ListDefaulting
+		}
 	}
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "nowhere.invalid"})
 	if err != nil {
@@ -68,16 +76,26 @@ func newScheduler(t *testing.T) *scheduler {
 	return &scheduler{ctx: ctx, framework: f, cluster: c, listers: listers}
 }
 
-// know makes these all the objects the scheduler's listers have.
-func (s *scheduler) know(namespaces []*corev1.Namespace, disks *storage) {
-	replace(s.listers.Core().V1().Namespaces().Informer(), namespaces)
-	if disks == nil {
-		disks = &storage{}
+// know makes the objects of the situation all that the scheduler's listers
+// have.
+func (s *scheduler) know(c *situation) {
+	disks, defaults := storage{}, defaults{}
+	if c.storage != nil {
+		disks = *c.storage
 	}
-	replace(s.listers.Core().V1().PersistentVolumeClaims().Informer(), disks.claims)
-	replace(s.listers.Core().V1().PersistentVolumes().Informer(), disks.volumes)
-	replace(s.listers.Storage().V1().StorageClasses().Informer(), disks.classes)
-	replace(s.listers.Storage().V1().CSINodes().Informer(), disks.nodes)
+	if c.defaults != nil {
+		defaults = *c.defaults
+	}
+	core, apps, store := s.listers.Core().V1(), s.listers.Apps().V1(), s.listers.Storage().V1()
+	replace(core.Namespaces().Informer(), c.namespaces)
+	replace(core.PersistentVolumeClaims().Informer(), disks.claims)
+	replace(core.PersistentVolumes().Informer(), disks.volumes)
+	replace(store.StorageClasses().Informer(), disks.classes)
+	replace(store.CSINodes().Informer(), disks.nodes)
+	replace(core.Services().Informer(), defaults.services)
+	replace(core.ReplicationControllers().Informer(), defaults.controllers)
+	replace(apps.ReplicaSets().Informer(), defaults.replicaSets)
+	replace(apps.StatefulSets().Informer(), defaults.statefulSets)
 }
 
 // replace fills the store of an informer that never runs.

@@ -31,7 +31,8 @@ type situation struct {
 	pools      []*v1.NodePool
 	daemons    []*appsv1.DaemonSet
 	pods       []*corev1.Pod
-	storage    *storage // nil = nothing
+	storage    *storage  // nil = nothing
+	defaults   *defaults // nil = there are none
 
 	types []*model.InstanceType // what every pool may launch
 }
@@ -42,6 +43,9 @@ func now() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
 func (s *situation) world(c convert.Converter) *world.World {
 	w := world.New(c.Axis, c.WellKnown())
 	c.Volumes = s.shelve(c, w).Of
+	if s.defaults != nil {
+		c.Spread = s.spread().Of
+	}
 	for _, n := range s.namespaces {
 		w.SetNamespace(n.Name, n.Labels)
 	}
@@ -162,6 +166,9 @@ func (s *situation) objects() []any {
 	out := []any{s.namespaces, s.pools, s.claims, s.nodes, s.daemons, s.pods}
 	if s.storage != nil {
 		out = append(out, s.storage.classes, s.storage.claims, s.storage.volumes, s.storage.nodes)
+	}
+	if s.defaults != nil {
+		out = append(out, s.defaults.services, s.defaults.controllers, s.defaults.replicaSets, s.defaults.statefulSets)
 	}
 	return out
 }

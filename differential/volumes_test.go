@@ -32,7 +32,7 @@ func TestVolumes(t *testing.T) {
 			l.pods = append(l.pods, waiting(pods...)...)
 		}
 		return l
-	}, except(localMoves(), staticWaits()))
+	}, except(localMoves(), staticWaits(), daemonsOfSomeZones()))
 }
 
 // storage is what pods' volumes are made of.
