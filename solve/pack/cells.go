@@ -21,6 +21,7 @@ type cell struct {
 
 	tier  int     // position of the heaviest tier that sells nodes there; noTier = none does
 	price float64 // of the part of the cheapest such node that one pod takes
+	each  int     // pods such a node takes
 	most  int     // pods that may be bought nodes for
 
 	rows   []int // of Packer.nodes
@@ -213,7 +214,7 @@ func (k *Packer) quote(c *cell, d *demand, offers []int) {
 			continue
 		}
 		if price := float64(k.catalogue.Offers[o].Price) / float64(room); tier < c.tier || price < c.price {
-			c.tier, c.price = tier, price
+			c.tier, c.price, c.each = tier, price, min(room, k.topology.Most(d.kind))
 		}
 	}
 }
@@ -222,13 +223,24 @@ func (k *Packer) quote(c *cell, d *demand, offers []int) {
 // asked.
 func (c *cell) open() bool { return c.room > 0 || c.tier != noTier && c.bought < c.most }
 
+// begun is 1 when pods settled for the cell leave room on the last of its new
+// nodes.
+func (c *cell) begun() int {
+	if c.room == 0 && c.each > 0 && c.bought%c.each > 0 {
+		return 1
+	}
+	return 0
+}
+
 // byPreference orders cells for the next pod: room there is already before new
-// nodes, heavy pools before light, cheap before dear; then where fewest are.
+// nodes, heavy pools before light, cheap before dear, nodes that others of the
+// pods need anyway before more of them; then where fewest are.
 func (k *Packer) byPreference(d *demand, a, b *cell) int {
 	return cmp.Or(
 		cmp.Compare(min(b.room, 1), min(a.room, 1)),
 		cmp.Compare(a.effectiveTier(), b.effectiveTier()),
 		cmp.Compare(a.effectivePrice(), b.effectivePrice()),
+		cmp.Compare(b.begun(), a.begun()),
 		cmp.Compare(k.topology.Count(d.kind, a.place), k.topology.Count(d.kind, b.place)),
 		a.compareNames(b),
 	)

@@ -242,15 +242,20 @@ func (k *Packer) soften() bool {
 		if len(d.left)+len(d.stuck) == 0 || !k.avoids(d.Shape) {
 			continue
 		}
-		soft := *d.Shape
-		soft.Tolerations = append(slices.Clone(soft.Tolerations), model.Toleration{Exists: true, Effect: model.PreferNoSchedule})
-		d.Demand = k.compile(model.Pending{Shape: &soft, Pods: d.Pods})
+		d.Demand = k.compile(model.Pending{Shape: soft(d.Shape), Pods: d.Pods})
 		k.softened = true
 	}
 	if k.softened {
 		k.survey()
 	}
 	return k.softened
+}
+
+// soft returns the shape with tolerance for every PreferNoSchedule taint.
+func soft(s *model.Shape) *model.Shape {
+	out := *s
+	out.Tolerations = append(slices.Clone(s.Tolerations), model.Toleration{Exists: true, Effect: model.PreferNoSchedule})
+	return &out
 }
 
 // avoids reports whether a soft taint keeps the shape from some pool or node.

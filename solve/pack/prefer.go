@@ -209,6 +209,9 @@ func (k *Packer) anySelected(s *model.PodSelector) bool {
 // the shape takes, when at most so many share one; -1 when none can be bought.
 func (k *Packer) leastPrice(s *model.Shape, most int) float64 {
 	d := k.compile(model.Pending{Shape: s})
+	if d.Offers.Empty() {
+		d = k.compile(model.Pending{Shape: soft(s)})
+	}
 	least := -1.0
 	for o := range d.Offers.All() {
 		room := fit.Room(k.catalogue.Types[k.catalogue.Offers[o].Type].Free, s.Requests, 1<<30)
@@ -226,7 +229,7 @@ func (k *Packer) leastPrice(s *model.Shape, most int) float64 {
 }
 
 func (k *Packer) someNodeTakes(s *model.Shape) bool {
-	return slices.ContainsFunc(k.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(s) })
+	return slices.ContainsFunc(k.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft(s)) })
 }
 
 // grant returns the Snapshot with the wishes as demands.
