@@ -124,14 +124,11 @@ func TestPodNothingCanRun(t *testing.T) {
 	}
 	pod("huge", func(s *corev1.PodSpec) { s.Containers[0].Resources.Requests["cpu"] = quantity("10k") })
 	pod("nowhere", func(s *corev1.PodSpec) { s.NodeSelector["topology.kubernetes.io/zone"] = "moon-1a" })
-	pod("spread", func(s *corev1.PodSpec) {
-		s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone",
-			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}}
-	})
+	pod("pinned", func(s *corev1.PodSpec) { s.NodeSelector["kubernetes.io/hostname"] = "no-such-node" })
 	for name, parts := range map[string][]string{
 		"huge":    {"nodepool " + f.name, "0 after requests cpu=10000"},
 		"nowhere": {"0 after topology.kubernetes.io/zone In [moon-1a]", "test-zone-a"},
-		"spread":  {"topologySpreadConstraints (not supported yet)"},
+		"pinned":  {"nodeSelector kubernetes.io/hostname", "decided per node"},
 	} {
 		v.Until(name+" is told", patience, func() string {
 			for _, message := range v.Events("FailedScheduling", name) {
