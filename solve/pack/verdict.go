@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/topology"
 )
 
 // verdict says why the pods left of d stay pending.
@@ -15,7 +18,7 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 	for i := range k.catalogue.Pools {
 		steps := k.catalogue.Explain(i, d.Demand, k.snapshot.Resources)
 		if left := steps[len(steps)-1].Left; left > 0 {
-			steps = append(steps, k.limitStep(i, d))
+			steps = append(steps, k.lastStep(i, d))
 		}
 		v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps})
 	}
@@ -28,6 +31,72 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 		v.Reason = "no NodePool is ready to launch nodes"
 	}
 	return v
+}
+
+// lastStep says what keeps d from the pool although labels, taints and size do
+// not: ports, rules between pods, or limits.
+func (k *Packer) lastStep(pool int, d *demand) model.Step {
+	p := &k.catalogue.Pools[pool]
+	if len(d.Shape.HostPorts) > 0 && !d.Offers.Any(p.Offers) {
+		return k.portStep(d)
+	}
+	if !k.topology.Free(d.kind) {
+		if reason, ok := k.whyNot(pool, d); ok {
+			return model.Step{Constraint: reason.Constraint, Hint: reason.Hint}
+		}
+	}
+	return k.limitStep(pool, d)
+}
+
+// portStep names the daemons that take the ports d needs.
+func (k *Packer) portStep(d *demand) model.Step {
+	var ports, names []string
+	for _, p := range d.Shape.HostPorts {
+		ports = append(ports, fmt.Sprintf("%d/%s", p.Port, p.Protocol))
+	}
+	for _, daemon := range k.snapshot.Daemons {
+		if fit.Conflict(d.Shape.HostPorts, daemon.Shape.HostPorts) {
+			names = append(names, daemon.Name)
+		}
+	}
+	return model.Step{
+		Constraint: "host ports " + strings.Join(ports, ", "),
+		Hint:       "daemonset " + strings.Join(names, ", ") + " takes them on every such node; use others",
+	}
+}
+
+// whyNot returns the rule between pods that keeps d from nodes that limits
+// would let the pool buy. It reports false when there are none such, or no rule
+// keeps it from them.
+func (k *Packer) whyNot(pool int, d *demand) (topology.Reason, bool) {
+	var here, all []topology.Place
+	alternatives := d.Shape.Alternatives()
+	for _, a := range k.areas(k.topology.Pinned(d.kind)) {
+		if !slices.ContainsFunc(alternatives, a.suits) {
+			continue
+		}
+		some, own := false, false
+		for _, o := range a.offers {
+			row := &k.catalogue.Types[k.catalogue.Offers[o].Type]
+			if d.Offers.Has(o) && d.Shape.Requests.Fits(row.Free) && k.limits.allow(row.Pool, row.Capacity, 1) > 0 {
+				some, own = true, own || row.Pool == pool
+			}
+		}
+		if some {
+			all = append(all, a.place)
+		}
+		if own {
+			here = append(here, a.place)
+		}
+	}
+	if len(here) == 0 {
+		return topology.Reason{}, false
+	}
+	if k.wary[d.kind] {
+		all = append(all, k.nearby(d)...)
+	}
+	k.topology.Buyable(d.kind, all)
+	return k.topology.Why(d.kind, here)
 }
 
 // limitStep names the limits that leave no room for another node for d, with

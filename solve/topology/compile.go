@@ -159,7 +159,7 @@ func (c *compiler) selectedBy(term *model.PodTerm) *tally {
 	name := "selected " + termText(term)
 	t, ok := c.shared[name]
 	if !ok {
-		t = &tally{key: c.key(term.Key)}
+		t = &tally{key: c.key(term.Key), term: term}
 		c.shared[name] = t
 		c.counted = append(c.counted, counted{t, []*selector{c.selector(&term.Select)}})
 	}
@@ -172,7 +172,7 @@ func (c *compiler) holders(term *model.PodTerm) *tally {
 	name := "holders " + termText(term)
 	t, ok := c.shared[name]
 	if !ok {
-		t = &tally{key: c.key(term.Key)}
+		t = &tally{key: c.key(term.Key), term: term, holders: true}
 		c.shared[name] = t
 		sel := c.selector(&term.Select)
 		for j, p := range c.pending {

@@ -1,13 +1,19 @@
 package topology
 
-import "math"
+import (
+	"math"
+
+	"karpenter/model"
+)
 
 // tally counts pods per domain of a key.
 type tally struct {
 	key     int
-	settled bool    // counts only where the domain is settled
-	living  bool    // does not count terminating pods
-	filter  *filter // which nodes count; nil = all
+	settled bool           // counts only where the domain is settled
+	living  bool           // does not count terminating pods
+	filter  *filter        // which nodes count; nil = all
+	term    *model.PodTerm // of anti-affinity; nil = the tally is another rule's
+	holders bool           // counts the pods that have the term, not those it selects
 
 	counts []int  // by domain, or by site; shorter = 0
 	doubt  []int  // by domain: the part of counts that may turn out not to be there
