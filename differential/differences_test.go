@@ -127,6 +127,14 @@ func requiredPodTerms(p *corev1.Pod) []corev1.PodAffinityTerm {
 	return out
 }
 
+func daemonsToCome() difference {
+	return difference{
+		"the pod has affinity to pods of DaemonSets, or against them",
+		"of the pods that DaemonSets will run on a node only requests and ports are planned with; affinity sees those that are there",
+		(*mismatch).lacksDaemons,
+	}
+}
+
 // undecidedMachines is about launches and claims on their way.
 func undecidedMachines() difference {
 	return difference{

@@ -198,7 +198,7 @@ func (g dice) bound(n *corev1.Node, daemons []*appsv1.DaemonSet) []*corev1.Pod {
 	for _, d := range daemons {
 		if p := daemonPod(d, n); p != nil && g.maybe(50) {
 			name(p, "system", d.Name+"-"+n.Name)
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: ptr.To(true)}}
+			p.OwnerReferences = []metav1.OwnerReference{ownedBy(d)}
 			out = append(out, p)
 		}
 	}
@@ -220,6 +220,10 @@ func (g dice) bound(n *corev1.Node, daemons []*appsv1.DaemonSet) []*corev1.Pod {
 		out = append(out, p)
 	}
 	return out
+}
+
+func ownedBy(d *appsv1.DaemonSet) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: ptr.To(true)}
 }
 
 func name(p *corev1.Pod, namespace, name string) {

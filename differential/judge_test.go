@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
 
 	"karpenter/model"
@@ -114,6 +114,21 @@ func (m *mismatch) followsLeaving() bool {
 }
 
 const notNear = interpodaffinity.Name + ": " + interpodaffinity.ErrReasonAffinityRulesNotMatch
+
+// lacksDaemons reports whether only pods of DaemonSets that are not there yet
+// make the difference to what the pod wants of others.
+func (m *mismatch) lacksDaemons() bool {
+	m.see(slices.DeleteFunc(slices.Clone(m.pods), func(p *corev1.Pod) bool {
+		owner := metav1.GetControllerOf(p)
+		return owner != nil && owner.Kind == "DaemonSet" && m.situation.pod(p.Namespace+"/"+p.Name) == nil
+	}))
+	defer m.see(m.pods)
+	without := m.scheduler.refusal(m.pod, m.node.Name)
+	if m.verdict == nil {
+		return without == "" && strings.HasPrefix(m.refusal, interpodaffinity.Name)
+	}
+	return strings.HasPrefix(without, interpodaffinity.Name)
+}
 
 // undecided reports whether the scheduler would refuse the node if another one
 // had become another of the machines it could be.
@@ -325,6 +340,7 @@ func (j *judge) bindDaemons(n *corev1.Node) {
 			continue
 		}
 		name(pod, d.Namespace, d.Name+"-"+n.Name)
+		pod.OwnerReferences = []metav1.OwnerReference{ownedBy(d)}
 		if j.situation.pod(pod.Namespace+"/"+pod.Name) == nil {
 			j.pods = append(j.pods, pod)
 		}
