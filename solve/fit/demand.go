@@ -66,6 +66,21 @@ func constraintKey(s *model.Shape) string {
 	return b.String()
 }
 
+// Constraints returns a text that is equal for demands that may run on the same
+// offers for the same reasons.
+func (d *Demand) Constraints() string {
+	var b strings.Builder
+	for _, a := range d.alts {
+		for _, r := range a.demands {
+			b.WriteString(matchKey(r))
+			b.WriteByte(',')
+		}
+		b.WriteByte('|')
+		b.WriteString(a.offers.Key())
+	}
+	return b.String()
+}
+
 // At returns the conjunction under which the shape runs on an offer of
 // Offers: the first of its alternatives that allows it.
 func (d *Demand) At(offer int) model.Requirements {

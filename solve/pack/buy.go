@@ -9,17 +9,7 @@ import (
 	"karpenter/solve/fit"
 )
 
-// More demands than mostRows are not solved as one program, whose work grows
-// with the square of them, but in batches of batchRows.
-const (
-	mostRows  = 512
-	batchRows = 128
-)
-
 // buy plans new nodes in the tier's pools for the demands that have pods left.
-// Where there are very many it deals them out to batches, large and small to
-// each, and plans one after the other: a little dearer, and without a bound,
-// as a node could be shared by pods of several.
 func (k *Packer) buy(tier fit.Range) {
 	var open []*demand
 	for _, d := range k.demands {
@@ -27,29 +17,21 @@ func (k *Packer) buy(tier fit.Range) {
 			open = append(open, d)
 		}
 	}
-	batches := 1
-	if len(open) > mostRows {
-		batches = (len(open) + batchRows - 1) / batchRows
-	}
-	for i := range batches {
-		var batch []*demand
-		for j := i; j < len(open); j += batches {
-			batch = append(batch, open[j])
-		}
-		k.buyFor(batch, tier, batches == 1)
-	}
+	k.buyFor(open, tier)
 }
 
 // buyFor plans new nodes for the demands at the least price. When limits then
 // leave pods without a node, it also tries to buy what takes least of the
 // limits, and keeps the plan that leaves fewer pods.
-func (k *Packer) buyFor(demands []*demand, tier fit.Range, provable bool) {
+func (k *Packer) buyFor(demands []*demand, tier fit.Range) {
 	before := k.save()
-	m, worth := k.fillTier(demands, tier, provable, func(c candidate) float64 { return c.price })
+	m, worth := k.fillTier(demands, tier, true, func(c candidate) float64 { return c.price })
 	if len(m.demands) == 0 {
 		return
 	}
-	k.improve(m, len(before.bins), worth)
+	if !m.mixed() {
+		k.improve(m, len(before.bins), worth)
+	}
 	if !k.constrained(demands, tier) {
 		return
 	}
@@ -83,14 +65,13 @@ func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, pric
 		rounds = m.few()
 		if m == first && worth == nil {
 			if provable {
-				m.settle()
-				k.prove(m, tier)
+				k.proveTier(m, tier)
 			}
 			worth = slices.Clone(m.values)
 		}
 		k.commitSolution(m)
 		m.forget()
-		if k.outgrown(m) {
+		if k.outgrown(m) || m.mixed() && m.open() <= mostRows {
 			budget := m.budget
 			m = k.open(demands, tier, price)
 			m.budget = budget
@@ -99,13 +80,29 @@ func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, pric
 	return first, worth
 }
 
+// proveTier remembers what the market proves.
+func (k *Packer) proveTier(m *market, tier fit.Range) {
+	if m.mixed() {
+		k.proveBlocks(m, tier)
+		return
+	}
+	m.settle()
+	k.prove(m, tier)
+}
+
 // open returns the market of the tier's offers that limits still allow.
 func (k *Packer) open(demands []*demand, tier fit.Range, price func(candidate) float64) *market {
 	candidates := slices.DeleteFunc(k.candidates(tier), k.unaffordable)
 	for i := range candidates {
 		candidates[i].price = price(candidates[i])
 	}
-	m := k.newMarket(candidates, demands)
+	var open []*demand
+	for _, d := range demands {
+		if len(d.left) > 0 && slices.ContainsFunc(candidates, func(c candidate) bool { return c.canTake(d) }) {
+			open = append(open, d)
+		}
+	}
+	m := k.newMarket(candidates, k.blocks(open))
 	m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
 	m.budget = k.policy.Work
 	return m
@@ -166,8 +163,8 @@ func (k *Packer) commitSolution(m *market) {
 		}
 		bought = k.commit(m, u.pattern, 1) || bought
 	}
-	if !bought {
-		k.commit(m, m.patterns[m.columns[0]], 1)
+	if !bought && !k.commit(m, m.patterns[m.columns[0]], 1) {
+		k.commitFirst(m)
 	}
 }
 
@@ -177,6 +174,13 @@ const roundUp = 32
 // commit plans count nodes of the pattern, as far as pods and limits allow.
 // When the pods left no longer fill one node it takes those there are.
 func (k *Packer) commit(m *market, p pattern, count int) bool {
+	if slices.ContainsFunc(p.take, func(t portion) bool { return m.demands[t.demand].block() }) {
+		bought := false
+		for range count {
+			bought = k.commitMixed(m, p) || bought
+		}
+		return bought
+	}
 	b := bin{offer: m.candidates[p.candidate].offer}
 	for _, t := range p.take {
 		left := len(m.demands[t.demand].left)

@@ -72,7 +72,7 @@ func (k *Packer) newMarket(candidates []candidate, demands []*demand) *market {
 	}
 	m.rows, m.fits = make([][]int, len(candidates)), make([][]int, len(candidates))
 	for _, d := range demands {
-		if len(d.left) > 0 {
+		if d.open() > 0 {
 			m.addDemand(d)
 		}
 	}
@@ -124,10 +124,22 @@ func (m *market) addDemand(d *demand) {
 		}
 	}
 	if served {
-		m.demands, m.count = append(m.demands, d), append(m.count, len(d.left))
+		m.demands, m.count = append(m.demands, d), append(m.count, d.open())
 		m.request, m.weight = append(m.request, request), append(m.weight, m.scaled(request))
 	}
 }
+
+// open returns how many demands have pods left.
+func (m *market) open() int {
+	n := 0
+	for _, d := range m.demands {
+		n += max(len(d.members), min(len(d.left), 1))
+	}
+	return n
+}
+
+// mixed reports whether some row is a block.
+func (m *market) mixed() bool { return slices.ContainsFunc(m.demands, (*demand).block) }
 
 // parts reports whether pods of the two rows must not share a node.
 func (m *market) parts(a, b int) bool {
@@ -168,7 +180,7 @@ func (m *market) restart() bool {
 	var demand []float64
 	m.lines = m.lines[:0]
 	for row, d := range m.demands {
-		m.count[row] = len(d.left)
+		m.count[row] = d.open()
 		line := -1
 		if m.count[row] > 0 {
 			line, demand = len(demand), append(demand, float64(m.count[row]))
@@ -199,7 +211,7 @@ func (m *market) fills(p pattern) bool {
 	there, all := 0.0, 0.0
 	for _, t := range p.take {
 		all += m.values[t.demand] * float64(t.pods)
-		there += m.values[t.demand] * float64(min(t.pods, len(m.demands[t.demand].left)))
+		there += m.values[t.demand] * float64(min(t.pods, m.demands[t.demand].open()))
 	}
 	return there >= 0.98*all
 }

@@ -51,6 +51,8 @@ type demand struct {
 	left  []model.Pod
 	loose int // pods that no earlier plan had settled
 
+	members []*demand // that d stands for, smallest first; nil = it stands for itself
+
 	most  int      // pods of it one new node takes at most; 0 = no bound
 	apart fit.Bits // demands it shares no new node with; nil = none
 
