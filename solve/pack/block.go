@@ -11,9 +11,11 @@ import (
 
 // More demands than mostRows make too large a program. Then those that are
 // bound alike and of similar size are planned together as blocks, of which
-// there are at most mostBlocks or so.
+// there are at most mostBlocks or so. Where most of the demands have few pods,
+// rows are dearer than they are worth already at fewRows.
 const (
 	mostRows   = 450
+	fewRows    = 80
 	mostBlocks = 128
 )
 
@@ -61,7 +63,11 @@ func (d *demand) open() int {
 // blocks returns demands to plan with: those given, or blocks of them where
 // they are too many.
 func (k *Packer) blocks(open []*demand) []*demand {
-	if len(open) <= mostRows {
+	pods := 0
+	for _, d := range open {
+		pods += len(d.left)
+	}
+	if len(open) <= fewRows || len(open) <= mostRows && pods > 4*len(open) {
 		return open
 	}
 	var out []*demand
@@ -304,13 +310,21 @@ func (k *Packer) proveBlocks(m *market, tier fit.Range) {
 	for c := range m.candidates {
 		m.load(c)
 		m.sack.Relax(m.shadow[c])
-		limit := dot(m.shadow[c], m.space[c])
-		for _, row := range m.rows[c] {
-			for _, r := range reals[row] {
-				if gain := r.value - dot(m.shadow[c], r.weight); gain > 0 {
-					limit += gain * float64(len(r.left))
+		room := dot(m.shadow[c], m.space[c])
+		limit := math.Inf(1)
+		for factor := 1.0; factor < 2; factor *= 1.03 { // the bound holds for any prices
+			sum := factor * room
+			for _, row := range m.rows[c] {
+				for _, r := range reals[row] {
+					if gain := r.value - factor*dot(m.shadow[c], r.weight); gain > 0 {
+						sum += gain * float64(len(r.left))
+					}
 				}
 			}
+			if sum > limit {
+				break
+			}
+			limit = sum
 		}
 		ratio = max(ratio, limit/(m.candidates[c].price-float64(trouble)))
 	}

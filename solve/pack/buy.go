@@ -71,7 +71,7 @@ func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, pric
 		}
 		k.commitSolution(m)
 		m.forget()
-		if k.outgrown(m) || m.mixed() && m.open() <= mostRows {
+		if k.outgrown(m) || m.coarse() {
 			budget := m.budget
 			m = k.open(demands, tier, price)
 			m.budget = budget
@@ -103,6 +103,7 @@ func (k *Packer) open(demands []*demand, tier fit.Range, price func(candidate) f
 		}
 	}
 	m := k.newMarket(candidates, k.blocks(open))
+	m.opened = len(open)
 	m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
 	m.budget = k.policy.Work
 	return m

@@ -21,6 +21,7 @@ type market struct {
 	fits       [][]int                          // by candidate: how many pods of each of rows fit alone
 	shares     func(c int, take []portion) bool // whether these rows may share a node
 
+	opened  int       // demands that were brought to it, one by one
 	demands []*demand // by row
 	count   []int     // pods wanted, by row; 0 = none left
 	request [][]int64 // by row, then resource or group
@@ -129,13 +130,17 @@ func (m *market) addDemand(d *demand) {
 	}
 }
 
-// open returns how many demands have pods left.
-func (m *market) open() int {
+// coarse reports whether so few of the demands have pods left that smaller
+// blocks would serve them better.
+func (m *market) coarse() bool {
+	if !m.mixed() {
+		return false
+	}
 	n := 0
 	for _, d := range m.demands {
 		n += max(len(d.members), min(len(d.left), 1))
 	}
-	return n
+	return n < m.opened/4
 }
 
 // mixed reports whether some row is a block.
