@@ -40,8 +40,10 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 	if k.catalogue.Fits(d.Demand, fit.Range{To: pools[tier.From].Offers.From}) {
 		return false
 	}
-	elsewhere := k.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) || k.avoids(d.Shape)
-	return !elsewhere || !limited(tier)
+	if !limited(tier) {
+		return true
+	}
+	return !k.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) && !k.avoids(d.Shape)
 }
 
 // bound returns a price no feasible plan for the placed pods can beat, given
