@@ -26,6 +26,36 @@ func (k *Packer) prove(m *market, tier fit.Range) {
 	k.proofs = append(k.proofs, p)
 }
 
+// proveFree proves anew as if pods were not tied to domains and to each other:
+// of the rules between pods it knows only what they say about a single node. A
+// plan that keeps the rules is one of those the proof is about.
+func (k *Packer) proveFree() {
+	k.proofs, k.limits = nil, newLimits(k.catalogue)
+	var free []*demand
+	of := map[*demand]*demand{}
+	for _, d := range k.demands {
+		if n := d.loose - len(d.left); d.whole == nil && n > 0 {
+			f := *d
+			f.left, f.members = d.Pods[:n], nil
+			free, of[&f] = append(free, &f), d
+		}
+	}
+	for tier := range k.tiers() {
+		m := k.open(free, tier, func(c candidate) float64 { return c.price })
+		if !m.restart() {
+			continue
+		}
+		m.optimise(math.MaxInt)
+		k.proveTier(m, tier)
+		last := &k.proofs[len(k.proofs)-1]
+		worth := map[*demand]float64{}
+		for f, v := range last.worth {
+			worth[of[f]] = v
+		}
+		last.worth = worth
+	}
+}
+
 // confined reports whether no feasible plan buys a node for d outside the
 // tier: no heavier tier suits it, and no limit could push it to a lighter tier
 // or to where it only goes at last.
@@ -56,6 +86,9 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 // feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room.
 func (k *Packer) bound() model.Price {
+	if slices.ContainsFunc(k.demands, func(d *demand) bool { return d.whole != nil }) {
+		k.proveFree()
+	}
 	sum := 0.0
 	for _, p := range k.proofs {
 		for _, d := range k.demands {
