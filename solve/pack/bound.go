@@ -26,17 +26,20 @@ func (k *Packer) prove(m *market, tier fit.Range) {
 	k.proofs = append(k.proofs, p)
 }
 
-// proveFree proves anew as if pods were not tied to domains and to each other:
-// of the rules between pods it knows only what they say about a single node. A
-// plan that keeps the rules is one of those the proof is about.
+// proveFree proves anew as if there were no rules between pods but that some
+// never share a node with their like. A plan that keeps all rules is one of
+// those the proof is about.
 func (k *Packer) proveFree() {
-	k.proofs, k.limits = nil, newLimits(k.catalogue)
+	k.proofs, k.limits, k.groups = nil, newLimits(k.catalogue), nil
 	var free []*demand
 	of := map[*demand]*demand{}
 	for _, d := range k.demands {
 		if n := d.loose - len(d.left); d.whole == nil && n > 0 {
 			f := *d
-			f.left, f.members = d.Pods[:n], nil
+			f.left, f.members, f.apart, f.most = d.Pods[:n], nil, nil, 0
+			if len(d.Shape.HostPorts) > 0 || k.topology.Excludes(d.kind, d.kind) {
+				f.most = 1
+			}
 			free, of[&f] = append(free, &f), d
 		}
 	}
