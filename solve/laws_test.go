@@ -61,6 +61,7 @@ func draws() []draw {
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
 		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, invalid: true, forgetful: true},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}, forgetful: true},
+		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, forgetful: true},
 		{name: "everything", Draw: solvetest.Everything(), invalid: true, forgetful: true},
 	}
 }

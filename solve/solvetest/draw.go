@@ -11,11 +11,13 @@ import (
 // and limits.
 type Draw struct {
 	Spread, Affinity, Preferences, Ports, Volumes, MinValues, Reserved bool
+
+	Flight bool // nodes in flight, some not settled for a zone, and pods planned on nodes
 }
 
 // Everything draws all there is.
 func Everything() Draw {
-	return Draw{Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true}
+	return Draw{Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true, Flight: true}
 }
 
 // Situation draws a small random Snapshot.
@@ -47,6 +49,9 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	}
 	if d.Reserved {
 		g.reserve(s)
+	}
+	if d.Flight {
+		g.fly(s)
 	}
 	return s
 }
@@ -198,6 +203,29 @@ func (g *generator) reserve(s *model.Snapshot) {
 			})
 			t.Requirements = t.Requirements.Without(model.LabelCapacityType).And(
 				model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand, model.Spot, model.Reserved))
+		}
+	}
+}
+
+// fly has nodes that are on their way: a claim that is not launched may become
+// a machine in any of several zones. What earlier plans sent there is planned.
+func (g *generator) fly(s *model.Snapshot) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Deleting || !g.maybe(50) {
+			continue
+		}
+		n.Registered, n.Initialized, n.Requested, n.Residents, n.HostPorts, n.Attached = false, false, nil, nil, nil, nil
+		n.Labels = n.Labels.Without(model.LabelHostname)
+		if g.maybe(50) {
+			n.Labels = n.Labels.Without(model.LabelZone).And(model.NewRequirement(model.LabelZone, model.In, "a", pick(g, "b", "c")))
+		}
+	}
+	for i := range s.Pending {
+		for j := range s.Pending[i].Pods {
+			if len(s.Nodes) > 0 && g.maybe(30) {
+				s.Pending[i].Pods[j].Planned = pick(g, s.Nodes...).Name
+			}
 		}
 	}
 }

@@ -36,6 +36,9 @@ func cut(s *model.Snapshot, n int) bool {
 	for i := range s.Pending {
 		p := &s.Pending[i]
 		drop(c, &p.Pods)
+		for j := range p.Pods {
+			reset(c, &p.Pods[j].Planned)
+		}
 		c.shape(p.Shape)
 	}
 	for i := range s.Nodes {
@@ -97,6 +100,8 @@ func isZero(v any) bool {
 	switch x := v.(type) {
 	case bool:
 		return !x
+	case string:
+		return x == ""
 	case int32:
 		return x == 0
 	case model.Resources:
@@ -150,6 +155,7 @@ func clone(s *model.Snapshot) *model.Snapshot {
 	for i := range out.Pending {
 		shape := *out.Pending[i].Shape
 		out.Pending[i].Shape = &shape
+		out.Pending[i].Pods = slices.Clone(out.Pending[i].Pods)
 	}
 	for i := range out.Nodes {
 		out.Nodes[i].Residents = slices.Clone(out.Nodes[i].Residents)
