@@ -24,21 +24,22 @@ type facts struct {
 	pods   map[string]world.Pod
 	pdbs   map[string]world.DisruptionBudget
 	spaces map[string]map[string]string
+	limits map[string]map[string]int
 }
 
 func newFacts() *facts {
-	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}, map[string]map[string]string{}}
+	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}, map[string]map[string]string{}, map[string]map[string]int{}}
 }
 
 // change makes up the next event, applies it to f and tells w. Sometimes w
 // misses that a pod was deleted before another took its name.
 func (f *facts) change(r *rand.Rand, w *world.World) {
 	i := r.IntN(6)
-	switch r.IntN(10) {
+	switch r.IntN(11) {
 	case 0:
 		n := world.Node{
 			Name: fmt.Sprint("n", i), UID: fmt.Sprint("n", i), ProviderID: fmt.Sprint("i", i), Ready: r.IntN(3) > 0, Deleting: r.IntN(9) == 0,
-			Labels:      map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2)), model.LabelInstanceType: "t", model.LabelInitialized: "true"},
+			Labels:      map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2)), model.LabelInstanceType: fmt.Sprint("t", i%2), model.LabelInitialized: fmt.Sprint(r.IntN(4) > 0)},
 			Allocatable: model.Resources{8000}, Capacity: model.Resources{8000},
 		}
 		if r.IntN(2) == 0 {
@@ -51,7 +52,7 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		w.DeleteNode(fmt.Sprint("n", i))
 	case 2:
 		c := world.Claim{
-			Name: fmt.Sprint("c", i), UID: fmt.Sprint("c", i), Labels: map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2))},
+			Name: fmt.Sprint("c", i), UID: fmt.Sprint("c", i), Labels: map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2)), model.LabelInstanceType: fmt.Sprint("t", r.IntN(2))},
 			Requests: model.Resources{500}, Deleting: r.IntN(4) == 0, Consolidatable: r.IntN(2) == 0,
 		}
 		if r.IntN(3) > 0 {
@@ -82,11 +83,24 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		p := f.anyPod(r)
 		delete(f.pods, p.Key())
 		w.DeletePod(p.Namespace, p.Name)
+	case 8:
+		f.limit(r, w, fmt.Sprint("n", i))
 	default:
 		p := f.anyPod(r)
 		f.pods[p.Key()] = p
 		w.SetPod(p)
 	}
+}
+
+// limit changes how many volumes may be attached to a node.
+func (f *facts) limit(r *rand.Rand, w *world.World, node string) {
+	f.limits[node] = map[string]int{}
+	for _, driver := range []string{"ebs", "efs"} {
+		if r.IntN(2) == 0 {
+			f.limits[node][driver] = r.IntN(4)
+		}
+	}
+	w.SetVolumeLimits(node, f.limits[node])
 }
 
 func (f *facts) anyPod(r *rand.Rand) world.Pod {
@@ -132,6 +146,8 @@ func anyShape(r *rand.Rand, cpu int64) *model.Shape {
 		s.PodTerms = []model.PodTerm{{Key: model.LabelHostname, Select: sel, Anti: true}}
 	case 3:
 		s.HostPorts = []model.HostPort{{IP: "0.0.0.0", Protocol: "TCP", Port: int32(r.IntN(3))}}
+	case 5:
+		s.Volumes = []model.Volumes{{Driver: "ebs", Own: r.IntN(2), Shared: []string{fmt.Sprint("c", r.IntN(3))}}}
 	case 4:
 		s.Terms = []model.Requirements{{model.NewRequirement(model.FieldName, model.In, "n1")}}
 	}
@@ -166,6 +182,9 @@ func (f *facts) build(r *rand.Rand) *world.World {
 	}
 	for _, b := range f.pdbs {
 		events = append(events, func() { w.SetDisruptionBudget(b) })
+	}
+	for node, limits := range f.limits {
+		events = append(events, func() { w.SetVolumeLimits(node, limits) })
 	}
 	r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 	for _, e := range events {

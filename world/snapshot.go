@@ -19,6 +19,7 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.now = now
 	w.heal(now)
 	w.settle()
+	w.learnLimits()
 	w.refresh(now)
 	return &model.Snapshot{
 		Now:       now,

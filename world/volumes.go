@@ -7,6 +7,14 @@ import (
 	"karpenter/model"
 )
 
+// usual is how many volumes of each driver nodes of a type can attach: the
+// least that any of them says. A node does not say so itself before its drivers
+// run, long after pods have been planned on it.
+type usual struct {
+	byType map[string]map[string]int
+	stale  bool
+}
+
 // SetVolumeLimits takes in how many volumes of each driver a Node may attach.
 // Drivers that are not among them have no limit; with nil, none has. The Node
 // need not be known yet.
@@ -16,19 +24,55 @@ func (w *World) SetVolumeLimits(node string, limits map[string]int) {
 	if maps.Equal(w.limits[node], limits) {
 		return
 	}
-	w.limits[node] = limits
+	w.limits[node], w.usual.stale = limits, true
 	if len(limits) == 0 {
 		delete(w.limits, node)
 	}
 	w.touchHost(node)
 }
 
-// attached returns what the machine has attached, by driver that has a limit.
-func (w *World) attached(m *machine) []model.Attached {
-	if m.node == nil {
-		return nil
+// learnLimits brings what is usual up to date, and has the machines looked at
+// again that go by it.
+func (w *World) learnLimits() {
+	if !w.usual.stale {
+		return
 	}
-	limits := w.limits[m.node.Name]
+	before := w.usual.byType
+	w.usual = usual{byType: map[string]map[string]int{}}
+	for node, limits := range w.limits {
+		m := w.machines[w.nodeIDs[node]]
+		if m == nil || m.node == nil {
+			continue
+		}
+		name := m.node.Labels[model.LabelInstanceType]
+		known := w.usual.byType[name]
+		if known == nil {
+			known = map[string]int{}
+			w.usual.byType[name] = known
+		}
+		for driver, n := range limits {
+			if least, ok := known[driver]; !ok || n < least {
+				known[driver] = n
+			}
+		}
+	}
+	for _, m := range w.machines {
+		if t := m.label(model.LabelInstanceType); !m.initialized() && !maps.Equal(before[t], w.usual.byType[t]) {
+			w.touch(m)
+		}
+	}
+}
+
+// attached returns what the machine has attached, by driver that has a limit:
+// its own or, as long as it starts, what is usual.
+func (w *World) attached(m *machine) []model.Attached {
+	limits := map[string]int{}
+	if !m.initialized() {
+		maps.Copy(limits, w.usual.byType[m.label(model.LabelInstanceType)])
+	}
+	if m.node != nil {
+		maps.Copy(limits, w.limits[m.node.Name])
+	}
 	if len(limits) == 0 {
 		return nil
 	}

@@ -48,6 +48,7 @@ type World struct {
 
 	buffers map[string]map[string]bool // keys of the pods of each
 	limits  map[string]map[string]int  // of volumes, by node name and driver
+	usual   usual
 
 	daemons map[string]*daemon // by namespace/name
 	listed  listed
@@ -132,6 +133,9 @@ func (w *World) SetNode(n Node) {
 		return
 	}
 	was := m.deleting()
+	if m.node == nil || m.node.Labels[model.LabelInstanceType] != n.Labels[model.LabelInstanceType] {
+		w.usual.stale = true
+	}
 	m.node = &n
 	w.touch(m)
 	w.notifyIf(m.deleting() && !was, n.UID)
@@ -151,7 +155,7 @@ func (w *World) dropNode(name string) {
 	if m == nil || m.node == nil || m.node.Name != name {
 		return
 	}
-	m.node = nil
+	m.node, w.usual.stale = nil, true
 	w.touch(m)
 	w.dropEmpty(m)
 }
