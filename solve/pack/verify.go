@@ -61,7 +61,7 @@ func (k *Packer) verify() bool {
 // planned.
 func (k *Packer) recount() ([]topology.Move, [][]model.Pod) {
 	moves, pods, nodes, bins := k.moves()
-	k.topology = topology.NewWith(k.snapshot, nodes, &outlook{Packer: k, bins: bins, ways: map[int]fit.Bits{}})
+	k.topology = topology.NewWith(k.snapshot, nodes, k.newOutlook(bins))
 	if k.final {
 		k.topology.Final()
 	}
@@ -132,76 +132,6 @@ func (k *Packer) settledAs(d *demand, a area) *demand {
 	}
 	k.demands = append(k.demands, part)
 	return part
-}
-
-// outlook knows what may become of new nodes: any offer their launch lists,
-// also those that cannot be had just now.
-type outlook struct {
-	*Packer
-	bins []int // by site after those of the Snapshot
-	ways map[int]fit.Bits
-}
-
-func (l *outlook) offers(site int) fit.Bits {
-	i := l.bins[site-len(l.snapshot.Nodes)]
-	if ways, ok := l.ways[i]; ok {
-		return ways
-	}
-	b := l.Packer.bins[i]
-	possible := l.pool(b.offer).Allowed.And(l.catalogue.MatchAll(l.demandsOf(b)))
-	listed := l.catalogue.Turnouts(l.offersOf(b))
-	requests := l.podRequests(b)
-	ways := fit.NewBits(len(l.catalogue.Offers))
-	for o := range possible.And(listed).All() {
-		if requests.Fits(l.catalogue.Types[l.catalogue.Offers[o].Type].Free) {
-			ways.Set(o)
-		}
-	}
-	l.ways[i] = ways
-	return ways
-}
-
-// Meets is as the interface says.
-func (l *outlook) Meets(site int, alternatives []model.Requirements) (some, all bool) {
-	ways, b := l.offers(site), l.Packer.bins[l.bins[site-len(l.snapshot.Nodes)]]
-	demands, pool := l.demandsOf(b), l.catalogue.Types[l.catalogue.Offers[b.offer].Type].Pool
-	meets := fit.NewBits(len(l.catalogue.Offers))
-	for _, alt := range alternatives {
-		if _, ok := demands.Intersects(alt); !ok {
-			continue
-		}
-		match := ways.And(l.catalogue.MatchAll(alt))
-		some = some || !match.Empty()
-		open := slices.DeleteFunc(slices.Clone(alt), func(r model.Requirement) bool { return !l.catalogue.Open(pool, r.Key) })
-		if _, ok := demands.Satisfies(open); ok {
-			meets.Add(match)
-		}
-	}
-	return some, slices.Equal(meets, ways)
-}
-
-// Values is as the interface says.
-func (l *outlook) Values(site int, alternatives []model.Requirements, key string) []string {
-	if alternatives == nil {
-		alternatives = []model.Requirements{nil}
-	}
-	demands, _ := l.demandsOf(l.Packer.bins[l.bins[site-len(l.snapshot.Nodes)]]).Get(key)
-	var out []string
-	for _, alt := range alternatives {
-		also, _ := alt.Get(key)
-		for o := range l.offers(site).And(l.catalogue.MatchAll(alt)).All() {
-			label, ok := l.catalogue.Label(o, key)
-			if label = label.Intersect(demands).Intersect(also); !ok || label.Complement {
-				continue
-			}
-			for _, v := range label.Values {
-				if i, ok := slices.BinarySearch(out, v); !ok {
-					out = slices.Insert(out, i, v)
-				}
-			}
-		}
-	}
-	return out
 }
 
 // nearby returns the places where other pods may be bought nodes that count for

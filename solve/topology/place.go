@@ -85,8 +85,9 @@ type filter struct {
 
 func newFilter(s *model.Shape, spread *model.Spread, keys []int) *filter {
 	f := &filter{tolerations: s.Tolerations, honorTaints: spread.HonorTaints, keys: keys}
-	if !spread.AnyNode {
-		f.chosen = s.Chosen()
+	demandsNothing := func(alt model.Requirements) bool { return len(alt) == 0 }
+	if alternatives := s.Chosen(); !spread.AnyNode && !slices.ContainsFunc(alternatives, demandsNothing) {
+		f.chosen = alternatives
 	}
 	return f
 }

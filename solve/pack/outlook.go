@@ -1,0 +1,206 @@
+package pack
+
+import (
+	"fmt"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/fit"
+)
+
+// outlook knows what may become of new nodes: any offer of the types their
+// launch lists, also those that cannot be had just now.
+type outlook struct {
+	*Packer
+	bins    []int           // by site after those of the Snapshot
+	futures map[int]*future // by bin
+	equal   map[string]*future
+	matches map[*model.Requirements]fit.Bits
+}
+
+// future is what may become of the nodes of some bins.
+type future struct {
+	pool    int
+	demands model.Requirements
+	ways    fit.Bits
+	values  map[question][]string
+	meets   map[*model.Requirements][2]bool
+}
+
+// question is one to a future: the values of a label under alternatives, told
+// by their address.
+type question struct {
+	alternatives *model.Requirements
+	key          string
+}
+
+func (k *Packer) newOutlook(bins []int) *outlook {
+	return &outlook{
+		Packer: k, bins: bins, futures: map[int]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]fit.Bits{},
+	}
+}
+
+// at returns the future of a site.
+func (l *outlook) at(site int) *future {
+	i := l.bins[site-len(l.snapshot.Nodes)]
+	f, ok := l.futures[i]
+	if !ok {
+		f = l.look(l.Packer.bins[i])
+		l.futures[i] = f
+	}
+	return f
+}
+
+// look works out the future of a bin, which is that of every bin for the same
+// demands that fits the same types.
+func (l *outlook) look(b bin) *future {
+	pool, requests := l.pool(b.offer), l.podRequests(b)
+	fits := fit.NewBits(len(l.catalogue.Types))
+	for t := pool.Types.From; t < pool.Types.To; t++ {
+		if requests.Fits(l.catalogue.Types[t].Free) {
+			fits.Set(t)
+		}
+	}
+	name := fmt.Sprint(pool.Name, fits)
+	for _, t := range b.take {
+		name += fmt.Sprint(" ", t.demand)
+	}
+	if f, ok := l.equal[name]; ok {
+		return f
+	}
+	f := &future{
+		pool: l.catalogue.Types[l.catalogue.Offers[b.offer].Type].Pool, demands: l.demandsOf(b), ways: fit.NewBits(len(l.catalogue.Offers)),
+		values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
+	}
+	possible, now := pool.Allowed.And(l.catalogue.MatchAll(f.demands)), l.offersOf(b)
+	for t := range fits.All() {
+		if r := l.catalogue.Types[t].Offers; now.Any(r) {
+			for o := r.From; o < r.To; o++ {
+				if possible.Has(o) {
+					f.ways.Set(o)
+				}
+			}
+		}
+	}
+	l.equal[name] = f
+	return f
+}
+
+// match returns the offers that could meet the requirements.
+func (l *outlook) match(alt *model.Requirements) fit.Bits {
+	m, ok := l.matches[alt]
+	if !ok {
+		m = l.catalogue.MatchAll(*alt)
+		l.matches[alt] = m
+	}
+	return m
+}
+
+// Meets is as the interface says.
+func (l *outlook) Meets(site int, alternatives []model.Requirements) (some, all bool) {
+	f := l.at(site)
+	answer, ok := f.meets[&alternatives[0]]
+	if !ok {
+		some, all = l.meets(f, alternatives)
+		answer = [2]bool{some, all}
+		f.meets[&alternatives[0]] = answer
+	}
+	return answer[0], answer[1]
+}
+
+func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all bool) {
+	meets := fit.NewBits(len(l.catalogue.Offers))
+	for i, alt := range alternatives {
+		if _, ok := f.demands.Intersects(alt); !ok {
+			continue
+		}
+		match := f.ways.And(l.match(&alternatives[i]))
+		some = some || !match.Empty()
+		open := slices.DeleteFunc(slices.Clone(alt), func(r model.Requirement) bool { return !l.catalogue.Open(f.pool, r.Key) })
+		if _, ok := f.demands.Satisfies(open); ok {
+			meets.Add(match)
+		}
+	}
+	return some, slices.Equal(meets, f.ways)
+}
+
+// Values is as the interface says.
+func (l *outlook) Values(site int, alternatives []model.Requirements, key string) []string {
+	f, q := l.at(site), question{key: key}
+	if alternatives != nil {
+		q.alternatives = &alternatives[0]
+	}
+	values, ok := f.values[q]
+	if !ok {
+		values = l.values(f, alternatives, key)
+		f.values[q] = values
+	}
+	return values
+}
+
+func (l *outlook) values(f *future, alternatives []model.Requirements, key string) []string {
+	own, _ := f.demands.Get(key)
+	var out []string
+	add := func(v string) {
+		if i, ok := slices.BinarySearch(out, v); !ok {
+			out = slices.Insert(out, i, v)
+		}
+	}
+	look := func(ways fit.Bits, demand model.Requirement) {
+		spelled := l.spelling(key)
+		for i, v := range spelled.values {
+			if demand.Has(v) && !ways.And(spelled.offers[i]).Empty() {
+				add(v)
+			}
+		}
+		for o := range ways.And(spelled.others).All() {
+			label, ok := l.catalogue.Label(o, key)
+			if label = label.Intersect(demand); !ok || label.Complement {
+				continue
+			}
+			for _, v := range label.Values {
+				add(v)
+			}
+		}
+	}
+	if alternatives == nil {
+		look(f.ways, own)
+	}
+	for i, alt := range alternatives {
+		also, _ := alt.Get(key)
+		look(f.ways.And(l.match(&alternatives[i])), own.Intersect(also))
+	}
+	return out
+}
+
+// spelling is the offers by the value they have of a label.
+type spelling struct {
+	values []string
+	offers []fit.Bits // by the index of values
+	others fit.Bits   // that have several values, or any
+}
+
+func (k *Packer) spelling(key string) *spelling {
+	if s, ok := k.spelled[key]; ok {
+		return s
+	}
+	s := &spelling{others: fit.NewBits(len(k.catalogue.Offers))}
+	index := map[string]int{}
+	for o := range k.catalogue.Offers {
+		switch label, ok := k.catalogue.Label(o, key); {
+		case !ok:
+		case label.Complement || len(label.Values) > 1:
+			s.others.Set(o)
+		default:
+			i, ok := index[label.Values[0]]
+			if !ok {
+				i = len(s.values)
+				index[label.Values[0]] = i
+				s.values, s.offers = append(s.values, label.Values[0]), append(s.offers, fit.NewBits(len(k.catalogue.Offers)))
+			}
+			s.offers[i].Set(o)
+		}
+	}
+	k.spelled[key] = s
+	return s
+}
