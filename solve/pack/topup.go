@@ -9,6 +9,9 @@ import (
 	"karpenter/solve/topology"
 )
 
+// helpings is how often more nodes are bought for pods that had to wait.
+const helpings = 4
+
 // rounds bounds how often nodes of the plan are settled for pods that are left.
 const rounds = 32
 
@@ -26,11 +29,17 @@ func (k *Packer) finish() {
 	// What others were planned since may let in pods that had to wait. Nothing
 	// is proven by nodes bought so late.
 	proofs := k.proofs
-	k.everywhere()
-	k.takeBack()
+	for range helpings {
+		before := k.podsLeft()
+		k.everywhere()
+		k.takeBack()
+		k.verify()
+		k.topUp()
+		if k.podsLeft() >= before {
+			break
+		}
+	}
 	k.proofs = proofs
-	k.verify()
-	k.topUp()
 }
 
 func (k *Packer) homeless() bool {
