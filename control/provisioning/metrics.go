@@ -16,6 +16,8 @@ type Metrics struct {
 	unschedulable prometheus.Gauge
 	ignored       prometheus.Gauge
 	created       *prometheus.CounterVec
+
+	cost, bound, gap prometheus.Gauge
 }
 
 // NewMetrics registers the metrics.
@@ -43,9 +45,26 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Namespace: "karpenter", Subsystem: "nodeclaims", Name: "created_total",
 			Help: "Number of node claims created.",
 		}, []string{"reason", "nodepool", "min_values_relaxed"}),
+		cost:  plan("cost_dollars_per_hour", "Price of the nodes of the latest plan that launches any."),
+		bound: plan("bound_dollars_per_hour", "What no plan for the same pods can cost less than; of the latest plan that launches nodes."),
+		gap:   plan("gap_ratio", "How far the latest plan that launches nodes may be from the cheapest one, as a fraction of its bound."),
 	}
-	reg.MustRegister(duration, depth, unschedulable, m.ignored, m.created)
+	reg.MustRegister(duration, depth, unschedulable, m.ignored, m.created, m.cost, m.bound, m.gap)
 	return m
+}
+
+func plan(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "karpenter", Subsystem: "scheduler", Name: "plan_" + name, Help: help})
+}
+
+// planned shows what a plan costs.
+func (m *Metrics) planned(plan *model.Plan) {
+	if len(plan.Launches) == 0 {
+		return
+	}
+	m.cost.Set(plan.Cost.Dollars())
+	m.bound.Set(plan.Bound.Dollars())
+	m.gap.Set(plan.Gap())
 }
 
 // deciding shows that so many pods are being decided about until the function

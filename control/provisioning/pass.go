@@ -198,6 +198,7 @@ func typesText(types []string) string {
 // metrics and in the log.
 func (p *Provisioner) tell(ctx context.Context, s *scope) {
 	p.Metrics.stayed(s.plan.Verdicts)
+	p.Metrics.planned(s.plan)
 	news := p.told.news(s.plan.Verdicts, s.now)
 	p.Events.Publish(news...)
 	p.Events.Publish(emptied(s)...)

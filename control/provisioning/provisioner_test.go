@@ -268,6 +268,35 @@ func TestPoolEditedMeanwhile(t *testing.T) {
 	}
 }
 
+// What a plan costs, and what any would, is shown until the next one.
+func TestPlanMetrics(t *testing.T) {
+	s := newStage(t)
+	s.pool("default", nil)
+	s.pod("a", "15", nil)
+	s.mustPass()
+	read := func(name string) float64 {
+		families, err := s.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "karpenter_scheduler_plan_"+name {
+				return f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatalf("no metric %s", name)
+		return 0
+	}
+	cost, bound, gap := read("cost_dollars_per_hour"), read("bound_dollars_per_hour"), read("gap_ratio")
+	if cost <= 0 || bound <= 0 || bound > cost || gap != (cost-bound)/bound {
+		t.Errorf("cost %v, bound %v, gap %v", cost, bound, gap)
+	}
+	s.mustPass() // nothing is left to launch
+	if again := read("cost_dollars_per_hour"); again != cost {
+		t.Errorf("cost %v after a pass that launches nothing, was %v", again, cost)
+	}
+}
+
 // One claim that cannot be created neither keeps the others from being created
 // nor is it forgotten.
 func TestCreationFails(t *testing.T) {
