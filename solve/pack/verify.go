@@ -48,6 +48,9 @@ func (k *Packer) verify() bool {
 		}
 	}
 	k.unplace(refused)
+	for first := range refused {
+		delete(k.bundled, first)
+	}
 	news := false
 	for i, m := range moves {
 		if admitted[i] < m.Pods && !k.wary[m.Kind] {
@@ -76,7 +79,7 @@ func (k *Packer) settleOthers(moves []topology.Move, admitted []int) bool {
 	var keys []int
 	for i, m := range moves {
 		if admitted[i] < m.Pods {
-			keys = append(keys, k.topology.SpreadBy(m.Kind)...)
+			keys = append(keys, k.topology.Minds(m.Kind)...)
 		}
 	}
 	slices.Sort(keys)

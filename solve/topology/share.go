@@ -11,16 +11,20 @@ func (st *State) Wants(kind, other int) bool {
 	return a != nil && slices.Contains(st.kinds[other].adds, a.tallies[0])
 }
 
-// SpreadBy returns the numbers of the keys, but the hostname, that the kind is
-// spread over.
-func (st *State) SpreadBy(kind int) []int {
+// Minds returns the numbers of the keys, but the hostname, by which it matters
+// to the kind where pods of others are.
+func (st *State) Minds(kind int) []int {
+	k := &st.kinds[kind]
 	var keys []int
-	for _, s := range st.kinds[kind].spreads {
-		if s.tally.key != Hostname {
-			keys = append(keys, s.tally.key)
+	for _, s := range k.spreads {
+		keys = append(keys, s.tally.key)
+	}
+	if k.affinity != nil {
+		for _, t := range k.affinity.tallies {
+			keys = append(keys, t.key)
 		}
 	}
-	return keys
+	return slices.DeleteFunc(keys, func(key int) bool { return key == Hostname })
 }
 
 // Joins reports whether the kind has affinity that ties it to a node.

@@ -54,7 +54,8 @@ func (t *tally) add(st *State, p Place, site, n int) {
 		}
 		return
 	}
-	if t.settled && len(p[t.key]) != 1 {
+	if t.settled && len(p[t.key]) > 1 {
+		t.total += n
 		return
 	}
 	for _, d := range p[t.key] {
