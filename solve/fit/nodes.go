@@ -19,7 +19,8 @@ type NodeRow struct {
 func Nodes(s *model.Snapshot) []NodeRow { return new(Memory).Nodes(s) }
 
 // newNodeRow compiles a node. Free is what is allocatable less what is
-// requested and what daemons that have not arrived yet will request. What is
+// requested and what daemons that have not arrived yet will request; their
+// ports are kept free as well. What is
 // overdrawn counts as used up: to the scheduler it matters only to pods that
 // request it.
 func newNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
@@ -34,9 +35,7 @@ func newNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 	for i := range daemons {
 		if _, bad := model.Untolerated(firm(n.Taints), daemons[i].Shape.Tolerations); !bad && suits(labels, daemons[i].Shape) {
 			expected = expected.Plus(daemons[i].Shape.Requests)
-			if !n.Initialized {
-				ports = append(ports, daemons[i].Shape.HostPorts...)
-			}
+			ports = append(ports, daemons[i].Shape.HostPorts...)
 		}
 	}
 	missing := expected.Minus(n.DaemonRequested).Max(nil)
