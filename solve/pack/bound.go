@@ -60,8 +60,8 @@ func (k *Packer) proveFree() {
 }
 
 // confined reports whether no feasible plan buys a node for d outside the
-// tier: no heavier tier suits it, and no limit could push it to a lighter tier
-// or to where it only goes at last.
+// tier: no heavier tier suits it, and no limit and no rule between pods could push
+// it to a lighter tier or to where it only goes at last.
 func (k *Packer) confined(d *demand, tier fit.Range) bool {
 	pools, all := k.catalogue.Pools, len(k.catalogue.Offers)
 	limited := func(r fit.Range) bool {
@@ -73,7 +73,7 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 	if k.catalogue.Fits(d.Demand, fit.Range{To: pools[tier.From].Offers.From}) {
 		return false
 	}
-	if !limited(tier) {
+	if !limited(tier) && k.topology.Free(d.kind) {
 		return true
 	}
 	return !k.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) && !k.avoids(d.Shape)
@@ -89,7 +89,7 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 // feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room.
 func (k *Packer) bound() model.Price {
-	if slices.ContainsFunc(k.demands, func(d *demand) bool { return d.whole != nil }) {
+	if k.stricter() {
 		k.proveFree()
 	}
 	sum := 0.0

@@ -313,3 +313,10 @@ func (d *demand) keepFrom(i int, others []int, demands int) {
 		d.apart.Set(o)
 	}
 }
+
+// stricter reports whether nodes were bought by rules that are stricter than
+// the scheduler's: pods are tied to one of several domains, or kept apart that
+// may share a node when they come in the right order.
+func (k *Packer) stricter() bool {
+	return k.final || k.topology.Mixed() || slices.ContainsFunc(k.demands, func(d *demand) bool { return d.whole != nil })
+}

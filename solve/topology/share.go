@@ -111,6 +111,21 @@ func (st *State) Apart() [][]int {
 	return out
 }
 
+// Mixed reports whether some kinds are kept apart only because one of them,
+// which is not spread over nodes itself, counts for the other's spread.
+func (st *State) Mixed() bool {
+	adders := st.adders()
+	for i := range st.kinds {
+		for j := range st.kinds[i].spreads {
+			s := &st.kinds[i].spreads[j]
+			if s.tally.key == Hostname && slices.ContainsFunc(adders[s.tally], func(o int) bool { return o != i && !st.spreadAlike(i, o, s) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Group is kinds of which one new node takes at most Limit pods together.
 type Group struct {
 	Limit int
