@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,12 +22,12 @@ import (
 
 // Pod returns the pod as the world knows it.
 func (c Converter) Pod(p *corev1.Pod) world.Pod {
-	s, claims := c.shape(p)
+	s, mounted := c.shape(p)
 	protection := protection(p)
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
-		Created: p.CreationTimestamp.Time, Labels: p.Labels,
-		Shape: s, Claims: claims, Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
+		Created: p.CreationTimestamp.Time, Labels: labelled(p.Labels, mounted),
+		Shape: s, Claims: strings.Join(mounted.Claims, ", "), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +11,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/pods"
+	"karpenter/kube/volumes"
 	"karpenter/model"
 	"karpenter/scenario"
 )
@@ -22,22 +22,54 @@ func (c Converter) Shape(p *corev1.Pod) *model.Shape {
 	return s
 }
 
-// shape returns the shape and the claims its VolumeTerms come from.
-func (c Converter) shape(p *corev1.Pod) (s *model.Shape, claims string) {
+// shape returns the shape and what it was made with of the pod's volumes.
+func (c Converter) shape(p *corev1.Pod) (s *model.Shape, a volumes.Answer) {
 	s = c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
+	s.Refused = c.refused(p)
+	if c.Volumes != nil {
+		a = c.Volumes(p)
+		s.Volumes, s.VolumeTerms = a.Volumes, a.Terms
+		s.Refused = append(s.Refused, a.Refused...)
+		s.PodTerms = append(together(p.Namespace, a), s.PodTerms...)
+	}
 	if pods.DaemonSet(p) || pods.Static(p) {
 		settled(s)
 	}
-	s.Refused = c.refused(p)
-	if c.Volumes != nil {
-		a := c.Volumes(p)
-		s.Volumes, s.VolumeTerms = a.Volumes, a.Terms
-		s.Refused = append(s.Refused, a.Refused...)
-		claims = strings.Join(a.Claims, ", ")
-	}
 	s.Key = scenario.ShapeKey(s, c.Axis.Names())
-	return s, claims
+	return s, a
+}
+
+// together has the pod stay in a zone with the others that use a volume which
+// is still to be made.
+func together(namespace string, a volumes.Answer) []model.PodTerm {
+	var out []model.PodTerm
+	for _, claim := range a.Together {
+		out = append(out, model.PodTerm{Key: model.LabelZone, Select: model.PodSelector{
+			Namespaces: []string{namespace}, Labels: model.Requirements{model.NewRequirement(claimLabel+claim, model.Exists)},
+		}})
+	}
+	return out
+}
+
+// claimLabel and the name of a claim are the key of a label that pods which
+// belong together have for the selectors of each other. No real label is called
+// so.
+const claimLabel = "PersistentVolumeClaim/"
+
+// labelled returns the labels of a pod, and those of claims.
+func labelled(labels map[string]string, a volumes.Answer) map[string]string {
+	if len(a.Together) == 0 {
+		return labels
+	}
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for _, claim := range a.Together {
+		out[claimLabel+claim] = ""
+	}
+	return out
 }
 
 // demand returns what the pod asks of the node it runs on, without a key.

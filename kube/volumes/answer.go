@@ -18,6 +18,11 @@ type Answer struct {
 	Volumes []model.Volumes      // that it attaches, by driver
 	Terms   []model.Requirements // of which one must hold; none = anywhere
 	Claims  []string             // namespace/name of those that Terms come from
+
+	// Together names claims, in the pod's namespace, that other pods use too
+	// and that are not bound: where the first of the pods comes, the volume is
+	// made, and there the others must go.
+	Together []string
 }
 
 // Of returns the Answer for the pod. Whether it shares claims with others is
@@ -38,6 +43,9 @@ func (s *Store) Of(p *corev1.Pod) Answer {
 		}
 		if v.driver != "" {
 			s.count(p, u, v.driver, byDriver)
+		}
+		if v.open && s.shared(u.claim, keyOf(p)) {
+			out.Together = append(out.Together, strings.TrimPrefix(u.claim, p.Namespace+"/"))
 		}
 		if constrains(v.terms) {
 			out.Terms = both(out.Terms, v.terms)
@@ -72,6 +80,7 @@ func (s *Store) count(p *corev1.Pod, u use, driver string, into map[string]*mode
 type settled struct {
 	driver string
 	terms  []term
+	open   bool // it is still to be made, anywhere in terms, for one node at a time
 }
 
 // settle returns what the claim stands for and what is wrong with it, in words
@@ -126,7 +135,7 @@ func (s *Store) settleWaiting(c *claim) (settled, string) {
 	if k == nil {
 		return settled{}, problem
 	}
-	out := settled{driver: k.driver, terms: k.terms}
+	out := settled{driver: k.driver, terms: k.terms, open: c.selected == "" && k.driver != "" && !k.immediate && !c.many}
 	if c.selected != "" {
 		out.terms = both(out.terms, []term{{model.NewRequirement(model.FieldName, model.In, c.selected)}})
 	}

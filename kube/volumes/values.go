@@ -30,6 +30,7 @@ type claim struct {
 	selected string    // node the scheduler wants it provisioned for
 	owner    types.UID // pod it was made for
 	once     bool      // one pod at a time may use it
+	many     bool      // many nodes at a time may
 	lost     bool
 	deleting bool
 }
@@ -47,6 +48,7 @@ func claimOf(c *corev1.PersistentVolumeClaim) *claim {
 	}
 	for _, mode := range c.Spec.AccessModes {
 		out.once = out.once || mode == corev1.ReadWriteOncePod
+		out.many = out.many || mode == corev1.ReadWriteMany || mode == corev1.ReadOnlyMany
 	}
 	return out
 }

@@ -166,6 +166,9 @@ func (x *situation) show(p *corev1.Pod) string {
 	if len(a.Claims) > 0 {
 		out = append(out, "for: "+strings.Join(a.Claims, ", "))
 	}
+	if len(a.Together) > 0 {
+		out = append(out, "together with others: "+strings.Join(a.Together, ", "))
+	}
 	if len(out) == 0 {
 		return "anywhere\n"
 	}
