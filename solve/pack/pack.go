@@ -27,11 +27,12 @@ type Packer struct {
 	bins      []bin
 	placed    []placement
 
-	spelled map[string]*spelling // by label, once somebody asked
-	divided map[string][]area    // what areas returned, by the keys asked for
-	bundled map[string][]tied    // by key of its first pod
-	learned map[lesson]int       // pods that no more nodes could be bought for in a cell, earlier
-	wary    map[int]bool         // kinds that nodes bought for others stood in the way of, earlier
+	spelled   map[string]*spelling // by label, once somebody asked
+	divided   map[string][]area    // what areas returned, by the keys asked for
+	bundled   map[string][]tied    // by key of its first pod
+	settledIn map[string]int       // positions of demands that settledAs returned
+	learned   map[lesson]int       // pods that no more nodes could be bought for in a cell, earlier
+	wary      map[int]bool         // kinds that nodes bought for others stood in the way of, earlier
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
@@ -98,7 +99,8 @@ func (k *Packer) again() *Packer {
 	s, p, m := k.snapshot, k.policy, k.memory
 	k = &Packer{
 		snapshot: s, policy: p, memory: m, catalogue: m.Catalogue(s), nodes: m.Nodes(s), topology: topology.New(s),
-		spelled: map[string]*spelling{}, divided: map[string][]area{}, bundled: map[string][]tied{}, learned: k.learned, wary: k.wary, kept: k.kept,
+		spelled: map[string]*spelling{}, divided: map[string][]area{}, bundled: map[string][]tied{}, settledIn: map[string]int{},
+		learned: k.learned, wary: k.wary, kept: k.kept,
 	}
 	k.limits = newLimits(k.catalogue)
 	position := 0

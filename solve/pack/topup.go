@@ -89,7 +89,7 @@ func (k *Packer) narrow() bool {
 			continue
 		}
 		for _, a := range k.areas(keys) {
-			if !k.topology.Allows(d.kind, a.place) {
+			if !k.topology.Allows(d.kind, a.place) || !slices.ContainsFunc(d.Shape.Alternatives(), a.suits) {
 				continue
 			}
 			offers := fit.NewBits(len(k.catalogue.Offers))
@@ -98,7 +98,7 @@ func (k *Packer) narrow() bool {
 			}
 			for i := range k.bins {
 				site := len(k.snapshot.Nodes) + i
-				if k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) {
+				if k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) || !a.suits(k.demandsOf(k.bins[i])) {
 					continue
 				}
 				if offer, ok := k.takes(k.bins[i], d, d.Offers.And(offers)); ok {
@@ -152,11 +152,30 @@ func (k *Packer) toBin(d *demand, i int) bool {
 		if !ok {
 			break
 		}
+		as := d
+		if keys := k.topology.Pinned(d.kind); len(keys) > 0 {
+			a, ok := k.areaOf(k.topology.At(site), keys, offer)
+			if !ok {
+				break
+			}
+			as = k.settledAs(d, a)
+		}
 		k.topology.Add(d.kind, k.topology.At(site), site, 1)
-		k.put(&k.bins[i], d.index, offer, d.left[0])
+		k.put(&k.bins[i], as.index, offer, d.left[0])
 		d.left, moved = d.left[1:], true
 	}
 	return moved
+}
+
+// areaOf returns the area of a place, where the offer is.
+func (k *Packer) areaOf(p topology.Place, keys []int, offer int) (area, bool) {
+	id := placeID(p, keys)
+	for _, a := range k.areas(keys) {
+		if a.id == id && slices.Contains(a.offers, offer) {
+			return a, true
+		}
+	}
+	return area{}, false
 }
 
 // put adds one pod of a demand to a bin of one node, which is bought as offer.

@@ -88,19 +88,18 @@ func (k *Packer) settleOthers(moves []topology.Move, admitted []int) bool {
 		return false
 	}
 	k.unroll(0)
-	parts := map[string]int{}
+	some := false
 	for i := range k.bins {
 		site := len(k.snapshot.Nodes) + i
 		if slices.ContainsFunc(keys, func(key int) bool { return len(k.topology.At(site)[key]) > 1 }) {
-			k.settleBinAs(&k.bins[i], keys, parts)
+			some = k.settleBinAs(&k.bins[i], keys) || some
 		}
 	}
-	return len(parts) > 0
+	return some
 }
 
-// settleBinAs settles a new node for where its offer is. Parts holds the
-// positions of the demands made for it.
-func (k *Packer) settleBinAs(b *bin, keys []int, parts map[string]int) {
+// settleBinAs settles a new node for where its offer is.
+func (k *Packer) settleBinAs(b *bin, keys []int) bool {
 	d := k.demands[b.take[0].demand]
 	keys = slices.Clone(keys)
 	for _, m := range d.parts() {
@@ -111,21 +110,21 @@ func (k *Packer) settleBinAs(b *bin, keys []int, parts map[string]int) {
 		if !slices.Contains(a.offers, b.offer) || !a.suits(k.demandsOf(*b)) {
 			continue
 		}
-		name := fmt.Sprint(d.index, " ", a.id)
-		i, ok := parts[name]
-		if !ok {
-			part := k.settledAs(d, a)
-			i = part.index
-			parts[name] = i
-		}
 		b.take = slices.Clone(b.take)
-		b.take[0].demand = i
-		return
+		b.take[0].demand = k.settledAs(d, a).index
+		return true
 	}
+	return false
 }
 
-// settledAs returns a new demand that is d tied to an area, without pods.
+// settledAs returns the demand, without pods to be bought for, that is d tied
+// to an area.
 func (k *Packer) settledAs(d *demand, a area) *demand {
+	name := fmt.Sprint(d.index, " ", a.pins)
+	if i, ok := k.settledIn[name]; ok {
+		return k.demands[i]
+	}
+	k.settledIn[name] = len(k.demands)
 	shape := *d.Shape
 	shape.Selector = shape.Selector.And(a.pins...)
 	part := &demand{

@@ -74,17 +74,29 @@ func (st *State) key(name string) int {
 	return len(st.Keys) - 1
 }
 
+// named reports whether the site has a hostname: the scheduler goes by the
+// label, and a node that starts will have it.
+func (st *State) named(site int) bool {
+	if site >= st.own || !st.nodes[site].Registered {
+		return true
+	}
+	_, ok := st.nodes[site].Labels.Get(model.LabelHostname)
+	return ok
+}
+
 // filter says which sites a spread constraint looks at.
 type filter struct {
 	chosen      []model.Requirements // one of them must hold; nil = any node
 	tolerations []model.Toleration
 	honorTaints bool
 	keys        []int // the node has a label for each
+	named       bool  // and a hostname
 	memo        []int8
 }
 
 func newFilter(s *model.Shape, spread *model.Spread, keys []int) *filter {
 	f := &filter{tolerations: s.Tolerations, honorTaints: spread.HonorTaints, keys: keys}
+	f.named = slices.ContainsFunc(s.Spread, func(other model.Spread) bool { return !other.Soft && other.Key == model.LabelHostname })
 	demandsNothing := func(alt model.Requirements) bool { return len(alt) == 0 }
 	if alternatives := s.Chosen(); !spread.AnyNode && !slices.ContainsFunc(alternatives, demandsNothing) {
 		f.chosen = alternatives
@@ -154,7 +166,7 @@ func (st *State) look(f *filter, site int) int8 {
 		some, all = st.outlook.Meets(site, f.chosen)
 	}
 	switch {
-	case !f.tolerates(n) || !some:
+	case !f.tolerates(n) || !some || f.named && !st.named(site):
 		return never
 	case all:
 		return surely

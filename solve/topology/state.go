@@ -132,6 +132,9 @@ func (st *State) Starts(kind int) bool {
 // on a site, at most Unbounded.
 func (st *State) Cap(kind, site int) int {
 	k := &st.kinds[kind]
+	if !st.named(site) {
+		return k.capUnnamed()
+	}
 	most := Unbounded
 	for i := range k.spreads {
 		s := &k.spreads[i]
@@ -165,6 +168,16 @@ func (st *State) Cap(kind, site int) int {
 	return most
 }
 
+// capUnnamed is Cap on a site without a hostname: rules that ask for one let
+// nobody in, and anti-affinity holds everywhere.
+func (k *rules) capUnnamed() int {
+	if slices.ContainsFunc(k.spreads, func(s spread) bool { return s.tally.key == Hostname }) ||
+		k.affinity != nil && slices.ContainsFunc(k.affinity.tallies, func(t *tally) bool { return t.key == Hostname }) {
+		return 0
+	}
+	return Unbounded
+}
+
 // Final says that there will be no more nodes.
 func (st *State) Final() { st.final = true }
 
@@ -176,9 +189,13 @@ func (st *State) fewestOnNodes(s *spread) int {
 	}
 	least, known := Unbounded, 0
 	for site := range st.nodes {
-		if !st.nodes[site].Deleting && s.tally.filter.labelled(st.sites[site]) && st.counts(s.tally.filter, site) != never {
+		f := s.tally.filter
+		if st.nodes[site].Deleting || !f.labelled(st.sites[site]) || st.counts(f, site) == never {
+			continue
+		}
+		least = min(least, s.tally.at(site))
+		if st.counts(f, site) == surely {
 			known++
-			least = min(least, s.tally.at(site))
 		}
 	}
 	if known < max(s.MinDomains, 1) {

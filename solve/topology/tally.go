@@ -47,10 +47,11 @@ func (t *tally) add(st *State, p Place, site, n int) {
 		sure = site < 0 || st.counts(t.filter, site) == surely
 	}
 	if t.key == Hostname {
-		if site >= 0 {
-			t.bump(site, n)
-		} else {
+		switch {
+		case site < 0:
 			t.total += n
+		case st.named(site):
+			t.bump(site, n)
 		}
 		return
 	}
