@@ -204,3 +204,41 @@ func placements(p *model.Plan) []string {
 	slices.Sort(out)
 	return out
 }
+
+// TestBoundIsTrueForPeers compares the bound with the cheapest plan the
+// scheduler would follow, where pods have rules about each other.
+func TestBoundIsTrueForPeers(t *testing.T) {
+	tried := 0
+	situations(t, solvetest.Draw{Spread: true, Affinity: true, Ports: true}, 100, func(s *model.Snapshot) []string {
+		if len(s.Pools) == 0 || len(s.Pending) == 0 {
+			return nil
+		}
+		s.Nodes, s.Pools = nil, s.Pools[:1]
+		s.Pools[0].Limits = nil
+		s.Pools[0].Types = s.Pools[0].Types[:min(2, len(s.Pools[0].Types))]
+		s.Pending = s.Pending[:min(2, len(s.Pending))]
+		for i := range s.Pending {
+			s.Pending[i].Pods = s.Pending[i].Pods[:min(2-i, len(s.Pending[i].Pods))]
+		}
+		plan := solve.Decide(s, model.DefaultPolicy())
+		best, ok := solvetest.Best(s)
+		if !ok || len(plan.Verdicts) > 0 {
+			return nil
+		}
+		tried++
+		var wrong []string
+		if plan.Bound > best {
+			wrong = append(wrong, fmt.Sprintf("bound %d, but a plan costs %d", plan.Bound, best))
+		}
+		if plan.Cost < best {
+			wrong = append(wrong, fmt.Sprintf("cost %d, but no plan costs less than %d", plan.Cost, best))
+		}
+		if !lawful && plan.Cost > best*21/20 {
+			wrong = append(wrong, fmt.Sprintf("cost %d, the best plan costs %d", plan.Cost, best))
+		}
+		return wrong
+	})
+	if tried < 30 {
+		t.Errorf("only %d situations had a plan", tried)
+	}
+}
