@@ -66,12 +66,21 @@ func storage() []client.Object {
 	return []client.Object{data, fresh, pv, class, node}
 }
 
-// situation prints what decisions see of pods and nodes.
+// situation prints what decisions see of pods and nodes, in a way that can be
+// read back.
 func (x *fixture) situation() string {
 	x.t.Helper()
 	var out strings.Builder
 	if err := scenario.Print(&out, x.world.Snapshot(now())); err != nil {
 		x.t.Fatal(err)
+	}
+	var again strings.Builder
+	s, err := scenario.Parse(strings.NewReader(out.String()))
+	if err == nil {
+		err = scenario.Print(&again, s)
+	}
+	if err != nil || again.String() != out.String() {
+		x.t.Fatalf("what is printed reads as something else (%v):\n%s", err, out.String())
 	}
 	return out.String()
 }
