@@ -77,7 +77,7 @@ func TestPlansAreValid(t *testing.T) {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 500, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
 				return solvetest.Check(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()))
 			})
 		})
@@ -92,7 +92,7 @@ func TestNobodyIsForgotten(t *testing.T) {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 500, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
 				return solvetest.Addable(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()), true)
 			})
 		})
@@ -129,7 +129,7 @@ func TestBoundIsTrue(t *testing.T) {
 		}
 		return wrong
 	})
-	if tried < 300 {
+	if tried < 150 {
 		t.Errorf("only %d situations had a plan", tried)
 	}
 }
@@ -166,7 +166,7 @@ func TestPlansAreRepeatable(t *testing.T) {
 // TestPreferencesCostLittle compares with plans that ignore preferences: those
 // that honour them place as many pods and cost at most 5 % more.
 func TestPreferencesCostLittle(t *testing.T) {
-	situations(t, solvetest.Draw{Preferences: true, Spread: true, Affinity: true}, 700, func(s *model.Snapshot) []string {
+	situations(t, solvetest.Draw{Preferences: true, Spread: true, Affinity: true}, 250, func(s *model.Snapshot) []string {
 		policy := model.DefaultPolicy()
 		with := solve.Decide(s, policy)
 		policy.IgnorePreferences = true
@@ -238,7 +238,7 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 		}
 		return wrong
 	})
-	if tried < 30 {
+	if tried < 15 {
 		t.Errorf("only %d situations had a plan", tried)
 	}
 }
