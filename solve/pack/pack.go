@@ -189,11 +189,13 @@ func (k *Packer) outcome() *outcome {
 		*k = *k.again()
 	}
 	k.finish()
-	out := &outcome{plan: &model.Plan{}, kept: k.keptNow, onward: make([]int, len(k.snapshot.Pending))}
+	out := &outcome{plan: &model.Plan{}, kept: k.keptNow, left: make([][]model.Pod, len(k.snapshot.Pending))}
 	plan := out.plan
 	for _, d := range k.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
-		out.onward[d.kind] += len(d.left)
+		if d.whole == nil {
+			out.left[d.kind] = d.left
+		}
 	}
 	for _, p := range k.placed {
 		plan.Placements = append(plan.Placements, model.Placement{Pod: p.pod, Node: k.snapshot.Nodes[p.site].Name})
@@ -204,6 +206,7 @@ func (k *Packer) outcome() *outcome {
 	for _, d := range k.demands {
 		if len(d.left) > 0 {
 			plan.Verdicts = append(plan.Verdicts, k.verdict(d))
+			out.kinds = append(out.kinds, d.kind)
 		}
 	}
 	return out

@@ -35,9 +35,10 @@ const (
 
 // outcome is a plan, with what it takes to compare it to others.
 type outcome struct {
-	plan   *model.Plan
-	kept   []placement
-	onward []int // pods left pending, by kind
+	plan  *model.Plan
+	kept  []placement
+	left  [][]model.Pod // by kind
+	kinds []int         // of the verdicts of the plan
 }
 
 // honour returns the plan that honours as many preferences as the policy lets
@@ -68,31 +69,26 @@ func (k *Packer) honour(ignoring *outcome) *outcome {
 	return ignoring
 }
 
-// inOwnWords gives a plan that honours preferences the bound and verdicts of
-// the one that ignores them.
+// inOwnWords gives a plan that honours preferences the verdicts of the one that
+// ignores them. It leaves no more pods of any kind, so that there is one for
+// each. As preferences may lead to pools of less weight, the bound is that of
+// whichever plan has less.
 func (k *Packer) inOwnWords(out, ignoring *outcome) *outcome {
-	pending := map[string]bool{}
-	for _, v := range out.plan.Verdicts {
-		for _, p := range v.Pods {
-			pending[p.Key()] = true
-		}
-	}
 	out.plan.Verdicts = nil
-	for _, v := range ignoring.plan.Verdicts {
-		v.Pods = slices.DeleteFunc(slices.Clone(v.Pods), func(p model.Pod) bool { return !pending[p.Key()] })
-		if len(v.Pods) > 0 {
+	for i, v := range ignoring.plan.Verdicts {
+		if v.Pods = out.left[ignoring.kinds[i]]; len(v.Pods) > 0 {
 			out.plan.Verdicts = append(out.plan.Verdicts, v)
 		}
 	}
-	out.plan.Bound = ignoring.plan.Bound
+	out.plan.Bound = min(out.plan.Bound, ignoring.plan.Bound)
 	return out
 }
 
 // worse returns the kinds that have more pods pending than they need to.
 func (k *Packer) worse(out, than *outcome) []int {
 	var kinds []int
-	for kind, n := range out.onward {
-		if n > than.onward[kind] {
+	for kind := range out.left {
+		if len(out.left[kind]) > len(than.left[kind]) {
 			kinds = append(kinds, kind)
 		}
 	}
