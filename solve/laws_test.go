@@ -216,6 +216,9 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 		s.Nodes, s.Pools = nil, s.Pools[:1]
 		s.Pools[0].Limits = nil
 		s.Pools[0].Types = s.Pools[0].Types[:min(2, len(s.Pools[0].Types))]
+		for _, t := range s.Pools[0].Types {
+			t.Offerings = t.Offerings[:min(3, len(t.Offerings))]
+		}
 		s.Pending = s.Pending[:min(2, len(s.Pending))]
 		for i := range s.Pending {
 			s.Pending[i].Pods = s.Pending[i].Pods[:min(2-i, len(s.Pending[i].Pods))]
