@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +78,18 @@ func selectorText(s *model.PodSelector) string {
 
 func requirementsText(b *strings.Builder, rs model.Requirements) {
 	for _, r := range rs {
-		fmt.Fprintf(b, "|%s %t %q %v %v %t", r.Key, r.Complement, r.Values, r.Gte, r.Lte, r.Present)
+		b.WriteByte('|')
+		b.WriteString(r.Key)
+		b.WriteString(strconv.FormatBool(r.Complement))
+		b.WriteString(strconv.FormatBool(r.Present))
+		for _, v := range r.Values {
+			b.WriteString(strconv.Quote(v))
+		}
+		for _, bound := range []model.Bound{r.Gte, r.Lte} {
+			if b.WriteByte(' '); bound.Set {
+				b.WriteString(strconv.FormatInt(bound.N, 10))
+			}
+		}
 	}
 	b.WriteByte(';')
 }
