@@ -158,8 +158,8 @@ func (m *machine) settle(ofNode func(*Node) model.Resources, ofClaim func(*Claim
 }
 
 // requirements returns the labels the machine has or, before it is launched,
-// may end up with.
-// byName adds the name of its Node.
+// may end up with: a hostname among others. With byName it has the name of its
+// Node as one.
 func (m *machine) requirements(byName bool) model.Requirements {
 	out := model.LabelRequirements(m.labels())
 	if byName && m.speaks() {
@@ -168,7 +168,7 @@ func (m *machine) requirements(byName bool) model.Requirements {
 	if !m.launched() {
 		out = out.And(m.claim.Requirements...)
 	}
-	if _, ok := out.Get(model.LabelHostname); !ok {
+	if _, ok := out.Get(model.LabelHostname); !ok && !m.speaks() {
 		out = out.And(model.NewRequirement(model.LabelHostname, model.In, m.name()))
 	}
 	return out

@@ -80,7 +80,7 @@ func (w *World) look(m *machine, now time.Time) {
 	m.view = model.Node{
 		Name: m.name(), Pool: m.label(model.LabelNodePool),
 		Registered: m.registered(), Initialized: m.initialized(),
-		Labels: m.requirements(w.interest.nodeNames > 0), Taints: m.taints(),
+		Labels: w.foresee(m, m.requirements(w.interest.nodeNames > 0)), Taints: m.taints(),
 		Capacity: m.capacity(), Allocatable: m.allocatable(),
 		Price: w.price(m), Deleting: m.deleting(),
 	}

@@ -42,6 +42,8 @@ type World struct {
 	pools   map[string]*pool // by name
 	types   map[string][]*model.InstanceType
 
+	outlooks map[string]model.Requirements // of claims that are not launched, by pool and types
+
 	interest   interest
 	namespaces map[string]map[string]string // labels
 	unsettled  map[string]bool              // namespaces whose pods may be seen differently now
@@ -69,7 +71,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		machines: map[string]*machine{}, nodeIDs: map[string]string{}, claimIDs: map[string]string{},
 		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
 		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{},
-		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{},
+		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, outlooks: map[string]model.Requirements{},
 		buffers: map[string]map[string]bool{}, limits: map[string]map[string]int{}, daemons: map[string]*daemon{},
 		timed: map[*machine]bool{}, going: map[*machine]bool{}, seeded: map[*machine]bool{}, standings: map[string]*standing{},
 		interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{},
@@ -283,6 +285,7 @@ func (w *World) DeletePool(name string) {
 	defer w.mu.Unlock()
 	delete(w.pools, name)
 	delete(w.types, name)
+	clear(w.outlooks)
 	w.touchPool(name)
 }
 
@@ -295,6 +298,7 @@ func (w *World) SetTypes(pool string, types []*model.InstanceType) {
 		return
 	}
 	w.types[pool] = types
+	clear(w.outlooks)
 	w.touchPool(pool)
 }
 
