@@ -17,7 +17,6 @@ func TestClaimsForeseeTheirLabels(t *testing.T) {
 	kind := func(name string, rs ...model.Requirement) *model.InstanceType {
 		return &model.InstanceType{Name: name, Requirements: model.NewRequirements(append(rs, in(model.LabelInstanceType, name))...)}
 	}
-	w.SetPool(world.Pool{Name: "p"})
 	w.SetTypes("p", []*model.InstanceType{
 		kind("t", in("arch", "amd64"), in(model.LabelZone, "a", "b"), in("gpu", "x")),
 		kind("u", in("arch", "arm64"), in(model.LabelZone, "b", "c"), model.NewRequirement("gpu", model.DoesNotExist)),
