@@ -50,19 +50,20 @@ type draw struct {
 	invalid    bool // some plans are not valid yet
 	forgetful  bool // some plans forget pods yet
 	capricious bool // some plans are not repeatable yet
+	fickle     bool // some plans do not stand yet
 }
 
 func draws() []draw {
 	return []draw{
 		{name: "plain"},
-		{name: "spread", Draw: solvetest.Draw{Spread: true}},
-		{name: "affinity", Draw: solvetest.Draw{Affinity: true}},
-		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true},
+		{name: "spread", Draw: solvetest.Draw{Spread: true}, fickle: true},
+		{name: "affinity", Draw: solvetest.Draw{Affinity: true}, fickle: true},
+		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true, fickle: true},
 		{name: "volumes", Draw: solvetest.Draw{Volumes: true}},
-		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
+		{name: "preferences", Draw: solvetest.Draw{Preferences: true}, fickle: true},
 		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, invalid: true, forgetful: true},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}, forgetful: true},
-		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, capricious: true},
+		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, capricious: true, fickle: true},
 		{name: "everything", Draw: solvetest.Everything(), invalid: true, forgetful: true},
 	}
 }
@@ -240,5 +241,30 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 	})
 	if tried < 15 {
 		t.Errorf("only %d situations had a plan", tried)
+	}
+}
+
+// TestPlansStand decides again while a plan is carried out: whoever has a
+// place keeps it.
+func TestPlansStand(t *testing.T) {
+	for _, d := range draws() {
+		if lawful && (d.invalid || d.fickle) {
+			continue
+		}
+		t.Run(d.name, func(t *testing.T) {
+			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
+				first := solve.Decide(s, model.DefaultPolicy())
+				next := solvetest.Next(s, first)
+				again := solve.Decide(next, model.DefaultPolicy())
+				places := solvetest.Places(again)
+				var wrong []string
+				for pod, place := range solvetest.Places(first) {
+					if places[pod] != place {
+						wrong = append(wrong, fmt.Sprintf("%s moves from %s to %q:\n%s", pod, place, places[pod], scenario.Text(next, again)))
+					}
+				}
+				return append(wrong, solvetest.Check(next, model.DefaultPolicy(), again)...)
+			})
+		})
 	}
 }

@@ -1,0 +1,54 @@
+package solvetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"karpenter/model"
+)
+
+// Next returns the situation after a plan was begun: its launches are claims
+// on their way, as large as they request, and its pods are still pending and
+// know where they were planned.
+func Next(s *model.Snapshot, plan *model.Plan) *model.Snapshot {
+	out := clone(s)
+	planned := Places(plan)
+	for i := range plan.Launches {
+		l := &plan.Launches[i]
+		p := slices.IndexFunc(out.Pools, func(p model.Pool) bool { return p.Name == l.Pool })
+		size := l.Requests.With(model.Nodes, 1)
+		out.Pools[p].Usage = out.Pools[p].Usage.Plus(size)
+		out.Nodes = append(out.Nodes, model.Node{
+			Name: claimName(i), Claim: claimName(i), Pool: l.Pool, Taints: out.Pools[p].Taints, Capacity: size, Allocatable: l.Requests,
+			Labels: l.Requirements.And(
+				model.NewRequirement(model.LabelNodePool, model.In, l.Pool),
+				model.NewRequirement(model.LabelInstanceType, model.In, l.Types...),
+				model.NewRequirement(model.LabelCapacityType, model.In, l.CapacityTypes...)),
+		})
+	}
+	slices.SortFunc(out.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
+	for i := range out.Pending {
+		for j := range out.Pending[i].Pods {
+			p := &out.Pending[i].Pods[j]
+			p.Planned = planned[p.Key()]
+		}
+	}
+	return out
+}
+
+func claimName(launch int) string { return fmt.Sprintf("claim-%d", launch) }
+
+// Places tells by pod where a plan sends it; claims are named as Next does.
+func Places(plan *model.Plan) map[string]string {
+	out := map[string]string{}
+	for _, p := range plan.Placements {
+		out[p.Pod.Key()] = p.Node
+	}
+	for i, l := range plan.Launches {
+		for _, p := range l.Pods {
+			out[p.Key()] = claimName(i)
+		}
+	}
+	return out
+}
