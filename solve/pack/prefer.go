@@ -23,8 +23,13 @@ type wish struct {
 	kind int
 	list int // which of the lists of the Shape it is in
 	at   int // its position there
+	most int // of a preference to share no node with others alike: how many do so after all
 	cost float64
 }
+
+// mostAlike is from how many pods alike on one node on it makes no difference
+// that they would rather have one each.
+const mostAlike = 64
 
 // The lists of a Shape that hold preferences.
 const (
@@ -137,28 +142,31 @@ func (k *Packer) wishes() []wish {
 			continue
 		}
 		have, least := *p.Shape, k.leastPrice(p.Shape, 0)
-		grant := func(w wish, most int) {
+		grant := func(w wish) {
+			price := k.leastPrice(granted(&have, w), w.most)
+			for ; w.most > 0 && w.most < mostAlike && price > least*(1+k.policy.PreferencePremium); w.most *= 2 {
+				price = k.leastPrice(&have, 2*w.most)
+			}
 			with := granted(&have, w)
-			price := k.leastPrice(with, most)
-			if price < 0 && !k.someNodeTakes(with) {
+			if w.most >= mostAlike || price < 0 && !k.someNodeTakes(with) {
 				return
 			}
 			w.cost = max(price-least, 0) * float64(len(p.Pods))
 			out, have = append(out, w), *with
 		}
 		for i := range p.Shape.Preferences {
-			grant(wish{kind: kind, list: inPreferences, at: i}, 0)
+			grant(wish{kind: kind, list: inPreferences, at: i})
 		}
 		for i, s := range p.Shape.Spread {
 			if s.Soft {
-				grant(wish{kind: kind, list: inSpread, at: i}, k.share(s.Key, &s.Select, &p.Peer, s.MaxSkew))
+				grant(wish{kind: kind, list: inSpread, at: i, most: k.share(s.Key, &s.Select, &p.Peer, s.MaxSkew)})
 			}
 		}
 		for _, i := range byWeight(p.Shape.PodTerms) {
 			if t := &p.Shape.PodTerms[i]; t.Anti {
-				grant(wish{kind: kind, list: inPodTerms, at: i}, k.share(t.Key, &t.Select, &p.Peer, 1))
+				grant(wish{kind: kind, list: inPodTerms, at: i, most: k.share(t.Key, &t.Select, &p.Peer, 1)})
 			} else if k.anySelected(&t.Select) {
-				grant(wish{kind: kind, list: inPodTerms, at: i}, 0)
+				grant(wish{kind: kind, list: inPodTerms, at: i})
 			}
 		}
 	}
@@ -247,8 +255,12 @@ func granted(s *model.Shape, w wish) *model.Shape {
 		out.Selector = out.Selector.And(s.Preferences[w.at].Term...)
 	case inSpread:
 		out.Spread = slices.Clone(out.Spread)
-		out.Spread[w.at].Soft = false
+		out.Spread[w.at].Soft, out.Spread[w.at].MaxSkew = false, max(w.most, out.Spread[w.at].MaxSkew)
 	case inPodTerms:
+		if t := &s.PodTerms[w.at]; w.most > 1 {
+			out.Spread = append(slices.Clone(out.Spread), model.Spread{Key: t.Key, MaxSkew: w.most, Select: t.Select, AnyNode: true})
+			break
+		}
 		out.PodTerms = slices.Clone(out.PodTerms)
 		out.PodTerms[w.at].Weight = 0
 	}

@@ -75,3 +75,23 @@ func TestCheapPreferencesAreHonoured(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsAlikeAreApart counts how many pods of one deployment share a node
+// when they would rather not: not one each, as the nodes would cost too much,
+// but as few as costs little.
+func TestPodsAlikeAreApart(t *testing.T) {
+	for _, preference := range []string{`anti="100: host of app=NAME"`, `spread="host soft of app=NAME"`, ""} {
+		most := 0
+		for _, l := range solve.Decide(preferring(t, preference), model.DefaultPolicy()).Launches {
+			alike := map[string]int{}
+			for _, p := range l.Pods {
+				deployment := p.Name[:len("app-00")]
+				alike[deployment]++
+				most = max(most, alike[deployment])
+			}
+		}
+		if preference != "" && most > 32 || preference == "" && most <= 32 {
+			t.Errorf("with %q, %d pods of one deployment share a node", preference, most)
+		}
+	}
+}
