@@ -17,11 +17,15 @@ type Policy struct {
 	// RelaxMinValues lets a launch span fewer values than its pool demands
 	// where it must. Otherwise the pods stay pending.
 	RelaxMinValues bool
+	// ReservedCapacity counts on reservations: launches that take from one
+	// name it, and no more of them are planned than it has left. Without it a
+	// reserved offering is like any other.
+	ReservedCapacity bool
 }
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{MaxTypes: 600, Work: 200_000, PreferencePremium: 0.05}
+	return Policy{MaxTypes: 600, Work: 200_000, PreferencePremium: 0.05, ReservedCapacity: true}
 }
 
 // Plan is everything a decision says.

@@ -117,7 +117,8 @@ func (b *builder) decide(d *directive) error {
 	b.policy.PreferencePremium = read(d, "premium", b.policy.PreferencePremium, parseReal)
 	b.policy.IgnorePreferences = read(d, "preferences", b.policy.IgnorePreferences, choice("respect", "ignore"))
 	b.policy.RelaxMinValues = read(d, "min-values", b.policy.RelaxMinValues, choice("strict", "best-effort"))
-	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 preferences=respect or ignore, min-values=strict or best-effort")
+	b.policy.ReservedCapacity = read(d, "reservations", b.policy.ReservedCapacity, choice("ignore", "respect"))
+	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 preferences=respect or ignore, min-values=strict or best-effort, reservations=respect or ignore")
 }
 
 // choice reads one of two words; the second means true.

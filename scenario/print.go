@@ -93,7 +93,8 @@ func (p *printer) decide(policy *model.Policy) {
 	if policy != nil {
 		parts = append(parts, "max-types="+strconv.Itoa(policy.MaxTypes), "work="+strconv.Itoa(policy.Work),
 			option("premium", realText(policy.PreferencePremium), realText(model.DefaultPolicy().PreferencePremium)),
-			when(policy.IgnorePreferences, "preferences=ignore"), when(policy.RelaxMinValues, "min-values=best-effort"))
+			when(policy.IgnorePreferences, "preferences=ignore"), when(policy.RelaxMinValues, "min-values=best-effort"),
+			when(!policy.ReservedCapacity, "reservations=ignore"))
 	}
 	p.line("decide", parts...)
 }

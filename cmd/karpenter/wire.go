@@ -121,6 +121,7 @@ func (w *wiring) policy() model.Policy {
 	p := model.DefaultPolicy()
 	p.IgnorePreferences = w.config.PreferencePolicy == "Ignore"
 	p.RelaxMinValues = w.config.MinValuesPolicy == "BestEffort"
+	p.ReservedCapacity = w.config.Gates.ReservedCapacity
 	return p
 }
 

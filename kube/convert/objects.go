@@ -62,21 +62,14 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 	if !c.Manages(template.Spec.NodeClassRef) {
 		return world.Pool{}, false
 	}
-	spec := c.Requirements(template.Spec.Requirements)
-	out := world.Pool{
+	return world.Pool{
 		Name: p.Name, Weight: p.WeightValue(),
-		Requirements: spec.And(c.selector(templateLabels(p))...),
+		Requirements: c.Requirements(template.Spec.Requirements).And(c.selector(templateLabels(p))...),
 		Taints:       taints(v1.CoreTaints(template.Spec.Taints)),
 		Limits:       c.limits(p.Spec.Limits),
 		Unavailable:  unavailable(p),
 		Allowed:      allowed(p),
-	}
-	for _, r := range spec {
-		if r.MinValues > 0 {
-			out.Refused = append(out.Refused, "minValues on "+r.Key)
-		}
-	}
-	return out, true
+	}, true
 }
 
 // templateLabels returns the labels every NodeClaim of the pool gets.

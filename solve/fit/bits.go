@@ -54,6 +54,15 @@ func (b Bits) Any(r Range) bool {
 	return false
 }
 
+// Less returns the members that are not in c.
+func (b Bits) Less(c Bits) Bits {
+	out := make(Bits, len(b))
+	for i := range b {
+		out[i] = b[i] &^ c[i]
+	}
+	return out
+}
+
 // Count returns how many integers are in the set.
 func (b Bits) Count() int {
 	n := 0

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"karpenter/model"
@@ -19,6 +20,7 @@ type Catalogue struct {
 
 	wellKnown model.LabelSet
 	daemons   []model.Daemon
+	reserved  map[string]Bits // reservation → its offers
 	matches   map[string]Bits // requirement text → offers that allow it
 	open      map[poolKey]bool
 	demands   map[string]*Demand // constraints → compiled, without pods
@@ -62,13 +64,14 @@ type poolKey struct {
 // NewCatalogue compiles the pools of s that may launch nodes.
 func NewCatalogue(s *model.Snapshot) *Catalogue {
 	c := &Catalogue{
-		wellKnown: s.WellKnown, daemons: s.Daemons,
+		wellKnown: s.WellKnown, daemons: s.Daemons, reserved: map[string]Bits{},
 		matches: map[string]Bits{}, open: map[poolKey]bool{}, demands: map[string]*Demand{},
 	}
 	for _, p := range launching(s) {
 		c.add(p)
 	}
 	c.layOut()
+	c.reserve()
 	c.measure()
 	for i := range c.Pools {
 		c.allow(&c.Pools[i])
@@ -127,8 +130,28 @@ func (c *Catalogue) layOut() {
 	}
 }
 
+// reserve finds the offers of each reservation.
+func (c *Catalogue) reserve() {
+	for i := range c.Offers {
+		id := c.Offers[i].ReservationID
+		if id == "" {
+			continue
+		}
+		if c.reserved[id] == nil {
+			c.reserved[id] = NewBits(len(c.Offers))
+		}
+		c.reserved[id].Set(i)
+	}
+}
+
+// Reserved returns the offers that take from the reservation.
+func (c *Catalogue) Reserved(id string) Bits { return c.reserved[id] }
+
+// Reservations returns the reservations that some offer takes from, sorted.
+func (c *Catalogue) Reservations() []string { return slices.Sorted(maps.Keys(c.reserved)) }
+
 // allow finds the offers that every requirement of the pool itself allows, and
-// among them those that are available. Reserved ones are not used yet.
+// among them those that are available.
 func (c *Catalogue) allow(p *Pool) {
 	p.Allowed, p.Usable = NewBits(len(c.Offers)), NewBits(len(c.Offers))
 	for i := p.Offers.From; i < p.Offers.To; i++ {
@@ -140,7 +163,7 @@ func (c *Catalogue) allow(p *Pool) {
 			continue
 		}
 		p.Allowed.Set(i)
-		if o.Available && o.CapacityType != model.Reserved {
+		if o.Available {
 			p.Usable.Set(i)
 		}
 	}

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"iter"
 	"strings"
 
 	"karpenter/model"
@@ -64,6 +65,18 @@ func constraintKey(s *model.Shape) string {
 		b.WriteByte(';')
 	}
 	return b.String()
+}
+
+// Alternatives yields each conjunction of which a node must satisfy one, with
+// the offers it allows.
+func (d *Demand) Alternatives() iter.Seq2[model.Requirements, Bits] {
+	return func(yield func(model.Requirements, Bits) bool) {
+		for _, a := range d.alts {
+			if !yield(a.demands, a.offers) {
+				return
+			}
+		}
+	}
 }
 
 // Constraints returns a text that is equal for demands that may run on the same

@@ -9,7 +9,11 @@ import "karpenter/model"
 func (c *Catalogue) Explain(pool int, d *Demand, names []string) []model.Step {
 	var longest []model.Step
 	for _, a := range alternatives(d.Shape) {
-		if steps := c.explain(pool, d.Shape, a, names); len(steps) > len(longest) || steps[len(steps)-1].Left > 0 {
+		steps := c.explain(pool, d.Shape, a, names)
+		if steps[len(steps)-1].Left > 0 {
+			return steps
+		}
+		if len(steps) > len(longest) {
 			longest = steps
 		}
 	}

@@ -40,15 +40,23 @@ func (c *Catalogue) Taken(ports []model.HostPort, daemons []model.Daemon) Bits {
 // Except returns d without the types that could turn out as one of these
 // offers.
 func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
-	out := &Demand{Shape: d.Shape, Pods: d.Pods, Offers: NewBits(len(c.Offers))}
-	for _, a := range d.alts {
-		bad := a.offers.And(offers)
-		left := NewBits(len(c.Offers))
-		for i := range a.offers.All() {
+	return c.Narrow(d, func(_ model.Requirements, have Bits) Bits {
+		bad, left := have.And(offers), NewBits(len(c.Offers))
+		for i := range have.All() {
 			if !bad.Any(c.Types[c.Offers[i].Type].Offers) {
 				left.Set(i)
 			}
 		}
+		return left
+	})
+}
+
+// Narrow returns d with the offers that keep returns of those allowed under
+// each of its alternatives.
+func (c *Catalogue) Narrow(d *Demand, keep func(demands model.Requirements, offers Bits) Bits) *Demand {
+	out := &Demand{Shape: d.Shape, Pods: d.Pods, Offers: NewBits(len(c.Offers))}
+	for _, a := range d.alts {
+		left := keep(a.demands, a.offers)
 		out.alts = append(out.alts, alternative{a.demands, left})
 		out.Offers = out.Offers.Or(left)
 	}

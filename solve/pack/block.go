@@ -159,7 +159,7 @@ func (k *Packer) split(sets [][]*demand, unit []float64) [][]*demand {
 // the average, and then whatever fits in what is left.
 func (k *Packer) commitMixed(m *market, p pattern) bool {
 	c := &m.candidates[p.candidate]
-	if k.limits.allow(c.pool, k.capacity(c.offer), 1) == 0 {
+	if k.limits.allow(c.pool, c.capacity, 1) == 0 {
 		return false
 	}
 	node := &loader{market: m, free: slices.Clone(c.room)}
@@ -174,8 +174,8 @@ func (k *Packer) commitMixed(m *market, p pattern) bool {
 			node.topUp(m.demands[row])
 		}
 	}
-	k.limits.take(c.pool, k.capacity(c.offer), 1)
-	k.bins = append(k.bins, bin{offer: c.offer, count: 1, take: node.take})
+	k.limits.take(c.pool, c.capacity, 1)
+	k.bins = append(k.bins, bin{offer: c.offer, count: 1, take: node.take, capacity: c.capacity})
 	return true
 }
 
@@ -186,13 +186,15 @@ func (k *Packer) commitFirst(m *market) {
 	if d.block() {
 		d = d.members[len(d.members)-1]
 	}
-	c := slices.IndexFunc(m.candidates, func(c candidate) bool { return c.canTake(d) && !k.unaffordable(c) })
-	if c < 0 {
+	at := slices.IndexFunc(m.candidates, func(c candidate) bool { return c.canTake(d) && !k.unaffordable(c) })
+	if at < 0 {
 		return
 	}
-	offer := m.candidates[c].offer
-	k.limits.take(m.candidates[c].pool, k.capacity(offer), 1)
-	k.bins = append(k.bins, bin{offer: offer, count: 1, take: []portion{{demand: d.index, pods: 1, chosen: d.left[:1:1]}}})
+	c := &m.candidates[at]
+	k.limits.take(c.pool, c.capacity, 1)
+	k.bins = append(k.bins, bin{
+		offer: c.offer, count: 1, take: []portion{{demand: d.index, pods: 1, chosen: d.left[:1:1]}}, capacity: c.capacity,
+	})
 	d.left = d.left[1:]
 	m.demands[i].prune()
 }
@@ -328,7 +330,7 @@ func (k *Packer) proveBlocks(m *market, tier fit.Range) {
 		}
 		ratio = max(ratio, limit/(m.candidates[c].price-float64(trouble)))
 	}
-	p := proof{worth: map[*demand]float64{}}
+	p := proof{tier: tier, worth: map[*demand]float64{}}
 	for _, row := range reals {
 		for _, r := range row {
 			if k.confined(r.demand, tier) {

@@ -11,13 +11,14 @@ import (
 
 // proof is what a tier's market proved before anything was bought in it.
 type proof struct {
+	tier  fit.Range
 	worth map[*demand]float64 // of one pod, such that no node of the tier is worth more than it costs
 }
 
 // prove remembers what pods are worth in the tier, for the demands that every
 // feasible plan buys in it.
 func (k *Packer) prove(m *market, tier fit.Range) {
-	p := proof{worth: map[*demand]float64{}}
+	p := proof{tier: tier, worth: map[*demand]float64{}}
 	for row, d := range m.demands {
 		if k.confined(d, tier) {
 			p.worth[d] = m.values[row] / max(m.ratio, 1)
@@ -30,16 +31,15 @@ func (k *Packer) prove(m *market, tier fit.Range) {
 // never share a node with their like. A plan that keeps all rules is one of
 // those the proof is about.
 func (k *Packer) proveFree() {
+	limits, groups := k.limits, k.groups
+	defer func() { k.limits, k.groups = limits, groups }()
 	k.proofs, k.limits, k.groups = nil, newLimits(k.catalogue), nil
 	var free []*demand
 	of := map[*demand]*demand{}
 	for _, d := range k.demands {
 		if n := d.loose - len(d.left); d.whole == nil && n > 0 {
 			f := *d
-			f.left, f.members, f.apart, f.most = d.Pods[:n], nil, nil, 0
-			if len(d.Shape.HostPorts) > 0 || k.topology.Excludes(d.kind, d.kind) {
-				f.most = 1
-			}
+			f.left, f.members, f.apart, f.most = d.Pods[:n], nil, nil, k.never(d)
 			free, of[&f] = append(free, &f), d
 		}
 	}
@@ -49,7 +49,9 @@ func (k *Packer) proveFree() {
 			continue
 		}
 		m.optimise(math.MaxInt)
-		k.proveTier(m, tier)
+		if !k.proveTier(m, tier) {
+			continue
+		}
 		last := &k.proofs[len(k.proofs)-1]
 		worth := map[*demand]float64{}
 		for f, v := range last.worth {
@@ -57,6 +59,15 @@ func (k *Packer) proveFree() {
 		}
 		last.worth = worth
 	}
+}
+
+// never returns how many pods of d share a new node at most in any plan: 1 when
+// they keep from each other; 0 = any number.
+func (k *Packer) never(d *demand) int {
+	if len(d.Shape.HostPorts) > 0 || k.topology.Excludes(d.kind, d.kind) {
+		return 1
+	}
+	return 0
 }
 
 // confined reports whether no feasible plan buys a node for d outside the
@@ -85,9 +96,12 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 // Proof. Let v_i be the worth of a pod of demand i in the tier it must be
 // bought in, zero if there is none. The pods on a new node are worth at most
 // what the node costs, whatever they are; the pods on an existing node are
-// worth at most what the room there is, by the Lagrangian bound. So for every
-// feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing nodes
-// ≥ Σ_i n_i·v_i − Σ_nodes worth of the room.
+// worth at most what the room there is, by the Lagrangian bound, and so are
+// those on a node that takes from a reservation, which has so many of them. So
+// for every feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing
+// nodes − Σ worth above the price on reserved nodes
+// ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
+// above the price.
 func (k *Packer) bound() model.Price {
 	if k.stricter() {
 		k.proveFree()
@@ -103,9 +117,16 @@ func (k *Packer) bound() model.Price {
 			return 0
 		}
 		for _, p := range k.proofs {
-			sum -= k.roomWorth(p, &k.nodes[i], k.freeAtStart[i])
+			n := &k.nodes[i]
+			sum -= k.roomWorth(p, k.freeAtStart[i], func(d *demand, pods int) int {
+				if !n.Takes(d.Shape) {
+					return 0
+				}
+				return pods
+			})
 		}
 	}
+	sum -= k.reservationsWorth()
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
 	quantum := float64(k.catalogue.Quantum)
@@ -113,12 +134,16 @@ func (k *Packer) bound() model.Price {
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is
-// free on a node.
-func (k *Packer) roomWorth(p proof, n *fit.NodeRow, free model.Resources) float64 {
+// free on a node. Of pods of a demand that fit there, it takes how many takes
+// says.
+func (k *Packer) roomWorth(p proof, free model.Resources, takes func(d *demand, fit int) int) float64 {
 	var sack lp.Knapsack
 	for _, d := range k.demands {
 		most := fit.Room(free, d.Shape.Requests, d.loose-len(d.left))
-		if p.worth[d] == 0 || most == 0 || !n.Takes(d.Shape) {
+		if p.worth[d] == 0 || most == 0 {
+			continue
+		}
+		if most = takes(d, most); most == 0 {
 			continue
 		}
 		var request []float64

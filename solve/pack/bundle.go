@@ -122,10 +122,10 @@ func (k *Packer) largest(d, target *demand, limit int) (best area, most int) {
 		allowed := k.admits(d, a.place, limit)
 		for _, o := range a.offers {
 			row := &k.catalogue.Types[k.catalogue.Offers[o].Type]
-			if allowed == 0 || !offers.Has(o) || k.limits.allow(row.Pool, row.Capacity, 1) == 0 {
+			if allowed == 0 || !offers.Has(o) || !k.plentiful(o, d) || k.limits.allow(row.Pool, row.Capacity, 1) == 0 {
 				continue
 			}
-			n := fit.Room(row.Free.Minus(taken), d.Shape.Requests, allowed)
+			n := k.carries(o, offers, taken, d.Shape.Requests, allowed)
 			if n > most || n == most && n > 0 && k.catalogue.Offers[o].Price < price {
 				best, most, price = a, n, k.catalogue.Offers[o].Price
 			}

@@ -24,6 +24,7 @@ func (k *Packer) buy(tier fit.Range) {
 // leave pods without a node, it also tries to buy what takes least of the
 // limits, and keeps the plan that leaves fewer pods.
 func (k *Packer) buyFor(demands []*demand, tier fit.Range) {
+	k.spendReservations(demands, tier)
 	before := k.save()
 	m, worth := k.fillTier(demands, tier, true, func(c candidate) float64 { return c.price })
 	if len(m.demands) == 0 {
@@ -38,7 +39,7 @@ func (k *Packer) buyFor(demands []*demand, tier fit.Range) {
 	byPrice := k.save()
 	k.restore(before)
 	left := k.limits.clone()
-	k.fillTier(demands, tier, false, func(c candidate) float64 { return left.share(c.pool, k.capacity(c.offer)) + c.price/1e15 })
+	k.fillTier(demands, tier, false, func(c candidate) float64 { return left.share(c.pool, c.capacity) + c.price/1e15 })
 	if byPrice.podsLeft <= k.podsLeft() {
 		k.restore(byPrice)
 	}
@@ -80,14 +81,20 @@ func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, pric
 	return first, worth
 }
 
-// proveTier remembers what the market proves.
-func (k *Packer) proveTier(m *market, tier fit.Range) {
-	if m.mixed() {
+// proveTier remembers what the market proves, and reports whether it proves
+// anything: it does not where plans are feasible that no pattern of it stands
+// for.
+func (k *Packer) proveTier(m *market, tier fit.Range) bool {
+	switch {
+	case k.partial || k.policy.RelaxMinValues && k.demanding(tier):
+		return false
+	case m.mixed():
 		k.proveBlocks(m, tier)
-		return
+	default:
+		m.settle()
+		k.prove(m, tier)
 	}
-	m.settle()
-	k.prove(m, tier)
+	return true
 }
 
 // open returns the market of the tier's offers that limits still allow.
@@ -112,7 +119,7 @@ func (k *Packer) open(demands []*demand, tier fit.Range, price func(candidate) f
 // unaffordable reports whether the limits of its pool leave no room for even
 // one node of the candidate.
 func (k *Packer) unaffordable(c candidate) bool {
-	return k.limits.allow(c.pool, k.capacity(c.offer), 1) == 0
+	return k.limits.allow(c.pool, c.capacity, 1) == 0
 }
 
 // outgrown reports whether the market offers something that limits no longer
@@ -182,7 +189,8 @@ func (k *Packer) commit(m *market, p pattern, count int) bool {
 		}
 		return bought
 	}
-	b := bin{offer: m.candidates[p.candidate].offer}
+	c := &m.candidates[p.candidate]
+	b := bin{offer: c.offer, capacity: c.capacity}
 	for _, t := range p.take {
 		left := len(m.demands[t.demand].left)
 		if left == 0 {
@@ -191,12 +199,11 @@ func (k *Packer) commit(m *market, p pattern, count int) bool {
 		b.take = append(b.take, portion{demand: m.demands[t.demand].index, pods: min(t.pods, left)})
 		count = max(min(count, left/t.pods), 1)
 	}
-	pool := m.candidates[p.candidate].pool
-	b.count = k.limits.allow(pool, k.capacity(b.offer), count)
+	b.count = k.limits.allow(c.pool, c.capacity, count)
 	if len(b.take) == 0 || b.count == 0 {
 		return false
 	}
-	k.limits.take(pool, k.capacity(b.offer), b.count)
+	k.limits.take(c.pool, c.capacity, b.count)
 	for i := range b.take {
 		t := &b.take[i]
 		d := k.demands[t.demand]

@@ -8,7 +8,8 @@ import (
 	"karpenter/solve/fit"
 )
 
-// candidate is an offer worth buying, with the classes of demands it may serve.
+// candidate is an offer worth buying, with the classes of demands it may serve
+// and the room that every type has which its launches must list.
 type candidate struct {
 	offer  int
 	pool   int
@@ -16,6 +17,8 @@ type candidate struct {
 	free   model.Resources
 	room   []int64  // of free, what anybody requests
 	serves fit.Bits // over classes
+
+	capacity model.Resources // what a node of it is reserved in its pool's limits
 }
 
 // canTake reports whether one pod of d may run on an empty such node.
@@ -33,6 +36,10 @@ func (k *Packer) candidates(tier fit.Range) []candidate {
 	var all []candidate
 	for pool := tier.From; pool < tier.To; pool++ {
 		p := &k.catalogue.Pools[pool]
+		if k.strict(pool) {
+			all = k.varied(pool, all)
+			continue
+		}
 		for i := p.Types.From; i < p.Types.To; i++ {
 			row := &k.catalogue.Types[i]
 			if used.Any(row.Offers) && (model.Resources{}).Fits(row.Free) { // else its daemons alone ask for more than it has
@@ -66,6 +73,9 @@ func (k *Packer) ofType(row *fit.TypeRow, out []candidate) []candidate {
 	first := len(out)
 	serves := fit.NewBits(len(k.classes))
 	for i := row.Offers.From; i < row.Offers.To; i++ {
+		if k.reserved.Has(i) {
+			continue
+		}
 		clear(serves)
 		for class, offers := range k.classes {
 			if offers.Has(i) {
@@ -79,7 +89,9 @@ func (k *Packer) ofType(row *fit.TypeRow, out []candidate) []candidate {
 		same := slices.IndexFunc(out[first:], func(o candidate) bool { return slices.Equal(o.serves, serves) })
 		switch {
 		case same < 0:
-			out = append(out, candidate{offer: i, pool: row.Pool, price: price, free: row.Free, room: k.roomFor(row.Free), serves: slices.Clone(serves)})
+			out = append(out, candidate{
+				offer: i, pool: row.Pool, price: price, free: row.Free, room: k.roomFor(row.Free), serves: slices.Clone(serves), capacity: row.Capacity,
+			})
 		case price < out[first+same].price:
 			out[first+same].offer, out[first+same].price = i, price
 		}
@@ -112,8 +124,7 @@ func (k *Packer) dominates(a, b *candidate) bool {
 	if a.pool != b.pool {
 		return len(limited) == 0 && !k.picky[a.pool]
 	}
-	ca, cb := k.capacity(a.offer), k.capacity(b.offer)
-	return !slices.ContainsFunc(limited, func(r int) bool { return ca.At(r) > cb.At(r) })
+	return !slices.ContainsFunc(limited, func(r int) bool { return a.capacity.At(r) > b.capacity.At(r) })
 }
 
 func (k *Packer) capacity(offer int) model.Resources {

@@ -201,7 +201,7 @@ func (k *Packer) quote(c *cell, d *demand, offers []int) {
 		return
 	}
 	for _, o := range offers {
-		if !d.Offers.Has(o) {
+		if !d.Offers.Has(o) || !k.plentiful(o, d) {
 			continue
 		}
 		row := &k.catalogue.Types[k.catalogue.Offers[o].Type]

@@ -92,7 +92,7 @@ func (k *Packer) unroll(from int) {
 	var single []bin
 	for _, b := range k.bins[from:] {
 		for n := range b.count {
-			one := bin{offer: b.offer, count: 1}
+			one := bin{offer: b.offer, count: 1, capacity: b.capacity}
 			for _, t := range b.take {
 				t.chosen = t.chosen[n*t.pods : (n+1)*t.pods]
 				one.take = append(one.take, t)
@@ -134,7 +134,7 @@ func (r *rebuilder) rebuild(torn []int) bool {
 		}
 	}
 	for _, p := range patterns {
-		b := bin{offer: m.candidates[p.candidate].offer, count: 1}
+		b := bin{offer: m.candidates[p.candidate].offer, count: 1, capacity: m.candidates[p.candidate].capacity}
 		for _, t := range p.take {
 			b.take = append(b.take, portion{demand: m.demands[t.demand].index, pods: t.pods, chosen: pods[t.demand][:t.pods]})
 			pods[t.demand] = pods[t.demand][t.pods:]
@@ -185,16 +185,16 @@ func (r *rebuilder) cover(limit float64) ([]pattern, bool) {
 func (k *Packer) swapLimits(m *market, from int, torn []int, patterns []pattern) bool {
 	before := k.limits.clone()
 	for _, i := range torn {
-		offer := k.bins[from+i].offer
-		k.limits.take(k.catalogue.Types[k.catalogue.Offers[offer].Type].Pool, k.capacity(offer), -1)
+		b := &k.bins[from+i]
+		k.limits.take(k.poolOf(b.offer), b.capacity, -1)
 	}
 	for _, p := range patterns {
 		c := m.candidates[p.candidate]
-		if k.limits.allow(c.pool, k.capacity(c.offer), 1) == 0 {
+		if k.limits.allow(c.pool, c.capacity, 1) == 0 {
 			k.limits = before
 			return false
 		}
-		k.limits.take(c.pool, k.capacity(c.offer), 1)
+		k.limits.take(c.pool, c.capacity, 1)
 	}
 	return true
 }

@@ -35,10 +35,13 @@ func (k *Packer) render(plan *model.Plan) {
 			menus[key] = k.menu(b.offer, offers)
 		}
 		template := model.Launch{Pool: k.pool(b.offer).Name, Requirements: k.demandsOf(b), Requests: requests}
+		if id := k.reservation(b.offer); id != "" {
+			template.ReservationIDs = []string{id}
+		}
 		limited := len(k.pool(b.offer).Limits) > 0
 		for n := range b.count {
 			if n == 0 || limited {
-				k.list(&template, requests, k.withinLimits(b, requests, menus[key].choices), menus[key].types)
+				k.offer(&template, b, requests, menus[key])
 			}
 			launch := template
 			for _, p := range b.take {
@@ -57,6 +60,9 @@ func (k *Packer) demandsOf(b bin) model.Requirements {
 	for _, p := range b.take {
 		out = out.And(k.demands[p.demand].At(b.offer)...)
 	}
+	if r, ok := k.reservationLabel(b.offer); ok {
+		out = out.And(r)
+	}
 	return out.Without(model.LabelRegistered, model.LabelInitialized)
 }
 
@@ -66,11 +72,11 @@ func (k *Packer) offersOf(b bin) fit.Bits {
 	for _, p := range b.take {
 		out = out.And(k.demands[p.demand].OffersAt(b.offer))
 	}
-	return out
+	return k.alike(b.offer, out)
 }
 
 func (k *Packer) pool(offer int) *fit.Pool {
-	return &k.catalogue.Pools[k.catalogue.Types[k.catalogue.Offers[offer].Type].Pool]
+	return &k.catalogue.Pools[k.poolOf(offer)]
 }
 
 // menu returns the type rows that can be bought as one of the offers in the
@@ -115,12 +121,24 @@ func (k *Packer) podRequests(b bin) model.Resources {
 	return sum
 }
 
+// offer fills in what the launch of a node of the bin may be bought as.
+func (k *Packer) offer(l *model.Launch, b bin, requests model.Resources, m *menu) {
+	pool := k.poolOf(b.offer)
+	if len(k.floors[pool]) == 0 {
+		k.list(l, requests, k.withinLimits(b, requests, m.choices), m.types)
+		return
+	}
+	var choices []choice
+	choices, l.MinValues = k.listed(b, k.varietyOf(pool, k.offersOf(b), l.Requirements), requests)
+	k.list(l, requests, choices, m.types)
+}
+
 // withinLimits keeps the choices that have room for the pods and that the pool
 // can afford, reserving for the largest of them in every limited resource.
 func (k *Packer) withinLimits(b bin, requests model.Resources, choices []choice) []choice {
-	pool := k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool
+	pool := k.poolOf(b.offer)
 	limited := len(k.limits.pools[pool].resources) > 0
-	reserved := k.capacity(b.offer)
+	reserved := b.capacity
 	out := make([]choice, 0, min(len(choices), k.policy.MaxTypes))
 	for _, c := range choices {
 		row := &k.catalogue.Types[c.row]
@@ -160,3 +178,6 @@ func (k *Packer) list(l *model.Launch, requests model.Resources, choices []choic
 	o := &k.catalogue.Offers[choices[0].offer]
 	l.Type, l.Zone, l.CapacityType, l.Price = l.Types[0], o.Zone, o.CapacityType, choices[0].price
 }
+
+// poolOf returns the index of the pool that the offer is of.
+func (k *Packer) poolOf(offer int) int { return k.catalogue.Types[k.catalogue.Offers[offer].Type].Pool }

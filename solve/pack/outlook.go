@@ -61,7 +61,7 @@ func (l *outlook) look(b bin) *future {
 			fits.Set(t)
 		}
 	}
-	name := fmt.Sprint(pool.Name, fits)
+	name := fmt.Sprint(pool.Name, l.reservation(b.offer), fits)
 	for _, t := range b.take {
 		name += fmt.Sprint(" ", t.demand)
 	}
@@ -72,7 +72,7 @@ func (l *outlook) look(b bin) *future {
 		pool: l.catalogue.Types[l.catalogue.Offers[b.offer].Type].Pool, demands: l.demandsOf(b), ways: fit.NewBits(len(l.catalogue.Offers)),
 		values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
-	possible, now := pool.Allowed.And(l.catalogue.MatchAll(f.demands)), l.offersOf(b)
+	possible, now := l.alike(b.offer, pool.Allowed).And(l.catalogue.MatchAll(f.demands)), l.offersOf(b)
 	for t := range fits.All() {
 		if r := l.catalogue.Types[t].Offers; now.Any(r) {
 			for o := r.From; o < r.To; o++ {

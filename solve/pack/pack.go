@@ -22,10 +22,19 @@ type Packer struct {
 	demands   []*demand
 	classes   []fit.Bits // the sets of offers that demands may use
 	wanted    []int      // positions of the resources anybody requests
+	exemplars []*demand  // one of each class
 	picky     []bool     // pools that leave a label open which some demand asks about
 	groups    []group    // demands that share a bound on one new node
 	bins      []bin
 	placed    []placement
+
+	floors    [][]floor // by pool
+	relaxing  bool      // launches need not span what their pools demand now
+	varieties map[string]*variety
+	partial   bool             // the candidates of some pool with minValues are not all there are
+	reserved  fit.Bits         // offers that take from reservations
+	prepaid   map[string]int64 // how many nodes reservations still give
+	initially map[string]int64 // and gave before the plan
 
 	spelled   map[string]*spelling // by label, once somebody asked
 	divided   map[string][]area    // what areas returned, by the keys asked for
@@ -74,9 +83,10 @@ type group struct {
 
 // bin is a number of equal new nodes.
 type bin struct {
-	offer int
-	count int
-	take  []portion
+	offer    int
+	count    int
+	take     []portion
+	capacity model.Resources // of one node, as reserved in the pool's limits
 }
 
 // portion is how many pods of a demand one node takes.
@@ -99,10 +109,14 @@ func (k *Packer) again() *Packer {
 	s, p, m := k.snapshot, k.policy, k.memory
 	k = &Packer{
 		snapshot: s, policy: p, memory: m, catalogue: m.Catalogue(s), nodes: m.Nodes(s), topology: topology.New(s),
-		spelled: map[string]*spelling{}, divided: map[string][]area{}, bundled: map[string][]tied{}, settledIn: map[string]int{},
+		spelled: map[string]*spelling{}, divided: map[string][]area{}, bundled: map[string][]tied{}, settledIn: map[string]int{}, varieties: map[string]*variety{},
 		learned: k.learned, wary: k.wary, kept: k.kept,
 	}
 	k.limits = newLimits(k.catalogue)
+	for i := range k.catalogue.Pools {
+		k.floors = append(k.floors, floorsOf(k.catalogue.Pools[i].Pool))
+	}
+	k.countReservations()
 	position := 0
 	for tier := range k.tiers() {
 		for range tier.To - tier.From {
@@ -124,24 +138,22 @@ func (k *Packer) again() *Packer {
 }
 
 // compile finds where new nodes for the pods can be bought: not where daemons
-// take the ports they need.
+// take the ports they need, and not where a launch could not span what its pool
+// demands.
 func (k *Packer) compile(p model.Pending) *fit.Demand {
 	d := k.catalogue.NewDemand(p)
 	if ports := p.Shape.HostPorts; len(ports) > 0 {
 		d = k.catalogue.Except(d, k.catalogue.Taken(ports, k.snapshot.Daemons))
 	}
-	return d
+	return k.spanning(d)
 }
 
 // survey sets what is derived from the demands as a whole.
 func (k *Packer) survey() {
-	k.classes, k.wanted, k.picky = nil, nil, nil
+	k.classes, k.wanted, k.picky, k.exemplars = nil, nil, nil, nil
 	for i, d := range k.demands {
 		d.index = i
-		d.class = slices.IndexFunc(k.classes, func(b fit.Bits) bool { return slices.Equal(b, d.Offers) })
-		if d.class < 0 {
-			d.class, k.classes = len(k.classes), append(k.classes, d.Offers)
-		}
+		d.class = k.classOf(d)
 		for r, v := range d.Shape.Requests {
 			if v > 0 && !slices.Contains(k.wanted, r) {
 				k.wanted = append(k.wanted, r)
@@ -152,6 +164,19 @@ func (k *Packer) survey() {
 		k.picky = append(k.picky, slices.ContainsFunc(k.demands, func(d *demand) bool { return k.catalogue.Asks(pool, d.Shape) }))
 	}
 	k.separate()
+}
+
+// classOf returns the class of d, which may be a new one. Demands of a class may
+// use the same offers, and where minValues ask about it for the same reasons.
+func (k *Packer) classOf(d *demand) int {
+	demanding := k.demanding(fit.Range{To: len(k.floors)})
+	i := slices.IndexFunc(k.exemplars, func(o *demand) bool {
+		return slices.Equal(o.Offers, d.Offers) && (!demanding || o.Constraints() == d.Constraints())
+	})
+	if i < 0 {
+		i, k.classes, k.exemplars = len(k.classes), append(k.classes, d.Offers), append(k.exemplars, d)
+	}
+	return i
 }
 
 // hardestFirst orders demands by priority, then by size as kube-scheduler's
@@ -240,6 +265,11 @@ func (k *Packer) everywhere() {
 	k.survey()
 	for tier := range k.tiers() {
 		k.buy(tier)
+		if k.policy.RelaxMinValues && k.demanding(tier) {
+			k.relaxing = true
+			k.buy(tier)
+			k.relaxing = false
+		}
 	}
 }
 

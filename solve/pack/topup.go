@@ -98,7 +98,7 @@ func (k *Packer) narrow() bool {
 			}
 			for i := range k.bins {
 				site := len(k.snapshot.Nodes) + i
-				if k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) || !a.suits(k.demandsOf(k.bins[i])) {
+				if k.strict(k.poolOf(k.bins[i].offer)) || k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) || !a.suits(k.demandsOf(k.bins[i])) {
 					continue
 				}
 				if offer, ok := k.takes(k.bins[i], d, d.Offers.And(offers)); ok {
@@ -180,9 +180,12 @@ func (k *Packer) areaOf(p topology.Place, keys []int, offer int) (area, bool) {
 
 // put adds one pod of a demand to a bin of one node, which is bought as offer.
 func (k *Packer) put(b *bin, demand, offer int, p model.Pod) {
-	pool := k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool
-	k.limits.take(pool, k.capacity(b.offer), -1)
-	k.limits.take(pool, k.capacity(offer), 1)
+	pool := k.poolOf(b.offer)
+	if len(k.floors[pool]) == 0 { // else what is reserved is for all types it must list
+		k.limits.take(pool, b.capacity, -1)
+		b.capacity = k.capacity(offer)
+		k.limits.take(pool, b.capacity, 1)
+	}
 	b.offer, b.take = offer, slices.Clone(b.take)
 	if j := slices.IndexFunc(b.take, func(t portion) bool { return t.demand == demand }); j >= 0 {
 		b.take[j].pods++
@@ -209,12 +212,14 @@ func (k *Packer) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	requests, price := k.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)
 	for t := rows.From; t < rows.To; t++ {
 		row := &k.catalogue.Types[t]
-		if !requests.Fits(row.Free) || !k.limits.covers(row.Pool, k.capacity(b.offer), row.Capacity) {
+		if !requests.Fits(row.Free) || !k.limits.covers(row.Pool, b.capacity, row.Capacity) {
 			continue
 		}
 		for o := row.Offers.From; o < row.Offers.To; o++ {
 			if p := k.catalogue.Offers[o].Price; offers.Has(o) && p < price && k.catalogue.MatchAll(k.demandsOf(b).And(d.At(o)...)).Has(o) {
-				offer, price, ok = o, p, true
+				if !k.spoils(b, d, o) {
+					offer, price, ok = o, p, true
+				}
 			}
 		}
 	}

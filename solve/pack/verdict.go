@@ -34,9 +34,15 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 }
 
 // lastStep says what keeps d from the pool although labels, taints and size do
-// not: ports, rules between pods, or limits.
+// not: minValues, reservations, ports, rules between pods, or limits.
 func (k *Packer) lastStep(pool int, d *demand) model.Step {
 	p := &k.catalogue.Pools[pool]
+	if step, ok := k.floorStep(pool, d); ok {
+		return step
+	}
+	if step, ok := k.usedUp(pool, d); ok {
+		return step
+	}
 	if len(d.Shape.HostPorts) > 0 && !d.Offers.Any(p.Offers) {
 		return k.portStep(d)
 	}
@@ -128,7 +134,7 @@ func (k *Packer) used(pool, resource int) int64 {
 	sum := k.catalogue.Pools[pool].Usage.At(resource)
 	for _, b := range k.bins {
 		if k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool == pool {
-			sum += k.capacity(b.offer).At(resource) * int64(b.count)
+			sum += b.capacity.At(resource) * int64(b.count)
 		}
 	}
 	return sum

@@ -210,7 +210,7 @@ func (k *Packer) unplace(refused map[string]bool) {
 	}
 	k.bins = slices.DeleteFunc(k.bins, func(b bin) bool {
 		if len(b.take) == 0 {
-			k.limits.take(k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool, k.capacity(b.offer), -1)
+			k.limits.take(k.poolOf(b.offer), b.capacity, -1)
 		}
 		return len(b.take) == 0
 	})

@@ -236,7 +236,13 @@ func (a *adder) affords(m machine) bool {
 			types = append(types, x.kind)
 		}
 	}
-	return a.policy.RelaxMinValues || !slices.ContainsFunc(m.pool.Requirements, func(r model.Requirement) bool { return span(types, r.Key) < r.MinValues })
+	return a.policy.RelaxMinValues || slices.ContainsFunc(a.pod.Shape.Alternatives(), func(alt model.Requirements) bool {
+		own := m.pool.Requirements.And(model.NewRequirement(model.LabelNodePool, model.In, m.pool.Name))
+		return suitsOne(a.s, own, m.kind, m.offer, alt) && !slices.ContainsFunc(m.pool.Requirements, func(r model.Requirement) bool {
+			allowed, _ := m.pool.Requirements.And(alt...).Get(r.Key)
+			return span(types, r.Key, allowed) < r.MinValues || r.MinValues > a.policy.MaxTypes // too short a list may not span them
+		})
+	})
 }
 
 // within reports whether the pool's limits allow one more of the type.

@@ -96,12 +96,12 @@ func overAttached(n *model.Node, pods []*model.Shape) bool {
 	return false
 }
 
-// span is how many values of a label the types have.
-func span(types []*model.InstanceType, key string) int {
+// span is how many values of a label the types have, of those allowed.
+func span(types []*model.InstanceType, key string, allowed model.Requirement) int {
 	var values []string
 	for _, t := range types {
 		if r, ok := t.Requirements.Get(key); ok && !r.Complement {
-			values = append(values, r.Values...)
+			values = append(values, slices.DeleteFunc(slices.Clone(r.Values), func(v string) bool { return !allowed.Has(v) })...)
 		}
 	}
 	slices.Sort(values)
@@ -109,7 +109,8 @@ func span(types []*model.InstanceType, key string) int {
 }
 
 // minValues checks that the launch's types span as many values as the pool
-// demands, or that the plan says where they do not.
+// demands, or that the plan says where they do not. Values that the launch
+// excludes do not count: a NodeClaim cannot demand two of one.
 func (c *checker) minValues(i int, pool *model.Pool, l *model.Launch) {
 	var listed []*model.InstanceType
 	for _, t := range pool.Types {
@@ -118,7 +119,11 @@ func (c *checker) minValues(i int, pool *model.Pool, l *model.Launch) {
 		}
 	}
 	for _, r := range pool.Requirements {
-		spans := span(listed, r.Key)
+		allowed, _ := l.Requirements.Get(r.Key)
+		if r.Key == model.LabelCapacityType {
+			allowed = model.NewRequirement(r.Key, model.In, l.CapacityTypes...)
+		}
+		spans := span(listed, r.Key, allowed)
 		j := slices.IndexFunc(l.MinValues, func(m model.Relaxed) bool { return m.Key == r.Key })
 		switch {
 		case spans >= r.MinValues && j >= 0:
