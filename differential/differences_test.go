@@ -53,7 +53,7 @@ func everyPlaceCounts() difference {
 	}
 }
 
-// localMoves and staticWaits are about volumes.
+// localMoves, staticWaits and oneByOne are about volumes.
 func localMoves() difference {
 	return difference{
 		"the pod uses a local volume",
@@ -71,6 +71,20 @@ func staticWaits() difference {
 		func(m *mismatch) bool {
 			return m.verdict == nil && slices.ContainsFunc(m.situation.storage.claimsOf(m.pod), func(c *corev1.PersistentVolumeClaim) bool {
 				return c.Spec.VolumeName == "" && ptr.Deref(c.Spec.StorageClassName, "") == "static"
+			})
+		},
+	}
+}
+
+func oneByOne() difference {
+	return difference{
+		"pods that wait share a claim that one pod at a time may use",
+		"each is planned for as long as none of them runs: who comes first is for the scheduler to say, and one that never comes must not keep the others waiting",
+		func(m *mismatch) bool {
+			return m.verdict == nil && slices.ContainsFunc(m.situation.storage.claimsOf(m.pod), func(c *corev1.PersistentVolumeClaim) bool {
+				return slices.Contains(c.Spec.AccessModes, corev1.ReadWriteOncePod) && slices.ContainsFunc(m.situation.pods, func(p *corev1.Pod) bool {
+					return p.UID != m.pod.UID && p.Spec.NodeName == "" && uses(p, c)
+				})
 			})
 		},
 	}

@@ -32,7 +32,7 @@ func TestVolumes(t *testing.T) {
 			l.pods = append(l.pods, waiting(pods...)...)
 		}
 		return l
-	}, except(localMoves(), staticWaits(), daemonsOfSomeZones()))
+	}, except(localMoves(), staticWaits(), oneByOne(), daemonsOfSomeZones(), leavingDrawsNobody()))
 }
 
 // storage is what pods' volumes are made of.
@@ -54,7 +54,8 @@ func (s *storage) class(name string) *storagev1.StorageClass {
 }
 
 // after returns the storage once the volumes of pods that are bound have been
-// made: where their node is.
+// made: where their node is or, when many nodes can have them, wherever their class
+// allows.
 func (s *storage) after(pods []*corev1.Pod, nodes []*corev1.Node) *storage {
 	out := *s
 	for i, c := range s.claims {
@@ -68,8 +69,14 @@ func (s *storage) after(pods []*corev1.Pod, nodes []*corev1.Node) *storage {
 		}
 		node := nodes[slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == pods[at].Spec.NodeName })]
 		made := disk("made-" + c.Namespace + "-" + c.Name)
-		if zone, ok := node.Labels[corev1.LabelTopologyZone]; ok {
-			made = disk(made.Name, inZone(zone))
+		zone, zonal := node.Labels[corev1.LabelTopologyZone]
+		zones := []string{zone}
+		if slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) {
+			zones = zonesOf(class)
+			zonal = len(zones) > 0
+		}
+		if zonal {
+			made = disk(made.Name, inZone(zones...))
 		}
 		bound := c.DeepCopy()
 		bindClaim(bound, made)
@@ -77,6 +84,15 @@ func (s *storage) after(pods []*corev1.Pod, nodes []*corev1.Node) *storage {
 		out.claims[i], out.volumes = bound, append(slices.Clip(out.volumes), made)
 	}
 	return &out
+}
+
+// zonesOf returns the zones the class allows; none = all.
+func zonesOf(c *storagev1.StorageClass) []string {
+	var out []string
+	for _, t := range c.AllowedTopologies {
+		out = append(out, t.MatchLabelExpressions[0].Values...)
+	}
+	return out
 }
 
 func uses(p *corev1.Pod, c *corev1.PersistentVolumeClaim) bool {
