@@ -11,28 +11,46 @@ import (
 
 // More demands than mostRows make too large a program. Then those that are
 // bound alike and of similar size are planned together as blocks, of which
-// there are at most mostBlocks or so. Where most of the demands have few pods,
-// rows are dearer than they are worth already at fewRows.
+// there are at most mostBlocks or so. Where the demands have many pods each,
+// rows are worth more than they cost; where they have few, less.
 const (
 	mostRows   = 450
-	fewRows    = 80
+	someRows   = 200 // of less than manyPods each
+	fewRows    = 80  // of less than fewPods each
+	manyPods   = 40
+	fewPods    = 4
 	mostBlocks = 128
 )
 
+// tooMany reports whether so many demands are to be planned as blocks.
+func tooMany(open []*demand) bool {
+	pods := 0
+	for _, d := range open {
+		pods += len(d.left)
+	}
+	n := len(open)
+	return n > mostRows || n > someRows && pods < manyPods*n || n > fewRows && pods < fewPods*n
+}
+
 // newBlock returns a demand that stands for the members: it requests what they
-// do on average. The members are put in order of size.
-func (k *Packer) newBlock(members []*demand, resources []int, unit []float64) *demand {
-	sum, pods := model.Resources(nil), int64(0)
+// do on average or, with floor, what all of them do at least. The members are
+// put in order of size.
+func (k *Packer) newBlock(members []*demand, unit []float64, floor bool) *demand {
+	sum, least, pods := model.Resources(nil), members[0].Shape.Requests, int64(0)
 	for _, d := range members {
 		n := int64(len(d.left))
 		sum, pods = sum.Plus(d.Shape.Requests.Times(n)), pods+n
+		least = least.Min(d.Shape.Requests)
 	}
 	for i := range sum {
 		sum[i] = (sum[i] + pods - 1) / pods
 	}
+	if floor {
+		sum = least
+	}
 	size := func(d *demand) float64 {
 		out := 0.0
-		for i, r := range resources {
+		for i, r := range k.wanted {
 			out += float64(d.Shape.Requests.At(r)) / unit[i]
 		}
 		return out
@@ -62,12 +80,8 @@ func (d *demand) open() int {
 
 // blocks returns demands to plan with: those given, or blocks of them where
 // they are too many.
-func (k *Packer) blocks(open []*demand) []*demand {
-	pods := 0
-	for _, d := range open {
-		pods += len(d.left)
-	}
-	if len(open) <= fewRows || len(open) <= mostRows && pods > 4*len(open) {
+func (k *Packer) blocks(open []*demand, floor bool) []*demand {
+	if !tooMany(open) {
 		return open
 	}
 	var out []*demand
@@ -91,7 +105,7 @@ func (k *Packer) blocks(open []*demand) []*demand {
 		if len(members) == 1 {
 			out = append(out, members[0])
 		} else {
-			out = append(out, k.newBlock(members, k.wanted, unit))
+			out = append(out, k.newBlock(members, unit, floor))
 		}
 	}
 	return out
@@ -282,84 +296,24 @@ func (l *loader) put(d *demand, n int) int {
 	return n
 }
 
-// proveBlocks is prove for a market of blocks. Its values are of average pods:
-// each pod is given its share by what it requests at the prices that matter,
-// and what a node can hold is bounded for the pods as they are.
+// proveBlocks proves for a market of blocks what one of smaller blocks shows:
+// were every pod of a block as small as its smallest, no plan would be dearer.
 func (k *Packer) proveBlocks(m *market, tier fit.Range) {
-	y := m.meanPrices()
-	type real struct {
-		*demand
-		value  float64
-		weight []float64
-	}
-	reals := make([][]real, len(m.demands))
-	for row, d := range m.demands {
-		average := dot(y, m.weight[row])
-		members := d.members
-		if !d.block() {
-			members = []*demand{d}
-		}
-		for _, r := range members {
-			weight := m.scaled(m.dense(r.Shape.Requests, func(group) int { return 0 }))
-			value := m.values[row]
-			if average > 0 {
-				value *= dot(y, weight) / average
-			}
-			reals[row] = append(reals[row], real{r, value, weight})
+	var open []*demand
+	for _, d := range m.demands {
+		if d.block() {
+			open = append(open, d.members...)
+		} else {
+			open = append(open, d)
 		}
 	}
-	ratio := 1.0
-	for c := range m.candidates {
-		m.load(c)
-		m.sack.Relax(m.shadow[c])
-		room := dot(m.shadow[c], m.space[c])
-		limit := math.Inf(1)
-		for factor := 1.0; factor < 2; factor *= 1.03 { // the bound holds for any prices
-			sum := factor * room
-			for _, row := range m.rows[c] {
-				for _, r := range reals[row] {
-					if gain := r.value - factor*dot(m.shadow[c], r.weight); gain > 0 {
-						sum += gain * float64(len(r.left))
-					}
-				}
-			}
-			if sum > limit {
-				break
-			}
-			limit = sum
-		}
-		ratio = max(ratio, limit/(m.candidates[c].price-float64(trouble)))
+	small := k.newMarket(m.candidates, k.blocks(open, true))
+	small.shares = func(c int, take []portion) bool { return k.agree(small, c, take) }
+	small.budget = k.policy.Work
+	if !small.restart() {
+		return
 	}
-	p := proof{tier: tier, worth: map[*demand]float64{}}
-	for _, row := range reals {
-		for _, r := range row {
-			if k.confined(r.demand, tier) {
-				p.worth[r.demand] = r.value / ratio
-			}
-		}
-	}
-	k.proofs = append(k.proofs, p)
-}
-
-// meanPrices returns the prices of resources over the nodes of the program's
-// solution.
-func (m *market) meanPrices() []float64 {
-	out := make([]float64, len(m.unit))
-	for column, amount := range m.program.Used {
-		c := m.patterns[m.columns[column]].candidate
-		m.load(c)
-		m.sack.Relax(m.shadow[c])
-		for r, p := range m.shadow[c] {
-			out[r] += amount * p
-		}
-	}
-	return out
-}
-
-func dot(a, b []float64) float64 {
-	sum := 0.0
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
+	small.optimise(math.MaxInt)
+	small.settle(4)
+	k.prove(small, tier)
 }

@@ -20,8 +20,14 @@ type proof struct {
 func (k *Packer) prove(m *market, tier fit.Range) {
 	p := proof{tier: tier, worth: map[*demand]float64{}}
 	for row, d := range m.demands {
-		if k.confined(d, tier) {
-			p.worth[d] = m.values[row] / max(m.ratio, 1)
+		members := d.members
+		if !d.block() {
+			members = []*demand{d}
+		}
+		for _, d := range members {
+			if k.confined(d, tier) {
+				p.worth[d] = m.values[row] / max(m.ratio, 1)
+			}
 		}
 	}
 	k.proofs = append(k.proofs, p)

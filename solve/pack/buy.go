@@ -91,7 +91,7 @@ func (k *Packer) proveTier(m *market, tier fit.Range) bool {
 	case m.mixed():
 		k.proveBlocks(m, tier)
 	default:
-		m.settle()
+		m.settle(3 + settleWork/len(m.demands))
 		k.prove(m, tier)
 	}
 	return true
@@ -109,7 +109,7 @@ func (k *Packer) open(demands []*demand, tier fit.Range, price func(candidate) f
 			open = append(open, d)
 		}
 	}
-	m := k.newMarket(candidates, k.blocks(open))
+	m := k.newMarket(candidates, k.blocks(open, false))
 	m.opened = len(open)
 	m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
 	m.budget = k.policy.Work

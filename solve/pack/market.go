@@ -313,10 +313,9 @@ func (m *market) generate() []pattern {
 // nothing to add it looks closer to the present ones. What is proven best stays
 // as values and ratio: divided by the ratio, the values of the pods on any node
 // are worth no more than the node costs (Farley 1990).
-func (m *market) settle() {
+func (m *market) settle(rounds int) {
 	best := make([]float64, len(m.values))
 	bound, ratio, pull, idle := 0.0, 1.0, 0.0, 0
-	rounds := settleRounds + settleWork/len(m.demands)
 	for ; rounds > 0 && idle < settleIdle && m.total() > bound*(1+settled) && m.budget > 0; rounds-- {
 		present := slices.Clone(m.values)
 		for row, v := range best {
@@ -352,8 +351,7 @@ const (
 	settled    = 5e-3 // how close values and bound need to come
 	settleIdle = 8    // rounds that bring little, before giving up
 
-	settleRounds = 3    // and as many as work allows, which grows with the rows
-	settleWork   = 1200 // rows
+	settleWork = 1200 // rows looked at in all its rounds
 )
 
 // prove bounds the worth of the best pattern of every candidate by an exact
