@@ -393,3 +393,26 @@ func (m *market) total() float64 {
 	}
 	return sum
 }
+
+// meanPrices returns the prices of resources over the nodes of the program's
+// solution.
+func (m *market) meanPrices() []float64 {
+	out := make([]float64, len(m.unit))
+	for column, amount := range m.program.Used {
+		c := m.patterns[m.columns[column]].candidate
+		m.load(c)
+		m.sack.Relax(m.shadow[c])
+		for r, p := range m.shadow[c] {
+			out[r] += amount * p
+		}
+	}
+	return out
+}
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i, v := range a {
+		sum += v * b[i]
+	}
+	return sum
+}

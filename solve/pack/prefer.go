@@ -3,6 +3,7 @@ package pack
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -141,17 +142,18 @@ func (k *Packer) wishes() []wish {
 		if len(p.Shape.Refused) > 0 || len(p.Pods) == 0 {
 			continue
 		}
-		have, least := *p.Shape, k.leastPrice(p.Shape, 0)
+		have := *p.Shape
+		least := sync.OnceValue(func() float64 { return k.leastPrice(p.Shape, 0) })
 		grant := func(w wish) {
 			price := k.leastPrice(granted(&have, w), w.most)
-			for ; w.most > 0 && w.most < mostAlike && price > least*(1+k.policy.PreferencePremium); w.most *= 2 {
+			for ; w.most > 0 && w.most < mostAlike && price > least()*(1+k.policy.PreferencePremium); w.most *= 2 {
 				price = k.leastPrice(&have, 2*w.most)
 			}
 			with := granted(&have, w)
 			if w.most >= mostAlike || price < 0 && !k.someNodeTakes(with) {
 				return
 			}
-			w.cost = max(price-least, 0) * float64(len(p.Pods))
+			w.cost = max(price-least(), 0) * float64(len(p.Pods))
 			out, have = append(out, w), *with
 		}
 		for i := range p.Shape.Preferences {
