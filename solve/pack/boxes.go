@@ -26,18 +26,19 @@ type selection struct {
 	asked  model.Requirements
 }
 
-// varied adds the candidates of a pool with minValues.
-func (k *Packer) varied(pool int, out []candidate) []candidate {
-	for _, s := range k.selections(pool) {
+// varied adds the candidates of a pool with minValues, bought as one of these
+// offers.
+func (k *Packer) varied(pool int, as fit.Bits, out []candidate) []candidate {
+	for _, s := range k.selections(pool, as) {
 		x := &boxer{Packer: k, pool: pool, selection: s, variety: k.varietyOf(pool, s.offers, s.asked), counts: mostCounts}
 		out = x.candidates(out)
 	}
 	return out
 }
 
-// selections returns the offers that each class of demands may use in the pool
-// and that several of them have in common.
-func (k *Packer) selections(pool int) []selection {
+// selections returns which of the pool's offers each class of demands may use
+// and which several of them have in common.
+func (k *Packer) selections(pool int, as fit.Bits) []selection {
 	var single, out []selection
 	known := map[string]bool{}
 	add := func(s selection) {
@@ -54,7 +55,7 @@ func (k *Packer) selections(pool int) []selection {
 	for _, d := range k.exemplars {
 		ways := 0
 		for demands, offers := range d.Alternatives() {
-			s := selection{offers.And(k.catalogue.Pools[pool].Usable).Less(k.reserved), demands}
+			s := selection{offers.And(as), demands}
 			if !s.offers.Empty() {
 				ways++
 				single = append(single, s)

@@ -37,7 +37,7 @@ func (k *Packer) candidates(tier fit.Range) []candidate {
 	for pool := tier.From; pool < tier.To; pool++ {
 		p := &k.catalogue.Pools[pool]
 		if k.strict(pool) {
-			all = k.varied(pool, all)
+			all = k.varied(pool, p.Usable.Less(k.reserved), all)
 			continue
 		}
 		for i := p.Types.From; i < p.Types.To; i++ {

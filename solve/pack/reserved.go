@@ -92,38 +92,43 @@ func (k *Packer) plentiful(offer int, d *demand) bool {
 // prepaidIn returns the reserved offers of the tier that can be used, as
 // candidates.
 func (k *Packer) prepaidIn(tier fit.Range) []candidate {
+	defer func(was bool) { k.partial = was }(k.partial) // what is missing here costs the proof nothing
 	var out []candidate
-	for i := range k.reserved.All() {
-		o := &k.catalogue.Offers[i]
-		row := &k.catalogue.Types[o.Type]
-		if row.Pool < tier.From || row.Pool >= tier.To || k.prepaid[o.ReservationID] <= 0 ||
-			!(model.Resources{}).Fits(row.Free) || k.limits.allow(row.Pool, row.Capacity, 1) == 0 {
+	for _, id := range k.catalogue.Reservations() {
+		if k.prepaid[id] <= 0 {
 			continue
 		}
-		serves := fit.NewBits(len(k.classes))
-		for class, d := range k.exemplars {
-			if d.Offers.Has(i) && k.spansReserved(i, d) {
-				serves.Set(class)
+		for pool := tier.From; pool < tier.To; pool++ {
+			p := &k.catalogue.Pools[pool]
+			offers := p.Usable.And(k.catalogue.Reserved(id))
+			if k.strict(pool) {
+				out = k.varied(pool, offers, out)
+				continue
+			}
+			for i := range offers.All() {
+				out = k.prepaidOffer(i, out)
 			}
 		}
-		if !serves.Empty() {
-			out = append(out, candidate{
-				offer: i, pool: row.Pool, price: charged(o.Price), free: row.Free, room: k.roomFor(row.Free), serves: serves, capacity: row.Capacity,
-			})
-		}
 	}
-	return out
+	return slices.DeleteFunc(out, k.unaffordable)
 }
 
-// spansReserved reports whether launches that take from the offer's
-// reservation for pods of d span what their pool demands however full they are.
-func (k *Packer) spansReserved(offer int, d *demand) bool {
-	row := &k.catalogue.Types[k.catalogue.Offers[offer].Type]
-	if !k.strict(row.Pool) {
-		return true
+// prepaidOffer adds a reserved offer as a candidate.
+func (k *Packer) prepaidOffer(offer int, out []candidate) []candidate {
+	o := &k.catalogue.Offers[offer]
+	row := &k.catalogue.Types[o.Type]
+	serves := fit.NewBits(len(k.classes))
+	for class, offers := range k.classes {
+		if offers.Has(offer) {
+			serves.Set(class)
+		}
 	}
-	v := k.varietyOf(row.Pool, k.alike(offer, d.OffersAt(offer).And(k.catalogue.Pools[row.Pool].Usable)), d.At(offer))
-	return v.enough(k.fitting(v, row.Free, row.Capacity))
+	if serves.Empty() || !(model.Resources{}).Fits(row.Free) {
+		return out
+	}
+	return append(out, candidate{
+		offer: offer, pool: row.Pool, price: charged(o.Price), free: row.Free, room: k.roomFor(row.Free), serves: serves, capacity: row.Capacity,
+	})
 }
 
 // resolved is up to how many demands their worth is worked out anew after each

@@ -1,0 +1,56 @@
+package solve_test
+
+import (
+	"fmt"
+	"testing"
+
+	"karpenter/model"
+	"karpenter/solve"
+	"karpenter/solve/solvetest"
+)
+
+// TestBoundIsTrueForLists compares bound and cost with the cheapest way there
+// is, found by trying all of them, where nodes are bought as one of many types
+// or from reservations.
+func TestBoundIsTrueForLists(t *testing.T) {
+	for name, draw := range map[string]solvetest.Draw{
+		"minValues": {MinValues: true}, "reserved": {Reserved: true}, "both": {MinValues: true, Reserved: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tried, tight := 0, 0
+			situations(t, draw, 800, func(s *model.Snapshot) []string {
+				if len(s.Pools) == 0 || len(s.Pending) == 0 {
+					return nil
+				}
+				s.Nodes, s.Pools = nil, s.Pools[:1]
+				s.Pools[0].Limits = nil
+				s.Pending = s.Pending[:1]
+				s.Pending[0].Pods = s.Pending[0].Pods[:min(5, len(s.Pending[0].Pods))]
+				best, ok := solvetest.CheapestLaunches(s)
+				plan := solve.Decide(s, model.DefaultPolicy())
+				switch {
+				case !ok || len(plan.Verdicts) > 0:
+					if ok != (len(plan.Verdicts) == 0) {
+						return []string{fmt.Sprintf("planned: %v, possible: %v", len(plan.Verdicts) == 0, ok)}
+					}
+					return nil
+				case plan.Bound > best:
+					return []string{fmt.Sprintf("bound %d, but a plan costs %d", plan.Bound, best)}
+				case plan.Cost < best:
+					return []string{fmt.Sprintf("cost %d, but no plan costs less than %d", plan.Cost, best)}
+				case plan.Cost > best*11/10:
+					return []string{fmt.Sprintf("cost %d, the best plan costs %d", plan.Cost, best)}
+				}
+				tried++
+				if plan.Bound == best {
+					tight++
+				}
+				return nil
+			})
+			t.Logf("%d situations, bound tight in %d", tried, tight)
+			if tried < 200 {
+				t.Errorf("only %d situations had a plan", tried)
+			}
+		})
+	}
+}
