@@ -356,18 +356,47 @@ type binding struct {
 // bind binds the pods one after the other in an order that the scheduler goes
 // along with. Where it refuses every order, it has been asked about them all:
 // what it has against the pods that are left once as many as can be are bound
-// are mismatches. Should they be differences, the pods are bound all the same.
+// are mismatches. Those that are differences are bound all the same.
 func (j *judge) bind(want []binding) {
 	j.tally["placed"] += len(want)
-	s := &orders{judge: j, want: want, dead: map[uint64]bool{}}
-	all := s.pods(1<<len(want) - 1)
-	if !s.from(0, 0) {
-		j.pods = s.pods(s.best)
-		for i, why := range s.refusals {
-			j.differ(&mismatch{judge: j, pod: want[i].pod, node: j.node(want[i].node), refusal: why})
+	for len(want) > 0 {
+		s := &orders{judge: j, want: want, dead: map[uint64]bool{}}
+		if s.from(0, 0) {
+			j.pods = s.pods(1<<len(want) - 1)
+			return
 		}
+		j.pods = s.pods(s.best)
+		var different, left []binding
+		var wrong []string
+		for i, b := range want {
+			m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()]}
+			switch {
+			case s.best>>i&1 == 1:
+			case j.used.find(m):
+				different = append(different, b)
+			default:
+				left, wrong = append(left, b), append(wrong, m.String())
+			}
+		}
+		if len(different) == 0 {
+			j.wrong = append(j.wrong, wrong...)
+			return
+		}
+		for _, b := range different {
+			j.pods = append(j.pods, bound(b))
+		}
+		want = left
 	}
-	j.pods = all
+}
+
+// twin names what bindings of equal pods to one node share.
+func (b binding) twin() string { return kind(b.pod) + " " + b.node }
+
+// bound returns the pod on its node.
+func bound(b binding) *corev1.Pod {
+	p := b.pod.DeepCopy()
+	p.Spec.NodeName = b.node
+	return p
 }
 
 // orders searches for an order to bind pods in.
@@ -376,8 +405,8 @@ type orders struct {
 	want []binding
 	dead map[uint64]bool // sets of bound pods that no order leads on from
 
-	best, most uint64 // the largest dead set, its size
-	refusals   map[int]string
+	best, most uint64            // the largest dead set, its size
+	refusals   map[string]string // of those left then, by twin
 }
 
 // from reports whether all that is not done can be bound, n being done.
@@ -388,18 +417,17 @@ func (s *orders) from(done, n uint64) bool {
 	if s.dead[done] {
 		return false
 	}
-	refusals, tried, dirty := map[int]string{}, map[string]bool{}, true
+	refusals, dirty := map[string]string{}, true
 	for i, b := range s.want {
-		twin := kind(b.pod) + " " + b.node
-		if done>>i&1 == 1 || tried[twin] {
+		twin := b.twin()
+		if _, tried := refusals[twin]; tried || done>>i&1 == 1 {
 			continue
 		}
-		tried[twin] = true
 		if dirty {
 			s.see(s.pods(done))
 		}
-		refusals[i] = s.scheduler.refusal(b.pod, b.node)
-		dirty = refusals[i] == ""
+		refusals[twin] = s.scheduler.refusal(b.pod, b.node)
+		dirty = refusals[twin] == ""
 		if dirty && s.from(done|1<<i, n+1) {
 			return true
 		}
@@ -416,9 +444,7 @@ func (s *orders) pods(set uint64) []*corev1.Pod {
 	out := slices.Clip(s.judge.pods)
 	for i, b := range s.want {
 		if set>>i&1 == 1 {
-			bound := b.pod.DeepCopy()
-			bound.Spec.NodeName = b.node
-			out = append(out, bound)
+			out = append(out, bound(b))
 		}
 	}
 	return out
