@@ -61,7 +61,7 @@ func draws() []draw {
 		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true, fickle: true},
 		{name: "volumes", Draw: solvetest.Draw{Volumes: true}},
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}, fickle: true},
-		{name: "minValues", Draw: solvetest.Draw{MinValues: true}},
+		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, fickle: true},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}},
 		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, capricious: true, fickle: true},
 		{name: "everything", Draw: solvetest.Everything(), invalid: true, forgetful: true},

@@ -240,6 +240,9 @@ func (a *adder) affords(m machine) bool {
 		own := m.pool.Requirements.And(model.NewRequirement(model.LabelNodePool, model.In, m.pool.Name))
 		return suitsOne(a.s, own, m.kind, m.offer, alt) && !slices.ContainsFunc(m.pool.Requirements, func(r model.Requirement) bool {
 			allowed, _ := m.pool.Requirements.And(alt...).Get(r.Key)
+			if r.MinValues > 1 && ruledBy(a.s, r.Key) {
+				return true // a rule between pods may settle the node for one value
+			}
 			return span(types, r.Key, allowed) < r.MinValues || r.MinValues > a.policy.MaxTypes // too short a list may not span them
 		})
 	})
@@ -254,4 +257,14 @@ func (a *adder) within(pool *model.Pool, t *model.InstanceType) bool {
 		}
 	}
 	return !slices.ContainsFunc(pool.Limits, func(l model.Limit) bool { return sum.At(l.Resource) > l.Max })
+}
+
+// ruledBy reports whether some rule between pods is about the label.
+func ruledBy(s *model.Snapshot, key string) bool {
+	about := func(t model.PodTerm) bool { return t.Key == key }
+	return slices.ContainsFunc(s.Pending, func(p model.Pending) bool {
+		return slices.ContainsFunc(p.Shape.PodTerms, about) || slices.ContainsFunc(p.Shape.Spread, func(c model.Spread) bool { return c.Key == key })
+	}) || slices.ContainsFunc(s.Nodes, func(n model.Node) bool {
+		return slices.ContainsFunc(n.Residents, func(r model.Resident) bool { return slices.ContainsFunc(r.Anti, about) })
+	})
 }
