@@ -45,10 +45,11 @@ type Packer struct {
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
-	softened    bool        // demands put up with soft taints now
-	kept        []placement // what was planned before stays there; nil = that is to be seen
-	keptNow     []placement // what was planned before and stays there
-	final       bool        // no pod is left that one more node would help
+	softened    bool                    // demands put up with soft taints now
+	granted     map[int]topology.Wishes // preferences that are rules in this plan
+	kept        []placement             // what was planned before stays there; nil = that is to be seen
+	keptNow     []placement             // what was planned before and stays there
+	final       bool                    // no pod is left that one more node would help
 }
 
 // demand is what is left of the pods of one kind, or of those of them that
@@ -108,9 +109,9 @@ func New(s *model.Snapshot, p model.Policy, m *fit.Memory) *Packer {
 func (k *Packer) again() *Packer {
 	s, p, m := k.snapshot, k.policy, k.memory
 	k = &Packer{
-		snapshot: s, policy: p, memory: m, catalogue: m.Catalogue(s), nodes: m.Nodes(s), topology: topology.New(s),
+		snapshot: s, policy: p, memory: m, catalogue: m.Catalogue(s), nodes: m.Nodes(s), topology: topology.New(s, k.granted),
 		spelled: map[string]*spelling{}, divided: map[string][]area{}, bundled: map[string][]tied{}, settledIn: map[string]int{}, varieties: map[string]*variety{},
-		learned: k.learned, wary: k.wary, kept: k.kept,
+		learned: k.learned, wary: k.wary, kept: k.kept, granted: k.granted,
 	}
 	k.limits = newLimits(k.catalogue)
 	for i := range k.catalogue.Pools {

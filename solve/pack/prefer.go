@@ -7,6 +7,7 @@ import (
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/topology"
 )
 
 // Preferences are honoured as long as the plan costs at most a little more
@@ -57,12 +58,7 @@ func (k *Packer) honour(ignoring *outcome) *outcome {
 		if len(wishes) == 0 {
 			break
 		}
-		granted := New(k.grant(wishes), k.policy, k.memory)
-		granted.kept = ignoring.kept
-		if granted.kept == nil {
-			granted.kept = []placement{}
-		}
-		out := granted.outcome()
+		out := k.grant(wishes, ignoring.kept).outcome()
 		switch worse := k.worse(out, ignoring); {
 		case len(worse) > 0:
 			wishes = without(wishes, worse)
@@ -238,34 +234,44 @@ func (k *Packer) someNodeTakes(s *model.Shape) bool {
 	return slices.ContainsFunc(k.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft(s)) })
 }
 
-// grant returns the Snapshot with the wishes as demands.
-func (k *Packer) grant(wishes []wish) *model.Snapshot {
+// grant returns a Packer to which the wishes are rules. What is kept on nodes
+// of earlier plans stays there.
+func (k *Packer) grant(wishes []wish, kept []placement) *Packer {
 	s := *k.snapshot
 	s.Pending = slices.Clone(s.Pending)
-	for _, w := range slices.Backward(wishes) {
+	with := map[int]topology.Wishes{}
+	for _, w := range wishes {
 		p := &s.Pending[w.kind]
 		p.Shape = granted(p.Shape, w)
+		rules := with[w.kind]
+		switch w.list {
+		case inSpread:
+			spread := p.Shape.Spread[w.at]
+			spread.MaxSkew = max(spread.MaxSkew, w.most)
+			rules.Spread = append(rules.Spread, spread)
+		case inPodTerms:
+			if term := p.Shape.PodTerms[w.at]; w.most > 1 {
+				rules.Spread = append(rules.Spread, model.Spread{Key: term.Key, MaxSkew: w.most, Select: term.Select, AnyNode: true})
+			} else {
+				rules.PodTerms = append(rules.PodTerms, term)
+			}
+		}
+		with[w.kind] = rules
 	}
-	return &s
+	out := &Packer{snapshot: &s, policy: k.policy, memory: k.memory, learned: map[lesson]int{}, wary: map[int]bool{}, granted: with}
+	out.kept = append([]placement{}, kept...)
+	return out.again()
 }
 
-// granted returns the shape with a wish as a demand.
+// granted returns the shape with a preferred node affinity as a demand. It is
+// not among those the pod itself makes, by which the scheduler chooses the
+// nodes that count for spread, and so stands with those of volumes.
 func granted(s *model.Shape, w wish) *model.Shape {
-	out := *s
-	switch w.list {
-	case inPreferences:
-		out.Selector = out.Selector.And(s.Preferences[w.at].Term...)
-	case inSpread:
-		out.Spread = slices.Clone(out.Spread)
-		out.Spread[w.at].Soft, out.Spread[w.at].MaxSkew = false, max(w.most, out.Spread[w.at].MaxSkew)
-	case inPodTerms:
-		if t := &s.PodTerms[w.at]; w.most > 1 {
-			out.Spread = append(slices.Clone(out.Spread), model.Spread{Key: t.Key, MaxSkew: w.most, Select: t.Select, AnyNode: true})
-			break
-		}
-		out.PodTerms = slices.Clone(out.PodTerms)
-		out.PodTerms[w.at].Weight = 0
+	if w.list != inPreferences {
+		return s
 	}
+	out := *s
+	out.VolumeTerms = (&model.Shape{Terms: []model.Requirements{s.Preferences[w.at].Term}, VolumeTerms: s.VolumeTerms}).Alternatives()
 	return &out
 }
 

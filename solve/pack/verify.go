@@ -64,7 +64,7 @@ func (k *Packer) verify() bool {
 // planned.
 func (k *Packer) recount() ([]topology.Move, [][]model.Pod) {
 	moves, pods, nodes, bins := k.moves()
-	k.topology = topology.NewWith(k.snapshot, nodes, k.newOutlook(bins))
+	k.topology = topology.NewWith(k.snapshot, k.granted, nodes, k.newOutlook(bins))
 	if k.final {
 		k.topology.Final()
 	}

@@ -42,7 +42,7 @@ func (st *State) turn(kind int) int {
 	switch {
 	case slices.ContainsFunc(k.spreads, func(s spread) bool { return s.tally.key != Hostname }):
 		return spreadOut
-	case len(k.spreads) > 0 || k.affinity != nil || len(k.empties) > 0:
+	case len(k.spreads) > 0 || len(k.affinity) > 0 || len(k.empties) > 0:
 		return bound
 	}
 	return free

@@ -6,13 +6,21 @@ import (
 	"karpenter/model"
 )
 
-// New compiles the rules between the pending pods of s and those on its nodes.
-func New(s *model.Snapshot) *State { return NewWith(s, nil, nil) }
+// New compiles the rules between the pending pods of s and those on its nodes,
+// with wishes by kind.
+func New(s *model.Snapshot, wishes map[int]Wishes) *State { return NewWith(s, wishes, nil, nil) }
+
+// Wishes are preferences of a kind that are to be rules.
+type Wishes struct {
+	Spread   []model.Spread
+	PodTerms []model.PodTerm
+}
 
 // NewWith is as New, with more nodes. They are the sites from len(s.Nodes) on;
 // the outlook knows their labels.
-func NewWith(s *model.Snapshot, more []model.Node, outlook Outlook) *State {
+func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outlook Outlook) *State {
 	c := &compiler{
+		wishes: wishes,
 		State: &State{
 			nodes: append(s.Nodes[:len(s.Nodes):len(s.Nodes)], more...), own: len(s.Nodes), outlook: outlook,
 			kinds: make([]rules, len(s.Pending)),
@@ -43,6 +51,7 @@ type compiler struct {
 	selectors map[string]*selector // by text
 	shared    map[string]*tally    // anti-affinity, by what it counts
 	counted   []counted
+	wishes    map[int]Wishes
 }
 
 // counted is a tally with what picks the pods in it: every one of selectors.
@@ -61,7 +70,13 @@ type selector struct {
 // of pods on nodes, name.
 func (c *compiler) namedKeys() {
 	for i := range c.snapshot.Pending {
-		shape := c.snapshot.Pending[i].Shape
+		shape, wishes := c.snapshot.Pending[i].Shape, c.wishes[i]
+		for j := range wishes.Spread {
+			c.key(wishes.Spread[j].Key)
+		}
+		for j := range wishes.PodTerms {
+			c.key(wishes.PodTerms[j].Key)
+		}
 		for j := range shape.Spread {
 			if !shape.Spread[j].Soft {
 				c.key(shape.Spread[j].Key)
@@ -82,76 +97,102 @@ func (c *compiler) namedKeys() {
 	}
 }
 
-// compile turns the constraints of a kind into tallies and rules.
+// compile turns the constraints of a kind, and what it wishes, into tallies and
+// rules.
 func (c *compiler) compile(i int) {
 	shape := c.snapshot.Pending[i].Shape
 	if len(shape.Refused) > 0 {
 		return
 	}
-	k := &c.kinds[i]
-	c.spreads(i, shape)
-	var together []*selector
-	for j := range shape.PodTerms {
-		term := &shape.PodTerms[j]
-		switch {
-		case term.Weight > 0:
-		case term.Anti:
-			c.apart(i, term)
-		default:
-			if k.affinity == nil {
-				k.affinity = &affinity{}
-			}
-			k.affinity.terms = append(k.affinity.terms, *term)
-			together = append(together, c.selector(&term.Select))
-		}
-	}
-	if a := k.affinity; a != nil {
-		for j := range a.terms {
-			t := &tally{key: c.key(a.terms[j].Key), settled: true, living: true}
-			a.tallies = append(a.tallies, t)
-			c.counted = append(c.counted, counted{t, together})
-			k.pin(t.key)
-		}
-		a.self = c.all(together, c.pending[i])
-	}
-}
-
-func (c *compiler) spreads(i int, shape *model.Shape) {
 	var keys []int
 	for j := range shape.Spread {
 		if k := c.key(shape.Spread[j].Key); !shape.Spread[j].Soft && k != Hostname && !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
 	}
-	k := &c.kinds[i]
 	for j := range shape.Spread {
-		s := &shape.Spread[j]
-		if s.Soft {
-			continue
+		if !shape.Spread[j].Soft {
+			c.spread(i, &shape.Spread[j], keys)
 		}
-		t := &tally{key: c.key(s.Key), living: true, filter: newFilter(shape, s, keys)}
-		rule := spread{Spread: s, tally: t}
-		if s.Select.Nothing || len(s.Select.Labels) > 0 { // the scheduler counts no pods for a selector that demands nothing
-			sel := c.selector(&s.Select)
-			c.counted = append(c.counted, counted{t, []*selector{sel}})
-			if c.picks(sel, c.pending[i]) {
-				rule.self = 1
-			}
+	}
+	var near []model.PodTerm
+	for j := range shape.PodTerms {
+		switch term := &shape.PodTerms[j]; {
+		case term.Weight > 0:
+		case term.Anti:
+			c.apart(i, term)
+			c.kinds[i].adds = append(c.kinds[i].adds, c.holders(term))
+		default:
+			near = append(near, *term)
 		}
-		k.spreads = append(k.spreads, rule)
-		k.pin(t.key)
-		c.findDomains(t)
+	}
+	if len(near) > 0 {
+		c.near(i, near)
+	}
+	c.wish(i, keys)
+}
+
+// wish compiles what a kind wishes. Of pods that do not share the wish nothing
+// is demanded for it.
+func (c *compiler) wish(i int, keys []int) {
+	w := c.wishes[i]
+	for j := range w.Spread {
+		more := slices.Clone(keys)
+		if k := c.key(w.Spread[j].Key); k != Hostname && !slices.Contains(more, k) {
+			more = append(more, k)
+		}
+		c.spread(i, &w.Spread[j], more)
+	}
+	for j := range w.PodTerms {
+		if w.PodTerms[j].Anti {
+			c.apart(i, &w.PodTerms[j])
+		} else {
+			c.near(i, w.PodTerms[j:j+1])
+		}
 	}
 }
 
-// apart compiles a term of anti-affinity, which holds in both directions: the
-// pod keeps away from those it selects, and they from it.
-func (c *compiler) apart(i int, term *model.PodTerm) {
+// near compiles affinity to pods that every one of the terms selects.
+func (c *compiler) near(i int, terms []model.PodTerm) {
+	a := &affinity{terms: terms}
+	var together []*selector
+	for j := range terms {
+		together = append(together, c.selector(&terms[j].Select))
+	}
+	for j := range terms {
+		t := &tally{key: c.key(terms[j].Key), settled: true, living: true}
+		a.tallies = append(a.tallies, t)
+		c.counted = append(c.counted, counted{t, together})
+		c.kinds[i].pin(t.key)
+	}
+	a.self = c.all(together, c.pending[i])
+	c.kinds[i].affinity = append(c.kinds[i].affinity, a)
+}
+
+// spread compiles a spread constraint that looks at nodes with a label for each
+// of keys.
+func (c *compiler) spread(i int, s *model.Spread, keys []int) {
 	k := &c.kinds[i]
+	t := &tally{key: c.key(s.Key), living: true, filter: newFilter(c.snapshot.Pending[i].Shape, s, keys)}
+	rule := spread{Spread: s, tally: t}
+	if s.Select.Nothing || len(s.Select.Labels) > 0 { // the scheduler counts no pods for a selector that demands nothing
+		sel := c.selector(&s.Select)
+		c.counted = append(c.counted, counted{t, []*selector{sel}})
+		if c.picks(sel, c.pending[i]) {
+			rule.self = 1
+		}
+	}
+	k.spreads = append(k.spreads, rule)
+	k.pin(t.key)
+	c.findDomains(t)
+}
+
+// apart compiles that the pods keep away from those a term of anti-affinity
+// selects.
+func (c *compiler) apart(i int, term *model.PodTerm) {
 	selected := c.selectedBy(term)
-	k.empties = append(k.empties, selected)
-	k.adds = append(k.adds, c.holders(term))
-	k.pin(selected.key)
+	c.kinds[i].empties = append(c.kinds[i].empties, selected)
+	c.kinds[i].pin(selected.key)
 }
 
 // selectedBy is the tally of the pods a term of anti-affinity selects.

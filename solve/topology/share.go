@@ -3,12 +3,11 @@ package topology
 import "slices"
 
 // Follows reports whether the kind has pod affinity.
-func (st *State) Follows(kind int) bool { return st.kinds[kind].affinity != nil }
+func (st *State) Follows(kind int) bool { return len(st.kinds[kind].affinity) > 0 }
 
 // Wants reports whether the kind has affinity to pods of the other kind.
 func (st *State) Wants(kind, other int) bool {
-	a := st.kinds[kind].affinity
-	return a != nil && slices.Contains(st.kinds[other].adds, a.tallies[0])
+	return slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool { return slices.Contains(st.kinds[other].adds, a.tallies[0]) })
 }
 
 // Minds returns the numbers of the keys, but the hostname, by which it matters
@@ -19,8 +18,8 @@ func (st *State) Minds(kind int) []int {
 	for _, s := range k.spreads {
 		keys = append(keys, s.tally.key)
 	}
-	if k.affinity != nil {
-		for _, t := range k.affinity.tallies {
+	for _, a := range k.affinity {
+		for _, t := range a.tallies {
 			keys = append(keys, t.key)
 		}
 	}
@@ -29,15 +28,18 @@ func (st *State) Minds(kind int) []int {
 
 // Joins reports whether the kind has affinity that ties it to a node.
 func (st *State) Joins(kind int) bool {
-	a := st.kinds[kind].affinity
-	return a != nil && slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.key == Hostname })
+	return slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool { return a.joins() })
+}
+
+func (a *affinity) joins() bool {
+	return slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.key == Hostname })
 }
 
 // WouldAllow reports whether the rules on keys other than the hostname would
 // let a pod of the kind run at the place once a pod it has affinity to is there.
 func (st *State) WouldAllow(kind int, p Place) bool {
 	k := st.kinds[kind]
-	if a := k.affinity; a != nil {
+	for _, a := range k.affinity {
 		for _, t := range a.tallies {
 			if t.key != Hostname && len(p[t.key]) != 1 {
 				return false

@@ -23,7 +23,7 @@ type State struct {
 // rules is the rules for the pods of one kind.
 type rules struct {
 	spreads  []spread
-	affinity *affinity
+	affinity []*affinity
 	empties  []*tally // a domain that any counts pods in is closed
 	adds     []*tally // those a pod of the kind counts in
 	keys     []int    // by which a node for it must be settled, ascending
@@ -36,8 +36,8 @@ type spread struct {
 	self  int // 1 when the pods themselves are selected
 }
 
-// affinity is all required pod affinity of a kind: as the scheduler has it, it
-// is to pods that meet every term.
+// affinity is all required pod affinity of a kind, or one wish for some: as the
+// scheduler has it, it is to pods that meet every term.
 type affinity struct {
 	terms   []model.PodTerm
 	tallies []*tally // by term
@@ -50,7 +50,7 @@ const Unbounded = math.MaxInt32
 // Free reports whether no rule between pods is about the kind.
 func (st *State) Free(kind int) bool {
 	k := &st.kinds[kind]
-	return len(k.spreads) == 0 && k.affinity == nil && len(k.empties) == 0 && len(k.adds) == 0
+	return len(k.spreads) == 0 && len(k.affinity) == 0 && len(k.empties) == 0 && len(k.adds) == 0
 }
 
 // Pinned returns the numbers of the keys by which a node for the kind must be
@@ -97,7 +97,7 @@ func (k *rules) allows(p Place) bool {
 			return false
 		}
 	}
-	return k.affinity == nil || k.affinity.allows(p)
+	return !slices.ContainsFunc(k.affinity, func(a *affinity) bool { return !a.allows(p) })
 }
 
 func (s *spread) allows(p Place) bool {
@@ -124,8 +124,7 @@ func (a *affinity) first() bool {
 // Starts reports whether the next pod of the kind chooses the domain that all
 // others of it must follow to.
 func (st *State) Starts(kind int) bool {
-	a := st.kinds[kind].affinity
-	return a != nil && a.first()
+	return slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool { return a.first() })
 }
 
 // Cap returns how many more pods of the kind the rules on the hostname let run
@@ -158,7 +157,10 @@ func (st *State) Cap(kind, site int) int {
 			}
 		}
 	}
-	if a := k.affinity; a != nil && !a.first() {
+	for _, a := range k.affinity {
+		if a.first() {
+			continue
+		}
 		for _, t := range a.tallies {
 			if t.key == Hostname && t.at(site) == 0 {
 				return 0
@@ -172,7 +174,7 @@ func (st *State) Cap(kind, site int) int {
 // nobody in, and anti-affinity holds everywhere.
 func (k *rules) capUnnamed() int {
 	if slices.ContainsFunc(k.spreads, func(s spread) bool { return s.tally.key == Hostname }) ||
-		k.affinity != nil && slices.ContainsFunc(k.affinity.tallies, func(t *tally) bool { return t.key == Hostname }) {
+		slices.ContainsFunc(k.affinity, func(a *affinity) bool { return a.joins() }) {
 		return 0
 	}
 	return Unbounded

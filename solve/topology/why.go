@@ -31,7 +31,7 @@ func (st *State) Why(kind int, places []Place) (Reason, bool) {
 			best, most = reason(), n
 		}
 	}
-	if a := k.affinity; a != nil {
+	for _, a := range k.affinity {
 		weigh(func(p Place) bool { return !a.allows(p) }, func() Reason { return st.whyAffinity(a) })
 	}
 	for _, t := range k.empties {
@@ -46,7 +46,7 @@ func (st *State) Why(kind int, places []Place) (Reason, bool) {
 		}
 	}
 	if most == 0 && st.Joins(kind) {
-		return st.whyAffinity(k.affinity), true
+		return st.whyAffinity(k.affinity[0]), true
 	}
 	return best, most > 0
 }
