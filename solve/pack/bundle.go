@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"karpenter/model"
@@ -100,18 +101,16 @@ func (k *Packer) admits(d *demand, p topology.Place, limit int) int {
 // how many; of equals, the cheapest. With a target the node also takes one of
 // its pods.
 func (k *Packer) largest(d, target *demand, limit int) (best area, most int) {
-	share := k.topology.Most(d.kind)
-	if len(d.Shape.HostPorts) > 0 {
-		share = 1
-	}
+	var beside []topology.Move
 	if target != nil {
 		for _, m := range target.parts() {
-			if m.of == d {
-				share -= m.pods
-			}
+			beside = append(beside, topology.Move{Kind: m.of.kind, Pods: m.pods})
 		}
 	}
-	limit = min(limit, share)
+	limit = min(limit, k.topology.Beside(d.kind, beside))
+	if len(d.Shape.HostPorts) > 0 {
+		limit = min(limit, 1)
+	}
 	keys, offers := k.topology.Pinned(d.kind), d.Offers
 	var taken model.Resources
 	if target != nil {
@@ -138,7 +137,7 @@ func (k *Packer) largest(d, target *demand, limit int) (best area, most int) {
 // whether that was possible.
 func (k *Packer) accompany(d, target *demand) bool {
 	for _, m := range target.parts() {
-		if k.topology.Excludes(d.kind, m.of.kind) || conflict(d, m.of) {
+		if k.topology.Excludes(d.kind, m.of.kind) || conflict(d, m.of) || k.learned[with(d.kind, m.of.kind)] > 0 {
 			return false
 		}
 	}
@@ -156,6 +155,9 @@ func (k *Packer) accompany(d, target *demand) bool {
 	k.addBundle(together, area, members, append(k.untie(target, first), k.draw(d, n)...))
 	return true
 }
+
+// with names pods of a kind in a bundle with pods of another.
+func with(kind, other int) lesson { return lesson{kind: kind, cell: fmt.Sprint("with ", other)} }
 
 // tie makes a bundle of the next pods of the members.
 func (k *Packer) tie(a area, members []member) {

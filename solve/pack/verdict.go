@@ -50,6 +50,9 @@ func (k *Packer) lastStep(pool int, d *demand) model.Step {
 		if reason, ok := k.whyNot(pool, d); ok {
 			return model.Step{Constraint: reason.Constraint, Hint: reason.Hint}
 		}
+		if len(p.Limits) == 0 {
+			return model.Step{Constraint: "rules between pods", Hint: "other pods came first in this plan; the next looks again"}
+		}
 	}
 	return k.limitStep(pool, d)
 }

@@ -32,14 +32,7 @@ func (k *Packer) verify() bool {
 	if len(refused) == 0 {
 		return false
 	}
-	for first, bundle := range k.bundled { // of a bundle all go or none
-		if slices.ContainsFunc(bundle, func(t tied) bool { return refused[t.pod.Key()] }) {
-			refused[first] = true
-			for _, t := range bundle {
-				refused[t.pod.Key()] = true
-			}
-		}
-	}
+	news := k.comeApart(refused)
 	for i, m := range moves {
 		for _, p := range pods[i] {
 			if refused[p.Key()] {
@@ -48,13 +41,30 @@ func (k *Packer) verify() bool {
 		}
 	}
 	k.unplace(refused)
-	for first := range refused {
-		delete(k.bundled, first)
-	}
-	news := false
 	for i, m := range moves {
 		if admitted[i] < m.Pods && !k.wary[m.Kind] {
 			k.wary[m.Kind], news = true, true
+		}
+	}
+	return news
+}
+
+// comeApart adds to the refused all pods of bundles of which one is refused,
+// and notes that its kinds do not go together. It reports whether that is news.
+func (k *Packer) comeApart(refused map[string]bool) bool {
+	news := false
+	for first, bundle := range k.bundled {
+		if !slices.ContainsFunc(bundle, func(t tied) bool { return refused[t.pod.Key()] }) {
+			continue
+		}
+		delete(k.bundled, first)
+		for _, t := range bundle {
+			refused[t.pod.Key()] = true
+			for _, o := range bundle {
+				if l := with(t.of.kind, o.of.kind); o.of != t.of && k.learned[l] == 0 {
+					k.learned[l], news = 1, true
+				}
+			}
 		}
 	}
 	return news

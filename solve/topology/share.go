@@ -59,6 +59,38 @@ func (st *State) Excludes(kind, other int) bool {
 	return against(&st.kinds[kind], &st.kinds[other]) || against(&st.kinds[other], &st.kinds[kind])
 }
 
+// Beside returns how many pods of the kind the rules on the hostname let join
+// pods of others on a new node, at most Unbounded.
+func (st *State) Beside(kind int, others []Move) int {
+	k := &st.kinds[kind]
+	count := func(t *tally) (n int) {
+		for _, o := range others {
+			if slices.Contains(st.kinds[o.Kind].adds, t) {
+				n += o.Pods
+			}
+		}
+		return n
+	}
+	most := st.Most(kind)
+	for i := range k.spreads {
+		if s := &k.spreads[i]; s.tally.key == Hostname {
+			left := s.MaxSkew - count(s.tally)
+			if left < s.self {
+				return 0
+			}
+			if s.self > 0 {
+				most = min(most, left)
+			}
+		}
+	}
+	for _, t := range k.empties {
+		if t.key == Hostname && count(t) > 0 {
+			return 0
+		}
+	}
+	return most
+}
+
 // Most returns how many pods of the kind the rules on the hostname let share a
 // new node, at most Unbounded.
 func (st *State) Most(kind int) int {

@@ -15,16 +15,17 @@ type Reason struct {
 }
 
 // Why returns the rule that keeps the kind from most of the places, which are
-// all there are for it. It reports false when none does.
+// all there are for it. It reports false when rules leave one of them.
 func (st *State) Why(kind int, places []Place) (Reason, bool) {
 	k := &st.kinds[kind]
 	var best Reason
-	most := 0
+	most, blocked := 0, make([]bool, len(places))
 	weigh := func(blocks func(Place) bool, reason func() Reason) {
 		n := 0
-		for _, p := range places {
+		for i, p := range places {
 			if blocks(p) {
 				n++
+				blocked[i] = true
 			}
 		}
 		if n > most {
@@ -45,10 +46,10 @@ func (st *State) Why(kind int, places []Place) (Reason, bool) {
 			weigh(func(p Place) bool { return !s.allows(p) }, func() Reason { return st.whySpread(s, places) })
 		}
 	}
-	if most == 0 && st.Joins(kind) {
+	if slices.Contains(blocked, false) && st.Joins(kind) {
 		return st.whyAffinity(k.affinity[0]), true
 	}
-	return best, most > 0
+	return best, !slices.Contains(blocked, false)
 }
 
 func (st *State) whySpread(s *spread, places []Place) Reason {
