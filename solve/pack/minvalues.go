@@ -245,17 +245,19 @@ func (k *Packer) carries(offer int, offers fit.Bits, taken, request model.Resour
 // spoils reports whether a pod of d would keep the bin, which spans what its
 // pool demands, from doing so when it is bought as the offer.
 func (k *Packer) spoils(b bin, d *demand, offer int) bool {
-	pool := k.poolOf(b.offer)
-	if len(k.floors[pool]) == 0 {
-		return false
-	}
-	spans := func(b bin) bool {
-		v := k.varietyOf(pool, k.offersOf(b), k.demandsOf(b))
-		return v.enough(k.fitting(v, k.podRequests(b), b.capacity))
-	}
 	fuller := b
 	fuller.offer, fuller.take = offer, append(slices.Clone(b.take), portion{demand: d.index, pods: 1})
-	return spans(b) && !spans(fuller)
+	return k.spans(b) && !k.spans(fuller)
+}
+
+// spans reports whether a node of the bin spans what its pool demands.
+func (k *Packer) spans(b bin) bool {
+	pool := k.poolOf(b.offer)
+	if len(k.floors[pool]) == 0 {
+		return true
+	}
+	v := k.varietyOf(pool, k.offersOf(b), k.demandsOf(b))
+	return v.enough(k.fitting(v, k.podRequests(b), b.capacity))
 }
 
 // listed returns the choices the launch of a bin lists: the types that

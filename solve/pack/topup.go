@@ -101,7 +101,7 @@ func (k *Packer) narrow() bool {
 				if k.strict(k.poolOf(k.bins[i].offer)) || k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) || !a.suits(k.demandsOf(k.bins[i])) {
 					continue
 				}
-				if offer, ok := k.takes(k.bins[i], d, d.Offers.And(offers)); ok {
+				if offer, ok := k.takes(k.bins[i], d, d.Offers.And(offers)); ok && !k.spoils(k.bins[i], k.settledAs(d, a), offer) {
 					k.settleBin(d, a, &k.bins[i], offer)
 					return true
 				}
@@ -158,7 +158,9 @@ func (k *Packer) toBin(d *demand, i int) bool {
 			if !ok {
 				break
 			}
-			as = k.settledAs(d, a)
+			if as = k.settledAs(d, a); k.spoils(k.bins[i], as, offer) {
+				break
+			}
 		}
 		k.topology.Add(d.kind, k.topology.At(site), site, 1)
 		k.put(&k.bins[i], as.index, offer, d.left[0])

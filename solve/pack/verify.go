@@ -120,8 +120,13 @@ func (k *Packer) settleBinAs(b *bin, keys []int) bool {
 		if !slices.Contains(a.offers, b.offer) || !a.suits(k.demandsOf(*b)) {
 			continue
 		}
-		b.take = slices.Clone(b.take)
-		b.take[0].demand = k.settledAs(d, a).index
+		settled := *b
+		settled.take = slices.Clone(b.take)
+		settled.take[0].demand = k.settledAs(d, a).index
+		if k.spans(*b) && !k.spans(settled) {
+			return false
+		}
+		*b = settled
 		return true
 	}
 	return false
