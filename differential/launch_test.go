@@ -23,7 +23,7 @@ import (
 // the Node, beside the daemons that run there; and of a machine a pool could
 // launch it accepts no pod that we leave.
 func TestLaunches(t *testing.T) {
-	scheduler, scheme, used := newScheduler(t), allTypes(t), except(greedyDaemons(), comparing())
+	scheduler, scheme, used := newScheduler(t), allTypes(t), except(greedyDaemons(), comparing()).also(perNode(), naturalNumbers(), everyPlaceCounts())
 	total := tally{}
 	each(t, 130, func(seed int) (*situation, *model.Snapshot, []string) {
 		g := newDice(seed, launchKeys())
@@ -132,6 +132,9 @@ func (g dice) pool(name string, labels v1.Labels) *v1.NodePool {
 		spec.NodeClassRef = &class
 		for range pick(g, 0, 1, 1, 2, 3) {
 			e := g.expression()
+			if slices.ContainsFunc(spec.Requirements, func(r v1.NodeSelectorRequirementWithMinValues) bool { return r.Key == e.Key }) {
+				continue // a pool that contradicts itself means nothing
+			}
 			spec.Requirements = append(spec.Requirements, v1.NodeSelectorRequirementWithMinValues{Key: e.Key, Operator: e.Operator, Values: e.Values})
 		}
 		if g.maybe(30) {

@@ -32,7 +32,8 @@ func TestVolumes(t *testing.T) {
 			l.pods = append(l.pods, waiting(pods...)...)
 		}
 		return l
-	}, except(localMoves(), staticWaits(), oneByOne(), daemonsOfSomeZones(), leavingDrawsNobody()))
+	}, except(localMoves(), staticWaits(), oneByOne(), daemonsOfSomeZones(), leavingDrawsNobody()).
+		also(everyPlaceCounts(), leavingKeepsAway(), undecidedMachines(), daemonsToCome()))
 }
 
 // storage is what pods' volumes are made of.
