@@ -194,20 +194,7 @@ func (a *adder) labelings(pool *model.Pool, t *model.InstanceType, o *model.Offe
 		if !suitsOne(a.s, own, t, o, alt) {
 			continue
 		}
-		options := []model.Requirements{own.And(alt...).And(t.Requirements...).And(o.Requirements...)}
-		for _, r := range options[0] {
-			if r.Complement || len(r.Values) < 2 {
-				continue
-			}
-			var more []model.Requirements
-			for _, labels := range options {
-				for _, v := range r.Values {
-					more = append(more, labels.And(model.NewRequirement(r.Key, model.In, v)))
-				}
-			}
-			options = more
-		}
-		out = append(out, options...)
+		out = append(out, eachValue(own.And(alt...).And(t.Requirements...).And(o.Requirements...))...)
 	}
 	return out
 }

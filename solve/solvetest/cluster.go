@@ -60,12 +60,30 @@ func (s *site) settled(key string) (string, bool) {
 
 // nodeSite is a node of a Snapshot with the pods bound to it.
 func nodeSite(n *model.Node) *site {
-	s := &site{name: n.Name, outcomes: []model.Requirements{n.Labels}, taints: n.Taints, gone: n.Deleting}
+	s := &site{name: n.Name, outcomes: eachValue(n.Labels), taints: n.Taints, gone: n.Deleting}
 	for i := range n.Residents {
 		r := &n.Residents[i]
 		s.bound = append(s.bound, guest{&r.Peer, r.Anti, r.Terminating, r.Count})
 	}
 	return s
+}
+
+// eachValue returns what labels with several values may turn out to be.
+func eachValue(labels model.Requirements) []model.Requirements {
+	out := []model.Requirements{labels}
+	for _, r := range labels {
+		if r.Complement || len(r.Values) < 2 {
+			continue
+		}
+		var more []model.Requirements
+		for _, l := range out {
+			for _, v := range r.Values {
+				more = append(more, l.And(model.NewRequirement(r.Key, model.In, v)))
+			}
+		}
+		out = more
+	}
+	return out
 }
 
 // bind adds a pod to the site.

@@ -48,7 +48,7 @@ func (c *checker) layOut(plan *model.Plan) ([]*site, []team) {
 				if o.offer.Available {
 					into = &s.outcomes
 				}
-				*into = append(*into, o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))
+				*into = append(*into, eachValue(o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))...)
 			}
 		}
 		sites = append(sites, s)
