@@ -228,7 +228,7 @@ func (k *Packer) compileBundle(a area, members []member) *fit.Demand {
 		shape.Terms = (&model.Shape{Terms: shape.Terms, VolumeTerms: s.Alternatives()}).Alternatives()
 		offers = append(offers, m.of.Offers)
 	}
-	return k.catalogue.Only(k.catalogue.NewDemand(model.Pending{Shape: &shape}), offers...)
+	return k.spanning(k.catalogue.Only(k.catalogue.NewDemand(model.Pending{Shape: &shape}), offers...))
 }
 
 // unbundle replaces the first pods of bundles in launches by all of them.

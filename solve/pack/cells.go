@@ -200,8 +200,9 @@ func (k *Packer) quote(c *cell, d *demand, offers []int) {
 	if c.most == 0 {
 		return
 	}
+	settled := k.settledFor(d, c)
 	for _, o := range offers {
-		if !d.Offers.Has(o) || !k.plentiful(o, d) {
+		if !d.Offers.Has(o) || k.reserved.Has(o) || !settled(o) {
 			continue
 		}
 		row := &k.catalogue.Types[k.catalogue.Offers[o].Type]
@@ -216,6 +217,9 @@ func (k *Packer) quote(c *cell, d *demand, offers []int) {
 		if price := float64(k.catalogue.Offers[o].Price) / float64(room); tier < c.tier || price < c.price {
 			c.tier, c.price, c.each = tier, price, min(room, k.topology.Most(d.kind))
 		}
+	}
+	if c.tier == noTier {
+		k.quotePrepaid(c, d, offers)
 	}
 }
 

@@ -245,12 +245,16 @@ func (k *Packer) carries(offer int, offers fit.Bits, taken, request model.Resour
 // spoils reports whether a pod of d would keep the bin, which spans what its
 // pool demands, from doing so when it is bought as the offer.
 func (k *Packer) spoils(b bin, d *demand, offer int) bool {
+	if len(k.floors[k.poolOf(b.offer)]) == 0 {
+		return false
+	}
 	fuller := b
 	fuller.offer, fuller.take = offer, append(slices.Clone(b.take), portion{demand: d.index, pods: 1})
 	return k.spans(b) && !k.spans(fuller)
 }
 
-// spans reports whether a node of the bin spans what its pool demands.
+// spans reports whether the types that nodes of the bin can be bought as span
+// what its pool demands.
 func (k *Packer) spans(b bin) bool {
 	pool := k.poolOf(b.offer)
 	if len(k.floors[pool]) == 0 {
@@ -258,6 +262,35 @@ func (k *Packer) spans(b bin) bool {
 	}
 	v := k.varietyOf(pool, k.offersOf(b), k.demandsOf(b))
 	return v.enough(k.fitting(v, k.podRequests(b), b.capacity))
+}
+
+// settledFor returns whether a pod of d can be bought a node from an offer once
+// the node is settled for the cell: whether what is left then spans what the
+// pool demands.
+func (k *Packer) settledFor(d *demand, c *cell) func(offer int) bool {
+	if k.relaxing || k.policy.RelaxMinValues || !k.demanding(fit.Range{To: len(k.floors)}) {
+		return func(int) bool { return true }
+	}
+	pinned := k.catalogue.MatchAll(c.pins)
+	type choices struct {
+		pool   int
+		offers *uint64 // of the alternative
+	}
+	known := map[choices]bool{}
+	return func(offer int) bool {
+		pool := k.poolOf(offer)
+		if len(k.floors[pool]) == 0 {
+			return true
+		}
+		at := d.OffersAt(offer)
+		spans, ok := known[choices{pool, &at[0]}]
+		if !ok {
+			v := k.varietyOf(pool, k.alike(offer, at.And(pinned).And(k.catalogue.Pools[pool].Usable)), d.At(offer).And(c.pins...))
+			spans = v.enough(k.fitting(v, d.Shape.Requests, nil))
+			known[choices{pool, &at[0]}] = spans
+		}
+		return spans
+	}
 }
 
 // listed returns the choices the launch of a bin lists: the types that
@@ -320,6 +353,15 @@ func (k *Packer) floorStep(pool int, d *demand) (model.Step, bool) {
 			step.Hint = fmt.Sprintf("raise spec.limits of the NodePool, or lower minValues of %s to %d", f.key, left)
 		}
 		return step, true
+	}
+	for _, key := range k.topology.Pinned(d.kind) {
+		for _, f := range k.floors[pool] {
+			if f.key == k.topology.Keys[key] && f.least > 1 {
+				step.Constraint = fmt.Sprintf("minValues of %s: %d wanted, and a node for this pod is settled for one", f.key, f.least)
+				step.Hint = "drop minValues of " + f.key + " from the NodePool, or what the pod asks of other pods there"
+				return step, true
+			}
+		}
 	}
 	return step, false
 }

@@ -7,6 +7,7 @@ import (
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/topology"
 )
 
 // Reservations are paid for whether they are used or not, and there is only a
@@ -89,8 +90,30 @@ func (k *Packer) plentiful(offer int, d *demand) bool {
 	return k.prepaid[k.catalogue.Offers[offer].ReservationID] > 0 && d.Offers.Less(k.reserved).Empty()
 }
 
+// quotePrepaid is quote for a cell where nothing can be had for d but from
+// reservations.
+func (k *Packer) quotePrepaid(c *cell, d *demand, offers []int) {
+	most := int64(0)
+	for _, o := range offers {
+		if !d.Offers.Has(o) || !k.reserved.Has(o) {
+			continue
+		}
+		row, left := &k.catalogue.Types[k.catalogue.Offers[o].Type], k.prepaid[k.catalogue.Offers[o].ReservationID]
+		room := fit.Room(row.Free, d.Shape.Requests, topology.Unbounded)
+		tier := k.tierOf[row.Pool]
+		if room == 0 || left <= 0 || tier > c.tier || k.limits.allow(row.Pool, row.Capacity, 1) == 0 {
+			continue
+		}
+		if price := float64(k.catalogue.Offers[o].Price) / float64(room); tier < c.tier || price < c.price {
+			c.tier, c.price, c.each = tier, price, min(room, k.topology.Most(d.kind))
+		}
+		most = max(most, min(left, topology.Unbounded)*int64(min(room, k.topology.Most(d.kind))))
+	}
+	c.most = int(min(int64(c.most), most))
+}
+
 // prepaidIn returns the reserved offers of the tier that can be used, as
-// candidates.
+// candidates, small ones first.
 func (k *Packer) prepaidIn(tier fit.Range) []candidate {
 	defer func(was bool) { k.partial = was }(k.partial) // what is missing here costs the proof nothing
 	var out []candidate
@@ -110,6 +133,7 @@ func (k *Packer) prepaidIn(tier fit.Range) []candidate {
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(a, b candidate) int { return slices.Compare(a.room, b.room) })
 	return slices.DeleteFunc(out, k.unaffordable)
 }
 
@@ -155,7 +179,7 @@ func (k *Packer) spendReservations(demands []*demand, tier fit.Range) {
 		best, gain := pattern{candidate: -1}, 0.0
 		for c := range m.candidates {
 			take, w := m.fullest(c)
-			if g := w - m.candidates[c].price; len(take) > 0 && g > gain {
+			if g := w - m.candidates[c].price; len(take) > 0 && g > gain*(1+1e-9) {
 				best, gain = pattern{c, take}, g
 			}
 		}

@@ -98,7 +98,7 @@ func (k *Packer) narrow() bool {
 			}
 			for i := range k.bins {
 				site := len(k.snapshot.Nodes) + i
-				if k.strict(k.poolOf(k.bins[i].offer)) || k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) || !a.suits(k.demandsOf(k.bins[i])) {
+				if k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) || !a.suits(k.demandsOf(k.bins[i])) {
 					continue
 				}
 				if offer, ok := k.takes(k.bins[i], d, d.Offers.And(offers)); ok && !k.spoils(k.bins[i], k.settledAs(d, a), offer) {
