@@ -47,7 +47,6 @@ const lawful = true
 type draw struct {
 	solvetest.Draw
 	name       string
-	invalid    bool // some plans are not valid yet
 	forgetful  bool // some plans forget pods yet
 	capricious bool // some plans are not repeatable yet
 	fickle     bool // some plans do not stand yet
@@ -74,9 +73,6 @@ func draws() []draw {
 // cost, and an order in which the scheduler can bind all pods as planned.
 func TestPlansAreValid(t *testing.T) {
 	for _, d := range draws() {
-		if lawful && d.invalid {
-			continue
-		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
 				return solvetest.Check(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()))
@@ -248,7 +244,7 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 // place keeps it.
 func TestPlansStand(t *testing.T) {
 	for _, d := range draws() {
-		if lawful && (d.invalid || d.fickle) {
+		if lawful && d.fickle {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {

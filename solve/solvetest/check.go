@@ -1,6 +1,13 @@
-// Package solvetest judges plans without trusting the planner: an independent
-// checker of every promise a Plan makes, and a twin that decides who can be
-// placed by reading the rules literally.
+// Package solvetest judges plans without trusting the planner.
+//
+//   - Draw makes random situations, small ones with few labels, so that every
+//     rule matters; Shrink finds the least part of one that still fails.
+//   - Check says which promises a plan breaks. Rules between pods are read as
+//     kube-scheduler reads them: there must be an order in which it could bind
+//     every pod to its place, whichever machines launches become.
+//   - Addable looks for pending pods that could be added one at a time.
+//   - Cheapest and Best find the least price by trying everything.
+//   - Next is the situation while a plan is carried out.
 package solvetest
 
 import (
