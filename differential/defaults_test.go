@@ -32,7 +32,7 @@ func TestDefaultConstraints(t *testing.T) {
 			}
 		}
 		return s
-	}, except(everyPlaceCounts()), defaultConstraints()...)
+	}, except(), defaultConstraints()...)
 }
 
 func defaultConstraints() []corev1.TopologySpreadConstraint {
