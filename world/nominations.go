@@ -12,11 +12,11 @@ import (
 // takes pods.
 const retries = 10
 
-// outstanding is how many pods may name a node at once before more are left to
-// the scheduler. It reserves room for every one of them in each attempt to
-// place any pod: with 2,000 pods that cost nothing measurable, with 5,000 it
-// doubled the time until all ran.
-const outstanding = 2000
+// crowd is how many pods may wait for the machines they are planned on before
+// all are left to the scheduler. It reserves room for every pod that names a
+// node in each attempt to place any pod: with 2,000 that costs nothing
+// measurable, with 5,000 it doubles the time until all run.
+const crowd = 2000
 
 // Nomination says which node a pod's status is to name. Node is "" when it is
 // to name none.
@@ -42,10 +42,14 @@ func (w *World) Adherence() Adherence {
 // Nominations returns the pods planned on the node, or on the claim it was
 // started for, whose status does not say so yet, sorted. The claim may be "":
 // it is then that of the node, if known. What has been returned once is
-// returned again only after somebody has undone it, and not forever.
+// returned again only after somebody has undone it, and not forever. There are
+// none while a crowd of pods waits.
 func (w *World) Nominations(node, claim string) []Nomination {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.plans) > crowd {
+		return nil
+	}
 	if m := w.machines[w.nodeIDs[node]]; claim == "" && m != nil && m.claim != nil {
 		claim = m.claim.Name
 	}
@@ -61,24 +65,12 @@ func (w *World) Nominations(node, claim string) []Nomination {
 		}
 	}
 	slices.SortFunc(out, byPlace)
-	out = out[:min(len(out), max(outstanding-w.nominated(), 0))]
 	for _, n := range out {
 		planned := w.plans[n.UID]
 		planned.asked = node
 		w.plans[n.UID] = planned
 	}
 	return out
-}
-
-// nominated counts the unbound pods that name the node of their plan.
-func (w *World) nominated() int {
-	n := 0
-	for _, planned := range w.plans {
-		if p := w.pods[planned.pod]; p != nil && p.Node == "" && p.Nominated != "" {
-			n++
-		}
-	}
-	return n
 }
 
 // NotNominated takes in that what Nominations returned could not be carried

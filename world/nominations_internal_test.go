@@ -7,9 +7,9 @@ import (
 	"karpenter/model"
 )
 
-// Beyond so many pods that name a node, more are left to the scheduler; when
-// some are bound, there is room again.
-func TestOutstandingNominations(t *testing.T) {
+// While a crowd waits, nobody is told to name a node; when some of them are
+// bound, the rest are.
+func TestCrowd(t *testing.T) {
 	w := New(model.NewAxis(), nil)
 	w.SetNode(Node{Name: "n", UID: "n"})
 	shape := &model.Shape{Key: "s", Requests: model.Resources{1}}
@@ -18,30 +18,19 @@ func TestOutstandingNominations(t *testing.T) {
 		return Pod{Namespace: "d", Name: name, UID: name, Shape: shape, Pending: true}
 	}
 	var planned []model.Pod
-	for i := range outstanding + 5 {
+	for i := range crowd + 1 {
 		p := pod(i)
 		w.SetPod(p)
 		planned = append(planned, model.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID})
 	}
 	w.Placed("n", planned)
-	told := w.Nominations("n", "")
-	if len(told) != outstanding || told[0].Name != "p-0000" {
-		t.Fatalf("%d pods are told first, want %d", len(told), outstanding)
+	if told := w.Nominations("n", ""); len(told) != 0 {
+		t.Fatalf("%d pods of a crowd are told", len(told))
 	}
-	for i := range told {
-		p := pod(i)
-		p.Nominated = "n"
-		w.SetPod(p)
-	}
-	if more := w.Nominations("n", ""); len(more) != 0 {
-		t.Errorf("%d pods are told beyond the limit", len(more))
-	}
-	for i := range 3 {
-		p := pod(i)
-		p.Node, p.Nominated, p.Pending = "n", "n", false
-		w.SetPod(p)
-	}
-	if more := w.Nominations("n", ""); len(more) != 3 {
-		t.Errorf("%d pods are told after three were bound, want 3", len(more))
+	first := pod(0)
+	first.Node, first.Pending = "n", false
+	w.SetPod(first)
+	if told := w.Nominations("n", ""); len(told) != crowd || told[0].Name != "p-0001" {
+		t.Errorf("%d pods are told after one was bound, want %d", len(told), crowd)
 	}
 }

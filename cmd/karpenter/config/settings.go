@@ -116,7 +116,7 @@ func decisions() []setting {
 		setting{flag: "batch-idle-duration", env: "BATCH_IDLE_DURATION", preset: "1s",
 			meaning: "longest wait for more pods after the latest of a batch",
 		}.duration(func(c *Config) *time.Duration { return &c.BatchIdleDuration }),
-		setting{flag: "nominate-pods", env: "NOMINATE_PODS", preset: "false",
+		setting{flag: "nominate-pods", env: "NOMINATE_PODS", preset: "true",
 			meaning: "tell the scheduler where pods are planned, in status.nominatedNodeName; from Kubernetes 1.35 on",
 		}.boolean(func(c *Config) *bool { return &c.NominatePods }),
 		setting{flag: "preference-policy", env: "PREFERENCE_POLICY", preset: "Respect",
