@@ -71,12 +71,13 @@ func (k *Packer) comeApart(refused map[string]bool) bool {
 }
 
 // recount begins to count anew, with each new node a site, and returns what was
-// planned.
+// planned. Pods of which it was seen before that they stay are counted.
 func (k *Packer) recount() ([]topology.Move, [][]model.Pod) {
 	moves, pods, nodes, bins := k.moves()
 	k.topology = topology.NewWith(k.snapshot, k.granted, nodes, k.newOutlook(bins))
-	if k.final {
-		k.topology.Final()
+	k.topology.Final(true)
+	for _, p := range k.kept {
+		k.topology.Add(p.kind, k.topology.At(p.site), p.site, 1)
 	}
 	k.divided = map[string][]area{} // domains may be numbered anew
 	return moves, pods
@@ -184,7 +185,7 @@ func (k *Packer) moves() (moves []topology.Move, pods [][]model.Pod, nodes []mod
 		moves[i].Pods += len(some)
 		pods[i] = append(pods[i], some...)
 	}
-	for _, p := range k.placed {
+	for _, p := range k.placed[len(k.kept):] { // those that are kept come first
 		add(p.kind, p.site, p.pod)
 	}
 	for i, b := range k.bins {

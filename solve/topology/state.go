@@ -180,8 +180,9 @@ func (k *rules) capUnnamed() int {
 	return Unbounded
 }
 
-// Final says that there will be no more nodes.
-func (st *State) Final() { st.final = true }
+// Final says whether there will be no more nodes. The scheduler knows only those
+// there are.
+func (st *State) Final(yes bool) { st.final = yes }
 
 // fewestOnNodes returns how many pods the node has that has fewest of those a
 // constraint on the hostname is about: none as long as there may be more nodes.
