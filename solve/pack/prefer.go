@@ -247,12 +247,13 @@ func (k *Packer) grant(wishes []wish, kept []placement) *Packer {
 		switch w.list {
 		case inSpread:
 			spread := p.Shape.Spread[w.at]
-			spread.MaxSkew = max(spread.MaxSkew, w.most)
+			spread.Soft, spread.MaxSkew = false, max(spread.MaxSkew, w.most)
 			rules.Spread = append(rules.Spread, spread)
 		case inPodTerms:
 			if term := p.Shape.PodTerms[w.at]; w.most > 1 {
 				rules.Spread = append(rules.Spread, model.Spread{Key: term.Key, MaxSkew: w.most, Select: term.Select, AnyNode: true})
 			} else {
+				term.Weight = 0
 				rules.PodTerms = append(rules.PodTerms, term)
 			}
 		}

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -311,6 +312,9 @@ func (k *Packer) group(members [][]int) {
 		}
 		k.groups = append(k.groups, together)
 	}
+	slices.SortStableFunc(k.groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(a.limit, b.limit), slices.Compare(a.members, b.members))
+	})
 }
 
 func conflict(a, b *demand) bool { return fit.Conflict(a.Shape.HostPorts, b.Shape.HostPorts) }

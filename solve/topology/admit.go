@@ -10,17 +10,20 @@ type Move struct {
 // Admit adds the pods of the moves one after the other, in an order in which
 // the rules allow each when its turn comes, and returns by move how many it
 // could add. Kinds that are spread come before those that only count for
-// others.
+// others, else in the order of the moves.
 func (st *State) Admit(moves []Move) []int {
-	byKind := make([][]int, len(st.kinds))
+	byKind, kinds := make([][]int, len(st.kinds)), []int{}
 	for i, m := range moves {
+		if byKind[m.Kind] == nil {
+			kinds = append(kinds, m.Kind)
+		}
 		byKind[m.Kind] = append(byKind[m.Kind], i)
 	}
 	admitted := make([]int, len(moves))
 	for turn := spreadOut; turn <= free; turn++ {
 		for progress := true; progress; {
 			progress = false
-			for kind := range st.kinds {
+			for _, kind := range kinds {
 				for st.turn(kind) <= turn && st.admit(moves, byKind[kind], admitted) {
 					progress = true
 				}

@@ -67,33 +67,37 @@ type selector struct {
 }
 
 // namedKeys numbers the topology keys that pending pods, or the anti-affinity
-// of pods on nodes, name.
+// of pods on nodes, name, in order of name.
 func (c *compiler) namedKeys() {
-	for i := range c.snapshot.Pending {
-		shape, wishes := c.snapshot.Pending[i].Shape, c.wishes[i]
-		for j := range wishes.Spread {
-			c.key(wishes.Spread[j].Key)
-		}
-		for j := range wishes.PodTerms {
-			c.key(wishes.PodTerms[j].Key)
-		}
-		for j := range shape.Spread {
-			if !shape.Spread[j].Soft {
-				c.key(shape.Spread[j].Key)
-			}
-		}
-		for j := range shape.PodTerms {
-			if shape.PodTerms[j].Weight == 0 {
-				c.key(shape.PodTerms[j].Key)
+	var names []string
+	spread := func(some []model.Spread) {
+		for i := range some {
+			if !some[i].Soft {
+				names = append(names, some[i].Key)
 			}
 		}
 	}
-	for i := range c.snapshot.Nodes {
-		for j := range c.snapshot.Nodes[i].Residents {
-			for k := range c.snapshot.Nodes[i].Residents[j].Anti {
-				c.key(c.snapshot.Nodes[i].Residents[j].Anti[k].Key)
+	terms := func(some []model.PodTerm) {
+		for i := range some {
+			if some[i].Weight == 0 {
+				names = append(names, some[i].Key)
 			}
 		}
+	}
+	for i := range c.snapshot.Pending {
+		spread(c.snapshot.Pending[i].Shape.Spread)
+		terms(c.snapshot.Pending[i].Shape.PodTerms)
+		spread(c.wishes[i].Spread)
+		terms(c.wishes[i].PodTerms)
+	}
+	for i := range c.snapshot.Nodes {
+		for j := range c.snapshot.Nodes[i].Residents {
+			terms(c.snapshot.Nodes[i].Residents[j].Anti)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		c.key(name)
 	}
 }
 
