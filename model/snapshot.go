@@ -156,6 +156,10 @@ type Node struct {
 
 	Price Price // of its offering; 0 = unknown
 
+	// Reservation is what it will take from once it is launched; until then the
+	// reservation does not count it. "" = none, or launched.
+	Reservation string
+
 	// Deleting nodes take no pods, count towards no limit, and their pods are
 	// pending.
 	Deleting bool

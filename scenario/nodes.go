@@ -105,6 +105,7 @@ func (b *builder) node(d *directive) error {
 	n.HostPorts = read(d, "ports", nil, parsePorts)
 	n.Attached = read(d, "attached", nil, each(attachedOf))
 	n.Price = read(d, "price", n.Price, ParsePrice)
+	n.Reservation = d.text("reservation", "")
 	n.Deleting = d.flag("deleting")
 	n.Disruption = model.NodeDisruption{
 		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"),
@@ -114,7 +115,7 @@ func (b *builder) node(d *directive) error {
 		d.fail(fmt.Errorf("%s is described twice", n.Name))
 	}
 	b.s.Nodes = append(b.s.Nodes, n)
-	return d.done("pool= type= zone= ct= claim= labels= taints= price=, cpu= mem= pods= or allocatable= overhead=, " +
+	return d.done("pool= type= zone= ct= claim= labels= taints= price= reservation=, cpu= mem= pods= or allocatable= overhead=, " +
 		"used= or free=, daemon-used=, runs= ports= attached=, blocked= disruption-cost=, and the words in-flight registered deleting empty consolidatable bare")
 }
 

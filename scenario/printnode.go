@@ -30,7 +30,8 @@ func (p *printer) node(n *model.Node) {
 	}
 	parts = append(parts, p.room(n, d, f.kind != nil)...)
 	parts = append(parts, guests(n)...)
-	parts = append(parts, option("price", FormatPrice(n.Price), FormatPrice(d.Price)), option("blocked", n.Disruption.Blocked, ""))
+	parts = append(parts, option("price", FormatPrice(n.Price), FormatPrice(d.Price)), option("reservation", n.Reservation, ""),
+		option("blocked", n.Disruption.Blocked, ""))
 	if n.Disruption.Cost != 0 {
 		parts = append(parts, "disruption-cost="+realText(n.Disruption.Cost))
 	}

@@ -87,6 +87,7 @@ func (w *World) look(m *machine, now time.Time) {
 	v := &m.view
 	if m.claim != nil {
 		v.Claim = m.claim.Name
+		v.Reservation = w.reservation(m)
 	}
 	w.load(m, now)
 	v.Disruption.Consolidatable = m.claim != nil && m.claim.Consolidatable

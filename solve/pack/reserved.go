@@ -33,6 +33,11 @@ func (k *Packer) countReservations() {
 			}
 		}
 	}
+	for i := range k.snapshot.Nodes {
+		if id := k.snapshot.Nodes[i].Reservation; id != "" {
+			k.prepaid[id]--
+		}
+	}
 	k.initially = map[string]int64{}
 	for id, left := range k.prepaid {
 		k.initially[id] = max(left, 0)

@@ -202,8 +202,13 @@ func (a *adder) labelings(pool *model.Pool, t *model.InstanceType, o *model.Offe
 // affords reports whether the limits of the pool, its minValues and the
 // reservations allow the machine besides the plan.
 func (a *adder) affords(m machine) bool {
-	if m.offer.ReservationID != "" {
+	if m.offer.ReservationID != "" && a.policy.ReservedCapacity {
 		left := m.offer.ReservationLeft
+		for _, n := range a.s.Nodes {
+			if n.Reservation == m.offer.ReservationID {
+				left--
+			}
+		}
 		for _, l := range a.plan.Launches {
 			if slices.Contains(l.ReservationIDs, m.offer.ReservationID) {
 				left--

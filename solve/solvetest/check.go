@@ -183,7 +183,7 @@ func outcomes(pool *model.Pool, l *model.Launch) []outcome {
 		for j := range t.Offerings {
 			o := &t.Offerings[j]
 			_, ok := o.Requirements.Intersects(l.Requirements)
-			held := o.ReservationID == "" || slices.Contains(l.ReservationIDs, o.ReservationID)
+			held := len(l.ReservationIDs) == 0 || slices.Contains(l.ReservationIDs, o.ReservationID)
 			if ok && held && slices.Contains(l.CapacityTypes, o.CapacityType) {
 				out = append(out, outcome{t, o, l.Requirements.And(t.Requirements...).And(o.Requirements...)})
 			}

@@ -150,6 +150,9 @@ func (c *checker) reservations(plan *model.Plan) {
 			}
 		}
 	}
+	for i := range c.s.Nodes {
+		left[c.s.Nodes[i].Reservation]--
+	}
 	for i, l := range plan.Launches {
 		if len(l.ReservationIDs) > 0 && !slices.Equal(l.CapacityTypes, []string{model.Reserved}) {
 			c.fail("launch %d counts on %v and may become %v", i, l.ReservationIDs, l.CapacityTypes)
