@@ -1,6 +1,8 @@
 package world
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"karpenter/model"
@@ -14,18 +16,17 @@ func (w *World) foresee(m *machine, labels model.Requirements) model.Requirement
 		return labels
 	}
 	pool := m.label(model.LabelNodePool)
-	allowed, ok := m.claim.Requirements.Get(model.LabelInstanceType)
-	if !ok {
-		allowed = model.NewRequirement(model.LabelInstanceType, model.Exists)
+	asked := pool
+	for _, r := range m.claim.Requirements {
+		asked += fmt.Sprintf("|%s %t %q %v %v %t", r.Key, r.Complement, r.Values, r.Gte, r.Lte, r.Present)
 	}
-	key := pool + " " + allowed.String()
-	outlook, ok := w.outlooks[key]
+	outlook, ok := w.outlooks[asked]
 	if !ok {
 		if len(w.outlooks) > 1000 { // of claims that are long gone
 			clear(w.outlooks)
 		}
-		outlook = shared(slices.DeleteFunc(slices.Clone(w.types[pool]), func(t *model.InstanceType) bool { return !allowed.Has(t.Name) }))
-		w.outlooks[key] = outlook
+		outlook = shared(w.types[pool], m.claim.Requirements)
+		w.outlooks[asked] = outlook
 	}
 	for _, r := range outlook {
 		if _, ok := labels.Intersects(model.Requirements{r}); ok {
@@ -35,24 +36,60 @@ func (w *World) foresee(m *machine, labels model.Requirements) model.Requirement
 	return labels
 }
 
-// shared returns the labels that all of the types have, with the values any of
-// them has.
-func shared(types []*model.InstanceType) model.Requirements {
-	values, having := map[string][]string{}, map[string]int{}
+// shared returns the labels that all machines have which the claim may become,
+// with the values any of them has.
+func shared(types []*model.InstanceType, claim model.Requirements) model.Requirements {
+	all := tally{values: map[string]map[string]bool{}, having: map[string]int{}}
+	n := 0
 	for _, t := range types {
-		for _, r := range t.Requirements {
-			if !r.Complement && len(r.Values) > 0 {
-				having[r.Key]++
-				values[r.Key] = append(values[r.Key], r.Values...)
+		if _, ok := claim.Intersects(t.Requirements); !ok {
+			continue
+		}
+		offered := tally{values: all.values, having: map[string]int{}}
+		offers := 0
+		for i := range t.Offerings {
+			if _, ok := claim.Intersects(t.Offerings[i].Requirements); ok {
+				offered.add(t.Offerings[i].Requirements)
+				offers++
+			}
+		}
+		if offers == 0 {
+			continue
+		}
+		n++
+		all.add(slices.DeleteFunc(slices.Clone(t.Requirements), func(r model.Requirement) bool { return offered.having[r.Key] > 0 }))
+		for key, having := range offered.having {
+			if having == offers {
+				all.having[key]++
 			}
 		}
 	}
 	var out model.Requirements
-	for key, list := range values {
-		if having[key] == len(types) {
-			slices.Sort(list)
-			out = out.And(model.NewRequirement(key, model.In, slices.Compact(list)...))
+	for key, values := range all.values {
+		if all.having[key] == n {
+			out = out.And(model.NewRequirement(key, model.In, slices.Collect(maps.Keys(values))...))
 		}
 	}
 	return out
+}
+
+// tally counts who has a label, and collects the values.
+type tally struct {
+	values map[string]map[string]bool
+	having map[string]int
+}
+
+func (y tally) add(labels model.Requirements) {
+	for _, r := range labels {
+		if r.Complement || len(r.Values) == 0 {
+			continue
+		}
+		y.having[r.Key]++
+		if y.values[r.Key] == nil {
+			y.values[r.Key] = map[string]bool{}
+		}
+		for _, v := range r.Values {
+			y.values[r.Key][v] = true
+		}
+	}
 }

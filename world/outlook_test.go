@@ -13,14 +13,20 @@ import (
 // such a label for missing.
 func TestClaimsForeseeTheirLabels(t *testing.T) {
 	w := world.New(model.NewAxis(), nil)
-	in := func(key string, values ...string) model.Requirement { return model.NewRequirement(key, model.In, values...) }
-	kind := func(name string, rs ...model.Requirement) *model.InstanceType {
-		return &model.InstanceType{Name: name, Requirements: model.NewRequirements(append(rs, in(model.LabelInstanceType, name))...)}
+	in := func(key string, values ...string) model.Requirement {
+		return model.NewRequirement(key, model.In, values...)
+	}
+	kind := func(name string, zones []string, rs ...model.Requirement) *model.InstanceType {
+		t := &model.InstanceType{Name: name, Requirements: model.NewRequirements(append(rs, in(model.LabelInstanceType, name), in(model.LabelZone, zones...))...)}
+		for _, zone := range zones {
+			t.Offerings = append(t.Offerings, model.Offering{Requirements: model.NewRequirements(in(model.LabelZone, zone))})
+		}
+		return t
 	}
 	w.SetTypes("p", []*model.InstanceType{
-		kind("t", in("arch", "amd64"), in(model.LabelZone, "a", "b"), in("gpu", "x")),
-		kind("u", in("arch", "arm64"), in(model.LabelZone, "b", "c"), model.NewRequirement("gpu", model.DoesNotExist)),
-		kind("v", in("arch", "riscv"), in(model.LabelZone, "d"), in("gpu", "x")),
+		kind("t", []string{"a", "b", "c"}, in("arch", "amd64"), in("gpu", "x")),
+		kind("u", []string{"b", "c"}, in("arch", "arm64"), model.NewRequirement("gpu", model.DoesNotExist)),
+		kind("v", []string{"d"}, in("arch", "riscv"), in("gpu", "x")),
 	})
 	w.SetClaim(world.Claim{
 		Name: "c", Labels: map[string]string{model.LabelNodePool: "p"},

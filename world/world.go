@@ -42,7 +42,7 @@ type World struct {
 	pools   map[string]*pool // by name
 	types   map[string][]*model.InstanceType
 
-	outlooks map[string]model.Requirements // of claims that are not launched, by pool and types
+	outlooks map[string]model.Requirements // of claims that are not launched, by pool and demands
 
 	interest   interest
 	namespaces map[string]map[string]string // labels

@@ -104,9 +104,9 @@ func (c Converter) claimRequirements(l *model.Launch, labels map[string]string) 
 }
 
 // labelValue returns the label a claim gets for a requirement on a key of the
-// user's own: a value it allows. The machine's own labels settle the others.
+// user's own that asks for one: a value it allows. The machine's own labels settle the others.
 func (c Converter) labelValue(r model.Requirement) (string, bool) {
-	if c.Labels.WellKnown.Has(r.Key) || r.Operator() == model.DoesNotExist {
+	if c.Labels.WellKnown.Has(r.Key) || r.AllowsAbsence() {
 		return "", false
 	}
 	if !r.Complement {
