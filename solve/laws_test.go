@@ -55,12 +55,12 @@ type draw struct {
 func draws() []draw {
 	return []draw{
 		{name: "plain"},
-		{name: "spread", Draw: solvetest.Draw{Spread: true}, fickle: true},
-		{name: "affinity", Draw: solvetest.Draw{Affinity: true}, fickle: true},
-		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true, fickle: true},
+		{name: "spread", Draw: solvetest.Draw{Spread: true}},
+		{name: "affinity", Draw: solvetest.Draw{Affinity: true}},
+		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true},
 		{name: "volumes", Draw: solvetest.Draw{Volumes: true}},
-		{name: "preferences", Draw: solvetest.Draw{Preferences: true}, fickle: true},
-		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, fickle: true},
+		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
+		{name: "minValues", Draw: solvetest.Draw{MinValues: true}},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}},
 		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, capricious: true, fickle: true},
 		{name: "everything", Draw: solvetest.Everything(), forgetful: true, capricious: true, fickle: true},

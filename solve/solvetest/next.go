@@ -21,10 +21,7 @@ func Next(s *model.Snapshot, plan *model.Plan) *model.Snapshot {
 		out.Pools[p].Usage = out.Pools[p].Usage.Plus(size)
 		out.Nodes = append(out.Nodes, model.Node{
 			Name: claimName(i), Claim: claimName(i), Pool: l.Pool, Taints: out.Pools[p].Taints, Capacity: size, Allocatable: l.Requests,
-			Labels: l.Requirements.And(
-				model.NewRequirement(model.LabelNodePool, model.In, l.Pool),
-				model.NewRequirement(model.LabelInstanceType, model.In, l.Types...),
-				model.NewRequirement(model.LabelCapacityType, model.In, l.CapacityTypes...)),
+			Labels: claimLabels(&out.Pools[p], l),
 		})
 	}
 	slices.SortFunc(out.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -35,6 +32,28 @@ func Next(s *model.Snapshot, plan *model.Plan) *model.Snapshot {
 		}
 	}
 	return out
+}
+
+// claimLabels is what the claim demands, and what all machines it may become
+// have.
+func claimLabels(pool *model.Pool, l *model.Launch) model.Requirements {
+	all := outcomes(pool, l)
+	var out model.Requirements
+	for _, r := range all[0].labels {
+		var values []string
+		for _, o := range all {
+			if v, ok := o.labels.Get(r.Key); ok && !v.Complement && len(v.Values) > 0 {
+				values = append(values, v.Values...)
+				continue
+			}
+			values = nil
+			break
+		}
+		if len(values) > 0 {
+			out = out.And(model.NewRequirement(r.Key, model.In, values...))
+		}
+	}
+	return out.And(l.Requirements...).And(model.NewRequirement(model.LabelNodePool, model.In, l.Pool))
 }
 
 func claimName(launch int) string { return fmt.Sprintf("claim-%d", launch) }
