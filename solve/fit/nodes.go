@@ -19,10 +19,10 @@ type NodeRow struct {
 func Nodes(s *model.Snapshot) []NodeRow { return new(Memory).Nodes(s) }
 
 // newNodeRow compiles a node. Free is what is allocatable less what is
-// requested and what daemons that have not arrived yet will request; their
-// ports are kept free as well. What is
-// overdrawn counts as used up: to the scheduler it matters only to pods that
-// request it.
+// requested and what daemons that have not arrived yet will request. Their
+// ports are kept free as well, also where it is not settled whether they come.
+// What is overdrawn counts as used up: to the scheduler it matters only to pods
+// that request it.
 func newNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 	labels := n.Labels
 	if n.Claim != "" { // every managed node ends up with these
@@ -33,9 +33,15 @@ func newNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 	var expected model.Resources
 	ports := slices.Clone(n.HostPorts)
 	for i := range daemons {
-		if _, bad := model.Untolerated(firm(n.Taints), daemons[i].Shape.Tolerations); !bad && suits(labels, daemons[i].Shape) {
-			expected = expected.Plus(daemons[i].Shape.Requests)
-			ports = append(ports, daemons[i].Shape.HostPorts...)
+		d := daemons[i].Shape
+		if _, bad := model.Untolerated(firm(n.Taints), d.Tolerations); bad {
+			continue
+		}
+		if suits(labels, d) {
+			expected = expected.Plus(d.Requests)
+		}
+		if maySuit(labels, d) {
+			ports = append(ports, d.HostPorts...)
 		}
 	}
 	missing := expected.Minus(n.DaemonRequested).Max(nil)
@@ -54,6 +60,15 @@ func (n *NodeRow) Takes(s *model.Shape) bool {
 func suits(labels model.Requirements, s *model.Shape) bool {
 	return slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
 		_, ok := labels.Satisfies(alt)
+		return ok
+	})
+}
+
+// maySuit reports whether labels that are not all settled may turn out to suit
+// the shape.
+func maySuit(labels model.Requirements, s *model.Shape) bool {
+	return slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
+		_, ok := labels.Compatible(alt, nil)
 		return ok
 	})
 }
