@@ -48,7 +48,7 @@ func naturalNumbers() difference {
 func everyPlaceCounts() difference {
 	return difference{
 		"the pod would be spread unevenly over where nodes can be launched",
-		"a domain in which a pool may launch a node counts although no node is there (spec 20/90, 20/93), and by hostname the next node is one with no such pod; the scheduler knows only the nodes that are there",
+		"a domain in which a pool can launch a node counts although no node is there (spec 20/90, 20/93), and by hostname the next node is one with no such pod; the scheduler knows only the nodes that are there",
 		(*mismatch).crowds,
 	}
 }
@@ -153,7 +153,7 @@ func daemonsToCome() difference {
 func undecidedMachines() difference {
 	return difference{
 		"a machine on its way may become one that keeps the pod away",
-		"until it is known where it starts and what it is, its pods count in all domains it could be in (spec 20/125); in the plan that is carried out it has become one",
+		"until it is known where it starts and what it is, its pods count wherever it could be (spec 20/125), label by label; in the plan that is carried out it has become one machine",
 		(*mismatch).undecided,
 	}
 }

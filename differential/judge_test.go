@@ -38,7 +38,7 @@ type judge struct {
 	snapshot  *model.Snapshot
 	used      *excuses
 	tally     tally
-	places    func() []*corev1.Node // full nodes where some could be launched; nil = nowhere
+	places    func() []*corev1.Node // full nodes where some can be launched; nil = nowhere
 
 	could map[string][]*corev1.Node // other machines that nodes could have become, by name
 
@@ -54,6 +54,7 @@ type mismatch struct {
 	node    *corev1.Node
 	verdict *model.Verdict // why we leave the pod, although the scheduler accepts the node; nil = we place it there
 	refusal string         // the scheduler's
+	before  []*corev1.Pod  // pods before those of the plan are bound; nil = all
 }
 
 // shape returns the mismatched pod as we see it.
@@ -107,6 +108,10 @@ func (m *mismatch) followsLeaving() bool {
 	m.see(slices.DeleteFunc(slices.Clone(m.pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
 	defer m.see(m.pods)
 	without := m.scheduler.refusal(m.pod, m.node.Name)
+	if m.verdict == nil && without == notNear { // because of what is planned: it might have come first
+		m.see(slices.DeleteFunc(slices.Clone(m.before), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
+		without = m.scheduler.refusal(m.pod, m.node.Name)
+	}
 	if m.verdict == nil {
 		return without == "" && m.refusal == notNear
 	}
@@ -130,25 +135,41 @@ func (m *mismatch) lacksDaemons() bool {
 	return strings.HasPrefix(without, interpodaffinity.Name)
 }
 
-// undecided reports whether the scheduler would refuse the node if another one
-// had become another of the machines it could be.
+// undecided reports whether the scheduler would refuse the node if others had
+// become other machines that they could be: some of many ways for that.
 func (m *mismatch) undecided() bool {
-	if m.verdict == nil {
+	if m.verdict == nil || len(m.could) == 0 {
 		return false
 	}
 	defer m.see(m.pods)
-	for i, n := range m.nodes {
-		for _, other := range m.could[n.Name] {
-			changed := *m.judge
-			changed.nodes = slices.Clone(m.nodes)
-			changed.nodes[i] = other
-			changed.see(m.pods)
-			if m.scheduler.refusal(m.pod, m.node.Name) != "" {
-				return true
+	g := newDice(0, nil)
+	for range 300 {
+		changed := *m.judge
+		changed.nodes = slices.Clone(m.nodes)
+		for i, n := range m.nodes {
+			if others := m.could[n.Name]; len(others) > 0 && n.Name != m.node.Name {
+				changed.nodes[i] = crossed(g, others)
 			}
+		}
+		if g.maybe(50) && m.places != nil {
+			changed.nodes = append(changed.nodes, m.places()...)
+		}
+		changed.see(m.pods)
+		if m.scheduler.refusal(m.pod, m.node.Name) != "" {
+			return true
 		}
 	}
 	return false
+}
+
+// crossed returns a node with labels of any of the nodes, taken one by one:
+// what a node may become is planned with label by label.
+func crossed(g dice, nodes []*corev1.Node) *corev1.Node {
+	n := pick(g, nodes...).DeepCopy()
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelArchStable} {
+		n.Labels[key] = pick(g, nodes...).Labels[key]
+	}
+	return n
 }
 
 // waitsForLeft reports whether pods that are going away with their node keep
@@ -360,7 +381,7 @@ type binding struct {
 func (j *judge) bind(want []binding) {
 	j.tally["placed"] += len(want)
 	for len(want) > 0 {
-		s := &orders{judge: j, want: want, dead: map[uint64]bool{}}
+		s, before := &orders{judge: j, want: want, dead: map[uint64]bool{}}, j.pods
 		if s.from(0, 0) {
 			j.pods = s.pods(1<<len(want) - 1)
 			return
@@ -369,7 +390,7 @@ func (j *judge) bind(want []binding) {
 		var different, left []binding
 		var wrong []string
 		for i, b := range want {
-			m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()]}
+			m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()], before: before}
 			switch {
 			case s.best>>i&1 == 1:
 			case j.used.find(m):

@@ -163,19 +163,9 @@ func (l *market) launchable() []*corev1.Node {
 	return out
 }
 
-// places returns a full node for everywhere that the pools could ever launch
-// one, what is sold out included.
+// places returns a full node for everywhere that the pools can launch one.
 func (l *market) places() []*corev1.Node {
-	all := &market{situation: l.situation, convert: l.convert}
-	for _, t := range l.offered {
-		open := *t
-		open.Offerings = slices.Clone(t.Offerings)
-		for i := range open.Offerings {
-			open.Offerings[i].Available = true
-		}
-		all.offered = append(all.offered, &open)
-	}
-	out := all.launchable()
+	out := l.launchable()
 	for i, n := range out {
 		out[i] = full(n, fmt.Sprintf("place-%d", i))
 	}
