@@ -106,7 +106,8 @@ func (c Converter) claimRequirements(l *model.Launch, labels map[string]string) 
 // labelValue returns the label a claim gets for a requirement on a key of the
 // user's own that asks for one: a value it allows. The machine's own labels settle the others.
 func (c Converter) labelValue(r model.Requirement) (string, bool) {
-	if c.Labels.WellKnown.Has(r.Key) || r.AllowsAbsence() {
+	nothing := !r.Complement && len(r.Values) == 0
+	if c.Labels.WellKnown.Has(r.Key) || r.AllowsAbsence() || nothing {
 		return "", false
 	}
 	if !r.Complement {
