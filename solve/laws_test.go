@@ -46,10 +46,9 @@ const lawful = true
 // draw is a kind of situations the laws are tried on.
 type draw struct {
 	solvetest.Draw
-	name       string
-	forgetful  bool // some plans forget pods yet
-	capricious bool // some plans are not repeatable yet
-	fickle     bool // some plans do not stand yet
+	name      string
+	forgetful bool // some plans forget pods yet
+	fickle    bool // some plans do not stand yet
 }
 
 func draws() []draw {
@@ -62,8 +61,8 @@ func draws() []draw {
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
 		{name: "minValues", Draw: solvetest.Draw{MinValues: true}},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}},
-		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, capricious: true, fickle: true},
-		{name: "everything", Draw: solvetest.Everything(), forgetful: true, capricious: true, fickle: true},
+		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, fickle: true},
+		{name: "everything", Draw: solvetest.Everything(), forgetful: true, fickle: true},
 	}
 }
 
@@ -136,9 +135,6 @@ func TestBoundIsTrue(t *testing.T) {
 func TestPlansAreRepeatable(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, d := range draws() {
-		if lawful && d.capricious {
-			continue
-		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 60, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
