@@ -26,7 +26,8 @@ func (k *Packer) buy(tier fit.Range) {
 func (k *Packer) buyFor(demands []*demand, tier fit.Range) {
 	k.spendReservations(demands, tier)
 	before := k.save()
-	m, worth := k.fillTier(demands, tier, true, func(c candidate) float64 { return c.price })
+	asked := func(c candidate) float64 { return c.price }
+	m, worth := k.fillTier(demands, tier, true, asked)
 	if len(m.demands) == 0 {
 		return
 	}
@@ -36,6 +37,7 @@ func (k *Packer) buyFor(demands []*demand, tier fit.Range) {
 	if !k.constrained(demands, tier) {
 		return
 	}
+	k.fillTier(demands, tier, false, asked) // the improvement may need less of the limits
 	byPrice := k.save()
 	k.restore(before)
 	left := k.limits.clone()
