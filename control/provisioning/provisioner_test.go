@@ -12,10 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
 	"karpenter/model"
+	"karpenter/solve"
 )
 
 // spec 20/1: a pod is provisioned for after the idle window, and nothing
@@ -452,6 +454,48 @@ func TestNoCompatibleInstanceTypes(t *testing.T) {
 		!strings.HasPrefix(got[1], "NoCompatibleInstanceTypes nodepool/default: The requirements of the NodePool leave no instance type") ||
 		!strings.HasPrefix(got[2], "Nominated pod/a: Pod should run on node/n1") {
 		t.Errorf("events:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// A pool that has fewer instance types than its minValues demand gets the event,
+// too, which says so; spec 20/133: unless minValues may be relaxed: then the
+// claim says that they were, and so does the metric.
+func TestMinValuesThatNothingMeets(t *testing.T) {
+	start := func() *stage {
+		s := newStage(t)
+		s.pool("default", func(p *v1.NodePool) {
+			p.Spec.Template.Spec.Requirements = []v1.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpExists, MinValues: ptr.To(50)},
+			}
+		})
+		s.pod("a", "1", nil)
+		return s
+	}
+	s := start()
+	s.mustPass()
+	s.wantClaims(0)
+	if got := strings.Join(s.said(), "\n"); !strings.Contains(got, "NoCompatibleInstanceTypes nodepool/default: ") ||
+		!strings.Contains(got, "minValues of node.kubernetes.io/instance-type: 50 wanted") {
+		t.Errorf("events:\n%s", got)
+	}
+	s = start()
+	s.Decide = func(x *model.Snapshot) *model.Plan {
+		p := model.DefaultPolicy()
+		p.RelaxMinValues = true
+		return solve.Decide(x, p)
+	}
+	s.mustPass()
+	claim := s.wantClaims(1)[0]
+	if claim.Annotations[v1.NodeClaimMinValuesRelaxedAnnotationKey] != "true" {
+		t.Errorf("annotations %v", claim.Annotations)
+	}
+	want := `
+# HELP karpenter_nodeclaims_created_total Number of node claims created.
+# TYPE karpenter_nodeclaims_created_total counter
+karpenter_nodeclaims_created_total{min_values_relaxed="true",nodepool="default",reason="provisioned"} 1
+`
+	if err := testutil.GatherAndCompare(s.registry, strings.NewReader(want), "karpenter_nodeclaims_created_total"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -326,6 +326,44 @@ func (k *Packer) listed(b bin, v *variety, requests model.Resources) ([]choice, 
 	return out, relaxed
 }
 
+// hollow returns the steps for a pool whose own requirements leave too few
+// types for its minValues, whatever the pod.
+func (k *Packer) hollow(pool int) ([]model.Step, bool) {
+	p := &k.catalogue.Pools[pool]
+	if len(k.floors[pool]) == 0 || k.policy.RelaxMinValues || p.Allowed.Empty() {
+		return nil, false
+	}
+	v := k.varietyOf(pool, p.Allowed, nil)
+	all := k.fitting(v, nil, nil)
+	if v.enough(all) {
+		return nil, false
+	}
+	f, left := v.short(all)
+	return []model.Step{
+		{Constraint: "offerings", Left: p.Offers.To - p.Offers.From},
+		{Constraint: model.PoolRequirements, Hint: fmt.Sprintf("minValues of %s: %d wanted, %d left; %s", f.key, f.least, left, f.lower(left))},
+	}, true
+}
+
+// lower says what would do when only so many values are left.
+func (f floor) lower(left int) string {
+	if left == 0 {
+		return "drop it, or let the NodePool use instance types that have the label"
+	}
+	return fmt.Sprintf("lower it to %d, or let the NodePool use more instance types", left)
+}
+
+// short returns a floor that the choices do not reach, and what they span of it.
+func (v *variety) short(among []int) (floor, int) {
+	v.pick(among)
+	for i, f := range v.floors {
+		if v.spans[i] < f.least {
+			return f, v.spans[i]
+		}
+	}
+	return floor{}, 0
+}
+
 // floorStep names the minValues that the types left for a pod of d, and allowed
 // by the limits, do not reach.
 func (k *Packer) floorStep(pool int, d *demand) (model.Step, bool) {
@@ -344,13 +382,11 @@ func (k *Packer) floorStep(pool int, d *demand) (model.Step, bool) {
 		if len(allowed) == 0 || v.enough(allowed) {
 			continue
 		}
-		v.pick(allowed)
-		short := slices.IndexFunc(v.floors, func(f floor) bool { return v.spans[slices.Index(v.floors, f)] < f.least })
-		f, left := v.floors[short], v.spans[short]
+		f, left := v.short(allowed)
 		step.Constraint = fmt.Sprintf("minValues of %s: %d wanted, %d left", f.key, f.least, left)
-		step.Hint = fmt.Sprintf("lower minValues of %s to %d in the NodePool, or let it use more instance types this pod fits on", f.key, left)
+		step.Hint = f.lower(left) + " this pod fits on"
 		if v.enough(fits) {
-			step.Hint = fmt.Sprintf("raise spec.limits of the NodePool, or lower minValues of %s to %d", f.key, left)
+			step.Hint = f.lower(left) + ", or raise its spec.limits"
 		}
 		return step, true
 	}

@@ -16,6 +16,10 @@ import (
 func (k *Packer) verdict(d *demand) model.Verdict {
 	v := model.Verdict{Pods: d.left, Shape: k.snapshot.Pending[d.kind].Shape, Nodes: len(k.nodes)}
 	for i := range k.catalogue.Pools {
+		if steps, ok := k.hollow(i); ok {
+			v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps})
+			continue
+		}
 		steps := k.catalogue.Explain(i, d.Demand, k.snapshot.Resources)
 		if left := steps[len(steps)-1].Left; left > 0 {
 			steps = append(steps, k.lastStep(i, d))
