@@ -147,7 +147,7 @@ func (k *Packer) split(sets [][]*demand, unit []float64) [][]*demand {
 	for i := range sets {
 		widths[i] = measure(sets[i])
 	}
-	for len(sets) < mostBlocks {
+	for len(sets) > 0 && len(sets) < mostBlocks {
 		widest := 0
 		for i := range widths {
 			if widths[i].weight > widths[widest].weight {
