@@ -7,6 +7,10 @@
 //     any offer for it; only limits push it to the next.
 //   - candidate: an offer worth considering: no other of its pool is as cheap,
 //     as roomy and open to as many shapes.
+//   - floor: the minValues of a pool for one label. There a candidate is a box:
+//     the room that all types of a list have which spans enough values.
+//   - prepaid: nodes that reservations still give. They are spent before
+//     anything is bought in a tier.
 //   - pattern: how many pods of each shape share one new node.
 //   - value of a pod: the least its share of any node can cost. A pattern is
 //     good when the values of its pods come close to the node's price.

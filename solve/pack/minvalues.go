@@ -326,6 +326,17 @@ func (k *Packer) listed(b bin, v *variety, requests model.Resources) ([]choice, 
 	return out, relaxed
 }
 
+// relaxed counts the launches that span fewer values than their pool demands.
+func relaxed(p *model.Plan) int {
+	n := 0
+	for i := range p.Launches {
+		if len(p.Launches[i].MinValues) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // hollow returns the steps for a pool whose own requirements leave too few
 // types for its minValues, whatever the pod.
 func (k *Packer) hollow(pool int) ([]model.Step, bool) {

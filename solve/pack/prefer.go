@@ -62,6 +62,8 @@ func (k *Packer) honour(ignoring *outcome) *outcome {
 		switch worse := k.worse(out, ignoring); {
 		case len(worse) > 0:
 			wishes = without(wishes, worse)
+		case relaxed(out.plan) > relaxed(ignoring.plan):
+			wishes = cheapHalf(wishes)
 		case float64(out.plan.Cost) <= float64(ignoring.plan.Cost)+spare:
 			return k.inOwnWords(out, ignoring)
 		default:
