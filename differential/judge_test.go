@@ -143,7 +143,7 @@ func (m *mismatch) undecided() bool {
 	}
 	defer m.see(m.pods)
 	g := newDice(0, nil)
-	for range 300 {
+	for range 100 {
 		changed := *m.judge
 		changed.nodes = slices.Clone(m.nodes)
 		for i, n := range m.nodes {

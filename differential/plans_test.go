@@ -119,7 +119,7 @@ func (j *judge) startAny(l *market, claim *v1.NodeClaim, choose func([]cloud.Cho
 	if len(machines) == 0 {
 		return nil
 	}
-	for _, c := range machines {
+	for _, c := range append(machines[:len(machines):len(machines)], l.soldOut(claim)...) {
 		j.could[claim.Name] = append(j.could[claim.Name], started(claim, c, claim.Name))
 	}
 	n := started(claim, choose(machines), claim.Name)
@@ -134,6 +134,24 @@ func (l *market) machinesFor(claim *v1.NodeClaim) []cloud.Choice {
 		out = append(out, c)
 	}
 	return out
+}
+
+// soldOut returns the machines that a claim on its way may have become before
+// they were sold out.
+func (l *market) soldOut(claim *v1.NodeClaim) []cloud.Choice {
+	if !slices.Contains(l.inFlight, claim) {
+		return nil
+	}
+	then := &market{}
+	for _, t := range l.offered {
+		kind := *t
+		kind.Offerings = slices.Clone(t.Offerings)
+		for i := range kind.Offerings {
+			kind.Offerings[i].Available = !kind.Offerings[i].Available
+		}
+		then.offered = append(then.offered, &kind)
+	}
+	return then.machinesFor(claim)
 }
 
 // started returns the Node of a machine launched for the claim.
