@@ -16,6 +16,7 @@ type Demand struct {
 	// for the caller to see. Shapes with equal constraints share the set.
 	Offers Bits
 	alts   []alternative
+	same   string // Constraints; "" = to be worked out
 }
 
 // alternative is one conjunction of the shape's node affinity.
@@ -30,9 +31,10 @@ func (c *Catalogue) NewDemand(p model.Pending) *Demand {
 	same, ok := c.demands[key]
 	if !ok {
 		same = c.constrain(p.Shape)
+		same.same = same.Constraints()
 		c.demands[key] = same
 	}
-	return &Demand{Shape: p.Shape, Pods: p.Pods, Offers: same.Offers, alts: same.alts}
+	return &Demand{Shape: p.Shape, Pods: p.Pods, Offers: same.Offers, alts: same.alts, same: same.same}
 }
 
 func (c *Catalogue) constrain(s *model.Shape) *Demand {
@@ -82,6 +84,9 @@ func (d *Demand) Alternatives() iter.Seq2[model.Requirements, Bits] {
 // Constraints returns a text that is equal for demands that may run on the same
 // offers for the same reasons.
 func (d *Demand) Constraints() string {
+	if d.same != "" {
+		return d.same
+	}
 	var b strings.Builder
 	for _, a := range d.alts {
 		for _, r := range a.demands {

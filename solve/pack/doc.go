@@ -14,4 +14,9 @@
 //   - pattern: how many pods of each shape share one new node.
 //   - value of a pod: the least its share of any node can cost. A pattern is
 //     good when the values of its pods come close to the node's price.
+//   - market: the covering program of a tier: rows are demands, columns patterns.
+//   - block: similar demands that are planned as one row, as there are too many.
+//   - cell: a combination of domains (say a zone) that rules between pods tell
+//     apart; a part is the pods of a demand that are settled for one.
+//   - bundle: pods that must share a node, bought for as one.
 package pack
