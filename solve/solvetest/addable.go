@@ -223,8 +223,9 @@ func (a *adder) affords(m machine) bool {
 	}
 	var types []*model.InstanceType
 	for _, x := range a.machines {
-		if x.pool == m.pool && x.offer.Zone == m.offer.Zone && x.offer.CapacityType == m.offer.CapacityType && !slices.Contains(types, x.kind) &&
-			a.within(x.pool, x.kind) {
+		same := x.pool == m.pool && x.offer.Zone == m.offer.Zone && x.offer.CapacityType == m.offer.CapacityType &&
+			x.offer.ReservationID == m.offer.ReservationID
+		if same && !slices.Contains(types, x.kind) && a.within(x.pool, x.kind) {
 			types = append(types, x.kind)
 		}
 	}
