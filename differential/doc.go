@@ -19,7 +19,7 @@
 // Where the two may differ, a difference says why; a test fails when one that it
 // lists is met by no seed.
 //
-//	go test ./...                                         # 27,000 situations, within a minute
+//	go test ./...                                         # 25,000 situations, within a minute
 //	go test . -args -seeds=20                             # 20 times as many situations
 //	go test . -run TestPlans -v -args -seed=17            # one situation, shown as YAML and as a scenario
 //	go test . -run TestPlans -args -seeds=5 -stop=1000    # do not stop at the fifth failure
