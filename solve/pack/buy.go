@@ -17,7 +17,37 @@ func (k *Packer) buy(tier fit.Range) {
 			open = append(open, d)
 		}
 	}
-	k.buyFor(open, tier)
+	for _, demands := range k.markets(open, tier) {
+		k.buyFor(demands, tier)
+	}
+}
+
+// manyTied is how many demands make one program that is slow to solve.
+const manyTied = 96
+
+// markets divides many demands into those that have no offer in common, as far
+// as rules between pods tie them to different domains and no limit of the tier
+// is shared: programs are solved the faster the smaller they are.
+func (k *Packer) markets(open []*demand, tier fit.Range) [][]*demand {
+	tied := slices.ContainsFunc(open, func(d *demand) bool { return d.whole != nil })
+	limited := slices.ContainsFunc(k.catalogue.Pools[tier.From:tier.To], func(p fit.Pool) bool { return len(p.Limits) > 0 })
+	if !tied || limited || len(open) <= manyTied {
+		return [][]*demand{open}
+	}
+	var out [][]*demand
+	var offers []fit.Bits
+	for _, d := range open {
+		members, all := []*demand{d}, d.Offers
+		for i := 0; i < len(out); i++ {
+			if !offers[i].And(all).Empty() {
+				members, all = append(out[i], members...), offers[i].Or(all)
+				out, offers = slices.Delete(out, i, i+1), slices.Delete(offers, i, i+1)
+				i = -1
+			}
+		}
+		out, offers = append(out, members), append(offers, all)
+	}
+	return out
 }
 
 // buyFor plans new nodes for the demands at the least price. When limits then

@@ -16,7 +16,7 @@ import (
 
 // Bounds of the search for what can be honoured.
 const (
-	honourSteps = 5 // plans that are tried
+	honourSteps = 3 // plans that are tried
 	hopeless    = 4 // a preference estimated to cost so many times what may be spent is not tried
 )
 

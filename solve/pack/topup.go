@@ -10,7 +10,7 @@ import (
 )
 
 // helpings is how often more nodes are bought for pods that had to wait.
-const helpings = 4
+const helpings = 2
 
 // rounds bounds how often nodes of the plan are settled for pods that are left.
 const rounds = 32
