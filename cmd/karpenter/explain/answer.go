@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 
 	"karpenter/model"
@@ -53,6 +54,8 @@ type Launch struct {
 	PricePerHour  float64  `json:"pricePerHour"`            // dollars
 	Alternatives  []string `json:"alternatives,omitempty"`  // other types the cloud may choose, cheapest first
 	CapacityTypes []string `json:"capacityTypes,omitempty"` // it may choose among
+	Reservations  []string `json:"reservations,omitempty"`  // it takes from
+	Relaxed       []string `json:"relaxed,omitempty"`       // minValues that were, in words
 	Requests      string   `json:"requests"`                // of its pods and daemons
 	Pods          int      `json:"pods"`
 }
@@ -117,7 +120,12 @@ func nodeOf(s *model.Snapshot, name string) *Node {
 }
 
 func launchOf(s *model.Snapshot, l *model.Launch) *Launch {
+	var relaxed []string
+	for _, r := range l.MinValues {
+		relaxed = append(relaxed, fmt.Sprintf("minValues of %s to %d", r.Key, r.Spans))
+	}
 	return &Launch{
+		Reservations: l.ReservationIDs, Relaxed: relaxed,
 		Pool: l.Pool, InstanceType: l.Type, Zone: l.Zone, CapacityType: l.CapacityType,
 		PricePerHour: l.Price.Dollars(), CapacityTypes: l.CapacityTypes,
 		Alternatives: slices.DeleteFunc(slices.Clone(l.Types), func(t string) bool { return t == l.Type }),

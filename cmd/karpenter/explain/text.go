@@ -50,6 +50,8 @@ func (l *Launch) text(b *strings.Builder) {
 	if n := len(l.Alternatives); n > 0 {
 		row(b, "or", fmt.Sprintf("%s, as %s: whichever the cloud has cheapest", counted(n, "other type"), strings.Join(l.CapacityTypes, " or ")))
 	}
+	row(b, "takes from", strings.Join(l.Reservations, ", "))
+	row(b, "relaxed", strings.Join(l.Relaxed, ", "))
 	if l.Pods > 1 {
 		row(b, "with", counted(l.Pods-1, "other pod"))
 	}
