@@ -4,7 +4,7 @@
 // Events come in through Set and Delete methods, one pair per kind of object,
 // with plain values; repeating an event changes nothing. What this process has
 // decided itself, and the API does not show yet, comes in through Planned,
-// Placed, Nominate and MarkForDeletion. Package world makes no calls and reads
+// Placed, Unplaced, Nominate and MarkForDeletion. Package world makes no calls and reads
 // no clock, and it never waits for anything: an object nobody has launched is
 // capacity on its way, not a reason to stop.
 //

@@ -22,7 +22,7 @@ import (
 //	limits NODE DRIVER:N    so many volumes may be attached to a node
 //	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
 //	delete KIND NAME    an object is gone
-//	planned CLAIM PODS, placed NODE PODS, mark, unmark, nominate NODE FOR
+//	planned CLAIM PODS, placed NODE PODS, unplaced PODS, mark, unmark, nominate NODE FOR
 //	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME
 //	nodes, pending, peers, pools, usage POOL, costs, daemons, waiting, news, adherence
@@ -167,6 +167,8 @@ func (s *story) do(command string, words []string) string {
 		s.w.Planned(s.claim(words[0], options{"pool": "p"}), s.refs(words[1:]))
 	case "placed":
 		s.w.Placed(words[0], s.refs(words[1:]))
+	case "unplaced":
+		s.w.Unplaced(s.refs(words))
 	case "limits":
 		s.limits(words[0], read([]string{"by=" + strings.Join(words[1:], ",")}).pairs("by"))
 	case "buffer":

@@ -36,6 +36,24 @@ func (w *World) Placed(node string, pods []model.Pod) {
 	w.mu.Unlock()
 }
 
+// Unplaced takes in that there is no place for the pods. They are planned on
+// nothing, also where their status still names a node on our behalf.
+func (w *World) Unplaced(pods []model.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ref := range pods {
+		p := w.pods[podKey(ref.Namespace, ref.Name, ref.Buffer)]
+		if p == nil || p.UID != ref.UID || p.Node != ref.From || w.target(p) == "" {
+			continue
+		}
+		w.unplan(p.UID)
+		if p.Nominated != "" {
+			w.plans[p.UID] = plan{pod: p.key}
+			w.relist(p)
+		}
+	}
+}
+
 // plan records the target of pods that still exist and are where they were.
 func (w *World) plan(target string, pods []model.Pod) {
 	for _, ref := range pods {

@@ -50,7 +50,7 @@ type budget struct{ DisruptionBudget }
 
 // plan is a decision about a pod that is not bound.
 type plan struct {
-	target string // Node or NodeClaim
+	target string // Node or NodeClaim; "" = none, whatever the pod's status says
 	pod    string // key
 	asked  string // node the pod's status was last to name
 	drops  int    // how often that has been undone by others

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/overlay"
@@ -57,6 +58,7 @@ type wiring struct {
 	synced   func() bool // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
+	waits    *meter.Pods
 	hooks    []lifecycle.Hook // of registration
 }
 
@@ -83,6 +85,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	w.world = world.New(axis, w.convert.WellKnown())
 	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
 	w.counters = meter.NewDisruptions(metrics.Registry, mgr.GetClient())
+	w.waits = meter.NewPods(metrics.Registry, w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
 
 	types := &catalogue.Catalogue{
 		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world,
@@ -97,6 +100,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	w.synced = fed.HasSynced
 	provisioner.Ready = w.synced
 	for _, register := range []func() error{
+		func() error { return mgr.Add(w.waits) },
 		func() error { return w.buffers(provisioner) },
 		func() error { return provisioner.Register(mgr) },
 		func() error { return types.Register(mgr) },
@@ -127,7 +131,7 @@ func (w *wiring) policy() model.Policy {
 
 // sources are what pods are converted with.
 func (w *wiring) sources() feed.Sources {
-	s := feed.Sources{Volumes: volumes.New(w.convert.Labels, w.provider.volumes)}
+	s := feed.Sources{Volumes: volumes.New(w.convert.Labels, w.provider.volumes), Waits: w.waits}
 	if c := w.config.SchedulerConfig; c != nil && len(c.PodTopologySpread.DefaultConstraints) > 0 {
 		s.Spread = spread.New(c.PodTopologySpread.DefaultConstraints)
 	}
@@ -145,6 +149,7 @@ func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provision
 	p.Events = w.recorder
 	p.Clock = w.clock
 	p.Metrics = provisioning.NewMetrics(metrics.Registry)
+	p.Decided = w.waits.Decided
 	return p
 }
 
@@ -300,6 +305,14 @@ func (w *wiring) explanations() error {
 
 func (w *wiring) managed(claim *v1.NodeClaim) bool {
 	return cloud.Manages(w.provider, claim.Spec.NodeClassRef)
+}
+
+// registers reports whether the machines of the NodePool are known to become
+// nodes.
+func registers(ctx context.Context, reader client.Reader, name string) bool {
+	pool := &v1.NodePool{}
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, pool)
+	return err == nil && conditions.IsTrue(pool, v1.NodeRegistrationHealthyCondition)
 }
 
 // parallel returns how many reconciles a controller runs at once, between least

@@ -1,6 +1,10 @@
 package disruption
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"karpenter/kube/meter"
+)
 
 // Metrics shows what voluntary disruption finds and does.
 type Metrics struct {
@@ -25,7 +29,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		evaluation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "karpenter", Subsystem: voluntary, Name: "decision_evaluation_duration_seconds",
-			Help: "Time it takes to decide which nodes to disrupt.", Buckets: durationBuckets(),
+			Help: "Time it takes to decide which nodes to disrupt.", Buckets: meter.DurationBuckets(),
 		}, []string{"reason", "consolidation_type"}),
 		eligible:          gauge(voluntary, "eligible_nodes", "Number of nodes that may be disrupted for a reason.", "reason"),
 		decisions:         counter("decisions_total", "Number of disruptions started.", "decision", "reason", "consolidation_type"),
@@ -42,11 +46,4 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 func (m *Metrics) forget(pool string) {
 	m.allowed.DeletePartialMatch(prometheus.Labels{"nodepool": pool})
 	m.consuming.DeletePartialMatch(prometheus.Labels{"nodepool": pool})
-}
-
-func durationBuckets() []float64 {
-	return []float64{
-		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75,
-		2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60, 120, 150, 300, 450, 600,
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"karpenter/kube/meter"
 	"karpenter/model"
 )
 
@@ -24,7 +25,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "karpenter", Subsystem: "scheduler", Name: "scheduling_duration_seconds",
-		Help: "Time it takes to decide where pods go.", Buckets: durationBuckets(),
+		Help: "Time it takes to decide where pods go.", Buckets: meter.DurationBuckets(),
 	}, []string{"controller"})
 	depth := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "karpenter", Subsystem: "scheduler", Name: "queue_depth",
@@ -91,11 +92,4 @@ func (m *Metrics) stayed(verdicts []model.Verdict) {
 	}
 	m.unschedulable.Set(float64(unschedulable))
 	m.ignored.Set(float64(ignored))
-}
-
-func durationBuckets() []float64 {
-	return []float64{
-		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75,
-		2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60, 120, 150, 300, 450, 600,
-	}
 }

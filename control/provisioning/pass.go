@@ -44,7 +44,11 @@ func (p *Provisioner) pass(ctx context.Context) (pending bool, err error) {
 		return false, err
 	}
 	p.decide(s)
+	if p.Decided != nil {
+		p.Decided(s.snapshot, s.plan)
+	}
 	names := p.place(s)
+	p.unplace(s)
 	err = p.launch(ctx, s)
 	if p.Follow != nil {
 		p.Follow(names)
@@ -114,6 +118,13 @@ func (p *Provisioner) place(s *scope) (names []string) {
 		}
 	}
 	return names
+}
+
+// unplace gives up earlier plans for the pods that have no place now.
+func (p *Provisioner) unplace(s *scope) {
+	for _, v := range s.plan.Verdicts {
+		p.World.Unplaced(v.Pods)
+	}
 }
 
 // newTo returns the pods that were not planned on the node before.

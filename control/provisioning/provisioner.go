@@ -39,6 +39,8 @@ type World interface {
 	// was just created, or to a node of a Snapshot.
 	Planned(claim world.Claim, pods []model.Pod)
 	Placed(node string, pods []model.Pod)
+	// Unplaced takes in that there is no place for the pods.
+	Unplaced(pods []model.Pod)
 	// Nominate keeps the node from being disrupted for a while.
 	Nominate(node string, until time.Time)
 }
@@ -65,6 +67,9 @@ type Provisioner struct {
 	Events  events.Recorder
 	Clock   clock.PassiveClock
 	Metrics *Metrics
+	// Decided is told in each pass what was decided, before any of it is
+	// carried out. It must not block or modify anything; nil means nobody asks.
+	Decided func(*model.Snapshot, *model.Plan)
 	// Follow is told at the end of each pass on which nodes, named as in the
 	// Snapshot, it has placed pods. It must not block; nil means nobody asks.
 	Follow func(nodes []string)

@@ -13,6 +13,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
+	"karpenter/kube/meter"
 	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
 	"karpenter/world"
@@ -41,10 +42,12 @@ type handler struct {
 	delete func(obj any)
 }
 
-// Sources are what pods are converted with besides themselves.
+// Sources are what pods are converted with besides themselves, and who else
+// hears of them.
 type Sources struct {
 	Volumes *volumes.Store
 	Spread  *spread.Store // nil = there are no default constraints, and nobody asks for what selects pods
+	Waits   *meter.Pods   // nil = nobody measures how long pods wait
 }
 
 // Start feeds w and the sources from the informers, from when they are started

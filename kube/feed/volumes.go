@@ -55,7 +55,7 @@ func (m *podFeed) setPod(p *corev1.Pod) {
 	if m.Spread != nil {
 		m.Spread.SetPod(p)
 	}
-	m.world.SetPod(m.convert.Pod(p))
+	m.show(p)
 	m.renew(others)
 }
 
@@ -66,6 +66,9 @@ func (m *podFeed) deletePod(p *corev1.Pod) {
 	if m.Spread != nil {
 		m.Spread.DeletePod(p)
 	}
+	if m.Waits != nil {
+		m.Waits.Delete(p)
+	}
 	m.world.DeletePod(p.Namespace, p.Name)
 	m.renew(others)
 }
@@ -73,8 +76,18 @@ func (m *podFeed) deletePod(p *corev1.Pod) {
 // renew tells the world again of pods that are something else now.
 func (m *podFeed) renew(pods []*corev1.Pod) {
 	for _, p := range pods {
-		m.world.SetPod(m.convert.Pod(p))
+		m.show(p)
 	}
+}
+
+// show tells those who hear of pods what the pod is now. Who measures comes
+// first: a decision may follow at once.
+func (m *podFeed) show(p *corev1.Pod) {
+	known := m.convert.Pod(p)
+	if m.Waits != nil {
+		m.Waits.Set(p, known.Pending)
+	}
+	m.world.SetPod(known)
 }
 
 // again takes in a change and renews the pods it concerns.
