@@ -17,6 +17,9 @@ func (k *Packer) buy(tier fit.Range) {
 			open = append(open, d)
 		}
 	}
+	if len(open) == 0 {
+		return
+	}
 	for _, demands := range k.markets(open, tier) {
 		k.buyFor(demands, tier)
 	}

@@ -45,7 +45,7 @@ type Packer struct {
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
-	softened    bool                    // demands put up with soft taints now
+	softened    bool                    // demands put up with soft taints that they could have avoided
 	granted     map[int]topology.Wishes // preferences that are rules in this plan
 	kept        []placement             // what was planned before stays there; nil = that is to be seen
 	keptNow     []placement             // what was planned before and stays there
@@ -250,9 +250,14 @@ func (k *Packer) attempt() bool {
 	for _, d := range k.demands {
 		d.loose = len(d.left)
 	}
-	k.everywhere()
+	k.useExisting()
+	if k.soften(func(d *demand) bool { return !d.firm }) { // nothing could be bought for them as they are
+		k.useExisting()
+	}
+	k.buyAll()
 	k.takeBack()
-	if k.soften() {
+	if k.soften(func(*demand) bool { return true }) {
+		k.softened = true
 		k.everywhere()
 		k.takeBack()
 	}
@@ -260,9 +265,14 @@ func (k *Packer) attempt() bool {
 	return k.verify() || news
 }
 
-// everywhere tries the nodes there are, then new ones, heaviest pools first.
+// everywhere tries the nodes there are, then new ones.
 func (k *Packer) everywhere() {
 	k.useExisting()
+	k.buyAll()
+}
+
+// buyAll buys new nodes, of the heaviest pools first.
+func (k *Packer) buyAll() {
 	k.survey()
 	for tier := range k.tiers() {
 		k.buy(tier)
@@ -274,20 +284,21 @@ func (k *Packer) everywhere() {
 	}
 }
 
-// soften lets the demands that have pods left tolerate PreferNoSchedule, as
-// the last thing to try. It reports whether that may help.
-func (k *Packer) soften() bool {
+// soften lets those of the demands that have pods left tolerate
+// PreferNoSchedule. It reports whether that may help.
+func (k *Packer) soften(which func(*demand) bool) bool {
+	softened := false
 	for _, d := range k.demands {
-		if len(d.left)+len(d.stuck) == 0 || !k.avoids(d.Shape) {
+		if len(d.left)+len(d.stuck) == 0 || !k.avoids(d.Shape) || !which(d) {
 			continue
 		}
 		d.Demand = k.compile(model.Pending{Shape: soft(d.Shape), Pods: d.Pods})
-		k.softened = true
+		softened = true
 	}
-	if k.softened {
+	if softened {
 		k.survey()
 	}
-	return k.softened
+	return softened
 }
 
 // soft returns the shape with tolerance for every PreferNoSchedule taint.
