@@ -26,6 +26,11 @@ func TestPlannedIsBound(t *testing.T) {
 	const n, least = 60, 45
 	a := adherence(t, n, "true")
 	t.Logf("%d as planned, %d elsewhere, %d claims, %d beyond the plan", a.asPlanned, a.elsewhere, a.claims, a.beyond)
+	for metric, count := range a.measured {
+		if count != n {
+			t.Errorf("%s counts %d pods, want %d", metric, count, n)
+		}
+	}
 	if a.asPlanned < least || a.asPlanned+a.elsewhere != n {
 		t.Errorf("%d pods were bound as planned and %d elsewhere, want at least %d of %d as planned", a.asPlanned, a.elsewhere, least, n)
 	}
@@ -52,6 +57,7 @@ type outcome struct {
 	claims                        int // created
 	beyond                        int // of these, by later passes than the one that planned all pods
 	took                          time.Duration
+	measured                      map[string]int // pods, by the metric of how long they took
 }
 
 // adherence has the scheduler find no node for n pods of 20 Deployments, lets
@@ -85,10 +91,14 @@ func adherence(t *testing.T, n int, nominate string) outcome {
 		out.planned = counter(t, page, "karpenter_pods_planned_total")
 		out.asPlanned = counter(t, page, "karpenter_pods_bound_as_planned_total")
 		out.elsewhere = counter(t, page, "karpenter_pods_bound_elsewhere_total")
-		if out.asPlanned+out.elsewhere >= n {
+		out.measured = map[string]int{}
+		for _, name := range []string{"scheduling_decision", "bound", "provisioning_bound", "provisioning_startup", "startup"} {
+			out.measured[name] = counter(t, page, "karpenter_pods_"+name+"_duration_seconds_count")
+		}
+		if out.asPlanned+out.elsewhere >= n && out.measured["startup"] >= n {
 			return ""
 		}
-		return fmt.Sprintf("%d and %d of %d", out.asPlanned, out.elsewhere, n)
+		return fmt.Sprintf("%d and %d of %d, %v", out.asPlanned, out.elsewhere, n, out.measured)
 	})
 	return out
 }
