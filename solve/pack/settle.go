@@ -52,6 +52,10 @@ func (k *Packer) settle(d *demand) {
 		k.take(d, c)
 	}
 	k.carryOut(d, cells)
+	if len(d.stuck) > 0 && k.topology.Careless(d.kind) { // where others count it is their concern
+		d.left, d.stuck = append(d.left, d.stuck...), nil
+		k.fillNodes(d)
+	}
 }
 
 // fillNodes puts pods of d on the nodes there are, first come first served.

@@ -54,11 +54,31 @@ func (k *Packer) lastStep(pool int, d *demand) model.Step {
 		if reason, ok := k.whyNot(pool, d); ok {
 			return model.Step{Constraint: reason.Constraint, Hint: reason.Hint}
 		}
+		if keys := k.undecided(pool, d); len(keys) > 0 {
+			return model.Step{
+				Constraint: "rules between pods on " + strings.Join(keys, ", "),
+				Hint:       "the NodePool's nodes have no value of it that could be known; add one to the labels or requirements of its template",
+			}
+		}
 		if len(p.Limits) == 0 {
 			return model.Step{Constraint: "rules between pods", Hint: "other pods came first in this plan; the next looks again"}
 		}
 	}
 	return k.limitStep(pool, d)
+}
+
+// undecided returns the labels that rules for d are about and of which no value
+// is known for nodes of the pool.
+func (k *Packer) undecided(pool int, d *demand) []string {
+	var out []string
+	for _, key := range k.topology.Minds(d.kind) {
+		offers := k.catalogue.Pools[pool].Offers
+		inPool := func(o int) bool { return offers.From <= o && o < offers.To }
+		if !slices.ContainsFunc(k.areas([]int{key}), func(a area) bool { return slices.ContainsFunc(a.offers, inPool) }) {
+			out = append(out, k.topology.Keys[key])
+		}
+	}
+	return out
 }
 
 // portStep names the daemons that take the ports d needs.

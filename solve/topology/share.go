@@ -26,6 +26,13 @@ func (st *State) Minds(kind int) []int {
 	return slices.DeleteFunc(keys, func(key int) bool { return key == Hostname })
 }
 
+// Careless reports whether no rule keeps the kind from any place: at most, other
+// pods count it.
+func (st *State) Careless(kind int) bool {
+	k := &st.kinds[kind]
+	return len(k.spreads)+len(k.affinity)+len(k.empties) == 0
+}
+
 // Joins reports whether the kind has affinity that ties it to a node.
 func (st *State) Joins(kind int) bool {
 	return slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool { return a.joins() })
