@@ -86,6 +86,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
 	w.counters = meter.NewDisruptions(metrics.Registry, mgr.GetClient())
 	w.waits = meter.NewPods(metrics.Registry, w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
+	meter.RegisterState(metrics.Registry, mgr.GetClient(), w.waits.Leads)
 
 	types := &catalogue.Catalogue{
 		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world,

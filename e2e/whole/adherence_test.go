@@ -57,7 +57,7 @@ type outcome struct {
 	claims                        int // created
 	beyond                        int // of these, by later passes than the one that planned all pods
 	took                          time.Duration
-	measured                      map[string]int // pods, by the metric of how long they took
+	measured                      map[string]int // pods, by metric
 }
 
 // adherence has the scheduler find no node for n pods of 20 Deployments, lets
@@ -95,6 +95,7 @@ func adherence(t *testing.T, n int, nominate string) outcome {
 		for _, name := range []string{"scheduling_decision", "bound", "provisioning_bound", "provisioning_startup", "startup"} {
 			out.measured[name] = counter(t, page, "karpenter_pods_"+name+"_duration_seconds_count")
 		}
+		out.measured["state"] = len(regexp.MustCompile(`(?m)^karpenter_pods_state\{.*nodepool="`+f.name+`".*ready="true"`).FindAllString(page, -1))
 		if out.asPlanned+out.elsewhere >= n && out.measured["startup"] >= n {
 			return ""
 		}

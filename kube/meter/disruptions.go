@@ -1,5 +1,5 @@
 // Package meter holds the metrics that several controllers write, so that
-// each has one definition, and those of how long pods wait.
+// each has one definition, and those of pods.
 package meter
 
 import (

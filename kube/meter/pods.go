@@ -66,6 +66,13 @@ func (p *Pods) Start(context.Context) error {
 	return nil
 }
 
+// Leads reports whether this process leads.
+func (p *Pods) Leads() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.leading.IsZero()
+}
+
 // lead begins to publish, unless that was done before.
 func (p *Pods) lead(now time.Time) {
 	if p.leading.IsZero() {

@@ -1,0 +1,77 @@
+package meter
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/model"
+)
+
+// state publishes one series for each pod. It keeps nothing: what it says is
+// looked up whenever it is asked.
+type state struct {
+	reader client.Reader
+	leads  func() bool
+	desc   *prometheus.Desc
+}
+
+// RegisterState publishes what each pod is and where, as long as leads reports
+// true. The reader serves Pods and Nodes from memory; while it cannot, nothing is
+// published.
+func RegisterState(reg prometheus.Registerer, reader client.Reader, leads func() bool) {
+	reg.MustRegister(&state{reader: reader, leads: leads, desc: prometheus.NewDesc(
+		prometheus.BuildFQName("karpenter", "pods", "state"), "1 for every pod, with what it is and where in its labels.",
+		[]string{
+			"name", "namespace", "owner", "node", "scheduled", "nodepool", "zone", "arch", "capacity_type", "instance_type",
+			"phase", "ready", "managed",
+		}, nil)})
+}
+
+// Describe implements prometheus.Collector.
+func (s *state) Describe(out chan<- *prometheus.Desc) { out <- s.desc }
+
+// Collect implements prometheus.Collector.
+func (s *state) Collect(out chan<- prometheus.Metric) {
+	if !s.leads() {
+		return
+	}
+	ctx := context.Background() // reads of memory
+	pods, nodes := &corev1.PodList{}, &corev1.NodeList{}
+	if s.reader.List(ctx, pods, client.UnsafeDisableDeepCopy) != nil || s.reader.List(ctx, nodes, client.UnsafeDisableDeepCopy) != nil {
+		return
+	}
+	labels := make(map[string]map[string]string, len(nodes.Items))
+	for i := range nodes.Items {
+		labels[nodes.Items[i].Name] = nodes.Items[i].Labels
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		out <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, 1, describe(p, labels[p.Spec.NodeName])...)
+	}
+}
+
+// describe returns the labels of the series of the pod, which is on a node with
+// these labels.
+func describe(p *corev1.Pod, node map[string]string) []string {
+	is := strconv.FormatBool
+	return []string{
+		p.Name, p.Namespace, owner(p), p.Spec.NodeName, is(since(p, corev1.PodScheduled) != nil),
+		node[model.LabelNodePool], node[model.LabelZone], node[model.LabelArch], node[model.LabelCapacityType], node[model.LabelInstanceType],
+		string(p.Status.Phase), is(since(p, corev1.PodReady) != nil), is(node[model.LabelNodePool] != ""),
+	}
+}
+
+// owner returns the path of the first owner of the pod, "" if it has none.
+func owner(p *corev1.Pod) string {
+	if len(p.OwnerReferences) == 0 {
+		return ""
+	}
+	o := p.OwnerReferences[0]
+	return fmt.Sprintf("/apis/%s/namespaces/%s/%ss/%s", o.APIVersion, p.Namespace, strings.ToLower(o.Kind), o.Name)
+}
