@@ -262,6 +262,7 @@ func (w *wiring) pools() error {
 		func() error {
 			return (&nodepool.Counter{
 				Client: client, Provider: w.provider, Usage: w.world, Axis: w.convert.Axis, Synced: w.synced,
+				Metrics: nodepool.NewMetrics(metrics.Registry),
 			}).Register(w.mgr, w.many())
 		},
 		func() error {

@@ -39,7 +39,8 @@ type Counter struct {
 	Axis     *model.Axis
 	// Synced reports whether Usage has seen the whole cluster. Until then the
 	// status is left as it is.
-	Synced func() bool
+	Synced  func() bool
+	Metrics *Metrics
 }
 
 // Register adds the controller to the manager.
@@ -63,6 +64,9 @@ func (r *Counter) Register(mgr manager.Manager, options controller.Options) erro
 func (r *Counter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool, err := read(ctx, r.Client, r.Provider, request)
 	if pool == nil || err != nil {
+		if err == nil {
+			r.Metrics.forget(request.Name)
+		}
 		return reconcile.Result{}, err
 	}
 	if !r.Synced() {
@@ -72,6 +76,7 @@ func (r *Counter) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	usage, nodes := r.Usage.Usage(pool.Name)
 	pool.Status.Resources = resourceList(usage.With(model.Nodes, int64(nodes)), r.Axis.Names())
 	pool.Status.Nodes = int64(nodes)
+	r.Metrics.count(pool.DeepCopy())
 	result, err := writeStatus(ctx, r.Client, stored, pool)
 	if err != nil || !result.IsZero() {
 		return result, err

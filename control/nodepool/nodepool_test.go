@@ -39,7 +39,7 @@ func setup(c *controltest.Cluster) {
 	c.Reconcilers["hash"] = &nodepool.Hash{Client: c.Client, Provider: c.Cloud}
 	c.Reconcilers["counter"] = &nodepool.Counter{
 		Client: c.Client, Provider: c.Cloud, Usage: w, Axis: w.Axis(),
-		Synced: func() bool { return synced },
+		Synced: func() bool { return synced }, Metrics: nodepool.NewMetrics(c.Registry),
 	}
 	c.Reconcilers["readiness"] = &nodepool.Readiness{Client: c.Client, Provider: c.Cloud, Clock: c.Clock}
 	c.Reconcilers["validation"] = &nodepool.Validation{Client: c.Client, Provider: c.Cloud, Clock: c.Clock, Labels: v1.DefaultLabels()}

@@ -1,0 +1,71 @@
+package nodepool
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "karpenter/api/v1"
+)
+
+// Metrics shows what pools have and may have. Safe for concurrent use.
+type Metrics struct {
+	limit, usage *prometheus.Desc
+
+	mu    sync.Mutex
+	pools map[string]amounts
+}
+
+// amounts are those of one pool.
+type amounts struct{ limits, used corev1.ResourceList }
+
+// NewMetrics registers the metrics.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName("karpenter", "nodepools", name), help, []string{"resource_type", "nodepool"}, nil)
+	}
+	m := &Metrics{
+		limit: desc("limit", "How much a node pool may have of a resource, in its unit: cores, bytes or pieces."),
+		usage: desc("usage", "How much the nodes of a node pool have of a resource, in its unit: cores, bytes or pieces."),
+		pools: map[string]amounts{},
+	}
+	reg.MustRegister(m)
+	return m
+}
+
+// count takes in what the pool says. It keeps the lists.
+func (m *Metrics) count(pool *v1.NodePool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pools[pool.Name] = amounts{corev1.ResourceList(pool.Spec.Limits), pool.Status.Resources}
+}
+
+// forget takes in that the pool is gone, or not ours.
+func (m *Metrics) forget(pool string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pools, pool)
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	out <- m.limit
+	out <- m.usage
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	resourceType := strings.NewReplacer("-", "_")
+	for pool, a := range m.pools {
+		for desc, list := range map[*prometheus.Desc]corev1.ResourceList{m.limit: a.limits, m.usage: a.used} {
+			for name, q := range list {
+				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, q.AsApproximateFloat64(),
+					resourceType.Replace(strings.ToLower(string(name))), pool)
+			}
+		}
+	}
+}
