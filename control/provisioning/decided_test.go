@@ -3,6 +3,7 @@ package provisioning
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -55,5 +56,40 @@ func TestRefusedIsNotPlanned(t *testing.T) {
 	s.mustPass()
 	if got := target(); got != "n" {
 		t.Errorf("planned on %q after it had a place again, want n", got)
+	}
+}
+
+// What is being decided about shows only while it is (spec 50 §5).
+func TestDecisionInTheMaking(t *testing.T) {
+	s := newStage(t)
+	s.pool("default", nil)
+	s.pod("a", "1", nil)
+	s.pod("b", "1", nil)
+	shown := func() map[string]float64 {
+		families, err := s.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]float64{}
+		for _, f := range families {
+			switch f.GetName() {
+			case "karpenter_scheduler_queue_depth", "karpenter_scheduler_unfinished_work_seconds":
+				out[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		return out
+	}
+	decide, during := s.Decide, map[string]float64{}
+	s.Decide = func(snapshot *model.Snapshot) *model.Plan {
+		s.clock.SetTime(s.clock.Now().Add(3 * time.Second))
+		during = shown()
+		return decide(snapshot)
+	}
+	s.mustPass()
+	if during["karpenter_scheduler_queue_depth"] != 2 || during["karpenter_scheduler_unfinished_work_seconds"] != 3 {
+		t.Errorf("%v while 2 pods are being decided about for 3 seconds", during)
+	}
+	if after := shown(); len(after) != 0 {
+		t.Errorf("%v when nothing is being decided", after)
 	}
 }

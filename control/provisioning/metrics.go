@@ -2,7 +2,6 @@ package provisioning
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"karpenter/kube/meter"
 	"karpenter/model"
@@ -13,7 +12,7 @@ const controllerName = "provisioner"
 // Metrics shows what provisioning finds and does.
 type Metrics struct {
 	duration      prometheus.Observer
-	depth         *prometheus.GaugeVec
+	deciding      *deciding
 	unschedulable prometheus.Gauge
 	ignored       prometheus.Gauge
 	created       *prometheus.CounterVec
@@ -27,16 +26,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Namespace: "karpenter", Subsystem: "scheduler", Name: "scheduling_duration_seconds",
 		Help: "Time it takes to decide where pods go.", Buckets: meter.DurationBuckets(),
 	}, []string{"controller"})
-	depth := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "karpenter", Subsystem: "scheduler", Name: "queue_depth",
-		Help: "Number of pods being decided about, while they are.",
-	}, []string{"controller", "scheduling_id"})
 	unschedulable := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "karpenter", Subsystem: "scheduler", Name: "unschedulable_pods_count",
 		Help: "Number of pods the latest decision found no place for.",
 	}, []string{"controller"})
 	m := &Metrics{
-		duration: duration.WithLabelValues(controllerName), depth: depth,
+		duration: duration.WithLabelValues(controllerName), deciding: newDeciding(),
 		unschedulable: unschedulable.WithLabelValues(controllerName),
 		ignored: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "karpenter", Subsystem: "scheduler", Name: "ignored_pods_count",
@@ -50,7 +45,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		bound: plan("bound_dollars_per_hour", "What no plan for the same pods can cost less than; of the latest plan that launches nodes."),
 		gap:   plan("gap_ratio", "How far the latest plan that launches nodes may be from the cheapest one, as a fraction of its bound."),
 	}
-	reg.MustRegister(duration, depth, unschedulable, m.ignored, m.created, m.cost, m.bound, m.gap)
+	reg.MustRegister(duration, m.deciding, unschedulable, m.ignored, m.created, m.cost, m.bound, m.gap)
 	return m
 }
 
@@ -66,14 +61,6 @@ func (m *Metrics) planned(plan *model.Plan) {
 	m.cost.Set(plan.Cost.Dollars())
 	m.bound.Set(plan.Bound.Dollars())
 	m.gap.Set(plan.Gap())
-}
-
-// deciding shows that so many pods are being decided about until the function
-// it returns is called.
-func (m *Metrics) deciding(pods int) (done func()) {
-	id := string(uuid.NewUUID())
-	m.depth.WithLabelValues(controllerName, id).Set(float64(pods))
-	return func() { m.depth.DeleteLabelValues(controllerName, id) }
 }
 
 // stayed shows how many pods found no place.

@@ -89,8 +89,9 @@ func (p *Provisioner) decide(s *scope) {
 	for _, shape := range s.snapshot.Pending {
 		count += len(shape.Pods)
 	}
-	defer p.Metrics.deciding(count)()
 	started := p.Clock.Now()
+	p.Metrics.deciding.begin(count, func() time.Duration { return p.Clock.Since(started) })
+	defer p.Metrics.deciding.end()
 	s.plan = p.Decide(s.snapshot)
 	s.took = p.Clock.Since(started)
 	p.Metrics.duration.Observe(s.took.Seconds())
