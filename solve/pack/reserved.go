@@ -18,7 +18,7 @@ import (
 // least that any pool is told, less those that are on their way.
 func (k *Packer) countReservations() {
 	k.reserved, k.prepaid = fit.NewBits(len(k.catalogue.Offers)), map[string]int64{}
-	if !k.policy.ReservedCapacity {
+	if !k.policy.ReservedCapacity || len(k.catalogue.Reservations()) == 0 {
 		return
 	}
 	for _, id := range k.catalogue.Reservations() {
