@@ -93,17 +93,32 @@ func adherence(t *testing.T, n int, nominate string) outcome {
 		out.planned = counter(t, page, "karpenter_pods_planned_total")
 		out.asPlanned = counter(t, page, "karpenter_pods_bound_as_planned_total")
 		out.elsewhere = counter(t, page, "karpenter_pods_bound_elsewhere_total")
+		count := func(name string) int { return counter(t, page, "karpenter_pods_"+name+"_duration_seconds_count") }
 		out.measured = map[string]int{}
-		for _, name := range []string{"scheduling_decision", "bound", "provisioning_bound", "provisioning_startup", "startup"} {
-			out.measured[name] = counter(t, page, "karpenter_pods_"+name+"_duration_seconds_count")
+		for _, name := range []string{"scheduling_decision", "bound", "provisioning_bound"} {
+			out.measured[name] = count(name)
 		}
-		out.measured["state"] = len(regexp.MustCompile(`(?m)^karpenter_pods_state\{.*nodepool="`+f.name+`".*ready="true"`).FindAllString(page, -1))
-		if out.asPlanned+out.elsewhere >= n && slices.Min(slices.Collect(maps.Values(out.measured))) >= n {
+		state := len(regexp.MustCompile(`(?m)^karpenter_pods_state\{.*nodepool="`+f.name+`".*ready="true"`).FindAllString(page, -1))
+		started, ready := min(count("provisioning_startup"), count("startup"), state), readyPods(v.Pods(f.name))
+		if out.asPlanned+out.elsewhere >= n && slices.Min(slices.Collect(maps.Values(out.measured))) >= n && ready > 0 && started >= ready {
 			return ""
 		}
-		return fmt.Sprintf("%d and %d of %d, %v", out.asPlanned, out.elsewhere, n, out.measured)
+		return fmt.Sprintf("%d and %d of %d, %v, %d started of %d", out.asPlanned, out.elsewhere, n, out.measured, started, ready)
 	})
 	return out
+}
+
+// readyPods counts the pods that are ready.
+func readyPods(pods []corev1.Pod) int {
+	n := 0
+	for _, p := range pods {
+		if slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}) {
+			n++
+		}
+	}
+	return n
 }
 
 // firstPlan returns how many node claims the pass with the first ones has
