@@ -47,7 +47,7 @@ func (k *Packer) lastStep(pool int, d *demand) model.Step {
 	if step, ok := k.usedUp(pool, d); ok {
 		return step
 	}
-	if len(d.Shape.HostPorts) > 0 && !d.Offers.Any(p.Offers) {
+	if len(d.Shape.HostPorts) > 0 && !k.catalogue.Fits(d.Demand, p.Offers) {
 		return k.portStep(d)
 	}
 	if !k.topology.Free(d.kind) {
@@ -160,7 +160,7 @@ func (k *Packer) limitStep(pool int, d *demand) model.Step {
 func (k *Packer) used(pool, resource int) int64 {
 	sum := k.catalogue.Pools[pool].Usage.At(resource)
 	for _, b := range k.bins {
-		if k.catalogue.Types[k.catalogue.Offers[b.offer].Type].Pool == pool {
+		if k.poolOf(b.offer) == pool {
 			sum += b.capacity.At(resource) * int64(b.count)
 		}
 	}
