@@ -224,16 +224,17 @@ func agree(a, b model.Requirement) bool {
 
 // MatchAll returns the offers that meet every requirement of rs.
 func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
-	out := c.everything()
+	out := c.in(Range{To: len(c.Offers)})
 	for _, r := range rs {
 		out = out.And(c.Match(r))
 	}
 	return out
 }
 
-func (c *Catalogue) everything() Bits {
+// in returns the offers of a range.
+func (c *Catalogue) in(r Range) Bits {
 	out := NewBits(len(c.Offers))
-	for i := range c.Offers {
+	for i := r.From; i < r.To; i++ {
 		out.Set(i)
 	}
 	return out
@@ -315,16 +316,10 @@ func (c *Catalogue) Agree(pool int, have, more model.Requirements) (model.Requir
 func (c *Catalogue) addDaemons(daemons []model.Daemon) {
 	for i := range daemons {
 		d := daemons[i].Shape
-		offers := c.anyAlternative(d)
-		for p := range c.Pools {
-			if _, bad := model.Untolerated(firm(c.Pools[p].Taints), d.Tolerations); bad {
-				continue
-			}
-			for t := c.Pools[p].Types.From; t < c.Pools[p].Types.To; t++ {
-				row := &c.Types[t]
-				if offers.Any(row.Offers) {
-					row.Daemon = row.Daemon.Plus(d.Requests)
-				}
+		hosts := c.hosts(d)
+		for t := range c.Types {
+			if row := &c.Types[t]; hosts.Any(row.Offers) {
+				row.Daemon = row.Daemon.Plus(d.Requests)
 			}
 		}
 	}
@@ -334,12 +329,15 @@ func (c *Catalogue) addDaemons(daemons []model.Daemon) {
 	}
 }
 
-func (c *Catalogue) anyAlternative(s *model.Shape) Bits {
+// hosts returns the offers of nodes that daemons of the shape may run on.
+func (c *Catalogue) hosts(d *model.Shape) Bits {
 	out := NewBits(len(c.Offers))
-	for _, alt := range s.Alternatives() {
-		out = out.Or(c.MatchAll(alt))
+	for i := range c.Pools {
+		if _, bad := model.Untolerated(firm(c.Pools[i].Taints), d.Tolerations); !bad {
+			out.Add(c.in(c.Pools[i].Offers))
+		}
 	}
-	return out
+	return out.And(c.Any(d.Alternatives()))
 }
 
 // firm returns the taints that keep a daemon away for good.

@@ -39,10 +39,7 @@ func alternatives(s *model.Shape) []told {
 
 func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []string) []model.Step {
 	p := &c.Pools[pool]
-	left := NewBits(len(c.Offers))
-	for i := p.Offers.From; i < p.Offers.To; i++ {
-		left.Set(i)
-	}
+	left := c.in(p.Offers)
 	var steps []model.Step
 	// narrowTo applies a constraint. One that excludes nothing is not worth
 	// telling; the hint, made of what was left before, is for one that excludes

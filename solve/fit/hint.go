@@ -126,11 +126,7 @@ func listed(values []string) string {
 // known returns the values that types and offers in the range have for key,
 // whatever the pool demands.
 func (c *Catalogue) known(in Range, key string) []string {
-	all := NewBits(len(c.Offers))
-	for i := in.From; i < in.To; i++ {
-		all.Set(i)
-	}
-	return c.values(all, model.Requirement{Key: key, Complement: true})
+	return c.values(c.in(in), model.Requirement{Key: key, Complement: true})
 }
 
 // values returns the values nodes bought from the offers can have for the key
@@ -173,7 +169,7 @@ func (c *Catalogue) sizeHint(pool int, left Bits, s *model.Shape, names []string
 			help = "; request less, or have the NodePool allow larger types"
 			parts = append(parts, fmt.Sprintf("the largest of them for %s, %s, has %s for pods", name, largest, model.FormatQuantity(resource, most)))
 		}
-		if other, more := c.largest(c.Pools[pool].all(len(c.Offers)), resource); more >= want {
+		if other, more := c.largest(c.in(c.Pools[pool].Offers), resource); more >= want {
 			help = "; request less, or relax these steps"
 			parts = append(parts, fmt.Sprintf("%s, which the steps above exclude, has %s", other, model.FormatQuantity(resource, more)))
 		}
@@ -185,14 +181,6 @@ func (c *Catalogue) sizeHint(pool int, left Bits, s *model.Shape, names []string
 		return fmt.Sprintf("none has all of it at once; %s comes closest with %s for pods; request less of the rest", row.Name, onlyOf(row.Free, s.Requests).Format(names))
 	}
 	return "the daemonsets of its nodes take more than any of them has"
-}
-
-func (p *Pool) all(offers int) Bits {
-	out := NewBits(offers)
-	for i := p.Offers.From; i < p.Offers.To; i++ {
-		out.Set(i)
-	}
-	return out
 }
 
 // largest returns the type among the offers with most of a resource free for

@@ -14,10 +14,6 @@ type NodeRow struct {
 	Ports []model.HostPort // taken, or to be taken by daemons that have not arrived yet
 }
 
-// Nodes returns the nodes of s that can take pods: initialized ones first,
-// then by name.
-func Nodes(s *model.Snapshot) []NodeRow { return new(Memory).Nodes(s) }
-
 // newNodeRow compiles a node. Free is what is allocatable less what is
 // requested and what daemons that have not arrived yet will request. Their
 // ports are kept free as well, also where it is not settled whether they come.

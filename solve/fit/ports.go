@@ -18,20 +18,8 @@ func Conflict(ports, taken []model.HostPort) bool {
 func (c *Catalogue) Taken(ports []model.HostPort, daemons []model.Daemon) Bits {
 	out := NewBits(len(c.Offers))
 	for i := range daemons {
-		d := daemons[i].Shape
-		if !Conflict(ports, d.HostPorts) {
-			continue
-		}
-		offers := c.anyAlternative(d)
-		for p := range c.Pools {
-			if _, bad := model.Untolerated(firm(c.Pools[p].Taints), d.Tolerations); bad {
-				continue
-			}
-			for o := c.Pools[p].Offers.From; o < c.Pools[p].Offers.To; o++ {
-				if offers.Has(o) {
-					out.Set(o)
-				}
-			}
+		if d := daemons[i].Shape; Conflict(ports, d.HostPorts) {
+			out.Add(c.hosts(d))
 		}
 	}
 	return out
@@ -101,19 +89,6 @@ func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
 	out := NewBits(len(c.Offers))
 	for _, alt := range alternatives {
 		out = out.Or(c.MatchAll(alt))
-	}
-	return out
-}
-
-// Turnouts returns the offers of all types that some of the offers are of.
-func (c *Catalogue) Turnouts(offers Bits) Bits {
-	out := NewBits(len(c.Offers))
-	for i := range c.Types {
-		if r := c.Types[i].Offers; offers.Any(r) {
-			for o := r.From; o < r.To; o++ {
-				out.Set(o)
-			}
-		}
 	}
 	return out
 }

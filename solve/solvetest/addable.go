@@ -81,7 +81,7 @@ func (a *adder) where() string {
 
 // onto reports whether the node has room for the pod and suits it.
 func (a *adder) onto(n *model.Node) bool {
-	if n.Deleting || !Accepts(n.Labels, n.Taints, a.pod.Shape) {
+	if n.Deleting || !accepts(n.Labels, n.Taints, a.pod.Shape) {
 		return false
 	}
 	sum := a.pod.Shape.Requests
@@ -103,7 +103,7 @@ func spare(n *model.Node, daemons []model.Daemon) model.Resources {
 	}
 	var expected model.Resources
 	for _, d := range daemons {
-		if Accepts(labels, n.Taints, d.Shape) {
+		if accepts(labels, n.Taints, d.Shape) {
 			expected = expected.Plus(d.Shape.Requests)
 		}
 	}
@@ -114,7 +114,7 @@ func spare(n *model.Node, daemons []model.Daemon) model.Resources {
 func daemonPorts(n *model.Node, daemons []model.Daemon) []model.HostPort {
 	var out []model.HostPort
 	for _, d := range daemons {
-		if Accepts(n.Labels, n.Taints, d.Shape) {
+		if accepts(n.Labels, n.Taints, d.Shape) {
 			out = append(out, d.Shape.HostPorts...)
 		}
 	}
@@ -132,7 +132,7 @@ func (a *adder) into(l *model.Launch) *site {
 		pods = append(pods, a.shapes[p.Key()])
 	}
 	for _, o := range outcomes(pool, l) {
-		rejects := func(s *model.Shape) bool { return !Accepts(o.labels, pool.Taints, s) }
+		rejects := func(s *model.Shape) bool { return !accepts(o.labels, pool.Taints, s) }
 		if o.offer.Available && o.kind.Name == l.Type && !slices.ContainsFunc(pods, rejects) && a.holds(o, pool, pods) {
 			return &site{name: fmt.Sprintf("the launch of %s in %s", o.kind.Name, o.offer.Zone), taints: pool.Taints,
 				outcomes: []model.Requirements{o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name))}}

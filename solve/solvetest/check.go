@@ -84,7 +84,7 @@ func (c *checker) placements(plan *model.Plan) {
 		if n.Deleting {
 			c.fail("pod %s is placed on node %s, which is going away", p.Pod.Key(), p.Node)
 		}
-		if !Accepts(n.Labels, n.Taints, c.shapes[p.Pod.Key()]) {
+		if !accepts(n.Labels, n.Taints, c.shapes[p.Pod.Key()]) {
 			c.fail("node %s does not accept pod %s", p.Node, p.Pod.Key())
 		}
 	}
@@ -102,9 +102,9 @@ func (c *checker) placements(plan *model.Plan) {
 	}
 }
 
-// Accepts reports whether a node whose labels and taints are settled takes
+// accepts reports whether a node whose labels and taints are settled takes
 // pods of the shape.
-func Accepts(labels model.Requirements, taints []model.Taint, shape *model.Shape) bool {
+func accepts(labels model.Requirements, taints []model.Taint, shape *model.Shape) bool {
 	if _, bad := model.Untolerated(firm(taints), shape.Tolerations); bad {
 		return false
 	}
@@ -224,12 +224,12 @@ func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, o outcome) {
 		shape := c.shapes[p.Key()]
 		sum = sum.Plus(shape.Requests)
 		shapes = append(shapes, shape)
-		if !Accepts(o.labels, pool.Taints, shape) {
+		if !accepts(o.labels, pool.Taints, shape) {
 			c.fail("launch %d as %s in %s does not accept pod %s", i, o.kind.Name, o.offer.Zone, p.Key())
 		}
 	}
 	for _, d := range c.s.Daemons {
-		if Accepts(o.labels, pool.Taints, d.Shape) {
+		if accepts(o.labels, pool.Taints, d.Shape) {
 			sum = sum.Plus(d.Shape.Requests)
 			ports = append(ports, d.Shape.HostPorts...)
 		}

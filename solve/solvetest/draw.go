@@ -123,7 +123,7 @@ func (g *generator) shapeMore(d Draw, p *model.Pending) {
 		}
 	}
 	if d.Preferences && g.maybe(50) {
-		g.prefer(d, p)
+		g.prefer(p)
 	}
 	if d.Ports && g.maybe(30) {
 		s.HostPorts = []model.HostPort{g.port()}
@@ -139,7 +139,7 @@ func (g *generator) shapeMore(d Draw, p *model.Pending) {
 	}
 }
 
-func (g *generator) prefer(d Draw, p *model.Pending) {
+func (g *generator) prefer(p *model.Pending) {
 	s := p.Shape
 	switch g.IntN(3) {
 	case 0:

@@ -6,12 +6,6 @@ import (
 	"karpenter/model"
 )
 
-// Launchable reports whether some pool could launch a node for one pod of the
-// shape, by trying every offering of every type of every pool.
-func Launchable(s *model.Snapshot, shape *model.Shape) bool {
-	return slices.ContainsFunc(options(s, shape, 1), func(o option) bool { return o.room > 0 })
-}
-
 // option is one offering with how many pods of a shape it takes.
 type option struct {
 	price model.Price
