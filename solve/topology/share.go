@@ -205,13 +205,14 @@ func (st *State) spreadAlike(kind, other int, s *spread) bool {
 	})
 }
 
-// adders returns for each tally on the hostname the kinds that count in it.
+// adders returns for each tally on the hostname the kinds that count in it,
+// ascending.
 func (st *State) adders() map[*tally][]int {
 	out := map[*tally][]int{}
 	for i := range st.kinds {
 		for _, t := range st.kinds[i].adds {
-			if t.key == Hostname && !slices.Contains(out[t], i) {
-				out[t] = append(out[t], i)
+			if known := out[t]; t.key == Hostname && (len(known) == 0 || known[len(known)-1] != i) {
+				out[t] = append(known, i)
 			}
 		}
 	}

@@ -196,7 +196,9 @@ func (st *State) fewestOnNodes(s *spread) int {
 		if st.nodes[site].Deleting || !f.labelled(st.sites[site]) || st.counts(f, site) == never {
 			continue
 		}
-		least = min(least, s.tally.at(site))
+		if least = min(least, s.tally.at(site)); least == 0 {
+			return 0
+		}
 		if st.counts(f, site) == surely {
 			known++
 		}
