@@ -152,7 +152,7 @@ func (k *Packer) accompany(d, target *demand) bool {
 	}
 	first := target.left[0]
 	target.left = target.left[1:]
-	k.addBundle(together, area, members, append(k.untie(target, first), k.draw(d, n)...))
+	k.addBundle(together, area, members, append(k.untie(target, first), draw(d, n)...))
 	return true
 }
 
@@ -163,12 +163,13 @@ func with(kind, other int) lesson { return lesson{kind: kind, cell: fmt.Sprint("
 func (k *Packer) tie(a area, members []member) {
 	var pods []tied
 	for _, m := range members {
-		pods = append(pods, k.draw(m.of, m.pods)...)
+		pods = append(pods, draw(m.of, m.pods)...)
 	}
 	k.addBundle(k.compileBundle(a, members), a, members, pods)
 }
 
-func (k *Packer) draw(d *demand, n int) []tied {
+// draw takes the next pods of d.
+func draw(d *demand, n int) []tied {
 	var out []tied
 	for _, p := range d.left[:n] {
 		out = append(out, tied{d, p})

@@ -53,9 +53,10 @@ func (k *Packer) markets(open []*demand, tier fit.Range) [][]*demand {
 	return out
 }
 
-// buyFor plans new nodes for the demands at the least price. When limits then
-// leave pods without a node, it also tries to buy what takes least of the
-// limits, and keeps the plan that leaves fewer pods.
+// buyFor spends reservations on the demands, then buys nodes for what is left
+// of them for the least price it finds. When limits then leave pods without a
+// node, it also tries to buy what takes least of the limits, and keeps the plan
+// that leaves fewer pods.
 func (k *Packer) buyFor(demands []*demand, tier fit.Range) {
 	k.spendReservations(demands, tier)
 	before := k.save()
@@ -74,7 +75,8 @@ func (k *Packer) buyFor(demands []*demand, tier fit.Range) {
 	byPrice := k.save()
 	k.restore(before)
 	left := k.limits.clone()
-	k.fillTier(demands, tier, false, func(c candidate) float64 { return left.share(c.pool, c.capacity) + c.price/1e15 })
+	scarce := func(c candidate) float64 { return left.share(c.pool, c.capacity) + c.price/1e15 } // price breaks ties
+	k.fillTier(demands, tier, false, scarce)
 	if byPrice.podsLeft <= k.podsLeft() {
 		k.restore(byPrice)
 	}
@@ -89,9 +91,9 @@ func (k *Packer) constrained(demands []*demand, tier fit.Range) bool {
 
 // fillTier solves the covering program of what is left, buys the whole part of
 // the solution, and looks again, until nothing is left that the tier could
-// take. Price is what a candidate is charged; only real prices are
-// provable. It returns the market as it was
-// first, and what pods were worth there.
+// take. Price is what a candidate is charged. With provable the first solution
+// proves a bound, for which these must be the real prices. It returns the
+// market as it was first, and what pods were worth there.
 func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, price func(candidate) float64) (first *market, worth []float64) {
 	first = k.open(demands, tier, price)
 	m := first
@@ -242,7 +244,8 @@ func (k *Packer) commit(m *market, p pattern, count int) bool {
 	for i := range b.take {
 		t := &b.take[i]
 		d := k.demands[t.demand]
-		t.chosen, d.left = d.left[:t.pods*b.count], d.left[t.pods*b.count:]
+		n := t.pods * b.count
+		t.chosen, d.left = d.left[:n:n], d.left[n:]
 	}
 	k.bins = append(k.bins, b)
 	return true

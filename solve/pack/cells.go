@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -263,6 +264,9 @@ func (c *cell) effectivePrice() float64 {
 	}
 	return c.price
 }
+
+// name tells the cell from others of the same demand.
+func (c *cell) name() string { return strings.Join(c.names, "\x00") }
 
 // compareNames orders by the first node there is, then by the values of labels.
 func (c *cell) compareNames(o *cell) int {

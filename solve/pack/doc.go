@@ -4,9 +4,9 @@
 // # Vocabulary
 //
 //   - tier: the pools of equal weight. A shape uses the heaviest tier that has
-//     any offer for it; only limits push it to the next.
-//   - candidate: an offer worth considering: no other of its pool is as cheap,
-//     as roomy and open to as many shapes.
+//     any offer for it; only limits and rules between pods push it to the next.
+//   - candidate: an offer worth considering: no other that could stand in for
+//     it is as cheap, as roomy and open to as many shapes.
 //   - floor: the minValues of a pool for one label. There a candidate is a box:
 //     the room that all types of a list have which spans enough values.
 //   - prepaid: nodes that reservations still give. They are spent before

@@ -69,7 +69,7 @@ func (l *outlook) look(b bin) *future {
 		return f
 	}
 	f := &future{
-		pool: l.catalogue.Types[l.catalogue.Offers[b.offer].Type].Pool, demands: l.demandsOf(b), ways: fit.NewBits(len(l.catalogue.Offers)),
+		pool: l.poolOf(b.offer), demands: l.demandsOf(b), ways: fit.NewBits(len(l.catalogue.Offers)),
 		values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
 	possible, now := l.alike(b.offer, pool.Allowed).And(l.catalogue.MatchAll(f.demands)), l.offersOf(b)

@@ -40,7 +40,7 @@ type Packer struct {
 	divided   map[string][]area    // what areas returned, by the keys asked for
 	bundled   map[string][]tied    // by key of its first pod
 	settledIn map[string]int       // positions of demands that settledAs returned
-	learned   map[lesson]int       // pods that no more nodes could be bought for in a cell, earlier
+	learned   map[lesson]int       // pods that nodes could be bought for in a cell at most, or 1 for kinds that do not go together, as seen earlier
 	wary      map[int]bool         // kinds that nodes bought for others stood in the way of, earlier
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
@@ -49,7 +49,7 @@ type Packer struct {
 	granted     map[int]topology.Wishes // preferences that are rules in this plan
 	kept        []placement             // what was planned before stays there; nil = that is to be seen
 	keptNow     []placement             // what was planned before and stays there
-	final       bool                    // no pod is left that one more node would help
+	final       bool                    // pods that were left are being put wherever there is room: what markets prove no longer holds
 }
 
 // demand is what is left of the pods of one kind, or of those of them that

@@ -59,13 +59,13 @@ func (k *Packer) honour(ignoring *outcome) *outcome {
 			break
 		}
 		out := k.grant(wishes, ignoring.kept).outcome()
-		switch worse := k.worse(out, ignoring); {
-		case len(worse) > 0:
-			wishes = without(wishes, worse)
+		switch kinds := worse(out, ignoring); {
+		case len(kinds) > 0:
+			wishes = without(wishes, kinds)
 		case relaxed(out.plan) > relaxed(ignoring.plan):
 			wishes = cheapHalf(wishes)
 		case float64(out.plan.Cost) <= float64(ignoring.plan.Cost)+spare:
-			return k.inOwnWords(out, ignoring)
+			return inOwnWords(out, ignoring)
 		default:
 			wishes = cheapHalf(wishes)
 		}
@@ -77,7 +77,7 @@ func (k *Packer) honour(ignoring *outcome) *outcome {
 // ignores them. It leaves no more pods of any kind, so that there is one for
 // each. As preferences may lead to pools of less weight, the bound is that of
 // whichever plan has less.
-func (k *Packer) inOwnWords(out, ignoring *outcome) *outcome {
+func inOwnWords(out, ignoring *outcome) *outcome {
 	out.plan.Verdicts = nil
 	for i, v := range ignoring.plan.Verdicts {
 		if v.Pods = out.left[ignoring.kinds[i]]; len(v.Pods) > 0 {
@@ -89,7 +89,7 @@ func (k *Packer) inOwnWords(out, ignoring *outcome) *outcome {
 }
 
 // worse returns the kinds that have more pods pending than they need to.
-func (k *Packer) worse(out, than *outcome) []int {
+func worse(out, than *outcome) []int {
 	var kinds []int
 	for kind := range out.left {
 		if len(out.left[kind]) > len(than.left[kind]) {
@@ -159,12 +159,12 @@ func (k *Packer) wishes() []wish {
 		}
 		for i, s := range p.Shape.Spread {
 			if s.Soft {
-				grant(wish{kind: kind, list: inSpread, at: i, most: k.share(s.Key, &s.Select, &p.Peer, s.MaxSkew)})
+				grant(wish{kind: kind, list: inSpread, at: i, most: share(s.Key, &s.Select, &p.Peer, s.MaxSkew)})
 			}
 		}
 		for _, i := range byWeight(p.Shape.PodTerms) {
 			if t := &p.Shape.PodTerms[i]; t.Anti {
-				grant(wish{kind: kind, list: inPodTerms, at: i, most: k.share(t.Key, &t.Select, &p.Peer, 1)})
+				grant(wish{kind: kind, list: inPodTerms, at: i, most: share(t.Key, &t.Select, &p.Peer, 1)})
 			} else if k.anySelected(&t.Select) {
 				grant(wish{kind: kind, list: inPodTerms, at: i})
 			}
@@ -192,7 +192,7 @@ func byWeight(terms []model.PodTerm) []int {
 
 // share returns how many pods a rule among themselves lets share a node; 0 =
 // any number.
-func (k *Packer) share(key string, selects *model.PodSelector, peer *model.Peer, most int) int {
+func share(key string, selects *model.PodSelector, peer *model.Peer, most int) int {
 	if key == model.LabelHostname && selects.Selects(peer) {
 		return most
 	}

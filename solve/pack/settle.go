@@ -94,14 +94,14 @@ func (k *Packer) next(d *demand, cells []*cell, left int) *cell {
 		if !c.open() || !k.topology.Allows(d.kind, c.place) {
 			continue
 		}
-		if best == nil || starts && k.cheaperTogether(c, best, left) || !starts && k.byPreference(d, c, best) < 0 {
+		if best == nil || starts && cheaperTogether(c, best, left) || !starts && k.byPreference(d, c, best) < 0 {
 			best = c
 		}
 	}
 	return best
 }
 
-func (k *Packer) cheaperTogether(a, b *cell, pods int) bool {
+func cheaperTogether(a, b *cell, pods int) bool {
 	homelessA, tierA, priceA := a.together(pods)
 	homelessB, tierB, priceB := b.together(pods)
 	return cmp.Or(
@@ -170,7 +170,7 @@ func (k *Packer) recruit(d *demand, cells []*cell, left int) bool {
 			if i < 0 || c.tier == noTier || !k.topology.WouldAllow(d.kind, c.place) {
 				continue
 			}
-			if best == nil || k.cheaperTogether(cells[i], best, left) {
+			if best == nil || cheaperTogether(cells[i], best, left) {
 				best, theirs = cells[i], c
 			}
 		}

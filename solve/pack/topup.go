@@ -26,9 +26,7 @@ func (k *Packer) finish() {
 	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return len(d.left) > 0 && !k.topology.Free(d.kind) }) {
 		return
 	}
-	// What others were planned since may let in pods that had to wait. Nothing
-	// is proven by nodes bought so late.
-	proofs := k.proofs
+	// What others were planned since may let in pods that had to wait.
 	for range helpings {
 		before := k.podsLeft()
 		k.everywhere()
@@ -39,7 +37,6 @@ func (k *Packer) finish() {
 			break
 		}
 	}
-	k.proofs = proofs
 }
 
 func (k *Packer) homeless() bool {
@@ -55,6 +52,9 @@ func (k *Packer) topUp() {
 		for moved := true; moved; {
 			moved = false
 			for _, d := range k.inOrder() {
+				if len(d.left) == 0 {
+					continue
+				}
 				for i := range k.nodes {
 					moved = k.toNode(d, &k.nodes[i]) || moved
 				}
@@ -98,7 +98,7 @@ func (k *Packer) narrow() bool {
 			}
 			for i := range k.bins {
 				site := len(k.snapshot.Nodes) + i
-				if k.topology.Cap(d.kind, site) == 0 || !k.within(a.place, k.topology.At(site), keys) || !a.suits(k.demandsOf(k.bins[i])) {
+				if k.topology.Cap(d.kind, site) == 0 || !within(a.place, k.topology.At(site), keys) || !a.suits(k.demandsOf(k.bins[i])) {
 					continue
 				}
 				if offer, ok := k.takes(k.bins[i], d, d.Offers.And(offers)); ok && !k.spoils(k.bins[i], k.settledAs(d, a), offer) {
@@ -113,7 +113,7 @@ func (k *Packer) narrow() bool {
 
 // within reports whether a node at the wider place may turn out to be at the
 // other, which is another one.
-func (k *Packer) within(p, wider topology.Place, keys []int) bool {
+func within(p, wider topology.Place, keys []int) bool {
 	open := false
 	for _, key := range keys {
 		if len(p[key]) != 1 || !slices.Contains(wider[key], p[key][0]) {
@@ -226,10 +226,4 @@ func (k *Packer) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 		}
 	}
 	return offer, ok
-}
-
-// covers reports whether a reservation for a node of one capacity does for
-// another.
-func (l *limits) covers(pool int, reserved, capacity model.Resources) bool {
-	return !slices.ContainsFunc(l.pools[pool].resources, func(r int) bool { return capacity.At(r) > reserved.At(r) })
 }

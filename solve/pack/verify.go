@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -37,7 +36,8 @@ func (k *Packer) verify() bool {
 	for i, m := range moves {
 		for _, p := range pods[i] {
 			if refused[p.Key()] {
-				k.wholeOf(m.Kind).stuck = append(k.wholeOf(m.Kind).stuck, p)
+				d := k.wholeOf(m.Kind)
+				d.stuck = append(d.stuck, p)
 			}
 		}
 	}
@@ -256,9 +256,6 @@ func (k *Packer) learn() bool {
 	}
 	return news
 }
-
-// name tells the cell from others of the same demand.
-func (c *cell) name() string { return strings.Join(c.names, "\x00") }
 
 // separate sets what keeps pods of the demands from sharing new nodes.
 func (k *Packer) separate() {
