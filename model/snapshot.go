@@ -56,7 +56,7 @@ type Shape struct {
 	VolumeTerms []Requirements // where its volumes can be used: one of them must hold; none = anywhere
 
 	// Refused lists parts of the pod spec that no plan can honour, in words a
-	// user knows ("topologySpreadConstraints (not supported yet)"). Such a pod
+	// user knows ("resourceClaims (not supported yet)"). Such a pod
 	// is never placed; its Verdict says why.
 	Refused []string
 }
