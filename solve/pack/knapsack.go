@@ -36,7 +36,10 @@ func (m *market) load(c int) {
 func (m *market) fill(c int) ([]portion, float64) {
 	room := m.room[c]
 	price := m.scratch.price[:len(room)]
-	dearest := slices.Max(m.shadow[c])
+	dearest := 0.0
+	for _, p := range m.shadow[c] {
+		dearest = max(dearest, p)
+	}
 	for r, p := range m.shadow[c] {
 		price[r] = p + 1e-6*dearest // what costs nothing still breaks ties
 	}
