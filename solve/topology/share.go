@@ -118,7 +118,15 @@ func (st *State) Most(kind int) int {
 
 // Apart returns for each kind those it must share no new node with. Where
 // kinds are spread over nodes and counted together they are a Group instead.
+// The caller must not modify it.
 func (st *State) Apart() [][]int {
+	if st.keptApart == nil {
+		st.keptApart = st.findApart()
+	}
+	return st.keptApart
+}
+
+func (st *State) findApart() [][]int {
 	adders := st.adders()
 	out := make([][]int, len(st.kinds))
 	apart := func(a, b int) {

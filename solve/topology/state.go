@@ -11,13 +11,14 @@ import (
 type State struct {
 	Keys []string // topology keys some rule is about, but the hostname
 
-	domains []domains
-	nodes   []model.Node
-	own     int // how many of nodes are the Snapshot's
-	final   bool
-	outlook Outlook
-	sites   []Place
-	kinds   []rules
+	domains   []domains
+	nodes     []model.Node
+	own       int // how many of nodes are the Snapshot's
+	final     bool
+	outlook   Outlook
+	sites     []Place
+	kinds     []rules
+	keptApart [][]int // what Apart returned
 }
 
 // rules is the rules for the pods of one kind.
