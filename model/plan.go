@@ -3,10 +3,11 @@ package model
 // Policy is how a decision is made: settings that are not facts of the cluster.
 type Policy struct {
 	// MaxTypes is how many instance types a Launch lists at most, cheapest
-	// first. More would not fit a launch request.
+	// first; less than 1 counts as 1. More would not fit a launch request.
 	MaxTypes int
-	// Work bounds the improvement of a first plan, in search steps. It is a
-	// count and not a duration so that plans do not depend on the machine.
+	// Work bounds the search for better patterns in each program that is solved
+	// for a plan, in nodes filled. It is a count and not a duration so that plans
+	// do not depend on the machine.
 	Work int
 
 	// PreferencePremium is how much more a plan that honours preferences may

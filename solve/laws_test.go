@@ -40,7 +40,8 @@ func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Sna
 	}
 }
 
-// lawful leaves out what is known not to hold yet.
+// lawful leaves out what is known not to hold yet: docs/differences.md says
+// which.
 const lawful = true
 
 // draw is a kind of situations the laws are tried on.

@@ -40,8 +40,7 @@ type Program struct {
 	basis   []int       // per row: index of a column, or slack or artificial
 	inverse [][]float64 // of the basis matrix
 	amount  []float64   // of each basis column
-	steps   int
-	dearest float64 // of columns
+	dearest float64     // of columns
 }
 
 // What a basis entry below zero stands for: -1-row is the slack of a row, and
@@ -72,13 +71,13 @@ func (p *Program) Add(c Column) int {
 // tolerance is the relative excess of worth over price that counts as none.
 const tolerance = 1e-9
 
-// Solve optimises over the known columns, taking at most steps pivots in all
-// since New, and returns the value of each row. Every row must be covered by
-// some known column.
+// Solve optimises over the known columns, taking at most so many pivots, and
+// returns the value of each row. Every row must be covered by some known
+// column.
 func (p *Program) Solve(steps int) []float64 {
 	values := p.values()
-	for ; p.steps < steps; p.steps++ {
-		if p.steps%refresh == refresh-1 {
+	for step := range steps {
+		if step%refresh == refresh-1 {
 			values = p.values() // rid of rounding errors
 		}
 		enter, excess := artificial, tolerance

@@ -240,9 +240,15 @@ func (m *market) add(p pattern) {
 	m.offer(len(m.patterns) - 1)
 }
 
+// Programs are solved in far fewer pivots than these, which end a cycle.
+const (
+	pivots       = 5000
+	pivotsPerRow = 50
+)
+
 // solve brings the values up to date with the patterns known.
 func (m *market) solve() {
-	values := m.program.Solve(math.MaxInt)
+	values := m.program.Solve(pivots + pivotsPerRow*len(m.demands))
 	for row, line := range m.lines {
 		m.values[row] = 0
 		if line >= 0 {

@@ -101,6 +101,7 @@ type portion struct {
 // Shapes that use something no plan can honour yet are left out; see Decide's
 // verdicts.
 func New(s *model.Snapshot, p model.Policy, m *fit.Memory) *Packer {
+	p.MaxTypes = max(p.MaxTypes, 1)
 	k := &Packer{snapshot: s, policy: p, memory: m, learned: map[lesson]int{}, wary: map[int]bool{}}
 	return k.again()
 }

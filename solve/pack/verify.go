@@ -228,6 +228,9 @@ func (k *Packer) unplace(refused map[string]bool) {
 	k.bins = slices.DeleteFunc(k.bins, func(b bin) bool {
 		if len(b.take) == 0 {
 			k.limits.take(k.poolOf(b.offer), b.capacity, -1)
+			if id := k.reservation(b.offer); id != "" {
+				k.prepaid[id]++
+			}
 		}
 		return len(b.take) == 0
 	})
