@@ -121,7 +121,7 @@ func TestBoundIsTrue(t *testing.T) {
 		if plan.Cost < best {
 			wrong = append(wrong, fmt.Sprintf("cost %d, but no plan costs less than %d", plan.Cost, best))
 		}
-		if limit := best * 21 / 20; plan.Cost > limit && (!lawful || plan.Cost > best*11/10) {
+		if plan.Cost > best*21/20 {
 			wrong = append(wrong, fmt.Sprintf("cost %d, the best plan costs %d", plan.Cost, best))
 		}
 		return wrong

@@ -176,7 +176,7 @@ func (x *boxer) candidate(choice int, box []int64, out []candidate) []candidate 
 		}
 	}
 	return append(out, candidate{
-		offer: c.offer, pool: x.pool, price: charged(c.price), free: free, room: slices.Clone(box),
+		offer: c.offer, pool: x.pool, price: x.charged(c.price), free: free, room: slices.Clone(box),
 		serves: serves, capacity: x.reserve(choice, box),
 	})
 }

@@ -85,7 +85,7 @@ func (k *Packer) ofType(row *fit.TypeRow, out []candidate) []candidate {
 		if serves.Empty() {
 			continue
 		}
-		price := charged(k.catalogue.Offers[i].Price)
+		price := k.charged(k.catalogue.Offers[i].Price)
 		same := slices.IndexFunc(out[first:], func(o candidate) bool { return slices.Equal(o.serves, serves) })
 		switch {
 		case same < 0:
@@ -131,8 +131,9 @@ func (k *Packer) capacity(offer int) model.Resources {
 	return k.catalogue.Types[k.catalogue.Offers[offer].Type].Capacity
 }
 
-// trouble is what a node is charged on top of its price, next to nothing: of
-// two plans that cost the same, the one with fewer nodes is better.
-const trouble model.Price = 1
+// trouble is what a node is charged on top of its price: of two plans that cost
+// the same, the one with fewer nodes is better. It is so little that a hundred
+// nodes' trouble is less than any difference between two prices.
+func (k *Packer) trouble() float64 { return min(1, float64(k.catalogue.Quantum)/100) }
 
-func charged(price model.Price) float64 { return float64(price + trouble) }
+func (k *Packer) charged(price model.Price) float64 { return float64(price) + k.trouble() }

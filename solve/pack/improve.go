@@ -145,7 +145,7 @@ func (r *rebuilder) rebuild(torn []int) bool {
 	return true
 }
 
-func (k *Packer) priceOf(offer int) float64 { return charged(k.catalogue.Offers[offer].Price) }
+func (k *Packer) priceOf(offer int) float64 { return k.charged(k.catalogue.Offers[offer].Price) }
 
 // cover buys for all pods the market counts, best worth for price first, and
 // reports whether that costs less than limit.

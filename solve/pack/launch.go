@@ -26,6 +26,9 @@ type choice struct {
 // of its pool that would do, so that the provider keeps its freedom, as far as
 // the pool's limits allow whichever of them it becomes.
 func (k *Packer) render(plan *model.Plan) {
+	planned := k.limits
+	k.limits = planned.clone()
+	defer func() { k.limits = planned }() // verdicts are about what is planned, not about what it may become
 	menus := map[string]*menu{}
 	for _, b := range k.bins {
 		requests := k.podRequests(b)

@@ -39,9 +39,10 @@ type market struct {
 
 	patterns []pattern
 	program  *lp.Program
-	lines    []int // by row: its row in program, -1 = not wanted
-	columns  []int // by column of program: index in patterns
-	budget   int   // fills that may still be spent on improvement
+	lines    []int   // by row: its row in program, -1 = not wanted
+	columns  []int   // by column of program: index in patterns
+	trouble  float64 // of it, in the price of each candidate
+	budget   int     // fills that may still be spent on improvement
 }
 
 // pattern is how many pods of which rows share one node of a candidate.
@@ -53,7 +54,7 @@ type pattern struct {
 // newMarket opens a market for the pods left of each demand. Demands that fit
 // no candidate are left out.
 func (k *Packer) newMarket(candidates []candidate, demands []*demand) *market {
-	m := &market{candidates: candidates, resources: k.wanted}
+	m := &market{candidates: candidates, resources: k.wanted, trouble: k.trouble()}
 	for _, g := range k.groups {
 		if slices.ContainsFunc(demands, func(d *demand) bool { return g.members.Has(d.index) }) {
 			m.groups = append(m.groups, g)
@@ -367,7 +368,7 @@ func (m *market) prove(present []float64) bool {
 	m.ratio = 1
 	before := len(m.patterns)
 	for c := range m.candidates {
-		price := m.candidates[c].price - float64(trouble)
+		price := m.candidates[c].price - m.trouble
 		if m.worthLimit(c, price) <= price {
 			continue
 		}

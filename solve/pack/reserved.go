@@ -156,7 +156,7 @@ func (k *Packer) prepaidOffer(offer int, out []candidate) []candidate {
 		return out
 	}
 	return append(out, candidate{
-		offer: offer, pool: row.Pool, price: charged(o.Price), free: row.Free, room: k.roomFor(row.Free), serves: serves, capacity: row.Capacity,
+		offer: offer, pool: row.Pool, price: k.charged(o.Price), free: row.Free, room: k.roomFor(row.Free), serves: serves, capacity: row.Capacity,
 	})
 }
 
