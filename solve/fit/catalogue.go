@@ -15,8 +15,9 @@ type Catalogue struct {
 	Types  []TypeRow
 	Offers []Offer
 
-	// Quantum is the largest price that all prices are multiples of.
-	Quantum model.Price
+	// Quantum is the largest price that all prices are multiples of, and Least
+	// the lowest of them that is not zero.
+	Quantum, Least model.Price
 
 	wellKnown model.LabelSet
 	daemons   []model.Daemon
@@ -103,11 +104,15 @@ func launching(s *model.Snapshot) []*model.Pool {
 	return out
 }
 
-// measure finds the quantum of prices: Euclid's greatest common divisor.
+// measure finds the quantum of prices, by Euclid's algorithm, and the lowest.
 func (c *Catalogue) measure() {
-	c.Quantum = 0
+	c.Quantum, c.Least = 0, 0
 	for i := range c.Offers {
-		for p := c.Offers[i].Price; p != 0; {
+		p := c.Offers[i].Price
+		if p > 0 && (c.Least == 0 || p < c.Least) {
+			c.Least = p
+		}
+		for p != 0 {
 			c.Quantum, p = p, c.Quantum%p
 		}
 	}

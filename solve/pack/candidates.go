@@ -132,8 +132,8 @@ func (k *Packer) capacity(offer int) model.Resources {
 }
 
 // trouble is what a node is charged on top of its price: of two plans that cost
-// the same, the one with fewer nodes is better. It is so little that a hundred
-// nodes' trouble is less than any difference between two prices.
-func (k *Packer) trouble() float64 { return min(1, float64(k.catalogue.Quantum)/100) }
+// the same, the one with fewer nodes is better. It is next to nothing, also
+// beside the lowest price.
+func (k *Packer) trouble() float64 { return min(1, float64(k.catalogue.Least)/1e6) }
 
 func (k *Packer) charged(price model.Price) float64 { return float64(price) + k.trouble() }

@@ -356,7 +356,7 @@ func (m *market) settle(rounds int) {
 const (
 	settlePull = 0.6  // weight of the best values proven so far
 	settled    = 5e-3 // how close values and bound need to come
-	settleIdle = 8    // rounds that bring little, before giving up
+	settleIdle = 14   // rounds that bring little, before giving up
 
 	settleWork = 1200 // rows looked at in all its rounds
 )
