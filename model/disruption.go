@@ -1,6 +1,8 @@
 package model
 
-// Reason is why a node is taken away voluntarily.
+import "time"
+
+// Reason is why nodes are taken away voluntarily.
 type Reason string
 
 // The reasons budgets can name.
@@ -10,32 +12,87 @@ const (
 	Underutilized Reason = "Underutilized"
 )
 
-// Disruption is what a NodePool's disruption block allows at the Snapshot's
-// time.
+// ConsolidationPolicy says for which savings a NodePool gives up nodes that are
+// not empty.
+type ConsolidationPolicy string
+
+// The policies. None set is WhenEmptyOrUnderutilized.
+const (
+	WhenEmpty                ConsolidationPolicy = "WhenEmpty"
+	WhenEmptyOrUnderutilized ConsolidationPolicy = "WhenEmptyOrUnderutilized"
+	Balanced                 ConsolidationPolicy = "Balanced"
+)
+
+// Disruption is what a NodePool's disruption block says at the Snapshot's time.
 type Disruption struct {
 	// Allowed is how many nodes of the pool may be disrupted for a reason
 	// now: its budgets' value less the nodes that consume them already.
 	Allowed map[Reason]int
+	Policy  ConsolidationPolicy
+	Never   bool // consolidateAfter is Never: no node is taken away as empty or underutilized
 }
 
 // NodeDisruption is what speaks for and against taking a node away.
 type NodeDisruption struct {
-	Empty          bool    // no pod on it needs a place elsewhere
-	Consolidatable bool    // quiet for the pool's consolidateAfter
-	Blocked        string  // why it may not be disrupted now; "" = it may
-	Cost           float64 // 1 + sum of the eviction costs of its pods
+	Empty          bool      // no pod on it needs a place elsewhere
+	Consolidatable bool      // quiet for the pool's consolidateAfter
+	Settling       bool      // not quiet that long: it takes no pods of nodes that are consolidated
+	Drifted        time.Time // since when it is not what its NodePool asks for; zero = it is
+
+	Blocked  string // why it may not be disrupted now for any reason; "" = it may
+	Held     string // why its pods forbid it now; "" = they do not
+	Deadline bool   // it has a terminationGracePeriod, so Held is no obstacle to drift
+
+	Cost float64 // 1 + sum of the eviction costs of its pods
 }
 
-// Removal takes one node away.
-type Removal struct {
-	Node, Claim string
-	Reason      Reason
+// Intent is a command that waits to be confirmed.
+type Intent struct {
+	Reason Reason
+	Claims []string // of the nodes it takes away, sorted
 }
 
-// Stay says why a node that could be removed for Reason is kept.
+// Command takes nodes away together, once everything it launches is ready.
+type Command struct {
+	Reason   Reason
+	Nodes    []Target    // in the order of the Snapshot
+	Launches []Launch    // what replaces them
+	Moves    []Placement // their pods onto nodes there are
+	Cost     Price       // of Nodes, per hour
+	Savings  Price       // Cost less what Launches cost at the offerings planned; may be negative for drift
+	Scores   []Score     // by pool, of those whose policy is Balanced
+}
+
+// Target names a node with its NodeClaim.
+type Target struct{ Node, Claim string }
+
+// Score is what a command saves of a pool's cost in proportion to what it
+// disrupts of it.
+type Score struct {
+	Pool                string
+	Value               float64
+	Savings, Disruption float64 // as fractions of the pool's totals
+}
+
+// Stay says why a node that might be taken away for Reason is kept.
 type Stay struct {
 	Node, Claim string
 	Reason      Reason
+	Cause       Cause
 	Why         string
 	Buffer      string // namespace/name of the CapacityBuffer whose room it is, and nothing else; "" = none
 }
+
+// Cause is the kind of thing that keeps a node.
+type Cause string
+
+// The causes.
+const (
+	ByNode     Cause = "blocked"   // the node, its pods or their PodDisruptionBudgets
+	ByBudget   Cause = "budget"    // the budgets of its NodePool
+	ByUse      Cause = "use"       // pods that are pending, or room kept for a buffer
+	ByPolicy   Cause = "policy"    // what its NodePool wants
+	ByPlace    Cause = "no place"  // its pods have no other place
+	ByPrice    Cause = "no saving" // no other place is cheaper, or not by enough
+	ByPatience Cause = "waiting"   // it is not quiet for long enough yet
+)

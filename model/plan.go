@@ -22,11 +22,17 @@ type Policy struct {
 	// name it, and no more of them are planned than it has left. Without it a
 	// reserved offering is like any other.
 	ReservedCapacity bool
+
+	// Hysteresis is the least a replacement has to save, as a fraction of what
+	// the nodes it replaces cost.
+	Hysteresis float64
+	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
+	SpotToSpot bool
 }
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{MaxTypes: 600, Work: 200_000, PreferencePremium: 0.05, ReservedCapacity: true}
+	return Policy{MaxTypes: 600, Work: 200_000, PreferencePremium: 0.05, ReservedCapacity: true, Hysteresis: 0.05}
 }
 
 // Plan is everything a decision says.
@@ -34,7 +40,7 @@ type Plan struct {
 	Placements []Placement // pods onto capacity that exists or is on its way
 	Launches   []Launch
 	Verdicts   []Verdict // pods that stay pending
-	Removals   []Removal
+	Commands   []Command
 	Stays      []Stay
 
 	Cost  Price // of all Launches at their planned offerings, per hour

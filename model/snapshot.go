@@ -9,10 +9,11 @@ type Snapshot struct {
 	Resources []string // names of the axis all Resources below are vectors on
 	WellKnown LabelSet // labels a pod may ask for although no pool defines them
 
-	Pools   []Pool   // in any order; Pool.Weight decides who is asked first
+	Pools   []Pool   // all we manage, in any order; Pool.Weight decides who is asked first
 	Nodes   []Node   // sorted by name
 	Daemons []Daemon // one per DaemonSet
 	Pending []Pending
+	Intents []Intent // commands that earlier plans made and that are being confirmed, oldest first
 }
 
 // Pending is the pods of one shape that need a place and that selectors do not
@@ -91,7 +92,7 @@ type Daemon struct {
 	Shape *Shape
 }
 
-// Pool is a NodePool that may launch nodes: ready, not static, not deleting.
+// Pool is a NodePool.
 type Pool struct {
 	Name         string
 	Weight       int32        // higher is asked first; ties by name, descending
@@ -101,11 +102,20 @@ type Pool struct {
 	Usage        Resources // capacity of its nodes that are not going away, with Nodes
 	Types        []*InstanceType
 
-	// Refused lists parts of the pool spec that no plan can honour yet. A
-	// pool with any launches nothing; Verdicts say why.
-	Refused []string
+	// Unavailable says why the pool launches no nodes for pods: "static", "not
+	// ready", "being deleted"; "" = it does.
+	Unavailable string
+	Static      *Static // nil = the pool follows its pods
 
 	Disruption Disruption
+}
+
+// Static is a pool that keeps a number of nodes, whatever pods there are.
+type Static struct {
+	Replicas int
+	Active   int // claims that are neither of the following
+	Leaving  int // claims that are being deleted
+	Pending  int // claims that a command under way takes away
 }
 
 // Limit caps the sum of one resource over the nodes of a pool.
@@ -160,9 +170,16 @@ type Node struct {
 	// reservation does not count it. "" = none, or launched.
 	Reservation string
 
+	// Movable is the pods on it that need a place elsewhere when it goes away,
+	// and that may go now. None for nodes that are not managed by us.
+	Movable []Pending
+
 	// Deleting nodes take no pods, count towards no limit, and their pods are
 	// pending.
 	Deleting bool
+	// Closed nodes take no pods either, but all else about them counts. No
+	// cluster has any; what-ifs do.
+	Closed bool
 
 	Disruption NodeDisruption
 }

@@ -139,7 +139,7 @@ func (b *builder) pool(d *directive) error {
 		Limits: read(d, "limits", nil, b.entries),
 	}
 	p.Requirements = read(d, "requires", nil, parseRequirements).And(read(d, "labels", nil, parseRequirements)...)
-	p.Refused = read(d, "refused", nil, names)
+	p.Unavailable = d.text("unavailable", "")
 	p.Disruption.Allowed = read(d, "budgets", nil, parseBudgets)
 	usage, set := d.take("usage")
 	if set {
@@ -153,7 +153,7 @@ func (b *builder) pool(d *directive) error {
 	}
 	b.s.Pools = append(b.s.Pools, p)
 	b.usageSet = append(b.usageSet, set)
-	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= refused=")
+	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= unavailable=")
 }
 
 // poolTypes reads types=m.*,c.large; without it a pool has all types there are.

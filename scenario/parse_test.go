@@ -137,9 +137,12 @@ func TestPrintPlan(t *testing.T) {
 		}},
 		Verdicts: []model.Verdict{{Pods: pods("big-1", "big-2"), Nodes: 3, Pools: []model.PoolVerdict{{Pool: "general", Steps: []model.Step{
 			{Constraint: "offerings", Left: 4}, {Constraint: "requests cpu=9", Left: 0, Hint: "too large"}}}}}},
-		Removals: []model.Removal{{Node: "n4", Claim: "general-x", Reason: model.Empty}, {Claim: "general-y", Reason: model.Drifted}},
-		Stays:    []model.Stay{{Node: "n5", Claim: "n5", Reason: model.Empty, Why: "blocked"}},
-		Cost:     31_000_000, Bound: 30_000_000,
+		Commands: []model.Command{
+			{Reason: model.Empty, Nodes: []model.Target{{Node: "n4", Claim: "general-x"}}},
+			{Reason: model.Drifted, Nodes: []model.Target{{Claim: "general-y"}}},
+		},
+		Stays: []model.Stay{{Node: "n5", Claim: "n5", Reason: model.Empty, Why: "blocked"}},
+		Cost:  31_000_000, Bound: 30_000_000,
 	}
 	want := `place  kube-system/dns on n1
 place  web-9..10 on n2

@@ -33,8 +33,8 @@ func Text(s *model.Snapshot, plan *model.Plan) string {
 	for i := range plan.Launches {
 		p.launch(&plan.Launches[i])
 	}
-	for _, r := range plan.Removals {
-		p.line("remove "+nodeName(r.Node, r.Claim)+":", string(r.Reason))
+	for i := range plan.Commands {
+		p.command(&plan.Commands[i])
 	}
 	for _, st := range plan.Stays {
 		p.line(fmt.Sprintf("stay   %s: not removed as %s: %s", nodeName(st.Node, st.Claim), st.Reason, st.Why))
@@ -49,6 +49,31 @@ func Text(s *model.Snapshot, plan *model.Plan) string {
 		p.line("nothing to do")
 	}
 	return p.out.String()
+}
+
+// command writes a line for the nodes it takes away, and indented ones for
+// what becomes of their pods.
+func (p *printer) command(c *model.Command) {
+	names := make([]string, len(c.Nodes))
+	for i, n := range c.Nodes {
+		names[i] = nodeName(n.Node, n.Claim)
+	}
+	text := "remove " + strings.Join(names, ", ") + ": " + string(c.Reason)
+	if c.Cost != 0 || c.Savings != 0 {
+		text += " saves $" + FormatPrice(c.Savings) + "/h of $" + FormatPrice(c.Cost) + "/h"
+	}
+	for _, s := range c.Scores {
+		text += fmt.Sprintf(" score %s=%.2f", outerName(s.Pool), s.Value)
+	}
+	p.line(text)
+	inner := &printer{axis: p.axis, s: p.s}
+	inner.placements(c.Moves)
+	for i := range c.Launches {
+		inner.launch(&c.Launches[i])
+	}
+	for line := range strings.Lines(inner.out.String()) {
+		p.out.WriteString("  " + line)
+	}
 }
 
 // nodeName is a node with its claim, if that is called otherwise.

@@ -300,8 +300,8 @@ func (p *printer) pool(pool *model.Pool) {
 		}
 		parts = append(parts, "budgets="+outer(strings.Join(budgets, ",")))
 	}
-	if len(pool.Refused) > 0 {
-		parts = append(parts, "refused="+outer(phraseList(pool.Refused)))
+	if pool.Unavailable != "" {
+		parts = append(parts, "unavailable="+outer(pool.Unavailable))
 	}
 	p.line("pool "+outerName(pool.Name), parts...)
 }

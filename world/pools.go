@@ -156,7 +156,7 @@ func (w *World) listPools(now time.Time) []model.Pool {
 		}
 		out = append(out, model.Pool{
 			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
-			Usage: s.used(), Types: w.types[name], Refused: p.Refused,
+			Usage: s.used(), Types: w.types[name],
 			Disruption: model.Disruption{Allowed: p.allowed(now, s)},
 		})
 	}

@@ -77,7 +77,6 @@ type Pool struct {
 	Requirements model.Requirements // spec.requirements and template labels, intersected
 	Taints       []model.Taint
 	Limits       []model.Limit
-	Refused      []string // parts of its spec no plan can honour yet
 
 	// Unavailable says why the pool launches nothing and its nodes are left
 	// alone: it is static, not ready or being deleted; "" = it is available.

@@ -35,11 +35,11 @@ func TestFitsExistingCapacity(t *testing.T) {
 		t.Errorf("a pass that changes nothing has %v looked at", asked)
 	}
 	// The node is not empty, and nothing else keeps it: spec 40/31.
-	if len(plan.Removals) > 0 {
-		t.Errorf("removals %v", plan.Removals)
+	if len(plan.Commands) > 0 {
+		t.Errorf("removals %v", plan.Commands)
 	}
 	s.world.DeleteBuffer("default/b")
-	if plan, _ := s.pass(); len(plan.Removals) != 1 {
+	if plan, _ := s.pass(); len(plan.Commands) != 1 {
 		t.Errorf("without the buffer, stays %v", plan.Stays)
 	}
 }

@@ -123,12 +123,12 @@ func TestTimeLimit(t *testing.T) {
 
 func TestIntentOfAnotherReasonIsNew(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	empty, drifted := model.Removal{Claim: "c", Reason: model.Empty}, model.Removal{Claim: "c", Reason: model.Drifted}
-	known, due, _ := intents(nil).confirm([]model.Removal{empty}, start, time.Minute)
+	empty, drifted := removal{model.Target{Claim: "c"}, model.Empty}, removal{model.Target{Claim: "c"}, model.Drifted}
+	known, due, _ := intents(nil).confirm([]removal{empty}, start, time.Minute)
 	if len(due) != 0 {
 		t.Errorf("due at once: %v", due)
 	}
-	known, due, dropped := known.confirm([]model.Removal{drifted}, start.Add(time.Minute), time.Minute)
+	known, due, dropped := known.confirm([]removal{drifted}, start.Add(time.Minute), time.Minute)
 	if len(due) != 0 || len(dropped) != 0 || known.wait(start.Add(time.Minute), time.Hour) != time.Minute {
 		t.Errorf("due %v, dropped %v, known %v; want the wait to begin again", due, dropped, known)
 	}

@@ -25,7 +25,7 @@ const parallel = 20
 
 // execution is a removal that has been started: its node is tainted and marked.
 type execution struct {
-	removal model.Removal
+	removal removal
 	since   time.Time
 }
 
@@ -36,8 +36,8 @@ func timeLimit(executions int) time.Duration {
 
 // start taints and marks the nodes of the removals and returns how many it
 // started. Those it could not mark stay due.
-func (l *Loop) start(ctx context.Context, s *scope, due []model.Removal) (int, error) {
-	due = slices.DeleteFunc(due, func(r model.Removal) bool {
+func (l *Loop) start(ctx context.Context, s *scope, due []removal) (int, error) {
+	due = slices.DeleteFunc(due, func(r removal) bool {
 		claim := s.claims[r.Claim]
 		return claim == nil || claim.DeletionTimestamp != nil
 	})
@@ -48,7 +48,7 @@ func (l *Loop) start(ctx context.Context, s *scope, due []model.Removal) (int, e
 			errs[i] = fmt.Errorf("mark node claim %s: %w", claim.Name, err)
 		}
 	})
-	var started []model.Removal
+	var started []removal
 	for i, r := range due {
 		if errs[i] == nil {
 			started = append(started, r)

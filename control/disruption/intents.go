@@ -6,9 +6,28 @@ import (
 	"karpenter/model"
 )
 
+// removal takes one node away.
+type removal struct {
+	model.Target
+	Reason model.Reason
+}
+
+// removals returns the commands of the plan that only take nodes away.
+func removals(plan *model.Plan) []removal {
+	var out []removal
+	for _, c := range plan.Commands {
+		for _, n := range c.Nodes {
+			if len(c.Launches) == 0 {
+				out = append(out, removal{n, c.Reason})
+			}
+		}
+	}
+	return out
+}
+
 // intent is a Removal that waits to be confirmed.
 type intent struct {
-	removal model.Removal
+	removal removal
 	due     time.Time
 }
 
@@ -19,7 +38,7 @@ type intents map[string]intent
 // before that are still in the plan, and those that are new, due after delay.
 // It also returns the removals whose time has come, in the plan's order, and
 // the intents that the plan no longer has.
-func (old intents) confirm(removals []model.Removal, now time.Time, delay time.Duration) (next intents, due []model.Removal, dropped []intent) {
+func (old intents) confirm(removals []removal, now time.Time, delay time.Duration) (next intents, due []removal, dropped []intent) {
 	next = intents{}
 	for _, r := range removals {
 		i, known := old[r.Claim]

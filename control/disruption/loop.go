@@ -187,7 +187,7 @@ func (l *Loop) decide(s *scope) {
 	started := l.Clock.Now()
 	s.plan = l.Decide(s.snapshot)
 	l.Metrics.evaluation.WithLabelValues(lower(model.Empty), consolidationType(model.Empty)).Observe(l.Clock.Since(started).Seconds())
-	eligible := len(s.plan.Removals)
+	eligible := len(s.plan.Commands)
 	for _, stay := range s.plan.Stays {
 		if n := s.managed[stay.Claim]; n != nil && n.Disruption.Blocked == "" {
 			eligible++
@@ -198,8 +198,8 @@ func (l *Loop) decide(s *scope) {
 
 // confirm brings the intents up to the plan and returns the removals to carry
 // out now.
-func (l *Loop) confirm(s *scope) []model.Removal {
-	next, due, dropped := l.intents.confirm(s.plan.Removals, s.now, orDefault(l.Delay, DefaultDelay))
+func (l *Loop) confirm(s *scope) []removal {
+	next, due, dropped := l.intents.confirm(removals(s.plan), s.now, orDefault(l.Delay, DefaultDelay))
 	for _, i := range dropped {
 		// One that is going away anyway was not found wanting.
 		if n := s.managed[i.removal.Claim]; n != nil && !n.Deleting {

@@ -25,9 +25,9 @@ type removed struct {
 }
 
 // report logs and counts the removals that were started in one pass.
-func (l *Loop) report(ctx context.Context, s *scope, started []model.Removal) {
+func (l *Loop) report(ctx context.Context, s *scope, started []removal) {
 	const decision = "delete"
-	byReason := map[model.Reason][]model.Removal{}
+	byReason := map[model.Reason][]removal{}
 	for _, r := range started {
 		byReason[r.Reason] = append(byReason[r.Reason], r)
 	}
@@ -49,7 +49,7 @@ func (l *Loop) report(ctx context.Context, s *scope, started []model.Removal) {
 }
 
 // reportDeletion tells and counts that a claim was deleted.
-func (l *Loop) reportDeletion(ctx context.Context, s *scope, r model.Removal) {
+func (l *Loop) reportDeletion(ctx context.Context, s *scope, r removal) {
 	claim := s.claims[r.Claim]
 	node := s.nodeOf(claim)
 	l.Events.Publish(terminating(claim, r.Reason))

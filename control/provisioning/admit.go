@@ -19,7 +19,9 @@ func admit(launches []model.Launch, now *model.Snapshot) (admitted []model.Launc
 	pending := pendingUIDs(now)
 	standings := map[string]*standing{}
 	for i := range now.Pools {
-		standings[now.Pools[i].Name] = newStanding(&now.Pools[i])
+		if p := &now.Pools[i]; p.Unavailable == "" {
+			standings[p.Name] = newStanding(p)
+		}
 	}
 	for _, l := range launches {
 		s := standings[l.Pool]

@@ -145,9 +145,6 @@ func showPool(c convert.Converter, pool *v1.NodePool) string {
 	for _, l := range p.Limits {
 		out += fmt.Sprintf("limit %s %s\n", c.Axis.Names()[l.Resource], model.FormatQuantity(l.Resource, l.Max))
 	}
-	for _, r := range p.Refused {
-		out += "refused: " + r + "\n"
-	}
 	if p.Unavailable != "" {
 		out += "unavailable: " + p.Unavailable + "\n"
 	}

@@ -36,7 +36,9 @@ func Empty(s *model.Snapshot, plan *model.Plan) {
 			stay(fmt.Sprintf("the disruption budget of nodepool %s allows no more nodes now", n.Pool))
 		default:
 			budget[n.Pool]--
-			plan.Removals = append(plan.Removals, model.Removal{Node: n.Name, Claim: n.Claim, Reason: model.Empty})
+			plan.Commands = append(plan.Commands, model.Command{
+				Reason: model.Empty, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}}, Cost: n.Price, Savings: n.Price,
+			})
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (c *Catalogue) add(p *model.Pool) {
 func launching(s *model.Snapshot) []*model.Pool {
 	var out []*model.Pool
 	for i := range s.Pools {
-		if len(s.Pools[i].Refused) == 0 {
+		if s.Pools[i].Unavailable == "" {
 			out = append(out, &s.Pools[i])
 		}
 	}

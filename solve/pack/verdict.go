@@ -27,8 +27,8 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 		v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps})
 	}
 	for _, p := range k.snapshot.Pools {
-		for _, what := range p.Refused {
-			v.Pools = append(v.Pools, model.PoolVerdict{Pool: p.Name, Reason: "it uses " + what + ", which is not supported yet"})
+		if p.Unavailable != "" {
+			v.Pools = append(v.Pools, model.PoolVerdict{Pool: p.Name, Reason: "it is " + p.Unavailable})
 		}
 	}
 	if len(v.Pools) == 0 {

@@ -163,7 +163,7 @@ func (a *adder) offered() []machine {
 	var out []machine
 	for i := range a.s.Pools {
 		pool := &a.s.Pools[i]
-		if _, bad := model.Untolerated(firm(pool.Taints), a.pod.Shape.Tolerations); bad || len(pool.Refused) > 0 {
+		if _, bad := model.Untolerated(firm(pool.Taints), a.pod.Shape.Tolerations); bad || pool.Unavailable != "" {
 			continue
 		}
 		for _, t := range pool.Types {

@@ -242,9 +242,18 @@ func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, o outcome) {
 	}
 }
 
+// targets returns all nodes the plan takes away.
+func targets(plan *model.Plan) []model.Target {
+	var out []model.Target
+	for _, c := range plan.Commands {
+		out = append(out, c.Nodes...)
+	}
+	return out
+}
+
 func (c *checker) removals(plan *model.Plan) {
 	taken := map[string]int{}
-	for _, r := range plan.Removals {
+	for _, r := range targets(plan) {
 		i := slices.IndexFunc(c.s.Nodes, func(n model.Node) bool { return n.Name == r.Node })
 		if i < 0 || !c.s.Nodes[i].Disruption.Empty || c.s.Nodes[i].Disruption.Blocked != "" {
 			c.fail("node %s must not be removed", r.Node)
