@@ -2,7 +2,7 @@
 // what a provider must do, what it tells about its machines, and the errors
 // that change what happens next.
 //
-// Providers live in packages below this one and are listed in cmd/karpenter.
+// Providers live in packages below this one and are listed in cmd/karpenter/wiring.
 // Behaviour that every provider wants (metering, fault injection) is a wrapper
 // around a Provider in package wrap; every provider and wrapper passes the
 // suite in package cloudtest.

@@ -1,8 +1,8 @@
 // Command karpenter runs the controllers that make and remove the nodes of a
 // Kubernetes cluster, and has a few commands for people beside.
 //
-// This is the only place that reads the environment, lists the cloud providers,
-// and says which reconcilers run.
+// This is the only place that reads the environment. Package wiring says which
+// reconcilers run.
 package main
 
 import (

@@ -10,16 +10,21 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"karpenter/api/scheme"
 	settings "karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/wiring"
+	"karpenter/control/nomination"
 	"karpenter/kube/feed"
 	"karpenter/kube/manager"
 )
@@ -76,7 +81,12 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 		return err
 	}
 	build.Publish(metrics.Registry)
-	if err := wire(ctx, mgr, c); err != nil {
+	err = wiring.Wire(ctx, wiring.Surroundings{
+		Manager: mgr, Config: c, Registry: metrics.Registry,
+		Provider:  wiring.KWOK,
+		Nominator: func() (client.StatusClient, error) { return nominator(mgr) },
+	})
+	if err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -84,6 +94,26 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// nominator returns a client without a limit of its own, nil when the cluster
+// is too old for nominations.
+func nominator(mgr ctrl.Manager) (client.StatusClient, error) {
+	unlimited := rest.CopyConfig(mgr.GetConfig())
+	unlimited.QPS = -1 // the controller bounds itself
+	server, err := discovery.NewDiscoveryClientForConfig(unlimited)
+	if err != nil {
+		return nil, err
+	}
+	supported, release, err := nomination.Supported(server)
+	if err != nil {
+		return nil, err
+	}
+	if !supported {
+		mgr.GetLogger().Info("pods are not told where they are planned: the cluster is too old for it", "version", release)
+		return nil, nil
+	}
+	return client.New(unlimited, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 }
 
 // clusterOf returns how to reach the cluster.

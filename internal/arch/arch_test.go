@@ -189,7 +189,7 @@ func TestNoInitFunctions(t *testing.T) {
 	eachFile(t, func(path string, fset *token.FileSet, file *ast.File) {
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
-				t.Errorf("%s: init runs before anybody can decide: wire it in cmd/karpenter", fset.Position(f.Pos()))
+				t.Errorf("%s: init runs before anybody can decide: wire it in cmd/karpenter/wiring", fset.Position(f.Pos()))
 			}
 		}
 	})

@@ -1,16 +1,17 @@
-package main
+// Package wiring makes everything the process runs and adds it to a
+// controller-runtime manager. It reads neither flags nor environment, and
+// opens no connection but through what it is given.
+package wiring
 
 import (
 	"context"
 	"time"
 
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/conditions"
@@ -44,12 +45,28 @@ import (
 	"karpenter/world"
 )
 
+// Surroundings is what the wiring gets from the process it runs in.
+type Surroundings struct {
+	Manager  ctrl.Manager
+	Config   config.Config
+	Registry prometheus.Registerer // of the metrics
+	// Provider makes the provider the process works with.
+	Provider func(Supplies) (Provider, error)
+	// Nominator returns who writes the nominations of pods, nil when the
+	// cluster is too old for them. It is asked if the Config wants them.
+	Nominator func() (client.StatusClient, error)
+	// Workers bounds how many reconciles one controller runs at once; 0 leaves
+	// that to the Config.
+	Workers int
+}
+
 // wiring is what the controllers share.
 type wiring struct {
+	Surroundings
 	mgr      ctrl.Manager
 	config   config.Config
 	clock    clock.PassiveClock
-	provider provider
+	provider Provider
 	overlays *overlay.Store // nil = NodeOverlays are off
 	metered  func(controller string) cloud.Provider
 	convert  convert.Converter
@@ -62,21 +79,25 @@ type wiring struct {
 	hooks    []lifecycle.Hook // of registration
 }
 
-// wire makes everything the process runs and adds it to the manager.
-func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
-	w := &wiring{mgr: mgr, config: c, clock: clock.RealClock{}, overlays: newOverlays(c.Gates.NodeOverlay)}
+// Wire makes everything the process runs and adds it to the manager.
+func Wire(ctx context.Context, s Surroundings) error {
+	mgr := s.Manager
+	w := &wiring{
+		Surroundings: s, mgr: mgr, config: s.Config, clock: clock.RealClock{},
+		overlays: newOverlays(s.Config.Gates.NodeOverlay),
+	}
 	var err error
-	if w.provider, err = newProvider(w); err != nil {
+	if w.provider, err = s.Provider(w.supplies()); err != nil {
 		return err
 	}
-	calls := wrap.NewMetrics(metrics.Registry)
+	calls := wrap.NewMetrics(s.Registry)
 	w.metered = func(controller string) cloud.Provider {
 		return wrap.Meter(w.provider.Provider, calls, w.clock, controller)
 	}
 	axis := model.NewAxis()
 	w.convert = convert.Converter{
 		Axis:    axis,
-		Labels:  v1.DefaultLabels().With(w.provider.labels),
+		Labels:  v1.DefaultLabels().With(w.provider.Labels),
 		Manages: func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
 	}
 	if w.overlays != nil {
@@ -84,9 +105,9 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	}
 	w.world = world.New(axis, w.convert.WellKnown())
 	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
-	w.counters = meter.NewDisruptions(metrics.Registry, mgr.GetClient())
-	w.waits = meter.NewPods(metrics.Registry, w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
-	meter.RegisterState(metrics.Registry, mgr.GetClient(), w.waits.Leads)
+	w.counters = meter.NewDisruptions(w.Registry, mgr.GetClient())
+	w.waits = meter.NewPods(w.Registry, w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
+	meter.RegisterState(w.Registry, mgr.GetClient(), w.waits.Leads)
 
 	types := &catalogue.Catalogue{
 		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world,
@@ -97,7 +118,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 	if err != nil {
 		return err
 	}
-	fed.RegisterMetrics(metrics.Registry, w.world, w.clock)
+	fed.RegisterMetrics(w.Registry, w.world, w.clock)
 	w.synced = fed.HasSynced
 	provisioner.Ready = w.synced
 	for _, register := range []func() error{
@@ -105,7 +126,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, c config.Config) error {
 		func() error { return w.buffers(provisioner) },
 		func() error { return provisioner.Register(mgr) },
 		func() error { return types.Register(mgr) },
-		func() error { return w.provider.register(mgr) },
+		func() error { return w.provider.Register(mgr) },
 		func() error { return w.overlaying(provisioner) },
 		func() error { return w.nominations(provisioner) },
 		w.claims, w.nodes, w.pools, w.disruption, w.explanations,
@@ -132,7 +153,7 @@ func (w *wiring) policy() model.Policy {
 
 // sources are what pods are converted with.
 func (w *wiring) sources() feed.Sources {
-	s := feed.Sources{Volumes: volumes.New(w.convert.Labels, w.provider.volumes), Waits: w.waits}
+	s := feed.Sources{Volumes: volumes.New(w.convert.Labels, w.provider.Volumes), Waits: w.waits}
 	if c := w.config.SchedulerConfig; c != nil && len(c.PodTopologySpread.DefaultConstraints) > 0 {
 		s.Spread = spread.New(c.PodTopologySpread.DefaultConstraints)
 	}
@@ -149,7 +170,7 @@ func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provision
 	p.Decide = w.decide
 	p.Events = w.recorder
 	p.Clock = w.clock
-	p.Metrics = provisioning.NewMetrics(metrics.Registry)
+	p.Metrics = provisioning.NewMetrics(w.Registry)
 	p.Decided = w.waits.Decided
 	return p
 }
@@ -160,22 +181,8 @@ func (w *wiring) nominations(p *provisioning.Provisioner) error {
 	if !w.config.NominatePods {
 		return nil
 	}
-	unlimited := rest.CopyConfig(w.mgr.GetConfig())
-	unlimited.QPS = -1 // the controller bounds itself
-	server, err := discovery.NewDiscoveryClientForConfig(unlimited)
-	if err != nil {
-		return err
-	}
-	supported, release, err := nomination.Supported(server)
-	if err != nil {
-		return err
-	}
-	if !supported {
-		w.mgr.GetLogger().Info("pods are not told where they are planned: the cluster is too old for it", "version", release)
-		return nil
-	}
-	writer, err := client.New(unlimited, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})
-	if err != nil {
+	writer, err := w.Nominator()
+	if err != nil || writer == nil {
 		return err
 	}
 	r := nomination.New(w.mgr.GetClient(), writer, w.world)
@@ -194,7 +201,7 @@ func (w *wiring) claims() error {
 		func() error {
 			return (&lifecycle.Reconciler{
 				Client: client, Provider: w.metered("nodeclaim.lifecycle"), Clock: w.clock, Recorder: w.recorder,
-				Metrics: lifecycle.NewMetrics(metrics.Registry), Disruptions: w.counters, Health: health,
+				Metrics: lifecycle.NewMetrics(w.Registry), Disruptions: w.counters, Health: health,
 				Hooks: w.hooks,
 			}).Register(w.mgr, controller.Options{
 				MaxConcurrentReconciles: workers,
@@ -240,7 +247,7 @@ func (w *wiring) claims() error {
 // nodes adds the controllers that take Nodes out of the cluster.
 func (w *wiring) nodes() error {
 	workers := w.parallel(100, 5000)
-	counts := termination.NewMetrics(metrics.Registry)
+	counts := termination.NewMetrics(w.Registry)
 	queue := termination.NewQueue(w.mgr.GetClient(), w.recorder, w.clock, counts)
 	if err := queue.Register(w.mgr, workers); err != nil {
 		return err
@@ -262,7 +269,7 @@ func (w *wiring) pools() error {
 		func() error {
 			return (&nodepool.Counter{
 				Client: client, Provider: w.provider, Usage: w.world, Axis: w.convert.Axis, Synced: w.synced,
-				Metrics: nodepool.NewMetrics(metrics.Registry),
+				Metrics: nodepool.NewMetrics(w.Registry),
 			}).Register(w.mgr, w.many())
 		},
 		func() error {
@@ -289,7 +296,7 @@ func (w *wiring) disruption() error {
 	}
 	return (&disruption.Loop{
 		Client: w.mgr.GetClient(), World: w.world, Decide: w.decide, Ready: w.synced,
-		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(metrics.Registry), Disruptions: w.counters,
+		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(w.Registry), Disruptions: w.counters,
 	}).Register(w.mgr)
 }
 
@@ -320,7 +327,11 @@ func registers(ctx context.Context, reader client.Reader, name string) bool {
 // parallel returns how many reconciles a controller runs at once, between least
 // and most by what the process was given.
 func (w *wiring) parallel(least, most int) int {
-	return manager.Parallel(manager.Cores(w.config.CPURequests), least, most)
+	n := manager.Parallel(manager.Cores(w.config.CPURequests), least, most)
+	if w.Workers > 0 {
+		n = min(n, w.Workers)
+	}
+	return n
 }
 
 // many are the options of controllers that look at each object by itself.

@@ -1,0 +1,59 @@
+package wiring
+
+import (
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/cloud/kwok"
+	"karpenter/cmd/karpenter/config"
+	"karpenter/kube/volumes"
+)
+
+// Provider is a cloud provider with what belongs to it.
+type Provider struct {
+	cloud.Provider
+	// Labels are what it knows about label keys.
+	Labels v1.Labels
+	// Volumes are those its nodes cannot use. KWOK's can use all.
+	Volumes volumes.Rules
+	// Register adds the controllers of its own to the manager.
+	Register func(ctrl.Manager) error
+}
+
+// Supplies is what a provider is made with.
+type Supplies struct {
+	Manager ctrl.Manager
+	Config  config.Config
+	Clock   clock.PassiveClock
+	// Overlay says what NodeOverlays make of the types of a NodePool; nil
+	// means there are none.
+	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+}
+
+func (w *wiring) supplies() Supplies {
+	s := Supplies{Manager: w.mgr, Config: w.config, Clock: w.clock}
+	if w.overlays != nil {
+		s.Overlay = w.overlays.Overlay
+	}
+	return s
+}
+
+// KWOK makes the KWOK provider. It is the only one so far; others are chosen
+// beside it.
+func KWOK(s Supplies) (Provider, error) {
+	catalogue, err := kwok.ReadCatalogue(s.Config.InstanceTypesFilePath)
+	if err != nil {
+		return Provider{}, err
+	}
+	with := kwok.Config{
+		Client: s.Manager.GetClient(), Live: s.Manager.GetAPIReader(),
+		Catalogue: catalogue, Clock: s.Clock, Overlay: s.Overlay,
+	}
+	return Provider{
+		Provider: kwok.New(with),
+		Labels:   catalogue.Labels(),
+		Register: kwok.NewBoot(with).SetupWithManager,
+	}, nil
+}
