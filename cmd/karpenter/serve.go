@@ -163,7 +163,6 @@ func withoutEffect(c settings.Config) []string {
 		name  string
 		asked bool
 	}{
-		{"feature-gates NodeRepair=true", c.Gates.NodeRepair},
 		{"feature-gates SpotToSpotConsolidation=true", c.Gates.SpotToSpotConsolidation},
 		{"feature-gates StaticCapacity=true", c.Gates.StaticCapacity},
 		{"ignore-dra-requests false", !c.IgnoreDRARequests},

@@ -60,7 +60,9 @@ type Reconciler struct {
 
 // Register adds the controller to the manager.
 func (r *Reconciler) Register(mgr manager.Manager, workers int) error {
-	managed := predicate.NewPredicateFuncs(func(o client.Object) bool { return r.managed(o) })
+	managed := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return cloud.ManagesNode(r.Machines, o.(*corev1.Node))
+	})
 	return builder.ControllerManagedBy(mgr).
 		Named("node.termination").
 		For(&corev1.Node{}, builder.WithPredicates(managed)).
@@ -92,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if node.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(node, v1.TerminationFinalizer) || !r.managed(node) {
+	if node.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(node, v1.TerminationFinalizer) || !cloud.ManagesNode(r.Machines, node) {
 		return reconcile.Result{}, nil
 	}
 	s := &scope{node: node.DeepCopy(), now: r.Clock.Now()}
@@ -129,17 +131,6 @@ func run(ctx context.Context, s *scope, phases ...phase) (time.Duration, error) 
 		}
 	}
 	return 0, nil
-}
-
-// managed reports whether the Node carries the label of a node class the
-// provider serves.
-func (r *Reconciler) managed(o client.Object) bool {
-	for _, gvk := range r.Machines.NodeClasses() {
-		if _, ok := o.GetLabels()[v1.NodeClassLabelKey(gvk.GroupKind())]; ok {
-			return true
-		}
-	}
-	return false
 }
 
 // findClaim fills in the claim and sees to it that it is being deleted too.

@@ -129,7 +129,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return w.provider.Register(mgr) },
 		func() error { return w.overlaying(provisioner) },
 		func() error { return w.nominations(provisioner) },
-		w.claims, w.nodes, w.pools, w.disruption, w.explanations,
+		w.claims, w.nodes, w.repairs, w.pools, w.disruption, w.explanations,
 	} {
 		if err := register(); err != nil {
 			return err

@@ -1,0 +1,69 @@
+package repair
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"karpenter/cloud"
+)
+
+// diagnosis is a condition that a policy does not tolerate for ever.
+type diagnosis struct {
+	condition  corev1.NodeCondition
+	toleration time.Duration
+	due        time.Time // when the toleration ends
+}
+
+// diagnose returns that bad condition of the Node whose toleration ends first,
+// and whether it has any.
+func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) (first diagnosis, sick bool) {
+	for _, p := range policies {
+		for _, c := range node.Status.Conditions {
+			if c.Type != p.ConditionType || c.Status != p.ConditionStatus {
+				continue
+			}
+			due := c.LastTransitionTime.Add(p.Toleration)
+			if !sick || due.Before(first.due) {
+				first, sick = diagnosis{condition: c, toleration: p.Toleration, due: due}, true
+			}
+		}
+	}
+	return first, sick
+}
+
+// news passes the events of the provider's Nodes that may change a diagnosis:
+// heartbeats do not.
+func (r *Reconciler) news() predicate.Predicate {
+	ours := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return cloud.ManagesNode(r.Provider, o.(*corev1.Node))
+	})
+	return predicate.And(ours, predicate.Funcs{
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old := e.ObjectOld.(*corev1.Node)
+			return !cloud.ManagesNode(r.Provider, old) || changed(old, e.ObjectNew.(*corev1.Node))
+		},
+	})
+}
+
+// changed reports whether a condition came, went or made a transition.
+func changed(old, now *corev1.Node) bool {
+	if len(old.Status.Conditions) != len(now.Status.Conditions) {
+		return true
+	}
+	was := map[corev1.NodeConditionType]corev1.NodeCondition{}
+	for _, c := range old.Status.Conditions {
+		was[c.Type] = c
+	}
+	for _, c := range now.Status.Conditions {
+		before, ok := was[c.Type]
+		if !ok || before.Status != c.Status || !before.LastTransitionTime.Equal(&c.LastTransitionTime) {
+			return true
+		}
+	}
+	return false
+}

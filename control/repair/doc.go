@@ -1,0 +1,16 @@
+// Package repair replaces machines whose Node says that they are broken.
+//
+// Reconciler is the controller node.health. A provider's RepairPolicies name
+// the node conditions that no waiting heals. A Node that has had one of them
+// for longer than the policy tolerates loses its NodeClaim: the drain that
+// follows is by force, as a kubelet that does not answer ends no pod, and
+// provisioning makes room for the pods elsewhere. Neither budgets nor
+// do-not-disrupt nor PodDisruptionBudgets hold a repair up.
+//
+// Invariants:
+//
+//  1. Nothing is repaired while too many Nodes of the pool are unhealthy at
+//     once: a fault they share is not healed by new machines.
+//  2. A claim has a deadline in the past only if it is being deleted, so that
+//     a Node that heals in the last moment keeps none.
+package repair
