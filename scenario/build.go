@@ -22,15 +22,16 @@ func defaultWellKnown() []string {
 // builder makes a situation of directives.
 type builder struct {
 	axis
-	s        *model.Snapshot
-	policy   model.Policy
-	types    []*typeDef
-	usageSet []bool                  // by pool: usage= was written
-	shapes   map[string]*model.Shape // by key
-	pending  map[string]int          // by shape and peer
-	current  *group                  // what a pod line adds to; nil = nothing
-	asked    bool                    // some selector looks at pods, so that namespaces matter
-	budget   int                     // pods that may still be named
+	s       *model.Snapshot
+	policy  model.Policy
+	types   []*typeDef
+	pools   []poolSaid              // by pool
+	nodes   []said                  // by node
+	shapes  map[string]*model.Shape // by key
+	pending map[string]int          // by node, shape and peer
+	current *group                  // what a pod line adds to; nil = nothing
+	asked   bool                    // some selector looks at pods, so that namespaces matter
+	budget  int                     // pods that may still be named
 }
 
 func (p *reader) build() (Situation, error) {
@@ -43,7 +44,7 @@ func (p *reader) build() (Situation, error) {
 		budget:  maxPods,
 	}
 	phases := []map[string]func(*directive) error{
-		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide},
+		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide, "intent": b.intent},
 		{"type": b.instanceType},
 		{"offer": b.offer},
 		{"pool": b.pool},
@@ -70,27 +71,17 @@ func (p *reader) build() (Situation, error) {
 	return Situation{Snapshot: b.s, Policy: b.policy}, nil
 }
 
-// finish sums up what pools use and sorts the nodes.
+// finish fills in what follows from other lines and sorts the nodes.
 func (b *builder) finish() {
 	b.close()
+	for i := range b.s.Nodes {
+		b.nodes[i].follow(&b.s.Nodes[i], b.asked)
+	}
 	for i := range b.s.Pools {
-		if !b.usageSet[i] {
-			b.s.Pools[i].Usage = poolUsage(b.s, b.s.Pools[i].Name)
-		}
+		b.pools[i].follow(b.s, &b.s.Pools[i])
 	}
 	slices.SortStableFunc(b.s.Nodes, func(x, y model.Node) int { return strings.Compare(x.Name, y.Name) })
 	b.s.Resources = b.Names()
-}
-
-// poolUsage is what a pool uses unless a scenario says otherwise.
-func poolUsage(s *model.Snapshot, pool string) model.Resources {
-	var sum model.Resources
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Pool == pool && !n.Deleting {
-			sum = sum.Plus(n.Capacity)
-		}
-	}
-	return sum
 }
 
 func (b *builder) resources(d *directive) error {
@@ -118,7 +109,23 @@ func (b *builder) decide(d *directive) error {
 	b.policy.IgnorePreferences = read(d, "preferences", b.policy.IgnorePreferences, choice("respect", "ignore"))
 	b.policy.RelaxMinValues = read(d, "min-values", b.policy.RelaxMinValues, choice("strict", "best-effort"))
 	b.policy.ReservedCapacity = read(d, "reservations", b.policy.ReservedCapacity, choice("ignore", "respect"))
-	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 preferences=respect or ignore, min-values=strict or best-effort, reservations=respect or ignore")
+	b.policy.Hysteresis = read(d, "hysteresis", b.policy.Hysteresis, parseReal)
+	b.policy.SpotToSpot = read(d, "spot-to-spot", b.policy.SpotToSpot, choice("keep", "replace"))
+	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 preferences=respect or ignore, min-values=strict or best-effort, " +
+		"reservations=respect or ignore, hysteresis=0.05 spot-to-spot=keep or replace")
+}
+
+// intent reads "intent Drifted n1 n2".
+func (b *builder) intent(d *directive) error {
+	reason, err := parseReason(d.name("a reason and NodeClaims, as in intent Drifted n1 n2"))
+	d.fail(err)
+	in := model.Intent{Reason: reason}
+	for len(d.words) > 0 {
+		in.Claims = append(in.Claims, d.name("NodeClaims"))
+	}
+	slices.Sort(in.Claims)
+	b.s.Intents = append(b.s.Intents, in)
+	return d.done("a reason and NodeClaims")
 }
 
 // choice reads one of two words; the second means true.
@@ -139,21 +146,24 @@ func (b *builder) pool(d *directive) error {
 		Limits: read(d, "limits", nil, b.entries),
 	}
 	p.Requirements = read(d, "requires", nil, parseRequirements).And(read(d, "labels", nil, parseRequirements)...)
-	p.Unavailable = d.text("unavailable", "")
 	p.Disruption.Allowed = read(d, "budgets", nil, parseBudgets)
-	usage, set := d.take("usage")
-	if set {
+	p.Disruption.Policy = read(d, "policy", "", parsePolicy)
+	p.Disruption.Never = read(d, "consolidate-after", false, onlyNever)
+	says := b.static(d, &p)
+	p.Unavailable = d.text("unavailable", unavailable(&p))
+	if usage, set := d.take("usage"); set {
 		var err error
 		p.Usage, err = b.parse(nil, usage)
 		d.fail(err)
+		says.usage = true
 	}
 	p.Types = b.poolTypes(d)
 	if slices.ContainsFunc(b.s.Pools, func(o model.Pool) bool { return o.Name == p.Name }) {
 		d.fail(fmt.Errorf("%s is described twice", p.Name))
 	}
 	b.s.Pools = append(b.s.Pools, p)
-	b.usageSet = append(b.usageSet, set)
-	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= unavailable=")
+	b.pools = append(b.pools, says)
+	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= policy= consolidate-after=Never static= unavailable=")
 }
 
 // poolTypes reads types=m.*,c.large; without it a pool has all types there are.
@@ -197,23 +207,4 @@ func (b *builder) match(a atom) []*model.InstanceType {
 		}
 	}
 	return out
-}
-
-func parseBudgets(value string) (map[model.Reason]int, error) {
-	parts, err := list(value)
-	if err != nil {
-		return nil, err
-	}
-	out := map[model.Reason]int{}
-	for _, p := range parts {
-		if len(p) != 3 || p[0].sign != 0 || p[1].sign != ':' {
-			return nil, fmt.Errorf("%q is no budget; write a list like Empty:2,Drifted:0", show(p))
-		}
-		n, err := parseWhole(p[2].text)
-		if err != nil {
-			return nil, err
-		}
-		out[model.Reason(p[0].text)] = n
-	}
-	return out, nil
 }

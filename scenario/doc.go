@@ -6,9 +6,10 @@
 //
 // Parse and Read turn text into a model.Snapshot, Print turns a Snapshot into
 // text. Parse(Print(s)) equals s for every valid s: one whose Pending entries
-// differ in shape key or Peer, whose Nodes are sorted by name, whose
-// Requirements, labels and lists of names are canonical and whose resource
-// axis begins with the standard five.
+// (and the Movable ones of a node) differ in shape key or Peer, whose Nodes are
+// sorted by name, whose reasons and policies are known, whose Requirements,
+// labels and lists of names are canonical and whose resource axis begins with
+// the standard five.
 //
 // # How the text is read
 //
@@ -20,5 +21,6 @@
 //
 // Reading has two phases, so that the order of directives does not matter:
 // lines are collected per directive first, then types, pools, nodes, daemons
-// and pods are built in that order.
+// and pods are built in that order. What follows from other lines (a node's
+// requests from its pods, a pool's usage from its nodes) is filled in last.
 package scenario

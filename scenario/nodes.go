@@ -100,27 +100,26 @@ func (b *builder) node(d *directive) error {
 	}
 	n.Labels = over(n.Labels, read(d, "labels", nil, parseRequirements))
 	n.Taints = read(d, "taints", n.Taints, parseTaints)
-	b.nodeRoom(d, f, &n)
+	says := b.nodeRoom(d, f, &n)
+	says.runs, says.ports = d.has("runs"), d.has("ports")
 	n.Residents = read(d, "runs", nil, each(residentOf))
 	n.HostPorts = read(d, "ports", nil, parsePorts)
 	n.Attached = read(d, "attached", nil, each(attachedOf))
 	n.Price = read(d, "price", n.Price, ParsePrice)
 	n.Reservation = d.text("reservation", "")
-	n.Deleting = d.flag("deleting")
-	n.Disruption = model.NodeDisruption{
-		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"),
-		Blocked: d.text("blocked", ""), Cost: read(d, "disruption-cost", 0, parseReal),
-	}
+	n.Deleting, n.Closed = d.flag("deleting"), d.flag("closed")
+	n.Disruption = b.nodeDisruption(d, &says)
 	if slices.ContainsFunc(b.s.Nodes, func(o model.Node) bool { return o.Name == n.Name }) {
 		d.fail(fmt.Errorf("%s is described twice", n.Name))
 	}
-	b.s.Nodes = append(b.s.Nodes, n)
+	b.s.Nodes, b.nodes = append(b.s.Nodes, n), append(b.nodes, says)
 	return d.done("pool= type= zone= ct= claim= labels= taints= price= reservation=, cpu= mem= pods= or allocatable= overhead=, " +
-		"used= or free=, daemon-used=, runs= ports= attached=, blocked= disruption-cost=, and the words in-flight registered deleting empty consolidatable bare")
+		"used= or free=, daemon-used=, runs= ports= attached=, blocked= held= drifted= disruption-cost=, " +
+		"and the words in-flight registered deleting closed empty consolidatable settling drifted deadline bare")
 }
 
 // nodeRoom reads what the node has and what is taken of it.
-func (b *builder) nodeRoom(d *directive, f nodeFacts, n *model.Node) {
+func (b *builder) nodeRoom(d *directive, f nodeFacts, n *model.Node) (says said) {
 	capacity := d.quantities(b.axis, n.Capacity)
 	allocatable := n.Allocatable
 	if f.kind == nil || !capacity.Equal(n.Capacity) {
@@ -128,15 +127,14 @@ func (b *builder) nodeRoom(d *directive, f nodeFacts, n *model.Node) {
 	}
 	n.Capacity, n.Allocatable = capacity, b.allocatable(d, capacity, allocatable)
 	none := func(v string) (model.Resources, error) { return b.parse(nil, v) }
-	n.Requested = read(d, "used", nil, none)
 	n.DaemonRequested = read(d, "daemon-used", nil, none)
-	if value, ok := d.take("free"); ok {
-		entries, err := b.entries(value)
-		d.fail(err)
-		for _, e := range entries {
-			n.Requested = n.Requested.With(e.Resource, n.Allocatable.At(e.Resource)-e.Max)
-		}
+	says.used = d.has("used")
+	n.Requested = read(d, "used", nil, none)
+	if says.used && d.has("free") {
+		d.fail(fmt.Errorf("used= and free= are two ways to say one thing"))
 	}
+	says.free = read(d, "free", nil, b.entries)
+	return says
 }
 
 func (b *builder) poolNamed(name string) *model.Pool {

@@ -71,7 +71,7 @@ type reader struct {
 
 // directives are the words a line may begin with.
 func directives() []string {
-	return []string{"include", "resources", "well-known", "type", "offer", "pool", "node", "daemonset", "pods", "pod", "decide"}
+	return []string{"include", "resources", "well-known", "type", "offer", "pool", "node", "daemonset", "pods", "pod", "intent", "decide"}
 }
 
 func (p *reader) read(file, text string) error {
@@ -225,6 +225,11 @@ func (d *directive) take(key string) (string, bool) {
 		return true
 	})
 	return value, found
+}
+
+// has reports whether the option key is still to be read.
+func (d *directive) has(key string) bool {
+	return slices.ContainsFunc(d.options, func(t token) bool { return t.key == key })
 }
 
 // text takes a plain option, or fallback when it is not there.

@@ -398,9 +398,10 @@ func (d *directive) asks() bool {
 // asked reports whether the text of s will have such a line.
 func asked(s *model.Snapshot) bool {
 	asks := func(s *model.Shape) bool { return len(s.Spread) > 0 || len(s.PodTerms) > 0 }
-	return slices.ContainsFunc(s.Pending, func(p model.Pending) bool { return asks(p.Shape) }) ||
+	pods := func(p model.Pending) bool { return asks(p.Shape) }
+	return slices.ContainsFunc(s.Pending, pods) ||
 		slices.ContainsFunc(s.Daemons, func(d model.Daemon) bool { return asks(d.Shape) }) ||
 		slices.ContainsFunc(s.Nodes, func(n model.Node) bool {
-			return slices.ContainsFunc(n.Residents, func(r model.Resident) bool { return len(r.Anti) > 0 })
+			return slices.ContainsFunc(n.Residents, func(r model.Resident) bool { return len(r.Anti) > 0 }) || slices.ContainsFunc(n.Movable, pods)
 		})
 }

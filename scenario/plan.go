@@ -15,7 +15,7 @@ import (
 const shownTypes = 6
 
 // PrintPlan writes what a plan for s does, one thing per line: place, launch,
-// remove, stay, pending, and what the launches cost. Placements come by node,
+// remove or replace, stay, pending, and what the launches cost. Placements come by node,
 // all else in the order of the plan; equal plans print alike.
 func PrintPlan(w io.Writer, s *model.Snapshot, plan *model.Plan) error {
 	_, err := io.WriteString(w, Text(s, plan))
@@ -37,7 +37,7 @@ func Text(s *model.Snapshot, plan *model.Plan) string {
 		p.command(&plan.Commands[i])
 	}
 	for _, st := range plan.Stays {
-		p.line(fmt.Sprintf("stay   %s: not removed as %s: %s", nodeName(st.Node, st.Claim), st.Reason, st.Why))
+		p.stay(&st)
 	}
 	for i := range plan.Verdicts {
 		p.verdict(&plan.Verdicts[i])
@@ -49,31 +49,6 @@ func Text(s *model.Snapshot, plan *model.Plan) string {
 		p.line("nothing to do")
 	}
 	return p.out.String()
-}
-
-// command writes a line for the nodes it takes away, and indented ones for
-// what becomes of their pods.
-func (p *printer) command(c *model.Command) {
-	names := make([]string, len(c.Nodes))
-	for i, n := range c.Nodes {
-		names[i] = nodeName(n.Node, n.Claim)
-	}
-	text := "remove " + strings.Join(names, ", ") + ": " + string(c.Reason)
-	if c.Cost != 0 || c.Savings != 0 {
-		text += " saves $" + FormatPrice(c.Savings) + "/h of $" + FormatPrice(c.Cost) + "/h"
-	}
-	for _, s := range c.Scores {
-		text += fmt.Sprintf(" score %s=%.2f", outerName(s.Pool), s.Value)
-	}
-	p.line(text)
-	inner := &printer{axis: p.axis, s: p.s}
-	inner.placements(c.Moves)
-	for i := range c.Launches {
-		inner.launch(&c.Launches[i])
-	}
-	for line := range strings.Lines(inner.out.String()) {
-		p.out.WriteString("  " + line)
-	}
 }
 
 // nodeName is a node with its claim, if that is called otherwise.
@@ -88,25 +63,39 @@ func nodeName(node, claim string) string {
 }
 
 func (p *printer) placements(placements []model.Placement) {
-	byNode := map[string][]model.Pod{}
+	for _, to := range byNode(placements) {
+		p.line("place  " + podList(to.pods) + " on " + outerName(to.node))
+	}
+}
+
+// arrivals are the pods that a plan puts on one node.
+type arrivals struct {
+	node string
+	pods []model.Pod
+}
+
+// byNode gathers placements by node, in order of their names.
+func byNode(placements []model.Placement) []arrivals {
+	var out []arrivals
 	for _, pl := range placements {
-		byNode[pl.Node] = append(byNode[pl.Node], pl.Pod)
+		i := slices.IndexFunc(out, func(a arrivals) bool { return a.node == pl.Node })
+		if i < 0 {
+			i, out = len(out), append(out, arrivals{node: pl.Node})
+		}
+		out[i].pods = append(out[i].pods, pl.Pod)
 	}
-	var nodes []string
-	for node := range byNode {
-		nodes = append(nodes, node)
-	}
-	slices.Sort(nodes)
-	for _, node := range nodes {
-		p.line("place  " + podList(byNode[node]) + " on " + outerName(node))
-	}
+	slices.SortFunc(out, func(a, b arrivals) int { return strings.Compare(a.node, b.node) })
+	return out
 }
 
 // podList writes pods in order of their names, runs as ranges.
 func podList(pods []model.Pod) string { return strings.Join(ranges(inOrder(pods)), ",") }
 
 func (p *printer) launch(l *model.Launch) {
-	parts := []string{"pods=" + podList(l.Pods), "requests=" + p.list(l.Requests)}
+	parts := []string{"requests=" + p.list(l.Requests)}
+	if len(l.Pods) > 0 {
+		parts = append([]string{"pods=" + podList(l.Pods)}, parts...)
+	}
 	if strings.Join(l.CapacityTypes, ",") != l.CapacityType {
 		parts = append(parts, "ct="+innerList(l.CapacityTypes))
 	}

@@ -107,6 +107,7 @@ type group struct {
 	peer  model.Peer
 	named bool // the namespace was written
 	used  bool // some Pending came of it
+	on    int  // the node they run on and may leave; -1 = they need a place
 }
 
 // pods reads one shape and the pods that have it. Lines with equal shapes and
@@ -135,7 +136,7 @@ func (b *builder) pods(d *directive) error {
 			}
 		}
 	}
-	return d.done("names like web-1..5, labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer= claims=")
+	return d.done("names like web-1..5, on= labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer= claims=")
 }
 
 // close keeps the shape of a line that named no pods.
@@ -148,7 +149,13 @@ func (b *builder) close() {
 // group reads how selectors see the pods of a line. Where none looks, the
 // namespace is left open.
 func (b *builder) group(d *directive, shape *model.Shape) *group {
-	g := &group{shape: shape}
+	g := &group{shape: shape, on: -1}
+	if name, ok := d.take("on"); ok {
+		g.on = slices.IndexFunc(b.s.Nodes, func(n model.Node) bool { return n.Name == name })
+		if g.on < 0 {
+			d.fail(fmt.Errorf("on=: there is no node %s", name))
+		}
+	}
 	g.peer.Labels = read(d, "labels", nil, parseLabels)
 	g.peer.NamespaceLabels = read(d, "namespace-labels", nil, parseLabels)
 	g.peer.Namespace = usualNamespace(b.asked)
@@ -179,14 +186,18 @@ func (b *builder) add(pod model.Pod, g *group) {
 // join returns the Pending of a shape and a peer, a new one if need be.
 func (b *builder) join(peer model.Peer, g *group) *model.Pending {
 	g.used = true
-	key := fmt.Sprintf("%q %q %q %q", g.shape.Key, peer.Namespace, peer.NamespaceLabels, peer.Labels)
+	into := &b.s.Pending
+	if g.on >= 0 {
+		into = &b.s.Nodes[g.on].Movable
+	}
+	key := fmt.Sprintf("%d %q %q %q %q", g.on, g.shape.Key, peer.Namespace, peer.NamespaceLabels, peer.Labels)
 	i, ok := b.pending[key]
 	if !ok {
-		i = len(b.s.Pending)
+		i = len(*into)
 		b.pending[key] = i
-		b.s.Pending = append(b.s.Pending, model.Pending{Shape: g.shape, Peer: peer})
+		*into = append(*into, model.Pending{Shape: g.shape, Peer: peer})
 	}
-	return &b.s.Pending[i]
+	return &(*into)[i]
 }
 
 // pod reads "pod default/web-1 uid=… created=…", one more pod of the pods

@@ -45,8 +45,20 @@ func write(w io.Writer, s *model.Snapshot, policy *model.Policy) error {
 	for _, d := range s.Daemons {
 		p.line("daemonset "+outerName(d.Name), p.shape(d.Shape)...)
 	}
+	for i := range s.Nodes {
+		for _, pending := range s.Nodes[i].Movable {
+			p.pods(pending, "on="+outer(s.Nodes[i].Name))
+		}
+	}
 	for _, pending := range s.Pending {
-		p.pods(pending)
+		p.pods(pending, "")
+	}
+	for _, in := range s.Intents {
+		parts := make([]string, len(in.Claims))
+		for i, claim := range in.Claims {
+			parts[i] = outerName(claim)
+		}
+		p.line("intent "+string(in.Reason), parts...)
 	}
 	_, err := w.Write(p.out.Bytes())
 	return err
@@ -94,7 +106,9 @@ func (p *printer) decide(policy *model.Policy) {
 		parts = append(parts, "max-types="+strconv.Itoa(policy.MaxTypes), "work="+strconv.Itoa(policy.Work),
 			option("premium", realText(policy.PreferencePremium), realText(model.DefaultPolicy().PreferencePremium)),
 			when(policy.IgnorePreferences, "preferences=ignore"), when(policy.RelaxMinValues, "min-values=best-effort"),
-			when(!policy.ReservedCapacity, "reservations=ignore"))
+			when(!policy.ReservedCapacity, "reservations=ignore"),
+			option("hysteresis", realText(policy.Hysteresis), realText(model.DefaultPolicy().Hysteresis)),
+			when(policy.SpotToSpot, "spot-to-spot=replace"))
 	}
 	p.line("decide", parts...)
 }
@@ -294,15 +308,10 @@ func (p *printer) pool(pool *model.Pool) {
 		parts = append(parts, "types="+outer(innerList(refs)))
 	}
 	if len(pool.Disruption.Allowed) > 0 {
-		var budgets []string
-		for _, reason := range slices.Sorted(maps.Keys(pool.Disruption.Allowed)) {
-			budgets = append(budgets, inner(string(reason))+":"+strconv.Itoa(pool.Disruption.Allowed[reason]))
-		}
-		parts = append(parts, "budgets="+outer(strings.Join(budgets, ",")))
+		parts = append(parts, "budgets="+budgets(pool.Disruption.Allowed))
 	}
-	if pool.Unavailable != "" {
-		parts = append(parts, "unavailable="+outer(pool.Unavailable))
-	}
+	parts = append(parts, option("policy", string(pool.Disruption.Policy), ""), when(pool.Disruption.Never, "consolidate-after=Never"),
+		p.static(pool), option("unavailable", pool.Unavailable, unavailable(pool)))
 	p.line("pool "+outerName(pool.Name), parts...)
 }
 
@@ -312,10 +321,10 @@ func (p *printer) shape(s *model.Shape) []string {
 	return []string{text, option("key", s.Key, text)}
 }
 
-// pods writes a shape and its pods: on one line if nothing but names tells
-// the pods apart, else one line per pod.
-func (p *printer) pods(pending model.Pending) {
-	shape := slices.Concat(p.peer(pending), p.shape(pending.Shape))
+// pods writes a shape and its pods, and where they run: on one line if nothing
+// but names tells the pods apart, else one line per pod.
+func (p *printer) pods(pending model.Pending, on string) {
+	shape := slices.Concat([]string{on}, p.peer(pending), p.shape(pending.Shape))
 	same := len(pending.Pods) > 0
 	for _, pod := range pending.Pods {
 		first := pending.Pods[0]

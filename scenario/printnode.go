@@ -15,8 +15,7 @@ func (p *printer) node(n *model.Node) {
 		parts = append(parts, "type="+outer(p.refs[f.kind]))
 	}
 	parts = append(parts, option("zone", f.zone, ""), option("ct", f.ct, ""))
-	parts = append(parts, standingWord(n), when(n.Deleting, "deleting"), when(n.Disruption.Empty, "empty"),
-		when(n.Disruption.Consolidatable, "consolidatable"))
+	parts = append(parts, standingWord(n), when(n.Deleting, "deleting"), when(n.Closed, "closed"))
 	labels, ok := beyond(d.Labels, n.Labels)
 	if !ok {
 		labels = n.Labels
@@ -29,12 +28,9 @@ func (p *printer) node(n *model.Node) {
 		parts = append(parts, "taints="+outer(taints(n.Taints)))
 	}
 	parts = append(parts, p.room(n, d, f.kind != nil)...)
-	parts = append(parts, guests(n)...)
-	parts = append(parts, option("price", FormatPrice(n.Price), FormatPrice(d.Price)), option("reservation", n.Reservation, ""),
-		option("blocked", n.Disruption.Blocked, ""))
-	if n.Disruption.Cost != 0 {
-		parts = append(parts, "disruption-cost="+realText(n.Disruption.Cost))
-	}
+	parts = append(parts, p.guests(n)...)
+	parts = append(parts, option("price", FormatPrice(n.Price), FormatPrice(d.Price)), option("reservation", n.Reservation, ""))
+	parts = append(parts, p.disruption(n)...)
 	p.line("node "+outerName(n.Name), parts...)
 }
 
@@ -84,7 +80,7 @@ func (p *printer) room(n *model.Node, d model.Node, typed bool) []string {
 	if !n.Allocatable.Equal(allocatable) {
 		parts = append(parts, "allocatable="+outer(p.list(n.Allocatable)))
 	}
-	if !n.Requested.IsZero() {
+	if !n.Requested.Equal(requestedOn(n)) {
 		parts = append(parts, "used="+outer(p.list(n.Requested)))
 	}
 	if !n.DaemonRequested.IsZero() {
@@ -94,16 +90,25 @@ func (p *printer) room(n *model.Node, d model.Node, typed bool) []string {
 }
 
 // guests writes what runs on the node and what that takes besides resources.
-func guests(n *model.Node) []string {
-	var parts []string
-	if len(n.Residents) > 0 {
-		parts = append(parts, "runs="+outer(written(n.Residents, resident)))
+func (p *printer) guests(n *model.Node) []string {
+	var usual []model.Resident
+	if p.asked {
+		usual = residentsOf(n)
 	}
-	if len(n.HostPorts) > 0 {
-		parts = append(parts, "ports="+outer(ports(n.HostPorts)))
+	parts := []string{
+		option("runs", someOr(written(n.Residents, resident)), someOr(written(usual, resident))),
+		option("ports", someOr(ports(n.HostPorts)), someOr(ports(portsOn(n)))),
 	}
 	if len(n.Attached) > 0 {
 		parts = append(parts, "attached="+outer(written(n.Attached, attached)))
 	}
 	return parts
+}
+
+// someOr writes a list that may be empty.
+func someOr(list string) string {
+	if list == "" {
+		return keywordNone
+	}
+	return list
 }

@@ -85,7 +85,12 @@ func (f *filler) perhapsDefault(s *model.Snapshot, n *model.Node) {
 	if len(pool.Types) > 0 {
 		facts.kind = pool.Types[f.IntN(len(pool.Types))]
 	}
+	movable := n.Movable
 	*n = facts.defaults()
+	if f.IntN(2) == 0 {
+		n.Movable = movable
+		said{}.follow(n, asked(s))
+	}
 	if f.IntN(2) == 0 {
 		n.Labels = n.Labels.And(f.requirement())
 	}
@@ -158,6 +163,10 @@ func (f *filler) special(v reflect.Value) bool {
 		if f.IntN(2) == 0 {
 			*p = model.NewLabelSet(append(defaultWellKnown(), f.text())...)
 		}
+	case *model.Reason:
+		*p = reasons()[f.IntN(3)]
+	case *model.ConsolidationPolicy:
+		*p = []model.ConsolidationPolicy{model.WhenEmpty, model.WhenEmptyOrUnderutilized, model.Balanced, ""}[f.IntN(4)]
 	case *model.Effect:
 		*p = []model.Effect{model.NoSchedule, model.NoExecute, "", "odd effect"}[f.IntN(4)]
 	case *[]model.Label:
@@ -210,6 +219,8 @@ func settle(v reflect.Value) {
 		for i := range p.Anti {
 			p.Anti[i].Anti = true
 		}
+	case *model.Intent:
+		slices.Sort(p.Claims)
 	case *model.Volumes:
 		p.Shared = sorted(p.Shared)
 	case *model.Attached:
@@ -309,15 +320,21 @@ func FuzzParse(f *testing.F) {
 	f.Add("node n cpu=2 runs=\"3 app=web in x where a=b anti host of app=db; 1 terminating any\" ports=80,\"1:2/UDP\" attached=\"ebs 2 [a b] of 3\"\n" +
 		"pods web-1,x/y labels=app=web spread=\"zone skew=2 min=3 soft of app=web in a b where t Exists; host of nothing\" near=\"1: anti zone of any in any; ct of any in none\" " +
 		"anti=\"zone of app!=web\" prefer=\"5: zone=a, b In [c d]\" volumes=\"efs 1\" volumes-in=\"zone=a | any\"\ndecide premium=0.1 preferences=ignore")
+	f.Add("type m cpu=4 zones=a spot=0.1\npool p budgets=2 policy=Balanced static=replicas:3,pending:1 consolidate-after=Never\n" +
+		"node n pool=p type=m zone=a ct=spot consolidatable settling drifted=2h held=x deadline closed free=mem:1Gi\n" +
+		"pods web-1..3,x/y cpu=1 on=n labels=app=web anti=\"host of app=web\" ports=80\npods on=n cpu=2\npod a from=n\n" +
+		"intent Drifted n m\ndecide hysteresis=0.1 spot-to-spot=replace")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse(strings.NewReader(text))
 		if err != nil {
 			return
 		}
-		for _, p := range s.Pending {
-			if len(p.Pods) > 100 {
-				return // comparing would take all the time
-			}
+		all := slices.Clone(s.Pending)
+		for _, n := range s.Nodes {
+			all = append(all, n.Movable...)
+		}
+		if slices.ContainsFunc(all, func(p model.Pending) bool { return len(p.Pods) > 100 }) {
+			return // comparing would take all the time
 		}
 		var printed bytes.Buffer
 		if err := Print(&printed, s); err != nil {
