@@ -9,10 +9,6 @@
 // NodeClaim is deleted. An intent that a Plan no longer has is forgotten.
 // Nothing waits inside a pass.
 //
-// Consolidatable is the controller nodeclaim.disruption. It keeps the
-// condition of that name: whether a node has been quiet for the
-// consolidateAfter of its pool.
-//
 // Invariants:
 //
 //  1. Nothing is disrupted that the Plan of this very pass does not remove.

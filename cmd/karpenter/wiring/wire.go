@@ -23,6 +23,7 @@ import (
 	"karpenter/cmd/karpenter/explain"
 	"karpenter/control/consistency"
 	"karpenter/control/disruption"
+	"karpenter/control/drift"
 	"karpenter/control/expiration"
 	"karpenter/control/garbage"
 	"karpenter/control/hydration"
@@ -290,7 +291,9 @@ func (w *wiring) pools() error {
 
 // disruption adds the controllers that take nodes away of our own accord.
 func (w *wiring) disruption() error {
-	err := (&disruption.Consolidatable{Client: w.mgr.GetClient(), Clock: w.clock, Managed: w.managed}).Register(w.mgr, w.many())
+	err := (&drift.Reconciler{
+		Client: w.mgr.GetClient(), Provider: w.metered("nodeclaim.disruption"), Clock: w.clock, Labels: w.convert.Labels,
+	}).Register(w.mgr, w.many())
 	if err != nil {
 		return err
 	}
