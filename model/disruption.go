@@ -88,11 +88,10 @@ type Cause string
 
 // The causes.
 const (
-	ByNode     Cause = "blocked"   // the node, its pods or their PodDisruptionBudgets
-	ByBudget   Cause = "budget"    // the budgets of its NodePool
-	ByUse      Cause = "use"       // pods that are pending, or room kept for a buffer
-	ByPolicy   Cause = "policy"    // what its NodePool wants
-	ByPlace    Cause = "no place"  // its pods have no other place
-	ByPrice    Cause = "no saving" // no other place is cheaper, or not by enough
-	ByPatience Cause = "waiting"   // it is not quiet for long enough yet
+	ByNode   Cause = "blocked"   // the node, its pods or their PodDisruptionBudgets
+	ByBudget Cause = "budget"    // the budgets of its NodePool
+	ByUse    Cause = "use"       // pods that are pending, or room kept for a buffer
+	ByPolicy Cause = "policy"    // what its NodePool wants
+	ByPlace  Cause = "no place"  // its pods have no other place
+	ByPrice  Cause = "no saving" // no other place is cheaper, or not by enough
 )

@@ -32,7 +32,7 @@ func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 		return plan
 	}
 	plan := yield(s, place(s), place)
-	drain.Empty(s, plan)
+	drain.Decide(s, p, &l.memory, plan)
 	return plan
 }
 

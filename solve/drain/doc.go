@@ -1,2 +1,16 @@
-// Package drain chooses the nodes that are no longer needed.
+// Package drain chooses the nodes to take away: empty ones, drifted ones, and
+// those whose pods can be had for less elsewhere.
+//
+// A question about nodes is a trial (package pack) on the same Snapshot without
+// them, with their pods pending. What is decided is entered into the Snapshot
+// at once, so that the next question is asked of the cluster as it will be.
+//
+// In this order: commands that are being confirmed; empty nodes; drifted nodes;
+// nodes whose pods fit on others; groups of nodes that others replace for less;
+// single nodes that others replace for less.
+//
+// Why it comes to rest: a command for Underutilized lowers the price of the
+// cluster, by at least Policy.Hysteresis of what it takes away, whatever
+// offering its launches become. So with the same pods and prices no sequence of
+// them leads back to where it began.
 package drain

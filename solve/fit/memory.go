@@ -59,7 +59,7 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 			old = old[1:]
 		}
 		switch {
-		case n.Deleting:
+		case n.Deleting, n.Closed:
 		case len(old) > 0 && unchanged(old[0].Node, n):
 			row := old[0]
 			row.Node, row.Site = n, i

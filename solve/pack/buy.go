@@ -123,6 +123,8 @@ func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, pric
 // for.
 func (k *Packer) proveTier(m *market, tier fit.Range) bool {
 	switch {
+	case k.bare != nil:
+		return false
 	case k.partial || k.policy.RelaxMinValues && k.demanding(tier):
 		return false
 	case m.mixed():

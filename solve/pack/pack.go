@@ -49,6 +49,7 @@ type Packer struct {
 	granted     map[int]topology.Wishes // preferences that are rules in this plan
 	kept        []placement             // what was planned before stays there; nil = that is to be seen
 	keptNow     []placement             // what was planned before and stays there
+	bare        *bare                   // nil = a plan is wanted, with proof and reasons
 	final       bool                    // pods that were left are being put wherever there is room: what markets prove no longer holds
 }
 
@@ -112,7 +113,7 @@ func (k *Packer) again() *Packer {
 	k = &Packer{
 		snapshot: s, policy: p, memory: m, catalogue: m.Catalogue(s), nodes: m.Nodes(s), topology: topology.New(s, k.granted),
 		spelled: map[string]*spelling{}, divided: map[string][]area{}, bundled: map[string][]tied{}, settledIn: map[string]int{}, varieties: map[string]*variety{},
-		learned: k.learned, wary: k.wary, kept: k.kept, granted: k.granted,
+		learned: k.learned, wary: k.wary, kept: k.kept, granted: k.granted, bare: k.bare,
 	}
 	k.limits = newLimits(k.catalogue)
 	for i := range k.catalogue.Pools {
@@ -200,14 +201,20 @@ const attempts = 3
 
 // Run places what it can and adds the outcome to plan.
 func (k *Packer) Run(plan *model.Plan) {
-	out := k.outcome()
-	if !k.policy.IgnorePreferences {
-		out = k.honour(out)
-	}
+	out := k.best()
 	plan.Placements = append(plan.Placements, out.plan.Placements...)
 	plan.Launches = append(plan.Launches, out.plan.Launches...)
 	plan.Verdicts = append(plan.Verdicts, out.plan.Verdicts...)
 	plan.Cost, plan.Bound = plan.Cost+out.plan.Cost, plan.Bound+out.plan.Bound
+}
+
+// best places what it can, as the policy has it for preferences.
+func (k *Packer) best() *outcome {
+	out := k.outcome()
+	if k.policy.IgnorePreferences || k.dear() {
+		return out
+	}
+	return k.honour(out)
 }
 
 // outcome places what it can, preferences not asked.
@@ -215,8 +222,10 @@ func (k *Packer) outcome() *outcome {
 	for tried := 1; k.attempt() && tried < attempts; tried++ {
 		*k = *k.again()
 	}
-	k.finish()
-	out := &outcome{plan: &model.Plan{}, kept: k.keptNow, left: make([][]model.Pod, len(k.snapshot.Pending))}
+	if !k.dear() {
+		k.finish()
+	}
+	out := &outcome{by: k, plan: &model.Plan{}, kept: k.keptNow, left: make([][]model.Pod, len(k.snapshot.Pending))}
 	plan := out.plan
 	for _, d := range k.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
@@ -229,7 +238,9 @@ func (k *Packer) outcome() *outcome {
 	}
 	k.render(plan)
 	k.unbundle(plan)
-	plan.Bound = k.bound()
+	if k.bare == nil {
+		plan.Bound = k.bound()
+	}
 	for _, d := range k.demands {
 		if len(d.left) > 0 {
 			plan.Verdicts = append(plan.Verdicts, k.verdict(d))
@@ -254,6 +265,9 @@ func (k *Packer) attempt() bool {
 	k.useExisting()
 	if k.soften(func(d *demand) bool { return !d.firm }) { // nothing could be bought for them as they are
 		k.useExisting()
+	}
+	if k.tooDear() {
+		return false
 	}
 	k.buyAll()
 	k.takeBack()

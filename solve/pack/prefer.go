@@ -42,6 +42,7 @@ const (
 
 // outcome is a plan, with what it takes to compare it to others.
 type outcome struct {
+	by    *Packer
 	plan  *model.Plan
 	kept  []placement
 	left  [][]model.Pod // by kind
@@ -263,6 +264,9 @@ func (k *Packer) grant(wishes []wish, kept []placement) *Packer {
 	}
 	out := &Packer{snapshot: &s, policy: k.policy, memory: k.memory, learned: map[lesson]int{}, wary: map[int]bool{}, granted: with}
 	out.kept = append([]placement{}, kept...)
+	if k.bare != nil {
+		out.bare = &bare{}
+	}
 	return out.again()
 }
 

@@ -14,6 +14,9 @@ import (
 
 // verdict says why the pods left of d stay pending.
 func (k *Packer) verdict(d *demand) model.Verdict {
+	if k.bare != nil {
+		return model.Verdict{Pods: d.left, Shape: k.snapshot.Pending[d.kind].Shape}
+	}
 	v := model.Verdict{Pods: d.left, Shape: k.snapshot.Pending[d.kind].Shape, Nodes: len(k.nodes)}
 	for i := range k.catalogue.Pools {
 		if steps, ok := k.hollow(i); ok {

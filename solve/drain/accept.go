@@ -1,0 +1,116 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+
+	"karpenter/model"
+)
+
+// accept makes the command part of the plan and enters it into the Snapshot.
+// Pending is the pods of its nodes, by which its moves and launches are known.
+func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
+	r.plan.Commands = append(r.plan.Commands, c)
+	r.s.Nodes = slices.Clone(r.s.Nodes) // rows are compiled from the nodes as they were
+	for _, i := range sites {
+		n := &r.s.Nodes[i]
+		n.Deleting, n.Residents, n.Movable = true, nil, nil
+		r.taken[n.Name] = true
+		for _, left := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
+			r.budget[r.pools[n.Pool]][left]--
+		}
+	}
+	kinds := map[string]*model.Pending{}
+	for i := range pending {
+		for _, p := range pending[i].Pods {
+			kinds[p.Key()] = &pending[i]
+		}
+	}
+	r.move(c.Moves, kinds)
+	for i := range c.Launches {
+		r.launch(&c.Launches[i], kinds)
+	}
+}
+
+// move enters the pods on the nodes they go to.
+func (r *round) move(moves []model.Placement, kinds map[string]*model.Pending) {
+	byNode := map[string][]*model.Pending{}
+	for _, m := range moves {
+		byNode[m.Node] = append(byNode[m.Node], kinds[m.Pod.Key()])
+		if _, known := r.receiving[m.Node]; !known {
+			r.receiving[m.Node] = receipt{}
+		}
+	}
+	for i := range r.s.Nodes {
+		n := &r.s.Nodes[i]
+		arrivals := byNode[n.Name]
+		if len(arrivals) == 0 {
+			continue
+		}
+		n.HostPorts, n.Attached, n.Residents = slices.Clone(n.HostPorts), slices.Clone(n.Attached), slices.Clone(n.Residents)
+		for _, p := range arrivals {
+			n.Requested = n.Requested.Plus(p.Shape.Requests)
+			n.HostPorts = append(n.HostPorts, p.Shape.HostPorts...)
+			n.Attached = attach(n.Attached, p.Shape.Volumes)
+			n.Residents = append(n.Residents, resident(p)...)
+		}
+	}
+}
+
+// attach adds the volumes of a pod to those of the drivers that have a limit.
+func attach(attached []model.Attached, volumes []model.Volumes) []model.Attached {
+	for _, v := range volumes {
+		for i := range attached {
+			a := &attached[i]
+			if a.Driver != v.Driver {
+				continue
+			}
+			a.Own += v.Own
+			a.Shared = append(slices.Clone(a.Shared), v.Shared...)
+			slices.Sort(a.Shared)
+			a.Shared = slices.Compact(a.Shared)
+		}
+	}
+	return attached
+}
+
+// resident returns a pod as pods elsewhere have to do with it.
+func resident(p *model.Pending) []model.Resident {
+	out := model.Resident{Peer: p.Peer, Count: 1}
+	for _, t := range p.Shape.PodTerms {
+		if t.Anti && t.Weight == 0 {
+			out.Anti = append(out.Anti, t)
+		}
+	}
+	if len(out.Anti) == 0 && len(p.Peer.Labels) == 0 && p.Peer.Namespace == "" {
+		return nil
+	}
+	return []model.Resident{out}
+}
+
+// launch enters a node that is to be launched: it counts in limits,
+// reservations and rules between pods, and takes no more pods.
+func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
+	pool := &r.s.Pools[r.pools[l.Pool]]
+	most := model.Resources{}.With(model.Nodes, 1)
+	for _, t := range pool.Types {
+		if slices.Contains(l.Types, t.Name) {
+			most = most.Max(t.Capacity)
+		}
+	}
+	pool.Usage = pool.Usage.Plus(most)
+	n := model.Node{
+		Name: fmt.Sprintf("launch-%d", len(r.s.Nodes)), Pool: l.Pool, Closed: true,
+		Labels: l.Requirements.And(
+			model.NewRequirement(model.LabelZone, model.In, l.Zone),
+			model.NewRequirement(model.LabelCapacityType, model.In, l.CapacityType),
+			model.NewRequirement(model.LabelNodePool, model.In, l.Pool)),
+	}
+	if len(l.ReservationIDs) > 0 {
+		n.Reservation = l.ReservationIDs[0]
+	}
+	for _, p := range l.Pods {
+		n.Residents = append(n.Residents, resident(kinds[p.Key()])...)
+	}
+	r.s.Nodes = append(r.s.Nodes, n)
+}

@@ -1,0 +1,248 @@
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/pack"
+)
+
+// offer is what became of a question about nodes for Underutilized.
+type offer struct {
+	sites   []int
+	pending []model.Pending
+	command model.Command
+	cause   model.Cause // why not, if it is not good
+	why     string
+}
+
+func (o *offer) good() bool { return o.why == "" }
+
+// take makes the command of a good offer part of the plan.
+func (r *round) take(o *offer) { r.accept(o.command, o.sites, o.pending) }
+
+// consolidate takes away nodes whose pods can be had for less elsewhere.
+func (r *round) consolidate() {
+	candidates := r.candidates(model.Underutilized)
+	if len(candidates) == 0 {
+		return
+	}
+	r.open(model.Underutilized)
+	r.price(candidates)
+	r.single(candidates, func(o *offer) bool { return len(o.command.Launches) == 0 })
+	for range groups {
+		if !r.group(candidates) {
+			break
+		}
+	}
+	r.single(candidates, (*offer).good)
+}
+
+// groups is how many groups of nodes are replaced in one round at most.
+const groups = 4
+
+// single looks at the candidates one by one and takes those whose offer is as
+// wanted.
+func (r *round) single(candidates []int, wanted func(*offer) bool) {
+	for _, i := range candidates {
+		n := &r.s.Nodes[i]
+		switch _, receives := r.receiving[n.Name]; {
+		case r.taken[n.Name]:
+		case receives:
+			r.keep(n, model.Underutilized, model.ByUse, "pods of other nodes go there")
+		case !r.allowed(model.Underutilized, i):
+			r.overBudget(n, model.Underutilized)
+		default:
+			if o := r.weigh([]int{i}); !o.good() {
+				r.keep(n, model.Underutilized, o.cause, o.why)
+			} else if wanted(o) {
+				r.take(o)
+			}
+		}
+	}
+}
+
+// price finds what the pods of the candidates cost on new nodes at least.
+func (r *round) price(candidates []int) {
+	nodes := make([]model.Node, 0, len(candidates))
+	for _, i := range candidates {
+		nodes = append(nodes, r.s.Nodes[i])
+	}
+	all := r.s
+	all.Nodes, all.Pending = nil, movable(nodes)
+	worth := pack.Worth(&all, r.policy, r.memory)
+	for i := range all.Pending {
+		shape := all.Pending[i].Shape
+		if known, ok := r.worth[shape]; !ok || worth[i] < known {
+			r.worth[shape] = worth[i]
+		}
+	}
+}
+
+// weigh asks what it would save to take the nodes away together.
+func (r *round) weigh(sites []int) *offer {
+	o := &offer{sites: sites}
+	c := &o.command
+	c.Reason = model.Underutilized
+	for _, i := range sites {
+		n := &r.s.Nodes[i]
+		c.Cost += n.Price
+		c.Nodes = append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
+	}
+	most := model.Price(math.Floor(float64(c.Cost) * (1 - r.policy.Hysteresis)))
+	if len(sites) == 1 {
+		if o.cause, o.why = r.screen(sites[0], most); o.why != "" {
+			return o
+		}
+	}
+	policy := r.policy
+	policy.RelaxMinValues = false
+	t, pending := r.try(sites, most, policy)
+	o.pending = pending
+	switch {
+	case t.Dear:
+		o.cause, o.why = model.ByPrice, fmt.Sprintf("no cheaper place: its pods would cost more than $%s/h elsewhere, instead of $%s/h", dollars(most), dollars(c.Cost))
+	case len(t.Left) > 0:
+		o.cause, o.why = model.ByPlace, homeless(t)
+	default:
+		c.Moves, c.Launches = t.Moves, t.Launches
+		if o.cause, o.why = r.cheaper(o, t, most); o.why == "" {
+			o.cause, o.why = r.balance(o)
+		}
+	}
+	return o
+}
+
+func dollars(p model.Price) string { return fmt.Sprintf("%.4g", p.Dollars()) }
+
+// screen returns why the node cannot be replaced for at most most, as far as
+// each of its pods by itself tells.
+func (r *round) screen(site int, most model.Price) (model.Cause, string) {
+	n := &r.s.Nodes[site]
+	worth, least := 0.0, 0.0
+	for i := range n.Movable {
+		shape := n.Movable[i].Shape
+		if r.home(shape, n.Name) {
+			continue
+		}
+		alone := r.leastFor(&n.Movable[i])
+		if math.IsInf(alone, 1) {
+			return model.ByPlace, fmt.Sprintf("no other place is found for pod %s", n.Movable[i].Pods[0].Key())
+		}
+		worth, least = worth+r.worth[shape]*float64(len(n.Movable[i].Pods)), max(least, alone)
+	}
+	if bound := max(worth, least); bound > float64(most) {
+		return model.ByPrice, fmt.Sprintf("no cheaper place: would cost at least $%s/h instead of $%s/h", dollars(model.Price(bound)), dollars(n.Price))
+	}
+	return "", ""
+}
+
+// home reports whether some node but the one named has room for a pod of the
+// shape, rules between pods not asked. What it says may be of an earlier state,
+// when there was more room.
+func (r *round) home(shape *model.Shape, but string) bool {
+	homes, known := r.homes[shape]
+	if !known {
+		rows := r.memory.Nodes(&r.s)
+		for i := range rows {
+			if pack.Takes(&rows[i], shape) {
+				if homes = append(homes, rows[i].Name); len(homes) == 2 {
+					break
+				}
+			}
+		}
+		r.homes[shape] = homes
+	}
+	return slices.ContainsFunc(homes, func(name string) bool { return name != but })
+}
+
+// leastFor returns the price of the cheapest node that takes a pod; infinite
+// when there is none.
+func (r *round) leastFor(p *model.Pending) float64 {
+	least, known := r.least[p.Shape]
+	if !known {
+		least = math.Inf(1)
+		catalogue := r.memory.Catalogue(&r.s)
+		for o := range catalogue.NewDemand(*p).Offers.All() {
+			offer := &catalogue.Offers[o]
+			if p.Shape.Requests.Fits(catalogue.Types[offer.Type].Free) {
+				least = min(least, float64(offer.Price))
+			}
+		}
+		r.least[p.Shape] = least
+	}
+	return least
+}
+
+// group looks for nodes that are replaced together for less, and reports
+// whether it found any. Those are asked about whose pods are worth least in
+// proportion to what the nodes cost, as many as might save something, and
+// halves of that.
+func (r *round) group(candidates []int) bool {
+	sites := r.wasteful(candidates)
+	var best *offer
+	for n := len(sites); n >= 2; n /= 2 {
+		o := r.weigh(sites[:n])
+		if o.good() && (best == nil || o.command.Savings > best.command.Savings) {
+			best = o
+		}
+	}
+	if best == nil {
+		return false
+	}
+	r.take(r.trim(best))
+	return true
+}
+
+// wasteful returns the candidates, worst first, whose pods would cost less on new
+// nodes by what a replacement has to save, taken together.
+func (r *round) wasteful(candidates []int) []int {
+	type waste struct {
+		site         int
+		price, worth float64
+	}
+	var all []waste
+	for _, i := range candidates {
+		n := &r.s.Nodes[i]
+		if _, receives := r.receiving[n.Name]; receives || r.taken[n.Name] || n.Price <= 0 {
+			continue
+		}
+		w := waste{site: i, price: float64(n.Price)}
+		for j := range n.Movable {
+			w.worth += r.worth[n.Movable[j].Shape] * float64(len(n.Movable[j].Pods))
+		}
+		all = append(all, w)
+	}
+	slices.SortStableFunc(all, func(a, b waste) int { return cmp.Compare(a.worth*b.price, b.worth*a.price) })
+	var out []int
+	price, worth := 0.0, 0.0
+	for _, w := range all {
+		if price, worth = price+w.price, worth+w.worth; worth > price*(1-r.policy.Hysteresis) {
+			break
+		}
+		if next := append(out, w.site); r.allowed(model.Underutilized, next...) {
+			out = next
+		} else {
+			price, worth = price-w.price, worth-w.worth
+		}
+	}
+	return out
+}
+
+// trims is how many members of a group are looked at one by one.
+const trims = 8
+
+// trim leaves out members that the group saves more without, the least wasteful
+// first.
+func (r *round) trim(o *offer) *offer {
+	for i, tried := len(o.sites)-1, 0; i >= 0 && tried < trims && len(o.sites) > 2; i, tried = i-1, tried+1 {
+		without := r.weigh(slices.Delete(slices.Clone(o.sites), i, i+1))
+		if without.good() && without.command.Savings >= o.command.Savings {
+			o = without
+		}
+	}
+	return o
+}

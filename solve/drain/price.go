@@ -1,0 +1,185 @@
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/pack"
+)
+
+// mostSpot is how many types a launch lists that replaces one spot node by
+// another, and how many cheaper ones there must be: so the one that is launched
+// is among the cheapest, and is not replaced again soon.
+const mostSpot = 15
+
+// cheaper settles what the launches of the offer may become, so that all of
+// them together cost at most most whatever they become, or returns why there is
+// no such thing.
+func (r *round) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause, string) {
+	c := &o.command
+	c.Savings = c.Cost
+	if len(c.Launches) == 0 {
+		return "", ""
+	}
+	c.Launches = slices.Clone(c.Launches)
+	spot := r.allSpot(o.sites)
+	var menus [][]choice
+	slack := most
+	for i := range c.Launches {
+		l := &c.Launches[i]
+		if len(l.MinValues) > 0 {
+			return model.ByPolicy, "minValues would have to be relaxed"
+		}
+		menu := choices(l, t.Options(i))
+		if spot && !r.policy.SpotToSpot && slices.Contains(l.CapacityTypes, capacitySpot) {
+			return model.ByPolicy, "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+		}
+		menus = append(menus, menu)
+		slack -= slices.MinFunc(menu, func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }).worst
+	}
+	if slack < 0 {
+		return model.ByPrice, fmt.Sprintf("no cheaper place: would cost $%s/h instead of $%s/h", dollars(most-slack), dollars(c.Cost))
+	}
+	for i := range c.Launches {
+		l := &c.Launches[i]
+		least := slices.MinFunc(menus[i], func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }).worst
+		menu := slices.DeleteFunc(menus[i], func(x choice) bool { return x.worst > least+slack/model.Price(len(c.Launches)) })
+		menu = r.unlike(menu, o.sites)
+		if spot && len(o.sites) == 1 && len(menu) > 0 && menu[0].CapacityType == capacitySpot {
+			if len(menu) < mostSpot {
+				return model.ByPrice, fmt.Sprintf("SpotToSpotConsolidation requires %d cheaper instance type options than the current candidate to consolidate, got %d", mostSpot, len(menu))
+			}
+			menu = r.cut(l, menu)
+		}
+		if why := r.settle(l, menu); why != "" {
+			return model.ByPrice, why
+		}
+		c.Savings -= l.Price
+	}
+	return "", ""
+}
+
+// The capacity types, in the order a launch prefers them.
+const (
+	capacityReserved = "reserved"
+	capacitySpot     = "spot"
+	capacityOnDemand = "on-demand"
+)
+
+func (r *round) allSpot(sites []int) bool {
+	return !slices.ContainsFunc(sites, func(i int) bool {
+		ct, _ := r.s.Nodes[i].Labels.Value(model.LabelCapacityType)
+		return ct != capacitySpot
+	})
+}
+
+// choice is a type a launch may become, with what it costs at worst: the
+// provider chooses the zone.
+type choice struct {
+	pack.Quote // the cheapest
+	name       string
+	worst      model.Price
+}
+
+// choices returns what the launch may become as the first of the capacity types
+// that it prefers, cheapest first.
+func choices(l *model.Launch, options []pack.Option) []choice {
+	for _, ct := range []string{capacityReserved, capacitySpot, capacityOnDemand} {
+		if !slices.Contains(l.CapacityTypes, ct) {
+			continue
+		}
+		var out []choice
+		for _, o := range options {
+			c := choice{name: o.Type}
+			for _, q := range o.Quotes {
+				switch {
+				case q.CapacityType != ct:
+				case c.CapacityType == "":
+					c.Quote, c.worst = q, q.Price
+				default:
+					c.worst = max(c.worst, q.Price)
+				}
+			}
+			if c.CapacityType != "" {
+				out = append(out, c)
+			}
+		}
+		slices.SortStableFunc(out, func(a, b choice) int { return cmp.Compare(a.Price, b.Price) })
+		return out
+	}
+	return nil
+}
+
+// unlike leaves out types that some of the nodes are already, and all that cost as
+// much: keeping that node would do as well.
+func (r *round) unlike(menu []choice, sites []int) []choice {
+	if len(sites) == 1 {
+		return menu
+	}
+	limit := unlimited
+	for _, i := range sites {
+		kind, _ := r.s.Nodes[i].Labels.Value(model.LabelInstanceType)
+		if slices.ContainsFunc(menu, func(c choice) bool { return c.name == kind }) {
+			limit = min(limit, r.s.Nodes[i].Price)
+		}
+	}
+	return slices.DeleteFunc(menu, func(c choice) bool { return c.worst >= limit })
+}
+
+// cut leaves the cheapest types, as many as minValues need.
+func (r *round) cut(l *model.Launch, menu []choice) []choice {
+	n := mostSpot
+	for n < len(menu) && r.short(l, menu[:n]) != "" {
+		n++
+	}
+	return menu[:min(n, len(menu))]
+}
+
+// settle has the launch list these types, or returns why it cannot.
+func (r *round) settle(l *model.Launch, menu []choice) string {
+	if len(menu) == 0 {
+		return "no cheaper place: every type that would do costs too much, or is what one of the nodes is already"
+	}
+	if key := r.short(l, menu); key != "" {
+		return "minValues of " + key + " are not met by the types that are cheaper"
+	}
+	l.Types = make([]string, len(menu))
+	for i, c := range menu {
+		l.Types[i] = c.name
+	}
+	l.CapacityTypes = []string{menu[0].CapacityType}
+	l.Type, l.Zone, l.CapacityType, l.Price = menu[0].name, menu[0].Zone, menu[0].CapacityType, menu[0].Price
+	return ""
+}
+
+// short returns the label of which the types do not span as many values as the
+// launch must.
+func (r *round) short(l *model.Launch, menu []choice) string {
+	pool := &r.s.Pools[r.pools[l.Pool]]
+	for _, demand := range l.Requirements {
+		if demand.MinValues == 0 {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, t := range pool.Types {
+			if !slices.ContainsFunc(menu, func(c choice) bool { return c.name == t.Name }) {
+				continue
+			}
+			if demand.Key == model.LabelInstanceType {
+				seen[t.Name] = true
+				continue
+			}
+			if has, ok := t.Requirements.Get(demand.Key); ok {
+				for _, v := range has.Intersect(demand).Values {
+					seen[v] = true
+				}
+			}
+		}
+		if len(seen) < demand.MinValues {
+			return demand.Key
+		}
+	}
+	return ""
+}

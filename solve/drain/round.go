@@ -1,0 +1,164 @@
+package drain
+
+import (
+	"math"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/fit"
+	"karpenter/solve/pack"
+)
+
+// round is one decision about what to take away.
+type round struct {
+	given  *model.Snapshot
+	s      model.Snapshot // as it will be once what is decided is done
+	policy model.Policy
+	memory *fit.Memory
+	plan   *model.Plan
+
+	pools     map[string]int            // by name: index in s.Pools
+	budget    []map[model.Reason]int    // by index in s.Pools
+	receiving map[string]receipt        // nodes that pods are planned on, by name
+	taken     map[string]bool           // nodes of commands, by name
+	refused   map[string]model.Stay     // why a node is kept, as far as it was looked at, by name
+	worth     map[*model.Shape]float64  // what a pod costs at least on a new node
+	least     map[*model.Shape]float64  // what the cheapest node costs that takes one
+	homes     map[*model.Shape][]string // up to two nodes that take one; those of an earlier state may be too many, never too few
+	totals    []total                   // by index in s.Pools
+}
+
+// receipt is what is planned on a node.
+type receipt struct {
+	pending bool   // pods that were pending before this round
+	buffer  string // with nothing but room for buffers, the first of them by name
+}
+
+// Decide adds to the plan, which says where the pending pods of s go, the nodes
+// to take away, and why others that might be are kept.
+func Decide(s *model.Snapshot, p model.Policy, m *fit.Memory, plan *model.Plan) {
+	r := &round{
+		given: s, s: *s, policy: p, memory: m, plan: plan,
+		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, refused: map[string]model.Stay{},
+		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
+	}
+	r.s.Nodes, r.s.Pools, r.s.Pending = slices.Clone(s.Nodes), slices.Clone(s.Pools), nil
+	for i := range s.Pools {
+		r.pools[s.Pools[i].Name] = i
+		allowed := map[model.Reason]int{}
+		for reason, n := range s.Pools[i].Disruption.Allowed {
+			allowed[reason] = n
+		}
+		r.budget = append(r.budget, allowed)
+	}
+	r.confirm()
+	r.empty()
+	r.drift()
+	r.consolidate()
+	r.tell()
+}
+
+// receivers returns the nodes that pods are planned on.
+func receivers(plan *model.Plan) map[string]receipt {
+	out := map[string]receipt{}
+	for _, p := range plan.Placements {
+		got, known := out[p.Node]
+		switch {
+		case !known, p.Pod.Buffer == "":
+			out[p.Node] = receipt{true, p.Pod.Buffer}
+		case got.buffer != "":
+			out[p.Node] = receipt{true, min(got.buffer, p.Pod.Buffer)}
+		}
+	}
+	return out
+}
+
+// allowed reports whether the budgets of their pools let all nodes be disrupted.
+func (r *round) allowed(reason model.Reason, sites ...int) bool {
+	want := map[int]int{}
+	for _, i := range sites {
+		pool, ok := r.pools[r.s.Nodes[i].Pool]
+		if !ok {
+			return false
+		}
+		if want[pool]++; want[pool] > r.budget[pool][reason] {
+			return false
+		}
+	}
+	return true
+}
+
+// try returns what becomes of the pods of the nodes without them. Nothing is
+// bought where it costs more than most.
+func (r *round) try(sites []int, most model.Price, p model.Policy) (*pack.Trial, []model.Pending) {
+	before := make([]model.Node, len(sites))
+	for i, site := range sites {
+		n := &r.s.Nodes[site]
+		before[i] = *n
+		n.Deleting, n.Residents = true, nil
+	}
+	pending := movable(before)
+	r.s.Pending = pending
+	worth := make([]float64, len(pending))
+	for i := range pending {
+		worth[i] = r.worth[pending[i].Shape]
+	}
+	t := pack.Try(&r.s, p, r.memory, most, worth)
+	for i, site := range sites {
+		r.s.Nodes[site] = before[i]
+	}
+	r.s.Pending = nil
+	return t, pending
+}
+
+// group names pods that may be exchanged.
+type group struct {
+	shape     *model.Shape
+	namespace string
+	labels    *model.Label
+}
+
+func groupOf(p *model.Pending) group {
+	g := group{shape: p.Shape, namespace: p.Peer.Namespace}
+	if len(p.Peer.Labels) > 0 {
+		g.labels = &p.Peer.Labels[0]
+	}
+	return g
+}
+
+// movable returns the pods of the nodes that need a place elsewhere.
+func movable(nodes []model.Node) []model.Pending {
+	if len(nodes) == 1 {
+		return nodes[0].Movable
+	}
+	index := map[group]int{}
+	var out []model.Pending
+	for i := range nodes {
+		for j := range nodes[i].Movable {
+			p := &nodes[i].Movable[j]
+			at, known := index[groupOf(p)]
+			if !known {
+				at = len(out)
+				index[groupOf(p)] = at
+				out = append(out, model.Pending{Shape: p.Shape, Peer: p.Peer})
+			}
+			out[at].Pods = append(out[at].Pods, p.Pods...)
+		}
+	}
+	return out
+}
+
+// pods counts the pods of a node that need a place elsewhere.
+func pods(n *model.Node) int {
+	count := 0
+	for i := range n.Movable {
+		count += len(n.Movable[i].Pods)
+	}
+	return count
+}
+
+// nothing is a trial of nodes without pods to move.
+func nothing() *pack.Trial { return &pack.Trial{} }
+
+// unlimited is more than anything costs.
+const unlimited = model.Price(math.MaxInt64)
