@@ -149,6 +149,7 @@ func (w *wiring) policy() model.Policy {
 	p.IgnorePreferences = w.config.PreferencePolicy == "Ignore"
 	p.RelaxMinValues = w.config.MinValuesPolicy == "BestEffort"
 	p.ReservedCapacity = w.config.Gates.ReservedCapacity
+	p.SpotToSpot = w.config.Gates.SpotToSpotConsolidation
 	return p
 }
 
