@@ -15,25 +15,36 @@ func (w *World) foresee(m *machine, labels model.Requirements) model.Requirement
 	if m.launched() {
 		return labels
 	}
-	pool := m.label(model.LabelNodePool)
-	asked := pool
-	for _, r := range m.claim.Requirements {
-		asked += fmt.Sprintf("|%s %t %q %v %v %t", r.Key, r.Complement, r.Values, r.Gte, r.Lte, r.Present)
-	}
-	outlook, ok := w.outlooks[asked]
-	if !ok {
-		if len(w.outlooks) > 1000 { // of claims that are long gone
-			clear(w.outlooks)
-		}
-		outlook = shared(w.types[pool], m.claim.Requirements)
-		w.outlooks[asked] = outlook
-	}
-	for _, r := range outlook {
+	for _, r := range w.outlook(m).labels {
 		if _, ok := labels.Intersects(model.Requirements{r}); ok {
 			labels = labels.And(r)
 		}
 	}
 	return labels
+}
+
+// outlook is what is sure of a claim that is not launched.
+type outlook struct {
+	labels model.Requirements // as of shared
+	least  model.Resources    // allocatable on any machine it may become
+}
+
+// outlook returns what is sure of the machine, which is not launched.
+func (w *World) outlook(m *machine) outlook {
+	pool := m.label(model.LabelNodePool)
+	asked := pool
+	for _, r := range m.claim.Requirements {
+		asked += fmt.Sprintf("|%s %t %q %v %v %t", r.Key, r.Complement, r.Values, r.Gte, r.Lte, r.Present)
+	}
+	out, ok := w.outlooks[asked]
+	if !ok {
+		if len(w.outlooks) > 1000 { // of claims that are long gone
+			clear(w.outlooks)
+		}
+		out = outlook{labels: shared(w.types[pool], m.claim.Requirements), least: least(w.types[pool], m.claim.Requirements)}
+		w.outlooks[asked] = out
+	}
+	return out
 }
 
 // shared returns the labels that all machines have which the claim may become,

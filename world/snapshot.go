@@ -24,7 +24,7 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	return &model.Snapshot{
 		Now:       now,
 		WellKnown: w.wellKnown,
-		Pools:     w.listPools(now),
+		Pools:     w.listStatic(w.listPools(now)),
 		Nodes:     w.nodes,
 		Daemons:   w.listDaemons(),
 		Pending:   w.listPending(now),
@@ -81,7 +81,7 @@ func (w *World) look(m *machine, now time.Time) {
 		Name: m.name(), Pool: m.label(model.LabelNodePool),
 		Registered: m.registered(), Initialized: m.initialized(),
 		Labels: w.foresee(m, m.requirements(w.interest.nodeNames > 0)), Taints: m.taints(),
-		Capacity: m.capacity(), Allocatable: m.allocatable(),
+		Capacity: m.capacity(), Allocatable: w.allocatable(m),
 		Price: w.price(m), Deleting: m.deleting(),
 	}
 	v := &m.view

@@ -34,6 +34,7 @@ type Claim struct {
 	Deleting       bool // has a deletion timestamp, or its machine is ending
 	Terminating    bool // its machine is ending
 	Consolidatable bool
+	Disrupting     bool // a command under way takes it away
 }
 
 // Pod is what decisions need of a Pod. Pods of equal Shape.Key share one Shape
@@ -77,6 +78,7 @@ type Pool struct {
 	Requirements model.Requirements // spec.requirements and template labels, intersected
 	Taints       []model.Taint
 	Limits       []model.Limit
+	Replicas     *int // nodes it keeps, whatever pods there are; nil = it follows its pods
 
 	// Unavailable says why the pool launches nothing and its nodes are left
 	// alone: it is static, not ready or being deleted; "" = it is available.

@@ -42,7 +42,8 @@ type World struct {
 	pools   map[string]*pool // by name
 	types   map[string][]*model.InstanceType
 
-	outlooks map[string]model.Requirements // of claims that are not launched, by pool and demands
+	outlooks map[string]outlook // of claims that are not launched, by pool and demands
+	granted  map[string]int     // nodes of static pools that are about to be planned, by pool
 
 	interest   interest
 	namespaces map[string]map[string]string // labels
@@ -71,7 +72,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		machines: map[string]*machine{}, nodeIDs: map[string]string{}, claimIDs: map[string]string{},
 		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
 		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{},
-		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, outlooks: map[string]model.Requirements{},
+		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, outlooks: map[string]outlook{}, granted: map[string]int{},
 		buffers: map[string]map[string]bool{}, limits: map[string]map[string]int{}, daemons: map[string]*daemon{},
 		timed: map[*machine]bool{}, going: map[*machine]bool{}, seeded: map[*machine]bool{}, standings: map[string]*standing{},
 		interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{},

@@ -3,6 +3,7 @@ package provisioning
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	v1 "karpenter/api/v1"
 	"karpenter/kube/meter"
 	"karpenter/model"
 )
@@ -51,6 +52,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 func plan(name, help string) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "karpenter", Subsystem: "scheduler", Name: "plan_" + name, Help: help})
+}
+
+// Created counts a claim that was created: "provisioned", or the reason of a
+// disruption in lower case.
+func (m *Metrics) Created(claim *v1.NodeClaim, reason string) {
+	m.created.WithLabelValues(reason, claim.Labels[v1.NodePoolLabelKey], claim.Annotations[v1.NodeClaimMinValuesRelaxedAnnotationKey]).Inc()
 }
 
 // planned shows what a plan costs.

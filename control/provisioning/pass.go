@@ -183,7 +183,7 @@ func (p *Provisioner) create(ctx context.Context, s *scope, l *model.Launch) err
 	if known, ok := p.Convert.Claim(claim); ok {
 		p.World.Planned(known, l.Pods)
 	}
-	p.Metrics.created.WithLabelValues("provisioned", l.Pool, claim.Annotations[v1.NodeClaimMinValuesRelaxedAnnotationKey]).Inc()
+	p.Metrics.Created(claim, "provisioned")
 	log.FromContext(ctx).Info("created node claim", "NodeClaim", klog.KRef("", claim.Name), "NodePool", klog.KRef("", l.Pool),
 		"pods", len(l.Pods), "requests", l.Requests.Format(s.snapshot.Resources), "instance-types", typesText(l.Types),
 		"cheapest", fmt.Sprintf("%s %s %s $%.4f/h", l.Type, l.Zone, l.CapacityType, l.Price.Dollars()))

@@ -128,6 +128,10 @@ func TestInsufficientCapacityIsNoStorm(t *testing.T) {
 			}
 			s.types[i] = &copied
 		}
+		claims[0].Finalizers = nil
+		if err := s.Client.Update(t.Context(), &claims[0]); err != nil {
+			t.Fatal(err)
+		}
 		if err := s.Client.Delete(t.Context(), &claims[0]); err != nil {
 			t.Fatal(err)
 		}

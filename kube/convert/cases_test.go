@@ -32,7 +32,8 @@ func converter() convert.Converter {
 			WellKnown:    sets.New("example.com/cores"),
 			ValueAliases: map[string]map[string]string{"kubernetes.io/arch": {"x86_64": "amd64"}},
 		}),
-		Manages: func(ref *v1.NodeClassReference) bool { return ref != nil && ref.Group == "example.com" },
+		Manages:        func(ref *v1.NodeClassReference) bool { return ref != nil && ref.Group == "example.com" },
+		StaticCapacity: true,
 	}
 }
 
@@ -144,6 +145,9 @@ func showPool(c convert.Converter, pool *v1.NodePool) string {
 	out := fmt.Sprintf("%s weight %d\nrequirements %s\ntaints %v\n", p.Name, p.Weight, p.Requirements, p.Taints)
 	for _, l := range p.Limits {
 		out += fmt.Sprintf("limit %s %s\n", c.Axis.Names()[l.Resource], model.FormatQuantity(l.Resource, l.Max))
+	}
+	if p.Replicas != nil {
+		out += fmt.Sprintf("replicas %d\n", *p.Replicas)
 	}
 	if p.Unavailable != "" {
 		out += "unavailable: " + p.Unavailable + "\n"

@@ -16,11 +16,15 @@ import (
 // NodeClaimFor returns the NodeClaim that asks for the launch. The pool is the
 // NodePool the plan was made with: the claim records its hash, so that an edit
 // made since then shows as drift. The grace period is for pools that set none
-// themselves; nil means none.
+// themselves; nil means none. Of a static pool, the claim asks for what the
+// template says, whatever the launch does.
 func (c Converter) NodeClaimFor(l *model.Launch, pool *v1.NodePool, gracePeriod *metav1.Duration) *v1.NodeClaim {
 	template := pool.Spec.Template.DeepCopy()
 	labels := templateLabels(pool)
 	requirements := c.claimRequirements(l, labels)
+	if pool.IsStatic() {
+		l, requirements = &model.Launch{Pool: pool.Name}, c.templateRequirements(pool, labels)
+	}
 	for _, r := range requirements {
 		if value, ok := c.labelValue(r); ok {
 			if _, set := labels[r.Key]; !set {
@@ -34,6 +38,7 @@ func (c Converter) NodeClaimFor(l *model.Launch, pool *v1.NodePool, gracePeriod 
 	return &v1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName:    pool.Name + "-",
+			Finalizers:      []string{v1.TerminationFinalizer},
 			Labels:          labels,
 			Annotations:     c.claimAnnotations(l, pool),
 			OwnerReferences: []metav1.OwnerReference{ownerReference(pool)},

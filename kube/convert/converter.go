@@ -21,6 +21,8 @@ type Converter struct {
 	// Overlaid reports whether overlays have changed the price or the capacity
 	// of any of the instance types of a pool. Nil means there are none.
 	Overlaid func(pool string, types []string) (price, capacity bool)
+	// StaticCapacity says that static pools are kept at their number of nodes.
+	StaticCapacity bool
 	// Volumes says where persistent volumes let the pod run. The answer changes
 	// with the claims, not with the pod. Nil means that pods which use claims
 	// are refused.

@@ -52,6 +52,7 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		Capacity: c.Resources(n.Status.Capacity), Allocatable: c.Resources(n.Status.Allocatable),
 		Deleting: n.DeletionTimestamp != nil || terminating, Terminating: terminating,
 		Consolidatable: conditions.IsTrue(n, v1.ConsolidatableCondition),
+		Disrupting:     conditions.IsTrue(n, v1.DisruptionReasonCondition),
 	}, true
 }
 
@@ -67,7 +68,8 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		Requirements: c.Requirements(template.Spec.Requirements).And(c.selector(templateLabels(p))...),
 		Taints:       taints(v1.CoreTaints(template.Spec.Taints)),
 		Limits:       c.limits(p.Spec.Limits),
-		Unavailable:  unavailable(p),
+		Unavailable:  c.unavailable(p),
+		Replicas:     replicas(p),
 		Allowed:      allowed(p),
 	}, true
 }
@@ -96,12 +98,12 @@ func (c Converter) limits(limits v1.Limits) []model.Limit {
 }
 
 // unavailable returns why the pool launches nothing.
-func unavailable(p *v1.NodePool) string {
+func (c Converter) unavailable(p *v1.NodePool) string {
 	switch {
 	case p.DeletionTimestamp != nil:
 		return "being deleted"
 	case p.IsStatic():
-		return "static"
+		return c.static(p)
 	case !conditions.IsTrue(p, v1.ReadyCondition):
 		return "not ready"
 	}

@@ -33,7 +33,7 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
 		Reschedulable: pods.Reschedulable(p),
 		Unready:       unready(p), Stays: pods.ToleratesDisrupted(p),
-		EvictionCost: evictionCost(p),
+		EvictionCost: EvictionCost(p),
 	}
 	switch protection.Kind {
 	case pods.ProtectedForever:
@@ -74,10 +74,10 @@ func unready(p *corev1.Pod) bool {
 	})
 }
 
-// evictionCost weighs how much it hurts to move the pod, 1 for a plain one,
+// EvictionCost weighs how much it hurts to move the pod, 1 for a plain one,
 // between -10 and 10. Full scales of the deletion cost and of the priority
 // are worth about 16 and 64.
-func evictionCost(p *corev1.Pod) float64 {
+func EvictionCost(p *corev1.Pod) float64 {
 	cost := 1.0
 	if text, ok := p.Annotations[corev1.PodDeletionCost]; ok {
 		if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) {
