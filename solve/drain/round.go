@@ -53,6 +53,7 @@ func Decide(s *model.Snapshot, p model.Policy, m *fit.Memory, plan *model.Plan) 
 	}
 	r.confirm()
 	r.empty()
+	r.static()
 	r.drift()
 	r.consolidate()
 	r.tell()
