@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -51,6 +53,8 @@ type Cluster struct {
 	// the words after its name.
 	Commands map[string]func(words []string) error
 
+	setup       func(*Cluster) // makes the reconcilers, again after each crash
+	death       death
 	start       time.Time
 	tracker     clienttesting.ObjectTracker
 	mu          sync.Mutex // guards what reconcilers touch
@@ -71,20 +75,16 @@ func New(t *testing.T) *Cluster {
 	}
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	c := &Cluster{
-		Clock:       clocktesting.NewFakePassiveClock(start),
-		Registry:    prometheus.NewRegistry(),
-		Reconcilers: map[string]reconcile.Reconciler{},
-		Commands:    map[string]func([]string) error{},
-		start:       start,
-		tracker:     clienttesting.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder()),
-		faults:      map[string]error{},
-		frozen:      map[string]client.Object{},
+		Clock:   clocktesting.NewFakePassiveClock(start),
+		start:   start,
+		tracker: clienttesting.NewObjectTracker(s, serializer.NewCodecFactory(s).UniversalDecoder()),
+		faults:  map[string]error{},
+		frozen:  map[string]client.Object{},
 	}
 	c.Cloud = cloudtest.NewFake(c.Clock)
 	dear := cloudtest.Type("g1", "4", "8Gi", cloudtest.Offering("z1", v1.CapacityTypeOnDemand, 2))
 	dear.Capacity["nvidia.com/gpu"] = resource.MustParse("1")
 	c.Cloud.SetTypes(dear, cloudtest.Type("t1", "2", "4Gi", cloudtest.Offering("z1", v1.CapacityTypeSpot, 1)))
-	c.Recorder = events.NewPublisher(sink{c}, c.Clock)
 	c.Client = fake.NewClientBuilder().
 		WithScheme(s).
 		WithObjectTracker(c.tracker).
@@ -98,10 +98,32 @@ func New(t *testing.T) *Cluster {
 		WithIndex(&corev1.Pod{}, join.PodNodeName, func(o client.Object) []string {
 			return []string{o.(*corev1.Pod).Spec.NodeName}
 		}).
+		WithIndex(&storagev1.VolumeAttachment{}, "spec.nodeName", func(o client.Object) []string {
+			return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName}
+		}).
 		WithInterceptorFuncs(c.interceptors()).
 		Build()
-	c.Disruptions = meter.NewDisruptions(c.Registry, c.Client)
+	c.begin()
 	return c
+}
+
+// begin makes what lives as long as a process.
+func (c *Cluster) begin() {
+	c.Registry = prometheus.NewRegistry()
+	c.Recorder = events.NewPublisher(sink{c}, c.Clock)
+	c.Disruptions = meter.NewDisruptions(c.Registry, c.Client)
+	c.Reconcilers = map[string]reconcile.Reconciler{}
+	c.Commands = map[string]func([]string) error{}
+	if c.setup != nil {
+		c.setup(c)
+	}
+}
+
+// Setup has the function give the cluster its reconcilers, now and again after
+// each crash.
+func (c *Cluster) Setup(f func(*Cluster)) {
+	c.setup = f
+	f(c)
 }
 
 // sink keeps events for the transcript.
@@ -116,45 +138,60 @@ func (s sink) Event(o runtime.Object, eventType, reason, message string) {
 func (c *Cluster) interceptors() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if err := c.fault("get"); err != nil {
-				return err
-			}
-			if old, ok := c.frozen[key.Name].(*v1.NodeClaim); ok {
-				if claim, ok := o.(*v1.NodeClaim); ok {
-					old.DeepCopyInto(claim)
-					return nil
-				}
-			}
-			return w.Get(ctx, key, o, opts...)
+			return c.called("get", func() error { return c.read(ctx, w, key, o, opts...) })
 		},
 		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			if err := c.fault("list"); err != nil {
-				return err
-			}
-			return w.List(ctx, l, opts...)
+			return c.called("list", func() error { return w.List(ctx, l, opts...) })
+		},
+		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return c.called("create", func() error { return w.Create(ctx, o, opts...) })
 		},
 		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			if err := c.fault("patch"); err != nil {
-				return err
-			}
-			return w.Patch(ctx, o, p, opts...)
+			return c.called("patch", func() error { return w.Patch(ctx, o, p, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, w client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := c.fault("patch-" + sub); err != nil {
-				return err
-			}
-			return w.SubResource(sub).Patch(ctx, o, p, opts...)
+			return c.called("patch-"+sub, func() error { return w.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+		SubResourceCreate: func(ctx context.Context, w client.Client, sub string, o, made client.Object, opts ...client.SubResourceCreateOption) error {
+			return c.called("create-"+sub, func() error {
+				if err := w.SubResource(sub).Create(ctx, o, made, opts...); err != nil {
+					return err
+				}
+				return c.stampDeletion(ctx, w, o)
+			})
 		},
 		Delete: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			if err := c.fault("delete"); err != nil {
-				return err
-			}
-			if err := w.Delete(ctx, o, opts...); err != nil {
-				return err
-			}
-			return c.stampDeletion(ctx, w, o)
+			return c.called("delete", func() error {
+				if err := w.Delete(ctx, o, opts...); err != nil {
+					return err
+				}
+				return c.stampDeletion(ctx, w, o)
+			})
 		},
 	}
+}
+
+// called makes a call of the API, unless the script has it fail or the
+// process die.
+func (c *Cluster) called(what string, call func() error) error {
+	if err := c.fault(what); err != nil {
+		return err
+	}
+	err := call()
+	if what != "get" && what != "list" {
+		c.wrote(what)
+	}
+	return err
+}
+
+func (c *Cluster) read(ctx context.Context, w client.Client, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if old, ok := c.frozen[key.Name].(*v1.NodeClaim); ok {
+		if claim, ok := o.(*v1.NodeClaim); ok {
+			old.DeepCopyInto(claim)
+			return nil
+		}
+	}
+	return w.Get(ctx, key, o, opts...)
 }
 
 // fault returns the error the script has in store for the call of a
@@ -246,6 +283,14 @@ func (c *Cluster) newPod(name, node string) *corev1.Pod {
 	pod.Namespace = "default"
 	pod.Spec.NodeName = node
 	return pod
+}
+
+// newBudget returns a PodDisruptionBudget for the pods of that app.
+func (c *Cluster) newBudget(name, app string) *policyv1.PodDisruptionBudget {
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: c.made(name, nil)}
+	budget.Namespace = "default"
+	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	return budget
 }
 
 func classRef() *v1.NodeClassReference {

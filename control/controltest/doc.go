@@ -11,6 +11,7 @@
 //	class c {…}            create KWOKNodeClass c, ready
 //	overlay o {…}          create NodeOverlay o for everything
 //	pod x n {…}            create Pod x bound to Node n
+//	pdb b x {…}            create PodDisruptionBudget b for pods labelled app=x
 //	change claim/a {…}     merge into object and status; a change of spec raises the generation
 //	condition claim/a Registered=True Reason
 //	                       set one condition at the present time and generation
@@ -24,6 +25,8 @@
 //	                       words: ageless (unknown start), deleting
 //	api fail patch-status conflict | error | not-found
 //	                       let the next such call fail: get, list, create, delete, patch, patch-status
+//	crash 3                let the process die after its third write from now, to the
+//	                       API or the cloud; a new one takes over
 //	freeze a, thaw a       let reads show claim a as it is now, as a lagging cache does
 //	reconcile a            call the reconciler; "reconcile a hash" names one of several
 //	quietly COMMAND…       leave the command out of the transcript

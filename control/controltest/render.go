@@ -249,6 +249,8 @@ func nameOf(o client.Object) string {
 		kind = "overlay"
 	case "kwoknodeclass":
 		kind = "class"
+	case "poddisruptionbudget":
+		kind = "pdb"
 	}
 	return kind + "/" + o.GetName()
 }

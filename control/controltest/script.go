@@ -13,13 +13,13 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	"karpenter/api/conditions"
@@ -36,7 +36,7 @@ func Run(t *testing.T, file string, setup func(*Cluster)) {
 	t.Helper()
 	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		c := New(t)
-		setup(c)
+		c.Setup(setup)
 		transcript, err := c.Do(d.Input)
 		if err != nil {
 			d.Fatalf(t, "%v", err)
@@ -96,6 +96,8 @@ func (c *Cluster) command(line string) (string, error) {
 		return "", c.create(c.newOverlay(word(0)), overlay)
 	case "pod":
 		return "", c.create(c.newPod(word(0), word(1)), overlay)
+	case "pdb":
+		return "", c.create(c.newBudget(word(0), word(1)), overlay)
 	case "change":
 		return "", c.change(word(0), overlay)
 	case "condition":
@@ -106,6 +108,8 @@ func (c *Cluster) command(line string) (string, error) {
 		return "", c.change(word(0), "{metadata: {finalizers: null}}")
 	case "advance":
 		return "", c.advance(word(0))
+	case "crash":
+		return "", c.crash(word(0))
 	case "cloud":
 		return "", c.cloud(words)
 	case "api":
@@ -312,6 +316,8 @@ func (c *Cluster) get(ref string) (client.Object, error) {
 		object = &v1alpha1.NodeOverlay{}
 	case "pod":
 		object, key.Namespace = &corev1.Pod{}, "default"
+	case "pdb":
+		object, key.Namespace = &policyv1.PodDisruptionBudget{}, "default"
 	default:
 		return nil, fmt.Errorf("unknown kind %q", kind)
 	}
@@ -320,15 +326,12 @@ func (c *Cluster) get(ref string) (client.Object, error) {
 
 // reconcile calls a reconciler and tells what came of it.
 func (c *Cluster) reconcile(line, name, which string) (string, error) {
-	r, ok := c.Reconcilers[which]
-	if !ok {
+	if _, ok := c.Reconcilers[which]; !ok {
 		return "", fmt.Errorf("no reconciler named %q", which)
 	}
 	before := c.state()
 	c.told = nil
-	c.reconciling = true
-	result, failure := r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
-	c.reconciling = false
+	result, failure := c.Reconcile(name, which)
 	// Faults that were not met must not meet the next command.
 	clear(c.faults)
 	var out strings.Builder
