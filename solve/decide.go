@@ -19,6 +19,7 @@ func Decide(s *model.Snapshot, p model.Policy) *model.Plan { return new(Planner)
 type Planner struct {
 	mu     sync.Mutex
 	memory fit.Memory
+	drain  drain.Memory
 }
 
 // Decide is as the function of that name.
@@ -32,7 +33,7 @@ func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 		return plan
 	}
 	plan := yield(s, place(s), place)
-	drain.Decide(s, p, &l.memory, plan)
+	l.drain.Decide(s, p, plan)
 	return plan
 }
 

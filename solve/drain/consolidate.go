@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"karpenter/model"
 	"karpenter/solve/pack"
@@ -12,11 +13,13 @@ import (
 
 // offer is what became of a question about nodes for Underutilized.
 type offer struct {
-	sites   []int
-	pending []model.Pending
-	command model.Command
-	cause   model.Cause // why not, if it is not good
-	why     string
+	sites      []int
+	pending    []model.Pending
+	command    model.Command
+	at         int // how many commands there were when it was asked
+	disruption float64
+	cause      model.Cause // why not, if it is not good
+	why        string
 }
 
 func (o *offer) good() bool { return o.why == "" }
@@ -24,45 +27,95 @@ func (o *offer) good() bool { return o.why == "" }
 // take makes the command of a good offer part of the plan.
 func (r *round) take(o *offer) { r.accept(o.command, o.sites, o.pending) }
 
-// consolidate takes away nodes whose pods can be had for less elsewhere.
+// consolidate takes away nodes whose pods can be had for less elsewhere: those
+// first that save most in proportion to what they disrupt.
 func (r *round) consolidate() {
-	candidates := r.candidates(model.Underutilized)
+	candidates := slices.DeleteFunc(r.candidates(model.Underutilized), func(i int) bool {
+		if r.allowed(model.Underutilized, i) {
+			return false
+		}
+		r.overBudget(&r.s.Nodes[i], model.Underutilized)
+		return true
+	})
 	if len(candidates) == 0 {
 		return
 	}
 	r.open(model.Underutilized)
 	r.price(candidates)
-	r.single(candidates, func(o *offer) bool { return len(o.command.Launches) == 0 })
-	for range groups {
-		if !r.group(candidates) {
-			break
-		}
+	offers := r.weighAll(candidates)
+	if best := r.group(candidates); best != nil {
+		offers = append(offers, best)
 	}
-	r.single(candidates, (*offer).good)
+	slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(b.yield(), a.yield()) })
+	for _, o := range offers {
+		r.takeIfGood(o)
+	}
 }
 
-// groups is how many groups of nodes are replaced in one round at most.
-const groups = 4
-
-// single looks at the candidates one by one and takes those whose offer is as
-// wanted.
-func (r *round) single(candidates []int, wanted func(*offer) bool) {
-	for _, i := range candidates {
-		n := &r.s.Nodes[i]
-		switch _, receives := r.receiving[n.Name]; {
-		case r.taken[n.Name]:
-		case receives:
-			r.keep(n, model.Underutilized, model.ByUse, "pods of other nodes go there")
-		case !r.allowed(model.Underutilized, i):
-			r.overBudget(n, model.Underutilized)
-		default:
-			if o := r.weigh([]int{i}); !o.good() {
-				r.keep(n, model.Underutilized, o.cause, o.why)
-			} else if wanted(o) {
-				r.take(o)
-			}
-		}
+// yield is what the offer saves in proportion to what it disrupts; 0 for one
+// that is not good.
+func (o *offer) yield() float64 {
+	if !o.good() {
+		return 0
 	}
+	return float64(o.command.Savings) / o.disruption
+}
+
+// takeIfGood makes the command of the offer part of the plan if it is still good
+// beside what was taken since.
+func (r *round) takeIfGood(o *offer) {
+	if r.busy(o.sites) {
+		return
+	}
+	if o.good() && !r.allowed(model.Underutilized, o.sites...) {
+		for _, i := range o.sites {
+			r.overBudget(&r.s.Nodes[i], model.Underutilized)
+		}
+		return
+	}
+	if o.good() && o.at != len(r.plan.Commands) {
+		o = r.weigh(o.sites)
+	}
+	switch {
+	case o.good():
+		r.take(o)
+	case len(o.sites) == 1:
+		r.keep(&r.s.Nodes[o.sites[0]], model.Underutilized, o.cause, o.why)
+	}
+}
+
+// busy reports whether one of the nodes is taken away already or is to take
+// pods of others, which it notes.
+func (r *round) busy(sites []int) bool {
+	busy := false
+	for _, i := range sites {
+		n := &r.s.Nodes[i]
+		if _, receives := r.receiving[n.Name]; receives {
+			r.keep(n, model.Underutilized, model.ByUse, "pods of other nodes go there")
+			busy = true
+		}
+		busy = busy || r.taken[n.Name]
+	}
+	return busy
+}
+
+// weighAll asks about each of the nodes by itself. The questions are asked of
+// one Snapshot, so it makes no difference how many are asked at once.
+func (r *round) weighAll(sites []int) []*offer {
+	out := make([]*offer, len(sites))
+	var group sync.WaitGroup
+	for w := range r.memories {
+		group.Go(func() {
+			worker := *r
+			worker.memory, worker.s.Nodes = &r.memories[w], slices.Clone(r.s.Nodes)
+			worker.homes, worker.least = map[*model.Shape][]string{}, map[*model.Shape]float64{}
+			for i := w; i < len(sites); i += len(r.memories) {
+				out[i] = worker.weigh(sites[i : i+1])
+			}
+		})
+	}
+	group.Wait()
+	return out
 }
 
 // price finds what the pods of the candidates cost on new nodes at least.
@@ -84,12 +137,13 @@ func (r *round) price(candidates []int) {
 
 // weigh asks what it would save to take the nodes away together.
 func (r *round) weigh(sites []int) *offer {
-	o := &offer{sites: sites}
+	o := &offer{sites: sites, at: len(r.plan.Commands)}
 	c := &o.command
 	c.Reason = model.Underutilized
 	for _, i := range sites {
 		n := &r.s.Nodes[i]
 		c.Cost += n.Price
+		o.disruption += n.Disruption.Cost
 		c.Nodes = append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
 	}
 	most := model.Price(math.Floor(float64(c.Cost) * (1 - r.policy.Hysteresis)))
@@ -177,11 +231,11 @@ func (r *round) leastFor(p *model.Pending) float64 {
 	return least
 }
 
-// group looks for nodes that are replaced together for less, and reports
-// whether it found any. Those are asked about whose pods are worth least in
-// proportion to what the nodes cost, as many as might save something, and
-// halves of that.
-func (r *round) group(candidates []int) bool {
+// group looks for nodes that are replaced together for less. Those are asked
+// about whose pods are worth least in proportion to what the nodes cost, as many
+// as might save something, and halves of that. It returns nil when there are
+// none.
+func (r *round) group(candidates []int) *offer {
 	sites := r.wasteful(candidates)
 	var best *offer
 	for n := len(sites); n >= 2; n /= 2 {
@@ -191,10 +245,9 @@ func (r *round) group(candidates []int) bool {
 		}
 	}
 	if best == nil {
-		return false
+		return nil
 	}
-	r.take(r.trim(best))
-	return true
+	return r.trim(best)
 }
 
 // wasteful returns the candidates, worst first, whose pods would cost less on new
@@ -207,7 +260,7 @@ func (r *round) wasteful(candidates []int) []int {
 	var all []waste
 	for _, i := range candidates {
 		n := &r.s.Nodes[i]
-		if _, receives := r.receiving[n.Name]; receives || r.taken[n.Name] || n.Price <= 0 {
+		if n.Price <= 0 {
 			continue
 		}
 		w := waste{site: i, price: float64(n.Price)}

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"math"
+	"runtime"
 	"slices"
 
 	"karpenter/model"
@@ -11,11 +12,12 @@ import (
 
 // round is one decision about what to take away.
 type round struct {
-	given  *model.Snapshot
-	s      model.Snapshot // as it will be once what is decided is done
-	policy model.Policy
-	memory *fit.Memory
-	plan   *model.Plan
+	given    *model.Snapshot
+	s        model.Snapshot // as it will be once what is decided is done
+	policy   model.Policy
+	memory   *fit.Memory
+	memories []fit.Memory // for questions that are asked at once
+	plan     *model.Plan
 
 	pools     map[string]int            // by name: index in s.Pools
 	budget    []map[model.Reason]int    // by index in s.Pools
@@ -34,11 +36,18 @@ type receipt struct {
 	buffer  string // with nothing but room for buffers, the first of them by name
 }
 
+// Memory is what is kept between decisions, to be quicker. The zero value is
+// ready.
+type Memory struct{ workers []fit.Memory }
+
 // Decide adds to the plan, which says where the pending pods of s go, the nodes
 // to take away, and why others that might be are kept.
-func Decide(s *model.Snapshot, p model.Policy, m *fit.Memory, plan *model.Plan) {
+func (m *Memory) Decide(s *model.Snapshot, p model.Policy, plan *model.Plan) {
+	if m.workers == nil {
+		m.workers = make([]fit.Memory, min(runtime.GOMAXPROCS(0), mostWorkers))
+	}
 	r := &round{
-		given: s, s: *s, policy: p, memory: m, plan: plan,
+		given: s, s: *s, policy: p, memory: &m.workers[0], memories: m.workers, plan: plan,
 		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, refused: map[string]model.Stay{},
 		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
 	}
@@ -58,6 +67,9 @@ func Decide(s *model.Snapshot, p model.Policy, m *fit.Memory, plan *model.Plan) 
 	r.consolidate()
 	r.tell()
 }
+
+// mostWorkers bounds the memory that goes with asking several questions at once.
+const mostWorkers = 8
 
 // receivers returns the nodes that pods are planned on.
 func receivers(plan *model.Plan) map[string]receipt {
