@@ -328,7 +328,5 @@ func (w *World) resettle(p *pod) {
 	} else if was == nil || !was.flipped {
 		return
 	}
-	if was.asked() || was != nil && was.flipped || now.asked() || len(p.shape.anti) > 0 {
-		w.touchHost(p.Node)
-	}
+	w.touchHost(p.Node)
 }

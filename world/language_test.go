@@ -23,6 +23,7 @@ import (
 //	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, unplaced PODS, mark, unmark, nominate NODE FOR
+//	move CLAIM PODS    planned for pods that run
 //	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME
 //	nodes, pending, peers, pools, usage POOL, costs, daemons, waiting, news, adherence
@@ -80,6 +81,14 @@ func (o options) number(key string, preset int64) int64 {
 		return preset
 	}
 	return number(o[key])
+}
+
+// duration is zero when o does not say.
+func (o options) duration(key string) time.Duration {
+	if !o.has(key) {
+		return 0
+	}
+	return must(time.ParseDuration(o[key]))
 }
 
 func number(text string) int64 {
@@ -165,6 +174,8 @@ func (s *story) do(command string, words []string) string {
 		s.w.Nominate(words[0], s.now.Add(must(time.ParseDuration(words[1]))))
 	case "planned":
 		s.w.Planned(s.claim(words[0], options{"pool": "p"}), s.refs(words[1:]))
+	case "move":
+		s.w.Planned(s.claim(words[0], options{"pool": "p"}), s.bound(words[1:]))
 	case "placed":
 		s.w.Placed(words[0], s.refs(words[1:]))
 	case "unplaced":
@@ -219,6 +230,21 @@ func (s *story) refs(names []string) []model.Pod {
 	return out
 }
 
+// bound returns pods that nodes would lose.
+func (s *story) bound(names []string) []model.Pod {
+	var out []model.Pod
+	for _, n := range s.w.Snapshot(s.now).Nodes {
+		for _, pending := range n.Movable {
+			for _, p := range pending.Pods {
+				if slices.Contains(names, p.Name) {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	return out
+}
+
 func (s *story) delete(kind, name string) {
 	switch kind {
 	case "node":
@@ -261,6 +287,7 @@ func (s *story) set(kind, name string, o options) {
 		budget := int(o.number("budget", 100))
 		s.w.SetPool(world.Pool{
 			Name: name, Unavailable: o["unavailable"],
+			Policy: model.ConsolidationPolicy(o["policy"]), ConsolidateAfter: o.duration("after"), Never: o.has("never"),
 			Allowed: func(time.Time, int, model.Reason) int { return budget },
 		})
 	case "daemonset":
@@ -303,8 +330,17 @@ func (s *story) claim(name string, o options) world.Claim {
 		Taints: o.taints("taints"), StartupTaints: o.taints("startup"),
 		Requests: s.resources(o.pairs("requests")), Capacity: capacity, Allocatable: capacity,
 		Deleting: o.has("deleting") || o.has("terminating"), Terminating: o.has("terminating"),
-		Consolidatable: o.has("consolidatable"),
+		Consolidatable: o.has("consolidatable"), Deadline: o.has("deadline"),
+		Drifted: s.ago(o, "drifted"), QuietSince: s.ago(o, "quiet"),
 	}
+}
+
+// ago returns the time that long ago, and the zero time when o does not say.
+func (s *story) ago(o options, key string) time.Time {
+	if !o.has(key) {
+		return time.Time{}
+	}
+	return s.now.Add(-o.duration(key))
 }
 
 func (s *story) pod(name string, o options) world.Pod {
@@ -380,7 +416,14 @@ func (s *story) show(what string, words []string) string {
 		showNodes(&out, snapshot, read(words))
 	case "pools":
 		for _, p := range snapshot.Pools {
-			fmt.Fprintf(&out, "%s: usage %s; allowed %d\n", p.Name, p.Usage.Format(snapshot.Resources), p.Disruption.Allowed[model.Empty])
+			fmt.Fprintf(&out, "%s: usage %s; allowed %d", p.Name, p.Usage.Format(snapshot.Resources), p.Disruption.Allowed[model.Empty])
+			if p.Unavailable != "" {
+				out.WriteString("; " + p.Unavailable)
+			}
+			if p.Disruption.Policy != "" || p.Disruption.Never {
+				fmt.Fprintf(&out, "; %s never=%t", p.Disruption.Policy, p.Disruption.Never)
+			}
+			out.WriteString("\n")
 		}
 	case "usage":
 		usage, n := s.w.Usage(words[0])
@@ -408,8 +451,12 @@ func showPending(out *strings.Builder, s *model.Snapshot) {
 	if len(s.Pending) == 0 {
 		out.WriteString("nothing pending\n")
 	}
-	for _, pending := range s.Pending {
-		fmt.Fprintf(out, "%s:", pending.Shape.Key)
+	showPods(out, "", s.Pending)
+}
+
+func showPods(out *strings.Builder, indent string, list []model.Pending) {
+	for _, pending := range list {
+		fmt.Fprintf(out, "%s%s:", indent, pending.Shape.Key)
 		for _, p := range pending.Pods {
 			fmt.Fprintf(out, " %s", p.Name)
 			if p.From != "" {
@@ -450,7 +497,32 @@ func showNodes(out *strings.Builder, s *model.Snapshot, o options) {
 		add(n.Price != 0, "price=%d", n.Price)
 		add(o.has("labels"), "labels[%s]", n.Labels)
 		add(o.has("taints"), "taints%v", n.Taints)
-		add(o.has("disruption"), "cost=%g empty=%t consolidatable=%t: %s", n.Disruption.Cost, n.Disruption.Empty, n.Disruption.Consolidatable, n.Disruption.Blocked)
+		if o.has("disruption") {
+			out.WriteString(disruption(s, &n.Disruption))
+		}
 		out.WriteString("\n")
+		if o.has("movable") {
+			showPods(out, "  ", n.Movable)
+		}
 	}
+}
+
+// disruption writes what speaks for and against taking a node away, and after
+// the colon what forbids it: what its pods do in parentheses.
+func disruption(s *model.Snapshot, d *model.NodeDisruption) string {
+	out := fmt.Sprintf(" cost=%g empty=%t consolidatable=%t", d.Cost, d.Empty, d.Consolidatable)
+	if d.Settling {
+		out += " settling"
+	}
+	if !d.Drifted.IsZero() {
+		out += fmt.Sprintf(" drifted for %s", s.Now.Sub(d.Drifted))
+	}
+	if d.Deadline {
+		out += " deadline"
+	}
+	out += ": " + d.Blocked
+	if d.Held != "" {
+		out += "(" + d.Held + ")"
+	}
+	return out
 }

@@ -53,7 +53,13 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 	case 2:
 		c := world.Claim{
 			Name: fmt.Sprint("c", i), UID: fmt.Sprint("c", i), Labels: map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2)), model.LabelInstanceType: fmt.Sprint("t", r.IntN(2))},
-			Requests: model.Resources{500}, Deleting: r.IntN(4) == 0, Consolidatable: r.IntN(2) == 0,
+			Requests: model.Resources{500}, Deleting: r.IntN(4) == 0, Consolidatable: r.IntN(2) == 0, Deadline: r.IntN(2) == 0,
+		}
+		if r.IntN(2) == 0 {
+			c.Drifted = scenario.DefaultNow().Add(-time.Duration(r.IntN(90)) * time.Second)
+		}
+		if r.IntN(3) > 0 {
+			c.QuietSince = scenario.DefaultNow().Add(time.Duration(r.IntN(90)) * time.Second)
 		}
 		if r.IntN(3) > 0 {
 			c.ProviderID, c.Capacity, c.Allocatable = fmt.Sprint("i", i), model.Resources{8000}, model.Resources{8000}
@@ -64,7 +70,7 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		delete(f.claims, fmt.Sprint("c", i))
 		w.DeleteClaim(fmt.Sprint("c", i))
 	case 4:
-		b := world.DisruptionBudget{Namespace: "s0", Name: fmt.Sprint("b", i), Selector: fmt.Sprint("app", i%3), Allowed: r.IntN(2), Never: r.IntN(2) == 0}
+		b := world.DisruptionBudget{Namespace: "s0", Name: fmt.Sprint("b", i), Selector: fmt.Sprint("app", i%3), Allowed: r.IntN(2), Never: r.IntN(2) == 0, UnreadyExempt: r.IntN(3) == 0}
 		b.Selects = func(l map[string]string) bool { return l["app"] == b.Selector }
 		f.pdbs[b.Name] = b
 		w.SetDisruptionBudget(b)
@@ -111,7 +117,7 @@ func (f *facts) anyPod(r *rand.Rand) world.Pod {
 		Labels:  map[string]string{"app": fmt.Sprint("app", r.IntN(4)), "tier": fmt.Sprint(r.IntN(2)), "unique": fmt.Sprint(r.IntN(1000))},
 		Shape:   anyShape(r, cpu),
 		Daemon:  r.IntN(5) == 0, Terminal: r.IntN(6) == 0, Protected: r.IntN(8) == 0,
-		EvictionCost: float64(r.IntN(3)),
+		EvictionCost: float64(r.IntN(3)), Unready: r.IntN(2) == 0,
 	}
 	if r.IntN(4) > 0 {
 		p.Node = fmt.Sprint("n", r.IntN(6))
@@ -158,7 +164,7 @@ func anyShape(r *rand.Rand, cpu int64) *model.Shape {
 func emptyWorld() *world.World {
 	w := world.New(model.NewAxis(), nil)
 	for _, name := range []string{"p0", "p1"} {
-		w.SetPool(world.Pool{Name: name, Allowed: func(time.Time, int, model.Reason) int { return 3 }})
+		w.SetPool(world.Pool{Name: name, ConsolidateAfter: consolidateAfter()[name], Allowed: func(time.Time, int, model.Reason) int { return 3 }})
 		w.SetTypes(name, []*model.InstanceType{{Name: "t", Capacity: model.Resources{8000}}})
 	}
 	return w
@@ -267,8 +273,14 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 func text(s *model.Snapshot) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%+v\n%+v\n", s.Nodes, s.Pools)
-	for _, p := range s.Pending {
-		fmt.Fprintf(&out, "%+v %+v %+v\n", *p.Shape, p.Peer, p.Pods)
+	lists := [][]model.Pending{s.Pending}
+	for i := range s.Nodes {
+		lists = append(lists, s.Nodes[i].Movable)
+	}
+	for _, list := range lists {
+		for _, p := range list {
+			fmt.Fprintf(&out, "%+v %+v %+v\n", *p.Shape, p.Peer, p.Pods)
+		}
 	}
 	return out.String()
 }

@@ -25,6 +25,17 @@ type machine struct {
 	stale bool       // view is out of date; World.touch sets it
 	until time.Time  // view holds before; zero = as long as nothing happens
 	share share      // of the pool's standing
+	kinds []resident // of view.Residents
+	moves moves      // as of view
+	names named      // view.Labels before anything is foreseen
+}
+
+// named is labels and what they were made of.
+type named struct {
+	node   *Node
+	claim  *Claim // nil when the Node speaks
+	byName bool
+	labels model.Requirements
 }
 
 // inherit takes over what this process has decided about a machine that has

@@ -8,6 +8,19 @@ import (
 	"karpenter/model"
 )
 
+// labels returns the labels of the machine's view.
+func (w *World) labels(m *machine) model.Requirements {
+	of := named{node: m.node, claim: m.claim, byName: w.interest.nodeNames > 0}
+	if m.speaks() {
+		of.claim = nil
+	}
+	if m.names.labels == nil || m.names.node != of.node || m.names.claim != of.claim || m.names.byName != of.byName {
+		of.labels = m.requirements(of.byName)
+		m.names = of
+	}
+	return w.foresee(m, m.names.labels)
+}
+
 // foresee returns the labels of a claim that is not launched with what every
 // machine it may become has a value for: so that nobody takes a label for
 // missing that only is not settled.

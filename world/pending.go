@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"karpenter/model"
 )
@@ -114,6 +113,7 @@ func (w *World) unwait(p *pod, g *group) {
 func (w *World) relist(p *pod) {
 	if p.group != nil {
 		p.group.list, w.listed.pending = nil, nil
+		w.touchHost(p.Node)
 	}
 }
 
@@ -133,10 +133,10 @@ func (w *World) PendingUIDs() []string {
 
 // listPending returns the pods that need a place by shape and peer: those that
 // ask for one and those that will lose theirs.
-func (w *World) listPending(now time.Time) []model.Pending {
+func (w *World) listPending() []model.Pending {
 	if len(w.going) > 0 {
 		w.listed.pending = nil
-		return w.listLeaving(now)
+		return w.listLeaving()
 	}
 	if w.listed.pending == nil && len(w.waiting) > 0 {
 		w.listed.pending = make([]model.Pending, len(w.waiting))
@@ -148,8 +148,8 @@ func (w *World) listPending(now time.Time) []model.Pending {
 }
 
 // listLeaving is listPending while some machines are going away.
-func (w *World) listLeaving(now time.Time) []model.Pending {
-	leaving := w.leaving(now)
+func (w *World) listLeaving() []model.Pending {
+	leaving := w.leaving()
 	groups := slices.Clone(w.waiting)
 	for g := range leaving {
 		if len(g.waiting) == 0 {
@@ -200,13 +200,11 @@ func age(bufferA, bufferB string, created int, uidA, uidB string) int {
 }
 
 // leaving returns the pods of machines that are going away.
-func (w *World) leaving(now time.Time) map[*group][]model.Pod {
+func (w *World) leaving() map[*group][]model.Pod {
 	out := map[*group][]model.Pod{}
 	for m := range w.going {
-		for _, p := range w.podsOf(m) {
-			if p.leaves(now) {
-				out[p.group] = append(out[p.group], w.model(p))
-			}
+		for i, g := range m.moves.groups {
+			out[g] = append(out[g], m.moves.list[i].Pods...)
 		}
 	}
 	return out

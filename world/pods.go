@@ -231,7 +231,7 @@ func (w *World) SetDisruptionBudget(d DisruptionBudget) {
 	s := w.space(d.Namespace)
 	old := s.budgets[d.Name]
 	if old != nil && old.Selector == d.Selector {
-		changed := old.Allowed != d.Allowed || old.Never != d.Never || old.UnreadyExempt != d.UnreadyExempt
+		changed := old.Allowed <= 0 != (d.Allowed <= 0) || old.Never != d.Never || old.UnreadyExempt != d.UnreadyExempt
 		old.DisruptionBudget = d
 		if changed {
 			w.touchSelected(s, old)

@@ -142,22 +142,19 @@ func (w *World) Costs() map[string]model.Price {
 	return out
 }
 
-// listPools returns the pools that may launch, sorted by name.
+// listPools returns the pools sorted by name.
 func (w *World) listPools(now time.Time) []model.Pool {
 	var out []model.Pool
 	for _, name := range slices.Sorted(maps.Keys(w.pools)) {
 		p := w.pools[name]
-		if p.Unavailable != "" {
-			continue
-		}
 		s := w.standings[name]
 		if s == nil {
 			s = &standing{}
 		}
 		out = append(out, model.Pool{
 			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
-			Usage: s.used(), Types: w.types[name],
-			Disruption: model.Disruption{Allowed: p.allowed(now, s)},
+			Usage: s.used(), Types: w.types[name], Unavailable: p.Unavailable,
+			Disruption: model.Disruption{Allowed: p.allowed(now, s), Policy: p.Policy, Never: p.Never},
 		})
 	}
 	return out

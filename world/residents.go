@@ -18,9 +18,10 @@ type resident struct {
 
 // residents returns the pods of the machine that some selector is about, and
 // those that keep others away. Pods that are pending because the machine is
-// going away are not among them.
-func (w *World) residents(m *machine, now time.Time) []model.Resident {
-	counts := map[resident]int{}
+// going away are not among them. As long as they stay what they were, so does the
+// slice.
+func (w *World) residents(m *machine, was []model.Resident, now time.Time) []model.Resident {
+	var counts map[resident]int
 	for _, p := range w.podsOf(m) {
 		r := resident{peer: p.group.peer, terminating: p.Terminating}
 		if len(p.shape.anti) > 0 {
@@ -32,19 +33,24 @@ func (w *World) residents(m *machine, now time.Time) []model.Resident {
 		if m.view.Deleting && p.leaves(now) {
 			continue
 		}
-		if m.view.Deleting && p.protected(now) {
-			w.changesAt(m, p.ProtectedUntil)
+		if counts == nil {
+			counts = map[resident]int{}
 		}
 		counts[r]++
-	}
-	if len(counts) == 0 {
-		return nil
 	}
 	kinds := make([]resident, 0, len(counts))
 	for r := range counts {
 		kinds = append(kinds, r)
 	}
+	if len(kinds) == 0 {
+		m.kinds = nil
+		return nil
+	}
 	slices.SortFunc(kinds, byResidence)
+	if slices.Equal(kinds, m.kinds) && slices.EqualFunc(kinds, was, func(r resident, w model.Resident) bool { return counts[r] == w.Count }) {
+		return was
+	}
+	m.kinds = kinds
 	out := make([]model.Resident, len(kinds))
 	for i, r := range kinds {
 		out[i] = model.Resident{Terminating: r.terminating, Count: counts[r]}

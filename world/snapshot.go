@@ -2,7 +2,6 @@ package world
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 		Pools:     w.listStatic(w.listPools(now)),
 		Nodes:     w.nodes,
 		Daemons:   w.listDaemons(),
-		Pending:   w.listPending(now),
+		Pending:   w.listPending(),
 		Resources: w.axis.Names(),
 	}
 }
@@ -73,15 +72,17 @@ func (w *World) layOut() {
 	}
 }
 
-// look makes the view of a machine.
+// look makes the view of a machine. What stays the same in it stays the same
+// slice.
 func (w *World) look(m *machine, now time.Time) {
 	w.exclude(m)
 	m.stale = false
+	was := m.view
 	m.view = model.Node{
 		Name: m.name(), Pool: m.label(model.LabelNodePool),
 		Registered: m.registered(), Initialized: m.initialized(),
-		Labels: w.foresee(m, m.requirements(w.interest.nodeNames > 0)), Taints: m.taints(),
-		Capacity: m.capacity(), Allocatable: w.allocatable(m),
+		Labels: w.labels(m), Taints: keep(was.Taints, m.taints()),
+		Capacity: keep(was.Capacity, m.capacity()), Allocatable: keep(was.Allocatable, w.allocatable(m)),
 		Price: w.price(m), Deleting: m.deleting(),
 	}
 	v := &m.view
@@ -89,14 +90,14 @@ func (w *World) look(m *machine, now time.Time) {
 		v.Claim = m.claim.Name
 		v.Reservation = w.reservation(m)
 	}
-	w.load(m, now)
-	v.Disruption.Consolidatable = m.claim != nil && m.claim.Consolidatable
-	v.Disruption.Blocked = w.blocked(m, now)
+	w.load(m, &was, now)
+	w.disruption(m, now)
 	w.include(m)
 }
 
-// load has the view of the machine say what its pods take.
-func (w *World) load(m *machine, now time.Time) {
+// load has the view of the machine, which was another before, say what its pods
+// take.
+func (w *World) load(m *machine, was *model.Node, now time.Time) {
 	v := &m.view
 	v.Disruption.Cost = 1
 	for _, p := range w.podsOf(m) {
@@ -110,9 +111,21 @@ func (w *World) load(m *machine, now time.Time) {
 		v.HostPorts = append(v.HostPorts, p.Shape.HostPorts...)
 	}
 	v.Disruption.Empty = v.Disruption.Cost <= 1
-	v.HostPorts = sortPorts(v.HostPorts)
+	v.Requested, v.DaemonRequested = keep(was.Requested, v.Requested), keep(was.DaemonRequested, v.DaemonRequested)
+	v.HostPorts = keep(was.HostPorts, sortPorts(v.HostPorts))
 	v.Attached = w.attached(m)
-	v.Residents = w.residents(m, now)
+	v.Residents = w.residents(m, was.Residents, now)
+	if w.move(m, now); !v.Deleting {
+		v.Movable = m.moves.list
+	}
+}
+
+// keep returns was if it holds the same as now, which nobody has seen.
+func keep[S ~[]T, T comparable](was, now S) S {
+	if len(now) > 0 && slices.Equal(was, now) {
+		return was
+	}
+	return now
 }
 
 // addTimes adds s times n to r, which nobody else has seen.
@@ -134,69 +147,6 @@ func (w *World) podsOf(m *machine) []*pod {
 		return h.pods
 	}
 	return nil
-}
-
-// blocked returns why the machine may not be disrupted now, and sees to it
-// that the question is asked again when time alone changes the answer.
-func (w *World) blocked(m *machine, now time.Time) string {
-	switch {
-	case m.claim == nil:
-		return "the node is not managed by a NodeClaim"
-	case m.node == nil:
-		return "the NodeClaim has no Node yet"
-	case !m.initialized():
-		return "the node is not initialized"
-	case m.deleting():
-		return "the node is being deleted"
-	case now.Before(m.nominated):
-		w.changesAt(m, m.nominated)
-		return "the node is nominated for a pending pod"
-	case m.node.DoNotDisrupt:
-		return `the node has the annotation karpenter.sh/do-not-disrupt: "true"`
-	case m.label(model.LabelNodePool) == "":
-		return "the node has no label " + model.LabelNodePool
-	}
-	if why := w.poolBlocks(m.label(model.LabelNodePool)); why != "" {
-		return why
-	}
-	for _, p := range w.podsOf(m) {
-		if p.protected(now) {
-			w.changesAt(m, p.ProtectedUntil)
-			return fmt.Sprintf("pod %s has the annotation karpenter.sh/do-not-disrupt", p.key)
-		}
-	}
-	for _, p := range w.podsOf(m) {
-		if why := p.budgetBlocks(now); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-func (w *World) poolBlocks(name string) string {
-	p := w.pools[name]
-	switch {
-	case p == nil:
-		return "there is no NodePool " + name
-	case p.Unavailable != "":
-		return fmt.Sprintf("NodePool %s is %s", name, p.Unavailable)
-	case len(w.types[name]) == 0:
-		return fmt.Sprintf("NodePool %s has no instance types", name)
-	}
-	return ""
-}
-
-// budgetBlocks returns why the pod's disruption budgets forbid to move it now.
-func (p *pod) budgetBlocks(now time.Time) string {
-	switch {
-	case len(p.budgets) == 0 || !p.evictable(now):
-		return ""
-	case len(p.budgets) > 1:
-		return fmt.Sprintf("pod %s has more than one PodDisruptionBudget", p.key)
-	case p.budgets[0].Allowed <= 0 && !p.budgets[0].exempts(p):
-		return fmt.Sprintf("PodDisruptionBudget %s/%s allows no disruption of pod %s", p.Namespace, p.budgets[0].Name, p.key)
-	}
-	return ""
 }
 
 // price returns what the machine costs, 0 when its offering is not known.

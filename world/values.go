@@ -35,6 +35,10 @@ type Claim struct {
 	Terminating    bool // its machine is ending
 	Consolidatable bool
 	Disrupting     bool // a command under way takes it away
+
+	Drifted    time.Time // since when it is not what its NodePool asks for; zero = it is
+	QuietSince time.Time // when a pod last came or went or, before that, when it was initialized; zero = it is not
+	Deadline   bool      // has a terminationGracePeriod
 }
 
 // Pod is what decisions need of a Pod. Pods of equal Shape.Key share one Shape
@@ -80,9 +84,13 @@ type Pool struct {
 	Limits       []model.Limit
 	Replicas     *int // nodes it keeps, whatever pods there are; nil = it follows its pods
 
-	// Unavailable says why the pool launches nothing and its nodes are left
-	// alone: it is static, not ready or being deleted; "" = it is available.
+	// Unavailable says why the pool launches nothing for pods: it is static, not
+	// ready or being deleted; "" = it is available.
 	Unavailable string
+
+	Policy           model.ConsolidationPolicy
+	ConsolidateAfter time.Duration // 0 = at once, or never
+	Never            bool          // consolidateAfter is Never
 
 	// Allowed evaluates the disruption budgets for a pool of total nodes. It
 	// must be pure.

@@ -55,6 +55,8 @@ type World struct {
 
 	daemons map[string]*daemon // by namespace/name
 	listed  listed
+
+	scratch []*pod // nobody's between calls
 }
 
 // listed is parts of a Snapshot as last handed out; nil = to be made.
@@ -268,7 +270,7 @@ func (w *World) SetPool(p Pool) {
 	w.mu.Lock()
 	old := w.pools[p.Name]
 	w.pools[p.Name] = &pool{p}
-	if old == nil || old.Unavailable != p.Unavailable {
+	if old == nil || old.ConsolidateAfter != p.ConsolidateAfter {
 		w.touchPool(p.Name)
 	}
 	w.notifyIf(p.Unavailable == "" && (old == nil || !samePool(old.Pool, p)), p.Name)
@@ -276,7 +278,8 @@ func (w *World) SetPool(p Pool) {
 
 // samePool reports whether the pools may launch the same.
 func samePool(a, b Pool) bool {
-	a.Allowed, b.Allowed = nil, nil
+	b.Allowed, b.Policy, b.ConsolidateAfter, b.Never = nil, a.Policy, a.ConsolidateAfter, a.Never
+	a.Allowed = nil
 	return reflect.DeepEqual(a, b)
 }
 

@@ -189,7 +189,7 @@ func (l *Loop) decide(s *scope) {
 	l.Metrics.evaluation.WithLabelValues(lower(model.Empty), consolidationType(model.Empty)).Observe(l.Clock.Since(started).Seconds())
 	eligible := len(s.plan.Commands)
 	for _, stay := range s.plan.Stays {
-		if n := s.managed[stay.Claim]; n != nil && n.Disruption.Blocked == "" {
+		if n := s.managed[stay.Claim]; n != nil && n.Disruption.Blocked == "" && n.Disruption.Held == "" {
 			eligible++
 		}
 	}

@@ -70,7 +70,7 @@ func (l *Loop) reportDeletion(ctx context.Context, s *scope, r removal) {
 func (l *Loop) reportStays(s *scope) {
 	for _, stay := range s.plan.Stays {
 		claim, n := s.claims[stay.Claim], s.managed[stay.Claim]
-		if claim == nil || n == nil || n.Disruption.Blocked == "" && stay.Buffer == "" {
+		if claim == nil || n == nil || n.Disruption.Blocked == "" && n.Disruption.Held == "" && stay.Buffer == "" {
 			continue
 		}
 		l.Events.Publish(blocked(claim, stay.Why))
@@ -85,7 +85,7 @@ func (l *Loop) reportSwitchedOff(s *scope) {
 	for i := range s.snapshot.Nodes {
 		n := &s.snapshot.Nodes[i]
 		pool, claim := s.pools[n.Pool], s.claims[n.Claim]
-		if pool == nil || claim == nil || n.Deleting || n.Disruption.Blocked != "" || !n.Disruption.Empty ||
+		if pool == nil || claim == nil || n.Deleting || n.Disruption.Blocked != "" || n.Disruption.Held != "" || !n.Disruption.Empty ||
 			pool.IsStatic() || pool.Spec.Disruption.ConsolidateAfter.Duration != nil {
 			continue
 		}

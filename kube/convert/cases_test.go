@@ -3,6 +3,7 @@ package convert_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -132,8 +133,20 @@ func showClaim(c convert.Converter, claim *v1.NodeClaim) string {
 	if !ok {
 		return "not managed\n"
 	}
-	return fmt.Sprintf("%s %s deleting=%t terminating=%t consolidatable=%t\nlabels %s\nrequirements %s\ntaints %v startup %v\nrequests %s\ncapacity %s\nallocatable %s\n",
-		n.Name, n.ProviderID, n.Deleting, n.Terminating, n.Consolidatable, labels.Set(n.Labels), n.Requirements,
+	consolidatable := strconv.FormatBool(n.Consolidatable)
+	for _, at := range []struct {
+		word string
+		time time.Time
+	}{{" drifted at ", n.Drifted}, {" quiet since ", n.QuietSince}} {
+		if !at.time.IsZero() {
+			consolidatable += at.word + at.time.UTC().Format(time.TimeOnly)
+		}
+	}
+	if n.Deadline {
+		consolidatable += " deadline"
+	}
+	return fmt.Sprintf("%s %s deleting=%t terminating=%t consolidatable=%s\nlabels %s\nrequirements %s\ntaints %v startup %v\nrequests %s\ncapacity %s\nallocatable %s\n",
+		n.Name, n.ProviderID, n.Deleting, n.Terminating, consolidatable, labels.Set(n.Labels), n.Requirements,
 		n.Taints, n.StartupTaints, n.Requests.Format(c.Axis.Names()), n.Capacity.Format(c.Axis.Names()), n.Allocatable.Format(c.Axis.Names()))
 }
 
@@ -152,8 +165,15 @@ func showPool(c convert.Converter, pool *v1.NodePool) string {
 	if p.Unavailable != "" {
 		out += "unavailable: " + p.Unavailable + "\n"
 	}
+	if p.Policy != "" {
+		out += fmt.Sprintf("%s after %s never=%t\n", p.Policy, p.ConsolidateAfter, p.Never)
+	}
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	return out + fmt.Sprintf("allowed of 25: Empty %d, Drifted %d\n", p.Allowed(noon, 25, model.Empty), p.Allowed(noon, 25, model.Drifted))
+	out += "allowed of 25:"
+	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
+		out += fmt.Sprintf(" %s %d", r, p.Allowed(noon, 25, r))
+	}
+	return out + "\n"
 }
 
 func showBudget(b world.DisruptionBudget) string {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
@@ -44,6 +46,7 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		return world.Claim{}, false
 	}
 	terminating := conditions.IsTrue(n, v1.InstanceTerminatingCondition)
+	drifted, _ := since(n, v1.DriftedCondition)
 	return world.Claim{
 		Name: n.Name, UID: string(n.UID), ProviderID: n.Status.ProviderID,
 		Labels: c.copyLabels(n.Labels), Requirements: c.Requirements(n.Spec.Requirements),
@@ -53,7 +56,27 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		Deleting: n.DeletionTimestamp != nil || terminating, Terminating: terminating,
 		Consolidatable: conditions.IsTrue(n, v1.ConsolidatableCondition),
 		Disrupting:     conditions.IsTrue(n, v1.DisruptionReasonCondition),
+		Drifted:        drifted, QuietSince: quietSince(n), Deadline: n.Spec.TerminationGracePeriod != nil,
 	}, true
+}
+
+// since returns when the condition came true, and false when it is not.
+func since(n *v1.NodeClaim, condition string) (time.Time, bool) {
+	c := conditions.Get(n, condition)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+// quietSince returns when a pod last came to or left the node, if any has, or
+// else when it was initialized; the zero time before that.
+func quietSince(n *v1.NodeClaim) time.Time {
+	initialized, ok := since(n, v1.InitializedCondition)
+	if !ok || n.Status.LastPodEventTime.IsZero() {
+		return initialized
+	}
+	return n.Status.LastPodEventTime.Time
 }
 
 // Pool returns the NodePool as the world knows it, and false when it is
@@ -70,7 +93,11 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		Limits:       c.limits(p.Spec.Limits),
 		Unavailable:  c.unavailable(p),
 		Replicas:     replicas(p),
-		Allowed:      allowed(p),
+
+		Policy:           model.ConsolidationPolicy(p.Spec.Disruption.ConsolidationPolicy),
+		ConsolidateAfter: ptr.Deref(p.Spec.Disruption.ConsolidateAfter.Duration, 0),
+		Never:            p.Spec.Disruption.ConsolidateAfter.Duration == nil,
+		Allowed:          allowed(p),
 	}, true
 }
 
@@ -97,7 +124,7 @@ func (c Converter) limits(limits v1.Limits) []model.Limit {
 	return out
 }
 
-// unavailable returns why the pool launches nothing.
+// unavailable returns why the pool launches nothing for pods.
 func (c Converter) unavailable(p *v1.NodePool) string {
 	switch {
 	case p.DeletionTimestamp != nil:

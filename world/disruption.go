@@ -1,0 +1,97 @@
+package world
+
+import (
+	"fmt"
+	"time"
+
+	"karpenter/model"
+)
+
+// disruption has the view of the machine say what speaks for and against taking
+// its node away, besides what load says, and sees to it that it is asked again
+// when time alone changes the answer.
+func (w *World) disruption(m *machine, now time.Time) {
+	d := &m.view.Disruption
+	d.Blocked, d.Held = w.blocked(m, now), w.held(m, now)
+	if m.claim == nil {
+		return
+	}
+	d.Drifted, d.Deadline = m.claim.Drifted, m.claim.Deadline
+	d.Settling = w.settling(m, now)
+	d.Consolidatable = m.claim.Consolidatable && !d.Settling
+}
+
+// settling reports whether the machine has not been quiet for as long as its
+// pool waits before it consolidates.
+func (w *World) settling(m *machine, now time.Time) bool {
+	p := w.pools[m.view.Pool]
+	if p == nil || p.ConsolidateAfter <= 0 || m.claim.QuietSince.IsZero() || !m.initialized() {
+		return false
+	}
+	ends := m.claim.QuietSince.Add(p.ConsolidateAfter)
+	if !now.Before(ends) {
+		return false
+	}
+	w.changesAt(m, ends)
+	return true
+}
+
+// blocked returns why the machine may not be disrupted now, whatever its pods
+// say.
+func (w *World) blocked(m *machine, now time.Time) string {
+	switch {
+	case m.claim == nil:
+		return "the node is not managed by a NodeClaim"
+	case m.node == nil:
+		return "the NodeClaim has no Node yet"
+	case !m.initialized():
+		return "the node is not initialized"
+	case m.deleting():
+		return "the node is being deleted"
+	case now.Before(m.nominated):
+		w.changesAt(m, m.nominated)
+		return "the node is nominated for a pending pod"
+	case m.node.DoNotDisrupt:
+		return `the node has the annotation karpenter.sh/do-not-disrupt: "true"`
+	case m.view.Pool == "":
+		return "the node has no label " + model.LabelNodePool
+	case w.pools[m.view.Pool] == nil:
+		return "there is no NodePool " + m.view.Pool
+	case len(w.types[m.view.Pool]) == 0:
+		return fmt.Sprintf("NodePool %s has no instance types", m.view.Pool)
+	}
+	return ""
+}
+
+// held returns why the pods of the machine forbid to disrupt it now. Those of a
+// machine that nobody may disrupt are not asked.
+func (w *World) held(m *machine, now time.Time) string {
+	if m.claim == nil || m.deleting() || !m.initialized() {
+		return ""
+	}
+	for _, p := range w.podsOf(m) {
+		if p.protected(now) {
+			w.changesAt(m, p.ProtectedUntil)
+			return fmt.Sprintf("pod %s has the annotation karpenter.sh/do-not-disrupt", p.key)
+		}
+	}
+	for _, p := range w.podsOf(m) {
+		if why := p.budgetBlocks(now); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// budgetBlocks returns why the pod's disruption budgets forbid to move it now.
+func (p *pod) budgetBlocks(now time.Time) string {
+	switch {
+	case len(p.budgets) == 0 || !p.evictable(now):
+		return ""
+	case len(p.budgets) > 1:
+		return fmt.Sprintf("pod %s has more than one PodDisruptionBudget", p.key)
+	case p.budgets[0].Allowed <= 0 && !p.budgets[0].exempts(p):
+		return fmt.Sprintf("PodDisruptionBudget %s/%s allows no disruption of pod %s", p.Namespace, p.budgets[0].Name, p.key)
+	}
+	return ""
+}
