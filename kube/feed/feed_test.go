@@ -89,7 +89,7 @@ func (x *fixture) lines() string {
 		out = append(out, "pool "+p.Name)
 	}
 	for _, n := range s.Nodes {
-		out = append(out, "node "+n.Name+" claim "+n.Claim+" "+n.Requested.Format(s.Resources)+": "+n.Disruption.Blocked)
+		out = append(out, "node "+n.Name+" claim "+n.Claim+" "+n.Requested.Format(s.Resources)+": "+n.Disruption.Blocked+n.Disruption.Held)
 	}
 	for _, d := range s.Daemons {
 		out = append(out, "daemon "+d.Name)
