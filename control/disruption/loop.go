@@ -187,9 +187,14 @@ func (l *Loop) decide(s *scope) {
 	started := l.Clock.Now()
 	s.plan = l.Decide(s.snapshot)
 	l.Metrics.evaluation.WithLabelValues(lower(model.Empty), consolidationType(model.Empty)).Observe(l.Clock.Since(started).Seconds())
-	eligible := len(s.plan.Commands)
+	eligible := 0
+	for _, c := range s.plan.Commands {
+		if c.Reason == model.Empty {
+			eligible += len(c.Nodes)
+		}
+	}
 	for _, stay := range s.plan.Stays {
-		if n := s.managed[stay.Claim]; n != nil && n.Disruption.Blocked == "" && n.Disruption.Held == "" {
+		if n := s.managed[stay.Claim]; stay.Reason == model.Empty && n != nil && n.Disruption.Blocked == "" && n.Disruption.Held == "" {
 			eligible++
 		}
 	}
