@@ -26,15 +26,26 @@ type Planner struct {
 func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	plan := l.place(s, p)
+	l.drain.Decide(s, p, plan)
+	return plan
+}
+
+// Place is Decide without the nodes to take away.
+func (l *Planner) Place(s *model.Snapshot, p model.Policy) *model.Plan {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.place(s, p)
+}
+
+func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {
 	place := func(s *model.Snapshot) *model.Plan {
 		plan := &model.Plan{}
 		pack.New(s, p, &l.memory).Run(plan)
 		refuse(s, plan)
 		return plan
 	}
-	plan := yield(s, place(s), place)
-	l.drain.Decide(s, p, plan)
-	return plan
+	return yield(s, place(s), place)
 }
 
 // refuse gives a verdict to every pod that uses something no plan can honour.

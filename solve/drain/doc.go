@@ -5,9 +5,9 @@
 // them, with their pods pending. What is decided is entered into the Snapshot
 // at once, so that the next question is asked of the cluster as it will be.
 //
-// In this order: commands that are being confirmed; empty nodes; drifted nodes;
-// nodes whose pods fit on others; groups of nodes that others replace for less;
-// single nodes that others replace for less.
+// In this order: commands that are being confirmed; empty nodes; drifted nodes
+// of static pools, then of others; nodes, single ones and groups, whose pods can
+// be had for less, those first that save most for what they disrupt.
 //
 // Why it comes to rest: a command for Underutilized lowers the price of the
 // cluster, by at least Policy.Hysteresis of what it takes away, whatever

@@ -2,7 +2,6 @@ package drain
 
 import (
 	"math"
-	"runtime"
 	"slices"
 
 	"karpenter/model"
@@ -36,18 +35,10 @@ type receipt struct {
 	buffer  string // with nothing but room for buffers, the first of them by name
 }
 
-// Memory is what is kept between decisions, to be quicker. The zero value is
-// ready.
-type Memory struct{ workers []fit.Memory }
-
-// Decide adds to the plan, which says where the pending pods of s go, the nodes
-// to take away, and why others that might be are kept.
-func (m *Memory) Decide(s *model.Snapshot, p model.Policy, plan *model.Plan) {
-	if m.workers == nil {
-		m.workers = make([]fit.Memory, min(runtime.GOMAXPROCS(0), mostWorkers))
-	}
+// decide adds what is taken away, and what is kept and why, to the plan.
+func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *model.Plan) {
 	r := &round{
-		given: s, s: *s, policy: p, memory: &m.workers[0], memories: m.workers, plan: plan,
+		given: s, s: *s, policy: p, memory: &memories[0], memories: memories, plan: plan,
 		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, refused: map[string]model.Stay{},
 		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
 	}
@@ -67,9 +58,6 @@ func (m *Memory) Decide(s *model.Snapshot, p model.Policy, plan *model.Plan) {
 	r.consolidate()
 	r.tell()
 }
-
-// mostWorkers bounds the memory that goes with asking several questions at once.
-const mostWorkers = 8
 
 // receivers returns the nodes that pods are planned on.
 func receivers(plan *model.Plan) map[string]receipt {

@@ -72,8 +72,9 @@ type wiring struct {
 	metered  func(controller string) cloud.Provider
 	convert  convert.Converter
 	world    *world.World
-	planner  solve.Planner
-	synced   func() bool // the world knows everything that existed at the start
+	placing  solve.Planner // of pods
+	draining solve.Planner // of nodes too; apart, so that pods need not wait for it
+	synced   func() bool   // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
 	waits    *meter.Pods
@@ -140,7 +141,11 @@ func Wire(ctx context.Context, s Surroundings) error {
 }
 
 func (w *wiring) decide(s *model.Snapshot) *model.Plan {
-	return w.planner.Decide(s, w.policy())
+	return w.draining.Decide(s, w.policy())
+}
+
+func (w *wiring) place(s *model.Snapshot) *model.Plan {
+	return w.placing.Place(s, w.policy())
 }
 
 // policy is how plans are made.
@@ -169,7 +174,7 @@ func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provision
 	p.World = w.world
 	p.Catalogue = types
 	p.Convert = w.convert
-	p.Decide = w.decide
+	p.Decide = w.place
 	p.Events = w.recorder
 	p.Clock = w.clock
 	p.Metrics = provisioning.NewMetrics(w.Registry)
