@@ -41,6 +41,7 @@ type Seen struct {
 	What    string         // the step, in words
 	Changes []store.Change // to the API's objects in this step, in order
 	Calls   []Made         // that the process made in this step, those to the cloud included
+	Told    []Told         // to users, in this step
 	API     *store.Store
 	Cloud   *simcloud.Cloud
 	// Quiet is when the process last changed anything in the API or the cloud.

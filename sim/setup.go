@@ -18,7 +18,8 @@ type Setup struct {
 	Seed   uint64
 	Server *store.Server // may be shared by runs
 	Config config.Config // of the process
-	Types  []*cloud.InstanceType
+	// Types are what the cloud sells; nil = simcloud.Types.
+	Types []*cloud.InstanceType
 	// Objects exist when the run starts.
 	Objects []client.Object
 	// Actors and Laws are made for each run, after the Objects. May be nil.
@@ -31,6 +32,14 @@ type Setup struct {
 	MostSteps int
 	// Transcript gets a line for each step; nil = nobody reads it.
 	Transcript io.Writer
+}
+
+// types returns what the cloud sells.
+func (s *Setup) types() []*cloud.InstanceType {
+	if s.Types == nil {
+		return simcloud.Types()
+	}
+	return s.Types
 }
 
 // Result is how a run went.

@@ -61,9 +61,9 @@ func orEmpty(ref *v1.NodeClassReference, part func(*v1.NodeClassReference) strin
 	return part(ref)
 }
 
-// addIndexes adds the indexes. An object whose CRD is missing is logged and
+// AddIndexes adds the field indexes that the controllers read. An object whose CRD is missing is logged and
 // left out: the readiness probe says so until it is there.
-func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, i := range indexes() {
 		err := indexer.IndexField(ctx, i.object, i.field, i.values)
 		if meta.IsNoMatchError(err) {

@@ -62,7 +62,7 @@ func sampleOf(o client.Object) client.Object {
 
 func TestIndexes(t *testing.T) {
 	x := &indexer{indexed: map[string][]string{}}
-	if err := addIndexes(t.Context(), x); err != nil {
+	if err := AddIndexes(t.Context(), x); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]string{
@@ -84,7 +84,7 @@ func TestIndexes(t *testing.T) {
 
 func TestMissingCRDsAreLeftOut(t *testing.T) {
 	x := &indexer{indexed: map[string][]string{}, fails: &v1.NodeClaim{}, err: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "NodeClaim"}}}
-	if err := addIndexes(t.Context(), x); err != nil {
+	if err := AddIndexes(t.Context(), x); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := x.indexed["NodePool spec.template.spec.nodeClassRef.name"]; !ok || len(x.indexed) != 6 {
@@ -94,7 +94,7 @@ func TestMissingCRDsAreLeftOut(t *testing.T) {
 
 func TestOtherFailuresToIndexAreErrors(t *testing.T) {
 	x := &indexer{indexed: map[string][]string{}, fails: &corev1.Node{}, err: errors.New("conflict")}
-	if err := addIndexes(t.Context(), x); err == nil || err.Error() != "index *v1.Node by spec.providerID: conflict" {
+	if err := AddIndexes(t.Context(), x); err == nil || err.Error() != "index *v1.Node by spec.providerID: conflict" {
 		t.Errorf("error is %v", err)
 	}
 }

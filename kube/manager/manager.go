@@ -71,7 +71,7 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
-	if err := addIndexes(log.IntoContext(ctx, o.Log), mgr.GetFieldIndexer()); err != nil {
+	if err := AddIndexes(log.IntoContext(ctx, o.Log), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {

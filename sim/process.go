@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/wiring"
+	"karpenter/kube/feed"
+	kube "karpenter/kube/manager"
+	"karpenter/sim/simcloud"
+	"karpenter/sim/store"
+)
+
+// workers is how many reconciles a controller may have under way.
+const workers = 4
+
+// process is one life of what is under test. It is the manager.Manager of its
+// controllers.
+type process struct {
+	store   *store.Store
+	cache   *lagging
+	client  client.Client
+	live    client.Reader
+	gate    *gate
+	log     logr.Logger
+	elected chan struct{}
+
+	runnables []manager.Runnable
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+
+	mu       sync.Mutex
+	starting string // which runnable is
+	queues   []requests
+	told     []Told
+	failure  error
+}
+
+var _ manager.Manager = (*process)(nil)
+
+// Told is an event the process published for users.
+type Told struct {
+	Kind, Name      string // of the object
+	Type            string // Normal or Warning
+	Reason, Message string
+}
+
+// awaits reports whether a controller has not begun to work, since its caches
+// are not full.
+func (p *process) awaits() bool {
+	for _, q := range p.queues {
+		if !q.begun() {
+			return true
+		}
+	}
+	return false
+}
+
+// newProcess wires everything up without starting it.
+func newProcess(s *store.Store, c *simcloud.Cloud, settings config.Config, r *rand.Rand, logs io.Writer) (*process, error) {
+	p := &process{store: s, gate: &gate{}, elected: make(chan struct{})}
+	close(p.elected)
+	p.log = logr.New(&sink{process: p, out: logs})
+	var err error
+	if p.cache, err = newCache(s, feed.Trims(), p.listening); err != nil {
+		return nil, err
+	}
+	direct := s.Client(processName)
+	p.client = &gated{Client: direct, reader: p.cache, store: s, gate: p.gate}
+	p.live = &live{reader: direct, store: s, gate: p.gate}
+	ctx, stop := context.WithCancel(log.IntoContext(context.Background(), p.log))
+	p.stop = stop
+	if err := kube.AddIndexes(ctx, p.cache); err != nil {
+		return nil, err
+	}
+	p.starting = "world"
+	err = wiring.Wire(ctx, wiring.Surroundings{
+		Manager: p, Config: settings, Registry: prometheus.NewRegistry(), Workers: workers,
+		Provider: func(wiring.Supplies) (wiring.Provider, error) {
+			return wiring.Provider{
+				Provider: &provider{c, p.gate, r}, Labels: v1.Labels{},
+				Register: func(manager.Manager) error { return nil },
+			}, nil
+		},
+		Nominator: func() (client.StatusClient, error) { return p.client, nil },
+	})
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("wire: %w", err)
+	}
+	return p, nil
+}
+
+// listening is who adds handlers now.
+func (p *process) listening() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.starting
+}
+
+// start starts all runnables, one after the
+// other, and calls settle in between. It does not block.
+func (p *process) start(ctx context.Context, settle func()) {
+	ctx, stop := context.WithCancel(log.IntoContext(ctx, p.log))
+	wired := p.stop
+	p.stop = func() { stop(); wired() }
+	for _, r := range p.runnables {
+		p.mu.Lock()
+		p.starting = nameOf(r)
+		p.mu.Unlock()
+		p.running.Go(func() {
+			if err := r.Start(ctx); err != nil && ctx.Err() == nil {
+				p.fail(fmt.Errorf("start %T: %w", r, err))
+			}
+		})
+		settle()
+	}
+}
+
+// nameOf returns the name of a controller, the type of another runnable.
+func nameOf(r manager.Runnable) string {
+	if value := reflect.ValueOf(r); value.Kind() == reflect.Pointer && value.Elem().Kind() == reflect.Struct {
+		if field := value.Elem().FieldByName("Name"); field.IsValid() && field.Kind() == reflect.String {
+			return field.String()
+		}
+	}
+	return fmt.Sprintf("%T", r)
+}
+
+// Start implements manager.Manager. The run uses start instead.
+func (p *process) Start(context.Context) error {
+	return errors.New("a run starts its processes itself")
+}
+
+// end ends the process: its calls have no effect any more. Settle waits for
+// everything that can go on by itself.
+func (p *process) end(settle func()) {
+	p.gate.end()
+	p.stop()
+	settle()
+	p.running.Wait()
+}
+
+// fail notes the first thing that must not happen in a process.
+func (p *process) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure == nil {
+		p.failure = err
+	}
+}
+
+func (p *process) tell(o runtime.Object, kind, reason, message string) {
+	t := Told{Type: kind, Reason: reason, Message: message}
+	if object, ok := o.(client.Object); ok {
+		t.Name = named(object)
+		if gvk, err := p.store.KindOf(o); err == nil {
+			t.Kind = gvk.Kind
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = append(p.told, t)
+}
+
+// news returns what was told to users since the last call, and what has failed.
+func (p *process) news() ([]Told, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := p.told
+	p.told = nil
+	return out, p.failure
+}
+
+// sink is where the process logs to. A panic that controller-runtime has caught
+// fails the process.
+type sink struct {
+	process *process
+	out     io.Writer // nil = nobody reads it
+	context string
+}
+
+// Init implements logr.LogSink.
+func (s *sink) Init(logr.RuntimeInfo) {}
+
+// Enabled implements logr.LogSink.
+func (s *sink) Enabled(level int) bool { return s.out != nil && level <= 0 }
+
+// Info implements logr.LogSink.
+func (s *sink) Info(_ int, message string, pairs ...any) {
+	if strings.HasPrefix(message, "Starting") || strings.HasPrefix(message, "Shutdown") || strings.HasPrefix(message, "All workers") {
+		return
+	}
+	fmt.Fprintf(s.out, "      log %s%s%s\n", message, s.context, paired(pairs))
+}
+
+// Error implements logr.LogSink.
+func (s *sink) Error(err error, message string, pairs ...any) {
+	if err != nil && strings.HasPrefix(err.Error(), "panic: ") {
+		s.process.fail(fmt.Errorf("%s:%s %w", message, s.context, err))
+	}
+	if s.out != nil {
+		fmt.Fprintf(s.out, "      log %s: %v%s%s\n", message, err, s.context, paired(pairs))
+	}
+}
+
+// WithValues implements logr.LogSink.
+func (s *sink) WithValues(pairs ...any) logr.LogSink {
+	if len(pairs) > 0 && pairs[0] == "reconcileID" {
+		return s
+	}
+	return &sink{s.process, s.out, s.context + paired(pairs)}
+}
+
+// WithName implements logr.LogSink.
+func (s *sink) WithName(string) logr.LogSink { return s }
+
+func paired(pairs []any) string {
+	var out strings.Builder
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fmt.Fprintf(&out, " %v=%v", pairs[i], pairs[i+1])
+	}
+	return out.String()
+}
