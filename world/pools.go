@@ -165,5 +165,11 @@ func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 		out[r] = max(p.Allowed(now, s.total, r)-s.consuming, 0)
 	}
+	switch p.Drift {
+	case Probing:
+		out[model.Drifted] = min(out[model.Drifted], 1)
+	case Halted:
+		out[model.Drifted] = 0
+	}
 	return out
 }

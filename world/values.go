@@ -75,10 +75,21 @@ type Pod struct {
 // buffer.
 func (p *Pod) Key() string { return podKey(p.Namespace, p.Name, p.Buffer) }
 
+// Drift is how many drifted nodes may be replaced besides what budgets allow.
+type Drift int
+
+// As many as budgets allow; one at most; none.
+const (
+	Free Drift = iota
+	Probing
+	Halted
+)
+
 // Pool is what decisions need of a NodePool.
 type Pool struct {
 	Name         string
 	Weight       int32
+	Drift        Drift
 	Requirements model.Requirements // spec.requirements and template labels, intersected
 	Taints       []model.Taint
 	Limits       []model.Limit

@@ -24,6 +24,18 @@ const (
 	NodeRegistrationHealthyCondition = "NodeRegistrationHealthy"
 )
 
+// Condition types of a NodePool that upstream does not have. They are
+// independent.
+const (
+	// RolledOutCondition says whether all nodes of the pool are what it asks
+	// for now.
+	RolledOutCondition = "RolledOut"
+	// RolloutHaltedCondition is there while machines of the pool do not become
+	// nodes: when True, no drifted node is replaced, when Unknown, one is, to
+	// see whether it works again.
+	RolloutHaltedCondition = "RolloutHalted"
+)
+
 // Reasons of the conditions of a NodePool.
 const (
 	NodePoolValidationFailedReason  = "NodePoolValidationFailed"
@@ -31,6 +43,9 @@ const (
 	NodeClassTerminatingReason      = "NodeClassTerminating"
 	NodeClassReadinessUnknownReason = "NodeClassReadinessUnknown"
 	RegistrationFailedReason        = "RegistrationFailed"
+	NodesNotInitializedReason       = "NodesNotInitialized"
+	ProbingReason                   = "Probing"
+	RollingOutReason                = "RollingOut"
 )
 
 // Condition types of a NodeClaim. The first three are dependents, in the order

@@ -9,11 +9,24 @@
 //   - Consolidatable: its node has been quiet for the consolidateAfter of its
 //     pool.
 //
+// Rollout is the controller nodepool.rollout. A roll-out is the replacement of
+// the drifted nodes of a NodePool. It keeps two conditions of the NodePool,
+// both ours: RolledOut, whether there is none left, and RolloutHalted, which
+// stops roll-outs whose replacements do not become nodes. The latter is a
+// state machine whose only state is the condition:
+//
+//	none    → True     two machines in a row have failed to join
+//	True    → Unknown  a while without another failure, nothing on its way
+//	Unknown → True     the one replacement this allows is under way, or failed
+//	any     → none     a machine has joined, or nothing is left to replace
+//
 // Invariants:
 //
 //  1. Only the user's edits and what the provider says of this very machine
 //     drift a node at once. That its instance type is gone is believed when
 //     answer after answer lacks it, and not while answers are suspiciously
-//     small (see types).
+//     small (see typeMemory).
 //  2. What cannot be found out changes no condition.
+//  3. A roll-out that is halted is tried again at most ten minutes after the
+//     last failure, by one node at a time.
 package drift

@@ -38,7 +38,7 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	Labels   v1.Labels
 
-	types types
+	types typeMemory
 }
 
 // Register adds the controller to the manager. Pods need no watch: that they

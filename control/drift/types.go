@@ -8,7 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apitypes "k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/types"
 
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
@@ -30,14 +30,14 @@ const (
 	suspiciousFor = 6 * time.Hour
 )
 
-// types remembers the answers of a provider about instance types. A cloud
+// typeMemory remembers the answers of a provider about instance types. A cloud
 // that answers in part must not drift nodes that run well, so a type is gone
 // only when each of several answers over a time lacks it, none of them being
 // empty or suddenly much smaller than before. Nothing is remembered over a
 // restart: then the time begins anew, which errs on the side of the node.
 //
 // The zero value is ready for use. Safe for concurrent use.
-type types struct {
+type typeMemory struct {
 	mu      sync.Mutex
 	claims  map[string]look   // by claim
 	answers map[string]answer // by pool
@@ -45,7 +45,7 @@ type types struct {
 
 // look is what was found when a claim's type was last looked for.
 type look struct {
-	claim   apitypes.UID
+	claim   types.UID
 	found   time.Time // zero = not found
 	missing time.Time // since when it is missing; zero = it is not
 	misses  int       // answers that lacked it
@@ -58,7 +58,7 @@ type answer struct {
 }
 
 // isFresh reports whether the claim's type was found a short while ago.
-func (t *types) isFresh(claim *v1.NodeClaim, now time.Time) bool {
+func (t *typeMemory) isFresh(claim *v1.NodeClaim, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.claims[claim.Name]
@@ -67,7 +67,7 @@ func (t *types) isFresh(claim *v1.NodeClaim, now time.Time) bool {
 
 // isPlausible takes in an answer's size and reports whether to believe what is
 // missing in it.
-func (t *types) isPlausible(pool string, size int, now time.Time) bool {
+func (t *typeMemory) isPlausible(pool string, size int, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := t.answers[pool]
@@ -89,7 +89,7 @@ func (t *types) isPlausible(pool string, size int, now time.Time) bool {
 }
 
 // found notes that the claim's type is there.
-func (t *types) found(claim *v1.NodeClaim, now time.Time) {
+func (t *typeMemory) found(claim *v1.NodeClaim, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setLocked(claim.Name, look{claim: claim.UID, found: now})
@@ -97,7 +97,7 @@ func (t *types) found(claim *v1.NodeClaim, now time.Time) {
 
 // missed notes that an answer lacks the claim's type, and reports whether to
 // take it for gone.
-func (t *types) missed(claim *v1.NodeClaim, now time.Time) bool {
+func (t *typeMemory) missed(claim *v1.NodeClaim, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.claims[claim.Name]
@@ -109,7 +109,7 @@ func (t *types) missed(claim *v1.NodeClaim, now time.Time) bool {
 	return now.Sub(l.missing) >= missingFor && l.misses >= missingTimes
 }
 
-func (t *types) setLocked(claim string, l look) {
+func (t *typeMemory) setLocked(claim string, l look) {
 	if t.claims == nil {
 		t.claims = map[string]look{}
 	}
@@ -117,7 +117,7 @@ func (t *types) setLocked(claim string, l look) {
 }
 
 // forget drops what is known of a claim that is gone.
-func (t *types) forget(claim string) {
+func (t *typeMemory) forget(claim string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.claims, claim)

@@ -87,7 +87,7 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		return world.Pool{}, false
 	}
 	return world.Pool{
-		Name: p.Name, Weight: p.WeightValue(),
+		Name: p.Name, Weight: p.WeightValue(), Drift: driftOf(p),
 		Requirements: c.Requirements(template.Spec.Requirements).And(c.selector(templateLabels(p))...),
 		Taints:       taints(v1.CoreTaints(template.Spec.Taints)),
 		Limits:       c.limits(p.Spec.Limits),
@@ -99,6 +99,17 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		Never:            p.Spec.Disruption.ConsolidateAfter.Duration == nil,
 		Allowed:          allowed(p),
 	}, true
+}
+
+// driftOf returns whether the pool's roll-out is halted.
+func driftOf(p *v1.NodePool) world.Drift {
+	switch c := conditions.Get(p, v1.RolloutHaltedCondition); {
+	case c == nil || c.Status == metav1.ConditionFalse:
+		return world.Free
+	case c.Status == metav1.ConditionTrue:
+		return world.Halted
+	}
+	return world.Probing
 }
 
 // templateLabels returns the labels every NodeClaim of the pool gets.

@@ -1,0 +1,111 @@
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"karpenter/api/conditions"
+	v1 "karpenter/api/v1"
+)
+
+const (
+	// repeatedly is how many machines in a row have to fail to join for a
+	// roll-out to be halted.
+	repeatedly = 2
+	// leastWait and mostWait bound the time from a failure to the next
+	// attempt. It is as long as there have been failures already.
+	leastWait = time.Minute
+	mostWait  = 10 * time.Minute
+)
+
+// trouble is that machines of a pool do not become nodes: that several have
+// failed to, and none has succeeded since.
+type trouble struct {
+	since, last     time.Time // the first and the last failure known
+	reason, message string
+}
+
+// troubleOf returns what keeps the pool's machines from becoming nodes, or
+// nil. What the pool's conditions say counts, so that a restart forgets
+// little.
+func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
+	var out *trouble
+	blame := func(times []time.Time, reason, message string) {
+		if out == nil {
+			out = &trouble{since: times[0], reason: reason, message: message}
+		}
+		out.since = earlier(out.since, times[0])
+		out.last = later(out.last, times[len(times)-1])
+	}
+	health := conditions.Get(pool, v1.NodeRegistrationHealthyCondition)
+	if health != nil && health.Status == metav1.ConditionFalse && health.ObservedGeneration == pool.Generation {
+		blame([]time.Time{health.LastTransitionTime.Time}, health.Reason, health.Message)
+	}
+	if len(failed) >= repeatedly || out != nil && len(failed) > 0 {
+		blame(failed, v1.RegistrationFailedReason, "machines did not become nodes in time")
+	}
+	if len(t.stuck) >= repeatedly {
+		slices.SortFunc(t.stuck, time.Time.Compare)
+		blame(t.stuck, v1.NodesNotInitializedReason, fmt.Sprintf("%d nodes that joined are not initialized after %s", len(t.stuck), initializedWithin))
+	}
+	if out == nil {
+		return nil
+	}
+	out.since = later(out.since, t.joined)
+	last := out.last
+	if halted := conditions.Get(pool, v1.RolloutHaltedCondition); halted != nil {
+		last = later(last, halted.LastTransitionTime.Time) // what came before may be forgotten
+	}
+	if !t.joined.Before(last.Truncate(time.Second)) {
+		return nil
+	}
+	return out
+}
+
+// halt returns the condition RolloutHalted as it is to be, nil for none, and
+// how long that holds if nothing happens, 0 for ever. True lets no drifted
+// node of the pool be replaced; Unknown lets one, to see whether it works
+// again.
+func halt(pool *v1.NodePool, t tally, x *trouble, now time.Time) (*metav1.Condition, time.Duration) {
+	if t.left == t.leaving && !t.replacing {
+		return nil, 0
+	}
+	if x == nil {
+		return nil, t.wait(now)
+	}
+	out := &metav1.Condition{Type: v1.RolloutHaltedCondition, Status: metav1.ConditionTrue, Reason: x.reason}
+	if t.coming > 0 || t.replacing {
+		out.Message = x.message + "; waiting for machines that are on their way"
+		return out, t.wait(now)
+	}
+	last, probing := x.last, false
+	if standing := conditions.Get(pool, v1.RolloutHaltedCondition); standing != nil {
+		last = later(last, standing.LastTransitionTime.Time)
+		probing = standing.Status == metav1.ConditionUnknown && !x.last.After(standing.LastTransitionTime.Time)
+	}
+	next := last.Add(min(max(last.Sub(x.since), leastWait), mostWait))
+	if left := next.Sub(now); left > 0 && !probing {
+		out.Message = fmt.Sprintf("%s; next attempt at %s", x.message, next.UTC().Format(time.RFC3339))
+		return out, left
+	}
+	out.Status, out.Reason = metav1.ConditionUnknown, v1.ProbingReason
+	out.Message = x.message + "; one node may be replaced, to see whether machines become nodes again"
+	return out, 0
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
