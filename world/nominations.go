@@ -47,7 +47,7 @@ func (w *World) Adherence() Adherence {
 func (w *World) Nominations(node, claim string) []Nomination {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.plans) > crowd {
+	if len(w.plans)-w.boundPlans > crowd {
 		return nil
 	}
 	if m := w.machines[w.nodeIDs[node]]; claim == "" && m != nil && m.claim != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // While a crowd waits, nobody is told to name a node; when some of them are
-// bound, the rest are.
+// bound, the rest are. Pods that are to leave a node name none.
 func TestCrowd(t *testing.T) {
 	w := New(model.NewAxis(), nil)
 	w.SetNode(Node{Name: "n", UID: "n"})
@@ -24,6 +24,10 @@ func TestCrowd(t *testing.T) {
 		planned = append(planned, model.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID})
 	}
 	w.Placed("n", planned)
+	leaving := pod(crowd + 1)
+	leaving.Node, leaving.Pending = "other", false
+	w.SetPod(leaving)
+	w.Placed("n", []model.Pod{{Namespace: "d", Name: leaving.Name, UID: leaving.UID, From: "other"}})
 	if told := w.Nominations("n", ""); len(told) != 0 {
 		t.Fatalf("%d pods of a crowd are told", len(told))
 	}
@@ -32,5 +36,11 @@ func TestCrowd(t *testing.T) {
 	w.SetPod(first)
 	if told := w.Nominations("n", ""); len(told) != crowd || told[0].Name != "p-0001" {
 		t.Errorf("%d pods are told after one was bound, want %d", len(told), crowd)
+	}
+	w.DeletePod("d", leaving.Name)
+	w.SetPod(pod(crowd + 1))
+	w.Placed("n", []model.Pod{{Namespace: "d", Name: leaving.Name, UID: leaving.UID}})
+	if told := w.Nominations("n", ""); len(told) != 0 {
+		t.Errorf("%d pods of a crowd are told when one of them has been bound before", len(told))
 	}
 }

@@ -61,7 +61,7 @@ func (w *World) plan(target string, pods []model.Pod) {
 		if p == nil || p.UID != ref.UID || p.Node != ref.From {
 			continue
 		}
-		next := plan{target: target, pod: p.key}
+		next := plan{target: target, pod: p.key, bound: p.Node != ""}
 		if old, ok := w.plans[ref.UID]; ok && w.sameMachine(old.target, target) {
 			next.asked, next.drops = old.asked, old.drops
 		} else if p.Node == "" && p.Buffer == "" {
@@ -69,6 +69,9 @@ func (w *World) plan(target string, pods []model.Pod) {
 		}
 		w.unplan(ref.UID)
 		w.plans[ref.UID] = next
+		if next.bound {
+			w.boundPlans++
+		}
 		if w.planned[target] == nil {
 			w.planned[target] = map[string]bool{}
 		}
@@ -84,6 +87,9 @@ func (w *World) unplan(uid string) {
 		return
 	}
 	delete(w.plans, uid)
+	if old.bound {
+		w.boundPlans--
+	}
 	delete(w.planned[old.target], uid)
 	if len(w.planned[old.target]) == 0 {
 		delete(w.planned, old.target)

@@ -48,10 +48,11 @@ type space struct {
 // budget is a DisruptionBudget of a namespace.
 type budget struct{ DisruptionBudget }
 
-// plan is a decision about a pod that is not bound.
+// plan is a decision about a pod.
 type plan struct {
 	target string // Node or NodeClaim; "" = none, whatever the pod's status says
 	pod    string // key
+	bound  bool   // it runs on a node that is to go away
 	asked  string // node the pod's status was last to name
 	drops  int    // how often that has been undone by others
 }

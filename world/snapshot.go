@@ -99,7 +99,7 @@ func (w *World) look(m *machine, now time.Time) {
 // take.
 func (w *World) load(m *machine, was *model.Node, now time.Time) {
 	v := &m.view
-	v.Disruption.Cost = 1
+	v.Disruption.Cost, v.Disruption.Empty = 1, true
 	for _, p := range w.podsOf(m) {
 		v.Requested = addTimes(v.Requested, p.Shape.Requests, 1)
 		if p.Daemon {
@@ -107,10 +107,10 @@ func (w *World) load(m *machine, was *model.Node, now time.Time) {
 		}
 		if p.Reschedulable {
 			v.Disruption.Cost += max(p.EvictionCost, 0)
+			v.Disruption.Empty = false
 		}
 		v.HostPorts = append(v.HostPorts, p.Shape.HostPorts...)
 	}
-	v.Disruption.Empty = v.Disruption.Cost <= 1
 	v.Requested, v.DaemonRequested = keep(was.Requested, v.Requested), keep(was.DaemonRequested, v.DaemonRequested)
 	v.HostPorts = keep(was.HostPorts, sortPorts(v.HostPorts))
 	v.Attached = w.attached(m)

@@ -30,17 +30,18 @@ type World struct {
 	seeded    map[*machine]bool    // those that Planned brought, and some more
 	standings map[string]*standing // by pool
 
-	hosts   map[string]*host           // by node name
-	pods    map[string]*pod            // by namespace/name
-	spaces  map[string]*space          // by namespace
-	shapes  map[string]*shape          // by key
-	waiting []*group                   // those of which pods ask for a node, in the order of Snapshots
-	plans   map[string]plan            // by pod UID
-	planned map[string]map[string]bool // target → pod UIDs
-	named   map[string]*pod            // those with Nominated, by UID
-	count   Adherence
-	pools   map[string]*pool // by name
-	types   map[string][]*model.InstanceType
+	hosts      map[string]*host           // by node name
+	pods       map[string]*pod            // by namespace/name
+	spaces     map[string]*space          // by namespace
+	shapes     map[string]*shape          // by key
+	waiting    []*group                   // those of which pods ask for a node, in the order of Snapshots
+	plans      map[string]plan            // by pod UID
+	planned    map[string]map[string]bool // target → pod UIDs
+	boundPlans int                        // plans of pods that are bound
+	named      map[string]*pod            // those with Nominated, by UID
+	count      Adherence
+	pools      map[string]*pool // by name
+	types      map[string][]*model.InstanceType
 
 	outlooks map[string]outlook // of claims that are not launched, by pool and demands
 	granted  map[string]int     // nodes of static pools that are about to be planned, by pool
