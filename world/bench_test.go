@@ -107,13 +107,7 @@ func podOfBench(shapes []*model.Shape, i int, node string) world.Pod {
 // BenchmarkOneMorePod takes a Snapshot whenever a pod has come to 2,000 nodes
 // with 20,000 pods, is planned, and is bound.
 func BenchmarkOneMorePod(b *testing.B) {
-	w := fill(2000, 0)
-	shapes := shapesOfBench()
-	for i := range 20_000 {
-		w.SetPod(podOfBench(shapes, i, fmt.Sprintf("ni%05d", i%2000)))
-	}
-	now := scenario.DefaultNow()
-	w.Snapshot(now)
+	w, shapes, now := twentyThousand(), shapesOfBench(), scenario.DefaultNow()
 	for i := 20_000; b.Loop(); i++ {
 		w.SetPod(podOfBench(shapes, i, ""))
 		s := w.Snapshot(now)
@@ -129,13 +123,7 @@ func BenchmarkOneMorePod(b *testing.B) {
 
 // BenchmarkOneMoreBinding is the same for a pod that is bound.
 func BenchmarkOneMoreBinding(b *testing.B) {
-	w := fill(2000, 0)
-	shapes := shapesOfBench()
-	for i := range 20_000 {
-		w.SetPod(podOfBench(shapes, i, fmt.Sprintf("ni%05d", i%2000)))
-	}
-	now := scenario.DefaultNow()
-	w.Snapshot(now)
+	w, shapes, now := twentyThousand(), shapesOfBench(), scenario.DefaultNow()
 	for i := 0; b.Loop(); i++ {
 		w.SetPod(podOfBench(shapes, i%20_000, fmt.Sprintf("ni%05d", (i*7+i/20_000+1)%2000)))
 		w.Snapshot(now)
@@ -172,5 +160,45 @@ func BenchmarkSetPod(b *testing.B) {
 		for _, p := range pods {
 			w.SetPod(p)
 		}
+	}
+}
+
+// twentyThousand is 2,000 nodes with ten pods each, of 400 shapes.
+func twentyThousand() *world.World {
+	w := fill(2000, 0)
+	shapes := shapesOfBench()
+	for i := range 20_000 {
+		w.SetPod(podOfBench(shapes, i, fmt.Sprintf("ni%05d", i%2000)))
+	}
+	w.Snapshot(scenario.DefaultNow())
+	return w
+}
+
+// BenchmarkBudget has a PodDisruptionBudget that all pods have run out of room,
+// or get some: all nodes are looked at again.
+func BenchmarkBudget(b *testing.B) {
+	w := twentyThousand()
+	for i := 0; b.Loop(); i++ {
+		w.SetDisruptionBudget(world.DisruptionBudget{
+			Namespace: "default", Name: "all", Selector: "all",
+			Selects: func(map[string]string) bool { return true }, Allowed: i % 2,
+		})
+		w.Snapshot(scenario.DefaultNow())
+	}
+}
+
+// BenchmarkLeaving has a pod come while 200 nodes are going away.
+func BenchmarkLeaving(b *testing.B) {
+	w := twentyThousand()
+	for i := range 200 {
+		w.MarkForDeletion(fmt.Sprintf("ci%05d", i*10))
+	}
+	shapes := shapesOfBench()
+	for i := 20_000; b.Loop(); i++ {
+		w.SetPod(podOfBench(shapes, i, fmt.Sprintf("ni%05d", 1+i%9)))
+		w.Snapshot(scenario.DefaultNow())
+		b.StopTimer()
+		w.DeletePod("default", fmt.Sprintf("a%06d", i))
+		b.StartTimer()
 	}
 }
