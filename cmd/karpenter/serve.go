@@ -164,7 +164,6 @@ func withoutEffect(c settings.Config) []string {
 		asked bool
 	}{
 		{"feature-gates SpotToSpotConsolidation=true", c.Gates.SpotToSpotConsolidation},
-		{"feature-gates StaticCapacity=true", c.Gates.StaticCapacity},
 		{"ignore-dra-requests false", !c.IgnoreDRARequests},
 	} {
 		if x.asked {

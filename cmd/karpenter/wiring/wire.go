@@ -101,6 +101,8 @@ func Wire(ctx context.Context, s Surroundings) error {
 		Axis:    axis,
 		Labels:  v1.DefaultLabels().With(w.provider.Labels),
 		Manages: func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
+
+		StaticCapacity: s.Config.Gates.StaticCapacity,
 	}
 	if w.overlays != nil {
 		w.convert.Overlaid = w.overlays.Applied
@@ -131,6 +133,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return w.provider.Register(mgr) },
 		func() error { return w.overlaying(provisioner) },
 		func() error { return w.nominations(provisioner) },
+		func() error { return w.static(provisioner) },
 		w.claims, w.nodes, w.repairs, w.pools, w.disruption, w.explanations,
 	} {
 		if err := register(); err != nil {

@@ -1,0 +1,62 @@
+package static
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// victim is a claim that may go when its pool has too many, and what taking it
+// away would do.
+type victim struct {
+	claim    string
+	launched bool    // it has a machine
+	ready    bool    // its Node is initialized
+	drifted  bool    // it is to be replaced anyway
+	spared   bool    // its Node has the annotation do-not-disrupt
+	pods     int     // that are not its DaemonSets' and have not ended
+	guarded  bool    // a pod on it has the annotation do-not-disrupt in force
+	cost     float64 // of evicting its pods, less the older it is
+}
+
+// class is how much the pods of the victim speak for keeping it, least first.
+func (v victim) class() int {
+	switch {
+	case !v.launched:
+		return 0
+	case v.pods == 0 && !v.guarded:
+		return 1
+	case !v.guarded:
+		return 2
+	}
+	return 3
+}
+
+// victims returns the n claims to take away, in order: those without a machine;
+// those without pods, or only with their DaemonSets'; then by what their pods
+// cost to evict. Claims with a pod that is not to be disrupted come last of all.
+// Of each kind, claims whose Node is not ready for pods yet come first, those
+// whose Node is not to be disrupted last, and drifted ones first of equals.
+func victims(all []victim, n int) []string {
+	order := slices.SortedFunc(slices.Values(all), func(a, b victim) int {
+		return cmp.Or(
+			cmp.Compare(a.class(), b.class()),
+			yes(a.ready)-yes(b.ready),
+			yes(a.spared)-yes(b.spared),
+			cmp.Compare(a.cost, b.cost),
+			yes(b.drifted)-yes(a.drifted),
+			strings.Compare(a.claim, b.claim))
+	})
+	var out []string
+	for _, v := range order[:min(n, len(order))] {
+		out = append(out, v.claim)
+	}
+	return out
+}
+
+func yes(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
