@@ -11,7 +11,6 @@ import (
 // Pending is the pods of its nodes, by which its moves and launches are known.
 func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
 	r.plan.Commands = append(r.plan.Commands, c)
-	r.s.Nodes = slices.Clone(r.s.Nodes) // rows are compiled from the nodes as they were
 	for _, i := range sites {
 		n := &r.s.Nodes[i]
 		n.Deleting, n.Residents, n.Movable = true, nil, nil
@@ -20,33 +19,43 @@ func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
 			r.budget[r.pools[n.Pool]][left]--
 		}
 	}
-	kinds := map[string]*model.Pending{}
-	for i := range pending {
-		for _, p := range pending[i].Pods {
-			kinds[p.Key()] = &pending[i]
-		}
-	}
+	kinds := kindsOf(pending)
 	r.move(c.Moves, kinds)
 	for i := range c.Launches {
 		r.launch(&c.Launches[i], kinds)
 	}
 }
 
+// kindsOf returns the entries by the keys of their pods.
+func kindsOf(pending []model.Pending) map[string]*model.Pending {
+	out := map[string]*model.Pending{}
+	for i := range pending {
+		for j := range pending[i].Pods {
+			out[keyOf(&pending[i].Pods[j])] = &pending[i]
+		}
+	}
+	return out
+}
+
+// keyOf tells pods apart, those of buffers too.
+func keyOf(p *model.Pod) string { return p.Buffer + "/" + p.Key() }
+
 // move enters the pods on the nodes they go to.
 func (r *round) move(moves []model.Placement, kinds map[string]*model.Pending) {
 	byNode := map[string][]*model.Pending{}
 	for _, m := range moves {
-		byNode[m.Node] = append(byNode[m.Node], kinds[m.Pod.Key()])
+		byNode[m.Node] = append(byNode[m.Node], kinds[keyOf(&m.Pod)])
 		if _, known := r.receiving[m.Node]; !known {
 			r.receiving[m.Node] = receipt{}
 		}
 	}
-	for i := range r.s.Nodes {
+	for i := range r.given.Nodes {
 		n := &r.s.Nodes[i]
 		arrivals := byNode[n.Name]
 		if len(arrivals) == 0 {
 			continue
 		}
+		r.memory.Forget(n.Name)
 		n.HostPorts, n.Attached, n.Residents = slices.Clone(n.HostPorts), slices.Clone(n.Attached), slices.Clone(n.Residents)
 		for _, p := range arrivals {
 			n.Requested = n.Requested.Plus(p.Shape.Requests)
@@ -88,17 +97,29 @@ func resident(p *model.Pending) []model.Resident {
 	return []model.Resident{out}
 }
 
+// largest returns what the launch counts in the limits of its pool, whatever it
+// becomes.
+func largest(pool *model.Pool, l *model.Launch) model.Resources {
+	listed := map[string]bool{}
+	for _, name := range l.Types {
+		listed[name] = true
+	}
+	most := model.Resources{}.With(model.Nodes, 1)
+	for _, t := range pool.Types {
+		if listed[t.Name] || len(listed) == 0 {
+			most = most.Max(t.Capacity)
+		}
+	}
+	return most
+}
+
 // launch enters a node that is to be launched: it counts in limits,
 // reservations and rules between pods, and takes no more pods.
 func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
 	pool := &r.s.Pools[r.pools[l.Pool]]
-	most := model.Resources{}.With(model.Nodes, 1)
-	for _, t := range pool.Types {
-		if slices.Contains(l.Types, t.Name) {
-			most = most.Max(t.Capacity)
-		}
+	if len(pool.Limits) > 0 {
+		pool.Usage = pool.Usage.Plus(largest(pool, l))
 	}
-	pool.Usage = pool.Usage.Plus(most)
 	n := model.Node{
 		Name: fmt.Sprintf("launch-%d", len(r.s.Nodes)), Pool: l.Pool, Closed: true,
 		Labels: l.Requirements.And(
@@ -109,8 +130,8 @@ func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
 	if len(l.ReservationIDs) > 0 {
 		n.Reservation = l.ReservationIDs[0]
 	}
-	for _, p := range l.Pods {
-		n.Residents = append(n.Residents, resident(kinds[p.Key()])...)
+	for i := range l.Pods {
+		n.Residents = append(n.Residents, resident(kinds[keyOf(&l.Pods[i])])...)
 	}
 	r.s.Nodes = append(r.s.Nodes, n)
 }

@@ -51,7 +51,7 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 	if i, ok := r.pools[n.Pool]; ok {
 		pool = &r.s.Pools[i]
 	}
-	if pool != nil && pool.Static != nil {
+	if pool == nil || pool.Static != nil {
 		return "", "", false
 	}
 	empty := n.Disruption.Empty && len(n.Movable) == 0
@@ -68,7 +68,7 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 	if n.Disruption.Blocked != "" {
 		return model.ByNode, n.Disruption.Blocked, true
 	}
-	if reason != model.Drifted && pool != nil && pool.Disruption.Never {
+	if reason != model.Drifted && pool.Disruption.Never {
 		return model.ByPolicy, fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name), true
 	}
 	if got, ok := r.receiving[n.Name]; ok {

@@ -137,6 +137,7 @@ func (r *round) price(candidates []int) {
 
 // weigh asks what it would save to take the nodes away together.
 func (r *round) weigh(sites []int) *offer {
+	sites = slices.Sorted(slices.Values(sites))
 	o := &offer{sites: sites, at: len(r.plan.Commands)}
 	c := &o.command
 	c.Reason = model.Underutilized

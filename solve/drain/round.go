@@ -31,7 +31,6 @@ type round struct {
 
 // receipt is what is planned on a node.
 type receipt struct {
-	pending bool   // pods that were pending before this round
 	buffer  string // with nothing but room for buffers, the first of them by name
 }
 
@@ -51,12 +50,25 @@ func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *mode
 		}
 		r.budget = append(r.budget, allowed)
 	}
+	r.enter()
 	r.confirm()
 	r.empty()
 	r.static()
 	r.drift()
 	r.consolidate()
 	r.tell()
+}
+
+// enter enters what the plan does for pending pods.
+func (r *round) enter() {
+	if len(r.plan.Placements)+len(r.plan.Launches) == 0 {
+		return
+	}
+	kinds := kindsOf(r.given.Pending)
+	r.move(r.plan.Placements, kinds)
+	for i := range r.plan.Launches {
+		r.launch(&r.plan.Launches[i], kinds)
+	}
 }
 
 // receivers returns the nodes that pods are planned on.
@@ -66,9 +78,9 @@ func receivers(plan *model.Plan) map[string]receipt {
 		got, known := out[p.Node]
 		switch {
 		case !known, p.Pod.Buffer == "":
-			out[p.Node] = receipt{true, p.Pod.Buffer}
+			out[p.Node] = receipt{p.Pod.Buffer}
 		case got.buffer != "":
-			out[p.Node] = receipt{true, min(got.buffer, p.Pod.Buffer)}
+			out[p.Node] = receipt{min(got.buffer, p.Pod.Buffer)}
 		}
 	}
 	return out

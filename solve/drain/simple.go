@@ -119,7 +119,7 @@ func homeless(t *pack.Trial) string {
 func (r *round) open(reason model.Reason) {
 	r.close(func(n *model.Node) bool {
 		switch {
-		case uninitialized(n), r.receiving[n.Name].pending: // of the latter it is not known what room is left
+		case uninitialized(n):
 			return true
 		case reason == model.Drifted:
 			return !n.Disruption.Drifted.IsZero()

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -78,6 +79,15 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 		}
 	}
 	return out
+}
+
+// Forget has the node of that name compiled anew, as it has been changed in
+// place.
+func (m *Memory) Forget(name string) {
+	i, ok := slices.BinarySearchFunc(m.rows, name, func(r NodeRow, name string) int { return cmp.Compare(r.Name, name) })
+	if ok {
+		m.rows = slices.Delete(m.rows, i, i+1)
+	}
 }
 
 // unchanged reports whether a row made of a is good for b.

@@ -267,7 +267,13 @@ func (k *Packer) attempt() bool {
 		k.useExisting()
 	}
 	if k.tooDear() {
-		return false
+		if k.soften(func(*demand) bool { return true }) {
+			k.softened = true
+			k.useExisting()
+		}
+		if k.tooDear() {
+			return false
+		}
 	}
 	k.buyAll()
 	k.takeBack()
