@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,109 +11,143 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
+	"karpenter/kube/events"
 	"karpenter/kube/join"
 	"karpenter/kube/pods"
 	"karpenter/model"
 )
 
-// parallel is how many nodes are worked on at once.
+// parallel is how many commands, and of each how many nodes, are worked on at
+// once.
 const parallel = 20
 
-// execution is a removal that has been started: its node is tainted and marked.
+// execution is a command that has been started: its nodes are tainted and
+// marked, and what replaces them is on its way.
 type execution struct {
-	removal removal
-	since   time.Time
+	id           string
+	command      model.Command
+	replacements []replacement
+	since        time.Time
 }
 
-// timeLimit is how long an execution may take when so many are under way.
-func timeLimit(executions int) time.Duration {
-	return min(max(80*time.Millisecond*time.Duration(executions), 10*time.Minute), time.Hour)
+// replacement is a NodeClaim that an execution waits for.
+type replacement struct {
+	name  string
+	ready bool // has been initialized; what happens to its health later is not ours
 }
 
-// start taints and marks the nodes of the removals and returns how many it
-// started. Those it could not mark stay due.
-func (l *Loop) start(ctx context.Context, s *scope, due []removal) (int, error) {
-	due = slices.DeleteFunc(due, func(r removal) bool {
-		claim := s.claims[r.Claim]
-		return claim == nil || claim.DeletionTimestamp != nil
-	})
-	errs := make([]error, len(due))
-	each(len(due), func(i int) {
-		claim := s.claims[due[i].Claim]
-		if err := l.mark(ctx, claim, s.nodeOf(claim), due[i].Reason); err != nil {
-			errs[i] = fmt.Errorf("mark node claim %s: %w", claim.Name, err)
-		}
-	})
-	var started []removal
-	for i, r := range due {
-		if errs[i] == nil {
-			started = append(started, r)
-		}
-	}
-	if len(started) == 0 {
-		return 0, errors.Join(errs...)
-	}
+// progress is what one look at an execution found.
+type progress struct {
+	events  []events.Event
+	deleted []*v1.NodeClaim // in this pass
+	done    bool            // all its nodes are going
+	lost    string          // the replacement that will never be there
+	err     error           // deletions that failed
+}
+
+// timeLimit is how long an execution may take when so many nodes are under way.
+func timeLimit(nodes int) time.Duration {
+	return min(max(80*time.Millisecond*time.Duration(nodes), 10*time.Minute), time.Hour)
+}
+
+// enter takes the execution in.
+func (l *Loop) enter(x *execution) {
 	if l.executing == nil {
-		l.executing = map[string]execution{}
+		l.executing = map[string]*execution{}
 	}
-	for _, r := range started {
-		l.World.MarkForDeletion(r.Claim)
-		l.executing[r.Claim] = execution{removal: r, since: s.now}
-		delete(l.intents, r.Claim)
+	l.executions = append(l.executions, x)
+	for _, n := range x.command.Nodes {
+		l.executing[n.Claim] = x
 	}
-	l.report(ctx, s, started)
-	return len(started), errors.Join(errs...)
 }
 
-// mark says on the objects that they are about to go. A Node that is gone
-// already needs no mark.
-func (l *Loop) mark(ctx context.Context, claim *v1.NodeClaim, node *corev1.Node, reason model.Reason) error {
-	taint := v1.DisruptedNoScheduleTaint()
-	if node != nil && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
-		tainted := node.DeepCopy()
-		tainted.Spec.Taints = append(tainted.Spec.Taints, taint)
-		if err := l.Client.Patch(ctx, tainted, locked(node)); client.IgnoreNotFound(err) != nil {
-			return err
+// drop forgets the execution.
+func (l *Loop) drop(x *execution) {
+	l.executions = slices.DeleteFunc(l.executions, func(y *execution) bool { return x == y })
+	for _, n := range x.command.Nodes {
+		delete(l.executing, n.Claim)
+	}
+}
+
+// advance takes executions as far as they go now, and reports whether any of
+// them ended. Those that fail are undone.
+func (l *Loop) advance(ctx context.Context, s *scope, executions []*execution) (ended bool) {
+	executions = slices.Clone(executions)
+	found := make([]progress, len(executions))
+	each(len(executions), func(i int) { found[i] = l.look(ctx, s, executions[i]) })
+	limit := timeLimit(len(l.executing))
+	for i, x := range executions {
+		p := &found[i]
+		l.Events.Publish(p.events...)
+		for _, claim := range p.deleted {
+			l.reportDeletion(ctx, s, claim, x.command.Reason)
+		}
+		switch late := s.now.Sub(x.since) > limit; {
+		case p.done:
+			l.drop(x)
+			ended = true
+		case p.lost != "":
+			l.fail(ctx, s, x, failure{lost: p.lost, why: fmt.Errorf("replacement %s is gone", p.lost)})
+			ended = true
+		case late:
+			l.fail(ctx, s, x, failure{why: errors.Join(fmt.Errorf("not done within %s", limit), p.err)})
+			ended = true
+		case p.err != nil:
+			l.reportTrouble(ctx, x, p.err)
 		}
 	}
-	told := claim.DeepCopy()
-	if !told.StatusConditions(l.Clock.Now()).SetTrueWithReason(v1.DisruptionReasonCondition, string(reason), string(reason)) {
-		return nil
+	return ended
+}
+
+// look sees whether the replacements are ready and, if so, deletes the claims
+// of the nodes.
+func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
+	if s.allGoing(x) {
+		return progress{done: true}
 	}
-	return client.IgnoreNotFound(l.Client.Status().Patch(ctx, told, locked(claim)))
-}
-
-// locked is a patch that fails when the object is not as it was read.
-func locked(stored client.Object) client.Patch {
-	return client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
-}
-
-// finish deletes the claims of all executions; those that fail are tried
-// again in later passes, up to a time limit.
-func (l *Loop) finish(ctx context.Context, s *scope) error {
-	names := slices.Sorted(maps.Keys(l.executing))
-	errs := make([]error, len(names))
-	deleted := make([]bool, len(names))
-	each(len(names), func(i int) { deleted[i], errs[i] = l.remove(ctx, s.claims[names[i]]) })
-	limit := timeLimit(len(names))
-	for i, name := range names {
-		x := l.executing[name]
+	var p progress
+	for i := range x.replacements {
+		r := &x.replacements[i]
+		claim := s.claims[r.name]
 		switch {
-		case errs[i] == nil:
-			delete(l.executing, name)
-		case s.now.Sub(x.since) > limit:
-			log.FromContext(ctx).Error(errs[i], "gave up disrupting node", "NodeClaim", name, "after", limit.String())
-			l.World.Unmark(name)
-			delete(l.executing, name)
-		}
-		if deleted[i] {
-			l.reportDeletion(ctx, s, x.removal)
+		case claim == nil && s.managed[r.name] == nil, claim != nil && claim.DeletionTimestamp != nil:
+			p.lost = r.name
+			return p
+		case r.ready || claim == nil: // not in the cache yet
+		case conditions.IsTrue(claim, v1.InitializedCondition):
+			r.ready = true
+		default:
+			p.events = append(p.events, launching(claim, x.command.Reason), waiting(claim))
 		}
 	}
-	return errors.Join(errs...)
+	if slices.ContainsFunc(x.replacements, func(r replacement) bool { return !r.ready }) {
+		return p
+	}
+	for _, n := range x.command.Nodes {
+		claim := s.claims[n.Claim]
+		deleted, err := l.remove(ctx, claim)
+		if deleted {
+			p.deleted = append(p.deleted, claim)
+		}
+		p.err = errors.Join(p.err, err)
+	}
+	p.done = p.err == nil
+	return p
+}
+
+// allGoing reports whether all nodes of the execution are gone or going: by our
+// hand, or by somebody else's.
+func (s *scope) allGoing(x *execution) bool {
+	return !slices.ContainsFunc(x.command.Nodes, func(n model.Target) bool { return s.lives(n.Claim) })
+}
+
+// lives reports whether the claim is there and is not being deleted.
+func (s *scope) lives(claim string) bool {
+	c := s.claims[claim]
+	return c != nil && c.DeletionTimestamp == nil
 }
 
 // remove deletes the claim and reports whether it did so: nil stands for a

@@ -1,61 +1,84 @@
 package disruption
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"karpenter/model"
 )
 
-// removal takes one node away.
-type removal struct {
-	model.Target
-	Reason model.Reason
+// intent is a command that waits to be confirmed.
+type intent struct {
+	model.Intent
+	command model.Command // as last planned
+	due     time.Time
 }
 
-// removals returns the commands of the plan that only take nodes away.
-func removals(plan *model.Plan) []removal {
-	var out []removal
-	for _, c := range plan.Commands {
-		for _, n := range c.Nodes {
-			if len(c.Launches) == 0 {
-				out = append(out, removal{n, c.Reason})
-			}
+// intents are the commands seen so far, oldest first.
+type intents []intent
+
+// confirmation is what a plan makes of the intents.
+type confirmation struct {
+	next    intents         // those that are still in the plan, and those that are new
+	found   []model.Command // the new ones
+	due     []model.Command // those whose time has come
+	dropped []model.Command // those that the plan no longer has, as last planned
+}
+
+// confirm compares the intents with the commands of a plan. A command is the
+// same when it takes the same nodes away for the same reason. The latest form
+// of it counts. A new one is due after the delay, which drift does not have:
+// nothing is saved by it that could turn out not to be.
+func (old intents) confirm(commands []model.Command, now time.Time, delay time.Duration) confirmation {
+	var out confirmation
+	planned := map[string]*model.Command{}
+	for i := range commands {
+		planned[identity(intentOf(&commands[i]))] = &commands[i]
+	}
+	for _, i := range old {
+		key := identity(i.Intent)
+		c := planned[key]
+		if c == nil {
+			out.dropped = append(out.dropped, i.command)
+			continue
+		}
+		delete(planned, key)
+		i.command = *c
+		out.next = append(out.next, i)
+	}
+	for i := range commands {
+		c := &commands[i]
+		next := intent{Intent: intentOf(c), command: *c, due: now.Add(delay)}
+		if _, fresh := planned[identity(next.Intent)]; !fresh {
+			continue
+		}
+		if c.Reason == model.Drifted {
+			next.due = now
+		}
+		out.next, out.found = append(out.next, next), append(out.found, *c)
+	}
+	for _, i := range out.next {
+		if !now.Before(i.due) {
+			out.due = append(out.due, i.command)
 		}
 	}
 	return out
 }
 
-// intent is a Removal that waits to be confirmed.
-type intent struct {
-	removal removal
-	due     time.Time
+// model returns the intents as a Snapshot has them.
+func (old intents) model() []model.Intent {
+	var out []model.Intent
+	for _, i := range old {
+		out = append(out, i.Intent)
+	}
+	return out
 }
 
-// intents are the Removals seen so far, by claim.
-type intents map[string]intent
-
-// confirm returns the intents after a plan with these removals: those of
-// before that are still in the plan, and those that are new, due after delay.
-// It also returns the removals whose time has come, in the plan's order, and
-// the intents that the plan no longer has.
-func (old intents) confirm(removals []removal, now time.Time, delay time.Duration) (next intents, due []removal, dropped []intent) {
-	next = intents{}
-	for _, r := range removals {
-		i, known := old[r.Claim]
-		if !known || i.removal.Reason != r.Reason {
-			i = intent{removal: r, due: now.Add(delay)}
-		}
-		next[r.Claim] = i
-		if !now.Before(i.due) {
-			due = append(due, r)
-		}
-	}
-	for claim, i := range old {
-		if _, ok := next[claim]; !ok {
-			dropped = append(dropped, i)
-		}
-	}
-	return next, due, dropped
+// without returns the intents less the command.
+func (old intents) without(c *model.Command) intents {
+	key := identity(intentOf(c))
+	return slices.DeleteFunc(old, func(i intent) bool { return identity(i.Intent) == key })
 }
 
 // wait returns how long it is until the first intent is due, at most limit.
@@ -68,3 +91,11 @@ func (old intents) wait(now time.Time, limit time.Duration) time.Duration {
 	}
 	return limit
 }
+
+func intentOf(c *model.Command) model.Intent {
+	claims := claimsOf(c)
+	slices.Sort(claims)
+	return model.Intent{Reason: c.Reason, Claims: claims}
+}
+
+func identity(i model.Intent) string { return string(i.Reason) + "/" + strings.Join(i.Claims, "/") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,8 +32,10 @@ const (
 	DefaultDelay = 15 * time.Second
 
 	notReadyPoll = time.Second            // until the world is complete
-	busyPoll     = time.Second            // while deletions fail
-	againPoll    = 100 * time.Millisecond // after something was done, or a write met another
+	busyPoll     = time.Second            // while commands are under way
+	againPoll    = 100 * time.Millisecond // after something has changed, or a write met another
+	failureMin   = time.Second            // after a pass that failed; doubled each time
+	failureMax   = 10 * time.Second
 )
 
 // World is the part of the cluster's state that disruption needs.
@@ -45,13 +48,33 @@ type World interface {
 	Unmark(claims ...string)
 }
 
+// Placer carries out where the pods of commands go. It is safe for concurrent
+// use.
+type Placer interface {
+	// Replace creates a NodeClaim for each launch, all of them within the limits
+	// of their pools or none, made from the pools, and returns the names. Their
+	// pods are planned on them. With an error, the names are those of the claims
+	// that exist all the same, on which no pod is planned.
+	Replace(ctx context.Context, reason model.Reason, launches []model.Launch, pools map[string]*v1.NodePool) ([]string, error)
+	// Move plans pods on nodes of the Snapshot and keeps these nodes from being
+	// disrupted for a while.
+	Move(s *model.Snapshot, placements []model.Placement)
+}
+
+// Catalogue brings the World up to what can be launched now, and its prices.
+type Catalogue interface {
+	Refresh(ctx context.Context) error
+}
+
 // Loop is the controller disruption. It must run one pass at a time. The
 // exported fields are required unless they say otherwise, and do not change
 // once it runs.
 type Loop struct {
-	Client client.Client
-	World  World
-	// Decide makes the Plan whose Removals are carried out.
+	Client    client.Client
+	World     World
+	Placer    Placer
+	Catalogue Catalogue
+	// Decide makes the Plan whose Commands are carried out.
 	Decide func(*model.Snapshot) *model.Plan
 	// Ready reports whether the World has heard of everything that existed
 	// when the process started. Until then, nodes may look emptier than they
@@ -63,10 +86,14 @@ type Loop struct {
 	Disruptions *meter.Disruptions
 	// Period and Delay are DefaultPeriod and DefaultDelay when zero.
 	Period, Delay time.Duration
+	// NewID names commands in the log; nil means random UUIDs.
+	NewID func() string
 
-	intents   intents
-	executing map[string]execution // by claim
-	budgets   budgetMemory
+	intents    intents
+	executions []*execution          // oldest first
+	executing  map[string]*execution // by claim of their nodes
+	leftovers  map[string]bool       // claims made for commands that failed
+	budgets    budgetMemory
 }
 
 // Register adds the controller to the manager.
@@ -78,7 +105,10 @@ func (l *Loop) Register(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("disruption").
 		WatchesRawSource(start).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](failureMin, failureMax),
+		}).
 		Complete(l)
 }
 
@@ -111,23 +141,23 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 		return reconcile.Result{}, err
 	}
 	l.reportBudgets(ctx, s)
-	if err := l.recover(ctx, s); err != nil {
+	if err := errors.Join(l.discard(ctx, s), l.recover(ctx, s)); err != nil {
 		return again(err)
 	}
+	ended := l.advance(ctx, s, l.executions)
 	l.decide(s)
 	l.reportStays(s)
 	l.reportSwitchedOff(s)
-	due := l.confirm(s)
-	started, startErr := l.start(ctx, s, due)
-	finishErr := l.finish(ctx, s)
-	if err := errors.Join(startErr, finishErr); err != nil {
-		return again(err)
-	}
+	started, err := l.start(ctx, s, l.confirm(s))
+	immediate := slices.DeleteFunc(started, func(x *execution) bool { return len(x.replacements) > 0 })
+	ended = l.advance(ctx, s, immediate) || ended
 	switch {
-	case len(l.executing) > 0:
-		return reconcile.Result{RequeueAfter: busyPoll}, nil
-	case started > 0:
+	case err != nil:
+		return again(err)
+	case len(l.leftovers) > 0 || ended && len(l.executions) == 0:
 		return reconcile.Result{RequeueAfter: againPoll}, nil
+	case len(l.executions) > 0:
+		return reconcile.Result{RequeueAfter: busyPoll}, nil
 	}
 	return reconcile.Result{RequeueAfter: l.intents.wait(s.now, orDefault(l.Period, DefaultPeriod))}, nil
 }
@@ -147,7 +177,8 @@ func orDefault(d, preset time.Duration) time.Duration {
 	return d
 }
 
-// open reads what the pass works on.
+// open reads what the pass works on. The pools come first: what replaces a node
+// must not be made from newer ones than it was planned with.
 func (l *Loop) open(ctx context.Context) (*scope, error) {
 	pools, claims, nodes := &v1.NodePoolList{}, &v1.NodeClaimList{}, &corev1.NodeList{}
 	for _, list := range []client.ObjectList{pools, claims, nodes} {
@@ -158,6 +189,9 @@ func (l *Loop) open(ctx context.Context) (*scope, error) {
 	s := &scope{
 		now: l.Clock.Now(), managed: map[string]*model.Node{},
 		pools: map[string]*v1.NodePool{}, claims: map[string]*v1.NodeClaim{}, nodes: map[string]*corev1.Node{},
+	}
+	if err := l.Catalogue.Refresh(ctx); err != nil {
+		return nil, fmt.Errorf("refresh instance types: %w", err)
 	}
 	s.snapshot = l.World.Snapshot(s.now)
 	for i := range s.snapshot.Nodes {
@@ -182,35 +216,26 @@ func (l *Loop) open(ctx context.Context) (*scope, error) {
 	return s, nil
 }
 
-// decide has the plan made and measures that.
+// decide has the plan made and measures that. The plan is made with what is
+// being confirmed in mind.
 func (l *Loop) decide(s *scope) {
+	intended := *s.snapshot
+	intended.Intents = l.intents.model()
 	started := l.Clock.Now()
-	s.plan = l.Decide(s.snapshot)
-	l.Metrics.evaluation.WithLabelValues(lower(model.Empty), consolidationType(model.Empty)).Observe(l.Clock.Since(started).Seconds())
-	eligible := 0
-	for _, c := range s.plan.Commands {
-		if c.Reason == model.Empty {
-			eligible += len(c.Nodes)
-		}
-	}
-	for _, stay := range s.plan.Stays {
-		if n := s.managed[stay.Claim]; stay.Reason == model.Empty && n != nil && n.Disruption.Blocked == "" && n.Disruption.Held == "" {
-			eligible++
-		}
-	}
-	l.Metrics.eligible.WithLabelValues(lower(model.Empty)).Set(float64(eligible))
+	s.plan = l.Decide(&intended)
+	l.Metrics.decided(s.plan, l.Clock.Since(started))
 }
 
-// confirm brings the intents up to the plan and returns the removals to carry
+// confirm brings the intents up to the plan and returns the commands to carry
 // out now.
-func (l *Loop) confirm(s *scope) []removal {
-	next, due, dropped := l.intents.confirm(removals(s.plan), s.now, orDefault(l.Delay, DefaultDelay))
-	for _, i := range dropped {
-		// One that is going away anyway was not found wanting.
-		if n := s.managed[i.removal.Claim]; n != nil && !n.Deleting {
-			l.Metrics.failedValidations.WithLabelValues(consolidationType(i.removal.Reason)).Inc()
-		}
+func (l *Loop) confirm(s *scope) []model.Command {
+	c := l.intents.confirm(s.plan.Commands, s.now, orDefault(l.Delay, DefaultDelay))
+	l.intents = c.next
+	for i := range c.found {
+		l.reportFound(s, &c.found[i])
 	}
-	l.intents = next
-	return due
+	for i := range c.dropped {
+		l.reportDropped(s, &c.dropped[i])
+	}
+	return c.due
 }

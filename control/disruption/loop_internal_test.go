@@ -24,14 +24,15 @@ func TestTimeLimit(t *testing.T) {
 
 func TestIntentOfAnotherReasonIsNew(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	empty, drifted := removal{model.Target{Claim: "c"}, model.Empty}, removal{model.Target{Claim: "c"}, model.Drifted}
-	known, due, _ := intents(nil).confirm([]removal{empty}, start, time.Minute)
-	if len(due) != 0 {
-		t.Errorf("due at once: %v", due)
+	nodes := []model.Target{{Node: "n", Claim: "c"}}
+	empty, used := model.Command{Reason: model.Empty, Nodes: nodes}, model.Command{Reason: model.Underutilized, Nodes: nodes}
+	first := intents(nil).confirm([]model.Command{empty}, start, time.Minute)
+	if len(first.due) != 0 || len(first.found) != 1 {
+		t.Errorf("got %+v, want one found and none due", first)
 	}
-	known, due, dropped := known.confirm([]removal{drifted}, start.Add(time.Minute), time.Minute)
-	if len(due) != 0 || len(dropped) != 0 || known.wait(start.Add(time.Minute), time.Hour) != time.Minute {
-		t.Errorf("due %v, dropped %v, known %v; want the wait to begin again", due, dropped, known)
+	second := first.next.confirm([]model.Command{used}, start.Add(time.Minute), time.Minute)
+	if len(second.due) != 0 || len(second.found) != 1 || len(second.dropped) != 1 || second.next.wait(start.Add(time.Minute), time.Hour) != time.Minute {
+		t.Errorf("got %+v, want the wait to begin again", second)
 	}
 }
 

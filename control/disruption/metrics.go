@@ -1,9 +1,12 @@
 package disruption
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"karpenter/kube/meter"
+	"karpenter/model"
 )
 
 // Metrics shows what voluntary disruption finds and does.
@@ -13,6 +16,9 @@ type Metrics struct {
 	decisions         *prometheus.CounterVec
 	decisionsByPool   *prometheus.CounterVec
 	failedValidations *prometheus.CounterVec
+	queueFailures     *prometheus.CounterVec
+	moves             *prometheus.CounterVec
+	score             *prometheus.HistogramVec
 	allowed           *prometheus.GaugeVec
 	consuming         *prometheus.GaugeVec
 }
@@ -20,8 +26,8 @@ type Metrics struct {
 // NewMetrics registers the metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	const voluntary, pools = "voluntary_disruption", "nodepools"
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "karpenter", Subsystem: voluntary, Name: name, Help: help}, labels)
+	counter := func(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "karpenter", Subsystem: subsystem, Name: name, Help: help}, labels)
 	}
 	gauge := func(subsystem, name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "karpenter", Subsystem: subsystem, Name: name, Help: help}, labels)
@@ -29,17 +35,48 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		evaluation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "karpenter", Subsystem: voluntary, Name: "decision_evaluation_duration_seconds",
-			Help: "Time it takes to decide which nodes to disrupt.", Buckets: meter.DurationBuckets(),
+			Help: "Time it takes to decide which nodes to disrupt. One plan is made for all reasons.", Buckets: meter.DurationBuckets(),
 		}, []string{"reason", "consolidation_type"}),
 		eligible:          gauge(voluntary, "eligible_nodes", "Number of nodes that may be disrupted for a reason.", "reason"),
-		decisions:         counter("decisions_total", "Number of disruptions started.", "decision", "reason", "consolidation_type"),
-		decisionsByPool:   counter("decisions_by_nodepool_total", "Number of disruptions started, by node pool.", "nodepool", "decision", "reason", "consolidation_type"),
-		failedValidations: counter("failed_validations_total", "Number of nodes that were to be disrupted and turned out to be needed before it came to that.", "consolidation_type"),
-		allowed:           gauge(pools, "allowed_disruptions", "Number of nodes the budgets of a node pool allow to be disrupted at once.", "nodepool", "reason"),
-		consuming:         gauge(pools, "nodes_consuming_budgets", "Number of nodes of a node pool that count against its budgets now.", "nodepool", "reason"),
+		decisions:         counter(voluntary, "decisions_total", "Number of disruptions started.", "decision", "reason", "consolidation_type"),
+		decisionsByPool:   counter(voluntary, "decisions_by_nodepool_total", "Number of disruptions started, by node pool.", "nodepool", "decision", "reason", "consolidation_type"),
+		failedValidations: counter(voluntary, "failed_validations_total", "Number of nodes that were to be disrupted and turned out to be needed before it came to that.", "consolidation_type"),
+		queueFailures:     counter(voluntary, "queue_failures_total", "Number of replacements that disruptions waited for in vain.", "decision", "reason", "consolidation_type"),
+		moves:             counter("consolidation", "moves_total", "Number of consolidations found, by node pool.", "decision", "nodepool", "policy"),
+		score: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "karpenter", Subsystem: "consolidation", Name: "score",
+			Help:    "What consolidations save of the cost of a node pool in proportion to what they disrupt of it.",
+			Buckets: []float64{.1, .25, .33, .5, 1, 2, 5, 10},
+		}, []string{"decision", "nodepool", "policy"}),
+		allowed:   gauge(pools, "allowed_disruptions", "Number of nodes the budgets of a node pool allow to be disrupted at once.", "nodepool", "reason"),
+		consuming: gauge(pools, "nodes_consuming_budgets", "Number of nodes of a node pool that count against its budgets now.", "nodepool", "reason"),
 	}
-	reg.MustRegister(m.evaluation, m.eligible, m.decisions, m.decisionsByPool, m.failedValidations, m.allowed, m.consuming)
+	reg.MustRegister(m.evaluation, m.eligible, m.decisions, m.decisionsByPool, m.failedValidations, m.queueFailures, m.moves, m.score, m.allowed, m.consuming)
 	return m
+}
+
+// decided shows how long a plan took, and how many nodes it found that may be
+// disrupted for each reason: those that it takes away, and those that it keeps
+// for nothing but budgets, pods without another place, or money.
+func (m *Metrics) decided(plan *model.Plan, took time.Duration) {
+	for _, l := range [][2]string{
+		{lower(model.Empty), "empty"}, {lower(model.Drifted), ""}, {lower(model.Underutilized), "multi"}, {lower(model.Underutilized), "single"},
+	} {
+		m.evaluation.WithLabelValues(l[0], l[1]).Observe(took.Seconds())
+	}
+	eligible := map[model.Reason]int{model.Empty: 0, model.Drifted: 0, model.Underutilized: 0}
+	for i := range plan.Commands {
+		eligible[plan.Commands[i].Reason] += len(plan.Commands[i].Nodes)
+	}
+	for _, s := range plan.Stays {
+		switch s.Cause {
+		case model.ByBudget, model.ByPlace, model.ByPrice:
+			eligible[s.Reason]++
+		}
+	}
+	for reason, n := range eligible {
+		m.eligible.WithLabelValues(lower(reason)).Set(float64(n))
+	}
 }
 
 // forget drops the gauges of a pool that is gone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,14 +14,88 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// recover takes back the marks of removals that are not under way: this
-// process gave them up, or an earlier one ended before it could finish them.
+// failure is why an execution is given up.
+type failure struct {
+	lost string // the replacement that is gone; "" = it took too long
+	why  error
+}
+
+// fail gives an execution up. The next pass takes the marks of its nodes back.
+//
+// Its replacements may be of use: those that are initialized are nodes like any
+// other, and those that have not joined when time is up may still do so, or are
+// collected as machines that never join, which is how it is known that they do
+// not. The rest is left over.
+func (l *Loop) fail(ctx context.Context, s *scope, x *execution, f failure) {
+	l.drop(x)
+	var lives []string
+	for _, n := range x.command.Nodes {
+		if s.lives(n.Claim) {
+			lives = append(lives, n.Claim)
+		}
+	}
+	l.World.Unmark(lives...)
+	missing := 0
+	for _, r := range x.replacements {
+		if r.ready {
+			continue
+		}
+		missing++
+		n := s.managed[r.name]
+		if f.lost != "" || n != nil && n.Registered {
+			l.leave(r.name)
+		}
+	}
+	l.reportFailure(ctx, x, missing, f.why)
+}
+
+// leave notes that a claim was made for a command that did not come to pass.
+func (l *Loop) leave(claim string) {
+	if l.leftovers == nil {
+		l.leftovers = map[string]bool{}
+	}
+	l.leftovers[claim] = true
+}
+
+// discard deletes the claims that failed commands have left over. One that pods
+// are planned on or run on meanwhile is kept, and so is one that has become a
+// node: whether that may go is for the plan to say.
+func (l *Loop) discard(ctx context.Context, s *scope) error {
+	if len(l.leftovers) == 0 {
+		return nil
+	}
+	used := map[string]bool{}
+	for _, pending := range s.snapshot.Pending {
+		for _, p := range pending.Pods {
+			used[p.Planned] = true
+		}
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(l.leftovers)) {
+		claim, n := s.claims[name], s.managed[name]
+		if (claim == nil) != (n == nil) {
+			continue // one of the caches is behind
+		}
+		if claim == nil || used[n.Name] || used[name] || n.Initialized || !n.Disruption.Empty {
+			delete(l.leftovers, name)
+			continue
+		}
+		if _, err := l.remove(ctx, claim); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		delete(l.leftovers, name)
+	}
+	return errors.Join(errs...)
+}
+
+// recover takes back the marks of commands that are not under way: this process
+// gave them up, or an earlier one ended before it could finish them.
 func (l *Loop) recover(ctx context.Context, s *scope) error {
 	var stale []*v1.NodeClaim
-	for name, n := range s.managed {
-		_, executing := l.executing[name]
+	for _, name := range slices.Sorted(maps.Keys(s.managed)) {
 		claim := s.claims[name]
-		if executing || n.Deleting || claim == nil || claim.DeletionTimestamp != nil {
+		if l.executing[name] != nil || s.managed[name].Deleting || claim == nil || claim.DeletionTimestamp != nil {
 			continue
 		}
 		stale = append(stale, claim)

@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "karpenter/api/v1"
-	"karpenter/kube/events"
 	"karpenter/kube/meter"
 	"karpenter/model"
 )
+
+// shownTypes is how many instance types of a replacement are logged.
+const shownTypes = 5
 
 // removed describes a node that is being disrupted in the log.
 type removed struct {
@@ -24,59 +24,204 @@ type removed struct {
 	CapacityType    string `json:"capacity-type"`
 }
 
-// report logs and counts the removals that were started in one pass.
-func (l *Loop) report(ctx context.Context, s *scope, started []removal) {
-	const decision = "delete"
-	byReason := map[model.Reason][]removal{}
-	for _, r := range started {
-		byReason[r.Reason] = append(byReason[r.Reason], r)
+// replacing describes what replaces nodes in the log.
+type replacing struct {
+	CapacityType  string `json:"capacity-type"`
+	InstanceTypes string `json:"instance-types,omitempty"`
+}
+
+// on calls tell with the NodeClaim and the Node of the target, as far as they
+// are there.
+func (s *scope) on(target model.Target, tell func(client.Object)) {
+	claim := s.claims[target.Claim]
+	if claim == nil {
+		return
 	}
-	for reason, removals := range byReason {
-		l.Metrics.decisions.WithLabelValues(decision, lower(reason), consolidationType(reason)).Inc()
-		pools, rows, podCount := map[string]bool{}, []removed{}, 0
-		for _, r := range removals {
-			claim := s.claims[r.Claim]
-			pools[claim.Labels[v1.NodePoolLabelKey]] = true
-			podCount += l.reschedulable(ctx, s.nodeOf(claim))
-			rows = append(rows, removed{r.Node, r.Claim, claim.Labels[corev1.LabelInstanceTypeStable], claim.Labels[v1.CapacityTypeLabelKey]})
-		}
-		for pool := range pools {
-			l.Metrics.decisionsByPool.WithLabelValues(pool, decision, lower(reason), consolidationType(reason)).Inc()
-		}
-		log.FromContext(ctx).Info("disrupting nodes", "reason", reason, "decision", decision,
-			"disrupted-node-count", len(rows), "replacement-node-count", 0, "pod-count", podCount, "disrupted-nodes", rows)
+	tell(claim)
+	if node := s.nodeOf(claim); node != nil {
+		tell(node)
 	}
+}
+
+// reportStarts logs and counts what was started in one pass. Empty nodes are one
+// command together.
+func (l *Loop) reportStarts(ctx context.Context, s *scope, started []*execution) {
+	var empty []model.Command
+	id := ""
+	for _, x := range started {
+		if x.command.Reason == model.Empty && len(x.command.Launches) == 0 {
+			if empty = append(empty, x.command); id == "" {
+				id = x.id
+			}
+			continue
+		}
+		l.reportStart(ctx, s, &x.command, x.id)
+	}
+	if len(empty) > 0 {
+		all := together(empty)
+		l.reportStart(ctx, s, &all, id)
+	}
+}
+
+func (l *Loop) reportStart(ctx context.Context, s *scope, c *model.Command, id string) {
+	pools := s.poolsOf(c)
+	l.Metrics.decisions.WithLabelValues(decision(c), lower(c.Reason), consolidationType(c)).Inc()
+	for _, pool := range pools {
+		l.Metrics.decisionsByPool.WithLabelValues(pool, decision(c), lower(c.Reason), consolidationType(c)).Inc()
+	}
+	rows, podCount := []removed{}, 0
+	for _, n := range c.Nodes {
+		claim := s.claims[n.Claim]
+		podCount += l.reschedulable(ctx, s.nodeOf(claim))
+		rows = append(rows, removed{n.Node, n.Claim, claim.Labels[corev1.LabelInstanceTypeStable], claim.Labels[v1.CapacityTypeLabelKey]})
+	}
+	news := []replacing{}
+	for i := range c.Launches {
+		r := replacing{CapacityType: capacityType(&c.Launches[i])}
+		if len(c.Launches) == 1 {
+			r.InstanceTypes = typesText(c.Launches[i].Types)
+		}
+		news = append(news, r)
+	}
+	log.FromContext(ctx).Info("disrupting nodes", "command", title(c, id, pools), "reason", c.Reason, "decision", decision(c),
+		"disrupted-node-count", len(rows), "replacement-node-count", len(news), "pod-count", podCount,
+		"disrupted-nodes", rows, "replacement-nodes", news)
+}
+
+// capacityType returns what the launch becomes if it can be had.
+func capacityType(l *model.Launch) string {
+	for _, t := range []string{v1.CapacityTypeReserved, v1.CapacityTypeSpot, v1.CapacityTypeOnDemand} {
+		for _, have := range l.CapacityTypes {
+			if have == t {
+				return t
+			}
+		}
+	}
+	return l.CapacityType
+}
+
+// typesText names the first types, and how many more there are.
+func typesText(types []string) string {
+	if len(types) <= shownTypes {
+		return strings.Join(types, ", ")
+	}
+	return fmt.Sprintf("%s and %d other(s)", strings.Join(types[:shownTypes], ", "), len(types)-shownTypes)
 }
 
 // reportDeletion tells and counts that a claim was deleted.
-func (l *Loop) reportDeletion(ctx context.Context, s *scope, r removal) {
-	claim := s.claims[r.Claim]
+func (l *Loop) reportDeletion(ctx context.Context, s *scope, claim *v1.NodeClaim, reason model.Reason) {
 	node := s.nodeOf(claim)
-	l.Events.Publish(terminating(claim, r.Reason))
-	if node != nil {
-		l.Events.Publish(terminating(node, r.Reason))
-	}
+	s.on(model.Target{Claim: claim.Name}, func(o client.Object) { l.Events.Publish(terminating(o, reason)) })
 	policy := ""
-	if pool := s.pools[claim.Labels[v1.NodePoolLabelKey]]; pool != nil && r.Reason != model.Drifted {
+	if pool := s.pools[claim.Labels[v1.NodePoolLabelKey]]; pool != nil && reason != model.Drifted {
 		policy = snake(string(pool.Spec.Disruption.ConsolidationPolicy))
 	}
 	l.Disruptions.Count(meter.Disruption{
-		Claim: claim, Reason: snake(string(r.Reason)), Policy: policy, Pods: l.reschedulable(ctx, node),
+		Claim: claim, Reason: snake(string(reason)), Policy: policy, Pods: l.reschedulable(ctx, node),
 	})
 }
 
-// reportStays tells why nodes that are not needed are kept. What a budget
-// holds back is told on its pool, and pending pods are no reason for long.
-func (l *Loop) reportStays(s *scope) {
-	for _, stay := range s.plan.Stays {
-		claim, n := s.claims[stay.Claim], s.managed[stay.Claim]
-		if claim == nil || n == nil || n.Disruption.Blocked == "" && n.Disruption.Held == "" && stay.Buffer == "" {
+// reportTrouble logs what is tried again.
+func (l *Loop) reportTrouble(ctx context.Context, x *execution, err error) {
+	log.FromContext(ctx).Error(err, "disruption does not get on", "command-id", x.id)
+}
+
+// reportFailure logs and counts an execution that was given up, with so many
+// replacements missing.
+func (l *Loop) reportFailure(ctx context.Context, x *execution, missing int, why error) {
+	c := &x.command
+	l.Metrics.queueFailures.WithLabelValues(decision(c), snake(string(c.Reason)), decision(c)).Add(float64(missing))
+	log.FromContext(ctx).Error(why, "gave up disrupting nodes", "command-id", x.id, "reason", c.Reason, "nodes", nodesText(c))
+}
+
+// reportFound tells and counts a consolidation that is new.
+func (l *Loop) reportFound(s *scope, c *model.Command) {
+	if c.Reason != model.Underutilized {
+		return
+	}
+	const decision = "approved"
+	for _, name := range s.poolsOf(c) {
+		policy := ""
+		if pool := s.pools[name]; pool != nil {
+			policy = string(pool.Spec.Disruption.ConsolidationPolicy)
+		}
+		l.Metrics.moves.WithLabelValues(decision, name, policy).Inc()
+	}
+	for i := range c.Scores {
+		score := &c.Scores[i]
+		l.Metrics.score.WithLabelValues(decision, score.Pool, string(model.Balanced)).Observe(score.Value)
+		if pool := s.pools[score.Pool]; pool != nil && len(c.Nodes) > 1 {
+			l.Events.Publish(approved(pool, score))
+		}
+	}
+	for _, n := range c.Nodes {
+		s.on(n, func(o client.Object) {
+			if len(c.Launches) > 0 {
+				l.Events.Publish(candidate(o, textFor(c, n.Node)))
+			}
+			for i := range c.Scores {
+				if len(c.Nodes) == 1 {
+					l.Events.Publish(approved(o, &c.Scores[i]))
+				}
+			}
+		})
+	}
+}
+
+// reportDropped counts and tells that a command was not confirmed: of those of
+// its nodes that are not going away anyway.
+func (l *Loop) reportDropped(s *scope, c *model.Command) {
+	going := map[string]bool{}
+	for i := range s.plan.Commands {
+		for _, n := range s.plan.Commands[i].Nodes {
+			going[n.Claim] = true
+		}
+	}
+	for _, n := range c.Nodes {
+		node := s.managed[n.Claim]
+		if node == nil || node.Deleting || going[n.Claim] {
 			continue
 		}
-		l.Events.Publish(blocked(claim, stay.Why))
-		if node := s.nodeOf(claim); node != nil {
-			l.Events.Publish(blocked(node, stay.Why))
+		l.Metrics.failedValidations.WithLabelValues(consolidationType(c)).Inc()
+		if c.Reason == model.Underutilized {
+			s.on(n, func(o client.Object) { l.Events.Publish(rejected(o, textFor(c, n.Node), s.category(c))) })
 		}
+	}
+}
+
+// category says in a word why the plan no longer has the command, by what it
+// says of its nodes.
+func (s *scope) category(c *model.Command) string {
+	for _, n := range c.Nodes {
+		for _, stay := range s.plan.Stays {
+			if stay.Claim != n.Claim || stay.Reason != c.Reason {
+				continue
+			}
+			switch stay.Cause {
+			case model.ByBudget, model.ByUse:
+				return "budget"
+			case model.ByPlace, model.ByPrice:
+				return "scheduling"
+			case model.ByNode, model.ByPolicy:
+				return "churn"
+			}
+		}
+	}
+	return "unknown"
+}
+
+// reportStays tells why nodes that might be taken away are kept.
+func (l *Loop) reportStays(s *scope) {
+	for i := range s.plan.Stays {
+		stay := &s.plan.Stays[i]
+		if s.managed[stay.Claim] == nil {
+			continue
+		}
+		s.on(model.Target{Claim: stay.Claim}, func(o client.Object) {
+			if e, ok := stayed(o, stay); ok {
+				l.Events.Publish(e)
+			}
+		})
 	}
 }
 
@@ -89,66 +234,7 @@ func (l *Loop) reportSwitchedOff(s *scope) {
 			pool.IsStatic() || pool.Spec.Disruption.ConsolidateAfter.Duration != nil {
 			continue
 		}
-		l.Events.Publish(unconsolidatable(claim, pool.Name))
-		if node := s.nodeOf(claim); node != nil {
-			l.Events.Publish(unconsolidatable(node, pool.Name))
-		}
+		why := fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name)
+		s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(unconsolidatable(o, model.ByPolicy, why)) })
 	}
-}
-
-func unconsolidatable(o client.Object, pool string) events.Event {
-	return events.Event{
-		Object: o, Type: corev1.EventTypeNormal, Reason: "Unconsolidatable",
-		Message: fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool),
-		Timeout: 15 * time.Minute,
-	}
-}
-
-func blocked(o client.Object, why string) events.Event {
-	return events.Event{Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked", Message: "Not disrupted: " + why}
-}
-
-func budgetBlocks(pool *v1.NodePool, reason v1.DisruptionReason) events.Event {
-	return events.Event{
-		Object: pool, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked",
-		Message: fmt.Sprintf("No allowed disruptions for disruption reason %s due to blocking budget", reason),
-		Dedupe:  []string{string(pool.UID), string(reason)}, Timeout: time.Minute,
-	}
-}
-
-func terminating(o client.Object, reason model.Reason) events.Event {
-	return events.Event{
-		Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionTerminating",
-		Message: "Disrupting " + kind(o) + ": " + string(reason),
-		Dedupe:  []string{string(o.GetUID()), string(reason)},
-	}
-}
-
-func kind(o client.Object) string {
-	if _, ok := o.(*corev1.Node); ok {
-		return "Node"
-	}
-	return "NodeClaim"
-}
-
-func lower(reason model.Reason) string { return strings.ToLower(string(reason)) }
-
-// consolidationType is the metric label of the way a removal was found.
-func consolidationType(reason model.Reason) string {
-	if reason == model.Empty {
-		return "empty"
-	}
-	return ""
-}
-
-// snake turns CamelCase into snake_case.
-func snake(camel string) string {
-	var b strings.Builder
-	for i, r := range camel {
-		if unicode.IsUpper(r) && i > 0 {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }

@@ -51,7 +51,13 @@ type stage struct {
 	loop     *Loop
 	broken   bool              // deletions fail
 	stale    atomic.Bool       // the next patch meets another
+	writes   atomic.Int64      // how many more succeed; negative = all
+	creates  int               // claims that Placer made
 	marks    map[string]bool   // claims marked for deletion
+	awaited  map[string]bool   // nodes and claims that a pending pod is planned on
+	moved    []string          // what Move was told
+	script   *model.Plan       // what Decide returns; nil = what the solver does
+	asked    []model.Intent    // of the last Decide
 	blocked  map[string]string // why nodes are blocked, by node
 	buffered string            // node that a buffer keeps room on
 	unready  bool
@@ -61,6 +67,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	s := &stage{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), blocked: map[string]string{}}
+	s.writes.Store(-1)
 	scheme := runtime.NewScheme()
 	s.must(errors.Join(clientgoscheme.AddToScheme(scheme), v1.AddToScheme(scheme)))
 	s.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}).
@@ -69,6 +76,9 @@ func newStage(t *testing.T) *stage {
 		}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				if err := s.written(); err != nil {
+					return err
+				}
 				if s.stale.CompareAndSwap(true, false) {
 					return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, o.GetName(), errors.New("changed"))
 				}
@@ -78,22 +88,104 @@ func newStage(t *testing.T) *stage {
 				if s.broken {
 					return errors.New("no connection")
 				}
+				if err := s.written(); err != nil {
+					return err
+				}
 				return c.Delete(ctx, o, opts...)
+			},
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if err := s.written(); err != nil {
+					return err
+				}
+				return c.Create(ctx, o, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if err := s.written(); err != nil {
+					return err
+				}
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
 		}).Build()
 	s.restart()
 	return s
 }
 
+// written fails when the process is to have crashed before this write.
+func (s *stage) written() error {
+	if s.writes.Load() < 0 {
+		return nil
+	}
+	if s.writes.Add(-1) < 0 {
+		s.writes.Store(0)
+		return errors.New("crashed")
+	}
+	return nil
+}
+
 // restart begins with a new process: nothing is remembered but what the API
 // server knows.
 func (s *stage) restart() {
 	s.metrics, s.events, s.marks, s.told = prometheus.NewRegistry(), &eventstest.Recorder{}, map[string]bool{}, 0
+	s.awaited, s.moved = map[string]bool{}, nil
+	s.writes.Store(-1)
+	ids := 0
 	s.loop = &Loop{
-		Client: s.client, World: s, Ready: func() bool { return !s.unready },
-		Decide: func(snapshot *model.Snapshot) *model.Plan { return solve.Decide(snapshot, model.DefaultPolicy()) },
+		Client: s.client, World: s, Placer: s, Catalogue: s, Ready: func() bool { return !s.unready },
+		Decide: s.decide,
 		Events: s.events, Clock: s.clock, Metrics: NewMetrics(s.metrics),
 		Disruptions: meter.NewDisruptions(s.metrics, s.client),
+		NewID: func() string {
+			ids++
+			return fmt.Sprintf("id-%d", ids)
+		},
+	}
+}
+
+// decide returns what the script says, less what is going away, or what the
+// solver does without a script.
+func (s *stage) decide(snapshot *model.Snapshot) *model.Plan {
+	s.asked = snapshot.Intents
+	if s.script == nil {
+		return solve.Decide(snapshot, model.DefaultPolicy())
+	}
+	lives := map[string]bool{}
+	for _, n := range snapshot.Nodes {
+		lives[n.Claim] = !n.Deleting
+	}
+	plan := *s.script
+	plan.Commands = slices.DeleteFunc(slices.Clone(plan.Commands), func(c model.Command) bool {
+		return slices.ContainsFunc(c.Nodes, func(n model.Target) bool { return !lives[n.Claim] })
+	})
+	return &plan
+}
+
+// Refresh is Catalogue's.
+func (s *stage) Refresh(context.Context) error { return nil }
+
+// Replace is Placer's: the claims are r1, r2 and so on.
+func (s *stage) Replace(ctx context.Context, reason model.Reason, launches []model.Launch, pools map[string]*v1.NodePool) ([]string, error) {
+	var names []string
+	for _, l := range launches {
+		if pools[l.Pool] == nil {
+			return names, fmt.Errorf("no pool %s", l.Pool)
+		}
+		s.creates++
+		c := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("r%d", s.creates), UID: types.UID(fmt.Sprintf("r%d", s.creates)), Finalizers: []string{v1.TerminationFinalizer},
+			Labels: map[string]string{v1.NodePoolLabelKey: l.Pool, v1.CapacityTypeLabelKey: "spot"},
+		}}
+		if err := s.client.Create(ctx, c); err != nil {
+			return names, err
+		}
+		names = append(names, c.Name)
+	}
+	return names, nil
+}
+
+// Move is Placer's.
+func (s *stage) Move(_ *model.Snapshot, placements []model.Placement) {
+	for _, p := range placements {
+		s.moved = append(s.moved, p.Pod.Name+" to "+p.Node)
 	}
 }
 
@@ -129,13 +221,13 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 		pools[list.Items[i].Name] = &list.Items[i]
 	}
 	for _, c := range s.claims() {
-		n := s.node(strings.TrimPrefix(c.Status.ProviderID, "test://"))
+		n := s.nodeOf(&c)
 		m := model.Node{
 			Name: n.Name, Claim: c.Name, Pool: c.Labels[v1.NodePoolLabelKey],
-			Initialized: n.Labels[v1.NodeInitializedLabelKey] == "true", Registered: true,
+			Initialized: n.Labels[v1.NodeInitializedLabelKey] == "true", Registered: n.UID != "",
 			Deleting: s.marks[c.Name] || c.DeletionTimestamp != nil,
 			Disruption: model.NodeDisruption{
-				Empty: s.reschedulable(n.Name) == 0, Consolidatable: conditions.IsTrue(&c, v1.ConsolidatableCondition), Blocked: s.blocked[n.Name],
+				Empty: s.reschedulable(n.Name) == 0, Consolidatable: s.reschedulable(n.Name) == 0 && conditions.IsTrue(&c, v1.ConsolidatableCondition), Blocked: s.blocked[n.Name],
 			},
 		}
 		switch p := pools[m.Pool]; {
@@ -144,8 +236,10 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 		case p.IsStatic():
 			m.Disruption.Blocked = "NodePool " + m.Pool + " is static"
 		}
-		total[m.Pool]++
-		if m.Deleting || !ready(n) {
+		if m.Initialized {
+			total[m.Pool]++
+		}
+		if m.Initialized && (m.Deleting || !ready(n)) {
 			consuming[m.Pool]++
 		}
 		out.Nodes = append(out.Nodes, m)
@@ -155,16 +249,38 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 			{Namespace: "default", Name: "capacity-buffer-b-1", UID: "b-1", Planned: s.buffered, Buffer: "default/b"},
 		}}}
 	}
+	for name := range s.awaited {
+		out.Pending = append(out.Pending, model.Pending{Shape: &model.Shape{Key: "any"}, Pods: []model.Pod{
+			{Namespace: "default", Name: "expected", UID: "expected-on-" + name, Planned: name},
+		}})
+	}
+	for i := range out.Nodes {
+		out.Nodes[i].Labels = model.LabelRequirements(map[string]string{model.LabelInstanceType: "t", model.LabelZone: "z", model.LabelCapacityType: "spot"})
+	}
+	slices.SortFunc(out.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range pools {
 		if p.IsStatic() {
 			continue
 		}
 		allowed, _ := p.AllowedDisruptions(now, total[p.Name], v1.DisruptionReasonEmpty)
 		out.Pools = append(out.Pools, model.Pool{Name: p.Name, Disruption: model.Disruption{
-			Allowed: map[model.Reason]int{model.Empty: max(allowed-consuming[p.Name], 0)},
+			Allowed: allowedFor(max(allowed-consuming[p.Name], 0)),
 		}})
 	}
 	return out
+}
+
+func allowedFor(n int) map[model.Reason]int {
+	return map[model.Reason]int{model.Empty: n, model.Drifted: n, model.Underutilized: n}
+}
+
+// nodeOf returns the Node of the claim: an empty one named like the claim when
+// it has none.
+func (s *stage) nodeOf(c *v1.NodeClaim) *corev1.Node {
+	if c.Status.ProviderID == "" {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name}}
+	}
+	return s.node(strings.TrimPrefix(c.Status.ProviderID, "test://"))
 }
 
 func (s *stage) claims() []v1.NodeClaim {
@@ -206,7 +322,7 @@ func (s *stage) pass() string {
 func (s *stage) show() string {
 	var out strings.Builder
 	for _, c := range s.claims() {
-		n := s.node(strings.TrimPrefix(c.Status.ProviderID, "test://"))
+		n := s.nodeOf(&c)
 		fmt.Fprint(&out, n.Name)
 		for _, taint := range n.Spec.Taints {
 			fmt.Fprint(&out, " ", taint.ToString())

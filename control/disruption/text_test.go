@@ -1,6 +1,8 @@
 package disruption
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +60,8 @@ func (s *stage) command(d *datadriven.TestData) string {
 	case "remove": // kind name
 		name := metav1.ObjectMeta{Name: d.CmdArgs[1].Key}
 		switch first {
+		case "claim":
+			s.lose(name.Name)
 		case "pool":
 			s.must(s.client.Delete(s.t.Context(), &v1.NodePool{ObjectMeta: name}))
 		case "pod":
@@ -72,6 +76,25 @@ func (s *stage) command(d *datadriven.TestData) string {
 		s.unready = first == "true"
 	case "restart":
 		s.restart()
+	case "crash": // after so many more writes; they take effect, all later ones fail
+		n, err := strconv.Atoi(first)
+		s.must(err)
+		s.writes.Store(int64(n))
+	case "plan": // commands and stays that Decide is to return
+		s.plan(d.Input)
+	case "solver": // is to decide again
+		s.script = nil
+	case "joins": // the claim r has a Node that is not initialized
+		s.joins(first, false)
+	case "ready": // the claim r has a Node that is initialized
+		s.joins(first, true)
+	case "await": // a pending pod is planned on the claim r
+		s.awaited[first] = true
+	case "moved":
+		defer func() { s.moved = nil }()
+		return strings.Join(s.moved, "\n")
+	case "intents":
+		return fmt.Sprint(s.asked)
 	case "show":
 		return s.show()
 	case "logs":

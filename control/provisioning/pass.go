@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,7 +33,6 @@ type scope struct {
 	now      time.Time
 	pools    map[string]*v1.NodePool // as the pass began
 	snapshot *model.Snapshot
-	nodes    map[string]*model.Node // of the snapshot, by name
 	plan     *model.Plan
 	took     time.Duration // to decide
 }
@@ -47,7 +47,7 @@ func (p *Provisioner) pass(ctx context.Context) (pending bool, err error) {
 	if p.Decided != nil {
 		p.Decided(s.snapshot, s.plan)
 	}
-	names := p.place(s)
+	names := p.place(s.snapshot, s.plan.Placements)
 	p.unplace(s)
 	err = p.launch(ctx, s)
 	if p.Follow != nil {
@@ -70,11 +70,8 @@ func (p *Provisioner) open(ctx context.Context) (*scope, error) {
 	if err := p.Catalogue.Refresh(ctx); err != nil {
 		return nil, fmt.Errorf("refresh instance types: %w", err)
 	}
-	s := &scope{now: p.Clock.Now(), pools: pools, nodes: map[string]*model.Node{}}
+	s := &scope{now: p.Clock.Now(), pools: pools}
 	s.snapshot = p.World.Snapshot(s.now)
-	for i := range s.snapshot.Nodes {
-		s.nodes[s.snapshot.Nodes[i].Name] = &s.snapshot.Nodes[i]
-	}
 	return s, nil
 }
 
@@ -97,28 +94,37 @@ func (p *Provisioner) decide(s *scope) {
 	p.Metrics.duration.Observe(s.took.Seconds())
 }
 
-// place keeps the nodes the plan puts pods on for these pods, and returns their
-// names in the order of the plan. Pods of a buffer do not keep a node from being
-// disrupted, since they can have their room anywhere.
-func (p *Provisioner) place(s *scope) (names []string) {
+// place keeps the nodes that pods are placed on for these pods, and returns their
+// names in the order of the placements. Pods of a buffer do not keep a node from
+// being disrupted, since they can have their room anywhere.
+func (p *Provisioner) place(s *model.Snapshot, placements []model.Placement) (names []string) {
 	byNode := map[string][]model.Pod{}
-	for _, x := range s.plan.Placements {
+	for _, x := range placements {
 		if byNode[x.Node] == nil {
 			names = append(names, x.Node)
 		}
 		byNode[x.Node] = append(byNode[x.Node], x.Pod)
 	}
-	until := s.now.Add(max(2*p.batch.window.Most, leastNomination))
+	until := s.Now.Add(max(2*p.batch.window.Most, leastNomination))
 	for _, name := range names {
 		p.World.Placed(name, byNode[name])
 		if slices.ContainsFunc(byNode[name], exists) {
 			p.World.Nominate(name, until)
 		}
-		if node := s.nodes[name]; node != nil {
+		if node := named(s, name); node != nil {
 			p.nominate(newTo(name, byNode[name]), place(node))
 		}
 	}
 	return names
+}
+
+// named returns the node of the Snapshot, or nil.
+func named(s *model.Snapshot, name string) *model.Node {
+	i, ok := slices.BinarySearchFunc(s.Nodes, name, func(n model.Node, name string) int { return strings.Compare(n.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &s.Nodes[i]
 }
 
 // unplace gives up earlier plans for the pods that have no place now.
@@ -151,17 +157,19 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 	if len(s.plan.Launches) == 0 {
 		return nil
 	}
-	admitted, refused := admit(s.plan.Launches, p.World.Snapshot(p.Clock.Now()))
-	errs := make([]error, 0, len(refused)+len(admitted))
-	for _, r := range refused {
-		errs = append(errs, fmt.Errorf("create node claim for node pool %s: %s", r.launch.Pool, r.why))
+	admitted, refusals, release := p.admit(s.plan.Launches)
+	errs := make([]error, 0, len(refusals)+len(admitted))
+	for _, r := range refusals {
+		errs = append(errs, refused(r.launch, r.why))
 	}
 	failures := make([]error, len(admitted))
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i := range admitted {
 		group.Go(func() error {
-			failures[i] = p.create(ctx, s, &admitted[i])
+			var claim *v1.NodeClaim
+			claim, failures[i] = p.create(ctx, &admitted[i], s.pools[admitted[i].Pool], "provisioned")
+			release[i](func() { p.planned(claim, admitted[i].Pods) })
 			return nil
 		})
 	}
@@ -169,26 +177,45 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 	return errors.Join(append(errs, failures...)...)
 }
 
-// create creates the claim of one launch and tells the world before anybody
-// else can ask.
-func (p *Provisioner) create(ctx context.Context, s *scope, l *model.Launch) error {
-	pool := s.pools[l.Pool]
+// admit checks the launches and enters those that hold in the ledger; each is
+// to be released.
+func (p *Provisioner) admit(launches []model.Launch) (admitted []model.Launch, refusals []refusal, release []func(with func())) {
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	admitted, refusals = p.admission(p.World.Snapshot(p.Clock.Now())).admit(launches)
+	for i := range admitted {
+		release = append(release, p.ledger.enterLocked(admitted[i:i+1]))
+	}
+	return admitted, refusals, release
+}
+
+// create creates the claim of one launch, made from the pool: nil when it was
+// not there when the plan was made.
+func (p *Provisioner) create(ctx context.Context, l *model.Launch, pool *v1.NodePool, reason string) (*v1.NodeClaim, error) {
 	if pool == nil {
-		return fmt.Errorf("create node claim for node pool %s: the node pool was not there when the pass began", l.Pool)
+		return nil, refused(*l, "the node pool was not there when the pass began")
 	}
 	claim := p.Convert.NodeClaimFor(l, pool, nil)
 	if err := p.Client.Create(ctx, claim); err != nil {
-		return fmt.Errorf("create node claim for node pool %s: %w", l.Pool, err)
+		return nil, fmt.Errorf("create node claim for node pool %s: %w", l.Pool, err)
+	}
+	p.Metrics.Created(claim, reason)
+	log.FromContext(ctx).Info("created node claim", "NodeClaim", klog.KRef("", claim.Name), "NodePool", klog.KRef("", l.Pool), "reason", reason,
+		"pods", len(l.Pods), "requests", l.Requests.Format(p.Convert.Axis.Names()), "instance-types", typesText(l.Types),
+		"cheapest", fmt.Sprintf("%s %s %s $%.4f/h", l.Type, l.Zone, l.CapacityType, l.Price.Dollars()))
+	return claim, nil
+}
+
+// planned tells the world of a claim before anybody else can ask, and the pods
+// where they are to go. Nil stands for one that could not be created.
+func (p *Provisioner) planned(claim *v1.NodeClaim, pods []model.Pod) {
+	if claim == nil {
+		return
 	}
 	if known, ok := p.Convert.Claim(claim); ok {
-		p.World.Planned(known, l.Pods)
+		p.World.Planned(known, pods)
 	}
-	p.Metrics.Created(claim, "provisioned")
-	log.FromContext(ctx).Info("created node claim", "NodeClaim", klog.KRef("", claim.Name), "NodePool", klog.KRef("", l.Pool),
-		"pods", len(l.Pods), "requests", l.Requests.Format(s.snapshot.Resources), "instance-types", typesText(l.Types),
-		"cheapest", fmt.Sprintf("%s %s %s $%.4f/h", l.Type, l.Zone, l.CapacityType, l.Price.Dollars()))
-	p.nominate(l.Pods, "nodeclaim/"+claim.Name)
-	return nil
+	p.nominate(pods, "nodeclaim/"+claim.Name)
 }
 
 // typesText names the first types, and how many more there are.

@@ -41,6 +41,9 @@ type World interface {
 	Placed(node string, pods []model.Pod)
 	// Unplaced takes in that there is no place for the pods.
 	Unplaced(pods []model.Pod)
+	// Reserve grants nodes of a static pool, as far as the limit leaves room,
+	// until they are released.
+	Reserve(pool string, limit, want int) (n int, release func())
 	// Nominate keeps the node from being disrupted for a while.
 	Nominate(node string, until time.Time)
 }
@@ -50,8 +53,8 @@ type Catalogue interface {
 	Refresh(ctx context.Context) error
 }
 
-// Provisioner is the controller provisioner. It must run one pass at a time.
-// The exported fields are required unless they say otherwise and do not change
+// Provisioner is the controller provisioner. It must run one pass at a time; its
+// Replace and Move may be called meanwhile. The exported fields are required unless they say otherwise and do not change
 // once it runs.
 type Provisioner struct {
 	Client    client.Client
@@ -76,6 +79,8 @@ type Provisioner struct {
 	// Done is told at the end of each pass what was decided. It must not
 	// block or modify anything; nil means nobody asks.
 	Done func(*model.Snapshot, *model.Plan)
+
+	ledger ledger
 
 	batch *batch
 	retry time.Time // when to make a pass without a trigger; zero = not

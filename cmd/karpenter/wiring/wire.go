@@ -134,7 +134,8 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return w.overlaying(provisioner) },
 		func() error { return w.nominations(provisioner) },
 		func() error { return w.static(provisioner) },
-		w.claims, w.nodes, w.repairs, w.pools, w.disruption, w.explanations,
+		func() error { return w.disruption(provisioner, types) },
+		w.claims, w.nodes, w.repairs, w.pools, w.explanations,
 	} {
 		if err := register(); err != nil {
 			return err
@@ -305,7 +306,7 @@ func (w *wiring) pools() error {
 }
 
 // disruption adds the controllers that take nodes away of our own accord.
-func (w *wiring) disruption() error {
+func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalogue.Catalogue) error {
 	err := (&drift.Reconciler{
 		Client: w.mgr.GetClient(), Provider: w.metered("nodeclaim.disruption"), Clock: w.clock, Labels: w.convert.Labels,
 	}).Register(w.mgr, w.many())
@@ -313,7 +314,7 @@ func (w *wiring) disruption() error {
 		return err
 	}
 	return (&disruption.Loop{
-		Client: w.mgr.GetClient(), World: w.world, Decide: w.decide, Ready: w.synced,
+		Client: w.mgr.GetClient(), World: w.world, Placer: provisioner, Catalogue: types, Decide: w.decide, Ready: w.synced,
 		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(w.Registry), Disruptions: w.counters,
 	}).Register(w.mgr)
 }

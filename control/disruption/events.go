@@ -1,0 +1,117 @@
+package disruption
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/events"
+	"karpenter/model"
+)
+
+// quiet is how long a node that stays is not told the same again.
+const quiet = 15 * time.Minute
+
+// The least score a consolidation must have in pools whose policy is Balanced,
+// and what it is the reciprocal of.
+const (
+	balance   = 2
+	threshold = 1.0 / balance
+)
+
+// stayed returns what there is to tell about a node that stays, if anything.
+// Budgets are told on the NodePool; that pods are expected, or a node is not
+// quiet yet, is true only for a moment.
+func stayed(o client.Object, stay *model.Stay) (events.Event, bool) {
+	switch {
+	case stay.Buffer != "", stay.Cause == model.ByNode:
+		return blocked(o, stay.Why), true
+	case stay.Cause == model.ByPolicy || stay.Cause == model.ByPlace || stay.Cause == model.ByPrice:
+		if stay.Reason == model.Drifted {
+			return blocked(o, stay.Why), true
+		}
+		return unconsolidatable(o, stay.Cause, stay.Why), true
+	}
+	return events.Event{}, false
+}
+
+func blocked(o client.Object, why string) events.Event {
+	return events.Event{Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked", Message: "Not disrupted: " + why}
+}
+
+// unconsolidatable is told again when the cause is another. The words are
+// another for every change of prices or pods, so they do not count, but where
+// they are the policy's.
+func unconsolidatable(o client.Object, cause model.Cause, why string) events.Event {
+	same := string(cause)
+	if cause == model.ByPolicy {
+		same += why
+	}
+	return events.Event{
+		Object: o, Type: corev1.EventTypeNormal, Reason: "Unconsolidatable", Message: why,
+		Dedupe: []string{string(o.GetUID()), same}, Timeout: quiet,
+	}
+}
+
+func budgetBlocks(pool *v1.NodePool, reason v1.DisruptionReason) events.Event {
+	return events.Event{
+		Object: pool, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked",
+		Message: fmt.Sprintf("No allowed disruptions for disruption reason %s due to blocking budget", reason),
+		Dedupe:  []string{string(pool.UID), string(reason)}, Timeout: time.Minute,
+	}
+}
+
+func candidate(o client.Object, what string) events.Event {
+	return events.Event{
+		Object: o, Type: corev1.EventTypeNormal, Reason: "ConsolidationCandidate",
+		Message: "May be consolidated: " + what, Dedupe: []string{string(o.GetUID()), what},
+	}
+}
+
+func rejected(o client.Object, what, category string) events.Event {
+	return events.Event{
+		Object: o, Type: corev1.EventTypeNormal, Reason: "ConsolidationRejected",
+		Message: fmt.Sprintf("Not consolidated after all (%s): %s", category, what),
+		Dedupe:  []string{string(o.GetUID()), what, category},
+	}
+}
+
+func approved(o client.Object, s *model.Score) events.Event {
+	return events.Event{
+		Object: o, Type: corev1.EventTypeNormal, Reason: "ConsolidationApproved",
+		Message: fmt.Sprintf("Consolidation scores %.2f, which is at least %.2f (k=%d): it saves %.1f%% of the cost of NodePool %s and disrupts %.1f%% of it",
+			s.Value, threshold, balance, 100*s.Savings, s.Pool, 100*s.Disruption),
+	}
+}
+
+func launching(claim *v1.NodeClaim, reason model.Reason) events.Event {
+	return events.Event{
+		Object: claim, Type: corev1.EventTypeNormal, Reason: "DisruptionLaunching",
+		Message: "Launching NodeClaim: " + string(reason), Dedupe: []string{string(claim.UID), string(reason)},
+	}
+}
+
+func waiting(claim *v1.NodeClaim) events.Event {
+	return events.Event{
+		Object: claim, Type: corev1.EventTypeNormal, Reason: "DisruptionWaitingReadiness",
+		Message: "Waiting for the node to be initialized before those it replaces are disrupted",
+	}
+}
+
+func terminating(o client.Object, reason model.Reason) events.Event {
+	return events.Event{
+		Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionTerminating",
+		Message: "Disrupting " + kind(o) + ": " + string(reason),
+		Dedupe:  []string{string(o.GetUID()), string(reason)},
+	}
+}
+
+func kind(o client.Object) string {
+	if _, ok := o.(*corev1.Node); ok {
+		return "Node"
+	}
+	return "NodeClaim"
+}

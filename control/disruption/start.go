@@ -1,0 +1,215 @@
+package disruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+)
+
+// begun is what came of starting a command.
+type begun struct {
+	execution *execution // nil when it was not started
+	left      []string   // claims that were created all the same
+	err       error
+}
+
+// start starts those of the commands that nothing speaks against now, all at
+// once, and returns the executions. The others stay intents.
+func (l *Loop) start(ctx context.Context, s *scope, due []model.Command) ([]*execution, error) {
+	due = l.admit(s, due)
+	outcomes := make([]begun, len(due))
+	each(len(due), func(i int) { outcomes[i] = l.begin(ctx, s, due[i]) })
+	var started []*execution
+	var errs []error
+	for i, o := range outcomes {
+		errs = append(errs, o.err)
+		for _, name := range o.left {
+			l.leave(name)
+		}
+		if o.execution == nil {
+			continue
+		}
+		l.intents = l.intents.without(&due[i])
+		l.enter(o.execution)
+		started = append(started, o.execution)
+	}
+	l.reportStarts(ctx, s, started)
+	return started, errors.Join(errs...)
+}
+
+// admit returns the commands that the cluster as it is now still allows: it may
+// have changed since the plan's Snapshot was taken, and budgets hold for all
+// commands together.
+func (l *Loop) admit(s *scope, due []model.Command) []model.Command {
+	if len(due) == 0 {
+		return nil
+	}
+	now := l.World.Snapshot(l.Clock.Now())
+	check := newAdmission(now)
+	return slices.DeleteFunc(slices.Clone(due), func(c model.Command) bool {
+		for _, n := range c.Nodes {
+			claim := s.claims[n.Claim]
+			if claim == nil || claim.DeletionTimestamp != nil || l.executing[n.Claim] != nil {
+				return true
+			}
+		}
+		return !check.take(&c)
+	})
+}
+
+// admission is what may be disrupted, less what has been taken already.
+type admission struct {
+	nodes  map[string]*model.Node // by name
+	claims map[string]*model.Node // by claim
+	pools  map[string]*model.Pool
+	taken  map[string]int // nodes, by pool
+}
+
+func newAdmission(s *model.Snapshot) *admission {
+	a := &admission{nodes: map[string]*model.Node{}, claims: map[string]*model.Node{}, pools: map[string]*model.Pool{}, taken: map[string]int{}}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		a.nodes[n.Name] = n
+		if n.Claim != "" {
+			a.claims[n.Claim] = n
+		}
+	}
+	for i := range s.Pools {
+		a.pools[s.Pools[i].Name] = &s.Pools[i]
+	}
+	return a
+}
+
+// take reports whether the command may start, and counts its nodes if so. Every
+// node that goes counts against every budget, whatever it goes for.
+func (a *admission) take(c *model.Command) bool {
+	want := map[string]int{}
+	for _, n := range c.Nodes {
+		node := a.claims[n.Claim]
+		if node == nil || !mayGo(node, c.Reason) {
+			return false
+		}
+		want[node.Pool]++
+	}
+	for _, p := range c.Moves {
+		if node := a.nodes[p.Node]; node == nil || node.Deleting {
+			return false
+		}
+	}
+	for name, n := range want {
+		pool := a.pools[name]
+		if pool == nil || a.taken[name]+n > pool.Disruption.Allowed[c.Reason] {
+			return false
+		}
+	}
+	for name, n := range want {
+		a.taken[name] += n
+	}
+	for _, n := range c.Nodes { // nothing moves there any more, and no other command takes it
+		delete(a.nodes, n.Node)
+		delete(a.claims, n.Claim)
+	}
+	return true
+}
+
+// mayGo reports whether nothing about the node itself forbids to take it away.
+func mayGo(n *model.Node, reason model.Reason) bool {
+	d := &n.Disruption
+	switch {
+	case n.Deleting, d.Blocked != "":
+		return false
+	case d.Held != "" && !(reason == model.Drifted && d.Deadline):
+		return false
+	case reason == model.Empty:
+		return d.Empty
+	}
+	return true
+}
+
+// begin starts a command: its nodes are marked, then its replacements made, and
+// only then do Snapshots have its pods as pending, planned where the command
+// says; had they before, nodes would be launched for them twice.
+func (l *Loop) begin(ctx context.Context, s *scope, c model.Command) begun {
+	if err := ctx.Err(); err != nil {
+		return begun{err: err}
+	}
+	c, err := l.markAll(ctx, s, c)
+	if err != nil {
+		return begun{err: err}
+	}
+	claims, err := l.Placer.Replace(ctx, c.Reason, c.Launches, s.pools)
+	if err != nil {
+		return begun{left: claims, err: fmt.Errorf("replace nodes of %s: %w", text(&c), err)}
+	}
+	l.Placer.Move(s.snapshot, c.Moves)
+	l.World.MarkForDeletion(claimsOf(&c)...)
+	x := &execution{id: l.newID(), command: c, since: l.Clock.Now()}
+	for _, name := range claims {
+		x.replacements = append(x.replacements, replacement{name: name})
+	}
+	return begun{execution: x}
+}
+
+func (l *Loop) newID() string {
+	if l.NewID != nil {
+		return l.NewID()
+	}
+	return string(uuid.NewUUID())
+}
+
+// markAll marks the nodes of the command. Of a command that launches nothing, it
+// returns what could be marked of it, if anything; any other is marked as a whole or not started,
+// and the next pass takes the marks back.
+func (l *Loop) markAll(ctx context.Context, s *scope, c model.Command) (model.Command, error) {
+	errs := make([]error, len(c.Nodes))
+	each(len(c.Nodes), func(i int) {
+		claim := s.claims[c.Nodes[i].Claim]
+		if err := l.mark(ctx, claim, s.nodeOf(claim), c.Reason); err != nil {
+			errs[i] = fmt.Errorf("mark node claim %s: %w", claim.Name, err)
+		}
+	})
+	err := errors.Join(errs...)
+	if err == nil {
+		return c, nil
+	}
+	marked := map[string]bool{}
+	for i, n := range c.Nodes {
+		marked[n.Claim] = errs[i] == nil
+	}
+	rest := only(c, func(n model.Target) bool { return marked[n.Claim] })
+	if len(c.Launches) > 0 || len(rest.Nodes) == 0 {
+		return c, err
+	}
+	return rest, nil
+}
+
+// mark says on the objects that they are about to go. A Node that is gone
+// already needs no mark.
+func (l *Loop) mark(ctx context.Context, claim *v1.NodeClaim, node *corev1.Node, reason model.Reason) error {
+	taint := v1.DisruptedNoScheduleTaint()
+	if node != nil && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+		tainted := node.DeepCopy()
+		tainted.Spec.Taints = append(tainted.Spec.Taints, taint)
+		if err := l.Client.Patch(ctx, tainted, locked(node)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	told := claim.DeepCopy()
+	if !told.StatusConditions(l.Clock.Now()).SetTrueWithReason(v1.DisruptionReasonCondition, string(reason), string(reason)) {
+		return nil
+	}
+	return client.IgnoreNotFound(l.Client.Status().Patch(ctx, told, locked(claim)))
+}
+
+// locked is a patch that fails when the object is not as it was read.
+func locked(stored client.Object) client.Patch {
+	return client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
+}

@@ -1,0 +1,103 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+)
+
+// Replace creates a NodeClaim for each launch, for pods that run elsewhere and
+// are to move: all of them within the limits of their pools, or none. The pools
+// are those the launches were planned with, by name. It returns the names of
+// the claims in the order of the launches, whose pods are planned on them then.
+// With an error, the names are those of the claims that exist all the same, and
+// no pod is planned on any. Safe for concurrent use.
+func (p *Provisioner) Replace(ctx context.Context, reason model.Reason, launches []model.Launch, pools map[string]*v1.NodePool) ([]string, error) {
+	if len(launches) == 0 {
+		return nil, nil
+	}
+	release, err := p.reserve(launches)
+	if err != nil {
+		return nil, err
+	}
+	claims, errs := make([]*v1.NodeClaim, len(launches)), make([]error, len(launches))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i := range launches {
+		group.Go(func() error {
+			claims[i], errs[i] = p.create(ctx, &launches[i], pools[launches[i].Pool], strings.ToLower(string(reason)))
+			return nil
+		})
+	}
+	_ = group.Wait() // no function of the group returns an error
+	failure := errors.Join(errs...)
+	var names []string
+	release(func() {
+		for i, claim := range claims {
+			if claim == nil {
+				continue
+			}
+			names = append(names, claim.Name)
+			pods := launches[i].Pods
+			if failure != nil {
+				pods = nil
+			}
+			if known, ok := p.Convert.Claim(claim); ok {
+				p.World.Planned(known, pods)
+			}
+		}
+	})
+	return names, failure
+}
+
+// reserve takes room in the limits for all launches, or for none. Release gives
+// it back, together with what it is given to do.
+func (p *Provisioner) reserve(launches []model.Launch) (release func(with func()), err error) {
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	now := p.admission(p.World.Snapshot(p.Clock.Now()))
+	var grants []func()
+	giveBack := func() {
+		for _, g := range grants {
+			g()
+		}
+	}
+	for _, l := range launches {
+		why := now.reserve(l)
+		if s := now.standings[l.Pool]; why == "" && s.static {
+			n, back := p.World.Reserve(l.Pool, s.maxNodes(), 1)
+			grants = append(grants, back)
+			if n < 1 {
+				why = "its limit of nodes would be exceeded"
+			}
+		}
+		if why != "" {
+			giveBack()
+			return nil, refused(l, why)
+		}
+	}
+	enter := p.ledger.enterLocked(launches)
+	return func(with func()) {
+		enter(with)
+		giveBack()
+	}, nil
+}
+
+func refused(l model.Launch, why string) error {
+	return fmt.Errorf("create node claim for node pool %s: %s", l.Pool, why)
+}
+
+// Move takes in that the pods are to go to nodes of the Snapshot, tells them
+// so, and keeps these nodes from being disrupted for a while. Safe for
+// concurrent use.
+func (p *Provisioner) Move(s *model.Snapshot, placements []model.Placement) {
+	if len(placements) > 0 {
+		p.place(s, placements)
+	}
+}
