@@ -61,6 +61,9 @@ const (
 	InstanceTerminatingCondition  = "InstanceTerminating"
 	ConsistentStateFoundCondition = "ConsistentStateFound"
 	DisruptionReasonCondition     = "DisruptionReason"
+	// DrainBlockedCondition names pods that will never leave the node as things
+	// are. It is there only while there are such pods and they are in the way.
+	DrainBlockedCondition = "DrainBlocked"
 )
 
 // Reasons of the conditions of a NodeClaim.

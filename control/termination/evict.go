@@ -72,14 +72,13 @@ func (q *Queue) evict(ctx context.Context, pod *corev1.Pod) (reconcile.Result, e
 		return q.drop(keyOf(pod)), nil
 	case code == http.StatusNotFound, code == http.StatusConflict:
 		return q.drop(keyOf(pod)), nil
-	case code == http.StatusTooManyRequests:
-		why, err := q.refusal(ctx, pod)
+	case code == http.StatusTooManyRequests,
+		code == http.StatusInternalServerError && strings.Contains(err.Error(), severalBudgets):
+		why, err := q.refusal(ctx, pod, code)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		return q.refused(ctx, pod, why)
-	case code == http.StatusInternalServerError && strings.Contains(err.Error(), severalBudgets):
-		return q.refused(ctx, pod, "it has multiple PodDisruptionBudgets, which evictions do not support")
 	default:
 		return reconcile.Result{}, fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
@@ -108,9 +107,9 @@ func (q *Queue) refused(ctx context.Context, pod *corev1.Pod, why string) (recon
 	return q.later(keyOf(pod)), nil
 }
 
-// refusal says which PodDisruptionBudget keeps the pod, and whether waiting
+// refusal says which PodDisruptionBudgets keep the pod, and whether waiting
 // can help.
-func (q *Queue) refusal(ctx context.Context, pod *corev1.Pod) (string, error) {
+func (q *Queue) refusal(ctx context.Context, pod *corev1.Pod, code int) (string, error) {
 	list := &policyv1.PodDisruptionBudgetList{}
 	if err := q.client.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {
 		return "", fmt.Errorf("list pod disruption budgets of %s: %w", pod.Namespace, err)
@@ -119,14 +118,22 @@ func (q *Queue) refusal(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	why := "evicting it violates its PodDisruptionBudget"
-	for i, b := range budgets {
-		if i == 0 {
-			why = fmt.Sprintf("evicting it violates PodDisruptionBudget %s/%s", b.Namespace, b.Name)
-		}
-		if never := pods.Never(b); never != "" {
-			return fmt.Sprintf("evicting it violates PodDisruptionBudget %s/%s, which never allows an eviction (%s)", b.Namespace, b.Name, never), nil
-		}
+	var names []string
+	for _, b := range budgets {
+		names = append(names, b.Namespace+"/"+b.Name)
+	}
+	// The budgets may not have reached the cache.
+	switch {
+	case code == http.StatusInternalServerError && len(names) > 1:
+		return fmt.Sprintf("it has multiple PodDisruptionBudgets (%s), which evictions do not support", named(names)), nil
+	case code == http.StatusInternalServerError:
+		return "it has multiple PodDisruptionBudgets, which evictions do not support", nil
+	case len(names) == 0:
+		return "evicting it violates its PodDisruptionBudget", nil
+	}
+	why := "evicting it violates PodDisruptionBudget " + names[0]
+	if deadlock := pods.Deadlock(budgets[0]); deadlock != "" {
+		why += fmt.Sprintf(", which never allows an eviction (%s)", deadlock)
 	}
 	return why, nil
 }

@@ -52,6 +52,27 @@ func Never(b *policyv1.PodDisruptionBudget) string {
 	return ""
 }
 
+// Deadlock returns why the budget allows no voluntary disruption however
+// healthy its pods are, as long as it and the number of pods it is for stay as
+// they are, in words, or "". Never is a part of it.
+func Deadlock(b *policyv1.PodDisruptionBudget) string {
+	if never := Never(b); never != "" {
+		return never
+	}
+	if b.Status.ObservedGeneration < b.Generation {
+		return ""
+	}
+	for _, c := range b.Status.Conditions {
+		if c.Type == policyv1.DisruptionAllowedCondition && c.Status == metav1.ConditionFalse && c.Reason == policyv1.SyncFailedReason {
+			return "its pods cannot be counted: " + c.Message
+		}
+	}
+	if b.Spec.MinAvailable != nil && b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods {
+		return fmt.Sprintf("minAvailable: %s, of %d pods", b.Spec.MinAvailable, b.Status.ExpectedPods)
+	}
+	return ""
+}
+
 // Exempt reports whether the budget lets the pod go for not being ready.
 func Exempt(p *corev1.Pod, b *policyv1.PodDisruptionBudget) bool {
 	if b.Spec.UnhealthyPodEvictionPolicy == nil || *b.Spec.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow {

@@ -170,3 +170,82 @@ func TestNeverAndExempt(t *testing.T) {
 		t.Error("a ready pod, one without the condition, or one without the policy is exempt")
 	}
 }
+
+func TestDeadlock(t *testing.T) {
+	v := func(text string) *intstr.IntOrString { p := intstr.Parse(text); return &p }
+	for _, tt := range []struct {
+		name string
+		spec policyv1.PodDisruptionBudgetSpec
+		is   policyv1.PodDisruptionBudgetStatus
+		want string
+	}{
+		{"in its spec", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: v("0")}, policyv1.PodDisruptionBudgetStatus{}, "maxUnavailable: 0"},
+		{"the only replica", policyv1.PodDisruptionBudgetSpec{MinAvailable: v("1")},
+			policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 1, DesiredHealthy: 1}, "minAvailable: 1, of 1 pods"},
+		{"rounded up to all", policyv1.PodDisruptionBudgetSpec{MinAvailable: v("90%")},
+			policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 5, DesiredHealthy: 5}, "minAvailable: 90%, of 5 pods"},
+		{"only for a while", policyv1.PodDisruptionBudgetSpec{MinAvailable: v("1")},
+			policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 2, DesiredHealthy: 1, CurrentHealthy: 1}, ""},
+		{"of no pods", policyv1.PodDisruptionBudgetSpec{MinAvailable: v("1")},
+			policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, DesiredHealthy: 1}, ""},
+		{"status of an earlier spec", policyv1.PodDisruptionBudgetSpec{MinAvailable: v("1")},
+			policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 1, DesiredHealthy: 1}, ""},
+		{"not to be counted", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: v("1")},
+			policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, Conditions: []metav1.Condition{{
+				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "no scale",
+			}}}, "its pods cannot be counted: no scale"},
+		{"not enough healthy ones", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: v("1")},
+			policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 2, ExpectedPods: 2, DesiredHealthy: 1, Conditions: []metav1.Condition{{
+				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
+			}}}, ""},
+	} {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: tt.spec, Status: tt.is}
+		if got := pods.Deadlock(b); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestObstacle(t *testing.T) {
+	zero, always := intstr.FromInt32(0), policyv1.AlwaysAllow
+	never := policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "never"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, MaxUnavailable: &zero,
+		},
+	}
+	lenient := never
+	lenient.Spec.UnhealthyPodEvictionPolicy = &always
+	running := phase(corev1.PodRunning)
+	unready := func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+	}
+	for _, tt := range []struct {
+		name    string
+		pod     *corev1.Pod
+		budgets []policyv1.PodDisruptionBudget
+		want    string
+	}{
+		{"none", pod(running), nil, ""},
+		{"never allowed", pod(running), []policyv1.PodDisruptionBudget{never}, pods.NeverAllowed},
+		{"two budgets", pod(running), []policyv1.PodDisruptionBudget{never, never}, pods.SeveralBudgets},
+		{"not started", pod(phase(corev1.PodPending)), []policyv1.PodDisruptionBudget{never}, ""},
+		{"unready and exempt", pod(running, unready), []policyv1.PodDisruptionBudget{lenient}, ""},
+		{"unready", pod(running, unready), []policyv1.PodDisruptionBudget{never}, pods.NeverAllowed},
+		{"protected", pod(guarded("true")), nil, pods.DoNotDisrupt},
+		{"protected for a time", pod(guarded("1h"), started(0)), nil, ""},
+		{"terminating", pod(running, gone(0)), []policyv1.PodDisruptionBudget{never}, ""},
+		{"terminal", pod(phase(corev1.PodFailed), guarded("true")), nil, ""},
+		{"stays to the end", pod(guarded("true"), tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists})), nil, ""},
+		{"static", pod(guarded("true"), owned("v1", "Node")), nil, ""},
+	} {
+		got, err := pods.ObstacleOf(tt.pod, tt.budgets, now())
+		reason := ""
+		if got != nil {
+			reason = got.Reason
+		}
+		if err != nil || reason != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.name, reason, err, tt.want)
+		}
+	}
+}

@@ -135,7 +135,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return w.nominations(provisioner) },
 		func() error { return w.static(provisioner) },
 		func() error { return w.disruption(provisioner, types) },
-		w.claims, w.nodes, w.repairs, w.pools, w.explanations,
+		w.claims, w.nodes, w.repairs, w.obstacles, w.pools, w.explanations,
 	} {
 		if err := register(); err != nil {
 			return err
