@@ -230,11 +230,8 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 				Empty: s.reschedulable(n.Name) == 0, Consolidatable: s.reschedulable(n.Name) == 0 && conditions.IsTrue(&c, v1.ConsolidatableCondition), Blocked: s.blocked[n.Name],
 			},
 		}
-		switch p := pools[m.Pool]; {
-		case p == nil:
+		if pools[m.Pool] == nil {
 			m.Disruption.Blocked = "there is no NodePool " + m.Pool
-		case p.IsStatic():
-			m.Disruption.Blocked = "NodePool " + m.Pool + " is static"
 		}
 		if m.Initialized {
 			total[m.Pool]++
@@ -259,11 +256,12 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 	}
 	slices.SortFunc(out.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, p := range pools {
+		var static *model.Static
 		if p.IsStatic() {
-			continue
+			static = &model.Static{Replicas: int(*p.Spec.Replicas)}
 		}
 		allowed, _ := p.AllowedDisruptions(now, total[p.Name], v1.DisruptionReasonEmpty)
-		out.Pools = append(out.Pools, model.Pool{Name: p.Name, Disruption: model.Disruption{
+		out.Pools = append(out.Pools, model.Pool{Name: p.Name, Static: static, Disruption: model.Disruption{
 			Allowed: allowedFor(max(allowed-consuming[p.Name], 0)),
 		}})
 	}
