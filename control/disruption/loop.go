@@ -147,7 +147,6 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 	ended := l.advance(ctx, s, l.executions)
 	l.decide(s)
 	l.reportStays(s)
-	l.reportSwitchedOff(s)
 	started, err := l.start(ctx, s, l.confirm(s))
 	immediate := slices.DeleteFunc(started, func(x *execution) bool { return len(x.replacements) > 0 })
 	ended = l.advance(ctx, s, immediate) || ended

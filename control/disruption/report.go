@@ -210,11 +210,14 @@ func (s *scope) category(c *model.Command) string {
 	return "unknown"
 }
 
-// reportStays tells why nodes that might be taken away are kept.
+// reportStays tells why nodes are kept: those that the plan has looked at, those
+// that nobody may disrupt, and those whose pool keeps them for ever. Nodes that
+// start or go away say so themselves.
 func (l *Loop) reportStays(s *scope) {
 	for i := range s.plan.Stays {
 		stay := &s.plan.Stays[i]
-		if s.managed[stay.Claim] == nil {
+		n := s.managed[stay.Claim]
+		if n == nil || n.Disruption.Blocked != "" {
 			continue
 		}
 		s.on(model.Target{Claim: stay.Claim}, func(o client.Object) {
@@ -223,18 +226,18 @@ func (l *Loop) reportStays(s *scope) {
 			}
 		})
 	}
-}
-
-// reportSwitchedOff tells on empty nodes that their pool keeps them for ever.
-func (l *Loop) reportSwitchedOff(s *scope) {
 	for i := range s.snapshot.Nodes {
 		n := &s.snapshot.Nodes[i]
-		pool, claim := s.pools[n.Pool], s.claims[n.Claim]
-		if pool == nil || claim == nil || n.Deleting || n.Disruption.Blocked != "" || n.Disruption.Held != "" || !n.Disruption.Empty ||
-			pool.IsStatic() || pool.Spec.Disruption.ConsolidateAfter.Duration != nil {
+		if n.Claim == "" || !n.Initialized || n.Deleting {
 			continue
 		}
-		why := fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name)
-		s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(unconsolidatable(o, model.ByPolicy, why)) })
+		pool := s.pools[n.Pool]
+		switch {
+		case n.Disruption.Blocked != "":
+			s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(blocked(o, n.Disruption.Blocked)) })
+		case pool != nil && !pool.IsStatic() && pool.Spec.Disruption.ConsolidateAfter.Duration == nil:
+			why := fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name)
+			s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(unconsolidatable(o, model.ByPolicy, why)) })
+		}
 	}
 }
