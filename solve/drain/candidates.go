@@ -84,7 +84,7 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 		return "", "", true
 	}
 	if reason == model.Underutilized {
-		if why := unknown(n); why != "" {
+		if why := unknown(n, pool); why != "" {
 			return model.ByPolicy, why, true
 		}
 		if pool.Disruption.Policy == model.WhenEmpty {
@@ -94,12 +94,17 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 	return "", "", true
 }
 
-// unknown returns which label of the node is missing that its price depends on.
-func unknown(n *model.Node) string {
+// unknown returns what is missing to know what the node costs: a label, or its
+// instance type. An offering that is gone costs nothing.
+func unknown(n *model.Node, pool *model.Pool) string {
 	for _, key := range []string{model.LabelInstanceType, model.LabelCapacityType, model.LabelZone} {
 		if _, ok := n.Labels.Value(key); !ok {
 			return "the node has no label " + key
 		}
+	}
+	kind, _ := n.Labels.Value(model.LabelInstanceType)
+	if n.Price == 0 && !slices.ContainsFunc(pool.Types, func(t *model.InstanceType) bool { return t.Name == kind }) {
+		return fmt.Sprintf("NodePool %q has no instance type %s", pool.Name, kind)
 	}
 	return ""
 }

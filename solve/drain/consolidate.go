@@ -153,11 +153,16 @@ func (r *round) weigh(sites []int) *offer {
 			return o
 		}
 	}
-	policy := r.policy
+	policy, spend := r.policy, most
 	policy.RelaxMinValues = false
-	t, pending := r.try(sites, most, policy)
+	if r.spotOnly(sites) {
+		spend = 0
+	}
+	t, pending := r.try(sites, spend, policy)
 	o.pending = pending
 	switch {
+	case t.Dear && spend == 0 && most > 0:
+		o.cause, o.why = model.ByPolicy, noSpotToSpot
 	case t.Dear:
 		o.cause, o.why = model.ByPrice, fmt.Sprintf("no cheaper place: its pods would cost more than $%s/h elsewhere, instead of $%s/h", dollars(most), dollars(c.Cost))
 	case len(t.Left) > 0:

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 	"karpenter/solve/pack"
 )
 
@@ -34,7 +35,7 @@ func (r *round) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause,
 		}
 		menu := choices(l, t.Options(i))
 		if spot && !r.policy.SpotToSpot && slices.Contains(l.CapacityTypes, capacitySpot) {
-			return model.ByPolicy, "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+			return model.ByPolicy, noSpotToSpot
 		}
 		menus = append(menus, menu)
 		slack -= slices.MinFunc(menu, func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }).worst
@@ -67,6 +68,25 @@ const (
 	capacitySpot     = "spot"
 	capacityOnDemand = "on-demand"
 )
+
+const noSpotToSpot = "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+
+// spotOnly reports whether the nodes are spot nodes which only others could
+// replace, and may not.
+func (r *round) spotOnly(sites []int) bool {
+	if r.policy.SpotToSpot || !r.allSpot(sites) {
+		return false
+	}
+	catalogue := r.memory.Catalogue(&r.s)
+	return !slices.ContainsFunc(catalogue.Pools, func(p fit.Pool) bool {
+		for i := range p.Usable.All() {
+			if catalogue.Offers[i].CapacityType == capacitySpot {
+				return false
+			}
+		}
+		return true
+	})
+}
 
 func (r *round) allSpot(sites []int) bool {
 	return !slices.ContainsFunc(sites, func(i int) bool {

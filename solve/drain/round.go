@@ -31,7 +31,7 @@ type round struct {
 
 // receipt is what is planned on a node.
 type receipt struct {
-	buffer  string // with nothing but room for buffers, the first of them by name
+	buffer string // with nothing but room for buffers, the first of them by name
 }
 
 // decide adds what is taken away, and what is kept and why, to the plan.
