@@ -113,8 +113,7 @@ func (r *Provisioning) refill(ctx context.Context, pool *v1.NodePool, claims []v
 	n, release := r.World.Refill(pool.Name, replicasOf(pool), limitOf(pool))
 	defer release()
 	if n == 0 {
-		log.FromContext(ctx).Info("limit of nodes reached", "NodePool", klog.KRef("", pool.Name),
-			"replicas", replicasOf(pool), "limit", limitOf(pool))
+		log.FromContext(ctx).Info("limit of nodes reached", "replicas", replicasOf(pool), "limit", limitOf(pool))
 		return reconcile.Result{RequeueAfter: limitedPoll}, nil
 	}
 	names, err := r.create(ctx, pool, n)
@@ -175,7 +174,7 @@ func (r *Provisioning) createOne(ctx context.Context, pool *v1.NodePool) (name s
 		r.World.Planned(known, nil)
 	}
 	r.Created(claim, "provisioned")
-	log.FromContext(ctx).Info("created node claim", "NodeClaim", klog.KRef("", claim.Name), "NodePool", klog.KRef("", pool.Name))
+	log.FromContext(ctx).Info("created node claim", "NodeClaim", klog.KRef("", claim.Name))
 	return claim.Name, nil
 }
 
