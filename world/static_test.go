@@ -82,9 +82,8 @@ func TestReplacementsAreActive(t *testing.T) {
 	w.Planned(claimOf("p", "new-a"), nil)
 	w.Planned(claimOf("p", "new-b"), nil)
 	stands(t, w, model.Static{Replicas: 2, Active: 2, Pending: 2})
-	snapshot := w.Snapshot(scenario.DefaultNow())
-	if len(snapshot.Pools) == 1 && *snapshot.Pools[0].Static != (model.Static{Replicas: 2, Active: 2, Pending: 2}) {
-		t.Errorf("the snapshot says %+v", *snapshot.Pools[0].Static)
+	if got := w.Snapshot(scenario.DefaultNow()).Pools[0]; *got.Static != (model.Static{Replicas: 2, Active: 2, Pending: 2}) || got.Unavailable != "static" {
+		t.Errorf("the snapshot says %+v of %s pool", *got.Static, got.Unavailable)
 	}
 	for _, c := range old {
 		c.Deleting = true
