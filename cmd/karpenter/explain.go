@@ -6,11 +6,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"karpenter/cmd/karpenter/explain"
+	"karpenter/model"
 	"karpenter/scenario"
 	"karpenter/solve"
 )
@@ -42,9 +44,42 @@ func (q *questions) ask(ctx context.Context, path string) ([]byte, error) {
 	return explain.Ask(ctx, q.address, token, path)
 }
 
-// explainPod says where a pod is planned, or why it stays pending.
-func explainPod(ctx context.Context, s surroundings) error {
-	flags := flag.NewFlagSet("explain pod NAME", flag.ContinueOnError)
+// answer is what can be written for people and for programs.
+type answer interface{ Text(io.Writer) error }
+
+// about answers one kind of question.
+type about struct {
+	path     string                                                            // that the controller serves it at, followed by the name
+	of       func(*model.Snapshot, *model.Plan, string) (a answer, found bool) // from a file
+	read     func([]byte) (answer, error)                                      // from a controller
+	notFound string                                                            // with one %s for the name
+}
+
+func abouts() map[string]about {
+	return map[string]about{
+		"pod": {
+			path: explain.PodsPath, notFound: "no pod %s waits for a node there", read: readAnswer[explain.Answer],
+			of: func(s *model.Snapshot, p *model.Plan, name string) (answer, bool) { return explain.Of(s, p, name) },
+		},
+		"node": {
+			path: explain.NodesPath, notFound: "there is no node %s there", read: readAnswer[explain.NodeAnswer],
+			of: func(s *model.Snapshot, p *model.Plan, name string) (answer, bool) { return explain.OfNode(s, p, name) },
+		},
+	}
+}
+
+func readAnswer[A answer](body []byte) (answer, error) {
+	var a A
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, fmt.Errorf("read the controller's answer: %w", err)
+	}
+	return a, nil
+}
+
+// explainOne says where a pod is planned, or why it stays pending; or what
+// becomes of a node, or why it stays.
+func explainOne(ctx context.Context, s surroundings) error {
+	flags := flag.NewFlagSet("explain pod|node NAME", flag.ContinueOnError)
 	var q questions
 	var namespace, file, output string
 	flags.StringVar(&namespace, "n", "default", "namespace of the pod")
@@ -52,29 +87,24 @@ func explainPod(ctx context.Context, s surroundings) error {
 	flags.StringVar(&file, "file", "", "explain the situation in this file, such as karpenter snapshot prints, instead of asking a controller")
 	flags.StringVar(&output, "output", "text", "text or json")
 	q.define(flags)
-	name, s := podOf(s)
+	kind, name, s := subjectOf(s)
 	if err := parsed(flags, s); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
 		}
 		return err
 	}
+	about, known := abouts()[kind]
 	switch {
-	case name == "":
-		return usageError{errors.New("explain: want pod NAME, as in karpenter explain pod web-1")}
+	case !known:
+		return usageError{errors.New("explain: want pod NAME, as in karpenter explain pod web-1, or node NAME")}
 	case output != "text" && output != "json":
 		return usageError{fmt.Errorf("--output: %q: want text or json", output)}
 	}
-	if before, after, ok := strings.Cut(name, "/"); ok {
-		namespace, name = before, after
+	if kind == "pod" && !strings.Contains(name, "/") {
+		name = namespace + "/" + name
 	}
-	var a explain.Answer
-	var err error
-	if file != "" {
-		a, err = fromFile(file, namespace+"/"+name)
-	} else {
-		a, err = fromController(ctx, q, namespace+"/"+name)
-	}
+	a, err := about.ask(ctx, q, file, name)
 	if err != nil {
 		return err
 	}
@@ -86,43 +116,40 @@ func explainPod(ctx context.Context, s surroundings) error {
 	return a.Text(s.stdout)
 }
 
-// podOf takes the words "pod NAME" from the front of the arguments.
-func podOf(s surroundings) (name string, rest surroundings) {
-	if len(s.args) < 2 || s.args[0] != "pod" && s.args[0] != "pods" || strings.HasPrefix(s.args[1], "-") {
-		return "", s
+// subjectOf takes the words "pod NAME" or "node NAME" from the front of the
+// arguments.
+func subjectOf(s surroundings) (kind, name string, rest surroundings) {
+	if len(s.args) < 2 || strings.HasPrefix(s.args[0], "-") || strings.HasPrefix(s.args[1], "-") {
+		return "", "", s
 	}
-	name, s.args = s.args[1], s.args[2:]
-	return name, s
+	kind, name, s.args = strings.TrimSuffix(s.args[0], "s"), s.args[1], s.args[2:]
+	return kind, name, s
 }
 
-// fromFile decides the situation in the file; it may include files beside it.
-func fromFile(file, pod string) (explain.Answer, error) {
+// ask decides the situation in the file, which may include files beside it, or
+// asks the controller when there is none.
+func (a about) ask(ctx context.Context, q questions, file, name string) (answer, error) {
+	if file == "" {
+		body, err := q.ask(ctx, a.path+name)
+		if err != nil {
+			return nil, err
+		}
+		return a.read(body)
+	}
 	f, err := os.Open(file)
 	if err != nil {
-		return explain.Answer{}, usageError{fmt.Errorf("--file: %w", err)}
+		return nil, usageError{fmt.Errorf("--file: %w", err)}
 	}
 	defer f.Close()
 	situation, err := scenario.Read(f, os.DirFS(filepath.Dir(file)))
 	if err != nil {
-		return explain.Answer{}, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	a, found := explain.Of(situation.Snapshot, solve.Decide(situation.Snapshot, situation.Policy), pod)
+	out, found := a.of(situation.Snapshot, solve.Decide(situation.Snapshot, situation.Policy), name)
 	if !found {
-		return explain.Answer{}, fmt.Errorf("%s: no pod %s waits for a node there", file, pod)
+		return nil, fmt.Errorf("%s: "+a.notFound, file, name)
 	}
-	return a, nil
-}
-
-func fromController(ctx context.Context, q questions, pod string) (explain.Answer, error) {
-	body, err := q.ask(ctx, explain.PodsPath+pod)
-	if err != nil {
-		return explain.Answer{}, err
-	}
-	var a explain.Answer
-	if err := json.Unmarshal(body, &a); err != nil {
-		return explain.Answer{}, fmt.Errorf("read the controller's answer: %w", err)
-	}
-	return a, nil
+	return out, nil
 }
 
 // snapshot prints the situation a running controller decides on.

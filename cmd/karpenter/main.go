@@ -41,7 +41,8 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"explain pod NAME", "say where a pod is planned, or why it stays pending", explainPod},
+		{"explain pod NAME", "say where a pod is planned, or why it stays pending", explainOne},
+		{"explain node NAME", "say what becomes of a node, or why it stays", explainOne},
 		{"instance-types", "print an instance types file for the KWOK provider", instanceTypes},
 		{"snapshot", "print the situation a running controller decides on, for explain --file and bug reports", snapshot},
 		{"version", "print which program this is", version},

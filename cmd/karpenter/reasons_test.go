@@ -8,12 +8,19 @@ import (
 	"testing"
 )
 
-// TestReasons holds docs/reasons.md against the program: each block that
-// begins with "$ karpenter" shows what that command prints. With -rewrite it
-// writes what the command prints into the document.
+// TestReasons holds documents against the program: each block that begins with
+// "$ karpenter" shows what that command prints. With -rewrite it writes what the
+// command prints into the document.
 func TestReasons(t *testing.T) {
 	t.Chdir("../..")
-	const file = "docs/reasons.md"
+	for file, least := range map[string]int{"docs/reasons.md": 20, "docs/nodes.md": 15} {
+		t.Run(file, func(t *testing.T) { shows(t, file, least) })
+	}
+}
+
+// shows holds one document, which has at least so many blocks, against the
+// program.
+func shows(t *testing.T, file string, least int) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -29,10 +36,10 @@ func TestReasons(t *testing.T) {
 		}
 		shown++
 		command, after, _ := strings.Cut(block, "\n")
-		_, rest, _ = strings.Cut(after, "```\n")
+		_, rest, _ = strings.Cut("\n"+after, "\n```\n")
 		out.WriteString("```\n$ karpenter " + command + "\n" + printed(t, command) + "```\n")
 	}
-	if shown < 8 {
+	if shown < least {
 		t.Errorf("%s shows %d commands", file, shown)
 	}
 	if out.String() == string(text) {
@@ -46,7 +53,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-var rewrite = flag.Bool("rewrite", false, "write docs/reasons.md anew")
+var rewrite = flag.Bool("rewrite", false, "write the documents anew")
 
 func printed(t *testing.T, command string) string {
 	t.Helper()

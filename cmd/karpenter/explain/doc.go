@@ -1,7 +1,8 @@
 // Package explain says of one pod where it is planned, or why it stays
-// pending: for a situation in a file, or for the one a running controller is
-// in, which it serves to people who may ask.
+// pending, and of one node what becomes of it, or why it stays: for a
+// situation in a file, or for the one a running controller is in, which it
+// serves to people who may ask.
 //
-// An Answer is made of a Snapshot and the Plan for it, and of nothing else.
+// An answer is made of a Snapshot and the Plan for it, and of nothing else.
 // Asking changes nothing: nobody carries the Plan out.
 package explain

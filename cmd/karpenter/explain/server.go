@@ -23,7 +23,8 @@ import (
 
 // Paths that the Server serves.
 const (
-	PodsPath     = "/explain/pods/" // followed by namespace/name
+	PodsPath     = "/explain/pods/"  // followed by namespace/name
+	NodesPath    = "/explain/nodes/" // followed by the name
 	SnapshotPath = "/snapshot"
 )
 
@@ -71,11 +72,12 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Handler serves the two paths.
+// Handler serves the paths.
 func (s *Server) Handler() http.Handler {
 	turn := make(chan struct{}, 1) // one question at a time: each may be a whole decision
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+PodsPath+"{namespace}/{name}", s.guarded(turn, s.pod))
+	mux.HandleFunc("GET "+NodesPath+"{name}", s.guarded(turn, s.node))
 	mux.HandleFunc("GET "+SnapshotPath, s.guarded(turn, s.dump))
 	return mux
 }
@@ -133,6 +135,18 @@ func (s *Server) pod(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		a.Outcome, a.Reason = NoNeed, noNeed(pod)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(a) // the asker has gone
+}
+
+func (s *Server) node(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	snapshot := s.Snapshot(s.Clock.Now())
+	a, found := OfNode(snapshot, s.Decide(snapshot), name)
+	if !found {
+		http.Error(w, "there is no node "+name, http.StatusNotFound)
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(a) // the asker has gone

@@ -99,6 +99,9 @@ func TestWhoMayAsk(t *testing.T) {
 		{"no API server", "broken", PodsPath + "default/here", 500, "does not say who may ask"},
 		{"allowed", "ann", PodsPath + "default/here", 200, `"outcome":"node"`},
 		{"no such pod", "ann", PodsPath + "default/nobody", 404, "there is no pod nobody in namespace default"},
+		{"a node", "ann", NodesPath + "n1", 200, `"fate":"stays"`},
+		{"no such node", "ann", NodesPath + "n9", 404, "there is no node n9"},
+		{"not allowed nodes", "bob", NodesPath + "n1", 403, "bob may not get /explain/nodes/n1"},
 		{"no such page", "ann", "/explain/nodes", 404, "not found"},
 	} {
 		w := get(newServer(t, reviewing(t)), c.token, c.path)
