@@ -104,6 +104,7 @@ func (r *Deprovisioning) describe(ctx context.Context, claim *v1.NodeClaim) vict
 	v := victim{
 		claim: claim.Name, launched: claim.Status.ProviderID != "",
 		ready: conditions.IsTrue(claim, v1.InitializedCondition), drifted: conditions.IsTrue(claim, v1.DriftedCondition),
+		left: lifetimeLeft(claim, now),
 	}
 	node, err := join.NodeOf(ctx, r.Client, claim)
 	if errors.Is(err, join.ErrNotFound) {
@@ -130,7 +131,7 @@ func (r *Deprovisioning) describe(ctx context.Context, claim *v1.NodeClaim) vict
 		}
 		v.cost += convert.EvictionCost(p)
 	}
-	v.cost *= lifetimeLeft(claim, now)
+	v.cost *= v.left
 	return v
 }
 

@@ -45,6 +45,7 @@ func TestVictims(t *testing.T) {
 		{"those that are not ready, before those that drifted", "old:drifted new:unready", "new old"},
 		{"of equals, those that drifted", "a b:drifted c", "b a c"},
 		{"nodes that are not to be disrupted, last of their kind", "a:spared,cost=1 b:cost=2 c:pods=1,cost=1", "b a c"},
+		{"of equals, the oldest", "a:left=9 b:left=1 c:left=5", "b c a"},
 		{"by name", "c a b", "a b c"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -82,6 +83,8 @@ func parse(t *testing.T, text string) []victim {
 				v.pods = int(fact[5] - '0')
 			case strings.HasPrefix(fact, "cost="):
 				v.cost = float64(fact[5] - '0')
+			case strings.HasPrefix(fact, "left="):
+				v.left = float64(fact[5] - '0')
 			default:
 				t.Fatalf("fact %q", fact)
 			}

@@ -17,6 +17,7 @@ type victim struct {
 	pods     int     // that are not its DaemonSets' and have not ended
 	guarded  bool    // a pod on it has the annotation do-not-disrupt in force
 	cost     float64 // of evicting its pods, less the older it is
+	left     float64 // of its life, from 1 to 0
 }
 
 // class is how much the pods of the victim speak for keeping it, least first.
@@ -36,7 +37,8 @@ func (v victim) class() int {
 // those without pods, or only with their DaemonSets'; then by what their pods
 // cost to evict. Claims with a pod that is not to be disrupted come last of all.
 // Of each kind, claims whose Node is not ready for pods yet come first, those
-// whose Node is not to be disrupted last, and drifted ones first of equals.
+// whose Node is not to be disrupted last, and of equals those first that have
+// drifted, then the oldest.
 func victims(all []victim, n int) []string {
 	order := slices.SortedFunc(slices.Values(all), func(a, b victim) int {
 		return cmp.Or(
@@ -45,6 +47,7 @@ func victims(all []victim, n int) []string {
 			yes(a.spared)-yes(b.spared),
 			cmp.Compare(a.cost, b.cost),
 			yes(b.drifted)-yes(a.drifted),
+			cmp.Compare(a.left, b.left),
 			strings.Compare(a.claim, b.claim))
 	})
 	var out []string
