@@ -72,10 +72,7 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 		return model.ByPolicy, fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name), true
 	}
 	if got, ok := r.receiving[n.Name]; ok {
-		if got.buffer != "" {
-			return model.ByUse, "CapacityBuffer " + got.buffer + " keeps room on it", true
-		}
-		return model.ByUse, "pending pods are planned on it", true
+		return model.ByUse, use(got), true
 	}
 	if n.Disruption.Held != "" && (reason != model.Drifted || !n.Disruption.Deadline) {
 		return model.ByNode, n.Disruption.Held, true
@@ -92,6 +89,17 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 		}
 	}
 	return "", "", true
+}
+
+// use says what for the node is kept.
+func use(got receipt) string {
+	switch {
+	case got.buffer != "":
+		return "CapacityBuffer " + got.buffer + " keeps room on it"
+	case got.pending:
+		return "pending pods are planned on it"
+	}
+	return "pods of other nodes go there"
 }
 
 // unknown returns what is missing to know what the node costs: a label, or its

@@ -18,6 +18,7 @@ type offer struct {
 	command    model.Command
 	at         int // how many commands there were when it was asked
 	disruption float64
+	rank       float64     // those of higher rank go first
 	cause      model.Cause // why not, if it is not good
 	why        string
 }
@@ -43,10 +44,14 @@ func (r *round) consolidate() {
 	r.open(model.Underutilized)
 	r.price(candidates)
 	offers := r.weighAll(candidates)
-	if best := r.group(candidates); best != nil {
-		offers = append(offers, best)
+	for _, o := range offers {
+		o.rank = o.yield()
 	}
-	slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(b.yield(), a.yield()) })
+	if best := r.group(candidates); best != nil {
+		best.rank = rank(best, offers)
+		offers = append([]*offer{best}, offers...)
+	}
+	slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(b.rank, a.rank) })
 	for _, o := range offers {
 		r.takeIfGood(o)
 	}
@@ -59,6 +64,21 @@ func (o *offer) yield() float64 {
 		return 0
 	}
 	return float64(o.command.Savings) / o.disruption
+}
+
+// rank returns the rank of an offer for a group, given those for single nodes. A
+// group that saves more than its nodes one by one comes before them.
+func rank(group *offer, singles []*offer) float64 {
+	saved, first := model.Price(0), group.yield()
+	for _, o := range singles {
+		if o.good() && slices.Contains(group.sites, o.sites[0]) {
+			saved, first = saved+o.command.Savings, max(first, o.rank)
+		}
+	}
+	if group.command.Savings > saved {
+		return first
+	}
+	return group.yield()
 }
 
 // takeIfGood makes the command of the offer part of the plan if it is still good
@@ -91,7 +111,7 @@ func (r *round) busy(sites []int) bool {
 	for _, i := range sites {
 		n := &r.s.Nodes[i]
 		if _, receives := r.receiving[n.Name]; receives {
-			r.keep(n, model.Underutilized, model.ByUse, "pods of other nodes go there")
+			r.keep(n, model.Underutilized, model.ByUse, use(r.receiving[n.Name]))
 			busy = true
 		}
 		busy = busy || r.taken[n.Name]
@@ -147,7 +167,7 @@ func (r *round) weigh(sites []int) *offer {
 		o.disruption += n.Disruption.Cost
 		c.Nodes = append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
 	}
-	most := model.Price(math.Floor(float64(c.Cost) * (1 - r.policy.Hysteresis)))
+	most := min(model.Price(math.Floor(float64(c.Cost)*(1-r.policy.Hysteresis))), c.Cost-1)
 	if len(sites) == 1 {
 		if o.cause, o.why = r.screen(sites[0], most); o.why != "" {
 			return o
@@ -163,17 +183,46 @@ func (r *round) weigh(sites []int) *offer {
 	switch {
 	case t.Dear && spend == 0 && most > 0:
 		o.cause, o.why = model.ByPolicy, noSpotToSpot
+	case t.Dear && !t.Late:
+		o.cause, o.why = model.ByPrice, r.tooDear(most, c.Cost)
 	case t.Dear:
-		o.cause, o.why = model.ByPrice, fmt.Sprintf("no cheaper place: its pods would cost more than $%s/h elsewhere, instead of $%s/h", dollars(most), dollars(c.Cost))
+		o.cause, o.why = model.ByPrice, r.tooDear(most, c.Cost)
+		r.without(o, most, policy)
 	case len(t.Left) > 0:
 		o.cause, o.why = model.ByPlace, homeless(t)
 	default:
-		c.Moves, c.Launches = t.Moves, t.Launches
-		if o.cause, o.why = r.cheaper(o, t, most); o.why == "" {
-			o.cause, o.why = r.balance(o)
+		if r.judge(o, t, most); !o.good() && len(t.Launches) > 0 {
+			r.without(o, most, policy)
 		}
 	}
 	return o
+}
+
+// without has the offer do without launches, if its pods find places that they
+// like less.
+func (r *round) without(o *offer, most model.Price, p model.Policy) {
+	if t, _ := r.try(o.sites, 0, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
+		r.judge(o, t, most)
+	}
+}
+
+// judge has the offer be what the trial found, if the price and the policies of
+// the pools agree.
+func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
+	o.command.Moves, o.command.Launches = t.Moves, t.Launches
+	if o.cause, o.why = r.cheaper(o, t, most); o.good() {
+		o.cause, o.why = r.balance(o)
+	}
+}
+
+// tooDear says that the pods of nodes would cost so much elsewhere, which is no
+// less than the nodes do, or not by enough.
+func (r *round) tooDear(elsewhere model.Price, cost model.Price) string {
+	text := fmt.Sprintf("no cheaper place: would cost at least $%s/h instead of $%s/h", dollars(elsewhere), dollars(cost))
+	if elsewhere < cost {
+		text += fmt.Sprintf(", and less than %.2g%% does not pay", 100*r.policy.Hysteresis)
+	}
+	return text
 }
 
 func dollars(p model.Price) string { return fmt.Sprintf("%.4g", p.Dollars()) }
@@ -195,7 +244,7 @@ func (r *round) screen(site int, most model.Price) (model.Cause, string) {
 		worth, least = worth+r.worth[shape]*float64(len(n.Movable[i].Pods)), max(least, alone)
 	}
 	if bound := max(worth, least); bound > float64(most) {
-		return model.ByPrice, fmt.Sprintf("no cheaper place: would cost at least $%s/h instead of $%s/h", dollars(model.Price(bound)), dollars(n.Price))
+		return model.ByPrice, r.tooDear(model.Price(bound), n.Price)
 	}
 	return "", ""
 }

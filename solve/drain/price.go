@@ -41,7 +41,7 @@ func (r *round) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause,
 		slack -= slices.MinFunc(menu, func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }).worst
 	}
 	if slack < 0 {
-		return model.ByPrice, fmt.Sprintf("no cheaper place: would cost $%s/h instead of $%s/h", dollars(most-slack), dollars(c.Cost))
+		return model.ByPrice, r.tooDear(most-slack, c.Cost)
 	}
 	for i := range c.Launches {
 		l := &c.Launches[i]

@@ -31,7 +31,8 @@ type round struct {
 
 // receipt is what is planned on a node.
 type receipt struct {
-	buffer string // with nothing but room for buffers, the first of them by name
+	pending bool   // pods that were pending before
+	buffer  string // with nothing but room for buffers, the first of them by name
 }
 
 // decide adds what is taken away, and what is kept and why, to the plan.
@@ -78,9 +79,9 @@ func receivers(plan *model.Plan) map[string]receipt {
 		got, known := out[p.Node]
 		switch {
 		case !known, p.Pod.Buffer == "":
-			out[p.Node] = receipt{p.Pod.Buffer}
+			out[p.Node] = receipt{true, p.Pod.Buffer}
 		case got.buffer != "":
-			out[p.Node] = receipt{min(got.buffer, p.Pod.Buffer)}
+			out[p.Node] = receipt{true, min(got.buffer, p.Pod.Buffer)}
 		}
 	}
 	return out

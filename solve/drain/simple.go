@@ -74,8 +74,8 @@ func (r *round) drift() {
 	for _, i := range candidates {
 		if n := &r.s.Nodes[i]; !r.allowed(model.Drifted, i) {
 			r.overBudget(n, model.Drifted)
-		} else if _, receives := r.receiving[n.Name]; receives {
-			r.keep(n, model.Drifted, model.ByUse, "pods of other nodes go there")
+		} else if got, receives := r.receiving[n.Name]; receives {
+			r.keep(n, model.Drifted, model.ByUse, use(got))
 		} else {
 			r.replace(i)
 		}

@@ -77,7 +77,7 @@ func (r *round) holds(n *model.Node) (model.Cause, string) {
 	case d.Held != "" && !d.Deadline:
 		return model.ByNode, d.Held
 	case receives && got.buffer == "":
-		return model.ByUse, "pending pods are planned on it"
+		return model.ByUse, use(got)
 	}
 	return "", ""
 }

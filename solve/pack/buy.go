@@ -62,7 +62,7 @@ func (k *Packer) buyFor(demands []*demand, tier fit.Range) {
 	before := k.save()
 	asked := func(c candidate) float64 { return c.price }
 	m, worth := k.fillTier(demands, tier, true, asked)
-	if len(m.demands) == 0 {
+	if len(m.demands) == 0 || k.dear() {
 		return
 	}
 	if !m.mixed() {
@@ -101,6 +101,9 @@ func (k *Packer) fillTier(demands []*demand, tier fit.Range, provable bool, pric
 	for m.restart() {
 		m.optimise(rounds)
 		rounds = m.few()
+		if k.dearHere(m) {
+			return first, nil
+		}
 		if m == first && worth == nil {
 			if provable {
 				k.proveTier(m, tier)

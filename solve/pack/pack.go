@@ -276,6 +276,9 @@ func (k *Packer) attempt() bool {
 		}
 	}
 	k.buyAll()
+	if k.dear() {
+		return false
+	}
 	k.takeBack()
 	if k.soften(func(*demand) bool { return true }) {
 		k.softened = true
@@ -296,7 +299,9 @@ func (k *Packer) everywhere() {
 func (k *Packer) buyAll() {
 	k.survey()
 	for tier := range k.tiers() {
-		k.buy(tier)
+		if k.buy(tier); k.dear() {
+			return
+		}
 		if k.policy.RelaxMinValues && k.demanding(tier) {
 			k.relaxing = true
 			k.buy(tier)

@@ -17,6 +17,7 @@ type Trial struct {
 	Left     []model.Pod // that find no place
 	Cost     model.Price // of Launches
 	Dear     bool        // given up, as the pods left cost more than was asked about
+	Late     bool        // given up when new nodes were looked for already
 
 	packer *Packer
 }
@@ -30,7 +31,7 @@ func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, wor
 	k.bare = &bare{most: float64(most), worth: worth}
 	out := k.best()
 	t := &Trial{
-		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: out.by.dear(), packer: out.by,
+		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: out.by.dear(), Late: k.bare.late, packer: out.by,
 	}
 	for i := range out.plan.Verdicts {
 		t.Left = append(t.Left, out.plan.Verdicts[i].Pods...)
@@ -43,6 +44,7 @@ type bare struct {
 	most  float64
 	worth []float64 // by kind
 	dear  bool      // what is left costs more than most
+	late  bool      // as the covering program of a tier says
 }
 
 // tooDear reports whether what is left costs too much to be tried.
@@ -56,6 +58,15 @@ func (k *Packer) tooDear() bool {
 	}
 	k.bare.dear = sum > k.bare.most
 	return k.bare.dear
+}
+
+// dearHere reports whether the market, which is solved, costs too much to go on.
+func (k *Packer) dearHere(m *market) bool {
+	if k.bare == nil || k.bare.worth == nil || m.total() <= k.bare.most {
+		return false
+	}
+	k.bare.dear, k.bare.late = true, true
+	return true
 }
 
 func (k *Packer) dear() bool { return k.bare != nil && k.bare.dear }
@@ -111,7 +122,7 @@ func Worth(s *model.Snapshot, p model.Policy, m *fit.Memory) []float64 {
 	for tier := range k.tiers() {
 		var open []*demand
 		for _, d := range k.demands {
-			if out[d.kind] == 0 {
+			if out[d.kind] == 0 && d.Offers.And(k.reserved).Empty() { // nothing is worth much that a reservation takes
 				open = append(open, d)
 			}
 		}
