@@ -72,7 +72,7 @@ func (w *World) held(m *machine, now time.Time) string {
 	for _, p := range w.podsOf(m) {
 		if p.protected(now) {
 			w.changesAt(m, p.ProtectedUntil)
-			return fmt.Sprintf("pod %s has the annotation karpenter.sh/do-not-disrupt", p.key)
+			return p.protection()
 		}
 	}
 	for _, p := range w.podsOf(m) {
@@ -83,13 +83,21 @@ func (w *World) held(m *machine, now time.Time) string {
 	return ""
 }
 
+// protection says how the pod is protected.
+func (p *pod) protection() string {
+	if p.ProtectedUntil.IsZero() {
+		return fmt.Sprintf("pod %s has the annotation karpenter.sh/do-not-disrupt", p.key)
+	}
+	return fmt.Sprintf("pod %s has the annotation karpenter.sh/do-not-disrupt, which holds until %s", p.key, p.ProtectedUntil.UTC().Format(time.RFC3339))
+}
+
 // budgetBlocks returns why the pod's disruption budgets forbid to move it now.
 func (p *pod) budgetBlocks(now time.Time) string {
 	switch {
 	case len(p.budgets) == 0 || !p.evictable(now):
 		return ""
 	case len(p.budgets) > 1:
-		return fmt.Sprintf("pod %s has more than one PodDisruptionBudget", p.key)
+		return fmt.Sprintf("pod %s has more than one PodDisruptionBudget: %s and %s", p.key, p.budgets[0].Name, p.budgets[1].Name)
 	case p.budgets[0].Allowed <= 0 && !p.budgets[0].exempts(p):
 		return fmt.Sprintf("PodDisruptionBudget %s/%s allows no disruption of pod %s", p.Namespace, p.budgets[0].Name, p.key)
 	}

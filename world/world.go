@@ -332,7 +332,8 @@ func (w *World) touchPool(name string) {
 // before the API shows it. Unknown names are ignored.
 func (w *World) MarkForDeletion(claims ...string) { w.mark(claims, true) }
 
-// Unmark takes MarkForDeletion back.
+// Unmark takes MarkForDeletion back. What was planned for the pods of the nodes is
+// forgotten.
 func (w *World) Unmark(claims ...string) { w.mark(claims, false) }
 
 func (w *World) mark(claims []string, marked bool) {
@@ -347,6 +348,10 @@ func (w *World) mark(claims []string, marked bool) {
 		w.touch(m)
 		if marked {
 			news = append(news, m.uid())
+			continue
+		}
+		for _, p := range w.podsOf(m) {
+			w.unplan(p.UID)
 		}
 	}
 	w.notify(news...)
