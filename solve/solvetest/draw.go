@@ -13,6 +13,7 @@ type Draw struct {
 	Spread, Affinity, Preferences, Ports, Volumes, MinValues, Reserved bool
 
 	Flight bool // nodes in flight, some not settled for a zone, and pods planned on nodes
+	Bound  bool // nodes with pods that could run elsewhere, and what speaks for and against taking nodes away
 }
 
 // Everything draws all there is.
@@ -52,6 +53,9 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	}
 	if d.Flight {
 		g.fly(s)
+	}
+	if d.Bound {
+		g.inhabit(d, s)
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package solvetest
 
 import (
 	"slices"
+	"time"
 
 	"karpenter/model"
 )
@@ -47,8 +48,13 @@ func cut(s *model.Snapshot, n int) bool {
 		drop(c, &s.Nodes[i].HostPorts)
 		drop(c, &s.Nodes[i].Attached)
 		reset(c, &s.Nodes[i].Deleting)
-		reset(c, &s.Nodes[i].Disruption)
+		c.disruption(&s.Nodes[i].Disruption)
 		reset(c, &s.Nodes[i].Requested)
+		drop(c, &s.Nodes[i].Movable)
+		for j := range s.Nodes[i].Movable {
+			drop(c, &s.Nodes[i].Movable[j].Pods)
+			c.shape(s.Nodes[i].Movable[j].Shape)
+		}
 		for j := range s.Nodes[i].Residents {
 			drop(c, &s.Nodes[i].Residents[j].Anti)
 		}
@@ -58,6 +64,8 @@ func cut(s *model.Snapshot, n int) bool {
 		drop(c, &s.Pools[i].Taints)
 		drop(c, &s.Pools[i].Limits)
 		reset(c, &s.Pools[i].Disruption.Allowed)
+		reset(c, &s.Pools[i].Disruption.Policy)
+		reset(c, &s.Pools[i].Disruption.Never)
 		reset(c, &s.Pools[i].Weight)
 	}
 	c.types(s)
@@ -108,10 +116,22 @@ func isZero(v any) bool {
 		return len(x) == 0
 	case map[model.Reason]int:
 		return len(x) == 0
-	case model.NodeDisruption:
-		return x == model.NodeDisruption{}
+	case model.ConsolidationPolicy:
+		return x == ""
+	case time.Time:
+		return x.IsZero()
 	}
 	return false
+}
+
+func (c *cutter) disruption(d *model.NodeDisruption) {
+	reset(c, &d.Empty)
+	reset(c, &d.Consolidatable)
+	reset(c, &d.Settling)
+	reset(c, &d.Drifted)
+	reset(c, &d.Blocked)
+	reset(c, &d.Held)
+	reset(c, &d.Deadline)
 }
 
 func (c *cutter) shape(s *model.Shape) {
@@ -152,13 +172,22 @@ func clone(s *model.Snapshot) *model.Snapshot {
 	out := *s
 	out.Pools, out.Nodes = slices.Clone(s.Pools), slices.Clone(s.Nodes)
 	out.Daemons, out.Pending = slices.Clone(s.Daemons), slices.Clone(s.Pending)
-	for i := range out.Pending {
-		shape := *out.Pending[i].Shape
-		out.Pending[i].Shape = &shape
-		out.Pending[i].Pods = slices.Clone(out.Pending[i].Pods)
+	shapes := map[*model.Shape]*model.Shape{}
+	own := func(all []model.Pending) {
+		for i := range all {
+			p := &all[i]
+			if shapes[p.Shape] == nil {
+				copied := *p.Shape
+				shapes[p.Shape] = &copied
+			}
+			p.Shape, p.Pods = shapes[p.Shape], slices.Clone(p.Pods)
+		}
 	}
+	own(out.Pending)
 	for i := range out.Nodes {
-		out.Nodes[i].Residents = slices.Clone(out.Nodes[i].Residents)
+		n := &out.Nodes[i]
+		n.Residents, n.Movable = slices.Clone(n.Residents), slices.Clone(n.Movable)
+		own(n.Movable)
 	}
 	types := map[*model.InstanceType]*model.InstanceType{}
 	for i := range out.Pools {

@@ -1,0 +1,154 @@
+package solvetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"karpenter/model"
+)
+
+// inhabit has a cluster where something could be taken away: nodes as they were
+// bought, with pods that the scheduler bound there, and pools with budgets and
+// policies.
+func (g *generator) inhabit(d Draw, s *model.Snapshot) {
+	s.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s.Pending = s.Pending[:min(len(s.Pending), max(0, g.IntN(4)-1))]
+	s.Nodes = nil
+	for i := range s.Pools {
+		g.disruption(&s.Pools[i].Disruption)
+		if g.maybe(6) {
+			s.Pools[i].Static, s.Pools[i].Unavailable = &model.Static{Replicas: 1}, "static"
+		}
+	}
+	for i := range 2 + g.IntN(5) {
+		g.bought(d, s, fmt.Sprintf("node-%d", i))
+	}
+	if g.maybe(20) {
+		g.foreign(s)
+	}
+	g.populate(d, s)
+	for i := range s.Nodes {
+		g.grounds(s, &s.Nodes[i])
+	}
+	use(s)
+}
+
+func (g *generator) disruption(d *model.Disruption) {
+	d.Allowed = map[model.Reason]int{}
+	generous := g.maybe(60)
+	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
+		d.Allowed[r] = g.IntN(4)
+		if generous {
+			d.Allowed[r] = 10
+		}
+	}
+	d.Policy = pick(g, "", "", model.WhenEmptyOrUnderutilized, model.WhenEmpty, model.Balanced, model.Balanced)
+	d.Never = g.maybe(6)
+}
+
+// bought adds a node that some pool bought, if it can buy any.
+func (g *generator) bought(d Draw, s *model.Snapshot, name string) {
+	pool := &s.Pools[g.IntN(len(s.Pools))]
+	t := pick(g, pool.Types...)
+	if len(t.Offerings) == 0 {
+		return
+	}
+	o := pick(g, t.Offerings...)
+	labels := map[string]string{model.LabelNodePool: pool.Name, model.LabelHostname: name, "team": pick(g, "red", "blue")}
+	for _, r := range pool.Requirements.And(t.Requirements...).And(o.Requirements...) {
+		if !r.Complement && len(r.Values) > 0 {
+			labels[r.Key] = pick(g, r.Values...)
+		}
+	}
+	n := model.Node{
+		Name: name, Claim: name, Pool: pool.Name, Registered: true, Initialized: g.maybe(88), Deleting: g.maybe(7),
+		Labels: model.LabelRequirements(labels), Taints: pool.Taints,
+		Capacity: t.Capacity, Allocatable: t.Allocatable, Price: o.Price,
+	}
+	if d.Volumes && g.maybe(70) {
+		n.Attached = []model.Attached{{Driver: "ebs", Limit: 1 + g.IntN(5)}}
+	}
+	for _, x := range s.Daemons {
+		if accepts(n.Labels, n.Taints, x.Shape) {
+			n.DaemonRequested = n.DaemonRequested.Plus(x.Shape.Requests)
+			n.HostPorts = append(n.HostPorts, x.Shape.HostPorts...)
+		}
+	}
+	n.Requested = n.DaemonRequested
+	s.Nodes = append(s.Nodes, n)
+}
+
+// foreign adds a node that is not ours.
+func (g *generator) foreign(s *model.Snapshot) {
+	s.Nodes = append(s.Nodes, model.Node{
+		Name: "foreign", Registered: true, Initialized: true,
+		Capacity: model.Resources{3000, 8 << 30, 5, 0, 1}, Allocatable: model.Resources{3000, 8 << 30, 5},
+		Labels: model.LabelRequirements(map[string]string{model.LabelZone: pick(g, "a", "b"), model.LabelArch: "amd64", model.LabelHostname: "foreign"}),
+	})
+	slices.SortFunc(s.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// populate binds pods of a few kinds to nodes, as the scheduler would.
+func (g *generator) populate(d Draw, s *model.Snapshot) {
+	var sites []*site
+	for i := range s.Nodes {
+		sites = append(sites, nodeSite(&s.Nodes[i]))
+	}
+	for k := range 1 + g.IntN(3) {
+		p := &model.Pending{Shape: g.shape(fmt.Sprintf("bound-%d", k), 2000), Peer: g.peer()}
+		g.shapeMore(d, p)
+		for i := range 2 + g.IntN(8) {
+			pod := model.Pod{Namespace: p.Peer.Namespace, Name: fmt.Sprintf("bound-%d-%d", k, i), UID: fmt.Sprintf("bound-%d-%d", k, i)}
+			if len(s.Nodes) == 0 {
+				continue
+			}
+			at := g.IntN(len(s.Nodes))
+			if n := &s.Nodes[at]; takes(n, p.Shape) && refusal(sites, p, sites[at]) == "" {
+				occupy(n, p, pod)
+				sites[at].bind(p)
+			}
+		}
+	}
+}
+
+// takes reports whether the node has room for a pod and suits it.
+func takes(n *model.Node, s *model.Shape) bool {
+	shapes := []*model.Shape{s}
+	return accepts(n.Labels, n.Taints, s) && n.Requested.Plus(s.Requests).Fits(n.Allocatable) && !clash(n.HostPorts, shapes) && !overAttached(n, shapes)
+}
+
+// grounds says what speaks for and against taking the node away. The pods of a
+// node that is going away are pending.
+func (g *generator) grounds(s *model.Snapshot, n *model.Node) {
+	if n.Claim == "" {
+		n.Movable = nil
+		return
+	}
+	if n.Deleting {
+		for _, m := range n.Movable {
+			for i := range m.Pods {
+				m.Pods[i].From = n.Name
+			}
+			s.Pending = append(s.Pending, m)
+		}
+		n.Movable, n.Residents = nil, nil
+	}
+	d := model.NodeDisruption{Cost: 1 + n.Disruption.Cost, Consolidatable: g.maybe(80)}
+	d.Settling = !d.Consolidatable && g.maybe(70)
+	if g.maybe(15) {
+		d.Drifted = s.Now.Add(-time.Duration(1+g.IntN(100)) * time.Minute)
+	}
+	if g.maybe(6) {
+		d.Blocked = "blocked"
+	}
+	if g.maybe(10) {
+		d.Held, d.Deadline = "held", g.maybe(50)
+		if more := n.Requested.Plus(model.Resources{100, 0, 1}); more.Fits(n.Allocatable) {
+			n.Requested = more
+		}
+	}
+	d.Empty = len(n.Movable) == 0 && d.Held == "" && !n.Deleting
+	n.Disruption = d
+}

@@ -1,0 +1,426 @@
+package solvetest
+
+import (
+	"math"
+	"slices"
+
+	"karpenter/model"
+)
+
+// commands checks what the plan takes away: command by command, and all of it
+// together with what else the plan does.
+func (c *checker) commands(plan *model.Plan) {
+	before := len(c.wrong)
+	c.budgets(plan)
+	gone := map[string]bool{}
+	for i := range plan.Commands {
+		for _, t := range plan.Commands[i].Nodes {
+			if gone[t.Node] {
+				c.fail("node %s is taken away twice", t.Node)
+			}
+			gone[t.Node] = true
+		}
+	}
+	for i := range plan.Commands {
+		c.command(i, &plan.Commands[i])
+	}
+	c.stays(plan, gone)
+	if len(c.wrong) == before && len(plan.Commands) > 0 {
+		c.together(plan)
+	}
+}
+
+// budgets checks, in the order of the commands, that no pool loses more nodes
+// than it allows for the reason; nodes taken for any reason count.
+func (c *checker) budgets(plan *model.Plan) {
+	taken := map[string]int{}
+	for i, cmd := range plan.Commands {
+		for _, t := range cmd.Nodes {
+			if n := c.node(t.Node); n != nil {
+				taken[n.Pool]++
+				if pool := c.pool(n.Pool); pool == nil || taken[n.Pool] > pool.Disruption.Allowed[cmd.Reason] {
+					c.fail("command %d: pool %s loses %d nodes, more than it allows as %s", i, n.Pool, taken[n.Pool], cmd.Reason)
+				}
+			}
+		}
+	}
+}
+
+func (c *checker) node(name string) *model.Node {
+	i := slices.IndexFunc(c.s.Nodes, func(n model.Node) bool { return n.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.s.Nodes[i]
+}
+
+func (c *checker) command(i int, cmd *model.Command) {
+	var nodes []*model.Node
+	at := -1
+	for _, t := range cmd.Nodes {
+		n := c.node(t.Node)
+		if n == nil {
+			c.fail("command %d takes %s away, which is no node", i, t.Node)
+			return
+		}
+		if j := slices.IndexFunc(c.s.Nodes, func(o model.Node) bool { return o.Name == t.Node }); j < at {
+			c.fail("command %d does not name its nodes in order", i)
+		} else {
+			at = j
+		}
+		if t.Claim != n.Claim {
+			c.fail("command %d says that the claim of %s is %s", i, t.Node, t.Claim)
+		}
+		if why := c.objection(n, cmd.Reason); why != "" {
+			c.fail("command %d takes %s away as %s, which %s", i, n.Name, cmd.Reason, why)
+		}
+		nodes = append(nodes, n)
+	}
+	if len(nodes) == 0 {
+		c.fail("command %d takes nothing away", i)
+		return
+	}
+	c.cargo(i, cmd, nodes)
+	c.money(i, cmd, nodes)
+	if cmd.Reason == model.Underutilized {
+		c.scores(i, cmd, nodes)
+		c.cheaper(i, cmd, nodes)
+	}
+}
+
+// objection says why a node may not be taken away for the reason; "" = it may.
+func (c *checker) objection(n *model.Node, reason model.Reason) string {
+	d, pool := &n.Disruption, c.pool(n.Pool)
+	switch {
+	case n.Claim == "" || pool == nil:
+		return "is not ours"
+	case pool.Static != nil:
+		return "is of a static pool"
+	case n.Deleting || n.Closed || !n.Initialized:
+		return "is not there yet, or no more"
+	case d.Blocked != "":
+		return "is blocked"
+	case d.Held != "" && !(reason == model.Drifted && d.Deadline):
+		return "is held"
+	case reason == model.Drifted:
+		if d.Drifted.IsZero() {
+			return "has not drifted"
+		}
+	case !d.Consolidatable || pool.Disruption.Never:
+		return "is to be left alone"
+	case reason == model.Empty:
+		if !d.Empty {
+			return "is not empty"
+		}
+	case reason == model.Underutilized:
+		if pool.Disruption.Policy == model.WhenEmpty {
+			return "goes only when it is empty"
+		}
+		for _, key := range []string{model.LabelInstanceType, model.LabelCapacityType, model.LabelZone} {
+			if _, ok := n.Labels.Value(key); !ok {
+				return "has no label " + key
+			}
+		}
+	default:
+		return "is no reason"
+	}
+	return ""
+}
+
+// cargo checks that every pod of the nodes that may move has one place, and
+// that nobody else has one.
+func (c *checker) cargo(i int, cmd *model.Command, nodes []*model.Node) {
+	places := map[string]int{}
+	for _, m := range cmd.Moves {
+		places[m.Pod.Key()]++
+		n := c.node(m.Node)
+		switch {
+		case n == nil:
+			c.fail("command %d moves %s to %s, which is no node", i, m.Pod.Key(), m.Node)
+		case n.Closed || n.Claim != "" && !n.Initialized:
+			c.fail("command %d moves %s to %s, which is closed or not initialized", i, m.Pod.Key(), m.Node)
+		case cmd.Reason != model.Drifted && n.Disruption.Settling:
+			c.fail("command %d moves %s to %s, which is settling", i, m.Pod.Key(), m.Node)
+		}
+	}
+	for _, l := range cmd.Launches {
+		for _, p := range l.Pods {
+			places[p.Key()]++
+		}
+		if len(l.Pods) == 0 {
+			c.fail("command %d launches a %s for nobody", i, l.Type)
+		}
+	}
+	for _, n := range nodes {
+		for _, m := range n.Movable {
+			for _, p := range m.Pods {
+				if places[p.Key()] != 1 {
+					c.fail("command %d has %d places for %s", i, places[p.Key()], p.Key())
+				}
+				delete(places, p.Key())
+			}
+		}
+	}
+	for key := range places {
+		c.fail("command %d has a place for %s, which is not on its nodes", i, key)
+	}
+}
+
+// money checks what the command says it costs and saves.
+func (c *checker) money(i int, cmd *model.Command, nodes []*model.Node) {
+	cost := model.Price(0)
+	for _, n := range nodes {
+		cost += n.Price
+	}
+	savings := cost
+	for _, l := range cmd.Launches {
+		savings -= l.Price
+	}
+	if cmd.Cost != cost || cmd.Savings != savings {
+		c.fail("command %d says it saves %d of %d, it is %d of %d", i, cmd.Savings, cmd.Cost, savings, cost)
+	}
+}
+
+// cheaper checks that what replaces the nodes costs less than they do,
+// whatever machines the launches become.
+func (c *checker) cheaper(i int, cmd *model.Command, nodes []*model.Node) {
+	if len(cmd.Launches) == 0 {
+		return
+	}
+	if cmd.Savings <= 0 || float64(cmd.Savings) < c.policy.Hysteresis*float64(cmd.Cost)-1 {
+		c.fail("command %d saves %d of %d, which is too little", i, cmd.Savings, cmd.Cost)
+	}
+	sum := model.Price(0)
+	for j := range cmd.Launches {
+		l := &cmd.Launches[j]
+		pool := c.pool(l.Pool)
+		if pool == nil {
+			c.fail("command %d launches in %s, which is no pool", i, l.Pool)
+			return
+		}
+		sum += dearest(pool, l)
+		if len(l.CapacityTypes) != 1 {
+			c.fail("command %d launches a machine that may become any of %v: it was priced as one", i, l.CapacityTypes)
+		}
+		if len(l.MinValues) > 0 {
+			c.fail("command %d relaxes minValues", i)
+		}
+		c.unlike(i, l, nodes)
+		c.spotToSpot(i, l, nodes)
+	}
+	if sum >= cmd.Cost {
+		c.fail("command %d may come to cost %d instead of %d", i, sum, cmd.Cost)
+	}
+}
+
+// dearest is the most a launch may come to cost.
+func dearest(pool *model.Pool, l *model.Launch) model.Price {
+	most := model.Price(0)
+	for _, o := range outcomes(pool, l) {
+		if o.offer.Available {
+			most = max(most, o.offer.Price)
+		}
+	}
+	return most
+}
+
+// unlike checks that the launch does not buy what is being given up: no node
+// that goes is of a type it lists, for no more money, and where its pods could
+// stay.
+func (c *checker) unlike(i int, l *model.Launch, nodes []*model.Node) {
+	if len(nodes) < 2 {
+		return
+	}
+	for _, n := range nodes {
+		kind, _ := n.Labels.Value(model.LabelInstanceType)
+		ct, _ := n.Labels.Value(model.LabelCapacityType)
+		_, suits := n.Labels.Intersects(l.Requirements)
+		if slices.Contains(l.Types, kind) && n.Pool == l.Pool && ct == l.CapacityType && suits && n.Price <= l.Price {
+			c.fail("command %d launches what might be another %s for %d and gives up %s, which costs %d", i, kind, l.Price, n.Name, n.Price)
+		}
+	}
+}
+
+// leastSpot is how many types there must be, and no more are listed, when one
+// spot node is replaced by another.
+const leastSpot = 15
+
+func (c *checker) spotToSpot(i int, l *model.Launch, nodes []*model.Node) {
+	for _, n := range nodes {
+		if ct, _ := n.Labels.Value(model.LabelCapacityType); ct != model.Spot {
+			return
+		}
+	}
+	switch demanding := slices.ContainsFunc(c.pool(l.Pool).Requirements, func(r model.Requirement) bool { return r.MinValues > leastSpot }); {
+	case !slices.Contains(l.CapacityTypes, model.Spot):
+	case !c.policy.SpotToSpot:
+		c.fail("command %d replaces spot by spot", i)
+	case len(nodes) > 1:
+	case len(l.Types) < leastSpot || len(l.Types) > leastSpot && !demanding:
+		c.fail("command %d replaces a spot node by one of %d types", i, len(l.Types))
+	}
+}
+
+// leastScore is what a Balanced pool wants.
+const leastScore = 0.5
+
+// scores checks that Balanced pools approve, and that nobody else is asked.
+func (c *checker) scores(i int, cmd *model.Command, nodes []*model.Node) {
+	type part struct{ cost, disruption float64 }
+	parts := map[string]part{}
+	for _, n := range nodes {
+		if c.pool(n.Pool).Disruption.Policy == model.Balanced {
+			p := parts[n.Pool]
+			parts[n.Pool] = part{p.cost + float64(n.Price), p.disruption + n.Disruption.Cost}
+		}
+	}
+	if len(cmd.Scores) != len(parts) {
+		c.fail("command %d has %d scores for %d Balanced pools", i, len(cmd.Scores), len(parts))
+	}
+	for _, s := range cmd.Scores {
+		p, all := parts[s.Pool], part{}
+		for _, n := range c.s.Nodes {
+			if n.Pool == s.Pool && n.Claim != "" {
+				all = part{all.cost + float64(n.Price), all.disruption + n.Disruption.Cost}
+			}
+		}
+		want := 0.0
+		if share := p.cost / max(float64(cmd.Cost), 1) * float64(cmd.Savings); share > 0 && all.cost > 0 && all.disruption > 0 {
+			want = share / all.cost / (p.disruption / all.disruption)
+		}
+		if math.Abs(want-s.Value) > 1e-6*want || s.Value < leastScore {
+			c.fail("command %d scores %g for %s, it is %g", i, s.Value, s.Pool, want)
+		}
+	}
+}
+
+// stays checks that every node that is kept although something spoke for
+// taking it away says why, and only those.
+func (c *checker) stays(plan *model.Plan, gone map[string]bool) {
+	said := map[string]int{}
+	for _, s := range plan.Stays {
+		said[s.Node]++
+		if s.Why == "" || s.Cause == "" || c.node(s.Node) == nil {
+			c.fail("node %s stays for no reason: %+v", s.Node, s)
+		}
+	}
+	for _, n := range c.s.Nodes {
+		pool := c.pool(n.Pool)
+		asked := n.Claim != "" && n.Initialized && !n.Deleting && pool != nil && pool.Static == nil &&
+			(n.Disruption.Consolidatable || !n.Disruption.Drifted.IsZero())
+		switch {
+		case gone[n.Name] && said[n.Name] > 0, said[n.Name] > 1:
+			c.fail("node %s stays %d times, and is taken away: %v", n.Name, said[n.Name], gone[n.Name])
+		case asked && !gone[n.Name] && said[n.Name] == 0:
+			c.fail("node %s stays and does not say why", n.Name)
+		}
+	}
+}
+
+// together checks the state after all commands and all else the plan does, as
+// a plan for the situation without the nodes that go, with their pods pending.
+func (c *checker) together(plan *model.Plan) {
+	s, all := Merged(c.s, plan)
+	t := newChecker(s, c.policy)
+	t.placements(all)
+	t.launches(all)
+	t.peers(all)
+	t.reservations(all)
+	for _, wrong := range t.wrong {
+		c.fail("with all commands: %s", wrong)
+	}
+}
+
+// Merged returns the situation without the nodes that the plan takes away, with
+// their pods pending, and what the plan does as an answer to that.
+func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) {
+	out, all := *s, *plan
+	out.Nodes, out.Pending = nil, slices.Clone(s.Pending)
+	all.Placements, all.Launches, all.Commands = slices.Clone(plan.Placements), slices.Clone(plan.Launches), nil
+	gone := map[string]bool{}
+	for _, cmd := range plan.Commands {
+		for _, t := range cmd.Nodes {
+			gone[t.Node] = true
+		}
+		all.Placements = append(all.Placements, cmd.Moves...)
+		all.Launches = append(all.Launches, cmd.Launches...)
+		for _, l := range cmd.Launches {
+			all.Cost += l.Price
+		}
+	}
+	for _, n := range s.Nodes {
+		if gone[n.Name] {
+			out.Pending = append(out.Pending, n.Movable...)
+		} else {
+			out.Nodes = append(out.Nodes, n)
+		}
+	}
+	return &out, &all
+}
+
+// Deletable names the nodes that could be taken away by themselves while the
+// plan does nothing: it tries every way to share their pods out over the other
+// nodes. Use it for a handful of pods and nodes.
+func Deletable(s *model.Snapshot, p model.Policy) []string {
+	var out []string
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		reason := model.Underutilized
+		if len(n.Movable) == 0 {
+			reason = model.Empty
+		}
+		cmd := model.Command{Reason: reason, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}}, Cost: n.Price, Savings: n.Price}
+		c := newChecker(s, p)
+		if pool := c.pool(n.Pool); pool == nil || c.objection(n, reason) != "" || pool.Disruption.Allowed[reason] < 1 {
+			continue
+		} else if pool.Disruption.Policy == model.Balanced && reason == model.Underutilized {
+			cmd.Scores = []model.Score{c.scoreOf(n)}
+		}
+		var pods []model.Pod
+		for _, m := range n.Movable {
+			pods = append(pods, m.Pods...)
+		}
+		if shareOut(s, p, &cmd, pods) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// scoreOf is the score of taking the node away for nothing.
+func (c *checker) scoreOf(n *model.Node) model.Score {
+	cost, disruption := 0.0, 0.0
+	for _, o := range c.s.Nodes {
+		if o.Pool == n.Pool && o.Claim != "" {
+			cost, disruption = cost+float64(o.Price), disruption+o.Disruption.Cost
+		}
+	}
+	s := model.Score{Pool: n.Pool}
+	if cost > 0 && disruption > 0 && n.Price > 0 {
+		s.Value = float64(n.Price) / cost / (n.Disruption.Cost / disruption)
+	}
+	return s
+}
+
+// shareOut reports whether the pods have places that pass every check.
+func shareOut(s *model.Snapshot, p model.Policy, cmd *model.Command, pods []model.Pod) bool {
+	if len(pods) == 0 {
+		c := newChecker(s, p)
+		c.command(0, cmd)
+		if len(c.wrong) == 0 {
+			c.together(&model.Plan{Commands: []model.Command{*cmd}})
+		}
+		return len(c.wrong) == 0
+	}
+	for _, n := range s.Nodes {
+		if n.Name == cmd.Nodes[0].Node || n.Deleting {
+			continue
+		}
+		next := *cmd
+		next.Moves = append(slices.Clone(cmd.Moves), model.Placement{Pod: pods[0], Node: n.Name})
+		if shareOut(s, p, &next, pods[1:]) {
+			return true
+		}
+	}
+	return false
+}
