@@ -55,6 +55,7 @@ func cut(s *model.Snapshot, n int) bool {
 			drop(c, &s.Nodes[i].Movable[j].Pods)
 			c.shape(s.Nodes[i].Movable[j].Shape)
 		}
+		s.Nodes[i].Movable = slices.DeleteFunc(s.Nodes[i].Movable, func(p model.Pending) bool { return len(p.Pods) == 0 })
 		for j := range s.Nodes[i].Residents {
 			drop(c, &s.Nodes[i].Residents[j].Anti)
 		}
