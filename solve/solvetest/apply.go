@@ -25,11 +25,19 @@ func Apply(rng *rand.Rand, s *model.Snapshot, plan *model.Plan) *model.Snapshot 
 	for i := range all.Launches {
 		a.launch(unused(merged.Nodes), &all.Launches[i])
 	}
+	for _, cmd := range plan.Commands {
+		for _, l := range cmd.Launches {
+			if len(l.Pods) == 0 {
+				l.Types, l.CapacityTypes = []string{l.Type}, []string{l.CapacityType}
+				a.launch(unused(merged.Nodes), &l)
+			}
+		}
+	}
 	for _, p := range all.Placements {
 		i := slices.IndexFunc(merged.Nodes, func(n model.Node) bool { return n.Name == p.Node })
 		a.run(&merged.Nodes[i], p.Pod)
 	}
-	a.settle(plan)
+	a.settle(all)
 	return merged
 }
 
@@ -131,18 +139,13 @@ func occupy(n *model.Node, p *model.Pending, pod model.Pod) {
 	n.Disruption.Empty = false
 }
 
-// settle leaves pending whom the plan leaves pending, and counts what pools
+// settle leaves pending whom the plan has no place for, and counts what pools
 // use.
 func (a *applier) settle(plan *model.Plan) {
-	left := map[string]bool{}
-	for _, v := range plan.Verdicts {
-		for _, p := range v.Pods {
-			left[p.Key()] = true
-		}
-	}
+	places := Places(plan)
 	var pending []model.Pending
 	for _, p := range a.s.Pending {
-		p.Pods = slices.DeleteFunc(slices.Clone(p.Pods), func(p model.Pod) bool { return !left[p.Key()] })
+		p.Pods = slices.DeleteFunc(slices.Clone(p.Pods), func(p model.Pod) bool { return places[p.Key()] != "" })
 		if len(p.Pods) > 0 {
 			pending = append(pending, p)
 		}
@@ -161,6 +164,12 @@ func use(s *model.Snapshot) {
 			if n.Pool == p.Name && !n.Deleting {
 				p.Usage = p.Usage.Plus(n.Capacity)
 			}
+		}
+		if p.Static != nil {
+			count := func(deleting bool) int {
+				return len(slices.DeleteFunc(slices.Clone(s.Nodes), func(n model.Node) bool { return n.Pool != p.Name || n.Deleting != deleting }))
+			}
+			p.Static = &model.Static{Replicas: p.Static.Replicas, Active: count(false), Leaving: count(true)}
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (g *generator) inhabit(d Draw, s *model.Snapshot) {
 	for i := range s.Pools {
 		g.disruption(&s.Pools[i].Disruption)
 		if g.maybe(6) {
-			s.Pools[i].Static, s.Pools[i].Unavailable = &model.Static{Replicas: 1}, "static"
+			s.Pools[i].Static, s.Pools[i].Unavailable = &model.Static{Replicas: 1 + g.IntN(4)}, "static"
 		}
 	}
 	for i := range 2 + g.IntN(5) {

@@ -24,6 +24,7 @@ func (c *checker) commands(plan *model.Plan) {
 	for i := range plan.Commands {
 		c.command(i, &plan.Commands[i])
 	}
+	c.static(plan)
 	c.stays(plan, gone)
 	if len(c.wrong) == before && len(plan.Commands) > 0 {
 		c.together(plan)
@@ -76,12 +77,16 @@ func (c *checker) command(i int, cmd *model.Command) {
 		}
 		nodes = append(nodes, n)
 	}
-	if len(nodes) == 0 {
-		c.fail("command %d takes nothing away", i)
+	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n *model.Node) bool { return c.pool(n.Pool) == nil }) {
+		c.fail("command %d takes nothing away, or what is not ours", i)
+		return
+	}
+	c.money(i, cmd, nodes)
+	if c.pool(nodes[0].Pool).Static != nil {
+		c.substitute(i, cmd, nodes)
 		return
 	}
 	c.cargo(i, cmd, nodes)
-	c.money(i, cmd, nodes)
 	if cmd.Reason == model.Underutilized {
 		c.scores(i, cmd, nodes)
 		c.cheaper(i, cmd, nodes)
@@ -94,7 +99,7 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 	switch {
 	case n.Claim == "" || pool == nil:
 		return "is not ours"
-	case pool.Static != nil:
+	case pool.Static != nil && (reason != model.Drifted || pool.Static.Active > pool.Static.Replicas):
 		return "is of a static pool"
 	case n.Deleting || n.Closed || !n.Initialized:
 		return "is not there yet, or no more"
@@ -125,6 +130,38 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 		return "is no reason"
 	}
 	return ""
+}
+
+// substitute checks the replacement of a node of a static pool: one for one,
+// whatever pods there are.
+func (c *checker) substitute(i int, cmd *model.Command, nodes []*model.Node) {
+	if len(nodes) != 1 || len(cmd.Launches) != 1 || len(cmd.Moves) > 0 || len(cmd.Launches[0].Pods) > 0 || cmd.Launches[0].Pool != nodes[0].Pool {
+		c.fail("command %d is not one new node for one of the static pool %s", i, nodes[0].Pool)
+	}
+}
+
+// static checks that no static pool gets more nodes than its limit while they
+// are replaced.
+func (c *checker) static(plan *model.Plan) {
+	for i := range c.s.Pools {
+		pool := &c.s.Pools[i]
+		if pool.Static == nil {
+			continue
+		}
+		more := 0
+		for _, cmd := range plan.Commands {
+			for _, l := range cmd.Launches {
+				if l.Pool == pool.Name {
+					more++
+				}
+			}
+		}
+		for _, l := range pool.Limits {
+			if n := pool.Static.Active + pool.Static.Leaving + pool.Static.Pending + more; l.Resource == model.Nodes && more > 0 && int64(n) > l.Max {
+				c.fail("static pool %s could have %d nodes, its limit is %d", pool.Name, n, l.Max)
+			}
+		}
+	}
 }
 
 // cargo checks that every pod of the nodes that may move has one place, and
@@ -306,8 +343,8 @@ func (c *checker) stays(plan *model.Plan, gone map[string]bool) {
 	}
 	for _, n := range c.s.Nodes {
 		pool := c.pool(n.Pool)
-		asked := n.Claim != "" && n.Initialized && !n.Deleting && pool != nil && pool.Static == nil &&
-			(n.Disruption.Consolidatable || !n.Disruption.Drifted.IsZero())
+		asked := n.Claim != "" && n.Initialized && !n.Deleting && pool != nil &&
+			(n.Disruption.Consolidatable && pool.Static == nil || !n.Disruption.Drifted.IsZero())
 		switch {
 		case gone[n.Name] && said[n.Name] > 0, said[n.Name] > 1:
 			c.fail("node %s stays %d times, and is taken away: %v", n.Name, said[n.Name], gone[n.Name])
@@ -332,7 +369,8 @@ func (c *checker) together(plan *model.Plan) {
 }
 
 // Merged returns the situation without the nodes that the plan takes away, with
-// their pods pending, and what the plan does as an answer to that.
+// their pods pending, and what the plan does as an answer to that. Launches for
+// nobody, which replace nodes of static pools, are left out.
 func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) {
 	out, all := *s, *plan
 	out.Nodes, out.Pending = nil, slices.Clone(s.Pending)
@@ -343,9 +381,10 @@ func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) 
 			gone[t.Node] = true
 		}
 		all.Placements = append(all.Placements, cmd.Moves...)
-		all.Launches = append(all.Launches, cmd.Launches...)
 		for _, l := range cmd.Launches {
-			all.Cost += l.Price
+			if len(l.Pods) > 0 {
+				all.Launches, all.Cost = append(all.Launches, l), all.Cost+l.Price
+			}
 		}
 	}
 	for _, n := range s.Nodes {
