@@ -140,7 +140,7 @@ func TestPrintPlan(t *testing.T) {
 		Commands: []model.Command{
 			{Reason: model.Empty, Nodes: []model.Target{{Node: "n4", Claim: "general-x"}}},
 			{Reason: model.Drifted, Nodes: []model.Target{{Claim: "general-y"}}, Cost: 20_000_000, Savings: -10_000_000,
-				Launches: []model.Launch{{Pool: "general", Type: "m.large", Zone: "a", CapacityType: "spot", CapacityTypes: []string{"spot"}, Price: 30_000_000, Types: []string{"m.large"}}}},
+				Launches: []model.Launch{{Pool: "general", Type: "m.large", Zone: "a", CapacityType: "spot", Price: 30_000_000}}},
 			{Reason: model.Underutilized, Nodes: []model.Target{{Node: "n6", Claim: "n6"}, {Node: "n7", Claim: "n7"}}, Cost: 90_000_000, Savings: 60_000_000,
 				Moves: []model.Placement{{Pod: podNamed("x-2"), Node: "n2"}, {Pod: podNamed("x-1"), Node: "n2"}, {Pod: podNamed("y"), Node: "n1"}},
 				Launches: []model.Launch{{Pool: "general", Type: "m.large", Zone: "a", CapacityType: "spot", CapacityTypes: []string{"spot"}, Price: 30_000_000,
@@ -150,14 +150,14 @@ func TestPrintPlan(t *testing.T) {
 		},
 		Stays: []model.Stay{{Node: "n5", Claim: "n5", Reason: model.Empty, Why: "blocked"},
 			{Node: "n9", Claim: "n9", Reason: model.Underutilized, Cause: model.ByPrice, Why: "would cost $0.2/h instead of $0.1/h"}},
-		Cost:  31_000_000, Bound: 30_000_000,
+		Cost: 31_000_000, Bound: 30_000_000,
 	}
 	want := `place  kube-system/dns on n1
 place  web-9..10 on n2
 launch general m.large a spot $0.031/h pods=a1,db,web-1..3 requests=cpu:1500m,memory:2Gi ct=on-demand,spot reservations=cr-1,cr-2 spans=type:3,team:1 requires="zone In [a b]" types=7 (m.large b c d e f …)
 remove n4 (claim general-x) as Empty
 replace general-y as Drifted, paying $0.01/h more than $0.02/h: a new m.large
-  launch general m.large a spot $0.03/h requests=none types=1 (m.large)
+  launch general m.large a spot $0.03/h
 replace n6, n7 as Underutilized, saving $0.06/h of $0.09/h, score 1.25 for general (12.5% of its cost, 10% of its disruption): y to n1, x-1..2 to n2, z-1..2 to a new m.large
   launch general m.large a spot $0.03/h pods=z-1..2 requests=cpu:500m types=1 (m.large)
 remove n8 as Underutilized, saving $0.09/h: w to n1

@@ -92,10 +92,16 @@ func byNode(placements []model.Placement) []arrivals {
 func podList(pods []model.Pod) string { return strings.Join(ranges(inOrder(pods)), ",") }
 
 func (p *printer) launch(l *model.Launch) {
-	parts := []string{"requests=" + p.list(l.Requests)}
-	if len(l.Pods) > 0 {
-		parts = append([]string{"pods=" + podList(l.Pods)}, parts...)
+	head := fmt.Sprintf("launch %s %s %s %s $%s/h", outerName(l.Pool), outerName(l.Type), outerName(l.Zone), outerName(l.CapacityType), FormatPrice(l.Price))
+	if len(l.Types) == 0 { // it is whatever its pool's template says
+		p.line(head)
+		return
 	}
+	var parts []string
+	if len(l.Pods) > 0 {
+		parts = append(parts, "pods="+podList(l.Pods))
+	}
+	parts = append(parts, "requests="+p.list(l.Requests))
 	if strings.Join(l.CapacityTypes, ",") != l.CapacityType {
 		parts = append(parts, "ct="+innerList(l.CapacityTypes))
 	}
@@ -108,9 +114,7 @@ func (p *printer) launch(l *model.Launch) {
 	if more := p.beyondPool(l); len(more) > 0 {
 		parts = append(parts, `requires="`+requirements(more)+`"`)
 	}
-	parts = append(parts, typeList(l.Types))
-	p.line(fmt.Sprintf("launch %s %s %s %s $%s/h", outerName(l.Pool), outerName(l.Type), outerName(l.Zone), outerName(l.CapacityType),
-		FormatPrice(l.Price)), parts...)
+	p.line(head, append(parts, typeList(l.Types))...)
 }
 
 // spans writes demands on the number of values that were relaxed.

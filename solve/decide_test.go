@@ -10,10 +10,17 @@ import (
 	"karpenter/solve/solvetest"
 )
 
-// TestSpec runs the numbered cases of the scheduling spec. Whatever a case
-// expects, its plan is held against the independent checker.
+// TestSpec runs the numbered cases of the specs of scheduling and of
+// disruption. Whatever a case expects, its plan is held against the independent
+// checker.
 func TestSpec(t *testing.T) {
-	scenariotest.Run(t, "testdata/spec20", func(s *model.Snapshot, p model.Policy) *model.Plan {
+	for _, dir := range []string{"spec20", "spec40"} {
+		t.Run(dir, func(t *testing.T) { cases(t, "testdata/"+dir) })
+	}
+}
+
+func cases(t *testing.T, dir string) {
+	scenariotest.Run(t, dir, func(s *model.Snapshot, p model.Policy) *model.Plan {
 		plan := solve.Decide(s, p)
 		for _, wrong := range append(solvetest.Check(s, p, plan), solvetest.Addable(s, p, plan, true)...) {
 			t.Errorf("%s:\n%s", wrong, scenario.Text(s, plan))

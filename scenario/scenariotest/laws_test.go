@@ -59,10 +59,22 @@ pods web-1..2 cpu=1500m select=zone=a tolerate=t`
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
-	if got := check(s, &model.Plan{Verdicts: []model.Verdict{{Pods: web}}}, demands{placed: true}); len(got) != 1 {
+	if got := check(s, &model.Plan{Verdicts: []model.Verdict{{Pods: web}}}, demands{placed: true, buys: -1}); len(got) != 1 {
 		t.Errorf("pending pods that the case wants placed: got %q", got)
 	}
-	if got := check(s, &model.Plan{Verdicts: []model.Verdict{{Pods: web}}, Launches: []model.Launch{}}, demands{cost: 1}); len(got) != 0 {
+	if got := check(s, &model.Plan{Verdicts: []model.Verdict{{Pods: web}}, Launches: []model.Launch{}}, demands{cost: 1, buys: -1}); len(got) != 0 {
 		t.Errorf("a plan that costs nothing is within any price: got %q", got)
+	}
+	command := &model.Plan{Verdicts: []model.Verdict{{Pods: web}}, Commands: []model.Command{{Reason: model.Empty, Nodes: []model.Target{{Node: "n2"}, {Node: "n1"}}}}}
+	for _, c := range []struct {
+		want demands
+		ok   bool
+	}{
+		{demands{buys: -1}, true}, {demands{takes: "n1,n2", as: "Empty", buys: 0}, true},
+		{demands{takes: "n1", buys: -1}, false}, {demands{takes: "none", buys: -1}, false}, {demands{as: "Drifted", buys: -1}, false}, {demands{buys: 1}, false},
+	} {
+		if got := check(s, command, c.want); c.ok != (len(got) == 0) {
+			t.Errorf("%+v: got %q", c.want, got)
+		}
 	}
 }

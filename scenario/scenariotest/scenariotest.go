@@ -22,10 +22,14 @@
 package scenariotest
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,11 +88,14 @@ func (r *runner) block(t *testing.T, d *datadriven.TestData) string {
 type demands struct {
 	placed bool
 	cost   model.Price // at most; 0 = any
+
+	takes, as string // nodes that commands take away, and why, sorted; "none"; "" = any
+	buys      int    // launches of all commands; -1 = any
 }
 
 // head makes a decide line of the options that are none of demands.
 func (r *runner) head(t *testing.T, d *datadriven.TestData) (string, demands) {
-	line, want := "decide", demands{}
+	line, want := "decide", demands{buys: -1}
 	for _, arg := range d.CmdArgs {
 		switch {
 		case arg.Key == "placed":
@@ -99,6 +106,16 @@ func (r *runner) head(t *testing.T, d *datadriven.TestData) (string, demands) {
 				t.Fatalf("%s: %v", d.Pos, err)
 			}
 			want.cost = price
+		case arg.Key == "takes":
+			want.takes = strings.Join(arg.Vals, ",")
+		case arg.Key == "as":
+			want.as = strings.Join(arg.Vals, ",")
+		case arg.Key == "buys" && len(arg.Vals) == 1:
+			n, err := strconv.Atoi(arg.Vals[0])
+			if err != nil {
+				t.Fatalf("%s: %v", d.Pos, err)
+			}
+			want.buys = n
 		default:
 			line += " " + arg.String()
 		}
@@ -114,6 +131,33 @@ func check(s *model.Snapshot, plan *model.Plan, want demands) []string {
 	}
 	if want.cost > 0 && plan.Cost > want.cost {
 		broken = append(broken, "the plan costs $"+scenario.FormatPrice(plan.Cost)+", the case wants at most $"+scenario.FormatPrice(want.cost))
+	}
+	return append(broken, want.commands(plan)...)
+}
+
+// commands says what the commands do that the block does not want.
+func (want demands) commands(plan *model.Plan) []string {
+	var nodes, reasons, broken []string
+	buys := 0
+	for _, c := range plan.Commands {
+		for _, n := range c.Nodes {
+			nodes = append(nodes, n.Node)
+		}
+		reasons = append(reasons, string(c.Reason))
+		buys += len(c.Launches)
+	}
+	list := func(names []string) string {
+		slices.Sort(names)
+		return cmp.Or(strings.Join(slices.Compact(names), ","), "none")
+	}
+	if got := list(nodes); want.takes != "" && got != want.takes {
+		broken = append(broken, "the plan takes away "+got+", the case wants "+want.takes)
+	}
+	if got := list(reasons); want.as != "" && got != want.as {
+		broken = append(broken, "nodes go as "+got+", the case wants "+want.as)
+	}
+	if want.buys >= 0 && buys != want.buys {
+		broken = append(broken, fmt.Sprintf("commands launch %d nodes, the case wants %d", buys, want.buys))
 	}
 	return broken
 }
