@@ -25,10 +25,10 @@ func (c *checker) commands(plan *model.Plan) {
 		c.command(i, &plan.Commands[i])
 	}
 	c.static(plan)
-	c.stays(plan, gone)
 	if len(c.wrong) == before && len(plan.Commands) > 0 {
 		c.together(plan)
 	}
+	c.stays(plan, gone)
 }
 
 // budgets checks, in the order of the commands, that no pool loses more nodes
