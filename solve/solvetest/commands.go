@@ -356,13 +356,27 @@ func (c *checker) stays(plan *model.Plan, gone map[string]bool) {
 
 // together checks the state after all commands and all else the plan does, as
 // a plan for the situation without the nodes that go, with their pods pending.
+// Pods that were pending before are bound first.
 func (c *checker) together(plan *model.Plan) {
 	s, all := Merged(c.s, plan)
 	t := newChecker(s, c.policy)
 	t.placements(all)
 	t.launches(all)
-	t.peers(all)
 	t.reservations(all)
+	sites, teams := t.layOut(all)
+	var movers []team
+	for _, m := range teams {
+		if !slices.ContainsFunc(c.s.Pending, func(p model.Pending) bool { return len(p.Pods) > 0 && &p.Pods[0] == &m.pending.Pods[0] }) {
+			movers = append(movers, m)
+			continue
+		}
+		for range m.left {
+			m.site.bind(m.pending)
+		}
+	}
+	if why := replay(sites, movers); why != "" {
+		t.fail("the scheduler would not follow the plan: %s", why)
+	}
 	for _, wrong := range t.wrong {
 		c.fail("with all commands: %s", wrong)
 	}
