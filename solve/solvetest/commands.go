@@ -126,6 +126,10 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 				return "has no label " + key
 			}
 		}
+		kind, _ := n.Labels.Value(model.LabelInstanceType)
+		if n.Price == 0 && !slices.ContainsFunc(pool.Types, func(t *model.InstanceType) bool { return t.Name == kind }) {
+			return "is of a type its pool does not know"
+		}
 	default:
 		return "is no reason"
 	}
