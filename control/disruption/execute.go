@@ -115,7 +115,6 @@ func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
 		switch {
 		case claim == nil && s.managed[r.name] == nil, claim != nil && claim.DeletionTimestamp != nil:
 			p.lost = r.name
-			return p
 		case r.ready || claim == nil: // not in the cache yet
 		case conditions.IsTrue(claim, v1.InitializedCondition):
 			r.ready = true
@@ -123,7 +122,7 @@ func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
 			p.events = append(p.events, launching(claim, x.command.Reason), waiting(claim))
 		}
 	}
-	if slices.ContainsFunc(x.replacements, func(r replacement) bool { return !r.ready }) {
+	if p.lost != "" || slices.ContainsFunc(x.replacements, func(r replacement) bool { return !r.ready }) {
 		return p
 	}
 	for _, n := range x.command.Nodes {

@@ -100,35 +100,53 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 		}
 		stale = append(stale, claim)
 	}
-	errs := make([]error, len(stale))
+	errs, freed := make([]error, len(stale)), make([]marked, len(stale))
 	each(len(stale), func(i int) {
 		node := s.nodeOf(stale[i])
 		if node == nil || node.DeletionTimestamp != nil {
 			return
 		}
-		if err := l.unmark(ctx, stale[i], node); err != nil {
+		var err error
+		if freed[i], err = l.unmark(ctx, marked{stale[i], node}); err != nil {
 			errs[i] = fmt.Errorf("take back disruption of node %s: %w", node.Name, err)
 		}
 	})
+	for _, m := range freed { // this pass may mark them again
+		if m.claim != nil {
+			s.claims[m.claim.Name], s.nodes[m.node.Spec.ProviderID] = m.claim, m.node
+		}
+	}
 	return errors.Join(errs...)
 }
 
-func (l *Loop) unmark(ctx context.Context, claim *v1.NodeClaim, node *corev1.Node) error {
+// marked is what is marked when a node is to go.
+type marked struct {
+	claim *v1.NodeClaim
+	node  *corev1.Node
+}
+
+// unmark takes the marks back and returns the objects as they are then.
+func (l *Loop) unmark(ctx context.Context, m marked) (marked, error) {
 	taint := v1.DisruptedNoScheduleTaint()
 	ours := func(t corev1.Taint) bool { return t.MatchTaint(&taint) }
-	if slices.ContainsFunc(node.Spec.Taints, ours) {
-		free := node.DeepCopy()
+	if slices.ContainsFunc(m.node.Spec.Taints, ours) {
+		free := m.node.DeepCopy()
 		free.Spec.Taints = slices.DeleteFunc(free.Spec.Taints, ours)
-		if err := l.Client.Patch(ctx, free, locked(node)); client.IgnoreNotFound(err) != nil {
-			return err
+		if err := l.Client.Patch(ctx, free, locked(m.node)); client.IgnoreNotFound(err) != nil {
+			return m, err
 		}
+		m.node = free
 	}
-	if node.Labels[v1.NodeInitializedLabelKey] != "true" || conditions.Get(claim, v1.DisruptionReasonCondition) == nil {
-		return nil
+	if m.node.Labels[v1.NodeInitializedLabelKey] != "true" || conditions.Get(m.claim, v1.DisruptionReasonCondition) == nil {
+		return m, nil
 	}
-	silent := claim.DeepCopy()
+	silent := m.claim.DeepCopy()
 	if err := silent.StatusConditions(l.Clock.Now()).Clear(v1.DisruptionReasonCondition); err != nil {
-		return err
+		return m, err
 	}
-	return client.IgnoreNotFound(l.Client.Status().Patch(ctx, silent, locked(claim)))
+	if err := l.Client.Status().Patch(ctx, silent, locked(m.claim)); client.IgnoreNotFound(err) != nil {
+		return m, err
+	}
+	m.claim = silent
+	return m, nil
 }

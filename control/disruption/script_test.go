@@ -15,7 +15,7 @@ import (
 
 // plan sets what Decide returns. A line is a command,
 //
-//	Underutilized n1,n2 launch=general,general move=web:n3 saves=2 score=general:0.8
+//	Underutilized n1,n2 launch=general,general:r9 move=web:n3 saves=2 score=general:0.8
 //
 // or why a node stays:
 //
@@ -50,7 +50,7 @@ func (s *stage) planned(words []string) model.Command {
 			switch key {
 			case "launch":
 				c.Launches = append(c.Launches, model.Launch{
-					Pool: v, Types: []string{"t1", "t2", "t3", "t4", "t5", "t6"}, CapacityTypes: []string{"on-demand", "spot"},
+					Pool: from, Type: to, Types: []string{"t1", "t2", "t3", "t4", "t5", "t6"}, CapacityTypes: []string{"on-demand", "spot"},
 				})
 			case "move":
 				c.Moves = append(c.Moves, model.Placement{Pod: model.Pod{Namespace: "default", Name: from, UID: from, From: nodes[0]}, Node: to})
@@ -86,6 +86,14 @@ func (s *stage) joins(name string, initialized bool) {
 		s.must(s.client.Update(s.t.Context(), n))
 	}
 	c.Status.ProviderID = n.Spec.ProviderID
+	s.must(s.client.Status().Update(s.t.Context(), c))
+}
+
+// quiet has the claim say that it may be consolidated.
+func (s *stage) quiet(name string) {
+	c := &v1.NodeClaim{}
+	s.must(s.client.Get(s.t.Context(), types.NamespacedName{Name: name}, c))
+	c.StatusConditions(s.clock.Now()).SetTrue(v1.ConsolidatableCondition)
 	s.must(s.client.Status().Update(s.t.Context(), c))
 }
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,7 +52,10 @@ type stage struct {
 	loop     *Loop
 	broken   bool              // deletions fail
 	stale    atomic.Bool       // the next patch meets another
+	staled   string            // of this object only; "" = of any
 	writes   atomic.Int64      // how many more succeed; negative = all
+	refused  atomic.Bool       // a write did not
+	creating sync.Mutex        // guards what Placer does
 	creates  int               // claims that Placer made
 	marks    map[string]bool   // claims marked for deletion
 	awaited  map[string]bool   // nodes and claims that a pending pod is planned on
@@ -61,12 +65,15 @@ type stage struct {
 	blocked  map[string]string // why nodes are blocked, by node
 	buffered string            // node that a buffer keeps room on
 	unready  bool
+	over     bool   // the context ends while the next pass decides
+	end      func() // ends it
 	logs     []string
 	told     int
+	ages     map[string]int // of claims that have not joined
 }
 
 func newStage(t *testing.T) *stage {
-	s := &stage{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), blocked: map[string]string{}}
+	s := &stage{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), blocked: map[string]string{}, ages: map[string]int{}}
 	s.writes.Store(-1)
 	scheme := runtime.NewScheme()
 	s.must(errors.Join(clientgoscheme.AddToScheme(scheme), v1.AddToScheme(scheme)))
@@ -79,7 +86,7 @@ func newStage(t *testing.T) *stage {
 				if err := s.written(); err != nil {
 					return err
 				}
-				if s.stale.CompareAndSwap(true, false) {
+				if (s.staled == "" || s.staled == o.GetName()) && s.stale.CompareAndSwap(true, false) {
 					return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, o.GetName(), errors.New("changed"))
 				}
 				return c.Patch(ctx, o, p, opts...)
@@ -117,6 +124,7 @@ func (s *stage) written() error {
 	}
 	if s.writes.Add(-1) < 0 {
 		s.writes.Store(0)
+		s.refused.Store(true)
 		return errors.New("crashed")
 	}
 	return nil
@@ -145,6 +153,7 @@ func (s *stage) restart() {
 // solver does without a script.
 func (s *stage) decide(snapshot *model.Snapshot) *model.Plan {
 	s.asked = snapshot.Intents
+	s.end()
 	if s.script == nil {
 		return solve.Decide(snapshot, model.DefaultPolicy())
 	}
@@ -162,16 +171,22 @@ func (s *stage) decide(snapshot *model.Snapshot) *model.Plan {
 // Refresh is Catalogue's.
 func (s *stage) Refresh(context.Context) error { return nil }
 
-// Replace is Placer's: the claims are r1, r2 and so on.
+// Replace is Placer's: the claims are named as the test says, or r1, r2 and so on.
 func (s *stage) Replace(ctx context.Context, reason model.Reason, launches []model.Launch, pools map[string]*v1.NodePool) ([]string, error) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
 	var names []string
 	for _, l := range launches {
 		if pools[l.Pool] == nil {
 			return names, fmt.Errorf("no pool %s", l.Pool)
 		}
 		s.creates++
+		name := l.Type
+		if name == "" {
+			name = fmt.Sprintf("r%d", s.creates)
+		}
 		c := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("r%d", s.creates), UID: types.UID(fmt.Sprintf("r%d", s.creates)), Finalizers: []string{v1.TerminationFinalizer},
+			Name: name, UID: types.UID(name), Finalizers: []string{v1.TerminationFinalizer},
 			Labels: map[string]string{v1.NodePoolLabelKey: l.Pool, v1.CapacityTypeLabelKey: "spot"},
 		}}
 		if err := s.client.Create(ctx, c); err != nil {
@@ -184,6 +199,8 @@ func (s *stage) Replace(ctx context.Context, reason model.Reason, launches []mod
 
 // Move is Placer's.
 func (s *stage) Move(_ *model.Snapshot, placements []model.Placement) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
 	for _, p := range placements {
 		s.moved = append(s.moved, p.Pod.Name+" to "+p.Node)
 	}
@@ -198,6 +215,8 @@ func (s *stage) must(err error) {
 
 // MarkForDeletion is World's.
 func (s *stage) MarkForDeletion(claims ...string) {
+	s.creating.Lock()
+	defer s.creating.Unlock()
 	for _, c := range claims {
 		s.marks[c] = true
 	}
@@ -302,7 +321,13 @@ func (s *stage) reschedulable(node string) int {
 // pass runs the loop once and shows what came of it.
 func (s *stage) pass() string {
 	var out strings.Builder
-	ctx := log.IntoContext(s.t.Context(), funcr.New(func(_, args string) { s.logs = append(s.logs, args) }, funcr.Options{}))
+	parent, end := context.WithCancel(s.t.Context())
+	defer end()
+	s.end = func() {}
+	if s.over {
+		s.end = end
+	}
+	ctx := log.IntoContext(parent, funcr.New(func(_, args string) { s.logs = append(s.logs, args) }, funcr.Options{}))
 	switch result, err := s.loop.Reconcile(ctx, reconcile.Request{}); {
 	case err != nil:
 		fmt.Fprintf(&out, "error: %v\n", err)

@@ -37,6 +37,7 @@ func (l *Loop) start(ctx context.Context, s *scope, due []model.Command) ([]*exe
 		if o.execution == nil {
 			continue
 		}
+		o.execution.id = l.newID()
 		l.intents = l.intents.without(&due[i])
 		l.enter(o.execution)
 		started = append(started, o.execution)
@@ -74,7 +75,9 @@ type admission struct {
 }
 
 func newAdmission(s *model.Snapshot) *admission {
-	a := &admission{nodes: map[string]*model.Node{}, claims: map[string]*model.Node{}, pools: map[string]*model.Pool{}, taken: map[string]int{}}
+	a := &admission{
+		nodes: map[string]*model.Node{}, claims: map[string]*model.Node{}, pools: map[string]*model.Pool{}, taken: map[string]int{},
+	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		a.nodes[n.Name] = n
@@ -117,6 +120,9 @@ func (a *admission) take(c *model.Command) bool {
 		delete(a.nodes, n.Node)
 		delete(a.claims, n.Claim)
 	}
+	for _, p := range c.Moves { // nor does one take a node that pods move to
+		delete(a.claims, a.nodes[p.Node].Claim)
+	}
 	return true
 }
 
@@ -151,7 +157,7 @@ func (l *Loop) begin(ctx context.Context, s *scope, c model.Command) begun {
 	}
 	l.Placer.Move(s.snapshot, c.Moves)
 	l.World.MarkForDeletion(claimsOf(&c)...)
-	x := &execution{id: l.newID(), command: c, since: l.Clock.Now()}
+	x := &execution{command: c, since: l.Clock.Now()}
 	for _, name := range claims {
 		x.replacements = append(x.replacements, replacement{name: name})
 	}

@@ -49,7 +49,11 @@ func (s *stage) command(d *datadriven.TestData) string {
 		s.buffered = first
 	case "block": // a node, with the reason as input
 		s.blocked[first] = d.Input
-	case "fail": // delete, conflict or nothing
+	case "fail": // delete, conflict (of an object) or nothing
+		s.staled = ""
+		if len(d.CmdArgs) > 1 {
+			s.staled = d.CmdArgs[1].Key
+		}
 		s.broken = first == "delete"
 		s.stale.Store(first == "conflict")
 	case "budget": // pool value
@@ -70,6 +74,8 @@ func (s *stage) command(d *datadriven.TestData) string {
 		default:
 			s.t.Fatalf("unknown kind %s", first)
 		}
+	case "delete-claim":
+		s.must(s.client.Delete(s.t.Context(), &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: first}}))
 	case "delete": // the claim of a node, by hand
 		s.must(s.client.Delete(s.t.Context(), &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c-" + first}}))
 	case "unready":
@@ -88,6 +94,10 @@ func (s *stage) command(d *datadriven.TestData) string {
 		s.joins(first, false)
 	case "ready": // the claim r has a Node that is initialized
 		s.joins(first, true)
+	case "quiet": // the claim r is Consolidatable
+		s.quiet(first)
+	case "over": // the context ends while the next pass decides
+		s.over = true
 	case "await": // a pending pod is planned on the claim r
 		s.awaited[first] = true
 	case "moved":
