@@ -235,6 +235,12 @@ func TestSnapshotsCanBeWritten(t *testing.T) {
 		if diff := cmp.Diff(out.String(), again.String()); diff != "" {
 			t.Fatalf("after step %d a dump reads differently (-was +is):\n%s", step, diff)
 		}
+		for i := range s.Nodes {
+			was, is := &s.Nodes[i], &back.Nodes[i]
+			if diff := cmp.Diff(was.Movable, is.Movable) + cmp.Diff(was.Disruption, is.Disruption); diff != "" {
+				t.Fatalf("after step %d a dump has node %s go differently (-was +is):\n%s", step, was.Name, diff)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ node n3 pool=general type=small zone=a ct=spot registered blocked="the node is n
 node n4 pool=general type=small zone=a ct=spot settling held="pod default/a has the annotation karpenter.sh/do-not-disrupt" blocked="the node is nominated for a pending pod"
 `
 
-// TestNodeText is about plans that are rare, made by hand.
+// TestNodeText is about plans that are rare, made by hand, and sent as JSON.
 func TestNodeText(t *testing.T) {
 	s, err := scenario.Parse(strings.NewReader(cluster))
 	if err != nil {
@@ -83,9 +84,17 @@ why
 `,
 	} {
 		a, found := OfNode(s, plan, name)
-		var out strings.Builder
-		if err := a.Text(&out); err != nil || !found {
+		sent, err := json.Marshal(a)
+		if err != nil || !found {
 			t.Fatal(err, found)
+		}
+		var got NodeAnswer
+		if err := json.Unmarshal(sent, &got); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := got.Text(&out); err != nil {
+			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
