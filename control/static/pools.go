@@ -68,10 +68,14 @@ func readied(old, now *v1.NodePool) bool {
 	return !conditions.IsTrue(old, v1.ReadyCondition) && conditions.IsTrue(now, v1.ReadyCondition)
 }
 
-// appearing admits claims that are new.
+// appearing admits claims that are new, and those that the command which was to
+// take them away has given up.
 func appearing() predicate.Predicate {
 	return predicate.Funcs{
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old, now := e.ObjectOld.(*v1.NodeClaim), e.ObjectNew.(*v1.NodeClaim)
+			return conditions.IsTrue(old, v1.DisruptionReasonCondition) && !conditions.IsTrue(now, v1.DisruptionReasonCondition)
+		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}

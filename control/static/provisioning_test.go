@@ -289,7 +289,8 @@ func TestTriggers(t *testing.T) {
 // Claims have their pool looked at: for scale-up when they begin to go and when
 // they are gone, for scale-down when they come.
 func TestClaimTriggers(t *testing.T) {
-	alive, dying := &v1.NodeClaim{}, &v1.NodeClaim{}
+	alive, dying, marked := &v1.NodeClaim{}, &v1.NodeClaim{}, &v1.NodeClaim{}
+	marked.StatusConditions(time.Unix(0, 0)).SetTrueWithReason(v1.DisruptionReasonCondition, "Drifted", "Drifted")
 	now := metav1.Now()
 	dying.DeletionTimestamp = &now
 	for _, tc := range []struct {
@@ -299,6 +300,8 @@ func TestClaimTriggers(t *testing.T) {
 	}{
 		{"created", nil, alive, false, true},
 		{"updated", alive, alive, false, false},
+		{"a command begins", alive, marked, false, false},
+		{"the command is given up", marked, alive, false, true},
 		{"deletion begins", alive, dying, true, false},
 		{"deletion goes on", dying, dying, false, false},
 		{"gone", dying, nil, true, false},

@@ -10,12 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestStaticCapacity keeps a pool at its number of nodes: up, down, across a
-// restart, and through a drift that replaces every node before it goes. At no
+// TestStaticCapacity keeps a pool at its number of nodes: up, down, and through
+// drifts that replace every node before it goes, with a crash of the program
+// after the first and in the middle of the last. At no
 // moment are there more nodes than the limit allows, and while the pool drifts
 // never fewer than it asks for.
 //
-// spec 45/2, spec 45/4, spec 45/10, spec 40/43, spec 40/44
+// spec 45/2, spec 45/4, spec 45/10, spec 40/43, spec 40/44, spec 40/47
 func TestStaticCapacity(t *testing.T) {
 	f := setUp(t, time.Second)
 	const limit = 4
@@ -44,7 +45,7 @@ func TestStaticCapacity(t *testing.T) {
 	f.patch(pool, `{"spec":{"replicas":6}}`)
 	v.Until("as many nodes as the limit allows", patience, f.keeps(v, limit))
 	first.Kill()
-	f.StartController(t, gate)
+	second := f.StartController(t, gate)
 	v.Throughout(5 * time.Second)
 	f.patch(pool, `{"spec":{"replicas":2}}`)
 	v.Until("two nodes are left", patience, f.keeps(v, 2))
@@ -52,14 +53,19 @@ func TestStaticCapacity(t *testing.T) {
 
 	drifting = 2
 	f.patch(pool, `{"spec":{"template":{"metadata":{"annotations":{"generation":"two"}}}}}`)
-	v.Until("all nodes are new", patience, func() string {
-		for _, c := range f.claims(v) {
-			if c.Annotations["generation"] != "two" {
-				return "claim " + c.Name + " is an old one"
-			}
+	v.Until("all nodes are new", patience, f.keepsNew(v, 2, "two"))
+	v.Until("pods run", patience, f.running(v, 2))
+
+	f.patch(pool, `{"spec":{"template":{"metadata":{"annotations":{"generation":"three"}}}}}`)
+	v.Until("a replacement is on its way", patience, func() string {
+		if n := len(f.claims(v)); n <= 2 {
+			return fmt.Sprintf("%d claims", n)
 		}
-		return f.keeps(v, 2)()
+		return ""
 	})
+	second.Kill()
+	f.StartController(t, gate)
+	v.Until("all nodes are new", patience, f.keepsNew(v, 2, "three"))
 	v.Until("pods run", patience, f.running(v, 2))
 	drifting = 0
 	f.patch(pool, `{"spec":{"replicas":0}}`)
@@ -73,6 +79,18 @@ func (f *fixture) keeps(v *harness.View, n int) func() string {
 			return fmt.Sprintf("%d claims, %d nodes and %d that are ready; want %d", claims, nodes, ready, n)
 		}
 		return ""
+	}
+}
+
+// keepsNew says that too, and which claim is not of the generation.
+func (f *fixture) keepsNew(v *harness.View, n int, generation string) func() string {
+	return func() string {
+		for _, c := range f.claims(v) {
+			if c.Annotations["generation"] != generation {
+				return "claim " + c.Name + " is an old one"
+			}
+		}
+		return f.keeps(v, n)()
 	}
 }
 
