@@ -8,6 +8,27 @@ import (
 	"karpenter/world"
 )
 
+// While one is being replaced for a probe, none is for another.
+func TestProbingIsOneAtATime(t *testing.T) {
+	w := world.New(model.NewAxis(), nil)
+	w.SetPool(world.Pool{Name: "p", Drift: world.Probing, Allowed: func(time.Time, int, model.Reason) int { return 5 }})
+	for _, name := range []string{"a", "b", "c"} {
+		c := claimOf("p", name)
+		c.ProviderID = name
+		w.SetClaim(c)
+		w.SetNode(world.Node{Name: name, ProviderID: name, Ready: true, Labels: map[string]string{model.LabelNodePool: "p", model.LabelInitialized: "true"}})
+	}
+	for _, step := range []struct {
+		do   func(...string)
+		want int
+	}{{func(...string) {}, 1}, {w.MarkForDeletion, 0}, {w.Unmark, 1}} {
+		step.do("a")
+		if got := w.Snapshot(time.Unix(0, 0)).Pools[0].Disruption.Allowed[model.Drifted]; got != step.want {
+			t.Errorf("%d may be replaced, want %d", got, step.want)
+		}
+	}
+}
+
 // A pool whose roll-out is halted replaces no drifted node, one that is probing
 // at most one, whatever its budgets allow. Other reasons are not concerned.
 func TestHaltedRollout(t *testing.T) {

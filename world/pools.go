@@ -167,7 +167,8 @@ func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
 	}
 	switch p.Drift {
 	case Probing:
-		out[model.Drifted] = min(out[model.Drifted], 1)
+		going := s.machines - int(s.capacity.At(model.Nodes))
+		out[model.Drifted] = max(min(out[model.Drifted], 1)-going, 0)
 	case Halted:
 		out[model.Drifted] = 0
 	}

@@ -78,7 +78,7 @@ func (p *Pod) Key() string { return podKey(p.Namespace, p.Name, p.Buffer) }
 // Drift is how many drifted nodes may be replaced besides what budgets allow.
 type Drift int
 
-// As many as budgets allow; one at most; none.
+// As many as budgets allow; one, while no node of the pool is going; none.
 const (
 	Free Drift = iota
 	Probing

@@ -47,9 +47,10 @@ func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
 	if len(failed) >= repeatedly || out != nil && len(failed) > 0 {
 		blame(failed, v1.RegistrationFailedReason, "machines did not become nodes in time")
 	}
-	if len(t.stuck) >= repeatedly {
-		slices.SortFunc(t.stuck, time.Time.Compare)
-		blame(t.stuck, v1.NodesNotInitializedReason, fmt.Sprintf("%d nodes that joined are not initialized after %s", len(t.stuck), initializedWithin))
+	late := slices.DeleteFunc(slices.Clone(t.late), func(at time.Time) bool { return !at.After(t.joined) })
+	if len(late) >= repeatedly {
+		slices.SortFunc(late, time.Time.Compare)
+		blame(late, v1.NodesNotInitializedReason, fmt.Sprintf("%d machines have not become nodes for pods within %s", len(late), lateAfter))
 	}
 	if out == nil {
 		return nil

@@ -6,20 +6,23 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 
 	v1 "karpenter/api/v1"
 )
 
-// remembered is how many failures are kept of each pool.
-const remembered = 4
+const (
+	// remembered is how many failures are kept of each pool.
+	remembered = 4
+	// givenUpAfter is the age from which on a claim that goes without having
+	// become a node for pods was given up. Those that find no capacity go
+	// sooner, and say nothing about machines.
+	givenUpAfter = 4 * time.Minute
+)
 
-// Failures remembers when machines of which pools did not become nodes, by
-// the template they were made from. Make it with NewFailures. Safe for
+// failures remembers which machines never became nodes for pods, by pool and
+// the template they were made from. The zero value is ready for use. Safe for
 // concurrent use.
-type Failures struct {
-	clock clock.PassiveClock
-
+type failures struct {
 	mu    sync.Mutex
 	pools map[string]failing // by name
 }
@@ -35,17 +38,11 @@ type failure struct {
 	at    time.Time
 }
 
-// NewFailures returns a memory without any.
-func NewFailures(c clock.PassiveClock) *Failures {
-	return &Failures{clock: c, pools: map[string]failing{}}
-}
-
-// Succeeded is there so that Failures hears what others hear of claims; that
-// nodes join is read from the claims.
-func (f *Failures) Succeeded(*v1.NodeClaim) {}
-
-// Failed notes that the claim's machine is given up. Why is told elsewhere.
-func (f *Failures) Failed(claim *v1.NodeClaim, _, _ string) {
+// gone takes in that the claim is being deleted since then.
+func (f *failures) gone(claim *v1.NodeClaim, at time.Time) {
+	if _, ok := isInitialized(claim); ok || at.Sub(claim.CreationTimestamp.Time) < givenUpAfter {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name, hash := claim.Labels[v1.NodePoolLabelKey], claim.Annotations[v1.NodePoolHashAnnotationKey]
@@ -56,14 +53,17 @@ func (f *Failures) Failed(claim *v1.NodeClaim, _, _ string) {
 	if slices.ContainsFunc(p.last, func(x failure) bool { return x.claim == claim.UID }) {
 		return
 	}
-	p.last = append(p.last, failure{claim.UID, f.clock.Now()})
+	p.last = append(p.last, failure{claim.UID, at})
 	p.last = p.last[max(len(p.last)-remembered, 0):]
+	if f.pools == nil {
+		f.pools = map[string]failing{}
+	}
 	f.pools[name] = p
 }
 
 // after returns when machines made from the template failed later than t,
 // oldest first.
-func (f *Failures) after(pool, hash string, t time.Time) []time.Time {
+func (f *failures) after(pool, hash string, t time.Time) []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []time.Time
@@ -78,7 +78,7 @@ func (f *Failures) after(pool, hash string, t time.Time) []time.Time {
 }
 
 // forget drops what is known of a pool that is gone.
-func (f *Failures) forget(pool string) {
+func (f *failures) forget(pool string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.pools, pool)

@@ -23,15 +23,16 @@ import (
 
 // Rollout is the controller nodepool.rollout. It says on a NodePool how far
 // its nodes are what it asks for, and halts their replacement while machines
-// of the pool do not become nodes. All fields are required.
+// of the pool do not become nodes. The exported fields are required.
 type Rollout struct {
 	Client   client.Client
 	Provider cloud.Provider
 	Clock    clock.PassiveClock
 	Labels   v1.Labels
-	Failures *Failures
 	Recorder events.Recorder
 	Metrics  *Metrics
+
+	failures failures
 }
 
 // Reconcile brings both conditions of a pool up to date.
@@ -39,7 +40,7 @@ func (r *Rollout) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	stored := &v1.NodePool{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Failures.forget(request.Name)
+			r.failures.forget(request.Name)
 			r.Metrics.forget(request.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -54,7 +55,7 @@ func (r *Rollout) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	pool, now := stored.DeepCopy(), r.Clock.Now()
 	hash := pool.Hash()
 	t := count(claims.Items, hashed(pool, hash), r.Labels, now)
-	halted, again := halt(pool, t, troubleOf(pool, t, r.Failures.after(pool.Name, hash, t.joined)), now)
+	halted, again := halt(pool, t, troubleOf(pool, t, r.failures.after(pool.Name, hash, t.joined)), now)
 	set := pool.StatusConditions(now)
 	set.Set(rolledOut(t, halted))
 	if halted == nil {

@@ -28,22 +28,22 @@ func TestRegisterRollout(t *testing.T) {
 //	nodes A B …       claims of pool "default" as it is now, launched and joined
 //	coming A B …      claims of the same kind, launched
 //	join A B …        they join
-//	fail A B …        they are given up
+//	fail A B …        they are given up, and the watch says so
 //	hash POOL, restart
 //	                  as in setup
 func rollout(c *controltest.Cluster) {
 	setup(c)
-	var failures *drift.Failures
+	var r *drift.Rollout
 	var metrics *drift.Metrics
 	c.Commands["restart"] = func([]string) error {
-		failures = drift.NewFailures(c.Clock)
 		if metrics == nil {
 			metrics = drift.NewMetrics(c.Registry)
 		}
-		c.Reconcilers[""] = &drift.Rollout{
+		r = &drift.Rollout{
 			Client: c.Client, Provider: c.Cloud, Clock: c.Clock, Labels: v1.DefaultLabels(),
-			Failures: failures, Recorder: c.Recorder, Metrics: metrics,
+			Recorder: c.Recorder, Metrics: metrics,
 		}
+		c.Reconcilers[""] = r
 		return nil
 	}
 	_ = c.Commands["restart"](nil)
@@ -69,10 +69,10 @@ func rollout(c *controltest.Cluster) {
 			if err := c.Client.Get(context.Background(), client.ObjectKey{Name: name}, claim); err != nil {
 				return err
 			}
-			failures.Failed(claim, v1.RegistrationFailedReason, "the machine did not become a node in time")
 			if err := c.Client.Delete(context.Background(), claim); err != nil {
 				return err
 			}
+			r.Deleted(claim)
 		}
 		return nil
 	}

@@ -35,7 +35,7 @@ func (r *Rollout) Register(mgr manager.Manager, options controller.Options) erro
 		For(&v1.NodePool{}, builder.WithPredicates(managed, predicate.Or(
 			predicate.GenerationChangedPredicate{}, changed(v1.NodeRegistrationHealthyCondition),
 		))).
-		Watches(&v1.NodeClaim{}, gather(), builder.WithPredicates(predicate.Or(
+		Watches(&v1.NodeClaim{}, r.gather(), builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{},
 			changed(v1.RegisteredCondition, v1.InitializedCondition, v1.DriftedCondition, v1.DisruptionReasonCondition),
 		))).
@@ -43,21 +43,25 @@ func (r *Rollout) Register(mgr manager.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-// gather names the pool of a claim, a while later.
-func gather() handler.EventHandler {
-	add := func(o client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+// gather names the pool of a claim, a while later. What has happened to the
+// claim itself is noted at once.
+func (r *Rollout) gather() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(o client.Object, q queue) {
 		if name := o.GetLabels()[v1.NodePoolLabelKey]; name != "" {
-			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, gathering)
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, gathering)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(e.Object, q)
-		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if claim := e.ObjectNew.(*v1.NodeClaim); claim.DeletionTimestamp != nil {
+				r.failures.gone(claim, claim.DeletionTimestamp.Time)
+			}
 			add(e.ObjectNew, q)
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			r.failures.gone(e.Object.(*v1.NodeClaim), r.Clock.Now())
 			add(e.Object, q)
 		},
 	}

@@ -9,20 +9,21 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// initializedWithin is how long after it joined a node has to be ready for
-// pods. Replacing a node takes no longer to give up.
-const initializedWithin = 10 * time.Minute
+// lateAfter is how long a machine may take until its node is ready for pods.
+// It is a minute less than it takes to give up replacing a node, so that
+// nothing is begun in between.
+const lateAfter = 9 * time.Minute
 
 // tally is where the claims of a pool stand.
 type tally struct {
 	all       int
 	left      int         // claims that are not what the pool asks for, going or not
 	leaving   int         // those of them that are going, or whose replacement is under way
-	coming    int         // claims as the pool asks for that are no nodes for pods yet
-	stuck     []time.Time // since when others have been that for too long
+	coming    int         // claims as the pool asks for that are no nodes for pods yet, but may become such
+	late      []time.Time // since when claims have been coming for too long
 	joined    time.Time   // when the last of those that are became one; zero = none is
 	replacing bool        // a drifted claim waits for its replacement
-	patience  time.Time   // when the first of those that are coming becomes stuck; zero = none has joined
+	patience  time.Time   // when the next of those that are coming is late; zero = none will be
 }
 
 // count tallies the claims. The pool carries its present hash.
@@ -59,18 +60,19 @@ func (t *tally) addNew(claim *v1.NodeClaim, now time.Time) {
 	if claim.DeletionTimestamp != nil {
 		return
 	}
-	registered := conditions.Get(claim, v1.RegisteredCondition)
-	if registered == nil || registered.Status != metav1.ConditionTrue {
+	limit := claim.CreationTimestamp.Add(lateAfter)
+	switch isLate := !now.Before(limit); {
+	case !isLate:
 		t.coming++
-		return
+		if t.patience.IsZero() || limit.Before(t.patience) {
+			t.patience = limit
+		}
+	case conditions.IsTrue(claim, v1.RegisteredCondition):
+		t.late = append(t.late, limit) // nobody gives it up: it may stay so for ever
+	default:
+		t.late = append(t.late, limit)
+		t.coming++
 	}
-	if limit := registered.LastTransitionTime.Add(initializedWithin); !now.Before(limit) {
-		t.stuck = append(t.stuck, limit)
-		return
-	} else if t.patience.IsZero() || limit.Before(t.patience) {
-		t.patience = limit
-	}
-	t.coming++
 }
 
 // wait returns how long it is until time alone changes the tally, 0 for ever.

@@ -204,7 +204,7 @@ func (w *wiring) nominations(p *provisioning.Provisioner) error {
 
 // claims adds the controllers that tend NodeClaims.
 func (w *wiring) claims() error {
-	health, failures := &nodepool.Health{}, drift.NewFailures(w.clock)
+	health := &nodepool.Health{}
 	client := w.mgr.GetClient()
 	workers := w.parallel(1000, 5000)
 	qps, burst := manager.Bucket(10, 1000, workers)
@@ -212,7 +212,7 @@ func (w *wiring) claims() error {
 		func() error {
 			return (&lifecycle.Reconciler{
 				Client: client, Provider: w.metered("nodeclaim.lifecycle"), Clock: w.clock, Recorder: w.recorder,
-				Metrics: lifecycle.NewMetrics(w.Registry), Disruptions: w.counters, Health: listeners{health, failures},
+				Metrics: lifecycle.NewMetrics(w.Registry), Disruptions: w.counters, Health: health,
 				Hooks: w.hooks,
 			}).Register(w.mgr, controller.Options{
 				MaxConcurrentReconciles: workers,
@@ -225,7 +225,7 @@ func (w *wiring) claims() error {
 		func() error {
 			return (&drift.Rollout{
 				Client: client, Provider: w.provider, Clock: w.clock, Labels: w.convert.Labels,
-				Failures: failures, Recorder: w.recorder, Metrics: drift.NewMetrics(w.Registry),
+				Recorder: w.recorder, Metrics: drift.NewMetrics(w.Registry),
 			}).Register(w.mgr, w.many())
 		},
 		func() error {
