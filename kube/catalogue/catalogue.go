@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -38,7 +39,9 @@ type Catalogue struct {
 	Axis     *model.Axis
 	World    Sink
 
+	asked     atomic.Int64 // refreshes that have begun
 	mu        sync.Mutex
+	taken     int64 // the latest of them that the World has been told
 	converted map[*cloud.InstanceType]*model.InstanceType
 }
 
@@ -69,30 +72,54 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 	if err := c.Reader.List(ctx, pools); err != nil {
 		return fmt.Errorf("list node pools: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	seen := make(map[*cloud.InstanceType]*model.InstanceType, len(c.converted))
+	order := c.asked.Add(1)
+	var named []string
+	var types [][]*cloud.InstanceType
 	for i := range pools.Items {
 		pool := &pools.Items[i]
 		if !cloud.Manages(c.Provider, pool.Spec.Template.Spec.NodeClassRef) {
 			continue
 		}
-		types, err := c.Provider.InstanceTypes(ctx, pool)
-		if ctx.Err() != nil {
-			return fmt.Errorf("instance types of node pool %s: %w", pool.Name, ctx.Err())
+		of, err := c.typesOf(ctx, pool)
+		if err != nil {
+			return err
 		}
-		switch {
-		case cloud.IsUnevaluatedNodePool(err):
-			log.FromContext(ctx).V(1).Info("leaving out a node pool until its overlays are evaluated", "NodePool", pool.Name)
-			types = nil
-		case err != nil:
-			log.FromContext(ctx).Error(err, "leaving out a node pool whose instance types are unknown", "NodePool", pool.Name)
-			types = nil
-		}
-		c.World.SetTypes(pool.Name, c.convert(types, seen))
+		named, types = append(named, pool.Name), append(types, of)
+	}
+	c.tell(order, named, types)
+	return nil
+}
+
+// typesOf asks for the types of the pool; nil when they cannot be had.
+func (c *Catalogue) typesOf(ctx context.Context, pool *v1.NodePool) ([]*cloud.InstanceType, error) {
+	types, err := c.Provider.InstanceTypes(ctx, pool)
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("instance types of node pool %s: %w", pool.Name, ctx.Err())
+	case cloud.IsUnevaluatedNodePool(err):
+		log.FromContext(ctx).V(1).Info("leaving out a node pool until its overlays are evaluated", "NodePool", pool.Name)
+		return nil, nil
+	case err != nil:
+		log.FromContext(ctx).Error(err, "leaving out a node pool whose instance types are unknown", "NodePool", pool.Name)
+		return nil, nil
+	}
+	return types, nil
+}
+
+// tell passes the types of the pools on, unless a refresh that began later has
+// done so.
+func (c *Catalogue) tell(order int64, pools []string, types [][]*cloud.InstanceType) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if order < c.taken {
+		return
+	}
+	c.taken = order
+	seen := make(map[*cloud.InstanceType]*model.InstanceType, len(c.converted))
+	for i, pool := range pools {
+		c.World.SetTypes(pool, c.convert(types[i], seen))
 	}
 	c.converted = seen
-	return nil
 }
 
 // convert returns the types as decisions see them. Those converted before are

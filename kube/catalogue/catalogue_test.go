@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -14,6 +15,7 @@ import (
 
 	"karpenter/api/scheme"
 	v1 "karpenter/api/v1"
+	"karpenter/cloud"
 	"karpenter/cloud/cloudtest"
 	"karpenter/cloud/overlay"
 	"karpenter/cloud/wrap"
@@ -154,5 +156,41 @@ func TestCancelled(t *testing.T) {
 	provider.FailPool("p", ctx.Err())
 	if err := c.Refresh(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want that the context was cancelled", err)
+	}
+}
+
+// slow answers a call when its turn has come.
+type slow struct {
+	cloud.Provider
+	turns chan chan struct{}
+}
+
+func (s slow) InstanceTypes(ctx context.Context, p *v1.NodePool) ([]*cloud.InstanceType, error) {
+	types, err := s.Provider.InstanceTypes(ctx, p)
+	turn := make(chan struct{})
+	s.turns <- turn
+	<-turn
+	return types, err
+}
+
+// A cloud that is slow to answer one refresh holds up no other, and its answer
+// does not replace a newer one.
+func TestSlowRefresh(t *testing.T) {
+	c, provider, told := setup(pool("p", "karpenter.kwok.sh"))
+	turns := make(chan chan struct{})
+	c.Provider = slow{provider, turns}
+	var refreshes errgroup.Group
+	refreshes.Go(func() error { return c.Refresh(t.Context()) })
+	first := <-turns
+	provider.SetTypes(cloudtest.DefaultTypes()[:1]...)
+	finished := make(chan error)
+	go func() { finished <- c.Refresh(t.Context()) }()
+	close(<-turns)
+	if err := <-finished; err != nil || len(told["p"]) != 1 {
+		t.Errorf("%d types, error %v; want the one there is now", len(told["p"]), err)
+	}
+	close(first)
+	if err := refreshes.Wait(); err != nil || len(told["p"]) != 1 {
+		t.Errorf("%d types after an older answer, error %v; want one", len(told["p"]), err)
 	}
 }
