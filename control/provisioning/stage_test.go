@@ -107,7 +107,7 @@ func (s *stage) pool(name string, change func(*v1.NodePool)) {
 	}
 	s.pooled = append(s.pooled, name)
 	known, ok := s.Convert.Pool(pool)
-	if !ok || known.Unavailable != "" {
+	if !ok || known.Unavailable != "" && pool.Spec.Replicas == nil {
 		s.t.Fatalf("node pool %s is %q", pool.Name, known.Unavailable)
 	}
 	s.world.SetPool(known)
