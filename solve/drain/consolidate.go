@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 	"karpenter/solve/pack"
 )
 
@@ -43,6 +44,7 @@ func (r *round) consolidate() {
 	}
 	r.open(model.Underutilized)
 	r.price(candidates)
+	r.rows, r.homes = r.memory.Nodes(&r.s), map[*model.Shape][]string{}
 	offers := r.weighAll(candidates)
 	for _, o := range offers {
 		o.rank = o.yield()
@@ -173,7 +175,7 @@ func (r *round) weigh(sites []int) *offer {
 			return o
 		}
 	}
-	policy, spend := r.policy, most
+	policy, spend := r.policy, max(most, 0)
 	policy.RelaxMinValues = false
 	if r.spotOnly(sites) {
 		spend = 0
@@ -181,7 +183,7 @@ func (r *round) weigh(sites []int) *offer {
 	t, pending := r.try(sites, spend, policy)
 	o.pending = pending
 	switch {
-	case t.Dear && spend == 0 && most > 0:
+	case t.Dear && spend < most:
 		o.cause, o.why = model.ByPolicy, noSpotToSpot
 	case t.Dear && !t.Late:
 		o.cause, o.why = model.ByPrice, r.tooDear(most, c.Cost)
@@ -232,9 +234,10 @@ func dollars(p model.Price) string { return fmt.Sprintf("%.4g", p.Dollars()) }
 func (r *round) screen(site int, most model.Price) (model.Cause, string) {
 	n := &r.s.Nodes[site]
 	worth, least := 0.0, 0.0
+	rows := r.rowsNow()
 	for i := range n.Movable {
 		shape := n.Movable[i].Shape
-		if r.home(shape, n.Name) {
+		if r.home(shape, n.Name, rows) {
 			continue
 		}
 		alone := r.leastFor(&n.Movable[i])
@@ -243,7 +246,7 @@ func (r *round) screen(site int, most model.Price) (model.Cause, string) {
 		}
 		worth, least = worth+r.worth[shape]*float64(len(n.Movable[i].Pods)), max(least, alone)
 	}
-	if bound := max(worth, least); bound > float64(most) {
+	if bound := max(worth, least); bound > roughly(most) {
 		return model.ByPrice, r.tooDear(model.Price(bound), n.Price)
 	}
 	return "", ""
@@ -252,10 +255,9 @@ func (r *round) screen(site int, most model.Price) (model.Cause, string) {
 // home reports whether some node but the one named has room for a pod of the
 // shape, rules between pods not asked. What it says may be of an earlier state,
 // when there was more room.
-func (r *round) home(shape *model.Shape, but string) bool {
+func (r *round) home(shape *model.Shape, but string, rows []fit.NodeRow) bool {
 	homes, known := r.homes[shape]
 	if !known {
-		rows := r.memory.Nodes(&r.s)
 		for i := range rows {
 			if pack.Takes(&rows[i], shape) {
 				if homes = append(homes, rows[i].Name); len(homes) == 2 {
@@ -267,6 +269,18 @@ func (r *round) home(shape *model.Shape, but string) bool {
 	}
 	return slices.ContainsFunc(homes, func(name string) bool { return name != but })
 }
+
+// rowsNow returns the nodes as they were when consolidation began, which had no
+// less room than they have now.
+func (r *round) rowsNow() []fit.NodeRow {
+	if r.rows == nil {
+		r.rows = r.memory.Nodes(&r.s)
+	}
+	return r.rows
+}
+
+// roughly allows for rounding in sums of prices.
+func roughly(most model.Price) float64 { return max(float64(most), 0)*(1+1e-6) + 8 }
 
 // leastFor returns the price of the cheapest node that takes a pod; infinite
 // when there is none.

@@ -17,49 +17,77 @@ const mostSpot = 15
 
 // cheaper settles what the launches of the offer may become, so that all of
 // them together cost at most most whatever they become, or returns why there is
-// no such thing.
+// no such thing. Where a dear zone stands in the way, they are bound to the zones
+// they are planned in.
 func (r *round) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause, string) {
 	c := &o.command
-	c.Savings = c.Cost
+	c.Savings, c.Launches = c.Cost, t.Launches
 	if len(c.Launches) == 0 {
 		return "", ""
 	}
-	c.Launches = slices.Clone(c.Launches)
-	spot := r.allSpot(o.sites)
-	var menus [][]choice
-	slack := most
+	var options [][]pack.Option
 	for i := range c.Launches {
-		l := &c.Launches[i]
-		if len(l.MinValues) > 0 {
+		if len(c.Launches[i].MinValues) > 0 {
 			return model.ByPolicy, "minValues would have to be relaxed"
 		}
-		menu := choices(l, t.Options(i))
-		if spot && !r.policy.SpotToSpot && slices.Contains(l.CapacityTypes, capacitySpot) {
+		if r.allSpot(o.sites) && !r.policy.SpotToSpot && slices.Contains(c.Launches[i].CapacityTypes, capacitySpot) {
 			return model.ByPolicy, noSpotToSpot
 		}
-		menus = append(menus, menu)
-		slack -= slices.MinFunc(menu, func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }).worst
+		options = append(options, t.Options(i))
 	}
-	if slack < 0 {
-		return model.ByPrice, r.tooDear(most-slack, c.Cost)
+	why := r.afford(o, options, most)
+	if why == "" {
+		return "", ""
 	}
+	c.Launches = slices.Clone(t.Launches)
 	for i := range c.Launches {
 		l := &c.Launches[i]
-		least := slices.MinFunc(menus[i], func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }).worst
-		menu := slices.DeleteFunc(menus[i], func(x choice) bool { return x.worst > least+slack/model.Price(len(c.Launches)) })
+		l.Requirements = l.Requirements.And(model.NewRequirement(model.LabelZone, model.In, l.Zone))
+		for j := range options[i] {
+			options[i][j].Quotes = slices.DeleteFunc(options[i][j].Quotes, func(q pack.Quote) bool { return q.Zone != l.Zone })
+		}
+	}
+	if r.afford(o, options, most) == "" {
+		return "", ""
+	}
+	return model.ByPrice, why
+}
+
+// afford has the launches list what they can be for at most most together, or
+// returns why there is nothing.
+func (r *round) afford(o *offer, options [][]pack.Option, most model.Price) string {
+	c := &o.command
+	launches, savings := slices.Clone(c.Launches), c.Cost
+	byWorst := func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }
+	menus, slack := make([][]choice, len(launches)), most
+	for i := range launches {
+		if menus[i] = choices(&launches[i], options[i]); len(menus[i]) == 0 {
+			return "no cheaper place: nothing is to be had in one zone alone"
+		}
+		slack -= slices.MinFunc(menus[i], byWorst).worst
+	}
+	if slack < 0 {
+		return r.tooDear(most-slack, c.Cost)
+	}
+	spot := r.allSpot(o.sites) && len(o.sites) == 1
+	for i := range launches {
+		l := &launches[i]
+		limit := slices.MinFunc(menus[i], byWorst).worst + slack/model.Price(len(launches))
+		menu := slices.DeleteFunc(menus[i], func(x choice) bool { return x.worst > limit })
 		menu = r.unlike(menu, o.sites)
-		if spot && len(o.sites) == 1 && len(menu) > 0 && menu[0].CapacityType == capacitySpot {
+		if spot && len(menu) > 0 && menu[0].CapacityType == capacitySpot {
 			if len(menu) < mostSpot {
-				return model.ByPrice, fmt.Sprintf("SpotToSpotConsolidation requires %d cheaper instance type options than the current candidate to consolidate, got %d", mostSpot, len(menu))
+				return fmt.Sprintf("SpotToSpotConsolidation requires %d cheaper instance type options than the current candidate to consolidate, got %d", mostSpot, len(menu))
 			}
 			menu = r.cut(l, menu)
 		}
 		if why := r.settle(l, menu); why != "" {
-			return model.ByPrice, why
+			return why
 		}
-		c.Savings -= l.Price
+		savings -= l.Price
 	}
-	return "", ""
+	c.Launches, c.Savings = launches, savings
+	return ""
 }
 
 // The capacity types, in the order a launch prefers them.

@@ -121,11 +121,18 @@ func (r *round) open(reason model.Reason) {
 		switch {
 		case uninitialized(n):
 			return true
-		case reason == model.Drifted:
-			return !n.Disruption.Drifted.IsZero()
+		case !n.Disruption.Drifted.IsZero() && (reason == model.Drifted || r.soonGone(n)):
+			return true // the pods would have to move again
 		}
-		return n.Disruption.Settling
+		return reason == model.Underutilized && n.Disruption.Settling
 	})
+}
+
+// soonGone reports whether the drifted node only waits for its turn.
+func (r *round) soonGone(n *model.Node) bool {
+	stay := r.refused[n.Name]
+	pool, ok := r.pools[n.Pool]
+	return ok && stay.Reason == model.Drifted && stay.Cause == model.ByBudget && r.given.Pools[pool].Disruption.Allowed[model.Drifted] > 0
 }
 
 func uninitialized(n *model.Node) bool {

@@ -28,7 +28,7 @@ type Trial struct {
 // nothing is known.
 func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, worth []float64) *Trial {
 	k := New(s, p, m)
-	k.bare = &bare{most: float64(most), worth: worth}
+	k.bare = &bare{most: float64(most)*(1+1e-6) + 8, worth: worth} // rounding must not stand in the way
 	out := k.best()
 	t := &Trial{
 		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: out.by.dear(), Late: k.bare.late, packer: out.by,
