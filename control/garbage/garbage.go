@@ -7,7 +7,8 @@
 //  1. An answer that may be incomplete deletes nothing: if any list fails,
 //     the round is over.
 //  2. A claim whose Node is ready is kept whatever the provider says: the
-//     kubelet is alive, and the provider's list may lag behind.
+//     kubelet is alive. Any other goes only if the provider, asked for its
+//     machine, says that it is gone: a list may lag behind.
 //  3. A machine is ended only when it has been without a claim for the grace
 //     time, and the API server itself, not a cache, says the claim is gone.
 package garbage
@@ -61,6 +62,8 @@ type Reconciler struct {
 	// Grace is how long after its start a machine without a claim is left
 	// alone. Zero means DefaultGrace.
 	Grace time.Duration
+
+	ageless map[string]time.Time // when machines of unknown age were first seen, by provider ID
 }
 
 // Register adds the controller to the manager. It runs one round at a time
@@ -137,16 +140,35 @@ func lost(claims []v1.NodeClaim, machines []*cloud.Machine) []*v1.NodeClaim {
 	return out
 }
 
-// orphans returns the machines without a claim that had time to get one.
+// orphans returns the machines without a claim that had time to get one. One
+// that the cloud does not know the start of began when it was first seen.
 func (r *Reconciler) orphans(machines []*cloud.Machine, claims []v1.NodeClaim) []*cloud.Machine {
 	grace := r.Grace
 	if grace == 0 {
 		grace = DefaultGrace
 	}
-	return cloud.Orphans(machines, claims, r.Clock.Now().Add(-grace))
+	now := r.Clock.Now()
+	seen := map[string]time.Time{}
+	aged := make([]*cloud.Machine, len(machines))
+	for i, m := range machines {
+		if aged[i] = m; !m.Created.IsZero() {
+			continue
+		}
+		first, known := r.ageless[m.ProviderID]
+		if !known {
+			first = now
+		}
+		seen[m.ProviderID] = first
+		dated := *m
+		dated.Created = first
+		aged[i] = &dated
+	}
+	r.ageless = seen
+	return cloud.Orphans(aged, claims, now.Add(-grace))
 }
 
-// collectClaim deletes a claim without a machine, unless its Node is alive.
+// collectClaim deletes a claim without a machine, unless its Node or the
+// machine itself is alive.
 func (r *Reconciler) collectClaim(ctx context.Context, claim *v1.NodeClaim) error {
 	node, err := join.NodeOf(ctx, r.Client, claim)
 	switch {
@@ -154,6 +176,13 @@ func (r *Reconciler) collectClaim(ctx context.Context, claim *v1.NodeClaim) erro
 		return nil
 	case err != nil && !errors.Is(err, join.ErrNotFound) && !errors.Is(err, join.ErrDuplicate):
 		return err
+	}
+	machine, err := r.Provider.Get(ctx, claim.Status.ProviderID)
+	switch {
+	case err == nil && !machine.Deleting:
+		return nil
+	case err != nil && !cloud.IsNotFound(err):
+		return fmt.Errorf("get machine of node claim %s: %w", claim.Name, err)
 	}
 	uid := claim.UID
 	if err := r.Client.Delete(ctx, claim.DeepCopy(), client.Preconditions{UID: &uid}); err != nil {

@@ -1,8 +1,11 @@
 package garbage_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 
+	"karpenter/cloud"
 	"karpenter/control/controltest"
 	"karpenter/control/garbage"
 )
@@ -15,11 +18,19 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
+// setup adds the reconciler, and the command
+//
+//	omit ID    let the cloud's list leave that machine out
 func setup(c *controltest.Cluster) {
+	lagging := &lagging{Provider: c.Cloud}
+	c.Commands["omit"] = func(words []string) error {
+		lagging.omits = words[0]
+		return nil
+	}
 	c.Reconcilers["garbage"] = &garbage.Reconciler{
 		Client:      c.Client,
 		Live:        c.Client,
-		Provider:    c.Cloud,
+		Provider:    lagging,
 		Clock:       c.Clock,
 		Disruptions: c.Disruptions,
 	}
@@ -29,4 +40,15 @@ func TestRegister(t *testing.T) {
 	c := controltest.New(t)
 	setup(c)
 	c.Register(t)
+}
+
+// lagging is a provider whose list is behind.
+type lagging struct {
+	cloud.Provider
+	omits string
+}
+
+func (l *lagging) List(ctx context.Context) ([]*cloud.Machine, error) {
+	machines, err := l.Provider.List(ctx)
+	return slices.DeleteFunc(machines, func(m *cloud.Machine) bool { return m.ProviderID == l.omits }), err
 }
