@@ -90,13 +90,13 @@ func TestBudgetIsActive(t *testing.T) {
 		name, schedule, duration, at string
 		want                         bool
 	}{
-		{"spec 10/19 local midnight is not UTC midnight", "@daily", "30m", "2024-06-15 00:00 +0100", false},
+		{"spec 10/19 spec 40/22 local midnight is not UTC midnight", "@daily", "30m", "2024-06-15 00:00 +0100", false},
 		{"spec 10/19 UTC midnight", "@daily", "30m", "2024-06-15 01:00 +0100", true},
 		{"spec 10/20 first day of the year", "@yearly", "24h", "2024-01-01 12:00 +0000", true},
-		{"spec 10/20 longer than its period", "@daily", "48h", "2024-06-15 17:23 +0000", true},
-		{"spec 10/20 Sunday before dawn", "30 6 * * SUN", "6h", "2024-06-16 00:00 +0000", false},
+		{"spec 10/20 spec 40/22 longer than its period", "@daily", "48h", "2024-06-15 17:23 +0000", true},
+		{"spec 10/20 spec 40/22 Sunday before dawn", "30 6 * * SUN", "6h", "2024-06-16 00:00 +0000", false},
 		{"Sunday morning", "30 6 * * SUN", "6h", "2024-06-16 06:30 +0000", true},
-		{"just before the end", "0 0 * * *", "1h", "2024-06-15 00:59 +0000", true},
+		{"spec 40/22 just before the end", "0 0 * * *", "1h", "2024-06-15 00:59 +0000", true},
 		{"exactly at the end", "0 0 * * *", "1h", "2024-06-15 01:00 +0000", false},
 		{"a day that never comes", "0 0 30 2 *", "1h", "2024-06-15 00:00 +0000", false},
 	} {

@@ -56,7 +56,7 @@ func TestClasses(t *testing.T) {
 		pod  *corev1.Pod
 		want classes
 	}{
-		{"plain", pod(), classes{true, true, true, true}},
+		{"spec 40/66 plain, without an owner", pod(), classes{true, true, true, true}},
 		{"terminal", pod(phase(corev1.PodSucceeded)), classes{true, false, false, false}},
 		{"terminating", pod(gone(0)), classes{true, true, false, false}},
 		{"terminating for exactly a minute", pod(gone(time.Minute)), classes{true, true, false, false}},
