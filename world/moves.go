@@ -31,8 +31,12 @@ func (w *World) move(m *machine, now time.Time) {
 	}
 	w.scratch = pods
 	slices.SortFunc(pods, byGroup)
-	if !w.stillMoves(&m.moves, pods) {
-		m.moves = w.movesOf(pods)
+	if w.stillMoves(&m.moves, pods) {
+		return
+	}
+	m.moves = w.movesOf(pods)
+	if m.deleting() {
+		w.listed.pending = nil
 	}
 }
 

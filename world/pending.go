@@ -134,29 +134,19 @@ func (w *World) PendingUIDs() []string {
 // listPending returns the pods that need a place by shape and peer: those that
 // ask for one and those that will lose theirs.
 func (w *World) listPending() []model.Pending {
-	if len(w.going) > 0 {
-		w.listed.pending = nil
-		return w.listLeaving()
+	if w.listed.pending != nil || len(w.waiting) == 0 && len(w.going) == 0 {
+		return w.listed.pending
 	}
-	if w.listed.pending == nil && len(w.waiting) > 0 {
-		w.listed.pending = make([]model.Pending, len(w.waiting))
-		for i, g := range w.waiting {
-			w.listed.pending[i] = model.Pending{Shape: g.shape.Shape, Peer: g.seen(), Pods: slices.Clip(w.list(g))}
-		}
-	}
-	return w.listed.pending
-}
-
-// listLeaving is listPending while some machines are going away.
-func (w *World) listLeaving() []model.Pending {
 	leaving := w.leaving()
-	groups := slices.Clone(w.waiting)
+	groups := slices.Clip(w.waiting)
 	for g := range leaving {
 		if len(g.waiting) == 0 {
 			groups = append(groups, g)
 		}
 	}
-	slices.SortFunc(groups, byText)
+	if len(groups) > len(w.waiting) {
+		slices.SortFunc(groups, byText)
+	}
 	var out []model.Pending
 	for _, g := range groups {
 		pods := slices.Clip(w.list(g))
@@ -166,6 +156,7 @@ func (w *World) listLeaving() []model.Pending {
 		}
 		out = append(out, model.Pending{Shape: g.shape.Shape, Peer: g.seen(), Pods: pods})
 	}
+	w.listed.pending = out
 	return out
 }
 

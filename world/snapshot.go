@@ -75,6 +75,9 @@ func (w *World) layOut() {
 // look makes the view of a machine. What stays the same in it stays the same
 // slice.
 func (w *World) look(m *machine, now time.Time) {
+	if w.going[m] != m.deleting() {
+		w.listed.pending = nil
+	}
 	w.exclude(m)
 	m.stale = false
 	was := m.view

@@ -240,6 +240,9 @@ func (w *World) touch(m *machine) {
 func (w *World) dropEmpty(m *machine) {
 	if m.node == nil && m.claim == nil {
 		delete(w.machines, m.id)
+		if w.going[m] {
+			w.listed.pending = nil
+		}
 		w.exclude(m)
 		w.moved = true
 	}
