@@ -36,3 +36,11 @@ func gracePeriodExpiring(claim *v1.NodeClaim, deadline string) events.Event {
 		Dedupe:  []string{claim.Name},
 	}
 }
+
+func failedTermination(claim *v1.NodeClaim, err error) events.Event {
+	return events.Event{
+		Object: claim, Type: corev1.EventTypeWarning, Reason: "FailedTermination",
+		Message: "The machine cannot be ended: " + cut(err.Error()),
+		Dedupe: []string{string(claim.UID), "machine"},
+	}
+}

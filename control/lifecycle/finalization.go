@@ -75,6 +75,7 @@ func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, fi
 	err = r.Provider.Delete(ctx, s.claim.DeepCopy())
 	gone := cloud.IsNotFound(err)
 	if err != nil && !gone {
+		r.Recorder.Publish(failedTermination(s.claim, err))
 		return 0, false, fmt.Errorf("terminate machine of node claim %s: %w", s.claim.Name, err)
 	}
 	s.conditions.SetTrue(v1.InstanceTerminatingCondition)

@@ -77,6 +77,14 @@ func deadlineUnreadable(object client.Object, text string) events.Event {
 	}
 }
 
+func machineStays(node *corev1.Node, err error) events.Event {
+	return events.Event{
+		Object: node, Type: corev1.EventTypeWarning, Reason: "FailedTermination",
+		Message: "The machine cannot be ended: " + err.Error(),
+		Dedupe: []string{string(node.UID), "machine"},
+	}
+}
+
 func named(names []string) string {
 	if len(names) <= namesInMessage {
 		return strings.Join(names, ", ")
