@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,6 +28,7 @@ type lagging struct {
 
 	mu        sync.Mutex
 	informers map[schema.GroupVersionKind]*informer
+	inOrder   []*informer // by kind; nil = not known
 	indexers  map[schema.GroupVersionKind]map[string]client.IndexerFunc
 }
 
@@ -51,14 +53,10 @@ func newCache(s *store.Store, objects map[client.Object]cache.ByObject, listenin
 func (c *lagging) sorted() []*informer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := slices.Collect(maps.Values(c.informers))
-	slices.SortFunc(out, func(a, b *informer) int {
-		if a.gvk.Kind < b.gvk.Kind {
-			return -1
-		}
-		return 1
-	})
-	return out
+	if c.inOrder == nil {
+		c.inOrder = slices.SortedFunc(maps.Values(c.informers), func(a, b *informer) int { return cmp.Compare(a.gvk.Kind, b.gvk.Kind) })
+	}
+	return c.inOrder
 }
 
 func (c *lagging) informer(gvk schema.GroupVersionKind) (*informer, error) {
@@ -76,6 +74,7 @@ func (c *lagging) informer(gvk schema.GroupVersionKind) (*informer, error) {
 		return nil, err
 	}
 	c.informers[gvk] = i
+	c.inOrder = nil
 	return i, nil
 }
 
@@ -105,6 +104,7 @@ func (c *lagging) RemoveInformer(_ context.Context, o client.Object) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.informers, gvk)
+	c.inOrder = nil
 	return nil
 }
 

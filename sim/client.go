@@ -20,14 +20,35 @@ type gated struct {
 	reader        client.Reader
 	store         *store.Store
 	gate          *gate
+	// slow reports whether the reads of a controller from the cache wait for
+	// their turn, so that the cache changes between two of them.
+	slow func(controller string) bool
 }
 
 func (g *gated) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	return g.reader.Get(ctx, key, o, options...)
+	return g.read(ctx, "get", o, func() error { return g.reader.Get(ctx, key, o, options...) })
 }
 
 func (g *gated) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	return g.reader.List(ctx, list, options...)
+	return g.read(ctx, "list", list, func() error { return g.reader.List(ctx, list, options...) })
+}
+
+// read reads from the cache, when the turn of the controller has come if it is
+// slow.
+func (g *gated) read(ctx context.Context, verb string, o runtime.Object, do func() error) error {
+	by := controllerOf(ctx)
+	if by == "" || !g.slow(by) {
+		return do()
+	}
+	gvk, err := g.store.KindOf(o)
+	if err != nil {
+		return err
+	}
+	return g.gate.pass(ctx, request{
+		Call:   Call{Target: fromCache, By: by, Verb: verb, Kind: gvk.Kind},
+		detail: func() string { return "" },
+		carry:  func(float64) error { return do() },
+	})
 }
 
 func named(o client.Object) string {
@@ -48,7 +69,7 @@ func (g *gated) write(ctx context.Context, verb string, o client.Object, do func
 		return err
 	}
 	return g.gate.pass(ctx, request{
-		Call:   Call{API, verb, gvk.Kind, named(o)},
+		Call:   Call{API, controllerOf(ctx), verb, gvk.Kind, named(o)},
 		detail: func() string { return text(o) },
 		carry:  func(float64) error { return do(context.WithoutCancel(ctx), o) },
 		stray: func() func() error {
@@ -131,7 +152,7 @@ func (s *gatedSub) Apply(ctx context.Context, applied runtime.ApplyConfiguration
 	}
 	do := func() error { return s.SubResourceClient.Apply(context.WithoutCancel(ctx), applied, options...) }
 	return s.gated.gate.pass(ctx, request{
-		Call:   Call{API, "apply-" + s.name, head.Kind, head.Metadata.Namespace + "/" + head.Metadata.Name},
+		Call:   Call{API, controllerOf(ctx), "apply-" + s.name, head.Kind, head.Metadata.Namespace + "/" + head.Metadata.Name},
 		detail: func() string { return body },
 		carry:  func(float64) error { return do() },
 		stray:  func() func() error { return do },
@@ -155,7 +176,7 @@ func (l *live) Get(ctx context.Context, key client.ObjectKey, o client.Object, o
 		name = key.Namespace + "/" + name
 	}
 	return l.gate.pass(ctx, request{
-		Call:   Call{API, "get", gvk.Kind, name},
+		Call:   Call{API, controllerOf(ctx), "get", gvk.Kind, name},
 		detail: func() string { return "" },
 		carry:  func(float64) error { return l.reader.Get(context.WithoutCancel(ctx), key, o, options...) },
 	})
@@ -167,7 +188,7 @@ func (l *live) List(ctx context.Context, list client.ObjectList, options ...clie
 		return err
 	}
 	return l.gate.pass(ctx, request{
-		Call:   Call{API, "list", gvk.Kind, ""},
+		Call:   Call{API, controllerOf(ctx), "list", gvk.Kind, ""},
 		detail: func() string { return "" },
 		carry:  func(float64) error { return l.reader.List(context.WithoutCancel(ctx), list, options...) },
 	})

@@ -55,13 +55,19 @@ type Target string
 const (
 	API   Target = "api"
 	Cloud Target = "cloud"
+
+	// fromCache is for reads that wait for their turn as calls do, and cannot
+	// fail.
+	fromCache Target = "cache"
 )
 
 // Call is one request of the process.
 type Call struct {
 	Target Target
+	// By is the controller that makes it; "" = not known.
+	By string
 	// Verb is get, list, create, update, patch, patch-status, apply-status,
-	// delete or evict at the API; Reads from caches are no calls. At the cloud
+	// delete or evict at the API; reads from caches are no calls. At the cloud
 	// it is the method: Create, Delete, Get, List, InstanceTypes or IsDrifted.
 	Verb string
 	// Kind is that of the object, such as NodeClaim; "" at the cloud.

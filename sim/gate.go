@@ -81,7 +81,7 @@ func (g *gate) list() []*waiting {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	slices.SortFunc(g.waiting, func(a, b *waiting) int {
-		c := cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+		c := cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.By, b.By), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 		if c == 0 {
 			c = cmp.Or(cmp.Compare(a.detail(), b.detail()), cmp.Compare(a.order, b.order))
 		}

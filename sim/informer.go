@@ -113,7 +113,7 @@ func (i *informer) behind() int {
 	i.mu.Lock()
 	position := i.position
 	i.mu.Unlock()
-	return len(i.store.Log(i.gvk, position))
+	return i.store.Logged(i.gvk) - position
 }
 
 // tell brings the copy up to the next event, and passes it on.

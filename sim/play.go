@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,12 +101,29 @@ func (p *play) begin() error {
 
 func (p *play) startProcess() error {
 	var err error
-	p.process, err = newProcess(p.Store, p.Cloud, p.setup.Config, p.rand, p.setup.Transcript)
+	p.process, err = newProcess(p.Store, p.Cloud, p.setup.Config, p.rand, p.slow(), p.setup.Transcript)
 	if err != nil {
 		return err
 	}
 	p.process.start(context.Background(), synctest.Wait)
 	return nil
+}
+
+// slow returns which controllers' reads wait for their turn in this life of the
+// process: one of eight.
+func (p *play) slow() func(controller string) bool {
+	life, known := fmt.Sprint("slow reads ", p.result.Restarts, " "), map[string]bool{}
+	var mu sync.Mutex
+	return func(controller string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		slow, drawn := known[controller]
+		if !drawn {
+			slow = p.Rand(life+controller).IntN(8) == 0
+			known[controller] = slow
+		}
+		return slow
+	}
 }
 
 // run makes steps until the run has lasted long enough.
@@ -139,11 +157,11 @@ func (p *play) look(what string) error {
 	told, failure := p.process.news()
 	p.seen.Now, p.seen.What, p.seen.Changes, p.seen.Told = time.Now(), what, p.Store.Changes(), told
 	p.seen.Calls = p.seen.Calls[:0]
-	if w := p.made; w != nil {
+	if w := p.made; w != nil && w.Target != fromCache {
 		p.seen.Calls = append(p.seen.Calls, Made{w.Call, w.effect, w.err})
 		p.result.Calls++
-		p.made = nil
 	}
+	p.made = nil
 	p.write()
 	if failure != nil {
 		return fmt.Errorf("step %d, %s: %w", p.seen.Step, what, failure)

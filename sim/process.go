@@ -72,7 +72,7 @@ func (p *process) awaits() bool {
 }
 
 // newProcess wires everything up without starting it.
-func newProcess(s *store.Store, c *simcloud.Cloud, settings config.Config, r *rand.Rand, logs io.Writer) (*process, error) {
+func newProcess(s *store.Store, c *simcloud.Cloud, settings config.Config, r *rand.Rand, slow func(string) bool, logs io.Writer) (*process, error) {
 	p := &process{store: s, gate: &gate{}, elected: make(chan struct{})}
 	close(p.elected)
 	p.log = logr.New(&sink{process: p, out: logs})
@@ -81,7 +81,7 @@ func newProcess(s *store.Store, c *simcloud.Cloud, settings config.Config, r *ra
 		return nil, err
 	}
 	direct := s.Client(processName)
-	p.client = &gated{Client: direct, reader: p.cache, store: s, gate: p.gate}
+	p.client = &gated{Client: direct, reader: p.cache, store: s, gate: p.gate, slow: slow}
 	p.live = &live{reader: direct, store: s, gate: p.gate}
 	ctx, stop := context.WithCancel(log.IntoContext(context.Background(), p.log))
 	p.stop = stop
@@ -193,6 +193,21 @@ type sink struct {
 	process *process
 	out     io.Writer // nil = nobody reads it
 	context string
+	// controller is which one logs; "" = none.
+	controller string
+}
+
+// controllerOf returns the controller whose reconcile has the context, "" if it
+// is not one's.
+func controllerOf(ctx context.Context) string {
+	l, err := logr.FromContext(ctx)
+	if err != nil {
+		return ""
+	}
+	if s, ok := l.GetSink().(*sink); ok {
+		return s.controller
+	}
+	return ""
 }
 
 // Init implements logr.LogSink.
@@ -206,25 +221,31 @@ func (s *sink) Info(_ int, message string, pairs ...any) {
 	if strings.HasPrefix(message, "Starting") || strings.HasPrefix(message, "Shutdown") || strings.HasPrefix(message, "All workers") {
 		return
 	}
-	fmt.Fprintf(s.out, "      log %s%s%s\n", message, s.context, paired(pairs))
+	fmt.Fprintf(s.out, "      log %s: %s%s%s\n", s.controller, message, s.context, paired(pairs))
 }
 
 // Error implements logr.LogSink.
 func (s *sink) Error(err error, message string, pairs ...any) {
 	if err != nil && strings.HasPrefix(err.Error(), "panic: ") {
-		s.process.fail(fmt.Errorf("%s:%s %w", message, s.context, err))
+		s.process.fail(fmt.Errorf("%s: %s%s: %w", s.controller, message, s.context, err))
 	}
 	if s.out != nil {
-		fmt.Fprintf(s.out, "      log %s: %v%s%s\n", message, err, s.context, paired(pairs))
+		fmt.Fprintf(s.out, "      log %s: %s: %v%s%s\n", s.controller, message, err, s.context, paired(pairs))
 	}
 }
 
 // WithValues implements logr.LogSink.
 func (s *sink) WithValues(pairs ...any) logr.LogSink {
-	if len(pairs) > 0 && pairs[0] == "reconcileID" {
+	if len(pairs) < 2 || pairs[0] == "reconcileID" || s.out == nil && pairs[0] != "controller" {
 		return s
 	}
-	return &sink{s.process, s.out, s.context + paired(pairs)}
+	next := *s
+	if pairs[0] == "controller" {
+		next.controller = fmt.Sprint(pairs[1])
+	} else {
+		next.context += paired(pairs)
+	}
+	return &next
 }
 
 // WithName implements logr.LogSink.

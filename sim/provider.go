@@ -19,7 +19,7 @@ type provider struct {
 func ask[T any](ctx context.Context, p *provider, method, name string, do func(context.Context, float64) (T, error)) (T, error) {
 	var out T
 	err := p.gate.pass(ctx, request{
-		Call:   Call{Target: Cloud, Verb: method, Name: name},
+		Call:   Call{Target: Cloud, By: controllerOf(ctx), Verb: method, Name: name},
 		detail: func() string { return "" },
 		carry: func(leave float64) (err error) {
 			out, err = do(context.WithoutCancel(ctx), leave)

@@ -56,6 +56,9 @@ func (p *play) obey() (string, error) {
 		p.orders.relead = false
 		return "the leader changes", p.restart(true)
 	}
+	if len(p.orders.gaps) == 0 {
+		return "", nil
+	}
 	for _, i := range p.process.cache.sorted() {
 		if p.orders.gaps[i.gvk.Kind] {
 			delete(p.orders.gaps, i.gvk.Kind)
@@ -85,7 +88,7 @@ func (p *play) gather() {
 	now := time.Now()
 	for i, w := range p.process.gate.list() {
 		if !w.due.After(now) {
-			p.offer(choice{source: aCall, index: i, call: w}, "call")
+			p.offer(choice{source: aCall, index: i, call: w}, w.By+" calls")
 		}
 	}
 	for i := range p.strays {
@@ -181,7 +184,7 @@ func ignore(error) error { return nil }
 
 // answer carries a call out, or has it fail.
 func (p *play) answer(w *waiting) (string, error) {
-	what := fmt.Sprintf("%s %s %s %s", w.Target, w.Verb, w.Kind, w.Name)
+	what := fmt.Sprintf("%s: %s %s %s %s", w.By, w.Target, w.Verb, w.Kind, w.Name)
 	if !w.decided {
 		w.decided = true
 		w.fault = p.faultOf(w.Call)
@@ -208,7 +211,7 @@ func (p *play) answer(w *waiting) (string, error) {
 
 func (p *play) faultOf(c Call) Fault {
 	switch {
-	case p.faults == nil:
+	case p.faults == nil, c.Target == fromCache:
 		return Fault{}
 	case c.Target == Cloud:
 		return p.faults.Cloud(c)

@@ -97,6 +97,13 @@ func (s *Store) Log(gvk schema.GroupVersionKind, from int) []Event {
 	return c.log[min(from, len(c.log)):len(c.log):len(c.log)]
 }
 
+// Logged returns the position of the next event in the Log.
+func (s *Store) Logged(gvk schema.GroupVersionKind) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.kinds[gvk].log)
+}
+
 // Snapshot returns the objects of a kind, sorted by key and not to be
 // modified, and the position of the next event in the Log.
 func (s *Store) Snapshot(gvk schema.GroupVersionKind) ([]client.Object, int) {
