@@ -149,14 +149,17 @@ func (s *scope) lives(claim string) bool {
 	return c != nil && c.DeletionTimestamp == nil
 }
 
-// remove deletes the claim and reports whether it did so: nil stands for a
-// claim that is gone already.
+// remove deletes the claim, whatever its UID when it has none, and reports
+// whether it did so. Nil stands for one that is gone already.
 func (l *Loop) remove(ctx context.Context, claim *v1.NodeClaim) (bool, error) {
 	if claim == nil || claim.DeletionTimestamp != nil {
 		return false, nil
 	}
-	uid := claim.UID
-	err := l.Client.Delete(ctx, claim.DeepCopy(), client.Preconditions{UID: &uid})
+	var options []client.DeleteOption
+	if uid := claim.UID; uid != "" {
+		options = append(options, client.Preconditions{UID: &uid})
+	}
+	err := l.Client.Delete(ctx, claim.DeepCopy(), options...)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -94,6 +94,7 @@ type Loop struct {
 	executing  map[string]*execution // by claim of their nodes
 	leftovers  map[string]bool       // claims made for commands that failed
 	budgets    budgetMemory
+	began      time.Time // of the last pass
 }
 
 // Register adds the controller to the manager.
@@ -136,6 +137,7 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 	if !l.Ready() {
 		return reconcile.Result{RequeueAfter: notReadyPoll}, nil
 	}
+	l.reportPause(ctx)
 	s, err := l.open(ctx)
 	if err != nil {
 		return reconcile.Result{}, err

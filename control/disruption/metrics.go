@@ -51,7 +51,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		allowed:   gauge(pools, "allowed_disruptions", "Number of nodes the budgets of a node pool allow to be disrupted at once.", "nodepool", "reason"),
 		consuming: gauge(pools, "nodes_consuming_budgets", "Number of nodes of a node pool that count against its budgets now.", "nodepool", "reason"),
 	}
-	reg.MustRegister(m.evaluation, m.eligible, m.decisions, m.decisionsByPool, m.failedValidations, m.queueFailures, m.moves, m.score, m.allowed, m.consuming)
+	timeouts := counter(voluntary, "consolidation_timeouts_total", "Always 0: a plan looks at every node.", "consolidation_type")
+	timeouts.WithLabelValues("multi")
+	timeouts.WithLabelValues("single")
+	reg.MustRegister(timeouts, m.evaluation, m.eligible, m.decisions, m.decisionsByPool, m.failedValidations, m.queueFailures, m.moves, m.score, m.allowed, m.consuming)
 	return m
 }
 

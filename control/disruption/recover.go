@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/conditions"
@@ -73,10 +74,12 @@ func (l *Loop) discard(ctx context.Context, s *scope) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(l.leftovers)) {
 		claim, n := s.claims[name], s.managed[name]
-		if (claim == nil) != (n == nil) {
-			continue // one of the caches is behind
-		}
-		if claim == nil || used[n.Name] || used[name] || n.Initialized || !n.Disruption.Empty {
+		switch {
+		case claim == nil && n == nil: // gone, or nobody has heard of it for long
+			claim = &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		case claim == nil || n == nil: // one of the caches is behind
+			continue
+		case used[n.Name] || used[name] || n.Initialized || !n.Disruption.Empty:
 			delete(l.leftovers, name)
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +14,9 @@ import (
 	"karpenter/kube/meter"
 	"karpenter/model"
 )
+
+// abnormal is a pause between two passes that is worth a word.
+const abnormal = 15 * time.Minute
 
 // shownTypes is how many instance types of a replacement are logged.
 const shownTypes = 5
@@ -119,6 +123,15 @@ func (l *Loop) reportDeletion(ctx context.Context, s *scope, claim *v1.NodeClaim
 	l.Disruptions.Count(meter.Disruption{
 		Claim: claim, Reason: snake(string(reason)), Policy: policy, Pods: l.reschedulable(ctx, node),
 	})
+}
+
+// reportPause logs that the last pass is long ago.
+func (l *Loop) reportPause(ctx context.Context) {
+	now := l.Clock.Now()
+	if pause := now.Sub(l.began); !l.began.IsZero() && pause > abnormal {
+		log.FromContext(ctx).V(1).Info("abnormal time between passes", "pause", pause)
+	}
+	l.began = now
 }
 
 // reportTrouble logs what is tried again.
