@@ -113,6 +113,26 @@ func largest(pool *model.Pool, l *model.Launch) model.Resources {
 	return most
 }
 
+// zones returns where the launch may come, the planned zone first.
+func zones(pool *model.Pool, l *model.Launch) []string {
+	out := []string{l.Zone}
+	listed := map[string]bool{}
+	for _, name := range l.Types {
+		listed[name] = true
+	}
+	demand, demanded := l.Requirements.Get(model.LabelZone)
+	for _, t := range pool.Types {
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			if listed[t.Name] && o.Available && !slices.Contains(out, o.Zone) && slices.Contains(l.CapacityTypes, o.CapacityType) &&
+				(!demanded || demand.Has(o.Zone)) {
+				out = append(out, o.Zone)
+			}
+		}
+	}
+	return out
+}
+
 // launch enters a node that is to be launched: it counts in limits,
 // reservations and rules between pods, and takes no more pods.
 func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
@@ -123,9 +143,11 @@ func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
 	n := model.Node{
 		Name: fmt.Sprintf("launch-%d", len(r.s.Nodes)), Pool: l.Pool, Closed: true,
 		Labels: l.Requirements.And(
-			model.NewRequirement(model.LabelZone, model.In, l.Zone),
-			model.NewRequirement(model.LabelCapacityType, model.In, l.CapacityType),
+			model.NewRequirement(model.LabelZone, model.In, zones(pool, l)...),
 			model.NewRequirement(model.LabelNodePool, model.In, l.Pool)),
+	}
+	if len(l.CapacityTypes) > 0 {
+		n.Labels = n.Labels.And(model.NewRequirement(model.LabelCapacityType, model.In, l.CapacityTypes...))
 	}
 	if len(l.ReservationIDs) > 0 {
 		n.Reservation = l.ReservationIDs[0]

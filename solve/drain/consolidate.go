@@ -168,6 +168,10 @@ func (r *round) weigh(sites []int) *offer {
 		c.Cost += n.Price
 		o.disruption += n.Disruption.Cost
 		c.Nodes = append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
+		if why := unplaceable(n); why != "" {
+			o.cause, o.why = model.ByPlace, why
+			return o
+		}
 	}
 	most := min(model.Price(math.Floor(float64(c.Cost)*(1-r.policy.Hysteresis))), c.Cost-1)
 	if len(sites) == 1 {

@@ -3,6 +3,7 @@ package drain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 	"karpenter/solve/pack"
@@ -87,6 +88,10 @@ func (r *round) drift() {
 // again.
 func (r *round) replace(site int) {
 	t, pending := nothing(), r.s.Nodes[site].Movable
+	if why := unplaceable(&r.s.Nodes[site]); why != "" {
+		r.keep(&r.s.Nodes[site], model.Drifted, model.ByPlace, why)
+		return
+	}
 	if len(pending) > 0 {
 		t, pending = r.try([]int{site}, unlimited, r.policy)
 		if len(t.Left) > 0 {
@@ -104,6 +109,16 @@ func (r *round) replace(site int) {
 		Reason: model.Drifted, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}},
 		Moves: t.Moves, Launches: t.Launches, Cost: n.Price, Savings: n.Price - t.Cost,
 	}, []int{site}, pending)
+}
+
+// unplaceable returns which pod of the node no plan can place, and why.
+func unplaceable(n *model.Node) string {
+	for i := range n.Movable {
+		if refused := n.Movable[i].Shape.Refused; len(refused) > 0 && len(n.Movable[i].Pods) > 0 {
+			return fmt.Sprintf("no other place is found for pod %s with %s", n.Movable[i].Pods[0].Key(), strings.Join(refused, ", "))
+		}
+	}
+	return ""
 }
 
 func homeless(t *pack.Trial) string {
@@ -128,11 +143,15 @@ func (r *round) open(reason model.Reason) {
 	})
 }
 
-// soonGone reports whether the drifted node only waits for its turn.
+// soonGone reports whether drift will take the drifted node: nothing but its
+// turn is known to stand in the way.
 func (r *round) soonGone(n *model.Node) bool {
 	stay := r.refused[n.Name]
+	if stay.Reason == model.Drifted && stay.Cause != model.ByBudget {
+		return false
+	}
 	pool, ok := r.pools[n.Pool]
-	return ok && stay.Reason == model.Drifted && stay.Cause == model.ByBudget && r.given.Pools[pool].Disruption.Allowed[model.Drifted] > 0
+	return ok && r.given.Pools[pool].Disruption.Allowed[model.Drifted] > 0
 }
 
 func uninitialized(n *model.Node) bool {
