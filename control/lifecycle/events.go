@@ -41,6 +41,6 @@ func failedTermination(claim *v1.NodeClaim, err error) events.Event {
 	return events.Event{
 		Object: claim, Type: corev1.EventTypeWarning, Reason: "FailedTermination",
 		Message: "The machine cannot be ended: " + cut(err.Error()),
-		Dedupe: []string{string(claim.UID), "machine"},
+		Dedupe:  []string{string(claim.UID), "machine"},
 	}
 }

@@ -81,7 +81,7 @@ func machineStays(node *corev1.Node, err error) events.Event {
 	return events.Event{
 		Object: node, Type: corev1.EventTypeWarning, Reason: "FailedTermination",
 		Message: "The machine cannot be ended: " + err.Error(),
-		Dedupe: []string{string(node.UID), "machine"},
+		Dedupe:  []string{string(node.UID), "machine"},
 	}
 }
 

@@ -177,10 +177,10 @@ func (s *stage) settle() {
 			continue
 		}
 		switch quiet++; quiet {
-		case 3:
+		case 2:
 			s.do("advance 2m")
 			s.call("-", "garbage")
-		case 6:
+		case 4:
 			return
 		}
 	}
