@@ -22,6 +22,10 @@ func inhabited() []draw {
 		{name: "ports and volumes", Draw: solvetest.Draw{Bound: true, Ports: true, Volumes: true}},
 		{name: "minValues", Draw: solvetest.Draw{Bound: true, MinValues: true}},
 		{name: "reserved", Draw: solvetest.Draw{Bound: true, Reserved: true}},
+		{name: "crowd", Draw: solvetest.Draw{Bound: true, Crowd: true}},
+		{name: "crowd of everything", Draw: solvetest.Draw{
+			Bound: true, Crowd: true, Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true,
+		}},
 		{name: "everything", Draw: solvetest.Draw{
 			Bound: true, Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true,
 		}},
@@ -141,6 +145,9 @@ func TestCommandsAreConfirmed(t *testing.T) {
 // out its pods tells, one does.
 func TestWhatCanGoGoes(t *testing.T) {
 	for _, d := range inhabited() {
+		if d.Crowd {
+			continue
+		}
 		t.Run(d.name, func(t *testing.T) {
 			tried := 0
 			situations(t, d.Draw, 400, func(s *model.Snapshot) []string {
@@ -150,11 +157,6 @@ func TestWhatCanGoGoes(t *testing.T) {
 					return nil
 				}
 				can := solvetest.Deletable(&tiny, model.DefaultPolicy())
-				if lawful { // nodes whose price is not known stay yet
-					can = slices.DeleteFunc(can, func(name string) bool {
-						return slices.ContainsFunc(tiny.Nodes, func(n model.Node) bool { return n.Name == name && n.Price == 0 })
-					})
-				}
 				if len(can) == 0 {
 					return nil
 				}
@@ -180,4 +182,118 @@ func many(s *model.Snapshot) bool {
 		}
 		return pods > 4
 	})
+}
+
+// TestWhatCanBeReplacedIs: when the pods of some node, planned as if it were
+// gone, would cost so much less that the checker approves of the command, and
+// save what pays whatever the launches become, some command takes nodes away.
+func TestWhatCanBeReplacedIs(t *testing.T) {
+	for _, d := range inhabited() {
+		t.Run(d.name, func(t *testing.T) {
+			tried := 0
+			situations(t, d.Draw, 400, func(s *model.Snapshot) []string {
+				calm := *s
+				calm.Pending = nil
+				var can []string
+				for i := range calm.Nodes {
+					cmd := instead(&calm, i)
+					pays := float64(solvetest.Dearest(&calm, cmd)) <= float64(cmd.Cost)*(1-spotToSpot().Hysteresis)
+					if pays && solvetest.Approves(&calm, spotToSpot(), cmd) {
+						can = append(can, calm.Nodes[i].Name)
+					}
+				}
+				if len(can) == 0 {
+					return nil
+				}
+				tried++
+				if plan := solve.Decide(&calm, spotToSpot()); len(plan.Commands) == 0 {
+					return []string{fmt.Sprintf("any of %v could be replaced:\n%s", can, scenario.Text(&calm, plan))}
+				}
+				return nil
+			})
+			if tried < 40 {
+				t.Errorf("in only %d situations some node could be replaced", tried)
+			}
+		})
+	}
+}
+
+// instead plans for the pods of a node as if it were gone, and makes a command
+// of that.
+func instead(s *model.Snapshot, i int) *model.Command {
+	n := &s.Nodes[i]
+	without := *s
+	without.Pending, without.Nodes = n.Movable, slices.Clone(s.Nodes)
+	for j := range without.Nodes {
+		o := &without.Nodes[j]
+		o.Closed = o.Disruption.Settling || o.Claim != "" && !o.Initialized
+		o.Disruption = model.NodeDisruption{}
+	}
+	without.Nodes = slices.Delete(without.Nodes, i, i+1)
+	plan := solve.Decide(&without, spotToSpot())
+	cmd := &model.Command{Reason: model.Underutilized, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}},
+		Moves: plan.Placements, Launches: plan.Launches, Cost: n.Price, Savings: n.Price}
+	for j := range cmd.Launches {
+		solvetest.Pin(s, &cmd.Launches[j])
+		cmd.Savings -= cmd.Launches[j].Price
+	}
+	return cmd
+}
+
+// TestCommandsAreRepeatable decides with a planner that has decided on many
+// other situations, and with its lists in another order.
+func TestCommandsAreRepeatable(t *testing.T) {
+	for _, d := range inhabited() {
+		t.Run(d.name, func(t *testing.T) {
+			planner := &solve.Planner{}
+			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
+				first := solve.Decide(s, spotToSpot())
+				if again := planner.Decide(s, spotToSpot()); scenario.Text(s, again) != scenario.Text(s, first) {
+					return []string{fmt.Sprintf("first\n%s\nagain\n%s", scenario.Text(s, first), scenario.Text(s, again))}
+				}
+				other := *s
+				other.Pools = slices.Clone(s.Pools)
+				slices.Reverse(other.Pools)
+				if again := solve.Decide(&other, spotToSpot()); !reflect.DeepEqual(sorted(solvetest.Intents(first)), sorted(solvetest.Intents(again))) {
+					return []string{fmt.Sprintf("first\n%s\nwith pools in another order\n%s", scenario.Text(s, first), scenario.Text(&other, again))}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func sorted(intents []model.Intent) []string {
+	var out []string
+	for _, in := range intents {
+		out = append(out, fmt.Sprint(in))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestIntentsThatAreOld confirms what nobody planned: whatever the intents say,
+// the plan is valid.
+func TestIntentsThatAreOld(t *testing.T) {
+	for _, d := range inhabited() {
+		t.Run(d.name, func(t *testing.T) {
+			situations(t, d.Draw, 150, func(s *model.Snapshot) []string {
+				rng := rand.New(rand.NewPCG(5, 6))
+				next := *s
+				next.Intents = nil
+				for range 1 + rng.IntN(4) {
+					in := model.Intent{Reason: []model.Reason{model.Empty, model.Drifted, model.Underutilized}[rng.IntN(3)], Claims: []string{"nobody"}}
+					for _, n := range s.Nodes {
+						if rng.IntN(3) == 0 {
+							in.Claims = append(in.Claims, n.Claim)
+						}
+					}
+					in.Claims = in.Claims[min(len(in.Claims)-1, rng.IntN(6)):]
+					slices.Sort(in.Claims)
+					next.Intents = append(next.Intents, in)
+				}
+				return solvetest.Check(&next, spotToSpot(), solve.Decide(&next, spotToSpot()))
+			})
+		})
+	}
 }

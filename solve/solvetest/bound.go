@@ -22,8 +22,12 @@ func (g *generator) inhabit(d Draw, s *model.Snapshot) {
 			s.Pools[i].Static, s.Pools[i].Unavailable = &model.Static{Replicas: 1 + g.IntN(4)}, "static"
 		}
 	}
-	for i := range 2 + g.IntN(5) {
-		g.bought(d, s, fmt.Sprintf("node-%d", i))
+	nodes := 2 + g.IntN(5)
+	if d.Crowd {
+		nodes += 8
+	}
+	for i := range nodes {
+		g.bought(d, s, fmt.Sprintf("node-%02d", i))
 	}
 	if g.maybe(20) {
 		g.foreign(s)
@@ -99,7 +103,7 @@ func (g *generator) populate(d Draw, s *model.Snapshot) {
 	for k := range 1 + g.IntN(3) {
 		p := &model.Pending{Shape: g.shape(fmt.Sprintf("bound-%d", k), 2000), Peer: g.peer()}
 		g.shapeMore(d, p)
-		for i := range 2 + g.IntN(8) {
+		for i := range 2*len(s.Nodes) + g.IntN(8) {
 			pod := model.Pod{Namespace: p.Peer.Namespace, Name: fmt.Sprintf("bound-%d-%d", k, i), UID: fmt.Sprintf("bound-%d-%d", k, i)}
 			if len(s.Nodes) == 0 {
 				continue

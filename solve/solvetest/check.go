@@ -56,6 +56,8 @@ type checker struct {
 	shapes  map[string]*model.Shape
 	pending map[string]*model.Pending // by pod
 	wrong   []string
+
+	cautious bool // what only just holds does not
 }
 
 func newChecker(s *model.Snapshot, p model.Policy) *checker {

@@ -121,6 +121,9 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 		if pool.Disruption.Policy == model.WhenEmpty {
 			return "goes only when it is empty"
 		}
+		if d.Empty && len(n.Movable) == 0 {
+			return "is empty"
+		}
 		for _, key := range []string{model.LabelInstanceType, model.LabelCapacityType, model.LabelZone} {
 			if _, ok := n.Labels.Value(key); !ok {
 				return "has no label " + key
@@ -378,6 +381,9 @@ func (c *checker) together(plan *model.Plan) {
 			m.site.bind(m.pending)
 		}
 	}
+	if c.cautious {
+		sites = append(sites, &site{name: "another host", blank: true}) // a node can always be added, so hosts spread from none
+	}
 	if why := replay(sites, movers); why != "" {
 		t.fail("the scheduler would not follow the plan: %s", why)
 	}
@@ -413,71 +419,4 @@ func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) 
 		}
 	}
 	return &out, &all
-}
-
-// Deletable names the nodes that could be taken away by themselves while the
-// plan does nothing: it tries every way to share their pods out over the other
-// nodes. Use it for a handful of pods and nodes.
-func Deletable(s *model.Snapshot, p model.Policy) []string {
-	var out []string
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		reason := model.Underutilized
-		if len(n.Movable) == 0 {
-			reason = model.Empty
-		}
-		cmd := model.Command{Reason: reason, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}}, Cost: n.Price, Savings: n.Price}
-		c := newChecker(s, p)
-		if pool := c.pool(n.Pool); pool == nil || c.objection(n, reason) != "" || pool.Disruption.Allowed[reason] < 1 {
-			continue
-		} else if pool.Disruption.Policy == model.Balanced && reason == model.Underutilized {
-			cmd.Scores = []model.Score{c.scoreOf(n)}
-		}
-		var pods []model.Pod
-		for _, m := range n.Movable {
-			pods = append(pods, m.Pods...)
-		}
-		if shareOut(s, p, &cmd, pods) {
-			out = append(out, n.Name)
-		}
-	}
-	return out
-}
-
-// scoreOf is the score of taking the node away for nothing.
-func (c *checker) scoreOf(n *model.Node) model.Score {
-	cost, disruption := 0.0, 0.0
-	for _, o := range c.s.Nodes {
-		if o.Pool == n.Pool && o.Claim != "" {
-			cost, disruption = cost+float64(o.Price), disruption+o.Disruption.Cost
-		}
-	}
-	s := model.Score{Pool: n.Pool}
-	if cost > 0 && disruption > 0 && n.Price > 0 {
-		s.Value = float64(n.Price) / cost / (n.Disruption.Cost / disruption)
-	}
-	return s
-}
-
-// shareOut reports whether the pods have places that pass every check.
-func shareOut(s *model.Snapshot, p model.Policy, cmd *model.Command, pods []model.Pod) bool {
-	if len(pods) == 0 {
-		c := newChecker(s, p)
-		c.command(0, cmd)
-		if len(c.wrong) == 0 {
-			c.together(&model.Plan{Commands: []model.Command{*cmd}})
-		}
-		return len(c.wrong) == 0
-	}
-	for _, n := range s.Nodes {
-		if n.Name == cmd.Nodes[0].Node || n.Deleting {
-			continue
-		}
-		next := *cmd
-		next.Moves = append(slices.Clone(cmd.Moves), model.Placement{Pod: pods[0], Node: n.Name})
-		if shareOut(s, p, &next, pods[1:]) {
-			return true
-		}
-	}
-	return false
 }
