@@ -103,6 +103,9 @@ func (g *generator) populate(d Draw, s *model.Snapshot) {
 	for k := range 1 + g.IntN(3) {
 		p := &model.Pending{Shape: g.shape(fmt.Sprintf("bound-%d", k), 2000), Peer: g.peer()}
 		g.shapeMore(d, p)
+		if g.maybe(4) {
+			p.Shape.Refused = []string{"resourceClaims"}
+		}
 		for i := range 2*len(s.Nodes) + g.IntN(8) {
 			pod := model.Pod{Namespace: p.Peer.Namespace, Name: fmt.Sprintf("bound-%d-%d", k, i), UID: fmt.Sprintf("bound-%d-%d", k, i)}
 			if len(s.Nodes) == 0 {

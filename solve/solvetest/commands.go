@@ -197,6 +197,9 @@ func (c *checker) cargo(i int, cmd *model.Command, nodes []*model.Node) {
 	}
 	for _, n := range nodes {
 		for _, m := range n.Movable {
+			if len(m.Shape.Refused) > 0 {
+				c.fail("command %d moves %s, for which nothing can be planned", i, m.Pods[0].Key())
+			}
 			for _, p := range m.Pods {
 				if places[p.Key()] != 1 {
 					c.fail("command %d has %d places for %s", i, places[p.Key()], p.Key())
