@@ -1,6 +1,7 @@
 package solve_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -15,6 +16,8 @@ import (
 	"karpenter/solve/solvetest"
 )
 
+var seeds = flag.Uint64("seeds", 1, "multiply the number of seeds by this")
+
 // plain are situations without rules between pods.
 func plain() solvetest.Draw { return solvetest.Draw{} }
 
@@ -22,7 +25,7 @@ func plain() solvetest.Draw { return solvetest.Draw{} }
 // says what is wrong; of a situation with something wrong the smallest part
 // that still has it is shown.
 func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
-	for seed := range n {
+	for seed := range n * *seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			s := draw.Situation(rand.New(rand.NewPCG(seed, 7)))
 			if len(f(s)) == 0 {
