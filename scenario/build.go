@@ -27,6 +27,7 @@ type builder struct {
 	types   []*typeDef
 	pools   []poolSaid              // by pool
 	nodes   []said                  // by node
+	byName  map[string]int          // index of a node
 	shapes  map[string]*model.Shape // by key
 	pending map[string]int          // by node, shape and peer
 	current *group                  // what a pod line adds to; nil = nothing
@@ -41,6 +42,7 @@ func (p *reader) build() (Situation, error) {
 		policy:  model.DefaultPolicy(),
 		shapes:  map[string]*model.Shape{},
 		pending: map[string]int{},
+		byName:  map[string]int{},
 		budget:  maxPods,
 	}
 	phases := []map[string]func(*directive) error{

@@ -109,9 +109,10 @@ func (b *builder) node(d *directive) error {
 	n.Reservation = d.text("reservation", "")
 	n.Deleting, n.Closed = d.flag("deleting"), d.flag("closed")
 	n.Disruption = b.nodeDisruption(d, &says)
-	if slices.ContainsFunc(b.s.Nodes, func(o model.Node) bool { return o.Name == n.Name }) {
+	if _, known := b.byName[n.Name]; known {
 		d.fail(fmt.Errorf("%s is described twice", n.Name))
 	}
+	b.byName[n.Name] = len(b.s.Nodes)
 	b.s.Nodes, b.nodes = append(b.s.Nodes, n), append(b.nodes, says)
 	return d.done("pool= type= zone= ct= claim= labels= taints= price= reservation=, cpu= mem= pods= or allocatable= overhead=, " +
 		"used= or free=, daemon-used=, runs= ports= attached=, blocked= held= drifted= disruption-cost=, " +

@@ -77,10 +77,12 @@ type arrivals struct {
 // byNode gathers placements by node, in order of their names.
 func byNode(placements []model.Placement) []arrivals {
 	var out []arrivals
+	index := map[string]int{}
 	for _, pl := range placements {
-		i := slices.IndexFunc(out, func(a arrivals) bool { return a.node == pl.Node })
-		if i < 0 {
+		i, known := index[pl.Node]
+		if !known {
 			i, out = len(out), append(out, arrivals{node: pl.Node})
+			index[pl.Node] = i
 		}
 		out[i].pods = append(out[i].pods, pl.Pod)
 	}

@@ -151,8 +151,9 @@ func (b *builder) close() {
 func (b *builder) group(d *directive, shape *model.Shape) *group {
 	g := &group{shape: shape, on: -1}
 	if name, ok := d.take("on"); ok {
-		g.on = slices.IndexFunc(b.s.Nodes, func(n model.Node) bool { return n.Name == name })
-		if g.on < 0 {
+		if at, known := b.byName[name]; known {
+			g.on = at
+		} else {
 			d.fail(fmt.Errorf("on=: there is no node %s", name))
 		}
 	}
