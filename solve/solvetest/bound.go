@@ -103,7 +103,7 @@ func (g *generator) populate(d Draw, s *model.Snapshot) {
 	for k := range 1 + g.IntN(3) {
 		p := &model.Pending{Shape: g.shape(fmt.Sprintf("bound-%d", k), 2000), Peer: g.peer()}
 		g.shapeMore(d, p)
-		if g.maybe(4) {
+		if d.Refused && g.maybe(40) {
 			p.Shape.Refused = []string{"resourceClaims"}
 		}
 		for i := range 2*len(s.Nodes) + g.IntN(8) {

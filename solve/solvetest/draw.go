@@ -15,6 +15,8 @@ type Draw struct {
 	Flight bool // nodes in flight, some not settled for a zone, and pods planned on nodes
 	Bound  bool // nodes with pods that could run elsewhere, and what speaks for and against taking nodes away
 	Crowd  bool // more of them
+
+	Refused bool // bound pods for which nothing can be planned
 }
 
 // Everything draws all there is.
