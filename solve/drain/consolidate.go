@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"karpenter/model"
-	"karpenter/solve/fit"
 	"karpenter/solve/pack"
 )
 
@@ -68,21 +67,6 @@ func (o *offer) yield() float64 {
 	return float64(o.command.Savings) / o.disruption
 }
 
-// rank returns the rank of an offer for a group, given those for single nodes. A
-// group that saves more than its nodes one by one comes before them.
-func rank(group *offer, singles []*offer) float64 {
-	saved, first := model.Price(0), group.yield()
-	for _, o := range singles {
-		if o.good() && slices.Contains(group.sites, o.sites[0]) {
-			saved, first = saved+o.command.Savings, max(first, o.rank)
-		}
-	}
-	if group.command.Savings > saved {
-		return first
-	}
-	return group.yield()
-}
-
 // takeIfGood makes the command of the offer part of the plan if it is still good
 // beside what was taken since.
 func (r *round) takeIfGood(o *offer) {
@@ -138,23 +122,6 @@ func (r *round) weighAll(sites []int) []*offer {
 	}
 	group.Wait()
 	return out
-}
-
-// price finds what the pods of the candidates cost on new nodes at least.
-func (r *round) price(candidates []int) {
-	nodes := make([]model.Node, 0, len(candidates))
-	for _, i := range candidates {
-		nodes = append(nodes, r.s.Nodes[i])
-	}
-	all := r.s
-	all.Nodes, all.Pending = nil, movable(nodes)
-	worth := pack.Worth(&all, r.policy, r.memory)
-	for i := range all.Pending {
-		shape := all.Pending[i].Shape
-		if known, ok := r.worth[shape]; !ok || worth[i] < known {
-			r.worth[shape] = worth[i]
-		}
-	}
 }
 
 // weigh asks what it would save to take the nodes away together.
@@ -232,143 +199,3 @@ func (r *round) tooDear(elsewhere model.Price, cost model.Price) string {
 }
 
 func dollars(p model.Price) string { return fmt.Sprintf("%.4g", p.Dollars()) }
-
-// screen returns why the node cannot be replaced for at most most, as far as
-// each of its pods by itself tells.
-func (r *round) screen(site int, most model.Price) (model.Cause, string) {
-	n := &r.s.Nodes[site]
-	worth, least := 0.0, 0.0
-	rows := r.rowsNow()
-	for i := range n.Movable {
-		shape := n.Movable[i].Shape
-		if r.home(shape, n.Name, rows) {
-			continue
-		}
-		alone := r.leastFor(&n.Movable[i])
-		if math.IsInf(alone, 1) {
-			return model.ByPlace, fmt.Sprintf("no other place is found for pod %s", n.Movable[i].Pods[0].Key())
-		}
-		worth, least = worth+r.worth[shape]*float64(len(n.Movable[i].Pods)), max(least, alone)
-	}
-	if bound := max(worth, least); bound > roughly(most) {
-		return model.ByPrice, r.tooDear(model.Price(bound), n.Price)
-	}
-	return "", ""
-}
-
-// home reports whether some node but the one named has room for a pod of the
-// shape, rules between pods not asked. What it says may be of an earlier state,
-// when there was more room.
-func (r *round) home(shape *model.Shape, but string, rows []fit.NodeRow) bool {
-	homes, known := r.homes[shape]
-	if !known {
-		for i := range rows {
-			if pack.Takes(&rows[i], shape) {
-				if homes = append(homes, rows[i].Name); len(homes) == 2 {
-					break
-				}
-			}
-		}
-		r.homes[shape] = homes
-	}
-	return slices.ContainsFunc(homes, func(name string) bool { return name != but })
-}
-
-// rowsNow returns the nodes as they were when consolidation began, which had no
-// less room than they have now.
-func (r *round) rowsNow() []fit.NodeRow {
-	if r.rows == nil {
-		r.rows = r.memory.Nodes(&r.s)
-	}
-	return r.rows
-}
-
-// roughly allows for rounding in sums of prices.
-func roughly(most model.Price) float64 { return max(float64(most), 0)*(1+1e-6) + 8 }
-
-// leastFor returns the price of the cheapest node that takes a pod; infinite
-// when there is none.
-func (r *round) leastFor(p *model.Pending) float64 {
-	least, known := r.least[p.Shape]
-	if !known {
-		least = math.Inf(1)
-		catalogue := r.memory.Catalogue(&r.s)
-		for o := range catalogue.NewDemand(*p).Offers.All() {
-			offer := &catalogue.Offers[o]
-			if p.Shape.Requests.Fits(catalogue.Types[offer.Type].Free) {
-				least = min(least, float64(offer.Price))
-			}
-		}
-		r.least[p.Shape] = least
-	}
-	return least
-}
-
-// group looks for nodes that are replaced together for less. Those are asked
-// about whose pods are worth least in proportion to what the nodes cost, as many
-// as might save something, and halves of that. It returns nil when there are
-// none.
-func (r *round) group(candidates []int) *offer {
-	sites := r.wasteful(candidates)
-	var best *offer
-	for n := len(sites); n >= 2; n /= 2 {
-		o := r.weigh(sites[:n])
-		if o.good() && (best == nil || o.command.Savings > best.command.Savings) {
-			best = o
-		}
-	}
-	if best == nil {
-		return nil
-	}
-	return r.trim(best)
-}
-
-// wasteful returns the candidates, worst first, whose pods would cost less on new
-// nodes by what a replacement has to save, taken together.
-func (r *round) wasteful(candidates []int) []int {
-	type waste struct {
-		site         int
-		price, worth float64
-	}
-	var all []waste
-	for _, i := range candidates {
-		n := &r.s.Nodes[i]
-		if n.Price <= 0 {
-			continue
-		}
-		w := waste{site: i, price: float64(n.Price)}
-		for j := range n.Movable {
-			w.worth += r.worth[n.Movable[j].Shape] * float64(len(n.Movable[j].Pods))
-		}
-		all = append(all, w)
-	}
-	slices.SortStableFunc(all, func(a, b waste) int { return cmp.Compare(a.worth*b.price, b.worth*a.price) })
-	var out []int
-	price, worth := 0.0, 0.0
-	for _, w := range all {
-		if price, worth = price+w.price, worth+w.worth; worth > price*(1-r.policy.Hysteresis) {
-			break
-		}
-		if next := append(out, w.site); r.allowed(model.Underutilized, next...) {
-			out = next
-		} else {
-			price, worth = price-w.price, worth-w.worth
-		}
-	}
-	return out
-}
-
-// trims is how many members of a group are looked at one by one.
-const trims = 8
-
-// trim leaves out members that the group saves more without, the least wasteful
-// first.
-func (r *round) trim(o *offer) *offer {
-	for i, tried := len(o.sites)-1, 0; i >= 0 && tried < trims && len(o.sites) > 2; i, tried = i-1, tried+1 {
-		without := r.weigh(slices.Delete(slices.Clone(o.sites), i, i+1))
-		if without.good() && without.command.Savings >= o.command.Savings {
-			o = without
-		}
-	}
-	return o
-}
