@@ -1,0 +1,141 @@
+package actors
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/sim/script"
+	"karpenter/sim/simcloud"
+	"karpenter/sim/store"
+)
+
+// Config is what the actors work with.
+type Config struct {
+	Store   *store.Store
+	Cloud   *simcloud.Cloud
+	Rand    *rand.Rand
+	Script  *script.Script
+	Faults  *script.Faults
+	Started time.Time
+	Steps   func() int // how many steps the run has made
+}
+
+// Actor is one of them. It is package sim's Actor.
+type Actor struct {
+	*Config
+	name   string
+	client client.Client
+	look   func(*Actor, *choice)
+	wake   time.Time
+	now    time.Time
+}
+
+// New returns the actors of a cluster that starts with the script's Objects.
+func New(c Config) []*Actor {
+	users, loads, kubelets, lifecycle := newUsers(c.Script), newWorkloads(), newKubelets(), newLifecycle()
+	var out []*Actor
+	for _, a := range []struct {
+		name string
+		look func(*Actor, *choice)
+	}{
+		{"users", users.look}, {"market", newMarket().look}, {"workloads", loads.look}, {"scheduler", newScheduler().look}, {"kubelets", kubelets.look},
+		{"lifecycle", lifecycle.look}, {"collector", collect}, {"budgets", countBudgets},
+	} {
+		out = append(out, &Actor{Config: &c, name: a.name, client: c.Store.Client(a.name), look: a.look})
+	}
+	return out
+}
+
+// Name implements sim.Actor.
+func (a *Actor) Name() string { return a.name }
+
+// Wake implements sim.Actor.
+func (a *Actor) Wake() time.Time { return a.wake }
+
+// Step implements sim.Actor.
+func (a *Actor) Step(ctx context.Context) (bool, error) {
+	a.wake, a.now = time.Time{}, time.Now()
+	c := &choice{rand: a.Rand}
+	a.look(a, c)
+	if c.do == nil {
+		return false, nil
+	}
+	return true, c.do(ctx)
+}
+
+// over reports whether the run is over and what follows is rest.
+func (a *Actor) over() bool { return a.now.Sub(a.Started) >= a.Script.Run }
+
+// due reports whether the moment has come; if not, the actor will wake then.
+func (a *Actor) due(at time.Time) bool {
+	if !at.After(a.now) {
+		return true
+	}
+	if a.wake.IsZero() || at.Before(a.wake) {
+		a.wake = at
+	}
+	return false
+}
+
+// choice draws one of the things offered to it, each as likely as any other.
+type choice struct {
+	rand *rand.Rand
+	n    int
+	do   func(context.Context) error
+}
+
+func (c *choice) offer(do func(context.Context) error) {
+	c.n++
+	if c.rand.IntN(c.n) == 0 {
+		c.do = do
+	}
+}
+
+// update writes the object without its status.
+func (a *Actor) update(o client.Object) func(context.Context) error {
+	return func(ctx context.Context) error { return a.client.Update(ctx, o) }
+}
+
+// status writes the status of the object.
+func (a *Actor) status(o client.Object) func(context.Context) error {
+	return func(ctx context.Context) error { return a.client.Status().Update(ctx, o) }
+}
+
+// remove deletes the stored object, with its grace.
+func (a *Actor) remove(o client.Object) func(context.Context) error {
+	uid := o.GetUID()
+	return func(ctx context.Context) error {
+		return a.client.Delete(ctx, o.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid})
+	}
+}
+
+// kill deletes the stored object at once.
+func (a *Actor) kill(o client.Object) func(context.Context) error {
+	uid := o.GetUID()
+	return func(ctx context.Context) error {
+		return a.client.Delete(ctx, o.DeepCopyObject().(client.Object), client.Preconditions{UID: &uid}, client.GracePeriodSeconds(0))
+	}
+}
+
+// drawn remembers a duration per object, drawn when it is first asked for.
+type drawn map[types.UID]time.Duration
+
+// of returns the object's duration, between least and most.
+func (d drawn) of(r *rand.Rand, uid types.UID, least, most time.Duration) time.Duration {
+	out, ok := d[uid]
+	if !ok {
+		out = least + time.Duration(r.Int64N(int64(most-least)+1))
+		d[uid] = out
+	}
+	return out
+}
+
+// machines returns those that run.
+func (a *Actor) machines() []simcloud.Machine {
+	return slices.DeleteFunc(a.Cloud.Machines(), func(m simcloud.Machine) bool { return !m.Runs() })
+}

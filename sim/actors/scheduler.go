@@ -1,0 +1,228 @@
+package actors
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"karpenter/sim/store"
+)
+
+// scheduler binds each pod to the node its status nominates, if it can run
+// there, else to any node that it can run on.
+type scheduler struct {
+	requests map[types.UID]amounts
+}
+
+func newScheduler() *scheduler { return &scheduler{map[types.UID]amounts{}} }
+
+// amounts are what pods use of a node: millicores, bytes, pods.
+type amounts struct{ cpu, mem, pods int64 }
+
+func (a amounts) plus(b amounts) amounts {
+	return amounts{a.cpu + b.cpu, a.mem + b.mem, a.pods + b.pods}
+}
+
+func (a amounts) within(b amounts) bool { return a.cpu <= b.cpu && a.mem <= b.mem && a.pods <= b.pods }
+
+func amountsOf(r corev1.ResourceList) amounts {
+	return amounts{r.Cpu().MilliValue(), r.Memory().Value(), r.Pods().Value()}
+}
+
+// sight is the cluster as one look of the scheduler sees it.
+type sight struct {
+	nodes []*corev1.Node
+	used  map[string]amounts       // by node
+	on    map[string][]*corev1.Pod // by node
+}
+
+func (s *scheduler) look(a *Actor, c *choice) {
+	var waiting []*corev1.Pod
+	for p := range store.All[*corev1.Pod](a.Store) {
+		if p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !ended(p) {
+			waiting = append(waiting, p)
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	v := s.sight(a)
+	first := a.Rand.IntN(len(waiting))
+	for i := range waiting {
+		p := waiting[(first+i)%len(waiting)]
+		if node := s.choose(a, v, p); node != "" {
+			c.offer(func(ctx context.Context) error {
+				return a.client.SubResource("binding").Create(ctx, p.DeepCopy(), &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}})
+			})
+			return
+		}
+		if !isUnschedulable(p) {
+			c.offer(a.status(unschedulable(p, metav1.NewTime(a.now))))
+			return
+		}
+	}
+}
+
+func ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+func isUnschedulable(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+	})
+}
+
+func unschedulable(p *corev1.Pod, now metav1.Time) *corev1.Pod {
+	out := p.DeepCopy()
+	out.Status.Conditions = append(out.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "no node can run it", LastTransitionTime: now,
+	})
+	return out
+}
+
+func (s *scheduler) sight(a *Actor) *sight {
+	v := &sight{used: map[string]amounts{}, on: map[string][]*corev1.Pod{}}
+	for n := range store.All[*corev1.Node](a.Store) {
+		v.nodes = append(v.nodes, n)
+	}
+	for p := range store.All[*corev1.Pod](a.Store) {
+		if p.Spec.NodeName != "" && !ended(p) {
+			v.used[p.Spec.NodeName] = v.used[p.Spec.NodeName].plus(s.requestsOf(p))
+			v.on[p.Spec.NodeName] = append(v.on[p.Spec.NodeName], p)
+		}
+	}
+	return v
+}
+
+func (s *scheduler) requestsOf(p *corev1.Pod) amounts {
+	out, ok := s.requests[p.UID]
+	if !ok {
+		for i := range p.Spec.Containers {
+			out = out.plus(amountsOf(p.Spec.Containers[i].Resources.Requests))
+		}
+		out.pods = 1
+		s.requests[p.UID] = out
+	}
+	return out
+}
+
+// choose returns the node for the pod, or "".
+func (s *scheduler) choose(a *Actor, v *sight, p *corev1.Pod) string {
+	var can []string
+	for _, n := range v.nodes {
+		if s.fits(v, p, n) {
+			if n.Name == p.Status.NominatedNodeName {
+				return n.Name
+			}
+			can = append(can, n.Name)
+		}
+	}
+	if len(can) == 0 {
+		return ""
+	}
+	return can[a.Rand.IntN(len(can))]
+}
+
+func (s *scheduler) fits(v *sight, p *corev1.Pod, n *corev1.Node) bool {
+	return n.DeletionTimestamp == nil && !n.Spec.Unschedulable && selects(p, n) && tolerates(p, n) &&
+		v.used[n.Name].plus(s.requestsOf(p)).within(amountsOf(n.Status.Allocatable)) &&
+		keepsApart(v, p, n) && keepsSpread(v, p, n)
+}
+
+// selects reports whether the node has the labels the pod asks for.
+func selects(p *corev1.Pod, n *corev1.Node) bool {
+	return labels.SelectorFromSet(p.Spec.NodeSelector).Matches(labels.Set(n.Labels))
+}
+
+func tolerates(p *corev1.Pod, n *corev1.Node) bool {
+	for i := range n.Spec.Taints {
+		t := &n.Spec.Taints[i]
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool { return toleratesTaint(o, t) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func toleratesTaint(o corev1.Toleration, t *corev1.Taint) bool {
+	if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
+		return false
+	}
+	return o.Operator == corev1.TolerationOpExists || o.Key != "" && o.Value == t.Value
+}
+
+// keepsApart reports whether neither the pod nor any other would share a
+// domain with a pod it must not.
+func keepsApart(v *sight, p *corev1.Pod, n *corev1.Node) bool {
+	for _, other := range v.nodes {
+		for _, q := range v.on[other.Name] {
+			if repels(p, q, n, other) || repels(q, p, other, n) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// repels reports whether p on node n must not be where q on node m is.
+func repels(p, q *corev1.Pod, n, m *corev1.Node) bool {
+	if p.Spec.Affinity == nil || p.Spec.Affinity.PodAntiAffinity == nil {
+		return false
+	}
+	for _, term := range p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		domain, ok := n.Labels[term.TopologyKey]
+		if ok && m.Labels[term.TopologyKey] == domain && p.Namespace == q.Namespace && matches(term.LabelSelector, q) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches evaluates the label selectors this package writes: equality only.
+func matches(s *metav1.LabelSelector, p *corev1.Pod) bool {
+	for key, value := range s.MatchLabels {
+		if p.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// keepsSpread reports whether the pod on the node keeps its topology spread.
+// As the scheduler does by default, it counts the nodes the pod selects,
+// tainted ones included, and no pods that are ending.
+func keepsSpread(v *sight, p *corev1.Pod, n *corev1.Node) bool {
+	for _, c := range p.Spec.TopologySpreadConstraints {
+		here, ok := n.Labels[c.TopologyKey]
+		if !ok {
+			return false
+		}
+		counts := map[string]int{}
+		for _, m := range v.nodes {
+			domain, ok := m.Labels[c.TopologyKey]
+			if !ok || !selects(p, m) {
+				continue
+			}
+			counts[domain] += 0
+			for _, q := range v.on[m.Name] {
+				if q.DeletionTimestamp == nil && q.Namespace == p.Namespace && matches(c.LabelSelector, q) {
+					counts[domain]++
+				}
+			}
+		}
+		least := counts[here]
+		for _, n := range counts {
+			least = min(least, n)
+		}
+		if counts[here]+1-least > int(c.MaxSkew) {
+			return false
+		}
+	}
+	return true
+}
