@@ -1,0 +1,441 @@
+package laws_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/api/scheme"
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+	"karpenter/sim"
+	"karpenter/sim/actors"
+	"karpenter/sim/laws"
+	"karpenter/sim/script"
+	"karpenter/sim/simcloud"
+	"karpenter/sim/store"
+)
+
+// court is a cluster whose history a test writes, and the laws that watch it.
+type court struct {
+	*testing.T
+	store     *store.Store
+	cloud     *simcloud.Cloud
+	us, users client.Client
+	laws      []*laws.Law
+	started   time.Time
+	quiet     time.Time
+	calls     []sim.Made
+	broken    []string // name: error
+}
+
+const types = "run 10m rest 40m\ntype m2 cpu=2 mem=8Gi price=0.1 zones=a\ntype m4 cpu=4 mem=16Gi price=0.2 zones=a,b\n"
+
+func newCourt(t *testing.T, text string) *court {
+	t.Helper()
+	s, err := script.Parse(types + text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sch := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, scheme.AddToScheme} {
+		if err := add(sch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, err := store.NewServer(sch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &court{T: t, store: store.New(server, rand.New(rand.NewPCG(1, 1))), cloud: simcloud.New(actors.Types(s)), laws: laws.All(s), started: time.Now()}
+	c.us, c.users = c.store.Client(laws.Us), c.store.Client("users")
+	for _, o := range actors.Objects(s) {
+		c.must(c.users.Create(t.Context(), o))
+	}
+	for p := range store.All[*v1.NodePool](c.store) {
+		fresh := p.DeepCopy()
+		fresh.StatusConditions(time.Now()).SetTrue(v1.ValidationSucceededCondition)
+		fresh.StatusConditions(time.Now()).SetTrue(v1.NodeClassReadyCondition)
+		c.must(c.us.Status().Update(t.Context(), fresh))
+	}
+	c.step()
+	return c
+}
+
+func (c *court) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *court) seen() *sim.Seen {
+	out := &sim.Seen{Now: time.Now(), Started: c.started, Changes: c.store.Changes(), Calls: c.calls, API: c.store, Cloud: c.cloud, Quiet: c.quiet}
+	for _, change := range out.Changes {
+		if change.By == laws.Us {
+			c.quiet, out.Quiet = time.Now(), time.Now()
+		}
+	}
+	c.calls = nil
+	return out
+}
+
+// step has the laws look at what has changed.
+func (c *court) step() {
+	s := c.seen()
+	for _, l := range c.laws {
+		if err := l.Check(s); err != nil {
+			c.broken = append(c.broken, l.Name()+": "+err.Error())
+		}
+	}
+}
+
+// pass lets that much time pass, a minute at a time.
+func (c *court) pass(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		time.Sleep(min(time.Minute, time.Until(end)))
+		c.step()
+	}
+}
+
+func (c *court) end() {
+	s := c.seen()
+	for _, l := range c.laws {
+		if err := l.End(s); err != nil {
+			c.broken = append(c.broken, l.Name()+": "+err.Error())
+		}
+	}
+}
+
+// claim is made by the process for pool general.
+func (c *court) claim(name, cpu string) *v1.NodeClaim {
+	c.Helper()
+	claim := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.NodePoolLabelKey: "general"}, Finalizers: []string{v1.TerminationFinalizer}}}
+	claim.Spec.Requirements = []v1.NodeSelectorRequirementWithMinValues{}
+	claim.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	c.must(c.us.Create(c.Context(), claim))
+	c.step()
+	return claim
+}
+
+// launch gives the claim a machine.
+func (c *court) launch(claim *v1.NodeClaim) {
+	c.Helper()
+	m, err := c.cloud.Create(c.Context(), claim)
+	c.must(err)
+	c.status(claim, func() {
+		claim.Status.ProviderID, claim.Status.Capacity, claim.Status.Allocatable = m.ProviderID, m.Capacity, m.Allocatable
+		claim.StatusConditions(time.Now()).SetTrue(v1.LaunchedCondition)
+	})
+	fresh := claim.DeepCopy()
+	for k, v := range m.Labels {
+		fresh.Labels[k] = v
+	}
+	c.must(c.us.Update(c.Context(), fresh))
+	*claim = *fresh
+	c.step()
+}
+
+func (c *court) status(claim *v1.NodeClaim, change func()) {
+	c.Helper()
+	c.must(c.us.Get(c.Context(), client.ObjectKeyFromObject(claim), claim))
+	change()
+	c.must(c.us.Status().Update(c.Context(), claim))
+	c.step()
+}
+
+// join makes the claim's machine a ready Node of the same name.
+func (c *court) join(claim *v1.NodeClaim) {
+	c.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: map[string]string{corev1.LabelTopologyZone: claim.Labels[corev1.LabelTopologyZone]}}}
+	n.Spec.ProviderID = claim.Status.ProviderID
+	n.Status.Allocatable = claim.Status.Allocatable
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	c.must(c.users.Create(c.Context(), n))
+	c.status(claim, func() {
+		claim.StatusConditions(time.Now()).SetTrue(v1.RegisteredCondition)
+		claim.StatusConditions(time.Now()).SetTrue(v1.InitializedCondition)
+	})
+}
+
+// node is a claim with its machine and Node.
+func (c *court) node(name string) *v1.NodeClaim {
+	c.Helper()
+	claim := c.claim(name, "1")
+	c.launch(claim)
+	c.join(claim)
+	return claim
+}
+
+// pod runs on the node, or waits if that is "".
+func (c *court) pod(name, node string, change ...func(*corev1.Pod)) *corev1.Pod {
+	c.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": "web"}}}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web"}}
+	p.Spec.NodeName = node
+	p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}
+	for _, f := range change {
+		f(p)
+	}
+	c.must(c.store.Client("workloads").Create(c.Context(), p))
+	if node != "" {
+		at := metav1.Now()
+		p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &at
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at}}
+		c.must(c.users.Status().Update(c.Context(), p))
+	}
+	c.step()
+	return p
+}
+
+func protect(text string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations = map[string]string{v1.DoNotDisruptAnnotationKey: text} }
+}
+
+func (c *court) mark(claim *v1.NodeClaim, reason model.Reason) {
+	c.Helper()
+	c.status(claim, func() {
+		claim.StatusConditions(time.Now()).SetTrueWithReason(v1.DisruptionReasonCondition, string(reason), string(reason))
+	})
+}
+
+func (c *court) delete(by client.Client, o client.Object) {
+	c.Helper()
+	c.must(by.Delete(c.Context(), o.DeepCopyObject().(client.Object)))
+	c.step()
+}
+
+func (c *court) terminate(claim *v1.NodeClaim) {
+	c.must(c.cloud.Delete(c.Context(), claim))
+	c.calls = append(c.calls, sim.Made{Call: sim.Call{Target: sim.Cloud, Verb: "Delete", Name: claim.Name}, Effect: true})
+	c.step()
+}
+
+func (c *court) evict(p *corev1.Pod) {
+	c.Helper()
+	c.must(c.us.SubResource("eviction").Create(c.Context(), p.DeepCopy(), &policyv1.Eviction{}))
+	c.step()
+}
+
+// history is one that breaks a law, and what the law says of it.
+type history struct {
+	script string
+	law    string
+	says   string
+	write  func(*court)
+}
+
+func histories() []history {
+	return []history{
+		{"pool general limits=nodes:2", "limits", "uses 3 of nodes", func(c *court) {
+			for i := range 3 {
+				c.claim(fmt.Sprint("c", i), "1")
+			}
+		}},
+		{"pool general limits=cpu:3", "limits", "uses 4 of cpu", func(c *court) {
+			c.launch(c.claim("c1", "1"))
+			c.launch(c.claim("c2", "1"))
+		}},
+		{"pool general limits=mem:1Gi", "limits", "uses 8Gi of memory", func(c *court) { c.launch(c.claim("c1", "1")) }},
+		{"pool general budgets=1", "budgets", "2 of the 3 nodes of pool general are going; budgets allow 1", func(c *court) {
+			nodes := []*v1.NodeClaim{c.node("c1"), c.node("c2"), c.node("c3")}
+			c.pass(time.Minute)
+			c.mark(nodes[0], model.Empty)
+			c.mark(nodes[1], model.Empty)
+		}},
+		{"pool general budgets=100%,0:Drifted", "budgets", "taken away as Drifted", func(c *court) {
+			n := c.node("c1")
+			c.pass(time.Minute)
+			c.mark(n, model.Drifted)
+		}},
+		{"pool general", "protected", "do-not-disrupt true", func(c *court) {
+			c.node("c1")
+			c.evict(c.pod("p", "c1", protect("true")))
+		}},
+		{"pool general", "protected", "do-not-disrupt 10m", func(c *court) {
+			c.node("c1")
+			p := c.pod("p", "c1", protect("10m"))
+			c.pass(9 * time.Minute)
+			c.evict(p)
+		}},
+		{"pool general", "forced", "was deleted, not evicted", func(c *court) {
+			c.node("c1")
+			c.delete(c.us, c.pod("p", "c1"))
+		}},
+		{"pool general", "drained", "while pod p runs", func(c *court) {
+			n := c.node("c1")
+			c.pod("p", "c1")
+			c.pass(time.Minute)
+			c.delete(c.users, n)
+			c.terminate(n)
+		}},
+		{"pool general", "owned", "which is gone", func(c *court) {
+			n := c.claim("c1", "1")
+			c.launch(n)
+			c.must(c.us.Get(c.Context(), client.ObjectKeyFromObject(n), n))
+			n.Finalizers = nil
+			c.must(c.us.Update(c.Context(), n))
+			c.delete(c.users, n)
+			c.pass(12 * time.Minute)
+		}},
+		{"pool general", "once", "has claims c1 and c2", func(c *court) {
+			c.launch(c.claim("c1", "1"))
+			other := c.claim("c2", "1")
+			c.status(other, func() { other.Status.ProviderID = c.cloud.Machines()[0].ProviderID })
+		}},
+		{"pool general", "joined", "still runs without Node", func(c *court) {
+			c.launch(c.claim("c1", "1"))
+			c.pass(27 * time.Minute)
+		}},
+		{"pool general after=2m", "idle", "node of claim c1 in pool general has been empty", func(c *court) {
+			c.node("c1")
+			c.pass(10 * time.Minute)
+		}},
+		{"pool general", "reasoned", "deleted without a reason", func(c *court) {
+			n := c.node("c1")
+			c.delete(c.us, n)
+		}},
+		{"pool general", "drift", "its type m2 is not found, but it is sold", func(c *court) {
+			n := c.node("c1")
+			c.status(n, func() {
+				n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, v1.InstanceTypeNotFoundReason, "")
+			})
+		}},
+		{"pool general", "drift", "pool general was never changed", func(c *court) {
+			n := c.node("c1")
+			c.status(n, func() {
+				n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, v1.NodePoolDriftedReason, "")
+			})
+		}},
+		{"pool general", "drift", "its machine has not", func(c *court) {
+			n := c.node("c1")
+			c.status(n, func() { n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, "ImageDrifted", "") })
+		}},
+		{"pool general budgets=100%", "kept", "launched by consolidation", func(c *court) {
+			old := c.node("c1")
+			c.pod("p", "c1")
+			c.pass(time.Minute)
+			c.mark(old, model.Underutilized)
+			next := c.node("c2")
+			c.pass(time.Minute)
+			c.mark(next, model.Underutilized)
+		}},
+		{"pool general", "running", "pool general may launch m2 as on-demand in zone a", func(c *court) {
+			c.pod("p", "")
+			c.pass(20 * time.Minute)
+			c.end()
+		}},
+		{"pool general", "running", "does not start", func(c *court) {
+			c.node("c1")
+			p := c.pod("p", "c1")
+			p.Status.Phase = corev1.PodPending
+			c.must(c.users.Status().Update(c.Context(), p))
+			c.pass(20 * time.Minute)
+			c.end()
+		}},
+		{"pool general", "clean", "is tainted as disrupted and stays", func(c *court) {
+			c.node("c1")
+			n := &corev1.Node{}
+			c.must(c.us.Get(c.Context(), client.ObjectKey{Name: "c1"}, n))
+			n.Spec.Taints = []corev1.Taint{v1.DisruptedNoScheduleTaint()}
+			c.must(c.us.Update(c.Context(), n))
+			c.end()
+		}},
+		{"pool general", "clean", "claim c1 has been deleted", func(c *court) {
+			n := c.claim("c1", "1")
+			c.delete(c.users, n)
+			c.pass(20 * time.Minute)
+			c.end()
+		}},
+		{"pool general", "clean", "is marked for disruption (Empty) and nothing follows", func(c *court) {
+			n := c.node("c1")
+			c.pod("p", "c1")
+			c.mark(n, model.Empty)
+			c.pass(20 * time.Minute)
+			c.end()
+		}},
+		{"pool general", "rest", "the create of NodeClaim c1", func(c *court) {
+			c.pass(49 * time.Minute)
+			c.claim("c1", "1")
+			c.end()
+		}},
+	}
+}
+
+// TestEveryLawCanBreak has each law find what is wrong with a history that
+// breaks it.
+func TestEveryLawCanBreak(t *testing.T) {
+	tried := map[string]bool{}
+	for _, h := range histories() {
+		tried[h.law] = true
+		t.Run(h.law+" "+h.says, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCourt(t, h.script)
+				h.write(c)
+				for _, b := range c.broken {
+					if strings.HasPrefix(b, h.law+": ") && strings.Contains(b, h.says) {
+						return
+					}
+				}
+				t.Errorf("not found; laws said:\n%s", strings.Join(c.broken, "\n"))
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, l := range newCourt(t, "pool general").laws {
+			if !tried[l.Name()] {
+				t.Errorf("no history breaks %s", l.Name())
+			}
+			if l.Means() == "" || !strings.HasSuffix(l.Means(), ".") {
+				t.Errorf("%s does not say in a sentence what it means", l.Name())
+			}
+		}
+	})
+}
+
+// TestGoodHistory breaks no law: a node comes, runs a pod, drifts after an
+// edit, drains within its budget and goes.
+func TestGoodHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCourt(t, "pool general limits=nodes:2,cpu:4 budgets=1 after=30s\n")
+		n := c.node("c1")
+		p := c.pod("p", "c1", protect("5m"))
+		c.pass(6 * time.Minute)
+		pool := store.Find[*v1.NodePool](c.store, "", "general").DeepCopy()
+		pool.Spec.Template.Labels = map[string]string{"v": "2"}
+		c.must(c.users.Update(t.Context(), pool))
+		c.status(n, func() {
+			n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, v1.NodePoolDriftedReason, "")
+		})
+		c.mark(n, model.Drifted)
+		c.node("c2")
+		c.delete(c.us, n)
+		c.evict(p)
+		c.pod("p2", "c2")
+		c.must(c.users.Delete(t.Context(), p, client.GracePeriodSeconds(0)))
+		c.terminate(n)
+		c.pass(time.Minute)
+		node := store.Find[*corev1.Node](c.store, "", "c1")
+		c.delete(c.us, node)
+		c.must(c.us.Get(t.Context(), client.ObjectKeyFromObject(n), n))
+		n.Finalizers = nil
+		c.must(c.us.Update(t.Context(), n))
+		c.pass(40 * time.Minute)
+		c.end()
+		if len(c.broken) > 0 {
+			t.Errorf("broken:\n%s", strings.Join(c.broken, "\n"))
+		}
+	})
+}
