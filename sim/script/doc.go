@@ -16,8 +16,8 @@
 //	at 20m price m2 x3 zone=a    three times what its line says
 //	at 22m interrupt 2           the cloud takes two spot machines back
 //
-//	fault conflict every=10 call=patch kind=nodeclaims from=5m for=10m
-//	fault crash call=120
+//	fault conflict every=10 call=patch object=NodeClaim from=5m for=10m
+//	fault crash at=120
 //
 // Parse reads it, String prints it, Draw makes one up from a seed, Shrink cuts
 // one down to what still fails, and NewFaults decides at each call whether one

@@ -91,7 +91,7 @@ func faultFields() []field[Fault] {
 		count("times", 1_000_000, func(f *Fault) *int { return &f.Times }),
 		count("at", 1_000_000, func(f *Fault) *int { return &f.At }),
 		text("call", "a verb of the API or a method of the provider", func(f *Fault) *string { return &f.Call }, isWord),
-		text("object", "a kind of object, such as nodeclaims", func(f *Fault) *string { return &f.Object }, isWord),
+		text("object", "a kind of object, such as NodeClaim", func(f *Fault) *string { return &f.Object }, isWord),
 		text("type", "the name of a type", func(f *Fault) *string { return &f.Type }, isName),
 		text("zone", "the name of a zone", func(f *Fault) *string { return &f.Zone }, isName),
 		oneOf("capacity", func(f *Fault) *string { return &f.Capacity }, "spot", "on-demand"),

@@ -142,7 +142,7 @@ type Fault struct {
 	Times    int           // 0 = no bound
 	At       int           // hits the N-th call it selects and no other; 0 = by Every
 	Call     string        // verb of the API or method of the provider; "" = any
-	Object   string        // kind of object, as in nodeclaims; "" = any
+	Object   string        // kind of object, such as NodeClaim; "" = any
 	Type     string        // of NoCapacity and NoJoin; "" = any
 	Zone     string
 	Capacity string

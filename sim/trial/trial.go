@@ -1,0 +1,126 @@
+// Package trial puts the system on trial: it runs a script with its actors and
+// faults, and holds the run against the laws.
+package trial
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/api/scheme"
+	"karpenter/cmd/karpenter/config"
+	"karpenter/sim"
+	"karpenter/sim/actors"
+	"karpenter/sim/laws"
+	"karpenter/sim/script"
+	"karpenter/sim/store"
+)
+
+// mostSteps ends a run that does not get anywhere.
+const mostSteps = 400_000
+
+// Trial is one run of a script. Only Server and Script are required.
+type Trial struct {
+	Server     *store.Server
+	Script     *script.Script
+	Transcript io.Writer
+	// Witness sees every step after the laws have.
+	Witness sim.Law
+	// Steps bounds the run; 0 = enough for any script that Draw makes up.
+	Steps int
+}
+
+// Verdict is how a trial went. Err of the Result is nil when all laws held.
+type Verdict struct {
+	sim.Result
+	Faults map[script.Kind]int // how often each has hit calls
+}
+
+// NewServer returns the Server for trials; they may share it.
+func NewServer() (*store.Server, error) {
+	s := runtime.NewScheme()
+	if err := errors.Join(kubescheme.AddToScheme(s), scheme.AddToScheme(s)); err != nil {
+		return nil, err
+	}
+	return store.NewServer(s)
+}
+
+// Hold runs the trial. The test fails only if it cannot be held.
+func (c Trial) Hold(t *testing.T) Verdict {
+	t.Helper()
+	settings, err := settingsOf(c.Script)
+	if err != nil {
+		t.Fatalf("the script cannot be run: %v", err)
+	}
+	clock, faults := &steps{}, (*faults)(nil)
+	s := sim.Setup{
+		Seed: c.Script.Seed, Server: c.Server, Config: settings, Types: actors.Types(c.Script), Transcript: c.Transcript,
+		Objects: append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}, actors.Objects(c.Script)...),
+		Lasts:   c.Script.Run + c.Script.Rest, MostSteps: c.Steps,
+	}
+	if s.MostSteps == 0 {
+		s.MostSteps = mostSteps
+	}
+	s.Actors = func(r *sim.Run) ([]sim.Actor, error) {
+		faults = newFaults(r, c.Script)
+		var out []sim.Actor
+		for _, a := range actors.New(actors.Config{
+			Store: r.Store, Cloud: r.Cloud, Rand: r.Rand("actors"), Script: c.Script, Faults: faults.script,
+			Started: r.Started, Steps: clock.now,
+		}) {
+			out = append(out, a)
+		}
+		return out, nil
+	}
+	s.Laws = func(*sim.Run) []sim.Law {
+		out := []sim.Law{clock}
+		for _, l := range laws.All(c.Script) {
+			out = append(out, l)
+		}
+		if c.Witness != nil {
+			out = append(out, c.Witness)
+		}
+		return out
+	}
+	s.Faults = func(*sim.Run) sim.Faults { return faults }
+	out := Verdict{Result: sim.Play(t, s)}
+	if faults != nil {
+		out.Faults = faults.script.Hits()
+	}
+	return out
+}
+
+// settingsOf is how the process is configured for the script.
+func settingsOf(s *script.Script) (config.Config, error) {
+	var args []string
+	gates := ""
+	for i, g := range s.Gates {
+		if i > 0 {
+			gates += ","
+		}
+		gates += g + "=true"
+	}
+	if gates != "" {
+		args = append(args, "--feature-gates="+gates)
+	}
+	c, err := config.Parse(args, func(string) (string, bool) { return "", false })
+	if err == nil && len(c.UnknownGates) > 0 {
+		err = fmt.Errorf("there are no feature gates %v", c.UnknownGates)
+	}
+	return c, err
+}
+
+// steps is a law that nothing breaks: it knows how many steps were made.
+type steps struct{ n int }
+
+func (s *steps) now() int                { return s.n }
+func (s *steps) Name() string            { return "steps" }
+func (s *steps) Check(x *sim.Seen) error { s.n = x.Step; return nil }
+func (s *steps) End(*sim.Seen) error     { return nil }
