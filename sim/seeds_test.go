@@ -19,10 +19,8 @@ var (
 	seeds     = flag.Int("seeds", 20, "how many seeds to draw scripts from")
 	firstSeed = flag.Uint64("first", 0, "the first of the seeds")
 	file      = flag.String("script", "", "a script to run")
+	shrink    = flag.Int("shrink", 150, "how many runs to spend on shrinking a script that fails")
 )
-
-// shrinkRuns is how many runs may be spent on shrinking one that failed.
-const shrinkRuns = 150
 
 // judge holds a trial of the script, with a transcript if one is asked for.
 func judge(t *testing.T, server *store.Server, s *script.Script) trial.Verdict {
@@ -71,7 +69,7 @@ func TestSeeds(t *testing.T) {
 // fail shrinks the script, writes it down and says how to run it.
 func fail(t *testing.T, server *store.Server, s *script.Script, why error) {
 	t.Helper()
-	small := script.Shrink(s, func(trial *script.Script) bool { return quietly(t, server, trial) != nil }, shrinkRuns)
+	small := script.Shrink(s, func(trial *script.Script) bool { return quietly(t, server, trial) != nil }, *shrink)
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("sim-seed-%d.script", s.Seed))
 	if err := os.WriteFile(path, []byte(small.String()), 0o644); err != nil {
 		t.Fatal(err)
