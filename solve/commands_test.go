@@ -16,8 +16,8 @@ import (
 
 // inhabited are the kinds of situations where something could be taken away.
 func inhabited() []draw {
-	all := []draw{
-		{name: "refused", Draw: solvetest.Draw{Bound: true, Refused: true}, forgetful: true},
+	return []draw{
+		{name: "refused", Draw: solvetest.Draw{Bound: true, Refused: true}},
 		{name: "plain", Draw: solvetest.Draw{Bound: true}},
 		{name: "spread", Draw: solvetest.Draw{Bound: true, Spread: true}},
 		{name: "affinity", Draw: solvetest.Draw{Bound: true, Affinity: true}},
@@ -32,7 +32,6 @@ func inhabited() []draw {
 			Bound: true, Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true,
 		}},
 	}
-	return slices.DeleteFunc(all, func(d draw) bool { return lawful && d.forgetful })
 }
 
 // judge is Check. How pods that move are spread beside launches whose zone or
@@ -213,7 +212,7 @@ func TestWhatCanBeReplacedIs(t *testing.T) {
 						can = append(can, calm.Nodes[i].Name)
 					}
 				}
-				if len(can) == 0 || lawful && slices.ContainsFunc(calm.Pools, reluctant) {
+				if len(can) == 0 {
 					return nil
 				}
 				tried++
@@ -227,12 +226,6 @@ func TestWhatCanBeReplacedIs(t *testing.T) {
 			}
 		})
 	}
-}
-
-// reluctant reports whether the nodes of the pool would rather take no pods.
-// What replaces a node is not launched there yet.
-func reluctant(p model.Pool) bool {
-	return slices.ContainsFunc(p.Taints, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 }
 
 // instead plans for the pods of a node as if it were gone, and makes a command

@@ -87,7 +87,7 @@ func (r *round) leastFor(p *model.Pending) float64 {
 	if !known {
 		least = math.Inf(1)
 		catalogue := r.memory.Catalogue(&r.s)
-		for o := range catalogue.NewDemand(*p).Offers.All() {
+		for o := range catalogue.NewDemand(model.Pending{Shape: pack.Soft(p.Shape)}).Offers.All() {
 			offer := &catalogue.Offers[o]
 			if p.Shape.Requests.Fits(catalogue.Types[offer.Type].Free) {
 				least = min(least, float64(offer.Price))

@@ -50,7 +50,7 @@ func (k *Packer) planned() (moves []topology.Move, pods [][]model.Pod) {
 		}
 	}
 	for _, d := range k.demands {
-		index, shape := map[int]int{}, soft(d.Shape)
+		index, shape := map[int]int{}, Soft(d.Shape)
 		for _, p := range d.left {
 			n := byName[p.Planned]
 			if n == nil || alone(shape, n, 1) == 0 {

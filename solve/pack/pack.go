@@ -318,7 +318,7 @@ func (k *Packer) soften(which func(*demand) bool) bool {
 		if len(d.left)+len(d.stuck) == 0 || !k.avoids(d.Shape) || !which(d) {
 			continue
 		}
-		d.Demand = k.compile(model.Pending{Shape: soft(d.Shape), Pods: d.Pods})
+		d.Demand = k.compile(model.Pending{Shape: Soft(d.Shape), Pods: d.Pods})
 		softened = true
 	}
 	if softened {
@@ -327,8 +327,8 @@ func (k *Packer) soften(which func(*demand) bool) bool {
 	return softened
 }
 
-// soft returns the shape with tolerance for every PreferNoSchedule taint.
-func soft(s *model.Shape) *model.Shape {
+// Soft returns the shape with tolerance for every PreferNoSchedule taint.
+func Soft(s *model.Shape) *model.Shape {
 	out := *s
 	out.Tolerations = append(slices.Clone(s.Tolerations), model.Toleration{Exists: true, Effect: model.PreferNoSchedule})
 	return &out

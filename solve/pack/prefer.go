@@ -215,7 +215,7 @@ func (k *Packer) anySelected(s *model.PodSelector) bool {
 func (k *Packer) leastPrice(s *model.Shape, most int) float64 {
 	d := k.compile(model.Pending{Shape: s})
 	if d.Offers.Empty() {
-		d = k.compile(model.Pending{Shape: soft(s)})
+		d = k.compile(model.Pending{Shape: Soft(s)})
 	}
 	least := -1.0
 	for o := range d.Offers.All() {
@@ -234,7 +234,7 @@ func (k *Packer) leastPrice(s *model.Shape, most int) float64 {
 }
 
 func (k *Packer) someNodeTakes(s *model.Shape) bool {
-	return slices.ContainsFunc(k.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft(s)) })
+	return slices.ContainsFunc(k.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(Soft(s)) })
 }
 
 // grant returns a Packer to which the wishes are rules. What is kept on nodes

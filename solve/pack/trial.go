@@ -207,5 +207,5 @@ func (k *Packer) byResources(demands []*demand, tier fit.Range, worth []float64)
 // Takes reports whether the node has room for a pod of the shape, rules between
 // pods not asked.
 func Takes(n *fit.NodeRow, s *model.Shape) bool {
-	return fit.Room(n.Free, s.Requests, 1) > 0 && alone(soft(s), n, 1) > 0
+	return fit.Room(n.Free, s.Requests, 1) > 0 && alone(Soft(s), n, 1) > 0
 }
