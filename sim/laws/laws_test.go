@@ -63,12 +63,6 @@ func newCourt(t *testing.T, text string) *court {
 	for _, o := range actors.Objects(s) {
 		c.must(c.users.Create(t.Context(), o))
 	}
-	for p := range store.All[*v1.NodePool](c.store) {
-		fresh := p.DeepCopy()
-		fresh.StatusConditions(time.Now()).SetTrue(v1.ValidationSucceededCondition)
-		fresh.StatusConditions(time.Now()).SetTrue(v1.NodeClassReadyCondition)
-		c.must(c.us.Status().Update(t.Context(), fresh))
-	}
 	c.step()
 	return c
 }

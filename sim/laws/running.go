@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/model"
@@ -46,7 +45,7 @@ func newRunning(t terms) *Law {
 // hosts says which new machine would run the pod, or returns "".
 func hosts(s *sim.Seen, p *corev1.Pod) string {
 	for pool := range store.All[*v1.NodePool](s.API) {
-		if pool.IsStatic() || pool.DeletionTimestamp != nil || !conditions.IsTrue(pool, v1.ReadyCondition) || !toleratesPool(p, pool) {
+		if pool.IsStatic() || pool.DeletionTimestamp != nil || !toleratesPool(p, pool) {
 			continue
 		}
 		for _, t := range s.Cloud.Types() {

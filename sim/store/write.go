@@ -77,10 +77,19 @@ func (s *Store) begin(c *collection, o client.Object) error {
 	return nil
 }
 
-// redefault fills in a status that was just cleared.
+// redefault fills in a status that was just cleared. It has to be absent for
+// its default to apply, which it is not in the JSON of a struct.
 func (s *Store) redefault(c *collection, o client.Object) error {
 	text, err := json.Marshal(o)
 	if err != nil {
+		return err
+	}
+	tree := map[string]any{}
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return err
+	}
+	delete(tree, "status")
+	if text, err = json.Marshal(tree); err != nil {
 		return err
 	}
 	filled, err := s.decoded(c.resource, text)
