@@ -22,6 +22,12 @@ func (r *round) confirm() {
 		}
 	}
 	for _, intent := range r.given.Intents {
+		for _, claim := range intent.Claims {
+			r.intended[claim] = true
+		}
+	}
+	defer clear(r.intended)
+	for _, intent := range r.given.Intents {
 		group := make([]int, 0, len(intent.Claims))
 		for _, claim := range intent.Claims {
 			if i, ok := sites[claim]; ok && r.eligible(&r.s.Nodes[i], intent.Reason) {
@@ -134,7 +140,7 @@ func homeless(t *pack.Trial) string {
 func (r *round) open(reason model.Reason) {
 	r.close(func(n *model.Node) bool {
 		switch {
-		case uninitialized(n):
+		case uninitialized(n), r.intended[n.Claim]:
 			return true
 		case !n.Disruption.Drifted.IsZero() && (reason == model.Drifted || r.soonGone(n)):
 			return true // the pods would have to move again

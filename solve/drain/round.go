@@ -22,6 +22,7 @@ type round struct {
 	budget    []map[model.Reason]int    // by index in s.Pools
 	receiving map[string]receipt        // nodes that pods are planned on, by name
 	taken     map[string]bool           // nodes of commands, by name
+	intended  map[string]bool           // claims of commands that are being confirmed, while they are looked at
 	refused   map[string]model.Stay     // why a node is kept, as far as it was looked at, by name
 	worth     map[*model.Shape]float64  // what a pod costs at least on a new node
 	least     map[*model.Shape]float64  // what the cheapest node costs that takes one
@@ -40,7 +41,7 @@ type receipt struct {
 func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *model.Plan) {
 	r := &round{
 		given: s, s: *s, policy: p, memory: &memories[0], memories: memories, plan: plan,
-		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, refused: map[string]model.Stay{},
+		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, intended: map[string]bool{}, refused: map[string]model.Stay{},
 		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
 	}
 	r.s.Nodes, r.s.Pools, r.s.Pending = slices.Clone(s.Nodes), slices.Clone(s.Pools), nil
