@@ -2,73 +2,11 @@ package drain
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"karpenter/model"
 	"karpenter/solve/pack"
 )
-
-// confirm looks again at the commands that are being confirmed, and keeps
-// those that are still good.
-func (r *round) confirm() {
-	if len(r.given.Intents) == 0 {
-		return
-	}
-	sites := map[string]int{}
-	for i := range r.s.Nodes {
-		if claim := r.s.Nodes[i].Claim; claim != "" {
-			sites[claim] = i
-		}
-	}
-	for _, intent := range r.given.Intents {
-		for _, claim := range intent.Claims {
-			r.intended[claim] = true
-		}
-	}
-	defer clear(r.intended)
-	for _, intent := range r.given.Intents {
-		group := make([]int, 0, len(intent.Claims))
-		for _, claim := range intent.Claims {
-			if i, ok := sites[claim]; ok && r.eligible(&r.s.Nodes[i], intent.Reason) {
-				group = append(group, i)
-			}
-		}
-		if len(group) < len(intent.Claims) || !r.allowed(intent.Reason, group...) {
-			continue
-		}
-		slices.Sort(group)
-		switch intent.Reason {
-		case model.Empty:
-			r.remove(group[0])
-		case model.Drifted:
-			r.open(model.Drifted)
-			r.replace(group[0])
-		case model.Underutilized:
-			r.open(model.Underutilized)
-			if o := r.weigh(group); o.good() {
-				r.take(o)
-			}
-		}
-	}
-}
-
-// empty takes away the nodes that no pod needs.
-func (r *round) empty() {
-	for _, i := range r.candidates(model.Empty) {
-		if !r.allowed(model.Empty, i) {
-			r.overBudget(&r.s.Nodes[i], model.Empty)
-			continue
-		}
-		r.remove(i)
-	}
-}
-
-// remove takes an empty node away.
-func (r *round) remove(site int) {
-	n := &r.s.Nodes[site]
-	r.accept(model.Command{Reason: model.Empty, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}}, Cost: n.Price, Savings: n.Price}, []int{site}, nil)
-}
 
 // drift takes away the nodes that are not what their pool asks for, each by
 // itself, once there is a place for its pods.
@@ -133,40 +71,4 @@ func homeless(t *pack.Trial) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-// open closes the nodes that may not take pods of nodes that are taken away for
-// the reason, and opens the others.
-func (r *round) open(reason model.Reason) {
-	r.close(func(n *model.Node) bool {
-		switch {
-		case uninitialized(n), r.intended[n.Claim]:
-			return true
-		case !n.Disruption.Drifted.IsZero() && (reason == model.Drifted || r.soonGone(n)):
-			return true // the pods would have to move again
-		}
-		return reason == model.Underutilized && n.Disruption.Settling
-	})
-}
-
-// soonGone reports whether drift will take the drifted node: nothing but its
-// turn is known to stand in the way.
-func (r *round) soonGone(n *model.Node) bool {
-	stay := r.refused[n.Name]
-	if stay.Reason == model.Drifted && stay.Cause != model.ByBudget {
-		return false
-	}
-	pool, ok := r.pools[n.Pool]
-	return ok && r.given.Pools[pool].Disruption.Allowed[model.Drifted] > 0
-}
-
-func uninitialized(n *model.Node) bool {
-	return n.Claim != "" && !n.Initialized || n.Claim == "" && n.Pool != ""
-}
-
-func (r *round) close(which func(*model.Node) bool) {
-	for i := range r.s.Nodes {
-		n := &r.s.Nodes[i]
-		n.Closed = which(n)
-	}
 }
