@@ -12,7 +12,8 @@ import (
 	"karpenter/model"
 )
 
-// Stopping is how long a machine takes to end once it is told to.
+// Stopping is how long a machine takes to end once it is told to, unless
+// SetStopping says otherwise.
 const Stopping = 20 * time.Second
 
 // soldOutFor is how long an offering that could not be launched is shown as
@@ -47,9 +48,11 @@ type Cloud struct {
 	machines []*Machine // in the order of their launch
 	byUID    map[types.UID]*Machine
 	empty    map[Offering]bool      // cannot be launched, and nobody knows
+	closed   map[Offering]bool      // is said to be unavailable
 	soldOut  map[Offering]time.Time // shown as unavailable until then
 	classes  map[string]string      // NodeClasses that are not ready, and why
 	lag      time.Duration
+	stopping time.Duration
 	version  int64
 }
 
@@ -57,7 +60,8 @@ type Cloud struct {
 func New(sold []*cloud.InstanceType) *Cloud {
 	return &Cloud{
 		types: slices.Clone(sold), byUID: map[types.UID]*Machine{},
-		empty: map[Offering]bool{}, soldOut: map[Offering]time.Time{}, classes: map[string]string{},
+		empty: map[Offering]bool{}, closed: map[Offering]bool{}, soldOut: map[Offering]time.Time{}, classes: map[string]string{},
+		stopping: Stopping,
 	}
 }
 
@@ -162,7 +166,10 @@ func (c *Cloud) SetPrice(o Offering, price model.Price) {
 
 // SetAvailable says to everybody whether an offering can be launched.
 func (c *Cloud) SetAvailable(o Offering, available bool) {
-	c.change(func() { c.alter(o, func(x *cloud.Offering) { x.Available = available }) })
+	c.change(func() {
+		c.closed[o] = !available
+		c.alter(o, func(x *cloud.Offering) { x.Available = available })
+	})
 }
 
 // SetEmpty makes launches of an offering fail that is shown as available. Who
@@ -179,6 +186,9 @@ func (c *Cloud) SetClassReady(class, why string) {
 // SetLag makes machines invisible to Get and List for that long after their
 // launch.
 func (c *Cloud) SetLag(lag time.Duration) { c.change(func() { c.lag = lag }) }
+
+// SetStopping makes machines take that long to end once they are told to.
+func (c *Cloud) SetStopping(d time.Duration) { c.change(func() { c.stopping = d }) }
 
 // Types returns what is sold, as it is shown now.
 func (c *Cloud) Types() []*cloud.InstanceType {
@@ -213,7 +223,7 @@ func (c *Cloud) shown() []*cloud.InstanceType {
 			continue
 		}
 		delete(c.soldOut, o)
-		c.alter(o, func(x *cloud.Offering) { x.Available = true })
+		c.alter(o, func(x *cloud.Offering) { x.Available = !c.closed[o] })
 	}
 	return c.types
 }

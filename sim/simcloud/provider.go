@@ -106,7 +106,7 @@ func (c *Cloud) Delete(ctx context.Context, claim *v1.NodeClaim) error {
 		return notFound(claim.Status.ProviderID)
 	}
 	if m.stops.IsZero() {
-		m.stops, m.Deleting = time.Now().Add(Stopping), true
+		m.stops, m.Deleting = time.Now().Add(c.stopping), true
 		c.version++
 	}
 	return nil
