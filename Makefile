@@ -6,11 +6,13 @@
 # Needs Go, make and a shell. No root, no Docker.
 
 DATA    ?= .cluster
+SEEDS   ?= 2000
+FIRST   ?= 0
 GOFLAGS ?=
 export GOFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress test unit sandbox-test differential e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help run demo stress test unit sandbox-test differential sim e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -27,7 +29,7 @@ stress: build ## 5,000 pods from nothing to running and back, with figures
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)
 
-test: build unit sandbox-test differential e2e ## all tests
+test: build unit sandbox-test differential sim e2e ## all tests
 
 unit: ## tests that need no cluster
 	go test $$(go list ./... | grep -v '/e2e')
@@ -37,6 +39,10 @@ sandbox-test: ## tests of the control plane and the simulated machines
 
 differential: ## our verdicts against those of kube-scheduler's own code, on random situations
 	cd differential && go test -trimpath ./...
+
+sim: ## the whole system in virtual time: random clusters, orders and faults; SEEDS=300 FIRST=1
+	@go test -c -o bin/sim.test ./sim
+	@cd sim && GOGC=400 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=$(SEEDS) -first=$(FIRST)
 
 e2e: build ## tests against a real control plane
 	go test ./e2e/...

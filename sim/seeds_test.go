@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"karpenter/sim/script"
 	"karpenter/sim/store"
@@ -32,6 +32,39 @@ func judge(t *testing.T, server *store.Server, s *script.Script) trial.Verdict {
 	return c.Hold(t)
 }
 
+// tally counts how the seeds of a test run went.
+type tally struct {
+	mu            sync.Mutex
+	began         time.Time
+	passed, steps int
+	hits          map[script.Kind]int
+}
+
+func (c *tally) add(v trial.Verdict) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps += v.Steps
+	if v.Err == nil {
+		c.passed++
+	}
+	for k, n := range v.Faults {
+		c.hits[k] += n
+	}
+}
+
+// seen is printed last of all, so that the last line says how many passed.
+var seen tally
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if !seen.began.IsZero() {
+		took := time.Since(seen.began)
+		fmt.Printf("faults that hit: %v\n%d steps in %s, %.1f seeds a second\n%d of %d seeds passed\n",
+			seen.hits, seen.steps, took.Round(time.Second), float64(*seeds)/took.Seconds(), seen.passed, *seeds)
+	}
+	os.Exit(code)
+}
+
 // TestSeeds holds trials of scripts drawn from seeds. A seed that fails leaves
 // a script that is as short as it could be made.
 func TestSeeds(t *testing.T) {
@@ -39,31 +72,33 @@ func TestSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var passed, steps atomic.Int64
-	var mu sync.Mutex
-	hits := map[script.Kind]int{}
-	t.Run("all", func(t *testing.T) {
-		for i := range *seeds {
-			seed := *firstSeed + uint64(i)
-			t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
-				t.Parallel()
-				s := script.Draw(seed)
-				v := judge(t, server, s)
-				steps.Add(int64(v.Steps))
-				mu.Lock()
-				for k, n := range v.Faults {
-					hits[k] += n
-				}
-				mu.Unlock()
-				if v.Err == nil {
-					passed.Add(1)
-					return
-				}
+	seen.began, seen.hits = time.Now(), map[script.Kind]int{}
+	for i := range *seeds {
+		seed := *firstSeed + uint64(i)
+		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
+			t.Parallel()
+			s := script.Draw(seed)
+			v := judge(t, server, s)
+			seen.add(v)
+			if v.Err != nil {
 				fail(t, server, s, v.Err)
-			})
+			}
+		})
+	}
+}
+
+// TestSameSeedSameTrial makes whole trials twice.
+func TestSameSeedSameTrial(t *testing.T) {
+	server, err := trial.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(6) {
+		first, second := judge(t, server, script.Draw(seed)), judge(t, server, script.Draw(seed))
+		if first.Hash != second.Hash {
+			t.Errorf("seed %d: %+v, then %+v", seed, first.Result, second.Result)
 		}
-	})
-	fmt.Printf("%d of %d seeds passed; %d steps, faults that hit: %v\n", passed.Load(), *seeds, steps.Load(), hits)
+	}
 }
 
 // fail shrinks the script, writes it down and says how to run it.
