@@ -54,7 +54,7 @@ func TestCommandsAreValid(t *testing.T) {
 	for _, d := range inhabited() {
 		t.Run(d.name, func(t *testing.T) {
 			counts := map[string]int{}
-			situations(t, d.Draw, 500, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
 				var wrong []string
 				for _, policy := range []model.Policy{model.DefaultPolicy(), spotToSpot()} {
 					plan := solve.Decide(s, policy)
@@ -65,7 +65,7 @@ func TestCommandsAreValid(t *testing.T) {
 			})
 			t.Log(counts)
 			for _, kind := range []string{"Empty", "Drifted", "Drifted with launches", "Underutilized", "Underutilized with launches"} {
-				if counts[kind] < 10 {
+				if counts[kind] < 5 {
 					t.Errorf("only %d commands are %s", counts[kind], kind)
 				}
 			}
@@ -91,14 +91,19 @@ func count(counts map[string]int, plan *model.Plan) {
 // node makes room, the budgets let one node go at a time.
 const rounds = 25
 
+// patience is how often a pod may be moved on the way: from a drifted node, and
+// when what was launched for it has become something dear, again.
+const patience = 4
+
 // TestCommandsComeToRest carries out plans and decides again: nothing that is
 // taken away to save makes the nodes cost more, whatever machines the launches
-// become, and soon nothing more is taken away.
+// become, nobody is moved often, and soon nothing more is taken away.
 func TestCommandsComeToRest(t *testing.T) {
 	for _, d := range inhabited() {
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 150, func(s *model.Snapshot) []string {
 				rng := rand.New(rand.NewPCG(3, 4))
+				moves := map[string]int{}
 				for range rounds {
 					plan := solve.Decide(s, spotToSpot())
 					if len(plan.Commands) == 0 && len(plan.Launches) == 0 && len(plan.Placements) == 0 {
@@ -107,6 +112,13 @@ func TestCommandsComeToRest(t *testing.T) {
 					next := solvetest.Apply(rng, s, plan)
 					if wrong := dearer(s, next, plan); wrong != "" {
 						return []string{wrong + "\n" + scenario.Text(s, plan)}
+					}
+					for _, c := range plan.Commands {
+						for pod := range solvetest.Places(&model.Plan{Placements: c.Moves, Launches: c.Launches}) {
+							if moves[pod]++; moves[pod] > patience {
+								return []string{fmt.Sprintf("%s is moved %d times:\n%s", pod, moves[pod], scenario.Text(s, plan))}
+							}
+						}
 					}
 					s = next
 				}
@@ -201,7 +213,7 @@ func TestWhatCanBeReplacedIs(t *testing.T) {
 	for _, d := range inhabited() {
 		t.Run(d.name, func(t *testing.T) {
 			tried := 0
-			situations(t, d.Draw, 400, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 200, func(s *model.Snapshot) []string {
 				calm := *s
 				calm.Pending = nil
 				var can []string
@@ -221,7 +233,7 @@ func TestWhatCanBeReplacedIs(t *testing.T) {
 				}
 				return nil
 			})
-			if tried < 40 {
+			if tried < 20 {
 				t.Errorf("in only %d situations some node could be replaced", tried)
 			}
 		})
