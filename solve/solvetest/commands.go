@@ -1,6 +1,7 @@
 package solvetest
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -366,32 +367,81 @@ func (c *checker) stays(plan *model.Plan, gone map[string]bool) {
 
 // together checks the state after all commands and all else the plan does, as
 // a plan for the situation without the nodes that go, with their pods pending.
-// Pods that were pending before are bound first.
 func (c *checker) together(plan *model.Plan) {
 	s, all := Merged(c.s, plan)
 	t := newChecker(s, c.policy)
 	t.placements(all)
 	t.launches(all)
 	t.reservations(all)
-	sites, teams := t.layOut(all)
-	var movers []team
-	for _, m := range teams {
-		if !slices.ContainsFunc(c.s.Pending, func(p model.Pending) bool { return len(p.Pods) > 0 && &p.Pods[0] == &m.pending.Pods[0] }) {
-			movers = append(movers, m)
-			continue
-		}
-		for range m.left {
-			m.site.bind(m.pending)
-		}
-	}
-	if c.cautious {
-		sites = append(sites, &site{name: "another host", blank: true}) // a node can always be added, so hosts spread from none
-	}
-	if why := replay(sites, movers); why != "" {
-		t.fail("the scheduler would not follow the plan: %s", why)
-	}
 	for _, wrong := range t.wrong {
 		c.fail("with all commands: %s", wrong)
+	}
+	if len(t.wrong) == 0 {
+		c.inTurn(plan)
+	}
+}
+
+// inTurn checks that kube-scheduler could bind the pods of each command as
+// planned when its nodes are gone, those of commands further down are not, and
+// all that were pending, or moved by commands above, are where they were
+// planned.
+func (c *checker) inTurn(plan *model.Plan) {
+	sites, teams := c.layOut(plan)
+	bind(teams)
+	for i := range plan.Commands {
+		cmd := &plan.Commands[i]
+		sites = slices.DeleteFunc(sites, func(s *site) bool {
+			return slices.ContainsFunc(cmd.Nodes, func(t model.Target) bool { return t.Node == s.name })
+		})
+		launched, movers, around := c.movers(cmd, sites)
+		for _, s := range launched {
+			s.name = fmt.Sprintf("command %d: %s", i, s.name)
+		}
+		sites = append(sites, launched...)
+		if why := replay(slices.Concat(sites, around), movers); why != "" {
+			c.fail("the scheduler would not follow command %d: %s", i, why)
+			return
+		}
+		bind(movers)
+	}
+}
+
+// movers returns the sites that the command launches, who goes where, and what
+// else could be there for all one knows.
+func (c *checker) movers(cmd *model.Command, sites []*site) (launched []*site, movers []team, around []*site) {
+	s := *c.s
+	s.Nodes, s.Pending = nil, nil
+	for _, target := range cmd.Nodes {
+		s.Pending = append(s.Pending, c.node(target.Node).Movable...)
+	}
+	t := newChecker(&s, c.policy)
+	launched, movers = t.layOut(&model.Plan{Launches: cmd.Launches})
+	for _, m := range cmd.Moves {
+		p := t.pending[m.Pod.Key()]
+		i := slices.IndexFunc(movers, func(o team) bool { return o.pending == p && o.site.name == m.Node })
+		if i < 0 {
+			at := sites[slices.IndexFunc(sites, func(s *site) bool { return s.name == m.Node })]
+			i, movers = len(movers), append(movers, team{pending: p, site: at})
+		}
+		movers[i].left++
+	}
+	if c.cautious { // a node can always be added, so that there are hosts and zones with none
+		around = append(around, &site{name: "another host", blank: true})
+		for _, m := range movers {
+			for _, o := range (&adder{checker: t, pod: m.pending}).offered() {
+				around = append(around, o.site)
+			}
+		}
+	}
+	return launched, movers, around
+}
+
+// bind sends all pods of the teams that are left to their sites.
+func bind(teams []team) {
+	for _, t := range teams {
+		for range t.left {
+			t.site.bind(t.pending)
+		}
 	}
 }
 

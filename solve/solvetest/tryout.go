@@ -35,7 +35,7 @@ func Deletable(s *model.Snapshot, p model.Policy) []string {
 
 // Approves reports whether a plan of nothing but the command, which takes one
 // node away, would do, with some caution: daemons may be still to come, and
-// nodes. What Balanced pools think of it is worked out first.
+// nodes; and drifted ones are to go. What Balanced pools think of it is worked out first.
 func Approves(s *model.Snapshot, p model.Policy, cmd *model.Command) bool {
 	c := newChecker(s, p)
 	c.cautious = true
@@ -57,10 +57,13 @@ func Approves(s *model.Snapshot, p model.Policy, cmd *model.Command) bool {
 }
 
 // roomy reports whether nodes still have room for daemons that are to come, once
-// the pods of a node are there.
+// the pods of a node are there, and whether these may stay.
 func (c *checker) roomy(cmd *model.Command) bool {
 	sums := map[string]model.Resources{}
 	for _, m := range cmd.Moves {
+		if !c.node(m.Node).Disruption.Drifted.IsZero() {
+			c.fail("%s has drifted", m.Node)
+		}
 		for _, p := range c.node(cmd.Nodes[0].Node).Movable {
 			if slices.ContainsFunc(p.Pods, func(o model.Pod) bool { return o.Key() == m.Pod.Key() }) {
 				sums[m.Node] = sums[m.Node].Plus(p.Shape.Requests)
