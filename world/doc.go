@@ -21,7 +21,8 @@
 //
 //  1. What a machine has in use is summed up from the pods of its host, never
 //     adjusted, so that no lost or repeated event can leave a trace.
-//  2. A machine that is going away counts towards no pool, takes no pods, and
+//  2. A machine that is going away counts towards no pool (towards limits it does
+//     as long as the mark may be taken back), takes no pods, and
 //     its pods that need a place elsewhere are pending.
 //  3. A claim known only from Planned is forgotten when no event confirms it
 //     in time; until then it counts like any other.

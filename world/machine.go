@@ -90,10 +90,12 @@ func (m *machine) uid() string {
 
 // deleting reports whether the machine is going away. A Node that is deleted
 // while its claim lives is not: the claim decides.
-func (m *machine) deleting() bool {
+func (m *machine) deleting() bool { return m.marked || m.ending() }
+
+// ending reports whether the machine is going away for good: a mark alone can
+// be taken back.
+func (m *machine) ending() bool {
 	switch {
-	case m.marked:
-		return true
 	case m.claim != nil:
 		return m.claim.Deleting || m.claim.Terminating
 	case m.node != nil:

@@ -25,7 +25,7 @@ type standing struct {
 type share struct {
 	counted          bool
 	pool             string
-	reserved         model.Resources // in the pool's limits; nil when it is going away
+	reserved         model.Resources // in the pool's limits; nil when it is going away for good
 	total, consuming bool            // in the pool's budgets
 	price            model.Price
 	capacity         model.Resources // nil when it is going away
@@ -43,7 +43,10 @@ func (w *World) include(m *machine) {
 	if v.Deleting {
 		w.going[m] = true
 	} else {
-		s.reserved, s.capacity = w.reserve(m, v.Capacity), v.Capacity
+		s.capacity = v.Capacity
+	}
+	if !m.ending() {
+		s.reserved = w.reserve(m, v.Capacity)
 	}
 	m.share = s
 	w.standing(s.pool).add(s, 1)
