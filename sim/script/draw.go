@@ -10,8 +10,8 @@ import (
 // same seed always gives the same script.
 func Draw(seed uint64) *Script {
 	d := &drawer{rand.New(rand.NewPCG(seed, 0)), &Script{Seed: seed}}
-	d.s.Run = time.Duration(10+d.IntN(4)*5) * time.Minute
-	d.s.Rest = 45 * time.Minute
+	d.s.Run = time.Duration(6+d.IntN(4)*4) * time.Minute
+	d.s.Rest = 32 * time.Minute
 	d.types()
 	d.pools()
 	d.pods()

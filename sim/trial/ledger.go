@@ -1,0 +1,186 @@
+package trial
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"karpenter/api/conditions"
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+	"karpenter/sim"
+	"karpenter/sim/laws"
+	"karpenter/sim/simcloud"
+	"karpenter/sim/store"
+)
+
+// Ledger is a witness that counts what a run does and costs. Its fields may be
+// read when the trial is over.
+type Ledger struct {
+	From time.Duration // since the start; what comes before is not counted
+
+	Launches  int                  // machines
+	Evictions int                  // pods the process has evicted
+	Replaced  int                  // pods that users or their own ends have replaced
+	Taken     map[model.Reason]int // nodes taken away of the process's own accord
+	Lost      int                  // machines ended for another reason
+	ByMoves   int                  // of Launches, those that consolidation has made
+	Undone    int                  // of ByMoves, those that consolidation has taken away again
+	Soon      int                  // of Undone, those within an hour
+	Spent     float64              // dollars
+	Lasted    time.Duration        // what was counted
+	Nodes     Range
+	Waiting   Range // pods that wait for a node, at the ends of steps
+
+	moves   *laws.Moves
+	last    time.Time
+	version int64
+	rate    float64 // dollars per hour of the machines that run
+	running int
+	known   int // machines there ever were
+	waiting map[types.UID]bool
+}
+
+// Range is what a number was over time.
+type Range struct {
+	Least, Most int
+	weighted    float64 // sum of number times hours
+	hours       float64
+}
+
+func (r *Range) add(n int, d time.Duration) {
+	if r.hours == 0 {
+		r.Least, r.Most = n, n
+	}
+	r.Least, r.Most = min(r.Least, n), max(r.Most, n)
+	r.weighted += float64(n) * d.Hours()
+	r.hours += d.Hours()
+}
+
+// Mean is the average over time.
+func (r *Range) Mean() float64 {
+	if r.hours == 0 {
+		return 0
+	}
+	return r.weighted / r.hours
+}
+
+// NewLedger returns an empty one.
+func NewLedger(from time.Duration) *Ledger {
+	return &Ledger{From: from, Taken: map[model.Reason]int{}, moves: laws.NewMoves(), waiting: map[types.UID]bool{}}
+}
+
+// Name implements sim.Law.
+func (l *Ledger) Name() string { return "ledger" }
+
+// End implements sim.Law.
+func (l *Ledger) End(s *sim.Seen) error { return l.Check(s) }
+
+// Check implements sim.Law. It breaks no run.
+func (l *Ledger) Check(s *sim.Seen) error {
+	counts := s.Now.Sub(s.Started) >= l.From
+	if counts && !l.last.IsZero() {
+		d := s.Now.Sub(l.last)
+		l.Spent += l.rate * d.Hours()
+		l.Lasted += d
+		if d > 0 {
+			l.Nodes.add(l.running, d)
+			l.Waiting.add(len(l.waiting), d)
+		}
+	}
+	l.last = s.Now
+	l.machines(s, counts)
+	if undone := l.moves.See(s); undone != nil && counts {
+		l.Undone++
+		if s.Now.Sub(undone.Launched.At) < time.Hour {
+			l.Soon++
+		}
+	}
+	for _, c := range s.Changes {
+		l.change(c, counts)
+	}
+	return nil
+}
+
+// machines brings the rate up to date.
+func (l *Ledger) machines(s *sim.Seen, counts bool) {
+	version := s.Cloud.Version()
+	if version == l.version {
+		return
+	}
+	l.version, l.rate, l.running = version, 0, 0
+	all := s.Cloud.Machines()
+	for i, m := range all {
+		if m.Runs() {
+			l.rate += m.Price.Dollars()
+			l.running++
+		}
+		if i >= l.known && counts {
+			l.Launches++
+			if _, ok := l.moves.ByConsolidation[m.ClaimUID]; ok {
+				l.ByMoves++
+			}
+		}
+	}
+	l.known = len(all)
+	l.Lost = lost(all)
+}
+
+func lost(all []simcloud.Machine) int {
+	n := 0
+	for _, m := range all {
+		if m.Lost {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *Ledger) change(c store.Change, counts bool) {
+	switch o := c.Object().(type) {
+	case *corev1.Pod:
+		if c.New != nil && o.Spec.NodeName == "" && o.DeletionTimestamp == nil {
+			l.waiting[o.UID] = true
+		} else {
+			delete(l.waiting, o.UID)
+		}
+		began := c.Old != nil && c.Old.GetDeletionTimestamp() == nil && (c.New == nil || c.New.GetDeletionTimestamp() != nil)
+		switch {
+		case !began || !counts:
+		case c.By == laws.Us:
+			l.Evictions++
+		default:
+			l.Replaced++
+		}
+	case *v1.NodeClaim:
+		if old, ok := c.Old.(*v1.NodeClaim); ok && c.New != nil && counts && c.By == laws.Us &&
+			o.DeletionTimestamp != nil && old.DeletionTimestamp == nil {
+			reason := model.Reason("other")
+			if r := conditions.Get(o, v1.DisruptionReasonCondition); r != nil {
+				reason = model.Reason(r.Reason)
+			}
+			l.Taken[reason]++
+		}
+	}
+}
+
+// String is the account, as a table.
+func (l *Ledger) String() string {
+	var b strings.Builder
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "%-44s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	row("counted", "%s from %s on", l.Lasted.Round(time.Second), l.From)
+	row("nodes, least / mean / most", "%d / %.1f / %d", l.Nodes.Least, l.Nodes.Mean(), l.Nodes.Most)
+	row("pods that wait, mean / most", "%.2f / %d", l.Waiting.Mean(), l.Waiting.Most)
+	row("pods that ended of their own", "%d", l.Replaced)
+	row("pods evicted", "%d", l.Evictions)
+	row("machines launched", "%d, %d of them to replace others", l.Launches, l.ByMoves)
+	row("nodes taken away, Empty / Underutilized", "%d / %d", l.Taken[model.Empty], l.Taken[model.Underutilized])
+	row("of those launched to replace, taken again", "%d, %d of them within an hour", l.Undone, l.Soon)
+	row("dollars", "%.2f, %.4f per hour", l.Spent, l.Spent/max(l.Lasted.Hours(), 1e-9))
+	return b.String()
+}
