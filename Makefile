@@ -12,7 +12,7 @@ GOFLAGS ?=
 export GOFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress test unit sandbox-test differential sim e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help run demo stress test unit sandbox-test differential sim day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ differential: ## our verdicts against those of kube-scheduler's own code, on ran
 sim: ## the whole system in virtual time: random clusters, orders and faults; SEEDS=300 FIRST=1
 	@go test -c -o bin/sim.test ./sim
 	@cd sim && GOGC=400 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=$(SEEDS) -first=$(FIRST)
+
+day: ## a steady cluster of some 80 nodes for 24 hours of virtual time: what consolidation costs and saves
+	go test ./sim -run '^TestDay$$' -v -timeout 2h -hours=24
 
 e2e: build ## tests against a real control plane
 	go test ./e2e/...

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/model"
 	"karpenter/sim"
@@ -16,17 +17,12 @@ import (
 	"karpenter/sim/store"
 )
 
-// Launched is a claim that was made to replace nodes, while no pod waited.
-type Launched struct {
-	At     time.Time
-	prices uint64 // a fingerprint of them
-}
-
 // Moves follows which nodes were launched for consolidation, and what has
 // changed since.
 type Moves struct {
-	// ByConsolidation are the claims made for consolidation, by UID.
-	ByConsolidation map[types.UID]Launched
+	// ByConsolidation is when claims were made for consolidation, by UID: to
+	// replace nodes while no pod waited.
+	ByConsolidation map[types.UID]time.Time
 	// Changed is when demand last changed: a pod came or went other than by
 	// being moved, a workload or pool was edited, a machine was lost.
 	Changed time.Time
@@ -36,35 +32,78 @@ type Moves struct {
 
 // NewMoves has seen nothing.
 func NewMoves() *Moves {
-	return &Moves{ByConsolidation: map[types.UID]Launched{}, owed: map[string]int{}}
+	return &Moves{ByConsolidation: map[types.UID]time.Time{}, owed: map[string]int{}}
+}
+
+// kept follows what the machines cost whenever consolidation begins and
+// nothing else is under way.
+type kept struct {
+	moves  *Moves
+	at     time.Time // of the last such beginning; zero = none
+	cost   model.Price
+	prices uint64
 }
 
 func newKept(terms) *Law {
-	m := NewMoves()
+	k := &kept{moves: NewMoves()}
 	return &Law{
-		name:  "kept",
-		means: "A node that consolidation has launched is not taken away by consolidation unless demand or prices changed in between: a pod came or went other than by being moved, a workload or pool was edited, a machine was lost, a price or what is for sale changed.",
-		check: func(s *sim.Seen) error {
-			if undone := m.See(s); undone != nil && undone.Idle {
-				return fmt.Errorf("claim %s, launched by consolidation at %s, is consolidated; demand has not changed since %s, prices not at all",
-					undone.Claim.Name, undone.Launched.At.Sub(s.Started), m.Changed.Sub(s.Started))
-			}
-			return nil
-		},
+		name: "kept", check: k.check,
+		means: "As long as neither demand nor prices change, each time consolidation begins the machines cost less than the time before: so no moves lead back to where they began. Demand changes when a pod comes or goes other than by being moved, a workload or pool is edited, or a machine goes for another reason.",
 	}
 }
 
-// Undone is a node that consolidation has launched and takes away.
-type Undone struct {
-	Claim    *v1.NodeClaim
-	Launched Launched
-	Idle     bool // neither demand nor prices changed in between
+func (k *kept) check(s *sim.Seen) error {
+	k.moves.See(s)
+	begins := false
+	for _, c := range s.Changes {
+		claim, old := as[*v1.NodeClaim](c.New), as[*v1.NodeClaim](c.Old)
+		if claim != nil && old != nil && c.By == Us && voluntary(claim) == model.Underutilized && voluntary(old) == "" {
+			begins = true
+		}
+	}
+	if !begins || !alone(s) {
+		return nil
+	}
+	cost, now := model.Price(0), prices(s.Cloud)
+	for _, m := range running(s) {
+		cost += m.Price
+	}
+	before := *k
+	k.at, k.cost, k.prices = s.Now, cost, now
+	if !before.at.IsZero() && before.at.After(k.moves.Changed) && before.prices == now && cost >= before.cost {
+		return fmt.Errorf("machines cost $%.4f/h when consolidation began at %s and $%.4f/h as it begins again; neither demand nor prices have changed",
+			before.cost.Dollars(), before.at.Sub(s.Started), cost.Dollars())
+	}
+	return nil
 }
 
-// See takes note of a step, and returns what consolidation undoes with it, or
-// nil.
-func (m *Moves) See(s *sim.Seen) *Undone {
-	var out *Undone
+// alone reports whether nothing is under way but one command that begins with
+// this step.
+func alone(s *sim.Seen) bool {
+	marked := 0
+	for c := range store.All[*v1.NodeClaim](s.API) {
+		if c.DeletionTimestamp != nil || !conditions.IsTrue(c, v1.InitializedCondition) {
+			return false
+		}
+		if voluntary(c) != "" {
+			marked++
+		}
+	}
+	_, pending := occupied(s)
+	return marked == 1 && !pending
+}
+
+// Again is a node that consolidation has launched and takes away.
+type Again struct {
+	Claim    *v1.NodeClaim
+	Launched time.Time
+	Idle     bool // demand did not change in between
+}
+
+// See takes note of a step, and returns what consolidation moves again with it,
+// or nil.
+func (m *Moves) See(s *sim.Seen) *Again {
+	var out *Again
 	for _, c := range s.Changes {
 		switch o := c.Object().(type) {
 		case *corev1.Pod:
@@ -117,16 +156,16 @@ func (m *Moves) pod(s *sim.Seen, c store.Change, p *corev1.Pod) {
 	}
 }
 
-func (m *Moves) claim(s *sim.Seen, c store.Change, claim *v1.NodeClaim) *Undone {
+func (m *Moves) claim(s *sim.Seen, c store.Change, claim *v1.NodeClaim) *Again {
 	switch {
-	case c.By != Us && began(c):
+	case began(c) && (c.By != Us || voluntary(claim) != model.Underutilized && voluntary(claim) != model.Empty):
 		m.Changed = s.Now
 	case c.By != Us:
 	case c.Old == nil && consolidating(s):
-		m.ByConsolidation[claim.UID] = Launched{s.Now, prices(s.Cloud)}
+		m.ByConsolidation[claim.UID] = s.Now
 	case c.New != nil && c.Old != nil && voluntary(claim) == model.Underutilized && voluntary(c.Old.(*v1.NodeClaim)) == "":
-		if l, ok := m.ByConsolidation[claim.UID]; ok {
-			return &Undone{claim, l, !m.Changed.After(l.At) && l.prices == prices(s.Cloud)}
+		if at, ok := m.ByConsolidation[claim.UID]; ok {
+			return &Again{claim, at, !m.Changed.After(at)}
 		}
 	}
 	return nil

@@ -223,6 +223,15 @@ func (c *court) evict(p *corev1.Pod) {
 	c.step()
 }
 
+// gone takes the finalizers off a claim that is being deleted.
+func (c *court) gone(claim *v1.NodeClaim) {
+	c.Helper()
+	c.must(c.us.Get(c.Context(), client.ObjectKeyFromObject(claim), claim))
+	claim.Finalizers = nil
+	c.must(c.us.Update(c.Context(), claim))
+	c.step()
+}
+
 // history is one that breaks a law, and what the law says of it.
 type history struct {
 	script string
@@ -317,13 +326,18 @@ func histories() []history {
 			n := c.node("c1")
 			c.status(n, func() { n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, "ImageDrifted", "") })
 		}},
-		{"pool general budgets=100%", "kept", "launched by consolidation", func(c *court) {
+		{"pool general budgets=100%", "kept", "machines cost $0.1000/h when consolidation began at 1m0s and $0.1000/h", func(c *court) {
 			old := c.node("c1")
-			c.pod("p", "c1")
+			p := c.pod("p", "c1")
 			c.pass(time.Minute)
 			c.mark(old, model.Underutilized)
 			next := c.node("c2")
+			c.delete(c.us, old)
+			c.evict(p)
+			c.pod("p2", "c2")
+			c.terminate(old)
 			c.pass(time.Minute)
+			c.gone(old)
 			c.mark(next, model.Underutilized)
 		}},
 		{"pool general", "running", "pool general may launch m2 as on-demand in zone a", func(c *court) {
@@ -423,9 +437,7 @@ func TestGoodHistory(t *testing.T) {
 		c.pass(time.Minute)
 		node := store.Find[*corev1.Node](c.store, "", "c1")
 		c.delete(c.us, node)
-		c.must(c.us.Get(t.Context(), client.ObjectKeyFromObject(n), n))
-		n.Finalizers = nil
-		c.must(c.us.Update(t.Context(), n))
+		c.gone(n)
 		c.pass(40 * time.Minute)
 		c.end()
 		if len(c.broken) > 0 {

@@ -28,8 +28,9 @@ type Ledger struct {
 	Taken     map[model.Reason]int // nodes taken away of the process's own accord
 	Lost      int                  // machines ended for another reason
 	ByMoves   int                  // of Launches, those that consolidation has made
-	Undone    int                  // of ByMoves, those that consolidation has taken away again
-	Soon      int                  // of Undone, those within an hour
+	Again     int                  // of ByMoves, those that consolidation has taken away again
+	Soon      int                  // of Again, those within an hour
+	Idly      int                  // of Again, those without a change of demand in between
 	Spent     float64              // dollars
 	Lasted    time.Duration        // what was counted
 	Nodes     Range
@@ -93,10 +94,13 @@ func (l *Ledger) Check(s *sim.Seen) error {
 	}
 	l.last = s.Now
 	l.machines(s, counts)
-	if undone := l.moves.See(s); undone != nil && counts {
-		l.Undone++
-		if s.Now.Sub(undone.Launched.At) < time.Hour {
+	if again := l.moves.See(s); again != nil && counts {
+		l.Again++
+		if s.Now.Sub(again.Launched) < time.Hour {
 			l.Soon++
+		}
+		if again.Idle {
+			l.Idly++
 		}
 	}
 	for _, c := range s.Changes {
@@ -180,7 +184,7 @@ func (l *Ledger) String() string {
 	row("pods evicted", "%d", l.Evictions)
 	row("machines launched", "%d, %d of them to replace others", l.Launches, l.ByMoves)
 	row("nodes taken away, Empty / Underutilized", "%d / %d", l.Taken[model.Empty], l.Taken[model.Underutilized])
-	row("of those launched to replace, taken again", "%d, %d of them within an hour", l.Undone, l.Soon)
+	row("of those launched to replace, taken again", "%d; %d within an hour, %d while demand stayed", l.Again, l.Soon, l.Idly)
 	row("dollars", "%.2f, %.4f per hour", l.Spent, l.Spent/max(l.Lasted.Hours(), 1e-9))
 	return b.String()
 }
