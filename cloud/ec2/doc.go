@@ -20,6 +20,18 @@
 // trn2, u-*tb1). Their numbers of pods come from the published pages and stand,
 // so they are sold like any other; their network interfaces are just unknown.
 //
+// # The descriptions
+//
+// described.json has what DescribeInstanceTypes answers about 1,399 types, one
+// object per line, in EC2's own shape and less what nobody here asks for. The
+// answers are those recorded in moto 5.2.5 (October 2026, several regions),
+// x86_64 and arm64 with hardware virtualisation only. 13 types are not in the
+// record, namely g4ad and the retired dl1, f1, p3 and i3.metal: their lines are
+// put together from the catalogue, and that they are sold on demand and as spot,
+// and which placement groups take them, is assumed. Eleven retired types (g3, p2
+// and four of u-*tb1) are in the catalogue only. The record is younger than the
+// catalogue: it knows 28 more types, and a few figures have changed in between.
+//
 // # The simulated cloud
 //
 // KWOKTypes turns the catalogue into instance types for the KWOK provider: every

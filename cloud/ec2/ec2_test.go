@@ -67,6 +67,39 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+// All types of the catalogue are described but those that doc.go names.
+func TestDescriptions(t *testing.T) {
+	descriptions, err := Descriptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sort.SliceIsSorted(descriptions, func(i, j int) bool { return descriptions[i].InstanceType < descriptions[j].InstanceType }) {
+		t.Error("not sorted by name")
+	}
+	described := map[string]bool{}
+	for _, d := range descriptions {
+		described[d.InstanceType] = true
+		if d.VCpuInfo.DefaultVCpus == 0 || d.MemoryInfo.SizeInMiB == 0 || d.NetworkInfo.Ipv4AddressesPerInterface == 0 ||
+			len(d.NetworkInfo.NetworkCards) == 0 || len(d.SupportedUsageClasses) == 0 || d.EbsInfo.EbsOptimizedSupport == "" ||
+			len(d.PlacementGroupInfo.SupportedStrategies) == 0 || d.BareMetal != (d.Hypervisor == "") {
+			t.Errorf("%+v", d)
+		}
+	}
+	var missing []string
+	for _, it := range catalogueTypes(t) {
+		if !described[it.Name] {
+			missing = append(missing, it.Name)
+		}
+	}
+	want := []string{
+		"g3.16xlarge", "g3.4xlarge", "g3.8xlarge", "g3s.xlarge", "p2.16xlarge", "p2.8xlarge", "p2.xlarge",
+		"u-12tb1.112xlarge", "u-18tb1.112xlarge", "u-24tb1.112xlarge", "u-9tb1.112xlarge",
+	}
+	if diff := cmp.Diff(want, missing); diff != "" || len(described) != 1399 {
+		t.Errorf("%d described; not described: %s", len(described), diff)
+	}
+}
+
 // What is published as allocatable follows from the capacity.
 func TestReserved(t *testing.T) {
 	compared := 0
