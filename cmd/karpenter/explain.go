@@ -49,21 +49,33 @@ type answer interface{ Text(io.Writer) error }
 
 // about answers one kind of question.
 type about struct {
-	path     string                                                            // that the controller serves it at, followed by the name
-	of       func(*model.Snapshot, *model.Plan, string) (a answer, found bool) // from a file
-	read     func([]byte) (answer, error)                                      // from a controller
-	notFound string                                                            // with one %s for the name
+	path     string                                                         // that the controller serves it at, followed by the name
+	of       func(s scenario.Situation, name string) (a answer, found bool) // from a file
+	read     func([]byte) (answer, error)                                   // from a controller
+	notFound string                                                         // with one %s for the name; "" when there are no names
 }
 
 func abouts() map[string]about {
 	return map[string]about{
 		"pod": {
 			path: explain.PodsPath, notFound: "no pod %s waits for a node there", read: readAnswer[explain.Answer],
-			of: func(s *model.Snapshot, p *model.Plan, name string) (answer, bool) { return explain.Of(s, p, name) },
+			of: func(s scenario.Situation, name string) (answer, bool) {
+				return explain.Of(s.Snapshot, solve.Decide(s.Snapshot, s.Policy), name)
+			},
 		},
 		"node": {
 			path: explain.NodesPath, notFound: "there is no node %s there", read: readAnswer[explain.NodeAnswer],
-			of: func(s *model.Snapshot, p *model.Plan, name string) (answer, bool) { return explain.OfNode(s, p, name) },
+			of: func(s scenario.Situation, name string) (answer, bool) {
+				return explain.OfNode(s.Snapshot, solve.Decide(s.Snapshot, s.Policy), name)
+			},
+		},
+		"cluster": {
+			path: explain.ClusterPath, read: readAnswer[explain.ClusterAnswer],
+			of: func(s scenario.Situation, _ string) (answer, bool) {
+				return explain.OfCluster(s.Snapshot, func(fresh *model.Snapshot) *model.Plan {
+					return new(solve.Planner).Place(fresh, s.Policy)
+				}), true
+			},
 		},
 	}
 }
@@ -77,9 +89,10 @@ func readAnswer[A answer](body []byte) (answer, error) {
 }
 
 // explainOne says where a pod is planned, or why it stays pending; or what
-// becomes of a node, or why it stays.
+// becomes of a node, or why it stays; or what the nodes cost beside what they
+// had to.
 func explainOne(ctx context.Context, s surroundings) error {
-	flags := flag.NewFlagSet("explain pod|node NAME", flag.ContinueOnError)
+	flags := flag.NewFlagSet("explain pod|node NAME|cluster", flag.ContinueOnError)
 	var q questions
 	var namespace, file, output string
 	flags.StringVar(&namespace, "n", "default", "namespace of the pod")
@@ -97,7 +110,7 @@ func explainOne(ctx context.Context, s surroundings) error {
 	about, known := abouts()[kind]
 	switch {
 	case !known:
-		return usageError{errors.New("explain: want pod NAME, as in karpenter explain pod web-1, or node NAME")}
+		return usageError{errors.New("explain: want pod NAME, as in karpenter explain pod web-1, or node NAME, or cluster")}
 	case output != "text" && output != "json":
 		return usageError{fmt.Errorf("--output: %q: want text or json", output)}
 	}
@@ -116,9 +129,13 @@ func explainOne(ctx context.Context, s surroundings) error {
 	return a.Text(s.stdout)
 }
 
-// subjectOf takes the words "pod NAME" or "node NAME" from the front of the
-// arguments.
+// subjectOf takes the words "pod NAME", "node NAME" or "cluster" from the front
+// of the arguments.
 func subjectOf(s surroundings) (kind, name string, rest surroundings) {
+	if len(s.args) > 0 && s.args[0] == "cluster" {
+		kind, s.args = s.args[0], s.args[1:]
+		return kind, "", s
+	}
 	if len(s.args) < 2 || strings.HasPrefix(s.args[0], "-") || strings.HasPrefix(s.args[1], "-") {
 		return "", "", s
 	}
@@ -145,7 +162,7 @@ func (a about) ask(ctx context.Context, q questions, file, name string) (answer,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	out, found := a.of(situation.Snapshot, solve.Decide(situation.Snapshot, situation.Policy), name)
+	out, found := a.of(situation, name)
 	if !found {
 		return nil, fmt.Errorf("%s: "+a.notFound, file, name)
 	}

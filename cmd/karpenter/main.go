@@ -43,6 +43,7 @@ func commands() []command {
 	return []command{
 		{"explain pod NAME", "say where a pod is planned, or why it stays pending", explainOne},
 		{"explain node NAME", "say what becomes of a node, or why it stays", explainOne},
+		{"explain cluster", "say what the nodes cost, and what their pods would cost afresh and at least", explainOne},
 		{"instance-types", "print an instance types file for the KWOK provider", instanceTypes},
 		{"snapshot", "print the situation a running controller decides on, for explain --file and bug reports", snapshot},
 		{"version", "print which program this is", version},

@@ -25,6 +25,7 @@ import (
 const (
 	PodsPath     = "/explain/pods/"  // followed by namespace/name
 	NodesPath    = "/explain/nodes/" // followed by the name
+	ClusterPath  = "/explain/cluster"
 	SnapshotPath = "/snapshot"
 )
 
@@ -41,9 +42,10 @@ type Server struct {
 	Allow    func(ctx context.Context, token, path string) error // Reviewer.Allow
 	Snapshot func(now time.Time) *model.Snapshot
 	Decide   func(*model.Snapshot) *model.Plan
-	Policy   model.Policy  // that of Decide
-	Pods     client.Reader // knows the cluster's pods
-	Ready    func() bool   // the Snapshot holds everything there is
+	Place    func(*model.Snapshot) *model.Plan // pending pods of a situation that is not the cluster's
+	Policy   model.Policy                      // that of Decide and Place
+	Pods     client.Reader                     // knows the cluster's pods
+	Ready    func() bool                       // the Snapshot holds everything there is
 	Elected  <-chan struct{}
 	Clock    clock.PassiveClock
 }
@@ -78,6 +80,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+PodsPath+"{namespace}/{name}", s.guarded(turn, s.pod))
 	mux.HandleFunc("GET "+NodesPath+"{name}", s.guarded(turn, s.node))
+	mux.HandleFunc("GET "+ClusterPath, s.guarded(turn, s.cluster))
 	mux.HandleFunc("GET "+SnapshotPath, s.guarded(turn, s.dump))
 	return mux
 }
@@ -150,6 +153,11 @@ func (s *Server) node(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(a) // the asker has gone
+}
+
+func (s *Server) cluster(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(OfCluster(s.Snapshot(s.Clock.Now()), s.Place)) // the asker has gone
 }
 
 // noNeed says why the pod is not among those that ask for a node.

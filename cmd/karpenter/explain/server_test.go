@@ -71,6 +71,7 @@ func newServer(t *testing.T, c client.Client) *Server {
 		Allow:    Reviewer{c}.Allow,
 		Snapshot: func(time.Time) *model.Snapshot { return s },
 		Decide:   func(s *model.Snapshot) *model.Plan { return solve.Decide(s, model.DefaultPolicy()) },
+		Place:    func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, model.DefaultPolicy()) },
 		Policy:   model.DefaultPolicy(), Pods: c, Ready: func() bool { return true }, Elected: leads, Clock: clock.RealClock{},
 	}
 }
@@ -102,6 +103,8 @@ func TestWhoMayAsk(t *testing.T) {
 		{"a node", "ann", NodesPath + "n1", 200, `"fate":"stays"`},
 		{"no such node", "ann", NodesPath + "n9", 404, "there is no node n9"},
 		{"not allowed nodes", "bob", NodesPath + "n1", 403, "bob may not get /explain/nodes/n1"},
+		{"the cluster", "ann", ClusterPath, 200, `"nodes":1,"costPerHour":0.03,"pods":4`},
+		{"not allowed the cluster", "bob", ClusterPath, 403, "bob may not get /explain/cluster"},
 		{"no such page", "ann", "/explain/nodes", 404, "not found"},
 	} {
 		w := get(newServer(t, reviewing(t)), c.token, c.path)

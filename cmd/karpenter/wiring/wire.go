@@ -327,7 +327,8 @@ func (w *wiring) explanations() error {
 	return w.mgr.Add(&explain.Server{
 		Address: w.config.ExplainBindAddress, Allow: explain.Reviewer{Client: w.mgr.GetClient()}.Allow,
 		Snapshot: w.world.Snapshot, Decide: w.decide, Policy: w.policy(),
-		Pods: w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,
+		Place: func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, w.policy()) },
+		Pods:  w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,
 	})
 }
 

@@ -1,0 +1,140 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"karpenter/model"
+)
+
+// ClusterAnswer compares what the nodes cost with what the same pods would cost
+// if they were placed afresh. Dollars are per hour. Nodes that nobody here made
+// count nowhere, but take pods in the fresh plan, too.
+type ClusterAnswer struct {
+	Nodes    int     `json:"nodes"`
+	Cost     float64 `json:"costPerHour"`
+	Unpriced int     `json:"unpriced,omitempty"` // of the nodes, whose price is not known: it counts as 0
+	Pods     int     `json:"pods"`               // that the fresh plan places: those that may move or are pending
+
+	Fresh Fresh   `json:"fresh"`
+	Bound float64 `json:"boundPerHour"` // no plan for those pods, Kept included, costs less
+
+	Kept     int     `json:"kept,omitempty"` // nodes that cannot be taken away now, and stay in the fresh plan as they are
+	KeptCost float64 `json:"keptPerHour,omitempty"`
+}
+
+// Fresh is the plan that is made when nothing that may move runs yet.
+type Fresh struct {
+	Nodes   int     `json:"nodes"` // Kept included
+	Cost    float64 `json:"costPerHour"`
+	Pending int     `json:"pending,omitempty"` // pods it has no place for; Cost and Bound are without them
+}
+
+// OfCluster returns how the cluster's nodes compare with the plan that place
+// makes for all pods that may move. The plan's commands are not asked for.
+func OfCluster(s *model.Snapshot, place func(*model.Snapshot) *model.Plan) ClusterAnswer {
+	var a ClusterAnswer
+	var cost, kept model.Price
+	fresh, stays := afresh(s)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Claim == "" {
+			continue
+		}
+		a.Nodes++
+		cost += n.Price
+		if n.Price == 0 {
+			a.Unpriced++
+		}
+		if stays(n) {
+			a.Kept++
+			kept += n.Price
+		}
+	}
+	for _, p := range fresh.Pending {
+		a.Pods += len(p.Pods)
+	}
+	plan := place(fresh)
+	for i := range plan.Verdicts {
+		a.Fresh.Pending += len(plan.Verdicts[i].Pods)
+	}
+	a.Cost, a.KeptCost = cost.Dollars(), kept.Dollars()
+	a.Fresh.Nodes, a.Fresh.Cost = a.Kept+len(plan.Launches), (kept + plan.Cost).Dollars()
+	a.Bound = (kept + plan.Bound).Dollars()
+	return a
+}
+
+// afresh returns the situation without the nodes that may be taken away, their
+// pods pending, and which nodes stay.
+func afresh(s *model.Snapshot) (fresh *model.Snapshot, stays func(*model.Node) bool) {
+	stays = func(n *model.Node) bool {
+		pool := poolOf(s, n.Pool)
+		return !n.Deleting && (pool == nil || pool.Static != nil || n.Disruption.Blocked != "" || n.Disruption.Held != "")
+	}
+	out := *s
+	out.Nodes, out.Pending, out.Intents, out.Pools = nil, nil, nil, slices.Clone(s.Pools)
+	waiting := crowd{at: map[string]int{}}
+	waiting.add(s.Pending)
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Claim == "" || stays(n) {
+			out.Nodes = append(out.Nodes, *n)
+			continue
+		}
+		waiting.add(n.Movable)
+		if pool := poolOf(&out, n.Pool); pool != nil && !n.Deleting {
+			pool.Usage = pool.Usage.Minus(n.Capacity)
+		}
+	}
+	out.Pending = waiting.pending
+	return &out, stays
+}
+
+// crowd is pods that wait, an entry for those that may be exchanged.
+type crowd struct {
+	pending []model.Pending
+	at      map[string]int // by what makes them alike
+}
+
+// add takes in pods, as if no plan had been made for any of them.
+func (c *crowd) add(all []model.Pending) {
+	for _, p := range all {
+		key := fmt.Sprintf("%s\n%+v", p.Shape.Key, p.Peer)
+		at, known := c.at[key]
+		if !known {
+			at = len(c.pending)
+			c.at[key] = at
+			c.pending = append(c.pending, model.Pending{Shape: p.Shape, Peer: p.Peer})
+		}
+		for _, pod := range p.Pods {
+			pod.Planned = ""
+			c.pending[at].Pods = append(c.pending[at].Pods, pod)
+		}
+	}
+}
+
+// Text writes the answer for a terminal.
+func (a ClusterAnswer) Text(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of NodePools\n", counted(a.Nodes, "node"))
+	row(&b, "cost", dollars(a.Cost))
+	if a.Unpriced > 0 {
+		row(&b, "unpriced", counted(a.Unpriced, "node")+", in no figure")
+	}
+	if a.Kept > 0 {
+		row(&b, "kept", fmt.Sprintf("%s for %s, in all figures: they cannot be taken away now", counted(a.Kept, "node"), dollars(a.KeptCost)))
+	}
+	fmt.Fprintf(&b, "\nafresh, for the %s that may move or wait\n", counted(a.Pods, "pod"))
+	row(&b, "cost", fmt.Sprintf("%s, %s", dollars(a.Fresh.Cost), counted(a.Fresh.Nodes, "node")))
+	row(&b, "at least", dollars(a.Bound)+": no plan costs less")
+	if a.Fresh.Pending > 0 {
+		row(&b, "no place", counted(a.Fresh.Pending, "pod")+", in no figure of the fresh plan")
+	}
+	if a.Bound > 0 {
+		fmt.Fprintf(&b, "\nthe nodes cost %.1f %% more than the least possible\n", 100*(a.Cost/a.Bound-1))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
