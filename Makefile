@@ -12,7 +12,7 @@ GOFLAGS ?=
 export GOFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress test unit sandbox-test differential sim day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help run demo stress disrupt test unit sandbox-test differential sim day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ demo: build ## bring up a fresh cluster, run examples/ through it, print what ha
 
 stress: build ## 5,000 pods from nothing to running and back, with figures
 	bin/sandbox stress --controller bin/karpenter --crds api/crds --manifests examples/default
+
+disrupt: build ## nodes consolidated, emptied and drifted, with figures; DISRUPT='--parts drift' is one part of it
+	bin/sandbox disrupt --controller bin/karpenter --crds api/crds --json bin/disrupt.json $(DISRUPT)
 
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)

@@ -35,13 +35,30 @@ type fakeController struct {
 
 // runFakeController is the process; it returns its exit code.
 func runFakeController(args []string) int {
-	if len(args) > 0 && args[0] == "instance-types" {
-		fmt.Println("[]")
-		return 0
+	if len(args) > 0 {
+		return answerFake(args)
 	}
 	if err := controlFake(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	return 0
+}
+
+// fakeSituation is what the fake says it is in.
+const fakeSituation = "a situation\n"
+
+// answerFake says what the program beside a controller says.
+func answerFake(args []string) int {
+	switch args[0] {
+	case "instance-types":
+		fmt.Println("[]")
+	case "snapshot":
+		fmt.Print(fakeSituation)
+	case "explain":
+		fmt.Println(`{"nodes": 1, "costPerHour": 0.5, "fresh": {"nodes": 1, "costPerHour": 0.45}, "boundPerHour": 0.4}`)
+	default:
+		return 2
 	}
 	return 0
 }
@@ -64,7 +81,7 @@ func controlFake() error {
 	if err != nil {
 		return err
 	}
-	seen, err := fleet.Watch(ctx, config)
+	seen, err := fleet.Watch(ctx, config, nil)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,11 @@ func writeHelp(w io.Writer) {
 	fmt.Fprint(w, `
   Takes the limits off the pools first. The timeline and the figures are on stdout.
 `)
+	disrupt, _ := disruptFlags()
+	writeFlags(w, "sandbox disrupt", disrupt)
+	fmt.Fprint(w, `
+  Plays each part in a fresh cluster, --data DIR/PART. The timelines and one table of all figures are on stdout.
+`)
 	writeFlags(w, "sandbox kubelets --kubeconfig FILE", kubelets)
 	fmt.Fprint(w, `
   Nodes annotated kwok.x-k8s.io/node=fake are simulated. On such a node, annotation

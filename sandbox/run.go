@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -68,7 +69,7 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	seen, err := fleet.Watch(ctx, s.Config())
+	seen, err := fleet.Watch(ctx, s.Config(), nil)
 	if err != nil {
 		return errors.Join(err, s.Stop())
 	}
@@ -101,6 +102,7 @@ func writeIntroduction(w io.Writer, s *session.Session, data string) {
 	fmt.Fprintf(w, "  kubeconfig   %s\n", s.Kubeconfig())
 	fmt.Fprintf(w, "  logs         %s\n", filepath.Join(data, "logs"))
 	fmt.Fprintf(w, "  metrics      %s\n", s.MetricsURL())
+	fmt.Fprintf(w, "  questions    karpenter explain pod|node NAME|cluster %s\n", strings.Join(s.AskArguments(), " "))
 	fmt.Fprint(w, "\nTry this in a second terminal:\n\n")
 	for _, line := range tryThis(s.Kubeconfig()) {
 		fmt.Fprintf(w, "  %s\n", line)

@@ -205,6 +205,31 @@ func TestStressCommand(t *testing.T) {
 	}
 }
 
+// TestDisruptCommand: one part, of one node, on the fake controller comes to its end, prints figures and keeps them; the
+// fake's answer about prices is in them.
+func TestDisruptCommand(t *testing.T) {
+	t.Parallel()
+	var out, stderr bytes.Buffer
+	data, results := t.TempDir(), filepath.Join(t.TempDir(), "figures.json")
+	code := run([]string{"sandbox", "disrupt", "--data", data, "--controller", fakeAutoscaler(t), "--crds", "../api/crds",
+		"--parts", "empty", "--emptied", "1", "--rest", "500ms", "--within", "2m", "--capacity-type", "spot", "--json", results,
+		"--node-ready-delay", "50ms", "--pod-start-delay", "50ms", "--pod-stop-delay", "50ms"}, &out, &stderr)
+	if code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", code, out.String(), stderr.String())
+	}
+	for _, want := range []string{"== part empty, budget 100%", "all at rest for 500ms, after", "all nodes gone, after", "| nodes, then", "| 1, 0", "| 25.00 %"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if text, err := os.ReadFile(results); err != nil || !strings.Contains(string(text), `"Removed": 1`) {
+		t.Errorf("%v: %s", err, text)
+	}
+	if text, err := os.ReadFile(filepath.Join(data, "empty", "before.txt")); err != nil || string(text) != fakeSituation {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // readyPool is a NodePool, which the fake controller makes ready.
 const readyPool = `apiVersion: karpenter.sh/v1
 kind: NodePool

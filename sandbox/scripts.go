@@ -4,12 +4,13 @@ import (
 	"context"
 	"flag"
 	"io"
+	"strings"
 
 	"karpenter/sandbox/demo"
 	"karpenter/sandbox/kubelet"
 )
 
-// demoConfig is the settings of `sandbox demo` and `sandbox stress`.
+// demoConfig is the settings of `sandbox demo`, `sandbox stress` and `sandbox disrupt`.
 type demoConfig struct {
 	options demo.Options
 	delays  kubelet.Options
@@ -26,6 +27,27 @@ func demoFlags() (*flag.FlagSet, *demoConfig) {
 func stressFlags() (*flag.FlagSet, *demoConfig) {
 	flags, config := scriptFlags("stress")
 	flags.IntVar(&config.options.Scale, "scale", 5000, "how many pods run at once")
+	return flags, config
+}
+
+// disruptFlags returns the flag set of `sandbox disrupt` and the values it fills in.
+func disruptFlags() (*flag.FlagSet, *demoConfig) {
+	flags, config := scriptFlags("disrupt")
+	d := &config.options.Disruption
+	*d = demo.DefaultDisruption()
+	flags.Func("parts", "what to play, split by commas (default "+strings.Join(d.Parts, ",")+")", func(text string) error {
+		d.Parts = strings.Split(text, ",")
+		return d.Validate()
+	})
+	flags.IntVar(&d.Pods, "pods", d.Pods, "consolidate: pods of each of the two deployments")
+	flags.IntVar(&d.Left, "left", d.Left, "consolidate: pods of each after scaling down")
+	flags.IntVar(&d.Emptied, "emptied", d.Emptied, "empty: nodes that are emptied at once")
+	flags.IntVar(&d.Drifted, "drifted", d.Drifted, "drift: nodes that drift at once")
+	flags.StringVar(&d.Budget, "budget", d.Budget, "consolidate and drift: how many nodes may be disrupted at once")
+	flags.StringVar(&d.CapacityType, "capacity-type", d.CapacityType, "what the NodePool asks for")
+	flags.DurationVar(&d.Rest, "rest", d.Rest, "how long nothing may happen until the cluster counts as at rest")
+	flags.DurationVar(&d.Within, "within", d.Within, "how long each step may take")
+	flags.StringVar(&d.Results, "json", d.Results, "file to write all figures to")
 	return flags, config
 }
 
@@ -51,6 +73,14 @@ func runStress(args []string, stdout, stderr io.Writer) error {
 		return helpIsFine(err)
 	}
 	return play(demo.Stress, config, stdout, stderr)
+}
+
+func runDisrupt(args []string, stdout, stderr io.Writer) error {
+	flags, config := disruptFlags()
+	if err := parse(flags, args, stderr); err != nil {
+		return helpIsFine(err)
+	}
+	return play(demo.Disrupt, config, stdout, stderr)
 }
 
 // play runs a script. The timeline is on stdout, all else on stderr.

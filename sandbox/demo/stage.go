@@ -38,6 +38,8 @@ type Options struct {
 	Examples string
 	// Scale is how many pods Stress runs; default 5000.
 	Scale int
+	// Disruption is what Disrupt does.
+	Disruption Disruption
 	// Out receives the timeline.
 	Out io.Writer
 }
@@ -82,6 +84,9 @@ type stage struct {
 	applier  *manifest.Applier
 	client   kubernetes.Interface
 	untyped  dynamic.Interface
+	session  *session.Session
+	history  *fleet.History
+	memory   *samples // of the controller
 
 	results    []result
 	told       fleet.View
@@ -94,6 +99,8 @@ type stage struct {
 type script struct {
 	steps  []step
 	settle time.Duration // how long changes are gathered before they are told
+	// measure is called at the end, also after a failure, while everything runs; nil: nothing to measure.
+	measure func(context.Context, *stage) error
 }
 
 // perform brings a session up, plays a script on it, sums up what came about, and takes it down. Whatever fails, no
@@ -134,26 +141,44 @@ func performIn(ctx context.Context, options Options, play script) error {
 	if err != nil {
 		return err
 	}
-	watched, err := fleet.Watch(watching, s.Config())
+	history := &fleet.History{}
+	watched, err := fleet.Watch(watching, s.Config(), history)
 	if err != nil {
 		return err
 	}
 	st := &stage{
 		out: options.Out, settle: play.settle, source: watched, began: began, examples: options.Examples,
 		crashes: s.Controller().Failures, applier: s.Applier, client: client, untyped: untyped,
+		session: s, history: history, memory: sampleMemory(watching, s.Controller()),
 	}
 	st.heading("the cluster is up")
-	for i := range play.steps {
-		if err := st.run(ctx, i, &play.steps[i]); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			return fmt.Errorf("%w\nthe end of %s:\n%s", err, s.ControllerLog(), process.Tail(s.ControllerLog()))
+	if err := st.play(ctx, play); err != nil {
+		if ctx.Err() != nil {
+			return err
 		}
+		return fmt.Errorf("%w\nthe end of %s:\n%s", err, s.ControllerLog(), process.Tail(s.ControllerLog()))
 	}
 	writeSummary(options.Out, st.results, new(watched.View()))
 	writeController(options.Out, s.Controller())
 	return nil
+}
+
+// play runs all steps, measures, and holds what happened against the budgets.
+func (st *stage) play(ctx context.Context, play script) error {
+	var errs []error
+	for i := range play.steps {
+		if err := st.run(ctx, i, &play.steps[i]); err != nil {
+			errs = append(errs, err)
+			break
+		}
+	}
+	if ctx.Err() == nil && play.measure != nil {
+		errs = append(errs, play.measure(ctx, st))
+	}
+	for _, broken := range st.history.Between(time.Time{}, time.Now()).Broken {
+		errs = append(errs, errors.New(broken))
+	}
+	return errors.Join(errs...)
 }
 
 // freshFolder makes sure that no cluster is in dir, or makes a temporary folder. It returns how to remove what it made.

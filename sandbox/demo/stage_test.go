@@ -212,7 +212,7 @@ func TestStressTable(t *testing.T) {
 	}
 	pods := 0
 	for i, size := range all {
-		d := deployment(i, size, 1)
+		d := deployment(deploymentName(i), size, 1)
 		pods += int(*d.Spec.Replicas)
 		if cpu := d.Spec.Template.Spec.Containers[0].Resources.Requests.Cpu(); cpu.MilliValue() < 50 || cpu.Value() > 4 {
 			t.Errorf("deployment %s asks for %s CPU", d.Name, cpu)

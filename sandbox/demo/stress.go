@@ -85,7 +85,7 @@ func deploy(ctx context.Context, st *stage, pods int) error {
 		if i < pods%len(all) {
 			replicas++
 		}
-		_, err := st.client.AppsV1().Deployments(metav1.NamespaceDefault).Create(ctx, deployment(i, size, replicas), metav1.CreateOptions{})
+		_, err := st.client.AppsV1().Deployments(metav1.NamespaceDefault).Create(ctx, deployment(deploymentName(i), size, replicas), metav1.CreateOptions{})
 		if err != nil {
 			return err
 		}
@@ -93,8 +93,7 @@ func deploy(ctx context.Context, st *stage, pods int) error {
 	return nil
 }
 
-func deployment(i int, size size, replicas int) *appsv1.Deployment {
-	name := deploymentName(i)
+func deployment(name string, size size, replicas int) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

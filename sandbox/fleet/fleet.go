@@ -34,7 +34,8 @@ type Fleet struct {
 }
 
 // Watch returns when everything there is has been seen, and keeps watching until ctx is done. The CRDs must be served.
-func Watch(ctx context.Context, config *rest.Config) (*Fleet, error) {
+// Every change is written into history, too, unless that is nil.
+func Watch(ctx context.Context, config *rest.Config, history *History) (*Fleet, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // a handful of watches
 	config.UserAgent = "sandbox-view"
@@ -55,13 +56,17 @@ func Watch(ctx context.Context, config *rest.Config) (*Fleet, error) {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "source=" + publisher }))
 	custom := dynamicinformer.NewDynamicSharedInformerFactory(untyped, 0)
 	began := time.Now()
-	synced, err := add(
-		subscription{core.Core().V1().Nodes().Informer(), f.ledger.nodeEvents()},
-		subscription{core.Core().V1().Pods().Informer(), f.ledger.podEvents()},
-		subscription{custom.ForResource(claimsResource).Informer(), f.ledger.claimEvents()},
-		subscription{custom.ForResource(poolsResource).Informer(), f.ledger.poolEvents()},
-		subscription{events.Core().V1().Events().Informer(), f.ledger.noticeEvents(began)},
-	)
+	subscriptions := []subscription{
+		{core.Core().V1().Nodes().Informer(), f.ledger.nodeEvents()},
+		{core.Core().V1().Pods().Informer(), f.ledger.podEvents()},
+		{custom.ForResource(claimsResource).Informer(), f.ledger.claimEvents()},
+		{custom.ForResource(poolsResource).Informer(), f.ledger.poolEvents()},
+		{events.Core().V1().Events().Informer(), f.ledger.noticeEvents(began)},
+	}
+	if history != nil {
+		subscriptions = append(subscriptions, history.subscriptions(core, custom)...)
+	}
+	synced, err := add(subscriptions...)
 	if err != nil {
 		return nil, err
 	}

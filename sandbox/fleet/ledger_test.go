@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -178,8 +179,11 @@ func TestTrimmedPodsReadTheSame(t *testing.T) {
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"memory": resource.MustParse("1Gi")}},
 	}}
 	pod.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("10m")}
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: evictedReason},
+	}
 	want := readPod(pod)
-	if want.requests != (Amount{MilliCPU: 510, Memory: 1 << 30}) || want.workload != "web" {
+	if want.requests != (Amount{MilliCPU: 510, Memory: 1 << 30}) || want.workload != "web" || want.target != evictedReason {
 		t.Errorf("read %+v", want)
 	}
 	trimmed, err := trimPod(pod)
@@ -194,12 +198,22 @@ func TestTrimmedPodsReadTheSame(t *testing.T) {
 func TestPoolsAreRead(t *testing.T) {
 	pool := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "general"},
-		"spec":     map[string]any{"limits": map[string]any{"cpu": int64(80), "memory": "320Gi"}},
-		"status":   map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "NodeClassNotFound", "message": "NodeClass not found"}}},
+		"spec": map[string]any{
+			"limits": map[string]any{"cpu": int64(80), "memory": "320Gi"},
+			"disruption": map[string]any{"budgets": []any{
+				map[string]any{"nodes": "10%"},
+				map[string]any{"nodes": "1", "reasons": []any{"Empty"}},
+				map[string]any{"nodes": "0", "schedule": "@daily", "duration": "1h"},
+			}},
+		},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "NodeClassNotFound", "message": "NodeClass not found"}}},
 	}}
 	p := readPool(pool)
 	if cpu, memory := p.Limits["cpu"], p.Limits["memory"]; cpu.Value() != 80 || memory.Value() != 320<<30 {
 		t.Errorf("limits %v", p.Limits)
+	}
+	if !slices.Equal(p.Budgets, []string{"10%"}) {
+		t.Errorf("budgets %v", p.Budgets)
 	}
 	if p.Ready || p.Reason != "NodeClass not found" {
 		t.Errorf("ready %v, reason %q", p.Ready, p.Reason)

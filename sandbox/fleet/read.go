@@ -21,6 +21,7 @@ const (
 	priceLabel        = "eks-node-viewer/instance-price"
 	disruptedTaint    = "karpenter.sh/disrupted"
 	unregisteredTaint = "karpenter.sh/unregistered"
+	initializedLabel  = "karpenter.sh/initialized"
 )
 
 // node is what matters of a Node.
@@ -33,6 +34,7 @@ type node struct {
 	removing   time.Time // zero: it stays
 	ready      bool
 	fresh      bool // not registered yet
+	counts     bool // initialized: budgets count it
 	capacity   corev1.ResourceList
 	room       Amount
 }
@@ -46,6 +48,7 @@ type claim struct {
 	created     time.Time
 	removing    time.Time // zero: it stays
 	initialized bool
+	terminating bool // its machine is being terminated: budgets do not count it any more
 	capacity    corev1.ResourceList
 	room        Amount
 }
@@ -63,6 +66,7 @@ type pod struct {
 	node     string
 	phase    corev1.PodPhase
 	stopping bool
+	target   string // reason why the API server says it is a target of a disruption; empty: it does not
 	requests Amount
 }
 
@@ -86,6 +90,7 @@ func readNode(n *corev1.Node) node {
 		host:       n.Labels[corev1.LabelHostname],
 		providerID: n.Spec.ProviderID,
 		created:    n.CreationTimestamp.Time,
+		counts:     n.Labels[initializedLabel] == "true",
 		capacity:   n.Status.Capacity,
 		room:       amountOf(n.Status.Allocatable),
 	}
@@ -123,6 +128,7 @@ func readClaim(c *unstructured.Unstructured) claim {
 	read.capacity = readResources(c.Object, "status", "capacity")
 	read.room = amountOf(readResources(c.Object, "status", "allocatable"))
 	read.initialized, _ = readCondition(c.Object, "Initialized")
+	read.terminating, _ = readCondition(c.Object, "InstanceTerminating")
 	if read.providerID == "" {
 		read.kind, read.price = "", 0 // a label may ask for a type; only a launch makes it one
 	}
@@ -141,7 +147,23 @@ func deletedAt(object metav1.Object) time.Time {
 func readPool(p *unstructured.Unstructured) Pool {
 	read := Pool{Name: p.GetName(), Limits: readResources(p.Object, "spec", "limits")}
 	read.Ready, read.Reason = readCondition(p.Object, "Ready")
+	read.Budgets = readBudgets(p)
 	return read
+}
+
+// readBudgets returns the budgets that hold always and for all reasons.
+func readBudgets(p *unstructured.Unstructured) []string {
+	var always []string
+	all, _, _ := unstructured.NestedSlice(p.Object, "spec", "disruption", "budgets")
+	for _, entry := range all {
+		b, _ := entry.(map[string]any)
+		_, some := b["reasons"]
+		_, times := b["schedule"]
+		if nodes, ok := b["nodes"].(string); ok && !some && !times {
+			always = append(always, nodes)
+		}
+	}
+	return always
 }
 
 // readCondition reports whether the condition is True, and otherwise what it says; nothing if there is none yet.
@@ -192,7 +214,14 @@ func amountOf(list corev1.ResourceList) Amount {
 }
 
 func readPod(p *corev1.Pod) pod {
+	target := ""
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			target = c.Reason
+		}
+	}
 	return pod{
+		target:   target,
 		uid:      p.UID,
 		workload: workloadOf(p),
 		node:     p.Spec.NodeName,
@@ -232,6 +261,11 @@ func trimPod(object any) (any, error) {
 			Containers: trimContainers(p.Spec.Containers), InitContainers: trimContainers(p.Spec.InitContainers),
 		},
 		Status: corev1.PodStatus{Phase: p.Status.Phase},
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget {
+			trimmed.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
+		}
 	}
 	if hash := p.Labels["pod-template-hash"]; hash != "" {
 		trimmed.Labels = map[string]string{"pod-template-hash": hash}

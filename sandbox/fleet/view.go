@@ -89,8 +89,10 @@ type Pool struct {
 	Ready  bool
 	Reason string              // why it is not ready; empty if nobody has looked at it yet
 	Limits corev1.ResourceList // nil: none
-	Usage  corev1.ResourceList // capacity of its machines that are not being removed; "nodes" counts them
-	Peak   corev1.ResourceList // the highest Usage since the watch began, by resource
+	// Budgets are those that hold always and for all reasons, such as "10%".
+	Budgets []string
+	Usage   corev1.ResourceList // capacity of its machines that are not being removed; "nodes" counts them
+	Peak    corev1.ResourceList // the highest Usage since the watch began, by resource
 }
 
 // Notice is an event the autoscaler published. Equal ones that follow one another are one.

@@ -7,6 +7,7 @@ import (
 
 // Usage is what a running process has used since its start.
 type Usage struct {
+	Memory     int64         // bytes resident now
 	PeakMemory int64         // bytes resident, at most
 	CPU        time.Duration // user and system, of all threads
 }

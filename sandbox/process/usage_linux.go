@@ -22,23 +22,27 @@ func usageOf(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	memory, err := peakMemory(string(status))
+	memory, err := sizeOf("VmRSS", string(status))
+	if err != nil {
+		return Usage{}, err
+	}
+	peak, err := sizeOf("VmHWM", string(status))
 	if err != nil {
 		return Usage{}, err
 	}
 	cpu, err := cpuTime(stat)
-	return Usage{PeakMemory: memory, CPU: cpu}, err
+	return Usage{Memory: memory, PeakMemory: peak, CPU: cpu}, err
 }
 
-// peakMemory reads the line "VmHWM:   123 kB".
-func peakMemory(status string) (int64, error) {
+// sizeOf reads a line such as "VmHWM:   123 kB".
+func sizeOf(name, status string) (int64, error) {
 	for line := range strings.Lines(status) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == name+":" {
 			kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
 			return kilobytes << 10, err
 		}
 	}
-	return 0, fmt.Errorf("no VmHWM in %q", status)
+	return 0, fmt.Errorf("no %s in %q", name, status)
 }
 
 // cpuTime reads fields 14 and 15 of stat, utime and stime. The second field, the name, may hold anything but ends at

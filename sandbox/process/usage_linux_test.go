@@ -14,11 +14,11 @@ func TestProcFiles(t *testing.T) {
 	if _, err := cpuTime([]byte("42 (a) S 1")); err == nil {
 		t.Error("a short stat is taken for whole")
 	}
-	memory, err := peakMemory("Name:\tkarpenter\nVmPeak:\t  99 kB\nVmHWM:\t  2048 kB\n")
+	memory, err := sizeOf("VmHWM", "Name:\tkarpenter\nVmPeak:\t  99 kB\nVmHWM:\t  2048 kB\n")
 	if err != nil || memory != 2<<20 {
 		t.Errorf("memory %d, %v; want 2 MiB", memory, err)
 	}
-	if _, err := peakMemory("Name:\tkarpenter\n"); err == nil {
+	if _, err := sizeOf("VmHWM", "Name:\tkarpenter\n"); err == nil {
 		t.Error("no memory is taken for some")
 	}
 }

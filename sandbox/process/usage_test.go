@@ -16,7 +16,7 @@ func TestUsageOfSelf(t *testing.T) {
 		}
 		return
 	}
-	if err != nil || used.PeakMemory < 1<<20 || used.CPU < 0 || used.CPU > time.Hour {
+	if err != nil || used.Memory < 1<<20 || used.PeakMemory < used.Memory || used.CPU < 0 || used.CPU > time.Hour {
 		t.Errorf("used %+v, %v", used, err)
 	}
 }

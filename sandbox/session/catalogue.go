@@ -29,20 +29,28 @@ func writeCatalogue(ctx context.Context, controller, region, path string) error 
 
 // ports are where the controller serves.
 type ports struct {
-	metrics, health int
+	metrics, health, explain int
 }
 
 // freePorts finds ports nobody listens on. Somebody else may take one before the controller does; then the controller
 // ends, and says so.
 func freePorts() (ports, error) {
-	first, err := net.Listen("tcp", ":0")
-	if err != nil {
-		return ports{}, fmt.Errorf("find a free port: %w", err)
+	var found [3]int
+	var listeners [3]net.Listener
+	for i := range found {
+		l, err := net.Listen("tcp", ":0")
+		if err != nil {
+			return ports{}, fmt.Errorf("find a free port: %w", errors.Join(err, closeAll(listeners[:i])))
+		}
+		listeners[i], found[i] = l, l.Addr().(*net.TCPAddr).Port
 	}
-	second, err := net.Listen("tcp", ":0")
-	if err != nil {
-		return ports{}, errors.Join(fmt.Errorf("find a free port: %w", err), first.Close())
+	return ports{metrics: found[0], health: found[1], explain: found[2]}, closeAll(listeners[:])
+}
+
+func closeAll(listeners []net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
 	}
-	found := ports{metrics: first.Addr().(*net.TCPAddr).Port, health: second.Addr().(*net.TCPAddr).Port}
-	return found, errors.Join(first.Close(), second.Close())
+	return errors.Join(errs...)
 }

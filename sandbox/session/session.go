@@ -31,6 +31,7 @@ type Session struct {
 	*manifest.Applier
 
 	dir          string
+	program      string // the controller's executable
 	controlPlane *controlplane.ControlPlane
 	config       *rest.Config
 	controller   *process.Process
@@ -61,7 +62,7 @@ func Start(ctx context.Context, options Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{controlPlane: cp, dir: filepath.Dir(cp.Kubeconfig())}
+	s := &Session{controlPlane: cp, dir: filepath.Dir(cp.Kubeconfig()), program: options.Controller}
 	if err := s.logClients(); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -95,7 +96,7 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 	if err := s.InstallCRDs(ctx, crds); err != nil {
 		return err
 	}
-	if err := s.ApplyAbsent(ctx, first); err != nil {
+	if err := s.ApplyAbsent(ctx, append(askerObjects(), first...)); err != nil {
 		return fmt.Errorf("apply first manifests: %w", err)
 	}
 	types := options.InstanceTypes
@@ -139,6 +140,7 @@ func (s *Session) environment(types string) []string {
 		"INSTANCE_TYPES_FILE_PATH=" + types,
 		fmt.Sprintf("METRICS_PORT=%d", s.ports.metrics),
 		fmt.Sprintf("HEALTH_PROBE_PORT=%d", s.ports.health),
+		"EXPLAIN_BIND_ADDRESS=" + s.explainAddress(),
 		"DISABLE_LEADER_ELECTION=false",
 		"LEADER_ELECTION_NAMESPACE=kube-system",
 		"SYSTEM_NAMESPACE=kube-system",
