@@ -3,9 +3,13 @@ package ec2
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+
+	"karpenter/model"
 )
 
 //go:embed catalogue.json
@@ -98,6 +102,28 @@ func Types() ([]Type, error) {
 		return nil, fmt.Errorf("ec2 catalogue: %w", err)
 	}
 	return out, nil
+}
+
+// OnDemand returns what types cost on demand in the region as far as the
+// catalogue knows, or in us-east-1 if it knows nothing of the region: prices to
+// begin with, until AWS has been asked. The result is the caller's.
+func OnDemand(region string) (map[string]model.Price, error) {
+	types, err := Types()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range []string{region, "us-east-1"} {
+		out := map[string]model.Price{}
+		for i := range types {
+			if price, ok := types[i].OnDemand[r]; ok {
+				out[types[i].Name] = model.Price(math.Round(price * float64(model.Dollar)))
+			}
+		}
+		if len(out) > 0 {
+			return out, nil
+		}
+	}
+	return nil, errors.New("ec2 catalogue: no prices")
 }
 
 // Regions returns the regions the catalogue has prices for, sorted.
