@@ -56,10 +56,14 @@ func (g *generator) disruption(d *model.Disruption) {
 func (g *generator) bought(d Draw, s *model.Snapshot, name string) {
 	pool := &s.Pools[g.IntN(len(s.Pools))]
 	t := pick(g, pool.Types...)
-	if len(t.Offerings) == 0 {
+	offers := slices.DeleteFunc(slices.Clone(t.Offerings), func(o model.Offering) bool {
+		_, ok := pool.Requirements.Intersects(o.Requirements)
+		return !ok && !g.maybe(5) // the pool wanted something else then
+	})
+	if len(offers) == 0 {
 		return
 	}
-	o := pick(g, t.Offerings...)
+	o := pick(g, offers...)
 	labels := map[string]string{model.LabelNodePool: pool.Name, model.LabelHostname: name, "team": pick(g, "red", "blue")}
 	for _, r := range pool.Requirements.And(t.Requirements...).And(o.Requirements...) {
 		if !r.Complement && len(r.Values) > 0 {
