@@ -99,7 +99,7 @@ type Pool struct {
 	Requirements Requirements // spec.requirements and template labels, intersected
 	Taints       []Taint
 	Limits       []Limit
-	Usage        Resources // capacity of its nodes that are not going away, with Nodes
+	Usage        Resources // capacity of its nodes that are not being deleted, with Nodes; those that are to be count
 	Types        []*InstanceType
 
 	// Unavailable says why the pool launches no nodes for pods: "static", "not
@@ -174,8 +174,7 @@ type Node struct {
 	// and that may go now. None for nodes that are not managed by us.
 	Movable []Pending
 
-	// Deleting nodes take no pods, count towards no limit, and their pods are
-	// pending.
+	// Deleting nodes take no pods, and their pods are pending.
 	Deleting bool
 	// Closed nodes take no pods either, but all else about them counts. No
 	// cluster has any; what-ifs do.

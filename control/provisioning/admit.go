@@ -1,12 +1,21 @@
 package provisioning
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"karpenter/model"
 	"karpenter/world"
 )
+
+// doubt is how long a claim counts of which nobody knows whether it was
+// created: if it was, the world has heard of it then.
+const doubt = 15 * time.Second
 
 // ledger is the launches that have been admitted and that the world does not
 // know of yet. Whoever launches enters them under the lock under which it has
@@ -14,29 +23,55 @@ import (
 type ledger struct {
 	mu   sync.Mutex
 	last int
-	open map[int]model.Launch
+	open map[int]entry
 }
 
-// enterLocked enters the launches. Release takes them out, once, together with
-// what it is given to do.
-func (l *ledger) enterLocked(launches []model.Launch) (release func(with func())) {
+// entry is a launch in the ledger.
+type entry struct {
+	launch model.Launch
+	until  time.Time // when it is forgotten; zero = when it is settled
+}
+
+// enterLocked enters the launch and returns its key.
+func (l *ledger) enterLocked(launch model.Launch) int {
 	if l.open == nil {
-		l.open = map[int]model.Launch{}
+		l.open = map[int]entry{}
 	}
-	keys := make([]int, len(launches))
-	for i := range launches {
-		l.last++
-		keys[i] = l.last
-		l.open[l.last] = launches[i]
+	l.last++
+	l.open[l.last] = entry{launch: launch}
+	return l.last
+}
+
+// settleLocked takes the launch out that ended with err or, if that does not
+// say whether the claim was created, leaves it in until nobody needs to ask.
+func (l *ledger) settleLocked(key int, err error, now time.Time) {
+	if !inDoubt(err) {
+		delete(l.open, key)
+		return
 	}
-	return func(with func()) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		with()
-		for _, k := range keys {
-			delete(l.open, k)
-		}
+	e := l.open[key]
+	e.until = now.Add(doubt)
+	l.open[key] = e
+}
+
+// sweepLocked forgets the launches that nobody needs to ask about any more.
+func (l *ledger) sweepLocked(now time.Time) {
+	maps.DeleteFunc(l.open, func(_ int, e entry) bool { return !e.until.IsZero() && !now.Before(e.until) })
+}
+
+// inDoubt reports whether the object may have been created although there was
+// the error: unless the API server has refused it.
+func inDoubt(err error) bool {
+	var status apierrors.APIStatus
+	var unasked *refusedError
+	if err == nil || errors.As(err, &unasked) {
+		return false
 	}
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	return code < 400 || code >= 500
 }
 
 // refusal is a launch that is not carried out.
@@ -94,9 +129,10 @@ func (p *Provisioner) admission(now *model.Snapshot) *admission {
 	for i := range now.Pools {
 		a.standings[now.Pools[i].Name] = newStanding(&now.Pools[i])
 	}
-	for _, l := range p.ledger.open {
-		if s := a.standings[l.Pool]; s != nil {
-			s.used = s.used.Plus(s.most(l))
+	p.ledger.sweepLocked(now.Now)
+	for _, e := range p.ledger.open {
+		if s := a.standings[e.launch.Pool]; s != nil {
+			s.used = s.used.Plus(s.most(e.launch))
 		}
 	}
 	return a

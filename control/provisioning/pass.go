@@ -157,7 +157,7 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 	if len(s.plan.Launches) == 0 {
 		return nil
 	}
-	admitted, refusals, release := p.admit(s.plan.Launches)
+	admitted, refusals, keys := p.admit(s.plan.Launches)
 	errs := make([]error, 0, len(refusals)+len(admitted))
 	for _, r := range refusals {
 		errs = append(errs, refused(r.launch, r.why))
@@ -169,7 +169,10 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 		group.Go(func() error {
 			var claim *v1.NodeClaim
 			claim, failures[i] = p.create(ctx, &admitted[i], s.pools[admitted[i].Pool], "provisioned")
-			release[i](func() { p.planned(claim, admitted[i].Pods) })
+			p.ledger.mu.Lock()
+			defer p.ledger.mu.Unlock()
+			p.planned(claim, admitted[i].Pods)
+			p.ledger.settleLocked(keys[i], failures[i], p.Clock.Now())
 			return nil
 		})
 	}
@@ -178,15 +181,15 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 }
 
 // admit checks the launches and enters those that hold in the ledger; each is
-// to be released.
-func (p *Provisioner) admit(launches []model.Launch) (admitted []model.Launch, refusals []refusal, release []func(with func())) {
+// to be settled by its key.
+func (p *Provisioner) admit(launches []model.Launch) (admitted []model.Launch, refusals []refusal, keys []int) {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	admitted, refusals = p.admission(p.World.Snapshot(p.Clock.Now())).admit(launches)
-	for i := range admitted {
-		release = append(release, p.ledger.enterLocked(admitted[i:i+1]))
+	for _, l := range admitted {
+		keys = append(keys, p.ledger.enterLocked(l))
 	}
-	return admitted, refusals, release
+	return admitted, refusals, keys
 }
 
 // create creates the claim of one launch, made from the pool: nil when it was

@@ -3,7 +3,6 @@ package provisioning
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -22,10 +21,11 @@ func (p *Provisioner) Replace(ctx context.Context, reason model.Reason, launches
 	if len(launches) == 0 {
 		return nil, nil
 	}
-	release, err := p.reserve(launches)
+	keys, release, err := p.reserve(launches)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	claims, errs := make([]*v1.NodeClaim, len(launches)), make([]error, len(launches))
 	var group errgroup.Group
 	group.SetLimit(parallel)
@@ -38,32 +38,33 @@ func (p *Provisioner) Replace(ctx context.Context, reason model.Reason, launches
 	_ = group.Wait() // no function of the group returns an error
 	failure := errors.Join(errs...)
 	var names []string
-	release(func() {
-		for i, claim := range claims {
-			if claim == nil {
-				continue
-			}
-			names = append(names, claim.Name)
-			pods := launches[i].Pods
-			if failure != nil {
-				pods = nil
-			}
-			if known, ok := p.Convert.Claim(claim); ok {
-				p.World.Planned(known, pods)
-			}
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	for i, claim := range claims {
+		p.ledger.settleLocked(keys[i], errs[i], p.Clock.Now())
+		if claim == nil {
+			continue
 		}
-	})
+		names = append(names, claim.Name)
+		pods := launches[i].Pods
+		if failure != nil {
+			pods = nil
+		}
+		if known, ok := p.Convert.Claim(claim); ok {
+			p.World.Planned(known, pods)
+		}
+	}
 	return names, failure
 }
 
-// reserve takes room in the limits for all launches, or for none. Release gives
-// it back, together with what it is given to do.
-func (p *Provisioner) reserve(launches []model.Launch) (release func(with func()), err error) {
+// reserve takes room in the limits for all launches, or for none. Each is to be
+// settled by its key, and what was granted by the world then released.
+func (p *Provisioner) reserve(launches []model.Launch) (keys []int, release func(), err error) {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	now := p.admission(p.World.Snapshot(p.Clock.Now()))
 	var grants []func()
-	giveBack := func() {
+	release = func() {
 		for _, g := range grants {
 			g()
 		}
@@ -78,20 +79,24 @@ func (p *Provisioner) reserve(launches []model.Launch) (release func(with func()
 			}
 		}
 		if why != "" {
-			giveBack()
-			return nil, refused(l, why)
+			release()
+			return nil, nil, refused(l, why)
 		}
 	}
-	enter := p.ledger.enterLocked(launches)
-	return func(with func()) {
-		enter(with)
-		giveBack()
-	}, nil
+	for _, l := range launches {
+		keys = append(keys, p.ledger.enterLocked(l))
+	}
+	return keys, release, nil
 }
 
-func refused(l model.Launch, why string) error {
-	return fmt.Errorf("create node claim for node pool %s: %s", l.Pool, why)
+// refusedError is that nobody was asked to create a claim.
+type refusedError struct{ pool, why string }
+
+func (e *refusedError) Error() string {
+	return "create node claim for node pool " + e.pool + ": " + e.why
 }
+
+func refused(l model.Launch, why string) error { return &refusedError{l.Pool, why} }
 
 // Move takes in that the pods are to go to nodes of the Snapshot, tells them
 // so, and keeps these nodes from being disrupted for a while. Safe for

@@ -3,11 +3,14 @@ package provisioning
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "karpenter/api/v1"
@@ -134,6 +137,31 @@ func TestReplaceInPart(t *testing.T) {
 		if slices.ContainsFunc(pending.Pods, func(p model.Pod) bool { return p.Planned != "" }) {
 			t.Errorf("pods are planned: %v", pending.Pods)
 		}
+	}
+}
+
+// A claim of which nobody knows whether it was created counts until the world
+// would have heard of it; one that was refused does not.
+func TestLostAnswersCount(t *testing.T) {
+	s := newStage(t)
+	s.pool("general", limited("nodes", "1"))
+	s.fail = func(*v1.NodeClaim) error {
+		return apierrors.NewForbidden(schema.GroupResource{}, "c", errors.New("quota"))
+	}
+	if _, err := s.replace(replacement("a", "n1")); err == nil {
+		t.Error("no error although it was refused")
+	}
+	s.fail = func(*v1.NodeClaim) error { return errors.New("connection reset") }
+	if _, err := s.replace(replacement("a", "n1")); err == nil || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("got %v, want the failure", err)
+	}
+	s.fail = func(*v1.NodeClaim) error { return nil }
+	if _, err := s.replace(replacement("a", "n1")); err == nil || !strings.Contains(err.Error(), "limit") {
+		t.Errorf("got %v, want the limit", err)
+	}
+	s.clock.SetTime(s.clock.Now().Add(doubt))
+	if _, err := s.replace(replacement("a", "n1")); err != nil {
+		t.Errorf("got %v long after the failure", err)
 	}
 }
 
