@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
+	awsv1 "karpenter/api/aws/v1"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	v1alpha1 "karpenter/api/v1alpha1"
@@ -20,5 +21,6 @@ func AddToScheme(s *runtime.Scheme) error {
 		v1alpha1.AddToScheme(s),
 		autoscalingv1beta1.AddToScheme(s),
 		kwokv1alpha1.AddToScheme(s),
+		awsv1.AddToScheme(s),
 	)
 }

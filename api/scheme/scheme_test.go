@@ -25,6 +25,8 @@ func TestAddToScheme(t *testing.T) {
 		{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Kind: "CapacityBufferList"},
 		{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"},
 		{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClassList"},
+		{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"},
+		{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClassList"},
 	} {
 		if !s.Recognizes(gvk) {
 			t.Errorf("%s is not registered", gvk)

@@ -1,0 +1,192 @@
+package v1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Kind of the node class, as NodePools refer to it.
+const Kind = "EC2NodeClass"
+
+// EC2NodeClass says how instances of EC2 become nodes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:path=ec2nodeclasses,scope=Cluster,categories=karpenter,shortName={ec2nc,ec2ncs}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description=""
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description=""
+// +kubebuilder:printcolumn:name="Role",type="string",JSONPath=".spec.role",priority=1,description=""
+type EC2NodeClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   EC2NodeClassSpec   `json:"spec,omitempty"`
+	Status EC2NodeClassStatus `json:"status,omitempty"`
+}
+
+// EC2NodeClassList is a list of EC2NodeClasses.
+//
+// +kubebuilder:object:root=true
+type EC2NodeClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []EC2NodeClass `json:"items"`
+}
+
+// EC2NodeClassSpec is what the user wants of an EC2NodeClass. A change drifts
+// the nodes made before it, but for fields that say otherwise.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.role) != has(self.instanceProfile)",message="must specify exactly one of ['role', 'instanceProfile']"
+// +kubebuilder:validation:XValidation:rule="has(self.amiFamily) || self.amiSelectorTerms.exists(x, has(x.alias))",message="must specify amiFamily if amiSelectorTerms does not contain an alias"
+// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['AL2', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'al2')",message="if set, amiFamily must be 'AL2' or 'Custom' when using a AL2 alias"
+// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['AL2023', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'al2023')",message="if set, amiFamily must be 'AL2023' or 'Custom' when using a AL2023 alias"
+// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['Bottlerocket', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'bottlerocket')",message="if set, amiFamily must be 'Bottlerocket' or 'Custom' when using a Bottlerocket alias"
+// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['Windows2019', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'windows2019')",message="if set, amiFamily must be 'Windows2019' or 'Custom' when using a Windows2019 alias"
+// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['Windows2022', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'windows2022')",message="if set, amiFamily must be 'Windows2022' or 'Custom' when using a Windows2022 alias"
+// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['Windows2025', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'windows2025')",message="if set, amiFamily must be 'Windows2025' or 'Custom' when using a Windows2025 alias"
+type EC2NodeClassSpec struct {
+	// SubnetSelectorTerms name the subnets nodes may be in. Any term may hold.
+	// A node drifts when its subnet is selected no more.
+	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="subnetSelectorTerms cannot be empty"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id))",message="expected at least one, got none, ['tags', 'id']"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && has(x.tags))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in a subnet selector term"
+	// +kubebuilder:validation:MaxItems=30
+	// +required
+	SubnetSelectorTerms []SubnetSelectorTerm `json:"subnetSelectorTerms" hash:"ignore"`
+	// SecurityGroupSelectorTerms name the security groups of nodes: all that
+	// any term names. A node drifts when they are others.
+	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="securityGroupSelectorTerms cannot be empty"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name))",message="expected at least one, got none, ['tags', 'id', 'name']"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && (has(x.tags) || has(x.name)))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in a security group selector term"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.name) && (has(x.tags) || has(x.id)))",message="'name' is mutually exclusive, cannot be set with a combination of other fields in a security group selector term"
+	// +kubebuilder:validation:MaxItems=30
+	// +required
+	SecurityGroupSelectorTerms []SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms" hash:"ignore"`
+	// CapacityReservationSelectorTerms name the capacity reservations nodes may
+	// run in. A node drifts when its reservation is selected no more.
+	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.instanceMatchCriteria))",message="expected at least one, got none, ['tags', 'id', 'instanceMatchCriteria']"
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && (has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))",message="'id' is mutually exclusive, cannot be set along with other fields in a capacity reservation selector term"
+	// +kubebuilder:validation:MaxItems=30
+	// +optional
+	CapacityReservationSelectorTerms []CapacityReservationSelectorTerm `json:"capacityReservationSelectorTerms" hash:"ignore"`
+	// PlacementGroupSelector names the placement group of nodes.
+	// +optional
+	PlacementGroupSelector *PlacementGroupSelector `json:"placementGroupSelector,omitempty"`
+	// AMISelectorTerms name the images nodes boot from; the newest that suits
+	// an instance type is taken. A node drifts when that is another.
+	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="amiSelectorTerms cannot be empty"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name) || has(x.alias) || has(x.ssmParameter))",message="expected at least one, got none, ['tags', 'id', 'name', 'alias', 'ssmParameter']"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.id) && (has(x.alias) || has(x.tags) || has(x.name) || has(x.owner)))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in amiSelectorTerms"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.alias) && (has(x.id) || has(x.tags) || has(x.name) || has(x.owner)))",message="'alias' is mutually exclusive, cannot be set with a combination of other fields in amiSelectorTerms"
+	// +kubebuilder:validation:XValidation:rule="!(self.exists(x, has(x.alias)) && self.size() != 1)",message="'alias' is mutually exclusive, cannot be set with a combination of other amiSelectorTerms"
+	// +kubebuilder:validation:MaxItems=30
+	// +required
+	AMISelectorTerms []AMISelectorTerm `json:"amiSelectorTerms" hash:"ignore"`
+	// AMIFamily says how nodes boot. Unset means the family of the alias. See
+	// EC2NodeClass.AMIFamily.
+	// +kubebuilder:validation:Enum=AL2;AL2023;Bottlerocket;Custom;Windows2019;Windows2022;Windows2025
+	// +optional
+	AMIFamily *AMIFamily `json:"amiFamily,omitempty" hash:"ignore"`
+	// AssociatePublicIPAddress says whether nodes get a public IP address.
+	// Unset means that their subnet decides.
+	// +optional
+	AssociatePublicIPAddress *bool `json:"associatePublicIPAddress,omitempty"`
+	// IPPrefixCount is the number of IP prefixes the network interface of a
+	// node gets. A change drifts no node.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	IPPrefixCount *int32 `json:"ipPrefixCount,omitempty" hash:"ignore"`
+	// UserData is what nodes run or read when they boot. It is merged with what
+	// the AMI family needs; with the family Custom it is all there is.
+	// +optional
+	UserData *string `json:"userData,omitempty"`
+	// Role is the IAM role of nodes, for which an instance profile is made.
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="role cannot be empty"
+	// +optional
+	Role string `json:"role,omitempty"`
+	// InstanceProfile is the instance profile of nodes.
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="instanceProfile cannot be empty"
+	// +optional
+	InstanceProfile *string `json:"instanceProfile,omitempty"`
+	// Tags of everything that is made in EC2 for nodes.
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '')",message="empty tag keys aren't supported"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'eks:eks-cluster-name')",message="tag contains a restricted tag matching eks:eks-cluster-name"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('kubernetes.io/cluster'))",message="tag contains a restricted tag matching kubernetes.io/cluster/"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'karpenter.sh/nodepool')",message="tag contains a restricted tag matching karpenter.sh/nodepool"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'karpenter.sh/nodeclaim')",message="tag contains a restricted tag matching karpenter.sh/nodeclaim"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'karpenter.k8s.aws/ec2nodeclass')",message="tag contains a restricted tag matching karpenter.k8s.aws/ec2nodeclass"
+	// +optional
+	Tags map[string]string `json:"tags,omitempty"`
+	// Kubelet is configuration for the kubelet of nodes, in the form of
+	// kubelet.config.k8s.io/v1beta1 KubeletConfiguration. What the AMI family
+	// cannot deliver is refused in the condition ValidationSucceeded.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Kubelet KubeletConfiguration `json:"kubelet,omitempty" hash:"ignore"`
+	// BlockDeviceMappings are the disks of nodes. An empty list means those of
+	// the AMI family, any other replaces them all.
+	// +kubebuilder:validation:XValidation:rule="self.filter(x, has(x.rootVolume) && x.rootVolume).size() <= 1",message="must have only one blockDeviceMappings with rootVolume"
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	BlockDeviceMappings []*BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
+	// InstanceStorePolicy says what becomes of disks that come with the
+	// instance type. Unset leaves them alone.
+	// +kubebuilder:validation:Enum=RAID0
+	// +optional
+	InstanceStorePolicy *InstanceStorePolicy `json:"instanceStorePolicy,omitempty"`
+	// NetworkInterfaces of nodes. An empty list means one.
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')",message="networkInterfaces must include a primary interface with interfaceType='interface'"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, y.networkCardIndex == x.networkCardIndex && y.deviceIndex == x.deviceIndex) && (x.interfaceType != 'efa-only' || self.exists_one(y, y.interfaceType == 'efa-only' && y.networkCardIndex == x.networkCardIndex)))",message="networkInterfaces must not have duplicate networkCardIndex and deviceIndex pairs, and can have at most one efa device per network card"
+	// +kubebuilder:validation:MaxItems=150
+	// +optional
+	NetworkInterfaces []*NetworkInterface `json:"networkInterfaces,omitempty"`
+	// DetailedMonitoring switches CloudWatch's detailed monitoring on.
+	// +optional
+	DetailedMonitoring *bool `json:"detailedMonitoring,omitempty"`
+	// MetadataOptions say how nodes, and pods on them, reach the instance
+	// metadata service. The defaults keep pods that are not on the host's
+	// network from it.
+	// +kubebuilder:default={"httpEndpoint":"enabled","httpProtocolIPv6":"disabled","httpPutResponseHopLimit":1,"httpTokens":"required"}
+	// +optional
+	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
+	// ConnectionTracking sets how long idle connections are remembered. Only
+	// instance types on the Nitro hypervisor can do that.
+	// +optional
+	ConnectionTracking *ConnectionTracking `json:"connectionTracking,omitempty"`
+	// Context is passed to CreateFleet as it is.
+	// +optional
+	Context *string `json:"context,omitempty"`
+	// CPUOptions of nodes.
+	// +optional
+	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
+}
+
+// KubeletConfiguration is a KubeletConfiguration of kubelet.config.k8s.io/v1beta1
+// as the user wrote it, by field name. Beyond what such a configuration can
+// hold, maxPods and the values of kubeReserved and systemReserved may be
+// expressions.
+type KubeletConfiguration map[string]apiextensionsv1.JSON
+
+// AMIFamily says how a node boots.
+type AMIFamily string
+
+// The AMI families.
+const (
+	AMIFamilyAL2          AMIFamily = "AL2"
+	AMIFamilyAL2023       AMIFamily = "AL2023"
+	AMIFamilyBottlerocket AMIFamily = "Bottlerocket"
+	AMIFamilyWindows2019  AMIFamily = "Windows2019"
+	AMIFamilyWindows2022  AMIFamily = "Windows2022"
+	AMIFamilyWindows2025  AMIFamily = "Windows2025"
+	// AMIFamilyCustom passes the user data on as it is.
+	AMIFamilyCustom AMIFamily = "Custom"
+)
+
+// InstanceStorePolicy says what becomes of disks that come with the instance.
+type InstanceStorePolicy string
+
+// InstanceStorePolicyRAID0 makes one disk of them, for pods and images.
+const InstanceStorePolicyRAID0 InstanceStorePolicy = "RAID0"

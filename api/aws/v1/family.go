@@ -1,0 +1,65 @@
+package v1
+
+import "strings"
+
+// Alias stands for the images AWS publishes for an AMI family.
+//
+// +kubebuilder:object:generate=false
+type Alias struct {
+	Family AMIFamily
+	// Version is a release of the family as the user wrote it, or "latest".
+	Version string
+}
+
+// AliasVersionLatest is the version that follows the family's releases.
+const AliasVersionLatest = "latest"
+
+// Alias returns the alias among the AMI selector terms. If there is none, or it
+// names a family that has no images, ok is false.
+func (c *EC2NodeClass) Alias() (alias Alias, ok bool) {
+	for _, term := range c.Spec.AMISelectorTerms {
+		if term.Alias != "" {
+			return parseAlias(term.Alias)
+		}
+	}
+	return Alias{}, false
+}
+
+func parseAlias(text string) (Alias, bool) {
+	name, version, ok := strings.Cut(text, "@")
+	if !ok || version == "" {
+		return Alias{}, false
+	}
+	for _, family := range []AMIFamily{
+		AMIFamilyAL2, AMIFamilyAL2023, AMIFamilyBottlerocket,
+		AMIFamilyWindows2019, AMIFamilyWindows2022, AMIFamilyWindows2025,
+	} {
+		if name == strings.ToLower(string(family)) {
+			return Alias{Family: family, Version: version}, true
+		}
+	}
+	return Alias{}, false
+}
+
+// AMIFamily returns how nodes of the class boot: what spec.amiFamily says, or
+// else the family of the alias, or else Custom. It says nothing about where
+// images come from: with the family Custom and an alias, images of the alias
+// boot with the user data as it is.
+func (c *EC2NodeClass) AMIFamily() AMIFamily {
+	if c.Spec.AMIFamily != nil {
+		return *c.Spec.AMIFamily
+	}
+	if alias, ok := c.Alias(); ok {
+		return alias.Family
+	}
+	return AMIFamilyCustom
+}
+
+// IsWindows reports whether nodes of the family run Windows.
+func (f AMIFamily) IsWindows() bool {
+	switch f {
+	case AMIFamilyWindows2019, AMIFamilyWindows2022, AMIFamilyWindows2025:
+		return true
+	}
+	return false
+}
