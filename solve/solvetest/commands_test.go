@@ -46,11 +46,13 @@ pods q1-1 cpu=100m on=q1
 pods q2-1 cpu=100m on=q2
 `
 
-// TestCommands shows the checker commands that each break one rule. A command
-// is "reason nodes: pods node, pods POOL:TYPE:CT; saves"; without saves it is
-// what the prices say.
-func TestCommands(t *testing.T) {
-	for _, c := range []struct{ name, commands, want string }{
+// verdict is what the checker says of commands; want is part of it, "" = nothing.
+type verdict struct{ name, commands, want string }
+
+// verdicts are on commands that each break one rule. A command is "reason nodes:
+// pods node, pods POOL:TYPE:CT; saves"; without saves it is what the prices say.
+func verdicts() []verdict {
+	return []verdict{
 		{"delete", "Underutilized a2: a2-1 own", ""},
 		{"several at once", "Underutilized a2 a3: a2-1 own, a3-1 own", ""},
 		{"replace", "Underutilized a1: a1-1 a1-2 p:m:spot", ""},
@@ -96,7 +98,11 @@ func TestCommands(t *testing.T) {
 		{"spot to spot", "Underutilized a3: a3-1 p:s:spot", "replaces spot by spot"},
 		{"one like what goes", "Underutilized a1 a2: a1-1 a1-2 own, a2-1 p:m:on-demand", "might be another m for 400000000"},
 		{"too little for what it disrupts", "Underutilized f1: f1-1 own", "scores 0.34"},
-	} {
+	}
+}
+
+func TestCommands(t *testing.T) {
+	for _, c := range verdicts() {
 		s, err := scenario.Parse(strings.NewReader(town))
 		if err != nil {
 			t.Fatal(err)
