@@ -1,0 +1,24 @@
+// Package instancetype says what EC2 instance types are to Kubernetes: the
+// labels of their nodes, what they hold, what of it pods can use, and how they
+// can be bought. It computes with values only; calls to AWS are made elsewhere.
+//
+// New makes a type of what is known of it (Facts), of the node class (Class) and
+// of the cluster (Cluster). Its result depends on nothing else, so equal inputs
+// may share one. Offerings is apart, as prices and what is sold out change while
+// types do not.
+//
+// # Pods and network interfaces
+//
+// With EKS each pod takes an IP address of one of the node's network interfaces.
+// A node has one address per interface for itself, and two pods on the host's
+// network that need none; so with u interfaces on the default network card that
+// are left to pods, and n addresses each, u·(n−1)+2 pods fit. The images' own
+// reservations of memory grow with that number, by 11 MiB a pod, whatever
+// maxPods says; those of Bottlerocket and Windows grow with the real number.
+//
+// # Memory
+//
+// What the kernel sees is less than advertised: 64 MiB less on arm64, then a
+// share that differs by type and kernel and is estimated (7.5 % by default)
+// until a node has shown it; see Memory.
+package instancetype

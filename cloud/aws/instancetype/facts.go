@@ -1,0 +1,123 @@
+package instancetype
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "karpenter/api/aws/v1"
+	"karpenter/cloud/ec2"
+)
+
+// Facts are what is known of an instance type in a region.
+type Facts struct {
+	ec2.Description
+	Zones       []string // where it is offered
+	BranchENIs  int64    // network interfaces for single pods; 0 = none, or no trunk to put them on
+	NetworkMbps int64    // baseline; 0 = unknown
+	MemoryBytes int64    // what nodes had with the class's images; 0 = none was seen yet
+}
+
+// Cluster is what all node classes have in common.
+type Cluster struct {
+	Region         string
+	MemoryOverhead float64 // share of memory that nodes don't see; ≥ 0
+	ReservedENIs   int64   // network interfaces of a node that pods get no addresses of; ≥ 0
+}
+
+// Class is everything of an EC2NodeClass that its instance types depend on.
+type Class struct {
+	Family               awsv1.AMIFamily
+	Kubelet              Kubelet
+	Disks                []*awsv1.BlockDeviceMapping
+	RAID0                bool                      // local disks hold pods' ephemeral storage
+	Interfaces           []*awsv1.NetworkInterface // nil = the default one
+	NestedVirtualization bool                      // wanted
+	ConnectionTracking   bool                      // timeouts of it are set
+	Zones                []Zone                    // of its subnets
+	Reservations         []awsv1.CapacityReservation
+	PlacementGroup       *PlacementGroup // nil = none
+}
+
+// Zone is an availability zone.
+type Zone struct {
+	Name string
+	ID   string // "" = unknown
+}
+
+// PlacementGroup is the group instances are started in.
+type PlacementGroup struct {
+	ID         string
+	Strategy   string // "cluster", "partition" or "spread"
+	Partitions int    // > 0 for strategy partition
+}
+
+// Kubelet is what of the kubelet's configuration decides how much pods can use.
+// Soft evictions do not: they only make pods leave early.
+type Kubelet struct {
+	MaxPods        *int64              // nil = what the family allows
+	PodsPerCore    int64               // 0 = no limit
+	KubeReserved   corev1.ResourceList // replaces the family's reservations, by resource
+	SystemReserved corev1.ResourceList
+	EvictionHard   map[string]string // signal → quantity or percentage
+}
+
+// NewClass returns the class as its spec and status say. What of the kubelet's
+// configuration is no number or quantity, such as an expression, is left out:
+// then the family's defaults hold, unless Formulas say better.
+func NewClass(c *awsv1.EC2NodeClass, group *PlacementGroup) *Class {
+	out := &Class{
+		Family:             c.AMIFamily(),
+		Kubelet:            newKubelet(c.Spec.Kubelet),
+		Disks:              c.Spec.BlockDeviceMappings,
+		RAID0:              c.Spec.InstanceStorePolicy != nil && *c.Spec.InstanceStorePolicy == awsv1.InstanceStorePolicyRAID0,
+		Interfaces:         c.Spec.NetworkInterfaces,
+		ConnectionTracking: c.Spec.ConnectionTracking != nil,
+		Reservations:       c.Status.CapacityReservations,
+		PlacementGroup:     group,
+	}
+	if o := c.Spec.CPUOptions; o != nil && o.NestedVirtualization != nil {
+		out.NestedVirtualization = *o.NestedVirtualization == "enabled"
+	}
+	for _, subnet := range c.Status.Subnets {
+		if zone := (Zone{subnet.Zone, subnet.ZoneID}); !slices.Contains(out.Zones, zone) {
+			out.Zones = append(out.Zones, zone)
+		}
+	}
+	slices.SortFunc(out.Zones, func(a, b Zone) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func newKubelet(config awsv1.KubeletConfiguration) Kubelet {
+	var k Kubelet
+	decode(config, "maxPods", &k.MaxPods)
+	decode(config, "podsPerCore", &k.PodsPerCore)
+	decode(config, "evictionHard", &k.EvictionHard)
+	k.KubeReserved = quantities(config, "kubeReserved")
+	k.SystemReserved = quantities(config, "systemReserved")
+	return k
+}
+
+// decode sets what into points to when the field is there and of its type.
+func decode[T any](config awsv1.KubeletConfiguration, field string, into *T) {
+	var value T
+	if text, ok := config[field]; ok && json.Unmarshal(text.Raw, &value) == nil {
+		*into = value
+	}
+}
+
+func quantities(config awsv1.KubeletConfiguration, field string) corev1.ResourceList {
+	var texts map[string]any
+	decode(config, field, &texts)
+	out := corev1.ResourceList{}
+	for name, text := range texts {
+		text, _ := text.(string)
+		if q, err := resource.ParseQuantity(text); err == nil && q.Sign() >= 0 {
+			out[corev1.ResourceName(name)] = q
+		}
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package instancetype
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "karpenter/api/aws/v1"
+	"karpenter/cloud/aws/expression"
+)
+
+// Formulas are what of a node class's kubelet configuration depends on the
+// instance type. The nil Formulas change nothing.
+type Formulas struct {
+	maxPods *expression.Expression // nil = a number or nothing
+	kube    map[corev1.ResourceName]*expression.Expression
+	system  map[corev1.ResourceName]*expression.Expression
+}
+
+// NewFormulas compiles the texts in maxPods, kubeReserved and systemReserved
+// that are no quantities, or says everything that is wrong with them.
+func NewFormulas(l *expression.Language, config awsv1.KubeletConfiguration) (*Formulas, error) {
+	f := &Formulas{}
+	var errs []error
+	var maxPods *string
+	if decode(config, "maxPods", &maxPods); maxPods != nil {
+		var err error
+		if f.maxPods, err = l.Compile(*maxPods); err != nil {
+			errs = append(errs, fmt.Errorf("maxPods: %w", err))
+		}
+	}
+	var kube, system error
+	f.kube, kube = compileAll(l, config, "kubeReserved")
+	f.system, system = compileAll(l, config, "systemReserved")
+	return f, errors.Join(append(errs, kube, system)...)
+}
+
+func compileAll(l *expression.Language, config awsv1.KubeletConfiguration, field string) (map[corev1.ResourceName]*expression.Expression, error) {
+	var texts map[string]any
+	decode(config, field, &texts)
+	out := map[corev1.ResourceName]*expression.Expression{}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		text, ok := texts[name].(string)
+		if _, err := resource.ParseQuantity(text); !ok || err == nil {
+			continue
+		}
+		e, err := l.Compile(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s[%s]: %w", field, name, err))
+			continue
+		}
+		out[corev1.ResourceName(name)] = e
+	}
+	return out, errors.Join(errs...)
+}
+
+// Apply returns the class with the formulas worked out for the type. What is
+// reserved by a formula without a usable result is left out and said in
+// dropped, so that the family's default holds; without a usable number of pods
+// there is no answer.
+func (f *Formulas) Apply(class *Class, facts *Facts, cluster *Cluster) (out *Class, dropped, err error) {
+	if f == nil {
+		return class, nil, nil
+	}
+	s := sizing{facts, class, cluster, traitsOf(class.Family)}
+	figures := s.figures()
+	copied := *class
+	if f.maxPods != nil {
+		n, err := f.maxPods.Evaluate(figures)
+		if err == nil && (n < 0 || n > math.MaxInt32) {
+			err = fmt.Errorf("%d pods for %s", n, facts.InstanceType)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("maxPods: %w", err)
+		}
+		copied.Kubelet.MaxPods = &n
+	}
+	if m := copied.Kubelet.MaxPods; m != nil {
+		figures.MaxPods = *m
+	}
+	var kube, system error
+	copied.Kubelet.KubeReserved, kube = evaluateAll(f.kube, class.Kubelet.KubeReserved, figures)
+	copied.Kubelet.SystemReserved, system = evaluateAll(f.system, class.Kubelet.SystemReserved, figures)
+	return &copied, errors.Join(kube, system), nil
+}
+
+// figures are those of the type, with the pods that the family allows it.
+func (s *sizing) figures() *expression.Figures {
+	network := &s.facts.NetworkInfo
+	out := &expression.Figures{
+		InstanceType: s.facts.InstanceType,
+		CPUs:         s.facts.VCpuInfo.DefaultVCpus,
+		MemoryMiB:    s.facts.MemoryInfo.SizeInMiB,
+		IPsPerENI:    network.Ipv4AddressesPerInterface,
+		MaxPods:      s.defaultPods(),
+	}
+	if card := cardOf(network, network.DefaultNetworkCardIndex); card != nil {
+		out.ENIs = card.MaximumNetworkInterfaces
+	}
+	return out
+}
+
+// evaluateAll adds the results to the fixed quantities.
+func evaluateAll(formulas map[corev1.ResourceName]*expression.Expression, fixed corev1.ResourceList, figures *expression.Figures) (corev1.ResourceList, error) {
+	out := maps.Clone(fixed)
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(formulas)) {
+		n, err := formulas[name].Evaluate(figures)
+		if err == nil && n < 0 {
+			err = fmt.Errorf("%d for %s", n, figures.InstanceType)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		if out == nil {
+			out = corev1.ResourceList{}
+		}
+		out[name] = expression.Quantity(name, n)
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,108 @@
+package instancetype
+
+import (
+	"slices"
+
+	awsv1 "karpenter/api/aws/v1"
+	"karpenter/cloud"
+	"karpenter/cloud/ec2"
+)
+
+// sizing is one type in the making.
+type sizing struct {
+	facts   *Facts
+	class   *Class
+	cluster *Cluster
+	traits  traits
+}
+
+// New returns the type as nodes of the class have it, without offerings.
+func New(facts *Facts, class *Class, cluster *Cluster) *cloud.InstanceType {
+	s := &sizing{facts, class, cluster, traitsOf(class.Family)}
+	pods, disk := s.pods(), s.disk()
+	return &cloud.InstanceType{
+		Name:         facts.InstanceType,
+		Requirements: s.requirements(),
+		Capacity:     s.capacity(pods, disk),
+		Overhead: cloud.Overhead{
+			KubeReserved:      s.kubeReserved(pods),
+			SystemReserved:    class.Kubelet.SystemReserved.DeepCopy(),
+			EvictionThreshold: s.evictionThreshold(disk),
+		},
+	}
+}
+
+// Supported reports whether instances of the type can be started as the class
+// demands. A type that cannot stays listed, with nothing of it available.
+func Supported(facts *Facts, class *Class) bool {
+	family, _ := split(facts.InstanceType)
+	switch {
+	case class.Family == awsv1.AMIFamilyAL2023 && family == "a1":
+		return false
+	case class.Family.IsWindows() && architecture(&facts.Description) != "amd64":
+		return false
+	case class.NestedVirtualization && !slices.Contains(facts.ProcessorInfo.SupportedFeatures, "nested-virtualization"):
+		return false
+	case class.PlacementGroup != nil && !slices.Contains(facts.PlacementGroupInfo.SupportedStrategies, class.PlacementGroup.Strategy):
+		return false
+	case class.ConnectionTracking && facts.Hypervisor != "nitro":
+		return false
+	}
+	return len(class.Interfaces) == 0 || holdsInterfaces(&facts.NetworkInfo, class.Interfaces)
+}
+
+func holdsInterfaces(network *ec2.NetworkInfo, wanted []*awsv1.NetworkInterface) bool {
+	if len(network.NetworkCards) == 0 || network.EnaSupport == "unsupported" {
+		return false
+	}
+	var efa int64
+	for _, w := range wanted {
+		card := cardOf(network, int(w.NetworkCardIndex))
+		if card == nil || int64(w.DeviceIndex) >= card.MaximumNetworkInterfaces {
+			return false
+		}
+		if w.InterfaceType == awsv1.InterfaceTypeEFAOnly {
+			efa++
+		}
+	}
+	return efa <= network.EfaInfo.MaximumEfaInterfaces
+}
+
+// cardOf returns the card with the index, nil when there is none.
+func cardOf(network *ec2.NetworkInfo, index int) *ec2.NetworkCard {
+	for i := range network.NetworkCards {
+		if network.NetworkCards[i].NetworkCardIndex == index {
+			return &network.NetworkCards[i]
+		}
+	}
+	return nil
+}
+
+// traits are what the AMI families differ in.
+type traits struct {
+	windowsBuild    string // "" for Linux
+	eniPods         bool   // pods are limited by network interfaces
+	podsPerCore     bool   // the kubelet is told
+	reservesForENIs bool   // memory is reserved for as many pods as network interfaces allow
+	device          string // holds ephemeral storage; "" = unknown
+	diskGiB         int64  // size of it
+}
+
+func traitsOf(family awsv1.AMIFamily) traits {
+	windows := traits{podsPerCore: true, device: "/dev/sda1", diskGiB: 50}
+	switch family {
+	case awsv1.AMIFamilyAL2, awsv1.AMIFamilyAL2023:
+		return traits{eniPods: true, podsPerCore: true, reservesForENIs: true, device: "/dev/xvda", diskGiB: 20}
+	case awsv1.AMIFamilyBottlerocket:
+		return traits{eniPods: true, device: "/dev/xvdb", diskGiB: 20}
+	case awsv1.AMIFamilyWindows2019:
+		windows.windowsBuild = "10.0.17763"
+	case awsv1.AMIFamilyWindows2022:
+		windows.windowsBuild = "10.0.20348"
+	case awsv1.AMIFamilyWindows2025:
+		windows.windowsBuild = "10.0.26100"
+	default: // Custom: nothing is known of the image, so it is taken for one like AL2023
+		return traits{eniPods: true, podsPerCore: true, reservesForENIs: true, diskGiB: 20}
+	}
+	return windows
+}

@@ -1,0 +1,138 @@
+package instancetype
+
+import (
+	"slices"
+	"strconv"
+
+	awsv1 "karpenter/api/aws/v1"
+	karpenterv1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/model"
+)
+
+// reservedDiscount is how much less than on demand a reservation is said to
+// cost: it is paid for already, so it comes before all else, and reservations of
+// cheaper types before those of dearer ones.
+const reservedDiscount = 10_000_000
+
+// Market is what decides about prices and what can be bought now.
+type Market struct {
+	Zones    []Zone                                             // all of the region
+	OnDemand map[string]model.Price                             // by type
+	Spot     map[string]map[string]model.Price                  // by type and zone; nil = not known yet: as on demand
+	Overlay  map[string]model.Price                             // by type, for what has no price of its own
+	SoldOut  func(capacityType, instanceType, zone string) bool // nil = nothing is
+	Shifted  map[string]bool                                    // zones that traffic is shifted away from
+	Left     map[string]int64                                   // launches left, by reservation
+}
+
+// Offerings returns the ways to buy the type: in each zone of the region on
+// demand and as spot, as far as EC2 sells it so, and in each of the class's
+// reservations for it. Those that can't be bought now are there too, not
+// available. In a partition placement group each is offered per partition.
+//
+// A spot offering without any price is left out, as it would have none to pay.
+func Offerings(facts *Facts, class *Class, market *Market) []cloud.Offering {
+	l := &listing{facts: facts, class: class, market: market, supported: Supported(facts, class)}
+	var out []cloud.Offering
+	for _, zone := range market.Zones {
+		for _, capacityType := range usageClasses(&facts.Description) {
+			if o, ok := l.open(zone.Name, capacityType); ok {
+				out = append(out, o)
+			}
+		}
+	}
+	for _, r := range reserved(facts, class) {
+		out = append(out, l.reserved(r))
+	}
+	return perPartition(out, partitions(class.PlacementGroup))
+}
+
+// listing is one type on the market.
+type listing struct {
+	facts     *Facts
+	class     *Class
+	market    *Market
+	supported bool
+}
+
+// open is what anyone may buy.
+func (l *listing) open(zone, capacityType string) (offering cloud.Offering, ok bool) {
+	price, priced := l.price(zone, capacityType)
+	if !priced && capacityType == karpenterv1.CapacityTypeSpot {
+		return cloud.Offering{}, false
+	}
+	soldOut := l.market.SoldOut != nil && l.market.SoldOut(capacityType, l.facts.InstanceType, zone)
+	return cloud.Offering{
+		Requirements: l.requirements(zone, capacityType,
+			model.NewRequirement(awsv1.CapacityReservationIDLabelKey, model.DoesNotExist),
+			model.NewRequirement(awsv1.CapacityReservationTypeLabelKey, model.DoesNotExist),
+			model.NewRequirement(awsv1.CapacityReservationInterruptibleLabelKey, model.DoesNotExist)),
+		Price:     price,
+		Available: priced && !soldOut && l.reachable(zone),
+	}, true
+}
+
+// price returns what the type costs, and false when nobody knows.
+func (l *listing) price(zone, capacityType string) (model.Price, bool) {
+	name := l.facts.InstanceType
+	price, ok := l.market.OnDemand[name]
+	if capacityType == karpenterv1.CapacityTypeSpot && l.market.Spot != nil {
+		price, ok = l.market.Spot[name][zone]
+	}
+	if !ok {
+		price, ok = l.market.Overlay[name]
+	}
+	return price, ok
+}
+
+func (l *listing) reserved(r awsv1.CapacityReservation) cloud.Offering {
+	left := l.market.Left[r.ID]
+	price := l.market.OnDemand[l.facts.InstanceType]
+	return cloud.Offering{
+		Requirements: l.requirements(r.AvailabilityZone, karpenterv1.CapacityTypeReserved,
+			model.NewRequirement(awsv1.CapacityReservationIDLabelKey, model.In, r.ID),
+			model.NewRequirement(awsv1.CapacityReservationTypeLabelKey, model.In, string(kind(r))),
+			model.NewRequirement(awsv1.CapacityReservationInterruptibleLabelKey, model.In, strconv.FormatBool(r.Interruptible))),
+		Price:               (price + reservedDiscount - 1) / reservedDiscount, // rounded up: no price is lost
+		Available:           left > 0 && r.State != awsv1.CapacityReservationStateExpiring && l.reachable(r.AvailabilityZone),
+		ReservationID:       r.ID,
+		ReservationCapacity: left,
+	}
+}
+
+func (l *listing) requirements(zone, capacityType string, reservation ...model.Requirement) model.Requirements {
+	all := append(reservation,
+		model.NewRequirement(model.LabelCapacityType, model.In, capacityType),
+		model.NewRequirement(model.LabelZone, model.In, zone))
+	if i := l.subnet(zone); i >= 0 && l.class.Zones[i].ID != "" {
+		all = append(all, model.NewRequirement(awsv1.ZoneIDLabelKey, model.In, l.class.Zones[i].ID))
+	}
+	return model.NewRequirements(all...)
+}
+
+// subnet returns the place of the zone among those of the class, or −1.
+func (l *listing) subnet(zone string) int {
+	return slices.IndexFunc(l.class.Zones, func(z Zone) bool { return z.Name == zone })
+}
+
+// reachable reports whether the class can start the type in the zone, capacity
+// aside.
+func (l *listing) reachable(zone string) bool {
+	return l.supported && l.subnet(zone) >= 0 && slices.Contains(l.facts.Zones, zone) && !l.market.Shifted[zone]
+}
+
+func perPartition(in []cloud.Offering, partitions []string) []cloud.Offering {
+	if len(partitions) == 0 {
+		return in
+	}
+	var out []cloud.Offering
+	for _, o := range in {
+		for _, name := range partitions {
+			copied := o
+			copied.Requirements = o.Requirements.And(model.NewRequirement(awsv1.PlacementGroupPartitionLabelKey, model.In, name))
+			out = append(out, copied)
+		}
+	}
+	return out
+}
