@@ -31,6 +31,7 @@ type Actor struct {
 	name   string
 	client client.Client
 	look   func(*Actor, *choice)
+	fleet  *fleet
 	wake   time.Time
 	now    time.Time
 }
@@ -38,6 +39,7 @@ type Actor struct {
 // New returns the actors of a cluster that starts with the script's Objects.
 func New(c Config) []*Actor {
 	users, loads, kubelets, lifecycle := newUsers(c.Script), newWorkloads(), newKubelets(), newLifecycle()
+	shared := &fleet{}
 	var out []*Actor
 	for _, a := range []struct {
 		name string
@@ -46,7 +48,7 @@ func New(c Config) []*Actor {
 		{"users", users.look}, {"market", newMarket().look}, {"workloads", loads.look}, {"scheduler", newScheduler().look}, {"kubelets", kubelets.look},
 		{"lifecycle", lifecycle.look}, {"collector", collect}, {"budgets", countBudgets},
 	} {
-		out = append(out, &Actor{Config: &c, name: a.name, client: c.Store.Client(a.name), look: a.look})
+		out = append(out, &Actor{Config: &c, name: a.name, client: c.Store.Client(a.name), look: a.look, fleet: shared})
 	}
 	return out
 }
@@ -135,7 +137,18 @@ func (d drawn) of(r *rand.Rand, uid types.UID, least, most time.Duration) time.D
 	return out
 }
 
-// machines returns those that run.
+// fleet remembers the machines that run for as long as nothing changes in the
+// cloud.
+type fleet struct {
+	version int64
+	runs    []simcloud.Machine
+}
+
+// machines returns those that run. They are not to be modified.
 func (a *Actor) machines() []simcloud.Machine {
-	return slices.DeleteFunc(a.Cloud.Machines(), func(m simcloud.Machine) bool { return !m.Runs() })
+	if v := a.Cloud.Version(); v != a.fleet.version || a.fleet.runs == nil {
+		a.fleet.version = v
+		a.fleet.runs = slices.DeleteFunc(a.Cloud.Machines(), func(m simcloud.Machine) bool { return !m.Runs() })
+	}
+	return a.fleet.runs
 }

@@ -129,7 +129,7 @@ func (u *users) edit(a *Actor, e *script.Event) []func(context.Context) error {
 }
 
 func interrupt(a *Actor, n int) []func(context.Context) error {
-	spot := slices.DeleteFunc(a.machines(), func(m simcloud.Machine) bool { return m.Offering.CapacityType != v1.CapacityTypeSpot })
+	spot := slices.DeleteFunc(slices.Clone(a.machines()), func(m simcloud.Machine) bool { return m.Offering.CapacityType != v1.CapacityTypeSpot })
 	a.Rand.Shuffle(len(spot), func(i, j int) { spot[i], spot[j] = spot[j], spot[i] })
 	var out []func(context.Context) error
 	for _, m := range spot[:min(n, len(spot))] {

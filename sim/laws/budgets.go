@@ -26,6 +26,9 @@ func newBudgets(t terms) *Law {
 }
 
 func (b *budgets) check(s *sim.Seen) error {
+	if !changed[*v1.NodePool](s) && !changed[*v1.NodeClaim](s) {
+		return nil
+	}
 	for p := range store.All[*v1.NodePool](s.API) {
 		specs := b.specs[p.Name]
 		if len(specs) == 0 || specs[len(specs)-1].what.Generation != p.Generation || specs[len(specs)-1].what.UID != p.UID {

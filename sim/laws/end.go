@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/sim"
 	"karpenter/sim/script"
@@ -80,10 +81,10 @@ func newRest(t terms) *Law {
 	var what string
 	return &Law{
 		name:  "rest",
-		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire excepted.",
+		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire, and drift that is still being worked off, excepted.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
-				if c.By == Us && acts(c) {
+				if c.By == Us && acts(c) && !drifting(s, c) {
 					last, what = s.Now, fmt.Sprintf("%s of %s %s", c.Verb, c.Kind, c.Object().GetName())
 				}
 			}
@@ -97,6 +98,20 @@ func newRest(t terms) *Law {
 			return fmt.Errorf("the last thing the process did was the %s at %s, when nothing had happened since %s", what, last.Sub(s.Started), t.script.Run)
 		},
 	}
+}
+
+// drifting reports whether some node still has to be replaced for what users
+// have edited, which may take as long as pods and budgets keep it.
+func drifting(s *sim.Seen, c store.Change) bool {
+	if claim := as[*v1.NodeClaim](c.Old); claim != nil && conditions.IsTrue(claim, v1.DriftedCondition) {
+		return true
+	}
+	for claim := range store.All[*v1.NodeClaim](s.API) {
+		if conditions.IsTrue(claim, v1.DriftedCondition) {
+			return true
+		}
+	}
+	return false
 }
 
 // acts reports whether the change is more than bookkeeping.

@@ -28,6 +28,7 @@ type Moves struct {
 	Changed time.Time
 	owed    map[string]int // by workload: pods the process has moved and that are not made again
 	lost    int            // machines
+	version int64          // of the cloud
 }
 
 // NewMoves has seen nothing.
@@ -120,7 +121,8 @@ func (m *Moves) See(s *sim.Seen) *Again {
 			}
 		}
 	}
-	if len(s.Changes) == 0 {
+	if v := s.Cloud.Version(); v != m.version {
+		m.version = v
 		m.losses(s)
 	}
 	return out

@@ -172,6 +172,14 @@ func began(c store.Change) bool {
 	return c.New == nil || c.New.GetDeletionTimestamp() != nil
 }
 
+// changed reports whether an object of the kind was changed.
+func changed[T client.Object](s *sim.Seen) bool {
+	return slices.ContainsFunc(s.Changes, func(c store.Change) bool {
+		_, ok := c.Object().(T)
+		return ok
+	})
+}
+
 // as returns the object as a T, or nil.
 func as[T client.Object](o client.Object) T {
 	out, _ := o.(T)

@@ -43,6 +43,9 @@ func newLimits(t terms) *Law {
 }
 
 func (l *limits) check(s *sim.Seen) error {
+	if !changed[*v1.NodePool](s) && !changed[*v1.NodeClaim](s) {
+		return nil
+	}
 	for p := range store.All[*v1.NodePool](s.API) {
 		known := l.past[p.Name]
 		if len(known) == 0 || !same(known[len(known)-1].what, p.Spec.Limits) {

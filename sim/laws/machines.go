@@ -61,10 +61,16 @@ func newOwned(t terms) *Law {
 }
 
 func newOnce() *Law {
+	version := int64(-1)
 	return &Law{
 		name:  "once",
 		means: "No claim has two machines, and no machine two claims.",
 		check: func(s *sim.Seen) error {
+			v := s.Cloud.Version()
+			if v == version && !changed[*v1.NodeClaim](s) {
+				return nil
+			}
+			version = v
 			of := map[types.UID]string{}
 			for _, m := range running(s) {
 				if other := of[m.ClaimUID]; other != "" {
