@@ -11,6 +11,7 @@ import (
 // Pending is the pods of its nodes, by which its moves and launches are known.
 func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
 	r.plan.Commands = append(r.plan.Commands, c)
+	r.stage = nil
 	for _, i := range sites {
 		n := &r.s.Nodes[i]
 		n.Deleting, n.Residents, n.Movable = true, nil, nil

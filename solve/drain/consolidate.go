@@ -186,6 +186,9 @@ func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
 	if o.cause, o.why = r.cheaper(o, t, most); o.good() {
 		o.cause, o.why = r.balance(o)
 	}
+	if o.good() && len(o.command.Launches) > 0 && float64(o.command.Cost-o.command.Savings)+r.risk(o) > roughly(most) {
+		o.cause, o.why = model.ByPrice, "no cheaper place: the saving depends on where the scheduler puts each pod"
+	}
 }
 
 // tooDear says that the pods of nodes would cost so much elsewhere, which is no

@@ -66,7 +66,7 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 			row.Node, row.Site = n, i
 			rows = append(rows, row)
 		default:
-			rows = append(rows, newNodeRow(n, i, s.Daemons))
+			rows = append(rows, NewNodeRow(n, i, s.Daemons))
 		}
 	}
 	m.rows, m.daemons = rows, s.Daemons

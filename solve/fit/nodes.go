@@ -14,12 +14,12 @@ type NodeRow struct {
 	Ports []model.HostPort // taken, or to be taken by daemons that have not arrived yet
 }
 
-// newNodeRow compiles a node. Free is what is allocatable less what is
+// NewNodeRow compiles a node. Free is what is allocatable less what is
 // requested and what daemons that have not arrived yet will request. Their
 // ports are kept free as well, also where it is not settled whether they come.
 // What is overdrawn counts as used up: to the scheduler it matters only to pods
 // that request it.
-func newNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
+func NewNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 	labels := n.Labels
 	if n.Claim != "" { // every managed node ends up with these
 		labels = labels.And(
