@@ -6,10 +6,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
+	"karpenter/api/aws/kubelet"
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/cloud/aws/expression"
 )
@@ -22,42 +23,31 @@ type Formulas struct {
 	system  map[corev1.ResourceName]*expression.Expression
 }
 
-// NewFormulas compiles the texts in maxPods, kubeReserved and systemReserved
-// that are no quantities, or says everything that is wrong with them.
+// NewFormulas compiles the expressions of a configuration, or says everything
+// that is wrong with them.
 func NewFormulas(l *expression.Language, config awsv1.KubeletConfiguration) (*Formulas, error) {
-	f := &Formulas{}
-	var errs []error
-	var maxPods *string
-	if decode(config, "maxPods", &maxPods); maxPods != nil {
-		var err error
-		if f.maxPods, err = l.Compile(*maxPods); err != nil {
-			errs = append(errs, fmt.Errorf("maxPods: %w", err))
-		}
+	f := &Formulas{
+		kube:   map[corev1.ResourceName]*expression.Expression{},
+		system: map[corev1.ResourceName]*expression.Expression{},
 	}
-	var kube, system error
-	f.kube, kube = compileAll(l, config, "kubeReserved")
-	f.system, system = compileAll(l, config, "systemReserved")
-	return f, errors.Join(append(errs, kube, system)...)
-}
-
-func compileAll(l *expression.Language, config awsv1.KubeletConfiguration, field string) (map[corev1.ResourceName]*expression.Expression, error) {
-	var texts map[string]any
-	decode(config, field, &texts)
-	out := map[corev1.ResourceName]*expression.Expression{}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		text, ok := texts[name].(string)
-		if _, err := resource.ParseQuantity(text); !ok || err == nil {
-			continue
-		}
-		e, err := l.Compile(text)
+	for _, found := range kubelet.Expressions(config) {
+		compiled, err := l.Compile(found.Text)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s[%s]: %w", field, name, err))
+			errs = append(errs, fmt.Errorf("%s: %w", found.Field, err))
 			continue
 		}
-		out[corev1.ResourceName(name)] = e
+		field, name, _ := strings.Cut(strings.TrimSuffix(found.Field, "]"), "[")
+		switch field {
+		case "maxPods":
+			f.maxPods = compiled
+		case "kubeReserved":
+			f.kube[corev1.ResourceName(name)] = compiled
+		case "systemReserved":
+			f.system[corev1.ResourceName(name)] = compiled
+		}
 	}
-	return out, errors.Join(errs...)
+	return f, errors.Join(errs...)
 }
 
 // Apply returns the class with the formulas worked out for the type. What is
