@@ -24,7 +24,7 @@
 //  2. A machine that is going away counts towards no pool (towards limits it does
 //     as long as the mark may be taken back), takes no pods, and
 //     its pods that need a place elsewhere are pending.
-//  3. A claim known only from Planned is forgotten when no event confirms it
-//     in time; until then it counts like any other.
+//  3. A claim known only from Planned counts like any other. When no event
+//     confirms it in time, it is Unconfirmed.
 //  4. Snapshots share their parts. Nothing that was handed out is modified.
 package world

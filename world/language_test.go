@@ -190,6 +190,8 @@ func (s *story) do(command string, words []string) string {
 		return nominations(s.w.Nominations(words[0], ""))
 	case "stale":
 		return nominations(s.w.StaleNominations())
+	case "unconfirmed":
+		return fmt.Sprintln("unconfirmed:", strings.Join(s.w.Unconfirmed(s.now), " "))
 	case "adherence":
 		return fmt.Sprintf("%+v\n", s.w.Adherence())
 	case "nodes", "pending", "peers", "pools", "usage", "costs", "waiting", "news", "daemons":

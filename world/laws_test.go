@@ -458,7 +458,10 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("got %d pools after all, want 2", got)
 	}
 	var names []string
-	w.Snapshot(scenario.DefaultNow().Add(time.Hour))
+	w.Unconfirmed(scenario.DefaultNow().Add(time.Hour))
+	for _, name := range w.Unconfirmed(scenario.DefaultNow().Add(2 * time.Hour)) {
+		w.DeleteClaim(name)
+	}
 	for _, n := range w.Snapshot(scenario.DefaultNow().Add(2 * time.Hour)).Nodes {
 		names = append(names, n.Name)
 	}

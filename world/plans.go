@@ -8,9 +8,9 @@ import (
 	"karpenter/model"
 )
 
-// confirmation is how long a claim may be known from Planned only. The event
-// that confirms it takes a moment; one that ended before Planned was called
-// never gets any.
+// confirmation is how long a claim is known from Planned only before somebody
+// should ask for it. The event that confirms it takes a moment, or longer where
+// caches lag; a claim that ended before Planned was called never gets any.
 const confirmation = 15 * time.Second
 
 // Planned takes in that the claim has been created for the pods. It is
@@ -109,9 +109,13 @@ func (w *World) dropPlans(target string) []string {
 	return uids
 }
 
-// heal drops claims that Planned brought and no event has confirmed in time.
-func (w *World) heal(now time.Time) {
-	var lost []string
+// Unconfirmed returns the names of claims that are known from Planned only
+// although an event about them is overdue, sorted. SetClaim or DeleteClaim, with
+// what the API server says, settles the matter.
+func (w *World) Unconfirmed(now time.Time) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
 	for m := range w.seeded {
 		if !m.seeded || m.claim == nil {
 			delete(w.seeded, m)
@@ -121,12 +125,9 @@ func (w *World) heal(now time.Time) {
 			m.since = now
 		}
 		if now.Sub(m.since) >= confirmation {
-			lost = append(lost, m.claim.Name)
+			out = append(out, m.claim.Name)
 		}
 	}
-	slices.Sort(lost)
-	for _, name := range lost {
-		w.dropClaim(name)
-		w.dropPlans(name)
-	}
+	slices.Sort(out)
+	return out
 }

@@ -16,7 +16,6 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = now
-	w.heal(now)
 	w.settle()
 	w.learnLimits()
 	w.refresh(now)

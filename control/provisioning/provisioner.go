@@ -39,6 +39,11 @@ type World interface {
 	// was just created, or to a node of a Snapshot.
 	Planned(claim world.Claim, pods []model.Pod)
 	Placed(node string, pods []model.Pod)
+	// Unconfirmed returns claims that were Planned and not heard of since;
+	// SetClaim and DeleteClaim take in what has become of one.
+	Unconfirmed(now time.Time) []string
+	SetClaim(claim world.Claim)
+	DeleteClaim(name string)
 	// Unplaced takes in that there is no place for the pods.
 	Unplaced(pods []model.Pod)
 	// Reserve grants nodes of a static pool, as far as the limit leaves room,
@@ -58,6 +63,7 @@ type Catalogue interface {
 // once it runs.
 type Provisioner struct {
 	Client    client.Client
+	Live      client.Reader // the API server itself
 	World     World
 	Catalogue Catalogue
 	Convert   convert.Converter

@@ -73,6 +73,7 @@ func newStage(t *testing.T) *stage {
 			return c.Create(ctx, o, options...)
 		},
 	}).Build()
+	s.Live = s.Client
 	s.Convert = convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(*v1.NodeClassReference) bool { return true }}
 	s.world = world.New(axis, s.Convert.WellKnown())
 	s.World, s.Clock, s.Events = s.world, s.clock, s.events

@@ -175,6 +175,7 @@ func (w *wiring) sources() feed.Sources {
 func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provisioner {
 	p := provisioning.New(provisioning.Window{Idle: w.config.BatchIdleDuration, Most: w.config.BatchMaxDuration})
 	p.Client = w.mgr.GetClient()
+	p.Live = w.mgr.GetAPIReader()
 	p.World = w.world
 	p.Catalogue = types
 	p.Convert = w.convert
