@@ -15,7 +15,7 @@ import (
 	"karpenter/solve"
 )
 
-var hours = flag.Int("hours", 2, "how long the day is; 24 takes many minutes")
+var hours = flag.Int("hours", 0, "how long the day is after it has settled; 24 takes many minutes")
 
 // settling is not counted: the cluster is made in it.
 const settling = 30 * time.Minute

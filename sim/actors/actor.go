@@ -30,25 +30,29 @@ type Actor struct {
 	*Config
 	name   string
 	client client.Client
-	look   func(*Actor, *choice)
+	looks  []func(*Actor, *choice)
 	fleet  *fleet
 	wake   time.Time
 	now    time.Time
 }
 
 // New returns the actors of a cluster that starts with the script's Objects.
+// Those that seldom have something to do are one, so that fewer steps are in
+// vain.
 func New(c Config) []*Actor {
 	users, loads, kubelets, lifecycle := newUsers(c.Script), newWorkloads(), newKubelets(), newLifecycle()
 	shared := &fleet{}
 	var out []*Actor
 	for _, a := range []struct {
-		name string
-		look func(*Actor, *choice)
+		name  string
+		looks []func(*Actor, *choice)
 	}{
-		{"users", users.look}, {"market", newMarket().look}, {"workloads", loads.look}, {"scheduler", newScheduler().look}, {"kubelets", kubelets.look},
-		{"lifecycle", lifecycle.look}, {"collector", collect}, {"budgets", countBudgets},
+		{"workloads", []func(*Actor, *choice){loads.look}},
+		{"scheduler", []func(*Actor, *choice){newScheduler().look}},
+		{"kubelets", []func(*Actor, *choice){kubelets.look}},
+		{"cluster", []func(*Actor, *choice){users.look, newMarket().look, lifecycle.look, collect, countBudgets}},
 	} {
-		out = append(out, &Actor{Config: &c, name: a.name, client: c.Store.Client(a.name), look: a.look, fleet: shared})
+		out = append(out, &Actor{Config: &c, name: a.name, client: c.Store.Client(a.name), looks: a.looks, fleet: shared})
 	}
 	return out
 }
@@ -63,7 +67,9 @@ func (a *Actor) Wake() time.Time { return a.wake }
 func (a *Actor) Step(ctx context.Context) (bool, error) {
 	a.wake, a.now = time.Time{}, time.Now()
 	c := &choice{rand: a.Rand}
-	a.look(a, c)
+	for _, look := range a.looks {
+		look(a, c)
+	}
 	if c.do == nil {
 		return false, nil
 	}

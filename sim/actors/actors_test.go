@@ -290,7 +290,7 @@ fault cloud-lag lag=1m from=10m for=5m
 		}
 		s.settle(20 * time.Minute)
 		for p := range store.All[*corev1.Pod](s.store) {
-			if p.UID == uid {
+			if p.UID == uid && p.DeletionTimestamp == nil {
 				t.Error("a pod with a life of minutes was never replaced")
 			}
 		}

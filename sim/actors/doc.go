@@ -1,6 +1,7 @@
 // Package actors is what a cluster does around Karpenter, small and honest:
 //
 //	users       what a script says happens, at its moments
+//	market      what the cloud has to sell while faults last
 //	workloads   Deployments and DaemonSets keep their pods
 //	scheduler   binds pods to nodes, or says that it cannot
 //	kubelets    machines become Nodes, pods start and end
