@@ -28,8 +28,11 @@ type Disruption struct {
 	// Allowed is how many nodes of the pool may be disrupted for a reason
 	// now: its budgets' value less the nodes that consume them already.
 	Allowed map[Reason]int
-	Policy  ConsolidationPolicy
-	Never   bool // consolidateAfter is Never: no node is taken away as empty or underutilized
+	// Halted says why fewer drifted nodes may go than the budgets allow: the
+	// roll-out is halted. "" = the budgets alone decide.
+	Halted string
+	Policy ConsolidationPolicy
+	Never  bool // consolidateAfter is Never: no node is taken away as empty or underutilized
 }
 
 // NodeDisruption is what speaks for and against taking a node away.
@@ -89,7 +92,7 @@ type Cause string
 // The causes.
 const (
 	ByNode   Cause = "blocked"   // the node, its pods or their PodDisruptionBudgets
-	ByBudget Cause = "budget"    // the budgets of its NodePool
+	ByBudget Cause = "budget"    // the budgets of its NodePool, or its roll-out that is halted
 	ByUse    Cause = "use"       // pods that are pending, or room kept for a buffer
 	ByPolicy Cause = "policy"    // what its NodePool wants
 	ByPlace  Cause = "no place"  // its pods have no other place

@@ -35,14 +35,24 @@ func TestHaltedRollout(t *testing.T) {
 	for _, tt := range []struct {
 		drift           world.Drift
 		budget, drifted int
+		halted          string
 	}{
-		{world.Free, 5, 5}, {world.Probing, 5, 1}, {world.Halted, 5, 0}, {world.Probing, 0, 0},
+		{world.Free, 5, 5, ""},
+		{world.Probing, 5, 1, "the roll-out of nodepool p is halted, as its condition RolloutHalted says; one node at a time is tried"},
+		{world.Probing, 1, 1, ""},
+		{world.Halted, 5, 0, "the roll-out of nodepool p is halted, as its condition RolloutHalted says"},
+		{world.Halted, 0, 0, ""},
+		{world.Probing, 0, 0, ""},
 	} {
 		w := world.New(model.NewAxis(), nil)
 		w.SetPool(world.Pool{Name: "p", Drift: tt.drift, Allowed: func(time.Time, int, model.Reason) int { return tt.budget }})
-		allowed := w.Snapshot(time.Unix(0, 0)).Pools[0].Disruption.Allowed
+		d := w.Snapshot(time.Unix(0, 0)).Pools[0].Disruption
+		allowed := d.Allowed
 		if allowed[model.Drifted] != tt.drifted || allowed[model.Empty] != tt.budget || allowed[model.Underutilized] != tt.budget {
 			t.Errorf("budget %d, %v: allowed %v, want %d drifted", tt.budget, tt.drift, allowed, tt.drifted)
+		}
+		if d.Halted != tt.halted {
+			t.Errorf("budget %d, %v: halted as %q, want %q", tt.budget, tt.drift, d.Halted, tt.halted)
 		}
 	}
 }

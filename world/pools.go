@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -154,26 +155,36 @@ func (w *World) listPools(now time.Time) []model.Pool {
 		if s == nil {
 			s = &standing{}
 		}
+		allowed, halted := p.allowed(now, s)
 		out = append(out, model.Pool{
 			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
 			Usage: s.used(), Types: w.types[name], Unavailable: p.Unavailable,
-			Disruption: model.Disruption{Allowed: p.allowed(now, s), Policy: p.Policy, Never: p.Never},
+			Disruption: model.Disruption{Allowed: allowed, Halted: halted, Policy: p.Policy, Never: p.Never},
 		})
 	}
 	return out
 }
 
-func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
-	out := map[model.Reason]int{}
+// allowed returns how many nodes of the pool may be disrupted now by reason, and
+// why fewer drifted ones than its budgets allow.
+func (p *pool) allowed(now time.Time, s *standing) (allowed map[model.Reason]int, halted string) {
+	allowed = map[model.Reason]int{}
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
-		out[r] = max(p.Allowed(now, s.total, r)-s.consuming, 0)
+		allowed[r] = max(p.Allowed(now, s.total, r)-s.consuming, 0)
 	}
+	budget, tried := allowed[model.Drifted], ""
 	switch p.Drift {
+	case Free:
+		return allowed, ""
 	case Probing:
 		going := s.machines - int(s.capacity.At(model.Nodes))
-		out[model.Drifted] = max(min(out[model.Drifted], 1)-going, 0)
+		allowed[model.Drifted] = max(min(budget, 1)-going, 0)
+		tried = "; one node at a time is tried"
 	case Halted:
-		out[model.Drifted] = 0
+		allowed[model.Drifted] = 0
 	}
-	return out
+	if allowed[model.Drifted] < budget {
+		halted = fmt.Sprintf("the roll-out of nodepool %s is halted, as its condition RolloutHalted says%s", p.Name, tried)
+	}
+	return allowed, halted
 }

@@ -127,9 +127,14 @@ func (r *round) keep(n *model.Node, reason model.Reason, cause model.Cause, why 
 	r.refused[n.Name] = stay
 }
 
-// overBudget notes that the budgets of its pool keep the node.
+// overBudget notes that the budgets of its pool keep the node, or its roll-out
+// that is halted.
 func (r *round) overBudget(n *model.Node, reason model.Reason) {
-	r.keep(n, reason, model.ByBudget, fmt.Sprintf("the disruption budget of nodepool %s allows no more nodes now", n.Pool))
+	why := fmt.Sprintf("the disruption budget of nodepool %s allows no more nodes now", n.Pool)
+	if halted := r.s.Pools[r.pools[n.Pool]].Disruption.Halted; halted != "" && reason == model.Drifted {
+		why = halted
+	}
+	r.keep(n, reason, model.ByBudget, why)
 }
 
 // tell says of every node that was looked at and is kept, why.

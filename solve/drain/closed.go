@@ -23,8 +23,12 @@ func (r *round) soonGone(n *model.Node) bool {
 	if stay.Reason == model.Drifted && stay.Cause != model.ByBudget {
 		return false
 	}
-	pool, ok := r.pools[n.Pool]
-	return ok && r.given.Pools[pool].Disruption.Allowed[model.Drifted] > 0
+	i, ok := r.pools[n.Pool]
+	if !ok {
+		return false
+	}
+	d := &r.given.Pools[i].Disruption
+	return d.Halted == "" && d.Allowed[model.Drifted] > 0
 }
 
 func uninitialized(n *model.Node) bool {
