@@ -158,17 +158,8 @@ func describe(logger logr.Logger, c settings.Config, build manager.Build) {
 
 // withoutEffect names what is set to something that changes nothing yet.
 func withoutEffect(c settings.Config) []string {
-	var out []string
-	for _, x := range []struct {
-		name  string
-		asked bool
-	}{
-		{"feature-gates SpotToSpotConsolidation=true", c.Gates.SpotToSpotConsolidation},
-		{"ignore-dra-requests false", !c.IgnoreDRARequests},
-	} {
-		if x.asked {
-			out = append(out, x.name)
-		}
+	if !c.IgnoreDRARequests {
+		return []string{"ignore-dra-requests false"}
 	}
-	return out
+	return nil
 }
