@@ -46,7 +46,7 @@ func (w *World) blocked(m *machine, now time.Time) string {
 		return "the NodeClaim has no Node yet"
 	case !m.initialized():
 		return "the node is not initialized"
-	case m.deleting():
+	case m.deleting(), m.node.Deleting:
 		return "the node is being deleted"
 	case now.Before(m.nominated):
 		w.changesAt(m, m.nominated)

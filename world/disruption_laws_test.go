@@ -70,11 +70,11 @@ func (f *facts) disruption(n *model.Node, now time.Time) word {
 	}
 	node := nodeOf(f, n.Claim)
 	ready := node != "" && f.nodes[node].Labels[model.LabelInitialized] == "true"
-	out := word{Blocked: !ready || c.Deleting, Drifted: c.Drifted, Deadline: c.Deadline}
+	out := word{Blocked: !ready || c.Deleting || f.nodes[node].Deleting, Drifted: c.Drifted, Deadline: c.Deadline}
 	after := consolidateAfter()[n.Pool]
 	out.Settling = ready && after > 0 && !c.QuietSince.IsZero() && now.Sub(c.QuietSince) < after
 	out.Consolidatable = c.Consolidatable && !out.Settling
-	if out.Blocked {
+	if !ready || c.Deleting {
 		return out
 	}
 	for _, p := range f.pods {
