@@ -68,11 +68,11 @@ func (c *Catalogue) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 // converted once. A pool whose types cannot be had is logged and left without
 // any, so that it launches nothing and stops nobody.
 func (c *Catalogue) Refresh(ctx context.Context) error {
+	order := c.asked.Add(1)
 	pools := &v1.NodePoolList{}
 	if err := c.Reader.List(ctx, pools); err != nil {
 		return fmt.Errorf("list node pools: %w", err)
 	}
-	order := c.asked.Add(1)
 	var named []string
 	var types [][]*cloud.InstanceType
 	for i := range pools.Items {
