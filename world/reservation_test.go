@@ -12,7 +12,9 @@ import (
 // made. Once it is launched, the provider counts it.
 func TestClaimsHoldTheirReservation(t *testing.T) {
 	w := world.New(model.NewAxis(), nil)
-	in := func(key string, values ...string) model.Requirement { return model.NewRequirement(key, model.In, values...) }
+	in := func(key string, values ...string) model.Requirement {
+		return model.NewRequirement(key, model.In, values...)
+	}
 	offering := func(id string) model.Offering {
 		return model.Offering{CapacityType: model.Reserved, ReservationID: id, Requirements: model.NewRequirements(
 			in(model.LabelCapacityType, model.Reserved), in("reservation", id))}
