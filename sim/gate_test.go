@@ -5,20 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
 
+// account is what became of calls, in order.
+type account struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (a *account) add(line string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lines = append(a.lines, line)
+}
+
 // arrive has calls of the names arrive at the gate, all at once.
-func arrive(ctx context.Context, g *gate, done *[]string, names ...string) {
+func arrive(ctx context.Context, g *gate, done *account, names ...string) {
 	for _, name := range names {
 		go func() {
 			err := g.pass(ctx, request{
 				Call: Call{Target: API, Verb: "create", Name: name}, detail: func() string { return "" },
-				carry: func(float64) error { *done = append(*done, name); return nil },
+				carry: func(float64) error { done.add(name); return nil },
 			})
 			if err != nil {
-				*done = append(*done, fmt.Sprintf("%s: %v", name, err))
+				done.add(fmt.Sprintf("%s: %v", name, err))
 			}
 		}()
 	}
@@ -27,7 +40,7 @@ func arrive(ctx context.Context, g *gate, done *[]string, names ...string) {
 
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var done []string
+		var done account
 		g := &gate{}
 		ctx, cancel := context.WithCancel(t.Context())
 		arrive(ctx, g, &done, "c", "a", "d", "b", "e")
@@ -36,8 +49,8 @@ func TestGate(t *testing.T) {
 			g.release(g.list()[i], f)
 			synctest.Wait()
 		}
-		if len(done) != 0 {
-			t.Fatalf("carried out before their turn: %v", done)
+		if len(done.lines) != 0 {
+			t.Fatalf("carried out before their turn: %v", done.lines)
 		}
 		release(1, Fault{})
 		release(0, Fault{Refuse: errors.New("no")})
@@ -50,10 +63,10 @@ func TestGate(t *testing.T) {
 		g.end()
 		synctest.Wait()
 		arrive(t.Context(), g, &done, "g")
-		slices.Sort(done[4:6])
+		slices.Sort(done.lines[4:6])
 		want := []string{"b", "a: no", "c", "c: lost", "d: context canceled", "e: context canceled", "f: " + errEnded.Error(), "g: " + errEnded.Error()}
-		if !slices.Equal(done, want) {
-			t.Errorf("got  %q\nwant %q", done, want)
+		if !slices.Equal(done.lines, want) {
+			t.Errorf("got  %q\nwant %q", done.lines, want)
 		}
 	})
 }

@@ -49,6 +49,7 @@ type process struct {
 	queues   []requests
 	told     []Told
 	failure  error
+	ended    bool
 }
 
 var _ manager.Manager = (*process)(nil)
@@ -150,6 +151,9 @@ func (p *process) Start(context.Context) error {
 // end ends the process: its calls have no effect any more. Settle waits for
 // everything that can go on by itself.
 func (p *process) end(settle func()) {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
 	p.gate.end()
 	p.stop()
 	settle()
@@ -221,7 +225,16 @@ func (s *sink) Info(_ int, message string, pairs ...any) {
 	if strings.HasPrefix(message, "Starting") || strings.HasPrefix(message, "Shutdown") || strings.HasPrefix(message, "All workers") {
 		return
 	}
-	fmt.Fprintf(s.out, "      log %s: %s%s%s\n", s.controller, message, s.context, paired(pairs))
+	s.write("      log %s: %s%s%s\n", s.controller, message, s.context, paired(pairs))
+}
+
+// write adds a line to the transcript, unless the process has ended.
+func (s *sink) write(format string, args ...any) {
+	s.process.mu.Lock()
+	defer s.process.mu.Unlock()
+	if !s.process.ended {
+		fmt.Fprintf(s.out, format, args...)
+	}
 }
 
 // Error implements logr.LogSink.
@@ -230,7 +243,7 @@ func (s *sink) Error(err error, message string, pairs ...any) {
 		s.process.fail(fmt.Errorf("%s: %s%s: %w", s.controller, message, s.context, err))
 	}
 	if s.out != nil {
-		fmt.Fprintf(s.out, "      log %s: %s: %v%s%s\n", s.controller, message, err, s.context, paired(pairs))
+		s.write("      log %s: %s: %v%s%s\n", s.controller, message, err, s.context, paired(pairs))
 	}
 }
 
