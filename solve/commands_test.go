@@ -166,7 +166,7 @@ func TestWhatCanGoGoes(t *testing.T) {
 			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
 				tiny := *s
 				tiny.Pending = nil
-				if many(&tiny) || lawful && slices.ContainsFunc(tiny.Nodes, reluctant) {
+				if many(&tiny) {
 					return nil
 				}
 				can := solvetest.Deletable(&tiny, model.DefaultPolicy())
@@ -184,12 +184,6 @@ func TestWhatCanGoGoes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// reluctant reports whether the node would rather take no pods. Such nodes are
-// not always asked yet.
-func reluctant(n model.Node) bool {
-	return slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 }
 
 // many reports whether trying every place would take long.

@@ -31,7 +31,7 @@ func (r *round) confirm() {
 				group = append(group, i)
 			}
 		}
-		if len(group) < len(intent.Claims) || !r.allowed(intent.Reason, group...) {
+		if len(group) == 0 || len(group) < len(intent.Claims) || !r.allowed(intent.Reason, group...) {
 			continue
 		}
 		slices.Sort(group)

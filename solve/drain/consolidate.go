@@ -19,7 +19,8 @@ type offer struct {
 	at         int // how many commands there were when it was asked
 	disruption float64
 	rank       float64     // those of higher rank go first
-	cause      model.Cause // why not, if it is not good
+	alike      []int       // those of the sites whose type stands in the way, if it is not good
+	cause      model.Cause // why not
 	why        string
 }
 
@@ -146,21 +147,22 @@ func (r *round) weigh(sites []int) *offer {
 			return o
 		}
 	}
-	policy, spend := r.policy, max(most, 0)
+	policy, spend := r.policy, most
 	policy.RelaxMinValues = false
 	if r.spotOnly(sites) {
-		spend = 0
+		spend = min(most, 0) // a reservation costs next to nothing
 	}
 	t, pending := r.try(sites, spend, policy)
 	o.pending = pending
 	switch {
-	case t.Dear && spend < most:
-		o.cause, o.why = model.ByPolicy, noSpotToSpot
-	case t.Dear && !t.Late:
-		o.cause, o.why = model.ByPrice, r.tooDear(most, c.Cost)
 	case t.Dear:
 		o.cause, o.why = model.ByPrice, r.tooDear(most, c.Cost)
-		r.without(o, most, policy)
+		if spend < most {
+			o.cause, o.why = model.ByPolicy, noSpotToSpot
+		}
+		if t.Late {
+			r.without(o, most, policy)
+		}
 	case len(t.Left) > 0:
 		o.cause, o.why = model.ByPlace, homeless(t)
 	default:
@@ -174,7 +176,7 @@ func (r *round) weigh(sites []int) *offer {
 // without has the offer do without launches, if its pods find places that they
 // like less.
 func (r *round) without(o *offer, most model.Price, p model.Policy) {
-	if t, _ := r.try(o.sites, 0, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
+	if t, _ := r.try(o.sites, nothing, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
 		r.judge(o, t, most)
 	}
 }

@@ -31,7 +31,7 @@ func (r *round) drift() {
 // are drifted themselves are the last resort, since the pods would have to move
 // again.
 func (r *round) replace(site int) {
-	t, pending := nothing(), r.s.Nodes[site].Movable
+	t, pending := &pack.Trial{}, r.s.Nodes[site].Movable
 	if why := unplaceable(&r.s.Nodes[site]); why != "" {
 		r.keep(&r.s.Nodes[site], model.Drifted, model.ByPlace, why)
 		return

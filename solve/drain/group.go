@@ -14,8 +14,11 @@ import (
 func (r *round) group(candidates []int) *offer {
 	sites := r.wasteful(candidates)
 	var best *offer
-	for n := min(len(sites), mostTogether); n >= 2; n /= 2 {
+	for n := len(sites); n >= 2; n /= 2 {
 		o := r.weigh(sites[:n])
+		if left := without(sites[:n], o.alike); len(o.alike) > 0 && len(left) >= 2 {
+			o = r.weigh(left)
+		}
 		if o.good() && (best == nil || o.command.Savings > best.command.Savings) {
 			best = o
 		}
@@ -56,6 +59,9 @@ func (r *round) wasteful(candidates []int) []int {
 		if price, worth = price+w.price, worth+w.worth; worth > price*(1-r.policy.Hysteresis) {
 			break
 		}
+		if len(out) == mostTogether {
+			break
+		}
 		if next := append(out, w.site); r.allowed(model.Underutilized, next...) {
 			out = next
 		} else {
@@ -71,15 +77,19 @@ const trims = 8
 // trim leaves out members that the group saves more without. Sites has them with
 // the most wasteful first; the last ones are looked at.
 func (r *round) trim(o *offer, sites []int) *offer {
-	members := sites[:len(o.sites)]
+	members := slices.DeleteFunc(slices.Clone(sites), func(i int) bool { return !slices.Contains(o.sites, i) })
 	for i := range min(trims, len(members)-2) {
-		last := members[len(members)-1-i]
-		without := r.weigh(slices.DeleteFunc(slices.Clone(o.sites), func(site int) bool { return site == last }))
-		if without.good() && without.command.Savings >= o.command.Savings {
-			o = without
+		less := r.weigh(without(o.sites, members[len(members)-1-i:len(members)-i]))
+		if less.good() && less.command.Savings >= o.command.Savings {
+			o = less
 		}
 	}
 	return o
+}
+
+// without returns the sites that are none of those.
+func without(sites, those []int) []int {
+	return slices.DeleteFunc(slices.Clone(sites), func(i int) bool { return slices.Contains(those, i) })
 }
 
 // rank returns the rank of an offer for a group, given those for single nodes. A

@@ -74,7 +74,9 @@ func (r *round) afford(o *offer, options [][]pack.Option, most model.Price) stri
 		l := &launches[i]
 		limit := slices.MinFunc(menus[i], byWorst).worst + slack/model.Price(len(launches))
 		menu := slices.DeleteFunc(menus[i], func(x choice) bool { return x.worst > limit })
-		menu = r.unlike(menu, o.sites)
+		if menu, o.alike = r.unlike(menu, o.sites); len(menu) > 0 {
+			o.alike = nil
+		}
 		if spot && len(menu) > 0 && menu[0].CapacityType == capacitySpot {
 			if len(menu) < mostSpot {
 				return fmt.Sprintf("SpotToSpotConsolidation requires %d cheaper instance type options than the current candidate to consolidate, got %d", mostSpot, len(menu))
@@ -161,19 +163,19 @@ func choices(l *model.Launch, options []pack.Option) []choice {
 }
 
 // unlike leaves out types that some of the nodes are already, and all that cost as
-// much: keeping that node would do as well.
-func (r *round) unlike(menu []choice, sites []int) []choice {
+// much: keeping that node would do as well. It returns those nodes too.
+func (r *round) unlike(menu []choice, sites []int) (rest []choice, alike []int) {
 	if len(sites) == 1 {
-		return menu
+		return menu, nil
 	}
 	limit := unlimited
 	for _, i := range sites {
 		kind, _ := r.s.Nodes[i].Labels.Value(model.LabelInstanceType)
 		if slices.ContainsFunc(menu, func(c choice) bool { return c.name == kind }) {
-			limit = min(limit, r.s.Nodes[i].Price)
+			limit, alike = min(limit, r.s.Nodes[i].Price), append(alike, i)
 		}
 	}
-	return slices.DeleteFunc(menu, func(c choice) bool { return c.worst >= limit })
+	return slices.DeleteFunc(menu, func(c choice) bool { return c.worst >= limit }), alike
 }
 
 // cut leaves the cheapest types, as many as minValues need.

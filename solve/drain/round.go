@@ -174,8 +174,8 @@ func pods(n *model.Node) int {
 	return count
 }
 
-// nothing is a trial of nodes without pods to move.
-func nothing() *pack.Trial { return &pack.Trial{} }
-
-// unlimited is more than anything costs.
-const unlimited = model.Price(math.MaxInt64)
+// What may be spent on a trial: anything it takes, or nothing.
+const (
+	unlimited = model.Price(math.MaxInt64)
+	nothing   = model.Price(-1)
+)

@@ -23,12 +23,12 @@ type Trial struct {
 }
 
 // Try places the pending pods of s as a plan would. It gives up when what is
-// left of them after the nodes there are is worth more than most; worth says
-// what a pod of a pending entry costs at least where it is bought a node, nil =
-// nothing is known.
+// left of them after the nodes there are is worth more than most, or when
+// anything is and most is less than zero; worth says what a pod of a pending
+// entry costs at least where it is bought a node.
 func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, worth []float64) *Trial {
 	k := New(s, p, m)
-	k.bare = &bare{most: float64(most)*(1+1e-6) + 8, worth: worth} // rounding must not stand in the way
+	k.bare = &bare{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
 	out := k.best()
 	t := &Trial{
 		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: out.by.dear(), Late: k.bare.late, packer: out.by,
@@ -41,10 +41,11 @@ func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, wor
 
 // bare is how a Packer works that only tries.
 type bare struct {
-	most  float64
-	worth []float64 // by kind
-	dear  bool      // what is left costs more than most
-	late  bool      // as the covering program of a tier says
+	most    float64
+	nothing bool      // may be bought
+	worth   []float64 // by kind
+	dear    bool      // what is left costs more than most
+	late    bool      // as the covering program of a tier says
 }
 
 // tooDear reports whether what is left costs too much to be tried.
@@ -52,11 +53,11 @@ func (k *Packer) tooDear() bool {
 	if k.bare == nil || k.bare.worth == nil {
 		return false
 	}
-	sum := 0.0
+	sum, left := 0.0, 0
 	for _, d := range k.demands {
-		sum += k.bare.worth[d.kind] * float64(len(d.left)+len(d.stuck))
+		sum, left = sum+k.bare.worth[d.kind]*float64(len(d.left)+len(d.stuck)), left+len(d.left)+len(d.stuck)
 	}
-	k.bare.dear = sum > k.bare.most
+	k.bare.dear = sum > k.bare.most || k.bare.nothing && left > 0
 	return k.bare.dear
 }
 
