@@ -66,6 +66,16 @@ func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
 	return out
 }
 
+// editedAt returns when the pool or its node class was edited, as far as no
+// machine has shown since then what comes of it; zero when one has.
+func editedAt(pool *v1.NodePool) time.Time {
+	health := conditions.Get(pool, v1.NodeRegistrationHealthyCondition)
+	if health == nil || health.Status != metav1.ConditionUnknown {
+		return time.Time{}
+	}
+	return health.LastTransitionTime.Time
+}
+
 // halt returns the condition RolloutHalted as it is to be, nil for none, and
 // how long that holds if nothing happens, 0 for ever. True lets no drifted
 // node of the pool be replaced; Unknown lets one, to see whether it works

@@ -18,7 +18,8 @@
 //	none    → True     two machines in a row have failed to join
 //	True    → Unknown  a while without another failure, nothing on its way
 //	Unknown → True     the one replacement this allows is under way, or failed
-//	any     → none     a machine has joined, or nothing is left to replace
+//	any     → none     a machine has joined, the pool or its node class was
+//	                   edited, or nothing is left to replace
 //
 // Invariants:
 //

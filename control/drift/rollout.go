@@ -55,6 +55,7 @@ func (r *Rollout) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	pool, now := stored.DeepCopy(), r.Clock.Now()
 	hash := pool.Hash()
 	t := count(claims.Items, hashed(pool, hash), r.Labels, now)
+	t.joined = later(t.joined, editedAt(pool)) // failures before that say as little as those before a success
 	halted, again := halt(pool, t, troubleOf(pool, t, r.failures.after(pool.Name, hash, t.joined)), now)
 	set := pool.StatusConditions(now)
 	set.Set(rolledOut(t, halted))
