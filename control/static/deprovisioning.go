@@ -131,7 +131,9 @@ func (r *Deprovisioning) describe(ctx context.Context, claim *v1.NodeClaim) vict
 		}
 		v.cost += convert.EvictionCost(p)
 	}
-	v.cost *= v.left
+	if v.cost *= v.left; v.pods == 0 {
+		v.cost = 0 // DaemonSets' pods go with any node
+	}
 	return v
 }
 

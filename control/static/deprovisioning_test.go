@@ -122,7 +122,7 @@ func TestScaleDown(t *testing.T) {
 	s.pool(7, nil)
 	s.fleet()
 	s.shrink(time.Minute)
-	order := []string{"unlaunched", "empty", "daemon", "old", "cheap", "dear", "guarded"}
+	order := []string{"unlaunched", "daemon", "empty", "old", "cheap", "dear", "guarded"}
 	s.left(order...)
 	for i := range order {
 		s.replicas(int64(len(order) - 1 - i))
@@ -141,6 +141,27 @@ func TestScaleToZero(t *testing.T) {
 	s.fleet()
 	s.shrink(time.Minute)
 	s.left()
+}
+
+// Of nodes with nothing but DaemonSets' pods the drifted one goes, though others
+// are nearer to the end of their life.
+func TestDriftedGoesFirst(t *testing.T) {
+	s := newStage(t)
+	s.pool(1, nil)
+	for _, name := range []string{"aged", "drifted"} {
+		s.claim(name, true, func(c *v1.NodeClaim, _ *corev1.Node) {
+			life := 10 * time.Hour
+			c.Spec.ExpireAfter.Duration = &life
+			if name == "aged" {
+				c.CreationTimestamp = metav1.NewTime(s.Clock.Now().Add(-9 * time.Hour))
+			} else {
+				c.StatusConditions(s.Clock.Now()).SetTrueWithReason(v1.DriftedCondition, "NodePoolDrifted", "NodePoolDrifted")
+			}
+		})
+		s.pod(name, "of-"+name, daemon)
+	}
+	s.shrink(time.Minute)
+	s.left("aged")
 }
 
 // spec 45/10, spec 10/44: claims that are on their way out are not too many,

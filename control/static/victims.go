@@ -16,7 +16,7 @@ type victim struct {
 	spared   bool    // its Node has the annotation do-not-disrupt
 	pods     int     // that are not its DaemonSets' and have not ended
 	guarded  bool    // a pod on it has the annotation do-not-disrupt in force
-	cost     float64 // of evicting its pods, less the older it is
+	cost     float64 // of evicting its pods, less the older it is; 0 without any
 	left     float64 // of its life, from 1 to 0
 }
 
