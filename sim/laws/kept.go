@@ -43,13 +43,14 @@ type kept struct {
 	at     time.Time // of the last such beginning; zero = none
 	cost   model.Price
 	prices uint64
+	took   bool // a node has been taken away since
 }
 
 func newKept(terms) *Law {
 	k := &kept{moves: NewMoves()}
 	return &Law{
 		name: "kept", check: k.check,
-		means: "As long as neither demand nor prices change, each time consolidation begins the machines cost less than the time before: so no moves lead back to where they began. Demand changes when a pod comes or goes other than by being moved, a workload or pool is edited, or a machine goes for another reason.",
+		means: "As long as neither demand nor prices change, each time consolidation begins the machines cost less than the time before, if that took a node away: so no moves lead back to where they began. Demand changes when a pod comes or goes other than by being moved, a workload or pool is edited, or a machine goes for another reason.",
 	}
 }
 
@@ -61,6 +62,9 @@ func (k *kept) check(s *sim.Seen) error {
 		if claim != nil && old != nil && c.By == Us && voluntary(claim) == model.Underutilized && voluntary(old) == "" {
 			begins = true
 		}
+		if old != nil && c.By == Us && began(c) {
+			k.took = true
+		}
 	}
 	if !begins || !alone(s) {
 		return nil
@@ -70,8 +74,8 @@ func (k *kept) check(s *sim.Seen) error {
 		cost += m.Price
 	}
 	before := *k
-	k.at, k.cost, k.prices = s.Now, cost, now
-	if !before.at.IsZero() && before.at.After(k.moves.Changed) && before.prices == now && cost >= before.cost {
+	k.at, k.cost, k.prices, k.took = s.Now, cost, now, false
+	if before.took && !before.at.IsZero() && before.at.After(k.moves.Changed) && before.prices == now && cost >= before.cost {
 		return fmt.Errorf("machines cost $%.4f/h when consolidation began at %s and $%.4f/h as it begins again; neither demand nor prices have changed",
 			before.cost.Dollars(), before.at.Sub(s.Started), cost.Dollars())
 	}
