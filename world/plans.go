@@ -110,8 +110,8 @@ func (w *World) dropPlans(target string) []string {
 }
 
 // Unconfirmed returns the names of claims that are known from Planned only
-// although an event about them is overdue, sorted. SetClaim or DeleteClaim, with
-// what the API server says, settles the matter.
+// although an event about them is overdue, sorted. Confirmed or DeleteClaim says
+// what the API server says.
 func (w *World) Unconfirmed(now time.Time) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,4 +130,19 @@ func (w *World) Unconfirmed(now time.Time) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// Confirmed takes in what the API server says of a claim that is Unconfirmed. It
+// will be so again if no event comes: nobody else would tell that it is gone.
+// When an event has come meanwhile, that counts.
+func (w *World) Confirmed(c Claim, now time.Time) {
+	w.mu.Lock()
+	if m := w.machines[w.claimIDs[c.Name]]; m == nil || !m.seeded {
+		w.mu.Unlock()
+		return
+	}
+	m := w.setClaim(c)
+	m.seeded, m.since = true, now
+	w.seeded[m] = true
+	w.unlockClaim(m, c)
 }

@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/confirm"
 	"karpenter/kube/events"
 	"karpenter/model"
 )
@@ -73,31 +72,11 @@ func (p *Provisioner) open(ctx context.Context) (*scope, error) {
 		return nil, fmt.Errorf("refresh instance types: %w", err)
 	}
 	s := &scope{now: p.Clock.Now(), pools: pools}
-	if err := p.ask(ctx, s.now); err != nil {
+	if err := confirm.Claims(ctx, p.Live, p.World, p.Convert, s.now); err != nil {
 		return nil, err
 	}
 	s.snapshot = p.World.Snapshot(s.now)
 	return s, nil
-}
-
-// ask finds out about claims that were created and not heard of since. Time
-// alone does not tell: a cache may lag, and forgetting one that exists would
-// launch it again, beyond limits.
-func (p *Provisioner) ask(ctx context.Context, now time.Time) error {
-	for _, name := range p.World.Unconfirmed(now) {
-		claim := &v1.NodeClaim{}
-		switch err := p.Live.Get(ctx, client.ObjectKey{Name: name}, claim); {
-		case apierrors.IsNotFound(err):
-			p.World.DeleteClaim(name)
-		case err != nil:
-			return fmt.Errorf("get node claim %s: %w", name, err)
-		default:
-			if known, ok := p.Convert.Claim(claim); ok {
-				p.World.SetClaim(known)
-			}
-		}
-	}
-	return nil
 }
 
 // decide has the plan made and measures that. With nothing pending there is

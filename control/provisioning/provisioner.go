@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/confirm"
 	"karpenter/kube/convert"
 	"karpenter/kube/events"
 	"karpenter/model"
@@ -33,17 +34,13 @@ const (
 
 // World is the part of the cluster's state that provisioning needs.
 type World interface {
+	confirm.World // of claims that were Planned
 	// Snapshot returns the cluster as it is now.
 	Snapshot(now time.Time) *model.Snapshot
 	// Planned and Placed take in where the pods are to go: to a NodeClaim that
 	// was just created, or to a node of a Snapshot.
 	Planned(claim world.Claim, pods []model.Pod)
 	Placed(node string, pods []model.Pod)
-	// Unconfirmed returns claims that were Planned and not heard of since;
-	// SetClaim and DeleteClaim take in what has become of one.
-	Unconfirmed(now time.Time) []string
-	SetClaim(claim world.Claim)
-	DeleteClaim(name string)
 	// Unplaced takes in that there is no place for the pods.
 	Unplaced(pods []model.Pod)
 	// Reserve grants nodes of a static pool, as far as the limit leaves room,

@@ -44,3 +44,25 @@ func TestClaimsThatNobodySaw(t *testing.T) {
 	s.mustPass()
 	s.wantClaims(1)
 }
+
+// TestClaimsThatGoUnseen has a claim go after the API server was asked about it,
+// and no event come even then.
+func TestClaimsThatGoUnseen(t *testing.T) {
+	s := newStage(t)
+	s.pool("default", nil)
+	s.pod("a", "1", nil)
+	s.mustPass()
+	s.mustPass()
+	s.clock.SetTime(s.clock.Now().Add(time.Minute))
+	s.mustPass()
+	gone := s.wantClaims(1)[0]
+	gone.Finalizers = nil
+	if err := errors.Join(s.Client.Update(t.Context(), &gone), s.Client.Delete(t.Context(), &gone)); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.SetTime(s.clock.Now().Add(time.Minute))
+	s.mustPass()
+	if got := s.wantClaims(1)[0].Name; got == gone.Name {
+		t.Fatalf("claim %s is back", got)
+	}
+}

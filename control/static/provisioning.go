@@ -21,6 +21,7 @@ import (
 
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
+	"karpenter/kube/confirm"
 	"karpenter/kube/convert"
 	"karpenter/model"
 	"karpenter/world"
@@ -33,6 +34,7 @@ const (
 
 // World is the part of the cluster's state that scale-up needs.
 type World interface {
+	confirm.World // of claims that were Planned
 	// Static returns where the claims of a pool stand.
 	Static(pool string) model.Static
 	// Planned takes in that a claim exists; it changes nothing about one that
@@ -81,6 +83,9 @@ func (r *Provisioning) Reconcile(ctx context.Context, request reconcile.Request)
 	}
 	if !r.Ready() {
 		return reconcile.Result{RequeueAfter: notReadyPoll}, nil
+	}
+	if err := confirm.Claims(ctx, r.Live, r.World, r.Convert, r.Clock.Now()); err != nil {
+		return reconcile.Result{}, err
 	}
 	if r.complete(pool) {
 		return reconcile.Result{RequeueAfter: refreshAfter}, nil

@@ -122,6 +122,22 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// A claim that goes before any event about it has come is made again.
+func TestClaimThatNobodySaw(t *testing.T) {
+	s := newStage(t)
+	s.pool(1, nil)
+	s.fill(time.Minute)
+	gone := s.wantClaims(1)[0]
+	gone.Finalizers = nil
+	s.must(s.Client.Update(t.Context(), &gone))
+	s.must(s.Client.Delete(t.Context(), &gone))
+	s.fill(time.Minute)
+	s.wantClaims(0)
+	s.Clock.SetTime(s.Clock.Now().Add(time.Minute))
+	s.fill(time.Minute)
+	s.wantClaims(1)
+}
+
 // spec 45/6: nothing is created before the world is complete.
 func TestNotReady(t *testing.T) {
 	s := newStage(t)
