@@ -197,7 +197,7 @@ func hardestFirst(a, b *demand) int {
 
 // attempts is how often a plan is made anew because fewer nodes could be
 // bought in some domain than pods were settled for it.
-const attempts = 3
+const attempts = 4
 
 // Run places what it can and adds the outcome to plan.
 func (k *Packer) Run(plan *model.Plan) {

@@ -9,11 +9,14 @@ import (
 	"karpenter/solve/topology"
 )
 
-// lesson names pods of a kind in a cell.
+// lesson names pods of a kind in a cell, or in all together.
 type lesson struct {
 	kind int
 	cell string
 }
+
+// everywhere stands for all cells.
+const everywhere = ""
 
 // settle decides where the pods of d go as far as rules between pods ask: on
 // which nodes there are, and in which domains new nodes are bought for the
@@ -36,18 +39,22 @@ func (k *Packer) settle(d *demand) {
 		return
 	}
 	cells := k.cellsOf(d, k.topology.Pinned(d.kind))
-	known := places(cells)
+	open := places(cells)
 	if k.wary[d.kind] {
-		known = append(known, k.nearby(d)...)
+		open = append(open, k.nearby(d)...)
 	}
-	k.topology.Buyable(d.kind, known)
+	k.topology.Buyable(d.kind, open)
+	buyable, known := k.learned[lesson{d.kind, everywhere}]
 	for left := len(d.left); left > 0; left-- {
 		c := k.next(d, cells, left)
 		if c == nil && k.recruit(d, cells, left) {
 			c = k.next(d, cells, left)
 		}
-		if c == nil {
+		if c == nil || c.room == 0 && known && buyable == 0 {
 			break
+		}
+		if c.room == 0 {
+			buyable--
 		}
 		k.take(d, c)
 	}

@@ -245,19 +245,27 @@ func (k *Packer) learn() bool {
 	short, settled := map[lesson]int{}, map[lesson]int{}
 	for _, d := range k.demands {
 		if d.whole != nil && d.bundle == nil {
-			l := lesson{d.kind, d.cell.name()}
-			short[l] += d.short
-			settled[l] += len(d.Pods)
+			for _, l := range []lesson{{d.kind, d.cell.name()}, {d.kind, everywhere}} {
+				short[l] += d.short
+				settled[l] += len(d.Pods)
+			}
 		}
 	}
-	news := false
+	limited := slices.ContainsFunc(k.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 })
+	news := func(l lesson) bool {
+		most, known := k.learned[l]
+		return short[l] > 0 && (!known || settled[l]-short[l] < most) && (l.cell != everywhere || limited && short[l] < settled[l])
+	}
+	again := false
 	for l, n := range short {
-		if most, known := k.learned[l]; n > 0 && (!known || settled[l]-n < most) {
-			k.learned[l] = settled[l] - n
-			news = true
+		// A limit that cells share says how many pods can be bought for, not where.
+		if all := (lesson{l.kind, everywhere}); !news(l) || l != all && news(all) {
+			continue
 		}
+		again = true
+		defer func() { k.learned[l] = settled[l] - n }() // the others are asked about what was known before
 	}
-	return news
+	return again
 }
 
 // separate sets what keeps pods of the demands from sharing new nodes.
