@@ -11,10 +11,10 @@ import (
 // Pending is the pods of its nodes, by which its moves and launches are known.
 func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
 	r.plan.Commands = append(r.plan.Commands, c)
-	r.stage = nil
 	for _, i := range sites {
 		n := &r.s.Nodes[i]
 		n.Deleting, n.Residents, n.Movable = true, nil, nil
+		r.restage(i)
 		r.taken[n.Name] = true
 		for _, left := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 			r.budget[r.pools[n.Pool]][left]--
@@ -64,6 +64,7 @@ func (r *round) move(moves []model.Placement, kinds map[string]*model.Pending) {
 			n.Attached = attach(n.Attached, p.Shape.Volumes)
 			n.Residents = append(n.Residents, resident(p)...)
 		}
+		r.restage(i)
 	}
 }
 

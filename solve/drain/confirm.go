@@ -43,7 +43,8 @@ func (r *round) confirm() {
 			r.replace(group[0])
 		case model.Underutilized:
 			r.open(model.Underutilized)
-			if o := r.weigh(group); o.good() {
+			o := r.weigh(group)
+			if r.rehearse(o); o.good() {
 				r.take(o)
 			}
 		}

@@ -16,7 +16,8 @@ type offer struct {
 	sites      []int
 	pending    []model.Pending
 	command    model.Command
-	at         int // how many commands there were when it was asked
+	at         int         // how many commands there were when it was asked
+	most       model.Price // what its launches may cost
 	disruption float64
 	rank       float64     // those of higher rank go first
 	alike      []int       // those of the sites whose type stands in the way, if it is not good
@@ -83,6 +84,7 @@ func (r *round) takeIfGood(o *offer) {
 	if o.good() && o.at != len(r.plan.Commands) {
 		o = r.weigh(o.sites)
 	}
+	r.rehearse(o)
 	switch {
 	case o.good():
 		r.take(o)
@@ -142,6 +144,7 @@ func (r *round) weigh(sites []int) *offer {
 		}
 	}
 	most := min(model.Price(math.Floor(float64(c.Cost)*(1-r.policy.Hysteresis))), c.Cost-1)
+	o.most = most
 	if len(sites) == 1 {
 		if o.cause, o.why = r.screen(sites[0], most); o.why != "" {
 			return o
@@ -187,9 +190,6 @@ func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
 	o.command.Moves, o.command.Launches = t.Moves, t.Launches
 	if o.cause, o.why = r.cheaper(o, t, most); o.good() {
 		o.cause, o.why = r.balance(o)
-	}
-	if o.good() && len(o.command.Launches) > 0 && float64(o.command.Cost-o.command.Savings)+r.risk(o) > roughly(most) {
-		o.cause, o.why = model.ByPrice, "no cheaper place: the saving depends on where the scheduler puts each pod"
 	}
 }
 

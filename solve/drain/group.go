@@ -19,7 +19,7 @@ func (r *round) group(candidates []int) *offer {
 		if left := without(sites[:n], o.alike); len(o.alike) > 0 && len(left) >= 2 {
 			o = r.weigh(left)
 		}
-		if o.good() && (best == nil || o.command.Savings > best.command.Savings) {
+		if r.rehearse(o); o.good() && (best == nil || o.command.Savings > best.command.Savings) {
 			best = o
 		}
 	}
@@ -80,7 +80,7 @@ func (r *round) trim(o *offer, sites []int) *offer {
 	members := slices.DeleteFunc(slices.Clone(sites), func(i int) bool { return !slices.Contains(o.sites, i) })
 	for i := range min(trims, len(members)-2) {
 		less := r.weigh(without(o.sites, members[len(members)-1-i:len(members)-i]))
-		if less.good() && less.command.Savings >= o.command.Savings {
+		if r.rehearse(less); less.good() && less.command.Savings >= o.command.Savings {
 			o = less
 		}
 	}

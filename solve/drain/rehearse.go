@@ -2,6 +2,7 @@ package drain
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"karpenter/model"
@@ -22,31 +23,56 @@ type stand struct {
 	free model.Resources
 }
 
+// rehearse finds a good offer wanting that would not save enough in the worst
+// rehearsal. Rules between pods, ports and volumes are not asked: the risk may be
+// larger.
+func (r *round) rehearse(o *offer) {
+	if !o.good() || len(o.command.Launches) == 0 {
+		return
+	}
+	switch risk := r.risk(o); {
+	case math.IsInf(risk, 1):
+		o.cause, o.why = model.ByPlace, "its pods find places only if the scheduler puts each where it is planned"
+	case float64(o.command.Cost-o.command.Savings)+risk > roughly(o.most):
+		o.cause, o.why = model.ByPrice, "no cheaper place: the saving depends on where the scheduler puts each pod"
+	}
+}
+
 // risk returns what nodes would cost for the pods that find no place in the
 // worst of the rehearsals of the offer.
 func (r *round) risk(o *offer) float64 {
 	stands := r.stands(o)
 	worst := 0.0
 	for _, order := range orders(o.pending) {
-		worst = max(worst, r.rehearse(o, stands, order))
+		worst = max(worst, r.shortfall(stands, order))
 	}
 	return worst
+}
+
+// restage has the node of the site be in rehearsals what it is now.
+func (r *round) restage(site int) {
+	if r.stage == nil {
+		return
+	}
+	r.stage[site] = fit.NodeRow{}
+	if n := &r.s.Nodes[site]; !n.Deleting && !uninitialized(n) {
+		r.stage[site] = fit.NewNodeRow(n, site, r.s.Daemons)
+	}
 }
 
 // stands returns the nodes that pods of the offer's nodes may go to: the
 // scheduler minds neither drift nor quiet.
 func (r *round) stands(o *offer) []stand {
 	if r.stage == nil {
-		for i := range r.s.Nodes {
-			if n := &r.s.Nodes[i]; !n.Deleting && !uninitialized(n) {
-				r.stage = append(r.stage, fit.NewNodeRow(n, i, r.s.Daemons))
-			}
+		r.stage = make([]fit.NodeRow, len(r.given.Nodes))
+		for i := range r.given.Nodes {
+			r.restage(i)
 		}
 	}
 	var out []stand
-	for _, row := range r.stage {
-		if !slices.Contains(o.sites, row.Site) {
-			out = append(out, stand{row: row})
+	for i := range r.stage {
+		if r.stage[i].Node != nil && !slices.Contains(o.sites, i) {
+			out = append(out, stand{row: r.stage[i]})
 		}
 	}
 	for i := range o.command.Launches {
@@ -94,9 +120,10 @@ func orders(pending []model.Pending) [][]*model.Pending {
 	return append(out, turns)
 }
 
-// rehearse puts pods in the order on the emptiest node that takes each, and
-// returns what nodes would cost at least for those that find none.
-func (r *round) rehearse(o *offer, stands []stand, order []*model.Pending) float64 {
+// shortfall puts pods in the order on the emptiest node that takes each, and
+// returns what nodes would cost at least for those that find none; infinite when
+// there is no such node.
+func (r *round) shortfall(stands []stand, order []*model.Pending) float64 {
 	takes := map[*model.Pending][]bool{}
 	for i := range stands {
 		stands[i].free = stands[i].row.Free

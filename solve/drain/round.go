@@ -27,7 +27,7 @@ type round struct {
 	worth     map[*model.Shape]float64  // what a pod costs at least on a new node
 	least     map[*model.Shape]float64  // what the cheapest node costs that takes one
 	homes     map[*model.Shape][]string // up to two nodes that take one; those of an earlier state may be too many, never too few
-	stage     []fit.NodeRow             // the nodes the scheduler may put pods on now; nil = to be made
+	stage     []fit.NodeRow             // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
 	rows      []fit.NodeRow             // the nodes there were to take pods, at some time
 	totals    []total                   // by index in s.Pools
 }
