@@ -98,10 +98,9 @@ func Wire(ctx context.Context, s Surroundings) error {
 	}
 	axis := model.NewAxis()
 	w.convert = convert.Converter{
-		Axis:    axis,
-		Labels:  v1.DefaultLabels().With(w.provider.Labels),
-		Manages: func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
-
+		Axis:           axis,
+		Labels:         v1.DefaultLabels().With(w.provider.Labels),
+		Manages:        func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
 		StaticCapacity: s.Config.Gates.StaticCapacity,
 	}
 	if w.overlays != nil {
