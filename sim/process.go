@@ -91,7 +91,7 @@ func newProcess(s *store.Store, c *simcloud.Cloud, settings config.Config, r *ra
 	}
 	p.starting = "world"
 	err = wiring.Wire(ctx, wiring.Surroundings{
-		Manager: p, Config: settings, Registry: prometheus.NewRegistry(), Workers: workers,
+		Manager: p, Config: settings, Registry: prometheus.NewRegistry(), Workers: workers, Orderly: true,
 		Provider: func(wiring.Supplies) (wiring.Provider, error) {
 			return wiring.Provider{
 				Provider: &provider{c, p.gate, r}, Labels: v1.Labels{},

@@ -2,6 +2,8 @@ package disruption
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +44,9 @@ func (l *Loop) reportBudgets(ctx context.Context, s *scope) {
 			}
 		}
 	}
+	maps.DeleteFunc(l.budgets.rejected, func(uid types.UID, _ int64) bool {
+		return !slices.ContainsFunc(slices.Collect(maps.Values(s.pools)), func(p *v1.NodePool) bool { return p.UID == uid })
+	})
 	for name := range l.budgets.shown {
 		if !shown[name] {
 			l.Metrics.forget(name)

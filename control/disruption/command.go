@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	v1 "karpenter/api/v1"
 	"karpenter/model"
@@ -119,15 +118,3 @@ func (s *scope) poolsOf(c *model.Command) []string {
 }
 
 func lower(reason model.Reason) string { return strings.ToLower(string(reason)) }
-
-// snake turns CamelCase into snake_case.
-func snake(camel string) string {
-	var b strings.Builder
-	for i, r := range camel {
-		if unicode.IsUpper(r) && i > 0 {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}

@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,9 @@ import (
 	"karpenter/model"
 )
 
-// parallel is how many commands, and of each how many nodes, are worked on at
-// once.
-const parallel = 20
+// defaultParallel is how many commands, and of each how many nodes, are worked on
+// at once.
+const defaultParallel = 20
 
 // execution is a command that has been started: its nodes are tainted and
 // marked, and what replaces them is on its way.
@@ -77,7 +78,7 @@ func (l *Loop) drop(x *execution) {
 func (l *Loop) advance(ctx context.Context, s *scope, executions []*execution) (ended bool) {
 	executions = slices.Clone(executions)
 	found := make([]progress, len(executions))
-	each(len(executions), func(i int) { found[i] = l.look(ctx, s, executions[i]) })
+	l.each(len(executions), func(i int) { found[i] = l.look(ctx, s, executions[i]) })
 	limit := timeLimit(len(l.executing))
 	for i, x := range executions {
 		p := &found[i]
@@ -189,9 +190,9 @@ func (l *Loop) reschedulable(ctx context.Context, node *corev1.Node) int {
 }
 
 // each calls do for 0 to n-1, several at once.
-func each(n int, do func(i int)) {
+func (l *Loop) each(n int, do func(i int)) {
 	var group errgroup.Group
-	group.SetLimit(parallel)
+	group.SetLimit(cmp.Or(l.Parallel, defaultParallel))
 	for i := range n {
 		group.Go(func() error {
 			do(i)

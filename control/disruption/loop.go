@@ -86,6 +86,9 @@ type Loop struct {
 	Disruptions *meter.Disruptions
 	// Period and Delay are DefaultPeriod and DefaultDelay when zero.
 	Period, Delay time.Duration
+	// Parallel is how many commands, and of each how many nodes, are worked on at
+	// once; 0 = many.
+	Parallel int
 	// NewID names commands in the log; nil means random UUIDs.
 	NewID func() string
 

@@ -36,14 +36,6 @@ func TestIntentOfAnotherReasonIsNew(t *testing.T) {
 	}
 }
 
-func TestSnake(t *testing.T) {
-	for camel, want := range map[string]string{"Empty": "empty", "WhenEmptyOrUnderutilized": "when_empty_or_underutilized", "": ""} {
-		if got := snake(camel); got != want {
-			t.Errorf("snake(%q) = %q, want %q", camel, got, want)
-		}
-	}
-}
-
 // spec 40/93: many removals at once, some of which fail, do not disturb each
 // other.
 func TestRemovalsInParallel(t *testing.T) {

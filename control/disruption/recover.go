@@ -104,7 +104,7 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 		stale = append(stale, claim)
 	}
 	errs, freed := make([]error, len(stale)), make([]marked, len(stale))
-	each(len(stale), func(i int) {
+	l.each(len(stale), func(i int) {
 		node := s.nodeOf(stale[i])
 		if node == nil || node.DeletionTimestamp != nil {
 			return

@@ -118,10 +118,10 @@ func (l *Loop) reportDeletion(ctx context.Context, s *scope, claim *v1.NodeClaim
 	s.on(model.Target{Claim: claim.Name}, func(o client.Object) { l.Events.Publish(terminating(o, reason)) })
 	policy := ""
 	if pool := s.pools[claim.Labels[v1.NodePoolLabelKey]]; pool != nil && reason != model.Drifted {
-		policy = snake(string(pool.Spec.Disruption.ConsolidationPolicy))
+		policy = meter.Snake(string(pool.Spec.Disruption.ConsolidationPolicy))
 	}
 	l.Disruptions.Count(meter.Disruption{
-		Claim: claim, Reason: snake(string(reason)), Policy: policy, Pods: l.reschedulable(ctx, node),
+		Claim: claim, Reason: meter.Snake(string(reason)), Policy: policy, Pods: l.reschedulable(ctx, node),
 	})
 }
 
@@ -143,7 +143,7 @@ func (l *Loop) reportTrouble(ctx context.Context, x *execution, err error) {
 // replacements missing.
 func (l *Loop) reportFailure(ctx context.Context, x *execution, missing int, why error) {
 	c := &x.command
-	l.Metrics.queueFailures.WithLabelValues(decision(c), snake(string(c.Reason)), decision(c)).Add(float64(missing))
+	l.Metrics.queueFailures.WithLabelValues(decision(c), meter.Snake(string(c.Reason)), decision(c)).Add(float64(missing))
 	log.FromContext(ctx).Error(why, "gave up disrupting nodes", "command-id", x.id, "reason", c.Reason, "nodes", nodesText(c))
 }
 

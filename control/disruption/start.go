@@ -26,7 +26,7 @@ type begun struct {
 func (l *Loop) start(ctx context.Context, s *scope, due []model.Command) ([]*execution, error) {
 	due = l.admit(s, due)
 	outcomes := make([]begun, len(due))
-	each(len(due), func(i int) { outcomes[i] = l.begin(ctx, s, due[i]) })
+	l.each(len(due), func(i int) { outcomes[i] = l.begin(ctx, s, due[i]) })
 	var started []*execution
 	var errs []error
 	for i, o := range outcomes {
@@ -176,7 +176,7 @@ func (l *Loop) newID() string {
 // and the next pass takes the marks back.
 func (l *Loop) markAll(ctx context.Context, s *scope, c model.Command) (model.Command, error) {
 	errs := make([]error, len(c.Nodes))
-	each(len(c.Nodes), func(i int) {
+	l.each(len(c.Nodes), func(i int) {
 		claim := s.claims[c.Nodes[i].Claim]
 		if err := l.mark(ctx, claim, s.nodeOf(claim), c.Reason); err != nil {
 			errs[i] = fmt.Errorf("mark node claim %s: %w", claim.Name, err)

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// parallel is how many NodeClaims are created at once; the rate of the
-	// client is what limits them.
-	parallel = 100
+	// defaultParallel is how many NodeClaims are created at once; the rate of
+	// the client is what limits them.
+	defaultParallel = 100
 	// shownTypes is how many instance types of a claim are logged.
 	shownTypes = 5
 	// leastNomination is the shortest time a node is kept for the pods it is
@@ -168,7 +168,7 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 	}
 	failures := make([]error, len(admitted))
 	var group errgroup.Group
-	group.SetLimit(parallel)
+	group.SetLimit(p.parallel())
 	for i := range admitted {
 		group.Go(func() error {
 			var claim *v1.NodeClaim

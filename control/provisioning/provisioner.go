@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -73,6 +74,8 @@ type Provisioner struct {
 	Events  events.Recorder
 	Clock   clock.PassiveClock
 	Metrics *Metrics
+	// Parallel is how many NodeClaims are created at once; 0 = many.
+	Parallel int
 	// Decided is told in each pass what was decided, before any of it is
 	// carried out. It must not block or modify anything; nil means nobody asks.
 	Decided func(*model.Snapshot, *model.Plan)
@@ -98,6 +101,8 @@ type Provisioner struct {
 func New(w Window) *Provisioner {
 	return &Provisioner{batch: &batch{window: w}, told: told{}}
 }
+
+func (p *Provisioner) parallel() int { return cmp.Or(p.Parallel, defaultParallel) }
 
 // Register adds the controller to the manager.
 func (p *Provisioner) Register(mgr manager.Manager) error {

@@ -28,7 +28,7 @@ func (p *Provisioner) Replace(ctx context.Context, reason model.Reason, launches
 	defer release()
 	claims, errs := make([]*v1.NodeClaim, len(launches)), make([]error, len(launches))
 	var group errgroup.Group
-	group.SetLimit(parallel)
+	group.SetLimit(p.parallel())
 	for i := range launches {
 		group.Go(func() error {
 			claims[i], errs[i] = p.create(ctx, &launches[i], pools[launches[i].Pool], strings.ToLower(string(reason)))

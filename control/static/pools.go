@@ -17,8 +17,8 @@ import (
 const (
 	// refreshAfter is when a pool is looked at again without a reason.
 	refreshAfter = time.Minute
-	// parallel is how many claims are created or deleted at once; the rate of
-	// the client is what limits them.
+	// parallel is how many claims are created or deleted at once, unless said
+	// otherwise; the rate of the client is what limits them.
 	parallel = 100
 )
 

@@ -1,6 +1,7 @@
 package static
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,8 @@ type World interface {
 	Refill(pool string, replicas, limit int) (n int, release func())
 }
 
-// Provisioning is the controller static.provisioning. All exported fields are
-// required.
+// Provisioning is the controller static.provisioning. The exported fields are
+// required unless they say otherwise.
 type Provisioning struct {
 	Client  client.Client
 	Live    client.Reader // reads from the API server, not from a cache
@@ -57,6 +58,8 @@ type Provisioning struct {
 	Ready func() bool
 	// Created is told of each claim that was created, and why.
 	Created func(claim *v1.NodeClaim, reason string)
+	// Parallel is how many claims are created at once; 0 = many.
+	Parallel int
 
 	pace pace
 }
@@ -159,7 +162,7 @@ func (r *Provisioning) look(ctx context.Context, pool string) ([]v1.NodeClaim, e
 func (r *Provisioning) create(ctx context.Context, pool *v1.NodePool, n int) ([]string, error) {
 	names, failures := make([]string, n), make([]error, n)
 	var group errgroup.Group
-	group.SetLimit(parallel)
+	group.SetLimit(cmp.Or(r.Parallel, parallel))
 	for i := range n {
 		group.Go(func() error {
 			names[i], failures[i] = r.createOne(ctx, pool)

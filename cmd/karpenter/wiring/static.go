@@ -27,7 +27,7 @@ func (w *wiring) static(p *provisioning.Provisioner) error {
 	}
 	up := &static.Provisioning{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), World: w.world, Convert: w.convert, Clock: w.clock,
-		Ready: w.synced, Created: p.Metrics.Created,
+		Ready: w.synced, Created: p.Metrics.Created, Parallel: w.creations(),
 	}
 	if err := up.Register(w.mgr, options()); err != nil {
 		return err

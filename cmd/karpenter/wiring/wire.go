@@ -59,6 +59,9 @@ type Surroundings struct {
 	// Workers bounds how many reconciles one controller runs at once; 0 leaves
 	// that to the Config.
 	Workers int
+	// Orderly has NodeClaims created one after the other, so that a run can be
+	// repeated: two that ask for the same cannot be told apart.
+	Orderly bool
 }
 
 // wiring is what the controllers share.
@@ -74,6 +77,7 @@ type wiring struct {
 	world    *world.World
 	placing  solve.Planner // of pods
 	draining solve.Planner // of nodes too; apart, so that pods need not wait for it
+	asked    solve.Planner // by people
 	synced   func() bool   // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
@@ -147,6 +151,10 @@ func (w *wiring) decide(s *model.Snapshot) *model.Plan {
 	return w.draining.Decide(s, w.policy())
 }
 
+func (w *wiring) answer(s *model.Snapshot) *model.Plan {
+	return w.asked.Decide(s, w.policy())
+}
+
 func (w *wiring) place(s *model.Snapshot) *model.Plan {
 	return w.placing.Place(s, w.policy())
 }
@@ -175,6 +183,7 @@ func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provision
 	p := provisioning.New(provisioning.Window{Idle: w.config.BatchIdleDuration, Most: w.config.BatchMaxDuration})
 	p.Client = w.mgr.GetClient()
 	p.Live = w.mgr.GetAPIReader()
+	p.Parallel = w.creations()
 	p.World = w.world
 	p.Catalogue = types
 	p.Convert = w.convert
@@ -314,7 +323,7 @@ func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalo
 		return err
 	}
 	return (&disruption.Loop{
-		Client: w.mgr.GetClient(), World: w.world, Placer: provisioner, Catalogue: types, Decide: w.decide, Ready: w.synced,
+		Client: w.mgr.GetClient(), World: w.world, Placer: provisioner, Catalogue: types, Decide: w.decide, Parallel: w.creations(), Ready: w.synced,
 		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(w.Registry), Disruptions: w.counters,
 	}).Register(w.mgr)
 }
@@ -326,7 +335,7 @@ func (w *wiring) explanations() error {
 	}
 	return w.mgr.Add(&explain.Server{
 		Address: w.config.ExplainBindAddress, Allow: explain.Reviewer{Client: w.mgr.GetClient()}.Allow,
-		Snapshot: w.world.Snapshot, Decide: w.decide, Policy: w.policy(),
+		Snapshot: w.world.Snapshot, Decide: w.answer, Policy: w.policy(),
 		Place: func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, w.policy()) },
 		Pods:  w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,
 	})
@@ -352,6 +361,14 @@ func (w *wiring) parallel(least, most int) int {
 		n = min(n, w.Workers)
 	}
 	return n
+}
+
+// creations is how many NodeClaims one controller creates at once; 0 = many.
+func (w *wiring) creations() int {
+	if w.Orderly {
+		return 1
+	}
+	return 0
 }
 
 // many are the options of controllers that look at each object by itself.
