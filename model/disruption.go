@@ -40,6 +40,7 @@ type NodeDisruption struct {
 	Empty          bool      // no pod on it needs a place elsewhere
 	Consolidatable bool      // quiet for the pool's consolidateAfter
 	Settling       bool      // not quiet that long: it takes no pods of nodes that are consolidated
+	Fresh          bool      // it has replaced underutilized nodes not long ago: it is not replaced itself yet
 	Drifted        time.Time // since when it is not what its NodePool asks for; zero = it is
 
 	Blocked  string // why it may not be disrupted now for any reason; "" = it may

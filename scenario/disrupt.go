@@ -173,7 +173,7 @@ func (b *builder) since(value string) (time.Time, error) {
 // nodeDisruption reads what speaks for and against taking a node away.
 func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption {
 	out := model.NodeDisruption{
-		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"), Settling: d.flag("settling"), Deadline: d.flag("deadline"),
+		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"), Settling: d.flag("settling"), Fresh: d.flag("fresh"), Deadline: d.flag("deadline"),
 		Blocked: d.text("blocked", ""), Held: d.text("held", ""),
 	}
 	if d.flag("drifted") {
@@ -200,7 +200,7 @@ func (p *printer) disruption(n *model.Node) []string {
 	default:
 		drifted = "drifted=" + timeText(nd.Drifted)
 	}
-	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), drifted,
+	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted,
 		option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
 		option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}
 }

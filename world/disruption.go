@@ -19,6 +19,9 @@ func (w *World) disruption(m *machine, now time.Time) {
 	d.Drifted, d.Deadline = m.claim.Drifted, m.claim.Deadline
 	d.Settling = w.settling(m, now)
 	d.Consolidatable = m.claim.Consolidatable && !d.Settling
+	if d.Fresh = now.Before(m.claim.FreshUntil); d.Fresh {
+		w.changesAt(m, m.claim.FreshUntil)
+	}
 }
 
 // settling reports whether the machine has not been quiet for as long as its

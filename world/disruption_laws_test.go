@@ -42,15 +42,15 @@ func TestDisruptionIsOfThePresent(t *testing.T) {
 
 // word is NodeDisruption without texts and costs, and who may move.
 type word struct {
-	Blocked, Held, Settling, Consolidatable, Deadline bool
-	Drifted                                           time.Time
-	Movable                                           []string // UIDs, sorted
+	Blocked, Held, Settling, Fresh, Consolidatable, Deadline bool
+	Drifted                                                  time.Time
+	Movable                                                  []string // UIDs, sorted
 }
 
 func said(n *model.Node) word {
 	d := &n.Disruption
 	out := word{
-		Blocked: d.Blocked != "", Held: d.Held != "", Settling: d.Settling,
+		Blocked: d.Blocked != "", Held: d.Held != "", Settling: d.Settling, Fresh: d.Fresh,
 		Consolidatable: d.Consolidatable, Deadline: d.Deadline, Drifted: d.Drifted,
 	}
 	for _, pending := range n.Movable {
@@ -74,6 +74,7 @@ func (f *facts) disruption(n *model.Node, now time.Time) word {
 	after := consolidateAfter()[n.Pool]
 	out.Settling = ready && after > 0 && !c.QuietSince.IsZero() && now.Sub(c.QuietSince) < after
 	out.Consolidatable = c.Consolidatable && !out.Settling
+	out.Fresh = now.Before(c.FreshUntil)
 	if !ready || c.Deleting {
 		return out
 	}

@@ -61,6 +61,9 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		if r.IntN(3) > 0 {
 			c.QuietSince = scenario.DefaultNow().Add(time.Duration(r.IntN(90)) * time.Second)
 		}
+		if r.IntN(3) == 0 {
+			c.FreshUntil = scenario.DefaultNow().Add(time.Duration(r.IntN(90)) * time.Second)
+		}
 		if r.IntN(3) > 0 {
 			c.ProviderID, c.Capacity, c.Allocatable = fmt.Sprint("i", i), model.Resources{8000}, model.Resources{8000}
 		}

@@ -37,6 +37,7 @@ type Claim struct {
 	Disrupting     bool // a command under way takes it away
 
 	Drifted    time.Time // since when it is not what its NodePool asks for; zero = it is
+	FreshUntil time.Time // when it may be replaced itself, having replaced others; zero = it has not
 	QuietSince time.Time // when a pod last came or went or, before that, when it was initialized; zero = it is not
 	Deadline   bool      // has a terminationGracePeriod
 }

@@ -55,6 +55,9 @@ const (
 	PriceOverlayAppliedAnnotationKey = Group + "/price-overlay-applied"
 	// CapacityOverlayAppliedAnnotationKey is the same for capacity.
 	CapacityOverlayAppliedAnnotationKey = Group + "/capacity-overlay-applied"
+	// ReplacesAnnotationKey is the reason, in lower case, for which the nodes
+	// are taken away that a claim was made to replace. Ours.
+	ReplacesAnnotationKey = Group + "/replaces"
 	// CapacityBufferFakePodAnnotationKey marks an in-memory pod that stands for
 	// capacity a CapacityBuffer reserves. No such pod exists in the cluster.
 	CapacityBufferFakePodAnnotationKey = Group + "/capacity-buffer-fake-pod"

@@ -22,6 +22,8 @@ const (
 	// defaultParallel is how many NodeClaims are created at once; the rate of
 	// the client is what limits them.
 	defaultParallel = 100
+	// provisioned is the reason of claims for pods that wait.
+	provisioned = "provisioned"
 	// shownTypes is how many instance types of a claim are logged.
 	shownTypes = 5
 	// leastNomination is the shortest time a node is kept for the pods it is
@@ -172,7 +174,7 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 	for i := range admitted {
 		group.Go(func() error {
 			var claim *v1.NodeClaim
-			claim, failures[i] = p.create(ctx, &admitted[i], s.pools[admitted[i].Pool], "provisioned")
+			claim, failures[i] = p.create(ctx, &admitted[i], s.pools[admitted[i].Pool], provisioned)
 			p.ledger.mu.Lock()
 			defer p.ledger.mu.Unlock()
 			p.planned(claim, admitted[i].Pods)
@@ -203,6 +205,9 @@ func (p *Provisioner) create(ctx context.Context, l *model.Launch, pool *v1.Node
 		return nil, refused(*l, "the node pool was not there when the pass began")
 	}
 	claim := p.Convert.NodeClaimFor(l, pool, nil)
+	if reason != provisioned {
+		claim.Annotations[v1.ReplacesAnnotationKey] = reason
+	}
 	if err := p.Client.Create(ctx, claim); err != nil {
 		return nil, fmt.Errorf("create node claim for node pool %s: %w", l.Pool, err)
 	}

@@ -3,6 +3,7 @@ package convert
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +57,7 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		Deleting: n.DeletionTimestamp != nil || terminating, Terminating: terminating,
 		Consolidatable: conditions.IsTrue(n, v1.ConsolidatableCondition),
 		Disrupting:     conditions.IsTrue(n, v1.DisruptionReasonCondition),
-		Drifted:        drifted, QuietSince: quietSince(n), Deadline: n.Spec.TerminationGracePeriod != nil,
+		Drifted:        drifted, QuietSince: quietSince(n), FreshUntil: freshUntil(n), Deadline: n.Spec.TerminationGracePeriod != nil,
 	}, true
 }
 
@@ -161,4 +162,17 @@ func allowed(p *v1.NodePool) func(time.Time, int, model.Reason) int {
 		}
 		return n
 	}
+}
+
+// payback is how long a node that has replaced others is there at least before it
+// is replaced itself: the least that a replacement saves pays for it by then.
+const payback = time.Hour
+
+// freshUntil returns when a NodeClaim that was made to replace underutilized
+// nodes may be replaced itself; zero for any other.
+func freshUntil(n *v1.NodeClaim) time.Time {
+	if n.Annotations[v1.ReplacesAnnotationKey] != strings.ToLower(string(model.Underutilized)) {
+		return time.Time{}
+	}
+	return n.CreationTimestamp.Add(payback)
 }

@@ -50,7 +50,9 @@ func (s *Store) begin(c *collection, o client.Object) error {
 		if o.GetGenerateName() == "" {
 			return apierrors.NewInvalid(c.gvk.GroupKind(), "", field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")})
 		}
-		o.SetName(o.GetGenerateName() + s.suffix())
+		for taken := true; taken; _, taken = c.objects[client.ObjectKeyFromObject(o)] { // as the API server does
+			o.SetName(o.GetGenerateName() + s.suffix())
+		}
 	}
 	if _, exists := c.objects[client.ObjectKeyFromObject(o)]; exists {
 		return apierrors.NewAlreadyExists(c.plural, o.GetName())

@@ -152,15 +152,22 @@ func (r *round) weigh(sites []int) *offer {
 	}
 	policy, spend := r.policy, most
 	policy.RelaxMinValues = false
+	fresh := slices.ContainsFunc(sites, func(i int) bool { return r.s.Nodes[i].Disruption.Fresh })
+	if fresh {
+		spend = nothing
+	}
 	if r.spotOnly(sites) {
-		spend = min(most, 0) // a reservation costs next to nothing
+		spend = min(spend, 0) // a reservation costs next to nothing
 	}
 	t, pending := r.try(sites, spend, policy)
 	o.pending = pending
 	switch {
 	case t.Dear:
 		o.cause, o.why = model.ByPrice, r.tooDear(most, c.Cost)
-		if spend < most {
+		switch {
+		case fresh:
+			o.cause, o.why = model.ByPolicy, "it has replaced other nodes within the last hour, and its pods fit on no other node"
+		case spend < most:
 			o.cause, o.why = model.ByPolicy, noSpotToSpot
 		}
 		if t.Late {

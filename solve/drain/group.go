@@ -43,7 +43,7 @@ func (r *round) wasteful(candidates []int) []int {
 	var all []waste
 	for _, i := range candidates {
 		n := &r.s.Nodes[i]
-		if n.Price <= 0 {
+		if n.Price <= 0 || n.Disruption.Fresh {
 			continue
 		}
 		w := waste{site: i, price: float64(n.Price)}

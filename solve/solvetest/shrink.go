@@ -129,6 +129,7 @@ func (c *cutter) disruption(d *model.NodeDisruption) {
 	reset(c, &d.Empty)
 	reset(c, &d.Consolidatable)
 	reset(c, &d.Settling)
+	reset(c, &d.Fresh)
 	reset(c, &d.Drifted)
 	reset(c, &d.Blocked)
 	reset(c, &d.Held)
