@@ -39,7 +39,7 @@ func TestDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	ledger := trial.NewLedger(settling)
-	c := trial.Trial{Server: server, Script: s, Witness: ledger, Steps: 50_000_000}
+	c := trial.Trial{Server: server, Script: s, Witness: ledger, Steps: 50_000_000, Calm: true}
 	if *verbose {
 		c.Transcript = os.Stdout
 	}

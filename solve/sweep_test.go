@@ -93,7 +93,7 @@ func running(s *model.Snapshot, l *model.Launch, name string, entries map[string
 // manyTypes returns 60 types in three zones, on demand and as spot.
 func manyTypes() []*model.InstanceType {
 	var out []*model.InstanceType
-	for i, cpu := range []int64{1, 2, 4, 8} {
+	for i, cpu := range []int64{4, 8, 16, 32} {
 		for j, ratio := range []int64{2, 4, 8} {
 			for generation := range 5 {
 				t := &model.InstanceType{

@@ -23,6 +23,7 @@ type Config struct {
 	Faults  *script.Faults
 	Started time.Time
 	Steps   func() int // how many steps the run has made
+	Calm    bool       // the scheduler goes by how empty nodes are, as it does in real clusters; else in half the runs
 }
 
 // Actor is one of them. It is package sim's Actor.

@@ -13,18 +13,26 @@ import (
 )
 
 // scheduler binds each pod to the node its status nominates, if it can run
-// there, else to any node that it can run on.
+// there, else to the emptiest that it can run on or, in some runs, to any.
 type scheduler struct {
 	requests map[types.UID]amounts
+	drawn    bool // whether it goes by how empty nodes are
+	emptiest bool // it does
 }
 
-func newScheduler() *scheduler { return &scheduler{map[types.UID]amounts{}} }
+func newScheduler() *scheduler { return &scheduler{requests: map[types.UID]amounts{}} }
 
 // amounts are what pods use of a node: millicores, bytes, pods.
 type amounts struct{ cpu, mem, pods int64 }
 
 func (a amounts) plus(b amounts) amounts {
 	return amounts{a.cpu + b.cpu, a.mem + b.mem, a.pods + b.pods}
+}
+
+// less returns which share of the amounts is left when b is taken, of cpu and
+// memory together.
+func (a amounts) less(b amounts) float64 {
+	return float64(a.cpu-b.cpu)/float64(max(a.cpu, 1)) + float64(a.mem-b.mem)/float64(max(a.mem, 1))
 }
 
 func (a amounts) within(b amounts) bool { return a.cpu <= b.cpu && a.mem <= b.mem && a.pods <= b.pods }
@@ -114,12 +122,26 @@ func (s *scheduler) requestsOf(p *corev1.Pod) amounts {
 
 // choose returns the node for the pod, or "".
 func (s *scheduler) choose(a *Actor, v *sight, p *corev1.Pod) string {
+	if !s.drawn {
+		s.drawn, s.emptiest = true, a.Calm || a.Rand.IntN(2) == 0
+	}
 	var can []string
+	most := 0.0
 	for _, n := range v.nodes {
-		if s.fits(v, p, n) {
-			if n.Name == p.Status.NominatedNodeName {
-				return n.Name
-			}
+		if !s.fits(v, p, n) {
+			continue
+		}
+		if n.Name == p.Status.NominatedNodeName {
+			return n.Name
+		}
+		left := 0.0
+		if s.emptiest {
+			left = amountsOf(n.Status.Allocatable).less(v.used[n.Name])
+		}
+		if left > most {
+			can, most = nil, left
+		}
+		if left == most {
 			can = append(can, n.Name)
 		}
 	}

@@ -33,6 +33,8 @@ type Trial struct {
 	Transcript io.Writer
 	// Witness sees every step after the laws have.
 	Witness sim.Law
+	// Calm has the scheduler go by how empty nodes are.
+	Calm bool
 	// Steps bounds the run; 0 = enough for any script that Draw makes up.
 	Steps int
 }
@@ -73,7 +75,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 		var out []sim.Actor
 		for _, a := range actors.New(actors.Config{
 			Store: r.Store, Cloud: r.Cloud, Rand: r.Rand("actors"), Script: c.Script, Faults: faults.script,
-			Started: r.Started, Steps: clock.now,
+			Started: r.Started, Steps: clock.now, Calm: c.Calm,
 		}) {
 			out = append(out, a)
 		}
