@@ -14,8 +14,8 @@ import (
 // come, and likes the emptiest node best: a small pod may take the room that was
 // meant for a large one, which then needs a node that nobody planned. What looks
 // like a saving may end as a loss, and as the reason for the next command. So a
-// command that launches nodes is rehearsed with the scheduler's preference, in
-// several orders, and what it would have to buy then is held against it.
+// command is rehearsed with the scheduler's preference, in several orders, and what
+// it would have to buy then is held against it.
 
 // stand is a node in a rehearsal.
 type stand struct {
@@ -27,7 +27,7 @@ type stand struct {
 // rehearsal. Rules between pods, ports and volumes are not asked: the risk may be
 // larger.
 func (r *round) rehearse(o *offer) {
-	if !o.good() || len(o.command.Launches) == 0 {
+	if !o.good() {
 		return
 	}
 	switch risk := r.risk(o); {
