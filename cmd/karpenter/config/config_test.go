@@ -76,7 +76,7 @@ func TestParse(t *testing.T) {
 			func(c *Config) {
 				c.Gates = Gates{SpotToSpotConsolidation: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true}
 			}},
-		{"spec 50/3 spaces and unknown gates", []string{"--feature-gates=  Drift=true, SpotToSpotConsolidation\t= true ,,"}, nil,
+		{"spec 50/3 spec 45/1 spaces and unknown gates", []string{"--feature-gates=  Drift=true, SpotToSpotConsolidation\t= true ,,"}, nil,
 			func(c *Config) { c.Gates.SpotToSpotConsolidation, c.UnknownGates = true, []string{"Drift"} }},
 		{"spec 50/3 no gates", []string{"--feature-gates="}, nil, func(*Config) {}},
 		{"spec 50/4 log level not given", []string{"--log-level="}, nil, func(*Config) {}},
