@@ -71,6 +71,7 @@ func selectorOf(t *testing.T, s *spread.Store, p *corev1.Pod) string {
 	return metav1.FormatLabelSelector(got[0].LabelSelector)
 }
 
+// spec 45/56: what pods are spread over by default.
 func TestOf(t *testing.T) {
 	s := spread.New(constraints())
 	s.SetService(service("web", "app=web"))
