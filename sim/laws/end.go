@@ -81,10 +81,10 @@ func newRest(t terms) *Law {
 	var what string
 	return &Law{
 		name:  "rest",
-		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire, and drift that is still being worked off, excepted.",
+		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire, drift that is still being worked off, and nodes that have replaced others an hour ago and may be replaced now, excepted.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
-				if c.By == Us && acts(c) && !drifting(s, c) {
+				if c.By == Us && acts(c) && !drifting(s, c) && !matured(s) {
 					last, what = s.Now, fmt.Sprintf("%s of %s %s", c.Verb, c.Kind, c.Object().GetName())
 				}
 			}
@@ -98,6 +98,18 @@ func newRest(t terms) *Law {
 			return fmt.Errorf("the last thing the process did was the %s at %s, when nothing had happened since %s", what, last.Sub(s.Started), t.script.Run)
 		},
 	}
+}
+
+// matured reports whether some node that has replaced others may, since a short
+// time, be replaced itself.
+func matured(s *sim.Seen) bool {
+	for c := range store.All[*v1.NodeClaim](s.API) {
+		age := s.Now.Sub(c.CreationTimestamp.Time)
+		if c.Annotations[v1.ReplacesAnnotationKey] == "underutilized" && age >= time.Hour && age < time.Hour+restsFor {
+			return true
+		}
+	}
+	return false
 }
 
 // drifting reports whether some node still has to be replaced for what users
