@@ -21,6 +21,7 @@ type PoolVerdict struct {
 	Pool   string
 	Reason string // set when the pool was not asked; then there are no Steps
 	Steps  []Step // in the order the constraints were applied; the last leaves nothing
+	Suits  bool   // but for the last step, the pool has offerings that could take the pods
 }
 
 // Step is one constraint and what it left.
@@ -42,6 +43,36 @@ func (v Verdict) String() string {
 		parts = append(parts, p.String())
 	}
 	return strings.Join(parts, "; ")
+}
+
+// Brief prints the verdict in at most about that many bytes: pools that suit
+// the pods come first, and those there is no room for are counted. The first
+// one is always there, whole.
+func (v Verdict) Brief(most int) string {
+	whole := v.String()
+	if len(whole) <= most || len(v.Pools) < 2 {
+		return whole
+	}
+	pools := slices.Clone(v.Pools)
+	slices.SortStableFunc(pools, func(a, b PoolVerdict) int {
+		switch {
+		case a.Suits == b.Suits:
+			return 0
+		case a.Suits:
+			return -1
+		}
+		return 1
+	})
+	text := pools[0].String()
+	for i, p := range pools[1:] {
+		rest := fmt.Sprintf("; NodePools not shown: %d", len(pools)-1-i)
+		next := text + "; " + p.String()
+		if len(next)+len(rest) > most {
+			return text + rest
+		}
+		text = next
+	}
+	return text
 }
 
 // String prints "nodepool general: 412 offerings → 96 after kubernetes.io/arch

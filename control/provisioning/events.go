@@ -22,6 +22,8 @@ const (
 	remindAfter = 30 * time.Minute
 	// longest is how much text an event carries.
 	longest = 1024
+	// failedPrefix is how events about pods without a place begin.
+	failedPrefix = "Failed to schedule pod, "
 )
 
 // reference returns an object that stands for the pod in events.
@@ -40,7 +42,7 @@ func nominated(p model.Pod, where string) events.Event {
 func failedScheduling(p model.Pod, verdict string) events.Event {
 	return events.Event{
 		Object: reference(p), Type: corev1.EventTypeWarning, Reason: "FailedScheduling",
-		Message: cut("Failed to schedule pod, " + verdict),
+		Message: cut(failedPrefix + verdict),
 		Timeout: failedTimeout,
 	}
 }
@@ -92,14 +94,15 @@ func (t *told) news(verdicts []model.Verdict, now time.Time) []events.Event {
 	next := told{}
 	var out []events.Event
 	for _, v := range verdicts {
-		common := v.String()
+		const room = longest - len(failedPrefix)
+		common := v.Brief(room)
 		for _, p := range v.Pods {
 			if !exists(p) {
 				continue
 			}
 			text := common
 			if p.Claims != "" {
-				text = v.For(p).String()
+				text = v.For(p).Brief(room)
 			}
 			last, known := (*t)[p.UID]
 			if known && now.Before(last.at.Add(failedTimeout)) || last.text == text && now.Before(last.at.Add(remindAfter)) {

@@ -33,8 +33,8 @@ type fixture struct {
 	name string // of the NodeClass, the NodePool and the namespace
 }
 
-// setUp makes a namespace and a NodeClass. What the test makes is gone when it
-// ends; so are the nodes.
+// setUp makes a namespace and a NodeClass. What a test makes stays in the
+// cluster until the last test ends: NodePools of others are part of the weather.
 func setUp(t *testing.T, bootDelay time.Duration) *fixture {
 	f := &fixture{T: t, Cluster: shared.Cluster(t), name: strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))}
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.name}})

@@ -24,10 +24,11 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 			continue
 		}
 		steps := k.catalogue.Explain(i, d.Demand, k.snapshot.Resources)
-		if left := steps[len(steps)-1].Left; left > 0 {
+		suits := steps[len(steps)-1].Left > 0
+		if suits {
 			steps = append(steps, k.lastStep(i, d))
 		}
-		v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps})
+		v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps, Suits: suits})
 	}
 	for _, p := range k.snapshot.Pools {
 		if p.Unavailable != "" {
