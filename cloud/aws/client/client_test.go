@@ -1,0 +1,48 @@
+package client
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/aws/smithy-go"
+)
+
+func TestReason(t *testing.T) {
+	for text, want := range map[string]string{
+		"AuthFailure.ServiceLinkedRoleCreationNotPermitted: no":                      "SpotSLRCreationFailed",
+		"UnauthorizedOperation: no, with an explicit deny in a permissions boundary": "Unauthorized",
+		"AccessDenied: Not authorized for images: [ami-1]":                           "AMIAuthorizationFailure",
+		"AuthFailure: ": "Unauthorized",
+		"InvalidParameter: Security group sg-1 and subnet subnet-1 belong to different networks.":            "SecurityGroupSubnetVPCMismatch",
+		"InvalidParameterValue: Value (x) for parameter iamInstanceProfile.name is invalid.":                 "InstanceProfileNameInvalid",
+		"VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32 allows": "VCPULimitExceeded",
+		"InsufficientFreeAddressesInSubnet: There are not enough free addresses in subnet 'subnet-1'":        "InsufficientFreeAddressesInSubnet",
+		"SomethingNew: that nobody has seen": "LaunchFailed",
+	} {
+		if got, message := Reason(text); got != want || message == "" {
+			t.Errorf("%s: %s (%s), want %s", text, got, message, want)
+		}
+	}
+}
+
+func TestCodes(t *testing.T) {
+	wrapped := func(code, message string) error {
+		return fmt.Errorf("calling: %w", &smithy.GenericAPIError{Code: code, Message: message, Fault: smithy.FaultServer})
+	}
+	for name, ok := range map[string]bool{
+		"not found":      NotFound(wrapped("InvalidInstanceID.NotFound", "")),
+		"exists":         AlreadyExists(wrapped("EntityAlreadyExists", "")),
+		"dry run":        WouldSucceed(wrapped("DryRunOperation", "")),
+		"unauthorized":   Unauthorized(wrapped("UnauthorizedOperation", "")),
+		"rate":           RateLimited(wrapped("RequestLimitExceeded", "")),
+		"server":         ServerFault(wrapped("InternalError", "")),
+		"profile":        ProfileMissing(wrapped("InvalidParameterValue", "Value (p) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name")),
+		"user data":      UserDataTooLarge(wrapped("InvalidUserData.Malformed", "User data is limited to 16384 bytes")),
+		"no AWS error":   !NotFound(fmt.Errorf("InvalidInstanceID.NotFound")) && Code(nil) == "",
+		"somewhere else": PricingRegion("eu-west-3") == "eu-central-1" && PricingRegion("us-gov-west-1") == "us-east-1",
+	} {
+		if !ok {
+			t.Errorf("%s: not recognised", name)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// timeout is how long one HTTP request may take.
+const timeout = 4 * time.Minute
+
+// Connect returns AWS's services with the credentials, region and endpoints of
+// the SDK's default chain: environment, shared configuration, web identity, the
+// machine's metadata. The extensions are added to every call.
+func Connect(ctx context.Context, version string, extensions ...func(*middleware.Stack) error) (*Services, error) {
+	cfg, err := config.LoadDefaultConfig(ctx,
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(timeout)),
+		config.WithAppID("karpenter.sh-"+version),
+		config.WithAPIOptions(extensions))
+	if err != nil {
+		return nil, fmt.Errorf("AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		here, err := imds.NewFromConfig(cfg).GetRegion(ctx, nil)
+		if err != nil {
+			return nil, fmt.Errorf("no AWS region: set AWS_REGION, or run where the instance metadata service tells it: %w", err)
+		}
+		cfg.Region = here.Region
+	}
+	prices := cfg.Copy()
+	prices.Region = PricingRegion(cfg.Region)
+	return &Services{
+		Region: cfg.Region, EC2: ec2.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg),
+		Pricing: pricing.NewFromConfig(prices), SQS: sqs.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg),
+		ZonalShift: arczonalshift.NewFromConfig(cfg),
+	}, nil
+}

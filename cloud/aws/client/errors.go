@@ -1,0 +1,56 @@
+package client
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/aws/smithy-go"
+)
+
+// Code returns the code of AWS's answer, or "" when the error is none.
+func Code(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// NotFound reports whether what the call was about does not exist.
+func NotFound(err error) bool {
+	return slices.Contains([]string{
+		"InvalidCapacityReservationId.NotFound", "InvalidInstanceID.NotFound", "InvalidLaunchTemplateName.NotFoundException",
+		"InvalidLaunchTemplateId.NotFound", "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "NoSuchEntity", "ParameterNotFound",
+	}, Code(err))
+}
+
+// AlreadyExists reports whether what was to be made is there.
+func AlreadyExists(err error) bool { return Code(err) == "EntityAlreadyExists" }
+
+// WouldSucceed reports whether a dry run found nothing to object to.
+func WouldSucceed(err error) bool { return Code(err) == "DryRunOperation" }
+
+// Unauthorized reports whether the caller lacks a permission.
+func Unauthorized(err error) bool {
+	return slices.Contains([]string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}, Code(err))
+}
+
+// RateLimited reports whether AWS asks for fewer calls.
+func RateLimited(err error) bool { return Code(err) == "RequestLimitExceeded" }
+
+// ServerFault reports whether AWS takes the blame.
+func ServerFault(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorFault() == smithy.FaultServer
+}
+
+// ProfileMissing reports whether the instance profile of a launch does not
+// exist, or not yet everywhere.
+func ProfileMissing(err error) bool {
+	return Code(err) == "InvalidParameterValue" && strings.Contains(err.Error(), "Invalid IAM Instance Profile name")
+}
+
+// UserDataTooLarge reports whether EC2 refuses the user data for its size.
+func UserDataTooLarge(err error) bool {
+	return Code(err) == "InvalidUserData.Malformed" && strings.Contains(err.Error(), "User data is limited to")
+}

@@ -1,0 +1,22 @@
+// Package aws is the provider for Amazon EC2.
+//
+//	client/         the calls to AWS, as interfaces; what its errors mean
+//	catalogue/      instance types, where they are sold, prices, what is left: refreshed, cached, quarantined
+//	instancetype/   what a type is to Kubernetes (pure)
+//	expression/     numbers of the kubelet's configuration that depend on the type (pure)
+//	shortage/       what was sold out a moment ago
+//	image/          AMIs of an EC2NodeClass: aliases, SSM parameters, DescribeImages
+//	network/        subnets and their free addresses, security groups
+//	profile/        instance profiles
+//	reservation/    capacity reservations and placement groups
+//	userdata/       how machines join the cluster, by AMI family (pure)
+//	template/       launch templates: content, name, life
+//	launch/         what a launch asks for (pure)
+//	instance/       CreateFleet in batches, instances: get, list, end, tag
+//	nodeclass/      the controllers of EC2NodeClass
+//	interruption/   the queue of events about instances, and their status checks
+//	awsfake/        AWS in memory, for tests and the sandbox
+//
+// The provider itself turns NodeClaims into machines with these, and says which
+// of them no longer are what their EC2NodeClass asks for.
+package aws
