@@ -2,13 +2,13 @@
 // Commands of a Plan. Which nodes to take away, what replaces them, and what
 // budgets allow, is decided by package solve.
 //
-// Loop is the controller disruption. Each pass takes a Snapshot, has it
-// decided, and remembers every Command of the Plan as an intent, of which the
-// next Snapshot tells. An intent that the Plans of all passes confirm until it
-// is due is carried out, in the form of the latest Plan; drift is due at once.
-// An intent that a Plan no longer has is forgotten. Nothing waits inside a
-// pass: any number of commands are under way at once, and each pass takes all
-// of them as far as they go.
+// Loop is the controller disruption. A pass takes a Snapshot, has it decided,
+// and remembers every Command of the Plan as an intent, of which the next
+// Snapshot tells. An intent that all Plans confirm until it is due is carried
+// out, in the form of the latest Plan; drift is due at once. An intent that a
+// Plan no longer has is forgotten. Nothing waits inside a pass: any number of
+// commands are under way at once, and each pass takes all of them as far as they
+// go. While they are, most passes do nothing else (cadence).
 //
 // A command that is carried out goes through these steps:
 //
@@ -23,7 +23,7 @@
 //
 // Invariants:
 //
-//  1. Nothing is disrupted that the Plan of this very pass does not take away,
+//  1. Nothing is disrupted that a Plan of this very pass does not take away,
 //     or that its budgets do not allow when it is started.
 //  2. A Node that carries our taint is being deleted, is part of an execution,
 //     or loses the taint in the next pass. So a crash at any moment leaves no

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// DefaultPeriod is the time between two passes with nothing to do.
+	// DefaultPeriod is the time between two plans when nothing happens.
 	DefaultPeriod = 10 * time.Second
 	// DefaultDelay is how long an intent has to be confirmed before it is
 	// carried out.
@@ -84,7 +84,11 @@ type Loop struct {
 	Clock       clock.PassiveClock
 	Metrics     *Metrics
 	Disruptions *meter.Disruptions
-	// Period and Delay are DefaultPeriod and DefaultDelay when zero.
+	// Period and Delay are DefaultPeriod and DefaultDelay when zero. While
+	// commands are under way there is a pass every second, but a plan is made only
+	// when the Period has passed, an intent is due, or a command has ended or
+	// budgets leave more than before; for the latter two not sooner than ten times
+	// as long after the last plan as that one took.
 	Period, Delay time.Duration
 	// Parallel is how many commands, and of each how many nodes, are worked on at
 	// once; 0 = many.
@@ -92,6 +96,7 @@ type Loop struct {
 	// NewID names commands in the log; nil means random UUIDs.
 	NewID func() string
 
+	cadence    cadence
 	intents    intents
 	executions []*execution          // oldest first
 	executing  map[string]*execution // by claim of their nodes
@@ -150,20 +155,42 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 		return again(err)
 	}
 	ended := l.advance(ctx, s, l.executions)
+	l.cadence.notice(s.snapshot.Pools, ended)
+	if !l.toDecide(s) {
+		return reconcile.Result{RequeueAfter: l.poll()}, nil
+	}
 	l.decide(s)
 	l.reportStays(s)
 	started, err := l.start(ctx, s, l.confirm(s))
 	immediate := slices.DeleteFunc(started, func(x *execution) bool { return len(x.replacements) > 0 })
-	ended = l.advance(ctx, s, immediate) || ended
+	over := l.advance(ctx, s, immediate)
+	l.cadence.stirred = over || err != nil
 	switch {
 	case err != nil:
 		return again(err)
-	case len(l.leftovers) > 0 || ended && len(l.executions) == 0:
+	case l.underWay():
+		return reconcile.Result{RequeueAfter: l.poll()}, nil
+	case ended || over:
 		return reconcile.Result{RequeueAfter: againPoll}, nil
-	case len(l.executions) > 0:
-		return reconcile.Result{RequeueAfter: busyPoll}, nil
 	}
 	return reconcile.Result{RequeueAfter: l.intents.wait(s.now, orDefault(l.Period, DefaultPeriod))}, nil
+}
+
+// underWay reports whether there is something to look after between two plans.
+func (l *Loop) underWay() bool { return len(l.executions)+len(l.leftovers) > 0 }
+
+// poll is the time until what is under way is looked at again.
+func (l *Loop) poll() time.Duration {
+	if len(l.leftovers) > 0 {
+		return againPoll
+	}
+	return busyPoll
+}
+
+// toDecide reports whether this pass is to make a plan. One with nothing else to
+// look after is.
+func (l *Loop) toDecide(s *scope) bool {
+	return !l.underWay() || l.cadence.due(s.now, l.intents, orDefault(l.Period, DefaultPeriod))
 }
 
 // again turns a conflict, which a fresh read resolves, into another pass.
@@ -227,7 +254,9 @@ func (l *Loop) decide(s *scope) {
 	intended.Intents = l.intents.model()
 	started := l.Clock.Now()
 	s.plan = l.Decide(&intended)
-	l.Metrics.decided(s.plan, l.Clock.Since(started))
+	took := l.Clock.Since(started)
+	l.cadence.planned(s.now, took)
+	l.Metrics.decided(s.plan, took)
 }
 
 // confirm brings the intents up to the plan and returns the commands to carry

@@ -62,6 +62,8 @@ type stage struct {
 	moved    []string          // what Move was told
 	script   *model.Plan       // what Decide returns; nil = what the solver does
 	asked    []model.Intent    // of the last Decide
+	decided  []time.Time       // when Decide was called
+	takes    time.Duration     // how long Decide takes
 	blocked  map[string]string // why nodes are blocked, by node
 	buffered string            // node that a buffer keeps room on
 	unready  bool
@@ -152,7 +154,8 @@ func (s *stage) restart() {
 // decide returns what the script says, less what is going away, or what the
 // solver does without a script.
 func (s *stage) decide(snapshot *model.Snapshot) *model.Plan {
-	s.asked = snapshot.Intents
+	s.asked, s.decided = snapshot.Intents, append(s.decided, s.clock.Now())
+	s.clock.Step(s.takes)
 	s.end()
 	if s.script == nil {
 		return solve.Decide(snapshot, model.DefaultPolicy())
