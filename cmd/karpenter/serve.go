@@ -83,7 +83,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	build.Publish(metrics.Registry)
 	err = wiring.Wire(ctx, wiring.Surroundings{
 		Manager: mgr, Config: c, Registry: metrics.Registry,
-		Provider:  wiring.KWOK,
+		Provider:  providers()[c.CloudProvider],
 		Nominator: func() (client.StatusClient, error) { return nominator(mgr) },
 	})
 	if err != nil {
@@ -94,6 +94,16 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// providers are those a cluster can be run with, by the value of the setting.
+func providers() map[string]func(wiring.Supplies) (wiring.Provider, error) {
+	return map[string]func(wiring.Supplies) (wiring.Provider, error){
+		settings.CloudKWOK: wiring.KWOK,
+		settings.CloudAWS: func(wiring.Supplies) (wiring.Provider, error) {
+			return wiring.Provider{}, errors.New("there is no provider for AWS in this version yet: use --cloud-provider=kwok")
+		},
+	}
 }
 
 // nominator returns a client without a limit of its own, nil when the cluster

@@ -23,7 +23,8 @@ type Controller struct {
 
 // StartController runs bin/karpenter against the cluster until the test ends
 // or Kill is called. The environment is what a user would set, as NAME=value;
-// ports are chosen free and leader election is off unless it says otherwise.
+// ports are chosen free, leader election is off and machines are KWOK's unless it
+// says otherwise.
 func (c *Cluster) StartController(t testing.TB, env ...string) *Controller {
 	t.Helper()
 	root, err := moduleRoot()
@@ -35,7 +36,7 @@ func (c *Cluster) StartController(t testing.TB, env ...string) *Controller {
 		t.Fatalf("%v: `make test` builds it", err)
 	}
 	k := &Controller{t: t, process: exec.Command(binary), exited: make(chan struct{}), log: &lockedBuffer{}}
-	k.process.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "DISABLE_LEADER_ELECTION=true",
+	k.process.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "CLOUD_PROVIDER=kwok",
 		fmt.Sprint("METRICS_PORT=", freePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", freePort(t)))
 	k.process.Env = append(k.process.Env, env...)
 	k.process.Stdout, k.process.Stderr = k.log, k.log

@@ -138,6 +138,7 @@ func (s *Session) environment(types string) []string {
 	return []string{
 		"KUBECONFIG=" + s.Kubeconfig(),
 		"INSTANCE_TYPES_FILE_PATH=" + types,
+		"CLOUD_PROVIDER=kwok",
 		fmt.Sprintf("METRICS_PORT=%d", s.ports.metrics),
 		fmt.Sprintf("HEALTH_PROBE_PORT=%d", s.ports.health),
 		"EXPLAIN_BIND_ADDRESS=" + s.explainAddress(),

@@ -90,14 +90,19 @@ type Config struct {
 	// SchedulerConfig holds the cluster's default topology spread. Default nil.
 	SchedulerConfig *SchedulerConfig
 
+	// CloudProvider is CloudAWS or CloudKWOK. Default CloudAWS.
+	CloudProvider string
+	// AWS is what its provider is told.
+	AWS AWS
 	// InstanceTypesFilePath is the instance types file of the KWOK provider.
 	// Default "", the types it generates.
 	InstanceTypesFilePath string
 }
 
-// Default returns the Config of no arguments and no environment.
+// Default returns the Config of the KWOK provider without further arguments and
+// without environment.
 func Default() Config {
-	c, err := Parse(nil, func(string) (string, bool) { return "", false })
+	c, err := Parse([]string{"--cloud-provider", CloudKWOK}, func(string) (string, bool) { return "", false })
 	if err != nil {
 		panic("config: the defaults are not valid: " + err.Error())
 	}
@@ -133,7 +138,7 @@ func Parse(args []string, env func(string) (string, bool)) (Config, error) {
 			failures = append(failures, fmt.Errorf("%s: %q: %w", name, value, err))
 		}
 	}
-	return c, errors.Join(failures...)
+	return c, errors.Join(append(failures, c.complete())...)
 }
 
 // value returns what the setting is set to, and by what.
@@ -155,7 +160,7 @@ func (c *Config) Validate() error {
 			failures = append(failures, fmt.Errorf("%s: %w", s.name(), err))
 		}
 	}
-	return errors.Join(failures...)
+	return errors.Join(append(failures, c.complete())...)
 }
 
 // text is a flag.Value that takes anything, so that flags and variables are

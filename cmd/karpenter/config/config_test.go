@@ -12,9 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// environment names the cluster, as every environment must, and the pairs.
 func environment(pairs map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		value, ok := pairs[name]
+		if name == "CLUSTER_NAME" && !ok {
+			return "demo", true
+		}
 		return value, ok
 	}
 }
@@ -29,7 +33,8 @@ func table() Config {
 		BatchMaxDuration: 10 * time.Second, BatchIdleDuration: time.Second,
 		NominatePods:     true,
 		PreferencePolicy: "Respect", MinValuesPolicy: "Strict", IgnoreDRARequests: true,
-		Gates: Gates{ReservedCapacity: true},
+		Gates: Gates{ReservedCapacity: true}, CloudProvider: CloudAWS,
+		AWS: AWS{ClusterName: "demo", VMMemoryOverheadPercent: 0.075, AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute},
 	}
 }
 
@@ -85,6 +90,20 @@ func TestParse(t *testing.T) {
 		{"spec 50/4 log level error", []string{"--log-level=error"}, nil, func(c *Config) { c.LogLevel = "error" }},
 		{"spec 50/5 no cpu", []string{"--cpu-requests=0"}, nil, func(*Config) {}},
 		{"spec 50/5 less than no cpu", nil, map[string]string{"CPU_REQUESTS": "-50"}, func(*Config) {}},
+		{"kwok needs no name of a cluster", []string{"--cloud-provider=kwok"}, map[string]string{"CLUSTER_NAME": ""},
+			func(c *Config) { c.CloudProvider, c.AWS.ClusterName = CloudKWOK, "" }},
+		{"spec 65/153 variables", nil, map[string]string{
+			"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://k8s.example.com", "CLUSTER_CA_BUNDLE": "Y2E=", "ISOLATED_VPC": "true",
+			"EKS_CONTROL_PLANE": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0.1", "INTERRUPTION_QUEUE": "q", "RESERVED_ENIS": "1",
+			"DISABLE_DRY_RUN": "true", "ENABLE_ZONAL_SHIFT": "true", "AMI_REFRESH_INTERVAL": "5m", "SUBNET_REFRESH_INTERVAL": "90s",
+			"AWS_FEATURE_GATES": "NodeClassCEL=true",
+		}, func(c *Config) {
+			c.AWS = AWS{"prod", "https://k8s.example.com", "Y2E=", true, true, 0.1, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, true}
+		}},
+		{"spec 65/153 a flag beats its variable", []string{"--reserved-enis=2"}, map[string]string{"RESERVED_ENIS": "1"},
+			func(c *Config) { c.AWS.ReservedENIs = 2 }},
+		{"spec 65/153 unknown AWS gate", []string{"--aws-feature-gates=Other=true"}, nil,
+			func(c *Config) { c.UnknownGates = []string{"Other"} }},
 		{"spec 50/7 no scheduler config", []string{"--scheduler-config="}, nil, func(*Config) {}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -130,6 +149,17 @@ func TestParseRefuses(t *testing.T) {
 		{"spec 50/4 log level", []string{"--log-level=hello"}, nil, `--log-level: "hello": want one of debug, info, error`},
 		{"spec 50/6 preference policy", []string{"--preference-policy=Maybe"}, nil, `--preference-policy: "Maybe": want one of Respect, Ignore`},
 		{"spec 50/6 min values policy", nil, map[string]string{"MIN_VALUES_POLICY": "strict"}, `MIN_VALUES_POLICY: "strict": want one of Strict, BestEffort`},
+		{"provider", []string{"--cloud-provider=azure"}, nil, `--cloud-provider: "azure": want one of aws, kwok`},
+		{"spec 65/153 no cluster name", nil, map[string]string{"CLUSTER_NAME": ""},
+			"missing field, cluster-name: set --cluster-name or CLUSTER_NAME to the name of the EKS cluster"},
+		{"spec 65/153 relative endpoint", []string{"--cluster-endpoint=k8s.example.com"}, nil,
+			`--cluster-endpoint: "k8s.example.com": cluster endpoint URL is not valid: want a URL with scheme and host, such as https://example.com`},
+		{"spec 65/153 overhead", nil, map[string]string{"VM_MEMORY_OVERHEAD_PERCENT": "-0.1"},
+			`VM_MEMORY_OVERHEAD_PERCENT: "-0.1": vm-memory-overhead-percent cannot be negative`},
+		{"no overhead", nil, map[string]string{"VM_MEMORY_OVERHEAD_PERCENT": "7%"}, `VM_MEMORY_OVERHEAD_PERCENT: "7%": want a number, such as 0.075`},
+		{"spec 65/153 interfaces", []string{"--reserved-enis=-1"}, nil, `--reserved-enis: "-1": want an integer from 0 to 2147483647`},
+		{"spec 65/153 refreshes", []string{"--ami-refresh-interval=59s", "--subnet-refresh-interval=59s"}, nil,
+			"--ami-refresh-interval: \"59s\": ami-refresh-interval must be at least 1m\n--subnet-refresh-interval: \"59s\": subnet-refresh-interval must be at least 1m"},
 		{"every fault is named", []string{"--metrics-port=x"}, map[string]string{"LOG_LEVEL": "y"},
 			"--metrics-port: \"x\": want an integer from 0 to 65535\nLOG_LEVEL: \"y\": want one of debug, info, error"},
 	} {

@@ -36,11 +36,12 @@ func (g *Gates) gate(name string) *bool {
 	return nil
 }
 
-// gates sets the gates that are named and notes the names that mean nothing.
-func (s setting) gates() setting {
+// gates sets the gates that are named, the others to what reset leaves, and
+// notes the names that gate does not know.
+func (s setting) gates(reset func(*Config), gate func(*Config, string) *bool) setting {
 	s.check = valid
 	s.set = func(c *Config, value string) error {
-		c.Gates = Gates{ReservedCapacity: true}
+		reset(c)
 		for entry := range strings.SplitSeq(value, ",") {
 			name, state, _ := strings.Cut(entry, "=")
 			name = strings.TrimSpace(name)
@@ -51,8 +52,8 @@ func (s setting) gates() setting {
 			if err != nil {
 				return fmt.Errorf("gate %q: %w", name, err)
 			}
-			if gate := c.Gates.gate(name); gate != nil {
-				*gate = on
+			if known := gate(c, name); known != nil {
+				*known = on
 			} else {
 				c.UnknownGates = append(c.UnknownGates, name)
 			}

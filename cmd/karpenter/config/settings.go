@@ -11,7 +11,7 @@ const maxPort = 65535
 // help text.
 func settings() []setting {
 	var all []setting
-	for _, group := range [][]setting{cluster(), replicas(), machine(), logs(), decisions()} {
+	for _, group := range [][]setting{cluster(), replicas(), machine(), logs(), decisions(), clouds(), amazon()} {
 		all = append(all, group...)
 	}
 	return all
@@ -130,10 +130,18 @@ func decisions() []setting {
 		}.boolean(func(c *Config) *bool { return &c.IgnoreDRARequests }),
 		setting{flag: "feature-gates", env: "FEATURE_GATES", preset: defaultGates,
 			meaning: "Name=true or Name=false, separated by commas; gates not named keep their default",
-		}.gates(),
+		}.gates(func(c *Config) { c.Gates = Gates{ReservedCapacity: true} }, func(c *Config, name string) *bool { return c.Gates.gate(name) }),
 		setting{flag: "scheduler-config", env: "SCHEDULER_CONFIG",
 			meaning: "YAML or JSON with podTopologySpread.defaultConstraints",
 		}.schedulerConfig(),
+	}
+}
+
+func clouds() []setting {
+	return []setting{
+		setting{flag: "cloud-provider", env: "CLOUD_PROVIDER", preset: CloudAWS,
+			meaning: "where machines come from: aws, or kwok for none at all",
+		}.oneOf(func(c *Config) *string { return &c.CloudProvider }, CloudAWS, CloudKWOK),
 		setting{flag: "instance-types-file-path", env: "INSTANCE_TYPES_FILE_PATH",
 			meaning: "instance types file of the KWOK provider; without it, the types it generates",
 		}.text(func(c *Config) *string { return &c.InstanceTypesFilePath }),

@@ -1,0 +1,169 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The clouds there are providers for.
+const (
+	CloudAWS  = "aws"
+	CloudKWOK = "kwok"
+)
+
+// AWS is what the AWS provider can be told.
+type AWS struct {
+	// ClusterName is the name of the EKS cluster; it marks everything that is
+	// made. Required.
+	ClusterName string
+	// ClusterEndpoint is where machines find the API server, a URL. Default "",
+	// EKS is asked.
+	ClusterEndpoint string
+	// ClusterCABundle is the certificate authority of the API server, PEM in
+	// base64. Default "", the one the process itself trusts.
+	ClusterCABundle string
+	// IsolatedVPC calls neither the price list nor, to clean up, IAM. Default
+	// false.
+	IsolatedVPC bool
+	// EKSControlPlane asks EKS for the version of the cluster instead of the
+	// API server. Default false.
+	EKSControlPlane bool
+	// VMMemoryOverheadPercent is the share of memory, 0.075 for 7.5 %, that
+	// nodes do not see. Default 0.075.
+	VMMemoryOverheadPercent float64
+	// InterruptionQueue is the name of the SQS queue with news of instances.
+	// Default "", none.
+	InterruptionQueue string
+	// ReservedENIs is how many network interfaces of a node pods get no
+	// addresses of. Default 0.
+	ReservedENIs int
+	// DisableDryRun does not try the permissions to launch before they are
+	// needed. Default false.
+	DisableDryRun bool
+	// EnableZonalShift leaves zones that traffic is shifted away from. Default
+	// false.
+	EnableZonalShift bool
+	// AMIRefreshInterval and SubnetRefreshInterval are how old what is known of
+	// images and subnets may become. Default 1m each, and not less.
+	AMIRefreshInterval, SubnetRefreshInterval time.Duration
+	// NodeClassCEL allows expressions in the kubelet's configuration. Default
+	// false.
+	NodeClassCEL bool
+}
+
+func amazon() []setting {
+	return []setting{
+		setting{flag: "cluster-name", env: "CLUSTER_NAME",
+			meaning: "name of the EKS cluster; required with AWS",
+		}.text(func(c *Config) *string { return &c.AWS.ClusterName }),
+		setting{flag: "cluster-endpoint", env: "CLUSTER_ENDPOINT",
+			meaning: "URL at which machines find the API server; without it, EKS is asked",
+		}.endpoint(func(c *Config) *string { return &c.AWS.ClusterEndpoint }),
+		setting{flag: "cluster-ca-bundle", env: "CLUSTER_CA_BUNDLE",
+			meaning: "certificate authority of the API server, PEM in base64; without it, the one this process trusts",
+		}.text(func(c *Config) *string { return &c.AWS.ClusterCABundle }),
+		setting{flag: "isolated-vpc", env: "ISOLATED_VPC", preset: "false",
+			meaning: "call neither the price list nor, to clean up, IAM, which cannot be reached from VPCs without internet",
+		}.boolean(func(c *Config) *bool { return &c.AWS.IsolatedVPC }),
+		setting{flag: "eks-control-plane", env: "EKS_CONTROL_PLANE", preset: "false",
+			meaning: "ask EKS for the version of the cluster instead of the API server",
+		}.boolean(func(c *Config) *bool { return &c.AWS.EKSControlPlane }),
+		setting{flag: "vm-memory-overhead-percent", env: "VM_MEMORY_OVERHEAD_PERCENT", preset: "0.075",
+			meaning: "share of memory that nodes do not see, until one has shown it; 0.075 is 7.5 %",
+		}.share(func(c *Config) *float64 { return &c.AWS.VMMemoryOverheadPercent }),
+		setting{flag: "interruption-queue", env: "INTERRUPTION_QUEUE",
+			meaning: "name of the SQS queue with spot interruptions and other news of instances; without it, they are not known",
+		}.text(func(c *Config) *string { return &c.AWS.InterruptionQueue }),
+		setting{flag: "reserved-enis", env: "RESERVED_ENIS", preset: "0",
+			meaning: "network interfaces of a node that pods get no addresses of",
+		}.integer(func(c *Config) *int { return &c.AWS.ReservedENIs }, 0, math.MaxInt32),
+		setting{flag: "disable-dry-run", env: "DISABLE_DRY_RUN", preset: "false",
+			meaning: "do not try the permissions to launch before they are needed",
+		}.boolean(func(c *Config) *bool { return &c.AWS.DisableDryRun }),
+		setting{flag: "enable-zonal-shift", env: "ENABLE_ZONAL_SHIFT", preset: "false",
+			meaning: "leave zones that traffic is shifted away from",
+		}.boolean(func(c *Config) *bool { return &c.AWS.EnableZonalShift }),
+		setting{flag: "ami-refresh-interval", env: "AMI_REFRESH_INTERVAL", preset: "1m",
+			meaning: "how old what is known of images may become, 1m at least",
+		}.interval(func(c *Config) *time.Duration { return &c.AWS.AMIRefreshInterval }),
+		setting{flag: "subnet-refresh-interval", env: "SUBNET_REFRESH_INTERVAL", preset: "1m",
+			meaning: "how old what is known of subnets may become, 1m at least",
+		}.interval(func(c *Config) *time.Duration { return &c.AWS.SubnetRefreshInterval }),
+		setting{flag: "aws-feature-gates", env: "AWS_FEATURE_GATES", preset: "NodeClassCEL=false",
+			meaning: "Name=true or Name=false, separated by commas; gates not named keep their default",
+		}.gates(func(c *Config) { c.AWS.NodeClassCEL = false }, func(c *Config, name string) *bool {
+			if name == "NodeClassCEL" {
+				return &c.AWS.NodeClassCEL
+			}
+			return nil
+		}),
+	}
+}
+
+// complete reports what is missing when all settings are looked at together.
+func (c *Config) complete() error {
+	if c.CloudProvider == CloudAWS && c.AWS.ClusterName == "" {
+		return errors.New("missing field, cluster-name: set --cluster-name or CLUSTER_NAME to the name of the EKS cluster")
+	}
+	return nil
+}
+
+// endpoint takes nothing, or the URL of a host.
+func (s setting) endpoint(field func(*Config) *string) setting {
+	s.check = func(c *Config) error {
+		if *field(c) == "" {
+			return nil
+		}
+		if u, err := url.Parse(*field(c)); err != nil || !u.IsAbs() || u.Host == "" {
+			return errors.New("cluster endpoint URL is not valid: want a URL with scheme and host, such as https://example.com")
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		*field(c) = value
+		return s.check(c)
+	}
+	return s
+}
+
+func (s setting) share(field func(*Config) *float64) setting {
+	s.check = func(c *Config) error {
+		if v := *field(c); v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%s cannot be negative", s.flag)
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			return errors.New("want a number, such as 0.075")
+		}
+		*field(c) = v
+		return s.check(c)
+	}
+	return s
+}
+
+// interval takes durations of a minute and more.
+func (s setting) interval(field func(*Config) *time.Duration) setting {
+	s = s.duration(field)
+	parse := s.set
+	s.check = func(c *Config) error {
+		if *field(c) < time.Minute {
+			return fmt.Errorf("%s must be at least 1m", s.flag)
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		if err := parse(c, value); err != nil {
+			return err
+		}
+		return s.check(c)
+	}
+	return s
+}
