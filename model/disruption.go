@@ -28,9 +28,12 @@ type Disruption struct {
 	// Allowed is how many nodes of the pool may be disrupted for a reason
 	// now: its budgets' value less the nodes that consume them already.
 	Allowed map[Reason]int
-	// Halted says why fewer drifted nodes may go than the budgets allow: the
-	// roll-out is halted. "" = the budgets alone decide.
-	Halted string
+	// Halted says why machines of the pool replace no node that is drifted, for
+	// which Allowed is less than the budgets, or underutilized: they do not become
+	// nodes. "" = they do. Probing lets one be launched all the same, while no
+	// other is on its way.
+	Halted  string
+	Probing bool
 	Policy ConsolidationPolicy
 	Never  bool // consolidateAfter is Never: no node is taken away as empty or underutilized
 }
@@ -93,7 +96,7 @@ type Cause string
 // The causes.
 const (
 	ByNode   Cause = "blocked"   // the node, its pods or their PodDisruptionBudgets
-	ByBudget Cause = "budget"    // the budgets of its NodePool, or its roll-out that is halted
+	ByBudget Cause = "budget"    // the budgets of its NodePool, or replacements that are halted
 	ByUse    Cause = "use"       // pods that are pending, or room kept for a buffer
 	ByPolicy Cause = "policy"    // what its NodePool wants
 	ByPlace  Cause = "no place"  // its pods have no other place

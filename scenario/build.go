@@ -149,7 +149,7 @@ func (b *builder) pool(d *directive) error {
 	}
 	p.Requirements = read(d, "requires", nil, parseRequirements).And(read(d, "labels", nil, parseRequirements)...)
 	p.Disruption.Allowed = read(d, "budgets", nil, parseBudgets)
-	p.Disruption.Halted = d.text("halted", "")
+	p.Disruption.Halted, p.Disruption.Probing = d.text("halted", ""), d.flag("probing")
 	p.Disruption.Policy = read(d, "policy", "", parsePolicy)
 	p.Disruption.Never = read(d, "consolidate-after", false, onlyNever)
 	says := b.static(d, &p)
@@ -166,7 +166,7 @@ func (b *builder) pool(d *directive) error {
 	}
 	b.s.Pools = append(b.s.Pools, p)
 	b.pools = append(b.pools, says)
-	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= halted= policy= consolidate-after=Never static= unavailable=")
+	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= halted= probing policy= consolidate-after=Never static= unavailable=")
 }
 
 // poolTypes reads types=m.*,c.large; without it a pool has all types there are.

@@ -3,9 +3,11 @@ package sim_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/conditions"
@@ -25,9 +27,22 @@ at 5m edit general label=v2
 fault no-join from=5m for=35m
 `
 
-// halting looks at what the roll-out of pool general launches meanwhile.
+// wasteful is consolidation during which no machine becomes a node for a while.
+const wasteful = `
+run 2h10m rest 45m
+type m2 cpu=2 mem=8Gi price=0.10 zones=a,b
+type m8 cpu=8 mem=32Gi price=0.30 zones=a,b
+pool general budgets=2 after=30s
+pods web count=4 cpu=1700m mem=1Gi
+at 5m scale web 1
+fault no-join from=5m for=2h
+`
+
+// halting looks at what is launched in pool general to replace nodes meanwhile.
 type halting struct {
 	began, ends time.Duration
+	least, most int             // claims there should be
+	nodes       string          // their types at the end
 	launched    map[string]bool // claims made between
 	halted      bool
 }
@@ -58,32 +73,57 @@ func (h *halting) End(s *sim.Seen) error {
 	}
 	switch {
 	case !h.halted:
-		return fmt.Errorf("the roll-out was not halted")
-	case len(h.launched) < 3 || len(h.launched) > 4:
-		return fmt.Errorf("%d machines were launched in vain, want the two that the budget allows and one or two attempts", len(h.launched))
+		return fmt.Errorf("replacements were not halted")
+	case len(h.launched) < h.least || len(h.launched) > h.most:
+		return fmt.Errorf("%d machines were launched in vain, want %d to %d", len(h.launched), h.least, h.most)
 	case conditions.Get(pool, v1.RolloutHaltedCondition) != nil || !conditions.IsTrue(pool, v1.RolledOutCondition):
-		return fmt.Errorf("the roll-out did not end: %v", pool.Status.Conditions)
+		return fmt.Errorf("it did not end: %v", pool.Status.Conditions)
+	}
+	return h.shape(s)
+}
+
+// shape fails when the nodes at the end are others than they should be.
+func (h *halting) shape(s *sim.Seen) error {
+	nodes := &corev1.NodeList{}
+	if err := s.API.Client("test").List(context.Background(), nodes); err != nil {
+		return err
+	}
+	var kinds []string
+	for i := range nodes.Items {
+		kinds = append(kinds, nodes.Items[i].Labels[corev1.LabelInstanceTypeStable])
+	}
+	if got := strings.Join(kinds, " "); got != h.nodes {
+		return fmt.Errorf("it ends with nodes %s, want %s", got, h.nodes)
 	}
 	return nil
 }
 
-// A roll-out whose machines never join is halted, tried by one machine now and
-// then, and goes on by itself once machines join again.
-func TestStalledRollout(t *testing.T) {
+// Replacements whose machines never join are halted, for drift and to save, tried
+// by one machine now and then, and go on by themselves once machines join again.
+func TestStalledReplacements(t *testing.T) {
 	server, err := trial.NewServer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
-			s, err := script.Parse(fmt.Sprintf("seed %d\n%s", seed, stalled))
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := &halting{began: 5 * time.Minute, ends: 40 * time.Minute, launched: map[string]bool{}}
-			if v := (trial.Trial{Server: server, Script: s, Witness: h}).Hold(t); v.Err != nil {
-				t.Error(v.Err)
-			}
-		})
+	for name, of := range map[string]struct {
+		script string
+		halting
+	}{
+		"drift":         {stalled, halting{ends: 40 * time.Minute, least: 3, most: 4, nodes: "m2 m2 m2 m2 m2 m2"}}, // the two that the budget allows, then one at a time
+		"consolidation": {wasteful, halting{ends: 125 * time.Minute, least: 4, most: 7, nodes: "m2"}},              // every ten minutes without a halt
+	} {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprintf("%s/seed-%d", name, seed), func(t *testing.T) {
+				s, err := script.Parse(fmt.Sprintf("seed %d\n%s", seed, of.script))
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := of.halting
+				h.began, h.launched = 5*time.Minute, map[string]bool{}
+				if v := (trial.Trial{Server: server, Script: s, Witness: &h}).Hold(t); v.Err != nil {
+					t.Error(v.Err)
+				}
+			})
+		}
 	}
 }

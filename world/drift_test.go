@@ -30,19 +30,21 @@ func TestProbingIsOneAtATime(t *testing.T) {
 }
 
 // A pool whose roll-out is halted replaces no drifted node, one that is probing
-// at most one, whatever its budgets allow. Other reasons are not concerned.
+// at most one, whatever its budgets allow. Other reasons have their budgets.
 func TestHaltedRollout(t *testing.T) {
+	const halted = "machines of nodepool p do not become nodes, as its condition RolloutHalted says"
+	const tried = halted + "; one at a time is tried"
 	for _, tt := range []struct {
 		drift           world.Drift
 		budget, drifted int
 		halted          string
 	}{
 		{world.Free, 5, 5, ""},
-		{world.Probing, 5, 1, "the roll-out of nodepool p is halted, as its condition RolloutHalted says; one node at a time is tried"},
-		{world.Probing, 1, 1, ""},
-		{world.Halted, 5, 0, "the roll-out of nodepool p is halted, as its condition RolloutHalted says"},
-		{world.Halted, 0, 0, ""},
-		{world.Probing, 0, 0, ""},
+		{world.Probing, 5, 1, tried},
+		{world.Probing, 1, 1, tried},
+		{world.Halted, 5, 0, halted},
+		{world.Halted, 0, 0, halted},
+		{world.Probing, 0, 0, tried},
 	} {
 		w := world.New(model.NewAxis(), nil)
 		w.SetPool(world.Pool{Name: "p", Drift: tt.drift, Allowed: func(time.Time, int, model.Reason) int { return tt.budget }})
@@ -51,7 +53,7 @@ func TestHaltedRollout(t *testing.T) {
 		if allowed[model.Drifted] != tt.drifted || allowed[model.Empty] != tt.budget || allowed[model.Underutilized] != tt.budget {
 			t.Errorf("budget %d, %v: allowed %v, want %d drifted", tt.budget, tt.drift, allowed, tt.drifted)
 		}
-		if d.Halted != tt.halted {
+		if d.Halted != tt.halted || d.Probing != (tt.drift == world.Probing) {
 			t.Errorf("budget %d, %v: halted as %q, want %q", tt.budget, tt.drift, d.Halted, tt.halted)
 		}
 	}

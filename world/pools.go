@@ -155,36 +155,42 @@ func (w *World) listPools(now time.Time) []model.Pool {
 		if s == nil {
 			s = &standing{}
 		}
-		allowed, halted := p.allowed(now, s)
+		allowed := p.allowed(now, s)
 		out = append(out, model.Pool{
 			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
 			Usage: s.used(), Types: w.types[name], Unavailable: p.Unavailable,
-			Disruption: model.Disruption{Allowed: allowed, Halted: halted, Policy: p.Policy, Never: p.Never},
+			Disruption: model.Disruption{Allowed: allowed, Halted: p.halted(), Probing: p.Drift == Probing, Policy: p.Policy, Never: p.Never},
 		})
 	}
 	return out
 }
 
-// allowed returns how many nodes of the pool may be disrupted now by reason, and
-// why fewer drifted ones than its budgets allow.
-func (p *pool) allowed(now time.Time, s *standing) (allowed map[model.Reason]int, halted string) {
-	allowed = map[model.Reason]int{}
+// allowed returns how many nodes of the pool may be disrupted now by reason:
+// fewer drifted ones than its budgets allow while its machines do not become
+// nodes.
+func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
+	allowed := map[model.Reason]int{}
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 		allowed[r] = max(p.Allowed(now, s.total, r)-s.consuming, 0)
 	}
-	budget, tried := allowed[model.Drifted], ""
 	switch p.Drift {
-	case Free:
-		return allowed, ""
 	case Probing:
 		going := s.machines - int(s.capacity.At(model.Nodes))
-		allowed[model.Drifted] = max(min(budget, 1)-going, 0)
-		tried = "; one node at a time is tried"
+		allowed[model.Drifted] = max(min(allowed[model.Drifted], 1)-going, 0)
 	case Halted:
 		allowed[model.Drifted] = 0
 	}
-	if allowed[model.Drifted] < budget {
-		halted = fmt.Sprintf("the roll-out of nodepool %s is halted, as its condition RolloutHalted says%s", p.Name, tried)
+	return allowed
+}
+
+// halted returns why machines of the pool replace no nodes, or "".
+func (p *pool) halted() string {
+	tried := ""
+	switch p.Drift {
+	case Free:
+		return ""
+	case Probing:
+		tried = "; one at a time is tried"
 	}
-	return allowed, halted
+	return fmt.Sprintf("machines of nodepool %s do not become nodes, as its condition RolloutHalted says%s", p.Name, tried)
 }

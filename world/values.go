@@ -76,10 +76,11 @@ type Pod struct {
 // buffer.
 func (p *Pod) Key() string { return podKey(p.Namespace, p.Name, p.Buffer) }
 
-// Drift is how many drifted nodes may be replaced besides what budgets allow.
+// Drift is how many nodes machines of a pool may replace besides what budgets
+// allow, by whether they become nodes.
 type Drift int
 
-// As many as budgets allow; one, while no node of the pool is going; none.
+// As many as budgets allow; one at a time; none.
 const (
 	Free Drift = iota
 	Probing

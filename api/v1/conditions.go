@@ -31,8 +31,8 @@ const (
 	// for now.
 	RolledOutCondition = "RolledOut"
 	// RolloutHaltedCondition is there while machines of the pool do not become
-	// nodes: when True, no drifted node is replaced, when Unknown, one is, to
-	// see whether it works again.
+	// nodes: when True, they replace no drifted or underutilized node, when
+	// Unknown, one may, to see whether it works again.
 	RolloutHaltedCondition = "RolloutHalted"
 )
 

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// repeatedly is how many machines in a row have to fail to join for a
-	// roll-out to be halted.
+	// repeatedly is how many machines in a row have to fail to join for
+	// replacements to be halted.
 	repeatedly = 2
 	// leastWait and mostWait bound the time from a failure to the next
 	// attempt. It is as long as there have been failures already.
@@ -77,13 +77,10 @@ func editedAt(pool *v1.NodePool) time.Time {
 }
 
 // halt returns the condition RolloutHalted as it is to be, nil for none, and
-// how long that holds if nothing happens, 0 for ever. True lets no drifted
-// node of the pool be replaced; Unknown lets one, to see whether it works
+// how long that holds if nothing happens, 0 for ever. True lets no node be
+// replaced by machines of the pool; Unknown lets one, to see whether it works
 // again.
 func halt(pool *v1.NodePool, t tally, x *trouble, now time.Time) (*metav1.Condition, time.Duration) {
-	if t.left == t.leaving && !t.replacing {
-		return nil, 0
-	}
 	if x == nil {
 		return nil, t.wait(now)
 	}

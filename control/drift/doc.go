@@ -12,14 +12,15 @@
 // Rollout is the controller nodepool.rollout. A roll-out is the replacement of
 // the drifted nodes of a NodePool. It keeps two conditions of the NodePool,
 // both ours: RolledOut, whether there is none left, and RolloutHalted, which
-// stops roll-outs whose replacements do not become nodes. The latter is a
-// state machine whose only state is the condition:
+// stops replacements, of drifted nodes and of underutilized ones, by machines that
+// do not become nodes. The latter is a state machine whose only state is the
+// condition:
 //
 //	none    → True     two machines in a row have failed to join
 //	True    → Unknown  a while without another failure, nothing on its way
 //	Unknown → True     the one replacement this allows is under way, or failed
-//	any     → none     a machine has joined, the pool or its node class was
-//	                   edited, or nothing is left to replace
+//	any     → none     a machine has joined, or the pool or its node class was
+//	                   edited
 //
 // Invariants:
 //
@@ -28,6 +29,6 @@
 //     answer after answer lacks it, and not while answers are suspiciously
 //     small (see typeMemory).
 //  2. What cannot be found out changes no condition.
-//  3. A roll-out that is halted is tried again at most ten minutes after the
-//     last failure, by one node at a time.
+//  3. Replacements that are halted are tried again at most ten minutes after the
+//     last failure, one at a time.
 package drift

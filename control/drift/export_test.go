@@ -21,3 +21,12 @@ func (r *Rollout) Deleted(claim *v1.NodeClaim) {
 	r.gather().Update(context.Background(), event.UpdateEvent{ObjectOld: claim, ObjectNew: now}, queue)
 	r.gather().Delete(context.Background(), event.DeleteEvent{Object: now}, queue)
 }
+
+// Joined lets the watch of claims see that the claim has become a node.
+func (r *Rollout) Joined(claim *v1.NodeClaim) {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	before := claim.DeepCopy()
+	before.Status.Conditions = nil
+	r.gather().Update(context.Background(), event.UpdateEvent{ObjectOld: before, ObjectNew: claim}, queue)
+}

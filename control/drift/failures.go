@@ -61,6 +61,17 @@ func (f *failures) gone(claim *v1.NodeClaim, at time.Time) {
 	f.pools[name] = p
 }
 
+// joined takes in that the claim has become a node: what failed before counts no
+// more.
+func (f *failures) joined(claim *v1.NodeClaim) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := claim.Labels[v1.NodePoolLabelKey]
+	if f.pools[name].hash == claim.Annotations[v1.NodePoolHashAnnotationKey] {
+		delete(f.pools, name)
+	}
+}
+
 // after returns when machines made from the template failed later than t,
 // oldest first.
 func (f *failures) after(pool, hash string, t time.Time) []time.Time {

@@ -14,7 +14,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		drifted: gauge("drifted_nodes", "Number of nodes of a node pool that are not what it asks for now."),
-		halted:  gauge("rollout_halted", "1 while drifted nodes of a node pool are not replaced because machines do not become nodes, else 0."),
+		halted:  gauge("rollout_halted", "1 while machines of a node pool replace no nodes, as they do not become nodes, else 0."),
 	}
 	reg.MustRegister(m.drifted, m.halted)
 	return m

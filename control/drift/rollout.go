@@ -22,8 +22,8 @@ import (
 )
 
 // Rollout is the controller nodepool.rollout. It says on a NodePool how far
-// its nodes are what it asks for, and halts their replacement while machines
-// of the pool do not become nodes. The exported fields are required.
+// its nodes are what it asks for, and has its machines replace no nodes while
+// they do not become nodes themselves. The exported fields are required.
 type Rollout struct {
 	Client   client.Client
 	Provider cloud.Provider
@@ -122,16 +122,16 @@ func (r *Rollout) tell(ctx context.Context, before, after *v1.NodePool, t tally)
 	l := log.FromContext(ctx).WithValues("left", t.left, "nodes", t.all)
 	switch {
 	case old == nil && halted != nil:
-		l.Info("halted roll-out of node pool", "reason", halted.Message)
+		l.Info("halted replacements by machines of node pool", "reason", halted.Message)
 		r.Recorder.Publish(events.Event{
 			Object: after, Type: corev1.EventTypeWarning, Reason: "RolloutHalted",
-			Message: "Drifted nodes are not replaced: " + halted.Message, Timeout: time.Minute,
+			Message: "Its machines do not replace other nodes: " + halted.Message, Timeout: time.Minute,
 		})
 	case old != nil && halted == nil:
-		l.Info("roll-out of node pool is not halted any more")
+		l.Info("replacements by machines of node pool are not halted any more")
 		r.Recorder.Publish(events.Event{
 			Object: after, Type: corev1.EventTypeNormal, Reason: "RolloutResumed",
-			Message: "Machines become nodes again, or have no drifted nodes to replace", Timeout: time.Minute,
+			Message: "Its machines become nodes again, or it was edited", Timeout: time.Minute,
 		})
 	}
 }

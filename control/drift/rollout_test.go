@@ -27,7 +27,7 @@ func TestRegisterRollout(t *testing.T) {
 //
 //	nodes A B …       claims of pool "default" as it is now, launched and joined
 //	coming A B …      claims of the same kind, launched
-//	join A B …        they join
+//	join A B …        they join, and the watch says so
 //	fail A B …        they are given up, and the watch says so
 //	hash POOL, restart
 //	                  as in setup
@@ -60,6 +60,7 @@ func rollout(c *controltest.Cluster) {
 			if err := set(c, claim, v1.RegisteredCondition, v1.InitializedCondition); err != nil {
 				return err
 			}
+			r.Joined(claim)
 		}
 		return nil
 	}

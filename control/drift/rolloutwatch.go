@@ -55,7 +55,12 @@ func (r *Rollout) gather() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(e.Object, q) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			if claim := e.ObjectNew.(*v1.NodeClaim); claim.DeletionTimestamp != nil {
+			claim := e.ObjectNew.(*v1.NodeClaim)
+			_, was := isInitialized(e.ObjectOld.(*v1.NodeClaim))
+			if _, is := isInitialized(claim); is && !was {
+				r.failures.joined(claim)
+			}
+			if claim.DeletionTimestamp != nil {
 				r.failures.gone(claim, claim.DeletionTimestamp.Time)
 			}
 			add(e.ObjectNew, q)

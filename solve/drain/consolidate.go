@@ -191,13 +191,18 @@ func (r *round) without(o *offer, most model.Price, p model.Policy) {
 	}
 }
 
-// judge has the offer be what the trial found, if the price and the policies of
-// the pools agree.
+// judge has the offer be what the trial found, if the price, the machines that
+// the pools have launched lately, and their policies agree.
 func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
 	o.command.Moves, o.command.Launches = t.Moves, t.Launches
-	if o.cause, o.why = r.cheaper(o, t, most); o.good() {
-		o.cause, o.why = r.balance(o)
+	if o.cause, o.why = r.cheaper(o, t, most); !o.good() {
+		return
 	}
+	if o.why = r.halted(o.command.Launches); o.why != "" {
+		o.cause = model.ByPolicy
+		return
+	}
+	o.cause, o.why = r.balance(o)
 }
 
 // tooDear says that the pods of nodes would cost so much elsewhere, which is no
