@@ -2,10 +2,13 @@ package client
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
+
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Code returns the code of AWS's answer, or "" when the error is none.
@@ -38,8 +41,12 @@ func Unauthorized(err error) bool {
 // RateLimited reports whether AWS asks for fewer calls.
 func RateLimited(err error) bool { return Code(err) == "RequestLimitExceeded" }
 
-// ServerFault reports whether AWS takes the blame.
+// ServerFault reports whether AWS takes the blame: by the status of its answer,
+// as EC2's errors do not say themselves.
 func ServerFault(err error) bool {
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() >= http.StatusInternalServerError {
+		return true
+	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorFault() == smithy.FaultServer
 }
