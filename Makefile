@@ -13,7 +13,7 @@ GOFLAGS ?=
 export GOFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress disrupt test unit sandbox-test differential sim sim-known day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help run demo stress disrupt test unit charts sandbox-test differential sim sim-known day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -33,10 +33,13 @@ disrupt: build ## nodes consolidated, emptied and drifted, with figures; DISRUPT
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)
 
-test: build unit sandbox-test differential sim-known e2e ## all tests
+test: build unit charts sandbox-test differential sim-known e2e ## all tests
 
 unit: ## tests that need no cluster
 	go test $$(go list ./... | grep -v '/e2e')
+
+charts: ## what Helm makes of the charts
+	cd charts && go test -trimpath ./...
 
 sandbox-test: ## tests of the control plane and the simulated machines
 	cd sandbox && go test -trimpath ./...
@@ -66,6 +69,7 @@ bench: ## this engine and upstream's side by side; BENCH='-short' is quicker, BE
 
 generate: ## CRD manifests and deep copies, from the types in api/
 	go generate ./api/...
+	cd charts && go test -run TestDefinitions -update .
 
 build: bin/sandbox bin/kubectl bin/karpenter ## build what the other targets run
 

@@ -1,0 +1,2 @@
+// Package charts holds the Helm charts, and tests them with Helm itself.
+package charts

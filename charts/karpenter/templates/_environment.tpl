@@ -1,0 +1,86 @@
+{{/* What the controller is told: the variables of its settings. */}}
+{{- define "karpenter.environment" -}}
+{{- $s := .Values.settings -}}
+- name: KUBERNETES_MIN_VERSION
+  value: 1.19.0-0
+- name: KARPENTER_SERVICE
+  value: {{ include "karpenter.fullname" . }}
+- name: CLOUD_PROVIDER
+  value: {{ $s.cloudProvider }}
+- name: METRICS_PORT
+  value: {{ .Values.controller.metrics.port | quote }}
+- name: HEALTH_PROBE_PORT
+  value: {{ .Values.controller.healthProbe.port | quote }}
+- name: SYSTEM_NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
+- name: CPU_REQUESTS
+  valueFrom:
+    resourceFieldRef:
+      containerName: {{ .Values.controller.containerName }}
+      divisor: 1m
+      resource: requests.cpu
+- name: MEMORY_LIMIT
+  valueFrom:
+    resourceFieldRef:
+      containerName: {{ .Values.controller.containerName }}
+      divisor: "0"
+      resource: limits.memory
+- name: FEATURE_GATES
+  value: {{ include "karpenter.featureGates" $s.featureGates | quote }}
+{{- if eq $s.cloudProvider "aws" }}
+- name: AWS_FEATURE_GATES
+  value: "NodeClassCEL={{ $s.awsFeatureGates.nodeClassCEL }}"
+{{- end }}
+- name: IGNORE_DRA_REQUESTS
+  value: {{ $s.ignoreDRARequests | quote }}
+- name: NOMINATE_PODS
+  value: {{ $s.nominatePods | quote }}
+{{- if eq $s.cloudProvider "aws" }}
+- name: VM_MEMORY_OVERHEAD_PERCENT
+  value: {{ $s.vmMemoryOverheadPercent | quote }}
+{{- end }}
+{{- range $name, $value := dict
+  "LOG_LEVEL" .Values.logLevel
+  "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)
+  "LOG_ERROR_OUTPUT_PATHS" (join "," .Values.logErrorOutputPaths)
+  "BATCH_MAX_DURATION" $s.batchMaxDuration
+  "BATCH_IDLE_DURATION" $s.batchIdleDuration
+  "PREFERENCE_POLICY" $s.preferencePolicy
+  "MIN_VALUES_POLICY" $s.minValuesPolicy
+  "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability
+  "SCHEDULER_CONFIG" $s.schedulerConfig
+  "EXPLAIN_BIND_ADDRESS" $s.explainBindAddress
+  "CLUSTER_NAME" $s.clusterName
+  "CLUSTER_ENDPOINT" $s.clusterEndpoint
+  "CLUSTER_CA_BUNDLE" $s.clusterCABundle
+  "ISOLATED_VPC" $s.isolatedVPC
+  "EKS_CONTROL_PLANE" $s.eksControlPlane
+  "ENABLE_ZONAL_SHIFT" $s.enableZonalShift
+  "DISABLE_DRY_RUN" $s.disableDryRun
+  "INTERRUPTION_QUEUE" $s.interruptionQueue
+  "RESERVED_ENIS" $s.reservedENIs
+  "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval
+  "SUBNET_REFRESH_INTERVAL" $s.subnetRefreshInterval
+}}
+{{- include "karpenter.env" (dict "name" $name "value" $value "root" $) }}
+{{- end }}
+{{- end }}
+
+{{- define "karpenter.featureGates" -}}
+NodeRepair={{ .nodeRepair }},ReservedCapacity={{ .reservedCapacity }},SpotToSpotConsolidation={{ .spotToSpotConsolidation }},NodeOverlay={{ .nodeOverlay }},StaticCapacity={{ .staticCapacity }},CapacityBuffer={{ .capacityBuffer }}
+{{- end }}
+
+{{/* The affinity of values, with the controller's labels where pod anti-affinity names none. */}}
+{{- define "karpenter.affinity" -}}
+{{- $affinity := deepCopy .Values.affinity }}
+{{- $selector := dict "matchLabels" (include "karpenter.selectorLabels" . | fromYaml) }}
+{{- range (dig "podAntiAffinity" "requiredDuringSchedulingIgnoredDuringExecution" list $affinity) }}
+{{- if not .labelSelector }}{{ $_ := set . "labelSelector" $selector }}{{ end }}
+{{- end }}
+{{- range (dig "podAntiAffinity" "preferredDuringSchedulingIgnoredDuringExecution" list $affinity) }}
+{{- if not .podAffinityTerm.labelSelector }}{{ $_ := set .podAffinityTerm "labelSelector" $selector }}{{ end }}
+{{- end }}
+{{- toYaml $affinity }}
+{{- end }}
