@@ -34,6 +34,8 @@ func TestCodes(t *testing.T) {
 		"exists":         AlreadyExists(wrapped("EntityAlreadyExists", "")),
 		"dry run":        WouldSucceed(wrapped("DryRunOperation", "")),
 		"unauthorized":   Unauthorized(wrapped("UnauthorizedOperation", "")),
+		"refused":        Refused(wrapped("UnsupportedOperation", "")) && Refused(wrapped("AccessDenied", "")) && !Refused(wrapped("RequestLimitExceeded", "")),
+		"message":        Message(wrapped("AccessDenied", "no")) == "no" && Message(fmt.Errorf("no")) == "",
 		"rate":           RateLimited(wrapped("RequestLimitExceeded", "")),
 		"server":         ServerFault(wrapped("InternalError", "")),
 		"profile":        ProfileMissing(wrapped("InvalidParameterValue", "Value (p) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name")),

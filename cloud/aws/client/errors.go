@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"net/http"
+	nethttp "net/http"
 	"slices"
 	"strings"
 
@@ -15,6 +16,15 @@ import (
 func Code(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
+	}
+	return ""
+}
+
+// Message returns the message of AWS's answer, without what callers have added,
+// or "" when the error is none.
+func Message(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorMessage()
 	}
 	return ""
 }
@@ -36,6 +46,17 @@ func WouldSucceed(err error) bool { return Code(err) == "DryRunOperation" }
 // Unauthorized reports whether the caller lacks a permission.
 func Unauthorized(err error) bool {
 	return slices.Contains([]string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}, Code(err))
+}
+
+// Refused reports whether the account does not let the caller do this at all, or
+// has no such thing: it would be in vain to ask again soon.
+func Refused(err error) bool {
+	if http, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && http.HTTPStatusCode() == nethttp.StatusNotImplemented {
+		return true
+	}
+	return Unauthorized(err) || slices.Contains([]string{
+		"UnsupportedOperation", "Unsupported", "InvalidAction", "NotImplemented", "OptInRequired", "SubscriptionRequiredException",
+	}, Code(err))
 }
 
 // RateLimited reports whether AWS asks for fewer calls.
