@@ -53,8 +53,13 @@ func (b *budgets) check(s *sim.Seen) error {
 
 func (b *budgets) within(s *sim.Seen, claim *v1.NodeClaim) error {
 	pool, reason := claim.Labels[v1.NodePoolLabelKey], voluntary(claim)
-	total, gone := going(s, pool)
 	since := s.Now.Add(-b.lag)
+	total, gone := going(s, pool)
+	for _, c := range claimsOf(s, pool) {
+		if unheard(c, since) {
+			gone--
+		}
+	}
 	for _, n := range inForce(b.totals[pool], since) {
 		total = max(total, n)
 	}
@@ -85,6 +90,13 @@ func going(s *sim.Seen, pool string) (total, gone int) {
 		}
 	}
 	return total, gone
+}
+
+// unheard reports whether the claim of an initialized node is being deleted for
+// another reason than disruption, and disruption may not have heard of it.
+func unheard(c *v1.NodeClaim, since time.Time) bool {
+	return c.DeletionTimestamp != nil && c.DeletionTimestamp.After(since) && voluntary(c) == "" &&
+		conditions.IsTrue(c, v1.InitializedCondition) && !conditions.IsTrue(c, v1.InstanceTerminatingCondition)
 }
 
 // mayGo is how many nodes of the pool may go for the reason now, if none does

@@ -258,6 +258,13 @@ func histories() []history {
 			c.mark(nodes[0], model.Empty)
 			c.mark(nodes[1], model.Empty)
 		}},
+		{"pool general budgets=1", "budgets", "2 of the 3 nodes of pool general are going; budgets allow 1", func(c *court) {
+			nodes := []*v1.NodeClaim{c.node("c1"), c.node("c2"), c.node("c3")}
+			c.pass(time.Minute)
+			c.delete(c.users, nodes[0])
+			c.pass(time.Minute)
+			c.mark(nodes[1], model.Empty)
+		}},
 		{"pool general budgets=100%,0:Drifted", "budgets", "taken away as Drifted", func(c *court) {
 			n := c.node("c1")
 			c.pass(time.Minute)
@@ -411,6 +418,33 @@ func TestEveryLawCanBreak(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExcused writes histories that break no law for what the process could not
+// know or change.
+func TestExcused(t *testing.T) {
+	for _, h := range []struct {
+		name, text string
+		write      func(*court)
+	}{
+		{"somebody deletes a claim while the process marks another", "pool general budgets=1", func(c *court) {
+			nodes := []*v1.NodeClaim{c.node("c1"), c.node("c2"), c.node("c3")}
+			c.pass(time.Minute)
+			c.delete(c.users, nodes[0])
+			c.mark(nodes[1], model.Empty)
+		}},
+	} {
+		t.Run(h.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCourt(t, h.text+"\n")
+				h.write(c)
+				c.step()
+				if len(c.broken) > 0 {
+					t.Errorf("broken:\n%s", strings.Join(c.broken, "\n"))
+				}
+			})
+		})
+	}
 }
 
 // TestGoodHistory breaks no law: a node comes, runs a pod, drifts after an

@@ -19,27 +19,53 @@ import (
 	"karpenter/sim/store"
 )
 
-func newRunning(t terms) *Law {
+// could follows since when waiting pods could run on a machine of their own.
+type could struct {
+	since since // by pod
+	tick  every
+}
+
+func newRunning(terms) *Law {
+	c := &could{since{}, every{period: sampling}}
 	return &Law{
-		name:  "running",
-		means: "At the end every pod runs, but those for which no pool may launch a machine that could take them alone: within its limits, with its daemons, in a zone that the pod's rules leave open.",
-		end: func(s *sim.Seen) error {
-			for p := range store.All[*corev1.Pod](s.API) {
-				if p.DeletionTimestamp != nil || ownedByDaemonSet(p) || s.Now.Sub(p.CreationTimestamp.Time) < endsWithin {
-					continue
-				}
-				switch {
-				case p.Spec.NodeName == "":
-					if where := hosts(s, p); where != "" {
-						return fmt.Errorf("pod %s waits since %s, although %s", p.Name, p.CreationTimestamp.Sub(s.Started), where)
-					}
-				case p.Status.Phase == corev1.PodPending && s.Now.Sub(boundAt(p)) > startsWithin:
-					return fmt.Errorf("pod %s is bound to %s and does not start", p.Name, p.Spec.NodeName)
-				}
-			}
-			return nil
-		},
+		name: "running", check: c.check, end: c.end,
+		means: "At the end every pod runs, but those for which, 5 minutes ago or since, no pool could launch a machine that could take them alone: within its limits, with its daemons, in a zone that the pod's rules leave open.",
 	}
+}
+
+func (l *could) check(s *sim.Seen) error {
+	if !l.tick.due(s.Now) {
+		return nil
+	}
+	for p := range store.All[*corev1.Pod](s.API) {
+		if s.Now.Sub(p.CreationTimestamp.Time) >= endsWithin-startsWithin {
+			l.since.so(string(p.UID), waits(p) && hosts(s, p) != "", s.Now)
+		}
+	}
+	return nil
+}
+
+// waits reports whether the pod needs a node.
+func waits(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !ownedByDaemonSet(p)
+}
+
+func (l *could) end(s *sim.Seen) error {
+	for p := range store.All[*corev1.Pod](s.API) {
+		if p.DeletionTimestamp != nil || ownedByDaemonSet(p) || s.Now.Sub(p.CreationTimestamp.Time) < endsWithin {
+			continue
+		}
+		from, long := l.since[string(p.UID)]
+		switch {
+		case long && waits(p) && s.Now.Sub(from) > startsWithin-sampling:
+			if where := hosts(s, p); where != "" {
+				return fmt.Errorf("pod %s waits since %s, although %s", p.Name, p.CreationTimestamp.Sub(s.Started), where)
+			}
+		case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending && s.Now.Sub(boundAt(p)) > startsWithin:
+			return fmt.Errorf("pod %s is bound to %s and does not start", p.Name, p.Spec.NodeName)
+		}
+	}
+	return nil
 }
 
 // hosts says which new machine would run the pod, or returns "".
