@@ -8,7 +8,8 @@
 //     the round is over.
 //  2. A claim whose Node is ready is kept whatever the provider says: the
 //     kubelet is alive. Any other goes only if the provider, asked for its
-//     machine, says that it is gone: a list may lag behind.
+//     machine, says that it is gone: a list may lag behind. That of a machine
+//     launched a short time ago says nothing: clouds may not know it yet.
 //  3. A machine is ended only when it has been without a claim for the grace
 //     time, and the API server itself, not a cache, says the claim is gone.
 package garbage
@@ -45,6 +46,9 @@ const (
 	period = 2 * time.Minute
 	// parallel is how many claims or machines are dealt with at once.
 	parallel = 20
+	// settles is how long after its launch a machine may not show in the
+	// cloud's answers.
+	settles = 2 * time.Minute
 	// DefaultGrace is how long a machine may be without a claim.
 	DefaultGrace = 30 * time.Second
 )
@@ -99,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	err = errors.Join(
-		each(ctx, lost(before, machines), r.collectClaim),
+		each(ctx, lost(before, machines, r.Clock.Now().Add(-settles)), r.collectClaim),
 		each(ctx, r.orphans(machines, after), r.collectMachine),
 	)
 	if err != nil {
@@ -123,9 +127,10 @@ func (r *Reconciler) claims(ctx context.Context) ([]v1.NodeClaim, error) {
 	return managed, nil
 }
 
-// lost returns the registered claims whose machine is not among the living.
-// Those that never registered are left to their timeout.
-func lost(claims []v1.NodeClaim, machines []*cloud.Machine) []*v1.NodeClaim {
+// lost returns the registered claims that were launched until then and whose
+// machine is not among the living. Those that never registered are left to their
+// timeout.
+func lost(claims []v1.NodeClaim, machines []*cloud.Machine, until time.Time) []*v1.NodeClaim {
 	living := map[string]bool{}
 	for _, m := range machines {
 		living[m.ProviderID] = living[m.ProviderID] || !m.Deleting
@@ -133,6 +138,9 @@ func lost(claims []v1.NodeClaim, machines []*cloud.Machine) []*v1.NodeClaim {
 	var out []*v1.NodeClaim
 	for i := range claims {
 		c := &claims[i]
+		if launched := conditions.Get(c, v1.LaunchedCondition); conditions.IsTrue(c, v1.LaunchedCondition) && launched.LastTransitionTime.After(until) {
+			continue
+		}
 		if c.DeletionTimestamp.IsZero() && conditions.IsTrue(c, v1.RegisteredCondition) && !living[c.Status.ProviderID] {
 			out = append(out, c)
 		}

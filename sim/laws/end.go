@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
@@ -20,42 +21,60 @@ const (
 	restsFor     = 10 * time.Minute // at the end
 )
 
-func newClean(t terms) *Law {
+// clean follows since when nothing keeps what is being deleted.
+type clean struct {
+	free since // by UID
+	tick every
+}
+
+func newClean(terms) *Law {
+	l := &clean{since{}, every{period: sampling}}
 	return &Law{
-		name:  "clean",
-		means: "At the end no node is marked as disrupted that is not going, and no Node or claim is still being deleted unless a pod that must not be evicted keeps it.",
-		end: func(s *sim.Seen) error {
-			for c := range store.All[*v1.NodeClaim](s.API) {
-				if err := leftover(s, c); err != nil {
-					return err
-				}
-			}
-			for n := range store.All[*corev1.Node](s.API) {
-				tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1.DisruptedTaintKey })
-				switch {
-				case n.DeletionTimestamp == nil && tainted && !goes(s, n):
-					return fmt.Errorf("node %s is tainted as disrupted and stays", n.Name)
-				case n.DeletionTimestamp != nil && s.Now.Sub(n.DeletionTimestamp.Time) > endsWithin && keeps(s, n.Name) == "":
-					return fmt.Errorf("node %s has been deleted at %s, still exists with finalizers %v and runs nothing that keeps it", n.Name, n.DeletionTimestamp.Sub(s.Started), n.Finalizers)
-				}
-			}
-			return nil
-		},
+		name: "clean", check: l.check, end: l.end,
+		means: "At the end no node is marked as disrupted that is not going, and no Node or claim is still being deleted unless a pod that must not be evicted has kept it in the last 5 minutes.",
 	}
 }
 
-// leftover returns what is wrong with the claim at the end.
-func leftover(s *sim.Seen, c *v1.NodeClaim) error {
-	n := nodeOf(s, c)
-	switch {
-	case c.DeletionTimestamp == nil && voluntary(c) != "" && s.Now.Sub(s.Quiet) > restsFor:
-		return fmt.Errorf("claim %s is marked for disruption (%s) and nothing follows", c.Name, voluntary(c))
-	case c.DeletionTimestamp == nil || s.Now.Sub(c.DeletionTimestamp.Time) <= endsWithin:
-		return nil
-	case n != nil && keeps(s, n.Name) != "":
+func (l *clean) check(s *sim.Seen) error {
+	if !l.tick.due(s.Now) {
 		return nil
 	}
-	return fmt.Errorf("claim %s has been deleted at %s, still exists with finalizers %v and runs nothing that keeps it", c.Name, c.DeletionTimestamp.Sub(s.Started), c.Finalizers)
+	for c := range store.All[*v1.NodeClaim](s.API) {
+		n := nodeOf(s, c)
+		l.free.so(string(c.UID), c.DeletionTimestamp != nil && (n == nil || keeps(s, n.Name) == ""), s.Now)
+	}
+	for n := range store.All[*corev1.Node](s.API) {
+		l.free.so(string(n.UID), n.DeletionTimestamp != nil && keeps(s, n.Name) == "", s.Now)
+	}
+	return nil
+}
+
+func (l *clean) end(s *sim.Seen) error {
+	for c := range store.All[*v1.NodeClaim](s.API) {
+		if c.DeletionTimestamp == nil && voluntary(c) != "" && s.Now.Sub(s.Quiet) > restsFor {
+			return fmt.Errorf("claim %s is marked for disruption (%s) and nothing follows", c.Name, voluntary(c))
+		}
+		if l.stays(s, c) {
+			return fmt.Errorf("claim %s has been deleted at %s, still exists with finalizers %v and runs nothing that keeps it", c.Name, c.DeletionTimestamp.Sub(s.Started), c.Finalizers)
+		}
+	}
+	for n := range store.All[*corev1.Node](s.API) {
+		tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1.DisruptedTaintKey })
+		if n.DeletionTimestamp == nil && tainted && !goes(s, n) {
+			return fmt.Errorf("node %s is tainted as disrupted and stays", n.Name)
+		}
+		if l.stays(s, n) {
+			return fmt.Errorf("node %s has been deleted at %s, still exists with finalizers %v and runs nothing that keeps it", n.Name, n.DeletionTimestamp.Sub(s.Started), n.Finalizers)
+		}
+	}
+	return nil
+}
+
+// stays reports whether the object should long have gone.
+func (l *clean) stays(s *sim.Seen, o client.Object) bool {
+	deleted := o.GetDeletionTimestamp()
+	free, is := l.free[string(o.GetUID())]
+	return deleted != nil && s.Now.Sub(deleted.Time) > endsWithin && is && s.Now.Sub(free) > startsWithin-sampling
 }
 
 func goes(s *sim.Seen, n *corev1.Node) bool {

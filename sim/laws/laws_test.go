@@ -433,6 +433,24 @@ func TestExcused(t *testing.T) {
 			c.delete(c.users, nodes[0])
 			c.mark(nodes[1], model.Empty)
 		}},
+		{"a limit lets a pod have a machine only at the end", "pool general limits=nodes:1", func(c *court) {
+			n := c.node("c1")
+			c.pod("p", "c1")
+			c.pod("waits", "")
+			c.pass(20 * time.Minute)
+			c.delete(c.users, n)
+			c.pass(2 * time.Minute)
+			c.end()
+		}},
+		{"a pod that must not be evicted keeps a node almost to the end", "pool general", func(c *court) {
+			n := c.node("c1")
+			p := c.pod("p", "c1", protect("true"))
+			c.delete(c.users, n)
+			c.pass(20 * time.Minute)
+			c.must(c.users.Delete(c.Context(), p, client.GracePeriodSeconds(0)))
+			c.pass(2 * time.Minute)
+			c.end()
+		}},
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

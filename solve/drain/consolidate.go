@@ -159,7 +159,7 @@ func (r *round) weigh(sites []int) *offer {
 	if r.spotOnly(sites) {
 		spend = min(spend, 0) // a reservation costs next to nothing
 	}
-	t, pending := r.try(sites, spend, policy)
+	t, pending := r.try(question{sites: sites, most: spend, linger: true}, policy)
 	o.pending = pending
 	switch {
 	case t.Dear:
@@ -186,7 +186,7 @@ func (r *round) weigh(sites []int) *offer {
 // without has the offer do without launches, if its pods find places that they
 // like less.
 func (r *round) without(o *offer, most model.Price, p model.Policy) {
-	if t, _ := r.try(o.sites, nothing, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
+	if t, _ := r.try(question{sites: o.sites, most: nothing, linger: true}, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
 		r.judge(o, t, most)
 	}
 }

@@ -37,10 +37,10 @@ func (r *round) replace(site int) {
 		return
 	}
 	if len(pending) > 0 {
-		t, pending = r.try([]int{site}, unlimited, r.policy)
+		t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
 		if len(t.Left) > 0 {
 			r.close(func(n *model.Node) bool { return uninitialized(n) })
-			t, pending = r.try([]int{site}, unlimited, r.policy)
+			t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
 			r.open(model.Drifted)
 		}
 	}

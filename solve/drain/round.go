@@ -105,14 +105,25 @@ func (r *round) allowed(reason model.Reason, sites ...int) bool {
 	return true
 }
 
-// try returns what becomes of the pods of the nodes without them. Nothing is
-// bought where it costs more than most.
-func (r *round) try(sites []int, most model.Price, p model.Policy) (*pack.Trial, []model.Pending) {
+// question is what a trial asks: what becomes of the pods of the nodes.
+type question struct {
+	sites []int
+	most  model.Price // nothing is bought that costs more
+	// linger has the nodes be there, empty, while places are looked for, as they
+	// are for the scheduler until they have drained: what spreads evenly waits for
+	// them to go where they were among the emptiest, and a node is bought for what
+	// waits. Without it they are gone.
+	linger bool
+}
+
+// try asks the question.
+func (r *round) try(q question, p model.Policy) (*pack.Trial, []model.Pending) {
+	sites, most := q.sites, q.most
 	before := make([]model.Node, len(sites))
 	for i, site := range sites {
 		n := &r.s.Nodes[site]
 		before[i] = *n
-		n.Deleting, n.Residents = true, nil
+		n.Deleting, n.Closed, n.Residents = !q.linger, q.linger, nil
 	}
 	pending := movable(before)
 	r.s.Pending = pending
