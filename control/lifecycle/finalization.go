@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,13 +62,9 @@ func (r *Reconciler) stampDeadline(ctx context.Context, s *scope) {
 // end ends the Nodes and then the machine. It reports whether nothing of the
 // claim is left.
 func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, finished bool, err error) {
-	// A Node that never registered is not ours to delete: the kubelet's lease
-	// would be left behind. The cloud's node controller removes it.
-	if s.conditions.IsTrue(v1.RegisteredCondition) {
-		left, err := r.deleteNodes(ctx, s.claim)
-		if err != nil || left > 0 {
-			return 0, false, err
-		}
+	left, err := r.deleteNodes(ctx, s)
+	if err != nil || left > 0 {
+		return 0, false, err
 	}
 	if s.claim.Status.ProviderID == "" {
 		return 0, true, nil
@@ -86,11 +83,16 @@ func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, fi
 }
 
 // deleteNodes deletes all Nodes of the claim and returns how many there still
-// are.
-func (r *Reconciler) deleteNodes(ctx context.Context, claim *v1.NodeClaim) (int, error) {
-	nodes, err := join.NodesOf(ctx, r.Client, claim)
+// are. A Node that never registered is not ours to delete: the kubelet's lease
+// would be left behind. The cloud's node controller removes it. One that pods have been
+// let on has to drain, even if the claim does not say so yet.
+func (r *Reconciler) deleteNodes(ctx context.Context, s *scope) (int, error) {
+	nodes, err := join.NodesOf(ctx, r.Client, s.claim)
 	if err != nil {
 		return 0, err
+	}
+	if !s.conditions.IsTrue(v1.RegisteredCondition) {
+		nodes = slices.DeleteFunc(nodes, func(n corev1.Node) bool { return !isRegistered(&n) })
 	}
 	for i := range nodes {
 		if err := r.deleteNode(ctx, &nodes[i]); err != nil {

@@ -92,14 +92,16 @@ func newForced(terms) *Law {
 }
 
 func newDrained(t terms) *Law {
+	ends := map[string]bool{} // claims whose machine the process has begun to end
 	return &Law{
 		name:  "drained",
 		means: "No machine whose Node is ready is ended by the process while pods run on it that a drain waits for, unless its deadline has passed.",
 		check: func(s *sim.Seen) error {
 			for _, call := range s.Calls {
-				if call.Target != sim.Cloud || call.Verb != "Delete" || !call.Effect {
+				if call.Target != sim.Cloud || call.Verb != "Delete" || !call.Effect || ends[call.Name] {
 					continue
 				}
+				ends[call.Name] = true
 				if err := t.drained(s, call.Name); err != nil {
 					return err
 				}
