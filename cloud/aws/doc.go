@@ -6,6 +6,9 @@
 //	expression/     numbers of the kubelet's configuration that depend on the type (pure)
 //	shortage/       what was sold out a moment ago
 //	image/          AMIs of an EC2NodeClass: aliases, SSM parameters, DescribeImages
+//	zonalshift/     zones that traffic is shifted away from
+//	version/        the version of the cluster
+//	loop/           work that is repeated
 //	network/        subnets and their free addresses, security groups
 //	profile/        instance profiles
 //	reservation/    capacity reservations and placement groups

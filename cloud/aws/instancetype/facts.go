@@ -18,7 +18,7 @@ type Facts struct {
 	Zones       []string // where it is offered
 	BranchENIs  int64    // network interfaces for single pods; 0 = none, or no trunk to put them on
 	NetworkMbps int64    // baseline; 0 = unknown
-	MemoryBytes int64    // what nodes had with the class's images; 0 = none was seen yet
+	MemoryBytes int64    // what nodes had with the image the class boots it from; 0 = none was seen yet
 }
 
 // Cluster is what all node classes have in common.

@@ -5,6 +5,10 @@
 // perhaps within a placement group), a whole capacity type, and the addresses of
 // a subnet. Each is forgotten three minutes after it was last found short; EC2
 // says nothing when capacity comes back, so that has to be tried.
+//
+// Whoever keeps answers that depend on shortages compares sequence numbers: as
+// long as Sequence stays the same no answer has changed, and as long as
+// SequenceOf does none about that type.
 package shortage
 
 import (
@@ -33,6 +37,11 @@ type Log struct {
 	offerings     map[Offering]time.Time // until when
 	capacityTypes map[string]time.Time
 	subnets       map[string]time.Time
+
+	next       time.Time         // when the first of them is over; zero = nothing is short
+	sequence   uint64            // grows with every change
+	everything uint64            // its value when answers about all types changed
+	ofType     map[string]uint64 // and about one type
 }
 
 // Offering notes that the offering was sold out. Within a placement group it may
@@ -41,35 +50,113 @@ type Log struct {
 func (l *Log) Offering(o Offering, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.offerings = noted(l.offerings, o, now)
+	l.sweepLocked(now)
+	if l.offerings == nil {
+		l.offerings = map[Offering]time.Time{}
+	}
+	if _, known := l.offerings[o]; !known {
+		l.changedLocked(o.InstanceType)
+	}
+	l.offerings[o] = l.untilLocked(now)
 }
 
 // CapacityType notes that nothing of the capacity type can be bought.
 func (l *Log) CapacityType(name string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.capacityTypes = noted(l.capacityTypes, name, now)
+	l.sweepLocked(now)
+	l.capacityTypes = l.noteLocked(l.capacityTypes, name, now)
 }
 
 // Subnet notes that the subnet has no free addresses.
 func (l *Log) Subnet(id string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.subnets = noted(l.subnets, id, now)
+	l.sweepLocked(now)
+	l.subnets = l.noteLocked(l.subnets, id, now)
 }
 
-// noted returns the entries with one added, less those that are over.
-func noted[K comparable](until map[K]time.Time, key K, now time.Time) map[K]time.Time {
+// noteLocked adds what concerns all types.
+func (l *Log) noteLocked(until map[string]time.Time, key string, now time.Time) map[string]time.Time {
 	if until == nil {
-		until = map[K]time.Time{}
+		until = map[string]time.Time{}
 	}
-	for k, t := range until {
-		if !t.After(now) {
-			delete(until, k)
+	if _, known := until[key]; !known {
+		l.changedLocked("")
+	}
+	until[key] = l.untilLocked(now)
+	return until
+}
+
+func (l *Log) untilLocked(now time.Time) time.Time {
+	until := now.Add(Lasting)
+	if l.next.IsZero() || until.Before(l.next) {
+		l.next = until
+	}
+	return until
+}
+
+// changedLocked counts a change of the answers about the type; "" means all.
+func (l *Log) changedLocked(instanceType string) {
+	l.sequence++
+	if instanceType == "" {
+		l.everything = l.sequence
+		return
+	}
+	if l.ofType == nil {
+		l.ofType = map[string]uint64{}
+	}
+	l.ofType[instanceType] = l.sequence
+}
+
+// sweepLocked forgets what is over.
+func (l *Log) sweepLocked(now time.Time) {
+	if l.next.IsZero() || l.next.After(now) {
+		return
+	}
+	l.next = time.Time{}
+	for o, until := range l.offerings {
+		if l.overLocked(until, now) {
+			delete(l.offerings, o)
+			l.changedLocked(o.InstanceType)
 		}
 	}
-	until[key] = now.Add(Lasting)
-	return until
+	for _, entries := range []map[string]time.Time{l.capacityTypes, l.subnets} {
+		for key, until := range entries {
+			if l.overLocked(until, now) {
+				delete(entries, key)
+				l.changedLocked("")
+			}
+		}
+	}
+}
+
+func (l *Log) overLocked(until, now time.Time) bool {
+	if !until.After(now) {
+		return true
+	}
+	if l.next.IsZero() || until.Before(l.next) {
+		l.next = until
+	}
+	return false
+}
+
+// Sequence returns a number that grows whenever an answer of SoldOut may have
+// become another, be it that something was noted or that it is over.
+func (l *Log) Sequence(now time.Time) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweepLocked(now)
+	return l.sequence
+}
+
+// SequenceOf returns the Sequence at which an answer about the type last may
+// have become another.
+func (l *Log) SequenceOf(instanceType string, now time.Time) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sweepLocked(now)
+	return max(l.everything, l.ofType[instanceType])
 }
 
 // SoldOut reports whether a launch of the offering is not worth trying: it is
@@ -103,5 +190,6 @@ func (l *Log) SubnetShort(id string, now time.Time) bool {
 func (l *Log) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.offerings, l.capacityTypes, l.subnets = nil, nil, nil
+	l.offerings, l.capacityTypes, l.subnets, l.next = nil, nil, nil, time.Time{}
+	l.changedLocked("")
 }

@@ -93,3 +93,39 @@ func TestSubnetShort(t *testing.T) {
 		t.Error("not subnet-1 for three minutes")
 	}
 }
+
+// spec 65/65: a shortage of one type concerns answers about that type only, one
+// of a capacity type or subnet those about all; both when it begins and when it
+// is over, and not when it is found again.
+func TestSequence(t *testing.T) {
+	start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	spotA := shortage.Offering{CapacityType: model.Spot, InstanceType: "m5.large", Zone: "a"}
+	var log shortage.Log
+	m5, c5, all := log.SequenceOf("m5.large", start), log.SequenceOf("c5.large", start), log.Sequence(start)
+	for _, step := range []struct {
+		name           string
+		note           func(*shortage.Log, time.Time)
+		after          time.Duration
+		m5, c5, change bool
+	}{
+		{"nothing", func(*shortage.Log, time.Time) {}, 0, false, false, false},
+		{"one type", func(l *shortage.Log, now time.Time) { l.Offering(spotA, now) }, time.Minute, true, false, true},
+		{"again", func(l *shortage.Log, now time.Time) { l.Offering(spotA, now) }, 2 * time.Minute, false, false, false},
+		{"still", func(*shortage.Log, time.Time) {}, 5*time.Minute - 1, false, false, false},
+		{"over", func(*shortage.Log, time.Time) {}, 5 * time.Minute, true, false, true},
+		{"a capacity type", func(l *shortage.Log, now time.Time) { l.CapacityType(model.Spot, now) }, 6 * time.Minute, true, true, true},
+		{"a subnet", func(l *shortage.Log, now time.Time) { l.Subnet("subnet-1", now) }, 7 * time.Minute, true, true, true},
+		{"the capacity type is over", func(*shortage.Log, time.Time) {}, 9 * time.Minute, true, true, true},
+		{"the subnet is over", func(*shortage.Log, time.Time) {}, 10 * time.Minute, true, true, true},
+		{"and nothing after", func(*shortage.Log, time.Time) {}, time.Hour, false, false, false},
+		{"flushed", func(l *shortage.Log, _ time.Time) { l.Clear() }, time.Hour, true, true, true},
+	} {
+		now := start.Add(step.after)
+		step.note(&log, now)
+		m, c, s := log.SequenceOf("m5.large", now), log.SequenceOf("c5.large", now), log.Sequence(now)
+		if (m != m5) != step.m5 || (c != c5) != step.c5 || (s != all) != step.change || s < all {
+			t.Errorf("%s: m5.large %d→%d, c5.large %d→%d, all %d→%d", step.name, m5, m, c5, c, all, s)
+		}
+		m5, c5, all = m, c, s
+	}
+}

@@ -1,0 +1,12 @@
+package image
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"karpenter/cloud/aws/loop"
+)
+
+// Register adds the controller providers.ssm.invalidation to the manager.
+func (i *Images) Register(mgr manager.Manager) error {
+	return loop.Every(mgr, "providers.ssm.invalidation", InvalidationPeriod, i.Invalidate)
+}

@@ -1,0 +1,37 @@
+// Package loop repeats work that no event asks for, as controllers do: on the
+// leader, and after a failure with growing delays.
+package loop
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Every adds a controller that works at once and then every period.
+func Every(mgr manager.Manager, name string, period time.Duration, work func(context.Context) error) error {
+	return After(mgr, name, func(ctx context.Context) (time.Duration, error) { return period, work(ctx) })
+}
+
+// After adds a controller that works at once and then again after as long as the
+// work says, which must not be 0.
+func After(mgr manager.Manager, name string, work func(context.Context) (time.Duration, error)) error {
+	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{})
+		return nil
+	})
+	return builder.ControllerManagedBy(mgr).
+		Named(name).
+		WatchesRawSource(start).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+			next, err := work(ctx)
+			return reconcile.Result{RequeueAfter: next}, err
+		}))
+}
