@@ -3,7 +3,7 @@
 # make test   all tests, the end-to-end ones included
 # make help   everything else
 #
-# Needs Go, make and a shell. No root, no Docker.
+# Needs Go, make and a shell, for the tests also Python 3. No root, no Docker.
 
 DATA    ?= .cluster
 SEEDS   ?= 2000
@@ -58,7 +58,7 @@ sim-known:
 day: ## a steady cluster of some 80 nodes for 24 hours of virtual time: what consolidation costs and saves
 	go test ./sim -run '^TestDay$$' -v -timeout 2h -hours=24
 
-e2e: build ## tests against a real control plane
+e2e: build bin/moto ## tests against a real control plane, and against moto, an emulator of AWS
 	go test -timeout 20m ./e2e/...
 
 race: ## tests that need no cluster, with the race detector
@@ -78,6 +78,9 @@ bin/sandbox: FORCE
 
 bin/kubectl: bin/sandbox
 	@ln -sf sandbox $@
+
+bin/moto: FORCE
+	@./e2e/moto/install.sh $@
 
 bin/karpenter: FORCE
 	@go build -o $@ ./cmd/karpenter

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Installs moto into a virtual environment of the project, from PyPI with the
+# versions and checksums of requirements.txt:
+#
+#   e2e/moto/install.sh bin/moto
+#
+# Does nothing where that is done already.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+to=${1:?"say where to: $0 FOLDER"}
+done=$to/installed-requirements.txt
+
+if cmp -s "$here/requirements.txt" "$done"; then exit 0; fi
+if ! command -v python3 >/dev/null; then
+	echo "$0: python3 is missing: the tests against moto, an emulator of AWS, need Python 3.10 or newer with venv and pip" >&2
+	exit 1
+fi
+if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
+	echo "$0: $(python3 --version) is too old: the tests against moto, an emulator of AWS, need Python 3.10 or newer" >&2
+	exit 1
+fi
+rm -rf "$to"
+if ! python3 -m venv "$to"; then
+	echo "$0: python3 -m venv failed, see above: on Debian and Ubuntu, apt-get install python3-venv" >&2
+	exit 1
+fi
+"$to/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement "$here/requirements.txt"
+cp "$here/requirements.txt" "$done"
