@@ -34,8 +34,8 @@ type Disruption struct {
 	// other is on its way.
 	Halted  string
 	Probing bool
-	Policy ConsolidationPolicy
-	Never  bool // consolidateAfter is Never: no node is taken away as empty or underutilized
+	Policy  ConsolidationPolicy
+	Never   bool // consolidateAfter is Never: no node is taken away as empty or underutilized
 }
 
 // NodeDisruption is what speaks for and against taking a node away.
@@ -88,6 +88,7 @@ type Stay struct {
 	Cause       Cause
 	Why         string
 	Buffer      string // namespace/name of the CapacityBuffer whose room it is, and nothing else; "" = none
+	Score       Score  // too low for its pool, whose policy is Balanced; the zero Score = that is not why
 }
 
 // Cause is the kind of thing that keeps a node.

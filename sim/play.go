@@ -101,7 +101,9 @@ func (p *play) begin() error {
 
 func (p *play) startProcess() error {
 	var err error
-	p.process, err = newProcess(p.Store, p.Cloud, p.setup.Config, p.rand, p.slow(), p.setup.Transcript)
+	p.process, err = newProcess(habitat{
+		store: p.Store, cloud: p.Cloud, settings: p.setup.Config, rand: p.rand, slow: p.slow(), logs: p.setup.Transcript,
+	})
 	if err != nil {
 		return err
 	}

@@ -72,18 +72,28 @@ func (p *process) awaits() bool {
 	return false
 }
 
+// habitat is what a process finds when it starts.
+type habitat struct {
+	store    *store.Store
+	cloud    *simcloud.Cloud
+	settings config.Config
+	rand     *rand.Rand
+	slow     func(controller string) bool // as in gated
+	logs     io.Writer
+}
+
 // newProcess wires everything up without starting it.
-func newProcess(s *store.Store, c *simcloud.Cloud, settings config.Config, r *rand.Rand, slow func(string) bool, logs io.Writer) (*process, error) {
-	p := &process{store: s, gate: &gate{}, elected: make(chan struct{})}
+func newProcess(h habitat) (*process, error) {
+	p := &process{store: h.store, gate: &gate{}, elected: make(chan struct{})}
 	close(p.elected)
-	p.log = logr.New(&sink{process: p, out: logs})
+	p.log = logr.New(&sink{process: p, out: h.logs})
 	var err error
-	if p.cache, err = newCache(s, feed.Trims(), p.listening); err != nil {
+	if p.cache, err = newCache(h.store, feed.Trims(), p.listening); err != nil {
 		return nil, err
 	}
-	direct := s.Client(processName)
-	p.client = &gated{Client: direct, reader: p.cache, store: s, gate: p.gate, slow: slow}
-	p.live = &live{reader: direct, store: s, gate: p.gate}
+	direct := h.store.Client(processName)
+	p.client = &gated{Client: direct, reader: p.cache, store: h.store, gate: p.gate, slow: h.slow}
+	p.live = &live{reader: direct, store: h.store, gate: p.gate}
 	ctx, stop := context.WithCancel(log.IntoContext(context.Background(), p.log))
 	p.stop = stop
 	if err := kube.AddIndexes(ctx, p.cache); err != nil {
@@ -91,10 +101,10 @@ func newProcess(s *store.Store, c *simcloud.Cloud, settings config.Config, r *ra
 	}
 	p.starting = "world"
 	err = wiring.Wire(ctx, wiring.Surroundings{
-		Manager: p, Config: settings, Registry: prometheus.NewRegistry(), Workers: workers, Orderly: true,
+		Manager: p, Config: h.settings, Registry: prometheus.NewRegistry(), Workers: workers, Orderly: true,
 		Provider: func(wiring.Supplies) (wiring.Provider, error) {
 			return wiring.Provider{
-				Provider: &provider{c, p.gate, r}, Labels: v1.Labels{},
+				Provider: &provider{h.cloud, p.gate, h.rand}, Labels: v1.Labels{},
 				Register: func(manager.Manager) error { return nil },
 			}, nil
 		},

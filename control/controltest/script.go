@@ -68,12 +68,7 @@ func (c *Cluster) command(line string) (string, error) {
 		_, err := c.command(rest)
 		return "", err
 	}
-	text, overlay := line, ""
-	if i := strings.Index(line, "{"); i >= 0 {
-		text, overlay = line[:i], line[i:]
-	}
-	words := strings.Fields(text)
-	name, words := words[0], words[1:]
+	name, words, overlay := split(line)
 	word := func(i int) string {
 		if i < len(words) {
 			return words[i]
@@ -123,6 +118,15 @@ func (c *Cluster) command(line string) (string, error) {
 	default:
 		return "", errors.New("unknown command")
 	}
+}
+
+// split returns the name of a command, its words and the overlay behind them.
+func split(line string) (name string, words []string, overlay string) {
+	if i := strings.Index(line, "{"); i >= 0 {
+		line, overlay = line[:i], line[i:]
+	}
+	words = strings.Fields(line)
+	return words[0], words[1:], overlay
 }
 
 // create stores the object, with the overlay merged over it, and its status.

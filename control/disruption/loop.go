@@ -102,7 +102,8 @@ type Loop struct {
 	executing  map[string]*execution // by claim of their nodes
 	leftovers  map[string]bool       // claims made for commands that failed
 	budgets    budgetMemory
-	began      time.Time // of the last pass
+	rejected   map[string]bool // claims of nodes that Balanced kept in the last plan
+	began      time.Time       // of the last pass
 }
 
 // Register adds the controller to the manager.
@@ -161,6 +162,7 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 	}
 	l.decide(s)
 	l.reportStays(s)
+	l.countRejected(s)
 	started, err := l.start(ctx, s, l.confirm(s))
 	immediate := slices.DeleteFunc(started, func(x *execution) bool { return len(x.replacements) > 0 })
 	over := l.advance(ctx, s, immediate)

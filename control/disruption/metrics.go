@@ -42,7 +42,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		decisionsByPool:   counter(voluntary, "decisions_by_nodepool_total", "Number of disruptions started, by node pool.", "nodepool", "decision", "reason", "consolidation_type"),
 		failedValidations: counter(voluntary, "failed_validations_total", "Number of nodes that were to be disrupted and turned out to be needed before it came to that.", "consolidation_type"),
 		queueFailures:     counter(voluntary, "queue_failures_total", "Number of replacements that disruptions waited for in vain.", "decision", "reason", "consolidation_type"),
-		moves:             counter("consolidation", "moves_total", "Number of consolidations found, by node pool.", "decision", "nodepool", "policy"),
+		moves:             counter("consolidation", "moves_total", "Number of consolidations found, by node pool, and whether the policy Balanced rejected them.", "decision", "nodepool", "policy"),
 		score: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "karpenter", Subsystem: "consolidation", Name: "score",
 			Help:    "What consolidations save of the cost of a node pool in proportion to what they disrupt of it.",

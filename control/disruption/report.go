@@ -147,22 +147,49 @@ func (l *Loop) reportFailure(ctx context.Context, x *execution, missing int, why
 	log.FromContext(ctx).Error(why, "gave up disrupting nodes", "command-id", x.id, "reason", c.Reason, "nodes", nodesText(c))
 }
 
-// reportFound tells and counts a consolidation that is new.
-func (l *Loop) reportFound(s *scope, c *model.Command) {
-	if c.Reason != model.Underutilized {
-		return
-	}
-	const decision = "approved"
-	for _, name := range s.poolsOf(c) {
+// The decisions of consolidation_moves_total.
+const (
+	moveApproved = "approved"
+	moveRejected = "rejected"
+)
+
+// countMove counts a consolidation that is found in the pools, or rejected.
+func (l *Loop) countMove(s *scope, decision string, pools ...string) {
+	for _, name := range pools {
 		policy := ""
 		if pool := s.pools[name]; pool != nil {
 			policy = string(pool.Spec.Disruption.ConsolidationPolicy)
 		}
 		l.Metrics.moves.WithLabelValues(decision, name, policy).Inc()
 	}
+}
+
+// countRejected counts the consolidations that the policy Balanced rejects and
+// did not reject in the last plan.
+func (l *Loop) countRejected(s *scope) {
+	rejected := map[string]bool{}
+	for i := range s.plan.Stays {
+		stay := &s.plan.Stays[i]
+		if stay.Score.Pool == "" {
+			continue
+		}
+		if rejected[stay.Claim] = true; !l.rejected[stay.Claim] {
+			l.countMove(s, moveRejected, stay.Score.Pool)
+			l.Metrics.score.WithLabelValues(moveRejected, stay.Score.Pool, string(model.Balanced)).Observe(stay.Score.Value)
+		}
+	}
+	l.rejected = rejected
+}
+
+// reportFound tells and counts a consolidation that is new.
+func (l *Loop) reportFound(s *scope, c *model.Command) {
+	if c.Reason != model.Underutilized {
+		return
+	}
+	l.countMove(s, moveApproved, s.poolsOf(c)...)
 	for i := range c.Scores {
 		score := &c.Scores[i]
-		l.Metrics.score.WithLabelValues(decision, score.Pool, string(model.Balanced)).Observe(score.Value)
+		l.Metrics.score.WithLabelValues(moveApproved, score.Pool, string(model.Balanced)).Observe(score.Value)
 		if pool := s.pools[score.Pool]; pool != nil && len(c.Nodes) > 1 {
 			l.Events.Publish(approved(pool, score))
 		}

@@ -20,6 +20,7 @@ import (
 // or why a node stays:
 //
 //	stay n1 Underutilized no-saving would cost more
+//	stay n1 Underutilized policy score=general:0.3 is too low
 func (s *stage) plan(text string) {
 	s.script = &model.Plan{}
 	for _, line := range strings.Split(text, "\n") {
@@ -29,12 +30,22 @@ func (s *stage) plan(text string) {
 		case words[0] == "stay":
 			s.script.Stays = append(s.script.Stays, model.Stay{
 				Node: words[1], Claim: "c-" + words[1], Reason: model.Reason(words[2]),
-				Cause: model.Cause(strings.ReplaceAll(words[3], "-", " ")), Why: strings.Join(words[4:], " "),
+				Cause: model.Cause(strings.ReplaceAll(words[3], "-", " ")), Why: strings.Join(words[4:], " "), Score: scored(words[4]),
 			})
 		default:
 			s.script.Commands = append(s.script.Commands, s.planned(words))
 		}
 	}
+}
+
+// scored returns the score that the word is, or none.
+func scored(word string) model.Score {
+	text, ok := strings.CutPrefix(word, "score=")
+	if !ok {
+		return model.Score{}
+	}
+	pool, value, _ := strings.Cut(text, ":")
+	return model.Score{Pool: pool, Value: number(value)}
 }
 
 func (s *stage) planned(words []string) model.Command {

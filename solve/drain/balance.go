@@ -41,14 +41,23 @@ func (r *round) balance(o *offer) (model.Cause, string) {
 		}
 		c.Scores = append(c.Scores, score(r.s.Pools[pool].Name, r.total(pool), total{savings, disruptions[pool]}))
 	}
-	for _, s := range c.Scores {
+	s := o.lowest()
+	if s.Pool == "" {
+		return "", ""
+	}
+	return model.ByPolicy, fmt.Sprintf(
+		"NodePool %q is Balanced: it would save %.2g%% of its cost and disrupt %.2g%% of it, a score of %.2f below %.2f",
+		s.Pool, 100*s.Savings, 100*s.Disruption, s.Value, leastScore)
+}
+
+// lowest returns the first score of the offer that is too low, or the zero Score.
+func (o *offer) lowest() model.Score {
+	for _, s := range o.command.Scores {
 		if s.Value < leastScore {
-			return model.ByPolicy, fmt.Sprintf(
-				"NodePool %q is Balanced: it would save %.2g%% of its cost and disrupt %.2g%% of it, a score of %.2f below %.2f",
-				s.Pool, 100*s.Savings, 100*s.Disruption, s.Value, leastScore)
+			return s
 		}
 	}
-	return "", ""
+	return model.Score{}
 }
 
 // score relates what a command saves of a pool's cost to what it disrupts of it.

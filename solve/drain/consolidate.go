@@ -89,7 +89,11 @@ func (r *round) takeIfGood(o *offer) {
 	case o.good():
 		r.take(o)
 	case len(o.sites) == 1:
-		r.keep(&r.s.Nodes[o.sites[0]], model.Underutilized, o.cause, o.why)
+		n := &r.s.Nodes[o.sites[0]]
+		r.keep(n, model.Underutilized, o.cause, o.why)
+		stay := r.refused[n.Name]
+		stay.Score = o.lowest()
+		r.refused[n.Name] = stay
 	}
 }
 
@@ -194,7 +198,7 @@ func (r *round) without(o *offer, most model.Price, p model.Policy) {
 // judge has the offer be what the trial found, if the price, the machines that
 // the pools have launched lately, and their policies agree.
 func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
-	o.command.Moves, o.command.Launches = t.Moves, t.Launches
+	o.command.Moves, o.command.Launches, o.command.Scores = t.Moves, t.Launches, nil
 	if o.cause, o.why = r.cheaper(o, t, most); !o.good() {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 )
@@ -350,6 +351,9 @@ func (c *checker) stays(plan *model.Plan, gone map[string]bool) {
 		said[s.Node]++
 		if s.Why == "" || s.Cause == "" || c.node(s.Node) == nil {
 			c.fail("node %s stays for no reason: %+v", s.Node, s)
+		}
+		if scored := s.Score.Pool != ""; scored != strings.Contains(s.Why, "is Balanced") || scored && s.Score.Value >= leastScore {
+			c.fail("node %s stays with a score that is not why: %+v", s.Node, s)
 		}
 	}
 	for _, n := range c.s.Nodes {
