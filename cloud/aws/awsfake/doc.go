@@ -1,0 +1,35 @@
+// Package awsfake is AWS in memory: one account in one region, with EC2, IAM,
+// SQS, SSM, EKS, Pricing and zonal shift behind the interfaces of package client.
+//
+// New makes an account as an EKS user has it: a VPC with a public and a private
+// subnet in each of three zones and two security groups, all tagged
+// karpenter.sh/discovery=<cluster>; EKS's machine images and their SSM
+// parameters; the role KarpenterNodeRole-<cluster>; a queue named as the
+// cluster. What users of a simulated account may do beyond calling its services
+// (sell out a pool, interrupt an instance, refuse a permission, fail a call) are
+// methods of AWS.
+//
+// # Time
+//
+// No goroutine runs. What happens later (an instance has booted, a spot instance
+// is taken away) waits in a list ordered by time, and is made to have happened
+// before the next call is answered. A clock that is stepped by hand is enough;
+// only a long poll of a queue needs one that can wait (clock.Clock): with a
+// clock.PassiveClock it returns at once.
+//
+// # A call
+//
+// Each call is counted, then throttled, checked against the permissions and the
+// failures that were asked for, and only then answered. Errors carry the codes
+// and texts of AWS, wrapped as by the SDK. Answers share no memory with the
+// account.
+//
+// # What is not like AWS
+//
+// All types are sold in all zones, on demand and (where EC2 says so) as spot,
+// until told otherwise. On-demand prices are those of package ec2, spot prices
+// are drawn from a hash. Fleets are of type instant only; instances never stop
+// without ending. EC2 keeps trying capacity of its own choice when a fleet is
+// refused; this one tries the overrides in the order of the allocation strategy,
+// each pool once.
+package awsfake
