@@ -34,6 +34,10 @@ const (
 	NodeClaimTagKey = "karpenter.sh/nodeclaim"
 	// NodeClassTagKey carries the EC2NodeClass.
 	NodeClassTagKey = NodeClassLabelKey
+	// LaunchTagPrefix with a number behind it is a tag that an instance has from
+	// the start: it names, by nine characters for each, the NodeClaims that the
+	// fleet it is of was launched for, so that none is launched twice.
+	LaunchTagPrefix = Group + "/launch-"
 	// NameTagKey carries what AWS' console shows: the Node, unless the user
 	// says otherwise.
 	NameTagKey = "Name"

@@ -2,9 +2,11 @@ package client
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 func TestReason(t *testing.T) {
@@ -25,6 +27,14 @@ func TestReason(t *testing.T) {
 	}
 }
 
+// status is an error as the SDK makes them of EC2's answers.
+func status(code int, apiCode string) error {
+	return &smithy.OperationError{ServiceID: "EC2", Err: &smithyhttp.ResponseError{
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: code}},
+		Err:      &smithy.GenericAPIError{Code: apiCode},
+	}}
+}
+
 func TestCodes(t *testing.T) {
 	wrapped := func(code, message string) error {
 		return fmt.Errorf("calling: %w", &smithy.GenericAPIError{Code: code, Message: message, Fault: smithy.FaultServer})
@@ -39,6 +49,7 @@ func TestCodes(t *testing.T) {
 		"rate":           RateLimited(wrapped("RequestLimitExceeded", "")),
 		"server":         ServerFault(wrapped("InternalError", "")),
 		"profile":        ProfileMissing(wrapped("InvalidParameterValue", "Value (p) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name")),
+		"status":         ServerFault(status(http.StatusServiceUnavailable, "Unavailable")) && !ServerFault(status(http.StatusBadRequest, "InvalidParameter")),
 		"user data":      UserDataTooLarge(wrapped("InvalidUserData.Malformed", "User data is limited to 16384 bytes")),
 		"no AWS error":   !NotFound(fmt.Errorf("InvalidInstanceID.NotFound")) && Code(nil) == "",
 		"somewhere else": PricingRegion("eu-west-3") == "eu-central-1" && PricingRegion("us-gov-west-1") == "us-east-1",

@@ -3,12 +3,10 @@ package client
 import (
 	"errors"
 	"net/http"
-	nethttp "net/http"
 	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
-
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
@@ -51,7 +49,7 @@ func Unauthorized(err error) bool {
 // Refused reports whether the account does not let the caller do this at all, or
 // has no such thing: it would be in vain to ask again soon.
 func Refused(err error) bool {
-	if http, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && http.HTTPStatusCode() == nethttp.StatusNotImplemented {
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() == http.StatusNotImplemented {
 		return true
 	}
 	return Unauthorized(err) || slices.Contains([]string{

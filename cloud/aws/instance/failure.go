@@ -1,0 +1,135 @@
+package instance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"karpenter/cloud"
+	"karpenter/cloud/aws/client"
+	"karpenter/cloud/aws/shortage"
+	"karpenter/model"
+)
+
+// Codes in the errors of a fleet that have an effect of their own.
+const (
+	noAddresses     = "InsufficientFreeAddressesInSubnet"
+	noSpotRole      = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+	noTemplate      = "InvalidLaunchTemplateName.NotFoundException"
+	spreadGroupFull = "limit of instances in this spread placement group" // in the message
+)
+
+// soldOut reports whether the code says that there is nothing left of what was
+// asked for, so that asking for something else may help.
+func soldOut(code string) bool {
+	return slices.Contains([]string{
+		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity",
+		"Unsupported", noAddresses, "MaxFleetCountExceeded", "ReservationCapacityExceeded",
+	}, code)
+}
+
+// fleetError is what callers without an instance are told.
+func fleetError(out *ec2.CreateFleetOutput) error {
+	if len(out.Errors) == 0 {
+		return fmt.Errorf("fleet %s: too few instances returned", aws.ToString(out.FleetId))
+	}
+	var texts []string
+	hopeless := true
+	for _, e := range out.Errors {
+		code := aws.ToString(e.ErrorCode)
+		hopeless = hopeless && (soldOut(code) || code == noSpotRole)
+		if text := code + ": " + aws.ToString(e.ErrorMessage); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	err := errors.New("with fleet error(s), " + strings.Join(texts, "; "))
+	if hopeless {
+		return &cloud.InsufficientCapacityError{Err: err}
+	}
+	reason, message := client.Reason(err.Error())
+	return &cloud.CreateError{Reason: reason, Message: message, Err: err}
+}
+
+// templateMissing reports whether a launch failed as a launch template is not
+// there.
+func templateMissing(err error) bool {
+	return err != nil && !cloud.IsInsufficientCapacity(err) && strings.Contains(err.Error(), noTemplate)
+}
+
+// note remembers and counts what a fleet's errors tell about the future.
+func (s *Instances) note(failures []types.CreateFleetError, order *Order, subnets map[string]string) {
+	for _, e := range failures {
+		f := failureOf(&e, order, subnets)
+		s.config.Metrics.launchFailed(&f)
+		s.shortOf(&f, order)
+		if f.code == noAddresses && f.subnet != "" {
+			s.config.Launch.Shortages.Subnet(f.subnet, s.config.Clock.Now())
+			s.config.Launch.Subnets.Exhausted(f.subnet)
+		}
+		if f.code == noSpotRole && !order.reserved() {
+			s.config.Launch.Shortages.CapacityType(model.Spot, s.config.Clock.Now())
+			if s.config.Launch.SpotRefused != nil {
+				s.config.Launch.SpotRefused(order.Claim)
+			}
+		}
+	}
+}
+
+// failure is one error in a fleet's answer.
+type failure struct {
+	code, message              string
+	instanceType, zone, subnet string
+	zoneID                     string // "" when the zone is not one of the launch
+	capacityType               string
+}
+
+func failureOf(e *types.CreateFleetError, order *Order, subnets map[string]string) failure {
+	f := failure{code: aws.ToString(e.ErrorCode), message: aws.ToString(e.ErrorMessage), capacityType: order.CapacityType}
+	if at := e.LaunchTemplateAndOverrides; at != nil && at.Overrides != nil {
+		f.instanceType = string(at.Overrides.InstanceType)
+		f.zone, f.subnet = aws.ToString(at.Overrides.AvailabilityZone), aws.ToString(at.Overrides.SubnetId)
+	}
+	for _, subnet := range order.Class.Status.Subnets {
+		if f.zone == "" && subnet.ID == f.subnet {
+			f.zone = subnet.Zone
+		}
+		if subnet.Zone == f.zone && subnets[f.zone] == subnet.ID {
+			f.zoneID = subnet.ZoneID
+		}
+	}
+	return f
+}
+
+// shortOf notes what is sold out. A subnet without addresses is the subnet's
+// fault, not that of the type: another one in the zone may have some.
+func (s *Instances) shortOf(f *failure, order *Order) {
+	now := s.config.Clock.Now()
+	spread := order.GroupID != "" && strings.Contains(f.message, spreadGroupFull)
+	switch {
+	case order.reserved() && soldOut(f.code) && f.code != noAddresses:
+		if o := order.offering(f.instanceType, f.zone); o != nil {
+			s.config.Launch.Reservations.Exhausted(o.ReservationID)
+		}
+	case order.reserved():
+	case spread:
+		for _, c := range order.Candidates {
+			s.config.Launch.Shortages.Offering(shortage.Offering{
+				CapacityType: order.CapacityType, InstanceType: c.Type.Name, Zone: f.zone, Group: order.GroupID,
+			}, now)
+		}
+	case soldOut(f.code) && f.code != noAddresses:
+		s.config.Launch.Shortages.Offering(shortage.Offering{
+			CapacityType: order.CapacityType, InstanceType: f.instanceType, Zone: f.zone, Group: order.GroupID, Partition: order.Partition,
+		}, now)
+	}
+}
+
+func (m *Metrics) launchFailed(f *failure) {
+	reason, _ := client.Reason(f.code + ": " + f.message)
+	m.launchFailures.WithLabelValues(f.zone, f.zoneID, f.capacityType, reason).Inc()
+}
