@@ -1,6 +1,10 @@
 package v1
 
-import "strings"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
 
 // Alias stands for the images AWS publishes for an AMI family.
 //
@@ -62,4 +66,26 @@ func (f AMIFamily) IsWindows() bool {
 		return true
 	}
 	return false
+}
+
+// Disks returns those of nodes whose class names none; there are none where the
+// image decides. The last one holds pods' ephemeral storage. They are the
+// caller's.
+func (f AMIFamily) Disks() []*BlockDeviceMapping {
+	disk := func(name, size string) *BlockDeviceMapping {
+		quantity, encrypted, volumeType := resource.MustParse(size), true, "gp3"
+		return &BlockDeviceMapping{
+			DeviceName: &name,
+			EBS:        &BlockDevice{Encrypted: &encrypted, VolumeType: &volumeType, VolumeSize: &quantity},
+		}
+	}
+	switch f {
+	case AMIFamilyAL2, AMIFamilyAL2023:
+		return []*BlockDeviceMapping{disk("/dev/xvda", "20Gi")}
+	case AMIFamilyBottlerocket:
+		return []*BlockDeviceMapping{disk("/dev/xvda", "4Gi"), disk("/dev/xvdb", "20Gi")}
+	case AMIFamilyWindows2019, AMIFamilyWindows2022, AMIFamilyWindows2025:
+		return []*BlockDeviceMapping{disk("/dev/sda1", "50Gi")}
+	}
+	return nil
 }

@@ -120,7 +120,7 @@ func (s *sizing) disk() resource.Quantity {
 			return d.EBS.VolumeSize.DeepCopy()
 		}
 	}
-	fallback := *resource.NewQuantity(s.traits.diskGiB*gibibyte, resource.BinarySI)
+	fallback := s.traits.disk.DeepCopy()
 	if s.class.Family == awsv1.AMIFamilyCustom && len(s.class.Disks) > 0 {
 		if last := s.class.Disks[len(s.class.Disks)-1]; sized(last) {
 			return last.EBS.VolumeSize.DeepCopy()

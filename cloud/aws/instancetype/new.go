@@ -3,6 +3,8 @@ package instancetype
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/ec2"
@@ -85,24 +87,27 @@ type traits struct {
 	podsPerCore     bool   // the kubelet is told
 	reservesForENIs bool   // memory is reserved for as many pods as network interfaces allow
 	device          string // holds ephemeral storage; "" = unknown
-	diskGiB         int64  // size of it
+	disk            resource.Quantity
 }
 
 func traitsOf(family awsv1.AMIFamily) traits {
-	windows := traits{podsPerCore: true, device: "/dev/sda1", diskGiB: 50}
+	t := traits{podsPerCore: true, eniPods: true, reservesForENIs: true}
 	switch family {
-	case awsv1.AMIFamilyAL2, awsv1.AMIFamilyAL2023:
-		return traits{eniPods: true, podsPerCore: true, reservesForENIs: true, device: "/dev/xvda", diskGiB: 20}
 	case awsv1.AMIFamilyBottlerocket:
-		return traits{eniPods: true, device: "/dev/xvdb", diskGiB: 20}
+		t = traits{eniPods: true}
 	case awsv1.AMIFamilyWindows2019:
-		windows.windowsBuild = "10.0.17763"
+		t = traits{podsPerCore: true, windowsBuild: "10.0.17763"}
 	case awsv1.AMIFamilyWindows2022:
-		windows.windowsBuild = "10.0.20348"
+		t = traits{podsPerCore: true, windowsBuild: "10.0.20348"}
 	case awsv1.AMIFamilyWindows2025:
-		windows.windowsBuild = "10.0.26100"
-	default: // Custom: nothing is known of the image, so it is taken for one like AL2023
-		return traits{eniPods: true, podsPerCore: true, reservesForENIs: true, diskGiB: 20}
+		t = traits{podsPerCore: true, windowsBuild: "10.0.26100"}
 	}
-	return windows
+	disks := family.Disks()
+	if len(disks) == 0 { // Custom: nothing is known of the image, so it is taken for one like AL2023
+		t.disk = *awsv1.AMIFamilyAL2023.Disks()[0].EBS.VolumeSize
+		return t
+	}
+	last := disks[len(disks)-1]
+	t.device, t.disk = *last.DeviceName, *last.EBS.VolumeSize
+	return t
 }

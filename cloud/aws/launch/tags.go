@@ -1,0 +1,23 @@
+package launch
+
+import (
+	"maps"
+
+	awsv1 "karpenter/api/aws/v1"
+	karpenterv1 "karpenter/api/v1"
+)
+
+// Tags returns what everything that is made in EC2 for the claim is tagged with,
+// whatever the class says of the same keys. The controller's permissions rest on
+// these tags. The map is the caller's.
+func Tags(cluster string, claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass) map[string]string {
+	out := maps.Clone(class.Spec.Tags)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[awsv1.ClusterTagPrefix+cluster] = "owned"
+	out[awsv1.NodePoolTagKey] = claim.Labels[karpenterv1.NodePoolLabelKey]
+	out[awsv1.ClusterNameTagKey] = cluster
+	out[awsv1.NodeClassTagKey] = class.Name
+	return out
+}
