@@ -1,0 +1,46 @@
+package template
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"k8s.io/utils/clock"
+
+	"karpenter/cloud/aws/answers"
+	"karpenter/cloud/aws/client"
+)
+
+// ServiceCIDR knows the addresses of the cluster's Services. They never change,
+// so EKS is asked until it has told them once. It may be used concurrently.
+type ServiceCIDR struct {
+	eks   client.EKS
+	found *answers.Cache[string, string] // by cluster
+}
+
+// NewServiceCIDR returns one that knows nothing yet.
+func NewServiceCIDR(eks client.EKS, clk clock.PassiveClock) *ServiceCIDR {
+	return &ServiceCIDR{eks, answers.New[string, string](clk, math.MaxInt64)}
+}
+
+// Of returns the addresses of the Services of an EKS cluster: those of IPv4, or
+// else those of IPv6.
+func (s *ServiceCIDR) Of(ctx context.Context, cluster string) (string, error) {
+	return s.found.Get(ctx, cluster, func(ctx context.Context) (string, error) {
+		out, err := s.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(cluster)})
+		if err != nil {
+			return "", fmt.Errorf("describing cluster %s: %w", cluster, err)
+		}
+		if out.Cluster != nil && out.Cluster.KubernetesNetworkConfig != nil {
+			network := out.Cluster.KubernetesNetworkConfig
+			for _, cidr := range []*string{network.ServiceIpv4Cidr, network.ServiceIpv6Cidr} {
+				if aws.ToString(cidr) != "" {
+					return *cidr, nil
+				}
+			}
+		}
+		return "", fmt.Errorf("cluster %s has no service CIDR", cluster)
+	})
+}
