@@ -17,14 +17,18 @@ const reservedDiscount = 10_000_000
 
 // Market is what decides about prices and what can be bought now.
 type Market struct {
-	Zones    []Zone                                             // all of the region
-	OnDemand map[string]model.Price                             // by type
-	Spot     map[string]map[string]model.Price                  // by type and zone; nil = not known yet: as on demand
-	Overlay  map[string]model.Price                             // by type, for what has no price of its own
-	SoldOut  func(capacityType, instanceType, zone string) bool // nil = nothing is
-	Shifted  map[string]bool                                    // zones that traffic is shifted away from
-	Left     map[string]int64                                   // launches left, by reservation
+	Zones    []Zone                            // all of the region
+	OnDemand map[string]model.Price            // by type
+	Spot     map[string]map[string]model.Price // by type and zone; nil = not known yet: as on demand
+	Overlay  map[string]model.Price            // by type, for what has no price of its own
+	SoldOut  SoldOut                           // nil = nothing is
+	Shifted  map[string]bool                   // zones that traffic is shifted away from
+	Left     map[string]int64                  // launches left, by reservation
 }
+
+// SoldOut reports whether there is none left of what is not reserved. Partition
+// is "" for all of a placement group, or outside of any.
+type SoldOut func(capacityType, instanceType, zone, partition string) bool
 
 // Offerings returns the ways to buy the type: in each zone of the region on
 // demand and as spot, as far as EC2 sells it so, and in each of the class's
@@ -45,7 +49,7 @@ func Offerings(facts *Facts, class *Class, market *Market) []cloud.Offering {
 	for _, r := range reserved(facts, class) {
 		out = append(out, l.reserved(r))
 	}
-	return perPartition(out, partitions(class.PlacementGroup))
+	return l.perPartition(out)
 }
 
 // listing is one type on the market.
@@ -62,15 +66,18 @@ func (l *listing) open(zone, capacityType string) (offering cloud.Offering, ok b
 	if !priced && capacityType == karpenterv1.CapacityTypeSpot {
 		return cloud.Offering{}, false
 	}
-	soldOut := l.market.SoldOut != nil && l.market.SoldOut(capacityType, l.facts.InstanceType, zone)
 	return cloud.Offering{
 		Requirements: l.requirements(zone, capacityType,
 			model.NewRequirement(awsv1.CapacityReservationIDLabelKey, model.DoesNotExist),
 			model.NewRequirement(awsv1.CapacityReservationTypeLabelKey, model.DoesNotExist),
 			model.NewRequirement(awsv1.CapacityReservationInterruptibleLabelKey, model.DoesNotExist)),
 		Price:     price,
-		Available: priced && !soldOut && l.reachable(zone),
+		Available: priced && l.reachable(zone) && !l.soldOut(capacityType, zone, ""),
 	}, true
+}
+
+func (l *listing) soldOut(capacityType, zone, partition string) bool {
+	return l.market.SoldOut != nil && l.market.SoldOut(capacityType, l.facts.InstanceType, zone, partition)
 }
 
 // price returns what the type costs, and false when nobody knows.
@@ -122,15 +129,20 @@ func (l *listing) reachable(zone string) bool {
 	return l.supported && l.subnet(zone) >= 0 && slices.Contains(l.facts.Zones, zone) && !l.market.Shifted[zone]
 }
 
-func perPartition(in []cloud.Offering, partitions []string) []cloud.Offering {
-	if len(partitions) == 0 {
+// perPartition returns each offering for each of the class's partitions.
+func (l *listing) perPartition(in []cloud.Offering) []cloud.Offering {
+	names := partitions(l.class.PlacementGroup)
+	if len(names) == 0 {
 		return in
 	}
 	var out []cloud.Offering
 	for _, o := range in {
-		for _, name := range partitions {
+		for _, name := range names {
 			copied := o
 			copied.Requirements = o.Requirements.And(model.NewRequirement(awsv1.PlacementGroupPartitionLabelKey, model.In, name))
+			if o.Available && o.ReservationID == "" && l.soldOut(o.CapacityType(), o.Zone(), name) {
+				copied.Available = false
+			}
 			out = append(out, copied)
 		}
 	}

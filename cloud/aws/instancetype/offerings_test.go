@@ -84,7 +84,7 @@ func TestOfferings(t *testing.T) {
 			"-" + zoneC + " on-demand 1230000000", "-" + zoneC + " spot 1230000000",
 		}},
 		{"spec 65/61 sold out", func(_ *instancetype.Class, m *instancetype.Market) {
-			m.SoldOut = func(capacityType, instanceType, zone string) bool {
+			m.SoldOut = func(capacityType, instanceType, zone, _ string) bool {
 				return capacityType == model.Spot && instanceType == "m5.large" && zone == zoneA
 			}
 		}, []string{
@@ -121,6 +121,14 @@ func TestOfferings(t *testing.T) {
 		}, []string{
 			zoneA + " on-demand partition 1 " + dollar, zoneA + " on-demand partition 2 " + dollar,
 			zoneA + " spot partition 1 " + dollar, zoneA + " spot partition 2 " + dollar,
+		}},
+		{"spec 65/66 a partition is sold out", func(c *instancetype.Class, m *instancetype.Market) {
+			m.Zones = m.Zones[:1]
+			c.PlacementGroup = &instancetype.PlacementGroup{ID: "pg-1", Strategy: "partition", Partitions: 2}
+			m.SoldOut = func(capacityType, _, _, partition string) bool { return capacityType == model.Spot && partition == "1" }
+		}, []string{
+			zoneA + " on-demand partition 1 " + dollar, zoneA + " on-demand partition 2 " + dollar,
+			"-" + zoneA + " spot partition 1 " + dollar, zoneA + " spot partition 2 " + dollar,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

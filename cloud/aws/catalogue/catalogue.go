@@ -1,0 +1,173 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	awsv1 "karpenter/api/aws/v1"
+	"karpenter/cloud"
+	awsclient "karpenter/cloud/aws/client"
+	"karpenter/cloud/aws/expression"
+	"karpenter/cloud/aws/instancetype"
+	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/aws/shortage"
+	facts "karpenter/cloud/ec2"
+)
+
+const (
+	// Period is the time between two questions about types, and about prices.
+	Period = 12 * time.Hour
+	// DoubtPeriod is the time until EC2 is asked again when an answer is doubted.
+	DoubtPeriod = 10 * time.Minute
+)
+
+// EC2 is the part of EC2 that knows types and spot prices.
+type EC2 interface {
+	DescribeInstanceTypes(context.Context, *ec2.DescribeInstanceTypesInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypesOutput, error)
+	DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypeOfferingsOutput, error)
+	DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (*ec2.DescribeSpotPriceHistoryOutput, error)
+}
+
+// Shifts says which zones traffic is shifted away from; see package zonalshift.
+type Shifts interface {
+	Shifted(zoneID string) bool
+}
+
+// Config is what a Catalogue works with. Functions are called often and must
+// answer from memory.
+type Config struct {
+	EC2     EC2
+	Pricing awsclient.Pricing    // nil = prices on demand are those built in, as in an isolated VPC
+	Cluster instancetype.Cluster // its Region is that of EC2
+	Clock   clock.PassiveClock
+	Metrics *Metrics
+
+	Shortages *shortage.Log
+	Memory    *instancetype.Memory
+	Shifts    Shifts                                                 // nil = none
+	Formulas  *expression.Language                                   // nil = the gate NodeClassCEL is off
+	Left      func(id string) int64                                  // launches left in a reservation; nil = the gate ReservedCapacity is off
+	Group     func(*awsv1.EC2NodeClass) *instancetype.PlacementGroup // the class's; nil = none has any
+	Overlays  client.Reader                                          // of NodeOverlays; nil = the gate NodeOverlay is off
+}
+
+// Catalogue is the instance types of a region. It may be used concurrently.
+type Catalogue struct {
+	config  Config
+	network map[string]facts.Type // what EC2 does not say, by type
+	asking  singleflight.Group
+
+	supply   atomic.Pointer[supply]
+	prices   atomic.Pointer[priceList]
+	overlays atomic.Pointer[overlayPrices]
+
+	mu     sync.Mutex // of what follows, and of replacing what is above
+	doubts doubts
+	said   string // the refusal that was logged last
+	views  map[string]*view
+}
+
+// New returns a Catalogue that knows the prices built into the program and no
+// types yet; see Refresh.
+func New(config Config) (*Catalogue, error) {
+	types, err := facts.Types()
+	if err != nil {
+		return nil, err
+	}
+	onDemand, err := facts.OnDemand(config.Cluster.Region)
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalogue{config: config, network: make(map[string]facts.Type, len(types)), views: map[string]*view{}}
+	for _, t := range types {
+		c.network[t.Name] = t
+	}
+	c.supply.Store(&supply{})
+	c.prices.Store(&priceList{onDemand: onDemand})
+	c.overlays.Store(&overlayPrices{})
+	return c, nil
+}
+
+// Register adds the controllers providers.instancetype and providers.pricing to
+// the manager, and under the gate NodeOverlay providers.overlayprices.
+func (c *Catalogue) Register(mgr manager.Manager) error {
+	if err := loop.After(mgr, "providers.instancetype", func(ctx context.Context) (time.Duration, error) {
+		err := c.Refresh(ctx)
+		if c.doubting() {
+			return DoubtPeriod, err
+		}
+		return Period, err
+	}); err != nil {
+		return err
+	}
+	if err := loop.Every(mgr, "providers.pricing", Period, c.RefreshPrices); err != nil {
+		return err
+	}
+	return c.registerOverlays(mgr)
+}
+
+// Types returns all types as nodes of the class have them, by name, those that
+// can't be bought now included. The caller does not modify the answer; see the
+// package for what of it stays the same.
+func (c *Catalogue) Types(_ context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+	known := c.supply.Load()
+	switch {
+	case len(known.facts) == 0:
+		return nil, errors.New("no instance types found")
+	case len(known.zones) == 0:
+		return nil, errors.New("no instance types offerings found")
+	case len(class.Status.Subnets) == 0:
+		return nil, fmt.Errorf("no subnets found: the status of EC2NodeClass %s has none", class.Name)
+	}
+	return c.view(class).types(c, class), nil
+}
+
+// Type returns one type as nodes of the class have it.
+func (c *Catalogue) Type(ctx context.Context, class *awsv1.EC2NodeClass, name string) (*cloud.InstanceType, error) {
+	types, err := c.Types(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	i, ok := slices.BinarySearchFunc(types, name, func(t *cloud.InstanceType, name string) int { return strings.Compare(t.Name, name) })
+	if !ok {
+		return nil, fmt.Errorf("instance type %s not found in cache", name)
+	}
+	return types[i], nil
+}
+
+// Facts returns what is known of all types, by name. The answer is shared.
+func (c *Catalogue) Facts() []*instancetype.Facts { return c.supply.Load().facts }
+
+// viewIdle is how long a view is kept that nobody looks at.
+const viewIdle = time.Hour
+
+func (c *Catalogue) view(class *awsv1.EC2NodeClass) *view {
+	now := c.config.Clock.Now()
+	key := class.Name + "/" + string(class.UID)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.views[key]
+	if v == nil {
+		for k, other := range c.views {
+			if now.Sub(other.used) > viewIdle {
+				delete(c.views, k)
+			}
+		}
+		v = &view{}
+		c.views[key] = v
+	}
+	v.used = now
+	return v
+}

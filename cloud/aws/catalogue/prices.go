@@ -1,0 +1,230 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	awsclient "karpenter/cloud/aws/client"
+	"karpenter/model"
+)
+
+// pricesAtOnce is the page size of spot prices.
+const pricesAtOnce = 2000
+
+// priceList is what types cost. It never changes.
+type priceList struct {
+	onDemand map[string]model.Price
+	spot     map[string]map[string]model.Price // by type and zone; nil before the first answer
+	asked    bool                              // prices on demand are AWS's, not those built in
+
+	number  uint64            // of the list; each change makes a new one
+	version map[string]uint64 // the list in which a type's prices changed last
+	all     uint64            // and those of all types
+}
+
+// versionOf returns a number that grows when the prices of the type change.
+func (p *priceList) versionOf(name string) uint64 { return max(p.all, p.version[name]) }
+
+// next returns a copy of the list with one number more, to be changed.
+func (p *priceList) next() *priceList {
+	out := *p
+	out.number++
+	out.onDemand, out.version, out.spot = maps.Clone(p.onDemand), maps.Clone(p.version), maps.Clone(p.spot)
+	if out.version == nil {
+		out.version = map[string]uint64{}
+	}
+	return &out
+}
+
+// RefreshPrices asks what types cost on demand and as spot. What an answer lacks
+// keeps its price. An account that may not ask goes without, which is logged
+// once and is no error.
+func (c *Catalogue) RefreshPrices(ctx context.Context) error {
+	_, err, _ := c.asking.Do("prices", func() (any, error) {
+		var onDemand, spot error
+		var both errgroup.Group
+		both.Go(func() error { onDemand = c.refreshOnDemand(ctx); return nil })
+		both.Go(func() error { spot = c.refreshSpot(ctx); return nil })
+		_ = both.Wait() // the errors are in the variables
+		return nil, c.unlessRefused(ctx, onDemand, spot)
+	})
+	return err
+}
+
+// unlessRefused joins the errors, less those that say that the account may not
+// ask; these it logs when they are new.
+func (c *Catalogue) unlessRefused(ctx context.Context, errs ...error) error {
+	var refused, others []error
+	for _, err := range errs {
+		if awsclient.Unauthorized(err) {
+			refused = append(refused, err)
+		} else {
+			others = append(others, err)
+		}
+	}
+	text := ""
+	if len(refused) > 0 {
+		text = awsclient.Code(refused[0])
+	}
+	c.mu.Lock()
+	isNew := text != "" && text != c.said
+	c.said = text
+	c.mu.Unlock()
+	if isNew {
+		log.FromContext(ctx).Error(errors.Join(refused...),
+			"going on with the prices that are known; allow the controller pricing:GetProducts and ec2:DescribeSpotPriceHistory")
+	}
+	return errors.Join(others...)
+}
+
+// change replaces the price list by what the function makes of a copy, unless it
+// says that nothing is different.
+func (c *Catalogue) change(edit func(*priceList) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := c.prices.Load().next()
+	if edit(list) {
+		c.prices.Store(list)
+	}
+}
+
+func (c *Catalogue) refreshOnDemand(ctx context.Context) error {
+	if c.config.Pricing == nil || strings.HasPrefix(c.config.Cluster.Region, "us-gov") {
+		return nil
+	}
+	found, err := askOnDemand(ctx, c.config.Pricing, c.config.Cluster.Region)
+	if err != nil {
+		return err
+	}
+	c.change(func(list *priceList) bool {
+		var kept []string
+		if list.asked {
+			kept = c.doubts.onDemand.kept(slices.Sorted(maps.Keys(list.onDemand)), func(name string) bool {
+				price, ok := found[name]
+				return !ok || !collapsed(list.onDemand[name], price)
+			})
+		}
+		for _, name := range kept {
+			delete(found, name)
+		}
+		sayKept(ctx, "on demand", len(kept))
+		changed := !list.asked
+		list.asked = true
+		for name, price := range found {
+			if list.onDemand[name] != price {
+				list.onDemand[name], list.version[name], changed = price, list.number, true
+			}
+		}
+		return changed
+	})
+	return nil
+}
+
+func (c *Catalogue) refreshSpot(ctx context.Context) error {
+	found, err := askSpot(ctx, c.config.EC2, c.config.Clock.Now().UTC())
+	if err != nil {
+		return err
+	}
+	c.change(func(list *priceList) bool {
+		if list.spot == nil {
+			list.spot, list.all = map[string]map[string]model.Price{}, list.number
+		}
+		var known []place
+		for name, zones := range list.spot {
+			for zone := range zones {
+				known = append(known, place{name, zone})
+			}
+		}
+		kept := c.doubts.spot.kept(known, func(p place) bool {
+			price, ok := found[p]
+			return !ok || !collapsed(list.spot[p.instanceType][p.zone], price)
+		})
+		for _, p := range kept {
+			delete(found, p)
+		}
+		sayKept(ctx, "spot", len(kept))
+		return list.mergeSpot(found)
+	})
+	return nil
+}
+
+// mergeSpot adds spot prices and reports whether anything is different.
+func (p *priceList) mergeSpot(found map[place]model.Price) bool {
+	changed := p.all == p.number
+	cloned := map[string]bool{}
+	for at, price := range found {
+		if p.spot[at.instanceType][at.zone] == price {
+			continue
+		}
+		if !cloned[at.instanceType] {
+			zones := maps.Clone(p.spot[at.instanceType])
+			if zones == nil {
+				zones = map[string]model.Price{}
+			}
+			p.spot[at.instanceType], cloned[at.instanceType] = zones, true
+		}
+		p.spot[at.instanceType][at.zone] = price
+		p.version[at.instanceType], changed = p.number, true
+	}
+	return changed
+}
+
+// collapsed reports whether a price has fallen to less than a fifth. The spot
+// prices of a few types may do so between two answers, those of many do not.
+func collapsed(before, after model.Price) bool { return after*5 < before }
+
+func sayKept(ctx context.Context, what string, n int) {
+	if n > 0 {
+		log.FromContext(ctx).Info("many prices have collapsed in AWS's answer; the old ones are kept until the next answers agree", "capacityType", what, "prices", n)
+	}
+}
+
+// askSpot asks for the spot prices of now.
+func askSpot(ctx context.Context, api EC2, now time.Time) (map[place]model.Price, error) {
+	out := map[place]model.Price{}
+	pages := ec2.NewDescribeSpotPriceHistoryPaginator(api, &ec2.DescribeSpotPriceHistoryInput{
+		ProductDescriptions: []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"},
+		StartTime:           &now, MaxResults: aws.Int32(pricesAtOnce),
+	})
+	latest := map[place]types.SpotPrice{}
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("describe spot price history: %w", err)
+		}
+		for _, p := range page.SpotPriceHistory {
+			at := place{string(p.InstanceType), aws.ToString(p.AvailabilityZone)}
+			price, ok := parsePrice(aws.ToString(p.SpotPrice))
+			if known, seen := latest[at]; ok && (!seen || aws.ToTime(known.Timestamp).Before(aws.ToTime(p.Timestamp))) {
+				latest[at], out[at] = p, price
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no spot pricing found")
+	}
+	return out, nil
+}
+
+// parsePrice reads dollars per hour; a price of nothing is none.
+func parsePrice(text string) (model.Price, bool) {
+	dollars, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(dollars > 0) || math.IsInf(dollars, 0) {
+		return 0, false
+	}
+	price := model.Price(math.Round(dollars * float64(model.Dollar)))
+	return price, price > 0
+}
