@@ -13,25 +13,26 @@ import (
 	"karpenter/cloud/aws/client"
 )
 
-// ServiceCIDR knows the addresses of the cluster's Services. They never change,
-// so EKS is asked until it has told them once. It may be used concurrently.
+// ServiceCIDR knows the addresses of an EKS cluster's Services. They never
+// change, so EKS is asked until it has told them once. It may be used
+// concurrently.
 type ServiceCIDR struct {
-	eks   client.EKS
-	found *answers.Cache[string, string] // by cluster
+	eks     client.EKS
+	cluster string
+	found   *answers.Cache[string, string] // by cluster
 }
 
-// NewServiceCIDR returns one that knows nothing yet.
-func NewServiceCIDR(eks client.EKS, clk clock.PassiveClock) *ServiceCIDR {
-	return &ServiceCIDR{eks, answers.New[string, string](clk, math.MaxInt64)}
+// NewServiceCIDR returns that of the cluster of the name, not known yet.
+func NewServiceCIDR(eks client.EKS, cluster string, clk clock.PassiveClock) *ServiceCIDR {
+	return &ServiceCIDR{eks, cluster, answers.New[string, string](clk, math.MaxInt64)}
 }
 
-// Of returns the addresses of the Services of an EKS cluster: those of IPv4, or
-// else those of IPv6.
-func (s *ServiceCIDR) Of(ctx context.Context, cluster string) (string, error) {
-	return s.found.Get(ctx, cluster, func(ctx context.Context) (string, error) {
-		out, err := s.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(cluster)})
+// Get returns the addresses: those of IPv4, or else those of IPv6.
+func (s *ServiceCIDR) Get(ctx context.Context) (string, error) {
+	return s.found.Get(ctx, s.cluster, func(ctx context.Context) (string, error) {
+		out, err := s.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(s.cluster)})
 		if err != nil {
-			return "", fmt.Errorf("describing cluster %s: %w", cluster, err)
+			return "", fmt.Errorf("describing cluster %s: %w", s.cluster, err)
 		}
 		if out.Cluster != nil && out.Cluster.KubernetesNetworkConfig != nil {
 			network := out.Cluster.KubernetesNetworkConfig
@@ -41,6 +42,6 @@ func (s *ServiceCIDR) Of(ctx context.Context, cluster string) (string, error) {
 				}
 			}
 		}
-		return "", fmt.Errorf("cluster %s has no service CIDR", cluster)
+		return "", fmt.Errorf("cluster %s has no service CIDR", s.cluster)
 	})
 }

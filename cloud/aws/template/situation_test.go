@@ -137,7 +137,7 @@ func (s *situation) config(ec2 EC2, plane *controlPlane) Config {
 	return Config{
 		EC2: ec2, Clock: clk, Metrics: NewMetrics(prometheus.NewRegistry()), Region: s.Region, ReservedCapacity: !s.GateOff,
 		Cluster: userdata.Cluster{Name: "prod", Endpoint: "https://api.example.com", CABundle: "Y2E=", DNS: s.DNS},
-		CIDR:    NewServiceCIDR(plane, clk),
+		CIDR:    NewServiceCIDR(plane, "prod", clk).Get,
 	}
 }
 

@@ -34,8 +34,9 @@ type Config struct {
 	Metrics *Metrics
 	Region  string
 	Cluster userdata.Cluster // without the CIDR
-	// CIDR tells the addresses of Services, which only nodes of AL2023 must know.
-	CIDR *ServiceCIDR
+	// CIDR tells the addresses of Services, which only nodes of AL2023 must know;
+	// see ServiceCIDR.
+	CIDR func(context.Context) (string, error)
 	// ReservedCapacity is the feature gate of this name. Without it, EC2 decides
 	// whether an instance takes a place in an open reservation.
 	ReservedCapacity bool
@@ -108,7 +109,7 @@ func (t *Templates) drafts(ctx context.Context, want *Want) ([]*draft, error) {
 	}
 	cidr := ""
 	if want.Class.AMIFamily() == awsv1.AMIFamilyAL2023 {
-		if cidr, err = t.config.CIDR.Of(ctx, t.config.Cluster.Name); err != nil {
+		if cidr, err = t.config.CIDR(ctx); err != nil {
 			return nil, &cloud.NodeClassNotReadyError{Err: fmt.Errorf("finding the cluster's service CIDR: %w", err)}
 		}
 	}
