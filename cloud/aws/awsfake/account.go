@@ -34,6 +34,9 @@ type Config struct {
 	BootDelay, ShutdownDelay, VisibleAfter time.Duration
 	// ProfileDelay is how long EC2 does not know a new instance profile.
 	ProfileDelay time.Duration
+	// ControllerPolicy holds the caller to the IAM policies that Karpenter's
+	// installation gives its controller; else everything not denied is allowed.
+	ControllerPolicy bool
 	// Limits throttles operations by name, see RealLimits. Nil is no throttling.
 	Limits map[string]Limit
 }

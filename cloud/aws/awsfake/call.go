@@ -184,9 +184,14 @@ func answer[Out any](ctx context.Context, a *AWS, name string, in any, do func(n
 	defer a.mu.Unlock()
 	out, err := guarded(ctx, a, name, in, do)
 	if err != nil {
-		return nil, &smithy.OperationError{ServiceID: operations[name].service, OperationName: name, Err: err}
+		return nil, failed(name, err)
 	}
 	return out, nil
+}
+
+// failed wraps the error of an operation as the SDK does.
+func failed(name string, err error) error {
+	return &smithy.OperationError{ServiceID: operations[name].service, OperationName: name, Err: err}
 }
 
 func guarded[Out any](ctx context.Context, a *AWS, name string, in any, do func(now time.Time) (*Out, error)) (*Out, error) {
@@ -198,7 +203,7 @@ func guarded[Out any](ctx context.Context, a *AWS, name string, in any, do func(
 	if err := a.guard.throttle(name, now); err != nil {
 		return nil, err
 	}
-	if err := a.permitted(name); err != nil {
+	if err := a.permitted(name, in); err != nil {
 		return nil, err
 	}
 	f := a.guard.failure(name, in)
@@ -255,28 +260,6 @@ func (f *failure) err() error {
 		fault = smithy.FaultServer
 	}
 	return &smithy.GenericAPIError{Code: f.Code, Message: f.Message, Fault: fault}
-}
-
-// permitted refuses calls for which a permission was taken away, in the words of
-// the service.
-func (a *AWS) permitted(name string) error {
-	op := operations[name]
-	for _, action := range op.actions {
-		why, denied := a.guard.denied[action]
-		if !denied {
-			continue
-		}
-		who := fmt.Sprintf("User: arn:aws:sts::%s:assumed-role/KarpenterControllerRole-%s/karpenter is not authorized to perform: %s", a.config.Account, a.config.Cluster, action)
-		switch op.service {
-		case "EC2":
-			return refuse("UnauthorizedOperation", "You are not authorized to perform this operation. %s %s", who, why)
-		case "IAM":
-			return refuse("AccessDenied", "%s %s", who, why)
-		default:
-			return refuse("AccessDeniedException", "%s %s", who, why)
-		}
-	}
-	return nil
 }
 
 // refuse is an error that blames the caller.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 )
@@ -182,4 +183,13 @@ func (s iamAPI) RemoveRoleFromInstanceProfile(ctx context.Context, in *iam.Remov
 		p.Roles = left
 		return &iam.RemoveRoleFromInstanceProfileOutput{}, nil
 	})
+}
+
+// tagsOfProfile are IAM's tags as EC2 would have them.
+func tagsOfProfile(list []types.Tag) []ec2types.Tag {
+	out := make([]ec2types.Tag, len(list))
+	for i, t := range list {
+		out[i] = ec2types.Tag{Key: t.Key, Value: t.Value}
+	}
+	return out
 }

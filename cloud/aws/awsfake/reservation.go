@@ -137,9 +137,12 @@ func (a *AWS) reserve(w *want) (*reservation, error) {
 		if r := a.reservation(id); r != nil && a.fits(r, w) {
 			return r, nil
 		}
-		return nil, refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
 	}
-	if w.market != OnDemand || w.preference() == types.CapacityReservationPreferenceNone {
+	full := refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
+	if w.target() != "" || w.market != OnDemand && w.market != Spot {
+		return nil, full // blocks and lent capacity must be named
+	}
+	if w.market == Spot || w.preference() == types.CapacityReservationPreferenceNone {
 		return nil, nil
 	}
 	for _, r := range a.reserved {
@@ -148,7 +151,7 @@ func (a *AWS) reserve(w *want) (*reservation, error) {
 		}
 	}
 	if w.preference() == types.CapacityReservationPreferenceCapacityReservationsOnly {
-		return nil, refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
+		return nil, full
 	}
 	return nil, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 )
 
 // sqsAPI is Simple Queue Service.
@@ -137,11 +138,14 @@ func (s sqsAPI) ReceiveMessage(ctx context.Context, in *sqs.ReceiveMessageInput,
 		s.a.locked(func(now time.Time) {
 			q, gone := s.a.queueOf(in.QueueUrl)
 			if gone != nil {
-				err = gone
+				out, err = nil, failed("ReceiveMessage", gone)
 				return
 			}
 			arrived, out = q.arrived, s.a.received(q, in, now)
 		})
+	}
+	if err == nil && len(out.Messages) == 0 && ctx.Err() != nil {
+		return nil, failed("ReceiveMessage", &smithy.CanceledError{Err: ctx.Err()})
 	}
 	return out, err
 }
