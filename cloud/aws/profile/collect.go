@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,9 +84,9 @@ func (p *Profiles) refusal(err error) error {
 	defer p.mu.Unlock()
 	switch {
 	case err == nil:
-		p.refused = nil
+		p.refused = ""
 	case client.Refused(err):
-		p.refused = err
+		p.refused = cmp.Or(client.Code(err), "not implemented")
 	}
 	return err
 }
@@ -95,10 +96,10 @@ func (p *Profiles) refusal(err error) error {
 func (p *Profiles) Without() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.refused == nil {
+	if p.refused == "" {
 		return ""
 	}
-	return "instance profiles that nobody uses any more are not collected: " + p.refused.Error()
+	return fmt.Sprintf("iam:ListInstanceProfiles is refused (%s): instance profiles that nobody uses any more are not collected", p.refused)
 }
 
 // Delete deletes all profiles that were made for the class. Where the account

@@ -48,7 +48,7 @@ type Profiles struct {
 	mu        sync.Mutex
 	protected map[string]time.Time // until when, by name
 	missing   map[string]missing   // by role
-	refused   error                // why profiles cannot be listed; nil = they can, as far as is known
+	refused   string               // the code by which IAM refuses to list profiles; "" = it did not
 }
 
 // missing is a role that does not exist.
