@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	awsv1 "karpenter/api/aws/v1"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	"karpenter/api/scheme"
 	v1 "karpenter/api/v1"
@@ -88,7 +89,7 @@ func New(t *testing.T) *Cluster {
 	c.Client = fake.NewClientBuilder().
 		WithScheme(s).
 		WithObjectTracker(c.tracker).
-		WithStatusSubresource(&v1.NodeClaim{}, &v1.NodePool{}, &v1alpha1.NodeOverlay{}, &kwokv1alpha1.KWOKNodeClass{}).
+		WithStatusSubresource(&v1.NodeClaim{}, &v1.NodePool{}, &v1alpha1.NodeOverlay{}, &kwokv1alpha1.KWOKNodeClass{}, &awsv1.EC2NodeClass{}).
 		WithIndex(&corev1.Node{}, join.NodeProviderID, func(o client.Object) []string {
 			return []string{o.(*corev1.Node).Spec.ProviderID}
 		}).
@@ -269,6 +270,18 @@ func (c *Cluster) newPool(name string) *v1.NodePool {
 func (c *Cluster) newClass(name string) *kwokv1alpha1.KWOKNodeClass {
 	class := &kwokv1alpha1.KWOKNodeClass{ObjectMeta: c.made(name, nil)}
 	class.StatusConditions(c.Clock.Now()).SetTrue(v1.ReadyCondition)
+	return class
+}
+
+// newEC2Class returns an EC2NodeClass of which nothing is known yet.
+func (c *Cluster) newEC2Class(name string) *awsv1.EC2NodeClass {
+	class := &awsv1.EC2NodeClass{ObjectMeta: c.made(name, nil)}
+	class.Spec = awsv1.EC2NodeClassSpec{
+		Role:                       "nodes",
+		AMISelectorTerms:           []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+		SubnetSelectorTerms:        []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"use": "nodes"}}},
+		SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"use": "nodes"}}},
+	}
 	return class
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/api/v1alpha1"
 	"karpenter/cloud/cloudtest"
@@ -29,7 +30,7 @@ type state struct {
 // state looks at the cluster.
 func (c *Cluster) state() state {
 	s := state{facts: map[string]string{}}
-	for _, list := range []client.ObjectList{&v1.NodeClaimList{}, &corev1.NodeList{}, &v1.NodePoolList{}, &v1alpha1.NodeOverlayList{}} {
+	for _, list := range []client.ObjectList{&v1.NodeClaimList{}, &corev1.NodeList{}, &v1.NodePoolList{}, &v1alpha1.NodeOverlayList{}, &awsv1.EC2NodeClassList{}} {
 		if err := c.Client.List(context.Background(), list); err != nil {
 			panic(err)
 		}
@@ -247,6 +248,8 @@ func nameOf(o client.Object) string {
 		kind = "pool"
 	case "nodeoverlay":
 		kind = "overlay"
+	case "ec2nodeclass":
+		kind = "ec2class"
 	case "kwoknodeclass":
 		kind = "class"
 	case "poddisruptionbudget":

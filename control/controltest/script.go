@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/conditions"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
@@ -87,6 +88,8 @@ func (c *Cluster) command(line string) (string, error) {
 		return "", c.create(c.newPool(word(0)), overlay)
 	case "class":
 		return "", c.create(c.newClass(word(0)), overlay)
+	case "ec2class":
+		return "", c.create(c.newEC2Class(word(0)), overlay)
 	case "overlay":
 		return "", c.create(c.newOverlay(word(0)), overlay)
 	case "pod":
@@ -316,6 +319,8 @@ func (c *Cluster) get(ref string) (client.Object, error) {
 		object = &v1.NodePool{}
 	case "class":
 		object = &kwokv1alpha1.KWOKNodeClass{}
+	case "ec2class":
+		object = &awsv1.EC2NodeClass{}
 	case "overlay":
 		object = &v1alpha1.NodeOverlay{}
 	case "pod":

@@ -77,7 +77,15 @@ func (f *Formulas) Apply(class *Class, facts *Facts, cluster *Cluster) (out *Cla
 	var kube, system error
 	copied.Kubelet.KubeReserved, kube = evaluateAll(f.kube, class.Kubelet.KubeReserved, figures)
 	copied.Kubelet.SystemReserved, system = evaluateAll(f.system, class.Kubelet.SystemReserved, figures)
-	return &copied, errors.Join(kube, system), nil
+	return &copied, errors.Join(in("kubeReserved", kube), in("systemReserved", system)), nil
+}
+
+// in says in which field something is wrong, if anything is.
+func in(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", field, err)
 }
 
 // figures are those of the type, with the pods that the family allows it.
@@ -103,7 +111,7 @@ func evaluateAll(formulas map[corev1.ResourceName]*expression.Expression, fixed 
 	for _, name := range slices.Sorted(maps.Keys(formulas)) {
 		n, err := formulas[name].Evaluate(figures)
 		if err == nil && n < 0 {
-			err = fmt.Errorf("%d for %s", n, figures.InstanceType)
+			err = fmt.Errorf("gives %d, which is negative, for %s", n, figures.InstanceType)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))

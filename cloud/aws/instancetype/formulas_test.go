@@ -42,7 +42,7 @@ func TestFormulas(t *testing.T) {
 		{"spec 65/28 rounded up", map[string]string{"kubeReserved": `{"cpu":"70 + vcpus"}`}, kubeCPU, 80, ""},
 		{"spec 65/28 memory", map[string]string{"kubeReserved": `{"memory":"memory_mib / 100"}`}, kubeMem, 96 * mi, ""},
 		{"spec 65/28 zero stays", map[string]string{"kubeReserved": `{"cpu":"vcpus - 2"}`}, kubeCPU, 0, ""},
-		{"spec 65/28 negative", map[string]string{"kubeReserved": `{"cpu":"vcpus - 1000"}`}, kubeCPU, 70, "cpu: -998 for m5.large"},
+		{"spec 65/28 negative", map[string]string{"kubeReserved": `{"cpu":"vcpus - 1000"}`}, kubeCPU, 70, "kubeReserved: cpu: gives -998, which is negative, for m5.large"},
 		{"no result", map[string]string{"systemReserved": `{"cpu":"1 / (vcpus - vcpus)"}`}, systemSize, 0, "cpu"},
 		{"spec 65/28 system", map[string]string{"systemReserved": `{"pid":"vcpus * 1000","cpu":"1"}`}, systemSize, 2, ""},
 		{"spec 65/29 pods", map[string]string{"maxPods": `"((default_enis - 1) * (ips_per_eni - 1)) + 2"`}, pods, 20, ""},

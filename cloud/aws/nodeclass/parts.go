@@ -1,0 +1,80 @@
+package nodeclass
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	awsv1 "karpenter/api/aws/v1"
+	"karpenter/cloud"
+	"karpenter/cloud/aws/instancetype"
+)
+
+// Images finds the images of a class; see image.Images.
+type Images interface {
+	List(context.Context, *awsv1.EC2NodeClass) ([]awsv1.AMI, error)
+}
+
+// Subnets finds the subnets of a class; see network.Subnets.
+type Subnets interface {
+	Of(context.Context, *awsv1.EC2NodeClass) ([]awsv1.Subnet, error)
+}
+
+// SecurityGroups finds the security groups of a class; see
+// network.SecurityGroups.
+type SecurityGroups interface {
+	Of(context.Context, *awsv1.EC2NodeClass) ([]awsv1.SecurityGroup, error)
+}
+
+// Reservations finds capacity reservations; see reservation.Reservations.
+type Reservations interface {
+	Of(context.Context, []awsv1.CapacityReservationSelectorTerm) (found []awsv1.CapacityReservation, skipped, err error)
+}
+
+// PlacementGroups finds the placement group of a class, nil when it asks for
+// none; see reservation.Groups. The error is reservation.ErrNoGroup when there is
+// no such group.
+type PlacementGroups interface {
+	For(context.Context, *awsv1.EC2NodeClass) (*instancetype.PlacementGroup, error)
+}
+
+// Profiles makes instance profiles; see profile.Profiles.
+type Profiles interface {
+	Ensure(context.Context, *awsv1.EC2NodeClass) (name string, err error)
+	Missing(name string)
+	Without() string
+	Delete(context.Context, *awsv1.EC2NodeClass) error
+}
+
+// Templates makes launch templates.
+type Templates interface {
+	// Rehearse makes the launch template with which a machine of the type would
+	// be started on demand, unless it is there, and returns its name. The error
+	// wraps that of AWS.
+	Rehearse(ctx context.Context, class *awsv1.EC2NodeClass, t *cloud.InstanceType, tenancy string) (name string, err error)
+	// DeleteAll deletes all launch templates of the class.
+	DeleteAll(context.Context, *awsv1.EC2NodeClass) error
+}
+
+// LaunchAPI is the calls to AWS that are rehearsed. All have DryRun set.
+type LaunchAPI interface {
+	CreateFleet(context.Context, *ec2.CreateFleetInput, ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error)
+	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
+}
+
+// AWS is what classes need of it. All fields are required.
+type AWS struct {
+	Images          Images
+	Subnets         Subnets
+	SecurityGroups  SecurityGroups
+	Reservations    Reservations
+	PlacementGroups PlacementGroups
+	Profiles        Profiles
+	Templates       Templates
+	Launch          LaunchAPI
+	// Facts returns what is known of all instance types of the region; none
+	// before they were asked for.
+	Facts func() []*instancetype.Facts
+	// CIDR returns where the cluster's services have their addresses.
+	CIDR func(context.Context) (string, error)
+}
