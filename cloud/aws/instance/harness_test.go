@@ -22,6 +22,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/aws/batch"
 	"karpenter/cloud/aws/launch"
+	"karpenter/cloud/aws/network"
 	"karpenter/cloud/aws/shortage"
 	"karpenter/cloud/cloudtest"
 	"karpenter/model"
@@ -233,7 +234,7 @@ type subnets struct {
 	bad []string
 }
 
-func (d *subnets) Take(all []awsv1.Subnet, need map[string]int64) (map[string]string, func(...string)) {
+func (d *subnets) Take(all []awsv1.Subnet, need map[string]int64) *network.Pick {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log = append(d.log, fmt.Sprint("take ", need))
@@ -243,11 +244,13 @@ func (d *subnets) Take(all []awsv1.Subnet, need map[string]int64) (map[string]st
 			out[s.Zone] = s.ID
 		}
 	}
-	return out, func(landed ...string) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.log = append(d.log, fmt.Sprint("landed ", landed))
-	}
+	return &network.Pick{Subnets: out}
+}
+
+func (d *subnets) Settle(_ *network.Pick, landed ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.log = append(d.log, fmt.Sprint("landed ", landed))
 }
 
 func (d *subnets) Exhausted(id string) {
@@ -266,6 +269,12 @@ func (d *reservations) Launched(id string, _ time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log = append(d.log, "launched "+id)
+}
+
+func (d *reservations) Ended(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.log = append(d.log, "ended "+id)
 }
 
 func (d *reservations) Exhausted(id string) {

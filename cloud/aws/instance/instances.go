@@ -134,8 +134,18 @@ func (s *Instances) remember(i *Instance) {
 func (s *Instances) forget(id string) {
 	s.launches.gone(id)
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	was := s.cache[id]
 	delete(s.cache, id)
+	s.mu.Unlock()
+	s.ended(was)
+}
+
+// ended gives a reservation back the place of an instance that is gone. It is
+// for the one who takes the instance, which may be nil, out of the cache.
+func (s *Instances) ended(was *Instance) {
+	if was != nil && was.ReservationID != "" {
+		s.config.Launch.Reservations.Ended(was.ReservationID)
+	}
 }
 
 // List returns all instances of the cluster by ID, or an error: never a part of
@@ -164,14 +174,22 @@ func (s *Instances) list(ctx context.Context) ([]*Instance, error) {
 	for id := range found {
 		s.launches.saw(id)
 	}
+	var gone []*Instance
 	s.mu.Lock()
 	for id, known := range s.cache {
-		if _, ok := found[id]; !ok && (s.launches.unseen(id) || s.launches.startedSince(id, began) || s.shifted(known)) {
+		switch _, ok := found[id]; {
+		case ok:
+		case s.launches.unseen(id) || s.launches.startedSince(id, began) || s.shifted(known):
 			found[id] = known
+		default:
+			gone = append(gone, known)
 		}
 	}
 	s.cache = maps.Clone(found)
 	s.mu.Unlock()
+	for _, was := range gone {
+		s.ended(was)
+	}
 	list := slices.SortedFunc(maps.Values(found), func(a, b *Instance) int { return strings.Compare(a.ID, b.ID) })
 	s.launches.settle(list, began)
 	return list, nil

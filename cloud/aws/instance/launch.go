@@ -18,6 +18,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/aws/batch"
 	"karpenter/cloud/aws/client"
+	"karpenter/cloud/aws/network"
 	"karpenter/cloud/aws/shortage"
 )
 
@@ -41,19 +42,21 @@ type Templates interface {
 	Forget(names []string)
 }
 
-// Subnets account for free addresses.
+// Subnets account for free addresses; network.Subnets does.
 type Subnets interface {
-	// Take returns the ID of the subnet to use in each zone, and takes the
-	// addresses needed, by zone. Settle ends that: subnets in which no
-	// machine has landed get theirs back.
-	Take(subnets []awsv1.Subnet, need map[string]int64) (byZone map[string]string, settle func(landed ...string))
+	// Take picks a subnet in each zone and takes the addresses needed, by zone.
+	Take(subnets []awsv1.Subnet, need map[string]int64) *network.Pick
+	// Settle ends that: subnets in which no machine has landed get theirs back.
+	Settle(pick *network.Pick, landed ...string)
 	// Exhausted notes that a subnet has no free address.
 	Exhausted(id string)
 }
 
-// Reservations count what capacity reservations have left.
+// Reservations count what capacity reservations have left; reservation.Counts
+// does.
 type Reservations interface {
 	Launched(id string, at time.Time)
+	Ended(id string)
 	Exhausted(id string)
 }
 
@@ -207,13 +210,13 @@ func (s *Instances) launchFleet(ctx context.Context, items []*item) map[*item]ba
 	for zone := range need {
 		need[zone] *= int64(len(items))
 	}
-	subnets, settle := s.config.Launch.Subnets.Take(order.Class.Status.Subnets, need)
-	in := addressed(items[0].request, subnets, claims)
+	pick := s.config.Launch.Subnets.Take(order.Class.Status.Subnets, need)
+	in := addressed(items[0].request, pick.Subnets, claims)
 	attempts := s.launches.take(claims)
 	in.ClientToken = aws.String(digest(in, claims, attempts))
 	out, err := s.config.EC2.CreateFleet(ctx, in)
 	if err != nil {
-		settle()
+		s.config.Launch.Subnets.Settle(pick)
 		if answerLost(err) {
 			s.launches.lost(claims)
 		} else {
@@ -222,14 +225,14 @@ func (s *Instances) launchFleet(ctx context.Context, items []*item) map[*item]ba
 		return answersOf(items, nil, fmt.Errorf("create fleet: %w", err))
 	}
 	launched := s.launchedIn(out, order, in)
-	settle(subnetsOf(launched)...)
+	s.config.Launch.Subnets.Settle(pick, subnetsOf(launched)...)
 	s.launches.landed(claims, launched)
 	s.put(launched)
 	if len(launched) > len(items) {
 		log.FromContext(ctx).Info("EC2 has started more instances than it was asked for; they will be ended",
 			"fleet", aws.ToString(out.FleetId), "asked", len(items), "started", len(launched))
 	}
-	s.note(out.Errors, order, subnets)
+	s.note(out.Errors, order, pick.Subnets)
 	return answersOf(items, launched, fleetError(out))
 }
 

@@ -154,6 +154,13 @@ func TestReservationsHaveTemplates(t *testing.T) {
 		if err != nil || i.CapacityType != model.Reserved || i.ReservationID != "cr-a" {
 			t.Errorf("%+v, %v", i, err)
 		}
+		s.ec2.set(i.ID, terminated)
+		for range 2 { // what is gone is given back once
+			if _, err := s.Read(t.Context(), i.ID); !cloud.IsNotFound(err) {
+				t.Errorf("read: %v", err)
+			}
+		}
+		check(t, "counted", s.reserved.log, []string{"launched cr-a", "ended cr-a"})
 	})
 }
 

@@ -1,0 +1,279 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	awsv1 "karpenter/api/aws/v1"
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/cloud/aws/instance"
+	"karpenter/cloud/aws/instancetype"
+	"karpenter/cloud/aws/launch"
+	"karpenter/model"
+)
+
+// Config is what a Provider works with. Everything is required but what says
+// otherwise.
+type Config struct {
+	Client client.Client // may read from a cache
+	Live   client.Reader // must not
+	Clock  clock.PassiveClock
+	// Instances is how instances are started and found. Claims and
+	// Launch.SpotRefused are the provider's and not to be set.
+	Instances instance.Config
+	// Types returns the instance types of a class, which belong to the
+	// catalogue.
+	Types func(context.Context, *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error)
+	// Group returns the placement group of a class, nil if it asks for none.
+	Group func(context.Context, *awsv1.EC2NodeClass) (*instancetype.PlacementGroup, error)
+	// Overlay says what NodeOverlays make of the types of a NodePool; see
+	// overlay.Store. Nil means there are none.
+	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	// CABundle is what nodes trust the API server with, in base64, as far as it
+	// counts for the hash of a class.
+	CABundle string
+	// Event tells users something about an object.
+	Event func(object client.Object, eventType, reason, message string)
+}
+
+// Provider starts and ends EC2 instances. Safe for concurrent use.
+type Provider struct {
+	config    Config
+	instances *instance.Instances
+	launches  singleflight.Group // by UID of the claim
+}
+
+var _ cloud.Provider = (*Provider)(nil)
+
+// New returns a provider. Its Start is to be called when the process becomes the
+// one that launches.
+func New(c Config) *Provider {
+	p := &Provider{config: c}
+	c.Instances.Claims = p.claims
+	c.Instances.Launch.SpotRefused = p.spotRefused
+	p.instances = instance.New(c.Instances)
+	return p
+}
+
+// Instances returns what the provider knows of instances, for controllers that
+// tag them or look after them.
+func (p *Provider) Instances() *instance.Instances { return p.instances }
+
+// Start takes over what the process before has launched. It runs once, on the
+// leader; manager.RunnableFunc makes it one for the manager. Until it is done,
+// nothing is launched.
+func (p *Provider) Start(ctx context.Context) error { return p.instances.Start(ctx) }
+
+// Name implements cloud.Provider.
+func (p *Provider) Name() string { return "aws" }
+
+// NodeClasses implements cloud.Provider.
+func (p *Provider) NodeClasses() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{awsv1.GroupVersion().WithKind(awsv1.Kind)}
+}
+
+// claims returns the claims there are, as launches see them.
+func (p *Provider) claims(ctx context.Context) ([]instance.Claim, error) {
+	list := &v1.NodeClaimList{}
+	if err := p.config.Live.List(ctx, list); err != nil {
+		return nil, err
+	}
+	var out []instance.Claim
+	for i := range list.Items {
+		if c := &list.Items[i]; cloud.Manages(p, c.Spec.NodeClassRef) {
+			out = append(out, claimOf(c))
+		}
+	}
+	return out, nil
+}
+
+func claimOf(c *v1.NodeClaim) instance.Claim {
+	id, _ := InstanceID(c.Status.ProviderID)
+	return instance.Claim{UID: c.UID, Name: c.Name, InstanceID: id}
+}
+
+// Create implements cloud.Provider.
+func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machine, error) {
+	// A launch goes on when its caller does not wait for it any more: the next
+	// call for the claim waits for it too.
+	launching := p.launches.DoChan(string(claim.UID), func() (any, error) {
+		return p.create(context.WithoutCancel(ctx), claim)
+	})
+	select {
+	case answer := <-launching:
+		machine, _ := answer.Val.(*cloud.Machine)
+		return machine, answer.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machine, error) {
+	known, err := p.instances.Of(ctx, claimOf(claim))
+	if err != nil {
+		return nil, err
+	}
+	class, err := p.readyClass(ctx, claim)
+	if known != nil {
+		return p.launched(ctx, claim, class, known), nil // whatever has become of the class since
+	}
+	if err != nil {
+		return nil, err
+	}
+	order, err := p.order(ctx, claim, class)
+	if err != nil {
+		return nil, err
+	}
+	started, err := p.instances.Launch(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	return p.launched(ctx, claim, class, started), nil
+}
+
+// order decides what is to be launched for the claim.
+func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.EC2NodeClass) (*instance.Order, error) {
+	types, err := p.typesFor(ctx, claim, class)
+	if err != nil {
+		return nil, &cloud.CreateError{
+			Reason: "InstanceTypeResolutionFailed", Message: "Error resolving instance types",
+			Err: fmt.Errorf("instance types of node class %s: %w", class.Name, err),
+		}
+	}
+	want := &launch.Want{
+		Labels:   cloud.Demand(claim),
+		Requests: claim.Spec.Resources.Requests,
+		Relaxed:  claim.Annotations[v1.NodeClaimMinValuesRelaxedAnnotationKey] == "true",
+	}
+	candidates, why := launch.Narrow(types, want)
+	if len(candidates) == 0 {
+		return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("all requested instance types were unavailable during launch: %s", why)}
+	}
+	order := &instance.Order{
+		Claim: claim, Class: class, Candidates: candidates,
+		CapacityType: launch.CapacityType(candidates, want), Tenancy: launch.Tenancy(want),
+	}
+	group, err := p.config.Group(ctx, class)
+	if err != nil {
+		return nil, fmt.Errorf("placement group of node class %s: %w", class.Name, err)
+	}
+	if group != nil {
+		order.GroupID = group.ID
+	}
+	if group != nil && group.Strategy == partitioned {
+		order.Partition = launch.Partition(want)
+	}
+	warnInflexible(ctx, order, want)
+	return order, nil
+}
+
+// partitioned is the strategy of placement groups that have partitions.
+const partitioned = "partition"
+
+// typesFor returns what is for sale as the claim's pool sees it.
+func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+	types, err := p.config.Types(ctx, class)
+	if pool := claim.Labels[v1.NodePoolLabelKey]; err == nil && p.config.Overlay != nil && pool != "" {
+		return p.config.Overlay(pool, types)
+	}
+	return types, err
+}
+
+// warnInflexible says in the log when spot capacity was wanted and few types
+// made it unavailable.
+func warnInflexible(ctx context.Context, order *instance.Order, want *launch.Want) {
+	const enough = 5
+	bought, _ := want.Labels.Get(model.LabelCapacityType)
+	if order.CapacityType == model.OnDemand && bought.Has(model.Spot) && len(order.Candidates) < enough {
+		log.FromContext(ctx).Info("at least 5 instance types are recommended when flexible to spot but requesting on-demand, "+
+			"as spot capacity is reclaimed less often the more there are to choose from", "instance-types", len(order.Candidates))
+	}
+}
+
+// Delete implements cloud.Provider.
+func (p *Provider) Delete(ctx context.Context, claim *v1.NodeClaim) error {
+	id, ok := InstanceID(claim.Status.ProviderID)
+	if !ok && claim.Status.ProviderID == "" && claim.UID != "" {
+		// Something may have been launched that was never recorded.
+		known, err := p.instances.Of(ctx, claimOf(claim))
+		if err != nil {
+			return err
+		}
+		if ok = known != nil; ok {
+			id = known.ID
+		}
+	}
+	if !ok {
+		return unknown(claim.Status.ProviderID)
+	}
+	return p.instances.End(ctx, id)
+}
+
+// Get implements cloud.Provider. It says what EC2 says now.
+func (p *Provider) Get(ctx context.Context, providerID string) (*cloud.Machine, error) {
+	id, ok := InstanceID(providerID)
+	if !ok {
+		return nil, unknown(providerID)
+	}
+	found, err := p.instances.Read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return p.listed(found, p.catalogue(ctx, []*instance.Instance{found})), nil
+}
+
+// List implements cloud.Provider.
+func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
+	list, err := p.instances.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	catalogue := p.catalogue(ctx, list)
+	out := make([]*cloud.Machine, len(list))
+	for i := range list {
+		out[i] = p.listed(list[i], catalogue)
+	}
+	return out, nil
+}
+
+// InstanceTypes implements cloud.Provider.
+func (p *Provider) InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*cloud.InstanceType, error) {
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	if !cloud.Manages(p, ref) {
+		return nil, fmt.Errorf("node pool %s: its node class is no EC2NodeClass", pool.Name)
+	}
+	class, err := p.class(ctx, ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("node pool %s: %w", pool.Name, err)
+	}
+	return p.config.Types(ctx, class)
+}
+
+func unknown(providerID string) error {
+	return &cloud.NotFoundError{Err: fmt.Errorf("provider ID %q is of no EC2 instance", providerID)}
+}
+
+// InstanceID returns the ID in a provider ID such as
+// aws:///us-west-2a/i-0123456789abcdef0; ok is false when there is none.
+func InstanceID(providerID string) (id string, ok bool) {
+	_, path, ok := strings.Cut(providerID, ":///")
+	if !ok {
+		return "", false
+	}
+	zone, id, ok := strings.Cut(path, "/")
+	return id, ok && zone != "" && id != "" && !strings.Contains(id, "/")
+}
+
+func providerID(i *instance.Instance) string { return "aws:///" + i.Zone + "/" + i.ID }
+
+// errNoClass says that there is no class to go by.
+var errNoClass = errors.New("node class not found")
