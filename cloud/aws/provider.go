@@ -18,6 +18,7 @@ import (
 	"karpenter/cloud/aws/instance"
 	"karpenter/cloud/aws/instancetype"
 	"karpenter/cloud/aws/launch"
+	"karpenter/cloud/aws/template"
 	"karpenter/model"
 )
 
@@ -141,7 +142,7 @@ func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 }
 
 // order decides what is to be launched for the claim.
-func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.EC2NodeClass) (*instance.Order, error) {
+func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.EC2NodeClass) (*template.Want, error) {
 	types, err := p.typesFor(ctx, claim, class)
 	if err != nil {
 		return nil, &cloud.CreateError{
@@ -158,7 +159,7 @@ func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.
 	if len(candidates) == 0 {
 		return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("all requested instance types were unavailable during launch: %s", why)}
 	}
-	order := &instance.Order{
+	order := &template.Want{
 		Claim: claim, Class: class, Candidates: candidates,
 		CapacityType: launch.CapacityType(candidates, want), Tenancy: launch.Tenancy(want),
 	}
@@ -190,7 +191,7 @@ func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim, class *aws
 
 // warnInflexible says in the log when spot capacity was wanted and few types
 // made it unavailable.
-func warnInflexible(ctx context.Context, order *instance.Order, want *launch.Want) {
+func warnInflexible(ctx context.Context, order *template.Want, want *launch.Want) {
 	const enough = 5
 	bought, _ := want.Labels.Get(model.LabelCapacityType)
 	if order.CapacityType == model.OnDemand && bought.Has(model.Spot) && len(order.Candidates) < enough {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"karpenter/cloud/aws/template"
 	"karpenter/model"
 )
 
@@ -36,7 +37,7 @@ func TestCrashOfOneLaunch(t *testing.T) {
 }
 
 // untilLaunched tries again every second, as the lifecycle controller does.
-func (s *stage) untilLaunched(o *Order) string {
+func (s *stage) untilLaunched(o *template.Want) string {
 	s.t.Helper()
 	for range 60 {
 		i, err := s.create(o)

@@ -94,7 +94,8 @@ func (d *ec2Double) start(in *ec2.CreateFleetInput) types.CreateFleetInstance {
 	}
 	one := &types.Instance{
 		InstanceId: &id, InstanceType: best.InstanceType, ImageId: best.ImageId, SubnetId: best.SubnetId, LaunchTime: aws.Time(time.Now()),
-		Placement: &types.Placement{AvailabilityZone: best.AvailabilityZone}, State: &types.InstanceState{Name: types.InstanceStateNameRunning},
+		Placement: &types.Placement{AvailabilityZone: best.AvailabilityZone, AvailabilityZoneId: aws.String(strings.Replace(*best.AvailabilityZone, "zone", "id", 1))},
+		State:     &types.InstanceState{Name: types.InstanceStateNameRunning},
 	}
 	for _, spec := range in.TagSpecifications {
 		if spec.ResourceType == types.ResourceTypeInstance {

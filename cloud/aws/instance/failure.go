@@ -13,6 +13,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/shortage"
+	"karpenter/cloud/aws/template"
 	"karpenter/model"
 )
 
@@ -62,7 +63,7 @@ func templateMissing(err error) bool {
 }
 
 // note remembers and counts what a fleet's errors tell about the future.
-func (s *Instances) note(failures []types.CreateFleetError, order *Order, subnets map[string]string) {
+func (s *Instances) note(failures []types.CreateFleetError, order *template.Want, subnets map[string]string) {
 	for _, e := range failures {
 		f := failureOf(&e, order, subnets)
 		s.config.Metrics.launchFailed(&f)
@@ -71,7 +72,7 @@ func (s *Instances) note(failures []types.CreateFleetError, order *Order, subnet
 			s.config.Launch.Shortages.Subnet(f.subnet, s.config.Clock.Now())
 			s.config.Launch.Subnets.Exhausted(f.subnet)
 		}
-		if f.code == noSpotRole && !order.reserved() {
+		if f.code == noSpotRole && !reserved(order) {
 			s.config.Launch.Shortages.CapacityType(model.Spot, s.config.Clock.Now())
 			if s.config.Launch.SpotRefused != nil {
 				s.config.Launch.SpotRefused(order.Claim)
@@ -88,7 +89,7 @@ type failure struct {
 	capacityType               string
 }
 
-func failureOf(e *types.CreateFleetError, order *Order, subnets map[string]string) failure {
+func failureOf(e *types.CreateFleetError, order *template.Want, subnets map[string]string) failure {
 	f := failure{code: aws.ToString(e.ErrorCode), message: aws.ToString(e.ErrorMessage), capacityType: order.CapacityType}
 	if at := e.LaunchTemplateAndOverrides; at != nil && at.Overrides != nil {
 		f.instanceType = string(at.Overrides.InstanceType)
@@ -107,15 +108,15 @@ func failureOf(e *types.CreateFleetError, order *Order, subnets map[string]strin
 
 // shortOf notes what is sold out. A subnet without addresses is the subnet's
 // fault, not that of the type: another one in the zone may have some.
-func (s *Instances) shortOf(f *failure, order *Order) {
+func (s *Instances) shortOf(f *failure, order *template.Want) {
 	now := s.config.Clock.Now()
 	spread := order.GroupID != "" && strings.Contains(f.message, spreadGroupFull)
 	switch {
-	case order.reserved() && soldOut(f.code) && f.code != noAddresses:
-		if o := order.offering(f.instanceType, f.zone); o != nil {
+	case reserved(order) && soldOut(f.code) && f.code != noAddresses:
+		if o := offeringOf(order, f.instanceType, f.zone); o != nil {
 			s.config.Launch.Reservations.Exhausted(o.ReservationID)
 		}
-	case order.reserved():
+	case reserved(order):
 	case spread:
 		for _, c := range order.Candidates {
 			s.config.Launch.Shortages.Offering(shortage.Offering{

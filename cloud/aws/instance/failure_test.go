@@ -12,6 +12,7 @@ import (
 
 	"karpenter/cloud"
 	"karpenter/cloud/aws/shortage"
+	"karpenter/cloud/aws/template"
 	"karpenter/cloud/cloudtest"
 	"karpenter/model"
 )
@@ -19,7 +20,7 @@ import (
 func sleep() { time.Sleep(time.Second) }
 
 // failing launches the order where nothing is to be had but the errors.
-func failing(s *stage, o *Order, failures ...types.CreateFleetError) error {
+func failing(s *stage, o *template.Want, failures ...types.CreateFleetError) error {
 	s.t.Helper()
 	s.ec2.room, s.ec2.failures = 0, failures
 	_, err := s.create(o)

@@ -24,6 +24,7 @@ import (
 	"karpenter/cloud/aws/launch"
 	"karpenter/cloud/aws/network"
 	"karpenter/cloud/aws/shortage"
+	"karpenter/cloud/aws/template"
 	"karpenter/cloud/cloudtest"
 	"karpenter/model"
 )
@@ -93,14 +94,14 @@ func class() *awsv1.EC2NodeClass {
 }
 
 // order is one for the claim, on demand or as spot, of a small and a large type.
-func order(name, capacityType string) *Order {
+func order(name, capacityType string) *template.Want {
 	small := cloudtest.Type("m5.large", "2", "8Gi", cloudtest.Offering("zone-a", capacityType, 0.1), cloudtest.Offering("zone-b", capacityType, 0.12))
 	large := cloudtest.Type("m5.xlarge", "4", "16Gi", cloudtest.Offering("zone-a", capacityType, 0.2))
 	return orderOf(name, capacityType, small, large)
 }
 
-func orderOf(name, capacityType string, types ...*cloud.InstanceType) *Order {
-	out := &Order{
+func orderOf(name, capacityType string, types ...*cloud.InstanceType) *template.Want {
+	out := &template.Want{
 		Claim: &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: apitypes.UID("uid-of-" + name), Labels: map[string]string{v1.NodePoolLabelKey: "pool"},
 		}},
@@ -116,10 +117,10 @@ func orderOf(name, capacityType string, types ...*cloud.InstanceType) *Order {
 	return out
 }
 
-func claimOf(o *Order) Claim { return Claim{UID: o.Claim.UID, Name: o.Claim.Name} }
+func claimOf(o *template.Want) Claim { return Claim{UID: o.Claim.UID, Name: o.Claim.Name} }
 
 // create is what the provider does: it looks and then launches.
-func (s *stage) create(o *Order) (*Instance, error) {
+func (s *stage) create(o *template.Want) (*Instance, error) {
 	s.mu.Lock()
 	if _, ok := s.claims[o.Claim.Name]; !ok {
 		s.claims[o.Claim.Name] = claimOf(o)
@@ -133,7 +134,7 @@ func (s *stage) create(o *Order) (*Instance, error) {
 }
 
 // record writes the instance into the claim.
-func (s *stage) record(o *Order, id string) {
+func (s *stage) record(o *template.Want, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := claimOf(o)
@@ -143,7 +144,7 @@ func (s *stage) record(o *Order, id string) {
 
 // createAll launches at once and returns the IDs, "" for failures, which it
 // returns too.
-func (s *stage) createAll(orders []*Order) (ids []string, errs []error) {
+func (s *stage) createAll(orders []*template.Want) (ids []string, errs []error) {
 	ids, errs = make([]string, len(orders)), make([]error, len(orders))
 	var wg sync.WaitGroup
 	for i, o := range orders {
@@ -158,8 +159,8 @@ func (s *stage) createAll(orders []*Order) (ids []string, errs []error) {
 	return ids, errs
 }
 
-func orders(n int) []*Order {
-	var out []*Order
+func orders(n int) []*template.Want {
+	var out []*template.Want
 	for i := range n {
 		out = append(out, order(fmt.Sprintf("claim-%02d", i), model.OnDemand))
 	}
@@ -196,14 +197,14 @@ type templates struct {
 	fail    error
 }
 
-func (d *templates) Ensure(_ context.Context, o *Order) ([]Template, error) {
+func (d *templates) Ensure(_ context.Context, o *template.Want) ([]template.Template, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fail != nil {
 		return nil, d.fail
 	}
 	ids := []string{""}
-	if o.reserved() {
+	if reserved(o) {
 		ids = nil
 		for _, c := range o.Candidates {
 			for _, offering := range c.Offerings {
@@ -213,9 +214,9 @@ func (d *templates) Ensure(_ context.Context, o *Order) ([]Template, error) {
 			}
 		}
 	}
-	var out []Template
+	var out []template.Template
 	for _, id := range ids {
-		out = append(out, Template{Name: fmt.Sprintf("template-%d%s", d.version, id), ImageID: "ami-1", ReservationID: id, Candidates: o.Candidates})
+		out = append(out, template.Template{Name: fmt.Sprintf("template-%d%s", d.version, id), ImageID: "ami-1", ReservationID: id, Candidates: o.Candidates})
 	}
 	return out, nil
 }

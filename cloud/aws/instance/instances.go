@@ -34,10 +34,10 @@ type Config struct {
 	Batches *batch.Metrics
 	// ReservedCapacity says whether the feature gate is on.
 	ReservedCapacity bool
-	// Shifted reports whether traffic is shifted away from a zone, by name and
-	// ID ("" if unknown). Nothing is changed there, and what was known of it
-	// last goes on to hold. Nil means there are no shifts.
-	Shifted func(zone, zoneID string) bool
+	// Shifted reports whether traffic is shifted away from the zone with an ID.
+	// Nothing is changed there, and what was known of it last goes on to hold.
+	// Nil means there are no shifts.
+	Shifted func(zoneID string) bool
 	// Claims returns the NodeClaims there are, past any cache.
 	Claims func(context.Context) ([]Claim, error)
 	Launch LaunchConfig
@@ -82,7 +82,7 @@ func notFound(id string) error {
 }
 
 func (s *Instances) shifted(i *Instance) bool {
-	return i != nil && s.config.Shifted != nil && s.config.Shifted(i.Zone, i.ZoneID)
+	return i != nil && s.config.Shifted != nil && s.config.Shifted(i.ZoneID)
 }
 
 // Get returns an instance as it was seen last; EC2 is asked only for one that

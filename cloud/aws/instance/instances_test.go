@@ -186,7 +186,7 @@ func TestEndRefused(t *testing.T) {
 		if err := s.End(t.Context(), ids[0]); err == nil || cloud.IsNotFound(err) {
 			t.Errorf("error %v", err)
 		}
-		check(t, "counted", testutil.ToFloat64(s.config.Metrics.endFailures.WithLabelValues("zone-a", "")), 1.0)
+		check(t, "counted", testutil.ToFloat64(s.config.Metrics.endFailures.WithLabelValues("zone-a", "id-a")), 1.0)
 	})
 }
 
@@ -195,7 +195,7 @@ func TestEndRefused(t *testing.T) {
 func TestZonalShift(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		ids := launched(s, 2)
-		s.config.Shifted = func(zone, _ string) bool { return zone == "zone-a" }
+		s.config.Shifted = func(zoneID string) bool { return zoneID == "id-a" }
 		s.ec2.set(ids[0], terminated)
 		if i, err := s.Read(t.Context(), ids[0]); err != nil || i.Ending() {
 			t.Errorf("read: %+v, %v", i, err)

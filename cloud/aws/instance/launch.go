@@ -18,8 +18,10 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/aws/batch"
 	"karpenter/cloud/aws/client"
+	"karpenter/cloud/aws/launch"
 	"karpenter/cloud/aws/network"
 	"karpenter/cloud/aws/shortage"
+	"karpenter/cloud/aws/template"
 )
 
 // LaunchConfig is what launches work with.
@@ -33,11 +35,11 @@ type LaunchConfig struct {
 	SpotRefused func(*karpenterv1.NodeClaim)
 }
 
-// Templates are the launch templates there are.
+// Templates are the launch templates there are; template.Templates does.
 type Templates interface {
 	// Ensure returns the templates for an order, and makes those that are not
 	// there.
-	Ensure(context.Context, *Order) ([]Template, error)
+	Ensure(context.Context, *template.Want) ([]template.Template, error)
 	// Forget notes that templates, by name, are not there any more.
 	Forget(names []string)
 }
@@ -120,12 +122,12 @@ func (s *Instances) ClaimOf(i *Instance) Claim { return s.launches.claimOf(i) }
 // Launch starts an instance. Of must have said that there is none for the claim,
 // and only one launch for a claim may be under way. The errors are those of
 // cloud.Provider.
-func (s *Instances) Launch(ctx context.Context, order *Order) (*Instance, error) {
+func (s *Instances) Launch(ctx context.Context, order *template.Want) (*Instance, error) {
 	const tries = 2 // as a template may have been deleted by someone else
 	var i *Instance
 	var err error
 	for range tries {
-		var templates []Template
+		var templates []template.Template
 		if templates, err = s.config.Launch.Templates.Ensure(ctx, order); err != nil {
 			return nil, explained(fmt.Errorf("Error getting launch template configs: %w", err))
 		}
@@ -153,8 +155,8 @@ func explained(err error) error {
 	return &cloud.CreateError{Reason: reason, Message: message, Err: err}
 }
 
-func (s *Instances) launchFrom(ctx context.Context, order *Order, templates []Template) (*Instance, error) {
-	in := request(order, templates, Tags(s.config.Cluster, order.Claim, order.Class))
+func (s *Instances) launchFrom(ctx context.Context, order *template.Want, templates []template.Template) (*Instance, error) {
+	in := request(order, templates, launch.Tags(s.config.Cluster, order.Claim, order.Class))
 	if in == nil {
 		return nil, errors.New("Error getting launch template configs: no capacity offerings are currently available given the constraints")
 	}
@@ -172,7 +174,7 @@ func (s *Instances) launchFrom(ctx context.Context, order *Order, templates []Te
 
 // item is a launch that waits to be made with others that are equal to it.
 type item struct {
-	order   *Order
+	order   *template.Want
 	request *ec2.CreateFleetInput
 	claim   Claim
 	key     string
@@ -272,7 +274,7 @@ func (s *Instances) put(launched []*Instance) {
 }
 
 // launchedIn returns the instances in a fleet's answer, by ID.
-func (s *Instances) launchedIn(out *ec2.CreateFleetOutput, order *Order, in *ec2.CreateFleetInput) []*Instance {
+func (s *Instances) launchedIn(out *ec2.CreateFleetOutput, order *template.Want, in *ec2.CreateFleetInput) []*Instance {
 	now := s.config.Clock.Now()
 	tags := map[string]string{}
 	for _, spec := range in.TagSpecifications {
@@ -302,7 +304,7 @@ func (s *Instances) launchedIn(out *ec2.CreateFleetOutput, order *Order, in *ec2
 }
 
 // placed says where the instance is, by the override that EC2 chose.
-func (i *Instance) placed(in *types.CreateFleetInstance, order *Order) {
+func (i *Instance) placed(in *types.CreateFleetInstance, order *template.Want) {
 	i.Zone, i.ZoneID, i.SubnetID = aws.ToString(in.AvailabilityZone), aws.ToString(in.AvailabilityZoneId), aws.ToString(in.SubnetId)
 	if chosen := in.LaunchTemplateAndOverrides; chosen != nil && chosen.Overrides != nil {
 		o := chosen.Overrides
@@ -316,7 +318,7 @@ func (i *Instance) placed(in *types.CreateFleetInstance, order *Order) {
 			i.Zone, i.ZoneID = cmp.Or(i.Zone, subnet.Zone), cmp.Or(i.ZoneID, subnet.ZoneID)
 		}
 	}
-	if offering := order.offering(i.Type, i.Zone); offering != nil && order.reserved() {
+	if offering := offeringOf(order, i.Type, i.Zone); offering != nil && reserved(order) {
 		i.ReservationID = offering.ReservationID
 		kind, _ := offering.Requirements.Value(awsv1.CapacityReservationTypeLabelKey)
 		taken, _ := offering.Requirements.Value(awsv1.CapacityReservationInterruptibleLabelKey)

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -14,49 +13,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
-	awsv1 "karpenter/api/aws/v1"
 	karpenterv1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/aws/launch"
+	"karpenter/cloud/aws/template"
 	"karpenter/model"
 )
-
-// Order is a launch that has been decided on.
-type Order struct {
-	Claim        *karpenterv1.NodeClaim
-	Class        *awsv1.EC2NodeClass
-	Candidates   []launch.Candidate // may all be bought as CapacityType, or have offerings that may
-	CapacityType string             // as launch.CapacityType says
-	Tenancy      string             // as launch.Tenancy says
-	GroupID      string             // of the placement group; "" = none
-	Partition    string             // as launch.Partition says
-}
-
-// Template is a launch template, with what may be launched from it.
-type Template struct {
-	Name          string
-	ImageID       string
-	ReservationID string // "" = not bound to a reservation
-	Candidates    []launch.Candidate
-}
-
-// Tags returns what everything that is made for the claim is tagged with.
-func Tags(cluster string, claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass) map[string]string {
-	out := maps.Clone(class.Spec.Tags)
-	if out == nil {
-		out = map[string]string{}
-	}
-	out[awsv1.ClusterTagPrefix+cluster] = "owned"
-	out[awsv1.NodePoolTagKey] = claim.Labels[karpenterv1.NodePoolLabelKey]
-	out[awsv1.ClusterNameTagKey] = cluster
-	out[awsv1.NodeClassTagKey] = class.Name
-	return out
-}
 
 // request returns the fleet for one instance of the order, but for what is
 // chosen when it is known how many are asked for at once: subnets, and the tags
 // that name the claims. It is nil when no template has anything to launch.
-func request(order *Order, templates []Template, tags map[string]string) *ec2.CreateFleetInput {
+func request(order *template.Want, templates []template.Template, tags map[string]string) *ec2.CreateFleetInput {
 	in := &ec2.CreateFleetInput{
 		Type: types.FleetTypeInstant,
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{
@@ -159,7 +126,7 @@ func digest(values ...any) string {
 
 // needs returns how many addresses a machine will need at least, by zone: one
 // for each pod of the smallest type.
-func needs(order *Order) map[string]int64 {
+func needs(order *template.Want) map[string]int64 {
 	out := map[string]int64{}
 	for _, c := range order.Candidates {
 		pods := c.Type.Capacity[corev1.ResourcePods]
@@ -177,9 +144,9 @@ func needs(order *Order) map[string]int64 {
 	return out
 }
 
-// offering returns the offering of the order that is launched by type and zone,
+// offeringOf returns the offering of the order that is launched by type and zone,
 // nil if there is none.
-func (o *Order) offering(instanceType, zone string) *cloud.Offering {
+func offeringOf(o *template.Want, instanceType, zone string) *cloud.Offering {
 	for _, c := range o.Candidates {
 		if c.Type.Name != instanceType {
 			continue
@@ -194,4 +161,4 @@ func (o *Order) offering(instanceType, zone string) *cloud.Offering {
 }
 
 // reserved reports whether the order is for reserved capacity.
-func (o *Order) reserved() bool { return o.CapacityType == model.Reserved }
+func reserved(o *template.Want) bool { return o.CapacityType == model.Reserved }

@@ -13,12 +13,13 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/aws/template"
 	"karpenter/cloud/cloudtest"
 	"karpenter/model"
 )
 
 // sent launches the order and returns the request as EC2 got it.
-func sent(s *stage, o *Order) *ec2.CreateFleetInput {
+func sent(s *stage, o *template.Want) *ec2.CreateFleetInput {
 	s.t.Helper()
 	if _, err := s.create(o); err != nil {
 		s.t.Fatal(err)
@@ -76,12 +77,12 @@ func TestMarkets(t *testing.T) {
 			model.NewRequirement(awsv1.CapacityReservationInterruptibleLabelKey, model.In, interruptible))
 		return cloudtest.Type("m5.large", "2", "8Gi", o)
 	}
-	overlaid := func(o *Order) *Order {
+	overlaid := func(o *template.Want) *template.Want {
 		o.Claim.Annotations = map[string]string{v1.PriceOverlayAppliedAnnotationKey: "true"}
 		return o
 	}
 	for name, c := range map[string]struct {
-		order *Order
+		order *template.Want
 		want  string
 	}{
 		"on demand":                 {order("c", model.OnDemand), "on-demand, on demand by lowest-price"}, // spec 65/72
@@ -190,7 +191,7 @@ func TestDifferentLaunches(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		other := order("other", model.OnDemand)
 		other.Candidates = other.Candidates[:1]
-		s.createAll([]*Order{order("one", model.OnDemand), other})
+		s.createAll([]*template.Want{order("one", model.OnDemand), other})
 		check(t, "fleets", len(s.ec2.inputs), 2)
 	})
 }
