@@ -25,6 +25,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/aws/awsfake"
 	"karpenter/cloud/aws/batch"
+	"karpenter/cloud/aws/catalogue"
 	awsclient "karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/image"
 	"karpenter/cloud/aws/instance"
@@ -34,27 +35,25 @@ import (
 	"karpenter/cloud/aws/shortage"
 	"karpenter/cloud/aws/template"
 	"karpenter/cloud/aws/userdata"
-	"karpenter/cloud/ec2"
-	"karpenter/model"
 )
 
 // region is a provider on an AWS and an API server in memory. Batches wait in
 // real time, all else goes by the clock.
 type region struct {
 	*Provider
-	t        *testing.T
-	aws      *awsfake.AWS
-	services *awsclient.Services
-	clock    *clocktesting.FakeClock
-	api      client.WithWatch
-	pool     *v1.NodePool
-	short    *shortage.Log
-	counts   *reservation.Counts
-	groups   *reservation.Groups
-	registry *prometheus.Registry
-	overlay  func(string, []*cloud.InstanceType) ([]*cloud.InstanceType, error)
-	sold     []ec2.Description
-	typesErr error
+	t         *testing.T
+	aws       *awsfake.AWS
+	services  *awsclient.Services
+	clock     *clocktesting.FakeClock
+	api       client.WithWatch
+	pool      *v1.NodePool
+	short     *shortage.Log
+	counts    *reservation.Counts
+	groups    *reservation.Groups
+	registry  *prometheus.Registry
+	catalogue *catalogue.Catalogue
+	overlay   func(string, []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	typesErr  error
 
 	mu     sync.Mutex
 	events []string
@@ -79,19 +78,12 @@ func newRegion(t *testing.T, change func(*awsfake.Config)) *region {
 	}
 	account, err := awsfake.New(config)
 	must(t, err)
-	descriptions, err := ec2.Descriptions()
-	must(t, err)
 	scheme := runtime.NewScheme()
 	must(t, v1.AddToScheme(scheme))
 	must(t, awsv1.AddToScheme(scheme))
 	r := &region{
 		t: t, aws: account, services: account.Services(), clock: clock,
 		api: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}, &awsv1.EC2NodeClass{}).Build(),
-	}
-	for _, d := range descriptions {
-		if slices.Contains(config.Types, d.InstanceType) {
-			r.sold = append(r.sold, d)
-		}
 	}
 	r.pool = &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}}
 	r.pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
@@ -112,6 +104,7 @@ func (r *region) restart() {
 	r.t.Helper()
 	r.registry, r.short, r.counts = prometheus.NewRegistry(), &shortage.Log{}, &reservation.Counts{}
 	r.groups = reservation.NewGroups(r.services.EC2, r.clock)
+	r.catalogue = r.newCatalogue()
 	subnets := network.NewSubnets(r.services.EC2, r.clock, time.Minute)
 	reservations := reservation.NewReservations(r.services.EC2, r.clock, r.counts)
 	class := r.getClass()
@@ -141,7 +134,7 @@ func (r *region) restart() {
 				Templates: template.New(template.Config{
 					EC2: r.services.EC2, Clock: r.clock, Metrics: template.NewMetrics(r.registry), Region: c.Region, ReservedCapacity: true,
 					Cluster: userdata.Cluster{Name: c.Cluster, Endpoint: c.Endpoint, CABundle: c.CertificateAuthority, DNS: "10.100.0.10"},
-					CIDR:    template.NewServiceCIDR(r.services.EKS, r.clock),
+					CIDR:    template.NewServiceCIDR(r.services.EKS, c.Cluster, r.clock).Get,
 				}),
 			},
 		},
@@ -205,61 +198,30 @@ func (r *region) resolve(class *awsv1.EC2NodeClass) {
 	class.Status.Conditions = []metav1.Condition{{Type: v1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: class.Generation}}
 }
 
-// types are what the account sells, at its prices.
+// types are what the account sells.
 func (r *region) types(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	if r.typesErr != nil {
 		return nil, r.typesErr
 	}
-	group, err := r.groups.For(ctx, class)
-	if err != nil {
-		return nil, err
-	}
-	c := instancetype.NewClass(class, group)
-	market := r.market(class, c)
-	var out []*cloud.InstanceType
-	for _, d := range r.sold {
-		facts := &instancetype.Facts{Description: d}
-		for _, zone := range market.Zones {
-			facts.Zones = append(facts.Zones, zone.Name)
-		}
-		t := instancetype.New(facts, c, &instancetype.Cluster{Region: r.aws.Config().Region, MemoryOverhead: 0.075})
-		t.Offerings = instancetype.Offerings(facts, c, market)
-		out = append(out, t)
-	}
-	return out, nil
+	return r.catalogue.Types(ctx, class)
 }
 
-func (r *region) market(class *awsv1.EC2NodeClass, c *instancetype.Class) *instancetype.Market {
-	group := ""
-	if c.PlacementGroup != nil {
-		group = c.PlacementGroup.ID
-	}
-	m := &instancetype.Market{
-		Zones: c.Zones, OnDemand: map[string]model.Price{}, Spot: map[string]map[string]model.Price{}, Left: map[string]int64{},
-		SoldOut: func(capacityType, instanceType, zone string) bool {
-			var subnets []string
-			for _, s := range class.Status.Subnets {
-				if s.Zone == zone {
-					subnets = append(subnets, s.ID)
-				}
-			}
-			return r.short.SoldOut(shortage.Offering{CapacityType: capacityType, InstanceType: instanceType, Zone: zone, Group: group}, subnets, r.clock.Now())
+func (r *region) newCatalogue() *catalogue.Catalogue {
+	r.t.Helper()
+	c, err := catalogue.New(catalogue.Config{
+		EC2: r.services.EC2, Pricing: r.services.Pricing, Clock: r.clock, Metrics: catalogue.NewMetrics(r.registry),
+		Cluster:   instancetype.Cluster{Region: r.aws.Config().Region, MemoryOverhead: 0.075},
+		Shortages: r.short, Memory: &instancetype.Memory{}, Left: r.counts.Left,
+		Group: func(class *awsv1.EC2NodeClass) *instancetype.PlacementGroup {
+			group, err := r.groups.For(r.t.Context(), class)
+			must(r.t, err)
+			return group
 		},
-	}
-	price := func(name, zone, capacityType string) model.Price {
-		dollars, _ := r.aws.Price(awsfake.Pool{Type: name, Zone: zone, CapacityType: capacityType})
-		return model.Price(dollars * float64(model.Dollar))
-	}
-	for _, name := range r.aws.Config().Types {
-		m.OnDemand[name], m.Spot[name] = price(name, "", awsfake.OnDemand), map[string]model.Price{}
-		for _, zone := range c.Zones {
-			m.Spot[name][zone.Name] = price(name, zone.Name, awsfake.Spot)
-		}
-	}
-	for _, reserved := range class.Status.CapacityReservations {
-		m.Left[reserved.ID] = r.counts.Left(reserved.ID)
-	}
-	return m
+	})
+	must(r.t, err)
+	must(r.t, c.Refresh(r.t.Context()))
+	must(r.t, c.RefreshPrices(r.t.Context()))
+	return c
 }
 
 // claim stores a claim of the pool with the requirements.
