@@ -16,7 +16,7 @@ type operation struct {
 	mutating bool
 }
 
-// operations are those of package client, by name.
+// operations are those of package client and what machines ask, by name.
 var operations = map[string]operation{
 	"DescribeInstanceTypes":         {"EC2", []string{"ec2:DescribeInstanceTypes"}, false},
 	"DescribeInstanceTypeOfferings": {"EC2", []string{"ec2:DescribeInstanceTypeOfferings"}, false},
@@ -35,6 +35,8 @@ var operations = map[string]operation{
 	"TerminateInstances":            {"EC2", []string{"ec2:TerminateInstances"}, true},
 	"DescribeInstances":             {"EC2", []string{"ec2:DescribeInstances"}, false},
 	"DescribeInstanceStatus":        {"EC2", []string{"ec2:DescribeInstanceStatus"}, false},
+	"DescribeInstanceAttribute":     {"EC2", []string{"ec2:DescribeInstanceAttribute"}, false},
+	"DescribeVolumes":               {"EC2", []string{"ec2:DescribeVolumes"}, false},
 	"DescribeCluster":               {"EKS", []string{"eks:DescribeCluster"}, false},
 	"GetInstanceProfile":            {"IAM", []string{"iam:GetInstanceProfile"}, false},
 	"ListInstanceProfiles":          {"IAM", []string{"iam:ListInstanceProfiles"}, false},

@@ -20,6 +20,7 @@ type instance struct {
 	subnet         *subnet
 	addresses      int32
 	userData       string
+	volumes        []types.Volume
 	reservation    *reservation // nil: none
 	group          *placementGroup
 	health         health
@@ -138,6 +139,7 @@ func (a *AWS) terminated(i *instance, at time.Time) {
 	}
 	i.NetworkInterfaces, i.SecurityGroups, i.PrivateIpAddress, i.SubnetId, i.VpcId = nil, nil, nil, nil, nil
 	i.PrivateDnsName = aws.String("")
+	i.BlockDeviceMappings, i.volumes = nil, nil
 	a.announce(i, "terminated", at)
 	a.later(at.Add(forgetAfter), func(time.Time) {
 		delete(a.instances.byID, *i.InstanceId)

@@ -136,6 +136,7 @@ func (a *AWS) made(w *want, now time.Time) *instance {
 		i.IamInstanceProfile = &types.IamInstanceProfile{Arn: a.iam.profiles[name].Arn, Id: a.iam.profiles[name].InstanceProfileId}
 	}
 	a.connect(i, w, address)
+	a.attach(i, w)
 	switch w.market {
 	case Spot:
 		i.InstanceLifecycle = types.InstanceLifecycleTypeSpot
