@@ -4,7 +4,10 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
+
+	"karpenter/kube/pods"
 )
 
 const (
@@ -22,4 +25,17 @@ func limiter[T comparable](workers, perSecond int) workqueue.TypedRateLimiter[T]
 		workqueue.NewTypedItemExponentialFailureRateLimiter[T](backoffMin, backoffMax),
 		&workqueue.TypedBucketRateLimiter[T]{Limiter: rate.NewLimiter(rate.Limit(qps), 10*qps)},
 	)
+}
+
+// pace is how long a drain that waits for the pods is left alone: a sixtieth of
+// the time it has taken, from drainPoll to drainPollMost, and no longer than until
+// one of the pods has to be forced.
+func pace(s *scope, waiting []*corev1.Pod) time.Duration {
+	wait := min(s.now.Sub(s.node.DeletionTimestamp.Time)/60, drainPollMost)
+	for _, p := range waiting {
+		if grace := p.Spec.TerminationGracePeriodSeconds; s.deadline != nil && grace != nil && !pods.Terminating(p) {
+			wait = min(wait, s.deadline.Add(-time.Duration(*grace)*time.Second).Sub(s.now))
+		}
+	}
+	return max(wait, drainPoll)
 }

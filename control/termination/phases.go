@@ -76,7 +76,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (time.Duration, error)
 	r.Evictions.Add(s.deadline, slices.DeleteFunc(firstTier(graceful), pods.Terminating)...)
 	if len(waiting) > 0 {
 		r.Events.Publish(drainWaits(s.node, waiting))
-		return drainPoll, nil
+		return pace(s, waiting), nil
 	}
 	if conditionSince != nil && s.now.Sub(conditionSince.Time) < drainAtLeast {
 		return drainPoll, nil

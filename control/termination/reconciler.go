@@ -28,10 +28,11 @@ import (
 )
 
 const (
-	drainPoll    = time.Second     // between passes of a drain or a wait for volumes
-	drainAtLeast = 5 * time.Second // for pods bound by a scheduler that had not seen the taint
-	machinePoll  = 5 * time.Second // between calls to end a machine
-	conflictPoll = 100 * time.Millisecond
+	drainPoll     = time.Second      // between passes of a drain or a wait for volumes, at first
+	drainPollMost = 10 * time.Second // and when it has taken long
+	drainAtLeast  = 5 * time.Second  // for pods bound by a scheduler that had not seen the taint
+	machinePoll   = 5 * time.Second  // between calls to end a machine
+	conflictPoll  = 100 * time.Millisecond
 )
 
 // Machines is the part of cloud.Provider that termination needs.

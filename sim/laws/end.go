@@ -28,7 +28,7 @@ type clean struct {
 }
 
 func newClean(terms) *Law {
-	l := &clean{since{}, every{period: sampling}}
+	l := &clean{since{}, every{period: time.Minute}}
 	return &Law{
 		name: "clean", check: l.check, end: l.end,
 		means: "At the end no node is marked as disrupted that is not going, and no Node or claim is still being deleted unless a pod that must not be evicted has kept it in the last 5 minutes.",
@@ -74,7 +74,7 @@ func (l *clean) end(s *sim.Seen) error {
 func (l *clean) stays(s *sim.Seen, o client.Object) bool {
 	deleted := o.GetDeletionTimestamp()
 	free, is := l.free[string(o.GetUID())]
-	return deleted != nil && s.Now.Sub(deleted.Time) > endsWithin && is && s.Now.Sub(free) > startsWithin-sampling
+	return deleted != nil && s.Now.Sub(deleted.Time) > endsWithin && is && s.Now.Sub(free) > startsWithin-time.Minute
 }
 
 func goes(s *sim.Seen, n *corev1.Node) bool {

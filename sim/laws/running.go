@@ -3,6 +3,7 @@ package laws
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -26,7 +27,7 @@ type could struct {
 }
 
 func newRunning(terms) *Law {
-	c := &could{since{}, every{period: sampling}}
+	c := &could{since{}, every{period: time.Minute}}
 	return &Law{
 		name: "running", check: c.check, end: c.end,
 		means: "At the end every pod runs, but those for which, 5 minutes ago or since, no pool could launch a machine that could take them alone: within its limits, with its daemons, in a zone that the pod's rules leave open.",
@@ -57,7 +58,7 @@ func (l *could) end(s *sim.Seen) error {
 		}
 		from, long := l.since[string(p.UID)]
 		switch {
-		case long && waits(p) && s.Now.Sub(from) > startsWithin-sampling:
+		case long && waits(p) && s.Now.Sub(from) > startsWithin-time.Minute:
 			if where := hosts(s, p); where != "" {
 				return fmt.Errorf("pod %s waits since %s, although %s", p.Name, p.CreationTimestamp.Sub(s.Started), where)
 			}

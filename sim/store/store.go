@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -217,25 +217,15 @@ func now() *metav1.Time {
 	return &t
 }
 
-// decoded returns the JSON as an object of the kind, with defaults.
-func (s *Store) decoded(r resource, text []byte) (client.Object, error) {
-	if s.defaults[r.gvk] != nil {
-		tree := map[string]any{}
-		if err := json.Unmarshal(text, &tree); err != nil {
-			return nil, err
-		}
-		s.defaults.apply(r.gvk, tree)
-		var err error
-		if text, err = json.Marshal(tree); err != nil {
-			return nil, err
-		}
-	}
+// typed returns the tree as an object of the kind, with defaults.
+func (s *Store) typed(r resource, tree map[string]any) (client.Object, error) {
+	s.defaults.apply(r.gvk, tree)
 	out, err := s.scheme.New(r.gvk)
 	if err != nil {
 		return nil, err
 	}
 	object := out.(client.Object)
-	if err := json.Unmarshal(text, object); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, object); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,11 +23,11 @@ func (s *Store) create(by string, o client.Object) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(o)
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return err
 	}
-	object, err := s.decoded(c.resource, text)
+	object, err := s.typed(c.resource, tree)
 	if err != nil {
 		return err
 	}
@@ -82,19 +83,12 @@ func (s *Store) begin(c *collection, o client.Object) error {
 // redefault fills in a status that was just cleared. It has to be absent for
 // its default to apply, which it is not in the JSON of a struct.
 func (s *Store) redefault(c *collection, o client.Object) error {
-	text, err := json.Marshal(o)
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return err
 	}
-	tree := map[string]any{}
-	if err := json.Unmarshal(text, &tree); err != nil {
-		return err
-	}
 	delete(tree, "status")
-	if text, err = json.Marshal(tree); err != nil {
-		return err
-	}
-	filled, err := s.decoded(c.resource, text)
+	filled, err := s.typed(c.resource, tree)
 	if err != nil {
 		return err
 	}
@@ -110,7 +104,8 @@ const (
 	status part = "status" // nothing else
 )
 
-// setStatus sets the status of o to that of other, or to nothing.
+// setStatus sets the status of o to that of other, which it shares, or to
+// nothing.
 func setStatus(o, other client.Object) {
 	to := reflect.ValueOf(o).Elem().FieldByName("Status")
 	if !to.IsValid() {
@@ -120,7 +115,7 @@ func setStatus(o, other client.Object) {
 		to.SetZero()
 		return
 	}
-	to.Set(reflect.ValueOf(other.DeepCopyObject()).Elem().FieldByName("Status"))
+	to.Set(reflect.ValueOf(other).Elem().FieldByName("Status"))
 }
 
 func sameStatus(a, b client.Object) bool {
@@ -140,11 +135,15 @@ func (s *Store) update(by string, o client.Object, p part) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(o)
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return err
 	}
-	object, err := s.replace(writing{c, by, "update"}, old, text, p)
+	given, err := s.typed(c.resource, tree)
+	if err != nil {
+		return err
+	}
+	object, err := s.replace(writing{c, by, "update"}, old, given, p)
 	if err != nil {
 		return err
 	}
@@ -163,15 +162,15 @@ func (s *Store) patch(by string, o client.Object, patch client.Patch, p part) er
 	if err != nil {
 		return err
 	}
-	before, err := json.Marshal(old)
-	if err != nil {
-		return err
-	}
-	after, err := patched(patch.Type(), before, data, old)
+	tree, err := patched(patch.Type(), old, data)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	object, err := s.replace(writing{c, by, "patch"}, old, after, p)
+	given, err := s.typed(c.resource, tree)
+	if err != nil {
+		return err
+	}
+	object, err := s.replace(writing{c, by, "patch"}, old, given, p)
 	if err != nil {
 		return err
 	}
@@ -179,10 +178,34 @@ func (s *Store) patch(by string, o client.Object, patch client.Patch, p part) er
 	return nil
 }
 
-func patched(kind types.PatchType, before, patch []byte, sample any) ([]byte, error) {
+// patched returns the object with the patch.
+func patched(kind types.PatchType, old client.Object, patch []byte) (map[string]any, error) {
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(old)
+	if err != nil {
+		return nil, err
+	}
+	if kind == types.MergePatchType {
+		change := map[string]any{}
+		if err := json.Unmarshal(patch, &change); err != nil {
+			return nil, err
+		}
+		merge(tree, change)
+		return tree, nil
+	}
+	before, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	after, err := patchedText(kind, before, patch, old)
+	if err != nil {
+		return nil, err
+	}
+	tree = map[string]any{}
+	return tree, json.Unmarshal(after, &tree)
+}
+
+func patchedText(kind types.PatchType, before, patch []byte, sample any) ([]byte, error) {
 	switch kind {
-	case types.MergePatchType:
-		return jsonpatch.MergePatch(before, patch)
 	case types.StrategicMergePatchType:
 		return strategicpatch.StrategicMergePatch(before, patch, sample)
 	case types.JSONPatchType:
@@ -195,20 +218,36 @@ func patched(kind types.PatchType, before, patch []byte, sample any) ([]byte, er
 	return nil, fmt.Errorf("patch type %q is not served", kind)
 }
 
-// replace stores what the JSON says of the part as the next version of old. A
-// write that changes nothing leaves the version as it is.
-func (s *Store) replace(w writing, old client.Object, text []byte, p part) (client.Object, error) {
-	given, err := s.decoded(w.resource, text)
-	if err != nil {
-		return nil, err
+// merge applies a JSON merge patch (RFC 7386) to the tree.
+func merge(tree, change map[string]any) {
+	for key, v := range change {
+		part, isTree := v.(map[string]any)
+		switch {
+		case v == nil:
+			delete(tree, key)
+		case !isTree:
+			tree[key] = v
+		default:
+			below, ok := tree[key].(map[string]any)
+			if !ok {
+				below = map[string]any{}
+				tree[key] = below
+			}
+			merge(below, part)
+		}
 	}
+}
+
+// replace stores the part of given as the next version of old. A write that
+// changes nothing leaves the version as it is.
+func (s *Store) replace(w writing, old, given client.Object, p part) (client.Object, error) {
 	if err := agrees(w.resource, old, given); err != nil {
 		return nil, err
 	}
 	object := given
 	if p == status {
 		w.verb += "-status"
-		object = old.DeepCopyObject().(client.Object)
+		object = shallow(old)
 		setStatus(object, given)
 	} else {
 		setStatus(object, old)
@@ -225,11 +264,19 @@ func (s *Store) replace(w writing, old client.Object, text []byte, p part) (clie
 		disown(pod, old.(*corev1.Pod))
 	}
 	object.SetResourceVersion(old.GetResourceVersion())
-	if equality.Semantic.DeepEqual(old, object) {
+	if p == status && sameStatus(old, object) || p == whole && equality.Semantic.DeepEqual(old, object) {
 		return old, nil
 	}
 	s.put(w, old, object)
 	return object, nil
+}
+
+// shallow returns a copy of the stored object that shares what it refers to:
+// neither is modified.
+func shallow(o client.Object) client.Object {
+	out := reflect.New(reflect.TypeOf(o).Elem())
+	out.Elem().Set(reflect.ValueOf(o).Elem())
+	return out.Interface().(client.Object)
 }
 
 // agrees reports a conflict when the write was made for another version or
