@@ -127,10 +127,10 @@ type scope struct {
 	now      time.Time
 	snapshot *model.Snapshot
 	plan     *model.Plan
-	managed  map[string]*model.Node  // of the snapshot, by claim
-	pools    map[string]*v1.NodePool // by name
-	claims   map[string]*v1.NodeClaim
-	nodes    map[string]*corev1.Node // by provider ID; two of the same ID are none
+	managed  map[string]*model.Node   // of the snapshot, by claim
+	pools    map[string]*v1.NodePool  // by name
+	claims   map[string]*v1.NodeClaim // by name, the cache's own: not to be modified
+	nodes    map[string]*corev1.Node  // the same by provider ID; two of the same ID are none
 }
 
 // nodeOf returns the Node of the claim, or nil.
@@ -214,10 +214,9 @@ func orDefault(d, preset time.Duration) time.Duration {
 // must not be made from newer ones than it was planned with.
 func (l *Loop) open(ctx context.Context) (*scope, error) {
 	pools, claims, nodes := &v1.NodePoolList{}, &v1.NodeClaimList{}, &corev1.NodeList{}
-	for _, list := range []client.ObjectList{pools, claims, nodes} {
-		if err := l.Client.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("list for disruption: %w", err)
-		}
+	err := errors.Join(l.Client.List(ctx, pools), l.Client.List(ctx, claims, client.UnsafeDisableDeepCopy), l.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy))
+	if err != nil {
+		return nil, fmt.Errorf("list for disruption: %w", err)
 	}
 	s := &scope{
 		now: l.Clock.Now(), managed: map[string]*model.Node{},
