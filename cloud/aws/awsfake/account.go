@@ -37,6 +37,9 @@ type Config struct {
 	// ControllerPolicy holds the caller to the IAM policies that Karpenter's
 	// installation gives its controller; else everything not denied is allowed.
 	ControllerPolicy bool
+	// Seed makes identifiers those of another account: instances of a simulation
+	// that begins anew are no namesakes of those that its cluster remembers.
+	Seed uint32
 	// Limits throttles operations by name, see RealLimits. Nil is no throttling.
 	Limits map[string]Limit
 }
@@ -98,7 +101,7 @@ func New(config Config) (*AWS, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	a := &AWS{config: config, clock: config.Clock, spotRole: true, fleets: map[string]*fleetAnswer{}, quotas: map[string]int64{}}
+	a := &AWS{config: config, clock: config.Clock, ids: uint64(config.Seed) << 32, spotRole: true, fleets: map[string]*fleetAnswer{}, quotas: map[string]int64{}}
 	a.guard.start(config.Limits)
 	var err error
 	if a.market, err = newMarket(config, a.clock.Now()); err != nil {

@@ -46,3 +46,10 @@ func TestMachinesKnowTheirUserDataAndVolumes(t *testing.T) {
 	_, err = l.EC2.(ec2API).DescribeVolumes(t.Context(), &ec2.DescribeVolumesInput{VolumeIds: ids})
 	l.refused(err, "InvalidVolume.NotFound")
 }
+
+func TestSeedsGiveOtherIdentifiers(t *testing.T) {
+	one, other := newLab(t, nil), newLab(t, func(c *Config) { c.Seed = 1 })
+	if *one.private[0].SubnetId == *other.private[0].SubnetId {
+		t.Errorf("both are %s", *one.private[0].SubnetId)
+	}
+}

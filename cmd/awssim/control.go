@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"karpenter/cloud/aws/awsfake"
+)
+
+// controlPath is where a person or a script plays fate, as in
+//
+//	curl -X POST "$AWS_ENDPOINT_URL/_awssim/interrupt?instance=i-0123456789abcdef0"
+//
+// GET tells what there is.
+const controlPath = "/_awssim/"
+
+// deed is something that happens to the account.
+type deed struct {
+	name, parameters, meaning string
+	do                        func(*awsfake.AWS, url.Values) error
+}
+
+func deeds() []deed {
+	return []deed{
+		{"interrupt", "instance", "a spot instance is warned, and ends in two minutes", func(a *awsfake.AWS, v url.Values) error {
+			return a.Interrupt(v.Get("instance"))
+		}},
+		{"rebalance", "instance", "it is recommended to leave a spot instance", func(a *awsfake.AWS, v url.Values) error {
+			return a.Rebalance(v.Get("instance"))
+		}},
+		{"lose", "instance", "an instance ends without a warning", func(a *awsfake.AWS, v url.Values) error {
+			return a.Lose(v.Get("instance"))
+		}},
+		{"stock", "type zone capacity-type left", "how many more can be bought of a pool; an empty name is all, a negative number no limit", func(a *awsfake.AWS, v url.Values) error {
+			left, err := strconv.ParseInt(v.Get("left"), 10, 64)
+			if err != nil {
+				return fmt.Errorf("left: %w", err)
+			}
+			a.Stock(awsfake.Pool{Type: v.Get("type"), Zone: v.Get("zone"), CapacityType: v.Get("capacity-type")}, left)
+			return nil
+		}},
+		{"spot-price", "type zone dollars", "what an hour of spot costs; an empty zone is all", func(a *awsfake.AWS, v url.Values) error {
+			dollars, err := strconv.ParseFloat(v.Get("dollars"), 64)
+			if err != nil {
+				return fmt.Errorf("dollars: %w", err)
+			}
+			a.SetSpotPrice(v.Get("type"), v.Get("zone"), dollars)
+			return nil
+		}},
+		{"release-images", "kubernetes bottlerocket", "new machine images, to which the aliases @latest move on", func(a *awsfake.AWS, v url.Values) error {
+			return a.ReleaseImages(v.Get("kubernetes"), time.Now(), v.Get("bottlerocket"))
+		}},
+		{"deny", "action", "a permission such as ec2:CreateFleet is taken away", func(a *awsfake.AWS, v url.Values) error {
+			a.Deny(v.Get("action"), awsfake.NoPolicy)
+			return nil
+		}},
+		{"allow", "action", "and given back", func(a *awsfake.AWS, v url.Values) error {
+			a.Allow(v.Get("action"))
+			return nil
+		}},
+	}
+}
+
+func newControl(a *awsfake.AWS) http.Handler {
+	mux := http.NewServeMux()
+	help := &strings.Builder{}
+	fmt.Fprintf(help, "GET  %scalls   how often each operation was called\n", controlPath)
+	for _, d := range deeds() {
+		fmt.Fprintf(help, "POST %s%s?%s=   %s\n", controlPath, d.name, strings.ReplaceAll(d.parameters, " ", "=&"), d.meaning)
+		mux.HandleFunc("POST "+controlPath+d.name, func(w http.ResponseWriter, r *http.Request) {
+			if err := d.try(a, r.URL.Query()); err != nil {
+				http.Error(w, fmt.Sprintf("%s: %v", d.name, err), http.StatusBadRequest)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		})
+	}
+	mux.HandleFunc("GET "+controlPath+"{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, help) })
+	mux.HandleFunc("GET "+controlPath+"calls", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(a.Calls()) // a client that has gone needs no answer
+	})
+	return mux
+}
+
+// try does the deed if it has its parameters and no others.
+func (d *deed) try(a *awsfake.AWS, values url.Values) error {
+	known := strings.Fields(d.parameters)
+	for _, name := range known {
+		if !values.Has(name) {
+			return fmt.Errorf("parameter %s is missing; it takes %s", name, d.parameters)
+		}
+	}
+	if len(values) > len(known) {
+		return fmt.Errorf("it takes %s and nothing else", d.parameters)
+	}
+	return d.do(a, values)
+}
