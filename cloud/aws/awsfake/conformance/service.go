@@ -49,7 +49,17 @@ func services() []check {
 			_, err = s.IAM.DeleteInstanceProfile(s.Context(), &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("conformance-nobody")})
 			s.refused(err, "NoSuchEntity")
 		}},
-		{"instance profiles are listed by path", listedProfiles},
+		{"instance profiles are listed", func(s *suite) {
+			s.profile("conformance-listed", "/karpenter/conformance/listed/")
+			if names := s.profilesBelow("/karpenter/conformance/listed/"); !slices.Contains(names, "conformance-listed") {
+				s.Errorf("%v", names)
+			}
+		}},
+		{"instance profiles are listed by path", func(s *suite) {
+			s.profile("conformance-inside", "/karpenter/conformance/list/1/")
+			s.profile("conformance-outside", "/karpenter/conformance/other/")
+			s.same("below the path", s.profilesBelow("/karpenter/conformance/list/"), []string{"conformance-inside"})
+		}},
 		{"an instance profile with a role is not deleted", func(s *suite) {
 			s.roleIn("conformance-kept")
 			_, err := s.IAM.DeleteInstanceProfile(s.Context(), &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("conformance-kept")})
@@ -131,16 +141,14 @@ func profile(s *suite) {
 	s.refused(err, "NoSuchEntity")
 }
 
-func listedProfiles(s *suite) {
-	s.profile("conformance-inside", "/karpenter/conformance/list/1/")
-	s.profile("conformance-outside", "/karpenter/conformance/other/")
-	out, err := s.IAM.ListInstanceProfiles(s.Context(), &iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/conformance/list/")})
+// profilesBelow returns the names of the profiles on the first page.
+func (s *suite) profilesBelow(path string) []string {
+	s.Helper()
+	out, err := s.IAM.ListInstanceProfiles(s.Context(), &iam.ListInstanceProfilesInput{PathPrefix: &path})
 	s.must(err)
 	var names []string
 	for _, p := range out.InstanceProfiles {
 		names = append(names, *p.InstanceProfileName)
 	}
-	if !slices.Equal(names, []string{"conformance-inside"}) {
-		s.Errorf("%v", names)
-	}
+	return names
 }

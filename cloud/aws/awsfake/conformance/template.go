@@ -15,7 +15,11 @@ func templates() []check {
 			id := s.template("by-id", nil)
 			_, err := s.EC2.DeleteLaunchTemplate(s.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: &id})
 			s.must(err)
-			_, err = s.EC2.DeleteLaunchTemplate(s.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: &id})
+			_, err = s.EC2.DescribeLaunchTemplates(s.Context(), &ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{name("by-id")}})
+			s.refused(err, "InvalidLaunchTemplateName.NotFoundException")
+		}},
+		{"the ID of a launch template must exist", func(s *suite) {
+			_, err := s.EC2.DeleteLaunchTemplate(s.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateId: aws.String("lt-0123456789abcdef0")})
 			s.refused(err, "InvalidLaunchTemplateId.NotFound")
 		}},
 		{"the name of a launch template is taken once", func(s *suite) {
