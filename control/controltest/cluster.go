@@ -273,14 +273,15 @@ func (c *Cluster) newClass(name string) *kwokv1alpha1.KWOKNodeClass {
 	return class
 }
 
-// newEC2Class returns an EC2NodeClass of which nothing is known yet.
+// newEC2Class returns an EC2NodeClass as the documentation has it, of which
+// nothing is known yet.
 func (c *Cluster) newEC2Class(name string) *awsv1.EC2NodeClass {
 	class := &awsv1.EC2NodeClass{ObjectMeta: c.made(name, nil)}
 	class.Spec = awsv1.EC2NodeClassSpec{
-		Role:                       "nodes",
+		Role:                       "KarpenterNodeRole-cluster",
 		AMISelectorTerms:           []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
-		SubnetSelectorTerms:        []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"use": "nodes"}}},
-		SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"use": "nodes"}}},
+		SubnetSelectorTerms:        []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": "cluster"}}},
+		SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": "cluster"}}},
 	}
 	return class
 }

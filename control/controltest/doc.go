@@ -9,7 +9,7 @@
 //	node n a {…}           create Node n of the machine of claim a, ready, unregistered
 //	pool p {…}             create NodePool p
 //	class c {…}            create KWOKNodeClass c, ready
-//	ec2class c {…}         create EC2NodeClass c with role "nodes", of which nothing is known
+//	ec2class c {…}         create EC2NodeClass c for a cluster named "cluster", of which nothing is known
 //	overlay o {…}          create NodeOverlay o for everything
 //	pod x n {…}            create Pod x bound to Node n
 //	pdb b x {…}            create PodDisruptionBudget b for pods labelled app=x

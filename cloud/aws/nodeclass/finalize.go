@@ -38,7 +38,7 @@ func (r *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (r
 	if !r.IsolatedVPC {
 		errs = append(errs, r.AWS.Profiles.Delete(ctx, class))
 	}
-	errs = append(errs, r.AWS.Templates.DeleteAll(ctx, class))
+	errs = append(errs, r.AWS.Templates.DeleteAll(ctx, class.Name))
 	if err := errors.Join(errs...); err != nil {
 		return reconcile.Result{}, fmt.Errorf("end node class %s: %w", class.Name, err)
 	}

@@ -17,12 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "karpenter/api/aws/v1"
-	"karpenter/cloud"
 	"karpenter/cloud/aws/expression"
 	"karpenter/cloud/aws/image"
 	"karpenter/cloud/aws/instancetype"
 	"karpenter/cloud/aws/nodeclass"
 	"karpenter/cloud/aws/reservation"
+	"karpenter/cloud/aws/template"
 	awsec2 "karpenter/cloud/ec2"
 	"karpenter/control/controltest"
 	"karpenter/kube/events"
@@ -38,11 +38,11 @@ import (
 //	                     behind an "@"
 //	have group NAME      the placement group
 //	fail CALL CODE TEXT… until "mend CALL". Calls are those of AWS, and Images,
-//	                     Profile, Rehearse, CIDR. For one subnet: RunInstances/NAME
+//	                     Profile, CIDR. For one subnet: RunInstances/NAME
 //	with GATE            cel, no-rehearsal, isolated, no-reserved; before the first reconcile
 //	unknown-types        no instance type is known
 func TestControllers(t *testing.T) {
-	files, err := filepath.Glob("testdata/*")
+	files, err := filepath.Glob("testdata/controllers/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
@@ -266,16 +266,17 @@ func (w *world) Collect(_ context.Context, used map[string]bool) (gone []string,
 
 type templates struct{ *world }
 
-func (w templates) Rehearse(_ context.Context, class *awsv1.EC2NodeClass, t *cloud.InstanceType, tenancy string) (string, error) {
-	w.cluster.Tell("Rehearse %s %s with %s pods", t.Name, tenancy, t.Capacity.Pods())
-	if err := w.fails["Rehearse"]; err != nil {
-		return "", fmt.Errorf("create launch template: %w", err)
+func (w templates) Ensure(_ context.Context, want *template.Want) ([]template.Template, error) {
+	t := want.Candidates[0].Type
+	w.cluster.Tell("CreateLaunchTemplate %s %s %s with %s pods", t.Name, want.CapacityType, want.Tenancy, t.Capacity.Pods())
+	if err := w.fails["CreateLaunchTemplate"]; err != nil {
+		return nil, fmt.Errorf("create launch template: %w", err)
 	}
-	return "template-of-" + class.Name, nil
+	return []template.Template{{Name: "template-of-" + want.Class.Name}}, nil
 }
 
-func (w templates) DeleteAll(_ context.Context, class *awsv1.EC2NodeClass) error {
-	w.cluster.Tell("launch templates of %s are deleted", class.Name)
+func (w templates) DeleteAll(_ context.Context, class string) error {
+	w.cluster.Tell("launch templates of %s are deleted", class)
 	return w.fails["DeleteLaunchTemplate"]
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	awsv1 "karpenter/api/aws/v1"
-	"karpenter/cloud"
 	"karpenter/cloud/aws/instancetype"
+	"karpenter/cloud/aws/template"
 )
 
 // Images finds the images of a class; see image.Images.
@@ -46,14 +46,10 @@ type Profiles interface {
 	Delete(context.Context, *awsv1.EC2NodeClass) error
 }
 
-// Templates makes launch templates.
+// Templates makes launch templates; see template.Templates.
 type Templates interface {
-	// Rehearse makes the launch template with which a machine of the type would
-	// be started on demand, unless it is there, and returns its name. The error
-	// wraps that of AWS.
-	Rehearse(ctx context.Context, class *awsv1.EC2NodeClass, t *cloud.InstanceType, tenancy string) (name string, err error)
-	// DeleteAll deletes all launch templates of the class.
-	DeleteAll(context.Context, *awsv1.EC2NodeClass) error
+	Ensure(context.Context, *template.Want) ([]template.Template, error)
+	DeleteAll(ctx context.Context, class string) error
 }
 
 // LaunchAPI is the calls to AWS that are rehearsed. All have DryRun set.
@@ -73,8 +69,9 @@ type AWS struct {
 	Templates       Templates
 	Launch          LaunchAPI
 	// Facts returns what is known of all instance types of the region; none
-	// before they were asked for.
+	// before they were asked for; see catalogue.Catalogue.
 	Facts func() []*instancetype.Facts
-	// CIDR returns where the cluster's services have their addresses.
+	// CIDR returns where the cluster's Services have their addresses; see
+	// template.ServiceCIDR.
 	CIDR func(context.Context) (string, error)
 }

@@ -67,7 +67,7 @@ func (p *pass) rehearse(ctx context.Context, facts []*instancetype.Facts) (verdi
 	if err != nil {
 		return verdict{}, err
 	}
-	role.template, err = p.AWS.Templates.Rehearse(ctx, p.class, role.instanceType, role.tenancy)
+	made, err := p.AWS.Templates.Ensure(ctx, role.want)
 	if client.UserDataTooLarge(err) {
 		return because(awsv1.UserDataSizeLimitExceededReason, "ec2:CreateLaunchTemplate rejected the rendered user data as too large", err), nil
 	}
@@ -75,6 +75,7 @@ func (p *pass) rehearse(ctx context.Context, facts []*instancetype.Facts) (verdi
 	if v != (verdict{}) || err != nil {
 		return v, err
 	}
+	role.template = made[0].Name // one candidate, one template
 	_, err = p.AWS.Launch.CreateFleet(ctx, role.fleet(), once)
 	v, err = judge(err, awsv1.CreateFleetAuthCheckFailedReason, "ec2:CreateFleet")
 	if v != (verdict{}) || err != nil {
@@ -84,7 +85,7 @@ func (p *pass) rehearse(ctx context.Context, facts []*instancetype.Facts) (verdi
 }
 
 // rehearseInstances tries one subnet after the other. If none will do, what EC2
-// says of the first counts.
+// says of the first counts. A profile that is missing is so in all of them.
 func (p *pass) rehearseInstances(ctx context.Context, role *role) (verdict, error) {
 	var first error
 	for _, subnet := range p.class.Status.Subnets {
@@ -92,12 +93,12 @@ func (p *pass) rehearseInstances(ctx context.Context, role *role) (verdict, erro
 		if err == nil || client.WouldSucceed(err) {
 			return verdict{}, nil
 		}
+		if client.ProfileMissing(err) {
+			return verdict{}, &missingProfileError{p.class.Status.InstanceProfile}
+		}
 		if first == nil {
 			first = err
 		}
-	}
-	if client.ProfileMissing(first) {
-		return verdict{}, &missingProfileError{p.class.Status.InstanceProfile}
 	}
 	return judge(first, awsv1.RunInstancesAuthCheckFailedReason, "ec2:RunInstances")
 }

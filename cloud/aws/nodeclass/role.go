@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "karpenter/api/aws/v1"
@@ -19,15 +20,17 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/aws/image"
 	"karpenter/cloud/aws/instancetype"
+	"karpenter/cloud/aws/launch"
+	"karpenter/cloud/aws/template"
 	"karpenter/model"
 )
 
 // role is the machine of a rehearsal.
 type role struct {
 	class        *awsv1.EC2NodeClass
-	instanceType *cloud.InstanceType
-	tenancy      string
-	template     string // name of its launch template
+	instanceType string
+	want         *template.Want
+	template     string // name of its launch template, once made
 	tags         []types.Tag
 }
 
@@ -51,9 +54,16 @@ func cast(class *awsv1.EC2NodeClass, group *instancetype.PlacementGroup, facts [
 			return nil, fmt.Errorf("spec.kubelet: %w", err)
 		}
 	}
+	want := &template.Want{
+		Claim: rehearsedClaim(pools), Class: class, CapacityType: v1.CapacityTypeOnDemand, Tenancy: tenancy(pools),
+		Candidates: []launch.Candidate{{Type: instancetype.New(best.facts, of, &config.Cluster)}},
+	}
+	if group != nil {
+		want.GroupID = group.ID
+	}
 	return &role{
-		class: class, instanceType: instancetype.New(best.facts, of, &config.Cluster),
-		tenancy: tenancy(pools), tags: tags(class, config.ClusterName, pools),
+		class: class, instanceType: best.facts.InstanceType, want: want,
+		tags: template.Tags(launch.Tags(config.ClusterName, want.Claim, class)),
 	}, nil
 }
 
@@ -152,25 +162,17 @@ func tenancy(pools []v1.NodePool) string {
 	return awsv1.InstanceTenancyDefault
 }
 
-// tags are those of a launch for the first of the pools, as permissions may
-// depend on them.
-func tags(class *awsv1.EC2NodeClass, cluster string, pools []v1.NodePool) []types.Tag {
-	all := maps.Clone(class.Spec.Tags)
-	if all == nil {
-		all = map[string]string{}
-	}
-	all[awsv1.NodePoolTagKey] = ""
+// rehearsedClaim is a claim of the first of the pools, as permissions may depend
+// on its tags, and the size of user data on its labels.
+func rehearsedClaim(pools []v1.NodePool) *v1.NodeClaim {
+	claim := &v1.NodeClaim{}
 	if len(pools) > 0 {
-		all[awsv1.NodePoolTagKey] = pools[0].Name
+		template := &pools[0].Spec.Template
+		claim.Labels = maps.Clone(template.Labels)
+		metav1.SetMetaDataLabel(&claim.ObjectMeta, v1.NodePoolLabelKey, pools[0].Name)
+		claim.Spec.Taints, claim.Spec.StartupTaints = template.Spec.Taints, template.Spec.StartupTaints
 	}
-	all[awsv1.ClusterTagPrefix+cluster] = "owned"
-	all[awsv1.ClusterNameTagKey] = cluster
-	all[awsv1.NodeClassTagKey] = class.Name
-	var out []types.Tag
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, types.Tag{Key: aws.String(key), Value: aws.String(all[key])})
-	}
-	return out
+	return claim
 }
 
 // fleet is the dry run of CreateFleet.
@@ -178,7 +180,7 @@ func (r *role) fleet() *ec2.CreateFleetInput {
 	var overrides []types.FleetLaunchTemplateOverridesRequest
 	for _, subnet := range r.class.Status.Subnets {
 		overrides = append(overrides, types.FleetLaunchTemplateOverridesRequest{
-			InstanceType: types.InstanceType(r.instanceType.Name), SubnetId: aws.String(subnet.ID),
+			InstanceType: types.InstanceType(r.instanceType), SubnetId: aws.String(subnet.ID),
 		})
 	}
 	return &ec2.CreateFleetInput{
@@ -202,7 +204,7 @@ func (r *role) instances(subnet string) *ec2.RunInstancesInput {
 		DryRun:            aws.Bool(true),
 		MinCount:          aws.Int32(1),
 		MaxCount:          aws.Int32(1),
-		InstanceType:      types.InstanceType(r.instanceType.Name),
+		InstanceType:      types.InstanceType(r.instanceType),
 		LaunchTemplate:    &types.LaunchTemplateSpecification{LaunchTemplateName: &r.template, Version: aws.String("$Latest")},
 		NetworkInterfaces: r.interfaces(subnet),
 		TagSpecifications: r.tagged(types.ResourceTypeInstance, types.ResourceTypeVolume, types.ResourceTypeNetworkInterface),
