@@ -209,7 +209,7 @@ func (r *region) types(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud
 func (r *region) newCatalogue() *catalogue.Catalogue {
 	r.t.Helper()
 	c, err := catalogue.New(catalogue.Config{
-		EC2: r.services.EC2, Pricing: r.services.Pricing, Clock: r.clock, Metrics: catalogue.NewMetrics(r.registry),
+		EC2: r.services.EC2, Clock: r.clock, Metrics: catalogue.NewMetrics(r.registry),
 		Cluster:   instancetype.Cluster{Region: r.aws.Config().Region, MemoryOverhead: 0.075},
 		Shortages: r.short, Memory: &instancetype.Memory{}, Left: r.counts.Left,
 		Group: func(class *awsv1.EC2NodeClass) *instancetype.PlacementGroup {
@@ -297,3 +297,5 @@ func check(t *testing.T, what string, got, want any) {
 		t.Errorf("%s: %s", what, diff)
 	}
 }
+
+func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
