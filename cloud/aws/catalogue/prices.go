@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,17 +109,10 @@ func (c *Catalogue) refreshOnDemand(ctx context.Context) error {
 		return err
 	}
 	c.change(func(list *priceList) bool {
-		var kept []string
 		if list.asked {
-			kept = c.doubts.onDemand.kept(slices.Sorted(maps.Keys(list.onDemand)), func(name string) bool {
-				price, ok := found[name]
-				return !ok || !collapsed(list.onDemand[name], price)
-			})
+			kept := withoutCollapsed(&c.doubts.onDemand, found, func(name string) model.Price { return list.onDemand[name] })
+			sayKept(ctx, "on-demand", kept)
 		}
-		for _, name := range kept {
-			delete(found, name)
-		}
-		sayKept(ctx, "on demand", len(kept))
 		changed := !list.asked
 		list.asked = true
 		for name, price := range found {
@@ -142,20 +134,7 @@ func (c *Catalogue) refreshSpot(ctx context.Context) error {
 		if list.spot == nil {
 			list.spot, list.all = map[string]map[string]model.Price{}, list.number
 		}
-		var known []place
-		for name, zones := range list.spot {
-			for zone := range zones {
-				known = append(known, place{name, zone})
-			}
-		}
-		kept := c.doubts.spot.kept(known, func(p place) bool {
-			price, ok := found[p]
-			return !ok || !collapsed(list.spot[p.instanceType][p.zone], price)
-		})
-		for _, p := range kept {
-			delete(found, p)
-		}
-		sayKept(ctx, "spot", len(kept))
+		sayKept(ctx, "spot", withoutCollapsed(&c.doubts.spot, found, func(p place) model.Price { return list.spot[p.instanceType][p.zone] }))
 		return list.mergeSpot(found)
 	})
 	return nil
@@ -182,9 +161,23 @@ func (p *priceList) mergeSpot(found map[place]model.Price) bool {
 	return changed
 }
 
-// collapsed reports whether a price has fallen to less than a fifth. The spot
-// prices of a few types may do so between two answers, those of many do not.
-func collapsed(before, after model.Price) bool { return after*5 < before }
+// withoutCollapsed takes those prices out of an answer that are doubted, and
+// returns how many that is: many have fallen to less than a fifth of what was
+// known. The spot prices of a few types may do so between two answers, those of
+// many do not.
+func withoutCollapsed[K comparable](doubts *quarantine[K], found map[K]model.Price, before func(K) model.Price) int {
+	var known []K
+	for k := range found {
+		if before(k) > 0 {
+			known = append(known, k)
+		}
+	}
+	kept := doubts.kept(known, func(k K) bool { return found[k]*5 >= before(k) })
+	for _, k := range kept {
+		delete(found, k)
+	}
+	return len(kept)
+}
 
 func sayKept(ctx context.Context, what string, n int) {
 	if n > 0 {

@@ -24,7 +24,7 @@ type view struct {
 	seen    *awsv1.EC2NodeClass          // the class as it was asked for last, of our own
 	group   *instancetype.PlacementGroup // and its placement group
 	demands demands
-	labels  map[string]model.Requirements // of offerings, by what they are: types share them
+	labels  map[instancetype.Kind]model.Requirements // of offerings: types share them
 	stamp   stamp
 	entries map[string]*entry
 	out     []*cloud.InstanceType
@@ -103,7 +103,7 @@ func (v *view) lookLocked(c *Catalogue, class *awsv1.EC2NodeClass) bool {
 	if demands.equal(&v.demands) {
 		return false
 	}
-	v.demands, v.labels = demands, map[string]model.Requirements{}
+	v.demands, v.labels = demands, map[instancetype.Kind]model.Requirements{}
 	return true
 }
 
@@ -253,29 +253,10 @@ func (v *view) finishLocked(c *Catalogue, e *entry, of *ingredients, market *ins
 		t = *v.resolveLocked(c, &shown)
 	}
 	t.Offerings = instancetype.Offerings(of.facts, v.demands.class, market)
-	for i := range t.Offerings {
-		if o := &t.Offerings[i]; o.ReservationID == "" {
-			o.Requirements = v.sharedLocked(o.Requirements)
-		}
-	}
 	if e.final != nil && reflect.DeepEqual(e.final, &t) {
 		return e.final
 	}
 	return &t
-}
-
-// sharedLocked returns requirements that all offerings of the same kind share.
-func (v *view) sharedLocked(rs model.Requirements) model.Requirements {
-	zone, _ := rs.Value(model.LabelZone)
-	capacityType, _ := rs.Value(model.LabelCapacityType)
-	partition, _ := rs.Value(awsv1.PlacementGroupPartitionLabelKey)
-	key := zone + "/" + capacityType + "/" + partition
-	shared, ok := v.labels[key]
-	if !ok {
-		shared = rs
-		v.labels[key] = rs
-	}
-	return shared
 }
 
 // marketLocked is what can be bought now.
@@ -285,7 +266,8 @@ func (v *view) marketLocked(c *Catalogue, now time.Time) *instancetype.Market {
 		group = class.PlacementGroup.ID
 	}
 	out := &instancetype.Market{
-		Zones: v.stamp.supply.zones, OnDemand: v.stamp.prices.onDemand, Spot: v.stamp.prices.spot, Overlay: v.stamp.overlays.of,
+		Labels: v.labels,
+		Zones:  v.stamp.supply.zones, OnDemand: v.stamp.prices.onDemand, Spot: v.stamp.prices.spot, Overlay: v.stamp.overlays.of,
 		SoldOut: func(capacityType, instanceType, zone, partition string) bool {
 			return c.config.Shortages.SoldOut(shortage.Offering{
 				CapacityType: capacityType, InstanceType: instanceType, Zone: zone, Group: group, Partition: partition,

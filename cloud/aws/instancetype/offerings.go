@@ -15,8 +15,16 @@ import (
 // cheaper types before those of dearer ones.
 const reservedDiscount = 10_000_000
 
+// Kind is what offerings of different types have in common.
+type Kind struct{ Zone, CapacityType, Partition string }
+
 // Market is what decides about prices and what can be bought now.
 type Market struct {
+	// Labels are the requirements of offerings that were made for the class
+	// before; those of new kinds are added, so that equal ones are shared. They
+	// must not be used concurrently. Nil means nothing is shared.
+	Labels map[Kind]model.Requirements
+
 	Zones    []Zone                            // all of the region
 	OnDemand map[string]model.Price            // by type
 	Spot     map[string]map[string]model.Price // by type and zone; nil = not known yet: as on demand
@@ -38,7 +46,7 @@ type SoldOut func(capacityType, instanceType, zone, partition string) bool
 // A spot offering without any price is left out, as it would have none to pay.
 func Offerings(facts *Facts, class *Class, market *Market) []cloud.Offering {
 	l := &listing{facts: facts, class: class, market: market, supported: Supported(facts, class)}
-	var out []cloud.Offering
+	out := make([]cloud.Offering, 0, 2*len(market.Zones))
 	for _, zone := range market.Zones {
 		for _, capacityType := range usageClasses(&facts.Description) {
 			if o, ok := l.open(zone.Name, capacityType); ok {
@@ -67,13 +75,32 @@ func (l *listing) open(zone, capacityType string) (offering cloud.Offering, ok b
 		return cloud.Offering{}, false
 	}
 	return cloud.Offering{
-		Requirements: l.requirements(zone, capacityType,
+		Requirements: l.unreserved(zone, capacityType),
+		Price:        price,
+		Available:    priced && l.reachable(zone) && !l.soldOut(capacityType, zone, ""),
+	}, true
+}
+
+func (l *listing) unreserved(zone, capacityType string) model.Requirements {
+	return l.market.shared(Kind{Zone: zone, CapacityType: capacityType}, func() model.Requirements {
+		return l.requirements(zone, capacityType,
 			model.NewRequirement(awsv1.CapacityReservationIDLabelKey, model.DoesNotExist),
 			model.NewRequirement(awsv1.CapacityReservationTypeLabelKey, model.DoesNotExist),
-			model.NewRequirement(awsv1.CapacityReservationInterruptibleLabelKey, model.DoesNotExist)),
-		Price:     price,
-		Available: priced && l.reachable(zone) && !l.soldOut(capacityType, zone, ""),
-	}, true
+			model.NewRequirement(awsv1.CapacityReservationInterruptibleLabelKey, model.DoesNotExist))
+	})
+}
+
+// shared returns the requirements of the kind, and makes them if there are none
+// yet.
+func (m *Market) shared(kind Kind, of func() model.Requirements) model.Requirements {
+	rs, ok := m.Labels[kind]
+	if !ok {
+		rs = of()
+		if m.Labels != nil {
+			m.Labels[kind] = rs
+		}
+	}
+	return rs
 }
 
 func (l *listing) soldOut(capacityType, zone, partition string) bool {
@@ -139,9 +166,14 @@ func (l *listing) perPartition(in []cloud.Offering) []cloud.Offering {
 	for _, o := range in {
 		for _, name := range names {
 			copied := o
-			copied.Requirements = o.Requirements.And(model.NewRequirement(awsv1.PlacementGroupPartitionLabelKey, model.In, name))
-			if o.Available && o.ReservationID == "" && l.soldOut(o.CapacityType(), o.Zone(), name) {
-				copied.Available = false
+			with := func() model.Requirements {
+				return o.Requirements.And(model.NewRequirement(awsv1.PlacementGroupPartitionLabelKey, model.In, name))
+			}
+			if o.ReservationID != "" {
+				copied.Requirements = with()
+			} else {
+				copied.Requirements = l.market.shared(Kind{o.Zone(), o.CapacityType(), name}, with)
+				copied.Available = o.Available && !l.soldOut(o.CapacityType(), o.Zone(), name)
 			}
 			out = append(out, copied)
 		}
