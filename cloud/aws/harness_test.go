@@ -212,11 +212,7 @@ func (r *region) newCatalogue() *catalogue.Catalogue {
 		EC2: r.services.EC2, Clock: r.clock, Metrics: catalogue.NewMetrics(r.registry),
 		Cluster:   instancetype.Cluster{Region: r.aws.Config().Region, MemoryOverhead: 0.075},
 		Shortages: r.short, Memory: &instancetype.Memory{}, Left: r.counts.Left,
-		Group: func(class *awsv1.EC2NodeClass) *instancetype.PlacementGroup {
-			group, err := r.groups.For(r.t.Context(), class)
-			must(r.t, err)
-			return group
-		},
+		Group: r.groups.For,
 	})
 	must(r.t, err)
 	must(r.t, c.Refresh(r.t.Context()))

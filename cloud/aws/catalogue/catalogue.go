@@ -56,11 +56,13 @@ type Config struct {
 
 	Shortages *shortage.Log
 	Memory    *instancetype.Memory
-	Shifts    Shifts                                                 // nil = none
-	Formulas  *expression.Language                                   // nil = the gate NodeClassCEL is off
-	Left      func(id string) int64                                  // launches left in a reservation; nil = the gate ReservedCapacity is off
-	Group     func(*awsv1.EC2NodeClass) *instancetype.PlacementGroup // the class's; nil = none has any
-	Overlays  client.Reader                                          // of NodeOverlays; nil = the gate NodeOverlay is off
+	Shifts    Shifts                // nil = none
+	Formulas  *expression.Language  // nil = the gate NodeClassCEL is off
+	Left      func(id string) int64 // launches left in a reservation; nil = the gate ReservedCapacity is off
+	// Group returns the placement group of a class, nil when it has none. It may
+	// ask EC2 now and then. Nil means no class has any.
+	Group    func(context.Context, *awsv1.EC2NodeClass) (*instancetype.PlacementGroup, error)
+	Overlays client.Reader // of NodeOverlays; nil = the gate NodeOverlay is off
 }
 
 // Catalogue is the instance types of a region. It may be used concurrently.
@@ -121,7 +123,7 @@ func (c *Catalogue) Register(mgr manager.Manager) error {
 // Types returns all types as nodes of the class have them, by name, those that
 // can't be bought now included. The caller does not modify the answer; see the
 // package for what of it stays the same.
-func (c *Catalogue) Types(_ context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
+func (c *Catalogue) Types(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	known := c.supply.Load()
 	switch {
 	case len(known.facts) == 0:
@@ -131,7 +133,14 @@ func (c *Catalogue) Types(_ context.Context, class *awsv1.EC2NodeClass) ([]*clou
 	case len(class.Status.Subnets) == 0:
 		return nil, fmt.Errorf("no subnets found: the status of EC2NodeClass %s has none", class.Name)
 	}
-	return c.view(class).types(c, class), nil
+	var group *instancetype.PlacementGroup
+	if c.config.Group != nil {
+		var err error
+		if group, err = c.config.Group(ctx, class); err != nil {
+			return nil, fmt.Errorf("instance types of EC2NodeClass %s: %w", class.Name, err)
+		}
+	}
+	return c.view(class).types(c, class, group), nil
 }
 
 // Type returns one type as nodes of the class have it.

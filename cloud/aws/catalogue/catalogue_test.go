@@ -293,7 +293,11 @@ func TestPlacementGroup(t *testing.T) {
 	if got := available(w.types(t, plain())["m5.large"]); got != "a od 0.096, b od 0.096, b spot 0.096" {
 		t.Error(got)
 	}
-	w.group = nil
+	w.noGroup = errors.New("no such group")
+	if _, err := w.Types(t.Context(), plain()); !errors.Is(err, w.noGroup) {
+		t.Error(err)
+	}
+	w.group, w.noGroup = nil, nil
 	if got := available(w.types(t, plain())["m5.large"]); got != "a od 0.096, a spot 0.096, b od 0.096, b spot 0.096" {
 		t.Error(got)
 	}

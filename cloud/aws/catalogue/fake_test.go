@@ -161,6 +161,7 @@ type world struct {
 	shifted   map[string]bool  // zone IDs
 	left      map[string]int64 // reservations
 	group     *instancetype.PlacementGroup
+	noGroup   error
 	metrics   *prometheus.Registry
 }
 
@@ -177,7 +178,9 @@ func newWorld(t testing.TB, r *region, change ...func(*catalogue.Config)) *world
 	config := catalogue.Config{
 		EC2: r, Pricing: r, Cluster: instancetype.Cluster{Region: "us-east-1", MemoryOverhead: 0.075}, Clock: w.clock, Metrics: catalogue.NewMetrics(w.metrics),
 		Shortages: w.shortages, Memory: w.memory, Shifts: w, Left: func(id string) int64 { return w.left[id] },
-		Group: func(*awsv1.EC2NodeClass) *instancetype.PlacementGroup { return w.group },
+		Group: func(context.Context, *awsv1.EC2NodeClass) (*instancetype.PlacementGroup, error) {
+			return w.group, w.noGroup
+		},
 	}
 	for _, c := range change {
 		c(&config)

@@ -73,11 +73,11 @@ type ingredients struct {
 }
 
 // types returns the types as they are now.
-func (v *view) types(c *Catalogue, class *awsv1.EC2NodeClass) []*cloud.InstanceType {
+func (v *view) types(c *Catalogue, class *awsv1.EC2NodeClass, group *instancetype.PlacementGroup) []*cloud.InstanceType {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := c.config.Clock.Now()
-	changed := v.lookLocked(c, class)
+	changed := v.lookLocked(c, class, group)
 	stamp := v.stampLocked(c, now)
 	if !changed && stamp == v.stamp {
 		return v.out
@@ -89,11 +89,7 @@ func (v *view) types(c *Catalogue, class *awsv1.EC2NodeClass) []*cloud.InstanceT
 
 // lookLocked takes in the class and reports whether types depend on what has
 // changed of it.
-func (v *view) lookLocked(c *Catalogue, class *awsv1.EC2NodeClass) bool {
-	var group *instancetype.PlacementGroup
-	if c.config.Group != nil {
-		group = c.config.Group(class)
-	}
+func (v *view) lookLocked(c *Catalogue, class *awsv1.EC2NodeClass, group *instancetype.PlacementGroup) bool {
 	sameGroup := group == v.group || group != nil && v.group != nil && *group == *v.group
 	if v.seen != nil && sameGroup && sameClass(v.seen, class) {
 		return false
