@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
@@ -93,6 +94,34 @@ func deviations() []limit {
 		{"DryRun of DescribeInstanceTypes", func(ctx context.Context, s *client.Services) error {
 			_, err := s.EC2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{DryRun: aws.Bool(true)})
 			return want(client.WouldSucceed(err), "answered %v", err)
+		}},
+		{"pages of DescribeInstanceTypes", func(ctx context.Context, s *client.Services) error {
+			out, err := s.EC2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{MaxResults: aws.Int32(100)})
+			return errors.Join(err, want(err != nil || len(out.InstanceTypes) <= 100, "all of them on a page of 100"))
+		}},
+		{"spot prices of one zone", func(ctx context.Context, s *client.Services) error {
+			out, err := s.EC2.DescribeSpotPriceHistory(ctx, &ec2.DescribeSpotPriceHistoryInput{
+				AvailabilityZone: aws.String("us-east-1a"), InstanceTypes: []ec2types.InstanceType{"m5.large"},
+			})
+			return errors.Join(err, want(err != nil || len(out.SpotPriceHistory) == 1, "those of all zones"))
+		}},
+		{"malformed IDs of instances", func(ctx context.Context, s *client.Services) error {
+			_, err := s.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{"nonsense"}})
+			return want(client.Code(err) == "InvalidInstanceID.Malformed", "says %v", err)
+		}},
+		{"the limit of user data", func(ctx context.Context, s *client.Services) error {
+			_, err := s.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{
+				LaunchTemplateName: aws.String("long"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{UserData: aws.String(strings.Repeat("aaaa", 20_000))},
+			})
+			return want(client.UserDataTooLarge(err), "takes 60,000 bytes: %v", err)
+		}},
+		{"instance profiles of one path", func(ctx context.Context, s *client.Services) error {
+			_, err := s.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p"), Path: aws.String("/here/")})
+			if err != nil {
+				return err
+			}
+			out, err := s.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{PathPrefix: aws.String("/there/")})
+			return errors.Join(err, want(err != nil || len(out.InstanceProfiles) == 0, "those of other paths"))
 		}},
 		{"filters of DescribeInstanceStatus", func(ctx context.Context, s *client.Services) error {
 			out, err := s.EC2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -9,6 +10,8 @@ import (
 
 	"karpenter/cloud/aws/awsfake"
 	"karpenter/cloud/aws/awsfake/conformance"
+	"karpenter/cloud/aws/awsfake/wire"
+	"karpenter/cloud/aws/client"
 )
 
 // seed furnishes the account in memory.
@@ -58,4 +61,24 @@ func TestFake(t *testing.T) {
 		t.Fatal(err)
 	}
 	conformance.Run(t, a.Services(), seed{a}, nil)
+}
+
+// So it does over HTTP, asked by the SDK's clients.
+func TestFakeOverHTTP(t *testing.T) {
+	a, err := awsfake.New(awsfake.Config{Clock: clock.RealClock{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(wire.New(a.Services()))
+	defer server.Close()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": server.URL, "AWS_REGION": a.Config().Region, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+	} {
+		t.Setenv(name, value)
+	}
+	services, err := client.Connect(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conformance.Run(t, services, seed{a}, nil)
 }
