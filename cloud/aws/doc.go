@@ -1,6 +1,7 @@
 // Package aws is the provider for Amazon EC2.
 //
 //	client/         the calls to AWS, as interfaces; what its errors mean
+//	answers/        what AWS has answered, for a while; a question many have is asked once
 //	catalogue/      instance types, where they are sold, prices, what is left: refreshed, cached, quarantined
 //	instancetype/   what a type is to Kubernetes (pure)
 //	expression/     numbers of the kubelet's configuration that depend on the type (pure)

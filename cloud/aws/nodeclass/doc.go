@@ -12,7 +12,8 @@
 //
 // A pass runs every step, whatever becomes of the others, and ends with one
 // patch of the status. A step sets its condition and its part of the status; an
-// error of AWS that may go by leaves both as they were and is tried again. What
+// error of AWS that may go by leaves both as they were and is tried again; if
+// nothing was known yet, the condition says so with what AWS said. What
 // only the user can put right is in the condition, and not tried again soon.
 //
 // What the account refuses to tell harms only classes that ask for it: nothing

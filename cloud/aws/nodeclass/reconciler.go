@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +26,7 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
+	awsclient "karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/expression"
 	"karpenter/cloud/aws/instancetype"
 )
@@ -163,12 +166,20 @@ type pass struct {
 
 // step brings one condition, and its part of the status, up to date. It returns
 // when to look again, zero for never.
-type step func(*pass, context.Context) (time.Duration, error)
+type step struct {
+	condition string
+	run       func(*pass, context.Context) (time.Duration, error)
+}
 
 func steps() []step {
 	return []step{
-		(*pass).images, (*pass).reservations, (*pass).placementGroup, (*pass).subnets,
-		(*pass).securityGroups, (*pass).profile, (*pass).validate,
+		{awsv1.AMIsReadyCondition, (*pass).images},
+		{awsv1.CapacityReservationsReadyCondition, (*pass).reservations},
+		{awsv1.PlacementGroupReadyCondition, (*pass).placementGroup},
+		{awsv1.SubnetsReadyCondition, (*pass).subnets},
+		{awsv1.SecurityGroupsReadyCondition, (*pass).securityGroups},
+		{awsv1.InstanceProfileReadyCondition, (*pass).profile},
+		{awsv1.ValidationSucceededCondition, (*pass).validate},
 	}
 }
 
@@ -177,8 +188,11 @@ func (r *Reconciler) pass(ctx context.Context, class *awsv1.EC2NodeClass) (recon
 	p := &pass{Reconciler: r, class: class, set: class.StatusConditions(now, r.ReservedCapacity), now: now}
 	var result reconcile.Result
 	var errs []error
-	for _, run := range steps() {
-		again, err := run(p, ctx)
+	for _, s := range steps() {
+		again, err := s.run(p, ctx)
+		if err != nil {
+			p.explain(s.condition, err)
+		}
 		errs = append(errs, err)
 		result = sooner(result, reconcile.Result{RequeueAfter: again})
 	}
@@ -186,6 +200,20 @@ func (r *Reconciler) pass(ctx context.Context, class *awsv1.EC2NodeClass) (recon
 		return reconcile.Result{}, fmt.Errorf("node class %s: %w", class.Name, err)
 	}
 	return result, nil
+}
+
+// explain says why a condition of which nothing is known yet stays so.
+func (p *pass) explain(condition string, err error) {
+	if c := p.set.Get(condition); c == nil || c.Status != metav1.ConditionUnknown {
+		return
+	}
+	text := err.Error()
+	if code := awsclient.Code(err); code != "" {
+		// Without what is another one with each call.
+		message, _, _ := strings.Cut(awsclient.Message(err), " Encoded authorization failure message:")
+		text = code + ": " + message
+	}
+	p.set.SetUnknownWithReason(condition, conditions.AwaitingReconciliation, text)
 }
 
 // linkedPools returns the NodePools that refer to the class, by name.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -65,7 +66,7 @@ func (p *Profiles) isProtected(name string) bool {
 	return ok
 }
 
-// list returns the profiles under a path.
+// list returns the profiles under a path, whatever else it is shown.
 func (p *Profiles) list(ctx context.Context, path string) ([]types.InstanceProfile, error) {
 	var out []types.InstanceProfile
 	for pages := iam.NewListInstanceProfilesPaginator(p.IAM, &iam.ListInstanceProfilesInput{PathPrefix: &path}); pages.HasMorePages(); {
@@ -73,7 +74,11 @@ func (p *Profiles) list(ctx context.Context, path string) ([]types.InstanceProfi
 		if err != nil {
 			return nil, p.refusal(fmt.Errorf("list instance profiles under %s: %w", path, err))
 		}
-		out = append(out, page.InstanceProfiles...)
+		for _, profile := range page.InstanceProfiles {
+			if strings.HasPrefix(aws.ToString(profile.Path), path) {
+				out = append(out, profile)
+			}
+		}
 	}
 	return out, p.refusal(nil)
 }

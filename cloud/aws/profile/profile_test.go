@@ -25,7 +25,7 @@ import (
 )
 
 // account is an IAM with roles "role-1" and "role-2", which writes down what it
-// is asked.
+// is asked. It lists all profiles, whatever the path, as some emulators do.
 type account struct {
 	clock    *clocktesting.FakePassiveClock
 	profiles map[string]*types.InstanceProfile
@@ -69,9 +69,7 @@ func (a *account) ListInstanceProfiles(_ context.Context, in *iam.ListInstancePr
 	}
 	out := &iam.ListInstanceProfilesOutput{}
 	for _, name := range slices.Sorted(maps.Keys(a.profiles)) {
-		if p := a.profiles[name]; strings.HasPrefix(aws.ToString(p.Path), *in.PathPrefix) {
-			out.InstanceProfiles = append(out.InstanceProfiles, *p)
-		}
+		out.InstanceProfiles = append(out.InstanceProfiles, *a.profiles[name])
 	}
 	return out, nil
 }
