@@ -94,6 +94,7 @@ func newRegion(t *testing.T, change func(*awsfake.Config)) *region {
 		InstanceProfileName: aws.String("profile"), RoleName: aws.String("KarpenterNodeRole-cluster"),
 	})
 	must(t, err)
+	account.HoldToPolicy(true) // the provider has what its installation gives it, and no more
 	r.class(func(*awsv1.EC2NodeClass) {})
 	r.restart()
 	return r

@@ -128,7 +128,7 @@ func TestFailures(t *testing.T) {
 // installation allow, and no more: tags decide.
 func TestControllerPolicy(t *testing.T) {
 	l := newLab(t, nil)
-	l.AWS.config.ControllerPolicy = true
+	l.HoldToPolicy(true)
 	ours := tags("kubernetes.io/cluster/cluster", "owned", "eks:eks-cluster-name", "cluster", "karpenter.sh/nodepool", "default")
 	specs := func(list []types.Tag, kinds ...types.ResourceType) []types.TagSpecification {
 		var out []types.TagSpecification

@@ -19,10 +19,15 @@
 //
 // # A call
 //
-// Each call is counted, then throttled, checked against the permissions and the
-// failures that were asked for, and only then answered. Errors carry the codes
-// and texts of AWS, wrapped as by the SDK. Answers share no memory with the
-// account.
+// Each call is counted (Calls), then throttled (Throttle, Config.Limits), checked
+// against the permissions (Deny, HoldToPolicy) and the failures that were asked
+// for (Fail), and only then answered. Errors carry the codes and texts of AWS,
+// wrapped as by the SDK. Answers share no memory with the account.
+//
+//	aws.Stock(awsfake.Pool{Type: "m5.large", CapacityType: awsfake.Spot}, 0)
+//	aws.Fail("CreateFleet", awsfake.Failure{Code: "InternalError", Server: true, Lost: true, Times: 1})
+//	aws.Deny("ec2:RunInstances", awsfake.PermissionsBoundary)
+//	aws.Interrupt(instanceID)
 //
 // # What is not like AWS
 //

@@ -2,6 +2,7 @@ package awsfake
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -38,6 +39,28 @@ func (a *AWS) RemoveRole(name string) {
 			p.Roles = without(p.Roles, name)
 		}
 	})
+}
+
+// AddInstanceProfile adds a profile with a role, as users make them for
+// themselves.
+func (a *AWS) AddInstanceProfile(name, role string) error {
+	err := fmt.Errorf("awsfake: there is no role %q", role)
+	a.locked(func(now time.Time) {
+		if r, ok := a.iam.roles[role]; ok {
+			a.addProfile(name, "/", nil, now).Roles = []types.Role{r}
+			err = nil
+		}
+	})
+	return err
+}
+
+func (a *AWS) addProfile(name, path string, tags []types.Tag, now time.Time) *types.InstanceProfile {
+	made := &types.InstanceProfile{
+		InstanceProfileName: &name, Path: &path, Arn: aws.String(a.arn("iam", "", "instance-profile"+path+name)),
+		InstanceProfileId: aws.String(a.id("AIPA")), CreateDate: &now, Roles: []types.Role{}, Tags: copied(tags),
+	}
+	a.iam.profiles[name] = made
+	return made
 }
 
 func without(roles []types.Role, name string) []types.Role {
@@ -125,12 +148,7 @@ func (s iamAPI) CreateInstanceProfile(ctx context.Context, in *iam.CreateInstanc
 		if s.a.iam.profiles[name] != nil {
 			return nil, &types.EntityAlreadyExistsException{Message: aws.String("Instance Profile " + name + " already exists.")}
 		}
-		path := pathOf(in)
-		made := &types.InstanceProfile{
-			InstanceProfileName: &name, Path: path, Arn: aws.String(s.a.arn("iam", "", "instance-profile"+*path+name)),
-			InstanceProfileId: aws.String(s.a.id("AIPA")), CreateDate: &now, Roles: []types.Role{}, Tags: copied(in.Tags),
-		}
-		s.a.iam.profiles[name] = made
+		made := s.a.addProfile(name, *pathOf(in), in.Tags, now)
 		return &iam.CreateInstanceProfileOutput{InstanceProfile: copied(made)}, nil
 	})
 }

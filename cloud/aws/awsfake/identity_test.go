@@ -111,6 +111,13 @@ func TestProfileIsKnownToEC2Later(t *testing.T) {
 	_, err := l.IAM.AddRoleToInstanceProfile(t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("KarpenterNodeRole-cluster")})
 	l.must(err)
 	l.refused(tryIt(), "DryRunOperation")
+	if err := l.AddInstanceProfile("mine", "Nobody"); err == nil {
+		t.Error("a profile with a role that is not there")
+	}
+	l.must(l.AddInstanceProfile("mine", "KarpenterNodeRole-cluster"))
+	out, err := l.IAM.GetInstanceProfile(t.Context(), &iam.GetInstanceProfileInput{InstanceProfileName: aws.String("mine")})
+	l.must(err)
+	l.is(*out.InstanceProfile.Roles[0].RoleName+" "+*out.InstanceProfile.Arn, "KarpenterNodeRole-cluster arn:aws:iam::111122223333:instance-profile/mine")
 	l.RemoveRole("KarpenterNodeRole-cluster")
 	says("has no associated IAM Roles")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -11,6 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 )
+
+// HoldToPolicy sets Config.ControllerPolicy: from now on callers can do what the
+// controller's policies allow, or everything.
+func (a *AWS) HoldToPolicy(hold bool) {
+	a.locked(func(time.Time) { a.config.ControllerPolicy = hold })
+}
 
 // permitted refuses calls that lack a permission, in the words of the service:
 // because it was taken away, or because the controller's policies don't give it.

@@ -79,13 +79,19 @@ func (a *AWS) addQueue(name string) {
 }
 
 func (a *AWS) send(q *queue, body string, at time.Time) {
+	q.expire(at)
 	q.messages = append(q.messages, &message{id: a.id("m"), body: body, sent: at})
 	close(q.arrived)
 	q.arrived = make(chan struct{})
 }
 
+// expire drops what was kept long enough; messages are in order of time.
 func (q *queue) expire(now time.Time) {
-	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool { return now.Sub(m.sent) > retention })
+	n := 0
+	for n < len(q.messages) && now.Sub(q.messages[n].sent) > retention {
+		n++
+	}
+	q.messages = q.messages[n:]
 }
 
 func (a *AWS) queueURL(name string) string {
