@@ -102,7 +102,7 @@ func newProcess(h habitat) (*process, error) {
 	p.starting = "world"
 	err = wiring.Wire(ctx, wiring.Surroundings{
 		Manager: p, Config: h.settings, Registry: prometheus.NewRegistry(), Workers: workers, Orderly: true,
-		Provider: func(wiring.Supplies) (wiring.Provider, error) {
+		Provider: func(context.Context, wiring.Supplies) (wiring.Provider, error) {
 			return wiring.Provider{
 				Provider: &provider{h.cloud, p.gate, h.rand}, Labels: v1.Labels{},
 				Register: func(manager.Manager) error { return nil },

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"karpenter/api/scheme"
+	awsclient "karpenter/cloud/aws/client"
 	settings "karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/wiring"
 	"karpenter/control/nomination"
@@ -83,7 +85,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	build.Publish(metrics.Registry)
 	err = wiring.Wire(ctx, wiring.Surroundings{
 		Manager: mgr, Config: c, Registry: metrics.Registry,
-		Provider:  providers()[c.CloudProvider],
+		Provider:  provider(c.CloudProvider),
 		Nominator: func() (client.StatusClient, error) { return nominator(mgr) },
 	})
 	if err != nil {
@@ -96,14 +98,33 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	return nil
 }
 
-// providers are those a cluster can be run with, by the value of the setting.
-func providers() map[string]func(wiring.Supplies) (wiring.Provider, error) {
-	return map[string]func(wiring.Supplies) (wiring.Provider, error){
-		settings.CloudKWOK: wiring.KWOK,
-		settings.CloudAWS: func(wiring.Supplies) (wiring.Provider, error) {
-			return wiring.Provider{}, errors.New("there is no provider for AWS in this version yet: use --cloud-provider=kwok")
-		},
+// provider returns who makes the provider that the setting names.
+func provider(cloud string) func(context.Context, wiring.Supplies) (wiring.Provider, error) {
+	if cloud == settings.CloudKWOK {
+		return wiring.KWOK
 	}
+	return amazon
+}
+
+// amazon makes the AWS provider, with the credentials and the region that the
+// SDK finds.
+func amazon(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) {
+	cluster := s.Manager.GetConfig()
+	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version)
+	if err != nil {
+		return wiring.Provider{}, err
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(cluster)
+	if err != nil {
+		return wiring.Provider{}, err
+	}
+	trusted := rest.CopyConfig(cluster)
+	if err := rest.LoadTLSFiles(trusted); err != nil {
+		return wiring.Provider{}, fmt.Errorf("certificate authority of the API server: %w", err)
+	}
+	return wiring.AWS(ctx, wiring.Amazon{
+		Services: services, Discovery: server, CABundle: base64.StdEncoding.EncodeToString(trusted.CAData),
+	}, s)
 }
 
 // nominator returns a client without a limit of its own, nil when the cluster

@@ -1,6 +1,9 @@
 package wiring
 
 import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -8,6 +11,8 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/control/lifecycle"
+	"karpenter/kube/events"
 	"karpenter/kube/volumes"
 )
 
@@ -18,6 +23,8 @@ type Provider struct {
 	Labels v1.Labels
 	// Volumes are those its nodes cannot use. KWOK's can use all.
 	Volumes volumes.Rules
+	// Hooks may hold up the registration of its nodes.
+	Hooks []lifecycle.Hook
 	// Register adds the controllers of its own to the manager.
 	Register func(ctrl.Manager) error
 }
@@ -27,22 +34,24 @@ type Supplies struct {
 	Manager ctrl.Manager
 	Config  config.Config
 	Clock   clock.PassiveClock
+	// Recorder takes events, Registry metrics.
+	Recorder events.Recorder
+	Registry prometheus.Registerer
 	// Overlay says what NodeOverlays make of the types of a NodePool; nil
 	// means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
 }
 
 func (w *wiring) supplies() Supplies {
-	s := Supplies{Manager: w.mgr, Config: w.config, Clock: w.clock}
+	s := Supplies{Manager: w.mgr, Config: w.config, Clock: w.clock, Recorder: w.recorder, Registry: w.Registry}
 	if w.overlays != nil {
 		s.Overlay = w.overlays.Overlay
 	}
 	return s
 }
 
-// KWOK makes the KWOK provider. It is the only one so far; others are chosen
-// beside it.
-func KWOK(s Supplies) (Provider, error) {
+// KWOK makes the KWOK provider.
+func KWOK(_ context.Context, s Supplies) (Provider, error) {
 	catalogue, err := kwok.ReadCatalogue(s.Config.InstanceTypesFilePath)
 	if err != nil {
 		return Provider{}, err

@@ -5,6 +5,7 @@ package wiring
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,7 +53,7 @@ type Surroundings struct {
 	Config   config.Config
 	Registry prometheus.Registerer // of the metrics
 	// Provider makes the provider the process works with.
-	Provider func(Supplies) (Provider, error)
+	Provider func(context.Context, Supplies) (Provider, error)
 	// Nominator returns who writes the nominations of pods, nil when the
 	// cluster is too old for them. It is asked if the Config wants them.
 	Nominator func() (client.StatusClient, error)
@@ -92,10 +93,12 @@ func Wire(ctx context.Context, s Surroundings) error {
 		Surroundings: s, mgr: mgr, config: s.Config, clock: clock.RealClock{},
 		overlays: newOverlays(s.Config.Gates.NodeOverlay),
 	}
+	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
 	var err error
-	if w.provider, err = s.Provider(w.supplies()); err != nil {
+	if w.provider, err = s.Provider(ctx, w.supplies()); err != nil {
 		return err
 	}
+	w.hooks = slices.Clone(w.provider.Hooks)
 	calls := wrap.NewMetrics(s.Registry)
 	w.metered = func(controller string) cloud.Provider {
 		return wrap.Meter(w.provider.Provider, calls, w.clock, controller)
@@ -111,7 +114,6 @@ func Wire(ctx context.Context, s Surroundings) error {
 		w.convert.Overlaid = w.overlays.Applied
 	}
 	w.world = world.New(axis, w.convert.WellKnown())
-	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
 	w.counters = meter.NewDisruptions(w.Registry, mgr.GetClient())
 	w.waits = meter.NewPods(w.Registry, w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
 	meter.RegisterState(w.Registry, mgr.GetClient(), w.waits.Leads)

@@ -1,0 +1,284 @@
+package wiring
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	awsv1 "karpenter/api/aws/v1"
+	"karpenter/cloud/aws"
+	"karpenter/cloud/aws/batch"
+	"karpenter/cloud/aws/catalogue"
+	awsclient "karpenter/cloud/aws/client"
+	"karpenter/cloud/aws/expression"
+	"karpenter/cloud/aws/image"
+	"karpenter/cloud/aws/instance"
+	"karpenter/cloud/aws/instancetype"
+	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/aws/network"
+	"karpenter/cloud/aws/nodeclass"
+	"karpenter/cloud/aws/profile"
+	"karpenter/cloud/aws/reservation"
+	"karpenter/cloud/aws/shortage"
+	"karpenter/cloud/aws/template"
+	"karpenter/cloud/aws/userdata"
+	"karpenter/cloud/aws/version"
+	"karpenter/cloud/aws/zonalshift"
+	"karpenter/control/lifecycle"
+	"karpenter/kube/events"
+	"karpenter/kube/meter"
+)
+
+// Amazon is what the AWS provider gets from the process beside its Supplies.
+type Amazon struct {
+	Services  *awsclient.Services
+	Discovery discovery.ServerVersionInterface
+	CABundle  string // by which this process trusts the API server: base64 of PEM
+}
+
+// amazon is the AWS provider in the making.
+type amazon struct {
+	Supplies
+	Amazon
+	caBundle string
+
+	version   *version.Cluster
+	shifts    *zonalshift.Shifts // nil = they are not followed
+	language  *expression.Language
+	shortages *shortage.Log
+	memory    *instancetype.Memory
+	types     *catalogue.Catalogue
+
+	images       *image.Images
+	subnets      *network.Subnets
+	counts       *reservation.Counts
+	reservations *reservation.Reservations
+	groups       *reservation.Groups
+	profiles     *profile.Profiles
+	templates    *template.Templates
+	cidr         *template.ServiceCIDR
+	provider     *aws.Provider
+}
+
+// AWS makes the AWS provider. It asks AWS for what nothing can do without: the
+// endpoint of the cluster, its version, and the instance types.
+func AWS(ctx context.Context, from Amazon, s Supplies) (Provider, error) {
+	a := &amazon{
+		Supplies: s, Amazon: from, caBundle: cmp.Or(s.Config.AWS.ClusterCABundle, from.CABundle),
+		shortages: &shortage.Log{}, memory: &instancetype.Memory{}, counts: &reservation.Counts{},
+	}
+	if err := a.discover(ctx); err != nil {
+		return Provider{}, err
+	}
+	if err := a.sells(ctx); err != nil {
+		return Provider{}, err
+	}
+	cluster, err := a.cluster(ctx)
+	if err != nil {
+		return Provider{}, err
+	}
+	a.launches(cluster)
+	return Provider{
+		Provider: a.provider, Labels: awsv1.Labels(), Register: a.register,
+		Hooks: []lifecycle.Hook{&aws.PartitionHook{Provider: a.provider}},
+	}, nil
+}
+
+// discover makes what finds things, and learns the cluster's version.
+func (a *amazon) discover(ctx context.Context) error {
+	c, ec2 := &a.Config.AWS, a.Services.EC2
+	from := version.Config{Discovery: a.Discovery}
+	if c.EKSControlPlane {
+		from = version.Config{EKS: a.Services.EKS, Name: c.ClusterName}
+	}
+	a.version = version.New(from)
+	if err := a.version.Refresh(ctx); err != nil {
+		return fmt.Errorf("version of the cluster: %w", err)
+	}
+	if c.EnableZonalShift {
+		a.shifts = zonalshift.New(zonalshift.Config{
+			EKS: a.Services.EKS, Shifts: a.Services.ZonalShift, Cluster: c.ClusterName, Clock: a.Clock,
+			Reader: a.Manager.GetClient(),
+			Tell: func(e zonalshift.Event) {
+				a.Recorder.Publish(events.Event{Object: e.Object, Type: e.Type, Reason: e.Reason, Message: e.Message, Dedupe: e.Dedupe})
+			},
+		})
+		if err := a.shifts.Refresh(ctx); err != nil {
+			return fmt.Errorf("zonal shifts, which --enable-zonal-shift asks for: %w", err)
+		}
+	}
+	if c.NodeClassCEL {
+		var err error
+		if a.language, err = expression.NewLanguage(); err != nil {
+			return err
+		}
+	}
+	a.images = image.New(image.Config{EC2: ec2, SSM: a.Services.SSM, Kubernetes: a.version.Version, Refresh: c.AMIRefreshInterval, Clock: a.Clock})
+	a.subnets = network.NewSubnets(ec2, a.Clock, c.SubnetRefreshInterval)
+	a.reservations = reservation.NewReservations(ec2, a.Clock, a.counts)
+	a.groups = reservation.NewGroups(ec2, a.Clock)
+	a.profiles = profile.New(profile.Config{IAM: a.Services.IAM, Clock: a.Clock, Region: a.Services.Region, ClusterName: c.ClusterName})
+	a.cidr = template.NewServiceCIDR(a.Services.EKS, c.ClusterName, a.Clock)
+	return nil
+}
+
+// region is what all node classes have in common.
+func (a *amazon) region() instancetype.Cluster {
+	c := &a.Config.AWS
+	return instancetype.Cluster{Region: a.Services.Region, MemoryOverhead: c.VMMemoryOverheadPercent, ReservedENIs: int64(c.ReservedENIs)}
+}
+
+// sells makes the catalogue of instance types, and fills it.
+func (a *amazon) sells(ctx context.Context) error {
+	config := catalogue.Config{
+		EC2: a.Services.EC2, Pricing: a.Services.Pricing, Cluster: a.region(), Clock: a.Clock, Metrics: catalogue.NewMetrics(a.Registry),
+		Shortages: a.shortages, Memory: a.memory, Shifts: a.shifts, Formulas: a.language,
+		Group: func(class *awsv1.EC2NodeClass) *instancetype.PlacementGroup {
+			group, err := a.groups.For(ctx, class)
+			if err != nil {
+				return nil // the class says so in a condition
+			}
+			return group
+		},
+	}
+	if a.Config.AWS.IsolatedVPC {
+		config.Pricing = nil
+	}
+	if a.Config.Gates.ReservedCapacity {
+		config.Left = a.counts.Left
+	}
+	if a.Overlay != nil {
+		config.Overlays = a.Manager.GetClient()
+	}
+	var err error
+	if a.types, err = catalogue.New(config); err != nil {
+		return err
+	}
+	if err := a.types.Refresh(ctx); err != nil {
+		return fmt.Errorf("instance types of region %s: %w", a.Services.Region, err)
+	}
+	return nil
+}
+
+// cluster finds what machines must know to join.
+func (a *amazon) cluster(ctx context.Context) (userdata.Cluster, error) {
+	c := &a.Config.AWS
+	out := userdata.Cluster{Name: c.ClusterName, Endpoint: c.ClusterEndpoint, CABundle: a.caBundle, DNS: a.dns(ctx)}
+	if out.Endpoint != "" {
+		return out, nil
+	}
+	answer, err := a.Services.EKS.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &c.ClusterName})
+	if err != nil {
+		return out, fmt.Errorf("EKS does not tell the endpoint of cluster %s (set --cluster-endpoint or CLUSTER_ENDPOINT to do without): %w", c.ClusterName, err)
+	}
+	if answer.Cluster == nil || answer.Cluster.Endpoint == nil {
+		return out, fmt.Errorf("EKS knows no endpoint of cluster %s yet: set --cluster-endpoint or CLUSTER_ENDPOINT, or try again when it is active", c.ClusterName)
+	}
+	out.Endpoint = *answer.Cluster.Endpoint
+	return out, nil
+}
+
+// dns returns the address of the cluster's DNS, "" when there is none of the
+// usual name.
+func (a *amazon) dns(ctx context.Context) string {
+	service := &corev1.Service{}
+	err := a.Manager.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, service)
+	if err == nil {
+		_, err = netip.ParseAddr(service.Spec.ClusterIP)
+	}
+	if err != nil {
+		log := a.Manager.GetLogger()
+		if apierrors.IsNotFound(err) {
+			log.Info("kubelets are told of no DNS but what their EC2NodeClass or image says: there is no service kube-system/kube-dns")
+		} else {
+			log.Error(err, "kubelets are told of no DNS but what their EC2NodeClass or image says")
+		}
+		return ""
+	}
+	return service.Spec.ClusterIP
+}
+
+// launches makes what starts machines.
+func (a *amazon) launches(cluster userdata.Cluster) {
+	reserved := a.Config.Gates.ReservedCapacity
+	a.templates = template.New(template.Config{
+		EC2: a.Services.EC2, Clock: a.Clock, Metrics: template.NewMetrics(a.Registry), Region: a.Services.Region,
+		Cluster: cluster, CIDR: a.cidr.Get, ReservedCapacity: reserved,
+	})
+	config := aws.Config{
+		Client: a.Manager.GetClient(), Live: a.Manager.GetAPIReader(), Clock: a.Clock,
+		Types: a.types.Types, Group: a.groups.For, Overlay: a.Overlay, CABundle: a.caBundle,
+		Event: func(object client.Object, eventType, reason, message string) {
+			a.Recorder.Publish(events.Event{Object: object, Type: eventType, Reason: reason, Message: message})
+		},
+		Instances: instance.Config{
+			EC2: a.Services.EC2, Cluster: cluster.Name, Clock: a.Clock, ReservedCapacity: reserved,
+			Metrics: instance.NewMetrics(a.Registry), Batches: batch.NewMetrics(a.Registry, meter.DurationBuckets()),
+			Launch: instance.LaunchConfig{Templates: a.templates, Subnets: a.subnets, Reservations: a.counts, Shortages: a.shortages},
+		},
+	}
+	if a.shifts != nil {
+		config.Instances.Shifted = a.shifts.Shifted
+	}
+	a.provider = aws.New(config)
+}
+
+// register adds the provider's controllers to the manager.
+func (a *amazon) register(mgr ctrl.Manager) error {
+	steps := []func(ctrl.Manager) error{
+		a.version.Register, a.types.Register, a.images.Register, a.nodeClasses,
+		func(mgr ctrl.Manager) error { return mgr.Add(ctrl.RunnableFunc(a.provider.Start)) },
+		func(mgr ctrl.Manager) error {
+			return loop.Every(mgr, "launchtemplate", template.Period, a.templates.Maintain)
+		},
+		func(mgr ctrl.Manager) error {
+			return (&catalogue.Report{
+				Catalogue: a.types, Provider: a.provider, Reader: mgr.GetClient(), Reserved: a.Config.Gates.ReservedCapacity,
+			}).Register(mgr, a.Registry)
+		},
+	}
+	if a.shifts != nil {
+		steps = append(steps, a.shifts.Register)
+	}
+	var failures []error
+	for _, step := range steps {
+		failures = append(failures, step(mgr))
+	}
+	return errors.Join(failures...)
+}
+
+// nodeClasses adds the controllers of EC2NodeClass.
+func (a *amazon) nodeClasses(mgr ctrl.Manager) error {
+	options := controller.Options{MaxConcurrentReconciles: nodeclass.Workers}
+	c := &a.Config.AWS
+	reconciler := nodeclass.New(nodeclass.Config{
+		Client: mgr.GetClient(), Clock: a.Clock, ClusterName: c.ClusterName, Cluster: a.region(), Language: a.language,
+		ReservedCapacity: a.Config.Gates.ReservedCapacity, NoRehearsal: c.DisableDryRun, IsolatedVPC: c.IsolatedVPC,
+		Tell: func(class *awsv1.EC2NodeClass, eventType, reason, message string) {
+			a.Recorder.Publish(events.Event{Object: class, Type: eventType, Reason: reason, Message: message})
+		},
+		AWS: nodeclass.AWS{
+			Images: a.images, Subnets: a.subnets, SecurityGroups: network.NewSecurityGroups(a.Services.EC2, a.Clock),
+			Reservations: a.reservations, PlacementGroups: a.groups, Profiles: a.profiles, Templates: a.templates,
+			Launch: a.Services.EC2, Facts: a.types.Facts, CIDR: a.cidr.Get,
+		},
+	})
+	failures := []error{
+		reconciler.Register(mgr, options),
+		(&nodeclass.Hash{Client: mgr.GetClient(), CABundle: a.caBundle}).Register(mgr, options),
+	}
+	if !c.IsolatedVPC {
+		failures = append(failures, (&nodeclass.Collector{Client: mgr.GetClient(), Profiles: a.profiles}).Register(mgr, controller.Options{}))
+	}
+	return errors.Join(failures...)
+}
