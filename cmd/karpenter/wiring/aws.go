@@ -143,13 +143,7 @@ func (a *amazon) sells(ctx context.Context) error {
 	config := catalogue.Config{
 		EC2: a.Services.EC2, Pricing: a.Services.Pricing, Cluster: a.region(), Clock: a.Clock, Metrics: catalogue.NewMetrics(a.Registry),
 		Shortages: a.shortages, Memory: a.memory, Shifts: a.shifts, Formulas: a.language,
-		Group: func(class *awsv1.EC2NodeClass) *instancetype.PlacementGroup {
-			group, err := a.groups.For(ctx, class)
-			if err != nil {
-				return nil // the class says so in a condition
-			}
-			return group
-		},
+		Group: a.groups.For,
 	}
 	if a.Config.AWS.IsolatedVPC {
 		config.Pricing = nil
