@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/cloud/aws/awsfake"
+	"karpenter/cloud/aws/awsfake/wire"
 	awsclient "karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/image"
 	"karpenter/cloud/aws/instancetype"
@@ -41,6 +43,31 @@ import (
 //
 // The reconciler "left" counts launch templates and instance profiles.
 func TestAccount(t *testing.T) {
+	inMemory := func(services *awsclient.Services) *awsclient.Services { return services }
+	runAccount(t, inMemory)
+}
+
+// TestAccountOverHTTP runs the same scripts with the SDK's clients.
+func TestAccountOverHTTP(t *testing.T) {
+	for _, variable := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		t.Setenv(variable, "test")
+	}
+	t.Setenv("AWS_REGION", "us-west-2")
+	runAccount(t, func(services *awsclient.Services) *awsclient.Services {
+		server := httptest.NewServer(wire.New(services))
+		t.Cleanup(server.Close)
+		t.Setenv("AWS_ENDPOINT_URL", server.URL)
+		clients, err := awsclient.Connect(t.Context(), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return clients
+	})
+}
+
+// runAccount runs the scripts with the clients that connect makes of those in
+// memory.
+func runAccount(t *testing.T, connect func(*awsclient.Services) *awsclient.Services) {
 	facts := allFacts(t)
 	controltest.Run(t, "testdata/account", func(c *controltest.Cluster) {
 		fake, err := awsfake.New(awsfake.Config{Clock: c.Clock, ControllerPolicy: true, ProfileDelay: 8 * time.Second})
@@ -48,7 +75,7 @@ func TestAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := &account{AWS: fake, cluster: c, mend: map[string]func(){}}
-		services := fake.Services()
+		services := connect(fake.Services())
 		r := nodeclass.New(a.config(services, facts))
 		profiles := a.profiles
 		c.Reconcilers[""] = a.counting(r)
@@ -106,6 +133,9 @@ func (a *account) counting(r reconcile.Reconciler) reconcile.Reconciler {
 			texts = append(texts, fmt.Sprintf("%s %d", name, a.Calls()[name]))
 		}
 		a.cluster.Tell("calls: %s", strings.Join(texts, ", "))
+		if code := awsclient.Code(err); code != "" {
+			err = fmt.Errorf("%s: %s", code, awsclient.Message(err)) // without the number of the request
+		}
 		return result, err
 	})
 }
