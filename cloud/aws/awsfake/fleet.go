@@ -160,9 +160,12 @@ func (a *AWS) subnetOf(o types.FleetLaunchTemplateOverridesRequest, t *template)
 	if id == "" && len(t.data.NetworkInterfaces) > 0 {
 		id = aws.ToString(t.data.NetworkInterfaces[0].SubnetId)
 	}
+	if id == "" {
+		return nil, refuse("VPCIdNotSpecified", "No default VPC for this user.")
+	}
 	s := a.subnet(id)
 	if s == nil {
-		return nil, refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
+		return nil, doNotExist("InvalidSubnetID.NotFound", "subnet ID", []string{id})
 	}
 	if o.AvailabilityZone != nil && *o.AvailabilityZone != *s.AvailabilityZone {
 		return nil, refuse("InvalidParameterValue", "Subnet %s is in the availability zone %s, not in %s", id, *s.AvailabilityZone, *o.AvailabilityZone)

@@ -178,6 +178,17 @@ func TestFleetRunsOutOfCapacity(t *testing.T) {
 	l.fleet(l.request(OnDemand, 1, l.override("m5.large", 0)), "m5.large a +")
 }
 
+func TestSpoiltPool(t *testing.T) {
+	l := newLab(t, nil)
+	mend := l.Spoil(Pool{Type: "m5.large"}, "MaxFleetCountExceeded", "No more fleets.")
+	for _, way := range []string{OnDemand, Spot} {
+		out := l.fleet(l.request(way, 1, l.override("m5.large", 0)), "m5.large a MaxFleetCountExceeded")
+		l.is(*out.Errors[0].ErrorMessage, "No more fleets.")
+	}
+	mend()
+	l.fleet(l.request(OnDemand, 1, l.override("m5.large", 0)), "m5.large a +")
+}
+
 // Nothing depends on capacity here: the configuration is wrong.
 func TestFleetRefusesConfigurations(t *testing.T) {
 	l := newLab(t, nil)
@@ -238,6 +249,7 @@ func TestFleetRequestErrors(t *testing.T) {
 	l.refused(call(func(in *ec2.CreateFleetInput) {
 		in.LaunchTemplateConfigs[0].Overrides[0].SubnetId = aws.String("subnet-0")
 	}), "InvalidSubnetID.NotFound")
+	l.refused(call(func(in *ec2.CreateFleetInput) { in.LaunchTemplateConfigs[0].Overrides[0].SubnetId = nil }), "VPCIdNotSpecified")
 	l.refused(call(func(in *ec2.CreateFleetInput) { in.DryRun = aws.Bool(true) }), "DryRunOperation")
 	l.refused(call(func(in *ec2.CreateFleetInput) { in.Type = types.FleetTypeMaintain }), "InvalidParameterValue")
 	l.refused(call(func(in *ec2.CreateFleetInput) { in.SpotOptions = &types.SpotOptionsRequest{} }), "InvalidParameterCombination")

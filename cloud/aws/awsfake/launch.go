@@ -43,6 +43,9 @@ func (a *AWS) start(w *want, now time.Time) (*instance, error) {
 
 // enough refuses when something other than the capacity itself runs out.
 func (a *AWS) enough(w *want, group *placementGroup) error {
+	if err := a.market.spoilt[w.pool()]; err != nil {
+		return err
+	}
 	if w.market == Spot && !a.spotRole {
 		return refuse("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.")
 	}

@@ -36,6 +36,7 @@ type market struct {
 	opened   time.Time             // when the account was made
 	left     map[Pool]int64        // how many more can be bought; missing: no limit
 	withheld map[place]bool        // not offered there
+	spoilt   map[Pool]error        // what launches from the pool come to
 	hidden   map[string]bool       // types that EC2 does not speak of
 }
 
@@ -47,7 +48,7 @@ type spotPrice struct {
 func newMarket(config Config, now time.Time) (market, error) {
 	m := market{
 		byName: map[string]*types.InstanceTypeInfo{}, onDemand: map[string]float64{}, spot: map[place][]spotPrice{}, opened: now,
-		left: map[Pool]int64{}, withheld: map[place]bool{}, hidden: map[string]bool{},
+		left: map[Pool]int64{}, withheld: map[place]bool{}, spoilt: map[Pool]error{}, hidden: map[string]bool{},
 	}
 	descriptions, err := ec2.Descriptions()
 	if err != nil {
@@ -230,6 +231,20 @@ func (a *AWS) Stock(p Pool, left int64) {
 			}
 		}
 	})
+}
+
+// Spoil makes launches from a pool fail with the code, among the errors of their
+// fleet, until mended: for what EC2 refuses and this account would not.
+func (a *AWS) Spoil(p Pool, code, message string) (mend func()) {
+	set := func(err error) {
+		a.locked(func(time.Time) {
+			for _, pool := range a.pools(p) {
+				a.market.spoilt[pool] = err
+			}
+		})
+	}
+	set(refuse(code, "%s", message))
+	return func() { set(nil) }
 }
 
 // Offer says whether a type is sold in a zone at all; an empty name is all.
