@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
@@ -55,8 +56,7 @@ type Provider struct {
 
 var _ cloud.Provider = (*Provider)(nil)
 
-// New returns a provider. Its Start is to be called when the process becomes the
-// one that launches.
+// New returns a provider, to be registered with the manager.
 func New(c Config) *Provider {
 	p := &Provider{config: c}
 	c.Instances.Claims = p.claims
@@ -69,8 +69,17 @@ func New(c Config) *Provider {
 // tag them or look after them.
 func (p *Provider) Instances() *instance.Instances { return p.instances }
 
-// Start takes over what the process before has launched. It runs once, on the
-// leader; manager.RunnableFunc makes it one for the manager. Until it is done,
+// Register has the provider started when the process becomes the leader.
+func (p *Provider) Register(mgr manager.Manager) error {
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if err := p.Start(ctx); err != nil { // the first launch tries again
+			log.FromContext(ctx).Error(err, "taking over what has been launched")
+		}
+		return nil
+	}))
+}
+
+// Start takes over what the process before has launched. Until it is done,
 // nothing is launched.
 func (p *Provider) Start(ctx context.Context) error { return p.instances.Start(ctx) }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -299,4 +301,48 @@ func TestListWithoutClass(t *testing.T) {
 	got, err := r.Get(t.Context(), m.ProviderID)
 	must(t, err)
 	check(t, "provider ID", got.ProviderID, m.ProviderID)
+}
+
+// spec 65/86: a launch template that somebody has deleted is made anew.
+func TestTemplateDeleted(t *testing.T) {
+	r := newRegion(t, nil)
+	r.launch(r.claim("first"))
+	for name := range r.aws.LaunchTemplates() {
+		_, err := r.services.EC2.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
+		must(t, err)
+	}
+	if _, err := r.Create(t.Context(), r.claim("second")); err != nil {
+		t.Error(err)
+	}
+}
+
+// spec 65/63: in a zone with two small subnets, both are filled, and one that is
+// full is left for the other.
+func TestSmallSubnets(t *testing.T) {
+	r := newRegion(t, nil)
+	const each = 11 // addresses that AWS leaves of a /28
+	first := r.aws.AddSubnet("us-west-2a", "192.168.240.0/28", "small", "yes")
+	r.aws.AddSubnet("us-west-2a", "192.168.240.16/28", "small", "yes")
+	r.class(func(c *awsv1.EC2NodeClass) {
+		c.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"small": "yes"}}}
+	})
+	r.restart()
+	check(t, "machines", len(r.createAll("claim", 16)), 16)
+
+	must(t, r.aws.UseAddresses(first, each))
+	launched, short := 0, 0
+	for i := range 8 {
+		_, err := r.Create(t.Context(), r.claim("more-"+string(rune('a'+i))))
+		switch {
+		case err == nil:
+			launched++
+		case cloud.IsInsufficientCapacity(err):
+			short++
+		default:
+			t.Error(err)
+		}
+	}
+	if launched == 0 || short == 0 || launched+16 > 2*each {
+		t.Errorf("%d more launched, %d refused", launched, short)
+	}
 }

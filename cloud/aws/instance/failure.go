@@ -63,7 +63,8 @@ func templateMissing(err error) bool {
 }
 
 // note remembers and counts what a fleet's errors tell about the future.
-func (s *Instances) note(failures []types.CreateFleetError, order *template.Want, subnets map[string]string) {
+func (s *Instances) note(failures []types.CreateFleetError, items []*item, subnets map[string]string) {
+	order, noRole := items[0].order, false
 	for _, e := range failures {
 		f := failureOf(&e, order, subnets)
 		s.config.Metrics.launchFailed(&f)
@@ -72,11 +73,15 @@ func (s *Instances) note(failures []types.CreateFleetError, order *template.Want
 			s.config.Launch.Shortages.Subnet(f.subnet, s.config.Clock.Now())
 			s.config.Launch.Subnets.Exhausted(f.subnet)
 		}
-		if f.code == noSpotRole && !reserved(order) {
-			s.config.Launch.Shortages.CapacityType(model.Spot, s.config.Clock.Now())
-			if s.config.Launch.SpotRefused != nil {
-				s.config.Launch.SpotRefused(order.Claim)
-			}
+		noRole = noRole || f.code == noSpotRole && !reserved(order)
+	}
+	if !noRole {
+		return
+	}
+	s.config.Launch.Shortages.CapacityType(model.Spot, s.config.Clock.Now())
+	for _, one := range items {
+		if s.config.Launch.SpotRefused != nil {
+			s.config.Launch.SpotRefused(one.order.Claim)
 		}
 	}
 }

@@ -230,9 +230,10 @@ func (d *templates) Forget([]string) {
 // subnets picks the first of each zone that is not exhausted, and notes what
 // happens.
 type subnets struct {
-	mu  sync.Mutex
-	log []string
-	bad []string
+	mu   sync.Mutex
+	log  []string
+	bad  []string
+	free map[string]int64
 }
 
 func (d *subnets) Take(all []awsv1.Subnet, need map[string]int64) *network.Pick {
@@ -246,6 +247,12 @@ func (d *subnets) Take(all []awsv1.Subnet, need map[string]int64) *network.Pick 
 		}
 	}
 	return &network.Pick{Subnets: out}
+}
+
+func (d *subnets) Free(id string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.free[id]
 }
 
 func (d *subnets) Settle(_ *network.Pick, landed ...string) {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -50,6 +52,9 @@ type Subnets interface {
 	Take(subnets []awsv1.Subnet, need map[string]int64) *network.Pick
 	// Settle ends that: subnets in which no machine has landed get theirs back.
 	Settle(pick *network.Pick, landed ...string)
+	// Free returns how many addresses are left of those that EC2 told of; less
+	// than none when more have been taken.
+	Free(id string) int64
 	// Exhausted notes that a subnet has no free address.
 	Exhausted(id string)
 }
@@ -156,7 +161,9 @@ func explained(err error) error {
 }
 
 func (s *Instances) launchFrom(ctx context.Context, order *template.Want, templates []template.Template) (*Instance, error) {
-	in := request(order, templates, launch.Tags(s.config.Cluster, order.Claim, order.Class))
+	tags := launch.Tags(s.config.Cluster, order.Claim, order.Class)
+	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, awsv1.LaunchTagPrefix) })
+	in := request(order, templates, tags)
 	if in == nil {
 		return nil, errors.New("Error getting launch template configs: no capacity offerings are currently available given the constraints")
 	}
@@ -184,35 +191,66 @@ type item struct {
 // claims allow.
 func (s *Instances) launchAll(ctx context.Context, items []*item) []batch.Answer[*Instance] {
 	size := mostClaims(len(items[0].request.TagSpecifications[0].Tags))
-	chunks := slices.Collect(slices.Chunk(sorted(items), size))
-	answers := make([]map[*item]batch.Answer[*Instance], len(chunks))
-	each(len(chunks), func(i int) { answers[i] = s.launchFleet(ctx, chunks[i]) })
+	answers := s.launchParts(ctx, slices.Collect(slices.Chunk(sorted(items), size)), 0)
 	out := make([]batch.Answer[*Instance], len(items))
 	for i, one := range items {
-		for _, some := range answers {
-			if answer, ok := some[one]; ok {
-				out[i] = answer
-			}
-		}
+		out[i] = answers[one]
 	}
 	return out
+}
+
+// launchParts launches several parts of a batch at once.
+func (s *Instances) launchParts(ctx context.Context, parts [][]*item, halved int) map[*item]batch.Answer[*Instance] {
+	answers := make([]map[*item]batch.Answer[*Instance], len(parts))
+	each(len(parts), func(i int) { answers[i] = s.launchPart(ctx, parts[i], halved) })
+	out := map[*item]batch.Answer[*Instance]{}
+	for _, some := range answers {
+		maps.Copy(out, some)
+	}
+	return out
+}
+
+// launchPart launches with one fleet, in one subnet of each zone. Where that is
+// too small for all and there is another, each half gets a fleet and subnets of
+// its own.
+func (s *Instances) launchPart(ctx context.Context, items []*item, halved int) map[*item]batch.Answer[*Instance] {
+	const mostHalved = 3
+	class := items[0].order.Class
+	need := needs(items[0].order)
+	for zone := range need {
+		need[zone] *= int64(len(items))
+	}
+	pick := s.config.Launch.Subnets.Take(class.Status.Subnets, need)
+	if half := len(items) / 2; half > 0 && halved < mostHalved && s.overdrawn(pick, class) {
+		s.config.Launch.Subnets.Settle(pick)
+		return s.launchParts(ctx, [][]*item{items[:half], items[half:]}, halved+1)
+	}
+	return s.launchFleet(ctx, items, pick)
+}
+
+// overdrawn reports whether a subnet was picked that has too few addresses, and
+// there is one in the zone with more.
+func (s *Instances) overdrawn(pick *network.Pick, class *awsv1.EC2NodeClass) bool {
+	return slices.ContainsFunc(class.Status.Subnets, func(other awsv1.Subnet) bool {
+		picked, ok := pick.Subnets[other.Zone]
+		if !ok || picked == other.ID {
+			return false
+		}
+		free := s.config.Launch.Subnets.Free(picked)
+		return free < 0 && s.config.Launch.Subnets.Free(other.ID) > free
+	})
 }
 
 func sorted(items []*item) []*item {
 	return slices.SortedFunc(slices.Values(items), func(a, b *item) int { return cmp.Compare(a.claim.UID, b.claim.UID) })
 }
 
-// launchFleet asks for one fleet.
-func (s *Instances) launchFleet(ctx context.Context, items []*item) map[*item]batch.Answer[*Instance] {
+// launchFleet asks for one fleet, in the subnets that were picked.
+func (s *Instances) launchFleet(ctx context.Context, items []*item, pick *network.Pick) map[*item]batch.Answer[*Instance] {
 	order, claims := items[0].order, make([]Claim, len(items))
 	for i := range items {
 		claims[i] = items[i].claim
 	}
-	need := needs(order)
-	for zone := range need {
-		need[zone] *= int64(len(items))
-	}
-	pick := s.config.Launch.Subnets.Take(order.Class.Status.Subnets, need)
 	in := addressed(items[0].request, pick.Subnets, claims)
 	attempts := s.launches.take(claims)
 	in.ClientToken = aws.String(digest(in, claims, attempts))
@@ -234,7 +272,7 @@ func (s *Instances) launchFleet(ctx context.Context, items []*item) map[*item]ba
 		log.FromContext(ctx).Info("EC2 has started more instances than it was asked for; they will be ended",
 			"fleet", aws.ToString(out.FleetId), "asked", len(items), "started", len(launched))
 	}
-	s.note(out.Errors, order, pick.Subnets)
+	s.note(out.Errors, items, pick.Subnets)
 	return answersOf(items, launched, fleetError(out))
 }
 

@@ -196,6 +196,23 @@ func TestDifferentLaunches(t *testing.T) {
 	})
 }
 
+// Where the subnet picked is too small for all and there is another, there are
+// several fleets, though not one for each machine.
+func TestSmallSubnets(t *testing.T) {
+	for free, fleets := range map[int64]int{-5: 8, 10: 1} {
+		inBubble(t, func(t *testing.T, s *stage) {
+			s.subnets.free = map[string]int64{"subnet-a": free, "subnet-a2": 50}
+			all := orders(40)
+			for _, o := range all {
+				o.Class.Status.Subnets = append(o.Class.Status.Subnets, awsv1.Subnet{ID: "subnet-a2", Zone: "zone-a", ZoneID: "id-a"})
+			}
+			ids, _ := s.createAll(all)
+			check(t, "instances", len(distinct(ids)), 40)
+			check(t, "fleets", len(s.ec2.inputs), fleets)
+		})
+	}
+}
+
 // A fleet's tags name all of its claims; more than they can name are several
 // fleets.
 func TestTagsLimitFleets(t *testing.T) {
