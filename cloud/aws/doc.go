@@ -16,6 +16,7 @@
 //	userdata/       how machines join the cluster, by AMI family (pure)
 //	template/       launch templates: content, name, life
 //	launch/         what a launch asks for (pure)
+//	batch/          calls made at about the same time as one
 //	instance/       CreateFleet in batches, instances: get, list, end, tag
 //	nodeclass/      the controllers of EC2NodeClass
 //	interruption/   the queue of events about instances, and their status checks
