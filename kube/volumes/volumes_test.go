@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
+	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/volumes"
 	"karpenter/model"
@@ -37,7 +38,7 @@ type situation struct {
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		x := &situation{t: t, pods: map[string]*corev1.Pod{}, store: volumes.New(
-			v1.DefaultLabels().With(v1.Labels{Aliases: map[string]string{"csi.example.com/zone": "topology.kubernetes.io/zone"}}),
+			v1.DefaultLabels().With(v1.Labels{Aliases: map[string]string{"csi.example.com/zone": "topology.kubernetes.io/zone"}}).With(awsv1.Labels()),
 			volumes.Rules{Drivers: sets.New("odd.example.com"), TopologyKeys: sets.New("example.com/rack")},
 		)}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -238,3 +238,10 @@ func available(it *cloud.InstanceType) string {
 	}
 	return strings.Join(out, ", ")
 }
+
+// placement is one of three placement groups.
+func placement(i int) *instancetype.PlacementGroup {
+	return []*instancetype.PlacementGroup{
+		{ID: "pg-1", Strategy: "cluster"}, {ID: "pg-1", Strategy: "partition", Partitions: 2}, {ID: "pg-2", Strategy: "spread"},
+	}[i]
+}
