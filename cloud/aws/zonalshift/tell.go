@@ -20,10 +20,10 @@ type Event struct {
 }
 
 // tellChanges tells every NodePool that can launch in a zone when traffic is
-// shifted away from it, and when that is over.
+// shifted away from it, and when that is over; after an error, the next time.
 func (s *Shifts) tellChanges(ctx context.Context) error {
-	shifted, back := s.changes()
-	if len(shifted)+len(back) == 0 || s.config.Tell == nil || s.config.Reader == nil {
+	now, begun, over := s.changes()
+	if len(begun)+len(over) == 0 || s.config.Tell == nil || s.config.Reader == nil {
 		return nil
 	}
 	pools, classes := &karpenterv1.NodePoolList{}, &awsv1.EC2NodeClassList{}
@@ -39,19 +39,20 @@ func (s *Shifts) tellChanges(ctx context.Context) error {
 	}
 	for i := range pools.Items {
 		pool := &pools.Items[i]
-		for _, id := range shifted {
+		for _, id := range begun {
 			if zone, ok := reaches(pool, byName, id); ok {
 				s.config.Tell(event(pool, corev1.EventTypeWarning, "ZonalShiftActive", id,
 					fmt.Sprintf("Zonal shift detected: offerings in zone %s (%s) are unavailable for this NodePool", zone, id)))
 			}
 		}
-		for _, id := range back {
+		for _, id := range over {
 			if zone, ok := reaches(pool, byName, id); ok {
 				s.config.Tell(event(pool, corev1.EventTypeNormal, "ZonalShiftCleared", id,
 					fmt.Sprintf("Zonal shift cleared: offerings in zone %s (%s) are available for this NodePool again", zone, id)))
 			}
 		}
 	}
+	s.tell(now)
 	return nil
 }
 

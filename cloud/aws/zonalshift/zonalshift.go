@@ -48,10 +48,10 @@ type Config struct {
 type Shifts struct {
 	config Config
 
-	mu     sync.Mutex
-	arn    string               // of the cluster; "" = not asked for yet
-	until  map[string]time.Time // by zone ID; zero = as long as it is listed
-	before map[string]bool      // zone IDs that were shifted at the last look
+	mu    sync.Mutex
+	arn   string               // of the cluster; "" = not asked for yet
+	until map[string]time.Time // by zone ID; zero = as long as it is listed
+	told  map[string]bool      // zone IDs that NodePools know to be shifted
 }
 
 // New returns Shifts that know of none yet.
@@ -134,27 +134,34 @@ func (s *Shifts) resource(ctx context.Context) (string, error) {
 	return s.arn, nil
 }
 
-// changes returns the IDs of zones that have been shifted since it was called
-// last, and of those that have come back; each sorted.
-func (s *Shifts) changes() (shifted, back []string) {
+// changes returns which zones are shifted now, and of which nobody was told yet
+// that they are (begun), or that they are no more (over); by ID, the latter two
+// sorted.
+func (s *Shifts) changes() (now map[string]bool, begun, over []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := map[string]bool{}
+	now = map[string]bool{}
 	for zone := range s.until {
 		if s.shiftedLocked(zone) {
 			now[zone] = true
 		}
 	}
 	for _, zone := range slices.Sorted(maps.Keys(now)) {
-		if !s.before[zone] {
-			shifted = append(shifted, zone)
+		if !s.told[zone] {
+			begun = append(begun, zone)
 		}
 	}
-	for _, zone := range slices.Sorted(maps.Keys(s.before)) {
+	for _, zone := range slices.Sorted(maps.Keys(s.told)) {
 		if !now[zone] {
-			back = append(back, zone)
+			over = append(over, zone)
 		}
 	}
-	s.before = now
-	return shifted, back
+	return now, begun, over
+}
+
+// tell takes note of what NodePools have been told.
+func (s *Shifts) tell(shifted map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = shifted
 }

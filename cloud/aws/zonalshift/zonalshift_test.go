@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/scheme"
@@ -127,14 +128,27 @@ func TestEvents(t *testing.T) {
 	}
 	account, clock := &recovery{shifts: []types.ZonalShiftInResource{shift("use1-az1", types.AppliedStatusApplied, 10)}}, clocktesting.NewFakePassiveClock(start())
 	var told []string
+	down := true
+	reader := fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if down {
+				return errors.New("down")
+			}
+			return c.List(ctx, list, options...)
+		},
+	}).Build()
 	shifts := zonalshift.New(zonalshift.Config{
-		EKS: account, Shifts: account, Cluster: "c", Clock: clock, Reader: fake.NewClientBuilder().WithScheme(s).WithObjects(objects...).Build(),
+		EKS: account, Shifts: account, Cluster: "c", Clock: clock, Reader: reader,
 		Tell: func(e zonalshift.Event) {
 			told = append(told, e.Object.GetName()+" "+e.Type+" "+e.Reason+": "+e.Message)
 		},
 	})
 	const active = " Warning ZonalShiftActive: Zonal shift detected: offerings in zone us-east-1a (use1-az1) are unavailable for this NodePool"
 	const cleared = " Normal ZonalShiftCleared: Zonal shift cleared: offerings in zone us-east-1a (use1-az1) are available for this NodePool again"
+	if err := shifts.Refresh(t.Context()); err == nil || told != nil || !shifts.Shifted("use1-az1") {
+		t.Errorf("without an API server: %v, told %v", err, told)
+	}
+	down = false
 	for _, step := range []struct {
 		minute int
 		want   []string
