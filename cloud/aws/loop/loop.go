@@ -19,6 +19,13 @@ func Every(mgr manager.Manager, name string, period time.Duration, work func(con
 	return After(mgr, name, func(ctx context.Context) (time.Duration, error) { return period, work(ctx) })
 }
 
+// After a failure work is tried again after least, the next time after twice as
+// long, and so on up to most.
+const (
+	least = time.Second
+	most  = 2 * time.Minute
+)
+
 // After adds a controller that works at once and then again after as long as the
 // work says, which must not be 0.
 func After(mgr manager.Manager, name string, work func(context.Context) (time.Duration, error)) error {
@@ -29,7 +36,10 @@ func After(mgr manager.Manager, name string, work func(context.Context) (time.Du
 	return builder.ControllerManagedBy(mgr).
 		Named(name).
 		WatchesRawSource(start).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 1,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](least, most),
+		}).
 		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 			next, err := work(ctx)
 			return reconcile.Result{RequeueAfter: next}, err
