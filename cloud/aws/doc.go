@@ -19,6 +19,7 @@
 //	batch/          calls made at about the same time as one
 //	instance/       CreateFleet in batches, instances: get, list, end, tag
 //	nodeclass/      the controllers of EC2NodeClass
+//	nodeclaim/      the controllers of NodeClaims that only EC2 needs
 //	interruption/   the queue of events about instances, and their status checks
 //	awsfake/        AWS in memory, for tests and the sandbox
 //

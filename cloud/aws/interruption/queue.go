@@ -1,0 +1,197 @@
+package interruption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	awsv1 "karpenter/api/aws/v1"
+	v1 "karpenter/api/v1"
+	"karpenter/cloud/aws/client"
+	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/aws/nodeclaim"
+	"karpenter/cloud/aws/shortage"
+	"karpenter/model"
+)
+
+const (
+	// batch is how many messages are received, and dealt with, at once.
+	batch = 10
+	// hidden is after how many seconds a message that was not dealt with comes
+	// again.
+	hidden = 20
+	// patience is how many seconds a call waits for the first message.
+	patience = 20
+	// pause is how long an empty queue is left alone that did not wait.
+	pause = time.Second
+)
+
+// QueueConfig is what a Queue works with. Everything is required.
+type QueueConfig struct {
+	SQS     client.SQS
+	Name    string // of the queue
+	Claims  *nodeclaim.Claims
+	Clock   clock.PassiveClock
+	Metrics *Metrics
+	// Shortages learn that spot capacity is interrupted.
+	Shortages *shortage.Log
+	// Reservations learn that a capacity reservation is interrupted;
+	// reservation.Counts does.
+	Reservations interface{ Exhausted(id string) }
+}
+
+// Queue is the controller interruption.
+type Queue struct {
+	config QueueConfig
+	url    string // "" = to be found out
+}
+
+// NewQueue returns the controller.
+func NewQueue(c QueueConfig) *Queue { return &Queue{config: c} }
+
+// Register adds the controller to the manager.
+func (q *Queue) Register(mgr manager.Manager) error { return loop.After(mgr, "interruption", q.Poll) }
+
+// Poll waits for messages and deals with them; again is when to poll next. It
+// fails when the queue cannot be read; a message that cannot be dealt with is
+// said in the log. One call runs at a time.
+func (q *Queue) Poll(ctx context.Context) (again time.Duration, err error) {
+	began := q.config.Clock.Now()
+	messages, err := q.receive(ctx)
+	if ctx.Err() != nil {
+		return pause, nil // the process ends
+	}
+	if err != nil {
+		q.url = "" // it may come back under another
+		return 0, fmt.Errorf("interruption queue %s: %w", q.config.Name, err)
+	}
+	if len(messages) == 0 {
+		return max(time.Nanosecond, pause-q.config.Clock.Since(began)), nil
+	}
+	found := sync.OnceValues(func() (map[string]*v1.NodeClaim, error) { return q.config.Claims.ByInstance(ctx) })
+	var running sync.WaitGroup
+	for _, m := range messages {
+		running.Go(func() { q.process(ctx, m, found) })
+	}
+	running.Wait()
+	return time.Nanosecond, nil
+}
+
+func (q *Queue) receive(ctx context.Context) ([]types.Message, error) {
+	if q.url == "" {
+		out, err := q.config.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.config.Name})
+		if err != nil {
+			return nil, err
+		}
+		q.url = aws.ToString(out.QueueUrl)
+	}
+	out, err := q.config.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: &q.url, MaxNumberOfMessages: batch, VisibilityTimeout: hidden, WaitTimeSeconds: patience,
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameSentTimestamp},
+		MessageAttributeNames:       []string{string(types.QueueAttributeNameAll)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Messages, nil
+}
+
+// process deals with one message.
+func (q *Queue) process(ctx context.Context, m types.Message, found func() (map[string]*v1.NodeClaim, error)) {
+	logger := log.FromContext(ctx).WithValues("message-id", aws.ToString(m.MessageId))
+	message, err := Parse(aws.ToString(m.Body))
+	if err != nil {
+		logger.Error(err, "deleting a message that cannot be read")
+	} else {
+		q.config.Metrics.received.WithLabelValues(string(message.Kind)).Inc()
+		if err := q.handle(ctx, message, found); err != nil {
+			logger.Error(err, "message not dealt with, it will come again", "kind", message.Kind)
+			return
+		}
+		if !message.At.IsZero() {
+			q.config.Metrics.latency.Observe(q.config.Clock.Since(message.At).Seconds())
+		}
+	}
+	if _, err := q.config.SQS.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: m.ReceiptHandle}); err != nil {
+		logger.Error(err, "message not deleted, it will come again", "kind", message.Kind)
+		return
+	}
+	q.config.Metrics.deleted.Inc()
+}
+
+func (q *Queue) handle(ctx context.Context, m Message, found func() (map[string]*v1.NodeClaim, error)) error {
+	if len(m.Instances) == 0 {
+		return nil
+	}
+	byInstance, err := found()
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, id := range m.Instances {
+		if claim := byInstance[id]; claim != nil {
+			failures = append(failures, q.act(ctx, m.Kind, claim))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// act does what the kind of message asks for.
+func (q *Queue) act(ctx context.Context, kind Kind, claim *v1.NodeClaim) error {
+	q.config.Claims.Notify(ctx, claim, warnings()[kind])
+	switch kind {
+	case RebalanceRecommendation:
+		return nil
+	case SpotInterrupted:
+		o := shortage.Offering{
+			CapacityType: model.Spot, InstanceType: claim.Labels[model.LabelInstanceType], Zone: claim.Labels[model.LabelZone],
+		}
+		if o.InstanceType != "" && o.Zone != "" {
+			q.config.Shortages.Offering(o, q.config.Clock.Now())
+		}
+	case ReservationInterrupted:
+		if id := claim.Labels[awsv1.CapacityReservationIDLabelKey]; id != "" {
+			q.config.Reservations.Exhausted(id)
+		}
+	}
+	return end(ctx, q.config.Claims, claim, kind)
+}
+
+// warnings are the events that tell of messages.
+func warnings() map[Kind]nodeclaim.Event {
+	const warning = corev1.EventTypeWarning
+	return map[Kind]nodeclaim.Event{
+		SpotInterrupted:         {Type: warning, Reason: "SpotInterrupted", Message: "Spot interruption warning was triggered"},
+		RebalanceRecommendation: {Type: corev1.EventTypeNormal, Reason: "SpotRebalanceRecommendation", Message: "Spot rebalance recommendation was triggered"},
+		ReservationInterrupted:  {Type: warning, Reason: "CapacityReservationInstanceInterrupted", Message: "Capacity Reservation interruption warning was triggered"},
+		InstanceStopped:         {Type: warning, Reason: "InstanceStopping", Message: "Instance is stopping"},
+		InstanceTerminated:      {Type: warning, Reason: "InstanceTerminating", Message: "Instance is terminating"},
+		ScheduledChange:         unhealthy(),
+	}
+}
+
+func unhealthy() nodeclaim.Event {
+	return nodeclaim.Event{Type: corev1.EventTypeWarning, Reason: "InstanceUnhealthy", Message: "An unhealthy warning was triggered for the instance"}
+}
+
+// end gives a claim up and says so.
+func end(ctx context.Context, c *nodeclaim.Claims, claim *v1.NodeClaim, kind Kind) error {
+	deleted, err := c.Delete(ctx, claim, string(kind))
+	if deleted {
+		c.Notify(ctx, claim, nodeclaim.Event{
+			Type: corev1.EventTypeWarning, Reason: "TerminatingOnInterruption",
+			Message: "Interruption triggered termination for the NodeClaim", NodeMessage: "Interruption triggered termination for the Node",
+		})
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	awsv1 "karpenter/api/aws/v1"
+	v1 "karpenter/api/v1"
+	"karpenter/cloud/aws"
+)
+
+// Claims are the NodeClaims of the cluster. All fields are required; it may be
+// used concurrently.
+type Claims struct {
+	Client client.Client // may read from a cache
+	Live   client.Reader // must not
+	// Tell publishes an event about a claim or a Node.
+	Tell func(object client.Object, eventType, reason, message string)
+	// Disrupted counts a claim that was deleted, and why.
+	Disrupted func(ctx context.Context, claim *v1.NodeClaim, reason string)
+}
+
+// Of reports whether the claim is for an EC2 instance.
+func Of(claim *v1.NodeClaim) bool {
+	ref := claim.Spec.NodeClassRef
+	return ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
+}
+
+// ByInstance returns the claims that have an instance, by its ID. They may be
+// shared with a cache and must not be changed.
+func (c *Claims) ByInstance(ctx context.Context) (map[string]*v1.NodeClaim, error) {
+	list := &v1.NodeClaimList{}
+	if err := c.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list node claims: %w", err)
+	}
+	out := make(map[string]*v1.NodeClaim, len(list.Items))
+	for i := range list.Items {
+		claim := &list.Items[i]
+		if id, ok := aws.InstanceID(claim.Status.ProviderID); ok && Of(claim) {
+			out[id] = claim
+		}
+	}
+	return out, nil
+}
+
+// Node returns the claim's Node, nil if there is none (or another one of its
+// name). It belongs to the caller.
+func (c *Claims) Node(ctx context.Context, claim *v1.NodeClaim) (*corev1.Node, error) {
+	if claim.Status.NodeName == "" {
+		return nil, nil
+	}
+	node := &corev1.Node{}
+	err := c.Client.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the node of node claim %s: %w", claim.Name, err)
+	case node.Spec.ProviderID != claim.Status.ProviderID:
+		return nil, nil
+	}
+	return node, nil
+}
+
+// Notify publishes an event about the claim, and one about its Node. A Node that
+// cannot be read is not told.
+func (c *Claims) Notify(ctx context.Context, claim *v1.NodeClaim, e Event) {
+	c.Tell(claim, e.Type, e.Reason, e.Message)
+	if node, err := c.Node(ctx, claim); err == nil && node != nil {
+		message := e.Message
+		if e.NodeMessage != "" {
+			message = e.NodeMessage
+		}
+		c.Tell(node, e.Type, e.Reason, message)
+	}
+}
+
+// Event is what Notify publishes.
+type Event struct {
+	Type, Reason, Message string
+	NodeMessage           string // "" = Message
+}
+
+// Delete gives the claim up, unless that was done before; deleted says that it
+// has done so now. Its Node is drained then. The claim is not changed.
+func (c *Claims) Delete(ctx context.Context, claim *v1.NodeClaim, reason string) (deleted bool, err error) {
+	claim = claim.DeepCopy()
+	for claim.DeletionTimestamp.IsZero() {
+		// Over what was read only, so that no claim is counted twice: a cache does
+		// not know for a while what others have deleted.
+		uid, version := claim.UID, claim.ResourceVersion
+		err := c.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
+		switch {
+		case err == nil:
+			log.FromContext(ctx).Info("deleted node claim", "NodeClaim", claim.Name, "reason", reason, "provider-id", claim.Status.ProviderID)
+			c.Disrupted(ctx, claim, reason)
+			return true, nil
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case !apierrors.IsConflict(err):
+			return false, fmt.Errorf("delete node claim %s: %w", claim.Name, err)
+		}
+		if claim, err = c.latest(ctx, claim); claim == nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// latest returns the claim as the API server has it, nil if it is gone.
+func (c *Claims) latest(ctx context.Context, claim *v1.NodeClaim) (*v1.NodeClaim, error) {
+	now := &v1.NodeClaim{}
+	err := c.Live.Get(ctx, client.ObjectKeyFromObject(claim), now)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if now.UID != claim.UID {
+		return nil, nil
+	}
+	return now, nil
+}
+
+// Hurry has the claim's Node drained by force from now on: once it is deleted,
+// or at once if it is. A deadline that has passed already stays. It returns the
+// claim as it is then, nil if it is gone.
+func (c *Claims) Hurry(ctx context.Context, claim *v1.NodeClaim, now time.Time) (*v1.NodeClaim, error) {
+	deadline, err := time.Parse(time.RFC3339, claim.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey])
+	if err == nil && !deadline.After(now) {
+		return claim, nil
+	}
+	stored, hurried := claim, claim.DeepCopy()
+	if hurried.Annotations == nil {
+		hurried.Annotations = map[string]string{}
+	}
+	hurried.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey] = now.UTC().Format(time.RFC3339)
+	err = c.Client.Patch(ctx, hurried, client.MergeFrom(stored))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("set deadline of node claim %s: %w", claim.Name, err)
+	}
+	return hurried, nil
+}
