@@ -6,11 +6,15 @@
 # Needs Go, make and a shell, for the tests also Python 3. No root, no Docker.
 
 DATA    ?= .cluster
+PROVIDER ?= kwok
 SEEDS   ?= 2000
 FIRST   ?= 0
 KNOWN   ?= 0
 GOFLAGS ?=
 export GOFLAGS
+
+# With PROVIDER=aws machines are instances of a simulated AWS, and manifests those of users of EKS.
+EXAMPLES = $(if $(filter aws,$(PROVIDER)),examples/aws,examples)
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo stress disrupt test unit charts sandbox-test differential sim sim-known day e2e race bench generate clean-cluster clean build FORCE
@@ -19,16 +23,16 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: build ## start the cluster in $(DATA), or continue with it, and show it live
-	bin/sandbox run --data $(DATA) --controller bin/karpenter --crds api/crds --manifests examples/default
+	bin/sandbox run --data $(DATA) --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
 
 demo: build ## bring up a fresh cluster, run examples/ through it, print what happened
-	bin/sandbox demo --controller bin/karpenter --crds api/crds --examples examples
+	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --examples $(EXAMPLES)
 
 stress: build ## 5,000 pods from nothing to running and back, with figures
-	bin/sandbox stress --controller bin/karpenter --crds api/crds --manifests examples/default
+	bin/sandbox stress --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
 
 disrupt: build ## nodes consolidated, emptied and drifted, with figures; DISRUPT='--parts drift' is one part of it
-	bin/sandbox disrupt --controller bin/karpenter --crds api/crds --json bin/disrupt.json $(DISRUPT)
+	bin/sandbox disrupt --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --json bin/disrupt.json $(DISRUPT)
 
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)
@@ -71,7 +75,7 @@ generate: ## CRD manifests and deep copies, from the types in api/
 	go generate ./api/...
 	cd charts && go test -run TestDefinitions -update .
 
-build: bin/sandbox bin/kubectl bin/karpenter ## build what the other targets run
+build: bin/sandbox bin/kubectl bin/karpenter bin/awssim ## build what the other targets run
 
 bin/sandbox: FORCE
 	@./sandbox/build.sh $@
@@ -84,6 +88,9 @@ bin/moto: FORCE
 
 bin/karpenter: FORCE
 	@go build -o $@ ./cmd/karpenter
+
+bin/awssim: FORCE
+	@go build -o $@ ./cmd/awssim
 
 clean: clean-cluster ## forget everything that was built here
 	rm -rf bin

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,6 +23,7 @@ import (
 
 	"karpenter/sandbox/fleet"
 	"karpenter/sandbox/kubelet"
+	"karpenter/sandbox/session"
 )
 
 // fakeControllerName is what the test binary is called when it is to be an autoscaler.
@@ -66,8 +70,8 @@ func answerFake(args []string) int {
 func controlFake() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
-	if types := os.Getenv("INSTANCE_TYPES_FILE_PATH"); filepath.Base(types) != "instance-types.json" {
-		return fmt.Errorf("instance types in %q", types)
+	if err := checkCloud(); err != nil {
+		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
@@ -81,7 +85,7 @@ func controlFake() error {
 	if err != nil {
 		return err
 	}
-	seen, err := fleet.Watch(ctx, config, nil)
+	seen, err := fleet.Watch(ctx, config, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -98,6 +102,49 @@ func controlFake() error {
 		case <-changed:
 		}
 	}
+}
+
+// checkCloud finds out whether the cloud is what the controller was told.
+func checkCloud() error {
+	types, url := os.Getenv("INSTANCE_TYPES_FILE_PATH"), os.Getenv("AWS_ENDPOINT_URL")
+	switch provider := os.Getenv("CLOUD_PROVIDER"); provider {
+	case session.KWOK:
+		if filepath.Base(types) != "instance-types.json" || url != "" {
+			return fmt.Errorf("instance types in %q, AWS at %q", types, url)
+		}
+	case session.AWS:
+		if name, secret := os.Getenv("CLUSTER_NAME"), os.Getenv("AWS_PROFILE"); name != session.ClusterName || secret != "" {
+			return fmt.Errorf("cluster %q, AWS profile %q", name, secret)
+		}
+		answer, err := http.Get(url)
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	default:
+		return fmt.Errorf("provider %q", provider)
+	}
+	return nil
+}
+
+// runFakeSimulator stands in for the simulated AWS: it has one price.
+func runFakeSimulator(args []string) int {
+	flags := flag.NewFlagSet(session.SimulatorName, flag.ExitOnError)
+	listen := flags.String("listen", "", "")
+	for _, name := range []string{"kubeconfig", "cluster-name", "region"} {
+		flags.String(name, "", "")
+	}
+	_ = flags.Parse(args) // ends the process
+	http.HandleFunc("/_awssim/prices", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "fake.large zone-a spot 0.25") })
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	server := &http.Server{Addr: *listen}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 func (f *fakeController) step(ctx context.Context, v *fleet.View) error {

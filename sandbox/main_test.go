@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"karpenter/sandbox/component"
+	"karpenter/sandbox/session"
 )
 
 // TestMain lets the test binary be the multi-call binary: the supervisor under test starts this executable again, with
@@ -13,6 +14,9 @@ import (
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == fakeControllerName {
 		os.Exit(runFakeController(os.Args[1:]))
+	}
+	if filepath.Base(os.Args[0]) == session.SimulatorName {
+		os.Exit(runFakeSimulator(os.Args[1:]))
 	}
 	if len(os.Args) > 1 && isSubcommand(os.Args[1]) {
 		os.Exit(run(os.Args, os.Stdout, os.Stderr))

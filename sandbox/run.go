@@ -69,7 +69,7 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	seen, err := fleet.Watch(ctx, s.Config(), nil)
+	seen, err := fleet.Watch(ctx, s.Config(), nil, s.Prices())
 	if err != nil {
 		return errors.Join(err, s.Stop())
 	}
@@ -103,6 +103,9 @@ func writeIntroduction(w io.Writer, s *session.Session, data string) {
 	fmt.Fprintf(w, "  logs         %s\n", filepath.Join(data, "logs"))
 	fmt.Fprintf(w, "  metrics      %s\n", s.MetricsURL())
 	fmt.Fprintf(w, "  questions    karpenter explain pod|node NAME|cluster %s\n", strings.Join(s.AskArguments(), " "))
+	if url := s.SimulatorURL(); url != "" {
+		fmt.Fprintf(w, "  simulated AWS  curl %s/_awssim/ tells how to play fate there\n", url)
+	}
 	fmt.Fprint(w, "\nTry this in a second terminal:\n\n")
 	for _, line := range tryThis(s.Kubeconfig()) {
 		fmt.Fprintf(w, "  %s\n", line)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"karpenter/sandbox/session"
 )
 
 // testPool is what is there at first.
@@ -57,7 +59,7 @@ type sandboxRun struct {
 	seen  []string
 }
 
-func startRun(t *testing.T, dir, manifests string) *sandboxRun {
+func startRun(t *testing.T, dir, manifests string, more ...string) *sandboxRun {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -65,6 +67,7 @@ func startRun(t *testing.T, dir, manifests string) *sandboxRun {
 	}
 	r := &sandboxRun{Cmd: exec.Command(self, "run", "--data", dir, "--controller", fakeAutoscaler(t), "--crds", "../api/crds", "--manifests", manifests,
 		"--node-ready-delay", "50ms", "--pod-start-delay", "50ms", "--pod-stop-delay", "50ms")}
+	r.Args = append(r.Args, more...)
 	r.Stderr = t.Output()
 	out, err := r.StdoutPipe()
 	if err != nil {
@@ -133,6 +136,24 @@ func TestRunShowsWhatHappens(t *testing.T) {
 		t.Errorf("after a restart the user's edit reads %q", got)
 	}
 	kubectl(t, dir, "scale", "deployment", "inflate", "--replicas=1")
+	r.await(t, `pods     inflate: 1 running`)
+	r.interrupt(t, dir)
+}
+
+// TestRunOnASimulatedAWS: it is started before the controller, which is told of it, and ended after it.
+func TestRunOnASimulatedAWS(t *testing.T) {
+	t.Setenv("AWS_PROFILE", "production")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	simulator, dir := filepath.Join(t.TempDir(), session.SimulatorName), t.TempDir()
+	if err := os.Symlink(self, simulator); err != nil {
+		t.Fatal(err)
+	}
+	r := startRun(t, dir, writeFile(t, "first.yaml", testPool), "--provider", session.AWS, "--simulator", simulator)
+	r.await(t, `now      0 of 0 nodes ready`)
+	kubectl(t, dir, "create", "deployment", "inflate", "--image=none", "--replicas=1")
 	r.await(t, `pods     inflate: 1 running`)
 	r.interrupt(t, dir)
 }

@@ -21,7 +21,7 @@
 //	nodeclass/      the controllers of EC2NodeClass
 //	nodeclaim/      the controllers of NodeClaims that only EC2 needs
 //	interruption/   the queue of events about instances, and their status checks
-//	awsfake/        AWS in memory, for tests and the sandbox
+//	awsfake/        AWS in memory, for tests and the sandbox; wire/ HTTP in front of it, boot/ machines
 //
 // The provider itself turns NodeClaims into machines with these, and says which
 // of them no longer are what their EC2NodeClass asks for.

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"karpenter/cloud/aws/awsfake"
 )
@@ -70,6 +75,7 @@ func newControl(a *awsfake.AWS) http.Handler {
 	mux := http.NewServeMux()
 	help := &strings.Builder{}
 	fmt.Fprintf(help, "GET  %scalls   how often each operation was called\n", controlPath)
+	fmt.Fprintf(help, "GET  %sprices   lines of type, zone, capacity type and dollars per hour, as of now\n", controlPath)
 	for _, d := range deeds() {
 		fmt.Fprintf(help, "POST %s%s?%s=   %s\n", controlPath, d.name, strings.ReplaceAll(d.parameters, " ", "=&"), d.meaning)
 		mux.HandleFunc("POST "+controlPath+d.name, func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +91,31 @@ func newControl(a *awsfake.AWS) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(a.Calls()) // a client that has gone needs no answer
 	})
+	mux.HandleFunc("GET "+controlPath+"prices", func(w http.ResponseWriter, r *http.Request) {
+		if err := writePrices(r.Context(), w, a); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
 	return mux
+}
+
+func writePrices(ctx context.Context, w io.Writer, a *awsfake.AWS) error {
+	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.Services().EC2, &ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range page.InstanceTypeOfferings {
+			for _, way := range []string{awsfake.OnDemand, awsfake.Spot} {
+				pool := awsfake.Pool{Type: string(o.InstanceType), Zone: *o.Location, CapacityType: way}
+				if dollars, ok := a.Price(pool); ok {
+					fmt.Fprintf(w, "%s %s %s %v\n", pool.Type, pool.Zone, way, dollars)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // try does the deed if it has its parameters and no others.

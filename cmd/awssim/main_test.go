@@ -112,7 +112,7 @@ func TestFateIsPlayedOverHTTP(t *testing.T) {
 			t.Errorf("%s: %d %q, want %q", deed, status, text, want)
 		}
 	}
-	for path, want := range map[string]string{"": "POST " + controlPath + "interrupt?instance=", "calls": "{"} {
+	for path, want := range map[string]string{"": "POST " + controlPath + "interrupt?instance=", "calls": "{", "prices": "m5.large us-east-1a on-demand 0.096\n"} {
 		answer, err := http.Get(url + path)
 		if err != nil {
 			t.Fatal(err)

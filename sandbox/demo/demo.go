@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"karpenter/sandbox/fleet"
+	"karpenter/sandbox/session"
 )
 
 // How much the demo asks for, and how long each part may take. Simulated machines boot in seconds; an emptied one goes
@@ -27,6 +28,10 @@ const (
 
 // Run plays the script on the examples: grow, run into limits, shrink to nothing.
 func Run(ctx context.Context, options Options) error {
+	if options.Examples == "" {
+		options.Examples = map[string]string{session.AWS: "examples/aws"}[options.Session.Provider]
+		options.Examples = cmp.Or(options.Examples, "examples")
+	}
 	options.Session.Manifests = append(options.Session.Manifests, filepath.Join(options.Examples, "default"))
 	return perform(ctx, options, script{steps: examplesScript(), settle: 500 * time.Millisecond})
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"karpenter/sandbox/fleet"
+	"karpenter/sandbox/session"
 )
 
 // Disruption says what Disrupt does, and how much of it.
@@ -176,7 +177,7 @@ func (p *part) drifting() []step {
 func (p *part) poolStep() step {
 	name := fmt.Sprintf("a pool of %s nodes, budget %s", p.CapacityType, p.figures.Budget)
 	return step{name, func(ctx context.Context, st *stage) error {
-		return st.applier.Apply(ctx, poolOf(p.CapacityType, p.figures.Budget, 2*p.figures.Pods+1))
+		return st.applier.Apply(ctx, poolOf(st.session.Provider(), p.CapacityType, p.figures.Budget, 2*p.figures.Pods+1))
 	}, []want{{"all pools are ready", time.Minute, poolsReady}}}
 }
 
@@ -297,16 +298,29 @@ func atRest(pods int, rest time.Duration) func(*fleet.View) string {
 	}
 }
 
+// nodeClassOf is a NodeClass of the provider, and how NodePools refer to it.
+func nodeClassOf(provider string) (class *unstructured.Unstructured, ref map[string]any) {
+	group, version, kind, spec := "karpenter.kwok.sh", "v1alpha1", "KWOKNodeClass", map[string]any{"nodeRegistrationDelay": "2s"}
+	if provider == session.AWS {
+		discovered := []any{map[string]any{"tags": map[string]any{"karpenter.sh/discovery": session.ClusterName}}}
+		group, version, kind, spec = "karpenter.k8s.aws", "v1", "EC2NodeClass", map[string]any{
+			"role": "KarpenterNodeRole-" + session.ClusterName, "amiSelectorTerms": []any{map[string]any{"alias": "al2023@latest"}},
+			"subnetSelectorTerms": discovered, "securityGroupSelectorTerms": discovered,
+		}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": group + "/" + version, "kind": kind, "metadata": map[string]any{"name": "default"}, "spec": spec,
+	}}, map[string]any{"group": group, "kind": kind, "name": "default"}
+}
+
 // poolOf is a NodePool that gives up nodes soon, and its NodeClass.
-func poolOf(capacityType, budget string, nodes int) []*unstructured.Unstructured {
+func poolOf(provider, capacityType, budget string, nodes int) []*unstructured.Unstructured {
 	in := func(key, operator string, values ...any) map[string]any {
 		return map[string]any{"key": key, "operator": operator, "values": values}
 	}
+	class, ref := nodeClassOf(provider)
 	return []*unstructured.Unstructured{
-		{Object: map[string]any{
-			"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": map[string]any{"name": "default"},
-			"spec": map[string]any{"nodeRegistrationDelay": "2s"},
-		}},
+		class,
 		{Object: map[string]any{
 			"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": "default"},
 			"spec": map[string]any{
@@ -316,7 +330,7 @@ func poolOf(capacityType, budget string, nodes int) []*unstructured.Unstructured
 					"budgets": []any{map[string]any{"nodes": budget}},
 				},
 				"template": map[string]any{"spec": map[string]any{
-					"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+					"nodeClassRef": ref,
 					"requirements": []any{
 						in("kubernetes.io/os", "In", "linux"),
 						in("karpenter.sh/capacity-type", "In", capacityType),

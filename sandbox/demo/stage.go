@@ -34,7 +34,7 @@ const (
 type Options struct {
 	// Session is the cluster to bring up. An empty data folder means a temporary one, removed after success.
 	Session session.Options
-	// Examples is the folder with the manifests of the script.
+	// Examples is the folder with the manifests of the script; default examples/aws with the provider AWS, else examples.
 	Examples string
 	// Scale is how many pods Stress runs; default 5000.
 	Scale int
@@ -142,7 +142,7 @@ func performIn(ctx context.Context, options Options, play script) error {
 		return err
 	}
 	history := &fleet.History{}
-	watched, err := fleet.Watch(watching, s.Config(), history)
+	watched, err := fleet.Watch(watching, s.Config(), history, s.Prices())
 	if err != nil {
 		return err
 	}

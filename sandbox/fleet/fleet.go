@@ -34,8 +34,9 @@ type Fleet struct {
 }
 
 // Watch returns when everything there is has been seen, and keeps watching until ctx is done. The CRDs must be served.
-// Every change is written into history, too, unless that is nil.
-func Watch(ctx context.Context, config *rest.Config, history *History) (*Fleet, error) {
+// Every change is written into history, too, unless that is nil. Machines that do not carry their price cost what prices,
+// which may be nil, say.
+func Watch(ctx context.Context, config *rest.Config, history *History, prices Prices) (*Fleet, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // a handful of watches
 	config.UserAgent = "sandbox-view"
@@ -50,7 +51,7 @@ func Watch(ctx context.Context, config *rest.Config, history *History) (*Fleet, 
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{ledger: newLedger(time.Now)}
+	f := &Fleet{ledger: newLedger(time.Now, prices)}
 	core := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trimPod))
 	events := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "source=" + publisher }))

@@ -21,7 +21,8 @@ const (
 
 // ledger is everything known, and what was summed up on the way. Its methods are safe for concurrent use.
 type ledger struct {
-	now func() time.Time
+	now    func() time.Time
+	prices Prices // of machines that do not say their own
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change; nil: nobody waits
@@ -44,9 +45,9 @@ type ledger struct {
 	priceFrom time.Time // since when the price is what it is
 }
 
-func newLedger(now func() time.Time) *ledger {
+func newLedger(now func() time.Time, prices Prices) *ledger {
 	return &ledger{
-		now:   now,
+		now: now, prices: prices,
 		nodes: map[string]node{}, claims: map[string]claim{}, pods: map[string]pod{}, pools: map[string]Pool{},
 		refused: map[types.UID]string{}, bought: map[Purchase]int{}, known: map[string]bool{},
 		peaks: map[string]corev1.ResourceList{}, priceFrom: now(),
@@ -74,9 +75,15 @@ func (l *ledger) change(f func()) {
 	}
 }
 
-func (l *ledger) putNode(n node)       { l.change(func() { l.nodes[n.name] = n; l.accountLocked() }) }
+func (l *ledger) putNode(n node) {
+	n.price = l.prices.of(n.offer)
+	l.change(func() { l.nodes[n.name] = n; l.accountLocked() })
+}
 func (l *ledger) dropNode(name string) { l.change(func() { delete(l.nodes, name); l.accountLocked() }) }
-func (l *ledger) putClaim(c claim)     { l.change(func() { l.claims[c.name] = c; l.accountLocked() }) }
+func (l *ledger) putClaim(c claim) {
+	c.price = l.prices.of(c.offer)
+	l.change(func() { l.claims[c.name] = c; l.accountLocked() })
+}
 func (l *ledger) dropClaim(name string) {
 	l.change(func() { delete(l.claims, name); l.accountLocked() })
 }

@@ -20,7 +20,7 @@ func (s *stopwatch) now() time.Time { return s.at }
 
 func newTestLedger() (*ledger, *stopwatch) {
 	watch := &stopwatch{time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
-	return newLedger(watch.now), watch
+	return newLedger(watch.now, Prices{{"m5.xlarge", "us-east-1a", "spot"}: 0.07}), watch
 }
 
 // claimObject is a NodeClaim as the API server shows it; launched, if it has a provider id.
@@ -97,6 +97,22 @@ func describe(v View) string {
 	m := v.Machines[0]
 	cpu := v.Pools[0].Usage["cpu"]
 	return fmt.Sprintf("%s %s, node %s, $%.2f/h, %d bought, used cpu %s", m.Name, m.State, m.Node, v.Price, bought, cpu.String())
+}
+
+// TestPricesAreLookedUp: where a machine does not say its own.
+func TestPricesAreLookedUp(t *testing.T) {
+	l, _ := newTestLedger()
+	for _, name := range []string{"c1", "c2"} {
+		c := claimObject(name, "aws:///us-east-1a/i-"+name)
+		labels := c.GetLabels()
+		delete(labels, priceLabel)
+		labels[corev1.LabelTopologyZone] = map[string]string{"c1": "us-east-1a", "c2": "us-east-1b"}[name]
+		c.SetLabels(labels)
+		l.putClaim(readClaim(c))
+	}
+	if v := l.view(); v.Price != 0.07 || len(v.Bought) != 2 {
+		t.Errorf("$%v/h, %+v; want the price of one of two", v.Price, v.Bought)
+	}
 }
 
 // TestPeaksOutliveTheirCause: a peak between two views is in the second one.

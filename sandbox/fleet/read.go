@@ -59,6 +59,20 @@ type offer struct {
 	price                          float64
 }
 
+// Offering is something that is sold.
+type Offering struct{ Type, Zone, CapacityType string }
+
+// Prices are dollars per hour.
+type Prices map[Offering]float64
+
+// of is what the offer says that it costs, else what the list says.
+func (p Prices) of(o offer) float64 {
+	if o.price > 0 {
+		return o.price
+	}
+	return p[Offering{o.kind, o.zone, o.capacityType}]
+}
+
 // pod is what matters of a Pod.
 type pod struct {
 	uid      types.UID

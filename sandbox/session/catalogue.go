@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -25,6 +26,19 @@ func writeCatalogue(ctx context.Context, controller, region, path string) error 
 		return err
 	}
 	return os.Rename(path+".new", path)
+}
+
+// furnishKWOK sees to it that the simulated cloud has something to sell, and returns what the controller must know.
+func (s *Session) furnishKWOK(ctx context.Context, options *Options) ([]string, error) {
+	types := options.InstanceTypes
+	if types == "" {
+		types = filepath.Join(s.dir, "instance-types.json")
+		if err := writeCatalogue(ctx, options.Controller, options.Region, types); err != nil {
+			return nil, err
+		}
+	}
+	types, err := filepath.Abs(types)
+	return []string{"CLOUD_PROVIDER=" + KWOK, "INSTANCE_TYPES_FILE_PATH=" + types}, err
 }
 
 // ports are where the controller serves.

@@ -3,13 +3,16 @@
 //
 // To the cluster's folder (see package controlplane) it adds
 //
-//	instance-types.json  what the simulated cloud sells
+//	instance-types.json  what the simulated cloud sells (KWOK)
+//	logs/awssim.log      what the simulated AWS says
+//	pids/awssim          its process id
 //	logs/karpenter.log   what the controller says
 //	logs/sandbox.log     what the clients of this process say about their requests
 //	pids/karpenter       its process id
 package session
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,8 +24,17 @@ import (
 	"karpenter/sandbox/controlplane"
 )
 
-// ControllerName is the controller's name among the processes.
-const ControllerName = "karpenter"
+// Names among the processes.
+const (
+	ControllerName = "karpenter"
+	SimulatorName  = "awssim"
+)
+
+// Providers of machines.
+const (
+	AWS  = "aws"  // the AWS provider on a simulated AWS
+	KWOK = "kwok" // the provider without machines
+)
 
 // Options says what to bring up.
 type Options struct {
@@ -30,13 +42,17 @@ type Options struct {
 	ControlPlane controlplane.Options
 	// Controller is the autoscaler's executable. Required.
 	Controller string
+	// Provider is AWS or KWOK; default KWOK.
+	Provider string
+	// Simulator is the simulated AWS's executable, for the provider AWS; default awssim beside Controller.
+	Simulator string
 	// CRDs is a manifest or folder; default "api/crds".
 	CRDs string
 	// Manifests are files and folders, applied where the objects do not exist yet.
 	Manifests []string
 	// InstanceTypes is a file in the KWOK provider's format; if empty the controller is asked for the catalogue of Region.
 	InstanceTypes string
-	// Region is the EC2 region whose types and prices the simulated cloud has; default "us-east-1".
+	// Region is the EC2 region, or the one whose types and prices the simulated cloud has; default "us-east-1".
 	Region string
 	// Report receives, line by line, what is going on.
 	Report io.Writer
@@ -45,6 +61,8 @@ type Options struct {
 // AddFlags defines the flags of these options on flags, less those of ControlPlane.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Controller, "controller", "bin/karpenter", "the autoscaler's executable")
+	flags.StringVar(&o.Provider, "provider", KWOK, "where machines come from: "+AWS+", on a simulated AWS, or "+KWOK)
+	flags.StringVar(&o.Simulator, "simulator", "", "the simulated AWS's executable (default: "+SimulatorName+" beside the autoscaler)")
 	flags.StringVar(&o.CRDs, "crds", "api/crds", "manifest or folder of the autoscaler's CustomResourceDefinitions")
 	flags.Func("manifests", "file or folder applied at first; objects that exist are left as they are (repeatable, or several split by commas)", func(paths string) error {
 		o.Manifests = append(o.Manifests, strings.Split(paths, ",")...)
@@ -59,12 +77,20 @@ func (o *Options) complete() error {
 	if o.Controller == "" {
 		return errors.New("no autoscaler to run: set --controller (Options.Controller)")
 	}
-	info, err := os.Stat(o.Controller)
-	if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
-		return fmt.Errorf("no executable at %s; build it with: go build -o %s ./cmd/karpenter", o.Controller, o.Controller)
-	}
-	if o.Controller, err = filepath.Abs(o.Controller); err != nil {
+	var err error
+	if o.Controller, err = executable(o.Controller, "./cmd/karpenter"); err != nil {
 		return err
+	}
+	switch o.Provider {
+	case AWS:
+		o.Simulator = cmp.Or(o.Simulator, filepath.Join(filepath.Dir(o.Controller), SimulatorName))
+		if o.Simulator, err = executable(o.Simulator, "./cmd/awssim"); err != nil {
+			return err
+		}
+	case KWOK, "":
+		o.Provider = KWOK
+	default:
+		return fmt.Errorf("--provider %s: there are %s and %s", o.Provider, AWS, KWOK)
 	}
 	if o.CRDs == "" {
 		o.CRDs = "api/crds"
@@ -77,4 +103,13 @@ func (o *Options) complete() error {
 	}
 	o.ControlPlane.Report = o.Report
 	return nil
+}
+
+// executable returns the absolute path of a program that was built from a package.
+func executable(path, from string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+		return "", fmt.Errorf("no executable at %s; build it with: go build -o %s %s", path, path, from)
+	}
+	return filepath.Abs(path)
 }

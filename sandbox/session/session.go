@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"karpenter/sandbox/controlplane"
+	"karpenter/sandbox/fleet"
 	"karpenter/sandbox/manifest"
 	"karpenter/sandbox/process"
 )
@@ -32,9 +33,13 @@ type Session struct {
 
 	dir          string
 	program      string // the controller's executable
+	provider     string
 	controlPlane *controlplane.ControlPlane
 	config       *rest.Config
 	controller   *process.Process
+	simulator    *process.Process // nil: none
+	simulatorURL string
+	prices       fleet.Prices     // nil: machines say their own
 	ports        ports
 	clientLog    *os.File // nil: clients log to stderr
 
@@ -62,7 +67,7 @@ func Start(ctx context.Context, options Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{controlPlane: cp, dir: filepath.Dir(cp.Kubeconfig()), program: options.Controller}
+	s := &Session{controlPlane: cp, dir: filepath.Dir(cp.Kubeconfig()), program: options.Controller, provider: options.Provider}
 	if err := s.logClients(); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -99,21 +104,21 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 	if err := s.ApplyAbsent(ctx, append(askerObjects(), first...)); err != nil {
 		return fmt.Errorf("apply first manifests: %w", err)
 	}
-	types := options.InstanceTypes
-	if types == "" {
-		types = filepath.Join(s.dir, "instance-types.json")
-		if err := writeCatalogue(ctx, options.Controller, options.Region, types); err != nil {
-			return err
-		}
+	var cloud []string
+	if options.Provider == AWS {
+		cloud, err = s.startAWS(ctx, options)
+	} else {
+		cloud, err = s.furnishKWOK(ctx, options)
 	}
-	if types, err = filepath.Abs(types); err != nil {
+	if err != nil {
 		return err
 	}
 	fmt.Fprintln(options.Report, "sandbox: starting the autoscaler")
-	return s.startController(options, types)
+	return s.startController(options, cloud)
 }
 
-func (s *Session) startController(options *Options, types string) error {
+// startController starts it with what it must know of its cloud.
+func (s *Session) startController(options *Options, cloud []string) error {
 	var err error
 	if s.ports, err = freePorts(); err != nil {
 		return err
@@ -125,7 +130,7 @@ func (s *Session) startController(options *Options, types string) error {
 	s.controller, err = process.Start(process.Spec{
 		Name:    ControllerName,
 		Path:    options.Controller,
-		Env:     append(os.Environ(), s.environment(types)...),
+		Env:     append(withoutAWS(os.Environ()), append(s.environment(), cloud...)...),
 		LogPath: s.ControllerLog(),
 		PIDPath: filepath.Join(s.dir, "pids", ControllerName),
 	}, func(exit process.Exit) { fmt.Fprintln(options.Report, "sandbox:", exit) })
@@ -134,11 +139,9 @@ func (s *Session) startController(options *Options, types string) error {
 
 // environment is what the controller is told; it outweighs what this process was told. Logs go to stdout, which is the
 // log file, so that they and the last words of a crash are in one place.
-func (s *Session) environment(types string) []string {
+func (s *Session) environment() []string {
 	return []string{
 		"KUBECONFIG=" + s.Kubeconfig(),
-		"INSTANCE_TYPES_FILE_PATH=" + types,
-		"CLOUD_PROVIDER=kwok",
 		fmt.Sprintf("METRICS_PORT=%d", s.ports.metrics),
 		fmt.Sprintf("HEALTH_PROBE_PORT=%d", s.ports.health),
 		"EXPLAIN_BIND_ADDRESS=" + s.explainAddress(),
@@ -162,6 +165,15 @@ func (s *Session) Controller() *process.Process { return s.controller }
 // ControllerLog returns the path of the autoscaler's log.
 func (s *Session) ControllerLog() string { return filepath.Join(s.dir, "logs", ControllerName+".log") }
 
+// Provider is AWS or KWOK.
+func (s *Session) Provider() string { return s.provider }
+
+// SimulatorURL returns where the simulated AWS answers, "" without one.
+func (s *Session) SimulatorURL() string { return s.simulatorURL }
+
+// Prices are those of the simulated cloud, nil if its machines say their own.
+func (s *Session) Prices() fleet.Prices { return s.prices }
+
 // MetricsURL returns where the autoscaler serves its metrics.
 func (s *Session) MetricsURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/metrics", s.ports.metrics)
@@ -172,6 +184,9 @@ func (s *Session) Stop() error {
 	s.stopOnce.Do(func() {
 		if s.controller != nil {
 			s.stopErr = s.controller.Stop(controllerGrace)
+		}
+		if s.simulator != nil {
+			s.stopErr = errors.Join(s.stopErr, s.simulator.Stop(controllerGrace))
 		}
 		s.stopErr = errors.Join(s.stopErr, s.controlPlane.Stop())
 		if s.clientLog != nil {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"karpenter/sandbox/fleet"
 )
 
 func script(t *testing.T, text string) string {
@@ -49,6 +51,8 @@ func TestMistakesAreFoundEarly(t *testing.T) {
 		{"a folder as controller", Options{Controller: empty}, "no executable"},
 		{"no CRDs", Options{Controller: controller, CRDs: empty}, "no manifests"},
 		{"no manifests", Options{Controller: controller, CRDs: "../../api/crds", Manifests: []string{"nowhere"}}, "nowhere"},
+		{"no such provider", Options{Controller: controller, Provider: "gcp"}, "there are aws and kwok"},
+		{"no simulated AWS", Options{Controller: controller, Provider: AWS}, "awssim ./cmd/awssim"},
 		{"no folder", Options{Controller: controller, CRDs: "../../api/crds"}, "--data"},
 	} {
 		s, err := Start(t.Context(), c.options)
@@ -76,5 +80,22 @@ func TestPortsAreFreeAndTwo(t *testing.T) {
 	found, err := freePorts()
 	if err != nil || found.health == found.metrics || found.health == 0 || found.metrics == 0 {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestPricesAreRead(t *testing.T) {
+	prices, err := parsePrices(strings.NewReader("m5.large us-east-1a spot 0.04\nm5.large us-east-1a on-demand 0.096\n"))
+	if err != nil || len(prices) != 2 || prices[fleet.Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}] != 0.04 {
+		t.Errorf("%v, %v", prices, err)
+	}
+	if _, err := parsePrices(strings.NewReader("m5.large us-east-1a spot\n")); err == nil || !strings.Contains(err.Error(), "m5.large us-east-1a spot") {
+		t.Errorf("half a line: %v", err)
+	}
+}
+
+func TestTheRealAWSIsOutOfReach(t *testing.T) {
+	got := strings.Join(withoutAWS([]string{"PATH=/bin", "AWS_PROFILE=production", "AWS_FEATURE_GATES=NodeClassCEL=true"}), " ")
+	if want := "PATH=/bin AWS_FEATURE_GATES=NodeClassCEL=true"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -1,0 +1,114 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"karpenter/sandbox/fleet"
+	"karpenter/sandbox/process"
+)
+
+// ClusterName is what the cluster is called in the simulated AWS; subnets and security groups there carry the tag
+// karpenter.sh/discovery with it, and the role of its machines is KarpenterNodeRole- and it.
+const ClusterName = "sandbox"
+
+// startAWS starts the simulated AWS, whose machines join the cluster, and returns what the controller must know. What
+// lives in it is forgotten when it ends.
+func (s *Session) startAWS(ctx context.Context, options *Options) ([]string, error) {
+	fmt.Fprintln(options.Report, "sandbox: starting the simulated AWS")
+	free, err := freePorts()
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", free.metrics)
+	log := filepath.Join(s.dir, "logs", SimulatorName+".log")
+	if err := os.Rename(log, strings.TrimSuffix(log, ".log")+".previous.log"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	s.simulator, err = process.Start(process.Spec{
+		Name: SimulatorName, Path: options.Simulator, LogPath: log, PIDPath: filepath.Join(s.dir, "pids", SimulatorName),
+		Args: []string{"--listen", address, "--kubeconfig", s.Kubeconfig(), "--cluster-name", ClusterName, "--region", options.Region},
+	}, func(exit process.Exit) { fmt.Fprintln(options.Report, "sandbox:", exit) })
+	if err != nil {
+		return nil, err
+	}
+	url := "http://" + address
+	s.simulatorURL = url
+	if s.prices, err = s.awaitPrices(ctx, url); err != nil {
+		return nil, err
+	}
+	return []string{
+		"CLOUD_PROVIDER=" + AWS, "CLUSTER_NAME=" + ClusterName, "INTERRUPTION_QUEUE=" + ClusterName, "CLUSTER_ENDPOINT=" + s.config.Host,
+		"AWS_ENDPOINT_URL=" + url, "AWS_REGION=" + options.Region, "AWS_ACCESS_KEY_ID=sandbox", "AWS_SECRET_ACCESS_KEY=sandbox",
+		"AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
+	}, nil
+}
+
+// awaitPrices returns the simulated AWS's prices as soon as it answers. It polls, as there is nothing to watch.
+func (s *Session) awaitPrices(ctx context.Context, url string) (fleet.Prices, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		prices, err := readPrices(ctx, url+"/_awssim/prices")
+		if err == nil {
+			return prices, nil
+		}
+		if s.simulator.Failures() > 0 {
+			return nil, fmt.Errorf("the simulated AWS ends by itself; see %s", filepath.Join(s.dir, "logs", SimulatorName+".log"))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the simulated AWS: %w (last answer: %w)", context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}
+
+func readPrices(ctx context.Context, url string) (fleet.Prices, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	return parsePrices(answer.Body)
+}
+
+// parsePrices reads lines of type, zone, capacity type and dollars.
+func parsePrices(from io.Reader) (fleet.Prices, error) {
+	prices := fleet.Prices{}
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		var o fleet.Offering
+		var dollars float64
+		if _, err := fmt.Sscan(lines.Text(), &o.Type, &o.Zone, &o.CapacityType, &dollars); err != nil {
+			return nil, fmt.Errorf("price %q: %w", lines.Text(), err)
+		}
+		prices[o] = dollars
+	}
+	return prices, lines.Err()
+}
+
+// withoutAWS leaves out what the environment says of a real AWS, which the sandbox must not reach. AWS_FEATURE_GATES is
+// a setting of the controller.
+func withoutAWS(environment []string) []string {
+	return slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
+		return strings.HasPrefix(variable, "AWS_") && !strings.HasPrefix(variable, "AWS_FEATURE_GATES=")
+	})
+}
