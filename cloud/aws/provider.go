@@ -52,6 +52,7 @@ type Provider struct {
 	config    Config
 	instances *instance.Instances
 	launches  singleflight.Group // by UID of the claim
+	decisions decisions
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -164,7 +165,7 @@ func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.
 		Requests: claim.Spec.Resources.Requests,
 		Relaxed:  claim.Annotations[v1.NodeClaimMinValuesRelaxedAnnotationKey] == "true",
 	}
-	candidates, why := launch.Narrow(types, want)
+	candidates, why := p.decisions.narrow(types, want)
 	if len(candidates) == 0 {
 		return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("all requested instance types were unavailable during launch: %s", why)}
 	}
