@@ -6,15 +6,16 @@
 # Needs Go, make and a shell, for the tests also Python 3. No root, no Docker.
 
 DATA    ?= .cluster
-PROVIDER ?= kwok
+PROVIDER ?= aws
 SEEDS   ?= 2000
 FIRST   ?= 0
 KNOWN   ?= 0
 GOFLAGS ?=
 export GOFLAGS
 
-# With PROVIDER=aws machines are instances of a simulated AWS, and manifests those of users of EKS.
-EXAMPLES = $(if $(filter aws,$(PROVIDER)),examples/aws,examples)
+# Machines are instances of a simulated AWS, and manifests those of users of EKS. With PROVIDER=kwok
+# there is no cloud: the controller makes the nodes itself.
+EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo stress disrupt test unit charts sandbox-test differential sim sim-known day e2e race bench generate clean-cluster clean build FORCE

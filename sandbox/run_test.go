@@ -29,7 +29,7 @@ metadata: {name: first, namespace: kube-system}
 data: {edited: "no"}
 `
 
-// fakeAutoscaler links the test binary under a name that makes it an autoscaler, beside a kubectl.
+// fakeAutoscaler links the test binary under names that make it an autoscaler and, beside it, a simulated AWS.
 func fakeAutoscaler(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -37,8 +37,10 @@ func fakeAutoscaler(t *testing.T) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), fakeControllerName)
-	if err := os.Symlink(self, path); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{path, filepath.Join(filepath.Dir(path), session.SimulatorName)} {
+		if err := os.Symlink(self, name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return path
 }
@@ -140,18 +142,11 @@ func TestRunShowsWhatHappens(t *testing.T) {
 	r.interrupt(t, dir)
 }
 
-// TestRunOnASimulatedAWS: it is started before the controller, which is told of it, and ended after it.
-func TestRunOnASimulatedAWS(t *testing.T) {
-	t.Setenv("AWS_PROFILE", "production")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	simulator, dir := filepath.Join(t.TempDir(), session.SimulatorName), t.TempDir()
-	if err := os.Symlink(self, simulator); err != nil {
-		t.Fatal(err)
-	}
-	r := startRun(t, dir, writeFile(t, "first.yaml", testPool), "--provider", session.AWS, "--simulator", simulator)
+// TestRunWithoutACloud: the controller is told what it can sell, and of no AWS.
+func TestRunWithoutACloud(t *testing.T) {
+	t.Setenv("AWS_ENDPOINT_URL", "http://production")
+	dir := t.TempDir()
+	r := startRun(t, dir, writeFile(t, "first.yaml", testPool), "--provider", session.KWOK)
 	r.await(t, `now      0 of 0 nodes ready`)
 	kubectl(t, dir, "create", "deployment", "inflate", "--image=none", "--replicas=1")
 	r.await(t, `pods     inflate: 1 running`)

@@ -19,7 +19,7 @@ type demoConfig struct {
 // demoFlags returns the flag set of `sandbox demo` and the values it fills in.
 func demoFlags() (*flag.FlagSet, *demoConfig) {
 	flags, config := scriptFlags("demo")
-	flags.StringVar(&config.options.Examples, "examples", "", "folder with the manifests that the demo plays with (default: examples, with --provider aws examples/aws)")
+	flags.StringVar(&config.options.Examples, "examples", "", "folder with the manifests that the demo plays with (default: examples/aws, with --provider kwok examples)")
 	return flags, config
 }
 

@@ -29,8 +29,8 @@ const (
 // Run plays the script on the examples: grow, run into limits, shrink to nothing.
 func Run(ctx context.Context, options Options) error {
 	if options.Examples == "" {
-		options.Examples = map[string]string{session.AWS: "examples/aws"}[options.Session.Provider]
-		options.Examples = cmp.Or(options.Examples, "examples")
+		options.Examples = map[string]string{session.KWOK: "examples"}[options.Session.Provider]
+		options.Examples = cmp.Or(options.Examples, "examples/aws")
 	}
 	options.Session.Manifests = append(options.Session.Manifests, filepath.Join(options.Examples, "default"))
 	return perform(ctx, options, script{steps: examplesScript(), settle: 500 * time.Millisecond})

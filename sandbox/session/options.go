@@ -42,7 +42,7 @@ type Options struct {
 	ControlPlane controlplane.Options
 	// Controller is the autoscaler's executable. Required.
 	Controller string
-	// Provider is AWS or KWOK; default KWOK.
+	// Provider is AWS or KWOK; default AWS.
 	Provider string
 	// Simulator is the simulated AWS's executable, for the provider AWS; default awssim beside Controller.
 	Simulator string
@@ -61,7 +61,7 @@ type Options struct {
 // AddFlags defines the flags of these options on flags, less those of ControlPlane.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Controller, "controller", "bin/karpenter", "the autoscaler's executable")
-	flags.StringVar(&o.Provider, "provider", KWOK, "where machines come from: "+AWS+", on a simulated AWS, or "+KWOK)
+	flags.StringVar(&o.Provider, "provider", AWS, "where machines come from: "+AWS+", on a simulated AWS, or "+KWOK)
 	flags.StringVar(&o.Simulator, "simulator", "", "the simulated AWS's executable (default: "+SimulatorName+" beside the autoscaler)")
 	flags.StringVar(&o.CRDs, "crds", "api/crds", "manifest or folder of the autoscaler's CustomResourceDefinitions")
 	flags.Func("manifests", "file or folder applied at first; objects that exist are left as they are (repeatable, or several split by commas)", func(paths string) error {
@@ -81,14 +81,14 @@ func (o *Options) complete() error {
 	if o.Controller, err = executable(o.Controller, "./cmd/karpenter"); err != nil {
 		return err
 	}
+	o.Provider = cmp.Or(o.Provider, AWS)
 	switch o.Provider {
 	case AWS:
 		o.Simulator = cmp.Or(o.Simulator, filepath.Join(filepath.Dir(o.Controller), SimulatorName))
 		if o.Simulator, err = executable(o.Simulator, "./cmd/awssim"); err != nil {
 			return err
 		}
-	case KWOK, "":
-		o.Provider = KWOK
+	case KWOK:
 	default:
 		return fmt.Errorf("--provider %s: there are %s and %s", o.Provider, AWS, KWOK)
 	}

@@ -39,7 +39,7 @@ type Session struct {
 	controller   *process.Process
 	simulator    *process.Process // nil: none
 	simulatorURL string
-	prices       fleet.Prices     // nil: machines say their own
+	prices       fleet.Prices // nil: machines say their own
 	ports        ports
 	clientLog    *os.File // nil: clients log to stderr
 

@@ -49,11 +49,11 @@ func TestMistakesAreFoundEarly(t *testing.T) {
 		{"no controller", Options{}, "--controller"},
 		{"no such controller", Options{Controller: "nowhere/karpenter"}, "go build -o nowhere/karpenter"},
 		{"a folder as controller", Options{Controller: empty}, "no executable"},
-		{"no CRDs", Options{Controller: controller, CRDs: empty}, "no manifests"},
-		{"no manifests", Options{Controller: controller, CRDs: "../../api/crds", Manifests: []string{"nowhere"}}, "nowhere"},
+		{"no CRDs", Options{Controller: controller, Provider: KWOK, CRDs: empty}, "no manifests"},
+		{"no manifests", Options{Controller: controller, Provider: KWOK, CRDs: "../../api/crds", Manifests: []string{"nowhere"}}, "nowhere"},
 		{"no such provider", Options{Controller: controller, Provider: "gcp"}, "there are aws and kwok"},
-		{"no simulated AWS", Options{Controller: controller, Provider: AWS}, "awssim ./cmd/awssim"},
-		{"no folder", Options{Controller: controller, CRDs: "../../api/crds"}, "--data"},
+		{"no simulated AWS", Options{Controller: controller}, "awssim ./cmd/awssim"},
+		{"no folder", Options{Controller: controller, Provider: KWOK, CRDs: "../../api/crds"}, "--data"},
 	} {
 		s, err := Start(t.Context(), c.options)
 		if err == nil {
@@ -71,7 +71,7 @@ func TestFlags(t *testing.T) {
 	flags.SetOutput(io.Discard)
 	o.AddFlags(flags)
 	err := flags.Parse([]string{"--controller", "c", "--manifests", "a,b", "--manifests", "d", "--region", "r"})
-	if err != nil || o.Controller != "c" || o.Region != "r" || strings.Join(o.Manifests, " ") != "a b d" || o.CRDs != "api/crds" {
+	if err != nil || o.Controller != "c" || o.Region != "r" || strings.Join(o.Manifests, " ") != "a b d" || o.CRDs != "api/crds" || o.Provider != AWS {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
