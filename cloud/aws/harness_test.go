@@ -35,6 +35,7 @@ import (
 	"karpenter/cloud/aws/shortage"
 	"karpenter/cloud/aws/template"
 	"karpenter/cloud/aws/userdata"
+	"karpenter/kube/join"
 )
 
 // region is a provider on an AWS and an API server in memory. Batches wait in
@@ -79,11 +80,14 @@ func newRegion(t *testing.T, change func(*awsfake.Config)) *region {
 	account, err := awsfake.New(config)
 	must(t, err)
 	scheme := runtime.NewScheme()
+	must(t, corev1.AddToScheme(scheme))
 	must(t, v1.AddToScheme(scheme))
 	must(t, awsv1.AddToScheme(scheme))
 	r := &region{
 		t: t, aws: account, services: account.Services(), clock: clock,
-		api: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}, &awsv1.EC2NodeClass{}).Build(),
+		api: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}, &awsv1.EC2NodeClass{}).
+			WithIndex(&corev1.Node{}, join.NodeProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+			Build(),
 	}
 	r.pool = &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}}
 	r.pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}

@@ -11,7 +11,8 @@
 //     machine, says that it is gone: a list may lag behind. That of a machine
 //     launched a short time ago says nothing: clouds may not know it yet.
 //  3. A machine is ended only when it has been without a claim for the grace
-//     time, and the API server itself, not a cache, says the claim is gone.
+//     time, and the API server itself, not a cache, says the claim is gone. Its
+//     Node is deleted with it.
 package garbage
 
 import (
@@ -42,8 +43,10 @@ import (
 )
 
 const (
-	// period is the time between two rounds.
+	// period is the time between two rounds, but for early ones.
 	period = 2 * time.Minute
+	// earlyPeriod is that after the first rounds, see EarlyRounds.
+	earlyPeriod = 10 * time.Second
 	// parallel is how many claims or machines are dealt with at once.
 	parallel = 20
 	// settles is how long after its launch a machine may not show in the
@@ -66,7 +69,11 @@ type Reconciler struct {
 	// Grace is how long after its start a machine without a claim is left
 	// alone. Zero means DefaultGrace.
 	Grace time.Duration
+	// EarlyRounds is after how many rounds without a failure the next one comes
+	// soon: what the process before has left is dear.
+	EarlyRounds int
 
+	rounds  int                  // without a failure, as far as they count
 	ageless map[string]time.Time // when machines of unknown age were first seen, by provider ID
 }
 
@@ -108,6 +115,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	)
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if r.rounds < r.EarlyRounds {
+		r.rounds++
+		return reconcile.Result{RequeueAfter: earlyPeriod}, nil
 	}
 	return reconcile.Result{RequeueAfter: period}, nil
 }
@@ -201,13 +212,25 @@ func (r *Reconciler) collectClaim(ctx context.Context, claim *v1.NodeClaim) erro
 	return nil
 }
 
-// collectMachine ends a machine whose claim the API server does not know.
+// collectMachine ends a machine whose claim the API server does not know. Its
+// Node goes first: once the machine is ending nothing would lead to it.
 func (r *Reconciler) collectMachine(ctx context.Context, machine *cloud.Machine) error {
 	gone, err := r.isGone(ctx, machine)
 	if err != nil || !gone {
 		return err
 	}
-	if err := r.Provider.Delete(ctx, machine.Remnant()); err != nil && !cloud.IsNotFound(err) {
+	remnant := machine.Remnant()
+	nodes, err := join.NodesOf(ctx, r.Client, remnant)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		uid := nodes[i].UID
+		if err := r.Client.Delete(ctx, &nodes[i], client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete node %s, which has no node claim: %w", nodes[i].Name, err)
+		}
+	}
+	if err := r.Provider.Delete(ctx, remnant); err != nil && !cloud.IsNotFound(err) {
 		return fmt.Errorf("terminate machine %s without a node claim: %w", machine.ProviderID, err)
 	}
 	log.FromContext(ctx).Info("terminated machine without a node claim", "NodeClaim", machine.Claim, "provider-id", machine.ProviderID)

@@ -3,6 +3,7 @@ package garbage_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"testing"
 
 	"karpenter/cloud"
@@ -20,19 +21,25 @@ func TestGarbage(t *testing.T) {
 
 // setup adds the reconciler, and the command
 //
-//	omit ID    let the cloud's list leave that machine out
+//	omit ID       let the cloud's list leave that machine out
+//	early ROUNDS  how many rounds at first come soon
 func setup(c *controltest.Cluster) {
 	lagging := &lagging{Provider: c.Cloud}
 	c.Commands["omit"] = func(words []string) error {
 		lagging.omits = words[0]
 		return nil
 	}
-	c.Reconcilers["garbage"] = &garbage.Reconciler{
+	collector := &garbage.Reconciler{
 		Client:      c.Client,
 		Live:        c.Client,
 		Provider:    lagging,
 		Clock:       c.Clock,
 		Disruptions: c.Disruptions,
+	}
+	c.Reconcilers["garbage"] = collector
+	c.Commands["early"] = func(words []string) (err error) {
+		collector.EarlyRounds, err = strconv.Atoi(words[0])
+		return err
 	}
 }
 
