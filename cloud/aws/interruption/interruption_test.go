@@ -84,7 +84,7 @@ func (l loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Res
 
 func (l loop) Register(mgr manager.Manager, _ controller.Options) error { return l.register(mgr) }
 
-func newWorld(t *testing.T, c *controltest.Cluster) {
+func newWorld(t *testing.T, c *controltest.Cluster) *world {
 	account, err := awsfake.New(awsfake.Config{Clock: c.Clock, Types: []string{"m5.large"}})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +104,7 @@ func newWorld(t *testing.T, c *controltest.Cluster) {
 	c.Reconcilers["queue"] = loop{queue.Poll, queue.Register}
 	w.watch()
 	w.commands()
+	return w
 }
 
 // watch makes the controller of statuses anew.
