@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -27,14 +26,7 @@ type Controller struct {
 // says otherwise.
 func (c *Cluster) StartController(t testing.TB, env ...string) *Controller {
 	t.Helper()
-	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(root, "bin", "karpenter")
-	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("%v: `make test` builds it", err)
-	}
+	binary := program(t, "karpenter")
 	k := &Controller{t: t, process: exec.Command(binary), exited: make(chan struct{}), log: &lockedBuffer{}}
 	k.process.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "CLOUD_PROVIDER=kwok",
 		fmt.Sprint("METRICS_PORT=", freePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", freePort(t)))

@@ -66,12 +66,15 @@ func (c *Cluster) Watch(t testing.TB, every ...func(*View)) *View {
 	return v
 }
 
-// Until waits for changes until the condition holds. The condition returns ""
-// when it does, and otherwise what is missing.
+// Until waits until the condition holds, which is asked after each change and
+// every second, as it may be about something else. The condition returns "" when it
+// does, and otherwise what is missing.
 func (v *View) Until(what string, within time.Duration, condition func() string) {
 	v.t.Helper()
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
 	for {
 		for _, f := range v.every {
 			f()
@@ -82,6 +85,7 @@ func (v *View) Until(what string, within time.Duration, condition func() string)
 		}
 		select {
 		case <-v.changed:
+		case <-second.C:
 		case <-deadline.C:
 			v.t.Fatalf("%s: not within %v: %s", what, within, missing)
 		}
