@@ -3,9 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
-	"time"
 
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
@@ -18,15 +16,12 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// timeout is how long one HTTP request may take.
-const timeout = 4 * time.Minute
-
 // Connect returns AWS's services with the credentials, region and endpoints of
 // the SDK's default chain: environment, shared configuration, web identity, the
 // machine's metadata. The extensions are added to every call.
 func Connect(ctx context.Context, version string, extensions ...func(*middleware.Stack) error) (*Services, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
-		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(timeout)),
+		config.WithHTTPClient(NewHTTP()),
 		config.WithAppID("karpenter.sh-"+version),
 		config.WithAPIOptions(extensions))
 	if err != nil {
