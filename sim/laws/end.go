@@ -74,7 +74,7 @@ func (l *clean) end(s *sim.Seen) error {
 func (l *clean) stays(s *sim.Seen, o client.Object) bool {
 	deleted := o.GetDeletionTimestamp()
 	free, is := l.free[string(o.GetUID())]
-	return deleted != nil && s.Now.Sub(deleted.Time) > endsWithin && is && s.Now.Sub(free) > startsWithin-time.Minute
+	return deleted != nil && s.Now.Sub(deleted.Time) > endsWithin && is && s.Now.Sub(free) > startsWithin
 }
 
 func goes(s *sim.Seen, n *corev1.Node) bool {

@@ -39,7 +39,7 @@ func (l *could) check(s *sim.Seen) error {
 		return nil
 	}
 	for p := range store.All[*corev1.Pod](s.API) {
-		if s.Now.Sub(p.CreationTimestamp.Time) >= endsWithin-startsWithin {
+		if s.Now.Sub(p.CreationTimestamp.Time) >= endsWithin-2*startsWithin {
 			l.since.so(string(p.UID), waits(p) && hosts(s, p) != "", s.Now)
 		}
 	}
@@ -58,7 +58,7 @@ func (l *could) end(s *sim.Seen) error {
 		}
 		from, long := l.since[string(p.UID)]
 		switch {
-		case long && waits(p) && s.Now.Sub(from) > startsWithin-time.Minute:
+		case long && waits(p) && s.Now.Sub(from) > startsWithin:
 			if where := hosts(s, p); where != "" {
 				return fmt.Errorf("pod %s waits since %s, although %s", p.Name, p.CreationTimestamp.Sub(s.Started), where)
 			}
