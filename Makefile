@@ -9,7 +9,6 @@ DATA    ?= .cluster
 PROVIDER ?= aws
 SEEDS   ?= 2000
 FIRST   ?= 0
-KNOWN   ?= 0
 GOFLAGS ?=
 export GOFLAGS
 
@@ -18,7 +17,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress disrupt test unit charts sandbox-test differential sim sim-known day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help run demo stress disrupt test unit charts sandbox-test differential sim day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -54,11 +53,7 @@ differential: ## our verdicts against those of kube-scheduler's own code, on ran
 
 sim: ## the whole system in virtual time: random clusters, orders and faults; SEEDS=300 FIRST=1
 	@go test -c -o bin/sim.test ./sim
-	@cd sim && GOGC=400 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=$(SEEDS) -first=$(FIRST) -known=$(KNOWN)
-
-# As sim, but some seeds may fail: docs/reliability.md says which laws they break.
-sim-known:
-	@$(MAKE) --no-print-directory sim SEEDS=600 KNOWN=0.02
+	@cd sim && GOGC=800 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=$(SEEDS) -first=$(FIRST)
 
 day: ## a steady cluster of some 80 nodes for 24 hours of virtual time: what consolidation costs and saves
 	go test ./sim -run '^TestDay$$' -v -timeout 2h -hours=24
