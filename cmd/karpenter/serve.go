@@ -47,6 +47,9 @@ func serve(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
+	if c.CloudProvider == settings.CloudAWS {
+		logger = awsclient.Logger(logger)
+	}
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 	ctx = log.IntoContext(ctx, logger)
@@ -110,7 +113,7 @@ func provider(cloud string) func(context.Context, wiring.Supplies) (wiring.Provi
 // SDK finds.
 func amazon(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) {
 	cluster := s.Manager.GetConfig()
-	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version)
+	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, awsclient.NewMetrics(s.Registry, s.Clock).Extend)
 	if err != nil {
 		return wiring.Provider{}, err
 	}

@@ -21,7 +21,6 @@ import (
 // machine's metadata. The extensions are added to every call.
 func Connect(ctx context.Context, version string, extensions ...func(*middleware.Stack) error) (*Services, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
-		config.WithHTTPClient(NewHTTP()),
 		config.WithAppID("karpenter.sh-"+version),
 		config.WithAPIOptions(extensions))
 	if err != nil {
@@ -34,6 +33,7 @@ func Connect(ctx context.Context, version string, extensions ...func(*middleware
 		}
 		cfg.Region = here.Region
 	}
+	cfg.HTTPClient = NewHTTP() // not before: those of credentials and metadata must give up sooner
 	prices := cfg.Copy()
 	prices.Region = PricingRegion(cfg.Region)
 	return &Services{

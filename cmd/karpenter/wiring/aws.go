@@ -24,8 +24,10 @@ import (
 	"karpenter/cloud/aws/image"
 	"karpenter/cloud/aws/instance"
 	"karpenter/cloud/aws/instancetype"
+	"karpenter/cloud/aws/interruption"
 	"karpenter/cloud/aws/loop"
 	"karpenter/cloud/aws/network"
+	"karpenter/cloud/aws/nodeclaim"
 	"karpenter/cloud/aws/nodeclass"
 	"karpenter/cloud/aws/profile"
 	"karpenter/cloud/aws/reservation"
@@ -45,6 +47,10 @@ type Amazon struct {
 	Discovery discovery.ServerVersionInterface
 	CABundle  string // by which this process trusts the API server: base64 of PEM
 }
+
+// earlyCollections is after how many rounds of the garbage collector the next one
+// comes soon: what the process before left may be dear.
+const earlyCollections = 20
 
 // amazon is the AWS provider in the making.
 type amazon struct {
@@ -90,7 +96,7 @@ func AWS(ctx context.Context, from Amazon, s Supplies) (Provider, error) {
 	a.launches(cluster)
 	return Provider{
 		Provider: a.provider, Labels: awsv1.Labels(), Register: a.register,
-		Hooks: []lifecycle.Hook{&aws.PartitionHook{Provider: a.provider}},
+		Hooks: []lifecycle.Hook{&aws.PartitionHook{Provider: a.provider}}, EarlyCollections: earlyCollections,
 	}, nil
 }
 
@@ -212,9 +218,7 @@ func (a *amazon) launches(cluster userdata.Cluster) {
 	config := aws.Config{
 		Client: a.Manager.GetClient(), Live: a.Manager.GetAPIReader(), Clock: a.Clock,
 		Types: a.types.Types, Group: a.groups.For, Overlay: a.Overlay, CABundle: a.caBundle,
-		Event: func(object client.Object, eventType, reason, message string) {
-			a.Recorder.Publish(events.Event{Object: object, Type: eventType, Reason: reason, Message: message})
-		},
+		Event: a.tell,
 		Instances: instance.Config{
 			EC2: a.Services.EC2, Cluster: cluster.Name, Clock: a.Clock, ReservedCapacity: reserved,
 			Metrics: instance.NewMetrics(a.Registry), Batches: batch.NewMetrics(a.Registry, meter.DurationBuckets()),
@@ -230,8 +234,7 @@ func (a *amazon) launches(cluster userdata.Cluster) {
 // register adds the provider's controllers to the manager.
 func (a *amazon) register(mgr ctrl.Manager) error {
 	steps := []func(ctrl.Manager) error{
-		a.version.Register, a.types.Register, a.images.Register, a.nodeClasses,
-		func(mgr ctrl.Manager) error { return mgr.Add(ctrl.RunnableFunc(a.provider.Start)) },
+		a.version.Register, a.types.Register, a.images.Register, a.provider.Register, a.nodeClasses, a.claims,
 		func(mgr ctrl.Manager) error {
 			return loop.Every(mgr, "launchtemplate", template.Period, a.templates.Maintain)
 		},
@@ -275,4 +278,35 @@ func (a *amazon) nodeClasses(mgr ctrl.Manager) error {
 		failures = append(failures, (&nodeclass.Collector{Client: mgr.GetClient(), Profiles: a.profiles}).Register(mgr, controller.Options{}))
 	}
 	return errors.Join(failures...)
+}
+
+// claims adds the controllers of NodeClaims that only EC2 needs.
+func (a *amazon) claims(mgr ctrl.Manager) error {
+	claims := &nodeclaim.Claims{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Tell: a.tell, Disrupted: a.Disrupted}
+	metrics := interruption.NewMetrics(a.Registry, meter.DurationBuckets())
+	failures := []error{
+		(&nodeclaim.Tagging{
+			Client: mgr.GetClient(), Clock: a.Clock, Cluster: a.Config.AWS.ClusterName, Instances: a.provider.Instances(),
+		}).Register(mgr, controller.Options{}),
+		(&nodeclaim.Memory{Claims: claims, Clock: a.Clock, Sights: a.memory}).Register(mgr, controller.Options{}),
+		interruption.NewStatuses(interruption.StatusConfig{
+			EC2: a.Services.EC2, Claims: claims, Clock: a.Clock, Metrics: metrics,
+		}).Register(mgr),
+	}
+	if name := a.Config.AWS.InterruptionQueue; name != "" {
+		failures = append(failures, interruption.NewQueue(interruption.QueueConfig{
+			SQS: a.Services.SQS, Name: name, Claims: claims, Clock: a.Clock, Metrics: metrics,
+			Shortages: a.shortages, Reservations: a.counts,
+		}).Register(mgr))
+	}
+	if a.Config.Gates.ReservedCapacity {
+		failures = append(failures,
+			(&nodeclaim.Demotion{Claims: claims, Instances: a.provider.Instances()}).Register(mgr),
+			(&nodeclaim.Expiration{Claims: claims, Reservations: a.reservations}).Register(mgr))
+	}
+	return errors.Join(failures...)
+}
+
+func (a *amazon) tell(object client.Object, eventType, reason, message string) {
+	a.Recorder.Publish(events.Event{Object: object, Type: eventType, Reason: reason, Message: message})
 }

@@ -25,6 +25,9 @@ type Provider struct {
 	Volumes volumes.Rules
 	// Hooks may hold up the registration of its nodes.
 	Hooks []lifecycle.Hook
+	// EarlyCollections is after how many rounds of the garbage collector the next
+	// one comes soon; 0 = after none.
+	EarlyCollections int
 	// Register adds the controllers of its own to the manager.
 	Register func(ctrl.Manager) error
 }
@@ -37,13 +40,15 @@ type Supplies struct {
 	// Recorder takes events, Registry metrics.
 	Recorder events.Recorder
 	Registry prometheus.Registerer
+	// Disrupted counts a claim that the provider gives up.
+	Disrupted func(ctx context.Context, claim *v1.NodeClaim, reason string)
 	// Overlay says what NodeOverlays make of the types of a NodePool; nil
 	// means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
 }
 
 func (w *wiring) supplies() Supplies {
-	s := Supplies{Manager: w.mgr, Config: w.config, Clock: w.clock, Recorder: w.recorder, Registry: w.Registry}
+	s := Supplies{Manager: w.mgr, Config: w.config, Clock: w.clock, Recorder: w.recorder, Registry: w.Registry, Disrupted: w.counters.Forced}
 	if w.overlays != nil {
 		s.Overlay = w.overlays.Overlay
 	}

@@ -94,6 +94,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		overlays: newOverlays(s.Config.Gates.NodeOverlay),
 	}
 	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
+	w.counters = meter.NewDisruptions(w.Registry, mgr.GetClient())
 	var err error
 	if w.provider, err = s.Provider(ctx, w.supplies()); err != nil {
 		return err
@@ -114,7 +115,6 @@ func Wire(ctx context.Context, s Surroundings) error {
 		w.convert.Overlaid = w.overlays.Applied
 	}
 	w.world = world.New(axis, w.convert.WellKnown())
-	w.counters = meter.NewDisruptions(w.Registry, mgr.GetClient())
 	w.waits = meter.NewPods(w.Registry, w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
 	meter.RegisterState(w.Registry, mgr.GetClient(), w.waits.Leads)
 
@@ -247,7 +247,7 @@ func (w *wiring) claims() error {
 		func() error {
 			return (&garbage.Reconciler{
 				Client: client, Live: w.mgr.GetAPIReader(), Provider: w.metered("nodeclaim.garbagecollection"),
-				Clock: w.clock, Disruptions: w.counters,
+				Clock: w.clock, Disruptions: w.counters, EarlyRounds: w.provider.EarlyCollections,
 			}).Register(w.mgr, controller.Options{})
 		},
 		func() error {
