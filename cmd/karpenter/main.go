@@ -24,12 +24,14 @@ import (
 const (
 	exitFailure = 1
 	exitUsage   = 2 // arguments or environment cannot be used
+	exitChanges = 3 // there is nothing wrong, and something would change; only when asked for
 )
 
 // surroundings are what a command gets from the process it runs in.
 type surroundings struct {
 	args           []string // without the names of program and command
 	env            func(string) (string, bool)
+	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
@@ -45,7 +47,8 @@ func commands() []command {
 		{"explain node NAME", "say what becomes of a node, or why it stays", explainOne},
 		{"explain cluster", "say what the nodes cost, and what their pods would cost afresh and at least", explainOne},
 		{"instance-types", "print an instance types file for the KWOK provider", instanceTypes},
-		{"snapshot", "print the situation a running controller decides on, for explain --file and bug reports", snapshot},
+		{"plan", "say what would happen now, or with other NodePools: nodes, dollars, evictions; nothing is changed", planAll},
+		{"snapshot", "print the situation a running controller decides on, for plan, explain --file and bug reports", snapshot},
 		{"version", "print which program this is", version},
 	}
 }
@@ -55,11 +58,16 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// changesError says by the exit code alone that something would change.
+type changesError struct{ error }
+
+func (e changesError) Unwrap() error { return e.error }
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	// A second signal does not wait for anything.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, surroundings{os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr}))
 }
 
 // run runs the command that the first argument names; without one, the
@@ -83,6 +91,8 @@ func run(ctx context.Context, s surroundings) int {
 	case errors.As(err, &usageError{}):
 		fmt.Fprintf(s.stderr, "karpenter: %v\nRun 'karpenter help' for what there is.\n", err)
 		return exitUsage
+	case errors.As(err, &changesError{}):
+		return exitChanges
 	}
 	fmt.Fprintf(s.stderr, "karpenter: %v\n", err)
 	return exitFailure

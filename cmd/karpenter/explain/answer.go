@@ -86,13 +86,13 @@ func Of(s *model.Snapshot, plan *model.Plan, key string) (Answer, bool) {
 	}
 	for _, p := range plan.Placements {
 		if is(p.Pod) {
-			a.Outcome, a.Node = OnNode, nodeOf(s, p.Node)
+			a.Outcome, a.Node = OnNode, NodeOf(s, p.Node)
 			return a, true
 		}
 	}
 	for i := range plan.Launches {
 		if slices.ContainsFunc(plan.Launches[i].Pods, is) {
-			a.Outcome, a.Launch = OnNew, launchOf(s, &plan.Launches[i])
+			a.Outcome, a.Launch = OnNew, LaunchOf(s, &plan.Launches[i])
 			return a, true
 		}
 	}
@@ -106,7 +106,9 @@ func Of(s *model.Snapshot, plan *model.Plan, key string) (Answer, bool) {
 	return a, false
 }
 
-func nodeOf(s *model.Snapshot, name string) *Node {
+// NodeOf returns the node of that name; the name is all there is to say of one
+// that s does not have.
+func NodeOf(s *model.Snapshot, name string) *Node {
 	i := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Name == name })
 	if i < 0 {
 		return &Node{Name: name}
@@ -119,7 +121,8 @@ func nodeOf(s *model.Snapshot, name string) *Node {
 	return out
 }
 
-func launchOf(s *model.Snapshot, l *model.Launch) *Launch {
+// LaunchOf returns the launch in the words of s.
+func LaunchOf(s *model.Snapshot, l *model.Launch) *Launch {
 	var relaxed []string
 	for _, r := range l.MinValues {
 		relaxed = append(relaxed, fmt.Sprintf("minValues of %s to %d", r.Key, r.Spans))
@@ -135,11 +138,18 @@ func launchOf(s *model.Snapshot, l *model.Launch) *Launch {
 
 func (a *Answer) refused(v model.Verdict) {
 	a.Outcome, a.Reason, a.Nodes, a.Alike = Pending, v.Reason, v.Nodes, len(v.Pods)-1
+	a.Pools = Refusals(&v)
+}
+
+// Refusals returns why each NodePool refuses the pods.
+func Refusals(v *model.Verdict) []Pool {
+	var all []Pool
 	for _, p := range v.Pools {
 		out := Pool{Name: p.Pool, Reason: p.Reason}
 		for _, s := range p.Steps {
 			out.Steps = append(out.Steps, Step{Left: s.Left, Constraint: s.Constraint, Hint: s.Hint})
 		}
-		a.Pools = append(a.Pools, out)
+		all = append(all, out)
 	}
+	return all
 }

@@ -78,7 +78,7 @@ func OfNode(s *model.Snapshot, plan *model.Plan, name string) (NodeAnswer, bool)
 		return NodeAnswer{}, false
 	}
 	n := &s.Nodes[i]
-	a := NodeAnswer{Node: *nodeOf(s, n.Name)}
+	a := NodeAnswer{Node: *NodeOf(s, n.Name)}
 	runs := map[string]bool{}
 	for _, pending := range n.Movable {
 		for _, p := range pending.Pods {
@@ -149,7 +149,7 @@ func departure(s *model.Snapshot, c *model.Command, node string) *Departure {
 		}
 	}
 	for i := range c.Launches {
-		out.Launches = append(out.Launches, *launchOf(s, &c.Launches[i]))
+		out.Launches = append(out.Launches, *LaunchOf(s, &c.Launches[i]))
 	}
 	for _, sc := range c.Scores {
 		out.Scores = append(out.Scores, Score{sc.Pool, sc.Value, sc.Savings, sc.Disruption})

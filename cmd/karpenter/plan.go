@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"karpenter/cmd/karpenter/explain"
+	"karpenter/cmd/karpenter/plan"
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/solve"
+)
+
+// planFlags are what plan is asked.
+type planFlags struct {
+	questions
+	snapshot, output string
+	exitCode         bool
+	gates            plan.Gates
+}
+
+func (p *planFlags) define(flags *flag.FlagSet) {
+	p.questions.define(flags)
+	flags.StringVar(&p.snapshot, "snapshot", "", "file that karpenter snapshot has printed, - for standard input; without it a running controller is asked")
+	flags.StringVar(&p.output, "output", "text", "text or json")
+	flags.BoolVar(&p.exitCode, "exit-code", false, fmt.Sprintf("exit with %d when a node would be launched or taken away", exitChanges))
+	flags.Float64Var(&p.gates.Cost, "max-cost", plan.NoGate, "fail when the nodes would cost more dollars per hour than this afterwards")
+	flags.IntVar(&p.gates.Evictions, "max-evictions", plan.NoGate, "fail when more pods than this would be evicted")
+	flags.IntVar(&p.gates.Pending, "max-pending", plan.NoGate, "fail when more pods than this would stay pending")
+}
+
+// planAll says what the controller would do now. It changes nothing.
+func planAll(ctx context.Context, s surroundings) error {
+	flags := flag.NewFlagSet("plan", flag.ContinueOnError)
+	var p planFlags
+	p.define(flags)
+	if err := parsed(flags, s); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	if p.output != "text" && p.output != "json" {
+		return usageError{fmt.Errorf("--output: %q: want text or json", p.output)}
+	}
+	situation, err := p.situation(ctx, s)
+	if err != nil {
+		return err
+	}
+	report := plan.Of(situation.Snapshot, deciderWith(situation.Policy))
+	if err := p.write(s.stdout, report); err != nil {
+		return err
+	}
+	if err := p.gates.Check(report); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	if p.exitCode && report.WouldChange {
+		return changesError{errors.New("plan: nodes would change")}
+	}
+	return nil
+}
+
+func deciderWith(policy model.Policy) plan.Decider {
+	return plan.Decider{
+		Decide: func(s *model.Snapshot) *model.Plan { return solve.Decide(s, policy) },
+		Place:  func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, policy) },
+	}
+}
+
+func (p *planFlags) write(w io.Writer, report plan.Report) error {
+	if p.output == "text" {
+		return report.Text(w)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(report)
+}
+
+// situation reads the file, which may include files beside it, or asks the
+// controller when there is none.
+func (p *planFlags) situation(ctx context.Context, s surroundings) (scenario.Situation, error) {
+	switch p.snapshot {
+	case "":
+		body, err := p.ask(ctx, explain.SnapshotPath)
+		if err != nil {
+			return scenario.Situation{}, err
+		}
+		return scenario.Read(strings.NewReader(string(body)), nil)
+	case "-":
+		situation, err := scenario.Read(s.stdin, nil)
+		if err != nil {
+			return situation, fmt.Errorf("standard input: %w", err)
+		}
+		return situation, nil
+	}
+	f, err := os.Open(p.snapshot)
+	if err != nil {
+		return scenario.Situation{}, usageError{fmt.Errorf("--snapshot: %w", err)}
+	}
+	defer f.Close()
+	situation, err := scenario.Read(f, os.DirFS(filepath.Dir(p.snapshot)))
+	if err != nil {
+		return situation, fmt.Errorf("%s: %w", p.snapshot, err)
+	}
+	return situation, nil
+}

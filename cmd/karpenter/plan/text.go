@@ -1,0 +1,241 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"karpenter/cmd/karpenter/explain"
+)
+
+// most is how many lines a section of the text has; JSON has all.
+const most = 10
+
+// Text writes the report for a terminal, on about one screen.
+func (r Report) Text(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plan at %s\n", r.Time)
+	for _, section := range []func(*strings.Builder){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.stays, r.notes} {
+		section(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// table writes rows of cells below a heading, the columns aligned, and says how
+// many rows it leaves out.
+func table(b *strings.Builder, heading string, rows [][]string) {
+	if heading != "" {
+		b.WriteString("\n" + heading + "\n")
+	}
+	left := 0
+	if most := most + 1; len(rows) > most { // the first row has the names of columns
+		left = len(rows) - most
+		rows = rows[:most]
+	}
+	columns := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(columns, strings.TrimRight("  "+strings.Join(row, "\t"), "\t "))
+	}
+	_ = columns.Flush() // into memory
+	if left > 0 {
+		fmt.Fprintf(b, "  and %d more; --output json has all\n", left)
+	}
+}
+
+func (r Report) totals(b *strings.Builder) {
+	rows := [][]string{{"", "NODES", "$/H", "PODS PENDING"}}
+	add := func(name string, t Total, remark string) {
+		rows = append(rows, []string{name, strconv.Itoa(t.Nodes), t.Cost.String(), strconv.Itoa(t.Pending), remark})
+	}
+	add("now", r.Before, unpriced(r.Before))
+	if r.Unchanged != nil {
+		add("after, as it is", *r.Unchanged, "without the changes above")
+		add("after, changed", r.After, unpriced(r.After))
+	} else {
+		add("after", r.After, unpriced(r.After))
+	}
+	add("afresh", r.Afresh, "if all pods that may move were placed anew")
+	rows = append(rows, []string{"at least", "", r.Bound.String(), "", "no nodes for these pods cost less"})
+	b.WriteByte('\n')
+	table(b, "", rows)
+	if !r.WouldChange {
+		b.WriteString("\nno node is launched or taken away\n")
+	}
+}
+
+func unpriced(t Total) string {
+	if t.Unpriced == 0 {
+		return ""
+	}
+	return counted(t.Unpriced, "node") + " of unknown price count as 0"
+}
+
+func (r Report) launches(b *strings.Builder) {
+	if len(r.Launches) == 0 {
+		return
+	}
+	rows := [][]string{{"N", "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "$/H", "PODS"}}
+	type kind struct{ pool, instanceType, capacityType, zone, price string }
+	var kinds []kind
+	alike := map[kind][]Launch{}
+	pods := 0
+	for _, l := range r.Launches {
+		k := kind{l.Pool, l.InstanceType, l.CapacityType, l.Zone, Price(l.PricePerHour).String()}
+		if alike[k] == nil {
+			kinds = append(kinds, k)
+		}
+		alike[k] = append(alike[k], l)
+		pods += len(l.PodNames)
+	}
+	for _, k := range kinds {
+		var names []string
+		for _, l := range alike[k] {
+			names = append(names, l.PodNames...)
+		}
+		rows = append(rows, []string{strconv.Itoa(len(alike[k])), k.pool, k.instanceType, k.capacityType, k.zone, k.price, some(names)})
+	}
+	table(b, fmt.Sprintf("launch %s for %s, at $%s/h; no launches for them cost less than $%s/h",
+		counted(len(r.Launches), "node"), counted(pods, "pod"), r.LaunchCost, r.LaunchBound), rows)
+}
+
+func (r Report) commands(b *strings.Builder) {
+	if len(r.Commands) == 0 {
+		return
+	}
+	rows := [][]string{{"NODE", "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "$/H", "AS", "EVICTS", "SAVES $/H", "REPLACED BY"}}
+	nodes := 0
+	for _, c := range r.Commands {
+		nodes += len(c.Nodes)
+		for i, n := range c.Nodes {
+			row := []string{n.Name, n.Pool, n.InstanceType, n.CapacityType, n.Zone, Price(n.PricePerHour).String(), c.Reason, counted(n.Evictions, "pod"), "with it", ""}
+			if i == 0 {
+				row[8], row[9] = c.Savings.String(), c.replacements()
+			}
+			rows = append(rows, row)
+		}
+	}
+	table(b, fmt.Sprintf("take away %s, evicting %s", counted(nodes, "node"), counted(r.Evictions, "pod")), rows)
+	r.drifts(b)
+}
+
+// drifts says of nodes that go which change made them drift.
+func (r Report) drifts(b *strings.Builder) {
+	for _, c := range r.Commands {
+		for _, n := range c.Nodes {
+			if n.Why != "" {
+				fmt.Fprintf(b, "  %s drifts: %s\n", n.Name, n.Why)
+			}
+		}
+	}
+}
+
+func (c Command) replacements() string {
+	var out []string
+	for _, l := range c.Launches {
+		out = append(out, fmt.Sprintf("%s %s %s $%s", l.InstanceType, l.CapacityType, l.Zone, Price(l.PricePerHour)))
+	}
+	if len(out) == 0 {
+		return "nothing"
+	}
+	return strings.Join(out, ", ")
+}
+
+func (r Report) placements(b *strings.Builder) {
+	if len(r.Placements) == 0 {
+		return
+	}
+	rows := [][]string{{"NODE", "PODS"}}
+	for _, p := range r.Placements {
+		rows = append(rows, []string{p.Node, some(p.Pods)})
+	}
+	table(b, "pods that go to nodes there are", rows)
+}
+
+// pending writes the verdicts as explain pod does, one after the other.
+func (r Report) pending(b *strings.Builder) {
+	const most = 5
+	if len(r.Pending) == 0 {
+		return
+	}
+	b.WriteString("\npods that stay pending\n")
+	for i, v := range r.Pending {
+		if i == most {
+			fmt.Fprintf(b, "  and pods for %s; --output json has all\n", counted(len(r.Pending)-most, "other reason"))
+			break
+		}
+		fmt.Fprintf(b, "  %s (%s)\n    %s\n", some(v.Pods), v.Requests, strings.ReplaceAll(v.Verdict, "; nodepool ", "\n    nodepool "))
+	}
+}
+
+// stays counts the nodes that are kept by the kind of reason.
+func (r Report) stays(b *strings.Builder) {
+	if len(r.Stays) == 0 {
+		return
+	}
+	type kind struct{ reason, cause string }
+	nodes := map[kind][]string{}
+	why := map[kind]string{}
+	for _, s := range r.Stays {
+		for _, reason := range append(slices.Clone(s.Reasons), nothing(s)...) {
+			k := kind{cmp.Or(reason.For, "any"), reason.Cause}
+			if nodes[k] == nil {
+				why[k] = reason.Why
+			}
+			nodes[k] = append(nodes[k], s.Node)
+		}
+	}
+	rows := [][]string{{"N", "NOT AS", "BECAUSE", "NODES", "SUCH AS"}}
+	for _, k := range slices.SortedFunc(keys(nodes), func(x, y kind) int {
+		return cmp.Or(cmp.Compare(len(nodes[y]), len(nodes[x])), cmp.Compare(x.reason, y.reason), cmp.Compare(x.cause, y.cause))
+	}) {
+		rows = append(rows, []string{strconv.Itoa(len(nodes[k])), k.reason, k.cause, some(nodes[k]), why[k]})
+	}
+	table(b, fmt.Sprintf("nodes that stay: %d", len(r.Stays)), rows)
+}
+
+// nothing stands for the reason that a node has none.
+func nothing(s Stay) []explain.Reason {
+	if len(s.Reasons) > 0 {
+		return nil
+	}
+	return []explain.Reason{{Cause: "in use", Why: "nothing is gained by taking it away"}}
+}
+
+func keys[K comparable, V any](m map[K]V) func(func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func (r Report) notes(b *strings.Builder) {
+	if len(r.Notes) > 0 {
+		b.WriteString("\nnotes\n")
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(b, "  %s\n", n)
+	}
+}
+
+// some writes the first names, and how many more there are.
+func some(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// String writes dollars rounded to hundredths of a cent.
+func (p Price) String() string {
+	return strconv.FormatFloat(math.Round(float64(p)*1e4)/1e4, 'f', 4, 64)
+}
