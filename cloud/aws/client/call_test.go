@@ -130,3 +130,15 @@ func TestLogger(t *testing.T) {
 		t.Error(lines.String())
 	}
 }
+
+// TestCaller: lines are said to come from where they were logged.
+func TestCaller(t *testing.T) {
+	var lines bytes.Buffer
+	logger := Logger(funcr.New(func(prefix, args string) { fmt.Fprintln(&lines, prefix, args) }, funcr.Options{LogCaller: funcr.All}))
+	logger.Info("well")
+	logger.Error(nil, "failed")
+	logger.WithName("launch").WithValues("a", 1).Error(nil, "failed again")
+	if n := strings.Count(lines.String(), `"file"="call_test.go"`); n != 3 {
+		t.Errorf("%d of 3 lines are from here:\n%s", n, lines.String())
+	}
+}

@@ -40,7 +40,11 @@ func (s sink) Error(err error, message string, values ...any) {
 	if found := Values(err); len(found) > 0 {
 		values = append(append([]any(nil), values...), found...)
 	}
-	s.LogSink.Error(err, message, values...)
+	to := s.LogSink
+	if deep, ok := to.(logr.CallDepthLogSink); ok {
+		to = deep.WithCallDepth(1) // the caller is the caller of this
+	}
+	to.Error(err, message, values...)
 }
 
 // WithValues implements logr.LogSink.
