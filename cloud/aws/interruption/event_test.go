@@ -9,7 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 
+	"karpenter/cloud/aws/awsfake"
 	"karpenter/cloud/aws/interruption"
 	"karpenter/control/controltest"
 )
@@ -102,4 +105,37 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLongPoll: a poll waits for the first message, and ends with the process
+// without an error.
+func TestLongPoll(t *testing.T) {
+	account, err := awsfake.New(awsfake.Config{Clock: clock.RealClock{}, Types: []string{"m5.large"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := controltest.New(t)
+	w := newWorld(t, c)
+	queue := interruption.NewQueue(interruption.QueueConfig{
+		SQS: account.Services().SQS, Name: "cluster", Claims: w.status.Claims, Clock: clock.RealClock{},
+		Metrics: interruption.NewMetrics(prometheus.NewRegistry(), nil), Shortages: w.short, Reservations: w,
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	poll := func() {
+		_, err := queue.Poll(ctx)
+		ended <- err
+	}
+	go poll()
+	if err := account.SendMessage("cluster", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || len(account.Messages("cluster")) > 0 {
+		t.Errorf("%v, %d messages left", err, len(account.Messages("cluster")))
+	}
+	go poll()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }
