@@ -85,7 +85,7 @@ func (i *Instance) bought(in *types.Instance, reservations bool) {
 	asked := in.CapacityReservationSpecification != nil &&
 		in.CapacityReservationSpecification.CapacityReservationPreference == types.CapacityReservationPreferenceCapacityReservationsOnly
 	switch {
-	case aws.ToString(in.SpotInstanceRequestId) != "":
+	case aws.ToString(in.SpotInstanceRequestId) != "" || in.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
 		i.CapacityType = model.Spot
 	case reservations && asked && aws.ToString(in.CapacityReservationId) != "":
 		i.CapacityType, i.ReservationID = model.Reserved, aws.ToString(in.CapacityReservationId)
