@@ -236,7 +236,8 @@ func TestDescribed(t *testing.T) {
 		off  bool
 		want Instance
 	}{
-		"spot":      {in: types.Instance{SpotInstanceRequestId: aws.String("sir")}, want: Instance{CapacityType: "spot"}},
+		"spot": {in: types.Instance{SpotInstanceRequestId: aws.String("sir")}, want: Instance{CapacityType: "spot"}},
+		"spot of which only the lifecycle is known": {in: types.Instance{InstanceLifecycle: "spot"}, want: Instance{CapacityType: "spot"}},
 		"on demand": {want: Instance{CapacityType: "on-demand"}},
 		"reserved": {
 			in:   types.Instance{CapacityReservationId: aws.String("cr-1"), CapacityReservationSpecification: only},
