@@ -14,10 +14,31 @@ var errEnded = errors.New("the process has ended")
 
 // gate holds each call of a process until the run carries it out.
 type gate struct {
+	wake chan struct{} // has something in it after a call has arrived
+
 	mu      sync.Mutex
 	waiting []*waiting
 	arrived int
+	open    bool // while the process is wired: nobody would let its calls through
 	ended   bool
+}
+
+func newGate() *gate { return &gate{wake: make(chan struct{}, 1), open: true} }
+
+// shut has calls wait from now on.
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = false
+}
+
+// door is the gate as a Vendor knows it.
+func (g *gate) door(ctx context.Context, verb, name string, do func() error) error {
+	return g.pass(ctx, request{
+		Call:   Call{Target: Cloud, By: controllerOf(ctx), Verb: verb, Name: name},
+		detail: func() string { return "" },
+		carry:  func(float64) error { return do() },
+	})
 }
 
 // request is a call, and how it is carried out.
@@ -51,10 +72,18 @@ func (g *gate) pass(ctx context.Context, r request) error {
 		g.mu.Unlock()
 		return errEnded
 	}
+	if g.open {
+		g.mu.Unlock()
+		return r.carry(0)
+	}
 	g.arrived++
 	w := &waiting{request: r, order: g.arrived, answer: make(chan Fault, 1)}
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
 	select {
 	case f := <-w.answer:
 		w.err = f.Refuse

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash"
@@ -18,6 +19,10 @@ import (
 	"karpenter/sim/store"
 )
 
+// farewell is how long a process that has ended may take to find out, where it
+// waits for the clock.
+const farewell = time.Minute
+
 // startPoll is how often controllers look whether their caches are full.
 const startPoll = 100 * time.Millisecond
 
@@ -31,6 +36,7 @@ type play struct {
 	actors  []actor
 	laws    []Law
 	faults  Faults // nil = none
+	vendor  Vendor // nil = the cloud is simcloud's own
 	seen    Seen
 	hash    hash.Hash64
 	result  Result
@@ -61,6 +67,9 @@ func Play(t *testing.T, s Setup) Result {
 		}
 		p.result.Err = p.run()
 		p.process.end(synctest.Wait)
+		if p.vendor != nil {
+			time.Sleep(farewell)
+		}
 		p.result.Hash, p.result.Steps = p.hash.Sum64(), p.seen.Step
 		p.result.Lasted = time.Since(p.Started)
 		out = p.result
@@ -73,10 +82,18 @@ func (p *play) begin() error {
 	p.Store = store.New(p.setup.Server, p.Rand("store"))
 	p.orders = orders{gaps: map[string]bool{}, frozen: map[string]time.Time{}}
 	p.rand = p.Rand("order")
-	p.hurry = []float64{0, 0.005, 0.03}[p.rand.IntN(3)]
+	if hurry := []float64{0, 0.005, 0.03}[p.rand.IntN(3)]; !p.setup.Steady {
+		p.hurry = hurry
+	}
 	api := p.API("setup")
 	for _, o := range p.setup.Objects {
 		if err := api.Create(context.Background(), o.DeepCopyObject().(client.Object)); err != nil {
+			return err
+		}
+	}
+	if p.setup.Vendor != nil {
+		var err error
+		if p.vendor, err = p.setup.Vendor(p.Run); err != nil {
 			return err
 		}
 	}
@@ -103,6 +120,7 @@ func (p *play) startProcess() error {
 	var err error
 	p.process, err = newProcess(habitat{
 		store: p.Store, cloud: p.Cloud, settings: p.setup.Config, rand: p.rand, slow: p.slow(), logs: p.setup.Transcript,
+		vendor: p.vendor, workers: cmp.Or(p.setup.Workers, workers),
 	})
 	if err != nil {
 		return err
@@ -156,6 +174,11 @@ func (p *play) run() error {
 
 // look writes down what the step did, and holds it against the laws.
 func (p *play) look(what string) error {
+	if p.vendor != nil {
+		if err := p.vendor.Look(); err != nil {
+			return fmt.Errorf("step %d, %s: look at the cloud: %w", p.seen.Step, what, err)
+		}
+	}
 	told, failure := p.process.news()
 	p.seen.Now, p.seen.What, p.seen.Changes, p.seen.Told = time.Now(), what, p.Store.Changes(), told
 	p.seen.Calls = p.seen.Calls[:0]

@@ -80,11 +80,28 @@ type habitat struct {
 	rand     *rand.Rand
 	slow     func(controller string) bool // as in gated
 	logs     io.Writer
+	vendor   Vendor // nil = the cloud itself
+	workers  int
+}
+
+// provider returns what makes the provider of the process.
+func (h *habitat) provider(p *process) func(context.Context, wiring.Supplies) (wiring.Provider, error) {
+	if h.vendor != nil {
+		return func(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) {
+			return h.vendor.Provider(ctx, p.gate.door, s)
+		}
+	}
+	return func(context.Context, wiring.Supplies) (wiring.Provider, error) {
+		return wiring.Provider{
+			Provider: &provider{h.cloud, p.gate, h.rand}, Labels: v1.Labels{},
+			Register: func(manager.Manager) error { return nil },
+		}, nil
+	}
 }
 
 // newProcess wires everything up without starting it.
 func newProcess(h habitat) (*process, error) {
-	p := &process{store: h.store, gate: &gate{}, elected: make(chan struct{})}
+	p := &process{store: h.store, gate: newGate(), elected: make(chan struct{})}
 	close(p.elected)
 	p.log = logr.New(&sink{process: p, out: h.logs})
 	var err error
@@ -101,13 +118,8 @@ func newProcess(h habitat) (*process, error) {
 	}
 	p.starting = "world"
 	err = wiring.Wire(ctx, wiring.Surroundings{
-		Manager: p, Config: h.settings, Registry: prometheus.NewRegistry(), Workers: workers, Orderly: true,
-		Provider: func(context.Context, wiring.Supplies) (wiring.Provider, error) {
-			return wiring.Provider{
-				Provider: &provider{h.cloud, p.gate, h.rand}, Labels: v1.Labels{},
-				Register: func(manager.Manager) error { return nil },
-			}, nil
-		},
+		Manager: p, Config: h.settings, Registry: prometheus.NewRegistry(), Workers: h.workers, Orderly: true,
+		Provider:  h.provider(p),
 		Nominator: func() (client.StatusClient, error) { return p.client, nil },
 	})
 	if err != nil {
@@ -127,6 +139,7 @@ func (p *process) listening() string {
 // start starts all runnables, one after the
 // other, and calls settle in between. It does not block.
 func (p *process) start(ctx context.Context, settle func()) {
+	p.gate.shut()
 	ctx, stop := context.WithCancel(log.IntoContext(ctx, p.log))
 	wired := p.stop
 	p.stop = func() { stop(); wired() }

@@ -20,6 +20,12 @@ type Setup struct {
 	Config config.Config // of the process
 	// Types are what the cloud sells; nil = simcloud.Types.
 	Types []*cloud.InstanceType
+	// Vendor is whose cloud it is; nil = simcloud's.
+	Vendor func(*Run) (Vendor, error)
+	// Workers is how many reconciles a controller may have under way; 0 = 4.
+	Workers int
+	// Steady has time pass only when nothing else can happen.
+	Steady bool
 	// Objects exist when the run starts.
 	Objects []client.Object
 	// Actors and Laws are made for each run, after the Objects. May be nil.

@@ -130,6 +130,9 @@ func withReady(n *corev1.Node, status corev1.ConditionStatus, now time.Time) *co
 
 // newNode is the Node a kubelet registers for its machine.
 func newNode(m *simcloud.Machine) *corev1.Node {
+	if m.Node != nil {
+		return unready(m.Node.DeepCopy())
+	}
 	labels := maps.Clone(m.Labels)
 	delete(labels, v1.NodePoolLabelKey) // the kubelet knows nothing of pools
 	name := strings.ReplaceAll(m.ProviderID[strings.LastIndex(m.ProviderID, "/")+1:], "_", "-")
@@ -137,10 +140,16 @@ func newNode(m *simcloud.Machine) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec: corev1.NodeSpec{ProviderID: m.ProviderID, Taints: []corev1.Taint{
-			v1.UnregisteredNoExecuteTaint(), {Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},
+			v1.UnregisteredNoExecuteTaint(),
 		}},
 		Status: corev1.NodeStatus{Capacity: m.Capacity.DeepCopy(), Allocatable: m.Allocatable.DeepCopy()},
 	}
+	return unready(n)
+}
+
+// unready is the node as it begins.
+func unready(n *corev1.Node) *corev1.Node {
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady"}}
 	return n
 }

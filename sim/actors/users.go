@@ -123,7 +123,9 @@ func (u *users) edit(a *Actor, e *script.Event) []func(context.Context) error {
 		if err := a.client.Get(ctx, client.ObjectKeyFromObject(stored), fresh); err != nil {
 			return err
 		}
+		class := fresh.Spec.Template.Spec.NodeClassRef
 		fresh.Spec = poolOf(&pool).Spec
+		fresh.Spec.Template.Spec.NodeClassRef = class
 		return a.client.Update(ctx, fresh)
 	}}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"karpenter/cloud"
@@ -34,6 +35,8 @@ type Machine struct {
 	Lost bool
 	// Drift is what the cloud answers when asked whether it has drifted.
 	Drift string
+	// Node is what it registers as; nil = what its labels and sizes say.
+	Node *corev1.Node
 
 	stops time.Time // zero = nobody has told it to
 }
@@ -54,6 +57,7 @@ type Cloud struct {
 	lag      time.Duration
 	stopping time.Duration
 	version  int64
+	real     Real // nil = there is no other
 }
 
 // New returns a cloud that sells the types.
@@ -142,6 +146,10 @@ func (c *Cloud) find(providerID string) *Machine {
 // Lose ends a machine that nobody has told to, as when the cloud takes a spot
 // machine back.
 func (c *Cloud) Lose(providerID string) {
+	if c.real != nil {
+		c.real.Lose(providerID)
+		return
+	}
 	c.change(func() {
 		if m := c.find(providerID); m != nil && m.Runs() {
 			m.Ended, m.Lost = time.Now(), true
@@ -161,6 +169,9 @@ func (c *Cloud) SetDrift(providerID, reason string) {
 
 // SetPrice changes the price of what it is asked from now on.
 func (c *Cloud) SetPrice(o Offering, price model.Price) {
+	if c.real != nil {
+		c.real.SetPrice(o, price)
+	}
 	c.change(func() { c.alter(o, func(x *cloud.Offering) { x.Price = price }) })
 }
 
@@ -175,6 +186,9 @@ func (c *Cloud) SetAvailable(o Offering, available bool) {
 // SetEmpty makes launches of an offering fail that is shown as available. Who
 // tries finds it unavailable for a while.
 func (c *Cloud) SetEmpty(o Offering, empty bool) {
+	if c.real != nil {
+		c.real.SetEmpty(o, empty)
+	}
 	c.change(func() { c.empty[o] = empty })
 }
 
@@ -185,7 +199,12 @@ func (c *Cloud) SetClassReady(class, why string) {
 
 // SetLag makes machines invisible to Get and List for that long after their
 // launch.
-func (c *Cloud) SetLag(lag time.Duration) { c.change(func() { c.lag = lag }) }
+func (c *Cloud) SetLag(lag time.Duration) {
+	if c.real != nil {
+		c.real.SetLag(lag)
+	}
+	c.change(func() { c.lag = lag })
+}
 
 // SetStopping makes machines take that long to end once they are told to.
 func (c *Cloud) SetStopping(d time.Duration) { c.change(func() { c.stopping = d }) }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
+	awsv1 "karpenter/api/aws/v1"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/api/v1alpha1"
@@ -50,6 +51,7 @@ func kinds() []served {
 		{&v1.NodeClaim{}, false, true},
 		{&v1alpha1.NodeOverlay{}, false, true},
 		{&kwokv1alpha1.KWOKNodeClass{}, false, true},
+		{&awsv1.EC2NodeClass{}, false, true},
 		{&corev1.Pod{}, true, true},
 		{&corev1.PersistentVolumeClaim{}, true, false},
 		{&corev1.Service{}, true, false},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/aws/smithy-go"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -19,10 +20,11 @@ type faults struct {
 	run    *sim.Run
 	script *script.Faults
 	rand   *rand.Rand
+	amazon bool // calls to the cloud are AWS's
 }
 
 func newFaults(r *sim.Run, s *script.Script) *faults {
-	return &faults{r, script.NewFaults(s, r.Rand("faults")), r.Rand("watches")}
+	return &faults{run: r, script: script.NewFaults(s, r.Rand("faults")), rand: r.Rand("watches")}
 }
 
 func (f *faults) call(c sim.Call) script.Call {
@@ -97,7 +99,7 @@ func (f *faults) Cloud(c sim.Call) sim.Fault {
 	call := f.call(c)
 	kinds := []script.Kind{script.CloudThrottle}
 	switch c.Verb {
-	case "Create", "Delete":
+	case "Create", "Delete", "CreateFleet", "TerminateInstances", "CreateLaunchTemplate", "DeleteLaunchTemplate", "CreateTags":
 		kinds = append(kinds, script.CloudLost)
 	case "List":
 		kinds = append(kinds, script.PartialList)
@@ -112,6 +114,9 @@ func (f *faults) Cloud(c sim.Call) sim.Fault {
 	switch hit.Kind {
 	case script.CloudThrottle:
 		out.Refuse = errors.New("RequestLimitExceeded: request limit exceeded")
+		if f.amazon {
+			out.Refuse = &smithy.GenericAPIError{Code: "RequestLimitExceeded", Message: "Request limit exceeded.", Fault: smithy.FaultClient}
+		}
 	case script.CloudLost:
 		out.Lose = fmt.Errorf("%s %s: connection reset by peer", c.Verb, c.Name)
 	case script.PartialList, script.FewTypes:

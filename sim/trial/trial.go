@@ -18,6 +18,7 @@ import (
 	"karpenter/cmd/karpenter/config"
 	"karpenter/sim"
 	"karpenter/sim/actors"
+	"karpenter/sim/amazon"
 	"karpenter/sim/laws"
 	"karpenter/sim/script"
 	"karpenter/sim/store"
@@ -37,6 +38,16 @@ type Trial struct {
 	Calm bool
 	// Steps bounds the run; 0 = enough for any script that Draw makes up.
 	Steps int
+	// Amazon has the process work with the AWS provider on an account like that.
+	// The script's types and zones must be of EC2; see Translate. Nil = simcloud.
+	Amazon *amazon.Config
+	// Free lifts the bound on how many reconciles a controller has under way,
+	// and has time pass only when nothing else can happen.
+	Free bool
+	// Lawless leaves the laws out.
+	Lawless bool
+	// Account, if not nil, is told the account of the run.
+	Account func(*amazon.Account)
 }
 
 // Verdict is how a trial went. Err of the Result is nil when all laws held.
@@ -57,7 +68,7 @@ func NewServer() (*store.Server, error) {
 // Hold runs the trial. The test fails only if it cannot be held.
 func (c Trial) Hold(t *testing.T) Verdict {
 	t.Helper()
-	settings, err := settingsOf(c.Script)
+	settings, err := settingsOf(c.Script, c.Amazon != nil)
 	if err != nil {
 		t.Fatalf("the script cannot be run: %v", err)
 	}
@@ -70,8 +81,15 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	if s.MostSteps == 0 {
 		s.MostSteps = mostSteps
 	}
+	if c.Amazon != nil {
+		c.buyFromAmazon(&s)
+	}
+	if c.Free {
+		s.Steady, s.Workers = true, 1000
+	}
 	s.Actors = func(r *sim.Run) ([]sim.Actor, error) {
 		faults = newFaults(r, c.Script)
+		faults.amazon = c.Amazon != nil
 		var out []sim.Actor
 		for _, a := range actors.New(actors.Config{
 			Store: r.Store, Cloud: r.Cloud, Rand: r.Rand("actors"), Script: c.Script, Faults: faults.script,
@@ -84,7 +102,9 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	s.Laws = func(*sim.Run) []sim.Law {
 		out := []sim.Law{clock}
 		for _, l := range laws.All(c.Script) {
-			out = append(out, l)
+			if !c.Lawless {
+				out = append(out, l)
+			}
 		}
 		if c.Witness != nil {
 			out = append(out, c.Witness)
@@ -100,8 +120,11 @@ func (c Trial) Hold(t *testing.T) Verdict {
 }
 
 // settingsOf is how the process is configured for the script.
-func settingsOf(s *script.Script) (config.Config, error) {
+func settingsOf(s *script.Script, amazon bool) (config.Config, error) {
 	args := []string{"--cloud-provider=" + config.CloudKWOK} // whose settings need no cloud
+	if amazon {
+		args = []string{"--cloud-provider=" + config.CloudAWS, "--cluster-name=cluster", "--eks-control-plane=true", "--interruption-queue=cluster"}
+	}
 	gates := ""
 	for i, g := range s.Gates {
 		if i > 0 {

@@ -203,3 +203,8 @@ func (a *AWS) connect(i *instance, w *want, address netip.Addr) {
 		i.NetworkInterfaces = append(i.NetworkInterfaces, made)
 	}
 }
+
+// SetVisibleAfter changes Config.VisibleAfter for the launches to come.
+func (a *AWS) SetVisibleAfter(delay time.Duration) {
+	a.locked(func(time.Time) { a.config.VisibleAfter = delay })
+}

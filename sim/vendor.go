@@ -1,0 +1,22 @@
+package sim
+
+import (
+	"context"
+
+	"karpenter/cmd/karpenter/wiring"
+)
+
+// Vendor is a cloud with a provider of its own, for which the Run's Cloud
+// stands: see simcloud.Cloud.Stand.
+type Vendor interface {
+	// Provider makes the provider of one life of the process. Every call it
+	// makes to the cloud goes through the door.
+	Provider(context.Context, Door, wiring.Supplies) (wiring.Provider, error)
+	// Look has the Run's Cloud show what there is now. It is called after every
+	// step.
+	Look() error
+}
+
+// Door lets a call of the process through when its turn has come, and may have
+// it fail. Verb and name are those of the Call.
+type Door func(ctx context.Context, verb, name string, do func() error) error
