@@ -36,6 +36,10 @@ type Disruption struct {
 	Probing bool
 	Policy  ConsolidationPolicy
 	Never   bool // consolidateAfter is Never: no node is taken away as empty or underutilized
+
+	// Budgets are taken of Counted nodes, of which Consuming are going away or not
+	// ready. Allowed follows from them; a decision about other budgets does, too.
+	Counted, Consuming int
 }
 
 // NodeDisruption is what speaks for and against taking a node away.
@@ -45,6 +49,7 @@ type NodeDisruption struct {
 	Settling       bool      // not quiet that long: it takes no pods of nodes that are consolidated
 	Fresh          bool      // it has replaced underutilized nodes not long ago: it is not replaced itself yet
 	Drifted        time.Time // since when it is not what its NodePool asks for; zero = it is
+	Quiet          time.Time // when a pod last came or went, from which Consolidatable and Settling follow; zero = not known
 
 	Blocked  string // why it may not be disrupted now for any reason; "" = it may
 	Held     string // why its pods forbid it now; "" = they do not

@@ -108,6 +108,10 @@ type Pool struct {
 	Static      *Static // nil = the pool follows its pods
 
 	Disruption Disruption
+
+	// Template is the hash of what the next nodes are made from, "" when it is not
+	// known. A decision does not ask for it; one about another NodePool does.
+	Template string
 }
 
 // Static is a pool that keeps a number of nodes, whatever pods there are.
@@ -181,6 +185,10 @@ type Node struct {
 	Closed bool
 
 	Disruption NodeDisruption
+
+	// Template is the hash of what it was made from, as Pool.Template; "" when it
+	// cannot be compared.
+	Template string
 }
 
 // Price is in nano-dollars per hour.

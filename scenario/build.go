@@ -153,6 +153,8 @@ func (b *builder) pool(d *directive) error {
 	p.Disruption.Policy = read(d, "policy", "", parsePolicy)
 	p.Disruption.Never = read(d, "consolidate-after", false, onlyNever)
 	says := b.static(d, &p)
+	b.counts(d, &p, &says)
+	p.Template = d.text("template", "")
 	p.Unavailable = d.text("unavailable", unavailable(&p))
 	if usage, set := d.take("usage"); set {
 		var err error
@@ -166,7 +168,7 @@ func (b *builder) pool(d *directive) error {
 	}
 	b.s.Pools = append(b.s.Pools, p)
 	b.pools = append(b.pools, says)
-	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= halted= probing policy= consolidate-after=Never static= unavailable=")
+	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= halted= probing policy= consolidate-after=Never static= unavailable= template= counted= consuming=")
 }
 
 // poolTypes reads types=m.*,c.large; without it a pool has all types there are.

@@ -94,18 +94,54 @@ func counted(value, what string, set func(name string, n int) error) error {
 
 // poolSaid is what the line of a pool says itself; the rest follows from its
 // nodes.
-type poolSaid struct{ usage, active, leaving bool }
+type poolSaid struct{ usage, active, leaving, counted, consuming bool }
 
 // follow fills in what a line leaves out.
 func (s poolSaid) follow(snapshot *model.Snapshot, p *model.Pool) {
 	if !s.usage {
 		p.Usage = poolUsage(snapshot, p.Name)
 	}
+	if !s.counted {
+		p.Disruption.Counted, _ = budgeted(snapshot, p.Name)
+	}
+	if !s.consuming {
+		_, p.Disruption.Consuming = budgeted(snapshot, p.Name)
+	}
 	if p.Static != nil && !s.active {
 		p.Static.Active = nodesOf(snapshot, p.Name, false)
 	}
 	if p.Static != nil && !s.leaving {
 		p.Static.Leaving = nodesOf(snapshot, p.Name, true)
+	}
+}
+
+// budgeted returns of how many nodes the pool's budgets are taken, and how many
+// of those are going away.
+func budgeted(s *model.Snapshot, pool string) (counted, consuming int) {
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Pool == pool && n.Claim != "" && n.Initialized {
+			counted++
+			if n.Deleting {
+				consuming++
+			}
+		}
+	}
+	return counted, consuming
+}
+
+// counts reads of how many nodes budgets are taken, and how many consume them.
+func (b *builder) counts(d *directive, p *model.Pool, says *poolSaid) {
+	says.counted, says.consuming = d.has("counted"), d.has("consuming")
+	p.Disruption.Counted = read(d, "counted", 0, parseWhole)
+	p.Disruption.Consuming = read(d, "consuming", 0, parseWhole)
+}
+
+// counts writes what counts reads.
+func (p *printer) counts(pool *model.Pool) []string {
+	counted, consuming := budgeted(p.s, pool.Name)
+	return []string{
+		option("counted", strconv.Itoa(pool.Disruption.Counted), strconv.Itoa(counted)),
+		option("consuming", strconv.Itoa(pool.Disruption.Consuming), strconv.Itoa(consuming)),
 	}
 }
 
@@ -180,6 +216,7 @@ func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption 
 		out.Drifted = b.s.Now
 	}
 	out.Drifted = read(d, "drifted", out.Drifted, b.since)
+	out.Quiet = read(d, "quiet", out.Quiet, b.since)
 	if value, ok := d.take("disruption-cost"); ok {
 		var err error
 		says.cost = true
@@ -200,7 +237,11 @@ func (p *printer) disruption(n *model.Node) []string {
 	default:
 		drifted = "drifted=" + timeText(nd.Drifted)
 	}
-	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted,
+	quiet := ""
+	if !nd.Quiet.IsZero() {
+		quiet = "quiet=" + timeText(nd.Quiet)
+	}
+	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted, quiet,
 		option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
 		option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}
 }

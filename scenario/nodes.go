@@ -25,7 +25,7 @@ func (f nodeFacts) defaults() model.Node {
 		n.Capacity, n.Allocatable = f.kind.Capacity, f.kind.Allocatable
 	}
 	if f.pool != nil {
-		n.Taints = f.pool.Taints
+		n.Taints, n.Template = f.pool.Taints, f.pool.Template
 		n.Labels = over(n.Labels, pinned(f.pool.Requirements))
 	}
 	if f.poolName != "" {
@@ -94,7 +94,7 @@ func (b *builder) node(d *directive) error {
 	}
 	f.zone, f.ct = d.text("zone", ""), d.text("ct", "")
 	n := f.defaults()
-	n.Claim = d.text("claim", n.Claim)
+	n.Claim, n.Template = d.text("claim", n.Claim), d.text("template", n.Template)
 	if d.flag("bare") {
 		n.Labels = nil
 	}
@@ -115,7 +115,7 @@ func (b *builder) node(d *directive) error {
 	b.byName[n.Name] = len(b.s.Nodes)
 	b.s.Nodes, b.nodes = append(b.s.Nodes, n), append(b.nodes, says)
 	return d.done("pool= type= zone= ct= claim= labels= taints= price= reservation=, cpu= mem= pods= or allocatable= overhead=, " +
-		"used= or free=, daemon-used=, runs= ports= attached=, blocked= held= drifted= disruption-cost=, " +
+		"used= or free=, daemon-used=, runs= ports= attached=, blocked= held= drifted= quiet= template= disruption-cost=, " +
 		"and the words in-flight registered deleting closed empty consolidatable settling fresh drifted deadline bare")
 }
 

@@ -311,7 +311,8 @@ func (p *printer) pool(pool *model.Pool) {
 		parts = append(parts, "budgets="+budgets(pool.Disruption.Allowed))
 	}
 	parts = append(parts, option("halted", pool.Disruption.Halted, ""), when(pool.Disruption.Probing, "probing"), option("policy", string(pool.Disruption.Policy), ""), when(pool.Disruption.Never, "consolidate-after=Never"),
-		p.static(pool), option("unavailable", pool.Unavailable, unavailable(pool)))
+		p.static(pool), option("unavailable", pool.Unavailable, unavailable(pool)), option("template", pool.Template, ""))
+	parts = append(parts, p.counts(pool)...)
 	p.line("pool "+outerName(pool.Name), parts...)
 }
 

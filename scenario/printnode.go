@@ -10,7 +10,7 @@ import (
 func (p *printer) node(n *model.Node) {
 	f := p.facts(n)
 	d := f.defaults()
-	parts := []string{option("pool", n.Pool, ""), option("claim", n.Claim, d.Claim)}
+	parts := []string{option("pool", n.Pool, ""), option("claim", n.Claim, d.Claim), option("template", n.Template, d.Template)}
 	if f.kind != nil {
 		parts = append(parts, "type="+outer(p.refs[f.kind]))
 	}

@@ -16,7 +16,7 @@ func (w *World) disruption(m *machine, now time.Time) {
 	if m.claim == nil {
 		return
 	}
-	d.Drifted, d.Deadline = m.claim.Drifted, m.claim.Deadline
+	d.Drifted, d.Deadline, d.Quiet = m.claim.Drifted, m.claim.Deadline, m.claim.QuietSince
 	d.Settling = w.settling(m, now)
 	d.Consolidatable = m.claim.Consolidatable && !d.Settling
 	if d.Fresh = now.Before(m.claim.FreshUntil); d.Fresh {

@@ -159,7 +159,11 @@ func (w *World) listPools(now time.Time) []model.Pool {
 		out = append(out, model.Pool{
 			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
 			Usage: s.used(), Types: w.types[name], Unavailable: p.Unavailable,
-			Disruption: model.Disruption{Allowed: allowed, Halted: p.halted(), Probing: p.Drift == Probing, Policy: p.Policy, Never: p.Never},
+			Template: p.Template,
+			Disruption: model.Disruption{
+				Allowed: allowed, Halted: p.halted(), Probing: p.Drift == Probing, Policy: p.Policy, Never: p.Never,
+				Counted: s.total, Consuming: s.consuming,
+			},
 		})
 	}
 	return out

@@ -89,7 +89,7 @@ func (w *World) look(m *machine, now time.Time) {
 	}
 	v := &m.view
 	if m.claim != nil {
-		v.Claim = m.claim.Name
+		v.Claim, v.Template = m.claim.Name, m.claim.Template
 		v.Reservation = w.reservation(m)
 	}
 	w.load(m, &was, now)

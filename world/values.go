@@ -36,6 +36,7 @@ type Claim struct {
 	Consolidatable bool
 	Disrupting     bool // a command under way takes it away
 
+	Template   string    // hash of what it was made from; "" = none that can be compared
 	Drifted    time.Time // since when it is not what its NodePool asks for; zero = it is
 	FreshUntil time.Time // when it may be replaced itself, having replaced others; zero = it has not
 	QuietSince time.Time // when a pod last came or went or, before that, when it was initialized; zero = it is not
@@ -95,7 +96,8 @@ type Pool struct {
 	Requirements model.Requirements // spec.requirements and template labels, intersected
 	Taints       []model.Taint
 	Limits       []model.Limit
-	Replicas     *int // nodes it keeps, whatever pods there are; nil = it follows its pods
+	Template     string // hash of what its next claims are made from
+	Replicas     *int   // nodes it keeps, whatever pods there are; nil = it follows its pods
 
 	// Unavailable says why the pool launches nothing for pods: it is static, not
 	// ready or being deleted; "" = it is available.

@@ -57,8 +57,18 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		Deleting: n.DeletionTimestamp != nil || terminating, Terminating: terminating,
 		Consolidatable: conditions.IsTrue(n, v1.ConsolidatableCondition),
 		Disrupting:     conditions.IsTrue(n, v1.DisruptionReasonCondition),
+		Template:       templateOf(n),
 		Drifted:        drifted, QuietSince: quietSince(n), FreshUntil: freshUntil(n), Deadline: n.Spec.TerminationGracePeriod != nil,
 	}, true
+}
+
+// templateOf returns the hash of the template that the claim was made from, ""
+// when it was made by other rules.
+func templateOf(n *v1.NodeClaim) string {
+	if n.Annotations[v1.NodePoolHashVersionAnnotationKey] != v1.NodePoolHashVersion {
+		return ""
+	}
+	return n.Annotations[v1.NodePoolHashAnnotationKey]
 }
 
 // since returns when the condition came true, and false when it is not.
@@ -93,6 +103,7 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		Taints:       taints(v1.CoreTaints(template.Spec.Taints)),
 		Limits:       c.limits(p.Spec.Limits),
 		Unavailable:  c.unavailable(p),
+		Template:     p.Hash(),
 		Replicas:     replicas(p),
 
 		Policy:           model.ConsolidationPolicy(p.Spec.Disruption.ConsolidationPolicy),
