@@ -42,6 +42,9 @@ func After(mgr manager.Manager, name string, work func(context.Context) (time.Du
 		}).
 		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 			next, err := work(ctx)
-			return reconcile.Result{RequeueAfter: next}, err
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			return reconcile.Result{RequeueAfter: next}, nil
 		}))
 }
