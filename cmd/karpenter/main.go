@@ -25,6 +25,7 @@ const (
 	exitFailure = 1
 	exitUsage   = 2 // arguments or environment cannot be used
 	exitChanges = 3 // there is nothing wrong, and something would change; only when asked for
+	exitByHand  = 4 // migrate --check: people have to do the rest
 )
 
 // surroundings are what a command gets from the process it runs in.
@@ -47,6 +48,7 @@ func commands() []command {
 		{"explain node NAME", "say what becomes of a node, or why it stays", explainOne},
 		{"explain cluster", "say what the nodes cost, and what their pods would cost afresh and at least", explainOne},
 		{"instance-types", "print an instance types file for the KWOK provider", instanceTypes},
+		{"migrate FILE...", "rewrite manifests of v1alpha5 and v1beta1 as v1, and say what is left to people", migrateManifests},
 		{"plan", "say what would happen now, or with other NodePools: nodes, dollars, evictions; nothing is changed", planAll},
 		{"snapshot", "print the situation a running controller decides on, for plan, explain --file and bug reports", snapshot},
 		{"version", "print which program this is", version},
@@ -93,6 +95,9 @@ func run(ctx context.Context, s surroundings) int {
 		return exitUsage
 	case errors.As(err, &changesError{}):
 		return exitChanges
+	case errors.Is(err, errByHand):
+		fmt.Fprintf(s.stderr, "karpenter: %v\n", err)
+		return exitByHand
 	}
 	fmt.Fprintf(s.stderr, "karpenter: %v\n", err)
 	return exitFailure
@@ -132,6 +137,17 @@ func version(_ context.Context, s surroundings) error {
 // parsed reads the flags of a command. It returns flag.ErrHelp after having
 // described them when they ask for help.
 func parsed(flags *flag.FlagSet, s surroundings) error {
+	if err := parsedSome(flags, s); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return usageError{fmt.Errorf("%s: argument %q: want flags only", flags.Name(), flags.Arg(0))}
+	}
+	return nil
+}
+
+// parsedSome is parsed for a command that has arguments after its flags.
+func parsedSome(flags *flag.FlagSet, s surroundings) error {
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(s.args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -142,9 +158,6 @@ func parsed(flags *flag.FlagSet, s surroundings) error {
 	}
 	if err != nil {
 		return usageError{err}
-	}
-	if flags.NArg() > 0 {
-		return usageError{fmt.Errorf("%s: argument %q: want flags only", flags.Name(), flags.Arg(0))}
 	}
 	return nil
 }

@@ -1,0 +1,21 @@
+// Package migrate rewrites manifests of older Karpenter APIs as v1.
+//
+// Vocabulary:
+//
+//   - A document is what stands between two "---" of a file.
+//   - An object is a mapping with apiVersion and kind: a document, or an item
+//     of a List in one.
+//   - A decision is a change that is not only a rename. It stands as a comment
+//     above what it concerns, and in the report.
+//   - A decision by hand is one that only a person can take. Where the schema
+//     demands a value, "replace-me" stands there, which keeps the node class or
+//     the NodePool from being ready: nothing is launched before somebody looked.
+//
+// Invariants:
+//
+//  1. A document without a change is returned byte for byte.
+//  2. Migrating what was migrated changes nothing.
+//  3. What is returned parses as the tree that was decided on, or there is an
+//     error instead.
+//  4. The package reads and writes no files.
+package migrate

@@ -1,0 +1,138 @@
+package migrate
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// demand is what one NodePool says about the kubelets of its nodes, which is
+// for its node class to say now.
+type demand struct {
+	pool *object
+	spec *yaml.Node // with nodeClassRef
+	// config is nil when the pool says nothing.
+	config *yaml.Node
+	key    *yaml.Node // where config stood
+}
+
+// class returns the name of the node class, "" when it is none of EC2.
+func (d demand) class() string {
+	if kind := text(d.spec, "nodeClassRef", "kind"); kind != "" && kind != "EC2NodeClass" {
+		return ""
+	}
+	return text(d.spec, "nodeClassRef", "name")
+}
+
+// demandKubelet takes a kubelet configuration out of a pool. spec has its
+// nodeClassRef.
+func (m *migration) demandKubelet(o *object, spec, from *yaml.Node, field string) {
+	key, config := take(from, field)
+	d := demand{pool: o, spec: spec, key: key}
+	if config != nil && config.Kind == yaml.MappingNode && len(config.Content) > 0 {
+		d.config = config
+		if runtimeKey, _ := take(config, "containerRuntime"); runtimeKey != nil {
+			o.decide(specKey(o), "%s.containerRuntime removed: it is containerd always", field)
+		}
+	}
+	m.kubelet = append(m.kubelet, d)
+}
+
+// specKey returns the key of the spec, or the first there is.
+func specKey(o *object) *yaml.Node {
+	if key, _ := find(o.root, "spec"); key != nil {
+		return key
+	}
+	return o.root.Content[0]
+}
+
+// settleKubelets gives each node class what its pools say about kubelets, and
+// splits classes on which they do not agree.
+func (m *migration) settleKubelets() {
+	byClass := map[string][]demand{}
+	var order []string
+	for _, d := range m.kubelet {
+		name := d.class()
+		if byClass[name] == nil {
+			order = append(order, name)
+		}
+		byClass[name] = append(byClass[name], d)
+	}
+	for _, name := range order {
+		class := m.classes[name]
+		if name == "" || class == nil {
+			for _, d := range byClass[name] {
+				d.leave()
+			}
+			continue
+		}
+		m.settle(class, byClass[name])
+	}
+}
+
+// leave writes what a pool says into a comment, as its class is not there to be
+// changed.
+func (d demand) leave() {
+	if d.config == nil {
+		return
+	}
+	key, _ := find(d.spec, "nodeClassRef")
+	if key == nil {
+		key = specKey(d.pool)
+	}
+	kind := text(d.spec, "nodeClassRef", "kind")
+	d.pool.record(key, d.key.Line, true, fmt.Sprintf("kubelets are configured by the node class now, and %s is not among the manifests: move this to its spec.kubelet:\n%s",
+		strings.TrimSpace(kind+" "+text(d.spec, "nodeClassRef", "name")), asComment(mapping("kubelet", clone(d.config)))))
+}
+
+// settle gives one class what its pools say.
+func (m *migration) settle(class *object, demands []demand) {
+	spec := section(class.root, "spec")
+	own := at(spec, "kubelet") // what the class says already, or is to say
+	free := own == nil || len(own.Content) == 0
+	for _, d := range demands {
+		free = free && d.config != nil // a pool that says nothing wants nothing said
+	}
+	made := map[string]string{} // class by configuration, as text
+	for _, d := range demands {
+		if d.config == nil {
+			continue
+		}
+		shown := asComment(clone(d.config))
+		refKey, ref := find(d.spec, "nodeClassRef")
+		switch {
+		case free:
+			key := put(spec, "kubelet", d.config)
+			class.record(key, 0, false, "was said by "+d.pool.String())
+			own, free = d.config, false
+			d.pool.decide(refKey, "what kubelets are told is said by EC2NodeClass %s now", class.name)
+		case own != nil && same(own, d.config):
+			d.pool.decide(refKey, "what kubelets are told is said by EC2NodeClass %s now", class.name)
+		case made[shown] != "":
+			put(ref, "name", str(made[shown]))
+			d.pool.decide(refKey, "was %s, which tells kubelets something else", class.name)
+		default:
+			name := m.freeClassName(class.name + "-" + d.pool.name)
+			made[shown] = name
+			m.splitClass(class, d, name)
+			put(ref, "name", str(name))
+			d.pool.decide(refKey, "was %s; this pool tells kubelets something else than others of that class, so it has a class of its own now", class.name)
+		}
+	}
+}
+
+// splitClass makes a copy of a class with another kubelet configuration.
+func (m *migration) splitClass(class *object, d demand, name string) {
+	root := clone(class.root)
+	put(section(root, "metadata"), "name", str(name))
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid", "finalizers"} {
+		take(at(root, "metadata"), field)
+	}
+	take(root, "status")
+	put(section(root, "spec"), "kubelet", d.config)
+	c := &object{doc: class.doc, root: root, group: awsGroup, version: "v1", kind: "EC2NodeClass", name: name, report: m.report, changed: true}
+	comment(root.Content[0], decisionMark+"a copy of "+class.name+" for "+strings.ToLower(d.pool.String())+", which tells kubelets something else")
+	class.touch()
+	m.addObject(class, c)
+}

@@ -1,0 +1,397 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Source is one file of manifests. Name is what errors and the report call it.
+type Source struct{ Name, Text string }
+
+// Options fill in what older manifests left to settings of the controller.
+type Options struct {
+	// Role and InstanceProfile are given to node classes that have neither. At
+	// most one is set.
+	Role, InstanceProfile string
+}
+
+// Result is what became of the sources, in their order.
+type Result struct {
+	Files  []File
+	Report Report
+}
+
+// File is a migrated source.
+type File struct {
+	Source
+	Changed bool
+}
+
+// placeholder stands where the schema demands what only a person knows.
+const placeholder = "replace-me"
+
+const (
+	decisionMark = "migrate: "
+	byHandMark   = "migrate, BY HAND: "
+)
+
+// object is one object of Kubernetes.
+type object struct {
+	doc  *document
+	root *yaml.Node
+	// what it was read as
+	group, version, kind, name string
+	report                     *Report
+	changed                    bool
+}
+
+// migration is one run over all sources.
+type migration struct {
+	options Options
+	report  *Report
+	objects []*object
+	classes map[string]*object // EC2NodeClasses, those to be and those made, by name
+	kubelet []demand           // what NodePools say about kubelets
+}
+
+// Migrate rewrites what the sources hold of older APIs. An error says what is
+// wrong in which file and line, for all files.
+func Migrate(sources []Source, options Options) (Result, error) {
+	var result Result
+	m := &migration{options: options, report: &result.Report, classes: map[string]*object{}}
+	var errs []error
+	files := make([][]*document, len(sources))
+	for i, source := range sources {
+		files[i] = split(source.Name, source.Text)
+		for _, d := range files[i] {
+			if err := m.read(d); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return Result{}, errors.Join(errs...)
+	}
+	m.convert()
+	for i, source := range sources {
+		m.leftovers(source)
+		var out strings.Builder
+		for _, d := range files[i] {
+			body, err := d.text()
+			if err != nil {
+				errs = append(errs, err)
+			}
+			out.WriteString(body)
+		}
+		text := out.String()
+		result.Files = append(result.Files, File{Source{source.Name, text}, text != source.Text})
+	}
+	if len(errs) > 0 {
+		return Result{}, errors.Join(errs...)
+	}
+	return result, nil
+}
+
+// read parses a document and enters its objects.
+func (m *migration) read(d *document) error {
+	if err := d.parse(); err != nil || d.tree == nil {
+		return err
+	}
+	root := d.tree.Content[0]
+	isList := strings.HasSuffix(text(root, "kind"), "List") && at(root, "items") != nil
+	objects := func() []*object {
+		if !isList {
+			return []*object{m.newObject(d, root)}
+		}
+		var found []*object
+		for _, item := range at(root, "items").Content {
+			found = append(found, m.newObject(d, item))
+		}
+		return found
+	}
+	// What may be changed may not stand in two places.
+	if slices.ContainsFunc(objects(), (*object).ours) {
+		var err error
+		if d.expanded, err = expand(root); err != nil {
+			return fmt.Errorf("%s:%d: %w", d.file, d.line+root.Line, err)
+		}
+	}
+	for _, o := range objects() {
+		if o.ours() {
+			if err := o.wellFormed(); err != nil {
+				return err
+			}
+		}
+		m.objects = append(m.objects, o)
+	}
+	return nil
+}
+
+// wellFormed returns an error when what is to be converted is not even of the
+// outline that all versions share.
+func (o *object) wellFormed() error {
+	if where, problem := malformed(o.root); problem != "" {
+		return fmt.Errorf("%s:%d: %s: %s", o.doc.file, o.doc.line+where.Line, o, problem)
+	}
+	for _, path := range []string{"metadata", "metadata.annotations", "spec", "spec.template", "spec.template.spec", "spec.disruption", "spec.limits", "spec.provider", "spec.metadataOptions"} {
+		if n := at(o.root, strings.Split(path, ".")...); n != nil && n.Kind != yaml.MappingNode && n.ShortTag() != "!!null" {
+			return fmt.Errorf("%s:%d: %s: %s: want a mapping", o.doc.file, o.doc.line+n.Line, o, path)
+		}
+	}
+	return nil
+}
+
+func (m *migration) newObject(d *document, root *yaml.Node) *object {
+	group, version, found := strings.Cut(text(root, "apiVersion"), "/")
+	if !found {
+		group, version = "", group
+	}
+	return &object{doc: d, root: root, group: group, version: version,
+		kind: text(root, "kind"), name: text(root, "metadata", "name"), report: m.report}
+}
+
+const (
+	coreGroup = "karpenter.sh"
+	awsGroup  = "karpenter.k8s.aws"
+)
+
+// ours reports whether the object is of a kind that is converted, of any
+// version.
+func (o *object) ours() bool {
+	switch o.group {
+	case coreGroup:
+		return slices.Contains([]string{"Provisioner", "Machine", "NodePool", "NodeClaim"}, o.kind)
+	case awsGroup:
+		return slices.Contains([]string{"AWSNodeTemplate", "EC2NodeClass"}, o.kind)
+	}
+	return false
+}
+
+func (o *object) String() string {
+	if o.name == "" {
+		return o.kind
+	}
+	return o.kind + "/" + o.name
+}
+
+// convert changes all objects. Classes come first, as pools hand things to
+// them.
+func (m *migration) convert() {
+	for _, o := range m.objects {
+		if o.ours() && o.group == awsGroup {
+			m.convertClass(o)
+			if _, twice := m.classes[o.name]; !twice {
+				m.classes[o.name] = o
+			}
+		}
+	}
+	for _, o := range m.objects {
+		if o.ours() && o.group == coreGroup {
+			m.convertCore(o)
+		}
+	}
+	m.settleKubelets()
+	for _, o := range m.objects {
+		o.renameKeys()
+		if o.ours() {
+			o.check()
+		}
+		if o.changed {
+			m.report.Objects++
+		}
+	}
+}
+
+func (m *migration) convertCore(o *object) {
+	switch {
+	case o.kind == "Provisioner" && o.version == "v1alpha5":
+		m.convertProvisioner(o)
+	case o.kind == "Machine" && o.version == "v1alpha5":
+		m.convertMachine(o)
+	case o.kind == "NodePool" && o.version == "v1beta1":
+		m.convertPool(o)
+	case o.kind == "NodePool" && o.version == "v1":
+		m.takeAnnotatedKubelet(o)
+	case o.kind == "NodeClaim" && o.version == "v1beta1":
+		m.convertClaim(o)
+	case o.version != "v1":
+		o.askAt(o.root, "apiVersion %s/%s of %s is not known; want v1alpha5, v1beta1 or v1", o.group, o.version, o.kind)
+	}
+}
+
+func (m *migration) convertClass(o *object) {
+	switch {
+	case o.kind == "AWSNodeTemplate" && o.version == "v1alpha1":
+		m.convertTemplate(o)
+	case o.kind == "EC2NodeClass" && o.version == "v1beta1":
+		m.convertBetaClass(o)
+	case o.kind == "EC2NodeClass" && o.version == "v1":
+		o.dropCompatibility()
+	case o.version != "v1":
+		o.askAt(o.root, "apiVersion %s/%s of %s is not known; want v1alpha1, v1beta1 or v1", o.group, o.version, o.kind)
+	}
+}
+
+// become changes apiVersion and kind, and drops what the API server keeps.
+func (o *object) become(apiVersion, kind string) {
+	was := o.group + "/" + o.version
+	if o.kind != kind {
+		was = o.kind + " of " + was
+	}
+	key := put(o.root, "apiVersion", o.reworded("apiVersion", apiVersion))
+	put(o.root, "kind", o.reworded("kind", kind))
+	o.decide(key, "was %s", was)
+	take(o.root, "status")
+	metadata := at(o.root, "metadata")
+	for _, key := range []string{"creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid", "finalizers"} {
+		take(metadata, key)
+	}
+	for _, name := range []string{
+		"kubectl.kubernetes.io/last-applied-configuration",
+		"karpenter.sh/provisioner-hash", "karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version",
+		"karpenter.k8s.aws/nodetemplate-hash", "karpenter.k8s.aws/ec2nodeclass-hash", "karpenter.k8s.aws/ec2nodeclass-hash-version",
+	} {
+		o.dropAnnotation(name, "")
+	}
+	o.dropCompatibility()
+}
+
+// reworded returns the scalar at a key with another value, its comments kept.
+func (o *object) reworded(key, value string) *yaml.Node {
+	if v := at(o.root, key); v != nil && v.Kind == yaml.ScalarNode {
+		v.Value, v.Tag = value, "!!str"
+		return v
+	}
+	return str(value)
+}
+
+// dropAnnotation removes an annotation of the object. why is the decision, ""
+// for none.
+func (o *object) dropAnnotation(name, why string) {
+	annotations := at(o.root, "metadata", "annotations")
+	key, _ := take(annotations, name)
+	if key == nil {
+		return
+	}
+	o.touch()
+	if len(annotations.Content) == 0 {
+		take(at(o.root, "metadata"), "annotations")
+	}
+	if why != "" {
+		metadata, _ := find(o.root, "metadata")
+		o.decide(metadata, "annotation %s removed: %s", name, why)
+	}
+}
+
+// touch marks the object and its document as changed.
+func (o *object) touch() {
+	o.changed = true
+	if o.doc.rewritten {
+		return
+	}
+	o.doc.rewritten = true
+	if o.doc.expanded {
+		o.enter(0, "anchors and aliases of the document are written out", false)
+	}
+	root := o.doc.tree.Content[0]
+	if root.Style&yaml.FlowStyle != 0 {
+		plain(root)
+	}
+	blockify(root)
+}
+
+// decide records a decision about what stands at the key.
+func (o *object) decide(key *yaml.Node, format string, args ...any) {
+	o.record(key, key.Line, false, fmt.Sprintf(format, args...))
+}
+
+// ask records a decision about what stands at the key that a person must take.
+func (o *object) ask(key *yaml.Node, format string, args ...any) {
+	o.record(key, key.Line, true, fmt.Sprintf(format, args...))
+}
+
+// record writes a message above a key and into the report, as about that line.
+func (o *object) record(key *yaml.Node, line int, byHand bool, message string) {
+	o.touch()
+	mark := decisionMark
+	if byHand {
+		mark = byHandMark
+	}
+	comment(key, strings.Split(mark+message, "\n")...)
+	if !slices.Contains([]string{"apiVersion", "metadata", "spec"}, key.Value) {
+		message = key.Value + ": " + message
+	}
+	o.enter(line, message, byHand)
+}
+
+// askAt reports what a person must do about an object that is not changed.
+func (o *object) askAt(n *yaml.Node, format string, args ...any) {
+	o.enter(n.Line, fmt.Sprintf(format, args...), true)
+}
+
+// enter puts the first line of a message into the report. Line 0, which new
+// nodes have, stands for the object.
+func (o *object) enter(line int, message string, byHand bool) {
+	message, _, _ = strings.Cut(message, "\n")
+	if line == 0 {
+		line = o.root.Line
+	}
+	o.report.Entries = append(o.report.Entries, Entry{File: o.doc.file, Line: o.doc.line + line, Object: o.String(),
+		Text: strings.TrimSuffix(strings.TrimSuffix(message, "; it was:"), ":"), ByHand: byHand})
+}
+
+// drop takes a field that has no place any more and leaves its text as a
+// comment above another key.
+func (o *object) drop(from *yaml.Node, field string, above *yaml.Node, why string) {
+	key, value := take(from, field)
+	if key == nil {
+		return
+	}
+	o.touch()
+	if value.Tag != "!!null" {
+		o.record(above, key.Line, true, why+"; it was:\n"+asComment(mapping(field, clone(value))))
+	}
+}
+
+// asComment returns YAML for a comment, indented.
+func asComment(n *yaml.Node) string {
+	blockify(n)
+	out, err := render(n, style{indent: 2})
+	if err != nil {
+		return "  (cannot be shown)"
+	}
+	return "  " + strings.ReplaceAll(strings.TrimRight(out, "\n"), "\n", "\n  ")
+}
+
+// leftovers reports what an earlier run left to a person.
+func (m *migration) leftovers(source Source) {
+	n := 0
+	for line := range strings.Lines(source.Text) {
+		n++
+		if found := marker.FindStringSubmatch(strings.TrimRight(line, "\r\n")); found != nil {
+			m.report.Entries = append(m.report.Entries, Entry{File: source.Name, Line: n, ByHand: true,
+				Text: "left by an earlier run, remove the comment when it is done: " + found[1]})
+		}
+	}
+}
+
+// Joined returns several files as one stream of documents.
+func Joined(files []File) string {
+	var out strings.Builder
+	for i, f := range files {
+		if i > 0 {
+			if !strings.HasSuffix(out.String(), "\n") {
+				out.WriteString("\n")
+			}
+			if !strings.HasPrefix(f.Text, "---") {
+				out.WriteString("---\n")
+			}
+		}
+		out.WriteString(f.Text)
+	}
+	return out.String()
+}

@@ -1,0 +1,138 @@
+package migrate
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// convertPool makes a NodePool of v1 of one of v1beta1.
+func (m *migration) convertPool(o *object) {
+	o.become("karpenter.sh/v1", "NodePool")
+	spec := section(o.root, "spec")
+	claim := section(section(spec, "template"), "spec")
+	if !has(claim, "requirements") {
+		put(claim, "requirements", list())
+	}
+	o.classRef(claim)
+	m.demandKubelet(o, claim, claim, "kubelet")
+	m.takeAnnotatedKubelet(o)
+	key, _ := find(spec, "template")
+	o.drop(claim, "resources", key, "spec.template.spec.resources is no part of a NodePool any more")
+	disruption := at(spec, "disruption")
+	if disruption == nil || disruption.Kind != yaml.MappingNode {
+		return
+	}
+	if move(disruption, "expireAfter", claim, "expireAfter") {
+		key, _ := find(claim, "expireAfter")
+		o.decide(key, "was spec.disruption.expireAfter; an expired node is drained at once now, whatever the budgets say")
+	}
+	if key, policy := find(disruption, "consolidationPolicy"); policy != nil && policy.Value == "WhenUnderutilized" {
+		policy.Value = "WhenEmptyOrUnderutilized"
+		o.decide(key, "was WhenUnderutilized")
+	}
+	if !has(disruption, "consolidateAfter") {
+		take(disruption, "consolidateAfter")
+		o.decide(put(disruption, "consolidateAfter", str("0s")), "as soon as before")
+	}
+}
+
+// classRef makes {apiVersion, kind, name} {group, kind, name}.
+func (o *object) classRef(claim *yaml.Node) {
+	key, ref := find(claim, "nodeClassRef")
+	if ref == nil || ref.Kind != yaml.MappingNode {
+		key = put(claim, "nodeClassRef", mapping("group", str(awsGroup), "kind", str("EC2NodeClass"), "name", str(placeholder)))
+		o.ask(key, "there was no nodeClassRef: name the node class")
+		return
+	}
+	var filled []string
+	if len(ref.Content) == 0 {
+		ref.Style = 0
+	}
+	if versionKey, version := find(ref, "apiVersion"); has(ref, "group") {
+		take(ref, "apiVersion")
+	} else if group, _, _ := strings.Cut(text(ref, "apiVersion"), "/"); group != "" {
+		versionKey.Value, version.Value, version.Tag = "group", group, "!!str"
+	} else {
+		take(ref, "apiVersion")
+		take(ref, "group")
+		putFirst(ref, "group", str(awsGroup))
+		filled = append(filled, "group")
+	}
+	if !has(ref, "kind") {
+		take(ref, "kind")
+		ref.Content = slices.Insert(ref.Content, 2, str("kind"), str("EC2NodeClass"))
+		filled = append(filled, "kind")
+	}
+	if len(filled) > 0 {
+		o.decide(key, "%s must be written now", strings.Join(filled, " and "))
+	}
+	if text(ref, "name") == "" {
+		put(ref, "name", str(placeholder))
+		o.ask(key, "there was no name: name the node class")
+	}
+}
+
+// convertClaim makes a NodeClaim of v1 of one of v1beta1.
+func (m *migration) convertClaim(o *object) {
+	o.become("karpenter.sh/v1", "NodeClaim")
+	o.finishClaim(section(o.root, "spec"), "kubelet", "")
+}
+
+// finishClaim does what is the same for NodeClaims and Machines. class is the
+// name of the node class when the claim does not say it.
+func (o *object) finishClaim(spec *yaml.Node, kubelet, class string) {
+	if class != "" && !has(spec, "nodeClassRef") {
+		put(spec, "nodeClassRef", mapping("group", str(awsGroup), "kind", str("EC2NodeClass"), "name", str(class)))
+	}
+	o.classRef(spec)
+	key, _ := find(o.root, "spec")
+	o.drop(spec, kubelet, key, "what kubelets are told is said in the EC2NodeClass now, in spec.kubelet")
+	labels := at(o.root, "metadata", "labels")
+	if !has(spec, "expireAfter") && !has(labels, "karpenter.sh/nodepool") && !has(labels, "karpenter.sh/provisioner-name") {
+		o.decide(put(spec, "expireAfter", str("Never")), "a claim without a pool did not expire; without this line it would after 720h")
+	}
+	o.ask(key, "Karpenter makes NodeClaims itself, and each one starts a machine: apply this only when it was written by a person")
+}
+
+const kubeletAnnotation = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
+
+// takeAnnotatedKubelet hands on what the conversion of upstream 1.0 left in an
+// annotation.
+func (m *migration) takeAnnotatedKubelet(o *object) {
+	annotations := at(o.root, "metadata", "annotations")
+	claim := at(o.root, "spec", "template", "spec")
+	v := at(annotations, kubeletAnnotation)
+	if v == nil && o.version == "v1" {
+		m.kubelet = append(m.kubelet, demand{pool: o, spec: claim})
+	}
+	if v != nil {
+		var tree yaml.Node
+		if json.Valid([]byte(v.Value)) && yaml.Unmarshal([]byte(v.Value), &tree) == nil && len(tree.Content) == 1 && tree.Content[0].Kind == yaml.MappingNode {
+			config := tree.Content[0]
+			blockify(config)
+			plain(config)
+			holder := mapping("kubelet", config)
+			m.demandKubelet(o, claim, holder, "kubelet")
+			o.dropAnnotation(kubeletAnnotation, "it is said in the EC2NodeClass now")
+		} else {
+			o.askAt(v, "annotation %s is no JSON object: move what it says to spec.kubelet of the EC2NodeClass", kubeletAnnotation)
+		}
+	}
+	if o.version == "v1" {
+		o.dropCompatibility()
+	}
+}
+
+// dropCompatibility removes annotations that only the conversion of upstream
+// 1.0 read.
+func (o *object) dropCompatibility() {
+	annotations := at(o.root, "metadata", "annotations")
+	for _, name := range keys(annotations) {
+		if name != kubeletAnnotation && (strings.HasPrefix(name, "compatibility.karpenter.sh/v1beta1-") || strings.HasPrefix(name, "compatibility.karpenter.k8s.aws/v1beta1-")) {
+			o.dropAnnotation(name, "only the conversion from v1beta1 read it")
+		}
+	}
+}
