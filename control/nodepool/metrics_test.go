@@ -14,8 +14,8 @@ import (
 	"karpenter/control/controltest"
 )
 
-// TestMetrics covers karpenter_nodepools_limit and karpenter_nodepools_usage of
-// spec 50 §5: they follow the pool, and go with it.
+// TestMetrics covers spec 50/12: karpenter_nodepools_limit and
+// karpenter_nodepools_usage follow the pool, and go with it.
 func TestMetrics(t *testing.T) {
 	c := controltest.New(t)
 	setup(c)

@@ -115,8 +115,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		w.convert.Overlaid = w.overlays.Applied
 	}
 	w.world = world.New(axis, w.convert.WellKnown())
-	w.waits = meter.NewPods(w.Registry, w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
-	meter.RegisterState(w.Registry, mgr.GetClient(), w.waits.Leads)
+	w.waits = meter.NewPods(w.observed(), w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
 
 	types := &catalogue.Catalogue{
 		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world,
@@ -132,6 +131,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 	provisioner.Ready = w.synced
 	for _, register := range []func() error{
 		func() error { return mgr.Add(w.waits) },
+		func() error { return w.observe(ctx) },
 		func() error { return w.buffers(provisioner) },
 		func() error { return provisioner.Register(mgr) },
 		func() error { return types.Register(mgr) },
@@ -297,7 +297,7 @@ func (w *wiring) pools() error {
 		func() error {
 			return (&nodepool.Counter{
 				Client: client, Provider: w.provider, Usage: w.world, Axis: w.convert.Axis, Synced: w.synced,
-				Metrics: nodepool.NewMetrics(w.Registry),
+				Metrics: nodepool.NewMetrics(w.observed()),
 			}).Register(w.mgr, w.many())
 		},
 		func() error {

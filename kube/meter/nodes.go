@@ -1,0 +1,200 @@
+package meter
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/pods"
+)
+
+// Nodes is what the metrics of nodes are made with.
+type Nodes struct {
+	Reader client.Reader // serves Pods and Nodes from memory
+	Leads  func() bool   // nothing is published unless it reports true
+	Labels v1.Labels     // the well-known ones label the series
+	Clock  clock.PassiveClock
+}
+
+// nodes publishes what nodes have and what is asked of them. It keeps nothing:
+// what it says is looked up whenever it is asked.
+type nodes struct {
+	Nodes
+	keys  []string // of labels of Nodes
+	names []string // of labels of series: those of keys, then the fixed ones
+
+	allocatable, overhead, lifetime, utilization   *prometheus.Desc
+	requests, limits, daemonRequests, daemonLimits *prometheus.Desc
+}
+
+// RegisterNodes publishes what each node has and what is asked of it. Amounts
+// of nothing are left out, but for what pods request of what the node has.
+func RegisterNodes(reg prometheus.Registerer, with Nodes) {
+	n := &nodes{Nodes: with}
+	n.keys, n.names = shortLabels(with.Labels)
+	n.names = append(n.names, "node_name", "phase", "managed")
+	amount := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("karpenter_nodes_"+name, help+", in its unit: cores, bytes or pieces.", append(slices.Clone(n.names), resourceType), nil)
+	}
+	n.allocatable = amount("allocatable", "How much of a resource a node has for pods")
+	n.requests = amount("total_pod_requests", "How much of a resource the pods on a node request, those of DaemonSets too")
+	n.limits = amount("total_pod_limits", "How much of a resource the pods on a node may use, those of DaemonSets too")
+	n.daemonRequests = amount("total_daemon_requests", "How much of a resource the pods of DaemonSets on a node request")
+	n.daemonLimits = amount("total_daemon_limits", "How much of a resource the pods of DaemonSets on a node may use")
+	n.overhead = amount("system_overhead", "How much of a resource a node keeps from pods, for the system")
+	n.lifetime = prometheus.NewDesc("karpenter_nodes_current_lifetime_seconds", "Time since the creation of a node.", n.names, nil)
+	n.utilization = prometheus.NewDesc("karpenter_cluster_utilization_percent",
+		"How much of what the nodes of the cluster have for pods is requested by pods.", []string{resourceType}, nil)
+	reg.MustRegister(n)
+}
+
+const resourceType = "resource_type"
+
+// shortLabels returns the well-known label keys, and the names that series give
+// them: what follows the slash. Of two keys with one name the first counts.
+func shortLabels(l v1.Labels) (keys, names []string) {
+	for _, key := range slices.Sorted(slices.Values(l.WellKnown.UnsortedList())) {
+		name := labelName(key[strings.LastIndex(key, "/")+1:])
+		if !slices.Contains(names, name) {
+			keys, names = append(keys, key), append(names, name)
+		}
+	}
+	return keys, names
+}
+
+func labelName(word string) string {
+	return strings.NewReplacer("-", "_", ".", "_", "/", "_").Replace(strings.ToLower(word))
+}
+
+// resourceValue is how the label resource_type names the resource.
+func resourceValue(name corev1.ResourceName) string {
+	return strings.ReplaceAll(strings.ToLower(string(name)), "-", "_")
+}
+
+// Describe implements prometheus.Collector.
+func (n *nodes) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		n.allocatable, n.requests, n.limits, n.daemonRequests, n.daemonLimits, n.overhead, n.lifetime, n.utilization,
+	} {
+		out <- d
+	}
+}
+
+// load is what pods on one node ask for together.
+type load struct{ requests, limits, daemonRequests, daemonLimits amountOf }
+
+// amountOf is how much there is of each resource, in its unit.
+type amountOf map[corev1.ResourceName]float64
+
+func (a amountOf) add(list corev1.ResourceList, times float64) {
+	for name, q := range list {
+		a[name] += times * q.AsApproximateFloat64()
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (n *nodes) Collect(out chan<- prometheus.Metric) {
+	if !n.Leads() {
+		return
+	}
+	ctx := context.Background() // reads of memory
+	podList, nodeList := &corev1.PodList{}, &corev1.NodeList{}
+	if n.Reader.List(ctx, podList, client.UnsafeDisableDeepCopy) != nil || n.Reader.List(ctx, nodeList, client.UnsafeDisableDeepCopy) != nil {
+		return
+	}
+	loads := loadsOf(podList)
+	requested, allocatable := amountOf{}, amountOf{}
+	for i := range nodeList.Items {
+		node := &nodeList.Items[i]
+		l := loads[node.Name]
+		if l == nil {
+			l = newLoad()
+		}
+		n.publish(out, node, l)
+		allocatable.add(node.Status.Allocatable, 1)
+		for name, x := range l.requests {
+			requested[name] += x
+		}
+	}
+	for name, has := range allocatable {
+		if has > 0 {
+			out <- gauge{n.utilization, with(nil, resourceType, resourceValue(name)), 100 * requested[name] / has}
+		}
+	}
+}
+
+func newLoad() *load { return &load{amountOf{}, amountOf{}, amountOf{}, amountOf{}} }
+
+// loadsOf returns what the pods on each node that have not ended ask for.
+func loadsOf(list *corev1.PodList) map[string]*load {
+	out := map[string]*load{}
+	options := resource.PodResourcesOptions{UseStatusResources: true}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Spec.NodeName == "" || pods.Terminal(p) {
+			continue
+		}
+		l := out[p.Spec.NodeName]
+		if l == nil {
+			l = newLoad()
+			out[p.Spec.NodeName] = l
+		}
+		requests, limits := resource.PodRequests(p, options), resource.PodLimits(p, options)
+		l.requests.add(requests, 1)
+		l.requests[corev1.ResourcePods]++
+		l.limits.add(limits, 1)
+		if pods.DaemonSet(p) {
+			l.daemonRequests.add(requests, 1)
+			l.daemonRequests[corev1.ResourcePods]++
+			l.daemonLimits.add(limits, 1)
+		}
+	}
+	return out
+}
+
+// publish publishes the series of one node.
+func (n *nodes) publish(out chan<- prometheus.Metric, node *corev1.Node, l *load) {
+	values := make([]string, 0, len(n.names))
+	for _, key := range n.keys {
+		values = append(values, node.Labels[key])
+	}
+	managed := node.Labels[v1.NodePoolLabelKey] != ""
+	labels := pairs(n.names, append(values, node.Name, string(node.Status.Phase), strconv.FormatBool(managed)))
+	allocatable, overhead := amountOf{}, amountOf{}
+	allocatable.add(node.Status.Allocatable, 1)
+	overhead.add(node.Status.Capacity, 1)
+	overhead.add(node.Status.Allocatable, -1)
+	of := map[corev1.ResourceName][]*dto.LabelPair{} // series of one resource share their labels
+	series := func(desc *prometheus.Desc, name corev1.ResourceName, value float64) {
+		if of[name] == nil {
+			of[name] = with(labels, resourceType, resourceValue(name))
+		}
+		out <- gauge{desc, of[name], value}
+	}
+	for name, x := range allocatable {
+		if x != 0 {
+			series(n.allocatable, name, x)
+			series(n.requests, name, l.requests[name])
+		}
+	}
+	for desc, amounts := range map[*prometheus.Desc]amountOf{
+		n.limits: l.limits, n.daemonRequests: l.daemonRequests, n.daemonLimits: l.daemonLimits, n.overhead: overhead,
+	} {
+		for name, x := range amounts {
+			if x != 0 {
+				series(desc, name, x)
+			}
+		}
+	}
+	out <- gauge{n.lifetime, labels, math.Max(0, n.Clock.Since(node.CreationTimestamp.Time).Seconds())}
+}
