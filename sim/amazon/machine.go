@@ -77,7 +77,7 @@ func (m *machine) become(state ec2types.InstanceStateName) bool {
 	switch {
 	case m.gone:
 		return false
-	case state == ec2types.InstanceStateNameTerminated:
+	case state == ec2types.InstanceStateNameTerminated, state == ec2types.InstanceStateNameShuttingDown && m.Lost:
 		m.gone, m.Deleting, m.Ended = true, true, time.Now()
 		return true
 	case state == ec2types.InstanceStateNameShuttingDown && !m.Deleting:
