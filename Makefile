@@ -58,7 +58,7 @@ sim: ## the whole system in virtual time: random clusters, orders and faults; SE
 day: ## a steady cluster of some 80 nodes for 24 hours of virtual time: what consolidation costs and saves
 	go test ./sim -run '^TestDay$$' -v -timeout 2h -hours=24
 
-e2e: build bin/moto ## tests against a real control plane, and against moto, an emulator of AWS
+e2e: build bin/moto bin/helm ## tests against a real control plane, and against moto, an emulator of AWS
 	go test -timeout 20m ./e2e/...
 
 race: ## tests that need no cluster, with the race detector
@@ -81,6 +81,10 @@ bin/kubectl: bin/sandbox
 
 bin/moto: FORCE
 	@./e2e/moto/install.sh $@
+
+# Helm changes with the charts' module only; building it takes minutes.
+bin/helm: charts/go.mod charts/go.sum
+	cd charts && go build -trimpath -o ../$@ helm.sh/helm/v3/cmd/helm
 
 bin/karpenter: FORCE
 	@go build -o $@ ./cmd/karpenter

@@ -1,0 +1,203 @@
+package helm
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "karpenter/api/v1"
+	"karpenter/e2e/harness"
+)
+
+// TestKWOK installs both charts with everything on, runs two replicas of the
+// program with exactly what the chart gives its pods, and lets everything happen
+// that needs a permission: nodes come, are told of, are drained within budgets
+// and deadlines, are forgotten and found again, and go.
+func TestKWOK(t *testing.T) {
+	i := begin(t)
+	explain := fmt.Sprint("127.0.0.1:", freePort(t))
+	i.install("-f", "testdata/kwok.values.yaml", "--set", "settings.explainBindAddress="+explain,
+		"--set", fmt.Sprint("controller.metrics.port=", freePort(t)), "--set", fmt.Sprint("controller.healthProbe.port=", freePort(t)))
+	pod := i.pod()
+	leader := i.start(pod)
+	v := i.Watch(t)
+	i.leads("")
+	// The other replica reads as clients do of API servers that cannot stream
+	// lists.
+	other := i.start(pod, "KUBE_FEATURE_WatchListClient=false", "EXPLAIN_BIND_ADDRESS=", fmt.Sprint("METRICS_PORT=", freePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", freePort(t)))
+
+	manifest, err := os.ReadFile("testdata/kwok.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Apply(t, string(manifest))
+	v.Until("pods run", patience, running(v, 6))
+	v.Until("buffers are kept", patience, func() string { return i.buffers(v) })
+	if err := i.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "brief"}}); err != nil {
+		t.Fatal(err)
+	}
+	i.asks(explain)
+	i.deadline(v)
+	i.orphan(v)
+	v.Until("it is said again that the budget of a pool allows nothing", patience, func() string { return i.repeated("held") })
+	leader.Stop()
+	i.scale(0)
+	v.Until("only the nodes of buffers and of pools that stay are left", patience, func() string {
+		if n := len(ours(v)); n > 4 {
+			return fmt.Sprintf("%d nodes", n)
+		}
+		return ""
+	})
+	for _, pool := range []string{"work", "static", "held"} {
+		i.remove("karpenter.sh/v1", "NodePool", pool)
+	}
+	v.Until("nodes are gone", patience, func() string {
+		if nodes, claims := len(ours(v)), len(v.Claims()); nodes+claims > 0 {
+			return fmt.Sprintf("%d nodes and %d claims are left", nodes, claims)
+		}
+		return ""
+	})
+	other.Stop()
+	i.prove(pod.Spec.ServiceAccountName, "karpenter", "karpenter-core")
+	i.remove("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "default")
+	i.uninstall()
+}
+
+// ours are the nodes that the program has made.
+func ours(v *harness.View) []corev1.Node {
+	return slices.DeleteFunc(v.Nodes(), func(n corev1.Node) bool { return n.Labels[v1.NodePoolLabelKey] == "" })
+}
+
+func running(v *harness.View, want int) func() string {
+	return func() string {
+		n := 0
+		pods := v.Pods("shop")
+		for _, p := range pods {
+			if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+				n++
+			}
+		}
+		if n == want {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d pods run, want %d", n, len(pods), want)
+	}
+}
+
+// buffers says which CapacityBuffer is not provisioned.
+func (i *installation) buffers(v *harness.View) string {
+	for _, name := range []string{"template", "share"} {
+		b := v.Buffer("shop", name)
+		if b == nil || !meta.IsStatusConditionTrue(b.Status.Conditions, "Provisioning") {
+			return fmt.Sprintf("buffer %s: %+v", name, b)
+		}
+	}
+	return ""
+}
+
+// repeated says whether no event about the pool was told twice: the second time
+// changes the first.
+func (i *installation) repeated(pool string) string {
+	i.Helper()
+	told := &corev1.EventList{}
+	i.list(told)
+	most := int32(0)
+	for _, e := range told.Items {
+		if e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool {
+			most = max(most, e.Count)
+		}
+	}
+	if most > 1 {
+		return ""
+	}
+	return fmt.Sprintf("an event was told %d times at most", most)
+}
+
+// asks has a person ask why the pod is where it is.
+func (i *installation) asks(address string) {
+	i.Helper()
+	who := metav1.ObjectMeta{Namespace: "shop", Name: "asker"}
+	i.create(&corev1.ServiceAccount{ObjectMeta: who})
+	i.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: who.Name}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/explain/*"}, Verbs: []string{"get"}}}})
+	i.create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: who.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: who.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: who.Namespace, Name: who.Name}},
+	})
+	run := exec.CommandContext(i.Context(), "../../bin/karpenter", "explain", "pod", "nobody", "-n", "shop", "--address", address, "--service-account", "shop/asker")
+	run.Env = append(os.Environ(), "KUBECONFIG="+i.Kubeconfig)
+	if out, err := run.CombinedOutput(); err == nil || !strings.Contains(string(out), "there is no pod nobody") {
+		i.Errorf("explain: %v\n%s", err, out)
+	}
+}
+
+// deadline ends the node of a pod that will not leave it: it is deleted when the
+// node's deadline leaves it just its grace. Its volume is detached then.
+func (i *installation) deadline(v *harness.View) {
+	i.Helper()
+	db := &corev1.Pod{}
+	i.get(client.ObjectKey{Namespace: "shop", Name: "db"}, db)
+	disk := "disk"
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
+	attachment.Spec = storagev1.VolumeAttachmentSpec{Attacher: "disks.example.com", NodeName: db.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &disk}}
+	i.create(attachment)
+	for _, c := range v.Claims() {
+		if c.Status.NodeName == db.Spec.NodeName {
+			i.remove("karpenter.sh/v1", "NodeClaim", c.Name)
+		}
+	}
+	v.Until("the pod is deleted", patience, func() string {
+		if slices.ContainsFunc(v.Pods("shop"), func(p corev1.Pod) bool { return p.Name == "db" }) {
+			return "it is there"
+		}
+		return ""
+	})
+	i.remove("storage.k8s.io/v1", "VolumeAttachment", "disk")
+	v.Until("its node is gone", patience, func() string {
+		if slices.ContainsFunc(v.Nodes(), func(n corev1.Node) bool { return n.Name == db.Spec.NodeName }) {
+			return "it is there"
+		}
+		return ""
+	})
+}
+
+// orphan takes away a NodeClaim by force, as people do: its machine is found and
+// ended.
+func (i *installation) orphan(v *harness.View) {
+	i.Helper()
+	claim := v.Claims()[0]
+	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
+	i.remove("karpenter.sh/v1", "NodeClaim", claim.Name)
+	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
+	v.Until("the machine without a claim is ended", patience, func() string {
+		if slices.ContainsFunc(v.Nodes(), func(n corev1.Node) bool { return n.Name == claim.Status.NodeName }) {
+			return "node " + claim.Status.NodeName + " is there"
+		}
+		return ""
+	})
+}
+
+func (i *installation) create(o client.Object) {
+	i.Helper()
+	if err := i.Client.Create(i.Context(), o); err != nil {
+		i.Fatal(err)
+	}
+}
+
+// patch merges into an object, if it is there.
+func (i *installation) patch(o client.Object, merge string) {
+	i.Helper()
+	if err := i.Client.Patch(i.Context(), o, client.RawPatch("application/merge-patch+json", []byte(merge))); client.IgnoreNotFound(err) != nil {
+		i.Fatal(err)
+	}
+}
