@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,10 +73,14 @@ func (r *Counter) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if !r.Synced() {
 		return reconcile.Result{RequeueAfter: syncRetry}, nil
 	}
-	stored := pool.DeepCopy()
 	usage, nodes := r.Usage.Usage(pool.Name)
-	pool.Status.Resources = resourceList(usage.With(model.Nodes, int64(nodes)), r.Axis.Names())
-	pool.Status.Nodes = int64(nodes)
+	resources := resourceList(usage.With(model.Nodes, int64(nodes)), r.Axis.Names())
+	if pool.Status.Nodes == int64(nodes) && maps.EqualFunc(pool.Status.Resources, resources, resource.Quantity.Equal) {
+		r.Metrics.count(pool)
+		return reconcile.Result{RequeueAfter: countPeriod}, nil
+	}
+	stored := pool.DeepCopy()
+	pool.Status.Resources, pool.Status.Nodes = resources, int64(nodes)
 	r.Metrics.count(pool.DeepCopy())
 	result, err := writeStatus(ctx, r.Client, stored, pool)
 	if err != nil || !result.IsZero() {
