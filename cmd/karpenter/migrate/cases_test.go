@@ -43,6 +43,29 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// TestGuide: the API server accepts what the guide tells people to apply, and
+// the guide's manifests of v1 need no migration.
+func TestGuide(t *testing.T) {
+	files, err := filepath.Glob("../../../docs/migration/*.yaml")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	schemas := readSchemas(t)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _ := migrated(t, string(content))
+		for _, fault := range schemas.faults(t, out) {
+			t.Errorf("%s: %s", file, fault)
+		}
+		if filepath.Base(file) == "node-group.yaml" && out != string(content) {
+			t.Errorf("%s is changed:\n%s", file, out)
+		}
+	}
+}
+
 func migrated(t *testing.T, content string) (out, report string) {
 	t.Helper()
 	result, err := migrate.Migrate([]migrate.Source{{Name: "in.yaml", Text: content}}, migrate.Options{})
