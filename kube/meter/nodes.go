@@ -162,14 +162,22 @@ func loadsOf(list *corev1.PodList) map[string]*load {
 	return out
 }
 
-// publish publishes the series of one node.
-func (n *nodes) publish(out chan<- prometheus.Metric, node *corev1.Node, l *load) {
+// labels returns those of the series of the node. Of some forty labels most
+// nodes have a dozen; to Prometheus one that is empty and one that is not there
+// are the same.
+func (n *nodes) labels(node *corev1.Node) []*dto.LabelPair {
 	values := make([]string, 0, len(n.names))
 	for _, key := range n.keys {
 		values = append(values, node.Labels[key])
 	}
 	managed := node.Labels[v1.NodePoolLabelKey] != ""
-	labels := pairs(n.names, append(values, node.Name, string(node.Status.Phase), strconv.FormatBool(managed)))
+	all := pairs(n.names, append(values, node.Name, string(node.Status.Phase), strconv.FormatBool(managed)))
+	return slices.DeleteFunc(all, func(l *dto.LabelPair) bool { return l.GetValue() == "" })
+}
+
+// publish publishes the series of one node.
+func (n *nodes) publish(out chan<- prometheus.Metric, node *corev1.Node, l *load) {
+	labels := n.labels(node)
 	allocatable, overhead := amountOf{}, amountOf{}
 	allocatable.add(node.Status.Allocatable, 1)
 	overhead.add(node.Status.Capacity, 1)
