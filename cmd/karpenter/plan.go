@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"karpenter/cmd/karpenter/explain"
@@ -22,6 +25,8 @@ import (
 type planFlags struct {
 	questions
 	snapshot, output string
+	manifests        []string // files and folders
+	deleted          []string // names of NodePools
 	exitCode         bool
 	gates            plan.Gates
 }
@@ -29,6 +34,18 @@ type planFlags struct {
 func (p *planFlags) define(flags *flag.FlagSet) {
 	p.questions.define(flags)
 	flags.StringVar(&p.snapshot, "snapshot", "", "file that karpenter snapshot has printed, - for standard input; without it a running controller is asked")
+	flags.Func("f", "file or folder of NodePool manifests to plan with, - for standard input; may be given several times", func(name string) error {
+		p.manifests = append(p.manifests, name)
+		return nil
+	})
+	flags.Func("delete", "nodepool/NAME to plan without; may be given several times", func(name string) error {
+		kind, pool, _ := strings.Cut(name, "/")
+		if strings.TrimSuffix(kind, "s") != "nodepool" || pool == "" {
+			return errors.New("want nodepool/NAME")
+		}
+		p.deleted = append(p.deleted, pool)
+		return nil
+	})
 	flags.StringVar(&p.output, "output", "text", "text or json")
 	flags.BoolVar(&p.exitCode, "exit-code", false, fmt.Sprintf("exit with %d when a node would be launched or taken away", exitChanges))
 	flags.Float64Var(&p.gates.Cost, "max-cost", plan.NoGate, "fail when the nodes would cost more dollars per hour than this afterwards")
@@ -50,11 +67,21 @@ func planAll(ctx context.Context, s surroundings) error {
 	if p.output != "text" && p.output != "json" {
 		return usageError{fmt.Errorf("--output: %q: want text or json", p.output)}
 	}
+	if p.snapshot == "-" && slices.Contains(p.manifests, "-") {
+		return usageError{errors.New("--snapshot - and -f -: only one of them can be standard input")}
+	}
+	manifests, err := p.read(s)
+	if err != nil {
+		return err
+	}
 	situation, err := p.situation(ctx, s)
 	if err != nil {
 		return err
 	}
-	report := plan.Of(situation.Snapshot, deciderWith(situation.Policy))
+	report, err := p.report(situation, manifests)
+	if err != nil {
+		return err
+	}
 	if err := p.write(s.stdout, report); err != nil {
 		return err
 	}
@@ -65,6 +92,57 @@ func planAll(ctx context.Context, s surroundings) error {
 		return changesError{errors.New("plan: nodes would change")}
 	}
 	return nil
+}
+
+// report plans with the manifests, if there are any.
+func (p *planFlags) report(s scenario.Situation, m *plan.Manifests) (plan.Report, error) {
+	if len(p.manifests) == 0 && len(p.deleted) == 0 {
+		return plan.Of(s.Snapshot, deciderWith(s.Policy)), nil
+	}
+	return plan.With(s.Snapshot, m, p.deleted, deciderWith(s.Policy))
+}
+
+// read reads the manifests of all files, folders and standard input.
+func (p *planFlags) read(s surroundings) (*plan.Manifests, error) {
+	m := &plan.Manifests{}
+	for _, name := range p.manifests {
+		if name == "-" {
+			if err := m.Read("standard input", s.stdin); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		files, err := manifestFiles(name)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("-f: %w", err)}
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("-f: %w", err)
+			}
+			if err := m.Read(file, bytes.NewReader(text)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(p.manifests) > 0 && len(m.Pools) == 0 {
+		return nil, fmt.Errorf("-f: there is no NodePool in %s", strings.Join(p.manifests, ", "))
+	}
+	return m, nil
+}
+
+// manifestFiles returns the file itself or, of a folder, all below it whose names
+// end as those of manifests do.
+func manifestFiles(name string) ([]string, error) {
+	var out []string
+	err := filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && (path == name || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))) {
+			out = append(out, path)
+		}
+		return err
+	})
+	return out, err
 }
 
 func deciderWith(policy model.Policy) plan.Decider {

@@ -122,7 +122,7 @@ func Of(s *model.Snapshot, d Decider) Report {
 	for i := range p.Verdicts {
 		r.Pending = append(r.Pending, refusal(s, &p.Verdicts[i]))
 	}
-	r.WouldChange = len(r.Launches) > 0 || len(r.Commands) > 0
+	r.WouldChange = len(r.Launches) > 0 || len(r.Commands) > 0 || len(static(s)) > 0
 	fresh := explain.OfCluster(s, d.Place)
 	r.Afresh = Total{Nodes: fresh.Fresh.Nodes, Cost: Price(fresh.Fresh.Cost), Pending: fresh.Fresh.Pending}
 	r.Bound = Price(fresh.Bound)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -61,7 +62,9 @@ func (r Report) totals(b *strings.Builder) {
 		add("after", r.After, unpriced(r.After))
 	}
 	add("afresh", r.Afresh, "if all pods that may move were placed anew")
-	rows = append(rows, []string{"at least", "", r.Bound.String(), "", "no nodes for these pods cost less"})
+	if r.Bound > 0 {
+		rows = append(rows, []string{"at least", "", r.Bound.String(), "", "no nodes for these pods cost less"})
+	}
 	b.WriteByte('\n')
 	table(b, "", rows)
 	if !r.WouldChange {
@@ -100,8 +103,11 @@ func (r Report) launches(b *strings.Builder) {
 		}
 		rows = append(rows, []string{strconv.Itoa(len(alike[k])), k.pool, k.instanceType, k.capacityType, k.zone, k.price, some(names)})
 	}
-	table(b, fmt.Sprintf("launch %s for %s, at $%s/h; no launches for them cost less than $%s/h",
-		counted(len(r.Launches), "node"), counted(pods, "pod"), r.LaunchCost, r.LaunchBound), rows)
+	heading := fmt.Sprintf("launch %s for %s, at $%s/h", counted(len(r.Launches), "node"), counted(pods, "pod"), r.LaunchCost)
+	if r.LaunchBound > 0 {
+		heading += fmt.Sprintf("; no launches for them cost less than $%s/h", r.LaunchBound)
+	}
+	table(b, heading, rows)
 }
 
 func (r Report) commands(b *strings.Builder) {
@@ -126,12 +132,15 @@ func (r Report) commands(b *strings.Builder) {
 
 // drifts says of nodes that go which change made them drift.
 func (r Report) drifts(b *strings.Builder) {
+	nodes := map[string][]string{}
 	for _, c := range r.Commands {
 		for _, n := range c.Nodes {
-			if n.Why != "" {
-				fmt.Fprintf(b, "  %s drifts: %s\n", n.Name, n.Why)
-			}
+			nodes[n.Why] = append(nodes[n.Why], n.Name)
 		}
+	}
+	delete(nodes, "")
+	for _, why := range slices.Sorted(maps.Keys(nodes)) {
+		fmt.Fprintf(b, "  drifted: %s: %s\n", some(nodes[why]), why)
 	}
 }
 
@@ -191,7 +200,7 @@ func (r Report) stays(b *strings.Builder) {
 		}
 	}
 	rows := [][]string{{"N", "NOT AS", "BECAUSE", "NODES", "SUCH AS"}}
-	for _, k := range slices.SortedFunc(keys(nodes), func(x, y kind) int {
+	for _, k := range slices.SortedFunc(maps.Keys(nodes), func(x, y kind) int {
 		return cmp.Or(cmp.Compare(len(nodes[y]), len(nodes[x])), cmp.Compare(x.reason, y.reason), cmp.Compare(x.cause, y.cause))
 	}) {
 		rows = append(rows, []string{strconv.Itoa(len(nodes[k])), k.reason, k.cause, some(nodes[k]), why[k]})
@@ -205,16 +214,6 @@ func nothing(s Stay) []explain.Reason {
 		return nil
 	}
 	return []explain.Reason{{Cause: "in use", Why: "nothing is gained by taking it away"}}
-}
-
-func keys[K comparable, V any](m map[K]V) func(func(K) bool) {
-	return func(yield func(K) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func (r Report) notes(b *strings.Builder) {
