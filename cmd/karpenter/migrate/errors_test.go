@@ -120,3 +120,14 @@ func TestRole(t *testing.T) {
 		}
 	}
 }
+
+// TestCopiedClassSaysWhatIsLeft: a class that is made for one pool says as well
+// as its original what people have to do.
+func TestCopiedClassSaysWhatIsLeft(t *testing.T) {
+	const pool = "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: %}\nspec: {providerRef: {name: c}, kubeletConfiguration: {maxPods: %}}\n---\n"
+	out, _ := migrated(t, strings.ReplaceAll(pool, "%", "1")+strings.ReplaceAll(pool, "%", "2")+
+		"apiVersion: karpenter.k8s.aws/v1alpha1\nkind: AWSNodeTemplate\nmetadata: {name: c}\nspec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}\n")
+	if n := strings.Count(out, "migrate, BY HAND: "); n != 2 {
+		t.Errorf("%d times by hand in\n%s", n, out)
+	}
+}

@@ -124,7 +124,7 @@ func (m *migration) settle(class *object, demands []demand) {
 
 // splitClass makes a copy of a class with another kubelet configuration.
 func (m *migration) splitClass(class *object, d demand, name string) {
-	root := clone(class.root)
+	root := copied(class.root)
 	put(section(root, "metadata"), "name", str(name))
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid", "finalizers"} {
 		take(at(root, "metadata"), field)
@@ -132,6 +132,7 @@ func (m *migration) splitClass(class *object, d demand, name string) {
 	take(root, "status")
 	put(section(root, "spec"), "kubelet", d.config)
 	c := &object{doc: class.doc, root: root, group: awsGroup, version: "v1", kind: "EC2NodeClass", name: name, report: m.report, changed: true}
+	root.Content[0].HeadComment = ""
 	comment(root.Content[0], decisionMark+"a copy of "+class.name+" for "+strings.ToLower(d.pool.String())+", which tells kubelets something else")
 	class.touch()
 	m.addObject(class, c)

@@ -137,7 +137,15 @@ func (o *object) wellFormed() error {
 	if where, problem := malformed(o.root); problem != "" {
 		return fmt.Errorf("%s:%d: %s: %s", o.doc.file, o.doc.line+where.Line, o, problem)
 	}
-	for _, path := range []string{"metadata", "metadata.annotations", "spec", "spec.template", "spec.template.spec", "spec.disruption", "spec.limits", "spec.provider", "spec.metadataOptions"} {
+	paths := []string{
+		"metadata", "metadata.annotations", "spec", "spec.annotations", "spec.labels", "spec.template", "spec.template.spec", "spec.template.spec.kubelet",
+		"spec.disruption", "spec.limits", "spec.kubeletConfiguration", "spec.consolidation", "spec.providerRef", "spec.provider", "spec.provider.metadataOptions",
+		"spec.metadataOptions",
+	}
+	if o.kind == "Provisioner" {
+		paths = append(paths, "spec.limits.resources")
+	}
+	for _, path := range paths {
 		if n := at(o.root, strings.Split(path, ".")...); n != nil && n.Kind != yaml.MappingNode && n.ShortTag() != "!!null" {
 			return fmt.Errorf("%s:%d: %s: %s: want a mapping", o.doc.file, o.doc.line+n.Line, o, path)
 		}

@@ -132,6 +132,16 @@ func list(items ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: items}
 }
 
+// copied returns a copy of the tree with its comments.
+func copied(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = nil
+	for _, child := range n.Content {
+		c.Content = append(c.Content, copied(child))
+	}
+	return &c
+}
+
 // clone returns a copy of the tree without comments and anchors.
 func clone(n *yaml.Node) *yaml.Node {
 	c := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value, Line: n.Line, Column: n.Column}
@@ -236,14 +246,14 @@ func expand(root *yaml.Node) (expanded bool, err error) {
 	count := 0
 	var walk func(n *yaml.Node, shared bool) (*yaml.Node, error)
 	walk = func(n *yaml.Node, shared bool) (*yaml.Node, error) {
-		if count++; count > maxNodes {
-			return nil, fmt.Errorf("there are more than %d values, or aliases stand for that many", maxNodes)
-		}
 		if n.Kind == yaml.AliasNode {
 			expanded = true
 			return walk(n.Alias, true)
 		}
 		if shared {
+			if count++; count > maxNodes {
+				return nil, fmt.Errorf("aliases stand for more than %d values", maxNodes)
+			}
 			n = &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value, Line: n.Line, Column: n.Column, Content: slices.Clone(n.Content)}
 		}
 		n.Anchor = ""
