@@ -17,7 +17,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress disrupt test unit charts sandbox-test differential sim day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help run demo stress disrupt test unit charts observability sandbox-test differential sim day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -37,13 +37,16 @@ disrupt: build ## nodes consolidated, emptied and drifted, with figures; DISRUPT
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)
 
-test: build unit charts sandbox-test differential sim e2e ## all tests
+test: build unit charts observability sandbox-test differential sim e2e ## all tests
 
 unit: ## tests that need no cluster
 	go test $$(go list ./... | grep -v '/e2e')
 
 charts: ## what Helm makes of the charts
 	cd charts && go test -trimpath ./...
+
+observability: ## alert rules and dashboard, with Prometheus' own code
+	cd deploy/observability && go test -trimpath ./...
 
 sandbox-test: ## tests of the control plane and the simulated machines
 	cd sandbox && go test -trimpath ./...
