@@ -274,6 +274,11 @@ the series of single pods, nodes and status conditions are not there:
 ` + "`karpenter_pods_state`" + ` and the times pods wait, ` + "`karpenter_nodepools_limit`" + ` and ` + "`_usage`" + `, and ` + "`operator_*`" + `.
 What a pool costs stays: it is one series for each pool.
 
+With 1,000 nodes and 10,000 pods a scrape has some 52,000 samples of that kind: 14 for each
+node, 10 for each NodeClaim's and 8 for each Node's conditions, 10 more for the older names of the former, and one for each
+pod that does not wait (` + "`kube/meter/scale_test.go`" + `; upstream's rules, which keep amounts of
+nothing and count pods among limits, come to about 25 for each node and as many of the rest). Gathering them takes about a quarter of a second of one core.
+
 There are also the metrics of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_requests_total`, `leader_election_master_status`" + `)
 and of the Go runtime.
 
