@@ -17,7 +17,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress disrupt test unit charts observability sandbox-test differential sim day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help run demo stress disrupt test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,12 @@ sim: ## the whole system in virtual time: random clusters, orders and faults; SE
 
 day: ## a steady cluster of some 80 nodes for 24 hours of virtual time: what consolidation costs and saves
 	go test ./sim -run '^TestDay$$' -v -timeout 2h -hours=24
+
+aws-calls: ## the calls to AWS that launch NODES=1000 nodes at once, and that an idle hour with them takes
+	go test ./sim -run '^TestCallsToAWS$$' -v -timeout 2h -nodes=$(or $(NODES),1000)
+
+sim-aws: ## as sim, with the AWS provider on an account in memory; SEEDS=50 FIRST=1
+	go test ./sim -run '^TestAmazonSeeds$$' -timeout 1h -amazon-seeds=$(SEEDS) -first=$(FIRST)
 
 e2e: build bin/moto bin/helm ## tests against a real control plane, and against moto, an emulator of AWS
 	go test -timeout 20m ./e2e/...

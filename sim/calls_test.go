@@ -39,7 +39,8 @@ type meter struct {
 	ready   time.Duration  // since the pods came
 	idle    map[string]int // in the hour
 	before  map[string]int // the hour
-	by      map[string]int // in the hour, by operation and controller
+	byBusy  map[string]int // busy and idle by operation and controller
+	byIdle  map[string]int
 	refused map[string]int
 	want    int
 }
@@ -55,8 +56,11 @@ func (m *meter) Check(s *sim.Seen) error {
 		if c.Target != sim.Cloud {
 			continue
 		}
-		if at >= idleBegin {
-			m.by[c.Verb+" by "+c.By]++
+		switch what := c.Verb + " by " + c.By; {
+		case at >= idleBegin:
+			m.byIdle[what]++
+		case at >= podsCome && m.busy == nil:
+			m.byBusy[what]++
 		}
 		if c.Err != nil && !strings.Contains(c.Err.Error(), "DryRunOperation") {
 			m.refused[c.Verb]++
@@ -121,7 +125,7 @@ at %s scale web %d
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meter{want: n + 1, by: map[string]int{}, refused: map[string]int{}}
+	m := &meter{want: n + 1, byBusy: map[string]int{}, byIdle: map[string]int{}, refused: map[string]int{}}
 	c := trial.Trial{
 		Server: server, Script: s, Witness: m, Steps: 50_000_000, Free: true, Lawless: true,
 		Amazon:  &amazon.Config{Limits: awsfake.RealLimits()},
@@ -134,11 +138,12 @@ at %s scale web %d
 	if v.Err != nil {
 		t.Fatalf("after %s: %v", v.Lasted, v.Err)
 	}
+	m.bounds(t, n)
 	fmt.Printf("%d nodes were ready after %s; %d steps\n", n, m.ready, v.Steps)
 	for _, part := range []struct {
 		name string
 		of   map[string]int
-	}{{"until the pods come", m.began}, {"from pods to ready nodes", m.busy}, {"an hour with the nodes", m.idle}, {"of these, by", m.by}, {"refused, in all", m.refused}} {
+	}{{"until the pods come", m.began}, {"from pods to ready nodes", m.busy}, {"of these, by", m.byBusy}, {"an hour with the nodes", m.idle}, {"of these, by", m.byIdle}, {"refused, in all", m.refused}} {
 		sum := 0
 		fmt.Printf("\n%s:\n", part.name)
 		for _, name := range slices.Sorted(maps.Keys(part.of)) {
@@ -147,4 +152,36 @@ at %s scale web %d
 		}
 		fmt.Printf("%8d in all\n", sum)
 	}
+}
+
+// bounds are what the calls must stay within, for n nodes.
+func (m *meter) bounds(t *testing.T, n int) {
+	t.Helper()
+	pages := 1 + n/1000
+	for _, b := range []struct {
+		what string
+		made int
+		most int
+	}{
+		{"fleets for the launch", m.busy["CreateFleet"], 1 + n/500},
+		{"templates for the launch", m.busy["CreateLaunchTemplate"], 20},
+		{"instances described for drift, as they are launched", m.byBusy["DescribeInstances by nodeclaim.disruption"], 1 + n/250},
+		{"instances listed in an idle hour", m.idle["DescribeInstances"], 32*pages + n/250},
+		{"all calls of an idle hour", sum(m.idle) - m.idle["CreateTags"] - m.byIdle["DescribeInstances by nodeclaim.tagging"], 700 + n/10},
+	} {
+		if b.made > b.most {
+			t.Errorf("%s: %d calls, want %d at most", b.what, b.made, b.most)
+		}
+	}
+	if m.ready == 0 || m.busy["CreateFleet"] == 0 {
+		t.Errorf("ready after %s, with calls %v", m.ready, m.busy)
+	}
+}
+
+func sum(calls map[string]int) int {
+	n := 0
+	for _, c := range calls {
+		n += c
+	}
+	return n
 }

@@ -139,7 +139,7 @@ func (p *play) slow() func(controller string) bool {
 		defer mu.Unlock()
 		slow, drawn := known[controller]
 		if !drawn {
-			slow = p.Rand(life+controller).IntN(8) == 0
+			slow = p.Rand(life+controller).IntN(8) == 0 && !p.setup.Steady
 			known[controller] = slow
 		}
 		return slow

@@ -24,7 +24,8 @@ type Setup struct {
 	Vendor func(*Run) (Vendor, error)
 	// Workers is how many reconciles a controller may have under way; 0 = 4.
 	Workers int
-	// Steady has time pass only when nothing else can happen.
+	// Steady has time pass only when nothing else can happen, and no reads of
+	// the cache wait.
 	Steady bool
 	// Objects exist when the run starts.
 	Objects []client.Object

@@ -92,8 +92,11 @@ func (p *Provider) instanceDrift(ctx context.Context, claim *v1.NodeClaim, class
 	if !ok {
 		return "", unknown(claim.Status.ProviderID)
 	}
+	if p.instances.Fresh(id) {
+		return "", nil
+	}
 	i, err := p.instances.Get(ctx, id)
-	if err != nil || !i.Described { // it was started a moment ago
+	if err != nil || !i.Described {
 		return "", err
 	}
 	reason, err := networkDrift(i, class)
