@@ -9,6 +9,8 @@ DATA    ?= .cluster
 PROVIDER ?= aws
 SEEDS   ?= 2000
 FIRST   ?= 0
+IMAGE   ?= karpenter/controller:1.14.1
+PLATFORMS ?= linux/amd64,linux/arm64
 GOFLAGS ?=
 export GOFLAGS
 
@@ -17,7 +19,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo stress disrupt test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help image sbom run demo stress disrupt test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -100,6 +102,12 @@ bin/karpenter: FORCE
 
 bin/awssim: FORCE
 	@go build -o $@ ./cmd/awssim
+
+image: ## build the controller's image for PLATFORMS and push it as IMAGE, with an SBOM
+	docker buildx build --platform $(PLATFORMS) --sbom=true --provenance=true --tag $(IMAGE) --push .
+
+sbom: bin/karpenter ## what the program is made of, as SPDX, from what Go wrote into it
+	cd charts && go run -trimpath ./sbom ../bin/karpenter > ../bin/karpenter.spdx.json
 
 clean: clean-cluster ## forget everything that was built here
 	rm -rf bin
