@@ -33,7 +33,7 @@ func Connect(ctx context.Context, version string, extensions ...func(*middleware
 		}
 		cfg.Region = here.Region
 	}
-	cfg.HTTPClient = NewHTTP() // not before: those of credentials and metadata must give up sooner
+	cfg.HTTPClient = NewHTTP(cfg.HTTPClient) // not before: those of credentials and metadata must give up sooner
 	prices := cfg.Copy()
 	prices.Region = PricingRegion(cfg.Region)
 	return &Services{

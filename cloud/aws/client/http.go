@@ -5,21 +5,31 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
 // timeout is how long one HTTP request may take.
 const timeout = 4 * time.Minute
 
-// HTTP is the SDK's HTTP client, without one of its faults: a request's body
+// HTTP is an HTTP client of the SDK's, without one of its faults: a request's body
 // that is closed, as it is once the answer has come, fails when it is asked to
 // write itself, instead of having nothing to write. If that is while the
 // transport still looks for the body's end, it closes the connection, and the
 // answer cannot be read.
-type HTTP struct{ client *awshttp.BuildableClient }
+type HTTP struct{ client aws.HTTPClient }
 
-// NewHTTP returns the client.
-func NewHTTP() HTTP { return HTTP{awshttp.NewBuildableClient().WithTimeout(timeout)} }
+// NewHTTP returns the client with what the one given is told, such as whose
+// certificates to trust; nil stands for the SDK's own.
+func NewHTTP(client aws.HTTPClient) HTTP {
+	if client == nil {
+		client = awshttp.NewBuildableClient()
+	}
+	if own, ok := client.(*awshttp.BuildableClient); ok {
+		client = own.WithTimeout(timeout)
+	}
+	return HTTP{client}
+}
 
 // Do sends the request.
 func (h HTTP) Do(r *http.Request) (*http.Response, error) {

@@ -35,7 +35,7 @@ func sdk(url string) map[string]reflect.Value {
 		Region: "us-west-2", BaseEndpoint: &url,
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", ""),
 		Retryer:     func() aws.Retryer { return aws.NopRetryer{} },
-		HTTPClient:  client.NewHTTP(),
+		HTTPClient:  client.NewHTTP(nil),
 	}
 	return map[string]reflect.Value{
 		"ec2": reflect.ValueOf(ec2.NewFromConfig(cfg)), "iam": reflect.ValueOf(iam.NewFromConfig(cfg)),
