@@ -120,7 +120,7 @@ func (i *installation) leads(not string) string {
 	return held
 }
 
-func (i *installation) scale(replicas int) {
+func (i *installation) scale(namespace string, replicas int) {
 	i.Helper()
-	i.patch(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+	i.patch(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 }

@@ -32,16 +32,14 @@ func TestKWOK(t *testing.T) {
 	leader := i.start(pod)
 	v := i.Watch(t)
 	i.leads("")
-	// The other replica reads as clients do of API servers that cannot stream
-	// lists.
-	other := i.start(pod, "KUBE_FEATURE_WatchListClient=false", "EXPLAIN_BIND_ADDRESS=", fmt.Sprint("METRICS_PORT=", freePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", freePort(t)))
+	other := i.start(pod, withoutStreams, "EXPLAIN_BIND_ADDRESS=", fmt.Sprint("METRICS_PORT=", freePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", freePort(t)))
 
 	manifest, err := os.ReadFile("testdata/kwok.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	i.Apply(t, string(manifest))
-	v.Until("pods run", patience, running(v, 6))
+	v.Until("pods run", patience, running(v, "shop", 6))
 	v.Until("buffers are kept", patience, func() string { return i.buffers(v) })
 	if err := i.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "brief"}}); err != nil {
 		t.Fatal(err)
@@ -51,7 +49,7 @@ func TestKWOK(t *testing.T) {
 	i.orphan(v)
 	v.Until("it is said again that the budget of a pool allows nothing", patience, func() string { return i.repeated("held") })
 	leader.Stop()
-	i.scale(0)
+	i.scale("shop", 0)
 	v.Until("only the nodes of buffers and of pools that stay are left", patience, func() string {
 		if n := len(ours(v)); n > 4 {
 			return fmt.Sprintf("%d nodes", n)
@@ -61,27 +59,34 @@ func TestKWOK(t *testing.T) {
 	for _, pool := range []string{"work", "static", "held"} {
 		i.remove("karpenter.sh/v1", "NodePool", pool)
 	}
-	v.Until("nodes are gone", patience, func() string {
-		if nodes, claims := len(ours(v)), len(v.Claims()); nodes+claims > 0 {
-			return fmt.Sprintf("%d nodes and %d claims are left", nodes, claims)
-		}
-		return ""
-	})
+	v.Until("nodes are gone", patience, func() string { return left(v) })
 	other.Stop()
 	i.prove(pod.Spec.ServiceAccountName, "karpenter", "karpenter-core")
 	i.remove("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "default")
 	i.uninstall()
 }
 
+// withoutStreams has the program read as clients do of API servers that cannot
+// stream lists.
+const withoutStreams = "KUBE_FEATURE_WatchListClient=false"
+
 // ours are the nodes that the program has made.
 func ours(v *harness.View) []corev1.Node {
 	return slices.DeleteFunc(v.Nodes(), func(n corev1.Node) bool { return n.Labels[v1.NodePoolLabelKey] == "" })
 }
 
-func running(v *harness.View, want int) func() string {
+// left says what there is of them, and of NodeClaims.
+func left(v *harness.View) string {
+	if nodes, claims := len(ours(v)), len(v.Claims()); nodes+claims > 0 {
+		return fmt.Sprintf("%d nodes and %d claims are left", nodes, claims)
+	}
+	return ""
+}
+
+func running(v *harness.View, namespace string, want int) func() string {
 	return func() string {
 		n := 0
-		pods := v.Pods("shop")
+		pods := v.Pods(namespace)
 		for _, p := range pods {
 			if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
 				n++
@@ -157,7 +162,7 @@ func (i *installation) deadline(v *harness.View) {
 		}
 	}
 	v.Until("the pod is deleted", patience, func() string {
-		if slices.ContainsFunc(v.Pods("shop"), func(p corev1.Pod) bool { return p.Name == "db" }) {
+		if slices.ContainsFunc(v.Pods(namespace), func(p corev1.Pod) bool { return p.Name == "db" }) {
 			return "it is there"
 		}
 		return ""
