@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -95,7 +96,7 @@ type account struct {
 // EC2NodeClass go, and nothing is left in AWS.
 func lives(t *testing.T, c *harness.Cluster, on *account) {
 	environment(t, on.server)
-	s := &scene{t, c, strings.ToLower(t.Name())}
+	s := &scene{t, c, strings.ToLower(t.Name()), time.Now()}
 	s.apply(on.nodeClass)
 	v := c.Watch(t)
 	c.StartController(t, append(on.server.Environment(),
@@ -103,6 +104,7 @@ func lives(t *testing.T, c *harness.Cluster, on *account) {
 	s.scale(5)
 	v.Until("pods run", patience, s.running(v, 5))
 	first := s.nodes(v)
+	s.tell("5 pods run", first)
 	for _, n := range first {
 		if !strings.HasPrefix(n.Spec.ProviderID, "aws:///us-east-1") || n.Labels["karpenter.k8s.aws/ec2nodeclass"] != s.name {
 			t.Errorf("node %s: provider ID %s, labels %v", n.Name, n.Spec.ProviderID, n.Labels)
@@ -122,6 +124,7 @@ func lives(t *testing.T, c *harness.Cluster, on *account) {
 		}
 		return s.running(v, 5)()
 	})
+	s.tell("node "+gone.Name+" was interrupted and is replaced", s.nodes(v))
 	if events := v.Events("SpotInterrupted", gone.Name); len(events) == 0 {
 		t.Errorf("no event about the node %s tells of its interruption", gone.Name)
 	}
@@ -133,15 +136,29 @@ func lives(t *testing.T, c *harness.Cluster, on *account) {
 		}
 		return ""
 	})
+	s.tell("no pods, no nodes", nil)
 	s.delete()
 	v.Until("nothing is left in AWS", patience, func() string { return strings.Join(s.left(), ", ") })
+	s.tell("no NodePool, no EC2NodeClass", nil)
 }
 
 // scene is the objects of one test, all of one name.
 type scene struct {
 	*testing.T
 	*harness.Cluster
-	name string
+	name  string
+	began time.Time
+}
+
+// tell logs what has come about, the nodes, and what there is in AWS.
+func (s *scene) tell(what string, nodes []corev1.Node) {
+	s.Helper()
+	s.Logf("%4.0f s  %s", time.Since(s.began).Seconds(), what)
+	for _, n := range nodes {
+		s.Logf("        node %s  %s  %s  %s  %s", n.Name, n.Spec.ProviderID, n.Labels[corev1.LabelInstanceTypeStable],
+			n.Labels["karpenter.sh/capacity-type"], n.Labels[corev1.LabelTopologyZone])
+	}
+	s.Logf("        in AWS: %s", cmp.Or(strings.Join(s.left(), ", "), "nothing"))
 }
 
 func (s *scene) apply(class string) {
