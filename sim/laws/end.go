@@ -96,14 +96,20 @@ func keeps(s *sim.Seen, node string) string {
 }
 
 func newRest(t terms) *Law {
-	var last time.Time
+	var last, free time.Time // free: when a do-not-disrupt with a period last ended
 	var what string
 	return &Law{
 		name:  "rest",
-		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire, drift that is still being worked off, and nodes that have replaced others an hour ago and may be replaced now, excepted.",
+		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire, drift that is still being worked off, nodes that have replaced others an hour ago and may be replaced now, and nodes that may go since a pod's do-not-disrupt has ended, excepted.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
-				if c.By == Us && acts(c) && !drifting(s, c) && !matured(s) {
+				if c.By != Us || !acts(c) {
+					continue
+				}
+				if at := freed(s); at.After(free) {
+					free = at
+				}
+				if !drifting(s, c) && !matured(s) && (free.IsZero() || s.Now.Sub(free) >= restsFor) {
 					last, what = s.Now, fmt.Sprintf("%s of %s %s", c.Verb, c.Kind, c.Object().GetName())
 				}
 			}
@@ -129,6 +135,22 @@ func matured(s *sim.Seen) bool {
 		}
 	}
 	return false
+}
+
+// freed returns when the do-not-disrupt of a bound pod last ended that holds for
+// a period; zero = none has ended.
+func freed(s *sim.Seen) time.Time {
+	var last time.Time
+	for p := range store.All[*corev1.Pod](s.API) {
+		d, err := time.ParseDuration(p.Annotations[v1.DoNotDisruptAnnotationKey])
+		if err != nil || d <= 0 || p.Status.StartTime == nil {
+			continue
+		}
+		if end := p.Status.StartTime.Add(d); !end.After(s.Now) && end.After(last) {
+			last = end
+		}
+	}
+	return last
 }
 
 // drifting reports whether some node still has to be replaced for what users

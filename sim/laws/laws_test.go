@@ -386,6 +386,15 @@ func histories() []history {
 			c.claim("c1", "1")
 			c.end()
 		}},
+		{"pool general", "rest", "the delete of NodeClaim c1", func(c *court) {
+			n := c.node("c1")
+			c.pod("p", "c1", protect("30m"))
+			c.pass(41 * time.Minute)
+			c.mark(n, model.Underutilized)
+			c.delete(c.us, n)
+			c.pass(8 * time.Minute)
+			c.end()
+		}},
 	}
 }
 
@@ -449,6 +458,21 @@ func TestExcused(t *testing.T) {
 			c.pass(20 * time.Minute)
 			c.must(c.users.Delete(c.Context(), p, client.GracePeriodSeconds(0)))
 			c.pass(2 * time.Minute)
+			c.end()
+		}},
+		{"a pod's do-not-disrupt ends late, and its node goes", "pool general", func(c *court) {
+			n := c.node("c1")
+			p := c.pod("p", "c1", protect("41m"))
+			c.pass(42 * time.Minute)
+			c.mark(n, model.Underutilized)
+			c.delete(c.us, n)
+			c.evict(p)
+			c.must(c.users.Delete(c.Context(), p, client.GracePeriodSeconds(0)))
+			c.pass(time.Minute)
+			c.terminate(n)
+			c.must(c.us.Delete(c.Context(), store.Find[*corev1.Node](c.store, "", "c1")))
+			c.gone(n)
+			c.pass(6 * time.Minute)
 			c.end()
 		}},
 	} {
