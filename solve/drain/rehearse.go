@@ -24,8 +24,8 @@ type stand struct {
 }
 
 // rehearse finds a good offer wanting that would not save enough in the worst
-// rehearsal. Rules between pods, ports and volumes are not asked: the risk may be
-// larger.
+// rehearsal. Pods with rules between pods stay in the zones they are planned in;
+// otherwise such rules, ports and volumes are not asked: the risk may be larger.
 func (r *round) rehearse(o *offer) {
 	if !o.good() {
 		return
@@ -42,11 +42,77 @@ func (r *round) rehearse(o *offer) {
 // worst of the rehearsals of the offer.
 func (r *round) risk(o *offer) float64 {
 	stands := r.stands(o)
+	takes := o.takes(stands)
 	worst := 0.0
 	for _, order := range orders(o.pending) {
-		worst = max(worst, r.shortfall(stands, order))
+		worst = max(worst, r.shortfall(stands, takes, order))
 	}
 	return worst
+}
+
+// takes returns by entry which of the stands, those of launches last, its pods
+// may go to.
+func (o *offer) takes(stands []stand) map[*model.Pending][]bool {
+	byName, planned := map[string]*model.Node{}, map[string]*model.Node{}
+	launches := stands[len(stands)-len(o.command.Launches):]
+	for i := range stands[:len(stands)-len(launches)] {
+		byName[stands[i].row.Name] = stands[i].row.Node
+	}
+	for i := range o.command.Moves {
+		planned[keyOf(&o.command.Moves[i].Pod)] = byName[o.command.Moves[i].Node]
+	}
+	for i := range launches {
+		for j := range o.command.Launches[i].Pods {
+			planned[keyOf(&o.command.Launches[i].Pods[j])] = launches[i].row.Node
+		}
+	}
+	out := map[*model.Pending][]bool{}
+	for i := range o.pending {
+		p := &o.pending[i]
+		soft, near := pack.Soft(p.Shape), domains(p, planned)
+		takes := make([]bool, len(stands))
+		for j := range stands {
+			takes[j] = within(stands[j].row.Node, near) && stands[j].row.Takes(soft)
+		}
+		out[p] = takes
+	}
+	return out
+}
+
+// domains returns by topology key, for those that rules between pods are about,
+// the domains that the pods are planned in. Single nodes are not told apart.
+func domains(p *model.Pending, planned map[string]*model.Node) map[string][]string {
+	out := map[string][]string{}
+	for _, s := range p.Shape.Spread {
+		if !s.Soft && s.Key != model.LabelHostname {
+			out[s.Key] = nil
+		}
+	}
+	for _, t := range p.Shape.PodTerms {
+		if t.Weight == 0 && t.Key != model.LabelHostname {
+			out[t.Key] = nil
+		}
+	}
+	for key := range out {
+		for i := range p.Pods {
+			if n := planned[keyOf(&p.Pods[i])]; n != nil {
+				if domain, ok := n.Labels.Value(key); ok && !slices.Contains(out[key], domain) {
+					out[key] = append(out[key], domain)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// within reports whether the node is in one of the domains of each key.
+func within(n *model.Node, domains map[string][]string) bool {
+	for key, in := range domains {
+		if domain, ok := n.Labels.Value(key); !ok || !slices.Contains(in, domain) {
+			return false
+		}
+	}
+	return true
 }
 
 // restage has the node of the site be in rehearsals what it is now.
@@ -123,19 +189,12 @@ func orders(pending []model.Pending) [][]*model.Pending {
 // shortfall puts pods in the order on the emptiest node that takes each, and
 // returns what nodes would cost at least for those that find none; infinite when
 // there is no such node.
-func (r *round) shortfall(stands []stand, order []*model.Pending) float64 {
-	takes := map[*model.Pending][]bool{}
+func (r *round) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
 	for i := range stands {
 		stands[i].free = stands[i].row.Free
 	}
 	least, worth := 0.0, 0.0
 	for _, p := range order {
-		if takes[p] == nil {
-			takes[p] = make([]bool, len(stands))
-			for i := range stands {
-				takes[p][i] = stands[i].row.Takes(pack.Soft(p.Shape))
-			}
-		}
 		best, most := -1, 0.0
 		for i := range stands {
 			s := &stands[i]
