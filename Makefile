@@ -62,7 +62,7 @@ sim: ## the whole system in virtual time: random clusters, orders and faults; SE
 
 # As sim, but some seeds may fail: docs/reliability.md says which laws they break.
 sim-known:
-	@$(MAKE) --no-print-directory sim KNOWN=0.005
+	@$(MAKE) --no-print-directory sim KNOWN=0.002
 
 day: ## a steady cluster of some 80 nodes for 24 hours of virtual time: what consolidation costs and saves
 	go test ./sim -run '^TestDay$$' -v -timeout 2h -hours=24
