@@ -12,7 +12,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -174,9 +176,14 @@ func (i *installation) objects(release string) map[*unstructured.Unstructured]bo
 	return out
 }
 
-// uninstall takes away what was installed, the nodes and pools being gone.
+// uninstall takes away what was installed, the nodes and pools being gone, and the
+// lease, which the next test's program must make itself.
 func (i *installation) uninstall() {
 	i.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "karpenter-leader-election"}}
+	if err := i.Client.Delete(i.Context(), lease); err != nil {
+		i.Errorf("delete the lease: %v", err)
+	}
 	for _, release := range []string{"karpenter", "karpenter-crd"} {
 		objects := i.objects(release)
 		i.helm("uninstall", release, "--wait")
