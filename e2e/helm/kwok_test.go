@@ -47,8 +47,15 @@ func TestKWOK(t *testing.T) {
 	i.asks(explain)
 	i.deadline(v)
 	i.orphan(v)
-	v.Until("something is said again", patience, i.repeated)
+	v.Until("it is said again that the budget of a pool allows nothing", patience, func() string { return i.repeated("held") })
 	leader.Stop()
+	i.patch(&v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "static"}}, `{"spec":{"replicas":0}}`)
+	v.Until("the program has deleted the claims of a pool that is to have none", patience, func() string {
+		if left := len(of(v, "static")); left > 0 {
+			return fmt.Sprintf("%d claims are left", left)
+		}
+		return ""
+	})
 	i.scale("shop", 0)
 	v.Until("only the nodes of buffers and of pools that stay are left", patience, func() string {
 		if n := len(ours(v)); n > 4 {
@@ -73,6 +80,11 @@ const withoutStreams = "KUBE_FEATURE_WatchListClient=false"
 // ours are the nodes that the program has made.
 func ours(v *harness.View) []corev1.Node {
 	return slices.DeleteFunc(v.Nodes(), func(n corev1.Node) bool { return n.Labels[v1.NodePoolLabelKey] == "" })
+}
+
+// of returns the NodeClaims of a pool.
+func of(v *harness.View, pool string) []v1.NodeClaim {
+	return slices.DeleteFunc(v.Claims(), func(c v1.NodeClaim) bool { return c.Labels[v1.NodePoolLabelKey] != pool })
 }
 
 // left says what there is of them, and of NodeClaims.
@@ -110,18 +122,22 @@ func (i *installation) buffers(v *harness.View) string {
 	return ""
 }
 
-// repeated says whether no event of the program was told twice: the second time
+// repeated says whether no event about the pool was told twice: the second time
 // changes the first.
-func (i *installation) repeated() string {
+func (i *installation) repeated(pool string) string {
 	i.Helper()
 	told := &corev1.EventList{}
 	i.list(told)
+	most := int32(0)
 	for _, e := range told.Items {
-		if e.Source.Component == "karpenter" && e.Count > 1 {
-			return ""
+		if e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool {
+			most = max(most, e.Count)
 		}
 	}
-	return fmt.Sprintf("%d events, none of which was told twice", len(told.Items))
+	if most > 1 {
+		return ""
+	}
+	return fmt.Sprintf("an event was told %d times at most", most)
 }
 
 // asks has a person ask why the pod is where it is.
@@ -172,11 +188,19 @@ func (i *installation) deadline(v *harness.View) {
 	})
 }
 
-// orphan takes away a NodeClaim by force, as people do: its machine is found and
-// ended.
+// orphan takes away the NodeClaim of the static pool by force, as people do: its
+// machine is found and ended.
 func (i *installation) orphan(v *harness.View) {
 	i.Helper()
-	claim := v.Claims()[0]
+	var claim v1.NodeClaim
+	v.Until("the static pool has its node", patience, func() string {
+		for _, claim = range of(v, "static") {
+			if claim.Status.NodeName != "" {
+				return ""
+			}
+		}
+		return "it has none"
+	})
 	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
 	i.remove("karpenter.sh/v1", "NodeClaim", claim.Name)
 	i.patch(&claim, `{"metadata":{"finalizers":null}}`)

@@ -197,9 +197,7 @@ func (i *installation) prove(account string, roles ...string) {
 	}
 	for _, p := range useless(all, asked) {
 		if slices.Contains(roles, p.role) {
-			// Which consolidations and repeated events come about depends on the
-			// run, and with them what few permissions are used for.
-			i.Logf("%v had no use in this run", p)
+			i.Errorf("%v has no use", p)
 		}
 	}
 	if tried == 0 {
