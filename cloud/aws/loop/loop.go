@@ -19,6 +19,18 @@ func Every(mgr manager.Manager, name string, period time.Duration, work func(con
 	return After(mgr, name, func(ctx context.Context) (time.Duration, error) { return period, work(ctx) })
 }
 
+// Work is one round. It says when the next one is due, which must not be 0.
+type Work func(context.Context) (time.Duration, error)
+
+// Reconcile does the round as a controller.
+func (w Work) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	next, err := w(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: next}, nil
+}
+
 // After a failure work is tried again after least, the next time after twice as
 // long, and so on up to most.
 const (
@@ -26,9 +38,8 @@ const (
 	most  = 2 * time.Minute
 )
 
-// After adds a controller that works at once and then again after as long as the
-// work says, which must not be 0.
-func After(mgr manager.Manager, name string, work func(context.Context) (time.Duration, error)) error {
+// After adds a controller that works at once and then when the work says.
+func After(mgr manager.Manager, name string, work Work) error {
 	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(reconcile.Request{})
 		return nil
@@ -40,11 +51,5 @@ func After(mgr manager.Manager, name string, work func(context.Context) (time.Du
 			MaxConcurrentReconciles: 1,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](least, most),
 		}).
-		Complete(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-			next, err := work(ctx)
-			if err != nil {
-				return reconcile.Result{}, err
-			}
-			return reconcile.Result{RequeueAfter: next}, nil
-		}))
+		Complete(work)
 }

@@ -5,18 +5,16 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	awsclient "karpenter/cloud/aws/client"
+	"karpenter/cloud/aws/loop"
 )
 
 // collecting is the time between two rounds.
@@ -34,24 +32,19 @@ type Collector struct {
 
 // Register adds the controller to the manager. It runs one round at a time
 // whatever the options say.
-func (c *Collector) Register(mgr manager.Manager, options controller.Options) error {
-	options.MaxConcurrentReconciles = 1
-	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{})
-		return nil
-	})
-	return builder.ControllerManagedBy(mgr).
-		Named("instanceprofile.garbagecollection").
-		WatchesRawSource(start).
-		WithOptions(options).
-		Complete(c)
+func (c *Collector) Register(mgr manager.Manager, _ controller.Options) error {
+	return loop.After(mgr, "instanceprofile.garbagecollection", c.round)
 }
 
 // Reconcile runs one round and comes back for the next.
-func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+func (c *Collector) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	return loop.Work(c.round).Reconcile(ctx, request)
+}
+
+func (c *Collector) round(ctx context.Context) (time.Duration, error) {
 	used, err := c.used(ctx)
 	if err != nil {
-		return reconcile.Result{}, err
+		return 0, err
 	}
 	gone, err := c.Profiles.Collect(ctx, used)
 	if len(gone) > 0 {
@@ -63,9 +56,9 @@ func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	}
 	c.refused = refused
 	if err != nil && !refused {
-		return reconcile.Result{}, err
+		return 0, err
 	}
-	return reconcile.Result{RequeueAfter: collecting}, nil
+	return collecting, nil
 }
 
 // used returns the profiles that classes and claims name.
