@@ -90,14 +90,15 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// typesOf asks for the types of the pool; nil when they cannot be had.
+// typesOf asks for the types of the pool; nil when they cannot be had. What its
+// class or its overlays lack is said there, and no fault of the call.
 func (c *Catalogue) typesOf(ctx context.Context, pool *v1.NodePool) ([]*cloud.InstanceType, error) {
 	types, err := c.Provider.InstanceTypes(ctx, pool)
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("instance types of node pool %s: %w", pool.Name, ctx.Err())
-	case cloud.IsUnevaluatedNodePool(err):
-		log.FromContext(ctx).V(1).Info("leaving out a node pool until its overlays are evaluated", "NodePool", pool.Name)
+	case cloud.IsUnevaluatedNodePool(err), cloud.IsNodeClassNotReady(err):
+		log.FromContext(ctx).V(1).Info("leaving out a node pool for now", "NodePool", pool.Name, "reason", err.Error())
 		return nil, nil
 	case err != nil:
 		log.FromContext(ctx).Error(err, "leaving out a node pool whose instance types are unknown", "NodePool", pool.Name)

@@ -131,7 +131,7 @@ func (c *Catalogue) Types(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cl
 	case len(known.zones) == 0:
 		return nil, errors.New("no instance types offerings found")
 	case len(class.Status.Subnets) == 0:
-		return nil, fmt.Errorf("no subnets found: the status of EC2NodeClass %s has none", class.Name)
+		return nil, &cloud.NodeClassNotReadyError{Err: fmt.Errorf("no subnets found: the status of EC2NodeClass %s has none", class.Name)}
 	}
 	var group *instancetype.PlacementGroup
 	if c.config.Group != nil {
