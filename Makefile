@@ -82,9 +82,10 @@ race: ## tests that need no cluster, with the race detector
 bench: ## this engine and upstream's side by side; BENCH='-short' is quicker, BENCH=-list tells what there is
 	cd bench && go build -o ../bin/bench . && ../bin/bench $(BENCH)
 
-generate: ## CRD manifests and deep copies, from the types in api/
+generate: ## CRD manifests, deep copies and reference tables, from the code
 	go generate ./api/...
 	cd charts && go test -run TestDefinitions -update .
+	go test -run TestSettingsTable ./cmd/karpenter/config -update
 
 build: bin/sandbox bin/kubectl bin/karpenter bin/awssim ## build what the other targets run
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -58,50 +59,46 @@ type AWS struct {
 
 func amazon() []setting {
 	return []setting{
-		setting{flag: "cluster-name", env: "CLUSTER_NAME",
-			meaning: "name of the EKS cluster; required with AWS",
+		setting{flag: "cluster-name", env: "CLUSTER_NAME", chart: "settings.clusterName",
+			meaning: "name of the EKS cluster; required with AWS. Everything that is made in the account is tagged with it",
 		}.text(func(c *Config) *string { return &c.AWS.ClusterName }),
-		setting{flag: "cluster-endpoint", env: "CLUSTER_ENDPOINT",
-			meaning: "URL at which machines find the API server; without it, EKS is asked",
+		setting{flag: "cluster-endpoint", env: "CLUSTER_ENDPOINT", chart: "settings.clusterEndpoint",
+			meaning: "where nodes find the API server; without it, EKS is asked",
 		}.endpoint(func(c *Config) *string { return &c.AWS.ClusterEndpoint }),
-		setting{flag: "cluster-ca-bundle", env: "CLUSTER_CA_BUNDLE",
-			meaning: "certificate authority of the API server, PEM in base64; without it, the one this process trusts",
+		setting{flag: "cluster-ca-bundle", env: "CLUSTER_CA_BUNDLE", chart: "settings.clusterCABundle", values: "PEM in base64",
+			meaning: "certificate authority of the API server, for nodes; without it, the one this process trusts. A change drifts all nodes",
 		}.text(func(c *Config) *string { return &c.AWS.ClusterCABundle }),
-		setting{flag: "isolated-vpc", env: "ISOLATED_VPC", preset: "false",
-			meaning: "call neither the price list nor, to clean up, IAM, which cannot be reached from VPCs without internet",
+		setting{flag: "isolated-vpc", env: "ISOLATED_VPC", chart: "settings.isolatedVPC", preset: "false",
+			meaning: "the VPC has no internet: on-demand prices are those the program came with, and instance profiles are not cleaned up",
 		}.boolean(func(c *Config) *bool { return &c.AWS.IsolatedVPC }),
-		setting{flag: "eks-control-plane", env: "EKS_CONTROL_PLANE", preset: "false",
+		setting{flag: "eks-control-plane", env: "EKS_CONTROL_PLANE", chart: "settings.eksControlPlane", preset: "false",
 			meaning: "ask EKS for the version of the cluster instead of the API server",
 		}.boolean(func(c *Config) *bool { return &c.AWS.EKSControlPlane }),
-		setting{flag: "vm-memory-overhead-percent", env: "VM_MEMORY_OVERHEAD_PERCENT", preset: "0.075",
-			meaning: "share of memory that nodes do not see, until one has shown it; 0.075 is 7.5 %",
+		setting{flag: "vm-memory-overhead-percent", env: "VM_MEMORY_OVERHEAD_PERCENT", chart: "settings.vmMemoryOverheadPercent", preset: "0.075",
+			values:  "a number, 0 or more: a share of 1",
+			meaning: "share of an instance type's memory that a node will not have; 0.075 is 7.5 %. Once a node of the type and image has shown what it has, that counts",
 		}.share(func(c *Config) *float64 { return &c.AWS.VMMemoryOverheadPercent }),
-		setting{flag: "interruption-queue", env: "INTERRUPTION_QUEUE",
-			meaning: "name of the SQS queue with spot interruptions and other news of instances; without it, they are not known",
+		setting{flag: "interruption-queue", env: "INTERRUPTION_QUEUE", chart: "settings.interruptionQueue", values: "name of an SQS queue, not its URL",
+			meaning: "brings spot interruptions and other news of instances; without it, nodes are lost without notice",
 		}.text(func(c *Config) *string { return &c.AWS.InterruptionQueue }),
-		setting{flag: "reserved-enis", env: "RESERVED_ENIS", preset: "0",
-			meaning: "network interfaces of a node that pods get no addresses of",
+		setting{flag: "reserved-enis", env: "RESERVED_ENIS", chart: "settings.reservedENIs", preset: "0",
+			meaning: "network interfaces of a node that pods get no addresses of, as with custom networking of the VPC CNI (1)",
 		}.integer(func(c *Config) *int { return &c.AWS.ReservedENIs }, 0, math.MaxInt32),
-		setting{flag: "disable-dry-run", env: "DISABLE_DRY_RUN", preset: "false",
-			meaning: "do not try the permissions to launch before they are needed",
+		setting{flag: "disable-dry-run", env: "DISABLE_DRY_RUN", chart: "settings.disableDryRun", preset: "false",
+			meaning: "do not try, for each EC2NodeClass, whether launches are permitted before they are needed",
 		}.boolean(func(c *Config) *bool { return &c.AWS.DisableDryRun }),
-		setting{flag: "enable-zonal-shift", env: "ENABLE_ZONAL_SHIFT", preset: "false",
-			meaning: "leave zones that traffic is shifted away from",
+		setting{flag: "enable-zonal-shift", env: "ENABLE_ZONAL_SHIFT", chart: "settings.enableZonalShift", preset: "false",
+			meaning: "make no nodes in zones that Application Recovery Controller shifts traffic away from",
 		}.boolean(func(c *Config) *bool { return &c.AWS.EnableZonalShift }),
-		setting{flag: "ami-refresh-interval", env: "AMI_REFRESH_INTERVAL", preset: "1m",
-			meaning: "how old what is known of images may become, 1m at least",
+		setting{flag: "ami-refresh-interval", env: "AMI_REFRESH_INTERVAL", chart: "settings.amiRefreshInterval", preset: "1m",
+			meaning: "how old what is known of images may become",
 		}.interval(func(c *Config) *time.Duration { return &c.AWS.AMIRefreshInterval }),
-		setting{flag: "subnet-refresh-interval", env: "SUBNET_REFRESH_INTERVAL", preset: "1m",
-			meaning: "how old what is known of subnets may become, 1m at least",
+		setting{flag: "subnet-refresh-interval", env: "SUBNET_REFRESH_INTERVAL", chart: "settings.subnetRefreshInterval", preset: "1m",
+			meaning: "how old what is known of subnets may become",
 		}.interval(func(c *Config) *time.Duration { return &c.AWS.SubnetRefreshInterval }),
-		setting{flag: "aws-feature-gates", env: "AWS_FEATURE_GATES", preset: "NodeClassCEL=false",
-			meaning: "Name=true or Name=false, separated by commas; gates not named keep their default",
-		}.gates(func(c *Config) { c.AWS.NodeClassCEL = false }, func(c *Config, name string) *bool {
-			if name == "NodeClassCEL" {
-				return &c.AWS.NodeClassCEL
-			}
-			return nil
-		}),
+		setting{flag: "aws-feature-gates", env: "AWS_FEATURE_GATES", chart: "settings.awsFeatureGates",
+			meaning: "as feature-gates, of the provider",
+		}.gates(amazonFeatures()),
 	}
 }
 
@@ -115,6 +112,7 @@ func (c *Config) complete() error {
 
 // endpoint takes nothing, or the URL of a host.
 func (s setting) endpoint(field func(*Config) *string) setting {
+	s.values = cmp.Or(s.values, "a URL")
 	s.check = func(c *Config) error {
 		if *field(c) == "" {
 			return nil
@@ -132,6 +130,7 @@ func (s setting) endpoint(field func(*Config) *string) setting {
 }
 
 func (s setting) share(field func(*Config) *float64) setting {
+	s.values = cmp.Or(s.values, "a number, 0 or more")
 	s.check = func(c *Config) error {
 		if v := *field(c); v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("%s cannot be negative", s.flag)
@@ -151,6 +150,7 @@ func (s setting) share(field func(*Config) *float64) setting {
 
 // interval takes durations of a minute and more.
 func (s setting) interval(field func(*Config) *time.Duration) setting {
+	s.values = cmp.Or(s.values, "a duration, `1m` or more")
 	s = s.duration(field)
 	parse := s.set
 	s.check = func(c *Config) error {

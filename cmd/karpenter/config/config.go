@@ -74,7 +74,7 @@ type Config struct {
 
 	// NominatePods has the status of pods name the node they are planned on,
 	// where the API server is new enough. With thousands of pods it slows the
-	// scheduler down. Default false.
+	// scheduler down. Default true.
 	NominatePods bool
 
 	// PreferencePolicy is Respect or Ignore. Default Respect.

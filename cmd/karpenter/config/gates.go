@@ -5,8 +5,6 @@ import (
 	"strings"
 )
 
-const defaultGates = "NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false,NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false"
-
 // Gates switch features that are not for everybody yet.
 type Gates struct {
 	NodeRepair              bool // replace nodes whose conditions say they are broken. Default false
@@ -17,31 +15,56 @@ type Gates struct {
 	CapacityBuffer          bool // keep room for CapacityBuffers. Default false
 }
 
-// gate returns the gate of a name, nil when there is none.
-func (g *Gates) gate(name string) *bool {
-	switch name {
-	case "NodeRepair":
-		return &g.NodeRepair
-	case "ReservedCapacity":
-		return &g.ReservedCapacity
-	case "SpotToSpotConsolidation":
-		return &g.SpotToSpotConsolidation
-	case "NodeOverlay":
-		return &g.NodeOverlay
-	case "StaticCapacity":
-		return &g.StaticCapacity
-	case "CapacityBuffer":
-		return &g.CapacityBuffer
-	}
-	return nil
+// gate is a feature that can be switched.
+type gate struct {
+	name    string
+	chart   string // the value of the chart it is set by
+	preset  bool
+	meaning string // without a full stop
+	field   func(*Config) *bool
 }
 
-// gates sets the gates that are named, the others to what reset leaves, and
-// notes the names that gate does not know.
-func (s setting) gates(reset func(*Config), gate func(*Config, string) *bool) setting {
-	s.check = valid
+// features returns the gates of --feature-gates.
+func features() []gate {
+	return []gate{
+		{"NodeRepair", "settings.featureGates.nodeRepair", false,
+			"replaces machines whose Node has been unhealthy for longer than the provider tolerates, unless more than a fifth of the nodes are",
+			func(c *Config) *bool { return &c.Gates.NodeRepair }},
+		{"ReservedCapacity", "settings.featureGates.reservedCapacity", true,
+			"uses the capacity reservations that node classes select, and keeps count of them; without it, they are not known",
+			func(c *Config) *bool { return &c.Gates.ReservedCapacity }},
+		{"SpotToSpotConsolidation", "settings.featureGates.spotToSpotConsolidation", false,
+			"replaces spot nodes by cheaper spot nodes; without it, spot nodes are only replaced when their pods fit elsewhere or on-demand costs less",
+			func(c *Config) *bool { return &c.Gates.SpotToSpotConsolidation }},
+		{"NodeOverlay", "settings.featureGates.nodeOverlay", false,
+			"lets NodeOverlays change prices and add resources; without it, they have no effect and no status",
+			func(c *Config) *bool { return &c.Gates.NodeOverlay }},
+		{"StaticCapacity", "settings.featureGates.staticCapacity", false,
+			"keeps NodePools with `spec.replicas` at that many nodes; without it, such pools have no nodes made",
+			func(c *Config) *bool { return &c.Gates.StaticCapacity }},
+		{"CapacityBuffer", "settings.featureGates.capacityBuffer", false,
+			"keeps room for CapacityBuffers; without it, they have no effect and no status",
+			func(c *Config) *bool { return &c.Gates.CapacityBuffer }},
+	}
+}
+
+// amazonFeatures returns the gates of --aws-feature-gates.
+func amazonFeatures() []gate {
+	return []gate{
+		{"NodeClassCEL", "settings.awsFeatureGates.nodeClassCEL", false,
+			"allows expressions in `maxPods`, `kubeReserved` and `systemReserved` of EC2NodeClasses; without it, such a class is not ready (`KubeletExpressionsDisabled`)",
+			func(c *Config) *bool { return &c.AWS.NodeClassCEL }},
+	}
+}
+
+// gates sets the gates that are named, the others to what they are by default,
+// and notes the names that mean nothing.
+func (s setting) gates(known []gate) setting {
+	s.values, s.preset, s.check = "`Name=true` or `Name=false`, separated by commas", presets(known), valid
 	s.set = func(c *Config, value string) error {
-		reset(c)
+		for _, g := range known {
+			*g.field(c) = g.preset
+		}
 		for entry := range strings.SplitSeq(value, ",") {
 			name, state, _ := strings.Cut(entry, "=")
 			name = strings.TrimSpace(name)
@@ -52,8 +75,8 @@ func (s setting) gates(reset func(*Config), gate func(*Config, string) *bool) se
 			if err != nil {
 				return fmt.Errorf("gate %q: %w", name, err)
 			}
-			if known := gate(c, name); known != nil {
-				*known = on
+			if g := named(known, name); g != nil {
+				*g.field(c) = on
 			} else {
 				c.UnknownGates = append(c.UnknownGates, name)
 			}
@@ -61,4 +84,23 @@ func (s setting) gates(reset func(*Config), gate func(*Config, string) *bool) se
 		return nil
 	}
 	return s
+}
+
+// named returns the gate of a name, nil when there is none.
+func named(known []gate, name string) *gate {
+	for i := range known {
+		if known[i].name == name {
+			return &known[i]
+		}
+	}
+	return nil
+}
+
+// presets writes the defaults as a setting takes them.
+func presets(known []gate) string {
+	all := make([]string, len(known))
+	for i, g := range known {
+		all[i] = fmt.Sprintf("%s=%t", g.name, g.preset)
+	}
+	return strings.Join(all, ",")
 }

@@ -23,6 +23,7 @@ type PodTopologySpread struct {
 }
 
 func (s setting) schedulerConfig() setting {
+	s.values = "YAML or JSON"
 	s.check = func(c *Config) error { return c.SchedulerConfig.validate() }
 	s.set = func(c *Config, value string) error {
 		if value == "" {

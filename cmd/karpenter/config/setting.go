@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +18,10 @@ import (
 type setting struct {
 	flag    string // without dashes; "" = it has none
 	env     string // "" = it has none
+	chart   string // the value of the chart it is set by; "" = none
 	preset  string
-	meaning string
+	values  string // which there are, and their unit
+	meaning string // without a full stop
 	isBool  bool
 
 	set   func(*Config, string) error // parses and stores
@@ -45,7 +49,8 @@ func Usage(w io.Writer) error {
 		if preset == "" {
 			preset = `""`
 		}
-		if _, err := fmt.Fprintf(w, "  %s (%s)\n        %s\n", strings.Join(names, ", "), preset, s.meaning); err != nil {
+		values := strings.ReplaceAll(s.values, "`", "")
+		if _, err := fmt.Fprintf(w, "  %s (%s)\n        %s\n        %s\n", strings.Join(names, ", "), preset, s.meaning, values); err != nil {
 			return err
 		}
 	}
@@ -54,7 +59,19 @@ func Usage(w io.Writer) error {
 
 func valid(*Config) error { return nil }
 
+// quoted lists words for people.
+func quoted(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }
+
+// span names the bounds of an integer, but for those of the machine.
+func span(least, most int) string {
+	if most == math.MaxInt32 {
+		return fmt.Sprintf("%d or more", least)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
+
 func (s setting) text(field func(*Config) *string) setting {
+	s.values = cmp.Or(s.values, "text")
 	s.check = valid
 	s.set = func(c *Config, value string) error {
 		*field(c) = value
@@ -64,6 +81,7 @@ func (s setting) text(field func(*Config) *string) setting {
 }
 
 func (s setting) oneOf(field func(*Config) *string, values ...string) setting {
+	s.values = cmp.Or(s.values, quoted(values))
 	s.check = func(c *Config) error {
 		if !slices.Contains(values, *field(c)) {
 			return fmt.Errorf("want one of %s", strings.Join(values, ", "))
@@ -78,6 +96,7 @@ func (s setting) oneOf(field func(*Config) *string, values ...string) setting {
 }
 
 func (s setting) filled(field func(*Config) *string) setting {
+	s.values = cmp.Or(s.values, "a name")
 	s.check = func(c *Config) error {
 		if *field(c) == "" {
 			return errors.New("want a name")
@@ -93,6 +112,7 @@ func (s setting) filled(field func(*Config) *string) setting {
 
 // loopback takes nothing, or an address that other machines cannot reach.
 func (s setting) loopback(field func(*Config) *string) setting {
+	s.values = cmp.Or(s.values, "host:port")
 	s.check = func(c *Config) error {
 		if *field(c) == "" {
 			return nil
@@ -107,6 +127,7 @@ func (s setting) loopback(field func(*Config) *string) setting {
 }
 
 func (s setting) integer(field func(*Config) *int, least, most int) setting {
+	s.values = cmp.Or(s.values, "an integer, "+span(least, most))
 	want := fmt.Errorf("want an integer from %d to %d", least, most)
 	s.check = func(c *Config) error {
 		if n := *field(c); n < least || n > most {
@@ -126,6 +147,7 @@ func (s setting) integer(field func(*Config) *int, least, most int) setting {
 }
 
 func (s setting) boolean(field func(*Config) *bool) setting {
+	s.values = cmp.Or(s.values, quoted([]string{"true", "false"}))
 	s.isBool, s.check = true, valid
 	s.set = func(c *Config, value string) error {
 		b, err := truth(value)
@@ -147,6 +169,7 @@ func truth(value string) (bool, error) {
 }
 
 func (s setting) duration(field func(*Config) *time.Duration) setting {
+	s.values = cmp.Or(s.values, "a duration, such as `10s` or `1m30s`")
 	want := errors.New("want a duration that is not negative, such as 10s or 1m30s")
 	s.check = func(c *Config) error {
 		if *field(c) < 0 {
@@ -166,6 +189,7 @@ func (s setting) duration(field func(*Config) *time.Duration) setting {
 }
 
 func (s setting) list(field func(*Config) *[]string) setting {
+	s.values = cmp.Or(s.values, "a list, separated by commas")
 	s.check = func(c *Config) error {
 		if len(*field(c)) == 0 || slices.Contains(*field(c), "") {
 			return errors.New("want a list separated by commas, without empty entries")
@@ -180,6 +204,7 @@ func (s setting) list(field func(*Config) *[]string) setting {
 }
 
 func (s setting) bytes(field func(*Config) *int64) setting {
+	s.values = cmp.Or(s.values, "an integer, bytes")
 	s.check = valid
 	s.set = func(c *Config, value string) error {
 		n, err := strconv.ParseInt(value, 10, 64)
@@ -194,6 +219,7 @@ func (s setting) bytes(field func(*Config) *int64) setting {
 
 // millicores stores what is not positive as the preset.
 func (s setting) millicores(field func(*Config) *int, preset int) setting {
+	s.values = cmp.Or(s.values, "an integer, millicores")
 	s.preset, s.check = strconv.Itoa(preset), valid
 	s.set = func(c *Config, value string) error {
 		n, err := strconv.Atoi(value)

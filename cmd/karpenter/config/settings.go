@@ -7,44 +7,62 @@ import (
 
 const maxPort = 65535
 
-// settings returns everything the process can be told, in the order of the
-// help text.
+// group is settings about the same thing.
+type group struct {
+	title   string
+	members []setting
+}
+
+// groups returns everything the process can be told, in the order of the help
+// text.
+func groups() []group {
+	return []group{
+		{"Cluster and ports", cluster()},
+		{"Replicas", replicas()},
+		{"The process", machine()},
+		{"Logs", logs()},
+		{"Decisions", decisions()},
+		{"Provider", clouds()},
+		{"AWS", amazon()},
+	}
+}
+
 func settings() []setting {
 	var all []setting
-	for _, group := range [][]setting{cluster(), replicas(), machine(), logs(), decisions(), clouds(), amazon()} {
-		all = append(all, group...)
+	for _, g := range groups() {
+		all = append(all, g.members...)
 	}
 	return all
 }
 
 func cluster() []setting {
 	return []setting{
-		setting{flag: "kubeconfig",
-			meaning: "file that says where the cluster is; without it KUBECONFIG, the pod's service account and ~/.kube/config are tried",
+		setting{flag: "kubeconfig", values: "a file",
+			meaning: "where the cluster is; without it KUBECONFIG, the pod's service account and ~/.kube/config are tried",
 		}.text(func(c *Config) *string { return &c.Kubeconfig }),
-		setting{env: "SYSTEM_NAMESPACE",
-			meaning: "namespace the process was installed in",
+		setting{env: "SYSTEM_NAMESPACE", chart: "the release's namespace", values: "a namespace",
+			meaning: "the namespace the process was installed in",
 		}.text(func(c *Config) *string { return &c.SystemNamespace }),
-		setting{flag: "karpenter-service", env: "KARPENTER_SERVICE",
+		setting{flag: "karpenter-service", env: "KARPENTER_SERVICE", chart: "the release's name",
 			meaning: "accepted for compatibility, has no effect",
 		}.text(func(c *Config) *string { return &c.KarpenterService }),
 		setting{flag: "kube-client-qps", env: "KUBE_CLIENT_QPS", preset: "200",
-			meaning: "requests per second to the API server",
+			meaning: "requests per second to the API server, on average; what is more waits",
 		}.integer(func(c *Config) *int { return &c.KubeClientQPS }, 1, math.MaxInt32),
 		setting{flag: "kube-client-burst", env: "KUBE_CLIENT_BURST", preset: "300",
-			meaning: "requests to the API server at once",
+			meaning: "requests to the API server at once, after a quiet time",
 		}.integer(func(c *Config) *int { return &c.KubeClientBurst }, 1, math.MaxInt32),
-		setting{flag: "metrics-port", env: "METRICS_PORT", preset: "8080",
-			meaning: "port of /metrics; 0 for none",
+		setting{flag: "metrics-port", env: "METRICS_PORT", chart: "controller.metrics.port", preset: "8080",
+			meaning: "TCP port of /metrics, plain HTTP; 0 serves none",
 		}.integer(func(c *Config) *int { return &c.MetricsPort }, 0, maxPort),
-		setting{flag: "health-probe-port", env: "HEALTH_PROBE_PORT", preset: "8081",
-			meaning: "port of /healthz and /readyz; 0 for none",
+		setting{flag: "health-probe-port", env: "HEALTH_PROBE_PORT", chart: "controller.healthProbe.port", preset: "8081",
+			meaning: "TCP port of /healthz and /readyz; 0 serves none",
 		}.integer(func(c *Config) *int { return &c.HealthProbePort }, 0, maxPort),
 		setting{flag: "enable-profiling", env: "ENABLE_PROFILING", preset: "false",
-			meaning: "serve /debug/pprof on the metrics port",
+			meaning: "serve /debug/pprof on the metrics port, to whoever can reach it",
 		}.boolean(func(c *Config) *bool { return &c.EnableProfiling }),
-		setting{flag: "explain-bind-address", env: "EXPLAIN_BIND_ADDRESS",
-			meaning: "host:port of a loopback address that answers karpenter explain and karpenter snapshot, to users the API server lets; without it, nothing does",
+		setting{flag: "explain-bind-address", env: "EXPLAIN_BIND_ADDRESS", chart: "settings.explainBindAddress", values: "host:port of a loopback address",
+			meaning: "where karpenter explain, plan and snapshot are answered, to users the API server lets; without it, nowhere",
 		}.loopback(func(c *Config) *string { return &c.ExplainBindAddress }),
 	}
 }
@@ -55,16 +73,16 @@ func replicas() []setting {
 			meaning: "run the controllers without holding a lease; only ever run one such process",
 		}.boolean(func(c *Config) *bool { return &c.DisableLeaderElection }),
 		setting{flag: "leader-election-name", env: "LEADER_ELECTION_NAME", preset: "karpenter-leader-election",
-			meaning: "name of the lease",
+			meaning: "the lease that the leader holds; the chart's Role allows this name only",
 		}.filled(func(c *Config) *string { return &c.LeaderElectionName }),
-		setting{flag: "leader-election-namespace", env: "LEADER_ELECTION_NAMESPACE",
-			meaning: "namespace of the lease; without it SYSTEM_NAMESPACE, the pod's, or kube-system outside of a cluster",
+		setting{flag: "leader-election-namespace", env: "LEADER_ELECTION_NAMESPACE", values: "a namespace",
+			meaning: "where the lease is; without it SYSTEM_NAMESPACE, the pod's, or kube-system outside of a cluster",
 		}.text(func(c *Config) *string { return &c.LeaderElectionNamespace }),
 		setting{flag: "disable-controller-warmup", env: "DISABLE_CONTROLLER_WARMUP", preset: "true",
-			meaning: "leave replicas that do not lead idle instead of filling their queues",
+			meaning: "leave replicas that do not lead idle; false fills their caches and queues, so that they take over sooner and use as much memory",
 		}.boolean(func(c *Config) *bool { return &c.DisableControllerWarmup }),
-		setting{flag: "disable-cluster-state-observability", env: "DISABLE_CLUSTER_STATE_OBSERVABILITY", preset: "false",
-			meaning: "leave out the metrics about single pods, nodes and node pools",
+		setting{flag: "disable-cluster-state-observability", env: "DISABLE_CLUSTER_STATE_OBSERVABILITY", chart: "settings.disableClusterStateObservability", preset: "false",
+			meaning: "leave out the metrics of single pods, nodes and node pools, some 50 samples a node",
 		}.boolean(func(c *Config) *bool { return &c.DisableClusterStateObservability }),
 	}
 }
@@ -72,25 +90,27 @@ func replicas() []setting {
 func machine() []setting {
 	const defaultCPU = 1000
 	return []setting{
-		setting{flag: "memory-limit", env: "MEMORY_LIMIT", preset: "-1",
-			meaning: "bytes the process may use, the Go runtime keeps to 90 % of it; not positive for no limit",
+		setting{flag: "memory-limit", env: "MEMORY_LIMIT", chart: "controller.resources.limits.memory", preset: "-1",
+			meaning: "what the process may use; the Go runtime collects garbage to keep to 90 % of it. 0 and less: no limit",
 		}.bytes(func(c *Config) *int64 { return &c.MemoryLimit }),
-		setting{flag: "cpu-requests", env: "CPU_REQUESTS",
-			meaning: "millicores the process was given, decides how much is done in parallel; not positive for the default",
+		setting{flag: "cpu-requests", env: "CPU_REQUESTS", chart: "controller.resources.requests.cpu",
+			meaning: "what the process was given; decides how many objects are worked on in parallel. 0 and less: the default",
 		}.millicores(func(c *Config) *int { return &c.CPURequests }, defaultCPU),
 	}
 }
 
 func logs() []setting {
 	return []setting{
-		setting{flag: "log-level", env: "LOG_LEVEL", preset: "info",
-			meaning: "debug, info or error",
+		setting{flag: "log-level", env: "LOG_LEVEL", chart: "logLevel", preset: "info",
+			meaning: "the least level that is logged",
 		}.level(func(c *Config) *string { return &c.LogLevel }),
-		setting{flag: "log-output-paths", env: "LOG_OUTPUT_PATHS", preset: "stdout",
-			meaning: "files, stdout or stderr, separated by commas",
+		setting{flag: "log-output-paths", env: "LOG_OUTPUT_PATHS", chart: "logOutputPaths", preset: "stdout",
+			values:  "`stdout`, `stderr`, files; separated by commas",
+			meaning: "where logs go, one JSON object a line",
 		}.list(func(c *Config) *[]string { return &c.LogOutputPaths }),
-		setting{flag: "log-error-output-paths", env: "LOG_ERROR_OUTPUT_PATHS", preset: "stderr",
-			meaning: "where errors of logging itself go, as log-output-paths",
+		setting{flag: "log-error-output-paths", env: "LOG_ERROR_OUTPUT_PATHS", chart: "logErrorOutputPaths", preset: "stderr",
+			values:  "as log-output-paths",
+			meaning: "where errors of logging itself go",
 		}.list(func(c *Config) *[]string { return &c.LogErrorOutputPaths }),
 	}
 }
@@ -110,40 +130,40 @@ func (s setting) level(field func(*Config) *string) setting {
 
 func decisions() []setting {
 	return []setting{
-		setting{flag: "batch-max-duration", env: "BATCH_MAX_DURATION", preset: "10s",
+		setting{flag: "batch-max-duration", env: "BATCH_MAX_DURATION", chart: "settings.batchMaxDuration", preset: "10s",
 			meaning: "longest wait for more pods after the first of a batch",
 		}.duration(func(c *Config) *time.Duration { return &c.BatchMaxDuration }),
-		setting{flag: "batch-idle-duration", env: "BATCH_IDLE_DURATION", preset: "1s",
-			meaning: "longest wait for more pods after the latest of a batch",
+		setting{flag: "batch-idle-duration", env: "BATCH_IDLE_DURATION", chart: "settings.batchIdleDuration", preset: "1s",
+			meaning: "a batch is complete when no pod has come for this long; longer plans more pods at once, and starts later",
 		}.duration(func(c *Config) *time.Duration { return &c.BatchIdleDuration }),
-		setting{flag: "nominate-pods", env: "NOMINATE_PODS", preset: "true",
-			meaning: "tell the scheduler where pods are planned, in status.nominatedNodeName; from Kubernetes 1.35 on",
+		setting{flag: "nominate-pods", env: "NOMINATE_PODS", chart: "settings.nominatePods", preset: "true",
+			meaning: "tell the scheduler where pods are planned, in status.nominatedNodeName; has no effect before Kubernetes 1.35",
 		}.boolean(func(c *Config) *bool { return &c.NominatePods }),
-		setting{flag: "preference-policy", env: "PREFERENCE_POLICY", preset: "Respect",
-			meaning: "Respect or Ignore what pods prefer",
+		setting{flag: "preference-policy", env: "PREFERENCE_POLICY", chart: "settings.preferencePolicy", preset: "Respect",
+			meaning: "whether what pods prefer (affinity, spread with ScheduleAnyway) has a say in which nodes are made",
 		}.oneOf(func(c *Config) *string { return &c.PreferencePolicy }, "Respect", "Ignore"),
-		setting{flag: "min-values-policy", env: "MIN_VALUES_POLICY", preset: "Strict",
-			meaning: "Strict or BestEffort about the minValues of requirements",
+		setting{flag: "min-values-policy", env: "MIN_VALUES_POLICY", chart: "settings.minValuesPolicy", preset: "Strict",
+			meaning: "what happens when minValues of a requirement cannot be met: the pods wait (Strict), or fewer values do (BestEffort)",
 		}.oneOf(func(c *Config) *string { return &c.MinValuesPolicy }, "Strict", "BestEffort"),
-		setting{flag: "ignore-dra-requests", env: "IGNORE_DRA_REQUESTS", preset: "true",
-			meaning: "refuse pods with resource claims",
+		setting{flag: "ignore-dra-requests", env: "IGNORE_DRA_REQUESTS", chart: "settings.ignoreDRARequests", preset: "true",
+			meaning: "plan no nodes for pods with ResourceClaims; false changes nothing yet, and is logged",
 		}.boolean(func(c *Config) *bool { return &c.IgnoreDRARequests }),
-		setting{flag: "feature-gates", env: "FEATURE_GATES", preset: defaultGates,
-			meaning: "Name=true or Name=false, separated by commas; gates not named keep their default",
-		}.gates(func(c *Config) { c.Gates = Gates{ReservedCapacity: true} }, func(c *Config, name string) *bool { return c.Gates.gate(name) }),
-		setting{flag: "scheduler-config", env: "SCHEDULER_CONFIG",
-			meaning: "YAML or JSON with podTopologySpread.defaultConstraints",
+		setting{flag: "feature-gates", env: "FEATURE_GATES", chart: "settings.featureGates",
+			meaning: "which features are on; gates not named keep their default, unknown names are logged",
+		}.gates(features()),
+		setting{flag: "scheduler-config", env: "SCHEDULER_CONFIG", chart: "settings.schedulerConfig",
+			meaning: "podTopologySpread.defaultConstraints as the cluster's scheduler has them, so that nodes are made for pods as it will spread them",
 		}.schedulerConfig(),
 	}
 }
 
 func clouds() []setting {
 	return []setting{
-		setting{flag: "cloud-provider", env: "CLOUD_PROVIDER", preset: CloudAWS,
-			meaning: "where machines come from: aws, or kwok for none at all",
+		setting{flag: "cloud-provider", env: "CLOUD_PROVIDER", chart: "settings.cloudProvider", preset: CloudAWS,
+			meaning: "where machines come from: EC2, or with kwok from nowhere, for tests",
 		}.oneOf(func(c *Config) *string { return &c.CloudProvider }, CloudAWS, CloudKWOK),
-		setting{flag: "instance-types-file-path", env: "INSTANCE_TYPES_FILE_PATH",
-			meaning: "instance types file of the KWOK provider; without it, the types it generates",
+		setting{flag: "instance-types-file-path", env: "INSTANCE_TYPES_FILE_PATH", values: "a file",
+			meaning: "instance types of the provider kwok, as karpenter instance-types prints them; without it, those it generates",
 		}.text(func(c *Config) *string { return &c.InstanceTypesFilePath }),
 	}
 }

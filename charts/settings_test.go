@@ -1,0 +1,158 @@
+package charts
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// row is a line of the table in docs/settings.md; its groups are the variable,
+// and the value of the chart if it is one.
+var row = regexp.MustCompile("(?m)^\\| (?:`--[a-z-]+`(?:<br>)?)?(?:`([A-Z_]+)`)? \\| .* \\| .* \\| (?:`([A-Za-z.]+)`)?([^`|]*) \\| .* \\|$")
+
+// other is a value that differs from the chart's own, for those that are not
+// true or false.
+var other = map[string]string{
+	"controller.metrics.port":          "9000",
+	"controller.healthProbe.port":      "9001",
+	"logLevel":                         "debug",
+	"logOutputPaths":                   "[stdout, /var/log/karpenter]",
+	"logErrorOutputPaths":              "[stdout]",
+	"settings.explainBindAddress":      "127.0.0.1:8082",
+	"settings.batchMaxDuration":        "20s",
+	"settings.batchIdleDuration":       "2s",
+	"settings.preferencePolicy":        "Ignore",
+	"settings.minValuesPolicy":         "BestEffort",
+	"settings.featureGates":            "{nodeRepair: true}",
+	"settings.awsFeatureGates":         "{nodeClassCEL: true}",
+	"settings.schedulerConfig":         `"podTopologySpread: {}"`,
+	"settings.cloudProvider":           "kwok",
+	"settings.clusterName":             "other",
+	"settings.clusterEndpoint":         "https://k8s.example.com",
+	"settings.clusterCABundle":         "Y2E=",
+	"settings.vmMemoryOverheadPercent": "0.1",
+	"settings.interruptionQueue":       "news",
+	"settings.reservedENIs":            `"1"`,
+	"settings.amiRefreshInterval":      "2m",
+	"settings.subnetRefreshInterval":   "3m",
+	"settings.ignoreDRARequests":       "false",
+	"settings.nominatePods":            "false",
+}
+
+// environment returns the variables the controller gets, as the chart writes
+// them.
+func environment(t *testing.T, values string) map[string]string {
+	t.Helper()
+	files, err := render(t, "karpenter", values)
+	if err != nil {
+		t.Fatalf("%s: %v", values, err)
+	}
+	var deployment struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Containers []struct {
+						Env []struct{ Name, Value string }
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(files["deployment.yaml"]), &deployment); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range deployment.Spec.Template.Spec.Containers[0].Env {
+		all[e.Name] = e.Value
+	}
+	return all
+}
+
+// valuesWith nests a value below the names of its path, beside the least the
+// chart needs.
+func valuesWith(path, value string) string {
+	values := "{settings: {clusterName: demo}}"
+	if path == "" {
+		return values
+	}
+	names := strings.Split(path, ".")
+	text := value
+	for _, name := range slices.Backward(names) {
+		text = fmt.Sprintf("{%s: %s}", name, text)
+	}
+	if names[0] == "settings" && path != "settings.clusterName" {
+		return strings.Replace(text, "{settings: {", "{settings: {clusterName: demo, ", 1)
+	} else if names[0] != "settings" {
+		return "{settings: {clusterName: demo}, " + text[1:]
+	}
+	return text
+}
+
+// TestSettingsTable shows that each value of the chart in docs/settings.md sets
+// the variable it stands beside, and that nothing but what stands there is set.
+func TestSettingsTable(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "../docs/settings.md"), "<!-- settings -->\n")
+	table, gates, _ := strings.Cut(table, "<!-- end -->\n")
+	documented := map[string]bool{"KUBERNETES_MIN_VERSION": true}
+	usual := environment(t, valuesWith("", ""))
+	tried := 0
+	for _, cells := range row.FindAllStringSubmatch(table, -1) {
+		variable, value, prose := cells[1], cells[2], strings.TrimSpace(cells[3])
+		documented[variable] = true
+		_, isSet := usual[variable]
+		if value == "" && isSet != (prose != "") {
+			t.Errorf("%s: the chart sets it: %t; docs/settings.md: %q", variable, isSet, prose)
+		}
+		if value == "" || isSet && strings.HasPrefix(value, "controller.resources.") {
+			continue // the latter is read by Kubernetes from the container
+		}
+		tried++
+		to, ok := other[value]
+		if !ok {
+			to = "true"
+		}
+		changes(t, usual, valuesWith(value, to), variable)
+	}
+	if tried < 25 {
+		t.Errorf("only %d values of the chart in docs/settings.md", tried)
+	}
+	for variable := range usual {
+		if !documented[variable] {
+			t.Errorf("the chart sets %s, which docs/settings.md does not know", variable)
+		}
+	}
+	named := regexp.MustCompile("`(settings\\.\\w+\\.\\w+)`").FindAllStringSubmatch(gates, -1)
+	if len(named) != 7 {
+		t.Errorf("%d feature gates", len(named))
+	}
+	for _, name := range named {
+		to, variable := "true", "FEATURE_GATES"
+		if strings.HasSuffix(name[1], "reservedCapacity") {
+			to = "false"
+		}
+		if strings.HasPrefix(name[1], "settings.aws") {
+			variable = "AWS_FEATURE_GATES"
+		}
+		changes(t, usual, valuesWith(name[1], to), variable)
+	}
+}
+
+// changes fails unless the values change just that variable; another cloud has
+// fewer.
+func changes(t *testing.T, usual map[string]string, values, variable string) {
+	t.Helper()
+	now := environment(t, values)
+	for _, name := range slices.Sorted(maps.Keys(usual)) {
+		if is, ok := now[name]; ok && is != usual[name] && name != variable {
+			t.Errorf("%s also changes %s", values, name)
+		}
+	}
+	if before, ok := usual[variable]; now[variable] == before && (ok || now[variable] == "") {
+		t.Errorf("%s does not change %s", values, variable)
+	}
+}
