@@ -24,6 +24,9 @@ type Config struct {
 	Started time.Time
 	Steps   func() int // how many steps the run has made
 	Calm    bool       // the scheduler goes by how empty nodes are, as it does in real clusters; else in half the runs
+	// Strays, if not nil, is given the pods that the scheduler puts neither where
+	// they are nominated nor on the emptiest node that takes them.
+	Strays map[types.UID]bool
 }
 
 // Actor is one of them. It is package sim's Actor.

@@ -34,7 +34,7 @@ type stage struct {
 	steps  int
 }
 
-func newStage(t *testing.T, text string) *stage {
+func newStage(t *testing.T, text string, change ...func(*actors.Config)) *stage {
 	t.Helper()
 	s, err := script.Parse("run 1h rest 1h\ntype m2 cpu=2 mem=8Gi price=0.1 spot=0.03 zones=a,b\npool general\n" + text)
 	if err != nil {
@@ -56,10 +56,14 @@ func newStage(t *testing.T, text string) *stage {
 		st.must(st.client.Create(t.Context(), o))
 	}
 	source := rand.New(rand.NewPCG(2, 2))
-	st.actors = actors.New(actors.Config{
+	c := actors.Config{
 		Store: st.store, Cloud: st.cloud, Rand: source, Script: s, Faults: script.NewFaults(s, source),
 		Started: time.Now(), Steps: func() int { return st.steps },
-	})
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	st.actors = actors.New(c)
 	return st
 }
 
@@ -180,6 +184,44 @@ func TestPodsGetNodesAndLoseThem(t *testing.T) {
 		s.settle(20 * time.Minute)
 		s.want("scaled down", s.count("web"), "0 wait, 1 run on 1 nodes")
 	})
+}
+
+// TestStrays has the scheduler say which pods it has put on the fuller of two
+// nodes: none, when it goes by how empty they are.
+func TestStrays(t *testing.T) {
+	strayed := map[bool]int{}
+	for seed := range uint64(16) {
+		calm := seed%2 == 0
+		synctest.Test(t, func(t *testing.T) {
+			strays := map[types.UID]bool{}
+			s := newStage(t, "pods web count=7 cpu=250m\n", func(c *actors.Config) {
+				c.Rand, c.Calm, c.Strays = rand.New(rand.NewPCG(seed, 0)), calm, strays
+			})
+			s.launch("c1")
+			s.launch("c2")
+			s.settle(2 * time.Minute)
+			s.store.Changes()
+			s.register()
+			s.settle(time.Minute)
+			s.want("all", s.count("web"), "0 wait, 7 run on 2 nodes")
+			on, bound := map[string]int{}, 0
+			for _, c := range s.store.Changes() {
+				p, ok := c.New.(*corev1.Pod)
+				if !ok || c.Verb != "bind" {
+					continue
+				}
+				if fuller := 2*on[p.Spec.NodeName] > bound; fuller != strays[p.UID] {
+					t.Errorf("seed %d: %d of %d pods were on the node of pod %s; it is called a stray: %t", seed, on[p.Spec.NodeName], bound, p.Name, strays[p.UID])
+				}
+				on[p.Spec.NodeName]++
+				bound++
+			}
+			strayed[calm] += len(strays)
+		})
+	}
+	if strayed[true] > 0 || strayed[false] == 0 {
+		t.Errorf("%d strays of a scheduler that goes by how empty nodes are, %d of others", strayed[true], strayed[false])
+	}
 }
 
 func TestBudgetsFollowPods(t *testing.T) {

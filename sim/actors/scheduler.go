@@ -62,8 +62,11 @@ func (s *scheduler) look(a *Actor, c *choice) {
 	first := a.Rand.IntN(len(waiting))
 	for i := range waiting {
 		p := waiting[(first+i)%len(waiting)]
-		if node := s.choose(a, v, p); node != "" {
+		if node, stray := s.choose(a, v, p); node != "" {
 			c.offer(func(ctx context.Context) error {
+				if stray && a.Strays != nil {
+					a.Strays[p.UID] = true
+				}
 				return a.client.SubResource("binding").Create(ctx, p.DeepCopy(), &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}})
 			})
 			return
@@ -120,35 +123,38 @@ func (s *scheduler) requestsOf(p *corev1.Pod) amounts {
 	return out
 }
 
-// choose returns the node for the pod, or "".
-func (s *scheduler) choose(a *Actor, v *sight, p *corev1.Pod) string {
+// choose returns the node for the pod, or "", and whether it is none of the
+// emptiest.
+func (s *scheduler) choose(a *Actor, v *sight, p *corev1.Pod) (string, bool) {
 	if !s.drawn {
 		s.drawn, s.emptiest = true, a.Calm || a.Rand.IntN(2) == 0
 	}
-	var can []string
+	var can, best []string
 	most := 0.0
 	for _, n := range v.nodes {
 		if !s.fits(v, p, n) {
 			continue
 		}
 		if n.Name == p.Status.NominatedNodeName {
-			return n.Name
+			return n.Name, false
 		}
-		left := 0.0
-		if s.emptiest {
-			left = amountsOf(n.Status.Allocatable).less(v.used[n.Name])
-		}
+		can = append(can, n.Name)
+		left := amountsOf(n.Status.Allocatable).less(v.used[n.Name])
 		if left > most {
-			can, most = nil, left
+			best, most = nil, left
 		}
 		if left == most {
-			can = append(can, n.Name)
+			best = append(best, n.Name)
 		}
 	}
-	if len(can) == 0 {
-		return ""
+	if s.emptiest {
+		can = best
 	}
-	return can[a.Rand.IntN(len(can))]
+	if len(can) == 0 {
+		return "", false
+	}
+	node := can[a.Rand.IntN(len(can))]
+	return node, !slices.Contains(best, node)
 }
 
 func (s *scheduler) fits(v *sight, p *corev1.Pod, n *corev1.Node) bool {

@@ -16,7 +16,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range laws.All(&script.Script{}) {
+	for _, l := range laws.All(&script.Script{}, nil) {
 		if row := fmt.Sprintf("| `%s` | %s |\n", l.Name(), l.Means()); !strings.Contains(string(docs), row) {
 			t.Errorf("docs/reliability.md lacks the row\n%s", row)
 		}

@@ -24,16 +24,20 @@ type Moves struct {
 	// replace nodes while no pod waited.
 	ByConsolidation map[types.UID]time.Time
 	// Changed is when demand last changed: a pod came or went other than by
-	// being moved, a workload or pool was edited, a machine was lost.
+	// being moved, a workload or pool was edited, a machine was lost, a node was
+	// bought for a moved pod after another had gone astray.
 	Changed time.Time
-	owed    map[string]int // by workload: pods the process has moved and that are not made again
-	lost    int            // machines
-	version int64          // of the cloud
+	owed    map[string]int     // by workload: pods the process has moved and that are not made again
+	waiting map[types.UID]bool // pods made again, and not bound
+	strays  map[types.UID]bool // as All has them
+	astray  bool               // one of those made again is a stray
+	lost    int                // machines
+	version int64              // of the cloud
 }
 
 // NewMoves has seen nothing.
 func NewMoves() *Moves {
-	return &Moves{ByConsolidation: map[types.UID]time.Time{}, owed: map[string]int{}}
+	return &Moves{ByConsolidation: map[types.UID]time.Time{}, owed: map[string]int{}, waiting: map[types.UID]bool{}}
 }
 
 // kept follows what the machines cost whenever consolidation begins and
@@ -46,11 +50,12 @@ type kept struct {
 	took   bool // a node has been taken away since
 }
 
-func newKept(terms) *Law {
+func newKept(t terms) *Law {
 	k := &kept{moves: NewMoves()}
+	k.moves.strays = t.strays
 	return &Law{
 		name: "kept", check: k.check,
-		means: "As long as neither demand nor prices change, each time consolidation begins the machines cost less than the time before, if that took a node away: so no moves lead back to where they began. Demand changes when a pod comes or goes other than by being moved, a workload or pool is edited, or a machine goes for another reason.",
+		means: "As long as neither demand nor prices change, each time consolidation begins the machines cost less than the time before, if that took a node away: so no moves lead back to where they began. Demand changes when a pod comes or goes other than by being moved, a workload or pool is edited, or a machine goes for another reason; also when a node is bought for a moved pod after the scheduler has put another, moved since consolidation last began, elsewhere than on the emptiest node.",
 	}
 }
 
@@ -74,7 +79,7 @@ func (k *kept) check(s *sim.Seen) error {
 		cost += m.Price
 	}
 	before := *k
-	k.at, k.cost, k.prices, k.took = s.Now, cost, now, false
+	k.at, k.cost, k.prices, k.took, k.moves.astray = s.Now, cost, now, false, false
 	if before.took && !before.at.IsZero() && before.at.After(k.moves.Changed) && before.prices == now && cost >= before.cost {
 		return fmt.Errorf("machines cost $%.4f/h when consolidation began at %s and $%.4f/h as it begins again; neither demand nor prices have changed",
 			before.cost.Dollars(), before.at.Sub(s.Started), cost.Dollars())
@@ -151,14 +156,21 @@ func (m *Moves) pod(s *sim.Seen, c store.Change, p *corev1.Pod) {
 	}
 	owner := string(p.OwnerReferences[0].UID)
 	switch {
-	case began(c) && c.By == Us:
-		m.owed[owner]++
 	case began(c):
-		m.Changed = s.Now
+		delete(m.waiting, p.UID)
+		if c.By == Us {
+			m.owed[owner]++
+		} else {
+			m.Changed = s.Now
+		}
 	case c.Old == nil && m.owed[owner] > 0:
 		m.owed[owner]--
+		m.waiting[p.UID] = true
 	case c.Old == nil:
 		m.Changed = s.Now
+	case m.waiting[p.UID] && p.Spec.NodeName != "":
+		delete(m.waiting, p.UID)
+		m.astray = m.astray || m.strays[p.UID]
 	}
 }
 
@@ -169,6 +181,8 @@ func (m *Moves) claim(s *sim.Seen, c store.Change, claim *v1.NodeClaim) *Again {
 	case c.By != Us:
 	case c.Old == nil && consolidating(s):
 		m.ByConsolidation[claim.UID] = s.Now
+	case c.Old == nil && m.astray && len(m.waiting) > 0:
+		m.Changed = s.Now
 	case c.New != nil && c.Old != nil && voluntary(claim) == model.Underutilized && voluntary(c.Old.(*v1.NodeClaim)) == "":
 		if at, ok := m.ByConsolidation[claim.UID]; ok {
 			return &Again{claim, at, !m.Changed.After(at)}

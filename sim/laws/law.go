@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/conditions"
@@ -47,9 +48,12 @@ func (l *Law) End(s *sim.Seen) error {
 	return l.end(s)
 }
 
-// All returns the laws for a run of the script.
-func All(s *script.Script) []*Law {
+// All returns the laws for a run of the script. Strays, which may be nil, are
+// the pods that the scheduler has put neither where they were nominated nor on
+// the emptiest node; more may be added as the run goes on.
+func All(s *script.Script, strays map[types.UID]bool) []*Law {
 	t := termsOf(s)
+	t.strays = strays
 	return []*Law{
 		newLimits(t), newBudgets(t), newProtected(t), newForced(t), newDrained(t),
 		newOwned(t), newOnce(), newJoined(t), newIdle(t), newReasoned(t), newDrift(),
@@ -64,6 +68,7 @@ type terms struct {
 	lag time.Duration
 	// trouble is how long after the start things may go wrong.
 	trouble time.Duration
+	strays  map[types.UID]bool
 }
 
 func termsOf(s *script.Script) terms {

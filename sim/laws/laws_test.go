@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,17 +35,18 @@ type court struct {
 	cloud     *simcloud.Cloud
 	us, users client.Client
 	laws      []*laws.Law
+	strays    map[types.UID]bool
 	started   time.Time
 	quiet     time.Time
 	calls     []sim.Made
 	broken    []string // name: error
 }
 
-const types = "run 10m rest 40m\ntype m2 cpu=2 mem=8Gi price=0.1 zones=a\ntype m4 cpu=4 mem=16Gi price=0.2 zones=a,b\n"
+const head = "run 10m rest 40m\ntype m2 cpu=2 mem=8Gi price=0.1 zones=a\ntype m4 cpu=4 mem=16Gi price=0.2 zones=a,b\n"
 
 func newCourt(t *testing.T, text string) *court {
 	t.Helper()
-	s, err := script.Parse(types + text)
+	s, err := script.Parse(head + text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,8 @@ func newCourt(t *testing.T, text string) *court {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &court{T: t, store: store.New(server, rand.New(rand.NewPCG(1, 1))), cloud: simcloud.New(actors.Types(s)), laws: laws.All(s), started: time.Now()}
+	c := &court{T: t, store: store.New(server, rand.New(rand.NewPCG(1, 1))), cloud: simcloud.New(actors.Types(s)), started: time.Now(), strays: map[types.UID]bool{}}
+	c.laws = laws.All(s, c.strays)
 	c.us, c.users = c.store.Client(laws.Us), c.store.Client("users")
 	for _, o := range actors.Objects(s) {
 		c.must(c.users.Create(t.Context(), o))
@@ -194,6 +197,53 @@ func (c *court) pod(name, node string, change ...func(*corev1.Pod)) *corev1.Pod 
 	return p
 }
 
+// bind puts a waiting pod on the node, as the scheduler does.
+func (c *court) bind(p *corev1.Pod, node string) {
+	c.Helper()
+	c.must(c.store.Client("scheduler").SubResource("binding").Create(c.Context(), p.DeepCopy(), &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}))
+	c.step()
+}
+
+// stray binds a waiting pod to the node, which is not the emptiest.
+func (c *court) stray(p *corev1.Pod, node string) {
+	c.Helper()
+	c.strays[p.UID] = true
+	c.bind(p, node)
+}
+
+// consolidate takes the node away for less and evicts its pods. Again writes what
+// happens when they are made again and wait. It returns them.
+func (c *court) consolidate(node string, pods []*corev1.Pod, again func(waiting []*corev1.Pod)) []*corev1.Pod {
+	c.Helper()
+	claim := store.Find[*v1.NodeClaim](c.store, "", node).DeepCopy()
+	c.mark(claim, model.Underutilized)
+	c.delete(c.us, claim)
+	var waiting []*corev1.Pod
+	for _, p := range pods {
+		c.evict(p)
+		waiting = append(waiting, c.pod(p.Name+"-again", ""))
+		c.must(c.users.Delete(c.Context(), p, client.GracePeriodSeconds(0)))
+	}
+	again(waiting)
+	c.terminate(claim)
+	c.pass(time.Minute)
+	c.gone(claim)
+	return waiting
+}
+
+// moves is a history in which node c1 is consolidated, and then c2, which the
+// process has launched meanwhile, at the price that c1 had. There is another, c0.
+func moves(again func(c *court, a, b *corev1.Pod)) func(*court) {
+	return func(c *court) {
+		c.node("c0")
+		c.node("c1")
+		pods := []*corev1.Pod{c.pod("a", "c1"), c.pod("b", "c1")}
+		c.pass(time.Minute)
+		pods = c.consolidate("c1", pods, func(p []*corev1.Pod) { again(c, p[0], p[1]) })
+		c.consolidate("c2", pods, func([]*corev1.Pod) {})
+	}
+}
+
 func protect(text string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations = map[string]string{v1.DoNotDisruptAnnotationKey: text} }
 }
@@ -239,6 +289,8 @@ type history struct {
 	says   string
 	write  func(*court)
 }
+
+const costsTheSame = "machines cost $0.2000/h when consolidation began at 1m0s and $0.2000/h"
 
 func histories() []history {
 	return []history{
@@ -346,6 +398,38 @@ func histories() []history {
 			c.pass(time.Minute)
 			c.gone(old)
 			c.mark(next, model.Underutilized)
+		}},
+		{"pool general budgets=100%", "kept", costsTheSame, moves(func(c *court, a, b *corev1.Pod) {
+			c.bind(a, "c0") // no stray
+			c.node("c2")
+			c.bind(b, "c2")
+		})},
+		{"pool general budgets=100%", "kept", costsTheSame, moves(func(c *court, a, b *corev1.Pod) {
+			c.node("c2") // before a pod strays
+			c.stray(a, "c0")
+			c.bind(b, "c2")
+		})},
+		{"pool general budgets=100%", "kept", costsTheSame, moves(func(c *court, a, b *corev1.Pod) {
+			c.stray(a, "c0")
+			c.stray(b, "c0")
+			c.node("c2") // for nobody
+		})},
+		{"pool general budgets=100%", "kept", "when consolidation began at 2m0s and", func(c *court) {
+			c.node("c0")
+			c.node("c1")
+			pods := []*corev1.Pod{c.pod("a", "c1"), c.pod("b", "c1")}
+			c.pass(time.Minute)
+			pods = c.consolidate("c1", pods, func(p []*corev1.Pod) {
+				c.stray(p[0], "c0") // of no matter for the next time
+				c.node("c2")
+				c.bind(p[1], "c2")
+			})
+			pods = c.consolidate("c2", pods, func(p []*corev1.Pod) {
+				c.bind(p[0], "c0")
+				c.node("c3")
+				c.bind(p[1], "c3")
+			})
+			c.consolidate("c3", pods, func([]*corev1.Pod) {})
 		}},
 		{"pool general", "running", "pool general may launch m2 as on-demand in zone a", func(c *court) {
 			c.pod("p", "")
@@ -475,6 +559,11 @@ func TestExcused(t *testing.T) {
 			c.pass(6 * time.Minute)
 			c.end()
 		}},
+		{"a node is bought for a moved pod after the scheduler has put another astray", "pool general budgets=100%", moves(func(c *court, a, b *corev1.Pod) {
+			c.stray(a, "c0")
+			c.node("c2")
+			c.bind(b, "c2")
+		})},
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

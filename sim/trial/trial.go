@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,7 +73,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	if err != nil {
 		t.Fatalf("the script cannot be run: %v", err)
 	}
-	clock, faults := &steps{}, (*faults)(nil)
+	clock, faults, strays := &steps{}, (*faults)(nil), map[types.UID]bool{}
 	s := sim.Setup{
 		Seed: c.Script.Seed, Server: c.Server, Config: settings, Types: actors.Types(c.Script), Transcript: c.Transcript,
 		Objects: append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}, actors.Objects(c.Script)...),
@@ -93,7 +94,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 		var out []sim.Actor
 		for _, a := range actors.New(actors.Config{
 			Store: r.Store, Cloud: r.Cloud, Rand: r.Rand("actors"), Script: c.Script, Faults: faults.script,
-			Started: r.Started, Steps: clock.now, Calm: c.Calm,
+			Started: r.Started, Steps: clock.now, Calm: c.Calm, Strays: strays,
 		}) {
 			out = append(out, a)
 		}
@@ -101,7 +102,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	}
 	s.Laws = func(*sim.Run) []sim.Law {
 		out := []sim.Law{clock}
-		for _, l := range laws.All(c.Script) {
+		for _, l := range laws.All(c.Script, strays) {
 			if !c.Lawless {
 				out = append(out, l)
 			}
