@@ -27,7 +27,7 @@ type planFlags struct {
 	snapshot, output string
 	manifests        []string // files and folders
 	deleted          []string // names of NodePools
-	exitCode         bool
+	exitCode, toRest bool
 	gates            plan.Gates
 }
 
@@ -48,6 +48,7 @@ func (p *planFlags) define(flags *flag.FlagSet) {
 	})
 	flags.StringVar(&p.output, "output", "text", "text or json")
 	flags.BoolVar(&p.exitCode, "exit-code", false, fmt.Sprintf("exit with %d when a node would be launched or taken away", exitChanges))
+	flags.BoolVar(&p.toRest, "to-rest", false, "also say where one decision after the other leads; takes as long as all of them")
 	flags.Float64Var(&p.gates.Cost, "max-cost", plan.NoGate, "fail when the nodes would cost more dollars per hour than this afterwards")
 	flags.IntVar(&p.gates.Evictions, "max-evictions", plan.NoGate, "fail when more pods than this would be evicted")
 	flags.IntVar(&p.gates.Pending, "max-pending", plan.NoGate, "fail when more pods than this would stay pending")
@@ -97,9 +98,9 @@ func planAll(ctx context.Context, s surroundings) error {
 // report plans with the manifests, if there are any.
 func (p *planFlags) report(s scenario.Situation, m *plan.Manifests) (plan.Report, error) {
 	if len(p.manifests) == 0 && len(p.deleted) == 0 {
-		return plan.Of(s.Snapshot, deciderWith(s.Policy)), nil
+		return plan.Of(s.Snapshot, p.decider(s.Policy)), nil
 	}
-	return plan.With(s.Snapshot, m, p.deleted, deciderWith(s.Policy))
+	return plan.With(s.Snapshot, m, p.deleted, p.decider(s.Policy))
 }
 
 // read reads the manifests of all files, folders and standard input.
@@ -145,10 +146,12 @@ func manifestFiles(name string) ([]string, error) {
 	return out, err
 }
 
-func deciderWith(policy model.Policy) plan.Decider {
+func (p *planFlags) decider(policy model.Policy) plan.Decider {
+	planner := &solve.Planner{}
 	return plan.Decider{
-		Decide: func(s *model.Snapshot) *model.Plan { return solve.Decide(s, policy) },
-		Place:  func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, policy) },
+		Decide: func(s *model.Snapshot) *model.Plan { return planner.Decide(s, policy) },
+		Place:  func(s *model.Snapshot) *model.Plan { return planner.Place(s, policy) },
+		ToRest: p.toRest,
 	}
 }
 

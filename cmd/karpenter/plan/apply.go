@@ -48,6 +48,10 @@ func With(s *model.Snapshot, m *Manifests, deleted []string, d Decider) (Report,
 	for _, c := range a.changes {
 		r.Evictions += c.Evictions
 		r.WouldChange = r.WouldChange || len(c.Removed) > 0
+		if r.Rest != nil {
+			r.Rest.TakenAway += len(c.Removed)
+			r.Rest.Evictions += c.Evictions
+		}
 	}
 	if len(m.Ignored) > 0 {
 		a.notes = append(a.notes, "only NodePools are planned with; the manifests also have: "+strings.Join(m.Ignored, ", "))
@@ -310,8 +314,7 @@ func (a *applied) await(p model.Pending, node string) {
 	for i := range pods {
 		pods[i].From = node
 	}
-	key := func(p *model.Pending) string { return fmt.Sprintf("%s\n%+v", p.Shape.Key, p.Peer) }
-	at := slices.IndexFunc(a.next.Pending, func(o model.Pending) bool { return key(&o) == key(&p) })
+	at := slices.IndexFunc(a.next.Pending, func(o model.Pending) bool { return kind(&o) == kind(&p) })
 	if at < 0 {
 		p.Pods = pods
 		a.next.Pending = append(a.next.Pending, p)

@@ -25,8 +25,9 @@ type Report struct {
 	Before    Total  `json:"before"`
 	Unchanged *Total `json:"unchanged,omitempty"` // after, if none of Changes were made
 	After     Total  `json:"after"`
-	Afresh    Total  `json:"afresh"`       // if all pods that may move were placed anew
-	Bound     Price  `json:"boundPerHour"` // no nodes for the pods Afresh has placed cost less
+	Rest      *Rest  `json:"atRest,omitempty"` // where it leads, if that was asked
+	Afresh    Total  `json:"afresh"`           // if all pods that may move were placed anew
+	Bound     Price  `json:"boundPerHour"`     // no nodes for the pods Afresh has placed cost less
 
 	Launches    []Launch  `json:"launches"` // for pods that wait
 	LaunchCost  Price     `json:"launchCostPerHour"`
@@ -99,6 +100,7 @@ type Stay struct {
 type Decider struct {
 	Decide func(*model.Snapshot) *model.Plan
 	Place  func(*model.Snapshot) *model.Plan // pending pods only
+	ToRest bool                              // reports say where it leads
 }
 
 // Of returns what would happen in the situation.
@@ -123,6 +125,9 @@ func Of(s *model.Snapshot, d Decider) Report {
 		r.Pending = append(r.Pending, refusal(s, &p.Verdicts[i]))
 	}
 	r.WouldChange = len(r.Launches) > 0 || len(r.Commands) > 0 || len(static(s)) > 0
+	if d.ToRest {
+		r.Rest = restOf(s, d)
+	}
 	fresh := explain.OfCluster(s, d.Place)
 	r.Afresh = Total{Nodes: fresh.Fresh.Nodes, Cost: Price(fresh.Fresh.Cost), Pending: fresh.Fresh.Pending}
 	r.Bound = Price(fresh.Bound)

@@ -61,6 +61,9 @@ func (r Report) totals(b *strings.Builder) {
 	} else {
 		add("after", r.After, unpriced(r.After))
 	}
+	if r.Rest != nil {
+		add("at rest", r.Rest.Total, r.Rest.remark())
+	}
 	add("afresh", r.Afresh, "if all pods that may move were placed anew")
 	if r.Bound > 0 {
 		rows = append(rows, []string{"at least", "", r.Bound.String(), "", "no nodes for these pods cost less"})
@@ -70,6 +73,18 @@ func (r Report) totals(b *strings.Builder) {
 	if !r.WouldChange {
 		b.WriteString("\nno node is launched or taken away\n")
 	}
+}
+
+// remark says what it takes to come to rest.
+func (r *Rest) remark() string {
+	if r.Rounds == 0 && r.TakenAway == 0 {
+		return "it is"
+	}
+	text := fmt.Sprintf("after %s: %d launched, %d taken away, evicting %s", counted(r.Rounds, "round"), r.Launched, r.TakenAway, counted(r.Evictions, "pod"))
+	if r.Unfinished {
+		text += "; more are to come"
+	}
+	return text
 }
 
 func unpriced(t Total) string {
