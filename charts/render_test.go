@@ -69,6 +69,7 @@ func TestRefusals(t *testing.T) {
 		{"{}", "Chart cannot be installed without a valid settings.clusterName!"},
 		{"{settings: {clusterNmae: demo}}", "additional properties 'clusterNmae' not allowed"},
 		{"{settings: {clusterName: demo, featureGates: {nodeRepair: 'yes'}}}", "got string, want boolean"},
+		{"{settings: {clusterName: demo}, controller: {metrics: {certDir: /tls}}}", "set controller.metrics.secure, too"},
 		{"{settings: {clusterName: demo}, logLevel: loud}", "value must be one of 'debug', 'info', 'error'"},
 	} {
 		if _, err := render(t, "karpenter", tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -77,10 +77,11 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	mgr, err := manager.New(ctx, cluster, manager.Options{
 		Scheme: objects, Version: build.Version, Log: logger,
 		QPS: c.KubeClientQPS, Burst: c.KubeClientBurst,
-		MetricsPort: c.MetricsPort, HealthPort: c.HealthProbePort, Profiling: c.EnableProfiling,
-		Lease:   manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c)},
-		Warmup:  !c.DisableControllerWarmup,
-		Objects: feed.Trims(),
+		Metrics:    manager.Metrics{Port: c.MetricsPort, Profiling: c.EnableProfiling, Secure: c.MetricsSecure, CertDir: c.MetricsCertDir},
+		HealthPort: c.HealthProbePort,
+		Lease:      manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c)},
+		Warmup:     !c.DisableControllerWarmup,
+		Objects:    feed.Trims(),
 	})
 	if err != nil {
 		return err

@@ -3,8 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/pprof"
 	"os"
 	"strconv"
 	"time"
@@ -18,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 const (
@@ -41,8 +38,8 @@ type Options struct {
 
 	QPS, Burst int // of requests to the API server
 
-	MetricsPort, HealthPort int // 0 = not served
-	Profiling               bool
+	Metrics    Metrics
+	HealthPort int // 0 = not served
 
 	Lease  Lease
 	Warmup bool // fill queues before the lease is won
@@ -67,7 +64,13 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	// The lease must not wait behind the requests of controllers.
 	election := rest.CopyConfig(config)
 	config.QPS, config.Burst = float32(o.QPS), o.Burst
-	mgr, err := manager.New(config, options(election, o))
+	served, err := o.Metrics.options(o.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	settings := options(election, o)
+	settings.Metrics = served
+	mgr, err := manager.New(config, settings)
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
@@ -107,7 +110,6 @@ func options(election *rest.Config, o Options) manager.Options {
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &timeout,
 		HealthProbeBindAddress:        address(o.HealthPort),
-		Metrics:                       server.Options{BindAddress: address(o.MetricsPort), ExtraHandlers: profiles(o.Profiling)},
 	}
 }
 
@@ -127,22 +129,4 @@ func address(port int) string {
 		return "0"
 	}
 	return ":" + strconv.Itoa(port)
-}
-
-// profiles returns the handlers of the Go runtime's profiles.
-func profiles(enabled bool) map[string]http.Handler {
-	if !enabled {
-		return nil
-	}
-	out := map[string]http.Handler{
-		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
-		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
-		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
-		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
-		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
-	}
-	for _, name := range []string{"allocs", "heap", "block", "goroutine", "threadcreate"} {
-		out["/debug/pprof/"+name] = pprof.Handler(name)
-	}
-	return out
 }

@@ -42,6 +42,8 @@
   value: {{ $s.vmMemoryOverheadPercent | quote }}
 {{- end }}
 {{- range $name, $value := dict
+  "METRICS_SECURE" .Values.controller.metrics.secure
+  "METRICS_CERT_DIR" .Values.controller.metrics.certDir
   "LOG_LEVEL" .Values.logLevel
   "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths)
   "LOG_ERROR_OUTPUT_PATHS" (join "," .Values.logErrorOutputPaths)

@@ -61,3 +61,18 @@ annotations:
   value: {{ tpl (toString .value) .root | quote }}
 {{- end }}
 {{- end }}
+
+{{/* How metrics are scraped, for a ServiceMonitor; its endpointConfig stands over it. */}}
+{{- define "karpenter.scrape" -}}
+{{- if .Values.controller.metrics.secure }}
+{{- $said := .Values.serviceMonitor.endpointConfig }}
+scheme: https
+{{- if not (or $said.authorization $said.bearerTokenSecret) }}
+bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+{{- end }}
+{{- if not (or .Values.controller.metrics.certDir $said.tlsConfig) }}
+tlsConfig:
+  insecureSkipVerify: true
+{{- end }}
+{{- end }}
+{{- end }}

@@ -102,8 +102,8 @@ func amazon() []setting {
 	}
 }
 
-// complete reports what is missing when all settings are looked at together.
-func (c *Config) complete() error {
+// named reports that the cluster's name is missing.
+func (c *Config) named() error {
 	if c.CloudProvider == CloudAWS && c.AWS.ClusterName == "" {
 		return errors.New("missing field, cluster-name: set --cluster-name or CLUSTER_NAME to the name of the EKS cluster")
 	}

@@ -25,6 +25,12 @@ type Config struct {
 
 	// MetricsPort serves /metrics; 0 serves none. Default 8080.
 	MetricsPort int
+	// MetricsSecure serves metrics over TLS, to those who may get the path
+	// /metrics. Default false.
+	MetricsSecure bool
+	// MetricsCertDir has tls.crt and tls.key of the metrics. Default "", a
+	// certificate that is made at the start.
+	MetricsCertDir string
 	// HealthProbePort serves /healthz and /readyz; 0 serves none. Default 8081.
 	HealthProbePort int
 	// EnableProfiling adds /debug/pprof to the metrics port. Default false.
@@ -161,6 +167,20 @@ func (c *Config) Validate() error {
 		}
 	}
 	return errors.Join(append(failures, c.complete())...)
+}
+
+// complete reports what does not go together.
+func (c *Config) complete() error { return errors.Join(c.scraped(), c.named()) }
+
+// scraped reports what cannot be said of the metrics.
+func (c *Config) scraped() error {
+	switch {
+	case c.MetricsCertDir != "" && !c.MetricsSecure:
+		return errors.New("--metrics-cert-dir: metrics are served without TLS: set --metrics-secure or METRICS_SECURE=true, too, or leave it out")
+	case c.MetricsSecure && c.MetricsPort == 0:
+		return errors.New("--metrics-secure: metrics are not served: set --metrics-port or METRICS_PORT to a port, or leave it out")
+	}
+	return nil
 }
 
 // text is a flag.Value that takes anything, so that flags and variables are

@@ -54,7 +54,9 @@ func TestParse(t *testing.T) {
 			"BATCH_MAX_DURATION": "1m", "BATCH_IDLE_DURATION": "50ms", "PREFERENCE_POLICY": "Ignore", "MIN_VALUES_POLICY": "BestEffort",
 			"IGNORE_DRA_REQUESTS": "false", "FEATURE_GATES": "NodeRepair=true", "INSTANCE_TYPES_FILE_PATH": "/types.json",
 			"SYSTEM_NAMESPACE": "system", "KARPENTER_SERVICE": "service", "NOMINATE_PODS": "false",
+			"METRICS_SECURE": "true", "METRICS_CERT_DIR": "/tls",
 		}, func(c *Config) {
+			c.MetricsSecure, c.MetricsCertDir = true, "/tls"
 			c.MetricsPort, c.HealthProbePort, c.KubeClientQPS, c.KubeClientBurst = 9000, 0, 10, 20
 			c.EnableProfiling, c.DisableControllerWarmup, c.DisableLeaderElection = true, false, true
 			c.DisableClusterStateObservability, c.LeaderElectionName, c.LeaderElectionNamespace = true, "lease", "ns"
@@ -160,6 +162,11 @@ func TestParseRefuses(t *testing.T) {
 		{"spec 65/153 interfaces", []string{"--reserved-enis=-1"}, nil, `--reserved-enis: "-1": want an integer from 0 to 2147483647`},
 		{"spec 65/153 refreshes", []string{"--ami-refresh-interval=59s", "--subnet-refresh-interval=59s"}, nil,
 			"--ami-refresh-interval: \"59s\": ami-refresh-interval must be at least 1m\n--subnet-refresh-interval: \"59s\": subnet-refresh-interval must be at least 1m"},
+		{"certificate without TLS", nil, map[string]string{"METRICS_CERT_DIR": "/tls"},
+			"--metrics-cert-dir: metrics are served without TLS: set --metrics-secure or METRICS_SECURE=true, too, or leave it out"},
+		{"TLS of nothing", []string{"--metrics-secure", "--metrics-port=0"}, nil,
+			"--metrics-secure: metrics are not served: set --metrics-port or METRICS_PORT to a port, or leave it out"},
+		{"neither yes nor no", []string{"--metrics-secure=yes"}, nil, `--metrics-secure: "yes": want true or false`},
 		{"every fault is named", []string{"--metrics-port=x"}, map[string]string{"LOG_LEVEL": "y"},
 			"--metrics-port: \"x\": want an integer from 0 to 65535\nLOG_LEVEL: \"y\": want one of debug, info, error"},
 	} {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"karpenter/kube/access"
 	"karpenter/model"
 	"karpenter/scenario"
 )
@@ -39,7 +39,7 @@ const (
 // every request judged by the Kubernetes API. All fields are required.
 type Server struct {
 	Address  string
-	Allow    func(ctx context.Context, token, path string) error // Reviewer.Allow
+	Access   access.Reviewer
 	Snapshot func(now time.Time) *model.Snapshot
 	Decide   func(*model.Snapshot) *model.Plan
 	Place    func(*model.Snapshot) *model.Plan // pending pods of a situation that is not the cluster's
@@ -88,18 +88,10 @@ func (s *Server) Handler() http.Handler {
 // guarded lets those in who may ask, when there is something to answer with.
 func (s *Server) guarded(turn chan struct{}, answer http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		var forbidden forbiddenError
-		switch err := s.Allow(r.Context(), token, r.URL.Path); {
-		case errors.Is(err, errUnknown):
-			http.Error(w, err.Error(), http.StatusUnauthorized)
-			return
-		case errors.As(err, &forbidden):
-			http.Error(w, err.Error(), http.StatusForbidden)
-			return
-		case err != nil:
+		failed := func(err error) {
 			log.FromContext(r.Context()).Error(err, "an explanation is refused, the API server does not say who may ask")
-			http.Error(w, "the API server does not say who may ask; see the log of the controller", http.StatusInternalServerError)
+		}
+		if s.Access.Refuse(w, r, failed) {
 			return
 		}
 		select {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"karpenter/kube/access"
 	"karpenter/model"
 	"karpenter/scenario"
 	"karpenter/solve"
@@ -68,7 +69,7 @@ func newServer(t *testing.T, c client.Client) *Server {
 	leads := make(chan struct{})
 	close(leads)
 	return &Server{
-		Allow:    Reviewer{c}.Allow,
+		Access:   access.Reviewer{Client: c},
 		Snapshot: func(time.Time) *model.Snapshot { return s },
 		Decide:   func(s *model.Snapshot) *model.Plan { return solve.Decide(s, model.DefaultPolicy()) },
 		Place:    func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, model.DefaultPolicy()) },
@@ -182,8 +183,8 @@ func TestAnswers(t *testing.T) {
 // TestSnapshotReplays: what the server dumps is the situation it decides on.
 func TestSnapshotReplays(t *testing.T) {
 	s := newServer(t, reviewing(t))
-	s.Allow = func(context.Context, string, string) error { return nil }
-	dump := get(s, "ann", SnapshotPath)
+	dump := httptest.NewRecorder()
+	s.dump(dump, nil)
 	again, err := scenario.Read(dump.Body, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ import (
 	"karpenter/control/podevents"
 	"karpenter/control/provisioning"
 	"karpenter/control/termination"
+	"karpenter/kube/access"
 	"karpenter/kube/catalogue"
 	"karpenter/kube/convert"
 	"karpenter/kube/events"
@@ -336,7 +337,7 @@ func (w *wiring) explanations() error {
 		return nil
 	}
 	return w.mgr.Add(&explain.Server{
-		Address: w.config.ExplainBindAddress, Allow: explain.Reviewer{Client: w.mgr.GetClient()}.Allow,
+		Address: w.config.ExplainBindAddress, Access: access.Reviewer{Client: w.mgr.GetClient()},
 		Snapshot: w.world.Snapshot, Decide: w.answer, Policy: w.policy(),
 		Place: func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, w.policy()) },
 		Pods:  w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,

@@ -1,23 +1,27 @@
-package explain
+// Package access has the Kubernetes API judge who asks this process for
+// something over HTTP, and whether they may have it.
+package access
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errUnknown says that a token is nobody's.
-var errUnknown = errors.New("the token is not valid in this cluster")
+// ErrUnknown says that a token is nobody's.
+var ErrUnknown = errors.New("the token is not valid in this cluster")
 
-// forbiddenError says that a user may not read a path.
-type forbiddenError struct{ user, path, reason string }
+// ForbiddenError says that a user may not get a path.
+type ForbiddenError struct{ user, path, reason string }
 
 // Error names the user and what to grant.
-func (e forbiddenError) Error() string {
+func (e ForbiddenError) Error() string {
 	text := fmt.Sprintf("%s may not get %s: a ClusterRole with that path in nonResourceURLs allows it", e.user, e.path)
 	if e.reason != "" {
 		text += " (" + e.reason + ")"
@@ -25,7 +29,7 @@ func (e forbiddenError) Error() string {
 	return text
 }
 
-// Reviewer has the Kubernetes API judge who asks, and whether they may.
+// Reviewer asks for each request anew.
 type Reviewer struct {
 	Client client.Client // may create TokenReviews and SubjectAccessReviews
 }
@@ -33,14 +37,14 @@ type Reviewer struct {
 // Allow returns nil when the owner of the token may get the path.
 func (r Reviewer) Allow(ctx context.Context, token, path string) error {
 	if token == "" {
-		return errUnknown
+		return ErrUnknown
 	}
 	who := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	if err := r.Client.Create(ctx, who); err != nil {
 		return fmt.Errorf("review token: %w", err)
 	}
 	if !who.Status.Authenticated {
-		return errUnknown
+		return ErrUnknown
 	}
 	user := who.Status.User
 	extra := map[string]authorizationv1.ExtraValue{}
@@ -55,7 +59,27 @@ func (r Reviewer) Allow(ctx context.Context, token, path string) error {
 		return fmt.Errorf("review access of %s: %w", user.Username, err)
 	}
 	if !may.Status.Allowed || may.Status.Denied {
-		return forbiddenError{user.Username, path, may.Status.Reason}
+		return ForbiddenError{user.Username, path, may.Status.Reason}
 	}
 	return nil
+}
+
+// Refuse answers the request and returns true, unless the owner of its bearer
+// token may get its path. What the API server did not say is told to failed.
+func (r Reviewer) Refuse(w http.ResponseWriter, q *http.Request, failed func(error)) bool {
+	token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
+	var forbidden ForbiddenError
+	switch err := r.Allow(q.Context(), token, q.URL.Path); {
+	case err == nil:
+		return false
+	case errors.Is(err, ErrUnknown):
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+	case errors.As(err, &forbidden):
+		http.Error(w, err.Error(), http.StatusForbidden)
+	default:
+		failed(err)
+		http.Error(w, "the API server does not say who may ask; see the log of the controller", http.StatusInternalServerError)
+	}
+	return true
 }

@@ -1,0 +1,126 @@
+package manager
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"path/filepath"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"karpenter/kube/access"
+)
+
+const (
+	certFile, keyFile = "tls.crt", "tls.key" // as in secrets of the type kubernetes.io/tls
+
+	// reviewQPS and reviewBurst limit the requests to the API server about who
+	// scrapes, so that whoever reaches the port cannot hold up the controllers.
+	// A scrape takes two.
+	reviewQPS, reviewBurst = 10, 20
+)
+
+// Metrics is how metrics are served.
+type Metrics struct {
+	Port      int  // 0 = not served
+	Profiling bool // serve the Go runtime's profiles, too
+
+	// Secure serves over TLS, and only those whom the Kubernetes API lets get
+	// the path.
+	Secure bool
+	// CertDir has the files tls.crt and tls.key, which are read again when
+	// they change; "" = a certificate that is made at the start and signed by
+	// itself. Of no meaning unless Secure.
+	CertDir string
+}
+
+// options returns what controller-runtime is told. The scheme knows reviews.
+func (m Metrics) options(scheme *runtime.Scheme) (server.Options, error) {
+	out := server.Options{BindAddress: address(m.Port), ExtraHandlers: profiles(m.Profiling)}
+	if !m.Secure || m.Port == 0 {
+		return out, nil
+	}
+	out.SecureServing, out.CertDir, out.CertName, out.KeyName = true, m.CertDir, certFile, keyFile
+	// One scrape is one request; HTTP/2 only gives strangers more to do.
+	out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos, c.MinVersion = []string{"http/1.1"}, tls.VersionTLS12 }}
+	out.FilterProvider = func(cluster *rest.Config, http *http.Client) (server.Filter, error) {
+		return reviewed(cluster, http, scheme)
+	}
+	if m.CertDir != "" {
+		// Without the files, controller-runtime would sign a certificate itself.
+		if _, err := tls.LoadX509KeyPair(filepath.Join(m.CertDir, certFile), filepath.Join(m.CertDir, keyFile)); err != nil {
+			return server.Options{}, fmt.Errorf("certificate of the metrics: want a directory with %s and its %s: %w", certFile, keyFile, err)
+		}
+		return out, nil
+	}
+	own, err := selfSigned()
+	if err != nil {
+		return server.Options{}, fmt.Errorf("certificate of the metrics: %w", err)
+	}
+	out.TLSOpts = append(out.TLSOpts, func(c *tls.Config) {
+		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &own, nil }
+	})
+	return out, nil
+}
+
+// selfSigned returns a certificate for a year, which says who serves to nobody,
+// and keeps tokens from those who listen.
+func selfSigned() (tls.Certificate, error) {
+	pair, key, err := cert.GenerateSelfSignedCertKey("karpenter", nil, nil)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(pair, key)
+}
+
+// reviewed returns what stands before every handler.
+func reviewed(cluster *rest.Config, http *http.Client, scheme *runtime.Scheme) (server.Filter, error) {
+	own := rest.CopyConfig(cluster)
+	own.QPS, own.Burst, own.RateLimiter = reviewQPS, reviewBurst, nil
+	reviews := meta.NewDefaultRESTMapper(nil)
+	reviews.Add(authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), meta.RESTScopeRoot)
+	reviews.Add(authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"), meta.RESTScopeRoot)
+	asking, err := client.New(own, client.Options{HTTPClient: http, Scheme: scheme, Mapper: reviews})
+	if err != nil {
+		return nil, fmt.Errorf("ask who may read metrics: %w", err)
+	}
+	return filter(access.Reviewer{Client: asking}), nil
+}
+
+func filter(who access.Reviewer) server.Filter {
+	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
+		failed := func(err error) { log.Error(err, "metrics are refused, the API server does not say who may read them") }
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !who.Refuse(w, r, failed) {
+				handler.ServeHTTP(w, r)
+			}
+		}), nil
+	}
+}
+
+// profiles returns the handlers of the Go runtime's profiles.
+func profiles(enabled bool) map[string]http.Handler {
+	if !enabled {
+		return nil
+	}
+	out := map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	}
+	for _, name := range []string{"allocs", "heap", "block", "goroutine", "threadcreate"} {
+		out["/debug/pprof/"+name] = pprof.Handler(name)
+	}
+	return out
+}
