@@ -19,7 +19,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help image sbom run demo stress disrupt test unit charts observability sandbox-test differential sim sim-known sim-aws aws-calls day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help image sbom run demo demo-helm stress disrupt test unit charts observability sandbox-test differential sim sim-known sim-aws aws-calls day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ run: build ## start the cluster in $(DATA), or continue with it, and show it liv
 
 demo: build ## bring up a fresh cluster, run examples/ through it, print what happened
 	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --examples $(EXAMPLES)
+
+demo-helm: build bin/helm ## the demo, with the controller installed by Helm and no other rights than its chart gives
+	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --helm bin/helm --examples $(EXAMPLES)
 
 stress: build ## 5,000 pods from nothing to running and back, with figures
 	bin/sandbox stress --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default

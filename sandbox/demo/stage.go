@@ -160,7 +160,7 @@ func performIn(ctx context.Context, options Options, play script) error {
 	}
 	writeSummary(options.Out, st.results, new(watched.View()))
 	writeController(options.Out, s.Controller())
-	return nil
+	return writeRequests(ctx, options.Out, s)
 }
 
 // play runs all steps, measures, and holds what happened against the budgets.

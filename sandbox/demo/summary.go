@@ -2,13 +2,17 @@ package demo
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 
 	"karpenter/sandbox/fleet"
 	"karpenter/sandbox/process"
+	"karpenter/sandbox/session"
 )
 
 // writeSummary prints how long everything took, what was bought and for how much, and how near pools came to their limits.
@@ -52,4 +56,22 @@ func writeController(w io.Writer, controller *process.Process) {
 	fmt.Fprintf(w, "    %8s  of memory at most\n", fmt.Sprintf("%dMi", used.PeakMemory>>20))
 	fmt.Fprintf(w, "    %8s  of CPU time\n", seconds(used.CPU))
 	fmt.Fprintf(w, "    %8d  crashes\n", controller.Failures())
+}
+
+// writeRequests prints how many requests the API server had of the controller, and returns an error if it was not
+// allowed some of them.
+func writeRequests(ctx context.Context, w io.Writer, s *session.Session) error {
+	byStatus, err := s.Requests(ctx)
+	if err != nil {
+		return err
+	}
+	all, refused := 0, byStatus[strconv.Itoa(http.StatusForbidden)]
+	for _, n := range byStatus {
+		all += n
+	}
+	fmt.Fprintf(w, "    %8d  requests to the API server, %d of them refused for want of rights\n", all, refused)
+	if refused > 0 {
+		return fmt.Errorf("the API server refused %d requests of the controller; see %s", refused, s.ControllerLog())
+	}
+	return nil
 }

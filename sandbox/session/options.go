@@ -9,6 +9,8 @@
 //	logs/karpenter.log   what the controller says
 //	logs/sandbox.log     what the clients of this process say about their requests
 //	pids/karpenter       its process id
+//	karpenter.kubeconfig what the controller reaches the API server with, if its chart was installed
+//	helm/                what Helm keeps
 package session
 
 import (
@@ -48,6 +50,11 @@ type Options struct {
 	Simulator string
 	// CRDs is a manifest or folder; default "api/crds".
 	CRDs string
+	// Helm is the executable that installs Charts, which then say who the controller is and what it is told; empty: the
+	// controller is an administrator, and CRDs are applied.
+	Helm string
+	// Charts is the folder of the charts karpenter and karpenter-crd, for Helm; default "charts".
+	Charts string
 	// Manifests are files and folders, applied where the objects do not exist yet.
 	Manifests []string
 	// InstanceTypes is a file in the KWOK provider's format; if empty the controller is asked for the catalogue of Region.
@@ -64,6 +71,8 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Provider, "provider", AWS, "where machines come from: "+AWS+", on a simulated AWS, or "+KWOK)
 	flags.StringVar(&o.Simulator, "simulator", "", "the simulated AWS's executable (default: "+SimulatorName+" beside the autoscaler)")
 	flags.StringVar(&o.CRDs, "crds", "api/crds", "manifest or folder of the autoscaler's CustomResourceDefinitions")
+	flags.StringVar(&o.Helm, "helm", "", "Helm's executable: the autoscaler is installed with it, and has the rights of its chart only")
+	flags.StringVar(&o.Charts, "charts", "charts", "folder of the charts karpenter and karpenter-crd, for --helm")
 	flags.Func("manifests", "file or folder applied at first; objects that exist are left as they are (repeatable, or several split by commas)", func(paths string) error {
 		o.Manifests = append(o.Manifests, strings.Split(paths, ",")...)
 		return nil
@@ -92,9 +101,13 @@ func (o *Options) complete() error {
 	default:
 		return fmt.Errorf("--provider %s: there are %s and %s", o.Provider, AWS, KWOK)
 	}
-	if o.CRDs == "" {
-		o.CRDs = "api/crds"
+	if o.Helm != "" {
+		if o.Helm, err = executable(o.Helm, "helm.sh/helm/v3/cmd/helm"); err != nil {
+			return err
+		}
 	}
+	o.Charts = cmp.Or(o.Charts, "charts")
+	o.CRDs = cmp.Or(o.CRDs, "api/crds")
 	if o.Region == "" {
 		o.Region = "us-east-1"
 	}

@@ -98,7 +98,12 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 	if s.Applier, err = manifest.NewApplier(s.config); err != nil {
 		return err
 	}
-	if err := s.InstallCRDs(ctx, crds); err != nil {
+	if options.Helm != "" {
+		err = s.helm(ctx, options, release+"-crd")
+	} else {
+		err = s.InstallCRDs(ctx, crds)
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.ApplyAbsent(ctx, append(askerObjects(), first...)); err != nil {
@@ -113,32 +118,38 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(options.Report, "sandbox: starting the autoscaler")
-	return s.startController(options, cloud)
-}
-
-// startController starts it with what it must know of its cloud.
-func (s *Session) startController(options *Options, cloud []string) error {
-	var err error
 	if s.ports, err = freePorts(); err != nil {
 		return err
 	}
+	told := s.environment()
+	if options.Helm != "" {
+		if told, err = s.installChart(ctx, options); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(options.Report, "sandbox: starting the autoscaler")
+	return s.startController(options, append(told, cloud...))
+}
+
+// startController starts it with what it is told, which outweighs what this process was told.
+func (s *Session) startController(options *Options, told []string) error {
 	previous := strings.TrimSuffix(s.ControllerLog(), ".log") + ".previous.log"
 	if err := os.Rename(s.ControllerLog(), previous); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	var err error
 	s.controller, err = process.Start(process.Spec{
 		Name:    ControllerName,
 		Path:    options.Controller,
-		Env:     append(withoutAWS(os.Environ()), append(s.environment(), cloud...)...),
+		Env:     append(withoutAWS(os.Environ()), told...),
 		LogPath: s.ControllerLog(),
 		PIDPath: filepath.Join(s.dir, "pids", ControllerName),
 	}, func(exit process.Exit) { fmt.Fprintln(options.Report, "sandbox:", exit) })
 	return err
 }
 
-// environment is what the controller is told; it outweighs what this process was told. Logs go to stdout, which is the
-// log file, so that they and the last words of a crash are in one place.
+// environment is what the controller is told without a chart. Logs go to stdout, which is the log file, so that they and
+// the last words of a crash are in one place.
 func (s *Session) environment() []string {
 	return []string{
 		"KUBECONFIG=" + s.Kubeconfig(),

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"karpenter/sandbox/fleet"
 )
 
@@ -53,6 +56,7 @@ func TestMistakesAreFoundEarly(t *testing.T) {
 		{"no manifests", Options{Controller: controller, Provider: KWOK, CRDs: "../../api/crds", Manifests: []string{"nowhere"}}, "nowhere"},
 		{"no such provider", Options{Controller: controller, Provider: "gcp"}, "there are aws and kwok"},
 		{"no simulated AWS", Options{Controller: controller}, "awssim ./cmd/awssim"},
+		{"no Helm", Options{Controller: controller, Provider: KWOK, Helm: "nowhere/helm"}, "go build -o nowhere/helm helm.sh/helm"},
 		{"no folder", Options{Controller: controller, Provider: KWOK, CRDs: "../../api/crds"}, "--data"},
 	} {
 		s, err := Start(t.Context(), c.options)
@@ -97,5 +101,37 @@ func TestTheRealAWSIsOutOfReach(t *testing.T) {
 	got := strings.Join(withoutAWS([]string{"PATH=/bin", "AWS_PROFILE=production", "AWS_FEATURE_GATES=NodeClassCEL=true"}), " ")
 	if want := "PATH=/bin AWS_FEATURE_GATES=NodeClassCEL=true"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestVariables: those of the chart's container are what the kubelet would make of them.
+func TestVariables(t *testing.T) {
+	container := &corev1.Container{Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+	}}
+	of := func(name, divisor string) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: name, Divisor: resource.MustParse(divisor)}}
+	}
+	field := func(path string) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}
+	}
+	for _, c := range []struct {
+		v    corev1.EnvVar
+		want string // "": refused
+	}{
+		{corev1.EnvVar{Name: "A", Value: "b"}, "b"},
+		{corev1.EnvVar{Name: "A", ValueFrom: field("metadata.namespace")}, "kube-system"},
+		{corev1.EnvVar{Name: "A", ValueFrom: field("status.podIP")}, ""},
+		{corev1.EnvVar{Name: "A", ValueFrom: of("requests.cpu", "1m")}, "1500"},
+		{corev1.EnvVar{Name: "A", ValueFrom: of("requests.cpu", "0")}, "2"},
+		{corev1.EnvVar{Name: "A", ValueFrom: of("limits.memory", "0")}, "1073741824"},
+		{corev1.EnvVar{Name: "A", ValueFrom: of("limits.memory", "1Mi")}, "1024"},
+		{corev1.EnvVar{Name: "A", ValueFrom: of("limits.cpu", "0")}, ""},
+	} {
+		got, err := variable(container, &c.v)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%v: %q, %v; want %q", c.v.ValueFrom, got, err, c.want)
+		}
 	}
 }
