@@ -129,3 +129,38 @@ func TestTargetsExist(t *testing.T) {
 		t.Errorf("only %d targets", count)
 	}
 }
+
+// TestTestsExist looks for the folder, and the test, of every go test command
+// that is shown.
+func TestTestsExist(t *testing.T) {
+	count := 0
+	for _, p := range pages(t) {
+		for _, c := range p.Commands("go") {
+			folder := regexp.MustCompile(`\./[\w/]*`).FindString(c.Text)
+			name := regexp.MustCompile(`-run (Test\w+)`).FindStringSubmatch(c.Text)
+			if folder == "" {
+				continue
+			}
+			count++
+			base := filepath.Join(root, filepath.Dir(p.Path))
+			if _, err := os.Stat(filepath.Join(base, folder)); err != nil {
+				base = root
+			}
+			files, err := filepath.Glob(filepath.Join(base, folder, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := strings.Contains(c.Text, "...")
+			for _, f := range files {
+				text, err := os.ReadFile(f)
+				found = found || err == nil && (name == nil || strings.Contains(string(text), "func "+name[1]))
+			}
+			if !found {
+				t.Errorf("%s:%d: %s: there is no such test", c.Page, c.Line, c.Text)
+			}
+		}
+	}
+	if count < 10 {
+		t.Errorf("only %d commands", count)
+	}
+}
