@@ -29,7 +29,7 @@ func (c *Cluster) StartController(t testing.TB, env ...string) *Controller {
 	binary := program(t, "karpenter")
 	k := &Controller{t: t, process: exec.Command(binary), exited: make(chan struct{}), log: &lockedBuffer{}}
 	k.process.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "CLOUD_PROVIDER=kwok",
-		fmt.Sprint("METRICS_PORT=", freePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", freePort(t)))
+		fmt.Sprint("METRICS_PORT=", FreePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", FreePort(t)))
 	k.process.Env = append(k.process.Env, env...)
 	k.process.Stdout, k.process.Stderr = k.log, k.log
 	k.process.SysProcAttr = dieWithParent()
@@ -66,13 +66,25 @@ func (k *Controller) end(signal syscall.Signal) {
 	<-k.exited
 }
 
+// Freeze stops the process in its tracks, as a machine does that is out of memory
+// or moved to another host; Thaw lets it go on.
+func (k *Controller) Freeze() { _ = k.process.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw lets the process go on.
+func (k *Controller) Thaw() { _ = k.process.Process.Signal(syscall.SIGCONT) }
+
+// Exited is closed when the process has ended.
+func (k *Controller) Exited() <-chan struct{} { return k.exited }
+
 // ExitCode is the process's, once it has ended.
 func (k *Controller) ExitCode() int { return k.process.ProcessState.ExitCode() }
 
 // Log is what the process has printed so far.
 func (k *Controller) Log() string { return k.log.String() }
 
-func freePort(t testing.TB) int {
+// FreePort returns a port of the loopback device that is free now.
+func FreePort(t testing.TB) int {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -83,13 +83,13 @@ func adherence(t *testing.T, n int, nominate string) outcome {
 		}
 		return fmt.Sprintf("%d of %d pods are unschedulable", refused, n)
 	})
-	port := freePort(t)
+	port := harness.FreePort(t)
 	started := time.Now()
 	k := f.StartController(t, "NOMINATE_PODS="+nominate, fmt.Sprint("METRICS_PORT=", port))
 	v.Until("pods run", 5*patience, f.running(v, n))
 	out := outcome{took: time.Since(started), claims: len(f.claims(v)), beyond: len(f.claims(v)) - firstPlan(t, k)}
 	v.Until("all bindings are counted", patience, func() string {
-		page := get(t, port, "/metrics")
+		page := harness.Page(t, port, "/metrics")
 		out.planned = counter(t, page, "karpenter_pods_planned_total")
 		out.asPlanned = counter(t, page, "karpenter_pods_bound_as_planned_total")
 		out.elsewhere = counter(t, page, "karpenter_pods_bound_elsewhere_total")

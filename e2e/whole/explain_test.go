@@ -13,13 +13,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"karpenter/e2e/harness"
 )
 
 // TestExplain asks the running controller why a pod waits, as users with and
 // without the right to, and replays its snapshot.
 func TestExplain(t *testing.T) {
 	f := setUp(t, 0)
-	address := fmt.Sprint("127.0.0.1:", freePort(t))
+	address := fmt.Sprint("127.0.0.1:", harness.FreePort(t))
 	f.StartController(t, "EXPLAIN_BIND_ADDRESS="+address)
 	f.pool(nil)
 	f.account("asker", "/explain/*", "/snapshot")
@@ -34,7 +36,7 @@ func TestExplain(t *testing.T) {
 		return string(out), err
 	}
 	var last string
-	if !eventually(t, func(context.Context) bool {
+	if !harness.Eventually(t, func(context.Context) bool {
 		out, err := ask("explain pod lost", "asker", "-n", f.name)
 		last = out
 		return err == nil && strings.Contains(out, "did you mean test-zone-a?")

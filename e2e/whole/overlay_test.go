@@ -13,6 +13,8 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/api/v1alpha1"
+
+	"karpenter/e2e/harness"
 )
 
 // TestNodeOverlay has pods ask for a device no instance type is known to have,
@@ -63,7 +65,7 @@ func TestNodeOverlay(t *testing.T) {
 	f.overlay("a-loser", `{requirements: [{key: karpenter.sh/nodepool, operator: In, values: [`+f.name+`]}], price: "0.002"}`)
 	for name, want := range map[string]string{"has": "True ValidationSucceeded", "cheap": "True ValidationSucceeded", "a-loser": "False Conflict"} {
 		var got string
-		if !eventually(t, func(ctx context.Context) bool {
+		if !harness.Eventually(t, func(ctx context.Context) bool {
 			o := &v1alpha1.NodeOverlay{}
 			if err := f.Client.Get(ctx, client.ObjectKey{Name: f.name + "-" + name}, o); err != nil {
 				t.Fatal(err)
