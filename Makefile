@@ -89,6 +89,7 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 	go generate ./api/...
 	cd charts && go test -run TestDefinitions -update .
 	go test -run TestSettingsTable ./cmd/karpenter/config -update
+	go test -run TestFieldTables ./api/crds -update
 
 build: bin/sandbox bin/kubectl bin/karpenter bin/awssim ## build what the other targets run
 

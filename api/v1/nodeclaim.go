@@ -5,7 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeClaim is a request for one machine and the record of its life.
+// NodeClaim is a request for one machine and the record of its life. Karpenter
+// makes them from NodePools; deleting one drains and ends its node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -47,13 +48,14 @@ type NodeClaimSpec struct {
 	// +listType=atomic
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
-	// StartupTaints are on the node at start and expected to be removed by
-	// something else. Pods need not tolerate them to get a node provisioned.
+	// StartupTaints are on the node at start, and something else removes them. The
+	// node is not initialized before they are gone.
 	// +listType=atomic
 	// +optional
 	StartupTaints []Taint `json:"startupTaints,omitempty"`
-	// Requirements constrain the labels of the node and so the instance
-	// types, zones and capacity types it may have.
+	// Requirements constrain the labels of the node, and so the instance types,
+	// zones and capacity types it may have. The provider takes one offering that
+	// meets all of them.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator != 'In' || (has(x.values) && x.values.size() > 0))",message="requirements with operator 'In' must have a value defined"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",message="requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single non-negative integer value"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator == 'In' && has(x.minValues)) || (has(x.values) && x.values.size() >= x.minValues))",message="requirements with operator 'In' and minValues must have at least minValues values"
@@ -61,19 +63,21 @@ type NodeClaimSpec struct {
 	// +listType=atomic
 	// +required
 	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements"`
-	// Resources the machine must offer.
+	// Resources the machine must offer at least.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty"`
-	// NodeClassRef names the node class of the node.
+	// NodeClassRef names the node class, which says how the machine becomes a
+	// node.
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// TerminationGracePeriod is how long the node may drain before it is
-	// removed by force. Unset means as long as it takes.
+	// TerminationGracePeriod is how long the node may drain, from the deletion of
+	// this claim; then the pods that are left are deleted. Unset means as long as
+	// it takes.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
-	// ExpireAfter is the age at which the node is removed, or Never.
+	// ExpireAfter is the age at which this claim is deleted, or Never.
 	// +kubebuilder:default:="720h"
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
@@ -81,34 +85,38 @@ type NodeClaimSpec struct {
 
 // ResourceRequirements are the resources a machine must offer.
 type ResourceRequirements struct {
-	// Requests is the sum over the pods the node is for and the daemons that
-	// will run on it.
+	// Requests is the sum over the pods the node is for and the DaemonSets' pods
+	// that will run on it. Instance types with less allocatable are not launched.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
 // NodeClaimStatus is what is known of the machine.
 type NodeClaimStatus struct {
-	// NodeName is the name of the Node of the machine.
+	// NodeName is the name of the Node, once the machine has registered.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// ProviderID identifies the machine at the provider.
+	// ProviderID identifies the machine at the provider, once it is launched; with
+	// AWS aws:///<zone>/<instance ID>.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
-	// ImageID identifies the image the machine runs.
+	// ImageID identifies the image the machine runs; with AWS the AMI.
 	// +optional
 	ImageID string `json:"imageID,omitempty"`
-	// Capacity is what the machine has in total.
+	// Capacity is what the machine has in total: what the instance type promises,
+	// until the Node says what it has.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Allocatable is what pods may use of it.
+	// Allocatable is what pods may use of the capacity.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-	// LastPodEventTime is when a pod was last bound to, removed from, ended
-	// or began to end on the node.
+	// LastPodEventTime is when a pod was last bound to the node, removed from it,
+	// or came to its end there; consolidateAfter counts from it.
 	// +optional
 	LastPodEventTime metav1.Time `json:"lastPodEventTime,omitempty"`
-	// Conditions of the claim. The root is Ready.
+	// Conditions of the claim. Ready needs Launched, Registered and Initialized.
+	// Drifted and Consolidatable say what may become of the node; Drained,
+	// VolumesDetached and InstanceTerminating how far its end is.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

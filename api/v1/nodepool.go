@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodePool is a template for nodes and the rules by which they may be
-// disrupted.
+// NodePool is a template for nodes, what they may cost in resources, and the
+// rules by which they may be disrupted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -46,26 +46,30 @@ type NodePoolList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits)",message="only limits.nodes may be set when replicas is set"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.weight)",message="weight may not be set when replicas is set"
 type NodePoolSpec struct {
-	// Template of the NodeClaims this pool creates. A change drifts the nodes
-	// made from the old template.
+	// Template of the NodeClaims this pool creates, and so of its nodes. A change
+	// drifts the nodes made from the old one, but for requirements, which drift
+	// only nodes that do not meet them.
 	// +required
 	Template NodeClaimTemplate `json:"template"`
-	// Disruption says when and how fast nodes may be removed or replaced.
+	// Disruption says when nodes may be removed or replaced, and how many at once.
 	// +kubebuilder:default:={consolidateAfter: "0s"}
 	// +optional
 	Disruption Disruption `json:"disruption"`
-	// Limits cap the resources of all nodes of the pool together. The
-	// resource "nodes" caps their number.
+	// Limits cap the capacity of all nodes of the pool together, by resource; the
+	// resource "nodes" caps their number. At a limit no more nodes are made; none
+	// is removed because of it. Unset means no limit.
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
-	// Weight orders pools: a pool of higher weight is tried before one of
-	// lower weight. Unset counts as 0.
+	// Weight orders pools: one of lower weight makes nodes only for pods that none
+	// of higher weight can take. Among equal weights the price decides. Unset
+	// counts as 0.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-	// Replicas makes the pool static: it keeps this many nodes whatever the
-	// pods need. This field is alpha and needs the StaticCapacity feature gate.
+	// Replicas makes the pool static: it keeps this many nodes whatever the pods
+	// need, and makes none for pending pods. Set or not is decided when the pool
+	// is created. This field is alpha and needs the feature gate StaticCapacity.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int64 `json:"replicas,omitempty"`
@@ -74,8 +78,8 @@ type NodePoolSpec struct {
 // Limits cap resources by name. A resource that is absent is not limited.
 type Limits corev1.ResourceList
 
-// NodeClaimTemplate is the part of a NodePool its NodeClaims are made from.
-// All of it but the requirements enters the drift hash.
+// NodeClaimTemplate is what NodeClaims of the pool are made from. All of it
+// but the requirements enters the drift hash.
 type NodeClaimTemplate struct {
 	// +optional
 	ObjectMeta `json:"metadata,omitempty"`
@@ -89,11 +93,12 @@ type NodeClaimTemplate struct {
 // +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 type LabelValue = string
 
-// ObjectMeta is the metadata copied to the NodeClaims and nodes of a pool.
+// ObjectMeta is the metadata that NodeClaims and nodes of the pool get.
 //
 // +kubebuilder:object:generate=false
 type ObjectMeta struct {
-	// Labels of the nodes.
+	// Labels of the NodeClaims and nodes. Pods can ask for them in node selectors
+	// and affinity. Together with the requirements there may be at most 100.
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !x.find('^([^/]+)').endsWith('karpenter.sh'))",message="label domain karpenter.sh is restricted"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x != 'karpenter.sh/nodepool')",message="label karpenter.sh/nodepool is restricted"
@@ -101,7 +106,8 @@ type ObjectMeta struct {
 	// +mapType=atomic
 	// +optional
 	Labels map[string]LabelValue `json:"labels,omitempty"`
-	// Annotations of the NodeClaims.
+	// Annotations of the NodeClaims and nodes, such as
+	// karpenter.sh/do-not-disrupt.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -113,19 +119,22 @@ func (m *ObjectMeta) DeepCopyInto(out *ObjectMeta) {
 	out.Annotations = maps.Clone(m.Annotations)
 }
 
-// NodeClaimTemplateSpec is the NodeClaim spec a NodePool prescribes.
+// NodeClaimTemplateSpec is the spec of the NodeClaims of the pool.
 type NodeClaimTemplateSpec struct {
-	// Taints of the nodes.
+	// Taints of the nodes. Only pods that tolerate them get nodes of this pool.
 	// +listType=atomic
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
-	// StartupTaints are on the nodes at start and expected to be removed by
-	// something else. Pods need not tolerate them to get a node provisioned.
+	// StartupTaints are on the nodes at start, and something else removes them,
+	// such as a CNI's DaemonSet. Pods need not tolerate them to get a node made;
+	// the node is not initialized before they are gone.
 	// +listType=atomic
 	// +optional
 	StartupTaints []Taint `json:"startupTaints,omitempty"`
-	// Requirements constrain the labels of the nodes and so the instance
-	// types, zones and capacity types the pool may use.
+	// Requirements constrain the labels of the nodes, and so the instance types,
+	// zones, architectures and capacity types the pool may use. All must hold; an
+	// empty list allows everything. Without one on karpenter.sh/capacity-type,
+	// spot and on-demand are both allowed.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.key != 'karpenter.sh/nodepool')",message="requirement key karpenter.sh/nodepool is restricted"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator != 'In' || (has(x.values) && x.values.size() > 0))",message="requirements with operator 'In' must have a value defined"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",message="requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single non-negative integer value"
@@ -134,40 +143,50 @@ type NodeClaimTemplateSpec struct {
 	// +listType=atomic
 	// +required
 	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements" hash:"ignore"`
-	// NodeClassRef names the node class of the nodes.
+	// NodeClassRef names the node class, which says how machines become nodes. Its
+	// group and kind cannot be changed; another name drifts the nodes.
 	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable"
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// TerminationGracePeriod is how long a node may drain before it is
-	// removed by force, without regard to disruption budgets, PDBs and the
-	// do-not-disrupt annotation. Unset means as long as it takes.
+	// TerminationGracePeriod is how long a node may drain, from the deletion of
+	// its NodeClaim. Pods are evicted within PodDisruptionBudgets and
+	// do-not-disrupt at first; those left are deleted early enough to have their
+	// own grace period before time is up. With it, neither keeps a drifted node
+	// from being replaced. Unset means as long as it takes.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
-	// ExpireAfter is the age at which a node is removed, or Never.
+	// ExpireAfter is the age at which a node is removed, whatever budgets say and
+	// without a replacement first; Never keeps nodes. It counts from the creation
+	// of the NodeClaim. A change drifts the nodes there are.
 	// +kubebuilder:default:="720h"
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
 }
 
-// Disruption says when and how fast the nodes of a pool may be disrupted.
+// Disruption says when nodes of a pool may be removed or replaced, and how
+// many at once.
 type Disruption struct {
-	// ConsolidateAfter is how long a node must have seen no pod come or go
-	// before it may be consolidated; Never switches consolidation off.
-	// Ignored when replicas is set.
+	// ConsolidateAfter is how long no pod must have come to a node or left it
+	// before it may be consolidated. Never switches consolidation off; drift and
+	// expiry go on. Ignored when replicas is set.
 	// +kubebuilder:default:="0s"
 	// +optional
 	ConsolidateAfter NillableDuration `json:"consolidateAfter,omitempty"`
-	// ConsolidationPolicy says which nodes may be consolidated. Ignored when
-	// replicas is set.
+	// ConsolidationPolicy says which nodes may be consolidated: those without pods
+	// that need a place elsewhere (WhenEmpty), also those whose pods can be had
+	// for less elsewhere (WhenEmptyOrUnderutilized), or the latter only where they
+	// save enough for what they disrupt (Balanced). Ignored when replicas is set.
 	// +kubebuilder:default:=WhenEmptyOrUnderutilized
 	// +kubebuilder:validation:Enum=WhenEmpty;WhenEmptyOrUnderutilized;Balanced
 	// +optional
 	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
-	// Budgets limit how many nodes are disrupted at once; the smallest active
-	// one counts.
+	// Budgets limit how many nodes are disrupted at once, nodes that are going or
+	// not ready included. The smallest of those that are active and name the
+	// reason counts. They do not hold up expiry, repair, interruption or deletion
+	// by users.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.schedule) == has(x.duration))",message="schedule and duration must be set together"
 	// +kubebuilder:default:={{nodes: "10%"}}
 	// +kubebuilder:validation:MaxItems=50
@@ -178,26 +197,25 @@ type Disruption struct {
 
 // Budget limits how many nodes of a pool may be disrupted at once.
 type Budget struct {
-	// Reasons the budget applies to. Absent means all; an empty list means
-	// none.
+	// Reasons the budget is for: Underutilized, Empty, Drifted. Absent means all;
+	// an empty list means none.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=set
 	// +optional
 	Reasons []DisruptionReason `json:"reasons,omitempty"`
-	// Nodes is the number of nodes, or the percentage of the pool's nodes
-	// (rounded up), that may be disrupted at once.
+	// Nodes is how many nodes may be disrupted at once: a number ("5") or a share
+	// of the pool's nodes, rounded up ("10%"). "0" allows none.
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	// +kubebuilder:default:="10%"
 	// +required
 	Nodes string `json:"nodes"`
-	// Schedule is a cron line of five fields, or a macro such as @daily, at
-	// which the budget becomes active, in UTC. Without it, the budget is
-	// always active.
+	// Schedule is when the budget becomes active, as five fields of cron or a
+	// macro such as @daily, in UTC. Unset means always. It needs a duration.
 	// +kubebuilder:validation:Pattern=`^@(annually|yearly|monthly|weekly|daily|midnight|hourly)|\S+\s+\S+\s+\S+\s+\S+\s+\S+`
 	// +optional
 	Schedule *string `json:"schedule,omitempty"`
-	// Duration is how long the budget stays active after each hit of the
-	// schedule, in hours and minutes.
+	// Duration is how long the budget stays active after each hit of the schedule,
+	// in hours and minutes. It needs a schedule.
 	// +kubebuilder:validation:Pattern=`^([0-9]+h|[0-9]+m|[0-9]+h[0-9]+m)(0s)?$`
 	// +kubebuilder:validation:Type=string
 	// +optional
@@ -233,18 +251,22 @@ const (
 
 // NodePoolStatus is what is known of a NodePool.
 type NodePoolStatus struct {
-	// Resources is the sum of the capacity of the pool's nodes.
+	// Resources is the sum of the capacity of the pool's nodes, which limits are
+	// held against, and their number.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 	// Nodes is the number of the pool's nodes.
 	// +kubebuilder:default:=0
 	// +optional
 	Nodes int64 `json:"nodes"`
-	// NodeClassObservedGeneration is the generation of the node class last
-	// seen when judging the health of node registration.
+	// NodeClassObservedGeneration is the generation of the node class that
+	// NodeRegistrationHealthy is about.
 	// +optional
 	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
-	// Conditions of the pool. The root is Ready.
+	// Conditions of the pool. Ready needs ValidationSucceeded and NodeClassReady;
+	// without it, no nodes are made. NodeRegistrationHealthy says whether machines
+	// become nodes, RolledOut and RolloutHalted how far drifted nodes are
+	// replaced.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

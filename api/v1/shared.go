@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// NodeClassReference names the provider resource that says how machines are
-// built.
+// NodeClassReference names the provider's resource that says how machines
+// become nodes.
 type NodeClassReference struct {
-	// Kind of the node class.
+	// Kind of the node class, such as EC2NodeClass.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="kind may not be empty"
 	// +required
 	Kind string `json:"kind"`
@@ -19,7 +19,8 @@ type NodeClassReference struct {
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="name may not be empty"
 	// +required
 	Name string `json:"name"`
-	// Group is the API group of the node class, without a version.
+	// Group is the API group of the node class, without a version, such as
+	// karpenter.k8s.aws.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="group may not be empty"
 	// +kubebuilder:validation:Pattern=`^[^/]*$`
 	// +required
@@ -41,25 +42,29 @@ func NodeClassLabelKey(gk schema.GroupKind) string {
 // core's node selector requirement with two more operators, Gte and Lte, and
 // with minValues.
 type NodeSelectorRequirementWithMinValues struct {
-	// Key is the label key the requirement applies to.
+	// Key is the label the requirement is about. The domain karpenter.sh is
+	// restricted, but for karpenter.sh/capacity-type and, on a NodeClaim,
+	// karpenter.sh/nodepool.
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:XValidation:rule="self in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !self.find('^([^/]+)').endsWith('karpenter.sh')",message="label domain karpenter.sh is restricted"
 	// +kubebuilder:validation:XValidation:rule="self != 'kubernetes.io/hostname'",message="label kubernetes.io/hostname is restricted"
 	// +required
 	Key string `json:"key"`
-	// Operator relates the label to the values.
+	// Operator relates the label to the values. Gt, Lt, Gte and Lte compare
+	// numbers.
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
 	// +required
 	Operator corev1.NodeSelectorOperator `json:"operator"`
-	// Values the operator works on: at least one for In, exactly one
-	// non-negative integer for Gt, Lt, Gte and Lte; ignored for Exists and
-	// DoesNotExist.
+	// Values the operator works on: at least one for In; exactly one integer, 0 or
+	// more, for Gt, Lt, Gte and Lte; ignored for Exists and DoesNotExist. NotIn
+	// without values excludes nothing.
 	// +listType=atomic
 	// +optional
 	Values []string `json:"values,omitempty"`
-	// MinValues is how many distinct values of the key must remain possible
-	// among the instance types of a NodeClaim. This field is alpha.
+	// MinValues is how many different values of the key a NodeClaim must leave to
+	// the provider, such as 15 instance types for spot. What happens when there
+	// are not so many is up to the setting min-values-policy. This field is alpha.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=50
 	// +optional
@@ -90,7 +95,7 @@ type Taint struct {
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	// +required
 	Effect corev1.TaintEffect `json:"effect"`
-	// TimeAdded is when the taint was added.
+	// TimeAdded is when the taint was added; leave it to Kubernetes.
 	// +optional
 	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -58,7 +59,8 @@ func ValidateNodePool(pool *NodePool, labels Labels) error {
 }
 
 // NodePoolWarnings returns what is questionable in the pool but accepted:
-// unknown values of a key with known values, beside known ones.
+// unknown values of a key with known values, beside known ones, and budgets that
+// cannot be read or are for no reason.
 func NodePoolWarnings(pool *NodePool, labels Labels) []string {
 	var warnings []string
 	for i, requirement := range pool.Spec.Template.Spec.Requirements {
@@ -66,6 +68,15 @@ func NodePoolWarnings(pool *NodePool, labels Labels) []string {
 		if len(known) > 0 && len(unknown) > 0 {
 			warnings = append(warnings, fmt.Sprintf("spec.template.spec.requirements[%d]: values %q of key %q are unknown and have no effect; remove them",
 				i, unknown, requirement.Key))
+		}
+	}
+	for i, budget := range pool.Spec.Disruption.Budgets {
+		where := fmt.Sprintf("spec.disruption.budgets[%d]", i)
+		if _, err := budget.AllowedDisruptions(time.Time{}, 0); err != nil {
+			warnings = append(warnings, fmt.Sprintf("%s: %v; no node of the pool is disrupted until it is corrected", where, err))
+		}
+		if budget.Reasons != nil && len(budget.Reasons) == 0 {
+			warnings = append(warnings, where+": an empty list of reasons means none, so the budget limits nothing; leave reasons out to mean all")
 		}
 	}
 	return warnings

@@ -27,8 +27,12 @@ func TestValidateNodePool(t *testing.T) {
 			text = strings.ReplaceAll(text, "LONG", strings.Repeat("l", n))
 		}
 		var pool v1.NodePool
-		if err := yaml.UnmarshalStrict([]byte(text), &pool.Spec.Template); err != nil {
-			d.Fatalf(t, "template: %v", err)
+		var into any = &pool.Spec.Template
+		if d.HasArg("disruption") {
+			into = &pool.Spec.Disruption
+		}
+		if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+			d.Fatalf(t, "%v", err)
 		}
 		var out strings.Builder
 		err := v1.ValidateNodePool(&pool, labels)

@@ -7,8 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeOverlay changes the price or adds extended resources of the instance
-// types that match its requirements.
+// NodeOverlay changes the price of instance types, or adds extended resources
+// to them, in Karpenter's eyes: for planning and choosing machines. This kind
+// is alpha and needs the feature gate NodeOverlay.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -35,34 +36,43 @@ type NodeOverlayList struct {
 	Items           []NodeOverlay `json:"items"`
 }
 
-// NodeOverlaySpec says which instance types are changed and how.
+// NodeOverlaySpec says which instance types are changed, and how. An overlay
+// that changes nothing is legal.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and priceAdjustment may not both be set"
 type NodeOverlaySpec struct {
-	// Requirements select the instance types and offerings to change.
+	// Requirements select the instance types and offerings to change, by their
+	// labels and those of the NodePool's template; karpenter.sh/nodepool selects
+	// NodePools. All must hold; an empty list selects everything. A price changes
+	// for the offerings that match, a capacity for instance types with an offering
+	// that does.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['In', 'NotIn']) || (has(x.values) && x.values.size() > 0))",message="requirements with operator 'In' or 'NotIn' must have a value defined"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",message="requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single non-negative integer value"
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +required
 	Requirements []NodeSelectorRequirement `json:"requirements"`
-	// PriceAdjustment changes the price by a signed amount ("+0.5", "-0.01")
-	// or a signed percentage ("+10%", "-100%").
+	// PriceAdjustment changes the price per hour by a signed amount ("+0.5",
+	// "-0.01") or a signed percentage ("+10%", "-25%"). The result is 0 at least.
+	// Not together with price.
 	// +kubebuilder:validation:Pattern=`^([+-][0-9]*\.?[0-9]+|\+[0-9]*\.?[0-9]+%|-[0-9]{1,2}(\.[0-9]+)?%|-100%)$`
 	// +optional
 	PriceAdjustment *string `json:"priceAdjustment,omitempty"`
-	// Price replaces the price: an unsigned decimal, per hour.
+	// Price replaces the price: dollars per hour (or the currency of the
+	// provider), such as "0.85". Not together with priceAdjustment.
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
 	// +optional
 	Price *string `json:"price,omitempty"`
-	// Capacity adds extended resources to the instance types or overrides
-	// theirs. The resources cpu, memory, ephemeral-storage and pods are not
-	// extended resources and are refused.
+	// Capacity adds extended resources to the instance types, or overrides theirs,
+	// such as smarter-devices/fuse. cpu, memory, ephemeral-storage and pods are
+	// what they are.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="capacity may not override cpu, memory, ephemeral-storage or pods"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Weight orders overlays: one of higher weight wins. Unset counts as 0;
-	// among equal weights the name later in the alphabet wins.
+	// Weight orders overlays: of several that set the price of an offering, or the
+	// same resource of an instance type, the heaviest wins. Two of equal weight
+	// conflict: that whose name comes first in the alphabet is not applied at all.
+	// Unset counts as 0.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
@@ -72,19 +82,21 @@ type NodeOverlaySpec struct {
 // NodeSelectorRequirement constrains one label. It is core's node selector
 // requirement with two more operators, Gte and Lte.
 type NodeSelectorRequirement struct {
-	// Key is the label key the requirement applies to.
+	// Key is the label the requirement is about. The domain karpenter.sh is
+	// restricted, but for karpenter.sh/capacity-type and karpenter.sh/nodepool.
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:XValidation:rule="self in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !self.find('^([^/]+)').endsWith('karpenter.sh')",message="label domain karpenter.sh is restricted"
 	// +kubebuilder:validation:XValidation:rule="self != 'kubernetes.io/hostname'",message="label kubernetes.io/hostname is restricted"
 	// +required
 	Key string `json:"key"`
-	// Operator relates the label to the values.
+	// Operator relates the label to the values. Gt, Lt, Gte and Lte compare
+	// numbers.
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
 	// +required
 	Operator corev1.NodeSelectorOperator `json:"operator"`
-	// Values the operator works on: at least one for In and NotIn, exactly one
-	// non-negative integer for Gt, Lt, Gte and Lte; ignored for Exists and
+	// Values the operator works on: at least one for In and NotIn; exactly one
+	// integer, 0 or more, for Gt, Lt, Gte and Lte; ignored for Exists and
 	// DoesNotExist.
 	// +listType=atomic
 	// +optional
@@ -93,7 +105,8 @@ type NodeSelectorRequirement struct {
 
 // NodeOverlayStatus is what is known of a NodeOverlay.
 type NodeOverlayStatus struct {
-	// Conditions of the overlay. The root is Ready.
+	// Conditions of the overlay. Ready needs ValidationSucceeded, which is False
+	// with the reason RuntimeValidation or Conflict and says what to change.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -36,8 +36,9 @@ const (
 	BufferEmptyReason             = "BufferEmpty"
 )
 
-// CapacityBuffer asks for capacity to be kept ready for pods like those of a
-// template or a workload.
+// CapacityBuffer asks for room to be kept ready for pods like those of a
+// template or of a workload, so that new ones start without waiting for a
+// node. Needs the feature gate CapacityBuffer.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -73,30 +74,34 @@ type CapacityBufferList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="replicas or limits must be set when podTemplateRef is set"
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || !has(self.scalableRef)",message="podTemplateRef and scalableRef may not both be set"
 type CapacityBufferSpec struct {
-	// ProvisioningStrategy is how the capacity is kept.
+	// ProvisioningStrategy is how the room is kept. The default, nodes that are
+	// there, is the only one that means something.
 	// +kubebuilder:default:="buffer.x-k8s.io/active-capacity"
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
 	// PodTemplateRef names the PodTemplate, in the same namespace, of the pods
-	// capacity is kept for.
+	// room is kept for. It needs replicas or limits. Not together with
+	// scalableRef.
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
-	// ScalableRef names the workload, in the same namespace, whose pods
-	// capacity is kept for.
+	// ScalableRef names the workload, in the same namespace, whose pods room is
+	// kept for. Not together with podTemplateRef.
 	// +optional
 	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
-	// Replicas is the number of pods capacity is kept for. When percentage
-	// gives another number, the larger counts.
+	// Replicas is the number of pods room is kept for. Where percentage gives
+	// another, the larger counts. At most 10,000 are kept room for.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Percentage is the same as a share of the workload's replicas, rounded
-	// up, and at least one pod. Ignored without scalableRef.
+	// Percentage is the same as a share of the workload's replicas, rounded up,
+	// and one pod at least; it may exceed 100. A workload with no replicas gives
+	// none. Ignored without scalableRef.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Percentage *int32 `json:"percentage,omitempty"`
-	// Limits cap the resources the pods may request together. Without
-	// replicas and percentage they alone decide the number of pods.
+	// Limits cap what the pods may request together: the number of pods is cut to
+	// what fits. Without replicas and percentage they alone decide it. Resources
+	// that the pods do not request do not count.
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
@@ -111,7 +116,7 @@ type LocalObjectRef struct {
 
 // ScalableRef names a workload in the same namespace.
 type ScalableRef struct {
-	// APIGroup of the workload; empty means apps.
+	// APIGroup of the workload: apps, which empty means, too.
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty"`
 	// Kind of the workload: Deployment, StatefulSet or ReplicaSet.
@@ -126,19 +131,22 @@ type ScalableRef struct {
 
 // CapacityBufferStatus is what is known of a CapacityBuffer.
 type CapacityBufferStatus struct {
-	// PodTemplateRef is the template that was resolved; absent for a workload.
+	// PodTemplateRef is the template that was found; absent for a workload.
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
-	// PodTemplateGeneration is its generation; absent for a workload.
+	// PodTemplateGeneration is the generation of that template; absent for a
+	// workload.
 	// +optional
 	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
-	// Replicas is the number of pods capacity is kept for.
+	// Replicas is the number of pods room is kept for now, all things considered.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// ProvisioningStrategy is the strategy that was resolved.
+	// ProvisioningStrategy is that of the spec.
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
-	// Conditions of the buffer. They have no root.
+	// Conditions of the buffer: ReadyForProvisioning says whether pods and their
+	// number are known, Provisioning whether there is room for them. There is no
+	// Ready.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

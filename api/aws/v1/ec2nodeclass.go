@@ -8,7 +8,8 @@ import (
 // Kind of the node class, as NodePools refer to it.
 const Kind = "EC2NodeClass"
 
-// EC2NodeClass says how instances of EC2 become nodes.
+// EC2NodeClass says how instances of EC2 become nodes: image, network, disks,
+// identity, kubelet. NodePools refer to it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -46,16 +47,17 @@ type EC2NodeClassList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['Windows2022', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'windows2022')",message="if set, amiFamily must be 'Windows2022' or 'Custom' when using a Windows2022 alias"
 // +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['Windows2025', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'windows2025')",message="if set, amiFamily must be 'Windows2025' or 'Custom' when using a Windows2025 alias"
 type EC2NodeClassSpec struct {
-	// SubnetSelectorTerms name the subnets nodes may be in. Any term may hold.
-	// A node drifts when its subnet is selected no more.
+	// SubnetSelectorTerms select the subnets of nodes, and so the zones: those
+	// that any term selects. Of several in a zone, the one with most free
+	// addresses is used. A node drifts when its subnet is selected no more.
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="subnetSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id))",message="expected at least one, got none, ['tags', 'id']"
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && has(x.tags))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in a subnet selector term"
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	SubnetSelectorTerms []SubnetSelectorTerm `json:"subnetSelectorTerms" hash:"ignore"`
-	// SecurityGroupSelectorTerms name the security groups of nodes: all that
-	// any term names. A node drifts when they are others.
+	// SecurityGroupSelectorTerms select the security groups of nodes, which get
+	// all that any term selects. A node drifts when they are others.
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="securityGroupSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name))",message="expected at least one, got none, ['tags', 'id', 'name']"
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && (has(x.tags) || has(x.name)))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in a security group selector term"
@@ -63,18 +65,23 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	SecurityGroupSelectorTerms []SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms" hash:"ignore"`
-	// CapacityReservationSelectorTerms name the capacity reservations nodes may
-	// run in. A node drifts when its reservation is selected no more.
+	// CapacityReservationSelectorTerms select the capacity reservations nodes may
+	// run in, as capacity type reserved: those that any term selects. A node
+	// drifts when its reservation is selected no more. Needs the feature gate
+	// ReservedCapacity, which is on by default.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.instanceMatchCriteria))",message="expected at least one, got none, ['tags', 'id', 'instanceMatchCriteria']"
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && (has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))",message="'id' is mutually exclusive, cannot be set along with other fields in a capacity reservation selector term"
 	// +kubebuilder:validation:MaxItems=30
 	// +optional
 	CapacityReservationSelectorTerms []CapacityReservationSelectorTerm `json:"capacityReservationSelectorTerms" hash:"ignore"`
-	// PlacementGroupSelector names the placement group of nodes.
+	// PlacementGroupSelector names the placement group nodes are launched into.
+	// Nodes that are not in it drift.
 	// +optional
 	PlacementGroupSelector *PlacementGroupSelector `json:"placementGroupSelector,omitempty"`
-	// AMISelectorTerms name the images nodes boot from; the newest that suits
-	// an instance type is taken. A node drifts when that is another.
+	// AMISelectorTerms select the images nodes boot from: those that any term
+	// selects. For an instance type it is the newest that suits it. A node drifts
+	// when its image is another, so an alias with the version latest replaces
+	// nodes whenever AWS publishes one.
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="amiSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name) || has(x.alias) || has(x.ssmParameter))",message="expected at least one, got none, ['tags', 'id', 'name', 'alias', 'ssmParameter']"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.id) && (has(x.alias) || has(x.tags) || has(x.name) || has(x.owner)))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in amiSelectorTerms"
@@ -83,33 +90,42 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	AMISelectorTerms []AMISelectorTerm `json:"amiSelectorTerms" hash:"ignore"`
-	// AMIFamily says how nodes boot. Unset means the family of the alias. See
-	// EC2NodeClass.AMIFamily.
+	// AMIFamily says how nodes boot: the form of the user data, the disks by
+	// default, what the kubelet can be told. Unset means the family of the alias;
+	// without an alias it is required. Custom passes the user data on as it is.
 	// +kubebuilder:validation:Enum=AL2;AL2023;Bottlerocket;Custom;Windows2019;Windows2022;Windows2025
 	// +optional
 	AMIFamily *AMIFamily `json:"amiFamily,omitempty" hash:"ignore"`
-	// AssociatePublicIPAddress says whether nodes get a public IP address.
-	// Unset means that their subnet decides.
+	// AssociatePublicIPAddress says whether nodes get a public IPv4 address. Unset
+	// means that their subnet decides.
 	// +optional
 	AssociatePublicIPAddress *bool `json:"associatePublicIPAddress,omitempty"`
-	// IPPrefixCount is the number of IP prefixes the network interface of a
-	// node gets. A change drifts no node.
+	// IPPrefixCount is how many IP prefixes the network interface of a node gets
+	// at launch, of /28 with IPv4 and /80 with IPv6. It does not change how many
+	// pods a node takes: set kubelet.maxPods. A change drifts no node.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	IPPrefixCount *int32 `json:"ipPrefixCount,omitempty" hash:"ignore"`
-	// UserData is what nodes run or read when they boot. It is merged with what
-	// the AMI family needs; with the family Custom it is all there is.
+	// UserData is what nodes run or read when they boot, in the form of the AMI
+	// family: a shell script or MIME (AL2), also a NodeConfig (AL2023), TOML
+	// (Bottlerocket), PowerShell (Windows). It is merged with what the family
+	// needs, which wins; with the family Custom it is all there is. EC2 takes 16
+	// KiB in all.
 	// +optional
 	UserData *string `json:"userData,omitempty"`
-	// Role is the IAM role of nodes, for which an instance profile is made.
+	// Role is the name of the IAM role of nodes, for which an instance profile is
+	// made and cleaned up. Either this or instanceProfile.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="role cannot be empty"
 	// +optional
 	Role string `json:"role,omitempty"`
-	// InstanceProfile is the instance profile of nodes.
+	// InstanceProfile is the name of the instance profile of nodes, which you
+	// made. Either this or role; in a VPC from which IAM cannot be reached, this.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="instanceProfile cannot be empty"
 	// +optional
 	InstanceProfile *string `json:"instanceProfile,omitempty"`
-	// Tags of everything that is made in EC2 for nodes.
+	// Tags of everything that is made in EC2 for nodes: instances, volumes,
+	// network interfaces, fleets, spot requests, launch templates. A tag Name
+	// takes the place of Karpenter's.
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '')",message="empty tag keys aren't supported"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'eks:eks-cluster-name')",message="tag contains a restricted tag matching eks:eks-cluster-name"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('kubernetes.io/cluster'))",message="tag contains a restricted tag matching kubernetes.io/cluster/"
@@ -119,44 +135,56 @@ type EC2NodeClassSpec struct {
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 	// Kubelet is configuration for the kubelet of nodes, in the form of
-	// kubelet.config.k8s.io/v1beta1 KubeletConfiguration. What the AMI family
-	// cannot deliver is refused in the condition ValidationSucceeded.
+	// kubelet.config.k8s.io/v1beta1 KubeletConfiguration. Every family takes
+	// clusterDNS, maxPods, podsPerCore (not Bottlerocket), systemReserved,
+	// kubeReserved, evictionHard, evictionSoft, evictionSoftGracePeriod,
+	// evictionMaxPodGracePeriod, imageGCHighThresholdPercent,
+	// imageGCLowThresholdPercent and cpuCFSQuota; AL2023 takes any field. What the
+	// family cannot deliver is refused in the condition ValidationSucceeded.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Kubelet KubeletConfiguration `json:"kubelet,omitempty" hash:"ignore"`
-	// BlockDeviceMappings are the disks of nodes. An empty list means those of
-	// the AMI family, any other replaces them all.
+	// BlockDeviceMappings are the disks of nodes. An empty list means those of the
+	// AMI family: one of 20Gi (Bottlerocket: 4Gi and 20Gi, Windows: 50Gi), gp3,
+	// encrypted. Any other replaces them all.
 	// +kubebuilder:validation:XValidation:rule="self.filter(x, has(x.rootVolume) && x.rootVolume).size() <= 1",message="must have only one blockDeviceMappings with rootVolume"
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	BlockDeviceMappings []*BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
-	// InstanceStorePolicy says what becomes of disks that come with the
-	// instance type. Unset leaves them alone.
+	// InstanceStorePolicy says what becomes of disks that come with the instance
+	// type. RAID0 makes one of them, for pods' ephemeral storage, images and logs.
+	// Unset leaves them alone. Windows and Custom do nothing with it.
 	// +kubebuilder:validation:Enum=RAID0
 	// +optional
 	InstanceStorePolicy *InstanceStorePolicy `json:"instanceStorePolicy,omitempty"`
-	// NetworkInterfaces of nodes. An empty list means one.
+	// NetworkInterfaces of nodes. An empty list means one, and as many of the
+	// Elastic Fabric Adapter as the pods of the node ask for
+	// (vpc.amazonaws.com/efa). Instance types that have not got the network cards
+	// or devices are not used.
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')",message="networkInterfaces must include a primary interface with interfaceType='interface'"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, y.networkCardIndex == x.networkCardIndex && y.deviceIndex == x.deviceIndex) && (x.interfaceType != 'efa-only' || self.exists_one(y, y.interfaceType == 'efa-only' && y.networkCardIndex == x.networkCardIndex)))",message="networkInterfaces must not have duplicate networkCardIndex and deviceIndex pairs, and can have at most one efa device per network card"
 	// +kubebuilder:validation:MaxItems=150
 	// +optional
 	NetworkInterfaces []*NetworkInterface `json:"networkInterfaces,omitempty"`
-	// DetailedMonitoring switches CloudWatch's detailed monitoring on.
+	// DetailedMonitoring switches CloudWatch's detailed monitoring on: a value
+	// each minute instead of five. It costs. Unset means false.
 	// +optional
 	DetailedMonitoring *bool `json:"detailedMonitoring,omitempty"`
-	// MetadataOptions say how nodes, and pods on them, reach the instance
-	// metadata service. The defaults keep pods that are not on the host's
-	// network from it.
+	// MetadataOptions say how nodes, and pods on them, reach the instance metadata
+	// service. The defaults, a token and one hop, keep pods that are not on the
+	// host's network from the credentials of the node.
 	// +kubebuilder:default={"httpEndpoint":"enabled","httpProtocolIPv6":"disabled","httpPutResponseHopLimit":1,"httpTokens":"required"}
 	// +optional
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
-	// ConnectionTracking sets how long idle connections are remembered. Only
-	// instance types on the Nitro hypervisor can do that.
+	// ConnectionTracking sets how long security groups remember idle connections.
+	// Only instance types on the Nitro hypervisor can do that; others, bare metal
+	// included, are not used with it.
 	// +optional
 	ConnectionTracking *ConnectionTracking `json:"connectionTracking,omitempty"`
-	// Context is passed to CreateFleet as it is.
+	// Context is passed to CreateFleet as it is; it is an identifier that AWS
+	// gives to those who need one.
 	// +optional
 	Context *string `json:"context,omitempty"`
 	// CPUOptions of nodes.

@@ -4,7 +4,9 @@ import "k8s.io/apimachinery/pkg/api/resource"
 
 // BlockDeviceMapping is one disk of a node.
 type BlockDeviceMapping struct {
-	// DeviceName is the name the instance sees, such as /dev/xvda.
+	// DeviceName is the name the instance sees. The root volume of AL2, AL2023 and
+	// Bottlerocket is /dev/xvda, Bottlerocket's data are on /dev/xvdb, the root
+	// volume of Windows is /dev/sda1.
 	// +optional
 	DeviceName *string `json:"deviceName,omitempty"`
 	// EBS is the volume.
@@ -12,29 +14,36 @@ type BlockDeviceMapping struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.volumeInitializationRate) || (has(self.snapshotID) && self.snapshotID != '')",message="snapshotID must be set when volumeInitializationRate is set"
 	// +optional
 	EBS *BlockDevice `json:"ebs,omitempty"`
-	// RootVolume marks the disk that holds pods' ephemeral storage.
+	// RootVolume marks the disk that holds pods' ephemeral storage, whose size
+	// decides how much of it fits a node. Without a mark it is the disk the AMI
+	// family uses for that; with the family Custom, the last.
 	// +optional
 	RootVolume bool `json:"rootVolume,omitempty"`
 }
 
 // BlockDevice is a volume of the Elastic Block Store.
 type BlockDevice struct {
-	// DeleteOnTermination says whether the volume goes with the instance.
+	// DeleteOnTermination says whether the volume goes with the instance. Unset
+	// means what EC2 and the image say.
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
-	// Encrypted says whether the volume is encrypted.
+	// Encrypted says whether the volume is encrypted. Unset means what the
+	// snapshot and the account say.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
-	// IOPS the volume is provisioned with. Zero is the same as unset.
+	// IOPS the volume is provisioned with, for io1, io2 and gp3. Zero is the same
+	// as unset.
 	// +optional
 	IOPS *int64 `json:"iops,omitempty"`
-	// KMSKeyID is the ID, the alias or the ARN of the key it is encrypted with.
+	// KMSKeyID is the ID, the alias or the ARN of the key the volume is encrypted
+	// with. Unset means the account's.
 	// +optional
 	KMSKeyID *string `json:"kmsKeyID,omitempty"`
-	// SnapshotID is the snapshot it starts from.
+	// SnapshotID is the snapshot the volume starts from.
 	// +optional
 	SnapshotID *string `json:"snapshotID,omitempty"`
-	// Throughput in MiB/s it is provisioned with. Zero is the same as unset.
+	// Throughput in MiB/s the volume is provisioned with, for gp3. Zero is the
+	// same as unset.
 	// +optional
 	Throughput *int64 `json:"throughput,omitempty"`
 	// VolumeInitializationRate in MiB/s at which the snapshot is read in.
@@ -42,14 +51,14 @@ type BlockDevice struct {
 	// +kubebuilder:validation:Maximum=300
 	// +optional
 	VolumeInitializationRate *int32 `json:"volumeInitializationRate,omitempty"`
-	// VolumeSize with the unit Gi, G, Ti or T. EC2 is asked for the number of
-	// GiB it rounds up to.
+	// VolumeSize with the unit Gi, G, Ti or T. EC2 is asked for the number of GiB
+	// it rounds up to.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^((59000|5[0-8][0-9]{3}|[1-4][0-9]{4}|[1-9][0-9]{0,3})Gi|(64000|6[0-3][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})G|(5[0-8]|[1-4][0-9]|[1-9])Ti|(6[0-4]|[1-5][0-9]|[1-9])T)$`
 	// +optional
 	VolumeSize *resource.Quantity `json:"volumeSize,omitempty" hash:"string"`
-	// VolumeType of the volume.
+	// VolumeType of the volume. Unset means EC2's own default.
 	// +kubebuilder:validation:Enum=standard;io1;io2;gp2;sc1;st1;gp3
 	// +optional
 	VolumeType *string `json:"volumeType,omitempty"`
@@ -57,16 +66,17 @@ type BlockDevice struct {
 
 // NetworkInterface is one network interface of a node.
 type NetworkInterface struct {
-	// NetworkCardIndex is the network card the interface is on.
+	// NetworkCardIndex is the network card the interface is on; 0 is the first.
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	NetworkCardIndex int32 `json:"networkCardIndex"`
-	// DeviceIndex is its place among the interfaces of the instance.
+	// DeviceIndex is its place among the interfaces of the card; the first on card
+	// 0 is 0.
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	DeviceIndex int32 `json:"deviceIndex"`
-	// InterfaceType is interface, or efa-only for one that has no IP address
-	// and carries only traffic of the Elastic Fabric Adapter.
+	// InterfaceType is interface, or efa-only for one that has no IP address and
+	// carries only traffic of the Elastic Fabric Adapter.
 	// +kubebuilder:validation:Enum=interface;efa-only
 	// +required
 	InterfaceType InterfaceType `json:"interfaceType"`
@@ -93,14 +103,15 @@ type MetadataOptions struct {
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
-	// HTTPPutResponseHopLimit is how many hops an answer of the service may
-	// take. With 1, pods reach it only from the host's network.
+	// HTTPPutResponseHopLimit is how many hops an answer of the service may take.
+	// With 1, pods reach it only from the host's network; with 2, all do.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
-	// HTTPTokens says whether requests need a token (IMDSv2).
+	// HTTPTokens says whether requests need a token: required is IMDSv2 alone,
+	// optional allows IMDSv1.
 	// +kubebuilder:default=required
 	// +kubebuilder:validation:Enum=required;optional
 	// +optional

@@ -1,6 +1,7 @@
 package v1
 
-// SubnetSelectorTerm names subnets. Where ID is set, Tags is ignored.
+// SubnetSelectorTerm selects subnets. All tags must be there. Where ID is set,
+// Tags is ignored.
 type SubnetSelectorTerm struct {
 	// Tags the subnet has; the value "*" stands for any.
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="empty tag keys or values aren't supported"
@@ -13,8 +14,8 @@ type SubnetSelectorTerm struct {
 	ID string `json:"id,omitempty"`
 }
 
-// SecurityGroupSelectorTerm names security groups. Where ID is set, the other
-// fields are ignored.
+// SecurityGroupSelectorTerm selects security groups. All that is given must
+// hold. Where ID is set, the other fields are ignored.
 type SecurityGroupSelectorTerm struct {
 	// Tags the security group has; the value "*" stands for any.
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="empty tag keys or values aren't supported"
@@ -30,8 +31,8 @@ type SecurityGroupSelectorTerm struct {
 	Name string `json:"name,omitempty"`
 }
 
-// CapacityReservationSelectorTerm names capacity reservations. Where ID is set,
-// the other fields are ignored.
+// CapacityReservationSelectorTerm selects capacity reservations. All that is
+// given must hold. Where ID is set, the other fields are ignored.
 type CapacityReservationSelectorTerm struct {
 	// Tags the reservation has; the value "*" stands for any.
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="empty tag keys or values aren't supported"
@@ -42,7 +43,8 @@ type CapacityReservationSelectorTerm struct {
 	// +kubebuilder:validation:Pattern=`^cr-[0-9a-z]+$`
 	// +optional
 	ID string `json:"id,omitempty"`
-	// OwnerID is the account the reservation belongs to.
+	// OwnerID is the account the reservation belongs to, for one that is shared.
+	// It cannot stand alone.
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
@@ -68,12 +70,14 @@ type PlacementGroupSelector struct {
 	ID string `json:"id,omitempty"`
 }
 
-// AMISelectorTerm names images. Of its fields Alias goes first, then ID, then
-// SSMParameter, then the others together.
+// AMISelectorTerm selects images. Of its fields Alias goes first, then ID,
+// then SSMParameter, then the others together.
 type AMISelectorTerm struct {
-	// Alias is "family@version" and stands for the images that AWS publishes
-	// for the family. The version "latest" follows them; any other is a
-	// release of the family. Windows knows only "latest".
+	// Alias is "family@version" and stands for the images that AWS publishes for
+	// the family and the cluster's version: al2, al2023, bottlerocket,
+	// windows2019, windows2022, windows2025. The version latest follows them; any
+	// other is a release, such as al2023@v20240807. Windows knows only latest. It
+	// must be the only term.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]+@.+$')",message="'alias' is improperly formatted, must match the format 'family@version'"
 	// +kubebuilder:validation:XValidation:rule="self.find('^[^@]+') in ['al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025']",message="family is not supported, must be one of the following: 'al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025'"
 	// +kubebuilder:validation:XValidation:rule="!(self.find('^[^@]+') in ['windows2019', 'windows2022', 'windows2025']) || self.find('@.*$') == '@latest'",message="windows families may only specify version 'latest'"
@@ -89,15 +93,17 @@ type AMISelectorTerm struct {
 	// +kubebuilder:validation:Pattern=`ami-[0-9a-z]+`
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the image, which may contain EC2's wildcards. It is not the tag
-	// "Name".
+	// Name of the image, which may contain EC2's wildcards * and ?. It is not the
+	// tag "Name".
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Owner of the image: an account, "self", "amazon" or "aws-marketplace".
+	// Owner of the image: an account, self, amazon or aws-marketplace. Unset means
+	// self and amazon with a name, and anybody with tags alone. It cannot stand
+	// alone.
 	// +optional
 	Owner string `json:"owner,omitempty"`
-	// SSMParameter is the name or the ARN of a parameter whose value is the ID
-	// of the image.
+	// SSMParameter is the name or the ARN of a parameter whose value is the ID of
+	// the image.
 	// +optional
 	SSMParameter string `json:"ssmParameter,omitempty"`
 }

@@ -19,10 +19,14 @@ type EC2NodeClassStatus struct {
 	// AMIs nodes boot from, the newest first.
 	// +optional
 	AMIs []AMI `json:"amis,omitempty"`
-	// InstanceProfile of nodes.
+	// InstanceProfile is the name of the instance profile of nodes: that of the
+	// spec, or the one made for the role.
 	// +optional
 	InstanceProfile string `json:"instanceProfile,omitempty"`
-	// Conditions of the node class. The root is Ready.
+	// Conditions of the node class. Ready needs AMIsReady, SubnetsReady,
+	// SecurityGroupsReady, InstanceProfileReady, PlacementGroupReady,
+	// ValidationSucceeded and, under the feature gate ReservedCapacity,
+	// CapacityReservationsReady. Without it, no nodes are made.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -45,8 +45,8 @@ type KWOKNodeClassList struct {
 
 // KWOKNodeClassSpec is what the user can set.
 type KWOKNodeClassSpec struct {
-	// NodeRegistrationDelay is the time between the launch of a machine and
-	// the appearance of its Node.
+	// NodeRegistrationDelay is the time between the launch of a machine and the
+	// appearance of its Node. Unset means none.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional

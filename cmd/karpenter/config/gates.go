@@ -37,13 +37,13 @@ func features() []gate {
 			"replaces spot nodes by cheaper spot nodes; without it, spot nodes are only replaced when their pods fit elsewhere or on-demand costs less",
 			func(c *Config) *bool { return &c.Gates.SpotToSpotConsolidation }},
 		{"NodeOverlay", "settings.featureGates.nodeOverlay", false,
-			"lets NodeOverlays change prices and add resources; without it, they have no effect and no status",
+			"lets [NodeOverlays](fields/nodeoverlay.md) change prices and add resources; without it, they have no effect and no status",
 			func(c *Config) *bool { return &c.Gates.NodeOverlay }},
 		{"StaticCapacity", "settings.featureGates.staticCapacity", false,
-			"keeps NodePools with `spec.replicas` at that many nodes; without it, such pools have no nodes made",
+			"keeps [NodePools](fields/nodepool.md#spec) with `spec.replicas` at that many nodes; without it, such pools have no nodes made",
 			func(c *Config) *bool { return &c.Gates.StaticCapacity }},
 		{"CapacityBuffer", "settings.featureGates.capacityBuffer", false,
-			"keeps room for CapacityBuffers; without it, they have no effect and no status",
+			"keeps room for [CapacityBuffers](fields/capacitybuffer.md); without it, they have no effect and no status",
 			func(c *Config) *bool { return &c.Gates.CapacityBuffer }},
 	}
 }
@@ -52,7 +52,7 @@ func features() []gate {
 func amazonFeatures() []gate {
 	return []gate{
 		{"NodeClassCEL", "settings.awsFeatureGates.nodeClassCEL", false,
-			"allows expressions in `maxPods`, `kubeReserved` and `systemReserved` of EC2NodeClasses; without it, such a class is not ready (`KubeletExpressionsDisabled`)",
+			"allows [expressions](fields/ec2nodeclass.md#speckubelet) in `maxPods`, `kubeReserved` and `systemReserved` of EC2NodeClasses; without it, such a class is not ready (`KubeletExpressionsDisabled`)",
 			func(c *Config) *bool { return &c.AWS.NodeClassCEL }},
 	}
 }
