@@ -76,7 +76,7 @@ aws-calls: ## the calls to AWS that launch NODES=1000 nodes at once, and that an
 sim-aws: ## as sim, with the AWS provider on an account in memory; SEEDS=50 FIRST=1
 	go test ./sim -run '^TestAmazonSeeds$$' -timeout 1h -amazon-seeds=$(SEEDS) -first=$(FIRST)
 
-e2e: build bin/moto bin/helm ## tests against a real control plane, and against moto, an emulator of AWS
+e2e: build bin/moto bin/helm bin/prometheus bin/promtool ## tests against a real control plane, and against moto, an emulator of AWS
 	go test -timeout 20m ./e2e/...
 
 race: ## tests that need no cluster, with the race detector
@@ -105,6 +105,10 @@ bin/moto: FORCE
 # Helm changes with the charts' module only; building it takes minutes.
 bin/helm: charts/go.mod charts/go.sum
 	cd charts && go build -trimpath -o ../$@ helm.sh/helm/v3/cmd/helm
+
+# So are these, with the module of the alert rules.
+bin/prometheus bin/promtool: deploy/observability/go.mod deploy/observability/go.sum
+	cd deploy/observability && go build -trimpath -o ../../$@ github.com/prometheus/prometheus/cmd/$(@F)
 
 bin/karpenter: FORCE
 	@go build -o $@ ./cmd/karpenter

@@ -60,6 +60,9 @@ func deeds() []deed {
 		{"release-images", "kubernetes bottlerocket", "new machine images, to which the aliases @latest move on", func(a *awsfake.AWS, v url.Values) error {
 			return a.ReleaseImages(v.Get("kubernetes"), time.Now(), v.Get("bottlerocket"))
 		}},
+		{"send", "queue body", "a message is put into a queue of SQS", func(a *awsfake.AWS, v url.Values) error {
+			return a.SendMessage(v.Get("queue"), v.Get("body"))
+		}},
 		{"deny", "action", "a permission such as ec2:CreateFleet is taken away", func(a *awsfake.AWS, v url.Values) error {
 			a.Deny(v.Get("action"), awsfake.NoPolicy)
 			return nil

@@ -105,7 +105,7 @@ func TestFateIsPlayedOverHTTP(t *testing.T) {
 		"lose?instance=i-0": "lose: ", "lose": "parameter instance is missing", "stock?type=&zone=&capacity-type=spot&left=0": "",
 		"stock?type=&zone=&capacity-type=spot&left=many": "left: ", "allow?action=ec2:CreateFleet&x=y": "nothing else", "spot-price?type=m5.large&zone=&dollars=0.01": "",
 		"deny?action=ec2:DescribeSubnets": "", "release-images?kubernetes=1.35&bottlerocket=1.47.0": "", "release-images?kubernetes=2&bottlerocket=": "not like 1.33",
-		"jump": "404",
+		"send?queue=nobodys&body=x": "there is no queue", "jump": "404",
 	} {
 		status, text := post(deed)
 		if (status < 300) != (want == "") || !strings.Contains(text, want) {

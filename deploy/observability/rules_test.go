@@ -68,7 +68,12 @@ func served(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]string{"leader_election_master_status": "name"} // controller-runtime's
+	out := map[string]string{
+		"leader_election_master_status": "name", // controller-runtime's
+		"process_cpu_seconds_total":     "",
+		"process_resident_memory_bytes": "",
+		"ALERTS":                        "alertname, alertstate", // of Prometheus itself
+	}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([a-z]+) \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
 		out[m[1]] = m[3]
 		if m[2] == "histogram" {
