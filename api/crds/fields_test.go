@@ -278,3 +278,29 @@ func patterns() map[string]*pattern {
 	}
 	return all
 }
+
+// TestDescriptions: kubectl explain shows neither defaults nor more than four
+// values of an enumeration, so the description of each field must.
+func TestDescriptions(t *testing.T) {
+	const shown = 4
+	for kind, crd := range definitions(t) {
+		for _, f := range fields(crd) {
+			if strings.HasPrefix(f.path, "status") {
+				continue
+			}
+			at := kind + "." + f.path
+			if f.schema.Description == "" {
+				t.Errorf("%s has no description", at)
+			}
+			about := strings.ReplaceAll(f.schema.Description, "\n", " ")
+			if f.schema.Default != nil && f.leaf() && !strings.HasSuffix(about, " Default "+compact(f.schema.Default.Raw)+".") {
+				t.Errorf("%s does not end with its default, %s: %s", at, compact(f.schema.Default.Raw), about)
+			}
+			for _, value := range f.schema.Enum {
+				if len(f.schema.Enum) > shown && !strings.Contains(about, compact(value.Raw)) {
+					t.Errorf("%s does not name the value %s", at, compact(value.Raw))
+				}
+			}
+		}
+	}
+}

@@ -70,14 +70,15 @@ type NodeClaimSpec struct {
 	// node.
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// TerminationGracePeriod is how long the node may drain, from the deletion of
-	// this claim; then the pods that are left are deleted. Unset means as long as
-	// it takes.
+	// TerminationGracePeriod is how long the node may drain, such as 1h30m, from
+	// the deletion of this claim; then the pods that are left are deleted. Unset
+	// means as long as it takes.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
-	// ExpireAfter is the age at which this claim is deleted, or Never.
+	// ExpireAfter is the age at which this claim is deleted, such as 720h, or
+	// Never. Default 720h.
 	// +kubebuilder:default:="720h"
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodePool is a template for nodes, what they may cost in resources, and the
+// NodePool is a template for nodes, a limit on how many there are, and the
 // rules by which they may be disrupted.
 //
 // +kubebuilder:object:root=true
@@ -40,7 +40,8 @@ type NodePoolList struct {
 	Items           []NodePool `json:"items"`
 }
 
-// NodePoolSpec is what the user wants of a NodePool.
+// NodePoolSpec is what nodes should be like, how many there may be, and when
+// they may be disrupted.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",message="cannot transition between static (replicas set) and dynamic (replicas unset) provisioning; create another NodePool"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits)",message="only limits.nodes may be set when replicas is set"
@@ -149,8 +150,8 @@ type NodeClaimTemplateSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable"
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// TerminationGracePeriod is how long a node may drain, from the deletion of
-	// its NodeClaim. Pods are evicted within PodDisruptionBudgets and
+	// TerminationGracePeriod is how long a node may drain, such as 1h30m, from the
+	// deletion of its NodeClaim. Pods are evicted within PodDisruptionBudgets and
 	// do-not-disrupt at first; those left are deleted early enough to have their
 	// own grace period before time is up. With it, neither keeps a drifted node
 	// from being replaced. Unset means as long as it takes.
@@ -158,9 +159,10 @@ type NodeClaimTemplateSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
-	// ExpireAfter is the age at which a node is removed, whatever budgets say and
-	// without a replacement first; Never keeps nodes. It counts from the creation
-	// of the NodeClaim. A change drifts the nodes there are.
+	// ExpireAfter is the age at which a node is removed, such as 720h, whatever
+	// budgets say and without a replacement first; Never keeps nodes. It counts
+	// from the creation of the NodeClaim. A change drifts the nodes there are.
+	// Default 720h.
 	// +kubebuilder:default:="720h"
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
@@ -169,9 +171,9 @@ type NodeClaimTemplateSpec struct {
 // Disruption says when nodes of a pool may be removed or replaced, and how
 // many at once.
 type Disruption struct {
-	// ConsolidateAfter is how long no pod must have come to a node or left it
-	// before it may be consolidated. Never switches consolidation off; drift and
-	// expiry go on. Ignored when replicas is set.
+	// ConsolidateAfter is how long no pod must have come to a node or left it,
+	// such as 10m, before it may be consolidated. Never switches consolidation
+	// off; drift and expiry go on. Ignored when replicas is set. Default 0s.
 	// +kubebuilder:default:="0s"
 	// +optional
 	ConsolidateAfter NillableDuration `json:"consolidateAfter,omitempty"`
@@ -179,6 +181,7 @@ type Disruption struct {
 	// that need a place elsewhere (WhenEmpty), also those whose pods can be had
 	// for less elsewhere (WhenEmptyOrUnderutilized), or the latter only where they
 	// save enough for what they disrupt (Balanced). Ignored when replicas is set.
+	// Default WhenEmptyOrUnderutilized.
 	// +kubebuilder:default:=WhenEmptyOrUnderutilized
 	// +kubebuilder:validation:Enum=WhenEmpty;WhenEmptyOrUnderutilized;Balanced
 	// +optional
@@ -186,7 +189,7 @@ type Disruption struct {
 	// Budgets limit how many nodes are disrupted at once, nodes that are going or
 	// not ready included. The smallest of those that are active and name the
 	// reason counts. They do not hold up expiry, repair, interruption or deletion
-	// by users.
+	// by users. Default: one budget of 10%.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.schedule) == has(x.duration))",message="schedule and duration must be set together"
 	// +kubebuilder:default:={{nodes: "10%"}}
 	// +kubebuilder:validation:MaxItems=50
@@ -204,7 +207,7 @@ type Budget struct {
 	// +optional
 	Reasons []DisruptionReason `json:"reasons,omitempty"`
 	// Nodes is how many nodes may be disrupted at once: a number ("5") or a share
-	// of the pool's nodes, rounded up ("10%"). "0" allows none.
+	// of the pool's nodes, rounded up ("10%"). "0" allows none. Default 10%.
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	// +kubebuilder:default:="10%"
 	// +required

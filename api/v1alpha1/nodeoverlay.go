@@ -90,8 +90,8 @@ type NodeSelectorRequirement struct {
 	// +kubebuilder:validation:XValidation:rule="self != 'kubernetes.io/hostname'",message="label kubernetes.io/hostname is restricted"
 	// +required
 	Key string `json:"key"`
-	// Operator relates the label to the values. Gt, Lt, Gte and Lte compare
-	// numbers.
+	// Operator relates the label to the values: In, NotIn, Exists, DoesNotExist;
+	// or Gt, Lt, Gte, Lte, which compare numbers.
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
 	// +required
 	Operator corev1.NodeSelectorOperator `json:"operator"`

@@ -74,8 +74,9 @@ type CapacityBufferList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="replicas or limits must be set when podTemplateRef is set"
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || !has(self.scalableRef)",message="podTemplateRef and scalableRef may not both be set"
 type CapacityBufferSpec struct {
-	// ProvisioningStrategy is how the room is kept. The default, nodes that are
-	// there, is the only one that means something.
+	// ProvisioningStrategy is how the room is kept. Only nodes that are there,
+	// buffer.x-k8s.io/active-capacity, means something. Default
+	// buffer.x-k8s.io/active-capacity.
 	// +kubebuilder:default:="buffer.x-k8s.io/active-capacity"
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`

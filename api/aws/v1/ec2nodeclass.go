@@ -90,9 +90,11 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	AMISelectorTerms []AMISelectorTerm `json:"amiSelectorTerms" hash:"ignore"`
-	// AMIFamily says how nodes boot: the form of the user data, the disks by
-	// default, what the kubelet can be told. Unset means the family of the alias;
-	// without an alias it is required. Custom passes the user data on as it is.
+	// AMIFamily says how nodes boot, the form of the user data, the disks by
+	// default and what the kubelet can be told: AL2, AL2023, Bottlerocket,
+	// Windows2019, Windows2022, Windows2025, or Custom, which passes the user data
+	// on as it is. Unset means the family of the alias; without an alias it is
+	// required.
 	// +kubebuilder:validation:Enum=AL2;AL2023;Bottlerocket;Custom;Windows2019;Windows2022;Windows2025
 	// +optional
 	AMIFamily *AMIFamily `json:"amiFamily,omitempty" hash:"ignore"`
@@ -187,7 +189,7 @@ type EC2NodeClassSpec struct {
 	// gives to those who need one.
 	// +optional
 	Context *string `json:"context,omitempty"`
-	// CPUOptions of nodes.
+	// CPUOptions say what the processors of nodes can do.
 	// +optional
 	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
 }

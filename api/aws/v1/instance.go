@@ -9,7 +9,7 @@ type BlockDeviceMapping struct {
 	// volume of Windows is /dev/sda1.
 	// +optional
 	DeviceName *string `json:"deviceName,omitempty"`
-	// EBS is the volume.
+	// EBS is the volume of the Elastic Block Store.
 	// +kubebuilder:validation:XValidation:rule="has(self.snapshotID) || has(self.volumeSize)",message="snapshotID or volumeSize must be defined"
 	// +kubebuilder:validation:XValidation:rule="!has(self.volumeInitializationRate) || (has(self.snapshotID) && self.snapshotID != '')",message="snapshotID must be set when volumeInitializationRate is set"
 	// +optional
@@ -58,7 +58,8 @@ type BlockDevice struct {
 	// +kubebuilder:validation:Pattern=`^((59000|5[0-8][0-9]{3}|[1-4][0-9]{4}|[1-9][0-9]{0,3})Gi|(64000|6[0-3][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})G|(5[0-8]|[1-4][0-9]|[1-9])Ti|(6[0-4]|[1-5][0-9]|[1-9])T)$`
 	// +optional
 	VolumeSize *resource.Quantity `json:"volumeSize,omitempty" hash:"string"`
-	// VolumeType of the volume. Unset means EC2's own default.
+	// VolumeType of the volume: gp3, gp2, io1, io2, st1, sc1 or standard. Unset
+	// means EC2's own default.
 	// +kubebuilder:validation:Enum=standard;io1;io2;gp2;sc1;st1;gp3
 	// +optional
 	VolumeType *string `json:"volumeType,omitempty"`
@@ -93,25 +94,26 @@ const (
 
 // MetadataOptions say how the instance metadata service is reached.
 type MetadataOptions struct {
-	// HTTPEndpoint switches the service on or off.
+	// HTTPEndpoint switches the service on or off. Default enabled.
 	// +kubebuilder:default=enabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPEndpoint *string `json:"httpEndpoint,omitempty"`
-	// HTTPProtocolIPv6 switches its IPv6 endpoint on or off.
+	// HTTPProtocolIPv6 switches its IPv6 endpoint on or off. Default disabled.
 	// +kubebuilder:default=disabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
 	// HTTPPutResponseHopLimit is how many hops an answer of the service may take.
-	// With 1, pods reach it only from the host's network; with 2, all do.
+	// With 1, pods reach it only from the host's network; with 2, all do. Default
+	// 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
 	// HTTPTokens says whether requests need a token: required is IMDSv2 alone,
-	// optional allows IMDSv1.
+	// optional allows IMDSv1. Default required.
 	// +kubebuilder:default=required
 	// +kubebuilder:validation:Enum=required;optional
 	// +optional
