@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	"helm.sh/helm/v3/pkg/strvals"
 )
 
 // row is a line of the table in docs/settings.md; its groups are the variable,
@@ -155,5 +156,29 @@ func changes(t *testing.T, usual map[string]string, values, variable string) {
 	}
 	if before, ok := usual[variable]; now[variable] == before && (ok || now[variable] == "") {
 		t.Errorf("%s does not change %s", values, variable)
+	}
+}
+
+// TestOtherVariables does what docs/settings.md says of settings that no value of
+// the chart is for.
+func TestOtherVariables(t *testing.T) {
+	given := map[string]any{"settings": map[string]any{"clusterName": "demo"}}
+	_, command, _ := strings.Cut(read(t, "../docs/settings.md"), "are set by `controller.env`:\n")
+	arguments := strings.Fields(command)
+	for i, argument := range arguments[:min(20, len(arguments))] {
+		parse := map[string]func(string, map[string]any) error{"--set": strvals.ParseInto, "--set-string": strvals.ParseIntoString}[argument]
+		if parse == nil {
+			continue
+		}
+		if err := parse(arguments[i+1], given); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values, err := yaml.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := environment(t, string(values))["KUBE_CLIENT_QPS"]; got != "400" {
+		t.Errorf("KUBE_CLIENT_QPS is %q", got)
 	}
 }

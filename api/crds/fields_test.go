@@ -104,12 +104,12 @@ func TestFieldTables(t *testing.T) {
 		}
 		tables := map[string][]string{}
 		for _, f := range fields(crd) {
-			if f.path == "spec" || f.path == "status" {
-				continue
+			if (f.path == "spec" || f.path == "status") && len(f.schema.XValidations) == 0 {
+				continue // there is nothing to say but what its fields are
 			}
 			mark, ok := longest(marks, f.path)
 			if !ok {
-				t.Errorf("%s has no table for %s: add the lines <!-- fields %s --> and <!-- end -->", path, f.path, f.path[:strings.LastIndex(f.path, ".")])
+				t.Errorf("%s has no table for %s: add the lines <!-- fields %s --> and <!-- end -->", path, f.path, f.path[:max(0, strings.LastIndex(f.path, "."))])
 				continue
 			}
 			tables[mark] = append(tables[mark], f.row(mark, words))
@@ -138,11 +138,13 @@ func TestFieldTables(t *testing.T) {
 	}
 }
 
-// longest returns the longest of the marks that the path is below.
+// longest returns the longest of the marks that the path is below, or that is
+// all there is of it.
 func longest(marks []string, path string) (string, bool) {
 	found := ""
 	for _, mark := range marks {
-		if strings.HasPrefix(path, mark) && strings.IndexAny(path[len(mark):], ".[") == 0 && len(mark) > len(found) {
+		below := strings.HasPrefix(path, mark) && strings.IndexAny(path[len(mark):], ".[") == 0
+		if (below || path == mark && !strings.Contains(path, ".")) && len(mark) > len(found) {
 			found = mark
 		}
 	}
@@ -151,7 +153,10 @@ func longest(marks []string, path string) (string, bool) {
 
 // row is the field's line in the table of a mark.
 func (f aField) row(mark string, words map[string]*pattern) string {
-	name := strings.TrimPrefix(strings.TrimPrefix(f.path, mark), "[]")[1:]
+	name := "*itself*"
+	if f.path != mark {
+		name = "`" + strings.TrimPrefix(strings.TrimPrefix(f.path, mark), "[]")[1:] + "`"
+	}
 	preset := ""
 	switch {
 	case f.schema.Default != nil:
@@ -160,7 +165,7 @@ func (f aField) row(mark string, words map[string]*pattern) string {
 		preset = "*required*"
 	}
 	about := strings.ReplaceAll(f.schema.Description, "\n", " ")
-	return "| `" + name + "` | " + kindOf(&f.schema) + " | " + preset + " | " + escaped(strings.Join(allowed(&f.schema, words), "; ")) + " | " + escaped(about) + " |\n"
+	return "| " + name + " | " + kindOf(&f.schema) + " | " + preset + " | " + escaped(strings.Join(allowed(&f.schema, words), "; ")) + " | " + escaped(about) + " |\n"
 }
 
 func escaped(cell string) string { return strings.ReplaceAll(cell, "|", `\|`) }
