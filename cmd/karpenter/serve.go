@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -29,6 +30,7 @@ import (
 	"karpenter/control/nomination"
 	"karpenter/kube/feed"
 	"karpenter/kube/manager"
+	"karpenter/kube/meter"
 )
 
 // serve runs the controllers until ctx ends, and then lets go of the lease.
@@ -74,6 +76,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects)); err != nil {
 		return fmt.Errorf("make scheme: %w", err)
 	}
+	cluster.Wrap(meter.NewRequests(metrics.Registry, clock.RealClock{}).Wrap)
 	mgr, err := manager.New(ctx, cluster, manager.Options{
 		Scheme: objects, Version: build.Version, Log: logger,
 		QPS: c.KubeClientQPS, Burst: c.KubeClientBurst,

@@ -14,6 +14,7 @@ const controllerName = "provisioner"
 type Metrics struct {
 	duration      prometheus.Observer
 	deciding      *deciding
+	zones         *zones
 	unschedulable prometheus.Gauge
 	ignored       prometheus.Gauge
 	created       *prometheus.CounterVec
@@ -32,7 +33,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Help: "Number of pods the latest decision found no place for.",
 	}, []string{"controller"})
 	m := &Metrics{
-		duration: duration.WithLabelValues(controllerName), deciding: newDeciding(),
+		duration: duration.WithLabelValues(controllerName), deciding: newDeciding(), zones: newZones(),
 		unschedulable: unschedulable.WithLabelValues(controllerName),
 		ignored: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "karpenter", Subsystem: "scheduler", Name: "ignored_pods_count",
@@ -46,7 +47,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		bound: plan("bound_dollars_per_hour", "What no plan for the same pods can cost less than; of the latest plan that launches nodes."),
 		gap:   plan("gap_ratio", "How far the latest plan that launches nodes may be from the cheapest one, as a fraction of its bound."),
 	}
-	reg.MustRegister(duration, m.deciding, unschedulable, m.ignored, m.created, m.cost, m.bound, m.gap)
+	reg.MustRegister(duration, m.deciding, m.zones, unschedulable, m.ignored, m.created, m.cost, m.bound, m.gap)
 	return m
 }
 

@@ -84,6 +84,7 @@ func (p *Provisioner) open(ctx context.Context) (*scope, error) {
 // decide has the plan made and measures that. With nothing pending there is
 // nothing to decide.
 func (p *Provisioner) decide(s *scope) {
+	p.Metrics.zones.set(s.snapshot)
 	if len(s.snapshot.Pending) == 0 {
 		s.plan = &model.Plan{}
 		return

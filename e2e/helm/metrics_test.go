@@ -38,6 +38,7 @@ func TestSecureMetrics(t *testing.T) {
 	i.leads("")
 	url := fmt.Sprintf("https://127.0.0.1:%d/metrics", port)
 	i.answers(url, prometheus, 200, "karpenter_build_info{")
+	i.answers(url, prometheus, 200, `client_go_request_duration_seconds_count{group="coordination.k8s.io",kind="leases",subresource="",verb="POST",version="v1"} 1`)
 	i.answers(url, "", 401, "the token is not valid in this cluster")
 	i.answers(url, "made up", 401, "the token is not valid in this cluster")
 	i.answers(url, stranger, 403, "system:serviceaccount:kube-system:stranger may not get /metrics: a ClusterRole with that path in nonResourceURLs allows it")

@@ -38,6 +38,9 @@ type Catalogue struct {
 	Provider cloud.Provider
 	Axis     *model.Axis
 	World    Sink
+	// Failed is told of each NodePool whose types, and so the prices of its
+	// nodes, cannot be had. It must not block; nil means nobody asks.
+	Failed func(pool string)
 
 	asked     atomic.Int64 // refreshes that have begun
 	mu        sync.Mutex
@@ -102,6 +105,9 @@ func (c *Catalogue) typesOf(ctx context.Context, pool *v1.NodePool) ([]*cloud.In
 		return nil, nil
 	case err != nil:
 		log.FromContext(ctx).Error(err, "leaving out a node pool whose instance types are unknown", "NodePool", pool.Name)
+		if c.Failed != nil {
+			c.Failed(pool.Name)
+		}
 		return nil, nil
 	}
 	return types, nil

@@ -3,9 +3,12 @@ package catalogue_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,8 +100,18 @@ func TestFailingPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	provider.FailPool("p", errors.New("no such class"))
+	reg := prometheus.NewPedanticRegistry()
+	c.Failed = catalogue.Failures(reg)
 	if err := c.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	want := `
+# HELP karpenter_nodepools_cost_tracker_errors_total Number of times that the instance types of a node pool, and so the prices of its nodes, could not be had.
+# TYPE karpenter_nodepools_cost_tracker_errors_total counter
+karpenter_nodepools_cost_tracker_errors_total{nodepool="p"} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+		t.Error(err)
 	}
 	if len(told["p"]) != 0 || len(told["q"]) == 0 {
 		t.Errorf("p has %d types and q %d, want none and some", len(told["p"]), len(told["q"]))

@@ -1,0 +1,14 @@
+package catalogue
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Failures registers how often the types of NodePools could not be had, and
+// returns who counts it: Catalogue.Failed.
+func Failures(reg prometheus.Registerer) func(pool string) {
+	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "karpenter", Subsystem: "nodepools", Name: "cost_tracker_errors_total",
+		Help: "Number of times that the instance types of a node pool, and so the prices of its nodes, could not be had.",
+	}, []string{"nodepool"})
+	reg.MustRegister(failures)
+	return func(pool string) { failures.WithLabelValues(pool).Inc() }
+}
