@@ -69,6 +69,14 @@ func (s *site) must(line, stdin string) {
 // stand for "name".
 const objects = `
 apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: ci}
+---
+apiVersion: v1
 kind: Node
 metadata: {name: name, labels: {karpenter.sh/provisioner-name: name, eks.amazonaws.com/nodegroup: name, karpenter.sh/nodepool: name}}
 ---
@@ -104,6 +112,16 @@ spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.a
 ---
 apiVersion: karpenter.sh/v1
 kind: NodePool
+metadata: {name: edge}
+spec: {replicas: 3, template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: name}}}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: name}}}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
 metadata: {name: base}
 spec: {replicas: 3, template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: name}}}}
 ---
@@ -120,7 +138,7 @@ func (s *site) furnish() {
 	s.must("helm upgrade --install --take-ownership karpenter-crd charts/karpenter-crd -n kube-system", "")
 	s.must("helm upgrade --install karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
 	s.must("helm upgrade karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
-	for _, pool := range []string{"name", "base"} {
+	for _, pool := range []string{"name", "base", "edge", "general"} {
 		s.must(`kubectl patch nodepool `+pool+` --subresource status --type merge -p '{"status":{"conditions":[{"type":"RolledOut",`+
 			`"status":"True","reason":"RolledOut","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'`, "")
 	}
@@ -128,8 +146,8 @@ func (s *site) furnish() {
 
 // unfinished are commands of which a document shows the beginning only.
 func unfinished(c docs.Command) bool {
-	words := strings.Fields(c.Text)
-	return c.Elided() || len(words) == 2 || c.Text == "kubectl describe pod"
+	words := slices.DeleteFunc(strings.Fields(c.Text), func(word string) bool { return strings.HasPrefix(word, "-") })
+	return c.Elided() || len(words) <= 2 || c.Text == "kubectl describe pod"
 }
 
 // named puts names in place of those in capitals, and the chart for a chart.
@@ -163,8 +181,8 @@ func TestKubectl(t *testing.T) {
 			}
 			line := named(c.Text)
 			switch verb(line, "get", "describe", "wait", "logs", "top", "port-forward", "exec", "scale", "apply", "annotate",
-				"label", "taint", "patch", "delete", "cordon", "uncordon", "drain", "create", "rollout") {
-			case "get", "describe", "wait":
+				"label", "taint", "patch", "delete", "cordon", "uncordon", "drain", "create", "rollout", "auth", "explain") {
+			case "get", "describe", "wait", "auth", "explain", "rollout":
 				ran++
 			case "logs", "top", "port-forward", "exec":
 				line += " --help" // flags are read, and nothing is done
@@ -172,8 +190,6 @@ func TestKubectl(t *testing.T) {
 			case "":
 				t.Errorf("%s:%d: %s: a command that this test does not know", c.Page, c.Line, c.Text)
 				continue
-			case "rollout":
-				ran++
 			default:
 				line += " --dry-run=server"
 				ran++
@@ -225,6 +241,8 @@ func TestHelm(t *testing.T) {
 // and those of the folders they name.
 func TestManifests(t *testing.T) {
 	s := open(t)
+	s.must("kubectl apply -f -", objects)
+	s.must("kubectl delete nodepools --all", "") // some have a name of the examples'
 	shown := map[string]string{}
 	for _, p := range s.pages {
 		for _, b := range p.Blocks {
