@@ -46,6 +46,7 @@ func TestKWOK(t *testing.T) {
 	}
 	i.asks(explain)
 	i.deadline(v)
+	i.drain(v)
 	i.orphan(v)
 	v.Until("it is said again that the budget of a pool allows nothing", patience, func() string { return i.repeated("held") })
 	leader.Stop()
@@ -168,20 +169,47 @@ func (i *installation) deadline(v *harness.View) {
 	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
 	attachment.Spec = storagev1.VolumeAttachmentSpec{Attacher: "disks.example.com", NodeName: db.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &disk}}
 	i.create(attachment)
-	for _, c := range v.Claims() {
-		if c.Status.NodeName == db.Spec.NodeName {
-			i.remove("karpenter.sh/v1", "NodeClaim", c.Name)
-		}
-	}
+	i.end(v, db.Spec.NodeName)
 	v.Until("the pod is deleted", patience, func() string {
-		if slices.ContainsFunc(v.Pods(namespace), func(p corev1.Pod) bool { return p.Name == "db" }) {
+		if slices.ContainsFunc(v.Pods("shop"), func(p corev1.Pod) bool { return p.Name == "db" }) {
 			return "it is there"
 		}
 		return ""
 	})
 	i.remove("storage.k8s.io/v1", "VolumeAttachment", "disk")
-	v.Until("its node is gone", patience, func() string {
-		if slices.ContainsFunc(v.Nodes(), func(n corev1.Node) bool { return n.Name == db.Spec.NodeName }) {
+	gone(v, db.Spec.NodeName)
+}
+
+// drain ends a node of the deployment's pods: they are evicted.
+func (i *installation) drain(v *harness.View) {
+	i.Helper()
+	node := ""
+	v.Until("a pod of the deployment runs", patience, func() string {
+		for _, p := range v.Pods("shop") {
+			if p.Labels["app"] == "web" && p.Status.Phase == corev1.PodRunning {
+				node = p.Spec.NodeName
+				return ""
+			}
+		}
+		return "none does"
+	})
+	i.end(v, node)
+	gone(v, node)
+}
+
+// end deletes the NodeClaim of a node.
+func (i *installation) end(v *harness.View, node string) {
+	i.Helper()
+	for _, c := range v.Claims() {
+		if c.Status.NodeName == node {
+			i.remove("karpenter.sh/v1", "NodeClaim", c.Name)
+		}
+	}
+}
+
+func gone(v *harness.View, node string) {
+	v.Until("node "+node+" is gone", patience, func() string {
+		if slices.ContainsFunc(v.Nodes(), func(n corev1.Node) bool { return n.Name == node }) {
 			return "it is there"
 		}
 		return ""
@@ -204,12 +232,7 @@ func (i *installation) orphan(v *harness.View) {
 	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
 	i.remove("karpenter.sh/v1", "NodeClaim", claim.Name)
 	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
-	v.Until("the machine without a claim is ended", patience, func() string {
-		if slices.ContainsFunc(v.Nodes(), func(n corev1.Node) bool { return n.Name == claim.Status.NodeName }) {
-			return "node " + claim.Status.NodeName + " is there"
-		}
-		return ""
-	})
+	gone(v, claim.Status.NodeName) // with its machine
 }
 
 func (i *installation) create(o client.Object) {
