@@ -18,7 +18,8 @@ type document struct {
 	line  int    // lines of the file before the body
 	mark  string // the line with "---" before it, or ""
 	body  string
-	tree  *yaml.Node // the document node; nil when Karpenter is not mentioned
+	tree  *yaml.Node          // the document node; nil when Karpenter is not mentioned
+	read  map[*yaml.Node]bool // what tree was made of
 	style style
 	// rewritten means that the tree was changed and the body is to follow it.
 	rewritten bool
@@ -87,7 +88,7 @@ func (d *document) parse() error {
 	if len(tree.Content) == 0 {
 		return nil
 	}
-	d.tree, d.style = &tree, styleOf(tree.Content[0])
+	d.tree, d.style, d.read = &tree, styleOf(tree.Content[0]), nodes(&tree, map[*yaml.Node]bool{})
 	return nil
 }
 
@@ -157,24 +158,37 @@ func (d *document) newline(text string) string {
 	return text
 }
 
-// rendered writes a tree and reads it back, as comments can lead the YAML
-// library to write what means something else.
+// rendered writes a tree with its blank lines, or without where they would be
+// taken for something else.
 func (d *document) rendered(tree *yaml.Node) (string, error) {
+	if out, err := render(d.spaced(tree), d.style); err == nil {
+		if out = unmarked(out); means(out, tree) == nil {
+			return d.newline(out), nil
+		}
+	}
 	out, err := render(tree, d.style)
 	if err == nil {
-		var back yaml.Node
-		if err = yaml.Unmarshal([]byte(out), &back); err == nil {
-			want := tree
-			if tree.Kind != yaml.DocumentNode {
-				want = &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{tree}}
-			}
-			if same(want, &back) {
-				return d.newline(out), nil
-			}
-			err = errors.New("it would mean something else")
+		if err = means(out, tree); err == nil {
+			return d.newline(out), nil
 		}
 	}
 	return "", fmt.Errorf("%s:%d: cannot be written anew with its comments: %w; move comments away from inside lists and braces", d.file, d.line+1, err)
+}
+
+// means returns an error unless the text is read as the tree: comments can lead
+// the YAML library to write what means something else.
+func means(text string, tree *yaml.Node) error {
+	var back yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &back); err != nil {
+		return err
+	}
+	if tree.Kind != yaml.DocumentNode {
+		tree = &yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{tree}}
+	}
+	if !same(tree, &back) {
+		return errors.New("it would mean something else")
+	}
+	return nil
 }
 
 // rename replaces a scalar.

@@ -205,6 +205,7 @@ func (m *migration) convert() {
 	m.settleKubelets()
 	for _, o := range m.objects {
 		o.renameKeys()
+		o.stale()
 		if o.ours() {
 			o.check()
 		}

@@ -1,0 +1,150 @@
+package migrate
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// successors are resources by the names they had, with their groups.
+func successors() map[string]string {
+	return map[string]string{
+		"provisioners":     "nodepools of karpenter.sh",
+		"machines":         "nodeclaims of karpenter.sh",
+		"awsnodetemplates": "ec2nodeclasses of karpenter.k8s.aws",
+	}
+}
+
+// olderValues are values of the chart before 1.0, below settings.aws, and what
+// takes their place.
+func olderValues() map[string]string {
+	const node = "a matter of the node class now: "
+	return map[string]string{
+		"clusterName":                "settings.clusterName now",
+		"clusterEndpoint":            "settings.clusterEndpoint now",
+		"clusterCABundle":            "settings.clusterCABundle now",
+		"interruptionQueueName":      "settings.interruptionQueue now",
+		"vmMemoryOverheadPercent":    "settings.vmMemoryOverheadPercent now",
+		"isolatedVPC":                "settings.isolatedVPC now",
+		"reservedENIs":               "settings.reservedENIs now",
+		"defaultInstanceProfile":     node + "spec.role or spec.instanceProfile of each EC2NodeClass",
+		"tags":                       node + "spec.tags of each EC2NodeClass",
+		"enablePodENI":               "gone: room for pods' interfaces is always counted",
+		"enableENILimitedPodDensity": node + "spec.kubelet.maxPods of an EC2NodeClass",
+		"nodeNameConvention":         "gone: nodes are called as their kubelets register",
+	}
+}
+
+const acceleratorName = "karpenter.k8s.aws/instance-accelerator-name"
+
+// stale reports what names older APIs and is not ours to change: who may use
+// which resources, policies about kinds, values of charts.
+func (o *object) stale() {
+	if o.ours() {
+		o.accelerators(o.root)
+		return
+	}
+	o.rules(o.root)
+	if text(o.root, "kind") == "" && text(o.root, "apiVersion") == "" {
+		o.values(o.root)
+		return
+	}
+	o.kinds(o.root)
+}
+
+// rules looks at the rules of roles, wherever they stand.
+func (o *object) rules(n *yaml.Node) {
+	groups, resources := at(n, "apiGroups"), at(n, "resources")
+	if groups != nil && resources != nil && slices.ContainsFunc(groups.Content, func(g *yaml.Node) bool {
+		return g.Value == coreGroup || g.Value == awsGroup || g.Value == "karpenter.*"
+	}) {
+		for _, r := range resources.Content {
+			name, sub, _ := strings.Cut(r.Value, "/")
+			if to, old := successors()[name]; old {
+				if sub != "" {
+					to = strings.Replace(to, " ", "/"+sub+" ", 1)
+				}
+				o.askAt(r, "a rule names %s: %s take their place; let those use the new who may use the old", r.Value, to)
+			}
+		}
+	}
+	for _, child := range n.Content {
+		o.rules(child)
+	}
+}
+
+// kinds looks for older kinds where policies and tools name what they are about.
+func (o *object) kinds(n *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			k, v := n.Content[i], n.Content[i+1]
+			if k.Value != "kind" && k.Value != "kinds" {
+				continue
+			}
+			for _, named := range append(slices.Clone(v.Content), v) {
+				if to, old := map[string]string{"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass"}[lastPart(named.Value)]; old {
+					o.askAt(named, "%s is a kind that there is no more: %s takes its place", named.Value, to)
+				}
+			}
+		}
+	}
+	for _, child := range n.Content {
+		o.kinds(child)
+	}
+}
+
+// lastPart returns the kind of a name such as karpenter.sh/v1alpha5/Provisioner.
+func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// values looks at the values of a chart: Karpenter's, or one that makes its
+// objects.
+func (o *object) values(n *yaml.Node) {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			k, v := n.Content[i], n.Content[i+1]
+			if to, old := map[string]string{"provisioners": "NodePools", "awsnodetemplates": "EC2NodeClasses"}[strings.ToLower(k.Value)]; old {
+				o.askAt(k, "the value %s is for a chart that makes objects of old: have it make %s", k.Value, to)
+			}
+			if k.Value == "settings" {
+				o.settings(at(v, "aws"))
+			}
+		}
+	}
+	for _, child := range n.Content {
+		o.values(child)
+	}
+}
+
+func (o *object) settings(older *yaml.Node) {
+	for i := 0; older != nil && i+1 < len(older.Content); i += 2 {
+		k := older.Content[i]
+		if to, known := olderValues()[k.Value]; known {
+			o.askAt(k, "the value settings.aws.%s is %s", k.Value, to)
+		} else {
+			o.askAt(k, "the value settings.aws.%s is not known; settings.aws is no more", k.Value)
+		}
+	}
+}
+
+// accelerators asks to look at names of accelerators in what was written before
+// they changed.
+func (o *object) accelerators(n *yaml.Node) {
+	if o.version == "v1" {
+		return
+	}
+	var named []*yaml.Node
+	if text(n, "key") == acceleratorName {
+		if values := at(n, "values"); values != nil {
+			named = values.Content
+		}
+	} else if v := at(n, acceleratorName); v != nil {
+		named = []*yaml.Node{v}
+	}
+	for _, v := range named {
+		o.askAt(v, "%s %s: names of accelerators have changed since: they are inferentia (inf1), inferentia2 (inf2) and trainium (trn1)", lastPart(acceleratorName), v.Value)
+	}
+	for _, child := range n.Content {
+		o.accelerators(child)
+	}
+}
