@@ -77,7 +77,7 @@ sim-aws: ## as sim, with the AWS provider on an account in memory; SEEDS=50 FIRS
 	go test ./sim -run '^TestAmazonSeeds$$' -timeout 1h -amazon-seeds=$(SEEDS) -first=$(FIRST)
 
 e2e: build bin/moto bin/helm bin/prometheus bin/promtool ## tests against a real control plane, and against moto, an emulator of AWS
-	go test -timeout 20m ./e2e/...
+	go test -timeout 30m ./e2e/...
 
 race: ## tests that need no cluster, with the race detector
 	go test -race $$(go list ./... | grep -v '/e2e')
