@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -67,7 +68,7 @@ func amazon() []setting {
 		}.endpoint(func(c *Config) *string { return &c.AWS.ClusterEndpoint }),
 		setting{flag: "cluster-ca-bundle", env: "CLUSTER_CA_BUNDLE", chart: "settings.clusterCABundle", values: "PEM in base64",
 			meaning: "certificate authority of the API server, for nodes; without it, the one this process trusts. A change drifts all nodes",
-		}.text(func(c *Config) *string { return &c.AWS.ClusterCABundle }),
+		}.base64(func(c *Config) *string { return &c.AWS.ClusterCABundle }),
 		setting{flag: "isolated-vpc", env: "ISOLATED_VPC", chart: "settings.isolatedVPC", preset: "false",
 			meaning: "the VPC has no internet: on-demand prices are those the program came with, and instance profiles are not cleaned up",
 		}.boolean(func(c *Config) *bool { return &c.AWS.IsolatedVPC }),
@@ -124,6 +125,22 @@ func (s setting) endpoint(field func(*Config) *string) setting {
 	}
 	s.set = func(c *Config, value string) error {
 		*field(c) = value
+		return s.check(c)
+	}
+	return s
+}
+
+// base64 takes nothing, or what decodes.
+func (s setting) base64(field func(*Config) *string) setting {
+	s = s.text(field)
+	s.check = func(c *Config) error {
+		if _, err := base64.StdEncoding.DecodeString(*field(c)); err != nil {
+			return fmt.Errorf("want PEM in base64 on one line, as `base64 -w0 ca.crt` prints it: %w", err)
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		*field(c) = strings.TrimSpace(value)
 		return s.check(c)
 	}
 	return s

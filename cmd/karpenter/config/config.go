@@ -175,6 +175,8 @@ func (c *Config) complete() error { return errors.Join(c.scraped(), c.named()) }
 // scraped reports what cannot be said of the metrics.
 func (c *Config) scraped() error {
 	switch {
+	case c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort:
+		return fmt.Errorf("metrics-port and health-probe-port are both %d: want two ports, or 0 for none", c.MetricsPort)
 	case c.MetricsCertDir != "" && !c.MetricsSecure:
 		return errors.New("--metrics-cert-dir: metrics are served without TLS: set --metrics-secure or METRICS_SECURE=true, too, or leave it out")
 	case c.MetricsSecure && c.MetricsPort == 0:

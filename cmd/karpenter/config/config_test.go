@@ -167,6 +167,10 @@ func TestParseRefuses(t *testing.T) {
 		{"TLS of nothing", []string{"--metrics-secure", "--metrics-port=0"}, nil,
 			"--metrics-secure: metrics are not served: set --metrics-port or METRICS_PORT to a port, or leave it out"},
 		{"neither yes nor no", []string{"--metrics-secure=yes"}, nil, `--metrics-secure: "yes": want true or false`},
+		{"authority", []string{"--cluster-ca-bundle=-----BEGIN"}, nil,
+			`--cluster-ca-bundle: "-----BEGIN": want PEM in base64 on one line, as ` + "`base64 -w0 ca.crt`" + ` prints it: illegal base64 data at input byte 0`},
+		{"one port for two", []string{"--metrics-port=9000"}, map[string]string{"HEALTH_PROBE_PORT": "9000"},
+			"metrics-port and health-probe-port are both 9000: want two ports, or 0 for none"},
 		{"every fault is named", []string{"--metrics-port=x"}, map[string]string{"LOG_LEVEL": "y"},
 			"--metrics-port: \"x\": want an integer from 0 to 65535\nLOG_LEVEL: \"y\": want one of debug, info, error"},
 	} {
