@@ -44,7 +44,7 @@ func open(t *testing.T) *site {
 	return &site{t, pages, append(os.Environ(),
 		"PATH="+programs+":"+os.Getenv("PATH"), "KUBECONFIG="+cluster.Kubeconfig, "HOME="+home,
 		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
-		"CLUSTER_NAME=my-cluster", "KARPENTER_NAMESPACE=kube-system",
+		"CLUSTER_NAME=my-cluster", "IMAGE=registry.example.com/karpenter/controller", "KARPENTER_NAMESPACE=kube-system",
 	)}
 }
 
@@ -131,16 +131,19 @@ metadata: {name: name, labels: {karpenter.sh/nodepool: name}}
 spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: name}}
 `
 
-// furnish makes what the commands name, and has every NodePool rolled out.
+// furnish makes what the commands name, and has them ready and rolled out.
 func (s *site) furnish() {
 	s.must("kubectl apply -f -", objects)
-	s.must("kubectl apply -f examples/aws/inflate.yaml", "")
+	s.must("kubectl apply -f examples/aws/inflate.yaml -f examples/aws/default", "")
 	s.must("helm upgrade --install --take-ownership karpenter-crd charts/karpenter-crd -n kube-system", "")
 	s.must("helm upgrade --install karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
 	s.must("helm upgrade karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
-	for _, pool := range []string{"name", "base", "edge", "general"} {
-		s.must(`kubectl patch nodepool `+pool+` --subresource status --type merge -p '{"status":{"conditions":[{"type":"RolledOut",`+
-			`"status":"True","reason":"RolledOut","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'`, "")
+	for _, object := range []string{"nodepool/name", "nodepool/base", "nodepool/edge", "nodepool/general", "nodepool/default", "ec2nodeclass/default"} {
+		var conditions []string
+		for _, kind := range []string{"RolledOut", "Ready"} {
+			conditions = append(conditions, fmt.Sprintf(`{"type":%[1]q,"status":"True","reason":%[1]q,"message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}`, kind))
+		}
+		s.must(fmt.Sprintf(`kubectl patch %s --subresource status --type merge -p '{"status":{"conditions":[%s]}}'`, object, strings.Join(conditions, ",")), "")
 	}
 }
 
@@ -175,7 +178,7 @@ func TestKubectl(t *testing.T) {
 	s.furnish()
 	ran, read := 0, 0
 	for _, p := range s.pages {
-		for _, c := range p.Commands("kubectl") {
+		for _, c := range p.Commands("kubectl", "sed") {
 			if unfinished(c) {
 				continue
 			}
