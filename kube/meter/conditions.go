@@ -16,6 +16,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/kube/events"
 )
 
 // Watched is a kind of object whose conditions are published.
@@ -26,21 +28,26 @@ type Watched struct {
 	Group, Kind, Name string
 	// Keys are of labels of the object that label the series, too.
 	Keys []string
+	// Tell reports whether people are told of what happens to an object; nil =
+	// always.
+	Tell func(client.Object) bool
 	// Twin publishes the series a second time under the names they had before
 	// there was one for each kind.
 	Twin bool
 }
 
 // Conditions publishes how long conditions of objects last, which ones there
-// are, and how long objects take to go. It hears of objects from informers,
+// are, and how long objects take to go, and tells of conditions that change and
+// finalizers that are removed in events. It hears of objects from informers,
 // and publishes and counts nothing unless leads reports true. A change that
 // happens while no process leads is not counted. Safe for concurrent use. Make
 // one with NewConditions.
 type Conditions struct {
-	leads func() bool
-	clock clock.PassiveClock
-	twins *conditionMetrics
-	kinds []*watchedKind
+	leads  func() bool
+	clock  clock.PassiveClock
+	events events.Recorder
+	twins  *conditionMetrics
+	kinds  []*watchedKind
 }
 
 // watchedKind is one kind with the objects there are of it.
@@ -60,9 +67,9 @@ type conditionMetrics struct {
 	count, currentStatus, terminates *prometheus.Desc
 }
 
-// NewConditions registers the metrics of the kinds.
-func NewConditions(reg prometheus.Registerer, clk clock.PassiveClock, leads func() bool, kinds []Watched) *Conditions {
-	c := &Conditions{leads: leads, clock: clk}
+// NewConditions registers the metrics of the kinds, whose events go to told.
+func NewConditions(reg prometheus.Registerer, clk clock.PassiveClock, leads func() bool, told events.Recorder, kinds []Watched) *Conditions {
+	c := &Conditions{leads: leads, clock: clk, events: told}
 	for _, w := range kinds {
 		names := make([]string, len(w.Keys))
 		for i, key := range w.Keys {
@@ -142,6 +149,8 @@ func (c *Conditions) Watch(ctx context.Context, informers cache.Informers) error
 // set takes in an object that is new or changed. What was listed at the start
 // has no past.
 func (c *Conditions) set(k *watchedKind, o client.Object, listed bool) {
+	var told []events.Event
+	defer func() { c.events.Publish(told...) }() // with the lock released
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := k.objects[client.ObjectKeyFromObject(o)]
@@ -151,6 +160,7 @@ func (c *Conditions) set(k *watchedKind, o client.Object, listed bool) {
 	}
 	before := map[string]metav1.Condition{}
 	if was != nil && was.GetUID() == o.GetUID() {
+		told = k.finalized(was, o)
 		for _, x := range k.Of(was) {
 			before[x.Type] = x
 		}
@@ -159,6 +169,9 @@ func (c *Conditions) set(k *watchedKind, o client.Object, listed bool) {
 		y, known := before[x.Type]
 		if known && y.Status == x.Status {
 			continue
+		}
+		if known && k.tells(o) {
+			told = append(told, changed(o, y, x))
 		}
 		lasted := math.Max(0, x.LastTransitionTime.Sub(y.LastTransitionTime.Time).Seconds())
 		for _, m := range c.of(k, o) {
@@ -172,11 +185,17 @@ func (c *Conditions) set(k *watchedKind, o client.Object, listed bool) {
 
 // delete takes in that the object is gone.
 func (c *Conditions) delete(k *watchedKind, o client.Object) {
+	var told []events.Event
+	defer func() { c.events.Publish(told...) }()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	was := k.objects[client.ObjectKeyFromObject(o)]
 	delete(k.objects, client.ObjectKeyFromObject(o))
 	if o.GetDeletionTimestamp() == nil || !c.leads() {
 		return
+	}
+	if was != nil && was.GetUID() == o.GetUID() {
+		told = k.finalized(was, o) // removing the last one deletes the object
 	}
 	for _, m := range c.of(k, o) {
 		m.terminated.WithLabelValues(m.values...).Observe(c.age(o.GetDeletionTimestamp().Time))
@@ -278,7 +297,7 @@ func NodeConditions(o client.Object) []metav1.Condition {
 	out := make([]metav1.Condition, len(node.Status.Conditions))
 	for i, c := range node.Status.Conditions {
 		out[i] = metav1.Condition{
-			Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, LastTransitionTime: c.LastTransitionTime,
+			Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
 		}
 	}
 	return out

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/events/eventstest"
 	"karpenter/kube/meter"
 )
 
@@ -28,10 +29,12 @@ import (
 //	lead
 //	KIND NAME WORDS  a nodepool or node is new or has changed: TYPE=STATUS is a
 //	                 condition, which keeps its time while its status stays;
-//	                 listed, deleting, uid=UID, label KEY=VALUE as KEY:VALUE
+//	                 listed, deleting, uid=UID, label KEY=VALUE as KEY:VALUE,
+//	                 finalizer NAME as +NAME
 //	gone KIND NAME   unseen: all that is known is how it was
 //	pass TIME
 //	show             as in TestPods
+//	told             the events since the last time
 func TestConditions(t *testing.T) {
 	datadriven.RunTest(t, "testdata/conditions", func(t *testing.T, d *datadriven.TestData) string {
 		s := newKinds(t)
@@ -51,18 +54,22 @@ type kinds struct {
 	clock    *clocktesting.FakePassiveClock
 	registry *prometheus.Registry
 	leads    bool
+	events   *eventstest.Recorder
 	handlers map[string]toolscache.ResourceEventHandler
 	known    map[string]client.Object
 }
 
 func newKinds(t *testing.T) *kinds {
 	s := &kinds{
-		clock: clocktesting.NewFakePassiveClock(start()), registry: prometheus.NewPedanticRegistry(),
+		clock: clocktesting.NewFakePassiveClock(start()), registry: prometheus.NewPedanticRegistry(), events: &eventstest.Recorder{},
 		handlers: map[string]toolscache.ResourceEventHandler{}, known: map[string]client.Object{},
 	}
-	c := meter.NewConditions(s.registry, s.clock, func() bool { return s.leads }, []meter.Watched{
+	c := meter.NewConditions(s.registry, s.clock, func() bool { return s.leads }, s.events, []meter.Watched{
 		{Object: &v1.NodePool{}, Of: meter.ConditionsOf, Group: v1.Group, Kind: "NodePool", Name: "nodepool", Twin: true},
-		{Object: &corev1.Node{}, Of: meter.NodeConditions, Kind: "Node", Name: "node", Keys: []string{v1.NodePoolLabelKey}},
+		{
+			Object: &corev1.Node{}, Of: meter.NodeConditions, Kind: "Node", Name: "node", Keys: []string{v1.NodePoolLabelKey},
+			Tell: func(o client.Object) bool { return o.GetLabels()[v1.NodePoolLabelKey] != "" },
+		},
 	})
 	if err := c.Watch(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -100,7 +107,11 @@ func (s *kinds) do(t *testing.T, command string, words []string) string {
 		s.clock.SetTime(s.clock.Now().Add(d))
 	case "gone":
 		key := words[0] + "/" + words[1]
-		var obj any = s.known[key]
+		last, _ := s.known[key].DeepCopyObject().(client.Object)
+		if !slices.Contains(words, "unseen") {
+			last.SetFinalizers(nil) // what deletes an object that waits for one is its removal
+		}
+		var obj any = last
 		if slices.Contains(words, "unseen") {
 			obj = toolscache.DeletedFinalStateUnknown{Key: words[1], Obj: obj}
 		}
@@ -110,6 +121,13 @@ func (s *kinds) do(t *testing.T, command string, words []string) string {
 		s.tell(command, words[0], words[1:])
 	case "show":
 		return s.show(t)
+	case "told":
+		var out strings.Builder
+		for _, e := range s.events.Events() {
+			fmt.Fprintf(&out, "%s %s %s: %s %q\n", e.Type, e.Reason, e.Object.GetName(), e.Message, e.Dedupe)
+		}
+		s.events.Reset()
+		return out.String()
 	default:
 		t.Fatalf("unknown command %s", command)
 	}
@@ -134,6 +152,8 @@ func (s *kinds) tell(kind, name string, words []string) {
 			listed = true
 		case word == "deleting":
 			meta.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()}
+		case strings.HasPrefix(word, "+"):
+			meta.Finalizers = append(meta.Finalizers, word[1:])
 		case left == "uid":
 			meta.UID = types.UID(right)
 		case isLabel:

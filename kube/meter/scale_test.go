@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/events/eventstest"
 	"karpenter/kube/meter"
 )
 
@@ -40,7 +41,7 @@ func large(t testing.TB) *prometheus.Registry {
 	m := &memory{}
 	s := &kinds{handlers: map[string]toolscache.ResourceEventHandler{}}
 	reg, clk, leads := prometheus.NewRegistry(), clocktesting.NewFakePassiveClock(start()), func() bool { return true }
-	err := meter.NewConditions(reg, clk, leads, []meter.Watched{
+	err := meter.NewConditions(reg, clk, leads, &eventstest.Recorder{}, []meter.Watched{
 		{
 			Object: &v1.NodeClaim{}, Of: meter.ConditionsOf, Group: v1.Group, Kind: "NodeClaim", Name: "nodeclaim", Twin: true,
 			Keys: []string{v1.NodePoolLabelKey, "karpenter.k8s.aws/ec2nodeclass"},

@@ -41,7 +41,7 @@ func (w *wiring) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return meter.NewConditions(w.Registry, w.clock, w.waits.Leads, kinds).Watch(ctx, w.mgr.GetCache())
+	return meter.NewConditions(w.Registry, w.clock, w.waits.Leads, w.recorder, kinds).Watch(ctx, w.mgr.GetCache())
 }
 
 // watched returns the kinds whose conditions are published.
@@ -65,6 +65,7 @@ func (w *wiring) watched() ([]meter.Watched, error) {
 	node := meter.Watched{
 		Object: &corev1.Node{}, Of: meter.NodeConditions, Kind: "Node", Name: "node",
 		Keys: append(ofPool[:len(ofPool):len(ofPool)], v1.NodeInitializedLabelKey),
+		Tell: func(o client.Object) bool { return o.GetLabels()[v1.NodePoolLabelKey] != "" },
 	}
 	out := append(classes, claim, node, ours(&v1.NodePool{}, schema.GroupKind{Group: v1.Group, Kind: "NodePool"}))
 	if w.config.Gates.CapacityBuffer {
