@@ -19,7 +19,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help image sbom run demo demo-helm stress disrupt test unit charts observability sandbox-test differential sim sim-known sim-aws aws-calls day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-known sim-aws aws-calls day e2e race bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ stress: build ## 5,000 pods from nothing to running and back, with figures
 
 disrupt: build ## nodes consolidated, emptied and drifted, with figures; DISRUPT='--parts drift' is one part of it
 	bin/sandbox disrupt --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --json bin/disrupt.json $(DISRUPT)
+
+size: build ## what the controller needs for 1,000 nodes, idle and busy; PODS=10000, SIZE='--idle 2m'
+	bin/sandbox size --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --pods $(or $(PODS),10000) --json bin/size.json $(SIZE)
 
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)

@@ -73,7 +73,7 @@ func TestHelpNamesEveryCommandAndFlag(t *testing.T) {
 	if code := run([]string{"sandbox", "help"}, &help, io.Discard); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	for _, want := range []string{"run", "demo", "stress", "-controller", "-crds", "-manifests", "-helm", "-charts", "-plain", "-examples", "-scale", "disrupt", "-parts", "-drifted", "control-plane", "kubelets", "kube-apiserver", "etcd", "kubectl", "-data", "-component-logs",
+	for _, want := range []string{"run", "demo", "stress", "-controller", "-crds", "-manifests", "-helm", "-charts", "-plain", "-examples", "-scale", "disrupt", "-parts", "-drifted", "size", "-burst", "control-plane", "kubelets", "kube-apiserver", "etcd", "kubectl", "-data", "-component-logs",
 		"-node-ready-delay", "-pod-start-delay", "-pod-stop-delay", "-job-duration", "-kubeconfig", "sandbox/heartbeat"} {
 		if !strings.Contains(help.String(), want) {
 			t.Errorf("help does not mention %s", want)

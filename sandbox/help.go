@@ -46,6 +46,8 @@ func writeHelp(w io.Writer) {
 `)
 	disrupt, _ := disruptFlags()
 	writeFlags(w, "sandbox disrupt", disrupt)
+	size, _ := sizeFlags()
+	writeFlags(w, "sandbox size", size)
 	fmt.Fprint(w, `
   Plays each part in a fresh cluster, --data DIR/PART. The timelines and one table of all figures are on stdout.
 `)

@@ -37,6 +37,7 @@ func commands() []command {
 		{"demo", "the same without a person: play the examples, print a timeline", runDemo},
 		{"stress", "many pods from nothing to running and back, with figures", runStress},
 		{"disrupt", "nodes consolidated, emptied and drifted, with figures", runDisrupt},
+		{"size", "what the controller needs for a large cluster, idle and busy", runSize},
 		{"control-plane", "run a control plane and simulated kubelets in the foreground", runControlPlane},
 		{"kubelets", "run simulated kubelets against any cluster", runKubelets},
 		{"version", "print the Kubernetes version", runVersion},

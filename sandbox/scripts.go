@@ -10,7 +10,7 @@ import (
 	"karpenter/sandbox/kubelet"
 )
 
-// demoConfig is the settings of `sandbox demo`, `sandbox stress` and `sandbox disrupt`.
+// demoConfig is the settings of `sandbox demo`, `sandbox stress`, `sandbox disrupt` and `sandbox size`.
 type demoConfig struct {
 	options demo.Options
 	delays  kubelet.Options
@@ -51,6 +51,22 @@ func disruptFlags() (*flag.FlagSet, *demoConfig) {
 	return flags, config
 }
 
+// sizeFlags returns the flag set of `sandbox size` and the values it fills in.
+func sizeFlags() (*flag.FlagSet, *demoConfig) {
+	flags, config := scriptFlags("size")
+	s := &config.options.Sizing
+	*s = demo.DefaultSizing()
+	flags.IntVar(&s.Pods, "pods", s.Pods, "pods of the cluster")
+	flags.IntVar(&s.Cores, "cores", s.Cores, "cores of each machine; with 8 there is about one for ten pods")
+	flags.IntVar(&s.Burst, "burst", s.Burst, "pods that come and go")
+	flags.IntVar(&s.Left, "left", s.Left, "pods that are left in the end, of 100")
+	flags.DurationVar(&s.Idle, "idle", s.Idle, "how long nothing is done")
+	flags.DurationVar(&s.Rest, "rest", s.Rest, "how long nothing may happen until the cluster counts as at rest")
+	flags.DurationVar(&s.Within, "within", s.Within, "how long each step may take")
+	flags.StringVar(&s.Results, "json", s.Results, "file to write all figures to")
+	return flags, config
+}
+
 func scriptFlags(name string) (*flag.FlagSet, *demoConfig) {
 	config := &demoConfig{delays: kubelet.DefaultOptions()}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -81,6 +97,14 @@ func runDisrupt(args []string, stdout, stderr io.Writer) error {
 		return helpIsFine(err)
 	}
 	return play(demo.Disrupt, config, stdout, stderr)
+}
+
+func runSize(args []string, stdout, stderr io.Writer) error {
+	flags, config := sizeFlags()
+	if err := parse(flags, args, stderr); err != nil {
+		return helpIsFine(err)
+	}
+	return play(demo.Size, config, stdout, stderr)
 }
 
 // play runs a script. The timeline is on stdout, all else on stderr.

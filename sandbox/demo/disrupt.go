@@ -343,6 +343,18 @@ func poolOf(provider, capacityType, budget string, nodes int) []*unstructured.Un
 	}
 }
 
+// oneSize is poolOf for machines with so many cores, at a budget that leaves the cluster steady.
+func oneSize(provider string, cores, nodes int) []*unstructured.Unstructured {
+	objects := poolOf(provider, "on-demand", "10%", nodes)
+	path := []string{"spec", "template", "spec", "requirements"}
+	requirements, _, _ := unstructured.NestedSlice(objects[1].Object, path...)
+	requirements = append(requirements, map[string]any{
+		"key": "karpenter.k8s.aws/instance-cpu", "operator": "In", "values": []any{fmt.Sprint(cores)},
+	})
+	_ = unstructured.SetNestedSlice(objects[1].Object, requirements, path...)
+	return objects
+}
+
 // deployAlone returns a step's action that makes pods each of which wants a node of its own.
 func deployAlone(pods int) func(context.Context, *stage) error {
 	return func(ctx context.Context, st *stage) error {

@@ -197,8 +197,8 @@ func percent(fraction float64) string {
 	return fmt.Sprintf("%.2f %%", 100*fraction)
 }
 
-// keepFigures writes all parts to a file, unless path is empty.
-func keepFigures(path string, all []*figures) error {
+// keepFigures writes figures to a file as JSON, unless path is empty.
+func keepFigures(path string, all any) error {
 	if path == "" {
 		return nil
 	}

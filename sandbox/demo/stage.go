@@ -40,6 +40,8 @@ type Options struct {
 	Scale int
 	// Disruption is what Disrupt does.
 	Disruption Disruption
+	// Sizing is what Size does.
+	Sizing Sizing
 	// Out receives the timeline.
 	Out io.Writer
 }
