@@ -77,12 +77,13 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 		return fmt.Errorf("make scheme: %w", err)
 	}
 	cluster.Wrap(meter.NewRequests(metrics.Registry, clock.RealClock{}).Wrap)
+	fence := fenceOf(c)
 	mgr, err := manager.New(ctx, cluster, manager.Options{
 		Scheme: objects, Version: build.Version, Log: logger,
 		QPS: c.KubeClientQPS, Burst: c.KubeClientBurst,
 		Metrics:    manager.Metrics{Port: c.MetricsPort, Profiling: c.EnableProfiling, Secure: c.MetricsSecure, CertDir: c.MetricsCertDir},
 		HealthPort: c.HealthProbePort,
-		Lease:      manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c)},
+		Lease:      manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c), Fence: fence},
 		Warmup:     !c.DisableControllerWarmup,
 		Objects:    feed.Trims(),
 	})
@@ -92,7 +93,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	build.Publish(metrics.Registry)
 	err = wiring.Wire(ctx, wiring.Surroundings{
 		Manager: mgr, Config: c, Registry: metrics.Registry,
-		Provider:  provider(c.CloudProvider),
+		Provider:  provider(c.CloudProvider, fence),
 		Nominator: func() (client.StatusClient, error) { return nominator(mgr) },
 	})
 	if err != nil {
@@ -105,19 +106,28 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	return nil
 }
 
+// fenceOf returns what keeps a replica from changing anything when another may
+// lead; nil when there is no other.
+func fenceOf(c settings.Config) *manager.Fence {
+	if c.DisableLeaderElection {
+		return nil
+	}
+	return manager.NewFence(clock.RealClock{})
+}
+
 // provider returns who makes the provider that the setting names.
-func provider(cloud string) func(context.Context, wiring.Supplies) (wiring.Provider, error) {
+func provider(cloud string, fence *manager.Fence) func(context.Context, wiring.Supplies) (wiring.Provider, error) {
 	if cloud == settings.CloudKWOK {
 		return wiring.KWOK
 	}
-	return amazon
+	return func(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) { return amazon(ctx, s, fence) }
 }
 
 // amazon makes the AWS provider, with the credentials and the region that the
 // SDK finds.
-func amazon(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) {
+func amazon(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wiring.Provider, error) {
 	cluster := s.Manager.GetConfig()
-	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, awsclient.NewMetrics(s.Registry, s.Clock).Extend)
+	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, awsclient.NewMetrics(s.Registry, s.Clock).Extend, awsclient.Guarded(fence.Check))
 	if err != nil {
 		return wiring.Provider{}, err
 	}

@@ -56,6 +56,7 @@ func TestChangeOfLeaders(t *testing.T) {
 		{"killed, machines are launched", r.onTheirWay, r.kill},
 		{"asked to stop, claims are made", r.made, r.stop},
 		{"asked to stop, machines are launched", r.onTheirWay, r.stop},
+		{"frozen for longer than the lease, machines are launched", r.onTheirWay, r.freeze},
 	} {
 		r.play(round.name, round.moment, round.end)
 	}
@@ -190,6 +191,30 @@ func (r *relay) stop() {
 	}
 	r.Logf("the leader has ended %.2f s after it was asked to", took.Seconds())
 	r.succeed()
+}
+
+// freeze has the leader take its work for its own when another leads: it goes on
+// in the middle of what it was about, and must find out.
+func (r *relay) freeze() {
+	old := r.leader
+	old.Freeze()
+	r.scale(allPods)
+	r.succeed()
+	r.view.Until("the new leader makes a claim", patience, func() string {
+		if r.claimed.IsZero() {
+			return "no claim since"
+		}
+		return ""
+	})
+	old.Thaw()
+	select {
+	case <-old.Exited():
+	case <-time.After(patience):
+		r.Fatal("the old leader goes on although another leads")
+	}
+	if old.ExitCode() == 0 || !strings.Contains(old.Log(), "leader election lost") {
+		r.Errorf("the old leader ended with %d; want a failure that says why", old.ExitCode())
+	}
 }
 
 // succeed waits until the follower leads.

@@ -66,6 +66,16 @@ func (k *Controller) end(signal syscall.Signal) {
 	<-k.exited
 }
 
+// Freeze stops the process in its tracks, as a machine does that is out of memory
+// or moved to another host; Thaw lets it go on.
+func (k *Controller) Freeze() { _ = k.process.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw lets the process go on.
+func (k *Controller) Thaw() { _ = k.process.Process.Signal(syscall.SIGCONT) }
+
+// Exited is closed when the process has ended.
+func (k *Controller) Exited() <-chan struct{} { return k.exited }
+
 // ExitCode is the process's, once it has ended.
 func (k *Controller) ExitCode() int { return k.process.ProcessState.ExitCode() }
 

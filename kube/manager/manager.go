@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -53,6 +54,9 @@ type Lease struct {
 	Disabled  bool
 	Name      string
 	Namespace string // "" = that of the pod; kube-system outside of a cluster
+	// Fence is opened and closed as the lease is won and lost, and keeps the
+	// manager's clients from writing while it is closed. May be nil.
+	Fence *Fence
 }
 
 // New returns a manager for the cluster, with the field indexes the
@@ -68,9 +72,20 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	if err != nil {
 		return nil, err
 	}
-	settings := options(election, o)
+	settings := options(o)
 	settings.Metrics = served
-	mgr, err := manager.New(config, settings)
+	var mgr manager.Manager
+	if !o.Lease.Disabled {
+		settings.LeaderElectionConfig = election
+		settings.LeaderElectionResourceLockInterface, err = newLock(election, o.Lease, func() resourcelock.EventRecorder {
+			return mgr.GetEventRecorderFor("karpenter")
+		})
+		if err != nil {
+			return nil, err
+		}
+		config.Wrap(o.Lease.Fence.guard)
+	}
+	mgr, err = manager.New(config, settings)
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
@@ -92,8 +107,8 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	return mgr, nil
 }
 
-func options(election *rest.Config, o Options) manager.Options {
-	timeout := stopTimeout
+func options(o Options) manager.Options {
+	timeout, duration, deadline, period := stopTimeout, leaseDuration, renewDeadline, retryPeriod
 	return manager.Options{
 		Scheme: o.Scheme,
 		Logger: o.Log,
@@ -103,10 +118,11 @@ func options(election *rest.Config, o Options) manager.Options {
 		},
 		Controller:                    config.Controller{EnableWarmup: &o.Warmup},
 		LeaderElection:                !o.Lease.Disabled,
-		LeaderElectionConfig:          election,
 		LeaderElectionID:              o.Lease.Name,
 		LeaderElectionNamespace:       o.Lease.namespace(),
-		LeaderElectionResourceLock:    "leases",
+		LeaseDuration:                 &duration,
+		RenewDeadline:                 &deadline,
+		RetryPeriod:                   &period,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &timeout,
 		HealthProbeBindAddress:        address(o.HealthPort),

@@ -1,0 +1,156 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+)
+
+// How replicas agree who works. A lease that is not renewed is taken over after
+// leaseDuration; a leader tries every retryPeriod, and gives up after
+// renewDeadline.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// Fence keeps a process from changing anything when another may lead. A leader
+// that was frozen, by its machine or for want of CPU, learns too late that its
+// lease is gone: what it was about to do it does, unless it asks each time.
+//
+// A nil Fence keeps from nothing. It is safe for concurrent use.
+type Fence struct {
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	renewed time.Time // when the last renewal that succeeded was begun; zero: does not lead
+}
+
+// NewFence returns one that is closed until the lease is won.
+func NewFence(c clock.PassiveClock) *Fence { return &Fence{clock: c} }
+
+// Check returns why nothing may be changed now, nil if it may.
+func (f *Fence) Check() error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.renewed.IsZero() {
+		return errors.New("this replica does not lead")
+	}
+	now := f.clock.Now()
+	// The monotonic clock stands still while a machine sleeps, the other one jumps.
+	age := max(now.Sub(f.renewed), now.Round(0).Sub(f.renewed.Round(0)))
+	if age > leaseDuration-retryPeriod {
+		return fmt.Errorf("another replica may lead: the lease was renewed %v ago", age.Round(time.Second))
+	}
+	return nil
+}
+
+func (f *Fence) set(renewed time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.renewed = renewed
+}
+
+// guard sends what changes something only when that is allowed. Events may be
+// told at any time, and questions that are asked by POST, who somebody is and what
+// they may, change nothing.
+func (f *Fence) guard(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if changes(r) {
+			if err := f.Check(); err != nil {
+				if r.Body != nil {
+					_ = r.Body.Close()
+				}
+				return nil, err
+			}
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+func changes(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	for _, harmless := range []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/", "/events"} {
+		if strings.Contains(r.URL.Path, harmless) {
+			return false
+		}
+	}
+	return true
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// lock is a lease whose renewals the fence is told of.
+type lock struct {
+	resourcelock.Interface
+	fence *Fence
+}
+
+// newLock returns the lease. The recorder is asked for when the lease changes
+// hands.
+func newLock(config *rest.Config, l Lease, record func() resourcelock.EventRecorder) (resourcelock.Interface, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this replica: %w", err)
+	}
+	lease, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, l.namespace(), l.Name, resourcelock.ResourceLockConfig{
+		Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: lateRecorder(record),
+	}, rest.AddUserAgent(config, "leader-election"), renewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("make lease: %w", err)
+	}
+	return lock{Interface: lease, fence: l.Fence}, nil
+}
+
+func (l lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+func (l lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+// write counts a renewal from when it was begun, as others count from later; and
+// a release from before it is made.
+func (l lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	if l.fence == nil {
+		return do(ctx, record)
+	}
+	began := l.fence.clock.Now()
+	if record.HolderIdentity != l.Identity() {
+		l.fence.set(time.Time{})
+		return do(ctx, record)
+	}
+	err := do(ctx, record)
+	if err == nil {
+		l.fence.set(began)
+	}
+	return err
+}
+
+// lateRecorder is one that is made later.
+type lateRecorder func() resourcelock.EventRecorder
+
+func (r lateRecorder) Eventf(about runtime.Object, kind, reason, message string, args ...any) {
+	r().Eventf(about, kind, reason, message, args...)
+}

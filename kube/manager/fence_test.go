@@ -1,0 +1,100 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// slowLease answers some time after it was asked, or not at all.
+type slowLease struct {
+	resourcelock.Interface
+	clock *clocktesting.FakePassiveClock
+	takes time.Duration
+	err   error
+}
+
+func (slowLease) Identity() string { return "me" }
+
+func (l slowLease) Update(context.Context, resourcelock.LeaderElectionRecord) error {
+	l.clock.SetTime(l.clock.Now().Add(l.takes))
+	return l.err
+}
+
+// TestFence: nothing is changed before the lease is won, when it has not been
+// renewed for too long, and once it is given up.
+func TestFence(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	f := NewFence(clock)
+	update := func(holder string, takes time.Duration, err error) {
+		l := lock{Interface: slowLease{clock: clock, takes: takes, err: err}, fence: f}
+		if got := l.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: holder}); !errors.Is(got, err) {
+			t.Errorf("update: %v, want %v", got, err)
+		}
+	}
+	want := func(what, part string) {
+		t.Helper()
+		switch err := f.Check(); {
+		case part == "" && err != nil:
+			t.Errorf("%s: %v", what, err)
+		case part != "" && (err == nil || !strings.Contains(err.Error(), part)):
+			t.Errorf("%s: %v, want something with %q", what, err, part)
+		}
+	}
+	want("before the lease is won", "does not lead")
+	update("me", 5*time.Second, nil)
+	clock.SetTime(clock.Now().Add(8 * time.Second))
+	want("13 seconds after the renewal was begun", "")
+	update("me", time.Second, errors.New("no answer"))
+	want("a second later, with no answer", "renewed 14s ago")
+	update("me", 0, nil)
+	want("renewed", "")
+	update("", time.Second, errors.New("no answer"))
+	want("given up, perhaps", "does not lead")
+	var none *Fence
+	if err := none.Check(); err != nil {
+		t.Errorf("without leader election: %v", err)
+	}
+}
+
+// TestGuard: reading, and asking by POST, goes on while another leads.
+func TestGuard(t *testing.T) {
+	sent := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent++ }))
+	defer server.Close()
+	guarded := NewFence(clocktesting.NewFakePassiveClock(time.Unix(0, 0))).guard(http.DefaultTransport)
+	for _, c := range []struct {
+		method, path string
+		passes       bool
+	}{
+		{"GET", "/apis/karpenter.sh/v1/nodeclaims", true},
+		{"POST", "/apis/authentication.k8s.io/v1/tokenreviews", true},
+		{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", true},
+		{"POST", "/api/v1/namespaces/default/events", true},
+		{"POST", "/apis/karpenter.sh/v1/nodeclaims", false},
+		{"PUT", "/apis/karpenter.sh/v1/nodeclaims/a/status", false},
+		{"PATCH", "/api/v1/nodes/a", false},
+		{"DELETE", "/api/v1/nodes/a", false},
+		{"POST", "/api/v1/namespaces/default/pods/a/eviction", false},
+	} {
+		before := sent
+		request, err := http.NewRequestWithContext(t.Context(), c.method, server.URL+c.path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := guarded.RoundTrip(request)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		if passed := err == nil && sent == before+1; passed != c.passes {
+			t.Errorf("%s %s: passed %t, error %v", c.method, c.path, passed, err)
+		}
+	}
+}
