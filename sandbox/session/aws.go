@@ -75,6 +75,16 @@ func (s *Session) awaitPrices(ctx context.Context, url string) (fleet.Prices, er
 }
 
 func readPrices(ctx context.Context, url string) (fleet.Prices, error) {
+	answer, err := get(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	return parsePrices(answer)
+}
+
+// get returns what is served at the URL.
+func get(ctx context.Context, url string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -83,11 +93,10 @@ func readPrices(ctx context.Context, url string) (fleet.Prices, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", url, answer.Status)
+		return nil, errors.Join(fmt.Errorf("%s: %s", url, answer.Status), answer.Body.Close())
 	}
-	return parsePrices(answer.Body)
+	return answer.Body, nil
 }
 
 // parsePrices reads lines of type, zone, capacity type and dollars.

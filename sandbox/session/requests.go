@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -12,20 +11,13 @@ import (
 // Requests returns how many requests the controller has made of the API server since it started, by HTTP status, by its
 // own count.
 func (s *Session) Requests(ctx context.Context) (map[string]int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.MetricsURL(), nil)
+	answer, err := get(ctx, s.MetricsURL())
 	if err != nil {
 		return nil, err
 	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", s.MetricsURL(), answer.Status)
-	}
+	defer answer.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(answer.Body)
+	families, err := parser.TextToMetricFamilies(answer)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.MetricsURL(), err)
 	}
