@@ -264,3 +264,25 @@ func TestManifests(t *testing.T) {
 	}
 	s.must("kubectl apply --dry-run=server --validate=strict -R -f examples -f docs/migration/node-group.yaml", "")
 }
+
+// TestSandbox has the sandbox read every command of its own that a document
+// shows.
+func TestSandbox(t *testing.T) {
+	s := open(t)
+	read := 0
+	for _, p := range s.pages {
+		for _, c := range p.Commands("sandbox") {
+			if unfinished(c) {
+				continue
+			}
+			read++
+			if out, err := s.sh("bin/"+strings.TrimPrefix(c.Text, "bin/")+" --help", ""); err != nil {
+				t.Errorf("%s:%d: %s: %v\n%s", c.Page, c.Line, c.Text, err, out)
+			}
+		}
+	}
+	t.Logf("sandbox: %d read", read)
+	if read < 4 {
+		t.Errorf("only %d commands", read)
+	}
+}
