@@ -186,7 +186,7 @@ func rehearsal(t *testing.T, shorter map[string][2]string) (path string, names [
 			rule := &group.Rules[r]
 			names = append(names, rule.Alert)
 			rule.For = ""
-			rule.Labels = map[string]string{"rehearsal": "yes"}
+			rule.Labels["rehearsal"] = "yes"
 			if s, ok := shorter[rule.Alert]; ok {
 				if strings.Count(rule.Expr, s[0]) != 1 {
 					t.Fatalf("%s: %q is not once in %s", rule.Alert, s[0], rule.Expr)

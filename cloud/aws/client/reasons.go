@@ -35,6 +35,9 @@ const (
 	denied = "denied"
 )
 
+// LaunchFailed is the reason of what has none of its own.
+const LaunchFailed = "LaunchFailed"
+
 // Reason returns the reason and message that tell users what became of a
 // launch, by the text of its error.
 func Reason(text string) (reason, message string) {
@@ -43,7 +46,7 @@ func Reason(text string) (reason, message string) {
 			return r.reason, r.message
 		}
 	}
-	return "LaunchFailed", "Instance launch failed"
+	return LaunchFailed, "Instance launch failed"
 }
 
 func all(text string, parts []string) bool {

@@ -135,7 +135,12 @@ func (s *Instances) shortOf(f *failure, order *template.Want) {
 	}
 }
 
+// launchFailed counts a failure. What has no name of its own goes by EC2's, such as
+// InsufficientInstanceCapacity.
 func (m *Metrics) launchFailed(f *failure) {
 	reason, _ := client.Reason(f.code + ": " + f.message)
+	if reason == client.LaunchFailed && f.code != "" {
+		reason = f.code
+	}
 	m.launchFailures.WithLabelValues(f.zone, f.zoneID, f.capacityType, reason).Inc()
 }

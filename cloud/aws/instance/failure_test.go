@@ -212,7 +212,7 @@ func TestLaunchFailuresAreCounted(t *testing.T) {
 		err := testutil.GatherAndCompare(s.registry, strings.NewReader(`
 # HELP karpenter_cloudprovider_instance_launch_failures_total Number of errors in answers to launches. Labeled by zone, zone ID, capacity type and reason.
 # TYPE karpenter_cloudprovider_instance_launch_failures_total counter
-karpenter_cloudprovider_instance_launch_failures_total{capacity_type="on-demand",reason="LaunchFailed",zone="zone-a",zone_id="id-a"} 1
+karpenter_cloudprovider_instance_launch_failures_total{capacity_type="on-demand",reason="InsufficientInstanceCapacity",zone="zone-a",zone_id="id-a"} 1
 karpenter_cloudprovider_instance_launch_failures_total{capacity_type="on-demand",reason="Unauthorized",zone="zone-c",zone_id=""} 1
 karpenter_cloudprovider_instance_launch_failures_total{capacity_type="on-demand",reason="VCPULimitExceeded",zone="zone-b",zone_id="id-b"} 1
 `), "karpenter_cloudprovider_instance_launch_failures_total")
