@@ -33,8 +33,18 @@ func alerts(t *testing.T) map[string]string {
 	return out
 }
 
-// queries returns the expressions of the dashboard.
+// queries returns the expressions of the dashboard as Grafana would send them.
 func queries(t *testing.T) map[string]string {
+	t.Helper()
+	out := panels(t)
+	for name, expr := range out {
+		out[name] = strings.ReplaceAll(expr, "$__rate_interval", "5m")
+	}
+	return out
+}
+
+// panels returns the expressions of the dashboard, by panel.
+func panels(t *testing.T) map[string]string {
 	t.Helper()
 	var dashboard struct {
 		Panels []struct {
@@ -52,7 +62,7 @@ func queries(t *testing.T) map[string]string {
 	out := map[string]string{}
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
-			out[p.Title+" "+target.RefID] = strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")
+			out[p.Title+" "+target.RefID] = target.Expr
 		}
 	}
 	if len(out) < 10 {
@@ -174,5 +184,18 @@ func TestAlerts(t *testing.T) {
 		eval := "eval instant at " + at.String() + " " + expr + "\n"
 		eval = strings.Replace(eval, "0m0s", "0m", 1)
 		promqltest.RunTest(t, "load 1m\n  "+test.load+"\n\n"+eval+"  "+test.want+"\n\nclear\nload 1m\n  "+test.quiet+"\n\n"+eval, engine)
+	}
+}
+
+// TestDocument shows that docs/dashboard.md is of this dashboard.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("../../docs/dashboard.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, expr := range panels(t) {
+		if !strings.Contains(string(text), "`"+strings.ReplaceAll(expr, "|", `\|`)+"`") {
+			t.Errorf("docs/dashboard.md has not got the query of %s: go test ./e2e/observability -args -update", name)
+		}
 	}
 }

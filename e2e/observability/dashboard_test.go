@@ -115,7 +115,7 @@ func shownBy(answer []series, legend string) []string {
 		if greatest > least {
 			value += " to " + number(greatest)
 		}
-		out = append(out, strings.TrimSpace(name+" "+value))
+		out = append(out, strings.Join(append(strings.Fields(name), value), " "))
 	}
 	slices.Sort(out)
 	return out
@@ -143,12 +143,24 @@ func points(answer []series) []curve {
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
 // document is docs/dashboard.md, of the length of the run and the table.
-const document = `# The dashboard, panel by panel
+const document = `# The dashboard
 
-` + "`deploy/observability/dashboard.json`" + ` is for Grafana: import it, and choose the Prometheus that scrapes Karpenter. This page is
-written by a test (` + "`go test ./e2e/observability -args -update`" + `), which runs the program for %v, gets it into the situations that
-the alerts of ` + "`deploy/observability/alerts.yaml`" + ` are for, and asks Prometheus what the dashboard asks it. The last column is
-what each expression had for values in that time, by what the legend says.
+` + "`deploy/observability/dashboard.json`" + ` is for Grafana: import it, and choose the Prometheus that scrapes Karpenter. It needs
+no other data. The first row says whether something is wrong, the second which alerts of
+` + "`deploy/observability/alerts.yaml`" + ` fire or soon will; what follows says what, and since when.
+
+![the dashboard](dashboard.png)
+
+The picture is of a run of ` + "`e2e/observability`" + `, which gets the program into the situations that the alerts are for; alerts
+both fire and wait there, as they are rehearsed without waiting. It is drawn with Grafana's components, not by a Grafana: ` + "`deploy/observability/picture`" + ` says how.
+
+Prometheus' increase() knows nothing of what was there when a counter was seen first, so that the first node of a new pool and zone would not be
+counted. Panels of counters that come up later than the program add it: it is what a counter begins with that was not there an hour before.
+
+## Panel by panel
+
+The same test writes this table (` + "`go test ./e2e/observability -args -update`" + `): what Prometheus answers to what the dashboard asks, over a
+run of %v. The last column has the values of each series in that time, by what the legend says.
 
 | panel | expression | unit | values |
 |---|---|---|---|
