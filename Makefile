@@ -11,6 +11,8 @@ SEEDS   ?= 2000
 FIRST   ?= 0
 IMAGE   ?= karpenter/controller:1.14.1
 PLATFORMS ?= linux/amd64,linux/arm64
+VULNDB  ?= https://vuln.go.dev
+SCANNED ?= bin/karpenter
 GOFLAGS ?=
 export GOFLAGS
 
@@ -19,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-known sim-aws aws-calls day e2e race bench generate clean-cluster clean build FORCE
+.PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-known sim-aws aws-calls day e2e race vulncheck bench generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -85,6 +87,11 @@ e2e: build bin/moto bin/helm bin/prometheus bin/promtool ## tests against a real
 race: ## tests that need no cluster, with the race detector
 	go test -race $$(go list ./... | grep -v '/e2e')
 
+# Not a part of test: the database changes every day, and must not break what was not changed.
+vulncheck: $(SCANNED) ## known vulnerabilities in what the program calls; VULNDB=file:///… is a copy of the database
+	@case '$(VULNDB)' in file://*) test -f '$(VULNDB:file://%=%)/index/modules.json' || { echo 'there is no database at $(VULNDB): want index/modules.json in it' >&2; exit 1; };; esac
+	go run golang.org/x/vuln/cmd/govulncheck@v1.8.0 -db $(VULNDB) -mode binary $(SCANNED)
+
 bench: ## this engine and upstream's side by side; BENCH='-short' is quicker, BENCH=-list tells what there is
 	cd bench && go build -o ../bin/bench . && ../bin/bench $(BENCH)
 
@@ -122,8 +129,8 @@ bin/awssim: FORCE
 image: ## build the controller's image for PLATFORMS and push it as IMAGE, with an SBOM
 	docker buildx build --platform $(PLATFORMS) --sbom=true --provenance=true --tag $(IMAGE) --push .
 
-sbom: bin/karpenter ## what the program is made of, as SPDX, from what Go wrote into it
-	cd charts && go run -trimpath ./sbom ../bin/karpenter > ../bin/karpenter.spdx.json
+sbom: bin/karpenter ## what the program is made of and under which licences, as SPDX
+	cd charts && go run -trimpath ./sbom ../bin/karpenter .. > ../bin/karpenter.spdx.json
 
 clean: clean-cluster ## forget everything that was built here
 	rm -rf bin

@@ -1,7 +1,8 @@
 // Command sbom prints what a Go program is made of, as SPDX 2.3 in JSON, from
-// what the compiler wrote into it. It asks nobody.
+// what the compiler wrote into it, and under which licences, from the modules in
+// Go's cache and, for the program itself, from a folder. It asks nobody.
 //
-//	go run ./sbom ../bin/karpenter
+//	go run ./sbom ../bin/karpenter ..
 package main
 
 import (
@@ -10,31 +11,39 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"strings"
 	"time"
+
+	"karpenter/charts/licences"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: sbom PROGRAM")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: sbom PROGRAM FOLDER-OF-ITS-SOURCE")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], time.Now(), os.Stdout); err != nil {
+	if err := run(os.Args[1], os.Args[2], time.Now(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program string, now time.Time, w io.Writer) error {
+func run(program, source string, now time.Time, w io.Writer) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return fmt.Errorf("%s is not a program of Go's: %w", program, err)
 	}
+	found, err := folders(source)
+	if err != nil {
+		return err
+	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
-	return out.Encode(describe(filepath.Base(program), info, now))
+	return out.Encode(describe(filepath.Base(program), info, found, now))
 }
 
 // document and what follows are SPDX's, as far as they are needed.
@@ -60,6 +69,8 @@ type component struct {
 	VersionInfo      string      `json:"versionInfo,omitempty"`
 	DownloadLocation string      `json:"downloadLocation"`
 	FilesAnalyzed    bool        `json:"filesAnalyzed"`
+	LicenseConcluded string      `json:"licenseConcluded"`
+	LicenseDeclared  string      `json:"licenseDeclared"`
 	ExternalRefs     []reference `json:"externalRefs,omitempty"`
 }
 
@@ -77,9 +88,9 @@ type relationship struct {
 
 // describe makes the document of a program: the program, the standard library
 // and every module that is in it.
-func describe(name string, info *debug.BuildInfo, now time.Time) document {
+func describe(name string, info *debug.BuildInfo, in places, now time.Time) document {
 	const self = "SPDXRef-DOCUMENT"
-	main := module(info.Main.Path, info.Main.Version)
+	main := module(info.Main.Path, info.Main.Version, in.source)
 	d := document{
 		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: self, Name: name,
 		DocumentNamespace: fmt.Sprintf("https://spdx.org/spdxdocs/%s-%d", name, now.UnixNano()),
@@ -87,12 +98,12 @@ func describe(name string, info *debug.BuildInfo, now time.Time) document {
 		Packages:          []component{main},
 		Relationships:     []relationship{{self, "DESCRIBES", main.SPDXID}},
 	}
-	parts := []component{module("stdlib", info.GoVersion)}
+	parts := []component{module("stdlib", info.GoVersion, in.goroot)}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		parts = append(parts, module(m.Path, m.Version))
+		parts = append(parts, module(m.Path, m.Version, licences.Module(in.cache, m.Path, m.Version)))
 	}
 	for _, p := range parts {
 		d.Packages = append(d.Packages, p)
@@ -101,10 +112,38 @@ func describe(name string, info *debug.BuildInfo, now time.Time) document {
 	return d
 }
 
-func module(path, version string) component {
+// places are where the source of a program lies.
+type places struct{ source, goroot, cache string }
+
+// folders asks the go command.
+func folders(source string) (places, error) {
+	out, err := exec.Command("go", "env", "GOROOT", "GOMODCACHE").Output()
+	if err != nil {
+		return places{}, fmt.Errorf("go env: %w", err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) != 2 {
+		return places{}, fmt.Errorf("go env: want two lines, got %q", out)
+	}
+	return places{source, lines[0], lines[1]}, nil
+}
+
+// licensed is the SPDX expression of a folder's licences. Where there is no such
+// folder, or a text is none we know, nothing is asserted.
+func licensed(dir string) string {
+	ids, err := licences.Of(dir)
+	if err != nil || len(ids) == 0 {
+		return "NOASSERTION"
+	}
+	return strings.Join(ids, " AND ")
+}
+
+func module(path, version, dir string) component {
 	id := regexp.MustCompile(`[^A-Za-z0-9.]`).ReplaceAllString(path+"-"+version, "-")
+	licence := licensed(dir)
 	return component{
 		SPDXID: "SPDXRef-" + id, Name: path, VersionInfo: version, DownloadLocation: "NOASSERTION",
+		LicenseConcluded: licence, LicenseDeclared: licence,
 		ExternalRefs: []reference{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}},
 	}
 }

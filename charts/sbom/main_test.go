@@ -16,7 +16,7 @@ func TestSBOM(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := run(program, time.Unix(0, 1), &out); err != nil {
+	if err := run(program, "../..", time.Unix(0, 1), &out); err != nil {
 		t.Fatal(err)
 	}
 	var got document
@@ -29,6 +29,9 @@ func TestSBOM(t *testing.T) {
 			t.Errorf("%s is there twice", p.SPDXID)
 		}
 		seen[p.SPDXID] = true
+		if p.LicenseConcluded == "NOASSERTION" {
+			t.Errorf("%s %s has no licence", p.Name, p.VersionInfo)
+		}
 	}
 	if !slices.ContainsFunc(got.Packages, func(p component) bool { return p.Name == "stdlib" && p.VersionInfo != "" }) {
 		t.Errorf("the standard library is missing:\n%s", out.String())
@@ -38,7 +41,7 @@ func TestSBOM(t *testing.T) {
 			t.Errorf("%v is about nothing", r)
 		}
 	}
-	if err := run("main.go", time.Now(), &out); err == nil {
+	if err := run("main.go", "../..", time.Now(), &out); err == nil {
 		t.Error("a text is taken for a program")
 	}
 }
