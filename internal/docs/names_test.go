@@ -164,11 +164,23 @@ func readEvents(n ast.Node, constants map[string]string, events map[string]bool)
 		}
 	case *ast.CallExpr:
 		for i, argument := range n.Args[:max(len(n.Args)-1, 0)] {
-			if kind, ok := argument.(*ast.SelectorExpr); ok && strings.HasPrefix(kind.Sel.Name, "EventType") {
+			if isEventType(argument) {
 				add(n.Args[i+1])
 			}
 		}
 	}
+}
+
+// isEventType recognizes corev1.EventTypeNormal and the like, and shorter names
+// of them.
+func isEventType(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.SelectorExpr:
+		return strings.HasPrefix(e.Sel.Name, "EventType")
+	case *ast.Ident:
+		return e.Name == "normal" || e.Name == "warning"
+	}
+	return false
 }
 
 const troubleshooting = "docs/troubleshooting.md"
