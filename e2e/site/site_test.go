@@ -90,7 +90,11 @@ kind: Deployment
 metadata: {name: cluster-autoscaler, namespace: kube-system}
 spec:
   selector: {matchLabels: {app: cluster-autoscaler}}
-  template: {metadata: {labels: {app: cluster-autoscaler}}, spec: {containers: [{name: main, image: registry.k8s.io/pause:3.10}]}}
+  template:
+    metadata: {labels: {app: cluster-autoscaler}}
+    spec:
+      nodeSelector: {eks.amazonaws.com/nodegroup: name}
+      containers: [{name: main, image: registry.k8s.io/pause:3.10}]
 ---
 apiVersion: coordination.k8s.io/v1
 kind: Lease
