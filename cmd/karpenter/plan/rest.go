@@ -28,12 +28,18 @@ type Rest struct {
 // restOf returns where the situation leads.
 func restOf(s *model.Snapshot, d Decider) *Rest {
 	rest, f := &Rest{}, &future{}
+	settled := false // what is on its way has come or gone, and nodes are quiet
 	for {
 		p := d.Decide(s)
 		if len(p.Launches) == 0 && len(p.Commands) == 0 {
+			if !settled {
+				s, settled = f.after(s, p), true
+				continue
+			}
 			rest.Total = after(s, p)
 			return rest
 		}
+		settled = true
 		if rest.Rounds == mostRounds {
 			rest.Total, rest.Unfinished = before(s), true
 			return rest
@@ -50,6 +56,22 @@ func restOf(s *model.Snapshot, d Decider) *Rest {
 		}
 		s = f.after(s, p)
 	}
+}
+
+// usedUp says for which NodePools it is not known whether their budgets allow
+// anything: the situation has what they allow now, with nodes on their way out.
+func usedUp(s *model.Snapshot) []string {
+	var out []string
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		leaves := slices.ContainsFunc(s.Nodes, func(n model.Node) bool { return n.Pool == p.Name && n.Claim != "" && n.Deleting })
+		for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
+			if n, said := p.Disruption.Allowed[r]; leaves && said && n == 0 {
+				out = append(out, fmt.Sprintf("the budget of NodePool %s for %s is taken to be used up by nodes on the way out: if it is 0, fewer go than are told at rest", p.Name, r))
+			}
+		}
+	}
+	return out
 }
 
 // future carries out plans on paper.

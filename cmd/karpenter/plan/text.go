@@ -78,7 +78,7 @@ func (r Report) totals(b *strings.Builder) {
 // remark says what it takes to come to rest.
 func (r *Rest) remark() string {
 	if r.Rounds == 0 && r.TakenAway == 0 {
-		return "it is"
+		return "no more is launched or taken away"
 	}
 	text := fmt.Sprintf("after %s: %d launched, %d taken away, evicting %s", counted(r.Rounds, "round"), r.Launched, r.TakenAway, counted(r.Evictions, "pod"))
 	if r.Unfinished {
