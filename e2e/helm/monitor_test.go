@@ -1,15 +1,20 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,21 +39,30 @@ spec:
 `
 
 // TestServiceMonitor has Prometheus find the program by the chart's ServiceMonitor: a
-// target for each replica, at the port where the program serves its metrics.
+// target for each replica, at the port where the program serves its metrics, in the
+// open and over TLS.
 func TestServiceMonitor(t *testing.T) {
-	i := begin(t)
+	i := &installation{T: t, Cluster: surroundings.shared.Cluster(t)}
 	i.Apply(t, monitors)
 	t.Cleanup(func() {
 		i.remove("apiextensions.k8s.io/v1", "CustomResourceDefinition", "servicemonitors.monitoring.coreos.com")
 	})
 	i.servesMonitors()
+	for _, scheme := range []string{"http", "https"} {
+		t.Run(scheme, func(t *testing.T) { monitored(t, scheme) })
+	}
+}
+
+func monitored(t *testing.T, scheme string) {
+	i := begin(t)
 	port := freePort(t)
-	i.install("--set", "settings.clusterName=prod", "--set", "settings.cloudProvider=kwok", "--set", "serviceMonitor.enabled=true",
+	i.install("--set", "settings.cloudProvider=kwok", "--set", "serviceMonitor.enabled=true",
+		"--set", fmt.Sprint("controller.metrics.secure=", scheme == "https"),
 		"--set", fmt.Sprint("controller.metrics.port=", port), "--set", fmt.Sprint("controller.healthProbe.port=", freePort(t)))
 	program := i.start(i.pod(), withoutStreams)
 	i.leads("")
 	prometheus := harness.StartPrometheus(t, i.scrape())
-	want := fmt.Sprintf("http://127.0.0.1:%d/metrics", port)
+	want := fmt.Sprintf("%s://127.0.0.1:%d/metrics", scheme, port)
 	var found []target
 	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		found = targets(ctx, t, prometheus.URL)
@@ -96,7 +110,10 @@ func (i *installation) scrape() string {
 		Spec struct {
 			NamespaceSelector struct{ MatchNames []string }
 			Selector          struct{ MatchLabels map[string]string }
-			Endpoints         []struct{ Port, Path string }
+			Endpoints         []struct {
+				Port, Path, Scheme, BearerTokenFile string
+				TLSConfig                           struct{ InsecureSkipVerify bool }
+			}
 		}
 	}
 	text, err := object.MarshalJSON()
@@ -112,18 +129,43 @@ func (i *installation) scrape() string {
 		label := regexp.MustCompile(`\W`).ReplaceAllString(name, "_")
 		fmt.Fprintf(&keep, "\n      - {action: keep, source_labels: [__meta_kubernetes_service_label_%s], regex: %q}", label, regexp.QuoteMeta(value))
 	}
+	endpoint := s.Endpoints[0]
+	access := ""
+	if endpoint.BearerTokenFile != "" {
+		access = "\n    authorization: {credentials_file: " + i.allowed() + "}"
+	}
 	return fmt.Sprintf(`
-global: {scrape_interval: 1s, scrape_timeout: 1s}
+global: {scrape_interval: 2s, scrape_timeout: 2s}
 scrape_configs:
   - job_name: karpenter
     metrics_path: %s
+    scheme: %s
+    tls_config: {insecure_skip_verify: %t}%s
     kubernetes_sd_configs:
       - {role: endpointslice, kubeconfig_file: %s, namespaces: {names: [%s]}}
     relabel_configs:%s
       - {action: keep, source_labels: [__meta_kubernetes_endpointslice_port_name], regex: %s}
       - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
       - {source_labels: [__address__], regex: '.*:(\d+)', target_label: __address__, replacement: '127.0.0.1:$1'}
-`, s.Endpoints[0].Path, i.Kubeconfig, strings.Join(s.NamespaceSelector.MatchNames, ", "), keep.String(), s.Endpoints[0].Port)
+`, endpoint.Path, cmp.Or(endpoint.Scheme, "http"), endpoint.TLSConfig.InsecureSkipVerify, access,
+		i.Kubeconfig, strings.Join(s.NamespaceSelector.MatchNames, ", "), keep.String(), endpoint.Port)
+}
+
+// allowed returns a file with the token of a service account that the chart's
+// ClusterRole lets read metrics, as Prometheus' pod has one.
+func (i *installation) allowed() string {
+	i.Helper()
+	path := filepath.Join(i.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(i.token("prometheus")), 0o600); err != nil {
+		i.Fatal(err)
+	}
+	i.create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "prometheus"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "karpenter-metrics"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "prometheus"}},
+	})
+	i.Cleanup(func() { i.remove("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "prometheus") })
+	return path
 }
 
 // target is what Prometheus says of one.
