@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"karpenter/sandbox/fleet"
 )
 
@@ -67,32 +69,41 @@ func (z *sizing) steps() []step {
 			return scale("burst", 0)(ctx, st)
 		}
 	}
-	left := z.remaining()
-	return []step{
-		{"a pool of machines of one size", func(ctx context.Context, st *stage) error {
-			return st.applier.Apply(ctx, oneSize(st.session.Provider(), z.Cores, z.Pods))
-		}, []want{{"all pools are ready", time.Minute, poolsReady}}},
-		{fmt.Sprintf("%d pods of %d deployments", z.Pods, len(sizes())),
-			all(z.phase("growing"), func(ctx context.Context, st *stage) error { return deploy(ctx, st, z.Pods) }),
-			z.untilRest(z.Pods)},
-		{fmt.Sprintf("nothing for %v", z.Idle), z.phase("idle"), []want{z.undisturbed()}},
-		{fmt.Sprintf("%d more pods", z.Burst), all(z.phase("burst up"), burst(z.Burst)), z.untilRest(z.Pods + z.Burst)},
-		{"and they go", all(z.phase("burst down"), burst(0)), z.untilRest(z.Pods)},
-		{fmt.Sprintf("scale everything to %d %%", z.Left), all(z.phase("consolidating"), z.shrink), z.untilRest(left)},
-		{"the last phase is measured", z.phase(""), nil},
+	out := []step{{"a pool of machines of one size", func(ctx context.Context, st *stage) error {
+		return st.applier.Apply(ctx, oneSize(st.session.Provider(), z.Cores, z.Pods))
+	}, []want{{"all pools are ready", time.Minute, poolsReady}}}}
+	for wave := 1; wave <= waves; wave++ {
+		pods := z.pods(wave * 100 / waves)
+		name := fmt.Sprintf("%d pods", pods)
+		wants := z.untilRest(pods)
+		if wave < waves {
+			wants = wants[:1]
+		}
+		out = append(out, step{name, all(z.phase("up to "+name), z.resize(wave*100/waves)), wants})
 	}
+	return append(out,
+		step{fmt.Sprintf("nothing for %v", z.Idle), z.phase("idle"), []want{z.undisturbed()}},
+		step{fmt.Sprintf("%d more pods", z.Burst), all(z.phase("burst up"), burst(z.Burst)), z.untilRest(z.Pods + z.Burst)},
+		step{"and they go", all(z.phase("burst down"), burst(0)), z.untilRest(z.Pods)},
+		step{fmt.Sprintf("scale everything to %d %%", z.Left), all(z.phase("consolidating"), z.resize(z.Left)), z.untilRest(z.pods(z.Left))},
+		step{"the last phase is measured", z.phase(""), nil},
+	)
 }
 
-// remaining is how many pods are left in the end.
-func (z *sizing) remaining() int {
+// waves is in how many the pods come: kube-scheduler looks at all that wait again with every node, which would be most
+// of the work otherwise.
+const waves = 5
+
+// pods is how many there are when so many of 100 are wanted.
+func (z *sizing) pods(percent int) int {
 	n := 0
 	for i := range sizes() {
-		n += z.share(i) * z.Left / 100
+		n += z.share(i) * percent / 100
 	}
 	return n
 }
 
-// share is how many pods a deployment has.
+// share is how many pods a deployment has at most.
 func (z *sizing) share(i int) int {
 	share := z.Pods / len(sizes())
 	if i < z.Pods%len(sizes()) {
@@ -101,13 +112,21 @@ func (z *sizing) share(i int) int {
 	return share
 }
 
-func (z *sizing) shrink(ctx context.Context, st *stage) error {
-	for i := range sizes() {
-		if err := scale(deploymentName(i), z.share(i)*z.Left/100)(ctx, st); err != nil {
-			return err
+// resize has so many of 100 pods wanted, of every deployment.
+func (z *sizing) resize(percent int) func(context.Context, *stage) error {
+	return func(ctx context.Context, st *stage) error {
+		for i, size := range sizes() {
+			replicas := z.share(i) * percent / 100
+			err := scale(deploymentName(i), replicas)(ctx, st)
+			if apierrors.IsNotFound(err) {
+				err = create(ctx, st, deployment(deploymentName(i), size, replicas))
+			}
+			if err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 func (z *sizing) untilRest(pods int) []want {

@@ -34,15 +34,13 @@ func TestSamplesOfAPhase(t *testing.T) {
 	}
 }
 
-func TestRemaining(t *testing.T) {
+func TestPodsOfAllDeployments(t *testing.T) {
 	s := DefaultSizing()
 	z := &sizing{Sizing: &s}
-	all := 0
-	for i := range sizes() {
-		all += z.share(i)
-	}
-	if left := z.remaining(); all != s.Pods || left != 8000 {
-		t.Errorf("%d pods and %d left, want %d and 8000", all, left, s.Pods)
+	for percent, want := range map[int]int{20: 2000, 80: 8000, 100: s.Pods} {
+		if got := z.pods(percent); got != want {
+			t.Errorf("%d %% are %d pods, want %d", percent, got, want)
+		}
 	}
 }
 
