@@ -31,7 +31,7 @@ const (
 // scale-up, in each of the ways there are. More pods come while nobody leads.
 // Whatever the moment: every pod gets its node, no claim is lost, no machine is
 // launched twice, and none is left without a claim. How long it takes is told,
-// not judged.
+// not judged (spec 50/21).
 func TestChangeOfLeaders(t *testing.T) {
 	c := shared.Cluster(t)
 	server := c.StartAWS(t, "--cluster-name", cluster)
