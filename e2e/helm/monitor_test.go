@@ -64,8 +64,8 @@ func monitored(t *testing.T, scheme string) {
 	prometheus := harness.StartPrometheus(t, i.scrape())
 	want := fmt.Sprintf("%s://127.0.0.1:%d/metrics", scheme, port)
 	var found []target
-	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		found = targets(ctx, t, prometheus.URL)
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		found = targets(t, prometheus.URL)
 		well := map[string]bool{}
 		for _, x := range found {
 			if x.ScrapeURL == want && x.Health == "up" {
@@ -175,9 +175,9 @@ type target struct {
 	LastError         string
 }
 
-func targets(ctx context.Context, t *testing.T, prometheus string) []target {
+func targets(t *testing.T, prometheus string) []target {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, prometheus+"/api/v1/targets?state=active", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, prometheus+"/api/v1/targets?state=active", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
