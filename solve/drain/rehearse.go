@@ -2,7 +2,9 @@ package drain
 
 import (
 	"cmp"
+	"iter"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"karpenter/model"
@@ -30,22 +32,26 @@ func (r *round) rehearse(o *offer) {
 	if !o.good() {
 		return
 	}
-	switch risk := r.risk(o); {
+	most := roughly(o.most) - float64(o.command.Cost-o.command.Savings)
+	switch risk := r.risk(o, most); {
 	case math.IsInf(risk, 1):
 		o.cause, o.why = model.ByPlace, "its pods find places only if the scheduler puts each where it is planned"
-	case float64(o.command.Cost-o.command.Savings)+risk > roughly(o.most):
+	case risk > most:
 		o.cause, o.why = model.ByPrice, "no cheaper place: the saving depends on where the scheduler puts each pod"
 	}
 }
 
 // risk returns what nodes would cost for the pods that find no place in the
-// worst of the rehearsals of the offer.
-func (r *round) risk(o *offer) float64 {
+// worst of the rehearsals of the offer, or in the first for which they cost more
+// than most.
+func (r *round) risk(o *offer, most float64) float64 {
 	stands := r.stands(o)
 	takes := o.takes(stands)
 	worst := 0.0
-	for _, order := range orders(o.pending) {
-		worst = max(worst, r.shortfall(stands, takes, order))
+	for order := range orders(o.pending) {
+		if worst = max(worst, r.shortfall(stands, takes, order)); worst > most {
+			break
+		}
 	}
 	return worst
 }
@@ -126,8 +132,8 @@ func (r *round) restage(site int) {
 	}
 }
 
-// stands returns the nodes that pods of the offer's nodes may go to: the
-// scheduler minds neither drift nor quiet.
+// stands returns the nodes that pods of the offer's nodes may go to, but those
+// without room for any: the scheduler minds neither drift nor quiet.
 func (r *round) stands(o *offer) []stand {
 	if r.stage == nil {
 		r.stage = make([]fit.NodeRow, len(r.given.Nodes))
@@ -137,7 +143,7 @@ func (r *round) stands(o *offer) []stand {
 	}
 	var out []stand
 	for i := range r.stage {
-		if r.stage[i].Node != nil && !slices.Contains(o.sites, i) {
+		if r.stage[i].Node != nil && !slices.Contains(o.sites, i) && o.fits(r.stage[i].Free) {
 			out = append(out, stand{row: r.stage[i]})
 		}
 	}
@@ -156,10 +162,23 @@ func (r *round) stands(o *offer) []stand {
 	return out
 }
 
-// orders returns the entries in the orders their pods may come: the largest
-// first, the smallest first, and one of each in turn.
-func orders(pending []model.Pending) [][]*model.Pending {
-	var bySize, turns []*model.Pending
+// Beyond three orders that are always rehearsed, as many as these allow are drawn:
+// at most so many, of no more pods together.
+const (
+	drawnOrders = 13
+	drawnPods   = 200
+)
+
+// fits reports whether there is room for any pod of the offer's nodes.
+func (o *offer) fits(free model.Resources) bool {
+	return slices.ContainsFunc(o.pending, func(p model.Pending) bool { return p.Shape.Requests.Fits(free) })
+}
+
+// orders yields the entries in the orders their pods may come: the smallest first,
+// the largest first, one of each in turn, and then any. The same entries come in
+// the same orders. A slice is good until the next is asked for.
+func orders(pending []model.Pending) iter.Seq[[]*model.Pending] {
+	var bySize, order []*model.Pending
 	for i := range pending {
 		bySize = append(bySize, &pending[i])
 	}
@@ -168,22 +187,46 @@ func orders(pending []model.Pending) [][]*model.Pending {
 			cmp.Compare(a.Shape.Requests.At(model.Memory), b.Shape.Requests.At(model.Memory)),
 			cmp.Compare(a.Shape.Requests.At(model.CPU), b.Shape.Requests.At(model.CPU)))
 	})
-	out := make([][]*model.Pending, 2)
 	for _, p := range bySize {
 		for range p.Pods {
-			out[0] = append(out[0], p)
+			order = append(order, p)
 		}
 	}
-	out[1] = slices.Clone(out[0])
-	slices.Reverse(out[1])
-	for n := 0; len(turns) < len(out[0]); n++ {
-		for _, p := range bySize {
-			if n < len(p.Pods) {
-				turns = append(turns, p)
+	return func(yield func([]*model.Pending) bool) {
+		if !yield(order) || len(bySize) < 2 {
+			return
+		}
+		slices.Reverse(order)
+		if !yield(order) {
+			return
+		}
+		order = inTurns(order[:0], bySize)
+		if !yield(order) {
+			return
+		}
+		rng := rand.New(rand.NewPCG(0, 0))
+		for range min(drawnOrders, drawnPods/len(order)) {
+			rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+			if !yield(order) {
+				return
 			}
 		}
 	}
-	return append(out, turns)
+}
+
+// inTurns appends one pod of each entry, then a second of each, and so on.
+func inTurns(order, entries []*model.Pending) []*model.Pending {
+	for n := 0; ; n++ {
+		before := len(order)
+		for _, p := range entries {
+			if n < len(p.Pods) {
+				order = append(order, p)
+			}
+		}
+		if len(order) == before {
+			return order
+		}
+	}
 }
 
 // shortfall puts pods in the order on the emptiest node that takes each, and
