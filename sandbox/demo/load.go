@@ -22,6 +22,7 @@ type load struct {
 
 	MemoryP95, MemoryMost int64 // bytes resident, of samples taken every second
 	CPUSeconds            float64
+	Restarts              int // of the controller: CPU and requests are those since the last
 
 	Requests   map[string]float64 // to the API server, by method
 	CloudCalls map[string]float64 `json:",omitempty"` // by operation
@@ -57,10 +58,11 @@ type meter struct {
 	requests map[string]float64
 	calls    map[string]float64
 	memory   int // samples before
+	crashes  int // before
 }
 
 func startMeter(ctx context.Context, st *stage, name string) (*meter, error) {
-	m := &meter{load: load{Phase: name}, began: time.Now(), memory: st.memory.len()}
+	m := &meter{load: load{Phase: name}, began: time.Now(), memory: st.memory.len(), crashes: st.crashes()}
 	used, err := st.session.Controller().Usage()
 	if err != nil {
 		return nil, err
@@ -82,6 +84,9 @@ func startMeter(ctx context.Context, st *stage, name string) (*meter, error) {
 // read returns what was needed since the begin.
 func (m *meter) read(ctx context.Context, st *stage) (*load, error) {
 	l := m.load
+	if l.Restarts = st.crashes() - m.crashes; l.Restarts > 0 {
+		m.cpu, m.requests = 0, nil
+	}
 	l.Seconds = time.Since(m.began).Seconds()
 	used, err := st.session.Controller().Usage()
 	if err != nil {
@@ -201,13 +206,13 @@ func writeLoads(w io.Writer, all []*load) error {
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	row := func(cells ...string) { fmt.Fprintf(table, "| %s\t|\n", strings.Join(cells, "\t| ")) }
 	fmt.Fprint(w, "\n")
-	row("phase", "lasts", "nodes", "pods", "memory p95, most", "CPU a minute", "API requests a minute", "AWS calls a minute", "series", "load")
-	row("---", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:")
+	row("phase", "lasts", "nodes", "pods", "memory p95, most", "CPU a minute", "API requests a minute", "AWS calls a minute", "series", "load", "restarts")
+	row("---", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:", "--:")
 	for _, l := range all {
 		row(l.Phase, fmt.Sprintf("%.0f s", l.Seconds), fmt.Sprintf("%d → %d", l.Nodes, l.NodesAfter), fmt.Sprintf("%d → %d", l.Pods, l.PodsAfter),
 			fmt.Sprintf("%d, %d MiB", l.MemoryP95>>20, l.MemoryMost>>20), fmt.Sprintf("%.1f s", l.cpu()),
 			fmt.Sprintf("%.0f", l.perMinute(sum(l.Requests))), fmt.Sprintf("%.0f", l.perMinute(sum(l.CloudCalls))),
-			fmt.Sprint(l.Series), fmt.Sprintf("%.1f, %.1f", l.Machine1, l.Machine2))
+			fmt.Sprint(l.Series), fmt.Sprintf("%.1f, %.1f", l.Machine1, l.Machine2), fmt.Sprint(l.Restarts))
 	}
 	return table.Flush()
 }

@@ -50,7 +50,7 @@ func TestLoads(t *testing.T) {
 		Phase: "idle", Seconds: 120, Nodes: 3, NodesAfter: 3, Pods: 30, PodsAfter: 30, MemoryP95: 90 << 20, MemoryMost: 99 << 20, CPUSeconds: 5,
 		Requests: map[string]float64{"GET": 3, "PUT": 60}, Series: 7, Machine1: 0.25, Machine2: 2,
 	}})
-	want := "| idle  | 120 s | 3 → 3 | 30 → 30 | 90, 99 MiB       | 2.5 s        | 32                    | 0                  | 7      | 0.2, 2.0 |"
+	want := "| idle  | 120 s | 3 → 3 | 30 → 30 | 90, 99 MiB       | 2.5 s        | 32                    | 0                  | 7      | 0.2, 2.0 | 0        |"
 	if err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("%v\n%s\nwant the line\n%s", err, out.String(), want)
 	}
