@@ -55,7 +55,7 @@ func TestControllersTalkToItAsToAWS(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	services, err := client.Connect(t.Context(), "test")
+	services, err := client.Connect(t.Context(), "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

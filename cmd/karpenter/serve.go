@@ -127,7 +127,7 @@ func provider(cloud string, fence *manager.Fence) func(context.Context, wiring.S
 // SDK finds.
 func amazon(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wiring.Provider, error) {
 	cluster := s.Manager.GetConfig()
-	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, awsclient.NewMetrics(s.Registry, s.Clock).Extend, awsclient.Guarded(fence.Check))
+	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, fence.Check, awsclient.NewMetrics(s.Registry, s.Clock).Extend)
 	if err != nil {
 		return wiring.Provider{}, err
 	}

@@ -27,7 +27,7 @@ func connect(t *testing.T) *client.Services {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 	}
-	services, err := client.Connect(t.Context(), "test")
+	services, err := client.Connect(t.Context(), "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

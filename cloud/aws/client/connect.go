@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
@@ -18,8 +19,10 @@ import (
 
 // Connect returns AWS's services with the credentials, region and endpoints of
 // the SDK's default chain: environment, shared configuration, web identity, the
-// machine's metadata. The extensions are added to every call.
-func Connect(ctx context.Context, version string, extensions ...func(*middleware.Stack) error) (*Services, error) {
+// machine's metadata. What changes something is not sent while allowed says why
+// not; nil means always. The extensions are added to every call, also to those
+// for credentials.
+func Connect(ctx context.Context, version string, allowed func() error, extensions ...func(*middleware.Stack) error) (*Services, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithAppID("karpenter.sh-"+version),
 		config.WithAPIOptions(extensions))
@@ -34,6 +37,10 @@ func Connect(ctx context.Context, version string, extensions ...func(*middleware
 		cfg.Region = here.Region
 	}
 	cfg.HTTPClient = NewHTTP(cfg.HTTPClient) // not before: those of credentials and metadata must give up sooner
+	if allowed != nil {
+		// Not before: a replica that may change nothing needs credentials, too, to read.
+		cfg.APIOptions = append(slices.Clone(cfg.APIOptions), guarded(allowed))
+	}
 	prices := cfg.Copy()
 	prices.Region = PricingRegion(cfg.Region)
 	return &Services{

@@ -8,9 +8,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// Guarded is an extension for Connect: a call that changes something is not sent,
-// nor sent again, while allowed says why not.
-func Guarded(allowed func() error) func(*middleware.Stack) error {
+// guarded extends a client: a call that changes something is not sent, nor sent
+// again, while allowed says why not.
+func guarded(allowed func() error) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("KarpenterGuard",
 			func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {

@@ -25,7 +25,7 @@ func TestGuarded(t *testing.T) {
 	defer server.Close()
 	api := ec2.New(ec2.Options{
 		Region: "us-west-2", BaseEndpoint: &server.URL,
-		APIOptions: []func(*middleware.Stack) error{Guarded(func() error { return why })},
+		APIOptions: []func(*middleware.Stack) error{guarded(func() error { return why })},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
 		}),

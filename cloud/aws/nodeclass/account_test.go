@@ -57,7 +57,7 @@ func TestAccountOverHTTP(t *testing.T) {
 		server := httptest.NewServer(wire.New(services))
 		t.Cleanup(server.Close)
 		t.Setenv("AWS_ENDPOINT_URL", server.URL)
-		clients, err := awsclient.Connect(t.Context(), "test")
+		clients, err := awsclient.Connect(t.Context(), "test", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func TestFakeOverHTTP(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	services, err := client.Connect(t.Context(), "test")
+	services, err := client.Connect(t.Context(), "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
