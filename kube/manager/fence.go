@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
@@ -88,12 +91,15 @@ func changes(r *http.Request) bool {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false
 	}
-	for _, harmless := range []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/", "/events"} {
+	for _, harmless := range []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"} {
 		if strings.Contains(r.URL.Path, harmless) {
 			return false
 		}
 	}
-	return true
+	// …/namespaces/NAMESPACE/KIND/…: objects and namespaces may be named events, too.
+	parts := strings.Split(r.URL.Path, "/")
+	at := slices.Index(parts, "namespaces")
+	return at < 0 || len(parts) < at+3 || parts[at+2] != "events"
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -113,13 +119,33 @@ func newLock(config *rest.Config, l Lease, record func() resourcelock.EventRecor
 	if err != nil {
 		return nil, fmt.Errorf("name this replica: %w", err)
 	}
-	lease, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, l.namespace(), l.Name, resourcelock.ResourceLockConfig{
-		Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: lateRecorder(record),
-	}, rest.AddUserAgent(config, "leader-election"), renewDeadline)
+	namespace, err := l.namespace(inClusterNamespace)
 	if err != nil {
-		return nil, fmt.Errorf("make lease: %w", err)
+		return nil, err
 	}
-	return lock{Interface: lease, fence: l.Fence}, nil
+	own := rest.AddUserAgent(config, "leader-election")
+	own.Timeout = renewDeadline / 2 // one request that hangs does not lose the lease
+	leases, err := coordinationv1.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("client for the lease: %w", err)
+	}
+	return lock{fence: l.Fence, Interface: &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: l.Name},
+		Client:    leases,
+		LockConfig: resourcelock.ResourceLockConfig{
+			Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: lateRecorder(record),
+		},
+	}}, nil
+}
+
+// Get closes the fence when the lease is another's: a machine whose clocks stood
+// still has no other way to know.
+func (l lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() && l.fence != nil {
+		l.fence.set(time.Time{})
+	}
+	return record, raw, err
 }
 
 func (l lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {

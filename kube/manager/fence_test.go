@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,12 @@ type slowLease struct {
 	clock *clocktesting.FakePassiveClock
 	takes time.Duration
 	err   error
+
+	holder string
+}
+
+func (l slowLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, l.err
 }
 
 func (slowLease) Identity() string { return "me" }
@@ -58,10 +66,36 @@ func TestFence(t *testing.T) {
 	want("renewed", "")
 	update("", time.Second, errors.New("no answer"))
 	want("given up, perhaps", "does not lead")
+	update("me", 0, nil)
+	look := func(holder string, err error) {
+		_, _, _ = lock{Interface: slowLease{holder: holder, err: err}, fence: f}.Get(t.Context())
+	}
+	look("me", nil)
+	look("other", errors.New("no answer"))
+	want("nobody else's, as far as is known", "")
+	look("other", nil)
+	want("another's, whatever the clock says", "does not lead")
 	var none *Fence
 	if err := none.Check(); err != nil {
 		t.Errorf("without leader election: %v", err)
 	}
+}
+
+// TestLeaseNamespace: without a setting, the lease is where the pod is.
+func TestLeaseNamespace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "namespace")
+	want := func(l Lease, want string) {
+		t.Helper()
+		if got, err := l.namespace(file); got != want || err != nil {
+			t.Errorf("namespace %q, %v; want %q", got, err, want)
+		}
+	}
+	want(Lease{}, "kube-system") // outside of a cluster
+	if err := os.WriteFile(file, []byte("own"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(Lease{}, "own")
+	want(Lease{Namespace: "chosen"}, "chosen")
 }
 
 // TestGuard: reading, and asking by POST, goes on while another leads.
@@ -78,11 +112,15 @@ func TestGuard(t *testing.T) {
 		{"POST", "/apis/authentication.k8s.io/v1/tokenreviews", true},
 		{"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", true},
 		{"POST", "/api/v1/namespaces/default/events", true},
+		{"PATCH", "/proxy/api/v1/namespaces/default/events/a", true},
 		{"POST", "/apis/karpenter.sh/v1/nodeclaims", false},
 		{"PUT", "/apis/karpenter.sh/v1/nodeclaims/a/status", false},
 		{"PATCH", "/api/v1/nodes/a", false},
 		{"DELETE", "/api/v1/nodes/a", false},
 		{"POST", "/api/v1/namespaces/default/pods/a/eviction", false},
+		{"POST", "/api/v1/namespaces/default/pods/events/eviction", false},
+		{"POST", "/api/v1/namespaces/events/pods/a/eviction", false},
+		{"DELETE", "/api/v1/nodes/events-1", false},
 	} {
 		before := sent
 		request, err := http.NewRequestWithContext(t.Context(), c.method, server.URL+c.path, strings.NewReader("{}"))

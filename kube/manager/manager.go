@@ -2,9 +2,12 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -65,8 +68,7 @@ type Lease struct {
 func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager, error) {
 	config := rest.CopyConfig(cluster)
 	config.UserAgent = "karpenter/" + o.Version
-	// The lease must not wait behind the requests of controllers.
-	election := rest.CopyConfig(config)
+	election := rest.CopyConfig(config) // the lease must not wait behind the requests of controllers
 	config.QPS, config.Burst = float32(o.QPS), o.Burst
 	served, err := o.Metrics.options(o.Scheme)
 	if err != nil {
@@ -76,7 +78,6 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	settings.Metrics = served
 	var mgr manager.Manager
 	if !o.Lease.Disabled {
-		settings.LeaderElectionConfig = election
 		settings.LeaderElectionResourceLockInterface, err = newLock(election, o.Lease, func() resourcelock.EventRecorder {
 			return mgr.GetEventRecorderFor("karpenter")
 		})
@@ -119,7 +120,6 @@ func options(o Options) manager.Options {
 		Controller:                    config.Controller{EnableWarmup: &o.Warmup},
 		LeaderElection:                !o.Lease.Disabled,
 		LeaderElectionID:              o.Lease.Name,
-		LeaderElectionNamespace:       o.Lease.namespace(),
 		LeaseDuration:                 &duration,
 		RenewDeadline:                 &deadline,
 		RetryPeriod:                   &period,
@@ -129,13 +129,19 @@ func options(o Options) manager.Options {
 	}
 }
 
-func (l Lease) namespace() string {
-	if l.Namespace == "" {
-		if _, err := os.Stat(inClusterNamespace); err != nil {
-			return outsideNamespace
-		}
+// namespace returns where the lease is; the file has the namespace of the pod.
+func (l Lease) namespace(file string) (string, error) {
+	if l.Namespace != "" {
+		return l.Namespace, nil
 	}
-	return l.Namespace
+	own, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return outsideNamespace, nil
+	case err != nil:
+		return "", fmt.Errorf("namespace of the lease: %w", err)
+	}
+	return strings.TrimSpace(string(own)), nil
 }
 
 // address returns what controller-runtime takes for the port; it takes "0" for
