@@ -89,6 +89,7 @@ func controlFake() error {
 	if err != nil {
 		return err
 	}
+	go func() { _ = http.ListenAndServe("127.0.0.1:"+os.Getenv("METRICS_PORT"), http.HandlerFunc(fakeMetrics)) }()
 	f := &fakeController{client: client, untyped: untyped}
 	for {
 		changed := seen.Changed()
@@ -102,6 +103,14 @@ func controlFake() error {
 		case <-changed:
 		}
 	}
+}
+
+// fakeMetrics tells how many requests the fake says it has made, none of which was refused.
+func fakeMetrics(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprint(w, `# TYPE rest_client_requests_total counter
+rest_client_requests_total{code="200",method="GET"} 7
+rest_client_requests_total{code="409",method="PUT"} 2
+`)
 }
 
 // checkCloud finds out whether the cloud is what the controller was told.

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"karpenter/sandbox/session"
 )
 
 // load is what the controller needed in one phase.
@@ -68,11 +69,11 @@ func startMeter(ctx context.Context, st *stage, name string) (*meter, error) {
 		return nil, err
 	}
 	m.cpu = used.CPU
-	page, err := readPage(ctx, st.session.MetricsURL())
+	metrics, err := st.session.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m.requests = requests(page)
+	m.requests = metrics.Requests("method")
 	if m.calls, err = cloudCalls(ctx, st.session.SimulatorURL()); err != nil {
 		return nil, err
 	}
@@ -93,13 +94,13 @@ func (m *meter) read(ctx context.Context, st *stage) (*load, error) {
 		return nil, err
 	}
 	l.CPUSeconds = (used.CPU - m.cpu).Seconds()
-	page, err := readPage(ctx, st.session.MetricsURL())
+	metrics, err := st.session.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l.Requests = since(m.requests, requests(page))
-	l.PageBytes = len(page)
-	for line := range strings.Lines(page) {
+	l.Requests = since(m.requests, metrics.Requests("method"))
+	l.PageBytes = len(metrics.Page)
+	for line := range strings.Lines(string(metrics.Page)) {
 		if !strings.HasPrefix(line, "#") {
 			l.Series++
 		}
@@ -134,57 +135,20 @@ func since(before, after map[string]float64) map[string]float64 {
 	return out
 }
 
-// requests reads how many requests to the API server a page of metrics tells of, by method. Watches count when they
-// begin.
-func requests(page string) map[string]float64 {
-	out := map[string]float64{}
-	for line := range strings.Lines(page) {
-		labels, ok := strings.CutPrefix(line, "rest_client_requests_total{")
-		if !ok {
-			continue
-		}
-		labels, value, _ := strings.Cut(labels, "} ")
-		_, method, _ := strings.Cut(labels, `method="`)
-		method, _, _ = strings.Cut(method, `"`)
-		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err == nil {
-			out[method] += n
-		}
-	}
-	return out
-}
-
 // cloudCalls asks the simulated AWS at the URL how often each operation was called; "" is none.
 func cloudCalls(ctx context.Context, url string) (map[string]float64, error) {
 	if url == "" {
 		return nil, nil
 	}
-	page, err := readPage(ctx, url+"/_awssim/calls")
+	page, err := session.Read(ctx, url+"/_awssim/calls")
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]float64{}
-	if err := json.NewDecoder(strings.NewReader(page)).Decode(&out); err != nil {
+	if err := json.Unmarshal(page, &out); err != nil {
 		return nil, fmt.Errorf("read the calls of the simulated AWS: %w", err)
 	}
 	return out, nil
-}
-
-func readPage(ctx context.Context, url string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", url, answer.Status)
-	}
-	return string(body), err
 }
 
 // loadAverage returns how many threads of the machine wanted to run in the last minute, zero where the system does not

@@ -61,17 +61,15 @@ func writeController(w io.Writer, controller *process.Process) {
 // writeRequests prints how many requests the API server had of the controller, and returns an error if it was not
 // allowed some of them.
 func writeRequests(ctx context.Context, w io.Writer, s *session.Session) error {
-	byStatus, err := s.Requests(ctx)
+	metrics, err := s.Metrics(ctx)
 	if err != nil {
 		return err
 	}
-	all, refused := 0, byStatus[strconv.Itoa(http.StatusForbidden)]
-	for _, n := range byStatus {
-		all += n
-	}
-	fmt.Fprintf(w, "    %8d  requests to the API server, %d of them refused for want of rights\n", all, refused)
+	byStatus := metrics.Requests("code")
+	refused := byStatus[strconv.Itoa(http.StatusForbidden)]
+	fmt.Fprintf(w, "    %8.0f  requests to the API server, %.0f of them refused for want of rights\n", sum(byStatus), refused)
 	if refused > 0 {
-		return fmt.Errorf("the API server refused %d requests of the controller; see %s", refused, s.ControllerLog())
+		return fmt.Errorf("the API server refused %.0f requests of the controller; see %s", refused, s.ControllerLog())
 	}
 	return nil
 }

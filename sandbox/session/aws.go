@@ -2,12 +2,12 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,28 +75,11 @@ func (s *Session) awaitPrices(ctx context.Context, url string) (fleet.Prices, er
 }
 
 func readPrices(ctx context.Context, url string) (fleet.Prices, error) {
-	answer, err := get(ctx, url)
+	page, err := Read(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Close()
-	return parsePrices(answer)
-}
-
-// get returns what is served at the URL.
-func get(ctx context.Context, url string) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return nil, errors.Join(fmt.Errorf("%s: %s", url, answer.Status), answer.Body.Close())
-	}
-	return answer.Body, nil
+	return parsePrices(bytes.NewReader(page))
 }
 
 // parsePrices reads lines of type, zone, capacity type and dollars.

@@ -3,6 +3,7 @@ package session
 import (
 	"flag"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,6 +133,26 @@ func TestVariables(t *testing.T) {
 		got, err := variable(container, &c.v)
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%v: %q, %v; want %q", c.v.ValueFrom, got, err, c.want)
+		}
+	}
+}
+
+func TestRequests(t *testing.T) {
+	m, err := parseMetrics([]byte(`# TYPE rest_client_requests_total counter
+rest_client_requests_total{code="200",host="127.0.0.1:6443",method="GET"} 12
+rest_client_requests_total{code="403",host="127.0.0.1:6443",method="GET"} 1
+rest_client_requests_total{code="200",host="127.0.0.1:6443",method="POST"} 3e+02
+rest_client_requests_totally{method="PUT"} 9
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for label, want := range map[string]map[string]float64{
+		"method": {"GET": 13, "POST": 300},
+		"code":   {"200": 312, "403": 1},
+	} {
+		if got := m.Requests(label); !maps.Equal(got, want) {
+			t.Errorf("by %s: %v, want %v", label, got, want)
 		}
 	}
 }
