@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -122,6 +123,33 @@ func TestFateIsPlayedOverHTTP(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("GET %s: %s", path, text)
 		}
+	}
+}
+
+// TestMachinesAreNoCallers: the calls with which machines are simulated are
+// neither counted nor denied.
+func TestMachinesAreNoCallers(t *testing.T) {
+	url := start(t)
+	answer, err := http.Post(url+controlPath+"deny?action=ec2:DescribeInstances", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	for key, allowed := range map[string]bool{machinesKey: true, "controller": false} {
+		_, err := ec2.New(ec2.Options{
+			Region: "us-east-1", BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider(key, key, ""),
+		}).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
+		if (err == nil) != allowed {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	answer, err = http.Get(url + controlPath + "calls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); strings.TrimSpace(string(text)) != `{"DescribeInstances":1}` {
+		t.Errorf("calls: %s, %v", text, err)
 	}
 }
 

@@ -116,18 +116,28 @@ func (o *options) account() awsfake.Config {
 func (o *options) machines(url string, kube kubernetes.Interface, log *slog.Logger) boot.Config {
 	return boot.Config{
 		EC2: ec2.New(ec2.Options{
-			Region: o.region, BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider("awssim", "awssim", ""),
+			Region: o.region, BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider(machinesKey, machinesKey, ""),
 		}),
 		Kube: kube, Region: o.region, Cluster: o.cluster, Delay: o.joinDelay, Every: o.every,
 		Overhead: o.memoryOverhead, Clock: clock.RealClock{}, Log: log,
 	}
 }
 
+// machinesKey is the access key with which this program looks after its own
+// machines.
+const machinesKey = "awssim-machines"
+
 // serve answers requests until ctx is done. Those under way then, long polls of
 // queues among them, are ended.
 func serve(ctx context.Context, listener net.Listener, account *awsfake.AWS) error {
 	mux := http.NewServeMux()
-	mux.Handle("/", wire.New(account.Services()))
+	aws := wire.New(account.Services())
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Authorization"), "Credential="+machinesKey+"/") {
+			r = r.WithContext(awsfake.Unguarded(r.Context()))
+		}
+		aws.ServeHTTP(w, r)
+	})
 	mux.Handle(controlPath, newControl(account))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
