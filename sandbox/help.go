@@ -46,10 +46,13 @@ func writeHelp(w io.Writer) {
 `)
 	disrupt, _ := disruptFlags()
 	writeFlags(w, "sandbox disrupt", disrupt)
+	fmt.Fprint(w, `
+  Plays each part in a fresh cluster, --data DIR/PART. The timelines and one table of all figures are on stdout.
+`)
 	size, _ := sizeFlags()
 	writeFlags(w, "sandbox size", size)
 	fmt.Fprint(w, `
-  Plays each part in a fresh cluster, --data DIR/PART. The timelines and one table of all figures are on stdout.
+  Counts memory, CPU, requests and series of the controller, phase by phase. The timeline and the table are on stdout.
 `)
 	writeFlags(w, "sandbox kubelets --kubeconfig FILE", kubelets)
 	fmt.Fprint(w, `

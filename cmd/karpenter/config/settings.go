@@ -88,7 +88,7 @@ func replicas() []setting {
 			meaning: "leave replicas that do not lead idle; false fills their caches and queues, so that they take over sooner and use as much memory",
 		}.boolean(func(c *Config) *bool { return &c.DisableControllerWarmup }),
 		setting{flag: "disable-cluster-state-observability", env: "DISABLE_CLUSTER_STATE_OBSERVABILITY", chart: "settings.disableClusterStateObservability", preset: "false",
-			meaning: "leave out the metrics of single pods, nodes and node pools, some 50 samples a node",
+			meaning: "leave out the metrics of single pods, nodes, node pools and conditions, some 50 samples a node",
 		}.boolean(func(c *Config) *bool { return &c.DisableClusterStateObservability }),
 	}
 }
