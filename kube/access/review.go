@@ -67,7 +67,10 @@ func (r Reviewer) Allow(ctx context.Context, token, path string) error {
 // Refuse answers the request and returns true, unless the owner of its bearer
 // token may get its path. What the API server did not say is told to failed.
 func (r Reviewer) Refuse(w http.ResponseWriter, q *http.Request, failed func(error)) bool {
-	token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
+	scheme, token, _ := strings.Cut(q.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
+	}
 	var forbidden ForbiddenError
 	switch err := r.Allow(q.Context(), token, q.URL.Path); {
 	case err == nil:
