@@ -140,7 +140,7 @@ func (s setting) base64(field func(*Config) *string) setting {
 		return nil
 	}
 	s.set = func(c *Config, value string) error {
-		*field(c) = strings.TrimSpace(value)
+		*field(c) = strings.Join(strings.Fields(value), "") // base64 breaks lines unless told not to
 		return s.check(c)
 	}
 	return s

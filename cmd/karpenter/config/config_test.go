@@ -90,6 +90,7 @@ func TestParse(t *testing.T) {
 		{"spec 50/4 log level debug", []string{"--log-level=debug"}, nil, func(c *Config) { c.LogLevel = "debug" }},
 		{"spec 50/4 log level info", []string{"--log-level=info"}, nil, func(*Config) {}},
 		{"spec 50/4 log level error", []string{"--log-level=error"}, nil, func(c *Config) { c.LogLevel = "error" }},
+		{"an authority in lines", nil, map[string]string{"CLUSTER_CA_BUNDLE": "Y2\nE=\n"}, func(c *Config) { c.AWS.ClusterCABundle = "Y2E=" }},
 		{"spec 50/5 no cpu", []string{"--cpu-requests=0"}, nil, func(*Config) {}},
 		{"spec 50/5 less than no cpu", nil, map[string]string{"CPU_REQUESTS": "-50"}, func(*Config) {}},
 		{"kwok needs no name of a cluster", []string{"--cloud-provider=kwok"}, map[string]string{"CLUSTER_NAME": ""},
