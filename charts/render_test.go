@@ -63,6 +63,16 @@ func TestRender(t *testing.T) {
 	}
 }
 
+// TestMonitorWithoutConfig: null takes the default of a value away.
+func TestMonitorWithoutConfig(t *testing.T) {
+	for secure, scheme := range map[string]int{"false": 0, "true": 1} {
+		files, err := render(t, "karpenter", "{settings: {clusterName: demo}, serviceMonitor: {enabled: true, endpointConfig: null}, controller: {metrics: {secure: "+secure+"}}}")
+		if got := strings.Count(files["servicemonitor.yaml"], "scheme: https"); err != nil || got != scheme {
+			t.Errorf("secure %s: %d schemes, %v", secure, got, err)
+		}
+	}
+}
+
 // TestRefusals shows what people are told whose values cannot be used.
 func TestRefusals(t *testing.T) {
 	for _, tc := range []struct{ values, want string }{

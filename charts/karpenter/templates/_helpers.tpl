@@ -65,7 +65,7 @@ annotations:
 {{/* How metrics are scraped, for a ServiceMonitor; its endpointConfig stands over it. */}}
 {{- define "karpenter.scrape" -}}
 {{- if .Values.controller.metrics.secure }}
-{{- $said := .Values.serviceMonitor.endpointConfig }}
+{{- $said := default dict .Values.serviceMonitor.endpointConfig }}
 scheme: https
 {{- if not (or $said.authorization $said.bearerTokenSecret) }}
 bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
