@@ -64,6 +64,7 @@ func (s *scheduler) look(a *Actor, c *choice) {
 		p := waiting[(first+i)%len(waiting)]
 		if node, stray := s.choose(a, v, p); node != "" {
 			c.offer(func(ctx context.Context) error {
+				delete(a.Strays, p.UID) // a binding that failed says nothing of this one
 				if stray && a.Strays != nil {
 					a.Strays[p.UID] = true
 				}
