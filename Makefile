@@ -68,7 +68,7 @@ sim: ## the whole system in virtual time: random clusters, orders and faults; SE
 	@go test -c -o bin/sim.test ./sim
 	@cd sim && GOGC=800 ../bin/sim.test -test.run '^TestSeeds$$' -test.timeout 1h -seeds=$(SEEDS) -first=$(FIRST)
 
-day: ## a steady cluster of some 80 nodes for 24 hours of virtual time: what consolidation costs and saves
+day: ## a steady cluster of some 50 nodes for 24 hours of virtual time: what consolidation costs and saves
 	go test ./sim -run '^TestDay$$' -v -timeout 2h -hours=24
 
 aws-calls: ## the calls to AWS that launch NODES=1000 nodes at once, and that an idle hour with them takes

@@ -45,8 +45,8 @@ type Config struct {
 	// in requests per second and requests at once. Default 200 and 300.
 	KubeClientQPS, KubeClientBurst int
 
-	// DisableControllerWarmup leaves replicas that do not lead idle; false
-	// has them fill their caches and queues. Default true.
+	// DisableControllerWarmup leaves the queues of replicas that do not lead
+	// empty; false has them filled. Default true.
 	DisableControllerWarmup bool
 	// DisableLeaderElection runs the controllers without holding the lease.
 	// Default false.

@@ -85,7 +85,7 @@ func replicas() []setting {
 			meaning: "where the lease is; without it SYSTEM_NAMESPACE, the pod's, or kube-system outside of a cluster",
 		}.text(func(c *Config) *string { return &c.LeaderElectionNamespace }),
 		setting{flag: "disable-controller-warmup", env: "DISABLE_CONTROLLER_WARMUP", preset: "true",
-			meaning: "leave replicas that do not lead idle; false fills their caches and queues, so that they take over sooner and use as much memory",
+			meaning: "leave the queues of replicas that do not lead empty; false fills them, so that they take over sooner; caches are full in any case",
 		}.boolean(func(c *Config) *bool { return &c.DisableControllerWarmup }),
 		setting{flag: "disable-cluster-state-observability", env: "DISABLE_CLUSTER_STATE_OBSERVABILITY", chart: "settings.disableClusterStateObservability", preset: "false",
 			meaning: "leave out the metrics of single pods, nodes, node pools and conditions, some 50 samples a node",
