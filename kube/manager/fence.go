@@ -123,7 +123,8 @@ func newLock(config *rest.Config, l Lease, record func() resourcelock.EventRecor
 	if err != nil {
 		return nil, err
 	}
-	own := rest.AddUserAgent(config, "leader-election")
+	own := rest.CopyConfig(config)
+	own.UserAgent += "/leader-election"
 	own.Timeout = renewDeadline / 2 // one request that hangs does not lose the lease
 	leases, err := coordinationv1.NewForConfig(own)
 	if err != nil {

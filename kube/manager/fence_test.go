@@ -3,14 +3,17 @@ package manager
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -96,6 +99,39 @@ func TestLeaseNamespace(t *testing.T) {
 	}
 	want(Lease{}, "own")
 	want(Lease{Namespace: "chosen"}, "chosen")
+}
+
+// TestLock: the lease is made where it is to be, by a client of its own name, and
+// opens the fence when the API server has taken it.
+func TestLock(t *testing.T) {
+	var asked []string
+	status := http.StatusInternalServerError
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path+" "+r.UserAgent())
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		w.WriteHeader(status)
+		_, _ = io.Copy(w, r.Body)
+	}))
+	defer server.Close()
+	f := NewFence(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	l, err := newLock(&rest.Config{Host: server.URL, UserAgent: "karpenter/1"}, Lease{Name: "lease", Namespace: "ns", Fence: f}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: l.Identity()}); err == nil || f.Check() == nil {
+		t.Errorf("not taken: %v, %v", err, f.Check())
+	}
+	status = http.StatusCreated
+	if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: l.Identity()}); err != nil || f.Check() != nil {
+		t.Errorf("taken: %v, %v", err, f.Check())
+	}
+	post := "POST /apis/coordination.k8s.io/v1/namespaces/ns/leases karpenter/1/leader-election"
+	if !slices.Equal(asked, []string{post, post}) {
+		t.Errorf("asked %q", asked)
+	}
+	if _, err := newLock(&rest.Config{Host: "://"}, Lease{Namespace: "ns", Fence: f}, nil); err == nil {
+		t.Error("no error for a cluster that has no address")
+	}
 }
 
 // TestGuard: reading, and asking by POST, goes on while another leads.
