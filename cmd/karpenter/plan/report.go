@@ -126,7 +126,7 @@ func Of(s *model.Snapshot, d Decider) Report {
 	}
 	r.WouldChange = len(r.Launches) > 0 || len(r.Commands) > 0 || len(static(s)) > 0
 	if d.ToRest {
-		r.Rest, r.Notes = restOf(s, d), append(r.Notes, usedUp(s)...)
+		r.Rest, r.Notes = restOf(s, p, d), append(r.Notes, usedUp(s)...)
 	}
 	fresh := explain.OfCluster(s, d.Place)
 	r.Afresh = Total{Nodes: fresh.Fresh.Nodes, Cost: Price(fresh.Fresh.Cost), Pending: fresh.Fresh.Pending}

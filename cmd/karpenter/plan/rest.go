@@ -25,12 +25,11 @@ type Rest struct {
 	Unfinished bool `json:"unfinished"` // it was not at rest after the most rounds that are tried
 }
 
-// restOf returns where the situation leads.
-func restOf(s *model.Snapshot, d Decider) *Rest {
+// restOf returns where the situation leads, p being the plan for it.
+func restOf(s *model.Snapshot, p *model.Plan, d Decider) *Rest {
 	rest, f := &Rest{}, &future{}
 	settled := false // what is on its way has come or gone, and nodes are quiet
-	for {
-		p := d.Decide(s)
+	for ; ; p = d.Decide(s) {
 		if len(p.Launches) == 0 && len(p.Commands) == 0 {
 			if !settled {
 				s, settled = f.after(s, p), true
