@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"karpenter/kube/events"
 )
 
 const (
@@ -79,7 +81,7 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	var mgr manager.Manager
 	if !o.Lease.Disabled {
 		settings.LeaderElectionResourceLockInterface, err = newLock(election, o.Lease, func() resourcelock.EventRecorder {
-			return mgr.GetEventRecorderFor("karpenter")
+			return mgr.GetEventRecorderFor(events.Source)
 		})
 		if err != nil {
 			return nil, err
