@@ -109,7 +109,7 @@ func explainOne(ctx context.Context, s surroundings) error {
 	}
 	about, known := abouts()[kind]
 	switch {
-	case !known:
+	case !known, name == "" && kind != "cluster":
 		return usageError{errors.New("explain: want pod NAME, as in karpenter explain pod web-1, or node NAME, or cluster")}
 	case output != "text" && output != "json":
 		return usageError{fmt.Errorf("--output: %q: want text or json", output)}
@@ -132,14 +132,17 @@ func explainOne(ctx context.Context, s surroundings) error {
 // subjectOf takes the words "pod NAME", "node NAME" or "cluster" from the front
 // of the arguments.
 func subjectOf(s surroundings) (kind, name string, rest surroundings) {
-	if len(s.args) > 0 && s.args[0] == "cluster" {
-		kind, s.args = s.args[0], s.args[1:]
-		return kind, "", s
+	next := func() string {
+		if len(s.args) == 0 || strings.HasPrefix(s.args[0], "-") {
+			return ""
+		}
+		word := s.args[0]
+		s.args = s.args[1:]
+		return word
 	}
-	if len(s.args) < 2 || strings.HasPrefix(s.args[0], "-") || strings.HasPrefix(s.args[1], "-") {
-		return "", "", s
+	if kind = strings.TrimSuffix(next(), "s"); kind != "cluster" {
+		name = next()
 	}
-	kind, name, s.args = strings.TrimSuffix(s.args[0], "s"), s.args[1], s.args[2:]
 	return kind, name, s
 }
 

@@ -57,7 +57,7 @@ type Config struct {
 	// the namespace of the pod.
 	LeaderElectionNamespace string
 	// DisableClusterStateObservability leaves out the metrics about single
-	// pods, nodes and node pools. Default false.
+	// pods, nodes, node pools and offerings. Default false.
 	DisableClusterStateObservability bool
 
 	// MemoryLimit is what the process may use, in bytes; the Go runtime keeps

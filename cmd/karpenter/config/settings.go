@@ -88,7 +88,7 @@ func replicas() []setting {
 			meaning: "leave the queues of replicas that do not lead empty; false fills them, so that they take over sooner; caches are full in any case",
 		}.boolean(func(c *Config) *bool { return &c.DisableControllerWarmup }),
 		setting{flag: "disable-cluster-state-observability", env: "DISABLE_CLUSTER_STATE_OBSERVABILITY", chart: "settings.disableClusterStateObservability", preset: "false",
-			meaning: "leave out the metrics of single pods, nodes, node pools and conditions, some 50 samples a node",
+			meaning: "leave out the metrics of single pods, nodes, node pools and conditions, some 50 samples a node, and those of offerings, some 23,000 with AWS",
 		}.boolean(func(c *Config) *bool { return &c.DisableClusterStateObservability }),
 	}
 }

@@ -238,11 +238,13 @@ func (a *amazon) register(mgr ctrl.Manager) error {
 		func(mgr ctrl.Manager) error {
 			return loop.Every(mgr, "launchtemplate", template.Period, a.templates.Maintain)
 		},
-		func(mgr ctrl.Manager) error {
+	}
+	if !a.Config.DisableClusterStateObservability {
+		steps = append(steps, func(mgr ctrl.Manager) error {
 			return (&catalogue.Report{
 				Catalogue: a.types, Provider: a.provider, Reader: mgr.GetClient(), Reserved: a.Config.Gates.ReservedCapacity,
 			}).Register(mgr, a.Registry)
-		},
+		})
 	}
 	if a.shifts != nil {
 		steps = append(steps, a.shifts.Register)

@@ -276,16 +276,16 @@ provider. A node that has not got one of them leaves it out, which says the same
 have no series, but for what pods request of what a node has.
 
 With ` + "`--disable-cluster-state-observability`" + ` (` + "`DISABLE_CLUSTER_STATE_OBSERVABILITY=true`" + `)
-the series of single pods, nodes and status conditions are not there:
+the series of single pods, nodes, status conditions, instance types and offerings are not there:
 ` + "`karpenter_nodes_*`" + ` but for counts of nodes that came and went, ` + "`karpenter_cluster_utilization_percent`" + `,
-` + "`karpenter_pods_state`" + ` and the times pods wait, ` + "`karpenter_nodepools_limit`" + ` and ` + "`_usage`" + `, and ` + "`operator_*`" + `.
-What a pool costs stays: it is one series for each pool.
+` + "`karpenter_pods_state`" + ` and the times pods wait, ` + "`karpenter_nodepools_limit`" + ` and ` + "`_usage`, `operator_*`" + `
+and ` + "`karpenter_cloudprovider_instance_type_*`" + `. What a pool costs stays: it is one series for each pool.
 
 With 1,000 nodes and 10,000 pods a scrape has some 52,000 samples of that kind: 14 for each
 node, 10 for each NodeClaim's and 8 for each Node's conditions, 10 more for the older names of the former, and one for each
 pod that does not wait (` + "`kube/meter/scale_test.go`" + `; upstream's rules, which keep amounts of
 nothing and count pods among limits, come to about 25 for each node and as many of the rest). Gathering them takes about a quarter of a second of one core.
-Another 23,000, which this does not leave out, are of instance types and offerings ([how to drop them](troubleshooting.md#too-many-metrics)).
+Another 23,000 are of EC2's instance types and offerings, without any node ([how to drop these only](troubleshooting.md#too-many-metrics)).
 
 There are also the metrics of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_requests_total`, `leader_election_master_status`" + `)
 and of the Go runtime.
@@ -327,6 +327,6 @@ func TestUnobserved(t *testing.T) {
 	}
 }
 
-// single matches metrics of single pods, nodes, pools and conditions.
-var single = regexp.MustCompile(`^(operator_.*|karpenter_(nodes_(allocatable|total_.*|system_overhead|current_.*)|cluster_utilization_percent|nodepools_(limit|usage)|` +
+// single matches metrics of single pods, nodes, pools, conditions and offerings.
+var single = regexp.MustCompile(`^(operator_.*|karpenter_cloudprovider_instance_type_.*|karpenter_(nodes_(allocatable|total_.*|system_overhead|current_.*)|cluster_utilization_percent|nodepools_(limit|usage)|` +
 	`pods_(state|startup_.*|bound_duration_seconds|un.*|provisioning_.*|scheduling_decision_duration_seconds)))$`)
