@@ -1,11 +1,11 @@
 package aws
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -19,20 +19,27 @@ import (
 	"karpenter/e2e/harness"
 )
 
-// environment has the SDK's clients of the test talk to the server.
-func environment(t *testing.T, server *harness.Server) {
-	for _, pair := range server.Environment() {
-		name, value, _ := strings.Cut(pair, "=")
-		t.Setenv(name, value)
-	}
+// begin starts a control plane for the test, which runs beside others.
+func begin(t *testing.T) *harness.Cluster {
+	t.Helper()
+	t.Parallel()
+	c, err := harness.Start(t.Context(), harness.Options{Kubelets: true, Args: []string{"--pod-stop-delay=1s"}})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
 }
 
-func connect(t *testing.T) aws.Config {
+// connect returns the settings with which the SDK's clients take the server for
+// AWS.
+func connect(t *testing.T, server *harness.Server) aws.Config {
 	t.Helper()
-	cfg, err := config.LoadDefaultConfig(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-1"), config.WithBaseEndpoint(server.URL),
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("test", "test", "")))
+	must(t, err)
 	return cfg
 }
 
@@ -45,9 +52,9 @@ func must(t *testing.T, err error) {
 
 // furnish gives moto what an EKS user has: a cluster, tagged subnets, the role of
 // nodes, a queue. It returns the ID of an image.
-func furnish(t *testing.T) string {
+func furnish(t *testing.T, moto *harness.Server) string {
 	t.Helper()
-	cfg, ctx := connect(t), t.Context()
+	cfg, ctx := connect(t, moto), t.Context()
 	cloud := ec2.NewFromConfig(cfg)
 	subnets, err := cloud.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
 	must(t, err)
@@ -82,7 +89,7 @@ func furnish(t *testing.T) string {
 // left tells what of the cluster's is in AWS.
 func (s *scene) left() []string {
 	s.Helper()
-	cfg, ctx := connect(s.T), s.Context()
+	cfg, ctx := connect(s.T, s.server), s.Context()
 	cloud := ec2.NewFromConfig(cfg)
 	owned := ec2types.Filter{Name: aws.String("tag:karpenter.k8s.aws/ec2nodeclass"), Values: []string{s.name}}
 	var out []string

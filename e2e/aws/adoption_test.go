@@ -31,12 +31,11 @@ import (
 //
 // spec 65/18, spec 10/61: claims of older hashes are stamped anew.
 func TestAdoption(t *testing.T) {
-	c := shared.Cluster(t)
+	c := begin(t)
 	server := c.StartAWS(t, "--cluster-name", cluster)
-	environment(t, server)
 	a := &adoption{T: t, Cluster: c, server: server, instances: map[string]string{}}
 	a.view = c.Watch(t, a.law)
-	scenes := func(name string) *scene { return &scene{t, c, name, time.Now()} }
+	scenes := func(name string) *scene { return &scene{t, c, server, name, time.Now()} }
 	current := &upstream{scene: scenes("current"), view: a.view, poolVersion: v1.NodePoolHashVersion, classVersion: awsv1.HashVersion}
 	older := &upstream{scene: scenes("older"), view: a.view, poolVersion: "v2", classVersion: "v5", hash: "1234567890"}
 	a.pools = []*upstream{current, older}

@@ -39,12 +39,11 @@ import (
 // for pods that wait, then a roll-out by drift, one node after the other, then
 // consolidation to spot. What asks may do nothing but ask.
 func TestPlanComesTrue(t *testing.T) {
-	c := shared.Cluster(t)
+	c := begin(t)
 	server := c.StartAWS(t, "--cluster-name", cluster)
-	environment(t, server)
 	address := freeAddress(t)
 	s := &planned{
-		scene: &scene{t, c, strings.ToLower(t.Name()), time.Now()}, address: address, server: server,
+		scene: &scene{t, c, server, strings.ToLower(t.Name()), time.Now()}, address: address,
 		pods: map[types.UID]bool{}, claims: map[types.UID]bool{}, dir: t.TempDir(),
 	}
 	s.view = c.Watch(t, s.look)
@@ -76,7 +75,6 @@ const podsOfPlan = 11
 // planned is a scene whose plans are compared with what happens.
 type planned struct {
 	*scene
-	server  *harness.Server
 	address string // where the controller serves situations
 	dir     string
 	view    *harness.View

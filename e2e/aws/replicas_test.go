@@ -33,10 +33,9 @@ const (
 // launched twice, and none is left without a claim. How long it takes is told,
 // not judged (spec 50/21).
 func TestChangeOfLeaders(t *testing.T) {
-	c := shared.Cluster(t)
+	c := begin(t)
 	server := c.StartAWS(t, "--cluster-name", cluster)
-	environment(t, server)
-	r := &relay{scene: &scene{t, c, "relay", time.Now()}, server: server}
+	r := &relay{scene: &scene{t, c, server, "relay", time.Now()}}
 	r.apply(`
   role: KarpenterNodeRole-prod
   amiSelectorTerms: [{alias: al2023@latest}]
@@ -67,7 +66,6 @@ func TestChangeOfLeaders(t *testing.T) {
 // relay is two replicas, and what was seen in one round.
 type relay struct {
 	*scene
-	server           *harness.Server
 	view             *harness.View
 	leader, follower *harness.Replica
 	holder           string // of the lease: the leader
@@ -303,7 +301,7 @@ func (r *relay) ready() int {
 // those that have ended included.
 func (r *relay) instances() []string {
 	r.Helper()
-	pages := ec2.NewDescribeInstancesPaginator(ec2.NewFromConfig(connect(r.T)), &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{
+	pages := ec2.NewDescribeInstancesPaginator(ec2.NewFromConfig(connect(r.T, r.server)), &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{
 		{Name: aws.String("tag:karpenter.sh/nodepool"), Values: []string{r.name}},
 	}})
 	var out []string

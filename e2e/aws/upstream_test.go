@@ -137,7 +137,7 @@ func (u *upstream) annotate(o client.Object, annotations map[string]string) {
 // in the status.
 func (u *upstream) profiled() {
 	u.Helper()
-	cfg, ctx := connect(u.T), u.Context()
+	cfg, ctx := connect(u.T, u.server), u.Context()
 	profiles := iam.NewFromConfig(cfg)
 	u.profile = "prod_1234567890" + u.name
 	_, err := profiles.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
@@ -215,7 +215,7 @@ spec:
 // launch starts an instance as upstream does: a launch template and a fleet of one.
 func (u *upstream) launch(m machine) (instance string, subnet ec2types.Subnet) {
 	u.Helper()
-	cloud := ec2.NewFromConfig(connect(u.T))
+	cloud := ec2.NewFromConfig(connect(u.T, u.server))
 	tag := func(kind ec2types.ResourceType, more ...ec2types.Tag) ec2types.TagSpecification {
 		return ec2types.TagSpecification{ResourceType: kind, Tags: append(more,
 			ec2types.Tag{Key: aws.String("kubernetes.io/cluster/" + cluster), Value: aws.String("owned")},

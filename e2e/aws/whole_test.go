@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,10 +20,6 @@ import (
 	"karpenter/e2e/harness"
 )
 
-var shared = harness.NewShared(harness.Options{Kubelets: true, Args: []string{"--pod-stop-delay=1s"}})
-
-func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
-
 const (
 	cluster  = "prod"
 	patience = 2 * time.Minute // for anything, on a busy machine
@@ -32,7 +27,7 @@ const (
 
 // TestSimulatedAWS runs a spot node's life on AWS in memory.
 func TestSimulatedAWS(t *testing.T) {
-	c := shared.Cluster(t)
+	c := begin(t)
 	server := c.StartAWS(t, "--cluster-name", cluster)
 	lives(t, c, &account{
 		server: server, nodeClass: `
@@ -57,10 +52,9 @@ func TestSimulatedAWS(t *testing.T) {
 // TestMoto runs it on moto, whose instances awssim boots. What moto tells of
 // security groups would be drift.
 func TestMoto(t *testing.T) {
-	c := shared.Cluster(t)
+	c := begin(t)
 	moto := harness.StartMoto(t)
-	environment(t, moto.Server)
-	image := furnish(t)
+	image := furnish(t, moto.Server)
 	c.BootInstances(t, moto.Server, "--cluster-name", cluster)
 	lives(t, c, &account{
 		server: moto.Server, nodeClass: fmt.Sprintf(`
@@ -70,7 +64,7 @@ func TestMoto(t *testing.T) {
   subnetSelectorTerms: [{tags: {karpenter.sh/discovery: prod}}]
   securityGroupSelectorTerms: [{name: default}]`, image),
 		interrupt: func(instance string) error {
-			queue := sqs.NewFromConfig(connect(t))
+			queue := sqs.NewFromConfig(connect(t, moto.Server))
 			url, err := queue.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String(cluster)})
 			if err != nil {
 				return err
@@ -95,8 +89,7 @@ type account struct {
 // interruption is announced and the node replaced; pods, NodePool and
 // EC2NodeClass go, and nothing is left in AWS.
 func lives(t *testing.T, c *harness.Cluster, on *account) {
-	environment(t, on.server)
-	s := &scene{t, c, strings.ToLower(t.Name()), time.Now()}
+	s := &scene{t, c, on.server, strings.ToLower(t.Name()), time.Now()}
 	s.apply(on.nodeClass)
 	v := c.Watch(t)
 	c.StartController(t, append(on.server.Environment(),
@@ -146,8 +139,9 @@ func lives(t *testing.T, c *harness.Cluster, on *account) {
 type scene struct {
 	*testing.T
 	*harness.Cluster
-	name  string
-	began time.Time
+	server *harness.Server
+	name   string
+	began  time.Time
 }
 
 // tell logs what has come about, the nodes, and what there is in AWS.
