@@ -24,7 +24,7 @@ EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 .PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench generate clean-cluster clean build FORCE
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: build ## start the cluster in $(DATA), or continue with it, and show it live
 	bin/sandbox run --data $(DATA) --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
