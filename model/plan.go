@@ -32,7 +32,7 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{MaxTypes: 600, Work: 200_000, PreferencePremium: 0.05, ReservedCapacity: true, Hysteresis: 0.1}
+	return Policy{MaxTypes: 600, Work: 3_000_000_000, PreferencePremium: 0.05, ReservedCapacity: true, Hysteresis: 0.1}
 }
 
 // Plan is everything a decision says.

@@ -60,10 +60,11 @@ func (k *Knapsack) Bound(price []float64) float64 {
 // pivots bounds the steps of one relaxation; it ends long before.
 const pivots = 500
 
-// Relax sets price to the prices at which Bound is least and returns it.
-func (k *Knapsack) Relax(price []float64) float64 {
+// Relax sets price to the prices at which Bound is least, and returns it and
+// after how many pivots it was found.
+func (k *Knapsack) Relax(price []float64) (limit float64, steps int) {
 	k.start()
-	for range pivots {
+	for ; steps < pivots; steps++ {
 		enter, down := k.entering()
 		if enter == none || !k.move(enter, down) {
 			break
@@ -72,7 +73,7 @@ func (k *Knapsack) Relax(price []float64) float64 {
 	for r, p := range k.price {
 		price[r] = max(p, 0)
 	}
-	return k.Bound(price)
+	return k.Bound(price), steps + 1
 }
 
 // none stands for no item and no slack.

@@ -5,66 +5,72 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/cover"
 	"karpenter/solve/fit"
 	"karpenter/solve/lp"
 )
 
-// proof is what a tier's market proved before anything was bought in it.
+// proof is what pods are worth in a tier.
 type proof struct {
 	tier  fit.Range
 	worth map[*demand]float64 // of one pod, such that no node of the tier is worth more than it costs
 }
 
-// prove remembers what pods are worth in the tier, for the demands that every
-// feasible plan buys in it.
-func (k *Packer) prove(m *market, tier fit.Range) {
-	p := proof{tier: tier, worth: map[*demand]float64{}}
-	for row, d := range m.demands {
-		members := d.members
-		if !d.block() {
-			members = []*demand{d}
-		}
-		for _, d := range members {
-			if k.confined(d, tier) {
-				p.worth[d] = m.values[row] / max(m.ratio, 1)
-			}
-		}
-	}
-	k.proofs = append(k.proofs, p)
-}
-
-// proveFree proves anew as if there were no rules between pods but that some
-// never share a node with their like. A plan that keeps all rules is one of
-// those the proof is about.
-func (k *Packer) proveFree() {
+// prove works out proofs for every tier from what pods were worth where nodes
+// were bought for them. When the plan keeps rules that are stricter than the
+// scheduler's, it proves as if there were no rules between pods but that some
+// never share a node with their like: a plan that keeps all rules is one of those
+// that the proof is about.
+func (k *Packer) prove() {
 	limits, groups := k.limits, k.groups
 	defer func() { k.limits, k.groups = limits, groups }()
-	k.proofs, k.limits, k.groups = nil, newLimits(k.catalogue), nil
-	var free []*demand
-	of := map[*demand]*demand{}
-	for _, d := range k.demands {
-		if n := d.loose - len(d.left); d.whole == nil && n > 0 {
-			f := *d
-			f.left, f.members, f.apart, f.most = d.Pods[:n], nil, nil, k.never(d)
-			free, of[&f] = append(free, &f), d
-		}
+	k.limits = newLimits(k.catalogue)
+	strict := k.stricter()
+	if strict {
+		k.groups = nil
 	}
 	for tier := range k.tiers() {
-		m := k.open(free, tier, func(c candidate) float64 { return c.price })
-		if !m.restart() {
-			continue
+		if k.partial || k.policy.RelaxMinValues && k.demanding(tier) {
+			continue // plans are feasible that no node of the problem stands for
 		}
-		m.optimise(math.MaxInt)
-		if !k.proveTier(m, tier) {
-			continue
+		var free, wholes []*demand
+		for _, d := range k.demands {
+			n := d.loose - len(d.left)
+			if d.whole != nil || n == 0 || !k.confined(d, tier) {
+				continue
+			}
+			f := *d
+			f.left = d.Pods[:n]
+			if strict {
+				f.apart, f.most = nil, k.never(d)
+			}
+			free, wholes = append(free, &f), append(wholes, d)
 		}
-		last := &k.proofs[len(k.proofs)-1]
-		worth := map[*demand]float64{}
-		for f, v := range last.worth {
-			worth[of[f]] = v
-		}
-		last.worth = worth
+		k.proofs = append(k.proofs, k.proveTier(free, wholes, tier, strict))
 	}
+}
+
+// proveTier works out the proof of a tier for demands, which stand for wholes:
+// from what their pods were worth when nodes were bought for them or, anew, from
+// what they are worth without rules.
+func (k *Packer) proveTier(free, wholes []*demand, tier fit.Range, anew bool) proof {
+	q := k.problem(free, tier)
+	values := make([]float64, len(q.demands))
+	for i, f := range q.demands {
+		values[i] = f.value
+	}
+	if anew {
+		values = cover.Values(&q.Problem, cover.Unlimited(), k.budget)
+	}
+	p := proof{tier: tier, worth: map[*demand]float64{}}
+	at := map[*demand]*demand{}
+	for i, f := range free {
+		at[f] = wholes[i]
+	}
+	for i, v := range cover.Prove(&q.Problem, values, k.budget) {
+		p.worth[at[q.demands[i]]] = v
+	}
+	return p
 }
 
 // never returns how many pods of d share a new node at most in any plan: 1 when
@@ -109,9 +115,7 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
 // above the price.
 func (k *Packer) bound() model.Price {
-	if k.stricter() {
-		k.proveFree()
-	}
+	k.prove()
 	sum := 0.0
 	for _, p := range k.proofs {
 		for _, d := range k.demands {
@@ -164,5 +168,6 @@ func (k *Packer) roomWorth(p proof, free model.Resources, takes func(d *demand, 
 	for _, r := range k.wanted {
 		sack.Room = append(sack.Room, float64(min(free.At(r), 1)))
 	}
-	return sack.Relax(make([]float64, len(sack.Room)))
+	worth, _ := sack.Relax(make([]float64, len(sack.Room)))
+	return worth
 }

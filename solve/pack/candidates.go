@@ -133,7 +133,12 @@ func (k *Packer) capacity(offer int) model.Resources {
 
 // trouble is what a node is charged on top of its price: of two plans that cost
 // the same, the one with fewer nodes is better. It is next to nothing, also
-// beside the lowest price.
-func (k *Packer) trouble() float64 { return min(1, float64(k.catalogue.Least)/1e6) }
+// beside the lowest price that is not zero.
+func (k *Packer) trouble() float64 {
+	if k.catalogue.Least == 0 {
+		return 1
+	}
+	return min(1, float64(k.catalogue.Least)/1e6)
+}
 
 func (k *Packer) charged(price model.Price) float64 { return float64(price) + k.trouble() }

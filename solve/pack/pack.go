@@ -7,6 +7,7 @@ import (
 	"karpenter/model"
 	"karpenter/solve/fit"
 	"karpenter/solve/topology"
+	"karpenter/solve/work"
 )
 
 // Packer places the pending pods of one Snapshot.
@@ -45,6 +46,7 @@ type Packer struct {
 
 	freeAtStart []model.Resources // of nodes, once what was planned before is on them
 	proofs      []proof
+	budget      *work.Budget
 	softened    bool                    // demands put up with soft taints that they could have avoided
 	granted     map[int]topology.Wishes // preferences that are rules in this plan
 	kept        []placement             // what was planned before stays there; nil = that is to be seen
@@ -57,14 +59,14 @@ type Packer struct {
 // rules between pods tie to one domain.
 type demand struct {
 	*fit.Demand
-	kind  int  // index in Snapshot.Pending
-	index int  // in Packer.demands
-	class int  // index in Packer.classes
-	firm  bool // some pool suits it without putting up with a soft taint
-	left  []model.Pod
-	loose int // pods that no earlier plan had settled
-
-	members []*demand // that d stands for, smallest first; nil = it stands for itself
+	kind   int  // index in Snapshot.Pending
+	index  int  // in Packer.demands
+	class  int  // index in Packer.classes
+	firm   bool // some pool suits it without putting up with a soft taint
+	left   []model.Pod
+	loose  int     // pods that no earlier plan had settled
+	value  float64 // what one pod was worth where nodes were bought for it
+	valued bool    // nodes were looked for
 
 	most  int      // pods of it one new node takes at most; 0 = no bound
 	apart fit.Bits // demands it shares no new node with; nil = none
@@ -103,7 +105,7 @@ type portion struct {
 // verdicts.
 func New(s *model.Snapshot, p model.Policy, m *fit.Memory) *Packer {
 	p.MaxTypes = max(p.MaxTypes, 1)
-	k := &Packer{snapshot: s, policy: p, memory: m, learned: map[lesson]int{}, wary: map[int]bool{}}
+	k := &Packer{snapshot: s, policy: p, memory: m, learned: map[lesson]int{}, wary: map[int]bool{}, budget: work.New(int64(p.Work))}
 	return k.again()
 }
 
@@ -113,7 +115,7 @@ func (k *Packer) again() *Packer {
 	k = &Packer{
 		snapshot: s, policy: p, memory: m, catalogue: m.Catalogue(s), nodes: m.Nodes(s), topology: topology.New(s, k.granted),
 		spelled: map[string]*spelling{}, divided: map[string][]area{}, bundled: map[string][]tied{}, settledIn: map[string]int{}, varieties: map[string]*variety{},
-		learned: k.learned, wary: k.wary, kept: k.kept, granted: k.granted, bare: k.bare,
+		learned: k.learned, wary: k.wary, kept: k.kept, granted: k.granted, bare: k.bare, budget: k.budget,
 	}
 	k.limits = newLimits(k.catalogue)
 	for i := range k.catalogue.Pools {

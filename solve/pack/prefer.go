@@ -262,7 +262,7 @@ func (k *Packer) grant(wishes []wish, kept []placement) *Packer {
 		}
 		with[w.kind] = rules
 	}
-	out := &Packer{snapshot: &s, policy: k.policy, memory: k.memory, learned: map[lesson]int{}, wary: map[int]bool{}, granted: with}
+	out := &Packer{snapshot: &s, policy: k.policy, memory: k.memory, learned: map[lesson]int{}, wary: map[int]bool{}, granted: with, budget: k.budget}
 	out.kept = append([]placement{}, kept...)
 	if k.bare != nil {
 		out.bare = &bare{}

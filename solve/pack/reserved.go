@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"karpenter/model"
+	"karpenter/solve/cover"
 	"karpenter/solve/fit"
 	"karpenter/solve/topology"
 )
@@ -160,103 +161,72 @@ func (k *Packer) prepaidOffer(offer int, out []candidate) []candidate {
 	})
 }
 
-// resolved is up to how many demands their worth is worked out anew after each
-// reservation, and the best pattern is searched for.
-const resolved = 32
-
 // spendReservations plans nodes that take from reservations, always the one
 // whose pods are worth most above its price. A pod is worth what its share of
 // bought nodes would cost; one that could not be bought a node in the tier is
 // worth more than any other.
 func (k *Packer) spendReservations(demands []*demand, tier fit.Range) {
-	var worth map[*demand]float64
 	for {
 		candidates := k.prepaidIn(tier)
 		if len(candidates) == 0 {
 			return
 		}
-		m := k.newMarket(candidates, demands)
-		m.shares = func(c int, take []portion) bool { return k.agree(m, c, take) }
-		if worth == nil || len(demands) <= resolved {
-			worth = k.appraise(demands, tier)
+		q := k.problemOf(demands, candidates)
+		if len(q.demands) == 0 {
+			return
 		}
-		k.value(m, worth)
-		best, gain := pattern{candidate: -1}, 0.0
-		for c := range m.candidates {
-			take, w := m.fullest(c)
-			if g := w - m.candidates[c].price; len(take) > 0 && g > gain*(1+1e-9) {
-				best, gain = pattern{c, take}, g
+		takes, worths := cover.Fullest(&q.Problem, k.appraise(q, demands, tier), k.budget)
+		best, gain := -1, 0.0
+		for c := range takes {
+			if g := worths[c] - candidates[c].price; len(takes[c]) > 0 && g > gain*(1+1e-9) {
+				best, gain = c, g
 			}
 		}
-		if best.candidate < 0 {
+		if best < 0 {
 			return
 		}
-		id := k.reservation(m.candidates[best.candidate].offer)
-		if !k.commit(m, best, int(min(k.prepaid[id], 1<<30))) {
-			return
-		}
+		id := k.reservation(candidates[best].offer)
+		k.launchNode(q, k.alikeNodes(q, best, takes[best], int(min(k.prepaid[id], 1<<30))))
 		k.prepaid[id] -= int64(k.bins[len(k.bins)-1].count)
 	}
 }
 
-// appraise returns what pods of the demands cost when nodes are bought for all
-// of them in the tier, for those that can be.
-func (k *Packer) appraise(demands []*demand, tier fit.Range) map[*demand]float64 {
-	m := k.open(demands, tier, func(c candidate) float64 { return c.price })
-	worth := map[*demand]float64{}
-	if m.restart() {
-		m.optimise(m.few())
+// alikeNodes returns as many equal nodes as pods and limits allow, at most count.
+func (k *Packer) alikeNodes(q *problem, c int, take []cover.Portion, count int) cover.Node {
+	for _, t := range take {
+		count = min(count, q.Items[t.Item].Count/t.Pods)
 	}
-	var prices []float64
-	if m.mixed() {
-		prices = m.meanPrices()
-	}
-	for row, d := range m.demands {
-		worth[d] = m.values[row]
-		for _, one := range d.members { // by what they request, compared to their mean
-			weight, mean := m.scaled(m.dense(one.Shape.Requests, func(group) int { return 0 })), dot(prices, m.weight[row])
-			worth[one] = m.values[row]
-			if mean > 0 {
-				worth[one] *= dot(prices, weight) / mean
-			}
-		}
-	}
-	return worth
+	return cover.Node{Candidate: c, Count: k.limits.allow(q.candidates[c].pool, q.candidates[c].capacity, max(count, 1)), Take: take}
 }
 
-// value sets what pods are worth in the market.
-func (k *Packer) value(m *market, worth map[*demand]float64) {
-	all := 1.0
-	for row, d := range m.demands {
-		all += worth[d] * float64(m.count[row])
+// appraise returns what a pod of each item costs when nodes are bought for all
+// of the demands in the tier. Those that cannot be bought any are the dearer the
+// larger they are, and each is dearer than all that can be.
+func (k *Packer) appraise(q *problem, demands []*demand, tier fit.Range) []float64 {
+	bought := k.problem(demands, tier)
+	worth, all := map[*demand]float64{}, 1.0
+	for i, v := range cover.Values(&bought.Problem, cover.Unlimited(), k.budget) {
+		d := bought.demands[i]
+		worth[d] = v
+		all += v * float64(len(d.left))
 	}
-	for row, d := range m.demands {
-		w, known := worth[d]
-		if !known { // the larger the dearer, and each dearer than all that can be bought
-			size := 1.0
-			for _, v := range m.weight[row] {
-				size += v
+	out := make([]float64, len(q.demands))
+	for i, d := range q.demands {
+		if w, known := worth[d]; known {
+			out[i] = w
+			continue
+		}
+		size := 1.0
+		for r, v := range q.Items[i].Request {
+			most := int64(1)
+			for c := range q.Candidates {
+				most = max(most, q.Candidates[c].Room[r])
 			}
-			w = all * size
+			size += float64(v) / float64(most)
 		}
-		m.values[row] = w
+		out[i] = all * size
 	}
-}
-
-// fullest returns the most worthy pattern it finds for one node of candidate c.
-func (m *market) fullest(c int) ([]portion, float64) {
-	m.worthLimit(c, 0)
-	take, most := m.fill(c)
-	var found [][]portion
-	if len(m.rows[c]) <= resolved {
-		found, _ = m.search(c)
-	}
-	for _, f := range found {
-		if w := worth(f, m.values); w > most && m.shares(c, f) {
-			take, most = f, w
-		}
-	}
-	return take, most
+	return out
 }
 
 // reservationsWorth is an upper bound on the worth, above their price, of the

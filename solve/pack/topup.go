@@ -12,6 +12,10 @@ import (
 // helpings is how often more nodes are bought for pods that had to wait.
 const helpings = 2
 
+// fewBins is up to how many new nodes every type of the pool is considered for
+// a node that gets one more pod.
+const fewBins = 64
+
 // rounds bounds how often nodes of the plan are settled for pods that are left.
 const rounds = 32
 
@@ -74,7 +78,7 @@ func (k *Packer) rebuild() {
 	for _, d := range k.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
 	}
-	k.unroll(0)
+	k.unroll()
 	moves, _ := k.recount()
 	k.topology.Admit(moves)
 }
@@ -208,7 +212,7 @@ func (k *Packer) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	offers = offers.And(k.offersOf(b))
 	rows := fit.Range{From: k.catalogue.Offers[b.offer].Type}
 	rows.To = rows.From + 1
-	if len(k.bins) <= improveBins {
+	if len(k.bins) <= fewBins {
 		rows = k.pool(b.offer).Types
 	}
 	requests, price := k.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)

@@ -2,12 +2,11 @@ package pack
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/cover"
 	"karpenter/solve/fit"
-	"karpenter/solve/lp"
 )
 
 // Trial is where pods would go, without a proof and without reasons.
@@ -59,15 +58,6 @@ func (k *Packer) tooDear() bool {
 	}
 	k.bare.dear = sum > k.bare.most || k.bare.nothing && left > 0
 	return k.bare.dear
-}
-
-// dearHere reports whether the market, which is solved, costs too much to go on.
-func (k *Packer) dearHere(m *market) bool {
-	if k.bare == nil || k.bare.worth == nil || m.total() <= k.bare.most {
-		return false
-	}
-	k.bare.dear, k.bare.late = true, true
-	return true
 }
 
 func (k *Packer) dear() bool { return k.bare != nil && k.bare.dear }
@@ -127,82 +117,13 @@ func Worth(s *model.Snapshot, p model.Policy, m *fit.Memory) []float64 {
 				open = append(open, d)
 			}
 		}
-		if len(open) > mostPatterned {
-			k.byResources(open, tier, out)
-		} else {
-			k.byPatterns(open, tier, out)
+		q := k.problem(open, tier)
+		values := cover.Prove(&q.Problem, cover.Values(&q.Problem, cover.Unlimited(), k.budget), k.budget)
+		for i, d := range q.demands {
+			out[d.kind] = values[i]
 		}
 	}
 	return out
-}
-
-// mostPatterned is how many demands are valued by patterns, which takes longer
-// the more there are.
-const mostPatterned = 64
-
-// byPatterns sets what pods of the demands are worth in the tier by its covering
-// program.
-func (k *Packer) byPatterns(demands []*demand, tier fit.Range, worth []float64) {
-	m := k.open(demands, tier, func(c candidate) float64 { return c.price })
-	if !m.restart() {
-		return
-	}
-	m.optimise(math.MaxInt)
-	m.settle(3 + settleWork/len(m.demands))
-	for row, d := range m.demands {
-		worth[d.kind] = m.values[row] / max(m.ratio, 1)
-	}
-}
-
-// byResources sets what pods of the demands are worth in the tier by what their
-// resources are, if pods could be divided at will.
-func (k *Packer) byResources(demands []*demand, tier fit.Range, worth []float64) {
-	candidates := k.candidates(tier)
-	demands = slices.DeleteFunc(demands, func(d *demand) bool {
-		return !slices.ContainsFunc(candidates, func(c candidate) bool { return c.canTake(d) })
-	})
-	var wanted []int
-	var total []float64
-	unit := model.Resources{}
-	for _, c := range candidates {
-		unit = unit.Max(c.free)
-	}
-	for _, r := range k.wanted {
-		sum := 0.0
-		for _, d := range demands {
-			sum += float64(d.Shape.Requests.At(r)) * float64(len(d.left)) / float64(max(unit.At(r), 1))
-		}
-		if sum > 0 {
-			wanted, total = append(wanted, r), append(total, sum)
-		}
-	}
-	if len(wanted) == 0 {
-		return
-	}
-	program := lp.New(total)
-	var columns []lp.Column
-	for _, c := range candidates {
-		column := lp.Column{Price: c.price}
-		for i, r := range wanted {
-			if v := c.free.At(r); v > 0 {
-				column.Entries = append(column.Entries, lp.Entry{Row: i, Amount: float64(v) / float64(unit.At(r))})
-			}
-		}
-		if len(column.Entries) > 0 {
-			columns = append(columns, column)
-			program.Add(column)
-		}
-	}
-	prices := program.Solve(pivots)
-	ratio := 1.0
-	for _, c := range columns {
-		ratio = max(ratio, c.Worth(prices)/c.Price)
-	}
-	for _, d := range demands {
-		for i, r := range wanted {
-			worth[d.kind] += prices[i] * float64(d.Shape.Requests.At(r)) / float64(unit.At(r)) / ratio
-		}
-	}
 }
 
 // Takes reports whether the node has room for a pod of the shape, rules between

@@ -99,7 +99,7 @@ func (k *Packer) settleOthers(moves []topology.Move, admitted []int) bool {
 	if len(keys) == 0 {
 		return false
 	}
-	k.unroll(0)
+	k.unroll()
 	some := false
 	for i := range k.bins {
 		site := len(k.snapshot.Nodes) + i
@@ -216,7 +216,7 @@ func (k *Packer) wholeOf(kind int) *demand {
 func (k *Packer) unplace(refused map[string]bool) {
 	gone := func(p model.Pod) bool { return refused[p.Key()] }
 	k.placed = slices.DeleteFunc(k.placed, func(p placement) bool { return gone(p.pod) })
-	k.unroll(0)
+	k.unroll()
 	for i := range k.bins {
 		b := &k.bins[i]
 		for j := range b.take {

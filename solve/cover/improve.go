@@ -1,0 +1,261 @@
+package cover
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// Bounds of the search for improvements.
+const (
+	improveNodes = 400 // larger plans are close to their bound already
+	improveItems = 400 // items of which the torn nodes may have some
+	improveTries = 150 // without success, before giving up
+	improveWidth = 4   // most nodes torn down at once
+	improveShare = 0.5 // of the budget that is left
+)
+
+// improve tears down a few of the nodes at a time and covers their pods again,
+// with the values of pods disturbed a little, and keeps what is cheaper.
+// Rounding hurts small plans most, and this is where it is mended.
+func (s *solver) improve(m *master) {
+	nodes := 0
+	for i := range s.nodes {
+		nodes += s.nodes[i].Count
+	}
+	if nodes < 1 || nodes > improveNodes || len(s.items) > improveItems {
+		return
+	}
+	whole := s.budget
+	s.budget = whole.Part(improveShare)
+	s.unroll()
+	r := newRebuilder(s)
+	for tries := 0; tries < improveTries && !s.budget.Spent(); tries++ {
+		if r.rebuild(r.choose()) {
+			tries = 0
+		}
+	}
+	whole.Return(s.budget)
+	s.budget = whole
+}
+
+// unroll turns a number of equal nodes into as many single ones.
+func (s *solver) unroll() {
+	var single []Node
+	for _, n := range s.nodes {
+		for range n.Count {
+			single = append(single, Node{n.Candidate, 1, n.Take})
+		}
+	}
+	s.nodes = single
+}
+
+// rebuilder tears nodes down and covers their pods again.
+type rebuilder struct {
+	*pricer
+	rng        *rand.Rand
+	candidates []int     // worth a look
+	favour     []float64 // how much more expensive each of them is made to look
+	active     []int     // items of the nodes torn down
+}
+
+// How wide the shortlist of candidates is.
+const (
+	shortlistRatio = 0.85 // of worth to price, when filled from all pods
+	shortlistCheap = 24   // and this many of the cheapest, for what is left over
+	shortlistMost  = 96
+)
+
+// newRebuilder picks the candidates that can be part of a good cover: those that
+// come close to their price, and small ones.
+func newRebuilder(s *solver) *rebuilder {
+	r := &rebuilder{pricer: newPricer(s, s.items), rng: rand.New(rand.NewPCG(1, 2))} // a fixed seed: plans must be repeatable
+	copy(r.values, s.values)
+	for i := range s.Items {
+		r.count[i] = s.Items[i].Count
+	}
+	cheap := 0
+	for c := range s.Candidates { // cheapest first
+		r.limit(c, 0)
+		_, w := r.fill(c)
+		if w > 0 {
+			cheap++
+		}
+		if w >= shortlistRatio*s.Candidates[c].Price || w > 0 && cheap <= shortlistCheap {
+			r.candidates = append(r.candidates, c)
+		}
+		if len(r.candidates) == shortlistMost || s.budget.Spent() {
+			break
+		}
+	}
+	r.favour = make([]float64, len(r.candidates))
+	clear(r.count)
+	return r
+}
+
+// choose draws which nodes to tear down.
+func (r *rebuilder) choose() []int {
+	n := min(len(r.nodes), 1+r.rng.IntN(improveWidth))
+	torn := make([]int, 0, n)
+	for len(torn) < n {
+		if i := r.rng.IntN(len(r.nodes)); !slices.Contains(torn, i) {
+			torn = append(torn, i)
+		}
+	}
+	return torn
+}
+
+// rebuild replaces the torn nodes by cheaper ones for the same pods, if it finds
+// any.
+func (r *rebuilder) rebuild(torn []int) bool {
+	spent := 0.0
+	r.active = r.active[:0]
+	for _, i := range torn {
+		n := &r.nodes[i]
+		spent += r.Candidates[n.Candidate].Price
+		for _, t := range n.Take {
+			if r.count[t.Item] == 0 {
+				r.active = append(r.active, t.Item)
+			}
+			r.count[t.Item] += t.Pods
+		}
+	}
+	r.disturb()
+	patterns, ok := r.merge(spent)
+	if !ok {
+		patterns, ok = r.cover(spent)
+	}
+	for _, i := range r.active {
+		r.count[i] = 0
+	}
+	if !ok || !r.swap(torn, patterns) {
+		return false
+	}
+	var kept []Node
+	for i, n := range r.nodes {
+		if !slices.Contains(torn, i) {
+			kept = append(kept, n)
+		}
+	}
+	r.nodes = append(kept, patterns...)
+	return true
+}
+
+// disturb draws how the next cover looks at the torn pods and at candidates.
+func (r *rebuilder) disturb() {
+	for _, i := range r.active {
+		r.values[i] = r.solver.values[i] * (0.7 + 0.6*r.rng.Float64())
+	}
+	for i := range r.favour {
+		r.favour[i] = 1 + 0.4*r.rng.Float64()
+	}
+}
+
+// merge finds the cheapest node that takes all pods that are counted, and reports
+// whether it costs less than limit.
+func (r *rebuilder) merge(limit float64) ([]Node, bool) {
+	pods := 0
+	for _, i := range r.active {
+		pods += r.count[i]
+	}
+	for _, c := range r.candidates {
+		if r.Candidates[c].Price >= limit*(1-1e-9) || r.budget.Spent() {
+			break
+		}
+		take, _ := r.fillActive(c)
+		got := 0
+		for _, t := range take {
+			got += t.Pods
+		}
+		if got == pods {
+			return []Node{{c, 1, slices.Clone(take)}}, true
+		}
+	}
+	return nil, false
+}
+
+// cover finds nodes for all pods that are counted, best worth for price first,
+// and reports whether they cost less than limit.
+func (r *rebuilder) cover(limit float64) ([]Node, bool) {
+	var out []Node
+	spent := 0.0
+	for slices.ContainsFunc(r.active, func(i int) bool { return r.count[i] > 0 }) {
+		best, score := Node{Candidate: -1}, 0.0
+		for i, c := range r.candidates {
+			price := r.Candidates[c].Price
+			if spent+price >= limit {
+				continue
+			}
+			take, worth := r.fillActive(c)
+			if worth > score*price*r.favour[i]*(1+1e-9) {
+				score = worth / max(price*r.favour[i], 1e-300)
+				best = Node{c, 1, slices.Clone(take)}
+			}
+		}
+		if best.Candidate < 0 || r.budget.Spent() {
+			return nil, false
+		}
+		if spent += r.Candidates[best.Candidate].Price; spent >= limit*(1-1e-9) {
+			return nil, false
+		}
+		for _, t := range best.Take {
+			r.count[t.Item] -= t.Pods
+		}
+		out = append(out, best)
+	}
+	return out, true
+}
+
+// fillActive is fill for the torn items alone, through the hand that respects
+// every rule.
+func (r *rebuilder) fillActive(c int) ([]Portion, float64) {
+	items := r.dense[:0]
+	for _, i := range r.active {
+		if r.count[i] == 0 || !r.Candidates[c].Serves.Has(r.items[i].class) {
+			continue
+		}
+		load := 1e-300
+		for d, w := range r.items[i].weight {
+			load += (r.shadow[c][d] + 1e-12) * w
+		}
+		items = append(items, density{i, r.values[i] / load})
+	}
+	r.dense = items
+	r.budget.Spend(len(items) * (r.dims + 16))
+	slices.SortFunc(items, byValue)
+	h := &r.hand
+	h.begin(c)
+	h.left, r.count = r.count, h.left
+	worth := 0.0
+	for _, it := range items {
+		worth += r.values[it.line] * float64(h.load(it.line, h.left[it.line]))
+	}
+	h.left, r.count = r.count, h.left
+	r.take = r.take[:0]
+	for _, t := range h.take {
+		r.take = append(r.take, Portion{t.Item, h.pods[t.Item]})
+	}
+	return r.take, worth
+}
+
+// swap gives back what the torn nodes used of limits and takes what the others
+// need, or leaves all as it was and reports false.
+func (r *rebuilder) swap(torn []int, nodes []Node) bool {
+	var done []Node
+	for _, i := range torn {
+		r.use(r.nodes[i].Candidate, -1)
+	}
+	for _, n := range nodes {
+		if r.allow(n.Candidate, 1) == 0 {
+			for _, d := range done {
+				r.use(d.Candidate, -1)
+			}
+			for _, i := range torn {
+				r.use(r.nodes[i].Candidate, 1)
+			}
+			return false
+		}
+		r.use(n.Candidate, 1)
+		done = append(done, n)
+	}
+	return true
+}

@@ -1,0 +1,131 @@
+package cover
+
+import "slices"
+
+// hand fills one node with pods of items, and respects every rule of the
+// problem while it does.
+type hand struct {
+	*solver
+	candidate int
+	free      []int64 // by resource
+	grouped   []int   // by group: pods on the node
+	pods      []int   // by item: pods on the node
+	take      []Portion
+	items     []int // of take
+}
+
+// begin starts an empty node.
+func (h *hand) begin(c int) {
+	for _, t := range h.take {
+		h.pods[t.Item] = 0
+	}
+	clear(h.grouped)
+	h.candidate, h.take, h.items = c, h.take[:0], h.items[:0]
+	copy(h.free, h.Candidates[c].Room)
+}
+
+// load puts up to n pods of an item on the node and returns how many it took.
+func (h *hand) load(item, n int) int {
+	it := &h.Items[item]
+	n = min(n, h.left[item]-h.pods[item])
+	if it.Most > 0 {
+		n = min(n, it.Most-h.pods[item])
+	}
+	for r, v := range it.Request {
+		if v > 0 {
+			n = min(n, int(max(h.free[r], 0)/v))
+		}
+	}
+	for _, g := range it.Groups {
+		n = min(n, h.Groups[g]-h.grouped[g])
+	}
+	if n <= 0 || !h.joins(item) {
+		return 0
+	}
+	for r, v := range it.Request {
+		h.free[r] -= v * int64(n)
+	}
+	for _, g := range it.Groups {
+		h.grouped[g] += n
+	}
+	if h.pods[item] == 0 {
+		h.take, h.items = append(h.take, Portion{Item: item}), append(h.items, item)
+	}
+	h.pods[item] += n
+	return n
+}
+
+// joins reports whether pods of the item may share the node with those on it.
+func (h *hand) joins(item int) bool {
+	if h.pods[item] > 0 || len(h.take) == 0 {
+		return true
+	}
+	if apart := h.Items[item].Apart; apart != nil && slices.ContainsFunc(h.items, apart.Has) {
+		return false
+	}
+	return h.Agree == nil || h.Agree(h.candidate, append(slices.Clone(h.items), item))
+}
+
+// loadRow puts up to n pods of a row on the node: of its items, large and small
+// in turn, so that they come out at the average.
+func (h *hand) loadRow(row *line, n int) {
+	if len(row.members) == 1 {
+		h.load(row.members[0], n)
+		return
+	}
+	low, high := 0, len(row.members)-1
+	for large := true; n > 0 && low <= high; large = !large {
+		i := low
+		if large {
+			i = high
+		}
+		got := h.load(row.members[i], 1)
+		n -= got
+		if got == 0 || h.left[row.members[i]] == h.pods[row.members[i]] || row.most > 0 {
+			if large {
+				high--
+			} else {
+				low++
+			}
+		}
+	}
+}
+
+// misses is how many items of a row topUp looks at that do not fit.
+const misses = 4
+
+// topUp adds pods of the row, largest first, as long as some fit.
+func (h *hand) topUp(row *line) {
+	missed := 0
+	for i := len(row.members) - 1; i >= 0 && missed < misses; i -= 1 + missed*len(row.members)/8 {
+		item := row.members[i]
+		if h.left[item] > h.pods[item] && h.load(item, h.left[item]) == 0 {
+			missed++
+		}
+	}
+}
+
+// launch makes the node, and up to count-1 equal ones, part of the cover as far
+// as limits and pods allow. It returns how many.
+func (s *solver) launch(count int) int {
+	h := &s.hand
+	count = s.allow(h.candidate, count)
+	if len(h.take) == 0 || count == 0 {
+		return 0
+	}
+	n := Node{Candidate: h.candidate}
+	for _, t := range h.take {
+		t.Pods = h.pods[t.Item]
+		count = max(min(count, s.left[t.Item]/t.Pods), 1)
+		n.Take = append(n.Take, t)
+	}
+	n.Count = count
+	for _, t := range n.Take {
+		s.left[t.Item] -= t.Pods * count
+	}
+	s.use(h.candidate, count)
+	s.nodes = append(s.nodes, n)
+	s.budget.Spend(len(n.Take))
+	h.begin(h.candidate)
+	return count
+}

@@ -1,0 +1,219 @@
+package cover
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// mostRanked is how many groups the master problem knows: each is one more
+// dimension of every room. Those with most pods matter most; nodes respect all.
+const mostRanked = 4
+
+// rankGroups finds the groups with most pods. Items that are all kept apart from
+// each other are a group, too, of which a node takes one pod.
+func (s *solver) rankGroups() {
+	pods := make([]int, len(s.Groups))
+	for i := range s.Items {
+		for _, g := range s.Items[i].Groups {
+			pods[g] += s.Items[i].Count
+		}
+	}
+	s.findCliques(&pods)
+	for g, n := range pods {
+		if n > 0 {
+			s.ranked = append(s.ranked, g)
+		}
+	}
+	slices.SortStableFunc(s.ranked, func(a, b int) int { return cmp.Compare(pods[b], pods[a]) })
+	s.ranked = s.ranked[:min(len(s.ranked), mostRanked)]
+}
+
+// findCliques divides the items that are kept apart into cliques, each item into
+// the first that it is kept apart from all members of, and appends how many pods
+// each clique has.
+func (s *solver) findCliques(pods *[]int) {
+	s.cliques = make([]int, len(s.Items))
+	for i := range s.cliques {
+		s.cliques[i] = -1
+	}
+	for i := range s.Items {
+		if s.Items[i].Apart == nil || s.cliques[i] >= 0 {
+			continue
+		}
+		members, common := []int{i}, slices.Clone(s.Items[i].Apart)
+		for j := range s.Items[i].Apart.All() {
+			if j > i && s.cliques[j] < 0 && common.Has(j) && s.Items[j].Apart != nil {
+				members, common = append(members, j), common.And(s.Items[j].Apart)
+				s.budget.Spend(len(common))
+			}
+		}
+		if len(members) < 2 {
+			continue
+		}
+		sum := 0
+		for _, j := range members {
+			s.cliques[j] = len(*pods)
+			sum += s.Items[j].Count
+		}
+		*pods = append(*pods, sum)
+	}
+}
+
+// inGroup reports whether the item counts in the ranked group or clique.
+func (s *solver) inGroup(item, g int) bool {
+	if g >= len(s.Groups) {
+		return s.cliques[item] == g
+	}
+	return slices.Contains(s.Items[item].Groups, g)
+}
+
+// Bounds of the master problem. Up to fewRows items are rows of their own.
+const (
+	fewRows    = 64
+	mostRows   = 96
+	podsPerRow = 12 // fewer pods are not worth a row of their own
+)
+
+// aggregate returns the rows of the master problem: the items that some
+// candidate can take, or sets of similar ones where they are more than most.
+func (s *solver) aggregate(most int) []line {
+	var served []int
+	pods := 0
+	for i := range s.items {
+		if s.left[i] > 0 && slices.ContainsFunc(s.room, func(room []int64) bool { return whole(room, s.items[i].request) > 0 }) {
+			served, pods = append(served, i), pods+s.left[i]
+		}
+	}
+	if most == 0 {
+		most = min(max(fewRows, pods/podsPerRow), mostRows)
+	}
+	var rows []line
+	if len(served) <= most {
+		for _, i := range served {
+			rows = append(rows, s.items[i])
+		}
+		return rows
+	}
+	var sets [][]int
+	index := map[string]int{}
+	for _, i := range served {
+		key := fmt.Sprint(s.items[i].class, s.items[i].most, s.items[i].request[s.resources:])
+		at, ok := index[key]
+		if !ok {
+			at, sets = len(sets), append(sets, nil)
+			index[key] = at
+		}
+		sets[at] = append(sets[at], i)
+	}
+	for _, set := range s.split(sets, most) {
+		rows = append(rows, s.row(set))
+	}
+	return rows
+}
+
+// row returns the row of a set of items: it requests what they do on average.
+func (s *solver) row(set []int) line {
+	if len(set) == 1 {
+		return s.items[set[0]]
+	}
+	first := &s.items[set[0]]
+	request, pods := make([]int64, s.dims), int64(0)
+	for _, i := range set {
+		n := int64(s.left[i])
+		pods += n
+		for d, v := range s.items[i].request {
+			request[d] += v * n
+		}
+	}
+	for d := range request {
+		request[d] = (request[d] + pods - 1) / pods
+	}
+	out := line{request: request, weight: s.scaled(request), class: first.class, members: slices.Clone(set)}
+	if first.most > 0 {
+		out.most = first.most * len(set)
+	}
+	slices.SortStableFunc(out.members, func(a, b int) int { return cmp.Compare(s.size(a), s.size(b)) })
+	return out
+}
+
+// size compares items: the sum of what they request in units of the largest
+// room.
+func (s *solver) size(item int) float64 {
+	sum := 0.0
+	for _, w := range s.items[item].weight {
+		sum += w
+	}
+	return sum
+}
+
+// split divides the sets that are widest and hold most, in the middle of what
+// they differ in most, until there are enough of them.
+func (s *solver) split(sets [][]int, most int) [][]int {
+	type width struct {
+		weight float64
+		dim    int
+	}
+	measure := func(set []int) (widest width) {
+		for d := range s.resources {
+			least, largest, sum := math.Inf(1), 0.0, 0.0
+			for _, i := range set {
+				v := s.items[i].weight[d]
+				least, largest, sum = min(least, v), max(largest, v), sum+v*float64(s.left[i])
+			}
+			if w := (largest - least) / max(largest, 1e-9) * sum; w > widest.weight {
+				widest = width{w, d}
+			}
+		}
+		s.budget.Spend(len(set) * s.resources)
+		return widest
+	}
+	widths := make([]width, len(sets))
+	for i := range sets {
+		widths[i] = measure(sets[i])
+	}
+	for len(sets) < most {
+		widest := 0
+		for i := range widths {
+			if widths[i].weight > widths[widest].weight {
+				widest = i
+			}
+		}
+		set, d := sets[widest], widths[widest].dim
+		if widths[widest].weight == 0 {
+			break
+		}
+		slices.SortStableFunc(set, func(a, b int) int { return cmp.Compare(s.items[a].request[d], s.items[b].request[d]) })
+		half := s.middle(set, d)
+		sets[widest] = set[:half:half]
+		sets = append(sets, set[half:])
+		widths[widest] = measure(sets[widest])
+		widths = append(widths, measure(sets[len(sets)-1]))
+	}
+	return sets
+}
+
+// middle returns where to cut a sorted set: the cut nearest its middle that
+// tells two sizes apart.
+func (s *solver) middle(set []int, d int) int {
+	at := func(i int) int64 { return s.items[set[i]].request[d] }
+	for off := range len(set) {
+		for _, i := range []int{len(set)/2 - off, len(set)/2 + off} {
+			if i > 0 && i < len(set) && at(i-1) != at(i) {
+				return i
+			}
+		}
+	}
+	return len(set) / 2
+}
+
+// apart reports whether pods of the two lines must not share a node. Rows of
+// several items do not tell.
+func (s *solver) apart(a, b *line) bool {
+	if len(a.members) > 1 || len(b.members) > 1 {
+		return false
+	}
+	set := s.Items[a.members[0]].Apart
+	return set != nil && set.Has(b.members[0])
+}

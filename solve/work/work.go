@@ -1,0 +1,43 @@
+// Package work counts the work of a decision, so that every decision ends.
+//
+// A Budget is a number of elementary steps: about one comparison or one
+// multiplication each, a nanosecond or so on current machines. Steps are
+// counted and not timed, so the same Snapshot gives the same Plan on any
+// machine, however busy.
+package work
+
+// Budget is how many steps may still be taken. A nil Budget is unlimited. It
+// is not safe for concurrent use; Split gives each goroutine a budget of its own.
+type Budget struct {
+	left  int64
+	total int64
+}
+
+// New returns a budget of so many steps.
+func New(steps int64) *Budget { return &Budget{left: steps, total: steps} }
+
+// Spend takes n steps from the budget. The budget may become overdrawn by the
+// last piece of work that was begun.
+func (b *Budget) Spend(n int) {
+	if b != nil {
+		b.left -= int64(n)
+	}
+}
+
+// Spent reports whether no steps are left.
+func (b *Budget) Spent() bool { return b != nil && b.left <= 0 }
+
+// Left returns how many steps are left.
+func (b *Budget) Left() int64 { return b.left }
+
+// Used returns how many steps were taken.
+func (b *Budget) Used() int64 { return b.total - b.left }
+
+// Part returns a budget of a fraction of what is left. What is spent of the part
+// is not spent of the whole until Return.
+func (b *Budget) Part(fraction float64) *Budget {
+	return New(int64(float64(max(b.left, 0)) * fraction))
+}
+
+// Return takes what was used of a part from the whole.
+func (b *Budget) Return(part *Budget) { b.left -= part.Used() }
