@@ -8,9 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	v1 "karpenter/api/v1"
 	"karpenter/bench/workload"
@@ -162,7 +159,7 @@ func (j *Judge) placed(name string, pods []*asked) {
 	}
 	for _, a := range pods {
 		sum.add(a.requests)
-		if !accepts(m.Node, a.pod) {
+		if !workload.Accepts(m.Node, a.pod) {
 			j.fault("node %s does not accept pod %s", name, Key(a.pod))
 		}
 	}
@@ -170,18 +167,6 @@ func (j *Judge) placed(name string, pods []*asked) {
 		j.fault("node %s has too little %s", name, what)
 	}
 	j.sites = append(j.sites, site{name: name, zone: m.Node.Labels[corev1.LabelTopologyZone], node: m.Node, pods: pods})
-}
-
-// accepts reports whether labels and taints let the pod onto the node.
-func accepts(n *corev1.Node, p *corev1.Pod) bool {
-	_, bad := schedulingv1.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations, func(t *corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule
-	}, false)
-	if bad {
-		return false
-	}
-	ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n)
-	return ok && err == nil
 }
 
 // claim checks every machine the claim may become and adds the price of the
@@ -278,7 +263,7 @@ func (j *Judge) machine(at place) *machine {
 func (m *machine) takes(a *asked) bool {
 	ok, known := m.took[a.class]
 	if !known {
-		ok = accepts(m.node, a.pod)
+		ok = workload.Accepts(m.node, a.pod)
 		m.took[a.class] = ok
 	}
 	return ok

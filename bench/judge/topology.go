@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"karpenter/bench/workload"
 )
 
 // site is a node of the plan, old or new, with what was put there.
@@ -100,7 +102,7 @@ func (j *Judge) count(a *asked, key string, selects *metav1.LabelSelector) map[s
 		domain := s.domain(key)
 		if domain == "" && n > 0 {
 			j.fault("%s has pods that need a settled %s", s.name, key)
-		} else if n > 0 || (domain != "" && s.node != nil && accepts(s.node, a.pod)) {
+		} else if n > 0 || (domain != "" && s.node != nil && workload.Accepts(s.node, a.pod)) {
 			out[domain] += n
 		}
 	}
@@ -108,8 +110,11 @@ func (j *Judge) count(a *asked, key string, selects *metav1.LabelSelector) map[s
 }
 
 func (j *Judge) spread(a *asked, c corev1.TopologySpreadConstraint) {
+	if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+		return
+	}
 	counts := j.count(a, c.TopologyKey, c.LabelSelector)
-	if len(counts) == 0 || c.WhenUnsatisfiable != corev1.DoNotSchedule {
+	if len(counts) == 0 {
 		return
 	}
 	values := slices.Collect(maps.Values(counts))

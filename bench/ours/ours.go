@@ -7,6 +7,7 @@ package ours
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,8 +18,10 @@ import (
 	"karpenter/bench/workload"
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
+	"karpenter/cmd/karpenter/plan"
 	"karpenter/kube/convert"
 	"karpenter/model"
+	"karpenter/scenario"
 	"karpenter/solve"
 	"karpenter/world"
 )
@@ -55,12 +58,12 @@ func New(w *workload.Workload) (*Engine, error) {
 	for p := range w.Pending() {
 		e.world.SetPod(e.convert.Pod(p))
 		if w.One { // a shape that is known
-			e.Decide()
+			_ = e.Decide()
 			e.world.DeletePod(p.Namespace, p.Name)
 		}
 	}
 	if w.One {
-		e.Decide()
+		_ = e.Decide()
 	}
 	return e, nil
 }
@@ -92,9 +95,10 @@ func (e *Engine) News(w *workload.Workload) {
 	}
 }
 
-// Decide takes a Snapshot and decides.
-func (e *Engine) Decide() {
+// Decide takes a Snapshot and decides. The error is always nil.
+func (e *Engine) Decide() error {
 	e.plan = e.planner.Decide(e.world.Snapshot(workload.Start()), model.DefaultPolicy())
+	return nil
 }
 
 // Bound returns what the last decision proved no plan can beat, in dollars per
@@ -151,4 +155,46 @@ func (e *Engine) Unsupported(w *workload.Workload) []string {
 		}
 	}
 	return out
+}
+
+// WriteScenario writes the situation into a file that "karpenter plan
+// --snapshot" reads.
+func (e *Engine) WriteScenario(file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	s := scenario.Situation{Snapshot: e.world.Snapshot(workload.Start()), Policy: model.DefaultPolicy()}
+	if err := s.Print(f); err != nil {
+		f.Close()
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return f.Close()
+}
+
+// Rest is where a cluster is once nothing is left to disrupt.
+type Rest struct {
+	Nodes       int
+	Price       float64 // dollars per hour
+	Bound       float64 // dollars per hour that no cluster for its pods can undercut
+	Interrupted bool    // there was more to do
+}
+
+// Rest decides and carries out what was decided in the model, until nothing
+// changes any more. All decisions go through decide.
+func (e *Engine) Rest(decide func(func() error) error) (Rest, error) {
+	var failed error
+	planner := &e.planner
+	d := plan.Decider{ToRest: true,
+		Place: func(s *model.Snapshot) *model.Plan { return planner.Place(s, model.DefaultPolicy()) },
+		Decide: func(s *model.Snapshot) *model.Plan {
+			err := decide(func() error { e.plan = planner.Decide(s, model.DefaultPolicy()); return nil })
+			if err != nil {
+				failed = err
+			}
+			return e.plan
+		},
+	}
+	r := plan.Of(e.world.Snapshot(workload.Start()), d)
+	return Rest{Nodes: r.Rest.Nodes, Price: float64(r.Rest.Cost), Bound: float64(r.Bound), Interrupted: r.Rest.Unfinished}, failed
 }

@@ -30,7 +30,7 @@ type Workload struct {
 	Pools       []*v1.NodePool
 	Daemons     []*appsv1.DaemonSet
 	Machines    []Machine
-	deployments []deployment
+	Deployments []Deployment // whose pods are pending
 
 	// One asks for the time of a second decision: everything but one pod of
 	// the first deployment has been decided and bound already.
@@ -53,10 +53,10 @@ type Machine struct {
 // objects are the caller's.
 func (w *Workload) Pending() iter.Seq[*corev1.Pod] {
 	return func(yield func(*corev1.Pod) bool) {
-		for i := range w.deployments {
-			d := &w.deployments[i]
-			for n := range d.replicas {
-				if !yield(d.pod(n)) {
+		for i := range w.Deployments {
+			d := &w.Deployments[i]
+			for n := range d.Replicas {
+				if !yield(d.Pod(n)) {
 					return
 				}
 			}
@@ -86,18 +86,33 @@ func New(name string) (*Workload, error) {
 		if r.name != name {
 			continue
 		}
-		entries, err := ec2.KWOKTypes(Region)
+		w, err := Empty(name)
 		if err != nil {
-			return nil, fmt.Errorf("price list: %w", err)
+			return nil, err
 		}
-		w := &Workload{Name: name, About: r.about, Short: r.short, Entries: entries, UpstreamCap: Uncapped}
+		w.About, w.Short = r.about, r.short
 		r.make(w, rand.New(rand.NewPCG(20260101, uint64(i))))
-		for _, d := range w.deployments {
-			w.Pods += d.replicas
-		}
+		w.Count()
 		return w, nil
 	}
 	return nil, fmt.Errorf("no workload %q", name)
+}
+
+// Empty returns a workload with the price list and nothing else.
+func Empty(name string) (*Workload, error) {
+	entries, err := ec2.KWOKTypes(Region)
+	if err != nil {
+		return nil, fmt.Errorf("price list: %w", err)
+	}
+	return &Workload{Name: name, Entries: entries, UpstreamCap: Uncapped}, nil
+}
+
+// Count counts the pending pods.
+func (w *Workload) Count() {
+	w.Pods = 0
+	for _, d := range w.Deployments {
+		w.Pods += d.Replicas
+	}
 }
 
 // Short reports whether the workload belongs to a short run.
