@@ -158,14 +158,16 @@ func (m *Machine) Free() (cpu, memory int64) {
 
 // Accepts reports whether the labels and taints of the node let the pod run there.
 func Accepts(n *corev1.Node, p *corev1.Pod) bool {
+	ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n)
+	return Tolerates(n, p) && ok && err == nil
+}
+
+// Tolerates reports whether the pod tolerates the taints of the node.
+func Tolerates(n *corev1.Node, p *corev1.Pod) bool {
 	_, bad := schedulingv1.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations, func(t *corev1.Taint) bool {
 		return t.Effect != corev1.TaintEffectPreferNoSchedule
 	}, false)
-	if bad {
-		return false
-	}
-	ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n)
-	return ok && err == nil
+	return !bad
 }
 
 // Requests returns what a pod asks of its node, itself included.
