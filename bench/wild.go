@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,11 +40,12 @@ func runWild(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	s.Families = strings.Split(*families, ",")
-	for _, f := range s.Families {
-		if !slices.Contains(wild.Families(), f) {
-			return fmt.Errorf("-families: unknown family %q, want some of %s", f, strings.Join(wild.Families(), ","))
+	for name := range strings.SplitSeq(*families, ",") {
+		some := wild.Matching(name)
+		if len(some) == 0 {
+			return fmt.Errorf("-families: unknown family %q, want some of %s", name, strings.Join(wild.Families(), ","))
 		}
+		s.Families = append(s.Families, some...)
 	}
 	var err error
 	if s.Sizes, err = numbers(*sizes); err != nil {

@@ -254,9 +254,23 @@ func (j *Judge) claim(i int, c *Claim) {
 		largest.most(e.capacity)
 	}
 	j.reserve(c.Pool, largest)
+	j.settle(&s, c)
 	j.sites = append(j.sites, s)
 	if !math.IsInf(cheapest, 1) {
 		j.verdict.Price += cheapest
+	}
+}
+
+// settle gives the site the labels that no instance type has and that the claim
+// asks for with one value.
+func (j *Judge) settle(s *site, c *Claim) {
+	for _, r := range c.Requirements {
+		if s.node == nil || r.Operator != corev1.NodeSelectorOpIn || len(r.Values) != 1 || !slices.Contains(j.keys, r.Key) {
+			continue
+		}
+		if _, has := s.node.Labels[r.Key]; !has && satisfies(map[string]string{r.Key: r.Values[0]}, j.pools[c.Pool].Spec.Template.Spec.Requirements) {
+			s.labels[r.Key] = r.Values[0]
+		}
 	}
 }
 

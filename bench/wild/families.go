@@ -11,14 +11,25 @@ import (
 // families returns all families. Their names are part of what is drawn.
 func families() []family {
 	return []family{
-		{name: "mix", about: "half of the Deployments have no constraint, the others one of eight kinds", draw: (*problem).mix, running: true},
-		{name: "helm", about: "every Deployment prefers its pods spread over hosts and zones", draw: (*problem).helm, running: true},
-		{name: "anti", about: "every Deployment has required anti-affinity between its pods per host", draw: (*problem).anti, running: true},
-		{name: "hard", about: "every Deployment has required spread over zones and hosts", draw: (*problem).hard, running: true},
+		{name: "mix", about: "half of the Deployments have no constraint, the others one of eight kinds", draw: (*problem).mix},
+		{name: "helm", about: "every Deployment prefers its pods spread over hosts and zones", draw: (*problem).helm},
+		{name: "anti", about: "every Deployment has required anti-affinity between its pods per host", draw: (*problem).anti},
+		{name: "hard", about: "every Deployment has required spread over zones and hosts", draw: (*problem).hard},
+		{name: "ports", about: "every Deployment has a host port of its own, half of them another one that some share", draw: (*problem).ports},
+		{name: "chains", about: "Deployments have required affinity to the previous one of a chain; one in five chains is a ring", draw: (*problem).chains},
 		{name: "distinct", about: "no two pods request the same", draw: (*problem).distinct},
-		{name: "plain", about: "no constraints", draw: (*problem).plain, running: true},
+		{name: "plain", about: "no constraints", draw: (*problem).plain},
 		{name: "half-empty", about: "as mix, packed onto nodes, then 30% to 80% of the pods gone", draw: (*problem).mix, disruption: true},
 		{name: "half-empty-plain", about: "as plain, packed onto nodes, then 30% to 80% of the pods gone", draw: (*problem).plain, disruption: true},
+		{name: "stream", about: "as mix with 1 to 3 replicas, onto nearly full nodes", draw: (*problem).stream},
+		{name: "hostile-resources", about: "each Deployment requests a resource that nothing has; 30 ordinary pods wait, too", draw: (*problem).unknownResources},
+		{name: "hostile-spread", about: "10 pods with three spread constraints for each Deployment that other families have", draw: (*problem).manySpreads},
+		{name: "hostile-labels", about: "20 pods spread over two labels, for which the NodePool allows hundreds of values", draw: (*problem).openLabels},
+		{name: "hostile-terms", about: "every pod has 60 alternative node affinity terms and 100 preferred ones", draw: (*problem).manyTerms},
+		{name: "scheduler-perf", about: "pod templates of the scheduler's own benchmark in k8s.io/kubernetes", draw: (*problem).schedulerPerf},
+		{name: "prices-zero", about: "as mix, every price is zero", draw: (*problem).zeroPrices},
+		{name: "prices-equal", about: "as mix, every price is the same", draw: (*problem).equalPrices},
+		{name: "prices-zone", about: "as mix, one zone is ten times as expensive", draw: (*problem).expensiveZone},
 	}
 }
 

@@ -132,28 +132,48 @@ func (k *packer) run(h *host, d int) {
 	k.zones[d][h.zone]++
 }
 
-// existing adds the existing nodes. Some 50% to 100% of each is in use.
-func (p *problem) existing(running bool) {
+// existing adds the existing nodes. Together they have room for a part of the
+// pending pods, or for somewhat more than all of them; some have much, most
+// little.
+func (p *problem) existing() {
 	k := newPacker(p)
-	for i := range p.Nodes {
-		h := k.open(i)
-		free := 0.5 * p.Float64()
-		if p.nearlyFull {
-			free *= 0.1
-		}
+	var pending, capacity int64
+	for i := range p.Workload.Deployments {
+		pending += p.Workload.Deployments[i].CPU * int64(p.Workload.Deployments[i].Replicas)
+	}
+	hosts := make([]*host, p.Nodes)
+	for i := range hosts {
+		hosts[i] = k.open(i)
+		capacity += hosts[i].cpu
+	}
+	room := min((0.2+p.Float64())*float64(pending)/float64(max(capacity, 1)), 0.5) // of the average node
+	if p.nearlyFull {
+		room = min(room, 0.05)
+	}
+	for _, h := range hosts {
+		free := min(room*p.ExpFloat64(), 1)
 		keepCPU, keepMemory := int64(free*float64(h.cpu)), int64(free*float64(h.memory))
 		h.cpu, h.memory = h.cpu-keepCPU, h.memory-keepMemory
-		const tries, others = 12, 3
+		const tries = 12
 		for range tries {
-			if d := p.IntN(len(k.pods)); running && k.takes(h, d) {
+			if d := p.IntN(len(k.pods)); !p.apart && k.takes(h, d) {
 				k.run(h, d)
 			}
 		}
-		for n := range others {
-			other := workload.Deployment{Name: fmt.Sprintf("old-%s-%d", h.Node.Name, n), CPU: h.cpu / others, Memory: h.memory / others}
-			h.Bind(other.Pod(0))
-		}
+		k.fill(h)
 		p.Machines = append(p.Machines, h.Machine)
+	}
+}
+
+// fill uses what is left of the host with pods of no Deployment.
+func (k *packer) fill(h *host) {
+	const others = 3
+	for n := range others {
+		other := workload.Deployment{
+			Name: fmt.Sprintf("old-%s-%d", h.Node.Name, n), Labels: map[string]string{workload.Label: "old"},
+			CPU: h.cpu / others, Memory: h.memory / others,
+		}
+		h.Bind(other.Pod(0))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	v1 "karpenter/api/v1"
 	"karpenter/bench/workload"
@@ -36,7 +37,6 @@ func (c Case) rng() *rand.Rand {
 type family struct {
 	name, about string
 	draw        func(*problem)
-	running     bool // existing nodes run replicas of the Deployments
 	disruption  bool // no pod is pending; nodes have to be disrupted
 }
 
@@ -59,6 +59,12 @@ func About(name string) string {
 	return ""
 }
 
+// Matching returns the families of that name, or whose names begin with it and
+// a dash.
+func Matching(name string) []string {
+	return slices.DeleteFunc(Families(), func(f string) bool { return f != name && !strings.HasPrefix(f, name+"-") })
+}
+
 // Disruption reports whether the family is about disrupting nodes.
 func Disruption(name string) bool {
 	return slices.ContainsFunc(families(), func(f family) bool { return f.name == name && f.disruption })
@@ -70,6 +76,7 @@ type problem struct {
 	*rand.Rand
 	Case
 	nearlyFull bool // existing nodes are
+	apart      bool // existing nodes run no replicas of the Deployments
 }
 
 // Draw draws the problem.
@@ -90,6 +97,7 @@ func Draw(c Case) (*workload.Workload, error) {
 	w.SetPools(workload.Terms{Spot: true, Weighted: true})
 	p := &problem{Workload: w, Rand: c.rng(), Case: c}
 	f.draw(p)
+	w.Count()
 	for _, pool := range w.Pools {
 		pool.Spec.Disruption.ConsolidateAfter = v1.MustParseNillableDuration("0s")
 		pool.Spec.Disruption.ConsolidationPolicy = v1.ConsolidationPolicyWhenEmptyOrUnderutilized
@@ -98,7 +106,7 @@ func Draw(c Case) (*workload.Workload, error) {
 	if f.disruption {
 		p.halfEmpty()
 	} else {
-		p.existing(f.running)
+		p.existing()
 	}
 	w.Count()
 	return w, nil

@@ -17,6 +17,7 @@ import (
 // Deployment is pods that differ only in their names.
 type Deployment struct {
 	Name      string
+	Namespace string // "" = default
 	Replicas  int
 	CPU       int64             // millicores
 	Memory    int64             // MiB
@@ -51,6 +52,9 @@ func (d *Deployment) Pod(n int) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		}}},
+	}
+	if d.Namespace != "" {
+		p.Namespace = d.Namespace
 	}
 	maps.Copy(p.Labels, d.Labels)
 	if d.Constrain != nil {
