@@ -240,7 +240,7 @@ func (j *Judge) claim(i int, c *Claim) {
 		}
 		some := false
 		for k := range e.Offerings {
-			if !satisfies(e.labels[k], pool.Spec.Template.Spec.Requirements) || !meets(e.labels[k], c.Requirements) {
+			if !j.allows(c, e, k) {
 				continue
 			}
 			m := j.machine(place{pool: c.Pool, name: name, offering: k})

@@ -18,7 +18,6 @@ import (
 	"karpenter/bench/workload"
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
-	"karpenter/cmd/karpenter/plan"
 	"karpenter/kube/convert"
 	"karpenter/model"
 	"karpenter/scenario"
@@ -74,13 +73,17 @@ func (e *Engine) takeIn(daemons []*appsv1.DaemonSet, machines []workload.Machine
 			e.world.SetDaemon(daemon)
 		}
 	}
-	for _, m := range machines {
-		claim, _ := e.convert.Claim(m.Claim)
-		e.world.SetClaim(claim)
-		e.world.SetNode(e.convert.Node(m.Node))
-		for _, p := range m.Bound {
-			e.world.SetPod(e.convert.Pod(p))
-		}
+	for i := range machines {
+		e.takeInMachine(&machines[i])
+	}
+}
+
+func (e *Engine) takeInMachine(m *workload.Machine) {
+	claim, _ := e.convert.Claim(m.Claim)
+	e.world.SetClaim(claim)
+	e.world.SetNode(e.convert.Node(m.Node))
+	for _, p := range m.Bound {
+		e.world.SetPod(e.convert.Pod(p))
 	}
 }
 
@@ -170,31 +173,4 @@ func (e *Engine) WriteScenario(file string) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return f.Close()
-}
-
-// Rest is where a cluster is once nothing is left to disrupt.
-type Rest struct {
-	Nodes       int
-	Price       float64 // dollars per hour
-	Bound       float64 // dollars per hour that no cluster for its pods can undercut
-	Interrupted bool    // there was more to do
-}
-
-// Rest decides and carries out what was decided in the model, until nothing
-// changes any more. All decisions go through decide.
-func (e *Engine) Rest(decide func(func() error) error) (Rest, error) {
-	var failed error
-	planner := &e.planner
-	d := plan.Decider{ToRest: true,
-		Place: func(s *model.Snapshot) *model.Plan { return planner.Place(s, model.DefaultPolicy()) },
-		Decide: func(s *model.Snapshot) *model.Plan {
-			err := decide(func() error { e.plan = planner.Decide(s, model.DefaultPolicy()); return nil })
-			if err != nil {
-				failed = err
-			}
-			return e.plan
-		},
-	}
-	r := plan.Of(e.world.Snapshot(workload.Start()), d)
-	return Rest{Nodes: r.Rest.Nodes, Price: float64(r.Rest.Cost), Bound: float64(r.Bound), Interrupted: r.Rest.Unfinished}, failed
 }

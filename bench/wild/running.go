@@ -5,7 +5,6 @@ import (
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "karpenter/api/v1"
 	"karpenter/bench/workload"
@@ -237,7 +236,5 @@ func (k *packer) thin(h *host, gone float64) {
 		}
 	}
 	h.Bound = stay
-	h.Claim.Status.Conditions = append(h.Claim.Status.Conditions, v1.Condition{
-		Type: v1.ConsolidatableCondition, Status: metav1.ConditionTrue, Reason: v1.ConsolidatableCondition,
-	})
+	h.Consolidatable()
 }

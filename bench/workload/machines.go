@@ -146,6 +146,13 @@ func (m *Machine) Bind(p *corev1.Pod) {
 	m.Bound = append(m.Bound, p)
 }
 
+// Consolidatable has the machine wait for consolidation.
+func (m *Machine) Consolidatable() {
+	m.Claim.Status.Conditions = append(m.Claim.Status.Conditions, v1.Condition{
+		Type: v1.ConsolidatableCondition, Status: metav1.ConditionTrue, Reason: v1.ConsolidatableCondition,
+	})
+}
+
 // Free returns the millicores and the MiB that no pod on the machine requests.
 func (m *Machine) Free() (cpu, memory int64) {
 	cpu, memory = m.Node.Status.Allocatable.Cpu().MilliValue(), m.Node.Status.Allocatable.Memory().Value()>>20

@@ -3,7 +3,9 @@ package workload
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,7 +32,8 @@ type Workload struct {
 	Pools       []*v1.NodePool
 	Daemons     []*appsv1.DaemonSet
 	Machines    []Machine
-	Deployments []Deployment // whose pods are pending
+	Deployments []Deployment  // whose pods are pending
+	Evicted     []*corev1.Pod // pending, too
 
 	// One asks for the time of a second decision: everything but one pod of
 	// the first deployment has been decided and bound already.
@@ -61,7 +64,29 @@ func (w *Workload) Pending() iter.Seq[*corev1.Pod] {
 				}
 			}
 		}
+		for _, p := range w.Evicted {
+			if !yield(p.DeepCopy()) {
+				return
+			}
+		}
 	}
+}
+
+// Change is what became of nodes and running pods.
+type Change struct {
+	Gone, Added []Machine
+	Moved       []*corev1.Pod // to nodes that are neither; bound there
+}
+
+// Namespaces returns the namespaces that have pods, sorted.
+func (w *Workload) Namespaces() []string {
+	all := map[string]bool{namespace: true}
+	for _, d := range w.Deployments {
+		if d.Namespace != "" {
+			all[d.Namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // Uncapped is the time upstream gets where it is to be let finish.
