@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func wildChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
 		return err
 	}
-	return survey.Child(a.Case, a.Engine, a.Limits, a.Scenario, os.Stdout)
+	return survey.Child(a.Case, a.Engine, a.Limits, os.Stdout)
 }
 
 // runWild draws problems and measures the engines on them.
@@ -35,6 +36,7 @@ func runWild(args []string) error {
 	flags.IntVar(&s.Draws, "draws", 1, "problems of each family and size")
 	flags.Uint64Var(&s.Seed, "seed", 0, "seed of all problems; 0 draws one")
 	limit := flags.Float64("limit", 20, "CPU seconds one decision can take")
+	flags.BoolVar(&s.All, "all", false, "measure problems although a smaller one of the family has reached the limit")
 	oursOnly := flags.Bool("ours-only", false, "leave out upstream")
 	file := flags.String("json", "", "file to write the measurements to")
 	if err := flags.Parse(args); err != nil {
@@ -45,7 +47,11 @@ func runWild(args []string) error {
 		if len(some) == 0 {
 			return fmt.Errorf("-families: unknown family %q, want some of %s", name, strings.Join(wild.Families(), ","))
 		}
-		s.Families = append(s.Families, some...)
+		for _, f := range some {
+			if !slices.Contains(s.Families, f) {
+				s.Families = append(s.Families, f)
+			}
+		}
 	}
 	var err error
 	if s.Sizes, err = numbers(*sizes); err != nil {

@@ -32,7 +32,8 @@ type Measurement struct {
 	Scheduled int `json:"scheduled"` // pods with a place afterwards
 
 	// FirstCPU is the CPU time in seconds of the first decision, in which nothing
-	// compiled is remembered, and WarmCPU that of the same decision repeated.
+	// compiled is remembered, and WarmCPU that of the same decision repeated, 0 if
+	// the first one took more than half of the limit.
 	// In a disruption family FirstCPU is of the first decision, WarmCPU of the
 	// slowest later one, and RestCPU of all until there is nothing left to disrupt.
 	FirstCPU  float64 `json:"firstCPU"`
@@ -62,6 +63,7 @@ const (
 	Crashed  Status = "crashed"
 	Unwarm   Status = "no second plan in time" // the first one is fine
 	Restless Status = "not at rest in time"    // the first decision is fine
+	Skipped  Status = "skipped"                // a smaller problem reached a limit
 )
 
 // Planned reports whether there is a first plan to judge the engine by.
@@ -87,17 +89,16 @@ type Limits struct {
 // child measures in this process, and prints the measurement even when a limit
 // ends it.
 type child struct {
-	mu       sync.Mutex // guards m
-	m        Measurement
-	out      io.Writer
-	limits   Limits
-	scenario string // file to write the situation into; "" = none
+	mu     sync.Mutex // held while the measurement is printed by the watcher
+	m      Measurement
+	out    io.Writer
+	limits Limits
 }
 
 // Child measures one engine on one problem in this process and prints the
 // Measurement to out. When a decision reaches a limit, the process ends.
-func Child(c wild.Case, engine string, limits Limits, scenario string, out io.Writer) error {
-	k := &child{m: Measurement{Case: c, Engine: engine}, out: out, limits: limits, scenario: scenario}
+func Child(c wild.Case, engine string, limits Limits, out io.Writer) error {
+	k := &child{m: Measurement{Case: c, Engine: engine}, out: out, limits: limits}
 	w, err := wild.Draw(c)
 	if err != nil {
 		return err
@@ -112,6 +113,21 @@ func Child(c wild.Case, engine string, limits Limits, scenario string, out io.Wr
 		return err
 	}
 	return k.print()
+}
+
+// Write writes the situation of a problem into a file that "karpenter plan
+// --snapshot" reads.
+func Write(c wild.Case, file string) error {
+	w, err := wild.Draw(c)
+	if err != nil {
+		return err
+	}
+	e, err := ours.New(w)
+	if err != nil {
+		return err
+	}
+	e.News(w)
+	return e.WriteScenario(file)
 }
 
 func (k *child) print() error { return json.NewEncoder(k.out).Encode(&k.m) }
@@ -139,6 +155,9 @@ func (k *child) place(w *workload.Workload) error {
 	if o, ok := e.(*ours.Engine); ok {
 		k.m.Bound = o.Bound()
 	}
+	if k.m.FirstCPU > k.limits.CPU.Seconds()/2 {
+		return nil // the repetition would take as long
+	}
 	e.News(w)
 	status := k.m.Status
 	if k.m.WarmCPU, _, err = k.timed(Unwarm, e.Decide); err != nil {
@@ -152,14 +171,7 @@ func (k *child) take(w *workload.Workload) (engine, error) {
 	if k.m.Engine == Upstream {
 		return upstream.New(w)
 	}
-	e, err := ours.New(w)
-	if err != nil {
-		return nil, err
-	}
-	if k.scenario != "" {
-		return e, e.WriteScenario(k.scenario)
-	}
-	return e, nil
+	return ours.New(w)
 }
 
 func (k *child) verdict(v judge.Verdict) {
@@ -204,7 +216,10 @@ func (k *child) watch(late Status, before time.Duration, done <-chan struct{}) {
 
 func (k *child) stop(status Status, note string) {
 	k.mu.Lock()
-	k.m.Status, k.m.Note = status, note
+	if k.m.Status != Invalid {
+		k.m.Status = status
+	}
+	k.m.Note = note
 	if err := k.print(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

@@ -9,8 +9,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"karpenter/bench/wild"
@@ -25,32 +27,50 @@ type Settings struct {
 	Seed     uint64
 	Limits   Limits
 	Engines  []string
-	Scenario string // folder for the worst situations; "" = they are not written
-	Command  []string
+	All      bool // also problems that are larger than one that reached a limit
 }
 
 // Run measures every problem with every engine and hands each measurement to
-// each.
+// each. Small problems come first. After an engine has reached a limit, larger
+// problems of that family on as many nodes are skipped unless All is set.
 func (s *Settings) Run(ctx context.Context, each func(*Measurement) error) error {
-	for _, family := range s.Families {
-		for _, nodes := range s.Nodes {
-			for _, size := range s.Sizes {
-				for draw := range s.Draws {
-					c := wild.Case{Family: family, Deployments: size, Nodes: nodes, Draw: draw + 1, Seed: s.Seed}
-					for _, engine := range s.Engines {
-						m, err := s.measure(ctx, c, engine)
-						if err != nil {
-							return err
-						}
-						if err := each(m); err != nil {
-							return err
+	over := map[string]string{}
+	for c := range s.cases() {
+		for _, engine := range s.Engines {
+			key := fmt.Sprint(engine, c.Family, c.Nodes)
+			m := &Measurement{Case: c, Engine: engine, Status: Skipped, Note: over[key]}
+			if over[key] == "" {
+				var err error
+				if m, err = s.measure(ctx, c, engine); err != nil {
+					return err
+				}
+				if (m.Status == Late || m.Status == Large) && !s.All {
+					over[key] = fmt.Sprintf("%s with %d Deployments: %s", m.Status, c.Deployments, m.Note)
+				}
+			}
+			if err := each(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cases yields the problems, those with few Deployments first.
+func (s *Settings) cases() iter.Seq[wild.Case] {
+	return func(yield func(wild.Case) bool) {
+		for _, size := range slices.Sorted(slices.Values(s.Sizes)) {
+			for _, nodes := range s.Nodes {
+				for _, family := range s.Families {
+					for draw := range s.Draws {
+						if !yield(wild.Case{Family: family, Deployments: size, Nodes: nodes, Draw: draw + 1, Seed: s.Seed}) {
+							return
 						}
 					}
 				}
 			}
 		}
 	}
-	return nil
 }
 
 // measure starts a child process. One that dies is a measurement, too.
@@ -92,9 +112,8 @@ func (s *Settings) measure(ctx context.Context, c wild.Case, engine string) (*Me
 // ChildArguments are what a child process is told.
 type ChildArguments struct {
 	wild.Case
-	Engine   string
-	Limits   Limits
-	Scenario string // file to write the situation into; "" = none
+	Engine string
+	Limits Limits
 }
 
 // lastLine returns the first line of what a crash says, which names its cause.
