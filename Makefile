@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench generate clean-cluster clean build FORCE
+.PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench bench-wild generate clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -87,6 +87,9 @@ race: ## tests that need no cluster, with the race detector
 vulncheck: $(SCANNED) ## known vulnerabilities in what the program calls; VULNDB=file:///… is a copy of the database
 	@case '$(VULNDB)' in file://*) test -f '$(VULNDB:file://%=%)/index/modules.json' || { echo 'there is no database at $(VULNDB): want index/modules.json in it' >&2; exit 1; };; esac
 	go run golang.org/x/vuln/cmd/govulncheck@v1.8.0 -db $(VULNDB) -mode binary $(SCANNED)
+
+bench-wild: ## drawn problems through this engine and upstream's; WILD='-ours-only -families mix', -h tells all
+	cd bench && go build -o ../bin/bench . && ../bin/bench wild $(WILD)
 
 bench: ## this engine and upstream's side by side; BENCH='-short' is quicker, BENCH=-list tells what there is
 	cd bench && go build -o ../bin/bench . && ../bin/bench $(BENCH)

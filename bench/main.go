@@ -57,6 +57,12 @@ func parse(args []string) (*settings, []string, error) {
 }
 
 func run(args []string) error {
+	if len(args) > 0 && args[0] == "wild" {
+		return runWild(args[1:])
+	}
+	if len(args) == 2 && args[0] == "wild-child" {
+		return wildChild(args[1])
+	}
 	s, rest, err := parse(args)
 	if err != nil {
 		return err

@@ -1,20 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"karpenter/bench/judge"
+	"karpenter/bench/meter"
 	"karpenter/bench/ours"
 	"karpenter/bench/upstream"
 	"karpenter/bench/workload"
@@ -110,7 +107,7 @@ func take(w *workload.Workload, which string) (engine, func() error, error) {
 		return e, e.Decide, err
 	}
 	e, err := ours.New(w)
-	return e, func() error { e.Decide(); return nil }, err
+	return e, e.Decide, err
 }
 
 // sample is one run.
@@ -133,14 +130,14 @@ func (r *Result) time(w *workload.Workload, e engine, decide func() error, profi
 		e.News(w)
 		debug.FreeOSMemory()
 		if len(samples) == 0 {
-			r.StartRSSBytes = resetPeak()
+			r.StartRSSBytes = meter.ResetPeak()
 		}
 		s, err := once(decide)
 		if err != nil {
 			return err
 		}
 		if samples = append(samples, s); len(samples) == 1 {
-			r.PeakRSSBytes = status("VmHWM")
+			r.PeakRSSBytes = meter.Peak()
 		}
 	}
 	slices.SortFunc(samples, func(a, b sample) int { return int(1e9 * (a.seconds - b.seconds)) })
@@ -152,43 +149,10 @@ func (r *Result) time(w *workload.Workload, e engine, decide func() error, profi
 func once(decide func() error) (sample, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cpu, start := cpuTime(), time.Now()
+	cpu, start := meter.CPU(), time.Now()
 	err := decide()
-	s := sample{seconds: time.Since(start).Seconds(), cpu: (cpuTime() - cpu).Seconds()}
+	s := sample{seconds: time.Since(start).Seconds(), cpu: (meter.CPU() - cpu).Seconds()}
 	runtime.ReadMemStats(&after)
 	s.alloc = after.TotalAlloc - before.TotalAlloc
 	return s, err
-}
-
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// resetPeak makes the kernel forget the peak of this process's memory, which
-// making the workload has left, and returns what it uses now. Where the kernel
-// does not, the peak stays that of the process's whole life.
-func resetPeak() uint64 {
-	const forgetPeak = "5"
-	_ = os.WriteFile("/proc/self/clear_refs", []byte(forgetPeak), 0)
-	return status("VmRSS")
-}
-
-// status returns an amount of memory from the kernel's view of this process,
-// in bytes; 0 where there is none.
-func status(field string) uint64 {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range bytes.Lines(text) {
-		if rest, ok := bytes.CutPrefix(line, []byte(field+":")); ok {
-			kib, _ := strconv.ParseUint(string(bytes.Fields(rest)[0]), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
 }

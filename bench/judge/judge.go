@@ -8,9 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	v1 "karpenter/api/v1"
 	"karpenter/bench/workload"
@@ -29,6 +26,15 @@ type Judge struct {
 	used     map[string]amounts // by pool: capacity the plan adds at most
 	seen     map[string]bool
 	sites    []site
+	bound    map[string][]*asked // by node
+
+	known   map[string]*term // by text
+	all     []*term
+	keys    []string // topology keys of all
+	groups  []group
+	grouped map[string]int             // groups by text
+	unsure  []string                   // what can't be judged
+	domains map[string]map[string]bool // by kind of pod
 }
 
 // asked is a pod with what it requests and the class of its demands: pods of
@@ -37,6 +43,7 @@ type asked struct {
 	pod      *corev1.Pod
 	requests amounts
 	class    int
+	group    int
 }
 
 // entry is an instance type with its nodes, one for each offering.
@@ -48,7 +55,10 @@ type entry struct {
 
 // New returns a judge of plans for w.
 func New(w *workload.Workload) *Judge {
-	j := &Judge{pods: map[string]*asked{}, pools: map[string]*v1.NodePool{}, entries: map[string]*entry{}, nodes: map[string]*workload.Machine{}, machines: map[place]*machine{}}
+	j := &Judge{
+		pods: map[string]*asked{}, pools: map[string]*v1.NodePool{}, entries: map[string]*entry{}, nodes: map[string]*workload.Machine{},
+		machines: map[place]*machine{}, known: map[string]*term{}, grouped: map[string]int{}, bound: map[string][]*asked{},
+	}
 	classes := map[string]int{}
 	ask := func(p *corev1.Pod) *asked {
 		text := demands(p)
@@ -57,7 +67,7 @@ func New(w *workload.Workload) *Judge {
 			class = len(classes)
 			classes[text] = class
 		}
-		return &asked{pod: p, requests: amountsOf(workload.Requests(p)), class: class}
+		return &asked{pod: p, requests: amountsOf(workload.Requests(p)), class: class, group: j.group(p)}
 	}
 	for p := range w.Pending() {
 		j.pods[Key(p)] = ask(p)
@@ -71,13 +81,36 @@ func New(w *workload.Workload) *Judge {
 		j.pools[p.Name] = p
 	}
 	for i := range w.Machines {
-		j.nodes[w.Machines[i].Node.Name] = &w.Machines[i]
+		m := &w.Machines[i]
+		j.nodes[m.Node.Name] = m
+		for _, p := range m.Bound {
+			j.bound[m.Node.Name] = append(j.bound[m.Node.Name], ask(p))
+		}
 	}
 	for i := range w.Entries {
 		e := &w.Entries[i]
 		j.entries[e.Name] = &entry{Entry: e, capacity: amountsOf(e.Resources), labels: labelsOf(e)}
 	}
 	return j
+}
+
+// group returns the group of the pod.
+func (j *Judge) group(p *corev1.Pod) int {
+	carries := j.terms(p)
+	ids := []int{}
+	for _, t := range carries {
+		ids = append(ids, t.id)
+	}
+	text, err := json.Marshal([]any{p.Namespace, p.Labels, ids})
+	if err != nil {
+		panic(err) // plain data
+	}
+	at, ok := j.grouped[string(text)]
+	if !ok {
+		at = len(j.groups)
+		j.grouped[string(text)], j.groups = at, append(j.groups, group{pod: p, carries: carries})
+	}
+	return at
 }
 
 // demands is equal for pods that may run on the same nodes.
@@ -121,14 +154,21 @@ func (j *Judge) fault(format string, args ...any) {
 // Judge judges the plan.
 func (j *Judge) Judge(p *Plan) Verdict {
 	j.verdict, j.used, j.seen, j.sites = Verdict{Nodes: len(p.Claims)}, map[string]amounts{}, map[string]bool{}, nil
-	for node, keys := range p.Placed {
-		j.placed(node, j.take(keys))
+	j.domains = map[string]map[string]bool{}
+	for _, node := range slices.Sorted(maps.Keys(p.Placed)) {
+		j.placed(node, j.take(p.Placed[node]))
+	}
+	for _, node := range slices.Sorted(maps.Keys(j.nodes)) {
+		if _, used := p.Placed[node]; !used {
+			j.site(node, nil)
+		}
 	}
 	for i := range p.Claims {
 		j.claim(i, &p.Claims[i])
 	}
 	j.limits()
 	j.topology()
+	j.ports()
 	return j.verdict
 }
 
@@ -157,31 +197,26 @@ func (j *Judge) placed(name string, pods []*asked) {
 		return
 	}
 	sum := amounts{}
-	for _, p := range m.Bound {
-		sum.add(amountsOf(workload.Requests(p)))
+	for _, a := range j.bound[name] {
+		sum.add(a.requests)
 	}
 	for _, a := range pods {
 		sum.add(a.requests)
-		if !accepts(m.Node, a.pod) {
+		if !workload.Accepts(m.Node, a.pod) {
 			j.fault("node %s does not accept pod %s", name, Key(a.pod))
 		}
 	}
 	if what, ok := sum.fit(amountsOf(m.Node.Status.Allocatable)); !ok {
 		j.fault("node %s has too little %s", name, what)
 	}
-	j.sites = append(j.sites, site{name: name, zone: m.Node.Labels[corev1.LabelTopologyZone], node: m.Node, pods: pods})
+	j.site(name, pods)
 }
 
-// accepts reports whether labels and taints let the pod onto the node.
-func accepts(n *corev1.Node, p *corev1.Pod) bool {
-	_, bad := schedulingv1.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations, func(t *corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule
-	}, false)
-	if bad {
-		return false
-	}
-	ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n)
-	return ok && err == nil
+// site adds an existing node.
+func (j *Judge) site(name string, pods []*asked) {
+	s := site{name: name, before: j.bound[name], pods: pods}
+	s.could(j.nodes[name].Node, j.keys)
+	j.sites = append(j.sites, s)
 }
 
 // claim checks every machine the claim may become and adds the price of the
@@ -205,12 +240,12 @@ func (j *Judge) claim(i int, c *Claim) {
 		}
 		some := false
 		for k := range e.Offerings {
-			if !satisfies(e.labels[k], pool.Spec.Template.Spec.Requirements) || !meets(e.labels[k], c.Requirements) {
+			if !j.allows(c, e, k) {
 				continue
 			}
 			m := j.machine(place{pool: c.Pool, name: name, offering: k})
 			j.outcome(&b, m)
-			s.could(m.node)
+			s.could(m.node, j.keys)
 			some, cheapest = true, min(cheapest, *e.Offerings[k].Price)
 		}
 		if !some {
@@ -219,9 +254,23 @@ func (j *Judge) claim(i int, c *Claim) {
 		largest.most(e.capacity)
 	}
 	j.reserve(c.Pool, largest)
+	j.settle(&s, c)
 	j.sites = append(j.sites, s)
 	if !math.IsInf(cheapest, 1) {
 		j.verdict.Price += cheapest
+	}
+}
+
+// settle gives the site the labels that no instance type has and that the claim
+// asks for with one value.
+func (j *Judge) settle(s *site, c *Claim) {
+	for _, r := range c.Requirements {
+		if s.node == nil || r.Operator != corev1.NodeSelectorOpIn || len(r.Values) != 1 || !slices.Contains(j.keys, r.Key) {
+			continue
+		}
+		if _, has := s.node.Labels[r.Key]; !has && satisfies(map[string]string{r.Key: r.Values[0]}, j.pools[c.Pool].Spec.Template.Spec.Requirements) {
+			s.labels[r.Key] = r.Values[0]
+		}
 	}
 }
 
@@ -278,7 +327,7 @@ func (j *Judge) machine(at place) *machine {
 func (m *machine) takes(a *asked) bool {
 	ok, known := m.took[a.class]
 	if !known {
-		ok = accepts(m.node, a.pod)
+		ok = workload.Accepts(m.node, a.pod)
 		m.took[a.class] = ok
 	}
 	return ok

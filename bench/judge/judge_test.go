@@ -188,7 +188,7 @@ func TestTopology(t *testing.T) {
 		{"nodes even", "", []judge.Claim{at(a, pods(1, 0, 1)), at(a, pods(1, 1, 1))}},
 		{"nodes skewed", "skew of 2", []judge.Claim{at(a, pods(1, 0, 2)), at(a, pods(2, 0, 1))}},
 		{"one zone", "", []judge.Claim{at(a, pods(2, 0, 2)), at(a, pods(2, 2, 1))}},
-		{"two zones", "should share one", []judge.Claim{at(a, pods(2, 0, 2)), at(b, pods(2, 2, 1))}},
+		{"two zones", "has no pod it needs beside it", []judge.Claim{at(a, pods(2, 0, 2)), at(b, pods(2, 2, 1))}},
 		{"apart", "", []judge.Claim{at(a, pods(3, 0, 1)), at(a, pods(3, 1, 1))}},
 		{"together", "2 pods like", []judge.Claim{at(a, pods(3, 0, 2))}},
 	} {

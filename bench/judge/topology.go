@@ -1,139 +1,302 @@
 package judge
 
 import (
-	"maps"
+	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"karpenter/bench/workload"
 )
 
-// site is a node of the plan, old or new, with what was put there.
-type site struct {
-	name string
-	zone string // "" = not settled: its machine may be in several
-	many bool   // the zone is not settled
-	node *corev1.Node
-	pods []*asked
+// group is pods that the same terms select and that carry the same terms.
+type group struct {
+	pod      *corev1.Pod // any of them
+	carries  []*term
+	selected []*term // by terms of any pod
 }
 
-// could notes a machine the site may become.
-func (s *site) could(n *corev1.Node) {
-	zone := n.Labels[corev1.LabelTopologyZone]
-	switch {
-	case s.node == nil:
-		s.node, s.zone = n, zone
-	case s.zone != zone:
-		s.zone, s.many = "", true
-	}
-}
-
-// domain returns the value of the topology key, or "" when it is not settled.
-func (s *site) domain(key string) string {
-	if key == corev1.LabelHostname {
-		return s.name
-	}
-	return s.zone
-}
-
-// topology checks required spread and affinity among the pods placed, in what
-// the plan ends at. Constraints are told apart by key and selector. Pods that
-// were bound before are not selected by any in the workloads there are.
+// topology checks the required constraints between pods, for the cluster that
+// the plan ends at: every pod the plan has placed must be able to be where it
+// is, and pods bound before must not be disturbed.
 func (j *Judge) topology() {
-	done := map[string]bool{}
-	for i := range j.sites {
-		for _, a := range j.sites[i].pods {
-			for _, c := range a.pod.Spec.TopologySpreadConstraints {
-				if id := "spread " + c.TopologyKey + metav1.FormatLabelSelector(c.LabelSelector); !done[id] {
-					done[id] = true
-					j.spread(a, c)
-				}
-			}
-			for _, t := range affinityTerms(a.pod) {
-				if id := "affinity " + t.TopologyKey + metav1.FormatLabelSelector(t.LabelSelector); !done[id] {
-					done[id] = true
-					j.affinity(a, t)
-				}
-			}
-			for _, t := range antiAffinityTerms(a.pod) {
-				if id := "anti " + t.TopologyKey + metav1.FormatLabelSelector(t.LabelSelector); !done[id] {
-					done[id] = true
-					j.apart(a, t)
-				}
+	for _, text := range j.unsure {
+		j.fault("%s", text)
+	}
+	for i := range j.groups {
+		g := &j.groups[i]
+		g.selected = g.selected[:0]
+		for _, t := range j.all {
+			if t.matches(g.pod) {
+				g.selected = append(g.selected, t)
 			}
 		}
 	}
-}
-
-func affinityTerms(p *corev1.Pod) []corev1.PodAffinityTerm {
-	if p.Spec.Affinity == nil || p.Spec.Affinity.PodAffinity == nil {
-		return nil
+	for _, t := range j.all {
+		t.counts, t.total = map[string]int{}, 0
 	}
-	return p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-}
-
-func antiAffinityTerms(p *corev1.Pod) []corev1.PodAffinityTerm {
-	if p.Spec.Affinity == nil || p.Spec.Affinity.PodAntiAffinity == nil {
-		return nil
-	}
-	return p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-}
-
-// count returns how many selected pods each domain has. Domains without any
-// count when the pod could run on some node there.
-func (j *Judge) count(a *asked, key string, selects *metav1.LabelSelector) map[string]int {
-	selector, err := metav1.LabelSelectorAsSelector(selects)
-	if err != nil {
-		j.fault("selector of pod %s: %v", Key(a.pod), err)
-		return nil
-	}
-	out := map[string]int{}
+	j.order()
+	checked := map[string]bool{}
 	for i := range j.sites {
 		s := &j.sites[i]
-		n := 0
-		for _, b := range s.pods {
-			if b.pod.Namespace == a.pod.Namespace && selector.Matches(labels.Set(b.pod.Labels)) {
-				n++
+		for _, a := range s.pods {
+			for _, t := range j.groups[a.group].carries {
+				where := s.domain(t.key)
+				id := fmt.Sprint(a.group, t.id, where)
+				if checked[id] {
+					continue
+				}
+				checked[id] = true
+				if t.kind == spreadTerm {
+					j.spread(a, t, where)
+				}
 			}
 		}
-		domain := s.domain(key)
-		if domain == "" && n > 0 {
-			j.fault("%s has pods that need a settled %s", s.name, key)
-		} else if n > 0 || (domain != "" && s.node != nil && accepts(s.node, a.pod)) {
-			out[domain] += n
+	}
+	j.apart()
+}
+
+// put counts a pod in its domains.
+func (j *Judge) put(s *site, a *asked) {
+	for _, t := range j.groups[a.group].selected {
+		t.total++
+		if where := s.domain(t.key); where != "" {
+			t.counts[where]++
 		}
 	}
+}
+
+// order finds an order in which the scheduler could have bound the pods as far
+// as affinity is concerned, and counts them.
+func (j *Judge) order() {
+	type waiting struct {
+		site *site
+		pod  *asked
+	}
+	var left []waiting
+	for i := range j.sites {
+		s := &j.sites[i]
+		for _, a := range s.before {
+			j.put(s, a)
+		}
+		for _, a := range s.pods {
+			if j.attracted(a) {
+				left = append(left, waiting{s, a})
+			} else {
+				j.put(s, a)
+			}
+		}
+	}
+	for len(left) > 0 {
+		n := len(left)
+		left = slices.DeleteFunc(left, func(w waiting) bool {
+			ok := j.joins(w.site, w.pod)
+			if ok {
+				j.put(w.site, w.pod)
+			}
+			return ok
+		})
+		if len(left) < n {
+			continue
+		}
+		at := slices.IndexFunc(left, func(w waiting) bool { return j.founds(w.site, w.pod) })
+		if at < 0 {
+			break
+		}
+		j.put(left[at].site, left[at].pod)
+		left = slices.Delete(left, at, at+1)
+	}
+	for _, w := range left {
+		j.fault("pod %s has no pod it needs beside it on %s", Key(w.pod.pod), w.site.name)
+		j.put(w.site, w.pod)
+	}
+}
+
+// attracted reports whether the pod has required affinity to others.
+func (j *Judge) attracted(a *asked) bool {
+	return slices.ContainsFunc(j.groups[a.group].carries, func(t *term) bool { return t.kind == affinityTerm })
+}
+
+// joins reports whether the pods that the pod needs are in its domains.
+func (j *Judge) joins(s *site, a *asked) bool {
+	for _, t := range j.groups[a.group].carries {
+		if where := s.domain(t.key); t.kind == affinityTerm && (where == "" || t.counts[where] == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// founds reports whether the pod can be the first of those that need each other.
+func (j *Judge) founds(s *site, a *asked) bool {
+	for _, t := range j.groups[a.group].carries {
+		if t.kind == affinityTerm && (s.domain(t.key) == "" || t.total > 0 || !t.matches(a.pod)) {
+			return false
+		}
+	}
+	return true
+}
+
+// spread checks the domain that pods like a were placed in.
+func (j *Judge) spread(a *asked, t *term, where string) {
+	if where == "" {
+		j.fault("pods like %s need a settled %s", Key(a.pod), t.key)
+		return
+	}
+	domains := j.eligible(a, t)
+	fewest := math.MaxInt
+	for domain := range domains {
+		fewest = min(fewest, t.counts[domain])
+	}
+	if len(domains) == 0 || int32(len(domains)) < t.domains {
+		fewest = 0
+	}
+	if skew := t.counts[where] - fewest; skew > int(t.skew) {
+		j.fault("pods like %s are spread over %s with a skew of %d in %s", Key(a.pod), t.key, skew, where)
+	}
+}
+
+// eligible returns the domains that count for the pod.
+func (j *Judge) eligible(a *asked, t *term) map[string]bool {
+	id := fmt.Sprint(a.class, t.key, t.affinity, t.taints)
+	if out, ok := j.domains[id]; ok {
+		return out
+	}
+	wants := nodeaffinity.GetRequiredNodeAffinity(a.pod)
+	out, seen := map[string]bool{}, map[string]bool{}
+	for i := range j.sites {
+		s := &j.sites[i]
+		where := s.domain(t.key)
+		if where == "" || s.node == nil || seen[where] && out[where] {
+			continue
+		}
+		seen[where] = true
+		if match, err := wants.Match(s.node); t.affinity && (err != nil || !match) {
+			continue
+		}
+		if t.taints && !workload.Tolerates(s.node, a.pod) {
+			continue
+		}
+		out[where] = true
+	}
+	j.domains[id] = out
 	return out
 }
 
-func (j *Judge) spread(a *asked, c corev1.TopologySpreadConstraint) {
-	counts := j.count(a, c.TopologyKey, c.LabelSelector)
-	if len(counts) == 0 || c.WhenUnsatisfiable != corev1.DoNotSchedule {
-		return
+// crowd is the pods of one domain that an anti-affinity term is about.
+type crowd struct {
+	now, before struct{ both, carriers, selected int }
+	example     *asked
+}
+
+// pairs returns how many pairs of pods violate the term.
+func pairs(both, carriers, selected int) int {
+	return both*(both-1)/2 + both*(carriers+selected) + carriers*selected
+}
+
+// apart checks anti-affinity: of the pods that carry a term and those that it
+// selects, none share a domain unless both were there before.
+func (j *Judge) apart() {
+	crowds := map[crowdKey]*crowd{}
+	for i := range j.sites {
+		s := &j.sites[i]
+		for _, a := range s.before {
+			j.crowd(crowds, s, a, false)
+		}
+		for _, a := range s.pods {
+			j.crowd(crowds, s, a, true)
+		}
 	}
-	values := slices.Collect(maps.Values(counts))
-	if skew := slices.Max(values) - slices.Min(values); skew > int(c.MaxSkew) {
-		j.fault("pods like %s are spread over %s with a skew of %d", Key(a.pod), c.TopologyKey, skew)
+	for id, c := range crowds {
+		n, o := c.now, c.before
+		if pairs(n.both, n.carriers, n.selected) > pairs(o.both, o.carriers, o.selected) {
+			j.fault("%d pods like %s share %s %s", n.both+n.carriers+n.selected, Key(c.example.pod), id.term.key, id.where)
+		}
 	}
 }
 
-func (j *Judge) affinity(a *asked, t corev1.PodAffinityTerm) {
-	some := 0
-	for _, n := range j.count(a, t.TopologyKey, t.LabelSelector) {
-		if n > 0 {
-			some++
+type crowdKey struct {
+	term  *term
+	where string
+}
+
+// crowd counts a pod in the crowds it belongs to.
+func (j *Judge) crowd(crowds map[crowdKey]*crowd, s *site, a *asked, fresh bool) {
+	g := &j.groups[a.group]
+	note := func(t *term, carries, selected bool) {
+		where := s.domain(t.key)
+		if where == "" {
+			if carries && fresh {
+				j.fault("pods like %s need a settled %s", Key(a.pod), t.key)
+			}
+			return
+		}
+		id := crowdKey{t, where}
+		c := crowds[id]
+		if c == nil {
+			c = &crowd{}
+			crowds[id] = c
+		}
+		for _, n := range []*struct{ both, carriers, selected int }{&c.now, &c.before} {
+			switch {
+			case carries && selected:
+				n.both++
+			case carries:
+				n.carriers++
+			default:
+				n.selected++
+			}
+			if fresh {
+				break // it was not there before
+			}
+		}
+		if fresh {
+			c.example = a
 		}
 	}
-	if some > 1 {
-		j.fault("pods like %s should share one %s and have %d", Key(a.pod), t.TopologyKey, some)
+	for _, t := range g.carries {
+		if t.kind == antiTerm {
+			note(t, true, slices.Contains(g.selected, t))
+		}
+	}
+	for _, t := range g.selected {
+		if t.kind == antiTerm && !slices.Contains(g.carries, t) {
+			note(t, false, true)
+		}
 	}
 }
 
-func (j *Judge) apart(a *asked, t corev1.PodAffinityTerm) {
-	for domain, n := range j.count(a, t.TopologyKey, t.LabelSelector) {
-		if n > 1 {
-			j.fault("%d pods like %s share %s %s", n, Key(a.pod), t.TopologyKey, domain)
+// ports checks that no two pods of a node use the same port of it.
+func (j *Judge) ports() {
+	for i := range j.sites {
+		s := &j.sites[i]
+		var used []corev1.ContainerPort
+		for k, a := range slices.Concat(s.before, s.pods) {
+			for _, c := range a.pod.Spec.Containers {
+				for _, p := range c.Ports {
+					if p.HostPort == 0 {
+						continue
+					}
+					if k >= len(s.before) && slices.ContainsFunc(used, func(o corev1.ContainerPort) bool { return clash(p, o) }) {
+						j.fault("host port %d of pod %s is taken on %s", p.HostPort, Key(a.pod), s.name)
+					}
+					used = append(used, p)
+				}
+			}
 		}
 	}
+}
+
+func clash(a, b corev1.ContainerPort) bool {
+	everywhere := func(ip string) bool { return ip == "" || ip == "0.0.0.0" }
+	protocol := func(p corev1.Protocol) corev1.Protocol {
+		if p == "" {
+			return corev1.ProtocolTCP
+		}
+		return p
+	}
+	return a.HostPort == b.HostPort && protocol(a.Protocol) == protocol(b.Protocol) &&
+		(a.HostIP == b.HostIP || everywhere(a.HostIP) || everywhere(b.HostIP))
 }

@@ -7,6 +7,7 @@ package ours
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +20,7 @@ import (
 	"karpenter/cloud/kwok"
 	"karpenter/kube/convert"
 	"karpenter/model"
+	"karpenter/scenario"
 	"karpenter/solve"
 	"karpenter/world"
 )
@@ -55,12 +57,12 @@ func New(w *workload.Workload) (*Engine, error) {
 	for p := range w.Pending() {
 		e.world.SetPod(e.convert.Pod(p))
 		if w.One { // a shape that is known
-			e.Decide()
+			_ = e.Decide()
 			e.world.DeletePod(p.Namespace, p.Name)
 		}
 	}
 	if w.One {
-		e.Decide()
+		_ = e.Decide()
 	}
 	return e, nil
 }
@@ -71,13 +73,17 @@ func (e *Engine) takeIn(daemons []*appsv1.DaemonSet, machines []workload.Machine
 			e.world.SetDaemon(daemon)
 		}
 	}
-	for _, m := range machines {
-		claim, _ := e.convert.Claim(m.Claim)
-		e.world.SetClaim(claim)
-		e.world.SetNode(e.convert.Node(m.Node))
-		for _, p := range m.Bound {
-			e.world.SetPod(e.convert.Pod(p))
-		}
+	for i := range machines {
+		e.takeInMachine(&machines[i])
+	}
+}
+
+func (e *Engine) takeInMachine(m *workload.Machine) {
+	claim, _ := e.convert.Claim(m.Claim)
+	e.world.SetClaim(claim)
+	e.world.SetNode(e.convert.Node(m.Node))
+	for _, p := range m.Bound {
+		e.world.SetPod(e.convert.Pod(p))
 	}
 }
 
@@ -92,9 +98,10 @@ func (e *Engine) News(w *workload.Workload) {
 	}
 }
 
-// Decide takes a Snapshot and decides.
-func (e *Engine) Decide() {
+// Decide takes a Snapshot and decides. The error is always nil.
+func (e *Engine) Decide() error {
 	e.plan = e.planner.Decide(e.world.Snapshot(workload.Start()), model.DefaultPolicy())
+	return nil
 }
 
 // Bound returns what the last decision proved no plan can beat, in dollars per
@@ -151,4 +158,19 @@ func (e *Engine) Unsupported(w *workload.Workload) []string {
 		}
 	}
 	return out
+}
+
+// WriteScenario writes the situation into a file that "karpenter plan
+// --snapshot" reads.
+func (e *Engine) WriteScenario(file string) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	s := scenario.Situation{Snapshot: e.world.Snapshot(workload.Start()), Policy: model.DefaultPolicy()}
+	if err := s.Print(f); err != nil {
+		f.Close()
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return f.Close()
 }

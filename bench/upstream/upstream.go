@@ -16,15 +16,14 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
 	"sigs.k8s.io/karpenter/pkg/controllers/dynamicresources/deviceallocation"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning"
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
@@ -47,6 +46,11 @@ type Engine struct {
 	pods        []*corev1.Pod
 	results     scheduling.Results
 	late        bool
+
+	client   *memory
+	provider *provider
+	disrupt  *consolidation
+	commands []disruption.Command
 }
 
 // New takes in the workload.
@@ -68,6 +72,7 @@ func New(w *workload.Workload) (*Engine, error) {
 		return nil, err
 	}
 	cp := &provider{types: instanceTypes(catalogue.Types())}
+	e.client, e.provider = c, cp
 	clk := clock.RealClock{}
 	e.cluster = state.NewCluster(clk, c, cp)
 	e.provisioner = provisioning.NewProvisioner(c, events.NewRecorder(&record.FakeRecorder{}), cp, e.cluster, clk, deviceallocation.NewController(c), virtualpods.NewVirtualPodCache(c))
@@ -90,21 +95,22 @@ func settings() (context.Context, error) {
 }
 
 // store returns a client that knows the workload's pools and daemons.
-func store(w *workload.Workload) (client.Client, error) {
-	// Upstream's API packages register themselves here.
-	builder := fake.NewClientBuilder().WithScheme(scheme.Scheme).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
+func store(w *workload.Workload) (*memory, error) {
+	m := newMemory()
 	for _, p := range w.Pools {
 		u := &v1.NodePool{}
 		if err := translate(p, u); err != nil {
 			return nil, err
 		}
-		builder = builder.WithObjects(u)
+		m.set(u)
 	}
 	for _, d := range w.Daemons {
-		builder = builder.WithObjects(d)
+		m.set(d)
 	}
-	return builder.Build(), nil
+	for _, name := range w.Namespaces() {
+		m.set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return m, nil
 }
 
 // translate turns an object of this project's API into upstream's. They are
@@ -118,24 +124,34 @@ func translate(from, to any) error {
 }
 
 func (e *Engine) takeIn(w *workload.Workload) error {
-	for _, m := range w.Machines {
-		claim := &v1.NodeClaim{}
-		if err := translate(m.Claim, claim); err != nil {
+	for i := range w.Machines {
+		if err := e.takeInMachine(&w.Machines[i]); err != nil {
 			return err
-		}
-		e.cluster.UpdateNodeClaim(claim)
-		if err := e.cluster.UpdateNode(e.ctx, m.Node); err != nil {
-			return fmt.Errorf("node %s: %w", m.Node.Name, err)
-		}
-		for _, p := range m.Bound {
-			if err := e.cluster.UpdatePod(e.ctx, p); err != nil {
-				return fmt.Errorf("pod %s: %w", p.Name, err)
-			}
 		}
 	}
 	for _, d := range w.Daemons {
 		if err := e.cluster.UpdateDaemonSet(e.ctx, d); err != nil {
 			return fmt.Errorf("daemonset %s: %w", d.Name, err)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) takeInMachine(m *workload.Machine) error {
+	claim := &v1.NodeClaim{}
+	if err := translate(m.Claim, claim); err != nil {
+		return err
+	}
+	e.client.set(claim)
+	e.client.set(m.Node)
+	e.cluster.UpdateNodeClaim(claim)
+	if err := e.cluster.UpdateNode(e.ctx, m.Node); err != nil {
+		return fmt.Errorf("node %s: %w", m.Node.Name, err)
+	}
+	for _, p := range m.Bound {
+		e.client.set(p)
+		if err := e.cluster.UpdatePod(e.ctx, p); err != nil {
+			return fmt.Errorf("pod %s: %w", p.Name, err)
 		}
 	}
 	return nil
@@ -180,16 +196,20 @@ func (e *Engine) Plan() *judge.Plan {
 		}
 	}
 	for _, n := range e.results.NewNodeClaims {
-		c := judge.Claim{Pool: n.NodePoolName, Pods: keys(n.Pods)}
-		for _, t := range n.InstanceTypeOptions {
-			c.Types = append(c.Types, t.Name)
-		}
-		for _, r := range n.Requirements.NodeSelectorRequirements() {
-			c.Requirements = append(c.Requirements, corev1.NodeSelectorRequirement{Key: r.Key, Operator: r.Operator, Values: r.Values})
-		}
-		out.Claims = append(out.Claims, c)
+		out.Claims = append(out.Claims, claimOf(n))
 	}
 	return out
+}
+
+func claimOf(n *scheduling.NodeClaim) judge.Claim {
+	c := judge.Claim{Pool: n.NodePoolName, Pods: keys(n.Pods)}
+	for _, t := range n.InstanceTypeOptions {
+		c.Types = append(c.Types, t.Name)
+	}
+	for _, r := range n.Requirements.NodeSelectorRequirements() {
+		c.Requirements = append(c.Requirements, corev1.NodeSelectorRequirement{Key: r.Key, Operator: r.Operator, Values: r.Values})
+	}
+	return c
 }
 
 func keys(pods []*corev1.Pod) []string {

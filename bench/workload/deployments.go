@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 
@@ -13,43 +14,51 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// deployment is pods that differ in nothing but their names.
-type deployment struct {
-	name      string
-	replicas  int
-	cpu       int64 // millicores
-	memory    int64 // MiB
-	constrain func(name string, spec *corev1.PodSpec)
+// Deployment is pods that differ only in their names.
+type Deployment struct {
+	Name      string
+	Namespace string // "" = default
+	Replicas  int
+	CPU       int64             // millicores
+	Memory    int64             // MiB
+	Labels    map[string]string // of its pods, beside Label
+	Constrain func(name string, spec *corev1.PodSpec)
 }
 
 // namespace is where all pods live.
 const namespace = "default"
 
-// label tells the pods of a deployment from others.
-const label = "app"
+// Label distinguishes the pods of a Deployment from others: its value is the
+// name of the Deployment.
+const Label = "app"
 
-func (d *deployment) pod(n int) *corev1.Pod {
-	name := fmt.Sprintf("%s-%05d", d.name, n)
+// Pod returns the pending pod of that number. The object is the caller's.
+func (d *Deployment) Pod(n int) *corev1.Pod {
+	name := fmt.Sprintf("%s-%05d", d.Name, n)
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, UID: types.UID(name), Labels: map[string]string{label: d.name},
+			Namespace: namespace, Name: name, UID: types.UID(name), Labels: map[string]string{Label: d.Name},
 			CreationTimestamp: metav1.NewTime(Start()),
-			OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: d.name, UID: types.UID(d.name), Controller: new(true)}},
+			OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: d.Name, UID: types.UID(d.Name), Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{
 			SchedulerName: corev1.DefaultSchedulerName,
 			Containers: []corev1.Container{{Name: "main", Image: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU:    *resource.NewMilliQuantity(d.cpu, resource.DecimalSI),
-				corev1.ResourceMemory: *resource.NewQuantity(d.memory<<20, resource.BinarySI),
+				corev1.ResourceCPU:    *resource.NewMilliQuantity(d.CPU, resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(d.Memory<<20, resource.BinarySI),
 			}}}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		}}},
 	}
-	if d.constrain != nil {
-		d.constrain(d.name, &p.Spec)
+	if d.Namespace != "" {
+		p.Namespace = d.Namespace
+	}
+	maps.Copy(p.Labels, d.Labels)
+	if d.Constrain != nil {
+		d.Constrain(d.Name, &p.Spec)
 	}
 	return p
 }
@@ -75,8 +84,8 @@ func (w *Workload) add(rng *rand.Rand, deployments, pods int, constrain func(int
 		share += shares[i]
 		next := int(math.Round(float64(pods) * share / sum))
 		cpu, memory := size(rng)
-		w.deployments = append(w.deployments, deployment{
-			name: fmt.Sprintf("app-%03d", i), replicas: next - upTo, cpu: cpu, memory: memory, constrain: constrain(i),
+		w.Deployments = append(w.Deployments, Deployment{
+			Name: fmt.Sprintf("app-%03d", i), Replicas: next - upTo, CPU: cpu, Memory: memory, Constrain: constrain(i),
 		})
 		upTo = next
 	}
@@ -95,21 +104,21 @@ func size(rng *rand.Rand) (cpu, memory int64) {
 // distinct adds pods of which no two request the same.
 func (w *Workload) distinct(rng *rand.Rand, pods int) {
 	seen := map[[2]int64]bool{}
-	for len(w.deployments) < pods {
+	for len(w.Deployments) < pods {
 		cpu := int64(50 * math.Pow(80, rng.Float64()))
 		memory := int64(float64(cpu) * 1.024 * (1 + 7*rng.Float64()))
 		if seen[[2]int64{cpu, memory}] {
 			continue
 		}
 		seen[[2]int64{cpu, memory}] = true
-		i := len(w.deployments)
-		w.deployments = append(w.deployments, deployment{name: fmt.Sprintf("app-%05d", i), replicas: 1, cpu: cpu, memory: memory})
+		i := len(w.Deployments)
+		w.Deployments = append(w.Deployments, Deployment{Name: fmt.Sprintf("app-%05d", i), Replicas: 1, CPU: cpu, Memory: memory})
 	}
 }
 
 // oneMore asks for a single pod.
 func (w *Workload) oneMore() {
-	w.deployments = []deployment{{name: "app-000", replicas: 1, cpu: 500, memory: 1024}}
+	w.Deployments = []Deployment{{Name: "app-000", Replicas: 1, CPU: 500, Memory: 1024}}
 	w.One = true
 }
 
@@ -130,8 +139,8 @@ func zones(_ string, s *corev1.PodSpec) {
 }
 
 func onBatch(_ string, s *corev1.PodSpec) {
-	s.NodeSelector = map[string]string{batchLabel: batch}
-	s.Tolerations = []corev1.Toleration{{Key: batchTaint, Operator: corev1.TolerationOpEqual, Value: batch, Effect: corev1.TaintEffectNoSchedule}}
+	s.NodeSelector = map[string]string{BatchLabel: Batch}
+	s.Tolerations = []corev1.Toleration{{Key: BatchTaint, Operator: corev1.TolerationOpEqual, Value: Batch, Effect: corev1.TaintEffectNoSchedule}}
 }
 
 func onDemand(_ string, s *corev1.PodSpec) {

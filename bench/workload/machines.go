@@ -2,12 +2,16 @@ package workload
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	schedulingv1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud/kwok"
@@ -24,15 +28,33 @@ func (w *Workload) machines(rng *rand.Rand, count int, room bool) {
 		k := kinds[rng.IntN(len(kinds))]
 		e := w.entry(k.instance)
 		o := e.Offerings[rng.IntN(len(e.Offerings))]
-		m := Machine{Claim: claim(fmt.Sprintf("%s-%05d", k.pool, i), k.pool, e, o)}
-		m.Node = node(m.Claim)
+		m := NewMachine(fmt.Sprintf("%s-%05d", k.pool, i), w.pool(k.pool), e, o)
 		used := 1.0
 		if room {
 			used = 0.5 + 0.5*rng.Float64()
 		}
-		w.bind(&m, used)
+		w.fill(&m, used)
 		w.Machines = append(w.Machines, m)
 	}
+}
+
+// NewMachine returns an initialized machine of the pool without pods.
+func NewMachine(name string, pool *v1.NodePool, e *kwok.Entry, o kwok.OfferingEntry) Machine {
+	m := Machine{Claim: claim(name, pool.Name, e, o)}
+	maps.Copy(m.Claim.Labels, pool.Spec.Template.Labels)
+	m.Claim.Spec.Taints = pool.Spec.Template.Spec.Taints
+	m.Node = node(m.Claim)
+	m.Node.Spec.Taints = v1.CoreTaints(m.Claim.Spec.Taints)
+	return m
+}
+
+func (w *Workload) pool(name string) *v1.NodePool {
+	for _, p := range w.Pools {
+		if p.Name == name {
+			return p
+		}
+	}
+	panic("the workload has no NodePool " + name)
 }
 
 func (w *Workload) entry(name string) *kwok.Entry {
@@ -94,27 +116,65 @@ func node(c *v1.NodeClaim) *corev1.Node {
 	return n
 }
 
-// bind puts a pod of each DaemonSet and four others on the machine, so that
+// fill binds a pod of each DaemonSet and four others to the machine, so that
 // they use a part of its processors and memory.
-func (w *Workload) bind(m *Machine, used float64) {
-	cpu, memory := m.Node.Status.Allocatable.Cpu().MilliValue(), m.Node.Status.Allocatable.Memory().Value()>>20
-	for _, d := range w.Daemons {
-		c := d.Spec.Template.Spec.Containers[0].Resources.Requests
-		p := (&deployment{name: d.Name + "-" + m.Node.Name, cpu: c.Cpu().MilliValue(), memory: c.Memory().Value() >> 20}).pod(0)
-		p.Namespace, p.Spec.Tolerations = d.Namespace, d.Spec.Template.Spec.Tolerations
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: new(true)}}
-		m.Bound = append(m.Bound, p)
-		cpu, memory = cpu-c.Cpu().MilliValue(), memory-c.Memory().Value()>>20
-	}
+func (w *Workload) fill(m *Machine, used float64) {
+	w.BindDaemons(m)
+	cpu, memory := m.Free()
 	const others = 4
 	for i := range others {
-		d := deployment{name: fmt.Sprintf("old-%s-%d", m.Node.Name, i), cpu: int64(used*float64(cpu)) / others, memory: int64(used*float64(memory)) / others}
-		m.Bound = append(m.Bound, d.pod(0))
+		d := Deployment{Name: fmt.Sprintf("old-%s-%d", m.Node.Name, i), CPU: int64(used*float64(cpu)) / others, Memory: int64(used*float64(memory)) / others}
+		m.Bind(d.Pod(0))
 	}
+}
+
+// BindDaemons binds a pod of each DaemonSet to the machine.
+func (w *Workload) BindDaemons(m *Machine) {
+	for _, d := range w.Daemons {
+		c := d.Spec.Template.Spec.Containers[0].Resources.Requests
+		p := (&Deployment{Name: d.Name + "-" + m.Node.Name, CPU: c.Cpu().MilliValue(), Memory: c.Memory().Value() >> 20}).Pod(0)
+		p.Namespace, p.Spec.Tolerations = d.Namespace, d.Spec.Template.Spec.Tolerations
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: new(true)}}
+		m.Bind(p)
+	}
+}
+
+// Bind has the pod run on the machine.
+func (m *Machine) Bind(p *corev1.Pod) {
+	p.Spec.NodeName = m.Node.Name
+	p.Status = corev1.PodStatus{Phase: corev1.PodRunning}
+	m.Bound = append(m.Bound, p)
+}
+
+// Consolidatable has the machine wait for consolidation.
+func (m *Machine) Consolidatable() {
+	m.Claim.Status.Conditions = append(m.Claim.Status.Conditions, v1.Condition{
+		Type: v1.ConsolidatableCondition, Status: metav1.ConditionTrue, Reason: v1.ConsolidatableCondition,
+	})
+}
+
+// Free returns the millicores and the MiB that no pod on the machine requests.
+func (m *Machine) Free() (cpu, memory int64) {
+	cpu, memory = m.Node.Status.Allocatable.Cpu().MilliValue(), m.Node.Status.Allocatable.Memory().Value()>>20
 	for _, p := range m.Bound {
-		p.Spec.NodeName = m.Node.Name
-		p.Status = corev1.PodStatus{Phase: corev1.PodRunning}
+		r := p.Spec.Containers[0].Resources.Requests
+		cpu, memory = cpu-r.Cpu().MilliValue(), memory-r.Memory().Value()>>20
 	}
+	return cpu, memory
+}
+
+// Accepts reports whether the labels and taints of the node let the pod run there.
+func Accepts(n *corev1.Node, p *corev1.Pod) bool {
+	ok, err := nodeaffinity.GetRequiredNodeAffinity(p).Match(n)
+	return Tolerates(n, p) && ok && err == nil
+}
+
+// Tolerates reports whether the pod tolerates the taints of the node.
+func Tolerates(n *corev1.Node, p *corev1.Pod) bool {
+	_, bad := schedulingv1.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, p.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule
+	}, false)
+	return !bad
 }
 
 // Requests returns what a pod asks of its node, itself included.

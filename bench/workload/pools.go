@@ -11,40 +11,40 @@ import (
 	"karpenter/cloud/ec2"
 )
 
-// terms are what workloads differ in as to what may be bought.
-type terms struct {
-	spot     bool // beside on-demand
-	weighted bool // the ARM pool comes first, the tainted one last
-	limited  bool // pools have limits nobody reaches
+// Terms are how workloads differ in the instances that can be launched.
+type Terms struct {
+	Spot     bool // beside on-demand
+	Weighted bool // the ARM pool comes first, the tainted one last
+	Limited  bool // pools have limits far above the use
 }
 
-// The batch pool's taint and label.
+// The taint and the label of the batch pool.
 const (
-	batchTaint = "dedicated"
-	batchLabel = "workload"
-	batch      = "batch"
+	BatchTaint = "dedicated"
+	BatchLabel = "workload"
+	Batch      = "batch"
 )
 
-// pools gives the workload its three pools and two DaemonSets: general takes
+// SetPools gives the workload its three pools and two DaemonSets: general takes
 // current c, m and r types of both architectures, arm any ARM type, and batch,
 // which is tainted, any current amd64 type without devices.
-func (w *Workload) pools(t terms) {
+func (w *Workload) SetPools(t Terms) {
 	general := pool("general", t, in(ec2.LabelDomain+"/instance-category", "c", "m", "r"), gt(ec2.LabelDomain+"/instance-generation", "4"))
 	arm := pool("arm", t, in(corev1.LabelArchStable, "arm64"))
 	tainted := pool("batch", t, in(corev1.LabelArchStable, "amd64"), gt(ec2.LabelDomain+"/instance-generation", "3"),
 		in(ec2.LabelDomain+"/instance-category", "c", "m", "r", "i", "d", "x"))
-	tainted.Spec.Template.Spec.Taints = []v1.Taint{{Key: batchTaint, Value: batch, Effect: corev1.TaintEffectNoSchedule}}
-	tainted.Spec.Template.Labels = map[string]string{batchLabel: batch}
-	if t.weighted {
+	tainted.Spec.Template.Spec.Taints = []v1.Taint{{Key: BatchTaint, Value: Batch, Effect: corev1.TaintEffectNoSchedule}}
+	tainted.Spec.Template.Labels = map[string]string{BatchLabel: Batch}
+	if t.Weighted {
 		general.Spec.Weight, arm.Spec.Weight, tainted.Spec.Weight = new(int32(10)), new(int32(50)), new(int32(1))
 	}
 	w.Pools = []*v1.NodePool{general, arm, tainted}
 	w.Daemons = []*appsv1.DaemonSet{daemon("node-agent", "100m", "200Mi"), daemon("log-shipper", "50m", "128Mi")}
 }
 
-func pool(name string, t terms, more ...v1.NodeSelectorRequirementWithMinValues) *v1.NodePool {
+func pool(name string, t Terms, more ...v1.NodeSelectorRequirementWithMinValues) *v1.NodePool {
 	capacity := []string{v1.CapacityTypeOnDemand}
-	if t.spot {
+	if t.Spot {
 		capacity = append(capacity, v1.CapacityTypeSpot)
 	}
 	p := &v1.NodePool{
@@ -55,7 +55,7 @@ func pool(name string, t terms, more ...v1.NodeSelectorRequirementWithMinValues)
 	p.Spec.Template.Spec.Requirements = append([]v1.NodeSelectorRequirementWithMinValues{
 		in(corev1.LabelOSStable, "linux"), in(v1.CapacityTypeLabelKey, capacity...),
 	}, more...)
-	if t.limited {
+	if t.Limited {
 		p.Spec.Limits = v1.Limits{corev1.ResourceCPU: resource.MustParse("100000"), corev1.ResourceMemory: resource.MustParse("1000Ti")}
 	}
 	p.Status.Conditions = []metav1.Condition{

@@ -15,8 +15,8 @@ func (w *Workload) topology(rng *rand.Rand, deployments, pods int) {
 		cpu, memory := size(rng)
 		kind := [...]func(string, *corev1.PodSpec){zoneSpread, nodeSpread, zoneAffinity, antiAffinity}[i%4]
 		w.add(rng, 1, pods/deployments, func(int) func(string, *corev1.PodSpec) { return kind })
-		d := &w.deployments[len(w.deployments)-1]
-		d.name, d.cpu, d.memory = "app-"+string(rune('a'+i/26))+string(rune('a'+i%26)), cpu, memory
+		d := &w.Deployments[len(w.Deployments)-1]
+		d.Name, d.CPU, d.Memory = "app-"+string(rune('a'+i/26))+string(rune('a'+i%26)), cpu, memory
 	}
 }
 
@@ -47,5 +47,5 @@ func antiAffinity(name string, s *corev1.PodSpec) {
 }
 
 func selector(name string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{label: name}}
+	return &metav1.LabelSelector{MatchLabels: map[string]string{Label: name}}
 }

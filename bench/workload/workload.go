@@ -3,7 +3,9 @@ package workload
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,7 +32,8 @@ type Workload struct {
 	Pools       []*v1.NodePool
 	Daemons     []*appsv1.DaemonSet
 	Machines    []Machine
-	deployments []deployment
+	Deployments []Deployment  // whose pods are pending
+	Evicted     []*corev1.Pod // pending, too
 
 	// One asks for the time of a second decision: everything but one pod of
 	// the first deployment has been decided and bound already.
@@ -53,15 +56,37 @@ type Machine struct {
 // objects are the caller's.
 func (w *Workload) Pending() iter.Seq[*corev1.Pod] {
 	return func(yield func(*corev1.Pod) bool) {
-		for i := range w.deployments {
-			d := &w.deployments[i]
-			for n := range d.replicas {
-				if !yield(d.pod(n)) {
+		for i := range w.Deployments {
+			d := &w.Deployments[i]
+			for n := range d.Replicas {
+				if !yield(d.Pod(n)) {
 					return
 				}
 			}
 		}
+		for _, p := range w.Evicted {
+			if !yield(p.DeepCopy()) {
+				return
+			}
+		}
 	}
+}
+
+// Change is what became of nodes and running pods.
+type Change struct {
+	Gone, Added []Machine
+	Moved       []*corev1.Pod // to nodes that are neither; bound there
+}
+
+// Namespaces returns the namespaces that have pods, sorted.
+func (w *Workload) Namespaces() []string {
+	all := map[string]bool{namespace: true}
+	for _, d := range w.Deployments {
+		if d.Namespace != "" {
+			all[d.Namespace] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // Uncapped is the time upstream gets where it is to be let finish.
@@ -86,18 +111,33 @@ func New(name string) (*Workload, error) {
 		if r.name != name {
 			continue
 		}
-		entries, err := ec2.KWOKTypes(Region)
+		w, err := Empty(name)
 		if err != nil {
-			return nil, fmt.Errorf("price list: %w", err)
+			return nil, err
 		}
-		w := &Workload{Name: name, About: r.about, Short: r.short, Entries: entries, UpstreamCap: Uncapped}
+		w.About, w.Short = r.about, r.short
 		r.make(w, rand.New(rand.NewPCG(20260101, uint64(i))))
-		for _, d := range w.deployments {
-			w.Pods += d.replicas
-		}
+		w.Count()
 		return w, nil
 	}
 	return nil, fmt.Errorf("no workload %q", name)
+}
+
+// Empty returns a workload with the price list and nothing else.
+func Empty(name string) (*Workload, error) {
+	entries, err := ec2.KWOKTypes(Region)
+	if err != nil {
+		return nil, fmt.Errorf("price list: %w", err)
+	}
+	return &Workload{Name: name, Entries: entries, UpstreamCap: Uncapped}, nil
+}
+
+// Count counts the pending pods.
+func (w *Workload) Count() {
+	w.Pods = 0
+	for _, d := range w.Deployments {
+		w.Pods += d.Replicas
+	}
 }
 
 // Short reports whether the workload belongs to a short run.

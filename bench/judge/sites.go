@@ -1,0 +1,150 @@
+package judge
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// site is a node that exists or that the plan launches, with the pods on it.
+type site struct {
+	name   string
+	node   *corev1.Node // as it is, or the first of the machines it can become
+	labels map[string]string
+	before []*asked // pods bound before the plan
+	pods   []*asked // pods the plan puts here
+}
+
+// could notes a machine the site can become. Labels in which the machines
+// differ are not settled.
+func (s *site) could(n *corev1.Node, keys []string) {
+	first := s.node == nil
+	if first {
+		s.node, s.labels = n, map[string]string{}
+	}
+	for _, key := range keys {
+		value, ok := n.Labels[key]
+		switch {
+		case first && ok:
+			s.labels[key] = value
+		case !first && s.labels[key] != value:
+			delete(s.labels, key)
+		}
+	}
+}
+
+// domain returns the value of the topology key, or "" if it is not settled or
+// the node has no such label.
+func (s *site) domain(key string) string {
+	if key == corev1.LabelHostname {
+		return s.name
+	}
+	return s.labels[key]
+}
+
+// term is a required constraint between pods. Constraints of equal text are one
+// term.
+type term struct {
+	id       int
+	kind     termKind
+	key      string
+	skew     int32
+	domains  int32 // the least number of them
+	affinity bool  // domains count only if the node affinity of the pod matches
+	taints   bool  // domains count only if the pod tolerates the taints
+	selects  labels.Selector
+	spaces   []string // namespaces
+
+	counts map[string]int // selected pods by domain, new ones included
+	total  int
+}
+
+type termKind string
+
+const (
+	spreadTerm   termKind = "spread"
+	affinityTerm termKind = "affinity"
+	antiTerm     termKind = "anti-affinity"
+)
+
+// matches reports whether the term selects the pod.
+func (t *term) matches(p *corev1.Pod) bool {
+	return slices.Contains(t.spaces, p.Namespace) && t.selects.Matches(labels.Set(p.Labels))
+}
+
+// terms returns the required constraints of the pod. What the judge can't check
+// is a fault.
+func (j *Judge) terms(p *corev1.Pod) []*term {
+	var out []*term
+	for i := range p.Spec.TopologySpreadConstraints {
+		c := &p.Spec.TopologySpreadConstraints[i]
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+			continue
+		}
+		t := term{kind: spreadTerm, key: c.TopologyKey, skew: c.MaxSkew, affinity: true}
+		if c.MinDomains != nil {
+			t.domains = *c.MinDomains
+		}
+		if c.NodeAffinityPolicy != nil {
+			t.affinity = *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
+		}
+		t.taints = c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
+		out = append(out, j.term(t, p, c.LabelSelector, nil, len(c.MatchLabelKeys) > 0))
+	}
+	for _, a := range affinityTerms(p) {
+		out = append(out, j.term(term{kind: affinityTerm, key: a.TopologyKey}, p, a.LabelSelector, a.Namespaces, exotic(&a)))
+	}
+	for _, a := range antiAffinityTerms(p) {
+		out = append(out, j.term(term{kind: antiTerm, key: a.TopologyKey}, p, a.LabelSelector, a.Namespaces, exotic(&a)))
+	}
+	return out
+}
+
+func exotic(a *corev1.PodAffinityTerm) bool {
+	return a.NamespaceSelector != nil || len(a.MatchLabelKeys) > 0 || len(a.MismatchLabelKeys) > 0
+}
+
+// term returns the one term of that text.
+func (j *Judge) term(t term, p *corev1.Pod, selects *metav1.LabelSelector, spaces []string, unknown bool) *term {
+	if len(spaces) == 0 {
+		spaces = []string{p.Namespace}
+	}
+	text, err := json.Marshal([]any{t.kind, t.key, t.skew, t.domains, t.affinity, t.taints, selects, spaces})
+	if err != nil {
+		panic(err) // plain data
+	}
+	if old := j.known[string(text)]; old != nil {
+		return old
+	}
+	if unknown {
+		j.unsure = append(j.unsure, "the judge does not know all fields of the constraints of pod "+Key(p))
+	}
+	selector, err := metav1.LabelSelectorAsSelector(selects)
+	if err != nil {
+		j.unsure = append(j.unsure, "selector of pod "+Key(p)+": "+err.Error())
+		selector = labels.Nothing()
+	}
+	t.id, t.selects, t.spaces = len(j.all), selector, spaces
+	j.known[string(text)], j.all = &t, append(j.all, &t)
+	if !slices.Contains(j.keys, t.key) {
+		j.keys = append(j.keys, t.key)
+	}
+	return &t
+}
+
+func affinityTerms(p *corev1.Pod) []corev1.PodAffinityTerm {
+	if p.Spec.Affinity == nil || p.Spec.Affinity.PodAffinity == nil {
+		return nil
+	}
+	return p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+func antiAffinityTerms(p *corev1.Pod) []corev1.PodAffinityTerm {
+	if p.Spec.Affinity == nil || p.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	return p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
