@@ -60,8 +60,9 @@ type Result struct {
 
 // Options says how to solve a Problem.
 type Options struct {
-	Most float64 // give up when the items are worth more than this together
-	Rows int     // the master problem has at most about so many rows; 0 = a number that suits the items
+	Most  float64 // give up when the items are worth more than this together
+	Prove bool    // the values are for a proof, and worth some work
+	Rows  int     // the master problem has at most about so many rows; 0 = a number that suits the items
 }
 
 // Unlimited is the value of Options.Most that never gives up.
@@ -69,14 +70,14 @@ var unlimited = math.Inf(1)
 
 // Unlimited returns the options that look for the cheapest cover, whatever it
 // costs.
-func Unlimited() Options { return Options{Most: unlimited} }
+func Unlimited() Options { return Options{Most: unlimited, Prove: true} }
 
 // Solve returns a cheap cover.
 func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 	s := newSolver(p, budget)
 	m := newMaster(s, s.aggregate(o.Rows))
 	r := &Result{}
-	if !s.dive(m, o.Most) {
+	if !s.dive(m, o.Most, o.Prove) {
 		r.Abandoned = true
 	} else {
 		s.coverRest(m)
@@ -92,6 +93,9 @@ func Values(p *Problem, o Options, budget *work.Budget) []float64 {
 	m := newMaster(s, s.aggregate(o.Rows))
 	if m.restart() {
 		m.optimise(math.MaxInt)
+		if o.Prove {
+			m.stabilise()
+		}
 		s.value(m)
 	}
 	return s.values

@@ -20,7 +20,7 @@ func (m *master) few() int { return 4 + 200/max(len(m.count), 1) }
 // dive buys the whole part of the master problem's solution and the largest
 // fractions, solves again for what is left, and so on. It reports false when the
 // pods are worth more than most, and buys nothing then.
-func (s *solver) dive(m *master, most float64) bool {
+func (s *solver) dive(m *master, most float64, prove bool) bool {
 	rounds := math.MaxInt
 	for first := true; m.restart(); first = false {
 		m.optimise(rounds)
@@ -30,6 +30,9 @@ func (s *solver) dive(m *master, most float64) bool {
 				return false
 			}
 			s.value(m)
+			if prove {
+				s.valueExactly(m)
+			}
 		}
 		if !s.buySolution(m) || s.budget.Spent() {
 			return true
@@ -127,6 +130,15 @@ func (m *master) byDensity(c int) []int {
 		out[i] = it.line
 	}
 	return out
+}
+
+// valueExactly sets what a pod of each item is worth at values for which no node
+// is worth much more than its price, as exact search tells, and solves again with
+// the patterns that this found.
+func (s *solver) valueExactly(m *master) {
+	m.stabilise()
+	s.value(m)
+	m.solve()
 }
 
 // value sets what a pod of each item is worth. Items of one row are worth what

@@ -10,15 +10,10 @@ import (
 	"karpenter/solve/lp"
 )
 
-// proof is what pods are worth in a tier.
-type proof struct {
-	tier  fit.Range
-	worth map[*demand]float64 // of one pod, such that no node of the tier is worth more than it costs
-}
-
-// prove works out proofs for every tier from what pods were worth where nodes
-// were bought for them. When the plan keeps rules that are stricter than the
-// scheduler's, it proves as if there were no rules between pods but that some
+// prove works out what one pod of each demand is worth at least wherever a plan
+// buys a node for it: at these worths, no node of any tier is worth more than it
+// costs, whatever pods share it. When the plan keeps rules that are stricter than
+// the scheduler's, it proves as if there were no rules between pods but that some
 // never share a node with their like: a plan that keeps all rules is one of those
 // that the proof is about.
 func (k *Packer) prove() {
@@ -29,14 +24,14 @@ func (k *Packer) prove() {
 	if strict {
 		k.groups = nil
 	}
+	k.worth = map[*demand]float64{}
+	proved := map[*demand]float64{}
 	for tier := range k.tiers() {
-		if k.partial || k.policy.RelaxMinValues && k.demanding(tier) {
-			continue // plans are feasible that no node of the problem stands for
-		}
-		var free, wholes []*demand
+		var free []*demand
+		wholes := map[*demand]*demand{}
 		for _, d := range k.demands {
 			n := d.loose - len(d.left)
-			if d.whole != nil || n == 0 || !k.confined(d, tier) {
+			if d.whole != nil || n == 0 || !k.wanders(d) && !k.confined(d, tier) {
 				continue
 			}
 			f := *d
@@ -44,33 +39,52 @@ func (k *Packer) prove() {
 			if strict {
 				f.apart, f.most = nil, k.never(d)
 			}
-			free, wholes = append(free, &f), append(wholes, d)
+			free, wholes[&f] = append(free, &f), d
 		}
-		k.proofs = append(k.proofs, k.proveTier(free, wholes, tier, strict))
+		for d, v := range k.proveTier(free, wholes, tier, strict) {
+			if before, known := proved[d]; !known || v < before {
+				proved[d] = v
+			}
+		}
 	}
+	k.worth = proved
 }
 
-// proveTier works out the proof of a tier for demands, which stand for wholes:
-// from what their pods were worth when nodes were bought for them or, anew, from
-// what they are worth without rules.
-func (k *Packer) proveTier(free, wholes []*demand, tier fit.Range, anew bool) proof {
+// wanders reports whether no tier confines d: a plan may buy nodes for it in any
+// that suits it.
+func (k *Packer) wanders(d *demand) bool {
+	for tier := range k.tiers() {
+		if k.confined(d, tier) {
+			return false
+		}
+	}
+	return true
+}
+
+// proveTier returns what a pod of each demand is worth in a tier, by the whole it
+// stands for: by what pods were worth when nodes were bought for them or, anew,
+// by what they are worth without rules.
+func (k *Packer) proveTier(free []*demand, wholes map[*demand]*demand, tier fit.Range, anew bool) map[*demand]float64 {
+	out := map[*demand]float64{}
 	q := k.problem(free, tier)
+	if k.partial || k.policy.RelaxMinValues && k.demanding(tier) { // plans are feasible that no node of the problem stands for
+		for _, f := range q.demands {
+			out[wholes[f]] = 0
+		}
+		return out
+	}
 	values := make([]float64, len(q.demands))
 	for i, f := range q.demands {
 		values[i] = f.value
+		anew = anew || !f.valued
 	}
 	if anew {
 		values = cover.Values(&q.Problem, cover.Unlimited(), k.budget)
 	}
-	p := proof{tier: tier, worth: map[*demand]float64{}}
-	at := map[*demand]*demand{}
-	for i, f := range free {
-		at[f] = wholes[i]
-	}
 	for i, v := range cover.Prove(&q.Problem, values, k.budget) {
-		p.worth[at[q.demands[i]]] = v
+		out[wholes[q.demands[i]]] = v
 	}
-	return p
+	return out
 }
 
 // never returns how many pods of d share a new node at most in any plan: 1 when
@@ -105,36 +119,31 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 // bound returns a price no feasible plan for the placed pods can beat, given
 // that pods planned before stay where they were planned.
 //
-// Proof. Let v_i be the worth of a pod of demand i in the tier it must be
-// bought in, zero if there is none. The pods on a new node are worth at most
-// what the node costs, whatever they are; the pods on an existing node are
-// worth at most what the room there is, by the Lagrangian bound, and so are
-// those on a node that takes from a reservation, which has so many of them. So
-// for every feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing
+// Proof. Let v_i be the worth of a pod of demand i. The pods on a new node are
+// worth at most what the node costs, whatever they are; the pods on an existing
+// node are worth at most what the room there is, by the Lagrangian bound, and so
+// are those on a node that takes from a reservation, which has so many of them.
+// So for every feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing
 // nodes − Σ worth above the price on reserved nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
 // above the price.
 func (k *Packer) bound() model.Price {
 	k.prove()
 	sum := 0.0
-	for _, p := range k.proofs {
-		for _, d := range k.demands {
-			sum += p.worth[d] * float64(d.loose-len(d.left))
-		}
+	for _, d := range k.demands {
+		sum += k.worth[d] * float64(d.loose-len(d.left))
 	}
 	for i := range k.nodes {
 		if sum <= 0 {
 			return 0
 		}
-		for _, p := range k.proofs {
-			n := &k.nodes[i]
-			sum -= k.roomWorth(p, k.freeAtStart[i], func(d *demand, pods int) int {
-				if !n.Takes(d.Shape) {
-					return 0
-				}
-				return pods
-			})
-		}
+		n := &k.nodes[i]
+		sum -= k.roomWorth(k.freeAtStart[i], func(d *demand, pods int) int {
+			if !n.Takes(d.Shape) {
+				return 0
+			}
+			return pods
+		})
 	}
 	sum -= k.reservationsWorth()
 	// Rounding must not lift the sum above the truth; and as all prices are
@@ -146,11 +155,11 @@ func (k *Packer) bound() model.Price {
 // roomWorth is an upper bound on the worth of the pods that could use what is
 // free on a node. Of pods of a demand that fit there, it takes how many takes
 // says.
-func (k *Packer) roomWorth(p proof, free model.Resources, takes func(d *demand, fit int) int) float64 {
+func (k *Packer) roomWorth(free model.Resources, takes func(d *demand, fit int) int) float64 {
 	var sack lp.Knapsack
 	for _, d := range k.demands {
 		most := fit.Room(free, d.Shape.Requests, d.loose-len(d.left))
-		if p.worth[d] == 0 || most == 0 {
+		if k.worth[d] == 0 || most == 0 {
 			continue
 		}
 		if most = takes(d, most); most == 0 {
@@ -160,7 +169,7 @@ func (k *Packer) roomWorth(p proof, free model.Resources, takes func(d *demand, 
 		for _, r := range k.wanted {
 			request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
 		}
-		sack.Add(p.worth[d], float64(most), request)
+		sack.Add(k.worth[d], float64(most), request)
 	}
 	if len(sack.Value) == 0 {
 		return 0

@@ -44,8 +44,8 @@ type Packer struct {
 	learned   map[lesson]int       // pods that nodes could be bought for in a cell at most, or 1 for kinds that do not go together, as seen earlier
 	wary      map[int]bool         // kinds that nodes bought for others stood in the way of, earlier
 
-	freeAtStart []model.Resources // of nodes, once what was planned before is on them
-	proofs      []proof
+	freeAtStart []model.Resources   // of nodes, once what was planned before is on them
+	worth       map[*demand]float64 // of one pod, as the bound proves it
 	budget      *work.Budget
 	softened    bool                    // demands put up with soft taints that they could have avoided
 	granted     map[int]topology.Wishes // preferences that are rules in this plan

@@ -240,12 +240,8 @@ func (k *Packer) reservationsWorth() float64 {
 		most := 0.0
 		for o := range k.catalogue.Reserved(id).All() {
 			row := &k.catalogue.Types[k.catalogue.Offers[o].Type]
-			for _, p := range k.proofs {
-				if row.Pool >= p.tier.From && row.Pool < p.tier.To {
-					worth := k.roomWorth(p, row.Free, func(d *demand, pods int) int { return k.onNew(o, d, pods) })
-					most = max(most, worth-float64(k.catalogue.Offers[o].Price))
-				}
-			}
+			worth := k.roomWorth(row.Free, func(d *demand, pods int) int { return k.onNew(o, d, pods) })
+			most = max(most, worth-float64(k.catalogue.Offers[o].Price))
 		}
 		sum += most * float64(k.initially[id])
 	}
