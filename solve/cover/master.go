@@ -16,8 +16,7 @@ type master struct {
 	program  *lp.Program
 	lines    []int     // by row: its row in program; -1 = no pods left, or nothing covers it any more
 	columns  []int     // by column of program: index in patterns
-	promise  []float64 // by candidate: worth for price when it was last priced
-	order    []int     // candidates, most promising first
+	best     []float64 // by row: the values that prove most so far, feasible for the dual as far as is known
 }
 
 // pattern is how many pods of which rows share one node of a candidate.
@@ -27,13 +26,8 @@ type pattern struct {
 }
 
 func newMaster(s *solver, rows []line) *master {
-	m := &master{
-		pricer: newPricer(s, rows), lines: make([]int, len(rows)), promise: slices.Repeat([]float64{math.Inf(1)}, len(s.Candidates)),
-		patterns: make([]pattern, len(rows)),
-	}
-	for c := range s.Candidates {
-		m.order = append(m.order, c)
-	}
+	m := &master{pricer: newPricer(s, rows), lines: make([]int, len(rows)), patterns: make([]pattern, len(rows))}
+	m.begin()
 	return m
 }
 
@@ -108,6 +102,15 @@ func (m *master) offer(i int) {
 	}
 }
 
+// add makes a pattern known to the program, if there is one already, and to those
+// that come.
+func (m *master) add(p pattern) {
+	m.patterns = append(m.patterns, p)
+	if m.program != nil {
+		m.offer(len(m.patterns) - 1)
+	}
+}
+
 // forget drops the patterns that the solution does not use.
 func (m *master) forget() {
 	rows := len(m.count)
@@ -131,65 +134,181 @@ func (m *master) solve() {
 	}
 }
 
+// Bounds of column generation.
+const (
+	negligible  = 1e-3 // excess of worth over price that is not worth a pattern
+	closeEnough = 5e-3 // how close the values and what they prove need to come
+	pullToBest  = 0.7  // weight of the best values so far
+	farOff      = 0.8  // of the present values, below which the best ones are no guide
+	little      = 2e-4 // the least gain of a round that is not idle
+	idleRounds  = 3
+)
+
 // optimise generates patterns until no candidate is found to have one of
-// negative reduced cost, or so many rounds have passed, or the budget is spent.
-func (m *master) optimise(rounds int) {
+// negative reduced cost, or the values prove that the solution is close to the
+// optimum, or so many rounds have passed, or the budget is spent.
+//
+// It prices at values between those that prove most so far and the present ones,
+// because the latter swing widely (Wentges 1997). Values prove what they add up
+// to, divided by the largest ratio of a pattern's worth to its price (Farley
+// 1990). Where nothing is found it looks closer to the present values.
+func (m *master) optimise(rounds int, price pricing) {
 	m.solve()
-	for ; rounds > 0 && !m.budget.Spent(); rounds-- {
-		found := m.generate()
-		if len(found) == 0 {
+	pull, bound, idle := pullToBest, m.totalOf(m.best), 0
+	for ; rounds > 0 && idle < idleRounds && !m.budget.Spent() && m.total() > bound*(1+closeEnough); rounds-- {
+		before, present := m.total(), slices.Clone(m.values)
+		if bound < farOff*before {
+			pull = 0
+		}
+		for row, v := range m.best {
+			m.values[row] = pull*v + (1-pull)*present[row]
+		}
+		ratio, found := price(m, present)
+		if b := m.total() / ratio; b > bound {
+			bound = b
+			for row, v := range m.values {
+				m.best[row] = v / ratio
+			}
+		}
+		copy(m.values, present)
+		switch {
+		case found:
+			pull = pullToBest
+			m.solve()
+		case pull == 0:
 			return
+		default:
+			pull = 0
+			continue
 		}
-		for _, p := range found {
-			m.patterns = append(m.patterns, p)
-			m.offer(len(m.patterns) - 1)
+		idle++
+		if m.total() < before*(1-little) {
+			idle = 0
 		}
-		m.solve()
 	}
 }
 
-// Bounds of one round of generation.
-const (
-	negligible = 1e-3 // excess of worth over price that is not worth a pattern
-	perRound   = 12   // patterns that are added at most, and a fifth of the rows
-	lookAhead  = 48   // candidates looked at, most promising first, before a round is content with what it found
-)
+// pricing looks at every candidate and adds patterns that are worth more than
+// their price at the present values. It returns the largest ratio of worth to
+// price at the values of m, and whether it added any.
+type pricing func(m *master, present []float64) (ratio float64, found bool)
 
-// generate prices the candidates at the present values, those first that
-// promised most the last time, and returns patterns of negative reduced cost,
-// best first. It returns none only after it has looked at all.
-func (m *master) generate() []pattern {
+// perRound is how many patterns one round of the greedy knapsack adds at most.
+const perRound = 16 // and half of the rows
+
+// greedily prices with the greedy knapsack, and bounds with its relaxation.
+func greedily(m *master, present []float64) (ratio float64, found bool) {
 	type scored struct {
 		pattern
 		score float64
 	}
-	slices.SortStableFunc(m.order, func(a, b int) int { return cmp.Compare(m.promise[b], m.promise[a]) })
-	want := perRound + len(m.count)/5
-	var found []scored
-	for looked, c := range m.order {
-		if looked >= lookAhead && len(found) >= want/2 || m.budget.Spent() {
-			break
-		}
-		if m.allow(c, 1) == 0 {
-			continue
-		}
+	ratio = 1
+	var all []scored
+	for c := range m.Candidates {
 		price := m.Candidates[c].Price
-		limit := m.limit(c, price*(1+negligible))
-		m.promise[c] = limit / max(price, 1e-300)
-		if limit <= price*(1+negligible) {
+		limit := m.limit(c, price)
+		if limit <= price || m.allow(c, 1) == 0 {
 			continue
 		}
-		take, worth := m.fill(c)
-		if score := worth / max(price, 1e-300); score > 1+negligible {
-			found = append(found, scored{pattern{c, slices.Clone(take)}, score})
-		} else {
-			m.promise[c] = score
+		ratio = max(ratio, limit/max(price, 1e-300))
+		take, _ := m.fill(c)
+		if score := worthAt(take, present) / max(price, 1e-300); score > 1+negligible {
+			all = append(all, scored{pattern{c, slices.Clone(take)}, score})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-	var out []pattern
-	for _, f := range found[:min(want, len(found))] {
-		out = append(out, f.pattern)
+	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	for _, f := range all[:min(perRound+len(m.count)/2, len(all))] {
+		m.add(f.pattern)
+	}
+	return ratio, len(all) > 0
+}
+
+// exactly prices by branch and bound, as far as the budget goes.
+func exactly(m *master, present []float64) (ratio float64, found bool) {
+	ratio = 1
+	for c := range m.Candidates {
+		price := m.Candidates[c].Price
+		limit := m.limit(c, price)
+		if limit <= price || m.allow(c, 1) == 0 {
+			continue
+		}
+		var takes [][]Portion
+		if !m.budget.Spent() {
+			takes, limit = m.search(c)
+		}
+		ratio = max(ratio, limit/max(price, 1e-300))
+		for _, take := range takes {
+			if worthAt(take, present) > price*(1+negligible/4) && m.agreed(c, take) {
+				m.add(pattern{c, take})
+				found = true
+			}
+		}
+	}
+	return ratio, found
+}
+
+// exactShare is the part of the budget that is left which refine may use.
+const exactShare = 0.2
+
+// refine finds patterns that the greedy knapsack misses, and tightens what the
+// values prove.
+func (m *master) refine() {
+	all := m.budget
+	m.budget = all.Part(exactShare)
+	m.optimise(math.MaxInt, exactly)
+	all.Return(m.budget)
+	m.budget = all
+}
+
+// begin sets the values before anything is known: what a pod would cost if its
+// largest request could fill a node to the brim. Patterns that come close to
+// their price at these values are known from the start.
+func (m *master) begin() {
+	for row := range m.values {
+		m.values[row] = math.Inf(1)
+	}
+	for c := range m.Candidates {
+		for _, row := range m.serves[c] {
+			share := 0.0
+			if l := &m.pricer.lines[row]; l.most > 0 {
+				share = 1 / float64(l.most)
+			}
+			for d, v := range m.pricer.lines[row].request {
+				if v > 0 {
+					share = max(share, float64(v)/float64(m.room[c][d]))
+				}
+			}
+			m.values[row] = min(m.values[row], share*m.Candidates[c].Price)
+		}
+		m.budget.Spend(len(m.serves[c]) * m.dims)
+	}
+	for row, v := range m.values {
+		if math.IsInf(v, 1) {
+			m.values[row] = 0
+		}
+	}
+	m.recount()
+	ratio, _ := greedily(m, scaled(m.values, 1/promising))
+	m.best = scaled(m.values, 1/ratio)
+}
+
+// promising is from which ratio of worth to price on a pattern is known from the
+// start.
+const promising = 0.9
+
+func scaled(values []float64, by float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = v * by
 	}
 	return out
+}
+
+// worthAt is what the pods taken are worth at these values.
+func worthAt(take []Portion, values []float64) float64 {
+	sum := 0.0
+	for _, t := range take {
+		sum += values[t.Item] * float64(t.Pods)
+	}
+	return sum
 }

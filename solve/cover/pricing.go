@@ -191,10 +191,13 @@ func (p *pricer) worth(take []Portion) float64 {
 }
 
 // total is what all pods wanted are worth.
-func (p *pricer) total() float64 {
+func (p *pricer) total() float64 { return p.totalOf(p.values) }
+
+// totalOf is what all pods wanted are worth at these values.
+func (p *pricer) totalOf(values []float64) float64 {
 	sum := 0.0
 	for l, n := range p.count {
-		sum += p.values[l] * float64(n)
+		sum += values[l] * float64(n)
 	}
 	return sum
 }

@@ -92,9 +92,9 @@ func Values(p *Problem, o Options, budget *work.Budget) []float64 {
 	s := newSolver(p, budget)
 	m := newMaster(s, s.aggregate(o.Rows))
 	if m.restart() {
-		m.optimise(math.MaxInt)
+		m.optimise(math.MaxInt, greedily)
 		if o.Prove {
-			m.stabilise()
+			m.refine()
 		}
 		s.value(m)
 	}

@@ -23,16 +23,16 @@ func (m *master) few() int { return 4 + 200/max(len(m.count), 1) }
 func (s *solver) dive(m *master, most float64, prove bool) bool {
 	rounds := math.MaxInt
 	for first := true; m.restart(); first = false {
-		m.optimise(rounds)
+		m.optimise(rounds, greedily)
 		rounds = m.few()
 		if first {
 			if m.total() > most {
 				return false
 			}
-			s.value(m)
 			if prove {
-				s.valueExactly(m)
+				m.refine()
 			}
+			s.value(m)
 		}
 		if !s.buySolution(m) || s.budget.Spent() {
 			return true
@@ -132,16 +132,7 @@ func (m *master) byDensity(c int) []int {
 	return out
 }
 
-// valueExactly sets what a pod of each item is worth at values for which no node
-// is worth much more than its price, as exact search tells, and solves again with
-// the patterns that this found.
-func (s *solver) valueExactly(m *master) {
-	m.stabilise()
-	s.value(m)
-	m.solve()
-}
-
-// value sets what a pod of each item is worth. Items of one row are worth what
+// value sets what a pod of each item is worth, by the values that prove most. Items of one row are worth what
 // the row is, in proportion to what they request at the mean shadow prices of the
 // solution.
 func (s *solver) value(m *master) {
@@ -149,7 +140,7 @@ func (s *solver) value(m *master) {
 	for row := range m.pricer.lines {
 		l := &m.pricer.lines[row]
 		if len(l.members) == 1 {
-			s.values[l.members[0]] = m.values[row]
+			s.values[l.members[0]] = m.best[row]
 			continue
 		}
 		if prices == nil {
@@ -157,7 +148,7 @@ func (s *solver) value(m *master) {
 		}
 		mean := dot(prices, l.weight)
 		for _, i := range l.members {
-			s.values[i] = m.values[row]
+			s.values[i] = m.best[row]
 			if mean > 0 {
 				s.values[i] *= dot(prices, s.items[i].weight) / mean
 			}

@@ -71,8 +71,8 @@ func (s *solver) inGroup(item, g int) bool {
 
 // Bounds of the master problem. Up to fewRows items are rows of their own.
 const (
-	fewRows    = 64
-	mostRows   = 96
+	fewRows    = 48
+	mostRows   = 64
 	podsPerRow = 12 // fewer pods are not worth a row of their own
 )
 

@@ -8,6 +8,7 @@ import (
 	"karpenter/solve/cover"
 	"karpenter/solve/fit"
 	"karpenter/solve/lp"
+	"karpenter/solve/topology"
 )
 
 // prove works out what one pod of each demand is worth at least wherever a plan
@@ -16,7 +17,7 @@ import (
 // the scheduler's, it proves as if there were no rules between pods but that some
 // never share a node with their like: a plan that keeps all rules is one of those
 // that the proof is about.
-func (k *Packer) prove() {
+func (k *Packer) prove(granted map[int]topology.Wishes) {
 	limits, groups := k.limits, k.groups
 	defer func() { k.limits, k.groups = limits, groups }()
 	k.limits = newLimits(k.catalogue)
@@ -31,7 +32,7 @@ func (k *Packer) prove() {
 		wholes := map[*demand]*demand{}
 		for _, d := range k.demands {
 			n := d.loose - len(d.left)
-			if d.whole != nil || n == 0 || !k.wanders(d) && !k.confined(d, tier) {
+			if _, wanders := granted[d.kind]; d.whole != nil || n == 0 || !wanders && !k.wanders(d) && !k.confined(d, tier) {
 				continue
 			}
 			f := *d
@@ -117,7 +118,8 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 }
 
 // bound returns a price no feasible plan for the placed pods can beat, given
-// that pods planned before stay where they were planned.
+// that pods planned before stay where they were planned. Preferences that the
+// plan grants may lead pods of their kinds to pools of less weight.
 //
 // Proof. Let v_i be the worth of a pod of demand i. The pods on a new node are
 // worth at most what the node costs, whatever they are; the pods on an existing
@@ -127,8 +129,8 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 // nodes − Σ worth above the price on reserved nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
 // above the price.
-func (k *Packer) bound() model.Price {
-	k.prove()
+func (k *Packer) bound(granted map[int]topology.Wishes) model.Price {
+	k.prove(granted)
 	sum := 0.0
 	for _, d := range k.demands {
 		sum += k.worth[d] * float64(d.loose-len(d.left))

@@ -38,6 +38,7 @@ func (k *Packer) coverAll(open []*demand, tier fit.Range) bool {
 		return true
 	}
 	o := cover.Unlimited()
+	o.Prove = k.bare == nil && k.granted == nil && !k.stricter()
 	if k.bare != nil && k.bare.worth != nil {
 		o.Most = k.bare.most
 	}

@@ -212,11 +212,15 @@ func (k *Packer) Run(plan *model.Plan) {
 
 // best places what it can, as the policy has it for preferences.
 func (k *Packer) best() *outcome {
-	out := k.outcome()
-	if k.policy.IgnorePreferences || k.dear() {
-		return out
+	ignoring := k.outcome()
+	best := ignoring
+	if !k.policy.IgnorePreferences && !k.dear() {
+		best = k.honour(ignoring)
 	}
-	return k.honour(out)
+	if k.bare == nil {
+		best.plan.Bound = k.bound(best.by.granted)
+	}
+	return best
 }
 
 // outcome places what it can, preferences not asked.
@@ -240,9 +244,6 @@ func (k *Packer) outcome() *outcome {
 	}
 	k.render(plan)
 	k.unbundle(plan)
-	if k.bare == nil {
-		plan.Bound = k.bound()
-	}
 	for _, d := range k.demands {
 		if len(d.left) > 0 {
 			plan.Verdicts = append(plan.Verdicts, k.verdict(d))

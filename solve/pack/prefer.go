@@ -76,8 +76,7 @@ func (k *Packer) honour(ignoring *outcome) *outcome {
 
 // inOwnWords gives a plan that honours preferences the verdicts of the one that
 // ignores them. It leaves no more pods of any kind, so that there is one for
-// each. As preferences may lead to pools of less weight, the bound is that of
-// whichever plan has less.
+// each.
 func inOwnWords(out, ignoring *outcome) *outcome {
 	out.plan.Verdicts = nil
 	for i, v := range ignoring.plan.Verdicts {
@@ -85,7 +84,6 @@ func inOwnWords(out, ignoring *outcome) *outcome {
 			out.plan.Verdicts = append(out.plan.Verdicts, v)
 		}
 	}
-	out.plan.Bound = min(out.plan.Bound, ignoring.plan.Bound)
 	return out
 }
 
