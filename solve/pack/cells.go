@@ -70,18 +70,21 @@ func (k *Packer) areas(keys []int) []area {
 	return out
 }
 
+// mostPlaces bounds how many combinations of values of open labels are told
+// apart. More domains than these are of no use to any number of pods that is
+// planned for at once, and looking at all of them is not bounded by anything.
+const mostPlaces = 1024
+
 // placesOf returns where a node bought from the offer may be.
 func (k *Packer) placesOf(offer int, keys []int) []topology.Place {
 	places := []topology.Place{make(topology.Place, len(k.topology.Keys))}
+	most := int(math.Pow(mostPlaces, 1/float64(len(keys))))
 	for _, key := range keys {
 		label, ok := k.catalogue.Label(offer, k.topology.Keys[key])
 		if !ok {
 			continue
 		}
-		values := label.Values
-		if label.Complement {
-			values = slices.DeleteFunc(k.mentioned(key), func(v string) bool { return !label.Has(v) })
-		}
+		values := k.openValues(key, label, most)
 		var more []topology.Place
 		for _, p := range places {
 			for _, v := range values {
@@ -95,9 +98,32 @@ func (k *Packer) placesOf(offer int, keys []int) []topology.Place {
 	return places
 }
 
-// mentioned returns the values of a key that nodes, pools or pods name: a pool
-// that leaves the label open can have any of them.
-func (k *Packer) mentioned(key int) []string {
+// openValues returns the values of a key that a label allows, at most so many: those
+// that nodes or pods name come first.
+func (k *Packer) openValues(key int, label model.Requirement, most int) []string {
+	if !label.Complement && len(label.Values) <= most {
+		return label.Values
+	}
+	values := slices.DeleteFunc(k.mentioned(key, label.Complement), func(v string) bool { return !label.Has(v) })
+	if !label.Complement {
+		for _, v := range label.Values {
+			if len(values) >= most {
+				break
+			}
+			if !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+	}
+	values = values[:min(len(values), most)]
+	slices.Sort(values)
+	return values
+}
+
+// mentioned returns the values of a key that nodes or pods name and, when asked
+// for, those that pools do: a pool that leaves the label open can have any of
+// them.
+func (k *Packer) mentioned(key int, pools bool) []string {
 	name := k.topology.Keys[key]
 	var out []string
 	add := func(rs model.Requirements) {
@@ -109,7 +135,9 @@ func (k *Packer) mentioned(key int) []string {
 		add(k.snapshot.Nodes[i].Labels)
 	}
 	for i := range k.snapshot.Pools {
-		add(k.snapshot.Pools[i].Requirements)
+		if pools {
+			add(k.snapshot.Pools[i].Requirements)
+		}
 	}
 	for i := range k.snapshot.Pending {
 		for _, alt := range k.snapshot.Pending[i].Shape.Alternatives() {
