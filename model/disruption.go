@@ -107,4 +107,6 @@ const (
 	ByPolicy Cause = "policy"    // what its NodePool wants
 	ByPlace  Cause = "no place"  // its pods have no other place
 	ByPrice  Cause = "no saving" // no other place is cheaper, or not by enough
+
+	Unexamined Cause = "not examined" // the work of a decision is bounded, and others came first
 )

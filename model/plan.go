@@ -5,9 +5,9 @@ type Policy struct {
 	// MaxTypes is how many instance types a Launch lists at most, cheapest
 	// first; less than 1 counts as 1. More would not fit a launch request.
 	MaxTypes int
-	// Work bounds the search for better patterns in each program that is solved
-	// for a plan, in nodes filled. It is a count and not a duration so that plans
-	// do not depend on the machine.
+	// Work bounds the search for a better plan and a tighter bound, and once more
+	// that for nodes to remove, in elementary steps of about 3 ns each. It is a
+	// count and not a duration, so that plans do not depend on the machine.
 	Work int
 
 	// PreferencePremium is how much more a plan that honours preferences may
@@ -32,7 +32,7 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{MaxTypes: 600, Work: 3_000_000_000, PreferencePremium: 0.05, ReservedCapacity: true, Hysteresis: 0.1}
+	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, ReservedCapacity: true, Hysteresis: 0.1}
 }
 
 // Plan is everything a decision says.
@@ -42,6 +42,10 @@ type Plan struct {
 	Verdicts   []Verdict // pods that stay pending
 	Commands   []Command
 	Stays      []Stay
+
+	// Exhausted reports that Policy.Work ended before the plan was as cheap, its
+	// bound as tight, or the look at nodes as complete as they could be.
+	Exhausted bool
 
 	Cost  Price // of all Launches at their planned offerings, per hour
 	Bound Price // no feasible plan for the placed pods that keeps earlier plans launches for less

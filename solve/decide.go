@@ -8,6 +8,7 @@ import (
 	"karpenter/solve/drain"
 	"karpenter/solve/fit"
 	"karpenter/solve/pack"
+	"karpenter/solve/work"
 )
 
 // Decide places the pending pods of s and chooses the nodes to take away.
@@ -41,7 +42,9 @@ func (l *Planner) Place(s *model.Snapshot, p model.Policy) *model.Plan {
 func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {
 	place := func(s *model.Snapshot) *model.Plan {
 		plan := &model.Plan{}
-		pack.New(s, p, &l.memory).Run(plan)
+		budget := work.New(int64(p.Work))
+		pack.New(s, p, &l.memory, budget).Run(plan)
+		plan.Exhausted = budget.Spent()
 		refuse(s, plan)
 		return plan
 	}

@@ -29,7 +29,7 @@ func stayed(o client.Object, stay *model.Stay) (events.Event, bool) {
 	switch {
 	case stay.Buffer != "", stay.Cause == model.ByNode:
 		return blocked(o, stay.Why), true
-	case stay.Cause == model.ByPolicy || stay.Cause == model.ByPlace || stay.Cause == model.ByPrice:
+	case stay.Cause == model.ByPolicy || stay.Cause == model.ByPlace || stay.Cause == model.ByPrice || stay.Cause == model.Unexamined:
 		if stay.Reason == model.Drifted {
 			return blocked(o, stay.Why), true
 		}

@@ -73,7 +73,7 @@ func (m *Metrics) decided(plan *model.Plan, took time.Duration) {
 	}
 	for _, s := range plan.Stays {
 		switch s.Cause {
-		case model.ByBudget, model.ByPlace, model.ByPrice:
+		case model.ByBudget, model.ByPlace, model.ByPrice, model.Unexamined:
 			eligible[s.Reason]++
 		}
 	}

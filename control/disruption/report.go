@@ -240,7 +240,7 @@ func (s *scope) category(c *model.Command) string {
 			switch stay.Cause {
 			case model.ByBudget, model.ByUse:
 				return "budget"
-			case model.ByPlace, model.ByPrice:
+			case model.ByPlace, model.ByPrice, model.Unexamined:
 				return "scheduling"
 			case model.ByNode, model.ByPolicy:
 				return "churn"

@@ -20,6 +20,7 @@ type Metrics struct {
 	created       *prometheus.CounterVec
 
 	cost, bound, gap prometheus.Gauge
+	exhausted        prometheus.Counter
 }
 
 // NewMetrics registers the metrics.
@@ -47,7 +48,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		bound: plan("bound_dollars_per_hour", "What no plan for the same pods can cost less than; of the latest plan that launches nodes."),
 		gap:   plan("gap_ratio", "How far the latest plan that launches nodes may be from the cheapest one, as a fraction of its bound."),
 	}
-	reg.MustRegister(duration, m.deciding, m.zones, unschedulable, m.ignored, m.created, m.cost, m.bound, m.gap)
+	m.exhausted = prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: "karpenter", Subsystem: "scheduler", Name: "plan_budget_exhausted_total",
+		Help: "Number of plans that used up the work one decision may take, so that a cheaper plan or a tighter bound may exist.",
+	})
+	reg.MustRegister(duration, m.deciding, m.zones, unschedulable, m.ignored, m.created, m.cost, m.bound, m.gap, m.exhausted)
 	return m
 }
 
@@ -63,6 +68,9 @@ func (m *Metrics) Created(claim *v1.NodeClaim, reason string) {
 
 // planned shows what a plan costs.
 func (m *Metrics) planned(plan *model.Plan) {
+	if plan.Exhausted {
+		m.exhausted.Inc()
+	}
 	if len(plan.Launches) == 0 {
 		return
 	}

@@ -274,7 +274,7 @@ func (p *Provisioner) tell(ctx context.Context, s *scope) {
 	log.FromContext(ctx).V(level).Info("planned pods",
 		"pods", placed+stay, "of-buffers", standIns(s.snapshot), "placed", placed, "placed-before", waiting, "unschedulable", stay, "node-claims", len(s.plan.Launches),
 		"cost", fmt.Sprintf("$%.4f/h", s.plan.Cost.Dollars()), "bound", fmt.Sprintf("$%.4f/h", s.plan.Bound.Dollars()),
-		"gap", fmt.Sprintf("%.1f%%", 100*s.plan.Gap()), "duration", s.took)
+		"gap", fmt.Sprintf("%.1f%%", 100*s.plan.Gap()), "budget-exhausted", s.plan.Exhausted, "duration", s.took)
 }
 
 // standIns counts the pods that do not exist.

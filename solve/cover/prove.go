@@ -1,7 +1,6 @@
 package cover
 
 import (
-	"math"
 	"slices"
 
 	"karpenter/solve/work"
@@ -11,10 +10,13 @@ import (
 // candidate can be worth more than its price, whatever pods share it. Then no
 // cover of the items costs less than their values add up to.
 //
-// For each candidate it bounds the worth of the best node by the linear
-// relaxation, and where that is too much by branch and bound. What is worth too
-// much by a factor has its items divided by it (Farley 1990), item by item: an
-// item is divided by the largest factor among the candidates that serve it.
+// The argument, candidate by candidate: let π be its shadow prices and w what
+// they say its best node is worth at most. If w exceeds the price by a factor f,
+// then π/f shows that no node is worth more than the price once the value of
+// every item is at most max(v, π·request)/f. So items that the best node would
+// not take, because they are worth less than what they request, keep their value.
+// Where branch and bound knows of a smaller w, dividing all values may cost less
+// (Farley 1990).
 func Prove(p *Problem, values []float64, budget *work.Budget) []float64 {
 	s := newSolver(p, budget)
 	pr := newPricer(s, s.items)
@@ -22,30 +24,46 @@ func Prove(p *Problem, values []float64, budget *work.Budget) []float64 {
 		pr.count[i] = p.Items[i].Count
 	}
 	copy(pr.values, values)
-	factor := slices.Repeat([]float64{1}, len(values))
+	out := slices.Clone(values)
 	for c := range s.Candidates {
 		price := s.Candidates[c].Price - p.Epsilon
-		worth := pr.limit(c, price)
-		if worth <= price {
+		limit := pr.limit(c, price)
+		if limit <= price {
 			continue
 		}
+		relaxed := pr.lowered(c, price/limit, pr.shadow[c])
 		if !budget.Spent() {
-			_, worth = pr.search(c)
+			if _, exact := pr.search(c); exact < limit {
+				if divided := pr.lowered(c, min(price/exact, 1), nil); pr.gain(c, divided) > pr.gain(c, relaxed) {
+					relaxed = divided
+				}
+			}
 		}
-		if worth <= price {
-			continue
+		for i, l := range pr.serves[c] {
+			out[l] = min(out[l], relaxed[i])
 		}
-		f := math.Inf(1)
-		if price > 0 {
-			f = worth / price
-		}
-		for _, i := range pr.serves[c] {
-			factor[i] = max(factor[i], f)
-		}
-	}
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = v / factor[i]
 	}
 	return out
+}
+
+// lowered returns the values of the lines that candidate c serves, multiplied by a
+// factor below 1: all of them or, with shadow prices, those that exceed what the
+// request of their pods then costs.
+func (p *pricer) lowered(c int, factor float64, shadow []float64) []float64 {
+	out := make([]float64, len(p.serves[c]))
+	for i, l := range p.serves[c] {
+		v := p.values[l]
+		out[i] = max(v, dot(shadow, p.lines[l].weight)) * factor
+		out[i] = min(out[i], v)
+	}
+	return out
+}
+
+// gain is what all pods of the lines that candidate c serves are worth.
+func (p *pricer) gain(c int, values []float64) float64 {
+	sum := 0.0
+	for i, l := range p.serves[c] {
+		sum += values[i] * float64(p.count[l])
+	}
+	return sum
 }

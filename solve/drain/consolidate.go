@@ -9,6 +9,7 @@ import (
 
 	"karpenter/model"
 	"karpenter/solve/pack"
+	"karpenter/solve/work"
 )
 
 // offer is what became of a question about nodes for Underutilized.
@@ -116,25 +117,47 @@ func (r *round) busy(sites []int) bool {
 // one Snapshot, so it makes no difference how many are asked at once.
 func (r *round) weighAll(sites []int) []*offer {
 	out := make([]*offer, len(sites))
-	var group sync.WaitGroup
-	for w := range r.memories {
-		group.Go(func() {
-			worker := *r
-			worker.memory, worker.s.Nodes = &r.memories[w], slices.Clone(r.s.Nodes)
-			worker.homes, worker.least = map[*model.Shape][]string{}, map[*model.Shape]float64{}
-			for i := w; i < len(sites); i += len(r.memories) {
-				out[i] = worker.weigh(sites[i : i+1])
-			}
-		})
+	workers := make([]round, len(r.memories))
+	for w := range workers {
+		workers[w] = *r
+		workers[w].memory, workers[w].s.Nodes = &r.memories[w], slices.Clone(r.s.Nodes)
+		workers[w].homes, workers[w].least = map[*model.Shape][]string{}, map[*model.Shape]float64{}
 	}
-	group.Wait()
+	for from := 0; from < len(sites); from += atOnce {
+		to := min(from+atOnce, len(sites))
+		parts := make([]*work.Budget, to-from)
+		for i := range parts {
+			parts[i] = r.work.Part(perQuestion)
+		}
+		var group sync.WaitGroup
+		for w := range workers {
+			group.Go(func() {
+				for i := from + w; i < to; i += len(workers) {
+					workers[w].work = parts[i-from]
+					out[i] = workers[w].weigh(sites[i : i+1])
+				}
+			})
+		}
+		group.Wait()
+		for _, part := range parts {
+			r.work.Return(part)
+		}
+	}
 	return out
 }
+
+// atOnce is how many questions are asked before their work is counted. It does
+// not depend on how many workers there are, so that plans do not either.
+const atOnce = 64
 
 // weigh asks what it would save to take the nodes away together.
 func (r *round) weigh(sites []int) *offer {
 	sites = slices.Sorted(slices.Values(sites))
 	o := &offer{sites: sites, at: len(r.plan.Commands)}
+	if r.work.Spent() {
+		o.cause, o.why = model.Unexamined, "not examined: other nodes used up the work that one decision may take"
+		return o
+	}
 	c := &o.command
 	c.Reason = model.Underutilized
 	for _, i := range sites {

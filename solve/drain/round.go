@@ -7,6 +7,7 @@ import (
 	"karpenter/model"
 	"karpenter/solve/fit"
 	"karpenter/solve/pack"
+	"karpenter/solve/work"
 )
 
 // round is one decision about what to take away.
@@ -17,6 +18,7 @@ type round struct {
 	memory   *fit.Memory
 	memories []fit.Memory // for questions that are asked at once
 	plan     *model.Plan
+	work     *work.Budget
 
 	pools     map[string]int            // by name: index in s.Pools
 	budget    []map[model.Reason]int    // by index in s.Pools
@@ -41,7 +43,7 @@ type receipt struct {
 // decide adds what is taken away, and what is kept and why, to the plan.
 func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *model.Plan) {
 	r := &round{
-		given: s, s: *s, policy: p, memory: &memories[0], memories: memories, plan: plan,
+		given: s, s: *s, policy: p, memory: &memories[0], memories: memories, plan: plan, work: work.New(int64(p.Work)),
 		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, intended: map[string]bool{}, refused: map[string]model.Stay{},
 		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
 	}
@@ -61,6 +63,7 @@ func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *mode
 	r.drift()
 	r.consolidate()
 	r.tell()
+	plan.Exhausted = plan.Exhausted || r.work.Spent()
 }
 
 // enter enters what the plan does for pending pods.
@@ -131,13 +134,18 @@ func (r *round) try(q question, p model.Policy) (*pack.Trial, []model.Pending) {
 	for i := range pending {
 		worth[i] = r.worth[pending[i].Shape]
 	}
-	t := pack.Try(&r.s, p, r.memory, most, worth)
+	part := r.work.Part(perQuestion)
+	t := pack.Try(&r.s, p, r.memory, most, worth, part)
+	r.work.Return(part)
 	for i, site := range sites {
 		r.s.Nodes[site] = before[i]
 	}
 	r.s.Pending = nil
 	return t, pending
 }
+
+// perQuestion is the part of the budget that is left which one question may use.
+const perQuestion = 1.0 / 8
 
 // group names pods that may be exchanged.
 type group struct {

@@ -18,7 +18,9 @@ func (r *round) price(candidates []int) {
 	}
 	all := r.s
 	all.Nodes, all.Pending = nil, movable(nodes)
-	worth := pack.Worth(&all, r.policy, r.memory)
+	part := r.work.Part(1.0 / 8)
+	worth := pack.Worth(&all, r.policy, r.memory, part)
+	r.work.Return(part)
 	for i := range all.Pending {
 		shape := all.Pending[i].Shape
 		if known, ok := r.worth[shape]; !ok || worth[i] < known {

@@ -25,13 +25,13 @@ func (k *Packer) prove(granted map[int]topology.Wishes) {
 	if strict {
 		k.groups = nil
 	}
+	bought := k.boughtFor()
 	k.worth = map[*demand]float64{}
-	proved := map[*demand]float64{}
 	for tier := range k.tiers() {
 		var free []*demand
 		wholes := map[*demand]*demand{}
 		for _, d := range k.demands {
-			n := d.loose - len(d.left)
+			n := bought[d]
 			if _, wanders := granted[d.kind]; d.whole != nil || n == 0 || !wanders && !k.wanders(d) && !k.confined(d, tier) {
 				continue
 			}
@@ -43,12 +43,26 @@ func (k *Packer) prove(granted map[int]topology.Wishes) {
 			free, wholes[&f] = append(free, &f), d
 		}
 		for d, v := range k.proveTier(free, wholes, tier, strict) {
-			if before, known := proved[d]; !known || v < before {
-				proved[d] = v
+			if before, known := k.worth[d]; !known || v < before {
+				k.worth[d] = v
 			}
 		}
 	}
-	k.worth = proved
+}
+
+// boughtFor returns for how many pods of each demand new nodes were bought.
+// Those of demands that found all their places on existing nodes are worth
+// nothing to the bound.
+func (k *Packer) boughtFor() map[*demand]int {
+	out := map[*demand]int{}
+	for _, b := range k.bins {
+		for _, t := range b.take {
+			for _, m := range k.demands[t.demand].parts() {
+				out[m.of] += m.pods * t.pods * b.count
+			}
+		}
+	}
+	return out
 }
 
 // wanders reports whether no tier confines d: a plan may buy nodes for it in any

@@ -100,12 +100,13 @@ type portion struct {
 	chosen []model.Pod // the pods of all nodes of the bin; set when it is committed
 }
 
-// New prepares to place the pending pods of s. What it compiles it leaves in m.
+// New prepares to place the pending pods of s within the budget. What it compiles
+// it leaves in m.
 // Shapes that use something no plan can honour yet are left out; see Decide's
 // verdicts.
-func New(s *model.Snapshot, p model.Policy, m *fit.Memory) *Packer {
+func New(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget) *Packer {
 	p.MaxTypes = max(p.MaxTypes, 1)
-	k := &Packer{snapshot: s, policy: p, memory: m, learned: map[lesson]int{}, wary: map[int]bool{}, budget: work.New(int64(p.Work))}
+	k := &Packer{snapshot: s, policy: p, memory: m, learned: map[lesson]int{}, wary: map[int]bool{}, budget: budget}
 	return k.again()
 }
 
@@ -117,6 +118,7 @@ func (k *Packer) again() *Packer {
 		spelled: map[string]*spelling{}, divided: map[string][]area{}, bundled: map[string][]tied{}, settledIn: map[string]int{}, varieties: map[string]*variety{},
 		learned: k.learned, wary: k.wary, kept: k.kept, granted: k.granted, bare: k.bare, budget: k.budget,
 	}
+	k.budget.Spend(len(s.Nodes)*(16+len(s.Pending)) + len(s.Pending)*len(k.catalogue.Types))
 	k.limits = newLimits(k.catalogue)
 	for i := range k.catalogue.Pools {
 		k.floors = append(k.floors, floorsOf(k.catalogue.Pools[i].Pool))

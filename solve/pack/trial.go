@@ -7,6 +7,7 @@ import (
 	"karpenter/model"
 	"karpenter/solve/cover"
 	"karpenter/solve/fit"
+	"karpenter/solve/work"
 )
 
 // Trial is where pods would go, without a proof and without reasons.
@@ -25,8 +26,8 @@ type Trial struct {
 // left of them after the nodes there are is worth more than most, or when
 // anything is and most is less than zero; worth says what a pod of a pending
 // entry costs at least where it is bought a node.
-func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, worth []float64) *Trial {
-	k := New(s, p, m)
+func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
+	k := New(s, p, m, budget)
 	k.bare = &bare{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
 	out := k.best()
 	t := &Trial{
@@ -107,8 +108,8 @@ func (t *Trial) Options(launch int) []Option {
 // one of its pods, where all of them are bought new nodes: however pods are put
 // together, a node costs no less than they add up to. Limits and rules between
 // pods are not asked.
-func Worth(s *model.Snapshot, p model.Policy, m *fit.Memory) []float64 {
-	k := New(s, p, m)
+func Worth(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget) []float64 {
+	k := New(s, p, m, budget)
 	out := make([]float64, len(s.Pending))
 	for tier := range k.tiers() {
 		var open []*demand
