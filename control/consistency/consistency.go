@@ -38,8 +38,6 @@ const (
 	// tolerated is how much of the expected capacity is enough: kernels and
 	// hypervisors keep some for themselves.
 	tolerated = 0.90
-	// conflictRetry is how long after a conflict the claim is looked at again.
-	conflictRetry = 100 * time.Millisecond
 )
 
 // Reconciler is the controller nodeclaim.consistency. All fields are
@@ -100,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored := claim.DeepCopy()
 	checked := r.judge(ctx, claim, node)
 	if err := r.persist(ctx, stored, claim); apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+		return reconcile.Result{Requeue: true}, nil
 	} else if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

@@ -32,7 +32,6 @@ const (
 	drainPollMost = 10 * time.Second // and when it has taken long
 	drainAtLeast  = 5 * time.Second  // for pods bound by a scheduler that had not seen the taint
 	machinePoll   = 5 * time.Second  // between calls to end a machine
-	conflictPoll  = 100 * time.Millisecond
 )
 
 // Machines is the part of cloud.Provider that termination needs.
@@ -111,13 +110,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	unreadable := r.readDeadline(s)
 	wait, err := run(ctx, s, r.keepPodsAway, r.drain, r.requireDeadline, r.detachVolumes, r.endMachine)
+	changed := apierrors.IsConflict(err)
+	if changed {
+		err = nil
+	}
 	saved, saveErr := r.save(ctx, s)
 	if err := errors.Join(unreadable, err, saveErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	switch {
-	case !saved:
-		return reconcile.Result{RequeueAfter: conflictPoll}, nil
+	case changed || !saved:
+		return reconcile.Result{Requeue: true}, nil
 	case wait > 0:
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
