@@ -75,6 +75,8 @@ func (u *users) takes(a *Actor, e *script.Event) []func(context.Context) error {
 		return u.edit(a, e)
 	case script.Price:
 		return []func(context.Context) error{func(context.Context) error { reprice(a, e); return nil }}
+	case script.Sicken:
+		return sicken(a, e)
 	default: // Interrupt
 		return interrupt(a, e.Count)
 	}
@@ -128,6 +130,22 @@ func (u *users) edit(a *Actor, e *script.Event) []func(context.Context) error {
 		fresh.Spec.Template.Spec.NodeClassRef = class
 		return a.client.Update(ctx, fresh)
 	}}
+}
+
+// sicken has as many ready nodes of the pool, drawn, be unready for a while.
+func sicken(a *Actor, e *script.Event) []func(context.Context) error {
+	var well []*corev1.Node
+	for n := range store.All[*corev1.Node](a.Store) {
+		if n.Labels[v1.NodePoolLabelKey] == e.Name && n.DeletionTimestamp == nil && isReady(n) {
+			well = append(well, n)
+		}
+	}
+	a.Rand.Shuffle(len(well), func(i, j int) { well[i], well[j] = well[j], well[i] })
+	var out []func(context.Context) error
+	for _, n := range well[:min(e.Count, len(well))] {
+		out = append(out, a.status(withSickness(n, a.now, e.For)))
+	}
+	return out
 }
 
 func interrupt(a *Actor, n int) []func(context.Context) error {

@@ -32,8 +32,10 @@ func (p *parser) event(w []string) error {
 			return errors.New("write how many, such as interrupt 2")
 		}
 		e.Count, err = positive(w[2])
+	case Sicken:
+		err = p.sicken(&e, w[2:])
 	default:
-		return fmt.Errorf("%q is nothing that happens; write scale, delete, edit, price or interrupt", w[1])
+		return fmt.Errorf("%q is nothing that happens; write scale, delete, edit, price, interrupt or sicken", w[1])
 	}
 	if err != nil {
 		return err
@@ -110,6 +112,24 @@ func (p *parser) edit(e *Event, w []string) error {
 	}
 	// Printed as read, so that a value that switches something off survives.
 	e.Edit = append(e.Edit, w[1:]...)
+	return nil
+}
+
+func (p *parser) sicken(e *Event, w []string) error {
+	e.Do = Sicken
+	usage := errors.New("write nodes of which pool, how many and for how long, such as sicken general 1 10m")
+	if len(w) != 3 || !isName(w[0]) {
+		return usage
+	}
+	n, err := positive(w[1])
+	if err != nil {
+		return err
+	}
+	d, err := duration(w[2])
+	if err != nil || d == 0 {
+		return usage
+	}
+	e.Name, e.Count, e.For = w[0], n, d
 	return nil
 }
 
