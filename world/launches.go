@@ -15,11 +15,11 @@ const (
 	// firstHold is the delay after that many launches. It doubles with each
 	// further launch, up to mostHold.
 	firstHold = 5 * time.Minute
-	mostHold  = time.Hour
+	mostHold  = 20 * time.Minute
 	// remembered is how long after the last launch all are forgotten.
-	remembered = 2 * mostHold
+	remembered = 6 * mostHold
 	// mostLaunches is how many are kept; that many reach mostHold.
-	mostLaunches = freeLaunches + 5
+	mostLaunches = freeLaunches + 3
 )
 
 // launched is a NodeClaim that was created for a pod.

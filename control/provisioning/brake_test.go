@@ -92,8 +92,8 @@ func TestLaunchBackoff(t *testing.T) {
 		s.clock.SetTime(s.clock.Now().Add(50 * time.Second))
 		later += s.during(10*time.Second, "default")
 	}
-	if later < 5 || later > 6 {
-		t.Errorf("%d nodes in the next 5 hours, want about one an hour", later)
+	if later < 14 || later > 16 {
+		t.Errorf("%d nodes in the next 5 hours, want about three an hour", later)
 	}
 	s.world.DeletePod("default", "a")
 	s.mustPass()

@@ -34,8 +34,10 @@ func (p *parser) event(w []string) error {
 		e.Count, err = positive(w[2])
 	case Sicken:
 		err = p.sicken(&e, w[2:])
+	case Poison:
+		err = p.poison(&e, w[2:])
 	default:
-		return fmt.Errorf("%q is nothing that happens; write scale, delete, edit, price, interrupt or sicken", w[1])
+		return fmt.Errorf("%q is nothing that happens; write scale, delete, edit, price, interrupt, sicken or poison", w[1])
 	}
 	if err != nil {
 		return err
@@ -131,6 +133,17 @@ func (p *parser) sicken(e *Event, w []string) error {
 	}
 	e.Name, e.Count, e.For = w[0], n, d
 	return nil
+}
+
+func (p *parser) poison(e *Event, w []string) error {
+	e.Do = Poison
+	if len(w) == 2 && isName(w[0]) {
+		d, err := duration(w[1])
+		if e.Name, e.For = w[0], d; err == nil && d > 0 {
+			return nil
+		}
+	}
+	return errors.New("write nodes of which pool and for how long, such as poison general 10m")
 }
 
 func (p *parser) price(e *Event, w []string) error {

@@ -93,6 +93,7 @@ const (
 	Price       = "price"
 	Interrupt   = "interrupt"
 	Sicken      = "sicken"
+	Poison      = "poison"
 )
 
 // Event is something users or the cloud do.
@@ -101,7 +102,7 @@ type Event struct {
 	Do     string
 	Name   string        // of the workload, pool or type it is about
 	Count  int           // Scale: new size; deletions, Interrupt and Sicken: how many
-	For    time.Duration // of Sicken
+	For    time.Duration // of Sicken and Poison
 	Factor float64
 	Zone   string   // of Price; "" = all
 	Sold   string   // of Price: capacity type; "" = all
