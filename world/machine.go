@@ -13,6 +13,7 @@ type machine struct {
 	id    string
 	node  *Node
 	claim *Claim
+	twins []*Node // further Nodes with the provider ID of node; none of them can be trusted
 
 	marked    bool      // going away by our decision
 	nominated time.Time // not to be disrupted before

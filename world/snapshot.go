@@ -85,7 +85,7 @@ func (w *World) look(m *machine, now time.Time) {
 		Registered: m.registered(), Initialized: m.initialized(),
 		Labels: w.labels(m), Taints: keep(was.Taints, m.taints()),
 		Capacity: keep(was.Capacity, m.capacity()), Allocatable: keep(was.Allocatable, w.allocatable(m)),
-		Price: w.price(m), Deleting: m.deleting(),
+		Price: w.price(m), Deleting: m.deleting(), Closed: len(m.twins) > 0,
 	}
 	v := &m.view
 	if m.claim != nil {
@@ -145,10 +145,16 @@ func (w *World) podsOf(m *machine) []*pod {
 	if m.node == nil {
 		return nil
 	}
+	var out []*pod
 	if h := w.hosts[m.node.Name]; h != nil {
-		return h.pods
+		out = h.pods
 	}
-	return nil
+	for _, twin := range m.twins {
+		if h := w.hosts[twin.Name]; h != nil {
+			out = slices.Concat(out, h.pods)
+		}
+	}
+	return out
 }
 
 // price returns what the machine costs, 0 when its offering is not known.

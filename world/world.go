@@ -136,6 +136,12 @@ func (w *World) SetNode(n Node) {
 		w.nodeIDs[n.Name] = id
 		w.touchNamed(n.Name)
 	}
+	if m.node != nil && m.node.Name != n.Name {
+		m.setTwin(&n)
+		w.touch(m)
+		w.mu.Unlock()
+		return
+	}
 	if m.node != nil && reflect.DeepEqual(*m.node, n) {
 		w.mu.Unlock()
 		return
@@ -160,10 +166,18 @@ func (w *World) DeleteNode(name string) {
 func (w *World) dropNode(name string) {
 	m := w.machines[w.nodeIDs[name]]
 	delete(w.nodeIDs, name)
-	if m == nil || m.node == nil || m.node.Name != name {
+	if m == nil || m.node == nil {
+		return
+	}
+	if m.node.Name != name {
+		m.dropTwin(name)
+		w.touch(m)
 		return
 	}
 	m.node, w.usual.stale = nil, true
+	if len(m.twins) > 0 {
+		m.node, m.twins = m.twins[0], m.twins[1:]
+	}
 	w.touch(m)
 	w.dropEmpty(m)
 }

@@ -65,11 +65,15 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 }
 
 func (r *Reconciler) claimOf(ctx context.Context, o client.Object) []reconcile.Request {
-	claim, err := join.ClaimOf(ctx, r.Client, o.(*corev1.Node))
+	claims, err := join.ClaimsOf(ctx, r.Client, o.(*corev1.Node))
 	if err != nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
+	var out []reconcile.Request
+	for i := range claims {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&claims[i])})
+	}
+	return out
 }
 
 // Reconcile checks one claim, unless it has been checked of late.
@@ -83,6 +87,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !cloud.Manages(r.Provider, claim.Spec.NodeClassRef) || claim.Status.ProviderID == "" {
 		return reconcile.Result{}, nil
+	}
+	if nodes, err := join.NodesOf(ctx, r.Client, claim); err != nil || len(nodes) > 1 {
+		r.reportDuplicates(claim, nodes)
+		return reconcile.Result{RequeueAfter: period}, err
 	}
 	now := r.Clock.Now()
 	if left := r.checked.at(claim).Add(period).Sub(now); left > 0 {

@@ -140,8 +140,11 @@ func run(ctx context.Context, s *scope, phases ...phase) (time.Duration, error) 
 // findClaim fills in the claim and sees to it that it is being deleted too.
 func (r *Reconciler) findClaim(ctx context.Context, s *scope) error {
 	claim, err := join.ClaimOf(ctx, r.Client, s.node)
-	if errors.Is(err, join.ErrNotFound) || errors.Is(err, join.ErrDuplicate) {
+	if errors.Is(err, join.ErrNotFound) {
 		return nil
+	}
+	if errors.Is(err, join.ErrDuplicate) {
+		return r.findDeadline(ctx, s)
 	}
 	if err != nil {
 		return err
@@ -159,6 +162,23 @@ func (r *Reconciler) findClaim(ctx context.Context, s *scope) error {
 		}
 	}
 	s.claim, s.stored = claim.DeepCopy(), claim.DeepCopy()
+	return nil
+}
+
+// findDeadline fills in the deadline of a Node whose NodeClaim cannot be
+// trusted, because several Nodes or NodeClaims have the provider ID: that of a
+// NodeClaim that is being deleted anyway. The instance is left alone.
+func (r *Reconciler) findDeadline(ctx context.Context, s *scope) error {
+	claims, err := join.ClaimsOf(ctx, r.Client, s.node)
+	if err != nil {
+		return err
+	}
+	for i := range claims {
+		text := claims[i].Annotations[v1.NodeClaimTerminationTimestampAnnotationKey]
+		if deadline, err := time.Parse(time.RFC3339, text); err == nil && claims[i].DeletionTimestamp != nil {
+			s.deadline = &deadline
+		}
+	}
 	return nil
 }
 
