@@ -159,26 +159,35 @@ func (w *World) podsOf(m *machine) []*pod {
 
 // price returns what the machine costs, 0 when its offering is not known.
 func (w *World) price(m *machine) model.Price {
-	labels := m.labels()
-	for _, t := range w.types[labels[model.LabelNodePool]] {
-		if t.Name != labels[model.LabelInstanceType] {
-			continue
-		}
-		for i := range t.Offerings {
-			o := &t.Offerings[i]
-			if o.Zone == labels[model.LabelZone] && o.CapacityType == labels[model.LabelCapacityType] {
-				return o.Price
-			}
+	t, labels := w.typeOf(m), m.labels()
+	if t == nil {
+		return 0
+	}
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if o.Zone == labels[model.LabelZone] && o.CapacityType == labels[model.LabelCapacityType] {
+			return o.Price
 		}
 	}
 	return 0
+}
+
+// typeOf returns the instance type of the machine, nil if it is not known.
+func (w *World) typeOf(m *machine) *model.InstanceType {
+	labels := m.labels()
+	for _, t := range w.types[labels[model.LabelNodePool]] {
+		if t.Name == labels[model.LabelInstanceType] {
+			return t
+		}
+	}
+	return nil
 }
 
 // reserve returns what the machine counts in its pool's limits. As long as
 // nobody knows what a claim becomes, it is the most it may become.
 func (w *World) reserve(m *machine, capacity model.Resources) model.Resources {
 	if m.launched() {
-		return capacity
+		return m.charged(capacity, w.typeOf(m))
 	}
 	out := capacity.Max(m.claim.Requests)
 	allowed, ok := m.claim.Requirements.Get(model.LabelInstanceType)
