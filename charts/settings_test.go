@@ -43,7 +43,7 @@ var other = map[string]string{
 	"settings.amiRefreshInterval":      "2m",
 	"settings.subnetRefreshInterval":   "3m",
 	"settings.ignoreDRARequests":       "false",
-	"settings.nominatePods":            "false",
+	"settings.nominatePods":            "true",
 }
 
 // environment returns the variables the controller gets, as the chart writes

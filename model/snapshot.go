@@ -180,8 +180,8 @@ type Node struct {
 
 	// Deleting nodes take no pods, and their pods are pending.
 	Deleting bool
-	// Closed nodes take no pods either, but all else about them counts. No
-	// cluster has any; what-ifs do.
+	// Closed nodes take no pods either, but all else about them counts: nodes
+	// whose provider ID several Node objects carry, and nodes of what-ifs.
 	Closed bool
 
 	Disruption NodeDisruption

@@ -47,6 +47,8 @@ func (w *World) blocked(m *machine, now time.Time) string {
 		return "the node is not managed by a NodeClaim"
 	case m.node == nil:
 		return "the NodeClaim has no Node yet"
+	case len(m.twins) > 0:
+		return m.duplicated()
 	case !m.initialized():
 		return "the node is not initialized"
 	case m.deleting(), m.node.Deleting:

@@ -13,6 +13,7 @@ type machine struct {
 	id    string
 	node  *Node
 	claim *Claim
+	twins []*Node // further Nodes with the provider ID of node; none of them can be trusted
 
 	marked    bool      // going away by our decision
 	nominated time.Time // not to be disrupted before
@@ -140,6 +141,27 @@ func ephemeral(t model.Taint) bool {
 // capacity returns what the machine has, as far as anyone knows, and one node.
 func (m *machine) capacity() model.Resources {
 	return m.settle(func(n *Node) model.Resources { return n.Capacity }, func(c *Claim) model.Resources { return c.Capacity }).With(model.Nodes, 1)
+}
+
+// charged returns what a launched machine counts in its pool's limits: what the
+// cloud said it has. A kubelet can write anything to the Node's capacity, and
+// that counts only for resources that the cloud says nothing about, such as
+// those of device plugins, and for machines whose capacity nobody else knows.
+func (m *machine) charged(capacity model.Resources, t *model.InstanceType) model.Resources {
+	var said model.Resources
+	if m.claim != nil {
+		said = m.claim.Capacity
+	}
+	if len(said) == 0 && t != nil && m.claim != nil {
+		said = t.Capacity
+	}
+	out := make(model.Resources, max(len(said), len(capacity)))
+	for i := range out {
+		if out[i] = said.At(i); out[i] == 0 {
+			out[i] = capacity.At(i)
+		}
+	}
+	return out
 }
 
 // allocatable returns what pods can use of the machine. A claim that is not

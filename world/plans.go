@@ -24,6 +24,7 @@ func (w *World) Planned(c Claim, pods []model.Pod) {
 		w.seeded[m] = true
 		w.touch(m)
 	}
+	w.countLaunch(c, pods)
 	w.plan(c.Name, pods)
 	w.mu.Unlock()
 }

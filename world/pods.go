@@ -19,6 +19,8 @@ type pod struct {
 	at      int       // place in the group's waiting
 	asked   int       // the space's, when the group was found
 	budgets []*budget // that select it, sorted by name
+	// launches are the claims created for it, oldest first.
+	launches []launched
 }
 
 // host is the pods bound to one node name that have not ended, sorted by key.
@@ -74,6 +76,15 @@ func (w *World) SetPod(p Pod) {
 	} else {
 		next.budgets = w.space(p.Namespace).selecting(p.Labels)
 	}
+	switch {
+	case old == nil:
+		w.inheritLaunches(next)
+	case old.UID != p.UID:
+		w.bequeath(old)
+		w.inheritLaunches(next)
+	case old.Shape.Key == p.Shape.Key:
+		next.launches = old.launches
+	}
 	if old != nil {
 		w.removePod(old)
 		w.follow(old, &p)
@@ -98,6 +109,7 @@ func (w *World) DeletePod(namespace, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p := w.pods[namespace+"/"+name]; p != nil {
+		w.bequeath(p)
 		w.removePod(p)
 		w.unplan(p.UID)
 	}

@@ -10,7 +10,10 @@ import (
 )
 
 // pool is a Pool.
-type pool struct{ Pool }
+type pool struct {
+	Pool
+	version int // another whenever its next nodes may differ
+}
 
 // standing is what the machines of a pool add up to.
 type standing struct {

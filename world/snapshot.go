@@ -85,7 +85,7 @@ func (w *World) look(m *machine, now time.Time) {
 		Registered: m.registered(), Initialized: m.initialized(),
 		Labels: w.labels(m), Taints: keep(was.Taints, m.taints()),
 		Capacity: keep(was.Capacity, m.capacity()), Allocatable: keep(was.Allocatable, w.allocatable(m)),
-		Price: w.price(m), Deleting: m.deleting(),
+		Price: w.price(m), Deleting: m.deleting(), Closed: len(m.twins) > 0,
 	}
 	v := &m.view
 	if m.claim != nil {
@@ -145,34 +145,49 @@ func (w *World) podsOf(m *machine) []*pod {
 	if m.node == nil {
 		return nil
 	}
+	var out []*pod
 	if h := w.hosts[m.node.Name]; h != nil {
-		return h.pods
+		out = h.pods
 	}
-	return nil
+	for _, twin := range m.twins {
+		if h := w.hosts[twin.Name]; h != nil {
+			out = slices.Concat(out, h.pods)
+		}
+	}
+	return out
 }
 
 // price returns what the machine costs, 0 when its offering is not known.
 func (w *World) price(m *machine) model.Price {
-	labels := m.labels()
-	for _, t := range w.types[labels[model.LabelNodePool]] {
-		if t.Name != labels[model.LabelInstanceType] {
-			continue
-		}
-		for i := range t.Offerings {
-			o := &t.Offerings[i]
-			if o.Zone == labels[model.LabelZone] && o.CapacityType == labels[model.LabelCapacityType] {
-				return o.Price
-			}
+	t, labels := w.typeOf(m), m.labels()
+	if t == nil {
+		return 0
+	}
+	for i := range t.Offerings {
+		o := &t.Offerings[i]
+		if o.Zone == labels[model.LabelZone] && o.CapacityType == labels[model.LabelCapacityType] {
+			return o.Price
 		}
 	}
 	return 0
+}
+
+// typeOf returns the instance type of the machine, nil if it is not known.
+func (w *World) typeOf(m *machine) *model.InstanceType {
+	labels := m.labels()
+	for _, t := range w.types[labels[model.LabelNodePool]] {
+		if t.Name == labels[model.LabelInstanceType] {
+			return t
+		}
+	}
+	return nil
 }
 
 // reserve returns what the machine counts in its pool's limits. As long as
 // nobody knows what a claim becomes, it is the most it may become.
 func (w *World) reserve(m *machine, capacity model.Resources) model.Resources {
 	if m.launched() {
-		return capacity
+		return m.charged(capacity, w.typeOf(m))
 	}
 	out := capacity.Max(m.claim.Requests)
 	allowed, ok := m.claim.Requirements.Get(model.LabelInstanceType)

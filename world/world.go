@@ -30,18 +30,20 @@ type World struct {
 	seeded    map[*machine]bool    // those that Planned brought, and some more
 	standings map[string]*standing // by pool
 
-	hosts      map[string]*host           // by node name
-	pods       map[string]*pod            // by namespace/name
-	spaces     map[string]*space          // by namespace
-	shapes     map[string]*shape          // by key
-	waiting    []*group                   // those of which pods ask for a node, in the order of Snapshots
-	plans      map[string]plan            // by pod UID
-	planned    map[string]map[string]bool // target → pod UIDs
-	boundPlans int                        // plans of pods that are bound
-	named      map[string]*pod            // those with Nominated, by UID
-	count      Adherence
-	pools      map[string]*pool // by name
-	types      map[string][]*model.InstanceType
+	hosts        map[string]*host           // by node name
+	pods         map[string]*pod            // by namespace/name
+	spaces       map[string]*space          // by namespace
+	shapes       map[string]*shape          // by key
+	waiting      []*group                   // those of which pods ask for a node, in the order of Snapshots
+	plans        map[string]plan            // by pod UID
+	planned      map[string]map[string]bool // target → pod UIDs
+	boundPlans   int                        // plans of pods that are bound
+	named        map[string]*pod            // those with Nominated, by UID
+	bequests     map[string][][]launched    // launches for pods that have gone, by what replaces them
+	count        Adherence
+	pools        map[string]*pool // by name
+	poolVersions int              // given out so far
+	types        map[string][]*model.InstanceType
 
 	outlooks map[string]outlook // of claims that are not launched, by pool and demands
 	granted  map[string]int     // nodes of static pools that are about to be planned, by pool
@@ -74,7 +76,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		axis: axis, wellKnown: wellKnown,
 		machines: map[string]*machine{}, nodeIDs: map[string]string{}, claimIDs: map[string]string{},
 		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
-		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{},
+		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, bequests: map[string][][]launched{},
 		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, outlooks: map[string]outlook{}, granted: map[string]int{},
 		buffers: map[string]map[string]bool{}, limits: map[string]map[string]int{}, daemons: map[string]*daemon{},
 		timed: map[*machine]bool{}, going: map[*machine]bool{}, seeded: map[*machine]bool{}, standings: map[string]*standing{},
@@ -134,6 +136,12 @@ func (w *World) SetNode(n Node) {
 		w.nodeIDs[n.Name] = id
 		w.touchNamed(n.Name)
 	}
+	if m.node != nil && m.node.Name != n.Name {
+		m.setTwin(&n)
+		w.touch(m)
+		w.mu.Unlock()
+		return
+	}
 	if m.node != nil && reflect.DeepEqual(*m.node, n) {
 		w.mu.Unlock()
 		return
@@ -158,10 +166,18 @@ func (w *World) DeleteNode(name string) {
 func (w *World) dropNode(name string) {
 	m := w.machines[w.nodeIDs[name]]
 	delete(w.nodeIDs, name)
-	if m == nil || m.node == nil || m.node.Name != name {
+	if m == nil || m.node == nil {
+		return
+	}
+	if m.node.Name != name {
+		m.dropTwin(name)
+		w.touch(m)
 		return
 	}
 	m.node, w.usual.stale = nil, true
+	if len(m.twins) > 0 {
+		m.node, m.twins = m.twins[0], m.twins[1:]
+	}
 	w.touch(m)
 	w.dropEmpty(m)
 }
@@ -210,6 +226,9 @@ func (w *World) setClaim(c Claim) *machine {
 // a place again.
 func (w *World) DeleteClaim(name string) {
 	w.mu.Lock()
+	if m := w.machines[w.claimIDs[name]]; m != nil && m.claim != nil && !m.launched() {
+		w.uncountLaunch(name)
+	}
 	w.dropClaim(name)
 	w.notify(w.dropPlans(name)...)
 }
@@ -273,7 +292,14 @@ func (w *World) notifyIf(news bool, uid string) {
 func (w *World) SetPool(p Pool) {
 	w.mu.Lock()
 	old := w.pools[p.Name]
-	w.pools[p.Name] = &pool{p}
+	next := &pool{Pool: p}
+	if old != nil && sameNodes(old.Pool, p) {
+		next.version = old.version
+	} else {
+		w.poolVersions++
+		next.version = w.poolVersions
+	}
+	w.pools[p.Name] = next
 	if old == nil || old.ConsolidateAfter != p.ConsolidateAfter {
 		w.touchPool(p.Name)
 	}
@@ -285,6 +311,13 @@ func samePool(a, b Pool) bool {
 	b.Allowed, b.Policy, b.ConsolidateAfter, b.Never = nil, a.Policy, a.ConsolidateAfter, a.Never
 	a.Allowed = nil
 	return reflect.DeepEqual(a, b)
+}
+
+// sameNodes reports whether the nodes of the pools are the same, however many
+// there may be.
+func sameNodes(a, b Pool) bool {
+	b.Drift, b.Limits, b.Weight = a.Drift, a.Limits, a.Weight
+	return samePool(a, b)
 }
 
 // DeletePool takes in that the NodePool is gone.

@@ -34,6 +34,9 @@ const (
 	// nodes: when True, they replace no drifted or underutilized node, when
 	// Unknown, one may, to see whether it works again.
 	RolloutHaltedCondition = "RolloutHalted"
+	// LaunchBackoffCondition is there, and True, while launches are delayed for
+	// pods that the nodes launched for them did not keep.
+	LaunchBackoffCondition = "LaunchBackoff"
 )
 
 // Reasons of the conditions of a NodePool.
@@ -46,6 +49,7 @@ const (
 	NodesNotInitializedReason       = "NodesNotInitialized"
 	ProbingReason                   = "Probing"
 	RollingOutReason                = "RollingOut"
+	NodesDidNotKeepPodsReason       = "NodesDidNotKeepPods"
 )
 
 // Condition types of a NodeClaim. The first three are dependents, in the order

@@ -44,6 +44,10 @@ const (
 	// NodeClaimTerminationTimestampAnnotationKey is the RFC 3339 time at which
 	// the termination grace period of a NodeClaim ends.
 	NodeClaimTerminationTimestampAnnotationKey = Group + "/nodeclaim-termination-timestamp"
+	// RepairDeadlineAnnotationKey is "true" if node repair has set that time.
+	// Repair removes both if the Node recovers before the NodeClaim is deleted.
+	// Ours.
+	RepairDeadlineAnnotationKey = Group + "/repair-deadline"
 	// NodeClaimMinValuesRelaxedAnnotationKey is "true" or "false": whether
 	// minValues had to be lowered to create the NodeClaim.
 	NodeClaimMinValuesRelaxedAnnotationKey = Group + "/nodeclaim-min-values-relaxed"

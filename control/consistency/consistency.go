@@ -38,8 +38,6 @@ const (
 	// tolerated is how much of the expected capacity is enough: kernels and
 	// hypervisors keep some for themselves.
 	tolerated = 0.90
-	// conflictRetry is how long after a conflict the claim is looked at again.
-	conflictRetry = 100 * time.Millisecond
 )
 
 // Reconciler is the controller nodeclaim.consistency. All fields are
@@ -67,11 +65,15 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 }
 
 func (r *Reconciler) claimOf(ctx context.Context, o client.Object) []reconcile.Request {
-	claim, err := join.ClaimOf(ctx, r.Client, o.(*corev1.Node))
+	claims, err := join.ClaimsOf(ctx, r.Client, o.(*corev1.Node))
 	if err != nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
+	var out []reconcile.Request
+	for i := range claims {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&claims[i])})
+	}
+	return out
 }
 
 // Reconcile checks one claim, unless it has been checked of late.
@@ -85,6 +87,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !cloud.Manages(r.Provider, claim.Spec.NodeClassRef) || claim.Status.ProviderID == "" {
 		return reconcile.Result{}, nil
+	}
+	if nodes, err := join.NodesOf(ctx, r.Client, claim); err != nil || len(nodes) > 1 {
+		r.reportDuplicates(claim, nodes)
+		return reconcile.Result{RequeueAfter: period}, err
 	}
 	now := r.Clock.Now()
 	if left := r.checked.at(claim).Add(period).Sub(now); left > 0 {
@@ -100,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored := claim.DeepCopy()
 	checked := r.judge(ctx, claim, node)
 	if err := r.persist(ctx, stored, claim); apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+		return reconcile.Result{Requeue: true}, nil
 	} else if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

@@ -353,6 +353,8 @@ func (c *Cluster) reconcile(line, name, which string) (string, error) {
 		fmt.Fprintf(&out, "  error: %s\n", strings.ReplaceAll(failure.Error(), "\n", "; "))
 	case result.RequeueAfter > 0:
 		fmt.Fprintf(&out, "  again in %s\n", result.RequeueAfter)
+	case result.Requeue:
+		fmt.Fprintf(&out, "  again, rate limited\n")
 	}
 	return out.String(), nil
 }

@@ -128,6 +128,10 @@ func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
 	}
 	for _, n := range x.command.Nodes {
 		claim := s.claims[n.Claim]
+		if s.duplicated(claim) {
+			p.err = errors.Join(p.err, fmt.Errorf("several nodes have the provider ID of node claim %s: none of them is deleted", n.Claim))
+			continue
+		}
 		deleted, err := l.remove(ctx, claim)
 		if deleted {
 			p.deleted = append(p.deleted, claim)
@@ -148,6 +152,15 @@ func (s *scope) allGoing(x *execution) bool {
 func (s *scope) lives(claim string) bool {
 	c := s.claims[claim]
 	return c != nil && c.DeletionTimestamp == nil
+}
+
+// duplicated reports whether several Nodes have the provider ID of the claim.
+func (s *scope) duplicated(claim *v1.NodeClaim) bool {
+	if claim == nil || claim.Status.ProviderID == "" {
+		return false
+	}
+	node, known := s.nodes[claim.Status.ProviderID]
+	return known && node == nil
 }
 
 // remove deletes the claim, whatever its UID when it has none, and reports

@@ -101,6 +101,7 @@ type Loop struct {
 	executions []*execution          // oldest first
 	executing  map[string]*execution // by claim of their nodes
 	leftovers  map[string]bool       // claims made for commands that failed
+	pauses     pauses
 	budgets    budgetMemory
 	rejected   map[string]bool // claims of nodes that Balanced kept in the last plan
 	began      time.Time       // of the last pass
@@ -253,6 +254,7 @@ func (l *Loop) open(ctx context.Context) (*scope, error) {
 func (l *Loop) decide(s *scope) {
 	intended := *s.snapshot
 	intended.Intents = l.intents.model()
+	intended.Nodes = l.pauses.keep(s)
 	started := l.Clock.Now()
 	s.plan = l.Decide(&intended)
 	took := l.Clock.Since(started)

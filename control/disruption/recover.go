@@ -36,6 +36,7 @@ func (l *Loop) fail(ctx context.Context, s *scope, x *execution, f failure) {
 		}
 	}
 	l.World.Unmark(lives...)
+	l.pauses.begin(x, lives, s.now)
 	missing := 0
 	for _, r := range x.replacements {
 		if r.ready {

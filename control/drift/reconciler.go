@@ -26,8 +26,6 @@ import (
 const (
 	// period is the time between two looks at a claim nothing happens to.
 	period = 5 * time.Minute
-	// conflictRetry is how long after a conflict the claim is looked at again.
-	conflictRetry = 100 * time.Millisecond
 )
 
 // Reconciler is the controller nodeclaim.disruption. The exported fields are
@@ -80,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	err = errors.Join(driftErr, err, r.write(ctx, stored, claim))
 	switch {
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+		return reconcile.Result{Requeue: true}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	case wait == 0:

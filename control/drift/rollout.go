@@ -68,7 +68,7 @@ func (r *Rollout) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 	if err := r.write(ctx, stored, pool); err != nil {
 		if apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: conflictRetry}, nil
+			return reconcile.Result{Requeue: true}, nil
 		}
 		return reconcile.Result{}, err
 	}

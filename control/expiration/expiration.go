@@ -7,7 +7,6 @@ package expiration
 
 import (
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -23,9 +22,6 @@ import (
 	"karpenter/cloud"
 	"karpenter/kube/meter"
 )
-
-// conflictRetry is how long after a conflict the claim is looked at again.
-const conflictRetry = 100 * time.Millisecond
 
 // Reconciler is the controller nodeclaim.expiration. All fields are required.
 type Reconciler struct {
@@ -67,7 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	uid, version := claim.UID, claim.ResourceVersion
 	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+		return reconcile.Result{Requeue: true}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)

@@ -100,8 +100,8 @@ func TestResult(t *testing.T) {
 		if !errors.Is(err, tt.want) || (tt.want == nil) != (err == nil) {
 			t.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
 		}
-		if retry := result.RequeueAfter == conflictRetry; retry != (tt.err != nil && tt.want == nil) {
-			t.Errorf("%s: requeue after %s", tt.name, result.RequeueAfter)
+		if retry := result.Requeue; retry != (tt.err != nil && tt.want == nil) {
+			t.Errorf("%s: got %+v", tt.name, result)
 		}
 	}
 }

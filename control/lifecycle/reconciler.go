@@ -35,10 +35,6 @@ const (
 	DefaultRegistrationTimeout = 15 * time.Minute
 )
 
-// conflictRetry is how long after a conflict the claim is looked at again,
-// and how long an outdated read is left to catch up.
-const conflictRetry = 100 * time.Millisecond
-
 // PoolHealth learns how the claims of a NodePool fare. Both calls are cheap,
 // and repeating one for the same claim changes nothing.
 type PoolHealth interface {
@@ -135,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if r.memory.isOutdated(claim) {
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+		return reconcile.Result{Requeue: true}, nil
 	}
 	ctx = withLog(ctx, claim)
 	s := newScope(claim, r.Clock.Now())
@@ -269,7 +265,7 @@ func result(after time.Duration, err error) (reconcile.Result, error) {
 	if failures := withoutConflicts(err); failures != nil {
 		return reconcile.Result{}, failures
 	}
-	return reconcile.Result{RequeueAfter: conflictRetry}, nil
+	return reconcile.Result{Requeue: true}, nil
 }
 
 // withoutConflicts drops the conflicts from a possibly joined error.

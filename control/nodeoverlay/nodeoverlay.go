@@ -27,8 +27,6 @@ import (
 const (
 	// Period is the time between two evaluations nobody has asked for.
 	Period = 6 * time.Hour
-	// conflictRetry is how long after a conflict everything is evaluated anew.
-	conflictRetry = 100 * time.Millisecond
 )
 
 // Store is where the outcome goes.
@@ -90,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	verdicts, set := overlay.Evaluate(overlays.Items, subjects, r.Labels)
 	outdated, err := r.tell(ctx, overlays.Items, verdicts)
 	if outdated {
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+		return reconcile.Result{Requeue: true}, nil
 	}
 	if r.Store.Swap(set) {
 		report(ctx, verdicts, len(subjects), len(failed))

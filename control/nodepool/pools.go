@@ -3,7 +3,6 @@ package nodepool
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,9 +18,6 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 )
-
-// conflictRetry is how long after a conflict the pool is looked at again.
-const conflictRetry = 100 * time.Millisecond
 
 // nodeClass is what every provider's node class can do.
 type nodeClass interface {
@@ -58,7 +54,7 @@ func writeStatus(ctx context.Context, c client.Client, stored, pool *v1.NodePool
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 	err := c.Status().Patch(ctx, pool, patch)
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+		return reconcile.Result{Requeue: true}, nil
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }

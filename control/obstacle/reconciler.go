@@ -27,8 +27,6 @@ import (
 const (
 	// named is how many pods are named before the rest is counted.
 	named = 3
-	// conflictRetry is how long after a conflict the claim is looked at again.
-	conflictRetry = 100 * time.Millisecond
 )
 
 // Reconciler is the controller nodeclaim.obstacle. All fields are required;
@@ -60,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !equality.Semantic.DeepEqual(stored.Status, claim.Status) {
 		err := r.Client.Status().Patch(ctx, claim, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: conflictRetry}, nil
+			return reconcile.Result{Requeue: true}, nil
 		}
 		if err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)

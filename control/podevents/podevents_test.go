@@ -31,6 +31,7 @@ func reconciler(t *testing.T, objects ...client.Object) (*Reconciler, *clocktest
 	clock := clocktesting.NewFakeClock(start())
 	return &Reconciler{
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.NodeClaim{}).
+			WithIndex(&corev1.Node{}, join.NodeProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 			WithIndex(&v1.NodeClaim{}, join.ClaimProviderID, func(o client.Object) []string {
 				return []string{o.(*v1.NodeClaim).Status.ProviderID}
 			}).Build(),

@@ -19,5 +19,8 @@
 //     that was lowered after the plan was made counts.
 //  2. A NodeClaim is created with what the NodePool said when the pass began,
 //     and records that in its hash.
-//  3. A pass that fails anywhere leaves what it has created planned.
+//  3. For a pod that nodes launched for it do not keep, at most three nodes of
+//     a NodePool are launched in five minutes, and fewer from then on (brake.go).
+//     Other pods are planned as if that pod could not use the NodePool.
+//  4. A pass that fails anywhere leaves what it has created planned.
 package provisioning

@@ -38,6 +38,7 @@ type scope struct {
 	snapshot *model.Snapshot
 	plan     *model.Plan
 	took     time.Duration // to decide
+	held     held          // launches the plan would have without holds
 }
 
 // pass places what is pending and reports whether anything was.
@@ -60,7 +61,7 @@ func (p *Provisioner) pass(ctx context.Context) (pending bool, err error) {
 		p.Done(s.snapshot, s.plan)
 	}
 	p.tell(ctx, s)
-	return len(s.snapshot.Pending) > 0, err
+	return len(s.snapshot.Pending) > 0, errors.Join(err, p.mark(ctx, s))
 }
 
 // open reads what the pass works on. The pools come first: what a claim is
@@ -97,6 +98,10 @@ func (p *Provisioner) decide(s *scope) {
 	p.Metrics.deciding.begin(count, func() time.Duration { return p.Clock.Since(started) })
 	defer p.Metrics.deciding.end()
 	s.plan = p.Decide(s.snapshot)
+	if s.held = newHeld(s.plan.Launches, p.World.Holds(s.now)); len(s.held) > 0 {
+		s.snapshot = s.held.without(s.snapshot)
+		s.plan = p.Decide(s.snapshot)
+	}
 	s.took = p.Clock.Since(started)
 	p.Metrics.duration.Observe(s.took.Seconds())
 }
@@ -251,8 +256,9 @@ func typesText(types []string) string {
 func (p *Provisioner) tell(ctx context.Context, s *scope) {
 	p.Metrics.stayed(s.plan.Verdicts)
 	p.Metrics.planned(s.plan)
-	news := p.told.news(s.plan.Verdicts, s.now)
+	news := p.told.news(s.held.others(s.plan.Verdicts), s.now)
 	p.Events.Publish(news...)
+	p.Events.Publish(s.held.events()...)
 	p.Events.Publish(emptied(s)...)
 
 	placed, waiting, stay := len(s.plan.Placements), 0, 0

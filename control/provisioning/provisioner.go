@@ -42,6 +42,9 @@ type World interface {
 	// was just created, or to a node of a Snapshot.
 	Planned(claim world.Claim, pods []model.Pod)
 	Placed(node string, pods []model.Pod)
+	// Holds returns for which pods no node of which pools is to be launched now,
+	// because nodes launched for them before did not keep them.
+	Holds(now time.Time) []world.Hold
 	// Unplaced takes in that there is no place for the pods.
 	Unplaced(pods []model.Pod)
 	// Reserve grants nodes of a static pool, as far as the limit leaves room,

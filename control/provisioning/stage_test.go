@@ -63,7 +63,7 @@ func newStage(t *testing.T) *stage {
 		isReady:     true,
 		fail:        func(*v1.NodeClaim) error { return nil },
 	}
-	s.Client = fake.NewClientBuilder().WithScheme(objects).WithInterceptorFuncs(interceptor.Funcs{
+	s.Client = fake.NewClientBuilder().WithScheme(objects).WithStatusSubresource(&v1.NodePool{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if claim, ok := o.(*v1.NodeClaim); ok {
 				if err := s.fail(claim); err != nil {

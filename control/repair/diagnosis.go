@@ -26,7 +26,13 @@ func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) (first diagnosis
 			if c.Type != p.ConditionType || c.Status != p.ConditionStatus {
 				continue
 			}
-			due := c.LastTransitionTime.Add(p.Toleration)
+			// No Node has been unhealthy for longer than it exists, whatever
+			// its condition says or leaves out.
+			since := c.LastTransitionTime.Time
+			if created := node.CreationTimestamp.Time; since.Before(created) {
+				since = created
+			}
+			due := since.Add(p.Toleration)
 			if !sick || due.Before(first.due) {
 				first, sick = diagnosis{condition: c, toleration: p.Toleration, due: due}, true
 			}

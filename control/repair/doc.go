@@ -11,6 +11,8 @@
 //
 //  1. Nothing is repaired while too many Nodes of the pool are unhealthy at
 //     once: a fault they share is not healed by new machines.
-//  2. A claim has a deadline in the past only if it is being deleted, so that
-//     a Node that heals in the last moment keeps none.
+//  2. A claim that repair deletes has a deadline in the past from then on,
+//     whether or not the Node recovers. The deadline is written first; one that
+//     repair did not follow with the deletion, because of a crash or a
+//     conflict, is removed if the Node recovers.
 package repair

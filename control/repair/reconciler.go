@@ -28,8 +28,6 @@ const (
 	// blockedRetry is how long after a refusal of the breaker the Node is
 	// looked at again.
 	blockedRetry = 5 * time.Minute
-	// conflictRetry is how long after a conflict the Node is looked at again.
-	conflictRetry = 100 * time.Millisecond
 )
 
 // Reconciler is the controller node.health. All fields are required; Client
@@ -56,18 +54,14 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 		Complete(r)
 }
 
-// Reconcile looks at the health of one Node, and replaces its machine when it
-// has been bad for too long.
+// Reconcile looks at the health of one Node, and replaces its instance if it
+// has been unhealthy for too long.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !cloud.ManagesNode(r.Provider, node) {
-		return reconcile.Result{}, nil
-	}
-	found, sick := diagnose(node, r.Provider.RepairPolicies())
-	if !sick {
 		return reconcile.Result{}, nil
 	}
 	claim, err := join.ClaimOf(ctx, r.Client, node)
@@ -77,59 +71,102 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	found, wait, err := r.judge(ctx, node, claim)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case found == nil:
+		err = r.withdraw(ctx, claim)
+	default:
+		err = r.replace(ctx, node, claim.DeepCopy(), *found)
+	}
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{Requeue: true}, nil
+	}
+	return reconcile.Result{RequeueAfter: wait}, client.IgnoreNotFound(err)
+}
+
+// judge returns the condition for which the Node is to be replaced now, or nil
+// and when to look again; 0 = with the next change of the Node.
+func (r *Reconciler) judge(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim) (*diagnosis, time.Duration, error) {
+	found, sick := diagnose(node, r.Provider.RepairPolicies())
+	if !sick {
+		return nil, 0, nil
+	}
 	if left := found.due.Sub(r.Clock.Now()); left > 0 {
-		return reconcile.Result{RequeueAfter: left}, nil
+		return nil, left, nil
 	}
 	open, err := r.breaker(ctx, node, claim)
 	if err != nil {
-		return reconcile.Result{}, err
+		return nil, 0, err
 	}
 	if open {
-		return reconcile.Result{RequeueAfter: blockedRetry}, nil
+		return nil, blockedRetry, nil
 	}
-	err = r.replace(ctx, node, claim.DeepCopy(), found)
-	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
-	}
-	return reconcile.Result{}, client.IgnoreNotFound(err)
+	return &found, 0, nil
 }
 
-// replace deletes the claim and has its Node drained by force. Both steps may
-// be repeated, and a crash between them leaves the second to the next look at
-// the Node.
+// replace sets the deadline of the drain to now and deletes the claim, in this
+// order: a claim that is deleted without a deadline could drain forever if the
+// Node recovers before the deadline is written. Both writes apply only to the
+// version that was read, so that nothing decided from an old read is carried
+// out and no claim is counted twice.
 func (r *Reconciler) replace(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim, found diagnosis) error {
-	if claim.DeletionTimestamp.IsZero() {
-		uid, version := claim.UID, claim.ResourceVersion
-		// Over what was read only, so that no claim is counted twice.
-		if err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
-			return err
-		}
-		log.FromContext(ctx).Info("deleted node claim of unhealthy node", "NodeClaim", claim.Name,
-			"condition", found.condition.Type, "status", found.condition.Status, "since", found.condition.LastTransitionTime)
-		r.Recorder.Publish(repairing(node, found), repairing(claim, found))
-		r.Disruptions.Forced(ctx, claim, "unhealthy")
-		r.Metrics.replaced(claim, found.condition.Type)
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
-			return err
-		}
+	if err := r.hurry(ctx, claim); err != nil {
+		return err
 	}
-	return r.hurry(ctx, claim)
+	if !claim.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	uid, version := claim.UID, claim.ResourceVersion
+	if err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("deleted node claim of unhealthy node", "NodeClaim", claim.Name,
+		"condition", found.condition.Type, "status", found.condition.Status, "since", found.condition.LastTransitionTime)
+	r.Recorder.Publish(repairing(node, found), repairing(claim, found))
+	r.Disruptions.Forced(ctx, claim, "unhealthy")
+	r.Metrics.replaced(claim, found.condition.Type)
+	return nil
 }
 
-// hurry sets the deadline of the drain to now, unless it has passed.
+// hurry sets the deadline of the drain to now, unless it has passed. The claim
+// becomes what was written.
 func (r *Reconciler) hurry(ctx context.Context, claim *v1.NodeClaim) error {
 	now := r.Clock.Now()
 	deadline, err := time.Parse(time.RFC3339, claim.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey])
 	if err == nil && !deadline.After(now) {
 		return nil
 	}
+	return r.annotate(ctx, claim, func(annotations map[string]string) {
+		if claim.DeletionTimestamp.IsZero() {
+			annotations[v1.RepairDeadlineAnnotationKey] = "true"
+		}
+		annotations[v1.NodeClaimTerminationTimestampAnnotationKey] = now.UTC().Format(time.RFC3339)
+	})
+}
+
+// withdraw removes the deadline that a repair has set on a claim it did not get
+// to delete.
+func (r *Reconciler) withdraw(ctx context.Context, claim *v1.NodeClaim) error {
+	if claim.Annotations[v1.RepairDeadlineAnnotationKey] == "" || !claim.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return r.annotate(ctx, claim.DeepCopy(), func(annotations map[string]string) {
+		delete(annotations, v1.RepairDeadlineAnnotationKey)
+		delete(annotations, v1.NodeClaimTerminationTimestampAnnotationKey)
+	})
+}
+
+// annotate changes the annotations of the claim if it is still as it was read.
+func (r *Reconciler) annotate(ctx context.Context, claim *v1.NodeClaim, change func(map[string]string)) error {
 	stored := claim.DeepCopy()
 	claim.Annotations = maps.Clone(claim.Annotations)
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
-	claim.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey] = now.UTC().Format(time.RFC3339)
-	err = r.Client.Patch(ctx, claim, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	change(claim.Annotations)
+	err := r.Client.Patch(ctx, claim, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("set deadline of node claim %s: %w", claim.Name, err)
 	}

@@ -47,7 +47,7 @@ func (r *Reconciler) keepPodsAway(ctx context.Context, s *scope) (time.Duration,
 	}
 	err := r.Client.Patch(ctx, s.node, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return conflictPoll, nil
+		return 0, err // Reconcile tries again
 	}
 	if err != nil {
 		return 0, fmt.Errorf("taint node %s: %w", stored.Name, err)

@@ -32,7 +32,6 @@ const (
 	drainPollMost = 10 * time.Second // and when it has taken long
 	drainAtLeast  = 5 * time.Second  // for pods bound by a scheduler that had not seen the taint
 	machinePoll   = 5 * time.Second  // between calls to end a machine
-	conflictPoll  = 100 * time.Millisecond
 )
 
 // Machines is the part of cloud.Provider that termination needs.
@@ -111,13 +110,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	unreadable := r.readDeadline(s)
 	wait, err := run(ctx, s, r.keepPodsAway, r.drain, r.requireDeadline, r.detachVolumes, r.endMachine)
+	changed := apierrors.IsConflict(err)
+	if changed {
+		err = nil
+	}
 	saved, saveErr := r.save(ctx, s)
 	if err := errors.Join(unreadable, err, saveErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	switch {
-	case !saved:
-		return reconcile.Result{RequeueAfter: conflictPoll}, nil
+	case changed || !saved:
+		return reconcile.Result{Requeue: true}, nil
 	case wait > 0:
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
@@ -137,8 +140,11 @@ func run(ctx context.Context, s *scope, phases ...phase) (time.Duration, error) 
 // findClaim fills in the claim and sees to it that it is being deleted too.
 func (r *Reconciler) findClaim(ctx context.Context, s *scope) error {
 	claim, err := join.ClaimOf(ctx, r.Client, s.node)
-	if errors.Is(err, join.ErrNotFound) || errors.Is(err, join.ErrDuplicate) {
+	if errors.Is(err, join.ErrNotFound) {
 		return nil
+	}
+	if errors.Is(err, join.ErrDuplicate) {
+		return r.findDeadline(ctx, s)
 	}
 	if err != nil {
 		return err
@@ -156,6 +162,23 @@ func (r *Reconciler) findClaim(ctx context.Context, s *scope) error {
 		}
 	}
 	s.claim, s.stored = claim.DeepCopy(), claim.DeepCopy()
+	return nil
+}
+
+// findDeadline fills in the deadline of a Node whose NodeClaim cannot be
+// trusted, because several Nodes or NodeClaims have the provider ID: that of a
+// NodeClaim that is being deleted anyway. The instance is left alone.
+func (r *Reconciler) findDeadline(ctx context.Context, s *scope) error {
+	claims, err := join.ClaimsOf(ctx, r.Client, s.node)
+	if err != nil {
+		return err
+	}
+	for i := range claims {
+		text := claims[i].Annotations[v1.NodeClaimTerminationTimestampAnnotationKey]
+		if deadline, err := time.Parse(time.RFC3339, text); err == nil && claims[i].DeletionTimestamp != nil {
+			s.deadline = &deadline
+		}
+	}
 	return nil
 }
 

@@ -38,6 +38,7 @@ const kubelet = "test/kubelet"
 // machines is a provider whose answers the test sets.
 type machines struct {
 	getErr, deleteErr error
+	deletes           int // calls of Delete
 }
 
 func (m *machines) NodeClasses() []schema.GroupVersionKind {
@@ -49,6 +50,7 @@ func (m *machines) Get(context.Context, string) (*cloud.Machine, error) {
 }
 
 func (m *machines) Delete(context.Context, *v1.NodeClaim) error {
+	m.deletes++
 	return m.deleteErr
 }
 
@@ -113,6 +115,7 @@ func (s *stage) open() {
 		WithIndex(&storagev1.VolumeAttachment{}, VolumeAttachmentNodeName, func(o client.Object) []string {
 			return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName}
 		}).
+		WithIndex(&corev1.Node{}, join.NodeProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithIndex(&v1.NodeClaim{}, join.ClaimProviderID, func(o client.Object) []string {
 			return []string{o.(*v1.NodeClaim).Status.ProviderID}
 		}).

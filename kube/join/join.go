@@ -70,7 +70,9 @@ func ClaimsOf(ctx context.Context, reader client.Reader, node *corev1.Node) ([]v
 	return claims.Items, nil
 }
 
-// ClaimOf returns the one NodeClaim of the node, with errors as NodeOf.
+// ClaimOf returns the one NodeClaim of the node, with errors as NodeOf. It is
+// ErrDuplicate also if another Node carries the provider ID: either may be a
+// forgery, and nothing may be done to the instance for its sake.
 func ClaimOf(ctx context.Context, reader client.Reader, node *corev1.Node) (*v1.NodeClaim, error) {
 	claims, err := ClaimsOf(ctx, reader, node)
 	if err != nil {
@@ -78,6 +80,15 @@ func ClaimOf(ctx context.Context, reader client.Reader, node *corev1.Node) (*v1.
 	}
 	if err := exactlyOne(len(claims)); err != nil {
 		return nil, fmt.Errorf("node claim of node %s: %w", node.Name, err)
+	}
+	nodes, err := NodesOf(ctx, reader, &claims[0])
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes {
+		if nodes[i].Name != node.Name {
+			return nil, fmt.Errorf("node claim of node %s, whose provider ID node %s has, too: %w", node.Name, nodes[i].Name, ErrDuplicate)
+		}
 	}
 	return &claims[0], nil
 }

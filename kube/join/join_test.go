@@ -27,6 +27,9 @@ func TestJoin(t *testing.T) {
 		node nempty
 		node ntwin1 twin
 		node ntwin2 twin
+		claim busy {status: {providerID: "fake:///uid-of-busy"}}
+		node nbusy busy
+		node nforged busy
 	`); err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +41,8 @@ func TestJoin(t *testing.T) {
 		{"empty", "nempty", join.ErrNotFound},
 		{"lonely", "", join.ErrNotFound},
 		{"twin1", "ntwin1", join.ErrDuplicate},
+		{"busy", "nbusy", join.ErrDuplicate},
+		{"busy", "nforged", join.ErrDuplicate},
 	}
 	ctx := context.Background()
 	for _, tt := range tests {

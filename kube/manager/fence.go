@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -49,18 +50,25 @@ func (f *Fence) Check() error {
 	if f == nil {
 		return nil
 	}
+	_, err := f.left()
+	return err
+}
+
+// left returns for how long changes may be made if the lease is not renewed, or
+// why none may be made now.
+func (f *Fence) left() (time.Duration, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.renewed.IsZero() {
-		return errors.New("this replica does not lead")
+		return 0, errors.New("this replica does not lead")
 	}
 	now := f.clock.Now()
 	// The monotonic clock stands still while a machine sleeps, the other one jumps.
 	age := max(now.Sub(f.renewed), now.Round(0).Sub(f.renewed.Round(0)))
 	if age > leaseDuration-retryPeriod {
-		return fmt.Errorf("another replica may lead: the lease was renewed %v ago", age.Round(time.Second))
+		return 0, fmt.Errorf("another replica may lead: the lease was renewed %v ago", age.Round(time.Second))
 	}
-	return nil
+	return leaseDuration - retryPeriod - age, nil
 }
 
 func (f *Fence) set(renewed time.Time) {
@@ -74,16 +82,73 @@ func (f *Fence) set(renewed time.Time) {
 // they may, change nothing.
 func (f *Fence) guard(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if changes(r) {
-			if err := f.Check(); err != nil {
-				if r.Body != nil {
-					_ = r.Body.Close()
-				}
+		if f == nil || !changes(r) {
+			return next.RoundTrip(r)
+		}
+		left, err := f.left()
+		if err != nil {
+			if r.Body != nil {
+				_ = r.Body.Close()
+			}
+			return nil, err
+		}
+		return f.sendWithin(left, r, next)
+	})
+}
+
+// sendWithin sends the request if that does not take longer. Before the request
+// is written, a connection may have to be made, which can take longer than the
+// lease lasts: so the request has a deadline, and its body is given out only
+// while changes may be made. The deadline also ends what waits at the API server.
+func (f *Fence) sendWithin(left time.Duration, r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	ctx, cancel := context.WithTimeoutCause(r.Context(), left, errors.New("another replica may lead before the request is answered"))
+	bounded := r.WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		bounded.Body = &fencedBody{r.Body, f}
+	}
+	if again := r.GetBody; again != nil {
+		bounded.GetBody = func() (io.ReadCloser, error) {
+			body, err := again()
+			if err != nil {
 				return nil, err
 			}
+			return &fencedBody{body, f}, nil
 		}
-		return next.RoundTrip(r)
-	})
+	}
+	response, err := next.RoundTrip(bounded)
+	if err != nil {
+		if ctx.Err() != nil && r.Context().Err() == nil {
+			err = context.Cause(ctx)
+		}
+		cancel()
+		return nil, err
+	}
+	response.Body = &releasedBody{response.Body, cancel}
+	return response, nil
+}
+
+// fencedBody is the body of a request that changes something.
+type fencedBody struct {
+	io.ReadCloser
+	fence *Fence
+}
+
+func (b *fencedBody) Read(p []byte) (int, error) {
+	if err := b.fence.Check(); err != nil {
+		return 0, err
+	}
+	return b.ReadCloser.Read(p)
+}
+
+// releasedBody releases the deadline of the request when it is closed.
+type releasedBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *releasedBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
 
 func changes(r *http.Request) bool {

@@ -27,14 +27,15 @@ func changed(o client.Object, was, is metav1.Condition) events.Event {
 	}
 }
 
-// finalized returns an event for each finalizer that the object has lost.
+// finalized returns an event for each finalizer that the object has lost. The
+// garbage collector's own say nothing that the deletion does not.
 func (k *watchedKind) finalized(was, is client.Object) []events.Event {
 	if !k.tells(is) {
 		return nil
 	}
 	var out []events.Event
 	for _, name := range was.GetFinalizers() {
-		if !slices.Contains(is.GetFinalizers(), name) {
+		if name != metav1.FinalizerDeleteDependents && name != metav1.FinalizerOrphanDependents && !slices.Contains(is.GetFinalizers(), name) {
 			out = append(out, events.Event{
 				Object: is, Type: corev1.EventTypeNormal, Reason: "Finalized", Message: "finalizer " + name + " was removed",
 				Dedupe: []string{string(is.GetUID()), name},

@@ -37,12 +37,12 @@ func (k *kubelets) look(a *Actor, c *choice) {
 		switch {
 		case n != nil:
 			runs[n.Name] = true
-			if !isReady(n) && a.due(n.CreationTimestamp.Add(k.starts.of(a.Rand, n.UID, 2*time.Second, 20*time.Second))) {
+			if !isReady(n) && a.due(wellAt(n)) && a.due(n.CreationTimestamp.Add(k.starts.of(a.Rand, n.UID, 2*time.Second, 20*time.Second))) {
 				c.offer(a.status(withReady(n, corev1.ConditionTrue, a.now)))
 			}
 		case m.Deleting || k.boot(a, &m) == 0:
 		case a.due(m.Created.Add(k.boot(a, &m))):
-			c.offer(func(ctx context.Context) error { return a.client.Create(ctx, newNode(&m)) })
+			c.offer(func(ctx context.Context) error { return a.client.Create(ctx, newNode(&m, a.now)) })
 		}
 	}
 	for p := range store.All[*corev1.Pod](a.Store) {
@@ -128,10 +128,32 @@ func withReady(n *corev1.Node, status corev1.ConditionStatus, now time.Time) *co
 	return out
 }
 
+// sick is the reason of a Node that is not ready, whose message is until when.
+const sick = "Sick"
+
+func withSickness(n *corev1.Node, now time.Time, lasts time.Duration) *corev1.Node {
+	out := withReady(n, corev1.ConditionFalse, now)
+	out.ResourceVersion = ""
+	c := &out.Status.Conditions[0]
+	c.Reason, c.Message = sick, now.Add(lasts).Format(time.RFC3339Nano)
+	return out
+}
+
+// wellAt is until when the Node is sick; zero = it is not.
+func wellAt(n *corev1.Node) time.Time {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Reason == sick {
+			at, _ := time.Parse(time.RFC3339Nano, c.Message)
+			return at
+		}
+	}
+	return time.Time{}
+}
+
 // newNode is the Node a kubelet registers for its machine.
-func newNode(m *simcloud.Machine) *corev1.Node {
+func newNode(m *simcloud.Machine, now time.Time) *corev1.Node {
 	if m.Node != nil {
-		return unready(m.Node.DeepCopy())
+		return unready(m.Node.DeepCopy(), now)
 	}
 	labels := maps.Clone(m.Labels)
 	delete(labels, v1.NodePoolLabelKey) // the kubelet knows nothing of pools
@@ -144,12 +166,12 @@ func newNode(m *simcloud.Machine) *corev1.Node {
 		}},
 		Status: corev1.NodeStatus{Capacity: m.Capacity.DeepCopy(), Allocatable: m.Allocatable.DeepCopy()},
 	}
-	return unready(n)
+	return unready(n, now)
 }
 
 // unready is the node as it begins.
-func unready(n *corev1.Node) *corev1.Node {
+func unready(n *corev1.Node, now time.Time) *corev1.Node {
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady"}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}}
 	return n
 }

@@ -40,6 +40,11 @@ func (l *lifecycle) look(a *Actor, c *choice) {
 			fresh.Spec.Taints = taints
 			c.offer(a.update(fresh))
 		}
+		if !wellAt(n).IsZero() && len(withoutKeys(n.Spec.Taints, corev1.TaintNodeNotReady)) == len(n.Spec.Taints) {
+			fresh := n.DeepCopy()
+			fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+			c.offer(a.update(fresh))
+		}
 	}
 	for p := range store.All[*corev1.Pod](a.Store) {
 		if since, ok := unreachable[p.Spec.NodeName]; ok && !ended(p) {

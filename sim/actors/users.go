@@ -20,10 +20,12 @@ type users struct {
 	left  []script.Event
 	pools map[string]script.Pool // as they are now
 	todo  []func(context.Context) error
+	// poisoned is until when each node of a pool is tainted by somebody.
+	poisoned map[string]time.Time
 }
 
 func newUsers(s *script.Script) *users {
-	u := &users{left: slices.Clone(s.Events), pools: map[string]script.Pool{}}
+	u := &users{left: slices.Clone(s.Events), pools: map[string]script.Pool{}, poisoned: map[string]time.Time{}}
 	for _, p := range s.Pools {
 		u.pools[p.Name] = p
 	}
@@ -34,6 +36,7 @@ func (u *users) look(a *Actor, c *choice) {
 	if len(u.todo) == 0 && !a.over() {
 		u.begin(a)
 	}
+	u.poison(a, c)
 	if len(u.todo) > 0 {
 		next := u.todo[0]
 		c.offer(func(ctx context.Context) error {
@@ -75,6 +78,11 @@ func (u *users) takes(a *Actor, e *script.Event) []func(context.Context) error {
 		return u.edit(a, e)
 	case script.Price:
 		return []func(context.Context) error{func(context.Context) error { reprice(a, e); return nil }}
+	case script.Poison:
+		u.poisoned[e.Name] = a.now.Add(e.For)
+		return nil
+	case script.Sicken:
+		return sicken(a, e)
 	default: // Interrupt
 		return interrupt(a, e.Count)
 	}
@@ -128,6 +136,61 @@ func (u *users) edit(a *Actor, e *script.Event) []func(context.Context) error {
 		fresh.Spec.Template.Spec.NodeClassRef = class
 		return a.client.Update(ctx, fresh)
 	}}
+}
+
+// sicken has as many ready nodes of the pool, drawn, be unready for a while.
+func sicken(a *Actor, e *script.Event) []func(context.Context) error {
+	var well []*corev1.Node
+	for n := range store.All[*corev1.Node](a.Store) {
+		if n.Labels[v1.NodePoolLabelKey] == e.Name && n.DeletionTimestamp == nil && isReady(n) {
+			well = append(well, n)
+		}
+	}
+	a.Rand.Shuffle(len(well), func(i, j int) { well[i], well[j] = well[j], well[i] })
+	var out []func(context.Context) error
+	for _, n := range well[:min(e.Count, len(well))] {
+		out = append(out, a.status(withSickness(n, a.now, e.For)))
+	}
+	return out
+}
+
+// poisonous is the key of the taint that somebody puts on nodes.
+const poisonous = "example.com/poison"
+
+// poison taints the nodes of poisoned pools, which has their pods deleted, and
+// removes the taints in the end.
+func (u *users) poison(a *Actor, c *choice) {
+	if len(u.poisoned) == 0 {
+		return
+	}
+	bad := map[string]bool{}
+	for n := range store.All[*corev1.Node](a.Store) {
+		until, ok := u.poisoned[n.Labels[v1.NodePoolLabelKey]]
+		if !ok || n.DeletionTimestamp != nil {
+			continue
+		}
+		clean := withoutKeys(n.Spec.Taints, poisonous)
+		tainted := len(clean) != len(n.Spec.Taints)
+		over := a.due(until)
+		bad[n.Name] = tainted && !over
+		if tainted != over {
+			continue
+		}
+		fresh := n.DeepCopy()
+		if fresh.Spec.Taints = clean; !over {
+			fresh.Spec.Taints = append(clean, corev1.Taint{Key: poisonous, Effect: corev1.TaintEffectNoExecute})
+		}
+		c.offer(a.update(fresh))
+	}
+	for p := range store.All[*corev1.Pod](a.Store) {
+		if bad[p.Spec.NodeName] && p.DeletionTimestamp == nil && !ended(p) && !ownedByDaemonSet(p) {
+			c.offer(a.remove(p))
+		}
+	}
+}
+
+func ownedByDaemonSet(p *corev1.Pod) bool {
+	return len(p.OwnerReferences) > 0 && p.OwnerReferences[0].Kind == "DaemonSet"
 }
 
 func interrupt(a *Actor, n int) []func(context.Context) error {

@@ -56,7 +56,7 @@ func All(s *script.Script, strays map[types.UID]bool) []*Law {
 	t.strays = strays
 	return []*Law{
 		newLimits(t), newBudgets(t), newProtected(t), newForced(t), newDrained(t),
-		newOwned(t), newOnce(), newJoined(t), newIdle(t), newReasoned(t), newDrift(),
+		newOwned(t), newOnce(), newJoined(t), newIdle(t), newReasoned(t), newDrift(), newRepaired(t), newLaunches(t),
 		newKept(t), newRunning(t), newClean(t), newRest(t),
 	}
 }

@@ -369,6 +369,18 @@ func histories() []history {
 			n := c.node("c1")
 			c.delete(c.us, n)
 		}},
+		{"pool general", "launches", "4 instances were launched in 5 minutes, when there were 1 pods at most", func(c *court) {
+			c.pod("p", "")
+			for i := range 4 {
+				c.launch(c.claim(fmt.Sprint("c", i), "1"))
+				c.pass(time.Minute)
+			}
+		}},
+		{"pool general", "repaired", "deleted without a deadline in the past", func(c *court) {
+			n := c.node("c1")
+			c.calls = append(c.calls, sim.Made{Call: sim.Call{Target: sim.API, By: "node.health", Verb: "delete", Kind: "NodeClaim", Name: n.Name}, Effect: true})
+			c.delete(c.us, n)
+		}},
 		{"pool general", "drift", "its type m2 is not found, but it is sold", func(c *court) {
 			n := c.node("c1")
 			c.status(n, func() {

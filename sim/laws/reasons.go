@@ -12,10 +12,10 @@ import (
 
 // newReasoned is the law that keeps partial and stale answers from costing
 // healthy nodes.
-func newReasoned(terms) *Law {
+func newReasoned(t terms) *Law {
 	return &Law{
 		name:  "reasoned",
-		means: "The process deletes the claim of a running machine with a ready Node only as Empty, Underutilized or Drifted, for its age, or because the Node is being deleted; whatever the cloud's answers left out.",
+		means: "The process deletes the claim of a running machine with a ready Node only as Empty, Underutilized or Drifted, for its age, because the Node is being deleted, or to repair a Node that has only just become ready again; whatever the cloud's answers left out.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				claim := as[*v1.NodeClaim](c.Old)
@@ -27,6 +27,9 @@ func newReasoned(terms) *Law {
 				}
 				m, ok := s.Cloud.Find(claim.Status.ProviderID)
 				n := nodeOf(s, claim)
+				if n != nil && repairs(s, claim.Name) && justRecovered(n, s.Now, t.lag) {
+					continue
+				}
 				if ok && m.Runs() && n != nil && isReady(n) && n.DeletionTimestamp == nil && conditions.IsTrue(claim, v1.RegisteredCondition) {
 					return fmt.Errorf("claim %s was deleted without a reason: its machine %s runs and node %s is ready", claim.Name, m.ProviderID, n.Name)
 				}

@@ -15,6 +15,8 @@
 //	at 15m edit general label=v2 the fields of a pool, as in its line
 //	at 20m price m2 x3 zone=a    three times what its line says
 //	at 22m interrupt 2           the cloud takes two spot machines back
+//	at 24m sicken general 1 9m   a node of the pool is not ready for 9 minutes
+//	at 26m poison general 20m    somebody taints each node of the pool NoExecute
 //
 //	fault conflict every=10 call=patch object=NodeClaim from=5m for=10m
 //	fault crash at=120

@@ -17,6 +17,7 @@ func Draw(seed uint64) *Script {
 	d.pods()
 	d.events()
 	d.faults()
+	d.sickness()
 	return d.s
 }
 
@@ -112,6 +113,21 @@ func (d *drawer) pods() {
 	}
 	if d.one(3) {
 		d.s.Pods = append(d.s.Pods, Workload{Name: "agent", Daemon: true, CPU: "100m", Mem: "128Mi"})
+	}
+}
+
+// sickness has some nodes be unhealthy for about as long as node repair
+// tolerates.
+func (d *drawer) sickness() {
+	if !d.one(4) {
+		return
+	}
+	d.s.Gates = append(d.s.Gates, "NodeRepair")
+	for range 1 + d.IntN(2) {
+		d.s.Events = append(d.s.Events, Event{
+			At: When{After: time.Duration(d.IntN(int(d.s.Run/time.Second))) * time.Second}, Do: Sicken,
+			Name: d.s.Pools[0].Name, Count: 1 + d.IntN(2), For: time.Duration(540+d.IntN(120)) * time.Second,
+		})
 	}
 }
 

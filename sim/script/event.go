@@ -32,8 +32,12 @@ func (p *parser) event(w []string) error {
 			return errors.New("write how many, such as interrupt 2")
 		}
 		e.Count, err = positive(w[2])
+	case Sicken:
+		err = p.sicken(&e, w[2:])
+	case Poison:
+		err = p.poison(&e, w[2:])
 	default:
-		return fmt.Errorf("%q is nothing that happens; write scale, delete, edit, price or interrupt", w[1])
+		return fmt.Errorf("%q is nothing that happens; write scale, delete, edit, price, interrupt, sicken or poison", w[1])
 	}
 	if err != nil {
 		return err
@@ -111,6 +115,35 @@ func (p *parser) edit(e *Event, w []string) error {
 	// Printed as read, so that a value that switches something off survives.
 	e.Edit = append(e.Edit, w[1:]...)
 	return nil
+}
+
+func (p *parser) sicken(e *Event, w []string) error {
+	e.Do = Sicken
+	usage := errors.New("write nodes of which pool, how many and for how long, such as sicken general 1 10m")
+	if len(w) != 3 || !isName(w[0]) {
+		return usage
+	}
+	n, err := positive(w[1])
+	if err != nil {
+		return err
+	}
+	d, err := duration(w[2])
+	if err != nil || d == 0 {
+		return usage
+	}
+	e.Name, e.Count, e.For = w[0], n, d
+	return nil
+}
+
+func (p *parser) poison(e *Event, w []string) error {
+	e.Do = Poison
+	if len(w) == 2 && isName(w[0]) {
+		d, err := duration(w[1])
+		if e.Name, e.For = w[0], d; err == nil && d > 0 {
+			return nil
+		}
+	}
+	return errors.New("write nodes of which pool and for how long, such as poison general 10m")
 }
 
 func (p *parser) price(e *Event, w []string) error {

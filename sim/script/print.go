@@ -59,6 +59,10 @@ func (e *Event) String() string {
 	switch e.Do {
 	case Scale, DeletePod, DeleteNode, DeleteClaim:
 		return fmt.Sprintf("%s %s %d", head, e.Name, e.Count)
+	case Poison:
+		return fmt.Sprintf("%s %s %s", head, e.Name, short(e.For))
+	case Sicken:
+		return fmt.Sprintf("%s %s %d %s", head, e.Name, e.Count, short(e.For))
 	case Interrupt:
 		return fmt.Sprintf("%s %d", head, e.Count)
 	case Edit:

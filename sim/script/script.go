@@ -92,14 +92,17 @@ const (
 	Edit        = "edit"
 	Price       = "price"
 	Interrupt   = "interrupt"
+	Sicken      = "sicken"
+	Poison      = "poison"
 )
 
 // Event is something users or the cloud do.
 type Event struct {
 	At     When
 	Do     string
-	Name   string // of the workload, pool or type it is about
-	Count  int    // Scale: new size; deletions and Interrupt: how many
+	Name   string        // of the workload, pool or type it is about
+	Count  int           // Scale: new size; deletions, Interrupt and Sicken: how many
+	For    time.Duration // of Sicken and Poison
 	Factor float64
 	Zone   string   // of Price; "" = all
 	Sold   string   // of Price: capacity type; "" = all

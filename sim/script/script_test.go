@@ -26,6 +26,8 @@ at 12m delete node general
 at 15m edit general label=v2 after=1m
 at 20m price m2 x3 zone=a capacity=spot
 at 22m interrupt 2
+at 24m sicken general 1 10m
+at 26m poison general 10m
 fault conflict from=5m for=10m every=10 call=patch object=NodeClaim
 fault crash at=120
 fault stale every=2 lag=20s
@@ -98,6 +100,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"at 10m delete pool general 2", "leave the number out"},
 		{"at 10m edit general label", "no key=value of this line"},
 		{"at 10m price m2 3", "such as price m2 x3"},
+		{"at 10m sicken general 1", "such as sicken general 1 10m"},
+		{"at 10m sicken general 1 0s", "such as sicken general 1 10m"},
+		{"at 10m sicken nobody 1 10m", "sicken names pool nobody, which no line describes"},
+		{"at 10m poison general", "such as poison general 10m"},
+		{"at 10m poison nobody 10m", "poison names pool nobody, which no line describes"},
 		{"at 10m interrupt none", `"none" is not a number of at least 1`},
 		{"fault flood", "the kind of fault comes first: one of conflict, "},
 		{"fault stale", "lag belongs to stale and cloud-lag, which need it"},

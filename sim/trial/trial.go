@@ -136,6 +136,9 @@ func settingsOf(s *script.Script, amazon bool) (config.Config, error) {
 	if gates != "" {
 		args = append(args, "--feature-gates="+gates)
 	}
+	if s.Seed%2 == 0 { // opt-in, and most of what can go wrong with plans goes wrong without
+		args = append(args, "--nominate-pods=true")
+	}
 	c, err := config.Parse(args, func(string) (string, bool) { return "", false })
 	if err == nil && len(c.UnknownGates) > 0 {
 		err = fmt.Errorf("there are no feature gates %v", c.UnknownGates)

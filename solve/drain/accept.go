@@ -46,7 +46,7 @@ func (r *round) move(moves []model.Placement, kinds map[string]*model.Pending) {
 	byNode := map[string][]*model.Pending{}
 	for _, m := range moves {
 		byNode[m.Node] = append(byNode[m.Node], kinds[keyOf(&m.Pod)])
-		if _, known := r.receiving[m.Node]; !known {
+		if got, known := r.receiving[m.Node]; !known || got.buffer != "" && m.Pod.Buffer == "" {
 			r.receiving[m.Node] = receipt{}
 		}
 	}

@@ -71,7 +71,7 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 	if reason != model.Drifted && pool.Disruption.Never {
 		return model.ByPolicy, fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name), true
 	}
-	if got, ok := r.receiving[n.Name]; ok {
+	if got, ok := r.receiving[n.Name]; ok && got.keeps(reason) {
 		return model.ByUse, use(got), true
 	}
 	if n.Disruption.Held != "" && (reason != model.Drifted || !n.Disruption.Deadline) {
@@ -89,6 +89,13 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 		}
 	}
 	return "", "", true
+}
+
+// keeps reports whether what is planned on the node keeps it from being
+// disrupted for the reason. CapacityBuffers give way to drift, or a rollout would
+// never reach the nodes that hold their capacity: they get it elsewhere.
+func (got receipt) keeps(reason model.Reason) bool {
+	return got.buffer == "" || reason != model.Drifted
 }
 
 // use says what for the node is kept.

@@ -19,7 +19,7 @@ func (r *round) drift() {
 	for _, i := range candidates {
 		if n := &r.s.Nodes[i]; !r.allowed(model.Drifted, i) {
 			r.overBudget(n, model.Drifted)
-		} else if got, receives := r.receiving[n.Name]; receives {
+		} else if got, receives := r.receiving[n.Name]; receives && got.keeps(model.Drifted) {
 			r.keep(n, model.Drifted, model.ByUse, use(got))
 		} else {
 			r.replace(i)

@@ -451,7 +451,8 @@ func bind(teams []team) {
 
 // Merged returns the situation without the nodes that the plan takes away, with
 // their pods pending, and what the plan does as an answer to that. Launches for
-// nobody, which replace nodes of static pools, are left out.
+// nobody, which replace nodes of static pools, are left out; so are pods of
+// buffers planned on drifted nodes that go, which give way.
 func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) {
 	out, all := *s, *plan
 	out.Nodes, out.Pending = nil, slices.Clone(s.Pending)
@@ -460,6 +461,9 @@ func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) 
 	for _, cmd := range plan.Commands {
 		for _, t := range cmd.Nodes {
 			gone[t.Node] = true
+			all.Placements = slices.DeleteFunc(all.Placements, func(p model.Placement) bool {
+				return cmd.Reason == model.Drifted && p.Pod.Buffer != "" && p.Node == t.Node
+			})
 		}
 		all.Placements = append(all.Placements, cmd.Moves...)
 		for _, l := range cmd.Launches {

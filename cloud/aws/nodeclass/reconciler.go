@@ -32,8 +32,6 @@ import (
 )
 
 const (
-	// conflictRetry is how long after a conflict the class is looked at again.
-	conflictRetry = 100 * time.Millisecond
 	// soon is when AWS is asked again that could not say.
 	soon = 10 * time.Second
 )
@@ -141,7 +139,7 @@ func locked(stored *awsv1.EC2NodeClass) client.Patch {
 // written asks for another pass when the class has changed meanwhile.
 func (r *Reconciler) written(err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: conflictRetry}, nil
+		return reconcile.Result{Requeue: true}, nil
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }

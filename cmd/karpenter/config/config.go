@@ -80,7 +80,7 @@ type Config struct {
 
 	// NominatePods has the status of pods name the node they are planned on,
 	// where the API server is new enough. With thousands of pods it slows the
-	// scheduler down. Default true.
+	// scheduler down. It needs the right to patch pods/status. Default false.
 	NominatePods bool
 
 	// PreferencePolicy is Respect or Ignore. Default Respect.

@@ -31,7 +31,6 @@ func table() Config {
 		MemoryLimit: -1, CPURequests: 1000,
 		LogLevel: "info", LogOutputPaths: []string{"stdout"}, LogErrorOutputPaths: []string{"stderr"},
 		BatchMaxDuration: 10 * time.Second, BatchIdleDuration: time.Second,
-		NominatePods:     true,
 		PreferencePolicy: "Respect", MinValuesPolicy: "Strict", IgnoreDRARequests: true,
 		Gates: Gates{ReservedCapacity: true}, CloudProvider: CloudAWS,
 		AWS: AWS{ClusterName: "demo", VMMemoryOverheadPercent: 0.075, AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute},
@@ -53,7 +52,7 @@ func TestParse(t *testing.T) {
 			"MEMORY_LIMIT": "1000", "CPU_REQUESTS": "2500", "LOG_LEVEL": "debug", "LOG_OUTPUT_PATHS": "a,b", "LOG_ERROR_OUTPUT_PATHS": "c",
 			"BATCH_MAX_DURATION": "1m", "BATCH_IDLE_DURATION": "50ms", "PREFERENCE_POLICY": "Ignore", "MIN_VALUES_POLICY": "BestEffort",
 			"IGNORE_DRA_REQUESTS": "false", "FEATURE_GATES": "NodeRepair=true", "INSTANCE_TYPES_FILE_PATH": "/types.json",
-			"SYSTEM_NAMESPACE": "system", "KARPENTER_SERVICE": "service", "NOMINATE_PODS": "false",
+			"SYSTEM_NAMESPACE": "system", "KARPENTER_SERVICE": "service", "NOMINATE_PODS": "true",
 			"METRICS_SECURE": "true", "METRICS_CERT_DIR": "/tls",
 		}, func(c *Config) {
 			c.MetricsSecure, c.MetricsCertDir = true, "/tls"
@@ -65,7 +64,7 @@ func TestParse(t *testing.T) {
 			c.BatchMaxDuration, c.BatchIdleDuration = time.Minute, 50*time.Millisecond
 			c.PreferencePolicy, c.MinValuesPolicy, c.IgnoreDRARequests = "Ignore", "BestEffort", false
 			c.Gates.NodeRepair, c.InstanceTypesFilePath = true, "/types.json"
-			c.NominatePods = false
+			c.NominatePods = true
 			c.SystemNamespace, c.KarpenterService = "system", "service"
 		}},
 		{"spec 50/2 a flag beats its variable", []string{"--metrics-port=1", "-log-level", "error"},

@@ -1,0 +1,67 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	v1 "karpenter/api/v1"
+	"karpenter/sim"
+	"karpenter/sim/script"
+	"karpenter/sim/trial"
+)
+
+// poisoned is a cluster in which somebody taints every node of a pool NoExecute
+// for 40 minutes. Pods other than the one that needs the pool are not affected.
+const poisoned = `
+run 50m rest 40m
+type m2 cpu=2 mem=8Gi price=0.10 zones=a,b
+pool general after=30s
+pool extra after=30s
+pods web count=4 cpu=500m mem=1Gi pool=extra
+pods db count=1 cpu=500m mem=1Gi pool=general
+at 0s poison general 40m
+at 10m scale web 10
+`
+
+// launchTimes is when claims of pool general were created.
+type launchTimes struct{ at []time.Duration }
+
+func (*launchTimes) Name() string { return "launch-times" }
+
+func (l *launchTimes) Check(s *sim.Seen) error {
+	for _, c := range s.Changes {
+		if claim, ok := c.New.(*v1.NodeClaim); ok && c.Old == nil && claim.Labels[v1.NodePoolLabelKey] == "general" {
+			l.at = append(l.at, s.Now.Sub(s.Started))
+		}
+	}
+	return nil
+}
+
+func (l *launchTimes) End(*sim.Seen) error { return nil }
+
+// TestLaunchBackoff holds the number of nodes launched for one pod that none of
+// them keeps against 3 in 5 minutes. In the end the pod runs.
+func TestLaunchBackoff(t *testing.T) {
+	server, err := trial.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(5) {
+		s, err := script.Parse(fmt.Sprintf("seed %d", seed+1) + poisoned)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &launchTimes{}
+		if v := (trial.Trial{Server: server, Script: s, Witness: w}).Hold(t); v.Err != nil {
+			t.Errorf("seed %d: %v", seed+1, v.Err)
+		}
+		for i := 3; i < len(w.at); i++ {
+			if w.at[i]-w.at[i-3] < 5*time.Minute {
+				t.Errorf("seed %d: four nodes within 5 minutes: %v", seed+1, w.at)
+				break
+			}
+		}
+		t.Logf("seed %d: %d nodes: %v", seed+1, len(w.at), w.at)
+	}
+}
