@@ -2,6 +2,7 @@ package v1
 
 import (
 	"maps"
+	"math"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -287,9 +288,15 @@ func (p *NodePool) WeightValue() int32 {
 	return *p.Spec.Weight
 }
 
-// NodeLimit returns the most nodes the pool may have, and whether there is
-// such a limit.
+// NodeLimit returns the most nodes the pool may have, at least 0, and whether
+// there is such a limit.
 func (p *NodePool) NodeLimit() (int64, bool) {
 	limit, ok := p.Spec.Limits[ResourceNodes]
+	switch {
+	case limit.Sign() <= 0:
+		return 0, ok
+	case limit.CmpInt64(math.MaxInt64) >= 0: // Value would wrap around
+		return math.MaxInt64, ok
+	}
 	return limit.Value(), ok
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/autoscaling/v1beta1"
+	"karpenter/api/unreadable"
 	"karpenter/world"
 )
 
@@ -37,6 +38,9 @@ type target struct {
 // resolve finds out what the buffer asks for. An error means that it could not
 // be found out.
 func (r *Reconciler) resolve(ctx context.Context, b *v1beta1.CapacityBuffer) (*resolution, error) {
+	if err := unreadable.Error(b); err != nil {
+		return &resolution{reason: v1beta1.ResolutionFailedReason, message: err.Error(), invalid: true}, nil
+	}
 	switch {
 	case b.Spec.PodTemplateRef != nil:
 		return r.resolveTemplate(ctx, b)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"karpenter/kube/events"
+	"karpenter/kube/sanitize"
 )
 
 const (
@@ -70,6 +71,11 @@ type Lease struct {
 func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager, error) {
 	config := rest.CopyConfig(cluster)
 	config.UserAgent = "karpenter/" + o.Version
+	sanitized, err := sanitize.Wrap()
+	if err != nil {
+		return nil, err
+	}
+	config.Wrap(sanitized) // before anything is decoded
 	election := rest.CopyConfig(config) // the lease must not wait behind the requests of controllers
 	config.QPS, config.Burst = float32(o.QPS), o.Burst
 	served, err := o.Metrics.options(o.Scheme)
