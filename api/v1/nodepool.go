@@ -73,6 +73,7 @@ type NodePoolSpec struct {
 	// need, and makes none for pending pods. Set or not is decided when the pool
 	// is created. This field is alpha and needs the feature gate StaticCapacity.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Replicas *int64 `json:"replicas,omitempty"`
 }
@@ -157,6 +158,7 @@ type NodeClaimTemplateSpec struct {
 	// own grace period before time is up. With it, neither keeps a drifted node
 	// from being replaced. Unset means as long as it takes.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="duration must be at most 2562047h"
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
@@ -221,6 +223,7 @@ type Budget struct {
 	// Duration is how long the budget stays active after each hit of the schedule,
 	// in hours and minutes. It needs a schedule.
 	// +kubebuilder:validation:Pattern=`^([0-9]+h|[0-9]+m|[0-9]+h[0-9]+m)(0s)?$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="duration must be at most 2562047h"
 	// +kubebuilder:validation:Type=string
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`

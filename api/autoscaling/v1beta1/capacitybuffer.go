@@ -92,12 +92,14 @@ type CapacityBufferSpec struct {
 	// Replicas is the number of pods room is kept for. Where percentage gives
 	// another, the larger counts. At most 10,000 are kept room for.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Percentage is the same as a share of the workload's replicas, rounded up,
 	// and one pod at least; it may exceed 100. A workload with no replicas gives
 	// none. Ignored without scalableRef.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Percentage *int32 `json:"percentage,omitempty"`
 	// Limits cap what the pods may request together: the number of pods is cut to

@@ -151,6 +151,7 @@ func wired(t *testing.T, args ...string) map[string]metric {
 	reg := &recording{Registry: prometheus.NewPedanticRegistry()}
 	manager.ReadBuild().Publish(reg)
 	meter.NewRequests(reg, clock.RealClock{})
+	manager.NewWatches(reg, clock.RealClock{})
 	account, err := awsfake.New(awsfake.Config{Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
