@@ -17,7 +17,7 @@ const Never = "Never"
 //
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
-// +kubebuilder:validation:XValidation:rule="self == 'Never' || duration(self) >= duration('0s')",message="duration must be at most 2562047h"
+// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+[smh])+$') || duration(self) <= duration('2562047h47m16s')",message="duration must be at most 2562047h"
 type NillableDuration struct {
 	// Duration is nil for Never.
 	*time.Duration

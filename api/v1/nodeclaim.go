@@ -74,7 +74,7 @@ type NodeClaimSpec struct {
 	// the deletion of this claim; then the pods that are left are deleted. Unset
 	// means as long as it takes.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="duration must be at most 2562047h"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+[smh])+$') || duration(self) <= duration('2562047h47m16s')",message="duration must be at most 2562047h"
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`

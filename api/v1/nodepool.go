@@ -158,7 +158,7 @@ type NodeClaimTemplateSpec struct {
 	// own grace period before time is up. With it, neither keeps a drifted node
 	// from being replaced. Unset means as long as it takes.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="duration must be at most 2562047h"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+[smh])+$') || duration(self) <= duration('2562047h47m16s')",message="duration must be at most 2562047h"
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
@@ -223,7 +223,7 @@ type Budget struct {
 	// Duration is how long the budget stays active after each hit of the schedule,
 	// in hours and minutes. It needs a schedule.
 	// +kubebuilder:validation:Pattern=`^([0-9]+h|[0-9]+m|[0-9]+h[0-9]+m)(0s)?$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="duration must be at most 2562047h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('2562047h47m16s')",message="duration must be at most 2562047h"
 	// +kubebuilder:validation:Type=string
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`

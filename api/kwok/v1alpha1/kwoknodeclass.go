@@ -48,7 +48,7 @@ type KWOKNodeClassSpec struct {
 	// NodeRegistrationDelay is the time between the launch of a machine and the
 	// appearance of its Node. Unset means none.
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="duration must be at most 2562047h"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+[smh])+$') || duration(self) <= duration('2562047h47m16s')",message="duration must be at most 2562047h"
 	// +kubebuilder:validation:Type=string
 	// +optional
 	NodeRegistrationDelay *metav1.Duration `json:"nodeRegistrationDelay,omitempty"`
