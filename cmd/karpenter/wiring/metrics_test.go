@@ -307,6 +307,9 @@ The certificate is that of ` + "`tls.crt` and `tls.key` in `--metrics-cert-dir` 
 such as a mounted secret of cert-manager's; it is read again when the files change. Without a directory the controller signs one
 itself at the start, which keeps listeners out and proves nothing to who scrapes: Prometheus needs ` + "`insecureSkipVerify`" + `, which the ServiceMonitor has then.
 
+Whoever asks, metrics are gathered for one request at a time, and the answer is shared with everyone who asks within a second, or within
+20 times as long as gathering took. At most 10 requests wait; more get 503.
+
 ## All of them
 
 | name | type | labels | | what it says |
