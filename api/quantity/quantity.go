@@ -26,7 +26,7 @@ func Parse(text string) (resource.Quantity, error) {
 	}
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return resource.Quantity{}, fmt.Errorf("invalid quantity %q: %w", text, err)
+		return resource.Quantity{}, fmt.Errorf("invalid quantity %q: want a number with an optional suffix, such as 500m or 4Gi", text)
 	}
 	return q, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"karpenter/api/autoscaling/v1beta1"
 	"karpenter/api/unreadable"
+	"karpenter/model"
 	"karpenter/world"
 )
 
@@ -24,7 +25,16 @@ type resolution struct {
 	template   *v1beta1.LocalObjectRef
 	generation *int64
 
-	pods []world.Pod // to keep room for
+	pods    []world.Pod     // to keep room for
+	each    model.Resources // of one of them, itself included
+	limited string          // why there are fewer than the buffer asks for; "" = there are not
+}
+
+// limit keeps as many of the pods as the limits of the namespace leave room for.
+func (x *resolution) limit(n int, limits corev1.ResourceList) {
+	x.limited = fmt.Sprintf("capacity is kept for %d of %d pods: the buffers of a namespace may request %s together, and older buffers come first",
+		n, len(x.pods), text(limits))
+	x.message, x.pods = x.limited, x.pods[:n]
 }
 
 func (x *resolution) ready() bool { return x.reason == v1beta1.ResolvedReason }
@@ -136,5 +146,6 @@ func (r *Reconciler) size(b *v1beta1.CapacityBuffer, t target) *resolution {
 		n = most
 	}
 	out.pods = standIns(b, pod, int(n))
+	out.each = pod.Shape.Requests.With(model.Pods, 1)
 	return out
 }

@@ -16,7 +16,8 @@ const (
 	ReadyForProvisioningCondition = "ReadyForProvisioning"
 	// ProvisioningCondition says whether the capacity is there.
 	ProvisioningCondition = "Provisioning"
-	// LimitedByQuotasCondition is reserved by the API and never written.
+	// LimitedByQuotasCondition is there, and True, while the limits on the
+	// buffers of the namespace leave room for fewer pods than the buffer asks for.
 	LimitedByQuotasCondition = "LimitedByQuotas"
 )
 
@@ -35,6 +36,9 @@ const (
 	NotReadyForProvisioningReason = "NotReadyForProvisioning"
 	BufferEmptyReason             = "BufferEmpty"
 )
+
+// NamespaceLimitReason is the reason of LimitedByQuotasCondition.
+const NamespaceLimitReason = "NamespaceLimit"
 
 // CapacityBuffer asks for room to be kept ready for pods like those of a
 // template or of a workload, so that new ones start without waiting for a
