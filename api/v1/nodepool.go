@@ -157,8 +157,8 @@ type NodeClaimTemplateSpec struct {
 	// do-not-disrupt at first; those left are deleted early enough to have their
 	// own grace period before time is up. With it, neither keeps a drifted node
 	// from being replaced. Unset means as long as it takes.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]+[smh])+$') || duration(self) <= duration('2562047h47m16s')",message="duration must be at most 2562047h"
+	// +kubebuilder:validation:Pattern=`^(([0-9]{1,6}h|[0-9]{1,7}m|[0-9]{1,9}s)+|(1[0-9]{6}|2[0-4][0-9]{5})h([0-9]{1,2}m)?([0-9]{1,2}s)?|[0-9]{8}m|[1-8][0-9]{9}s)$`
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
@@ -222,8 +222,8 @@ type Budget struct {
 	Schedule *string `json:"schedule,omitempty"`
 	// Duration is how long the budget stays active after each hit of the schedule,
 	// in hours and minutes. It needs a schedule.
-	// +kubebuilder:validation:Pattern=`^([0-9]+h|[0-9]+m|[0-9]+h[0-9]+m)(0s)?$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('2562047h47m16s')",message="duration must be at most 2562047h"
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}h|[0-9]{1,8}m|[0-9]{1,6}h[0-9]{1,7}m)(0s)?$`
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
