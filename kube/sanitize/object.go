@@ -100,7 +100,9 @@ func (r *reader) object(raw []byte, kind schema.GroupVersionKind) []byte {
 	}
 	p := &pruner{}
 	p.keep(tree, t, "")
-	p.mark(tree)
+	if forged := p.mark(tree); !forged && !p.dropped && r.decode(raw, kind) == nil {
+		return raw
+	}
 	out, err := json.Marshal(tree)
 	if err == nil {
 		err = r.decode(out, kind)

@@ -22,6 +22,7 @@ const (
 
 // pruner takes out of a JSON tree what a Go type cannot hold.
 type pruner struct {
+	dropped  bool     // whether the tree has changed
 	problems []string // of the spec
 	more     int      // problems that are not listed
 }
@@ -145,6 +146,7 @@ func (p *pruner) check(path string, err error) bool {
 // refuse takes in that the field was dropped. The status is ours: what is wrong
 // there is written again, and says nothing about what the user wants.
 func (p *pruner) refuse(path string, err error) {
+	p.dropped = true
 	if path == "status" || strings.HasPrefix(path, "status.") {
 		return
 	}
@@ -159,8 +161,9 @@ func (p *pruner) refuse(path string, err error) {
 	p.problems = append(p.problems, text)
 }
 
-// mark writes on the object what was dropped, and nothing if nothing was.
-func (p *pruner) mark(tree map[string]any) {
+// mark writes on the object what was dropped, and nothing if nothing was. It
+// reports whether the object came with a mark.
+func (p *pruner) mark(tree map[string]any) (forged bool) {
 	metadata, ok := tree["metadata"].(map[string]any)
 	if !ok {
 		metadata = map[string]any{}
@@ -170,6 +173,7 @@ func (p *pruner) mark(tree map[string]any) {
 	if !ok {
 		annotations = map[string]any{}
 	}
+	_, forged = annotations[unreadable.AnnotationKey]
 	delete(annotations, unreadable.AnnotationKey)
 	if len(p.problems) > 0 {
 		slices.Sort(p.problems)
@@ -180,6 +184,7 @@ func (p *pruner) mark(tree map[string]any) {
 		annotations[unreadable.AnnotationKey] = text
 		metadata["annotations"] = annotations
 	}
+	return forged
 }
 
 // brief shows a value in an error.
