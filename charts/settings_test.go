@@ -44,6 +44,7 @@ var other = map[string]string{
 	"settings.subnetRefreshInterval":   "3m",
 	"settings.ignoreDRARequests":       "false",
 	"settings.nominatePods":            "true",
+	"settings.capacityBufferNamespaceLimits": "cpu=10",
 }
 
 // environment returns the variables the controller gets, as the chart writes

@@ -9,6 +9,7 @@ import (
 )
 
 //go:generate go tool controller-gen object crd:crdVersions=v1 paths=../... output:crd:dir=.
+//go:generate sh -c "go run ./bounds *.yaml"
 
 //go:embed *.yaml
 var manifests embed.FS

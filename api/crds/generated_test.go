@@ -25,6 +25,10 @@ func TestGeneratedIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	command := exec.CommandContext(t.Context(), "go", append([]string{"run", "./bounds"}, generated...)...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", command.Args, err, out)
+	}
 	if len(generated) != len(want) {
 		t.Errorf("%d manifests generated, %d checked in", len(generated), len(want))
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"karpenter/api/unreadable"
 )
 
 // UnlimitedDisruptions is the number of disruptions allowed when no budget
@@ -19,11 +21,15 @@ const UnlimitedDisruptions = math.MaxInt32
 // AllowedDisruptions returns how many of the pool's nodes may be disrupted for
 // the reason at the time: the smallest number of the active budgets that apply
 // to the reason. A budget that cannot be read, whatever its reasons, makes it
-// 0, with an error naming the budget.
+// 0, with an error naming the budget. So does any other field of the pool that
+// could not be decoded.
 //
 // A budget without reasons applies to all; one whose reasons are an empty list
 // to none.
 func (p *NodePool) AllowedDisruptions(now time.Time, numNodes int, reason DisruptionReason) (int, error) {
+	if err := unreadable.Error(p); err != nil {
+		return 0, fmt.Errorf("node pool %s: %w", p.Name, err)
+	}
 	allowed := UnlimitedDisruptions
 	var errs []error
 	for i := range p.Spec.Disruption.Budgets {

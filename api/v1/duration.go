@@ -16,7 +16,8 @@ const Never = "Never"
 // "72h0m0s" under the eyes of a GitOps tool.
 //
 // +kubebuilder:validation:Type=string
-// +kubebuilder:validation:Pattern=`^(([0-9]+(s|m|h))+|Never)$`
+// +kubebuilder:validation:Pattern=`^((([0-9]{1,6}h|[0-9]{1,7}m|[0-9]{1,9}s)+|(1[0-9]{6}|2[0-4][0-9]{5})h([0-9]{1,2}m)?([0-9]{1,2}s)?|[0-9]{8}m|[1-8][0-9]{9}s)|Never)$`
+// +kubebuilder:validation:MaxLength=20
 type NillableDuration struct {
 	// Duration is nil for Never.
 	*time.Duration

@@ -73,7 +73,8 @@ type NodeClaimSpec struct {
 	// TerminationGracePeriod is how long the node may drain, such as 1h30m, from
 	// the deletion of this claim; then the pods that are left are deleted. Unset
 	// means as long as it takes.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^(([0-9]{1,6}h|[0-9]{1,7}m|[0-9]{1,9}s)+|(1[0-9]{6}|2[0-4][0-9]{5})h([0-9]{1,2}m)?([0-9]{1,2}s)?|[0-9]{8}m|[1-8][0-9]{9}s)$`
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"maps"
+	"math"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,7 @@ type NodePoolSpec struct {
 	// need, and makes none for pending pods. Set or not is decided when the pool
 	// is created. This field is alpha and needs the feature gate StaticCapacity.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Replicas *int64 `json:"replicas,omitempty"`
 }
@@ -155,7 +157,8 @@ type NodeClaimTemplateSpec struct {
 	// do-not-disrupt at first; those left are deleted early enough to have their
 	// own grace period before time is up. With it, neither keeps a drifted node
 	// from being replaced. Unset means as long as it takes.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^(([0-9]{1,6}h|[0-9]{1,7}m|[0-9]{1,9}s)+|(1[0-9]{6}|2[0-4][0-9]{5})h([0-9]{1,2}m)?([0-9]{1,2}s)?|[0-9]{8}m|[1-8][0-9]{9}s)$`
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
@@ -219,7 +222,8 @@ type Budget struct {
 	Schedule *string `json:"schedule,omitempty"`
 	// Duration is how long the budget stays active after each hit of the schedule,
 	// in hours and minutes. It needs a schedule.
-	// +kubebuilder:validation:Pattern=`^([0-9]+h|[0-9]+m|[0-9]+h[0-9]+m)(0s)?$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}h|[0-9]{1,8}m|[0-9]{1,6}h[0-9]{1,7}m)(0s)?$`
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
@@ -287,9 +291,15 @@ func (p *NodePool) WeightValue() int32 {
 	return *p.Spec.Weight
 }
 
-// NodeLimit returns the most nodes the pool may have, and whether there is
-// such a limit.
+// NodeLimit returns the most nodes the pool may have, at least 0, and whether
+// there is such a limit.
 func (p *NodePool) NodeLimit() (int64, bool) {
 	limit, ok := p.Spec.Limits[ResourceNodes]
+	switch {
+	case limit.Sign() <= 0:
+		return 0, ok
+	case limit.CmpInt64(math.MaxInt64) >= 0: // Value would wrap around
+		return math.MaxInt64, ok
+	}
 	return limit.Value(), ok
 }

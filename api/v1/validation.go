@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"karpenter/api/unreadable"
 )
 
 // ValidationErrors is everything that is wrong with an object, on one line.
@@ -40,11 +42,12 @@ func (e ValidationErrors) Join() error {
 	return e
 }
 
-// ValidateNodePool returns everything that is wrong with the pool's template
-// beyond what the CRD schema refuses, as ValidationErrors, or nil.
+// ValidateNodePool returns everything that is wrong with the pool's template and
+// limits beyond what the CRD schema refuses, as ValidationErrors, or nil.
 func ValidateNodePool(pool *NodePool, labels Labels) error {
 	template := &pool.Spec.Template
-	errs := validateTemplateLabels(template.Labels, labels)
+	errs := append(ValidationErrors{unreadable.Error(pool)}, validateLimits(pool.Spec.Limits)...)
+	errs = append(errs, validateTemplateLabels(template.Labels, labels)...)
 	errs = append(errs, validateTaints(template.Spec.Taints, template.Spec.StartupTaints)...)
 	for i, requirement := range template.Spec.Requirements {
 		where := fmt.Sprintf("spec.template.spec.requirements[%d]", i)
@@ -80,6 +83,17 @@ func NodePoolWarnings(pool *NodePool, labels Labels) []string {
 		}
 	}
 	return warnings
+}
+
+// validateLimits checks that no limit is negative.
+func validateLimits(limits Limits) ValidationErrors {
+	var errs ValidationErrors
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if q := limits[name]; q.Sign() < 0 {
+			errs = append(errs, fmt.Errorf("spec.limits[%s]: %s is negative; use 0 to launch nothing", name, q.String()))
+		}
+	}
+	return errs
 }
 
 func validateTemplateLabels(template map[string]string, labels Labels) ValidationErrors {

@@ -7,13 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 )
 
 // ValidateNodeOverlay returns everything that is wrong with the overlay beyond
 // what the CRD schema refuses, as v1.ValidationErrors, or nil.
 func ValidateNodeOverlay(overlay *NodeOverlay, labels v1.Labels) error {
-	var errs v1.ValidationErrors
+	errs := v1.ValidationErrors{unreadable.Error(overlay)}
 	for i, requirement := range overlay.Spec.Requirements {
 		where := fmt.Sprintf("spec.requirements[%d]", i)
 		if err := v1.ValidateRequirement(requirement.WithMinValues(), labels); err != nil {

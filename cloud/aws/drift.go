@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "karpenter/api/aws/v1"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/aws/image"
@@ -24,7 +25,7 @@ import (
 // has of security groups, subnets, reservations and placement groups.
 func (p *Provider) IsDrifted(ctx context.Context, claim *v1.NodeClaim) (string, error) {
 	class, err := p.driftClass(ctx, claim)
-	if class == nil || err != nil {
+	if class == nil || err != nil || unreadable.Error(class) != nil {
 		return "", err
 	}
 	if class.Drifted(claim.Annotations) {

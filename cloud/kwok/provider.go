@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 )
@@ -149,6 +150,9 @@ func (p *Provider) classReady(ctx context.Context, claim *v1.NodeClaim) error {
 	}
 	if err != nil {
 		return fmt.Errorf("read node class %s: %w", claim.Spec.NodeClassRef.Name, err)
+	}
+	if err := unreadable.Error(class); err != nil {
+		return &cloud.NodeClassNotReadyError{Err: fmt.Errorf("node class %s: %w", class.Name, err)}
 	}
 	if ready := meta.FindStatusCondition(class.Status.Conditions, v1.ReadyCondition); ready != nil && ready.Status == metav1.ConditionFalse {
 		return &cloud.NodeClassNotReadyError{Err: fmt.Errorf("node class %s: %s", class.Name, ready.Message)}

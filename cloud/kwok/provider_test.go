@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/cloudtest"
@@ -145,6 +146,13 @@ func TestCreateNodeClass(t *testing.T) {
 	c := h.claim("a")
 	if _, err := h.provider.Create(t.Context(), c); !cloud.IsNodeClassNotReady(err) || !strings.Contains(err.Error(), "it is broken") {
 		t.Errorf("class not ready: %v", err)
+	}
+	class.Annotations = map[string]string{unreadable.AnnotationKey: "spec.nodeRegistrationDelay: cannot be read"}
+	if err := h.client.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.provider.Create(t.Context(), c); !cloud.IsNodeClassNotReady(err) || !strings.Contains(err.Error(), "spec.nodeRegistrationDelay") {
+		t.Errorf("class with a field that cannot be read: %v", err)
 	}
 	if err := h.client.Delete(t.Context(), class); err != nil {
 		t.Fatal(err)

@@ -61,8 +61,10 @@ func parseSigned(text string) (*adjustment, error) {
 
 // decimal reads digits with at most one point.
 func decimal(text string) (*big.Rat, error) {
-	if n, ok := new(big.Rat).SetString(text); ok && strings.Trim(text, "0123456789.") == "" {
-		return n, nil
+	if strings.Trim(text, "0123456789.") == "" { // an exponent may cost hours
+		if n, ok := new(big.Rat).SetString(text); ok {
+			return n, nil
+		}
 	}
 	return nil, fmt.Errorf("%q is not a decimal number", text)
 }

@@ -85,6 +85,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 		HealthPort: c.HealthProbePort,
 		Lease:      manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c), Fence: fence},
 		Warmup:     !c.DisableControllerWarmup,
+		Watches:    manager.NewWatches(metrics.Registry, clock.RealClock{}),
 		Objects:    feed.Trims(),
 	})
 	if err != nil {

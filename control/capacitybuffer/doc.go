@@ -18,5 +18,6 @@
 //     looked at, so that nobody takes away nodes that only seem empty.
 //  2. A buffer that cannot be resolved, or is being deleted, keeps no room. One
 //     that could not be read keeps what it had.
-//  3. One write brings the whole status up to date, and only when it changes.
+//  3. The pods of all buffers of a namespace request no more than Limits together.
+//  4. One write brings the whole status up to date, and only when it changes.
 package capacitybuffer

@@ -1,13 +1,17 @@
 package capacitybuffer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -49,11 +53,15 @@ type Reconciler struct {
 	World   World
 	Convert convert.Converter
 	Clock   clock.PassiveClock
+	// Limits are what the pods of all buffers of one namespace may request
+	// together; a resource that is absent is not limited. May be nil.
+	Limits corev1.ResourceList
 
 	hydrated atomic.Bool
 	// reading is held from reading a buffer until the world knows, so that the
 	// latest reading is what the world knows.
 	reading sync.Mutex
+	shares  shares // guarded by reading
 
 	mu       sync.Mutex
 	outcomes map[string]outcome                                      // of the latest pass, by buffer
@@ -85,6 +93,10 @@ func (r *Reconciler) hydrate(ctx context.Context) error {
 	if err := r.Client.List(ctx, list); err != nil {
 		return fmt.Errorf("list capacity buffers: %w", err)
 	}
+	// Those that come first get their share first, so that no share changes.
+	slices.SortFunc(list.Items, func(a, b v1beta1.CapacityBuffer) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
 	for i := range list.Items {
 		if _, _, err := r.take(ctx, client.ObjectKeyFromObject(&list.Items[i])); err != nil {
 			return err
@@ -126,6 +138,7 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.C
 	buffer := &v1beta1.CapacityBuffer{}
 	err := r.Client.Get(ctx, key, buffer)
 	if apierrors.IsNotFound(err) || err == nil && buffer.DeletionTimestamp != nil {
+		r.share(key, nil)
 		r.World.DeleteBuffer(key.String())
 		return nil, nil, nil
 	}
@@ -136,6 +149,30 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.C
 	if err != nil {
 		return nil, nil, fmt.Errorf("resolve capacity buffer %s: %w", key, err)
 	}
+	var a *ask
+	if wanted := len(found.pods); wanted > 0 {
+		a = &ask{created: buffer.CreationTimestamp.Time, each: found.each, wanted: wanted}
+	}
+	if granted := r.share(key, a); granted < len(found.pods) {
+		found.limit(granted, r.Limits)
+	}
 	r.World.SetBuffer(key.String(), found.pods)
 	return buffer, found, nil
+}
+
+// share returns how many pods of the buffer fit the limits of its namespace,
+// and has the buffers looked at that this leaves more or less for.
+func (r *Reconciler) share(key client.ObjectKey, a *ask) int {
+	if r.shares == nil {
+		r.shares = shares{}
+	}
+	granted, changed := r.shares.set(key.Namespace, key.Name, a, r.limits())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range changed {
+		if r.queue != nil {
+			r.queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: key.Namespace, Name: name}})
+		}
+	}
+	return granted
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/autoscaling/v1beta1"
+	"karpenter/api/unreadable"
 	"karpenter/model"
 )
 
@@ -109,6 +110,19 @@ func TestUnsupportedWorkload(t *testing.T) {
 		s.wants("default/b", ready, "False ResolutionFailed: scalableRef names a "+c.kind)
 		s.wants("default/b", provisioning, "False NotReadyForProvisioning: ")
 	}
+}
+
+// A buffer with a field that could not be read keeps no room, and says which.
+func TestUnreadable(t *testing.T) {
+	s := newStage(t)
+	s.buffer("b", func(b *v1beta1.CapacityBuffer) {
+		b.Annotations = map[string]string{unreadable.AnnotationKey: `spec.limits[cpu]: number "1e-999999999" is too long`}
+	})
+	if after, err := s.reconcile("default/b"); !errors.Is(err, reconcile.TerminalError(nil)) || after != 0 {
+		t.Errorf("come back after %v, %v", after, err)
+	}
+	s.wants("default/b", ready, `False ResolutionFailed: spec.limits[cpu]: number "1e-999999999" is too long`)
+	s.wants("default/b", provisioning, "False NotReadyForProvisioning: ")
 }
 
 // spec 45/33: a buffer that names nothing keeps no room, and so does one that is

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/autoscaling/v1beta1"
+	"karpenter/api/unreadable"
+	"karpenter/model"
 	"karpenter/world"
 )
 
@@ -23,7 +25,16 @@ type resolution struct {
 	template   *v1beta1.LocalObjectRef
 	generation *int64
 
-	pods []world.Pod // to keep room for
+	pods    []world.Pod     // to keep room for
+	each    model.Resources // of one of them, itself included
+	limited string          // why there are fewer than the buffer asks for; "" = there are not
+}
+
+// limit keeps as many of the pods as the limits of the namespace leave room for.
+func (x *resolution) limit(n int, limits corev1.ResourceList) {
+	x.limited = fmt.Sprintf("capacity is kept for %d of %d pods: the buffers of a namespace may request %s together, and older buffers come first",
+		n, len(x.pods), text(limits))
+	x.message, x.pods = x.limited, x.pods[:n]
 }
 
 func (x *resolution) ready() bool { return x.reason == v1beta1.ResolvedReason }
@@ -37,6 +48,9 @@ type target struct {
 // resolve finds out what the buffer asks for. An error means that it could not
 // be found out.
 func (r *Reconciler) resolve(ctx context.Context, b *v1beta1.CapacityBuffer) (*resolution, error) {
+	if err := unreadable.Error(b); err != nil {
+		return &resolution{reason: v1beta1.ResolutionFailedReason, message: err.Error(), invalid: true}, nil
+	}
 	switch {
 	case b.Spec.PodTemplateRef != nil:
 		return r.resolveTemplate(ctx, b)
@@ -132,5 +146,6 @@ func (r *Reconciler) size(b *v1beta1.CapacityBuffer, t target) *resolution {
 		n = most
 	}
 	out.pods = standIns(b, pod, int(n))
+	out.each = pod.Shape.Requests.With(model.Pods, 1)
 	return out
 }

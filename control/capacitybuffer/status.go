@@ -22,11 +22,18 @@ func (r *Reconciler) describe(b *v1beta1.CapacityBuffer, found *resolution) {
 		b.Status.Replicas = &n
 	}
 	r.set(b, v1beta1.ReadyForProvisioningCondition, found.ready(), found.reason, found.message)
+	if found.limited == "" {
+		meta.RemoveStatusCondition(&b.Status.Conditions, v1beta1.LimitedByQuotasCondition)
+	} else {
+		r.set(b, v1beta1.LimitedByQuotasCondition, true, v1beta1.NamespaceLimitReason, found.limited)
+	}
 
 	o, planned := r.outcome(client.ObjectKeyFromObject(b).String())
 	switch {
 	case !found.ready():
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.NotReadyForProvisioningReason, "the buffer is not ready: "+found.message)
+	case len(found.pods) == 0 && found.limited != "":
+		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.BufferEmptyReason, found.limited)
 	case len(found.pods) == 0:
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.BufferEmptyReason, "the buffer asks for no pods")
 	case !planned || o.total() != len(found.pods): // what was said holds until a pass knows of these pods

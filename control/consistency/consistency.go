@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/kube/events"
@@ -128,6 +129,9 @@ func (r *Reconciler) judge(ctx context.Context, claim *v1.NodeClaim, node *corev
 		return false
 	}
 	issues := shortages(claim, node)
+	if err := unreadable.Error(claim); err != nil {
+		issues = append(issues, err.Error()+"; the field is treated as if it were not set")
+	}
 	if len(issues) == 0 {
 		set.SetTrue(v1.ConsistentStateFoundCondition)
 		return true

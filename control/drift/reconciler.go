@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/conditions"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 )
@@ -101,6 +102,9 @@ func (r *Reconciler) write(ctx context.Context, stored, claim *v1.NodeClaim) err
 
 // setDrifted sets or clears the condition Drifted.
 func (r *Reconciler) setDrifted(ctx context.Context, claim *v1.NodeClaim, pool *v1.NodePool, now time.Time) error {
+	if unreadable.Error(pool) != nil {
+		return nil // it is not known what the pool asks for
+	}
 	if !conditions.IsTrue(claim, v1.LaunchedCondition) {
 		return unset(claim, v1.DriftedCondition, now)
 	}

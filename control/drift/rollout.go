@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/conditions"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/kube/events"
@@ -45,7 +46,7 @@ func (r *Rollout) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !cloud.Manages(r.Provider, stored.Spec.Template.Spec.NodeClassRef) {
+	if !cloud.Manages(r.Provider, stored.Spec.Template.Spec.NodeClassRef) || unreadable.Error(stored) != nil {
 		return reconcile.Result{}, nil
 	}
 	claims := &v1.NodeClaimList{}

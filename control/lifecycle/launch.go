@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 )
@@ -22,6 +23,10 @@ const messageLimit = 300
 func (r *Reconciler) launch(ctx context.Context, s *scope) (time.Duration, error) {
 	if s.isSettled(v1.LaunchedCondition) {
 		r.memory.launched(s.claim, nil)
+		return 0, nil
+	}
+	if err := unreadable.Error(s.claim); err != nil {
+		s.conditions.SetUnknownWithReason(v1.LaunchedCondition, v1.LaunchFailedReason, cut(err.Error()))
 		return 0, nil
 	}
 	machine := r.memory.machineOf(s.claim)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/join"
 )
@@ -73,6 +74,7 @@ func adopt(claim *v1.NodeClaim, node *corev1.Node) {
 	}
 	node.Labels = merged(node.Labels, claim.Labels)
 	node.Annotations = merged(node.Annotations, claim.Annotations)
+	delete(node.Annotations, unreadable.AnnotationKey) // it exists in memory only
 }
 
 // release marks the node as registered and lets pods on it.

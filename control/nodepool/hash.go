@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/conditions"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 )
@@ -34,10 +35,11 @@ func (r *Hash) Register(mgr manager.Manager, options controller.Options) error {
 
 // Reconcile records the hash of one pool. When the pool was hashed by other
 // rules, its claims come first, so that the pool is not taken for done while
-// a claim still carries a hash that cannot be compared.
+// a claim still carries a hash that cannot be compared. A pool with fields that
+// could not be read keeps the hash it has.
 func (r *Hash) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool, err := read(ctx, r.Client, r.Provider, request)
-	if pool == nil || err != nil {
+	if pool == nil || err != nil || unreadable.Error(pool) != nil {
 		return reconcile.Result{}, err
 	}
 	if pool.Annotations[v1.NodePoolHashVersionAnnotationKey] != v1.NodePoolHashVersion {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/conditions"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 )
 
@@ -22,7 +23,7 @@ const (
 	parallel = 100
 )
 
-// read returns the pool, or nil unless it is static, managed and to stay.
+// read returns the pool, or nil unless it is static, managed, valid and to stay.
 func read(ctx context.Context, from client.Reader, name string, managed func(*v1.NodePool) bool) (*v1.NodePool, error) {
 	pool := &v1.NodePool{}
 	if err := from.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil {
@@ -31,7 +32,7 @@ func read(ctx context.Context, from client.Reader, name string, managed func(*v1
 		}
 		return nil, nil
 	}
-	if !pool.IsStatic() || !pool.DeletionTimestamp.IsZero() || !managed(pool) {
+	if !pool.IsStatic() || !pool.DeletionTimestamp.IsZero() || unreadable.Error(pool) != nil || !managed(pool) {
 		return nil, nil
 	}
 	return pool, nil

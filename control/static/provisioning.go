@@ -31,6 +31,10 @@ import (
 const (
 	notReadyPoll = time.Second      // until the world is complete
 	limitedPoll  = 30 * time.Second // while the limit leaves no room
+	// mostAtOnce is how many claims of a pool are created before the pool is
+	// read again, whatever number it asks for.
+	mostAtOnce = 1000
+	nextRound  = time.Second // until the claims after those
 )
 
 // World is the part of the cluster's state that scale-up needs.
@@ -116,9 +120,11 @@ func (r *Provisioning) complete(pool *v1.NodePool) bool {
 	return count.Active+count.Pending >= replicasOf(pool)
 }
 
-// refill creates what is missing beside the claims there are.
+// refill creates what is missing beside the claims there are, up to mostAtOnce.
 func (r *Provisioning) refill(ctx context.Context, pool *v1.NodePool, claims []v1.NodeClaim) (reconcile.Result, error) {
-	n, release := r.World.Refill(pool.Name, replicasOf(pool), limitOf(pool))
+	count := r.World.Static(pool.Name)
+	replicas := min(replicasOf(pool), count.Active+count.Pending+mostAtOnce)
+	n, release := r.World.Refill(pool.Name, replicas, limitOf(pool))
 	defer release()
 	if n == 0 {
 		log.FromContext(ctx).Info("limit of nodes reached", "replicas", replicasOf(pool), "limit", limitOf(pool))
@@ -128,6 +134,9 @@ func (r *Provisioning) refill(ctx context.Context, pool *v1.NodePool, claims []v
 	r.pace.created(pool.Name, names, claims, r.Clock.Now())
 	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if replicas < replicasOf(pool) {
+		return reconcile.Result{RequeueAfter: nextRound}, nil
 	}
 	return reconcile.Result{RequeueAfter: refreshAfter}, nil
 }

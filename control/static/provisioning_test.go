@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/world"
 )
@@ -62,6 +63,9 @@ func TestLeftAlone(t *testing.T) {
 		},
 		"not ready": func(p *v1.NodePool) { p.Status.Conditions = nil },
 		"dynamic":   func(p *v1.NodePool) { p.Spec.Replicas = nil },
+		"unreadable": func(p *v1.NodePool) {
+			p.Annotations = map[string]string{unreadable.AnnotationKey: "spec.limits[nodes]: x"}
+		},
 	} {
 		s := newStage(t)
 		s.pool(3, change)
@@ -211,6 +215,32 @@ func TestLargePool(t *testing.T) {
 	s.pool(250, nil)
 	s.fill(time.Minute)
 	s.wantClaims(250)
+}
+
+// A pool with 10^18 replicas gets nodes in rounds, and no more than its limit.
+func TestHugePool(t *testing.T) {
+	s := newStage(t)
+	s.pool(1e18, limited("1200"))
+	s.fill(nextRound)
+	s.wantClaims(mostAtOnce)
+	s.fill(nextRound)
+	s.wantClaims(1200)
+	s.fill(limitedPoll)
+	s.wantClaims(1200)
+}
+
+// A limit beyond what fits an integer is no limit of 0, and one below 0 is.
+func TestExtremeLimits(t *testing.T) {
+	for limit, want := range map[string]int{"1e100": 3, "9223372036854775807": 3, "0": 0, "-5": 0, "-1e100": 0} {
+		s := newStage(t)
+		s.pool(3, limited(limit))
+		if _, err := s.up.Reconcile(t.Context(), request()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(s.claims()); n != want {
+			t.Errorf("limit %s: %d claims, want %d", limit, n, want)
+		}
+	}
 }
 
 // While a command replaces a node, the node is not missing; nor is what replaces

@@ -63,8 +63,11 @@ func (c Converter) Resources(list corev1.ResourceList) model.Resources {
 
 // amount returns the quantity in the unit of its position, rounded up.
 func amount(position int, q resource.Quantity) int64 {
-	if limit := resource.NewQuantity(maxQuantity, resource.DecimalSI); q.Cmp(*limit) > 0 {
+	switch {
+	case q.CmpInt64(maxQuantity) > 0:
 		return maxQuantity
+	case q.CmpInt64(-maxQuantity) < 0:
+		return -maxQuantity
 	}
 	if position == model.CPU && q.Value() < maxQuantity/1000 {
 		return q.MilliValue()

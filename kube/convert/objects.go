@@ -2,6 +2,7 @@ package convert
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"karpenter/api/conditions"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/model"
 	"karpenter/world"
@@ -152,6 +154,8 @@ func (c Converter) unavailable(p *v1.NodePool) string {
 	switch {
 	case p.DeletionTimestamp != nil:
 		return "being deleted"
+	case unreadable.Error(p) != nil:
+		return "not valid: " + unreadable.Error(p).Error()
 	case p.IsStatic():
 		return c.static(p)
 	case !conditions.IsTrue(p, v1.ReadyCondition):
@@ -164,7 +168,7 @@ func (c Converter) unavailable(p *v1.NodePool) string {
 // that cannot be read allow nothing.
 func allowed(p *v1.NodePool) func(time.Time, int, model.Reason) int {
 	budgets := &v1.NodePool{}
-	budgets.Name = p.Name
+	budgets.Name, budgets.Annotations = p.Name, maps.Clone(p.Annotations)
 	budgets.Spec.Disruption.Budgets = p.Spec.Disruption.DeepCopy().Budgets
 	return func(now time.Time, total int, reason model.Reason) int {
 		n, err := budgets.AllowedDisruptions(now, total, v1.DisruptionReason(reason))

@@ -47,7 +47,7 @@ func (c Converter) spread(t *corev1.TopologySpreadConstraint) model.Spread {
 // selects returns what a pod's labels must meet, and whether none do: a
 // selector that is missing or cannot be read selects nothing.
 func selects(s *metav1.LabelSelector) (demands model.Requirements, nothing bool) {
-	if s == nil || slices.ContainsFunc(s.MatchExpressions, unreadable) {
+	if s == nil || slices.ContainsFunc(s.MatchExpressions, meaningless) {
 		return nil, true
 	}
 	for key, value := range s.MatchLabels {
@@ -59,9 +59,9 @@ func selects(s *metav1.LabelSelector) (demands model.Requirements, nothing bool)
 	return demands, false
 }
 
-// unreadable reports whether an expression means nothing. Keys and values the
+// meaningless reports whether an expression means nothing. Keys and values the
 // API server has looked at.
-func unreadable(e metav1.LabelSelectorRequirement) bool {
+func meaningless(e metav1.LabelSelectorRequirement) bool {
 	switch e.Operator {
 	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
 		return len(e.Values) == 0

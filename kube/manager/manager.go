@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"karpenter/kube/events"
+	"karpenter/kube/sanitize"
 )
 
 const (
@@ -50,6 +51,9 @@ type Options struct {
 	Lease  Lease
 	Warmup bool // fill queues before the lease is won
 
+	// Watches follows the watches of the informers. May be nil.
+	Watches *Watches
+
 	// Objects says how caches keep kinds of objects. May be nil.
 	Objects map[client.Object]cache.ByObject
 }
@@ -70,6 +74,11 @@ type Lease struct {
 func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager, error) {
 	config := rest.CopyConfig(cluster)
 	config.UserAgent = "karpenter/" + o.Version
+	sanitized, err := sanitize.Wrap()
+	if err != nil {
+		return nil, err
+	}
+	config.Wrap(sanitized)              // before anything is decoded
 	election := rest.CopyConfig(config) // the lease must not wait behind the requests of controllers
 	config.QPS, config.Burst = float32(o.QPS), o.Burst
 	served, err := o.Metrics.options(o.Scheme)
@@ -78,6 +87,11 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	}
 	settings := options(o)
 	settings.Metrics = served
+	checks := map[string]healthz.Checker{"readyz": healthz.Ping}
+	if o.Watches != nil {
+		settings.Cache.NewInformer = o.Watches.informer
+		checks["watches"] = o.Watches.work()
+	}
 	var mgr manager.Manager
 	if !o.Lease.Disabled {
 		settings.LeaderElectionResourceLockInterface, err = newLock(election, o.Lease, func() resourcelock.EventRecorder {
@@ -98,11 +112,8 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		return nil, err
 	}
-	for name, check := range map[string]healthz.Checker{
-		"manager": cachesSynced(mgr.GetCache()),
-		"crd":     mapped(mgr.GetRESTMapper()),
-		"readyz":  healthz.Ping,
-	} {
+	checks["manager"], checks["crd"] = cachesSynced(mgr.GetCache()), mapped(mgr.GetRESTMapper())
+	for name, check := range checks {
 		if err := mgr.AddReadyzCheck(name, check); err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ type Metrics struct {
 
 // options returns what controller-runtime is told. The scheme knows reviews.
 func (m Metrics) options(scheme *runtime.Scheme) (server.Options, error) {
-	out := server.Options{BindAddress: address(m.Port), ExtraHandlers: profiles(m.Profiling)}
+	out := server.Options{BindAddress: address(m.Port), ExtraHandlers: profiles(m.Profiling), FilterProvider: shared}
 	if !m.Secure || m.Port == 0 {
 		return out, nil
 	}
@@ -82,7 +82,12 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.X509KeyPair(pair, key)
 }
 
-// reviewed returns what stands before every handler.
+// shared returns what stands before every handler when anyone may ask.
+func shared(*rest.Config, *http.Client) (server.Filter, error) {
+	return func(_ logr.Logger, handler http.Handler) (http.Handler, error) { return share(handler), nil }, nil
+}
+
+// reviewed returns what stands before every handler when only some may ask.
 func reviewed(cluster *rest.Config, http *http.Client, scheme *runtime.Scheme) (server.Filter, error) {
 	own := rest.CopyConfig(cluster)
 	own.QPS, own.Burst, own.RateLimiter = reviewQPS, reviewBurst, nil
@@ -98,6 +103,7 @@ func reviewed(cluster *rest.Config, http *http.Client, scheme *runtime.Scheme) (
 
 func filter(who access.Reviewer) server.Filter {
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
+		handler = share(handler)
 		failed := func(err error) { log.Error(err, "metrics are refused, the API server does not say who may read them") }
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !who.Refuse(w, r, failed) {

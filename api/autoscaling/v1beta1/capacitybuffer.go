@@ -16,7 +16,8 @@ const (
 	ReadyForProvisioningCondition = "ReadyForProvisioning"
 	// ProvisioningCondition says whether the capacity is there.
 	ProvisioningCondition = "Provisioning"
-	// LimitedByQuotasCondition is reserved by the API and never written.
+	// LimitedByQuotasCondition is there, and True, while the limits on the
+	// buffers of the namespace leave room for fewer pods than the buffer asks for.
 	LimitedByQuotasCondition = "LimitedByQuotas"
 )
 
@@ -35,6 +36,9 @@ const (
 	NotReadyForProvisioningReason = "NotReadyForProvisioning"
 	BufferEmptyReason             = "BufferEmpty"
 )
+
+// NamespaceLimitReason is the reason of LimitedByQuotasCondition.
+const NamespaceLimitReason = "NamespaceLimit"
 
 // CapacityBuffer asks for room to be kept ready for pods like those of a
 // template or of a workload, so that new ones start without waiting for a
@@ -92,12 +96,14 @@ type CapacityBufferSpec struct {
 	// Replicas is the number of pods room is kept for. Where percentage gives
 	// another, the larger counts. At most 10,000 are kept room for.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Percentage is the same as a share of the workload's replicas, rounded up,
 	// and one pod at least; it may exceed 100. A workload with no replicas gives
 	// none. Ignored without scalableRef.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Percentage *int32 `json:"percentage,omitempty"`
 	// Limits cap what the pods may request together: the number of pods is cut to

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	strictjson "sigs.k8s.io/json"
 
 	awsv1 "karpenter/api/aws/v1"
+	"karpenter/api/quantity"
 	v1 "karpenter/api/v1"
 )
 
@@ -100,12 +101,13 @@ func checkMap(field string, values map[string]string, keys []string, check func(
 func checkThreshold(value string) error {
 	if number, ok := strings.CutSuffix(value, "%"); ok {
 		// The comparison refuses NaN as well.
-		if percent, err := strconv.ParseFloat(number, 64); err != nil || !(0 <= percent && percent <= 100) {
+		percent, err := strconv.ParseFloat(number, 64)
+		if err = errors.Join(quantity.Check(number), err); err != nil || !(0 <= percent && percent <= 100) {
 			return fmt.Errorf("%q is not a percentage from 0%% to 100%%", value)
 		}
 		return nil
 	}
-	if quantity, err := resource.ParseQuantity(value); err != nil || quantity.Sign() < 0 {
+	if q, err := quantity.Parse(value); err != nil || q.Sign() < 0 {
 		return fmt.Errorf("%q is neither a percentage nor a quantity of at least 0", value)
 	}
 	return nil

@@ -22,9 +22,8 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	awsv1 "karpenter/api/aws/v1"
+	"karpenter/api/quantity"
 	v1 "karpenter/api/v1"
 )
 
@@ -46,7 +45,7 @@ func Expressions(config awsv1.KubeletConfiguration) []Expression {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(reserved)) {
-			if _, err := resource.ParseQuantity(reserved[name]); err != nil {
+			if _, err := quantity.Parse(reserved[name]); err != nil {
 				found = append(found, Expression{Field: fmt.Sprintf("%s[%s]", field, name), Text: reserved[name]})
 			}
 		}

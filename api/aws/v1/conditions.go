@@ -45,6 +45,7 @@ const (
 	RunInstancesAuthCheckFailedReason         = "RunInstancesAuthCheckFailed"
 	UserDataSizeLimitExceededReason           = "UserDataSizeLimitExceeded"
 	InstanceProfileNotFoundReason             = "InstanceProfileNotFound"
+	UnreadableFieldsReason                    = "UnreadableFields"
 )
 
 // Reasons a NodeClaim has drifted from its EC2NodeClass.

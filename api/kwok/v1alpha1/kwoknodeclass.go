@@ -47,7 +47,8 @@ type KWOKNodeClassList struct {
 type KWOKNodeClassSpec struct {
 	// NodeRegistrationDelay is the time between the launch of a machine and the
 	// appearance of its Node. Unset means none.
-	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^(([0-9]{1,6}h|[0-9]{1,7}m|[0-9]{1,9}s)+|(1[0-9]{6}|2[0-4][0-9]{5})h([0-9]{1,2}m)?([0-9]{1,2}s)?|[0-9]{8}m|[1-8][0-9]{9}s)$`
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
 	// +optional
 	NodeRegistrationDelay *metav1.Duration `json:"nodeRegistrationDelay,omitempty"`

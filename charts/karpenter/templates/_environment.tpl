@@ -53,6 +53,7 @@
   "MIN_VALUES_POLICY" $s.minValuesPolicy
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability
   "SCHEDULER_CONFIG" $s.schedulerConfig
+  "CAPACITY_BUFFER_NAMESPACE_LIMITS" $s.capacityBufferNamespaceLimits
   "EXPLAIN_BIND_ADDRESS" $s.explainBindAddress
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	awsv1 "karpenter/api/aws/v1"
+	"karpenter/api/quantity"
 	"karpenter/cloud/ec2"
 )
 
@@ -115,7 +115,7 @@ func quantities(config awsv1.KubeletConfiguration, field string) corev1.Resource
 	out := corev1.ResourceList{}
 	for name, text := range texts {
 		text, _ := text.(string)
-		if q, err := resource.ParseQuantity(text); err == nil && q.Sign() >= 0 {
+		if q, err := quantity.Parse(text); err == nil && q.Sign() >= 0 {
 			out[corev1.ResourceName(name)] = q
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"karpenter/api/quantity"
 )
 
 const (
@@ -75,13 +77,16 @@ func threshold(text string, capacity int64) (q resource.Quantity, ok bool) {
 	if strings.HasSuffix(text, "%") {
 		return percentage(text, capacity)
 	}
-	q, err := resource.ParseQuantity(text)
+	q, err := quantity.Parse(text)
 	return q, err == nil && q.Sign() >= 0
 }
 
 // percentage returns the share of the capacity, rounded up to whole bytes. All
 // of it means none, as for the kubelet: the threshold is switched off.
 func percentage(text string, capacity int64) (q resource.Quantity, ok bool) {
+	if quantity.Check(text) != nil {
+		return resource.Quantity{}, false
+	}
 	hundred := big.NewRat(100, 1)
 	share, ok := new(big.Rat).SetString(strings.TrimSuffix(text, "%"))
 	if !ok || share.Sign() < 0 || share.Cmp(hundred) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/conditions"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 )
 
@@ -36,11 +37,15 @@ func (h *Hash) Register(mgr manager.Manager, options controller.Options) error {
 
 // Reconcile records the hash of one class. When the class was hashed by other
 // rules its claims come first, so that it is not taken for done while a claim
-// carries a hash that cannot be compared.
+// carries a hash that cannot be compared. A class with fields that could not be
+// read keeps the hash it has.
 func (h *Hash) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	class := &awsv1.EC2NodeClass{}
 	if err := h.Client.Get(ctx, request.NamespacedName, class); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if unreadable.Error(class) != nil {
+		return reconcile.Result{}, nil
 	}
 	hash := class.Hash(h.CABundle)
 	if class.Annotations[awsv1.HashVersionAnnotationKey] != awsv1.HashVersion {

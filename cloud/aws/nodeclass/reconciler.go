@@ -25,6 +25,7 @@ import (
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/conditions"
+	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	awsclient "karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/expression"
@@ -184,6 +185,11 @@ func steps() []step {
 func (r *Reconciler) pass(ctx context.Context, class *awsv1.EC2NodeClass) (reconcile.Result, error) {
 	now := r.Clock.Now()
 	p := &pass{Reconciler: r, class: class, set: class.StatusConditions(now, r.ReservedCapacity), now: now}
+	if err := unreadable.Error(class); err != nil {
+		// What is selected now stays selected: the fields may be about it.
+		again, err := p.invalid(verdict{awsv1.UnreadableFieldsReason, err.Error()})
+		return reconcile.Result{RequeueAfter: again}, err
+	}
 	var result reconcile.Result
 	var errs []error
 	for _, s := range steps() {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Config is everything the controller process can be told. Its fields are
@@ -93,6 +95,10 @@ type Config struct {
 	Gates Gates
 	// UnknownGates are names given to the feature gates that mean nothing.
 	UnknownGates []string
+	// CapacityBufferNamespaceLimits are what the pods of all CapacityBuffers of
+	// one namespace may request together. Nil means no limit. Default cpu 1000,
+	// memory 4Ti, pods 10000.
+	CapacityBufferNamespaceLimits corev1.ResourceList
 	// SchedulerConfig holds the cluster's default topology spread. Default nil.
 	SchedulerConfig *SchedulerConfig
 

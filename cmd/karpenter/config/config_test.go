@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // environment names the cluster, as every environment must, and the pairs.
@@ -32,6 +33,9 @@ func table() Config {
 		LogLevel: "info", LogOutputPaths: []string{"stdout"}, LogErrorOutputPaths: []string{"stderr"},
 		BatchMaxDuration: 10 * time.Second, BatchIdleDuration: time.Second,
 		PreferencePolicy: "Respect", MinValuesPolicy: "Strict", IgnoreDRARequests: true,
+		CapacityBufferNamespaceLimits: corev1.ResourceList{
+			"cpu": resource.MustParse("1000"), "memory": resource.MustParse("4Ti"), "pods": resource.MustParse("10000"),
+		},
 		Gates: Gates{ReservedCapacity: true}, CloudProvider: CloudAWS,
 		AWS: AWS{ClusterName: "demo", VMMemoryOverheadPercent: 0.075, AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute},
 	}
@@ -45,6 +49,10 @@ func TestParse(t *testing.T) {
 		want func(*Config)
 	}{
 		{"spec 50/1 nothing is set", nil, nil, func(*Config) {}},
+		{"no limits", []string{"--capacity-buffer-namespace-limits=none"}, nil, func(c *Config) { c.CapacityBufferNamespaceLimits = nil }},
+		{"other limits", []string{"--capacity-buffer-namespace-limits=cpu=1, nvidia.com/gpu=8"}, nil, func(c *Config) {
+			c.CapacityBufferNamespaceLimits = corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("8")}
+		}},
 		{"spec 50/2 variables", nil, map[string]string{
 			"METRICS_PORT": "9000", "HEALTH_PROBE_PORT": "0", "KUBE_CLIENT_QPS": "10", "KUBE_CLIENT_BURST": "20",
 			"ENABLE_PROFILING": "true", "DISABLE_CONTROLLER_WARMUP": "false", "DISABLE_LEADER_ELECTION": "true",
@@ -140,6 +148,9 @@ func TestParseRefuses(t *testing.T) {
 		{"boolean", []string{"--enable-profiling=1"}, nil, `--enable-profiling: "1": want true or false`},
 		{"boolean variable", nil, map[string]string{"IGNORE_DRA_REQUESTS": "yes"}, `IGNORE_DRA_REQUESTS: "yes": want true or false`},
 		{"duration", []string{"--batch-idle-duration=1"}, nil, `--batch-idle-duration: "1": want a duration that is not negative, such as 10s or 1m30s`},
+		{"a resource without an amount", nil, map[string]string{"CAPACITY_BUFFER_NAMESPACE_LIMITS": "cpu=1,memory"}, `CAPACITY_BUFFER_NAMESPACE_LIMITS: "cpu=1,memory": want NAME=QUANTITY separated by commas, such as cpu=100,memory=400Gi, or none`},
+		{"a resource of no amount", nil, map[string]string{"CAPACITY_BUFFER_NAMESPACE_LIMITS": "cpu=many"}, `CAPACITY_BUFFER_NAMESPACE_LIMITS: "cpu=many": resource cpu: invalid quantity "many": want a number with an optional suffix, such as 500m or 4Gi`},
+		{"a negative resource", nil, map[string]string{"CAPACITY_BUFFER_NAMESPACE_LIMITS": "cpu=-1"}, `CAPACITY_BUFFER_NAMESPACE_LIMITS: "cpu=-1": resource cpu: -1 is negative`},
 		{"negative duration", nil, map[string]string{"BATCH_MAX_DURATION": "-1s"}, `BATCH_MAX_DURATION: "-1s": want a duration that is not negative, such as 10s or 1m30s`},
 		{"bytes", nil, map[string]string{"MEMORY_LIMIT": "1Gi"}, `MEMORY_LIMIT: "1Gi": want an integer, in bytes`},
 		{"millicores", []string{"--cpu-requests=1.5"}, nil, `--cpu-requests: "1.5": want an integer, in millicores`},

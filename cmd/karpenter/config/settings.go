@@ -3,6 +3,8 @@ package config
 import (
 	"math"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 const maxPort = 65535
@@ -157,6 +159,10 @@ func decisions() []setting {
 		setting{flag: "feature-gates", env: "FEATURE_GATES", chart: "settings.featureGates",
 			meaning: "which features are on; gates not named keep their default, unknown names are logged",
 		}.gates(features()),
+		setting{flag: "capacity-buffer-namespace-limits", env: "CAPACITY_BUFFER_NAMESPACE_LIMITS", chart: "settings.capacityBufferNamespaceLimits",
+			preset:  "cpu=1000,memory=4Ti,pods=10000",
+			meaning: "what the pods of all CapacityBuffers of one namespace may request together; resources that are not named are not limited",
+		}.resources(func(c *Config) *corev1.ResourceList { return &c.CapacityBufferNamespaceLimits }),
 		setting{flag: "scheduler-config", env: "SCHEDULER_CONFIG", chart: "settings.schedulerConfig",
 			meaning: "podTopologySpread.defaultConstraints as the cluster's scheduler has them, so that nodes are made for pods as it will spread them",
 		}.schedulerConfig(),

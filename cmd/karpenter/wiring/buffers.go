@@ -18,7 +18,9 @@ func (w *wiring) buffers(p *provisioning.Provisioner) error {
 		return nil
 	}
 	const workers = 10
-	r := &capacitybuffer.Reconciler{Client: w.mgr.GetClient(), World: w.world, Convert: w.convert, Clock: w.clock}
+	r := &capacitybuffer.Reconciler{
+		Client: w.mgr.GetClient(), World: w.world, Convert: w.convert, Clock: w.clock, Limits: w.config.CapacityBufferNamespaceLimits,
+	}
 	fed := w.synced
 	w.synced = func() bool { return fed() && r.Hydrated() }
 	p.Ready, p.Done = w.synced, r.Planned

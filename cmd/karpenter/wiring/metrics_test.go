@@ -151,6 +151,7 @@ func wired(t *testing.T, args ...string) map[string]metric {
 	reg := &recording{Registry: prometheus.NewPedanticRegistry()}
 	manager.ReadBuild().Publish(reg)
 	meter.NewRequests(reg, clock.RealClock{})
+	manager.NewWatches(reg, clock.RealClock{})
 	account, err := awsfake.New(awsfake.Config{Clock: clock.RealClock{}})
 	if err != nil {
 		t.Fatal(err)
@@ -305,6 +306,9 @@ the controller create TokenReviews and SubjectAccessReviews then, and its Servic
 The certificate is that of ` + "`tls.crt` and `tls.key` in `--metrics-cert-dir` (`METRICS_CERT_DIR`, `controller.metrics.certDir`" + `),
 such as a mounted secret of cert-manager's; it is read again when the files change. Without a directory the controller signs one
 itself at the start, which keeps listeners out and proves nothing to who scrapes: Prometheus needs ` + "`insecureSkipVerify`" + `, which the ServiceMonitor has then.
+
+Whoever asks, metrics are gathered for one request at a time, and the answer is shared with everyone who asks within a second, or within
+20 times as long as gathering took. At most 10 requests wait; more get 503.
 
 ## All of them
 

@@ -1,0 +1,50 @@
+// Package quantity parses resource quantities from untrusted text.
+//
+// resource.ParseQuantity computes a power of ten that is as long as the
+// exponent says: "1e-999999999" keeps a core busy for hours. CRDs accept such
+// text, so everything that reads quantities from custom resources checks it here first.
+package quantity
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// MaxLength is the longest text that is parsed, in bytes.
+	MaxLength = 128
+	// MaxExponentDigits is how many digits a decimal exponent can have.
+	MaxExponentDigits = 3
+)
+
+// Parse parses a quantity. Its cost is bounded whatever the text.
+func Parse(text string) (resource.Quantity, error) {
+	if err := Check(text); err != nil {
+		return resource.Quantity{}, err
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}, fmt.Errorf("invalid quantity %q: want a number with an optional suffix, such as 500m or 4Gi", text)
+	}
+	return q, nil
+}
+
+// Check returns why the text is too expensive to parse as a number, nil if it
+// is not. It does not say whether the text is a number.
+func Check(text string) error {
+	if len(text) > MaxLength {
+		return fmt.Errorf("number %q... is longer than %d characters", text[:MaxLength], MaxLength)
+	}
+	at := strings.IndexAny(text, "eE")
+	if at < 0 {
+		return nil
+	}
+	exponent := strings.TrimLeft(text[at+1:], "+-")
+	digits := len(exponent) - len(strings.TrimLeft(exponent, "0123456789"))
+	if digits > MaxExponentDigits {
+		return fmt.Errorf("number %q has an exponent of more than %d digits", text, MaxExponentDigits)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	metricsPath = "/metrics"
+	// mostScrapes is how many requests for metrics can wait for an answer.
+	mostScrapes = 10
+	// leastFresh is how long at least an answer is given to everyone who asks.
+	leastFresh = time.Second
+	// freshness is how long an answer is kept, as a multiple of the time it took
+	// to make: gathering takes at most a twentieth of a core for each variant.
+	freshness = 20
+)
+
+// scrapes bounds what requests for metrics cost. Gathering them visits every
+// pod, and by default anyone who reaches the port can ask: answers are made one
+// at a time, and shared for a while.
+type scrapes struct {
+	gather http.Handler
+
+	waiting atomic.Int64
+	making  chan struct{} // full while an answer is made
+
+	mu   sync.Mutex
+	kept map[variant]*scraped
+}
+
+// variant is what an answer depends on. There are few, whatever is asked for.
+type variant struct{ protobuf, gzip bool }
+
+// scraped is an answer.
+type scraped struct {
+	header http.Header
+	code   int
+	body   []byte
+}
+
+// share returns a handler that bounds the cost of the metrics, and leaves other
+// paths as they are.
+func share(next http.Handler) http.Handler {
+	s := &scrapes{gather: next, making: make(chan struct{}, 1), kept: map[variant]*scraped{}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != metricsPath {
+			next.ServeHTTP(w, r)
+			return
+		}
+		s.ServeHTTP(w, r)
+	})
+}
+
+// ServeHTTP implements http.Handler.
+func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "metrics can only be read", http.StatusMethodNotAllowed)
+		return
+	}
+	a := s.answer(variant{
+		protobuf: strings.Contains(r.Header.Get("Accept"), "application/vnd.google.protobuf"),
+		gzip:     strings.Contains(r.Header.Get("Accept-Encoding"), "gzip"),
+	})
+	if a == nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many scrapes at once", http.StatusServiceUnavailable)
+		return
+	}
+	maps.Copy(w.Header(), a.header)
+	w.WriteHeader(a.code)
+	_, _ = w.Write(a.body) // who has gone away is not told
+}
+
+// answer returns the answer that is kept, or makes one; nil when too many wait.
+func (s *scrapes) answer(v variant) *scraped {
+	if a := s.fresh(v); a != nil {
+		return a
+	}
+	defer s.waiting.Add(-1)
+	if s.waiting.Add(1) > mostScrapes {
+		return nil
+	}
+	s.making <- struct{}{}
+	defer func() { <-s.making }()
+	if a := s.fresh(v); a != nil {
+		return a
+	}
+	began := time.Now()
+	a := s.scrape(v)
+	keep := max(leastFresh, freshness*time.Since(began))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept[v] = a
+	time.AfterFunc(keep, func() { s.drop(v) })
+	return a
+}
+
+func (s *scrapes) fresh(v variant) *scraped {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[v]
+}
+
+func (s *scrapes) drop(v variant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, v)
+}
+
+// scrape gathers the metrics. It goes on when the client that asked goes away,
+// since others may wait for the answer.
+func (s *scrapes) scrape(v variant) *scraped {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, metricsPath, nil)
+	if err != nil {
+		return &scraped{code: http.StatusInternalServerError, body: []byte(err.Error())}
+	}
+	if v.protobuf {
+		r.Header.Set("Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
+	}
+	if v.gzip {
+		r.Header.Set("Accept-Encoding", "gzip")
+	}
+	out := &recorder{header: http.Header{}, code: http.StatusOK}
+	s.gather.ServeHTTP(out, r)
+	return &scraped{header: out.header, code: out.code, body: out.body.Bytes()}
+}
+
+// recorder is a response that is kept.
+type recorder struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(code int)        { r.code = code }
+func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }

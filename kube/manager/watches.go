@@ -1,0 +1,184 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+const (
+	// steady is how long a watch must be open to count as working: one that
+	// always fails at an object it cannot decode is opened again and again.
+	steady = 10 * time.Second
+	// toleratedDown is how long a watch can be down before the process is no
+	// longer ready. An informer tries again every 30 seconds at the latest.
+	toleratedDown = time.Minute
+)
+
+// Watches measures for how long informers have been without a working watch.
+// What they hold then is old, and no error says so. It is safe for concurrent use.
+type Watches struct {
+	clock clock.PassiveClock
+	down  *prometheus.Desc
+
+	mu    sync.Mutex
+	kinds []*watched
+}
+
+// watched is what is known of the watch of one informer.
+type watched struct {
+	kind   string
+	opened time.Time // when the present watch was opened; zero = there is none
+	since  time.Time // when the last working watch ended, at first when the informer was made
+	cause  error     // of the latest failure
+}
+
+// NewWatches returns a Watches that is published in reg.
+func NewWatches(reg prometheus.Registerer, c clock.PassiveClock) *Watches {
+	w := &Watches{clock: c, down: prometheus.NewDesc("karpenter_cluster_state_watch_down_time_seconds",
+		"For how long objects of the kind have not been watched; 0 while the watch works.", []string{"kind"}, nil)}
+	reg.MustRegister(w)
+	return w
+}
+
+// Describe implements prometheus.Collector.
+func (w *Watches) Describe(out chan<- *prometheus.Desc) { out <- w.down }
+
+// Collect implements prometheus.Collector.
+func (w *Watches) Collect(out chan<- prometheus.Metric) {
+	longest := map[string]float64{}
+	for _, k := range w.snapshot() {
+		longest[k.kind] = max(longest[k.kind], k.downTime(w.clock.Now()).Seconds())
+	}
+	for kind, seconds := range longest {
+		out <- prometheus.MustNewConstMetric(w.down, prometheus.GaugeValue, seconds, kind)
+	}
+}
+
+func (w *Watches) snapshot() []watched {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]watched, len(w.kinds))
+	for i, k := range w.kinds {
+		out[i] = *k
+	}
+	return out
+}
+
+// downTime returns for how long there has been no working watch.
+func (k watched) downTime(now time.Time) time.Duration {
+	if !k.opened.IsZero() && now.Sub(k.opened) >= steady {
+		return 0
+	}
+	return now.Sub(k.since)
+}
+
+// work fails while a watch has been down for too long.
+func (w *Watches) work() healthz.Checker {
+	return func(*http.Request) error {
+		var failures []string
+		now := w.clock.Now()
+		for _, k := range w.snapshot() {
+			if down := k.downTime(now); down > toleratedDown {
+				failures = append(failures, fmt.Sprintf("%s for %v (%v)", k.kind, down.Round(time.Second), k.cause))
+			}
+		}
+		if len(failures) == 0 {
+			return nil
+		}
+		slices.Sort(failures)
+		return fmt.Errorf("not watched: %s", strings.Join(failures, "; "))
+	}
+}
+
+// informer makes an informer whose watch is followed.
+func (w *Watches) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	if plain, ok := lw.(*toolscache.ListWatch); ok {
+		lw = w.follow(plain, o)
+	}
+	return toolscache.NewSharedIndexInformer(lw, o, resync, indexers)
+}
+
+// follow notes whether watches of the kind of object can be opened, and when
+// they end.
+func (w *Watches) follow(lw *toolscache.ListWatch, o runtime.Object) *toolscache.ListWatch {
+	k := &watched{kind: kindName(o), since: w.clock.Now()}
+	w.mu.Lock()
+	w.kinds = append(w.kinds, k)
+	w.mu.Unlock()
+	return &toolscache.ListWatch{
+		DisableChunking: lw.DisableChunking,
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := lw.ListWithContext(ctx, options)
+			w.failed(k, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			inner, err := lw.WatchWithContext(ctx, options)
+			if err != nil {
+				w.failed(k, err)
+				return nil, err
+			}
+			w.open(k)
+			return &following{Interface: inner, ended: func() { w.ended(k) }}, nil
+		},
+	}
+}
+
+func (w *Watches) failed(k *watched, err error) {
+	if err == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k.cause = err
+}
+
+func (w *Watches) open(k *watched) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k.opened = w.clock.Now()
+}
+
+func (w *Watches) ended(k *watched) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := w.clock.Now(); now.Sub(k.opened) >= steady {
+		k.since, k.cause = now, nil
+	}
+	k.opened = time.Time{}
+}
+
+// following is a watch that tells when it is stopped.
+type following struct {
+	watch.Interface
+	once  sync.Once
+	ended func()
+}
+
+// Stop implements watch.Interface.
+func (f *following) Stop() {
+	f.once.Do(f.ended)
+	f.Interface.Stop()
+}
+
+// kindName returns the kind of the object.
+func kindName(o runtime.Object) string {
+	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return reflect.TypeOf(o).Elem().Name()
+}
