@@ -72,11 +72,11 @@ func newMarket(config Config, now time.Time) (market, error) {
 			return m, fmt.Errorf("awsfake: Config.Types: EC2 describes no instance type %q", name)
 		}
 	}
-	prices, err := ec2.OnDemand(config.Region)
+	prices, err := ec2.Start(config.Region)
 	if err != nil {
 		return m, err
 	}
-	for name, price := range prices {
+	for name, price := range prices.OnDemand {
 		m.onDemand[name] = price.Dollars()
 	}
 	return m, nil

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -101,10 +100,11 @@ func (c *Catalogue) change(edit func(*priceList) bool) {
 }
 
 func (c *Catalogue) refreshOnDemand(ctx context.Context) error {
-	if c.config.Pricing == nil || strings.HasPrefix(c.config.Cluster.Region, "us-gov") {
+	if c.config.Pricing == nil || !awsclient.PricingServed(c.config.Cluster.Region) {
+		c.sayBuiltIn(ctx)
 		return nil
 	}
-	found, err := askOnDemand(ctx, c.config.Pricing, c.config.Cluster.Region)
+	found, err := OnDemandPrices(ctx, c.config.Pricing, c.config.Cluster.Region)
 	if err != nil {
 		return err
 	}
@@ -123,6 +123,15 @@ func (c *Catalogue) refreshOnDemand(ctx context.Context) error {
 		return changed
 	})
 	return nil
+}
+
+// sayBuiltIn logs once which on-demand prices count, as AWS is not asked.
+func (c *Catalogue) sayBuiltIn(ctx context.Context) {
+	c.builtIn.Do(func() {
+		log.FromContext(ctx).Info("on-demand prices are those built into the program; correct them with NodeOverlays if they differ from what you pay",
+			"region", c.config.Cluster.Region, "prices of", c.start.Table.Region, "date", c.start.Table.Date, "currency", c.start.Table.Currency,
+			"types", len(c.start.OnDemand), "estimated", c.start.Estimated)
+	})
 }
 
 func (c *Catalogue) refreshSpot(ctx context.Context) error {

@@ -19,9 +19,9 @@ import (
 
 const productsAtOnce = 100
 
-// askOnDemand asks what types cost in the region: on shared hardware, and metal,
-// which is dedicated.
-func askOnDemand(ctx context.Context, api awsclient.Pricing, region string) (map[string]model.Price, error) {
+// OnDemandPrices asks what types cost in the region: on shared hardware, and
+// metal, which is dedicated.
+func OnDemandPrices(ctx context.Context, api awsclient.Pricing, region string) (map[string]model.Price, error) {
 	var virtual, metal map[string]model.Price
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {

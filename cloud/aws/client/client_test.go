@@ -54,6 +54,8 @@ func TestCodes(t *testing.T) {
 		"status":         ServerFault(status(http.StatusServiceUnavailable, "Unavailable")) && !ServerFault(status(http.StatusBadRequest, "InvalidParameter")),
 		"user data":      UserDataTooLarge(wrapped("InvalidUserData.Malformed", "User data is limited to 16384 bytes")),
 		"no AWS error":   !NotFound(fmt.Errorf("InvalidInstanceID.NotFound")) && Code(nil) == "",
+		"price list":     PricingServed("us-east-1") && PricingServed("cn-northwest-1") && PricingServed("eu-west-3") && PricingServed("mx-central-1"),
+		"no price list":  !PricingServed("us-gov-east-1") && !PricingServed("us-isob-east-1") && !PricingServed("eu-isoe-west-1") && !PricingServed("eusc-de-east-1"),
 		"somewhere else": PricingRegion("eu-west-3") == "eu-central-1" && PricingRegion("us-gov-west-1") == "us-east-1",
 	} {
 		if !ok {
