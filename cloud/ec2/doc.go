@@ -25,6 +25,9 @@
 //   - prices/REGION.json: on-demand prices for Linux on shared hardware (metal:
 //     dedicated), per hour. Prices of most regions, and all spot prices, are not
 //     built in.
+//   - extras/REGION.json: prices of EBS volumes and public IPv4 addresses. THESE ARE
+//     LIST PRICES FROM MEMORY (about January 2025), and in regions other than us-east-1
+//     partly estimated, until "make generate-aws" is run with an account.
 //   - limits.json: branch network interfaces by type. No API of AWS tells them; they
 //     are from AWS's VPC resource controller. Of 14 described types it knows nothing
 //     (hpc, t8i, trn2): these have none, as far as is known.

@@ -77,6 +77,7 @@ type Catalogue struct {
 	supply   atomic.Pointer[supply]
 	prices   atomic.Pointer[priceList]
 	overlays atomic.Pointer[overlayPrices]
+	extras   atomic.Pointer[facts.ExtraPrices]
 
 	mu     sync.Mutex // of what follows, and of replacing what is above
 	doubts doubts
@@ -103,6 +104,10 @@ func New(config Config) (*Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
+	extras, err := facts.Extras(config.Cluster.Region)
+	if err != nil {
+		return nil, err
+	}
 	c := &Catalogue{
 		config: config, bandwidth: make(map[string]int64, len(types)), branchENIs: limits.BranchENIs, start: prices, views: map[string]*view{},
 	}
@@ -112,6 +117,7 @@ func New(config Config) (*Catalogue, error) {
 	c.supply.Store(&supply{})
 	c.prices.Store(&priceList{onDemand: prices.OnDemand})
 	c.overlays.Store(&overlayPrices{})
+	c.extras.Store(extras)
 	return c, nil
 }
 

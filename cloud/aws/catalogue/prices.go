@@ -47,17 +47,18 @@ func (p *priceList) next() *priceList {
 	return &out
 }
 
-// RefreshPrices asks what types cost on demand and as spot. What an answer lacks
-// keeps its price. An account that may not ask goes without, which is logged
+// RefreshPrices asks what types cost on demand and as spot, and what volumes and
+// addresses cost. What an answer lacks keeps its price. An account that may not ask goes without, which is logged
 // once and is no error.
 func (c *Catalogue) RefreshPrices(ctx context.Context) error {
 	_, err, _ := c.asking.Do("prices", func() (any, error) {
-		var onDemand, spot error
-		var both errgroup.Group
-		both.Go(func() error { onDemand = c.refreshOnDemand(ctx); return nil })
-		both.Go(func() error { spot = c.refreshSpot(ctx); return nil })
-		_ = both.Wait() // the errors are in the variables
-		return nil, c.unlessRefused(ctx, onDemand, spot)
+		var onDemand, spot, extras error
+		var all errgroup.Group
+		all.Go(func() error { onDemand = c.refreshOnDemand(ctx); return nil })
+		all.Go(func() error { spot = c.refreshSpot(ctx); return nil })
+		all.Go(func() error { extras = c.refreshExtras(ctx); return nil })
+		_ = all.Wait() // the errors are in the variables
+		return nil, c.unlessRefused(ctx, onDemand, spot, extras)
 	})
 	return err
 }

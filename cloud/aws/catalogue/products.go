@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -50,10 +49,7 @@ func askProducts(ctx context.Context, api awsclient.Pricing, region, tenancy, fa
 	} {
 		filters = append(filters, types.Filter{Field: aws.String(f.field), Type: types.FilterTypeTermMatch, Value: aws.String(f.value)})
 	}
-	currency := "USD"
-	if strings.HasPrefix(region, "cn-") {
-		currency = "CNY"
-	}
+	currency := currencyOf(region)
 	out := map[string]model.Price{}
 	pages := pricing.NewGetProductsPaginator(api, &pricing.GetProductsInput{
 		ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(productsAtOnce),

@@ -41,6 +41,9 @@ func (j *job) run(ctx context.Context) error {
 			if err := j.price(ctx, region, files); err != nil {
 				return err
 			}
+			if err := j.extras(ctx, region, files); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -113,6 +116,35 @@ func (j *job) price(ctx context.Context, region string, files map[string][]byte)
 	}
 	out.WriteString(strings.Join(lines, ",\n") + "\n}}\n")
 	files[filepath.Join("prices", region+".json")] = out.Bytes()
+	return nil
+}
+
+// extras renders what volumes and addresses cost in a region.
+func (j *job) extras(ctx context.Context, region string, files map[string][]byte) error {
+	api, err := j.Pricing(region)
+	if err != nil {
+		return err
+	}
+	found := &facts.ExtraPrices{}
+	if err := catalogue.AskExtras(ctx, api, region, found); err != nil {
+		return fmt.Errorf("prices of volumes and addresses in region %s: %w", region, err)
+	}
+	if found.Volumes["gp3"].GiB == 0 || found.PublicIPv4 == 0 {
+		return fmt.Errorf("the price list of region %s has no volumes of type gp3, or no public IPv4 addresses", region)
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "{\"region\":%s,\n\"source\":%s,\n\"date\":%s,\n\"currency\":%s,\n\"volumes\":{\n",
+		quoted(region), quoted("AWS Pricing API"), quoted(j.Date), quoted(found.Currency))
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(found.Volumes)) {
+		volume, err := json.Marshal(found.Volumes[name])
+		if err != nil {
+			return err
+		}
+		lines = append(lines, quoted(name)+":"+string(volume))
+	}
+	fmt.Fprintf(&out, "%s\n},\n\"publicIPv4\":%s}\n", strings.Join(lines, ",\n"), number(found.PublicIPv4))
+	files[filepath.Join("extras", region+".json")] = out.Bytes()
 	return nil
 }
 

@@ -40,8 +40,10 @@ func of(a *awsfake.AWS, dir string) *job {
 func data(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "prices"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, sub := range []string{"prices", "extras"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
 }
@@ -103,6 +105,18 @@ func TestGenerate(t *testing.T) {
 		if price != want.OnDemand[name].Dollars() {
 			t.Errorf("%s: %v, want %v", name, price, want.OnDemand[name].Dollars())
 		}
+	}
+	var extras facts.ExtraPrices
+	if err := json.Unmarshal(read(t, dir, "extras/us-west-2.json"), &extras); err != nil {
+		t.Fatal(err)
+	}
+	wantExtras, err := facts.Extras("us-west-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantExtras.Source, wantExtras.Date = extras.Source, "2026-11-22"
+	if diff := cmp.Diff(wantExtras, &extras); diff != "" || extras.Source != "AWS Pricing API" {
+		t.Errorf("volumes and addresses, from %q: %s", extras.Source, diff)
 	}
 	types, prices := read(t, dir, "described.json"), read(t, dir, "prices/us-west-2.json")
 	if err := of(a, dir).run(t.Context()); err != nil {
