@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench bench-wild generate clean-cluster clean build FORCE
+.PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,7 @@ test: build unit charts observability sandbox-test differential sim e2e ## all t
 
 unit: ## tests that need no cluster
 	go test $$(go list ./... | grep -v '/e2e')
+	cd cloud/ec2/limits && go test ./...
 
 charts: ## what Helm makes of the charts
 	cd charts && go test -trimpath ./...
@@ -99,6 +100,10 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 	cd charts && go test -run TestDefinitions -update .
 	go test -run TestSettingsTable ./cmd/karpenter/config -update
 	go test -run TestFieldTables ./api/crds -update
+
+generate-aws: ## descriptions, prices and limits of EC2's instance types, from AWS; needs credentials; PRICES=us-east-1,eu-west-1
+	cd cloud/ec2/limits && go run . > ../limits.json.new && mv ../limits.json.new ../limits.json
+	go run ./cloud/aws/generate $(if $(PRICES),-prices $(PRICES))
 
 build: bin/sandbox bin/kubectl bin/karpenter bin/awssim ## build what the other targets run
 

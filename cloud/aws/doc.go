@@ -21,6 +21,7 @@
 //	nodeclass/      the controllers of EC2NodeClass
 //	nodeclaim/      the controllers of NodeClaims that only EC2 needs
 //	interruption/   the queue of events about instances, and their status checks
+//	generate/       a program that refreshes the data about EC2 that is built in
 //	awsfake/        AWS in memory, for tests and the sandbox; wire/ HTTP in front of it, boot/ machines
 //
 // The provider itself turns NodeClaims into machines with these, and says which

@@ -34,6 +34,8 @@ func launchErrors() []ec2Error {
 		{"UnfulfillableCapacity", "Unable to fulfill capacity due to your request configuration", spot, "", false},
 		{"Unsupported", "Your requested instance type is not supported in your requested Availability Zone", onDemand, "", false},
 		{"MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", spot, "", false},
+		{"SpotMaxPriceTooLow", "Your Spot request price of 0.01 is lower than the minimum required Spot request fulfillment price of 0.02", spot, "", false},
+		{"InvalidCapacityReservationState.Unavailable", "The requested reservation is being reclaimed", onDemand, "", false},
 		{"VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit", onDemand, "", false},
 		{"MaxFleetCountExceeded", "You have reached the maximum number of fleets", onDemand, "", false},
 		{"InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet", onDemand, "", false},

@@ -3,13 +3,7 @@ package ec2
 import (
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
-
-	"karpenter/model"
 )
 
 //go:embed catalogue.json
@@ -50,7 +44,7 @@ type Type struct {
 
 	Capacity    Capacity           `json:"capacity"`
 	Allocatable *Allocatable       `json:"allocatable"` // as published; nil for retired types
-	OnDemand    map[string]float64 `json:"onDemand"`    // region → price per hour
+	OnDemand    map[string]float64 `json:"-"`           // region → price per hour, from the price tables
 	Source      string             `json:"source"`      // version a retired type is from
 }
 
@@ -101,44 +95,32 @@ func Types() ([]Type, error) {
 	if err := json.Unmarshal(catalogue, &out); err != nil {
 		return nil, fmt.Errorf("ec2 catalogue: %w", err)
 	}
+	tables, err := PriceTables()
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].OnDemand = map[string]float64{}
+		for _, table := range tables {
+			if price, ok := table.OnDemand[out[i].Name]; ok {
+				out[i].OnDemand[table.Region] = price
+			}
+		}
+	}
 	return out, nil
 }
 
-// OnDemand returns what types cost on demand in the region as far as the
-// catalogue knows, or in us-east-1 if it knows nothing of the region: prices to
-// begin with, until AWS has been asked. The result is the caller's.
-func OnDemand(region string) (map[string]model.Price, error) {
-	types, err := Types()
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range []string{region, "us-east-1"} {
-		out := map[string]model.Price{}
-		for i := range types {
-			if price, ok := types[i].OnDemand[r]; ok {
-				out[types[i].Name] = model.Price(math.Round(price * float64(model.Dollar)))
-			}
-		}
-		if len(out) > 0 {
-			return out, nil
-		}
-	}
-	return nil, errors.New("ec2 catalogue: no prices")
-}
-
-// Regions returns the regions the catalogue has prices for, sorted.
+// Regions returns the regions with a price table, sorted.
 func Regions() ([]string, error) {
-	types, err := Types()
+	tables, err := PriceTables()
 	if err != nil {
 		return nil, err
 	}
-	regions := map[string]struct{}{}
-	for _, t := range types {
-		for r := range t.OnDemand {
-			regions[r] = struct{}{}
-		}
+	var out []string
+	for _, table := range tables {
+		out = append(out, table.Region)
 	}
-	return slices.Sorted(maps.Keys(regions)), nil
+	return out, nil
 }
 
 // Reserved returns what pods can't use of the capacity: the reservations of

@@ -4,6 +4,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"math"
+	"strconv"
+	"strings"
 )
 
 //go:embed described.json
@@ -63,6 +66,7 @@ type NetworkInfo struct {
 	Ipv4AddressesPerInterface    int64
 	DefaultNetworkCardIndex      int
 	EncryptionInTransitSupported bool
+	NetworkPerformance           string // "10 Gigabit", "Up to 5 Gigabit", "Moderate"
 	EfaInfo                      struct{ MaximumEfaInterfaces int64 }
 	NetworkCards                 []NetworkCard
 }
@@ -71,6 +75,26 @@ type NetworkInfo struct {
 type NetworkCard struct {
 	NetworkCardIndex         int
 	MaximumNetworkInterfaces int64
+	BaselineBandwidthInGbps  float64 // 0 = unknown
+}
+
+// BaselineMbps returns the network bandwidth that a type has for as long as it
+// likes, 0 when EC2 does not say. EC2 gives it for each card. Where a type has
+// several, the text about all of them counts, if it names a bandwidth without "Up
+// to": each card of some types can use all of it.
+func (n *NetworkInfo) BaselineMbps() int64 {
+	var sum float64
+	for _, card := range n.NetworkCards {
+		sum += card.BaselineBandwidthInGbps
+	}
+	if len(n.NetworkCards) > 1 {
+		if number, ok := strings.CutSuffix(n.NetworkPerformance, " Gigabit"); ok {
+			if gbps, err := strconv.ParseFloat(number, 64); err == nil {
+				sum = gbps
+			}
+		}
+	}
+	return int64(math.Round(sum * 1000))
 }
 
 // GpuInfo lists GPUs.
@@ -103,8 +127,24 @@ type PlacementGroupInfo struct{ SupportedStrategies []string }
 // Descriptions returns what EC2 answers about each type, sorted by name. The
 // result is the caller's.
 func Descriptions() ([]Description, error) {
-	var out []Description
-	if err := json.Unmarshal(described, &out); err != nil {
+	record, err := ParseRecord(described)
+	if err != nil {
+		return nil, err
+	}
+	return record.Types, nil
+}
+
+// Record is a file of descriptions.
+type Record struct {
+	Source string        `json:"source"`
+	Date   string        `json:"date"` // 2006-01-02
+	Types  []Description `json:"types"`
+}
+
+// ParseRecord reads a file of descriptions.
+func ParseRecord(text []byte) (*Record, error) {
+	out := &Record{}
+	if err := json.Unmarshal(text, out); err != nil {
 		return nil, fmt.Errorf("ec2 descriptions: %w", err)
 	}
 	return out, nil

@@ -6,31 +6,40 @@
 // catalogue.json has one object per line and type, sorted by name: 1,382 types,
 // 19 of them retired. The figures were merged from the tables that the AWS
 // provider of Karpenter 1.14 publishes (instance types of us-east-1, us-east-2
-// and us-west-2, July 2026) and generates (prices, network interfaces and
-// bandwidths). Capacity is that of an AL2023 node without block device
-// mappings, with 7.5 % of the memory taken by the hypervisor; pods follow from
-// the network interfaces. The retired types' source field names the version
-// they were taken from. On-demand prices are those of 20 July 2026 for Linux on
-// shared hardware (metal: dedicated), in dollars per hour for us-east-1,
-// us-gov-west-1 and us-gov-east-1; for cn-north-1, of 6 November 2024 and in
-// yuan. Prices of other regions, spot prices, zones, and which types can be
-// bought as spot are not in it.
+// and us-west-2, July 2026) and generates (network interfaces and bandwidths,
+// August 2026). Capacity is that of an AL2023 node without block device mappings,
+// with 7.5 % of the memory taken by the hypervisor; pods follow from the network
+// interfaces. The retired types' source field names the version they were taken
+// from. The catalogue is not refreshed: it is what upstream published, for the
+// KWOK provider and to compare with.
 //
 // 19 types are in it without limits of their network interfaces (g3, p2, hpc,
 // trn2, u-*tb1). Their numbers of pods come from the published pages and stand,
 // so they are sold like any other; their network interfaces are just unknown.
 //
-// # The descriptions
+// # Refreshed data
 //
-// described.json has what DescribeInstanceTypes answers about 1,399 types, one
-// object per line, in EC2's own shape and less what nobody here asks for. The
-// answers are those recorded in moto 5.2.5 (October 2026, several regions),
-// x86_64 and arm64 with hardware virtualisation only. 13 types are not in the
-// record, namely g4ad and the retired dl1, f1, p3 and i3.metal: their lines are
-// put together from the catalogue, and that they are sold on demand and as spot,
-// and which placement groups take them, is assumed. Eleven retired types (g3, p2
-// and four of u-*tb1) are in the catalogue only. The record is younger than the
-// catalogue: it knows 28 more types, and a few figures have changed in between.
+// "make generate-aws" refreshes the following files, each of which names its
+// source and date; docs/aws-prices.md says how.
+//
+//   - prices/REGION.json: on-demand prices for Linux on shared hardware (metal:
+//     dedicated), per hour. Prices of most regions, and all spot prices, are not
+//     built in.
+//   - extras/REGION.json: prices of EBS volumes and public IPv4 addresses. THESE ARE
+//     LIST PRICES FROM MEMORY (about January 2025), and in regions other than us-east-1
+//     partly estimated, until "make generate-aws" is run with an account.
+//   - limits.json: branch network interfaces by type. No API of AWS tells them; they
+//     are from AWS's VPC resource controller. Of 14 described types it knows nothing
+//     (hpc, t8i, trn2): these have none, as far as is known.
+//   - described.json: what DescribeInstanceTypes answers about 1,399 types, one
+//     object per line, in EC2's own shape and less what is not used. The answers are
+//     those recorded in moto 5.2.5 (October 2026, several regions), x86_64 and arm64
+//     with hardware virtualisation only. 13 types are not in the record, namely g4ad
+//     and the retired dl1, f1, p3 and i3.metal: their lines are put together from the
+//     catalogue, and that they are sold on demand and as spot, and which placement
+//     groups take them, is assumed. Eleven retired types (g3, p2 and four of u-*tb1)
+//     are in the catalogue only. The record is younger than the catalogue: it knows 28
+//     more types, and a few figures have changed in between.
 //
 // # The simulated cloud
 //

@@ -261,23 +261,6 @@ func TestKWOKTypesRegion(t *testing.T) {
 	}
 }
 
-func TestOnDemand(t *testing.T) {
-	for _, c := range []struct {
-		region string
-		types  int
-		price  model.Price // of m5.large
-	}{
-		{"us-east-1", 1364, 96_000_000},
-		{"us-gov-west-1", 767, 121_000_000},
-		{"eu-west-1", 1364, 96_000_000},
-	} {
-		prices, err := OnDemand(c.region)
-		if err != nil || len(prices) != c.types || prices["m5.large"] != c.price {
-			t.Errorf("%s: %d prices, m5.large for %d: %v", c.region, len(prices), prices["m5.large"], err)
-		}
-	}
-}
-
 func BenchmarkSandboxTypes(b *testing.B) {
 	for b.Loop() {
 		entries, err := KWOKTypes("us-east-1")

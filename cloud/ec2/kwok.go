@@ -103,7 +103,7 @@ func (t *Type) labels() []kwok.RequirementEntry {
 		"instance-capability-flex":                 strconv.FormatBool(t.Flex),
 		"instance-cpu":                             number(t.CPU),
 		"instance-cpu-manufacturer":                t.CPUManufacturer,
-		"instance-cpu-sustained-clock-speed-mhz":   number(t.ClockMHz),
+		"instance-cpu-sustained-clock-speed-mhz":   strconv.FormatInt(t.ClockMHz, 10), // 0 = EC2 does not tell
 		"instance-memory":                          number(t.MemoryMiB),
 		"instance-network-bandwidth":               number(t.NetworkMbps),
 		"instance-ebs-bandwidth":                   number(t.EBSMbps),

@@ -32,6 +32,7 @@ type market struct {
 	types    []types.InstanceTypeInfo // sorted by name
 	byName   map[string]*types.InstanceTypeInfo
 	onDemand map[string]float64    // by type, dollars per hour; missing: not in the price list
+	extras   *ec2.ExtraPrices      // of volumes and addresses
 	spot     map[place][]spotPrice // what changed since the account was made, in order of time
 	opened   time.Time             // when the account was made
 	left     map[Pool]int64        // how many more can be bought; missing: no limit
@@ -72,14 +73,20 @@ func newMarket(config Config, now time.Time) (market, error) {
 			return m, fmt.Errorf("awsfake: Config.Types: EC2 describes no instance type %q", name)
 		}
 	}
-	prices, err := ec2.OnDemand(config.Region)
+	prices, err := ec2.Start(config.Region)
 	if err != nil {
 		return m, err
 	}
-	for name, price := range prices {
+	for name, price := range prices.OnDemand {
 		m.onDemand[name] = price.Dollars()
 	}
-	return m, nil
+	m.extras, err = ec2.Extras(config.Region)
+	return m, err
+}
+
+// SetExtraPrices changes what volumes and addresses cost.
+func (a *AWS) SetExtraPrices(change func(*ec2.ExtraPrices)) {
+	a.locked(func(time.Time) { change(a.market.extras) })
 }
 
 // described is EC2's answer about a type. Names and nesting of the description

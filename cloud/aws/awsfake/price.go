@@ -102,12 +102,13 @@ type pricingAPI struct{ a *AWS }
 // Filters of type TERM_MATCH compare attributes of products.
 func (s pricingAPI) GetProducts(ctx context.Context, in *pricing.GetProductsInput, _ ...func(*pricing.Options)) (*pricing.GetProductsOutput, error) {
 	return answer(ctx, s.a, "GetProducts", in, func(time.Time) (*pricing.GetProductsOutput, error) {
-		if code := aws.ToString(in.ServiceCode); code != "AmazonEC2" {
-			return nil, &pricetypes.InvalidParameterException{Message: aws.String("Invalid service code: " + code)}
+		all, err := s.a.products(aws.ToString(in.ServiceCode))
+		if err != nil {
+			return nil, err
 		}
 		var found []string
-		for _, name := range slices.Sorted(maps.Keys(s.a.market.onDemand)) {
-			if p := s.a.product(name); p.matches(in.Filters) {
+		for _, p := range all {
+			if p.matches(in.Filters) {
 				text, err := json.Marshal(p.document(s.a))
 				if err != nil {
 					return nil, err
@@ -128,13 +129,73 @@ type product struct {
 	family     string
 	attributes map[string]string
 	dollars    float64
+	unit       string
+	about      string // the product, in the description of its price
+}
+
+// products are all lines of the price list of a service.
+func (a *AWS) products(service string) ([]product, error) {
+	var out []product
+	switch service {
+	case "AmazonEC2":
+		for _, name := range slices.Sorted(maps.Keys(a.market.onDemand)) {
+			out = append(out, a.product(name))
+		}
+		return append(out, a.volumes()...), nil
+	case "AmazonVPC":
+		return a.addresses(), nil
+	}
+	return nil, &pricetypes.InvalidParameterException{Message: aws.String("Invalid service code: " + service)}
+}
+
+// volumes are the lines about EBS volumes: their size, operations and throughput.
+func (a *AWS) volumes() []product {
+	var out []product
+	add := func(family, kind, group, usage, unit string, price float64) {
+		attributes := map[string]string{
+			"servicecode": "AmazonEC2", "regionCode": a.config.Region, "locationType": "AWS Region", "volumeApiName": kind, "usagetype": "EBS:" + usage + "." + kind,
+		}
+		if group != "" {
+			attributes["group"] = group
+		}
+		out = append(out, product{family, attributes, price, unit, kind + " " + usage})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(a.market.extras.Volumes)) {
+		v := a.market.extras.Volumes[kind]
+		add("Storage", kind, "", "VolumeUsage", "GB-Mo", v.GiB)
+		for tier, price := range v.IOPS {
+			group := "EBS IOPS"
+			if tier > 0 {
+				group = fmt.Sprintf("EBS IOPS Tier %d", tier+1)
+			}
+			add("System Operation", kind, group, "VolumeP-IOPS", "IOPS-Mo", price)
+		}
+		if v.MiBps > 0 {
+			add("Provisioned Throughput", kind, "EBS Throughput", "VolumeP-Throughput", "GiBps-mo", v.MiBps*1024)
+		}
+	}
+	add("System Operation", "standard", "EBS I/O Requests", "VolumeIOUsage", "IOs", 5e-8)
+	return out
+}
+
+// addresses are the lines about public IPv4 addresses.
+func (a *AWS) addresses() []product {
+	var out []product
+	for usage, price := range map[string]float64{"InUseAddress": a.market.extras.PublicIPv4, "IdleAddress": 2 * a.market.extras.PublicIPv4} {
+		out = append(out, product{"VpcPublicIPv4Address", map[string]string{
+			"servicecode": "AmazonVPC", "regionCode": a.config.Region, "locationType": "AWS Region", "group": "VPCPublicIPv4Address",
+			"usagetype": "PublicIPv4:" + usage,
+		}, price, "Hrs", "public IPv4 " + usage})
+	}
+	slices.SortFunc(out, func(a, b product) int { return strings.Compare(a.about, b.about) })
+	return out
 }
 
 func (a *AWS) product(typ string) product {
 	p := product{"Compute Instance", map[string]string{
 		"instanceType": typ, "regionCode": a.config.Region, "servicecode": "AmazonEC2", "preInstalledSw": "NA", "operatingSystem": "Linux", "capacitystatus": "Used",
 		"marketoption": "OnDemand", "tenancy": "Shared", "locationType": "AWS Region", "licenseModel": "No License required",
-	}, a.market.onDemand[typ]}
+	}, a.market.onDemand[typ], "Hrs", "On Demand Linux " + typ + " Instance Hour"}
 	if strings.Contains(typ, ".metal") {
 		p.family, p.attributes["tenancy"] = "Compute Instance (bare metal)", "Dedicated"
 	}
@@ -165,20 +226,20 @@ func (p product) matches(filters []pricetypes.Filter) bool {
 
 // document is the product in the shape of the price list.
 func (p product) document(a *AWS) map[string]any {
-	sku := fmt.Sprintf("%016X", hashed(p.attributes["instanceType"]))
+	sku := fmt.Sprintf("%016X", hashed(p.about))
 	term, rate := sku+".JRTCKXETXF", sku+".JRTCKXETXF.6YS6EN2CT7"
 	currency := "USD"
 	if strings.HasPrefix(a.config.Region, "cn-") {
 		currency = "CNY"
 	}
 	return map[string]any{
-		"serviceCode": "AmazonEC2", "version": "20261101000000", "publicationDate": "2026-11-01T00:00:00Z",
+		"serviceCode": p.attributes["servicecode"], "version": "20261101000000", "publicationDate": "2026-11-01T00:00:00Z",
 		"product": map[string]any{"productFamily": p.family, "sku": sku, "attributes": p.attributes},
 		"terms": map[string]any{"OnDemand": map[string]any{term: map[string]any{
 			"offerTermCode": "JRTCKXETXF", "sku": sku, "effectiveDate": "2026-11-01T00:00:00Z", "termAttributes": map[string]any{},
 			"priceDimensions": map[string]any{rate: map[string]any{
-				"rateCode": rate, "unit": "Hrs", "beginRange": "0", "endRange": "Inf", "appliesTo": []string{},
-				"description":  fmt.Sprintf("$%g per On Demand Linux %s Instance Hour", p.dollars, p.attributes["instanceType"]),
+				"rateCode": rate, "unit": p.unit, "beginRange": "0", "endRange": "Inf", "appliesTo": []string{},
+				"description":  fmt.Sprintf("$%g per %s", p.dollars, p.about),
 				"pricePerUnit": map[string]any{currency: fmt.Sprintf("%.10f", p.dollars)},
 			}},
 		}}},

@@ -67,13 +67,17 @@ type Config struct {
 
 // Catalogue is the instance types of a region. It may be used concurrently.
 type Catalogue struct {
-	config  Config
-	network map[string]facts.Type // what EC2 does not say, by type
-	asking  singleflight.Group
+	config     Config
+	bandwidth  map[string]int64 // in Mbit/s, as published, by type; 0 = EC2 gives none but in words
+	branchENIs map[string]int64 // by type
+	start      *facts.StartPrices
+	builtIn    sync.Once // that these prices stay has been logged
+	asking     singleflight.Group
 
 	supply   atomic.Pointer[supply]
 	prices   atomic.Pointer[priceList]
 	overlays atomic.Pointer[overlayPrices]
+	extras   atomic.Pointer[facts.ExtraPrices]
 
 	mu     sync.Mutex // of what follows, and of replacing what is above
 	doubts doubts
@@ -88,17 +92,32 @@ func New(config Config) (*Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	onDemand, err := facts.OnDemand(config.Cluster.Region)
+	limits, err := facts.BranchLimits()
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalogue{config: config, network: make(map[string]facts.Type, len(types)), views: map[string]*view{}}
+	start := facts.Start
+	if !awsclient.PricingServed(config.Cluster.Region) {
+		start = facts.StartWithEstimates
+	}
+	prices, err := start(config.Cluster.Region)
+	if err != nil {
+		return nil, err
+	}
+	extras, err := facts.Extras(config.Cluster.Region)
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalogue{
+		config: config, bandwidth: make(map[string]int64, len(types)), branchENIs: limits.BranchENIs, start: prices, views: map[string]*view{},
+	}
 	for _, t := range types {
-		c.network[t.Name] = t
+		c.bandwidth[t.Name] = t.NetworkMbps
 	}
 	c.supply.Store(&supply{})
-	c.prices.Store(&priceList{onDemand: onDemand})
+	c.prices.Store(&priceList{onDemand: prices.OnDemand})
 	c.overlays.Store(&overlayPrices{})
+	c.extras.Store(extras)
 	return c, nil
 }
 

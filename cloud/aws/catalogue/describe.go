@@ -18,8 +18,8 @@ const (
 	offeringsAtOnce = 1000
 )
 
-// describeTypes asks which types there are.
-func describeTypes(ctx context.Context, api EC2) (map[string]facts.Description, error) {
+// DescribeTypes asks which types there are, and describes each.
+func DescribeTypes(ctx context.Context, api EC2) (map[string]facts.Description, error) {
 	out := map[string]facts.Description{}
 	pages := ec2.NewDescribeInstanceTypesPaginator(api, &ec2.DescribeInstanceTypesInput{
 		Filters: []types.Filter{
@@ -110,6 +110,7 @@ func describeNetwork(in *types.NetworkInfo) facts.NetworkInfo {
 		Ipv4AddressesPerInterface:    int64(aws.ToInt32(in.Ipv4AddressesPerInterface)),
 		DefaultNetworkCardIndex:      int(aws.ToInt32(in.DefaultNetworkCardIndex)),
 		EncryptionInTransitSupported: aws.ToBool(in.EncryptionInTransitSupported),
+		NetworkPerformance:           aws.ToString(in.NetworkPerformance),
 	}
 	if in.EfaInfo != nil {
 		out.EfaInfo.MaximumEfaInterfaces = int64(aws.ToInt32(in.EfaInfo.MaximumEfaInterfaces))
@@ -118,6 +119,7 @@ func describeNetwork(in *types.NetworkInfo) facts.NetworkInfo {
 		out.NetworkCards = append(out.NetworkCards, facts.NetworkCard{
 			NetworkCardIndex:         int(aws.ToInt32(card.NetworkCardIndex)),
 			MaximumNetworkInterfaces: int64(aws.ToInt32(card.MaximumNetworkInterfaces)),
+			BaselineBandwidthInGbps:  aws.ToFloat64(card.BaselineBandwidthInGbps),
 		})
 	}
 	return out

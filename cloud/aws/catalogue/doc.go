@@ -22,5 +22,6 @@
 // stays until three answers in a row lack it, and EC2 is asked again soon. Prices
 // are added to those known; of an answer in which many prices have fallen to a
 // fraction, those are doubted the same way. Until AWS has answered, on-demand
-// prices are those built into the program, and spot costs as much.
+// prices are those built into the program, and spot costs as much. The prices of
+// volumes and addresses are believed as they come.
 package catalogue

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -92,6 +93,10 @@ func (r *region) DescribeSpotPriceHistory(_ context.Context, in *ec2.DescribeSpo
 func (r *region) GetProducts(_ context.Context, in *pricing.GetProductsInput, _ ...func(*pricing.Options)) (*pricing.GetProductsOutput, error) {
 	var text []string
 	metal := false
+	if !slices.ContainsFunc(in.Filters, func(f pricingtypes.Filter) bool { return strings.HasPrefix(*f.Value, "Compute Instance") }) {
+		_, _, err := page(r, "GetProducts", []string(nil), in.NextToken, *in.MaxResults) // volumes and addresses are not in this list
+		return &pricing.GetProductsOutput{}, err
+	}
 	for _, f := range in.Filters {
 		text = append(text, *f.Field+"="+*f.Value)
 		metal = metal || *f.Value == "Dedicated"

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,17 +47,18 @@ func (p *priceList) next() *priceList {
 	return &out
 }
 
-// RefreshPrices asks what types cost on demand and as spot. What an answer lacks
-// keeps its price. An account that may not ask goes without, which is logged
+// RefreshPrices asks what types cost on demand and as spot, and what volumes and
+// addresses cost. What an answer lacks keeps its price. An account that may not ask goes without, which is logged
 // once and is no error.
 func (c *Catalogue) RefreshPrices(ctx context.Context) error {
 	_, err, _ := c.asking.Do("prices", func() (any, error) {
-		var onDemand, spot error
-		var both errgroup.Group
-		both.Go(func() error { onDemand = c.refreshOnDemand(ctx); return nil })
-		both.Go(func() error { spot = c.refreshSpot(ctx); return nil })
-		_ = both.Wait() // the errors are in the variables
-		return nil, c.unlessRefused(ctx, onDemand, spot)
+		var onDemand, spot, extras error
+		var all errgroup.Group
+		all.Go(func() error { onDemand = c.refreshOnDemand(ctx); return nil })
+		all.Go(func() error { spot = c.refreshSpot(ctx); return nil })
+		all.Go(func() error { extras = c.refreshExtras(ctx); return nil })
+		_ = all.Wait() // the errors are in the variables
+		return nil, c.unlessRefused(ctx, onDemand, spot, extras)
 	})
 	return err
 }
@@ -101,10 +101,11 @@ func (c *Catalogue) change(edit func(*priceList) bool) {
 }
 
 func (c *Catalogue) refreshOnDemand(ctx context.Context) error {
-	if c.config.Pricing == nil || strings.HasPrefix(c.config.Cluster.Region, "us-gov") {
+	if c.config.Pricing == nil || !awsclient.PricingServed(c.config.Cluster.Region) {
+		c.sayBuiltIn(ctx)
 		return nil
 	}
-	found, err := askOnDemand(ctx, c.config.Pricing, c.config.Cluster.Region)
+	found, err := OnDemandPrices(ctx, c.config.Pricing, c.config.Cluster.Region)
 	if err != nil {
 		return err
 	}
@@ -123,6 +124,15 @@ func (c *Catalogue) refreshOnDemand(ctx context.Context) error {
 		return changed
 	})
 	return nil
+}
+
+// sayBuiltIn logs once which on-demand prices count, as AWS is not asked.
+func (c *Catalogue) sayBuiltIn(ctx context.Context) {
+	c.builtIn.Do(func() {
+		log.FromContext(ctx).Info("on-demand prices are those built into the program; correct them with NodeOverlays if they differ from what you pay",
+			"region", c.config.Cluster.Region, "prices of", c.start.Table.Region, "date", c.start.Table.Date, "currency", c.start.Table.Currency,
+			"types", len(c.start.OnDemand), "estimated", c.start.Estimated)
+	})
 }
 
 func (c *Catalogue) refreshSpot(ctx context.Context) error {

@@ -3,6 +3,7 @@ package catalogue_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/smithy-go"
@@ -18,6 +19,7 @@ import (
 	"karpenter/api/scheme"
 	"karpenter/api/v1alpha1"
 	"karpenter/cloud/aws/catalogue"
+	"karpenter/cloud/aws/instancetype"
 )
 
 // spec 65/60: prices on demand, and what becomes of them when AWS fails.
@@ -69,22 +71,67 @@ func TestOnDemand(t *testing.T) {
 	}
 }
 
-// spec 65/60: where nobody is asked.
+// spec 65/60: where nobody is asked for prices on demand. Spot prices are EC2's
+// everywhere. The log says once which prices count.
 func TestPricesNobodyAsksFor(t *testing.T) {
-	for name, change := range map[string]func(*catalogue.Config){
-		"an isolated VPC": func(c *catalogue.Config) { c.Pricing = nil },
-		"a GovCloud":      func(c *catalogue.Config) { c.Cluster.Region = "us-gov-west-1" },
+	for name, c := range map[string]struct {
+		change   func(*catalogue.Config)
+		onDemand string
+	}{
+		"an isolated VPC":    {func(c *catalogue.Config) { c.Pricing = nil }, "0.096"},
+		"a GovCloud":         {func(c *catalogue.Config) { c.Cluster.Region = "us-gov-west-1" }, "0.121"},
+		"an isolated region": {func(c *catalogue.Config) { c.Cluster.Region = "us-iso-east-1" }, "0.096"},
+		"the sovereign one":  {func(c *catalogue.Config) { c.Cluster.Region = "eusc-de-east-1" }, "0.096"},
 	} {
-		w := newWorld(t, newRegion(t, "m5.large"), change)
+		w := newWorld(t, newRegion(t, "m5.large"), c.change)
 		w.region.prices = map[string]string{"m5.large": "7", "m5.metal": "7"}
 		w.region.spot = map[string]map[string]string{"m5.large": {"us-east-1a": "0.03"}}
-		if err := w.RefreshPrices(t.Context()); err != nil || w.region.asked["GetProducts"] != 0 {
-			t.Errorf("%s: %v, %v", name, err, w.region.asked)
-		}
-		for _, o := range w.types(t, plain())["m5.large"].Offerings {
-			if o.Price.Dollars() > 1 || o.Price <= 0 {
-				t.Errorf("%s: %v for $%v", name, o.Requirements, o.Price.Dollars())
+		var lines []string
+		ctx := log.IntoContext(t.Context(), funcr.New(func(_, text string) { lines = append(lines, text) }, funcr.Options{}))
+		for range 2 {
+			if err := w.RefreshPrices(ctx); err != nil || w.region.asked["GetProducts"] != 0 {
+				t.Errorf("%s: %v, %v", name, err, w.region.asked)
 			}
+		}
+		if got, want := available(w.types(t, plain())["m5.large"]), "a od "+c.onDemand+", a spot 0.03, b od "+c.onDemand; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		if len(lines) != 1 || !strings.Contains(lines[0], "on-demand prices are those built into the program") || !strings.Contains(lines[0], `"date"="2026-07-20"`) {
+			t.Errorf("%s: logged %q", name, lines)
+		}
+	}
+}
+
+// Where nobody is asked, types that the region's table lacks have an estimate, so
+// that they can be launched; types that no table has can't.
+func TestPricesEstimated(t *testing.T) {
+	for region, want := range map[string]map[string]bool{
+		"us-gov-east-1": {"c8i.large": true, "p5e.48xlarge": false},
+		"cn-north-1":    {"c8i.large": false, "p5e.48xlarge": false}, // AWS is asked
+	} {
+		w := newWorld(t, newRegion(t, "c8i.large", "p5e.48xlarge"), func(c *catalogue.Config) { c.Cluster.Region = region })
+		types := w.types(t, plain())
+		for name, can := range want {
+			if got := available(types[name]); (got != "") != can {
+				t.Errorf("%s: %s is for sale as %q", region, name, got)
+			}
+		}
+	}
+}
+
+// Types that are newer than the published tables have what EC2 says of their
+// network, and their branch network interfaces.
+func TestNewTypes(t *testing.T) {
+	w := newWorld(t, newRegion(t, "r9g.large", "t8i.small", "m5.large", "m4.large", "trn2u.48xlarge"))
+	types := w.types(t, plain())
+	for name, want := range map[string]struct {
+		mbps string
+		eni  int64
+	}{"r9g.large": {"1000", 9}, "t8i.small": {"128", 0}, "m5.large": {"750", 9}, "m4.large": {"", 0}, "trn2u.48xlarge": {"3200000", 0}} {
+		mbps, _ := types[name].Requirements.Value(awsv1.InstanceNetworkBandwidthLabelKey)
+		eni := types[name].Capacity[instancetype.ResourcePodENI]
+		if mbps != want.mbps || eni.Value() != want.eni {
+			t.Errorf("%s: %s Mbit/s and %d branch interfaces, want %s and %d", name, mbps, eni.Value(), want.mbps, want.eni)
 		}
 	}
 }
@@ -212,7 +259,7 @@ func TestOverlays(t *testing.T) {
 				r.types[i].SupportedUsageClasses = r.types[i].SupportedUsageClasses[:1]
 			}
 			w := newWorld(t, r, func(config *catalogue.Config) {
-				config.Cluster.Region = "us-gov-east-1"
+				config.Cluster.Region = "cn-north-1"
 				if !c.off {
 					config.Overlays = reader
 				}

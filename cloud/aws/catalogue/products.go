@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -19,9 +18,9 @@ import (
 
 const productsAtOnce = 100
 
-// askOnDemand asks what types cost in the region: on shared hardware, and metal,
-// which is dedicated.
-func askOnDemand(ctx context.Context, api awsclient.Pricing, region string) (map[string]model.Price, error) {
+// OnDemandPrices asks what types cost in the region: on shared hardware, and
+// metal, which is dedicated.
+func OnDemandPrices(ctx context.Context, api awsclient.Pricing, region string) (map[string]model.Price, error) {
 	var virtual, metal map[string]model.Price
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
@@ -50,10 +49,7 @@ func askProducts(ctx context.Context, api awsclient.Pricing, region, tenancy, fa
 	} {
 		filters = append(filters, types.Filter{Field: aws.String(f.field), Type: types.FilterTypeTermMatch, Value: aws.String(f.value)})
 	}
-	currency := "USD"
-	if strings.HasPrefix(region, "cn-") {
-		currency = "CNY"
-	}
+	currency := currencyOf(region)
 	out := map[string]model.Price{}
 	pages := pricing.NewGetProductsPaginator(api, &pricing.GetProductsInput{
 		ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(productsAtOnce),

@@ -40,7 +40,7 @@ func (c *Catalogue) refresh(ctx context.Context) error {
 	var sold map[string][]string
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		types, err = describeTypes(both, c.config.EC2)
+		types, err = DescribeTypes(both, c.config.EC2)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -101,9 +101,11 @@ func (c *Catalogue) assemble(before *supply, types map[string]facts.Description,
 	known, zones := before.byName(), map[string]bool{}
 	after := &supply{}
 	for name, d := range types {
-		f := &instancetype.Facts{Description: d, Zones: sold[name], NetworkMbps: c.network[name].NetworkMbps}
-		if t := c.network[name]; t.Trunking {
-			f.BranchENIs = t.BranchENIs
+		f := &instancetype.Facts{Description: d, Zones: sold[name], BranchENIs: c.branchENIs[name]}
+		if mbps, published := c.bandwidth[name]; published {
+			f.NetworkMbps = mbps
+		} else {
+			f.NetworkMbps = d.NetworkInfo.BaselineMbps()
 		}
 		if old := known[name]; old != nil && reflect.DeepEqual(old, f) {
 			f = old

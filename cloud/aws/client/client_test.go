@@ -46,12 +46,16 @@ func TestCodes(t *testing.T) {
 		"unauthorized":   Unauthorized(wrapped("UnauthorizedOperation", "")),
 		"refused":        Refused(wrapped("UnsupportedOperation", "")) && Refused(wrapped("AccessDenied", "")) && !Refused(wrapped("RequestLimitExceeded", "")),
 		"message":        Message(wrapped("AccessDenied", "no")) == "no" && Message(fmt.Errorf("no")) == "",
-		"rate":           RateLimited(wrapped("RequestLimitExceeded", "")),
+		"rate":           RateLimited(wrapped("RequestLimitExceeded", "")) && !RateLimited(wrapped("InternalError", "")) && !RateLimited(nil),
+		"rate of EKS":    RateLimited(wrapped("ThrottlingException", "")) && RateLimited(wrapped("Throttling", "")) && RateLimited(wrapped("TooManyRequestsException", "")),
+		"rate by status": RateLimited(status(http.StatusTooManyRequests, "Busy")),
 		"server":         ServerFault(wrapped("InternalError", "")),
 		"profile":        ProfileMissing(wrapped("InvalidParameterValue", "Value (p) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name")),
 		"status":         ServerFault(status(http.StatusServiceUnavailable, "Unavailable")) && !ServerFault(status(http.StatusBadRequest, "InvalidParameter")),
 		"user data":      UserDataTooLarge(wrapped("InvalidUserData.Malformed", "User data is limited to 16384 bytes")),
 		"no AWS error":   !NotFound(fmt.Errorf("InvalidInstanceID.NotFound")) && Code(nil) == "",
+		"price list":     PricingServed("us-east-1") && PricingServed("cn-northwest-1") && PricingServed("eu-west-3") && PricingServed("mx-central-1"),
+		"no price list":  !PricingServed("us-gov-east-1") && !PricingServed("us-isob-east-1") && !PricingServed("eu-isoe-west-1") && !PricingServed("eusc-de-east-1"),
 		"somewhere else": PricingRegion("eu-west-3") == "eu-central-1" && PricingRegion("us-gov-west-1") == "us-east-1",
 	} {
 		if !ok {

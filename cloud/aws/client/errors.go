@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
@@ -57,8 +58,16 @@ func Refused(err error) bool {
 	}, Code(err))
 }
 
-// RateLimited reports whether AWS asks for fewer calls.
-func RateLimited(err error) bool { return Code(err) == "RequestLimitExceeded" }
+// RateLimited reports whether AWS asks for fewer calls: by any of the codes that
+// the SDK retries as such, as EC2 says RequestLimitExceeded and most others
+// ThrottlingException, or by the status of its answer.
+func RateLimited(err error) bool {
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() == http.StatusTooManyRequests {
+		return true
+	}
+	_, throttled := retry.DefaultThrottleErrorCodes[Code(err)]
+	return throttled
+}
 
 // ServerFault reports whether AWS takes the blame: by the status of its answer,
 // as EC2's errors do not say themselves.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -45,17 +46,26 @@ func (s *Instances) End(ctx context.Context, id string) error {
 	return err
 }
 
-// terminateAll ends many instances with one call; those that it leaves alive,
-// each alone.
+// terminateAll ends many instances with one call, or a few if EC2 rejects some of
+// them. Instances that EC2 leaves alive are tried once more, each alone.
 func (s *Instances) terminateAll(ctx context.Context, ids []string) []batch.Answer[struct{}] {
-	ended, _ := s.terminateIDs(ctx, distinct(ids))
+	var mu sync.Mutex
+	ended := map[string]bool{}
+	call := func(ids []string) error {
+		part, err := s.terminateIDs(ctx, ids)
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(ended, part)
+		return err
+	}
+	all := distinct(ids)
+	failed := apart(all, call, func(error) bool { return true })
+	alive := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return ended[id] || failed[id] != nil })
+	oneByOne(alive, call, failed)
 	answers := make([]batch.Answer[struct{}], len(ids))
-	each(len(ids), func(i int) {
-		if id := ids[i]; !ended[id] {
-			alone, err := s.terminateIDs(ctx, ids[i:i+1])
-			answers[i].Err = refusal(id, alone[id], err)
-		}
-	})
+	for i, id := range ids {
+		answers[i].Err = refusal(id, ended[id], failed[id])
+	}
 	return answers
 }
 

@@ -31,6 +31,7 @@ func soldOut(code string) bool {
 	return slices.Contains([]string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity",
 		"Unsupported", noAddresses, "MaxFleetCountExceeded", "ReservationCapacityExceeded",
+		"SpotMaxPriceTooLow", "InvalidCapacityReservationState.Unavailable",
 	}, code)
 }
 

@@ -138,8 +138,9 @@ func TestReservationUsedUp(t *testing.T) {
 		reason string
 		log    []string
 	}{
-		"ReservationCapacityExceeded": {"", []string{"exhausted cr-1"}},
-		"RequestLimitExceeded":        {"RequestLimitExceeded", nil},
+		"ReservationCapacityExceeded":                 {"", []string{"exhausted cr-1"}},
+		"InvalidCapacityReservationState.Unavailable": {"", []string{"exhausted cr-1"}}, // interruptible, and EC2 takes it back
+		"RequestLimitExceeded":                        {"RequestLimitExceeded", nil},
 	} {
 		inBubble(t, func(t *testing.T, s *stage) {
 			o := orderOf("claim", model.Reserved, cloudtest.Type("m5.large", "2", "8Gi", offering))
@@ -160,6 +161,15 @@ func TestMixedErrors(t *testing.T) {
 		err := failing(s, order("claim", model.OnDemand), ice, ice, fleetFailure("UnauthorizedOperation", "You are not authorized", "m5.xlarge", "zone-a"))
 		check(t, "reason", reasonOf(err), "Unauthorized")
 		check(t, "repetitions", strings.Count(err.Error(), "InsufficientInstanceCapacity"), 1)
+	})
+}
+
+// spec 48/88: a spot price above the highest one allowed is a shortage.
+func TestSpotMaxPrice(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *stage) {
+		err := failing(s, order("claim", model.Spot), fleetFailure("SpotMaxPriceTooLow", "too low", "m5.large", "zone-a"))
+		check(t, "insufficient", cloud.IsInsufficientCapacity(err), true)
+		check(t, "sold out", gone(s, "", ""), []string{"spot a"})
 	})
 }
 

@@ -222,13 +222,14 @@ func (s *Instances) pages(ctx context.Context) (map[string]*Instance, error) {
 	}
 }
 
-// page reads one page, again if it fails for a reason of EC2's: starting over
-// would cost all pages before it.
+// page reads one page, and again if EC2 has a fault of its own: starting over would
+// cost all pages before it. It does not ask a throttling EC2 again; the SDK has
+// done so, with delays.
 func (s *Instances) page(ctx context.Context, in *ec2.DescribeInstancesInput) (page *ec2.DescribeInstancesOutput, err error) {
 	const tries = 3
 	for range tries {
 		page, err = s.config.EC2.DescribeInstances(ctx, in)
-		if err == nil || !client.ServerFault(err) && !client.RateLimited(err) {
+		if err == nil || !client.ServerFault(err) || client.RateLimited(err) {
 			break
 		}
 	}
@@ -248,25 +249,24 @@ func stateFilter() types.Filter {
 	return types.Filter{Name: aws.String("instance-state-name"), Values: living()}
 }
 
-// describeAll answers for many IDs with one call, if none of them is unknown to
-// EC2; otherwise each is asked for alone.
+// describeAll answers for many IDs with one call, or a few if EC2 rejects some of
+// the IDs.
 func (s *Instances) describeAll(ctx context.Context, ids []string) []batch.Answer[*Instance] {
-	found, err := s.describeIDs(ctx, distinct(ids))
+	var mu sync.Mutex
+	found := map[string]*Instance{}
+	failed := apart(distinct(ids), func(ids []string) error {
+		part, err := s.describeIDs(ctx, ids)
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(found, part)
+		return err
+	}, aboutIDs)
 	answers := make([]batch.Answer[*Instance], len(ids))
-	each(len(ids), func(i int) {
-		id := ids[i]
-		switch {
-		case err == nil && found[id] != nil:
-			answers[i].Value = found[id]
-		case err == nil || len(ids) == 1:
-			answers[i].Err = orNotFound(id, err)
-		default:
-			alone, err := s.describeIDs(ctx, ids[i:i+1])
-			if answers[i].Value = alone[id]; alone[id] == nil {
-				answers[i].Err = orNotFound(id, err)
-			}
+	for i, id := range ids {
+		if answers[i].Value = found[id]; found[id] == nil {
+			answers[i].Err = orNotFound(id, failed[id])
 		}
-	})
+	}
 	return answers
 }
 
@@ -297,18 +297,3 @@ func (s *Instances) describeIDs(ctx context.Context, ids []string) (map[string]*
 
 // distinct returns the IDs sorted, each once.
 func distinct(ids []string) []string { return slices.Compact(slices.Sorted(slices.Values(ids))) }
-
-// each calls do for all indexes below n, some at a time.
-func each(n int, do func(i int)) {
-	const parallel = 50
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, parallel)
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
-	}
-	wg.Wait()
-}

@@ -78,7 +78,7 @@ func TestGetAsksOnce(t *testing.T) {
 			}
 		}
 		check(t, "calls", s.ec2.count("DescribeInstances")-before, 0)
-		each(len(ids), func(i int) {
+		each(len(ids), len(ids), func(i int) {
 			if got, err := s.Read(t.Context(), ids[i]); err != nil || got.ID != ids[i] {
 				t.Errorf("%s: %+v, %v", ids[i], got, err)
 			}
@@ -87,11 +87,12 @@ func TestGetAsksOnce(t *testing.T) {
 	})
 }
 
-// One ID that EC2 does not know spoils the answer for all, so each is asked for.
+// One ID that EC2 does not know spoils the answer for all, so the others are asked
+// for again.
 func TestUnknownAmongOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		ids := append(launched(s, 3), "i-unknown")
-		each(len(ids), func(i int) {
+		each(len(ids), len(ids), func(i int) {
 			if got, err := s.Read(t.Context(), ids[i]); cloud.IsNotFound(err) != (i == 3) || i < 3 && got.ID != ids[i] {
 				t.Errorf("%s: %+v, %v", ids[i], got, err)
 			}
@@ -149,12 +150,14 @@ func TestListIsComplete(t *testing.T) {
 			t.Errorf("list %v without error", list)
 		}
 		check(t, "tries", s.ec2.count("DescribeInstances")-before, 3)
-		s.ec2.refuse["DescribeInstances"] = apiError("UnauthorizedOperation")
-		before = s.ec2.count("DescribeInstances")
-		if list, err := s.List(t.Context()); err == nil {
-			t.Errorf("list %v without error", list)
+		for _, code := range []string{"UnauthorizedOperation", "RequestLimitExceeded"} {
+			s.ec2.refuse["DescribeInstances"] = apiError(code)
+			before = s.ec2.count("DescribeInstances")
+			if list, err := s.List(t.Context()); err == nil {
+				t.Errorf("list %v without error", list)
+			}
+			check(t, "tries after "+code, s.ec2.count("DescribeInstances")-before, 1)
 		}
-		check(t, "tries without permission", s.ec2.count("DescribeInstances")-before, 1)
 	})
 }
 

@@ -202,7 +202,7 @@ func (s *Instances) launchAll(ctx context.Context, items []*item) []batch.Answer
 // launchParts launches several parts of a batch at once.
 func (s *Instances) launchParts(ctx context.Context, parts [][]*item, halved int) map[*item]batch.Answer[*Instance] {
 	answers := make([]map[*item]batch.Answer[*Instance], len(parts))
-	each(len(parts), func(i int) { answers[i] = s.launchPart(ctx, parts[i], halved) })
+	each(len(parts), len(parts), func(i int) { answers[i] = s.launchPart(ctx, parts[i], halved) })
 	out := map[*item]batch.Answer[*Instance]{}
 	for _, some := range answers {
 		maps.Copy(out, some)

@@ -193,7 +193,8 @@ func (s *sizing) hardware() []model.Requirement {
 	return []model.Requirement{
 		number(awsv1.InstanceCPULabelKey, d.VCpuInfo.DefaultVCpus),
 		optional(awsv1.InstanceCPUManufacturerLabelKey, kebab(d.ProcessorInfo.Manufacturer)),
-		number(awsv1.InstanceCPUSustainedClockSpeedMHzLabelKey, int64(math.Round(d.ProcessorInfo.SustainedClockSpeedInGhz*1000))),
+		// Upstream's label is 0 where EC2 tells no clock speed: c1, m1, m2, t1 and i3.metal.
+		optional(awsv1.InstanceCPUSustainedClockSpeedMHzLabelKey, strconv.FormatInt(int64(math.Round(d.ProcessorInfo.SustainedClockSpeedInGhz*1000)), 10)),
 		number(awsv1.InstanceMemoryLabelKey, d.MemoryInfo.SizeInMiB),
 		number(awsv1.InstanceEBSBandwidthLabelKey, ebs),
 		number(awsv1.InstanceNetworkBandwidthLabelKey, s.facts.NetworkMbps),

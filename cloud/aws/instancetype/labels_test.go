@@ -49,7 +49,7 @@ func publishedLabels(it *ec2.Type) map[string]string {
 		awsv1.InstanceGPUCountLabelKey:                     "",
 		awsv1.CapacityReservationIDLabelKey:                "",
 		awsv1.CapacityReservationTypeLabelKey:              "",
-		awsv1.InstanceCPUSustainedClockSpeedMHzLabelKey:    known(it.ClockMHz),
+		awsv1.InstanceCPUSustainedClockSpeedMHzLabelKey:    strconv.FormatInt(it.ClockMHz, 10),
 		awsv1.InstanceEncryptionInTransitSupportedLabelKey: strconv.FormatBool(it.EncryptionInTransit),
 	}
 	if d := it.GPU; d != nil {

@@ -171,6 +171,12 @@ func TestPublishedLabels(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range []string{"c1.medium", "m1.small", "m2.4xlarge", "t1.micro", "i3.metal"} {
+		requirements := instancetype.New(w.facts(t, name), plain(awsv1.AMIFamilyAL2023), defaults()).Requirements
+		if got, ok := requirements.Value(awsv1.InstanceCPUSustainedClockSpeedMHzLabelKey); !ok || got != "0" {
+			t.Errorf("%s: EC2 tells no clock speed, the label is %q, want 0", name, got)
+		}
+	}
 	t.Logf("%d labels are equal to the published ones, %d clock speeds are not", compared, clocks)
 	if clocks != 66 {
 		t.Errorf("%d clock speeds differ", clocks)

@@ -308,3 +308,35 @@ func TestAskedAgain(t *testing.T) {
 		t.Errorf("%d questions after a failure", got)
 	}
 }
+
+// TestAssignPublicIP: a class has public addresses by default if all of its subnets
+// assign them.
+func TestAssignPublicIP(t *testing.T) {
+	subnet := func(id string, public bool) types.Subnet {
+		return types.Subnet{SubnetId: aws.String(id), AvailabilityZone: aws.String("a"), MapPublicIpOnLaunch: aws.Bool(public)}
+	}
+	r := &region{subnets: []types.Subnet{subnet("subnet-1", true), subnet("subnet-2", true), subnet("subnet-3", false)}}
+	s := network.NewSubnets(r, clocktesting.NewFakePassiveClock(time.Now()), time.Minute)
+	for i, c := range []struct {
+		ids  []string
+		want bool
+	}{{nil, false}, {[]string{"subnet-1", "subnet-2"}, true}, {[]string{"subnet-1", "subnet-3"}, false}, {[]string{"subnet-3"}, false}} {
+		class := &awsv1.EC2NodeClass{}
+		class.UID = apitypes.UID(strconv.Itoa(i))
+		for _, id := range c.ids {
+			class.Spec.SubnetSelectorTerms = append(class.Spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
+			class.Status.Subnets = append(class.Status.Subnets, awsv1.Subnet{ID: id})
+		}
+		if _, err := s.Of(t.Context(), class); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.AssignPublicIP(class); got != c.want {
+			t.Errorf("%v: %t", c.ids, got)
+		}
+	}
+	unknown := &awsv1.EC2NodeClass{}
+	unknown.Status.Subnets = []awsv1.Subnet{{ID: "subnet-4"}}
+	if s.AssignPublicIP(unknown) {
+		t.Error("a subnet that EC2 has not described assigns addresses")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -40,6 +41,7 @@ type Subnets struct {
 	clock   clock.PassiveClock
 	lists   *answers.Cache[version, []awsv1.Subnet]
 	account account
+	public  sync.Map // whether a subnet assigns public IPv4 addresses, by ID
 }
 
 // NewSubnets returns Subnets that ask EC2 again after the refresh interval.
@@ -68,6 +70,7 @@ func (s *Subnets) Of(ctx context.Context, class *awsv1.EC2NodeClass) ([]awsv1.Su
 				continue
 			}
 			free[id] = int64(aws.ToInt32(subnet.AvailableIpAddressCount))
+			s.public.Store(id, aws.ToBool(subnet.MapPublicIpOnLaunch))
 			out = append(out, awsv1.Subnet{ID: id, Zone: aws.ToString(subnet.AvailabilityZone), ZoneID: aws.ToString(subnet.AvailabilityZoneId)})
 		}
 		slices.SortFunc(out, func(a, b awsv1.Subnet) int {
@@ -76,6 +79,17 @@ func (s *Subnets) Of(ctx context.Context, class *awsv1.EC2NodeClass) ([]awsv1.Su
 		s.account.counted(free, asked)
 		return out, nil
 	})
+}
+
+// AssignPublicIP reports whether all subnets in the status of the class assign
+// public IPv4 addresses to instances, as far as EC2 has said. It does not ask.
+func (s *Subnets) AssignPublicIP(class *awsv1.EC2NodeClass) bool {
+	for _, subnet := range class.Status.Subnets {
+		if public, _ := s.public.Load(subnet.ID); public != true {
+			return false
+		}
+	}
+	return len(class.Status.Subnets) > 0
 }
 
 // describe asks for what any of the terms selects; a subnet may come twice.

@@ -2,10 +2,7 @@ package userdata
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
@@ -26,6 +23,9 @@ func bottlerocket(m *Machine, s *settings) (Data, error) {
 		return Data{}, err
 	}
 	dropped := dropUnknown(kubernetes)
+	if err := checkTypes(kubernetes); err != nil {
+		return Data{}, err
+	}
 	labels, err := table(kubernetes, "node-labels")
 	if err != nil {
 		return Data{}, err
@@ -133,36 +133,3 @@ func mountStorage(version string) map[string]any {
 		"mode":      "always",
 	}
 }
-
-// dropUnknown deletes what is not known of settings.kubernetes, and returns what
-// that was.
-func dropUnknown(kubernetes map[string]any) []string {
-	var dropped []string
-	drop := func(path string, in map[string]any, known string) {
-		for _, name := range slices.Sorted(maps.Keys(in)) {
-			if !slices.Contains(strings.Fields(known), name) {
-				delete(in, name)
-				dropped = append(dropped, path+name)
-			}
-		}
-	}
-	drop("settings.kubernetes.", kubernetes, knownSettings)
-	const options = "topology-manager-policy-options"
-	if in, ok := kubernetes[options].(map[string]any); ok {
-		drop("settings.kubernetes."+options+".", in, "prefer-closest-numa-nodes max-allowable-numa-nodes")
-	}
-	return dropped
-}
-
-// knownSettings are the names users may set in settings.kubernetes.
-const knownSettings = `
-	api-server cloud-provider cluster-certificate cluster-name cluster-dns-ip credential-providers node-labels node-taints
-	max-pods static-pods eviction-hard eviction-soft eviction-soft-grace-period eviction-max-pod-grace-period kube-reserved
-	system-reserved allowed-unsafe-sysctls server-tls-bootstrap registry-qps registry-burst event-qps event-burst
-	kube-api-qps kube-api-burst container-log-max-size container-log-max-files cpu-manager-policy
-	cpu-manager-policy-options cpu-manager-reconcile-period memory-manager-policy memory-manager-reserved-memory
-	topology-manager-scope topology-manager-policy topology-manager-policy-options image-gc-high-threshold-percent
-	image-gc-low-threshold-percent ids-per-pod cpu-cfs-quota-enforced shutdown-grace-period
-	shutdown-grace-period-for-critical-pods cluster-domain seccomp-default pod-pids-limit
-	device-ownership-from-security-context single-process-oom-kill container-log-max-workers
-	container-log-monitor-interval hostname-override-source log-level`

@@ -77,13 +77,20 @@ func (s *Shifts) shiftedLocked(zoneID string) bool {
 	return ok && (until.IsZero() || until.After(s.config.Clock.Now()))
 }
 
-// Refresh asks which shifts there are, and tells NodePools what has changed.
-// After an error the shifts that were known hold until they expire.
-func (s *Shifts) Refresh(ctx context.Context) error {
+// Load asks which shifts there are. It needs no API server, so a process can call
+// it before its caches are filled. After an error the shifts that were known hold
+// until they expire.
+func (s *Shifts) Load(ctx context.Context) error {
 	arn, err := s.resource(ctx)
-	if err == nil {
-		err = s.look(ctx, arn)
+	if err != nil {
+		return err
 	}
+	return s.look(ctx, arn)
+}
+
+// Refresh loads the shifts and reports what has changed on NodePools.
+func (s *Shifts) Refresh(ctx context.Context) error {
+	err := s.Load(ctx)
 	if told := s.tellChanges(ctx); err == nil {
 		err = told
 	}

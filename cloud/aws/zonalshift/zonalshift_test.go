@@ -145,6 +145,9 @@ func TestEvents(t *testing.T) {
 	})
 	const active = " Warning ZonalShiftActive: Zonal shift detected: offerings in zone us-east-1a (use1-az1) are unavailable for this NodePool"
 	const cleared = " Normal ZonalShiftCleared: Zonal shift cleared: offerings in zone us-east-1a (use1-az1) are available for this NodePool again"
+	if err := shifts.Load(t.Context()); err != nil || told != nil || !shifts.Shifted("use1-az1") {
+		t.Errorf("Load asks the API server: %v, told %v", err, told)
+	}
 	if err := shifts.Refresh(t.Context()); err == nil || told != nil || !shifts.Shifted("use1-az1") {
 		t.Errorf("without an API server: %v, told %v", err, told)
 	}

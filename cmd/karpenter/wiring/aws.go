@@ -119,8 +119,9 @@ func (a *amazon) discover(ctx context.Context) error {
 				a.Recorder.Publish(events.Event{Object: e.Object, Type: e.Type, Reason: e.Reason, Message: e.Message, Dedupe: e.Dedupe})
 			},
 		})
-		if err := a.shifts.Refresh(ctx); err != nil {
-			return fmt.Errorf("zonal shifts, which --enable-zonal-shift asks for: %w", err)
+		if err := a.shifts.Load(ctx); err != nil {
+			a.Manager.GetLogger().Error(err, "starting without zonal shifts: nodes may be launched in a zone that traffic is shifted away from; trying again every "+
+				zonalshift.Period.String()+"; allow the controller arc-zonal-shift:GetManagedResource and eks:DescribeCluster")
 		}
 	}
 	if c.NodeClassCEL {

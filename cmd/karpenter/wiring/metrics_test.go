@@ -141,6 +141,20 @@ func (oldCluster) ServerVersion() (*apiversion.Info, error) {
 // wired returns the metrics of a process that runs everything, on AWS.
 func wired(t *testing.T, args ...string) map[string]metric {
 	t.Helper()
+	account, err := awsfake.New(awsfake.Config{Clock: clock.RealClock{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := &recording{Registry: prometheus.NewPedanticRegistry()}
+	if err := wireOn(t, account, reg, args...); err != nil {
+		t.Fatal(err)
+	}
+	return reg.table(t)
+}
+
+// wireOn wires a process that runs everything on the account.
+func wireOn(t *testing.T, account *awsfake.AWS, reg *recording, args ...string) error {
+	t.Helper()
 	c, err := config.Parse(append([]string{
 		"--cluster-name=cluster", "--interruption-queue=queue",
 		"--feature-gates=NodeRepair=true,ReservedCapacity=true,NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
@@ -148,15 +162,10 @@ func wired(t *testing.T, args ...string) map[string]metric {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg := &recording{Registry: prometheus.NewPedanticRegistry()}
 	manager.ReadBuild().Publish(reg)
 	meter.NewRequests(reg, clock.RealClock{})
 	manager.NewWatches(reg, clock.RealClock{})
-	account, err := awsfake.New(awsfake.Config{Clock: clock.RealClock{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = wiring.Wire(t.Context(), wiring.Surroundings{
+	return wiring.Wire(t.Context(), wiring.Surroundings{
 		Manager: unreachable(t), Config: c, Registry: reg,
 		Nominator: func() (client.StatusClient, error) { return nil, nil },
 		Provider: func(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) {
@@ -164,10 +173,6 @@ func wired(t *testing.T, args ...string) map[string]metric {
 			return wiring.AWS(ctx, wiring.Amazon{Services: account.Services(), Discovery: oldCluster{}}, s)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return reg.table(t)
 }
 
 // upstream returns the table of names that people's dashboards use.
