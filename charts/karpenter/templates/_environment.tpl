@@ -53,7 +53,6 @@
   "MIN_VALUES_POLICY" $s.minValuesPolicy
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability
   "SCHEDULER_CONFIG" $s.schedulerConfig
-  "EXPLAIN_BIND_ADDRESS" $s.explainBindAddress
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint
   "CLUSTER_CA_BUNDLE" $s.clusterCABundle
