@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -95,7 +96,7 @@ func (c *connection) reader(s surroundings) (*situation.Reader, error) {
 
 func readerOf(config *rest.Config, namespace string, s surroundings) (*situation.Reader, error) {
 	objects := runtime.NewScheme()
-	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects)); err != nil {
+	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects), apiextensionsv1.AddToScheme(objects)); err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
 	api, err := client.New(config, client.Options{Scheme: objects})

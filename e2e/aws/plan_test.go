@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -39,7 +40,7 @@ func TestPlanComesTrue(t *testing.T) {
 	server := c.StartAWS(t, "--cluster-name", cluster)
 	s := &planned{
 		scene: &scene{t, c, server, strings.ToLower(t.Name()), time.Now()},
-		pods: map[types.UID]bool{}, claims: map[types.UID]bool{}, dir: t.TempDir(),
+		pods:  map[types.UID]bool{}, claims: map[types.UID]bool{}, dir: t.TempDir(),
 	}
 	s.view = c.Watch(t, s.look)
 	s.world()
@@ -70,11 +71,11 @@ const podsOfPlan = 11
 // planned is a scene whose plans are compared with what happens.
 type planned struct {
 	*scene
-	dir     string
-	view    *harness.View
-	config  string             // kubeconfig of who may only read
-	pods    map[types.UID]bool // that ever were
-	claims  map[types.UID]bool
+	dir    string
+	view   *harness.View
+	config string             // kubeconfig of who may only read
+	pods   map[types.UID]bool // that ever were
+	claims map[types.UID]bool
 }
 
 // report is what the test reads of karpenter plan --output json.
@@ -440,4 +441,11 @@ func (s *planned) table(told report, before, after happened, took time.Duration)
 		fmt.Fprintf(&b, "node %s  %s\n", n.Name, offering(&n))
 	}
 	return b.String()
+}
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
 }

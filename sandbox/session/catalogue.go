@@ -50,7 +50,7 @@ type ports struct {
 // ends, and says so.
 func freePorts() (ports, error) {
 	var found [2]int
-	var listeners [3]net.Listener
+	var listeners [2]net.Listener
 	for i := range found {
 		l, err := net.Listen("tcp", ":0")
 		if err != nil {

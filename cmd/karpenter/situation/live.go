@@ -44,7 +44,7 @@ type Reader struct {
 
 // Live returns the situation of the cluster at the time, with the pods in it.
 func (r *Reader) Live(ctx context.Context, now time.Time) (scenario.Situation, []*corev1.Pod, error) {
-	published, err := r.Published(ctx)
+	published, _, err := r.Published(ctx)
 	if err != nil {
 		return scenario.Situation{}, nil, err
 	}
@@ -61,28 +61,45 @@ func (r *Reader) Live(ctx context.Context, now time.Time) (scenario.Situation, [
 	return s, pods, hinted(err)
 }
 
-// Published finds and reads what the leader published.
-func (r *Reader) Published(ctx context.Context) (Published, error) {
+// Published finds and reads what the leader published, and when it last changed;
+// the zero time if that is not known.
+func (r *Reader) Published(ctx context.Context) (Published, time.Time, error) {
+	m, err := r.find(ctx)
+	if err != nil {
+		return Published{}, time.Time{}, err
+	}
+	var changed time.Time
+	for _, f := range m.ManagedFields {
+		if f.Time != nil && f.Time.After(changed) {
+			changed = f.Time.Time
+		}
+	}
+	out, err := Parse(m)
+	return out, changed, err
+}
+
+// find returns the ConfigMap.
+func (r *Reader) find(ctx context.Context) (*corev1.ConfigMap, error) {
 	maps := &corev1.ConfigMapList{}
 	err := r.Client.List(ctx, maps, client.InNamespace(r.Namespace),
 		&client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", Name)})
 	if err != nil {
-		return Published{}, hinted(fmt.Errorf("look for ConfigMap %s: %w", Name, err))
+		return nil, hinted(fmt.Errorf("look for ConfigMap %s: %w", Name, err))
 	}
 	switch len(maps.Items) {
 	case 0:
-		return Published{}, fmt.Errorf("found no ConfigMap %s%s: the leader of Karpenter publishes its instance types there. Run 'karpenter status' to see whether Karpenter runs; 'karpenter savings' needs no Karpenter", Name, in(r.Namespace))
+		return nil, fmt.Errorf("found no ConfigMap %s%s: the leader of Karpenter publishes its instance types there. Run 'karpenter status' to see whether Karpenter runs; 'karpenter savings' needs no Karpenter", Name, in(r.Namespace))
 	case 1:
 		if m := &maps.Items[0]; len(m.Data) == 0 {
-			return Published{}, fmt.Errorf("ConfigMap %s/%s is empty: no controller has published its instance types yet. Run 'karpenter status' to see whether Karpenter runs", m.Namespace, m.Name)
+			return nil, fmt.Errorf("ConfigMap %s/%s is empty: no controller has published its instance types yet. Run 'karpenter status' to see whether Karpenter runs", m.Namespace, m.Name)
 		}
-		return Parse(&maps.Items[0])
+		return &maps.Items[0], nil
 	}
 	var namespaces []string
 	for i := range maps.Items {
 		namespaces = append(namespaces, maps.Items[i].Namespace)
 	}
-	return Published{}, fmt.Errorf("found ConfigMap %s in the namespaces %s: name the namespace of Karpenter with --karpenter-namespace", Name, strings.Join(namespaces, ", "))
+	return nil, fmt.Errorf("found ConfigMap %s in the namespaces %s: name the namespace of Karpenter with --karpenter-namespace", Name, strings.Join(namespaces, ", "))
 }
 
 func in(namespace string) string {
