@@ -23,15 +23,15 @@ func (r *Report) obstacles(c *Cluster, here []placed, groups []pool) {
 		what, do string
 		is       func(placed) bool
 	}{
-		{"pods with an annotation against eviction", "Remove karpenter.sh/do-not-disrupt or safe-to-evict=false where a restart does no harm",
+		{"with an annotation against eviction", "Remove karpenter.sh/do-not-disrupt or safe-to-evict=false where a restart does no harm",
 			placed.protected},
-		{"pods without a controller", "Nothing recreates them after an eviction; own them by a Deployment or Job",
+		{"without a controller", "Nothing recreates them after an eviction; own them by a Deployment or Job",
 			func(p placed) bool { return metav1.GetControllerOf(p.Pod) == nil }},
-		{"pods with persistent volumes, which stay in their zone and on demand", "Nothing to do; they bound what zones can save",
+		{"with persistent volumes, which stay in their zone and on demand", "Nothing to do; they bound what zones can save",
 			placed.volumes},
-		{"pods without CPU or memory requests, which the plan takes for small", "Set requests; the figures are too low until then",
+		{"without CPU or memory requests, which the plan counts as nothing", "Set requests; the figures are too low until then",
 			func(p placed) bool { return !p.requests() }},
-		{"pods that demand on demand, a type or a zone by their selector", "Drop the selector where it is habit",
+		{"with a node selector for a capacity type, an instance type or a zone", "Drop the selector where it is habit",
 			func(p placed) bool { return pinned(p.Pod) }},
 	} {
 		n, such := 0, []string{}
@@ -44,7 +44,7 @@ func (r *Report) obstacles(c *Cluster, here []placed, groups []pool) {
 			}
 		}
 		if n > 0 {
-			r.Obstacles = append(r.Obstacles, Remark{What: fmt.Sprintf("%d %s", n, o.what), Pods: n, Such: such, Do: o.do})
+			r.Obstacles = append(r.Obstacles, Remark{What: counted(n, "pod") + " " + o.what, Pods: n, Such: such, Do: o.do})
 		}
 	}
 	if len(groups) > 1 {
