@@ -93,6 +93,7 @@ rights. They change nothing.`,
 	}
 	c.SetVersionTemplate("{{.Version}}\n")
 	c.SetFlagErrorFunc(flagError)
+	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	c.AddGroup(&cobra.Group{ID: lookGroup, Title: "Look at a cluster:"},
 		&cobra.Group{ID: prepareGroup, Title: "Prepare a cluster:"}, &cobra.Group{ID: runGroup, Title: "Run Karpenter:"})
 	c.SetHelpCommandGroupID(runGroup)
