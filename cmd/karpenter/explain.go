@@ -51,8 +51,8 @@ controller does, with your rights, and changes nothing.`,
 	pod := &cobra.Command{
 		Use: "pod [NAME]", Aliases: []string{"pods", "po"},
 		Short: "Explain where a pod is planned, or why it stays pending",
-		Long: `Explain where a pod is planned, or why it stays pending. Without a name, list every
-pod of the namespace that waits for a node.`,
+		Long: `Explain where a pod is planned, or why it stays pending. Without a name, list
+every pod of the namespace that waits for a node.`,
 		Example: "  karpenter explain pod web-1 -n shop\n  karpenter explain pods -A",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    func(c *cobra.Command, args []string) error { return e.pods(c.Context(), s, args) },
