@@ -42,8 +42,8 @@ func execute(ctx context.Context, s surroundings) error {
 // controller: in a pod, or with flags that only the controller has.
 func startsController(s surroundings) bool {
 	if len(s.args) == 0 {
-		_, inPod := s.env("KUBERNETES_SERVICE_HOST")
-		return inPod
+		host, _ := s.env("KUBERNETES_SERVICE_HOST")
+		return host != ""
 	}
 	for i := 0; i < len(s.args); i++ {
 		if !strings.HasPrefix(s.args[i], "-") {

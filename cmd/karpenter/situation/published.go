@@ -2,13 +2,13 @@ package situation
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +25,7 @@ const Name = "karpenter-offerings"
 // Keys of the ConfigMap, and the version of what they hold.
 const (
 	rulesKey     = "rules.json"
-	offeringsKey = "offerings.txt.gz"
+	offeringsKey = "offerings.txt.zst"
 
 	version = 1
 )
@@ -35,6 +35,7 @@ const (
 const (
 	mostCompressed = 1_000_000
 	mostText       = 64 << 20
+	window         = 8 << 20 // of the compression
 )
 
 // Rules are the settings of the leader that decide how objects are read.
@@ -89,7 +90,8 @@ func (p Published) configMap(namespace string) (*corev1.ConfigMap, error) {
 		return nil, fmt.Errorf("encode the rules: %w", err)
 	}
 	var compressed bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
+	// The window spans the types of several node classes, which are nearly alike.
+	zip, err := zstd.NewWriter(&compressed, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +123,11 @@ func Parse(m *corev1.ConfigMap) (Published, error) {
 	if out.Rules.Version != version {
 		return failed(fmt.Errorf("it has version %d and this program reads version %d; use a program of the controller's version", out.Rules.Version, version))
 	}
-	zip, err := gzip.NewReader(bytes.NewReader(m.BinaryData[offeringsKey]))
+	zip, err := zstd.NewReader(bytes.NewReader(m.BinaryData[offeringsKey]), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return failed(fmt.Errorf("%s: %w", offeringsKey, err))
 	}
+	defer zip.Close()
 	text, err := io.ReadAll(io.LimitReader(zip, mostText+1))
 	if err == nil && len(text) > mostText {
 		err = fmt.Errorf("it is larger than %d bytes", mostText)

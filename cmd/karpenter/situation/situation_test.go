@@ -2,6 +2,8 @@ package situation
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -166,7 +168,7 @@ func TestReaderErrors(t *testing.T) {
 	bad := named("kube-system")
 	bad.Data = map[string]string{rulesKey: `{"version":7}`}
 	bomb := named("kube-system")
-	bomb.Data, bomb.BinaryData = map[string]string{rulesKey: `{"version":1}`}, map[string][]byte{offeringsKey: []byte("no gzip")}
+	bomb.Data, bomb.BinaryData = map[string]string{rulesKey: `{"version":1}`}, map[string][]byte{offeringsKey: []byte("not compressed")}
 	for _, c := range []struct {
 		name    string
 		objects []client.Object
@@ -177,7 +179,7 @@ func TestReaderErrors(t *testing.T) {
 		{"empty", []client.Object{named("kube-system")}, "", []string{"kube-system/karpenter-offerings is empty", "karpenter status"}},
 		{"two", []client.Object{named("kube-system"), named("shop")}, "", []string{"in the namespaces kube-system, shop", "--karpenter-namespace"}},
 		{"another version", []client.Object{bad}, "", []string{"version 7", "version 1"}},
-		{"no gzip", []client.Object{bomb}, "", []string{"offerings.txt.gz: "}},
+		{"not compressed", []client.Object{bomb}, "", []string{"offerings.txt.zst: "}},
 		{"no right to the ConfigMap", nil, "ConfigMapList", []string{"forbidden", "--clusterrole=karpenter-viewer"}},
 		{"no right to nodes", nil, "NodeList", []string{"list Nodes: ", "forbidden", "--clusterrole=karpenter-viewer"}},
 	} {
@@ -222,4 +224,46 @@ var resourceOne = resource.MustParse("1")
 
 func ready() metav1.Condition {
 	return metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}
+}
+
+// TestManyNodeClassesFit: the instance types of node classes are nearly alike, and
+// those of many fit into a ConfigMap.
+func TestManyNodeClassesFit(t *testing.T) {
+	const classes, types = 20, 500
+	s := &model.Snapshot{Resources: model.NewAxis().Names()}
+	for c := range classes {
+		pool := model.Pool{Name: fmt.Sprintf("pool-%d", c)}
+		for i := range types {
+			pool.Types = append(pool.Types, instanceType(i, c))
+		}
+		s.Pools = append(s.Pools, pool)
+	}
+	m, err := Published{Rules: Rules{Version: version}, Offerings: scenario.Situation{Snapshot: s}}.configMap("kube-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", len(m.BinaryData[offeringsKey]))
+	got, err := Parse(m)
+	if err != nil || len(got.Offerings.Snapshot.Pools) != classes || len(got.Offerings.Snapshot.Pools[classes-1].Types) != types {
+		t.Errorf("%v, %d pools", err, len(got.Offerings.Snapshot.Pools))
+	}
+}
+
+// instanceType is one of a kind, with prices that no other has and an overhead that
+// depends on the class.
+func instanceType(n, class int) *model.InstanceType {
+	name := fmt.Sprintf("m%d.%dxlarge", n%50, n)
+	out := &model.InstanceType{
+		Name:         name,
+		Requirements: model.Requirements{}.And(model.NewRequirement(model.LabelInstanceType, model.In, name), model.NewRequirement("example.com/memory", model.In, strconv.Itoa(n*977))),
+		Capacity:     model.Resources{int64(n+1) * 1000, int64(n+1) << 30, 110, 1, 20 << 30},
+		Allocatable:  model.Resources{int64(n+1)*1000 - 80, int64(n+1)<<30 - int64(class)<<20, 110, 1, 18 << 30},
+	}
+	for i, zone := range []string{"a", "b", "c"} {
+		for j, ct := range []string{"on-demand", "spot"} {
+			out.Offerings = append(out.Offerings, model.Offering{Zone: zone, CapacityType: ct, Available: true, Price: model.Price(n*7919+i*31+j*17+1) * 1e5,
+				Requirements: model.Requirements{}.And(model.NewRequirement(model.LabelZone, model.In, zone), model.NewRequirement(model.LabelCapacityType, model.In, ct))})
+		}
+	}
+	return out
 }
