@@ -24,7 +24,6 @@ var other = map[string]string{
 	"logLevel":                         "debug",
 	"logOutputPaths":                   "[stdout, /var/log/karpenter]",
 	"logErrorOutputPaths":              "[stdout]",
-	"settings.explainBindAddress":      "127.0.0.1:8082",
 	"settings.batchMaxDuration":        "20s",
 	"settings.batchIdleDuration":       "2s",
 	"settings.preferencePolicy":        "Ignore",

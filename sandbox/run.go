@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -102,7 +101,7 @@ func writeIntroduction(w io.Writer, s *session.Session, data string) {
 	fmt.Fprintf(w, "  kubeconfig   %s\n", s.Kubeconfig())
 	fmt.Fprintf(w, "  logs         %s\n", filepath.Join(data, "logs"))
 	fmt.Fprintf(w, "  metrics      %s\n", s.MetricsURL())
-	fmt.Fprintf(w, "  questions    karpenter explain pod|node NAME|cluster %s\n", strings.Join(s.AskArguments(), " "))
+	fmt.Fprintf(w, "  questions    KUBECONFIG=%s karpenter status (or explain, plan, savings)\n", s.Kubeconfig())
 	if url := s.SimulatorURL(); url != "" {
 		fmt.Fprintf(w, "  simulated AWS  curl %s/_awssim/ tells how to play fate there\n", url)
 	}

@@ -22,17 +22,19 @@ func defaultWellKnown() []string {
 // builder makes a situation of directives.
 type builder struct {
 	axis
-	s       *model.Snapshot
-	policy  model.Policy
-	types   []*typeDef
-	pools   []poolSaid              // by pool
-	nodes   []said                  // by node
-	byName  map[string]int          // index of a node
-	shapes  map[string]*model.Shape // by key
-	pending map[string]int          // by node, shape and peer
-	current *group                  // what a pod line adds to; nil = nothing
-	asked   bool                    // some selector looks at pods, so that namespaces matter
-	budget  int                     // pods that may still be named
+	s        *model.Snapshot
+	policy   model.Policy
+	types    []*typeDef
+	byRef    map[string][]*model.InstanceType // of the first referred types
+	referred int
+	pools    []poolSaid              // by pool
+	nodes    []said                  // by node
+	byName   map[string]int          // index of a node
+	shapes   map[string]*model.Shape // by key
+	pending  map[string]int          // by node, shape and peer
+	current  *group                  // what a pod line adds to; nil = nothing
+	asked    bool                    // some selector looks at pods, so that namespaces matter
+	budget   int                     // pods that may still be named
 }
 
 func (p *reader) build() (Situation, error) {
@@ -205,11 +207,27 @@ func (b *builder) allTypes() []*model.InstanceType {
 // match returns the types whose reference is a, or matches it as a pattern
 // with stars, in the order described.
 func (b *builder) match(a atom) []*model.InstanceType {
+	if a.literal || !strings.ContainsAny(a.text, `*?[\`) {
+		return b.named(a.text)
+	}
 	var out []*model.InstanceType
 	for _, t := range b.types {
-		if ok, err := path.Match(a.text, t.ref); t.ref == a.text || (ok && err == nil && !a.literal) {
+		if ok, err := path.Match(a.text, t.ref); t.ref == a.text || ok && err == nil {
 			out = append(out, &t.InstanceType)
 		}
 	}
 	return out
+}
+
+// named returns the types with the reference. Pools of a cluster name a thousand
+// each, so they are looked up.
+func (b *builder) named(ref string) []*model.InstanceType {
+	if b.byRef == nil {
+		b.byRef = map[string][]*model.InstanceType{}
+	}
+	for _, t := range b.types[b.referred:] {
+		b.byRef[t.ref] = append(b.byRef[t.ref], &t.InstanceType)
+	}
+	b.referred = len(b.types)
+	return b.byRef[ref]
 }

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"karpenter/cmd/karpenter/explain"
 	"karpenter/model"
@@ -17,176 +16,190 @@ import (
 	"karpenter/solve"
 )
 
-// questions are the flags of commands that ask a running controller.
-type questions struct {
-	address, kubeconfig, serviceAccount string
+// explaining is the flags of explain.
+type explaining struct {
+	connection
+	output
+	file string
+	all  bool // namespaces
 }
 
-func (q *questions) define(flags *flag.FlagSet) {
-	flags.StringVar(&q.address, "address", explain.DefaultAddress, "where the controller serves explanations; kubectl port-forward brings it here")
-	flags.StringVar(&q.kubeconfig, "kubeconfig", "", "file that says where the cluster is and who you are; without it KUBECONFIG and ~/.kube/config are tried")
-	flags.StringVar(&q.serviceAccount, "service-account", "", "namespace/name of the service account to ask as; without it, the kubeconfig's token is shown")
-}
+func explainCommand(s surroundings) *cobra.Command {
+	var e explaining
+	c := &cobra.Command{
+		Use:   "explain",
+		Short: "Explain why a pod is pending, or why a node stays",
+		Long: `Explain one pod, one node, or what all nodes cost.
 
-// ask returns what the controller has at the path.
-func (q *questions) ask(ctx context.Context, path string) ([]byte, error) {
-	if err := explain.Loopback(q.address); err != nil {
-		return nil, usageError{fmt.Errorf("--address: %q: %w", q.address, err)}
-	}
-	cluster, err := clusterOf(q.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	token, err := explain.Token(ctx, cluster, q.serviceAccount)
-	if err != nil {
-		return nil, err
-	}
-	return explain.Ask(ctx, q.address, token, path)
-}
-
-// answer is what can be written for people and for programs.
-type answer interface{ Text(io.Writer) error }
-
-// about answers one kind of question.
-type about struct {
-	path     string                                                         // that the controller serves it at, followed by the name
-	of       func(s scenario.Situation, name string) (a answer, found bool) // from a file
-	read     func([]byte) (answer, error)                                   // from a controller
-	notFound string                                                         // with one %s for the name; "" when there are no names
-}
-
-func abouts() map[string]about {
-	return map[string]about{
-		"pod": {
-			path: explain.PodsPath, notFound: "no pod %s waits for a node there", read: readAnswer[explain.Answer],
-			of: func(s scenario.Situation, name string) (answer, bool) {
-				return explain.Of(s.Snapshot, solve.Decide(s.Snapshot, s.Policy), name)
-			},
+The answer is made from what the cluster shows now: explain plans as the
+controller does, with your rights, and changes nothing.`,
+		Example: `  karpenter explain pod web-1 -n shop
+  karpenter explain pods -A
+  karpenter explain node ip-10-0-0-1.ec2.internal
+  karpenter explain cluster`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return fmt.Errorf("explain: cannot explain %q: want pod NAME, node NAME or cluster, as in: karpenter explain pod web-1 -n shop", args[0])
 		},
-		"node": {
-			path: explain.NodesPath, notFound: "there is no node %s there", read: readAnswer[explain.NodeAnswer],
-			of: func(s scenario.Situation, name string) (answer, bool) {
-				return explain.OfNode(s.Snapshot, solve.Decide(s.Snapshot, s.Policy), name)
-			},
-		},
-		"cluster": {
-			path: explain.ClusterPath, read: readAnswer[explain.ClusterAnswer],
-			of: func(s scenario.Situation, _ string) (answer, bool) {
-				return explain.OfCluster(s.Snapshot, func(fresh *model.Snapshot) *model.Plan {
-					return new(solve.Planner).Place(fresh, s.Policy)
-				}), true
-			},
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	e.connection.define(c.PersistentFlags())
+	e.output.define(c.PersistentFlags(), tableFormat, jsonFormat, yamlFormat)
+	c.PersistentFlags().StringVar(&e.file, "file", "", "explain the situation in a file that 'karpenter snapshot' printed; - is standard input")
+	pod := &cobra.Command{
+		Use: "pod [NAME]", Aliases: []string{"pods", "po"},
+		Short: "Explain where a pod is planned, or why it stays pending",
+		Long: `Explain where a pod is planned, or why it stays pending. Without a name, list
+every pod of the namespace that waits for a node.`,
+		Example: "  karpenter explain pod web-1 -n shop\n  karpenter explain pods -A",
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    func(c *cobra.Command, args []string) error { return e.pods(c.Context(), s, args) },
+	}
+	pod.Flags().BoolVarP(&e.all, "all-namespaces", "A", false, "explain the waiting pods of all namespaces")
+	c.AddCommand(pod, &cobra.Command{
+		Use: "node NAME", Aliases: []string{"nodes", "no", "nodeclaim", "nodeclaims"},
+		Short:   "Explain what happens to a node, or why it stays",
+		Example: "  karpenter explain node ip-10-0-0-1.ec2.internal",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(c *cobra.Command, args []string) error { return e.node(c.Context(), s, args[0]) },
+	}, &cobra.Command{
+		Use:     "cluster",
+		Short:   "Explain what the nodes cost, and what the same pods would cost planned from scratch",
+		Example: "  karpenter explain cluster -o json",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return e.cluster(c.Context(), s) },
+	})
+	return c
 }
 
-func readAnswer[A answer](body []byte) (answer, error) {
-	var a A
-	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, fmt.Errorf("read the controller's answer: %w", err)
+// read returns the situation and, of a cluster, its pods.
+func (e *explaining) read(ctx context.Context, s surroundings) (scenario.Situation, []*corev1.Pod, error) {
+	if err := e.check(); err != nil {
+		return scenario.Situation{}, nil, err
 	}
-	return a, nil
+	return e.situationFrom(ctx, e.file, "--file", s)
 }
 
-// explainOne says where a pod is planned, or why it stays pending; or what
-// becomes of a node, or why it stays; or what the nodes cost beside what they
-// had to.
-func explainOne(ctx context.Context, s surroundings) error {
-	flags := flag.NewFlagSet("explain pod|node NAME|cluster", flag.ContinueOnError)
-	var q questions
-	var namespace, file, output string
-	flags.StringVar(&namespace, "n", "default", "namespace of the pod")
-	flags.StringVar(&namespace, "namespace", "default", "as -n")
-	flags.StringVar(&file, "file", "", "explain the situation in this file, such as karpenter snapshot prints, instead of asking a controller")
-	flags.StringVar(&output, "output", "text", "text or json")
-	q.define(flags)
-	kind, name, s := subjectOf(s)
-	if err := parsed(flags, s); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
+// where is the source of the situation, for messages.
+func (e *explaining) where() string {
+	if e.file == "" {
+		return ""
+	}
+	return e.file + ": "
+}
+
+func (e *explaining) pods(ctx context.Context, s surroundings, args []string) error {
+	namespace := "default"
+	if e.file == "" || e.overrides.Context.Namespace != "" {
+		var err error
+		if namespace, err = e.namespace(); err != nil {
+			return err
 		}
+	}
+	situation, pods, err := e.read(ctx, s)
+	if err != nil {
 		return err
 	}
-	about, known := abouts()[kind]
+	plan := solve.Decide(situation.Snapshot, situation.Policy)
+	if len(args) == 0 {
+		if e.all {
+			namespace = ""
+		}
+		return e.list(s, situation.Snapshot, plan, namespace)
+	}
+	key := args[0]
+	if !strings.Contains(key, "/") {
+		key = namespace + "/" + key
+	}
+	a, found := explain.Of(situation.Snapshot, plan, key)
+	at := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Namespace+"/"+p.Name == key })
 	switch {
-	case !known, name == "" && kind != "cluster":
-		return usageError{errors.New("explain: want pod NAME, as in karpenter explain pod web-1, or node NAME, or cluster")}
-	case output != "text" && output != "json":
-		return usageError{fmt.Errorf("--output: %q: want text or json", output)}
+	case found:
+	case at >= 0:
+		a = explain.OfOther(pods[at])
+	case e.file != "":
+		return fmt.Errorf("%s: no pod %s waits for a node there", e.file, key)
+	default:
+		return fmt.Errorf("found no pod %s; name its namespace with -n, or list the pods that wait: karpenter explain pods -A", key)
 	}
-	if kind == "pod" && !strings.Contains(name, "/") {
-		name = namespace + "/" + name
-	}
-	a, err := about.ask(ctx, q, file, name)
-	if err != nil {
+	if err := e.write(s.stdout, a, a.Text); err != nil {
 		return err
 	}
-	if output == "json" {
-		encoder := json.NewEncoder(s.stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(a)
-	}
-	return a.Text(s.stdout)
+	e.next(s, "karpenter plan")
+	return nil
 }
 
-// subjectOf takes the words "pod NAME", "node NAME" or "cluster" from the front
-// of the arguments.
-func subjectOf(s surroundings) (kind, name string, rest surroundings) {
-	next := func() string {
-		if len(s.args) == 0 || strings.HasPrefix(s.args[0], "-") {
-			return ""
+// list writes a line for each pod that waits in the namespace, or in all.
+func (e *explaining) list(s surroundings, snapshot *model.Snapshot, plan *model.Plan, namespace string) error {
+	answers := []explain.Answer{}
+	for _, p := range snapshot.Pending {
+		for _, pod := range p.Pods {
+			if a, ok := explain.Of(snapshot, plan, pod.Key()); ok && pod.Buffer == "" && (namespace == "" || pod.Namespace == namespace) {
+				answers = append(answers, a)
+			}
 		}
-		word := s.args[0]
-		s.args = s.args[1:]
-		return word
 	}
-	if kind = strings.TrimSuffix(next(), "s"); kind != "cluster" {
-		name = next()
+	slices.SortFunc(answers, func(a, b explain.Answer) int { return strings.Compare(a.Pod, b.Pod) })
+	err := e.write(s.stdout, answers, func(w io.Writer) error { return explain.ListText(w, answers) })
+	if err == nil && len(answers) > 0 {
+		namespace, name, _ := strings.Cut(answers[0].Pod, "/")
+		e.next(s, "karpenter explain pod "+name+" -n "+namespace, "karpenter plan")
 	}
-	return kind, name, s
-}
-
-// ask decides the situation in the file, which may include files beside it, or
-// asks the controller when there is none.
-func (a about) ask(ctx context.Context, q questions, file, name string) (answer, error) {
-	if file == "" {
-		body, err := q.ask(ctx, a.path+name)
-		if err != nil {
-			return nil, err
-		}
-		return a.read(body)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--file: %w", err)}
-	}
-	defer f.Close()
-	situation, err := scenario.Read(f, os.DirFS(filepath.Dir(file)))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	out, found := a.of(situation, name)
-	if !found {
-		return nil, fmt.Errorf("%s: "+a.notFound, file, name)
-	}
-	return out, nil
-}
-
-// snapshot prints the situation a running controller decides on.
-func snapshot(ctx context.Context, s surroundings) error {
-	flags := flag.NewFlagSet("snapshot", flag.ContinueOnError)
-	var q questions
-	q.define(flags)
-	if err := parsed(flags, s); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return err
-	}
-	body, err := q.ask(ctx, explain.SnapshotPath)
-	if err != nil {
-		return err
-	}
-	_, err = s.stdout.Write(body)
 	return err
+}
+
+func (e *explaining) node(ctx context.Context, s surroundings, name string) error {
+	situation, _, err := e.read(ctx, s)
+	if err != nil {
+		return err
+	}
+	a, found := explain.OfNode(situation.Snapshot, solve.Decide(situation.Snapshot, situation.Policy), name)
+	if !found {
+		return fmt.Errorf("%sfound no node %s", e.where(), name)
+	}
+	if err := e.write(s.stdout, a, a.Text); err != nil {
+		return err
+	}
+	e.next(s, "karpenter plan", "karpenter explain cluster")
+	return nil
+}
+
+func (e *explaining) cluster(ctx context.Context, s surroundings) error {
+	situation, _, err := e.read(ctx, s)
+	if err != nil {
+		return err
+	}
+	a := explain.OfCluster(situation.Snapshot, func(fresh *model.Snapshot) *model.Plan {
+		return new(solve.Planner).Place(fresh, situation.Policy)
+	})
+	if err := e.write(s.stdout, a, a.Text); err != nil {
+		return err
+	}
+	e.next(s, "karpenter plan --to-rest")
+	return nil
+}
+
+// snapshotCommand prints the situation.
+func snapshotCommand(s surroundings) *cobra.Command {
+	var from connection
+	c := &cobra.Command{
+		Use:   "snapshot",
+		Short: "Print what Karpenter plans for, as a file to replay",
+		Long: `Print the situation that Karpenter plans for: nodes, pods, NodePools, offerings.
+The file is for 'plan --snapshot', 'explain --file' and bug reports.`,
+		Example: `  karpenter snapshot > situation.txt
+  karpenter plan --snapshot situation.txt`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			situation, _, err := from.situationFrom(c.Context(), "", "", s)
+			if err != nil {
+				return err
+			}
+			return situation.Print(s.stdout)
+		},
+	}
+	from.define(c.Flags())
+	return c
 }

@@ -1,32 +1,34 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"karpenter/cloud/ec2"
 	"karpenter/cloud/kwok"
 )
 
-// instanceTypes prints an instance types file.
-func instanceTypes(_ context.Context, s surroundings) error {
-	flags := flag.NewFlagSet("instance-types", flag.ContinueOnError)
-	catalogue := flags.String("catalogue", "kwok", "kwok, the types generated without a file; or ec2, real types with simulated spot prices")
-	region := flags.String("region", "us-east-1", "region of the ec2 catalogue")
-	if err := parsed(flags, s); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return err
+// instanceTypesCommand prints an instance types file.
+func instanceTypesCommand(s surroundings) *cobra.Command {
+	var catalogue, region string
+	c := &cobra.Command{
+		Use:     "instance-types",
+		Short:   "Print an instance types file for the KWOK provider",
+		Example: "  karpenter instance-types --catalogue ec2 --region us-east-1 > types.json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			entries, err := entriesOf(catalogue, region)
+			if err != nil {
+				return usageError{err}
+			}
+			return kwok.WriteEntries(s.stdout, entries)
+		},
 	}
-	entries, err := entriesOf(*catalogue, *region)
-	if err != nil {
-		return usageError{err}
-	}
-	return kwok.WriteEntries(s.stdout, entries)
+	c.Flags().StringVar(&catalogue, "catalogue", "kwok", "kwok: the types that the provider generates without a file; ec2: real types with simulated spot prices")
+	c.Flags().StringVar(&region, "region", "us-east-1", "region of the ec2 catalogue")
+	return c
 }
 
 func entriesOf(catalogue, region string) ([]kwok.Entry, error) {

@@ -12,7 +12,10 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"karpenter": func() {
-			os.Exit(run(context.Background(), surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr}))
+			os.Exit(run(context.Background(), surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr, "karpenter"}))
+		},
+		"kubectl-karpenter": func() {
+			os.Exit(run(context.Background(), surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr, "kubectl-karpenter"}))
 		},
 	})
 }

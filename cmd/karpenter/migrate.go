@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,74 +9,81 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"karpenter/cmd/karpenter/migrate"
 )
 
 // errByHand means that nothing failed, and people have to do the rest.
 var errByHand = errors.New("things are left to do by hand; the report names them")
 
-// migrateManifests rewrites manifests of older APIs as v1.
-func migrateManifests(_ context.Context, s surroundings) error {
-	flags := flag.NewFlagSet("migrate [flags] FILE|DIRECTORY|-...", flag.ContinueOnError)
-	var options migrate.Options
-	var write, check bool
-	flags.BoolVar(&write, "write", false, "write the files anew in place, instead of all to the standard output")
-	flags.BoolVar(&write, "w", false, "as --write")
-	flags.BoolVar(&check, "check", false, "write nothing but the report, and exit with 4 when something is left to do by hand")
-	flags.StringVar(&options.Role, "role", "", "IAM role of nodes whose class names none")
-	flags.StringVar(&options.InstanceProfile, "instance-profile", "", "instance profile of nodes whose class names none")
-	paths, err := mixed(flags, s)
+// migrating is the flags of migrate.
+type migrating struct {
+	migrate.Options
+	write, check, diff bool
+}
+
+func migrateCommand(s surroundings) *cobra.Command {
+	var m migrating
+	c := &cobra.Command{
+		Use:   "migrate FILE|DIRECTORY|-...",
+		Short: "Rewrite manifests of v1alpha5 and v1beta1 as v1",
+		Long: `Rewrite manifests of v1alpha5 and v1beta1 as v1, and report what is left to do
+by hand. Manifests of v1 are checked.`,
+		Example: `  karpenter migrate --check manifests/
+  karpenter migrate --diff manifests/
+  karpenter migrate --write manifests/
+  helm template CHART | karpenter migrate -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("migrate: want files, directories, or - for the standard input")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return m.run(s, args) },
+	}
+	flags := c.Flags()
+	flags.BoolVarP(&m.write, "write", "w", false, "rewrite the files in place instead of printing them all")
+	flags.BoolVar(&m.check, "check", false, fmt.Sprintf("print the report only, and exit with %d if something is left to do by hand", exitByHand))
+	flags.BoolVar(&m.diff, "diff", false, "print what would change in the files")
+	flags.StringVar(&m.Role, "role", "", "IAM role of nodes whose class names none")
+	flags.StringVar(&m.InstanceProfile, "instance-profile", "", "instance profile of nodes whose class names none")
+	return c
+}
+
+func (m *migrating) run(s surroundings, paths []string) error {
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return nil
-	case err != nil:
-		return err
-	case len(paths) == 0:
-		return usageError{errors.New("migrate: want files, directories, or - for the standard input")}
-	case options.Role != "" && options.InstanceProfile != "":
+	case m.Role != "" && m.InstanceProfile != "":
 		return usageError{errors.New("migrate: --role and --instance-profile: want one of them")}
-	case write && (check || slices.Contains(paths, "-")):
-		return usageError{errors.New("migrate: --write goes with files and directories, without --check")}
+	case m.write && (m.check || m.diff || slices.Contains(paths, "-")):
+		return usageError{errors.New("migrate: --write goes with files and directories, without --check and --diff")}
 	}
 	sources, err := manifests(paths, s.stdin)
 	if err != nil {
 		return err
 	}
-	result, err := migrate.Migrate(sources, options)
+	result, err := migrate.Migrate(sources, m.Options)
 	if err != nil {
 		return err
 	}
 	report := s.stdout
 	switch {
-	case write:
+	case m.write:
 		err = rewriteFiles(result.Files)
-	case !check:
+	case m.diff:
+		report = s.stderr
+		err = migrate.WriteDiff(s.stdout, sources, result.Files)
+	case !m.check:
 		report = s.stderr
 		_, err = io.WriteString(s.stdout, migrate.Joined(result.Files))
 	}
 	if err == nil {
 		err = result.Report.Write(report)
 	}
-	if err == nil && check && result.Report.ByHand() > 0 {
+	if err == nil && m.check && result.Report.ByHand() > 0 {
 		err = errByHand
 	}
 	return err
-}
-
-// mixed parses flags that may stand between arguments, and returns the
-// arguments.
-func mixed(flags *flag.FlagSet, s surroundings) (args []string, err error) {
-	for {
-		// A lone "-" ends the flags for package flag, too.
-		err := parsedSome(flags, s)
-		if err != nil {
-			return nil, err
-		}
-		if flags.NArg() == 0 {
-			return args, nil
-		}
-		args, s.args = append(args, flags.Arg(0)), flags.Args()[1:]
-	}
 }
 
 // manifests reads files, and those below directories that are called .yaml or

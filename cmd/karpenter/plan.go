@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,7 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"karpenter/cmd/karpenter/explain"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"karpenter/cmd/karpenter/plan"
 	"karpenter/model"
 	"karpenter/scenario"
@@ -23,59 +23,71 @@ import (
 
 // planFlags are what plan is asked.
 type planFlags struct {
-	questions
-	snapshot, output string
+	connection
+	output
+	snapshot         string
 	manifests        []string // files and folders
+	deletions        []string // as given
 	deleted          []string // names of NodePools
 	exitCode, toRest bool
 	gates            plan.Gates
 }
 
-func (p *planFlags) define(flags *flag.FlagSet) {
-	p.questions.define(flags)
-	flags.StringVar(&p.snapshot, "snapshot", "", "file that karpenter snapshot has printed, - for standard input; without it a running controller is asked")
-	flags.Func("f", "file or folder of NodePool manifests to plan with, - for standard input; may be given several times", func(name string) error {
-		p.manifests = append(p.manifests, name)
-		return nil
-	})
-	flags.Func("delete", "nodepool/NAME to plan without; may be given several times", func(name string) error {
-		kind, pool, _ := strings.Cut(name, "/")
-		if strings.TrimSuffix(kind, "s") != "nodepool" || pool == "" {
-			return errors.New("want nodepool/NAME")
-		}
-		p.deleted = append(p.deleted, pool)
-		return nil
-	})
-	flags.StringVar(&p.output, "output", "text", "text or json")
-	flags.BoolVar(&p.exitCode, "exit-code", false, fmt.Sprintf("exit with %d when a node would be launched or taken away", exitChanges))
-	flags.BoolVar(&p.toRest, "to-rest", false, "also say where one decision after the other leads; takes as long as all of them")
-	flags.Float64Var(&p.gates.Cost, "max-cost", plan.NoGate, "fail when the nodes would cost more dollars per hour than this afterwards")
-	flags.IntVar(&p.gates.Evictions, "max-evictions", plan.NoGate, "fail when more pods than this would be evicted")
-	flags.IntVar(&p.gates.Pending, "max-pending", plan.NoGate, "fail when more pods than this would stay pending")
+func (p *planFlags) define(flags *pflag.FlagSet) {
+	p.connection.define(flags)
+	p.output.define(flags, tableFormat, wideFormat, jsonFormat, yamlFormat, markdownFormat)
+	flags.StringVar(&p.snapshot, "snapshot", "", "plan for the situation in a file that 'karpenter snapshot' printed instead of a cluster; - is standard input")
+	flags.StringArrayVarP(&p.manifests, "filename", "f", nil, "file or folder of NodePool manifests to plan with; - is standard input; can be repeated")
+	flags.StringArrayVar(&p.deletions, "delete", nil, "plan without a NodePool, as nodepool/NAME; can be repeated")
+	flags.BoolVar(&p.exitCode, "exit-code", false, fmt.Sprintf("exit with %d if a node would be launched or removed", exitChanges))
+	flags.BoolVar(&p.toRest, "to-rest", false, "also follow one decision after the other until nothing changes; takes as long as all of them")
+	flags.Float64Var(&p.gates.Cost, "max-cost", plan.NoGate, "fail if the nodes would cost more dollars per hour than this; negative means no limit")
+	flags.IntVar(&p.gates.Evictions, "max-evictions", plan.NoGate, "fail if more pods than this would be evicted; negative means no limit")
+	flags.IntVar(&p.gates.Pending, "max-pending", plan.NoGate, "fail if more pods than this would stay pending; negative means no limit")
 }
 
-// planAll says what the controller would do now. It changes nothing.
-func planAll(ctx context.Context, s surroundings) error {
-	flags := flag.NewFlagSet("plan", flag.ContinueOnError)
+func planCommand(s surroundings) *cobra.Command {
 	var p planFlags
-	p.define(flags)
-	if err := parsed(flags, s); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return err
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Show which nodes Karpenter would launch and remove",
+		Long: `Show what the next decision does to the cluster: nodes, dollars, evictions; also
+if the NodePools were others. Nothing is changed.`,
+		Example: `  karpenter plan
+  karpenter plan -f nodepools/ --max-cost 25
+  karpenter plan --delete nodepool/general -o markdown`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), s) },
 	}
-	if p.output != "text" && p.output != "json" {
-		return usageError{fmt.Errorf("--output: %q: want text or json", p.output)}
+	p.define(c.Flags())
+	return c
+}
+
+// check refuses flags that cannot be used.
+func (p *planFlags) check() error {
+	for _, d := range p.deletions {
+		kind, pool, _ := strings.Cut(d, "/")
+		if strings.TrimSuffix(kind, "s") != "nodepool" || pool == "" {
+			return usageError{fmt.Errorf("--delete: %q: want nodepool/NAME", d)}
+		}
+		p.deleted = append(p.deleted, pool)
 	}
 	if p.snapshot == "-" && slices.Contains(p.manifests, "-") {
 		return usageError{errors.New("--snapshot - and -f -: only one of them can be standard input")}
+	}
+	return p.output.check()
+}
+
+// run says what the controller would do now. It changes nothing.
+func (p *planFlags) run(ctx context.Context, s surroundings) error {
+	if err := p.check(); err != nil {
+		return err
 	}
 	manifests, err := p.read(s)
 	if err != nil {
 		return err
 	}
-	situation, err := p.situation(ctx, s)
+	situation, _, err := p.situationFrom(ctx, p.snapshot, "--snapshot", s)
 	if err != nil {
 		return err
 	}
@@ -83,16 +95,32 @@ func planAll(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	if err := p.write(s.stdout, report); err != nil {
+	style := plan.Style{Width: width(s.stdout), Whole: p.format == wideFormat, Markdown: p.format == markdownFormat}
+	if err := p.write(s.stdout, report, func(w io.Writer) error { return report.Write(w, style) }); err != nil {
 		return err
 	}
 	if err := p.gates.Check(report); err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
 	if p.exitCode && report.WouldChange {
-		return changesError{errors.New("plan: nodes would change")}
+		return codeError{exitChanges}
 	}
+	p.next(s, hintsAfter(report)...)
 	return nil
+}
+
+// hintsAfter names what to look at after the report.
+func hintsAfter(r plan.Report) []string {
+	switch {
+	case len(r.Pending) > 0 && len(r.Pending[0].Pods) > 0:
+		namespace, name, _ := strings.Cut(r.Pending[0].Pods[0], "/")
+		return []string{fmt.Sprintf("karpenter explain pod %s -n %s", name, namespace)}
+	case len(r.Commands) > 0:
+		return []string{"karpenter explain node " + r.Commands[0].Nodes[0].Name, "karpenter plan --to-rest"}
+	case len(r.Stays) > 0:
+		return []string{"karpenter explain node " + r.Stays[0].Node}
+	}
+	return []string{"karpenter status"}
 }
 
 // report plans with the manifests, if there are any.
@@ -153,42 +181,4 @@ func (p *planFlags) decider(policy model.Policy) plan.Decider {
 		Place:  func(s *model.Snapshot) *model.Plan { return planner.Place(s, policy) },
 		ToRest: p.toRest,
 	}
-}
-
-func (p *planFlags) write(w io.Writer, report plan.Report) error {
-	if p.output == "text" {
-		return report.Text(w)
-	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(report)
-}
-
-// situation reads the file, which may include files beside it, or asks the
-// controller when there is none.
-func (p *planFlags) situation(ctx context.Context, s surroundings) (scenario.Situation, error) {
-	switch p.snapshot {
-	case "":
-		body, err := p.ask(ctx, explain.SnapshotPath)
-		if err != nil {
-			return scenario.Situation{}, err
-		}
-		return scenario.Read(strings.NewReader(string(body)), nil)
-	case "-":
-		situation, err := scenario.Read(s.stdin, nil)
-		if err != nil {
-			return situation, fmt.Errorf("standard input: %w", err)
-		}
-		return situation, nil
-	}
-	f, err := os.Open(p.snapshot)
-	if err != nil {
-		return scenario.Situation{}, usageError{fmt.Errorf("--snapshot: %w", err)}
-	}
-	defer f.Close()
-	situation, err := scenario.Read(f, os.DirFS(filepath.Dir(p.snapshot)))
-	if err != nil {
-		return situation, fmt.Errorf("%s: %w", p.snapshot, err)
-	}
-	return situation, nil
 }

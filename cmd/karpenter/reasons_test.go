@@ -13,7 +13,7 @@ import (
 // command prints into the document.
 func TestReasons(t *testing.T) {
 	t.Chdir("../..")
-	for file, least := range map[string]int{"docs/reasons.md": 20, "docs/nodes.md": 15, "docs/plan.md": 5, "docs/migration.md": 4, "docs/concepts.md": 2} {
+	for file, least := range map[string]int{"docs/reasons.md": 20, "docs/nodes.md": 15, "docs/plan.md": 5, "docs/migration.md": 4, "docs/concepts.md": 2, "docs/savings.md": 1} {
 		t.Run(file, func(t *testing.T) { shows(t, file, least) })
 	}
 }
@@ -59,7 +59,7 @@ func printed(t *testing.T, command string) string {
 	t.Helper()
 	var stdout, stderr strings.Builder
 	env := func(string) (string, bool) { return "", false }
-	if code := run(context.Background(), surroundings{strings.Fields(command), env, strings.NewReader(""), &stdout, &stderr}); code != 0 && code != exitByHand {
+	if code := run(context.Background(), surroundings{strings.Fields(command), env, strings.NewReader(""), &stdout, &stderr, ""}); code != 0 && code != exitByHand {
 		t.Errorf("karpenter %s: exit code %d: %s", command, code, stderr.String())
 	}
 	return stdout.String()

@@ -27,7 +27,7 @@ type Controller struct {
 func (c *Cluster) StartController(t testing.TB, env ...string) *Controller {
 	t.Helper()
 	binary := program(t, "karpenter")
-	k := &Controller{t: t, process: exec.Command(binary), exited: make(chan struct{}), log: &lockedBuffer{}}
+	k := &Controller{t: t, process: exec.Command(binary, "controller"), exited: make(chan struct{}), log: &lockedBuffer{}}
 	k.process.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "CLOUD_PROVIDER=kwok",
 		fmt.Sprint("METRICS_PORT=", FreePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", FreePort(t)))
 	k.process.Env = append(k.process.Env, env...)

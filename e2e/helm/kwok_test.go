@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,14 +26,13 @@ import (
 // and deadlines, are forgotten and found again, and go.
 func TestKWOK(t *testing.T) {
 	i := begin(t)
-	explain := fmt.Sprint("127.0.0.1:", freePort(t))
-	i.install("-f", "testdata/kwok.values.yaml", "--set", "settings.explainBindAddress="+explain,
+	i.install("-f", "testdata/kwok.values.yaml",
 		"--set", fmt.Sprint("controller.metrics.port=", freePort(t)), "--set", fmt.Sprint("controller.healthProbe.port=", freePort(t)))
 	pod := i.pod()
 	leader := i.start(pod)
 	v := i.Watch(t)
 	i.leads("")
-	other := i.start(pod, withoutStreams, "EXPLAIN_BIND_ADDRESS=", fmt.Sprint("METRICS_PORT=", freePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", freePort(t)))
+	other := i.start(pod, withoutStreams, fmt.Sprint("METRICS_PORT=", freePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", freePort(t)))
 
 	manifest, err := os.ReadFile("testdata/kwok.yaml")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestKWOK(t *testing.T) {
 	if err := i.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "brief"}}); err != nil {
 		t.Fatal(err)
 	}
-	i.asks(explain)
+	i.asks()
 	i.deadline(v)
 	i.drain(v)
 	i.orphan(v)
@@ -141,21 +141,38 @@ func (i *installation) repeated(pool string) string {
 	return fmt.Sprintf("an event was told %d times at most", most)
 }
 
-// asks has a person ask why the pod is where it is.
-func (i *installation) asks(address string) {
+// asks has a user of the ClusterRole view, whose kubeconfig has an exec plugin, ask
+// why a pod is where it is, and one without rights.
+func (i *installation) asks() {
 	i.Helper()
-	who := metav1.ObjectMeta{Namespace: "shop", Name: "asker"}
-	i.create(&corev1.ServiceAccount{ObjectMeta: who})
-	i.create(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: who.Name}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/explain/*"}, Verbs: []string{"get"}}}})
+	for _, name := range []string{"viewer", "stranger"} {
+		i.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
+	}
 	i.create(&rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: who.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: who.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: who.Namespace, Name: who.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: "viewer"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "viewer"}},
 	})
-	run := exec.CommandContext(i.Context(), "../../bin/karpenter", "explain", "pod", "nobody", "-n", "shop", "--address", address, "--service-account", "shop/asker")
-	run.Env = append(os.Environ(), "KUBECONFIG="+i.Kubeconfig)
-	if out, err := run.CombinedOutput(); err == nil || !strings.Contains(string(out), "there is no pod nobody") {
-		i.Errorf("explain: %v\n%s", err, out)
+	ask := func(account string, args ...string) (string, error) {
+		config := harness.ExecKubeconfig(i.T, i.Cluster, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: account}})
+		run := exec.CommandContext(i.Context(), "../../bin/karpenter", args...)
+		run.Env = append(os.Environ(), "KUBECONFIG="+config)
+		out, err := run.CombinedOutput()
+		return string(out), err
+	}
+	var out string
+	if !harness.Eventually(i.T, func(context.Context) bool {
+		var err error
+		out, err = ask("viewer", "explain", "pod", "db", "-n", "shop")
+		return err == nil && strings.Contains(out, "pod shop/db needs no new node: it is bound to node ")
+	}) {
+		i.Errorf("explain: %s", out)
+	}
+	if out, err := ask("viewer", "plan"); err != nil || !strings.Contains(out, "$/MONTH") {
+		i.Errorf("plan: %v\n%s", err, out)
+	}
+	if out, err := ask("stranger", "plan"); err == nil || !strings.Contains(out, "--clusterrole=karpenter-viewer") {
+		i.Errorf("a stranger gets %v\n%s", err, out)
 	}
 }
 

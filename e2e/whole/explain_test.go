@@ -2,7 +2,6 @@ package whole
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,39 +16,46 @@ import (
 	"karpenter/e2e/harness"
 )
 
-// TestExplain asks the running controller why a pod waits, as users with and
-// without the right to, and replays its snapshot.
+// TestExplain explains why a pod waits, as users with and without the right to
+// read, by certificate, token and exec plugin, and replays the snapshot.
 func TestExplain(t *testing.T) {
 	f := setUp(t, 0)
-	address := fmt.Sprint("127.0.0.1:", harness.FreePort(t))
-	f.StartController(t, "EXPLAIN_BIND_ADDRESS="+address)
+	f.StartController(t, "SYSTEM_NAMESPACE="+f.name)
 	f.pool(nil)
-	f.account("asker", "/explain/*", "/snapshot")
-	f.account("stranger")
 	f.lost("lost", "test-zone-ax")
+	viewer, stranger := f.plugin("viewer", "karpenter-test-viewer"), f.plugin("stranger", "")
 
-	ask := func(command, account string, args ...string) (string, error) {
-		args = append(strings.Fields(command), append(args, "--address", address, "--service-account", f.name+"/"+account)...)
-		run := exec.CommandContext(t.Context(), "../../bin/karpenter", args...)
-		run.Env = append(run.Environ(), "KUBECONFIG="+f.Kubeconfig)
-		out, err := run.CombinedOutput()
-		return string(out), err
+	ask := func(command, kubeconfig string, args ...string) (string, error) {
+		args = append(strings.Fields(command), append(args, "--kubeconfig", kubeconfig, "--karpenter-namespace", f.name)...)
+		out, err := exec.CommandContext(t.Context(), "../../bin/karpenter", args...).CombinedOutput()
+		answer, _, _ := strings.Cut(string(out), "\nNext: ")
+		return answer, err
 	}
 	var last string
 	if !harness.Eventually(t, func(context.Context) bool {
-		out, err := ask("explain pod lost", "asker", "-n", f.name)
+		out, err := ask("explain pod lost", viewer, "-n", f.name)
 		last = out
 		return err == nil && strings.Contains(out, "did you mean test-zone-a?")
 	}) {
 		t.Fatalf("the answer is\n%s", last)
 	}
-	if out, err := ask("explain pod lost", "stranger", "-n", f.name); err == nil || !strings.Contains(out, "403 Forbidden: system:serviceaccount:"+f.name+":stranger may not get /explain/pods/") {
-		t.Errorf("a stranger gets %v\n%s", err, out)
+	if out, err := ask("explain pod lost", f.Kubeconfig, "-n", f.name); err != nil || out != last {
+		t.Errorf("by certificate: %v\n%s, want\n%s", err, out, last)
 	}
-	if out, err := ask("explain pod nobody", "asker", "-n", f.name); err == nil || !strings.Contains(out, "there is no pod nobody") {
+	impersonated := []string{"-n", f.name, "--as", "system:serviceaccount:" + f.name + ":stranger"}
+	for _, try := range []struct {
+		kubeconfig string
+		args       []string
+	}{{stranger, []string{"-n", f.name}}, {f.Kubeconfig, impersonated}} {
+		out, err := ask("explain pod lost", try.kubeconfig, try.args...)
+		if err == nil || !strings.Contains(out, f.name+":stranger\" cannot list resource \"configmaps\"") || !strings.Contains(out, "--clusterrole=karpenter-viewer") {
+			t.Errorf("a stranger gets %v\n%s", err, out)
+		}
+	}
+	if out, err := ask("explain pod nobody", viewer, "-n", f.name); err == nil || !strings.Contains(out, "found no pod "+f.name+"/nobody") {
 		t.Errorf("about a pod that is not: %v\n%s", err, out)
 	}
-	dump, err := ask("snapshot", "asker")
+	dump, err := ask("snapshot", viewer)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, dump)
 	}
@@ -57,33 +63,43 @@ func TestExplain(t *testing.T) {
 	if err := os.WriteFile(file, []byte(dump), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	offline, err := exec.CommandContext(t.Context(), "../../bin/karpenter", "explain", "pod", f.name+"/lost", "--file", file).CombinedOutput()
-	if err != nil || string(offline) != last {
-		t.Errorf("the snapshot says (%v)\n%s\nthe controller\n%s", err, offline, last)
+	out, err := exec.CommandContext(t.Context(), "../../bin/karpenter", "explain", "pod", f.name+"/lost", "--file", file).Output()
+	if err != nil || strings.TrimSpace(string(out)) != strings.TrimSpace(last) {
+		t.Errorf("the snapshot says (%v)\n%s\nthe cluster\n%s", err, out, last)
 	}
 }
 
-// account makes a service account of the test that may get the paths.
-func (f *fixture) account(name string, paths ...string) {
+// plugin makes a service account of the test, binds it to a ClusterRole that may
+// read what the chart's viewer may, and returns a kubeconfig whose user is an
+// exec plugin, as that of EKS is.
+func (f *fixture) plugin(name, role string) string {
 	f.Helper()
-	f.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: name}})
-	if len(paths) == 0 {
-		return
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: name}}
+	f.create(account)
+	if role != "" {
+		meta := metav1.ObjectMeta{Name: f.name + "-" + role}
+		read := []string{"get", "list"}
+		f.create(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"}, Verbs: read},
+			{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: read},
+			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: read},
+			{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses", "csinodes"}, Verbs: read},
+			{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodepools", "nodeclaims"}, Verbs: read},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"karpenter-offerings"}, Verbs: read},
+		}})
+		f.create(&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.name, Name: name}},
+		})
 	}
-	meta := metav1.ObjectMeta{Name: f.name + "-" + name}
-	f.create(&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{"get"}}}})
-	f.create(&rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.name, Name: name}},
-	})
+	return harness.ExecKubeconfig(f.T, f.Cluster, account)
 }
 
 // lost makes a pod of the test's pool that wants a zone.
 func (f *fixture) lost(name, zone string) {
 	f.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.name, Name: name}}
-	p.Spec.ServiceAccountName = "asker"
 	p.Spec.NodeSelector = map[string]string{"test": f.name, corev1.LabelTopologyZone: zone}
 	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "c", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -53,13 +54,8 @@ type Sources struct {
 // Start feeds w and the sources from the informers, from when they are started
 // until ctx ends. It does not wait for them.
 func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter, s Sources) (*Feed, error) {
-	c.Volumes = s.Volumes.Of
-	if s.Spread != nil {
-		c.Spread = s.Spread.Of
-	}
-	m := &podFeed{world: w, convert: c, Sources: s}
 	f := &Feed{}
-	for _, h := range append(handlers(w, c), m.handlers()...) {
+	for _, h := range all(w, c, s) {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("informer for %T: %w", h.kind, err)
@@ -80,6 +76,30 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 		f.registrations = append(f.registrations, registration)
 	}
 	return f, nil
+}
+
+// Load brings w and the sources up to objects that read returns, one kind after the
+// other, in an order in which each finds what it depends on. It watches nothing.
+func Load(w *world.World, c convert.Converter, s Sources, read func(kind client.Object) ([]client.Object, error)) error {
+	var failures []error
+	for _, h := range all(w, c, s) {
+		objects, err := read(h.kind)
+		failures = append(failures, err)
+		for _, o := range objects {
+			h.set(o)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// all returns the handlers of everything that w and the sources are made of.
+func all(w *world.World, c convert.Converter, s Sources) []handler {
+	c.Volumes = s.Volumes.Of
+	if s.Spread != nil {
+		c.Spread = s.Spread.Of
+	}
+	m := &podFeed{world: w, convert: c, Sources: s}
+	return append(handlers(w, c), m.handlers()...)
 }
 
 // handlers lists what the world is made of. Namespaces and pools come first,

@@ -43,14 +43,14 @@ func (s *Session) furnishKWOK(ctx context.Context, options *Options) ([]string, 
 
 // ports are where the controller serves.
 type ports struct {
-	metrics, health, explain int
+	metrics, health int
 }
 
 // freePorts finds ports nobody listens on. Somebody else may take one before the controller does; then the controller
 // ends, and says so.
 func freePorts() (ports, error) {
-	var found [3]int
-	var listeners [3]net.Listener
+	var found [2]int
+	var listeners [2]net.Listener
 	for i := range found {
 		l, err := net.Listen("tcp", ":0")
 		if err != nil {
@@ -58,7 +58,7 @@ func freePorts() (ports, error) {
 		}
 		listeners[i], found[i] = l, l.Addr().(*net.TCPAddr).Port
 	}
-	return ports{metrics: found[0], health: found[1], explain: found[2]}, closeAll(listeners[:])
+	return ports{metrics: found[0], health: found[1]}, closeAll(listeners[:])
 }
 
 func closeAll(listeners []net.Listener) error {

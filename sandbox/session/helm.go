@@ -50,7 +50,6 @@ func (s *Session) installChart(ctx context.Context, options *Options) ([]string,
 	err := s.helm(ctx, options, release,
 		"replicas=0", "settings.cloudProvider="+options.Provider, "settings.clusterName="+ClusterName,
 		"settings.interruptionQueue="+ClusterName, "settings.clusterEndpoint="+s.config.Host,
-		"settings.explainBindAddress="+s.explainAddress(),
 		fmt.Sprintf("controller.metrics.port=%d", s.ports.metrics), fmt.Sprintf("controller.healthProbe.port=%d", s.ports.health),
 		"controller.resources.requests.cpu=1", "controller.resources.requests.memory=1Gi",
 		"controller.resources.limits.cpu=1", "controller.resources.limits.memory=1Gi")

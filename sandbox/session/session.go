@@ -106,7 +106,7 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 	if err != nil {
 		return err
 	}
-	if err := s.ApplyAbsent(ctx, append(askerObjects(), first...)); err != nil {
+	if err := s.ApplyAbsent(ctx, first); err != nil {
 		return fmt.Errorf("apply first manifests: %w", err)
 	}
 	var cloud []string
@@ -141,6 +141,7 @@ func (s *Session) startController(options *Options, told []string) error {
 	s.controller, err = process.Start(process.Spec{
 		Name:    ControllerName,
 		Path:    options.Controller,
+		Args:    []string{"controller"},
 		Env:     append(withoutAWS(os.Environ()), told...),
 		LogPath: s.ControllerLog(),
 		PIDPath: filepath.Join(s.dir, "pids", ControllerName),
@@ -155,7 +156,6 @@ func (s *Session) environment() []string {
 		"KUBECONFIG=" + s.Kubeconfig(),
 		fmt.Sprintf("METRICS_PORT=%d", s.ports.metrics),
 		fmt.Sprintf("HEALTH_PROBE_PORT=%d", s.ports.health),
-		"EXPLAIN_BIND_ADDRESS=" + s.explainAddress(),
 		"DISABLE_LEADER_ELECTION=false",
 		"LEADER_ELECTION_NAMESPACE=kube-system",
 		"SYSTEM_NAMESPACE=kube-system",

@@ -54,7 +54,6 @@
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability
   "SCHEDULER_CONFIG" $s.schedulerConfig
   "CAPACITY_BUFFER_NAMESPACE_LIMITS" $s.capacityBufferNamespaceLimits
-  "EXPLAIN_BIND_ADDRESS" $s.explainBindAddress
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint
   "CLUSTER_CA_BUNDLE" $s.clusterCABundle

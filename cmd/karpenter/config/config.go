@@ -38,11 +38,6 @@ type Config struct {
 	// EnableProfiling adds /debug/pprof to the metrics port. Default false.
 	EnableProfiling bool
 
-	// ExplainBindAddress is where explanations and snapshots are served to
-	// users who may get them, host:port of a loopback address. Default "",
-	// not served.
-	ExplainBindAddress string
-
 	// KubeClientQPS and KubeClientBurst limit the requests to the API server,
 	// in requests per second and requests at once. Default 200 and 300.
 	KubeClientQPS, KubeClientBurst int

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"karpenter/cmd/karpenter/explain"
 )
 
 // setting is one thing the process can be told, and where it goes.
@@ -102,22 +100,6 @@ func (s setting) filled(field func(*Config) *string) setting {
 			return errors.New("want a name")
 		}
 		return nil
-	}
-	s.set = func(c *Config, value string) error {
-		*field(c) = value
-		return s.check(c)
-	}
-	return s
-}
-
-// loopback takes nothing, or an address that other machines cannot reach.
-func (s setting) loopback(field func(*Config) *string) setting {
-	s.values = cmp.Or(s.values, "host:port")
-	s.check = func(c *Config) error {
-		if *field(c) == "" {
-			return nil
-		}
-		return explain.Loopback(*field(c))
 	}
 	s.set = func(c *Config, value string) error {
 		*field(c) = value
@@ -233,4 +215,9 @@ func (s setting) millicores(field func(*Config) *int, preset int) setting {
 		return nil
 	}
 	return s
+}
+
+// HasFlag reports whether the controller has a flag of the name.
+func HasFlag(name string) bool {
+	return slices.ContainsFunc(settings(), func(s setting) bool { return s.flag != "" && s.flag == name })
 }

@@ -69,9 +69,6 @@ func cluster() []setting {
 		setting{flag: "enable-profiling", env: "ENABLE_PROFILING", preset: "false",
 			meaning: "serve /debug/pprof on the metrics port, to whoever can reach it unless metrics-secure is set",
 		}.boolean(func(c *Config) *bool { return &c.EnableProfiling }),
-		setting{flag: "explain-bind-address", env: "EXPLAIN_BIND_ADDRESS", chart: "settings.explainBindAddress", values: "host:port of a loopback address",
-			meaning: "where karpenter explain, plan and snapshot are answered, to users the API server lets; without it, nowhere",
-		}.loopback(func(c *Config) *string { return &c.ExplainBindAddress }),
 	}
 }
 

@@ -119,16 +119,16 @@ func (c *crowd) add(all []model.Pending) {
 func (a ClusterAnswer) Text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of NodePools\n", counted(a.Nodes, "node"))
-	row(&b, "cost", dollars(a.Cost))
+	row(&b, "cost", monthly(a.Cost))
 	if a.Unpriced > 0 {
 		row(&b, "unpriced", counted(a.Unpriced, "node")+", in no figure")
 	}
 	if a.Kept > 0 {
-		row(&b, "kept", fmt.Sprintf("%s for %s, in all figures: they cannot be taken away now", counted(a.Kept, "node"), dollars(a.KeptCost)))
+		row(&b, "kept", fmt.Sprintf("%s for %s, in all figures: they cannot be taken away now", counted(a.Kept, "node"), monthly(a.KeptCost)))
 	}
 	fmt.Fprintf(&b, "\nafresh, for the %s that may move or wait\n", counted(a.Pods, "pod"))
-	row(&b, "cost", fmt.Sprintf("%s, %s", dollars(a.Fresh.Cost), counted(a.Fresh.Nodes, "node")))
-	row(&b, "at least", dollars(a.Bound)+": no plan costs less")
+	row(&b, "cost", fmt.Sprintf("%s, %s", monthly(a.Fresh.Cost), counted(a.Fresh.Nodes, "node")))
+	row(&b, "at least", monthly(a.Bound)+": no plan costs less")
 	if a.Fresh.Pending > 0 {
 		row(&b, "no place", counted(a.Fresh.Pending, "pod")+", in no figure of the fresh plan")
 	}

@@ -55,7 +55,7 @@ func TestNodeText(t *testing.T) {
   may go     0 as Empty, any number as Drifted, 2 as Underutilized
   with       n2
   replaced   by a new small on-demand a $0.1/h in nodepool general
-  pays       $0.04/h more than $0.06/h
+  pays       $0.04/h ($29/month) more than $0.06/h
   score      1.25 in nodepool general: 10 % of its cost for 8 % of its disruption
 
 its pods

@@ -91,9 +91,9 @@ func (c *Departure) text(b *strings.Builder) {
 	}
 	switch {
 	case c.SavingsPerHour < 0:
-		row(b, "pays", fmt.Sprintf("%s more than %s", dollars(-c.SavingsPerHour), dollars(c.CostPerHour)))
+		row(b, "pays", fmt.Sprintf("%s more than %s", monthly(-c.SavingsPerHour), dollars(c.CostPerHour)))
 	default:
-		row(b, "saves", fmt.Sprintf("%s of %s", dollars(c.SavingsPerHour), dollars(c.CostPerHour)))
+		row(b, "saves", fmt.Sprintf("%s of %s", monthly(c.SavingsPerHour), dollars(c.CostPerHour)))
 	}
 	for _, s := range c.Scores {
 		row(b, "score", fmt.Sprintf("%.3g in nodepool %s: %.3g %% of its cost for %.3g %% of its disruption", s.Value, s.Pool, 100*s.Savings, 100*s.Disruption))
@@ -117,6 +117,12 @@ func (p Assignment) String() string {
 		to = "a new " + p.Type
 	}
 	return strings.Join(names, ", ") + more + " → " + to
+}
+
+// monthly writes dollars per hour and per month.
+func monthly(d float64) string {
+	const hours = 730
+	return fmt.Sprintf("%s ($%.0f/month)", dollars(d), d*hours)
 }
 
 // dollars writes dollars per hour, also none; sums are rounded to the nano-dollars

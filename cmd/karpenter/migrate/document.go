@@ -60,16 +60,36 @@ var (
 // mentioned reports whether the document can concern us.
 func (d *document) mentioned() bool {
 	for line := range strings.Lines(d.body) {
-		if trimmed := strings.TrimSpace(line); !strings.HasPrefix(trimmed, "#") && !strings.HasPrefix(trimmed, "%") && strings.Contains(line, "karpenter") {
+		if trimmed := strings.TrimSpace(line); !strings.HasPrefix(trimmed, "#") && !strings.HasPrefix(trimmed, "%") && strings.Contains(strings.ToLower(line), "karpenter") {
 			return true
 		}
 	}
 	return false
 }
 
+// values is what the values of older charts have at the left margin, whose files
+// need not mention Karpenter.
+var values = regexp.MustCompile(`(?m)^(settings|aws|clusterName|clusterEndpoint|provisioners|awsNodeTemplates):`)
+
+// suspect reads the body if it can be values of Karpenter's chart. What cannot be
+// read is not.
+func (d *document) suspect() {
+	var tree yaml.Node
+	if !values.MatchString(d.body) || yaml.Unmarshal([]byte(d.body), &tree) != nil || len(tree.Content) == 0 || inKeys(&tree) {
+		return
+	}
+	root := tree.Content[0]
+	aws := at(root, "aws")
+	if text(root, "kind") == "" && (at(root, "settings", "aws") != nil || has(aws, "defaultInstanceProfile") ||
+		at(root, "clusterName") != nil && at(root, "clusterEndpoint") != nil || has(root, "awsNodeTemplates")) {
+		d.tree, d.style, d.read = &tree, styleOf(root), nodes(&tree, map[*yaml.Node]bool{})
+	}
+}
+
 // parse reads the body. Errors name file and line.
 func (d *document) parse() error {
 	if !d.mentioned() {
+		d.suspect()
 		return nil
 	}
 	if !utf8.ValidString(d.body) {

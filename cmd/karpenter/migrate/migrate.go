@@ -56,13 +56,14 @@ type migration struct {
 	objects []*object
 	classes map[string]*object // EC2NodeClasses, those to be and those made, by name
 	kubelet []demand           // what NodePools say about kubelets
+	schemas schemas
 }
 
 // Migrate rewrites what the sources hold of older APIs. An error says what is
 // wrong in which file and line, for all files.
 func Migrate(sources []Source, options Options) (Result, error) {
 	var result Result
-	m := &migration{options: options, report: &result.Report, classes: map[string]*object{}}
+	m := &migration{options: options, report: &result.Report, classes: map[string]*object{}, schemas: schemas{}}
 	var errs []error
 	files := make([][]*document, len(sources))
 	for i, source := range sources {
@@ -207,7 +208,7 @@ func (m *migration) convert() {
 		o.renameKeys()
 		o.stale()
 		if o.ours() {
-			o.check()
+			o.check(m.schemas)
 		}
 		if o.changed {
 			m.report.Objects++

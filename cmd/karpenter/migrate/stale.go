@@ -47,6 +47,7 @@ func (o *object) stale() {
 	}
 	o.rules(o.root)
 	if text(o.root, "kind") == "" && text(o.root, "apiVersion") == "" {
+		o.oldest(o.root)
 		o.values(o.root)
 		return
 	}
@@ -113,6 +114,20 @@ func (o *object) values(n *yaml.Node) {
 	}
 	for _, child := range n.Content {
 		o.values(child)
+	}
+}
+
+// oldest looks at values of the chart up to 0.13, which stand at the left margin.
+func (o *object) oldest(n *yaml.Node) {
+	if name := at(n, "aws", "defaultInstanceProfile"); name != nil {
+		o.askAt(name, "the value aws.defaultInstanceProfile is %s", olderValues()["defaultInstanceProfile"])
+	} else if at(n, "clusterEndpoint") == nil {
+		return
+	}
+	for _, key := range []string{"clusterName", "clusterEndpoint"} {
+		if v := at(n, key); v != nil && v.Kind == yaml.ScalarNode {
+			o.askAt(v, "the value %s is %s", key, olderValues()[key])
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ type Change struct {
 	Evictions int      `json:"evictions,omitempty"` // of pods on Removed
 }
 
-func (r Report) changes(b *strings.Builder) {
+func (r Report) changes(b *page) {
 	if len(r.Changes) == 0 {
 		return
 	}

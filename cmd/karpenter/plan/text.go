@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"karpenter/cmd/karpenter/explain"
 )
@@ -17,42 +16,24 @@ import (
 // most is how many lines a section of the text has; JSON has all.
 const most = 10
 
-// Text writes the report for a terminal, on about one screen.
-func (r Report) Text(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "plan at %s\n", r.Time)
-	for _, section := range []func(*strings.Builder){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.stays, r.notes} {
-		section(&b)
+// Text writes the report for people, on about one screen.
+func (r Report) Text(w io.Writer) error { return r.Write(w, Style{}) }
+
+// Write writes the report for people.
+func (r Report) Write(w io.Writer, style Style) error {
+	b := &page{Style: style}
+	fmt.Fprintf(b, "plan at %s\n", r.Time)
+	for _, section := range []func(*page){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.stays, r.notes} {
+		section(b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// table writes rows of cells below a heading, the columns aligned, and says how
-// many rows it leaves out.
-func table(b *strings.Builder, heading string, rows [][]string) {
-	if heading != "" {
-		b.WriteString("\n" + heading + "\n")
-	}
-	left := 0
-	if most := most + 1; len(rows) > most { // the first row has the names of columns
-		left = len(rows) - most
-		rows = rows[:most]
-	}
-	columns := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(columns, strings.TrimRight("  "+strings.Join(row, "\t"), "\t "))
-	}
-	_ = columns.Flush() // into memory
-	if left > 0 {
-		fmt.Fprintf(b, "  and %d more; --output json has all\n", left)
-	}
-}
-
-func (r Report) totals(b *strings.Builder) {
-	rows := [][]string{{"", "NODES", "$/H", "PODS PENDING"}}
+func (r Report) totals(b *page) {
+	rows := [][]string{{"", "NODES", "$/H", "$/MONTH", "PODS PENDING"}}
 	add := func(name string, t Total, remark string) {
-		rows = append(rows, []string{name, strconv.Itoa(t.Nodes), t.Cost.String(), strconv.Itoa(t.Pending), remark})
+		rows = append(rows, []string{name, strconv.Itoa(t.Nodes), t.Cost.String(), t.Cost.month(), strconv.Itoa(t.Pending), remark})
 	}
 	add("now", r.Before, unpriced(r.Before))
 	if r.Unchanged != nil {
@@ -66,7 +47,7 @@ func (r Report) totals(b *strings.Builder) {
 	}
 	add("afresh", r.Afresh, "if all pods that may move were placed anew")
 	if r.Bound > 0 {
-		rows = append(rows, []string{"at least", "", r.Bound.String(), "", "no nodes for these pods cost less"})
+		rows = append(rows, []string{"at least", "", r.Bound.String(), r.Bound.month(), "", "no nodes for these pods cost less"})
 	}
 	b.WriteByte('\n')
 	table(b, "", rows)
@@ -94,7 +75,7 @@ func unpriced(t Total) string {
 	return counted(t.Unpriced, "node") + " of unknown price count as 0"
 }
 
-func (r Report) launches(b *strings.Builder) {
+func (r Report) launches(b *page) {
 	if len(r.Launches) == 0 {
 		return
 	}
@@ -125,7 +106,7 @@ func (r Report) launches(b *strings.Builder) {
 	table(b, heading, rows)
 }
 
-func (r Report) commands(b *strings.Builder) {
+func (r Report) commands(b *page) {
 	if len(r.Commands) == 0 {
 		return
 	}
@@ -146,7 +127,7 @@ func (r Report) commands(b *strings.Builder) {
 }
 
 // drifts says of nodes that go which change made them drift.
-func (r Report) drifts(b *strings.Builder) {
+func (r Report) drifts(b *page) {
 	nodes := map[string][]string{}
 	for _, c := range r.Commands {
 		for _, n := range c.Nodes {
@@ -155,7 +136,7 @@ func (r Report) drifts(b *strings.Builder) {
 	}
 	delete(nodes, "")
 	for _, why := range slices.Sorted(maps.Keys(nodes)) {
-		fmt.Fprintf(b, "  drifted: %s: %s\n", some(nodes[why]), why)
+		b.line("drifted: %s: %s", some(nodes[why]), why)
 	}
 }
 
@@ -170,7 +151,7 @@ func (c Command) replacements() string {
 	return strings.Join(out, ", ")
 }
 
-func (r Report) placements(b *strings.Builder) {
+func (r Report) placements(b *page) {
 	if len(r.Placements) == 0 {
 		return
 	}
@@ -182,23 +163,23 @@ func (r Report) placements(b *strings.Builder) {
 }
 
 // pending writes the verdicts as explain pod does, one after the other.
-func (r Report) pending(b *strings.Builder) {
+func (r Report) pending(b *page) {
 	const most = 5
 	if len(r.Pending) == 0 {
 		return
 	}
-	b.WriteString("\npods that stay pending\n")
+	b.heading("pods that stay pending")
 	for i, v := range r.Pending {
 		if i == most {
-			fmt.Fprintf(b, "  and pods for %s; --output json has all\n", counted(len(r.Pending)-most, "other reason"))
+			b.line("and pods for %s; -o json has all", counted(len(r.Pending)-most, "other reason"))
 			break
 		}
-		fmt.Fprintf(b, "  %s (%s)\n    %s\n", some(v.Pods), v.Requests, strings.ReplaceAll(v.Verdict, "; nodepool ", "\n    nodepool "))
+		b.line("%s (%s)\n    %s", some(v.Pods), v.Requests, strings.ReplaceAll(v.Verdict, "; nodepool ", "\n    nodepool "))
 	}
 }
 
 // stays counts the nodes that are kept by the kind of reason.
-func (r Report) stays(b *strings.Builder) {
+func (r Report) stays(b *page) {
 	if len(r.Stays) == 0 {
 		return
 	}
@@ -231,13 +212,18 @@ func nothing(s Stay) []explain.Reason {
 	return []explain.Reason{{Cause: "in use", Why: "nothing is gained by taking it away"}}
 }
 
-func (r Report) notes(b *strings.Builder) {
+func (r Report) notes(b *page) {
 	if len(r.Notes) > 0 {
-		b.WriteString("\nnotes\n")
+		b.heading("notes")
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(b, "  %s\n", n)
+		b.line("%s", n)
 	}
+}
+
+// month writes dollars per month.
+func (p Price) month() string {
+	return strconv.FormatFloat(math.Round(float64(p)*HoursPerMonth), 'f', 0, 64)
 }
 
 // some writes the first names, and how many more there are.

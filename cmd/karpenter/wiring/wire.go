@@ -21,7 +21,7 @@ import (
 	"karpenter/cloud/overlay"
 	"karpenter/cloud/wrap"
 	"karpenter/cmd/karpenter/config"
-	"karpenter/cmd/karpenter/explain"
+	"karpenter/cmd/karpenter/situation"
 	"karpenter/control/consistency"
 	"karpenter/control/disruption"
 	"karpenter/control/drift"
@@ -34,7 +34,6 @@ import (
 	"karpenter/control/podevents"
 	"karpenter/control/provisioning"
 	"karpenter/control/termination"
-	"karpenter/kube/access"
 	"karpenter/kube/catalogue"
 	"karpenter/kube/convert"
 	"karpenter/kube/events"
@@ -61,6 +60,9 @@ type Surroundings struct {
 	// Workers bounds how many reconciles one controller runs at once; 0 leaves
 	// that to the Config.
 	Workers int
+	// PublishIn is the namespace in which the leader publishes offerings; "" =
+	// nowhere.
+	PublishIn string
 	// Orderly has NodeClaims created one after the other, so that a run can be
 	// repeated: two that ask for the same cannot be told apart.
 	Orderly bool
@@ -79,7 +81,6 @@ type wiring struct {
 	world    *world.World
 	placing  solve.Planner // of pods
 	draining solve.Planner // of nodes too; apart, so that pods need not wait for it
-	asked    solve.Planner // by people
 	synced   func() bool   // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
@@ -141,7 +142,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return w.nominations(provisioner) },
 		func() error { return w.static(provisioner) },
 		func() error { return w.disruption(provisioner, types) },
-		w.claims, w.nodes, w.repairs, w.obstacles, w.pools, w.explanations,
+		w.claims, w.nodes, w.repairs, w.obstacles, w.pools, w.publication,
 	} {
 		if err := register(); err != nil {
 			return err
@@ -152,10 +153,6 @@ func Wire(ctx context.Context, s Surroundings) error {
 
 func (w *wiring) decide(s *model.Snapshot) *model.Plan {
 	return w.draining.Decide(s, w.policy())
-}
-
-func (w *wiring) answer(s *model.Snapshot) *model.Plan {
-	return w.asked.Decide(s, w.policy())
 }
 
 func (w *wiring) place(s *model.Snapshot) *model.Plan {
@@ -331,17 +328,23 @@ func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalo
 	}).Register(w.mgr)
 }
 
-// explanations adds the server of explanations, if it is asked for.
-func (w *wiring) explanations() error {
-	if w.config.ExplainBindAddress == "" {
+// publication adds the controller that publishes offerings for the commands that
+// people run, if it was said where.
+func (w *wiring) publication() error {
+	if w.PublishIn == "" {
 		return nil
 	}
-	return w.mgr.Add(&explain.Server{
-		Address: w.config.ExplainBindAddress, Access: access.Reviewer{Client: w.mgr.GetClient()},
-		Snapshot: w.world.Snapshot, Decide: w.answer, Policy: w.policy(),
-		Place: func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, w.policy()) },
-		Pods:  w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,
-	})
+	rules := situation.Rules{Labels: w.convert.Labels, Volumes: w.provider.Volumes, StaticCapacity: w.convert.StaticCapacity}
+	for _, kind := range w.provider.NodeClasses() {
+		rules.NodeClasses = append(rules.NodeClasses, kind.GroupKind())
+	}
+	if c := w.config.SchedulerConfig; c != nil {
+		rules.Constraints = c.PodTopologySpread.DefaultConstraints
+	}
+	return (&situation.Publisher{
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Namespace: w.PublishIn,
+		Rules: rules, Policy: w.policy(), Snapshot: w.world.Snapshot, Ready: w.synced, Clock: w.clock,
+	}).Register(w.mgr)
 }
 
 func (w *wiring) managed(claim *v1.NodeClaim) bool {

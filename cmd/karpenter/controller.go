@@ -6,10 +6,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
@@ -33,15 +36,42 @@ import (
 	"karpenter/kube/meter"
 )
 
-// serve runs the controllers until ctx ends, and then lets go of the lease.
-func serve(ctx context.Context, s surroundings) error {
-	c, err := settings.Parse(s.args, s.env)
-	if errors.Is(err, flag.ErrHelp) {
-		return help(ctx, s)
+const controllerName = "controller"
+
+// controllerCommand runs the controllers. It has the flags of package config,
+// which come with environment variables.
+func controllerCommand(s surroundings) *cobra.Command {
+	return &cobra.Command{
+		Use:                controllerName + " [flags]",
+		Short:              "Run the controllers",
+		DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			settings, err := settings.Parse(args, s.env)
+			switch {
+			case errors.Is(err, flag.ErrHelp):
+				return controllerHelp(s)
+			case err != nil:
+				return usageError{fmt.Errorf("%w\nRun 'karpenter controller --help' for the settings there are.", err)}
+			}
+			return serve(c.Context(), settings)
+		},
 	}
-	if err != nil {
-		return usageError{err}
+}
+
+func controllerHelp(s surroundings) error {
+	var text strings.Builder
+	text.WriteString("Run the controllers. In a pod, 'karpenter' without a command does the same.\n\n" +
+		"Usage:\n  karpenter controller [flags]\n\n" +
+		"Flags, their environment variables and defaults. A flag wins over its variable.\n\n")
+	if err := settings.Usage(&text); err != nil {
+		return err
 	}
+	_, err := io.WriteString(s.stdout, text.String())
+	return err
+}
+
+// serve runs the controllers until ctx ends, and then releases the lease.
+func serve(ctx context.Context, c settings.Config) error {
 	build := manager.ReadBuild()
 	logger, err := manager.NewLog(manager.LogOptions{
 		Level: c.LogLevel, Outputs: c.LogOutputPaths, ErrorOutputs: c.LogErrorOutputPaths, Commit: build.Commit,
@@ -95,6 +125,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	err = wiring.Wire(ctx, wiring.Surroundings{
 		Manager: mgr, Config: c, Registry: metrics.Registry,
 		Provider:  provider(c.CloudProvider, fence),
+		PublishIn: leaseNamespace(c),
 		Nominator: func() (client.StatusClient, error) { return nominator(mgr) },
 	})
 	if err != nil {

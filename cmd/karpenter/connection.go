@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/api/scheme"
+	"karpenter/cmd/karpenter/situation"
+	"karpenter/scenario"
+)
+
+// connection is the flags that say which cluster a command reads, and as whom.
+// They are those of kubectl.
+type connection struct {
+	kubeconfig, karpenterNamespace string
+	overrides                      clientcmd.ConfigOverrides
+}
+
+func (c *connection) define(flags *pflag.FlagSet) {
+	o := &c.overrides
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path to the kubeconfig file (default: KUBECONFIG, then ~/.kube/config)")
+	flags.StringVar(&o.CurrentContext, "context", "", "name of the kubeconfig context to use")
+	flags.StringVar(&o.Context.Cluster, "cluster", "", "name of the kubeconfig cluster to use")
+	flags.StringVar(&o.Context.AuthInfo, "user", "", "name of the kubeconfig user to use")
+	flags.StringVar(&o.AuthInfo.Impersonate, "as", "", "user to impersonate")
+	flags.StringArrayVar(&o.AuthInfo.ImpersonateGroups, "as-group", nil, "group to impersonate; can be repeated")
+	flags.StringVar(&o.Timeout, "request-timeout", "0", "how long to wait for one request, such as 30s; 0 means no limit")
+	flags.StringVarP(&o.Context.Namespace, "namespace", "n", "", "namespace to look in (default: that of the context)")
+	flags.StringVar(&c.karpenterNamespace, "karpenter-namespace", "", "namespace that Karpenter is installed in (default: found by itself)")
+}
+
+// config finds the cluster as kubectl does.
+func (c *connection) config() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
+}
+
+// namespace is where to look for what has no namespace in its name.
+func (c *connection) namespace() (string, error) {
+	if c.overrides.Context.Namespace != "" {
+		return c.overrides.Context.Namespace, nil
+	}
+	namespace, _, err := c.config().Namespace()
+	if err != nil {
+		return "", c.failed(err)
+	}
+	return namespace, nil
+}
+
+func (c *connection) failed(err error) error {
+	switch {
+	case c.kubeconfig != "" && errors.Is(err, fs.ErrNotExist):
+		return usageError{fmt.Errorf("--kubeconfig: %w", err)}
+	case clientcmd.IsEmptyConfig(err):
+		return errors.New("found no cluster: set --kubeconfig or KUBECONFIG to a kubeconfig file that works with kubectl")
+	}
+	return fmt.Errorf("read the kubeconfig: %w", err)
+}
+
+// rest returns how to reach the API server.
+func (c *connection) rest() (*rest.Config, error) {
+	config, err := c.config().ClientConfig()
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	config.QPS, config.Burst = -1, 0 // a command asks a few dozen times, one request after the other
+	config.WarningHandler = rest.NoWarnings{}
+	return config, nil
+}
+
+// reader returns what reads the cluster, and shows its progress on stderr if that
+// is a terminal.
+func (c *connection) reader(s surroundings) (*situation.Reader, error) {
+	config, err := c.rest()
+	if err != nil {
+		return nil, err
+	}
+	return readerOf(config, c.karpenterNamespace, s)
+}
+
+func readerOf(config *rest.Config, namespace string, s surroundings) (*situation.Reader, error) {
+	objects := runtime.NewScheme()
+	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects), apiextensionsv1.AddToScheme(objects)); err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	api, err := client.New(config, client.Options{Scheme: objects})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return &situation.Reader{Client: api, Scheme: objects, Namespace: namespace, Progress: progress(s)}, nil
+}
+
+// progress returns a function that shows what is being read; nil if stderr is no
+// terminal.
+func progress(s surroundings) func(kind string, count int) {
+	if !isTerminal(s.stderr) {
+		return nil
+	}
+	return func(kind string, count int) {
+		if count == 0 {
+			return
+		}
+		fmt.Fprintf(s.stderr, "\r\x1b[Kreading %ss: %d", kind, count)
+	}
+}
+
+// doneReading removes what progress has shown.
+func doneReading(s surroundings) {
+	if isTerminal(s.stderr) {
+		fmt.Fprint(s.stderr, "\r\x1b[K")
+	}
+}
+
+// situationFrom reads a file that karpenter snapshot printed, which may include
+// files beside it; "-" is standard input, and "" the cluster. The pods are the
+// cluster's.
+func (c *connection) situationFrom(ctx context.Context, file, flag string, s surroundings) (scenario.Situation, []*corev1.Pod, error) {
+	var none scenario.Situation
+	switch file {
+	case "":
+		reader, err := c.reader(s)
+		if err != nil {
+			return none, nil, err
+		}
+		defer doneReading(s)
+		return reader.Live(ctx, time.Now())
+	case "-":
+		situation, err := scenario.Read(s.stdin, nil)
+		if err != nil {
+			return none, nil, fmt.Errorf("standard input: %w", err)
+		}
+		return situation, nil, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return none, nil, usageError{fmt.Errorf("%s: %w", flag, err)}
+	}
+	defer f.Close()
+	situation, err := scenario.Read(f, os.DirFS(filepath.Dir(file)))
+	if err != nil {
+		return none, nil, fmt.Errorf("%s: %w", strings.TrimSpace(file), err)
+	}
+	return situation, nil, nil
+}

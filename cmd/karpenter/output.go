@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+)
+
+// Formats of output.
+const (
+	tableFormat    = "table"
+	wideFormat     = "wide"
+	jsonFormat     = "json"
+	yamlFormat     = "yaml"
+	markdownFormat = "markdown"
+)
+
+// output is the flag -o of a command.
+type output struct {
+	format  string
+	formats []string
+}
+
+// define adds the flag; the first format is the default.
+func (o *output) define(flags *pflag.FlagSet, formats ...string) {
+	o.formats = formats
+	flags.StringVarP(&o.format, "output", "o", formats[0], "format: "+strings.Join(formats, ", "))
+}
+
+// check refuses a format that the command does not have.
+func (o *output) check() error {
+	switch o.format {
+	case "text": // what the table was called before
+		o.format = tableFormat
+	case "md":
+		o.format = markdownFormat
+	}
+	if !slices.Contains(o.formats, o.format) {
+		return usageError{fmt.Errorf("--output: %q: want one of %s", o.format, strings.Join(o.formats, ", "))}
+	}
+	return nil
+}
+
+// human reports whether people read the output.
+func (o *output) human() bool { return o.format != jsonFormat && o.format != yamlFormat }
+
+// write writes v for programs, or calls text.
+func (o *output) write(w io.Writer, v any, text func(io.Writer) error) error {
+	switch o.format {
+	case jsonFormat:
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(v)
+	case yamlFormat:
+		out, err := yaml.Marshal(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(out)
+		return err
+	}
+	return text(w)
+}
+
+// next names the next useful commands, for people who look at a terminal or read
+// a log. It goes to stderr, so that the output stays what it is.
+func (o *output) next(s surroundings, commands ...string) {
+	if o.format == tableFormat || o.format == wideFormat {
+		fmt.Fprintf(s.stderr, "\nNext: %s\n", strings.Join(commands, "\n      "))
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// width returns how many columns a terminal has, and 0 for anything else.
+func width(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+
+	"karpenter/cmd/karpenter/savings"
+	"karpenter/model"
+	"karpenter/solve"
+)
+
+type saving struct {
+	connection
+	output
+	files, prices []string
+	region        string
+	discount      float64 // in percent
+}
+
+func savingsCommand(s surroundings) *cobra.Command {
+	var v saving
+	c := &cobra.Command{
+		Use:   "savings",
+		Short: "Show what any cluster would cost with Karpenter",
+		Long: `Compare what the nodes of a cluster cost with what the same pods would cost
+planned from scratch: on demand, with Spot, with Arm, each beside the proven
+minimum. Karpenter need not be installed. Nothing is changed, and nothing leaves
+this machine: prices come with the program.`,
+		Example: `  karpenter savings
+  karpenter savings --context production -o markdown
+
+  # Without access from here:
+  kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json > cluster.json
+  karpenter savings -f cluster.json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
+	}
+	flags := c.Flags()
+	v.connection.define(flags)
+	v.output.define(flags, tableFormat, jsonFormat, yamlFormat, markdownFormat)
+	flags.StringArrayVarP(&v.files, "filename", "f", nil, "read objects that kubectl get -o json printed instead of a cluster; - is standard input; can be repeated")
+	flags.StringArrayVar(&v.prices, "price", nil, "dollars per hour of an instance type, as TYPE=DOLLARS; can be repeated")
+	flags.StringVar(&v.region, "region", "", "region of the prices (default: that of the nodes)")
+	flags.Float64Var(&v.discount, "spot-discount", 60, "how many percent less than on demand Spot is assumed to cost")
+	return c
+}
+
+func (v *saving) run(ctx context.Context, s surroundings) error {
+	if err := v.check(); err != nil {
+		return err
+	}
+	if !(v.discount >= 0 && v.discount < 100) {
+		return usageError{fmt.Errorf("--spot-discount: %v: want a percentage from 0 to 99", v.discount)}
+	}
+	prices, err := pricesOf(v.prices)
+	if err != nil {
+		return err
+	}
+	cluster, err := v.cluster(ctx, s)
+	if err != nil {
+		return err
+	}
+	planner := &solve.Planner{}
+	report, err := savings.Of(cluster, savings.Options{
+		Region: v.region, SpotDiscount: v.discount / 100, Prices: prices, Now: time.Now(),
+		Place: func(s *model.Snapshot, p model.Policy) *model.Plan { return planner.Place(s, p) },
+	})
+	if err != nil {
+		return err
+	}
+	err = v.write(s.stdout, report, func(w io.Writer) error {
+		if v.format == markdownFormat {
+			return report.Markdown(w)
+		}
+		return report.Text(w)
+	})
+	v.next(s, "karpenter savings -o markdown", "karpenter migrate --check MANIFESTS")
+	return err
+}
+
+// cluster reads the files, or the cluster if there are none.
+func (v *saving) cluster(ctx context.Context, s surroundings) (*savings.Cluster, error) {
+	out := &savings.Cluster{}
+	if len(v.files) == 0 {
+		reader, err := v.reader(s)
+		if err != nil {
+			return nil, err
+		}
+		defer doneReading(s)
+		for _, kind := range savings.Kinds() {
+			objects, err := reader.List(ctx, kind)
+			if err != nil {
+				return nil, err
+			}
+			for _, o := range objects {
+				out.Add(o)
+			}
+		}
+		return out, nil
+	}
+	objects := runtime.NewScheme()
+	if err := kubescheme.AddToScheme(objects); err != nil {
+		return nil, err
+	}
+	for _, name := range v.files {
+		if err := readFile(name, s.stdin, func(r io.Reader) error { return out.Read(r, objects) }); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// readFile has read read a file, or standard input if the name is "-".
+func readFile(name string, stdin io.Reader, read func(io.Reader) error) error {
+	if name == "-" {
+		if err := read(stdin); err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return usageError{fmt.Errorf("-f: %w", err)}
+	}
+	defer f.Close()
+	if err := read(f); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func pricesOf(given []string) (map[string]float64, error) {
+	out := map[string]float64{}
+	for _, text := range given {
+		name, value, _ := strings.Cut(text, "=")
+		price, err := strconv.ParseFloat(value, 64)
+		if err == nil && (price <= 0 || math.IsInf(price, 0) || math.IsNaN(price)) {
+			err = errors.New("want more than 0")
+		}
+		if name == "" || err != nil {
+			return nil, usageError{fmt.Errorf("--price: %q: want TYPE=DOLLARS, such as m5.large=0.096", text)}
+		}
+		out[name] = price
+	}
+	return out, nil
+}

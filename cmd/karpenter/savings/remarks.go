@@ -1,0 +1,127 @@
+package savings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "karpenter/api/v1"
+)
+
+// mostNames is how many examples a remark has.
+const mostNames = 3
+
+// obstacles finds what keeps pods from moving, or the plan from being cheaper.
+func (r *Report) obstacles(c *Cluster, here []placed, groups []pool) {
+	r.blockedBudgets(c.Budgets)
+	for _, o := range []struct {
+		what, do string
+		is       func(placed) bool
+	}{
+		{"with an annotation against eviction", "Remove karpenter.sh/do-not-disrupt or safe-to-evict=false where a restart does no harm",
+			placed.protected},
+		{"without a controller", "Nothing recreates them after an eviction; own them by a Deployment or Job",
+			func(p placed) bool { return metav1.GetControllerOf(p.Pod) == nil }},
+		{"with persistent volumes, which stay in their zone and on demand", "Nothing to do; they bound what zones can save",
+			placed.volumes},
+		{"without CPU or memory requests, which the plan counts as nothing", "Set requests; the figures are too low until then",
+			func(p placed) bool { return !p.requests() }},
+		{"with a node selector for a capacity type, an instance type or a zone", "Drop the selector where it is habit",
+			func(p placed) bool { return pinned(p.Pod) }},
+	} {
+		n, such := 0, []string{}
+		for _, p := range here {
+			if o.is(p) {
+				n++
+				if len(such) < mostNames {
+					such = append(such, p.Namespace+"/"+p.Name)
+				}
+			}
+		}
+		if n > 0 {
+			r.Obstacles = append(r.Obstacles, Remark{What: counted(n, "pod") + " " + o.what, Pods: n, Such: such, Do: o.do})
+		}
+	}
+	if len(groups) > 1 {
+		var such []string
+		for _, g := range groups[:min(len(groups), mostNames)] {
+			such = append(such, g.String())
+		}
+		r.Obstacles = append(r.Obstacles, Remark{
+			What: fmt.Sprintf("%d groups of nodes that pods tell apart by labels or taints", len(groups)), Such: such,
+			Do: "Merge groups that differ for no reason; each one rounds up to whole nodes",
+		})
+	}
+}
+
+func (r *Report) blockedBudgets(all []*policyv1.PodDisruptionBudget) {
+	such, n := []string{}, 0
+	for _, b := range all {
+		if b.Status.ExpectedPods > 0 && b.Status.DisruptionsAllowed == 0 {
+			if n++; len(such) < mostNames {
+				such = append(such, b.Namespace+"/"+b.Name)
+			}
+		}
+	}
+	if n > 0 {
+		r.Obstacles = append(r.Obstacles, Remark{
+			What: fmt.Sprintf("%s without an allowed disruption", counted(n, "PodDisruptionBudget")), Such: such,
+			Do: "Allow one, or run one replica more; nothing can drain a node of their pods",
+		})
+	}
+}
+
+// pinned reports whether the pod demands a capacity type, an instance type or a
+// zone by its node selector.
+func pinned(p *corev1.Pod) bool {
+	for _, key := range []string{v1.CapacityTypeLabelKey, "eks.amazonaws.com/capacityType", corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, corev1.LabelTopologyZone} {
+		if _, ok := p.Spec.NodeSelector[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (p pool) String() string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(p.labels)) {
+		out = append(out, key+"="+p.labels[key])
+	}
+	for _, t := range p.taints {
+		out = append(out, "taint "+t.ToString())
+	}
+	if len(out) == 0 {
+		return "no label, no taint"
+	}
+	return strings.Join(out, ", ")
+}
+
+// remarks says what the figures assume.
+func (r *Report) remarks(prices *catalogue, o Options) {
+	if r.Region != "" && r.Region != prices.region {
+		r.Notes = append(r.Notes, fmt.Sprintf("prices of %s are not embedded; those of %s stand in for them, so read the shares rather than the dollars", r.Region, prices.region))
+	}
+	if len(r.Now.Unpriced) > 0 {
+		n := 0
+		for _, count := range r.Now.Unpriced {
+			n += count
+		}
+		r.Notes = append(r.Notes, fmt.Sprintf("%s of unknown price (%s) not in the cost: give it with --price TYPE=DOLLARS",
+			counted(n, "node"), strings.Join(slices.Sorted(maps.Keys(r.Now.Unpriced)), ", ")))
+	}
+	r.Notes = append(r.Notes,
+		fmt.Sprintf("Spot is assumed to cost %.0f%% less than on demand: change it with --spot-discount", 100*o.SpotDiscount),
+		"Arm assumes images for arm64; discounts of your contract, EBS and traffic are not in any figure")
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,209 @@
+package situation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"karpenter/kube/convert"
+	"karpenter/kube/feed"
+	"karpenter/kube/spread"
+	"karpenter/kube/volumes"
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/world"
+)
+
+// page is how many objects one request asks for.
+const page = 500
+
+// Viewer is the ClusterRole of the chart that lets its subjects ask.
+const Viewer = "karpenter-viewer"
+
+// Reader reads a cluster with the rights of a user.
+type Reader struct {
+	Client client.Reader
+	Scheme *runtime.Scheme
+	// Namespace is where Karpenter is installed; "" = to be found.
+	Namespace string
+	// Progress is told which kind is read and how many objects there are so far;
+	// nil means nobody asks.
+	Progress func(kind string, count int)
+}
+
+// Live returns the situation of the cluster at the time, with the pods in it.
+func (r *Reader) Live(ctx context.Context, now time.Time) (scenario.Situation, []*corev1.Pod, error) {
+	published, _, err := r.Published(ctx)
+	if err != nil {
+		return scenario.Situation{}, nil, err
+	}
+	var pods []*corev1.Pod
+	s, err := Build(published, now, func(kind client.Object) ([]client.Object, error) {
+		objects, err := r.List(ctx, kind)
+		for _, o := range objects {
+			if p, ok := o.(*corev1.Pod); ok {
+				pods = append(pods, p)
+			}
+		}
+		return objects, err
+	})
+	return s, pods, hinted(err)
+}
+
+// Published finds and reads what the leader published, and when it last changed;
+// the zero time if that is not known.
+func (r *Reader) Published(ctx context.Context) (Published, time.Time, error) {
+	m, err := r.find(ctx)
+	if err != nil {
+		return Published{}, time.Time{}, err
+	}
+	var changed time.Time
+	for _, f := range m.ManagedFields {
+		if f.Time != nil && f.Time.After(changed) {
+			changed = f.Time.Time
+		}
+	}
+	out, err := Parse(m)
+	return out, changed, err
+}
+
+// find returns the ConfigMap.
+func (r *Reader) find(ctx context.Context) (*corev1.ConfigMap, error) {
+	maps := &corev1.ConfigMapList{}
+	err := r.Client.List(ctx, maps, client.InNamespace(r.Namespace),
+		&client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", Name)})
+	if err != nil {
+		return nil, hinted(fmt.Errorf("look for ConfigMap %s: %w", Name, err))
+	}
+	switch len(maps.Items) {
+	case 0:
+		return nil, fmt.Errorf("found no ConfigMap %s%s: the leader of Karpenter publishes its instance types there. Run 'karpenter status' to see whether Karpenter runs; 'karpenter savings' needs no Karpenter", Name, in(r.Namespace))
+	case 1:
+		if m := &maps.Items[0]; len(m.Data) == 0 {
+			return nil, fmt.Errorf("ConfigMap %s/%s is empty: no controller has published its instance types yet. Run 'karpenter status' to see whether Karpenter runs", m.Namespace, m.Name)
+		}
+		return &maps.Items[0], nil
+	}
+	var namespaces []string
+	for i := range maps.Items {
+		namespaces = append(namespaces, maps.Items[i].Namespace)
+	}
+	return nil, fmt.Errorf("found ConfigMap %s in the namespaces %s: name the namespace of Karpenter with --karpenter-namespace", Name, strings.Join(namespaces, ", "))
+}
+
+func in(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " in namespace " + namespace
+}
+
+// List returns all objects of a kind, none if the cluster does not know the kind.
+func (r *Reader) List(ctx context.Context, kind client.Object) ([]client.Object, error) {
+	gvk, err := apiutil.GVKForObject(kind, r.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	var out []client.Object
+	next := ""
+	for {
+		object, err := r.Scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err != nil {
+			return nil, err
+		}
+		list, ok := object.(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is no list", object)
+		}
+		switch err := r.Client.List(ctx, list, client.Limit(page), client.Continue(next)); {
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("list %ss: %w", gvk.Kind, err)
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			out = append(out, item.(client.Object))
+		}
+		if r.Progress != nil {
+			r.Progress(gvk.Kind, len(out))
+		}
+		if next = list.GetContinue(); next == "" {
+			return out, nil
+		}
+	}
+}
+
+// hinted says of an error that rights are missing where they come from.
+func hinted(err error) error {
+	if err == nil || !forbidden(err) {
+		return err
+	}
+	return fmt.Errorf("%w\nThe ClusterRole %s has the rights that this command needs. An administrator can bind it: kubectl create clusterrolebinding NAME --clusterrole=%s --user=USER", err, Viewer, Viewer)
+}
+
+func forbidden(err error) bool {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return slices.ContainsFunc(joined.Unwrap(), forbidden)
+	}
+	return apierrors.IsForbidden(err)
+}
+
+// Build makes the situation at the time from what the leader published and from
+// the objects that read returns.
+func Build(p Published, now time.Time, read func(kind client.Object) ([]client.Object, error)) (scenario.Situation, error) {
+	shown := p.Offerings.Snapshot
+	axis := model.NewAxis()
+	for _, name := range shown.Resources {
+		axis.Index(name)
+	}
+	c := convert.Converter{Axis: axis, Labels: p.Rules.Labels, Manages: p.Rules.manages, StaticCapacity: p.Rules.StaticCapacity}
+	sources := feed.Sources{Volumes: volumes.New(c.Labels, p.Rules.Volumes)}
+	if len(p.Rules.Constraints) > 0 {
+		sources.Spread = spread.New(p.Rules.Constraints)
+	}
+	w := world.New(axis, c.WellKnown())
+	if err := feed.Load(w, c, sources, read); err != nil {
+		return scenario.Situation{}, err
+	}
+	for i := range shown.Pools {
+		w.SetTypes(shown.Pools[i].Name, shown.Pools[i].Types)
+	}
+	for buffer, pods := range standIns(shown) {
+		w.SetBuffer(buffer, pods)
+	}
+	return scenario.Situation{Snapshot: w.Snapshot(now), Policy: p.Offerings.Policy}, nil
+}
+
+// standIns returns the pods that stand in for buffers, by buffer.
+func standIns(s *model.Snapshot) map[string][]world.Pod {
+	out := map[string][]world.Pod{}
+	for _, p := range s.Pending {
+		labels := map[string]string{}
+		for _, l := range p.Peer.Labels {
+			labels[l.Key] = l.Value
+		}
+		for _, pod := range p.Pods {
+			out[pod.Buffer] = append(out[pod.Buffer], world.Pod{
+				Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Created: pod.Created, Labels: labels,
+				Shape: p.Shape, Pending: true, Buffer: pod.Buffer,
+			})
+		}
+	}
+	return out
+}

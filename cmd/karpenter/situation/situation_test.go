@@ -1,0 +1,269 @@
+package situation
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"karpenter/api/scheme"
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/solve"
+)
+
+const offered = `
+type small cpu=2 mem=8Gi zones=a,b spot=0.03,b:0.02! on-demand=0.1
+type large cpu=8 mem=32Gi widgets.example.com/widget=2 zones=a on-demand=0.4
+pool general usage=cpu:3
+pool other types=large
+node n1 pool=general type=small zone=a ct=spot used=cpu:1
+pods buffer-1..2 cpu=3 buffer=shop/spare labels=app=web
+pods web anti="host of app=web" cpu=1
+decide spot-to-spot=replace
+`
+
+// cluster has one NodePool and a pod that waits.
+func cluster(t *testing.T) (*runtime.Scheme, *fake.ClientBuilder) {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, scheme.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
+	pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.test", Kind: "Class", Name: "default"}
+	pool.Status.Conditions = append(pool.Status.Conditions, ready())
+	foreign := pool.DeepCopy()
+	foreign.Name, foreign.Spec.Template.Spec.NodeClassRef.Kind = "foreign", "OtherClass"
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resourceOne}}}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	return s, fake.NewClientBuilder().WithScheme(s).WithObjects(pool, foreign, pod).
+		WithIndex(&corev1.ConfigMap{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
+}
+
+func publisher(t *testing.T, c client.Client, text string) *Publisher {
+	t.Helper()
+	s, err := scenario.Read(strings.NewReader(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Publisher{
+		Client: c, Live: c, Namespace: "kube-system", Policy: s.Policy, Ready: func() bool { return true },
+		Rules:    Rules{Version: version, NodeClasses: []schema.GroupKind{{Group: "karpenter.test", Kind: "Class"}}, Labels: v1.DefaultLabels()},
+		Snapshot: func(time.Time) *model.Snapshot { return s.Snapshot }, Clock: clocktesting.NewFakePassiveClock(time.Now()),
+	}
+}
+
+// TestPublishedOfferingsArePlannedWith: what the leader publishes and what the
+// API server shows make one situation, whose plan buys what the leader offers.
+func TestPublishedOfferingsArePlannedWith(t *testing.T) {
+	s, builder := cluster(t)
+	c := builder.Build()
+	p := publisher(t, c, offered)
+	if _, err := p.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	got, pods, err := (&Reader{Client: c, Scheme: s}).Live(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods) != 1 || !got.Policy.SpotToSpot {
+		t.Errorf("%d pods, policy %+v", len(pods), got.Policy)
+	}
+	plan := scenario.Text(got.Snapshot, solve.Decide(got.Snapshot, got.Policy))
+	for _, want := range []string{"pod shop/web", "buffer=shop/spare", "launch general", "spot=a:0.03,b:0.02!", "widgets.example.com/widget"} {
+		if !strings.Contains(plan, want) && !strings.Contains(printed(t, got), want) {
+			t.Errorf("lacks %q:\n%s\n%s", want, printed(t, got), plan)
+		}
+	}
+	if len(got.Snapshot.Pools) != 1 || len(got.Snapshot.Pools[0].Types) != 2 {
+		t.Errorf("pools %+v", got.Snapshot.Pools)
+	}
+}
+
+func printed(t *testing.T, s scenario.Situation) string {
+	t.Helper()
+	var b strings.Builder
+	if err := s.Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestPublisherWritesChangesOnly: usage and pods that come and go are no reason
+// to write, other offerings are.
+func TestPublisherWritesChangesOnly(t *testing.T) {
+	writes := 0
+	_, builder := cluster(t)
+	c := builder.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: Name, Labels: map[string]string{"helm": "yes"}}}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				t.Error("created, but it is there")
+				return nil
+			},
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+				writes++
+				return c.Update(ctx, o, options...)
+			},
+		}).Build()
+	for i, text := range []string{
+		offered,
+		offered,
+		strings.Replace(offered, "used=cpu:1", "used=cpu:2", 1) + "pods more cpu=1\n",
+		strings.Replace(offered, "usage=cpu:3", "usage=cpu:4", 1),
+		strings.Replace(offered, "b:0.02!", "b:0.02", 1),
+	} {
+		if _, err := publisher(t, c, text).Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{1, 1, 1, 1, 2}[i]; writes != want {
+			t.Errorf("%d writes after situation %d, want %d", writes, i, want)
+		}
+	}
+	m := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: Name}, m); err != nil || m.Labels["helm"] != "yes" {
+		t.Errorf("%v, labels %v: those of the chart are to stay", err, m.Labels)
+	}
+}
+
+// TestPublisherWaits: nothing is published before everything is read.
+func TestPublisherWaits(t *testing.T) {
+	_, builder := cluster(t)
+	c := builder.Build()
+	p := publisher(t, c, offered)
+	p.Ready = func() bool { return false }
+	r, err := p.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || r.RequeueAfter != soon {
+		t.Errorf("%v, %v", r, err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: Name}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("published: %v", err)
+	}
+}
+
+// TestReaderErrors: each says what is missing and what to do.
+func TestReaderErrors(t *testing.T) {
+	named := func(namespace string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}}
+	}
+	bad := named("kube-system")
+	bad.Data = map[string]string{rulesKey: `{"version":7}`}
+	bomb := named("kube-system")
+	bomb.Data, bomb.BinaryData = map[string]string{rulesKey: `{"version":1}`}, map[string][]byte{offeringsKey: []byte("not compressed")}
+	for _, c := range []struct {
+		name    string
+		objects []client.Object
+		denied  string
+		want    []string
+	}{
+		{"not there", nil, "", []string{"found no ConfigMap karpenter-offerings", "karpenter status", "karpenter savings"}},
+		{"empty", []client.Object{named("kube-system")}, "", []string{"kube-system/karpenter-offerings is empty", "karpenter status"}},
+		{"two", []client.Object{named("kube-system"), named("shop")}, "", []string{"in the namespaces kube-system, shop", "--karpenter-namespace"}},
+		{"another version", []client.Object{bad}, "", []string{"version 7", "version 1"}},
+		{"not compressed", []client.Object{bomb}, "", []string{"offerings.txt.zst: "}},
+		{"no right to the ConfigMap", nil, "ConfigMapList", []string{"forbidden", "--clusterrole=karpenter-viewer"}},
+		{"no right to nodes", nil, "NodeList", []string{"list Nodes: ", "forbidden", "--clusterrole=karpenter-viewer"}},
+	} {
+		s, builder := cluster(t)
+		base := builder.WithObjects(c.objects...).Build()
+		if c.denied == "NodeList" {
+			if _, err := publisher(t, base, offered).Reconcile(t.Context(), reconcile.Request{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		api := interceptor.NewClient(base, interceptor.Funcs{
+			List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				if gvk, err := w.GroupVersionKindFor(list); err == nil && gvk.Kind == c.denied {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", nil)
+				}
+				return w.List(ctx, list, options...)
+			},
+		})
+		_, _, err := (&Reader{Client: api, Scheme: s}).Live(t.Context(), time.Now())
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error is %v, want %q in it", c.name, err, want)
+			}
+		}
+	}
+}
+
+// TestHugeOfferings: what unpacks to more than is sensible is refused.
+func TestHugeOfferings(t *testing.T) {
+	m, err := Published{Rules: Rules{Version: version}, Offerings: scenario.Situation{Snapshot: &model.Snapshot{
+		Resources: model.NewAxis().Names(), Pools: []model.Pool{{Name: strings.Repeat("x", mostText)}},
+	}}}.configMap("kube-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Parse(m); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("error is %.200v", err)
+	}
+}
+
+var resourceOne = resource.MustParse("1")
+
+func ready() metav1.Condition {
+	return metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue}
+}
+
+// TestManyNodeClassesFit: the instance types of node classes are nearly alike, and
+// those of many fit into a ConfigMap.
+func TestManyNodeClassesFit(t *testing.T) {
+	const classes, types = 20, 500
+	s := &model.Snapshot{Resources: model.NewAxis().Names()}
+	for c := range classes {
+		pool := model.Pool{Name: fmt.Sprintf("pool-%d", c)}
+		for i := range types {
+			pool.Types = append(pool.Types, instanceType(i, c))
+		}
+		s.Pools = append(s.Pools, pool)
+	}
+	m, err := Published{Rules: Rules{Version: version}, Offerings: scenario.Situation{Snapshot: s}}.configMap("kube-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", len(m.BinaryData[offeringsKey]))
+	got, err := Parse(m)
+	if err != nil || len(got.Offerings.Snapshot.Pools) != classes || len(got.Offerings.Snapshot.Pools[classes-1].Types) != types {
+		t.Errorf("%v, %d pools", err, len(got.Offerings.Snapshot.Pools))
+	}
+}
+
+// instanceType is one of a kind, with prices that no other has and an overhead that
+// depends on the class.
+func instanceType(n, class int) *model.InstanceType {
+	name := fmt.Sprintf("m%d.%dxlarge", n%50, n)
+	out := &model.InstanceType{
+		Name:         name,
+		Requirements: model.Requirements{}.And(model.NewRequirement(model.LabelInstanceType, model.In, name), model.NewRequirement("example.com/memory", model.In, strconv.Itoa(n*977))),
+		Capacity:     model.Resources{int64(n+1) * 1000, int64(n+1) << 30, 110, 1, 20 << 30},
+		Allocatable:  model.Resources{int64(n+1)*1000 - 80, int64(n+1)<<30 - int64(class)<<20, 110, 1, 18 << 30},
+	}
+	for i, zone := range []string{"a", "b", "c"} {
+		for j, ct := range []string{"on-demand", "spot"} {
+			out.Offerings = append(out.Offerings, model.Offering{Zone: zone, CapacityType: ct, Available: true, Price: model.Price(n*7919+i*31+j*17+1) * 1e5,
+				Requirements: model.Requirements{}.And(model.NewRequirement(model.LabelZone, model.In, zone), model.NewRequirement(model.LabelCapacityType, model.In, ct))})
+		}
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery"
+
+	"karpenter/cmd/karpenter/status"
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/solve"
+)
+
+type checking struct {
+	connection
+	output
+	strict bool
+}
+
+func statusCommand(s surroundings) *cobra.Command {
+	var k checking
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Check the installation, with a remedy for what is wrong",
+		Long: fmt.Sprintf(`Check the installation: CRDs, leader, offerings, NodePools, node classes, launches,
+drift, pending pods, warnings and more, with a remedy for what is wrong.
+
+The exit code is 0 if nothing failed, else %d; with --strict, warnings count, too.`, exitFailure),
+		Example: "  karpenter status\n  karpenter status --strict -o json",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return k.run(c.Context(), s) },
+	}
+	k.connection.define(c.Flags())
+	k.output.define(c.Flags(), tableFormat, jsonFormat, yamlFormat, markdownFormat)
+	c.Flags().BoolVar(&k.strict, "strict", false, "fail on warnings")
+	return c
+}
+
+func (k *checking) run(ctx context.Context, s surroundings) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	config, err := k.rest()
+	if err != nil {
+		return err
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	version, err := server.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("reach the API server at %s: %w", config.Host, err)
+	}
+	reader, err := readerOf(config, k.karpenterNamespace, s)
+	if err != nil {
+		return err
+	}
+	facts := status.Read(ctx, reader, time.Now(), version.GitVersion, func(s scenario.Situation) *model.Plan {
+		return new(solve.Planner).Place(s.Snapshot, s.Policy)
+	})
+	doneReading(s)
+	report := status.Report{Cluster: config.Host, Checks: status.Checks(facts)}
+	style := status.Style{Width: width(s.stdout), Colour: colour(s)}
+	err = k.write(s.stdout, report, func(w io.Writer) error {
+		if k.format == markdownFormat {
+			return report.Markdown(w)
+		}
+		return report.Write(w, style)
+	})
+	if err != nil {
+		return err
+	}
+	if report.Count(status.Failure) > 0 || k.strict && report.Count(status.Warning) > 0 {
+		return codeError{exitFailure}
+	}
+	k.next(s, "karpenter plan", "karpenter explain cluster")
+	return nil
+}
+
+// colour reports whether stdout shows colours and the user wants them.
+func colour(s surroundings) bool {
+	no, set := s.env("NO_COLOR")
+	return isTerminal(s.stdout) && (!set || no == "")
+}
