@@ -40,15 +40,16 @@ type Measurement struct {
 	WarmCPU   float64 `json:"warmCPU"`
 	RestCPU   float64 `json:"restCPU,omitempty"`
 	Decisions int     `json:"decisions"`
+	Limit     float64 `json:"limit"`     // CPU seconds one decision can take
 	Seconds   float64 `json:"seconds"`   // elapsed, of the first decision
 	PeakBytes uint64  `json:"peakBytes"` // resident memory during the first decision
 
-	Nodes  int      `json:"newNodes"` // launched, or in a disruption family those left
-	Price  float64  `json:"price"`    // dollars per hour, of them
-	Bound  float64  `json:"bound"`    // dollars per hour that no plan can undercut; 0 = none is known
-	Status Status   `json:"status"`
-	Note   string   `json:"note,omitempty"` // details of the status
-	Faults []string `json:"faults,omitempty"`
+	NewNodes int      `json:"newNodes"` // launched, or in a disruption family those left
+	Price    float64  `json:"price"`    // dollars per hour, of them
+	Bound    float64  `json:"bound"`    // dollars per hour that no plan can undercut; 0 = none is known
+	Status   Status   `json:"status"`
+	Note     string   `json:"note,omitempty"` // details of the status
+	Faults   []string `json:"faults,omitempty"`
 }
 
 // Status is how a measurement ended.
@@ -98,7 +99,7 @@ type child struct {
 // Child measures one engine on one problem in this process and prints the
 // Measurement to out. When a decision reaches a limit, the process ends.
 func Child(c wild.Case, engine string, limits Limits, out io.Writer) error {
-	k := &child{m: Measurement{Case: c, Engine: engine}, out: out, limits: limits}
+	k := &child{m: Measurement{Case: c, Engine: engine, Limit: limits.CPU.Seconds()}, out: out, limits: limits}
 	w, err := wild.Draw(c)
 	if err != nil {
 		return err
@@ -175,7 +176,7 @@ func (k *child) take(w *workload.Workload) (engine, error) {
 }
 
 func (k *child) verdict(v judge.Verdict) {
-	k.m.Scheduled, k.m.Nodes, k.m.Price, k.m.Faults, k.m.Status = v.Scheduled, v.Nodes, v.Price, v.Faults, OK
+	k.m.Scheduled, k.m.NewNodes, k.m.Price, k.m.Faults, k.m.Status = v.Scheduled, v.Nodes, v.Price, v.Faults, OK
 	if v.Count > 0 {
 		k.m.Status, k.m.Note = Invalid, fmt.Sprintf("%d faults", v.Count)
 	}

@@ -55,9 +55,9 @@ func (k *child) rest(w *workload.Workload) error {
 		if err := d.Apply(change); err != nil {
 			return err
 		}
-		k.m.Nodes, k.m.Price = len(w.Machines), judge.Cost(w)
+		k.m.NewNodes, k.m.Price = len(w.Machines), judge.Cost(w)
 	}
-	k.m.Nodes, k.m.Price = len(w.Machines), judge.Cost(w)
+	k.m.NewNodes, k.m.Price = len(w.Machines), judge.Cost(w)
 	return k.bound(e)
 }
 

@@ -10,7 +10,7 @@ func (m *Measurement) String() string {
 		if m.RestCPU > 0 {
 			out += fmt.Sprintf("  to rest %8.3f s in %d", m.RestCPU, m.Decisions)
 		}
-		out += fmt.Sprintf("  %d of %d pods  %d nodes  $%.3f/h  %d MiB", m.Scheduled, m.Pods, m.Nodes, m.Price, m.PeakBytes>>20)
+		out += fmt.Sprintf("  %d of %d pods  %d nodes  $%.3f/h  %d MiB", m.Scheduled, m.Pods, m.NewNodes, m.Price, m.PeakBytes>>20)
 	}
 	if gap, ok := m.Gap(); ok {
 		out += fmt.Sprintf("  gap %.1f%%", 100*gap)
