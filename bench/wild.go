@@ -137,12 +137,12 @@ func (s *wildSettings) measurements() ([]*survey.Measurement, error) {
 		fmt.Println("interrupted")
 		err = nil
 	}
-	fmt.Printf("load average: %s\n", load())
+	fmt.Printf("load average: %s\n", loadAverage())
 	return all, err
 }
 
-// load returns how busy the machine has been for 1, 5 and 15 minutes.
-func load() string {
+// loadAverage returns how busy the machine has been for 1, 5 and 15 minutes.
+func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "unknown"

@@ -13,7 +13,7 @@ const (
 	columns     = 4
 	panelWidth  = 310
 	panelHeight = 250
-	plotLeft    = 52
+	plotLeft    = 60
 	plotTop     = 30
 	plotWidth   = 240
 	plotHeight  = 170
@@ -149,6 +149,8 @@ func (p *picture) axes(family string) {
 	}
 	p.print(`<rect x="%.1f" y="%.1f" width="%d" height="%d" fill="none" stroke="#999"/>`, p.left, p.top, plotWidth, plotHeight)
 	p.print(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="#666">Deployments</text>`, p.left+plotWidth/2, p.top+plotHeight+28)
+	x, y := p.left-42, p.top+plotHeight/2
+	p.print(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="#666" transform="rotate(-90 %.1f %.1f)">CPU time</text>`, x, y, x, y)
 }
 
 // line draws one line with a mark for each size.

@@ -13,7 +13,7 @@ import (
 const maxSteps = 1000
 
 // restFactor is how many times the limit of one decision all of them can take.
-const restFactor = 5
+const restFactor = 2
 
 // disrupter is an engine that decides which nodes to remove.
 type disrupter interface {
