@@ -91,7 +91,7 @@ type summary struct {
 	problems                  int
 	ours, warm, rest, theirs  figures // CPU seconds
 	speed, price, gap, growth figures
-	memory                    figures // MiB, ours
+	memory, grown             figures // MiB, ours: at the peak, and since the decision began
 	nodes, theirNodes         figures
 	failed                    map[Status]int // ours
 	theyFailed                map[Status]int
@@ -132,6 +132,7 @@ func (s *summary) add(p Pair) {
 		}
 		if m.PeakBytes > 0 {
 			s.memory = append(s.memory, float64(m.PeakBytes>>20))
+			s.grown = append(s.grown, float64((m.PeakBytes-min(m.StartBytes, m.PeakBytes))>>20))
 		}
 		if gap, ok := m.Gap(); ok {
 			s.gap = append(s.gap, gap)
@@ -193,17 +194,17 @@ func growth(all []*Measurement, family string) figures {
 
 // Report prints a table with a row for each family, and then what is wrong.
 func Report(w io.Writer, all []*Measurement) {
-	fmt.Fprintln(w, "| family | problems | ours CPU s: median | p95 | worst | warm median | warm worst | upstream CPU s: median | p95 | worst | × less CPU: median | least | × per doubling: worst | price / upstream's: median | worst | gap: median | p95 | worst | nodes: ours | upstream | peak MiB | remarks |")
-	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
+	fmt.Fprintln(w, "| family | problems | ours CPU s: median | p95 | worst | warm median | warm worst | upstream CPU s: median | p95 | worst | × less CPU: median | least | × per doubling: worst | price / upstream's: median | worst | gap: median | p95 | worst | nodes: ours | upstream | peak MiB | of it the decision | remarks |")
+	fmt.Fprintln(w, "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
 	for _, s := range summarise(all) {
-		fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+		fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
 			s.family, s.problems,
 			s.ours.text(0.5, seconds), s.ours.text(0.95, seconds), s.ours.text(1, seconds), s.warm.text(0.5, seconds), s.warm.text(1, seconds),
 			s.theirs.text(0.5, seconds), s.theirs.text(0.95, seconds), s.theirs.text(1, seconds),
 			s.speed.text(0.5, times), s.speed.text(0, times), s.growth.text(1, times),
 			s.price.text(0.5, ratio), s.price.text(1, ratio),
 			s.gap.text(0.5, percent), s.gap.text(0.95, percent), s.gap.text(1, percent),
-			s.nodes.text(0.5, whole), s.theirNodes.text(0.5, whole), s.memory.text(1, whole), s.remarks())
+			s.nodes.text(0.5, whole), s.theirNodes.text(0.5, whole), s.memory.text(1, whole), s.grown.text(1, whole), s.remarks())
 	}
 }
 
