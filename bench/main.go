@@ -4,7 +4,7 @@
 // Every (workload, engine) runs in a process of its own, which is this program
 // called again with "run WORKLOAD ENGINE [CPU-PROFILE [ALLOCATION-PROFILE]]"; its
 // result comes back as JSON. With "table" it prints the results it finds in the
-// file.
+// file. With "wild" it draws problems and measures both engines on them.
 package main
 
 import (

@@ -47,7 +47,7 @@ func parseWild(args []string) (*wildSettings, error) {
 	oursOnly := flags.Bool("ours-only", false, "leave out upstream")
 	flags.StringVar(&s.json, "json", "", "`file` to write the measurements to")
 	flags.StringVar(&s.from, "from", "", "`file` of measurements to report on instead of measuring")
-	flags.StringVar(&s.out, "out", "", "`folder` to write the worst problems to, as scenarios for karpenter plan --snapshot")
+	flags.StringVar(&s.out, "out", "worst", "`folder` to write the worst problems to, as scenarios for karpenter plan --snapshot; none are written when empty")
 	flags.StringVar(&s.picture, "picture", "", "`file` to draw CPU time against Deployments in, as SVG")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func (f figures) text(share float64, format func(float64) string) string {
 type summary struct {
 	family                    string
 	problems                  int
-	ours, warm, rest, theirs  figures // CPU seconds
+	ours, warm, theirs        figures // CPU seconds
 	speed, price, gap, growth figures
 	memory, grown             figures // MiB, ours: at the peak, and since the decision began
 	nodes, theirNodes         figures
