@@ -132,6 +132,8 @@ func (s *summary) add(p Pair) {
 		}
 		if m.PeakBytes > 0 {
 			s.memory = append(s.memory, float64(m.PeakBytes>>20))
+		}
+		if m.StartBytes > 0 && m.PeakBytes > 0 {
 			s.grown = append(s.grown, float64((m.PeakBytes-min(m.StartBytes, m.PeakBytes))>>20))
 		}
 		if gap, ok := m.Gap(); ok {
