@@ -53,9 +53,9 @@ func (p Pair) Speed() (float64, bool) {
 }
 
 // Price returns our price over upstream's, and false if the plans can't be
-// compared because one of them is missing or places fewer pods.
+// compared because one of them is missing or invalid, or places fewer pods.
 func (p Pair) Price() (float64, bool) {
-	comparable := func(m *Measurement) bool { return m != nil && m.Planned() && m.Status != Restless }
+	comparable := func(m *Measurement) bool { return m != nil && m.Planned() && m.Status != Restless && m.Status != Invalid }
 	if !comparable(p.Ours) || !comparable(p.Theirs) || p.Ours.Scheduled != p.Theirs.Scheduled {
 		return 0, false
 	}
@@ -210,11 +210,11 @@ func Report(w io.Writer, all []*Measurement) {
 	}
 }
 
-// Faulty counts the invalid plans of either engine.
+// Faulty counts our invalid plans. Those of upstream are only reported.
 func Faulty(all []*Measurement) int {
 	n := 0
 	for _, m := range all {
-		if m.Status == Invalid {
+		if m.Engine == Ours && m.Status == Invalid {
 			n++
 		}
 	}

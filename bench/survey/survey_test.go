@@ -136,7 +136,11 @@ func TestPriceIsComparedForTheSamePodsOnly(t *testing.T) {
 	if _, ok := (survey.Pair{Ours: a, Theirs: b}).Price(); ok {
 		t.Error("plans for different pods are compared")
 	}
-	a.Price, b.Price, b.Scheduled = 0, 0, a.Scheduled
+	b.Scheduled, b.Status = a.Scheduled, survey.Invalid
+	if _, ok := (survey.Pair{Ours: a, Theirs: b}).Price(); ok {
+		t.Error("an invalid plan is compared")
+	}
+	a.Price, b.Price, b.Status = 0, 0, survey.OK
 	if price, ok := (survey.Pair{Ours: a, Theirs: b}).Price(); !ok || price != 1 {
 		t.Errorf("free machines: got %v, %t", price, ok)
 	}
