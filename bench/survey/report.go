@@ -55,7 +55,9 @@ func (p Pair) Speed() (float64, bool) {
 // Price returns our price over upstream's, and false if the plans can't be
 // compared because one of them is missing or invalid, or places fewer pods.
 func (p Pair) Price() (float64, bool) {
-	comparable := func(m *Measurement) bool { return m != nil && m.Planned() && m.Status != Restless && m.Status != Invalid }
+	comparable := func(m *Measurement) bool {
+		return m != nil && m.Planned() && m.Status != Restless && m.Status != Invalid
+	}
 	if !comparable(p.Ours) || !comparable(p.Theirs) || p.Ours.Scheduled != p.Theirs.Scheduled {
 		return 0, false
 	}
