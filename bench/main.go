@@ -4,7 +4,7 @@
 // Every (workload, engine) runs in a process of its own, which is this program
 // called again with "run WORKLOAD ENGINE [CPU-PROFILE [ALLOCATION-PROFILE]]"; its
 // result comes back as JSON. With "table" it prints the results it finds in the
-// file.
+// file. With "wild" it draws problems and measures both engines on them.
 package main
 
 import (
@@ -101,7 +101,7 @@ func save(file string, now []*Result) error {
 		return nil
 	}
 	all := []*Result{}
-	for _, name := range workload.Names() {
+	for _, name := range names() {
 		ours, theirs := find(name, engineOurs), find(name, engineUpstream)
 		if ours != nil {
 			all = append(all, ours)
@@ -142,8 +142,8 @@ func (s *settings) print() error {
 }
 
 func list() error {
-	for _, name := range workload.Names() {
-		w, err := workload.New(name)
+	for _, name := range names() {
+		w, err := load(name)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func child(name, engine string, profiles []string) error {
 func (s *settings) all() error {
 	t := newTable(os.Stdout)
 	var out []*Result
-	for _, name := range workload.Names() {
+	for _, name := range names() {
 		if !s.only.MatchString(name) || (s.short && !workload.Short(name)) {
 			continue
 		}
@@ -246,7 +246,7 @@ func spawn(name, engine string) (*Result, error) {
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
-		w, err := workload.New(name)
+		w, err := load(name)
 		if err != nil {
 			return nil, err
 		}

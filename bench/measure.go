@@ -63,7 +63,7 @@ const (
 // measure runs one engine on one workload, in this process. The runs' CPU
 // profile goes to profile unless that is nil.
 func measure(name, which string, profile io.Writer) (*Result, error) {
-	w, err := workload.New(name)
+	w, err := load(name)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -26,26 +27,35 @@ func wildChild(text string) error {
 	return survey.Child(a.Case, a.Engine, a.Limits, os.Stdout)
 }
 
-// runWild draws problems and measures the engines on them.
-func runWild(args []string) error {
-	s := survey.Settings{Limits: survey.Limits{Memory: 8 << 30}}
+// wildSettings are what "bench wild" is asked for.
+type wildSettings struct {
+	survey.Settings
+	json, from, out, picture string
+}
+
+func parseWild(args []string) (*wildSettings, error) {
+	s := &wildSettings{}
 	flags := flag.NewFlagSet("bench wild", flag.ContinueOnError)
-	families := flags.String("families", strings.Join(wild.Families(), ","), "families to draw problems of")
+	families := flags.String("families", strings.Join(wild.Families(), ","), "families to draw problems of, by name or by what the name begins with")
 	sizes := flags.String("sizes", "50,200", "numbers of Deployments")
-	nodes := flags.String("nodes", "0,1000", "numbers of existing nodes; without any, half-empty clusters have as many as their pods need")
+	nodes := flags.String("nodes", "0,1000", "numbers of existing nodes; half-empty clusters have as many as their pods need instead of 0")
 	flags.IntVar(&s.Draws, "draws", 1, "problems of each family and size")
 	flags.Uint64Var(&s.Seed, "seed", 0, "seed of all problems; 0 draws one")
-	limit := flags.Float64("limit", 20, "CPU seconds one decision can take")
-	flags.BoolVar(&s.All, "all", false, "measure problems although a smaller one of the family has reached the limit")
+	limit := flags.Float64("limit", 10, "CPU `seconds` one decision can take")
+	memory := flags.Uint64("memory", 8192, "resident memory one decision can take, in `MiB`")
+	flags.BoolVar(&s.All, "all", false, "measure problems although a smaller one of the family has reached a limit")
 	oursOnly := flags.Bool("ours-only", false, "leave out upstream")
-	file := flags.String("json", "", "file to write the measurements to")
+	flags.StringVar(&s.json, "json", "", "`file` to write the measurements to")
+	flags.StringVar(&s.from, "from", "", "`file` of measurements to report on instead of measuring")
+	flags.StringVar(&s.out, "out", "worst", "`folder` to write the worst problems to, as scenarios for karpenter plan --snapshot; none are written when empty")
+	flags.StringVar(&s.picture, "picture", "", "`file` to draw CPU time against Deployments in, as SVG")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return nil, err
 	}
 	for name := range strings.SplitSeq(*families, ",") {
 		some := wild.Matching(name)
 		if len(some) == 0 {
-			return fmt.Errorf("-families: unknown family %q, want some of %s", name, strings.Join(wild.Families(), ","))
+			return nil, fmt.Errorf("-families: unknown family %q, want some of %s", name, strings.Join(wild.Families(), ","))
 		}
 		for _, f := range some {
 			if !slices.Contains(s.Families, f) {
@@ -55,12 +65,12 @@ func runWild(args []string) error {
 	}
 	var err error
 	if s.Sizes, err = numbers(*sizes); err != nil {
-		return fmt.Errorf("-sizes: %w", err)
+		return nil, fmt.Errorf("-sizes: %w", err)
 	}
-	if s.Nodes, err = numbers(*nodes); err != nil {
-		return fmt.Errorf("-nodes: %w", err)
+	if s.Settings.Nodes, err = numbers(*nodes); err != nil {
+		return nil, fmt.Errorf("-nodes: %w", err)
 	}
-	s.Limits.CPU = time.Duration(*limit * float64(time.Second))
+	s.Limits = survey.Limits{CPU: time.Duration(*limit * float64(time.Second)), Memory: *memory << 20}
 	if s.Seed == 0 {
 		s.Seed = uint64(rand.Uint32())
 	}
@@ -68,16 +78,88 @@ func runWild(args []string) error {
 	if !*oursOnly {
 		s.Engines = append(s.Engines, survey.Upstream)
 	}
-	fmt.Printf("seed %d (repeat this run with -seed %d)\n", s.Seed, s.Seed)
+	return s, nil
+}
+
+// runWild draws problems, measures the engines on them and reports.
+func runWild(args []string) error {
+	s, err := parseWild(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	all, err := s.measurements()
+	if err != nil {
+		return err
+	}
+	fmt.Println()
+	survey.Report(os.Stdout, all)
+	if s.picture != "" {
+		if err := writePicture(s.picture, all); err != nil {
+			return err
+		}
+	}
+	if s.out != "" {
+		if err := survey.WriteWorst(s.out, all); err != nil {
+			return err
+		}
+	}
+	if n := survey.Faulty(all); n > 0 {
+		return fmt.Errorf("%d invalid plans", n)
+	}
+	return nil
+}
+
+// measurements measures, or reads what was measured before.
+func (s *wildSettings) measurements() ([]*survey.Measurement, error) {
+	var all []*survey.Measurement
+	if s.from != "" {
+		text, err := os.ReadFile(s.from)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, &all); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.from, err)
+		}
+		return all, nil
+	}
+	fmt.Printf("seed %d; -seed %d draws the same problems again\n", s.Seed, s.Seed)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var all []*survey.Measurement
-	err = s.Run(ctx, func(m *survey.Measurement) error {
+	err := s.Run(ctx, func(m *survey.Measurement) error {
 		all = append(all, m)
 		fmt.Println(m)
-		return writeJSON(*file, all)
+		return writeJSON(s.json, all)
 	})
-	return err
+	if errors.Is(err, context.Canceled) {
+		fmt.Println("interrupted")
+		err = nil
+	}
+	fmt.Printf("load average: %s\n", loadAverage())
+	return all, err
+}
+
+// loadAverage returns how busy the machine has been for 1, 5 and 15 minutes.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(text))[:3], ", ")
+}
+
+func writePicture(file string, all []*survey.Measurement) error {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	if err := survey.Picture(f, all, fmt.Sprintf("seed %d", all[0].Seed)); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
 }
 
 func writeJSON(file string, all []*survey.Measurement) error {

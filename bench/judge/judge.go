@@ -28,13 +28,7 @@ type Judge struct {
 	sites    []site
 	bound    map[string][]*asked // by node
 
-	known   map[string]*term // by text
-	all     []*term
-	keys    []string // topology keys of all
-	groups  []group
-	grouped map[string]int             // groups by text
-	unsure  []string                   // what can't be judged
-	domains map[string]map[string]bool // by kind of pod
+	peers
 }
 
 // asked is a pod with what it requests and the class of its demands: pods of
@@ -57,7 +51,7 @@ type entry struct {
 func New(w *workload.Workload) *Judge {
 	j := &Judge{
 		pods: map[string]*asked{}, pools: map[string]*v1.NodePool{}, entries: map[string]*entry{}, nodes: map[string]*workload.Machine{},
-		machines: map[place]*machine{}, known: map[string]*term{}, grouped: map[string]int{}, bound: map[string][]*asked{},
+		machines: map[place]*machine{}, bound: map[string][]*asked{}, peers: peers{known: map[string]*term{}, grouped: map[string]int{}},
 	}
 	classes := map[string]int{}
 	ask := func(p *corev1.Pod) *asked {

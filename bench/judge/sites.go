@@ -62,6 +62,17 @@ type term struct {
 	total  int
 }
 
+// peers is what pods demand of each other.
+type peers struct {
+	known   map[string]*term // by text
+	all     []*term
+	keys    []string // topology keys of all
+	groups  []group
+	grouped map[string]int             // groups by text
+	unsure  []string                   // what can't be judged
+	domains map[string]map[string]bool // that count for a term, by the text of what decides it
+}
+
 type termKind string
 
 const (

@@ -32,23 +32,27 @@ type Measurement struct {
 	Scheduled int `json:"scheduled"` // pods with a place afterwards
 
 	// FirstCPU is the CPU time in seconds of the first decision, in which nothing
-	// compiled is remembered, and WarmCPU that of the same decision repeated, 0 if
-	// the first one took more than half of the limit.
+	// compiled is remembered, and WarmCPU that of the same decision repeated. It is
+	// 0 for upstream, which remembers nothing, and if the first decision took more
+	// than half of the limit.
 	// In a disruption family FirstCPU is of the first decision, WarmCPU of the
 	// slowest later one, and RestCPU of all until there is nothing left to disrupt.
 	FirstCPU  float64 `json:"firstCPU"`
 	WarmCPU   float64 `json:"warmCPU"`
 	RestCPU   float64 `json:"restCPU,omitempty"`
 	Decisions int     `json:"decisions"`
+	Limit     float64 `json:"limit"`     // CPU seconds one decision can take
 	Seconds   float64 `json:"seconds"`   // elapsed, of the first decision
-	PeakBytes uint64  `json:"peakBytes"` // resident memory during the first decision
+	PeakBytes uint64  `json:"peakBytes"` // resident memory during the first decision, with the objects of the problem
 
-	Nodes  int      `json:"newNodes"` // launched, or in a disruption family those left
-	Price  float64  `json:"price"`    // dollars per hour, of them
-	Bound  float64  `json:"bound"`    // dollars per hour that no plan can undercut; 0 = none is known
-	Status Status   `json:"status"`
-	Note   string   `json:"note,omitempty"` // details of the status
-	Faults []string `json:"faults,omitempty"`
+	StartBytes uint64 `json:"startBytes"` // resident memory just before it
+
+	NewNodes int      `json:"newNodes"` // launched, or in a disruption family those left
+	Price    float64  `json:"price"`    // dollars per hour, of them
+	Bound    float64  `json:"bound"`    // dollars per hour that no plan can undercut; 0 = none is known
+	Status   Status   `json:"status"`
+	Note     string   `json:"note,omitempty"` // details of the status
+	Faults   []string `json:"faults,omitempty"`
 }
 
 // Status is how a measurement ended.
@@ -98,7 +102,7 @@ type child struct {
 // Child measures one engine on one problem in this process and prints the
 // Measurement to out. When a decision reaches a limit, the process ends.
 func Child(c wild.Case, engine string, limits Limits, out io.Writer) error {
-	k := &child{m: Measurement{Case: c, Engine: engine}, out: out, limits: limits}
+	k := &child{m: Measurement{Case: c, Engine: engine, Limit: limits.CPU.Seconds()}, out: out, limits: limits}
 	w, err := wild.Draw(c)
 	if err != nil {
 		return err
@@ -155,8 +159,8 @@ func (k *child) place(w *workload.Workload) error {
 	if o, ok := e.(*ours.Engine); ok {
 		k.m.Bound = o.Bound()
 	}
-	if k.m.FirstCPU > k.limits.CPU.Seconds()/2 {
-		return nil // the repetition would take as long
+	if k.m.Engine == Upstream || k.m.FirstCPU > k.limits.CPU.Seconds()/2 {
+		return nil // upstream remembers nothing, and the repetition would take as long
 	}
 	e.News(w)
 	status := k.m.Status
@@ -175,7 +179,7 @@ func (k *child) take(w *workload.Workload) (engine, error) {
 }
 
 func (k *child) verdict(v judge.Verdict) {
-	k.m.Scheduled, k.m.Nodes, k.m.Price, k.m.Faults, k.m.Status = v.Scheduled, v.Nodes, v.Price, v.Faults, OK
+	k.m.Scheduled, k.m.NewNodes, k.m.Price, k.m.Faults, k.m.Status = v.Scheduled, v.Nodes, v.Price, v.Faults, OK
 	if v.Count > 0 {
 		k.m.Status, k.m.Note = Invalid, fmt.Sprintf("%d faults", v.Count)
 	}
@@ -185,7 +189,10 @@ func (k *child) verdict(v judge.Verdict) {
 // process prints the measurement as it is with the status, and ends.
 func (k *child) timed(late Status, decide func() error) (cpu, elapsed float64, err error) {
 	debug.FreeOSMemory()
-	meter.ResetPeak()
+	resident := meter.ResetPeak()
+	if k.m.Decisions == 0 {
+		k.m.StartBytes = resident
+	}
 	before, start, done := meter.CPU(), time.Now(), make(chan struct{})
 	go k.watch(late, before, done)
 	err = decide()

@@ -13,7 +13,7 @@ import (
 const maxSteps = 1000
 
 // restFactor is how many times the limit of one decision all of them can take.
-const restFactor = 5
+const restFactor = 2
 
 // disrupter is an engine that decides which nodes to remove.
 type disrupter interface {
@@ -55,9 +55,9 @@ func (k *child) rest(w *workload.Workload) error {
 		if err := d.Apply(change); err != nil {
 			return err
 		}
-		k.m.Nodes, k.m.Price = len(w.Machines), judge.Cost(w)
+		k.m.NewNodes, k.m.Price = len(w.Machines), judge.Cost(w)
 	}
-	k.m.Nodes, k.m.Price = len(w.Machines), judge.Cost(w)
+	k.m.NewNodes, k.m.Price = len(w.Machines), judge.Cost(w)
 	return k.bound(e)
 }
 

@@ -38,7 +38,7 @@ func (s *Settings) Run(ctx context.Context, each func(*Measurement) error) error
 	for c := range s.cases() {
 		for _, engine := range s.Engines {
 			key := fmt.Sprint(engine, c.Family, c.Nodes)
-			m := &Measurement{Case: c, Engine: engine, Status: Skipped, Note: over[key]}
+			m := &Measurement{Case: c, Engine: engine, Limit: s.Limits.CPU.Seconds(), Status: Skipped, Note: over[key]}
 			if over[key] == "" {
 				var err error
 				if m, err = s.measure(ctx, c, engine); err != nil {
@@ -92,7 +92,7 @@ func (s *Settings) measure(ctx context.Context, c wild.Case, engine string) (*Me
 	cmd := exec.CommandContext(ctx, self, "wild-child", string(text))
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
-	m := &Measurement{Case: c, Engine: engine}
+	m := &Measurement{Case: c, Engine: engine, Limit: s.Limits.CPU.Seconds()}
 	switch {
 	case ctx.Err() == context.DeadlineExceeded:
 		m.Status, m.Note = Late, fmt.Sprintf("killed after %v", patience)

@@ -6,11 +6,14 @@ import "fmt"
 func (m *Measurement) String() string {
 	out := fmt.Sprintf("%-28s %-8s", m.Name(), m.Engine)
 	if m.FirstCPU > 0 {
-		out += fmt.Sprintf(" first %8.3f s  warm %8.3f s", m.FirstCPU, m.WarmCPU)
-		if m.RestCPU > 0 {
-			out += fmt.Sprintf("  to rest %8.3f s in %d", m.RestCPU, m.Decisions)
+		out += fmt.Sprintf(" first %8.3f s", m.FirstCPU)
+		switch {
+		case m.RestCPU > 0:
+			out += fmt.Sprintf("  slowest later %8.3f s  to rest %8.3f s in %d", m.WarmCPU, m.RestCPU, m.Decisions)
+		case m.WarmCPU > 0:
+			out += fmt.Sprintf("  warm %8.3f s", m.WarmCPU)
 		}
-		out += fmt.Sprintf("  %d of %d pods  %d nodes  $%.3f/h  %d MiB", m.Scheduled, m.Pods, m.Nodes, m.Price, m.PeakBytes>>20)
+		out += fmt.Sprintf("  %d of %d pods  %d nodes  $%.3f/h  %d MiB", m.Scheduled, m.Pods, m.NewNodes, m.Price, m.PeakBytes>>20)
 	}
 	if gap, ok := m.Gap(); ok {
 		out += fmt.Sprintf("  gap %.1f%%", 100*gap)
