@@ -9,7 +9,7 @@ import (
 const (
 	improveNodes = 400 // larger plans are close to their bound already
 	improveItems = 400 // items of which the torn nodes may have some
-	improveTries = 150 // without success, before giving up
+	improveTries = 200 // without success, before giving up
 	improveWidth = 4   // most nodes torn down at once
 	improveShare = 0.5 // of the budget that is left
 )

@@ -8,7 +8,7 @@ import (
 
 // Bounds of the dive.
 const (
-	roundUp = 16   // of the fractions, one in so many is rounded up in one step
+	roundUp = 32   // of the fractions, one in so many is rounded up in one step
 	filled  = 0.98 // a fraction is rounded up if pods are left for so much of its worth
 )
 

@@ -72,8 +72,8 @@ func (s *solver) inGroup(item, g int) bool {
 // Bounds of the master problem. Up to fewRows items are rows of their own.
 const (
 	fewRows    = 48
-	mostRows   = 64
-	podsPerRow = 12 // fewer pods are not worth a row of their own
+	mostRows   = 160
+	podsPerRow = 32 // fewer pods are not worth a row of their own
 )
 
 // aggregate returns the rows of the master problem: the items that some
