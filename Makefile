@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
+.PHONY: help invariants image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ sandbox-test: ## tests of the control plane and the simulated machines
 
 differential: ## our verdicts against those of kube-scheduler's own code, on random situations
 	cd differential && go test -trimpath ./...
+
+invariants: ## what must hold of every plan, on situations drawn from fresh seeds, with the smallest part of each that breaks one; SEEDS=8 FIRST=1
+	go test ./solve -run 'TestPlans|TestNobody|TestBound' -timeout 1h -args -seeds=$(if $(filter 2000,$(SEEDS)),8,$(SEEDS)) -first=$(or $(filter-out 0,$(FIRST)),$(shell od -An -N3 -tu4 /dev/urandom))
 
 sim: ## the whole system in virtual time: random clusters, orders and faults; SEEDS=300 FIRST=1
 	@go test -c -o bin/sim.test ./sim

@@ -16,7 +16,10 @@ import (
 	"karpenter/solve/solvetest"
 )
 
-var seeds = flag.Uint64("seeds", 1, "multiply the number of seeds by this")
+var (
+	seeds = flag.Uint64("seeds", 1, "multiply the number of seeds by this")
+	first = flag.Uint64("first", 0, "number of the first seed; make invariants draws one")
+)
 
 // plain are situations without rules between pods.
 func plain() solvetest.Draw { return solvetest.Draw{} }
@@ -25,7 +28,7 @@ func plain() solvetest.Draw { return solvetest.Draw{} }
 // says what is wrong; of a situation with something wrong the smallest part
 // that still has it is shown.
 func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
-	for seed := range n * *seeds {
+	for seed := *first; seed < *first+n**seeds; seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			s := draw.Situation(rand.New(rand.NewPCG(seed, 7)))
 			if len(f(s)) == 0 {

@@ -56,6 +56,7 @@ type rebuilder struct {
 	candidates []int     // worth a look
 	favour     []float64 // how much more expensive each of them is made to look
 	active     []int     // items of the nodes torn down
+	portion    []int     // by item: pods of it that one node gets at most
 }
 
 // How wide the shortlist of candidates is.
@@ -88,6 +89,7 @@ func newRebuilder(s *solver) *rebuilder {
 		}
 	}
 	r.favour = make([]float64, len(r.candidates))
+	r.portion = make([]int, len(s.items))
 	clear(r.count)
 	return r
 }
@@ -140,10 +142,18 @@ func (r *rebuilder) rebuild(torn []int) bool {
 	return true
 }
 
+// evenly is of how many items one is not packed as full as it can be: its pods may
+// fit fewer and cheaper nodes when they are divided.
+const evenly = 4
+
 // disturb draws how the next cover looks at the torn pods and at candidates.
 func (r *rebuilder) disturb() {
 	for _, i := range r.active {
 		r.values[i] = r.solver.values[i] * (0.7 + 0.6*r.rng.Float64())
+		r.portion[i] = r.count[i]
+		if r.rng.IntN(evenly) == 0 {
+			r.portion[i] = 1 + r.rng.IntN(r.count[i])
+		}
 	}
 	for i := range r.favour {
 		r.favour[i] = 1 + 0.4*r.rng.Float64()
@@ -227,7 +237,7 @@ func (r *rebuilder) fillActive(c int) ([]Portion, float64) {
 	h.left, r.count = r.count, h.left
 	worth := 0.0
 	for _, it := range items {
-		worth += r.values[it.line] * float64(h.load(it.line, h.left[it.line]))
+		worth += r.values[it.line] * float64(h.load(it.line, min(r.portion[it.line], h.left[it.line])))
 	}
 	h.left, r.count = r.count, h.left
 	r.take = r.take[:0]

@@ -30,21 +30,21 @@ func (s *solver) rankGroups() {
 	s.ranked = s.ranked[:min(len(s.ranked), mostRanked)]
 }
 
-// findCliques divides the items that are kept apart into cliques, each item into
-// the first that it is kept apart from all members of, and appends how many pods
-// each clique has.
+// findCliques divides the items that are kept apart, from their own pods too, into
+// cliques, each item into the first that it is kept apart from all members of,
+// and appends how many pods each clique has.
 func (s *solver) findCliques(pods *[]int) {
 	s.cliques = make([]int, len(s.Items))
 	for i := range s.cliques {
 		s.cliques[i] = -1
 	}
 	for i := range s.Items {
-		if s.Items[i].Apart == nil || s.cliques[i] >= 0 {
+		if s.Items[i].Apart == nil || s.Items[i].Most != 1 || s.cliques[i] >= 0 {
 			continue
 		}
 		members, common := []int{i}, slices.Clone(s.Items[i].Apart)
 		for j := range s.Items[i].Apart.All() {
-			if j > i && s.cliques[j] < 0 && common.Has(j) && s.Items[j].Apart != nil {
+			if j > i && s.cliques[j] < 0 && common.Has(j) && s.Items[j].Apart != nil && s.Items[j].Most == 1 {
 				members, common = append(members, j), common.And(s.Items[j].Apart)
 				s.budget.Spend(len(common))
 			}

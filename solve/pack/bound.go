@@ -32,7 +32,11 @@ func (k *Packer) prove(granted map[int]topology.Wishes) {
 		wholes := map[*demand]*demand{}
 		for _, d := range k.demands {
 			n := bought[d]
-			if _, wanders := granted[d.kind]; d.whole != nil || n == 0 || !wanders && !k.wanders(d) && !k.confined(d, tier) {
+			_, favoured := granted[d.kind]
+			if d.whole != nil || n == 0 || favoured && k.avoids(d.Shape) { // a preference may lead it to where it goes at last
+				continue
+			}
+			if !favoured && !k.wanders(d) && !k.confined(d, tier) {
 				continue
 			}
 			f := *d

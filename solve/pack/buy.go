@@ -27,6 +27,7 @@ func (k *Packer) buy(tier fit.Range) {
 	k.coverAll(open, tier) // the improvement may need less of the limits
 	if k.constrained(open, tier) {
 		k.coverScarce(open, tier, before)
+		k.coverAll(open, tier) // what takes least may leave room for more
 	}
 }
 
