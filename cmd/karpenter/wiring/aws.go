@@ -267,7 +267,7 @@ func (a *amazon) nodeClasses(mgr ctrl.Manager) error {
 			a.Recorder.Publish(events.Event{Object: class, Type: eventType, Reason: reason, Message: message})
 		},
 		AWS: nodeclass.AWS{
-			Images: a.images, Subnets: a.subnets, SecurityGroups: network.NewSecurityGroups(a.Services.EC2, a.Clock),
+			Images: a.images, Subnets: a.subnets, SecurityGroups: network.NewSecurityGroups(a.Services.EC2, a.Clock, a.Config.AWS.SecurityGroupRefreshInterval),
 			Reservations: a.reservations, PlacementGroups: a.groups, Profiles: a.profiles, Templates: a.templates,
 			Launch: a.Services.EC2, Facts: a.types.Facts, CIDR: a.cidr.Get,
 		},
