@@ -138,8 +138,10 @@ func TestReservationUsedUp(t *testing.T) {
 		reason string
 		log    []string
 	}{
-		"ReservationCapacityExceeded": {"", []string{"exhausted cr-1"}},
-		"RequestLimitExceeded":        {"RequestLimitExceeded", nil},
+		"ReservationCapacityExceeded":                 {"", []string{"exhausted cr-1"}}, // spec 48/86
+		"InsufficientInstanceCapacity":                {"", nil},
+		"InvalidCapacityReservationState.Unavailable": {"", nil},
+		"RequestLimitExceeded":                        {"RequestLimitExceeded", nil},
 	} {
 		inBubble(t, func(t *testing.T, s *stage) {
 			o := orderOf("claim", model.Reserved, cloudtest.Type("m5.large", "2", "8Gi", offering))
@@ -148,6 +150,12 @@ func TestReservationUsedUp(t *testing.T) {
 			check(t, code+": insufficient", cloud.IsInsufficientCapacity(err), want.reason == "")
 			check(t, code, s.reserved.log, want.log)
 			check(t, code+": sold out", gone(s, "", ""), []string(nil))
+			// spec 48/86: short for three minutes, and no other reservation
+			short := want.reason == "" && want.log == nil
+			check(t, code+": short", s.short.ReservationShort("m5.large", "zone-a", "cr-1", time.Now()), short)
+			check(t, code+": sibling", s.short.ReservationShort("m5.large", "zone-a", "cr-2", time.Now()), false)
+			time.Sleep(shortage.Lasting)
+			check(t, code+": short later", s.short.ReservationShort("m5.large", "zone-a", "cr-1", time.Now()), false)
 		})
 	}
 }
@@ -160,6 +168,15 @@ func TestMixedErrors(t *testing.T) {
 		err := failing(s, order("claim", model.OnDemand), ice, ice, fleetFailure("UnauthorizedOperation", "You are not authorized", "m5.xlarge", "zone-a"))
 		check(t, "reason", reasonOf(err), "Unauthorized")
 		check(t, "repetitions", strings.Count(err.Error(), "InsufficientInstanceCapacity"), 1)
+	})
+}
+
+// spec 48/88: a price that is too low is a shortage.
+func TestSpotPriceTooLow(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *stage) {
+		err := failing(s, order("claim", model.Spot), fleetFailure("SpotMaxPriceTooLow", "too low", "m5.large", "zone-a"))
+		check(t, "insufficient", cloud.IsInsufficientCapacity(err), true)
+		check(t, "sold out", gone(s, "", ""), []string{"spot a"})
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/health"
 	"karpenter/cloud/overlay"
 	"karpenter/cloud/wrap"
 	"karpenter/cmd/karpenter/config"
@@ -33,6 +34,7 @@ import (
 	"karpenter/control/nomination"
 	"karpenter/control/podevents"
 	"karpenter/control/provisioning"
+	"karpenter/control/reboot"
 	"karpenter/control/termination"
 	"karpenter/kube/access"
 	"karpenter/kube/catalogue"
@@ -83,8 +85,11 @@ type wiring struct {
 	synced   func() bool   // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
-	waits    *meter.Pods
-	hooks    []lifecycle.Hook // of registration
+
+	ailments  *health.Policies // nil = the disruption loop repairs no nodes
+	unhealthy *meter.Unhealthy
+	waits     *meter.Pods
+	hooks     []lifecycle.Hook // of registration
 }
 
 // Wire makes everything the process runs and adds it to the manager.
@@ -96,6 +101,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 	}
 	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
 	w.counters = meter.NewDisruptions(w.Registry, mgr.GetClient())
+	w.unhealthy = meter.NewUnhealthy(w.Registry)
 	var err error
 	if w.provider, err = s.Provider(ctx, w.supplies()); err != nil {
 		return err
@@ -111,6 +117,12 @@ func Wire(ctx context.Context, s Surroundings) error {
 		Labels:         v1.DefaultLabels().With(w.provider.Labels),
 		Manages:        func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
 		StaticCapacity: s.Config.Gates.StaticCapacity,
+	}
+	if w.ailments, err = w.policies(); err != nil {
+		return err
+	}
+	if w.ailments != nil {
+		w.convert.Sick = w.ailments.Sick
 	}
 	if w.overlays != nil {
 		w.convert.Overlaid = w.overlays.Applied
@@ -169,6 +181,8 @@ func (w *wiring) policy() model.Policy {
 	p.RelaxMinValues = w.config.MinValuesPolicy == "BestEffort"
 	p.ReservedCapacity = w.config.Gates.ReservedCapacity
 	p.SpotToSpot = w.config.Gates.SpotToSpotConsolidation
+	p.TerminateFirstDrift = w.config.Gates.TerminateFirstDrift
+	p.TerminateFirstRepair = w.config.Gates.TerminateFirstRepair
 	return p
 }
 
@@ -281,6 +295,14 @@ func (w *wiring) nodes() error {
 	if err := queue.Register(w.mgr, workers); err != nil {
 		return err
 	}
+	const reboots = 10
+	err := (&reboot.Reconciler{
+		Client: w.mgr.GetClient(), Provider: w.metered("nodeclaim.reboot"), Clock: w.clock, Recorder: w.recorder,
+		Metrics: reboot.NewMetrics(w.Registry), Evictions: queue,
+	}).Register(w.mgr, controller.Options{MaxConcurrentReconciles: reboots})
+	if err != nil {
+		return err
+	}
 	return (&termination.Reconciler{
 		Client: w.mgr.GetClient(), Machines: w.metered("node.termination"), Evictions: queue,
 		Events: w.recorder, Clock: w.clock, Metrics: counts,
@@ -325,8 +347,13 @@ func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalo
 	if err != nil {
 		return err
 	}
+	var repairs *disruption.Repairs
+	if w.ailments != nil {
+		repairs = &disruption.Repairs{Policies: w.ailments, Counts: w.unhealthy}
+	}
 	return (&disruption.Loop{
-		Client: w.mgr.GetClient(), World: w.world, Placer: provisioner, Catalogue: types, Decide: w.decide, Parallel: w.creations(), Ready: w.synced,
+		Repairs: repairs,
+		Client:  w.mgr.GetClient(), World: w.world, Placer: provisioner, Catalogue: types, Decide: w.decide, Parallel: w.creations(), Ready: w.synced,
 		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(w.Registry), Disruptions: w.counters,
 	}).Register(w.mgr)
 }
