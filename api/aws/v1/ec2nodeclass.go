@@ -192,6 +192,9 @@ type EC2NodeClassSpec struct {
 	// CPUOptions say what the processors of nodes can do.
 	// +optional
 	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
+	// EnclaveOptions say whether nodes can run Nitro Enclaves.
+	// +optional
+	EnclaveOptions *EnclaveOptions `json:"enclaveOptions,omitempty"`
 }
 
 // KubeletConfiguration is a KubeletConfiguration of kubelet.config.k8s.io/v1beta1

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -24,6 +27,7 @@ import (
 	"karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/explain"
 	"karpenter/control/consistency"
+	"karpenter/control/deletioncost"
 	"karpenter/control/disruption"
 	"karpenter/control/drift"
 	"karpenter/control/expiration"
@@ -117,6 +121,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		Labels:         v1.DefaultLabels().With(w.provider.Labels),
 		Manages:        func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
 		StaticCapacity: s.Config.Gates.StaticCapacity,
+		DeletionCosts:  s.Config.Gates.PodDeletionCostManagement,
 	}
 	if w.ailments, err = w.policies(); err != nil {
 		return err
@@ -153,7 +158,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return w.nominations(provisioner) },
 		func() error { return w.static(provisioner) },
 		func() error { return w.disruption(provisioner, types) },
-		w.claims, w.nodes, w.repairs, w.obstacles, w.pools, w.explanations,
+		w.claims, w.nodes, w.deletionCosts, w.repairs, w.obstacles, w.pools, w.explanations,
 	} {
 		if err := register(); err != nil {
 			return err
@@ -239,7 +244,7 @@ func (w *wiring) claims() error {
 			return (&lifecycle.Reconciler{
 				Client: client, Provider: w.metered("nodeclaim.lifecycle"), Clock: w.clock, Recorder: w.recorder,
 				Metrics: lifecycle.NewMetrics(w.Registry), Disruptions: w.counters, Health: health,
-				Hooks: w.hooks,
+				Hooks: w.hooks, Waiting: w.waiting,
 			}).Register(w.mgr, controller.Options{
 				MaxConcurrentReconciles: workers,
 				RateLimiter:             manager.Limiter[reconcile.Request](manager.Backoff{First: time.Second, Most: time.Minute}, qps, burst),
@@ -369,6 +374,25 @@ func (w *wiring) explanations() error {
 		Place: func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, w.policy()) },
 		Pods:  w.mgr.GetAPIReader(), Ready: w.synced, Elected: w.mgr.Elected(), Clock: w.clock,
 	})
+}
+
+// deletionCosts adds the controller that steers ReplicaSets, if its gate is open.
+func (w *wiring) deletionCosts() error {
+	if !w.config.Gates.PodDeletionCostManagement {
+		return nil
+	}
+	return (&deletioncost.Reconciler{
+		Client: w.mgr.GetClient(), Snapshot: w.world.Snapshot, Ready: w.synced, Clock: w.clock, Metrics: deletioncost.NewMetrics(w.Registry),
+	}).Register(w.mgr)
+}
+
+// waiting returns the pods that are planned on the claim and have no node.
+func (w *wiring) waiting(claim string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, n := range w.world.PlannedOn(claim) {
+		out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, UID: types.UID(n.UID)}})
+	}
+	return out
 }
 
 func (w *wiring) managed(claim *v1.NodeClaim) bool {
