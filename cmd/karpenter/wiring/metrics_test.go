@@ -143,7 +143,7 @@ func wired(t *testing.T, args ...string) map[string]metric {
 	t.Helper()
 	c, err := config.Parse(append([]string{
 		"--cluster-name=cluster", "--interruption-queue=queue",
-		"--feature-gates=NodeRepair=true,ReservedCapacity=true,NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
+		"--feature-gates=NodeRepair=true,ReservedCapacity=true,NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true,PodDeletionCostManagement=true",
 	}, args...), func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
