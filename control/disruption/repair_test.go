@@ -340,3 +340,18 @@ func (s *stage) finishReboot(claim string) {
 	c.StatusConditions(s.clock.Now()).SetFalse(v1.RebootingCondition, v1.RebootSucceededReason, "")
 	s.must(s.client.Status().Update(s.t.Context(), c))
 }
+
+// TestQueueFailureType: spec 48/82.
+func TestQueueFailureType(t *testing.T) {
+	for nodes, want := range map[string]string{"n1": "single", "n1,n2": "multi"} {
+		s := newStage(t)
+		for _, line := range []string{"pool general budget=100%", "node n1", "node n2", "pod a node=n1", "pod b node=n2"} {
+			s.declare(line)
+		}
+		s.plan("Underutilized " + nodes + " launch=general:r1")
+		s.pass()
+		s.after(DefaultDelay)
+		s.after(time.Hour)
+		s.want(nodes, s.counts("queue_failures"), "karpenter_voluntary_disruption_queue_failures_total{consolidation_type="+want+",decision=replace,reason=underutilized} 1\n")
+	}
+}
