@@ -204,7 +204,7 @@ type Disruption struct {
 
 // Budget limits how many nodes of a pool may be disrupted at once.
 type Budget struct {
-	// Reasons the budget is for: Underutilized, Empty, Drifted. Absent means all;
+	// Reasons the budget is for: Underutilized, Empty, Drifted, Unhealthy. Absent means all;
 	// an empty list means none.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=set
@@ -247,7 +247,7 @@ const (
 
 // DisruptionReason is why a node is disrupted voluntarily.
 //
-// +kubebuilder:validation:Enum=Underutilized;Empty;Drifted
+// +kubebuilder:validation:Enum=Underutilized;Empty;Drifted;Unhealthy
 type DisruptionReason string
 
 // The disruption reasons a budget can name.
@@ -255,6 +255,7 @@ const (
 	DisruptionReasonUnderutilized DisruptionReason = "Underutilized"
 	DisruptionReasonEmpty         DisruptionReason = "Empty"
 	DisruptionReasonDrifted       DisruptionReason = "Drifted"
+	DisruptionReasonUnhealthy     DisruptionReason = "Unhealthy"
 )
 
 // NodePoolStatus is what is known of a NodePool.
