@@ -80,6 +80,8 @@ func TestRefusals(t *testing.T) {
 		{"{settings: {clusterNmae: demo}}", "additional properties 'clusterNmae' not allowed"},
 		{"{settings: {clusterName: demo, featureGates: {nodeRepair: 'yes'}}}", "got string, want boolean"},
 		{"{settings: {clusterName: demo}, controller: {metrics: {certDir: /tls}}}", "set controller.metrics.secure, too"},
+		{"{settings: {clusterName: demo, enableDRA: true, awsFeatureGates: {draEFA: false}}}", "settings.enableDRA sets draNVIDIAGPU, draEFA and ignoreDRARequests"}, // spec 48/94
+		{"{settings: {clusterName: demo, legacyNodeRepair: true, featureGates: {terminateFirstRepair: true}}}", "exclude each other"},                                // spec 48/94
 		{"{settings: {clusterName: demo}, logLevel: loud}", "value must be one of 'debug', 'info', 'error'"},
 	} {
 		if _, err := render(t, "karpenter", tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -39,6 +39,7 @@ func offerings(in []Offering) []model.Offering {
 			Requirements:    o.Requirements,
 			Price:           o.Price,
 			Available:       o.Available && o.CapacityOverride == nil && o.OverheadOverride == nil,
+			Full:            o.Full && o.CapacityOverride == nil && o.OverheadOverride == nil,
 		}
 	}
 	return out

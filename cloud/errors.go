@@ -40,6 +40,19 @@ type UnevaluatedNodePoolError struct{ Err error }
 func (e *UnevaluatedNodePoolError) Error() string { return prefixed("overlays not evaluated", e.Err) }
 func (e *UnevaluatedNodePoolError) Unwrap() error { return e.Err }
 
+// RebootNotImplementedError says that the provider cannot reboot machines.
+type RebootNotImplementedError struct{ Err error }
+
+func (e *RebootNotImplementedError) Error() string { return prefixed("reboot not implemented", e.Err) }
+func (e *RebootNotImplementedError) Unwrap() error { return e.Err }
+
+// RebootFailedError says that the cloud refused to reboot the machine, and that
+// trying again does not help.
+type RebootFailedError struct{ Err error }
+
+func (e *RebootFailedError) Error() string { return prefixed("reboot failed", e.Err) }
+func (e *RebootFailedError) Unwrap() error { return e.Err }
+
 func prefixed(kind string, cause error) string {
 	if cause == nil {
 		return kind
@@ -55,6 +68,12 @@ func IsInsufficientCapacity(err error) bool { return is[*InsufficientCapacityErr
 
 // IsNodeClassNotReady reports whether err is or wraps a NodeClassNotReadyError.
 func IsNodeClassNotReady(err error) bool { return is[*NodeClassNotReadyError](err) }
+
+// IsRebootNotImplemented reports whether err is or wraps a RebootNotImplementedError.
+func IsRebootNotImplemented(err error) bool { return is[*RebootNotImplementedError](err) }
+
+// IsRebootFailed reports whether err is or wraps a RebootFailedError.
+func IsRebootFailed(err error) bool { return is[*RebootFailedError](err) }
 
 // IsCreateError reports whether err is or wraps a CreateError.
 func IsCreateError(err error) bool { return is[*CreateError](err) }

@@ -98,6 +98,9 @@ type Offering struct {
 	// on reserved offerings only.
 	ReservationID       string
 	ReservationCapacity int64
+	// Full says that a reserved offering is not Available for no other reason than
+	// that its reservation has no launches left.
+	Full bool
 
 	// CapacityOverride replaces or adds entries of the type's capacity when
 	// this offering is launched, OverheadOverride entries of its overhead's
@@ -113,10 +116,48 @@ type Overhead struct {
 	EvictionThreshold corev1.ResourceList
 }
 
-// RepairPolicy names a node condition that calls for replacement once it has
-// held for Toleration.
+// RepairPolicy names a node condition that calls for Action once it has held for
+// Toleration. Package cloud/health says which sets of policies are valid.
 type RepairPolicy struct {
 	ConditionType   corev1.NodeConditionType
 	ConditionStatus corev1.ConditionStatus
-	Toleration      time.Duration
+	// ReasonRegex is matched against the condition's reason; it is not anchored.
+	// "" marks the fallback of the whole set: it holds for every reason that no
+	// other policy of the condition's type and status matches.
+	ReasonRegex string
+	Toleration  time.Duration
+	// TerminationGracePeriod bounds the drain: nil leaves the bound to the
+	// NodeClaim, 0 drains by force, else the smaller of both holds.
+	TerminationGracePeriod *time.Duration
+	// Priority is from 0 to 100. Nodes with a higher one are repaired first.
+	Priority int
+	Action   RepairAction
+}
+
+// RepairAction is what a repair policy wants done.
+type RepairAction string
+
+// The repair actions.
+const (
+	ReplaceNode RepairAction = "ReplaceNode"
+	RebootNode  RepairAction = "RebootNode"
+)
+
+// Rebooter is a Provider that can restart machines.
+type Rebooter interface {
+	// Reboot restarts the machine of the claim in place, and returns once the
+	// cloud has accepted it. It is repeated with the same operation ID until then.
+	// Errors: RebootNotImplemented, RebootFailed, NotFound; any other error is
+	// retried.
+	Reboot(ctx context.Context, claim *v1.NodeClaim, operationID string) error
+}
+
+// Reboot restarts the machine of the claim; see Rebooter. A provider that is no
+// Rebooter answers with RebootNotImplemented.
+func Reboot(ctx context.Context, p Provider, claim *v1.NodeClaim, operationID string) error {
+	r, ok := p.(Rebooter)
+	if !ok {
+		return &RebootNotImplementedError{}
+	}
+	return r.Reboot(ctx, claim, operationID)
 }

@@ -5,11 +5,12 @@ import "time"
 // Reason is why nodes are taken away voluntarily.
 type Reason string
 
-// The reasons budgets can name.
+// The reasons that budgets can name.
 const (
 	Empty         Reason = "Empty"
 	Drifted       Reason = "Drifted"
 	Underutilized Reason = "Underutilized"
+	Unhealthy     Reason = "Unhealthy"
 )
 
 // ConsolidationPolicy says for which savings a NodePool gives up nodes that are
@@ -42,6 +43,10 @@ type Disruption struct {
 	Counted, Consuming int
 }
 
+// BlockedByNomination is NodeDisruption.Blocked of a node that pending pods are
+// expected on.
+const BlockedByNomination = "the node is nominated for a pending pod"
+
 // NodeDisruption is what speaks for and against taking a node away.
 type NodeDisruption struct {
 	Empty          bool      // no pod on it needs a place elsewhere
@@ -56,6 +61,13 @@ type NodeDisruption struct {
 	Deadline bool   // it has a terminationGracePeriod, so Held is no obstacle to drift
 
 	Cost float64 // 1 + sum of the eviction costs of its pods
+
+	// Unhealthy is the node condition for which a repair policy wants the node
+	// replaced, or rebooted if Reboot, and nothing about the node forbids it;
+	// "" = none. Nodes with a higher Severity go first.
+	Unhealthy string
+	Reboot    bool
+	Severity  float64
 }
 
 // Intent is a command that waits to be confirmed.
@@ -73,7 +85,22 @@ type Command struct {
 	Cost     Price       // of Nodes, per hour
 	Savings  Price       // Cost less what Launches cost at the offerings planned; may be negative for drift
 	Scores   []Score     // by pool, of those whose policy is Balanced
+
+	Reboot bool // the nodes are rebooted and stay
+	// TerminateFirst says why nothing is launched before the nodes are
+	// terminated; "" = the Launches come first.
+	TerminateFirst TerminateFirst
 }
+
+// TerminateFirst is why no replacement can be launched before a node is
+// terminated.
+type TerminateFirst string
+
+// Why a node is terminated before it is replaced.
+const (
+	NoReservedCapacity TerminateFirst = "no-reserved-capacity" // its capacity reservation is full
+	StaticAtLimit      TerminateFirst = "static-at-limit"      // the limit of nodes of its static pool is reached
+)
 
 // Target names a node with its NodeClaim.
 type Target struct{ Node, Claim string }

@@ -28,6 +28,9 @@ type Policy struct {
 	Hysteresis float64
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
+	// TerminateFirstDrift and TerminateFirstRepair let drifted and unhealthy nodes
+	// be terminated before they are replaced, where no replacement can be launched.
+	TerminateFirstDrift, TerminateFirstRepair bool
 }
 
 // DefaultPolicy is what the controller runs with.

@@ -145,6 +145,7 @@ type Offering struct {
 	Requirements       Requirements // zone, capacity type and provider labels, one value each
 	Price              Price
 	Available          bool
+	Full               bool // not Available only because nothing is left of its reservation
 }
 
 // Node is capacity that exists or is on its way.
@@ -175,7 +176,7 @@ type Node struct {
 	Reservation string
 
 	// Movable is the pods on it that need a place elsewhere when it goes away,
-	// and that may go now. None for nodes that are not managed by us.
+	// and that may go now; of a node with an unhealthy condition also the others. None for nodes that are not managed by us.
 	Movable []Pending
 
 	// Deleting nodes take no pods, and their pods are pending.

@@ -114,9 +114,11 @@ func (b *builder) decide(d *directive) error {
 	b.policy.RelaxMinValues = read(d, "min-values", b.policy.RelaxMinValues, choice("strict", "best-effort"))
 	b.policy.ReservedCapacity = read(d, "reservations", b.policy.ReservedCapacity, choice("ignore", "respect"))
 	b.policy.Hysteresis = read(d, "hysteresis", b.policy.Hysteresis, parseReal)
+	b.policy.TerminateFirstDrift = b.policy.TerminateFirstDrift || d.flag("terminate-first-drift")
+	b.policy.TerminateFirstRepair = b.policy.TerminateFirstRepair || d.flag("terminate-first-repair")
 	b.policy.SpotToSpot = read(d, "spot-to-spot", b.policy.SpotToSpot, choice("keep", "replace"))
 	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 preferences=respect or ignore, min-values=strict or best-effort, " +
-		"reservations=respect or ignore, hysteresis=0.05 spot-to-spot=keep or replace")
+		"reservations=respect or ignore, hysteresis=0.05 spot-to-spot=keep or replace, terminate-first-drift, terminate-first-repair")
 }
 
 // intent reads "intent Drifted n1 n2".

@@ -13,12 +13,17 @@ func (p *printer) command(c *model.Command) {
 	verb := "remove"
 	if len(c.Launches) > 0 {
 		verb = "replace"
+	} else if c.Reboot {
+		verb = "reboot"
 	}
 	names := make([]string, len(c.Nodes))
 	for i, n := range c.Nodes {
 		names[i] = nodeName(n.Node, n.Claim)
 	}
 	text := verb + " " + strings.Join(names, ", ") + " as " + string(c.Reason) + saving(c)
+	if c.TerminateFirst != "" {
+		text += ", before it is replaced (" + string(c.TerminateFirst) + ")"
+	}
 	for _, s := range c.Scores {
 		text += fmt.Sprintf(", score %.3g for %s (%.3g%% of its cost, %.3g%% of its disruption)",
 			s.Value, outerName(s.Pool), 100*s.Savings, 100*s.Disruption)

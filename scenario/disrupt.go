@@ -11,7 +11,7 @@ import (
 )
 
 func reasons() []model.Reason {
-	return []model.Reason{model.Drifted, model.Empty, model.Underutilized}
+	return []model.Reason{model.Drifted, model.Empty, model.Underutilized, model.Unhealthy}
 }
 
 func parseReason(value string) (model.Reason, error) { return oneOf(value, reasons()) }
@@ -212,6 +212,8 @@ func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption 
 		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"), Settling: d.flag("settling"), Fresh: d.flag("fresh"), Deadline: d.flag("deadline"),
 		Blocked: d.text("blocked", ""), Held: d.text("held", ""),
 	}
+	out.Unhealthy, out.Reboot = d.text("unhealthy", ""), d.flag("reboot")
+	out.Severity = read(d, "severity", 0, parseReal)
 	if d.flag("drifted") {
 		out.Drifted = b.s.Now
 	}
@@ -243,5 +245,6 @@ func (p *printer) disruption(n *model.Node) []string {
 	}
 	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted, quiet,
 		option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
+		option("unhealthy", nd.Unhealthy, ""), when(nd.Reboot, "reboot"), option("severity", realText(nd.Severity), realText(0)),
 		option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}
 }

@@ -108,7 +108,8 @@ func (p *printer) decide(policy *model.Policy) {
 			when(policy.IgnorePreferences, "preferences=ignore"), when(policy.RelaxMinValues, "min-values=best-effort"),
 			when(!policy.ReservedCapacity, "reservations=ignore"),
 			option("hysteresis", realText(policy.Hysteresis), realText(model.DefaultPolicy().Hysteresis)),
-			when(policy.SpotToSpot, "spot-to-spot=replace"))
+			when(policy.SpotToSpot, "spot-to-spot=replace"),
+			when(policy.TerminateFirstDrift, "terminate-first-drift"), when(policy.TerminateFirstRepair, "terminate-first-repair"))
 	}
 	p.line("decide", parts...)
 }
@@ -269,7 +270,7 @@ func quoteText(offers []model.Offering, ct string, zones int) string {
 
 func sameOffering(a, b model.Offering) bool {
 	return a.Zone == b.Zone && a.CapacityType == b.CapacityType && a.ReservationID == b.ReservationID &&
-		a.ReservationLeft == b.ReservationLeft && a.Price == b.Price && a.Available == b.Available &&
+		a.ReservationLeft == b.ReservationLeft && a.Price == b.Price && a.Available == b.Available && a.Full == b.Full &&
 		slices.EqualFunc(a.Requirements, b.Requirements, sameRequirement)
 }
 
@@ -278,7 +279,7 @@ func (p *printer) offer(ref string, o model.Offering) {
 	if !ok {
 		labels = o.Requirements
 	}
-	parts := []string{when(!o.Available, "unavailable"), option("reservation", o.ReservationID, ""), when(!ok, "bare")}
+	parts := []string{when(!o.Available, "unavailable"), when(o.Full, "full"), option("reservation", o.ReservationID, ""), when(!ok, "bare")}
 	if o.ReservationLeft != 0 {
 		parts = append(parts, "left="+strconv.FormatInt(o.ReservationLeft, 10))
 	}

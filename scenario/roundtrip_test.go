@@ -164,7 +164,7 @@ func (f *filler) special(v reflect.Value) bool {
 			*p = model.NewLabelSet(append(defaultWellKnown(), f.text())...)
 		}
 	case *model.Reason:
-		*p = reasons()[f.IntN(3)]
+		*p = reasons()[f.IntN(len(reasons()))]
 	case *model.ConsolidationPolicy:
 		*p = []model.ConsolidationPolicy{model.WhenEmpty, model.WhenEmptyOrUnderutilized, model.Balanced, ""}[f.IntN(4)]
 	case *model.Effect:

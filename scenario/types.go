@@ -87,7 +87,7 @@ func (b *builder) offer(d *directive) error {
 	const form = "a type, zone, capacity type and price, as in offer m.large a spot 0.03"
 	ref, zone, ct, price := d.name(form), d.name(form), d.name(form), d.name(form)
 	o := offering(zone, ct)
-	o.Available = !d.flag("unavailable")
+	o.Available, o.Full = !d.flag("unavailable"), d.flag("full")
 	o.ReservationID = d.text("reservation", "")
 	o.ReservationLeft = int64(read(d, "left", 0, parseWhole))
 	if d.flag("bare") {

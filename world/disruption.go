@@ -49,13 +49,15 @@ func (w *World) blocked(m *machine, now time.Time) string {
 		return "the NodeClaim has no Node yet"
 	case len(m.twins) > 0:
 		return m.duplicated()
-	case !m.initialized():
-		return "the node is not initialized"
+	case m.claim.Rebooting:
+		return "the node is rebooting"
 	case m.deleting(), m.node.Deleting:
 		return "the node is being deleted"
+	case !m.initialized():
+		return "the node is not initialized"
 	case now.Before(m.nominated):
 		w.changesAt(m, m.nominated)
-		return "the node is nominated for a pending pod"
+		return model.BlockedByNomination
 	case m.node.DoNotDisrupt:
 		return `the node has the annotation karpenter.sh/do-not-disrupt: "true"`
 	case m.view.Pool == "":

@@ -60,6 +60,12 @@ func (m *machine) initialized() bool {
 	return !m.managed() || m.node != nil && m.node.Labels[model.LabelInitialized] == "true"
 }
 
+// sick reports whether the machine may be about to be repaired, which no pod on
+// it can prevent.
+func (m *machine) sick() bool {
+	return m.managed() && m.node != nil && m.node.Sick && m.registered()
+}
+
 func (m *machine) launched() bool { return m.node != nil || m.claim.ProviderID != "" }
 
 // speaks reports whether the Node, and not the claim, says what the machine is
@@ -115,11 +121,12 @@ func (m *machine) taints() []model.Taint {
 }
 
 func (m *machine) settled(taints []model.Taint) []model.Taint {
-	if m.initialized() {
+	rebooting := m.claim != nil && m.claim.Rebooting
+	if m.initialized() && !rebooting {
 		return taints
 	}
 	return slices.DeleteFunc(slices.Clone(taints), func(t model.Taint) bool {
-		return ephemeral(t) || slices.ContainsFunc(m.claim.StartupTaints, func(s model.Taint) bool {
+		return ephemeral(t) || rebooting && t.Key == "karpenter.sh/rebooting" || slices.ContainsFunc(m.claim.StartupTaints, func(s model.Taint) bool {
 			return s.Key == t.Key && s.Effect == t.Effect
 		})
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // moves is the pods of a machine that need a place elsewhere when it goes away,
-// and may go now: by group, and in each the oldest first.
+// and may go now, or any if the machine is sick: by group, and in each the oldest first.
 type moves struct {
 	groups []*group        // of list, in the order of Snapshots
 	list   []model.Pending // handed out
@@ -20,9 +20,9 @@ type moves struct {
 // that the machine is looked at again when a protection ends.
 func (w *World) move(m *machine, now time.Time) {
 	pods := w.scratch[:0]
-	if m.deleting() || m.claim != nil && m.initialized() {
+	if sick := m.sick(); sick || m.deleting() || m.claim != nil && m.initialized() {
 		for _, p := range w.podsOf(m) {
-			if p.leaves(now) {
+			if p.leaves(now) || sick && p.Reschedulable {
 				pods = append(pods, p)
 			} else if p.Reschedulable && p.protected(now) {
 				w.changesAt(m, p.ProtectedUntil)

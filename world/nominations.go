@@ -73,6 +73,22 @@ func (w *World) Nominations(node, claim string) []Nomination {
 	return out
 }
 
+// PlannedOn returns the pods that are planned on the claim, exist, and still wait
+// for a node, sorted.
+func (w *World) PlannedOn(claim string) []Nomination {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []Nomination
+	for uid := range w.planned[claim] {
+		p := w.pods[w.plans[uid].pod]
+		if p != nil && p.Buffer == "" && p.Node == "" && !p.Terminal && !p.Terminating {
+			out = append(out, p.nomination(claim))
+		}
+	}
+	slices.SortFunc(out, byPlace)
+	return out
+}
+
 // NotNominated takes in that what Nominations returned could not be carried
 // out, so that it is returned again.
 func (w *World) NotNominated(n Nomination) {

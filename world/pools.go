@@ -21,6 +21,7 @@ type standing struct {
 	sum              model.Resources
 	usage            model.Resources // sum as Snapshots have it; nil = to be made
 	total, consuming int
+	leaving          int             // those of consuming that are going away or reboot
 	price            model.Price     // of all machines of the pool
 	capacity         model.Resources // of those that are not going away
 }
@@ -31,6 +32,7 @@ type share struct {
 	pool             string
 	reserved         model.Resources // in the pool's limits; nil when it is going away for good
 	total, consuming bool            // in the pool's budgets
+	leaving          bool            // it is going away or reboots
 	price            model.Price
 	capacity         model.Resources // nil when it is going away
 }
@@ -42,8 +44,9 @@ func (w *World) include(m *machine) {
 	if m.claim != nil {
 		s.price = v.Price
 	}
-	s.total = m.claim != nil && m.node != nil && v.Initialized && !m.claim.Terminating
-	s.consuming = s.total && (!m.node.Ready || v.Deleting || m.node.Deleting)
+	s.total = m.claim != nil && m.node != nil && (v.Initialized || m.claim.Rebooting) && !m.claim.Terminating
+	s.leaving = s.total && (v.Deleting || m.node.Deleting || m.claim.Rebooting)
+	s.consuming = s.leaving || s.total && !m.node.Ready
 	if v.Deleting {
 		w.going[m] = true
 	} else {
@@ -97,6 +100,9 @@ func (s *standing) add(m share, sign int) {
 	}
 	if m.consuming {
 		s.consuming += sign
+	}
+	if m.leaving {
+		s.leaving += sign
 	}
 	if len(m.reserved) > 0 {
 		s.usage = nil
@@ -173,6 +179,7 @@ func (w *World) listPools(now time.Time) []model.Pool {
 }
 
 // allowed returns how many nodes of the pool may be disrupted now by reason:
+// nodes that are not ready do not count against repairs, which are about them;
 // fewer drifted ones than its budgets allow while its machines do not become
 // nodes.
 func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
@@ -180,6 +187,7 @@ func (p *pool) allowed(now time.Time, s *standing) map[model.Reason]int {
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 		allowed[r] = max(p.Allowed(now, s.total, r)-s.consuming, 0)
 	}
+	allowed[model.Unhealthy] = max(p.Allowed(now, s.total, model.Unhealthy)-s.leaving, 0)
 	switch p.Drift {
 	case Probing:
 		going := s.machines - int(s.capacity.At(model.Nodes))

@@ -17,6 +17,7 @@ type Node struct {
 	Ready        bool
 	Deleting     bool // has a deletion timestamp
 	DoNotDisrupt bool // carries the annotation with the value true
+	Sick         bool // has a condition that a repair policy is about
 }
 
 // Claim is what decisions need of a NodeClaim.
@@ -35,6 +36,7 @@ type Claim struct {
 	Terminating    bool // its machine is ending
 	Consolidatable bool
 	Disrupting     bool // a command under way takes it away
+	Rebooting      bool // its machine reboots, and is expected back
 
 	Template   string    // hash of what it was made from; "" = none that can be compared
 	Drifted    time.Time // since when it is not what its NodePool asks for; zero = it is

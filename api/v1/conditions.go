@@ -65,6 +65,9 @@ const (
 	InstanceTerminatingCondition  = "InstanceTerminating"
 	ConsistentStateFoundCondition = "ConsistentStateFound"
 	DisruptionReasonCondition     = "DisruptionReason"
+	// RebootingCondition is True while the machine of the claim reboots. It is
+	// no part of Ready.
+	RebootingCondition = "Rebooting"
 	// DrainBlockedCondition names pods that will never leave the node as things
 	// are. It is there only while there are such pods and they are in the way.
 	DrainBlockedCondition = "DrainBlocked"
@@ -88,6 +91,11 @@ const (
 	AwaitingVolumeDetachmentReason      = "AwaitingVolumeDetachment"
 	TerminationGracePeriodElapsedReason = "TerminationGracePeriodElapsed"
 	ConsistencyCheckFailedReason        = "ConsistencyCheckFailed"
+	RebootRequestedReason               = "RebootRequested"
+	RebootIssuedReason                  = "RebootIssued"
+	RebootSucceededReason               = "RebootSucceeded"
+	RebootFailedReason                  = "RebootFailed"
+	RebootingReason                     = "Rebooting"
 )
 
 // StatusConditions opens the pool's conditions; see conditions.For.

@@ -37,6 +37,23 @@ const (
 	// disruption. On a Pod: "true" or a positive Go duration, counted from the
 	// pod's start time. On a Node or NodeClaim: only "true".
 	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"
+	// DoNotRepairAnnotationKey, when "true" on a Node or NodeClaim, protects the
+	// node from repair. It is independent of DoNotDisruptAnnotationKey.
+	DoNotRepairAnnotationKey = Group + "/do-not-repair"
+	// DisruptionCostAnnotationKey is the cost of evicting a Pod: a decimal int32.
+	DisruptionCostAnnotationKey = Group + "/disruption-cost"
+	// RebootGracePeriodAnnotationKey is the Go duration that bounds the drain
+	// before the machine of a NodeClaim reboots. Absent means no bound.
+	RebootGracePeriodAnnotationKey = Group + "/reboot-termination-grace-period"
+	// RebootPreBootIDAnnotationKey is the boot ID of the Node before the first
+	// call to reboot. It is removed when the reboot ends.
+	RebootPreBootIDAnnotationKey = Group + "/reboot-pre-boot-id"
+	// RebootIssuingSinceAnnotationKey is the RFC 3339 time of the first call to
+	// reboot. It is removed when the reboot ends. Ours.
+	RebootIssuingSinceAnnotationKey = Group + "/reboot-issuing-since"
+	// RebootHistoryAnnotationKey lists the RFC 3339 times at which reboots of the
+	// NodeClaim were requested, separated by commas. Ours.
+	RebootHistoryAnnotationKey = Group + "/reboot-history"
 	// NodePoolHashAnnotationKey carries NodePool.Hash on pools and claims.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
 	// NodePoolHashVersionAnnotationKey carries NodePoolHashVersion beside it.
@@ -84,7 +101,14 @@ const (
 	// UnregisteredTaintKey is put on a node by its kubelet at start and
 	// removed by Karpenter when it registers the node.
 	UnregisteredTaintKey = Group + "/unregistered"
+	// RebootingTaintKey marks a node that reboots.
+	RebootingTaintKey = Group + "/rebooting"
 )
+
+// RebootingNoScheduleTaint returns the taint of a node that reboots.
+func RebootingNoScheduleTaint() corev1.Taint {
+	return corev1.Taint{Key: RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule}
+}
 
 // DisruptedNoScheduleTaint returns the taint of a node being disrupted.
 func DisruptedNoScheduleTaint() corev1.Taint {

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
-	"karpenter/cloud"
 	"karpenter/cloud/aws/image"
 	"karpenter/cloud/aws/instance"
 	"karpenter/model"
@@ -152,18 +149,4 @@ func selectsReservation(class *awsv1.EC2NodeClass, i *instance.Instance) bool {
 	return i.ReservationID == "" || slices.ContainsFunc(class.Status.CapacityReservations, func(r awsv1.CapacityReservation) bool {
 		return r.ID == i.ReservationID
 	})
-}
-
-// RepairPolicies implements cloud.Provider.
-func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
-	const usual = 30 * time.Minute
-	return []cloud.RepairPolicy{
-		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: usual},
-		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: usual},
-		{ConditionType: "AcceleratedHardwareReady", ConditionStatus: corev1.ConditionFalse, Toleration: 10 * time.Minute},
-		{ConditionType: "StorageReady", ConditionStatus: corev1.ConditionFalse, Toleration: usual},
-		{ConditionType: "NetworkingReady", ConditionStatus: corev1.ConditionFalse, Toleration: usual},
-		{ConditionType: "KernelReady", ConditionStatus: corev1.ConditionFalse, Toleration: usual},
-		{ConditionType: "ContainerRuntimeReady", ConditionStatus: corev1.ConditionFalse, Toleration: usual},
-	}
 }

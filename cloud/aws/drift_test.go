@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
@@ -241,18 +240,6 @@ func TestPartition(t *testing.T) {
 	result, err = hook.Registered(t.Context(), outside)
 	must(t, err)
 	check(t, "outside", result.IsZero(), true)
-}
-
-func TestRepairPolicies(t *testing.T) {
-	r := newRegion(t, nil)
-	var got []string
-	for _, p := range r.RepairPolicies() {
-		got = append(got, string(p.ConditionType)+"="+string(p.ConditionStatus)+" "+p.Toleration.String())
-	}
-	check(t, "policies", got, []string{
-		string(corev1.NodeReady) + "=False 30m0s", "Ready=Unknown 30m0s", "AcceleratedHardwareReady=False 10m0s", "StorageReady=False 30m0s",
-		"NetworkingReady=False 30m0s", "KernelReady=False 30m0s", "ContainerRuntimeReady=False 30m0s",
-	})
 }
 
 // A terminated instance is not found (spec 65/138), and one that ends is told as

@@ -192,7 +192,7 @@ func (r *region) resolve(class *awsv1.EC2NodeClass) {
 	class.Status.InstanceProfile = *class.Spec.InstanceProfile
 	class.Status.Subnets, err = network.NewSubnets(r.services.EC2, r.clock, time.Minute).Of(ctx, class)
 	must(r.t, err)
-	class.Status.SecurityGroups, err = network.NewSecurityGroups(r.services.EC2, r.clock).Of(ctx, class)
+	class.Status.SecurityGroups, err = network.NewSecurityGroups(r.services.EC2, r.clock, time.Minute).Of(ctx, class)
 	must(r.t, err)
 	class.Status.CapacityReservations, _, err = reservation.NewReservations(r.services.EC2, r.clock, &reservation.Counts{}).Of(ctx, class.Spec.CapacityReservationSelectorTerms)
 	must(r.t, err)

@@ -40,6 +40,9 @@ type Config struct {
 	// Overlay says what NodeOverlays make of the types of a NodePool; see
 	// overlay.Store. Nil means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	// LegacyRepair has RepairPolicies answer as versions before 1.15 did, and
+	// RebootForRepair reboots instances for faults that this cures.
+	LegacyRepair, RebootForRepair bool
 	// CABundle is what nodes trust the API server with, in base64, as far as it
 	// counts for the hash of a class.
 	CABundle string

@@ -261,6 +261,27 @@ func (p *Provider) Delete(ctx context.Context, claim *v1.NodeClaim) error {
 	return notFound(claim.Status.ProviderID)
 }
 
+// Reboot implements cloud.Rebooter: the Node gets another boot ID.
+func (p *Provider) Reboot(ctx context.Context, claim *v1.NodeClaim, operationID string) error {
+	if claim.Status.NodeName == "" {
+		return fmt.Errorf("reboot machine of node claim %s: it has no node", claim.Name)
+	}
+	node := &corev1.Node{}
+	err := p.client.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)
+	if apierrors.IsNotFound(err) {
+		return notFound(claim.Status.ProviderID)
+	}
+	if err != nil {
+		return fmt.Errorf("read node %s: %w", claim.Status.NodeName, err)
+	}
+	stored := node.DeepCopy()
+	node.Status.NodeInfo.BootID = "kwok-" + operationID
+	if err := p.client.Status().Patch(ctx, node, client.MergeFrom(stored)); err != nil {
+		return fmt.Errorf("reboot node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
 // endClaim deletes the claim if it exists, is this one, and is not being
 // deleted yet.
 func (p *Provider) endClaim(ctx context.Context, claim *v1.NodeClaim) error {
@@ -354,11 +375,15 @@ func (p *Provider) InstanceTypes(context.Context, *v1.NodePool) ([]*cloud.Instan
 // can change.
 func (p *Provider) IsDrifted(context.Context, *v1.NodeClaim) (string, error) { return "", nil }
 
-// RepairPolicies implements cloud.Provider.
+// RepairPolicies implements cloud.Provider. Nodes can be given the conditions
+// KWOKUnhealthy and KWOKRebootRequired to try repairs out.
 func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
-	const toleration = 10 * time.Minute
+	const toleration, quick = 10 * time.Minute, 30 * time.Second
+	force, drain, reboot := time.Duration(0), 45*time.Second, time.Minute
 	return []cloud.RepairPolicy{
-		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: toleration},
-		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: toleration},
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: toleration, TerminationGracePeriod: &force, Action: cloud.ReplaceNode},
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, ReasonRegex: ".*", Toleration: toleration, TerminationGracePeriod: &force, Action: cloud.ReplaceNode},
+		{ConditionType: "KWOKUnhealthy", ConditionStatus: corev1.ConditionTrue, ReasonRegex: ".*", Toleration: quick, TerminationGracePeriod: &drain, Action: cloud.ReplaceNode},
+		{ConditionType: "KWOKRebootRequired", ConditionStatus: corev1.ConditionTrue, ReasonRegex: ".*", Toleration: quick, TerminationGracePeriod: &reboot, Action: cloud.RebootNode},
 	}
 }

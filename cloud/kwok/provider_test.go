@@ -1,6 +1,7 @@
 package kwok
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/cloudtest"
+	"karpenter/cloud/health"
 )
 
 func TestConforms(t *testing.T) {
@@ -314,11 +316,19 @@ func TestNodeName(t *testing.T) {
 }
 
 func TestRepairPolicies(t *testing.T) {
-	want := []cloud.RepairPolicy{
-		{ConditionType: "Ready", ConditionStatus: "False", Toleration: 10 * time.Minute},
-		{ConditionType: "Ready", ConditionStatus: "Unknown", Toleration: 10 * time.Minute},
+	got := newHarness(t, DefaultEntries()).provider.RepairPolicies()
+	if _, err := health.New(got); err != nil {
+		t.Error(err)
 	}
-	if diff := cmp.Diff(want, newHarness(t, DefaultEntries()).provider.RepairPolicies()); diff != "" {
+	var text []string
+	for _, p := range got {
+		text = append(text, fmt.Sprintf("%s=%s %q %s bound %s: %s", p.ConditionType, p.ConditionStatus, p.ReasonRegex, p.Toleration, p.TerminationGracePeriod, p.Action))
+	}
+	want := []string{ // spec 48 §15
+		`Ready=False "" 10m0s bound 0s: ReplaceNode`, `Ready=Unknown ".*" 10m0s bound 0s: ReplaceNode`,
+		`KWOKUnhealthy=True ".*" 30s bound 45s: ReplaceNode`, `KWOKRebootRequired=True ".*" 30s bound 1m0s: RebootNode`,
+	}
+	if diff := cmp.Diff(want, text); diff != "" {
 		t.Error(diff)
 	}
 }

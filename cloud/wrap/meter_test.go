@@ -41,21 +41,22 @@ func TestMeterLabelsErrors(t *testing.T) {
 		{&cloud.NodeClassNotReadyError{Err: boom}, "NodeClassNotReadyError"},
 		{&cloud.InsufficientCapacityError{Err: boom}, "InsufficientCapacityError"},
 		{fmt.Errorf("launch: %w", &cloud.InsufficientCapacityError{Err: boom}), "InsufficientCapacityError"},
-		{&cloud.CreateError{Err: boom}, ""},
-		{boom, ""},
+		{&cloud.CreateError{Err: boom}, "unknown"},
+		{boom, "unknown"}, // spec 48/81
 	} {
 		clk := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 		fake, reg := cloudtest.NewFake(clk), prometheus.NewRegistry()
 		p := wrap.Meter(fake, wrap.NewMetrics(reg), clk, "nodeclaim.lifecycle")
+		claim := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1.NodePoolLabelKey: "general"}}}
 		fake.FailNext(cloudtest.Create, tc.err)
-		if _, err := p.Create(t.Context(), &v1.NodeClaim{}); !errors.Is(err, boom) {
+		if _, err := p.Create(t.Context(), claim); !errors.Is(err, boom) {
 			t.Errorf("%v: error became %v", tc.err, err)
 		}
 		if _, err := p.InstanceTypes(t.Context(), &v1.NodePool{}); err != nil {
 			t.Fatal(err)
 		}
 		counts := gather(t, reg)
-		failed := fmt.Sprintf(`karpenter_cloudprovider_errors_total controller="nodeclaim.lifecycle" error=%q method="Create" provider="fake"`, tc.want)
+		failed := fmt.Sprintf(`karpenter_cloudprovider_errors_total controller="nodeclaim.lifecycle" error=%q method="Create" nodepool="general" provider="fake"`, tc.want)
 		for series, want := range map[string]float64{
 			failed: 1,
 			`karpenter_cloudprovider_duration_seconds controller="nodeclaim.lifecycle" method="Create" provider="fake"`:           1,

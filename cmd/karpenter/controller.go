@@ -225,21 +225,10 @@ func leaseNamespace(c settings.Config) string {
 // describe logs what runs, and which settings do not do what they say.
 func describe(logger logr.Logger, c settings.Config, build manager.Build) {
 	logger.V(1).Info("version discovered", "version", build.Version, "goversion", build.GoVersion)
-	for _, name := range c.UnknownGates {
-		logger.Info("ignoring unknown feature gate", "gate", name)
+	for _, setting := range c.Ignored {
+		logger.Info("ignoring setting", "why", setting)
 	}
 	if c.SchedulerConfig != nil && len(c.SchedulerConfig.PodTopologySpread.DefaultConstraints) > 0 {
 		logger.Info("pods without topology spread constraints get those of scheduler-config", "constraints", len(c.SchedulerConfig.PodTopologySpread.DefaultConstraints))
 	}
-	for _, setting := range withoutEffect(c) {
-		logger.Info("this version does not have what the setting asks for yet", "setting", setting)
-	}
-}
-
-// withoutEffect names what is set to something that changes nothing yet.
-func withoutEffect(c settings.Config) []string {
-	if !c.IgnoreDRARequests {
-		return []string{"ignore-dra-requests false"}
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
+	"karpenter/model"
 )
 
 // budgetMemory is what was said about budgets, so that it is not repeated.
@@ -22,7 +23,8 @@ type budgetMemory struct {
 // usage is how many nodes of a pool its budgets are about.
 type usage struct {
 	total     int // initialized nodes whose machine is not ending
-	consuming int // those of them that are not ready or are going away
+	consuming int // those of them that are not ready, are going away or reboot
+	leaving   int // those of consuming that are going away or reboot
 }
 
 // reportBudgets shows what the budgets of each pool allow, before what is
@@ -32,14 +34,19 @@ func (l *Loop) reportBudgets(ctx context.Context, s *scope) {
 	shown := map[string]bool{}
 	for name, pool := range s.pools {
 		shown[name] = true
-		for _, reason := range []v1.DisruptionReason{v1.DisruptionReasonUnderutilized, v1.DisruptionReasonEmpty, v1.DisruptionReasonDrifted} {
+		for _, reason := range []v1.DisruptionReason{v1.DisruptionReasonUnderutilized, v1.DisruptionReasonEmpty, v1.DisruptionReasonDrifted, v1.DisruptionReasonUnhealthy} {
 			allowed, err := pool.AllowedDisruptions(s.now, used[name].total, reason)
 			if err != nil {
 				l.reject(ctx, pool, err)
 			}
-			l.Metrics.allowed.WithLabelValues(name, string(reason)).Set(float64(allowed))
-			l.Metrics.consuming.WithLabelValues(name, string(reason)).Set(float64(used[name].consuming))
-			if used[name].total > 0 && allowed == 0 {
+			consuming := used[name].consuming
+			if reason == v1.DisruptionReasonUnhealthy {
+				consuming = used[name].leaving
+			}
+			label := lower(model.Reason(reason))
+			l.Metrics.allowed.WithLabelValues(name, label).Set(float64(allowed))
+			l.Metrics.consuming.WithLabelValues(name, label).Set(float64(consuming))
+			if used[name].total > 0 && allowed == 0 && (reason != v1.DisruptionReasonUnhealthy || l.Repairs != nil) {
 				l.Events.Publish(budgetBlocks(pool, reason))
 			}
 		}
@@ -72,13 +79,18 @@ func (s *scope) usage() map[string]usage {
 	out := map[string]usage{}
 	for name, n := range s.managed {
 		claim := s.claims[name]
-		if claim == nil || !n.Initialized || conditions.IsTrue(claim, v1.InstanceTerminatingCondition) {
+		rebooting := claim != nil && conditions.IsTrue(claim, v1.RebootingCondition)
+		if claim == nil || !n.Initialized && !rebooting || conditions.IsTrue(claim, v1.InstanceTerminatingCondition) {
 			continue
 		}
 		node := s.nodeOf(claim)
 		u := out[n.Pool]
 		u.total++
-		if n.Deleting || claim.DeletionTimestamp != nil || node == nil || node.DeletionTimestamp != nil || !ready(node) {
+		leaving := rebooting || n.Deleting || claim.DeletionTimestamp != nil || node == nil || node.DeletionTimestamp != nil
+		if leaving {
+			u.leaving++
+		}
+		if leaving || !ready(node) {
 			u.consuming++
 		}
 		out[n.Pool] = u

@@ -15,6 +15,10 @@ func decision(c *model.Command) string {
 	switch {
 	case len(c.Nodes) == 0:
 		return "no-op"
+	case c.Reboot:
+		return "reboot"
+	case c.TerminateFirst != "":
+		return "terminate-first"
 	case len(c.Launches) == 0:
 		return "delete"
 	}

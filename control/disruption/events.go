@@ -30,7 +30,7 @@ func stayed(o client.Object, stay *model.Stay) (events.Event, bool) {
 	case stay.Buffer != "", stay.Cause == model.ByNode:
 		return blocked(o, stay.Why), true
 	case stay.Cause == model.ByPolicy || stay.Cause == model.ByPlace || stay.Cause == model.ByPrice || stay.Cause == model.Unexamined:
-		if stay.Reason == model.Drifted {
+		if stay.Reason == model.Drifted || stay.Reason == model.Unhealthy {
 			return blocked(o, stay.Why), true
 		}
 		return unconsolidatable(o, stay.Cause, stay.Why), true

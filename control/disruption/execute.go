@@ -31,6 +31,7 @@ type execution struct {
 	id           string
 	command      model.Command
 	replacements []replacement
+	ill          *illness // the node is unhealthy; nil = it goes for another reason
 	since        time.Time
 }
 
@@ -85,6 +86,9 @@ func (l *Loop) advance(ctx context.Context, s *scope, executions []*execution) (
 		l.Events.Publish(p.events...)
 		for _, claim := range p.deleted {
 			l.reportDeletion(ctx, s, claim, x.command.Reason)
+			if x.ill != nil {
+				l.reportRepair(claim, x.ill)
+			}
 		}
 		switch late := s.now.Sub(x.since) > limit; {
 		case p.done:
@@ -96,7 +100,7 @@ func (l *Loop) advance(ctx context.Context, s *scope, executions []*execution) (
 		case late:
 			l.fail(ctx, s, x, failure{why: errors.Join(fmt.Errorf("not done within %s", limit), p.err)})
 			ended = true
-		case p.err != nil:
+		case p.err != nil && !apierrors.IsConflict(p.err):
 			l.reportTrouble(ctx, x, p.err)
 		}
 	}
@@ -131,6 +135,12 @@ func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
 		if s.duplicated(claim) {
 			p.err = errors.Join(p.err, fmt.Errorf("several nodes have the provider ID of node claim %s: none of them is deleted", n.Claim))
 			continue
+		}
+		if x.ill != nil {
+			if err := l.hurry(ctx, claim, x.ill.Bound); err != nil {
+				p.err = errors.Join(p.err, err)
+				continue
+			}
 		}
 		deleted, err := l.remove(ctx, claim)
 		if deleted {

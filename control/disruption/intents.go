@@ -28,8 +28,8 @@ type confirmation struct {
 
 // confirm compares the intents with the commands of a plan. A command is the
 // same when it takes the same nodes away for the same reason. The latest form
-// of it counts. A new one is due after the delay, which drift does not have:
-// nothing is saved by it that could turn out not to be.
+// of it counts. A new one is due after the delay, which drift and repair do not have:
+// nothing is saved by them that could turn out not to be.
 func (old intents) confirm(commands []model.Command, now time.Time, delay time.Duration) confirmation {
 	var out confirmation
 	planned := map[string]*model.Command{}
@@ -53,7 +53,7 @@ func (old intents) confirm(commands []model.Command, now time.Time, delay time.D
 		if _, fresh := planned[identity(next.Intent)]; !fresh {
 			continue
 		}
-		if c.Reason == model.Drifted {
+		if c.Reason == model.Drifted || c.Reason == model.Unhealthy {
 			next.due = now
 		}
 		out.next, out.found = append(out.next, next), append(out.found, *c)

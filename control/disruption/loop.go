@@ -93,6 +93,8 @@ type Loop struct {
 	// Parallel is how many commands, and of each how many nodes, are worked on at
 	// once; 0 = many.
 	Parallel int
+	// Repairs has unhealthy nodes repaired; nil = they are not.
+	Repairs *Repairs
 	// NewID names commands in the log; nil means random UUIDs.
 	NewID func() string
 
@@ -132,6 +134,7 @@ type scope struct {
 	pools    map[string]*v1.NodePool  // by name
 	claims   map[string]*v1.NodeClaim // by name, the cache's own: not to be modified
 	nodes    map[string]*corev1.Node  // the same by provider ID; two of the same ID are none
+	ill      map[string]*illness      // to be repaired, by claim
 }
 
 // nodeOf returns the Node of the claim, or nil.
@@ -161,6 +164,7 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 	if !l.toDecide(s) {
 		return reconcile.Result{RequeueAfter: l.poll()}, nil
 	}
+	l.diagnose(ctx, s)
 	l.decide(s)
 	l.reportStays(s)
 	l.countRejected(s)

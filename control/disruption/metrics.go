@@ -17,6 +17,7 @@ type Metrics struct {
 	decisionsByPool   *prometheus.CounterVec
 	failedValidations *prometheus.CounterVec
 	queueFailures     *prometheus.CounterVec
+	terminatedFirst   *prometheus.CounterVec
 	moves             *prometheus.CounterVec
 	score             *prometheus.HistogramVec
 	allowed           *prometheus.GaugeVec
@@ -42,6 +43,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		decisionsByPool:   counter(voluntary, "decisions_by_nodepool_total", "Number of disruptions started, by node pool.", "nodepool", "decision", "reason", "consolidation_type"),
 		failedValidations: counter(voluntary, "failed_validations_total", "Number of nodes that were to be disrupted and turned out to be needed before it came to that.", "consolidation_type"),
 		queueFailures:     counter(voluntary, "queue_failures_total", "Number of replacements that disruptions waited for in vain.", "decision", "reason", "consolidation_type"),
+		terminatedFirst:   counter(voluntary, "terminate_first_decisions_total", "Number of nodes terminated before they are replaced, by why nothing could replace them first.", "nodepool", "reason", "terminate_first_reason"),
 		moves:             counter("consolidation", "moves_total", "Number of consolidations found, by node pool, and whether the policy Balanced rejected them.", "decision", "nodepool", "policy"),
 		score: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "karpenter", Subsystem: "consolidation", Name: "score",
@@ -54,7 +56,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	timeouts := counter(voluntary, "consolidation_timeouts_total", "Always 0: a plan looks at every node.", "consolidation_type")
 	timeouts.WithLabelValues("multi")
 	timeouts.WithLabelValues("single")
-	reg.MustRegister(timeouts, m.evaluation, m.eligible, m.decisions, m.decisionsByPool, m.failedValidations, m.queueFailures, m.moves, m.score, m.allowed, m.consuming)
+	reg.MustRegister(timeouts, m.evaluation, m.eligible, m.decisions, m.decisionsByPool, m.failedValidations, m.queueFailures, m.terminatedFirst, m.moves, m.score, m.allowed, m.consuming)
 	return m
 }
 
@@ -63,11 +65,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 // for nothing but budgets, pods without another place, or money.
 func (m *Metrics) decided(plan *model.Plan, took time.Duration) {
 	for _, l := range [][2]string{
-		{lower(model.Empty), "empty"}, {lower(model.Drifted), ""}, {lower(model.Underutilized), "multi"}, {lower(model.Underutilized), "single"},
+		{lower(model.Unhealthy), ""}, {lower(model.Empty), "empty"}, {lower(model.Drifted), ""}, {lower(model.Underutilized), "multi"}, {lower(model.Underutilized), "single"},
 	} {
 		m.evaluation.WithLabelValues(l[0], l[1]).Observe(took.Seconds())
 	}
-	eligible := map[model.Reason]int{model.Empty: 0, model.Drifted: 0, model.Underutilized: 0}
+	eligible := map[model.Reason]int{model.Empty: 0, model.Drifted: 0, model.Underutilized: 0, model.Unhealthy: 0}
 	for i := range plan.Commands {
 		eligible[plan.Commands[i].Reason] += len(plan.Commands[i].Nodes)
 	}

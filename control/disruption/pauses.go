@@ -58,12 +58,13 @@ func (p pauses) keep(s *scope) []model.Node {
 			continue
 		}
 		i := slices.IndexFunc(nodes, func(n model.Node) bool { return n.Claim == claim })
-		if i < 0 || nodes[i].Disruption.Blocked != "" {
+		if i < 0 || nodes[i].Disruption.Blocked != "" && nodes[i].Disruption.Unhealthy == "" {
 			continue
 		}
 		if !cloned {
 			nodes, cloned = slices.Clone(nodes), true
 		}
+		nodes[i].Disruption.Unhealthy = ""
 		nodes[i].Disruption.Blocked = fmt.Sprintf("its last disruption failed at %s", x.since.UTC().Format(time.RFC3339))
 		if awaited != "" {
 			nodes[i].Disruption.Blocked += "; waiting until replacement " + awaited + " is gone"

@@ -99,7 +99,7 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 	var stale []*v1.NodeClaim
 	for _, name := range slices.Sorted(maps.Keys(s.managed)) {
 		claim := s.claims[name]
-		if l.executing[name] != nil || s.managed[name].Deleting || claim == nil || claim.DeletionTimestamp != nil {
+		if l.executing[name] != nil || s.managed[name].Deleting || claim == nil || claim.DeletionTimestamp != nil || conditions.IsTrue(claim, v1.RebootingCondition) {
 			continue
 		}
 		stale = append(stale, claim)

@@ -73,6 +73,11 @@ func (l *Loop) reportStart(ctx context.Context, s *scope, c *model.Command, id s
 	for _, pool := range pools {
 		l.Metrics.decisionsByPool.WithLabelValues(pool, decision(c), lower(c.Reason), consolidationType(c)).Inc()
 	}
+	if c.TerminateFirst != "" {
+		for _, pool := range pools {
+			l.Metrics.terminatedFirst.WithLabelValues(pool, lower(c.Reason), string(c.TerminateFirst)).Inc()
+		}
+	}
 	rows, podCount := []removed{}, 0
 	for _, n := range c.Nodes {
 		claim := s.claims[n.Claim]
@@ -117,7 +122,7 @@ func (l *Loop) reportDeletion(ctx context.Context, s *scope, claim *v1.NodeClaim
 	node := s.nodeOf(claim)
 	s.on(model.Target{Claim: claim.Name}, func(o client.Object) { l.Events.Publish(terminating(o, reason)) })
 	policy := ""
-	if pool := s.pools[claim.Labels[v1.NodePoolLabelKey]]; pool != nil && reason != model.Drifted {
+	if pool := s.pools[claim.Labels[v1.NodePoolLabelKey]]; pool != nil && reason != model.Drifted && reason != model.Unhealthy {
 		policy = meter.Snake(string(pool.Spec.Disruption.ConsolidationPolicy))
 	}
 	l.Disruptions.Count(meter.Disruption{
@@ -143,7 +148,7 @@ func (l *Loop) reportTrouble(ctx context.Context, x *execution, err error) {
 // replacements missing.
 func (l *Loop) reportFailure(ctx context.Context, x *execution, missing int, why error) {
 	c := &x.command
-	l.Metrics.queueFailures.WithLabelValues(decision(c), meter.Snake(string(c.Reason)), decision(c)).Add(float64(missing))
+	l.Metrics.queueFailures.WithLabelValues(decision(c), lower(c.Reason), consolidationType(c)).Add(float64(missing))
 	log.FromContext(ctx).Error(why, "gave up disrupting nodes", "command-id", x.id, "reason", c.Reason, "nodes", nodesText(c))
 }
 

@@ -65,6 +65,7 @@ type stage struct {
 	decided  []time.Time       // when Decide was called
 	takes    time.Duration     // how long Decide takes
 	blocked  map[string]string // why nodes are blocked, by node
+	held     string            // what the pods of n1 hold it with
 	buffered string            // node that a buffer keeps room on
 	unready  bool
 	over     bool   // the context ends while the next pass decides
@@ -252,6 +253,9 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 				Empty: s.reschedulable(n.Name) == 0, Consolidatable: s.reschedulable(n.Name) == 0 && conditions.IsTrue(&c, v1.ConsolidatableCondition), Blocked: s.blocked[n.Name],
 			},
 		}
+		if n.Name == "n1" {
+			m.Disruption.Held = s.held
+		}
 		if pools[m.Pool] == nil {
 			m.Disruption.Blocked = "there is no NodePool " + m.Pool
 		}
@@ -291,7 +295,7 @@ func (s *stage) Snapshot(now time.Time) *model.Snapshot {
 }
 
 func allowedFor(n int) map[model.Reason]int {
-	return map[model.Reason]int{model.Empty: n, model.Drifted: n, model.Underutilized: n}
+	return map[model.Reason]int{model.Empty: n, model.Drifted: n, model.Underutilized: n, model.Unhealthy: n}
 }
 
 // nodeOf returns the Node of the claim: an empty one named like the claim when

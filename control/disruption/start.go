@@ -17,6 +17,7 @@ import (
 // begun is what came of starting a command.
 type begun struct {
 	execution *execution // nil when it was not started
+	rebooting bool       // the command is done: its node reboots
 	left      []string   // claims that were created all the same
 	err       error
 }
@@ -33,6 +34,10 @@ func (l *Loop) start(ctx context.Context, s *scope, due []model.Command) ([]*exe
 		errs = append(errs, o.err)
 		for _, name := range o.left {
 			l.leave(name)
+		}
+		if o.rebooting {
+			l.intents = l.intents.without(&due[i])
+			l.reportStart(ctx, s, &due[i], l.newID())
 		}
 		if o.execution == nil {
 			continue
@@ -100,7 +105,9 @@ func (a *admission) take(c *model.Command) bool {
 		if node == nil || !mayGo(node, c.Reason) {
 			return false
 		}
-		want[node.Pool]++
+		if c.Reason != model.Unhealthy || node.Initialized { // one that never was is no loss
+			want[node.Pool]++
+		}
 	}
 	for _, p := range c.Moves {
 		if node := a.nodes[p.Node]; node == nil || node.Deleting {
@@ -130,7 +137,11 @@ func (a *admission) take(c *model.Command) bool {
 func mayGo(n *model.Node, reason model.Reason) bool {
 	d := &n.Disruption
 	switch {
-	case n.Deleting, d.Blocked != "":
+	case n.Deleting:
+		return false
+	case reason == model.Unhealthy: // the rest was asked when it was diagnosed
+		return true
+	case d.Blocked != "":
 		return false
 	case d.Held != "" && !(reason == model.Drifted && d.Deadline):
 		return false
@@ -147,6 +158,10 @@ func (l *Loop) begin(ctx context.Context, s *scope, c model.Command) begun {
 	if err := ctx.Err(); err != nil {
 		return begun{err: err}
 	}
+	if c.Reboot {
+		asked, err := l.reboot(ctx, s, c.Nodes[0])
+		return begun{rebooting: asked, err: err}
+	}
 	c, err := l.markAll(ctx, s, c)
 	if err != nil {
 		return begun{err: err}
@@ -158,6 +173,10 @@ func (l *Loop) begin(ctx context.Context, s *scope, c model.Command) begun {
 	l.Placer.Move(s.snapshot, c.Moves)
 	l.World.MarkForDeletion(claimsOf(&c)...)
 	x := &execution{command: c, since: l.Clock.Now()}
+	if found := s.ill[c.Nodes[0].Claim]; c.Reason == model.Unhealthy && found != nil {
+		x.ill = found
+		l.logPolicy(ctx, s.claims[c.Nodes[0].Claim], x.ill)
+	}
 	for _, name := range claims {
 		x.replacements = append(x.replacements, replacement{name: name})
 	}

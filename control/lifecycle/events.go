@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"fmt"
+	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,8 +16,38 @@ func insufficientCapacity(claim *v1.NodeClaim, err error) events.Event {
 		Object:  claim,
 		Type:    corev1.EventTypeWarning,
 		Reason:  "InsufficientCapacityError",
-		Message: fmt.Sprintf("node claim %s is given up: %s", claim.Name, cut(err.Error())),
+		Message: limited(fmt.Sprintf("node claim %s is given up: %s", claim.Name, err)),
 	}
+}
+
+// Of all pods together, so many are told per second that their NodeClaim was not
+// launched.
+const (
+	podsPerSecond = 5
+	podsAtOnce    = 10
+)
+
+// notLaunched tells a pod about the NodeClaim it is planned on.
+func notLaunched(pod *corev1.Pod, claim *v1.NodeClaim, err error) events.Event {
+	return events.Event{
+		Object: pod, Type: corev1.EventTypeWarning, Reason: "InsufficientCapacityError",
+		Message: limited(fmt.Sprintf("NodeClaim %s nominated for this pod failed to launch: %s", claim.Name, err)),
+		Dedupe:  []string{string(pod.UID)}, Timeout: 2 * time.Minute,
+		Limit: events.Limit{PerSecond: podsPerSecond, Burst: podsAtOnce},
+	}
+}
+
+// limited cuts the message of an event to what the API server takes.
+func limited(message string) string {
+	const limit, dots = 1024, "..."
+	if len(message) <= limit {
+		return message
+	}
+	end := limit - len(dots)
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + dots
 }
 
 func unregisteredTaintMissing(claim *v1.NodeClaim, node string) events.Event {

@@ -22,6 +22,9 @@ const readinessGatePrefix = "readiness.k8s.io/"
 // initialize declares the Node of a registered claim fit for the pods it was
 // made for, as soon as it is.
 func (r *Reconciler) initialize(ctx context.Context, s *scope) (time.Duration, error) {
+	if s.conditions.IsTrue(v1.RebootingCondition) { // it would find the node as it was before
+		return 0, nil
+	}
 	if s.isSettled(v1.InitializedCondition) || !s.conditions.IsTrue(v1.RegisteredCondition) {
 		return 0, nil
 	}

@@ -52,6 +52,11 @@ func (r *Reconciler) launchFailed(ctx context.Context, s *scope, err error) erro
 	case cloud.IsInsufficientCapacity(err):
 		log.FromContext(ctx).Error(err, "no capacity to launch, giving node claim up")
 		r.Recorder.Publish(insufficientCapacity(s.claim, err))
+		if r.Waiting != nil {
+			for _, pod := range r.Waiting(s.claim.Name) {
+				r.Recorder.Publish(notLaunched(pod, s.claim, err))
+			}
+		}
 		return r.giveUp(ctx, s, "insufficient_capacity")
 	case cloud.IsNodeClassNotReady(err):
 		log.FromContext(ctx).Error(err, "node class not ready, giving node claim up")

@@ -57,6 +57,9 @@ type Reconciler struct {
 
 	// Hooks may hold up registration; may be empty.
 	Hooks []Hook
+	// Waiting returns the pods that are planned on the claim and have no node;
+	// nil = none.
+	Waiting func(claim string) []*corev1.Pod
 	// LaunchTimeout and RegistrationTimeout are the time a claim has from its
 	// creation, or from the last change of the condition, to be launched and
 	// registered. Zero means the default.

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"regexp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,7 @@ type diagnosis struct {
 func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) (first diagnosis, sick bool) {
 	for _, p := range policies {
 		for _, c := range node.Status.Conditions {
-			if c.Type != p.ConditionType || c.Status != p.ConditionStatus {
+			if c.Type != p.ConditionType || c.Status != p.ConditionStatus || !replaces(p, c.Reason) {
 				continue
 			}
 			// No Node has been unhealthy for longer than it exists, whatever
@@ -39,6 +40,15 @@ func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) (first diagnosis
 		}
 	}
 	return first, sick
+}
+
+// replaces reports whether the policy wants a machine replaced for the reason.
+func replaces(p cloud.RepairPolicy, reason string) bool {
+	if p.Action == cloud.RebootNode {
+		return false
+	}
+	matches, err := regexp.MatchString(p.ReasonRegex, reason)
+	return err == nil && matches
 }
 
 // news passes the events of the provider's Nodes that may change a diagnosis:
@@ -67,7 +77,7 @@ func changed(old, now *corev1.Node) bool {
 	}
 	for _, c := range now.Status.Conditions {
 		before, ok := was[c.Type]
-		if !ok || before.Status != c.Status || !before.LastTransitionTime.Equal(&c.LastTransitionTime) {
+		if !ok || before.Status != c.Status || before.Reason != c.Reason || !before.LastTransitionTime.Equal(&c.LastTransitionTime) {
 			return true
 		}
 	}

@@ -37,7 +37,7 @@ type Reconciler struct {
 	Provider    cloud.Provider
 	Clock       clock.PassiveClock
 	Recorder    events.Recorder
-	Metrics     *Metrics
+	Metrics     *meter.Unhealthy
 	Disruptions *meter.Disruptions
 }
 
@@ -126,7 +126,7 @@ func (r *Reconciler) replace(ctx context.Context, node *corev1.Node, claim *v1.N
 		"condition", found.condition.Type, "status", found.condition.Status, "since", found.condition.LastTransitionTime)
 	r.Recorder.Publish(repairing(node, found), repairing(claim, found))
 	r.Disruptions.Forced(ctx, claim, "unhealthy")
-	r.Metrics.replaced(claim, found.condition.Type)
+	r.Metrics.Count(claim, found.condition.Type, meter.TerminationMode(claim))
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/control/controltest"
 	"karpenter/control/repair"
+	"karpenter/kube/meter"
 )
 
 func TestRepair(t *testing.T) {
@@ -32,7 +33,7 @@ func setup(c *controltest.Cluster) {
 	)
 	c.Reconcilers[""] = &repair.Reconciler{
 		Client: c.Client, Provider: c.Cloud, Clock: c.Clock, Recorder: c.Recorder,
-		Metrics: repair.NewMetrics(c.Registry), Disruptions: c.Disruptions,
+		Metrics: meter.NewUnhealthy(c.Registry), Disruptions: c.Disruptions,
 	}
 	const class, pool = "karpenter.kwok.sh/kwoknodeclass: default", ", karpenter.sh/nodepool: default"
 	nodes := func(labels, ready string) func([]string) error {

@@ -129,7 +129,7 @@ func (r *Deprovisioning) describe(ctx context.Context, claim *v1.NodeClaim) vict
 		if !pods.DaemonSet(p) && !pods.Static(p) {
 			v.pods++
 		}
-		v.cost += convert.EvictionCost(p)
+		v.cost += convert.EvictionCost(p, r.Convert.DeletionCosts)
 	}
 	if v.cost *= v.left; v.pods == 0 {
 		v.cost = 0 // DaemonSets' pods go with any node

@@ -28,6 +28,24 @@ type Key struct {
 
 func keyOf(p *corev1.Pod) Key { return Key{p.Namespace, p.Name, p.UID} }
 
+// entry is how a queued pod is to leave.
+type entry struct {
+	// deadline is when the pod must be gone; nil = it has time.
+	deadline *time.Time
+	// stays says that the pod is only evicted, and stays if it is still there at
+	// the deadline: its node reboots.
+	stays bool
+}
+
+// supersedes reports whether the entry says more than the one there is. One that
+// forces a pod is never turned into one that lets it stay.
+func (e entry) supersedes(old entry) bool {
+	if e.stays != old.stays {
+		return old.stays
+	}
+	return sooner(old.deadline, e.deadline) != old.deadline
+}
+
 // Queue holds the pods that are to leave their nodes. It is safe for
 // concurrent use.
 type Queue struct {
@@ -38,7 +56,7 @@ type Queue struct {
 	backoff workqueue.TypedRateLimiter[Key] // between attempts on a pod that may not leave yet
 
 	mu      sync.Mutex
-	entries map[Key]*time.Time // deadlines; nil = none
+	entries map[Key]entry
 	work    workqueue.TypedRateLimitingInterface[Key]
 }
 
@@ -48,7 +66,7 @@ func NewQueue(c client.Client, recorder events.Recorder, clock clock.PassiveCloc
 	return &Queue{
 		client: c, events: recorder, clock: clock, metrics: metrics,
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](backoffMin, backoffMax),
-		entries: map[Key]*time.Time{},
+		entries: map[Key]entry{},
 	}
 }
 
@@ -78,15 +96,18 @@ func (q *Queue) start(_ context.Context, work workqueue.TypedRateLimitingInterfa
 // Add queues the pods. A pod that is queued already keeps the earlier of its
 // deadlines; nil is none.
 func (q *Queue) Add(deadline *time.Time, added ...*corev1.Pod) {
+	q.add(entry{deadline: deadline}, added)
+}
+
+func (q *Queue) add(e entry, added []*corev1.Pod) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, p := range added {
 		key := keyOf(p)
-		old, queued := q.entries[key]
-		if queued && sooner(old, deadline) == old {
+		if old, queued := q.entries[key]; queued && !e.supersedes(old) {
 			continue
 		}
-		q.entries[key] = deadline
+		q.entries[key] = e
 		if q.work != nil {
 			q.work.Add(key)
 		}
@@ -95,15 +116,15 @@ func (q *Queue) Add(deadline *time.Time, added ...*corev1.Pod) {
 
 // Has reports whether this very pod is queued.
 func (q *Queue) Has(p *corev1.Pod) bool {
-	_, ok := q.deadline(keyOf(p))
+	_, ok := q.entry(keyOf(p))
 	return ok
 }
 
-func (q *Queue) deadline(key Key) (*time.Time, bool) {
+func (q *Queue) entry(key Key) (entry, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	d, ok := q.entries[key]
-	return d, ok
+	e, ok := q.entries[key]
+	return e, ok
 }
 
 func (q *Queue) drop(key Key) reconcile.Result {
@@ -120,7 +141,7 @@ func (q *Queue) later(key Key) reconcile.Result {
 
 // Reconcile makes one attempt to get the pod off its node.
 func (q *Queue) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
-	deadline, queued := q.deadline(key)
+	e, queued := q.entry(key)
 	if !queued {
 		return reconcile.Result{}, nil
 	}
@@ -136,8 +157,10 @@ func (q *Queue) Reconcile(ctx context.Context, key Key) (reconcile.Result, error
 	switch {
 	case pods.Terminal(pod):
 		return q.drop(key), nil
-	case mustForce(pod, deadline, now):
-		return q.force(ctx, pod, *deadline)
+	case e.stays && e.deadline != nil && !now.Before(*e.deadline):
+		return q.drop(key), nil
+	case !e.stays && mustForce(pod, e.deadline, now):
+		return q.force(ctx, pod, *e.deadline)
 	case !pods.Active(pod):
 		return q.drop(key), nil
 	case !pods.Evictable(pod, now):

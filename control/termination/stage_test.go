@@ -197,8 +197,8 @@ func (s *stage) work() string {
 // queued lists the entries of the queue.
 func (s *stage) queued() string {
 	var names []string
-	for k, d := range s.queue.entries {
-		name := k.Name
+	for k, e := range s.queue.entries {
+		name, d := k.Name, e.deadline
 		if d != nil {
 			name += s.relative("(by " + d.Format(time.RFC3339) + ")")
 		}

@@ -146,8 +146,8 @@ func TestAlerts(t *testing.T) {
 			`operator_nodeclaim_termination_current_time_seconds{karpenter_sh_nodepool="p",name="c"} 3000+60x60`, `{karpenter_sh_nodepool="p"} 1`,
 			`operator_nodeclaim_termination_current_time_seconds{karpenter_sh_nodepool="p",name="c"} 0+60x60`},
 		"KarpenterDriftBlockedByBudget": {
-			"karpenter_nodepools_drifted_nodes{nodepool=\"p\"} 2x60\n  karpenter_nodepools_allowed_disruptions{nodepool=\"p\",reason=\"Drifted\"} 0x60", `{nodepool="p"} 2`,
-			"karpenter_nodepools_drifted_nodes{nodepool=\"p\"} 2x60\n  karpenter_nodepools_allowed_disruptions{nodepool=\"p\",reason=\"Drifted\"} 1x60"},
+			"karpenter_nodepools_drifted_nodes{nodepool=\"p\"} 2x60\n  karpenter_nodepools_allowed_disruptions{nodepool=\"p\",reason=\"drifted\"} 0x60", `{nodepool="p"} 2`,
+			"karpenter_nodepools_drifted_nodes{nodepool=\"p\"} 2x60\n  karpenter_nodepools_allowed_disruptions{nodepool=\"p\",reason=\"drifted\"} 1x60"},
 		"KarpenterRolloutHalted": {
 			`karpenter_nodepools_rollout_halted{nodepool="p"} 1x60`, `{nodepool="p"} 1`,
 			`karpenter_nodepools_rollout_halted{nodepool="p"} 0x60`},

@@ -21,6 +21,12 @@ type Converter struct {
 	// Overlaid reports whether overlays have changed the price or the capacity
 	// of any of the instance types of a pool. Nil means there are none.
 	Overlaid func(pool string, types []string) (price, capacity bool)
+	// Sick reports whether the Node has a condition that a repair policy is
+	// about. Nil means that nodes are not repaired.
+	Sick func(*corev1.Node) bool
+	// DeletionCosts says that Karpenter writes the deletion costs of pods, so that
+	// they say nothing about what it costs to evict them.
+	DeletionCosts bool
 	// StaticCapacity says that static pools are kept at their number of nodes.
 	StaticCapacity bool
 	// Volumes says where persistent volumes let the pod run. The answer changes

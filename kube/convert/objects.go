@@ -29,6 +29,7 @@ func (c Converter) Node(n *corev1.Node) world.Node {
 		}),
 		Deleting:     n.DeletionTimestamp != nil,
 		DoNotDisrupt: n.Annotations[v1.DoNotDisruptAnnotationKey] == "true",
+		Sick:         c.Sick != nil && c.Sick(n),
 	}
 }
 
@@ -59,6 +60,7 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		Deleting: n.DeletionTimestamp != nil || terminating, Terminating: terminating,
 		Consolidatable: conditions.IsTrue(n, v1.ConsolidatableCondition),
 		Disrupting:     conditions.IsTrue(n, v1.DisruptionReasonCondition),
+		Rebooting:      conditions.IsTrue(n, v1.RebootingCondition),
 		Template:       templateOf(n),
 		Drifted:        drifted, QuietSince: quietSince(n), FreshUntil: freshUntil(n), Deadline: n.Spec.TerminationGracePeriod != nil,
 	}, true

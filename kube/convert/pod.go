@@ -3,7 +3,6 @@ package convert
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	v1 "karpenter/api/v1"
 	"karpenter/kube/pods"
 	"karpenter/model"
 	"karpenter/scenario"
@@ -33,7 +33,7 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
 		Reschedulable: pods.Reschedulable(p),
 		Unready:       unready(p), Stays: pods.ToleratesDisrupted(p),
-		EvictionCost: EvictionCost(p),
+		EvictionCost: EvictionCost(p, c.DeletionCosts),
 	}
 	switch protection.Kind {
 	case pods.ProtectedForever:
@@ -75,14 +75,17 @@ func unready(p *corev1.Pod) bool {
 }
 
 // EvictionCost weighs how much it hurts to move the pod, 1 for a plain one,
-// between -10 and 10. Full scales of the deletion cost and of the priority
-// are worth about 16 and 64.
-func EvictionCost(p *corev1.Pod) float64 {
+// between -10 and 10. Full scales of the disruption cost and of the priority
+// are worth about 16 and 64. The pod's deletion cost stands for a disruption cost
+// that is missing, unless Karpenter writes deletion costs itself.
+func EvictionCost(p *corev1.Pod, written bool) float64 {
+	text, ok := p.Annotations[v1.DisruptionCostAnnotationKey]
+	if !ok && !written {
+		text = p.Annotations[corev1.PodDeletionCost]
+	}
 	cost := 1.0
-	if text, ok := p.Annotations[corev1.PodDeletionCost]; ok {
-		if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) {
-			cost += v / (1 << 27)
-		}
+	if v, err := strconv.ParseInt(text, 10, 32); err == nil {
+		cost += float64(v) / (1 << 27)
 	}
 	if p.Spec.Priority != nil {
 		cost += float64(*p.Spec.Priority) / (1 << 25)

@@ -163,7 +163,7 @@ func voluntary(c *v1.NodeClaim) model.Reason {
 		return ""
 	}
 	switch r := model.Reason(reason.Reason); r {
-	case model.Empty, model.Drifted, model.Underutilized:
+	case model.Empty, model.Drifted, model.Underutilized, model.Unhealthy:
 		return r
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 func newReasoned(t terms) *Law {
 	return &Law{
 		name:  "reasoned",
-		means: "The process deletes the claim of a running machine with a ready Node only as Empty, Underutilized or Drifted, for its age, because the Node is being deleted, or to repair a Node that has only just become ready again; whatever the cloud's answers left out.",
+		means: "The process deletes the claim of a running machine with a ready Node only as Empty, Underutilized, Drifted or Unhealthy, for its age, because the Node is being deleted, or to repair a Node that has only just become ready again; whatever the cloud's answers left out.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				claim := as[*v1.NodeClaim](c.Old)

@@ -215,7 +215,7 @@ func isBudget(s string) bool {
 		}
 	}
 	return !slices.ContainsFunc(parts[1:], func(r string) bool {
-		return !slices.Contains([]string{"Empty", "Drifted", "Underutilized"}, r)
+		return !slices.Contains([]string{"Empty", "Drifted", "Underutilized", "Unhealthy"}, r)
 	})
 }
 

@@ -170,9 +170,10 @@ func (c *Cloud) IsDrifted(ctx context.Context, claim *v1.NodeClaim) (string, err
 // RepairPolicies implements cloud.Provider.
 func (c *Cloud) RepairPolicies() []cloud.RepairPolicy {
 	const toleration = 10 * time.Minute
+	bound := 5 * time.Minute
 	return []cloud.RepairPolicy{
-		{ConditionType: "Ready", ConditionStatus: "False", Toleration: toleration},
-		{ConditionType: "Ready", ConditionStatus: "Unknown", Toleration: toleration},
+		{ConditionType: "Ready", ConditionStatus: "False", Toleration: toleration, TerminationGracePeriod: &bound, Action: cloud.ReplaceNode},
+		{ConditionType: "Ready", ConditionStatus: "Unknown", ReasonRegex: ".*", Toleration: toleration, TerminationGracePeriod: &bound, Action: cloud.ReplaceNode},
 	}
 }
 

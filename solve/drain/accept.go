@@ -16,7 +16,10 @@ func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
 		n.Deleting, n.Residents, n.Movable = true, nil, nil
 		r.restage(i)
 		r.taken[n.Name] = true
-		for _, left := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
+		if !n.Initialized { // no budget is about it
+			continue
+		}
+		for _, left := range reasons() {
 			r.budget[r.pools[n.Pool]][left]--
 		}
 	}

@@ -5,7 +5,7 @@
 // them, with their pods pending. What is decided is entered into the Snapshot
 // at once, so that the next question is asked of the cluster as it will be.
 //
-// In this order: commands that are being confirmed; empty nodes; drifted nodes
+// In this order: unhealthy nodes; commands that are being confirmed; empty nodes; drifted nodes
 // of static pools, then of others; nodes, single ones and groups, whose pods can
 // be had for less, those first that save most for what they disrupt.
 //

@@ -46,7 +46,11 @@ func (r *round) replace(site int) {
 	}
 	n := &r.s.Nodes[site]
 	if len(t.Left) > 0 {
-		r.keep(n, model.Drifted, model.ByPlace, homeless(t))
+		if c, placed, ok := r.terminateFirst(site, model.Drifted); ok {
+			r.accept(c, []int{site}, placed)
+		} else {
+			r.keep(n, model.Drifted, model.ByPlace, homeless(t))
+		}
 		return
 	}
 	r.accept(model.Command{

@@ -32,6 +32,7 @@ type round struct {
 	stage     []fit.NodeRow             // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
 	rows      []fit.NodeRow             // the nodes there were to take pods, at some time
 	totals    []total                   // by index in s.Pools
+	turns     map[string]*turnover      // of static pools, as far as they were asked for
 }
 
 // receipt is what is planned on a node.
@@ -57,6 +58,7 @@ func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *mode
 		r.budget = append(r.budget, allowed)
 	}
 	r.enter()
+	r.unhealthy()
 	r.confirm()
 	r.empty()
 	r.static()

@@ -26,23 +26,17 @@ func (r *round) static() {
 		if len(drifted[p.Name]) == 0 {
 			continue
 		}
-		left := turnovers(p)
+		left := r.turnover(p)
 		for _, site := range drifted[p.Name] {
 			n := &r.s.Nodes[site]
 			if cause, why := r.holds(n); why != "" {
 				r.keep(n, model.Drifted, cause, why)
-			} else if left.why != "" {
-				r.keep(n, model.Drifted, left.cause, left.why)
-			} else if !r.allowed(model.Drifted, site) {
+			} else if left.why == "" && !r.allowed(model.Drifted, site) {
 				r.overBudget(n, model.Drifted)
-			} else if left.room <= 0 {
-				r.keep(n, model.Drifted, model.ByPolicy, left.full)
+			} else if c, cause, why := r.staged(n, model.Drifted, left); why != "" {
+				r.keep(n, model.Drifted, cause, why)
 			} else {
-				left.room--
-				r.accept(model.Command{
-					Reason: model.Drifted, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}}, Launches: []model.Launch{left.launch},
-					Cost: n.Price, Savings: n.Price - left.launch.Price,
-				}, []int{site}, nil)
+				r.accept(c, []int{site}, nil)
 			}
 		}
 	}
@@ -62,10 +56,20 @@ func (r *round) driftedOfStatic() map[string][]int {
 	for _, sites := range out {
 		slices.SortStableFunc(sites, func(a, b int) int {
 			x, y := &r.s.Nodes[a], &r.s.Nodes[b]
-			return cmp.Or(cmp.Compare(min(pods(x), 1), min(pods(y), 1)), x.Disruption.Drifted.Compare(y.Disruption.Drifted))
+			return cmp.Or(r.gives(x)-r.gives(y), cmp.Compare(min(pods(x), 1), min(pods(y), 1)), x.Disruption.Drifted.Compare(y.Disruption.Drifted))
 		})
 	}
 	return out
+}
+
+// gives returns 0 for nodes that leave a slot in a full reservation, which go
+// first where that is what replacements wait for, and 1 for others.
+func (r *round) gives(n *model.Node) int {
+	p := &r.given.Pools[r.pools[n.Pool]]
+	if r.policy.TerminateFirstDrift && isReserved(n) && slices.ContainsFunc(fullOfferings(p), func(o *model.Offering) bool { return takesFrom(n, o) }) {
+		return 0
+	}
+	return 1
 }
 
 // holds returns what about the node itself keeps it.
@@ -89,18 +93,30 @@ type turnover struct {
 	room   int         // how many
 	full   string      // why there is no more
 	launch model.Launch
+	// reservations are what the template allows, if nothing can be launched
+	// because they are all full.
+	reservations []*model.Offering
+}
+
+// turnover returns what is left of what the pool lets be replaced.
+func (r *round) turnover(p *model.Pool) *turnover {
+	if r.turns == nil {
+		r.turns = map[string]*turnover{}
+	}
+	if r.turns[p.Name] == nil {
+		r.turns[p.Name] = turnovers(p)
+	}
+	return r.turns[p.Name]
 }
 
 func turnovers(p *model.Pool) *turnover {
-	out := &turnover{room: math.MaxInt, launch: fromTemplate(p)}
+	out := &turnover{room: math.MaxInt, launch: fromTemplate(p), reservations: fullOfferings(p)}
 	st := p.Static
 	switch {
 	case p.Unavailable != "" && p.Unavailable != "static":
 		out.cause, out.why = model.ByPolicy, fmt.Sprintf("nodepool %s is %s", p.Name, p.Unavailable)
 	case st.Active > st.Replicas:
 		out.cause, out.why = model.ByPolicy, fmt.Sprintf("nodepool %s is scaled down first: it has %d nodes for %d replicas", p.Name, st.Active, st.Replicas)
-	case out.launch.Type == "":
-		out.cause, out.why = model.ByPlace, fmt.Sprintf("nothing that nodepool %s allows is available to replace it", p.Name)
 	}
 	for _, l := range p.Limits {
 		if l.Resource == model.Nodes {

@@ -39,7 +39,7 @@ func (c *checker) budgets(plan *model.Plan) {
 	taken := map[string]int{}
 	for i, cmd := range plan.Commands {
 		for _, t := range cmd.Nodes {
-			if n := c.node(t.Node); n != nil {
+			if n := c.node(t.Node); n != nil && (cmd.Reason != model.Unhealthy || n.Initialized) {
 				taken[n.Pool]++
 				if pool := c.pool(n.Pool); pool == nil || taken[n.Pool] > pool.Disruption.Allowed[cmd.Reason] {
 					c.fail("command %d: pool %s loses %d nodes, more than it allows as %s", i, n.Pool, taken[n.Pool], cmd.Reason)
@@ -83,6 +83,12 @@ func (c *checker) command(i int, cmd *model.Command) {
 		c.fail("command %d takes nothing away, or what is not ours", i)
 		return
 	}
+	if cmd.Reboot {
+		if len(cmd.Launches)+len(cmd.Moves) > 0 || cmd.Reason != model.Unhealthy || !nodes[0].Disruption.Reboot || len(nodes) != 1 {
+			c.fail("command %d reboots what is not to be rebooted, or does more than that", i)
+		}
+		return
+	}
 	c.money(i, cmd, nodes)
 	if c.pool(nodes[0].Pool).Static != nil {
 		c.substitute(i, cmd, nodes)
@@ -101,6 +107,10 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 	switch {
 	case n.Claim == "" || pool == nil:
 		return "is not ours"
+	case reason == model.Unhealthy:
+		if n.Deleting || !n.Registered || d.Unhealthy == "" || pool.Static != nil && pool.Static.Active > pool.Static.Replicas {
+			return "is not to be repaired"
+		}
 	case pool.Static != nil && (reason != model.Drifted || pool.Static.Active > pool.Static.Replicas):
 		return "is of a static pool"
 	case n.Deleting || n.Closed || !n.Initialized:
@@ -144,6 +154,12 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 // substitute checks the replacement of a node of a static pool: one for one,
 // whatever pods there are.
 func (c *checker) substitute(i int, cmd *model.Command, nodes []*model.Node) {
+	if cmd.TerminateFirst != "" {
+		if len(nodes) != 1 || len(cmd.Launches)+len(cmd.Moves) > 0 {
+			c.fail("command %d terminates first and does more", i)
+		}
+		return
+	}
 	if len(nodes) != 1 || len(cmd.Launches) != 1 || len(cmd.Moves) > 0 || len(cmd.Launches[0].Pods) > 0 || cmd.Launches[0].Pool != nodes[0].Pool {
 		c.fail("command %d is not one new node for one of the static pool %s", i, nodes[0].Pool)
 	}
@@ -185,7 +201,7 @@ func (c *checker) cargo(i int, cmd *model.Command, nodes []*model.Node) {
 			c.fail("command %d moves %s to %s, which is no node", i, m.Pod.Key(), m.Node)
 		case n.Closed || n.Claim != "" && !n.Initialized:
 			c.fail("command %d moves %s to %s, which is closed or not initialized", i, m.Pod.Key(), m.Node)
-		case cmd.Reason != model.Drifted && n.Disruption.Settling:
+		case cmd.Reason != model.Drifted && cmd.Reason != model.Unhealthy && n.Disruption.Settling:
 			c.fail("command %d moves %s to %s, which is settling", i, m.Pod.Key(), m.Node)
 		}
 	}
@@ -203,7 +219,7 @@ func (c *checker) cargo(i int, cmd *model.Command, nodes []*model.Node) {
 				c.fail("command %d moves %s, for which nothing can be planned", i, m.Pods[0].Key())
 			}
 			for _, p := range m.Pods {
-				if places[p.Key()] != 1 {
+				if places[p.Key()] != 1 && (cmd.TerminateFirst == "" || places[p.Key()] > 1) {
 					c.fail("command %d has %d places for %s", i, places[p.Key()], p.Key())
 				}
 				delete(places, p.Key())
@@ -449,21 +465,34 @@ func bind(teams []team) {
 	}
 }
 
+func nodeNamed(s *model.Snapshot, name string) *model.Node {
+	return &s.Nodes[slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Name == name })]
+}
+
 // Merged returns the situation without the nodes that the plan takes away, with
 // their pods pending, and what the plan does as an answer to that. Launches for
 // nobody, which replace nodes of static pools, are left out; so are pods of
-// buffers planned on drifted nodes that go, which give way.
+// buffers planned on drifted and unhealthy nodes that go, which give way.
 func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) {
 	out, all := *s, *plan
 	out.Nodes, out.Pending = nil, slices.Clone(s.Pending)
 	all.Placements, all.Launches, all.Commands = slices.Clone(plan.Placements), slices.Clone(plan.Launches), nil
 	gone := map[string]bool{}
+	waits := map[string]bool{} // pods that get a place only when their node is gone
 	for _, cmd := range plan.Commands {
 		for _, t := range cmd.Nodes {
-			gone[t.Node] = true
+			gone[t.Node] = !cmd.Reboot
 			all.Placements = slices.DeleteFunc(all.Placements, func(p model.Placement) bool {
-				return cmd.Reason == model.Drifted && p.Pod.Buffer != "" && p.Node == t.Node
+				return (cmd.Reason == model.Drifted || cmd.Reason == model.Unhealthy) && p.Pod.Buffer != "" && p.Node == t.Node
 			})
+			for _, m := range nodeNamed(s, t.Node).Movable {
+				for _, p := range m.Pods {
+					waits[p.Key()] = cmd.TerminateFirst != ""
+				}
+			}
+		}
+		for _, m := range cmd.Moves {
+			delete(waits, m.Pod.Key())
 		}
 		all.Placements = append(all.Placements, cmd.Moves...)
 		for _, l := range cmd.Launches {
@@ -474,7 +503,12 @@ func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) 
 	}
 	for _, n := range s.Nodes {
 		if gone[n.Name] {
-			out.Pending = append(out.Pending, n.Movable...)
+			for _, m := range n.Movable {
+				m.Pods = slices.DeleteFunc(slices.Clone(m.Pods), func(p model.Pod) bool { return waits[p.Key()] })
+				if len(m.Pods) > 0 {
+					out.Pending = append(out.Pending, m)
+				}
+			}
 		} else {
 			out.Nodes = append(out.Nodes, n)
 		}

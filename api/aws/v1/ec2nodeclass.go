@@ -149,7 +149,7 @@ type EC2NodeClassSpec struct {
 	// +optional
 	Kubelet KubeletConfiguration `json:"kubelet,omitempty" hash:"ignore"`
 	// BlockDeviceMappings are the disks of nodes. An empty list means those of the
-	// AMI family: one of 20Gi (Bottlerocket: 4Gi and 20Gi, Windows: 50Gi), gp3,
+	// AMI family: one of 20Gi (Bottlerocket: 6Gi and 20Gi, Windows: 50Gi), gp3,
 	// encrypted. Any other replaces them all.
 	// +kubebuilder:validation:XValidation:rule="self.filter(x, has(x.rootVolume) && x.rootVolume).size() <= 1",message="must have only one blockDeviceMappings with rootVolume"
 	// +kubebuilder:validation:MaxItems=50
@@ -192,6 +192,9 @@ type EC2NodeClassSpec struct {
 	// CPUOptions say what the processors of nodes can do.
 	// +optional
 	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
+	// EnclaveOptions say whether nodes can run Nitro Enclaves.
+	// +optional
+	EnclaveOptions *EnclaveOptions `json:"enclaveOptions,omitempty"`
 }
 
 // KubeletConfiguration is a KubeletConfiguration of kubelet.config.k8s.io/v1beta1

@@ -83,7 +83,7 @@ func (f AMIFamily) Disks() []*BlockDeviceMapping {
 	case AMIFamilyAL2, AMIFamilyAL2023:
 		return []*BlockDeviceMapping{disk("/dev/xvda", "20Gi")}
 	case AMIFamilyBottlerocket:
-		return []*BlockDeviceMapping{disk("/dev/xvda", "4Gi"), disk("/dev/xvdb", "20Gi")}
+		return []*BlockDeviceMapping{disk("/dev/xvda", "6Gi"), disk("/dev/xvdb", "20Gi")}
 	case AMIFamilyWindows2019, AMIFamilyWindows2022, AMIFamilyWindows2025:
 		return []*BlockDeviceMapping{disk("/dev/sda1", "50Gi")}
 	}

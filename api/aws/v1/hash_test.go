@@ -87,6 +87,18 @@ func TestHashGolden(t *testing.T) {
 	}
 }
 
+// TestHashOfEnclaves covers spec 48/2: absent, false and true all differ.
+func TestHashOfEnclaves(t *testing.T) {
+	seen := map[string]bool{hashOf(nil): true}
+	for _, enabled := range []bool{false, true} {
+		hash := hashOf(func(s *v1.EC2NodeClassSpec) { s.EnclaveOptions = &v1.EnclaveOptions{Enabled: enabled} })
+		if seen[hash] {
+			t.Errorf("enabled %t: the hash %s is that of another spec", enabled, hash)
+		}
+		seen[hash] = true
+	}
+}
+
 // TestHashIgnoresMetadata: only the spec is hashed.
 func TestHashIgnoresMetadata(t *testing.T) {
 	class := v1.EC2NodeClass{Spec: goldenSpec()}

@@ -142,6 +142,15 @@ type ConnectionTracking struct {
 	UDPTimeout *int32 `json:"udpTimeout,omitempty"`
 }
 
+// EnclaveOptions of an instance.
+type EnclaveOptions struct {
+	// Enabled launches only instance types that support Nitro Enclaves, with
+	// enclaves enabled. Declare the resources that pods request for enclaves with a
+	// NodeOverlay.
+	// +required
+	Enabled bool `json:"enabled"`
+}
+
 // CPUOptions of an instance.
 type CPUOptions struct {
 	// NestedVirtualization says whether the instance may run virtual machines.

@@ -26,8 +26,6 @@ const (
 	InstanceHypervisorLabelKey = Group + "/instance-hypervisor"
 	// InstanceEncryptionInTransitSupportedLabelKey is "true" or "false".
 	InstanceEncryptionInTransitSupportedLabelKey = Group + "/instance-encryption-in-transit-supported"
-	// NitroSandboxLabelKey says whether Nitro Enclaves work: "true" or "false".
-	NitroSandboxLabelKey = Group + "/nitro-sandbox"
 	// InstanceTenancyLabelKey is one of the InstanceTenancy constants.
 	InstanceTenancyLabelKey = Group + "/instance-tenancy"
 
@@ -105,7 +103,6 @@ func Labels() karpenterv1.Labels {
 			InstanceCapabilityFlexLabelKey,
 			InstanceHypervisorLabelKey,
 			InstanceEncryptionInTransitSupportedLabelKey,
-			NitroSandboxLabelKey,
 			InstanceTenancyLabelKey,
 			InstanceCPULabelKey,
 			InstanceCPUManufacturerLabelKey,

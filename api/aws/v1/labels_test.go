@@ -41,7 +41,6 @@ func TestWellKnownLabels(t *testing.T) {
 		"karpenter.k8s.aws/instance-network-bandwidth",
 		"karpenter.k8s.aws/instance-size",
 		"karpenter.k8s.aws/instance-tenancy",
-		"karpenter.k8s.aws/nitro-sandbox",
 		"karpenter.k8s.aws/placement-group-id",
 		"karpenter.k8s.aws/placement-group-partition",
 		"topology.k8s.aws/zone-id",

@@ -31,10 +31,10 @@
   value: {{ include "karpenter.featureGates" $s.featureGates | quote }}
 {{- if eq $s.cloudProvider "aws" }}
 - name: AWS_FEATURE_GATES
-  value: "NodeClassCEL={{ $s.awsFeatureGates.nodeClassCEL }}"
+  value: {{ include "karpenter.awsFeatureGates" $s | quote }}
 {{- end }}
 - name: IGNORE_DRA_REQUESTS
-  value: {{ $s.ignoreDRARequests | quote }}
+  value: {{ include "karpenter.ignoreDRA" $s | quote }}
 - name: NOMINATE_PODS
   value: {{ $s.nominatePods | quote }}
 {{- if eq $s.cloudProvider "aws" }}
@@ -54,6 +54,7 @@
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability
   "SCHEDULER_CONFIG" $s.schedulerConfig
   "CAPACITY_BUFFER_NAMESPACE_LIMITS" $s.capacityBufferNamespaceLimits
+  "LEGACY_NODE_REPAIR" $s.legacyNodeRepair
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint
   "CLUSTER_CA_BUNDLE" $s.clusterCABundle
@@ -65,13 +66,24 @@
   "RESERVED_ENIS" $s.reservedENIs
   "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval
   "SUBNET_REFRESH_INTERVAL" $s.subnetRefreshInterval
+  "SECURITY_GROUP_REFRESH_INTERVAL" $s.securityGroupRefreshInterval
 }}
 {{- include "karpenter.env" (dict "name" $name "value" $value "root" $) }}
 {{- end }}
 {{- end }}
 
 {{- define "karpenter.featureGates" -}}
-NodeRepair={{ .nodeRepair }},ReservedCapacity={{ .reservedCapacity }},SpotToSpotConsolidation={{ .spotToSpotConsolidation }},NodeOverlay={{ .nodeOverlay }},StaticCapacity={{ .staticCapacity }},CapacityBuffer={{ .capacityBuffer }}
+NodeRepair={{ .nodeRepair }},ReservedCapacity={{ .reservedCapacity }},SpotToSpotConsolidation={{ .spotToSpotConsolidation }},NodeOverlay={{ .nodeOverlay }},StaticCapacity={{ .staticCapacity }},CapacityBuffer={{ .capacityBuffer }},TerminateFirstDrift={{ .terminateFirstDrift }},TerminateFirstRepair={{ .terminateFirstRepair }},PodDeletionCostManagement={{ .podDeletionCostManagement }}
+{{- end }}
+
+{{/* enableDRA stands for both DRA gates. */}}
+{{- define "karpenter.awsFeatureGates" -}}
+{{- $g := .awsFeatureGates -}}
+NodeClassCEL={{ $g.nodeClassCEL }},DRANVIDIAGPU={{ or .enableDRA $g.draNVIDIAGPU false }},DRAEFA={{ or .enableDRA $g.draEFA false }},RebootForRepair={{ $g.rebootForRepair }}
+{{- end }}
+
+{{- define "karpenter.ignoreDRA" -}}
+{{- if or .enableDRA .awsFeatureGates.draNVIDIAGPU .awsFeatureGates.draEFA }}false{{ else if kindIs "bool" .ignoreDRARequests }}{{ .ignoreDRARequests }}{{ else }}true{{ end }}
 {{- end }}
 
 {{/* The affinity of values, with the controller's labels where pod anti-affinity names none. */}}

@@ -33,6 +33,7 @@ var operations = map[string]operation{
 	"RunInstances":                  {"EC2", []string{"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"}, true},
 	"CreateTags":                    {"EC2", []string{"ec2:CreateTags"}, true},
 	"TerminateInstances":            {"EC2", []string{"ec2:TerminateInstances"}, true},
+	"RebootInstances":               {"EC2", []string{"ec2:RebootInstances"}, true},
 	"DescribeInstances":             {"EC2", []string{"ec2:DescribeInstances"}, false},
 	"DescribeInstanceStatus":        {"EC2", []string{"ec2:DescribeInstanceStatus"}, false},
 	"DescribeInstanceAttribute":     {"EC2", []string{"ec2:DescribeInstanceAttribute"}, false},
@@ -83,6 +84,7 @@ func RealLimits() map[string]Limit {
 	}
 	limits["RunInstances"] = Limit{5, 2}
 	limits["TerminateInstances"] = Limit{100, 5}
+	limits["RebootInstances"] = Limit{100, 5}
 	limits["CreateTags"] = Limit{100, 10}
 	return limits
 }

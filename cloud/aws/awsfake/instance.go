@@ -222,6 +222,22 @@ func (e ec2API) TerminateInstances(ctx context.Context, in *ec2.TerminateInstanc
 	})
 }
 
+// RebootInstances reboots all of the instances, or none when one does not exist.
+func (e ec2API) RebootInstances(ctx context.Context, in *ec2.RebootInstancesInput, _ ...func(*ec2.Options)) (*ec2.RebootInstancesOutput, error) {
+	return answer(ctx, e.a, "RebootInstances", in, func(now time.Time) (*ec2.RebootInstancesOutput, error) {
+		if len(in.InstanceIds) == 0 {
+			return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
+		}
+		if _, err := e.a.instances.find(in.InstanceIds, now); err != nil {
+			return nil, err
+		}
+		if err := dryRun(in.DryRun); err != nil {
+			return nil, err
+		}
+		return &ec2.RebootInstancesOutput{}, nil
+	})
+}
+
 // CreateTags puts tags on resources, over those they have.
 func (e ec2API) CreateTags(ctx context.Context, in *ec2.CreateTagsInput, _ ...func(*ec2.Options)) (*ec2.CreateTagsOutput, error) {
 	return answer(ctx, e.a, "CreateTags", in, func(now time.Time) (*ec2.CreateTagsOutput, error) {

@@ -73,6 +73,12 @@ func (a *AWS) forbidden(in any) string {
 				return "ec2:TerminateInstances"
 			}
 		}
+	case *ec2.RebootInstancesInput:
+		for _, id := range in.InstanceIds {
+			if i := a.instances.byID[id]; i != nil && !a.owned(i.Tags) {
+				return "ec2:RebootInstances"
+			}
+		}
 	case *ec2.DeleteLaunchTemplateInput:
 		if t, err := a.templates.find(in.LaunchTemplateName, in.LaunchTemplateId); err == nil && !a.owned(t.Tags) {
 			return "ec2:DeleteLaunchTemplate"

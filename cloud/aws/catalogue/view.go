@@ -269,6 +269,9 @@ func (v *view) marketLocked(c *Catalogue, now time.Time) *instancetype.Market {
 				CapacityType: capacityType, InstanceType: instanceType, Zone: zone, Group: group, Partition: partition,
 			}, v.demands.subnets[zone], now)
 		},
+		Short: func(instanceType, zone, reservation string) bool {
+			return c.config.Shortages.ReservationShort(instanceType, zone, reservation, now)
+		},
 		Shifted: map[string]bool{}, Left: map[string]int64{},
 	}
 	for _, zone := range strings.Fields(v.stamp.shifted) {

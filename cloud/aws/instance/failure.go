@@ -19,10 +19,11 @@ import (
 
 // Codes in the errors of a fleet that have an effect of their own.
 const (
-	noAddresses     = "InsufficientFreeAddressesInSubnet"
-	noSpotRole      = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
-	noTemplate      = "InvalidLaunchTemplateName.NotFoundException"
-	spreadGroupFull = "limit of instances in this spread placement group" // in the message
+	reservationUsedUp = "ReservationCapacityExceeded"
+	noAddresses       = "InsufficientFreeAddressesInSubnet"
+	noSpotRole        = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+	noTemplate        = "InvalidLaunchTemplateName.NotFoundException"
+	spreadGroupFull   = "limit of instances in this spread placement group" // in the message
 )
 
 // soldOut reports whether the code says that there is nothing left of what was
@@ -30,7 +31,7 @@ const (
 func soldOut(code string) bool {
 	return slices.Contains([]string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity",
-		"Unsupported", noAddresses, "MaxFleetCountExceeded", "ReservationCapacityExceeded",
+		"Unsupported", noAddresses, "MaxFleetCountExceeded", reservationUsedUp,
 		"SpotMaxPriceTooLow", "InvalidCapacityReservationState.Unavailable",
 	}, code)
 }
@@ -118,11 +119,15 @@ func (s *Instances) shortOf(f *failure, order *template.Want) {
 	now := s.config.Clock.Now()
 	spread := order.GroupID != "" && strings.Contains(f.message, spreadGroupFull)
 	switch {
-	case reserved(order) && soldOut(f.code) && f.code != noAddresses:
-		if o := offeringOf(order, f.instanceType, f.zone); o != nil {
-			s.config.Launch.Reservations.Exhausted(o.ReservationID)
-		}
 	case reserved(order):
+		o := offeringOf(order, f.instanceType, f.zone)
+		switch {
+		case o == nil || spread || !soldOut(f.code) || f.code == noAddresses:
+		case f.code == reservationUsedUp:
+			s.config.Launch.Reservations.Exhausted(o.ReservationID)
+		default:
+			s.config.Launch.Shortages.Reservation(f.instanceType, f.zone, o.ReservationID, now)
+		}
 	case spread:
 		for _, c := range order.Candidates {
 			s.config.Launch.Shortages.Offering(shortage.Offering{

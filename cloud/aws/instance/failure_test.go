@@ -138,8 +138,9 @@ func TestReservationUsedUp(t *testing.T) {
 		reason string
 		log    []string
 	}{
-		"ReservationCapacityExceeded":                 {"", []string{"exhausted cr-1"}},
-		"InvalidCapacityReservationState.Unavailable": {"", []string{"exhausted cr-1"}}, // interruptible, and EC2 takes it back
+		"ReservationCapacityExceeded":                 {"", []string{"exhausted cr-1"}}, // spec 48/86
+		"InsufficientInstanceCapacity":                {"", nil},
+		"InvalidCapacityReservationState.Unavailable": {"", nil}, // interruptible, and EC2 takes it back
 		"RequestLimitExceeded":                        {"RequestLimitExceeded", nil},
 	} {
 		inBubble(t, func(t *testing.T, s *stage) {
@@ -149,6 +150,12 @@ func TestReservationUsedUp(t *testing.T) {
 			check(t, code+": insufficient", cloud.IsInsufficientCapacity(err), want.reason == "")
 			check(t, code, s.reserved.log, want.log)
 			check(t, code+": sold out", gone(s, "", ""), []string(nil))
+			// spec 48/86: short for three minutes, and no other reservation
+			short := want.reason == "" && want.log == nil
+			check(t, code+": short", s.short.ReservationShort("m5.large", "zone-a", "cr-1", time.Now()), short)
+			check(t, code+": sibling", s.short.ReservationShort("m5.large", "zone-a", "cr-2", time.Now()), false)
+			time.Sleep(shortage.Lasting)
+			check(t, code+": short later", s.short.ReservationShort("m5.large", "zone-a", "cr-1", time.Now()), false)
 		})
 	}
 }

@@ -206,13 +206,16 @@ func TestZonalShift(t *testing.T) {
 		if err := s.End(t.Context(), ids[1]); err == nil {
 			t.Error("ended")
 		}
+		if err := s.Reboot(t.Context(), ids[1]); err == nil { // spec 48/85
+			t.Error("rebooted")
+		}
 		if err := s.Tag(t.Context(), ids[1], map[string]string{"Name": "node"}); err == nil {
 			t.Error("tagged")
 		}
 		if list, err := s.List(t.Context()); err != nil || len(list) != 2 {
 			t.Errorf("list: %v, %v", list, err)
 		}
-		check(t, "calls", s.ec2.count("TerminateInstances")+s.ec2.count("CreateTags"), 0)
+		check(t, "calls", s.ec2.count("TerminateInstances")+s.ec2.count("CreateTags")+s.ec2.count("RebootInstances"), 0)
 	})
 }
 

@@ -43,7 +43,7 @@ func TestNodeExtras(t *testing.T) {
 		dollars float64 // per month of 730 hours
 	}{
 		"AL2023 by default":       {awsv1.AMIFamilyAL2023, nil, nil, false, "/dev/xvda gp3: 20 GiB", 20 * 0.08},
-		"Bottlerocket by default": {awsv1.AMIFamilyBottlerocket, nil, nil, false, "/dev/xvda gp3: 4 GiB|/dev/xvdb gp3: 20 GiB", 24 * 0.08},
+		"Bottlerocket by default": {awsv1.AMIFamilyBottlerocket, nil, nil, false, "/dev/xvda gp3: 6 GiB|/dev/xvdb gp3: 20 GiB", 26 * 0.08},
 		"Windows by default":      {awsv1.AMIFamilyWindows2022, nil, nil, false, "/dev/sda1 gp3: 50 GiB", 50 * 0.08},
 		"a custom image":          {awsv1.AMIFamilyCustom, nil, nil, false, "/dev/xvda gp3: 20 GiB (assumed)", 20 * 0.08},
 		"a custom image's disk":   {awsv1.AMIFamilyCustom, list{mapping("/dev/sda1", "gp3", "100Gi", 0, 0)}, nil, false, "/dev/sda1 gp3: 100 GiB", 8},
@@ -58,7 +58,7 @@ func TestNodeExtras(t *testing.T) {
 		"no type": {awsv1.AMIFamilyAL2023, list{mapping("/dev/xvda", "", "10Gi", 0, 0)}, nil, false, "/dev/xvda gp2: 10 GiB (assumed)", 1},
 		"no size": {awsv1.AMIFamilyAL2023, list{mapping("/dev/xvda", "gp3", "", 0, 0)}, nil, false, "/dev/xvda gp3: 20 GiB (assumed)", 1.6},
 		"the image's root beside": {awsv1.AMIFamilyBottlerocket, list{mapping("/dev/xvdb", "gp3", "100Gi", 0, 0)}, nil, false,
-			"/dev/xvdb gp3: 100 GiB|/dev/xvda gp3: 4 GiB (assumed)", 104 * 0.08},
+			"/dev/xvdb gp3: 100 GiB|/dev/xvda gp3: 6 GiB (assumed)", 106 * 0.08},
 		"a local disk":            {awsv1.AMIFamilyAL2023, list{{DeviceName: ptr.To("/dev/sdb")}}, nil, false, "/dev/xvda gp3: 20 GiB (assumed)", 1.6},
 		"an address":              {awsv1.AMIFamilyAL2023, nil, ptr.To(true), false, "/dev/xvda gp3: 20 GiB|1 public IPv4 address", 1.6 + 0.005*730},
 		"the subnets' address":    {awsv1.AMIFamilyAL2023, nil, nil, true, "/dev/xvda gp3: 20 GiB|1 public IPv4 address", 1.6 + 0.005*730},

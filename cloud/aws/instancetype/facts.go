@@ -36,6 +36,7 @@ type Class struct {
 	RAID0                bool                      // local disks hold pods' ephemeral storage
 	Interfaces           []*awsv1.NetworkInterface // nil = the default one
 	NestedVirtualization bool                      // wanted
+	Enclaves             bool                      // wanted
 	ConnectionTracking   bool                      // timeouts of it are set
 	Zones                []Zone                    // of its subnets
 	Reservations         []awsv1.CapacityReservation
@@ -75,6 +76,7 @@ func NewClass(c *awsv1.EC2NodeClass, group *PlacementGroup) *Class {
 		Disks:              c.Spec.BlockDeviceMappings,
 		RAID0:              c.Spec.InstanceStorePolicy != nil && *c.Spec.InstanceStorePolicy == awsv1.InstanceStorePolicyRAID0,
 		Interfaces:         c.Spec.NetworkInterfaces,
+		Enclaves:           c.Spec.EnclaveOptions != nil && c.Spec.EnclaveOptions.Enabled,
 		ConnectionTracking: c.Spec.ConnectionTracking != nil,
 		Reservations:       c.Status.CapacityReservations,
 		PlacementGroup:     group,

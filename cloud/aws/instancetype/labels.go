@@ -200,7 +200,6 @@ func (s *sizing) hardware() []model.Requirement {
 		number(awsv1.InstanceNetworkBandwidthLabelKey, s.facts.NetworkMbps),
 		number(awsv1.InstanceLocalNVMELabelKey, nvme),
 		truth(awsv1.InstanceEncryptionInTransitSupportedLabelKey, d.NetworkInfo.EncryptionInTransitSupported),
-		truth(awsv1.NitroSandboxLabelKey, d.NitroEnclavesSupport == "supported"),
 	}
 }
 

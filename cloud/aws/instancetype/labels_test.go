@@ -82,8 +82,6 @@ func TestLabels(t *testing.T) {
 		}},
 		{"spec 65/53 V100", "p3.8xlarge", map[string]string{awsv1.InstanceGPUNameLabelKey: "v100", awsv1.InstanceGPUCountLabelKey: "4"}},
 		{"metal has an empty hypervisor", "a1.metal", map[string]string{awsv1.InstanceHypervisorLabelKey: ""}},
-		{"nitro enclaves", "m5.xlarge", map[string]string{awsv1.NitroSandboxLabelKey: "true"}},
-		{"no nitro enclaves", "t3.large", map[string]string{awsv1.NitroSandboxLabelKey: "false"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			it := instancetype.New(w.facts(t, c.instanceType), plain(awsv1.AMIFamilyAL2023), defaults())

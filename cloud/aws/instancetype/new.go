@@ -45,6 +45,8 @@ func Supported(facts *Facts, class *Class) bool {
 		return false
 	case class.NestedVirtualization && !slices.Contains(facts.ProcessorInfo.SupportedFeatures, "nested-virtualization"):
 		return false
+	case class.Enclaves && facts.NitroEnclavesSupport != "supported":
+		return false
 	case class.PlacementGroup != nil && !slices.Contains(facts.PlacementGroupInfo.SupportedStrategies, class.PlacementGroup.Strategy):
 		return false
 	case class.ConnectionTracking && facts.Hypervisor != "nitro":

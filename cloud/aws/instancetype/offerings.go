@@ -30,8 +30,11 @@ type Market struct {
 	Spot     map[string]map[string]model.Price // by type and zone; nil = not known yet: as on demand
 	Overlay  map[string]model.Price            // by type, for what has no price of its own
 	SoldOut  SoldOut                           // nil = nothing is
-	Shifted  map[string]bool                   // zones that traffic is shifted away from
-	Left     map[string]int64                  // launches left, by reservation
+	// Short reports whether EC2 lacks capacity for the type in a reservation; nil =
+	// it never does.
+	Short   func(instanceType, zone, reservation string) bool
+	Shifted map[string]bool  // zones that traffic is shifted away from
+	Left    map[string]int64 // launches left, by reservation
 }
 
 // SoldOut reports whether there is none left of what is not reserved. Partition
@@ -123,13 +126,16 @@ func (l *listing) price(zone, capacityType string) (model.Price, bool) {
 func (l *listing) reserved(r awsv1.CapacityReservation) cloud.Offering {
 	left := l.market.Left[r.ID]
 	price := l.market.OnDemand[l.facts.InstanceType]
+	offered := r.State != awsv1.CapacityReservationStateExpiring && l.reachable(r.AvailabilityZone) &&
+		(l.market.Short == nil || !l.market.Short(l.facts.InstanceType, r.AvailabilityZone, r.ID))
 	return cloud.Offering{
 		Requirements: l.requirements(r.AvailabilityZone, karpenterv1.CapacityTypeReserved,
 			model.NewRequirement(awsv1.CapacityReservationIDLabelKey, model.In, r.ID),
 			model.NewRequirement(awsv1.CapacityReservationTypeLabelKey, model.In, string(kind(r))),
 			model.NewRequirement(awsv1.CapacityReservationInterruptibleLabelKey, model.In, strconv.FormatBool(r.Interruptible))),
 		Price:               (price + reservedDiscount - 1) / reservedDiscount, // rounded up: no price is lost
-		Available:           left > 0 && r.State != awsv1.CapacityReservationStateExpiring && l.reachable(r.AvailabilityZone),
+		Available:           offered && left > 0,
+		Full:                offered && left <= 0,
 		ReservationID:       r.ID,
 		ReservationCapacity: left,
 	}

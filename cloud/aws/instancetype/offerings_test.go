@@ -23,7 +23,7 @@ const (
 func openMarket() *instancetype.Market {
 	prices := map[string]model.Price{}
 	for _, name := range []string{
-		"a1.large", "m5.large", "m8i.large", "m4.large", "m3.large", "m5.metal", "t3.large", "m6idn.32xlarge", "m6g.large", "c5.large",
+		"a1.large", "m5.large", "m5.xlarge", "m8i.large", "m4.large", "m3.large", "m5.metal", "t3.large", "m6idn.32xlarge", "m6g.large", "c5.large",
 	} {
 		prices[name] = model.Dollar
 	}

@@ -236,6 +236,7 @@ func TestSupported(t *testing.T) {
 		}
 	}
 	nested := func(c *instancetype.Class, _ *instancetype.Cluster) { c.NestedVirtualization = true }
+	enclaves := func(c *instancetype.Class, _ *instancetype.Cluster) { c.Enclaves = true }
 	tracking := func(c *instancetype.Class, _ *instancetype.Cluster) { c.ConnectionTracking = true }
 	card := func(card, device int32) change {
 		return func(c *instancetype.Class, _ *instancetype.Cluster) {
@@ -253,6 +254,9 @@ func TestSupported(t *testing.T) {
 		{"m5.large", awsv1.AMIFamilyAL2023, none, true},
 		{"m5.large", awsv1.AMIFamilyAL2023, nested, false},
 		{"m8i.large", awsv1.AMIFamilyAL2023, nested, true},
+		{"m5.xlarge", awsv1.AMIFamilyAL2023, enclaves, true}, // spec 48/4
+		{"t3.large", awsv1.AMIFamilyAL2023, enclaves, false}, // spec 48/4
+		{"t3.large", awsv1.AMIFamilyAL2023, none, true},      // spec 48/4
 		{"m5.large", awsv1.AMIFamilyAL2023, tracking, true},
 		{"m4.large", awsv1.AMIFamilyAL2023, tracking, false},
 		{"m5.metal", awsv1.AMIFamilyAL2023, tracking, false},

@@ -118,7 +118,7 @@ func TestLongPoll(t *testing.T) {
 	w := newWorld(t, c)
 	queue := interruption.NewQueue(interruption.QueueConfig{
 		SQS: account.Services().SQS, Name: "cluster", Claims: w.status.Claims, Clock: clock.RealClock{},
-		Metrics: interruption.NewMetrics(prometheus.NewRegistry(), nil), Shortages: w.short, Reservations: w,
+		Metrics: interruption.NewMetrics(prometheus.NewRegistry(), nil), Shortages: w.short,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)

@@ -68,9 +68,6 @@ type world struct {
 	status interruption.StatusConfig
 }
 
-// Exhausted notes a capacity reservation.
-func (w *world) Exhausted(id string) { w.Tell("nothing left in %s", strings.Split(id, "-")[0]) }
-
 // loop is a controller that only time moves.
 type loop struct {
 	run      func(context.Context) (time.Duration, error)
@@ -98,7 +95,7 @@ func newWorld(t *testing.T, c *controltest.Cluster) *world {
 	}
 	metrics := interruption.NewMetrics(c.Registry, []float64{1, 60})
 	queue := interruption.NewQueue(interruption.QueueConfig{
-		SQS: account.Services().SQS, Name: "cluster", Claims: claims, Clock: c.Clock, Metrics: metrics, Shortages: w.short, Reservations: w,
+		SQS: account.Services().SQS, Name: "cluster", Claims: claims, Clock: c.Clock, Metrics: metrics, Shortages: w.short,
 	})
 	w.status = interruption.StatusConfig{EC2: account.Services().EC2, Claims: claims, Clock: c.Clock, Metrics: metrics}
 	c.Reconcilers["queue"] = loop{queue.Poll, queue.Register}
@@ -158,7 +155,7 @@ func (w *world) send(words []string) error {
 // look tells what there is outside of the cluster.
 type look struct{ w *world }
 
-func (l look) Reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
+func (l look) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	l.w.Tell("%d messages", len(l.w.aws.Messages("cluster")))
 	for _, kind := range []string{model.Spot, model.OnDemand} {
 		for _, zone := range []string{"us-west-2a", "us-west-2b"} {
@@ -167,7 +164,25 @@ func (l look) Reconcile(context.Context, reconcile.Request) (reconcile.Result, e
 			}
 		}
 	}
+	for claim := range l.w.ids {
+		id := ""
+		if c := l.w.claimLabels(ctx, claim); c != nil {
+			id = c[awsv1.CapacityReservationIDLabelKey]
+		}
+		if l.w.short.ReservationShort("m5.large", "us-west-2a", id, l.w.Clock.Now()) { // spec 48/86
+			l.w.Tell("m5.large is short in the reservation of %s", claim)
+		}
+	}
 	return reconcile.Result{}, nil
+}
+
+// claimLabels returns the labels of a claim, nil if it is gone.
+func (w *world) claimLabels(ctx context.Context, name string) map[string]string {
+	c := &v1.NodeClaim{}
+	if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, c); err != nil {
+		return nil
+	}
+	return c.Labels
 }
 
 func (l look) Register(manager.Manager, controller.Options) error { return nil }

@@ -43,11 +43,8 @@ type QueueConfig struct {
 	Claims  *nodeclaim.Claims
 	Clock   clock.PassiveClock
 	Metrics *Metrics
-	// Shortages learn that spot capacity is interrupted.
+	// Shortages learn that spot capacity, or that of a reservation, is interrupted.
 	Shortages *shortage.Log
-	// Reservations learn that a capacity reservation is interrupted;
-	// reservation.Counts does.
-	Reservations interface{ Exhausted(id string) }
 }
 
 // Queue is the controller interruption.
@@ -161,7 +158,7 @@ func (q *Queue) act(ctx context.Context, kind Kind, claim *v1.NodeClaim) error {
 		}
 	case ReservationInterrupted:
 		if id := claim.Labels[awsv1.CapacityReservationIDLabelKey]; id != "" {
-			q.config.Reservations.Exhausted(id)
+			q.config.Shortages.Reservation(claim.Labels[model.LabelInstanceType], claim.Labels[model.LabelZone], id, q.config.Clock.Now())
 		}
 	}
 	return end(ctx, q.config.Claims, claim, kind)

@@ -124,7 +124,7 @@ func TestSelect(t *testing.T) {
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		groups, err := network.NewSecurityGroups(r, clock).Of(t.Context(), class)
+		groups, err := network.NewSecurityGroups(r, clock, time.Minute).Of(t.Context(), class)
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
@@ -278,7 +278,7 @@ func TestExhausted(t *testing.T) {
 // refresh interval; failures are told and not remembered.
 func TestAskedAgain(t *testing.T) {
 	f := newFixture(t)
-	groups := network.NewSecurityGroups(f.region, f.clock)
+	groups := network.NewSecurityGroups(f.region, f.clock, time.Minute)
 	f.class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: "sg-1"}}
 	count := func() int {
 		f.region.asked = nil

@@ -17,9 +17,6 @@ import (
 	"karpenter/cloud/aws/client"
 )
 
-// groupTTL is how long EC2's word on security groups holds.
-const groupTTL = time.Minute
-
 // SecurityGroupAPI is the call to AWS that SecurityGroups needs.
 type SecurityGroupAPI interface {
 	DescribeSecurityGroups(context.Context, *ec2.DescribeSecurityGroupsInput, ...func(*ec2.Options)) (*ec2.DescribeSecurityGroupsOutput, error)
@@ -32,9 +29,9 @@ type SecurityGroups struct {
 	lists *answers.Cache[version, []awsv1.SecurityGroup]
 }
 
-// NewSecurityGroups returns SecurityGroups that ask EC2 again after a minute.
-func NewSecurityGroups(api SecurityGroupAPI, clock clock.PassiveClock) *SecurityGroups {
-	return &SecurityGroups{api: api, lists: answers.New[version, []awsv1.SecurityGroup](clock, groupTTL)}
+// NewSecurityGroups returns SecurityGroups that ask EC2 again after the refresh interval.
+func NewSecurityGroups(api SecurityGroupAPI, clock clock.PassiveClock, refresh time.Duration) *SecurityGroups {
+	return &SecurityGroups{api: api, lists: answers.New[version, []awsv1.SecurityGroup](clock, refresh)}
 }
 
 // Of returns the security groups that the class selects, by ID. The answer is

@@ -104,7 +104,7 @@ func (a *account) config(services *awsclient.Services, facts []*instancetype.Fac
 				EC2: services.EC2, SSM: services.SSM, Clock: c.Clock, Refresh: time.Minute, Kubernetes: func() string { return of.KubernetesVersion },
 			}),
 			Subnets:         network.NewSubnets(services.EC2, c.Clock, time.Minute),
-			SecurityGroups:  network.NewSecurityGroups(services.EC2, c.Clock),
+			SecurityGroups:  network.NewSecurityGroups(services.EC2, c.Clock, time.Minute),
 			Reservations:    reservation.NewReservations(services.EC2, c.Clock, &reservation.Counts{}),
 			PlacementGroups: reservation.NewGroups(services.EC2, c.Clock),
 			Profiles:        a.profiles,

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"karpenter/model"
 )
 
 // Lasting is how long a shortage is remembered.
@@ -28,6 +30,7 @@ type Offering struct {
 	Zone         string
 	Group        string // ID of the placement group
 	Partition    string
+	Reservation  string // ID of the capacity reservation; "" = not reserved
 }
 
 // Log remembers shortages. Its zero value is empty and ready; it may be used
@@ -157,6 +160,24 @@ func (l *Log) SequenceOf(instanceType string, now time.Time) uint64 {
 	defer l.mu.Unlock()
 	l.sweepLocked(now)
 	return max(l.everything, l.ofType[instanceType])
+}
+
+// ReservationShort reports whether EC2 had no capacity for the type in the
+// reservation, whatever the reservation's count says.
+func (l *Log) ReservationShort(instanceType, zone, reservation string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.offerings[reserved(instanceType, zone, reservation)].After(now)
+}
+
+// Reservation notes that EC2 had no capacity for the type in the reservation.
+// Other reservations of the type and zone are not affected.
+func (l *Log) Reservation(instanceType, zone, reservation string, now time.Time) {
+	l.Offering(reserved(instanceType, zone, reservation), now)
+}
+
+func reserved(instanceType, zone, reservation string) Offering {
+	return Offering{CapacityType: model.Reserved, InstanceType: instanceType, Zone: zone, Reservation: reservation}
 }
 
 // SoldOut reports whether a launch of the offering is not worth trying: it is

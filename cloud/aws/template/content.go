@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "karpenter/api/aws/v1"
 	karpenterv1 "karpenter/api/v1"
@@ -24,9 +23,6 @@ import (
 
 // Prefix is what the names of templates begin with.
 const Prefix = awsv1.Group + "/"
-
-// ResourceNitroSandbox is requested by pods that run enclaves.
-const ResourceNitroSandbox corev1.ResourceName = "eks.amazonaws.com/nitro-sandbox"
 
 // content is a template in the making.
 type content struct {
@@ -106,8 +102,8 @@ func (c *content) userData() (userdata.Data, error) {
 }
 
 func (c *content) data(written userdata.Data, tags []types.Tag) *types.RequestLaunchTemplateData {
-	class, requests := c.want.Class, c.want.Claim.Spec.Resources.Requests
-	_, enclave := requests[ResourceNitroSandbox]
+	class := c.want.Class
+	enclaves := class.Spec.EnclaveOptions != nil && class.Spec.EnclaveOptions.Enabled
 	out := &types.RequestLaunchTemplateData{
 		ImageId:             aws.String(c.image),
 		IamInstanceProfile:  &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(class.Status.InstanceProfile)},
@@ -116,7 +112,7 @@ func (c *content) data(written userdata.Data, tags []types.Tag) *types.RequestLa
 		MetadataOptions:     c.metadata(),
 		NetworkInterfaces:   c.interfaces(),
 		Placement:           c.placement(),
-		EnclaveOptions:      &types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(enclave)},
+		EnclaveOptions:      &types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(enclaves)},
 		TagSpecifications:   []types.LaunchTemplateTagSpecificationRequest{{ResourceType: types.ResourceTypeNetworkInterface, Tags: tags}},
 	}
 	if written.Text != "" {

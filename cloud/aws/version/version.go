@@ -27,7 +27,7 @@ const Period = 5 * time.Minute
 // The minor versions that this program is made for.
 const (
 	oldest = 26
-	newest = 36
+	newest = 37
 )
 
 // Discovery is the API server's word about its version, such as

@@ -49,11 +49,11 @@ func TestRefresh(t *testing.T) {
 		{"1", "34+", "1.34", false, 0},
 		{"", "", "1.34", true, 0},
 		{"1", "", "1.34", true, 0},
-		{"1", "37", "1.37", false, 1},
-		{"1", "37", "1.37", false, 1}, // said once
+		{"1", "38", "1.38", false, 1},
+		{"1", "38", "1.38", false, 1}, // said once
 		{"1", "25", "1.25", false, 2},
-		{"1", "36", "1.36", false, 2},
-		{"1", "37", "1.37", false, 3},
+		{"1", "37", "1.37", false, 2},
+		{"1", "38", "1.38", false, 3},
 	} {
 		s.major, s.minor = step.major, step.minor
 		err := c.Refresh(ctx)

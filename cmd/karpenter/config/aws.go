@@ -53,9 +53,16 @@ type AWS struct {
 	// AMIRefreshInterval and SubnetRefreshInterval are how old what is known of
 	// images and subnets may become. Default 1m each, and not less.
 	AMIRefreshInterval, SubnetRefreshInterval time.Duration
+	// SecurityGroupRefreshInterval is how long known security groups are used
+	// before EC2 is asked again. Default 1m, and not less.
+	SecurityGroupRefreshInterval time.Duration
 	// NodeClassCEL allows expressions in the kubelet's configuration. Default
 	// false.
 	NodeClassCEL bool
+	// DRANVIDIAGPU and DRAEFA are accepted and have no effect. Default false.
+	DRANVIDIAGPU, DRAEFA bool
+	// RebootForRepair reboots instances that a reboot cures. Default false.
+	RebootForRepair bool
 }
 
 func amazon() []setting {
@@ -97,6 +104,9 @@ func amazon() []setting {
 		setting{flag: "subnet-refresh-interval", env: "SUBNET_REFRESH_INTERVAL", chart: "settings.subnetRefreshInterval", preset: "1m",
 			meaning: "how old what is known of subnets may become",
 		}.interval(func(c *Config) *time.Duration { return &c.AWS.SubnetRefreshInterval }),
+		setting{flag: "security-group-refresh-interval", env: "SECURITY_GROUP_REFRESH_INTERVAL", chart: "settings.securityGroupRefreshInterval", preset: "1m",
+			meaning: "how long known security groups are used before EC2 is asked again",
+		}.interval(func(c *Config) *time.Duration { return &c.AWS.SecurityGroupRefreshInterval }),
 		setting{flag: "aws-feature-gates", env: "AWS_FEATURE_GATES", chart: "settings.awsFeatureGates",
 			meaning: "as feature-gates, of the provider",
 		}.gates(amazonFeatures()),

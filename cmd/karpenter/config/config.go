@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,8 +89,14 @@ type Config struct {
 	IgnoreDRARequests bool
 	// Gates are the feature gates. Default: ReservedCapacity only.
 	Gates Gates
+	// LegacyNodeRepair repairs nodes as versions before 1.15 did: by force,
+	// outside of budgets, without replacements first. Default false.
+	LegacyNodeRepair bool
 	// UnknownGates are names given to the feature gates that mean nothing.
 	UnknownGates []string
+	// Ignored says, one sentence each without a full stop, which settings were
+	// accepted and have no effect.
+	Ignored []string
 	// CapacityBufferNamespaceLimits are what the pods of all CapacityBuffers of
 	// one namespace may request together. Nil means no limit. Default cpu 1000,
 	// memory 4Ti, pods 10000.
@@ -132,7 +139,7 @@ func Parse(args []string, env func(string) (string, bool)) (Config, error) {
 		}
 	}
 	if err := flags.Parse(args); err != nil {
-		return Config{}, err
+		return Config{}, undefined(err, all)
 	}
 	if flags.NArg() > 0 {
 		return Config{}, fmt.Errorf("argument %q: want flags only", flags.Arg(0))
@@ -141,12 +148,29 @@ func Parse(args []string, env func(string) (string, bool)) (Config, error) {
 	var failures []error
 	for i, s := range all {
 		name, value := s.value(given[i], env)
+		if s.isBool && !given[i].isSet {
+			value = c.lenient(s, value)
+		}
 		if err := s.set(&c, value); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %q: %w", name, value, err))
 		}
 	}
+	c.ineffective()
 	return c, errors.Join(append(failures, c.complete())...)
 }
+
+// lenient reads a boolean variable in all the forms that upstream reads. A value
+// that upstream cannot read means the default, as it does there.
+func (c *Config) lenient(s setting, value string) string {
+	b, err := strconv.ParseBool(value)
+	if err != nil {
+		c.ignore(fmt.Sprintf("%s=%q is neither true nor false: the default %s applies", s.env, value, s.preset))
+		return s.preset
+	}
+	return strconv.FormatBool(b)
+}
+
+func (c *Config) ignore(what string) { c.Ignored = append(c.Ignored, what) }
 
 // value returns what the setting is set to, and by what.
 func (s setting) value(given text, env func(string) (string, bool)) (name, value string) {

@@ -37,7 +37,7 @@ func table() Config {
 			"cpu": resource.MustParse("1000"), "memory": resource.MustParse("4Ti"), "pods": resource.MustParse("10000"),
 		},
 		Gates: Gates{ReservedCapacity: true}, CloudProvider: CloudAWS,
-		AWS: AWS{ClusterName: "demo", VMMemoryOverheadPercent: 0.075, AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute},
+		AWS: AWS{ClusterName: "demo", VMMemoryOverheadPercent: 0.075, AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute, SecurityGroupRefreshInterval: time.Minute},
 	}
 }
 
@@ -72,6 +72,7 @@ func TestParse(t *testing.T) {
 			c.BatchMaxDuration, c.BatchIdleDuration = time.Minute, 50*time.Millisecond
 			c.PreferencePolicy, c.MinValuesPolicy, c.IgnoreDRARequests = "Ignore", "BestEffort", false
 			c.Gates.NodeRepair, c.InstanceTypesFilePath = true, "/types.json"
+			c.Ignored = []string{"ignore-dra-requests=false has no effect: dynamic resource allocation is not implemented"}
 			c.NominatePods = true
 			c.SystemNamespace, c.KarpenterService = "system", "service"
 		}},
@@ -91,7 +92,32 @@ func TestParse(t *testing.T) {
 				c.Gates = Gates{SpotToSpotConsolidation: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true}
 			}},
 		{"spec 50/3 spec 45/1 spaces and unknown gates", []string{"--feature-gates=  Drift=true, SpotToSpotConsolidation\t= true ,,"}, nil,
-			func(c *Config) { c.Gates.SpotToSpotConsolidation, c.UnknownGates = true, []string{"Drift"} }},
+			func(c *Config) {
+				c.Gates.SpotToSpotConsolidation, c.UnknownGates = true, []string{"Drift"}
+				c.Ignored = []string{"feature gate Drift is unknown"}
+			}},
+		{"spec 48/6 boolean variables", nil, map[string]string{"IGNORE_DRA_REQUESTS": "", "ENABLE_PROFILING": "True", "DISABLE_LEADER_ELECTION": "1",
+			"ISOLATED_VPC": "t", "DISABLE_CONTROLLER_WARMUP": "F", "NOMINATE_PODS": "0", "EKS_CONTROL_PLANE": "yes"},
+			func(c *Config) {
+				c.EnableProfiling, c.DisableLeaderElection, c.AWS.IsolatedVPC = true, true, true
+				c.DisableControllerWarmup, c.NominatePods = false, false
+				c.Ignored = []string{`EKS_CONTROL_PLANE="yes" is neither true nor false: the default false applies`}
+			}},
+		{"spec 48/7 forms of gates", nil, map[string]string{"FEATURE_GATES": "NodeRepair = T , Foo=1,NodeOverlay=False,NodeOverlay=True"},
+			func(c *Config) {
+				c.Gates.NodeRepair, c.Gates.NodeOverlay = true, true
+				c.UnknownGates, c.Ignored = []string{"Foo"}, []string{"feature gate Foo is unknown"}
+			}},
+		{"misspelled gate", nil, map[string]string{"FEATURE_GATES": "NodeRepare=true"}, func(c *Config) {
+			c.UnknownGates, c.Ignored = []string{"NodeRepare"}, []string{"feature gate NodeRepare is unknown; did you mean NodeRepair?"}
+		}},
+		{"spec 48/8 security groups", []string{"--security-group-refresh-interval=1m"}, nil, func(*Config) {}},
+		{"legacy repair without repair", []string{"--legacy-node-repair"}, nil, func(c *Config) {
+			c.LegacyNodeRepair, c.Ignored = true, []string{"legacy-node-repair has no effect without the feature gate NodeRepair"}
+		}},
+		{"terminate first without repair", nil, map[string]string{"FEATURE_GATES": "TerminateFirstRepair=true"}, func(c *Config) {
+			c.Gates.TerminateFirstRepair, c.Ignored = true, []string{"feature gate TerminateFirstRepair has no effect without NodeRepair"}
+		}},
 		{"spec 50/3 no gates", []string{"--feature-gates="}, nil, func(*Config) {}},
 		{"spec 50/4 log level not given", []string{"--log-level="}, nil, func(*Config) {}},
 		{"spec 50/4 log level debug", []string{"--log-level=debug"}, nil, func(c *Config) { c.LogLevel = "debug" }},
@@ -106,14 +132,17 @@ func TestParse(t *testing.T) {
 			"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://k8s.example.com", "CLUSTER_CA_BUNDLE": "Y2E=", "ISOLATED_VPC": "true",
 			"EKS_CONTROL_PLANE": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0.1", "INTERRUPTION_QUEUE": "q", "RESERVED_ENIS": "1",
 			"DISABLE_DRY_RUN": "true", "ENABLE_ZONAL_SHIFT": "true", "AMI_REFRESH_INTERVAL": "5m", "SUBNET_REFRESH_INTERVAL": "90s",
-			"AWS_FEATURE_GATES": "NodeClassCEL=true",
+			"AWS_FEATURE_GATES": "NodeClassCEL=true,RebootForRepair=true", "SECURITY_GROUP_REFRESH_INTERVAL": "2m", "FEATURE_GATES": "NodeRepair=true",
 		}, func(c *Config) {
-			c.AWS = AWS{"prod", "https://k8s.example.com", "Y2E=", true, true, 0.1, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, true}
+			c.AWS = AWS{"prod", "https://k8s.example.com", "Y2E=", true, true, 0.1, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, 2 * time.Minute, true, false, false, true}
+			c.Gates.NodeRepair = true
 		}},
 		{"spec 65/153 a flag beats its variable", []string{"--reserved-enis=2"}, map[string]string{"RESERVED_ENIS": "1"},
 			func(c *Config) { c.AWS.ReservedENIs = 2 }},
 		{"spec 65/153 unknown AWS gate", []string{"--aws-feature-gates=Other=true"}, nil,
-			func(c *Config) { c.UnknownGates = []string{"Other"} }},
+			func(c *Config) {
+				c.UnknownGates, c.Ignored = []string{"Other"}, []string{"feature gate Other is unknown"}
+			}},
 		{"spec 50/7 no scheduler config", []string{"--scheduler-config="}, nil, func(*Config) {}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -146,7 +175,13 @@ func TestParseRefuses(t *testing.T) {
 		{"port too large", []string{"--metrics-port=65536"}, nil, `--metrics-port: "65536": want an integer from 0 to 65535`},
 		{"variable", nil, map[string]string{"METRICS_PORT": "x"}, `METRICS_PORT: "x": want an integer from 0 to 65535`},
 		{"boolean", []string{"--enable-profiling=1"}, nil, `--enable-profiling: "1": want true or false`},
-		{"boolean variable", nil, map[string]string{"IGNORE_DRA_REQUESTS": "yes"}, `IGNORE_DRA_REQUESTS: "yes": want true or false`},
+		{"spec 48/6 boolean flag", []string{"--ignore-dra-requests=0"}, nil, `--ignore-dra-requests: "0": want true or false`},
+		{"spec 48/8 security groups", []string{"--security-group-refresh-interval=59s"}, nil,
+			`--security-group-refresh-interval: "59s": security-group-refresh-interval must be at least 1m`},
+		{"misspelled flag", []string{"--metric-port=1"}, nil, "flag provided but not defined: -metric-port; did you mean metrics-port?"},
+		{"spec 48/7 unknown gate with another value", []string{"--feature-gates=Foo=maybe"}, nil, `--feature-gates: "Foo=maybe": gate "Foo": want true or false`},
+		{"spec 48/7 gate alone", nil, map[string]string{"FEATURE_GATES": "NodeRepair"}, `FEATURE_GATES: "NodeRepair": gate "NodeRepair": want true or false`},
+		{"spec 48/7 gate without value", []string{"--feature-gates=NodeRepair="}, nil, `--feature-gates: "NodeRepair=": gate "NodeRepair": want true or false`},
 		{"duration", []string{"--batch-idle-duration=1"}, nil, `--batch-idle-duration: "1": want a duration that is not negative, such as 10s or 1m30s`},
 		{"a resource without an amount", nil, map[string]string{"CAPACITY_BUFFER_NAMESPACE_LIMITS": "cpu=1,memory"}, `CAPACITY_BUFFER_NAMESPACE_LIMITS: "cpu=1,memory": want NAME=QUANTITY separated by commas, such as cpu=100,memory=400Gi, or none`},
 		{"a resource of no amount", nil, map[string]string{"CAPACITY_BUFFER_NAMESPACE_LIMITS": "cpu=many"}, `CAPACITY_BUFFER_NAMESPACE_LIMITS: "cpu=many": resource cpu: invalid quantity "many": want a number with an optional suffix, such as 500m or 4Gi`},

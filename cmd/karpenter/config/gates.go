@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -13,6 +14,10 @@ type Gates struct {
 	NodeOverlay             bool // let NodeOverlays change prices and capacities. Default false
 	StaticCapacity          bool // keep NodePools at their number of replicas. Default false
 	CapacityBuffer          bool // keep room for CapacityBuffers. Default false
+
+	TerminateFirstDrift       bool // terminate drifted nodes first where no replacement can be launched. Default false
+	TerminateFirstRepair      bool // the same for unhealthy nodes. Default false
+	PodDeletionCostManagement bool // steer ReplicaSets to scale down on nodes to be consolidated. Default false
 }
 
 // gate is a feature that can be switched.
@@ -28,7 +33,7 @@ type gate struct {
 func features() []gate {
 	return []gate{
 		{"NodeRepair", "settings.featureGates.nodeRepair", false,
-			"replaces machines whose Node has been unhealthy for longer than the provider tolerates, unless more than a fifth of the nodes are",
+			"replaces nodes that have been unhealthy for longer than the provider tolerates, within the budgets of their NodePool and unless more than a fifth of its nodes are unhealthy",
 			func(c *Config) *bool { return &c.Gates.NodeRepair }},
 		{"ReservedCapacity", "settings.featureGates.reservedCapacity", true,
 			"uses the capacity reservations that node classes select, and keeps count of them; without it, they are not known",
@@ -45,6 +50,15 @@ func features() []gate {
 		{"CapacityBuffer", "settings.featureGates.capacityBuffer", false,
 			"keeps room for [CapacityBuffers](fields/capacitybuffer.md); without it, they have no effect and no status",
 			func(c *Config) *bool { return &c.Gates.CapacityBuffer }},
+		{"TerminateFirstDrift", "settings.featureGates.terminateFirstDrift", false,
+			"terminates a drifted node before its replacement is launched, if limits or a full capacity reservation leave no capacity for both",
+			func(c *Config) *bool { return &c.Gates.TerminateFirstDrift }},
+		{"TerminateFirstRepair", "settings.featureGates.terminateFirstRepair", false,
+			"does the same for unhealthy nodes; requires `NodeRepair`",
+			func(c *Config) *bool { return &c.Gates.TerminateFirstRepair }},
+		{"PodDeletionCostManagement", "settings.featureGates.podDeletionCostManagement", false,
+			"writes `controller.kubernetes.io/pod-deletion-cost` on pods of ReplicaSets, so that scaling down empties the nodes that consolidation would remove",
+			func(c *Config) *bool { return &c.Gates.PodDeletionCostManagement }},
 	}
 }
 
@@ -54,6 +68,15 @@ func amazonFeatures() []gate {
 		{"NodeClassCEL", "settings.awsFeatureGates.nodeClassCEL", false,
 			"allows [expressions](fields/ec2nodeclass.md#speckubelet) in `maxPods`, `kubeReserved` and `systemReserved` of EC2NodeClasses; without it, such a class is not ready (`KubeletExpressionsDisabled`)",
 			func(c *Config) *bool { return &c.AWS.NodeClassCEL }},
+		{"DRANVIDIAGPU", "settings.awsFeatureGates.draNVIDIAGPU", false,
+			"accepted for compatibility, has no effect: dynamic resource allocation is not implemented",
+			func(c *Config) *bool { return &c.AWS.DRANVIDIAGPU }},
+		{"DRAEFA", "settings.awsFeatureGates.draEFA", false,
+			"accepted for compatibility, has no effect: dynamic resource allocation is not implemented",
+			func(c *Config) *bool { return &c.AWS.DRAEFA }},
+		{"RebootForRepair", "settings.awsFeatureGates.rebootForRepair", false,
+			"reboots instances for GPU faults that a reboot cures, instead of replacing them; requires `NodeRepair` and the permission `ec2:RebootInstances`",
+			func(c *Config) *bool { return &c.AWS.RebootForRepair }},
 	}
 }
 
@@ -71,14 +94,15 @@ func (s setting) gates(known []gate) setting {
 			if strings.TrimSpace(entry) == "" {
 				continue
 			}
-			on, err := truth(strings.TrimSpace(state))
+			on, err := strconv.ParseBool(strings.TrimSpace(state))
 			if err != nil {
-				return fmt.Errorf("gate %q: %w", name, err)
+				return fmt.Errorf("gate %q: want true or false", name)
 			}
 			if g := named(known, name); g != nil {
 				*g.field(c) = on
 			} else {
 				c.UnknownGates = append(c.UnknownGates, name)
+				c.ignore("feature gate " + name + " is unknown" + meant(name, namesOf(known)))
 			}
 		}
 		return nil
@@ -94,6 +118,14 @@ func named(known []gate, name string) *gate {
 		}
 	}
 	return nil
+}
+
+func namesOf(known []gate) []string {
+	names := make([]string, len(known))
+	for i := range known {
+		names[i] = known[i].name
+	}
+	return names
 }
 
 // presets writes the defaults as a setting takes them.

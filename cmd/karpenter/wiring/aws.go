@@ -219,7 +219,7 @@ func (a *amazon) launches(cluster userdata.Cluster) {
 	config := aws.Config{
 		Client: a.Manager.GetClient(), Live: a.Manager.GetAPIReader(), Clock: a.Clock,
 		Types: a.types.Types, Group: a.groups.For, Overlay: a.Overlay, CABundle: a.caBundle,
-		Event: a.tell,
+		Event: a.tell, LegacyRepair: a.Config.LegacyNodeRepair, RebootForRepair: a.Config.AWS.RebootForRepair,
 		Instances: instance.Config{
 			EC2: a.Services.EC2, Cluster: cluster.Name, Clock: a.Clock, ReservedCapacity: reserved,
 			Metrics: instance.NewMetrics(a.Registry), Batches: batch.NewMetrics(a.Registry, meter.DurationBuckets()),
@@ -268,7 +268,7 @@ func (a *amazon) nodeClasses(mgr ctrl.Manager) error {
 			a.Recorder.Publish(events.Event{Object: class, Type: eventType, Reason: reason, Message: message})
 		},
 		AWS: nodeclass.AWS{
-			Images: a.images, Subnets: a.subnets, SecurityGroups: network.NewSecurityGroups(a.Services.EC2, a.Clock),
+			Images: a.images, Subnets: a.subnets, SecurityGroups: network.NewSecurityGroups(a.Services.EC2, a.Clock, a.Config.AWS.SecurityGroupRefreshInterval),
 			Reservations: a.reservations, PlacementGroups: a.groups, Profiles: a.profiles, Templates: a.templates,
 			Launch: a.Services.EC2, Facts: a.types.Facts, CIDR: a.cidr.Get,
 		},
@@ -299,7 +299,7 @@ func (a *amazon) claims(mgr ctrl.Manager) error {
 	if name := a.Config.AWS.InterruptionQueue; name != "" {
 		failures = append(failures, interruption.NewQueue(interruption.QueueConfig{
 			SQS: a.Services.SQS, Name: name, Claims: claims, Clock: a.Clock, Metrics: metrics,
-			Shortages: a.shortages, Reservations: a.counts,
+			Shortages: a.shortages,
 		}).Register(mgr))
 	}
 	if a.Config.Gates.ReservedCapacity {

@@ -157,7 +157,7 @@ func wireOn(t *testing.T, account *awsfake.AWS, reg *recording, args ...string) 
 	t.Helper()
 	c, err := config.Parse(append([]string{
 		"--cluster-name=cluster", "--interruption-queue=queue",
-		"--feature-gates=NodeRepair=true,ReservedCapacity=true,NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true",
+		"--feature-gates=NodeRepair=true,ReservedCapacity=true,NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true,PodDeletionCostManagement=true",
 	}, args...), func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)

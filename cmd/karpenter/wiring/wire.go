@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -18,11 +21,13 @@ import (
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/health"
 	"karpenter/cloud/overlay"
 	"karpenter/cloud/wrap"
 	"karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/situation"
 	"karpenter/control/consistency"
+	"karpenter/control/deletioncost"
 	"karpenter/control/disruption"
 	"karpenter/control/drift"
 	"karpenter/control/expiration"
@@ -33,6 +38,7 @@ import (
 	"karpenter/control/nomination"
 	"karpenter/control/podevents"
 	"karpenter/control/provisioning"
+	"karpenter/control/reboot"
 	"karpenter/control/termination"
 	"karpenter/kube/catalogue"
 	"karpenter/kube/convert"
@@ -84,8 +90,11 @@ type wiring struct {
 	synced   func() bool   // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
-	waits    *meter.Pods
-	hooks    []lifecycle.Hook // of registration
+
+	ailments  *health.Policies // nil = the disruption loop repairs no nodes
+	unhealthy *meter.Unhealthy
+	waits     *meter.Pods
+	hooks     []lifecycle.Hook // of registration
 }
 
 // Wire makes everything the process runs and adds it to the manager.
@@ -97,6 +106,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 	}
 	w.recorder = events.NewPublisher(mgr.GetEventRecorderFor(events.Source), w.clock)
 	w.counters = meter.NewDisruptions(w.Registry, mgr.GetClient())
+	w.unhealthy = meter.NewUnhealthy(w.Registry)
 	var err error
 	if w.provider, err = s.Provider(ctx, w.supplies()); err != nil {
 		return err
@@ -112,6 +122,13 @@ func Wire(ctx context.Context, s Surroundings) error {
 		Labels:         v1.DefaultLabels().With(w.provider.Labels),
 		Manages:        func(ref *v1.NodeClassReference) bool { return cloud.Manages(w.provider, ref) },
 		StaticCapacity: s.Config.Gates.StaticCapacity,
+		DeletionCosts:  s.Config.Gates.PodDeletionCostManagement,
+	}
+	if w.ailments, err = w.policies(); err != nil {
+		return err
+	}
+	if w.ailments != nil {
+		w.convert.Sick = w.ailments.Sick
 	}
 	if w.overlays != nil {
 		w.convert.Overlaid = w.overlays.Applied
@@ -142,7 +159,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return w.nominations(provisioner) },
 		func() error { return w.static(provisioner) },
 		func() error { return w.disruption(provisioner, types) },
-		w.claims, w.nodes, w.repairs, w.obstacles, w.pools, w.publication,
+		w.claims, w.nodes, w.deletionCosts, w.repairs, w.obstacles, w.pools, w.publication,
 	} {
 		if err := register(); err != nil {
 			return err
@@ -166,6 +183,8 @@ func (w *wiring) policy() model.Policy {
 	p.RelaxMinValues = w.config.MinValuesPolicy == "BestEffort"
 	p.ReservedCapacity = w.config.Gates.ReservedCapacity
 	p.SpotToSpot = w.config.Gates.SpotToSpotConsolidation
+	p.TerminateFirstDrift = w.config.Gates.TerminateFirstDrift
+	p.TerminateFirstRepair = w.config.Gates.TerminateFirstRepair
 	return p
 }
 
@@ -222,7 +241,7 @@ func (w *wiring) claims() error {
 			return (&lifecycle.Reconciler{
 				Client: client, Provider: w.metered("nodeclaim.lifecycle"), Clock: w.clock, Recorder: w.recorder,
 				Metrics: lifecycle.NewMetrics(w.Registry), Disruptions: w.counters, Health: health,
-				Hooks: w.hooks,
+				Hooks: w.hooks, Waiting: w.waiting,
 			}).Register(w.mgr, controller.Options{
 				MaxConcurrentReconciles: workers,
 				RateLimiter:             manager.Limiter[reconcile.Request](manager.Backoff{First: time.Second, Most: time.Minute}, qps, burst),
@@ -278,6 +297,14 @@ func (w *wiring) nodes() error {
 	if err := queue.Register(w.mgr, workers); err != nil {
 		return err
 	}
+	const reboots = 10
+	err := (&reboot.Reconciler{
+		Client: w.mgr.GetClient(), Provider: w.metered("nodeclaim.reboot"), Clock: w.clock, Recorder: w.recorder,
+		Metrics: reboot.NewMetrics(w.Registry), Evictions: queue,
+	}).Register(w.mgr, controller.Options{MaxConcurrentReconciles: reboots})
+	if err != nil {
+		return err
+	}
 	return (&termination.Reconciler{
 		Client: w.mgr.GetClient(), Machines: w.metered("node.termination"), Evictions: queue,
 		Events: w.recorder, Clock: w.clock, Metrics: counts,
@@ -322,8 +349,13 @@ func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalo
 	if err != nil {
 		return err
 	}
+	var repairs *disruption.Repairs
+	if w.ailments != nil {
+		repairs = &disruption.Repairs{Policies: w.ailments, Counts: w.unhealthy}
+	}
 	return (&disruption.Loop{
-		Client: w.mgr.GetClient(), World: w.world, Placer: provisioner, Catalogue: types, Decide: w.decide, Parallel: w.creations(), Ready: w.synced,
+		Repairs: repairs,
+		Client:  w.mgr.GetClient(), World: w.world, Placer: provisioner, Catalogue: types, Decide: w.decide, Parallel: w.creations(), Ready: w.synced,
 		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(w.Registry), Disruptions: w.counters,
 	}).Register(w.mgr)
 }
@@ -345,6 +377,25 @@ func (w *wiring) publication() error {
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Namespace: w.PublishIn,
 		Rules: rules, Policy: w.policy(), Snapshot: w.world.Snapshot, Ready: w.synced, Clock: w.clock,
 	}).Register(w.mgr)
+}
+
+// deletionCosts adds the controller that steers ReplicaSets, if its gate is open.
+func (w *wiring) deletionCosts() error {
+	if !w.config.Gates.PodDeletionCostManagement {
+		return nil
+	}
+	return (&deletioncost.Reconciler{
+		Client: w.mgr.GetClient(), Snapshot: w.world.Snapshot, Ready: w.synced, Clock: w.clock, Metrics: deletioncost.NewMetrics(w.Registry),
+	}).Register(w.mgr)
+}
+
+// waiting returns the pods that are planned on the claim and have no node.
+func (w *wiring) waiting(claim string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, n := range w.world.PlannedOn(claim) {
+		out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, UID: types.UID(n.UID)}})
+	}
+	return out
 }
 
 func (w *wiring) managed(claim *v1.NodeClaim) bool {
