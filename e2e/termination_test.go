@@ -58,6 +58,7 @@ func startTermination(t *testing.T, recorder *eventstest.Recorder) {
 		check(t, mgr.GetFieldIndexer().IndexField(t.Context(), o, field, func(o client.Object) []string { return []string{value(o)} }))
 	}
 	index(&corev1.Pod{}, join.PodNodeName, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName })
+	index(&corev1.Node{}, join.NodeProviderID, func(o client.Object) string { return o.(*corev1.Node).Spec.ProviderID })
 	index(&v1.NodeClaim{}, join.ClaimProviderID, func(o client.Object) string { return o.(*v1.NodeClaim).Status.ProviderID })
 	index(&storagev1.VolumeAttachment{}, termination.VolumeAttachmentNodeName, func(o client.Object) string {
 		return o.(*storagev1.VolumeAttachment).Spec.NodeName
