@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/sim"
 	"karpenter/sim/script"
@@ -18,7 +19,7 @@ const recovering = `
 run 60m rest 40m
 gates NodeRepair
 type m2 cpu=2 mem=8Gi price=0.10 zones=a,b
-pool general budgets=0 after=Never
+pool general budgets=0:Empty,0:Underutilized,0:Drifted after=Never
 pods web count=8 cpu=1500m mem=1Gi protect=true
 at 4m sicken general 1 600s
 at 15m sicken general 1 601s
@@ -30,15 +31,20 @@ fault conflict every=9 call=patch object=NodeClaim
 fault crash-after every=20 call=patch object=NodeClaim
 `
 
-// repairsSeen counts the claims that repair deletes.
-type repairsSeen struct{ deleted int }
+// repairsSeen counts the claims that repair deletes, by the controller that does:
+// node.health, or disruption.
+type repairsSeen struct{ deleted map[string]int }
 
 func (*repairsSeen) Name() string { return "repairs" }
 
 func (r *repairsSeen) Check(s *sim.Seen) error {
 	for _, c := range s.Calls {
-		if c.By == "node.health" && c.Verb == "delete" && c.Err == nil {
-			r.deleted++
+		if c.Kind != "NodeClaim" || c.Verb != "delete" || c.Err != nil {
+			continue
+		}
+		claim := store.Find[*v1.NodeClaim](s.API, "", c.Name)
+		if c.By == "node.health" || claim != nil && conditions.IsTrue(claim, v1.DisruptionReasonCondition) {
+			r.deleted[c.By]++
 		}
 	}
 	return nil
@@ -60,20 +66,21 @@ func TestRepairEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deleted := 0
+	deleted := map[string]int{}
 	for seed := range uint64(4) {
 		s, err := script.Parse(fmt.Sprintf("seed %d", seed+1) + recovering)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &repairsSeen{}
+		w := &repairsSeen{deleted: deleted}
 		if v := (trial.Trial{Server: server, Script: s, Witness: w}).Hold(t); v.Err != nil {
 			t.Errorf("seed %d: %v", seed+1, v.Err)
 		}
-		deleted += w.deleted
 	}
-	if deleted == 0 {
-		t.Error("no node was repaired")
+	for _, controller := range []string{"node.health", "disruption"} {
+		if deleted[controller] == 0 {
+			t.Errorf("no node was repaired by %s", controller)
+		}
 	}
-	t.Logf("%d nodes were repaired", deleted)
+	t.Logf("nodes were repaired: %v", deleted)
 }

@@ -106,12 +106,16 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 	}
 	errs, freed := make([]error, len(stale)), make([]marked, len(stale))
 	l.each(len(stale), func(i int) {
-		node := s.nodeOf(stale[i])
+		claim, err := l.withdraw(ctx, stale[i])
+		if err != nil {
+			errs[i] = fmt.Errorf("take back deadline of node claim %s: %w", claim.Name, err)
+			return
+		}
+		node := s.nodeOf(claim)
 		if node == nil || node.DeletionTimestamp != nil {
 			return
 		}
-		var err error
-		if freed[i], err = l.unmark(ctx, marked{stale[i], node}); err != nil {
+		if freed[i], err = l.unmark(ctx, marked{claim, node}); err != nil {
 			errs[i] = fmt.Errorf("take back disruption of node %s: %w", node.Name, err)
 		}
 	})

@@ -173,11 +173,28 @@ func (l *Loop) hurry(ctx context.Context, claim *v1.NodeClaim, bound *time.Durat
 	if !hurried.Hurry(l.Clock.Now().Add(within)) {
 		return nil
 	}
+	hurried.Annotations[v1.RepairDeadlineAnnotationKey] = "true"
 	err := l.Client.Patch(ctx, hurried, locked(fresh))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("set deadline of node claim %s: %w", claim.Name, err)
 	}
 	return nil
+}
+
+// withdraw removes the deadline that a repair has set on a claim it did not get
+// to delete, and returns the claim as it is then. Without repairs it may be
+// that of the controller node.health.
+func (l *Loop) withdraw(ctx context.Context, claim *v1.NodeClaim) (*v1.NodeClaim, error) {
+	if l.Repairs == nil || claim.Annotations[v1.RepairDeadlineAnnotationKey] == "" {
+		return claim, nil
+	}
+	free := claim.DeepCopy()
+	delete(free.Annotations, v1.RepairDeadlineAnnotationKey)
+	delete(free.Annotations, v1.NodeClaimTerminationTimestampAnnotationKey)
+	if err := l.Client.Patch(ctx, free, locked(claim)); err != nil {
+		return claim, client.IgnoreNotFound(err)
+	}
+	return free, nil
 }
 
 // reportRepair logs and counts what is done about an unhealthy node.
@@ -193,7 +210,7 @@ func (l *Loop) reportRepair(claim *v1.NodeClaim, found *illness) {
 	l.Repairs.Counts.Count(claim, found.Condition.Type, mode)
 }
 
-// select logs which policy governs a repair that starts.
+// logPolicy logs which policy governs a repair that starts.
 func (l *Loop) logPolicy(ctx context.Context, claim *v1.NodeClaim, found *illness) {
 	bound, action := "none", string(found.Action)
 	if found.Bound != nil {

@@ -155,6 +155,24 @@ func TestRepairBounds(t *testing.T) {
 	}
 }
 
+// TestRepairFails: a node whose claim could not be deleted loses its deadline, and
+// is repaired again after a pause.
+func TestRepairFails(t *testing.T) {
+	s := ward(t, 5*time.Minute, "pool general budget=1", "node n1 busy", "node n2 busy", "node n3 busy", "node n4 busy", "node n5 busy")
+	s.ails("BadNode", "n1")
+	s.broken = true
+	s.after(time.Minute)
+	s.want("deadline before the deletion", s.deadline("c-n1"), s.in(5*time.Minute))
+	s.after(11 * time.Minute)
+	s.after(time.Second)
+	s.want("deadline after the repair was given up", s.deadline("c-n1"), "")
+	s.broken = false
+	s.after(50 * time.Second)
+	s.want("repaired again at once", s.deleting("c-n1"), false)
+	s.after(20 * time.Second)
+	s.want("repaired again after a pause", s.deleting("c-n1"), true)
+}
+
 // TestRepairVetoes: spec 48/20, spec 48/22, spec 48/24.
 func TestRepairVetoes(t *testing.T) {
 	const held = "pod default/a has the annotation karpenter.sh/do-not-disrupt"

@@ -376,9 +376,15 @@ func histories() []history {
 				c.pass(time.Minute)
 			}
 		}},
-		{"pool general", "repaired", "deleted without a deadline in the past", func(c *court) {
+		{"pool general", "repaired", "deleted without a deadline that ends", func(c *court) {
 			n := c.node("c1")
 			c.calls = append(c.calls, sim.Made{Call: sim.Call{Target: sim.API, By: "node.health", Verb: "delete", Kind: "NodeClaim", Name: n.Name}, Effect: true})
+			c.delete(c.us, n)
+		}},
+		{"pool general", "repaired", "deleted without a deadline that ends", func(c *court) {
+			n := c.node("c1")
+			c.mark(n, model.Unhealthy)
+			c.calls = append(c.calls, sim.Made{Call: sim.Call{Target: sim.API, By: "disruption", Verb: "delete", Kind: "NodeClaim", Name: n.Name}, Effect: true})
 			c.delete(c.us, n)
 		}},
 		{"pool general", "drift", "its type m2 is not found, but it is sold", func(c *court) {

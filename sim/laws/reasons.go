@@ -27,7 +27,7 @@ func newReasoned(t terms) *Law {
 				}
 				m, ok := s.Cloud.Find(claim.Status.ProviderID)
 				n := nodeOf(s, claim)
-				if n != nil && repairs(s, claim.Name) && justRecovered(n, s.Now, t.lag) {
+				if n != nil && deletes(s, legacyRepairer, claim.Name) && justRecovered(n, s.Now, t.lag) {
 					continue
 				}
 				if ok && m.Runs() && n != nil && isReady(n) && n.DeletionTimestamp == nil && conditions.IsTrue(claim, v1.RegisteredCondition) {

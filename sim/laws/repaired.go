@@ -8,27 +8,41 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "karpenter/api/v1"
+	"karpenter/model"
 	"karpenter/sim"
+	"karpenter/sim/simcloud"
 	"karpenter/sim/store"
 )
 
-// repairer is the controller that deletes the claims of unhealthy Nodes.
-const repairer = "node.health"
+// The controllers that delete the claims of unhealthy Nodes: legacy does so at
+// once and by force.
+const (
+	legacyRepairer = "node.health"
+	disrupter      = "disruption"
+)
 
 // newRepaired is the law that keeps repairs from leaving nodes that drain
 // forever.
 func newRepaired(terms) *Law {
 	return &Law{
 		name:  "repaired",
-		means: "A claim that node repair deletes has a deadline in the past from then on, so that its drain ends whatever runs there and whether or not the node recovers; at the end no other claim has a deadline that a repair has set.",
+		means: "A claim that node repair deletes has a deadline from then on, in the past or within the bound of the repair policy, so that its drain ends whatever runs there and whether or not the node recovers; at the end no other claim has a deadline that a repair has set.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				claim := as[*v1.NodeClaim](c.Object())
-				if claim == nil || c.By != Us || !began(c) || !repairs(s, claim.Name) {
+				if claim == nil || c.By != Us || !began(c) {
 					continue
 				}
-				if deadline, ok := deadlineOf(claim); !ok || deadline.After(s.Now) {
-					return fmt.Errorf("claim %s of an unhealthy node was deleted without a deadline in the past", claim.Name)
+				latest := s.Now
+				switch {
+				case deletes(s, legacyRepairer, claim.Name):
+				case deletes(s, disrupter, claim.Name) && voluntary(claim) == model.Unhealthy:
+					latest = latest.Add(simcloud.RepairBound)
+				default:
+					continue
+				}
+				if deadline, ok := deadlineOf(claim); !ok || deadline.After(latest) {
+					return fmt.Errorf("claim %s of an unhealthy node was deleted without a deadline that ends its repair", claim.Name)
 				}
 			}
 			return nil
@@ -44,10 +58,10 @@ func newRepaired(terms) *Law {
 	}
 }
 
-// repairs reports whether a call of this step deletes the claim for repair.
-func repairs(s *sim.Seen, claim string) bool {
+// deletes reports whether a call of the controller deletes the claim in this step.
+func deletes(s *sim.Seen, controller, claim string) bool {
 	return slices.ContainsFunc(s.Calls, func(c sim.Made) bool {
-		return c.By == repairer && c.Verb == "delete" && c.Kind == "NodeClaim" && c.Name == claim
+		return c.By == controller && c.Verb == "delete" && c.Kind == "NodeClaim" && c.Name == claim
 	})
 }
 

@@ -167,10 +167,13 @@ func (c *Cloud) IsDrifted(ctx context.Context, claim *v1.NodeClaim) (string, err
 	return m.Drift, nil
 }
 
+// RepairBound is how long the drain of an unhealthy node may take.
+const RepairBound = 5 * time.Minute
+
 // RepairPolicies implements cloud.Provider.
 func (c *Cloud) RepairPolicies() []cloud.RepairPolicy {
 	const toleration = 10 * time.Minute
-	bound := 5 * time.Minute
+	bound := RepairBound
 	return []cloud.RepairPolicy{
 		{ConditionType: "Ready", ConditionStatus: "False", Toleration: toleration, TerminationGracePeriod: &bound, Action: cloud.ReplaceNode},
 		{ConditionType: "Ready", ConditionStatus: "Unknown", ReasonRegex: ".*", Toleration: toleration, TerminationGracePeriod: &bound, Action: cloud.ReplaceNode},

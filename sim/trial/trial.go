@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,6 +139,9 @@ func settingsOf(s *script.Script, amazon bool) (config.Config, error) {
 	}
 	if s.Seed%2 == 0 { // opt-in, and most of what can go wrong with plans goes wrong without
 		args = append(args, "--nominate-pods=true")
+	}
+	if s.Seed%4 < 2 && slices.Contains(s.Gates, "NodeRepair") { // both ways to repair nodes
+		args = append(args, "--legacy-node-repair=true")
 	}
 	c, err := config.Parse(args, func(string) (string, bool) { return "", false })
 	if err == nil && len(c.UnknownGates) > 0 {
