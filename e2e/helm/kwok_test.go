@@ -47,6 +47,7 @@ func TestKWOK(t *testing.T) {
 	i.asks()
 	i.deadline(v)
 	i.drain(v)
+	i.reboot(v)
 	i.orphan(v)
 	v.Until("it is said again that the budget of a pool allows nothing", patience, func() string { return i.repeated("held") })
 	leader.Stop()
@@ -228,6 +229,37 @@ func gone(v *harness.View, node string) {
 	v.Until("node "+node+" is gone", patience, func() string {
 		if slices.ContainsFunc(v.Nodes(), func(n corev1.Node) bool { return n.Name == node }) {
 			return "it is there"
+		}
+		return ""
+	})
+}
+
+// reboot asks for a reboot of a node, as a node monitor would, and waits for it.
+func (i *installation) reboot(v *harness.View) {
+	i.Helper()
+	node := &corev1.Node{}
+	v.Until("a node of the pool without a budget is ready", patience, func() string {
+		for _, claim := range of(v, "work") {
+			if err := i.Client.Get(i.Context(), client.ObjectKey{Name: claim.Status.NodeName}, node); err == nil && claim.DeletionTimestamp.IsZero() {
+				return ""
+			}
+		}
+		return "none is"
+	})
+	boot := node.Status.NodeInfo.BootID
+	stored := node.DeepCopy()
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+		Type: "KWOKRebootRequired", Status: corev1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now(),
+	})
+	if err := i.Client.Status().Patch(i.Context(), node, client.MergeFrom(stored)); err != nil {
+		i.Fatal(err)
+	}
+	v.Until("the node has rebooted", patience, func() string {
+		if err := i.Client.Get(i.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+			return err.Error()
+		}
+		if node.Status.NodeInfo.BootID == boot {
+			return fmt.Sprintf("node %s has not", node.Name)
 		}
 		return ""
 	})
