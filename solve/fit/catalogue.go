@@ -19,6 +19,7 @@ type Catalogue struct {
 	// the lowest of them that is not zero.
 	Quantum, Least model.Price
 
+	defined   map[string]bool // labels of which some pool, type or offer knows a value
 	wellKnown model.LabelSet
 	daemons   []model.Daemon
 	reserved  map[string]Bits // reservation → its offers
@@ -74,6 +75,7 @@ func NewCatalogue(s *model.Snapshot) *Catalogue {
 	c.layOut()
 	c.reserve()
 	c.measure()
+	c.define()
 	for i := range c.Pools {
 		c.allow(&c.Pools[i])
 	}
@@ -132,6 +134,25 @@ func (c *Catalogue) layOut() {
 			c.Types = append(c.Types, row)
 		}
 		p.Types.To, p.Offers.To = len(c.Types), len(c.Offers)
+	}
+}
+
+// define notes the labels that nodes may have.
+func (c *Catalogue) define() {
+	c.defined = map[string]bool{}
+	note := func(rs model.Requirements) {
+		for i := range rs {
+			c.defined[rs[i].Key] = true
+		}
+	}
+	for i := range c.Pools {
+		note(c.Pools[i].Requirements)
+	}
+	for i := range c.Types {
+		note(c.Types[i].Requirements)
+	}
+	for i := range c.Offers {
+		note(c.Offers[i].Requirements)
 	}
 }
 

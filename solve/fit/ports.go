@@ -66,6 +66,9 @@ func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
 // Label returns what is known of a label of a node bought from the offer. It
 // reports false when the node lacks the label.
 func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
+	if !c.defined[key] {
+		return model.Requirements(nil).Get(key)
+	}
 	o := &c.Offers[offer]
 	row := &c.Types[o.Type]
 	if r, ok := o.Requirements.Get(key); ok && !r.Complement && len(r.Values) == 1 {

@@ -51,23 +51,44 @@ func (k *Packer) areas(keys []int) []area {
 	if known, ok := k.divided[name]; ok {
 		return known
 	}
-	index := map[string]int{}
+	index, alike := map[string]int{}, map[string][]int{}
 	var out []area
 	for o := range k.catalogue.Offers {
-		for _, p := range k.placesOf(o, keys) {
-			id := placeID(p, keys)
-			i, ok := index[id]
-			if !ok {
-				i = len(out)
-				index[id] = i
-				out = append(out, k.newArea(id, p, keys))
+		labels := k.labelsOf(o, keys)
+		in, known := alike[labels]
+		if !known {
+			for _, p := range k.placesOf(o, keys) {
+				id := placeID(p, keys)
+				i, ok := index[id]
+				if !ok {
+					i = len(out)
+					index[id] = i
+					out = append(out, k.newArea(id, p, keys))
+				}
+				in = append(in, i)
 			}
+			alike[labels] = in
+		}
+		for _, i := range in {
 			out[i].offers = append(out[i].offers, o)
 		}
 	}
 	slices.SortFunc(out, func(a, b area) int { return slices.Compare(a.names, b.names) })
 	k.divided[name] = out
 	return out
+}
+
+// labelsOf returns a text that is equal for offers whose nodes may be in the same
+// places.
+func (k *Packer) labelsOf(offer int, keys []int) string {
+	var b strings.Builder
+	for _, key := range keys {
+		if label, ok := k.catalogue.Label(offer, k.topology.Keys[key]); ok {
+			b.WriteString(exact(label))
+		}
+		b.WriteByte(0)
+	}
+	return b.String()
 }
 
 // mostPlaces bounds how many combinations of values of open labels are told
