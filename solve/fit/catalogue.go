@@ -260,7 +260,14 @@ func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
 // in returns the offers of a range.
 func (c *Catalogue) in(r Range) Bits {
 	out := NewBits(len(c.Offers))
-	for i := r.From; i < r.To; i++ {
+	i := r.From
+	for ; i < r.To && i%64 != 0; i++ {
+		out.Set(i)
+	}
+	for ; i+64 <= r.To; i += 64 {
+		out[i/64] = ^uint64(0)
+	}
+	for ; i < r.To; i++ {
 		out.Set(i)
 	}
 	return out

@@ -11,11 +11,9 @@
 //     the room that all types of a list have which spans enough values.
 //   - prepaid: nodes that reservations still give. They are spent before
 //     anything is bought in a tier.
-//   - pattern: how many pods of each shape share one new node.
-//   - value of a pod: the least its share of any node can cost. A pattern is
-//     good when the values of its pods come close to the node's price.
-//   - market: the covering program of a tier: rows are demands, columns patterns.
-//   - block: similar demands that are planned as one row, as there are too many.
+//   - problem: what package cover is asked: the demands that have pods left, as
+//     items, and the candidates of a tier.
+//   - bin: a number of equal new nodes, as package cover chose them.
 //   - cell: a combination of domains (say a zone) that rules between pods tell
 //     apart; a part is the pods of a demand that are settled for one.
 //   - bundle: pods that must share a node, bought for as one.

@@ -33,6 +33,10 @@ type wish struct {
 // that they would rather have one each.
 const mostAlike = 64
 
+// mostPreferences is how many preferred node affinity terms of a pod, heaviest
+// first, are looked at.
+const mostPreferences = 8
+
 // The lists of a Shape that hold preferences.
 const (
 	inPreferences = iota
@@ -153,7 +157,7 @@ func (k *Packer) wishes() []wish {
 			w.cost = max(price-least(), 0) * float64(len(p.Pods))
 			out, have = append(out, w), *with
 		}
-		for i := range p.Shape.Preferences {
+		for i := range min(len(p.Shape.Preferences), mostPreferences) {
 			grant(wish{kind: kind, list: inPreferences, at: i})
 		}
 		for i, s := range p.Shape.Spread {
