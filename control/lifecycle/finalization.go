@@ -85,14 +85,14 @@ func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, fi
 // deleteNodes deletes all Nodes of the claim and returns how many there still
 // are. A Node that never registered is not ours to delete: the kubelet's lease
 // would be left behind. The cloud's node controller removes it. One that pods have been
-// let on has to drain, even if the claim does not say so yet.
+// let on has to drain, even if neither the claim nor the cached Node says so yet.
 func (r *Reconciler) deleteNodes(ctx context.Context, s *scope) (int, error) {
 	nodes, err := join.NodesOf(ctx, r.Client, s.claim)
 	if err != nil {
 		return 0, err
 	}
 	if !s.conditions.IsTrue(v1.RegisteredCondition) {
-		nodes = slices.DeleteFunc(nodes, func(n corev1.Node) bool { return !isRegistered(&n) })
+		nodes = slices.DeleteFunc(nodes, func(n corev1.Node) bool { return !isRegistered(&n) && !r.memory.hasReleased(s.claim, n.UID) })
 	}
 	for i := range nodes {
 		if err := r.deleteNode(ctx, &nodes[i]); err != nil {

@@ -11,9 +11,10 @@ import (
 )
 
 // memory is what the reconciler knows of claims beyond the last read: the
-// version it wrote last and whether it deleted the claim, so that a cache
-// lagging behind is not mistaken for news, and the machine it started but could not yet record. The zero memory
-// is ready for use; it is safe for concurrent use.
+// version it wrote last, whether it deleted the claim and which Node it let pods
+// on, so that a cache lagging behind is not mistaken for news, and the machine it
+// started but could not yet record. The zero memory is ready for use; it is safe
+// for concurrent use.
 //
 // It is a help, not the truth: after a restart the provider answers for the
 // machines and the API server's conflicts for the versions.
@@ -27,6 +28,7 @@ type remembered struct {
 	version string         // resource version written last; "" = none
 	deleted bool           // by us, so that a read that does not show it is old
 	machine *cloud.Machine // nil = none to be recorded
+	node    types.UID      // that was let take pods; "" = none
 }
 
 // wrote notes the claim as the API server answered it.
@@ -43,6 +45,20 @@ func (m *memory) gaveUp(claim *v1.NodeClaim) {
 // it is.
 func (m *memory) launched(claim *v1.NodeClaim, machine *cloud.Machine) {
 	m.change(claim, func(e *remembered) { e.machine = machine })
+}
+
+// released notes that the claim's Node has been let take pods.
+func (m *memory) released(claim *v1.NodeClaim, node types.UID) {
+	m.change(claim, func(e *remembered) { e.node = node })
+}
+
+// hasReleased reports whether the Node of the claim was let take pods, although
+// the cache may not show it yet.
+func (m *memory) hasReleased(claim *v1.NodeClaim, node types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.claims[claim.Name]
+	return e.uid == claim.UID && e.node != "" && e.node == node
 }
 
 // machineOf returns the machine of a claim that is not recorded yet, or nil.

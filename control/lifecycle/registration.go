@@ -52,6 +52,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (time.Duration, err
 	if err := r.patchNode(ctx, read, node); err != nil {
 		return 0, err
 	}
+	r.memory.released(s.claim, node.UID)
 	s.node = node
 	s.claim.Status.NodeName = node.Name
 	s.conditions.SetTrue(v1.RegisteredCondition)
