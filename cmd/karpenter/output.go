@@ -48,9 +48,6 @@ func (o *output) check() error {
 	return nil
 }
 
-// human reports whether people read the output.
-func (o *output) human() bool { return o.format != jsonFormat && o.format != yamlFormat }
-
 // write writes v for programs, or calls text.
 func (o *output) write(w io.Writer, v any, text func(io.Writer) error) error {
 	switch o.format {

@@ -17,7 +17,7 @@ const (
 // improve tears down a few of the nodes at a time and covers their pods again,
 // with the values of pods disturbed a little, and keeps what is cheaper.
 // Rounding hurts small plans most, and this is where it is mended.
-func (s *solver) improve(m *master) {
+func (s *solver) improve() {
 	nodes := 0
 	for i := range s.nodes {
 		nodes += s.nodes[i].Count

@@ -65,12 +65,9 @@ type Options struct {
 	Rows  int     // the master problem has at most about so many rows; 0 = a number that suits the items
 }
 
-// Unlimited is the value of Options.Most that never gives up.
-var unlimited = math.Inf(1)
-
 // Unlimited returns the options that look for the cheapest cover, whatever it
 // costs.
-func Unlimited() Options { return Options{Most: unlimited, Prove: true} }
+func Unlimited() Options { return Options{Most: math.Inf(1), Prove: true} }
 
 // Solve returns a cheap cover.
 func Solve(p *Problem, o Options, budget *work.Budget) *Result {
@@ -80,8 +77,8 @@ func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 	if !s.dive(m, o.Most, o.Prove) {
 		r.Abandoned = true
 	} else {
-		s.coverRest(m)
-		s.improve(m)
+		s.coverRest()
+		s.improve()
 	}
 	r.Nodes, r.Left, r.Values = s.nodes, s.left, s.values
 	return r
@@ -221,16 +218,6 @@ func (s *solver) use(c, count int) {
 	for i, used := range cand.Uses {
 		s.limits[cand.Pool][i] -= used * int64(count)
 	}
-}
-
-// open reports whether some item has pods left.
-func (s *solver) open() bool {
-	for _, n := range s.left {
-		if n > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // whole returns how many times request fits into room.

@@ -181,7 +181,7 @@ func dot(a, b []float64) float64 {
 // row, and all pods when the budget ended early. For the item whose pods cost
 // most by themselves it buys the candidate that is cheapest per pod, filled up
 // with others.
-func (s *solver) coverRest(m *master) {
+func (s *solver) coverRest() {
 	var open []int
 	for i, n := range s.left {
 		if n > 0 {

@@ -52,7 +52,7 @@ type Packer struct {
 	kept        []placement             // what was planned before stays there; nil = that is to be seen
 	keptNow     []placement             // what was planned before and stays there
 	bare        *bare                   // nil = a plan is wanted, with proof and reasons
-	final       bool                    // pods that were left are being put wherever there is room: what markets prove no longer holds
+	final       bool                    // pods that were left are being put wherever there is room: the rules kept are stricter than what the bound knows
 }
 
 // demand is what is left of the pods of one kind, or of those of them that
