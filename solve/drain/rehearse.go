@@ -26,8 +26,9 @@ type stand struct {
 }
 
 // rehearse finds a good offer wanting that would not save enough in the worst
-// rehearsal. Pods with rules between pods stay in the zones they are planned in;
-// otherwise such rules, ports and volumes are not asked: the risk may be larger.
+// rehearsal. Pods with rules between pods stay in the zones they are planned in,
+// and away from nodes with pods that they must not share one with; otherwise such
+// rules, ports and volumes are not asked: the risk may be larger.
 func (r *round) rehearse(o *offer) {
 	if !o.good() {
 		return
@@ -78,11 +79,24 @@ func (o *offer) takes(stands []stand) map[*model.Pending][]bool {
 		soft, near := pack.Soft(p.Shape), domains(p, planned)
 		takes := make([]bool, len(stands))
 		for j := range stands {
-			takes[j] = within(stands[j].row.Node, near) && stands[j].row.Takes(soft)
+			takes[j] = within(stands[j].row.Node, near) && stands[j].row.Takes(soft) && !apart(p, stands[j].row.Node)
 		}
 		out[p] = takes
 	}
 	return out
+}
+
+// apart reports whether anti-affinity on the hostname keeps the pods from the
+// node, because of pods that stay there.
+func apart(p *model.Pending, n *model.Node) bool {
+	forbids := func(terms []model.PodTerm, other *model.Peer) bool {
+		return slices.ContainsFunc(terms, func(t model.PodTerm) bool {
+			return t.Anti && t.Weight == 0 && t.Key == model.LabelHostname && t.Select.Selects(other)
+		})
+	}
+	return slices.ContainsFunc(n.Residents, func(r model.Resident) bool {
+		return !r.Terminating && (forbids(p.Shape.PodTerms, &r.Peer) || forbids(r.Anti, &p.Peer))
+	})
 }
 
 // domains returns by topology key, for those that rules between pods are about,
@@ -249,12 +263,37 @@ func (r *round) shortfall(stands []stand, takes map[*model.Pending][]bool, order
 			}
 		}
 		if best < 0 {
-			least, worth = max(least, r.leastFor(p)), worth+r.worth[p.Shape]
+			least, worth = max(least, r.launchFor(p)), worth+r.worth[p.Shape]
 			continue
 		}
 		stands[best].free = stands[best].free.Minus(p.Shape.Requests)
 	}
 	return max(least, worth)
+}
+
+// launchFor returns the price of the node that is launched for a pod without a
+// place: the cheapest one of the heaviest pools that take it; infinite when none
+// does.
+func (r *round) launchFor(p *model.Pending) float64 {
+	price, known := r.launched[p.Shape]
+	if known {
+		return price
+	}
+	price = math.Inf(1)
+	weight := int32(math.MinInt32)
+	catalogue := r.memory.Catalogue(&r.s)
+	for o := range catalogue.NewDemand(model.Pending{Shape: pack.Soft(p.Shape)}).Offers.All() { // heaviest pool first
+		row := &catalogue.Types[catalogue.Offers[o].Type]
+		switch own := catalogue.Pools[row.Pool].Weight; {
+		case own < weight:
+			r.launched[p.Shape] = price
+			return price
+		case p.Shape.Requests.Fits(row.Free):
+			price, weight = min(price, float64(catalogue.Offers[o].Price)), own
+		}
+	}
+	r.launched[p.Shape] = price
+	return price
 }
 
 // left is how empty the node is, in the scheduler's eyes, when a pod has come.

@@ -28,6 +28,7 @@ type round struct {
 	refused   map[string]model.Stay     // why a node is kept, as far as it was looked at, by name
 	worth     map[*model.Shape]float64  // what a pod costs at least on a new node
 	least     map[*model.Shape]float64  // what the cheapest node costs that takes one
+	launched  map[*model.Shape]float64  // what the node costs that is launched for one without a place
 	homes     map[*model.Shape][]string // up to two nodes that take one; those of an earlier state may be too many, never too few
 	stage     []fit.NodeRow             // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
 	rows      []fit.NodeRow             // the nodes there were to take pods, at some time
@@ -46,7 +47,7 @@ func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *mode
 	r := &round{
 		given: s, s: *s, policy: p, memory: &memories[0], memories: memories, plan: plan, work: work.New(int64(p.Work)),
 		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, intended: map[string]bool{}, refused: map[string]model.Stay{},
-		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
+		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, launched: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
 	}
 	r.s.Nodes, r.s.Pools, r.s.Pending = slices.Clone(s.Nodes), slices.Clone(s.Pools), nil
 	for i := range s.Pools {
