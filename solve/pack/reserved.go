@@ -199,12 +199,16 @@ func (k *Packer) alikeNodes(q *problem, c int, take []cover.Portion, count int) 
 	return cover.Node{Candidate: c, Count: k.limits.allow(q.candidates[c].pool, q.candidates[c].capacity, max(count, 1)), Take: take}
 }
 
-// appraise returns what a pod of each item costs when nodes are bought for all
-// of the demands in the tier. Those that cannot be bought any are the dearer the
-// larger they are, and each is dearer than all that can be.
+// appraise returns what a pod of each item costs if nodes are launched for all
+// of the demands in the tier. Pods for which the tier launches nothing but
+// reserved nodes are worth more than all others together and more than any
+// reserved node costs, and large ones more than small ones.
 func (k *Packer) appraise(q *problem, demands []*demand, tier fit.Range) []float64 {
 	bought := k.problem(demands, tier)
 	worth, all := map[*demand]float64{}, 1.0
+	for _, c := range q.candidates {
+		all = max(all, 1+c.price)
+	}
 	for i, v := range cover.Values(&bought.Problem, cover.Unlimited(), k.budget) {
 		d := bought.demands[i]
 		worth[d] = v
