@@ -41,9 +41,8 @@ func (l *Planner) Place(s *model.Snapshot, p model.Policy) *model.Plan {
 
 func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {
 	place := func(s *model.Snapshot) *model.Plan {
-		plan := &model.Plan{}
 		budget := work.New(int64(p.Work))
-		pack.New(s, p, &l.memory, budget).Run(plan)
+		plan := pack.Place(s, p, &l.memory, budget)
 		plan.Exhausted = budget.Spent()
 		refuse(s, plan)
 		return plan

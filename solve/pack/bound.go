@@ -11,133 +11,15 @@ import (
 	"karpenter/solve/topology"
 )
 
-// prove works out what one pod of each demand is worth at least wherever a plan
-// buys a node for it: at these worths, no node of any tier is worth more than it
-// costs, whatever pods share it. When the plan keeps rules that are stricter than
-// the scheduler's, it proves as if there were no rules between pods but that some
-// never share a node with their like: a plan that keeps all rules is one of those
-// that the proof is about.
-func (k *Packer) prove(granted map[int]topology.Wishes) {
-	limits, groups := k.limits, k.groups
-	defer func() { k.limits, k.groups = limits, groups }()
-	k.limits = newLimits(k.catalogue)
-	strict := k.stricter()
-	if strict {
-		k.groups = nil
-	}
-	bought := k.boughtFor()
-	k.worth = map[*demand]float64{}
-	for tier := range k.tiers() {
-		var free []*demand
-		wholes := map[*demand]*demand{}
-		for _, d := range k.demands {
-			n := bought[d]
-			_, favoured := granted[d.kind]
-			if d.whole != nil || n == 0 || favoured && k.avoids(d.Shape) { // a preference may lead it to where it goes at last
-				continue
-			}
-			if !favoured && !k.wanders(d) && !k.confined(d, tier) {
-				continue
-			}
-			f := *d
-			f.left = d.Pods[:n]
-			if strict {
-				f.apart, f.most = nil, k.never(d)
-			}
-			free, wholes[&f] = append(free, &f), d
-		}
-		for d, v := range k.proveTier(free, wholes, tier, strict) {
-			if before, known := k.worth[d]; !known || v < before {
-				k.worth[d] = v
-			}
-		}
-	}
+// proof is the phase that proves how much a plan must cost at least.
+type proof struct {
+	*draft
+	worth map[*demand]float64 // of one pod, wherever a plan buys a node for it
 }
 
-// boughtFor returns for how many pods of each demand new nodes were bought.
-// Those of demands that found all their places on existing nodes are worth
-// nothing to the bound.
-func (k *Packer) boughtFor() map[*demand]int {
-	out := map[*demand]int{}
-	for _, b := range k.bins {
-		for _, t := range b.take {
-			for _, m := range k.demands[t.demand].parts() {
-				out[m.of] += m.pods * t.pods * b.count
-			}
-		}
-	}
-	return out
-}
-
-// wanders reports whether no tier confines d: a plan may buy nodes for it in any
-// that suits it.
-func (k *Packer) wanders(d *demand) bool {
-	for tier := range k.tiers() {
-		if k.confined(d, tier) {
-			return false
-		}
-	}
-	return true
-}
-
-// proveTier returns what a pod of each demand is worth in a tier, by the whole it
-// stands for: by what pods were worth when nodes were bought for them or, anew,
-// by what they are worth without rules.
-func (k *Packer) proveTier(free []*demand, wholes map[*demand]*demand, tier fit.Range, anew bool) map[*demand]float64 {
-	out := map[*demand]float64{}
-	q := k.problem(free, tier)
-	if k.partial || k.policy.RelaxMinValues && k.demanding(tier) { // plans are feasible that no node of the problem stands for
-		for _, f := range q.demands {
-			out[wholes[f]] = 0
-		}
-		return out
-	}
-	values := make([]float64, len(q.demands))
-	for i, f := range q.demands {
-		values[i] = f.value
-		anew = anew || !f.valued
-	}
-	if anew {
-		values = cover.Values(&q.Problem, cover.Unlimited(), k.budget)
-	}
-	for i, v := range cover.Prove(&q.Problem, values, k.budget) {
-		out[wholes[q.demands[i]]] = v
-	}
-	return out
-}
-
-// never returns how many pods of d share a new node at most in any plan: 1 when
-// they keep from each other; 0 = any number.
-func (k *Packer) never(d *demand) int {
-	if len(d.Shape.HostPorts) > 0 || k.topology.Excludes(d.kind, d.kind) {
-		return 1
-	}
-	return 0
-}
-
-// confined reports whether no feasible plan buys a node for d outside the
-// tier: no heavier tier suits it, and no limit and no rule between pods could push
-// it to a lighter tier or to where it only goes at last.
-func (k *Packer) confined(d *demand, tier fit.Range) bool {
-	pools, all := k.catalogue.Pools, len(k.catalogue.Offers)
-	limited := func(r fit.Range) bool {
-		return slices.ContainsFunc(pools[r.From:r.To], func(p fit.Pool) bool { return len(p.Limits) > 0 })
-	}
-	if k.softened && (d.firm || limited(fit.Range{To: len(pools)})) {
-		return false
-	}
-	if k.catalogue.Fits(d.Demand, fit.Range{To: pools[tier.From].Offers.From}) {
-		return false
-	}
-	if !limited(tier) && k.topology.Free(d.kind) {
-		return true
-	}
-	return !k.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) && !k.avoids(d.Shape)
-}
-
-// bound returns a price no feasible plan for the placed pods can beat, given
-// that pods planned before stay where they were planned. Preferences that the
-// plan grants may lead pods of their kinds to pools of less weight.
+// bound returns a price no feasible plan for the pods that x places can beat,
+// given that pods planned before stay where they were planned. Preferences that
+// the plan grants may lead pods of their kinds to pools of less weight.
 //
 // Proof. Let v_i be the worth of a pod of demand i. The pods on a new node are
 // worth at most what the node costs, whatever they are; the pods on an existing
@@ -147,56 +29,223 @@ func (k *Packer) confined(d *demand, tier fit.Range) bool {
 // nodes − Σ worth above the price on reserved nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
 // above the price.
-func (k *Packer) bound(granted map[int]topology.Wishes) model.Price {
-	k.prove(granted)
+func bound(x *draft, granted map[int]topology.Wishes) model.Price {
+	v := &proof{x, prove(x, granted)}
 	sum := 0.0
-	for _, d := range k.demands {
-		sum += k.worth[d] * float64(d.loose-len(d.left))
+	for _, d := range v.demands {
+		sum += v.worth[d] * float64(d.loose-len(d.left))
 	}
-	for i := range k.nodes {
+	for _, n := range v.nodesWithKept() {
 		if sum <= 0 {
 			return 0
 		}
-		n := &k.nodes[i]
-		sum -= k.roomWorth(k.freeAtStart[i], func(d *demand, pods int) int {
+		sum -= v.roomWorth(n.Free, func(d *demand, pods int) int {
 			if !n.Takes(d.Shape) {
 				return 0
 			}
 			return pods
 		})
 	}
-	sum -= k.reservationsWorth()
+	sum -= v.reservationsWorth()
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
-	quantum := float64(k.catalogue.Quantum)
-	return k.catalogue.Quantum * model.Price(math.Ceil((max(sum, 0)*(1-1e-9)-1e-3)/quantum))
+	quantum := float64(v.catalogue.Quantum)
+	return v.catalogue.Quantum * model.Price(math.Ceil((max(sum, 0)*(1-1e-9)-1e-3)/quantum))
+}
+
+// nodesWithKept returns the nodes with what earlier plans put on them.
+func (v *proof) nodesWithKept() []fit.NodeRow {
+	rows := slices.Clone(v.startNodes)
+	for _, p := range v.kept {
+		i := slices.IndexFunc(rows, func(n fit.NodeRow) bool { return n.Site == p.site })
+		put(v.wholeOf(p.kind).Shape, &rows[i], 1)
+	}
+	return rows
+}
+
+// prove works out what one pod of each demand is worth at least wherever a plan
+// buys a node for it: at these worths, no node of any tier is worth more than it
+// costs, whatever pods share it. When the plan keeps rules that are stricter than
+// the scheduler's, it proves as if there were no rules between pods but that some
+// never share a node with their like: a plan that keeps all rules is one of those
+// that the proof is about.
+func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
+	fresh := *x
+	v := &proof{draft: &fresh}
+	v.limits = newLimits(v.catalogue)
+	strict := v.stricter()
+	if strict {
+		v.groups = nil
+	}
+	bought := v.boughtFor()
+	worth := map[*demand]float64{}
+	for _, tier := range v.tiers {
+		var free []*demand
+		wholes := map[*demand]*demand{}
+		for _, d := range v.demands {
+			n := bought[d]
+			_, favoured := granted[d.kind]
+			if d.whole != nil || n == 0 || favoured && v.avoids(d.Shape) { // a preference may lead it to where it goes at last
+				continue
+			}
+			if !favoured && !v.wanders(d) && !v.confined(d, tier) {
+				continue
+			}
+			f := *d
+			f.left = d.Pods[:n]
+			if strict {
+				f.apart, f.most = nil, v.never(d)
+			}
+			free, wholes[&f] = append(free, &f), d
+		}
+		for d, w := range v.proveTier(free, wholes, tier, strict) {
+			if before, known := worth[d]; !known || w < before {
+				worth[d] = w
+			}
+		}
+	}
+	return worth
+}
+
+// boughtFor returns for how many pods of each demand new nodes were bought.
+// Those of demands that found all their places on existing nodes are worth
+// nothing to the bound.
+func (v *proof) boughtFor() map[*demand]int {
+	out := map[*demand]int{}
+	for _, b := range v.bins {
+		for _, t := range b.take {
+			for _, m := range v.demands[t.demand].parts() {
+				out[m.of] += m.pods * t.pods * b.count
+			}
+		}
+	}
+	return out
+}
+
+// wanders reports whether no tier confines d: a plan may buy nodes for it in any
+// that suits it.
+func (v *proof) wanders(d *demand) bool {
+	for _, tier := range v.tiers {
+		if v.confined(d, tier) {
+			return false
+		}
+	}
+	return true
+}
+
+// proveTier returns what a pod of each demand is worth in a tier, by the whole it
+// stands for: by what pods were worth when nodes were bought for them or, anew,
+// by what they are worth without rules.
+func (v *proof) proveTier(free []*demand, wholes map[*demand]*demand, tier tier, anew bool) map[*demand]float64 {
+	out := map[*demand]float64{}
+	m := &market{draft: v.draft, tier: tier}
+	q := m.covering(free)
+	if m.partial || v.policy.RelaxMinValues && v.demanding(tier) { // plans are feasible that no node of the problem stands for
+		for _, f := range q.demands {
+			out[wholes[f]] = 0
+		}
+		return out
+	}
+	values := make([]float64, len(q.demands))
+	for i, f := range q.demands {
+		price, known := v.prices[wholes[f]]
+		values[i], anew = price, anew || !known
+	}
+	if anew {
+		values = cover.Values(&q.Problem, cover.Unlimited(), v.budget)
+	}
+	for i, v := range cover.Prove(&q.Problem, values, v.budget) {
+		out[wholes[q.demands[i]]] = v
+	}
+	return out
+}
+
+// never returns how many pods of d share a new node at most in any plan: 1 when
+// they keep from each other; 0 = any number.
+func (v *proof) never(d *demand) int {
+	if len(d.Shape.HostPorts) > 0 || v.topology.Excludes(d.kind, d.kind) {
+		return 1
+	}
+	return 0
+}
+
+// confined reports whether no feasible plan buys a node for d outside the
+// tier: no heavier tier suits it, and no limit and no rule between pods could push
+// it to a lighter tier or to where it only goes at last.
+func (v *proof) confined(d *demand, tier tier) bool {
+	pools, all := v.catalogue.Pools, len(v.catalogue.Offers)
+	limited := func(r fit.Range) bool {
+		return slices.ContainsFunc(pools[r.From:r.To], func(p fit.Pool) bool { return len(p.Limits) > 0 })
+	}
+	if v.softened && (d.firm || limited(fit.Range{To: len(pools)})) {
+		return false
+	}
+	if v.catalogue.Fits(d.Demand, fit.Range{To: pools[tier.From].Offers.From}) {
+		return false
+	}
+	if !limited(tier) && v.topology.Free(d.kind) {
+		return true
+	}
+	return !v.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) && !v.avoids(d.Shape)
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is
 // free on a node. Of pods of a demand that fit there, it takes how many takes
 // says.
-func (k *Packer) roomWorth(free model.Resources, takes func(d *demand, fit int) int) float64 {
+func (v *proof) roomWorth(free model.Resources, takes func(d *demand, fit int) int) float64 {
 	var sack lp.Knapsack
-	for _, d := range k.demands {
+	for _, d := range v.demands {
 		most := fit.Room(free, d.Shape.Requests, d.loose-len(d.left))
-		if k.worth[d] == 0 || most == 0 {
+		if v.worth[d] == 0 || most == 0 {
 			continue
 		}
 		if most = takes(d, most); most == 0 {
 			continue
 		}
 		var request []float64
-		for _, r := range k.wanted {
+		for _, r := range v.wanted {
 			request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
 		}
-		sack.Add(k.worth[d], float64(most), request)
+		sack.Add(v.worth[d], float64(most), request)
 	}
 	if len(sack.Value) == 0 {
 		return 0
 	}
-	for _, r := range k.wanted {
+	for _, r := range v.wanted {
 		sack.Room = append(sack.Room, float64(min(free.At(r), 1)))
 	}
 	worth, _ := sack.Relax(make([]float64, len(sack.Room)))
 	return worth
+}
+
+// reservationsWorth is an upper bound on the worth, above their price, of the
+// nodes that reservations gave at the start.
+func (v *proof) reservationsWorth() float64 {
+	sum := 0.0
+	for _, id := range v.catalogue.Reservations() {
+		left := v.reservations.left[id]
+		if left <= 0 {
+			continue
+		}
+		most := 0.0
+		for o := range v.catalogue.Reserved(id).All() {
+			row := &v.catalogue.Types[v.catalogue.Offers[o].Type]
+			worth := v.roomWorth(row.Free, func(d *demand, pods int) int { return v.onNew(o, d, pods) })
+			most = max(most, worth-float64(v.catalogue.Offers[o].Price))
+		}
+		sum += most * float64(left)
+	}
+	return sum
+}
+
+// onNew returns how many of so many pods of d that fit share a new node bought
+// from the offer at most, in whatever plan.
+func (v *proof) onNew(offer int, d *demand, pods int) int {
+	if !d.Offers.Has(offer) {
+		return 0
+	}
+	if most := v.never(d); most > 0 {
+		return min(most, pods)
+	}
+	return pods
 }

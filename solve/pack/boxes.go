@@ -26,11 +26,21 @@ type selection struct {
 	asked  model.Requirements
 }
 
+// boxer finds the candidates of one selection.
+type boxer struct {
+	*market
+	selection
+	*variety
+	pool   int
+	all    []int // choices that limits allow
+	counts int
+}
+
 // varied adds the candidates of a pool with minValues, bought as one of these
 // offers.
-func (k *Packer) varied(pool int, as fit.Bits, out []candidate) []candidate {
-	for _, s := range k.selections(pool, as) {
-		x := &boxer{Packer: k, pool: pool, selection: s, variety: k.varietyOf(pool, s.offers, s.asked), counts: mostCounts}
+func (m *market) varied(pool int, as fit.Bits, out []candidate) []candidate {
+	for _, s := range m.selections(pool, as) {
+		x := &boxer{market: m, pool: pool, selection: s, variety: m.varietyOf(pool, s.offers, s.asked), counts: mostCounts}
 		out = x.candidates(out)
 	}
 	return out
@@ -38,12 +48,12 @@ func (k *Packer) varied(pool int, as fit.Bits, out []candidate) []candidate {
 
 // selections returns which of the pool's offers each class of demands may use
 // and which several of them have in common.
-func (k *Packer) selections(pool int, as fit.Bits) []selection {
+func (m *market) selections(pool int, as fit.Bits) []selection {
 	var single, out []selection
 	known := map[string]bool{}
 	add := func(s selection) {
 		key := s.offers.Key()
-		for _, f := range k.floors[pool] {
+		for _, f := range m.floors[pool] {
 			r, _ := s.asked.Get(f.key)
 			key += exact(r)
 		}
@@ -52,7 +62,7 @@ func (k *Packer) selections(pool int, as fit.Bits) []selection {
 			out = append(out, s)
 		}
 	}
-	for _, d := range k.exemplars {
+	for _, d := range m.exemplars {
 		ways := 0
 		for demands, offers := range d.Alternatives() {
 			s := selection{offers.And(as), demands}
@@ -61,7 +71,7 @@ func (k *Packer) selections(pool int, as fit.Bits) []selection {
 				single = append(single, s)
 			}
 		}
-		k.partial = k.partial || ways > 1 // whichever of its terms a pod is launched under
+		m.partial = m.partial || ways > 1 // whichever of its terms a pod is launched under
 	}
 	for _, s := range single {
 		add(s)
@@ -69,23 +79,13 @@ func (k *Packer) selections(pool int, as fit.Bits) []selection {
 	for i := 0; i < len(out); i++ {
 		for _, s := range single {
 			if len(out) >= mostSelections {
-				k.partial = true
+				m.partial = true
 				return out
 			}
 			add(selection{out[i].offers.And(s.offers), out[i].asked.And(s.asked...)})
 		}
 	}
 	return out
-}
-
-// boxer finds the candidates of one selection.
-type boxer struct {
-	*Packer
-	selection
-	*variety
-	pool   int
-	all    []int // choices that limits allow
-	counts int
 }
 
 func (x *boxer) candidates(out []candidate) []candidate {
@@ -119,7 +119,7 @@ func (x *boxer) exceeds(a, b int) bool {
 			return false
 		}
 	}
-	return x.limits.covers(x.pool, x.catalogue.Types[x.choices[b].row].Capacity, x.catalogue.Types[x.choices[a].row].Capacity)
+	return x.covered(x.pool, x.catalogue.Types[x.choices[b].row].Capacity, x.catalogue.Types[x.choices[a].row].Capacity)
 }
 
 // room returns what a choice has of the r-th resource wanted.

@@ -8,42 +8,24 @@ import (
 	"karpenter/solve/fit"
 )
 
-// candidate is an offer worth buying, with the classes of demands it may serve
-// and the room that every type has which its launches must list.
-type candidate struct {
-	offer  int
-	pool   int
-	price  float64 // charged
-	free   model.Resources
-	room   []int64  // of free, what anybody requests
-	serves fit.Bits // over classes
-
-	capacity model.Resources // what a node of it is reserved in its pool's limits
-}
-
-// canTake reports whether one pod of d may run on an empty such node.
-func (c *candidate) canTake(d *demand) bool {
-	return c.serves.Has(d.class) && d.Shape.Requests.Fits(c.free)
-}
-
 // candidates returns the offers of the tier's pools that at least one class
 // could use, without those that another offer dominates, cheapest first.
-func (k *Packer) candidates(tier fit.Range) []candidate {
-	used := fit.NewBits(len(k.catalogue.Offers))
-	for _, offers := range k.classes {
+func (m *market) candidates() []candidate {
+	used := fit.NewBits(len(m.catalogue.Offers))
+	for _, offers := range m.classes {
 		used.Add(offers)
 	}
 	var all []candidate
-	for pool := tier.From; pool < tier.To; pool++ {
-		p := &k.catalogue.Pools[pool]
-		if k.strict(pool) {
-			all = k.varied(pool, p.Usable.Less(k.reserved), all)
+	for pool := m.tier.From; pool < m.tier.To; pool++ {
+		p := &m.catalogue.Pools[pool]
+		if m.strict(pool) {
+			all = m.varied(pool, p.Usable.Less(m.reservations.offers), all)
 			continue
 		}
 		for i := p.Types.From; i < p.Types.To; i++ {
-			row := &k.catalogue.Types[i]
+			row := &m.catalogue.Types[i]
 			if used.Any(row.Offers) && (model.Resources{}).Fits(row.Free) { // else its daemons alone ask for more than it has
-				all = k.ofType(row, all)
+				all = m.ofType(row, all)
 			}
 		}
 	}
@@ -56,7 +38,7 @@ func (k *Packer) candidates(tier fit.Range) []candidate {
 	})
 	var kept []*candidate
 	for _, i := range order {
-		if !slices.ContainsFunc(kept, func(o *candidate) bool { return k.dominates(o, &all[i]) }) {
+		if !slices.ContainsFunc(kept, func(o *candidate) bool { return m.dominates(o, &all[i]) }) {
 			kept = append(kept, &all[i])
 		}
 	}
@@ -69,15 +51,15 @@ func (k *Packer) candidates(tier fit.Range) []candidate {
 
 // ofType adds the offers of one type to out, without those that cost no less
 // than another of them which serves the same.
-func (k *Packer) ofType(row *fit.TypeRow, out []candidate) []candidate {
+func (m *market) ofType(row *fit.TypeRow, out []candidate) []candidate {
 	first := len(out)
-	serves := fit.NewBits(len(k.classes))
+	serves := fit.NewBits(len(m.classes))
 	for i := row.Offers.From; i < row.Offers.To; i++ {
-		if k.reserved.Has(i) {
+		if m.reservations.offers.Has(i) {
 			continue
 		}
 		clear(serves)
-		for class, offers := range k.classes {
+		for class, offers := range m.classes {
 			if offers.Has(i) {
 				serves.Set(class)
 			}
@@ -85,12 +67,12 @@ func (k *Packer) ofType(row *fit.TypeRow, out []candidate) []candidate {
 		if serves.Empty() {
 			continue
 		}
-		price := k.charged(k.catalogue.Offers[i].Price)
+		price := m.charged(m.catalogue.Offers[i].Price)
 		same := slices.IndexFunc(out[first:], func(o candidate) bool { return slices.Equal(o.serves, serves) })
 		switch {
 		case same < 0:
 			out = append(out, candidate{
-				offer: i, pool: row.Pool, price: price, free: row.Free, room: k.roomFor(row.Free), serves: slices.Clone(serves), capacity: row.Capacity,
+				offer: i, pool: row.Pool, price: price, free: row.Free, room: m.roomFor(row.Free), serves: slices.Clone(serves), capacity: row.Capacity,
 			})
 		case price < out[first+same].price:
 			out[first+same].offer, out[first+same].price = i, price
@@ -100,9 +82,9 @@ func (k *Packer) ofType(row *fit.TypeRow, out []candidate) []candidate {
 }
 
 // roomFor returns what is free of the resources anybody requests.
-func (k *Packer) roomFor(free model.Resources) []int64 {
-	out := make([]int64, len(k.wanted))
-	for i, r := range k.wanted {
+func (m *market) roomFor(free model.Resources) []int64 {
+	out := make([]int64, len(m.wanted))
+	for i, r := range m.wanted {
 		out[i] = free.At(r)
 	}
 	return out
@@ -111,7 +93,7 @@ func (k *Packer) roomFor(free model.Resources) []int64 {
 // dominates reports whether a, which is no dearer than b, can stand in for b
 // in every pattern: it has the room, serves as many classes, and takes no more
 // of a pool's limits.
-func (k *Packer) dominates(a, b *candidate) bool {
+func (m *market) dominates(a, b *candidate) bool {
 	for i, v := range a.room {
 		if b.room[i] > v {
 			return false
@@ -120,25 +102,9 @@ func (k *Packer) dominates(a, b *candidate) bool {
 	if !a.serves.Contains(b.serves) {
 		return false
 	}
-	limited := k.limits.pools[a.pool].resources
+	limited := m.limits.pools[a.pool].resources
 	if a.pool != b.pool {
-		return len(limited) == 0 && !k.picky[a.pool]
+		return len(limited) == 0 && !m.picky[a.pool]
 	}
 	return !slices.ContainsFunc(limited, func(r int) bool { return a.capacity.At(r) > b.capacity.At(r) })
 }
-
-func (k *Packer) capacity(offer int) model.Resources {
-	return k.catalogue.Types[k.catalogue.Offers[offer].Type].Capacity
-}
-
-// trouble is what a node is charged on top of its price: of two plans that cost
-// the same, the one with fewer nodes is better. It is next to nothing, also
-// beside the lowest price that is not zero.
-func (k *Packer) trouble() float64 {
-	if k.catalogue.Least == 0 {
-		return 1
-	}
-	return min(1, float64(k.catalogue.Least)/1e6)
-}
-
-func (k *Packer) charged(price model.Price) float64 { return float64(price) + k.trouble() }

@@ -1,8 +1,31 @@
 // Package pack places pods: first on capacity that exists or is on its way,
 // then on new nodes, cheapest plan first.
 //
+// # How to read it
+//
+// A problem is a Snapshot compiled for one policy; it does not change. A draft is
+// a plan under construction. It can be marked and rolled back as a whole. The
+// phases take a draft and add to it:
+//
+//   - existing.go keeps pods where an earlier plan put them.
+//   - domains (settle.go, cells.go, bundle.go) fills the nodes there are and
+//     decides in which domains nodes are bought for pods with rules about each
+//     other.
+//   - market (buy.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
+//   - repair (verify.go, topup.go, outlook.go) checks the draft as the scheduler
+//     will and finds places for what is left.
+//   - proof (bound.go) proves how much any plan must cost.
+//   - report (render.go, verdict.go) tells what was planned, and why pods stay
+//     pending.
+//
+// attempt.go runs the phases, and runs them again with the lessons of the attempt
+// before. prefer.go makes plans that honour preferences. place.go and trial.go are
+// what other packages call. No file uses a file that uses it.
+//
 // # Vocabulary
 //
+//   - demand: the pods of one entry of Snapshot.Pending, or a part of them that
+//     is tied to an area.
 //   - tier: the pools of equal weight. A shape uses the heaviest tier that has
 //     any offer for it; only limits and rules between pods push it to the next.
 //   - candidate: an offer worth considering: no other that could stand in for
@@ -11,10 +34,11 @@
 //     the room that all types of a list have which spans enough values.
 //   - prepaid: nodes that reservations still give. They are spent before
 //     anything is bought in a tier.
-//   - problem: what package cover is asked: the demands that have pods left, as
-//     items, and the candidates of a tier.
+//   - covering: the problem that package cover solves: the demands that have
+//     pods left, as items, and the candidates of a tier.
 //   - bin: a number of equal new nodes, as package cover chose them.
-//   - cell: a combination of domains (say a zone) that rules between pods tell
-//     apart; a part is the pods of a demand that are settled for one.
+//   - area: a combination of topology domains (say a zone) that rules between
+//     pods tell apart. A cell is an area as one demand sees it: with the nodes
+//     there that take its pods, and the price of a new one.
 //   - bundle: pods that must share a node, bought for as one.
 package pack

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"slices"
 
 	"karpenter/model"
@@ -12,36 +13,44 @@ import (
 // as they still fit there and the scheduler would put all of them there in some
 // order. Without it a second look at the same situation could pack differently
 // and find the last pod homeless.
-func (k *Packer) keepPlanned() {
-	if k.kept != nil {
-		k.keep(k.kept)
-		return
+func (x *draft) keepPlanned() {
+	x.keep(x.staying())
+	x.kept = slices.Clone(x.placed)
+	for _, d := range x.demands {
+		d.loose = len(d.left)
 	}
-	moves, pods := k.planned()
+}
+
+// staying returns what was planned before and stays there.
+func (x *draft) staying() []placement {
+	if x.earlier != nil {
+		return x.earlier
+	}
+	moves, pods := x.planned()
 	if len(moves) == 0 {
-		return
+		return nil
 	}
-	k.topology.Final(true)
-	admitted := k.topology.Admit(moves)
-	k.topology.Final(false)
+	x.topology.Final(true)
+	admitted := x.topology.Admit(moves)
+	x.topology.Final(false)
 	var stay []placement
 	for i, m := range moves {
 		for _, p := range pods[i][:admitted[i]] {
 			stay = append(stay, placement{m.Kind, m.Site, p})
 		}
-		k.topology.Add(m.Kind, k.topology.At(m.Site), m.Site, -admitted[i])
+		x.topology.Add(m.Kind, x.topology.At(m.Site), m.Site, -admitted[i])
 	}
-	k.keep(stay)
+	return stay
 }
 
 // planned lists the pods that still fit where an earlier plan put them, rules
 // between pods not asked.
-func (k *Packer) planned() (moves []topology.Move, pods [][]model.Pod) {
+func (x *draft) planned() (moves []topology.Move, pods [][]model.Pod) {
 	wants := func(p model.Pod) bool { return p.Planned != "" }
-	if !slices.ContainsFunc(k.demands, func(d *demand) bool { return slices.ContainsFunc(d.left, wants) }) {
+	if !slices.ContainsFunc(x.demands, func(d *demand) bool { return slices.ContainsFunc(d.left, wants) }) {
 		return nil, nil
 	}
-	rows := slices.Clone(k.nodes)
+	rows := slices.Clone(x.nodes)
 	byName := map[string]*fit.NodeRow{}
 	for i := range rows {
 		byName[rows[i].Name] = &rows[i]
@@ -49,7 +58,7 @@ func (k *Packer) planned() (moves []topology.Move, pods [][]model.Pod) {
 			byName[claim] = &rows[i]
 		}
 	}
-	for _, d := range k.demands {
+	for _, d := range x.demands {
 		index, shape := map[int]int{}, Soft(d.Shape)
 		for _, p := range d.left {
 			n := byName[p.Planned]
@@ -71,82 +80,59 @@ func (k *Packer) planned() (moves []topology.Move, pods [][]model.Pod) {
 }
 
 // keep leaves pods where it was seen that they stay.
-func (k *Packer) keep(stay []placement) {
+func (x *draft) keep(stay []placement) {
 	rows, wholes := map[int]*fit.NodeRow{}, map[int]*demand{}
-	for i := range k.nodes {
-		rows[k.nodes[i].Site] = &k.nodes[i]
+	for i := range x.nodes {
+		rows[x.nodes[i].Site] = &x.nodes[i]
 	}
-	for _, d := range k.demands {
+	for _, d := range x.demands {
 		wholes[d.kind] = d
 	}
 	stays := map[string]bool{}
 	for _, p := range stay {
-		k.topology.Add(p.kind, k.topology.At(p.site), p.site, 1)
-		k.place(rows[p.site], wholes[p.kind], []model.Pod{p.pod})
+		x.topology.Add(p.kind, x.topology.At(p.site), p.site, 1)
+		x.place(rows[p.site], wholes[p.kind], []model.Pod{p.pod})
 		stays[p.pod.Key()] = true
 	}
-	for _, d := range k.demands {
+	for _, d := range x.demands {
 		d.left = slices.DeleteFunc(d.left, func(p model.Pod) bool { return stays[p.Key()] })
 	}
 }
 
-// room returns how many pods of d the node takes, at most limit, but for rules
-// between pods on other keys than the hostname.
-func (k *Packer) room(d *demand, n *fit.NodeRow, limit int) int {
-	room := alone(d.Shape, n, limit)
-	if room > 0 && !k.topology.Free(d.kind) {
-		room = min(room, k.topology.Cap(d.kind, n.Site))
-	}
-	return room
-}
-
-// alone returns how many pods of a shape the node takes, at most limit, as far
-// as the node by itself tells.
-func alone(s *model.Shape, n *fit.NodeRow, limit int) int {
-	room := fit.Room(n.Free, s.Requests, limit)
-	if room == 0 || !n.Takes(s) {
-		return 0
-	}
-	if len(s.HostPorts) > 0 {
-		if fit.Conflict(s.HostPorts, n.Ports) {
-			return 0
+// fillNodes puts pods of d on the nodes there are, first come first served.
+func (x *draft) fillNodes(d *demand) {
+	for _, i := range x.liking(d) {
+		if len(d.left) == 0 {
+			return
 		}
-		room = min(room, 1)
-	}
-	if len(s.Volumes) > 0 {
-		room = min(room, n.Attachable(s.Volumes))
-	}
-	return room
-}
-
-// useExisting fills the nodes there are, hardest shape first, each on the
-// first node that takes it. Demands that rules tie to a domain are settled for
-// one on the way.
-func (k *Packer) useExisting() {
-	for _, d := range k.inOrder() {
-		k.settle(d)
+		n := &x.nodes[i]
+		if room := x.room(d, n, len(d.left)); room > 0 {
+			x.topology.Add(d.kind, x.topology.At(n.Site), n.Site, room)
+			x.place(n, d, d.left[:room])
+			d.left = d.left[room:]
+		}
 	}
 }
 
-func (k *Packer) place(n *fit.NodeRow, d *demand, pods []model.Pod) {
-	put(d.Shape, n, len(pods))
-	for _, p := range pods {
-		k.placed = append(k.placed, placement{d.kind, n.Site, p})
+// liking returns the positions of the nodes in the order d looks at them: those
+// first that meet more of its preferences.
+func (x *draft) liking(d *demand) []int {
+	out := make([]int, len(x.nodes))
+	for i := range out {
+		out[i] = i
 	}
-}
-
-// put takes what pods of a shape use from what the node has.
-func put(s *model.Shape, n *fit.NodeRow, pods int) {
-	n.Free = n.Free.Minus(s.Requests.Times(int64(pods)))
-	n.Ports = append(n.Ports, s.HostPorts...)
-	for range pods {
-		n.Attach(s.Volumes)
+	prefers := x.snapshot.Pending[d.kind].Shape.Preferences
+	if len(prefers) == 0 || x.policy.IgnorePreferences {
+		return out
 	}
-}
-
-// placement is a pod put on a node of the Snapshot.
-type placement struct {
-	kind int
-	site int
-	pod  model.Pod
+	score := make([]int32, len(x.nodes))
+	for i := range x.nodes {
+		for _, p := range prefers {
+			if _, ok := x.nodes[i].Labels.Satisfies(p.Term); ok {
+				score[i] += p.Weight
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+	return out
 }

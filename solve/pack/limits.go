@@ -88,9 +88,3 @@ func (l *limits) raise(pool int, old, bigger model.Resources) bool {
 	}
 	return true
 }
-
-// covers reports whether a reservation for a node of one capacity does for
-// another.
-func (l *limits) covers(pool int, reserved, capacity model.Resources) bool {
-	return !slices.ContainsFunc(l.pools[pool].resources, func(r int) bool { return capacity.At(r) > reserved.At(r) })
-}

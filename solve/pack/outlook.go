@@ -11,7 +11,7 @@ import (
 // outlook knows what may become of new nodes: any offer of the types their
 // launch lists, also those that cannot be had just now.
 type outlook struct {
-	*Packer
+	*draft
 	bins    []int           // by site after those of the Snapshot
 	futures map[int]*future // by bin
 	equal   map[string]*future
@@ -34,9 +34,9 @@ type question struct {
 	key          string
 }
 
-func (k *Packer) newOutlook(bins []int) *outlook {
+func (x *draft) newOutlook(bins []int) *outlook {
 	return &outlook{
-		Packer: k, bins: bins, futures: map[int]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]fit.Bits{},
+		draft: x, bins: bins, futures: map[int]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]fit.Bits{},
 	}
 }
 
@@ -45,7 +45,7 @@ func (l *outlook) at(site int) *future {
 	i := l.bins[site-len(l.snapshot.Nodes)]
 	f, ok := l.futures[i]
 	if !ok {
-		f = l.look(l.Packer.bins[i])
+		f = l.look(l.draft.bins[i])
 		l.futures[i] = f
 	}
 	return f
@@ -171,36 +171,4 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 		look(f.ways.And(l.match(&alternatives[i])), own.Intersect(also))
 	}
 	return out
-}
-
-// spelling is the offers by the value they have of a label.
-type spelling struct {
-	values []string
-	offers []fit.Bits // by the index of values
-	others fit.Bits   // that have several values, or any
-}
-
-func (k *Packer) spelling(key string) *spelling {
-	if s, ok := k.spelled[key]; ok {
-		return s
-	}
-	s := &spelling{others: fit.NewBits(len(k.catalogue.Offers))}
-	index := map[string]int{}
-	for o := range k.catalogue.Offers {
-		switch label, ok := k.catalogue.Label(o, key); {
-		case !ok:
-		case label.Complement || len(label.Values) > 1:
-			s.others.Set(o)
-		default:
-			i, ok := index[label.Values[0]]
-			if !ok {
-				i = len(s.values)
-				index[label.Values[0]] = i
-				s.values, s.offers = append(s.values, label.Values[0]), append(s.offers, fit.NewBits(len(k.catalogue.Offers)))
-			}
-			s.offers[i].Set(o)
-		}
-	}
-	k.spelled[key] = s
-	return s
 }

@@ -44,40 +44,6 @@ const (
 	inPodTerms
 )
 
-// outcome is a plan, with what it takes to compare it to others.
-type outcome struct {
-	by    *Packer
-	plan  *model.Plan
-	kept  []placement
-	left  [][]model.Pod // by kind
-	kinds []int         // of the verdicts of the plan
-}
-
-// honour returns the plan that honours as many preferences as the policy lets
-// it, given the one that ignores them.
-func (k *Packer) honour(ignoring *outcome) *outcome {
-	wishes := k.wishes()
-	spare := float64(ignoring.plan.Cost) * k.policy.PreferencePremium
-	wishes = slices.DeleteFunc(wishes, func(w wish) bool { return w.cost > hopeless*spare && w.cost > 0 })
-	for range honourSteps {
-		if len(wishes) == 0 {
-			break
-		}
-		out := k.grant(wishes, ignoring.kept).outcome()
-		switch kinds := worse(out, ignoring); {
-		case len(kinds) > 0:
-			wishes = without(wishes, kinds)
-		case relaxed(out.plan) > relaxed(ignoring.plan):
-			wishes = cheapHalf(wishes)
-		case float64(out.plan.Cost) <= float64(ignoring.plan.Cost)+spare:
-			return inOwnWords(out, ignoring)
-		default:
-			wishes = cheapHalf(wishes)
-		}
-	}
-	return ignoring
-}
-
 // inOwnWords gives a plan that honours preferences the verdicts of the one that
 // ignores them. It leaves no more pods of any kind, so that there is one for
 // each.
@@ -133,53 +99,6 @@ func cheapHalf(wishes []wish) []wish {
 	return wishes[1:]
 }
 
-// wishes returns the preferences that could be met by themselves, those first
-// that are estimated to cost most. A lighter one that a heavier one of the same
-// pods excludes is none of them.
-func (k *Packer) wishes() []wish {
-	var out []wish
-	for kind := range k.snapshot.Pending {
-		p := &k.snapshot.Pending[kind]
-		if len(p.Shape.Refused) > 0 || len(p.Pods) == 0 {
-			continue
-		}
-		have := *p.Shape
-		least := sync.OnceValue(func() float64 { return k.leastPrice(p.Shape, 0) })
-		grant := func(w wish) {
-			price := k.leastPrice(granted(&have, w), w.most)
-			for ; w.most > 0 && w.most < mostAlike && price > least()*(1+k.policy.PreferencePremium); w.most *= 2 {
-				price = k.leastPrice(&have, 2*w.most)
-			}
-			with := granted(&have, w)
-			if w.most >= mostAlike || price < 0 && !k.someNodeTakes(with) {
-				return
-			}
-			w.cost = max(price-least(), 0) * float64(len(p.Pods))
-			out, have = append(out, w), *with
-		}
-		for i := range min(len(p.Shape.Preferences), mostPreferences) {
-			grant(wish{kind: kind, list: inPreferences, at: i})
-		}
-		for i, s := range p.Shape.Spread {
-			if s.Soft {
-				grant(wish{kind: kind, list: inSpread, at: i, most: share(s.Key, &s.Select, &p.Peer, s.MaxSkew)})
-			}
-		}
-		for _, i := range byWeight(p.Shape.PodTerms) {
-			if t := &p.Shape.PodTerms[i]; t.Anti {
-				grant(wish{kind: kind, list: inPodTerms, at: i, most: share(t.Key, &t.Select, &p.Peer, 1)})
-			} else if k.anySelected(&t.Select) {
-				grant(wish{kind: kind, list: inPodTerms, at: i})
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b wish) int {
-		p, q := &k.snapshot.Pending[a.kind], &k.snapshot.Pending[b.kind]
-		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(p.Shape.Key, q.Shape.Key), cmp.Compare(p.Pods[0].Key(), q.Pods[0].Key()))
-	})
-	return out
-}
-
 // byWeight returns the positions of the terms that are preferences, heaviest
 // first.
 func byWeight(terms []model.PodTerm) []int {
@@ -202,47 +121,143 @@ func share(key string, selects *model.PodSelector, peer *model.Peer, most int) i
 	return 0
 }
 
+// granted returns the shape with a preferred node affinity as a demand. It is
+// not among those the pod itself makes, by which the scheduler chooses the
+// nodes that count for spread, and so stands with those of volumes.
+func granted(s *model.Shape, w wish) *model.Shape {
+	if w.list != inPreferences {
+		return s
+	}
+	out := *s
+	out.VolumeTerms = (&model.Shape{Terms: []model.Requirements{s.Preferences[w.at].Term}, VolumeTerms: s.VolumeTerms}).Alternatives()
+	return &out
+}
+
+// relaxed counts the launches that span fewer values than their pool demands.
+func relaxed(p *model.Plan) int {
+	n := 0
+	for i := range p.Launches {
+		if len(p.Launches[i].MinValues) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// honour returns the plan that honours as many preferences as the policy lets
+// it, given the one that ignores them.
+func honour(ignoring *outcome) *outcome {
+	q := ignoring.draft.problem
+	wishes := preferences(ignoring.draft)
+	spare := float64(ignoring.plan.Cost) * q.policy.PreferencePremium
+	wishes = slices.DeleteFunc(wishes, func(w wish) bool { return w.cost > hopeless*spare && w.cost > 0 })
+	for range honourSteps {
+		if len(wishes) == 0 {
+			break
+		}
+		out := place(q.grant(wishes, ignoring.draft.kept))
+		switch kinds := worse(out, ignoring); {
+		case len(kinds) > 0:
+			wishes = without(wishes, kinds)
+		case relaxed(out.plan) > relaxed(ignoring.plan):
+			wishes = cheapHalf(wishes)
+		case float64(out.plan.Cost) <= float64(ignoring.plan.Cost)+spare:
+			return inOwnWords(out, ignoring)
+		default:
+			wishes = cheapHalf(wishes)
+		}
+	}
+	return ignoring
+}
+
+// preferences returns the wishes that could be met by themselves, those first
+// that are estimated to cost most. A lighter one that a heavier one of the same
+// pods excludes is none of them.
+func preferences(x *draft) []wish {
+	var out []wish
+	for kind := range x.snapshot.Pending {
+		p := &x.snapshot.Pending[kind]
+		if len(p.Shape.Refused) > 0 || len(p.Pods) == 0 {
+			continue
+		}
+		have := *p.Shape
+		least := sync.OnceValue(func() float64 { return x.leastPrice(p.Shape, 0) })
+		grant := func(w wish) {
+			price := x.leastPrice(granted(&have, w), w.most)
+			for ; w.most > 0 && w.most < mostAlike && price > least()*(1+x.policy.PreferencePremium); w.most *= 2 {
+				price = x.leastPrice(&have, 2*w.most)
+			}
+			with := granted(&have, w)
+			if w.most >= mostAlike || price < 0 && !x.someNodeTakes(with) {
+				return
+			}
+			w.cost = max(price-least(), 0) * float64(len(p.Pods))
+			out, have = append(out, w), *with
+		}
+		for i := range min(len(p.Shape.Preferences), mostPreferences) {
+			grant(wish{kind: kind, list: inPreferences, at: i})
+		}
+		for i, s := range p.Shape.Spread {
+			if s.Soft {
+				grant(wish{kind: kind, list: inSpread, at: i, most: share(s.Key, &s.Select, &p.Peer, s.MaxSkew)})
+			}
+		}
+		for _, i := range byWeight(p.Shape.PodTerms) {
+			if t := &p.Shape.PodTerms[i]; t.Anti {
+				grant(wish{kind: kind, list: inPodTerms, at: i, most: share(t.Key, &t.Select, &p.Peer, 1)})
+			} else if x.anySelected(&t.Select) {
+				grant(wish{kind: kind, list: inPodTerms, at: i})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b wish) int {
+		p, q := &x.snapshot.Pending[a.kind], &x.snapshot.Pending[b.kind]
+		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(p.Shape.Key, q.Shape.Key), cmp.Compare(p.Pods[0].Key(), q.Pods[0].Key()))
+	})
+	return out
+}
+
 // anySelected reports whether the selector picks any pod there is.
-func (k *Packer) anySelected(s *model.PodSelector) bool {
-	if slices.ContainsFunc(k.snapshot.Pending, func(p model.Pending) bool { return s.Selects(&p.Peer) }) {
+func (q *problem) anySelected(s *model.PodSelector) bool {
+	if slices.ContainsFunc(q.snapshot.Pending, func(p model.Pending) bool { return s.Selects(&p.Peer) }) {
 		return true
 	}
-	return slices.ContainsFunc(k.snapshot.Nodes, func(n model.Node) bool {
+	return slices.ContainsFunc(q.snapshot.Nodes, func(n model.Node) bool {
 		return slices.ContainsFunc(n.Residents, func(r model.Resident) bool { return !r.Terminating && s.Selects(&r.Peer) })
 	})
 }
 
 // leastPrice returns the price of the least part of a new node that a pod of
 // the shape takes, when at most so many share one; -1 when none can be bought.
-func (k *Packer) leastPrice(s *model.Shape, most int) float64 {
-	d := k.compile(model.Pending{Shape: s})
+func (q *problem) leastPrice(s *model.Shape, most int) float64 {
+	d := q.compile(model.Pending{Shape: s})
 	if d.Offers.Empty() {
-		d = k.compile(model.Pending{Shape: Soft(s)})
+		d = q.compile(model.Pending{Shape: Soft(s)})
 	}
 	least := -1.0
 	for o := range d.Offers.All() {
-		room := fit.Room(k.catalogue.Types[k.catalogue.Offers[o].Type].Free, s.Requests, 1<<30)
+		room := fit.Room(q.catalogue.Types[q.catalogue.Offers[o].Type].Free, s.Requests, 1<<30)
 		if most > 0 {
 			room = min(room, most)
 		}
 		if room == 0 {
 			continue
 		}
-		if price := float64(k.catalogue.Offers[o].Price) / float64(room); least < 0 || price < least {
+		if price := float64(q.catalogue.Offers[o].Price) / float64(room); least < 0 || price < least {
 			least = price
 		}
 	}
 	return least
 }
 
-func (k *Packer) someNodeTakes(s *model.Shape) bool {
-	return slices.ContainsFunc(k.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(Soft(s)) })
+func (x *draft) someNodeTakes(s *model.Shape) bool {
+	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(Soft(s)) })
 }
 
-// grant returns a Packer to which the wishes are rules. What is kept on nodes
+// grant returns the problem in which the wishes are rules. What is kept on nodes
 // of earlier plans stays there.
-func (k *Packer) grant(wishes []wish, kept []placement) *Packer {
-	s := *k.snapshot
+func (q *problem) grant(wishes []wish, kept []placement) *problem {
+	s := *q.snapshot
 	s.Pending = slices.Clone(s.Pending)
 	with := map[int]topology.Wishes{}
 	for _, w := range wishes {
@@ -264,45 +279,10 @@ func (k *Packer) grant(wishes []wish, kept []placement) *Packer {
 		}
 		with[w.kind] = rules
 	}
-	out := &Packer{snapshot: &s, policy: k.policy, memory: k.memory, learned: map[lesson]int{}, wary: map[int]bool{}, granted: with, budget: k.budget}
-	out.kept = append([]placement{}, kept...)
-	if k.bare != nil {
-		out.bare = &bare{}
+	base := *q
+	base.wishes, base.earlier = with, append([]placement{}, kept...)
+	if q.trial != nil {
+		base.trial = &trial{}
 	}
-	return out.again()
-}
-
-// granted returns the shape with a preferred node affinity as a demand. It is
-// not among those the pod itself makes, by which the scheduler chooses the
-// nodes that count for spread, and so stands with those of volumes.
-func granted(s *model.Shape, w wish) *model.Shape {
-	if w.list != inPreferences {
-		return s
-	}
-	out := *s
-	out.VolumeTerms = (&model.Shape{Terms: []model.Requirements{s.Preferences[w.at].Term}, VolumeTerms: s.VolumeTerms}).Alternatives()
-	return &out
-}
-
-// liking returns the positions of the nodes in the order d looks at them: those
-// first that meet more of its preferences.
-func (k *Packer) liking(d *demand) []int {
-	out := make([]int, len(k.nodes))
-	for i := range out {
-		out[i] = i
-	}
-	prefers := k.snapshot.Pending[d.kind].Shape.Preferences
-	if len(prefers) == 0 || k.policy.IgnorePreferences {
-		return out
-	}
-	score := make([]int32, len(k.nodes))
-	for i := range k.nodes {
-		for _, p := range prefers {
-			if _, ok := k.nodes[i].Labels.Satisfies(p.Term); ok {
-				score[i] += p.Weight
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
-	return out
+	return newProblem(base, &s)
 }

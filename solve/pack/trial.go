@@ -19,7 +19,7 @@ type Trial struct {
 	Dear     bool        // given up, as the pods left cost more than was asked about
 	Late     bool        // given up when new nodes were looked for already
 
-	packer *Packer
+	draft *draft
 }
 
 // Try places the pending pods of s as a plan would. It gives up when what is
@@ -27,41 +27,17 @@ type Trial struct {
 // anything is and most is less than zero; worth says what a pod of a pending
 // entry costs at least where it is bought a node.
 func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
-	k := New(s, p, m, budget)
-	k.bare = &bare{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
-	out := k.best()
-	t := &Trial{
-		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: out.by.dear(), Late: k.bare.late, packer: out.by,
+	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
+	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget, trial: t}, s))
+	how := ignoring.draft.abandoned
+	r := &Trial{
+		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: how != inProgress, Late: how == whileBuying, draft: out.draft,
 	}
 	for i := range out.plan.Verdicts {
-		t.Left = append(t.Left, out.plan.Verdicts[i].Pods...)
+		r.Left = append(r.Left, out.plan.Verdicts[i].Pods...)
 	}
-	return t
+	return r
 }
-
-// bare is how a Packer works that only tries.
-type bare struct {
-	most    float64
-	nothing bool      // may be bought
-	worth   []float64 // by kind
-	dear    bool      // what is left costs more than most
-	late    bool      // as the covering program of a tier says
-}
-
-// tooDear reports whether what is left costs too much to be tried.
-func (k *Packer) tooDear() bool {
-	if k.bare == nil || k.bare.worth == nil {
-		return false
-	}
-	sum, left := 0.0, 0
-	for _, d := range k.demands {
-		sum, left = sum+k.bare.worth[d.kind]*float64(len(d.left)+len(d.stuck)), left+len(d.left)+len(d.stuck)
-	}
-	k.bare.dear = sum > k.bare.most || k.bare.nothing && left > 0
-	return k.bare.dear
-}
-
-func (k *Packer) dear() bool { return k.bare != nil && k.bare.dear }
 
 // Option is a type that a launch lists, with what it may cost: the offerings it
 // may become, cheapest first.
@@ -76,50 +52,23 @@ type Quote struct {
 	Price              model.Price
 }
 
-// Options returns what the launch may become, in the order of its Types.
-func (t *Trial) Options(launch int) []Option {
-	k := t.packer
-	bin := 0
-	for at := k.bins[bin].count; at <= launch; at += k.bins[bin].count {
-		bin++
-	}
-	offers := k.offersOf(k.bins[bin])
-	pool := k.pool(k.bins[bin].offer)
-	rows := map[string]*fit.TypeRow{}
-	for i := pool.Types.From; i < pool.Types.To; i++ {
-		rows[k.catalogue.Types[i].Name] = &k.catalogue.Types[i]
-	}
-	l := &t.Launches[launch]
-	out := make([]Option, 0, len(l.Types))
-	for _, name := range l.Types {
-		o := Option{Type: name}
-		for i := rows[name].Offers.From; i < rows[name].Offers.To; i++ {
-			if c := k.catalogue.Offers[i]; offers.Has(i) && slices.Contains(l.CapacityTypes, c.CapacityType) {
-				o.Quotes = append(o.Quotes, Quote{c.CapacityType, c.Zone, c.Price})
-			}
-		}
-		slices.SortStableFunc(o.Quotes, func(a, b Quote) int { return cmp.Compare(a.Price, b.Price) })
-		out = append(out, o)
-	}
-	return out
-}
-
 // Worth returns for each pending entry of s a price that no plan can beat for
 // one of its pods, where all of them are bought new nodes: however pods are put
 // together, a node costs no less than they add up to. Limits and rules between
 // pods are not asked.
 func Worth(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget) []float64 {
-	k := New(s, p, m, budget)
+	x := newDraft(newProblem(problem{policy: p, memory: m, budget: budget}, s), lessons{})
+	x.takeSurvey()
 	out := make([]float64, len(s.Pending))
-	for tier := range k.tiers() {
+	for _, tier := range x.tiers {
 		var open []*demand
-		for _, d := range k.demands {
-			if out[d.kind] == 0 && d.Offers.And(k.reserved).Empty() { // nothing is worth much that a reservation takes
+		for _, d := range x.demands {
+			if out[d.kind] == 0 && d.Offers.And(x.reservations.offers).Empty() { // nothing is worth much that a reservation takes
 				open = append(open, d)
 			}
 		}
-		q := k.problem(open, tier)
-		values := cover.Prove(&q.Problem, cover.Values(&q.Problem, cover.Unlimited(), k.budget), k.budget)
+		q := (&market{draft: x, tier: tier}).covering(open)
+		values := cover.Prove(&q.Problem, cover.Values(&q.Problem, cover.Unlimited(), x.budget), x.budget)
 		for i, d := range q.demands {
 			out[d.kind] = values[i]
 		}
@@ -131,4 +80,32 @@ func Worth(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget
 // pods not asked.
 func Takes(n *fit.NodeRow, s *model.Shape) bool {
 	return fit.Room(n.Free, s.Requests, 1) > 0 && alone(Soft(s), n, 1) > 0
+}
+
+// Options returns what the launch may become, in the order of its Types.
+func (t *Trial) Options(launch int) []Option {
+	x := t.draft
+	bin := 0
+	for at := x.bins[bin].count; at <= launch; at += x.bins[bin].count {
+		bin++
+	}
+	offers := x.offersOf(x.bins[bin])
+	pool := x.pool(x.bins[bin].offer)
+	rows := map[string]*fit.TypeRow{}
+	for i := pool.Types.From; i < pool.Types.To; i++ {
+		rows[x.catalogue.Types[i].Name] = &x.catalogue.Types[i]
+	}
+	l := &t.Launches[launch]
+	out := make([]Option, 0, len(l.Types))
+	for _, name := range l.Types {
+		o := Option{Type: name}
+		for i := rows[name].Offers.From; i < rows[name].Offers.To; i++ {
+			if c := x.catalogue.Offers[i]; offers.Has(i) && slices.Contains(l.CapacityTypes, c.CapacityType) {
+				o.Quotes = append(o.Quotes, Quote{c.CapacityType, c.Zone, c.Price})
+			}
+		}
+		slices.SortStableFunc(o.Quotes, func(a, b Quote) int { return cmp.Compare(a.Price, b.Price) })
+		out = append(out, o)
+	}
+	return out
 }

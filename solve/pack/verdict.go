@@ -12,25 +12,28 @@ import (
 	"karpenter/solve/topology"
 )
 
+// reasons is the phase that says why pods stay pending.
+type reasons struct{ *draft }
+
 // verdict says why the pods left of d stay pending.
-func (k *Packer) verdict(d *demand) model.Verdict {
-	if k.bare != nil {
-		return model.Verdict{Pods: d.left, Shape: k.snapshot.Pending[d.kind].Shape}
+func (w reasons) verdict(d *demand) model.Verdict {
+	if w.trial != nil {
+		return model.Verdict{Pods: d.left, Shape: w.snapshot.Pending[d.kind].Shape}
 	}
-	v := model.Verdict{Pods: d.left, Shape: k.snapshot.Pending[d.kind].Shape, Nodes: len(k.nodes)}
-	for i := range k.catalogue.Pools {
-		if steps, ok := k.hollow(i); ok {
-			v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps})
+	v := model.Verdict{Pods: d.left, Shape: w.snapshot.Pending[d.kind].Shape, Nodes: len(w.nodes)}
+	for i := range w.catalogue.Pools {
+		if steps, ok := w.hollow(i); ok {
+			v.Pools = append(v.Pools, model.PoolVerdict{Pool: w.catalogue.Pools[i].Name, Steps: steps})
 			continue
 		}
-		steps := k.catalogue.Explain(i, d.Demand, k.snapshot.Resources)
+		steps := w.catalogue.Explain(i, d.Demand, w.snapshot.Resources)
 		suits := steps[len(steps)-1].Left > 0
 		if suits {
-			steps = append(steps, k.lastStep(i, d))
+			steps = append(steps, w.lastStep(i, d))
 		}
-		v.Pools = append(v.Pools, model.PoolVerdict{Pool: k.catalogue.Pools[i].Name, Steps: steps, Suits: suits})
+		v.Pools = append(v.Pools, model.PoolVerdict{Pool: w.catalogue.Pools[i].Name, Steps: steps, Suits: suits})
 	}
-	for _, p := range k.snapshot.Pools {
+	for _, p := range w.snapshot.Pools {
 		if p.Unavailable != "" {
 			v.Pools = append(v.Pools, model.PoolVerdict{Pool: p.Name, Reason: "it is " + p.Unavailable})
 		}
@@ -43,22 +46,22 @@ func (k *Packer) verdict(d *demand) model.Verdict {
 
 // lastStep says what keeps d from the pool although labels, taints and size do
 // not: minValues, reservations, ports, rules between pods, or limits.
-func (k *Packer) lastStep(pool int, d *demand) model.Step {
-	p := &k.catalogue.Pools[pool]
-	if step, ok := k.floorStep(pool, d); ok {
+func (w reasons) lastStep(pool int, d *demand) model.Step {
+	p := &w.catalogue.Pools[pool]
+	if step, ok := w.floorStep(pool, d); ok {
 		return step
 	}
-	if step, ok := k.usedUp(pool, d); ok {
+	if step, ok := w.usedUp(pool, d); ok {
 		return step
 	}
-	if len(d.Shape.HostPorts) > 0 && !k.catalogue.Fits(d.Demand, p.Offers) {
-		return k.portStep(d)
+	if len(d.Shape.HostPorts) > 0 && !w.catalogue.Fits(d.Demand, p.Offers) {
+		return w.portStep(d)
 	}
-	if !k.topology.Free(d.kind) {
-		if reason, ok := k.whyNot(pool, d); ok {
+	if !w.topology.Free(d.kind) {
+		if reason, ok := w.whyNot(pool, d); ok {
 			return model.Step{Constraint: reason.Constraint, Hint: reason.Hint}
 		}
-		if keys := k.undecided(pool, d); len(keys) > 0 {
+		if keys := w.undecided(pool, d); len(keys) > 0 {
 			return model.Step{
 				Constraint: "rules between pods on " + strings.Join(keys, ", "),
 				Hint:       "the NodePool's nodes have no value of it that could be known; add one to the labels or requirements of its template",
@@ -68,30 +71,30 @@ func (k *Packer) lastStep(pool int, d *demand) model.Step {
 			return model.Step{Constraint: "rules between pods", Hint: "other pods came first in this plan; the next looks again"}
 		}
 	}
-	return k.limitStep(pool, d)
+	return w.limitStep(pool, d)
 }
 
 // undecided returns the labels that rules for d are about and of which no value
 // is known for nodes of the pool.
-func (k *Packer) undecided(pool int, d *demand) []string {
+func (w reasons) undecided(pool int, d *demand) []string {
 	var out []string
-	for _, key := range k.topology.Minds(d.kind) {
-		offers := k.catalogue.Pools[pool].Offers
+	for _, key := range w.topology.Minds(d.kind) {
+		offers := w.catalogue.Pools[pool].Offers
 		inPool := func(o int) bool { return offers.From <= o && o < offers.To }
-		if !slices.ContainsFunc(k.areas([]int{key}), func(a area) bool { return slices.ContainsFunc(a.offers, inPool) }) {
-			out = append(out, k.topology.Keys[key])
+		if !slices.ContainsFunc(w.atlas.areas([]int{key}), func(a area) bool { return slices.ContainsFunc(a.offers, inPool) }) {
+			out = append(out, w.topology.Keys[key])
 		}
 	}
 	return out
 }
 
 // portStep names the daemons that take the ports d needs.
-func (k *Packer) portStep(d *demand) model.Step {
+func (w reasons) portStep(d *demand) model.Step {
 	var ports, names []string
 	for _, p := range d.Shape.HostPorts {
 		ports = append(ports, fmt.Sprintf("%d/%s", p.Port, p.Protocol))
 	}
-	for _, daemon := range k.snapshot.Daemons {
+	for _, daemon := range w.snapshot.Daemons {
 		if fit.Conflict(d.Shape.HostPorts, daemon.Shape.HostPorts) {
 			names = append(names, daemon.Name)
 		}
@@ -102,20 +105,42 @@ func (k *Packer) portStep(d *demand) model.Step {
 	}
 }
 
+// usedUp is the step for a pool that has nothing for d but reservations of
+// which nothing is left.
+func (w reasons) usedUp(pool int, d *demand) (model.Step, bool) {
+	var ids []string
+	for o := range d.Offers.And(w.catalogue.Pools[pool].Usable).All() {
+		if row := &w.catalogue.Types[w.catalogue.Offers[o].Type]; !d.Shape.Requests.Fits(row.Free) {
+			continue
+		}
+		id := w.reservation(o)
+		if id == "" || w.prepaid[id] > 0 {
+			return model.Step{}, false
+		}
+		ids = append(ids, fmt.Sprintf("%s (%d nodes)", id, max(w.reservations.left[id], 0)))
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return model.Step{
+		Constraint: "reservations used up: " + strings.Join(ids, ", "),
+		Hint:       "enlarge a reservation, or let pod and NodePool use other capacity types",
+	}, len(ids) > 0
+}
+
 // whyNot returns the rule between pods that keeps d from nodes that limits
 // would let the pool buy. It reports false when there are none such, or no rule
 // keeps it from them.
-func (k *Packer) whyNot(pool int, d *demand) (topology.Reason, bool) {
+func (w reasons) whyNot(pool int, d *demand) (topology.Reason, bool) {
 	var here, all []topology.Place
 	alternatives := d.Shape.Alternatives()
-	for _, a := range k.areas(k.topology.Pinned(d.kind)) {
+	for _, a := range w.atlas.areas(w.topology.Pinned(d.kind)) {
 		if !slices.ContainsFunc(alternatives, a.suits) {
 			continue
 		}
 		some, own := false, false
 		for _, o := range a.offers {
-			row := &k.catalogue.Types[k.catalogue.Offers[o].Type]
-			if d.Offers.Has(o) && d.Shape.Requests.Fits(row.Free) && k.limits.allow(row.Pool, row.Capacity, 1) > 0 {
+			row := &w.catalogue.Types[w.catalogue.Offers[o].Type]
+			if d.Offers.Has(o) && d.Shape.Requests.Fits(row.Free) && w.limits.allow(row.Pool, row.Capacity, 1) > 0 {
 				some, own = true, own || row.Pool == pool
 			}
 		}
@@ -129,26 +154,26 @@ func (k *Packer) whyNot(pool int, d *demand) (topology.Reason, bool) {
 	if len(here) == 0 {
 		return topology.Reason{}, false
 	}
-	if k.wary[d.kind] {
-		all = append(all, k.nearby(d)...)
+	if w.known.wary[d.kind] {
+		all = append(all, w.atlas.nearby(d.kind, d.Shape)...)
 	}
-	k.topology.Buyable(d.kind, all)
-	return k.topology.Why(d.kind, here)
+	w.topology.Buyable(d.kind, all)
+	return w.topology.Why(d.kind, here)
 }
 
 // limitStep names the limits that leave no room for another node for d, with
 // what is used of them once this plan's nodes are there, and what they would
 // have to be for one more. Where no limit is in the way alone, it names them
 // all.
-func (k *Packer) limitStep(pool int, d *demand) model.Step {
-	p := &k.catalogue.Pools[pool]
+func (w reasons) limitStep(pool int, d *demand) model.Step {
+	p := &w.catalogue.Pools[pool]
 	var all, binding, needed string
 	for _, l := range p.Limits {
-		used := k.used(pool, l.Resource)
-		name := k.snapshot.Resources[l.Resource]
+		used := w.used(pool, l.Resource)
+		name := w.snapshot.Resources[l.Resource]
 		text := fmt.Sprintf(" %s=%s (%s used)", name, model.FormatQuantity(l.Resource, l.Max), model.FormatQuantity(l.Resource, used))
 		all += text
-		if more := used + k.smallest(p, d, l.Resource); more > l.Max {
+		if more := used + w.smallest(p, d, l.Resource); more > l.Max {
 			binding += text
 			needed += " " + name + "=" + model.FormatQuantity(l.Resource, more)
 		}
@@ -161,10 +186,10 @@ func (k *Packer) limitStep(pool int, d *demand) model.Step {
 }
 
 // used is what the pool's nodes have of a resource, those of this plan included.
-func (k *Packer) used(pool, resource int) int64 {
-	sum := k.catalogue.Pools[pool].Usage.At(resource)
-	for _, b := range k.bins {
-		if k.poolOf(b.offer) == pool {
+func (w reasons) used(pool, resource int) int64 {
+	sum := w.catalogue.Pools[pool].Usage.At(resource)
+	for _, b := range w.bins {
+		if w.poolOf(b.offer) == pool {
 			sum += b.capacity.At(resource) * int64(b.count)
 		}
 	}
@@ -172,13 +197,70 @@ func (k *Packer) used(pool, resource int) int64 {
 }
 
 // smallest is the least a node for d adds of a resource to the pool.
-func (k *Packer) smallest(p *fit.Pool, d *demand, resource int) int64 {
+func (w reasons) smallest(p *fit.Pool, d *demand, resource int) int64 {
 	least := int64(math.MaxInt64 / 2)
 	for i := p.Offers.From; i < p.Offers.To; i++ {
-		row := &k.catalogue.Types[k.catalogue.Offers[i].Type]
+		row := &w.catalogue.Types[w.catalogue.Offers[i].Type]
 		if d.Offers.Has(i) && d.Shape.Requests.Fits(row.Free) {
 			least = min(least, row.Capacity.At(resource))
 		}
 	}
 	return least
+}
+
+// hollow returns the steps for a pool whose own requirements leave too few
+// types for its minValues, whatever the pod.
+func (w reasons) hollow(pool int) ([]model.Step, bool) {
+	p := &w.catalogue.Pools[pool]
+	if len(w.floors[pool]) == 0 || w.policy.RelaxMinValues || p.Allowed.Empty() {
+		return nil, false
+	}
+	v := w.varietyOf(pool, p.Allowed, nil)
+	all := w.fitting(v, nil, nil)
+	if v.enough(all) {
+		return nil, false
+	}
+	f, left := v.short(all)
+	return []model.Step{
+		{Constraint: "offerings", Left: p.Offers.To - p.Offers.From},
+		{Constraint: model.PoolRequirements, Hint: fmt.Sprintf("minValues of %s: %d wanted, %d left; %s", f.key, f.least, left, f.lower(left))},
+	}, true
+}
+
+// floorStep names the minValues that the types left for a pod of d, and allowed
+// by the limits, do not reach.
+func (w reasons) floorStep(pool int, d *demand) (model.Step, bool) {
+	if len(w.floors[pool]) == 0 || w.policy.RelaxMinValues {
+		return model.Step{}, false
+	}
+	p := &w.catalogue.Pools[pool]
+	fresh := w.catalogue.NewDemand(model.Pending{Shape: d.Shape})
+	var step model.Step
+	for demands, offers := range fresh.Alternatives() {
+		v := w.varietyOf(pool, offers.And(p.Usable).Less(w.reservations.offers), demands)
+		fits := w.fitting(v, d.Shape.Requests, nil)
+		allowed := slices.DeleteFunc(slices.Clone(fits), func(i int) bool {
+			return w.limits.allow(pool, w.catalogue.Types[v.choices[i].row].Capacity, 1) == 0
+		})
+		if len(allowed) == 0 || v.enough(allowed) {
+			continue
+		}
+		f, left := v.short(allowed)
+		step.Constraint = fmt.Sprintf("minValues of %s: %d wanted, %d left", f.key, f.least, left)
+		step.Hint = f.lower(left) + " this pod fits on"
+		if v.enough(fits) {
+			step.Hint = f.lower(left) + ", or raise its spec.limits"
+		}
+		return step, true
+	}
+	for _, key := range w.topology.Pinned(d.kind) {
+		for _, f := range w.floors[pool] {
+			if f.key == w.topology.Keys[key] && f.least > 1 {
+				step.Constraint = fmt.Sprintf("minValues of %s: %d wanted, and a node for this pod is settled for one", f.key, f.least)
+				step.Hint = "drop minValues of " + f.key + " from the NodePool, or what the pod asks of other pods there"
+				return step, true
+			}
+		}
+	}
+	return step, false
 }

@@ -1,0 +1,44 @@
+package pack
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"karpenter/model"
+	"karpenter/solve/topology"
+)
+
+// area is a cell as far as it is the same for all demands: those that are tied
+// to domains of the same keys share a list of them.
+type area struct {
+	id     string
+	place  topology.Place
+	pins   model.Requirements
+	names  []string
+	offers []int
+}
+
+// suits reports whether a node in the area can meet the demands.
+func (a *area) suits(demands model.Requirements) bool {
+	_, ok := demands.Intersects(a.pins)
+	return ok
+}
+
+// placeID is equal for places that agree in the keys.
+func placeID(p topology.Place, keys []int) string {
+	var b []byte
+	for _, key := range keys {
+		b = binary.AppendUvarint(b, uint64(key))
+		if p == nil {
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(len(p[key])))
+		for _, d := range p[key] {
+			b = binary.AppendUvarint(b, uint64(d))
+		}
+	}
+	return string(b)
+}
+
+// name tells the area from others of the same demand.
+func (a *area) name() string { return strings.Join(a.names, "\x00") }

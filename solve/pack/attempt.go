@@ -1,0 +1,131 @@
+package pack
+
+import (
+	"slices"
+
+	"karpenter/model"
+)
+
+// attempts is how often a plan is made anew because fewer nodes could be
+// bought in some domain than pods were settled for it.
+const attempts = 4
+
+// helpings is how often more nodes are bought for pods that had to wait.
+const helpings = 2
+
+// place places what it can of the pods of the problem.
+func place(q *problem) *outcome {
+	x := newDraft(q, lessons{})
+	for tried := 1; attempt(x) && tried < attempts; tried++ {
+		x = newDraft(q, x.known)
+	}
+	if x.abandoned == inProgress {
+		finish(x)
+	}
+	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(q.snapshot.Pending))}
+	for _, d := range x.demands {
+		d.left, d.stuck = append(d.left, d.stuck...), nil
+		if d.whole == nil {
+			out.left[d.kind] = d.left
+		}
+	}
+	report{x}.fill(out)
+	return out
+}
+
+// attempt places what it can. Taints that only prefer to be avoided are
+// avoided first, and put up with by what is left. It reports whether the draft
+// has learned something that another attempt should know.
+func attempt(x *draft) (news bool) {
+	x.keepPlanned()
+	domains{x}.settleAll()
+	if soften(x, func(d *demand) bool { return !d.firm }) { // nothing could be bought for them as they are
+		domains{x}.settleAll()
+	}
+	if tooDear(x) {
+		if softenAll(x) {
+			domains{x}.settleAll()
+		}
+		if tooDear(x) {
+			x.abandoned = beforeBuying
+			return false
+		}
+	}
+	if !buyAll(x) {
+		return false
+	}
+	domains{x}.takeBack()
+	if softenAll(x) {
+		everywhere(x)
+	}
+	short := x.known.add(repair{x}.learn())
+	refused := x.known.add(repair{x}.verify())
+	return short || refused
+}
+
+// everywhere tries the nodes there are, then new ones.
+func everywhere(x *draft) {
+	domains{x}.settleAll()
+	buyAll(x)
+	domains{x}.takeBack()
+}
+
+// finish tries to find places for pods that are left, now that all nodes of
+// the plan are known.
+func finish(x *draft) {
+	if !x.homeless() {
+		return
+	}
+	x.final = true
+	repair{x}.topUp()
+	if !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && !x.topology.Free(d.kind) }) {
+		return
+	}
+	// What others were planned since may let in pods that had to wait.
+	for range helpings {
+		before := x.podsLeft()
+		everywhere(x)
+		x.known.add(repair{x}.verify())
+		repair{x}.topUp()
+		if x.podsLeft() >= before {
+			break
+		}
+	}
+}
+
+// softenAll lets what is left put up with soft taints that it could avoid.
+func softenAll(x *draft) bool {
+	softened := soften(x, func(*demand) bool { return true })
+	x.softened = x.softened || softened
+	return softened
+}
+
+// soften lets those of the demands that have pods left tolerate
+// PreferNoSchedule. It reports whether that may help.
+func soften(x *draft, which func(*demand) bool) bool {
+	softened := false
+	for _, d := range x.demands {
+		if len(d.left)+len(d.stuck) == 0 || !x.avoids(d.Shape) || !which(d) {
+			continue
+		}
+		d.Demand = x.compile(model.Pending{Shape: Soft(d.Shape), Pods: d.Pods})
+		softened = true
+	}
+	if softened {
+		x.takeSurvey()
+	}
+	return softened
+}
+
+// tooDear reports whether what is left costs too much to be tried.
+func tooDear(x *draft) bool {
+	if x.trial == nil || x.trial.worth == nil {
+		return false
+	}
+	sum, left := 0.0, 0
+	for _, d := range x.demands {
+		pods := len(d.left) + len(d.stuck)
+		sum, left = sum+x.trial.worth[d.kind]*float64(pods), left+pods
+	}
+	return sum > x.trial.most || x.trial.nothing && left > 0
+}

@@ -1,0 +1,85 @@
+package pack
+
+import (
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/fit"
+)
+
+// unroll turns bins of several equal nodes into bins of one.
+func (x *draft) unroll() {
+	var single []bin
+	for _, b := range x.bins {
+		for n := range b.count {
+			one := bin{offer: b.offer, count: 1, capacity: b.capacity}
+			for _, t := range b.take {
+				t.chosen = t.chosen[n*t.pods : (n+1)*t.pods]
+				one.take = append(one.take, t)
+			}
+			single = append(single, one)
+		}
+	}
+	x.bins = single
+}
+
+// standsFor returns the pods of which p, a pod of d, is the first in a bundle,
+// or p alone.
+func (x *draft) standsFor(d *demand, p model.Pod) []tied {
+	if pods, ok := x.bundles[p.Key()]; ok {
+		return pods
+	}
+	return []tied{{d, p}}
+}
+
+// demandsOf is what a node of the bin must satisfy: what its pool demands and
+// what each of its shapes does.
+func (x *draft) demandsOf(b bin) model.Requirements {
+	out := x.pool(b.offer).Requirements
+	for _, p := range b.take {
+		out = out.And(x.demands[p.demand].At(b.offer)...)
+	}
+	if r, ok := x.reservationLabel(b.offer); ok {
+		out = out.And(r)
+	}
+	return out.Without(model.LabelRegistered, model.LabelInitialized)
+}
+
+// offersOf is where a node of the bin could be bought.
+func (x *draft) offersOf(b bin) fit.Bits {
+	out := x.pool(b.offer).Usable
+	for _, p := range b.take {
+		out = out.And(x.demands[p.demand].OffersAt(b.offer))
+	}
+	return x.alike(b.offer, out)
+}
+
+func (x *draft) podRequests(b bin) model.Resources {
+	var sum model.Resources
+	for _, p := range b.take {
+		sum = sum.Plus(x.demands[p.demand].Shape.Requests.Times(int64(p.pods)))
+	}
+	return sum
+}
+
+// spans reports whether the types that nodes of the bin can be bought as span
+// what its pool demands.
+func (x *draft) spans(b bin) bool {
+	pool := x.poolOf(b.offer)
+	if len(x.floors[pool]) == 0 {
+		return true
+	}
+	v := x.varietyOf(pool, x.offersOf(b), x.demandsOf(b))
+	return v.enough(x.fitting(v, x.podRequests(b), b.capacity))
+}
+
+// spoils reports whether a pod of d would keep the bin, which spans what its
+// pool demands, from doing so when it is bought as the offer.
+func (x *draft) spoils(b bin, d *demand, offer int) bool {
+	if len(x.floors[x.poolOf(b.offer)]) == 0 {
+		return false
+	}
+	fuller := b
+	fuller.offer, fuller.take = offer, append(slices.Clone(b.take), portion{demand: d.index, pods: 1})
+	return x.spans(b) && !x.spans(fuller)
+}

@@ -1,0 +1,136 @@
+package pack
+
+import (
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/cover"
+	"karpenter/solve/fit"
+)
+
+// covering is a covering problem, with what its positions stand for.
+type covering struct {
+	cover.Problem
+	candidates []candidate
+	demands    []*demand // by item
+}
+
+// covering returns the covering problem of the pods left of the demands and the
+// offers of the tier that limits still allow.
+func (m *market) covering(open []*demand) *covering {
+	return m.coveringBy(open, slices.DeleteFunc(m.candidates(), m.unaffordable))
+}
+
+// coveringBy is covering with these candidates.
+func (m *market) coveringBy(open []*demand, candidates []candidate) *covering {
+	q := &covering{candidates: candidates}
+	resources := m.requestedOf(open, candidates)
+	for i := range candidates {
+		c := &candidates[i]
+		q.Candidates = append(q.Candidates, cover.Candidate{
+			Price: c.price, Room: dense(c.free, resources), Serves: c.serves, Pool: c.pool, Uses: dense(c.capacity, m.limits.pools[c.pool].resources),
+		})
+	}
+	at := make([]int, len(m.demands))
+	for _, d := range open {
+		if len(d.left) > 0 && slices.ContainsFunc(candidates, func(c candidate) bool { return c.canTake(d) }) {
+			q.demands = append(q.demands, d)
+			at[d.index] = len(q.demands)
+			q.Items = append(q.Items, cover.Item{Request: dense(d.Shape.Requests, resources), Count: len(d.left), Class: d.class, Most: d.most})
+		}
+	}
+	for _, g := range m.groups {
+		q.Groups = append(q.Groups, g.limit)
+		for i := range g.members.All() {
+			if at[i] > 0 {
+				it := &q.Items[at[i]-1]
+				it.Groups = append(it.Groups, len(q.Groups)-1)
+			}
+		}
+	}
+	for i, d := range q.demands {
+		if d.apart == nil {
+			continue
+		}
+		apart := fit.NewBits(len(q.Items))
+		for j := range d.apart.All() {
+			if at[j] > 0 {
+				apart.Set(at[j] - 1)
+			}
+		}
+		q.Items[i].Apart = apart
+	}
+	for i := range m.limits.pools {
+		q.Limits = append(q.Limits, m.limits.pools[i].left)
+	}
+	q.Epsilon = m.trouble()
+	if slices.Contains(m.picky, true) {
+		q.Agree = func(c int, items []int) bool { return m.agree(q, c, items) }
+	}
+	return q
+}
+
+// requestedOf returns the positions of the resources that some demand requests
+// which a candidate can take.
+func (m *market) requestedOf(open []*demand, candidates []candidate) []int {
+	var out []int
+	for _, r := range m.wanted {
+		if slices.ContainsFunc(candidates, func(c candidate) bool { return c.free.At(r) > 0 }) &&
+			slices.ContainsFunc(open, func(d *demand) bool { return d.Shape.Requests.At(r) > 0 }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// unaffordable reports whether the limits of its pool leave no room for even
+// one node of the candidate.
+func (m *market) unaffordable(c candidate) bool {
+	return m.limits.allow(c.pool, c.capacity, 1) == 0
+}
+
+// agree reports whether the items suit each other on one node of candidate c.
+func (m *market) agree(q *covering, c int, items []int) bool {
+	pool, offer := q.candidates[c].pool, q.candidates[c].offer
+	if !m.picky[pool] {
+		return true
+	}
+	var agreed model.Requirements
+	for _, i := range items {
+		var ok bool
+		if agreed, ok = m.catalogue.Agree(pool, agreed, q.demands[i].At(offer)); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// dense returns what r has at the positions.
+func dense(r model.Resources, positions []int) []int64 {
+	out := make([]int64, len(positions))
+	for i, p := range positions {
+		out[i] = r.At(p)
+	}
+	return out
+}
+
+// launchAll makes the nodes of the cover part of the plan.
+func (m *market) launchAll(q *covering, r *cover.Result) {
+	for _, n := range r.Nodes {
+		m.launchNode(q, n)
+	}
+}
+
+// launchNode makes a number of equal nodes part of the plan.
+func (m *market) launchNode(q *covering, n cover.Node) {
+	c := &q.candidates[n.Candidate]
+	b := bin{offer: c.offer, capacity: c.capacity, count: n.Count}
+	for _, t := range n.Take {
+		d := q.demands[t.Item]
+		all := t.Pods * n.Count
+		b.take = append(b.take, portion{demand: d.index, pods: t.Pods, chosen: d.left[:all:all]})
+		d.left = d.left[all:]
+	}
+	m.limits.take(c.pool, c.capacity, n.Count)
+	m.bins = append(m.bins, b)
+}

@@ -1,0 +1,191 @@
+package pack
+
+import (
+	"maps"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/fit"
+	"karpenter/solve/topology"
+)
+
+// draft is a plan under construction. The phases of planning add to it in
+// turn: see attempt.
+type draft struct {
+	*problem
+	state
+	known     lessons             // of earlier attempts, and of this one so far
+	prices    map[*demand]float64 // of one pod, where nodes were bought for the demand
+	abandoned abandonment
+}
+
+// state is all of a draft that planning changes.
+type state struct {
+	survey
+	topology *topology.State
+	atlas    *atlas
+	demands  []*demand
+	nodes    []fit.NodeRow // with what is planned for them
+	placed   []placement
+	kept     []placement // what was planned before and stays there
+	limits   *limits
+	prepaid  map[string]int64 // how many nodes reservations still give
+	bins     []bin
+	bundles  map[string][]tied // by key of its first pod
+	settled  map[string]int    // positions of demands that settledAs returned
+	softened bool              // demands put up with soft taints that they could have avoided
+	final    bool              // pods that were left are being put wherever there is room: the rules kept are stricter than what the bound knows
+}
+
+// survey is what follows from the demands as a whole.
+type survey struct {
+	classes   []fit.Bits // the sets of offers that demands may use
+	exemplars []*demand  // one of each class
+	wanted    []int      // positions of the resources anybody requests
+	picky     []bool     // pools that leave a label open which some demand asks about
+	groups    []group    // demands that share a bound on one new node
+}
+
+// group is demands of which one new node takes at most limit pods together.
+type group struct {
+	limit   int
+	members fit.Bits // over demands
+}
+
+// abandonment says how far a trial got that was given up.
+type abandonment int8
+
+const (
+	inProgress   abandonment = iota
+	beforeBuying             // what the nodes there are did not take is worth too much
+	whileBuying              // as the covering problem of a tier says
+)
+
+// newDraft returns a draft in which nothing is planned yet.
+func newDraft(q *problem, known lessons) *draft {
+	q.budget.Spend(len(q.snapshot.Nodes) * (16 + len(q.snapshot.Pending)))
+	x := &draft{problem: q, known: known, prices: map[*demand]float64{}}
+	x.nodes, x.limits, x.prepaid = slices.Clone(q.startNodes), newLimits(q.catalogue), maps.Clone(q.reservations.left)
+	x.bundles, x.settled = map[string][]tied{}, map[string]int{}
+	x.count(topology.New(q.snapshot, q.wishes))
+	for i := range q.startDemands {
+		d := q.startDemands[i]
+		d.left = slices.Clone(d.left)
+		x.demands = append(x.demands, &d)
+	}
+	return x
+}
+
+// count has pods counted by t from now on.
+func (x *draft) count(t *topology.State) {
+	x.topology, x.atlas = t, &atlas{problem: x.problem, topology: t, known: map[string][]area{}}
+}
+
+// mark is a draft as it was at some time.
+type mark struct {
+	state
+	demands []demand
+	counts  topology.Mark
+}
+
+// mark returns what takes the draft back to where it is now.
+func (x *draft) mark() mark {
+	m := mark{state: x.state.clone(), counts: x.topology.Mark()}
+	for _, d := range x.demands {
+		m.demands = append(m.demands, d.clone())
+	}
+	return m
+}
+
+// rollback takes the draft back to the mark, which can be used again.
+func (x *draft) rollback(m mark) {
+	x.state = m.state.clone()
+	x.topology.Rollback(m.counts)
+	for i, d := range x.demands {
+		*d = m.demands[i].clone()
+	}
+}
+
+// clone returns a copy that shares nothing with the state that changes, but for
+// what the demands and the topology hold.
+func (s state) clone() state {
+	s.demands, s.placed, s.kept = slices.Clone(s.demands), slices.Clone(s.placed), slices.Clone(s.kept)
+	s.limits, s.prepaid = s.limits.clone(), maps.Clone(s.prepaid)
+	s.bundles, s.settled = maps.Clone(s.bundles), maps.Clone(s.settled)
+	s.nodes, s.bins = slices.Clone(s.nodes), slices.Clone(s.bins)
+	for i := range s.nodes {
+		s.nodes[i].Ports = slices.Clone(s.nodes[i].Ports)
+	}
+	for i := range s.bins {
+		s.bins[i].take = slices.Clone(s.bins[i].take)
+	}
+	return s
+}
+
+func (x *draft) podsLeft() int {
+	n := 0
+	for _, d := range x.demands {
+		n += len(d.left)
+	}
+	return n
+}
+
+func (x *draft) homeless() bool {
+	return slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left)+len(d.stuck) > 0 })
+}
+
+// plentiful reports whether pods of d may count on any number of nodes from the
+// offer: reservations are for those that have nothing else.
+func (x *draft) plentiful(offer int, d *demand) bool {
+	if !x.reservations.offers.Has(offer) {
+		return true
+	}
+	return x.prepaid[x.catalogue.Offers[offer].ReservationID] > 0 && d.Offers.Less(x.reservations.offers).Empty()
+}
+
+// inOrder returns the demands in the order their pods are settled: hardest
+// first, but those with affinity to pods of others after these.
+func (x *draft) inOrder() []*demand {
+	var out, waiting []*demand
+	for _, d := range x.demands {
+		switch {
+		case d.whole != nil:
+		case x.topology.Follows(d.kind):
+			waiting = append(waiting, d)
+		default:
+			out = append(out, d)
+		}
+	}
+	for len(waiting) > 0 {
+		i := max(0, slices.IndexFunc(waiting, func(d *demand) bool {
+			return !slices.ContainsFunc(waiting, func(o *demand) bool { return o != d && x.topology.Wants(d.kind, o.kind) })
+		}))
+		out = append(out, waiting[i])
+		waiting = slices.Delete(waiting, i, i+1)
+	}
+	return out
+}
+
+// wholeOf returns the demand of all pods of a kind.
+func (x *draft) wholeOf(kind int) *demand {
+	i := slices.IndexFunc(x.demands, func(d *demand) bool { return d.kind == kind && d.whole == nil })
+	return x.demands[i]
+}
+
+// place puts pods of d on a node.
+func (x *draft) place(n *fit.NodeRow, d *demand, pods []model.Pod) {
+	put(d.Shape, n, len(pods))
+	for _, p := range pods {
+		x.placed = append(x.placed, placement{d.kind, n.Site, p})
+	}
+}
+
+// room returns how many pods of d the node takes, at most limit, but for rules
+// between pods on other keys than the hostname.
+func (x *draft) room(d *demand, n *fit.NodeRow, limit int) int {
+	room := alone(d.Shape, n, limit)
+	if room > 0 && !x.topology.Free(d.kind) {
+		room = min(room, x.topology.Cap(d.kind, n.Site))
+	}
+	return room
+}

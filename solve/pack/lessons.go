@@ -1,0 +1,28 @@
+package pack
+
+import "maps"
+
+// lessons is what attempts at a plan teach the next one.
+type lessons struct {
+	most  map[lesson]int  // pods that nodes could be bought for at most
+	apart map[[2]int]bool // kinds that the scheduler does not let share a node as planned
+	wary  map[int]bool    // kinds that nodes bought for others stood in the way of
+}
+
+// lesson names pods of a kind: those in one cell, or those in all cells together.
+type lesson struct {
+	kind int
+	cell string
+	all  bool
+}
+
+// add adds what was found, and reports whether that is anything.
+func (l *lessons) add(found lessons) bool {
+	if l.most == nil {
+		*l = lessons{most: map[lesson]int{}, apart: map[[2]int]bool{}, wary: map[int]bool{}}
+	}
+	maps.Copy(l.most, found.most)
+	maps.Copy(l.apart, found.apart)
+	maps.Copy(l.wary, found.wary)
+	return len(found.most)+len(found.apart)+len(found.wary) > 0
+}

@@ -1,0 +1,35 @@
+package pack
+
+import (
+	"karpenter/model"
+	"karpenter/solve/fit"
+)
+
+// market is the phase that buys new nodes, of the pools of one tier.
+type market struct {
+	*draft
+	tier     tier
+	relaxing bool // launches need not span what their pools demand
+	partial  bool // the candidates of some pool with minValues are not all there are
+}
+
+// candidate is an offer worth buying, with the classes of demands it may serve
+// and the room that every type has which its launches must list.
+type candidate struct {
+	offer  int
+	pool   int
+	price  float64 // charged
+	free   model.Resources
+	room   []int64  // of free, what anybody requests
+	serves fit.Bits // over classes
+
+	capacity model.Resources // what a node of it is reserved in its pool's limits
+}
+
+// canTake reports whether one pod of d may run on an empty such node.
+func (c *candidate) canTake(d *demand) bool {
+	return c.serves.Has(d.class) && d.Shape.Requests.Fits(c.free)
+}
+
+// strict reports whether launches of the pool must span values.
+func (m *market) strict(pool int) bool { return len(m.floors[pool]) > 0 && !m.relaxing }

@@ -1,0 +1,25 @@
+package pack
+
+import (
+	"karpenter/model"
+	"karpenter/solve/fit"
+	"karpenter/solve/work"
+)
+
+// Place places the pending pods of s within the budget and returns the plan.
+// What it compiles it leaves in m.
+func Place(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget) *model.Plan {
+	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget}, s))
+	out.plan.Bound = bound(ignoring.draft, out.draft.wishes)
+	return out.plan
+}
+
+// best places what it can, as the policy has it for preferences. It also returns
+// the outcome that ignores them.
+func best(q *problem) (ignoring, out *outcome) {
+	ignoring = place(q)
+	if q.policy.IgnorePreferences || ignoring.draft.abandoned != inProgress {
+		return ignoring, ignoring
+	}
+	return ignoring, honour(ignoring)
+}

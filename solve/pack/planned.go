@@ -1,0 +1,25 @@
+package pack
+
+import "karpenter/model"
+
+// placement is a pod put on a node of the Snapshot.
+type placement struct {
+	kind int
+	site int
+	pod  model.Pod
+}
+
+// bin is a number of equal new nodes.
+type bin struct {
+	offer    int
+	count    int
+	take     []portion
+	capacity model.Resources // of one node, as reserved in the pool's limits
+}
+
+// portion is how many pods of a demand one node takes.
+type portion struct {
+	demand int
+	pods   int
+	chosen []model.Pod // the pods of all nodes of the bin; set when it is committed
+}

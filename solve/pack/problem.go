@@ -1,0 +1,128 @@
+package pack
+
+import (
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/fit"
+	"karpenter/solve/topology"
+	"karpenter/solve/work"
+)
+
+// problem is a Snapshot compiled for placing its pending pods under a policy.
+// Plans are made of it and do not change it: what it has computed for one of
+// them it only remembers for the next.
+type problem struct {
+	snapshot *model.Snapshot
+	policy   model.Policy
+	memory   *fit.Memory
+	budget   *work.Budget
+	trial    *trial                  // nil = a plan is wanted, with proof and reasons
+	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
+	earlier  []placement             // what was planned before and stays there; nil = that is to be seen
+
+	catalogue    *fit.Catalogue
+	tiers        []tier
+	floors       [][]floor // by pool
+	reservations reservations
+	startNodes   []fit.NodeRow
+	startDemands []demand
+
+	varieties map[string]*variety  // remembered
+	spellings map[string]*spelling // remembered, by label
+}
+
+// tier is the pools of equal weight.
+type tier = fit.Range
+
+// tierOf returns the position of the tier of a pool.
+func (q *problem) tierOf(pool int) int {
+	return slices.IndexFunc(q.tiers, func(t tier) bool { return pool < t.To })
+}
+
+// avoids reports whether a soft taint keeps the shape from some pool or node.
+func (q *problem) avoids(s *model.Shape) bool {
+	soft := func(taints []model.Taint) bool {
+		t, bad := model.Untolerated(taints, s.Tolerations)
+		return bad && t.Effect == model.PreferNoSchedule
+	}
+	return slices.ContainsFunc(q.catalogue.Pools, func(p fit.Pool) bool { return soft(p.Taints) }) ||
+		slices.ContainsFunc(q.startNodes, func(n fit.NodeRow) bool { return soft(n.Taints) })
+}
+
+// spelling returns the offers by the value they have of the label.
+func (q *problem) spelling(key string) *spelling {
+	if s, ok := q.spellings[key]; ok {
+		return s
+	}
+	s := &spelling{others: fit.NewBits(len(q.catalogue.Offers))}
+	index := map[string]int{}
+	for o := range q.catalogue.Offers {
+		switch label, ok := q.catalogue.Label(o, key); {
+		case !ok:
+		case label.Complement || len(label.Values) > 1:
+			s.others.Set(o)
+		default:
+			i, ok := index[label.Values[0]]
+			if !ok {
+				i = len(s.values)
+				index[label.Values[0]] = i
+				s.values, s.offers = append(s.values, label.Values[0]), append(s.offers, fit.NewBits(len(q.catalogue.Offers)))
+			}
+			s.offers[i].Set(o)
+		}
+	}
+	q.spellings[key] = s
+	return s
+}
+
+func (q *problem) pool(offer int) *fit.Pool {
+	return &q.catalogue.Pools[q.poolOf(offer)]
+}
+
+// poolOf returns the index of the pool that the offer is of.
+func (q *problem) poolOf(offer int) int {
+	return q.catalogue.Types[q.catalogue.Offers[offer].Type].Pool
+}
+
+func (q *problem) capacity(offer int) model.Resources {
+	return q.catalogue.Types[q.catalogue.Offers[offer].Type].Capacity
+}
+
+// trouble is what a node is charged on top of its price: of two plans that cost
+// the same, the one with fewer nodes is better. It is next to nothing, also
+// beside the lowest price that is not zero.
+func (q *problem) trouble() float64 {
+	if q.catalogue.Least == 0 {
+		return 1
+	}
+	return min(1, float64(q.catalogue.Least)/1e6)
+}
+
+func (q *problem) charged(price model.Price) float64 { return float64(price) + q.trouble() }
+
+// Soft returns the shape with tolerance for every PreferNoSchedule taint.
+func Soft(s *model.Shape) *model.Shape {
+	out := *s
+	out.Tolerations = append(slices.Clone(s.Tolerations), model.Toleration{Exists: true, Effect: model.PreferNoSchedule})
+	return &out
+}
+
+// covered reports whether what is reserved for a node of one capacity in the
+// limits of its pool does for another.
+func (q *problem) covered(pool int, reserved, capacity model.Resources) bool {
+	return !slices.ContainsFunc(q.catalogue.Pools[pool].Limits, func(l model.Limit) bool { return capacity.At(l.Resource) > reserved.At(l.Resource) })
+}
+
+// trial is what a problem is about of which only a Trial is wanted.
+type trial struct {
+	most    float64
+	nothing bool      // may be bought
+	worth   []float64 // by kind; nil = the trial is not given up
+}
+
+// reservations is what can be taken from reservations before anything is planned.
+type reservations struct {
+	offers fit.Bits         // that take from one
+	left   map[string]int64 // by ID: nodes it still gives
+}

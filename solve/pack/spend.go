@@ -1,0 +1,124 @@
+package pack
+
+import (
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/cover"
+	"karpenter/solve/fit"
+)
+
+// prepaidOffers returns the reserved offers of the tier that can be used, as
+// candidates, small ones first.
+func (m *market) prepaidOffers() []candidate {
+	defer func(was bool) { m.partial = was }(m.partial) // what is missing here costs the proof nothing
+	var out []candidate
+	for _, id := range m.catalogue.Reservations() {
+		if m.prepaid[id] <= 0 {
+			continue
+		}
+		for pool := m.tier.From; pool < m.tier.To; pool++ {
+			p := &m.catalogue.Pools[pool]
+			offers := p.Usable.And(m.catalogue.Reserved(id))
+			if m.strict(pool) {
+				out = m.varied(pool, offers, out)
+				continue
+			}
+			for i := range offers.All() {
+				out = m.prepaidOffer(i, out)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int { return slices.Compare(a.room, b.room) })
+	return slices.DeleteFunc(out, m.unaffordable)
+}
+
+// prepaidOffer adds a reserved offer as a candidate.
+func (m *market) prepaidOffer(offer int, out []candidate) []candidate {
+	o := &m.catalogue.Offers[offer]
+	row := &m.catalogue.Types[o.Type]
+	serves := fit.NewBits(len(m.classes))
+	for class, offers := range m.classes {
+		if offers.Has(offer) {
+			serves.Set(class)
+		}
+	}
+	if serves.Empty() || !(model.Resources{}).Fits(row.Free) {
+		return out
+	}
+	return append(out, candidate{
+		offer: offer, pool: row.Pool, price: m.charged(o.Price), free: row.Free, room: m.roomFor(row.Free), serves: serves, capacity: row.Capacity,
+	})
+}
+
+// spendReservations plans nodes that take from reservations, always the one
+// whose pods are worth most above its price. A pod is worth what its share of
+// bought nodes would cost; one that could not be bought a node in the tier is
+// worth more than any other.
+func (m *market) spendReservations(demands []*demand) {
+	for {
+		candidates := m.prepaidOffers()
+		if len(candidates) == 0 {
+			return
+		}
+		q := m.coveringBy(demands, candidates)
+		if len(q.demands) == 0 {
+			return
+		}
+		takes, worths := cover.Fullest(&q.Problem, m.appraise(q, demands), m.budget)
+		best, gain := -1, 0.0
+		for c := range takes {
+			if g := worths[c] - candidates[c].price; len(takes[c]) > 0 && g > gain*(1+1e-9) {
+				best, gain = c, g
+			}
+		}
+		if best < 0 {
+			return
+		}
+		id := m.reservation(candidates[best].offer)
+		m.launchNode(q, m.alikeNodes(q, best, takes[best], int(min(m.prepaid[id], 1<<30))))
+		m.prepaid[id] -= int64(m.bins[len(m.bins)-1].count)
+	}
+}
+
+// alikeNodes returns as many equal nodes as pods and limits allow, at most count.
+func (m *market) alikeNodes(q *covering, c int, take []cover.Portion, count int) cover.Node {
+	for _, t := range take {
+		count = min(count, q.Items[t.Item].Count/t.Pods)
+	}
+	return cover.Node{Candidate: c, Count: m.limits.allow(q.candidates[c].pool, q.candidates[c].capacity, max(count, 1)), Take: take}
+}
+
+// appraise returns what a pod of each item costs if nodes are launched for all
+// of the demands in the tier. Pods for which the tier launches nothing but
+// reserved nodes are worth more than all others together and more than any
+// reserved node costs, and large ones more than small ones.
+func (m *market) appraise(q *covering, demands []*demand) []float64 {
+	bought := m.covering(demands)
+	worth, all := map[*demand]float64{}, 1.0
+	for _, c := range q.candidates {
+		all = max(all, 1+c.price)
+	}
+	for i, v := range cover.Values(&bought.Problem, cover.Unlimited(), m.budget) {
+		d := bought.demands[i]
+		worth[d] = v
+		all += v * float64(len(d.left))
+	}
+	out := make([]float64, len(q.demands))
+	for i, d := range q.demands {
+		if w, known := worth[d]; known {
+			out[i] = w
+			continue
+		}
+		size := 1.0
+		for r, v := range q.Items[i].Request {
+			most := int64(1)
+			for c := range q.Candidates {
+				most = max(most, q.Candidates[c].Room[r])
+			}
+			size += float64(v) / float64(most)
+		}
+		out[i] = all * size
+	}
+	return out
+}
