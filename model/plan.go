@@ -15,6 +15,9 @@ type Policy struct {
 	PreferencePremium float64
 	// IgnorePreferences plans as if pods had none.
 	IgnorePreferences bool
+	// NodeCountPremium is how much more the new nodes of a plan may cost than the
+	// cheapest found, as a fraction of that, if they are fewer.
+	NodeCountPremium float64
 	// RelaxMinValues lets a launch span fewer values than its pool demands
 	// where it must. Otherwise the pods stay pending.
 	RelaxMinValues bool
@@ -35,7 +38,7 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, ReservedCapacity: true, Hysteresis: 0.1}
+	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, NodeCountPremium: 0.01, ReservedCapacity: true, Hysteresis: 0.1}
 }
 
 // Plan is everything a decision says.

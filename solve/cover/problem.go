@@ -55,6 +55,7 @@ type Result struct {
 	Nodes     []Node
 	Left      []int     // by item: pods that no node was found for
 	Values    []float64 // by item: dual value of one pod; 0 where no candidate serves it
+	Columns   Columns   // with which the master problem was solved
 	Abandoned bool      // the items are worth more than Options.Most, so no nodes were chosen
 }
 
@@ -62,8 +63,12 @@ type Result struct {
 type Options struct {
 	Most  float64 // give up when the items are worth more than this together
 	Prove bool    // the values are for a proof, and worth some work
+	Known Columns // of a problem that differs in nothing but prices: a start that saves work
 	Rows  int     // the master problem has at most about so many rows; 0 = a number that suits the items
 }
+
+// Columns are patterns for the rows of a master problem.
+type Columns []pattern
 
 // Unlimited returns the options that look for the cheapest cover, whatever it
 // costs.
@@ -73,8 +78,9 @@ func Unlimited() Options { return Options{Most: math.Inf(1), Prove: true} }
 func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 	s := newSolver(p, budget)
 	m := newMaster(s, s.aggregate(o.Rows))
+	m.patterns = append(m.patterns, o.Known...)
 	r := &Result{}
-	if !s.dive(m, o.Most, o.Prove) {
+	if !s.dive(m, r, o) {
 		r.Abandoned = true
 	} else {
 		s.coverRest()
@@ -232,4 +238,24 @@ func whole(room, request []int64) int {
 		}
 	}
 	return int(n)
+}
+
+// Count returns how many nodes the cover has.
+func (r *Result) Count() int {
+	n := 0
+	for i := range r.Nodes {
+		n += r.Nodes[i].Count
+	}
+	return n
+}
+
+// LeavesMoreThan reports whether more pods of some item find no node than in the
+// other cover.
+func (r *Result) LeavesMoreThan(o *Result) bool {
+	for i := range r.Left {
+		if r.Left[i] > o.Left[i] {
+			return true
+		}
+	}
+	return false
 }

@@ -19,19 +19,20 @@ func (m *master) few() int { return 4 + 200/max(len(m.count), 1) }
 
 // dive buys the whole part of the master problem's solution and the largest
 // fractions, solves again for what is left, and so on. It reports false when the
-// pods are worth more than most, and buys nothing then.
-func (s *solver) dive(m *master, most float64, prove bool) bool {
+// pods are worth more than o.Most, and buys nothing then.
+func (s *solver) dive(m *master, r *Result, o Options) bool {
 	rounds := math.MaxInt
 	for first := true; m.restart(); first = false {
 		m.optimise(rounds, greedily)
 		rounds = m.few()
 		if first {
-			if m.total() > most {
+			if m.total() > o.Most {
 				return false
 			}
-			if prove {
+			if o.Prove {
 				m.refine()
 			}
+			r.Columns = slices.Clone(Columns(m.patterns[len(m.count):]))
 			s.value(m)
 		}
 		if !s.buySolution(m) || s.budget.Spent() {

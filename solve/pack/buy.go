@@ -80,6 +80,9 @@ func (m *market) coverAll(open []*demand) bool {
 			m.prices[d] = r.Values[i]
 		}
 	}
+	if m.trial == nil {
+		r = m.fewer(q, r)
+	}
 	m.launchAll(q, r)
 	return true
 }

@@ -11,7 +11,7 @@
 //   - domains (settle.go, cells.go, bundle.go) fills the nodes there are and
 //     decides in which domains nodes are bought for pods with rules about each
 //     other.
-//   - market (buy.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
+//   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
 //   - repair (verify.go, topup.go, outlook.go) checks the draft as the scheduler
 //     will and finds places for what is left.
 //   - proof (bound.go) proves how much any plan must cost.
