@@ -13,6 +13,9 @@ type Policy struct {
 	// PreferencePremium is how much more a plan that honours preferences may
 	// cost than one that ignores them, as a fraction of the latter.
 	PreferencePremium float64
+	// PreferenceAllowance is how much more per hour it may cost in any case for pods
+	// that prefer to be spread: a large part of what a small cluster costs is cents.
+	PreferenceAllowance Price
 	// IgnorePreferences plans as if pods had none.
 	IgnorePreferences bool
 	// NodeCountPremium is how much more the new nodes of a plan may cost than the
@@ -38,7 +41,7 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, NodeCountPremium: 0.01, ReservedCapacity: true, Hysteresis: 0.1}
+	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, PreferenceAllowance: Dollar / 20, NodeCountPremium: 0.01, ReservedCapacity: true, Hysteresis: 0.1}
 }
 
 // Plan is everything a decision says.

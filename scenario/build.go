@@ -110,6 +110,7 @@ func (b *builder) decide(d *directive) error {
 	b.policy.MaxTypes = read(d, "max-types", b.policy.MaxTypes, parseWhole)
 	b.policy.Work = read(d, "work", b.policy.Work, parseWhole)
 	b.policy.PreferencePremium = read(d, "premium", b.policy.PreferencePremium, parseReal)
+	b.policy.PreferenceAllowance = read(d, "allowance", b.policy.PreferenceAllowance, ParsePrice)
 	b.policy.NodeCountPremium = read(d, "fewer-nodes", b.policy.NodeCountPremium, parseReal)
 	b.policy.IgnorePreferences = read(d, "preferences", b.policy.IgnorePreferences, choice("respect", "ignore"))
 	b.policy.RelaxMinValues = read(d, "min-values", b.policy.RelaxMinValues, choice("strict", "best-effort"))
@@ -118,7 +119,7 @@ func (b *builder) decide(d *directive) error {
 	b.policy.TerminateFirstDrift = b.policy.TerminateFirstDrift || d.flag("terminate-first-drift")
 	b.policy.TerminateFirstRepair = b.policy.TerminateFirstRepair || d.flag("terminate-first-repair")
 	b.policy.SpotToSpot = read(d, "spot-to-spot", b.policy.SpotToSpot, choice("keep", "replace"))
-	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 fewer-nodes=0.01 preferences=respect or ignore, min-values=strict or best-effort, " +
+	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 allowance=0.05 fewer-nodes=0.01 preferences=respect or ignore, min-values=strict or best-effort, " +
 		"reservations=respect or ignore, hysteresis=0.05 spot-to-spot=keep or replace, terminate-first-drift, terminate-first-repair")
 }
 

@@ -105,6 +105,7 @@ func (p *printer) decide(policy *model.Policy) {
 	if policy != nil {
 		parts = append(parts, "max-types="+strconv.Itoa(policy.MaxTypes), "work="+strconv.Itoa(policy.Work),
 			option("premium", realText(policy.PreferencePremium), realText(model.DefaultPolicy().PreferencePremium)),
+			option("allowance", FormatPrice(policy.PreferenceAllowance), FormatPrice(model.DefaultPolicy().PreferenceAllowance)),
 			option("fewer-nodes", realText(policy.NodeCountPremium), realText(model.DefaultPolicy().NodeCountPremium)),
 			when(policy.IgnorePreferences, "preferences=ignore"), when(policy.RelaxMinValues, "min-values=best-effort"),
 			when(!policy.ReservedCapacity, "reservations=ignore"),

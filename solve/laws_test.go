@@ -168,13 +168,14 @@ func TestPlansAreRepeatable(t *testing.T) {
 func TestPreferencesCostLittle(t *testing.T) {
 	situations(t, solvetest.Draw{Preferences: true, Spread: true, Affinity: true}, 250, func(s *model.Snapshot) []string {
 		policy := model.DefaultPolicy()
+		policy.PreferenceAllowance = 10 // the prices that are drawn are about a hundred
 		with := solve.Decide(s, policy)
 		policy.IgnorePreferences = true
 		without := solve.Decide(s, policy)
 		var wrong []string
 		if a, b := pods(with), pods(without); a < b {
 			wrong = append(wrong, fmt.Sprintf("preferences cost %d pods their place:\n%s", b-a, scenario.Text(s, without)))
-		} else if limit := without.Cost + without.Cost/20; a == b && with.Cost > limit {
+		} else if limit := without.Cost + max(policy.PreferenceAllowance, without.Cost/20); a == b && with.Cost > limit {
 			wrong = append(wrong, fmt.Sprintf("preferences cost %d instead of %d:\n%s", with.Cost, without.Cost, scenario.Text(s, without)))
 		}
 		return append(wrong, solvetest.Check(s, policy, without)...)

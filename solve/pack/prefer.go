@@ -16,7 +16,7 @@ import (
 
 // Bounds of the search for what can be honoured.
 const (
-	honourSteps = 3 // plans that are tried
+	honourSteps = 4 // plans that are tried
 	hopeless    = 4 // a preference estimated to cost so many times what may be spent is not tried
 )
 
@@ -25,8 +25,11 @@ type wish struct {
 	kind int
 	list int // which of the lists of the Shape it is in
 	at   int // its position there
-	most int // of a preference to share no node with others alike: how many do so after all
 	cost float64
+
+	// Of a preference to share no node with others alike; 0 = it is no such.
+	strict int // how many may share one
+	most   int // how many do where that costs next to nothing: on the nodes that are needed anyway, or on small ones
 }
 
 // mostAlike is from how many pods alike on one node on it makes no difference
@@ -145,24 +148,29 @@ func relaxed(p *model.Plan) int {
 }
 
 // honour returns the plan that honours as many preferences as the policy lets
-// it, given the one that ignores them.
+// it, given the one that ignores them. First it is tried to honour all of them to
+// the letter, then as far as the nodes go that are needed anyway.
 func honour(ignoring *outcome) *outcome {
 	q := ignoring.draft.problem
 	wishes := preferences(ignoring.draft)
-	spare := float64(ignoring.plan.Cost) * q.policy.PreferencePremium
-	wishes = slices.DeleteFunc(wishes, func(w wish) bool { return w.cost > hopeless*spare && w.cost > 0 })
+	strictly := slices.ContainsFunc(wishes, func(w wish) bool { return w.most > w.strict })
 	for range honourSteps {
+		spare := q.spare(wishes, ignoring.plan.Cost)
+		wishes = slices.DeleteFunc(wishes, func(w wish) bool {
+			return !strictly && (w.most >= mostAlike || w.cost > hopeless*float64(spare) && w.cost > 0)
+		})
 		if len(wishes) == 0 {
 			break
 		}
-		out := place(q.grant(wishes, ignoring.draft.kept))
-		switch kinds := worse(out, ignoring); {
+		out := place(q.grant(wishes, strictly, ignoring.draft.kept))
+		kinds := worse(out, ignoring)
+		switch {
+		case len(kinds) == 0 && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare:
+			return inOwnWords(out, ignoring)
+		case strictly:
+			strictly = false
 		case len(kinds) > 0:
 			wishes = without(wishes, kinds)
-		case relaxed(out.plan) > relaxed(ignoring.plan):
-			wishes = cheapHalf(wishes)
-		case float64(out.plan.Cost) <= float64(ignoring.plan.Cost)+spare:
-			return inOwnWords(out, ignoring)
 		default:
 			wishes = cheapHalf(wishes)
 		}
@@ -170,11 +178,23 @@ func honour(ignoring *outcome) *outcome {
 	return ignoring
 }
 
+// spare returns how much more than this a plan may cost that grants the wishes.
+// The allowance is for spreading: to be on nodes of some kind is worth no more in
+// a small cluster than in a large one.
+func (q *problem) spare(wishes []wish, cost model.Price) model.Price {
+	relative := model.Price(float64(cost) * q.policy.PreferencePremium)
+	if slices.ContainsFunc(wishes, func(w wish) bool { return w.list == inPreferences }) {
+		return relative
+	}
+	return max(relative, q.policy.PreferenceAllowance)
+}
+
 // preferences returns the wishes that could be met by themselves, those first
 // that are estimated to cost most. A lighter one that a heavier one of the same
 // pods excludes is none of them.
 func preferences(x *draft) []wish {
 	var out []wish
+	nodes := nodesUsed(x)
 	for kind := range x.snapshot.Pending {
 		p := &x.snapshot.Pending[kind]
 		if len(p.Shape.Refused) > 0 || len(p.Pods) == 0 {
@@ -183,13 +203,15 @@ func preferences(x *draft) []wish {
 		have := *p.Shape
 		least := sync.OnceValue(func() float64 { return x.leastPrice(p.Shape, 0) })
 		grant := func(w wish) {
-			price := x.leastPrice(granted(&have, w), w.most)
-			for ; w.most > 0 && w.most < mostAlike && price > least()*(1+x.policy.PreferencePremium); w.most *= 2 {
-				price = x.leastPrice(&have, 2*w.most)
-			}
 			with := granted(&have, w)
-			if w.most >= mostAlike || price < 0 && !x.someNodeTakes(with) {
+			price := x.leastPrice(with, 0)
+			if price < 0 && !x.someNodeTakes(with) {
 				return
+			}
+			if w.strict > 0 {
+				for w.most = w.strict; w.most < mostAlike && w.most*nodes < len(p.Pods) && x.leastPrice(with, w.most) > price*(1+x.policy.PreferencePremium); {
+					w.most *= 2
+				}
 			}
 			w.cost = max(price-least(), 0) * float64(len(p.Pods))
 			out, have = append(out, w), *with
@@ -199,12 +221,12 @@ func preferences(x *draft) []wish {
 		}
 		for i, s := range p.Shape.Spread {
 			if s.Soft {
-				grant(wish{kind: kind, list: inSpread, at: i, most: share(s.Key, &s.Select, &p.Peer, s.MaxSkew)})
+				grant(wish{kind: kind, list: inSpread, at: i, strict: share(s.Key, &s.Select, &p.Peer, s.MaxSkew)})
 			}
 		}
 		for _, i := range byWeight(p.Shape.PodTerms) {
 			if t := &p.Shape.PodTerms[i]; t.Anti {
-				grant(wish{kind: kind, list: inPodTerms, at: i, most: share(t.Key, &t.Select, &p.Peer, 1)})
+				grant(wish{kind: kind, list: inPodTerms, at: i, strict: share(t.Key, &t.Select, &p.Peer, 1)})
 			} else if x.anySelected(&t.Select) {
 				grant(wish{kind: kind, list: inPodTerms, at: i})
 			}
@@ -215,6 +237,18 @@ func preferences(x *draft) []wish {
 		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(p.Shape.Key, q.Shape.Key), cmp.Compare(p.Pods[0].Key(), q.Pods[0].Key()))
 	})
 	return out
+}
+
+// nodesUsed returns how many nodes get pods in the plan, at least one.
+func nodesUsed(x *draft) int {
+	sites, n := map[int]bool{}, 0
+	for _, p := range x.placed {
+		sites[p.site] = true
+	}
+	for i := range x.bins {
+		n += x.bins[i].count
+	}
+	return max(n+len(sites), 1)
 }
 
 // anySelected reports whether the selector picks any pod there is.
@@ -228,7 +262,8 @@ func (q *problem) anySelected(s *model.PodSelector) bool {
 }
 
 // leastPrice returns the price of the least part of a new node that a pod of
-// the shape takes, when at most so many share one; -1 when none can be bought.
+// the shape takes, when at most so many share one; 0 = any number. It is -1 when
+// none can be bought.
 func (q *problem) leastPrice(s *model.Shape, most int) float64 {
 	d := q.compile(model.Pending{Shape: s})
 	if d.Offers.Empty() {
@@ -256,22 +291,26 @@ func (x *draft) someNodeTakes(s *model.Shape) bool {
 
 // grant returns the problem in which the wishes are rules. What is kept on nodes
 // of earlier plans stays there.
-func (q *problem) grant(wishes []wish, kept []placement) *problem {
+func (q *problem) grant(wishes []wish, strictly bool, kept []placement) *problem {
 	s := *q.snapshot
 	s.Pending = slices.Clone(s.Pending)
 	with := map[int]topology.Wishes{}
 	for _, w := range wishes {
+		most := w.most
+		if strictly {
+			most = w.strict
+		}
 		p := &s.Pending[w.kind]
 		p.Shape = granted(p.Shape, w)
 		rules := with[w.kind]
 		switch w.list {
 		case inSpread:
 			spread := p.Shape.Spread[w.at]
-			spread.Soft, spread.MaxSkew = false, max(spread.MaxSkew, w.most)
+			spread.Soft, spread.MaxSkew = false, max(spread.MaxSkew, most)
 			rules.Spread = append(rules.Spread, spread)
 		case inPodTerms:
-			if term := p.Shape.PodTerms[w.at]; w.most > 1 {
-				rules.Spread = append(rules.Spread, model.Spread{Key: term.Key, MaxSkew: w.most, Select: term.Select, AnyNode: true})
+			if term := p.Shape.PodTerms[w.at]; most > 1 {
+				rules.Spread = append(rules.Spread, model.Spread{Key: term.Key, MaxSkew: most, Select: term.Select, AnyNode: true})
 			} else {
 				term.Weight = 0
 				rules.PodTerms = append(rules.PodTerms, term)

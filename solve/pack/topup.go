@@ -74,8 +74,12 @@ func (r repair) narrow() bool {
 				if r.topology.Cap(d.kind, site) == 0 || !within(a.place, r.topology.At(site), keys) || !a.suits(r.demandsOf(r.bins[i])) {
 					continue
 				}
-				if offer, ok := r.takes(r.bins[i], d, d.Offers.And(offers)); ok && !r.spoils(r.bins[i], r.settledAs(d, a), offer) {
-					r.settleBin(d, a, &r.bins[i], offer)
+				offer, ok := r.takes(r.bins[i], d, d.Offers.And(offers))
+				if !ok {
+					continue
+				}
+				if as, ok := r.settledAs(d, a, offer); ok && !r.spoils(r.bins[i], as, offer) {
+					r.settleBin(as, d, &r.bins[i], offer)
 					return true
 				}
 			}
@@ -84,9 +88,9 @@ func (r repair) narrow() bool {
 	return false
 }
 
-// settleBin settles a new node for the area and puts the next pod of d there.
-func (r repair) settleBin(d *demand, a area, b *bin, offer int) {
-	part := r.settledAs(d, a)
+// settleBin settles a new node as a part of d is, and puts the next pod of d
+// there.
+func (r repair) settleBin(part, d *demand, b *bin, offer int) {
 	part.Pods = d.left[:1]
 	r.put(b, part.index, offer, d.left[0])
 	d.left = d.left[1:]
@@ -118,7 +122,7 @@ func (r repair) toBin(d *demand, i int) bool {
 			if !ok {
 				break
 			}
-			if as = r.settledAs(d, a); r.spoils(r.bins[i], as, offer) {
+			if as, ok = r.settledAs(d, a, offer); !ok || r.spoils(r.bins[i], as, offer) {
 				break
 			}
 		}

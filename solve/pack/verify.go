@@ -121,9 +121,13 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 		if !slices.Contains(a.offers, b.offer) || !a.suits(r.demandsOf(*b)) {
 			continue
 		}
+		part, ok := r.settledAs(d, a, b.offer)
+		if !ok {
+			continue
+		}
 		settled := *b
 		settled.take = slices.Clone(b.take)
-		settled.take[0].demand = r.settledAs(d, a).index
+		settled.take[0].demand = part.index
 		if r.spans(*b) && !r.spans(settled) {
 			return false
 		}
@@ -134,22 +138,21 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 }
 
 // settledAs returns the demand, without pods to be bought for, that is d tied
-// to an area.
-func (r repair) settledAs(d *demand, a area) *demand {
+// to an area. It reports whether that may run on a node bought from the offer.
+func (r repair) settledAs(d *demand, a area, offer int) (*demand, bool) {
 	name := fmt.Sprint(d.index, " ", a.pins)
 	if i, ok := r.settled[name]; ok {
-		return r.demands[i]
+		return r.demands[i], r.demands[i].Offers.Has(offer)
 	}
 	r.settled[name] = len(r.demands)
 	shape := *d.Shape
 	shape.Selector = shape.Selector.And(a.pins...)
 	part := &demand{
 		Demand: r.catalogue.Only(r.catalogue.NewDemand(model.Pending{Shape: &shape}), d.Offers),
-		index:  len(r.demands), kind: d.kind, whole: d.parts()[0].of, bundle: d.bundle,
-		area: &a,
+		index:  len(r.demands), kind: d.kind, whole: d.parts()[0].of, bundle: d.bundle, area: &a,
 	}
 	r.demands = append(r.demands, part)
-	return part
+	return part, part.Offers.Has(offer)
 }
 
 // moves lists what was planned by kind and node, with the nodes to be bought
