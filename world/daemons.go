@@ -75,6 +75,6 @@ func (d *daemon) current(names []string) model.Daemon {
 	}
 	s := *d.Shape
 	s.Requests = d.live
-	s.Key += " requesting " + d.live.Format(names)
+	s.Key = s.Identity(names)
 	return model.Daemon{Name: d.Name, Shape: &s}
 }

@@ -16,7 +16,6 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/kube/pods"
 	"karpenter/model"
-	"karpenter/scenario"
 	"karpenter/world"
 )
 
@@ -111,7 +110,7 @@ func (c Converter) Daemon(d *appsv1.DaemonSet) (model.Daemon, bool) {
 	}
 	s := c.demand(pod)
 	s.Tolerations = append(s.Tolerations, daemonTolerations()...)
-	s.Key = scenario.ShapeKey(s, c.Axis.Names())
+	s.Key = s.Identity(c.Axis.Names())
 	return model.Daemon{Name: d.Namespace + "/" + d.Name, Shape: s}, true
 }
 

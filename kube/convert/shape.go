@@ -13,7 +13,6 @@ import (
 	"karpenter/kube/pods"
 	"karpenter/kube/volumes"
 	"karpenter/model"
-	"karpenter/scenario"
 )
 
 // Shape returns the scheduling-relevant part of the pod's spec.
@@ -36,7 +35,7 @@ func (c Converter) shape(p *corev1.Pod) (s *model.Shape, a volumes.Answer) {
 	if pods.DaemonSet(p) || pods.Static(p) {
 		settled(s)
 	}
-	s.Key = scenario.ShapeKey(s, c.Axis.Names())
+	s.Key = s.Identity(c.Axis.Names())
 	return s, a
 }
 
