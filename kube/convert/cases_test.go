@@ -63,7 +63,7 @@ func TestCases(t *testing.T) {
 			c := converter()
 			switch d.Cmd {
 			case "pod":
-				return showPod(c.Pod(read(t, d.Input, &corev1.Pod{})), c.Axis.Names())
+				return showPod(c, c.Pod(read(t, d.Input, &corev1.Pod{})))
 			case "daemonset":
 				daemon, ok := c.Daemon(read(t, d.Input, &appsv1.DaemonSet{}))
 				if !ok {
@@ -95,7 +95,7 @@ func read[T any](t *testing.T, text string, into *T) *T {
 	return into
 }
 
-func showPod(p world.Pod, names []string) string {
+func showPod(c convert.Converter, p world.Pod) string {
 	var words []string
 	add := func(cond bool, word string) {
 		if cond {
@@ -116,7 +116,9 @@ func showPod(p world.Pod, names []string) string {
 	add(p.Protected && !p.ProtectedUntil.IsZero(), "protected until "+p.ProtectedUntil.UTC().Format(time.TimeOnly))
 	add(p.Claims != "", "with volumes of "+p.Claims)
 	add(p.EvictionCost != 1, fmt.Sprintf("cost %.7g", p.EvictionCost))
-	out := fmt.Sprintf("%s\n%s\n", strings.Join(words, ", "), scenario.ShapeText(p.Shape, names))
+	shape := *p.Shape
+	shape.Requests = c.Resources(c.Requested(&p))
+	out := fmt.Sprintf("%s\n%s\n", strings.Join(words, ", "), scenario.ShapeText(&shape, c.Axis.Names()))
 	for _, r := range p.Shape.Refused {
 		out += "refused: " + r + "\n"
 	}
