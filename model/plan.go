@@ -60,12 +60,14 @@ type Plan struct {
 	Bound Price // no feasible plan for the placed pods that keeps earlier plans launches for less
 }
 
-// Gap returns how far Cost may be from the optimum, as a fraction of Bound.
+// Gap returns how far Cost may be from the optimum, as a fraction of Bound:
+// 0 if Cost is the bound, infinite if the plan costs something and no bound is
+// known.
 func (p *Plan) Gap() float64 {
-	if p.Bound <= 0 {
+	if p.Cost == p.Bound {
 		return 0
 	}
-	return float64(p.Cost-p.Bound) / float64(p.Bound)
+	return float64(p.Cost-p.Bound) / float64(max(p.Bound, 0))
 }
 
 // Placement puts a pod on a node of the Snapshot.

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Positions of the resources every cluster has. Extended resources follow,
-// numbered by an Axis in order of first appearance.
+// Positions of the resources every cluster has. Extended resources follow, as an
+// Axis numbers them.
 const (
 	CPU = iota // millicores
 	Memory
@@ -22,13 +22,19 @@ const (
 // missing tail is zero, so vectors of different lengths may be mixed.
 type Resources []int64
 
-// Axis numbers resource names. It only ever grows, so positions handed out
-// stay valid. Safe for concurrent use.
+// Axis numbers resource names. Names of what the cluster is made of, such as
+// nodes and instance types, are permanent, and so are their positions. Names that
+// only pods ask for are borrowed: any user can make them up, so a position is
+// given to another name once no one borrows it. Safe for concurrent use.
 type Axis struct {
 	mu    sync.RWMutex
-	names []string
-	index map[string]int
+	names []string       // by position; an array that was handed out never changes
+	users []int          // of each name; permanent, or 0 = the position is free
+	index map[string]int // position of each of names
 }
+
+// permanent is the number of users of a name that stays.
+const permanent = -1
 
 // NewAxis returns an axis with the standard resources at their constants.
 func NewAxis() *Axis {
@@ -39,25 +45,79 @@ func NewAxis() *Axis {
 	return a
 }
 
-// Index returns the position of name, adding it at the end when it is new.
+// Index returns the position of name, which is permanent from now on.
 func (a *Axis) Index(name string) int {
-	a.mu.RLock()
-	i, ok := a.index[name]
-	a.mu.RUnlock()
-	if ok {
+	if i, ok := a.Position(name); ok {
 		return i
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	i := a.place(name)
+	a.users[i] = permanent
+	return i
+}
+
+// Position returns the position of name, and false if the name has no permanent
+// one.
+func (a *Axis) Position(name string) (int, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	i, ok := a.index[name]
+	return i, ok && a.users[i] == permanent
+}
+
+// Borrow returns the position of name, which the name has until each caller has
+// called Return.
+func (a *Axis) Borrow(name string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.place(name)
+	if a.users[i] != permanent {
+		a.users[i]++
+	}
+	return i
+}
+
+// Return takes one Borrow of name back. The caller has no vector left with a
+// quantity at the position, other than in Snapshots: those have names of their own.
+func (a *Axis) Return(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.index[name]
+	if a.users[i] == permanent {
+		return
+	}
+	a.users[i]--
+	n := len(a.names)
+	for a.users[n-1] == 0 {
+		n--
+		delete(a.index, a.names[n])
+	}
+	a.names, a.users = a.names[:n:n], a.users[:n]
+}
+
+// place returns the position of name; a name that is new gets the first that is
+// free.
+func (a *Axis) place(name string) int {
 	if i, ok := a.index[name]; ok {
 		return i
 	}
-	a.index[name] = len(a.names)
-	a.names = append(a.names, name)
-	return len(a.names) - 1
+	i := slices.Index(a.users, 0)
+	if i < 0 {
+		i = len(a.names)
+		a.names, a.users = append(a.names, name), append(a.users, 0)
+	} else {
+		delete(a.index, a.names[i])
+		a.names = slices.Clone(a.names)
+		a.names[i] = name
+	}
+	a.index[name] = i
+	return i
 }
 
-// Names returns the names in order of position. The caller must not modify it.
+// Names returns the names in order of position. A position that is free has the
+// name that it had last. The caller must not modify the names, which do not
+// change when the axis does.
 func (a *Axis) Names() []string {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

@@ -41,7 +41,7 @@ func (p Pod) Key() string { return p.Namespace + "/" + p.Name }
 // have equal Keys, and which no selector tells apart, may be exchanged in any
 // plan.
 type Shape struct {
-	Key         string    // canonical text of all fields below
+	Key         string    // Identity, or any other text that only equal shapes share
 	Requests    Resources // effective requests, with Pods: 1
 	Selector    Requirements
 	Terms       []Requirements // required node affinity: one of them must hold; none = no demand

@@ -94,24 +94,6 @@ func TestErrorIsLocated(t *testing.T) {
 	}
 }
 
-// TestShapeKey: equal shapes have equal keys, others do not.
-func TestShapeKey(t *testing.T) {
-	x := model.NewAxis()
-	shape := func(cpu int64, tolerations ...model.Toleration) *model.Shape {
-		return &model.Shape{Requests: model.Resources{cpu}.With(model.Pods, 1), Tolerations: tolerations}
-	}
-	a := ShapeKey(shape(500, model.Toleration{Exists: true}), x.Names())
-	if b := ShapeKey(shape(500, model.Toleration{Exists: true}), x.Names()); a != b {
-		t.Errorf("equal shapes have keys %q and %q", a, b)
-	}
-	if b := ShapeKey(shape(500), x.Names()); a == b {
-		t.Errorf("different shapes have the key %q", a)
-	}
-	if want := "cpu=500m tolerate=*"; a != want {
-		t.Errorf("got %q, want %q", a, want)
-	}
-}
-
 // TestPrintPlan shows every part of a plan once, whatever order it comes in.
 func TestPrintPlan(t *testing.T) {
 	s, err := Parse(strings.NewReader("pool general requires=arch=amd64"))

@@ -37,15 +37,14 @@ func (b *builder) shape(d *directive) *model.Shape {
 		Refused:     read(d, "refused", nil, names),
 	}
 	s.PodTerms = append(s.PodTerms, read(d, "anti", nil, each(antiTermOf))...)
-	s.Key = d.text("key", b.shapeText(s))
+	s.Key = d.text("key", s.Identity(b.Names()))
 	return s
 }
 
 // podBase is what every pod requests.
 func podBase() model.Resources { return model.Resources{}.With(model.Pods, 1) }
 
-// shapeText writes a shape without its key; it is the key of shapes that say
-// none.
+// shapeText writes a shape without its key.
 func (x axis) shapeText(s *model.Shape) string {
 	parts := x.options(s.Requests, podBase())
 	add := func(key, value string) { parts = append(parts, key+"="+outer(value)) }
@@ -85,9 +84,9 @@ func (x axis) shapeText(s *model.Shape) string {
 	return strings.Join(parts, " ")
 }
 
-// ShapeKey returns the text of s in this format, which is equal exactly for
-// shapes that may be exchanged. The names are those of the axis of s.
-func ShapeKey(s *model.Shape, names []string) string {
+// ShapeText writes a shape without its key, for people. The names are those of
+// the axis of s.
+func ShapeText(s *model.Shape, names []string) string {
 	x := axis{model.NewAxis()}
 	for _, n := range names {
 		x.Index(n)
@@ -116,7 +115,7 @@ func (b *builder) pods(d *directive) error {
 	shape := b.shape(d)
 	if known, ok := b.shapes[shape.Key]; !ok {
 		b.shapes[shape.Key] = shape
-	} else if b.shapeText(known) != b.shapeText(shape) {
+	} else if known.Identity(b.Names()) != shape.Identity(b.Names()) {
 		d.fail(fmt.Errorf("key=%s stands for another shape already", shape.Key))
 	}
 	b.close()

@@ -319,10 +319,9 @@ func (p *printer) pool(pool *model.Pool) {
 	p.line("pool "+outerName(pool.Name), parts...)
 }
 
-// shape writes a shape with its key, if that is not its text.
+// shape writes a shape, and its key if that is not its identity.
 func (p *printer) shape(s *model.Shape) []string {
-	text := p.shapeText(s)
-	return []string{text, option("key", s.Key, text)}
+	return []string{p.shapeText(s), option("key", s.Key, s.Identity(p.Names()))}
 }
 
 // pods writes a shape and its pods, and where they run: on one line if nothing

@@ -40,6 +40,34 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestRoundTripWithoutKeys: a shape whose key is its identity is printed
+// without a key, and has it again when it is read.
+func TestRoundTripWithoutKeys(t *testing.T) {
+	for seed := range uint64(100) {
+		f := newFiller(seed)
+		s := f.snapshot(t)
+		s.Daemons = nil
+		for i := range 20 {
+			shape := &model.Shape{}
+			f.fill(t, reflect.ValueOf(shape).Elem())
+			shape.Key = shape.Identity(s.Resources)
+			s.Daemons = append(s.Daemons, model.Daemon{Name: fmt.Sprintf("d%d", i), Shape: shape})
+		}
+		s.Pending, s.Nodes = nil, nil
+		var text bytes.Buffer
+		if err := Print(&text, s); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(bytes.NewReader(text.Bytes()))
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text.String())
+		}
+		if diff := cmp.Diff(s.Daemons, again.Daemons, cmpopts.EquateEmpty()); diff != "" || strings.Contains(text.String(), " key=") {
+			t.Fatalf("seed %d: %s\n%s", seed, diff, text.String())
+		}
+	}
+}
+
 // filler makes random values. Whatever a valid Snapshot rules out, it avoids.
 type filler struct {
 	*rand.Rand

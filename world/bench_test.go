@@ -89,7 +89,7 @@ func shapesOfBench() []*model.Shape {
 			}
 			out[i].Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1, Select: sel}}
 		}
-		out[i].Key = scenario.ShapeKey(out[i], model.NewAxis().Names())
+		out[i].Key = out[i].Identity(model.NewAxis().Names())
 	}
 	return out
 }

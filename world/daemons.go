@@ -12,28 +12,30 @@ import (
 
 // daemon is a DaemonSet with what its newest pod requests.
 type daemon struct {
-	model.Daemon
-	live model.Resources // nil = no pod has been made from this template
+	name string
+	own  *shape // of the template
+	live *shape // of the newest pod; nil = no pod has been made from this template
 
 	// Of the newest pod of any template.
 	created time.Time
 	uid     string
 }
 
-// SetDaemon takes in a DaemonSet that is new or changed, as the pod its
-// template describes. Where it has pods, the newest one knows better what a pod
-// requests: admission may have changed that.
-func (w *World) SetDaemon(d model.Daemon) {
+// SetDaemon takes in a DaemonSet that is new or changed. Where it has pods, the
+// newest one knows better what a pod requests: admission may have changed that.
+func (w *World) SetDaemon(d Daemon) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.daemons[d.Name]
-	if old == nil {
-		w.daemons[d.Name] = &daemon{Daemon: d}
+	switch {
+	case old == nil:
+		w.daemons[d.Name] = &daemon{name: d.Name, own: w.intern(d.Shape, d.Unknown)}
 		for _, p := range w.pods {
 			w.followDaemon(p)
 		}
-	} else if old.Shape.Key != d.Shape.Key {
-		w.daemons[d.Name] = &daemon{Daemon: d, created: old.created, uid: old.uid}
+	case old.own.Key != d.Shape.Key:
+		w.daemons[d.Name] = &daemon{name: d.Name, own: w.intern(d.Shape, d.Unknown), created: old.created, uid: old.uid}
+		w.releaseDaemon(old)
 	}
 	w.listed.daemons = nil
 }
@@ -42,8 +44,18 @@ func (w *World) SetDaemon(d model.Daemon) {
 func (w *World) DeleteDaemon(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.daemons, name)
+	if d := w.daemons[name]; d != nil {
+		delete(w.daemons, name)
+		w.releaseDaemon(d)
+	}
 	w.listed.daemons = nil
+}
+
+func (w *World) releaseDaemon(d *daemon) {
+	w.release(d.own)
+	if d.live != nil {
+		w.release(d.live)
+	}
 }
 
 // followDaemon learns from a pod what its DaemonSet requests now, if no newer
@@ -53,7 +65,11 @@ func (w *World) followDaemon(p *pod) {
 	if d == nil || cmp.Or(p.Created.Compare(d.created), strings.Compare(p.UID, d.uid)) <= 0 {
 		return
 	}
-	d.live, d.created, d.uid = p.Shape.Requests, p.Created, p.UID
+	p.shape.users++
+	if d.live != nil {
+		w.release(d.live)
+	}
+	d.live, d.created, d.uid = p.shape, p.Created, p.UID
 	w.listed.daemons = nil
 }
 
@@ -70,11 +86,11 @@ func (w *World) listDaemons() []model.Daemon {
 
 // current returns the daemon as it is run now.
 func (d *daemon) current(names []string) model.Daemon {
-	if d.live == nil || d.live.Equal(d.Shape.Requests) {
-		return d.Daemon
+	if d.live == nil || d.live.Requests.Equal(d.own.Requests) {
+		return model.Daemon{Name: d.name, Shape: d.own.Shape}
 	}
-	s := *d.Shape
-	s.Requests = d.live
-	s.Key += " requesting " + d.live.Format(names)
-	return model.Daemon{Name: d.Name, Shape: &s}
+	s := *d.own.Shape
+	s.Requests = d.live.Requests
+	s.Key = s.Identity(names)
+	return model.Daemon{Name: d.name, Shape: &s}
 }

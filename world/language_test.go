@@ -294,7 +294,7 @@ func (s *story) set(kind, name string, o options) {
 		})
 	case "daemonset":
 		cpu := o.number("cpu", 1)
-		s.w.SetDaemon(model.Daemon{Name: "default/" + name, Shape: &model.Shape{
+		s.w.SetDaemon(world.Daemon{Name: "default/" + name, Shape: &model.Shape{
 			Key: "template cpu=" + strconv.FormatInt(cpu, 10), Requests: model.Resources{}.With(model.CPU, cpu).With(model.Pods, 1),
 		}})
 	case "types":

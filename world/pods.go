@@ -31,10 +31,11 @@ type host struct {
 // shape is a model.Shape some pod has.
 type shape struct {
 	*model.Shape
-	users  int              // pods with the shape
+	users  int              // pods with the shape, and daemons
 	groups map[*peer]*group // those of them that have not ended
 	anti   []model.PodTerm  // its required anti-affinity
 	byName bool             // asks for nodes by name
+	names  []string         // of resources that it borrows from the axis
 
 	selectors []*selector // as long as there are groups
 }
@@ -100,7 +101,7 @@ func samePod(a, b Pod) bool {
 	if a.Shape.Key != b.Shape.Key {
 		return false
 	}
-	b.Shape = a.Shape
+	b.Shape, b.Unknown = a.Shape, a.Unknown
 	return reflect.DeepEqual(a, b)
 }
 
@@ -117,8 +118,8 @@ func (w *World) DeletePod(namespace, name string) {
 
 // addPod enters the pod wherever it counts.
 func (w *World) addPod(p *pod) {
-	p.shape = w.intern(p.Shape)
-	p.Shape = p.shape.Shape
+	p.shape = w.intern(p.Shape, p.Unknown)
+	p.Shape, p.Unknown = p.shape.Shape, nil
 	w.pods[p.key] = p
 	w.space(p.Namespace).pods[p.key] = p
 	w.followDaemon(p)
@@ -159,9 +160,7 @@ func (w *World) removePod(p *pod) {
 	s := w.space(p.Namespace)
 	delete(s.pods, p.key)
 	w.dropSpace(p.Namespace, s)
-	if p.shape.users--; p.shape.users == 0 {
-		delete(w.shapes, p.shape.Key)
-	}
+	w.release(p.shape)
 	if h := w.hosts[p.Node]; h != nil {
 		if i, ok := slices.BinarySearchFunc(h.pods, p.key, byPodKey); ok {
 			h.pods = slices.Delete(h.pods, i, i+1)
@@ -180,15 +179,37 @@ func (w *World) touchHost(node string) {
 	}
 }
 
-// intern returns the one shape there is for a key, with one more user.
-func (w *World) intern(s *model.Shape) *shape {
+// intern returns the one shape there is for a key, with one more user. Its
+// requests include the unknown ones.
+func (w *World) intern(s *model.Shape, unknown map[string]int64) *shape {
 	out := w.shapes[s.Key]
 	if out == nil {
+		names := slices.Sorted(maps.Keys(unknown))
+		if len(names) > 0 {
+			whole := *s
+			for _, name := range names {
+				whole.Requests = whole.Requests.With(w.axis.Borrow(name), unknown[name])
+			}
+			s = &whole
+		}
 		out = newShape(s)
+		out.names = names
 		w.shapes[s.Key] = out
 	}
 	out.users++
 	return out
+}
+
+// release takes a user from the shape, and forgets a shape that has none. What
+// was made of it for Snapshots is made again before the next one.
+func (w *World) release(s *shape) {
+	if s.users--; s.users > 0 {
+		return
+	}
+	delete(w.shapes, s.Key)
+	for _, name := range s.names {
+		w.axis.Return(name)
+	}
 }
 
 func newShape(s *model.Shape) *shape {

@@ -45,6 +45,14 @@ type Claim struct {
 	Deadline   bool      // has a terminationGracePeriod
 }
 
+// Daemon is what decisions need of a DaemonSet: the pod that its template
+// describes.
+type Daemon struct {
+	Name    string // namespace/name
+	Shape   *model.Shape
+	Unknown map[string]int64 // as of a Pod
+}
+
 // Pod is what decisions need of a Pod. Pods of equal Shape.Key share one Shape
 // in Snapshots.
 type Pod struct {
@@ -52,11 +60,12 @@ type Pod struct {
 	Created              time.Time
 	Labels               map[string]string
 	Shape                *model.Shape
-	Claims               string // PersistentVolumeClaims that its VolumeTerms come from, as in model.Pod
-	Node                 string // it is bound to; "" = unbound
-	Nominated            string // node that its status names on our behalf; "" = none, or by somebody else
-	DaemonSet            string // namespace/name of the one that controls it; "" = none
-	Buffer               string // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists. SetBuffer sets it
+	Unknown              map[string]int64 // requests for resources that have no position of their own on the axis; Shape.Key has them, Shape.Requests has not
+	Claims               string           // PersistentVolumeClaims that its VolumeTerms come from, as in model.Pod
+	Node                 string           // it is bound to; "" = unbound
+	Nominated            string           // node that its status names on our behalf; "" = none, or by somebody else
+	DaemonSet            string           // namespace/name of the one that controls it; "" = none
+	Buffer               string           // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists. SetBuffer sets it
 
 	Pending       bool // asks for a node: the scheduler found none, and it is for us to find one
 	Terminal      bool // has ended

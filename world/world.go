@@ -84,7 +84,8 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 	}
 }
 
-// Axis returns the axis all vectors are on.
+// Axis returns the axis all vectors are on. World borrows names that only pods
+// ask for, as long as they do.
 func (w *World) Axis() *model.Axis { return w.axis }
 
 // OnPending has f called whenever there may be something new to place: with

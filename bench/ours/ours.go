@@ -151,7 +151,7 @@ func requirement(r model.Requirement) []corev1.NodeSelectorRequirement {
 func (e *Engine) Unsupported(w *workload.Workload) []string {
 	var out []string
 	for p := range w.Pending() {
-		for _, what := range e.convert.Shape(p).Refused {
+		for _, what := range e.convert.Pod(p).Shape.Refused {
 			if !slices.Contains(out, what) {
 				out = append(out, what)
 			}

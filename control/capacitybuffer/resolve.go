@@ -137,7 +137,7 @@ func replicas(given *int32) *int32 {
 // size makes the pods that stand in for the buffer.
 func (r *Reconciler) size(b *v1beta1.CapacityBuffer, t target) *resolution {
 	pod := r.Convert.Pod(like(b, t.pods))
-	requests := r.Convert.List(pod.Shape.Requests)
+	requests := r.Convert.Requested(&pod)
 	delete(requests, corev1.ResourcePods) // the pods' number is what is asked for
 	n := b.Spec.DesiredReplicas(t.replicas, requests)
 	out := &resolution{reason: v1beta1.ResolvedReason, message: fmt.Sprintf("room is kept for %d pods", n)}
@@ -146,6 +146,6 @@ func (r *Reconciler) size(b *v1beta1.CapacityBuffer, t target) *resolution {
 		n = most
 	}
 	out.pods = standIns(b, pod, int(n))
-	out.each = pod.Shape.Requests.With(model.Pods, 1)
+	out.each = r.Convert.Resources(r.limited(requests)).With(model.Pods, 1)
 	return out
 }

@@ -81,6 +81,17 @@ func (r *Reconciler) limits() []model.Limit {
 	return out
 }
 
+// limited returns those of the requests that there are limits for.
+func (r *Reconciler) limited(requests corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, q := range requests {
+		if _, ok := r.Limits[name]; ok {
+			out[name] = q
+		}
+	}
+	return out
+}
+
 // text shows the limits.
 func text(limits corev1.ResourceList) string {
 	var out []string

@@ -22,6 +22,7 @@ import (
 	"karpenter/kube/convert"
 	"karpenter/kube/volumes"
 	"karpenter/model"
+	"karpenter/scenario"
 	"karpenter/world"
 )
 
@@ -62,13 +63,13 @@ func TestCases(t *testing.T) {
 			c := converter()
 			switch d.Cmd {
 			case "pod":
-				return showPod(c.Pod(read(t, d.Input, &corev1.Pod{})))
+				return showPod(c, c.Pod(read(t, d.Input, &corev1.Pod{})))
 			case "daemonset":
 				daemon, ok := c.Daemon(read(t, d.Input, &appsv1.DaemonSet{}))
 				if !ok {
 					return "no room kept\n"
 				}
-				return fmt.Sprintf("%s: %s\n", daemon.Name, daemon.Shape.Key)
+				return fmt.Sprintf("%s: %s\n", daemon.Name, scenario.ShapeText(daemon.Shape, c.Axis.Names()))
 			case "node":
 				return showNode(c, c.Node(read(t, d.Input, &corev1.Node{})))
 			case "nodeclaim":
@@ -94,7 +95,7 @@ func read[T any](t *testing.T, text string, into *T) *T {
 	return into
 }
 
-func showPod(p world.Pod) string {
+func showPod(c convert.Converter, p world.Pod) string {
 	var words []string
 	add := func(cond bool, word string) {
 		if cond {
@@ -115,7 +116,9 @@ func showPod(p world.Pod) string {
 	add(p.Protected && !p.ProtectedUntil.IsZero(), "protected until "+p.ProtectedUntil.UTC().Format(time.TimeOnly))
 	add(p.Claims != "", "with volumes of "+p.Claims)
 	add(p.EvictionCost != 1, fmt.Sprintf("cost %.7g", p.EvictionCost))
-	out := fmt.Sprintf("%s\n%s\n", strings.Join(words, ", "), p.Shape.Key)
+	shape := *p.Shape
+	shape.Requests = c.Resources(c.Requested(&p))
+	out := fmt.Sprintf("%s\n%s\n", strings.Join(words, ", "), scenario.ShapeText(&shape, c.Axis.Names()))
 	for _, r := range p.Shape.Refused {
 		out += "refused: " + r + "\n"
 	}

@@ -9,6 +9,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/kube/volumes"
 	"karpenter/model"
+	"karpenter/world"
 )
 
 // Converter holds what conversions depend on besides the object. It is a
@@ -82,6 +83,15 @@ func amount(position int, q resource.Quantity) int64 {
 		return maxQuantity
 	}
 	return q.Value()
+}
+
+// Requested returns what the pod requests, by name.
+func (c Converter) Requested(p *world.Pod) corev1.ResourceList {
+	out := c.List(p.Shape.Requests)
+	for name, v := range p.Unknown {
+		out[corev1.ResourceName(name)] = quantity(model.Nodes+1, v)
+	}
+	return out
 }
 
 // List returns the vector as quantities by name, without zeros.

@@ -16,18 +16,17 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/kube/pods"
 	"karpenter/model"
-	"karpenter/scenario"
 	"karpenter/world"
 )
 
 // Pod returns the pod as the world knows it.
 func (c Converter) Pod(p *corev1.Pod) world.Pod {
-	s, mounted := c.shape(p)
+	s, unknown, mounted := c.shape(p)
 	protection := protection(p)
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: labelled(p.Labels, mounted),
-		Shape: s, Claims: strings.Join(mounted.Claims, ", "), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
+		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
@@ -96,10 +95,10 @@ func EvictionCost(p *corev1.Pod, written bool) float64 {
 // Daemon returns the pod the DaemonSet runs on a node, and false when no room
 // is kept for it. Volumes, spread, affinity to pods and preferences of a daemon
 // take no room, so nothing of it is refused.
-func (c Converter) Daemon(d *appsv1.DaemonSet) (model.Daemon, bool) {
+func (c Converter) Daemon(d *appsv1.DaemonSet) (world.Daemon, bool) {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	if hasDeviceClaims(pod) {
-		return model.Daemon{}, false
+		return world.Daemon{}, false
 	}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
@@ -109,10 +108,10 @@ func (c Converter) Daemon(d *appsv1.DaemonSet) (model.Daemon, bool) {
 	if pod.Spec.HostNetwork {
 		takeHostPorts(&pod.Spec)
 	}
-	s := c.demand(pod)
+	s, unknown := c.demand(pod)
 	s.Tolerations = append(s.Tolerations, daemonTolerations()...)
-	s.Key = scenario.ShapeKey(s, c.Axis.Names())
-	return model.Daemon{Name: d.Namespace + "/" + d.Name, Shape: s}, true
+	s.Key = c.identity(s, unknown)
+	return world.Daemon{Name: d.Namespace + "/" + d.Name, Shape: s, Unknown: unknown}, true
 }
 
 // requestLimits adds the requests the API server would add to a pod: where

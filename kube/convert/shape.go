@@ -13,18 +13,13 @@ import (
 	"karpenter/kube/pods"
 	"karpenter/kube/volumes"
 	"karpenter/model"
-	"karpenter/scenario"
 )
 
-// Shape returns the scheduling-relevant part of the pod's spec.
-func (c Converter) Shape(p *corev1.Pod) *model.Shape {
-	s, _ := c.shape(p)
-	return s
-}
-
-// shape returns the shape and what it was made with of the pod's volumes.
-func (c Converter) shape(p *corev1.Pod) (s *model.Shape, a volumes.Answer) {
-	s = c.demand(p)
+// shape returns the scheduling-relevant part of the pod's spec, what the pod
+// requests of resources that have no position, and what the shape was made with
+// of the pod's volumes.
+func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int64, a volumes.Answer) {
+	s, unknown = c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
 	s.Refused = c.refused(p)
 	if c.Volumes != nil {
@@ -36,8 +31,19 @@ func (c Converter) shape(p *corev1.Pod) (s *model.Shape, a volumes.Answer) {
 	if pods.DaemonSet(p) || pods.Static(p) {
 		settled(s)
 	}
-	s.Key = scenario.ShapeKey(s, c.Axis.Names())
-	return s, a
+	s.Key = c.identity(s, unknown)
+	return s, unknown, a
+}
+
+// identity returns the identity that the shape has together with the unknown
+// requests.
+func (c Converter) identity(s *model.Shape, unknown map[string]int64) string {
+	names, whole := c.Axis.Names(), *s
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		whole.Requests = whole.Requests.With(len(names), unknown[name])
+		names = append(names, name)
+	}
+	return whole.Identity(names)
 }
 
 // together has the pod stay in a zone with the others that use a volume which
@@ -73,9 +79,10 @@ func labelled(labels map[string]string, a volumes.Answer) map[string]string {
 }
 
 // demand returns what the pod asks of the node it runs on, without a key.
-func (c Converter) demand(p *corev1.Pod) *model.Shape {
-	s := &model.Shape{
-		Requests:    c.requests(p),
+func (c Converter) demand(p *corev1.Pod) (s *model.Shape, unknown map[string]int64) {
+	requests, unknown := c.requests(p)
+	s = &model.Shape{
+		Requests:    requests,
 		Selector:    c.selector(p.Spec.NodeSelector),
 		Terms:       c.terms(p),
 		Tolerations: tolerations(p.Spec.Tolerations),
@@ -84,15 +91,28 @@ func (c Converter) demand(p *corev1.Pod) *model.Shape {
 	if p.Spec.Priority != nil {
 		s.Priority = *p.Spec.Priority
 	}
-	return s
+	return s, unknown
 }
 
 // requests returns what the scheduler counts for the pod: containers, init
 // containers, sidecars, pod-level resources and overhead, and while it is
-// being resized the larger of old and new.
-func (c Converter) requests(p *corev1.Pod) model.Resources {
-	list := resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true})
-	return c.Resources(list).With(model.Pods, 1)
+// being resized the larger of old and new. Anyone can make up names of
+// resources, so names that are not on the axis are not added to it.
+func (c Converter) requests(p *corev1.Pod) (known model.Resources, unknown map[string]int64) {
+	known = make(model.Resources, model.EphemeralStorage+1)
+	for name, q := range resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true}) {
+		i, ok := c.Axis.Position(string(name))
+		switch {
+		case ok:
+			known = known.With(i, amount(i, q))
+		case !q.IsZero():
+			if unknown == nil {
+				unknown = map[string]int64{}
+			}
+			unknown[string(name)] = amount(model.Nodes+1, q)
+		}
+	}
+	return known.With(model.Pods, 1), unknown
 }
 
 func (c Converter) selector(labels map[string]string) model.Requirements {

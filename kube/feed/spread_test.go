@@ -17,6 +17,7 @@ import (
 	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
 	"karpenter/model"
+	"karpenter/scenario"
 	"karpenter/world"
 )
 
@@ -56,7 +57,7 @@ func TestDefaultSpreadIsHardOrSoft(t *testing.T) {
 			{MaxSkew: 2, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{}},
 		}
 	}
-	got := c.Shape(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}).Key
+	got := scenario.ShapeText(c.Pod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}).Shape, c.Axis.Names())
 	if want := `spread="zone skew=1 min=3 of any; host skew=2 soft of any"`; got != want {
 		t.Errorf("the shape is %s, want %s", got, want)
 	}

@@ -73,8 +73,13 @@ type worth struct {
 	Kept  int     `json:"kept"`
 }
 
-// gap is how far the cost is above the bound, as a fraction of it.
-func (w *worth) gap() float64 { return w.Cost/w.Bound - 1 }
+// gap is how far the cost is above the bound, and "unknown" without a bound.
+func (w *worth) gap() string {
+	if w.Bound <= 0 {
+		return "unknown"
+	}
+	return percent(w.Cost/w.Bound - 1)
+}
 
 // askWorth keeps the situation the controller is in as a file of that name in the cluster's folder, and asks about it.
 func (st *stage) askWorth(ctx context.Context, name string) (*worth, error) {
@@ -171,7 +176,7 @@ func writeFigures(w io.Writer, all []*figures) error {
 		return pair(f, func(w *worth) string { return fmt.Sprintf("%.3f", w.Fresh.Cost) })
 	})
 	line("… at least", func(f *figures) string { return pair(f, func(w *worth) string { return fmt.Sprintf("%.3f", w.Bound) }) })
-	line("above the least", func(f *figures) string { return pair(f, func(w *worth) string { return percent(w.gap()) }) })
+	line("above the least", func(f *figures) string { return pair(f, func(w *worth) string { return w.gap() }) })
 	line("controller's memory, p95", func(f *figures) string { return fmt.Sprintf("%d MiB", f.MemoryP95>>20) })
 	line("… at most", func(f *figures) string { return fmt.Sprintf("%d MiB", f.MemoryPeak>>20) })
 	line("its CPU time, after the order", func(f *figures) string { return fmt.Sprintf("%.1f s, %.1f s", f.CPUSeconds, f.CPUOrdered) })

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"fmt"
 	"iter"
 	"strings"
 
@@ -30,17 +31,19 @@ func (c *Catalogue) NewDemand(p model.Pending) *Demand {
 	key := constraintKey(p.Shape)
 	same, ok := c.demands[key]
 	if !ok {
-		same = c.constrain(p.Shape)
+		same = c.constrain(p.Shape.Alternatives(), p.Shape.Tolerations)
 		same.same = same.Constraints()
 		c.demands[key] = same
 	}
 	return &Demand{Shape: p.Shape, Pods: p.Pods, Offers: same.Offers, alts: same.alts, same: same.same}
 }
 
-func (c *Catalogue) constrain(s *model.Shape) *Demand {
+// constrain sees no more of a shape than constraintKey does: shapes with equal
+// keys share what it returns.
+func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []model.Toleration) *Demand {
 	d := &Demand{Offers: NewBits(len(c.Offers))}
-	base := c.tolerated(s)
-	for _, demands := range s.Alternatives() {
+	base := c.tolerated(tolerations)
+	for _, demands := range alternatives {
 		offers := base.And(c.MatchAll(demands))
 		d.alts = append(d.alts, alternative{demands, offers})
 		d.Offers = d.Offers.Or(offers)
@@ -60,11 +63,7 @@ func constraintKey(s *model.Shape) string {
 		b.WriteByte('|')
 	}
 	for _, t := range s.Tolerations {
-		b.WriteString(t.Key + "=" + t.Value + ":" + string(t.Effect))
-		if t.Exists {
-			b.WriteByte('*')
-		}
-		b.WriteByte(';')
+		fmt.Fprintf(&b, "%q %t %q %q;", t.Key, t.Exists, t.Value, t.Effect)
 	}
 	return b.String()
 }
@@ -120,11 +119,11 @@ func (d *Demand) OffersAt(offer int) Bits {
 	return nil
 }
 
-// tolerated returns the usable offers of the pools whose taints s tolerates.
-func (c *Catalogue) tolerated(s *model.Shape) Bits {
+// tolerated returns the usable offers of the pools whose taints are tolerated.
+func (c *Catalogue) tolerated(tolerations []model.Toleration) Bits {
 	out := NewBits(len(c.Offers))
 	for i := range c.Pools {
-		if _, bad := model.Untolerated(c.Pools[i].Taints, s.Tolerations); !bad {
+		if _, bad := model.Untolerated(c.Pools[i].Taints, tolerations); !bad {
 			out = out.Or(c.Pools[i].Usable)
 		}
 	}

@@ -17,6 +17,7 @@ type ClusterAnswer struct {
 	Cost     float64 `json:"costPerHour"`
 	Unpriced int     `json:"unpriced,omitempty"` // of the nodes, whose price is not known: it counts as 0
 	Pods     int     `json:"pods"`               // that the fresh plan places: those that may move or are pending
+	Waiting  int     `json:"waiting,omitempty"`  // of the pods, that no node runs yet: Cost is without them
 
 	Fresh Fresh   `json:"fresh"`
 	Bound float64 `json:"boundPerHour"` // no plan for those pods, Kept included, costs less
@@ -55,6 +56,13 @@ func OfCluster(s *model.Snapshot, place func(*model.Snapshot) *model.Plan) Clust
 	}
 	for _, p := range fresh.Pending {
 		a.Pods += len(p.Pods)
+	}
+	for _, p := range s.Pending {
+		for _, pod := range p.Pods {
+			if pod.From == "" {
+				a.Waiting++
+			}
+		}
 	}
 	plan := place(fresh)
 	for i := range plan.Verdicts {
@@ -132,9 +140,27 @@ func (a ClusterAnswer) Text(w io.Writer) error {
 	if a.Fresh.Pending > 0 {
 		row(&b, "no place", counted(a.Fresh.Pending, "pod")+", in no figure of the fresh plan")
 	}
-	if a.Bound > 0 {
-		fmt.Fprintf(&b, "\nthe nodes cost %.1f %% more than the least possible\n", 100*(a.Cost/a.Bound-1))
+	if c := a.comparison(); c != "" {
+		fmt.Fprintf(&b, "\n%s\n", c)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// comparison returns how far Cost is above Bound, or why the two can't be
+// compared. It returns "" if Bound is 0.
+func (a ClusterAnswer) comparison() string {
+	switch {
+	case a.Bound <= 0:
+		return ""
+	case a.Nodes == 0:
+		return "there are no nodes yet whose cost could be compared with the least possible"
+	case a.Cost >= a.Bound:
+		return fmt.Sprintf("the nodes cost %.1f %% more than the least possible", 100*(a.Cost/a.Bound-1))
+	case a.Unpriced > 0:
+		return "the price of " + counted(a.Unpriced, "node") + " is unknown, so the cost can't be compared with the least possible"
+	case a.Waiting > 0:
+		return "the nodes cost less than the least possible because they do not run all pods: " + counted(a.Waiting, "pod") + " waiting for a node"
+	}
+	return "the nodes cost less than the least possible at the prices and offerings of today"
 }
