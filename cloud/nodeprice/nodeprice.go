@@ -19,9 +19,12 @@ const (
 	PerVCPU = "additional price per vCPU"
 )
 
-// most is the highest amount that is accepted, in dollars per hour. More is a typing
-// error: it costs more than any instance.
-const most = 1000
+// Most is the highest amount that is accepted, per hour. More is a typing error: no
+// instance costs as much.
+const Most = 1000 * model.Dollar
+
+// ErrAmount says which amounts there are.
+var ErrAmount = errors.New("want dollars per hour, a decimal from 0 to 1000 such as 0.03")
 
 // Amounts are what users add to the price of each node, per hour.
 type Amounts struct {
@@ -71,15 +74,17 @@ func (a Amounts) Extras() []model.Extra {
 // Parse reads an amount: dollars per hour as a decimal, 0 to 1000, rounded to
 // nano-dollars.
 func Parse(text string) (model.Price, error) {
-	want := fmt.Errorf("want dollars per hour, a decimal from 0 to %d such as 0.03", most)
 	if text == "" || strings.Trim(text, "0123456789.") != "" || len(text) > 40 {
-		return 0, want
+		return 0, ErrAmount
 	}
 	n, ok := new(big.Rat).SetString(text)
-	if !ok || n.Cmp(big.NewRat(most, 1)) > 0 {
-		return 0, want
+	if !ok {
+		return 0, ErrAmount
 	}
 	n.Mul(n, big.NewRat(int64(model.Dollar), 1))
+	if n.Cmp(big.NewRat(int64(Most), 1)) > 0 {
+		return 0, ErrAmount
+	}
 	n.Add(n, big.NewRat(1, 2))
 	return model.Price(new(big.Int).Quo(n.Num(), n.Denom()).Int64()), nil
 }
