@@ -70,6 +70,9 @@ func (t *InstanceType) reprice(parts []Extra, price func(was, extra Price, avail
 	return &out
 }
 
+// PartInstance is the name of the part of a price that is for the instance.
+const PartInstance = "instance"
+
 // Part is one part of the price of a node, for people.
 type Part struct {
 	Name  string
@@ -79,7 +82,7 @@ type Part struct {
 // Parts returns the parts of a price that has extras: the instance first. It
 // returns nil for a price without extras, or one that is not known.
 func (p *Pool) Parts(node Price, milliCPU int64, zone string) []Part {
-	out := []Part{{Name: "instance", Price: node}}
+	out := []Part{{Name: PartInstance, Price: node}}
 	for _, e := range p.Extras {
 		if price := e.Of(milliCPU, zone); price != 0 {
 			out = append(out, Part{e.Name, price})

@@ -110,7 +110,7 @@ func Of(s *model.Snapshot, d Decider) Report {
 		Version: Version, Time: s.Now.UTC().Format(time.RFC3339),
 		Before: before(s), Launches: []Launch{}, Placements: placed(p.Placements),
 		LaunchCost: price(p.Cost), LaunchBound: price(p.Bound), Commands: []Command{}, Pending: []Refusal{},
-		Stays: stays(s, p), Notes: append(goingAway(s), static(s)...),
+		Stays: stays(s, p), Notes: slices.Concat(goingAway(s), static(s), extras(s)),
 	}
 	r.After = after(s, p)
 	for i := range p.Launches {
