@@ -144,7 +144,7 @@ metadata: {name: %[1]s}
 spec:
   role: KarpenterNodeRole-prod
   amiSelectorTerms: [{alias: al2023@latest}]
-  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: prod}}]
+  subnetSelectorTerms: [{tags: {kubernetes.io/role/elb: "1"}}] # they assign public addresses
   securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: prod}}]
 ---
 apiVersion: v1
@@ -404,13 +404,6 @@ func (s *planned) change(what, manifest, reason string) {
 		s.Errorf("%s: want nodes to go as %s:\n%s", what, reason, text)
 	}
 	before, prices := s.now(), s.prices()
-	var cost float64
-	for _, l := range told.Launches {
-		cost += prices[l.InstanceType+" "+l.Zone+" "+l.CapacityType] + s.besides()
-	}
-	if math.Abs(cost-told.LaunchCostPerHour) > 1e-6 {
-		s.Errorf("%s: the nodes to be launched are told to cost $%v/h, by their prices it is $%v/h", what, told.LaunchCostPerHour, cost)
-	}
 	began := time.Now()
 	s.kubectl("apply", "-f", manifest)
 	var nodes []string
@@ -438,6 +431,13 @@ func (s *planned) change(what, manifest, reason string) {
 	after := s.now()
 	s.Logf("%s\n\n%s\n%s", what, text, s.table(told, before, after, time.Since(began)))
 	s.compare(what, told, before, after)
+	var cost float64
+	for _, l := range told.Launches {
+		cost += prices[l.InstanceType+" "+l.Zone+" "+l.CapacityType] + s.besides()
+	}
+	if math.Abs(cost-told.LaunchCostPerHour) > 1e-6 {
+		s.Errorf("%s: the nodes to be launched were told to cost $%v/h, by the bill it is $%v/h", what, told.LaunchCostPerHour, cost)
+	}
 }
 
 // compare holds what was told against what came about.
