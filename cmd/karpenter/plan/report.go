@@ -22,7 +22,7 @@ type Report struct {
 	Changes []Change `json:"changes,omitempty"` // that were assumed, by NodePool
 	Notes   []string `json:"notes,omitempty"`   // what the figures leave out
 
-	Prices  []string `json:"prices,omitempty"`  // what they have besides instances, in words
+	Prices []string `json:"prices,omitempty"` // what they have besides instances, in words
 
 	Before    Total  `json:"before"`
 	Unchanged *Total `json:"unchanged,omitempty"` // after, if none of Changes were made
