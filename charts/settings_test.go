@@ -24,6 +24,8 @@ var other = map[string]string{
 	"logLevel":                               "debug",
 	"logOutputPaths":                         "[stdout, /var/log/karpenter]",
 	"logErrorOutputPaths":                    "[stdout]",
+	"settings.additionalNodePrice":           "0.03",
+	"settings.additionalVCPUPrice":           `"0.001"`,
 	"settings.batchMaxDuration":              "20s",
 	"settings.batchIdleDuration":             "2s",
 	"settings.preferencePolicy":              "Ignore",

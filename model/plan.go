@@ -90,7 +90,7 @@ type Launch struct {
 
 	// The offering the plan counts on: the cheapest of Types.
 	Type, Zone, CapacityType string
-	Price                    Price
+	Price                    Price // with Pool.Extras
 }
 
 // Relaxed says that a launch spans fewer values of a label than its pool

@@ -102,6 +102,10 @@ type Pool struct {
 	Usage        Resources // capacity of its nodes that are not being deleted, with Nodes; those that are to be count
 	Types        []*InstanceType
 
+	// Extras are what each of its nodes costs besides the instance. The prices of
+	// the offerings of Types and of its nodes include them.
+	Extras []Extra
+
 	// Unavailable says why the pool launches no nodes for pods: "static", "not
 	// ready", "being deleted"; "" = it does.
 	Unavailable string
@@ -143,7 +147,7 @@ type Offering struct {
 	ReservationID      string
 	ReservationLeft    int64
 	Requirements       Requirements // zone, capacity type and provider labels, one value each
-	Price              Price
+	Price              Price        // of a node, with Pool.Extras
 	Available          bool
 	Full               bool // not Available only because nothing is left of its reservation
 }
@@ -169,7 +173,7 @@ type Node struct {
 	HostPorts []HostPort // taken by pods bound to it
 	Attached  []Attached // by driver that has a limit
 
-	Price Price // of its offering; 0 = unknown
+	Price Price // of its offering, with Pool.Extras; 0 = unknown
 
 	// Reservation is what it will take from once it is launched; until then the
 	// reservation does not count it. "" = none, or launched.

@@ -168,13 +168,17 @@ func (b *builder) pool(d *directive) error {
 		d.fail(err)
 		says.usage = true
 	}
+	p.Extras = read(d, "extras", nil, parseExtras)
 	p.Types = b.poolTypes(d)
+	for i, t := range p.Types {
+		p.Types[i] = t.With(p.Extras)
+	}
 	if slices.ContainsFunc(b.s.Pools, func(o model.Pool) bool { return o.Name == p.Name }) {
 		d.fail(fmt.Errorf("%s is described twice", p.Name))
 	}
 	b.s.Pools = append(b.s.Pools, p)
 	b.pools = append(b.pools, says)
-	return d.done("weight= limits= usage= taints= labels= requires= types= budgets= halted= probing policy= consolidate-after=Never static= unavailable= template= counted= consuming=")
+	return d.done("weight= limits= usage= taints= labels= requires= types= extras= budgets= halted= probing policy= consolidate-after=Never static= unavailable= template= counted= consuming=")
 }
 
 // poolTypes reads types=m.*,c.large; without it a pool has all types there are.

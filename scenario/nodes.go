@@ -12,7 +12,8 @@ type nodeFacts struct {
 	name, poolName          string
 	zone, ct                string
 	registered, initialized bool
-	kind                    *model.InstanceType // nil = not said
+	ref                     string              // how its type is called
+	kind                    *model.InstanceType // as the pool has it; nil = not said
 	pool                    *model.Pool         // nil = not in the situation
 }
 
@@ -88,6 +89,9 @@ func (b *builder) node(d *directive) error {
 	if ref, ok := d.take("type"); ok {
 		if found := b.match(atom{text: ref, literal: true}); len(found) > 0 {
 			f.kind = found[0]
+			if f.pool != nil {
+				f.kind = f.kind.With(f.pool.Extras)
+			}
 		} else {
 			d.fail(fmt.Errorf("there is no type %s", ref))
 		}

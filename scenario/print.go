@@ -71,7 +71,7 @@ type printer struct {
 	asked bool // some selector looks at pods
 	out   bytes.Buffer
 	refs  map[*model.InstanceType]string // how pools call a type
-	order []*model.InstanceType          // types printed, in order
+	order []*model.InstanceType          // types printed, in order, without what pools add to their prices
 }
 
 func (p *printer) line(head string, parts ...string) {
@@ -161,7 +161,8 @@ func (p *printer) types() {
 			if _, done := p.refs[t]; done {
 				continue
 			}
-			text := p.instanceType(t.Name, t)
+			bare := t.Without(p.s.Pools[i].Extras)
+			text := p.instanceType(t.Name, bare)
 			if ref, known := byText[text]; known {
 				p.refs[t] = ref
 				continue
@@ -171,9 +172,9 @@ func (p *printer) types() {
 				ref = t.Name + "/" + strconv.Itoa(n)
 			}
 			taken[ref] = true
-			byText[text], p.refs[t] = ref, ref
-			p.order = append(p.order, t)
-			p.out.WriteString(p.instanceType(ref, t))
+			byText[text], p.refs[t], p.refs[bare] = ref, ref, ref
+			p.order = append(p.order, bare)
+			p.out.WriteString(p.instanceType(ref, bare))
 		}
 	}
 }
@@ -309,6 +310,9 @@ func (p *printer) pool(pool *model.Pool) {
 			refs[i] = p.refs[t]
 		}
 		parts = append(parts, "types="+outer(innerList(refs)))
+	}
+	if len(pool.Extras) > 0 {
+		parts = append(parts, "extras="+outer(extras(pool.Extras)))
 	}
 	if len(pool.Disruption.Allowed) > 0 {
 		parts = append(parts, "budgets="+budgets(pool.Disruption.Allowed))

@@ -12,7 +12,7 @@ func (p *printer) node(n *model.Node) {
 	d := f.defaults()
 	parts := []string{option("pool", n.Pool, ""), option("claim", n.Claim, d.Claim), option("template", n.Template, d.Template)}
 	if f.kind != nil {
-		parts = append(parts, "type="+outer(p.refs[f.kind]))
+		parts = append(parts, "type="+outer(f.ref))
 	}
 	parts = append(parts, option("zone", f.zone, ""), option("ct", f.ct, ""))
 	parts = append(parts, standingWord(n), when(n.Deleting, "deleting"), when(n.Closed, "closed"))
@@ -64,8 +64,13 @@ func (p *printer) facts(n *model.Node) nodeFacts {
 	if f.pool != nil {
 		candidates = slices.Concat(f.pool.Types, p.order)
 	}
-	if i := slices.IndexFunc(candidates, func(t *model.InstanceType) bool { return t.Name == name }); i >= 0 {
-		f.kind = candidates[i]
+	i := slices.IndexFunc(candidates, func(t *model.InstanceType) bool { return t.Name == name })
+	switch {
+	case i < 0:
+	case f.pool != nil && i >= len(f.pool.Types):
+		f.ref, f.kind = p.refs[candidates[i]], candidates[i].With(f.pool.Extras)
+	default:
+		f.ref, f.kind = p.refs[candidates[i]], candidates[i]
 	}
 	return f
 }

@@ -95,6 +95,9 @@ func (f *filler) snapshot(t *testing.T) *model.Snapshot {
 	slices.SortFunc(s.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
 	for i := range s.Pools {
 		s.Pools[i].Name = f.pools[i%2] + strings.Repeat("+", i/2)
+		for j, t := range s.Pools[i].Types {
+			s.Pools[i].Types[j] = t.With(s.Pools[i].Extras)
+		}
 	}
 	for i := range s.Nodes {
 		f.perhapsDefault(s, &s.Nodes[i])
@@ -249,6 +252,8 @@ func settle(v reflect.Value) {
 		}
 	case *model.Intent:
 		slices.Sort(p.Claims)
+	case *model.Extra:
+		p.Price = max(p.Price, 0)
 	case *model.Volumes:
 		p.Shared = sorted(p.Shared)
 	case *model.Attached:
@@ -348,6 +353,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("node n cpu=2 runs=\"3 app=web in x where a=b anti host of app=db; 1 terminating any\" ports=80,\"1:2/UDP\" attached=\"ebs 2 [a b] of 3\"\n" +
 		"pods web-1,x/y labels=app=web spread=\"zone skew=2 min=3 soft of app=web in a b where t Exists; host of nothing\" near=\"1: anti zone of any in any; ct of any in none\" " +
 		"anti=\"zone of app!=web\" prefer=\"5: zone=a, b In [c d]\" volumes=\"efs 1\" volumes-in=\"zone=a | any\"\ndecide premium=0.1 preferences=ignore")
+	f.Add("type m cpu=4 zones=a spot=0.1,b:0! on-demand=0\npool p extras=\"root disk:0.0022,address:0.005 zone a,agent:0.001 per-vcpu zone b\"\nnode n pool=p type=m zone=a ct=spot")
 	f.Add("type m cpu=4 zones=a spot=0.1\npool p budgets=2 policy=Balanced static=replicas:3,pending:1 consolidate-after=Never\n" +
 		"node n pool=p type=m zone=a ct=spot consolidatable settling drifted=2h held=x deadline closed free=mem:1Gi\n" +
 		"pods web-1..3,x/y cpu=1 on=n labels=app=web anti=\"host of app=web\" ports=80\npods on=n cpu=2\npod a from=n\n" +

@@ -34,6 +34,8 @@ type share struct {
 	total, consuming bool            // in the pool's budgets
 	leaving          bool            // it is going away or reboots
 	price            model.Price
+	cpu              int64 // millicores of its type, if the pool has extras
+	zone             string
 	capacity         model.Resources // nil when it is going away
 }
 
@@ -43,6 +45,9 @@ func (w *World) include(m *machine) {
 	s := share{counted: true, pool: v.Pool}
 	if m.claim != nil {
 		s.price = v.Price
+	}
+	if t := w.typeOf(m); s.price != 0 && len(w.extras[s.pool]) > 0 && t != nil {
+		s.cpu, s.zone = t.Capacity.At(model.CPU), m.label(model.LabelZone)
 	}
 	s.total = m.claim != nil && m.node != nil && (v.Initialized || m.claim.Rebooting) && !m.claim.Terminating
 	s.leaving = s.total && (v.Deleting || m.node.Deleting || m.claim.Rebooting)
@@ -155,6 +160,27 @@ func (w *World) Costs() map[string]model.Price {
 	return out
 }
 
+// CostParts returns by NodePool what Costs is made of, for each that has extras:
+// instances, and each part of their price by name.
+func (w *World) CostParts() map[string]map[string]model.Price {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settle()
+	w.refresh(w.now)
+	out := map[string]map[string]model.Price{}
+	for _, m := range w.machines {
+		s := m.share
+		pool := model.Pool{Extras: w.extras[s.pool]}
+		for _, part := range pool.Parts(s.price, s.cpu, s.zone) {
+			if out[s.pool] == nil {
+				out[s.pool] = map[string]model.Price{}
+			}
+			out[s.pool][part.Name] += part.Price
+		}
+	}
+	return out
+}
+
 // listPools returns the pools sorted by name.
 func (w *World) listPools(now time.Time) []model.Pool {
 	var out []model.Pool
@@ -167,7 +193,7 @@ func (w *World) listPools(now time.Time) []model.Pool {
 		allowed := p.allowed(now, s)
 		out = append(out, model.Pool{
 			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
-			Usage: s.used(), Types: w.types[name], Unavailable: p.Unavailable,
+			Usage: s.used(), Types: w.types[name], Extras: w.extras[name], Unavailable: p.Unavailable,
 			Template: p.Template,
 			Disruption: model.Disruption{
 				Allowed: allowed, Halted: p.halted(), Probing: p.Drift == Probing, Policy: p.Policy, Never: p.Never,

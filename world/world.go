@@ -2,6 +2,7 @@ package world
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type World struct {
 	pools        map[string]*pool // by name
 	poolVersions int              // given out so far
 	types        map[string][]*model.InstanceType
+	extras       map[string][]model.Extra // by pool
 
 	outlooks map[string]outlook // of claims that are not launched, by pool and demands
 	granted  map[string]int     // nodes of static pools that are about to be planned, by pool
@@ -77,7 +79,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		machines: map[string]*machine{}, nodeIDs: map[string]string{}, claimIDs: map[string]string{},
 		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
 		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, bequests: map[string][][]launched{},
-		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, outlooks: map[string]outlook{}, granted: map[string]int{},
+		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}, outlooks: map[string]outlook{}, granted: map[string]int{},
 		buffers: map[string]map[string]bool{}, limits: map[string]map[string]int{}, daemons: map[string]*daemon{},
 		timed: map[*machine]bool{}, going: map[*machine]bool{}, seeded: map[*machine]bool{}, standings: map[string]*standing{},
 		interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{},
@@ -327,19 +329,21 @@ func (w *World) DeletePool(name string) {
 	defer w.mu.Unlock()
 	delete(w.pools, name)
 	delete(w.types, name)
+	delete(w.extras, name)
 	clear(w.outlooks)
 	w.touchPool(name)
 }
 
-// SetTypes takes in what can be launched for a NodePool. Handing in the same
-// types again is cheap. World keeps the slice.
-func (w *World) SetTypes(pool string, types []*model.InstanceType) {
+// SetTypes takes in what can be launched for a NodePool, and what its nodes cost
+// besides their instances, which the prices of the types include. Handing in the
+// same types again is cheap. World keeps the slices.
+func (w *World) SetTypes(pool string, types []*model.InstanceType, extras ...model.Extra) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if same(w.types[pool], types) {
+	if same(w.types[pool], types) && slices.Equal(w.extras[pool], extras) {
 		return
 	}
-	w.types[pool] = types
+	w.types[pool], w.extras[pool] = types, extras
 	clear(w.outlooks)
 	w.touchPool(pool)
 }

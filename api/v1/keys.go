@@ -79,6 +79,11 @@ const (
 	// ReplacesAnnotationKey is the reason, in lower case, for which the nodes
 	// are taken away that a claim was made to replace. Ours.
 	ReplacesAnnotationKey = Group + "/replaces"
+	// AdditionalNodePriceAnnotationKey and AdditionalVCPUPriceAnnotationKey on a
+	// NodePool override the settings of those names: dollars per hour that count
+	// for each of its nodes, and for each vCPU of them. Ours.
+	AdditionalNodePriceAnnotationKey = Group + "/additional-node-price"
+	AdditionalVCPUPriceAnnotationKey = Group + "/additional-vcpu-price"
 	// CapacityBufferFakePodAnnotationKey marks an in-memory pod that stands for
 	// capacity a CapacityBuffer reserves. No such pod exists in the cluster.
 	CapacityBufferFakePodAnnotationKey = Group + "/capacity-buffer-fake-pod"

@@ -36,6 +36,7 @@ import (
 	"karpenter/cloud/aws/template"
 	"karpenter/cloud/aws/userdata"
 	"karpenter/kube/join"
+	"karpenter/model"
 )
 
 // region is a provider on an AWS and an API server in memory. Batches wait in
@@ -55,6 +56,7 @@ type region struct {
 	catalogue *catalogue.Catalogue
 	overlay   func(string, []*cloud.InstanceType) ([]*cloud.InstanceType, error)
 	typesErr  error
+	amounts   []model.Extra // that the user adds
 
 	mu     sync.Mutex
 	events []string
@@ -125,6 +127,15 @@ func (r *region) restart() {
 				return types, nil
 			}
 			return r.overlay(pool, types)
+		},
+		Extras: func(ctx context.Context, class *awsv1.EC2NodeClass) []model.Extra {
+			return r.catalogue.NodeExtras(class, subnets.PublicZones(ctx, class)).Parts()
+		},
+		Additional: func(_ context.Context, pool string) ([]model.Extra, error) {
+			if pool != "default" {
+				return nil, fmt.Errorf("asked for pool %q", pool)
+			}
+			return r.amounts, nil
 		},
 		Event: func(object client.Object, eventType, reason, message string) {
 			r.mu.Lock()

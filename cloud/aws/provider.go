@@ -20,6 +20,7 @@ import (
 	"karpenter/cloud/aws/instancetype"
 	"karpenter/cloud/aws/launch"
 	"karpenter/cloud/aws/template"
+	"karpenter/cloud/nodeprice"
 	"karpenter/model"
 )
 
@@ -40,6 +41,11 @@ type Config struct {
 	// Overlay says what NodeOverlays make of the types of a NodePool; see
 	// overlay.Store. Nil means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	// Additional returns what the user adds to the price of nodes of a NodePool.
+	// Nil means nothing.
+	Additional func(ctx context.Context, pool string) ([]model.Extra, error)
+	// Extras returns what nodes of a class cost besides their instances.
+	Extras func(context.Context, *awsv1.EC2NodeClass) []model.Extra
 	// LegacyRepair has RepairPolicies answer as versions before 1.15 did, and
 	// RebootForRepair reboots instances for faults that this cures.
 	LegacyRepair, RebootForRepair bool
@@ -56,6 +62,7 @@ type Provider struct {
 	instances *instance.Instances
 	launches  singleflight.Group // by UID of the claim
 	decisions decisions
+	prices    nodeprice.Store
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -163,6 +170,11 @@ func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.
 			Err: fmt.Errorf("instance types of node class %s: %w", class.Name, err),
 		}
 	}
+	extras, err := p.extrasFor(ctx, claim, class)
+	if err != nil {
+		return nil, err
+	}
+	types = p.prices.Add(claim.Labels[v1.NodePoolLabelKey]+"/"+class.Name, types, extras)
 	want := &launch.Want{
 		Labels:   cloud.Demand(claim),
 		Requests: claim.Spec.Resources.Requests,
@@ -175,6 +187,7 @@ func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.
 	order := &template.Want{
 		Claim: claim, Class: class, Candidates: candidates,
 		CapacityType: launch.CapacityType(candidates, want), Tenancy: launch.Tenancy(want),
+		OwnPrices: nodeprice.Reorder(extras),
 	}
 	group, err := p.config.Group(ctx, class)
 	if err != nil {
@@ -193,13 +206,34 @@ func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.
 // partitioned is the strategy of placement groups that have partitions.
 const partitioned = "partition"
 
-// typesFor returns what is for sale as the claim's pool sees it.
+// typesFor returns what is for sale as the claim's pool sees it, at the prices of
+// instances.
 func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	types, err := p.config.Types(ctx, class)
 	if pool := claim.Labels[v1.NodePoolLabelKey]; err == nil && p.config.Overlay != nil && pool != "" {
 		return p.config.Overlay(pool, types)
 	}
 	return types, err
+}
+
+// extrasFor returns what the claim's node costs besides its instance.
+func (p *Provider) extrasFor(ctx context.Context, claim *v1.NodeClaim, class *awsv1.EC2NodeClass) ([]model.Extra, error) {
+	extras := p.config.Extras(ctx, class)
+	pool := claim.Labels[v1.NodePoolLabelKey]
+	if p.config.Additional == nil || pool == "" {
+		return extras, nil
+	}
+	more, err := p.config.Additional(ctx, pool)
+	return append(extras, more...), err
+}
+
+// Extras returns what nodes of the pool's class cost besides their instances.
+func (p *Provider) Extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, error) {
+	class, err := p.class(ctx, pool.Spec.Template.Spec.NodeClassRef.Name)
+	if err != nil {
+		return nil, fmt.Errorf("node pool %s: %w", pool.Name, err)
+	}
+	return p.config.Extras(ctx, class), nil
 }
 
 // warnInflexible says in the log when spot capacity was wanted and few types

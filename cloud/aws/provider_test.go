@@ -277,6 +277,56 @@ func TestOverlay(t *testing.T) {
 	check(t, "type", r.launch(r.claim("claim")).Labels[model.LabelInstanceType], "m5.xlarge")
 }
 
+// A launch goes by what nodes cost: with an amount for each vCPU, the cheapest
+// instance need not be the cheapest node.
+func TestLaunchByNodePrice(t *testing.T) {
+	r := newRegion(t, func(c *awsfake.Config) { c.Types = []string{"t3.xlarge", "z1d.large"} })
+	launch := func(name string) string {
+		t.Helper()
+		claim := r.claim(name)
+		claim.Spec.Requirements = []v1.NodeSelectorRequirementWithMinValues{{Key: v1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{model.OnDemand}}}
+		return r.launch(claim).Labels[model.LabelInstanceType]
+	}
+	check(t, "by the instance", launch("plain"), "t3.xlarge")
+	r.amounts = []model.Extra{{Name: "agent", Price: model.Dollar}}
+	check(t, "with an amount per node", launch("agent"), "t3.xlarge")
+	r.amounts = []model.Extra{{Name: "licence", Price: model.Dollar / 20, VCPU: true}}
+	check(t, "with an amount per vCPU", launch("licence"), "z1d.large")
+}
+
+// Nodes have the volumes of their class, and an address where their subnets or
+// their class assign one.
+func TestExtras(t *testing.T) {
+	r := newRegion(t, nil)
+	for _, c := range []struct {
+		role   string // of the subnets: elb are public
+		public *bool
+		want   string
+	}{
+		{"kubernetes.io/role/internal-elb", nil, "/dev/xvda gp3: 20 GiB"},
+		{"kubernetes.io/role/internal-elb", aws.Bool(true), "/dev/xvda gp3: 20 GiB, public IPv4 address"},
+		{"kubernetes.io/role/elb", nil, "/dev/xvda gp3: 20 GiB, public IPv4 address us-west-2a, public IPv4 address us-west-2b, public IPv4 address us-west-2c"},
+		{"kubernetes.io/role/elb", aws.Bool(false), "/dev/xvda gp3: 20 GiB"},
+	} {
+		r.class(func(class *awsv1.EC2NodeClass) {
+			class.Generation++
+			class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{c.role: "1"}}}
+			class.Spec.AssociatePublicIPAddress = c.public
+		})
+		extras, err := r.Extras(t.Context(), r.pool)
+		must(t, err)
+		var parts []string
+		for _, e := range extras {
+			parts = append(parts, strings.TrimSpace(e.Name+" "+e.Zone))
+		}
+		check(t, c.role, strings.Join(parts, ", "), c.want)
+	}
+	must(t, r.api.Delete(t.Context(), r.getClass()))
+	if _, err := r.Extras(t.Context(), r.pool); !errors.Is(err, errNoClass) {
+		t.Errorf("without class: %v", err)
+	}
+}
+
 func TestInstanceID(t *testing.T) {
 	for text, want := range map[string]string{
 		"aws:///us-west-2a/i-0123": "i-0123", "other:///zone/id": "id",

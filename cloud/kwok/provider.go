@@ -21,6 +21,8 @@ import (
 	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/nodeprice"
+	"karpenter/model"
 )
 
 // Marks on the Nodes of this provider.
@@ -30,7 +32,8 @@ const (
 	FakeKey   = "kwok.x-k8s.io/node"
 	FakeValue = "fake"
 
-	// PriceLabelKey is the price of the offering in dollars per hour.
+	// PriceLabelKey is the price of the instance in dollars per hour, with
+	// NodeOverlays, without what the node costs besides it.
 	PriceLabelKey = "eks-node-viewer/instance-price"
 
 	partitionLabelKey = "kwok-partition"
@@ -47,6 +50,9 @@ type Config struct {
 	// a launch goes by the prices and capacities it was planned with; see
 	// overlay.Store. Nil means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	// Extras returns what nodes of a NodePool cost besides their instances. Nil
+	// means nothing.
+	Extras func(ctx context.Context, pool string) ([]model.Extra, error)
 }
 
 // Provider makes Nodes without machines. Safe for concurrent use.
@@ -57,6 +63,8 @@ type Provider struct {
 	stock        *stock
 	launchErrors map[offeringKey]string
 	overlay      func(string, []*cloud.InstanceType) ([]*cloud.InstanceType, error) // nil = none
+	extras       func(context.Context, string) ([]model.Extra, error)               // nil = none
+	prices       nodeprice.Store
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -70,6 +78,7 @@ func New(c Config) *Provider {
 		stock:        newStock(c.Catalogue.types),
 		launchErrors: c.Catalogue.launchErrors,
 		overlay:      c.Overlay,
+		extras:       c.Extras,
 	}
 }
 
@@ -97,7 +106,7 @@ func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	if err := p.classReady(ctx, claim); err != nil {
 		return nil, err
 	}
-	types, err := p.typesFor(claim)
+	types, extras, err := p.typesFor(ctx, claim)
 	if err != nil {
 		return nil, err
 	}
@@ -106,20 +115,31 @@ func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	for choice := range cloud.Choices(types, cloud.Demand(claim), claim.Spec.Resources.Requests) {
 		key := keyOf(choice.Type, choice.Offering)
 		if p.launchErrors[key] == "" {
-			return p.machine(claim, choice), nil
+			return p.machine(claim, choice, extras), nil
 		}
 		failed = append(failed, key)
 	}
 	return nil, &cloud.InsufficientCapacityError{Err: refusal(failed)}
 }
 
-// typesFor returns what is for sale as the claim's pool sees it.
-func (p *Provider) typesFor(claim *v1.NodeClaim) ([]*cloud.InstanceType, error) {
+// typesFor returns what is for sale as the claim's pool sees it, and what of the
+// prices is not for the instance.
+func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim) (types []*cloud.InstanceType, extras []model.Extra, err error) {
 	types, pool := p.stock.types(p.clock.Now()), claim.Labels[v1.NodePoolLabelKey]
-	if p.overlay == nil || pool == "" {
-		return types, nil
+	if pool == "" {
+		return types, nil, nil
 	}
-	return p.overlay(pool, types)
+	if p.overlay != nil {
+		if types, err = p.overlay(pool, types); err != nil {
+			return nil, nil, err
+		}
+	}
+	if p.extras != nil {
+		if extras, err = p.extras(ctx, pool); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p.prices.Add(pool, types, extras), extras, nil
 }
 
 // refusal says why nothing could be launched.
@@ -161,9 +181,9 @@ func (p *Provider) classReady(ctx context.Context, claim *v1.NodeClaim) error {
 }
 
 // machine is the machine the claim will record.
-func (p *Provider) machine(claim *v1.NodeClaim, choice cloud.Choice) *cloud.Machine {
+func (p *Provider) machine(claim *v1.NodeClaim, choice cloud.Choice, extras []model.Extra) *cloud.Machine {
 	labels := choice.Labels(claim)
-	labels[PriceLabelKey] = fmt.Sprintf("%f", choice.Offering.Price.Dollars())
+	labels[PriceLabelKey] = fmt.Sprintf("%f", nodeprice.Instance(choice.Type, choice.Offering, extras).Dollars())
 	maps.Copy(labels, fixedLabels(claim))
 	return &cloud.Machine{
 		ProviderID:  scheme + nodeName(claim),

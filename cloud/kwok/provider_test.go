@@ -1,6 +1,8 @@
 package kwok
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/cloudtest"
 	"karpenter/cloud/health"
+	"karpenter/model"
 )
 
 func TestConforms(t *testing.T) {
@@ -119,8 +122,41 @@ func TestCreateOverlaid(t *testing.T) {
 		t.Errorf("launched %s with %s fuses, want the one made cheap, with 20", m.Labels[corev1.LabelInstanceTypeStable], fuse.String())
 	}
 	alone := &v1.NodeClaim{}
-	if types, err := h.provider.typesFor(alone); err != nil || len(types) == 0 {
+	if types, _, err := h.provider.typesFor(t.Context(), alone); err != nil || len(types) == 0 {
 		t.Errorf("a claim of no pool is offered %d types, error %v", len(types), err)
+	}
+}
+
+// A launch goes by what nodes cost, not their instances; the label has the price of
+// the instance.
+func TestCreateWithExtras(t *testing.T) {
+	h := newHarness(t, DefaultEntries())
+	var extras []model.Extra
+	var failed error
+	h.provider.extras = func(_ context.Context, pool string) ([]model.Extra, error) {
+		if pool != "default" {
+			t.Errorf("asked for pool %q", pool)
+		}
+		return extras, failed
+	}
+	launch := func(name string) (instanceType, price string) {
+		t.Helper()
+		m := h.launch(h.claim(name, in(corev1.LabelInstanceTypeStable, "c-4x-amd64-linux", "m-2x-amd64-linux"), in(v1.CapacityTypeLabelKey, "on-demand")))
+		return m.Labels[corev1.LabelInstanceTypeStable], m.Labels[PriceLabelKey]
+	}
+	cheapest, price := launch("without")
+	extras = []model.Extra{{Name: "licence", Price: model.Dollar, VCPU: true}, {Name: "agent", Price: model.Dollar / 100}}
+	if got, same := launch("with"); cheapest != "m-2x-amd64-linux" || got != cheapest || same != price {
+		t.Errorf("%s for %s, with extras %s for %s: want the smaller one, for the same", cheapest, price, got, same)
+	}
+	extras = []model.Extra{{Name: "licence", Price: model.Dollar, Zone: "test-zone-a"}}
+	m := h.launch(h.claim("elsewhere", in(v1.CapacityTypeLabelKey, "on-demand")))
+	if zone := m.Labels[corev1.LabelTopologyZone]; zone == "test-zone-a" || zone == "" {
+		t.Errorf("launched in zone %q, where nodes cost more", zone)
+	}
+	failed = errors.New("no answer")
+	if _, err := h.provider.Create(t.Context(), h.claim("failing")); !errors.Is(err, failed) {
+		t.Errorf("error %v", err)
 	}
 }
 

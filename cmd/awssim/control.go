@@ -99,7 +99,24 @@ func newControl(a *awsfake.AWS) http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
+	mux.HandleFunc("GET "+controlPath+"bill", func(w http.ResponseWriter, _ *http.Request) { writeBill(w, a) })
 	return mux
+}
+
+// writeBill writes for each instance that is not terminated what it costs per hour,
+// and what its volumes and its address cost, in dollars.
+func writeBill(w io.Writer, a *awsfake.AWS) {
+	for _, i := range a.Instances() {
+		if i.State.Name == types.InstanceStateNameTerminated {
+			continue
+		}
+		way := awsfake.OnDemand
+		if i.InstanceLifecycle == types.InstanceLifecycleTypeSpot {
+			way = awsfake.Spot
+		}
+		dollars, _ := a.Price(awsfake.Pool{Type: string(i.InstanceType), Zone: *i.Placement.AvailabilityZone, CapacityType: way})
+		fmt.Fprintf(w, "%s %v %v\n", *i.InstanceId, dollars, i.Besides)
+	}
 }
 
 func writePrices(ctx context.Context, w io.Writer, a *awsfake.AWS) error {

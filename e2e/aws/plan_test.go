@@ -144,7 +144,7 @@ metadata: {name: %[1]s}
 spec:
   role: KarpenterNodeRole-prod
   amiSelectorTerms: [{alias: al2023@latest}]
-  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: prod}}]
+  subnetSelectorTerms: [{tags: {kubernetes.io/role/elb: "1"}}] # they assign public addresses
   securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: prod}}]
 ---
 apiVersion: v1
@@ -312,16 +312,57 @@ type happened struct {
 func (s *planned) now() happened {
 	s.Helper()
 	h := happened{Launched: len(s.claims), Evictions: len(s.pods)}
-	prices := s.prices()
+	bill := s.bill()
 	for _, n := range s.nodes(s.view) {
 		h.Nodes++
-		h.Cost += prices[offering(&n)]
+		instance, besides := bill.of(&n)
+		h.Cost += instance + besides
 	}
 	return h
 }
 
 func offering(n *corev1.Node) string {
 	return strings.Join([]string{n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], n.Labels[v1.CapacityTypeLabelKey]}, " ")
+}
+
+// bill tells what the account pays per hour for each instance, and for its volumes
+// and its address, by the instance's ID.
+type bill map[string][2]float64
+
+func (b bill) of(n *corev1.Node) (instance, besides float64) {
+	at := b[n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:]]
+	return at[0], at[1]
+}
+
+func (s *planned) bill() bill {
+	s.Helper()
+	answer, err := http.Get(s.server.URL + "/_awssim/bill")
+	must(s.T, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	must(s.T, err)
+	out := bill{}
+	for line := range strings.Lines(string(text)) {
+		var id string
+		var instance, besides float64
+		_, err := fmt.Sscan(line, &id, &instance, &besides)
+		must(s.T, err)
+		out[id] = [2]float64{instance, besides}
+	}
+	return out
+}
+
+// besides is what each node costs besides its instance: all have one class.
+func (s *planned) besides() float64 {
+	s.Helper()
+	bill := s.bill()
+	for _, n := range s.nodes(s.view) {
+		if _, besides := bill.of(&n); besides > 0 {
+			return besides
+		}
+	}
+	s.Fatal("no node costs more than its instance, although all have volumes")
+	return 0
 }
 
 // prices tells what the account says an hour costs, by offering.
@@ -363,13 +404,6 @@ func (s *planned) change(what, manifest, reason string) {
 		s.Errorf("%s: want nodes to go as %s:\n%s", what, reason, text)
 	}
 	before, prices := s.now(), s.prices()
-	var cost float64
-	for _, l := range told.Launches {
-		cost += prices[l.InstanceType+" "+l.Zone+" "+l.CapacityType]
-	}
-	if math.Abs(cost-told.LaunchCostPerHour) > 1e-6 {
-		s.Errorf("%s: the nodes to be launched are told to cost $%v/h, by their prices it is $%v/h", what, told.LaunchCostPerHour, cost)
-	}
 	began := time.Now()
 	s.kubectl("apply", "-f", manifest)
 	var nodes []string
@@ -397,6 +431,13 @@ func (s *planned) change(what, manifest, reason string) {
 	after := s.now()
 	s.Logf("%s\n\n%s\n%s", what, text, s.table(told, before, after, time.Since(began)))
 	s.compare(what, told, before, after)
+	var cost float64
+	for _, l := range told.Launches {
+		cost += prices[l.InstanceType+" "+l.Zone+" "+l.CapacityType] + s.besides()
+	}
+	if math.Abs(cost-told.LaunchCostPerHour) > 1e-6 {
+		s.Errorf("%s: the nodes to be launched were told to cost $%v/h, by the bill it is $%v/h", what, told.LaunchCostPerHour, cost)
+	}
 }
 
 // compare holds what was told against what came about.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
@@ -23,7 +23,7 @@ import (
 
 // Sink takes in what can be launched for a NodePool.
 type Sink interface {
-	SetTypes(pool string, types []*model.InstanceType)
+	SetTypes(pool string, types []*model.InstanceType, extras ...model.Extra)
 }
 
 // Period is the time between two refreshes nobody has asked for.
@@ -38,6 +38,9 @@ type Catalogue struct {
 	Provider cloud.Provider
 	Axis     *model.Axis
 	World    Sink
+	// Extras returns what nodes of a NodePool cost besides their instances; the
+	// prices that World is told include it. Nil means nothing.
+	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
 	// Failed is told of each NodePool whose types, and so the prices of its
 	// nodes, cannot be had. It must not block; nil means nobody asks.
 	Failed func(pool string)
@@ -45,12 +48,25 @@ type Catalogue struct {
 	asked     atomic.Int64 // refreshes that have begun
 	mu        sync.Mutex
 	taken     int64 // the latest of them that the World has been told
-	converted map[*cloud.InstanceType]*model.InstanceType
+	converted map[source]*model.InstanceType
+}
+
+// source is what a type is converted from.
+type source struct {
+	*cloud.InstanceType
+	extras string // what is added to its prices, as text
+}
+
+// answer is what can be launched for a NodePool.
+type answer struct {
+	pool   string
+	types  []*cloud.InstanceType
+	extras []model.Extra
 }
 
 // Register adds the controller catalogue to the manager.
 func (c *Catalogue) Register(mgr manager.Manager) error {
-	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	start := ctrlsource.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		queue.Add(reconcile.Request{})
 		return nil
 	})
@@ -76,72 +92,82 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 	if err := c.Reader.List(ctx, pools); err != nil {
 		return fmt.Errorf("list node pools: %w", err)
 	}
-	var named []string
-	var types [][]*cloud.InstanceType
+	var answers []answer
 	for i := range pools.Items {
 		pool := &pools.Items[i]
 		if !cloud.Manages(c.Provider, pool.Spec.Template.Spec.NodeClassRef) {
 			continue
 		}
-		of, err := c.typesOf(ctx, pool)
+		a, err := c.ask(ctx, pool)
 		if err != nil {
 			return err
 		}
-		named, types = append(named, pool.Name), append(types, of)
+		answers = append(answers, a)
 	}
-	c.tell(order, named, types)
+	c.tell(order, answers)
 	return nil
 }
 
-// typesOf asks for the types of the pool; nil when they cannot be had. What its
-// class or its overlays lack is said there, and no fault of the call.
-func (c *Catalogue) typesOf(ctx context.Context, pool *v1.NodePool) ([]*cloud.InstanceType, error) {
+// ask asks for the types of the pool and what comes with its nodes; there are no
+// types when they cannot be had. What its class or its overlays lack is said
+// there, and no fault of the call.
+func (c *Catalogue) ask(ctx context.Context, pool *v1.NodePool) (answer, error) {
+	out := answer{pool: pool.Name}
 	types, err := c.Provider.InstanceTypes(ctx, pool)
+	if err == nil && c.Extras != nil {
+		out.extras, err = c.Extras(ctx, pool)
+	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("instance types of node pool %s: %w", pool.Name, ctx.Err())
+		return out, fmt.Errorf("instance types of node pool %s: %w", pool.Name, ctx.Err())
 	case cloud.IsUnevaluatedNodePool(err), cloud.IsNodeClassNotReady(err):
 		log.FromContext(ctx).V(1).Info("leaving out a node pool for now", "NodePool", pool.Name, "reason", err.Error())
-		return nil, nil
+		return out, nil
 	case err != nil:
 		log.FromContext(ctx).Error(err, "leaving out a node pool whose instance types are unknown", "NodePool", pool.Name)
 		if c.Failed != nil {
 			c.Failed(pool.Name)
 		}
-		return nil, nil
+		return out, nil
 	}
-	return types, nil
+	out.types = types
+	return out, nil
 }
 
 // tell passes the types of the pools on, unless a refresh that began later has
 // done so.
-func (c *Catalogue) tell(order int64, pools []string, types [][]*cloud.InstanceType) {
+func (c *Catalogue) tell(order int64, answers []answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if order < c.taken {
 		return
 	}
 	c.taken = order
-	seen := make(map[*cloud.InstanceType]*model.InstanceType, len(c.converted))
-	for i, pool := range pools {
-		c.World.SetTypes(pool, c.convert(types[i], seen))
+	seen := make(map[source]*model.InstanceType, len(c.converted))
+	for _, a := range answers {
+		c.World.SetTypes(a.pool, c.convert(a, seen), a.extras...)
 	}
 	c.converted = seen
 }
 
-// convert returns the types as decisions see them. Those converted before are
-// taken from there; all end up in seen.
-func (c *Catalogue) convert(types []*cloud.InstanceType, seen map[*cloud.InstanceType]*model.InstanceType) []*model.InstanceType {
-	out := make([]*model.InstanceType, 0, len(types))
-	for _, t := range types {
-		m := seen[t]
+// convert returns the types as decisions see them, with the extras in their
+// prices. Those converted before are taken from there; all end up in seen.
+func (c *Catalogue) convert(a answer, seen map[source]*model.InstanceType) []*model.InstanceType {
+	out := make([]*model.InstanceType, 0, len(a.types))
+	extras := ""
+	if len(a.extras) > 0 {
+		extras = fmt.Sprint(a.extras)
+	}
+	for _, t := range a.types {
+		from := source{t, extras}
+		m := seen[from]
 		if m == nil {
-			m = c.converted[t]
+			m = c.converted[from]
 		}
 		if m == nil {
-			m = cloud.Types(c.Axis, []*cloud.InstanceType{t})[0]
+			m = cloud.Types(c.Axis, []*cloud.InstanceType{t})[0].With(a.extras)
 		}
-		seen[t] = m
+		seen[from] = m
 		out = append(out, m)
 	}
 	return out

@@ -29,7 +29,7 @@ import (
 // sink keeps what it is told last.
 type sink map[string][]*model.InstanceType
 
-func (s sink) SetTypes(pool string, types []*model.InstanceType) { s[pool] = types }
+func (s sink) SetTypes(pool string, types []*model.InstanceType, _ ...model.Extra) { s[pool] = types }
 
 func pool(name, group string) *v1.NodePool {
 	p := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -205,5 +205,49 @@ func TestSlowRefresh(t *testing.T) {
 	close(first)
 	if err := refreshes.Wait(); err != nil || len(told["p"]) != 1 {
 		t.Errorf("%d types after an older answer, error %v; want one", len(told["p"]), err)
+	}
+}
+
+// What nodes cost besides their instances is in the prices, for each pool its own;
+// pools for which it is the same share types.
+func TestExtras(t *testing.T) {
+	c, _, told := setup(pool("p", "karpenter.kwok.sh"), pool("q", "karpenter.kwok.sh"), pool("r", "karpenter.kwok.sh"))
+	refresh := func() (p, q, r *model.InstanceType) {
+		t.Helper()
+		if err := c.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return told["p"][0], told["q"][0], told["r"][0]
+	}
+	plain, _, _ := refresh()
+	amount := model.Dollar / 100
+	c.Extras = func(_ context.Context, pool *v1.NodePool) ([]model.Extra, error) {
+		if pool.Name == "p" {
+			return nil, nil
+		}
+		return []model.Extra{{Name: "agent", Price: amount}, {Name: "licence", Price: amount, VCPU: true}}, nil
+	}
+	p, q, r := refresh()
+	vcpus := model.Price(plain.Capacity.At(model.CPU)) / 1000
+	if p != plain || q != r || q.Offerings[0].Price != plain.Offerings[0].Price+amount*(1+vcpus) {
+		t.Errorf("p anew: %t, q and r shared: %t, price %d of %d and %d vCPUs", p != plain, q == r, q.Offerings[0].Price, plain.Offerings[0].Price, vcpus)
+	}
+	if _, again, _ := refresh(); again != q {
+		t.Error("converted again although nothing changed")
+	}
+	amount *= 2
+	if _, now, _ := refresh(); now.Offerings[0].Price != plain.Offerings[0].Price+amount*(1+vcpus) {
+		t.Errorf("price %d after the amount was doubled", now.Offerings[0].Price)
+	}
+	failed := ""
+	c.Failed = func(pool string) { failed += pool }
+	c.Extras = func(_ context.Context, pool *v1.NodePool) ([]model.Extra, error) {
+		if pool.Name == "q" {
+			return nil, errors.New("no such class")
+		}
+		return nil, nil
+	}
+	if err := c.Refresh(t.Context()); err != nil || failed != "q" || len(told["q"]) != 0 || len(told["p"]) == 0 {
+		t.Errorf("error %v, failed %q, q has %d types", err, failed, len(told["q"]))
 	}
 }

@@ -315,6 +315,53 @@ karpenter_nodepools_cost_total{nodepool="p"} 0.5
 	}
 }
 
+// What nodes cost besides their instances is in the sum, and told by part. Prices
+// that are not known have no parts.
+func TestCostParts(t *testing.T) {
+	x := newFixture(t)
+	extras := []model.Extra{{Name: "disk", Price: model.Dollar / 100}, {Name: "address", Price: model.Dollar / 200, Zone: "a"}, {Name: "licence", Price: model.Dollar / 1000, VCPU: true}}
+	kind := &model.InstanceType{Name: "t", Capacity: model.Resources{4000}, Offerings: []model.Offering{
+		{Zone: "a", CapacityType: model.Spot, Price: model.Dollar / 4, Available: true}, {Zone: "b", CapacityType: model.Spot, Price: model.Dollar / 4},
+	}}
+	x.world.SetTypes("p", []*model.InstanceType{kind.With(extras)}, extras...)
+	x.world.SetTypes("plain", []*model.InstanceType{kind})
+	for name, labels := range map[string][3]string{"a": {"p", "t", "a"}, "b": {"p", "t", "b"}, "c": {"p", "other", "a"}, "d": {"plain", "t", "a"}} {
+		x.world.SetClaim(world.Claim{Name: name, ProviderID: name, Labels: map[string]string{
+			model.LabelNodePool: labels[0], model.LabelInstanceType: labels[1], model.LabelZone: labels[2], model.LabelCapacityType: model.Spot,
+		}})
+	}
+	reg := prometheus.NewRegistry()
+	x.feed.RegisterMetrics(reg, x.world, clocktesting.NewFakePassiveClock(now()))
+	check := func(want string) {
+		t.Helper()
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "karpenter_nodepools_cost_total", "karpenter_nodepools_cost_parts"); err != nil {
+			t.Error(err)
+		}
+	}
+	const help = `
+# HELP karpenter_nodepools_cost_parts What the sum of the prices of the pool's nodes is made of, in dollars per hour, if their instances are not all: the instances, volumes, addresses and additional prices.
+# TYPE karpenter_nodepools_cost_parts gauge
+# HELP karpenter_nodepools_cost_total Sum of the prices of the pool's nodes, in dollars per hour.
+# TYPE karpenter_nodepools_cost_total gauge
+`
+	check(help + `karpenter_nodepools_cost_parts{nodepool="p",part="address"} 0.005
+karpenter_nodepools_cost_parts{nodepool="p",part="disk"} 0.02
+karpenter_nodepools_cost_parts{nodepool="p",part="instance"} 0.5
+karpenter_nodepools_cost_parts{nodepool="p",part="licence"} 0.008
+karpenter_nodepools_cost_total{nodepool="p"} 0.533
+karpenter_nodepools_cost_total{nodepool="plain"} 0.25
+`)
+	x.world.SetTypes("p", []*model.InstanceType{kind.With(extras[:1])}, extras[:1]...)
+	check(help + `karpenter_nodepools_cost_parts{nodepool="p",part="disk"} 0.02
+karpenter_nodepools_cost_parts{nodepool="p",part="instance"} 0.5
+karpenter_nodepools_cost_total{nodepool="p"} 0.52
+karpenter_nodepools_cost_total{nodepool="plain"} 0.25
+`)
+	if nodes := x.world.Snapshot(now()).Nodes; nodes[0].Price != model.Dollar/4+model.Dollar/100 {
+		t.Errorf("node %s costs %d", nodes[0].Name, nodes[0].Price)
+	}
+}
+
 // spec 25/29 spec 25/30 spec 25/33: it matters neither whether nodes and claims
 // have provider IDs nor what comes later: nothing has to wait for a launch.
 func TestStaysSynced(t *testing.T) {

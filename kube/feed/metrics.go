@@ -19,7 +19,7 @@ type metrics struct {
 
 	synced, unsyncedTime, nodes   *prometheus.Desc
 	planned, asPlanned, elsewhere *prometheus.Desc
-	cost                          *prometheus.Desc
+	cost, parts                   *prometheus.Desc
 }
 
 // RegisterMetrics publishes how far the feed has come and how much the world
@@ -39,12 +39,15 @@ func (f *Feed) RegisterMetrics(reg prometheus.Registerer, w *world.World, clk cl
 		elsewhere:    ofPods("bound_elsewhere_total", "Number of pods with a plan that were bound to another node."),
 		cost: prometheus.NewDesc(prometheus.BuildFQName("karpenter", "nodepools", "cost_total"),
 			"Sum of the prices of the pool's nodes, in dollars per hour.", []string{"nodepool"}, nil),
+		parts: prometheus.NewDesc(prometheus.BuildFQName("karpenter", "nodepools", "cost_parts"),
+			"What the sum of the prices of the pool's nodes is made of, in dollars per hour, if their instances are not all: the instances, volumes, addresses and additional prices.",
+			[]string{"nodepool", "part"}, nil),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.synced, m.unsyncedTime, m.nodes, m.planned, m.asPlanned, m.elsewhere, m.cost} {
+	for _, d := range []*prometheus.Desc{m.synced, m.unsyncedTime, m.nodes, m.planned, m.asPlanned, m.elsewhere, m.cost, m.parts} {
 		out <- d
 	}
 }
@@ -64,5 +67,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(m.elsewhere, prometheus.CounterValue, float64(count.Elsewhere))
 	for pool, price := range m.world.Costs() {
 		out <- prometheus.MustNewConstMetric(m.cost, prometheus.GaugeValue, price.Dollars(), pool)
+	}
+	for pool, parts := range m.world.CostParts() {
+		for part, price := range parts {
+			out <- prometheus.MustNewConstMetric(m.parts, prometheus.GaugeValue, price.Dollars(), pool, part)
+		}
 	}
 }

@@ -115,7 +115,7 @@ func (a *Account) machineOf(i *awsfake.Machine) (*machine, error) {
 			ProviderID: node.Spec.ProviderID, Created: *i.LaunchTime, ImageID: aws.ToString(i.ImageId),
 			Labels: node.Labels, Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable,
 		},
-		Offering: o, Price: model.Price(dollars * float64(model.Dollar)), Node: node,
+		Offering: o, Price: model.Price((dollars + i.Besides) * float64(model.Dollar)), Node: node,
 	}}
 	for _, tag := range i.Tags {
 		if strings.HasPrefix(*tag.Key, awsv1.LaunchTagPrefix) {

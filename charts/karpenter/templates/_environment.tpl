@@ -54,6 +54,8 @@
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability
   "SCHEDULER_CONFIG" $s.schedulerConfig
   "CAPACITY_BUFFER_NAMESPACE_LIMITS" $s.capacityBufferNamespaceLimits
+  "ADDITIONAL_NODE_PRICE" $s.additionalNodePrice
+  "ADDITIONAL_VCPU_PRICE" $s.additionalVCPUPrice
   "LEGACY_NODE_REPAIR" $s.legacyNodeRepair
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint

@@ -21,6 +21,7 @@ type instance struct {
 	addresses      int32
 	userData       string
 	volumes        []types.Volume
+	public         bool         // it has a public IPv4 address
 	reservation    *reservation // nil: none
 	group          *placementGroup
 	health         health
@@ -300,7 +301,8 @@ func (a *AWS) tagList(id string, now time.Time) (*[]types.Tag, error) {
 // Machine is an instance with what only the user of a simulated AWS may know.
 type Machine struct {
 	types.Instance
-	UserData string // base64, as in its launch template
+	UserData string  // base64, as in its launch template
+	Besides  float64 // dollars per hour for its volumes and its address
 }
 
 // Instances returns all instances that EC2 still knows, in order of launch,
@@ -309,7 +311,7 @@ func (a *AWS) Instances() []Machine {
 	var out []Machine
 	a.locked(func(time.Time) {
 		for _, i := range a.instances.list {
-			out = append(out, Machine{i.seen(), i.userData})
+			out = append(out, Machine{i.seen(), i.userData, a.besides(i)})
 		}
 	})
 	return out

@@ -18,17 +18,18 @@ const imageGiB = 20
 // attach gives a new instance its volumes: those of the template, and the root
 // volume where the template has none.
 func (a *AWS) attach(i *instance, w *want) {
-	sizes := map[string]int32{aws.ToString(i.RootDeviceName): imageGiB}
+	disks := map[string]types.LaunchTemplateEbsBlockDeviceRequest{aws.ToString(i.RootDeviceName): {}}
 	for _, mapping := range w.template.data.BlockDeviceMappings {
 		if mapping.Ebs != nil {
-			sizes[aws.ToString(mapping.DeviceName)] = cmp.Or(aws.ToInt32(mapping.Ebs.VolumeSize), imageGiB)
+			disks[aws.ToString(mapping.DeviceName)] = *mapping.Ebs
 		}
 	}
-	for _, device := range slices.Sorted(maps.Keys(sizes)) {
-		size := sizes[device]
+	for _, device := range slices.Sorted(maps.Keys(disks)) {
+		disk := disks[device]
 		id := a.id("vol")
 		i.volumes = append(i.volumes, types.Volume{
-			VolumeId: &id, Size: aws.Int32(size), AvailabilityZone: w.subnet.AvailabilityZone, State: types.VolumeStateInUse, CreateTime: i.LaunchTime,
+			VolumeId: &id, Size: aws.Int32(cmp.Or(aws.ToInt32(disk.VolumeSize), imageGiB)), VolumeType: cmp.Or(disk.VolumeType, types.VolumeTypeGp2),
+			Iops: disk.Iops, Throughput: disk.Throughput, AvailabilityZone: w.subnet.AvailabilityZone, State: types.VolumeStateInUse, CreateTime: i.LaunchTime,
 			Attachments: []types.VolumeAttachment{{InstanceId: i.InstanceId, VolumeId: &id, Device: &device, State: types.VolumeAttachmentStateAttached, AttachTime: i.LaunchTime}},
 		})
 		i.BlockDeviceMappings = append(i.BlockDeviceMappings, types.InstanceBlockDeviceMapping{
@@ -36,6 +37,28 @@ func (a *AWS) attach(i *instance, w *want) {
 			Ebs:        &types.EbsInstanceBlockDevice{VolumeId: &id, Status: types.AttachmentStatusAttached, AttachTime: i.LaunchTime, DeleteOnTermination: aws.Bool(true)},
 		})
 	}
+	first := w.interfaces()[0]
+	i.public = aws.ToBool(w.subnet.MapPublicIpOnLaunch)
+	if first.AssociatePublicIpAddress != nil {
+		i.public = *first.AssociatePublicIpAddress
+	}
+}
+
+// besides is what the account pays per hour for the volumes and the address of an
+// instance, in dollars.
+func (a *AWS) besides(i *instance) float64 {
+	const hoursPerMonth = 730
+	prices, sum := a.market.extras, 0.0
+	for _, v := range i.volumes {
+		price := prices.Volumes[string(v.VolumeType)]
+		_, operations := price.ProvisionedIOPS(string(v.VolumeType), int64(aws.ToInt32(v.Iops)))
+		_, throughput := price.ProvisionedThroughput(int64(aws.ToInt32(v.Throughput)))
+		sum += float64(aws.ToInt32(v.Size))*price.GiB/hoursPerMonth + operations.Dollars() + throughput.Dollars()
+	}
+	if i.public {
+		sum += prices.PublicIPv4
+	}
+	return sum
 }
 
 // DescribeVolumes describes the volumes of instances that have not ended.

@@ -19,7 +19,7 @@ import (
 
 // NodeExtras returns what each node of the class costs beside its instance, at the
 // prices that are known now; see instancetype.NodeExtras for public.
-func (c *Catalogue) NodeExtras(class *awsv1.EC2NodeClass, public bool) instancetype.Extras {
+func (c *Catalogue) NodeExtras(class *awsv1.EC2NodeClass, public []string) instancetype.Extras {
 	return instancetype.NodeExtras(class, public, c.extras.Load())
 }
 

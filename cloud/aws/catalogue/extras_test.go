@@ -1,6 +1,7 @@
 package catalogue_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"karpenter/cloud/aws/instancetype"
 	"karpenter/cloud/aws/shortage"
 	"karpenter/cloud/ec2"
+	"karpenter/model"
 )
 
 // newAccount returns an account in the region, and a catalogue on it.
@@ -58,9 +60,9 @@ func TestNodeExtrasRefresh(t *testing.T) {
 	}
 	check := func(what string) {
 		t.Helper()
-		got := c.NodeExtras(class, true)
-		if month, want := got.Price.Dollars()*730, perMonth(prices); month < want-1e-4 || month > want+1e-4 || len(got.Parts) != 6 {
-			t.Errorf("%s: $%.5f in a month of %v, want $%.5f", what, month, got.Parts, want)
+		got := c.NodeExtras(class, []string{"eu-west-1a"}).Parts()
+		if month, want := model.Extras(got, 0, "eu-west-1a").Dollars()*730, perMonth(prices); month < want-1e-4 || month > want+1e-4 || len(got) != 6 {
+			t.Errorf("%s: $%.5f in a month of %v, want $%.5f", what, month, got, want)
 		}
 	}
 	set := func(change func(*ec2.ExtraPrices)) { account.SetExtraPrices(change); change(prices) }
@@ -95,16 +97,16 @@ func TestNodeExtrasWhereNobodyIsAsked(t *testing.T) {
 	account, c := newAccount(t, "us-gov-west-1")
 	account.SetExtraPrices(func(p *ec2.ExtraPrices) { p.Volumes["gp3"] = ec2.VolumePrice{GiB: 50} })
 	must(t, c.RefreshPrices(t.Context()))
-	if got := c.NodeExtras(class, false); account.Calls()["GetProducts"] != 0 || got.Price.Dollars() > 0.01 || !strings.HasPrefix(got.Parts[0].String(), "/dev/xvda gp3: 20 GiB $0.0026") {
-		t.Errorf("GovCloud: %v, asked %d times", got.Parts, account.Calls()["GetProducts"])
+	if got := c.NodeExtras(class, nil); account.Calls()["GetProducts"] != 0 || len(got) != 1 || got[0].Name() != "/dev/xvda gp3: 20 GiB" || !strings.HasPrefix(fmt.Sprint(got[0].Price.Dollars()), "0.0026") {
+		t.Errorf("GovCloud: %v, asked %d times", got, account.Calls()["GetProducts"])
 	}
 	account, c = newAccount(t, "cn-north-1")
-	before := c.NodeExtras(class, false).Price
+	before := c.NodeExtras(class, nil)[0].Price
 	account.SetExtraPrices(func(p *ec2.ExtraPrices) {
 		p.Volumes["gp3"] = ec2.VolumePrice{GiB: 0.5, IOPS: []float64{0.05}, MiBps: 0.3}
 	})
 	must(t, c.RefreshPrices(t.Context()))
-	if after := c.NodeExtras(class, false).Price.Dollars() * 730; after < 9.999 || after > 10.001 || before.Dollars()*730 < 8 {
+	if after := c.NodeExtras(class, nil)[0].Price.Dollars() * 730; after < 9.999 || after > 10.001 || before.Dollars()*730 < 8 {
 		t.Errorf("China: %.2f in a month before, %.2f afterwards", before.Dollars()*730, after)
 	}
 }

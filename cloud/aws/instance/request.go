@@ -31,7 +31,7 @@ func request(order *template.Want, templates []template.Template, tags map[strin
 			DefaultTargetCapacityType: types.DefaultTargetCapacityType(launch.Market(order.Candidates, order.CapacityType)),
 		},
 	}
-	allocation(in, order.Claim.Annotations[karpenterv1.PriceOverlayAppliedAnnotationKey] != "")
+	allocation(in, order.Claim.Annotations[karpenterv1.PriceOverlayAppliedAnnotationKey] != "", order.OwnPrices)
 	if order.Claim.Annotations[karpenterv1.NodeClaimMinValuesRelaxedAnnotationKey] != "true" {
 		in.Context = order.Class.Spec.Context
 	}
@@ -64,8 +64,9 @@ func request(order *template.Want, templates []template.Template, tags map[strin
 }
 
 // allocation says how EC2 chooses among the overrides. Prices that are not EC2's
-// it can only go by as priorities.
-func allocation(in *ec2.CreateFleetInput, overlaid bool) {
+// it can only go by as priorities. For spot, amounts that differ from node to node
+// are no reason to give up EC2's weighing of price against interruption.
+func allocation(in *ec2.CreateFleetInput, overlaid, ownPrices bool) {
 	switch in.TargetCapacitySpecification.DefaultTargetCapacityType {
 	case types.DefaultTargetCapacityTypeSpot:
 		in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: types.SpotAllocationStrategyPriceCapacityOptimized}
@@ -74,7 +75,7 @@ func allocation(in *ec2.CreateFleetInput, overlaid bool) {
 		}
 	case types.DefaultTargetCapacityTypeOnDemand:
 		in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice}
-		if overlaid {
+		if overlaid || ownPrices {
 			in.OnDemandOptions.AllocationStrategy = types.FleetOnDemandAllocationStrategyPrioritized
 		}
 	case types.DefaultTargetCapacityTypeReservedCapacity:

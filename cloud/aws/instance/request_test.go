@@ -81,10 +81,16 @@ func TestMarkets(t *testing.T) {
 		o.Claim.Annotations = map[string]string{v1.PriceOverlayAppliedAnnotationKey: "true"}
 		return o
 	}
+	ownPrices := func(o *template.Want) *template.Want {
+		o.OwnPrices = true
+		return o
+	}
 	for name, c := range map[string]struct {
 		order *template.Want
 		want  string
 	}{
+		"own prices, on demand":     {ownPrices(order("c", model.OnDemand)), "on-demand, on demand by prioritized"},
+		"own prices, spot":          {ownPrices(order("c", model.Spot)), "spot, spot by price-capacity-optimized"},
 		"on demand":                 {order("c", model.OnDemand), "on-demand, on demand by lowest-price"}, // spec 65/72
 		"default reservation":       {orderOf("c", model.Reserved, reserved("default", "false")), "on-demand, on demand by lowest-price"},
 		"spec 65/80: block":         {orderOf("c", model.Reserved, reserved("capacity-block", "false")), "capacity-block"},

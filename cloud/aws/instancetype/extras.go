@@ -30,48 +30,62 @@ type Extra struct {
 	// Assumed reports that the EC2NodeClass does not say the size or type of the
 	// volume, but leaves it to the AMI, a snapshot or EC2.
 	Assumed bool
+	Zone    string      // only nodes in it have the part; "" = all nodes
 	Price   model.Price // per hour
 }
 
-// String returns the part as people read it.
-func (e Extra) String() string {
-	unit := map[ExtraKind]string{ExtraStorage: "GiB", ExtraIOPS: "IOPS", ExtraThroughput: "MiB/s", ExtraPublicIPv4: "public IPv4 address"}[e.Kind]
-	text := fmt.Sprintf("%d %s", e.Amount, unit)
-	if e.Kind != ExtraPublicIPv4 {
-		text = fmt.Sprintf("%s %s: %s", e.Device, e.VolumeType, text)
+// Name returns what the part is, as people read it.
+func (e Extra) Name() string {
+	unit := map[ExtraKind]string{ExtraStorage: "GiB", ExtraIOPS: "IOPS", ExtraThroughput: "MiB/s"}[e.Kind]
+	if e.Kind == ExtraPublicIPv4 {
+		return "public IPv4 address"
 	}
+	text := fmt.Sprintf("%s %s: %d %s", e.Device, e.VolumeType, e.Amount, unit)
 	if e.Assumed {
 		text += " (assumed)"
 	}
-	return fmt.Sprintf("%s $%.5f/h", text, e.Price.Dollars())
+	return text
 }
 
 // Extras are everything that a node costs beside its instance.
-type Extras struct {
-	Price model.Price // per hour: the sum of the parts
-	Parts []Extra
+type Extras []Extra
+
+// Parts returns the extras as plans see them.
+func (x Extras) Parts() []model.Extra {
+	var out []model.Extra
+	for _, e := range x {
+		out = append(out, model.Extra{Name: e.Name(), Price: e.Price, Zone: e.Zone})
+	}
+	return out
 }
 
 func (x *Extras) add(e Extra) {
 	if e.Price > 0 {
-		x.Parts = append(x.Parts, e)
-		x.Price += e.Price
+		*x = append(*x, e)
 	}
 }
 
 // NodeExtras returns what each node of the class costs beside its instance: its
-// volumes, and a public IPv4 address. Public reports whether the class's subnets
-// assign public addresses to instances; it counts if the class itself does not say.
+// volumes, and a public IPv4 address. Public are the zones in which subnets of the
+// class assign public addresses to instances; they count if the class itself does
+// not say whether nodes get an address.
 //
 // Every volume counts while the node runs. One-off costs (volume initialization)
 // and costs of use (I/O requests of magnetic volumes, snapshots, traffic) do not.
-func NodeExtras(class *awsv1.EC2NodeClass, public bool, prices *ec2.ExtraPrices) Extras {
+func NodeExtras(class *awsv1.EC2NodeClass, public []string, prices *ec2.ExtraPrices) Extras {
 	var out Extras
 	for _, d := range volumes(class) {
 		out.volume(d, prices)
 	}
-	if ptr.Deref(class.Spec.AssociatePublicIPAddress, public) {
-		out.add(Extra{Kind: ExtraPublicIPv4, Amount: 1, Price: prices.Address()})
+	address := Extra{Kind: ExtraPublicIPv4, Amount: 1, Price: prices.Address()}
+	switch asked := class.Spec.AssociatePublicIPAddress; {
+	case asked == nil:
+		for _, zone := range public {
+			address.Zone = zone
+			out.add(address)
+		}
+	case *asked:
+		out.add(address)
 	}
 	return out
 }

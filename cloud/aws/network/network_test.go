@@ -309,34 +309,35 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// TestAssignPublicIP: a class has public addresses by default if all of its subnets
-// assign them.
-func TestAssignPublicIP(t *testing.T) {
-	subnet := func(id string, public bool) types.Subnet {
-		return types.Subnet{SubnetId: aws.String(id), AvailabilityZone: aws.String("a"), MapPublicIpOnLaunch: aws.Bool(public)}
+// TestPublicZones: nodes have public addresses by default in zones where all subnets
+// of the class assign them. EC2 is asked about subnets that are not known yet.
+func TestPublicZones(t *testing.T) {
+	subnet := func(id, zone string, public bool) types.Subnet {
+		return types.Subnet{SubnetId: aws.String(id), AvailabilityZone: aws.String(zone), MapPublicIpOnLaunch: aws.Bool(public)}
 	}
-	r := &region{subnets: []types.Subnet{subnet("subnet-1", true), subnet("subnet-2", true), subnet("subnet-3", false)}}
+	r := &region{subnets: []types.Subnet{subnet("a1", "a", true), subnet("a2", "a", true), subnet("a3", "a", false), subnet("b1", "b", true), subnet("c1", "c", false)}}
 	s := network.NewSubnets(r, clocktesting.NewFakePassiveClock(time.Now()), time.Minute)
-	for i, c := range []struct {
-		ids  []string
-		want bool
-	}{{nil, false}, {[]string{"subnet-1", "subnet-2"}, true}, {[]string{"subnet-1", "subnet-3"}, false}, {[]string{"subnet-3"}, false}} {
-		class := &awsv1.EC2NodeClass{}
-		class.UID = apitypes.UID(strconv.Itoa(i))
-		for _, id := range c.ids {
-			class.Spec.SubnetSelectorTerms = append(class.Spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
-			class.Status.Subnets = append(class.Status.Subnets, awsv1.Subnet{ID: id})
+	class := func(ids ...string) *awsv1.EC2NodeClass {
+		out := &awsv1.EC2NodeClass{}
+		out.UID = apitypes.UID(strings.Join(ids, ","))
+		for _, id := range ids {
+			out.Spec.SubnetSelectorTerms = append(out.Spec.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: id})
+			out.Status.Subnets = append(out.Status.Subnets, awsv1.Subnet{ID: id, Zone: id[:1]})
 		}
-		if _, err := s.Of(t.Context(), class); err != nil {
-			t.Fatal(err)
-		}
-		if got := s.AssignPublicIP(class); got != c.want {
-			t.Errorf("%v: %t", c.ids, got)
+		return out
+	}
+	for ids, want := range map[string][]string{
+		"a1 a2": {"a"}, "a1 a3": nil, "a3 a1": nil, "a1 b1 c1": {"a", "b"}, "c1": nil, "b1 a1 a2 a3": {"b"},
+	} {
+		if got := s.PublicZones(t.Context(), class(strings.Fields(ids)...)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", ids, got, want)
 		}
 	}
-	unknown := &awsv1.EC2NodeClass{}
-	unknown.Status.Subnets = []awsv1.Subnet{{ID: "subnet-4"}}
-	if s.AssignPublicIP(unknown) {
-		t.Error("a subnet that EC2 has not described assigns addresses")
+	if got := s.PublicZones(t.Context(), &awsv1.EC2NodeClass{}); got != nil {
+		t.Errorf("without subnets: %v", got)
+	}
+	r.fails = errors.New("down")
+	if got := s.PublicZones(t.Context(), class("a1", "d1")); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%v while EC2 cannot say what d1 is, want what is known", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/cloud/aws/answers"
@@ -81,15 +83,27 @@ func (s *Subnets) Of(ctx context.Context, class *awsv1.EC2NodeClass) ([]awsv1.Su
 	})
 }
 
-// AssignPublicIP reports whether all subnets in the status of the class assign
-// public IPv4 addresses to instances, as far as EC2 has said. It does not ask.
-func (s *Subnets) AssignPublicIP(class *awsv1.EC2NodeClass) bool {
-	for _, subnet := range class.Status.Subnets {
-		if public, _ := s.public.Load(subnet.ID); public != true {
-			return false
+// PublicZones returns the zones in which all subnets in the status of the class
+// assign public IPv4 addresses to instances, sorted. It asks EC2 only about subnets
+// that it has not described yet; those of which it does not learn assign none.
+func (s *Subnets) PublicZones(ctx context.Context, class *awsv1.EC2NodeClass) []string {
+	unknown := slices.ContainsFunc(class.Status.Subnets, func(n awsv1.Subnet) bool {
+		_, known := s.public.Load(n.ID)
+		return !known
+	})
+	if unknown {
+		if _, err := s.Of(ctx, class); err != nil {
+			log.FromContext(ctx).Error(err, "counting no public IPv4 addresses until EC2 describes the subnets", "EC2NodeClass", class.Name)
 		}
 	}
-	return len(class.Status.Subnets) > 0
+	zones := map[string]bool{}
+	for _, subnet := range class.Status.Subnets {
+		public, _ := s.public.Load(subnet.ID)
+		others, seen := zones[subnet.Zone]
+		zones[subnet.Zone] = public == true && (others || !seen)
+	}
+	maps.DeleteFunc(zones, func(_ string, public bool) bool { return !public })
+	return slices.Sorted(maps.Keys(zones))
 }
 
 // describe asks for what any of the terms selects; a subnet may come twice.

@@ -28,6 +28,7 @@ type Want struct {
 	Tenancy      string // as launch.Tenancy says
 	GroupID      string // of the placement group; "" = none
 	Partition    string // as launch.Partition says
+	OwnPrices    bool   // nodes differ in what they cost besides their instances, so EC2 cannot tell which is cheapest
 }
 
 // Template is a launch template in EC2, and what is to be launched from it.

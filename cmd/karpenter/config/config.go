@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"karpenter/model"
 )
 
 // Config is everything the controller process can be told. Its fields are
@@ -101,6 +103,9 @@ type Config struct {
 	// one namespace may request together. Nil means no limit. Default cpu 1000,
 	// memory 4Ti, pods 10000.
 	CapacityBufferNamespaceLimits corev1.ResourceList
+	// AdditionalNodePrice and AdditionalVCPUPrice are added to the price of each
+	// node, per hour: for the node, and for each of its vCPUs. Default 0.
+	AdditionalNodePrice, AdditionalVCPUPrice model.Price
 	// SchedulerConfig holds the cluster's default topology spread. Default nil.
 	SchedulerConfig *SchedulerConfig
 

@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"karpenter/cloud/nodeprice"
+	"karpenter/model"
 )
 
 // setting is one thing the process can be told, and where it goes.
@@ -166,6 +169,26 @@ func (s setting) duration(field func(*Config) *time.Duration) setting {
 		}
 		*field(c) = d
 		return s.check(c)
+	}
+	return s
+}
+
+// price takes dollars per hour.
+func (s setting) price(field func(*Config) *model.Price) setting {
+	s.values = cmp.Or(s.values, "dollars per hour, 0 to 1000, such as `0.03`")
+	s.check = func(c *Config) error {
+		if p := *field(c); p < 0 || p > nodeprice.Most {
+			return nodeprice.ErrAmount
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		p, err := nodeprice.Parse(value)
+		if err != nil {
+			return err
+		}
+		*field(c) = p
+		return nil
 	}
 	return s
 }

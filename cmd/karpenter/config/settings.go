@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"karpenter/model"
 )
 
 const maxPort = 65535
@@ -163,6 +165,12 @@ func decisions() []setting {
 			preset:  "cpu=1000,memory=4Ti,pods=10000",
 			meaning: "what the pods of all CapacityBuffers of one namespace may request together; resources that are not named are not limited",
 		}.resources(func(c *Config) *corev1.ResourceList { return &c.CapacityBufferNamespaceLimits }),
+		setting{flag: "additional-node-price", env: "ADDITIONAL_NODE_PRICE", chart: "settings.additionalNodePrice", preset: "0",
+			meaning: "what each node costs besides its instance, volumes and addresses, such as a monitoring agent that is billed per node; the annotation karpenter.sh/additional-node-price of a NodePool overrides it",
+		}.price(func(c *Config) *model.Price { return &c.AdditionalNodePrice }),
+		setting{flag: "additional-vcpu-price", env: "ADDITIONAL_VCPU_PRICE", chart: "settings.additionalVCPUPrice", preset: "0",
+			meaning: "the same for each vCPU of a node, such as a licence that is billed per core; the annotation karpenter.sh/additional-vcpu-price of a NodePool overrides it",
+		}.price(func(c *Config) *model.Price { return &c.AdditionalVCPUPrice }),
 		setting{flag: "scheduler-config", env: "SCHEDULER_CONFIG", chart: "settings.schedulerConfig",
 			meaning: "podTopologySpread.defaultConstraints as the cluster's scheduler has them, so that nodes are made for pods as it will spread them",
 		}.schedulerConfig(),

@@ -42,6 +42,7 @@ type Node struct {
 	Zone         string  `json:"zone,omitempty"`
 	CapacityType string  `json:"capacityType,omitempty"`
 	PricePerHour float64 `json:"pricePerHour,omitempty"` // dollars
+	PriceParts   []Part  `json:"priceParts,omitempty"`   // if it is not the price of the instance alone
 	Ready        bool    `json:"ready"`                  // initialized
 }
 
@@ -52,6 +53,7 @@ type Launch struct {
 	Zone          string   `json:"zone"`
 	CapacityType  string   `json:"capacityType"`
 	PricePerHour  float64  `json:"pricePerHour"`            // dollars
+	PriceParts    []Part   `json:"priceParts,omitempty"`    // if it is not the price of the instance alone
 	Alternatives  []string `json:"alternatives,omitempty"`  // other types the cloud may choose, cheapest first
 	CapacityTypes []string `json:"capacityTypes,omitempty"` // it may choose among
 	Reservations  []string `json:"reservations,omitempty"`  // it takes from
@@ -118,6 +120,7 @@ func NodeOf(s *model.Snapshot, name string) *Node {
 	out.InstanceType, _ = n.Labels.Value(model.LabelInstanceType)
 	out.Zone, _ = n.Labels.Value(model.LabelZone)
 	out.CapacityType, _ = n.Labels.Value(model.LabelCapacityType)
+	out.PriceParts = parts(s, n.Pool, out.InstanceType, out.Zone, n.Price)
 	return out
 }
 
@@ -130,7 +133,7 @@ func LaunchOf(s *model.Snapshot, l *model.Launch) *Launch {
 	return &Launch{
 		Reservations: l.ReservationIDs, Relaxed: relaxed,
 		Pool: l.Pool, InstanceType: l.Type, Zone: l.Zone, CapacityType: l.CapacityType,
-		PricePerHour: l.Price.Dollars(), CapacityTypes: l.CapacityTypes,
+		PricePerHour: l.Price.Dollars(), PriceParts: parts(s, l.Pool, l.Type, l.Zone, l.Price), CapacityTypes: l.CapacityTypes,
 		Alternatives: slices.DeleteFunc(slices.Clone(l.Types), func(t string) bool { return t == l.Type }),
 		Requests:     l.Requests.Format(s.Resources), Pods: len(l.Pods),
 	}

@@ -15,9 +15,10 @@ import (
 type ClusterAnswer struct {
 	Nodes    int     `json:"nodes"`
 	Cost     float64 `json:"costPerHour"`
-	Unpriced int     `json:"unpriced,omitempty"` // of the nodes, whose price is not known: it counts as 0
-	Pods     int     `json:"pods"`               // that the fresh plan places: those that may move or are pending
-	Waiting  int     `json:"waiting,omitempty"`  // of the pods, that no node runs yet: Cost is without them
+	Parts    []Part  `json:"costParts,omitempty"` // of Cost, if it is not for instances alone
+	Unpriced int     `json:"unpriced,omitempty"`  // of the nodes, whose price is not known: it counts as 0
+	Pods     int     `json:"pods"`                // that the fresh plan places: those that may move or are pending
+	Waiting  int     `json:"waiting,omitempty"`   // of the pods, that no node runs yet: Cost is without them
 
 	Fresh Fresh   `json:"fresh"`
 	Bound float64 `json:"boundPerHour"` // no plan for those pods, Kept included, costs less
@@ -38,6 +39,7 @@ type Fresh struct {
 func OfCluster(s *model.Snapshot, place func(*model.Snapshot) *model.Plan) ClusterAnswer {
 	var a ClusterAnswer
 	var cost, kept model.Price
+	var parts sums
 	fresh, stays := afresh(s)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -46,6 +48,7 @@ func OfCluster(s *model.Snapshot, place func(*model.Snapshot) *model.Plan) Clust
 		}
 		a.Nodes++
 		cost += n.Price
+		parts.node(s, n)
 		if n.Price == 0 {
 			a.Unpriced++
 		}
@@ -68,6 +71,7 @@ func OfCluster(s *model.Snapshot, place func(*model.Snapshot) *model.Plan) Clust
 	for i := range plan.Verdicts {
 		a.Fresh.Pending += len(plan.Verdicts[i].Pods)
 	}
+	a.Parts = parts.parts()
 	a.Cost, a.KeptCost = cost.Dollars(), kept.Dollars()
 	a.Fresh.Nodes, a.Fresh.Cost = a.Kept+len(plan.Launches), (kept + plan.Cost).Dollars()
 	a.Bound = (kept + plan.Bound).Dollars()
@@ -128,6 +132,7 @@ func (a ClusterAnswer) Text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of NodePools\n", counted(a.Nodes, "node"))
 	row(&b, "cost", monthly(a.Cost))
+	row(&b, "of that", partsText(a.Parts))
 	if a.Unpriced > 0 {
 		row(&b, "unpriced", counted(a.Unpriced, "node")+", in no figure")
 	}

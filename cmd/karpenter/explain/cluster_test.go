@@ -82,3 +82,43 @@ func TestClusterComparison(t *testing.T) {
 		})
 	}
 }
+
+// TestPriceParts: what nodes cost besides their instances is told, of nodes and of
+// what is launched; nothing is told of a price that is not known.
+func TestPriceParts(t *testing.T) {
+	s, err := scenario.Parse(strings.NewReader(`
+type small cpu=2 mem=8Gi zones=a,b on-demand=0.1
+pool general extras="disk:0.002,address:0.005 zone a,licence:0.01 per-vcpu"
+pool plain requires=team=b
+node n1 pool=general type=small zone=a ct=on-demand
+node n2 pool=general type=small zone=b ct=on-demand
+node n3 pool=plain type=small zone=a ct=on-demand
+node n4 pool=general cpu=2
+pods web cpu=2 select=zone=a
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk, licence := Part{"disk", 0.002}, Part{"licence", 0.02}
+	for name, want := range map[string][]Part{
+		"n1": {{"instance", 0.1}, disk, {"address", 0.005}, licence}, "n2": {{"instance", 0.1}, disk, licence}, "n3": nil, "n4": nil,
+	} {
+		if diff := cmp.Diff(want, NodeOf(s, name).PriceParts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	place := func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, model.DefaultPolicy()) }
+	a := OfCluster(s, place)
+	if diff := cmp.Diff([]Part{{"instance", 0.3}, {"disk", 0.004}, {"address", 0.005}, {"licence", 0.04}}, a.Parts); diff != "" || a.Cost != 0.349 {
+		t.Errorf("cluster, cost %v (-want +got):\n%s", a.Cost, diff)
+	}
+	s.Nodes, s.Pools = nil, s.Pools[:1]
+	answer, _ := Of(s, place(s), "default/web")
+	var text strings.Builder
+	if err := answer.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if want := "  type       small on-demand a $0.127/h\n  price      instance $0.1/h + disk $0.002/h + address $0.005/h + licence $0.02/h\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("pod:\n%s", text.String())
+	}
+}

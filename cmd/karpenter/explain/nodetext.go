@@ -53,6 +53,7 @@ func (a *NodeAnswer) facts(b *strings.Builder) {
 		row(b, "nodeclaim", a.Node.Claim)
 	}
 	row(b, "type", join(a.Node.InstanceType, a.Node.CapacityType, a.Node.Zone, price(a.Node.PricePerHour)))
+	row(b, "price", partsText(a.Node.PriceParts))
 	if a.Fate == Foreign || a.Fate == Going {
 		return
 	}

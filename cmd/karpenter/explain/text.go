@@ -41,12 +41,14 @@ func (n *Node) text(b *strings.Builder) {
 	row(b, "nodepool", n.Pool)
 	row(b, "nodeclaim", n.Claim)
 	row(b, "type", join(n.InstanceType, n.CapacityType, n.Zone, price(n.PricePerHour)))
+	row(b, "price", partsText(n.PriceParts))
 }
 
 func (l *Launch) text(b *strings.Builder) {
 	b.WriteString(" is planned onto a new node\n")
 	row(b, "nodepool", l.Pool)
 	row(b, "type", join(l.InstanceType, l.CapacityType, l.Zone, price(l.PricePerHour)))
+	row(b, "price", partsText(l.PriceParts))
 	if n := len(l.Alternatives); n > 0 {
 		row(b, "or", fmt.Sprintf("%s, as %s: whichever the cloud has cheapest", counted(n, "other type"), strings.Join(l.CapacityTypes, " or ")))
 	}

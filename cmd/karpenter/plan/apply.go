@@ -202,13 +202,13 @@ func (a *applied) types(p *v1.NodePool, out, old *model.Pool) {
 	of := func(p *model.Pool) (string, bool) { return p.Requirements.Value(key) }
 	if old != nil {
 		if class, said := of(old); !said || class == ref.Name {
-			out.Types = old.Types
+			a.reprice(p, out, old)
 			return
 		}
 	}
 	for i := range a.was.Pools {
 		if class, said := of(&a.was.Pools[i]); said && class == ref.Name {
-			out.Types = a.was.Pools[i].Types
+			a.reprice(p, out, &a.was.Pools[i])
 			return
 		}
 	}

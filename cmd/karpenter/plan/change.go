@@ -85,6 +85,7 @@ func differences(old, pool *model.Pool, names []string) []string {
 	add("consolidationPolicy", policy(old), policy(pool))
 	add("consolidateAfter", never(old), never(pool))
 	add("replicas", replicas(old), replicas(pool))
+	add("price besides the instance", extrasText(old.Extras), extrasText(pool.Extras))
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 		if old.Disruption.Halted == "" {
 			add("budget for "+string(r), budget(old, r), budget(pool, r))

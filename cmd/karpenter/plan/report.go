@@ -22,6 +22,8 @@ type Report struct {
 	Changes []Change `json:"changes,omitempty"` // that were assumed, by NodePool
 	Notes   []string `json:"notes,omitempty"`   // what the figures leave out
 
+	Prices []string `json:"prices,omitempty"` // what they have besides instances, in words
+
 	Before    Total  `json:"before"`
 	Unchanged *Total `json:"unchanged,omitempty"` // after, if none of Changes were made
 	After     Total  `json:"after"`
@@ -110,7 +112,7 @@ func Of(s *model.Snapshot, d Decider) Report {
 		Version: Version, Time: s.Now.UTC().Format(time.RFC3339),
 		Before: before(s), Launches: []Launch{}, Placements: placed(p.Placements),
 		LaunchCost: price(p.Cost), LaunchBound: price(p.Bound), Commands: []Command{}, Pending: []Refusal{},
-		Stays: stays(s, p), Notes: append(goingAway(s), static(s)...),
+		Stays: stays(s, p), Notes: append(goingAway(s), static(s)...), Prices: extras(s),
 	}
 	r.After = after(s, p)
 	for i := range p.Launches {

@@ -23,7 +23,7 @@ func (r Report) Text(w io.Writer) error { return r.Write(w, Style{}) }
 func (r Report) Write(w io.Writer, style Style) error {
 	b := &page{Style: style}
 	fmt.Fprintf(b, "plan at %s\n", r.Time)
-	for _, section := range []func(*page){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.stays, r.notes} {
+	for _, section := range []func(*page){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.stays, r.prices, r.notes} {
 		section(b)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -210,6 +210,15 @@ func nothing(s Stay) []explain.Reason {
 		return nil
 	}
 	return []explain.Reason{{Cause: "in use", Why: "nothing is gained by taking it away"}}
+}
+
+func (r Report) prices(b *page) {
+	if len(r.Prices) > 0 {
+		b.heading("prices")
+	}
+	for _, p := range r.Prices {
+		b.line("%s", p)
+	}
 }
 
 func (r Report) notes(b *page) {

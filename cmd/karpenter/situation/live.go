@@ -182,7 +182,7 @@ func Build(p Published, now time.Time, read func(kind client.Object) ([]client.O
 		return scenario.Situation{}, err
 	}
 	for i := range shown.Pools {
-		w.SetTypes(shown.Pools[i].Name, shown.Pools[i].Types)
+		w.SetTypes(shown.Pools[i].Name, shown.Pools[i].Types, shown.Pools[i].Extras...)
 	}
 	for buffer, pods := range standIns(shown) {
 		w.SetBuffer(buffer, pods)

@@ -51,7 +51,7 @@ type Rules struct {
 // Published is what the leader knows and the API server does not.
 type Published struct {
 	Rules Rules
-	// Offerings has the NodePools by name with their instance types, the pods
+	// Offerings has the NodePools by name with their instance types and extras, the pods
 	// that stand in for CapacityBuffers, and the policy.
 	Offerings scenario.Situation
 }
@@ -66,7 +66,7 @@ func (r Rules) manages(ref *v1.NodeClassReference) bool {
 func offerings(s *model.Snapshot, policy model.Policy) scenario.Situation {
 	out := &model.Snapshot{Now: time.Unix(0, 0).UTC(), Resources: s.Resources, WellKnown: s.WellKnown}
 	for i := range s.Pools {
-		out.Pools = append(out.Pools, model.Pool{Name: s.Pools[i].Name, Types: s.Pools[i].Types})
+		out.Pools = append(out.Pools, model.Pool{Name: s.Pools[i].Name, Types: s.Pools[i].Types, Extras: s.Pools[i].Extras})
 	}
 	for _, p := range s.Pending {
 		kept := model.Pending{Shape: p.Shape, Peer: p.Peer}

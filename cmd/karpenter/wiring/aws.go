@@ -39,6 +39,7 @@ import (
 	"karpenter/control/lifecycle"
 	"karpenter/kube/events"
 	"karpenter/kube/meter"
+	"karpenter/model"
 )
 
 // Amazon is what the AWS provider gets from the process beside its Supplies.
@@ -95,7 +96,7 @@ func AWS(ctx context.Context, from Amazon, s Supplies) (Provider, error) {
 	}
 	a.launches(cluster)
 	return Provider{
-		Provider: a.provider, Labels: awsv1.Labels(), Register: a.register,
+		Provider: a.provider, Labels: awsv1.Labels(), Extras: a.provider.Extras, Register: a.register,
 		Hooks: []lifecycle.Hook{&aws.PartitionHook{Provider: a.provider}}, EarlyCollections: earlyCollections,
 	}, nil
 }
@@ -219,6 +220,7 @@ func (a *amazon) launches(cluster userdata.Cluster) {
 	config := aws.Config{
 		Client: a.Manager.GetClient(), Live: a.Manager.GetAPIReader(), Clock: a.Clock,
 		Types: a.types.Types, Group: a.groups.For, Overlay: a.Overlay, CABundle: a.caBundle,
+		Additional: a.Additional, Extras: a.extras,
 		Event: a.tell, LegacyRepair: a.Config.LegacyNodeRepair, RebootForRepair: a.Config.AWS.RebootForRepair,
 		Instances: instance.Config{
 			EC2: a.Services.EC2, Cluster: cluster.Name, Clock: a.Clock, ReservedCapacity: reserved,
@@ -230,6 +232,11 @@ func (a *amazon) launches(cluster userdata.Cluster) {
 		config.Instances.Shifted = a.shifts.Shifted
 	}
 	a.provider = aws.New(config)
+}
+
+// extras returns what nodes of the class cost besides their instances.
+func (a *amazon) extras(ctx context.Context, class *awsv1.EC2NodeClass) []model.Extra {
+	return a.types.NodeExtras(class, a.subnets.PublicZones(ctx, class)).Parts()
 }
 
 // register adds the provider's controllers to the manager.

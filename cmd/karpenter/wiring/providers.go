@@ -14,6 +14,7 @@ import (
 	"karpenter/control/lifecycle"
 	"karpenter/kube/events"
 	"karpenter/kube/volumes"
+	"karpenter/model"
 )
 
 // Provider is a cloud provider with what belongs to it.
@@ -28,6 +29,9 @@ type Provider struct {
 	// EarlyCollections is after how many rounds of the garbage collector the next
 	// one comes soon; 0 = after none.
 	EarlyCollections int
+	// Extras returns what nodes of a NodePool cost besides their instances; nil
+	// means nothing.
+	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
 	// Register adds the controllers of its own to the manager.
 	Register func(ctrl.Manager) error
 }
@@ -45,10 +49,12 @@ type Supplies struct {
 	// Overlay says what NodeOverlays make of the types of a NodePool; nil
 	// means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	// Additional returns what the user adds to the price of nodes of a NodePool.
+	Additional func(ctx context.Context, pool string) ([]model.Extra, error)
 }
 
 func (w *wiring) supplies() Supplies {
-	s := Supplies{Manager: w.mgr, Config: w.config, Clock: w.clock, Recorder: w.recorder, Registry: w.Registry, Disrupted: w.counters.Forced}
+	s := Supplies{Manager: w.mgr, Config: w.config, Clock: w.clock, Recorder: w.recorder, Registry: w.Registry, Disrupted: w.counters.Forced, Additional: w.additional}
 	if w.overlays != nil {
 		s.Overlay = w.overlays.Overlay
 	}
@@ -63,7 +69,7 @@ func KWOK(_ context.Context, s Supplies) (Provider, error) {
 	}
 	with := kwok.Config{
 		Client: s.Manager.GetClient(), Live: s.Manager.GetAPIReader(),
-		Catalogue: catalogue, Clock: s.Clock, Overlay: s.Overlay,
+		Catalogue: catalogue, Clock: s.Clock, Overlay: s.Overlay, Extras: s.Additional,
 	}
 	return Provider{
 		Provider: kwok.New(with),

@@ -137,7 +137,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 	w.waits = meter.NewPods(w.observed(), w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
 
 	types := &catalogue.Catalogue{
-		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world, Failed: catalogue.Failures(w.Registry),
+		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world, Extras: w.extras, Failed: catalogue.Failures(w.Registry),
 	}
 	provisioner := w.provisioner(types)
 	w.world.OnPending(provisioner.Trigger)

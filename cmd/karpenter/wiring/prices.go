@@ -1,0 +1,53 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "karpenter/api/v1"
+	"karpenter/cloud/nodeprice"
+	"karpenter/kube/events"
+	"karpenter/model"
+)
+
+// invalidNodePrice is the reason of the event about an amount of a NodePool that
+// cannot be read.
+const invalidNodePrice = "InvalidNodePrice"
+
+// extras returns what nodes of the NodePool cost besides their instances: what the
+// provider knows of, and what the user adds.
+func (w *wiring) extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, error) {
+	amounts, err := w.amounts().Of(pool)
+	if err != nil {
+		w.recorder.Publish(events.Event{
+			Object: pool, Type: corev1.EventTypeWarning, Reason: invalidNodePrice, Timeout: 15 * time.Minute,
+			Message: fmt.Sprintf("Using the setting of the controller instead: %s", err),
+		})
+	}
+	if w.provider.Extras == nil {
+		return amounts.Extras(), nil
+	}
+	out, err := w.provider.Extras(ctx, pool)
+	return append(out, amounts.Extras()...), err
+}
+
+// additional returns what the user adds to the price of nodes of the NodePool of
+// the name. Nodes of one that is gone have what the settings say.
+func (w *wiring) additional(ctx context.Context, name string) ([]model.Extra, error) {
+	pool := &v1.NodePool{}
+	if err := w.mgr.GetClient().Get(ctx, client.ObjectKey{Name: name}, pool); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read node pool %s: %w", name, err)
+	}
+	amounts, _ := w.amounts().Of(pool) // extras reports what cannot be read
+	return amounts.Extras(), nil
+}
+
+// amounts are what the settings add to the price of each node.
+func (w *wiring) amounts() nodeprice.Amounts {
+	return nodeprice.Amounts{Node: w.config.AdditionalNodePrice, VCPU: w.config.AdditionalVCPUPrice}
+}
