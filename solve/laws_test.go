@@ -1,13 +1,11 @@
 package solve_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"karpenter/model"
@@ -16,46 +14,13 @@ import (
 	"karpenter/solve/solvetest"
 )
 
-var (
-	seeds = flag.Uint64("seeds", 1, "multiply the number of seeds by this")
-	first = flag.Uint64("first", 0, "number of the first seed; make invariants draws one")
-)
-
 // plain are situations without rules between pods.
 func plain() solvetest.Draw { return solvetest.Draw{} }
-
-// situations runs f on many random situations, each with its seed as name. f
-// says what is wrong; of a situation with something wrong the smallest part
-// that still has it is shown.
-func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
-	for seed := *first; seed < *first+n**seeds; seed++ {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			s := draw.Situation(rand.New(rand.NewPCG(seed, 7)))
-			if len(f(s)) == 0 {
-				return
-			}
-			s = solvetest.Shrink(s, func(s *model.Snapshot) bool { return len(f(s)) > 0 })
-			for _, wrong := range f(s) {
-				t.Error(wrong)
-			}
-			var b strings.Builder
-			if err := scenario.Print(&b, s); err == nil {
-				t.Logf("the situation:\n%s\nand its plan:\n%s", b.String(), scenario.Text(s, solve.Decide(s, model.DefaultPolicy())))
-			}
-		})
-	}
-}
-
-// lawful leaves out what is known not to hold yet: docs/differences.md says
-// which.
-const lawful = true
 
 // draw is a kind of situations the laws are tried on.
 type draw struct {
 	solvetest.Draw
-	name      string
-	forgetful bool // some plans forget pods yet
-	fickle    bool // some plans do not stand yet
+	name string
 }
 
 func draws() []draw {
@@ -63,13 +28,13 @@ func draws() []draw {
 		{name: "plain"},
 		{name: "spread", Draw: solvetest.Draw{Spread: true}},
 		{name: "affinity", Draw: solvetest.Draw{Affinity: true}},
-		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true},
+		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}},
 		{name: "volumes", Draw: solvetest.Draw{Volumes: true}},
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
 		{name: "minValues", Draw: solvetest.Draw{MinValues: true}},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}},
-		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, fickle: true},
-		{name: "everything", Draw: solvetest.Everything(), forgetful: true, fickle: true},
+		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}},
+		{name: "everything", Draw: solvetest.Everything()},
 	}
 }
 
@@ -91,9 +56,6 @@ func TestPlansAreValid(t *testing.T) {
 // one at a time.
 func TestNobodyIsForgotten(t *testing.T) {
 	for _, d := range draws() {
-		if lawful && d.forgetful {
-			continue
-		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
 				return solvetest.Addable(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()), true)
@@ -233,7 +195,7 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 		if plan.Cost < best {
 			wrong = append(wrong, fmt.Sprintf("cost %d, but no plan costs less than %d", plan.Cost, best))
 		}
-		if !lawful && plan.Cost > best*21/20 {
+		if plan.Cost > best*21/20 {
 			wrong = append(wrong, fmt.Sprintf("cost %d, the best plan costs %d", plan.Cost, best))
 		}
 		return wrong
@@ -247,9 +209,6 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 // place keeps it.
 func TestPlansStand(t *testing.T) {
 	for _, d := range draws() {
-		if lawful && d.fickle {
-			continue
-		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())

@@ -1,0 +1,80 @@
+package solve_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/solve"
+	"karpenter/solve/solvetest"
+)
+
+var (
+	seeds = flag.Uint64("seeds", 1, "multiply the number of random situations by this")
+	first = flag.Uint64("first", 0, "seed of the first random situation, to repeat a run; 0 = draw one")
+)
+
+// fresh is the first seed of this run.
+var fresh = sync.OnceValue(func() uint64 {
+	if *first > 0 {
+		return *first
+	}
+	return 1 + rand.Uint64N(1<<40)
+})
+
+// mostShown is how many failing situations of a kind are shrunk and shown.
+const mostShown = 3
+
+// situations runs f on n random situations of a kind, times the -seeds flag. f
+// returns what is wrong with the plans for a situation. Of the first
+// situations that fail, the test shows the smallest part that still fails.
+func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
+	t.Helper()
+	n *= *seeds
+	failed := 0
+	for seed := fresh(); seed < fresh()+n; seed++ {
+		s := draw.Situation(rand.New(rand.NewPCG(seed, 7)))
+		if len(wrongWith(s, f)) == 0 {
+			continue
+		}
+		if failed++; failed <= mostShown {
+			show(t, seed, s, f)
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d of %d situations fail; to repeat: go test ./solve -run '%s' -args -first=%d -seeds=%d", failed, n, t.Name(), fresh(), *seeds)
+	}
+}
+
+// show reports the smallest part of a situation that still fails.
+func show(t *testing.T, seed uint64, s *model.Snapshot, f func(s *model.Snapshot) []string) {
+	t.Helper()
+	s = solvetest.Shrink(s, func(s *model.Snapshot) bool { return len(wrongWith(s, f)) > 0 })
+	t.Errorf("seed %d: %s", seed, strings.Join(wrongWith(s, f), "\n"))
+	var b strings.Builder
+	if err := scenario.Print(&b, s); err != nil {
+		t.Errorf("seed %d: the situation cannot be printed: %v", seed, err)
+		return
+	}
+	t.Logf("the situation:\n%s", b.String())
+	wrongWith(s, func(s *model.Snapshot) []string {
+		t.Logf("its plan:\n%s", scenario.Text(s, solve.Decide(s, model.DefaultPolicy())))
+		return nil
+	})
+}
+
+// wrongWith returns what f finds wrong with a situation. A panic is wrong, too.
+func wrongWith(s *model.Snapshot, f func(s *model.Snapshot) []string) (wrong []string) {
+	defer func() {
+		if r := recover(); r != nil {
+			wrong = []string{fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
+		}
+	}()
+	return f(s)
+}
