@@ -21,6 +21,7 @@ func place(q *problem) *outcome {
 	}
 	if x.abandoned == inProgress {
 		finish(x)
+		insertUnwished(x)
 	}
 	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(q.snapshot.Pending))}
 	for _, d := range x.demands {
@@ -77,6 +78,29 @@ func finish(x *draft) {
 		return
 	}
 	x.final = true
+	fill(x)
+	repair{x}.prune()
+	softenAll(x)
+	repair{x}.insertAll()
+}
+
+// insertUnwished finds places for pods that are left where only a wish is in the
+// way: preferences leave no pod pending.
+func insertUnwished(x *draft) {
+	if len(x.wishes) == 0 || !x.homeless() {
+		return
+	}
+	q := x.problem
+	hard := *q
+	hard.wishes, x.problem = nil, &hard
+	repair{x}.rebuild()
+	repair{x}.insertAll()
+	x.problem = q
+}
+
+// fill puts pods that are left on the nodes there are and the nodes of the plan,
+// and buys more nodes for pods that others no longer stand in the way of.
+func fill(x *draft) {
 	repair{x}.topUp()
 	if !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && !x.topology.Free(d.kind) }) {
 		return

@@ -155,8 +155,10 @@ func honour(ignoring *outcome) *outcome {
 		if len(wishes) == 0 {
 			break
 		}
-		out := place(q.grant(wishes, ignoring.draft.kept))
+		out := place(q.grant(wishes, ignoring.draft.keptStill()))
 		switch kinds := worse(out, ignoring); {
+		case !standsUnwished(out.draft):
+			wishes = cheapHalf(wishes)
 		case len(kinds) > 0:
 			wishes = without(wishes, kinds)
 		case relaxed(out.plan) > relaxed(ignoring.plan):
@@ -168,6 +170,24 @@ func honour(ignoring *outcome) *outcome {
 		}
 	}
 	return ignoring
+}
+
+// standsUnwished reports whether the scheduler, which does not know the wishes as
+// rules, would follow the plan and leave pods where an earlier plan put them.
+func standsUnwished(x *draft) bool {
+	if len(x.earlier) == 0 {
+		return true
+	}
+	hard, q := *x, *x.problem
+	q.wishes, q.earlier = nil, nil
+	hard.problem = &q
+	moves, _ := repair{&hard}.recount()
+	for i, n := range hard.topology.Admit(moves) {
+		if n < moves[i].Pods {
+			return false
+		}
+	}
+	return true
 }
 
 // preferences returns the wishes that could be met by themselves, those first
