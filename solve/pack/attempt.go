@@ -13,6 +13,9 @@ const attempts = 4
 // helpings is how often more nodes are bought for pods that had to wait.
 const helpings = 2
 
+// mostOneByOne is up to how many pods a draft is made by adding one at a time.
+const mostOneByOne = 256
+
 // place places what it can of the pods of the problem.
 func place(q *problem) *outcome {
 	x := newDraft(q, lessons{})
@@ -22,6 +25,7 @@ func place(q *problem) *outcome {
 	if x.abandoned == inProgress {
 		finish(x)
 		insertUnwished(x)
+		x = steadier(x)
 	}
 	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(q.snapshot.Pending))}
 	for _, d := range x.demands {
@@ -96,6 +100,30 @@ func insertUnwished(x *draft) {
 	repair{x}.rebuild()
 	repair{x}.insertAll()
 	x.problem = q
+}
+
+// steadier returns a draft that leaves every pod of an earlier plan on its node and
+// adds pods one by one, if x moves some of those and leaves no fewer pods.
+func steadier(x *draft) *draft {
+	if len(x.keptStill()) == len(x.kept) {
+		return x
+	}
+	out := newDraft(x.problem, x.known)
+	out.final = true
+	out.keepPlanned()
+	if out.podsLeft() > mostOneByOne {
+		return x
+	}
+	out.takeSurvey()
+	repair{out}.rebuild()
+	done := repair{out}.insertAll()
+	if softenAll(out) {
+		done = repair{out}.insertAll()
+	}
+	if !done || out.podsLeft() > x.podsLeft() {
+		return x
+	}
+	return out
 }
 
 // fill puts pods that are left on the nodes there are and the nodes of the plan,

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"karpenter/solve/fit"
+	"karpenter/solve/topology"
 )
 
 // Bounds of the search for places for single pods: how many changes to the
@@ -119,6 +120,7 @@ func (n *insertion) onNew(d *demand, keys []int) bool {
 		}
 	}
 	for _, a := range areas {
+		n.topology.Buyable(d.kind, []topology.Place{a.place})
 		if n.topology.Allows(d.kind, a.place) && n.try(func() bool { return n.launchFor(d, n.settledAs(d, a)) }) {
 			return true
 		}

@@ -103,10 +103,9 @@ func (r repair) settledAsAny(d *demand, a area) []*demand {
 	if len(alternatives) == 1 || len(alternatives) > mostAlternatives {
 		return out
 	}
-	for _, alt := range alternatives {
-		if one := a; a.suits(alt) {
-			one.pins = a.pins.And(alt...)
-			out = append(out, r.settledAs(d, one))
+	for i, alt := range alternatives {
+		if a.suits(alt) {
+			out = append(out, r.tiedTo(d, a, i))
 		}
 	}
 	return out

@@ -136,12 +136,24 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 // settledAs returns the demand, without pods to be bought for, that is d tied
 // to an area.
 func (r repair) settledAs(d *demand, a area) *demand {
-	name := fmt.Sprint(d.index, " ", a.pins)
+	return r.tiedTo(d, a, anyTerm)
+}
+
+// anyTerm stands for all alternatives of a shape.
+const anyTerm = -1
+
+// tiedTo returns the demand, without pods to be bought for, that is d tied to an
+// area and to one of the alternatives of its shape.
+func (r repair) tiedTo(d *demand, a area, term int) *demand {
+	name := fmt.Sprint(d.index, " ", a.pins, " ", term)
 	if i, ok := r.settled[name]; ok {
 		return r.demands[i]
 	}
 	r.settled[name] = len(r.demands)
 	shape := *d.Shape
+	if term != anyTerm {
+		shape.Selector, shape.Terms, shape.VolumeTerms = shape.Alternatives()[term], nil, nil
+	}
 	shape.Selector = shape.Selector.And(a.pins...)
 	part := &demand{
 		Demand: r.catalogue.Only(r.catalogue.NewDemand(model.Pending{Shape: &shape}), d.Offers),
