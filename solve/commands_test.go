@@ -45,7 +45,7 @@ func TestCommandsAreValid(t *testing.T) {
 	for _, d := range inhabited() {
 		t.Run(d.name, func(t *testing.T) {
 			counts := map[string]int{}
-			situations(t, d.Draw, 150, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 400, func(s *model.Snapshot) []string {
 				var wrong []string
 				for _, policy := range []model.Policy{model.DefaultPolicy(), spotToSpot()} {
 					plan := solve.Decide(s, policy)
@@ -92,7 +92,7 @@ const patience = 6
 func TestCommandsComeToRest(t *testing.T) {
 	for _, d := range inhabited() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 150, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 400, func(s *model.Snapshot) []string {
 				rng := rand.New(rand.NewPCG(3, 4))
 				moves := map[string]int{}
 				for range rounds {
@@ -136,7 +136,7 @@ func dearer(before, after *model.Snapshot, plan *model.Plan) string {
 func TestCommandsAreConfirmed(t *testing.T) {
 	for _, d := range inhabited() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 150, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 400, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
 				next := *s
 				next.Intents = solvetest.Intents(first)
@@ -204,7 +204,7 @@ func TestWhatCanBeReplacedIs(t *testing.T) {
 	for _, d := range inhabited() {
 		t.Run(d.name, func(t *testing.T) {
 			tried := 0
-			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 300, func(s *model.Snapshot) []string {
 				calm := *s
 				calm.Pending = nil
 				var can []string
@@ -290,7 +290,7 @@ func sorted(intents []model.Intent) []string {
 func TestIntentsThatAreOld(t *testing.T) {
 	for _, d := range inhabited() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 150, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 400, func(s *model.Snapshot) []string {
 				rng := rand.New(rand.NewPCG(5, 6))
 				next := *s
 				next.Intents = nil

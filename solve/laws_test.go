@@ -1,13 +1,11 @@
 package solve_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"karpenter/model"
@@ -16,60 +14,28 @@ import (
 	"karpenter/solve/solvetest"
 )
 
-var (
-	seeds = flag.Uint64("seeds", 1, "multiply the number of seeds by this")
-	first = flag.Uint64("first", 0, "number of the first seed; make invariants draws one")
-)
-
 // plain are situations without rules between pods.
 func plain() solvetest.Draw { return solvetest.Draw{} }
-
-// situations runs f on many random situations, each with its seed as name. f
-// says what is wrong; of a situation with something wrong the smallest part
-// that still has it is shown.
-func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
-	for seed := *first; seed < *first+n**seeds; seed++ {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			s := draw.Situation(rand.New(rand.NewPCG(seed, 7)))
-			if len(f(s)) == 0 {
-				return
-			}
-			s = solvetest.Shrink(s, func(s *model.Snapshot) bool { return len(f(s)) > 0 })
-			for _, wrong := range f(s) {
-				t.Error(wrong)
-			}
-			var b strings.Builder
-			if err := scenario.Print(&b, s); err == nil {
-				t.Logf("the situation:\n%s\nand its plan:\n%s", b.String(), scenario.Text(s, solve.Decide(s, model.DefaultPolicy())))
-			}
-		})
-	}
-}
-
-// lawful leaves out what is known not to hold yet: docs/differences.md says
-// which.
-const lawful = true
 
 // draw is a kind of situations the laws are tried on.
 type draw struct {
 	solvetest.Draw
-	name      string
-	forgetful bool // some plans forget pods yet
-	fickle    bool // some plans do not stand yet
+	name   string
+	sturdy bool // no plan has been found invalid: every run draws other seeds
 }
 
 func draws() []draw {
 	return []draw{
-		{name: "plain"},
+		{name: "plain", sturdy: true},
 		{name: "spread", Draw: solvetest.Draw{Spread: true}},
 		{name: "affinity", Draw: solvetest.Draw{Affinity: true}},
-		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}, forgetful: true},
-		{name: "volumes", Draw: solvetest.Draw{Volumes: true}},
+		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}},
+		{name: "volumes", Draw: solvetest.Draw{Volumes: true}, sturdy: true},
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
-		{name: "minValues", Draw: solvetest.Draw{MinValues: true}},
-		{name: "reserved", Draw: solvetest.Draw{Reserved: true}},
-		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}, fickle: true},
-		{name: "everything", Draw: solvetest.Everything(), forgetful: true, fickle: true},
+		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, sturdy: true},
+		{name: "reserved", Draw: solvetest.Draw{Reserved: true}, sturdy: true},
+		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}},
+		{name: "everything", Draw: solvetest.Everything()},
 	}
 }
 
@@ -80,7 +46,11 @@ func draws() []draw {
 func TestPlansAreValid(t *testing.T) {
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
+			draw := situations
+			if d.sturdy {
+				draw = freshSituations
+			}
+			draw(t, d.Draw, 250, func(s *model.Snapshot) []string {
 				return solvetest.Check(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()))
 			})
 		})
@@ -91,9 +61,6 @@ func TestPlansAreValid(t *testing.T) {
 // one at a time.
 func TestNobodyIsForgotten(t *testing.T) {
 	for _, d := range draws() {
-		if lawful && d.forgetful {
-			continue
-		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
 				return solvetest.Addable(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()), true)
@@ -105,7 +72,7 @@ func TestNobodyIsForgotten(t *testing.T) {
 // TestBoundIsTrue compares the bound with the cheapest plan there is, found by
 // trying all of them.
 func TestBoundIsTrue(t *testing.T) {
-	tried := 0
+	tried, above := 0, 0
 	situations(t, solvetest.Draw{}, 1200, func(s *model.Snapshot) []string {
 		if len(s.Pools) == 0 || len(s.Pending) == 0 {
 			return nil
@@ -130,8 +97,12 @@ func TestBoundIsTrue(t *testing.T) {
 		if plan.Cost > best*21/20 {
 			wrong = append(wrong, fmt.Sprintf("cost %d, the best plan costs %d", plan.Cost, best))
 		}
+		if plan.Cost > best+best/100 {
+			above++
+		}
 		return wrong
 	})
+	t.Logf("%d of %d plans cost over 1%% more than the best", above, tried)
 	if tried < 150 {
 		t.Errorf("only %d situations had a plan", tried)
 	}
@@ -206,7 +177,7 @@ func placements(p *model.Plan) []string {
 // TestBoundIsTrueForPeers compares the bound with the cheapest plan the
 // scheduler would follow, where pods have rules about each other.
 func TestBoundIsTrueForPeers(t *testing.T) {
-	tried := 0
+	tried, above := 0, 0
 	situations(t, solvetest.Draw{Spread: true, Affinity: true, Ports: true}, 100, func(s *model.Snapshot) []string {
 		if len(s.Pools) == 0 || len(s.Pending) == 0 {
 			return nil
@@ -234,29 +205,33 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 		if plan.Cost < best {
 			wrong = append(wrong, fmt.Sprintf("cost %d, but no plan costs less than %d", plan.Cost, best))
 		}
-		if !lawful && plan.Cost > best*21/20 {
-			wrong = append(wrong, fmt.Sprintf("cost %d, the best plan costs %d", plan.Cost, best))
+		if plan.Cost > best+best/100 {
+			above++
 		}
 		return wrong
 	})
+	t.Logf("%d of %d plans cost over 1%% more than the best", above, tried)
+	if above*4 > tried {
+		t.Errorf("%d of %d plans cost over 1%% more than the best", above, tried)
+	}
 	if tried < 15 {
 		t.Errorf("only %d situations had a plan", tried)
 	}
 }
 
-// TestPlansStand decides again while a plan is carried out: whoever has a
-// place keeps it.
+// TestPlansStand decides again while a plan is carried out: a pod that has a
+// place keeps it, unless pods move so that fewer stay pending.
 func TestPlansStand(t *testing.T) {
 	for _, d := range draws() {
-		if lawful && d.fickle {
-			continue
-		}
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
 				next := solvetest.Next(s, first)
 				again := solve.Decide(next, model.DefaultPolicy())
 				places := solvetest.Places(again)
+				if len(places) > len(solvetest.Places(first)) {
+					return solvetest.Check(next, model.DefaultPolicy(), again)
+				}
 				var wrong []string
 				for pod, place := range solvetest.Places(first) {
 					if places[pod] != place {

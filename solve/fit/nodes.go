@@ -61,8 +61,9 @@ func suits(labels model.Requirements, s *model.Shape) bool {
 }
 
 // maySuit reports whether labels that are not all settled may turn out to suit
-// the shape.
+// the shape. A node does not get a label that is only not to have some value.
 func maySuit(labels model.Requirements, s *model.Shape) bool {
+	labels = slices.DeleteFunc(slices.Clone(labels), func(r model.Requirement) bool { return r.AllowsAbsence() })
 	return slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
 		_, ok := labels.Compatible(alt, nil)
 		return ok

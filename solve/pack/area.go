@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 	"karpenter/solve/topology"
 )
 
@@ -22,6 +23,15 @@ type area struct {
 func (a *area) suits(demands model.Requirements) bool {
 	_, ok := demands.Intersects(a.pins)
 	return ok
+}
+
+// bits returns the offers of the area, of so many there are.
+func (a *area) bits(offers int) fit.Bits {
+	out := fit.NewBits(offers)
+	for _, o := range a.offers {
+		out.Set(o)
+	}
+	return out
 }
 
 // placeID is equal for places that agree in the keys.

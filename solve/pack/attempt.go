@@ -13,16 +13,25 @@ const attempts = 4
 // helpings is how often more nodes are bought for pods that had to wait.
 const helpings = 2
 
+// mostOneByOne is up to how many pods a draft is made by adding one at a time.
+const mostOneByOne = 256
+
 // place places what it can of the pods of the problem.
 func place(q *problem) *outcome {
 	x := newDraft(q, lessons{})
 	for tried := 1; attempt(x) && tried < attempts; tried++ {
 		x = newDraft(q, x.known)
 	}
+	out := &outcome{plan: &model.Plan{}, left: make([][]model.Pod, len(q.snapshot.Pending)), denied: make([]int, len(q.snapshot.Pending))}
 	if x.abandoned == inProgress {
 		finish(x)
+		for _, d := range x.demands {
+			out.denied[d.kind] += len(d.left) + len(d.stuck)
+		}
+		insertUnwished(x)
+		x = steadier(x)
 	}
-	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(q.snapshot.Pending))}
+	out.draft = x
 	for _, d := range x.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
 		if d.whole == nil {
@@ -77,6 +86,53 @@ func finish(x *draft) {
 		return
 	}
 	x.final = true
+	fill(x)
+	repair{x}.prune()
+	softenAll(x)
+	repair{x}.insertAll()
+}
+
+// insertUnwished finds places for pods that are left where only a wish is in the
+// way: preferences leave no pod pending.
+func insertUnwished(x *draft) {
+	if len(x.wishes) == 0 || !x.homeless() {
+		return
+	}
+	q := x.problem
+	hard := *q
+	hard.wishes, x.problem = nil, &hard
+	repair{x}.rebuild()
+	repair{x}.insertAll()
+	x.problem = q
+}
+
+// steadier returns a draft that leaves every pod of an earlier plan on its node and
+// adds pods one by one, if x moves some of those and leaves no fewer pods.
+func steadier(x *draft) *draft {
+	if len(x.keptStill()) == len(x.kept) {
+		return x
+	}
+	out := newDraft(x.problem, x.known)
+	out.final = true
+	out.keepPlanned()
+	if out.podsLeft() > mostOneByOne {
+		return x
+	}
+	out.takeSurvey()
+	repair{out}.rebuild()
+	done := repair{out}.insertAll()
+	if softenAll(out) {
+		done = repair{out}.insertAll()
+	}
+	if !done || out.podsLeft() > x.podsLeft() {
+		return x
+	}
+	return out
+}
+
+// fill puts pods that are left on the nodes there are and the nodes of the plan,
+// and buys more nodes for pods that others no longer stand in the way of.
+func fill(x *draft) {
 	repair{x}.topUp()
 	if !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && !x.topology.Free(d.kind) }) {
 		return

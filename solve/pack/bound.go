@@ -92,7 +92,11 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 				continue
 			}
 			f := *d
-			f.left = d.Pods[:n]
+			f.left = d.Pods[:max(n, d.loose-len(d.left))] // another plan may buy nodes for pods that have room here
+			if len(d.Shape.HostPorts) > 0 {               // a node that is settled for some domain may have no daemon that takes them
+				f.Demand = v.spanning(v.catalogue.NewDemand(model.Pending{Shape: d.Shape, Pods: d.Pods}))
+				f.class = v.classOf(&f)
+			}
 			if strict {
 				f.apart, f.most = nil, v.never(d)
 			}

@@ -12,22 +12,29 @@ import (
 func buyAll(x *draft) bool {
 	x.takeSurvey()
 	for _, tier := range x.tiers {
-		m := &market{draft: x, tier: tier}
-		if !m.buy() {
-			return false
-		}
-		if m.relaxing = x.policy.RelaxMinValues && x.demanding(tier); m.relaxing && !m.buy() {
+		if !buyFor(x, tier, x.demands) {
 			return false
 		}
 	}
 	return true
 }
 
-// buy launches new nodes for the demands that have pods left. It reports false
+// buyFor buys new nodes of the tier's pools for the demands. It reports false
 // when the trial is given up.
-func (m *market) buy() bool {
+func buyFor(x *draft, tier tier, demands []*demand) bool {
+	m := &market{draft: x, tier: tier}
+	if !m.buy(demands) {
+		return false
+	}
+	m.relaxing = x.policy.RelaxMinValues && x.demanding(tier)
+	return !m.relaxing || m.buy(demands)
+}
+
+// buy launches new nodes for those of the demands that have pods left. It
+// reports false when the trial is given up.
+func (m *market) buy(demands []*demand) bool {
 	var open []*demand
-	for _, d := range m.demands {
+	for _, d := range demands {
 		if len(d.left) > 0 {
 			open = append(open, d)
 		}

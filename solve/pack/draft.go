@@ -122,6 +122,15 @@ func (s state) clone() state {
 	return s
 }
 
+// keptStill returns what was planned before and is part of the draft now.
+func (x *draft) keptStill() []placement {
+	at := map[string]int{}
+	for _, p := range x.placed {
+		at[p.pod.Key()] = 1 + p.site
+	}
+	return slices.DeleteFunc(slices.Clone(x.kept), func(p placement) bool { return at[p.pod.Key()] != 1+p.site })
+}
+
 func (x *draft) podsLeft() int {
 	n := 0
 	for _, d := range x.demands {

@@ -74,15 +74,25 @@ func (l *limits) clone() *limits {
 	return out
 }
 
-// raise turns a reservation for old into one that also covers bigger, and
-// reports whether the pool had room for that.
-func (l *limits) raise(pool int, old, bigger model.Resources) bool {
+// covers reports whether the pool has room to turn a reservation for old into one
+// that also covers bigger.
+func (l *limits) covers(pool int, old, bigger model.Resources) bool {
 	p := &l.pools[pool]
 	for i, r := range p.resources {
 		if more := bigger.At(r) - old.At(r); more > 0 && more > p.left[i] {
 			return false
 		}
 	}
+	return true
+}
+
+// raise turns a reservation for old into one that also covers bigger, and
+// reports whether the pool had room for that.
+func (l *limits) raise(pool int, old, bigger model.Resources) bool {
+	if !l.covers(pool, old, bigger) {
+		return false
+	}
+	p := &l.pools[pool]
 	for i, r := range p.resources {
 		p.left[i] -= max(bigger.At(r)-old.At(r), 0)
 	}

@@ -3,6 +3,7 @@ package pack
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -57,7 +58,7 @@ func (l *outlook) look(b bin) *future {
 	pool, requests := l.pool(b.offer), l.podRequests(b)
 	fits := fit.NewBits(len(l.catalogue.Types))
 	for t := pool.Types.From; t < pool.Types.To; t++ {
-		if requests.Fits(l.catalogue.Types[t].Free) {
+		if row := &l.catalogue.Types[t]; requests.Fits(row.Free) && l.limits.covers(row.Pool, b.capacity, row.Capacity) {
 			fits.Set(t)
 		}
 	}
@@ -73,10 +74,11 @@ func (l *outlook) look(b bin) *future {
 		values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
 	possible, now := l.alike(b.offer, pool.Allowed).And(l.catalogue.MatchAll(f.demands)), l.offersOf(b)
+	bought := l.capacityTypes(now, fits)
 	for t := range fits.All() {
 		if r := l.catalogue.Types[t].Offers; now.Any(r) {
 			for o := r.From; o < r.To; o++ {
-				if possible.Has(o) {
+				if possible.Has(o) && bought[l.catalogue.Offers[o].CapacityType] {
 					f.ways.Set(o)
 				}
 			}
@@ -84,6 +86,18 @@ func (l *outlook) look(b bin) *future {
 	}
 	l.equal[name] = f
 	return f
+}
+
+// capacityTypes returns those of the offers of some types: a launch asks for
+// these and no others.
+func (l *outlook) capacityTypes(offers, types fit.Bits) map[string]bool {
+	out := map[string]bool{}
+	for o := range offers.All() {
+		if types.Has(l.catalogue.Offers[o].Type) {
+			out[l.catalogue.Offers[o].CapacityType] = true
+		}
+	}
+	return out
 }
 
 // match returns the offers that could meet the requirements.
@@ -114,14 +128,32 @@ func (l *outlook) meets(f *future, alternatives []model.Requirements) (some, all
 		if _, ok := f.demands.Intersects(alt); !ok {
 			continue
 		}
-		match := f.ways.And(l.match(&alternatives[i]))
-		some = some || !match.Empty()
+		some = some || l.possible(f, alt)
 		open := slices.DeleteFunc(slices.Clone(alt), func(r model.Requirement) bool { return !l.catalogue.Open(f.pool, r.Key) })
 		if _, ok := f.demands.Satisfies(open); ok {
-			meets.Add(match)
+			meets.Add(f.ways.And(l.match(&alternatives[i])))
 		}
 	}
 	return some, slices.Equal(meets, f.ways)
+}
+
+// possible reports whether a claim for the future may turn out to meet the
+// requirements: a claim lists values for each label, not which of them go
+// together. A label that the pool leaves open gets some value, but none that
+// pods ask for by name.
+func (l *outlook) possible(f *future, alt model.Requirements) bool {
+	return !slices.ContainsFunc(alt, func(r model.Requirement) bool {
+		own, _ := f.demands.Get(r.Key)
+		named := !r.Complement && len(r.Values) > 0 && !slices.ContainsFunc(r.Values, isNumber)
+		invented := own.Complement && !own.AllowsAbsence() && !l.snapshot.WellKnown.Has(r.Key)
+		return named && invented || f.ways.And(l.catalogue.Match(r)).Empty()
+	})
+}
+
+// isNumber reports whether a value may be one that is invented for an open label.
+func isNumber(value string) bool {
+	_, err := strconv.Atoi(value)
+	return err == nil
 }
 
 // Values is as the interface says.
@@ -166,9 +198,10 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 	if alternatives == nil {
 		look(f.ways, own)
 	}
-	for i, alt := range alternatives {
-		also, _ := alt.Get(key)
-		look(f.ways.And(l.match(&alternatives[i])), own.Intersect(also))
+	for _, alt := range alternatives {
+		if also, _ := alt.Get(key); l.possible(f, alt) {
+			look(f.ways, own.Intersect(also))
+		}
 	}
 	return out
 }

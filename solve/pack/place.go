@@ -10,6 +10,9 @@ import (
 // What it compiles it leaves in m.
 func Place(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget) *model.Plan {
 	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget}, s))
+	// What only the plan that honours preferences reads as the scheduler does, the
+	// bound must allow, too.
+	ignoring.draft.final = ignoring.draft.final || out.draft.final
 	out.plan.Bound = bound(ignoring.draft, out.draft.wishes)
 	return out.plan
 }

@@ -64,7 +64,7 @@ func inOwnWords(out, ignoring *outcome) *outcome {
 func worse(out, than *outcome) []int {
 	var kinds []int
 	for kind := range out.left {
-		if len(out.left[kind]) > len(than.left[kind]) {
+		if out.denied[kind] > len(than.left[kind]) {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -162,13 +162,15 @@ func honour(ignoring *outcome) *outcome {
 		if len(wishes) == 0 {
 			break
 		}
-		out := place(q.grant(wishes, strictly, ignoring.draft.kept))
-		kinds := worse(out, ignoring)
+		out := place(q.grant(wishes, strictly, ignoring.draft.keptStill()))
+		kinds, stands := worse(out, ignoring), standsUnwished(out.draft)
 		switch {
-		case len(kinds) == 0 && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare:
+		case stands && len(kinds) == 0 && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare:
 			return inOwnWords(out, ignoring)
 		case strictly:
 			strictly = false
+		case !stands:
+			wishes = cheapHalf(wishes)
 		case len(kinds) > 0:
 			wishes = without(wishes, kinds)
 		default:
@@ -187,6 +189,24 @@ func (q *problem) spare(wishes []wish, cost model.Price) model.Price {
 		return relative
 	}
 	return max(relative, q.policy.PreferenceAllowance)
+}
+
+// standsUnwished reports whether the scheduler, which does not know the wishes as
+// rules, would follow the plan and leave pods where an earlier plan put them.
+func standsUnwished(x *draft) bool {
+	if len(x.earlier) == 0 {
+		return true
+	}
+	hard, q := *x, *x.problem
+	q.wishes, q.earlier = nil, nil
+	hard.problem = &q
+	moves, _ := repair{&hard}.recount()
+	for i, n := range hard.topology.Admit(moves) {
+		if n < moves[i].Pods {
+			return false
+		}
+	}
+	return true
 }
 
 // preferences returns the wishes that could be met by themselves, those first

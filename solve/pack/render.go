@@ -170,5 +170,7 @@ type outcome struct {
 	draft *draft
 	plan  *model.Plan
 	left  [][]model.Pod // by kind
-	kinds []int         // of the verdicts of the plan
+
+	denied []int // by kind: pods that find no place as long as wishes are rules
+	kinds  []int // of the verdicts of the plan
 }

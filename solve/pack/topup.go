@@ -13,6 +13,9 @@ import (
 // a node that gets one more pod.
 const fewBins = 64
 
+// mostAlternatives is up to how many node affinity terms are tried one by one.
+const mostAlternatives = 8
+
 // rounds bounds how often nodes of the plan are settled for pods that are left.
 const rounds = 32
 
@@ -44,12 +47,18 @@ func (r repair) topUp() {
 
 // rebuild counts pods where they are planned, each new node a site.
 func (r repair) rebuild() {
+	r.gatherLeft()
+	moves, _ := r.recount()
+	r.topology.Admit(moves)
+}
+
+// gatherLeft has every pod that has no place among those left of its demand, and
+// every new node in a bin of its own.
+func (r repair) gatherLeft() {
 	for _, d := range r.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
 	}
 	r.unroll()
-	moves, _ := r.recount()
-	r.topology.Admit(moves)
 }
 
 // narrow settles a new node, whose launch leaves its domain open, for one that
@@ -65,21 +74,12 @@ func (r repair) narrow() bool {
 			if !r.topology.Allows(d.kind, a.place) || !slices.ContainsFunc(d.Shape.Alternatives(), a.suits) {
 				continue
 			}
-			offers := fit.NewBits(len(r.catalogue.Offers))
-			for _, o := range a.offers {
-				offers.Set(o)
-			}
 			for i := range r.bins {
 				site := len(r.snapshot.Nodes) + i
 				if r.topology.Cap(d.kind, site) == 0 || !within(a.place, r.topology.At(site), keys) || !a.suits(r.demandsOf(r.bins[i])) {
 					continue
 				}
-				offer, ok := r.takes(r.bins[i], d, d.Offers.And(offers))
-				if !ok {
-					continue
-				}
-				if as, ok := r.settledAs(d, a, offer); ok && !r.spoils(r.bins[i], as, offer) {
-					r.settleBin(as, d, &r.bins[i], offer)
+				if r.settleBin(d, a, i) {
 					return true
 				}
 			}
@@ -88,49 +88,103 @@ func (r repair) narrow() bool {
 	return false
 }
 
-// settleBin settles a new node as a part of d is, and puts the next pod of d
-// there.
-func (r repair) settleBin(part, d *demand, b *bin, offer int) {
-	part.Pods = d.left[:1]
-	r.put(b, part.index, offer, d.left[0])
-	d.left = d.left[1:]
+// settleBin settles a new node for the area and puts the next pod of d there, if
+// there is room.
+func (r repair) settleBin(d *demand, a area, i int) bool {
+	offers := a.bits(len(r.catalogue.Offers))
+	return slices.ContainsFunc(r.settledAsAny(d, a), func(as *demand) bool { return r.joinBin(d, as, i, offers) })
+}
+
+// settledAsAny returns d tied to an area and, if pods of d may run for one of
+// several reasons, also d tied to each of these.
+func (r repair) settledAsAny(d *demand, a area) []*demand {
+	out := []*demand{r.settledAs(d, a)}
+	alternatives := d.Shape.Alternatives()
+	if len(alternatives) == 1 || len(alternatives) > mostAlternatives {
+		return out
+	}
+	for i, alt := range alternatives {
+		if a.suits(alt) {
+			out = append(out, r.tiedTo(d, a, i))
+		}
+	}
+	return out
+}
+
+// joinBin puts the next pod of d on a new node, as a pod of another demand that
+// stands for it, if the node has room and can be bought as one of the offers.
+func (r repair) joinBin(d, as *demand, i int, offers fit.Bits) bool {
+	offer, ok := r.takes(r.bins[i], as, as.Offers.And(offers))
+	if ok {
+		site := len(r.snapshot.Nodes) + i
+		r.topology.Add(d.kind, r.topology.At(site), site, 1)
+		r.put(&r.bins[i], as.index, offer, d.left[0])
+		d.left = d.left[1:]
+	}
+	return ok
 }
 
 // toNode puts pods of d on a node there is, as many as it takes.
 func (r repair) toNode(d *demand, n *fit.NodeRow) bool {
 	moved := false
 	for len(d.left) > 0 && r.room(d, n, 1) > 0 && r.topology.Allows(d.kind, r.topology.At(n.Site)) {
-		r.topology.Add(d.kind, r.topology.At(n.Site), n.Site, 1)
-		r.place(n, d, d.left[:1])
-		d.left, moved = d.left[1:], true
+		moved = r.onto(d, n)
 	}
 	return moved
 }
 
+// onto puts the next pod of d on a node there is.
+func (r repair) onto(d *demand, n *fit.NodeRow) bool {
+	r.topology.Add(d.kind, r.topology.At(n.Site), n.Site, 1)
+	r.place(n, d, d.left[:1])
+	d.left = d.left[1:]
+	return true
+}
+
 // toBin puts pods of d on a new node, as many as it takes.
 func (r repair) toBin(d *demand, i int) bool {
-	site := len(r.snapshot.Nodes) + i
 	moved := false
-	for len(d.left) > 0 && r.topology.Cap(d.kind, site) > 0 && r.topology.Allows(d.kind, r.topology.At(site)) {
-		offer, ok := r.takes(r.bins[i], d, d.Offers)
-		if !ok {
-			break
-		}
-		as := d
-		if keys := r.topology.Pinned(d.kind); len(keys) > 0 {
-			a, ok := r.areaOf(r.topology.At(site), keys, offer)
-			if !ok {
-				break
-			}
-			if as, ok = r.settledAs(d, a, offer); !ok || r.spoils(r.bins[i], as, offer) {
-				break
-			}
-		}
-		r.topology.Add(d.kind, r.topology.At(site), site, 1)
-		r.put(&r.bins[i], as.index, offer, d.left[0])
-		d.left, moved = d.left[1:], true
+	for r.canJoin(d, i) && r.intoBin(d, i) {
+		moved = true
 	}
 	return moved
+}
+
+// canJoin reports whether the rules between pods let the next pod of d run on a
+// new node.
+func (r repair) canJoin(d *demand, i int) bool {
+	site := len(r.snapshot.Nodes) + i
+	return len(d.left) > 0 && r.topology.Cap(d.kind, site) > 0 && r.topology.Allows(d.kind, r.topology.At(site))
+}
+
+// intoBin puts the next pod of d on a new node, if there is room: as a pod that
+// is settled for all domains that matter to any pod or, if the node is not, for
+// those that matter to d.
+func (r repair) intoBin(d *demand, i int) bool {
+	place := r.topology.At(len(r.snapshot.Nodes) + i)
+	for _, keys := range r.keysOf(d) {
+		if len(keys) == 0 {
+			anywhere := area{place: place}
+			return r.joinBin(d, d, i, d.Offers) || len(d.Shape.Alternatives()) > 1 &&
+				slices.ContainsFunc(r.settledAsAny(d, anywhere), func(as *demand) bool { return r.joinBin(d, as, i, d.Offers) })
+		}
+		if a, ok := r.areaOf(place, keys, r.bins[i].offer); ok {
+			return r.settleBin(d, a, i)
+		}
+	}
+	return false
+}
+
+// keysOf returns by which keys a new node for d can be settled: by all that
+// matter to any pod or, where the pool leaves one of them open, by those that
+// must be settled for d. Whether that does is seen when the plan is verified.
+func (r repair) keysOf(d *demand) [][]int {
+	all, own := r.topology.Pinned(d.kind), r.topology.Minds(d.kind)
+	slices.Sort(own)
+	if own = slices.Compact(own); slices.Equal(all, own) {
+		return [][]int{all}
+	}
+	return [][]int{all, own}
 }
 
 // areaOf returns the area of a place, where the offer is.
@@ -178,7 +232,7 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	requests, price := r.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)
 	for t := rows.From; t < rows.To; t++ {
 		row := &r.catalogue.Types[t]
-		if !requests.Fits(row.Free) || !r.covered(row.Pool, b.capacity, row.Capacity) {
+		if !requests.Fits(row.Free) || !r.covered(row.Pool, b.capacity, row.Capacity) && !r.grows(b, row) {
 			continue
 		}
 		for o := row.Offers.From; o < row.Offers.To; o++ {
@@ -190,6 +244,11 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 		}
 	}
 	return offer, ok
+}
+
+// grows reports whether the limits of its pool let the bin become a larger type.
+func (r repair) grows(b bin, row *fit.TypeRow) bool {
+	return len(r.floors[row.Pool]) == 0 && r.limits.covers(row.Pool, b.capacity, row.Capacity)
 }
 
 // within reports whether a node at the wider place may turn out to be at the

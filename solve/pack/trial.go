@@ -28,7 +28,7 @@ type Trial struct {
 // entry costs at least where it is bought a node.
 func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
 	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
-	p.PreferenceAllowance = 0 // that pods could be spread better is no reason to keep a node
+	p.PreferenceAllowance = 0                                                      // that pods could be spread better is no reason to keep a node
 	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget, trial: t}, s))
 	how := ignoring.draft.abandoned
 	r := &Trial{

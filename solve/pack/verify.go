@@ -121,8 +121,8 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 		if !slices.Contains(a.offers, b.offer) || !a.suits(r.demandsOf(*b)) {
 			continue
 		}
-		part, ok := r.settledAs(d, a, b.offer)
-		if !ok {
+		part := r.settledAs(d, a)
+		if !part.Offers.Has(b.offer) {
 			continue
 		}
 		settled := *b
@@ -138,21 +138,33 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 }
 
 // settledAs returns the demand, without pods to be bought for, that is d tied
-// to an area. It reports whether that may run on a node bought from the offer.
-func (r repair) settledAs(d *demand, a area, offer int) (*demand, bool) {
-	name := fmt.Sprint(d.index, " ", a.pins)
+// to an area.
+func (r repair) settledAs(d *demand, a area) *demand {
+	return r.tiedTo(d, a, anyTerm)
+}
+
+// anyTerm stands for all alternatives of a shape.
+const anyTerm = -1
+
+// tiedTo returns the demand, without pods to be bought for, that is d tied to an
+// area and to one of the alternatives of its shape.
+func (r repair) tiedTo(d *demand, a area, term int) *demand {
+	name := fmt.Sprint(d.index, " ", a.pins, " ", term)
 	if i, ok := r.settled[name]; ok {
-		return r.demands[i], r.demands[i].Offers.Has(offer)
+		return r.demands[i]
 	}
 	r.settled[name] = len(r.demands)
 	shape := *d.Shape
+	if term != anyTerm {
+		shape.Selector, shape.Terms, shape.VolumeTerms = shape.Alternatives()[term], nil, nil
+	}
 	shape.Selector = shape.Selector.And(a.pins...)
 	part := &demand{
 		Demand: r.catalogue.Only(r.catalogue.NewDemand(model.Pending{Shape: &shape}), d.Offers),
 		index:  len(r.demands), kind: d.kind, whole: d.parts()[0].of, bundle: d.bundle, area: &a,
 	}
 	r.demands = append(r.demands, part)
-	return part, part.Offers.Has(offer)
+	return part
 }
 
 // moves lists what was planned by kind and node, with the nodes to be bought

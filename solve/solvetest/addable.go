@@ -9,7 +9,9 @@ import (
 
 // Addable names the pods the plan leaves pending although one more could go,
 // as the scheduler reads the rules, to a node of the plan or to one more
-// launch; with join, to a launch of the plan as well.
+// launch; with join, to a launch of the plan as well. The scheduler must still
+// follow the whole plan then: one more node may open a domain, so that pods of
+// the plan could not all go where they are planned.
 func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []string {
 	a := &adder{checker: newChecker(s, p), plan: plan, join: join}
 	var teams []team
@@ -57,7 +59,7 @@ func (a *adder) where() string {
 		all = append(all, m.site)
 	}
 	for i := range a.s.Nodes {
-		if a.onto(&a.s.Nodes[i]) && refusal(all, a.pod, a.sites[i]) == "" {
+		if a.onto(&a.s.Nodes[i]) && refusal(all, a.pod, a.sites[i]) == "" && a.stands(i, a.sites[i]) {
 			return "node " + a.s.Nodes[i].Name
 		}
 	}
@@ -66,17 +68,37 @@ func (a *adder) where() string {
 			at.bound = a.sites[len(a.s.Nodes)+i].bound
 			others := slices.Clone(all)
 			others[len(a.s.Nodes)+i] = at
-			if refusal(others, a.pod, at) == "" {
+			if refusal(others, a.pod, at) == "" && a.stands(len(a.s.Nodes)+i, at) {
 				return at.name
 			}
 		}
 	}
 	for _, m := range a.machines {
-		if a.affords(m) && refusal(all, a.pod, m.site) == "" {
+		if a.affords(m, all) && refusal(all, a.pod, m.site) == "" && a.stands(len(a.sites), m.site) {
 			return m.site.name
 		}
 	}
 	return ""
+}
+
+// stands reports whether the scheduler would follow the plan with one more pod at
+// a site, which stands for the one at the position.
+func (a *adder) stands(position int, at *site) bool {
+	sites, teams := a.layOut(a.plan)
+	fresh := *at
+	fresh.bound = nil
+	if position == len(sites) {
+		sites = append(sites, &fresh)
+	} else {
+		fresh.bound = sites[position].bound
+		for i := range teams {
+			if teams[i].site == sites[position] {
+				teams[i].site = &fresh
+			}
+		}
+		sites[position] = &fresh
+	}
+	return replay(sites, append(teams, team{pending: a.pod, site: &fresh, left: 1})) == ""
 }
 
 // onto reports whether the node has room for the pod and suits it.
@@ -200,8 +222,9 @@ func (a *adder) labelings(pool *model.Pool, t *model.InstanceType, o *model.Offe
 }
 
 // affords reports whether the limits of the pool, its minValues and the
-// reservations allow the machine besides the plan.
-func (a *adder) affords(m machine) bool {
+// reservations allow the machine besides the plan. Where minValues ask for more
+// types, these must do as well.
+func (a *adder) affords(m machine, all []*site) bool {
 	if m.offer.ReservationID != "" && a.policy.ReservedCapacity {
 		left := m.offer.ReservationLeft
 		for _, n := range a.s.Nodes {
@@ -224,7 +247,7 @@ func (a *adder) affords(m machine) bool {
 	var types []*model.InstanceType
 	for _, x := range a.machines {
 		same := x.pool == m.pool && x.offer.Zone == m.offer.Zone && x.offer.CapacityType == m.offer.CapacityType &&
-			x.offer.ReservationID == m.offer.ReservationID
+			x.offer.ReservationID == m.offer.ReservationID && a.alike(x, m) && refusal(all, a.pod, x.site) == ""
 		if same && !slices.Contains(types, x.kind) && a.within(x.pool, x.kind) {
 			types = append(types, x.kind)
 		}
@@ -238,6 +261,22 @@ func (a *adder) affords(m machine) bool {
 			}
 			return span(types, r.Key, allowed) < r.MinValues || r.MinValues > a.policy.MaxTypes // too short a list may not span them
 		})
+	})
+}
+
+// alike reports whether the machines agree in what must be settled for the pod.
+func (a *adder) alike(x, y machine) bool {
+	keys := []string{}
+	for _, c := range a.pod.Shape.Spread {
+		if !c.Soft {
+			keys = append(keys, c.Key)
+		}
+	}
+	for _, t := range required(a.pod.Shape, false) {
+		keys = append(keys, t.Key)
+	}
+	return !slices.ContainsFunc(keys, func(key string) bool {
+		return key != model.LabelHostname && !slices.Equal(x.site.domains(key), y.site.domains(key))
 	})
 }
 

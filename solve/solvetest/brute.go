@@ -107,7 +107,7 @@ func (b *brute) valid() bool {
 		at := &site{name: fmt.Sprint("node ", i), outcomes: []model.Requirements{n.labels}, taints: n.machine.pool.Taints}
 		sites = append(sites, at)
 		for _, p := range n.pods {
-			teams = append(teams, team{p, at, 1})
+			teams = append(teams, team{pending: p, site: at, left: 1})
 		}
 	}
 	return replay(sites, teams) == ""

@@ -1,6 +1,7 @@
 package solvetest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +17,7 @@ type team struct {
 	pending *model.Pending
 	site    *site
 	left    int
+	rank    int // among all teams, where they are tried in another order than entries
 }
 
 // replay looks for an order in which kube-scheduler could bind all pods of the
@@ -55,11 +57,11 @@ func (r *replayer) total() int {
 // maxRankings is how many orders of entries are tried before the search.
 const maxRankings = 60
 
-// ranked binds by rank, always the first entry that can send a pod, for many
-// rankings.
+// ranked binds by rank, always the first that can send a pod, for many rankings
+// of entries, and as many of teams.
 func (r *replayer) ranked() bool {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range maxRankings {
+	for n := range 2 * maxRankings {
 		var bound []*team
 		for t := r.first(); t != nil; t = r.first() {
 			r.bind(t)
@@ -73,10 +75,15 @@ func (r *replayer) ranked() bool {
 			return true
 		}
 		rank := map[*model.Pending]int{}
-		for _, t := range r.teams {
+		for i, t := range r.teams {
 			rank[t.pending] = rng.IntN(1000)
+			if n >= maxRankings {
+				r.teams[i].rank = rng.IntN(1000)
+			}
 		}
-		slices.SortStableFunc(r.teams, func(a, b team) int { return rank[a.pending] - rank[b.pending] })
+		slices.SortStableFunc(r.teams, func(a, b team) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(rank[a.pending], rank[b.pending]))
+		})
 	}
 	return false
 }

@@ -200,12 +200,13 @@ func (st *State) findDomains(t *tally) {
 		case site < st.own:
 			for _, d := range p[t.key] {
 				if t.filter.mayAllow(n.Labels.And(model.NewRequirement(st.Keys[t.key], model.In, st.Value(t.key, d)))) {
-					t.maybe = put(t.maybe, d, true)
+					t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
 				}
 			}
 		default:
 			for _, v := range st.outlook.Values(site, t.filter.chosen, st.Keys[t.key]) {
-				t.maybe = put(t.maybe, st.Domain(t.key, v), true)
+				d := st.Domain(t.key, v)
+				t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
 			}
 		}
 	}

@@ -15,12 +15,13 @@ type tally struct {
 	term    *model.PodTerm // of anti-affinity; nil = the tally is another rule's
 	holders bool           // counts the pods that have the term, not those it selects
 
-	counts []int  // by domain, or by site; shorter = 0
-	doubt  []int  // by domain: the part of counts that may turn out not to be there
-	total  int    // pods that are somewhere
-	here   []bool // by domain: some node that counts is in it
-	maybe  []bool // by domain: some node that counts may turn out to be in it
-	there  []bool // by domain: a node there could be bought
+	counts []int   // by domain, or by site; shorter = 0
+	doubt  []int   // by domain: the part of counts that may turn out not to be there
+	total  int     // pods that are somewhere
+	here   []bool  // by domain: some node that counts is in it
+	maybe  [][]int // by domain: the sites that count and may turn out to be in it
+	unsure []int   // by site: its pods that are in doubt
+	there  []bool  // by domain: a node there could be bought
 
 	least      int // smallest count of the known domains, while leastValid
 	known      int // how many domains are known, while leastValid
@@ -30,7 +31,7 @@ type tally struct {
 func (t *tally) at(i int) int { return value(t.counts, i) }
 
 func (t *tally) bump(i, n int) {
-	if n < 0 || t.at(i) <= t.least {
+	if n < 0 || t.at(i)-value(t.doubt, i) <= t.least {
 		t.leastValid = false
 	}
 	t.counts = increase(t.counts, i, n)
@@ -65,6 +66,10 @@ func (t *tally) add(st *State, p Place, site, n int) {
 			t.doubt = increase(t.doubt, d, n)
 		}
 	}
+	if site >= 0 && (!sure || len(p[t.key]) > 1) {
+		t.unsure = increase(t.unsure, site, n)
+		t.leastValid = false
+	}
 }
 
 // fewest returns the smallest count of the known domains; zero when there are
@@ -73,12 +78,11 @@ func (t *tally) fewest(want int) int {
 	if !t.leastValid {
 		t.least, t.known, t.leastValid = math.MaxInt, 0, true
 		for d := range max(len(t.here), len(t.there), len(t.maybe)) {
-			known := value(t.here, d) || value(t.there, d)
-			if known {
+			if t.certain(d) {
 				t.known++
 			}
-			if known || value(t.maybe, d) {
-				t.least = min(t.least, t.at(d)-value(t.doubt, d))
+			if t.knows(d) {
+				t.least = min(t.least, t.low(d))
 			}
 		}
 	}
@@ -86,6 +90,26 @@ func (t *tally) fewest(want int) int {
 		return 0
 	}
 	return t.least
+}
+
+// certain reports whether the domain is there in any case.
+func (t *tally) certain(d int) bool { return value(t.here, d) || value(t.there, d) }
+
+// knows reports whether the domain may be the one with fewest pods.
+func (t *tally) knows(d int) bool { return t.certain(d) || len(value(t.maybe, d)) > 0 }
+
+// low returns how many pods a domain has at least, if it is there: where only
+// sites that are not settled may be in it, one of them is.
+func (t *tally) low(d int) int {
+	n := t.at(d) - value(t.doubt, d)
+	if t.certain(d) {
+		return n
+	}
+	least := math.MaxInt
+	for _, site := range t.maybe[d] {
+		least = min(least, value(t.unsure, site))
+	}
+	return n + least
 }
 
 // value returns what is at a position; zero beyond the end.

@@ -66,7 +66,7 @@ func (st *State) whySpread(s *spread, places []Place) Reason {
 	default:
 		var low []string
 		for d := range st.domains[s.tally.key].names {
-			if s.tally.knows(d) && s.tally.at(d)-value(s.tally.doubt, d) == least {
+			if s.tally.knows(d) && s.tally.low(d) == least {
 				low = append(low, st.Value(s.tally.key, d))
 			}
 		}
@@ -74,9 +74,6 @@ func (st *State) whySpread(s *spread, places []Place) Reason {
 	}
 	return r
 }
-
-// knows reports whether a domain counts for the least.
-func (t *tally) knows(d int) bool { return value(t.here, d) || value(t.there, d) || value(t.maybe, d) }
 
 func (st *State) whyAffinity(a *affinity) Reason {
 	var keys, where []string

