@@ -107,7 +107,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"at 10m poison nobody 10m", "poison names pool nobody, which no line describes"},
 		{"at 10m interrupt none", `"none" is not a number of at least 1`},
 		{"fault flood", "the kind of fault comes first: one of conflict, "},
-		{"fault stale", "lag belongs to stale and cloud-lag, which need it"},
+		{"fault stale", "lag belongs to stale, cloud-lag and freeze, which need it"},
 		{"fault crash keep=3", "keep belongs to partial-list and few-types"},
 	}
 	for _, tt := range tests {

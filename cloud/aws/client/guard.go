@@ -29,7 +29,7 @@ func guarded(fence Fence) func(*middleware.Stack) error {
 		return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("KarpenterGuard",
 			func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 				name := middleware.GetOperationName(ctx)
-				if reads(name) {
+				if Reads(name) {
 					return next.HandleFinalize(ctx, in)
 				}
 				held, release, err := fence.Hold(ctx)
@@ -62,9 +62,9 @@ func (b fencedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// reads reports whether an operation changes nothing. A message that is received
+// Reads reports whether an operation changes nothing. A message that is received
 // comes back.
-func reads(operation string) bool {
+func Reads(operation string) bool {
 	for _, prefix := range []string{"Describe", "Get", "List", "Receive"} {
 		if strings.HasPrefix(operation, prefix) {
 			return true
