@@ -31,7 +31,8 @@ type rolled struct {
 func newRolled(t terms) *Law {
 	r := &rolled{terms: t, free: since{}, went: map[string]time.Time{}, tick: every{period: sampling}}
 	for _, e := range t.script.Events {
-		if e.Do == script.Sicken || e.Do == script.Poison {
+		switch e.Do {
+		case script.Sicken, script.Poison, script.Unready, script.Unbound, script.Unstarted:
 			r.sick = max(r.sick, t.script.Run+e.For)
 		}
 	}

@@ -21,6 +21,7 @@ func Draw(seed uint64) *Script {
 	d.sickness()
 	d.frozen()
 	d.buffers()
+	d.hindered()
 	return d.s
 }
 
@@ -132,6 +133,20 @@ func (d *drawer) sickness() {
 			Name: d.s.Pools[0].Name, Count: 1 + d.IntN(2), For: time.Duration(540+d.IntN(120)) * time.Second,
 		})
 	}
+}
+
+// hindered has nodes or pods not do for a while what they were launched for.
+func (d *drawer) hindered() {
+	if !d.one(6) {
+		return
+	}
+	e := Event{Do: pick(d, Unready, Unbound, Unstarted), Name: d.s.Pods[d.IntN(len(d.s.Pods))].Name}
+	e.At.After = time.Duration(d.IntN(int(d.s.Run/time.Second/2))) * time.Second
+	e.For = d.s.Run - e.At.After
+	if e.Do == Unready {
+		e.Name = d.s.Pools[d.IntN(len(d.s.Pools))].Name
+	}
+	d.s.Events = append(d.s.Events, e)
 }
 
 // buffers keeps room for more pods of some workloads.

@@ -95,7 +95,16 @@ const (
 	Interrupt   = "interrupt"
 	Sicken      = "sicken"
 	Poison      = "poison"
+	Unready     = "unready"
+	Unbound     = "unbound"
+	Unstarted   = "unstarted"
 )
+
+// Lasts reports whether the event is under way that long after the start, if it
+// does that to the pool or workload of the name.
+func (e *Event) Lasts(do, name string, since time.Duration) bool {
+	return e.Do == do && e.Name == name && since >= e.At.After && since < e.At.After+e.For
+}
 
 // Event is something users or the cloud do.
 type Event struct {
@@ -103,7 +112,7 @@ type Event struct {
 	Do     string
 	Name   string        // of the workload, pool or type it is about
 	Count  int           // Scale: new size; deletions, Interrupt and Sicken: how many
-	For    time.Duration // of Sicken and Poison
+	For    time.Duration // of Sicken, Poison, Unready, Unbound and Unstarted
 	Factor float64
 	Zone   string   // of Price; "" = all
 	Sold   string   // of Price: capacity type; "" = all

@@ -28,6 +28,9 @@ at 20m price m2 x3 zone=a capacity=spot
 at 22m interrupt 2
 at 24m sicken general 1 10m
 at 26m poison general 10m
+at 26m unready general 10m
+at 26m unbound web 10m
+at 26m unstarted web 10m
 fault conflict from=5m for=10m every=10 call=patch object=NodeClaim
 fault crash at=120
 fault stale every=2 lag=20s
