@@ -2,6 +2,8 @@ package harness
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -43,7 +45,7 @@ func (c *Cluster) StartSlowServer(t testing.TB, atOnce int, each time.Duration) 
 	s.each.Store(int64(each))
 	proxy := httputil.NewSingleHostReverseProxy(host)
 	proxy.Transport, proxy.FlushInterval = transport, -1
-	proxy.ErrorLog = nil
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of requests that are given up
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" && !s.wait(r) {
 			return

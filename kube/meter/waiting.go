@@ -26,9 +26,11 @@ func newPodMetrics() podMetrics {
 		})
 	}
 	byClaims := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		out := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "karpenter", Subsystem: "pods", Name: name, Help: help, Buckets: DurationBuckets(),
 		}, []string{dynamicResources})
+		out.WithLabelValues("false") // served from the start, with zero
+		return out
 	}
 	age := func(name, help string, more ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName("karpenter", "pods", name), help, append([]string{"name", "namespace"}, more...), nil)

@@ -26,9 +26,9 @@ const (
 
 // validity is how long verdicts on the class hold: the same for all of them.
 func validity(class types.UID) time.Duration {
-	h := fnv.New32a()
+	h := fnv.New64a()
 	_, _ = h.Write([]byte(class)) // never fails
-	return valid - spread + time.Duration(h.Sum32())%(2*spread)
+	return valid - spread + time.Duration(h.Sum64()%uint64(2*spread))
 }
 
 // verdicts remembers the last verdict on each class. It may be used
