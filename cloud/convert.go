@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,16 @@ func Types(axis *model.Axis, types []*InstanceType) []*model.InstanceType {
 			Capacity:     vector(axis, t.Capacity).With(model.Nodes, 1),
 			Allocatable:  vector(axis, t.Allocatable()),
 			Offerings:    offerings(t.Offerings),
+			VolumeLimits: volumeLimits(t.VolumeAttachmentLimits),
 		}
+	}
+	return out
+}
+
+func volumeLimits(of map[string]int) []model.VolumeLimit {
+	var out []model.VolumeLimit
+	for _, driver := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, model.VolumeLimit{Driver: driver, Most: of[driver]})
 	}
 	return out
 }

@@ -83,6 +83,10 @@ type InstanceType struct {
 	Offerings    []Offering
 	Capacity     corev1.ResourceList
 	Overhead     Overhead
+	// VolumeAttachmentLimits are how many volumes of a CSI driver a node may
+	// attach, by the driver's name. Drivers that are not among them have no limit
+	// until a node's CSINode names one.
+	VolumeAttachmentLimits map[string]int
 }
 
 // Offering is one way to buy an instance type.

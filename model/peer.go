@@ -99,6 +99,12 @@ type Volumes struct {
 	Shared []string // namespace/name of claims that other pods may use too; sorted
 }
 
+// VolumeLimit is how many volumes of one driver a node may attach.
+type VolumeLimit struct {
+	Driver string
+	Most   int
+}
+
 // Attached is how many volumes of one driver a node may attach, and does.
 type Attached struct {
 	Driver string

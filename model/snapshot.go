@@ -139,6 +139,7 @@ type InstanceType struct {
 	Capacity     Resources    // with Nodes: 1
 	Allocatable  Resources
 	Offerings    []Offering
+	VolumeLimits []VolumeLimit // of drivers that have one, by driver
 }
 
 // Offering is one way to buy an instance type.

@@ -93,6 +93,19 @@ func volumes(v model.Volumes) string {
 	return text + " [" + strings.Join(parts, " ") + "]"
 }
 
+// volumeLimitOf reads "ebs.csi.aws.com 25".
+func volumeLimitOf(item []atom) (model.VolumeLimit, error) {
+	v, err := volumesOf(item)
+	if err == nil && len(v.Shared) > 0 {
+		err = fmt.Errorf("%q is too much; the limit of a type is DRIVER 25", show(item))
+	}
+	return model.VolumeLimit{Driver: v.Driver, Most: v.Own}, err
+}
+
+func volumeLimit(l model.VolumeLimit) string {
+	return volumes(model.Volumes{Driver: l.Driver, Own: l.Most})
+}
+
 // attachedOf reads "ebs.csi.aws.com 2 [default/data] of 25".
 func attachedOf(item []atom) (model.Attached, error) {
 	v, rest, err := volumesAt(item)

@@ -194,6 +194,9 @@ func (p *printer) instanceType(ref string, t *model.InstanceType) string {
 	if !t.Allocatable.Equal(usable(t.Capacity)) {
 		parts = append(parts, "allocatable="+outer(p.list(t.Allocatable)))
 	}
+	if len(t.VolumeLimits) > 0 {
+		parts = append(parts, "volumes="+outer(written(t.VolumeLimits, volumeLimit)))
+	}
 	parts = append(parts, option("arch", innerList(def.arch), "amd64"), option("os", innerList(def.os), "linux"), quotes)
 	if len(labels) > 0 {
 		parts = append(parts, "labels="+outer(requirements(labels)))

@@ -70,6 +70,7 @@ func (g *gated) write(ctx context.Context, verb string, o client.Object, do func
 	}
 	return g.gate.pass(ctx, request{
 		Call:   Call{API, controllerOf(ctx), verb, gvk.Kind, named(o)},
+		writes: true,
 		detail: func() string { return text(o) },
 		carry:  func(float64) error { return do(context.WithoutCancel(ctx), o) },
 		stray: func() func() error {
@@ -153,6 +154,7 @@ func (s *gatedSub) Apply(ctx context.Context, applied runtime.ApplyConfiguration
 	do := func() error { return s.SubResourceClient.Apply(context.WithoutCancel(ctx), applied, options...) }
 	return s.gated.gate.pass(ctx, request{
 		Call:   Call{API, controllerOf(ctx), "apply-" + s.name, head.Kind, head.Metadata.Namespace + "/" + head.Metadata.Name},
+		writes: true,
 		detail: func() string { return body },
 		carry:  func(float64) error { return do() },
 		stray:  func() func() error { return do },

@@ -81,6 +81,8 @@ type Call struct {
 // Made is a Call that was answered.
 type Made struct {
 	Call
+	Writes bool  // it would change something
+	Late   bool  // by a replica that does not know yet that another leads
 	Effect bool  // it reached the API or the cloud
 	Err    error // what the process was told
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	kube "karpenter/kube/manager"
 )
 
 // errEnded is what calls of a process are answered that is being ended.
@@ -14,7 +16,8 @@ var errEnded = errors.New("the process has ended")
 
 // gate holds each call of a process until the run carries it out.
 type gate struct {
-	wake chan struct{} // has something in it after a call has arrived
+	fence *kube.Fence   // nil = nothing keeps the process from changes
+	wake  chan struct{} // has something in it after a call has arrived
 
 	mu      sync.Mutex
 	waiting []*waiting
@@ -23,7 +26,9 @@ type gate struct {
 	ended   bool
 }
 
-func newGate() *gate { return &gate{wake: make(chan struct{}, 1), open: true} }
+func newGate(fence *kube.Fence, wake chan struct{}) *gate {
+	return &gate{fence: fence, wake: wake, open: true}
+}
 
 // shut has calls wait from now on.
 func (g *gate) shut() {
@@ -33,8 +38,9 @@ func (g *gate) shut() {
 }
 
 // door is the gate as a Vendor knows it.
-func (g *gate) door(ctx context.Context, verb, name string, do func() error) error {
+func (g *gate) door(ctx context.Context, verb, name string, writes bool, do func() error) error {
 	return g.pass(ctx, request{
+		writes: writes,
 		Call:   Call{Target: Cloud, By: controllerOf(ctx), Verb: verb, Name: name},
 		detail: func() string { return "" },
 		carry:  func(float64) error { return do() },
@@ -44,6 +50,7 @@ func (g *gate) door(ctx context.Context, verb, name string, do func() error) err
 // request is a call, and how it is carried out.
 type request struct {
 	Call
+	writes bool                      // it changes something
 	detail func() string             // tells calls apart that are otherwise equal
 	carry  func(leave float64) error // out
 	stray  func() func() error       // returns how to carry it out when the caller has gone on
@@ -87,6 +94,9 @@ func (g *gate) pass(ctx context.Context, r request) error {
 	select {
 	case f := <-w.answer:
 		w.err = f.Refuse
+		if w.err == nil && w.writes {
+			w.err = g.fence.Check()
+		}
 		if w.err == nil {
 			w.effect = true
 			w.err = cmp.Or(w.carry(f.Leave), f.Lose)

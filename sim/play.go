@@ -29,23 +29,28 @@ const startPoll = 100 * time.Millisecond
 // play is the state of a run.
 type play struct {
 	*Run
-	setup   Setup
-	rand    *rand.Rand
-	process *process
-	strays  []func() error // calls of ended processes that are still on their way
-	actors  []actor
-	laws    []Law
-	faults  Faults // nil = none
-	vendor  Vendor // nil = the cloud is simcloud's own
-	seen    Seen
-	hash    hash.Hash64
-	result  Result
+	setup    Setup
+	rand     *rand.Rand
+	process  *process   // the leader
+	earlier  []*process // leaders that were frozen and do not know yet that another leads
+	workers  []*process // what awake has returned
+	takeover time.Time  // when another replica takes over from one that is frozen; zero = not
+	wake     chan struct{}
+	strays   []func() error // calls of ended processes that are still on their way
+	actors   []actor
+	laws     []Law
+	faults   Faults // nil = none
+	vendor   Vendor // nil = the cloud is simcloud's own
+	seen     Seen
+	hash     hash.Hash64
+	result   Result
 
 	version int64              // of API and cloud together when it was last looked at
 	paces   map[string]float64 // how eagerly each source of steps is drawn from
 	hurry   float64            // how often time passes although there is something to do
 	choices []choice
 	made    *waiting // the call that was released in this step
+	late    bool     // made is by an earlier leader
 }
 
 // actor is an Actor with what the run knows of it.
@@ -60,12 +65,15 @@ func Play(t *testing.T, s Setup) Result {
 	t.Helper()
 	var out Result
 	synctest.Test(t, func(t *testing.T) {
-		p := &play{setup: s, hash: fnv.New64a(), paces: map[string]float64{}}
+		p := &play{setup: s, hash: fnv.New64a(), paces: map[string]float64{}, wake: make(chan struct{}, 1)}
 		if err := p.begin(); err != nil {
 			t.Errorf("set up the simulation: %v", err)
 			return
 		}
 		p.result.Err = p.run()
+		for len(p.earlier) > 0 {
+			p.part(0)
+		}
 		p.process.end(synctest.Wait)
 		if p.vendor != nil {
 			time.Sleep(farewell)
@@ -120,7 +128,7 @@ func (p *play) startProcess() error {
 	var err error
 	p.process, err = newProcess(habitat{
 		store: p.Store, cloud: p.Cloud, settings: p.setup.Config, rand: p.rand, slow: p.slow(), logs: p.setup.Transcript,
-		vendor: p.vendor, workers: cmp.Or(p.setup.Workers, workers),
+		vendor: p.vendor, workers: cmp.Or(p.setup.Workers, workers), wake: p.wake,
 	})
 	if err != nil {
 		return err
@@ -180,10 +188,14 @@ func (p *play) look(what string) error {
 		}
 	}
 	told, failure := p.process.news()
+	for _, r := range p.earlier {
+		more, err := r.news()
+		told, failure = append(told, more...), cmp.Or(failure, err)
+	}
 	p.seen.Now, p.seen.What, p.seen.Changes, p.seen.Told = time.Now(), what, p.Store.Changes(), told
 	p.seen.Calls = p.seen.Calls[:0]
 	if w := p.made; w != nil && w.Target != fromCache {
-		p.seen.Calls = append(p.seen.Calls, Made{w.Call, w.effect, w.err})
+		p.seen.Calls = append(p.seen.Calls, Made{Call: w.Call, Writes: w.writes, Late: p.late, Effect: w.effect, Err: w.err})
 		p.result.Calls++
 	}
 	p.made = nil

@@ -9,10 +9,12 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -37,8 +39,10 @@ type process struct {
 	client  client.Client
 	live    client.Reader
 	gate    *gate
+	fence   *kube.Fence
 	log     logr.Logger
 	elected chan struct{}
+	asleep  time.Time // until then it stands still
 
 	runnables []manager.Runnable
 	stop      context.CancelFunc
@@ -82,6 +86,7 @@ type habitat struct {
 	logs     io.Writer
 	vendor   Vendor // nil = the cloud itself
 	workers  int
+	wake     chan struct{} // as that of a gate
 }
 
 // provider returns what makes the provider of the process.
@@ -101,7 +106,8 @@ func (h *habitat) provider(p *process) func(context.Context, wiring.Supplies) (w
 
 // newProcess wires everything up without starting it.
 func newProcess(h habitat) (*process, error) {
-	p := &process{store: h.store, gate: newGate(), elected: make(chan struct{})}
+	fence := kube.NewFence(clock.RealClock{})
+	p := &process{store: h.store, gate: newGate(fence, h.wake), fence: fence, elected: make(chan struct{})}
 	close(p.elected)
 	p.log = logr.New(&sink{process: p, out: h.logs})
 	var err error

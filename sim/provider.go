@@ -20,6 +20,7 @@ func ask[T any](ctx context.Context, p *provider, method, name string, do func(c
 	var out T
 	err := p.gate.pass(ctx, request{
 		Call:   Call{Target: Cloud, By: controllerOf(ctx), Verb: method, Name: name},
+		writes: method == "Create" || method == "Delete",
 		detail: func() string { return "" },
 		carry: func(leave float64) (err error) {
 			out, err = do(context.WithoutCancel(ctx), leave)

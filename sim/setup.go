@@ -73,6 +73,7 @@ type Run struct {
 // orders are what actors want done to the process before the next step.
 type orders struct {
 	crash, relead bool
+	freeze        time.Duration
 	gaps          map[string]bool
 	frozen        map[string]time.Time
 }
@@ -95,9 +96,15 @@ func (r *Run) Rand(name string) *rand.Rand {
 // started anew at once.
 func (r *Run) Crash() { r.orders.crash = true }
 
-// ChangeLeader ends the process as Crash does, but calls it is about to make
-// may still arrive, each with even odds, while its successor works already.
+// ChangeLeader ends the process as Crash does, but calls that wait for an answer
+// may still arrive, since they had been sent, each with even odds, while its successor works already.
 func (r *Run) ChangeLeader() { r.orders.relead = true }
+
+// FreezeLeader has the process stand still from the next step on: it is handed
+// and told nothing, and its calls are not sent. If its lease runs out meanwhile,
+// another process takes over; when the time is over, the frozen one goes on where
+// it was, until it finds out.
+func (r *Run) FreezeLeader(d time.Duration) { r.orders.freeze = d }
 
 // Gap makes the process's watch of the kind, such as Node, lose what it has
 // not been told yet: its cache lists anew.

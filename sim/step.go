@@ -25,6 +25,7 @@ type choice struct {
 	source   source
 	index    int // among those of the source
 	weight   float64
+	of       *process // nil = of none
 	call     *waiting
 	informer *informer
 	listener *listener
@@ -36,6 +37,9 @@ const most = 6
 
 // step makes one step and says which.
 func (p *play) step(end time.Time) (string, error) {
+	if what, err := p.elect(); what != "" || err != nil {
+		return what, err
+	}
 	if what, err := p.obey(); what != "" || err != nil {
 		return what, err
 	}
@@ -55,6 +59,11 @@ func (p *play) obey() (string, error) {
 	case p.orders.relead:
 		p.orders.relead = false
 		return "the leader changes", p.restart(true)
+	case p.orders.freeze > 0:
+		d := p.orders.freeze
+		p.orders.freeze = 0
+		p.freeze(d)
+		return fmt.Sprintf("the leader is frozen for %s", d), nil
 	}
 	if len(p.orders.gaps) == 0 {
 		return "", nil
@@ -77,6 +86,7 @@ func (p *play) restart(strays bool) error {
 			p.strays = append(p.strays, w.stray())
 		}
 	}
+	p.takeover = time.Time{}
 	p.process.end(synctest.Wait)
 	p.result.Restarts++
 	return p.startProcess()
@@ -86,15 +96,32 @@ func (p *play) restart(strays bool) error {
 func (p *play) gather() {
 	p.choices = p.choices[:0]
 	now := time.Now()
-	for i, w := range p.process.gate.list() {
-		if !w.due.After(now) {
-			p.offer(choice{source: aCall, index: i, call: w}, w.By+" calls")
+	replicas := p.awake()
+	for _, r := range replicas {
+		for i, w := range r.gate.list() {
+			if !w.due.After(now) {
+				p.offer(choice{source: aCall, index: i, call: w, of: r}, w.By+" calls")
+			}
 		}
 	}
 	for i := range p.strays {
 		p.offer(choice{source: aStray, index: i}, "stray")
 	}
-	for i, x := range p.process.cache.sorted() {
+	for _, r := range replicas {
+		p.gatherNews(r)
+	}
+	for i := range p.actors {
+		a := &p.actors[i]
+		if wake := a.Wake(); !a.idle || !wake.IsZero() && !wake.After(now) {
+			p.offer(choice{source: anActor, index: i}, a.Name())
+		}
+	}
+}
+
+// gatherNews lists what the replica can be told and handed now.
+func (p *play) gatherNews(r *process) {
+	now := time.Now()
+	for i, x := range r.cache.sorted() {
 		if !p.orders.frozen[x.gvk.Kind].After(now) && x.behind() > 0 {
 			p.offer(choice{source: anInformer, index: i, informer: x}, "watch "+x.gvk.Kind)
 		}
@@ -104,15 +131,9 @@ func (p *play) gather() {
 			}
 		}
 	}
-	for i, q := range p.process.queues {
+	for i, q := range r.queues {
 		if q.ready() > 0 {
 			p.offer(choice{source: aQueue, index: i, queue: q}, q.name())
-		}
-	}
-	for i := range p.actors {
-		a := &p.actors[i]
-		if wake := a.Wake(); !a.idle || !wake.IsZero() && !wake.After(now) {
-			p.offer(choice{source: anActor, index: i}, a.Name())
 		}
 	}
 }
@@ -146,7 +167,7 @@ func (p *play) draw() choice {
 func (p *play) do(c choice) (string, error) {
 	switch c.source {
 	case aCall:
-		return p.answer(c.call)
+		return p.answer(c.of, c.call)
 	case aStray:
 		stray := p.strays[c.index]
 		p.strays = slices.Delete(p.strays, c.index, c.index+1)
@@ -183,8 +204,14 @@ func (p *play) do(c choice) (string, error) {
 func ignore(error) error { return nil }
 
 // answer carries a call out, or has it fail.
-func (p *play) answer(w *waiting) (string, error) {
+func (p *play) answer(by *process, w *waiting) (string, error) {
 	what := fmt.Sprintf("%s: %s %s %s %s", w.By, w.Target, w.Verb, w.Kind, w.Name)
+	p.late = by != p.process
+	if p.late {
+		by.gate.release(w, Fault{})
+		p.made = w
+		return what + ", by an earlier leader", nil
+	}
 	if !w.decided {
 		w.decided = true
 		w.fault = p.faultOf(w.Call)
@@ -229,12 +256,15 @@ func (p *play) pass(end time.Time) string {
 			next = t
 		}
 	}
-	for _, q := range p.process.queues {
-		sooner(q.due())
+	for _, r := range p.awake() {
+		for _, q := range r.queues {
+			sooner(q.due())
+		}
+		for _, w := range r.gate.list() {
+			sooner(w.due)
+		}
 	}
-	for _, w := range p.process.gate.list() {
-		sooner(w.due)
-	}
+	p.dues(sooner)
 	for i := range p.actors {
 		sooner(p.actors[i].Wake())
 	}
@@ -253,12 +283,12 @@ func (p *play) pass(end time.Time) string {
 		return "time passes"
 	}
 	// What the provider does on its own, nobody knows beforehand.
-	for len(p.process.gate.wake) > 0 {
-		<-p.process.gate.wake
+	for len(p.wake) > 0 {
+		<-p.wake
 	}
 	select {
 	case <-time.After(next.Sub(now)):
-	case <-p.process.gate.wake:
+	case <-p.wake:
 	}
 	return "time passes"
 }

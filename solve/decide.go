@@ -21,14 +21,17 @@ type Planner struct {
 	mu     sync.Mutex
 	memory fit.Memory
 	drain  drain.Memory
+	charge charge
 }
 
 // Decide is as the function of that name.
 func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s = l.charge.of(s)
 	plan := l.place(s, p)
 	l.drain.Decide(s, p, plan)
+	l.charge.undo(plan)
 	return plan
 }
 
@@ -36,7 +39,9 @@ func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 func (l *Planner) Place(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.place(s, p)
+	plan := l.place(l.charge.of(s), p)
+	l.charge.undo(plan)
+	return plan
 }
 
 func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {

@@ -31,6 +31,7 @@ func draws() []draw {
 		{name: "affinity", Draw: solvetest.Draw{Affinity: true}},
 		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}},
 		{name: "volumes", Draw: solvetest.Draw{Volumes: true}, sturdy: true},
+		{name: "volume limits of types", Draw: solvetest.Draw{Volumes: true, TypeLimits: true}, sturdy: true},
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
 		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, sturdy: true},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}, sturdy: true},

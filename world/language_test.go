@@ -300,10 +300,14 @@ func (s *story) set(kind, name string, o options) {
 	case "types":
 		var types []*model.InstanceType
 		for typeName, cpu := range o.pairs("cpu") {
-			types = append(types, &model.InstanceType{
+			t := &model.InstanceType{
 				Name: typeName, Capacity: model.Resources{}.With(model.CPU, number(cpu)).With(model.Nodes, 1),
 				Offerings: []model.Offering{{Zone: "a", CapacityType: model.Spot, Price: model.Price(number(cpu))}},
-			})
+			}
+			if most := o.pairs("attaches")[typeName]; most != "" {
+				t.VolumeLimits = []model.VolumeLimit{{Driver: "ebs", Most: int(number(most))}}
+			}
+			types = append(types, t)
 		}
 		s.w.SetTypes(name, types)
 	case "pdb":

@@ -15,9 +15,12 @@ type usual struct {
 	stale  bool
 }
 
-// SetVolumeLimits takes in how many volumes of each driver a Node may attach.
-// Drivers that are not among them have no limit; with nil, none has. The Node
-// need not be known yet.
+// NoVolumeLimit is the limit of a driver that runs on a Node and says none.
+const NoVolumeLimit = -1
+
+// SetVolumeLimits takes in how many volumes of each driver that runs on a Node it
+// may attach. Drivers that are not among them have the limit of its instance
+// type, if that has one; with nil, all of them. The Node need not be known yet.
 func (w *World) SetVolumeLimits(node string, limits map[string]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,6 +54,9 @@ func (w *World) learnLimits() {
 			w.usual.byType[name] = known
 		}
 		for driver, n := range limits {
+			if n == NoVolumeLimit {
+				continue
+			}
 			if least, ok := known[driver]; !ok || n < least {
 				known[driver] = n
 			}
@@ -63,16 +69,29 @@ func (w *World) learnLimits() {
 	}
 }
 
-// attached returns what the machine has attached, by driver that has a limit:
-// its own or, as long as it starts, what is usual.
-func (w *World) attached(m *machine) []model.Attached {
+// volumeLimits returns how many volumes of each driver the machine may attach:
+// what its drivers say, as long as it starts what is usual, else what its type
+// says.
+func (w *World) volumeLimits(m *machine) map[string]int {
 	limits := map[string]int{}
+	if t := w.typeOf(m); t != nil {
+		for _, l := range t.VolumeLimits {
+			limits[l.Driver] = l.Most
+		}
+	}
 	if !m.initialized() {
 		maps.Copy(limits, w.usual.byType[m.label(model.LabelInstanceType)])
 	}
 	if m.node != nil {
 		maps.Copy(limits, w.limits[m.node.Name])
 	}
+	maps.DeleteFunc(limits, func(_ string, n int) bool { return n == NoVolumeLimit })
+	return limits
+}
+
+// attached returns what the machine has attached, by driver that has a limit.
+func (w *World) attached(m *machine) []model.Attached {
+	limits := w.volumeLimits(m)
 	if len(limits) == 0 {
 		return nil
 	}

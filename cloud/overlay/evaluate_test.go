@@ -186,6 +186,7 @@ func TestOfferingsKeepTheirResources(t *testing.T) {
 	own.CapacityOverride = corev1.ResourceList{"own": resource.MustParse("7"), "gpus": resource.MustParse("1")}
 	own.OverheadOverride = corev1.ResourceList{"memory": resource.MustParse("3Gi")}
 	it := cloudtest.Type("t", "4", "16Gi", own)
+	it.VolumeAttachmentLimits = map[string]int{"ebs.csi.aws.com": 25} // spec 48 §9: kept
 	s, err := parse("pool p\noverlay o {requirements: [], capacity: {gpus: 2}}")
 	if err != nil {
 		t.Fatal(err)
@@ -203,6 +204,9 @@ func TestOfferingsKeepTheirResources(t *testing.T) {
 		if q := got[name]; q.Cmp(resource.MustParse(want)) != 0 {
 			t.Errorf("%s is %s, want %s", name, q.String(), want)
 		}
+	}
+	if n := types[0].VolumeAttachmentLimits["ebs.csi.aws.com"]; n != 25 {
+		t.Errorf("%d volumes may be attached, want 25", n)
 	}
 	if q := it.Offerings[0].CapacityOverride["gpus"]; q.Value() != 1 {
 		t.Errorf("the provider's own offering was changed: %s", q.String())

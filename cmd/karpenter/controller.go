@@ -159,7 +159,7 @@ func provider(cloud string, fence *manager.Fence) func(context.Context, wiring.S
 // SDK finds.
 func amazon(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wiring.Provider, error) {
 	cluster := s.Manager.GetConfig()
-	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, fence.Check, awsclient.NewMetrics(s.Registry, s.Clock).Extend)
+	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, fence, awsclient.NewMetrics(s.Registry, s.Clock).Extend)
 	if err != nil {
 		return wiring.Provider{}, err
 	}

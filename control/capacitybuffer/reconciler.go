@@ -60,7 +60,7 @@ type Reconciler struct {
 	hydrated atomic.Bool
 	// reading is held from reading a buffer until the world knows, so that the
 	// latest reading is what the world knows.
-	reading sync.Mutex
+	reading chan struct{}
 	shares  shares // guarded by reading
 
 	mu       sync.Mutex
@@ -130,13 +130,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: refreshAfter}, nil
 }
 
+// turn waits until nobody else reads a buffer. It is no lock, since the API is
+// asked meanwhile.
+func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
+	r.mu.Lock()
+	if r.reading == nil {
+		r.reading = make(chan struct{}, 1)
+	}
+	turn := r.reading
+	r.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // take reads the buffer and tells the world what it keeps room for. The buffer
 // is nil when there is none any more.
 func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.CapacityBuffer, *resolution, error) {
-	r.reading.Lock()
-	defer r.reading.Unlock()
+	done, err := r.turn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
 	buffer := &v1beta1.CapacityBuffer{}
-	err := r.Client.Get(ctx, key, buffer)
+	err = r.Client.Get(ctx, key, buffer)
 	if apierrors.IsNotFound(err) || err == nil && buffer.DeletionTimestamp != nil {
 		r.share(key, nil)
 		r.World.DeleteBuffer(key.String())

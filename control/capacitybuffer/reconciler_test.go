@@ -190,6 +190,63 @@ func TestWhoIsLookedAt(t *testing.T) {
 	}
 }
 
+// spec 48/79: the node that only a buffer needs is empty once the buffer is gone,
+// or cannot be resolved any more.
+func TestSpareNodeBecomesEmpty(t *testing.T) {
+	for name, end := range map[string]func(*stage){
+		"deleted": func(s *stage) {
+			if err := s.Client.Delete(t.Context(), s.get("default/b")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.reconcile("default/b"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"unresolvable": func(s *stage) {
+			if err := s.Client.Delete(t.Context(), &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "small"}}); err != nil {
+				t.Fatal(err)
+			}
+			s.must("default/b")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.template("small")
+			s.pool()
+			s.node("n", 4, true)
+			s.buffer("b", nil)
+			s.must("default/b")
+			if plan, _ := s.pass(); len(plan.Commands) > 0 || len(plan.Placements) != 3 {
+				t.Fatalf("with the buffer: %d placements, commands %+v", len(plan.Placements), plan.Commands)
+			}
+			end(s)
+			plan, _ := s.pass()
+			if len(plan.Commands) != 1 || plan.Commands[0].Reason != model.Empty || plan.Commands[0].Nodes[0].Node != "n" {
+				t.Errorf("without the buffer: commands %+v, %+v", plan.Commands, plan.Stays)
+			}
+		})
+	}
+}
+
+// spec 48/79: a workload that comes after the buffer that names it is found at
+// once.
+func TestWorkloadComesLater(t *testing.T) {
+	s := newStage(t)
+	s.buffer("b", scalable("", "Deployment", "d", 100))
+	s.must("default/b")
+	s.wants("default/b", ready, "False ScalableRefNotFound: ")
+	s.deployment("d", ptr.To(int32(2)))
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}}
+	for _, r := range s.ofWorkload("Deployment")(t.Context(), deployment) {
+		s.must(r.String())
+	}
+	s.wants("default/b", ready, "True Resolved: ")
+	s.wantStandIns(2)
+	if len(s.news) == 0 {
+		t.Error("no pass is triggered")
+	}
+}
+
 // spec 45/34: the pods that stand in for a buffer.
 func TestStandIns(t *testing.T) {
 	template := pods()

@@ -93,7 +93,7 @@ func TestTypesAreConvertedOnce(t *testing.T) {
 	}
 }
 
-// spec 55/16: a pool whose types cannot be had has none, and the others are served.
+// spec 55/16, spec 48/64: a pool whose types cannot be had has none, and the others are served.
 func TestFailingPool(t *testing.T) {
 	c, provider, told := setup(pool("p", "karpenter.kwok.sh"), pool("q", "karpenter.kwok.sh"))
 	if err := c.Refresh(t.Context()); err != nil {

@@ -39,11 +39,14 @@ type Fence struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	renewed time.Time // when the last renewal that succeeded was begun; zero: does not lead
+	renewed time.Time     // when the last renewal that succeeded was begun; zero: does not lead
+	closed  chan struct{} // closed with the fence
 }
 
 // NewFence returns one that is closed until the lease is won.
-func NewFence(c clock.PassiveClock) *Fence { return &Fence{clock: c} }
+func NewFence(c clock.PassiveClock) *Fence {
+	return &Fence{clock: c, closed: make(chan struct{})}
+}
 
 // Check returns why nothing may be changed now, nil if it may.
 func (f *Fence) Check() error {
@@ -71,10 +74,65 @@ func (f *Fence) left() (time.Duration, error) {
 	return leaseDuration - retryPeriod - age, nil
 }
 
-func (f *Fence) set(renewed time.Time) {
+// Renewed opens the fence: the lease was renewed by a request that began then.
+func (f *Fence) Renewed(began time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.renewed = renewed
+	f.renewed = began
+}
+
+// Close closes the fence, and ends what it holds: the lease is given up, or
+// another's.
+func (f *Fence) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.renewed = time.Time{}
+	close(f.closed)
+	f.closed = make(chan struct{})
+}
+
+// errClosed is why what a fence holds is given up.
+var errClosed = errors.New("another replica may lead before the request is answered")
+
+// Hold returns a context for one change. It ends when changes may no longer be
+// made; each renewal of the lease extends it. The error says why no change may
+// be made now. The caller calls the function when the change is made.
+func (f *Fence) Hold(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if f == nil {
+		return ctx, func() {}, nil
+	}
+	f.mu.Lock()
+	closed := f.closed
+	f.mu.Unlock()
+	left, err := f.left()
+	if err != nil {
+		return nil, nil, err
+	}
+	held, cancel := context.WithCancelCause(ctx)
+	go f.watch(held, closed, left, cancel)
+	return held, func() { cancel(nil) }, nil
+}
+
+// watch ends what is held when the fence is closed, or open no longer.
+func (f *Fence) watch(held context.Context, closed <-chan struct{}, left time.Duration, end context.CancelCauseFunc) {
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	for {
+		select {
+		case <-held.Done():
+			return
+		case <-closed:
+			end(errClosed)
+			return
+		case <-timer.C:
+			left, err := f.left()
+			if err != nil {
+				end(errClosed)
+				return
+			}
+			timer.Reset(left + time.Millisecond)
+		}
+	}
 }
 
 // guard sends what changes something only when that is allowed. Events may be
@@ -85,23 +143,23 @@ func (f *Fence) guard(next http.RoundTripper) http.RoundTripper {
 		if f == nil || !changes(r) {
 			return next.RoundTrip(r)
 		}
-		left, err := f.left()
+		ctx, release, err := f.Hold(r.Context())
 		if err != nil {
 			if r.Body != nil {
 				_ = r.Body.Close()
 			}
 			return nil, err
 		}
-		return f.sendWithin(left, r, next)
+		return f.send(ctx, release, r, next)
 	})
 }
 
-// sendWithin sends the request if that does not take longer. Before the request
-// is written, a connection may have to be made, which can take longer than the
-// lease lasts: so the request has a deadline, and its body is given out only
-// while changes may be made. The deadline also ends what waits at the API server.
-func (f *Fence) sendWithin(left time.Duration, r *http.Request, next http.RoundTripper) (*http.Response, error) {
-	ctx, cancel := context.WithTimeoutCause(r.Context(), left, errors.New("another replica may lead before the request is answered"))
+// send sends the request while changes may be made. Before the request is
+// written, a connection may have to be made, which can take longer than the
+// lease lasts: so the request is given up when the lease runs out, and its body
+// is given out only while changes may be made. Giving up also ends what waits at
+// the API server.
+func (f *Fence) send(ctx context.Context, release context.CancelFunc, r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	bounded := r.WithContext(ctx)
 	if r.Body != nil && r.Body != http.NoBody {
 		bounded.Body = &fencedBody{r.Body, f}
@@ -120,10 +178,10 @@ func (f *Fence) sendWithin(left time.Duration, r *http.Request, next http.RoundT
 		if ctx.Err() != nil && r.Context().Err() == nil {
 			err = context.Cause(ctx)
 		}
-		cancel()
+		release()
 		return nil, err
 	}
-	response.Body = &releasedBody{response.Body, cancel}
+	response.Body = &releasedBody{response.Body, release}
 	return response, nil
 }
 
@@ -140,14 +198,14 @@ func (b *fencedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// releasedBody releases the deadline of the request when it is closed.
+// releasedBody ends the hold of the request when it is closed.
 type releasedBody struct {
 	io.ReadCloser
-	cancel context.CancelFunc
+	release context.CancelFunc
 }
 
 func (b *releasedBody) Close() error {
-	defer b.cancel()
+	defer b.release()
 	return b.ReadCloser.Close()
 }
 
@@ -209,7 +267,7 @@ func newLock(config *rest.Config, l Lease, record func() resourcelock.EventRecor
 func (l lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != l.Identity() && l.fence != nil {
-		l.fence.set(time.Time{})
+		l.fence.Close()
 	}
 	return record, raw, err
 }
@@ -230,12 +288,12 @@ func (l lock) write(ctx context.Context, record resourcelock.LeaderElectionRecor
 	}
 	began := l.fence.clock.Now()
 	if record.HolderIdentity != l.Identity() {
-		l.fence.set(time.Time{})
+		l.fence.Close()
 		return do(ctx, record)
 	}
 	err := do(ctx, record)
 	if err == nil {
-		l.fence.set(began)
+		l.fence.Renewed(began)
 	}
 	return err
 }

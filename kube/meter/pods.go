@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type wait struct {
 	uid     types.UID
 	created time.Time
 	bound   bool
+	dynamic string // "true" if it uses ResourceClaims, else "false"
 
 	seen, decided, placed, sound time.Time
 }
@@ -94,7 +96,10 @@ func (p *Pods) Set(pod *corev1.Pod, asks bool) {
 		if pod.Status.Phase != corev1.PodPending {
 			return
 		}
-		w = &wait{uid: pod.UID, created: pod.CreationTimestamp.Time, bound: since(pod, corev1.PodScheduled) != nil}
+		w = &wait{
+			uid: pod.UID, created: pod.CreationTimestamp.Time, bound: since(pod, corev1.PodScheduled) != nil,
+			dynamic: strconv.FormatBool(len(pod.Spec.ResourceClaims) > 0),
+		}
 		p.waits[key] = w
 	}
 	now := p.clock.Now()
@@ -227,9 +232,9 @@ func (p *Pods) observeBound(w *wait, at, now time.Time) {
 	if p.leading.IsZero() {
 		return
 	}
-	p.metrics.bound.Observe(at.Sub(w.created).Seconds())
+	p.metrics.bound.WithLabelValues(w.dynamic).Observe(at.Sub(w.created).Seconds())
 	if !w.placed.IsZero() {
-		p.metrics.provisioningBound.Observe(p.from(w.placed, now))
+		p.metrics.provisioningBound.WithLabelValues(w.dynamic).Observe(p.from(w.placed, now))
 	}
 	if !w.sound.IsZero() {
 		p.metrics.healthyBound.Observe(p.from(w.sound, now))

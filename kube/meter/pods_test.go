@@ -24,7 +24,7 @@ import (
 //
 //	lead             the process leads from now on
 //	pod NAME WORDS   a pod is new or has changed: asks, bound, ready, running,
-//	                 ended, uid=UID
+//	                 ended, claims (uses ResourceClaims), uid=UID
 //	gone NAME        it is deleted
 //	healthy POOL, unhealthy POOL
 //	decided PLACES   a decision: POD=nowhere, POD=new:POOL, POD=NODE where the
@@ -106,6 +106,8 @@ func (s *waiting) pod(name string, words []string) *corev1.Pod {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
+		case "claims":
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		case "uid":
 			p.UID = types.UID(value)
 		case "bound":

@@ -7,10 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// dynamicResources is the label that says whether a pod uses ResourceClaims.
+const dynamicResources = "dynamic_resources"
+
 // podMetrics is what Pods publishes.
 type podMetrics struct {
-	decision, bound, provisioningBound, provisioningStartup, healthyBound prometheus.Histogram
-	startup                                                               prometheus.Summary
+	decision, provisioningStartup, healthyBound prometheus.Histogram
+	bound, provisioningBound                    *prometheus.HistogramVec
+	startup                                     prometheus.Summary
 
 	unbound, unstarted, provisioningUnbound, provisioningUnstarted, undecided *prometheus.Desc
 }
@@ -21,13 +25,20 @@ func newPodMetrics() podMetrics {
 			Namespace: "karpenter", Subsystem: "pods", Name: name, Help: help, Buckets: DurationBuckets(),
 		})
 	}
-	age := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName("karpenter", "pods", name), help, []string{"name", "namespace"}, nil)
+	byClaims := func(name, help string) *prometheus.HistogramVec {
+		out := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "karpenter", Subsystem: "pods", Name: name, Help: help, Buckets: DurationBuckets(),
+		}, []string{dynamicResources})
+		out.WithLabelValues("false") // served from the start, with zero
+		return out
+	}
+	age := func(name, help string, more ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName("karpenter", "pods", name), help, append([]string{"name", "namespace"}, more...), nil)
 	}
 	return podMetrics{
 		decision:            duration("scheduling_decision_duration_seconds", "Time from when a pod is seen to need a node until the first decision about it."),
-		bound:               duration("bound_duration_seconds", "Time from the creation of a pod until it is bound to a node."),
-		provisioningBound:   duration("provisioning_bound_duration_seconds", "Time from when a pod is first found a place until it is bound to a node."),
+		bound:               byClaims("bound_duration_seconds", "Time from the creation of a pod until it is bound to a node."),
+		provisioningBound:   byClaims("provisioning_bound_duration_seconds", "Time from when a pod is first found a place until it is bound to a node."),
 		provisioningStartup: duration("provisioning_startup_duration_seconds", "Time from when a pod is first found a place until it is ready."),
 		healthyBound: duration("provisioning_healthy_bound_duration_seconds",
 			"Time from when a pod is first found a place in a node pool whose machines become nodes until it is bound to a node."),
@@ -36,9 +47,9 @@ func newPodMetrics() podMetrics {
 			Help:       "Time from the creation of a pod until it is ready.",
 			Objectives: map[float64]float64{0: 0.01, 0.5: 0.01, 0.9: 0.01, 0.99: 0.01, 1: 0.01},
 		}),
-		unbound:               age("unbound_time_seconds", "Time since the creation of a pod that is not bound to a node."),
+		unbound:               age("unbound_time_seconds", "Time since the creation of a pod that is not bound to a node.", dynamicResources),
 		unstarted:             age("unstarted_time_seconds", "Time since the creation of a pod that has not been ready."),
-		provisioningUnbound:   age("provisioning_unbound_time_seconds", "Time since a pod was first found a place that is not bound to a node."),
+		provisioningUnbound:   age("provisioning_unbound_time_seconds", "Time since a pod was first found a place that is not bound to a node.", dynamicResources),
 		provisioningUnstarted: age("provisioning_unstarted_time_seconds", "Time since a pod was first found a place that has not been ready."),
 		undecided:             age("provisioning_scheduling_undecided_time_seconds", "Time since a pod was seen to need a node about which nothing is decided."),
 	}
@@ -78,8 +89,8 @@ func (p *Pods) waiting() []prometheus.Metric {
 	}
 	var out []prometheus.Metric
 	now := p.clock.Now()
-	add := func(d *prometheus.Desc, seconds float64, key types.NamespacedName) {
-		out = append(out, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, seconds, key.Name, key.Namespace))
+	add := func(d *prometheus.Desc, seconds float64, key types.NamespacedName, more ...string) {
+		out = append(out, prometheus.MustNewConstMetric(d, prometheus.GaugeValue, seconds, append([]string{key.Name, key.Namespace}, more...)...))
 	}
 	known := func(t time.Time) bool { return !t.IsZero() }
 	m := &p.metrics
@@ -91,9 +102,9 @@ func (p *Pods) waiting() []prometheus.Metric {
 		if w.bound {
 			continue
 		}
-		add(m.unbound, now.Sub(w.created).Seconds(), key)
+		add(m.unbound, now.Sub(w.created).Seconds(), key, w.dynamic)
 		if known(w.placed) {
-			add(m.provisioningUnbound, p.from(w.placed, now), key)
+			add(m.provisioningUnbound, p.from(w.placed, now), key, w.dynamic)
 		}
 		if known(w.seen) && !known(w.decided) {
 			add(m.undecided, p.from(w.seen, now), key)

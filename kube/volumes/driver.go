@@ -3,6 +3,8 @@ package volumes
 import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"karpenter/world"
 )
 
 // noProvisioner is the provisioner of classes whose volumes people make.
@@ -62,6 +64,7 @@ func provisionerOf(v *corev1.PersistentVolumeSource) string {
 func Limits(n *storagev1.CSINode) map[string]int {
 	out := map[string]int{}
 	for _, d := range n.Spec.Drivers {
+		out[d.Name] = world.NoVolumeLimit
 		if d.Allocatable != nil && d.Allocatable.Count != nil {
 			out[d.Name] = int(*d.Allocatable.Count)
 		}

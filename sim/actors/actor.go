@@ -80,6 +80,18 @@ func (a *Actor) Step(ctx context.Context) (bool, error) {
 	return true, c.do(ctx)
 }
 
+// hindered reports whether users have that done to the pool or workload now; if
+// so, the actor wakes when it is over.
+func (a *Actor) hindered(do, name string) bool {
+	for i := range a.Script.Events {
+		if e := &a.Script.Events[i]; e.Lasts(do, name, a.now.Sub(a.Started)) {
+			a.due(a.Started.Add(e.At.After + e.For))
+			return true
+		}
+	}
+	return false
+}
+
 // over reports whether the run is over and what follows is rest.
 func (a *Actor) over() bool { return a.now.Sub(a.Started) >= a.Script.Run }
 

@@ -37,7 +37,7 @@ func (k *kubelets) look(a *Actor, c *choice) {
 		switch {
 		case n != nil:
 			runs[n.Name] = true
-			if !isReady(n) && a.due(wellAt(n)) && a.due(n.CreationTimestamp.Add(k.starts.of(a.Rand, n.UID, 2*time.Second, 20*time.Second))) {
+			if !isReady(n) && !a.hindered(script.Unready, n.Labels[v1.NodePoolLabelKey]) && a.due(wellAt(n)) && a.due(n.CreationTimestamp.Add(k.starts.of(a.Rand, n.UID, 2*time.Second, 20*time.Second))) {
 				c.offer(a.status(withReady(n, corev1.ConditionTrue, a.now)))
 			}
 		case m.Deleting || k.boot(a, &m) == 0:
@@ -75,7 +75,7 @@ func (k *kubelets) tend(a *Actor, c *choice, p *corev1.Pod) {
 		if a.due(begun.Add(min(k.ends.of(a.Rand, p.UID, time.Second, 40*time.Second), grace))) {
 			c.offer(a.kill(p))
 		}
-	case p.Status.Phase == corev1.PodPending:
+	case p.Status.Phase == corev1.PodPending && !a.hindered(script.Unstarted, p.Labels[appLabel]):
 		if a.due(boundAt(p).Add(k.starts.of(a.Rand, p.UID, time.Second, 6*time.Second))) {
 			c.offer(a.status(running(p, a.now)))
 		}

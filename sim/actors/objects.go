@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
@@ -136,8 +137,8 @@ func limitsOf(l script.Limits) v1.Limits {
 	return out
 }
 
-// workloadOf is the Deployment or DaemonSet of the line, and its
-// PodDisruptionBudget.
+// workloadOf is the Deployment or DaemonSet of the line, with its
+// PodDisruptionBudget and CapacityBuffer.
 func workloadOf(w *script.Workload) []client.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: w.Name}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: w.Name}}
@@ -150,6 +151,12 @@ func workloadOf(w *script.Workload) []client.Object {
 	}
 	count := int32(w.Count)
 	out := []client.Object{&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: &count, Selector: selector, Template: templateOf(w)}}}
+	if w.Buffer > 0 {
+		room := int32(w.Buffer)
+		out = append(out, &autoscalingv1beta1.CapacityBuffer{ObjectMeta: meta, Spec: autoscalingv1beta1.CapacityBufferSpec{
+			ScalableRef: &autoscalingv1beta1.ScalableRef{APIGroup: appsv1.GroupName, Kind: "Deployment", Name: w.Name}, Replicas: &room,
+		}})
+	}
 	if w.PDB != "" {
 		away := intstr.Parse(w.PDB)
 		out = append(out, &policyv1.PodDisruptionBudget{ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector, MaxUnavailable: &away}})

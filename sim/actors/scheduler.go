@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"karpenter/sim/script"
 	"karpenter/sim/store"
 )
 
@@ -51,7 +52,7 @@ type sight struct {
 func (s *scheduler) look(a *Actor, c *choice) {
 	var waiting []*corev1.Pod
 	for p := range store.All[*corev1.Pod](a.Store) {
-		if p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !ended(p) {
+		if p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !ended(p) && !(isUnschedulable(p) && a.hindered(script.Unbound, p.Labels[appLabel])) {
 			waiting = append(waiting, p)
 		}
 	}
@@ -62,7 +63,7 @@ func (s *scheduler) look(a *Actor, c *choice) {
 	first := a.Rand.IntN(len(waiting))
 	for i := range waiting {
 		p := waiting[(first+i)%len(waiting)]
-		if node, stray := s.choose(a, v, p); node != "" {
+		if node, stray := s.choose(a, v, p); node != "" && !a.hindered(script.Unbound, p.Labels[appLabel]) {
 			c.offer(func(ctx context.Context) error {
 				delete(a.Strays, p.UID) // a binding that failed says nothing of this one
 				if stray && a.Strays != nil {

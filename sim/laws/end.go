@@ -31,7 +31,7 @@ func newClean(terms) *Law {
 	l := &clean{since{}, every{period: time.Minute}}
 	return &Law{
 		name: "clean", check: l.check, end: l.end,
-		means: "At the end no node is marked as disrupted that is not going, and no Node or claim is still being deleted unless a pod that must not be evicted has kept it in the last 5 minutes.",
+		means: "At the end no node is marked as disrupted that is not going, and no Node or claim is still being deleted unless a pod that must not be evicted has kept it in the last 5 minutes; none keeps a claim whose deadline has passed.",
 	}
 }
 
@@ -41,7 +41,8 @@ func (l *clean) check(s *sim.Seen) error {
 	}
 	for c := range store.All[*v1.NodeClaim](s.API) {
 		n := nodeOf(s, c)
-		l.free.so(string(c.UID), c.DeletionTimestamp != nil && (n == nil || keeps(s, n.Name) == ""), s.Now)
+		deadline, bounded := deadlineOf(c)
+		l.free.so(string(c.UID), c.DeletionTimestamp != nil && (n == nil || keeps(s, n.Name) == "" || bounded && s.Now.After(deadline)), s.Now)
 	}
 	for n := range store.All[*corev1.Node](s.API) {
 		l.free.so(string(n.UID), n.DeletionTimestamp != nil && keeps(s, n.Name) == "", s.Now)

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
 	v1 "karpenter/api/v1"
 	"karpenter/sim"
 	"karpenter/sim/script"
@@ -34,12 +35,12 @@ type podCount struct {
 func newLaunches(t terms) *Law {
 	// A new process starts counting again.
 	restarts := slices.ContainsFunc(t.script.Faults, func(f script.Fault) bool {
-		return f.Kind == script.Crash || f.Kind == script.CrashAfter || f.Kind == script.Leader
+		return f.Kind == script.Crash || f.Kind == script.CrashAfter || f.Kind == script.Leader || f.Kind == script.Freeze
 	})
 	l := &launches{}
 	return &Law{
 		name:  "launches",
-		means: "In any 5 minutes the process launches at most three instances for each pod of a workload there is, whatever keeps pods from the nodes; replacements and nodes of static pools not counted.",
+		means: "In any 5 minutes the process launches at most three instances for each pod of a workload or CapacityBuffer there is, whatever keeps pods from the nodes; replacements and nodes of static pools not counted.",
 		check: func(s *sim.Seen) error {
 			if restarts {
 				return nil
@@ -84,10 +85,20 @@ func (l *launches) count(s *sim.Seen) {
 			n++
 		}
 	}
+	n += buffered(s)
 	for len(l.pods) > 0 && l.pods[len(l.pods)-1].n <= n {
 		l.pods = l.pods[:len(l.pods)-1]
 	}
 	l.pods = append(l.pods, podCount{s.Now, n})
+}
+
+// buffered is for how many pods CapacityBuffers keep room.
+func buffered(s *sim.Seen) int {
+	n := 0
+	for b := range store.All[*autoscalingv1beta1.CapacityBuffer](s.API) {
+		n += int(*b.Spec.Replicas)
+	}
+	return n
 }
 
 func static(s *sim.Seen, pool string) bool {

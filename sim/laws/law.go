@@ -56,8 +56,8 @@ func All(s *script.Script, strays map[types.UID]bool) []*Law {
 	t.strays = strays
 	return []*Law{
 		newLimits(t), newBudgets(t), newProtected(t), newForced(t), newDrained(t),
-		newOwned(t), newOnce(), newJoined(t), newIdle(t), newReasoned(t), newDrift(), newRepaired(t), newLaunches(t),
-		newKept(t), newRunning(t), newClean(t), newRest(t),
+		newOwned(t), newOnce(), newJoined(t), newIdle(t), newReasoned(t), newDrift(), newRolled(t), newRepaired(t), newLaunches(t),
+		newKept(t), newRunning(t), newClean(t), newRest(t), newFenced(),
 	}
 }
 
@@ -72,13 +72,19 @@ type terms struct {
 }
 
 func termsOf(s *script.Script) terms {
-	const watch = 15 * time.Second // news waits to be handled
+	const (
+		watch = 15 * time.Second // news waits to be handled
+		lease = 15 * time.Second // after which nobody waits for a frozen leader
+	)
 	t := terms{script: s, lag: watch}
 	for i := range s.Faults {
 		f := &s.Faults[i]
 		t.trouble = s.Run
 		if f.Kind == script.Stale {
 			t.lag = max(t.lag, f.Lag+watch)
+		}
+		if f.Kind == script.Freeze {
+			t.lag = max(t.lag, min(f.Lag, lease)+watch)
 		}
 	}
 	return t

@@ -403,6 +403,28 @@ func histories() []history {
 			n := c.node("c1")
 			c.status(n, func() { n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, "ImageDrifted", "") })
 		}},
+		{"pool general", "rolled", "node of claim c1 in pool general is drifted and may go", func(c *court) {
+			n := c.node("c1")
+			c.pod("p", "c1")
+			c.status(n, func() {
+				n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, v1.NodePoolDriftedReason, "")
+			})
+			c.pass(42 * time.Minute)
+		}},
+		{"pool general", "clean", "runs nothing that keeps it", func(c *court) {
+			n := c.node("c1")
+			c.pod("p", "c1", protect("true"))
+			c.status(n, func() {})
+			n.Annotations = map[string]string{v1.NodeClaimTerminationTimestampAnnotationKey: time.Now().Add(time.Minute).Format(time.RFC3339)}
+			c.must(c.us.Update(c.Context(), n))
+			c.delete(c.users, n)
+			c.pass(22 * time.Minute)
+			c.end()
+		}},
+		{"pool general", "fenced", "no longer leads made the call api create NodeClaim c1", func(c *court) {
+			c.calls = append(c.calls, sim.Made{Call: sim.Call{Target: sim.API, Verb: "create", Kind: "NodeClaim", Name: "c1"}, Writes: true, Late: true, Effect: true})
+			c.step()
+		}},
 		{"pool general budgets=100%", "kept", "machines cost $0.1000/h when consolidation began at 1m0s and $0.1000/h", func(c *court) {
 			old := c.node("c1")
 			p := c.pod("p", "c1")
@@ -576,6 +598,17 @@ func TestExcused(t *testing.T) {
 			c.gone(n)
 			c.pass(6 * time.Minute)
 			c.end()
+		}},
+		{"a drifted node runs a pod that only a pool with limits could take", "pool general limits=nodes:5", func(c *court) {
+			n := c.node("c1")
+			c.pod("p", "c1")
+			pool := store.Find[*v1.NodePool](c.store, "", "general").DeepCopy()
+			pool.Spec.Template.Labels = map[string]string{"v": "2"}
+			c.must(c.users.Update(c.Context(), pool))
+			c.status(n, func() {
+				n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, v1.NodePoolDriftedReason, "")
+			})
+			c.pass(45 * time.Minute)
 		}},
 		{"a node is bought for a moved pod after the scheduler has put another astray", "pool general budgets=100%", moves(func(c *court, a, b *corev1.Pod) {
 			c.stray(a, "c0")

@@ -127,7 +127,7 @@ func newIdle(t terms) *Law {
 	i := &idle{t, since{}, map[string]time.Time{}, every{period: sampling}}
 	return &Law{
 		name: "idle", check: i.check,
-		means: "A node without pods but daemons goes within 6 minutes after its pool's consolidateAfter, unless budgets, a pending pod or do-not-disrupt keep it or others of the pool go first.",
+		means: "A node without pods but daemons goes within 6 minutes after its pool's consolidateAfter, unless budgets, a pending pod or do-not-disrupt keep it, no more nodes are empty than CapacityBuffers keep room for pods, or others of the pool go first.",
 	}
 }
 
@@ -148,9 +148,10 @@ func (i *idle) check(s *sim.Seen) error {
 		return nil
 	}
 	busy, pending := occupied(s)
+	reserved := buffered(s) > 0 && vacant(s, busy) <= buffered(s)
 	for p := range store.All[*v1.NodePool](s.API) {
 		for _, c := range claimsOf(s, p.Name) {
-			from := i.empty.so(string(c.UID), !pending && i.wasted(s, p, c, busy), s.Now)
+			from := i.empty.so(string(c.UID), !pending && !reserved && i.wasted(s, p, c, busy), s.Now)
 			if i.moved[p.Name].After(from) {
 				from = i.moved[p.Name]
 			}
@@ -160,6 +161,17 @@ func (i *idle) check(s *sim.Seen) error {
 		}
 	}
 	return nil
+}
+
+// vacant counts the nodes of claims that are not busy.
+func vacant(s *sim.Seen, busy map[string]bool) int {
+	n := 0
+	for c := range store.All[*v1.NodeClaim](s.API) {
+		if node := nodeOf(s, c); node != nil && !busy[node.Name] && c.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // occupied returns the nodes with pods that are no daemons, and whether any

@@ -71,8 +71,13 @@ func (l *could) end(s *sim.Seen) error {
 
 // hosts says which new machine would run the pod, or returns "".
 func hosts(s *sim.Seen, p *corev1.Pod) string {
+	return hostsAmong(s, p, func(*v1.NodePool) bool { return true })
+}
+
+// hostsAmong is hosts for machines of some pools.
+func hostsAmong(s *sim.Seen, p *corev1.Pod, among func(*v1.NodePool) bool) string {
 	for pool := range store.All[*v1.NodePool](s.API) {
-		if pool.IsStatic() || pool.DeletionTimestamp != nil || !toleratesPool(p, pool) {
+		if !among(pool) || pool.IsStatic() || pool.DeletionTimestamp != nil || !toleratesPool(p, pool) {
 			continue
 		}
 		for _, t := range s.Cloud.Types() {

@@ -62,7 +62,7 @@ func (s *Script) check() []error {
 func (s *Script) checkEvent(e *Event, wrong func(string, ...any)) {
 	known, what := true, "pool"
 	switch e.Do {
-	case Scale, DeletePod:
+	case Scale, DeletePod, Unbound, Unstarted:
 		known, what = s.workload(e.Name) != nil, "pods"
 	case Price:
 		known, what = s.hasType(e.Name), "type"

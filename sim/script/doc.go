@@ -17,6 +17,9 @@
 //	at 22m interrupt 2           the cloud takes two spot machines back
 //	at 24m sicken general 1 9m   a node of the pool is not ready for 9 minutes
 //	at 26m poison general 20m    somebody taints each node of the pool NoExecute
+//	at 26m unready general 20m   no node of the pool becomes ready
+//	at 26m unbound web 20m       volumes cannot be provisioned: the scheduler binds no pod
+//	at 26m unstarted web 20m     images cannot be pulled: bound pods do not start
 //
 //	fault conflict every=10 call=patch object=NodeClaim from=5m for=10m
 //	fault crash at=120

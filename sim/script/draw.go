@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,9 @@ func Draw(seed uint64) *Script {
 	d.events()
 	d.faults()
 	d.sickness()
+	d.frozen()
+	d.buffers()
+	d.hindered()
 	return d.s
 }
 
@@ -131,6 +135,40 @@ func (d *drawer) sickness() {
 	}
 }
 
+// hindered has nodes or pods not do for a while what they were launched for.
+func (d *drawer) hindered() {
+	if !d.one(6) {
+		return
+	}
+	e := Event{Do: pick(d, Unready, Unbound, Unstarted), Name: d.s.Pods[d.IntN(len(d.s.Pods))].Name}
+	e.At.After = time.Duration(d.IntN(int(d.s.Run/time.Second/2))) * time.Second
+	e.For = d.s.Run - e.At.After
+	if e.Do == Unready {
+		e.Name = d.s.Pools[d.IntN(len(d.s.Pools))].Name
+	}
+	d.s.Events = append(d.s.Events, e)
+}
+
+// buffers keeps room for more pods of some workloads.
+func (d *drawer) buffers() {
+	if !d.one(4) {
+		return
+	}
+	d.s.Gates = append(d.s.Gates, "CapacityBuffer")
+	for i := range d.s.Pods {
+		if w := &d.s.Pods[i]; !w.Daemon && (i == 0 || d.one(2)) {
+			w.Buffer = 1 + d.IntN(4)
+		}
+	}
+}
+
+// frozen has the leader stand still, mostly for longer than its lease lasts.
+func (d *drawer) frozen() {
+	if d.one(5) {
+		d.s.Faults = append(d.s.Faults, Fault{Kind: Freeze, At: 1 + d.IntN(200), Lag: time.Duration(5+d.IntN(55)) * time.Second})
+	}
+}
+
 func (d *drawer) at() When {
 	if d.one(4) {
 		return When{Step: 50 + d.IntN(1500)}
@@ -172,7 +210,7 @@ func (d *drawer) events() {
 }
 
 func (d *drawer) faults() {
-	all := kinds()
+	all := slices.DeleteFunc(kinds(), func(k Kind) bool { return k == Freeze }) // drawn by frozen
 	for range d.IntN(5) {
 		f := Fault{Kind: all[d.IntN(len(all))]}
 		if d.one(2) {

@@ -34,10 +34,10 @@ func (p *parser) event(w []string) error {
 		e.Count, err = positive(w[2])
 	case Sicken:
 		err = p.sicken(&e, w[2:])
-	case Poison:
-		err = p.poison(&e, w[2:])
+	case Poison, Unready, Unbound, Unstarted:
+		err = p.lasting(&e, w[1:])
 	default:
-		return fmt.Errorf("%q is nothing that happens; write scale, delete, edit, price, interrupt, sicken or poison", w[1])
+		return fmt.Errorf("%q is nothing that happens; write scale, delete, edit, price, interrupt, sicken, poison, unready, unbound or unstarted", w[1])
 	}
 	if err != nil {
 		return err
@@ -135,15 +135,17 @@ func (p *parser) sicken(e *Event, w []string) error {
 	return nil
 }
 
-func (p *parser) poison(e *Event, w []string) error {
-	e.Do = Poison
-	if len(w) == 2 && isName(w[0]) {
-		d, err := duration(w[1])
-		if e.Name, e.For = w[0], d; err == nil && d > 0 {
+// lasting reads what is done to all nodes of a pool or pods of a workload for a
+// while.
+func (p *parser) lasting(e *Event, w []string) error {
+	e.Do = w[0]
+	if len(w) == 3 && isName(w[1]) && (e.Do == Poison || e.At.Step == 0) {
+		d, err := duration(w[2])
+		if e.Name, e.For = w[1], d; err == nil && d > 0 {
 			return nil
 		}
 	}
-	return errors.New("write nodes of which pool and for how long, such as poison general 10m")
+	return fmt.Errorf("write whom and for how long, such as %s general 10m", e.Do)
 }
 
 func (p *parser) price(e *Event, w []string) error {

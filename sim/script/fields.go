@@ -78,6 +78,7 @@ func podFields() []field[Workload] {
 		text("tolerates", "the key of a taint", func(w *Workload) *string { return &w.Tolerates }, isWord),
 		text("pdb", "how many pods may be away, a number or a percentage", func(w *Workload) *string { return &w.PDB }, isShare),
 		text("protect", "true, or a duration such as 10m", func(w *Workload) *string { return &w.Protect }, isProtection),
+		count("buffer", 1000, func(w *Workload) *int { return &w.Buffer }),
 		span("grace", func(w *Workload) *time.Duration { return &w.Grace }),
 		span("life", func(w *Workload) *time.Duration { return &w.Life }),
 	}
@@ -105,7 +106,7 @@ func kinds() []Kind {
 	return []Kind{
 		Conflict, Throttle, Timeout, Lost, Gap, Stale,
 		NoCapacity, CloudThrottle, CloudLost, CloudLag, PartialList, FewTypes, NoJoin,
-		Crash, CrashAfter, Leader,
+		Crash, CrashAfter, Leader, Freeze,
 	}
 }
 

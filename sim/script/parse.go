@@ -144,8 +144,8 @@ func (p *parser) pods(w []string) error {
 	switch {
 	case load.CPU == "" && load.Mem == "":
 		return errors.New("pods need cpu or mem")
-	case load.Daemon && (load.Count > 0 || load.PDB != "" || load.Apart != "" || load.Spread != "" || load.Life > 0):
-		return errors.New("pods of a daemon have no count, pdb, apart, spread or life")
+	case load.Daemon && (load.Count > 0 || load.PDB != "" || load.Apart != "" || load.Spread != "" || load.Life > 0 || load.Buffer > 0):
+		return errors.New("pods of a daemon have no count, pdb, apart, spread, buffer or life")
 	case p.script.workload(load.Name) != nil:
 		return fmt.Errorf("there are pods %s already", load.Name)
 	}
@@ -168,8 +168,8 @@ func (p *parser) fault(w []string) error {
 		}
 	}
 	switch {
-	case (f.Kind == Stale || f.Kind == CloudLag) != (f.Lag > 0):
-		return errors.New("lag belongs to stale and cloud-lag, which need it")
+	case (f.Kind == Stale || f.Kind == CloudLag || f.Kind == Freeze) != (f.Lag > 0):
+		return errors.New("lag belongs to stale, cloud-lag and freeze, which need it")
 	case (f.Kind == PartialList || f.Kind == FewTypes) != (f.Keep > 0):
 		return errors.New("keep belongs to partial-list and few-types, which need it")
 	}

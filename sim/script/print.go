@@ -59,7 +59,7 @@ func (e *Event) String() string {
 	switch e.Do {
 	case Scale, DeletePod, DeleteNode, DeleteClaim:
 		return fmt.Sprintf("%s %s %d", head, e.Name, e.Count)
-	case Poison:
+	case Poison, Unready, Unbound, Unstarted:
 		return fmt.Sprintf("%s %s %s", head, e.Name, short(e.For))
 	case Sicken:
 		return fmt.Sprintf("%s %s %d %s", head, e.Name, e.Count, short(e.For))

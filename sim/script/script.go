@@ -58,7 +58,7 @@ type Limits struct {
 }
 
 // Workload is a Deployment, or a DaemonSet, with a PodDisruptionBudget if PDB
-// is set.
+// is set, and a CapacityBuffer if Buffer is.
 type Workload struct {
 	Name      string
 	Count     int
@@ -72,6 +72,7 @@ type Workload struct {
 	Tolerates string // key of a taint
 	PDB       string // maxUnavailable, a number or a percentage; "" = no budget
 	Protect   string // value of do-not-disrupt: true or a duration; "" = none
+	Buffer    int    // pods for which a CapacityBuffer keeps room besides; 0 = none
 	Grace     time.Duration
 	Life      time.Duration // mean time after which a pod is replaced; 0 = as long as it can
 }
@@ -94,7 +95,16 @@ const (
 	Interrupt   = "interrupt"
 	Sicken      = "sicken"
 	Poison      = "poison"
+	Unready     = "unready"
+	Unbound     = "unbound"
+	Unstarted   = "unstarted"
 )
+
+// Lasts reports whether the event is under way that long after the start, if it
+// does that to the pool or workload of the name.
+func (e *Event) Lasts(do, name string, since time.Duration) bool {
+	return e.Do == do && e.Name == name && since >= e.At.After && since < e.At.After+e.For
+}
 
 // Event is something users or the cloud do.
 type Event struct {
@@ -102,7 +112,7 @@ type Event struct {
 	Do     string
 	Name   string        // of the workload, pool or type it is about
 	Count  int           // Scale: new size; deletions, Interrupt and Sicken: how many
-	For    time.Duration // of Sicken and Poison
+	For    time.Duration // of Sicken, Poison, Unready, Unbound and Unstarted
 	Factor float64
 	Zone   string   // of Price; "" = all
 	Sold   string   // of Price: capacity type; "" = all
@@ -133,6 +143,7 @@ const (
 	Crash      Kind = "crash"       // the process dies before the call and starts anew
 	CrashAfter Kind = "crash-after" // the same once the call was carried out
 	Leader     Kind = "leader"      // another replica takes over before the call
+	Freeze     Kind = "freeze"      // the process stands still for Lag; another takes over when its lease runs out
 )
 
 // Fault is something that goes wrong with some calls: with those it selects,
@@ -149,6 +160,6 @@ type Fault struct {
 	Type     string        // of NoCapacity and NoJoin; "" = any
 	Zone     string
 	Capacity string
-	Lag      time.Duration // of Stale and CloudLag
+	Lag      time.Duration // of Stale, CloudLag and Freeze
 	Keep     int           // of PartialList and FewTypes: percent
 }

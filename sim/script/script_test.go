@@ -28,6 +28,9 @@ at 20m price m2 x3 zone=a capacity=spot
 at 22m interrupt 2
 at 24m sicken general 1 10m
 at 26m poison general 10m
+at 26m unready general 10m
+at 26m unbound web 10m
+at 26m unstarted web 10m
 fault conflict from=5m for=10m every=10 call=patch object=NodeClaim
 fault crash at=120
 fault stale every=2 lag=20s
@@ -107,7 +110,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"at 10m poison nobody 10m", "poison names pool nobody, which no line describes"},
 		{"at 10m interrupt none", `"none" is not a number of at least 1`},
 		{"fault flood", "the kind of fault comes first: one of conflict, "},
-		{"fault stale", "lag belongs to stale and cloud-lag, which need it"},
+		{"fault stale", "lag belongs to stale, cloud-lag and freeze, which need it"},
 		{"fault crash keep=3", "keep belongs to partial-list and few-types"},
 	}
 	for _, tt := range tests {

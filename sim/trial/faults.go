@@ -85,6 +85,9 @@ func (f *faults) process(c script.Call) sim.Fault {
 	if f.script.Hit(c, script.Leader) != nil {
 		f.run.ChangeLeader()
 	}
+	if hit := f.script.Hit(c, script.Freeze); hit != nil {
+		f.run.FreezeLeader(hit.Lag)
+	}
 	switch {
 	case f.script.Hit(c, script.Crash) != nil:
 		return sim.Fault{Crash: true}

@@ -177,7 +177,7 @@ func (a *adder) holds(o outcome, pool *model.Pool, pods []*model.Shape) bool {
 			ports = append(ports, d.Shape.HostPorts...)
 		}
 	}
-	return sum.Fits(o.kind.Allocatable) && !clash(ports, pods)
+	return sum.Fits(o.kind.Allocatable) && !clash(ports, pods) && !overAttached(fresh(o.kind), pods)
 }
 
 // offered returns every machine that could be bought for the pod alone.

@@ -246,6 +246,11 @@ func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, o outcome) {
 	if !sum.Fits(o.kind.Allocatable) {
 		c.fail("launch %d as %s is overfull", i, o.kind.Name)
 	}
+	for _, limit := range o.kind.VolumeLimits {
+		if n := c.attaches(l, limit.Driver); n > limit.Most {
+			c.fail("launch %d as %s attaches %d volumes of %s, %d are allowed", i, o.kind.Name, n, limit.Driver, limit.Most)
+		}
+	}
 	if clash(ports, shapes) {
 		c.fail("pods on launch %d as %s want the same host port", i, o.kind.Name)
 	}

@@ -16,7 +16,8 @@ type Draw struct {
 	Bound  bool // nodes with pods that could run elsewhere, and what speaks for and against taking nodes away
 	Crowd  bool // more of them
 
-	Refused bool // bound pods for which nothing can be planned
+	TypeLimits bool // types that limit volumes
+	Refused    bool // bound pods for which nothing can be planned
 }
 
 // Everything draws all there is.
@@ -53,6 +54,9 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	}
 	if d.Reserved {
 		g.reserve(s)
+	}
+	if d.TypeLimits {
+		g.limitVolumes(s)
 	}
 	if d.Flight {
 		g.fly(s)
@@ -162,6 +166,19 @@ func (g *generator) prefer(p *model.Pending) {
 		t := g.term(&p.Peer)
 		t.Weight = int32(1 + g.IntN(100))
 		s.PodTerms = append(s.PodTerms, t)
+	}
+}
+
+// limitVolumes has some types limit how many volumes their nodes attach.
+func (g *generator) limitVolumes(s *model.Snapshot) {
+	done := map[*model.InstanceType]bool{}
+	for i := range s.Pools {
+		for _, t := range s.Pools[i].Types {
+			if !done[t] && g.maybe(60) {
+				t.VolumeLimits = []model.VolumeLimit{{Driver: "ebs", Most: g.IntN(5)}}
+			}
+			done[t] = true
+		}
 	}
 }
 

@@ -96,6 +96,47 @@ func overAttached(n *model.Node, pods []*model.Shape) bool {
 	return false
 }
 
+// fresh is a node of the type as far as what it may attach goes.
+func fresh(t *model.InstanceType) *model.Node {
+	n := &model.Node{}
+	for _, l := range t.VolumeLimits {
+		n.Attached = append(n.Attached, model.Attached{Driver: l.Driver, Limit: l.Most})
+	}
+	return n
+}
+
+// attaches returns how many volumes of the driver the node of the launch attaches:
+// those of each pod alone, and the claims that no pod elsewhere uses that needs a
+// place, too; at least all that any one of the pods uses.
+func (c *checker) attaches(l *model.Launch, driver string) int {
+	mine, most := map[string]bool{}, 0
+	for _, p := range l.Pods {
+		mine[p.Key()] = true
+	}
+	own, claims := 0, map[string]bool{}
+	for key, shape := range c.shapes {
+		for _, v := range shape.Volumes {
+			if v.Driver != driver {
+				continue
+			}
+			if mine[key] {
+				own += v.Own
+				most = max(most, v.Own+len(v.Shared))
+			}
+			for _, claim := range v.Shared {
+				all, known := claims[claim]
+				claims[claim] = mine[key] && (all || !known)
+			}
+		}
+	}
+	for _, all := range claims {
+		if all {
+			own++
+		}
+	}
+	return max(own, most)
+}
+
 // span is how many values of a label the types have, of those allowed.
 func span(types []*model.InstanceType, key string, allowed model.Requirement) int {
 	var values []string

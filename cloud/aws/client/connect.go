@@ -19,10 +19,10 @@ import (
 
 // Connect returns AWS's services with the credentials, region and endpoints of
 // the SDK's default chain: environment, shared configuration, web identity, the
-// machine's metadata. What changes something is not sent while allowed says why
-// not; nil means always. The extensions are added to every call, also to those
-// for credentials.
-func Connect(ctx context.Context, version string, allowed func() error, extensions ...func(*middleware.Stack) error) (*Services, error) {
+// machine's metadata. What changes something is sent, and waited for, while the
+// fence allows it; nil means always. The extensions are added to every call, also
+// to those for credentials.
+func Connect(ctx context.Context, version string, fence Fence, extensions ...func(*middleware.Stack) error) (*Services, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithAppID("karpenter.sh-"+version),
 		config.WithAPIOptions(extensions))
@@ -37,9 +37,9 @@ func Connect(ctx context.Context, version string, allowed func() error, extensio
 		cfg.Region = here.Region
 	}
 	cfg.HTTPClient = NewHTTP(cfg.HTTPClient) // not before: those of credentials and metadata must give up sooner
-	if allowed != nil {
+	if fence != nil {
 		// Not before: a replica that may change nothing needs credentials, too, to read.
-		cfg.APIOptions = append(slices.Clone(cfg.APIOptions), guarded(allowed))
+		cfg.APIOptions = append(slices.Clone(cfg.APIOptions), guarded(fence))
 	}
 	prices := cfg.Copy()
 	prices.Region = PricingRegion(cfg.Region)

@@ -83,7 +83,7 @@ func TestConnectHasCredentialsWhileItMayNotChange(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			follows := errors.New("another leads")
-			services, err := Connect(t.Context(), "test", func() error { return follows })
+			services, err := Connect(t.Context(), "test", &fence{why: follows})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go/middleware"
 )
 
 // timeout is how long one HTTP request may take.
@@ -34,7 +35,11 @@ func NewHTTP(client aws.HTTPClient) HTTP {
 // Do sends the request.
 func (h HTTP) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = struct{ io.ReadCloser }{r.Body} // which can be read only
+		body := struct{ io.ReadCloser }{r.Body} // which can be read only
+		r.Body = body
+		if fence, ok := middleware.GetStackValue(r.Context(), fenceKey{}).(Fence); ok {
+			r.Body = fencedBody{body, fence}
+		}
 	}
 	return h.client.Do(r)
 }

@@ -151,6 +151,12 @@ func TestNarrow(t *testing.T) {
 		{"spec 65/83 none left", types{
 			machine(t, "m5.large", "", "-a:reserved:cr-1:default:0:1", "a:on-demand:3"),
 		}, "reserved,on-demand", nil, "on-demand m5.large@a"},
+		{"spec 48/89 a full block, and on-demand is allowed", types{
+			machine(t, "p5.large", "", "-a:reserved:cr-1:block:0:1", "a:on-demand:3"),
+		}, "reserved,on-demand", nil, "on-demand p5.large@a"},
+		{"spec 48/89 a full block is not chosen over a dearer one", types{
+			machine(t, "p5.large", "", "-a:reserved:cr-1:block:0:1", "b:reserved:cr-2:block:5:2"),
+		}, all, nil, "capacity-block p5.large@b+cr-2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := wanting(strings.Split(c.allows, ",")...)

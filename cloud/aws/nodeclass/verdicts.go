@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -16,8 +17,19 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 )
 
-// valid is how long a verdict holds.
-const valid = 30 * time.Minute
+// valid is how long a verdict holds, spread by how much longer or shorter, so that
+// the classes of an account are not all judged again at once.
+const (
+	valid  = 30 * time.Minute
+	spread = 5 * time.Minute
+)
+
+// validity is how long verdicts on the class hold: the same for all of them.
+func validity(class types.UID) time.Duration {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(class)) // never fails
+	return valid - spread + time.Duration(h.Sum64()%uint64(2*spread))
+}
 
 // verdicts remembers the last verdict on each class. It may be used
 // concurrently.
@@ -46,7 +58,7 @@ func (v *verdicts) put(uid types.UID, key string, of verdict) {
 	if v.known == nil {
 		v.known = map[types.UID]remembered{}
 	}
-	v.known[uid] = remembered{key, of, v.clock.Now().Add(valid)}
+	v.known[uid] = remembered{key, of, v.clock.Now().Add(validity(uid))}
 }
 
 func (v *verdicts) forget(uid types.UID) {

@@ -1,0 +1,22 @@
+package laws
+
+import (
+	"fmt"
+
+	"karpenter/sim"
+)
+
+func newFenced() *Law {
+	return &Law{
+		name:  "fenced",
+		means: "A replica from which another has taken over changes nothing, neither in the cluster nor in the cloud, although it has not found out yet.",
+		check: func(s *sim.Seen) error {
+			for _, c := range s.Calls {
+				if c.Late && c.Writes && c.Effect {
+					return fmt.Errorf("a replica that no longer leads made the call %s %s %s %s", c.Target, c.Verb, c.Kind, c.Name)
+				}
+			}
+			return nil
+		},
+	}
+}
