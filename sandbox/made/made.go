@@ -162,14 +162,19 @@ func (p *pattern) read(ctx context.Context, client kubernetes.Interface, untyped
 }
 
 // copies writes all objects.
-func (c *Cluster) copies(ctx context.Context, folder string, of *pattern) (err error) {
+func (c *Cluster) copies(ctx context.Context, folder string, of *pattern) error {
 	options := c.Session.ControlPlane
 	options.Dir, options.Bare = folder, true
 	cp, err := controlplane.Start(ctx, options)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cp.Stop()) }()
+	defer func() {
+		// An API server of many objects may not stop in time. What it has answered is written.
+		if stopped := cp.Stop(); stopped != nil {
+			fmt.Fprintln(c.Report, "sandbox:", stopped)
+		}
+	}()
 	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig())
 	if err != nil {
 		return err
