@@ -62,7 +62,7 @@ func (m *Metrics) Observed(histogram string) (count int, sum float64) {
 	return count, sum
 }
 
-// Value returns what a gauge without labels says; 0 if there is none.
+// Value returns what a gauge says that has one series; 0 if there is none.
 func (m *Metrics) Value(gauge string) float64 {
 	for _, series := range m.families[gauge].GetMetric() {
 		return series.GetGauge().GetValue()
