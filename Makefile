@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help invariants image sbom run demo demo-helm stress disrupt size test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
+.PHONY: help invariants image sbom run demo demo-helm stress disrupt size grow test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -41,7 +41,11 @@ stress: build ## 5,000 pods from nothing to running and back, with figures
 disrupt: build ## nodes consolidated, emptied and drifted, with figures; DISRUPT='--parts drift' is one part of it
 	bin/sandbox disrupt --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --json bin/disrupt.json $(DISRUPT)
 
-size: build ## what the controller needs for 1,000 nodes, idle and busy; PODS=10000, SIZE='--idle 2m'
+size: build ## what the controller needs for 1,000 and 5,000 nodes that are there; SIZE='--idle 2m'
+	bin/sandbox size --provider kwok --controller bin/karpenter --crds api/crds --made bin/made --nodes 1000 --pods 10000 --json bin/size-1000.json $(SIZE)
+	bin/sandbox size --provider kwok --controller bin/karpenter --crds api/crds --made bin/made --nodes 5000 --pods 100000 --cores 16 --json bin/size-5000.json $(SIZE)
+
+grow: build ## what the controller needs while a cluster grows to 1,000 nodes; PODS=10000, SIZE='--idle 2m'
 	bin/sandbox size --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --pods $(or $(PODS),10000) --json bin/size.json $(SIZE)
 
 clean-cluster: ## forget the cluster in $(DATA)

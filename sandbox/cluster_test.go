@@ -124,6 +124,7 @@ func startCluster(t *testing.T, dir string, extra ...string) (*controlplane.Cont
 		PodStartDelay:  50 * time.Millisecond,
 		PodStopDelay:   50 * time.Millisecond,
 		JobDuration:    100 * time.Millisecond,
+		RenewInterval:  10 * time.Second,
 	}
 	reports := &lines{}
 	options := controlplane.Options{Dir: dir, Kubelets: &delays, Report: reports}

@@ -57,6 +57,9 @@ func sizeFlags() (*flag.FlagSet, *demoConfig) {
 	s := &config.options.Sizing
 	*s = demo.DefaultSizing()
 	flags.IntVar(&s.Pods, "pods", s.Pods, "pods of the cluster")
+	flags.IntVar(&s.Nodes, "nodes", s.Nodes, "nodes that are made as objects, and not grown; 0: all are grown")
+	flags.StringVar(&s.Made, "made", s.Made, "folder where clusters made of objects are kept, for the next time (default: a temporary one)")
+	flags.IntVar(&s.Drifted, "drifted", s.Drifted, "nodes that are replaced because they have drifted, of a cluster made of objects")
 	flags.IntVar(&s.Cores, "cores", s.Cores, "cores of each machine; with 8 there is about one for ten pods")
 	flags.IntVar(&s.Burst, "burst", s.Burst, "pods that come and go")
 	flags.IntVar(&s.Left, "left", s.Left, "pods that are left in the end, of 100")

@@ -86,6 +86,7 @@ func serve(ctx context.Context, c settings.Config) error {
 	klog.SetLogger(logger)
 	ctx = log.IntoContext(ctx, logger)
 	describe(logger, c, build)
+	collectSooner()
 	if c.MemoryLimit > 0 {
 		debug.SetMemoryLimit(c.MemoryLimit / 10 * 9)
 	}
@@ -94,6 +95,17 @@ func serve(ctx context.Context, c settings.Config) error {
 		return err
 	}
 	return nil
+}
+
+// collectSooner has garbage collected when there is half as much as there is in
+// use, not as much. What is in use is mostly caches, of which a decision or a
+// scrape needs a part besides: that halves what it costs in memory, and a
+// collection takes a fraction of a second. GOGC says otherwise.
+func collectSooner() {
+	const preset, sooner = 100, 50
+	if told := debug.SetGCPercent(sooner); told != preset {
+		debug.SetGCPercent(told)
+	}
 }
 
 // runControllers makes the manager and everything it runs.

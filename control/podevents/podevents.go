@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,13 +47,35 @@ type Reconciler struct {
 func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("nodeclaim.podevents").
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(filter())).
+		Watches(&corev1.Pod{}, noting(), builder.WithPredicates(filter())).
 		WithOptions(options).
 		Complete(r)
 }
 
-func nodeOf(_ context.Context, pod client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pod.(*corev1.Pod).Spec.NodeName}}}
+// existed is the namespace of requests about pods that were there when this
+// process began to look.
+const existed = "existed"
+
+// noting asks for the node of the pod.
+func noting() handler.EventHandler {
+	ask := func(o client.Object, namespace string, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: o.(*corev1.Pod).Spec.NodeName}})
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if e.IsInInitialList {
+				ask(e.Object, existed, queue)
+				return
+			}
+			ask(e.Object, "", queue)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			ask(e.ObjectNew, "", queue)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			ask(e.Object, "", queue)
+		},
+	}
 }
 
 // filter passes the events by which a pod that is bound to a node and no
@@ -75,10 +99,12 @@ func filter() predicate.Predicate {
 	}
 }
 
-// Reconcile notes that something happened on a node.
+// Reconcile notes that something happened on a node. Pods that existed before are
+// news only if they came when nobody looked: a process that starts anew does not
+// write to the claims of all nodes, and puts off no consolidation.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
-	if err := r.Client.Get(ctx, req.NamespacedName, node); err != nil {
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: req.Name}, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	stored, err := join.ClaimOf(ctx, r.Client, node)
@@ -92,10 +118,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !r.Managed(stored) || now.Sub(stored.Status.LastPodEventTime.Time) < every {
 		return reconcile.Result{}, nil
 	}
+	if req.Namespace == existed {
+		if news, err := r.missed(ctx, node.Name, stored.Status.LastPodEventTime.Time); err != nil || !news {
+			return reconcile.Result{}, err
+		}
+	}
 	claim := stored.DeepCopy()
 	claim.Status.LastPodEventTime = metav1.NewTime(now)
 	if err := r.Client.Status().Patch(ctx, claim, client.MergeFrom(stored)); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("patch status of node claim %s: %w", claim.Name, err)
 	}
 	return reconcile.Result{}, nil
+}
+
+// missed reports whether a pod came to the node after the last event that was
+// noted, and too late to have been left out as one of many.
+func (r *Reconciler) missed(ctx context.Context, node string, noted time.Time) (bool, error) {
+	if noted.IsZero() {
+		return true, nil
+	}
+	list := &corev1.PodList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{join.PodNodeName: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list pods of node %s: %w", node, err)
+	}
+	return slices.ContainsFunc(list.Items, func(p corev1.Pod) bool {
+		return !pods.DaemonSet(&p) && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && c.LastTransitionTime.Sub(noted) >= every
+		})
+	}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -32,6 +33,7 @@ func reconciler(t *testing.T, objects ...client.Object) (*Reconciler, *clocktest
 	return &Reconciler{
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.NodeClaim{}).
 			WithIndex(&corev1.Node{}, join.NodeProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+			WithIndex(&corev1.Pod{}, join.PodNodeName, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 			WithIndex(&v1.NodeClaim{}, join.ClaimProviderID, func(o client.Object) []string {
 				return []string{o.(*v1.NodeClaim).Status.ProviderID}
 			}).Build(),
@@ -75,6 +77,50 @@ func TestEventsAreNotedEveryTenSeconds(t *testing.T) {
 		clock.Step(step.after)
 		if got := happen(t, r); got != step.want {
 			t.Errorf("%s after the start, the last event was at %s, want %s", clock.Since(start()), got, step.want)
+		}
+	}
+}
+
+// After a restart all pods are listed anew: nothing is noted for those that were
+// bound before the last event, or with it.
+func TestPodsThatExisted(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		noted time.Duration // the last event, before the start; 0 = never
+		bound time.Duration // the pod, before the start
+		want  time.Duration
+	}{
+		{"bound before the last event", time.Hour, 2 * time.Hour, -time.Hour},
+		{"bound with the last event", time.Hour, time.Hour - 5*time.Second, -time.Hour},
+		{"bound while nobody looked", time.Hour, time.Minute, 0},
+		{"never noted", 0, 2 * time.Hour, 0},
+	} {
+		c := claim("c")
+		if tt.noted > 0 {
+			c.Status.LastPodEventTime = metav1.NewTime(start().Add(-tt.noted))
+		}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n"},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(start().Add(-tt.bound)),
+			}}},
+		}
+		r, _ := reconciler(t, node(), c, pod)
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		noting().Create(t.Context(), event.CreateEvent{Object: pod, IsInInitialList: true}, queue)
+		request, _ := queue.Get()
+		if _, err := r.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Status.LastPodEventTime.Sub(start()); got != tt.want {
+			t.Errorf("%s: the last event is at %s, want %s", tt.name, got, tt.want)
+		}
+		noting().Create(t.Context(), event.CreateEvent{Object: pod}, queue)
+		if request, _ := queue.Get(); request != (reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}) {
+			t.Errorf("%s: a pod that comes later asks for %v", tt.name, request)
 		}
 	}
 }
@@ -137,8 +183,5 @@ func TestFilter(t *testing.T) {
 		if tt.got != tt.want {
 			t.Errorf("%s: passes %v, want %v", tt.name, tt.got, tt.want)
 		}
-	}
-	if got := nodeOf(t.Context(), pod()); len(got) != 1 || got[0].Name != "n" {
-		t.Errorf("work is keyed by %v, want the node", got)
 	}
 }

@@ -22,7 +22,7 @@ import (
 func (c Converter) Node(n *corev1.Node) world.Node {
 	return world.Node{
 		Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID,
-		Labels: c.copyLabels(n.Labels), Taints: taints(nodeTaints(n)),
+		Labels: c.canonicalLabels(n.Labels), Taints: taints(nodeTaints(n)),
 		Capacity: c.Resources(n.Status.Capacity), Allocatable: c.Resources(n.Status.Allocatable),
 		Ready: slices.ContainsFunc(n.Status.Conditions, func(k corev1.NodeCondition) bool {
 			return k.Type == corev1.NodeReady && k.Status == corev1.ConditionTrue
@@ -53,7 +53,7 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 	drifted, _ := since(n, v1.DriftedCondition)
 	return world.Claim{
 		Name: n.Name, UID: string(n.UID), ProviderID: n.Status.ProviderID,
-		Labels: c.copyLabels(n.Labels), Requirements: c.Requirements(n.Spec.Requirements),
+		Labels: c.canonicalLabels(n.Labels), Requirements: c.Requirements(n.Spec.Requirements),
 		Taints: taints(v1.CoreTaints(n.Spec.Taints)), StartupTaints: taints(v1.CoreTaints(n.Spec.StartupTaints)),
 		Requests: c.Resources(n.Spec.Resources.Requests),
 		Capacity: c.Resources(n.Status.Capacity), Allocatable: c.Resources(n.Status.Allocatable),

@@ -180,18 +180,23 @@ func selectorText(spec *metav1.LabelSelector, s labels.Selector) string {
 
 func selectable(s labels.Selector) bool { _, ok := s.Requirements(); return ok }
 
-// copyLabels returns labels with aliases of keys and values replaced, so that
-// what a node says can be compared with what a pod asks for.
-func (c Converter) copyLabels(in map[string]string) map[string]string {
-	out := maps.Clone(in)
+// canonicalLabels returns labels with aliases of keys and values replaced, so that
+// what a node says can be compared with what a pod asks for. Where nothing is to
+// be replaced, they are the object's own: nobody changes an object in a cache.
+func (c Converter) canonicalLabels(in map[string]string) map[string]string {
+	out, own := in, false
 	for key, value := range in {
 		canonicalKey, canonicalValue := c.Labels.Canonical(key, value)
 		if canonicalKey == key && canonicalValue == value {
 			continue
 		}
-		if _, ok := out[canonicalKey]; !ok || canonicalKey == key {
-			out[canonicalKey] = canonicalValue
+		if _, ok := out[canonicalKey]; ok && canonicalKey != key {
+			continue
 		}
+		if !own {
+			out, own = maps.Clone(in), true
+		}
+		out[canonicalKey] = canonicalValue
 	}
 	return out
 }

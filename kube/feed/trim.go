@@ -1,24 +1,31 @@
 package feed
 
 import (
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "karpenter/api/v1"
 	"karpenter/kube/pods"
 )
 
 // Trims returns, per kind, how to make objects smaller before a cache keeps
-// them. Nobody may write back one of these, but for a Node.
+// them. Nobody may write back one of these, but for a Node or a NodeClaim. What
+// equal objects consist of is kept once.
 func Trims() map[client.Object]cache.ByObject {
+	s := &shared{}
 	return map[client.Object]cache.ByObject{
-		&corev1.Pod{}:  {Transform: TrimPod},
-		&corev1.Node{}: {Transform: trimNode},
+		&corev1.Pod{}:   {Transform: trimmed(trimPod, s.pod)},
+		&corev1.Node{}:  {Transform: trimmed(trimNode, s.node)},
+		&v1.NodeClaim{}: {Transform: trimmed(func(c *v1.NodeClaim) { c.ManagedFields = nil }, s.claim)},
 
 		&corev1.PersistentVolumeClaim{}: {Transform: trimClaim},
 		&corev1.PersistentVolume{}:      {Transform: trimVolume},
@@ -32,38 +39,146 @@ func Trims() map[client.Object]cache.ByObject {
 	}
 }
 
-// TrimPod drops what only the pod's kubelet and its owner need.
-func TrimPod(obj any) (any, error) {
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
+// trimmed does both to objects of one kind, and nothing to others.
+func trimmed[T client.Object](trim, share func(T)) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(T); ok {
+			trim(o)
+			share(o)
+		}
 		return obj, nil
 	}
-	p.ManagedFields = slices.DeleteFunc(p.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager != pods.NominationManager })
-	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range containers {
-			trimContainer(&containers[i])
-		}
-	}
-	p.Spec.EphemeralContainers = nil
-	return p, nil
 }
 
-func trimContainer(k *corev1.Container) {
-	k.Image, k.WorkingDir = "", ""
-	k.Command, k.Args, k.EnvFrom, k.Env = nil, nil, nil, nil
-	k.VolumeMounts, k.VolumeDevices = nil, nil
-	k.LivenessProbe, k.ReadinessProbe, k.StartupProbe, k.Lifecycle = nil, nil, nil, nil
-	k.SecurityContext = nil
+// TrimPod drops what only the pod's kubelet and its owner need.
+func TrimPod(obj any) (any, error) {
+	if p, ok := obj.(*corev1.Pod); ok {
+		trimPod(p)
+	}
+	return obj, nil
+}
+
+func trimPod(p *corev1.Pod) {
+	p.ManagedFields = slices.DeleteFunc(p.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager != pods.NominationManager })
+	if len(p.ManagedFields) == 0 {
+		p.ManagedFields = nil
+	}
+	p.GenerateName, p.Finalizers = "", nil
+	p.Annotations = keptAnnotations(p.Annotations)
+	p.Status = keptStatus(p) // of the containers as they are
+	p.Spec = keptSpec(&p.Spec)
+}
+
+// keptAnnotations returns those that are read.
+func keptAnnotations(all map[string]string) map[string]string {
+	var out map[string]string
+	for _, key := range []string{v1.DoNotDisruptAnnotationKey, v1.DisruptionCostAnnotationKey, corev1.PodDeletionCost} {
+		if value, ok := all[key]; ok {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// keptSpec returns what is read of a spec: what decides where the pod may run
+// and how it is drained.
+func keptSpec(s *corev1.PodSpec) corev1.PodSpec {
+	return corev1.PodSpec{
+		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: s.Affinity, Tolerations: s.Tolerations,
+		TopologySpreadConstraints: s.TopologySpreadConstraints,
+		PriorityClassName:         s.PriorityClassName, Priority: s.Priority,
+		InitContainers: keptContainers(s.InitContainers), Containers: keptContainers(s.Containers),
+		Overhead: s.Overhead, Resources: s.Resources, ResourceClaims: s.ResourceClaims,
+		HostNetwork: s.HostNetwork, Volumes: keptVolumes(s.Volumes),
+		TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
+	}
+}
+
+func keptContainers(all []corev1.Container) []corev1.Container {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]corev1.Container, len(all))
+	for i := range all {
+		k := &all[i]
+		out[i] = corev1.Container{Name: k.Name, Resources: k.Resources, RestartPolicy: k.RestartPolicy}
+		for _, port := range k.Ports {
+			if port.HostPort != 0 {
+				out[i].Ports = append(out[i].Ports, port)
+			}
+		}
+	}
+	return out
+}
+
+// keptVolumes returns those that stand for a claim.
+func keptVolumes(all []corev1.Volume) []corev1.Volume {
+	var out []corev1.Volume
+	for i := range all {
+		if v := &all[i]; v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+			out = append(out, *v)
+		}
+	}
+	return out
+}
+
+// keptStatus returns what is read of the status of a pod with all of its spec.
+// When it began counts from the annotation only.
+func keptStatus(p *corev1.Pod) corev1.PodStatus {
+	s := &p.Status
+	out := corev1.PodStatus{
+		Phase: s.Phase, NominatedNodeName: s.NominatedNodeName,
+		InitContainerStatuses: keptStatuses(s.InitContainerStatuses, p.Spec.InitContainers),
+		ContainerStatuses:     keptStatuses(s.ContainerStatuses, p.Spec.Containers),
+	}
+	if _, ok := p.Annotations[v1.DoNotDisruptAnnotationKey]; ok {
+		out.StartTime = s.StartTime
+	}
+	for _, c := range s.Conditions {
+		switch c.Type {
+		case corev1.PodScheduled, corev1.PodReady, corev1.PodResizePending:
+			out.Conditions = append(out.Conditions, corev1.PodCondition{
+				Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime,
+			})
+		}
+	}
+	out.Conditions = slices.Clip(out.Conditions)
+	return out
+}
+
+// keptStatuses returns the statuses of containers that have other resources than
+// their spec asks for, as they do while they are resized.
+func keptStatuses(all []corev1.ContainerStatus, of []corev1.Container) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range all {
+		s := &all[i]
+		if s.Resources == nil {
+			continue
+		}
+		j := slices.IndexFunc(of, func(k corev1.Container) bool { return k.Name == s.Name })
+		if j < 0 || as(of[j].Resources, s) {
+			continue
+		}
+		out = append(out, corev1.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources})
+	}
+	return out
+}
+
+// as reports whether the container has the resources that its spec asks for.
+func as(asked corev1.ResourceRequirements, s *corev1.ContainerStatus) bool {
+	equal := func(a, b corev1.ResourceList) bool { return maps.EqualFunc(a, b, resource.Quantity.Equal) }
+	return equal(asked.Requests, s.Resources.Requests) && equal(asked.Limits, s.Resources.Limits) &&
+		(len(s.AllocatedResources) == 0 || equal(asked.Requests, s.AllocatedResources))
 }
 
 // trimNode drops what nobody reads. Nodes are written, but by patches made
 // from two trimmed copies.
-func trimNode(obj any) (any, error) {
-	if n, ok := obj.(*corev1.Node); ok {
-		n.ManagedFields = nil
-		n.Status.Images = nil
-	}
-	return obj, nil
+func trimNode(n *corev1.Node) {
+	n.ManagedFields = nil
+	n.Status.Images, n.Status.VolumesInUse, n.Status.VolumesAttached = nil, nil, nil
 }
 
 // trimClaim drops what is for the driver. The annotations say how far binding

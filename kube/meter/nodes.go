@@ -108,11 +108,12 @@ func (n *nodes) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	ctx := context.Background() // reads of memory
-	podList, nodeList := &corev1.PodList{}, &corev1.NodeList{}
-	if n.Reader.List(ctx, podList, client.UnsafeDisableDeepCopy) != nil || n.Reader.List(ctx, nodeList, client.UnsafeDisableDeepCopy) != nil {
+	all, known := podsOf(ctx, n.Reader)
+	nodeList := &corev1.NodeList{}
+	if !known || n.Reader.List(ctx, nodeList, client.UnsafeDisableDeepCopy) != nil {
 		return
 	}
-	loads := loadsOf(podList)
+	loads := loadsOf(all)
 	requested, allocatable := amountOf{}, amountOf{}
 	for i := range nodeList.Items {
 		node := &nodeList.Items[i]
@@ -136,11 +137,10 @@ func (n *nodes) Collect(out chan<- prometheus.Metric) {
 func newLoad() *load { return &load{amountOf{}, amountOf{}, amountOf{}, amountOf{}} }
 
 // loadsOf returns what the pods on each node that have not ended ask for.
-func loadsOf(list *corev1.PodList) map[string]*load {
+func loadsOf(all []*corev1.Pod) map[string]*load {
 	out := map[string]*load{}
 	options := resource.PodResourcesOptions{UseStatusResources: true}
-	for i := range list.Items {
-		p := &list.Items[i]
+	for _, p := range all {
 		if p.Spec.NodeName == "" || pods.Terminal(p) {
 			continue
 		}

@@ -11,9 +11,10 @@ import (
 // pairs returns labels as Prometheus wants them: sorted by name. Names and
 // values belong together.
 func pairs(names, values []string) []*dto.LabelPair {
-	out := make([]*dto.LabelPair, len(names))
+	out, all := make([]*dto.LabelPair, len(names)), make([]dto.LabelPair, len(names))
 	for i := range names {
-		out[i] = &dto.LabelPair{Name: &names[i], Value: &values[i]}
+		all[i].Name, all[i].Value = &names[i], &values[i]
+		out[i] = &all[i]
 	}
 	slices.SortFunc(out, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return out
@@ -42,4 +43,21 @@ func (g gauge) Desc() *prometheus.Desc { return g.desc }
 func (g gauge) Write(m *dto.Metric) error {
 	m.Label, m.Gauge = g.labels, &dto.Gauge{Value: &g.value}
 	return nil
+}
+
+// pool has the series of one scrape share labels with the same value.
+type pool map[[2]string]*dto.LabelPair
+
+// pairs returns labels whose names are sorted.
+func (p pool) pairs(names, values []string) []*dto.LabelPair {
+	out := make([]*dto.LabelPair, len(names))
+	for i, name := range names {
+		pair := p[[2]string{name, values[i]}]
+		if pair == nil {
+			pair = &dto.LabelPair{Name: &names[i], Value: &values[i]}
+			p[[2]string{name, values[i]}] = pair
+		}
+		out[i] = pair
+	}
+	return out
 }

@@ -27,10 +27,14 @@ type state struct {
 func RegisterState(reg prometheus.Registerer, reader client.Reader, leads func() bool) {
 	reg.MustRegister(&state{reader: reader, leads: leads, desc: prometheus.NewDesc(
 		prometheus.BuildFQName("karpenter", "pods", "state"), "1 for every pod, with what it is and where in its labels.",
-		[]string{
-			"name", "namespace", "owner", "node", "scheduled", "nodepool", "zone", "arch", "capacity_type", "instance_type",
-			"phase", "ready", "managed",
-		}, nil)})
+		stateLabels(), nil)})
+}
+
+// stateLabels returns the names of the labels, sorted.
+func stateLabels() []string {
+	return []string{
+		"arch", "capacity_type", "instance_type", "managed", "name", "namespace", "node", "nodepool", "owner", "phase", "ready", "scheduled", "zone",
+	}
 }
 
 // Describe implements prometheus.Collector.
@@ -42,28 +46,29 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	ctx := context.Background() // reads of memory
-	pods, nodes := &corev1.PodList{}, &corev1.NodeList{}
-	if s.reader.List(ctx, pods, client.UnsafeDisableDeepCopy) != nil || s.reader.List(ctx, nodes, client.UnsafeDisableDeepCopy) != nil {
+	pods, known := podsOf(ctx, s.reader)
+	nodes := &corev1.NodeList{}
+	if !known || s.reader.List(ctx, nodes, client.UnsafeDisableDeepCopy) != nil {
 		return
 	}
 	labels := make(map[string]map[string]string, len(nodes.Items))
 	for i := range nodes.Items {
 		labels[nodes.Items[i].Name] = nodes.Items[i].Labels
 	}
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		out <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, 1, describe(p, labels[p.Spec.NodeName])...)
+	names, values := stateLabels(), pool{}
+	for _, p := range pods {
+		out <- gauge{s.desc, values.pairs(names, describe(p, labels[p.Spec.NodeName])), 1}
 	}
 }
 
 // describe returns the labels of the series of the pod, which is on a node with
-// these labels.
+// these labels, in the order of stateLabels.
 func describe(p *corev1.Pod, node map[string]string) []string {
 	is := strconv.FormatBool
 	return []string{
-		p.Name, p.Namespace, owner(p), p.Spec.NodeName, is(since(p, corev1.PodScheduled) != nil),
-		node[model.LabelNodePool], node[model.LabelZone], node[model.LabelArch], node[model.LabelCapacityType], node[model.LabelInstanceType],
-		string(p.Status.Phase), is(since(p, corev1.PodReady) != nil), is(node[model.LabelNodePool] != ""),
+		node[model.LabelArch], node[model.LabelCapacityType], node[model.LabelInstanceType], is(node[model.LabelNodePool] != ""),
+		p.Name, p.Namespace, p.Spec.NodeName, node[model.LabelNodePool], owner(p), string(p.Status.Phase),
+		is(since(p, corev1.PodReady) != nil), is(since(p, corev1.PodScheduled) != nil), node[model.LabelZone],
 	}
 }
 

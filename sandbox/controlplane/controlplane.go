@@ -129,6 +129,9 @@ func (cp *ControlPlane) start(ctx context.Context) error {
 	if err := client.awaitReadyz(ctx, cp.startFailure); err != nil {
 		return err
 	}
+	if cp.layout.options.Bare {
+		return nil
+	}
 	if err := cp.run(component.ControllerManager, component.Scheduler); err != nil {
 		return err
 	}

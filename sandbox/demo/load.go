@@ -30,6 +30,10 @@ type load struct {
 	Series     int                // on the metrics page at its end
 	PageBytes  int                // its size
 
+	Live  int64              `json:",omitempty"` // bytes of the heap that are in use when garbage has been collected
+	Took  map[string]float64 `json:",omitempty"` // seconds, by what
+	Plans map[string]plans   `json:",omitempty"` // by what they decide
+
 	Machine1, Machine2 float64 // load average of the last minute at the phase's begin and end: also others' work
 }
 
@@ -41,6 +45,33 @@ func (l *load) perMinute(n float64) float64 { return n / l.Seconds * 60 }
 func (l *load) line() string {
 	return fmt.Sprintf("%s: %.0f s, %d nodes, memory p95 %d MiB, most %d MiB, CPU %.1f s a minute, %.0f requests a minute, load %.1f to %.1f",
 		l.Phase, l.Seconds, l.NodesAfter, l.MemoryP95>>20, l.MemoryMost>>20, l.cpu(), l.perMinute(sum(l.Requests)), l.Machine1, l.Machine2)
+}
+
+// plans are decisions, and how long they took together.
+type plans struct {
+	Count   int
+	Seconds float64
+}
+
+func plansIn(m *session.Metrics) map[string]plans {
+	out := map[string]plans{}
+	for what, name := range map[string]string{
+		"pods": "karpenter_scheduler_scheduling_duration_seconds", "nodes": "karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
+	} {
+		count, seconds := m.Observed(name)
+		out[what] = plans{count, seconds}
+	}
+	return out
+}
+
+func plansSince(before, after map[string]plans) map[string]plans {
+	out := map[string]plans{}
+	for what, p := range after {
+		if n := p.Count - before[what].Count; n > 0 {
+			out[what] = plans{n, p.Seconds - before[what].Seconds}
+		}
+	}
+	return out
 }
 
 func sum(of map[string]float64) float64 {
@@ -58,6 +89,7 @@ type meter struct {
 	cpu      time.Duration
 	requests map[string]float64
 	calls    map[string]float64
+	plans    map[string]plans
 	memory   int // samples before
 	crashes  int // before
 }
@@ -73,11 +105,13 @@ func startMeter(ctx context.Context, st *stage, name string) (*meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.requests = metrics.Requests("method")
+	m.requests, m.plans = metrics.Requests("method"), plansIn(metrics)
 	if m.calls, err = cloudCalls(ctx, st.session.SimulatorURL()); err != nil {
 		return nil, err
 	}
-	m.Nodes, m.Pods = st.sizeNow()
+	if m.Nodes, m.Pods, err = st.count(ctx); err != nil {
+		return nil, err
+	}
 	m.Machine1, err = loadAverage()
 	return m, err
 }
@@ -86,7 +120,7 @@ func startMeter(ctx context.Context, st *stage, name string) (*meter, error) {
 func (m *meter) read(ctx context.Context, st *stage) (*load, error) {
 	l := m.load
 	if l.Restarts = st.crashes() - m.crashes; l.Restarts > 0 {
-		m.cpu, m.requests = 0, nil
+		m.cpu, m.requests, m.plans = 0, nil, nil
 	}
 	l.Seconds = time.Since(m.began).Seconds()
 	used, err := st.session.Controller().Usage()
@@ -99,6 +133,7 @@ func (m *meter) read(ctx context.Context, st *stage) (*load, error) {
 		return nil, err
 	}
 	l.Requests = since(m.requests, metrics.Requests("method"))
+	l.Plans = plansSince(m.plans, plansIn(metrics))
 	l.PageBytes = len(metrics.Page)
 	for line := range strings.Lines(string(metrics.Page)) {
 		if !strings.HasPrefix(line, "#") {
@@ -112,16 +147,18 @@ func (m *meter) read(ctx context.Context, st *stage) (*load, error) {
 	l.CloudCalls = since(m.calls, calls)
 	memory := st.memory.from(m.memory)
 	l.MemoryP95, l.MemoryMost = memory.percentile(95), memory.percentile(100)
-	l.NodesAfter, l.PodsAfter = st.sizeNow()
+	if l.NodesAfter, l.PodsAfter, err = st.count(ctx); err != nil {
+		return nil, err
+	}
 	l.Machine2, err = loadAverage()
 	return &l, err
 }
 
-// sizeNow counts machines, and pods that run.
-func (st *stage) sizeNow() (nodes, pods int) {
+// viewed counts machines, and pods that run.
+func (st *stage) viewed(context.Context) (nodes, pods int, err error) {
 	view := st.source.View()
 	_, _, all := view.Totals()
-	return len(view.Machines), all.Running
+	return len(view.Machines), all.Running, nil
 }
 
 // since is what has been added, without what has not.

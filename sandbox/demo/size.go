@@ -13,6 +13,9 @@ import (
 
 // Sizing says how large a cluster Size makes, and what it does with it.
 type Sizing struct {
+	Nodes   int           // made as objects, and not grown; 0: all are grown
+	Made    string        // folder where clusters made of objects are kept; empty: a temporary one
+	Drifted int           // nodes of a cluster made of objects that are replaced
 	Pods    int           // of 20 deployments of mixed sizes
 	Cores   int           // of every machine: their number follows, about Pods × 0.8 / Cores
 	Burst   int           // pods that come, and go again
@@ -25,13 +28,13 @@ type Sizing struct {
 
 // DefaultSizing is a cluster of about 1,000 nodes.
 func DefaultSizing() Sizing {
-	return Sizing{Pods: 10_000, Cores: 8, Burst: 1000, Left: 80, Idle: 10 * time.Minute, Rest: time.Minute, Within: time.Hour}
+	return Sizing{Drifted: 1000, Pods: 10_000, Cores: 8, Burst: 1000, Left: 80, Idle: 10 * time.Minute, Rest: time.Minute, Within: time.Hour}
 }
 
 // Validate reports what cannot be meant.
 func (s *Sizing) Validate() error {
 	switch {
-	case s.Pods < 1 || s.Burst < 1 || s.Cores < 1:
+	case s.Pods < 1 || s.Burst < 1 && s.Nodes == 0 || s.Cores < 1:
 		return errors.New("pods, burst and cores must be at least 1")
 	case s.Left < 0 || s.Left > 100:
 		return fmt.Errorf("of 100 pods %d cannot be left", s.Left)
@@ -47,6 +50,9 @@ func Size(ctx context.Context, options Options) error {
 	s := &options.Sizing
 	if err := s.Validate(); err != nil {
 		return err
+	}
+	if s.Nodes > 0 {
+		return sizeMade(ctx, options)
 	}
 	z := &sizing{Sizing: s}
 	err := perform(ctx, options, script{steps: z.steps(), settle: 5 * time.Second, measure: z.finish})

@@ -89,6 +89,7 @@ type stage struct {
 	session  *session.Session
 	history  *fleet.History
 	memory   *samples // of the controller
+	count    func(context.Context) (nodes, pods int, err error)
 
 	results    []result
 	told       fleet.View
@@ -153,6 +154,7 @@ func performIn(ctx context.Context, options Options, play script) error {
 		crashes: s.Controller().Failures, applier: s.Applier, client: client, untyped: untyped,
 		session: s, history: history, memory: sampleMemory(watching, s.Controller()),
 	}
+	st.count = st.viewed
 	st.heading("the cluster is up")
 	if err := st.play(ctx, play); err != nil {
 		if ctx.Err() != nil {

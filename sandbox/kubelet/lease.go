@@ -15,7 +15,6 @@ import (
 // A kubelet's own figures.
 const (
 	leaseDuration = 40 * time.Second
-	renewInterval = 10 * time.Second
 	renewJitter   = 0.04
 )
 
@@ -59,7 +58,7 @@ func (f *fleet) syncLease(ctx context.Context, name string) (time.Duration, erro
 		return 0, err
 	}
 	f.leases.set(name, lease)
-	return wait.Jitter(renewInterval, renewJitter), nil
+	return wait.Jitter(f.options.RenewInterval, renewJitter), nil
 }
 
 // renew writes the Lease: last if this process knows it, else the existing or a new one.

@@ -57,7 +57,7 @@ func TestLeaseIsCreatedThenRenewed(t *testing.T) {
 	ctx, f := context.Background(), newTestFleet(t, fakeNode("a"))
 	for range 2 {
 		again, err := f.syncLease(ctx, "a")
-		if err != nil || again < renewInterval {
+		if err != nil || again < DefaultOptions().RenewInterval {
 			t.Fatalf("next renewal in %v, %v", again, err)
 		}
 	}

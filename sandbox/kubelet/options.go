@@ -12,6 +12,7 @@ type Options struct {
 	PodStartDelay  time.Duration // from a pod's binding to Running
 	PodStopDelay   time.Duration // from a pod's deletion to its end, at most its grace period
 	JobDuration    time.Duration // how long a pod runs that is meant to complete
+	RenewInterval  time.Duration // how often a node renews its Lease
 	// KubeletVersion is what nodes report, such as v1.36.4.
 	KubeletVersion string
 }
@@ -23,6 +24,7 @@ func DefaultOptions() Options {
 		PodStartDelay:  500 * time.Millisecond,
 		PodStopDelay:   time.Second,
 		JobDuration:    10 * time.Second,
+		RenewInterval:  10 * time.Second,
 		KubeletVersion: "v0.0.0",
 	}
 }
@@ -33,6 +35,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.PodStartDelay, "pod-start-delay", o.PodStartDelay, "time from a pod's binding to Running")
 	flags.DurationVar(&o.PodStopDelay, "pod-stop-delay", o.PodStopDelay, "time from a pod's deletion to its end; never more than its grace period")
 	flags.DurationVar(&o.JobDuration, "job-duration", o.JobDuration, "how long a pod with restartPolicy Never or OnFailure runs until it Succeeded")
+	flags.DurationVar(&o.RenewInterval, "renew-interval", o.RenewInterval, "how often a simulated node renews its Lease")
 }
 
 // Arguments returns the command line that AddFlags would read these options from.
@@ -42,6 +45,7 @@ func (o *Options) Arguments() []string {
 		"--pod-start-delay=" + o.PodStartDelay.String(),
 		"--pod-stop-delay=" + o.PodStopDelay.String(),
 		"--job-duration=" + o.JobDuration.String(),
+		"--renew-interval=" + o.RenewInterval.String(),
 	}
 }
 
@@ -49,6 +53,9 @@ func (o *Options) Arguments() []string {
 func (o *Options) Validate() error {
 	if o.NodeReadyDelay < 0 || o.PodStartDelay < 0 || o.PodStopDelay < 0 || o.JobDuration < 0 {
 		return errors.New("a delay is negative; 0 means at once")
+	}
+	if o.RenewInterval <= 0 {
+		return errors.New("the interval between renewals of a Lease must be positive")
 	}
 	return nil
 }

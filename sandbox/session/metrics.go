@@ -53,6 +53,23 @@ func (m *Metrics) Requests(label string) map[string]float64 {
 	return out
 }
 
+// Observed returns how often something was observed that a histogram is of, and the sum of all observations.
+func (m *Metrics) Observed(histogram string) (count int, sum float64) {
+	for _, series := range m.families[histogram].GetMetric() {
+		count += int(series.GetHistogram().GetSampleCount())
+		sum += series.GetHistogram().GetSampleSum()
+	}
+	return count, sum
+}
+
+// Value returns what a gauge says that has one series; 0 if there is none.
+func (m *Metrics) Value(gauge string) float64 {
+	for _, series := range m.families[gauge].GetMetric() {
+		return series.GetGauge().GetValue()
+	}
+	return 0
+}
+
 // Read returns what is served at the URL.
 func Read(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -61,6 +61,8 @@ type Options struct {
 	InstanceTypes string
 	// Region is the EC2 region, or the one whose types and prices the simulated cloud has; default "us-east-1".
 	Region string
+	// Environment is what the autoscaler is told besides, as NAME=value.
+	Environment []string
 	// Report receives, line by line, what is going on.
 	Report io.Writer
 }

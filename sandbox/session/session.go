@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -128,7 +129,7 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 		}
 	}
 	fmt.Fprintln(options.Report, "sandbox: starting the autoscaler")
-	return s.startController(options, append(told, cloud...))
+	return s.startController(options, slices.Concat(told, cloud, options.Environment))
 }
 
 // startController starts it with what it is told, which outweighs what this process was told.
@@ -188,6 +189,11 @@ func (s *Session) Prices() fleet.Prices { return s.prices }
 // MetricsURL returns where the autoscaler serves its metrics.
 func (s *Session) MetricsURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/metrics", s.ports.metrics)
+}
+
+// ProfilesURL returns where the autoscaler serves its profiles, if it was told to.
+func (s *Session) ProfilesURL() string {
+	return fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/", s.ports.metrics)
 }
 
 // Stop ends the autoscaler and then the cluster, and returns when no process is left. The folder stays.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"karpenter/model"
+	"karpenter/scenario"
 )
 
 // How often the Publisher looks for changes: soon while it waits for the caches,
@@ -30,7 +32,7 @@ const (
 
 // Publisher is the controller offerings.publisher: it keeps the ConfigMap Name in
 // Namespace up to what the leader knows. It writes only when something changed.
-// All fields are required.
+// All exported fields are required.
 type Publisher struct {
 	Client    client.Client
 	Live      client.Reader // reads the ConfigMap past the caches
@@ -40,6 +42,9 @@ type Publisher struct {
 	Snapshot  func(time.Time) *model.Snapshot
 	Ready     func() bool // the Snapshot holds everything there is
 	Clock     clock.PassiveClock
+
+	said    *scenario.Situation // the offerings in written; nil = none yet
+	written *corev1.ConfigMap
 }
 
 // Register adds the controller to the manager.
@@ -71,7 +76,7 @@ func (p *Publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 }
 
 func (p *Publisher) publish(ctx context.Context, snapshot *model.Snapshot) error {
-	want, err := Published{p.Rules, offerings(snapshot, p.Policy)}.configMap(p.Namespace)
+	want, err := p.wanted(offerings(snapshot, p.Policy))
 	if err != nil {
 		return reconcile.TerminalError(fmt.Errorf("publish the offerings: %w", err))
 	}
@@ -79,16 +84,40 @@ func (p *Publisher) publish(ctx context.Context, snapshot *model.Snapshot) error
 	err = p.Live.Get(ctx, client.ObjectKeyFromObject(want), have)
 	switch {
 	case apierrors.IsNotFound(err):
-		err = p.Client.Create(ctx, want)
+		err = p.Client.Create(ctx, want.DeepCopy())
 	case err == nil && maps.Equal(have.Data, want.Data) && reflect.DeepEqual(have.BinaryData, want.BinaryData):
 		return nil
 	case err == nil:
 		have = have.DeepCopy()
-		have.Data, have.BinaryData = want.Data, want.BinaryData
+		have.Data, have.BinaryData = maps.Clone(want.Data), maps.Clone(want.BinaryData)
 		err = p.Client.Update(ctx, have)
 	}
 	if err != nil {
 		return fmt.Errorf("publish the offerings in ConfigMap %s/%s: %w", p.Namespace, Name, err)
 	}
 	return nil
+}
+
+// wanted returns the ConfigMap that is to be there. To print and compress all
+// offerings takes longer than all else in a minute in which nothing happens, so
+// it is not done again as long as they stay the same.
+func (p *Publisher) wanted(now scenario.Situation) (*corev1.ConfigMap, error) {
+	if p.said != nil && same(*p.said, now) {
+		return p.written, nil
+	}
+	written, err := Published{p.Rules, now}.configMap(p.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	p.said, p.written = &now, written
+	return written, nil
+}
+
+// same reports whether two offerings say the same. Instance types are never
+// changed: others take their place.
+func same(a, b scenario.Situation) bool {
+	pools := func(x, y model.Pool) bool { return x.Name == y.Name && slices.Equal(x.Types, y.Types) }
+	return slices.EqualFunc(a.Snapshot.Pools, b.Snapshot.Pools, pools) &&
+		slices.Equal(a.Snapshot.Resources, b.Snapshot.Resources) && reflect.DeepEqual(a.Snapshot.WellKnown, b.Snapshot.WellKnown) &&
+		reflect.DeepEqual(a.Snapshot.Pending, b.Snapshot.Pending) && reflect.DeepEqual(a.Policy, b.Policy)
 }

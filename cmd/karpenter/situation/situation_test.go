@@ -1,8 +1,10 @@
 package situation
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -142,6 +144,47 @@ func TestPublisherWritesChangesOnly(t *testing.T) {
 	m := &corev1.ConfigMap{}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: Name}, m); err != nil || m.Labels["helm"] != "yes" {
 		t.Errorf("%v, labels %v: those of the chart are to stay", err, m.Labels)
+	}
+}
+
+// TestPublisherPrintsChangesOnly: what has been printed is kept until a type
+// takes the place of another, and written again when somebody has removed it.
+func TestPublisherPrintsChangesOnly(t *testing.T) {
+	_, builder := cluster(t)
+	c := builder.Build()
+	p := publisher(t, c, offered)
+	published := func() []byte {
+		t.Helper()
+		if _, err := p.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		m := &corev1.ConfigMap{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: Name}, m); err != nil {
+			t.Fatal(err)
+		}
+		return m.BinaryData[offeringsKey]
+	}
+	first := published()
+	printed := p.written
+	if err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: Name}}); err != nil {
+		t.Fatal(err)
+	}
+	if again := published(); !bytes.Equal(first, again) || p.written != printed {
+		t.Error("what was removed is not written again as it was")
+	}
+	s := p.Snapshot(time.Now())
+	cheaper := *s.Pools[0].Types[0]
+	cheaper.Offerings = slices.Clone(cheaper.Offerings)
+	cheaper.Offerings[0].Price /= 2
+	s.Pools[0].Types = slices.Clone(s.Pools[0].Types)
+	s.Pools[0].Types[0] = &cheaper
+	if bytes.Equal(published(), first) {
+		t.Error("another price is not published")
+	}
+	p.Rules.StaticCapacity, p.Policy.SpotToSpot = true, !p.Policy.SpotToSpot
+	before := p.written
+	if published(); p.written == before {
+		t.Error("another policy is not published")
 	}
 }
 

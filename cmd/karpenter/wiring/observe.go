@@ -34,7 +34,10 @@ func (w *wiring) observe(ctx context.Context) error {
 	if !w.observing() {
 		return nil
 	}
-	reader := w.mgr.GetClient()
+	reader, err := meter.Stored(ctx, w.mgr.GetClient(), w.mgr.GetCache())
+	if err != nil {
+		return fmt.Errorf("informer for pods: %w", err)
+	}
 	meter.RegisterState(w.Registry, reader, w.waits.Leads)
 	meter.RegisterNodes(w.Registry, meter.Nodes{Reader: reader, Leads: w.waits.Leads, Labels: w.convert.Labels, Clock: w.clock})
 	kinds, err := w.watched()

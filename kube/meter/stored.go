@@ -1,0 +1,63 @@
+package meter
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// stored is a Reader whose pods are also had as they are kept. A list of them
+// would be a copy, and every scrape would make two of a hundred thousand.
+type stored struct {
+	client.Reader
+	synced func() bool
+	pods   toolscache.Store
+}
+
+// Stored returns a Reader like the one given, which shows metrics the pods that
+// the informers keep. Informers of another make are not asked.
+func Stored(ctx context.Context, reader client.Reader, informers cache.Informers) (client.Reader, error) {
+	informer, err := informers.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, err
+	}
+	store, ok := informer.(interface{ GetStore() toolscache.Store })
+	if !ok {
+		return reader, nil
+	}
+	return &stored{reader, informer.HasSynced, store.GetStore()}, nil
+}
+
+// podsOf returns all pods, which must not be changed, and whether they can be
+// had.
+func podsOf(ctx context.Context, reader client.Reader) ([]*corev1.Pod, bool) {
+	if s, ok := reader.(*stored); ok {
+		return s.all()
+	}
+	list := &corev1.PodList{}
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, false
+	}
+	out := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, true
+}
+
+func (s *stored) all() ([]*corev1.Pod, bool) {
+	if !s.synced() {
+		return nil, false
+	}
+	kept := s.pods.List()
+	out := make([]*corev1.Pod, 0, len(kept))
+	for _, o := range kept {
+		if p, ok := o.(*corev1.Pod); ok {
+			out = append(out, p)
+		}
+	}
+	return out, true
+}
