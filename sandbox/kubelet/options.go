@@ -12,7 +12,7 @@ type Options struct {
 	PodStartDelay  time.Duration // from a pod's binding to Running
 	PodStopDelay   time.Duration // from a pod's deletion to its end, at most its grace period
 	JobDuration    time.Duration // how long a pod runs that is meant to complete
-	// KubeletVersion is what nodes report, such as v1.36.4.
+	// KubeletVersion is what nodes report, such as v1.37.1.
 	KubeletVersion string
 }
 
