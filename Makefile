@@ -9,6 +9,7 @@ DATA    ?= .cluster
 PROVIDER ?= aws
 SEEDS   ?= 2000
 FIRST   ?= 0
+KUBERNETES ?= 1.36.4
 IMAGE   ?= karpenter/controller:1.14.1
 PLATFORMS ?= linux/amd64,linux/arm64
 VULNDB  ?= https://vuln.go.dev
@@ -21,7 +22,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help invariants image sbom run demo demo-helm stress disrupt size grow test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
+.PHONY: help invariants image sbom run demo demo-helm stress disrupt size grow test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +89,10 @@ sim-aws: ## as sim, with the AWS provider on an account in memory; SEEDS=50 FIRS
 e2e: build bin/moto bin/helm bin/prometheus bin/promtool ## tests against a real control plane, and against moto, an emulator of AWS
 	go test -timeout 30m ./e2e/...
 
+e2e-on: build bin/moto bin/helm bin/prometheus bin/promtool ## the same on another release of Kubernetes: KUBERNETES=1.36.4
+	./sandbox/build.sh bin/sandbox-$(KUBERNETES) $(KUBERNETES)
+	SANDBOX_BIN=$(CURDIR)/bin/sandbox-$(KUBERNETES) go test -timeout 30m ./e2e/...
+
 race: ## tests that need no cluster, with the race detector
 	go test -race $$(go list ./... | grep -v '/e2e')
 
@@ -112,7 +117,9 @@ generate-aws: ## descriptions, prices and limits of EC2's instance types, from A
 	cd cloud/ec2/limits && go run . > ../limits.json.new && mv ../limits.json.new ../limits.json
 	go run ./cloud/aws/generate $(if $(PRICES),-prices $(PRICES))
 
-build: bin/sandbox bin/kubectl bin/karpenter bin/awssim ## build what the other targets run
+# The control plane and our own programs build at the same time: while one downloads or links, the other compiles.
+build: ## build what the other targets run
+	@$(MAKE) --no-print-directory -j2 bin/kubectl bin/karpenter
 
 bin/sandbox: FORCE
 	@./sandbox/build.sh $@
@@ -131,11 +138,12 @@ bin/helm: charts/go.mod charts/go.sum
 bin/prometheus bin/promtool: deploy/observability/go.mod deploy/observability/go.sum
 	cd deploy/observability && go build -trimpath -o ../../$@ github.com/prometheus/prometheus/cmd/$(@F)
 
+# Both in one build, which compiles what they share once. See sandbox/build.sh about GOGC.
 bin/karpenter: FORCE
-	@go build -o $@ ./cmd/karpenter
+	@GOGC=400 go build $$(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' -deps ./cmd/karpenter ./cmd/awssim | grep ^karpenter/)
+	@go build -o bin/ ./cmd/karpenter ./cmd/awssim
 
-bin/awssim: FORCE
-	@go build -o $@ ./cmd/awssim
+bin/awssim: bin/karpenter
 
 image: ## build the controller's image for PLATFORMS and push it as IMAGE, with an SBOM
 	docker buildx build --platform $(PLATFORMS) --sbom=true --provenance=true --tag $(IMAGE) --push .

@@ -140,7 +140,7 @@ func checkCloud() error {
 func runFakeSimulator(args []string) int {
 	flags := flag.NewFlagSet(session.SimulatorName, flag.ExitOnError)
 	listen := flags.String("listen", "", "")
-	for _, name := range []string{"kubeconfig", "cluster-name", "region"} {
+	for _, name := range []string{"kubeconfig", "cluster-name", "region", "journal"} {
 		flags.String(name, "", "")
 	}
 	_ = flags.Parse(args) // ends the process

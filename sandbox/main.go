@@ -82,7 +82,7 @@ func runVersion(_ []string, stdout, _ io.Writer) error {
 	return err
 }
 
-// kubernetesVersion returns the release this module is pinned to, such as v1.36.4. go.mod is the one place that states
+// kubernetesVersion returns the release this module is pinned to, such as v1.37.1. go.mod is the one place that states
 // it; reading it from there keeps every build right, `go run` and test binaries included.
 func kubernetesVersion() string {
 	for line := range strings.Lines(goMod) {

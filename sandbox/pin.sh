@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pins this module to one Kubernetes release: ./pin.sh 1.36.4
+# Pins this module to one Kubernetes release: ./pin.sh 1.37.1
 #
 # k8s.io/kubernetes names its staging modules at v0.0.0, which do not exist. Each is excluded here and required at
 # the release's real version instead; etcd is taken at the version Kubernetes itself was tested with. go.mod then

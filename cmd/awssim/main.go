@@ -25,6 +25,7 @@ type options struct {
 	listen, endpoint, kubeconfig string
 	region, cluster, version     string
 	clusterEndpoint, clusterCA   string
+	journal                      string
 	bootDelay, joinDelay         time.Duration
 	shutdownDelay, visibleAfter  time.Duration
 	every                        time.Duration
@@ -62,7 +63,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.DurationVar(&o.visibleAfter, "visible-after", 0, "from an instance's launch until other calls see it")
 	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "how often instances are looked at")
 	flags.Float64Var(&o.memoryOverhead, "memory-overhead", 0.05, "share of a type's memory that machines do not see")
-	flags.UintVar(&o.seed, "seed", 0, "of the account's identifiers (default: by the time)")
+	flags.StringVar(&o.journal, "journal", "", "file that keeps the account: awssim continues with the account in the file, if there is one (default: each run has a new account)")
+	flags.UintVar(&o.seed, "seed", 0, "of a new account's identifiers (default: by the time)")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -75,6 +77,8 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("argument %q is not understood: there are only flags, see --help", rest[0])
 	case o.endpoint != "" && o.kubeconfig == "":
 		return errors.New("--endpoint without --kubeconfig: there is nothing to do")
+	case o.endpoint != "" && o.journal != "":
+		return errors.New("--journal with --endpoint: the account is the other emulator's")
 	case o.every <= 0:
 		return fmt.Errorf("--every %v: must be more than 0", o.every)
 	case o.bootDelay < 0 || o.joinDelay < 0 || o.shutdownDelay < 0 || o.visibleAfter < 0:

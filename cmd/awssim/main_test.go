@@ -25,7 +25,7 @@ func start(t *testing.T, args ...string) string {
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := run(ctx, args, in, io.Discard)
+		err := run(ctx, args, in, t.Output())
 		_ = in.CloseWithError(err)
 		done <- err
 	}()
@@ -155,17 +155,19 @@ func TestMachinesAreNoCallers(t *testing.T) {
 
 func TestMistakesAreToldAtOnce(t *testing.T) {
 	for args, want := range map[string]string{
-		"serve":                          "there are only flags",
-		"--endpoint http://localhost":    "nothing to do",
-		"--every 0s":                     "--every 0s",
-		"--boot-delay -1s":               "negative",
-		"--memory-overhead 1":            "--memory-overhead 1",
-		"--kubeconfig nowhere":           "read --kubeconfig nowhere",
-		"--listen nowhere:x":             "listen at --listen nowhere:x",
-		"--kubernetes-version 7":         "not like 1.33",
-		"--seed 4294967296":              "less than 2^32",
-		"--no-such-flag":                 "flag provided but not defined",
-		"--kubeconfig nowhere --every x": "invalid value",
+		"serve":                       "there are only flags",
+		"--endpoint http://localhost": "nothing to do",
+		"--every 0s":                  "--every 0s",
+		"--boot-delay -1s":            "negative",
+		"--journal nowhere/file":      "open --journal",
+		"--endpoint x --kubeconfig y --journal z": "the other emulator",
+		"--memory-overhead 1":                     "--memory-overhead 1",
+		"--kubeconfig nowhere":                    "read --kubeconfig nowhere",
+		"--listen nowhere:x":                      "listen at --listen nowhere:x",
+		"--kubernetes-version 7":                  "not like 1.33",
+		"--seed 4294967296":                       "less than 2^32",
+		"--no-such-flag":                          "flag provided but not defined",
+		"--kubeconfig nowhere --every x":          "invalid value",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	url := o.endpoint
 	group, ctx := errgroup.WithContext(ctx)
 	if url == "" {
-		account, err := awsfake.New(o.account())
+		account, err := o.open(log)
 		if err != nil {
 			return err
 		}
@@ -99,6 +99,14 @@ func authority(config *rest.Config) (string, error) {
 		}
 	}
 	return base64.StdEncoding.EncodeToString(pem), nil
+}
+
+// open returns the account to serve.
+func (o *options) open(log *slog.Logger) (*awsfake.AWS, error) {
+	if o.journal == "" {
+		return awsfake.New(o.account())
+	}
+	return openAccount(o.account(), o.journal, log)
 }
 
 func (o *options) account() awsfake.Config {

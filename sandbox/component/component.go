@@ -42,7 +42,7 @@ func Known(name string) bool {
 }
 
 // Run turns the process into the named command and returns its exit code; several commands exit by themselves instead.
-// version is the Kubernetes version to report, such as v1.36.4. Run replaces os.Args, because the commands
+// version is the Kubernetes version to report, such as v1.37.1. Run replaces os.Args, because the commands
 // read it, and may be called once per process.
 func Run(name string, args []string, version string) int {
 	stampVersion(version)

@@ -21,7 +21,7 @@ var (
 	clientVersion string
 )
 
-// stampVersion makes version (such as v1.36.4) the version that this process reports.
+// stampVersion makes version (such as v1.37.1) the version that this process reports.
 func stampVersion(version string) {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")

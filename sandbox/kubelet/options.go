@@ -13,7 +13,7 @@ type Options struct {
 	PodStopDelay   time.Duration // from a pod's deletion to its end, at most its grace period
 	JobDuration    time.Duration // how long a pod runs that is meant to complete
 	RenewInterval  time.Duration // how often a node renews its Lease
-	// KubeletVersion is what nodes report, such as v1.36.4.
+	// KubeletVersion is what nodes report, such as v1.37.1.
 	KubeletVersion string
 }
 

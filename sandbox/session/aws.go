@@ -22,8 +22,8 @@ import (
 // karpenter.sh/discovery with it, and the role of its machines is KarpenterNodeRole- and it.
 const ClusterName = "sandbox"
 
-// startAWS starts the simulated AWS, whose machines join the cluster, and returns what the controller must know. What
-// lives in it is forgotten when it ends.
+// startAWS starts the simulated AWS, whose machines join the cluster, and returns what the controller must know. The
+// account is kept in the cluster's folder, so that a cluster that is continued has its machines.
 func (s *Session) startAWS(ctx context.Context, options *Options) ([]string, error) {
 	fmt.Fprintln(options.Report, "sandbox: starting the simulated AWS")
 	free, err := freePorts()
@@ -37,7 +37,8 @@ func (s *Session) startAWS(ctx context.Context, options *Options) ([]string, err
 	}
 	s.simulator, err = process.Start(process.Spec{
 		Name: SimulatorName, Path: options.Simulator, LogPath: log, PIDPath: filepath.Join(s.dir, "pids", SimulatorName),
-		Args: []string{"--listen", address, "--kubeconfig", s.Kubeconfig(), "--cluster-name", ClusterName, "--region", options.Region},
+		Args: []string{"--listen", address, "--kubeconfig", s.Kubeconfig(), "--cluster-name", ClusterName, "--region", options.Region,
+			"--journal", filepath.Join(s.dir, "awssim.journal")},
 	}, func(exit process.Exit) { fmt.Fprintln(options.Report, "sandbox:", exit) })
 	if err != nil {
 		return nil, err

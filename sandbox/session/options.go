@@ -4,6 +4,7 @@
 // To the cluster's folder (see package controlplane) it adds
 //
 //	instance-types.json  what the simulated cloud sells (KWOK)
+//	awssim.journal       the account of the simulated AWS
 //	logs/awssim.log      what the simulated AWS says
 //	pids/awssim          its process id
 //	logs/karpenter.log   what the controller says

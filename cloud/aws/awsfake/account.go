@@ -42,6 +42,10 @@ type Config struct {
 	Seed uint32
 	// Limits throttles operations by name, see RealLimits. Nil is no throttling.
 	Limits map[string]Limit
+	// Record receives what changes the account, in order, for Restore. It is
+	// called with the account's lock held. Only the calls and the methods that
+	// Restore knows are recorded.
+	Record func(Entry)
 }
 
 func (c *Config) complete() error {
@@ -101,10 +105,12 @@ func New(config Config) (*AWS, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	a := &AWS{config: config, clock: config.Clock, ids: uint64(config.Seed) << 32, spotRole: true, fleets: map[string]*fleetAnswer{}, quotas: map[string]int64{}}
+	now, record := config.Clock.Now(), config.Record
+	config.Record = nil // all of the making is one entry
+	a := &AWS{config: config, clock: instant(now), ids: uint64(config.Seed) << 32, spotRole: true, fleets: map[string]*fleetAnswer{}, quotas: map[string]int64{}}
 	a.guard.start(config.Limits)
 	var err error
-	if a.market, err = newMarket(config, a.clock.Now()); err != nil {
+	if a.market, err = newMarket(config, now); err != nil {
 		return nil, err
 	}
 	a.instances.byID = map[string]*instance{}
@@ -116,13 +122,18 @@ func New(config Config) (*AWS, error) {
 	for _, r := range []struct {
 		age          time.Duration
 		bottlerocket string
-	}{{45 * 24 * time.Hour, "1.45.0"}, {10 * 24 * time.Hour, "1.46.0"}} {
-		if err := a.ReleaseImages(config.KubernetesVersion, a.clock.Now().Add(-r.age), r.bottlerocket); err != nil {
+	}{{45 * 24 * time.Hour, "1.45.0"}, {10 * 24 * time.Hour, newestBottlerocket}} {
+		if err := a.ReleaseImages(config.KubernetesVersion, now.Add(-r.age), r.bottlerocket); err != nil {
 			return nil, err
 		}
 	}
+	a.clock, a.config.Record = config.Clock, record
+	a.record(now, uint64(config.Seed)<<32, created, config.birth())
 	return a, nil
 }
+
+// newestBottlerocket is the version of Bottlerocket in a new account.
+const newestBottlerocket = "1.46.0"
 
 // Services returns the account's services.
 func (a *AWS) Services() *client.Services {

@@ -151,6 +151,7 @@ func (a *AWS) Deny(action, why string) {
 	if why == NoPolicy {
 		why = fmt.Sprintf(why, action)
 	}
+	defer a.record(a.clock.Now(), a.ids, "Deny", denial{action, why})
 	a.guard.denied[action] = why
 }
 
@@ -158,6 +159,7 @@ func (a *AWS) Deny(action, why string) {
 func (a *AWS) Allow(action string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	defer a.record(a.clock.Now(), a.ids, "Allow", action)
 	delete(a.guard.denied, action)
 }
 
@@ -211,6 +213,7 @@ func guarded[Out any](ctx context.Context, a *AWS, name string, in any, do func(
 	if err := ctx.Err(); err != nil {
 		return nil, &smithy.CanceledError{Err: err}
 	}
+	do = recorded(a, name, in, do)
 	if ctx.Value(unguarded{}) != nil {
 		defer a.settle()
 		return do(now)

@@ -38,7 +38,10 @@ func (a *AWS) furnishCluster() {
 
 // SetKubernetesVersion upgrades the cluster.
 func (a *AWS) SetKubernetesVersion(version string) {
-	a.locked(func(time.Time) { a.cluster.Version = &version })
+	a.locked(func(now time.Time) {
+		defer a.record(now, a.ids, "SetKubernetesVersion", version)
+		a.cluster.Version = &version
+	})
 }
 
 // SetServiceCIDR changes the cluster's range of service addresses to an IPv4 or

@@ -56,6 +56,7 @@ const notice = 2 * time.Minute
 // the queue is told now, and the instance ends in two minutes.
 func (a *AWS) Interrupt(id string) error {
 	return a.instanceDo(id, func(i *instance, now time.Time) {
+		defer a.record(now, a.ids, "Interrupt", id)
 		kind := "EC2 Spot Instance Interruption Warning"
 		if i.InstanceLifecycle == types.InstanceLifecycleTypeInterruptibleCapacityReservation {
 			kind = "EC2 Capacity Reservation Instance Interruption Warning"
@@ -75,7 +76,10 @@ func (a *AWS) Rebalance(id string) error {
 // Lose ends an instance as if its machine broke or a person ended it: without a
 // warning.
 func (a *AWS) Lose(id string) error {
-	return a.instanceDo(id, func(i *instance, now time.Time) { a.end(i, now) })
+	return a.instanceDo(id, func(i *instance, now time.Time) {
+		defer a.record(now, a.ids, "Lose", id)
+		a.end(i, now)
+	})
 }
 
 // Schedule announces an event such as instance-retirement for instances: in

@@ -173,7 +173,8 @@ func (a *AWS) ReleaseImages(kubernetes string, date time.Time, bottlerocket stri
 	if !ok || major != "1" || err != nil {
 		return fmt.Errorf("awsfake: Kubernetes version %q is not like 1.33", kubernetes)
 	}
-	a.locked(func(time.Time) {
+	a.locked(func(now time.Time) {
+		defer a.record(now, a.ids, "ReleaseImages", newImages{kubernetes, date, bottlerocket})
 		for _, r := range releases(kubernetes, number, date.UTC(), strings.TrimPrefix(bottlerocket, "v")) {
 			id := a.addImage(Image{Name: r.name, Architecture: r.arch, Owner: r.owner, Platform: r.platform, RootDevice: r.root, Created: date}, date)
 			for _, name := range r.parameters {

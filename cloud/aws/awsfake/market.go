@@ -229,7 +229,8 @@ func (a *AWS) pools(p Pool) []Pool {
 // Stock sets how many more instances can be bought of a pool; what ends comes
 // back. Negative is no limit.
 func (a *AWS) Stock(p Pool, left int64) {
-	a.locked(func(time.Time) {
+	a.locked(func(now time.Time) {
+		defer a.record(now, a.ids, "Stock", stock{p, left})
 		for _, pool := range a.pools(p) {
 			if left < 0 {
 				delete(a.market.left, pool)
@@ -300,6 +301,7 @@ func (a *AWS) SetOnDemandPrice(typ string, dollars float64) {
 // name is all, 0 ends the sale as spot.
 func (a *AWS) SetSpotPrice(typ, zone string, dollars float64) {
 	a.locked(func(now time.Time) {
+		defer a.record(now, a.ids, "SetSpotPrice", spotChange{typ, zone, dollars})
 		for _, p := range a.pools(Pool{typ, zone, Spot}) {
 			at := place{p.Type, p.Zone}
 			a.market.spot[at] = append(a.market.spot[at], spotPrice{now, dollars})
