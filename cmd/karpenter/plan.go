@@ -95,7 +95,7 @@ func (p *planFlags) run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	style := plan.Style{Width: width(s.stdout), Whole: p.format == wideFormat, Markdown: p.format == markdownFormat}
+	style := plan.Style{Width: s.width(), Whole: p.format == wideFormat, Markdown: p.format == markdownFormat}
 	if err := p.write(s.stdout, report, func(w io.Writer) error { return report.Write(w, style) }); err != nil {
 		return err
 	}
