@@ -62,6 +62,9 @@ func (c *connection) namespace() (string, error) {
 	if c.overrides.Context.Namespace != "" {
 		return c.overrides.Context.Namespace, nil
 	}
+	if c.recording != "" {
+		return "default", nil
+	}
 	namespace, _, err := c.config().Namespace()
 	if err != nil {
 		return "", c.failed(err)

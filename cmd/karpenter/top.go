@@ -114,36 +114,49 @@ func (v *viewing) titled(from *source) string {
 	return "karpenter top · " + name
 }
 
-// print writes what there is at one moment.
+// print writes what there is at one moment, and, of a recording, what happened until
+// then.
 func (v *viewing) print(ctx context.Context, from *source, s surroundings) error {
-	objects, err := top.Read(ctx, from.Client)
-	if err != nil {
-		return situation.Hinted(err)
-	}
 	answers, err := top.Ask(ctx, from.Reader, from.now)
 	if err != nil {
 		return err
 	}
+	screen := top.Screen{Bound: answers.Bound, Order: top.ByName}
+	if v.recording != "" {
+		r, err := v.play(from.Scheme)
+		if err != nil {
+			return err
+		}
+		screen.View, screen.Happened, err = top.Until(ctx, r, answers.Prices, from.now)
+		if err != nil {
+			return err
+		}
+	} else {
+		objects, err := top.Read(ctx, from.Client)
+		if err != nil {
+			return situation.Hinted(err)
+		}
+		screen.View = top.Of(objects, answers.Prices, from.now)
+	}
 	doneReading(s)
-	view := top.Of(objects, answers.Prices, from.now)
 	page := struct {
 		top.View
 		Bound top.Bound `json:"bound"`
-	}{view, answers.Bound}
+	}{screen.View, answers.Bound}
 	err = v.write(s.stdout, page, func(w io.Writer) error {
 		columns, lines := s.size()
 		if columns == 0 {
 			columns = map[string]int{tableFormat: 80, wideFormat: 160}[v.format]
 		}
 		if lines == 0 {
-			lines = len(view.Nodes) + len(view.Pools) + 8 // all of it
+			lines = len(screen.View.Nodes) + len(screen.View.Pools) + len(screen.Happened) + 8 // all of it
 		}
-		screen := top.Screen{Title: v.titled(from), View: view, Bound: answers.Bound, Order: top.ByName, Hints: v.hints}
+		screen.Title, screen.Hints = v.titled(from), v.hints
 		_, err := io.WriteString(w, top.Render(&screen, columns, lines, top.Style{Colour: s.colour(), Unicode: s.unicode()}))
 		return err
 	})
 	if err == nil {
-		v.next(s, afterTop(view.Nodes)...)
+		v.next(s, afterTop(screen.View.Nodes)...)
 	}
 	return err
 }
@@ -156,8 +169,9 @@ func afterTop(nodes []top.Node) []string {
 	return []string{"karpenter explain node " + nodes[0].Name, "karpenter explain cluster"}
 }
 
-// follow watches the cluster or plays the recording. finish is called at the end.
-func (v *viewing) follow(ctx context.Context, from *source) (live top.Source, finish func() error, err error) {
+// follow watches the cluster or plays the recording. The function that it returns is
+// called at the end.
+func (v *viewing) follow(ctx context.Context, from *source) (top.Source, func() error, error) {
 	nothing := func() error { return nil }
 	if v.recording != "" {
 		r, err := v.play(from.Scheme)
@@ -173,8 +187,9 @@ func (v *viewing) follow(ctx context.Context, from *source) (live top.Source, fi
 		return nil, nil, err
 	}
 	var record *recording.Writer
+	written := nothing
 	if v.record != "" {
-		if record, finish, err = v.recorder(from); err != nil {
+		if record, written, err = v.recorder(from); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -183,10 +198,7 @@ func (v *viewing) follow(ctx context.Context, from *source) (live top.Source, fi
 		return nil, nil, err
 	}
 	from.Client, from.Progress = watch, nil
-	if record == nil {
-		return watch, nothing, nil
-	}
-	return watch, func() error { return errors.Join(watch.Recorded(), finish()) }, nil
+	return watch, func() error { return errors.Join(watch.StopRecording(), written()) }, nil
 }
 
 // recorder begins a recording.

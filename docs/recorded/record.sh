@@ -28,20 +28,17 @@ until_true() {
 	done
 }
 running() { [ "$(bin/kubectl get pods -l "app=$1" --field-selector status.phase=Running --no-headers 2>/dev/null | wc -l)" -eq "$2" ]; }
-pending() { [ "$(bin/kubectl get pods --field-selector spec.nodeName= --no-headers 2>/dev/null | wc -l)" -gt 0 ]; }
-explained() { bin/kubectl get events --field-selector reason=FailedScheduling,source=karpenter --no-headers 2>/dev/null | grep -q .; }
+explained() { bin/kubectl get events --field-selector reason=FailedScheduling,source=karpenter --no-headers 2>/dev/null | grep -q report; }
 removing() { bin/kubectl get nodes -o 'jsonpath={.items[*].spec.taints[*].key}' | grep -q karpenter.sh/disrupted; }
 
 bin/karpenter top --record "$out" >/dev/null &
 top=$!
-bin/kubectl apply -f examples/inflate.yaml
-bin/kubectl scale deployment inflate --replicas 30
-until_true 'running inflate 30'
-bin/kubectl apply -f examples/aws/general-pool.yaml
-bin/kubectl scale deployment web --replicas 60
+bin/kubectl apply -f docs/recorded/shop.yaml
+until_true 'running web 12 && running api 6'
 until_true explained
-until_true 'running web 40 || running web 39 || running web 38 || running web 41 || running web 42'
-bin/kubectl scale deployment inflate --replicas 12
+bin/kubectl scale deployment batch --replicas 8
+until_true 'running batch 8'
+bin/kubectl scale deployment batch --replicas 0
 until_true removing
 kill -INT $top
 wait $top || true

@@ -15,7 +15,7 @@ func Lines(ctx context.Context, w io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	m.answers = answers
+	m.answers, m.screen.Bound = answers, answers.Bound
 	printed := 0
 	for {
 		if msg := m.read().(readMsg); msg.err == nil {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -117,6 +118,9 @@ func Watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, rec
 		by.Field = k.selector
 		objects[key] = by
 	}
+	if err := l.recordDefinitions(ctx, direct); err != nil {
+		return nil, err
+	}
 	l.cache, err = cache.New(config, cache.Options{
 		Scheme: scheme, ByObject: objects, ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) { l.lost(err) },
@@ -190,6 +194,35 @@ func (l *Live) start(ctx context.Context, present []watched) error {
 	return nil
 }
 
+// definitions are the CRDs that a recording holds, without their schemas.
+func definitions() []string {
+	return []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws", "kwoknodeclasses.karpenter.kwok.sh"}
+}
+
+// recordDefinitions records the CRDs that there are and that the user may read.
+func (l *Live) recordDefinitions(ctx context.Context, c client.Reader) error {
+	if l.record == nil {
+		return nil
+	}
+	for _, name := range definitions() {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := c.Get(ctx, client.ObjectKey{Name: name}, crd)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			continue
+		}
+		for i := range crd.Spec.Versions {
+			crd.Spec.Versions[i].Schema = nil
+		}
+		if err == nil {
+			err = l.record.Write(recording.Change{At: time.Now(), Object: slim(crd)})
+		}
+		if err != nil {
+			return fmt.Errorf("record CustomResourceDefinition %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // seen takes note of a change.
 func (l *Live) seen(object any, deleted bool) {
 	l.mu.Lock()
@@ -227,10 +260,12 @@ func (l *Live) lost(err error) {
 	}
 }
 
-// Recorded returns what went wrong with the recording.
-func (l *Live) Recorded() error {
+// StopRecording has nothing recorded any more, and returns what went wrong with the
+// recording.
+func (l *Live) StopRecording() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.record = nil
 	return l.failed
 }
 

@@ -72,3 +72,32 @@ func (p *Replay) Now() time.Time {
 
 // Trouble implements Source.
 func (p *Replay) Trouble() string { return "" }
+
+// Until returns what there is at a moment of the recording, and what happened last
+// until then, as it would have been shown live.
+func Until(ctx context.Context, r *recording.Recording, prices Prices, at time.Time) (View, []Entry, error) {
+	state := r.At(r.Started)
+	var view View
+	var happened []Entry
+	seen := false
+	for now := r.Started; ; now = now.Add(settle) {
+		if now.After(at) {
+			now = at
+		}
+		if state.Advance(now) || !seen {
+			objects, err := Read(ctx, state)
+			if err != nil {
+				return View{}, nil, err
+			}
+			after := Of(objects, prices, now)
+			if seen {
+				happened = append(happened, Between(&view, &after)...)
+			}
+			view, seen = after, len(after.Nodes)+len(after.Workloads) > 0
+		}
+		if now.Equal(at) {
+			view.Now = at
+			return view, happened[max(0, len(happened)-mostHappened):], nil
+		}
+	}
+}
