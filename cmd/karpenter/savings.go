@@ -16,6 +16,7 @@ import (
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 
 	"karpenter/cmd/karpenter/savings"
+	"karpenter/cmd/karpenter/situation"
 	"karpenter/model"
 	"karpenter/solve"
 )
@@ -101,7 +102,7 @@ func (v *saving) cluster(ctx context.Context, s surroundings) (*savings.Cluster,
 		for _, kind := range savings.Kinds() {
 			objects, err := from.List(ctx, kind)
 			if err != nil {
-				return nil, err
+				return nil, situation.Hinted(err)
 			}
 			for _, o := range objects {
 				out.Add(o)

@@ -15,6 +15,7 @@ import (
 type checking struct {
 	connection
 	output
+	watching
 	strict bool
 }
 
@@ -27,12 +28,13 @@ func statusCommand(s surroundings) *cobra.Command {
 drift, pending pods, warnings and more, with a remedy for what is wrong.
 
 The exit code is 0 if nothing failed, else %d; with --strict, warnings count, too.`, exitFailure),
-		Example: "  karpenter status\n  karpenter status --strict -o json",
+		Example: "  karpenter status\n  karpenter status --watch\n  karpenter status --strict -o json",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return k.run(c.Context(), s) },
+		RunE:    func(c *cobra.Command, _ []string) error { return k.watching.run(c.Context(), s, k.run) },
 	}
 	k.connection.define(c.Flags())
 	k.output.define(c.Flags(), tableFormat, jsonFormat, yamlFormat, markdownFormat)
+	k.watching.define(c.Flags())
 	c.Flags().BoolVar(&k.strict, "strict", false, "fail on warnings")
 	return c
 }

@@ -36,6 +36,7 @@ top=$!
 bin/kubectl apply -f docs/recorded/shop.yaml
 until_true 'running web 12 && running api 6'
 until_true explained
+until_true 'running report 2'
 bin/kubectl scale deployment batch --replicas 8
 until_true 'running batch 8'
 bin/kubectl scale deployment batch --replicas 0
