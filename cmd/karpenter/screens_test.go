@@ -42,7 +42,7 @@ func TestRecordedScreens(t *testing.T) {
 		lines  map[int]int // of the terminal, by its columns
 	}{
 		{"top", [][]string{
-			{"top", "--once", "--recording", shop, "--at", "4s"},
+			{"top", "--once", "--recording", shop, "--at", "6s"},
 			{"top", "--once", "--recording", shop, "--at", "12s"},
 			{"top", "--once", "--recording", shop, "--at", "22s"},
 			{"top", "--once", "--recording", shop},
