@@ -97,7 +97,7 @@ func TestRecordedOutputs(t *testing.T) {
 		for i, part := range parts[1:] {
 			block, rest, _ := strings.Cut(part, "\n```")
 			command, _, _ := strings.Cut(block, "\n")
-			if !strings.Contains(command, "docs/") || strings.Contains(command, "--file") || strings.Contains(command, "--snapshot") || strings.Contains(command, "…") {
+			if !strings.Contains(command, "--recording docs/") && !strings.HasPrefix(command, "savings -f docs/") {
 				continue
 			}
 			shown++
