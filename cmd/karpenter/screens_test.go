@@ -80,7 +80,7 @@ func compare(t *testing.T, path, want string) {
 }
 
 // TestRecordedOutputs runs each command whose output a document shows and that reads
-// a recording or a dump, and compares what it prints with what is shown.
+// a recording, and compares what it prints with what is shown.
 func TestRecordedOutputs(t *testing.T) {
 	t.Chdir(root)
 	pages, err := docs.Pages(".")
@@ -97,7 +97,7 @@ func TestRecordedOutputs(t *testing.T) {
 		for i, part := range parts[1:] {
 			block, rest, _ := strings.Cut(part, "\n```")
 			command, _, _ := strings.Cut(block, "\n")
-			if !strings.Contains(command, "--recording docs/") && !strings.HasPrefix(command, "savings -f docs/") {
+			if !strings.Contains(command, "--recording docs/") {
 				continue
 			}
 			shown++
@@ -116,7 +116,7 @@ func TestRecordedOutputs(t *testing.T) {
 			}
 		}
 	}
-	if shown < 3 {
+	if shown < 2 {
 		t.Errorf("only %d outputs are shown", shown)
 	}
 }
