@@ -230,14 +230,16 @@ func (m *Model) answered(msg answersMsg) {
 		}
 		return
 	}
-	first := m.answers == nil
+	fresh := m.answers == nil || m.answers.Prices == nil && msg.answers.Prices != nil
 	m.answers, m.screen.Bound = msg.answers, msg.answers.Bound
-	if first && !m.held { // only now are the prices known
-		m.seen = false
-		m.screen.Happened = nil
-		if msg := m.read().(readMsg); msg.err == nil {
-			m.show(msg)
-		}
+	if m.held || !fresh && m.screen.View.Unpriced == 0 {
+		return
+	}
+	if fresh { // only now are the prices known
+		m.seen, m.screen.Happened = false, nil
+	}
+	if msg := m.read().(readMsg); msg.err == nil {
+		m.show(msg)
 	}
 }
 
