@@ -22,13 +22,17 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help invariants image sbom run demo demo-helm stress disrupt size grow test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
+.PHONY: help try screens recordings krew invariants image sbom run demo demo-helm stress disrupt size grow test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: build ## start the cluster in $(DATA), or continue with it, and show it live
 	bin/sandbox run --data $(DATA) --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
+
+try: ## no cluster at all: the commands on a recorded one, and its live view
+	@CGO_ENABLED=0 go build -tags nocontroller -ldflags '-s -w' -o bin/karpenter-try ./cmd/karpenter
+	@docs/recorded/try.sh bin/karpenter-try
 
 demo: build ## bring up a fresh cluster, run examples/ through it, print what happened
 	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --examples $(EXAMPLES)
@@ -116,6 +120,16 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 generate-aws: ## descriptions, prices and limits of EC2's instance types, from AWS; needs credentials; PRICES=us-east-1,eu-west-1
 	cd cloud/ec2/limits && go run . > ../limits.json.new && mv ../limits.json.new ../limits.json
 	go run ./cloud/aws/generate $(if $(PRICES),-prices $(PRICES))
+
+recordings: build ## record a real run of the sandbox, and draw from it what the documents show
+	docs/recorded/record.sh docs/recorded/shop.recording
+	$(MAKE) screens
+
+screens: ## draw what the documents show, from the recording; a test says when it is time to
+	go test ./cmd/karpenter -run TestRecorded -rewrite
+
+krew: ## the kubectl plugin for all platforms and its Krew manifest in bin/krew; URL=https://… is where they will be
+	deploy/krew/release.sh bin/krew '$(URL)'
 
 # The control plane and our own programs build at the same time: while one downloads or links, the other compiles.
 build: ## build what the other targets run

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
-	"time"
+
+	"golang.org/x/term"
 
 	"karpenter/sandbox/console"
 	"karpenter/sandbox/fleet"
@@ -68,25 +71,17 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	seen, err := fleet.Watch(ctx, s.Config(), nil, s.Prices())
-	if err != nil {
-		return errors.Join(err, s.Stop())
-	}
 	data := config.session.ControlPlane.Dir
 	writeIntroduction(stdout, s, data)
-	notes := console.NewNotes()
-	if terminal, ok := stdout.(*os.File); ok && !config.plain && console.IsTerminal(terminal) {
-		reports.redirect(notes)
-		console.Live(ctx, terminal, seen, notes, console.Screen{
-			Title: "karpenter on " + data + ", Kubernetes " + kubernetesVersion(),
-			Since: time.Now(),
-			Hints: hints(s, data),
-		})
-		reports.redirect(stderr)
+	terminal, ok := stdout.(*os.File)
+	if ok && !config.plain && isTerminal(terminal) {
+		err = showLive(ctx, s, &config.session, reports)
 	} else {
-		reports.redirect(io.MultiWriter(stderr, notes))
-		console.Lines(ctx, stdout, seen, notes)
-		reports.redirect(stderr)
+		err = showLines(ctx, s, stdout, reports)
+	}
+	reports.redirect(stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "sandbox:", err)
 	}
 	fmt.Fprintln(stderr, "sandbox: stopping everything; the cluster is kept in", data)
 	if err := s.Stop(); err != nil { // all are gone; one of them not by itself
@@ -95,13 +90,63 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
+// isTerminal reports whether f is a terminal that can be drawn on.
+func isTerminal(f *os.File) bool {
+	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// showLive shows the cluster with the controller's program, karpenter top, until the user quits or ctx is done. What the
+// sandbox itself reports is shown there, too: the first line of each report, for the rest is in the logs.
+func showLive(ctx context.Context, s *session.Session, options *session.Options, reports *outlet) error {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	data := options.ControlPlane.Dir
+	arguments := []string{"top", "--kubeconfig", s.Kubeconfig(), "--title", "karpenter on " + data + ", Kubernetes " + kubernetesVersion(), "--reports-fd", "3"}
+	for _, hint := range hints(s, data) {
+		arguments = append(arguments, "--hint", hint)
+	}
+	view := exec.CommandContext(ctx, options.Controller, arguments...)
+	view.Stdin, view.Stdout, view.Stderr, view.ExtraFiles = os.Stdin, os.Stdout, os.Stderr, []*os.File{read}
+	view.Cancel = func() error { return view.Process.Signal(syscall.SIGTERM) }
+	reports.redirect(firstLines{write})
+	err = view.Run()
+	reports.redirect(io.Discard)
+	if ctx.Err() != nil {
+		err = nil
+	}
+	return errors.Join(err, write.Close(), read.Close())
+}
+
+// showLines prints what happens until ctx is done.
+func showLines(ctx context.Context, s *session.Session, stdout io.Writer, reports *outlet) error {
+	seen, err := fleet.Watch(ctx, s.Config(), nil, s.Prices())
+	if err != nil {
+		return err
+	}
+	notes := console.NewNotes()
+	reports.redirect(io.MultiWriter(reports.current(), notes))
+	console.Lines(ctx, stdout, seen, notes)
+	return nil
+}
+
+// firstLines passes on the first line of each report.
+type firstLines struct{ to io.Writer }
+
+func (f firstLines) Write(report []byte) (int, error) {
+	first, _, _ := strings.Cut(strings.TrimPrefix(string(report), "sandbox: "), "\n")
+	_, err := fmt.Fprintln(f.to, strings.TrimSuffix(first, ":"))
+	return len(report), err
+}
+
 // writeIntroduction says where things are and what to try.
 func writeIntroduction(w io.Writer, s *session.Session, data string) {
 	fmt.Fprintf(w, "\nA Kubernetes %s cluster runs on this machine, with simulated machines and real prices.\n\n", kubernetesVersion())
 	fmt.Fprintf(w, "  kubeconfig   %s\n", s.Kubeconfig())
 	fmt.Fprintf(w, "  logs         %s\n", filepath.Join(data, "logs"))
 	fmt.Fprintf(w, "  metrics      %s\n", s.MetricsURL())
-	fmt.Fprintf(w, "  questions    KUBECONFIG=%s karpenter status (or explain, plan, savings)\n", s.Kubeconfig())
+	fmt.Fprintf(w, "  questions    KUBECONFIG=%s karpenter status (or top, explain, plan, savings)\n", s.Kubeconfig())
 	if url := s.SimulatorURL(); url != "" {
 		fmt.Fprintf(w, "  simulated AWS  curl %s/_awssim/ tells how to play fate there\n", url)
 	}
@@ -164,6 +209,12 @@ func (o *outlet) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.to.Write(text)
+}
+
+func (o *outlet) current() io.Writer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.to
 }
 
 func (o *outlet) redirect(to io.Writer) {

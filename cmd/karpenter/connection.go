@@ -14,12 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/scheme"
+	"karpenter/cmd/karpenter/recording"
 	"karpenter/cmd/karpenter/situation"
 	"karpenter/scenario"
 )
@@ -28,6 +30,8 @@ import (
 // They are those of kubectl.
 type connection struct {
 	kubeconfig, karpenterNamespace string
+	recording                      string        // file; "" = a cluster is read
+	at                             time.Duration // moment of the recording; 0 = its end
 	overrides                      clientcmd.ConfigOverrides
 }
 
@@ -42,6 +46,8 @@ func (c *connection) define(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Timeout, "request-timeout", "0", "how long to wait for one request, such as 30s; 0 means no limit")
 	flags.StringVarP(&o.Context.Namespace, "namespace", "n", "", "namespace to look in (default: that of the context)")
 	flags.StringVar(&c.karpenterNamespace, "karpenter-namespace", "", "namespace that Karpenter is installed in (default: found by itself)")
+	flags.StringVar(&c.recording, "recording", "", "read a recording that 'karpenter top --record' made instead of a cluster")
+	flags.DurationVar(&c.at, "at", 0, "moment of the recording, such as 90s after its start (default: its end)")
 }
 
 // config finds the cluster as kubectl does.
@@ -55,6 +61,9 @@ func (c *connection) config() clientcmd.ClientConfig {
 func (c *connection) namespace() (string, error) {
 	if c.overrides.Context.Namespace != "" {
 		return c.overrides.Context.Namespace, nil
+	}
+	if c.recording != "" {
+		return "default", nil
 	}
 	namespace, _, err := c.config().Namespace()
 	if err != nil {
@@ -84,26 +93,81 @@ func (c *connection) rest() (*rest.Config, error) {
 	return config, nil
 }
 
-// reader returns what reads the cluster, and shows its progress on stderr if that
-// is a terminal.
-func (c *connection) reader(s surroundings) (*situation.Reader, error) {
-	config, err := c.rest()
-	if err != nil {
-		return nil, err
-	}
-	return readerOf(config, c.karpenterNamespace, s)
+// source is where a command reads objects from.
+type source struct {
+	*situation.Reader
+	title   string // of the cluster
+	now     time.Time
+	version func() (string, error) // of Kubernetes
 }
 
-func readerOf(config *rest.Config, namespace string, s surroundings) (*situation.Reader, error) {
+// source returns the cluster or the recording. The progress of reading is shown on
+// stderr if that is a terminal.
+func (c *connection) source(s surroundings) (*source, error) {
 	objects := runtime.NewScheme()
 	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects), apiextensionsv1.AddToScheme(objects)); err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	if c.recording != "" {
+		return c.recorded(objects)
+	}
+	config, err := c.rest()
+	if err != nil {
+		return nil, err
 	}
 	api, err := client.New(config, client.Options{Scheme: objects})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	return &situation.Reader{Client: api, Scheme: objects, Namespace: namespace, Progress: progress(s)}, nil
+	return &source{
+		Reader: &situation.Reader{Client: api, Scheme: objects, Namespace: c.karpenterNamespace, Progress: progress(s)},
+		title:  config.Host, now: time.Now(),
+		version: func() (string, error) { return versionOf(config) },
+	}, nil
+}
+
+// versionOf asks the API server for its version.
+func versionOf(config *rest.Config) (string, error) {
+	server, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	version, err := server.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("reach the API server at %s: %w", config.Host, err)
+	}
+	return version.GitVersion, nil
+}
+
+// recorded returns a moment of the recording.
+func (c *connection) recorded(objects *runtime.Scheme) (*source, error) {
+	r, err := c.play(objects)
+	if err != nil {
+		return nil, err
+	}
+	at := r.Ended()
+	if c.at > 0 {
+		at = r.Started.Add(c.at)
+	}
+	return &source{
+		Reader: &situation.Reader{Client: r.At(at), Scheme: objects, Namespace: c.karpenterNamespace},
+		title:  r.Title, now: at,
+		version: func() (string, error) { return r.Kubernetes, nil },
+	}, nil
+}
+
+// play reads the recording.
+func (c *connection) play(objects *runtime.Scheme) (*recording.Recording, error) {
+	f, err := os.Open(c.recording)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--recording: %w", err)}
+	}
+	defer f.Close()
+	r, err := recording.Read(f, objects)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.recording, err)
+	}
+	return r, nil
 }
 
 // progress returns a function that shows what is being read; nil if stderr is no
@@ -134,12 +198,12 @@ func (c *connection) situationFrom(ctx context.Context, file, flag string, s sur
 	var none scenario.Situation
 	switch file {
 	case "":
-		reader, err := c.reader(s)
+		from, err := c.source(s)
 		if err != nil {
 			return none, nil, err
 		}
 		defer doneReading(s)
-		return reader.Live(ctx, time.Now())
+		return from.Live(ctx, from.now)
 	case "-":
 		situation, err := scenario.Read(s.stdin, nil)
 		if err != nil {

@@ -30,7 +30,7 @@ func TestShownCommandsAreUnderstood(t *testing.T) {
 			}
 			var stdout, stderr strings.Builder
 			env := func(string) (string, bool) { return "", false }
-			if code := run(context.Background(), surroundings{words, env, strings.NewReader(""), &stdout, &stderr, ""}); code != 0 {
+			if code := run(context.Background(), surroundings{words, env, strings.NewReader(""), &stdout, &stderr, "", nil}); code != 0 {
 				t.Errorf("%s:%d: %s: exit code %d: %s", c.Page, c.Line, c.Text, code, stderr.String())
 			}
 		}

@@ -20,6 +20,7 @@ import (
 type explaining struct {
 	connection
 	output
+	watching
 	file string
 	all  bool // namespaces
 }
@@ -47,6 +48,7 @@ controller does, with your rights, and changes nothing.`,
 	}
 	e.connection.define(c.PersistentFlags())
 	e.output.define(c.PersistentFlags(), tableFormat, jsonFormat, yamlFormat)
+	e.watching.define(c.PersistentFlags())
 	c.PersistentFlags().StringVar(&e.file, "file", "", "explain the situation in a file that 'karpenter snapshot' printed; - is standard input")
 	pod := &cobra.Command{
 		Use: "pod [NAME]", Aliases: []string{"pods", "po"},
@@ -55,7 +57,9 @@ controller does, with your rights, and changes nothing.`,
 every pod of the namespace that waits for a node.`,
 		Example: "  karpenter explain pod web-1 -n shop\n  karpenter explain pods -A",
 		Args:    cobra.MaximumNArgs(1),
-		RunE:    func(c *cobra.Command, args []string) error { return e.pods(c.Context(), s, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.watching.run(c.Context(), s, func(ctx context.Context, s surroundings) error { return e.pods(ctx, s, args) })
+		},
 	}
 	pod.Flags().BoolVarP(&e.all, "all-namespaces", "A", false, "explain the waiting pods of all namespaces")
 	c.AddCommand(pod, &cobra.Command{
@@ -63,13 +67,15 @@ every pod of the namespace that waits for a node.`,
 		Short:   "Explain what happens to a node, or why it stays",
 		Example: "  karpenter explain node ip-10-0-0-1.ec2.internal",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(c *cobra.Command, args []string) error { return e.node(c.Context(), s, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return e.watching.run(c.Context(), s, func(ctx context.Context, s surroundings) error { return e.node(ctx, s, args[0]) })
+		},
 	}, &cobra.Command{
 		Use:     "cluster",
 		Short:   "Explain what the nodes cost, and what the same pods would cost planned from scratch",
 		Example: "  karpenter explain cluster -o json",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return e.cluster(c.Context(), s) },
+		RunE:    func(c *cobra.Command, _ []string) error { return e.watching.run(c.Context(), s, e.cluster) },
 	})
 	return c
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestKrewManifest: the plugin's description names commands that there are, and
-// each platform has what Krew asks for.
+// nothing in the tree pretends to be a checksum: make krew writes those.
 func TestKrewManifest(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/krew/karpenter.yaml")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestKrewManifest(t *testing.T) {
 		Metadata struct{ Name string }
 		Spec     struct {
 			Version, ShortDescription, Description string
-			Platforms                              []struct{ URI, Sha256, Bin string }
+			Platforms                              []any
 		}
 	}
 	if err := yaml.Unmarshal(text, &plugin); err != nil {
@@ -46,12 +46,10 @@ func TestKrewManifest(t *testing.T) {
 			t.Errorf("%s: there is no such command", line)
 		}
 	}
-	if named < 4 || len(plugin.Spec.Platforms) < 2 {
-		t.Errorf("%d commands, %d platforms", named, len(plugin.Spec.Platforms))
+	if named < 5 {
+		t.Errorf("only %d commands", named)
 	}
-	for _, p := range plugin.Spec.Platforms {
-		if p.Bin != "kubectl-karpenter" || len(p.Sha256) != 64 || !strings.Contains(p.URI, plugin.Spec.Version) {
-			t.Errorf("platform %+v", p)
-		}
+	if len(plugin.Spec.Platforms) > 0 || strings.Contains(string(text), "sha256: ") {
+		t.Error("the manifest has platforms; they come with the archives, from make krew")
 	}
 }

@@ -31,7 +31,12 @@ type surroundings struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	program        string // base name of the program; "" = karpenter
+	// screen is the terminal that stdout is taken to be; nil = what it is.
+	screen *screen
 }
+
+// screen is a terminal.
+type screen struct{ width, height int }
 
 // usageError is a fault of whoever called the program.
 type usageError struct{ error }
@@ -47,7 +52,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	// A second signal does not wait for anything.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr, filepath.Base(os.Args[0])}))
+	os.Exit(run(ctx, surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr, filepath.Base(os.Args[0]), nil}))
 }
 
 // run runs the command that the arguments name and returns the exit code.

@@ -12,10 +12,10 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"karpenter": func() {
-			os.Exit(run(context.Background(), surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr, "karpenter"}))
+			os.Exit(run(context.Background(), surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr, "karpenter", nil}))
 		},
 		"kubectl-karpenter": func() {
-			os.Exit(run(context.Background(), surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr, "kubectl-karpenter"}))
+			os.Exit(run(context.Background(), surroundings{os.Args[1:], os.LookupEnv, os.Stdin, os.Stdout, os.Stderr, "kubectl-karpenter", nil}))
 		},
 	})
 }

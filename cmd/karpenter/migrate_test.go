@@ -20,7 +20,7 @@ func TestMigrateExitCodes(t *testing.T) {
 		{"migrate --check -", "karpenter: {{\n", 1},
 		{"migrate --check", "", 2},
 	} {
-		s := surroundings{strings.Fields(test.args), nil, strings.NewReader(test.stdin), io.Discard, io.Discard, ""}
+		s := surroundings{strings.Fields(test.args), nil, strings.NewReader(test.stdin), io.Discard, io.Discard, "", nil}
 		if got := run(context.Background(), s); got != test.want {
 			t.Errorf("karpenter %s: exit code %d, want %d, for\n%s", test.args, got, test.want, test.stdin)
 		}

@@ -79,15 +79,47 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// width returns how many columns a terminal has, and 0 for anything else.
-func width(w io.Writer) int {
-	f, ok := w.(*os.File)
+// size returns the columns and lines of the terminal that stdout is; zero for
+// anything else.
+func (s surroundings) size() (columns, lines int) {
+	if s.screen != nil {
+		return s.screen.width, s.screen.height
+	}
+	f, ok := s.stdout.(*os.File)
 	if !ok {
-		return 0
+		return 0, 0
 	}
-	columns, _, err := term.GetSize(int(f.Fd()))
+	columns, lines, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
+	return columns, lines
+}
+
+// width returns how many columns stdout has, 0 if it is no terminal.
+func (s surroundings) width() int {
+	columns, _ := s.size()
 	return columns
+}
+
+// shown reports whether stdout is a terminal.
+func (s surroundings) shown() bool { return s.screen != nil || isTerminal(s.stdout) }
+
+// colour reports whether stdout shows colours and the user wants them.
+func (s surroundings) colour() bool {
+	no, set := s.env("NO_COLOR")
+	kind, _ := s.env("TERM")
+	return s.shown() && (!set || no == "") && kind != "dumb"
+}
+
+// unicode reports whether the locale has letters beyond ASCII. Of the variables the
+// first that is set counts; without any, terminals of today do.
+func (s surroundings) unicode() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale, _ := s.env(name); locale != "" {
+			locale = strings.ToLower(locale)
+			return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+		}
+	}
+	return true
 }

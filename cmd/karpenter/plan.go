@@ -25,6 +25,7 @@ import (
 type planFlags struct {
 	connection
 	output
+	watching
 	snapshot         string
 	manifests        []string // files and folders
 	deletions        []string // as given
@@ -35,6 +36,7 @@ type planFlags struct {
 
 func (p *planFlags) define(flags *pflag.FlagSet) {
 	p.connection.define(flags)
+	p.watching.define(flags)
 	p.output.define(flags, tableFormat, wideFormat, jsonFormat, yamlFormat, markdownFormat)
 	flags.StringVar(&p.snapshot, "snapshot", "", "plan for the situation in a file that 'karpenter snapshot' printed instead of a cluster; - is standard input")
 	flags.StringArrayVarP(&p.manifests, "filename", "f", nil, "file or folder of NodePool manifests to plan with; - is standard input; can be repeated")
@@ -57,7 +59,7 @@ if the NodePools were others. Nothing is changed.`,
   karpenter plan -f nodepools/ --max-cost 25
   karpenter plan --delete nodepool/general -o markdown`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), s) },
+		RunE: func(c *cobra.Command, _ []string) error { return p.watching.run(c.Context(), s, p.run) },
 	}
 	p.define(c.Flags())
 	return c
@@ -65,6 +67,7 @@ if the NodePools were others. Nothing is changed.`,
 
 // check refuses flags that cannot be used.
 func (p *planFlags) check() error {
+	p.deleted = nil
 	for _, d := range p.deletions {
 		kind, pool, _ := strings.Cut(d, "/")
 		if strings.TrimSuffix(kind, "s") != "nodepool" || pool == "" {
@@ -95,7 +98,7 @@ func (p *planFlags) run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	style := plan.Style{Width: width(s.stdout), Whole: p.format == wideFormat, Markdown: p.format == markdownFormat}
+	style := plan.Style{Width: s.width(), Whole: p.format == wideFormat, Markdown: p.format == markdownFormat}
 	if err := p.write(s.stdout, report, func(w io.Writer) error { return report.Write(w, style) }); err != nil {
 		return err
 	}

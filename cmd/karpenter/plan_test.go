@@ -26,7 +26,7 @@ func TestPlanExitCodes(t *testing.T) {
 	} {
 		args := append([]string{"plan", "--snapshot", "-"}, strings.Fields(c.args)...)
 		env := func(string) (string, bool) { return "", false }
-		if code := run(context.Background(), surroundings{args, env, strings.NewReader(c.situation), io.Discard, io.Discard, ""}); code != c.code {
+		if code := run(context.Background(), surroundings{args, env, strings.NewReader(c.situation), io.Discard, io.Discard, "", nil}); code != c.code {
 			t.Errorf("%s: exit code %d, want %d", c.name, code, c.code)
 		}
 	}

@@ -59,7 +59,7 @@ func printed(t *testing.T, command string) string {
 	t.Helper()
 	var stdout, stderr strings.Builder
 	env := func(string) (string, bool) { return "", false }
-	if code := run(context.Background(), surroundings{strings.Fields(command), env, strings.NewReader(""), &stdout, &stderr, ""}); code != 0 && code != exitByHand {
+	if code := run(context.Background(), surroundings{strings.Fields(command), env, strings.NewReader(""), &stdout, &stderr, "", nil}); code != 0 && code != exitByHand {
 		t.Errorf("karpenter %s: exit code %d: %s", command, code, stderr.String())
 	}
 	return stdout.String()

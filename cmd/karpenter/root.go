@@ -73,6 +73,9 @@ rights. They change nothing.`,
 		Example: `  # Check the installation.
   karpenter status
 
+  # Watch nodes, pods and dollars.
+  karpenter top
+
   # Find out why a pod is pending.
   karpenter explain pod web-1 -n shop
 
@@ -104,7 +107,7 @@ rights. They change nothing.`,
 			c.AddCommand(sub)
 		}
 	}
-	add(lookGroup, statusCommand(s), explainCommand(s), planCommand(s), savingsCommand(s), snapshotCommand(s))
+	add(lookGroup, statusCommand(s), topCommand(s), explainCommand(s), planCommand(s), savingsCommand(s), snapshotCommand(s))
 	add(prepareGroup, migrateCommand(s), instanceTypesCommand(s))
 	add(runGroup, controllerCommand(s), versionCommand(s))
 	return c

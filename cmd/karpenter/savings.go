@@ -16,6 +16,7 @@ import (
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 
 	"karpenter/cmd/karpenter/savings"
+	"karpenter/cmd/karpenter/situation"
 	"karpenter/model"
 	"karpenter/solve"
 )
@@ -93,15 +94,15 @@ func (v *saving) run(ctx context.Context, s surroundings) error {
 func (v *saving) cluster(ctx context.Context, s surroundings) (*savings.Cluster, error) {
 	out := &savings.Cluster{}
 	if len(v.files) == 0 {
-		reader, err := v.reader(s)
+		from, err := v.source(s)
 		if err != nil {
 			return nil, err
 		}
 		defer doneReading(s)
 		for _, kind := range savings.Kinds() {
-			objects, err := reader.List(ctx, kind)
+			objects, err := from.List(ctx, kind)
 			if err != nil {
-				return nil, err
+				return nil, situation.Hinted(err)
 			}
 			for _, o := range objects {
 				out.Add(o)

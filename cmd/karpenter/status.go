@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/discovery"
-
 	"karpenter/cmd/karpenter/status"
 	"karpenter/model"
 	"karpenter/scenario"
@@ -18,6 +15,7 @@ import (
 type checking struct {
 	connection
 	output
+	watching
 	strict bool
 }
 
@@ -30,12 +28,13 @@ func statusCommand(s surroundings) *cobra.Command {
 drift, pending pods, warnings and more, with a remedy for what is wrong.
 
 The exit code is 0 if nothing failed, else %d; with --strict, warnings count, too.`, exitFailure),
-		Example: "  karpenter status\n  karpenter status --strict -o json",
+		Example: "  karpenter status\n  karpenter status --watch\n  karpenter status --strict -o json",
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return k.run(c.Context(), s) },
+		RunE:    func(c *cobra.Command, _ []string) error { return k.watching.run(c.Context(), s, k.run) },
 	}
 	k.connection.define(c.Flags())
 	k.output.define(c.Flags(), tableFormat, jsonFormat, yamlFormat, markdownFormat)
+	k.watching.define(c.Flags())
 	c.Flags().BoolVar(&k.strict, "strict", false, "fail on warnings")
 	return c
 }
@@ -44,28 +43,20 @@ func (k *checking) run(ctx context.Context, s surroundings) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	config, err := k.rest()
+	from, err := k.source(s)
 	if err != nil {
 		return err
 	}
-	server, err := discovery.NewDiscoveryClientForConfig(config)
+	version, err := from.version()
 	if err != nil {
 		return err
 	}
-	version, err := server.ServerVersion()
-	if err != nil {
-		return fmt.Errorf("reach the API server at %s: %w", config.Host, err)
-	}
-	reader, err := readerOf(config, k.karpenterNamespace, s)
-	if err != nil {
-		return err
-	}
-	facts := status.Read(ctx, reader, time.Now(), version.GitVersion, func(s scenario.Situation) *model.Plan {
+	facts := status.Read(ctx, from.Reader, from.now, version, func(s scenario.Situation) *model.Plan {
 		return new(solve.Planner).Place(s.Snapshot, s.Policy)
 	})
 	doneReading(s)
-	report := status.Report{Cluster: config.Host, Checks: status.Checks(facts)}
-	style := status.Style{Width: width(s.stdout), Colour: colour(s)}
+	report := status.Report{Cluster: from.title, Checks: status.Checks(facts)}
+	style := status.Style{Width: s.width(), Colour: s.colour()}
 	err = k.write(s.stdout, report, func(w io.Writer) error {
 		if k.format == markdownFormat {
 			return report.Markdown(w)
@@ -80,10 +71,4 @@ func (k *checking) run(ctx context.Context, s surroundings) error {
 	}
 	k.next(s, "karpenter plan", "karpenter explain cluster")
 	return nil
-}
-
-// colour reports whether stdout shows colours and the user wants them.
-func colour(s surroundings) bool {
-	no, set := s.env("NO_COLOR")
-	return isTerminal(s.stdout) && (!set || no == "")
 }

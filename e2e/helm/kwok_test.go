@@ -172,8 +172,24 @@ func (i *installation) asks() {
 	if out, err := ask("viewer", "plan"); err != nil || !strings.Contains(out, "$/MONTH") {
 		i.Errorf("plan: %v\n%s", err, out)
 	}
-	if out, err := ask("stranger", "plan"); err == nil || !strings.Contains(out, "--clusterrole=karpenter-viewer") {
-		i.Errorf("a stranger gets %v\n%s", err, out)
+	for _, c := range []struct{ args, want string }{
+		{"status", " ok"},
+		{"top --once", "is proven"},
+		{"savings --price m-2x-amd64-linux=0.1", "NODES"},
+	} {
+		// Status fails when a check does, and prices are known of no type of KWOK.
+		out, err := ask("viewer", strings.Fields(c.args)...)
+		if strings.Contains(out, "forbidden") || c.args == "top --once" && err != nil || !strings.Contains(out, c.want) && !strings.Contains(out, "no price is known") {
+			i.Errorf("%s: %v\n%s", c.args, err, out)
+		}
+	}
+	for _, args := range []string{"plan", "top --once", "savings", "explain pods -A"} {
+		if out, err := ask("stranger", strings.Fields(args)...); err == nil || !strings.Contains(out, "forbidden") || !strings.Contains(out, "--clusterrole=karpenter-viewer") {
+			i.Errorf("%s: a stranger gets %v\n%s", args, err, out)
+		}
+	}
+	if out, err := ask("stranger", "status"); err == nil && !strings.Contains(out, "skip") {
+		i.Errorf("status: a stranger gets %v\n%s", err, out)
 	}
 }
 

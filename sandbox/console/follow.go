@@ -56,9 +56,9 @@ func (n *Notes) take() []timeline.Entry {
 	return entries
 }
 
-// follow calls show with what there is and what happened since the last call: at once, when something changes, and
-// whenever redraw asks for it; at most once in settle. It returns when ctx is done.
-func follow(ctx context.Context, source Source, notes *Notes, redraw <-chan struct{}, show func(*fleet.View, []timeline.Entry)) {
+// follow calls show with what there is and what happened since the last call: at once, and when something changes, at
+// most once in settle. It returns when ctx is done.
+func follow(ctx context.Context, source Source, notes *Notes, show func(*fleet.View, []timeline.Entry)) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	before := source.View()
@@ -72,7 +72,6 @@ func follow(ctx context.Context, source Source, notes *Notes, redraw <-chan stru
 			return
 		case <-changed:
 		case <-notes.wake:
-		case <-redraw:
 		}
 		pause.Reset(settle)
 		select {

@@ -1,3 +1,4 @@
+// Package console shows what happens to a fleet as lines. The picture on a terminal is that of karpenter top.
 package console
 
 import (
@@ -18,7 +19,7 @@ func Lines(ctx context.Context, w io.Writer, source Source, notes *Notes) {
 	}
 	first := source.View()
 	write(timeline.Now, timeline.Standing(&first))
-	follow(ctx, source, notes, nil, func(_ *fleet.View, happened []timeline.Entry) {
+	follow(ctx, source, notes, func(_ *fleet.View, happened []timeline.Entry) {
 		for _, e := range happened {
 			write(e.Kind, e.Text)
 		}

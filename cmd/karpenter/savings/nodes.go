@@ -33,12 +33,22 @@ func newNode(n *corev1.Node) *node {
 	}
 	return &node{
 		Node:         n,
-		instanceType: label(corev1.LabelInstanceTypeStable, corev1.LabelInstanceType),
+		instanceType: cmp.Or(label(corev1.LabelInstanceTypeStable, corev1.LabelInstanceType), sizeOf(n)),
 		zone:         label(corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone),
 		arch:         cmp.Or(label(corev1.LabelArchStable, "beta.kubernetes.io/arch"), n.Status.NodeInfo.Architecture, v1.ArchitectureAmd64),
-		spot: strings.EqualFold(label(v1.CapacityTypeLabelKey, "eks.amazonaws.com/capacityType", "node.kubernetes.io/lifecycle",
+		spot: strings.EqualFold(label(v1.CapacityTypeLabelKey, groupCapacity, "node.kubernetes.io/lifecycle",
 			"node-lifecycle", "lifecycle"), "spot") || label("cloud.google.com/gke-spot", "kubernetes.azure.com/scalesetpriority") != "" && label("kubernetes.azure.com/scalesetpriority") != "regular",
 	}
+}
+
+// sizeOf stands for the instance type of a node that names none, so that a price can
+// be given for it: 16cpu-62Gi. It is "unknown" if the node does not say its size.
+func sizeOf(n *corev1.Node) string {
+	cpu, memory := n.Status.Capacity.Cpu(), n.Status.Capacity.Memory()
+	if cpu.IsZero() || memory.IsZero() {
+		return "unknown"
+	}
+	return fmt.Sprintf("%dcpu-%.0fGi", cpu.Value(), memory.AsApproximateFloat64()/(1<<30))
 }
 
 // leftOut says why the node is not part of the comparison; "" = it is.
@@ -50,7 +60,7 @@ func (n *node) leftOut() string {
 	case n.Labels["eks.amazonaws.com/compute-type"] == "fargate":
 		return "on Fargate"
 	case n.Labels["type"] == "virtual-kubelet":
-		return "virtual"
+		return "of a virtual kubelet"
 	case controlPlane || master:
 		return "of the control plane"
 	case os == string(corev1.Windows):
@@ -70,7 +80,7 @@ func passing(key string) bool {
 func selected(pods []*corev1.Pod, labels v1.Labels) map[string]bool {
 	out := map[string]bool{}
 	add := func(key string) {
-		if key = labels.CanonicalKey(key); !labels.WellKnown.Has(key) && key != corev1.LabelHostname || key == v1.NodePoolLabelKey {
+		if key = labels.CanonicalKey(key); !labels.WellKnown.Has(key) && key != corev1.LabelHostname && key != groupCapacity || key == v1.NodePoolLabelKey {
 			out[key] = true
 		}
 	}
@@ -98,6 +108,7 @@ func selected(pods []*corev1.Pod, labels v1.Labels) map[string]bool {
 // that pods select.
 type pool struct {
 	name   string
+	origin string // the NodePool of Karpenter that its nodes are of
 	labels map[string]string
 	taints []corev1.Taint
 }
@@ -125,6 +136,7 @@ func pools(nodes []*node, keys map[string]bool) []pool {
 	for i, key := range slices.Sorted(maps.Keys(found)) {
 		p := found[key]
 		p.name = cmp.Or(p.labels[v1.NodePoolLabelKey], fmt.Sprintf("group-%d", i+1))
+		p.origin = p.labels[v1.NodePoolLabelKey]
 		delete(p.labels, v1.NodePoolLabelKey)
 		if slices.ContainsFunc(out, func(other pool) bool { return other.name == p.name }) {
 			p.name = fmt.Sprintf("%s-%d", p.name, i+1)

@@ -1,6 +1,8 @@
 package savings
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -50,6 +52,7 @@ func (p placed) waiting(k kind) *corev1.Pod {
 	if out.Spec.NodeSelector == nil {
 		out.Spec.NodeSelector = map[string]string{}
 	}
+	capacity(out, k)
 	if p.volumes() && p.on.zone != "" {
 		out.Spec.NodeSelector[corev1.LabelTopologyZone] = p.on.zone
 	}
@@ -93,4 +96,52 @@ func running(all []*corev1.Pod, on map[string]*node) []placed {
 		out = append(out, placed{p, n})
 	}
 	return out
+}
+
+// groupCapacity is the label by which node groups of EKS name the capacity type.
+const groupCapacity = "eks.amazonaws.com/capacityType"
+
+// capacityTypes are the values of groupCapacity in the words of Karpenter.
+func capacityTypes(values []string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = map[string]string{"SPOT": v1.CapacityTypeSpot, "ON_DEMAND": v1.CapacityTypeOnDemand}[v]
+		if out[i] == "" {
+			out[i] = v
+		}
+	}
+	return out
+}
+
+// capacity puts what the pod demands of the capacity type into Karpenter's words. A
+// plan without Spot is about what the pods would cost on demand, so there the demand
+// is dropped.
+func capacity(p *corev1.Pod, k kind) {
+	if v, ok := p.Spec.NodeSelector[groupCapacity]; ok {
+		delete(p.Spec.NodeSelector, groupCapacity)
+		p.Spec.NodeSelector[v1.CapacityTypeLabelKey] = capacityTypes([]string{v})[0]
+	}
+	if !k.spot {
+		delete(p.Spec.NodeSelector, v1.CapacityTypeLabelKey)
+	}
+	a := p.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return
+	}
+	terms := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		t := &terms[i]
+		for j := range t.MatchExpressions {
+			if e := &t.MatchExpressions[j]; e.Key == groupCapacity {
+				e.Key, e.Values = v1.CapacityTypeLabelKey, capacityTypes(e.Values)
+			}
+		}
+		if !k.spot {
+			t.MatchExpressions = slices.DeleteFunc(t.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == v1.CapacityTypeLabelKey })
+		}
+		if len(t.MatchExpressions)+len(t.MatchFields) == 0 { // nothing is left to ask for
+			a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
+			return
+		}
+	}
 }

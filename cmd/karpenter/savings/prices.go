@@ -58,10 +58,9 @@ func newCatalogue(region string, given map[string]float64) (*catalogue, error) {
 // another cloud those of its own nodes whose price is given.
 func (c *catalogue) offer(nodes []*node, zones []string, discount float64) []kwok.Entry {
 	categories := map[string]bool{"c": true, "m": true, "r": true}
-	amazon := false
 	for _, n := range nodes {
 		if t, known := c.types[n.instanceType]; known {
-			categories[t.Category], amazon = true, true
+			categories[t.Category] = true
 		}
 	}
 	var out []kwok.Entry
@@ -73,7 +72,7 @@ func (c *catalogue) offer(nodes []*node, zones []string, discount float64) []kwo
 		}
 		out = append(out, e)
 	}
-	if !amazon {
+	if !c.sells(nodes) {
 		seen := map[string]bool{}
 		for _, n := range nodes {
 			if price, ok := c.onDemand[n.instanceType]; ok && !seen[n.instanceType] {
@@ -91,6 +90,11 @@ func (c *catalogue) offer(nodes []*node, zones []string, discount float64) []kwo
 		}
 	}
 	return out
+}
+
+// sells reports whether some of the nodes are of instance types of EC2.
+func (c *catalogue) sells(nodes []*node) bool {
+	return slices.ContainsFunc(nodes, func(n *node) bool { _, known := c.types[n.instanceType]; return known })
 }
 
 // withoutRegion returns the entry without the label of the region, since the

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/pods"
 )
 
 // mostNames is how many examples a remark has.
@@ -57,6 +58,43 @@ func (r *Report) obstacles(c *Cluster, here []placed, groups []pool) {
 			Do: "Merge groups that differ for no reason; each one rounds up to whole nodes",
 		})
 	}
+	r.unplaced()
+}
+
+// unplaced names the pods for which the last plan, which may use most, has no place.
+func (r *Report) unplaced() {
+	last := r.Plans[len(r.Plans)-1]
+	if last.Unplaced == 0 {
+		return
+	}
+	r.Obstacles = append(r.Obstacles, Remark{
+		What: fmt.Sprintf("%s that no plan has a place for", counted(last.Unplaced, "pod")), Pods: last.Unplaced, Such: last.without,
+		Do: "Compare the node selector, affinity and tolerations with the labels and taints of the nodes; the plans are without these pods",
+	})
+}
+
+// astray notes the pods that run nowhere, or on nodes that are not there.
+func (r *Report) astray(c *Cluster) {
+	there := map[string]bool{}
+	for _, n := range c.Nodes {
+		there[n.Name] = true
+	}
+	waiting, lost := 0, 0
+	for _, p := range c.Pods {
+		switch {
+		case pods.Terminal(p) || pods.Terminating(p):
+		case p.Spec.NodeName == "":
+			waiting++
+		case !there[p.Spec.NodeName]:
+			lost++
+		}
+	}
+	if waiting > 0 {
+		r.Notes = append(r.Notes, counted(waiting, "pod")+" without a node, in no figure")
+	}
+	if lost > 0 {
+		r.Notes = append(r.Notes, counted(lost, "pod")+" on nodes that do not exist, in no figure")
+	}
 }
 
 func (r *Report) blockedBudgets(all []*policyv1.PodDisruptionBudget) {
@@ -79,7 +117,7 @@ func (r *Report) blockedBudgets(all []*policyv1.PodDisruptionBudget) {
 // pinned reports whether the pod demands a capacity type, an instance type or a
 // zone by its node selector.
 func pinned(p *corev1.Pod) bool {
-	for _, key := range []string{v1.CapacityTypeLabelKey, "eks.amazonaws.com/capacityType", corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, corev1.LabelTopologyZone} {
+	for _, key := range []string{v1.CapacityTypeLabelKey, groupCapacity, corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, corev1.LabelTopologyZone} {
 		if _, ok := p.Spec.NodeSelector[key]; ok {
 			return true
 		}
@@ -89,6 +127,9 @@ func pinned(p *corev1.Pod) bool {
 
 func (p pool) String() string {
 	var out []string
+	if p.origin != "" {
+		out = append(out, "NodePool "+p.origin)
+	}
 	for _, key := range slices.Sorted(maps.Keys(p.labels)) {
 		out = append(out, key+"="+p.labels[key])
 	}
@@ -96,14 +137,22 @@ func (p pool) String() string {
 		out = append(out, "taint "+t.ToString())
 	}
 	if len(out) == 0 {
-		return "no label, no taint"
+		return "the others"
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out, " ")
+}
+
+// listOf says whose prices those on demand are.
+func (r Report) listOf() string {
+	if r.PriceRegion == "" {
+		return "on-demand prices as given with --price"
+	}
+	return fmt.Sprintf("on-demand prices of %s on %s, Linux", r.PriceRegion, r.PriceDate)
 }
 
 // remarks says what the figures assume.
 func (r *Report) remarks(prices *catalogue, o Options) {
-	if r.Region != "" && r.Region != prices.region {
+	if r.PriceRegion != "" && r.Region != "" && r.Region != prices.region {
 		r.Notes = append(r.Notes, fmt.Sprintf("prices of %s are not embedded; those of %s stand in for them, so read the shares rather than the dollars", r.Region, prices.region))
 	}
 	if len(r.Now.Unpriced) > 0 {
@@ -116,7 +165,10 @@ func (r *Report) remarks(prices *catalogue, o Options) {
 	}
 	r.Notes = append(r.Notes,
 		fmt.Sprintf("Spot is assumed to cost %.0f%% less than on demand: change it with --spot-discount", 100*o.SpotDiscount),
-		"Arm assumes images for arm64; discounts of your contract, EBS and traffic are not in any figure")
+		"discounts of your contract, volumes and traffic are not in any figure")
+	if slices.ContainsFunc(r.Plans, func(p Plan) bool { return strings.HasSuffix(p.Name, "Arm") }) {
+		r.Notes = append(r.Notes, "Arm assumes images for arm64")
+	}
 }
 
 func counted(n int, what string) string {

@@ -69,6 +69,8 @@ type Plan struct {
 	Bound    float64 `json:"boundPerHour"`       // no plan costs less
 	Unplaced int     `json:"unplaced,omitempty"` // pods without a place; not in Cost and Bound
 	Buy      []Buy   `json:"launch"`
+
+	without []string // examples of Unplaced
 }
 
 // Buy is instances of one offering.
@@ -112,7 +114,9 @@ func Of(c *Cluster, o Options) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	r.PriceRegion = prices.region
+	if prices.sells(nodes) {
+		r.PriceRegion = prices.region
+	}
 	r.current(nodes, prices)
 	here := running(c.Pods, on)
 	r.Now.Pods = len(here)
@@ -122,7 +126,7 @@ func Of(c *Cluster, o Options) (Report, error) {
 	r.Now.NodeGroup = len(groups)
 	entries := prices.offer(nodes, zonesOf(nodes), o.SpotDiscount)
 	if len(entries) == 0 {
-		return r, fmt.Errorf("no prices for the instance types %s: give them with --price TYPE=DOLLARS", strings.Join(slices.Sorted(maps.Keys(r.Now.Unpriced)), ", "))
+		return r, r.priceless()
 	}
 	offered, axis, err := typesOf(entries)
 	if err != nil {
@@ -139,8 +143,22 @@ func Of(c *Cluster, o Options) (Report, error) {
 		r.Plans = append(r.Plans, plan)
 	}
 	r.obstacles(c, here, groups)
+	r.astray(c)
 	r.remarks(prices, o)
 	return r, nil
+}
+
+// priceless is the error for a cluster of which no price is known.
+func (r *Report) priceless() error {
+	where := "prices come with the program for instance types of AWS only"
+	if r.Provider != "" && r.Provider != "aws" {
+		where += fmt.Sprintf(", and these nodes are of %q", r.Provider)
+	}
+	flags := ""
+	for _, t := range slices.Sorted(maps.Keys(r.Now.Unpriced)) {
+		flags += fmt.Sprintf(" --price %s=DOLLARS", t)
+	}
+	return fmt.Errorf("no price is known of the %s: %s. Give the dollars per hour of each instance type on demand: karpenter savings%s", counted(r.Now.Nodes, "node"), where, flags)
 }
 
 // nodes returns the nodes of the comparison, and notes the others.
@@ -157,7 +175,7 @@ func (r *Report) nodes(c *Cluster) (map[string]*node, []*node) {
 		on[n.Name], out = m, append(out, m)
 	}
 	for _, why := range slices.Sorted(maps.Keys(left)) {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s %s not compared, with their pods", counted(left[why], "node"), why))
+		r.Notes = append(r.Notes, fmt.Sprintf("not compared: %s %s, with the pods there", counted(left[why], "node"), why))
 	}
 	return on, out
 }
@@ -192,13 +210,13 @@ func (r *Report) current(nodes []*node, prices *catalogue) {
 			if r.Now.Unpriced == nil {
 				r.Now.Unpriced = map[string]int{}
 			}
-			r.Now.Unpriced[cmp.Or(n.instanceType, "unknown")]++
+			r.Now.Unpriced[n.instanceType]++
 		}
 		if n.spot {
 			r.Now.Spot++
 			n.price *= 1 - r.Discount
 		}
-		r.Now.Types[cmp.Or(n.instanceType, "unknown")]++
+		r.Now.Types[n.instanceType]++
 		r.Now.Cost += n.price
 	}
 }
@@ -278,6 +296,9 @@ func read(name string, p *model.Plan) Plan {
 	out := Plan{Name: name, Nodes: len(p.Launches), Cost: p.Cost.Dollars(), Bound: p.Bound.Dollars(), Buy: []Buy{}}
 	for i := range p.Verdicts {
 		out.Unplaced += len(p.Verdicts[i].Pods)
+		for _, pod := range p.Verdicts[i].Pods[:min(len(p.Verdicts[i].Pods), mostNames-len(out.without))] {
+			out.without = append(out.without, pod.Key())
+		}
 	}
 	type offering struct{ instanceType, capacityType string }
 	all := map[offering]*Buy{}

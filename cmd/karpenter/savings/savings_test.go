@@ -150,7 +150,7 @@ func TestSavingsElsewhere(t *testing.T) {
 	for _, n := range c.Nodes {
 		n.Labels[corev1.LabelInstanceTypeStable] = "e2-standard-4"
 	}
-	if _, err := Of(c, options()); err == nil || !strings.Contains(err.Error(), "e2-standard-4: give them with --price") {
+	if _, err := Of(c, options()); err == nil || !strings.Contains(err.Error(), "--price e2-standard-4=DOLLARS") {
 		t.Errorf("error is %v", err)
 	}
 	o := options()

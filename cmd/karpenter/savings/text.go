@@ -29,10 +29,12 @@ func (r Report) rows() []row {
 	for _, p := range r.Plans {
 		l := line("from scratch, "+p.Name, p.Nodes, p.Cost)
 		l.saves = r.share(p.Cost)
+		bound := r.share(p.Bound)
 		if p.Unplaced > 0 {
+			l.saves, bound = "?", "?"
 			l.remark = fmt.Sprintf("without %s", counted(p.Unplaced, "pod"))
 		}
-		out = append(out, l, row{name: "  proven minimum", hourly: fmt.Sprintf("%.3f", p.Bound), monthly: thousands(p.Bound * hours), saves: r.share(p.Bound)})
+		out = append(out, l, row{name: "  proven minimum", hourly: fmt.Sprintf("%.3f", p.Bound), monthly: thousands(p.Bound * hours), saves: bound})
 	}
 	return out
 }
@@ -64,11 +66,11 @@ func (r Report) Text(w io.Writer) error {
 		where = " in " + r.Region
 	}
 	fmt.Fprintf(&b, "%s%s (%d Spot) for %s\n", counted(r.Now.Nodes, "node"), where, r.Now.Spot, counted(r.Now.Pods, "pod"))
-	fmt.Fprintf(&b, "  types      %s\n", some(r.Now.Types))
+	item(&b, "  types      ", some(r.Now.Types))
 	fmt.Fprintf(&b, "  requested  %.0f%% of the CPU, %.0f%% of the memory\n\n", 100*r.Now.CPU, 100*r.Now.Memory)
-	fmt.Fprintf(&b, "%-34s %6s %9s %9s %6s\n", "", "NODES", "$/HOUR", "$/MONTH", "SAVES")
+	fmt.Fprintf(&b, "%-31s %5s %9s %9s %5s\n", "", "NODES", "$/HOUR", "$/MONTH", "SAVES")
 	for _, l := range r.rows() {
-		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-34s %6s %9s %9s %6s  %s", l.name, l.nodes, l.hourly, l.monthly, l.saves, l.remark), " "))
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%-31s %5s %9s %9s %5s  %s", l.name, l.nodes, l.hourly, l.monthly, l.saves, l.remark), " "))
 	}
 	if best := r.Best(); best != nil {
 		fmt.Fprintf(&b, "\nLaunch, %s\n", best.Name)
@@ -84,7 +86,7 @@ func (r Report) Text(w io.Writer) error {
 		item(&b, "    → ", o.Do)
 	}
 	b.WriteString("\nAssumptions\n")
-	item(&b, "  - ", fmt.Sprintf("on-demand prices of %s on %s, Linux", r.PriceRegion, r.PriceDate))
+	item(&b, "  - ", r.listOf())
 	for _, n := range r.Notes {
 		item(&b, "  - ", n)
 	}
@@ -185,7 +187,7 @@ func (r Report) Markdown(w io.Writer) error {
 	for _, o := range r.Obstacles {
 		fmt.Fprintf(&b, "- %s: %s%s. %s.\n", o.What, strings.Join(o.Such, ", "), more(o.Pods-len(o.Such)), o.Do)
 	}
-	fmt.Fprintf(&b, "\n<sub>On-demand prices of %s on %s, Linux. %s.</sub>\n", r.PriceRegion, r.PriceDate, strings.Join(r.Notes, ". "))
+	fmt.Fprintf(&b, "\n<sub>%s. %s.</sub>\n", strings.ToUpper(r.listOf()[:1])+r.listOf()[1:], strings.Join(r.Notes, ". "))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -42,6 +42,9 @@ type Reader struct {
 	Progress func(kind string, count int)
 }
 
+// ErrNotPublished is that no leader has published its offerings.
+var ErrNotPublished = errors.New("found no ConfigMap " + Name)
+
 // Live returns the situation of the cluster at the time, with the pods in it.
 func (r *Reader) Live(ctx context.Context, now time.Time) (scenario.Situation, []*corev1.Pod, error) {
 	published, _, err := r.Published(ctx)
@@ -49,16 +52,21 @@ func (r *Reader) Live(ctx context.Context, now time.Time) (scenario.Situation, [
 		return scenario.Situation{}, nil, err
 	}
 	var pods []*corev1.Pod
-	s, err := Build(published, now, func(kind client.Object) ([]client.Object, error) {
+	s, err := Build(published, now, r.Listing(ctx, func(p *corev1.Pod) { pods = append(pods, p) }))
+	return s, pods, Hinted(err)
+}
+
+// Listing returns List as Build wants it. It tells pod every pod on the way.
+func (r *Reader) Listing(ctx context.Context, pod func(*corev1.Pod)) func(client.Object) ([]client.Object, error) {
+	return func(kind client.Object) ([]client.Object, error) {
 		objects, err := r.List(ctx, kind)
 		for _, o := range objects {
 			if p, ok := o.(*corev1.Pod); ok {
-				pods = append(pods, p)
+				pod(p)
 			}
 		}
 		return objects, err
-	})
-	return s, pods, hinted(err)
+	}
 }
 
 // Published finds and reads what the leader published, and when it last changed;
@@ -84,11 +92,11 @@ func (r *Reader) find(ctx context.Context) (*corev1.ConfigMap, error) {
 	err := r.Client.List(ctx, maps, client.InNamespace(r.Namespace),
 		&client.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", Name)})
 	if err != nil {
-		return nil, hinted(fmt.Errorf("look for ConfigMap %s: %w", Name, err))
+		return nil, Hinted(fmt.Errorf("look for ConfigMap %s: %w", Name, err))
 	}
 	switch len(maps.Items) {
 	case 0:
-		return nil, fmt.Errorf("found no ConfigMap %s%s: the leader of Karpenter publishes its instance types there. Run 'karpenter status' to see whether Karpenter runs; 'karpenter savings' needs no Karpenter", Name, in(r.Namespace))
+		return nil, fmt.Errorf("%w%s: the leader of Karpenter publishes its instance types there. Run 'karpenter status' to see whether Karpenter runs; 'karpenter savings' needs no Karpenter", ErrNotPublished, in(r.Namespace))
 	case 1:
 		if m := &maps.Items[0]; len(m.Data) == 0 {
 			return nil, fmt.Errorf("ConfigMap %s/%s is empty: no controller has published its instance types yet. Run 'karpenter status' to see whether Karpenter runs", m.Namespace, m.Name)
@@ -148,8 +156,8 @@ func (r *Reader) List(ctx context.Context, kind client.Object) ([]client.Object,
 	}
 }
 
-// hinted says of an error that rights are missing where they come from.
-func hinted(err error) error {
+// Hinted says of an error that rights are missing where they come from.
+func Hinted(err error) error {
 	if err == nil || !forbidden(err) {
 		return err
 	}

@@ -24,9 +24,11 @@ import (
 )
 
 // How often the Publisher looks for changes: soon while it waits for the caches,
-// and then so often that sold-out offerings are seldom older than a minute.
+// then every few seconds for NodePools that have got instance types or are gone, and
+// so often for the rest that sold-out offerings are seldom older than a minute.
 const (
 	soon   = 2 * time.Second
+	glance = 5 * time.Second
 	period = time.Minute
 )
 
@@ -45,6 +47,8 @@ type Publisher struct {
 
 	said    *scenario.Situation // the offerings in written; nil = none yet
 	written *corev1.ConfigMap
+	pools   []string  // with instance types, when it was published last
+	due     time.Time // when to look at everything again
 }
 
 // Register adds the controller to the manager.
@@ -66,13 +70,31 @@ func (p *Publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	if !p.Ready() {
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}
-	snapshot := p.Snapshot(p.Clock.Now())
-	for i := range snapshot.Pools {
-		if len(snapshot.Pools[i].Types) > 0 {
-			return reconcile.Result{RequeueAfter: period}, p.publish(ctx, snapshot)
+	now := p.Clock.Now()
+	snapshot := p.Snapshot(now)
+	pools := offering(snapshot)
+	if slices.Equal(pools, p.pools) && now.Before(p.due) {
+		return reconcile.Result{RequeueAfter: glance}, nil
+	}
+	if err := p.publish(ctx, snapshot); err != nil {
+		return reconcile.Result{}, err
+	}
+	p.pools, p.due = pools, now.Add(period)
+	if len(pools) == 0 {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	return reconcile.Result{RequeueAfter: glance}, nil
+}
+
+// offering returns the names of the NodePools that have instance types.
+func offering(s *model.Snapshot) []string {
+	var out []string
+	for i := range s.Pools {
+		if len(s.Pools[i].Types) > 0 {
+			out = append(out, s.Pools[i].Name)
 		}
 	}
-	return reconcile.Result{RequeueAfter: soon}, p.publish(ctx, snapshot)
+	return out
 }
 
 func (p *Publisher) publish(ctx context.Context, snapshot *model.Snapshot) error {

@@ -1,4 +1,4 @@
-package console
+package top
 
 import (
 	"fmt"
@@ -7,25 +7,25 @@ import (
 	"unicode/utf8"
 )
 
-// color is an ANSI foreground or attribute; plain is none.
-type color string
+// colour is an ANSI foreground or attribute; plain is none.
+type colour string
 
 const (
-	plain   color = ""
-	bold    color = "1"
-	dim     color = "2"
-	red     color = "31"
-	green   color = "32"
-	yellow  color = "33"
-	blue    color = "34"
-	magenta color = "35"
-	cyan    color = "36"
+	plain   colour = ""
+	bold    colour = "1"
+	dim     colour = "2"
+	red     colour = "31"
+	green   colour = "32"
+	yellow  colour = "33"
+	blue    colour = "34"
+	magenta colour = "35"
+	cyan    colour = "36"
 )
 
-// span is text in one color. All text is taken to be one column per rune, which names, numbers and bars are.
+// span is text in one colour. All text is taken to be one column per rune, which names, numbers and bars are.
 type span struct {
-	text  string
-	color color
+	text   string
+	colour colour
 }
 
 func (s span) width() int { return utf8.RuneCountInString(s.text) }
@@ -50,8 +50,8 @@ func (l line) write(to *strings.Builder, width int, style Style) {
 		}
 		text = cut(text, width, style)
 		width -= utf8.RuneCountInString(text)
-		if style.Color && s.color != plain && text != "" {
-			fmt.Fprintf(to, "\x1b[%sm%s\x1b[0m", s.color, text)
+		if style.Colour && s.colour != plain && text != "" {
+			fmt.Fprintf(to, "\x1b[%sm%s\x1b[0m", s.colour, text)
 		} else {
 			to.WriteString(text)
 		}
@@ -80,9 +80,9 @@ func cut(text string, width int, style Style) string {
 func (s span) pad(width int, right bool) span {
 	fill := strings.Repeat(" ", max(0, width-s.width()))
 	if right {
-		return span{fill + s.text, s.color}
+		return span{fill + s.text, s.colour}
 	}
-	return span{s.text + fill, s.color}
+	return span{s.text + fill, s.colour}
 }
 
 // bar draws how much of something is used, width columns wide, and says it in percent.
@@ -123,4 +123,38 @@ func cores(milli int64) string {
 
 func gibibytes(bytes int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(bytes)/(1<<30)), ".0") + "Gi"
+}
+
+// hoursPerMonth is what months are reckoned with.
+const hoursPerMonth = 730
+
+// thousands writes whole dollars with commas.
+func thousands(d float64) string {
+	text := fmt.Sprintf("%.0f", d)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// wrap breaks text into lines of at most width columns, the later ones indented as
+// the first is.
+func wrap(text string, width int) []string {
+	if utf8.RuneCountInString(text) <= width || width < 20 {
+		return []string{text}
+	}
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	var out []string
+	now := indent
+	for word := range strings.FieldsSeq(text) {
+		if now != indent && utf8.RuneCountInString(now)+1+utf8.RuneCountInString(word) > width {
+			out = append(out, now)
+			now = indent + "  "
+		}
+		if strings.TrimSpace(now) != "" {
+			now += " "
+		}
+		now += word
+	}
+	return append(out, now)
 }

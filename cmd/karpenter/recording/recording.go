@@ -1,0 +1,156 @@
+// Package recording keeps what happened to the objects of a cluster in a file, so
+// that every command that reads a cluster can read the recording instead, at any
+// moment of it.
+//
+// A recording is lines of JSON, compressed with zstd: a Header, and then a Change
+// for each object that appeared, changed or went, in the order of time.
+package recording
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+const (
+	version  = 1
+	mostLine = 16 << 20
+)
+
+// Header is the first line.
+type Header struct {
+	Version    int       `json:"version"`
+	Title      string    `json:"title"`      // what was recorded
+	Kubernetes string    `json:"kubernetes"` // version of the API server
+	Started    time.Time `json:"started"`
+}
+
+// Change is that an object appeared, changed or went.
+type Change struct {
+	At      time.Time
+	Deleted bool
+	Object  client.Object
+}
+
+// entry is a Change as a line.
+type entry struct {
+	At      time.Time       `json:"at"`
+	Deleted bool            `json:"deleted,omitempty"`
+	Object  json.RawMessage `json:"object"`
+}
+
+// Recording is a whole recording.
+type Recording struct {
+	Header
+	Changes []Change // by time
+
+	scheme *runtime.Scheme
+}
+
+// Ended is when the last change happened.
+func (r *Recording) Ended() time.Time {
+	if len(r.Changes) == 0 {
+		return r.Started
+	}
+	return r.Changes[len(r.Changes)-1].At
+}
+
+// Read reads a recording whose objects are of the scheme.
+func Read(r io.Reader, scheme *runtime.Scheme) (*Recording, error) {
+	zip, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer zip.Close()
+	lines := bufio.NewScanner(zip)
+	lines.Buffer(nil, mostLine)
+	out := &Recording{scheme: scheme}
+	if !lines.Scan() {
+		return nil, fmt.Errorf("read the recording: %w", errors.Join(lines.Err(), errors.New("it is empty")))
+	}
+	if err := json.Unmarshal(lines.Bytes(), &out.Header); err != nil {
+		return nil, fmt.Errorf("read the recording: line 1: %w", err)
+	}
+	if out.Version != version {
+		return nil, fmt.Errorf("read the recording: it has version %d, and this program reads version %d", out.Version, version)
+	}
+	for n := 2; lines.Scan(); n++ {
+		c, err := parse(lines.Bytes(), scheme)
+		if err != nil {
+			return nil, fmt.Errorf("read the recording: line %d: %w", n, err)
+		}
+		out.Changes = append(out.Changes, c)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the recording: %w", err)
+	}
+	return out, nil
+}
+
+func parse(line []byte, scheme *runtime.Scheme) (Change, error) {
+	var e entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return Change{}, err
+	}
+	var kind struct{ APIVersion, Kind string }
+	if err := json.Unmarshal(e.Object, &kind); err != nil {
+		return Change{}, err
+	}
+	object, err := scheme.New(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
+	if err != nil {
+		return Change{}, err
+	}
+	if err := json.Unmarshal(e.Object, object); err != nil {
+		return Change{}, err
+	}
+	o, ok := object.(client.Object)
+	if !ok {
+		return Change{}, fmt.Errorf("%s is no object", kind.Kind)
+	}
+	return Change{e.At, e.Deleted, o}, nil
+}
+
+// Writer writes a recording. It is not safe for concurrent use.
+type Writer struct {
+	zip    *zstd.Encoder
+	lines  *json.Encoder
+	scheme *runtime.Scheme
+}
+
+// NewWriter begins a recording. Close must be called at its end.
+func NewWriter(w io.Writer, h Header, scheme *runtime.Scheme) (*Writer, error) {
+	zip, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	out := &Writer{zip: zip, lines: json.NewEncoder(zip), scheme: scheme}
+	h.Version = version
+	return out, out.lines.Encode(h)
+}
+
+// Write adds a change.
+func (w *Writer) Write(c Change) error {
+	gvk, err := apiutil.GVKForObject(c.Object, w.scheme)
+	if err != nil {
+		return err
+	}
+	o := c.Object.DeepCopyObject().(client.Object)
+	o.GetObjectKind().SetGroupVersionKind(gvk)
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return w.lines.Encode(entry{c.At, c.Deleted, text})
+}
+
+// Close writes what is left.
+func (w *Writer) Close() error { return w.zip.Close() }
