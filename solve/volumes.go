@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"cmp"
 	"slices"
 
 	"karpenter/model"
@@ -142,17 +143,13 @@ func (c *charge) endless(have model.Resources) model.Resources {
 	return out
 }
 
-// pending returns the pods with what they attach as requests.
+// pending returns the pods with what they attach as requests. A claim that pods
+// share is charged to one of them, whatever the order they come in.
 func (c *charge) pending(all []model.Pending, s *model.Snapshot) []model.Pending {
 	out := make([]model.Pending, 0, len(all))
-	counted := map[string]bool{} // claims
-	for _, p := range all {
-		claims := c.shared(p.Shape)
-		first := slices.ContainsFunc(claims, func(claim string) bool { return !counted[claim] })
-		for _, claim := range claims {
-			counted[claim] = true
-		}
-		if !first || len(claims) == 0 {
+	pays := c.payers(all)
+	for i, p := range all {
+		if !pays[i] {
 			p.Shape = c.shape(p.Shape, false, s)
 			out = append(out, p)
 			continue
@@ -167,6 +164,28 @@ func (c *charge) pending(all []model.Pending, s *model.Snapshot) []model.Pending
 		out = append(out, one)
 		if len(rest.Pods) > 0 {
 			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+// payers returns by entry whether a pod of it is charged with the claims that its
+// pods share: the entry is the first, by its pods, that has one of them.
+func (c *charge) payers(all []model.Pending) []bool {
+	order := make([]int, 0, len(all))
+	for i := range all {
+		if len(all[i].Pods) > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(all[a].Shape.Key, all[b].Shape.Key), cmp.Compare(all[a].Pods[0].Key(), all[b].Pods[0].Key()))
+	})
+	out, counted := make([]bool, len(all)), map[string]bool{}
+	for _, i := range order {
+		for _, claim := range c.shared(all[i].Shape) {
+			out[i] = out[i] || !counted[claim]
+			counted[claim] = true
 		}
 	}
 	return out
