@@ -138,7 +138,7 @@ func firstPlan(t *testing.T, k *harness.Controller) int {
 }
 
 func counter(t *testing.T, page, name string) int {
-	m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(page)
+	m := regexp.MustCompile(`(?m)^` + name + `(?:\{[^}]*\})? (\S+)$`).FindStringSubmatch(page)
 	if m == nil {
 		t.Fatalf("the metrics have no %s", name)
 	}
