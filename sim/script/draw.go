@@ -20,7 +20,6 @@ func Draw(seed uint64) *Script {
 	d.faults()
 	d.sickness()
 	d.frozen()
-	d.buffers()
 	d.hindered()
 	return d.s
 }
@@ -149,11 +148,15 @@ func (d *drawer) hindered() {
 	d.s.Events = append(d.s.Events, e)
 }
 
+// DrawBuffers is Draw with CapacityBuffers.
+func DrawBuffers(seed uint64) *Script {
+	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 3)), s: Draw(seed)}
+	d.buffers()
+	return d.s
+}
+
 // buffers keeps room for more pods of some workloads.
 func (d *drawer) buffers() {
-	if !d.one(4) {
-		return
-	}
 	d.s.Gates = append(d.s.Gates, "CapacityBuffer")
 	for i := range d.s.Pods {
 		if w := &d.s.Pods[i]; !w.Daemon && (i == 0 || d.one(2)) {

@@ -12,7 +12,7 @@
 //     decides in which domains nodes are bought for pods with rules about each
 //     other.
 //   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
-//   - repair (verify.go, topup.go, outlook.go) checks the draft as the scheduler
+//   - repair (verify.go, topup.go, insert.go, outlook.go) checks the draft as the scheduler
 //     will and finds places for what is left.
 //   - proof (bound.go) proves how much any plan must cost.
 //   - report (render.go, verdict.go) tells what was planned, and why pods stay
