@@ -78,10 +78,15 @@ func (b *budgets) within(s *sim.Seen, claim *v1.NodeClaim) error {
 }
 
 // going counts the initialized nodes of a pool whose machine is not ending,
-// and those of them that are disrupted or being deleted.
+// and those of them that are disrupted or being deleted. The label of the Node says
+// that it is initialized; the condition of its claim is written after that.
 func going(s *sim.Seen, pool string) (total, gone int) {
 	for _, c := range claimsOf(s, pool) {
-		if !conditions.IsTrue(c, v1.InitializedCondition) || conditions.IsTrue(c, v1.InstanceTerminatingCondition) {
+		labelled := false
+		if n := nodeOf(s, c); n != nil {
+			labelled = n.Labels[model.LabelInitialized] == "true"
+		}
+		if !labelled && !conditions.IsTrue(c, v1.InitializedCondition) || conditions.IsTrue(c, v1.InstanceTerminatingCondition) {
 			continue
 		}
 		total++
