@@ -282,22 +282,30 @@ func (i *installation) reboot(v *harness.View) {
 }
 
 // orphan takes away the NodeClaim of the static pool by force, as people do: its
-// machine is found and ended.
+// machine is found and ended, and the pool gets another node.
 func (i *installation) orphan(v *harness.View) {
 	i.Helper()
-	var claim v1.NodeClaim
+	claim := i.static(v, "")
+	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
+	i.remove("karpenter.sh/v1", "NodeClaim", claim.Name)
+	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
+	gone(v, claim.Status.NodeName) // with its machine
+	i.static(v, claim.Name)
+}
+
+// static waits for the NodeClaim of the static pool that has a node and another
+// name than the one given.
+func (i *installation) static(v *harness.View, not string) (claim v1.NodeClaim) {
+	i.Helper()
 	v.Until("the static pool has its node", patience, func() string {
 		for _, claim = range of(v, "static") {
-			if claim.Status.NodeName != "" {
+			if claim.Name != not && claim.Status.NodeName != "" {
 				return ""
 			}
 		}
 		return "it has none"
 	})
-	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
-	i.remove("karpenter.sh/v1", "NodeClaim", claim.Name)
-	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
-	gone(v, claim.Status.NodeName) // with its machine
+	return claim
 }
 
 func (i *installation) create(o client.Object) {
