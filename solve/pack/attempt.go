@@ -17,21 +17,27 @@ const helpings = 2
 const mostOneByOne = 256
 
 // place places what it can of the pods of the problem.
-func place(q *problem) *outcome {
+func place(q *problem) *outcome { return conclude(build(q)) }
+
+// build returns a draft with what can be placed as long as wishes are rules.
+func build(q *problem) *draft {
 	x := newDraft(q, lessons{})
 	for tried := 1; attempt(x) && tried < attempts; tried++ {
 		x = newDraft(q, x.known)
 	}
-	out := &outcome{plan: &model.Plan{}, left: make([][]model.Pod, len(q.snapshot.Pending)), denied: make([]int, len(q.snapshot.Pending))}
 	if x.abandoned == inProgress {
 		finish(x)
-		for _, d := range x.demands {
-			out.denied[d.kind] += len(d.left) + len(d.stuck)
-		}
+	}
+	return x
+}
+
+// conclude places what only wishes kept from its place, and tells what was planned.
+func conclude(x *draft) *outcome {
+	if x.abandoned == inProgress {
 		insertUnwished(x)
 		x = steadier(x)
 	}
-	out.draft = x
+	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(x.snapshot.Pending))}
 	for _, d := range x.demands {
 		d.left, d.stuck = append(d.left, d.stuck...), nil
 		if d.whole == nil {
@@ -100,7 +106,7 @@ func insertUnwished(x *draft) {
 	}
 	q := x.problem
 	hard := *q
-	hard.wishes, x.problem = nil, &hard
+	hard.wishes, hard.leaves, x.problem = nil, nil, &hard
 	repair{x}.rebuild()
 	repair{x}.insertAll()
 	x.problem = q

@@ -19,7 +19,8 @@ const (
 // It keeps a change only if the scheduler would still follow the whole plan.
 type insertion struct {
 	repair
-	work int // that is left
+	work   int  // that is left
+	before mark // the draft without the change that is being tried
 }
 
 // insertAll finds places for pods that are left. It reports whether it looked at
@@ -34,6 +35,9 @@ func (r repair) insertAll() bool {
 		for _, d := range r.inOrder() {
 			for len(d.left) > 0 && n.work > 0 && !n.budget.Spent() && n.insert(d) {
 				progress = true
+			}
+			if n.leaves != nil && len(d.left) > n.leaves[d.kind] {
+				return false // the plan without wishes is better
 			}
 		}
 	}
@@ -60,16 +64,30 @@ func (r repair) prune() {
 	r.rebuild()
 }
 
-// try makes a change and keeps it if the scheduler would follow the plan then.
-func (n *insertion) try(change func() bool) bool {
-	before, abandoned := n.mark(), n.abandoned
-	if change() && n.stands() {
-		return true
+// keeps reports whether the draft was changed and the scheduler would follow the
+// plan now. If it would not, the change is undone.
+func (n *insertion) keeps(changed bool) bool {
+	if !changed || n.stands() {
+		return changed
 	}
-	n.rollback(before)
-	n.abandoned = abandoned
+	n.undo()
 	return false
 }
+
+// undo takes the draft back to where it was before the change.
+func (n *insertion) undo() {
+	n.spend(n.size())
+	n.rollback(n.before)
+	n.abandoned = inProgress
+}
+
+func (n *insertion) spend(steps int) {
+	n.work -= steps
+	n.budget.Spend(steps)
+}
+
+// size is what it takes to copy the draft.
+func (n *insertion) size() int { return len(n.demands) + len(n.placed) + len(n.nodes) + len(n.bins) }
 
 // stands counts anew and reports whether the scheduler would follow the plan.
 func (n *insertion) stands() bool {
@@ -80,22 +98,23 @@ func (n *insertion) stands() bool {
 		pods += m.Pods
 		stands = stands && admitted[i] == m.Pods
 	}
-	n.work -= pods
-	n.budget.Spend(pods)
+	n.spend(pods)
 	return stands
 }
 
 // insert finds a place for one pod of d.
 func (n *insertion) insert(d *demand) bool {
+	n.before = n.mark()
+	n.spend(n.size())
 	for i := range n.nodes {
 		node := &n.nodes[i]
 		fits := n.room(d, node, 1) > 0 && n.topology.Allows(d.kind, n.topology.At(node.Site))
-		if fits && n.try(func() bool { return n.onto(d, &n.nodes[i]) }) {
+		if fits && n.keeps(n.onto(d, node)) {
 			return true
 		}
 	}
 	for i := range n.bins {
-		if n.canJoin(d, i) && n.try(func() bool { return n.intoBin(d, i) }) {
+		if n.canJoin(d, i) && n.keeps(n.intoBin(d, i)) {
 			return true
 		}
 	}
@@ -105,7 +124,7 @@ func (n *insertion) insert(d *demand) bool {
 // onNew finds a place for one pod of d on a new node that is settled by the keys.
 func (n *insertion) onNew(d *demand, keys []int) bool {
 	if len(keys) == 0 {
-		return n.try(func() bool { return n.launchFor(d, d) })
+		return n.keeps(n.launchFor(d, d))
 	}
 	areas := slices.DeleteFunc(slices.Clone(n.atlas.areas(keys)), func(a area) bool {
 		return !slices.ContainsFunc(d.Shape.Alternatives(), a.suits)
@@ -114,33 +133,35 @@ func (n *insertion) onNew(d *demand, keys []int) bool {
 		for i := range n.bins {
 			site := len(n.snapshot.Nodes) + i
 			open := within(a.place, n.topology.At(site), keys) && n.topology.Cap(d.kind, site) > 0
-			if open && n.try(func() bool { return n.settleBin(d, a, i) }) {
+			if open && n.keeps(n.settleBin(d, a, i)) {
 				return true
 			}
 		}
 	}
 	for _, a := range areas {
 		n.topology.Buyable(d.kind, []topology.Place{a.place})
-		if n.topology.Allows(d.kind, a.place) && n.try(func() bool { return n.launchFor(d, n.settledAs(d, a)) }) {
+		if n.topology.Allows(d.kind, a.place) && n.keeps(n.launchFor(d, n.settledAs(d, a))) {
 			return true
 		}
 	}
 	return false
 }
 
-// launchFor launches a node for the next pod of d, as a pod of part.
+// launchFor launches a node for the next pod of d, as a pod of part. It changes
+// nothing if none can be had.
 func (n *insertion) launchFor(d, part *demand) bool {
 	rest := d.left[1:]
 	d.left, part.left = rest, d.left[:1:1]
 	n.takeSurvey()
 	for _, tier := range n.tiers {
 		if !buyFor(n.draft, tier, []*demand{part}) {
-			return false
+			break
 		}
 		if len(part.left) == 0 {
 			d.left = rest
 			return true
 		}
 	}
+	n.undo()
 	return false
 }

@@ -60,11 +60,15 @@ func inOwnWords(out, ignoring *outcome) *outcome {
 	return out
 }
 
-// worse returns the kinds that have more pods pending than they need to.
-func worse(out, than *outcome) []int {
+// deprived returns the kinds of which more pods are left than without wishes.
+func deprived(x *draft) []int {
+	left := make([]int, len(x.leaves))
+	for _, d := range x.demands {
+		left[d.kind] += len(d.left) + len(d.stuck)
+	}
 	var kinds []int
-	for kind := range out.left {
-		if out.denied[kind] > len(than.left[kind]) {
+	for kind := range left {
+		if left[kind] > x.leaves[kind] {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -162,15 +166,17 @@ func honour(ignoring *outcome) *outcome {
 		if len(wishes) == 0 {
 			break
 		}
-		out := place(q.grant(wishes, strictly, ignoring.draft.keptStill()))
-		kinds, stands := worse(out, ignoring), standsUnwished(out.draft)
+		x := build(q.grant(wishes, strictly, ignoring))
+		kinds := deprived(x)
+		if len(kinds) == 0 {
+			out := conclude(x)
+			if standsUnwished(out.draft) && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare {
+				return inOwnWords(out, ignoring)
+			}
+		}
 		switch {
-		case stands && len(kinds) == 0 && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare:
-			return inOwnWords(out, ignoring)
 		case strictly:
 			strictly = false
-		case !stands:
-			wishes = cheapHalf(wishes)
 		case len(kinds) > 0:
 			wishes = without(wishes, kinds)
 		default:
@@ -309,9 +315,9 @@ func (x *draft) someNodeTakes(s *model.Shape) bool {
 	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(Soft(s)) })
 }
 
-// grant returns the problem in which the wishes are rules. What is kept on nodes
-// of earlier plans stays there.
-func (q *problem) grant(wishes []wish, strictly bool, kept []placement) *problem {
+// grant returns the problem in which the wishes are rules. What the outcome that
+// ignores them keeps on nodes of earlier plans stays there.
+func (q *problem) grant(wishes []wish, strictly bool, ignoring *outcome) *problem {
 	s := *q.snapshot
 	s.Pending = slices.Clone(s.Pending)
 	with := map[int]topology.Wishes{}
@@ -339,7 +345,10 @@ func (q *problem) grant(wishes []wish, strictly bool, kept []placement) *problem
 		with[w.kind] = rules
 	}
 	base := *q
-	base.wishes, base.earlier = with, append([]placement{}, kept...)
+	base.wishes, base.earlier = with, append([]placement{}, ignoring.draft.keptStill()...)
+	for _, pods := range ignoring.left {
+		base.leaves = append(base.leaves, len(pods))
+	}
 	if q.trial != nil {
 		base.trial = &trial{}
 	}

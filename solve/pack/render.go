@@ -170,7 +170,5 @@ type outcome struct {
 	draft *draft
 	plan  *model.Plan
 	left  [][]model.Pod // by kind
-
-	denied []int // by kind: pods that find no place as long as wishes are rules
-	kinds  []int // of the verdicts of the plan
+	kinds []int         // of the verdicts of the plan
 }

@@ -229,6 +229,7 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	if len(r.bins) <= fewBins {
 		rows = r.pool(b.offer).Types
 	}
+	r.budget.Spend(rows.To - rows.From)
 	requests, price := r.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)
 	for t := rows.From; t < rows.To; t++ {
 		row := &r.catalogue.Types[t]
