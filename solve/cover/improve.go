@@ -55,8 +55,16 @@ type rebuilder struct {
 	rng        *rand.Rand
 	candidates []int     // worth a look
 	favour     []float64 // how much more expensive each of them is made to look
+	rankings   []ranking // of each of them
 	active     []int     // items of the nodes torn down
 	portion    []int     // by item: pods of it that one node gets at most
+}
+
+// ranking is in which order a candidate is filled with the torn pods.
+type ranking struct {
+	known bool
+	items []density
+	space float64 // what the room of the candidate counts for, in the unit of density
 }
 
 // How wide the shortlist of candidates is.
@@ -89,6 +97,7 @@ func newRebuilder(s *solver) *rebuilder {
 		}
 	}
 	r.favour = make([]float64, len(r.candidates))
+	r.rankings = make([]ranking, len(r.candidates))
 	r.portion = make([]int, len(s.items))
 	clear(r.count)
 	return r
@@ -157,21 +166,31 @@ func (r *rebuilder) disturb() {
 	}
 	for i := range r.favour {
 		r.favour[i] = 1 + 0.4*r.rng.Float64()
+		r.rankings[i].known = false
 	}
 }
 
 // merge finds the cheapest node that takes all pods that are counted, and reports
 // whether it costs less than limit.
 func (r *rebuilder) merge(limit float64) ([]Node, bool) {
-	pods := 0
+	pods, request := 0, make([]int64, r.dims)
 	for _, i := range r.active {
+		if r.portion[i] < r.count[i] {
+			return nil, false
+		}
 		pods += r.count[i]
+		for d, v := range r.Items[i].Request {
+			request[d] += v * int64(r.count[i])
+		}
 	}
-	for _, c := range r.candidates {
+	for i, c := range r.candidates {
 		if r.Candidates[c].Price >= limit*(1-1e-9) || r.budget.Spent() {
 			break
 		}
-		take, _ := r.fillActive(c)
+		if r.budget.Spend(r.dims); !holds(r.Candidates[c].Room, request) {
+			continue
+		}
+		take, _ := r.fillActive(i)
 		got := 0
 		for _, t := range take {
 			got += t.Pods
@@ -183,6 +202,16 @@ func (r *rebuilder) merge(limit float64) ([]Node, bool) {
 	return nil, false
 }
 
+// holds reports whether the room is enough for the request.
+func holds(room, request []int64) bool {
+	for d, v := range request {
+		if v > 0 && v > room[d] {
+			return false
+		}
+	}
+	return true
+}
+
 // cover finds nodes for all pods that are counted, best worth for price first,
 // and reports whether they cost less than limit.
 func (r *rebuilder) cover(limit float64) ([]Node, bool) {
@@ -192,10 +221,10 @@ func (r *rebuilder) cover(limit float64) ([]Node, bool) {
 		best, score := Node{Candidate: -1}, 0.0
 		for i, c := range r.candidates {
 			price := r.Candidates[c].Price
-			if spent+price >= limit {
+			if spent+price >= limit || r.worthAtMost(i) <= score*price*r.favour[i]*(1+1e-9) {
 				continue
 			}
-			take, worth := r.fillActive(c)
+			take, worth := r.fillActive(i)
 			if worth > score*price*r.favour[i]*(1+1e-9) {
 				score = worth / max(price*r.favour[i], 1e-300)
 				best = Node{c, 1, slices.Clone(take)}
@@ -215,29 +244,57 @@ func (r *rebuilder) cover(limit float64) ([]Node, bool) {
 	return out, true
 }
 
-// fillActive is fill for the torn items alone, through the hand that respects
-// every rule.
-func (r *rebuilder) fillActive(c int) ([]Portion, float64) {
-	items := r.dense[:0]
-	for _, i := range r.active {
-		if r.count[i] == 0 || !r.Candidates[c].Serves.Has(r.items[i].class) {
+// rank returns the order in which the i-th candidate is filled.
+func (r *rebuilder) rank(i int) *ranking {
+	k := &r.rankings[i]
+	if k.known {
+		return k
+	}
+	c := r.candidates[i]
+	k.known, k.items, k.space = true, k.items[:0], 0
+	for d, v := range r.space[c] {
+		k.space += (r.shadow[c][d] + 1e-12) * v
+	}
+	for _, item := range r.active {
+		if !r.Candidates[c].Serves.Has(r.items[item].class) {
 			continue
 		}
 		load := 1e-300
-		for d, w := range r.items[i].weight {
+		for d, w := range r.items[item].weight {
 			load += (r.shadow[c][d] + 1e-12) * w
 		}
-		items = append(items, density{i, r.values[i] / load})
+		k.items = append(k.items, density{item, r.values[item] / load})
 	}
-	r.dense = items
-	r.budget.Spend(len(items) * (r.dims + 16))
-	slices.SortFunc(items, byValue)
-	h := &r.hand
-	h.begin(c)
+	slices.SortFunc(k.items, byValue)
+	r.budget.Spend(len(k.items) * (r.dims + 16))
+	return k
+}
+
+// worthAtMost returns what no filling of the i-th candidate is worth more than: all
+// its room at the highest density.
+func (r *rebuilder) worthAtMost(i int) float64 {
+	k := r.rank(i)
+	for _, it := range k.items {
+		r.budget.Spend(1)
+		if r.count[it.line] > 0 {
+			return it.value * k.space
+		}
+	}
+	return 0
+}
+
+// fillActive is fill of the i-th candidate for the torn items alone, through the
+// hand that respects every rule.
+func (r *rebuilder) fillActive(i int) ([]Portion, float64) {
+	k, h := r.rank(i), &r.hand
+	r.budget.Spend(len(k.items) * r.dims)
+	h.begin(r.candidates[i])
 	h.left, r.count = r.count, h.left
 	worth := 0.0
-	for _, it := range items {
-		worth += r.values[it.line] * float64(h.load(it.line, min(r.portion[it.line], h.left[it.line])))
+	for _, it := range k.items {
+		if left := h.left[it.line]; left > 0 {
+			worth += r.values[it.line] * float64(h.load(it.line, min(r.portion[it.line], left)))
+		}
 	}
 	h.left, r.count = r.count, h.left
 	r.take = r.take[:0]

@@ -16,6 +16,9 @@ func NewBits(n int) Bits { return make(Bits, (n+63)/64) }
 // Set adds i.
 func (b Bits) Set(i int) { b[i/64] |= 1 << (i % 64) }
 
+// Unset removes i.
+func (b Bits) Unset(i int) { b[i/64] &^= 1 << (i % 64) }
+
 // Has reports whether i is in the set.
 func (b Bits) Has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 

@@ -24,6 +24,7 @@ type Catalogue struct {
 	daemons   []model.Daemon
 	reserved  map[string]Bits // reservation → its offers
 	matches   map[string]Bits // requirement text → offers that allow it
+	labels    map[poolKey][]labelled
 	open      map[poolKey]bool
 	demands   map[string]*Demand // constraints → compiled, without pods
 }
@@ -67,7 +68,7 @@ type poolKey struct {
 func NewCatalogue(s *model.Snapshot) *Catalogue {
 	c := &Catalogue{
 		wellKnown: s.WellKnown, daemons: s.Daemons, reserved: map[string]Bits{},
-		matches: map[string]Bits{}, open: map[poolKey]bool{}, demands: map[string]*Demand{},
+		matches: map[string]Bits{}, labels: map[poolKey][]labelled{}, open: map[poolKey]bool{}, demands: map[string]*Demand{},
 	}
 	for _, p := range launching(s) {
 		c.add(p)
@@ -193,68 +194,6 @@ func (c *Catalogue) allow(p *Pool) {
 			p.Usable.Set(i)
 		}
 	}
-}
-
-// Match returns the offers whose nodes could have a label that meets r.
-func (c *Catalogue) Match(r model.Requirement) Bits {
-	text := matchKey(r)
-	if m, ok := c.matches[text]; ok {
-		return m
-	}
-	m := NewBits(len(c.Offers))
-	for i := range c.Pools {
-		c.matchPool(&c.Pools[i], r, m)
-	}
-	c.matches[text] = m
-	return m
-}
-
-func matchKey(r model.Requirement) string {
-	if len(r.Values) <= 5 { // String abbreviates longer lists
-		return r.String()
-	}
-	key := r.String()
-	for _, v := range r.Values {
-		key += " " + v
-	}
-	return key
-}
-
-func (c *Catalogue) matchPool(p *Pool, r model.Requirement, m Bits) {
-	own, defined := p.Requirements.Get(r.Key)
-	if !defined && !c.wellKnown.Has(r.Key) && !r.AllowsAbsence() {
-		return
-	}
-	if defined {
-		if !agree(own, r) {
-			return
-		}
-		r = own.Intersect(r)
-	}
-	for i := p.Types.From; i < p.Types.To; i++ {
-		row := &c.Types[i]
-		if t, ok := row.Requirements.Get(r.Key); ok && !agree(t, r) {
-			continue
-		}
-		for j := row.Offers.From; j < row.Offers.To; j++ {
-			if o, ok := c.Offers[j].Requirements.Get(r.Key); !ok || agree(o, r) {
-				m.Set(j)
-			}
-		}
-	}
-}
-
-func agree(a, b model.Requirement) bool {
-	return a.Intersects(b) || (a.AllowsAbsence() && b.AllowsAbsence())
-}
-
-// MatchAll returns the offers that meet every requirement of rs.
-func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
-	out := c.in(Range{To: len(c.Offers)})
-	for _, r := range rs {
-		out = out.And(c.Match(r))
-	}
-	return out
 }
 
 // in returns the offers of a range.

@@ -63,6 +63,9 @@ func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
 	return out
 }
 
+// Defines reports whether some pool, type or offer demands anything of a label.
+func (c *Catalogue) Defines(key string) bool { return c.defined[key] }
+
 // Label returns what is known of a label of a node bought from the offer. It
 // reports false when the node lacks the label.
 func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {

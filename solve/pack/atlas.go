@@ -30,9 +30,10 @@ func (t *atlas) areas(keys []int) []area {
 		return out
 	}
 	index, alike := map[string]int{}, map[string][]int{}
+	telling := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return !t.catalogue.Defines(t.topology.Keys[key]) })
 	var out []area
 	for o := range t.catalogue.Offers {
-		labels := t.labelsOf(o, keys)
+		labels := t.labelsOf(o, telling)
 		in, known := alike[labels]
 		if !known {
 			for _, p := range t.placesOf(o, keys) {

@@ -171,6 +171,7 @@ func soften(x *draft, which func(*demand) bool) bool {
 			continue
 		}
 		d.Demand = x.compile(model.Pending{Shape: Soft(d.Shape), Pods: d.Pods})
+		d.buyable = x.buyable(d.Demand)
 		softened = true
 	}
 	if softened {

@@ -24,7 +24,8 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 	for kind, pending := range s.Pending {
 		if len(pending.Shape.Refused) == 0 && len(pending.Pods) > 0 {
 			d := demand{kind: kind, Demand: q.compile(pending), left: pending.Pods}
-			d.firm = q.catalogue.Fits(d.Demand, fit.Range{To: len(q.catalogue.Offers)})
+			d.firm = q.buyable(d.Demand)
+			d.buyable = d.firm
 			q.startDemands = append(q.startDemands, d)
 		}
 	}
@@ -55,6 +56,11 @@ func (q *problem) compile(p model.Pending) *fit.Demand {
 		d = q.catalogue.Except(d, q.catalogue.Taken(ports, q.snapshot.Daemons))
 	}
 	return q.spanning(d)
+}
+
+// buyable reports whether a pod of d would fit some new node.
+func (q *problem) buyable(d *fit.Demand) bool {
+	return q.catalogue.Fits(d, fit.Range{To: len(q.catalogue.Offers)})
 }
 
 // findReservations finds how many nodes each reservation still gives: the

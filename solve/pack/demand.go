@@ -12,12 +12,13 @@ import (
 // rules between pods tie to one domain.
 type demand struct {
 	*fit.Demand
-	kind  int  // index in Snapshot.Pending
-	index int  // in draft.demands
-	class int  // index in survey.classes
-	firm  bool // some pool suits it without putting up with a soft taint
-	left  []model.Pod
-	loose int // pods that no earlier plan had settled
+	kind    int  // index in Snapshot.Pending
+	index   int  // in draft.demands
+	class   int  // index in survey.classes
+	buyable bool // some new node has room for one of its pods
+	firm    bool // some is without a soft taint that it puts up with
+	left    []model.Pod
+	loose   int // pods that no earlier plan had settled
 
 	most  int      // pods of it one new node takes at most; 0 = no bound
 	apart fit.Bits // demands it shares no new node with; nil = none

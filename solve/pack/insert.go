@@ -113,6 +113,9 @@ func (n *insertion) insert(d *demand) bool {
 			return true
 		}
 	}
+	if !d.buyable {
+		return false
+	}
 	for i := range n.bins {
 		if n.canJoin(d, i) && n.keeps(n.intoBin(d, i)) {
 			return true

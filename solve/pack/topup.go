@@ -35,7 +35,7 @@ func (r repair) topUp() {
 					moved = r.toNode(d, &r.nodes[i]) || moved
 				}
 				for i := range r.bins {
-					moved = r.toBin(d, i) || moved
+					moved = d.buyable && r.toBin(d, i) || moved
 				}
 			}
 		}

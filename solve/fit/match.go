@@ -1,0 +1,109 @@
+package fit
+
+import "karpenter/model"
+
+// labelled is the offers of a pool of which the type, or the offer itself,
+// demands the same of a label.
+type labelled struct {
+	model.Requirement
+	offers []int
+}
+
+// Match returns the offers whose nodes could have a label that meets r.
+func (c *Catalogue) Match(r model.Requirement) Bits {
+	text := matchKey(r)
+	if m, ok := c.matches[text]; ok {
+		return m
+	}
+	m := NewBits(len(c.Offers))
+	for i := range c.Pools {
+		c.matchPool(i, r, m)
+	}
+	c.matches[text] = m
+	return m
+}
+
+// MatchAll returns the offers that meet every requirement of rs.
+func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
+	out := c.in(Range{To: len(c.Offers)})
+	for _, r := range rs {
+		for i, w := range c.Match(r) {
+			out[i] &= w
+		}
+	}
+	return out
+}
+
+func matchKey(r model.Requirement) string {
+	if len(r.Values) <= 5 { // String abbreviates longer lists
+		return r.String()
+	}
+	key := r.String()
+	for _, v := range r.Values {
+		key += " " + v
+	}
+	return key
+}
+
+func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
+	p := &c.Pools[pool]
+	own, defined := p.Requirements.Get(r.Key)
+	if !defined && !c.wellKnown.Has(r.Key) && !r.AllowsAbsence() {
+		return
+	}
+	if defined {
+		if !agree(own, r) {
+			return
+		}
+		r = own.Intersect(r)
+	}
+	m.Add(c.in(p.Offers))
+	for _, l := range c.labelsOf(poolKey{pool, r.Key}) {
+		if agree(l.Requirement, r) {
+			continue
+		}
+		for _, o := range l.offers {
+			m.Unset(o)
+		}
+	}
+}
+
+// labelsOf returns what types and offers of the pool demand of the label.
+func (c *Catalogue) labelsOf(k poolKey) []labelled {
+	if out, ok := c.labels[k]; ok {
+		return out
+	}
+	var out []labelled
+	index := map[string]int{}
+	note := func(rs model.Requirements, offers Range) {
+		r, ok := rs.Get(k.key)
+		if !ok {
+			return
+		}
+		text := matchKey(r)
+		i, ok := index[text]
+		if !ok {
+			i = len(out)
+			index[text] = i
+			out = append(out, labelled{Requirement: r})
+		}
+		for o := offers.From; o < offers.To; o++ {
+			out[i].offers = append(out[i].offers, o)
+		}
+	}
+	if c.defined[k.key] {
+		p := &c.Pools[k.pool]
+		for i := p.Types.From; i < p.Types.To; i++ {
+			note(c.Types[i].Requirements, c.Types[i].Offers)
+		}
+		for o := p.Offers.From; o < p.Offers.To; o++ {
+			note(c.Offers[o].Requirements, Range{o, o + 1})
+		}
+	}
+	c.labels[k] = out
+	return out
+}
+
+func agree(a, b model.Requirement) bool {
+	return a.Intersects(b) || (a.AllowsAbsence() && b.AllowsAbsence())
+}
