@@ -286,17 +286,15 @@ func (r *rebuilder) worthAtMost(i int) float64 {
 // fillActive is fill of the i-th candidate for the torn items alone, through the
 // hand that respects every rule.
 func (r *rebuilder) fillActive(i int) ([]Portion, float64) {
-	k, h := r.rank(i), &r.hand
+	k, h := r.rank(i), r.hand
 	r.budget.Spend(len(k.items) * r.dims)
-	h.begin(r.candidates[i])
-	h.left, r.count = r.count, h.left
+	h.begin(r.candidates[i], r.count)
 	worth := 0.0
 	for _, it := range k.items {
-		if left := h.left[it.line]; left > 0 {
+		if left := r.count[it.line]; left > 0 {
 			worth += r.values[it.line] * float64(h.load(it.line, min(r.portion[it.line], left)))
 		}
 	}
-	h.left, r.count = r.count, h.left
 	r.take = r.take[:0]
 	for _, t := range h.take {
 		r.take = append(r.take, Portion{t.Item, h.pods[t.Item]})

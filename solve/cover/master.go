@@ -19,12 +19,6 @@ type master struct {
 	best     []float64 // by row: the values that prove most so far, feasible for the dual as far as is known
 }
 
-// pattern is how many pods of which rows share one node of a candidate.
-type pattern struct {
-	candidate int // -1 = none covers the row
-	take      []Portion
-}
-
 func newMaster(s *solver, rows []line) *master {
 	m := &master{pricer: newPricer(s, rows), lines: make([]int, len(rows)), patterns: make([]pattern, len(rows))}
 	m.begin()
@@ -136,7 +130,6 @@ func (m *master) solve() {
 
 // Bounds of column generation.
 const (
-	negligible  = 1e-3 // excess of worth over price that is not worth a pattern
 	closeEnough = 5e-3 // how close the values and what they prove need to come
 	pullToBest  = 0.7  // weight of the best values so far
 	farOff      = 0.8  // of the present values, below which the best ones are no guide

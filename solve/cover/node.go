@@ -5,8 +5,9 @@ import "slices"
 // hand fills one node with pods of items, and respects every rule of the
 // problem while it does.
 type hand struct {
-	*solver
+	*Problem
 	candidate int
+	left      []int   // by item: pods there are
 	free      []int64 // by resource
 	grouped   []int   // by group: pods on the node
 	pods      []int   // by item: pods on the node
@@ -14,13 +15,17 @@ type hand struct {
 	items     []int // of take
 }
 
-// begin starts an empty node.
-func (h *hand) begin(c int) {
+func newHand(p *Problem, resources int) *hand {
+	return &hand{Problem: p, free: make([]int64, resources), grouped: make([]int, len(p.Groups)), pods: make([]int, len(p.Items))}
+}
+
+// begin starts an empty node, for pods of which so many are there.
+func (h *hand) begin(c int, left []int) {
 	for _, t := range h.take {
 		h.pods[t.Item] = 0
 	}
 	clear(h.grouped)
-	h.candidate, h.take, h.items = c, h.take[:0], h.items[:0]
+	h.candidate, h.left, h.take, h.items = c, left, h.take[:0], h.items[:0]
 	copy(h.free, h.Candidates[c].Room)
 }
 
@@ -103,29 +108,4 @@ func (h *hand) topUp(row *line) {
 			missed++
 		}
 	}
-}
-
-// launch makes the node, and up to count-1 equal ones, part of the cover as far
-// as limits and pods allow. It returns how many.
-func (s *solver) launch(count int) int {
-	h := &s.hand
-	count = s.allow(h.candidate, count)
-	if len(h.take) == 0 || count == 0 {
-		return 0
-	}
-	n := Node{Candidate: h.candidate}
-	for _, t := range h.take {
-		t.Pods = h.pods[t.Item]
-		count = max(min(count, s.left[t.Item]/t.Pods), 1)
-		n.Take = append(n.Take, t)
-	}
-	n.Count = count
-	for _, t := range n.Take {
-		s.left[t.Item] -= t.Pods * count
-	}
-	s.use(h.candidate, count)
-	s.nodes = append(s.nodes, n)
-	s.budget.Spend(len(n.Take))
-	h.begin(h.candidate)
-	return count
 }

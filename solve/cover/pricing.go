@@ -28,6 +28,9 @@ type pricer struct {
 	shared []int
 }
 
+// negligible is which excess of worth over price is not worth a pattern.
+const negligible = 1e-3
+
 // newPricer returns a pricer of the lines. Values and counts are zero.
 func newPricer(s *solver, lines []line) *pricer {
 	p := &pricer{

@@ -88,7 +88,7 @@ func (m *master) fills(p pattern) bool {
 func (s *solver) buy(m *master, p pattern, count int) bool {
 	bought := false
 	for count > 0 {
-		s.hand.begin(p.candidate)
+		s.hand.begin(p.candidate, s.left)
 		mixed := false
 		for _, t := range p.take {
 			row := &m.pricer.lines[t.Item]
@@ -219,7 +219,7 @@ func (s *solver) buyFor(item int, others []int) bool {
 	if best < 0 {
 		return false
 	}
-	s.hand.begin(best)
+	s.hand.begin(best, s.left)
 	s.hand.load(item, s.left[item])
 	tries := restTries
 	for _, o := range others {

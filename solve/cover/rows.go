@@ -7,68 +7,6 @@ import (
 	"slices"
 )
 
-// mostRanked is how many groups the master problem knows: each is one more
-// dimension of every room. Those with most pods matter most; nodes respect all.
-const mostRanked = 4
-
-// rankGroups finds the groups with most pods. Items that are all kept apart from
-// each other are a group, too, of which a node takes one pod.
-func (s *solver) rankGroups() {
-	pods := make([]int, len(s.Groups))
-	for i := range s.Items {
-		for _, g := range s.Items[i].Groups {
-			pods[g] += s.Items[i].Count
-		}
-	}
-	s.findCliques(&pods)
-	for g, n := range pods {
-		if n > 0 {
-			s.ranked = append(s.ranked, g)
-		}
-	}
-	slices.SortStableFunc(s.ranked, func(a, b int) int { return cmp.Compare(pods[b], pods[a]) })
-	s.ranked = s.ranked[:min(len(s.ranked), mostRanked)]
-}
-
-// findCliques divides the items that are kept apart, from their own pods too, into
-// cliques, each item into the first that it is kept apart from all members of,
-// and appends how many pods each clique has.
-func (s *solver) findCliques(pods *[]int) {
-	s.cliques = make([]int, len(s.Items))
-	for i := range s.cliques {
-		s.cliques[i] = -1
-	}
-	for i := range s.Items {
-		if s.Items[i].Apart == nil || s.Items[i].Most != 1 || s.cliques[i] >= 0 {
-			continue
-		}
-		members, common := []int{i}, slices.Clone(s.Items[i].Apart)
-		for j := range s.Items[i].Apart.All() {
-			if j > i && s.cliques[j] < 0 && common.Has(j) && s.Items[j].Apart != nil && s.Items[j].Most == 1 {
-				members, common = append(members, j), common.And(s.Items[j].Apart)
-				s.budget.Spend(len(common))
-			}
-		}
-		if len(members) < 2 {
-			continue
-		}
-		sum := 0
-		for _, j := range members {
-			s.cliques[j] = len(*pods)
-			sum += s.Items[j].Count
-		}
-		*pods = append(*pods, sum)
-	}
-}
-
-// inGroup reports whether the item counts in the ranked group or clique.
-func (s *solver) inGroup(item, g int) bool {
-	if g >= len(s.Groups) {
-		return s.cliques[item] == g
-	}
-	return slices.Contains(s.Items[item].Groups, g)
-}
-
 // Bounds of the master problem. Up to fewRows items are rows of their own.
 const (
 	fewRows    = 48

@@ -47,6 +47,9 @@ func (b Bits) Add(c Bits) {
 	}
 }
 
+// Range is a half-open interval of indices.
+type Range struct{ From, To int }
+
 // Any reports whether some integer of the range is in the set.
 func (b Bits) Any(r Range) bool {
 	for i := r.From; i < r.To; i++ {

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"iter"
 	"strings"
@@ -12,18 +13,7 @@ import (
 type Demand struct {
 	Shape *model.Shape
 	Pods  []model.Pod
-
-	// Offers is where labels and taints allow such a pod; whether one fits is
-	// for the caller to see. Shapes with equal constraints share the set.
-	Offers Bits
-	alts   []alternative
-	same   string // Constraints; "" = to be worked out
-}
-
-// alternative is one conjunction of the shape's node affinity.
-type alternative struct {
-	demands model.Requirements
-	offers  Bits
+	*constraints
 }
 
 // NewDemand compiles the shape against the catalogue.
@@ -32,23 +22,22 @@ func (c *Catalogue) NewDemand(p model.Pending) *Demand {
 	same, ok := c.demands[key]
 	if !ok {
 		same = c.constrain(p.Shape.Alternatives(), p.Shape.Tolerations)
-		same.same = same.Constraints()
 		c.demands[key] = same
 	}
-	return &Demand{Shape: p.Shape, Pods: p.Pods, Offers: same.Offers, alts: same.alts, same: same.same}
+	return &Demand{p.Shape, p.Pods, same}
 }
 
 // constrain sees no more of a shape than constraintKey does: shapes with equal
 // keys share what it returns.
-func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []model.Toleration) *Demand {
-	d := &Demand{Offers: NewBits(len(c.Offers))}
+func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []model.Toleration) *constraints {
+	out := &constraints{Offers: NewBits(len(c.Offers))}
 	base := c.tolerated(tolerations)
 	for _, demands := range alternatives {
-		offers := base.And(c.MatchAll(demands))
-		d.alts = append(d.alts, alternative{demands, offers})
-		d.Offers = d.Offers.Or(offers)
+		offers := c.MatchAll(demands).And(base)
+		out.alts = append(out.alts, alternative{demands, offers})
+		out.Offers.Add(offers)
 	}
-	return d
+	return out
 }
 
 // constraintKey is equal for shapes with equal selectors, terms and
@@ -80,22 +69,21 @@ func (d *Demand) Alternatives() iter.Seq2[model.Requirements, Bits] {
 	}
 }
 
-// Constraints returns a text that is equal for demands that may run on the same
+// Constraints returns a digest that is equal for demands that may run on the same
 // offers for the same reasons.
-func (d *Demand) Constraints() string {
-	if d.same != "" {
-		return d.same
+func (c *constraints) Constraints() string {
+	if c.digest != "" {
+		return c.digest
 	}
-	var b strings.Builder
-	for _, a := range d.alts {
+	h := sha256.New()
+	for _, a := range c.alts {
 		for _, r := range a.demands {
-			b.WriteString(matchKey(r))
-			b.WriteByte(',')
+			h.Write([]byte(matchKey(r) + ","))
 		}
-		b.WriteByte('|')
-		b.WriteString(a.offers.Key())
+		h.Write([]byte("|" + a.offers.Key()))
 	}
-	return b.String()
+	c.digest = string(h.Sum(nil))
+	return c.digest
 }
 
 // At returns the conjunction under which the shape runs on an offer of

@@ -2,13 +2,6 @@ package fit
 
 import "karpenter/model"
 
-// labelled is the offers of a pool of which the type, or the offer itself,
-// demands the same of a label.
-type labelled struct {
-	model.Requirement
-	offers []int
-}
-
 // Match returns the offers whose nodes could have a label that meets r.
 func (c *Catalogue) Match(r model.Requirement) Bits {
 	text := matchKey(r)
@@ -30,6 +23,15 @@ func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
 		for i, w := range c.Match(r) {
 			out[i] &= w
 		}
+	}
+	return out
+}
+
+// Any returns the offers whose nodes could meet one of the alternatives.
+func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
+	out := NewBits(len(c.Offers))
+	for _, alt := range alternatives {
+		out = out.Or(c.MatchAll(alt))
 	}
 	return out
 }

@@ -86,3 +86,8 @@ func Room(free, r model.Resources, limit int) int {
 	}
 	return int(max(n, 0))
 }
+
+// firm returns the taints that keep a daemon away for good.
+func firm(taints []model.Taint) []model.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
+}

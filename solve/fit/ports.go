@@ -42,7 +42,7 @@ func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
 // Narrow returns d with the offers that keep returns of those allowed under
 // each of its alternatives.
 func (c *Catalogue) Narrow(d *Demand, keep func(demands model.Requirements, offers Bits) Bits) *Demand {
-	out := &Demand{Shape: d.Shape, Pods: d.Pods, Offers: NewBits(len(c.Offers))}
+	out := &Demand{d.Shape, d.Pods, &constraints{Offers: NewBits(len(c.Offers))}}
 	for _, a := range d.alts {
 		left := keep(a.demands, a.offers)
 		out.alts = append(out.alts, alternative{a.demands, left})
@@ -53,7 +53,7 @@ func (c *Catalogue) Narrow(d *Demand, keep func(demands model.Requirements, offe
 
 // Only returns d with the offers that are in all of the sets.
 func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
-	out := &Demand{Shape: d.Shape, Pods: d.Pods, Offers: d.Offers}
+	out := &Demand{d.Shape, d.Pods, &constraints{Offers: d.Offers}}
 	for _, s := range sets {
 		out.Offers = out.Offers.And(s)
 	}
@@ -88,13 +88,4 @@ func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
 		own = t
 	}
 	return own, own.Complement || len(own.Values) > 0
-}
-
-// Any returns the offers whose nodes could meet one of the alternatives.
-func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
-	out := NewBits(len(c.Offers))
-	for _, alt := range alternatives {
-		out = out.Or(c.MatchAll(alt))
-	}
-	return out
 }

@@ -81,8 +81,7 @@ func (d *demand) parts() []member {
 
 // clone returns a copy that shares nothing with d that changes.
 func (d *demand) clone() demand {
-	out := *d
-	compiled := *d.Demand
+	out, compiled := *d, *d.Demand
 	out.Demand = &compiled
 	out.left, out.stuck, out.apart = slices.Clone(d.left), slices.Clone(d.stuck), slices.Clone(d.apart)
 	return out

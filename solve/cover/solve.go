@@ -1,0 +1,41 @@
+package cover
+
+import (
+	"math"
+
+	"karpenter/solve/work"
+)
+
+// Unlimited returns the options that look for the cheapest cover, whatever it
+// costs.
+func Unlimited() Options { return Options{Most: math.Inf(1), Prove: true} }
+
+// Solve returns a cheap cover.
+func Solve(p *Problem, o Options, budget *work.Budget) *Result {
+	s := newSolver(p, budget)
+	m := newMaster(s, s.aggregate(o.Rows))
+	m.patterns = append(m.patterns, o.Known...)
+	r := &Result{}
+	if !s.dive(m, r, o) {
+		r.Abandoned = true
+	} else {
+		s.coverRest()
+		s.improve()
+	}
+	r.Nodes, r.Left, r.Values = s.nodes, s.left, s.values
+	return r
+}
+
+// Values returns the dual value of one pod of each item, without a cover.
+func Values(p *Problem, o Options, budget *work.Budget) []float64 {
+	s := newSolver(p, budget)
+	m := newMaster(s, s.aggregate(o.Rows))
+	if m.restart() {
+		m.optimise(math.MaxInt, greedily)
+		if o.Prove {
+			m.refine()
+		}
+		s.value(m)
+	}
+	return s.values
+}

@@ -1,0 +1,78 @@
+package fit
+
+import (
+	"slices"
+
+	"karpenter/model"
+)
+
+// Open reports whether the pool leaves the value of key undecided for some
+// node it could launch, so that pods sharing a node must agree on it.
+func (c *Catalogue) Open(pool int, key string) bool {
+	k := poolKey{pool, key}
+	if o, ok := c.open[k]; ok {
+		return o
+	}
+	o := c.isOpen(&c.Pools[pool], key)
+	c.open[k] = o
+	return o
+}
+
+// Asks reports whether the shape demands something of a key the pool leaves
+// open.
+func (c *Catalogue) Asks(pool int, s *model.Shape) bool {
+	for _, alt := range s.Alternatives() {
+		if slices.ContainsFunc(alt, func(r model.Requirement) bool { return c.Open(pool, r.Key) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Catalogue) isOpen(p *Pool, key string) bool {
+	if _, pinned := p.Requirements.Value(key); pinned {
+		return false
+	}
+	_, own := p.Requirements.Get(key)
+	for i := p.Types.From; i < p.Types.To; i++ {
+		row := &c.Types[i]
+		t, defined := row.Requirements.Get(key)
+		if !defined && !own || t.Operator() == model.DoesNotExist {
+			continue
+		}
+		if _, pinned := row.Requirements.Value(key); !pinned && !c.offersPin(row, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Catalogue) offersPin(row *TypeRow, key string) bool {
+	for j := row.Offers.From; j < row.Offers.To; j++ {
+		if _, pinned := c.Offers[j].Requirements.Value(key); !pinned {
+			return false
+		}
+	}
+	return true
+}
+
+// Agree merges the demands of more pods into what the pods already on a new
+// node of the pool demand of its open keys. It reports false when no value
+// would suit them all.
+func (c *Catalogue) Agree(pool int, have, more model.Requirements) (model.Requirements, bool) {
+	out := have
+	for _, r := range more {
+		if !c.Open(pool, r.Key) {
+			continue
+		}
+		base, _ := c.Pools[pool].Requirements.Get(r.Key)
+		if h, ok := out.Get(r.Key); ok {
+			base = base.Intersect(h)
+		}
+		if !agree(base, r) {
+			return have, false
+		}
+		out = out.And(r)
+	}
+	return out, true
+}
