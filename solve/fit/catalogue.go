@@ -24,6 +24,7 @@ type Catalogue struct {
 	reserved  map[string]Bits // reservation → its offers
 	matches   map[string]Bits // requirement text → offers that allow it
 	labels    map[poolKey][]labelled
+	alike     map[string][][]int
 	open      map[poolKey]bool
 	demands   map[string]*constraints
 }

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"slices"
+	"strings"
 
 	"karpenter/model"
 )
@@ -88,4 +89,32 @@ func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
 		own = t
 	}
 	return own, own.Complement || len(own.Values) > 0
+}
+
+// Alike divides the offers into those of whose labels the same is known. What it
+// returns must not be changed.
+func (c *Catalogue) Alike(labels []string) [][]int {
+	name := strings.Join(labels, "\x00")
+	if out, ok := c.alike[name]; ok {
+		return out
+	}
+	var out [][]int
+	index := map[string]int{}
+	for o := range c.Offers {
+		var b strings.Builder
+		for _, key := range labels {
+			if label, ok := c.Label(o, key); ok {
+				b.WriteString(matchKey(label))
+			}
+			b.WriteByte(0)
+		}
+		i, ok := index[b.String()]
+		if !ok {
+			i = len(out)
+			index[b.String()], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], o)
+	}
+	c.alike[name] = out
+	return out
 }

@@ -3,7 +3,6 @@ package pack
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -29,27 +28,20 @@ func (t *atlas) areas(keys []int) []area {
 	if out, ok := t.known[name]; ok {
 		return out
 	}
-	index, alike := map[string]int{}, map[string][]int{}
-	telling := slices.DeleteFunc(slices.Clone(keys), func(key int) bool { return !t.catalogue.Defines(t.topology.Keys[key]) })
+	index := map[string]int{}
 	var out []area
-	for o := range t.catalogue.Offers {
-		labels := t.labelsOf(o, telling)
-		in, known := alike[labels]
-		if !known {
-			for _, p := range t.placesOf(o, keys) {
-				id := placeID(p, keys)
-				i, ok := index[id]
-				if !ok {
-					i = len(out)
-					index[id] = i
-					out = append(out, t.newArea(id, p, keys))
-				}
-				in = append(in, i)
+	for _, offers := range t.catalogue.Alike(t.labels(keys)) {
+		for _, p := range t.placesOf(offers[0], keys) {
+			id := placeID(p, keys)
+			i, ok := index[id]
+			if !ok {
+				index[id] = len(out)
+				out = append(out, t.newArea(id, p, keys))
+				out[len(out)-1].offers = offers
+				continue
 			}
-			alike[labels] = in
-		}
-		for _, i := range in {
-			out[i].offers = append(out[i].offers, o)
+			out[i].offers = slices.Concat(out[i].offers, offers)
+			slices.Sort(out[i].offers)
 		}
 	}
 	slices.SortFunc(out, func(a, b area) int { return slices.Compare(a.names, b.names) })
@@ -57,17 +49,15 @@ func (t *atlas) areas(keys []int) []area {
 	return out
 }
 
-// labelsOf returns a text that is equal for offers whose nodes may be in the same
-// places.
-func (t *atlas) labelsOf(offer int, keys []int) string {
-	var b strings.Builder
+// labels returns the names of those of the keys that tell offers apart.
+func (t *atlas) labels(keys []int) []string {
+	var out []string
 	for _, key := range keys {
-		if label, ok := t.catalogue.Label(offer, t.topology.Keys[key]); ok {
-			b.WriteString(exact(label))
+		if name := t.topology.Keys[key]; t.catalogue.Defines(name) {
+			out = append(out, name)
 		}
-		b.WriteByte(0)
 	}
-	return b.String()
+	return out
 }
 
 // placesOf returns where a node bought from the offer may be.
