@@ -1,0 +1,108 @@
+package arch
+
+import (
+	"go/ast"
+	"go/types"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	source "golang.org/x/tools/go/packages"
+)
+
+// TestFilesFormLayers keeps the files of packages that policy.txt names from using
+// each other in a circle, so that each can be read from the bottom up.
+func TestFilesFormLayers(t *testing.T) {
+	var paths []string
+	for _, r := range policy(t) {
+		if r.kind == "layers" {
+			paths = append(paths, module+r.room)
+		}
+	}
+	loaded, err := source.Load(&source.Config{
+		Mode: source.NeedName | source.NeedFiles | source.NeedSyntax | source.NeedTypes | source.NeedTypesInfo | source.NeedImports | source.NeedExportFile,
+		Dir:  "../..",
+	}, paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(loaded) != len(paths) {
+		t.Fatalf("%d packages for %d lines of policy.txt", len(loaded), len(paths))
+	}
+	for _, p := range loaded {
+		for _, e := range p.Errors {
+			t.Error(e)
+		}
+		if circle := circleIn(uses(p)); len(circle) > 0 {
+			t.Errorf("%s: these files use each other in a circle: %s", p.PkgPath, strings.Join(circle, " → "))
+		}
+	}
+}
+
+func TestCircleIn(t *testing.T) {
+	if c := circleIn(map[string][]string{"a": {"b", "c"}, "b": {"c"}}); c != nil {
+		t.Errorf("%v is no circle", c)
+	}
+	if c := circleIn(map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"b"}}); !slices.Equal(c, []string{"b", "c", "b"}) {
+		t.Errorf("circle %v, want b c b", c)
+	}
+}
+
+// uses returns which other files of the package each file uses a function, method,
+// type or constant of.
+func uses(p *source.Package) map[string][]string {
+	out := map[string][]string{}
+	name := func(n ast.Node) string { return filepath.Base(p.Fset.Position(n.Pos()).Filename) }
+	for _, file := range p.Syntax {
+		from, to := name(file), map[string]bool{}
+		ast.Inspect(file, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			used := p.TypesInfo.Uses[id]
+			if used == nil || used.Pkg() != p.Types {
+				return true
+			}
+			if _, variable := used.(*types.Var); variable && used.Parent() != p.Types.Scope() {
+				return true // a field or a local one
+			}
+			to[filepath.Base(p.Fset.Position(used.Pos()).Filename)] = true
+			return true
+		})
+		delete(to, from)
+		out[from] = slices.Sorted(maps.Keys(to))
+	}
+	return out
+}
+
+// circleIn returns a circle of uses; nil = there is none.
+func circleIn(uses map[string][]string) []string {
+	done := map[string]bool{}
+	var path []string
+	var visit func(file string) []string
+	visit = func(file string) []string {
+		if i := slices.Index(path, file); i >= 0 {
+			return append(slices.Clone(path[i:]), file)
+		}
+		if done[file] {
+			return nil
+		}
+		path = append(path, file)
+		for _, next := range uses[file] {
+			if c := visit(next); c != nil {
+				return c
+			}
+		}
+		path, done[file] = path[:len(path)-1], true
+		return nil
+	}
+	for _, file := range slices.Sorted(maps.Keys(uses)) {
+		if c := visit(file); c != nil {
+			return c
+		}
+	}
+	return nil
+}
