@@ -17,11 +17,22 @@ type World struct {
 
 	mu        sync.Mutex
 	listeners []func(uid string)
+	now       time.Time // of the last Snapshot
 
+	fleet
+	workloads
+	intents
+	offers
+	usual  usual
+	listed listed
+	count  Adherence
+}
+
+// fleet is the machines there are, with what is derived from them.
+type fleet struct {
 	machines map[string]*machine // by ID
 	nodeIDs  map[string]string   // Node name → machine
 	claimIDs map[string]string   // NodeClaim name → machine
-	now      time.Time           // of the last Snapshot
 	moved    bool                // a machine was added or removed since nodes was made
 	nodes    []model.Node        // as last handed out
 
@@ -31,37 +42,43 @@ type World struct {
 	seeded    map[*machine]bool    // those that Planned brought, and some more
 	standings map[string]*standing // by pool
 
-	hosts        map[string]*host           // by node name
-	pods         map[string]*pod            // by namespace/name
-	spaces       map[string]*space          // by namespace
-	shapes       map[string]*shape          // by key
-	waiting      []*group                   // those of which pods ask for a node, in the order of Snapshots
-	plans        map[string]plan            // by pod UID
-	planned      map[string]map[string]bool // target → pod UIDs
-	boundPlans   int                        // plans of pods that are bound
-	named        map[string]*pod            // those with Nominated, by UID
-	bequests     map[string][][]launched    // launches for pods that have gone, by what replaces them
-	count        Adherence
-	pools        map[string]*pool // by name
-	poolVersions int              // given out so far
-	types        map[string][]*model.InstanceType
-	extras       map[string][]model.Extra // by pool
+	hosts  map[string]*host          // by node name
+	limits map[string]map[string]int // of volumes, by node name and driver
+}
 
-	outlooks map[string]outlook // of claims that are not launched, by pool and demands
-	granted  map[string]int     // nodes of static pools that are about to be planned, by pool
+// workloads is the pods, and what decides how they are seen.
+type workloads struct {
+	pods    map[string]*pod    // by namespace/name
+	spaces  map[string]*space  // by namespace
+	shapes  map[string]*shape  // by key
+	waiting []*group           // those of which pods ask for a node, in the order of Snapshots
+	daemons map[string]*daemon // by namespace/name
 
 	interest   interest
 	namespaces map[string]map[string]string // labels
 	unsettled  map[string]bool              // namespaces whose pods may be seen differently now
-
-	buffers map[string]map[string]bool // keys of the pods of each
-	limits  map[string]map[string]int  // of volumes, by node name and driver
-	usual   usual
-
-	daemons map[string]*daemon // by namespace/name
-	listed  listed
+	buffers    map[string]map[string]bool   // keys of the pods of each
 
 	scratch []*pod // nobody's between calls
+}
+
+// intents is what was planned and has not come about yet.
+type intents struct {
+	plans      map[string]plan            // by pod UID
+	planned    map[string]map[string]bool // target → pod UIDs
+	boundPlans int                        // plans of pods that are bound
+	named      map[string]*pod            // those with Nominated, by UID
+	bequests   map[string][][]launched    // launches for pods that have gone, by what replaces them
+	outlooks   map[string]outlook         // of claims that are not launched, by pool and demands
+	granted    map[string]int             // nodes of static pools that are about to be planned, by pool
+}
+
+// offers is what can be launched.
+type offers struct {
+	pools        map[string]*pool // by name
+	poolVersions int              // given out so far
+	types        map[string][]*model.InstanceType
+	extras       map[string][]model.Extra // by pool
 }
 
 // listed is parts of a Snapshot as last handed out; nil = to be made.
@@ -76,13 +93,20 @@ type listed struct {
 func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 	return &World{
 		axis: axis, wellKnown: wellKnown,
-		machines: map[string]*machine{}, nodeIDs: map[string]string{}, claimIDs: map[string]string{},
-		hosts: map[string]*host{}, pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{},
-		plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, bequests: map[string][][]launched{},
-		pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}, outlooks: map[string]outlook{}, granted: map[string]int{},
-		buffers: map[string]map[string]bool{}, limits: map[string]map[string]int{}, daemons: map[string]*daemon{},
-		timed: map[*machine]bool{}, going: map[*machine]bool{}, seeded: map[*machine]bool{}, standings: map[string]*standing{},
-		interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{},
+		fleet: fleet{
+			machines: map[string]*machine{}, nodeIDs: map[string]string{}, claimIDs: map[string]string{},
+			timed: map[*machine]bool{}, going: map[*machine]bool{}, seeded: map[*machine]bool{}, standings: map[string]*standing{},
+			hosts: map[string]*host{}, limits: map[string]map[string]int{},
+		},
+		workloads: workloads{
+			pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{}, daemons: map[string]*daemon{},
+			interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{}, buffers: map[string]map[string]bool{},
+		},
+		intents: intents{
+			plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, bequests: map[string][][]launched{},
+			outlooks: map[string]outlook{}, granted: map[string]int{},
+		},
+		offers: offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
 	}
 }
 
