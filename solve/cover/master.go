@@ -13,6 +13,7 @@ import (
 type master struct {
 	*pricer
 	patterns []pattern // the first of them cover one row each, by row
+	priced   []int     // the candidates that the greedy knapsack looks at
 	program  *lp.Program
 	lines    []int     // by row: its row in program; -1 = no pods left, or nothing covers it any more
 	columns  []int     // by column of program: index in patterns
@@ -21,6 +22,9 @@ type master struct {
 
 func newMaster(s *solver, rows []line) *master {
 	m := &master{pricer: newPricer(s, rows), lines: make([]int, len(rows)), patterns: make([]pattern, len(rows))}
+	for c := range s.Candidates {
+		m.priced = append(m.priced, c)
+	}
 	m.begin()
 	return m
 }
@@ -197,7 +201,7 @@ func greedily(m *master, present []float64) (ratio float64, found bool) {
 	}
 	ratio = 1
 	var all []scored
-	for c := range m.Candidates {
+	for _, c := range m.priced {
 		price := m.Candidates[c].Price
 		limit := m.limit(c, price)
 		if limit <= price || m.allow(c, 1) == 0 {
@@ -253,6 +257,28 @@ func (m *master) refine() {
 	m.budget = all
 }
 
+// priceFew has the greedy knapsack look only at candidates of which a pattern comes
+// close to its price at the present values.
+func (m *master) priceFew() {
+	m.solve()
+	m.priced = slices.DeleteFunc(m.priced, func(c int) bool {
+		price := m.Candidates[c].Price
+		return m.limit(c, farOff*price) < farOff*price
+	})
+}
+
+// promising returns the patterns that come close to their price at the present
+// values.
+func (m *master) promising() Columns {
+	var out Columns
+	for _, p := range m.patterns[len(m.count):] {
+		if worthAt(p.take, m.values) >= closeToPrice*m.Candidates[p.candidate].Price {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // begin sets the values before anything is known: what a pod would cost if its
 // largest request could fill a node to the brim. Patterns that come close to
 // their price at these values are known from the start.
@@ -281,13 +307,13 @@ func (m *master) begin() {
 		}
 	}
 	m.recount()
-	ratio, _ := greedily(m, scaled(m.values, 1/promising))
+	ratio, _ := greedily(m, scaled(m.values, 1/closeToPrice))
 	m.best = scaled(m.values, 1/ratio)
 }
 
-// promising is from which ratio of worth to price on a pattern is known from the
-// start.
-const promising = 0.9
+// closeToPrice is from which ratio of worth to price on a pattern is worth knowing
+// from the start.
+const closeToPrice = 0.9
 
 func scaled(values []float64, by float64) []float64 {
 	out := make([]float64, len(values))

@@ -17,12 +17,21 @@ const (
 // matters.
 func (m *master) few() int { return 4 + 200/max(len(m.count), 1) }
 
+// roughly is how many times as many rounds are enough for a rough cover.
+const roughly = 2
+
 // dive buys the whole part of the master problem's solution and the largest
 // fractions, solves again for what is left, and so on. It reports false when the
 // pods are worth more than o.Most, and buys nothing then.
 func (s *solver) dive(m *master, r *Result, o Options) bool {
 	rounds := math.MaxInt
+	if o.Rough {
+		rounds = roughly * m.few()
+	}
 	for first := true; m.restart(); first = false {
+		if first && o.Rough {
+			m.priceFew()
+		}
 		m.optimise(rounds, greedily)
 		rounds = m.few()
 		if first {
@@ -32,7 +41,7 @@ func (s *solver) dive(m *master, r *Result, o Options) bool {
 			if o.Prove {
 				m.refine()
 			}
-			r.Columns = slices.Clone(Columns(m.patterns[len(m.count):]))
+			r.Columns = m.promising()
 			s.value(m)
 		}
 		if !s.buySolution(m) || s.budget.Spent() {

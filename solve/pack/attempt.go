@@ -16,9 +16,6 @@ const helpings = 2
 // mostOneByOne is up to how many pods a draft is made by adding one at a time.
 const mostOneByOne = 256
 
-// place places what it can of the pods of the problem.
-func place(q *problem) *outcome { return conclude(build(q)) }
-
 // build returns a draft with what can be placed as long as wishes are rules.
 func build(q *problem) *draft {
 	x := newDraft(q, lessons{})
@@ -29,6 +26,12 @@ func build(q *problem) *draft {
 		finish(x)
 	}
 	return x
+}
+
+// buildWithin is build with a part of the budget that is left.
+func buildWithin(part float64, q *problem) *draft {
+	defer q.allot(part)()
+	return build(q)
 }
 
 // conclude places what only wishes kept from its place, and tells what was planned.

@@ -7,12 +7,21 @@ import (
 	"karpenter/solve/fit"
 )
 
+// tierShare is the part of the budget that is left which one tier of several may use.
+const tierShare = 0.7
+
 // buyAll buys new nodes, of the heaviest pools first. It reports false when the
 // trial is given up.
 func buyAll(x *draft) bool {
 	x.takeSurvey()
-	for _, tier := range x.tiers {
-		if !buyFor(x, tier, x.demands) {
+	for i, tier := range x.tiers {
+		part := tierShare
+		if i == len(x.tiers)-1 {
+			part = 1
+		}
+		whole := x.allot(part)
+		ok := buyFor(x, tier, x.demands)
+		if whole(); !ok {
 			return false
 		}
 	}

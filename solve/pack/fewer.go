@@ -13,9 +13,10 @@ import (
 // for what is billed per node, and one huge node takes everything with it.
 
 const (
-	smallCover  = 20 // nodes: a cover with fewer stays as it is, and no node has room for more than this part of it
-	fewerSteps  = 3  // covers that are tried
-	firstCharge = 4  // times the charge per node that is sure to cost no more than the premium
+	smallCover  = 20  // nodes: a cover with fewer stays as it is, and no node has room for more than this part of it
+	fewerSteps  = 3   // covers that are tried
+	fewerShare  = 0.5 // of the budget that is left may be used for them
+	firstCharge = 4   // times the charge per node that is sure to cost no more than the premium
 )
 
 // fewer returns a cover with fewer nodes than the cheapest, if there is one that
@@ -26,9 +27,10 @@ func (m *market) fewer(q *covering, cheapest *cover.Result) *cover.Result {
 	if most <= q.cost(cheapest) || nodes <= smallCover {
 		return cheapest
 	}
+	defer m.allot(fewerShare)()
 	best, charge := cheapest, firstCharge*(most-q.cost(cheapest))/float64(nodes)
 	for range fewerSteps {
-		r := cover.Solve(q.charging(charge), cover.Options{Most: math.Inf(1), Known: best.Columns}, m.budget)
+		r := cover.Solve(q.charging(charge), cover.Options{Most: math.Inf(1), Known: best.Columns, Rough: true}, m.budget)
 		if m.budget.Spent() {
 			break
 		}

@@ -6,10 +6,20 @@ import (
 	"karpenter/solve/work"
 )
 
+// Shares of the budget that are left.
+const (
+	proofShare  = 0.2 // for the proof
+	ignoreShare = 0.5 // for the plan that ignores preferences
+	honourShare = 0.5 // for each of those that honour some
+)
+
 // Place places the pending pods of s within the budget and returns the plan.
 // What it compiles it leaves in m.
 func Place(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget) *model.Plan {
-	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget}, s))
+	q := newProblem(problem{policy: p, memory: m, budget: budget}, s)
+	whole := q.allot(1 - proofShare)
+	ignoring, out := best(q)
+	whole()
 	// What only the plan that honours preferences reads as the scheduler does, the
 	// bound must allow, too.
 	ignoring.draft.final = ignoring.draft.final || out.draft.final
@@ -20,7 +30,7 @@ func Place(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget
 // best places what it can, as the policy has it for preferences. It also returns
 // the outcome that ignores them.
 func best(q *problem) (ignoring, out *outcome) {
-	ignoring = place(q)
+	ignoring = conclude(buildWithin(ignoreShare, q))
 	if q.policy.IgnorePreferences || ignoring.draft.abandoned != inProgress {
 		return ignoring, ignoring
 	}

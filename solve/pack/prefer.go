@@ -166,7 +166,7 @@ func honour(ignoring *outcome) *outcome {
 		if len(wishes) == 0 {
 			break
 		}
-		x := build(q.grant(wishes, strictly, ignoring))
+		x := buildWithin(honourShare, q.grant(wishes, strictly, ignoring))
 		kinds := deprived(x)
 		if len(kinds) == 0 {
 			out := conclude(x)

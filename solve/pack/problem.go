@@ -90,6 +90,17 @@ func (q *problem) capacity(offer int) model.Resources {
 	return q.catalogue.Types[q.catalogue.Offers[offer].Type].Capacity
 }
 
+// allot lets what follows use a part of the budget that is left, until the whole
+// is called for again.
+func (q *problem) allot(part float64) (whole func()) {
+	all := q.budget
+	q.budget = all.Part(part)
+	return func() {
+		all.Return(q.budget)
+		q.budget = all
+	}
+}
+
 // trouble is what a node is charged on top of its price: of two plans that cost
 // the same, the one with fewer nodes is better. It is next to nothing, also
 // beside the lowest price that is not zero.

@@ -36,8 +36,15 @@ func (b *Budget) Used() int64 { return b.total - b.left }
 // Part returns a budget of a fraction of what is left. What is spent of the part
 // is not spent of the whole until Return.
 func (b *Budget) Part(fraction float64) *Budget {
+	if b == nil {
+		return nil
+	}
 	return New(int64(float64(max(b.left, 0)) * fraction))
 }
 
 // Return takes what was used of a part from the whole.
-func (b *Budget) Return(part *Budget) { b.left -= part.Used() }
+func (b *Budget) Return(part *Budget) {
+	if b != nil {
+		b.left -= part.Used()
+	}
+}
