@@ -22,7 +22,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help try screens recordings krew invariants image sbom run demo demo-helm stress disrupt size grow test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
+.PHONY: help try screens recordings krew invariants image sbom run demo demo-helm stress disrupt size grow test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,9 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 	cd charts && go test -run TestDefinitions -update .
 	go test -run TestSettingsTable ./cmd/karpenter/config -update
 	go test -run TestFieldTables ./api/crds -update
+
+contract: ## the links from the cases in docs/contract to their tests
+	go test ./internal/docs -run TestContractIndex -update
 
 generate-aws: ## descriptions, prices and limits of EC2's instance types, from AWS; needs credentials; PRICES=us-east-1,eu-west-1
 	cd cloud/ec2/limits && go run . > ../limits.json.new && mv ../limits.json.new ../limits.json
