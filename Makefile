@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help try screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract generate-aws clean-cluster clean build FORCE
+.PHONY: help try screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract prose generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -134,6 +134,10 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 
 contract: ## the links from the cases in docs/contract to their tests
 	go test ./internal/docs -run TestContractIndex -update
+
+prose: ## findings of the style check, and the backlog with the numbers of today
+	-go test ./internal/docs -run TestProse
+	go test ./internal/docs -run TestProse -update
 
 generate-aws: ## descriptions, prices and limits of EC2's instance types, from AWS; needs credentials; PRICES=us-east-1,eu-west-1
 	cd cloud/ec2/limits && go run . > ../limits.json.new && mv ../limits.json.new ../limits.json
