@@ -10,8 +10,7 @@ PROVIDER ?= aws
 SEEDS   ?= 2000
 FIRST   ?= 0
 KUBERNETES ?= 1.36.4
-IMAGE   ?= karpenter/controller:1.14.1
-PLATFORMS ?= linux/amd64,linux/arm64
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 VULNDB  ?= https://vuln.go.dev
 SCANNED ?= bin/karpenter
 GOFLAGS ?=
@@ -22,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help try screens recordings krew invariants image sbom run demo demo-helm stress disrupt size grow test unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate generate-aws clean-cluster clean build FORCE
+.PHONY: help try screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract prose generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -56,7 +55,23 @@ grow: build ## what the controller needs while a cluster grows to 1,000 nodes; P
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)
 
-test: build unit charts observability sandbox-test differential sim e2e ## all tests
+# What make test runs, in this order.
+TESTS = build unit charts observability sandbox-test differential release-test sim e2e
+
+test: ## all tests; prints how long each part took
+	@summary=; for part in $(TESTS); do \
+		echo "=== make $$part"; begin=$$(date +%s); \
+		$(MAKE) --no-print-directory $$part || { echo "=== make $$part failed after $$(($$(date +%s) - begin)) s" >&2; exit 1; }; \
+		line=$$(printf '%-14s %5d s' $$part $$(($$(date +%s) - begin))); echo "=== $$line"; summary="$$summary  $$line\n"; \
+	done; printf "=== all tests passed:\n$$summary"
+
+# No cluster, and only packages whose tests take seconds.
+CHECKS = ./api/... ./internal/... ./model/... ./scenario/... ./solve/fit/... ./solve/lp/... ./solve/topology/... ./world/... ./control/... ./cmd/karpenter/config/...
+
+check: ## fast feedback before you commit: formatting, vet, and the tests that take seconds
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); [ -z "$$unformatted" ] || { echo "run gofmt -w on:" $$unformatted >&2; exit 1; }
+	go vet ./...
+	go test $(CHECKS)
 
 unit: ## tests that need no cluster
 	go test $$(go list ./... | grep -v '/e2e')
@@ -90,10 +105,10 @@ aws-calls: ## the calls to AWS that launch NODES=1000 nodes at once, and that an
 sim-aws: ## as sim, with the AWS provider on an account in memory; SEEDS=50 FIRST=1
 	go test ./sim -run '^TestAmazonSeeds$$' -timeout 1h -amazon-seeds=$(SEEDS) -first=$(FIRST)
 
-e2e: build bin/moto bin/helm bin/prometheus bin/promtool ## tests against a real control plane, and against moto, an emulator of AWS
+e2e: build bin/moto bin/helm bin/prometheus bin/promtool bin/release-tool ## tests against a real control plane, and against moto, an emulator of AWS
 	go test -timeout 30m ./e2e/...
 
-e2e-on: build bin/moto bin/helm bin/prometheus bin/promtool ## the same on another release of Kubernetes: KUBERNETES=1.36.4
+e2e-on: build bin/moto bin/helm bin/prometheus bin/promtool bin/release-tool ## the same on another release of Kubernetes: KUBERNETES=1.36.4
 	./sandbox/build.sh bin/sandbox-$(KUBERNETES) $(KUBERNETES)
 	SANDBOX_BIN=$(CURDIR)/bin/sandbox-$(KUBERNETES) go test -timeout 30m ./e2e/...
 
@@ -116,6 +131,13 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 	cd charts && go test -run TestDefinitions -update .
 	go test -run TestSettingsTable ./cmd/karpenter/config -update
 	go test -run TestFieldTables ./api/crds -update
+
+contract: ## the links from the cases in docs/contract to their tests
+	go test ./internal/docs -run TestContractIndex -update
+
+prose: ## findings of the style check, and the backlog with the numbers of today
+	-go test ./internal/docs -run TestProse
+	go test ./internal/docs -run TestProse -update
 
 generate-aws: ## descriptions, prices and limits of EC2's instance types, from AWS; needs credentials; PRICES=us-east-1,eu-west-1
 	cd cloud/ec2/limits && go run . > ../limits.json.new && mv ../limits.json.new ../limits.json
@@ -159,8 +181,20 @@ bin/karpenter: FORCE
 
 bin/awssim: bin/karpenter
 
-image: ## build the controller's image for PLATFORMS and push it as IMAGE, with an SBOM
-	docker buildx build --platform $(PLATFORMS) --sbom=true --provenance=true --tag $(IMAGE) --push .
+release: bin/release-tool ## binaries for PLATFORMS, charts, image, SBOM and checksums in bin/release; needs no Docker
+	rm -rf bin/release
+	cd release && ../bin/release-tool build --platforms $(PLATFORMS)
+	cd charts && SOURCE_DATE_EPOCH=0 go run -trimpath ./sbom ../bin/release/karpenter-linux-amd64 .. > ../bin/release/karpenter.spdx.json
+	cd bin/release && sha256sum karpenter.spdx.json >> SHA256SUMS
+
+push: bin/release-tool ## push the image and the charts of bin/release to REGISTRY, such as registry.example.com/team
+	cd release && ../bin/release-tool push $(REGISTRY)
+
+release-test: bin/helm ## tests of the release: the same bytes from two folders, and what a registry gives back
+	cd release && go test -timeout 30m ./...
+
+bin/release-tool: FORCE
+	cd release && go build -trimpath -o ../$@ .
 
 sbom: bin/karpenter ## what the program is made of and under which licences, as SPDX
 	cd charts && go run -trimpath ./sbom ../bin/karpenter .. > ../bin/karpenter.spdx.json

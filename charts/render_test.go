@@ -35,7 +35,7 @@ func render(t *testing.T, chart, values string) (map[string]string, error) {
 	files, err := engine.Render(c, all)
 	out := map[string]string{}
 	for name, text := range files {
-		if base := filepath.Base(name); !strings.HasPrefix(base, "_") && strings.TrimSpace(text) != "" {
+		if base := filepath.Base(name); !strings.HasPrefix(base, "_") && filepath.Ext(base) != ".txt" && strings.TrimSpace(text) != "" {
 			out[base] = text
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +27,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: sbom PROGRAM FOLDER-OF-ITS-SOURCE")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], time.Now(), os.Stdout); err != nil {
+	if err := run(os.Args[1], os.Args[2], created(os.Getenv("SOURCE_DATE_EPOCH")), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
+}
+
+// created returns the time that the document names: that of a reproducible build,
+// in seconds since the Unix epoch, or now.
+func created(epoch string) time.Time {
+	if seconds, err := strconv.ParseInt(epoch, 10, 64); err == nil {
+		return time.Unix(seconds, 0)
+	}
+	return time.Now()
 }
 
 func run(program, source string, now time.Time, w io.Writer) error {

@@ -188,5 +188,5 @@ func versionText() string {
 	if commit == "" {
 		commit = "unknown commit"
 	}
-	return fmt.Sprintf("karpenter %s %s %s %s", b.Version, commit, b.GoVersion, b.GoArch)
+	return fmt.Sprintf("karpenter %s (compatible with upstream %s) %s %s %s", b.Version, manager.Upstream, commit, b.GoVersion, b.GoArch)
 }

@@ -26,8 +26,14 @@ type Controller struct {
 // says otherwise.
 func (c *Cluster) StartController(t testing.TB, env ...string) *Controller {
 	t.Helper()
-	binary := program(t, "karpenter")
-	k := &Controller{t: t, process: exec.Command(binary, "controller"), exited: make(chan struct{}), log: &lockedBuffer{}}
+	return c.StartCommand(t, exec.Command(program(t, "karpenter"), "controller"), env...)
+}
+
+// StartCommand is like StartController but runs a command of the caller's, which
+// must end up as the program's process.
+func (c *Cluster) StartCommand(t testing.TB, command *exec.Cmd, env ...string) *Controller {
+	t.Helper()
+	k := &Controller{t: t, process: command, exited: make(chan struct{}), log: &lockedBuffer{}}
 	k.process.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "CLOUD_PROVIDER=kwok",
 		fmt.Sprint("METRICS_PORT=", FreePort(t)), fmt.Sprint("HEALTH_PROBE_PORT=", FreePort(t)))
 	k.process.Env = append(k.process.Env, env...)
@@ -44,7 +50,7 @@ func (c *Cluster) StartController(t testing.TB, env ...string) *Controller {
 		}
 	}()
 	if err := <-started; err != nil {
-		t.Fatalf("start %s: %v", binary, err)
+		t.Fatalf("start %s: %v", command, err)
 	}
 	t.Cleanup(func() {
 		k.Kill()

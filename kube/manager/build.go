@@ -11,7 +11,7 @@ const commitLength = 7
 
 // Build is which program this is.
 type Build struct {
-	Version   string // of the module; "devel" when it was not built from a version
+	Version   string // Version
 	Commit    string // first characters, "-dirty" appended when changes were not committed; "" = unknown
 	GoVersion string
 	GoArch    string
@@ -27,10 +27,7 @@ func ReadBuild() Build {
 }
 
 func buildOf(info *debug.BuildInfo) Build {
-	b := Build{Version: info.Main.Version, GoVersion: runtime.Version(), GoArch: runtime.GOARCH}
-	if b.Version == "" || b.Version == "(devel)" {
-		b.Version = "devel"
-	}
+	b := Build{Version: Version, GoVersion: runtime.Version(), GoArch: runtime.GOARCH}
 	dirty := false
 	for _, s := range info.Settings {
 		switch s.Key {
