@@ -6,11 +6,10 @@ import (
 	"karpenter/solve/work"
 )
 
-// Shares of the budget that are left.
+// Parts of the budget that is left.
 const (
 	proofShare  = 0.2 // for the proof
 	ignoreShare = 0.5 // for the plan that ignores preferences
-	honourShare = 0.5 // for each of those that honour some
 )
 
 // Place places the pending pods of s within the budget and returns the plan.

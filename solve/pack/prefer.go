@@ -16,8 +16,9 @@ import (
 
 // Bounds of the search for what can be honoured.
 const (
-	honourSteps = 4 // plans that are tried
-	hopeless    = 4 // a preference estimated to cost so many times what may be spent is not tried
+	honourSteps = 4   // plans that are tried
+	honourShare = 0.5 // of the budget that is left, for each of them
+	hopeless    = 4   // a preference estimated to cost so many times what may be spent is not tried
 )
 
 // wish is one preference of the pods of a kind.
