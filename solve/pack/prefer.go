@@ -159,18 +159,21 @@ func honour(ignoring *outcome) *outcome {
 	wishes := preferences(ignoring.draft)
 	strictly := slices.ContainsFunc(wishes, func(w wish) bool { return w.most > w.strict })
 	for range honourSteps {
-		spare := q.spare(wishes, ignoring.plan.Cost)
+		spare := q.spare(wishes, ignoring.plan)
 		wishes = slices.DeleteFunc(wishes, func(w wish) bool {
 			return !strictly && (w.most >= mostAlike || w.cost > hopeless*float64(spare) && w.cost > 0)
 		})
 		if len(wishes) == 0 {
 			break
 		}
-		x := build(q.grant(wishes, strictly, ignoring))
+x := build(q.grant(wishes, strictly, ignoring))
 		kinds := deprived(x)
+		var out *outcome
+		var dear []string
 		if len(kinds) == 0 {
-			out := conclude(x)
-			if standsUnwished(out.draft) && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare {
+			out = conclude(x)
+			dear = q.overspent(wishes, out.plan, ignoring.plan)
+			if standsUnwished(out.draft) && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare && len(dear) == 0 {
 				return inOwnWords(out, ignoring)
 			}
 		}
@@ -179,22 +182,13 @@ func honour(ignoring *outcome) *outcome {
 			strictly = false
 		case len(kinds) > 0:
 			wishes = without(wishes, kinds)
+		case out.plan.Cost <= ignoring.plan.Cost+spare && len(dear) > 0:
+			wishes = q.cheapHalfIn(dear, wishes, out.plan)
 		default:
 			wishes = cheapHalf(wishes)
 		}
 	}
 	return ignoring
-}
-
-// spare returns how much more than this a plan may cost that grants the wishes.
-// The allowance is for spreading: to be on nodes of some kind is worth no more in
-// a small cluster than in a large one.
-func (q *problem) spare(wishes []wish, cost model.Price) model.Price {
-	relative := model.Price(float64(cost) * q.policy.PreferencePremium)
-	if slices.ContainsFunc(wishes, func(w wish) bool { return w.list == inPreferences }) {
-		return relative
-	}
-	return max(relative, q.policy.PreferenceAllowance)
 }
 
 // standsUnwished reports whether the scheduler, which does not know the wishes as

@@ -85,6 +85,8 @@ func differences(old, pool *model.Pool, names []string) []string {
 	add("consolidationPolicy", policy(old), policy(pool))
 	add("consolidateAfter", never(old), never(pool))
 	add("replicas", replicas(old), replicas(pool))
+	add("preference premium", premium(old), premium(pool))
+	add("preference allowance", allowance(old), allowance(pool))
 	add("price besides the instance", extrasText(old.Extras), extrasText(pool.Extras))
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 		if old.Disruption.Halted == "" {
@@ -146,6 +148,20 @@ func never(p *model.Pool) string {
 		return "Never"
 	}
 	return "a time"
+}
+
+func premium(p *model.Pool) string {
+	if p.Aims.PreferencePremium == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*p.Aims.PreferencePremium, 'g', -1, 64)
+}
+
+func allowance(p *model.Pool) string {
+	if p.Aims.PreferenceAllowance == nil {
+		return ""
+	}
+	return fmt.Sprintf("$%s/h", Price(p.Aims.PreferenceAllowance.Dollars()))
 }
 
 func replicas(p *model.Pool) string {
