@@ -273,7 +273,7 @@ func (a *apart) bound(kind, site int) int {
 	for i := range a.snapshot.Nodes[site].Residents {
 		r := &a.snapshot.Nodes[site].Residents[i]
 		if !r.Terminating && avoids(p.Shape, &r.Peer) {
-			n++
+			n += r.Count
 		}
 	}
 	return n

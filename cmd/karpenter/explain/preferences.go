@@ -313,7 +313,7 @@ func (l *layout) on(sel *model.PodSelector, at int) int {
 	if node := l.sites[at].node; node != nil {
 		for i := range node.Residents {
 			if r := &node.Residents[i]; !r.Terminating && sel.Selects(&r.Peer) {
-				n++
+				n += r.Count
 			}
 		}
 	}
