@@ -126,6 +126,9 @@ type Aims struct {
 	// the pool's new nodes. Nil means that the Policy's apply.
 	PreferencePremium   *float64
 	PreferenceAllowance *Price
+	// OnDemandShare is the least part of the vCPUs of the pool's nodes that are to
+	// be on demand, as a share of 1. New nodes make up for what is missing.
+	OnDemandShare float64
 }
 
 // Static is a pool that keeps a number of nodes, whatever pods there are.

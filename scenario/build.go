@@ -170,6 +170,7 @@ func (b *builder) pool(d *directive) error {
 	}
 	p.Extras = read(d, "extras", nil, parseExtras)
 	p.Aims.PreferencePremium = read(d, "premium", nil, pointer(parseReal))
+	p.Aims.OnDemandShare = read(d, "on-demand-share", 0, parseReal)
 	p.Aims.PreferenceAllowance = read(d, "allowance", nil, pointer(ParsePrice))
 	p.Types = b.poolTypes(d)
 	for i, t := range p.Types {
@@ -180,7 +181,7 @@ func (b *builder) pool(d *directive) error {
 	}
 	b.s.Pools = append(b.s.Pools, p)
 	b.pools = append(b.pools, says)
-	return d.done("weight= limits= usage= taints= labels= requires= types= extras= premium= allowance= budgets= halted= probing policy= consolidate-after=Never static= unavailable= template= counted= consuming=")
+	return d.done("weight= limits= usage= taints= labels= requires= types= extras= premium= allowance= on-demand-share= budgets= halted= probing policy= consolidate-after=Never static= unavailable= template= counted= consuming=")
 }
 
 // pointer has a value that is written differ from one that is not.

@@ -323,6 +323,7 @@ func (p *printer) pool(pool *model.Pool) {
 	if v := pool.Aims.PreferenceAllowance; v != nil {
 		parts = append(parts, "allowance="+FormatPrice(*v))
 	}
+	parts = append(parts, option("on-demand-share", realText(pool.Aims.OnDemandShare), realText(0)))
 	if len(pool.Disruption.Allowed) > 0 {
 		parts = append(parts, "budgets="+budgets(pool.Disruption.Allowed))
 	}

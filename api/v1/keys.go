@@ -89,6 +89,9 @@ const (
 	// may cost for what pods prefer, as a share of 1, and in dollars per hour. Ours.
 	PreferencePremiumAnnotationKey   = Group + "/preference-premium"
 	PreferenceAllowanceAnnotationKey = Group + "/preference-allowance"
+	// MinOnDemandShareAnnotationKey on a NodePool is the least share of 1 of its
+	// nodes' vCPUs that are to be on demand. Ours.
+	MinOnDemandShareAnnotationKey = Group + "/min-on-demand-share"
 	// CapacityBufferFakePodAnnotationKey marks an in-memory pod that stands for
 	// capacity a CapacityBuffer reserves. No such pod exists in the cluster.
 	CapacityBufferFakePodAnnotationKey = Group + "/capacity-buffer-fake-pod"

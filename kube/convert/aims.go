@@ -40,6 +40,10 @@ func Aims(p *v1.NodePool) (model.Aims, error) {
 		}
 		return err
 	})
+	read(v1.MinOnDemandShareAnnotationKey, func(text string) (err error) {
+		out.OnDemandShare, err = Share(text)
+		return err
+	})
 	return out, errors.Join(failures...)
 }
 

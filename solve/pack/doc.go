@@ -14,6 +14,8 @@
 //   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
 //   - repair (verify.go, topup.go, insert.go, outlook.go) checks the draft as the scheduler
 //     will and finds places for what is left.
+//   - secure (secure.go) buys new nodes on demand where a pool asks for a share of
+//     them.
 //   - apart (apart.go) moves pods that prefer a node of their own to nodes of the
 //     plan that have room, once the plan is chosen.
 //   - proof (bound.go) proves how much any plan must cost.

@@ -259,6 +259,9 @@ func (g *generator) price(s *model.Snapshot) {
 			allowance := pick[model.Price](g, 0, 500, 20_000)
 			p.Aims.PreferenceAllowance = &allowance
 		}
+		if g.maybe(25) {
+			p.Aims.OnDemandShare = pick(g, 0.3, 0.5, 1)
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func (a *applied) pool(p *v1.NodePool, c convert.Converter, old *model.Pool) mod
 	}
 	from, _ := c.Pool(p)
 	if _, err := convert.Aims(p); err != nil {
-		a.notes = append(a.notes, fmt.Sprintf("NodePool %s has the settings of the controller instead: %s", p.Name, err))
+		a.notes = append(a.notes, fmt.Sprintf("NodePool %s ignores an annotation that cannot be read: %s", p.Name, err))
 	}
 	out := model.Pool{
 		Name: from.Name, Weight: from.Weight, Requirements: from.Requirements, Taints: from.Taints, Limits: from.Limits,

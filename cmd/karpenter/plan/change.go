@@ -87,6 +87,7 @@ func differences(old, pool *model.Pool, names []string) []string {
 	add("replicas", replicas(old), replicas(pool))
 	add("preference premium", premium(old), premium(pool))
 	add("preference allowance", allowance(old), allowance(pool))
+	add("least share on demand", share(old), share(pool))
 	add("price besides the instance", extrasText(old.Extras), extrasText(pool.Extras))
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 		if old.Disruption.Halted == "" {
@@ -155,6 +156,13 @@ func premium(p *model.Pool) string {
 		return ""
 	}
 	return strconv.FormatFloat(*p.Aims.PreferencePremium, 'g', -1, 64)
+}
+
+func share(p *model.Pool) string {
+	if p.Aims.OnDemandShare == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(p.Aims.OnDemandShare, 'g', -1, 64)
 }
 
 func allowance(p *model.Pool) string {

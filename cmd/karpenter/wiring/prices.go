@@ -28,9 +28,9 @@ const invalidAim = "InvalidAnnotation"
 // provider knows of, and what the user adds.
 func (w *wiring) extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, error) {
 	amounts, err := w.amounts().Of(pool)
-	w.warn(pool, invalidNodePrice, err)
+	w.warn(pool, invalidNodePrice, "Using the setting of the controller instead", err)
 	_, err = convert.Aims(pool)
-	w.warn(pool, invalidAim, err)
+	w.warn(pool, invalidAim, "Ignoring an annotation that cannot be read", err)
 	if w.provider.Extras == nil {
 		return amounts.Extras(), nil
 	}
@@ -39,13 +39,13 @@ func (w *wiring) extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, 
 }
 
 // warn publishes an event about annotations of the NodePool that cannot be read.
-func (w *wiring) warn(pool *v1.NodePool, reason string, err error) {
+func (w *wiring) warn(pool *v1.NodePool, reason, consequence string, err error) {
 	if err == nil {
 		return
 	}
 	w.recorder.Publish(events.Event{
 		Object: pool, Type: corev1.EventTypeWarning, Reason: reason, Timeout: 15 * time.Minute,
-		Message: fmt.Sprintf("Using the setting of the controller instead: %s", err),
+		Message: fmt.Sprintf("%s: %s", consequence, err),
 	})
 }
 
