@@ -19,12 +19,12 @@ func TestNodePoolAims(t *testing.T) {
 		want        model.Aims
 		wrong       []string
 	}{
-		"none":  {},
-		"both":  {map[string]string{v1.PreferencePremiumAnnotationKey: "0.1", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferencePremium: &share, PreferenceAllowance: &amount}, nil},
+		"none":      {},
+		"both":      {map[string]string{v1.PreferencePremiumAnnotationKey: "0.1", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferencePremium: &share, PreferenceAllowance: &amount}, nil},
 		"on demand": {map[string]string{v1.MinOnDemandShareAnnotationKey: "0.3"}, model.Aims{OnDemandShare: 0.3}, nil},
 		"no share":  {map[string]string{v1.MinOnDemandShareAnnotationKey: "30"}, model.Aims{}, []string{`karpenter.sh/min-on-demand-share="30": want a share of 1`}},
-		"zero":  {map[string]string{v1.PreferencePremiumAnnotationKey: "0"}, model.Aims{PreferencePremium: new(float64)}, nil},
-		"wrong": {map[string]string{v1.PreferencePremiumAnnotationKey: "10%", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferenceAllowance: &amount}, []string{`karpenter.sh/preference-premium="10%"`}},
+		"zero":      {map[string]string{v1.PreferencePremiumAnnotationKey: "0"}, model.Aims{PreferencePremium: new(float64)}, nil},
+		"wrong":     {map[string]string{v1.PreferencePremiumAnnotationKey: "10%", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferenceAllowance: &amount}, []string{`karpenter.sh/preference-premium="10%"`}},
 		"all wrong": {
 			map[string]string{v1.PreferencePremiumAnnotationKey: "1.1", v1.PreferenceAllowanceAnnotationKey: "$1"}, model.Aims{},
 			[]string{`karpenter.sh/preference-premium="1.1": want a share of 1`, `karpenter.sh/preference-allowance="$1": want dollars per hour`},

@@ -23,7 +23,7 @@
 //     pending.
 //
 // attempt.go runs the phases, and runs them again with the lessons of the attempt
-// before. prefer.go makes plans that honour preferences. place.go and trial.go are
+// before. prefer.go (spare.go, wish.go) makes plans that honour preferences. place.go and trial.go are
 // what other packages call. No file uses a file that uses it.
 //
 // # Vocabulary
