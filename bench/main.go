@@ -4,7 +4,7 @@
 // Every (workload, engine) runs in a process of its own, which is this program
 // called again with "run WORKLOAD ENGINE [CPU-PROFILE [ALLOCATION-PROFILE]]"; its
 // result comes back as JSON. With "table" it prints the results it finds in the
-// file. With "wild" it draws problems and measures both engines on them.
+// file. With "costs" it plans at several prices per node. With "wild" it draws problems and measures both engines on them.
 package main
 
 import (
@@ -59,6 +59,9 @@ func parse(args []string) (*settings, []string, error) {
 func run(args []string) error {
 	if len(args) > 0 && args[0] == "wild" {
 		return runWild(args[1:])
+	}
+	if len(args) > 0 && args[0] == "costs" {
+		return runCosts(args[1:])
 	}
 	if len(args) == 2 && args[0] == "wild-child" {
 		return wildChild(args[1])

@@ -162,7 +162,7 @@ func writePicture(file string, all []*survey.Measurement) error {
 	return f.Close()
 }
 
-func writeJSON(file string, all []*survey.Measurement) error {
+func writeJSON(file string, all any) error {
 	if file == "" {
 		return nil
 	}

@@ -106,6 +106,8 @@ type Pool struct {
 	// the offerings of Types and of its nodes include them.
 	Extras []Extra
 
+	Aims Aims
+
 	// Unavailable says why the pool launches no nodes for pods: "static", "not
 	// ready", "being deleted"; "" = it does.
 	Unavailable string
@@ -116,6 +118,17 @@ type Pool struct {
 	// Template is the hash of what the next nodes are made from, "" when it is not
 	// known. A decision does not ask for it; one about another NodePool does.
 	Template string
+}
+
+// Aims are what plans for a pool try to do where it costs little.
+type Aims struct {
+	// PreferencePremium and PreferenceAllowance override those of the Policy for
+	// the pool's new nodes. Nil means that the Policy's apply.
+	PreferencePremium   *float64
+	PreferenceAllowance *Price
+	// OnDemandShare is the least part of the vCPUs of the pool's nodes that are to
+	// be on demand, as a share of 1. New nodes make up for what is missing.
+	OnDemandShare float64
 }
 
 // Static is a pool that keeps a number of nodes, whatever pods there are.

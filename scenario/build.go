@@ -169,6 +169,9 @@ func (b *builder) pool(d *directive) error {
 		says.usage = true
 	}
 	p.Extras = read(d, "extras", nil, parseExtras)
+	p.Aims.PreferencePremium = read(d, "premium", nil, pointer(parseReal))
+	p.Aims.OnDemandShare = read(d, "on-demand-share", 0, parseReal)
+	p.Aims.PreferenceAllowance = read(d, "allowance", nil, pointer(ParsePrice))
 	p.Types = b.poolTypes(d)
 	for i, t := range p.Types {
 		p.Types[i] = t.With(p.Extras)
@@ -178,7 +181,15 @@ func (b *builder) pool(d *directive) error {
 	}
 	b.s.Pools = append(b.s.Pools, p)
 	b.pools = append(b.pools, says)
-	return d.done("weight= limits= usage= taints= labels= requires= types= extras= budgets= halted= probing policy= consolidate-after=Never static= unavailable= template= counted= consuming=")
+	return d.done("weight= limits= usage= taints= labels= requires= types= extras= premium= allowance= on-demand-share= budgets= halted= probing policy= consolidate-after=Never static= unavailable= template= counted= consuming=")
+}
+
+// pointer has a value that is written differ from one that is not.
+func pointer[T any](parse func(string) (T, error)) func(string) (*T, error) {
+	return func(value string) (*T, error) {
+		v, err := parse(value)
+		return &v, err
+	}
 }
 
 // poolTypes reads types=m.*,c.large; without it a pool has all types there are.

@@ -317,6 +317,13 @@ func (p *printer) pool(pool *model.Pool) {
 	if len(pool.Extras) > 0 {
 		parts = append(parts, "extras="+outer(extras(pool.Extras)))
 	}
+	if v := pool.Aims.PreferencePremium; v != nil {
+		parts = append(parts, "premium="+realText(*v))
+	}
+	if v := pool.Aims.PreferenceAllowance; v != nil {
+		parts = append(parts, "allowance="+FormatPrice(*v))
+	}
+	parts = append(parts, option("on-demand-share", realText(pool.Aims.OnDemandShare), realText(0)))
 	if len(pool.Disruption.Allowed) > 0 {
 		parts = append(parts, "budgets="+budgets(pool.Disruption.Allowed))
 	}

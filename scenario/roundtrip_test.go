@@ -353,6 +353,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("node n cpu=2 runs=\"3 app=web in x where a=b anti host of app=db; 1 terminating any\" ports=80,\"1:2/UDP\" attached=\"ebs 2 [a b] of 3\"\n" +
 		"pods web-1,x/y labels=app=web spread=\"zone skew=2 min=3 soft of app=web in a b where t Exists; host of nothing\" near=\"1: anti zone of any in any; ct of any in none\" " +
 		"anti=\"zone of app!=web\" prefer=\"5: zone=a, b In [c d]\" volumes=\"efs 1\" volumes-in=\"zone=a | any\"\ndecide premium=0.1 preferences=ignore")
+	f.Add("type m cpu=4 zones=a spot=0.1\npool p premium=0.2 allowance=0\npool q premium=0 allowance=0.25")
 	f.Add("type m cpu=4 zones=a spot=0.1,b:0! on-demand=0\npool p extras=\"root disk:0.0022,address:0.005 zone a,agent:0.001 per-vcpu zone b\"\nnode n pool=p type=m zone=a ct=spot")
 	f.Add("type m cpu=4 zones=a spot=0.1\npool p budgets=2 policy=Balanced static=replicas:3,pending:1 consolidate-after=Never\n" +
 		"node n pool=p type=m zone=a ct=spot consolidatable settling drifted=2h held=x deadline closed free=mem:1Gi\n" +

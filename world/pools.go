@@ -193,7 +193,7 @@ func (w *World) listPools(now time.Time) []model.Pool {
 		allowed := p.allowed(now, s)
 		out = append(out, model.Pool{
 			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
-			Usage: s.used(), Types: w.types[name], Extras: w.extras[name], Unavailable: p.Unavailable,
+			Usage: s.used(), Types: w.types[name], Extras: w.extras[name], Aims: p.Aims, Unavailable: p.Unavailable,
 			Template: p.Template,
 			Disruption: model.Disruption{
 				Allowed: allowed, Halted: p.halted(), Probing: p.Drift == Probing, Policy: p.Policy, Never: p.Never,

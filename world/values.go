@@ -110,6 +110,8 @@ type Pool struct {
 	Template     string // hash of what its next claims are made from
 	Replicas     *int   // nodes it keeps, whatever pods there are; nil = it follows its pods
 
+	Aims model.Aims
+
 	// Unavailable says why the pool launches nothing for pods: it is static, not
 	// ready or being deleted; "" = it is available.
 	Unavailable string

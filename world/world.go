@@ -343,7 +343,7 @@ func samePool(a, b Pool) bool {
 // sameNodes reports whether the nodes of the pools are the same, however many
 // there may be.
 func sameNodes(a, b Pool) bool {
-	b.Drift, b.Limits, b.Weight = a.Drift, a.Limits, a.Weight
+	b.Drift, b.Limits, b.Weight, b.Aims = a.Drift, a.Limits, a.Weight, a.Aims
 	return samePool(a, b)
 }
 

@@ -84,6 +84,14 @@ const (
 	// for each of its nodes, and for each vCPU of them. Ours.
 	AdditionalNodePriceAnnotationKey = Group + "/additional-node-price"
 	AdditionalVCPUPriceAnnotationKey = Group + "/additional-vcpu-price"
+	// PreferencePremiumAnnotationKey and PreferenceAllowanceAnnotationKey on a
+	// NodePool override the settings of those names: how much more its new nodes
+	// may cost for what pods prefer, as a share of 1, and in dollars per hour. Ours.
+	PreferencePremiumAnnotationKey   = Group + "/preference-premium"
+	PreferenceAllowanceAnnotationKey = Group + "/preference-allowance"
+	// MinOnDemandShareAnnotationKey on a NodePool is the least share of 1 of its
+	// nodes' vCPUs that are to be on demand. Ours.
+	MinOnDemandShareAnnotationKey = Group + "/min-on-demand-share"
 	// CapacityBufferFakePodAnnotationKey marks an in-memory pod that stands for
 	// capacity a CapacityBuffer reserves. No such pod exists in the cluster.
 	CapacityBufferFakePodAnnotationKey = Group + "/capacity-buffer-fake-pod"

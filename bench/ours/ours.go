@@ -18,6 +18,7 @@ import (
 	"karpenter/bench/workload"
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
+	"karpenter/cloud/nodeprice"
 	"karpenter/kube/convert"
 	"karpenter/model"
 	"karpenter/scenario"
@@ -31,27 +32,49 @@ type Engine struct {
 	planner solve.Planner
 	convert convert.Converter
 	plan    *model.Plan
+	policy  model.Policy
 	added   int
 	one     bool
 }
 
+// Terms are what differs from the default settings.
+type Terms struct {
+	NodePrice        model.Price // of each node, per hour, besides its instance
+	NodeCountPremium float64
+}
+
+// DefaultTerms returns the default settings.
+func DefaultTerms() Terms {
+	return Terms{NodeCountPremium: model.DefaultPolicy().NodeCountPremium}
+}
+
 // New takes in the workload.
-func New(w *workload.Workload) (*Engine, error) {
+func New(w *workload.Workload) (*Engine, error) { return NewAt(w, DefaultTerms()) }
+
+// NewAt takes in the workload and decides on the terms.
+func NewAt(w *workload.Workload, terms Terms) (*Engine, error) {
 	catalogue, err := kwok.NewCatalogue(w.Entries)
 	if err != nil {
 		return nil, fmt.Errorf("price list: %w", err)
 	}
 	axis := model.NewAxis()
-	e := &Engine{one: w.One, convert: convert.Converter{
+	e := &Engine{one: w.One, policy: model.DefaultPolicy(), convert: convert.Converter{
 		Axis: axis, Labels: v1.DefaultLabels().With(catalogue.Labels()),
 		Manages: func(*v1.NodeClassReference) bool { return true },
 	}}
+	e.policy.NodeCountPremium = terms.NodeCountPremium
 	e.world = world.New(axis, e.convert.WellKnown())
 	types := cloud.Types(axis, catalogue.Types())
+	extras := nodeprice.Amounts{Node: terms.NodePrice}.Extras()
+	if len(extras) > 0 {
+		for i := range types {
+			types[i] = types[i].With(extras)
+		}
+	}
 	for _, p := range w.Pools {
 		pool, _ := e.convert.Pool(p)
 		e.world.SetPool(pool)
-		e.world.SetTypes(p.Name, types)
+		e.world.SetTypes(p.Name, types, extras...)
 	}
 	e.takeIn(w.Daemons, w.Machines)
 	for p := range w.Pending() {
@@ -100,7 +123,7 @@ func (e *Engine) News(w *workload.Workload) {
 
 // Decide takes a Snapshot and decides. The error is always nil.
 func (e *Engine) Decide() error {
-	e.plan = e.planner.Decide(e.world.Snapshot(workload.Start()), model.DefaultPolicy())
+	e.plan = e.planner.Decide(e.world.Snapshot(workload.Start()), e.policy)
 	return nil
 }
 

@@ -123,6 +123,9 @@ func (e *explaining) pods(ctx context.Context, s surroundings, args []string) er
 	at := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Namespace+"/"+p.Name == key })
 	switch {
 	case found:
+		a.Weigh(situation.Snapshot, plan, func(s *model.Snapshot) *model.Plan {
+			return new(solve.Planner).Place(s, situation.Policy)
+		})
 	case at >= 0:
 		a = explain.OfOther(pods[at])
 	case e.file != "":

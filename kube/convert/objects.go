@@ -101,6 +101,7 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 	if !c.Manages(template.Spec.NodeClassRef) {
 		return world.Pool{}, false
 	}
+	aims, _ := Aims(p) // what cannot be read is reported where the pool's prices are
 	return world.Pool{
 		Name: p.Name, Weight: p.WeightValue(), Drift: driftOf(p),
 		Requirements: c.Requirements(template.Spec.Requirements).And(c.selector(templateLabels(p))...),
@@ -109,6 +110,7 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		Unavailable:  c.unavailable(p),
 		Template:     p.Hash(),
 		Replicas:     replicas(p),
+		Aims:         aims,
 
 		Policy:           model.ConsolidationPolicy(p.Spec.Disruption.ConsolidationPolicy),
 		ConsolidateAfter: ptr.Deref(p.Spec.Disruption.ConsolidateAfter.Duration, 0),

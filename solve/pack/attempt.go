@@ -39,6 +39,7 @@ func conclude(x *draft) *outcome {
 	if x.abandoned == inProgress {
 		insertUnwished(x)
 		x = steadier(x)
+		secure(x)
 	}
 	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(x.snapshot.Pending))}
 	for _, d := range x.demands {

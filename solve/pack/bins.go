@@ -12,7 +12,7 @@ func (x *draft) unroll() {
 	var single []bin
 	for _, b := range x.bins {
 		for n := range b.count {
-			one := bin{offer: b.offer, count: 1, capacity: b.capacity}
+			one := bin{offer: b.offer, count: 1, capacity: b.capacity, onDemand: b.onDemand}
 			for _, t := range b.take {
 				t.chosen = t.chosen[n*t.pods : (n+1)*t.pods]
 				one.take = append(one.take, t)
@@ -50,6 +50,9 @@ func (x *draft) offersOf(b bin) fit.Bits {
 	out := x.pool(b.offer).Usable
 	for _, p := range b.take {
 		out = out.And(x.demands[p.demand].OffersAt(b.offer))
+	}
+	if b.onDemand {
+		out = out.And(x.catalogue.Match(model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand)))
 	}
 	return x.alike(b.offer, out)
 }

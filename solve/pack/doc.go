@@ -14,12 +14,16 @@
 //   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
 //   - repair (verify.go, topup.go, insert.go, outlook.go) checks the draft as the scheduler
 //     will and finds places for what is left.
+//   - secure (secure.go) buys new nodes on demand where a pool asks for a share of
+//     them.
+//   - apart (apart.go) moves pods that prefer a node of their own to nodes of the
+//     plan that have room, once the plan is chosen.
 //   - proof (bound.go) proves how much any plan must cost.
 //   - report (render.go, verdict.go) tells what was planned, and why pods stay
 //     pending.
 //
 // attempt.go runs the phases, and runs them again with the lessons of the attempt
-// before. prefer.go makes plans that honour preferences. place.go and trial.go are
+// before. prefer.go (spare.go, wish.go) makes plans that honour preferences. place.go and trial.go are
 // what other packages call. No file uses a file that uses it.
 //
 // # Vocabulary

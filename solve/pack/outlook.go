@@ -62,7 +62,7 @@ func (l *outlook) look(b bin) *future {
 			fits.Set(t)
 		}
 	}
-	name := fmt.Sprint(pool.Name, l.reservation(b.offer), fits)
+	name := fmt.Sprint(pool.Name, l.reservation(b.offer), b.onDemand, fits)
 	for _, t := range b.take {
 		name += fmt.Sprint(" ", t.demand)
 	}

@@ -23,6 +23,7 @@ func Place(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget
 	// bound must allow, too.
 	ignoring.draft.final = ignoring.draft.final || out.draft.final
 	out.plan.Bound = bound(ignoring.draft, out.draft.wishes)
+	separate(out)
 	return out.plan
 }
 

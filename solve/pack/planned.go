@@ -15,6 +15,7 @@ type bin struct {
 	count    int
 	take     []portion
 	capacity model.Resources // of one node, as reserved in the pool's limits
+	onDemand bool            // it is bought on demand, for the share that its pool asks for
 }
 
 // portion is how many pods of a demand one node takes.

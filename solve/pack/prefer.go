@@ -21,18 +21,6 @@ const (
 	hopeless    = 4   // a preference estimated to cost so many times what may be spent is not tried
 )
 
-// wish is one preference of the pods of a kind.
-type wish struct {
-	kind int
-	list int // which of the lists of the Shape it is in
-	at   int // its position there
-	cost float64
-
-	// Of a preference to share no node with others alike; 0 = it is no such.
-	strict int // how many may share one
-	most   int // how many do where that costs next to nothing: on the nodes that are needed anyway, or on small ones
-}
-
 // mostAlike is from how many pods alike on one node on it makes no difference
 // that they would rather have one each.
 const mostAlike = 64
@@ -40,13 +28,6 @@ const mostAlike = 64
 // mostPreferences is how many preferred node affinity terms of a pod, heaviest
 // first, are looked at.
 const mostPreferences = 8
-
-// The lists of a Shape that hold preferences.
-const (
-	inPreferences = iota
-	inSpread
-	inPodTerms
-)
 
 // inOwnWords gives a plan that honours preferences the verdicts of the one that
 // ignores them. It leaves no more pods of any kind, so that there is one for
@@ -74,37 +55,6 @@ func deprived(x *draft) []int {
 		}
 	}
 	return kinds
-}
-
-// without drops the wishes of the kinds; where they have none, what others wish
-// of other pods.
-func without(wishes []wish, kinds []int) []wish {
-	out := slices.DeleteFunc(slices.Clone(wishes), func(w wish) bool { return slices.Contains(kinds, w.kind) })
-	if len(out) == len(wishes) {
-		out = slices.DeleteFunc(out, func(w wish) bool { return w.list != inPreferences })
-	}
-	if len(out) == len(wishes) {
-		return nil
-	}
-	return out
-}
-
-// cheapHalf drops the wishes that cost most until at most half the cost, and
-// not all of them, are left.
-func cheapHalf(wishes []wish) []wish {
-	total, left := 0.0, 0.0
-	for _, w := range wishes {
-		total += w.cost
-	}
-	if total == 0 {
-		return wishes[(len(wishes)+1)/2:]
-	}
-	for i := len(wishes) - 1; i > 0; i-- {
-		if left += wishes[i].cost; left > total/2 {
-			return wishes[i+1:]
-		}
-	}
-	return wishes[1:]
 }
 
 // byWeight returns the positions of the terms that are preferences, heaviest
@@ -160,7 +110,7 @@ func honour(ignoring *outcome) *outcome {
 	wishes := preferences(ignoring.draft)
 	strictly := slices.ContainsFunc(wishes, func(w wish) bool { return w.most > w.strict })
 	for range honourSteps {
-		spare := q.spare(wishes, ignoring.plan.Cost)
+		spare := q.spare(wishes, ignoring.plan)
 		wishes = slices.DeleteFunc(wishes, func(w wish) bool {
 			return !strictly && (w.most >= mostAlike || w.cost > hopeless*float64(spare) && w.cost > 0)
 		})
@@ -169,9 +119,12 @@ func honour(ignoring *outcome) *outcome {
 		}
 		x := buildWithin(honourShare, q.grant(wishes, strictly, ignoring))
 		kinds := deprived(x)
+		var out *outcome
+		var dear []string
 		if len(kinds) == 0 {
-			out := conclude(x)
-			if standsUnwished(out.draft) && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare {
+			out = conclude(x)
+			dear = q.overspent(wishes, out.plan, ignoring.plan)
+			if standsUnwished(out.draft) && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare && len(dear) == 0 {
 				return inOwnWords(out, ignoring)
 			}
 		}
@@ -180,22 +133,13 @@ func honour(ignoring *outcome) *outcome {
 			strictly = false
 		case len(kinds) > 0:
 			wishes = without(wishes, kinds)
+		case out.plan.Cost <= ignoring.plan.Cost+spare && len(dear) > 0:
+			wishes = q.cheapHalfIn(dear, wishes, out.plan)
 		default:
 			wishes = cheapHalf(wishes)
 		}
 	}
 	return ignoring
-}
-
-// spare returns how much more than this a plan may cost that grants the wishes.
-// The allowance is for spreading: to be on nodes of some kind is worth no more in
-// a small cluster than in a large one.
-func (q *problem) spare(wishes []wish, cost model.Price) model.Price {
-	relative := model.Price(float64(cost) * q.policy.PreferencePremium)
-	if slices.ContainsFunc(wishes, func(w wish) bool { return w.list == inPreferences }) {
-		return relative
-	}
-	return max(relative, q.policy.PreferenceAllowance)
 }
 
 // standsUnwished reports whether the scheduler, which does not know the wishes as

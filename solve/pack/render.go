@@ -11,17 +11,22 @@ type report struct{ *draft }
 
 // fill adds what was planned to the plan of the outcome.
 func (w report) fill(out *outcome) {
-	for _, p := range w.placed {
-		out.plan.Placements = append(out.plan.Placements, model.Placement{Pod: p.pod, Node: w.snapshot.Nodes[p.site].Name})
-	}
-	w.render(out.plan)
-	w.unbundle(out.plan)
+	w.place(out.plan)
 	for _, d := range w.demands {
 		if len(d.left) > 0 {
 			out.plan.Verdicts = append(out.plan.Verdicts, reasons{w.draft}.verdict(d))
 			out.kinds = append(out.kinds, d.kind)
 		}
 	}
+}
+
+// place adds where the pods go to the plan.
+func (w report) place(plan *model.Plan) {
+	for _, p := range w.placed {
+		plan.Placements = append(plan.Placements, model.Placement{Pod: p.pod, Node: w.snapshot.Nodes[p.site].Name})
+	}
+	w.render(plan)
+	w.unbundle(plan)
 }
 
 // render turns the planned bins into launches. Each launch lists every type

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"karpenter/model"
@@ -33,6 +34,9 @@ func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, wor
 	how := ignoring.draft.abandoned
 	r := &Trial{
 		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: how != inProgress, Late: how == whileBuying, draft: out.draft,
+	}
+	if most < math.MaxInt64 && lessSecure(out.draft) {
+		r.Dear = true
 	}
 	for i := range out.plan.Verdicts {
 		r.Left = append(r.Left, out.plan.Verdicts[i].Pods...)

@@ -3,6 +3,7 @@ package solvetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"karpenter/model"
 )
@@ -18,11 +19,12 @@ type Draw struct {
 
 	TypeLimits bool // types that limit volumes
 	Refused    bool // bound pods for which nothing can be planned
+	Money      bool // pools whose nodes cost more than their instances, and what these pay for preferences
 }
 
 // Everything draws all there is.
 func Everything() Draw {
-	return Draw{Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true, Flight: true}
+	return Draw{Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true, Flight: true, Money: true}
 }
 
 // Situation draws a small random Snapshot.
@@ -57,6 +59,9 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	}
 	if d.TypeLimits {
 		g.limitVolumes(s)
+	}
+	if d.Money {
+		g.price(s)
 	}
 	if d.Flight {
 		g.fly(s)
@@ -227,6 +232,35 @@ func (g *generator) reserve(s *model.Snapshot) {
 			})
 			t.Requirements = t.Requirements.Without(model.LabelCapacityType).And(
 				model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand, model.Spot, model.Reserved))
+		}
+	}
+}
+
+// price has nodes of some pools cost more than their instances, and some pools pay
+// more or less for what pods prefer than others.
+func (g *generator) price(s *model.Snapshot) {
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		if g.maybe(50) {
+			p.Extras = []model.Extra{{Name: "agent", Price: pick[model.Price](g, 1, 100, 5000)}}
+			if g.maybe(30) {
+				p.Extras = append(p.Extras, model.Extra{Name: "licence", Price: 40, VCPU: true}, model.Extra{Name: "address", Price: 60, Zone: "a"})
+			}
+			p.Types = slices.Clone(p.Types)
+			for j := range p.Types {
+				p.Types[j] = p.Types[j].With(p.Extras)
+			}
+		}
+		if g.maybe(30) {
+			premium := pick(g, 0, 0.5, 1)
+			p.Aims.PreferencePremium = &premium
+		}
+		if g.maybe(30) {
+			allowance := pick[model.Price](g, 0, 500, 20_000)
+			p.Aims.PreferenceAllowance = &allowance
+		}
+		if g.maybe(25) {
+			p.Aims.OnDemandShare = pick(g, 0.3, 0.5, 1)
 		}
 	}
 }

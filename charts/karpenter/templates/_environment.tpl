@@ -56,6 +56,9 @@
   "CAPACITY_BUFFER_NAMESPACE_LIMITS" $s.capacityBufferNamespaceLimits
   "ADDITIONAL_NODE_PRICE" $s.additionalNodePrice
   "ADDITIONAL_VCPU_PRICE" $s.additionalVCPUPrice
+  "PREFERENCE_PREMIUM" $s.preferencePremium
+  "PREFERENCE_ALLOWANCE" $s.preferenceAllowance
+  "NODE_COUNT_PREMIUM" $s.nodeCountPremium
   "LEGACY_NODE_REPAIR" $s.legacyNodeRepair
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint

@@ -106,6 +106,14 @@ type Config struct {
 	// AdditionalNodePrice and AdditionalVCPUPrice are added to the price of each
 	// node, per hour: for the node, and for each of its vCPUs. Default 0.
 	AdditionalNodePrice, AdditionalVCPUPrice model.Price
+	// PreferencePremium and PreferenceAllowance are how much more a plan may cost
+	// if it honours preferences: as a share of what it costs without them, and in
+	// dollars per hour for pods that prefer to be spread. Default 0.05 and 0.05.
+	PreferencePremium   float64
+	PreferenceAllowance model.Price
+	// NodeCountPremium is how much more the new nodes of a plan may cost if they
+	// are fewer, as a share of their cost. Default 0.01.
+	NodeCountPremium float64
 	// SchedulerConfig holds the cluster's default topology spread. Default nil.
 	SchedulerConfig *SchedulerConfig
 

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"karpenter/model"
 )
 
 // environment names the cluster, as every environment must, and the pairs.
@@ -32,6 +34,7 @@ func table() Config {
 		MemoryLimit: -1, CPURequests: 1000,
 		LogLevel: "info", LogOutputPaths: []string{"stdout"}, LogErrorOutputPaths: []string{"stderr"},
 		BatchMaxDuration: 10 * time.Second, BatchIdleDuration: time.Second,
+		PreferencePremium: 0.05, PreferenceAllowance: model.Dollar / 20, NodeCountPremium: 0.01,
 		PreferencePolicy: "Respect", MinValuesPolicy: "Strict", IgnoreDRARequests: true,
 		CapacityBufferNamespaceLimits: corev1.ResourceList{
 			"cpu": resource.MustParse("1000"), "memory": resource.MustParse("4Ti"), "pods": resource.MustParse("10000"),
@@ -50,6 +53,9 @@ func TestParse(t *testing.T) {
 	}{
 		{"spec 50/1 nothing is set", nil, nil, func(*Config) {}},
 		{"no limits", []string{"--capacity-buffer-namespace-limits=none"}, nil, func(c *Config) { c.CapacityBufferNamespaceLimits = nil }},
+		{"preferences", []string{"--preference-premium=.2", "--preference-allowance", "1.5"}, map[string]string{"NODE_COUNT_PREMIUM": "0", "PREFERENCE_PREMIUM": "1"}, func(c *Config) {
+			c.PreferencePremium, c.PreferenceAllowance, c.NodeCountPremium = 0.2, model.Dollar*3/2, 0
+		}},
 		{"other limits", []string{"--capacity-buffer-namespace-limits=cpu=1, nvidia.com/gpu=8"}, nil, func(c *Config) {
 			c.CapacityBufferNamespaceLimits = corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("8")}
 		}},
@@ -204,6 +210,8 @@ func TestParseRefuses(t *testing.T) {
 			`--cluster-endpoint: "k8s.example.com": cluster endpoint URL is not valid: want a URL with scheme and host, such as https://example.com`},
 		{"spec 65/153 overhead", nil, map[string]string{"VM_MEMORY_OVERHEAD_PERCENT": "-0.1"},
 			`VM_MEMORY_OVERHEAD_PERCENT: "-0.1": vm-memory-overhead-percent cannot be negative`},
+		{"share", []string{"--preference-premium=5%"}, nil, `--preference-premium: "5%": want a share of 1, a decimal from 0 to 1 such as 0.05`},
+		{"share above 1", nil, map[string]string{"NODE_COUNT_PREMIUM": "1.5"}, `NODE_COUNT_PREMIUM: "1.5": want a share of 1, a decimal from 0 to 1 such as 0.05`},
 		{"no overhead", nil, map[string]string{"VM_MEMORY_OVERHEAD_PERCENT": "7%"}, `VM_MEMORY_OVERHEAD_PERCENT: "7%": want a number, such as 0.075`},
 		{"spec 65/153 interfaces", []string{"--reserved-enis=-1"}, nil, `--reserved-enis: "-1": want an integer from 0 to 2147483647`},
 		{"spec 65/153 refreshes", []string{"--ami-refresh-interval=59s", "--subnet-refresh-interval=59s"}, nil,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"karpenter/cloud/nodeprice"
+	"karpenter/kube/convert"
 	"karpenter/model"
 )
 
@@ -188,6 +189,26 @@ func (s setting) price(field func(*Config) *model.Price) setting {
 			return err
 		}
 		*field(c) = p
+		return nil
+	}
+	return s
+}
+
+// fraction takes a share of 1.
+func (s setting) fraction(field func(*Config) *float64) setting {
+	s.values = cmp.Or(s.values, "a share of 1, `0` to `1`")
+	s.check = func(c *Config) error {
+		if v := *field(c); !(v >= 0 && v <= 1) {
+			return convert.ErrShare
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		v, err := convert.Share(value)
+		if err != nil {
+			return err
+		}
+		*field(c) = v
 		return nil
 	}
 	return s

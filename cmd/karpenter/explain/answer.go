@@ -28,6 +28,8 @@ type Answer struct {
 	Node   *Node   `json:"node,omitempty"`
 	Launch *Launch `json:"launch,omitempty"`
 
+	Preferences []Preference `json:"preferencesGivenUp,omitempty"` // of the pod and those alike
+
 	Pools []Pool `json:"nodePools,omitempty"` // why each launches nothing
 	Nodes int    `json:"existingNodes,omitempty"`
 	Alike int    `json:"podsAlike,omitempty"` // others that wait for the same reasons

@@ -24,6 +24,7 @@ func (a Answer) Text(w io.Writer) error {
 	default:
 		fmt.Fprintf(&b, " needs no new node: %s\n", a.Reason)
 	}
+	preferencesText(&b, a.Preferences)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -142,9 +142,12 @@ func (a *applied) pool(p *v1.NodePool, c convert.Converter, old *model.Pool) mod
 		p.DeletionTimestamp = &metav1.Time{Time: a.was.Now}
 	}
 	from, _ := c.Pool(p)
+	if _, err := convert.Aims(p); err != nil {
+		a.notes = append(a.notes, fmt.Sprintf("NodePool %s ignores an annotation that cannot be read: %s", p.Name, err))
+	}
 	out := model.Pool{
 		Name: from.Name, Weight: from.Weight, Requirements: from.Requirements, Taints: from.Taints, Limits: from.Limits,
-		Unavailable: from.Unavailable, Template: from.Template,
+		Aims: from.Aims, Unavailable: from.Unavailable, Template: from.Template,
 		Disruption: model.Disruption{Policy: from.Policy, Never: from.Never},
 	}
 	var standing model.Static

@@ -85,6 +85,9 @@ func differences(old, pool *model.Pool, names []string) []string {
 	add("consolidationPolicy", policy(old), policy(pool))
 	add("consolidateAfter", never(old), never(pool))
 	add("replicas", replicas(old), replicas(pool))
+	add("preference premium", premium(old), premium(pool))
+	add("preference allowance", allowance(old), allowance(pool))
+	add("least share on demand", share(old), share(pool))
 	add("price besides the instance", extrasText(old.Extras), extrasText(pool.Extras))
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 		if old.Disruption.Halted == "" {
@@ -146,6 +149,27 @@ func never(p *model.Pool) string {
 		return "Never"
 	}
 	return "a time"
+}
+
+func premium(p *model.Pool) string {
+	if p.Aims.PreferencePremium == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*p.Aims.PreferencePremium, 'g', -1, 64)
+}
+
+func share(p *model.Pool) string {
+	if p.Aims.OnDemandShare == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(p.Aims.OnDemandShare, 'g', -1, 64)
+}
+
+func allowance(p *model.Pool) string {
+	if p.Aims.PreferenceAllowance == nil {
+		return ""
+	}
+	return fmt.Sprintf("$%s/h", Price(p.Aims.PreferenceAllowance.Dollars()))
 }
 
 func replicas(p *model.Pool) string {

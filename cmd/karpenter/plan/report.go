@@ -39,6 +39,10 @@ type Report struct {
 	Evictions   int       `json:"evictions"`          // of pods, by all commands
 	Pending     []Refusal `json:"pending"`            // pods that find no place
 	Stays       []Stay    `json:"stays"`              // nodes that are kept, and why
+
+	// Forgone is what pods that wait prefer and not all of them get, as it costs
+	// too much. What each would cost, explain pod says.
+	Forgone []explain.Forgone `json:"preferencesGivenUp,omitempty"`
 }
 
 // Price is dollars per hour.
@@ -113,6 +117,7 @@ func Of(s *model.Snapshot, d Decider) Report {
 		Before: before(s), Launches: []Launch{}, Placements: placed(p.Placements),
 		LaunchCost: price(p.Cost), LaunchBound: price(p.Bound), Commands: []Command{}, Pending: []Refusal{},
 		Stays: stays(s, p), Notes: append(goingAway(s), static(s)...), Prices: extras(s),
+		Forgone: explain.AllForgone(s, p),
 	}
 	r.After = after(s, p)
 	for i := range p.Launches {

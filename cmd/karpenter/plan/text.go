@@ -23,7 +23,7 @@ func (r Report) Text(w io.Writer) error { return r.Write(w, Style{}) }
 func (r Report) Write(w io.Writer, style Style) error {
 	b := &page{Style: style}
 	fmt.Fprintf(b, "plan at %s\n", r.Time)
-	for _, section := range []func(*page){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.stays, r.prices, r.notes} {
+	for _, section := range []func(*page){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.forgone, r.stays, r.prices, r.notes} {
 		section(b)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -210,6 +210,29 @@ func nothing(s Stay) []explain.Reason {
 		return nil
 	}
 	return []explain.Reason{{Cause: "in use", Why: "nothing is gained by taking it away"}}
+}
+
+// forgone lists the preferences that are given up, those of most pods first.
+func (r Report) forgone(b *page) {
+	if len(r.Forgone) == 0 {
+		return
+	}
+	type line struct {
+		preference explain.Preference
+		pods       []string
+	}
+	var lines []line
+	for _, f := range r.Forgone {
+		for _, p := range f.Preferences {
+			lines = append(lines, line{p, f.Alike})
+		}
+	}
+	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Compare(y.preference.Without, x.preference.Without) })
+	rows := [][]string{{"WITHOUT IT", "OF", "PREFERENCE", "PODS"}}
+	for _, l := range lines {
+		rows = append(rows, []string{strconv.Itoa(l.preference.Without), strconv.Itoa(l.preference.Pods), l.preference.Prefers, some(l.pods)})
+	}
+	table(b, fmt.Sprintf("preferences given up: %d; karpenter explain pod NAME says what it would cost to honour them", len(lines)), rows)
 }
 
 func (r Report) prices(b *page) {

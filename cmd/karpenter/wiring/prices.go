@@ -11,6 +11,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud/nodeprice"
+	"karpenter/kube/convert"
 	"karpenter/kube/events"
 	"karpenter/model"
 )
@@ -19,21 +20,33 @@ import (
 // cannot be read.
 const invalidNodePrice = "InvalidNodePrice"
 
+// invalidAim is the reason of the event about another annotation of a NodePool
+// that cannot be read.
+const invalidAim = "InvalidAnnotation"
+
 // extras returns what nodes of the NodePool cost besides their instances: what the
 // provider knows of, and what the user adds.
 func (w *wiring) extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, error) {
 	amounts, err := w.amounts().Of(pool)
-	if err != nil {
-		w.recorder.Publish(events.Event{
-			Object: pool, Type: corev1.EventTypeWarning, Reason: invalidNodePrice, Timeout: 15 * time.Minute,
-			Message: fmt.Sprintf("Using the setting of the controller instead: %s", err),
-		})
-	}
+	w.warn(pool, invalidNodePrice, "Using the setting of the controller instead", err)
+	_, err = convert.Aims(pool)
+	w.warn(pool, invalidAim, "Ignoring an annotation that cannot be read", err)
 	if w.provider.Extras == nil {
 		return amounts.Extras(), nil
 	}
 	out, err := w.provider.Extras(ctx, pool)
 	return append(out, amounts.Extras()...), err
+}
+
+// warn publishes an event about annotations of the NodePool that cannot be read.
+func (w *wiring) warn(pool *v1.NodePool, reason, consequence string, err error) {
+	if err == nil {
+		return
+	}
+	w.recorder.Publish(events.Event{
+		Object: pool, Type: corev1.EventTypeWarning, Reason: reason, Timeout: 15 * time.Minute,
+		Message: fmt.Sprintf("%s: %s", consequence, err),
+	})
 }
 
 // additional returns what the user adds to the price of nodes of the NodePool of

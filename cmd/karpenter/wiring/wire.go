@@ -183,6 +183,8 @@ func (w *wiring) policy() model.Policy {
 	p.RelaxMinValues = w.config.MinValuesPolicy == "BestEffort"
 	p.ReservedCapacity = w.config.Gates.ReservedCapacity
 	p.SpotToSpot = w.config.Gates.SpotToSpotConsolidation
+	p.PreferencePremium, p.PreferenceAllowance = w.config.PreferencePremium, w.config.PreferenceAllowance
+	p.NodeCountPremium = w.config.NodeCountPremium
 	p.TerminateFirstDrift = w.config.Gates.TerminateFirstDrift
 	p.TerminateFirstRepair = w.config.Gates.TerminateFirstRepair
 	return p
