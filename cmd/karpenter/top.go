@@ -108,7 +108,7 @@ func (v *viewing) titled(from *source) string {
 		return v.title
 	}
 	name := strings.TrimPrefix(from.title, "https://")
-	if version, err := from.version(); err == nil {
+	if version, err := from.version(); err == nil && version != "" {
 		name += ", Kubernetes " + version
 	}
 	return "karpenter top · " + name
