@@ -147,7 +147,7 @@ func Of(c *Cluster, o Options) (Report, error) {
 	}
 	r.obstacles(c, here, groups)
 	r.astray(c)
-	r.remarks(prices, o)
+	r.remarks(prices, here, o)
 	return r, nil
 }
 
