@@ -29,9 +29,8 @@ help: ## print this list
 run: build ## start the cluster in $(DATA), or continue with it, and show it live
 	bin/sandbox run --data $(DATA) --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
 
-try: ## no cluster at all: the commands on a recorded one, and its live view
-	@CGO_ENABLED=0 go build -tags nocontroller -ldflags '-s -w' -o bin/karpenter-try ./cmd/karpenter
-	@docs/recorded/try.sh bin/karpenter-try
+try: ## no cluster at all: the commands on a recorded one and on a simulation, with the live view; SEED=7 repeats one
+	@docs/recorded/try.sh bin/karpenter-try $(SEED)
 
 demo: build ## bring up a fresh cluster, run examples/ through it, print what happened
 	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --examples $(EXAMPLES)

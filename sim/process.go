@@ -86,7 +86,9 @@ type habitat struct {
 	logs     io.Writer
 	vendor   Vendor // nil = the cloud itself
 	workers  int
-	wake     chan struct{} // as that of a gate
+	// publishIn is as in Setup.
+	publishIn string
+	wake      chan struct{} // as that of a gate
 }
 
 // provider returns what makes the provider of the process.
@@ -124,7 +126,7 @@ func newProcess(h habitat) (*process, error) {
 	}
 	p.starting = "world"
 	err = wiring.Wire(ctx, wiring.Surroundings{
-		Manager: p, Config: h.settings, Registry: prometheus.NewRegistry(), Workers: h.workers, Orderly: true,
+		Manager: p, Config: h.settings, Registry: prometheus.NewRegistry(), Workers: h.workers, Orderly: true, PublishIn: h.publishIn,
 		Provider:  h.provider(p),
 		Nominator: func() (client.StatusClient, error) { return p.client, nil },
 	})

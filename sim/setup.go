@@ -22,6 +22,9 @@ type Setup struct {
 	Types []*cloud.InstanceType
 	// Vendor is whose cloud it is; nil = simcloud's.
 	Vendor func(*Run) (Vendor, error)
+	// PublishIn is the namespace in which the process publishes its offerings for
+	// the commands; "" = nowhere.
+	PublishIn string
 	// Workers is how many reconciles a controller may have under way; 0 = 4.
 	Workers int
 	// Steady has time pass only when nothing else can happen, and no reads of

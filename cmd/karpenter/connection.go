@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -35,7 +36,7 @@ type connection struct {
 	overrides                      clientcmd.ConfigOverrides
 }
 
-func (c *connection) define(flags *pflag.FlagSet) {
+func (c *connection) define(to *cobra.Command, flags *pflag.FlagSet, s surroundings) {
 	o := &c.overrides
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "path to the kubeconfig file (default: KUBECONFIG, then ~/.kube/config)")
 	flags.StringVar(&o.CurrentContext, "context", "", "name of the kubeconfig context to use")
@@ -48,6 +49,16 @@ func (c *connection) define(flags *pflag.FlagSet) {
 	flags.StringVar(&c.karpenterNamespace, "karpenter-namespace", "", "namespace that Karpenter is installed in (default: found by itself)")
 	flags.StringVar(&c.recording, "recording", "", "read a recording that 'karpenter top --record' made instead of a cluster")
 	flags.DurationVar(&c.at, "at", 0, "moment of the recording, such as 90s after its start (default: its end)")
+	c.complete(to, s)
+}
+
+// whole takes the flags -n and -A from the help of a command that always looks at the
+// whole cluster. They are accepted, as everywhere.
+func whole(c *cobra.Command) {
+	c.Flags().BoolP("all-namespaces", "A", true, "look at all namespaces")
+	for _, name := range []string{"namespace", "all-namespaces"} {
+		_ = c.Flags().MarkHidden(name) // the flags are there
+	}
 }
 
 // config finds the cluster as kubectl does.
@@ -184,7 +195,15 @@ func progress(s surroundings) func(kind string, count int) {
 	}
 }
 
-// doneReading removes what progress has shown.
+// planning shows that plans are made, which may take long, on stderr if that is a
+// terminal.
+func planning(s surroundings) {
+	if isTerminal(s.stderr) {
+		fmt.Fprint(s.stderr, "\r\x1b[Kplanning...")
+	}
+}
+
+// doneReading removes what progress and planning have shown.
 func doneReading(s surroundings) {
 	if isTerminal(s.stderr) {
 		fmt.Fprint(s.stderr, "\r\x1b[K")

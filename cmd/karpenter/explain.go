@@ -38,16 +38,16 @@ controller does, with your rights, and changes nothing.`,
   karpenter explain pods -A
   karpenter explain node ip-10-0-0-1.ec2.internal
   karpenter explain cluster`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			return fmt.Errorf("explain: cannot explain %q: want pod NAME, node NAME or cluster, as in: karpenter explain pod web-1 -n shop", args[0])
+			return fmt.Errorf("explain: cannot explain %q: want pod NAME, node NAME or cluster, as in: karpenter explain pod web-1 -n shop%s", args[0], meant(c.SuggestionsFor(args[0])))
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	e.connection.define(c.PersistentFlags())
-	e.output.define(c.PersistentFlags(), tableFormat, jsonFormat, yamlFormat)
+	e.connection.define(c, c.PersistentFlags(), s)
+	e.output.define(c, c.PersistentFlags())
 	e.watching.define(c.PersistentFlags())
 	c.PersistentFlags().StringVar(&e.file, "file", "", "explain the situation in a file that 'karpenter snapshot' printed; - is standard input")
 	pod := &cobra.Command{
@@ -55,24 +55,26 @@ controller does, with your rights, and changes nothing.`,
 		Short: "Explain where a pod is planned, or why it stays pending",
 		Long: `Explain where a pod is planned, or why it stays pending. Without a name, list
 every pod of the namespace that waits for a node.`,
-		Example: "  karpenter explain pod web-1 -n shop\n  karpenter explain pods -A",
-		Args:    cobra.MaximumNArgs(1),
+		Example:           "  karpenter explain pod web-1 -n shop\n  karpenter explain pods -A",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: e.named(s, &corev1.Pod{}, waits),
 		RunE: func(c *cobra.Command, args []string) error {
 			return e.watching.run(c.Context(), s, func(ctx context.Context, s surroundings) error { return e.pods(ctx, s, args) })
 		},
 	}
-	pod.Flags().BoolVarP(&e.all, "all-namespaces", "A", false, "explain the waiting pods of all namespaces")
+	c.PersistentFlags().BoolVarP(&e.all, "all-namespaces", "A", false, "list the waiting pods of all namespaces")
 	c.AddCommand(pod, &cobra.Command{
 		Use: "node NAME", Aliases: []string{"nodes", "no", "nodeclaim", "nodeclaims"},
-		Short:   "Explain what happens to a node, or why it stays",
-		Example: "  karpenter explain node ip-10-0-0-1.ec2.internal",
-		Args:    cobra.ExactArgs(1),
+		Short:             "Explain what happens to a node, or why it stays",
+		Example:           "  karpenter explain node ip-10-0-0-1.ec2.internal",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.named(s, &corev1.Node{}, nil),
 		RunE: func(c *cobra.Command, args []string) error {
 			return e.watching.run(c.Context(), s, func(ctx context.Context, s surroundings) error { return e.node(ctx, s, args[0]) })
 		},
 	}, &cobra.Command{
 		Use:     "cluster",
-		Short:   "Explain what the nodes cost, and what the same pods would cost planned from scratch",
+		Short:   "Explain what the nodes cost, and the least they can cost",
 		Example: "  karpenter explain cluster -o json",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return e.watching.run(c.Context(), s, e.cluster) },
@@ -85,7 +87,11 @@ func (e *explaining) read(ctx context.Context, s surroundings) (scenario.Situati
 	if err := e.check(); err != nil {
 		return scenario.Situation{}, nil, err
 	}
-	return e.situationFrom(ctx, e.file, "--file", s)
+	situation, pods, err := e.situationFrom(ctx, e.file, "--file", s)
+	if err == nil {
+		planning(s)
+	}
+	return situation, pods, err
 }
 
 // where is the source of the situation, for messages.
@@ -109,6 +115,7 @@ func (e *explaining) pods(ctx context.Context, s surroundings, args []string) er
 		return err
 	}
 	plan := solve.Decide(situation.Snapshot, situation.Policy)
+	doneReading(s)
 	if len(args) == 0 {
 		if e.all {
 			namespace = ""
@@ -133,7 +140,7 @@ func (e *explaining) pods(ctx context.Context, s surroundings, args []string) er
 	default:
 		return fmt.Errorf("found no pod %s; name its namespace with -n, or list the pods that wait: karpenter explain pods -A", key)
 	}
-	if err := e.write(s.stdout, a, a.Text); err != nil {
+	if err := e.write(s, a, pages{text: a.Text, markdown: fenced(a.Text)}); err != nil {
 		return err
 	}
 	e.next(s, "karpenter plan")
@@ -151,7 +158,13 @@ func (e *explaining) list(s surroundings, snapshot *model.Snapshot, plan *model.
 		}
 	}
 	slices.SortFunc(answers, func(a, b explain.Answer) int { return strings.Compare(a.Pod, b.Pod) })
-	err := e.write(s.stdout, answers, func(w io.Writer) error { return explain.ListText(w, answers) })
+	err := e.write(s, answers, pages{
+		text:     func(w io.Writer) error { return explain.ListText(w, answers, e.columns(s)) },
+		markdown: func(w io.Writer) error { return explain.ListMarkdown(w, answers) },
+	})
+	if err == nil && len(answers) == 0 {
+		e.next(s, "karpenter status", "karpenter plan")
+	}
 	if err == nil && len(answers) > 0 {
 		namespace, name, _ := strings.Cut(answers[0].Pod, "/")
 		e.next(s, "karpenter explain pod "+name+" -n "+namespace, "karpenter plan")
@@ -165,10 +178,11 @@ func (e *explaining) node(ctx context.Context, s surroundings, name string) erro
 		return err
 	}
 	a, found := explain.OfNode(situation.Snapshot, solve.Decide(situation.Snapshot, situation.Policy), name)
+	doneReading(s)
 	if !found {
 		return fmt.Errorf("%sfound no node %s", e.where(), name)
 	}
-	if err := e.write(s.stdout, a, a.Text); err != nil {
+	if err := e.write(s, a, pages{text: a.Text, markdown: fenced(a.Text)}); err != nil {
 		return err
 	}
 	e.next(s, "karpenter plan", "karpenter explain cluster")
@@ -183,7 +197,8 @@ func (e *explaining) cluster(ctx context.Context, s surroundings) error {
 	a := explain.OfCluster(situation.Snapshot, func(fresh *model.Snapshot) *model.Plan {
 		return new(solve.Planner).Place(fresh, situation.Policy)
 	})
-	if err := e.write(s.stdout, a, a.Text); err != nil {
+	doneReading(s)
+	if err := e.write(s, a, pages{text: a.Text, markdown: fenced(a.Text)}); err != nil {
 		return err
 	}
 	e.next(s, "karpenter plan --to-rest")
@@ -206,9 +221,14 @@ The file is for 'plan --snapshot', 'explain --file' and bug reports.`,
 			if err != nil {
 				return err
 			}
-			return situation.Print(s.stdout)
+			if err := situation.Print(s.stdout); err != nil {
+				return err
+			}
+			next(s, "karpenter plan --snapshot FILE", "karpenter explain pods -A --file FILE")
+			return nil
 		},
 	}
-	from.define(c.Flags())
+	from.define(c, c.Flags(), s)
+	whole(c)
 	return c
 }

@@ -23,11 +23,16 @@ func instanceTypesCommand(s surroundings) *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			return kwok.WriteEntries(s.stdout, entries)
+			if err := kwok.WriteEntries(s.stdout, entries); err != nil {
+				return err
+			}
+			next(s, "karpenter controller --cloud-provider kwok --instance-types-file-path FILE")
+			return nil
 		},
 	}
 	c.Flags().StringVar(&catalogue, "catalogue", "kwok", "kwok: the types that the provider generates without a file; ec2: real types with simulated spot prices")
 	c.Flags().StringVar(&region, "region", "us-east-1", "region of the ec2 catalogue")
+	complete(c, "catalogue", cobra.FixedCompletions([]string{"kwok", "ec2"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

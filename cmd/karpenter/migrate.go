@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,10 +81,28 @@ func (m *migrating) run(s surroundings, paths []string) error {
 	if err == nil {
 		err = result.Report.Write(report)
 	}
+	if err == nil {
+		m.next(s, paths)
+	}
 	if err == nil && m.check && result.Report.ByHand() > 0 {
 		err = errByHand
 	}
 	return err
+}
+
+// next names the command that goes on.
+func (m *migrating) next(s surroundings, paths []string) {
+	from := strings.Join(paths, " ")
+	switch {
+	case slices.Contains(paths, "-"):
+		next(s, "karpenter plan -f FILE")
+	case m.write:
+		next(s, "karpenter plan -f "+paths[0])
+	case m.check:
+		next(s, "karpenter migrate --diff "+from)
+	default:
+		next(s, "karpenter migrate --write "+from)
+	}
 }
 
 // manifests reads files, and those below directories that are called .yaml or

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
@@ -28,10 +29,11 @@ type output struct {
 	formats []string
 }
 
-// define adds the flag; the first format is the default.
-func (o *output) define(flags *pflag.FlagSet, formats ...string) {
-	o.formats = formats
-	flags.StringVarP(&o.format, "output", "o", formats[0], "format: "+strings.Join(formats, ", "))
+// define adds the flag to those of the command.
+func (o *output) define(c *cobra.Command, flags *pflag.FlagSet) {
+	o.formats = []string{tableFormat, wideFormat, jsonFormat, yamlFormat, markdownFormat}
+	flags.StringVarP(&o.format, "output", "o", tableFormat, "format: "+strings.Join(o.formats, ", "))
+	complete(c, "output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // check refuses a format that the command does not have.
@@ -43,16 +45,17 @@ func (o *output) check() error {
 		o.format = markdownFormat
 	}
 	if !slices.Contains(o.formats, o.format) {
-		return usageError{fmt.Errorf("--output: %q: want one of %s", o.format, strings.Join(o.formats, ", "))}
+		like := slices.DeleteFunc(slices.Clone(o.formats), func(f string) bool { return distance(o.format, f) > 2 })
+		return usageError{fmt.Errorf("--output: %q: want one of %s%s", o.format, strings.Join(o.formats, ", "), meant(like))}
 	}
 	return nil
 }
 
-// write writes v for programs, or calls text.
-func (o *output) write(w io.Writer, v any, text func(io.Writer) error) error {
+// write writes v for programs, or the page for people.
+func (o *output) write(s surroundings, v any, p pages) error {
 	switch o.format {
 	case jsonFormat:
-		encoder := json.NewEncoder(w)
+		encoder := json.NewEncoder(s.stdout)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(v)
 	case yamlFormat:
@@ -60,18 +63,40 @@ func (o *output) write(w io.Writer, v any, text func(io.Writer) error) error {
 		if err != nil {
 			return err
 		}
-		_, err = w.Write(out)
+		_, err = s.stdout.Write(out)
+		return err
+	case markdownFormat:
+		return p.markdown(s.stdout)
+	}
+	if p.styled {
+		return p.text(s.stdout)
+	}
+	var b strings.Builder
+	if err := p.text(&b); err != nil {
 		return err
 	}
-	return text(w)
+	text := b.String()
+	if width := s.width(); width > 0 && o.format == tableFormat {
+		text = folded(text, width)
+	}
+	if s.colour() {
+		text = painted(text)
+	}
+	_, err := io.WriteString(s.stdout, text)
+	return err
 }
 
 // next names the next useful commands, for people who look at a terminal or read
 // a log. It goes to stderr, so that the output stays what it is.
 func (o *output) next(s surroundings, commands ...string) {
 	if o.format == tableFormat || o.format == wideFormat {
-		fmt.Fprintf(s.stderr, "\nNext: %s\n", strings.Join(commands, "\n      "))
+		next(s, commands...)
 	}
+}
+
+// next names the next useful commands on stderr.
+func next(s surroundings, commands ...string) {
+	fmt.Fprintf(s.stderr, "\nNext: %s\n", strings.Join(commands, "\n      "))
 }
 
 func isTerminal(w io.Writer) bool {

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"karpenter/cmd/karpenter/plan"
 	"karpenter/model"
@@ -34,10 +33,12 @@ type planFlags struct {
 	gates            plan.Gates
 }
 
-func (p *planFlags) define(flags *pflag.FlagSet) {
-	p.connection.define(flags)
+func (p *planFlags) define(c *cobra.Command, s surroundings) {
+	flags := c.Flags()
+	p.connection.define(c, flags, s)
+	whole(c)
 	p.watching.define(flags)
-	p.output.define(flags, tableFormat, wideFormat, jsonFormat, yamlFormat, markdownFormat)
+	p.output.define(c, flags)
 	flags.StringVar(&p.snapshot, "snapshot", "", "plan for the situation in a file that 'karpenter snapshot' printed instead of a cluster; - is standard input")
 	flags.StringArrayVarP(&p.manifests, "filename", "f", nil, "file or folder of NodePool manifests to plan with; - is standard input; can be repeated")
 	flags.StringArrayVar(&p.deletions, "delete", nil, "plan without a NodePool, as nodepool/NAME; can be repeated")
@@ -46,6 +47,7 @@ func (p *planFlags) define(flags *pflag.FlagSet) {
 	flags.Float64Var(&p.gates.Cost, "max-cost", plan.NoGate, "fail if the nodes would cost more dollars per hour than this; negative means no limit")
 	flags.IntVar(&p.gates.Evictions, "max-evictions", plan.NoGate, "fail if more pods than this would be evicted; negative means no limit")
 	flags.IntVar(&p.gates.Pending, "max-pending", plan.NoGate, "fail if more pods than this would stay pending; negative means no limit")
+	complete(c, "delete", p.nodePools(s))
 }
 
 func planCommand(s surroundings) *cobra.Command {
@@ -61,7 +63,7 @@ if the NodePools were others. Nothing is changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.watching.run(c.Context(), s, p.run) },
 	}
-	p.define(c.Flags())
+	p.define(c, s)
 	return c
 }
 
@@ -94,12 +96,17 @@ func (p *planFlags) run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
+	planning(s)
 	report, err := p.report(situation, manifests)
+	doneReading(s)
 	if err != nil {
 		return err
 	}
-	style := plan.Style{Width: s.width(), Whole: p.format == wideFormat, Markdown: p.format == markdownFormat}
-	if err := p.write(s.stdout, report, func(w io.Writer) error { return report.Write(w, style) }); err != nil {
+	as := func(style plan.Style) func(io.Writer) error {
+		return func(w io.Writer) error { return report.Write(w, style) }
+	}
+	text := as(plan.Style{Width: p.columns(s), Whole: p.format == wideFormat})
+	if err := p.write(s, report, pages{text: text, markdown: as(plan.Style{Markdown: true})}); err != nil {
 		return err
 	}
 	if err := p.gates.Check(report); err != nil {

@@ -172,12 +172,16 @@ func distance(a, b string) int {
 
 func versionCommand(s surroundings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this program",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print the version of this program",
+		Example: "  karpenter version",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(s.stdout, versionText())
-			return err
+			if _, err := fmt.Fprintln(s.stdout, versionText()); err != nil {
+				return err
+			}
+			next(s, "karpenter status")
+			return nil
 		},
 	}
 }

@@ -48,8 +48,9 @@ this machine: prices come with the program.`,
 		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
 	}
 	flags := c.Flags()
-	v.connection.define(flags)
-	v.output.define(flags, tableFormat, jsonFormat, yamlFormat, markdownFormat)
+	v.connection.define(c, flags, s)
+	whole(c)
+	v.output.define(c, flags)
 	flags.StringArrayVarP(&v.files, "filename", "f", nil, "read objects that kubectl get -o json printed instead of a cluster; - is standard input; can be repeated")
 	flags.StringArrayVar(&v.prices, "price", nil, "dollars per hour of an instance type, as TYPE=DOLLARS; can be repeated")
 	flags.StringVar(&v.region, "region", "", "region of the prices (default: that of the nodes)")
@@ -75,19 +76,20 @@ func (v *saving) run(ctx context.Context, s surroundings) error {
 	planner := &solve.Planner{}
 	report, err := savings.Of(cluster, savings.Options{
 		Region: v.region, SpotDiscount: v.discount / 100, Prices: prices, Now: time.Now(),
-		Place: func(s *model.Snapshot, p model.Policy) *model.Plan { return planner.Place(s, p) },
+		Place: func(snapshot *model.Snapshot, p model.Policy) *model.Plan {
+			planning(s)
+			return planner.Place(snapshot, p)
+		},
 	})
+	doneReading(s)
 	if err != nil {
 		return err
 	}
-	err = v.write(s.stdout, report, func(w io.Writer) error {
-		if v.format == markdownFormat {
-			return report.Markdown(w)
-		}
-		return report.Text(w)
-	})
+	if err := v.write(s, report, pages{text: report.Text, markdown: report.Markdown}); err != nil {
+		return err
+	}
 	v.next(s, "karpenter savings -o markdown", "karpenter migrate --check MANIFESTS")
-	return err
+	return nil
 }
 
 // cluster reads the files, or the cluster if there are none.

@@ -38,12 +38,12 @@ func topCommand(s surroundings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Show nodes, pods and dollars live",
-		Long: `Show the nodes of a cluster live: what each is, how full it is, what it costs, why
-it was launched or is removed, and how far all are from the proven minimum.
+		Long: `Show the nodes of a cluster live: what each is, how full it is, what it costs,
+why it was launched or is removed, and how far all are from the proven minimum.
 
-In a terminal, Enter explains the selected node or pod and ? lists the keys. When
-the output is no terminal, top prints a line for each thing that happens. Top also
-shows clusters without Karpenter, without the proven minimum.`,
+In a terminal, Enter explains the selected node or pod and ? lists the keys. If
+the output is not a terminal, top prints a line for each thing that happens. Top
+also shows clusters without Karpenter, without the proven minimum.`,
 		Example: `  karpenter top
   karpenter top --context production
   karpenter top --once -o json
@@ -53,9 +53,10 @@ shows clusters without Karpenter, without the proven minimum.`,
 		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
 	}
 	flags := c.Flags()
-	v.connection.define(flags)
-	v.output.define(flags, tableFormat, wideFormat, jsonFormat, yamlFormat)
-	flags.BoolVar(&v.once, "once", false, "print what there is now, and exit; json and yaml always do")
+	v.connection.define(c, flags, s)
+	whole(c)
+	v.output.define(c, flags)
+	flags.BoolVar(&v.once, "once", false, "print what there is now, and exit; json, yaml and markdown always do")
 	flags.StringVar(&v.record, "record", "", "also write everything that happens to a file, for --recording")
 	flags.Float64Var(&v.speed, "speed", 1, "how many times as fast to play a recording")
 	flags.StringVar(&v.title, "title", "", "title of the picture")
@@ -90,7 +91,7 @@ func (v *viewing) run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	if v.once || v.format == jsonFormat || v.format == yamlFormat {
+	if v.once || v.format != tableFormat && v.format != wideFormat {
 		return v.print(ctx, from, s)
 	}
 	live, finish, err := v.follow(ctx, from)
@@ -108,7 +109,7 @@ func (v *viewing) titled(from *source) string {
 		return v.title
 	}
 	name := strings.TrimPrefix(from.title, "https://")
-	if version, err := from.version(); err == nil {
+	if version, err := from.version(); err == nil && version != "" {
 		name += ", Kubernetes " + version
 	}
 	return "karpenter top · " + name
@@ -143,7 +144,7 @@ func (v *viewing) print(ctx context.Context, from *source, s surroundings) error
 		top.View
 		Bound top.Bound `json:"bound"`
 	}{screen.View, answers.Bound}
-	err = v.write(s.stdout, page, func(w io.Writer) error {
+	err = v.write(s, page, pages{styled: true, markdown: screen.Markdown, text: func(w io.Writer) error {
 		columns, lines := s.size()
 		if columns == 0 {
 			columns = map[string]int{tableFormat: 80, wideFormat: 160}[v.format]
@@ -154,7 +155,7 @@ func (v *viewing) print(ctx context.Context, from *source, s surroundings) error
 		screen.Title, screen.Hints = v.titled(from), v.hints
 		_, err := io.WriteString(w, top.Render(&screen, columns, lines, top.Style{Colour: s.colour(), Unicode: s.unicode()}))
 		return err
-	})
+	}})
 	if err == nil {
 		v.next(s, afterTop(screen.View.Nodes)...)
 	}

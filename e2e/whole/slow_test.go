@@ -2,6 +2,7 @@ package whole
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,6 +13,8 @@ import (
 
 	"karpenter/e2e/harness"
 )
+
+var eachRequest = flag.Duration("each-request", 100*time.Millisecond, "how long the slow API server takes for each request")
 
 // restarting keeps one replica running, as its kubelet does: it is started again
 // when it ends.
@@ -95,10 +98,10 @@ func TestStalledAPIServer(t *testing.T) {
 // TestSlowAPIServer has 150 pods scale out while the API server takes one request
 // at a time. The log says how often the only replica lost its lease, and how long
 // it took.
-func TestSlowAPIServer(t *testing.T) { setUp(t, 0).slowScaleOut(100*time.Millisecond, false) }
+func TestSlowAPIServer(t *testing.T) { setUp(t, 0).slowScaleOut(*eachRequest, false) }
 
 // TestSlowAPIServerNominating is TestSlowAPIServer with one write more for each pod.
-func TestSlowAPIServerNominating(t *testing.T) { setUp(t, 0).slowScaleOut(100*time.Millisecond, true) }
+func TestSlowAPIServerNominating(t *testing.T) { setUp(t, 0).slowScaleOut(*eachRequest, true) }
 
 func (f *fixture) slowScaleOut(each time.Duration, nominates bool) {
 	const pods = 150

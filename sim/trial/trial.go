@@ -46,6 +46,8 @@ type Trial struct {
 	// Free lifts the bound on how many reconciles a controller has under way,
 	// and has time pass only when nothing else can happen.
 	Free bool
+	// PublishIn is as in sim.Setup.
+	PublishIn string
 	// Lawless leaves the laws out.
 	Lawless bool
 	// Account, if not nil, is told the account of the run.
@@ -76,7 +78,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	}
 	clock, faults, strays := &steps{}, (*faults)(nil), map[types.UID]bool{}
 	s := sim.Setup{
-		Seed: c.Script.Seed, Server: c.Server, Config: settings, Types: actors.Types(c.Script), Transcript: c.Transcript,
+		Seed: c.Script.Seed, Server: c.Server, Config: settings, Types: actors.Types(c.Script), Transcript: c.Transcript, PublishIn: c.PublishIn,
 		Objects: append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}, actors.Objects(c.Script)...),
 		Lasts:   c.Script.Run + c.Script.Rest, MostSteps: c.Steps,
 	}

@@ -98,23 +98,45 @@ func (b *page) aligned(rows [][]string) {
 	for _, row := range rows {
 		line := strings.Repeat(" ", gap)
 		for j, cell := range row {
-			if j+1 < len(row) {
-				cell = cut(cell, widths[j])
-				cell += strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell)+gap)
+			if j+1 == len(row) {
+				b.last(line, cell)
+				break
 			}
-			line += cell
+			cell = cut(cell, widths[j])
+			line += cell + strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell)+gap)
 		}
-		if b.Width > 0 && !b.Whole {
-			line = cut(line, b.Width)
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+}
+
+// last writes a line and its last cell, which goes on below itself if the page is
+// too narrow for it.
+func (b *page) last(line, cell string) {
+	indent := utf8.RuneCountInString(line)
+	space := b.Width - indent
+	if b.Width == 0 || b.Whole || space < 1 {
+		b.WriteString(strings.TrimRight(line+cell, " ") + "\n")
+		return
+	}
+	part := ""
+	for _, word := range strings.Fields(cell) {
+		word = cut(word, space)
+		switch {
+		case part == "":
+			part = word
+		case utf8.RuneCountInString(part)+1+utf8.RuneCountInString(word) <= space:
+			part += " " + word
+		default:
+			b.WriteString(line + part + "\n")
+			line, part = strings.Repeat(" ", indent), word
+		}
+	}
+	b.WriteString(strings.TrimRight(line+part, " ") + "\n")
 }
 
 // narrow takes from the widest columns until a row fits, and leaves the last cell
 // some space.
 func (b *page) narrow(widths []int, rows [][]string) {
-	const least, last = 8, 12
+	const least, last = 8, 20
 	if b.Width == 0 || b.Whole {
 		return
 	}

@@ -16,6 +16,9 @@ import (
 // most is how many lines a section of the text has; JSON has all.
 const most = 10
 
+// spacious is how many columns a page needs to show all facts about nodes.
+const spacious = 120
+
 // Text writes the report for people, on about one screen.
 func (r Report) Text(w io.Writer) error { return r.Write(w, Style{}) }
 
@@ -45,7 +48,7 @@ func (r Report) totals(b *page) {
 	if r.Rest != nil {
 		add("at rest", r.Rest.Total, r.Rest.remark())
 	}
-	add("afresh", r.Afresh, "if all pods that may move were placed anew")
+	add("afresh", r.Afresh, "movable pods placed from scratch")
 	if r.Bound > 0 {
 		rows = append(rows, []string{"at least", "", r.Bound.String(), r.Bound.month(), "", "no nodes for these pods cost less"})
 	}
@@ -120,6 +123,11 @@ func (r Report) commands(b *page) {
 				row[8], row[9] = c.Savings.String(), c.replacements()
 			}
 			rows = append(rows, row)
+		}
+	}
+	if b.Width > 0 && b.Width < spacious && !b.Whole {
+		for i, r := range rows {
+			rows[i] = []string{r[0], r[6], r[7], r[8], r[9]}
 		}
 	}
 	table(b, fmt.Sprintf("take away %s, evicting %s", counted(nodes, "node"), counted(r.Evictions, "pod")), rows)

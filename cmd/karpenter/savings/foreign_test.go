@@ -42,6 +42,7 @@ func TestSavingsOfOtherClusters(t *testing.T) {
 		{"eks-karpenter", nil},
 		{"gke", map[string]float64{"e2-standard-4": 0.147, "n2-standard-8": 0.428}},
 		{"odd", nil},
+		{"eks-old-labels", nil}, // a node of Kubernetes 1.16, as another project's tests have it
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options()

@@ -85,12 +85,16 @@ func (c *catalogue) offer(nodes []*node, zones []string, discount float64) []kwo
 	for _, e := range c.entries {
 		t := c.types[e.Name]
 		price, priced := c.onDemand[e.Name]
-		if priced && categories[t.Category] && t.Generation >= 4 && !t.Metal && t.Source == "" {
+		if priced && categories[t.Category] && current(t) && !t.Metal && t.Source == "" {
 			add(withoutRegion(e), price)
 		}
 	}
 	return out
 }
+
+// current reports whether the type is of a generation that is worth launching. Of
+// burstable types for amd64, that is the third, which has no successor.
+func current(t ec2.Type) bool { return t.Generation >= 4 || t.Category == "t" && t.Generation == 3 }
 
 // sells reports whether some of the nodes are of instance types of EC2.
 func (c *catalogue) sells(nodes []*node) bool {

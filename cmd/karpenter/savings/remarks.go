@@ -151,7 +151,16 @@ func (r Report) listOf() string {
 }
 
 // remarks says what the figures assume.
-func (r *Report) remarks(prices *catalogue, o Options) {
+func (r *Report) remarks(prices *catalogue, here []placed, o Options) {
+	stay := 0
+	for _, p := range here {
+		if !p.mayUseSpot() && !p.volumes() && !p.protected() { // those are obstacles
+			stay++
+		}
+	}
+	if stay > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s on demand in every plan: only pods of Deployments and Jobs are moved to Spot", counted(stay, "pod")))
+	}
 	if r.PriceRegion != "" && r.Region != "" && r.Region != prices.region {
 		r.Notes = append(r.Notes, fmt.Sprintf("prices of %s are not embedded; those of %s stand in for them, so read the shares rather than the dollars", r.Region, prices.region))
 	}

@@ -105,6 +105,9 @@ func Of(c *Cluster, o Options) (Report, error) {
 	if len(c.Nodes) == 0 {
 		return r, errors.New("found no nodes: want what kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json prints")
 	}
+	if len(c.Pods) == 0 {
+		return r, fmt.Errorf("found %s and no pods: want what kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json prints, with rights to list the pods of all namespaces", counted(len(c.Nodes), "node"))
+	}
 	on, nodes := r.nodes(c)
 	if len(nodes) == 0 {
 		return r, fmt.Errorf("no node can be compared: %s", strings.Join(r.Notes, "; "))
@@ -144,7 +147,7 @@ func Of(c *Cluster, o Options) (Report, error) {
 	}
 	r.obstacles(c, here, groups)
 	r.astray(c)
-	r.remarks(prices, o)
+	r.remarks(prices, here, o)
 	return r, nil
 }
 

@@ -158,6 +158,10 @@ func TestSavingsElsewhere(t *testing.T) {
 	if r := report(t, c, o); r.Now.Cost < 8*0.134-1e-9 || r.Plans[0].Cost == 0 || r.Plans[0].Cost > r.Now.Cost {
 		t.Errorf("%+v", r)
 	}
+	alone := &Cluster{Nodes: c.Nodes}
+	if _, err := Of(alone, options()); err == nil || !strings.Contains(err.Error(), "and no pods") {
+		t.Errorf("without pods the error is %v", err)
+	}
 	if _, err := Of(&Cluster{}, options()); err == nil || !strings.Contains(err.Error(), "found no nodes") {
 		t.Errorf("error is %v", err)
 	}

@@ -65,6 +65,8 @@ const (
 	whyAtLeast = 24
 	dropFirst  = 4 // the highest column.drop
 	gap        = "  "
+	// spacious is how many columns a screen has that shows names whole.
+	spacious = 120
 )
 
 // list draws the tab in at most height lines, titles included.
@@ -80,12 +82,33 @@ func (s *Screen) list(width, height int, style Style) []line {
 		return []line{{{"no nodes: no pod needs one", dim}}}
 	}
 	columns := []column{{"NODE", false, 0}, {"TYPE", false, 0}, {"ZONE", false, 4}, {"CAPACITY", false, 3}, {"STATUS", false, 0}, {"PODS", true, 2}}
-	return s.table(columns, s.nodeRows(), tableSize{width, height}, style)
+	return s.table(columns, s.nodeRows(width), tableSize{width, height}, style)
 }
 
-func (s *Screen) nodeRows() []row {
+// hosts returns what a narrow screen shows of the nodes' names: what comes before the
+// first dot, as in ip-10-0-0-1 of ip-10-0-0-1.ec2.internal, unless two have that in
+// common.
+func hosts(nodes []Node) map[string]string {
+	out, seen := map[string]string{}, map[string]bool{}
+	for i := range nodes {
+		host, _, _ := strings.Cut(nodes[i].Name, ".")
+		if seen[host] {
+			return nil
+		}
+		seen[host] = true
+		out[nodes[i].Name] = host
+	}
+	return out
+}
+
+func (s *Screen) nodeRows(width int) []row {
 	var rows []row
+	short := map[string]string{}
+	if width < spacious {
+		short = hosts(s.View.Nodes)
+	}
 	for _, n := range s.Order.sorted(s.View.Nodes) {
+		n.Name = cmp.Or(short[n.Name], n.Name)
 		rows = append(rows, row{
 			cells: []span{
 				{n.Name, plain}, {n.Type, plain}, {n.Zone, dim}, capacityType(n.CapacityType),

@@ -44,6 +44,28 @@ func pod(name, node string) *corev1.Pod {
 	return p
 }
 
+// TestNarrowScreensShortenNames: names lose what all have in common, unless two nodes
+// would look alike.
+func TestNarrowScreensShortenNames(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		width int
+		want  string
+	}{
+		{[]string{"ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal"}, 80, "ip-10-0-0-1 "},
+		{[]string{"ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal"}, 160, "ip-10-0-0-1.ec2.internal "},
+		{[]string{"a.one", "a.two"}, 80, "a.one "},
+	} {
+		s := Screen{Order: ByName, View: View{Now: noon()}}
+		for _, name := range c.names {
+			s.View.Nodes = append(s.View.Nodes, Node{Name: name, State: Ready, Since: noon()})
+		}
+		if text := Render(&s, c.width, 20, Style{}); !strings.Contains(text, "  "+c.want) {
+			t.Errorf("%v at %d columns: %s", c.names, c.width, text)
+		}
+	}
+}
+
 // TestWhyNodesComeAndGo: a node says for which workload it was launched or what it
 // replaces, and why it is removed.
 func TestWhyNodesComeAndGo(t *testing.T) {
