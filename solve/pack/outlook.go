@@ -172,6 +172,9 @@ func (l *outlook) Values(site int, alternatives []model.Requirements, key string
 
 func (l *outlook) values(f *future, alternatives []model.Requirements, key string) []string {
 	own, _ := f.demands.Get(key)
+	if n, ok := l.invented(own); ok {
+		own = model.NewRequirement(key, model.In, n)
+	}
 	var out []string
 	add := func(v string) {
 		if i, ok := slices.BinarySearch(out, v); !ok {
@@ -204,4 +207,13 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 		}
 	}
 	return out
+}
+
+// invented returns the value that a label of the user's own gets which a claim
+// demands without naming values.
+func (q *problem) invented(demand model.Requirement) (string, bool) {
+	if demand.AllowsAbsence() || q.snapshot.WellKnown.Has(demand.Key) {
+		return "", false
+	}
+	return demand.Number()
 }

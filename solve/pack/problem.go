@@ -19,6 +19,7 @@ type problem struct {
 	budget   *work.Budget
 	trial    *trial                  // nil = a plan is wanted, with proof and reasons
 	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
+	unwished *model.Snapshot         // without the preferences that are demands in this problem; nil = there are none
 	leaves   []int                   // by kind: how many pods a plan without wishes leaves; nil = this is one
 	earlier  []placement             // what was planned before and stays there; nil = that is to be seen
 
