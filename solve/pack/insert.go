@@ -114,6 +114,17 @@ func (n *insertion) stands() bool {
 	return stands
 }
 
+// allOpen has pods counted as if nodes could still be added wherever they can be
+// bought: so pods are spread over what there could be, not only over what is.
+func (n *insertion) allOpen() {
+	n.topology.Final(false)
+	for _, d := range n.demands {
+		if d.whole == nil && len(d.Shape.Spread) > 0 {
+			n.topology.Buyable(d.kind, n.atlas.nearby(d.kind, d.Shape))
+		}
+	}
+}
+
 // insert finds a place for one pod of d: where the rules between pods seem to let
 // it in or else, as pods may be bound in another order and a node may be settled
 // by a pod that joins it, wherever it fits.

@@ -208,12 +208,3 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 	}
 	return out
 }
-
-// invented returns the value that a label of the user's own gets which a claim
-// demands without naming values.
-func (q *problem) invented(demand model.Requirement) (string, bool) {
-	if demand.AllowsAbsence() || q.snapshot.WellKnown.Has(demand.Key) {
-		return "", false
-	}
-	return demand.Number()
-}

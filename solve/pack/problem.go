@@ -78,6 +78,15 @@ func (q *problem) spelling(key string) *spelling {
 	return s
 }
 
+// invented returns the value that a label of the user's own gets which a claim
+// demands without naming values.
+func (q *problem) invented(demand model.Requirement) (string, bool) {
+	if demand.AllowsAbsence() || q.snapshot.WellKnown.Has(demand.Key) {
+		return "", false
+	}
+	return demand.Number()
+}
+
 func (q *problem) pool(offer int) *fit.Pool {
 	return &q.catalogue.Pools[q.poolOf(offer)]
 }

@@ -29,6 +29,7 @@ func economise(x *draft) {
 	n.rebuild()
 	for size := 1; size <= min(mostGivenUp, len(n.bins)); {
 		if slices.ContainsFunc(subsets(len(n.bins), size), n.withoutSome) {
+			x.final = true // what was given up may have kept rules that the bound counts on
 			size = 1
 			continue
 		}
@@ -112,17 +113,6 @@ func (x *draft) cost() float64 {
 		sum += x.charged(x.catalogue.Offers[b.offer].Price) * float64(b.count)
 	}
 	return sum
-}
-
-// allOpen has pods counted as if nodes could still be added wherever they can be
-// bought: so pods are spread over what there could be, not only over what is.
-func (n *insertion) allOpen() {
-	n.topology.Final(false)
-	for _, d := range n.demands {
-		if d.whole == nil && len(d.Shape.Spread) > 0 {
-			n.topology.Buyable(d.kind, n.atlas.nearby(d.kind, d.Shape))
-		}
-	}
 }
 
 // subsets returns the sets of so many of the first n numbers.
