@@ -14,6 +14,7 @@
 //   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
 //   - repair (verify.go, topup.go, insert.go, outlook.go) checks the draft as the scheduler
 //     will and finds places for what is left.
+//   - thrift (thrift.go) gives up nodes of small plans that their pods can do without.
 //   - proof (bound.go) proves how much any plan must cost.
 //   - report (render.go, verdict.go) tells what was planned, and why pods stay
 //     pending.
