@@ -10,7 +10,7 @@ import (
 )
 
 // maxStates bounds the search for an order.
-const maxStates = 500
+const maxStates = 4000
 
 // team is the pods of one pending entry that go to one site.
 type team struct {
@@ -55,7 +55,7 @@ func (r *replayer) total() int {
 }
 
 // maxRankings is how many orders are tried before the search.
-const maxRankings = 400
+const maxRankings = 3000
 
 // ranked binds by rank, always the first that can send a pod, for many rankings
 // of entries, with the teams of each in any order, and of teams; also after one pod
