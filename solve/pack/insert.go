@@ -16,11 +16,6 @@ const (
 	trialInsertions = 1 << 12 // where only a Trial is wanted
 )
 
-// mostReordered is up to how large a draft is for which places are tried that the
-// rules between pods seem to close, as pods may be bound in another order, and nodes
-// settled by all that any rule is about.
-const mostReordered = 200
-
 // insertion is the part of repair that finds places for pods that are left, one
 // pod at a time: on a node there is, on a node of the plan, or on one more node.
 // It keeps a change only if the scheduler would still follow the whole plan.
@@ -94,9 +89,6 @@ func (n *insertion) spend(steps int) {
 	n.work -= steps
 	n.budget.Spend(steps)
 }
-
-// size is what it takes to copy the draft.
-func (x *draft) size() int { return len(x.demands) + len(x.placed) + len(x.nodes) + len(x.bins) }
 
 // stands counts anew and reports whether the scheduler would follow the plan.
 func (n *insertion) stands() bool {
