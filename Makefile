@@ -89,7 +89,7 @@ differential: ## our verdicts against those of kube-scheduler's own code, on ran
 	cd differential && go test -trimpath ./...
 
 invariants: ## what must hold of every plan, on situations drawn from fresh seeds, with the smallest part of each that breaks one; SEEDS=8 FIRST=1
-	go test ./solve -run 'TestPlans|TestNobody|TestBound' -timeout 1h -args -seeds=$(if $(filter 2000,$(SEEDS)),8,$(SEEDS)) -first=$(or $(filter-out 0,$(FIRST)),$(shell od -An -N3 -tu4 /dev/urandom))
+	go test ./solve -run 'TestPlans|TestNobody|TestBound|TestCommands|TestWhat|TestIntents|TestPreferences|TestRest' -timeout 1h -args -seeds=$(if $(filter 2000,$(SEEDS)),20,$(SEEDS)) -first=$(or $(filter-out 0,$(FIRST)),$(shell od -An -N3 -tu4 /dev/urandom))
 
 sim: ## the whole system in virtual time: random clusters, orders and faults; SEEDS=300 FIRST=1
 	@go test -c -o bin/sim.test ./sim

@@ -131,6 +131,21 @@ func (r Requirement) AllowsAbsence() bool {
 	return (op == NotIn || op == DoesNotExist) && !r.Present && !r.Gte.Set && !r.Lte.Set
 }
 
+// Number returns the first number from zero that r allows. A label that a NodePool
+// asks for without naming values gets it.
+func (r Requirement) Number() (string, bool) {
+	if !r.Complement {
+		return "", false
+	}
+	from := max(r.Gte.N, 0)
+	for n := from; n <= from+int64(len(r.Values)); n++ { // one of these is left
+		if value := strconv.FormatInt(n, 10); r.Has(value) {
+			return value, true
+		}
+	}
+	return "", false
+}
+
 // Intersect returns the requirement that both r and s demand.
 func (r Requirement) Intersect(s Requirement) Requirement {
 	out := Requirement{

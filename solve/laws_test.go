@@ -2,6 +2,7 @@ package solve_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -20,21 +21,20 @@ func plain() solvetest.Draw { return solvetest.Draw{} }
 // draw is a kind of situations the laws are tried on.
 type draw struct {
 	solvetest.Draw
-	name   string
-	sturdy bool // no plan has been found invalid: every run draws other seeds
+	name string
 }
 
 func draws() []draw {
 	return []draw{
-		{name: "plain", sturdy: true},
+		{name: "plain"},
 		{name: "spread", Draw: solvetest.Draw{Spread: true}},
 		{name: "affinity", Draw: solvetest.Draw{Affinity: true}},
 		{name: "peers", Draw: solvetest.Draw{Spread: true, Affinity: true, Ports: true}},
-		{name: "volumes", Draw: solvetest.Draw{Volumes: true}, sturdy: true},
-		{name: "volume limits of types", Draw: solvetest.Draw{Volumes: true, TypeLimits: true}, sturdy: true},
+		{name: "volumes", Draw: solvetest.Draw{Volumes: true}},
+		{name: "volume limits of types", Draw: solvetest.Draw{Volumes: true, TypeLimits: true}},
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
-		{name: "minValues", Draw: solvetest.Draw{MinValues: true}, sturdy: true},
-		{name: "reserved", Draw: solvetest.Draw{Reserved: true}, sturdy: true},
+		{name: "minValues", Draw: solvetest.Draw{MinValues: true}},
+		{name: "reserved", Draw: solvetest.Draw{Reserved: true}},
 		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}},
 		{name: "everything", Draw: solvetest.Everything()},
 	}
@@ -47,11 +47,7 @@ func draws() []draw {
 func TestPlansAreValid(t *testing.T) {
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
-			draw := situations
-			if d.sturdy {
-				draw = freshSituations
-			}
-			draw(t, d.Draw, 250, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
 				return solvetest.Check(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()))
 			})
 		})
@@ -63,7 +59,7 @@ func TestPlansAreValid(t *testing.T) {
 func TestNobodyIsForgotten(t *testing.T) {
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 250, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
 				return solvetest.Addable(s, model.DefaultPolicy(), solve.Decide(s, model.DefaultPolicy()), true)
 			})
 		})
@@ -74,7 +70,7 @@ func TestNobodyIsForgotten(t *testing.T) {
 // trying all of them.
 func TestBoundIsTrue(t *testing.T) {
 	tried, above := 0, 0
-	situations(t, solvetest.Draw{}, 1200, func(s *model.Snapshot) []string {
+	situations(t, solvetest.Draw{}, 400, func(s *model.Snapshot) []string {
 		if len(s.Pools) == 0 || len(s.Pending) == 0 {
 			return nil
 		}
@@ -104,7 +100,7 @@ func TestBoundIsTrue(t *testing.T) {
 		return wrong
 	})
 	t.Logf("%d of %d plans cost over 1%% more than the best", above, tried)
-	if tried < 150 {
+	if tried < 50 {
 		t.Errorf("only %d situations had a plan", tried)
 	}
 }
@@ -115,7 +111,7 @@ func TestPlansAreRepeatable(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 60, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 20, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
 				for n := range 3 {
 					runtime.GOMAXPROCS(1 + n)
@@ -138,7 +134,7 @@ func TestPlansAreRepeatable(t *testing.T) {
 // TestPreferencesCostLittle compares with plans that ignore preferences: those
 // that honour them place as many pods and cost at most 5 % more.
 func TestPreferencesCostLittle(t *testing.T) {
-	situations(t, solvetest.Draw{Preferences: true, Spread: true, Affinity: true}, 250, func(s *model.Snapshot) []string {
+	situations(t, solvetest.Draw{Preferences: true, Spread: true, Affinity: true}, 100, func(s *model.Snapshot) []string {
 		policy := model.DefaultPolicy()
 		policy.PreferenceAllowance = 10 // the prices that are drawn are about a hundred
 		with := solve.Decide(s, policy)
@@ -194,17 +190,18 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 			s.Pending[i].Pods = s.Pending[i].Pods[:min(2-i, len(s.Pending[i].Pods))]
 		}
 		plan := solve.Decide(s, model.DefaultPolicy())
-		best, ok := solvetest.Best(s)
+		best, ok := solvetest.Best(s, true)
 		if !ok || len(plan.Verdicts) > 0 {
 			return nil
 		}
+		least, _ := solvetest.Best(s, false)
 		tried++
 		var wrong []string
 		if plan.Bound > best {
 			wrong = append(wrong, fmt.Sprintf("bound %d, but a plan costs %d", plan.Bound, best))
 		}
-		if plan.Cost < best {
-			wrong = append(wrong, fmt.Sprintf("cost %d, but no plan costs less than %d", plan.Cost, best))
+		if plan.Cost < least {
+			wrong = append(wrong, fmt.Sprintf("cost %d, but no plan costs less than %d", plan.Cost, least))
 		}
 		if plan.Cost > best+best/100 {
 			above++
@@ -212,7 +209,7 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 		return wrong
 	})
 	t.Logf("%d of %d plans cost over 1%% more than the best", above, tried)
-	if above*4 > tried {
+	if most := float64(tried) / 50; float64(above) > most+3*math.Sqrt(most)+1 { // one in fifty, and what chance adds to that
 		t.Errorf("%d of %d plans cost over 1%% more than the best", above, tried)
 	}
 	if tried < 15 {
@@ -225,7 +222,7 @@ func TestBoundIsTrueForPeers(t *testing.T) {
 func TestPlansStand(t *testing.T) {
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
-			situations(t, d.Draw, 100, func(s *model.Snapshot) []string {
+			situations(t, d.Draw, 40, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
 				next := solvetest.Next(s, first)
 				again := solve.Decide(next, model.DefaultPolicy())

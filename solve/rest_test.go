@@ -1,6 +1,8 @@
 package solve_test
 
 import (
+	"cmp"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,7 +17,8 @@ import (
 // would cost on new nodes alone.
 func TestRestIsCheap(t *testing.T) {
 	tried, dear, sum := 0, 0, 0.0
-	for seed := range 150 * *seeds {
+	from := cmp.Or(*first, drawn())
+	for seed := from; seed < from+200**seeds; seed++ {
 		s := calm(solvetest.Draw{Bound: true, Crowd: true}.Situation(rand.New(rand.NewPCG(seed, 7))))
 		fresh := *s
 		fresh.Nodes = nil
@@ -41,9 +44,10 @@ func TestRestIsCheap(t *testing.T) {
 			dear++
 		}
 	}
-	t.Logf("%d clusters: on average %.3f of the price of planning anew, %d above 1.15", tried, sum/float64(tried), dear)
-	if sum/float64(tried) > 1 || dear*20 > tried {
-		t.Errorf("at rest %d clusters cost %.3f of planning anew, %d of them more than 1.15", tried, sum/float64(tried), dear)
+	t.Logf("%d clusters from seed %d: on average %.3f of the price of planning anew, %d above 1.15", tried, from, sum/float64(tried), dear)
+	most := float64(tried) / 20
+	if sum/float64(tried) > 1 || float64(dear) > most+3*math.Sqrt(most) { // one in twenty, and what chance adds to that
+		t.Errorf("at rest %d clusters cost %.3f of planning anew, %d of them more than 1.15; seed %d", tried, sum/float64(tried), dear, from)
 	}
 }
 

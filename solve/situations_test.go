@@ -18,37 +18,22 @@ import (
 
 var (
 	seeds = flag.Uint64("seeds", 1, "multiply the number of random situations by this")
-	first = flag.Uint64("first", 0, "seed of the first random situation; 0 = draw one for what never fails, and else the usual")
+	first = flag.Uint64("first", 0, "seed of the first random situation; 0 = draw one")
 )
 
 // drawn is the first seed of this run, where none is given.
 var drawn = sync.OnceValue(func() uint64 { return 1 + rand.Uint64N(1<<40) })
 
-// usual is the first seed where situations are the same on every run. All of
-// these pass.
-const usual = 40000
-
 // mostShown is how many failing situations of a kind are shrunk and shown.
 const mostShown = 3
 
-// situations runs f on n random situations of a kind, times the -seeds flag. f
-// returns what is wrong with the plans for a situation. Of the first
-// situations that fail, the test shows the smallest part that still fails. The
-// seeds are always the same unless -first says otherwise: docs/differences.md
-// has the rates at which fresh ones fail.
+// situations runs f on n random situations of a kind, times the -seeds flag: others
+// on every run. f returns what is wrong with the plans for a situation. Of the first
+// situations that fail, the test shows the smallest part that still fails.
 func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
 	t.Helper()
-	situationsFrom(t, cmp.Or(*first, usual), draw, n, f)
-}
-
-// freshSituations is situations with other seeds on every run.
-func freshSituations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
-	t.Helper()
-	situationsFrom(t, cmp.Or(*first, drawn()), draw, n, f)
-}
-
-func situationsFrom(t *testing.T, from uint64, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
-	t.Helper()
+	from := cmp.Or(*first, drawn())
+	t.Logf("situations from seed %d", from)
 	n *= *seeds
 	failed := 0
 	for seed := from; seed < from+n; seed++ {

@@ -2,6 +2,7 @@ package solve
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"karpenter/model"
@@ -19,21 +20,48 @@ const mostCharged = 20_000
 // end of it, since Node.Attached says exactly what they can take.
 //
 // A claim that pods share counts once: with the first of the pods that need a
-// place, and not with the others, unless some type could not attach all that one of
-// them uses. The others are not kept off new nodes that pods without the claim have
-// filled; once such a node is on its way, Attached tells.
+// place, and not with the others, unless no type could attach all that one of them
+// uses. If only some can, another resource keeps the pods off the nodes of the
+// rest: those that can have no end of it, the others none. The pods are not kept off new nodes that pods
+// without the claim have filled; once such a node is on its way, Attached tells.
 //
 // What stays the same in a Snapshot stays the same here, so that what was
 // compiled of it remains good. The zero value has nothing charged.
 type charge struct {
-	drivers []string // sorted; position base+i on the axis
-	base    int
+	axes []axis // sorted; position base+i on the axis of the Snapshot
+	base int
 
 	types  map[*model.InstanceType]*model.InstanceType
 	lists  map[**model.InstanceType][]*model.InstanceType // by the first of a list
 	shapes map[shapeUse]*model.Shape
 	plain  map[*model.Shape]*model.Shape // as they were, by what they became
 	room   map[*int64]model.Resources    // of nodes, by the first of what they had
+}
+
+// axis is volumes of a driver as a resource: so many that one pod attaches, or all
+// that pods attach.
+type axis struct {
+	driver string
+	atOnce int // 0 = all
+	most   int // that some type attaches
+}
+
+func (a axis) String() string {
+	if a.atOnce == 0 {
+		return "volumes of " + a.driver
+	}
+	return fmt.Sprintf("room to attach %d volumes of %s at once", a.atOnce, a.driver)
+}
+
+// have returns how much of it a node has that attaches so many volumes at most.
+func (a axis) have(most int) int64 {
+	switch {
+	case a.atOnce == 0:
+		return int64(most)
+	case a.atOnce <= most:
+		return unlimited
+	}
+	return 0
 }
 
 // shapeUse is a shape, by whether its shared claims are counted.
@@ -45,22 +73,22 @@ type shapeUse struct {
 // of returns the Snapshot with volumes as a resource; s itself if no type limits
 // them.
 func (c *charge) of(s *model.Snapshot) *model.Snapshot {
-	drivers := limited(s)
-	if len(drivers) == 0 {
+	axes := axesOf(s)
+	if len(axes) == 0 {
 		*c = charge{}
 		return s
 	}
-	if !slices.Equal(drivers, c.drivers) || c.base != len(s.Resources) || len(c.shapes)+len(c.room)+len(c.types) > mostCharged {
+	if !slices.Equal(axes, c.axes) || c.base != len(s.Resources) || len(c.shapes)+len(c.room)+len(c.types) > mostCharged {
 		*c = charge{
-			drivers: drivers, base: len(s.Resources),
+			axes: axes, base: len(s.Resources),
 			types: map[*model.InstanceType]*model.InstanceType{}, lists: map[**model.InstanceType][]*model.InstanceType{},
 			shapes: map[shapeUse]*model.Shape{}, plain: map[*model.Shape]*model.Shape{}, room: map[*int64]model.Resources{},
 		}
 	}
 	out := *s
 	out.Resources = slices.Clone(s.Resources)
-	for _, d := range drivers {
-		out.Resources = append(out.Resources, "volumes of "+d)
+	for _, a := range axes {
+		out.Resources = append(out.Resources, a.String())
 	}
 	out.Pools = slices.Clone(s.Pools)
 	for i := range out.Pools {
@@ -70,27 +98,68 @@ func (c *charge) of(s *model.Snapshot) *model.Snapshot {
 	for i := range out.Nodes {
 		n := &out.Nodes[i]
 		n.Allocatable = c.endless(n.Allocatable)
-		n.Movable = c.pending(n.Movable, s)
+		n.Movable = c.pending(n.Movable)
 	}
-	out.Pending = c.pending(s.Pending, s)
+	out.Pending = c.pending(s.Pending)
 	return &out
 }
 
-// limited returns the drivers whose volumes some type limits, sorted.
-func limited(s *model.Snapshot) []string {
-	var out []string
-	for i := range s.Pools {
-		for _, t := range s.Pools[i].Types {
-			for _, l := range t.VolumeLimits {
-				if !slices.Contains(out, l.Driver) {
-					out = append(out, l.Driver)
+// axesOf returns the drivers whose volumes some type limits, and how many of them
+// pods with shared claims attach at once where some types can and some cannot,
+// sorted.
+func axesOf(s *model.Snapshot) []axis {
+	least, most := limits(s)
+	var out []axis
+	for driver := range least {
+		out = append(out, axis{driver: driver, most: most[driver]})
+	}
+	add := func(all []model.Pending) {
+		for i := range all {
+			for _, v := range all[i].Shape.Volumes {
+				if n, ok := least[v.Driver]; ok && len(v.Shared) > 0 && n < atOnce(v) && atOnce(v) <= most[v.Driver] {
+					out = append(out, axis{v.Driver, atOnce(v), most[v.Driver]})
 				}
 			}
 		}
 	}
-	slices.Sort(out)
-	return out
+	if len(out) > 0 {
+		add(s.Pending)
+		for i := range s.Nodes {
+			add(s.Nodes[i].Movable)
+		}
+	}
+	slices.SortFunc(out, func(a, b axis) int { return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.atOnce, b.atOnce)) })
+	return slices.Compact(out)
 }
+
+// limits returns the least and the most volumes that types attach, by the drivers
+// that some of them limit.
+func limits(s *model.Snapshot) (least, most map[string]int) {
+	least, most = map[string]int{}, map[string]int{}
+	types, limiting := 0, map[string]int{}
+	for i := range s.Pools {
+		for _, t := range s.Pools[i].Types {
+			types++
+			for _, l := range t.VolumeLimits {
+				n, known := least[l.Driver]
+				if !known || l.Most < n {
+					least[l.Driver] = l.Most
+				}
+				most[l.Driver] = max(most[l.Driver], l.Most)
+				limiting[l.Driver]++
+			}
+		}
+	}
+	for driver, n := range limiting {
+		if n < types {
+			most[driver] = unlimited
+		}
+	}
+	return least, most
+}
+
+// atOnce is how many volumes one pod attaches.
+func atOnce(v model.Volumes) int { return v.Own + len(v.Shared) }
 
 func (c *charge) list(types []*model.InstanceType) []*model.InstanceType {
 	if len(types) == 0 {
@@ -104,9 +173,9 @@ func (c *charge) list(types []*model.InstanceType) []*model.InstanceType {
 		if c.types[t] == nil {
 			limits := *t
 			limits.Allocatable = c.endless(t.Allocatable)
-			for j, d := range c.drivers {
-				if most, ok := limitOf(t, d); ok {
-					limits.Allocatable = limits.Allocatable.With(c.base+j, int64(most))
+			for j, a := range c.axes {
+				if most, ok := limitOf(t, a.driver); ok {
+					limits.Allocatable = limits.Allocatable.With(c.base+j, a.have(most))
 				}
 			}
 			c.types[t] = &limits
@@ -133,9 +202,9 @@ func (c *charge) endless(have model.Resources) model.Resources {
 	}
 	out := c.room[&have[0]]
 	if out == nil {
-		out = make(model.Resources, c.base+len(c.drivers))
+		out = make(model.Resources, c.base+len(c.axes))
 		copy(out, have)
-		for j := range c.drivers {
+		for j := range c.axes {
 			out[c.base+j] = unlimited
 		}
 		c.room[&have[0]] = out
@@ -145,21 +214,21 @@ func (c *charge) endless(have model.Resources) model.Resources {
 
 // pending returns the pods with what they attach as requests. A claim that pods
 // share is charged to one of them, whatever the order they come in.
-func (c *charge) pending(all []model.Pending, s *model.Snapshot) []model.Pending {
+func (c *charge) pending(all []model.Pending) []model.Pending {
 	out := make([]model.Pending, 0, len(all))
 	pays := c.payers(all)
 	for i, p := range all {
 		if !pays[i] {
-			p.Shape = c.shape(p.Shape, false, s)
+			p.Shape = c.shape(p.Shape, false)
 			out = append(out, p)
 			continue
 		}
 		one, rest := p, p
-		one.Pods, one.Shape = p.Pods[:1], c.shape(p.Shape, true, s)
-		rest.Pods, rest.Shape = p.Pods[1:], c.shape(p.Shape, false, s)
-		if rest.Shape == one.Shape {
+		one.Pods, one.Shape = p.Pods[:1], c.shape(p.Shape, true)
+		rest.Pods, rest.Shape = p.Pods[1:], c.shape(p.Shape, false)
+		if slices.Equal(rest.Shape.Requests, one.Shape.Requests) {
 			one, rest.Pods = p, nil
-			one.Shape = rest.Shape
+			one.Shape = c.shape(p.Shape, false)
 		}
 		out = append(out, one)
 		if len(rest.Pods) > 0 {
@@ -195,7 +264,7 @@ func (c *charge) payers(all []model.Pending) []bool {
 func (c *charge) shared(s *model.Shape) []string {
 	var out []string
 	for _, v := range s.Volumes {
-		if slices.Contains(c.drivers, v.Driver) {
+		if slices.ContainsFunc(c.axes, func(a axis) bool { return a.driver == v.Driver }) {
 			out = append(out, v.Shared...)
 		}
 	}
@@ -203,29 +272,31 @@ func (c *charge) shared(s *model.Shape) []string {
 }
 
 // shape returns the shape with what it attaches as requests.
-func (c *charge) shape(s *model.Shape, shared bool, of *model.Snapshot) *model.Shape {
-	shared = shared || tooMany(of, s)
+func (c *charge) shape(s *model.Shape, shared bool) *model.Shape {
 	use := shapeUse{s, shared}
 	if known := c.shapes[use]; known != nil {
 		return known
 	}
-	out := s
+	var more model.Resources
 	for _, v := range s.Volumes {
-		j, ok := slices.BinarySearch(c.drivers, v.Driver)
-		n := v.Own
-		if shared {
-			n += len(v.Shared)
+		for j, a := range c.axes {
+			n := v.Own
+			if shared || a.most < atOnce(v) {
+				n = atOnce(v)
+			}
+			switch {
+			case a.driver != v.Driver:
+			case a.atOnce == 0 && n > 0:
+				more = more.With(c.base+j, int64(n))
+			case a.atOnce == atOnce(v) && len(v.Shared) > 0:
+				more = more.With(c.base+j, 1)
+			}
 		}
-		if !ok || n == 0 {
-			continue
-		}
-		if out == s {
-			copied := *s
-			out = &copied
-		}
-		out.Requests = out.Requests.With(c.base+j, int64(n))
 	}
-	if out != s {
+	out := s
+	if len(more) > 0 {
+		copied := *s
+		out, copied.Requests = &copied, s.Requests.Plus(more)
 		if shared {
 			out.Key += " counting shared volumes"
 		}
@@ -235,27 +306,9 @@ func (c *charge) shape(s *model.Shape, shared bool, of *model.Snapshot) *model.S
 	return out
 }
 
-// tooMany reports whether pods of the shape share claims, and some type cannot
-// attach all that one of them uses.
-func tooMany(s *model.Snapshot, shape *model.Shape) bool {
-	for _, v := range shape.Volumes {
-		if len(v.Shared) == 0 {
-			continue
-		}
-		for i := range s.Pools {
-			for _, t := range s.Pools[i].Types {
-				if most, ok := limitOf(t, v.Driver); ok && most < v.Own+len(v.Shared) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // undo has the plan speak of resources and shapes as the Snapshot does.
 func (c *charge) undo(plan *model.Plan) {
-	if len(c.drivers) == 0 {
+	if len(c.axes) == 0 {
 		return
 	}
 	c.truncate(plan.Launches)

@@ -118,13 +118,7 @@ func (c Converter) labelValue(r model.Requirement) (string, bool) {
 	if !r.Complement {
 		return r.Values[0], true
 	}
-	// The first number nothing excludes. One of so many candidates is left.
-	for n := max(r.Gte.N, 0); n <= max(r.Gte.N, 0)+int64(len(r.Values)); n++ {
-		if value := strconv.FormatInt(n, 10); r.Has(value) {
-			return value, true
-		}
-	}
-	return "", false
+	return r.Number()
 }
 
 // render writes requirements as the API does.

@@ -32,11 +32,13 @@ func (t *atlas) areas(keys []int) []area {
 	var out []area
 	for _, offers := range t.catalogue.Alike(t.labels(keys)) {
 		for _, p := range t.placesOf(offers[0], keys) {
+			open := t.openAt(offers[0], p, keys)
 			id := placeID(p, keys)
-			i, ok := index[id]
+			name := id + placeID(nil, open)
+			i, ok := index[name]
 			if !ok {
-				index[id] = len(out)
-				out = append(out, t.newArea(id, p, keys))
+				index[name] = len(out)
+				out = append(out, t.newArea(id, p, keys, open))
 				out[len(out)-1].offers = offers
 				continue
 			}
@@ -70,6 +72,9 @@ func (t *atlas) placesOf(offer int, keys []int) []topology.Place {
 			continue
 		}
 		values := t.openValues(key, label, most)
+		if len(values) == 0 && label.Complement { // nobody can tell the values it may have
+			continue
+		}
 		var more []topology.Place
 		for _, p := range places {
 			for _, v := range values {
@@ -90,6 +95,9 @@ func (t *atlas) openValues(key int, label model.Requirement, most int) []string 
 		return label.Values
 	}
 	values := slices.DeleteFunc(t.mentioned(key, label.Complement), func(v string) bool { return !label.Has(v) })
+	if n, ok := t.invented(label); ok && !slices.Contains(values, n) {
+		values = slices.Insert(values, 0, n)
+	}
 	if !label.Complement {
 		for _, v := range label.Values {
 			if len(values) >= most {
@@ -133,10 +141,31 @@ func (t *atlas) mentioned(key int, pools bool) []string {
 	return slices.Compact(out)
 }
 
-func (t *atlas) newArea(id string, p topology.Place, keys []int) area {
+// openAt returns the keys of which a node bought from the offer has some value that
+// the place does not say.
+func (t *atlas) openAt(offer int, p topology.Place, keys []int) []int {
+	var out []int
+	for _, key := range keys {
+		if len(p[key]) > 0 {
+			continue
+		}
+		if label, ok := t.catalogue.Label(offer, t.topology.Keys[key]); ok && label.Complement {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// newArea returns the area of a place. Its nodes have no label for keys that the
+// place does not settle, but for those that are open.
+func (t *atlas) newArea(id string, p topology.Place, keys, open []int) area {
 	a := area{id: id, place: p}
 	for _, key := range keys {
 		name := t.topology.Keys[key]
+		if slices.Contains(open, key) {
+			a.names = append(a.names, "")
+			continue
+		}
 		if len(p[key]) == 0 {
 			a.pins = a.pins.And(model.NewRequirement(name, model.DoesNotExist))
 			a.names = append(a.names, "")

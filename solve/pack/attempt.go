@@ -39,6 +39,7 @@ func conclude(x *draft) *outcome {
 	if x.abandoned == inProgress {
 		insertUnwished(x)
 		x = steadier(x)
+		economise(x)
 		secure(x)
 	}
 	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(x.snapshot.Pending))}
@@ -111,9 +112,38 @@ func insertUnwished(x *draft) {
 	q := x.problem
 	hard := *q
 	hard.wishes, hard.leaves, x.problem = nil, nil, &hard
+	for _, d := range slices.Clone(x.demands) {
+		d.left, d.stuck = append(d.left, d.stuck...), nil
+		if d.whole == nil && len(d.left) > 0 && x.unwished.Pending[d.kind].Shape != x.snapshot.Pending[d.kind].Shape {
+			unwish(x, d)
+		}
+	}
 	repair{x}.rebuild()
 	repair{x}.insertAll()
 	x.problem = q
+}
+
+// unwish has the pods of d that are left demand what they do without preferences.
+// Those that have places on new nodes are part of another demand from then on.
+func unwish(x *draft, d *demand) {
+	before := d.clone()
+	before.index, before.whole, before.left = len(x.demands), d, nil
+	x.demands = append(x.demands, &before)
+	for i := range x.bins {
+		b := &x.bins[i]
+		b.take = slices.Clone(b.take)
+		for j := range b.take {
+			if b.take[j].demand == d.index {
+				b.take[j].demand = before.index
+			}
+		}
+	}
+	shape := x.unwished.Pending[d.kind].Shape
+	if x.softened {
+		shape = Soft(shape)
+	}
+	d.Demand = x.compile(model.Pending{Shape: shape, Pods: d.Pods})
+	d.buyable = x.buyable(d.Demand)
 }
 
 // steadier returns a draft that leaves every pod of an earlier plan on its node and

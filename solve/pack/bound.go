@@ -53,10 +53,11 @@ func bound(x *draft, granted map[int]topology.Wishes) model.Price {
 	return v.catalogue.Quantum * model.Price(math.Ceil((max(sum, 0)*(1-1e-9)-1e-3)/quantum))
 }
 
-// nodesWithKept returns the nodes with what earlier plans put on them.
+// nodesWithKept returns the nodes with what earlier plans put on them and stays
+// there.
 func (v *proof) nodesWithKept() []fit.NodeRow {
 	rows := slices.Clone(v.startNodes)
-	for _, p := range v.kept {
+	for _, p := range v.keptStill() {
 		i := slices.IndexFunc(rows, func(n fit.NodeRow) bool { return n.Site == p.site })
 		put(v.wholeOf(p.kind).Shape, &rows[i], 1)
 	}

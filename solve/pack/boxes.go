@@ -71,8 +71,9 @@ func (m *market) selections(pool int, as fit.Bits) []selection {
 				single = append(single, s)
 			}
 		}
-		m.partial = m.partial || ways > 1 // whichever of its terms a pod is launched under
+		m.several = m.several || ways > 1
 	}
+	m.partial = m.partial || m.several // whichever of its terms a pod is launched under
 	for _, s := range single {
 		add(s)
 	}
@@ -165,7 +166,7 @@ func (x *boxer) cut(top, r int, among []int, box []int64, emit func()) bool {
 func (x *boxer) candidate(choice int, box []int64, out []candidate) []candidate {
 	c := x.choices[choice]
 	row := &x.catalogue.Types[c.row]
-	serves := x.served(c.offer)
+	offer, serves := x.anchor(c.offer)
 	if serves.Empty() {
 		return out
 	}
@@ -176,9 +177,29 @@ func (x *boxer) candidate(choice int, box []int64, out []candidate) []candidate 
 		}
 	}
 	return append(out, candidate{
-		offer: c.offer, pool: x.pool, price: x.charged(c.price), free: free, room: slices.Clone(box),
+		offer: offer, pool: x.pool, price: x.charged(c.price), free: free, room: slices.Clone(box),
 		serves: serves, capacity: x.reserve(choice, box),
 	})
+}
+
+// anchor returns the offer that nodes are bought from as far as that says under
+// which of their terms pods run there, and the classes served: the one preferred
+// or, since a pod runs under the first term that an offer meets, one of the
+// selection with which more classes have all of it to choose from.
+func (x *boxer) anchor(preferred int) (offer int, serves fit.Bits) {
+	offer, serves = preferred, x.served(preferred)
+	if !x.several {
+		return offer, serves
+	}
+	for o := range x.offers.All() {
+		if serves.Count() == len(x.exemplars) {
+			break
+		}
+		if more := x.served(o); more.Count() > serves.Count() {
+			offer, serves = o, more
+		}
+	}
+	return offer, serves
 }
 
 // served returns the classes that can share a node bought from the offer

@@ -12,6 +12,9 @@ import (
 // plan can honour yet are left out; see Decide's verdicts.
 func newProblem(base problem, s *model.Snapshot) *problem {
 	q := &base
+	if q.wishes != nil {
+		q.unwished = q.snapshot
+	}
 	q.snapshot, q.catalogue, q.startNodes = s, q.memory.Catalogue(s), q.memory.Nodes(s)
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
 	q.varieties, q.spellings = map[string]*variety{}, map[string]*spelling{}

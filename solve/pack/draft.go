@@ -52,6 +52,11 @@ type group struct {
 	members fit.Bits // over demands
 }
 
+// mostReordered is up to how large a draft is for which places are tried that the
+// rules between pods seem to close, as pods may be bound in another order, and nodes
+// settled by all that any rule is about.
+const mostReordered = 200
+
 // abandonment says how far a trial got that was given up.
 type abandonment int8
 
@@ -105,6 +110,9 @@ func (x *draft) rollback(m mark) {
 		*d = m.demands[i].clone()
 	}
 }
+
+// size is what it takes to copy the draft.
+func (x *draft) size() int { return len(x.demands) + len(x.placed) + len(x.nodes) + len(x.bins) }
 
 // clone returns a copy that shares nothing with the state that changes, but for
 // what the demands and the topology hold.

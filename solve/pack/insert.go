@@ -1,8 +1,10 @@
 package pack
 
 import (
+	"cmp"
 	"slices"
 
+	"karpenter/model"
 	"karpenter/solve/fit"
 	"karpenter/solve/topology"
 )
@@ -21,6 +23,8 @@ type insertion struct {
 	repair
 	work   int  // that is left
 	before mark // the draft without the change that is being tried
+
+	growing bool // more nodes may come: pods are spread over all that could be bought
 }
 
 // insertAll finds places for pods that are left. It reports whether it looked at
@@ -86,14 +90,14 @@ func (n *insertion) spend(steps int) {
 	n.budget.Spend(steps)
 }
 
-// size is what it takes to copy the draft.
-func (n *insertion) size() int { return len(n.demands) + len(n.placed) + len(n.nodes) + len(n.bins) }
-
 // stands counts anew and reports whether the scheduler would follow the plan.
 func (n *insertion) stands() bool {
 	moves, _ := n.recount()
+	if n.growing {
+		n.allOpen()
+	}
 	admitted := n.topology.Admit(moves)
-	pods, stands := 1, true
+	pods, stands := 1+n.topology.Looks/8, true
 	for i, m := range moves {
 		pods += m.Pods
 		stands = stands && admitted[i] == m.Pods
@@ -102,52 +106,135 @@ func (n *insertion) stands() bool {
 	return stands
 }
 
-// insert finds a place for one pod of d.
+// allOpen has pods counted as if nodes could still be added wherever they can be
+// bought: so pods are spread over what there could be, not only over what is.
+func (n *insertion) allOpen() {
+	n.topology.Final(false)
+	for _, d := range n.demands {
+		if d.whole == nil && len(d.Shape.Spread) > 0 {
+			n.topology.Buyable(d.kind, n.atlas.nearby(d.kind, d.Shape))
+		}
+	}
+}
+
+// insert finds a place for one pod of d: where the rules between pods seem to let
+// it in or else, as pods may be bound in another order and a node may be settled
+// by a pod that joins it, wherever it fits.
 func (n *insertion) insert(d *demand) bool {
 	n.before = n.mark()
 	n.spend(n.size())
-	for i := range n.nodes {
+	if n.insertWhere(d, n.seems) {
+		return true
+	}
+	small := n.size() <= mostReordered && len(n.bins)+len(n.placed) > 0
+	return small && len(n.wishes) == 0 && n.trial == nil &&
+		n.insertWhere(d, func(d *demand, p topology.Place, site int) bool { return !n.seems(d, p, site) })
+}
+
+// seems reports whether the rules between pods let the next pod of d run on a site
+// at the place, as pods are counted now; site is -1 on one more node.
+func (n *insertion) seems(d *demand, p topology.Place, site int) bool {
+	return n.topology.Allows(d.kind, p) && (site < 0 || n.topology.Cap(d.kind, site) > 0)
+}
+
+// worth says whether a place is worth a try for the next pod of d; site is -1 on one
+// more node.
+type worth func(d *demand, p topology.Place, site int) bool
+
+// insertWhere finds a place for one pod of d among those that are worth a try.
+func (n *insertion) insertWhere(d *demand, w worth) bool {
+	return n.onNode(d, w) || d.buyable && slices.ContainsFunc(n.keysOf(d), func(keys []int) bool {
+		areas := n.areasFor(d, keys)
+		return n.onPlanned(d, areas, keys, w) || n.onMore(d, areas, w)
+	})
+}
+
+// areasFor returns the areas in which a node for d may be, cheapest first.
+func (n *insertion) areasFor(d *demand, keys []int) []area {
+	areas := slices.DeleteFunc(slices.Clone(n.atlas.areas(keys)), func(a area) bool {
+		return !slices.ContainsFunc(d.Shape.Alternatives(), a.suits)
+	})
+	n.cheapestFirst(areas, d)
+	return areas
+}
+
+// onNode finds a place for the next pod of d on a node there is.
+func (n *insertion) onNode(d *demand, w worth) bool {
+	for i := 0; i < len(n.nodes) && n.work > 0; i++ {
 		node := &n.nodes[i]
-		fits := n.room(d, node, 1) > 0 && n.topology.Allows(d.kind, n.topology.At(node.Site))
+		fits := alone(d.Shape, node, 1) > 0 && w(d, n.topology.At(node.Site), node.Site)
 		if fits && n.keeps(n.onto(d, node)) {
 			return true
 		}
 	}
-	if !d.buyable {
-		return false
-	}
-	for i := range n.bins {
-		if n.canJoin(d, i) && n.keeps(n.intoBin(d, i)) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(n.keysOf(d), func(keys []int) bool { return n.onNew(d, keys) })
+	return false
 }
 
-// onNew finds a place for one pod of d on a new node that is settled by the keys.
-func (n *insertion) onNew(d *demand, keys []int) bool {
-	if len(keys) == 0 {
-		return n.keeps(n.launchFor(d, d))
-	}
-	areas := slices.DeleteFunc(slices.Clone(n.atlas.areas(keys)), func(a area) bool {
-		return !slices.ContainsFunc(d.Shape.Alternatives(), a.suits)
-	})
-	for _, a := range areas {
-		for i := range n.bins {
-			site := len(n.snapshot.Nodes) + i
-			open := within(a.place, n.topology.At(site), keys) && n.topology.Cap(d.kind, site) > 0
-			if open && n.keeps(n.settleBin(d, a, i)) {
+// onPlanned finds a place for the next pod of d on a new node of the plan, settled
+// for one of the areas.
+func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool {
+	for i := 0; i < len(n.bins); i++ {
+		site := len(n.snapshot.Nodes) + i
+		for _, a := range areas {
+			fits := n.work > 0 && inside(a.place, n.topology.At(site), keys) && w(d, a.place, site) && a.suits(n.demandsOf(n.bins[i]))
+			if fits && n.intoNew(d, a, i) {
 				return true
 			}
 		}
 	}
+	return false
+}
+
+// onMore finds a place for the next pod of d on one more node.
+func (n *insertion) onMore(d *demand, areas []area, w worth) bool {
 	for _, a := range areas {
 		n.topology.Buyable(d.kind, []topology.Place{a.place})
-		if n.topology.Allows(d.kind, a.place) && n.keeps(n.launchFor(d, n.settledAs(d, a))) {
+		if n.work > 0 && w(d, a.place, -1) && n.onNew(d, a) {
 			return true
 		}
 	}
 	return false
+}
+
+// cheapestFirst sorts the areas by the price of a node there that takes a pod of d,
+// those of heavy pools first.
+func (n *insertion) cheapestFirst(areas []area, d *demand) {
+	type quote struct {
+		tier  int
+		price model.Price
+	}
+	quotes := map[string]quote{}
+	for _, a := range areas {
+		q := quote{tier: noTier}
+		for _, o := range a.offers {
+			row := &n.catalogue.Types[n.catalogue.Offers[o].Type]
+			tier, price := n.tierOf(row.Pool), n.catalogue.Offers[o].Price
+			if better := tier < q.tier || tier == q.tier && price < q.price; better && d.Offers.Has(o) && d.Shape.Requests.Fits(row.Free) {
+				q = quote{tier, price}
+			}
+		}
+		quotes[a.id] = q
+	}
+	slices.SortStableFunc(areas, func(a, b area) int {
+		p, q := quotes[a.id], quotes[b.id]
+		return cmp.Or(cmp.Compare(p.tier, q.tier), cmp.Compare(p.price, q.price))
+	})
+}
+
+// intoNew finds a place for the next pod of d on a new node of the plan, once that
+// is settled for the area.
+func (n *insertion) intoNew(d *demand, a area, i int) bool {
+	offers := a.bits(len(n.catalogue.Offers))
+	return slices.ContainsFunc(termsIn(d, a), func(term int) bool {
+		return n.keeps(n.joinBin(d, n.tiedTo(d, a, term), i, offers))
+	})
+}
+
+// onNew finds a place for the next pod of d on one more node, in the area.
+func (n *insertion) onNew(d *demand, a area) bool {
+	return slices.ContainsFunc(termsIn(d, a), func(term int) bool {
+		return n.keeps(n.launchFor(d, n.tiedTo(d, a, term)))
+	})
 }
 
 // launchFor launches a node for the next pod of d, as a pod of part. It changes

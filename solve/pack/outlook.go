@@ -172,6 +172,9 @@ func (l *outlook) Values(site int, alternatives []model.Requirements, key string
 
 func (l *outlook) values(f *future, alternatives []model.Requirements, key string) []string {
 	own, _ := f.demands.Get(key)
+	if n, ok := l.invented(own); ok {
+		own = model.NewRequirement(key, model.In, n)
+	}
 	var out []string
 	add := func(v string) {
 		if i, ok := slices.BinarySearch(out, v); !ok {

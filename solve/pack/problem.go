@@ -19,6 +19,7 @@ type problem struct {
 	budget   *work.Budget
 	trial    *trial                  // nil = a plan is wanted, with proof and reasons
 	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
+	unwished *model.Snapshot         // without the preferences that are demands in this problem; nil = there are none
 	leaves   []int                   // by kind: how many pods a plan without wishes leaves; nil = this is one
 	earlier  []placement             // what was planned before and stays there; nil = that is to be seen
 
@@ -75,6 +76,15 @@ func (q *problem) spelling(key string) *spelling {
 	}
 	q.spellings[key] = s
 	return s
+}
+
+// invented returns the value that a label of the user's own gets which a claim
+// demands without naming values.
+func (q *problem) invented(demand model.Requirement) (string, bool) {
+	if demand.AllowsAbsence() || q.snapshot.WellKnown.Has(demand.Key) {
+		return "", false
+	}
+	return demand.Number()
 }
 
 func (q *problem) pool(offer int) *fit.Pool {

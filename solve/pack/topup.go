@@ -98,14 +98,24 @@ func (r repair) settleBin(d *demand, a area, i int) bool {
 // settledAsAny returns d tied to an area and, if pods of d may run for one of
 // several reasons, also d tied to each of these.
 func (r repair) settledAsAny(d *demand, a area) []*demand {
-	out := []*demand{r.settledAs(d, a)}
+	var out []*demand
+	for _, term := range termsIn(d, a) {
+		out = append(out, r.tiedTo(d, a, term))
+	}
+	return out
+}
+
+// termsIn returns what a pod of d in the area may be tied to: all alternatives of
+// its shape and, if there are a few, each of those that a node there can meet.
+func termsIn(d *demand, a area) []int {
+	out := []int{anyTerm}
 	alternatives := d.Shape.Alternatives()
 	if len(alternatives) == 1 || len(alternatives) > mostAlternatives {
 		return out
 	}
 	for i, alt := range alternatives {
 		if a.suits(alt) {
-			out = append(out, r.tiedTo(d, a, i))
+			out = append(out, i)
 		}
 	}
 	return out
@@ -175,16 +185,28 @@ func (r repair) intoBin(d *demand, i int) bool {
 	return false
 }
 
-// keysOf returns by which keys a new node for d can be settled: by all that
-// matter to any pod or, where the pool leaves one of them open, by those that
-// must be settled for d. Whether that does is seen when the plan is verified.
+// keysOf returns by which keys a new node for d can be settled: by those that
+// matter to d or to whoever counts its pods; where the pool leaves one of them
+// open, by those that must be settled for d; or, in a small plan, by all that any rule is
+// about, since a node that may be anywhere may open a domain where others have too few
+// pods. Whether that does is seen when the plan is verified.
 func (r repair) keysOf(d *demand) [][]int {
-	all, own := r.topology.Pinned(d.kind), r.topology.Minds(d.kind)
+	own := r.topology.Minds(d.kind)
 	slices.Sort(own)
-	if own = slices.Compact(own); slices.Equal(all, own) {
-		return [][]int{all}
+	all := r.topology.Pinned(d.kind)
+	if len(r.bins)+len(r.placed) > 0 && r.size() <= mostReordered {
+		all = nil
+		for key := range r.topology.Keys {
+			all = append(all, key)
+		}
 	}
-	return [][]int{all, own}
+	var out [][]int
+	for _, keys := range [][]int{r.topology.Pinned(d.kind), slices.Compact(own), all} {
+		if !slices.ContainsFunc(out, func(known []int) bool { return slices.Equal(known, keys) }) {
+			out = append(out, keys)
+		}
+	}
+	return out
 }
 
 // areaOf returns the area of a place, where the offer is.
@@ -255,12 +277,16 @@ func (r repair) grows(b bin, row *fit.TypeRow) bool {
 // within reports whether a node at the wider place may turn out to be at the
 // other, which is another one.
 func within(p, wider topology.Place, keys []int) bool {
-	open := false
-	for _, key := range keys {
-		if len(p[key]) != 1 || !slices.Contains(wider[key], p[key][0]) {
-			return false
+	return inside(p, wider, keys) && slices.ContainsFunc(keys, func(key int) bool { return len(wider[key]) > 1 })
+}
+
+// inside reports whether a node at the wider place may turn out to be at the
+// other.
+func inside(p, wider topology.Place, keys []int) bool {
+	return !slices.ContainsFunc(keys, func(key int) bool {
+		if len(p[key]) == 0 || len(wider[key]) == 0 { // the label is absent
+			return len(p[key]) != len(wider[key])
 		}
-		open = open || len(wider[key]) > 1
-	}
-	return open
+		return !slices.Contains(wider[key], p[key][0])
+	})
 }

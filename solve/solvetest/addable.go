@@ -50,6 +50,8 @@ type machine struct {
 	pool  *model.Pool
 	kind  *model.InstanceType
 	offer *model.Offering
+
+	demands model.Requirements // what the claim demands and the machine has
 }
 
 // where returns a site that would take one more pod, or "".
@@ -132,11 +134,13 @@ func spare(n *model.Node, daemons []model.Daemon) model.Resources {
 	return n.Allocatable.Minus(n.Requested).Minus(expected.Minus(n.DaemonRequested).Max(nil)).Max(nil)
 }
 
-// daemonPorts are those of daemons that run on the node, or will.
+// daemonPorts are those of daemons that run on the node, will, or may, whatever
+// its labels turn out to be.
 func daemonPorts(n *model.Node, daemons []model.Daemon) []model.HostPort {
 	var out []model.HostPort
 	for _, d := range daemons {
-		if accepts(n.Labels, n.Taints, d.Shape) {
+		may := func(labels model.Requirements) bool { return accepts(labels, n.Taints, d.Shape) }
+		if slices.ContainsFunc(eachValue(n.Labels), may) {
 			out = append(out, d.Shape.HostPorts...)
 		}
 	}
@@ -157,7 +161,7 @@ func (a *adder) into(l *model.Launch) *site {
 		rejects := func(s *model.Shape) bool { return !accepts(o.labels, pool.Taints, s) }
 		if o.offer.Available && o.kind.Name == l.Type && !slices.ContainsFunc(pods, rejects) && a.holds(o, pool, pods) {
 			return &site{name: fmt.Sprintf("the launch of %s in %s", o.kind.Name, o.offer.Zone), taints: pool.Taints,
-				outcomes: []model.Requirements{o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name))}}
+				outcomes: []model.Requirements{numbered(a.s, o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))}}
 		}
 	}
 	return nil
@@ -196,7 +200,7 @@ func (a *adder) offered() []machine {
 				}
 				for _, labels := range a.labelings(pool, t, o) {
 					out = append(out, machine{&site{name: fmt.Sprintf("a new %s in %s", t.Name, o.Zone), taints: pool.Taints,
-						outcomes: []model.Requirements{labels}}, pool, t, o})
+						outcomes: []model.Requirements{numbered(a.s, labels)}}, pool, t, o, labels})
 				}
 			}
 		}

@@ -9,19 +9,23 @@ import (
 
 // Best returns the least price of new nodes for all pending pods of a
 // situation without nodes and limits, by trying every way to share them out
-// that the scheduler would follow. What could be bought counts as a domain for
-// spread. It reports false when there is no way. The number of ways grows with
-// the power of the pods: use it for three or four.
-func Best(s *model.Snapshot) (model.Price, bool) {
+// that the scheduler would follow. With domains, what could be bought counts as a
+// domain for spread, as for the planner until all nodes are planned; without, only
+// what is bought does, as for the scheduler. It reports false when there is no
+// way. The number of ways grows with the power of the pods: use it for three or
+// four.
+func Best(s *model.Snapshot, domains bool) (model.Price, bool) {
 	b := &brute{adder: adder{checker: newChecker(s, model.DefaultPolicy()), plan: &model.Plan{}}, best: -1}
-	b.domains = []*site{{name: "another host", blank: true}}
+	if domains {
+		b.domains = []*site{{name: "another host", blank: true}}
+	}
 	known := map[string]bool{}
 	for i := range s.Pending {
 		b.pod = &s.Pending[i]
 		offered := b.offered()
 		slices.SortStableFunc(offered, func(x, y machine) int { return int(x.offer.Price - y.offer.Price) })
 		for _, m := range offered {
-			if d := m.site.outcomes[0].Without(model.LabelInstanceType).String(); !known[d] {
+			if d := m.site.outcomes[0].Without(model.LabelInstanceType).String(); domains && !known[d] {
 				known[d] = true
 				b.domains = append(b.domains, m.site)
 			}
@@ -74,7 +78,7 @@ func (b *brute) assign(k int, price model.Price) {
 		if b.best >= 0 && price+m.offer.Price >= b.best {
 			break
 		}
-		b.bins = append(b.bins, bin{m, m.site.outcomes[0], []*model.Pending{b.pods[k]}})
+		b.bins = append(b.bins, bin{m, m.demands, []*model.Pending{b.pods[k]}})
 		b.assign(k+1, price+m.offer.Price)
 		b.bins = b.bins[:len(b.bins)-1]
 	}
@@ -104,7 +108,7 @@ func (b *brute) valid() bool {
 	sites := slices.Clone(b.domains)
 	var teams []team
 	for i, n := range b.bins {
-		at := &site{name: fmt.Sprint("node ", i), outcomes: []model.Requirements{n.labels}, taints: n.machine.pool.Taints}
+		at := &site{name: fmt.Sprint("node ", i), outcomes: []model.Requirements{numbered(b.s, n.labels)}, taints: n.machine.pool.Taints}
 		sites = append(sites, at)
 		for _, p := range n.pods {
 			teams = append(teams, team{pending: p, site: at, left: 1})

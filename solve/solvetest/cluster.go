@@ -10,8 +10,7 @@ import (
 // site is where pods run: a node there is, or a launch.
 type site struct {
 	name     string
-	outcomes []model.Requirements // the labels of every machine it may become now
-	later    []model.Requirements // of those that cannot be had now
+	outcomes []model.Requirements // the labels of every machine it may become, also of those that cannot be had now
 	taints   []model.Taint
 	gone     bool // a node going away: its pods count, itself is no domain
 	blank    bool // some host that nobody runs on, and nothing else
@@ -46,11 +45,8 @@ func (s *site) domains(key string) []string {
 	return slices.Compact(out)
 }
 
-// settled returns the value of a label that is certain, whatever can be had.
+// settled returns the value of a label that is certain.
 func (s *site) settled(key string) (string, bool) {
-	if len(s.later) > 0 {
-		s = &site{name: s.name, outcomes: slices.Concat(s.outcomes, s.later)}
-	}
 	d := s.domains(key)
 	if len(d) == 0 {
 		return "", false
@@ -84,6 +80,17 @@ func eachValue(labels model.Requirements) []model.Requirements {
 		out = more
 	}
 	return out
+}
+
+// numbered settles the labels that a claim demands without naming values: they get
+// a number.
+func numbered(s *model.Snapshot, labels model.Requirements) model.Requirements {
+	for _, r := range labels {
+		if n, ok := r.Number(); ok && !r.AllowsAbsence() && !s.WellKnown.Has(r.Key) {
+			labels = labels.Without(r.Key).And(model.NewRequirement(r.Key, model.In, n))
+		}
+	}
+	return labels
 }
 
 // bind adds a pod to the site.

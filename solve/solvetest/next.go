@@ -21,7 +21,7 @@ func Next(s *model.Snapshot, plan *model.Plan) *model.Snapshot {
 		out.Pools[p].Usage = out.Pools[p].Usage.Plus(size)
 		out.Nodes = append(out.Nodes, model.Node{
 			Name: claimName(i), Claim: claimName(i), Pool: l.Pool, Taints: out.Pools[p].Taints, Capacity: size, Allocatable: l.Requests,
-			Labels: claimLabels(&out.Pools[p], l),
+			Labels: claimLabels(s, &out.Pools[p], l),
 		})
 	}
 	slices.SortFunc(out.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -35,8 +35,9 @@ func Next(s *model.Snapshot, plan *model.Plan) *model.Snapshot {
 }
 
 // claimLabels is what the claim demands, and what all machines it may become
-// have.
-func claimLabels(pool *model.Pool, l *model.Launch) model.Requirements {
+// have. Labels of the user's own are settled by the claim: they get one of the
+// values they may have, a number where none is named.
+func claimLabels(s *model.Snapshot, pool *model.Pool, l *model.Launch) model.Requirements {
 	all := outcomes(pool, l)
 	var out model.Requirements
 	for _, r := range all[0].labels {
@@ -53,7 +54,15 @@ func claimLabels(pool *model.Pool, l *model.Launch) model.Requirements {
 			out = out.And(model.NewRequirement(r.Key, model.In, values...))
 		}
 	}
-	return out.And(l.Requirements...).And(model.NewRequirement(model.LabelNodePool, model.In, l.Pool))
+	out = out.And(l.Requirements...).And(model.NewRequirement(model.LabelNodePool, model.In, l.Pool))
+	for _, r := range numbered(s, pool.Requirements.And(l.Requirements...)) {
+		switch {
+		case s.WellKnown.Has(r.Key) || r.AllowsAbsence():
+		case len(r.Values) > 0:
+			out = out.Without(r.Key).And(model.NewRequirement(r.Key, model.In, r.Values[0]))
+		}
+	}
+	return out
 }
 
 func claimName(launch int) string { return fmt.Sprintf("claim-%d", launch) }

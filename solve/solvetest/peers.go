@@ -44,11 +44,7 @@ func (c *checker) layOut(plan *model.Plan) ([]*site, []team) {
 		if pool := c.pool(l.Pool); pool != nil {
 			s.taints = pool.Taints
 			for _, o := range outcomes(pool, l) {
-				into := &s.later
-				if o.offer.Available {
-					into = &s.outcomes
-				}
-				*into = append(*into, eachValue(o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))...)
+				s.outcomes = append(s.outcomes, eachValue(numbered(c.s, o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name))))...)
 			}
 		}
 		sites = append(sites, s)

@@ -10,14 +10,14 @@ import (
 )
 
 // maxStates bounds the search for an order.
-const maxStates = 500
+const maxStates = 4000
 
 // team is the pods of one pending entry that go to one site.
 type team struct {
 	pending *model.Pending
 	site    *site
 	left    int
-	rank    int // among all teams, where they are tried in another order than entries
+	rank    int // among the teams of its entry, or all
 }
 
 // replay looks for an order in which kube-scheduler could bind all pods of the
@@ -54,15 +54,22 @@ func (r *replayer) total() int {
 	return n
 }
 
-// maxRankings is how many orders of entries are tried before the search.
-const maxRankings = 60
+// maxRankings is how many orders are tried before the search.
+const maxRankings = 3000
 
 // ranked binds by rank, always the first that can send a pod, for many rankings
-// of entries, and as many of teams.
+// of entries, with the teams of each in any order, and of teams; also after one pod
+// of any team.
 func (r *replayer) ranked() bool {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for n := range 2 * maxRankings {
+	for n := range maxRankings {
 		var bound []*team
+		if n%3 == 1 { // any pod may be the one that others wait for
+			if t := &r.teams[rng.IntN(len(r.teams))]; t.left > 0 && refusal(r.sites, t.pending, t.site) == "" {
+				r.bind(t)
+				bound = append(bound, t)
+			}
+		}
 		for t := r.first(); t != nil; t = r.first() {
 			r.bind(t)
 			bound = append(bound, t)
@@ -75,14 +82,15 @@ func (r *replayer) ranked() bool {
 			return true
 		}
 		rank := map[*model.Pending]int{}
-		for i, t := range r.teams {
-			rank[t.pending] = rng.IntN(1000)
-			if n >= maxRankings {
-				r.teams[i].rank = rng.IntN(1000)
+		for i := range r.teams {
+			r.teams[i].rank = rng.IntN(1000)
+			rank[r.teams[i].pending] = rng.IntN(1000)
+			if n%3 == 1 {
+				rank[r.teams[i].pending] = 0
 			}
 		}
 		slices.SortStableFunc(r.teams, func(a, b team) int {
-			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(rank[a.pending], rank[b.pending]))
+			return cmp.Or(cmp.Compare(rank[a.pending], rank[b.pending]), cmp.Compare(a.rank, b.rank))
 		})
 	}
 	return false

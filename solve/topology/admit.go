@@ -2,7 +2,9 @@ package topology
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -19,7 +21,8 @@ const orders = 16
 // could add. Kinds that are spread come before those that only count for
 // others, else in the order of the moves. If pods of a kind cannot be added,
 // Admit tries again with one of them in front of all others, then with all of
-// them, a few times, and keeps the order in which it could add most pods.
+// them, a few times, and then many other orders. If it cannot add all, it keeps
+// the order in which it could add most pods.
 func (st *State) Admit(moves []Move) []int {
 	byKind, kinds := make([][]int, len(st.kinds)), []int{}
 	for i, m := range moves {
@@ -44,16 +47,151 @@ func (st *State) Admit(moves []Move) []int {
 		next := refused[0]
 		if starter != next {
 			starter = next
+			mostMissedFirst(byKind[next], moves, admitted)
 			continue
 		}
 		starter = none
 		if kinds[0] == next {
-			slices.SortStableFunc(byKind[next], func(i, j int) int { return cmp.Compare(missed(moves, admitted, j), missed(moves, admitted, i)) })
+			mostMissedFirst(byKind[next], moves, admitted)
 		}
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind int) bool { return kind == next })
 		kinds = slices.Insert(kinds, 0, next)
 	}
+	if admitted := st.admitShuffled(moves); admitted != nil {
+		return admitted
+	}
 	return st.admitInOrder(moves, byKind, best, bestStarter)
+}
+
+func mostMissedFirst(some []int, moves []Move, admitted []int) {
+	slices.SortStableFunc(some, func(i, j int) int { return cmp.Compare(missed(moves, admitted, j), missed(moves, admitted, i)) })
+}
+
+// Bounds of the search for an order by trial: how many orders, and how many times
+// a rule is asked for all of them, and again for those that look ahead.
+const (
+	shuffles     = 96
+	shuffleLooks = 1 << 14
+	mostShuffled = 100 // moves
+)
+
+// admitShuffled adds the pods of the moves in one of many other orders, by kind
+// and by move, one pod at a time, always of the first move that can. It returns
+// nil when none of them has all pods added, or the moves are too many to try.
+func (st *State) admitShuffled(moves []Move) []int {
+	rng := rand.New(rand.NewPCG(1, 2))                     // the same orders whenever the moves are the same
+	order, kinds := make([]int, len(moves)), map[int]int{} // position of each kind's rank
+	for i, m := range moves {
+		order[i] = i
+		if _, known := kinds[m.Kind]; !known {
+			kinds[m.Kind] = len(moves) + len(kinds)
+		}
+	}
+	rank := make([]int, len(moves)+len(kinds))
+	for n := 0; n < shuffles && st.Looks < shuffleLooks; n++ {
+		for i := range rank {
+			rank[i] = rng.IntN(1 << 20)
+		}
+		slices.SortFunc(order, func(a, b int) int {
+			byMove := cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(a, b))
+			if n%2 == 1 {
+				return byMove
+			}
+			return cmp.Or(cmp.Compare(rank[kinds[moves[a].Kind]], rank[kinds[moves[b].Kind]]), byMove)
+		})
+		admitted, all := st.admitByTurns(moves, order)
+		if all {
+			return admitted
+		}
+		st.withdraw(moves, admitted)
+	}
+	ahead := &ahead{State: st, moves: moves, admitted: make([]int, len(moves)), seen: map[string]bool{}, most: st.Looks + shuffleLooks}
+	if ahead.search() {
+		return ahead.admitted
+	}
+	return nil
+}
+
+// admitByTurns adds pods one at a time, always of the first of the moves in the
+// order that has pods which can be added. It reports whether it could add all.
+func (st *State) admitByTurns(moves []Move, order []int) (admitted []int, all bool) {
+	admitted = make([]int, len(moves))
+	for st.Looks < 2*shuffleLooks {
+		i := slices.IndexFunc(order, func(i int) bool { return admitted[i] < moves[i].Pods && st.lets(moves[i]) })
+		if i < 0 {
+			break
+		}
+		st.one(moves[order[i]], 1)
+		admitted[order[i]]++
+	}
+	return admitted, !slices.ContainsFunc(order, func(i int) bool { return admitted[i] < moves[i].Pods })
+}
+
+// one adds a pod of the move, or takes it away.
+func (st *State) one(m Move, n int) { st.Add(m.Kind, st.sites[m.Site], m.Site, n) }
+
+// ahead searches for an order by depth first, that move first after which most
+// pods can be added that not everything lets in.
+type ahead struct {
+	*State
+	moves    []Move
+	admitted []int // by move, so far
+	seen     map[string]bool
+	most     int // how often the rules may be asked
+}
+
+// search adds the pods that are left. It adds none if it finds no order for all.
+func (a *ahead) search() bool {
+	var next []int
+	key, done := make([]byte, 0, 2*len(a.moves)), true
+	for i, m := range a.moves {
+		key = binary.AppendUvarint(key, uint64(a.admitted[i]))
+		if left := m.Pods - a.admitted[i]; left > 0 {
+			done = false
+			if a.lets(m) {
+				next = append(next, i)
+			}
+		}
+	}
+	if done || a.seen[string(key)] || a.Looks > a.most {
+		return done
+	}
+	a.seen[string(key)] = true
+	opens := make([]int, len(a.moves))
+	for _, i := range next {
+		opens[i] = a.opens(i)
+	}
+	slices.SortStableFunc(next, func(i, j int) int { return cmp.Compare(opens[j], opens[i]) })
+	for _, i := range next {
+		a.one(a.moves[i], 1)
+		a.admitted[i]++
+		if a.search() {
+			return true
+		}
+		a.one(a.moves[i], -1)
+		a.admitted[i]--
+	}
+	return false
+}
+
+// opens returns how many pods with rules can be added after one of a move, itself
+// among them, so that nothing is won by waiting.
+func (a *ahead) opens(move int) int {
+	a.one(a.moves[move], 1)
+	n := 0
+	for i, m := range a.moves {
+		if left := m.Pods - a.admitted[i]; a.turn(m.Kind) != free && (i == move || a.lets(m)) {
+			n += left
+		}
+	}
+	a.one(a.moves[move], -1)
+	return n
+}
+
+// lets reports whether one more pod of the move can be added.
+func (st *State) lets(m Move) bool {
+	st.Looks++
+	return st.Allows(m.Kind, st.sites[m.Site]) && st.Cap(m.Kind, m.Site) > 0
 }
 
 // missed returns how many pods of a move were not admitted.

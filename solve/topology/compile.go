@@ -110,7 +110,10 @@ func (c *compiler) compile(i int) {
 	}
 	var keys []int
 	for j := range shape.Spread {
-		if k := c.key(shape.Spread[j].Key); !shape.Spread[j].Soft && k != Hostname && !slices.Contains(keys, k) {
+		if shape.Spread[j].Soft {
+			continue
+		}
+		if k := c.key(shape.Spread[j].Key); k != Hostname && !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
 	}

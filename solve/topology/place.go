@@ -195,7 +195,7 @@ func (st *State) findDomains(t *tally) {
 		n, p := &st.nodes[site], st.sites[site]
 		switch {
 		case n.Deleting || !t.filter.labelled(p) || st.counts(t.filter, site) == never:
-		case t.filter.settled(p) && st.counts(t.filter, site) == surely:
+		case len(p[t.key]) == 1 && st.counts(t.filter, site) == surely:
 			t.here = put(t.here, p[t.key][0], true)
 		case site < st.own:
 			for _, d := range p[t.key] {

@@ -9,7 +9,8 @@ import (
 
 // State is where pods are, as far as rules between pods ask.
 type State struct {
-	Keys []string // topology keys some rule is about, but the hostname
+	Keys  []string // topology keys some rule is about, but the hostname
+	Looks int      // how often the rules were asked in search of an order
 
 	domains   []domains
 	nodes     []model.Node

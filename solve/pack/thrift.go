@@ -1,0 +1,130 @@
+package pack
+
+import (
+	"slices"
+
+	"karpenter/solve/topology"
+)
+
+// Rules between pods are settled pod by pod, before nodes are bought: a pod goes
+// where its part of a node is cheapest, and pods that may disturb each other are
+// kept apart. With thousands of pods that costs next to nothing. With a handful it
+// may cost a node. So the nodes of a small plan are given up, a few at a time, and
+// places are looked for their pods one by one; what costs less is kept.
+
+// Bounds of thrift.
+const (
+	mostThrifty  = 12      // new nodes of a plan
+	mostGivenUp  = 3       // of them at a time
+	thriftChecks = 1 << 15 // changes that are tried, times the pods each has to be checked with
+)
+
+// economise makes a small plan of pods with rules between each other cheaper.
+func economise(x *draft) {
+	ruled := slices.ContainsFunc(x.demands, func(d *demand) bool { return !x.topology.Free(d.kind) })
+	if x.trial != nil || !ruled || x.homeless() || x.newNodes() > mostThrifty {
+		return
+	}
+	n := &insertion{repair: repair{x}, work: thriftChecks, growing: true}
+	n.rebuild()
+	for size := 1; size <= min(mostGivenUp, len(n.bins)); {
+		if slices.ContainsFunc(subsets(len(n.bins), size), n.withoutSome) {
+			x.final = true // what was given up may have kept rules that the bound counts on
+			size = 1
+			continue
+		}
+		size++
+	}
+}
+
+// newNodes returns how many nodes the draft buys.
+func (x *draft) newNodes() int {
+	n := 0
+	for i := range x.bins {
+		n += x.bins[i].count
+	}
+	return n
+}
+
+// withoutSome finds cheaper places for the pods of some of the new nodes. It
+// reports whether there are any.
+func (n *insertion) withoutSome(bins []int) bool {
+	before, cost := n.mark(), n.cost()
+	for _, more := range []bool{false, true} {
+		n.giveUp(bins)
+		for _, d := range n.inOrder() {
+			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more) {
+			}
+		}
+		if n.podsLeft() == 0 && n.cost() < cost {
+			return true
+		}
+		n.rollback(before)
+	}
+	return false
+}
+
+// giveUp takes new nodes out of the plan. Their pods are left.
+func (n *insertion) giveUp(bins []int) {
+	gone := map[string]bool{}
+	for _, i := range bins {
+		for _, t := range n.bins[i].take {
+			for _, first := range t.chosen {
+				for _, one := range n.standsFor(n.demands[t.demand], first) {
+					gone[one.pod.Key()] = true
+					d := n.wholeOf(one.of.kind)
+					d.left = append(d.left, one.pod)
+				}
+				delete(n.bundles, first.Key())
+			}
+		}
+	}
+	n.unplace(gone)
+	n.rebuild()
+}
+
+// insertCheaply finds a place for one pod of d wherever it fits: on a node there
+// is, then on new nodes of the plan or, if asked for, on one more before those.
+func (n *insertion) insertCheaply(d *demand, more bool) bool {
+	if n.work <= 0 || n.budget.Spent() {
+		return false
+	}
+	n.before = n.mark()
+	n.spend(n.size())
+	anywhere := func(*demand, topology.Place, int) bool { return true }
+	onPlanned := func(keys []int) bool { return n.onPlanned(d, n.areasFor(d, keys), keys, anywhere) }
+	onMore := func(keys []int) bool { return n.onMore(d, n.areasFor(d, keys), anywhere) }
+	keys := n.keysOf(d)
+	switch {
+	case n.onNode(d, anywhere):
+		return true
+	case !d.buyable:
+		return false
+	case more:
+		return slices.ContainsFunc(keys, onMore) || slices.ContainsFunc(keys, onPlanned)
+	}
+	return slices.ContainsFunc(keys, onPlanned) || slices.ContainsFunc(keys, onMore)
+}
+
+// cost returns what the new nodes are charged.
+func (x *draft) cost() float64 {
+	sum := 0.0
+	for _, b := range x.bins {
+		sum += x.charged(x.catalogue.Offers[b.offer].Price) * float64(b.count)
+	}
+	return sum
+}
+
+// subsets returns the sets of so many of the first n numbers.
+func subsets(n, size int) [][]int {
+	if size == 0 {
+		return [][]int{nil}
+	}
+	var out [][]int
+	for last := size - 1; last < n; last++ {
+		for _, some := range subsets(last, size-1) {
+			out = append(out, append(slices.Clone(some), last))
+		}
+	}
+	return out
+}
