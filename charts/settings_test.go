@@ -26,6 +26,8 @@ var other = map[string]string{
 	"logErrorOutputPaths":                    "[stdout]",
 	"settings.additionalNodePrice":           "0.03",
 	"settings.additionalVCPUPrice":           `"0.001"`,
+	"settings.consolidationPaybackTime":      "4h",
+	"settings.consolidationSavingsThreshold": "0.2",
 	"settings.batchMaxDuration":              "20s",
 	"settings.batchIdleDuration":             "2s",
 	"settings.preferencePolicy":              "Ignore",

@@ -15,6 +15,8 @@ import (
 	"karpenter/solve"
 )
 
+var dayArgs = flag.String("day-args", "", "flags of the controller on that day, separated by blanks")
+
 var hours = flag.Int("hours", 0, "how long the day is after it has settled; 24 takes many minutes")
 
 // settling is not counted: the cluster is made in it.
@@ -39,7 +41,7 @@ func TestDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	ledger := trial.NewLedger(settling)
-	c := trial.Trial{Server: server, Script: s, Witness: ledger, Steps: 50_000_000, Calm: true}
+	c := trial.Trial{Server: server, Script: s, Witness: ledger, Steps: 50_000_000, Calm: true, Args: strings.Fields(*dayArgs)}
 	if *verbose {
 		c.Transcript = os.Stdout
 	}

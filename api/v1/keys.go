@@ -84,6 +84,11 @@ const (
 	// for each of its nodes, and for each vCPU of them. Ours.
 	AdditionalNodePriceAnnotationKey = Group + "/additional-node-price"
 	AdditionalVCPUPriceAnnotationKey = Group + "/additional-vcpu-price"
+	// ConsolidationPaybackTimeAnnotationKey and
+	// ConsolidationSavingsThresholdAnnotationKey on a NodePool override the settings
+	// of those names: a duration, and a number from 0 to 1. Ours.
+	ConsolidationPaybackTimeAnnotationKey      = Group + "/consolidation-payback-time"
+	ConsolidationSavingsThresholdAnnotationKey = Group + "/consolidation-savings-threshold"
 	// CapacityBufferFakePodAnnotationKey marks an in-memory pod that stands for
 	// capacity a CapacityBuffer reserves. No such pod exists in the cluster.
 	CapacityBufferFakePodAnnotationKey = Group + "/capacity-buffer-fake-pod"

@@ -101,6 +101,7 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 	if !c.Manages(template.Spec.NodeClassRef) {
 		return world.Pool{}, false
 	}
+	terms, _ := ConsolidationTermsOf(p.Annotations) // who reports what cannot be read is package wiring
 	return world.Pool{
 		Name: p.Name, Weight: p.WeightValue(), Drift: driftOf(p),
 		Requirements: c.Requirements(template.Spec.Requirements).And(c.selector(templateLabels(p))...),
@@ -113,7 +114,8 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		Policy:           model.ConsolidationPolicy(p.Spec.Disruption.ConsolidationPolicy),
 		ConsolidateAfter: ptr.Deref(p.Spec.Disruption.ConsolidateAfter.Duration, 0),
 		Never:            p.Spec.Disruption.ConsolidateAfter.Duration == nil,
-		Allowed:          allowed(p),
+		Payback:          terms.Payback, Threshold: terms.Threshold,
+		Allowed: allowed(p),
 	}, true
 }
 

@@ -48,6 +48,8 @@ type Trial struct {
 	Free bool
 	// Lawless leaves the laws out.
 	Lawless bool
+	// Args are given to the process besides.
+	Args []string
 	// Account, if not nil, is told the account of the run.
 	Account func(*amazon.Account)
 }
@@ -70,7 +72,7 @@ func NewServer() (*store.Server, error) {
 // Hold runs the trial. The test fails only if it cannot be held.
 func (c Trial) Hold(t *testing.T) Verdict {
 	t.Helper()
-	settings, err := settingsOf(c.Script, c.Amazon != nil)
+	settings, err := settingsOf(c.Script, c.Amazon != nil, c.Args)
 	if err != nil {
 		t.Fatalf("the script cannot be run: %v", err)
 	}
@@ -122,7 +124,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 }
 
 // settingsOf is how the process is configured for the script.
-func settingsOf(s *script.Script, amazon bool) (config.Config, error) {
+func settingsOf(s *script.Script, amazon bool, more []string) (config.Config, error) {
 	args := []string{"--cloud-provider=" + config.CloudKWOK} // whose settings need no cloud
 	if amazon {
 		args = []string{"--cloud-provider=" + config.CloudAWS, "--cluster-name=cluster", "--eks-control-plane=true", "--interruption-queue=cluster"}
@@ -143,7 +145,7 @@ func settingsOf(s *script.Script, amazon bool) (config.Config, error) {
 	if s.Seed%4 < 2 && slices.Contains(s.Gates, "NodeRepair") { // both ways to repair nodes
 		args = append(args, "--legacy-node-repair=true")
 	}
-	c, err := config.Parse(args, func(string) (string, bool) { return "", false })
+	c, err := config.Parse(append(args, more...), func(string) (string, bool) { return "", false })
 	if err == nil && len(c.UnknownGates) > 0 {
 		err = fmt.Errorf("there are no feature gates %v", c.UnknownGates)
 	}

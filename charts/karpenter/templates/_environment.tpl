@@ -56,6 +56,8 @@
   "CAPACITY_BUFFER_NAMESPACE_LIMITS" $s.capacityBufferNamespaceLimits
   "ADDITIONAL_NODE_PRICE" $s.additionalNodePrice
   "ADDITIONAL_VCPU_PRICE" $s.additionalVCPUPrice
+  "CONSOLIDATION_PAYBACK_TIME" $s.consolidationPaybackTime
+  "CONSOLIDATION_SAVINGS_THRESHOLD" $s.consolidationSavingsThreshold
   "LEGACY_NODE_REPAIR" $s.legacyNodeRepair
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint

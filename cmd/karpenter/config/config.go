@@ -106,6 +106,12 @@ type Config struct {
 	// AdditionalNodePrice and AdditionalVCPUPrice are added to the price of each
 	// node, per hour: for the node, and for each of its vCPUs. Default 0.
 	AdditionalNodePrice, AdditionalVCPUPrice model.Price
+	// ConsolidationPaybackTime is within which time consolidation must save what it
+	// disrupts is worth. Default 12 hours.
+	ConsolidationPaybackTime time.Duration
+	// ConsolidationSavingsThreshold is the least share of what nodes cost that
+	// replacing them must save. Default 0.1.
+	ConsolidationSavingsThreshold float64
 	// SchedulerConfig holds the cluster's default topology spread. Default nil.
 	SchedulerConfig *SchedulerConfig
 

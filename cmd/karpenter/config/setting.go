@@ -173,6 +173,27 @@ func (s setting) duration(field func(*Config) *time.Duration) setting {
 	return s
 }
 
+// fraction takes shares of a whole.
+func (s setting) fraction(field func(*Config) *float64) setting {
+	s.values = cmp.Or(s.values, "a number from 0 to 1, such as `0.1`")
+	want := errors.New("want a number from 0 to 1, such as 0.1")
+	s.check = func(c *Config) error {
+		if v := *field(c); !(v >= 0 && v <= 1) {
+			return want
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			return want
+		}
+		*field(c) = v
+		return s.check(c)
+	}
+	return s
+}
+
 // price takes dollars per hour.
 func (s setting) price(field func(*Config) *model.Price) setting {
 	s.values = cmp.Or(s.values, "dollars per hour, 0 to 1000, such as `0.03`")

@@ -11,6 +11,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud/nodeprice"
+	"karpenter/kube/convert"
 	"karpenter/kube/events"
 	"karpenter/model"
 )
@@ -19,6 +20,10 @@ import (
 // cannot be read.
 const invalidNodePrice = "InvalidNodePrice"
 
+// invalidConsolidation is the reason of the event about what consolidation must
+// save, when an annotation of a NodePool cannot be read.
+const invalidConsolidation = "InvalidConsolidationSetting"
+
 // extras returns what nodes of the NodePool cost besides their instances: what the
 // provider knows of, and what the user adds.
 func (w *wiring) extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, error) {
@@ -26,6 +31,12 @@ func (w *wiring) extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, 
 	if err != nil {
 		w.recorder.Publish(events.Event{
 			Object: pool, Type: corev1.EventTypeWarning, Reason: invalidNodePrice, Timeout: 15 * time.Minute,
+			Message: fmt.Sprintf("Using the setting of the controller instead: %s", err),
+		})
+	}
+	if _, err := convert.ConsolidationTermsOf(pool.Annotations); err != nil {
+		w.recorder.Publish(events.Event{
+			Object: pool, Type: corev1.EventTypeWarning, Reason: invalidConsolidation, Timeout: 15 * time.Minute,
 			Message: fmt.Sprintf("Using the setting of the controller instead: %s", err),
 		})
 	}

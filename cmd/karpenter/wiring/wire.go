@@ -183,6 +183,7 @@ func (w *wiring) policy() model.Policy {
 	p.RelaxMinValues = w.config.MinValuesPolicy == "BestEffort"
 	p.ReservedCapacity = w.config.Gates.ReservedCapacity
 	p.SpotToSpot = w.config.Gates.SpotToSpotConsolidation
+	p.Payback, p.Hysteresis = w.config.ConsolidationPaybackTime, w.config.ConsolidationSavingsThreshold
 	p.TerminateFirstDrift = w.config.Gates.TerminateFirstDrift
 	p.TerminateFirstRepair = w.config.Gates.TerminateFirstRepair
 	return p
