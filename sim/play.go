@@ -128,7 +128,7 @@ func (p *play) startProcess() error {
 	var err error
 	p.process, err = newProcess(habitat{
 		store: p.Store, cloud: p.Cloud, settings: p.setup.Config, rand: p.rand, slow: p.slow(), logs: p.setup.Transcript,
-		vendor: p.vendor, workers: cmp.Or(p.setup.Workers, workers), wake: p.wake,
+		vendor: p.vendor, workers: cmp.Or(p.setup.Workers, workers), planner: p.setup.Planner, wake: p.wake,
 	})
 	if err != nil {
 		return err

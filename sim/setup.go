@@ -9,6 +9,7 @@ import (
 
 	"karpenter/cloud"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/wiring"
 	"karpenter/sim/simcloud"
 	"karpenter/sim/store"
 )
@@ -22,6 +23,8 @@ type Setup struct {
 	Types []*cloud.InstanceType
 	// Vendor is whose cloud it is; nil = simcloud's.
 	Vendor func(*Run) (Vendor, error)
+	// Planner makes the plans; nil = the process's own.
+	Planner wiring.Planner
 	// Workers is how many reconciles a controller may have under way; 0 = 4.
 	Workers int
 	// Steady has time pass only when nothing else can happen, and no reads of

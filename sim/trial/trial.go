@@ -18,6 +18,7 @@ import (
 
 	"karpenter/api/scheme"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/wiring"
 	"karpenter/sim"
 	"karpenter/sim/actors"
 	"karpenter/sim/amazon"
@@ -48,6 +49,8 @@ type Trial struct {
 	Free bool
 	// Lawless leaves the laws out.
 	Lawless bool
+	// Planner makes the plans of the process; nil = its own.
+	Planner wiring.Planner
 	// Args are given to the process besides.
 	Args []string
 	// Account, if not nil, is told the account of the run.
@@ -80,7 +83,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	s := sim.Setup{
 		Seed: c.Script.Seed, Server: c.Server, Config: settings, Types: actors.Types(c.Script), Transcript: c.Transcript,
 		Objects: append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}, actors.Objects(c.Script)...),
-		Lasts:   c.Script.Run + c.Script.Rest, MostSteps: c.Steps,
+		Lasts:   c.Script.Run + c.Script.Rest, MostSteps: c.Steps, Planner: c.Planner,
 	}
 	if s.MostSteps == 0 {
 		s.MostSteps = mostSteps
