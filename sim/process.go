@@ -87,7 +87,7 @@ type habitat struct {
 	vendor   Vendor // nil = the cloud itself
 	workers  int
 	planner  wiring.Planner // nil = the process's own
-	wake     chan struct{} // as that of a gate
+	wake     chan struct{}  // as that of a gate
 }
 
 // provider returns what makes the provider of the process.
