@@ -37,6 +37,10 @@ type Disruption struct {
 	Probing bool
 	Policy  ConsolidationPolicy
 	Never   bool // consolidateAfter is Never: no node is taken away as empty or underutilized
+	// Payback and Threshold are for the nodes of the pool what Policy.Payback and
+	// Policy.Hysteresis are for others; nil = those.
+	Payback   *time.Duration
+	Threshold *float64
 
 	// Budgets are taken of Counted nodes, of which Consuming are going away or not
 	// ready. Allowed follows from them; a decision about other budgets does, too.
@@ -52,7 +56,7 @@ type NodeDisruption struct {
 	Empty          bool      // no pod on it needs a place elsewhere
 	Consolidatable bool      // quiet for the pool's consolidateAfter
 	Settling       bool      // not quiet that long: it takes no pods of nodes that are consolidated
-	Fresh          bool      // it has replaced underutilized nodes not long ago: it is not replaced itself yet
+	Fresh          bool      // pods on it were moved not long ago: they are not moved yet for what that saves
 	Drifted        time.Time // since when it is not what its NodePool asks for; zero = it is
 	Quiet          time.Time // when a pod last came or went, from which Consolidatable and Settling follow; zero = not known
 
@@ -61,6 +65,9 @@ type NodeDisruption struct {
 	Deadline bool   // it has a terminationGracePeriod, so Held is no obstacle to drift
 
 	Cost float64 // 1 + sum of the eviction costs of its pods
+	// Startup is the sum of how long its pods took to start, each times its
+	// eviction cost.
+	Startup time.Duration
 
 	// Unhealthy is the node condition for which a repair policy wants the node
 	// replaced, or rebooted if Reboot, and nothing about the node forbids it;

@@ -1,5 +1,7 @@
 package model
 
+import "time"
+
 // Policy is how a decision is made: settings that are not facts of the cluster.
 type Policy struct {
 	// MaxTypes is how many instance types a Launch lists at most, cheapest
@@ -32,6 +34,9 @@ type Policy struct {
 	// Hysteresis is the least a replacement has to save, as a fraction of what
 	// the nodes it replaces cost.
 	Hysteresis float64
+	// Payback is within which time a command for Underutilized must save what it
+	// disrupts is worth; 0 = any saving is worth it.
+	Payback time.Duration
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
 	// TerminateFirstDrift and TerminateFirstRepair let drifted and unhealthy nodes
@@ -41,7 +46,7 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, PreferenceAllowance: Dollar / 20, NodeCountPremium: 0.01, ReservedCapacity: true, Hysteresis: 0.1}
+	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, PreferenceAllowance: Dollar / 20, NodeCountPremium: 0.01, ReservedCapacity: true, Hysteresis: 0.1, Payback: 12 * time.Hour}
 }
 
 // Plan is everything a decision says.

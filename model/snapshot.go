@@ -182,6 +182,7 @@ type Node struct {
 	Allocatable     Resources
 	Requested       Resources // by all pods bound to it
 	DaemonRequested Resources // by DaemonSet pods bound to it
+	Leaving         Resources // of Requested, by pods that end sooner than a new node comes
 
 	Residents []Resident // pods bound to it that some selector or anti-affinity in the Snapshot is about
 	HostPorts []HostPort // taken by pods bound to it

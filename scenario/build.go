@@ -116,11 +116,12 @@ func (b *builder) decide(d *directive) error {
 	b.policy.RelaxMinValues = read(d, "min-values", b.policy.RelaxMinValues, choice("strict", "best-effort"))
 	b.policy.ReservedCapacity = read(d, "reservations", b.policy.ReservedCapacity, choice("ignore", "respect"))
 	b.policy.Hysteresis = read(d, "hysteresis", b.policy.Hysteresis, parseReal)
+	b.policy.Payback = read(d, "payback", b.policy.Payback, time.ParseDuration)
 	b.policy.TerminateFirstDrift = b.policy.TerminateFirstDrift || d.flag("terminate-first-drift")
 	b.policy.TerminateFirstRepair = b.policy.TerminateFirstRepair || d.flag("terminate-first-repair")
 	b.policy.SpotToSpot = read(d, "spot-to-spot", b.policy.SpotToSpot, choice("keep", "replace"))
 	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 allowance=0.05 fewer-nodes=0.01 preferences=respect or ignore, min-values=strict or best-effort, " +
-		"reservations=respect or ignore, hysteresis=0.05 spot-to-spot=keep or replace, terminate-first-drift, terminate-first-repair")
+		"reservations=respect or ignore, hysteresis=0.05 payback=8h spot-to-spot=keep or replace, terminate-first-drift, terminate-first-repair")
 }
 
 // intent reads "intent Drifted n1 n2".
@@ -158,6 +159,8 @@ func (b *builder) pool(d *directive) error {
 	p.Disruption.Halted, p.Disruption.Probing = d.text("halted", ""), d.flag("probing")
 	p.Disruption.Policy = read(d, "policy", "", parsePolicy)
 	p.Disruption.Never = read(d, "consolidate-after", false, onlyNever)
+	p.Disruption.Payback = read(d, "payback", nil, pointer(time.ParseDuration))
+	p.Disruption.Threshold = read(d, "threshold", nil, pointer(parseReal))
 	says := b.static(d, &p)
 	b.counts(d, &p, &says)
 	p.Template = d.text("template", "")
@@ -181,7 +184,7 @@ func (b *builder) pool(d *directive) error {
 	}
 	b.s.Pools = append(b.s.Pools, p)
 	b.pools = append(b.pools, says)
-	return d.done("weight= limits= usage= taints= labels= requires= types= extras= premium= allowance= on-demand-share= budgets= halted= probing policy= consolidate-after=Never static= unavailable= template= counted= consuming=")
+	return d.done("weight= limits= usage= taints= labels= requires= types= extras= premium= allowance= on-demand-share= budgets= halted= probing policy= consolidate-after=Never payback= threshold= static= unavailable= template= counted= consuming=")
 }
 
 // pointer has a value that is written differ from one that is not.

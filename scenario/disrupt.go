@@ -10,6 +10,18 @@ import (
 	"karpenter/model"
 )
 
+// paid writes what consolidation must save in a pool, as far as it says so itself.
+func paid(d *model.Disruption) string {
+	var parts []string
+	if d.Payback != nil {
+		parts = append(parts, "payback="+d.Payback.String())
+	}
+	if d.Threshold != nil {
+		parts = append(parts, "threshold="+realText(*d.Threshold))
+	}
+	return strings.Join(parts, " ")
+}
+
 func reasons() []model.Reason {
 	return []model.Reason{model.Drifted, model.Empty, model.Underutilized, model.Unhealthy}
 }
@@ -219,6 +231,7 @@ func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption 
 	}
 	out.Drifted = read(d, "drifted", out.Drifted, b.since)
 	out.Quiet = read(d, "quiet", out.Quiet, b.since)
+	out.Startup = read(d, "startup", out.Startup, time.ParseDuration)
 	if value, ok := d.take("disruption-cost"); ok {
 		var err error
 		says.cost = true
@@ -246,5 +259,5 @@ func (p *printer) disruption(n *model.Node) []string {
 	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted, quiet,
 		option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
 		option("unhealthy", nd.Unhealthy, ""), when(nd.Reboot, "reboot"), option("severity", realText(nd.Severity), realText(0)),
-		option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}
+		option("startup", nd.Startup.String(), time.Duration(0).String()), option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}
 }

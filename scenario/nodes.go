@@ -133,6 +133,7 @@ func (b *builder) nodeRoom(d *directive, f nodeFacts, n *model.Node) (says said)
 	n.Capacity, n.Allocatable = capacity, b.allocatable(d, capacity, allocatable)
 	none := func(v string) (model.Resources, error) { return b.parse(nil, v) }
 	n.DaemonRequested = read(d, "daemon-used", nil, none)
+	n.Leaving = read(d, "leaving", nil, none)
 	says.used = d.has("used")
 	n.Requested = read(d, "used", nil, none)
 	if says.used && d.has("free") {

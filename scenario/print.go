@@ -110,6 +110,7 @@ func (p *printer) decide(policy *model.Policy) {
 			when(policy.IgnorePreferences, "preferences=ignore"), when(policy.RelaxMinValues, "min-values=best-effort"),
 			when(!policy.ReservedCapacity, "reservations=ignore"),
 			option("hysteresis", realText(policy.Hysteresis), realText(model.DefaultPolicy().Hysteresis)),
+			option("payback", policy.Payback.String(), model.DefaultPolicy().Payback.String()),
 			when(policy.SpotToSpot, "spot-to-spot=replace"),
 			when(policy.TerminateFirstDrift, "terminate-first-drift"), when(policy.TerminateFirstRepair, "terminate-first-repair"))
 	}
@@ -327,7 +328,7 @@ func (p *printer) pool(pool *model.Pool) {
 	if len(pool.Disruption.Allowed) > 0 {
 		parts = append(parts, "budgets="+budgets(pool.Disruption.Allowed))
 	}
-	parts = append(parts, option("halted", pool.Disruption.Halted, ""), when(pool.Disruption.Probing, "probing"), option("policy", string(pool.Disruption.Policy), ""), when(pool.Disruption.Never, "consolidate-after=Never"),
+	parts = append(parts, option("halted", pool.Disruption.Halted, ""), when(pool.Disruption.Probing, "probing"), option("policy", string(pool.Disruption.Policy), ""), when(pool.Disruption.Never, "consolidate-after=Never"), paid(&pool.Disruption),
 		p.static(pool), option("unavailable", pool.Unavailable, unavailable(pool)), option("template", pool.Template, ""))
 	parts = append(parts, p.counts(pool)...)
 	p.line("pool "+outerName(pool.Name), parts...)

@@ -88,6 +88,9 @@ func (p *printer) room(n *model.Node, d model.Node, typed bool) []string {
 	if !n.Requested.Equal(requestedOn(n)) {
 		parts = append(parts, "used="+outer(p.list(n.Requested)))
 	}
+	if !n.Leaving.IsZero() {
+		parts = append(parts, "leaving="+outer(p.list(n.Leaving)))
+	}
 	if !n.DaemonRequested.IsZero() {
 		parts = append(parts, "daemon-used="+outer(p.list(n.DaemonRequested)))
 	}

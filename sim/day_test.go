@@ -12,8 +12,13 @@ import (
 	"karpenter/scenario"
 	"karpenter/sim/script"
 	"karpenter/sim/trial"
+	"karpenter/sim/upstream"
 	"karpenter/solve"
 )
+
+var dayArgs = flag.String("day-args", "", "flags of the controller on that day, separated by blanks")
+
+var upstreamsRules = flag.String("upstream", "", "decide by upstream's rules on that day: WhenEmptyOrUnderutilized or Balanced")
 
 var hours = flag.Int("hours", 0, "how long the day is after it has settled; 24 takes many minutes")
 
@@ -39,7 +44,13 @@ func TestDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	ledger := trial.NewLedger(settling)
-	c := trial.Trial{Server: server, Script: s, Witness: ledger, Steps: 50_000_000, Calm: true}
+	c := trial.Trial{Server: server, Script: s, Witness: ledger, Steps: 50_000_000, Calm: true, Args: strings.Fields(*dayArgs)}
+	if *upstreamsRules != "" { // the laws are ours
+		c.Planner, c.Lawless = &upstream.Rules{}, true
+		for i := range s.Pools {
+			s.Pools[i].Policy = *upstreamsRules
+		}
+	}
 	if *verbose {
 		c.Transcript = os.Stdout
 	}

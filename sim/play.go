@@ -128,7 +128,7 @@ func (p *play) startProcess() error {
 	var err error
 	p.process, err = newProcess(habitat{
 		store: p.Store, cloud: p.Cloud, settings: p.setup.Config, rand: p.rand, slow: p.slow(), logs: p.setup.Transcript,
-		vendor: p.vendor, publishIn: p.setup.PublishIn, workers: cmp.Or(p.setup.Workers, workers), wake: p.wake,
+		vendor: p.vendor, publishIn: p.setup.PublishIn, planner: p.setup.Planner, workers: cmp.Or(p.setup.Workers, workers), wake: p.wake,
 	})
 	if err != nil {
 		return err

@@ -86,6 +86,7 @@ type habitat struct {
 	logs     io.Writer
 	vendor   Vendor // nil = the cloud itself
 	workers  int
+	planner  wiring.Planner // nil = the process's own
 	// publishIn is as in Setup.
 	publishIn string
 	wake      chan struct{} // as that of a gate
@@ -126,7 +127,7 @@ func newProcess(h habitat) (*process, error) {
 	}
 	p.starting = "world"
 	err = wiring.Wire(ctx, wiring.Surroundings{
-		Manager: p, Config: h.settings, Registry: prometheus.NewRegistry(), Workers: h.workers, Orderly: true, PublishIn: h.publishIn,
+		Manager: p, Config: h.settings, Registry: prometheus.NewRegistry(), Workers: h.workers, Orderly: true, PublishIn: h.publishIn, Planner: h.planner,
 		Provider:  h.provider(p),
 		Nominator: func() (client.StatusClient, error) { return p.client, nil },
 	})

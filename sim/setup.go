@@ -9,6 +9,7 @@ import (
 
 	"karpenter/cloud"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/wiring"
 	"karpenter/sim/simcloud"
 	"karpenter/sim/store"
 )
@@ -25,6 +26,8 @@ type Setup struct {
 	// PublishIn is the namespace in which the process publishes its offerings for
 	// the commands; "" = nowhere.
 	PublishIn string
+	// Planner makes the plans; nil = the process's own.
+	Planner wiring.Planner
 	// Workers is how many reconciles a controller may have under way; 0 = 4.
 	Workers int
 	// Steady has time pass only when nothing else can happen, and no reads of

@@ -210,7 +210,7 @@ func TestWhatCanBeReplacedIs(t *testing.T) {
 				var can []string
 				for i := range calm.Nodes {
 					cmd := instead(&calm, i)
-					pays := float64(solvetest.Dearest(&calm, cmd)) <= float64(cmd.Cost)*(1-spotToSpot().Hysteresis)
+					pays := float64(solvetest.Dearest(&calm, cmd)) <= float64(cmd.Cost)-solvetest.Owed(&calm, spotToSpot(), cmd)
 					if pays && solvetest.Approves(&calm, spotToSpot(), cmd) {
 						can = append(can, calm.Nodes[i].Name)
 					}

@@ -52,6 +52,7 @@ func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {
 		refuse(s, plan)
 		return plan
 	}
+	s = vacated(s)
 	return yield(s, place(s), place)
 }
 

@@ -19,9 +19,23 @@ func (w *World) disruption(m *machine, now time.Time) {
 	d.Drifted, d.Deadline, d.Quiet = m.claim.Drifted, m.claim.Deadline, m.claim.QuietSince
 	d.Settling = w.settling(m, now)
 	d.Consolidatable = m.claim.Consolidatable && !d.Settling
-	if d.Fresh = now.Before(m.claim.FreshUntil); d.Fresh {
-		w.changesAt(m, m.claim.FreshUntil)
+	d.Fresh = w.fresh(m, now)
+}
+
+// fresh reports whether pods on the machine have been moved so lately that they
+// are not to be moved again: all of them, if it was launched to take them.
+func (w *World) fresh(m *machine, now time.Time) bool {
+	until := m.claim.FreshUntil
+	for _, p := range w.podsOf(m) {
+		if p.Reschedulable && !p.moved.IsZero() && p.moved.Add(settled).After(until) {
+			until = p.moved.Add(settled)
+		}
 	}
+	if !now.Before(until) {
+		return false
+	}
+	w.changesAt(m, until)
+	return true
 }
 
 // settling reports whether the machine has not been quiet for as long as its

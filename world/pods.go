@@ -21,6 +21,9 @@ type pod struct {
 	budgets []*budget // that select it, sorted by name
 	// launches are the claims created for it, oldest first.
 	launches []launched
+	// moved is when the pod in whose place it was made had to leave a node that
+	// was taken away; zero = none had.
+	moved time.Time
 }
 
 // host is the pods bound to one node name that have not ended, sorted by key.
@@ -80,11 +83,20 @@ func (w *World) SetPod(p Pod) {
 	switch {
 	case old == nil:
 		w.inheritLaunches(next)
+		w.succeed(next)
 	case old.UID != p.UID:
 		w.bequeath(old)
+		w.ends(old)
 		w.inheritLaunches(next)
+		w.succeed(next)
 	case old.Shape.Key == p.Shape.Key:
 		next.launches = old.launches
+	}
+	if old != nil && old.UID == p.UID {
+		next.moved = old.moved
+		if !old.Terminating && (p.Terminating || p.Terminal) {
+			w.ends(old)
+		}
 	}
 	if old != nil {
 		w.removePod(old)
@@ -111,6 +123,9 @@ func (w *World) DeletePod(namespace, name string) {
 	defer w.mu.Unlock()
 	if p := w.pods[namespace+"/"+name]; p != nil {
 		w.bequeath(p)
+		if !p.Terminating {
+			w.ends(p)
+		}
 		w.removePod(p)
 		w.unplan(p.UID)
 	}

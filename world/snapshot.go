@@ -104,15 +104,21 @@ func (w *World) load(m *machine, was *model.Node, now time.Time) {
 	v.Disruption.Cost, v.Disruption.Empty = 1, true
 	for _, p := range w.podsOf(m) {
 		v.Requested = addTimes(v.Requested, p.Shape.Requests, 1)
+		if w.leavesSoon(m, p, now) {
+			v.Leaving = addTimes(v.Leaving, p.Shape.Requests, 1)
+		}
 		if p.Daemon {
 			v.DaemonRequested = addTimes(v.DaemonRequested, p.Shape.Requests, 1)
 		}
 		if p.Reschedulable {
-			v.Disruption.Cost += max(p.EvictionCost, 0)
+			cost := max(p.EvictionCost, 0)
+			v.Disruption.Cost += cost
+			v.Disruption.Startup += time.Duration(cost * float64(p.Startup))
 			v.Disruption.Empty = false
 		}
 		v.HostPorts = append(v.HostPorts, p.Shape.HostPorts...)
 	}
+	v.Leaving = keep(was.Leaving, v.Leaving)
 	v.Requested, v.DaemonRequested = keep(was.Requested, v.Requested), keep(was.DaemonRequested, v.DaemonRequested)
 	v.HostPorts = keep(was.HostPorts, sortPorts(v.HostPorts))
 	v.Attached = w.attached(m)

@@ -67,14 +67,15 @@ type Pod struct {
 	DaemonSet            string           // namespace/name of the one that controls it; "" = none
 	Buffer               string           // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists. SetBuffer sets it
 
-	Pending       bool // asks for a node: the scheduler found none, and it is for us to find one
-	Terminal      bool // has ended
-	Terminating   bool // has a deletion timestamp
-	Daemon        bool // belongs to a DaemonSet
-	Static        bool // belongs to its Node
-	Reschedulable bool // needs a place elsewhere when its node goes away
-	Unready       bool // is not ready, and says so
-	Stays         bool // tolerates the taint of a node that is going away
+	Pending       bool      // asks for a node: the scheduler found none, and it is for us to find one
+	Terminal      bool      // has ended
+	Terminating   bool      // has a deletion timestamp
+	Ends          time.Time // that timestamp, by which it ends; zero = it has none
+	Daemon        bool      // belongs to a DaemonSet
+	Static        bool      // belongs to its Node
+	Reschedulable bool      // needs a place elsewhere when its node goes away
+	Unready       bool      // is not ready, and says so
+	Stays         bool      // tolerates the taint of a node that is going away
 
 	// Protected pods must not be disrupted before ProtectedUntil, or ever when
 	// that is zero.
@@ -82,6 +83,7 @@ type Pod struct {
 	ProtectedUntil time.Time
 
 	EvictionCost float64
+	Startup      time.Duration // it took to become ready; 0 = not known
 }
 
 // Key returns namespace/name, and something else that is unique for a pod of a
@@ -117,8 +119,10 @@ type Pool struct {
 	Unavailable string
 
 	Policy           model.ConsolidationPolicy
-	ConsolidateAfter time.Duration // 0 = at once, or never
-	Never            bool          // consolidateAfter is Never
+	ConsolidateAfter time.Duration  // 0 = at once, or never
+	Never            bool           // consolidateAfter is Never
+	Payback          *time.Duration // as in model.Disruption
+	Threshold        *float64
 
 	// Allowed evaluates the disruption budgets for a pool of total nodes. It
 	// must be pure.

@@ -58,6 +58,7 @@ type workloads struct {
 	namespaces map[string]map[string]string // labels
 	unsettled  map[string]bool              // namespaces whose pods may be seen differently now
 	buffers    map[string]map[string]bool   // keys of the pods of each
+	ended      endings                      // pods that have gone lately
 
 	scratch []*pod // nobody's between calls
 }

@@ -92,6 +92,11 @@ const (
 	// MinOnDemandShareAnnotationKey on a NodePool is the least share of 1 of its
 	// nodes' vCPUs that are to be on demand. Ours.
 	MinOnDemandShareAnnotationKey = Group + "/min-on-demand-share"
+	// ConsolidationPaybackTimeAnnotationKey and
+	// ConsolidationSavingsThresholdAnnotationKey on a NodePool override the settings
+	// of those names: a duration, and a number from 0 to 1. Ours.
+	ConsolidationPaybackTimeAnnotationKey      = Group + "/consolidation-payback-time"
+	ConsolidationSavingsThresholdAnnotationKey = Group + "/consolidation-savings-threshold"
 	// CapacityBufferFakePodAnnotationKey marks an in-memory pod that stands for
 	// capacity a CapacityBuffer reserves. No such pod exists in the cluster.
 	CapacityBufferFakePodAnnotationKey = Group + "/capacity-buffer-fake-pod"

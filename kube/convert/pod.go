@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,11 +29,11 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 		Created: p.CreationTimestamp.Time, Labels: labelled(p.Labels, mounted),
 		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
-		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p),
+		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p), Ends: ends(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
 		Reschedulable: pods.Reschedulable(p),
 		Unready:       unready(p), Stays: pods.ToleratesDisrupted(p),
-		EvictionCost: EvictionCost(p, c.DeletionCosts),
+		EvictionCost: EvictionCost(p, c.DeletionCosts), Startup: startup(p),
 	}
 	switch protection.Kind {
 	case pods.ProtectedForever:
@@ -41,6 +42,38 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 		out.Protected, out.ProtectedUntil = true, protection.Until
 	}
 	return out
+}
+
+// ends returns when the pod ends at the latest, if it is ending.
+func ends(p *corev1.Pod) time.Time {
+	if p.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	return p.DeletionTimestamp.Time
+}
+
+// startup returns how long the pod took from being bound to being ready, as far as
+// it still tells: a pod that has lost its readiness since says nothing.
+func startup(p *corev1.Pod) time.Duration {
+	bound, ready := conditionSince(p, corev1.PodScheduled), conditionSince(p, corev1.PodReady)
+	if bound.IsZero() || ready.IsZero() {
+		return 0
+	}
+	return min(max(ready.Sub(bound), 0), mostStartup)
+}
+
+// mostStartup is the longest that a pod is taken to need: one that became ready
+// later was disturbed by something else.
+const mostStartup = 30 * time.Minute
+
+// conditionSince returns since when the condition is true; zero when it is not.
+func conditionSince(p *corev1.Pod, kind corev1.PodConditionType) time.Time {
+	for _, k := range p.Status.Conditions {
+		if k.Type == kind && k.Status == corev1.ConditionTrue {
+			return k.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // daemonSet returns the DaemonSet that controls the pod, or "".

@@ -88,7 +88,7 @@ func (l *laws) placements() {
 			l.breaks("pod %s is placed on %s against its labels", p.Pod.Key(), p.Node)
 		}
 		taken[p.Node] = taken[p.Node].Plus(shape.Requests)
-		if !taken[p.Node].Fits(n.Allocatable.Minus(n.Requested)) {
+		if !taken[p.Node].Fits(n.Allocatable.Minus(n.Requested.Minus(n.Leaving).Max(nil))) {
 			l.breaks("node %s has no room for %s", p.Node, p.Pod.Key())
 		}
 	}

@@ -24,6 +24,7 @@ type Ledger struct {
 
 	Launches  int                  // machines
 	Evictions int                  // pods the process has evicted
+	Twice     int                  // of Evictions, those of pods made in place of others that it had evicted within an hour
 	Replaced  int                  // pods that users or their own ends have replaced
 	Taken     map[model.Reason]int // nodes taken away of the process's own accord
 	Lost      int                  // machines ended for another reason
@@ -38,11 +39,14 @@ type Ledger struct {
 
 	moves   *laws.Moves
 	last    time.Time
+	started time.Time
 	version int64
 	rate    float64 // dollars per hour of the machines that run
 	running int
 	known   int // machines there ever were
 	waiting map[types.UID]bool
+	ended   map[string][]time.Time  // by workload: pods that have ended and are not made again, when, or the zero time if of their own
+	moved   map[types.UID]time.Time // when the pod in whose place it was made was evicted
 }
 
 // Range is what a number was over time.
@@ -71,7 +75,7 @@ func (r *Range) Mean() float64 {
 
 // NewLedger returns an empty one.
 func NewLedger(from time.Duration) *Ledger {
-	return &Ledger{From: from, Taken: map[model.Reason]int{}, moves: laws.NewMoves(), waiting: map[types.UID]bool{}}
+	return &Ledger{From: from, Taken: map[model.Reason]int{}, moves: laws.NewMoves(), waiting: map[types.UID]bool{}, ended: map[string][]time.Time{}, moved: map[types.UID]time.Time{}}
 }
 
 // Name implements sim.Law.
@@ -92,7 +96,7 @@ func (l *Ledger) Check(s *sim.Seen) error {
 			l.Waiting.add(len(l.waiting), d)
 		}
 	}
-	l.last = s.Now
+	l.last, l.started = s.Now, s.Started
 	l.machines(s, counts)
 	if again := l.moves.See(s); again != nil && counts {
 		l.Again++
@@ -152,6 +156,7 @@ func (l *Ledger) change(c store.Change, counts bool) {
 			delete(l.waiting, o.UID)
 		}
 		began := c.Old != nil && c.Old.GetDeletionTimestamp() == nil && (c.New == nil || c.New.GetDeletionTimestamp() != nil)
+		l.follow(c, o, began)
 		switch {
 		case !began || !counts:
 		case c.By == laws.Us:
@@ -171,6 +176,29 @@ func (l *Ledger) change(c store.Change, counts bool) {
 	}
 }
 
+// follow notes in whose place pods are made: in that of the first of their
+// workload that has ended and was not made again.
+func (l *Ledger) follow(c store.Change, p *corev1.Pod, began bool) {
+	owner := p.Namespace + "/" + p.Labels["app"]
+	switch {
+	case c.Old == nil && len(l.ended[owner]) > 0:
+		if at := l.ended[owner][0]; !at.IsZero() {
+			l.moved[p.UID] = at
+		}
+		l.ended[owner] = l.ended[owner][1:]
+	case began && c.By == laws.Us:
+		if at, ok := l.moved[p.UID]; ok && l.last.Sub(at) < time.Hour && l.last.Sub(l.started) >= l.From {
+			l.Twice++
+		}
+		l.ended[owner] = append(l.ended[owner], l.last)
+	case began:
+		l.ended[owner] = append(l.ended[owner], time.Time{})
+	}
+	if c.New == nil {
+		delete(l.moved, p.UID)
+	}
+}
+
 // String is the account, as a table.
 func (l *Ledger) String() string {
 	var b strings.Builder
@@ -181,7 +209,7 @@ func (l *Ledger) String() string {
 	row("nodes, least / mean / most", "%d / %.1f / %d", l.Nodes.Least, l.Nodes.Mean(), l.Nodes.Most)
 	row("pods that wait, mean / most", "%.2f / %d", l.Waiting.Mean(), l.Waiting.Most)
 	row("pods that ended of their own", "%d", l.Replaced)
-	row("pods evicted", "%d", l.Evictions)
+	row("pods evicted", "%d, %d of them a second time within an hour", l.Evictions, l.Twice)
 	row("machines launched", "%d, %d of them to replace others", l.Launches, l.ByMoves)
 	row("nodes taken away, Empty / Underutilized", "%d / %d", l.Taken[model.Empty], l.Taken[model.Underutilized])
 	row("of those launched to replace, taken again", "%d; %d within an hour, %d while demand stayed", l.Again, l.Soon, l.Idly)

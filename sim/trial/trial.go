@@ -18,6 +18,7 @@ import (
 
 	"karpenter/api/scheme"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/wiring"
 	"karpenter/sim"
 	"karpenter/sim/actors"
 	"karpenter/sim/amazon"
@@ -50,6 +51,10 @@ type Trial struct {
 	PublishIn string
 	// Lawless leaves the laws out.
 	Lawless bool
+	// Planner makes the plans of the process; nil = its own.
+	Planner wiring.Planner
+	// Args are given to the process besides.
+	Args []string
 	// Account, if not nil, is told the account of the run.
 	Account func(*amazon.Account)
 }
@@ -72,7 +77,7 @@ func NewServer() (*store.Server, error) {
 // Hold runs the trial. The test fails only if it cannot be held.
 func (c Trial) Hold(t *testing.T) Verdict {
 	t.Helper()
-	settings, err := settingsOf(c.Script, c.Amazon != nil)
+	settings, err := settingsOf(c.Script, c.Amazon != nil, c.Args)
 	if err != nil {
 		t.Fatalf("the script cannot be run: %v", err)
 	}
@@ -80,7 +85,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	s := sim.Setup{
 		Seed: c.Script.Seed, Server: c.Server, Config: settings, Types: actors.Types(c.Script), Transcript: c.Transcript, PublishIn: c.PublishIn,
 		Objects: append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}, actors.Objects(c.Script)...),
-		Lasts:   c.Script.Run + c.Script.Rest, MostSteps: c.Steps,
+		Lasts:   c.Script.Run + c.Script.Rest, MostSteps: c.Steps, Planner: c.Planner,
 	}
 	if s.MostSteps == 0 {
 		s.MostSteps = mostSteps
@@ -124,7 +129,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 }
 
 // settingsOf is how the process is configured for the script.
-func settingsOf(s *script.Script, amazon bool) (config.Config, error) {
+func settingsOf(s *script.Script, amazon bool, more []string) (config.Config, error) {
 	args := []string{"--cloud-provider=" + config.CloudKWOK} // whose settings need no cloud
 	if amazon {
 		args = []string{"--cloud-provider=" + config.CloudAWS, "--cluster-name=cluster", "--eks-control-plane=true", "--interruption-queue=cluster"}
@@ -145,7 +150,7 @@ func settingsOf(s *script.Script, amazon bool) (config.Config, error) {
 	if s.Seed%4 < 2 && slices.Contains(s.Gates, "NodeRepair") { // both ways to repair nodes
 		args = append(args, "--legacy-node-repair=true")
 	}
-	c, err := config.Parse(args, func(string) (string, bool) { return "", false })
+	c, err := config.Parse(append(args, more...), func(string) (string, bool) { return "", false })
 	if err == nil && len(c.UnknownGates) > 0 {
 		err = fmt.Errorf("there are no feature gates %v", c.UnknownGates)
 	}

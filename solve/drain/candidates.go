@@ -81,6 +81,9 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 		return "", "", true
 	}
 	if reason == model.Underutilized {
+		if n.Disruption.Fresh {
+			return model.ByPolicy, "pods on it were moved within the last hour", true
+		}
 		if why := unknown(n, pool); why != "" {
 			return model.ByPolicy, why, true
 		}

@@ -3,7 +3,6 @@ package drain
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -14,16 +13,16 @@ import (
 
 // offer is what became of a question about nodes for Underutilized.
 type offer struct {
-	sites      []int
-	pending    []model.Pending
-	command    model.Command
-	at         int         // how many commands there were when it was asked
-	most       model.Price // what its launches may cost
-	disruption float64
-	rank       float64     // those of higher rank go first
-	alike      []int       // those of the sites whose type stands in the way, if it is not good
-	cause      model.Cause // why not
-	why        string
+	sites   []int
+	pending []model.Pending
+	command model.Command
+	at      int         // how many commands there were when it was asked
+	most    model.Price // what its launches may cost
+	toll    toll
+	rank    float64     // those of higher rank go first
+	alike   []int       // those of the sites whose type stands in the way, if it is not good
+	cause   model.Cause // why not
+	why     string
 }
 
 func (o *offer) good() bool { return o.why == "" }
@@ -67,7 +66,7 @@ func (o *offer) yield() float64 {
 	if !o.good() {
 		return 0
 	}
-	return float64(o.command.Savings) / o.disruption
+	return float64(o.command.Savings) / max(o.toll.weight, 1)
 }
 
 // takeIfGood makes the command of the offer part of the plan if it is still good
@@ -116,6 +115,7 @@ func (r *round) busy(sites []int) bool {
 // weighAll asks about each of the nodes by itself. The questions are asked of
 // one Snapshot, so it makes no difference how many are asked at once.
 func (r *round) weighAll(sites []int) []*offer {
+	r.total(0) // before it is shared
 	out := make([]*offer, len(sites))
 	workers := make([]round, len(r.memories))
 	for w := range workers {
@@ -153,7 +153,7 @@ const atOnce = 64
 // weigh asks what it would save to take the nodes away together.
 func (r *round) weigh(sites []int) *offer {
 	sites = slices.Sorted(slices.Values(sites))
-	o := &offer{sites: sites, at: len(r.plan.Commands)}
+	o := &offer{sites: sites, at: len(r.plan.Commands), toll: r.tollOf(sites)}
 	if r.work.Spent() {
 		o.cause, o.why = model.Unexamined, "not examined: other nodes used up the work that one decision may take"
 		return o
@@ -163,26 +163,24 @@ func (r *round) weigh(sites []int) *offer {
 	for _, i := range sites {
 		n := &r.s.Nodes[i]
 		c.Cost += n.Price
-		o.disruption += n.Disruption.Cost
 		c.Nodes = append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
 		if why := unplaceable(n); why != "" {
 			o.cause, o.why = model.ByPlace, why
 			return o
 		}
 	}
-	most := min(model.Price(math.Floor(float64(c.Cost)*(1-r.policy.Hysteresis))), c.Cost-1)
-	o.most = most
+	most := o.limit(1)
+	o.most = o.limit(0)
+	if o.cause, o.why = r.unpaid(o); o.why != "" {
+		return o
+	}
 	if len(sites) == 1 {
-		if o.cause, o.why = r.screen(sites[0], most); o.why != "" {
+		if o.cause, o.why = r.screen(o, most); o.why != "" {
 			return o
 		}
 	}
 	policy, spend := r.policy, most
 	policy.RelaxMinValues = false
-	fresh := slices.ContainsFunc(sites, func(i int) bool { return r.s.Nodes[i].Disruption.Fresh })
-	if fresh {
-		spend = nothing
-	}
 	if r.spotOnly(sites) {
 		spend = min(spend, 0) // a reservation costs next to nothing
 	}
@@ -190,10 +188,8 @@ func (r *round) weigh(sites []int) *offer {
 	o.pending = pending
 	switch {
 	case t.Dear:
-		o.cause, o.why = model.ByPrice, r.tooDear(most, c.Cost)
+		o.cause, o.why = model.ByPrice, o.tooDear(max(most, 0))
 		switch {
-		case fresh:
-			o.cause, o.why = model.ByPolicy, "it has replaced other nodes within the last hour, and its pods fit on no other node"
 		case spend < most:
 			o.cause, o.why = model.ByPolicy, noSpotToSpot
 		}
@@ -222,6 +218,9 @@ func (r *round) without(o *offer, most model.Price, p model.Policy) {
 // the pools have launched lately, and their policies agree.
 func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
 	o.command.Moves, o.command.Launches, o.command.Scores = t.Moves, t.Launches, nil
+	if o.most = o.limit(len(t.Launches)); len(t.Launches) > 1 {
+		most = o.most
+	}
 	if o.cause, o.why = r.cheaper(o, t, most); !o.good() {
 		return
 	}
@@ -234,10 +233,15 @@ func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
 
 // tooDear says that the pods of nodes would cost so much elsewhere, which is no
 // less than the nodes do, or not by enough.
-func (r *round) tooDear(elsewhere model.Price, cost model.Price) string {
+func (o *offer) tooDear(elsewhere model.Price) string {
+	cost := o.command.Cost
 	text := fmt.Sprintf("no cheaper place: would cost at least $%s/h instead of $%s/h", dollars(elsewhere), dollars(cost))
-	if elsewhere < cost {
-		text += fmt.Sprintf(", and less than %.2g%% does not pay", 100*r.policy.Hysteresis)
+	switch {
+	case elsewhere >= cost:
+	case o.toll.of(1) <= o.toll.share:
+		text += fmt.Sprintf(", and less than %.2g%% does not pay", 100*o.toll.share/float64(cost))
+	default:
+		text += fmt.Sprintf(", and moving its pods takes a saving of $%s/h to be worth it", dollars(model.Price(o.toll.of(1))))
 	}
 	return text
 }

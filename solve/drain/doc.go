@@ -9,8 +9,10 @@
 // of static pools, then of others; nodes, single ones and groups, whose pods can
 // be had for less, those first that save most for what they disrupt.
 //
-// Why it comes to rest: a command for Underutilized lowers the price of the
-// cluster, by at least Policy.Hysteresis of what it takes away, whatever
+// A command for Underutilized saves what it disrupts is worth within Policy.Payback
+// (toll.go), and a replacement at least Policy.Hysteresis of what it takes away.
+//
+// Why it comes to rest: such a command lowers the price of the cluster, whatever
 // offering its launches become. So with the same pods and prices no sequence of
 // them leads back to where it began.
 package drain

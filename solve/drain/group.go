@@ -19,7 +19,7 @@ func (r *round) group(candidates []int) *offer {
 		if left := without(sites[:n], o.alike); len(o.alike) > 0 && len(left) >= 2 {
 			o = r.weigh(left)
 		}
-		if r.rehearse(o); o.good() && (best == nil || o.command.Savings > best.command.Savings) {
+		if r.rehearse(o); o.good() && (best == nil || o.net() > best.net()) {
 			best = o
 		}
 	}
@@ -43,7 +43,7 @@ func (r *round) wasteful(candidates []int) []int {
 	var all []waste
 	for _, i := range candidates {
 		n := &r.s.Nodes[i]
-		if n.Price <= 0 || n.Disruption.Fresh {
+		if n.Price <= 0 {
 			continue
 		}
 		w := waste{site: i, price: float64(n.Price)}
@@ -80,7 +80,7 @@ func (r *round) trim(o *offer, sites []int) *offer {
 	members := slices.DeleteFunc(slices.Clone(sites), func(i int) bool { return !slices.Contains(o.sites, i) })
 	for i := range min(trims, len(members)-2) {
 		less := r.weigh(without(o.sites, members[len(members)-1-i:len(members)-i]))
-		if r.rehearse(less); less.good() && less.command.Savings >= o.command.Savings {
+		if r.rehearse(less); less.good() && less.net() >= o.net() {
 			o = less
 		}
 	}
@@ -95,13 +95,13 @@ func without(sites, those []int) []int {
 // rank returns the rank of an offer for a group, given those for single nodes. A
 // group that saves more than its nodes one by one comes before them.
 func rank(group *offer, singles []*offer) float64 {
-	saved, first := model.Price(0), group.yield()
+	saved, first := 0.0, group.yield()
 	for _, o := range singles {
 		if o.good() && slices.Contains(group.sites, o.sites[0]) {
-			saved, first = saved+o.command.Savings, max(first, o.rank)
+			saved, first = saved+o.net(), max(first, o.rank)
 		}
 	}
-	if group.command.Savings > saved {
+	if group.net() > saved*(1+1e-9) {
 		return first
 	}
 	return group.yield()

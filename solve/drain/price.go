@@ -67,7 +67,7 @@ func (r *round) afford(o *offer, options [][]pack.Option, most model.Price) stri
 		slack -= slices.MinFunc(menus[i], byWorst).worst
 	}
 	if slack < 0 {
-		return r.tooDear(most-slack, c.Cost)
+		return o.tooDear(most - slack)
 	}
 	spot := r.allSpot(o.sites) && len(o.sites) == 1
 	for i := range launches {

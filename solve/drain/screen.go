@@ -31,8 +31,8 @@ func (r *round) price(candidates []int) {
 
 // screen returns why the node cannot be replaced for at most most, as far as
 // each of its pods by itself tells.
-func (r *round) screen(site int, most model.Price) (model.Cause, string) {
-	n := &r.s.Nodes[site]
+func (r *round) screen(o *offer, most model.Price) (model.Cause, string) {
+	n := &r.s.Nodes[o.sites[0]]
 	worth, least := 0.0, 0.0
 	rows := r.rowsNow()
 	for i := range n.Movable {
@@ -47,7 +47,7 @@ func (r *round) screen(site int, most model.Price) (model.Cause, string) {
 		worth, least = worth+r.worth[shape]*float64(len(n.Movable[i].Pods)), max(least, alone)
 	}
 	if bound := max(worth, least); bound > roughly(most) {
-		return model.ByPrice, r.tooDear(model.Price(bound), n.Price)
+		return model.ByPrice, o.tooDear(model.Price(bound))
 	}
 	return "", ""
 }

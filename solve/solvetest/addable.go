@@ -131,7 +131,7 @@ func spare(n *model.Node, daemons []model.Daemon) model.Resources {
 			expected = expected.Plus(d.Shape.Requests)
 		}
 	}
-	return n.Allocatable.Minus(n.Requested).Minus(expected.Minus(n.DaemonRequested).Max(nil)).Max(nil)
+	return n.Allocatable.Minus(n.Requested.Minus(n.Leaving).Max(nil)).Minus(expected.Minus(n.DaemonRequested).Max(nil)).Max(nil)
 }
 
 // daemonPorts are those of daemons that run on the node, will, or may, whatever

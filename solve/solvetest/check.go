@@ -99,7 +99,7 @@ func (c *checker) placements(plan *model.Plan) {
 		if i < 0 {
 			continue
 		}
-		if n := &c.s.Nodes[i]; !n.Requested.Plus(sum).Fits(n.Allocatable) {
+		if n := &c.s.Nodes[i]; !n.Requested.Minus(n.Leaving).Max(nil).Plus(sum).Fits(n.Allocatable) {
 			c.fail("node %s is overfull", name)
 		}
 		if clash(c.s.Nodes[i].HostPorts, shapes[name]) {

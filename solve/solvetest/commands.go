@@ -249,11 +249,14 @@ func (c *checker) money(i int, cmd *model.Command, nodes []*model.Node) {
 // cheaper checks that what replaces the nodes costs less than they do,
 // whatever machines the launches become.
 func (c *checker) cheaper(i int, cmd *model.Command, nodes []*model.Node) {
+	if owed := Owed(c.s, c.policy, cmd); float64(cmd.Savings) < owed*(1-1e-9)-1 {
+		c.fail("command %d saves %d of %d, and must save %.0f", i, cmd.Savings, cmd.Cost, owed)
+	}
 	if len(cmd.Launches) == 0 {
 		return
 	}
-	if cmd.Savings <= 0 || float64(cmd.Savings) < c.policy.Hysteresis*float64(cmd.Cost)-1 {
-		c.fail("command %d saves %d of %d, which is too little", i, cmd.Savings, cmd.Cost)
+	if cmd.Savings <= 0 {
+		c.fail("command %d saves %d of %d", i, cmd.Savings, cmd.Cost)
 	}
 	sum := model.Price(0)
 	for j := range cmd.Launches {

@@ -91,7 +91,7 @@ func verdicts() []verdict {
 		{"over the limit together", "Underutilized a1: a1-1 a1-2 p:m:spot|Drifted b3: b3-1 p:s:spot", "pool p could reach 12"},
 
 		{"says it saves more", "Underutilized a2: a2-1 own; 0.5", "says it saves 500000000 of 400000000"},
-		{"saves nothing", "Underutilized a2: a2-1 p:m:on-demand", "which is too little"},
+		{"saves nothing", "Underutilized a2: a2-1 p:m:on-demand", "must save"},
 		{"may cost more", "Underutilized a1: a1-1 a1-2 p:m:on-demand", ""},
 		{"may cost more than that", "Underutilized a2: a2-1 p:s,m:on-demand", "may come to cost 700000000 instead of 400000000"},
 		{"several capacity types", "Underutilized a1: a1-1 a1-2 p:m:on-demand,spot", "may become any of [on-demand spot]"},

@@ -59,6 +59,8 @@
   "PREFERENCE_PREMIUM" $s.preferencePremium
   "PREFERENCE_ALLOWANCE" $s.preferenceAllowance
   "NODE_COUNT_PREMIUM" $s.nodeCountPremium
+  "CONSOLIDATION_PAYBACK_TIME" $s.consolidationPaybackTime
+  "CONSOLIDATION_SAVINGS_THRESHOLD" $s.consolidationSavingsThreshold
   "LEGACY_NODE_REPAIR" $s.legacyNodeRepair
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint

@@ -114,6 +114,12 @@ type Config struct {
 	// NodeCountPremium is how much more the new nodes of a plan may cost if they
 	// are fewer, as a share of their cost. Default 0.01.
 	NodeCountPremium float64
+	// ConsolidationPaybackTime is within which time consolidation must save what it
+	// disrupts is worth. Default 12 hours.
+	ConsolidationPaybackTime time.Duration
+	// ConsolidationSavingsThreshold is the least share of what nodes cost that
+	// replacing them must save. Default 0.1.
+	ConsolidationSavingsThreshold float64
 	// SchedulerConfig holds the cluster's default topology spread. Default nil.
 	SchedulerConfig *SchedulerConfig
 

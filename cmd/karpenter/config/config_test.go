@@ -39,6 +39,7 @@ func table() Config {
 		CapacityBufferNamespaceLimits: corev1.ResourceList{
 			"cpu": resource.MustParse("1000"), "memory": resource.MustParse("4Ti"), "pods": resource.MustParse("10000"),
 		},
+		ConsolidationPaybackTime: 12 * time.Hour, ConsolidationSavingsThreshold: 0.1,
 		Gates: Gates{ReservedCapacity: true}, CloudProvider: CloudAWS,
 		AWS: AWS{ClusterName: "demo", VMMemoryOverheadPercent: 0.075, AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute, SecurityGroupRefreshInterval: time.Minute},
 	}
@@ -149,6 +150,8 @@ func TestParse(t *testing.T) {
 			func(c *Config) {
 				c.UnknownGates, c.Ignored = []string{"Other"}, []string{"feature gate Other is unknown"}
 			}},
+		{"what consolidation must save", []string{"--consolidation-payback-time=0s"}, map[string]string{"CONSOLIDATION_SAVINGS_THRESHOLD": "0.25"},
+			func(c *Config) { c.ConsolidationPaybackTime, c.ConsolidationSavingsThreshold = 0, 0.25 }},
 		{"spec 50/7 no scheduler config", []string{"--scheduler-config="}, nil, func(*Config) {}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

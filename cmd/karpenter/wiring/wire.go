@@ -69,9 +69,18 @@ type Surroundings struct {
 	// PublishIn is the namespace in which the leader publishes offerings; "" =
 	// nowhere.
 	PublishIn string
+	// Planner makes the plans; nil = package solve.
+	Planner Planner
 	// Orderly has NodeClaims created one after the other, so that a run can be
 	// repeated: two that ask for the same cannot be told apart.
 	Orderly bool
+}
+
+// Planner makes plans: Place where pending pods go, Decide also which nodes are
+// taken away.
+type Planner interface {
+	Place(*model.Snapshot, model.Policy) *model.Plan
+	Decide(*model.Snapshot, model.Policy) *model.Plan
 }
 
 // wiring is what the controllers share.
@@ -169,10 +178,16 @@ func Wire(ctx context.Context, s Surroundings) error {
 }
 
 func (w *wiring) decide(s *model.Snapshot) *model.Plan {
+	if w.Planner != nil {
+		return w.Planner.Decide(s, w.policy())
+	}
 	return w.draining.Decide(s, w.policy())
 }
 
 func (w *wiring) place(s *model.Snapshot) *model.Plan {
+	if w.Planner != nil {
+		return w.Planner.Place(s, w.policy())
+	}
 	return w.placing.Place(s, w.policy())
 }
 
@@ -185,6 +200,7 @@ func (w *wiring) policy() model.Policy {
 	p.SpotToSpot = w.config.Gates.SpotToSpotConsolidation
 	p.PreferencePremium, p.PreferenceAllowance = w.config.PreferencePremium, w.config.PreferenceAllowance
 	p.NodeCountPremium = w.config.NodeCountPremium
+	p.Payback, p.Hysteresis = w.config.ConsolidationPaybackTime, w.config.ConsolidationSavingsThreshold
 	p.TerminateFirstDrift = w.config.Gates.TerminateFirstDrift
 	p.TerminateFirstRepair = w.config.Gates.TerminateFirstRepair
 	return p

@@ -1,0 +1,65 @@
+package convert_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/convert"
+	"karpenter/model"
+)
+
+// What a pod took to start is the time from being bound to being ready.
+func TestStartup(t *testing.T) {
+	at := func(after time.Duration) metav1.Time { return metav1.NewTime(time.Unix(1000, 0).Add(after)) }
+	for _, tc := range []struct {
+		name  string
+		ready corev1.ConditionStatus
+		after time.Duration
+		want  time.Duration
+	}{
+		{"ready", corev1.ConditionTrue, 90 * time.Second, 90 * time.Second},
+		{"not ready", corev1.ConditionFalse, 90 * time.Second, 0},
+		{"ready again after hours", corev1.ConditionTrue, 5 * time.Hour, 30 * time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(0)},
+				{Type: corev1.PodReady, Status: tc.ready, LastTransitionTime: at(tc.after)},
+			}}}
+			if got := starts(p); got != tc.want {
+				t.Errorf("it took %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Annotations of a NodePool say what consolidation must save; those that cannot be
+// read count as missing and are named.
+func TestConsolidationTerms(t *testing.T) {
+	good, err := convert.ConsolidationTermsOf(map[string]string{
+		v1.ConsolidationPaybackTimeAnnotationKey: "90m", v1.ConsolidationSavingsThresholdAnnotationKey: "0.25",
+	})
+	if err != nil || *good.Payback != 90*time.Minute || *good.Threshold != 0.25 {
+		t.Errorf("got %v, %v", good, err)
+	}
+	bad, err := convert.ConsolidationTermsOf(map[string]string{
+		v1.ConsolidationPaybackTimeAnnotationKey: "-1h", v1.ConsolidationSavingsThresholdAnnotationKey: "25%",
+	})
+	if bad.Payback != nil || bad.Threshold != nil || err == nil ||
+		!strings.Contains(err.Error(), `consolidation-payback-time="-1h"`) || !strings.Contains(err.Error(), `consolidation-savings-threshold="25%"`) {
+		t.Errorf("got %v, %v", bad, err)
+	}
+	if none, err := convert.ConsolidationTermsOf(nil); none.Payback != nil || none.Threshold != nil || err != nil {
+		t.Errorf("got %v, %v", none, err)
+	}
+}
+
+func starts(p *corev1.Pod) time.Duration {
+	c := convert.Converter{Axis: model.NewAxis(), Labels: v1.DefaultLabels()}
+	return c.Pod(p).Startup
+}
