@@ -50,7 +50,7 @@ func (a axis) String() string {
 	if a.atOnce == 0 {
 		return "volumes of " + a.driver
 	}
-	return fmt.Sprintf("room to attach %d volumes of %s at once", a.atOnce, a.driver)
+	return fmt.Sprintf("space to attach %d volumes of %s at once", a.atOnce, a.driver)
 }
 
 // have returns how much of it a node has that attaches so many volumes at most.

@@ -71,7 +71,7 @@ func folded(text string, width int) string {
 func painted(text string) string {
 	for _, rule := range []struct{ pattern, colour string }{
 		{`(?m)^ *[A-Z$][A-Z$/]*(?: +[A-Z$/]+)+$`, "1"},
-		{`(?m)^(?:node|pod|nodepool) \S+|^(?:why|its pods|existing nodes|afresh)\b.*$`, "1"},
+		{`(?m)^(?:node|pod|nodepool) \S+|^(?:why|its pods|existing nodes|from scratch)\b.*$`, "1"},
 		{`(?m)^ *→ .*$`, "36"},
 		{`(?m)\bstays? pending\b|  pending  `, "33"},
 		{`(?m)^ *(?:at least|proven minimum) .*$`, "32"},

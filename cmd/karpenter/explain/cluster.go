@@ -139,7 +139,7 @@ func (a ClusterAnswer) Text(w io.Writer) error {
 	if a.Kept > 0 {
 		row(&b, "kept", fmt.Sprintf("%s for %s, in all figures: they cannot be taken away now", counted(a.Kept, "node"), monthly(a.KeptCost)))
 	}
-	fmt.Fprintf(&b, "\nafresh, for the %s that may move or wait\n", counted(a.Pods, "pod"))
+	fmt.Fprintf(&b, "\nfrom scratch, for the %s that may move or wait\n", counted(a.Pods, "pod"))
 	row(&b, "cost", fmt.Sprintf("%s, %s", monthly(a.Fresh.Cost), counted(a.Fresh.Nodes, "node")))
 	row(&b, "at least", monthly(a.Bound)+": no plan costs less")
 	if a.Fresh.Pending > 0 {

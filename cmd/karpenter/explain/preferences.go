@@ -394,7 +394,7 @@ func preferencesText(b *strings.Builder, all []Preference) {
 	for i, p := range all {
 		name := ""
 		if i == 0 {
-			name = "gives up"
+			name = "drops"
 		}
 		fmt.Fprintf(b, "  %-10s %s\n", name, p.Text())
 	}
