@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +27,13 @@ var (
 // drawn is the first seed of this run, where none is given.
 var drawn = sync.OnceValue(func() uint64 { return 1 + rand.Uint64N(1<<40) })
 
+// Shares of situations in which a law about how good a plan is may fail. See
+// docs/differences.md for what is measured.
+const (
+	mayForget = 0.001 // a pod that could run stays pending
+	mayStay   = 0.005 // a node stays that could go or be replaced
+)
+
 // mostShown is how many failing situations of a kind are shrunk and shown.
 const mostShown = 3
 
@@ -32,22 +42,34 @@ const mostShown = 3
 // situations that fail, the test shows the smallest part that still fails.
 func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Snapshot) []string) {
 	t.Helper()
+	mostSituations(t, draw, n, 0, f)
+}
+
+// mostSituations is situations for a law about how good a plan is, not whether it
+// may be carried out: it may fail in a share of them. More do by chance, at most
+// four standard deviations.
+func mostSituations(t *testing.T, draw solvetest.Draw, n uint64, share float64, f func(s *model.Snapshot) []string) {
+	t.Helper()
 	from := cmp.Or(*first, drawn())
 	t.Logf("situations from seed %d", from)
 	n *= *seeds
-	failed := 0
+	failing := map[uint64]*model.Snapshot{}
 	for seed := from; seed < from+n; seed++ {
-		s := draw.Situation(rand.New(rand.NewPCG(seed, 7)))
-		if len(wrongWith(s, f)) == 0 {
-			continue
-		}
-		if failed++; failed <= mostShown {
-			show(t, seed, s, f)
+		if s := draw.Situation(rand.New(rand.NewPCG(seed, 7))); len(wrongWith(s, f)) > 0 {
+			failing[seed] = s
 		}
 	}
-	if failed > 0 {
-		t.Errorf("%d of %d situations fail; to repeat: go test ./solve -run '%s' -args -first=%d -seeds=%d", failed, n, t.Name(), from, *seeds)
+	if expected := share * float64(n); float64(len(failing)) <= expected+4*math.Sqrt(expected) {
+		for seed, s := range failing {
+			t.Logf("seed %d, which is let pass: %s", seed, strings.Join(wrongWith(s, f), "\n"))
+		}
+		return
 	}
+	shown := slices.Sorted(maps.Keys(failing))
+	for _, seed := range shown[:min(len(shown), mostShown)] {
+		show(t, seed, failing[seed], f)
+	}
+	t.Errorf("%d of %d situations fail; to repeat: go test ./solve -run '%s' -args -first=%d -seeds=%d", len(failing), n, t.Name(), from, *seeds)
 }
 
 // show reports the smallest part of a situation that still fails.

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"karpenter/model"
@@ -118,7 +119,8 @@ func largest(pool *model.Pool, l *model.Launch) model.Resources {
 	return most
 }
 
-// zones returns where the launch may come, the planned zone first.
+// zones returns where the launch may come, the planned zone first. What is sold out
+// now may be had again when the launch is made.
 func zones(pool *model.Pool, l *model.Launch) []string {
 	out := []string{l.Zone}
 	listed := map[string]bool{}
@@ -129,10 +131,40 @@ func zones(pool *model.Pool, l *model.Launch) []string {
 	for _, t := range pool.Types {
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
-			if listed[t.Name] && o.Available && !slices.Contains(out, o.Zone) && slices.Contains(l.CapacityTypes, o.CapacityType) &&
+			if listed[t.Name] && !slices.Contains(out, o.Zone) && slices.Contains(l.CapacityTypes, o.CapacityType) &&
 				(!demanded || demand.Has(o.Zone)) {
 				out = append(out, o.Zone)
 			}
+		}
+	}
+	return out
+}
+
+// labels returns what is known of the labels of a launch, whichever of its types it
+// becomes.
+func labels(pool *model.Pool, l *model.Launch, wellKnown model.LabelSet) model.Requirements {
+	types, values, having := 0, map[string][]string{}, map[string]int{}
+	for _, t := range pool.Types {
+		if !slices.Contains(l.Types, t.Name) {
+			continue
+		}
+		types++
+		for _, r := range t.Requirements {
+			if !r.Complement && !r.Gte.Set && !r.Lte.Set {
+				values[r.Key] = append(values[r.Key], r.Values...)
+				having[r.Key]++
+			}
+		}
+	}
+	out := l.Requirements
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if having[key] == types {
+			out = out.And(model.NewRequirement(key, model.In, values[key]...))
+		}
+	}
+	for _, r := range out {
+		if n, ok := r.Number(); ok && !r.AllowsAbsence() && !wellKnown.Has(r.Key) {
+			out = out.And(model.NewRequirement(r.Key, model.In, n))
 		}
 	}
 	return out
@@ -147,7 +179,7 @@ func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
 	}
 	n := model.Node{
 		Name: fmt.Sprintf("launch-%d", len(r.s.Nodes)), Pool: l.Pool, Closed: true,
-		Labels: l.Requirements.And(
+		Labels: labels(pool, l, r.s.WellKnown).And(
 			model.NewRequirement(model.LabelZone, model.In, zones(pool, l)...),
 			model.NewRequirement(model.LabelNodePool, model.In, l.Pool)),
 	}

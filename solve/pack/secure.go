@@ -33,6 +33,9 @@ func secure(x *draft) {
 				break
 			}
 			b := &x.bins[w.bin]
+			if !x.mayBecome(pool, b, x.capacity(w.offer)) { // what was bought since took the rest of a limit
+				continue
+			}
 			if len(x.floors[pool]) == 0 { // else what is reserved is for all types it must list
 				x.limits.take(pool, b.capacity, -1)
 				b.capacity = x.capacity(w.offer)
@@ -58,7 +61,7 @@ func (x *draft) waysToSecure(pool int) []secured {
 			is := x.catalogue.Offers[o]
 			row := &x.catalogue.Types[is.Type]
 			fits := is.Zone == was.Zone && requests.Fits(row.Free) && (best < 0 || is.Price < x.catalogue.Offers[best].Price)
-			if fits && (x.covered(pool, b.capacity, row.Capacity) || len(x.floors[pool]) == 0 && x.limits.covers(pool, b.capacity, row.Capacity)) {
+			if fits && x.mayBecome(pool, &b, row.Capacity) {
 				best = o
 			}
 		}
@@ -73,6 +76,11 @@ func (x *draft) waysToSecure(pool int) []secured {
 	}
 	slices.SortStableFunc(out, func(a, b secured) int { return cmp.Compare(a.price, b.price) })
 	return out
+}
+
+// mayBecome reports whether the limits of its pool let a new node have the capacity.
+func (x *draft) mayBecome(pool int, b *bin, capacity model.Resources) bool {
+	return x.covered(pool, b.capacity, capacity) || len(x.floors[pool]) == 0 && x.limits.covers(pool, b.capacity, capacity)
 }
 
 // secureNow returns how many millicores of the pool's nodes are on demand, or

@@ -49,17 +49,45 @@ func (x *draft) newNodes() int {
 // withoutSome finds cheaper places for the pods of some of the new nodes. It
 // reports whether there are any.
 func (n *insertion) withoutSome(bins []int) bool {
-	before, cost := n.mark(), n.cost()
+	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
 	for _, more := range []bool{false, true} {
 		n.giveUp(bins)
 		for _, d := range n.inOrder() {
 			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more) {
 			}
 		}
-		if n.podsLeft() == 0 && n.cost() < cost {
+		if n.podsLeft() == 0 && n.cost() < cost && !n.leavesTiers(tiers) {
 			return true
 		}
 		n.rollback(before)
+	}
+	return false
+}
+
+// inTier is a tier that nodes are bought in for pods of a kind.
+type inTier struct{ kind, tier int }
+
+// tiersUsed returns in which tiers nodes are bought for which kinds.
+func (n *insertion) tiersUsed() map[inTier]bool {
+	out := map[inTier]bool{}
+	for _, b := range n.bins {
+		tier := n.tierOf(n.poolOf(b.offer))
+		for _, t := range b.take {
+			for _, m := range n.demands[t.demand].parts() {
+				out[inTier{m.of.kind, tier}] = true
+			}
+		}
+	}
+	return out
+}
+
+// leavesTiers reports whether nodes are bought for some kind in a tier that was
+// not used for it: pools of less weight are only for pods that others cannot take.
+func (n *insertion) leavesTiers(used map[inTier]bool) bool {
+	for now := range n.tiersUsed() {
+		if !used[now] {
+			return true
+		}
 	}
 	return false
 }

@@ -24,6 +24,9 @@ func Owed(s *model.Snapshot, p model.Policy, cmd *model.Command) float64 {
 	owed, share, dearest := 0.0, 0.0, 0.0
 	for _, target := range cmd.Nodes {
 		n := c.node(target.Node)
+		if c.pool(n.Pool) == nil {
+			continue
+		}
 		payback, threshold := p.Payback, p.Hysteresis
 		if d := c.pool(n.Pool).Disruption; d.Payback != nil {
 			payback = *d.Payback
