@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAWS installs the chart as runbooks for EKS do, and runs the program with
-// what the chart gives it on AWS in memory: nodes come and go, and the
-// EC2NodeClass is finished with.
+// TestAWS installs the chart as runbooks for EKS do, with its default values, and
+// runs the program with what the chart gives it on AWS in memory: nodes come and
+// go, users ask about them, and the EC2NodeClass is finished with.
 func TestAWS(t *testing.T) {
 	i := begin(t)
 	i.install("--set", "settings.clusterName=prod", "--set", "settings.interruptionQueue=prod",
@@ -33,6 +33,7 @@ func TestAWS(t *testing.T) {
 	v := i.Watch(t)
 	program := i.start(pod, append(account.Environment(), withoutStreams)...)
 	v.Until("pods run", patience, running(v, "cloud", 3))
+	i.asks("cloud", v.Pods("cloud")[0].Name)
 	i.scale("cloud", 0)
 	v.Until("nodes are gone", patience, func() string { return left(v) })
 	i.remove("karpenter.sh/v1", "NodePool", "work")

@@ -44,7 +44,7 @@ func TestKWOK(t *testing.T) {
 	if err := i.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "brief"}}); err != nil {
 		t.Fatal(err)
 	}
-	i.asks()
+	i.asks("shop", "db")
 	i.deadline(v)
 	i.drain(v)
 	i.reboot(v)
@@ -143,19 +143,19 @@ func (i *installation) repeated(pool string) string {
 }
 
 // asks has a user of the ClusterRole view, whose kubeconfig has an exec plugin, ask
-// why a pod is where it is, and one without rights.
-func (i *installation) asks() {
+// why a pod that runs is where it is, and a user without rights.
+func (i *installation) asks(namespace, pod string) {
 	i.Helper()
 	for _, name := range []string{"viewer", "stranger"} {
-		i.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
+		i.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 	}
 	i.create(&rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "viewer"},
+		ObjectMeta: metav1.ObjectMeta{Name: "viewer-of-" + namespace},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "viewer"}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "viewer"}},
 	})
 	ask := func(account string, args ...string) (string, error) {
-		config := harness.ExecKubeconfig(i.T, i.Cluster, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: account}})
+		config := harness.ExecKubeconfig(i.T, i.Cluster, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}})
 		run := exec.CommandContext(i.Context(), "../../bin/karpenter", args...)
 		run.Env = append(os.Environ(), "KUBECONFIG="+config)
 		out, err := run.CombinedOutput()
@@ -164,8 +164,8 @@ func (i *installation) asks() {
 	var out string
 	if !harness.Eventually(i.T, func(context.Context) bool {
 		var err error
-		out, err = ask("viewer", "explain", "pod", "db", "-n", "shop")
-		return err == nil && strings.Contains(out, "pod shop/db needs no new node: it is bound to node ")
+		out, err = ask("viewer", "explain", "pod", pod, "-n", namespace)
+		return err == nil && strings.Contains(out, "pod "+namespace+"/"+pod+" needs no new node: it is bound to node ")
 	}) {
 		i.Errorf("explain: %s", out)
 	}

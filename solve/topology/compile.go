@@ -255,7 +255,7 @@ func (c *compiler) seed() {
 		for i := range residents {
 			for j := range residents[i].Anti {
 				t := c.holders(&residents[i].Anti[j])
-				t.add(c.State, c.sites[site], site, residents[i].Count)
+				c.count(t, c.sites[site], site, residents[i].Count)
 			}
 		}
 	}
@@ -275,16 +275,49 @@ func (c *compiler) seed() {
 			}
 			for _, t := range into {
 				if !residents[i].Terminating || !t.living {
-					t.add(c.State, c.sites[site], site, residents[i].Count)
+					c.count(t, c.sites[site], site, residents[i].Count)
 				}
 			}
 		}
 	}
 }
 
-// pin adds a key by which nodes for the kind must be settled.
-func (k *rules) pin(key int) {
-	if i, ok := slices.BinarySearch(k.keys, key); !ok && key != Hostname {
-		k.keys = slices.Insert(k.keys, i, key)
+// peer numbers a peer.
+func (c *compiler) peer(p *model.Peer) int {
+	text := peerText(p)
+	i, ok := c.peers[text]
+	if !ok {
+		i = len(c.known)
+		c.peers[text], c.known = i, append(c.known, p)
 	}
+	return i
+}
+
+// selector returns the one for equal selectors.
+func (c *compiler) selector(s *model.PodSelector) *selector {
+	text := selectorText(s)
+	sel, ok := c.selectors[text]
+	if !ok {
+		sel = &selector{PodSelector: s}
+		c.selectors[text] = sel
+	}
+	return sel
+}
+
+// picks reports whether the selector picks a peer.
+func (c *compiler) picks(s *selector, peer int) bool {
+	for len(s.picks) <= peer {
+		s.picks = append(s.picks, 0)
+	}
+	if s.picks[peer] == 0 {
+		s.picks[peer] = 1
+		if s.Selects(c.known[peer]) {
+			s.picks[peer] = 2
+		}
+	}
+	return s.picks[peer] == 2
+}
+
+func (c *compiler) all(selectors []*selector, peer int) bool {
+	return !slices.ContainsFunc(selectors, func(s *selector) bool { return !c.picks(s, peer) })
 }

@@ -38,10 +38,6 @@ func (st *State) Joins(kind int) bool {
 	return slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool { return a.joins() })
 }
 
-func (a *affinity) joins() bool {
-	return slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.key == Hostname })
-}
-
 // WouldAllow reports whether the rules on keys other than the hostname would
 // let a pod of the kind run at the place once a pod it has affinity to is there.
 func (st *State) WouldAllow(kind int, p Place) bool {

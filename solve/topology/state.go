@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"math"
 	"slices"
 
 	"karpenter/model"
@@ -22,32 +21,158 @@ type State struct {
 	keptApart [][]int // what Apart returned
 }
 
-// rules is the rules for the pods of one kind.
-type rules struct {
-	spreads  []spread
-	affinity []*affinity
-	empties  []*tally // a domain that any counts pods in is closed
-	adds     []*tally // those a pod of the kind counts in
-	keys     []int    // by which a node for it must be settled, ascending
+// Domain returns the number of a value of a key.
+func (st *State) Domain(key int, value string) int {
+	d := &st.domains[key]
+	if i, ok := d.index[value]; ok {
+		return i
+	}
+	if d.index == nil {
+		d.index = map[string]int{}
+	}
+	d.index[value] = len(d.names)
+	d.names = append(d.names, value)
+	return len(d.names) - 1
 }
 
-// spread is one topology spread constraint.
-type spread struct {
-	*model.Spread
-	tally *tally
-	self  int // 1 when the pods themselves are selected
+// Value returns the value a domain of a key stands for.
+func (st *State) Value(key, domain int) string { return st.domains[key].names[domain] }
+
+// At returns the place of a site.
+func (st *State) At(site int) Place { return st.sites[site] }
+
+// placeOf returns the place of a site.
+func (st *State) placeOf(site int) Place {
+	p, labels := make(Place, len(st.Keys)), st.nodes[site].Labels
+	if site >= st.own {
+		for k, key := range st.Keys {
+			for _, v := range st.outlook.Values(site, nil, key) {
+				p[k] = append(p[k], st.Domain(k, v))
+			}
+		}
+		return p
+	}
+	for k, key := range st.Keys {
+		r, ok := labels.Get(key)
+		if !ok || r.Complement {
+			continue
+		}
+		for _, v := range r.Values {
+			p[k] = append(p[k], st.Domain(k, v))
+		}
+	}
+	return p
 }
 
-// affinity is all required pod affinity of a kind, or one wish for some: as the
-// scheduler has it, it is to pods that meet every term.
-type affinity struct {
-	terms   []model.PodTerm
-	tallies []*tally // by term
-	self    bool     // the pods meet every term themselves
+// key returns the number of a topology key, which it may add.
+func (st *State) key(name string) int {
+	if name == model.LabelHostname {
+		return Hostname
+	}
+	if i := slices.Index(st.Keys, name); i >= 0 {
+		return i
+	}
+	st.Keys = append(st.Keys, name)
+	st.domains = append(st.domains, domains{})
+	return len(st.Keys) - 1
 }
 
-// Unbounded is how many pods a site takes that no rule bounds.
-const Unbounded = math.MaxInt32
+// named reports whether the site has a hostname: the scheduler goes by the
+// label, and a node that starts will have it.
+func (st *State) named(site int) bool {
+	if site >= st.own || !st.nodes[site].Registered {
+		return true
+	}
+	_, ok := st.nodes[site].Labels.Get(model.LabelHostname)
+	return ok
+}
+
+// counts tells whether a site counts for the filter.
+func (st *State) counts(f *filter, site int) int8 {
+	if f.memo == nil {
+		f.memo = make([]int8, len(st.nodes))
+	}
+	if f.memo[site] == unknown {
+		f.memo[site] = st.look(f, site)
+	}
+	return f.memo[site]
+}
+
+func (st *State) look(f *filter, site int) int8 {
+	n := &st.nodes[site]
+	some, all := f.mayAllow(n.Labels), f.allows(n.Labels)
+	if site >= st.own && f.chosen != nil {
+		some, all = st.outlook.Meets(site, f.chosen)
+	}
+	switch {
+	case !f.tolerates(n) || !some || f.named && !st.named(site):
+		return never
+	case all:
+		return surely
+	}
+	return perhaps
+}
+
+// findDomains notes the domains that have a node which counts for the tally,
+// or may have one.
+func (st *State) findDomains(t *tally) {
+	if t.key == Hostname {
+		return
+	}
+	for site := range st.nodes {
+		n, p := &st.nodes[site], st.sites[site]
+		switch {
+		case n.Deleting || !t.filter.labelled(p) || st.counts(t.filter, site) == never:
+		case len(p[t.key]) == 1 && st.counts(t.filter, site) == surely:
+			t.here = put(t.here, p[t.key][0], true)
+		case site < st.own:
+			for _, d := range p[t.key] {
+				if t.filter.mayAllow(n.Labels.And(model.NewRequirement(st.Keys[t.key], model.In, st.Value(t.key, d)))) {
+					t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
+				}
+			}
+		default:
+			for _, v := range st.outlook.Values(site, t.filter.chosen, st.Keys[t.key]) {
+				d := st.Domain(t.key, v)
+				t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
+			}
+		}
+	}
+}
+
+// count counts n pods at a place in the tally; site is -1 on a new node.
+func (st *State) count(t *tally, p Place, site, n int) {
+	sure := true
+	if t.filter != nil {
+		if !t.filter.labelled(p) || site >= 0 && st.counts(t.filter, site) == never {
+			return
+		}
+		sure = site < 0 || st.counts(t.filter, site) == surely
+	}
+	if t.key == Hostname {
+		switch {
+		case site < 0:
+			t.total += n
+		case st.named(site):
+			t.bump(site, n)
+		}
+		return
+	}
+	if t.settled && len(p[t.key]) > 1 {
+		t.total += n
+		return
+	}
+	for _, d := range p[t.key] {
+		t.bump(d, n)
+		if !sure || len(p[t.key]) > 1 {
+			t.doubt = increase(t.doubt, d, n)
+		}
+	}
+	if site >= 0 && (!sure || len(p[t.key]) > 1) {
+		t.unsure = increase(t.unsure, site, n)
+		t.leastValid = false
+	}
+}
 
 // Free reports whether no rule between pods is about the kind.
 func (st *State) Free(kind int) bool {
@@ -80,48 +205,13 @@ func (st *State) Buyable(kind int, places []Place) {
 // site is -1 on a new node.
 func (st *State) Add(kind int, p Place, site, n int) {
 	for _, t := range st.kinds[kind].adds {
-		t.add(st, p, site, n)
+		st.count(t, p, site, n)
 	}
 }
 
 // Allows reports whether the rules on keys other than the hostname let one
 // more pod of the kind run at the place.
 func (st *State) Allows(kind int, p Place) bool { return st.kinds[kind].allows(p) }
-
-func (k *rules) allows(p Place) bool {
-	for i := range k.spreads {
-		if s := &k.spreads[i]; s.tally.key != Hostname && !s.allows(p) {
-			return false
-		}
-	}
-	for _, t := range k.empties {
-		if t.key != Hostname && slices.ContainsFunc(p[t.key], func(d int) bool { return t.at(d) > 0 }) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(k.affinity, func(a *affinity) bool { return !a.allows(p) })
-}
-
-func (s *spread) allows(p Place) bool {
-	return s.tally.filter.settled(p) &&
-		s.tally.at(p[s.tally.key][0])+s.self-s.tally.fewest(s.MinDomains) <= s.MaxSkew
-}
-
-func (a *affinity) allows(p Place) bool {
-	first := a.first()
-	for _, t := range a.tallies {
-		if t.key != Hostname && (len(p[t.key]) != 1 || !first && t.at(p[t.key][0]) == 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// first reports whether a pod may be the first of those it has affinity to: it
-// is one of them, and there is none yet.
-func (a *affinity) first() bool {
-	return a.self && !slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.total > 0 })
-}
 
 // Starts reports whether the next pod of the kind chooses the domain that all
 // others of it must follow to.
@@ -170,16 +260,6 @@ func (st *State) Cap(kind, site int) int {
 		}
 	}
 	return most
-}
-
-// capUnnamed is Cap on a site without a hostname: rules that ask for one let
-// nobody in, and anti-affinity holds everywhere.
-func (k *rules) capUnnamed() int {
-	if slices.ContainsFunc(k.spreads, func(s spread) bool { return s.tally.key == Hostname }) ||
-		slices.ContainsFunc(k.affinity, func(a *affinity) bool { return a.joins() }) {
-		return 0
-	}
-	return Unbounded
 }
 
 // Final says whether there will be no more nodes. The scheduler knows only those

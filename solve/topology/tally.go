@@ -38,40 +38,6 @@ func (t *tally) bump(i, n int) {
 	t.total += n
 }
 
-// add counts n pods at a place; site is -1 on a new node.
-func (t *tally) add(st *State, p Place, site, n int) {
-	sure := true
-	if t.filter != nil {
-		if !t.filter.labelled(p) || site >= 0 && st.counts(t.filter, site) == never {
-			return
-		}
-		sure = site < 0 || st.counts(t.filter, site) == surely
-	}
-	if t.key == Hostname {
-		switch {
-		case site < 0:
-			t.total += n
-		case st.named(site):
-			t.bump(site, n)
-		}
-		return
-	}
-	if t.settled && len(p[t.key]) > 1 {
-		t.total += n
-		return
-	}
-	for _, d := range p[t.key] {
-		t.bump(d, n)
-		if !sure || len(p[t.key]) > 1 {
-			t.doubt = increase(t.doubt, d, n)
-		}
-	}
-	if site >= 0 && (!sure || len(p[t.key]) > 1) {
-		t.unsure = increase(t.unsure, site, n)
-		t.leastValid = false
-	}
-}
-
 // fewest returns the smallest count of the known domains; zero when there are
 // fewer of them than want.
 func (t *tally) fewest(want int) int {

@@ -1,52 +1,11 @@
 package topology
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
 	"karpenter/model"
 )
-
-// peer numbers a peer.
-func (c *compiler) peer(p *model.Peer) int {
-	text := peerText(p)
-	i, ok := c.peers[text]
-	if !ok {
-		i = len(c.known)
-		c.peers[text], c.known = i, append(c.known, p)
-	}
-	return i
-}
-
-// selector returns the one for equal selectors.
-func (c *compiler) selector(s *model.PodSelector) *selector {
-	text := selectorText(s)
-	sel, ok := c.selectors[text]
-	if !ok {
-		sel = &selector{PodSelector: s}
-		c.selectors[text] = sel
-	}
-	return sel
-}
-
-// picks reports whether the selector picks a peer.
-func (c *compiler) picks(s *selector, peer int) bool {
-	for len(s.picks) <= peer {
-		s.picks = append(s.picks, 0)
-	}
-	if s.picks[peer] == 0 {
-		s.picks[peer] = 1
-		if s.Selects(c.known[peer]) {
-			s.picks[peer] = 2
-		}
-	}
-	return s.picks[peer] == 2
-}
-
-func (c *compiler) all(selectors []*selector, peer int) bool {
-	return !slices.ContainsFunc(selectors, func(s *selector) bool { return !c.picks(s, peer) })
-}
 
 func peerText(p *model.Peer) string {
 	var b strings.Builder
