@@ -99,9 +99,10 @@ func keeps(s *sim.Seen, node string) string {
 func newRest(t terms) *Law {
 	var last, free time.Time // free: when a do-not-disrupt with a period last ended
 	var what string
+	var evicted []time.Time // when the process moved pods
 	return &Law{
 		name:  "rest",
-		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire, drift that is still being worked off, nodes that have replaced others an hour ago and may be replaced now, and nodes that may go since a pod's do-not-disrupt has ended, excepted.",
+		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire, drift that is still being worked off, nodes that have replaced others an hour ago and may be replaced now, nodes with pods that were moved an hour ago and may be moved again, and nodes that may go since a pod's do-not-disrupt has ended, excepted.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				if c.By != Us || !acts(c) {
@@ -110,7 +111,14 @@ func newRest(t terms) *Law {
 				if at := freed(s); at.After(free) {
 					free = at
 				}
-				if !drifting(s, c) && !matured(s) && (free.IsZero() || s.Now.Sub(free) >= restsFor) {
+				if c.Kind == "Pod" {
+					evicted = append(evicted, s.Now)
+				}
+				movable := slices.ContainsFunc(evicted, func(at time.Time) bool {
+					since := s.Now.Sub(at)
+					return since >= time.Hour && since < time.Hour+2*restsFor // it takes a while until they run elsewhere
+				})
+				if !drifting(s, c) && !matured(s) && !movable && (free.IsZero() || s.Now.Sub(free) >= restsFor) {
 					last, what = s.Now, fmt.Sprintf("%s of %s %s", c.Verb, c.Kind, c.Object().GetName())
 				}
 			}

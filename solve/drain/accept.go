@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 )
 
 // accept makes the command part of the plan and enters it into the Snapshot.
@@ -193,4 +194,15 @@ func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
 		n.Residents = append(n.Residents, resident(kinds[keyOf(&l.Pods[i])])...)
 	}
 	r.s.Nodes = append(r.s.Nodes, n)
+}
+
+// restage has the node of the site be in rehearsals what it is now.
+func (r *round) restage(site int) {
+	if r.stage == nil {
+		return
+	}
+	r.stage[site] = fit.NodeRow{}
+	if n := &r.s.Nodes[site]; !n.Deleting && !uninitialized(n) {
+		r.stage[site] = fit.NewNodeRow(n, site, r.s.Daemons)
+	}
 }

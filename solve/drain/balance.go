@@ -7,15 +7,6 @@ import (
 	"karpenter/model"
 )
 
-// leastScore is what a command must score in every pool whose policy is
-// Balanced: it saves at least half the share of the pool's cost that it
-// disrupts of the pool.
-const leastScore = 0.5
-
-// total is what the nodes of a pool cost, and what taking all away would
-// disrupt.
-type total struct{ price, disruption float64 }
-
 // balance scores the offer for the pools that ask for it, and returns why it is
 // not good enough for one of them.
 func (r *round) balance(o *offer) (model.Cause, string) {
@@ -48,16 +39,6 @@ func (r *round) balance(o *offer) (model.Cause, string) {
 	return model.ByPolicy, fmt.Sprintf(
 		"NodePool %q is Balanced: it would save %.2g%% of its cost and disrupt %.2g%% of it, a score of %.2f below %.2f",
 		s.Pool, 100*s.Savings, 100*s.Disruption, s.Value, leastScore)
-}
-
-// lowest returns the first score of the offer that is too low, or the zero Score.
-func (o *offer) lowest() model.Score {
-	for _, s := range o.command.Scores {
-		if s.Value < leastScore {
-			return s
-		}
-	}
-	return model.Score{}
 }
 
 // score relates what a command saves of a pool's cost to what it disrupts of it.

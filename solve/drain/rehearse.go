@@ -135,17 +135,6 @@ func within(n *model.Node, domains map[string][]string) bool {
 	return true
 }
 
-// restage has the node of the site be in rehearsals what it is now.
-func (r *round) restage(site int) {
-	if r.stage == nil {
-		return
-	}
-	r.stage[site] = fit.NodeRow{}
-	if n := &r.s.Nodes[site]; !n.Deleting && !uninitialized(n) {
-		r.stage[site] = fit.NewNodeRow(n, site, r.s.Daemons)
-	}
-}
-
 // stands returns the nodes that pods of the offer's nodes may go to, but those
 // without room for any: the scheduler minds neither drift nor quiet.
 func (r *round) stands(o *offer) []stand {

@@ -2,7 +2,6 @@ package drain
 
 import (
 	"math"
-	"slices"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -40,45 +39,6 @@ type round struct {
 type receipt struct {
 	pending bool   // pods that were pending before
 	buffer  string // with nothing but room for buffers, the first of them by name
-}
-
-// decide adds what is taken away, and what is kept and why, to the plan.
-func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *model.Plan) {
-	r := &round{
-		given: s, s: *s, policy: p, memory: &memories[0], memories: memories, plan: plan, work: work.New(int64(p.Work)),
-		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, intended: map[string]bool{}, refused: map[string]model.Stay{},
-		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, launched: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
-	}
-	r.s.Nodes, r.s.Pools, r.s.Pending = slices.Clone(s.Nodes), slices.Clone(s.Pools), nil
-	for i := range s.Pools {
-		r.pools[s.Pools[i].Name] = i
-		allowed := map[model.Reason]int{}
-		for reason, n := range s.Pools[i].Disruption.Allowed {
-			allowed[reason] = n
-		}
-		r.budget = append(r.budget, allowed)
-	}
-	r.enter()
-	r.unhealthy()
-	r.confirm()
-	r.empty()
-	r.static()
-	r.drift()
-	r.consolidate()
-	r.tell()
-	plan.Exhausted = plan.Exhausted || r.work.Spent()
-}
-
-// enter enters what the plan does for pending pods.
-func (r *round) enter() {
-	if len(r.plan.Placements)+len(r.plan.Launches) == 0 {
-		return
-	}
-	kinds := kindsOf(r.given.Pending)
-	r.move(r.plan.Placements, kinds)
-	for i := range r.plan.Launches {
-		r.launch(&r.plan.Launches[i], kinds)
-	}
 }
 
 // receivers returns the nodes that pods are planned on.
@@ -201,3 +161,23 @@ const (
 	unlimited = model.Price(math.MaxInt64)
 	nothing   = model.Price(-1)
 )
+
+// total is what the nodes of a pool cost, and what taking all away would
+// disrupt.
+type total struct{ price, disruption float64 }
+
+// turnover is what a static pool lets be replaced of its nodes.
+type turnover struct {
+	cause  model.Cause // why none of them
+	why    string      // "" = some may be, within budgets
+	room   int         // how many
+	full   string      // why there is no more
+	launch model.Launch
+	// reservations are what the template allows, if nothing can be launched
+	// because they are all full.
+	reservations []*model.Offering
+}
+
+func reasons() []model.Reason {
+	return []model.Reason{model.Empty, model.Drifted, model.Underutilized, model.Unhealthy}
+}

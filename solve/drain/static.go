@@ -2,8 +2,6 @@ package drain
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"slices"
 
 	"karpenter/model"
@@ -84,65 +82,4 @@ func (r *round) holds(n *model.Node) (model.Cause, string) {
 		return model.ByUse, use(got)
 	}
 	return "", ""
-}
-
-// turnover is what a static pool lets be replaced of its nodes.
-type turnover struct {
-	cause  model.Cause // why none of them
-	why    string      // "" = some may be, within budgets
-	room   int         // how many
-	full   string      // why there is no more
-	launch model.Launch
-	// reservations are what the template allows, if nothing can be launched
-	// because they are all full.
-	reservations []*model.Offering
-}
-
-// turnover returns what is left of what the pool lets be replaced.
-func (r *round) turnover(p *model.Pool) *turnover {
-	if r.turns == nil {
-		r.turns = map[string]*turnover{}
-	}
-	if r.turns[p.Name] == nil {
-		r.turns[p.Name] = turnovers(p)
-	}
-	return r.turns[p.Name]
-}
-
-func turnovers(p *model.Pool) *turnover {
-	out := &turnover{room: math.MaxInt, launch: fromTemplate(p), reservations: fullOfferings(p)}
-	st := p.Static
-	switch {
-	case p.Unavailable != "" && p.Unavailable != "static":
-		out.cause, out.why = model.ByPolicy, fmt.Sprintf("nodepool %s is %s", p.Name, p.Unavailable)
-	case st.Active > st.Replicas:
-		out.cause, out.why = model.ByPolicy, fmt.Sprintf("nodepool %s is scaled down first: it has %d nodes for %d replicas", p.Name, st.Active, st.Replicas)
-	}
-	for _, l := range p.Limits {
-		if l.Resource == model.Nodes {
-			missing := max(st.Replicas-st.Active-st.Pending, 0)
-			out.room = int(l.Max) - st.Active - st.Leaving - st.Pending - missing
-			out.full = fmt.Sprintf("the limit nodes=%d of nodepool %s leaves no room for its replacement", l.Max, p.Name)
-		}
-	}
-	return out
-}
-
-// fromTemplate returns a launch of whatever the pool's template allows. It
-// counts on the cheapest offering there is now; with none it has no Type.
-func fromTemplate(p *model.Pool) model.Launch {
-	out := model.Launch{Pool: p.Name, Requirements: p.Requirements}
-	for _, t := range p.Types {
-		if _, ok := p.Requirements.Intersects(t.Requirements); !ok {
-			continue
-		}
-		for i := range t.Offerings {
-			o := &t.Offerings[i]
-			if _, ok := p.Requirements.Intersects(o.Requirements); !ok || !o.Available || out.Type != "" && o.Price >= out.Price {
-				continue
-			}
-			out.Type, out.Zone, out.CapacityType, out.Price = t.Name, o.Zone, o.CapacityType, o.Price
-		}
-	}
-	return out
 }

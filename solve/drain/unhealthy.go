@@ -108,7 +108,3 @@ func (r *round) cure(site int) {
 	}
 	r.accept(c, []int{site}, pending)
 }
-
-func reasons() []model.Reason {
-	return []model.Reason{model.Empty, model.Drifted, model.Underutilized, model.Unhealthy}
-}

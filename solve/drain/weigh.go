@@ -1,0 +1,189 @@
+package drain
+
+import (
+	"fmt"
+	"karpenter/model"
+	"karpenter/solve/pack"
+	"karpenter/solve/work"
+	"slices"
+	"sync"
+	"time"
+)
+
+// tollOf returns what taking the nodes away must save.
+func (r *round) tollOf(sites []int) toll {
+	var t toll
+	for _, i := range sites {
+		n := &r.s.Nodes[i]
+		pool := r.pools[n.Pool]
+		rate, unit, threshold := 0.0, r.unit(pool), r.policy.Hysteresis
+		d := &r.s.Pools[pool].Disruption
+		if d.Threshold != nil {
+			threshold = *d.Threshold
+		}
+		if payback := r.payback(d); payback > 0 {
+			rate = 1 / payback.Hours()
+		}
+		t.weight += unit * burden(n)
+		t.moves += rate * unit * burden(n)
+		t.launch = max(t.launch, rate*unit*launchDisruption)
+		t.new += rate * float64(n.Price) * launchTime.Hours()
+		t.share += threshold * float64(n.Price)
+	}
+	return t
+}
+
+// payback returns the time in which moves of the pool must pay; 0 = any. Those of a
+// Balanced pool have that in their score, unless the pool names a time besides.
+func (r *round) payback(d *model.Disruption) time.Duration {
+	switch {
+	case d.Payback != nil:
+		return *d.Payback
+	case d.Policy == model.Balanced:
+		return 0
+	}
+	return r.policy.Payback
+}
+
+// unit is the price of moving one plain pod of the pool, in nano-dollars.
+func (r *round) unit(pool int) float64 {
+	all := r.total(pool)
+	if all.price <= 0 || all.disruption <= 0 {
+		return 0
+	}
+	return all.price / all.disruption
+}
+
+// unpaid returns why the nodes would not go even if their pods had places for
+// nothing, or "". A price that is not known says nothing.
+func (r *round) unpaid(o *offer) (model.Cause, string) {
+	cost := o.command.Cost
+	if cost <= 0 || o.toll.moves <= float64(cost) {
+		return "", ""
+	}
+	o.command.Savings = cost
+	if cause, why := r.balance(o); why != "" {
+		return cause, why
+	}
+	return model.ByPrice, fmt.Sprintf("not worth moving its pods: would save $%s/h at most, and only $%s/h would pay for that in time",
+		dollars(cost), dollars(model.Price(o.toll.moves)))
+}
+
+// weighAll asks about each of the nodes by itself. The questions are asked of
+// one Snapshot, so it makes no difference how many are asked at once.
+func (r *round) weighAll(sites []int) []*offer {
+	r.total(0) // before it is shared
+	out := make([]*offer, len(sites))
+	workers := make([]round, len(r.memories))
+	for w := range workers {
+		workers[w] = *r
+		workers[w].memory, workers[w].s.Nodes = &r.memories[w], slices.Clone(r.s.Nodes)
+		workers[w].homes, workers[w].least = map[*model.Shape][]string{}, map[*model.Shape]float64{}
+	}
+	for from := 0; from < len(sites); from += atOnce {
+		to := min(from+atOnce, len(sites))
+		parts := make([]*work.Budget, to-from)
+		for i := range parts {
+			parts[i] = r.work.Part(perQuestion)
+		}
+		var group sync.WaitGroup
+		for w := range workers {
+			group.Go(func() {
+				for i := from + w; i < to; i += len(workers) {
+					workers[w].work = parts[i-from]
+					out[i] = workers[w].weigh(sites[i : i+1])
+				}
+			})
+		}
+		group.Wait()
+		for _, part := range parts {
+			r.work.Return(part)
+		}
+	}
+	return out
+}
+
+// atOnce is how many questions are asked before their work is counted. It does
+// not depend on how many workers there are, so that plans do not either.
+const atOnce = 64
+
+// weigh asks what it would save to take the nodes away together.
+func (r *round) weigh(sites []int) *offer {
+	sites = slices.Sorted(slices.Values(sites))
+	o := &offer{sites: sites, at: len(r.plan.Commands), toll: r.tollOf(sites)}
+	if r.work.Spent() {
+		o.cause, o.why = model.Unexamined, "not examined: other nodes used up the work that one decision may take"
+		return o
+	}
+	c := &o.command
+	c.Reason = model.Underutilized
+	for _, i := range sites {
+		n := &r.s.Nodes[i]
+		c.Cost += n.Price
+		c.Nodes = append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
+		if why := unplaceable(n); why != "" {
+			o.cause, o.why = model.ByPlace, why
+			return o
+		}
+	}
+	most := o.limit(1)
+	o.most = o.limit(0)
+	if o.cause, o.why = r.unpaid(o); o.why != "" {
+		return o
+	}
+	if len(sites) == 1 {
+		if o.cause, o.why = r.screen(o, most); o.why != "" {
+			return o
+		}
+	}
+	policy, spend := r.policy, most
+	policy.RelaxMinValues = false
+	if r.spotOnly(sites) {
+		spend = min(spend, 0) // a reservation costs next to nothing
+	}
+	t, pending := r.try(question{sites: sites, most: spend, linger: true}, policy)
+	o.pending = pending
+	switch {
+	case t.Dear:
+		o.cause, o.why = model.ByPrice, o.tooDear(max(most, 0))
+		switch {
+		case spend < most:
+			o.cause, o.why = model.ByPolicy, noSpotToSpot
+		}
+		if t.Late {
+			r.without(o, most, policy)
+		}
+	case len(t.Left) > 0:
+		o.cause, o.why = model.ByPlace, homeless(t)
+	default:
+		if r.judge(o, t, most); !o.good() && len(t.Launches) > 0 {
+			r.without(o, most, policy)
+		}
+	}
+	return o
+}
+
+// without has the offer do without launches, if its pods find places that they
+// like less.
+func (r *round) without(o *offer, most model.Price, p model.Policy) {
+	if t, _ := r.try(question{sites: o.sites, most: nothing, linger: true}, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
+		r.judge(o, t, most)
+	}
+}
+
+// judge has the offer be what the trial found, if the price, the machines that
+// the pools have launched lately, and their policies agree.
+func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
+	o.command.Moves, o.command.Launches, o.command.Scores = t.Moves, t.Launches, nil
+	if o.most = o.limit(len(t.Launches)); len(t.Launches) > 1 {
+		most = o.most
+	}
+	if o.cause, o.why = r.cheaper(o, t, most); !o.good() {
+		return
+	}
+	if o.why = r.halted(o.command.Launches); o.why != "" {
+		o.cause = model.ByPolicy
+		return
+	}
+	o.cause, o.why = r.balance(o)
+}
