@@ -1,10 +1,11 @@
 package drain
 
 import (
+	"slices"
+
 	"karpenter/model"
 	"karpenter/solve/fit"
 	"karpenter/solve/work"
-	"slices"
 )
 
 // decide adds what is taken away, and what is kept and why, to the plan.

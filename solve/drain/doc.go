@@ -9,6 +9,17 @@
 // of static pools, then of others; nodes, single ones and groups, whose pods can
 // be had for less, those first that save most for what they disrupt.
 //
+// # How to read it
+//
+// A round (round.go) is one decision. decide.go runs it: unhealthy.go, confirm.go,
+// empty.go, static.go, drift.go and consolidate.go each take nodes away for one
+// reason. consolidate.go asks about nodes one by one and in groups (group.go);
+// weigh.go makes an offer (offer.go) of the answer, which toll.go, price.go,
+// balance.go and rehearse.go must agree to. accept.go enters what was decided. No
+// file uses a file that uses it.
+//
+// # Rules
+//
 // A command for Underutilized saves what it disrupts is worth within Policy.Payback
 // (toll.go), and a replacement at least Policy.Hysteresis of what it takes away.
 //

@@ -2,8 +2,9 @@ package drain
 
 import (
 	"fmt"
-	"karpenter/model"
 	"math"
+
+	"karpenter/model"
 )
 
 // offer is what became of a question about nodes for Underutilized.

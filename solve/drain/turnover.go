@@ -2,8 +2,9 @@ package drain
 
 import (
 	"fmt"
-	"karpenter/model"
 	"math"
+
+	"karpenter/model"
 )
 
 // turnover returns what is left of what the pool lets be replaced.

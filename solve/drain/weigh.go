@@ -2,12 +2,13 @@ package drain
 
 import (
 	"fmt"
-	"karpenter/model"
-	"karpenter/solve/pack"
-	"karpenter/solve/work"
 	"slices"
 	"sync"
 	"time"
+
+	"karpenter/model"
+	"karpenter/solve/pack"
+	"karpenter/solve/work"
 )
 
 // tollOf returns what taking the nodes away must save.
