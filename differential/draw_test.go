@@ -3,6 +3,7 @@ package differential
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,10 @@ import (
 
 	v1 "karpenter/api/v1"
 )
+
+// grace is how long pods that are ending still run: too long for a plan to count on
+// what they leave.
+const grace = 10 * time.Minute
 
 // Labels the drawn nodes and pods are about. "tier" holds numbers, mostly.
 func labelValues(key string) []string {
@@ -209,7 +214,7 @@ func (g dice) bound(n *corev1.Node, daemons []*appsv1.DaemonSet) []*corev1.Pod {
 		p.Labels = g.podLabels()
 		p.Status.Phase = pick(g, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed)
 		if g.maybe(10) {
-			p.DeletionTimestamp = ptr.To(metav1.NewTime(now()))
+			p.DeletionTimestamp = ptr.To(metav1.NewTime(now().Add(grace)))
 		}
 		if g.maybe(15) {
 			g.resize(p)

@@ -234,7 +234,7 @@ func (g dice) streets(s *situation, n int) {
 			p.Spec.NodeName, p.GenerateName = node.Name, ""
 			p.Status.Phase = pick(g, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded)
 			if g.maybe(10) {
-				p.DeletionTimestamp = ptr.To(metav1.NewTime(now()))
+				p.DeletionTimestamp = ptr.To(metav1.NewTime(now().Add(grace)))
 			}
 			s.pods = append(s.pods, p)
 		}
