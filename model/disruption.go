@@ -37,11 +37,6 @@ type Disruption struct {
 	Probing bool
 	Policy  ConsolidationPolicy
 	Never   bool // consolidateAfter is Never: no node is taken away as empty or underutilized
-	// Payback and Threshold are for the nodes of the pool what Policy.Payback and
-	// Policy.Hysteresis are for others; nil = those.
-	Payback   *time.Duration
-	Threshold *float64
-
 	// Budgets are taken of Counted nodes, of which Consuming are going away or not
 	// ready. Allowed follows from them; a decision about other budgets does, too.
 	Counted, Consuming int

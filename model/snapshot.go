@@ -120,7 +120,7 @@ type Pool struct {
 	Template string
 }
 
-// Aims are what plans for a pool try to do where it costs little.
+// Aims are what plans for a pool weigh otherwise than for others.
 type Aims struct {
 	// PreferencePremium and PreferenceAllowance override those of the Policy for
 	// the pool's new nodes. Nil means that the Policy's apply.
@@ -129,6 +129,10 @@ type Aims struct {
 	// OnDemandShare is the least part of the vCPUs of the pool's nodes that are to
 	// be on demand, as a share of 1. New nodes make up for what is missing.
 	OnDemandShare float64
+	// Payback and Threshold override Policy.Payback and Policy.Hysteresis for the
+	// pool's nodes. Nil means that the Policy's apply.
+	Payback   *time.Duration
+	Threshold *float64
 }
 
 // Static is a pool that keeps a number of nodes, whatever pods there are.

@@ -11,13 +11,13 @@ import (
 )
 
 // paid writes what consolidation must save in a pool, as far as it says so itself.
-func paid(d *model.Disruption) string {
+func paid(a *model.Aims) string {
 	var parts []string
-	if d.Payback != nil {
-		parts = append(parts, "payback="+d.Payback.String())
+	if a.Payback != nil {
+		parts = append(parts, "payback="+a.Payback.String())
 	}
-	if d.Threshold != nil {
-		parts = append(parts, "threshold="+realText(*d.Threshold))
+	if a.Threshold != nil {
+		parts = append(parts, "threshold="+realText(*a.Threshold))
 	}
 	return strings.Join(parts, " ")
 }

@@ -328,7 +328,7 @@ func (p *printer) pool(pool *model.Pool) {
 	if len(pool.Disruption.Allowed) > 0 {
 		parts = append(parts, "budgets="+budgets(pool.Disruption.Allowed))
 	}
-	parts = append(parts, option("halted", pool.Disruption.Halted, ""), when(pool.Disruption.Probing, "probing"), option("policy", string(pool.Disruption.Policy), ""), when(pool.Disruption.Never, "consolidate-after=Never"), paid(&pool.Disruption),
+	parts = append(parts, option("halted", pool.Disruption.Halted, ""), when(pool.Disruption.Probing, "probing"), option("policy", string(pool.Disruption.Policy), ""), when(pool.Disruption.Never, "consolidate-after=Never"), paid(&pool.Aims),
 		p.static(pool), option("unavailable", pool.Unavailable, unavailable(pool)), option("template", pool.Template, ""))
 	parts = append(parts, p.counts(pool)...)
 	p.line("pool "+outerName(pool.Name), parts...)

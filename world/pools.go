@@ -197,7 +197,6 @@ func (w *World) listPools(now time.Time) []model.Pool {
 			Template: p.Template,
 			Disruption: model.Disruption{
 				Allowed: allowed, Halted: p.halted(), Probing: p.Drift == Probing, Policy: p.Policy, Never: p.Never,
-				Payback: p.Payback, Threshold: p.Threshold,
 				Counted: s.total, Consuming: s.consuming,
 			},
 		})

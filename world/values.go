@@ -119,10 +119,8 @@ type Pool struct {
 	Unavailable string
 
 	Policy           model.ConsolidationPolicy
-	ConsolidateAfter time.Duration  // 0 = at once, or never
-	Never            bool           // consolidateAfter is Never
-	Payback          *time.Duration // as in model.Disruption
-	Threshold        *float64
+	ConsolidateAfter time.Duration // 0 = at once, or never
+	Never            bool          // consolidateAfter is Never
 
 	// Allowed evaluates the disruption budgets for a pool of total nodes. It
 	// must be pure.

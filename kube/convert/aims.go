@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud/nodeprice"
@@ -42,6 +43,21 @@ func Aims(p *v1.NodePool) (model.Aims, error) {
 	})
 	read(v1.MinOnDemandShareAnnotationKey, func(text string) (err error) {
 		out.OnDemandShare, err = Share(text)
+		return err
+	})
+	read(v1.ConsolidationPaybackTimeAnnotationKey, func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return errors.New("want a duration that is not negative, such as 8h")
+		}
+		out.Payback = &d
+		return nil
+	})
+	read(v1.ConsolidationSavingsThresholdAnnotationKey, func(text string) error {
+		v, err := Share(text)
+		if err == nil {
+			out.Threshold = &v
+		}
 		return err
 	})
 	return out, errors.Join(failures...)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
@@ -13,7 +14,7 @@ import (
 // Annotations of a NodePool set its aims; one that cannot be read is named and
 // leaves the setting in place.
 func TestNodePoolAims(t *testing.T) {
-	share, amount := 0.1, model.Dollar/5
+	share, amount, payback := 0.1, model.Dollar/5, 90*time.Minute
 	for name, c := range map[string]struct {
 		annotations map[string]string
 		want        model.Aims
@@ -23,8 +24,13 @@ func TestNodePoolAims(t *testing.T) {
 		"both":      {map[string]string{v1.PreferencePremiumAnnotationKey: "0.1", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferencePremium: &share, PreferenceAllowance: &amount}, nil},
 		"on demand": {map[string]string{v1.MinOnDemandShareAnnotationKey: "0.3"}, model.Aims{OnDemandShare: 0.3}, nil},
 		"no share":  {map[string]string{v1.MinOnDemandShareAnnotationKey: "30"}, model.Aims{}, []string{`karpenter.sh/min-on-demand-share="30": want a share of 1`}},
-		"zero":      {map[string]string{v1.PreferencePremiumAnnotationKey: "0"}, model.Aims{PreferencePremium: new(float64)}, nil},
-		"wrong":     {map[string]string{v1.PreferencePremiumAnnotationKey: "10%", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferenceAllowance: &amount}, []string{`karpenter.sh/preference-premium="10%"`}},
+		"saving":    {map[string]string{v1.ConsolidationPaybackTimeAnnotationKey: "90m", v1.ConsolidationSavingsThresholdAnnotationKey: "0.1"}, model.Aims{Payback: &payback, Threshold: &share}, nil},
+		"no saving": {
+			map[string]string{v1.ConsolidationPaybackTimeAnnotationKey: "-1h", v1.ConsolidationSavingsThresholdAnnotationKey: "25%"}, model.Aims{},
+			[]string{`consolidation-payback-time="-1h": want a duration`, `consolidation-savings-threshold="25%": want a share of 1`},
+		},
+		"zero":  {map[string]string{v1.PreferencePremiumAnnotationKey: "0"}, model.Aims{PreferencePremium: new(float64)}, nil},
+		"wrong": {map[string]string{v1.PreferencePremiumAnnotationKey: "10%", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferenceAllowance: &amount}, []string{`karpenter.sh/preference-premium="10%"`}},
 		"all wrong": {
 			map[string]string{v1.PreferencePremiumAnnotationKey: "1.1", v1.PreferenceAllowanceAnnotationKey: "$1"}, model.Aims{},
 			[]string{`karpenter.sh/preference-premium="1.1": want a share of 1`, `karpenter.sh/preference-allowance="$1": want dollars per hour`},

@@ -102,7 +102,6 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		return world.Pool{}, false
 	}
 	aims, _ := Aims(p) // what cannot be read is reported where the pool's prices are
-	terms, _ := ConsolidationTermsOf(p.Annotations)
 	return world.Pool{
 		Name: p.Name, Weight: p.WeightValue(), Drift: driftOf(p),
 		Requirements: c.Requirements(template.Spec.Requirements).And(c.selector(templateLabels(p))...),
@@ -116,8 +115,7 @@ func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 		Policy:           model.ConsolidationPolicy(p.Spec.Disruption.ConsolidationPolicy),
 		ConsolidateAfter: ptr.Deref(p.Spec.Disruption.ConsolidateAfter.Duration, 0),
 		Never:            p.Spec.Disruption.ConsolidateAfter.Duration == nil,
-		Payback:          terms.Payback, Threshold: terms.Threshold,
-		Allowed: allowed(p),
+		Allowed:          allowed(p),
 	}, true
 }
 

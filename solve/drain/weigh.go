@@ -18,11 +18,11 @@ func (r *round) tollOf(sites []int) toll {
 		n := &r.s.Nodes[i]
 		pool := r.pools[n.Pool]
 		rate, unit, threshold := 0.0, r.unit(pool), r.policy.Hysteresis
-		d := &r.s.Pools[pool].Disruption
-		if d.Threshold != nil {
-			threshold = *d.Threshold
+		p := &r.s.Pools[pool]
+		if p.Aims.Threshold != nil {
+			threshold = *p.Aims.Threshold
 		}
-		if payback := r.payback(d); payback > 0 {
+		if payback := r.payback(p); payback > 0 {
 			rate = 1 / payback.Hours()
 		}
 		t.weight += unit * burden(n)
@@ -36,11 +36,11 @@ func (r *round) tollOf(sites []int) toll {
 
 // payback returns the time in which moves of the pool must pay; 0 = any. Those of a
 // Balanced pool have that in their score, unless the pool names a time besides.
-func (r *round) payback(d *model.Disruption) time.Duration {
+func (r *round) payback(p *model.Pool) time.Duration {
 	switch {
-	case d.Payback != nil:
-		return *d.Payback
-	case d.Policy == model.Balanced:
+	case p.Aims.Payback != nil:
+		return *p.Aims.Payback
+	case p.Disruption.Policy == model.Balanced:
 		return 0
 	}
 	return r.policy.Payback

@@ -24,18 +24,19 @@ func Owed(s *model.Snapshot, p model.Policy, cmd *model.Command) float64 {
 	owed, share, dearest := 0.0, 0.0, 0.0
 	for _, target := range cmd.Nodes {
 		n := c.node(target.Node)
-		if c.pool(n.Pool) == nil {
+		pool := c.pool(n.Pool)
+		if pool == nil {
 			continue
 		}
 		payback, threshold := p.Payback, p.Hysteresis
-		if d := c.pool(n.Pool).Disruption; d.Payback != nil {
-			payback = *d.Payback
+		if v := pool.Aims.Payback; v != nil {
+			payback = *v
 		}
-		if d := c.pool(n.Pool).Disruption; d.Threshold != nil {
-			threshold = *d.Threshold
+		if v := pool.Aims.Threshold; v != nil {
+			threshold = *v
 		}
 		share += threshold * float64(n.Price)
-		if d := c.pool(n.Pool).Disruption; payback <= 0 || d.Policy == model.Balanced && d.Payback == nil {
+		if payback <= 0 || pool.Disruption.Policy == model.Balanced && pool.Aims.Payback == nil {
 			continue
 		}
 		pod := c.podPrice(n.Pool) / payback.Hours()

@@ -85,9 +85,11 @@ func differences(old, pool *model.Pool, names []string) []string {
 	add("consolidationPolicy", policy(old), policy(pool))
 	add("consolidateAfter", never(old), never(pool))
 	add("replicas", replicas(old), replicas(pool))
-	add("preference premium", premium(old), premium(pool))
+	add("preference premium", number(old.Aims.PreferencePremium), number(pool.Aims.PreferencePremium))
 	add("preference allowance", allowance(old), allowance(pool))
 	add("least share on demand", share(old), share(pool))
+	add("consolidation payback time", payback(old), payback(pool))
+	add("consolidation savings threshold", number(old.Aims.Threshold), number(pool.Aims.Threshold))
 	add("price besides the instance", extrasText(old.Extras), extrasText(pool.Extras))
 	for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 		if old.Disruption.Halted == "" {
@@ -151,18 +153,25 @@ func never(p *model.Pool) string {
 	return "a time"
 }
 
-func premium(p *model.Pool) string {
-	if p.Aims.PreferencePremium == nil {
+func number(v *float64) string {
+	if v == nil {
 		return ""
 	}
-	return strconv.FormatFloat(*p.Aims.PreferencePremium, 'g', -1, 64)
+	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
 func share(p *model.Pool) string {
 	if p.Aims.OnDemandShare == 0 {
 		return ""
 	}
-	return strconv.FormatFloat(p.Aims.OnDemandShare, 'g', -1, 64)
+	return number(&p.Aims.OnDemandShare)
+}
+
+func payback(p *model.Pool) string {
+	if p.Aims.Payback == nil {
+		return ""
+	}
+	return p.Aims.Payback.String()
 }
 
 func allowance(p *model.Pool) string {

@@ -31,8 +31,6 @@ func (w *wiring) extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, 
 	w.warn(pool, invalidNodePrice, "Using the setting of the controller instead", err)
 	_, err = convert.Aims(pool)
 	w.warn(pool, invalidAim, "Ignoring an annotation that cannot be read", err)
-	_, err = convert.ConsolidationTermsOf(pool.Annotations)
-	w.warn(pool, invalidAim, "Using the setting of the controller instead", err)
 	if w.provider.Extras == nil {
 		return amounts.Extras(), nil
 	}

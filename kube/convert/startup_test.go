@@ -1,7 +1,6 @@
 package convert_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -35,27 +34,6 @@ func TestStartup(t *testing.T) {
 				t.Errorf("it took %s, want %s", got, tc.want)
 			}
 		})
-	}
-}
-
-// Annotations of a NodePool say what consolidation must save; those that cannot be
-// read count as missing and are named.
-func TestConsolidationTerms(t *testing.T) {
-	good, err := convert.ConsolidationTermsOf(map[string]string{
-		v1.ConsolidationPaybackTimeAnnotationKey: "90m", v1.ConsolidationSavingsThresholdAnnotationKey: "0.25",
-	})
-	if err != nil || *good.Payback != 90*time.Minute || *good.Threshold != 0.25 {
-		t.Errorf("got %v, %v", good, err)
-	}
-	bad, err := convert.ConsolidationTermsOf(map[string]string{
-		v1.ConsolidationPaybackTimeAnnotationKey: "-1h", v1.ConsolidationSavingsThresholdAnnotationKey: "25%",
-	})
-	if bad.Payback != nil || bad.Threshold != nil || err == nil ||
-		!strings.Contains(err.Error(), `consolidation-payback-time="-1h"`) || !strings.Contains(err.Error(), `consolidation-savings-threshold="25%"`) {
-		t.Errorf("got %v, %v", bad, err)
-	}
-	if none, err := convert.ConsolidationTermsOf(nil); none.Payback != nil || none.Threshold != nil || err != nil {
-		t.Errorf("got %v, %v", none, err)
 	}
 }
 
