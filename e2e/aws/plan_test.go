@@ -92,7 +92,7 @@ type report struct {
 	Pending                         []struct{ Verdict string }
 	Stays                           []struct {
 		Node    string
-		Reasons []struct{ Cause string }
+		Reasons []struct{ Cause, Why string }
 	}
 }
 
@@ -422,8 +422,8 @@ func (s *planned) change(what, manifest, reason string) {
 		}
 		for _, stay := range r.Stays {
 			for _, because := range stay.Reasons {
-				if because.Cause != "no saving" && because.Cause != "no place" {
-					return fmt.Sprintf("node %s stays: %s", stay.Node, because.Cause)
+				if because.Cause != "no saving" && because.Cause != "no place" && because.Why != "pods on it were moved within the last hour" {
+					return fmt.Sprintf("node %s stays: %s: %s", stay.Node, because.Cause, because.Why)
 				}
 			}
 		}
