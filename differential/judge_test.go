@@ -238,7 +238,7 @@ func (m *mismatch) overdrawn() bool {
 func (m *mismatch) String() string {
 	pod := m.pod.Namespace + "/" + m.pod.Name
 	if m.verdict != nil {
-		return fmt.Sprintf(noPlace+" for pod %s (%s); the scheduler accepts node %s with labels %v, taints %v",
+		return fmt.Sprintf("we find no place for pod %s (%s); the scheduler accepts node %s with labels %v, taints %v",
 			pod, m.verdict, m.node.Name, m.node.Labels, m.node.Spec.Taints)
 	}
 	return fmt.Sprintf("we plan pod %s on node %s with labels %v, taints %v; the scheduler refuses: %s",
@@ -294,9 +294,6 @@ func (j *judge) placements(plan *model.Plan) []binding {
 	}
 	return out
 }
-
-// noPlace begins what is wrong where a pod stays pending that could run.
-const noPlace = "we find no place"
 
 // leftover is a pod that we find no place for.
 type leftover struct {

@@ -28,7 +28,8 @@ type insertion struct {
 }
 
 // insertAll finds places for pods that are left. It reports whether it looked at
-// all that it could try.
+// all that it could try. It has a bound of its own: a plan that leaves pods because
+// others were made cheap first would be no plan.
 func (r repair) insertAll() bool {
 	n := &insertion{repair: r, work: insertions}
 	if r.trial != nil {
@@ -37,7 +38,7 @@ func (r repair) insertAll() bool {
 	for progress := r.homeless(); progress; {
 		progress = false
 		for _, d := range r.inOrder() {
-			for len(d.left) > 0 && n.work > 0 && !n.budget.Spent() && n.insert(d) {
+			for len(d.left) > 0 && n.work > 0 && n.insert(d) {
 				progress = true
 			}
 			if n.leaves != nil && len(d.left) > n.leaves[d.kind] {
