@@ -143,31 +143,53 @@ func zones(pool *model.Pool, l *model.Launch) []string {
 
 // labels returns what is known of the labels of a launch, whichever of its types it
 // becomes.
-func labels(pool *model.Pool, l *model.Launch, wellKnown model.LabelSet) model.Requirements {
+func (r *round) labels(pool *model.Pool, l *model.Launch) model.Requirements {
+	out := l.Requirements.And(r.inCommon(pool, l.Types)...)
+	for _, q := range out {
+		if n, ok := q.Number(); ok && !q.AllowsAbsence() && !r.s.WellKnown.Has(q.Key) {
+			out = out.And(model.NewRequirement(q.Key, model.In, n))
+		}
+	}
+	return out
+}
+
+// inCommon returns what all of the types, of those that launches list, say about
+// labels: the values that some of them have.
+func (r *round) inCommon(pool *model.Pool, names []string) model.Requirements {
+	m := menu{pool: pool.Name, types: len(names)}
+	if len(names) > 0 {
+		m.first = &names[0]
+	}
+	if out, ok := r.menus[m]; ok {
+		return out
+	}
+	listed := map[string]bool{}
+	for _, name := range names {
+		listed[name] = true
+	}
 	types, values, having := 0, map[string][]string{}, map[string]int{}
 	for _, t := range pool.Types {
-		if !slices.Contains(l.Types, t.Name) {
+		if !listed[t.Name] {
 			continue
 		}
 		types++
-		for _, r := range t.Requirements {
-			if !r.Complement && !r.Gte.Set && !r.Lte.Set {
-				values[r.Key] = append(values[r.Key], r.Values...)
-				having[r.Key]++
+		for _, q := range t.Requirements {
+			if !q.Complement && !q.Gte.Set && !q.Lte.Set {
+				values[q.Key] = append(values[q.Key], q.Values...)
+				having[q.Key]++
 			}
 		}
 	}
-	out := l.Requirements
+	var out model.Requirements
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if having[key] == types {
 			out = out.And(model.NewRequirement(key, model.In, values[key]...))
 		}
 	}
-	for _, r := range out {
-		if n, ok := r.Number(); ok && !r.AllowsAbsence() && !wellKnown.Has(r.Key) {
-			out = out.And(model.NewRequirement(r.Key, model.In, n))
-		}
+	if r.menus == nil {
+		r.menus = map[menu]model.Requirements{}
 	}
+	r.menus[m] = out
 	return out
 }
 
@@ -180,7 +202,7 @@ func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
 	}
 	n := model.Node{
 		Name: fmt.Sprintf("launch-%d", len(r.s.Nodes)), Pool: l.Pool, Closed: true,
-		Labels: labels(pool, l, r.s.WellKnown).And(
+		Labels: r.labels(pool, l).And(
 			model.NewRequirement(model.LabelZone, model.In, zones(pool, l)...),
 			model.NewRequirement(model.LabelNodePool, model.In, l.Pool)),
 	}

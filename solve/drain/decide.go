@@ -37,7 +37,7 @@ func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *mode
 
 // enter enters what the plan does for pending pods.
 func (r *round) enter() {
-	if len(r.plan.Placements)+len(r.plan.Launches) == 0 {
+	if len(r.plan.Placements)+len(r.plan.Launches) == 0 || len(r.given.Nodes) == 0 {
 		return
 	}
 	kinds := kindsOf(r.given.Pending)

@@ -19,20 +19,28 @@ type round struct {
 	plan     *model.Plan
 	work     *work.Budget
 
-	pools     map[string]int            // by name: index in s.Pools
-	budget    []map[model.Reason]int    // by index in s.Pools
-	receiving map[string]receipt        // nodes that pods are planned on, by name
-	taken     map[string]bool           // nodes of commands, by name
-	intended  map[string]bool           // claims of commands that are being confirmed, while they are looked at
-	refused   map[string]model.Stay     // why a node is kept, as far as it was looked at, by name
-	worth     map[*model.Shape]float64  // what a pod costs at least on a new node
-	least     map[*model.Shape]float64  // what the cheapest node costs that takes one
-	launched  map[*model.Shape]float64  // what the node costs that is launched for one without a place
-	homes     map[*model.Shape][]string // up to two nodes that take one; those of an earlier state may be too many, never too few
-	stage     []fit.NodeRow             // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
-	rows      []fit.NodeRow             // the nodes there were to take pods, at some time
-	totals    []total                   // by index in s.Pools
-	turns     map[string]*turnover      // of static pools, as far as they were asked for
+	pools     map[string]int              // by name: index in s.Pools
+	budget    []map[model.Reason]int      // by index in s.Pools
+	receiving map[string]receipt          // nodes that pods are planned on, by name
+	taken     map[string]bool             // nodes of commands, by name
+	intended  map[string]bool             // claims of commands that are being confirmed, while they are looked at
+	refused   map[string]model.Stay       // why a node is kept, as far as it was looked at, by name
+	worth     map[*model.Shape]float64    // what a pod costs at least on a new node
+	least     map[*model.Shape]float64    // what the cheapest node costs that takes one
+	launched  map[*model.Shape]float64    // what the node costs that is launched for one without a place
+	homes     map[*model.Shape][]string   // up to two nodes that take one; those of an earlier state may be too many, never too few
+	stage     []fit.NodeRow               // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
+	rows      []fit.NodeRow               // the nodes there were to take pods, at some time
+	totals    []total                     // by index in s.Pools
+	turns     map[string]*turnover        // of static pools, as far as they were asked for
+	menus     map[menu]model.Requirements // what the types of launches have in common, as far as it was asked for
+}
+
+// menu is the types that launches of a pool list: where their names are stored.
+type menu struct {
+	pool  string
+	first *string
+	types int
 }
 
 // receipt is what is planned on a node.
