@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help try screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract prose generate-aws clean-cluster clean build FORCE
+.PHONY: help try screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -133,6 +133,9 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 
 contract: ## the links from the cases in docs/contract to their tests
 	go test ./internal/docs -run TestContractIndex -update
+
+headers: ## the licence at the top of source files that lack it
+	go test ./internal/docs -run TestLicenceHeaders -update
 
 prose: ## findings of the style check, and the backlog with the numbers of today
 	-go test ./internal/docs -run TestProse

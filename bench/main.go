@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command bench runs this project's engine and upstream's side by side and
 // proves what they decide. See docs/benchmarks.md.
 //

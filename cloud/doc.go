@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cloud is the contract between the controllers and a cloud provider:
 // what a provider must do, what it tells about its machines, and the errors
 // that change what happens next.

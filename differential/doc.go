@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package differential holds only tests: it compares what we plan with what
 // kube-scheduler's own code says about the same cluster.
 //

@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Pins this module to the Kubernetes release of the sandbox: ./pin.sh
 #
 # The release is stated once, in ../sandbox/go.mod, with the modules k8s.io/kubernetes names at versions that do not

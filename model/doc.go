@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package model holds the plain values a scheduling decision is made of: what
 // the cluster looks like (Snapshot) and what to do about it (Plan).
 //

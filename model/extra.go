@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package model
 
 // Extra is one part of what a node costs besides its instance: a volume, an

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command release builds what a release consists of, without Docker, and pushes it:
 //
 //	go run . build --out ../bin/release            everything, from the source in ..

@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Builds the sandbox binary: build.sh OUT [RELEASE], with RELEASE such as 1.36.4
 # instead of the release that go.mod names. Shows the progress and the times,
 # because the first build compiles all of Kubernetes and takes minutes.

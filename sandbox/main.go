@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command sandbox is a real Kubernetes cluster in one binary: etcd, kube-apiserver, kube-scheduler,
 // kube-controller-manager and kubectl exactly as released, a supervisor that runs them on localhost, and simulated
 // kubelets that make nodes Ready and pods Running. It needs no root, no container runtime and no network.

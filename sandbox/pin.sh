@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Pins this module to one Kubernetes release: ./pin.sh 1.37.1
 #
 # k8s.io/kubernetes names its staging modules at v0.0.0, which do not exist. Each is excluded here and required at

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scenario is the text format of cluster situations and plans.
 //
 // One format serves unit tests, bug dumps, the offline commands and the

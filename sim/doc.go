@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sim runs the whole shipped system in one process: the reconcilers as
 // package wiring registers them, the world and the planner, against an API
 // server and a cloud in memory, with a virtual clock. It is for tests.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package solve decides: it maps a Snapshot to a Plan.
 //
 // Decide does no I/O and reads no clock, environment or global; the same

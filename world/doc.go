@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package world keeps what is known of the cluster and hands it out as
 // immutable Snapshots.
 //

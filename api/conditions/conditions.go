@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conditions keeps the status conditions of an object consistent: a
 // root condition, Ready, that sums up the conditions it depends on.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package crds carries the CustomResourceDefinition manifests of the resources
 // under api, generated from the markers of the Go types.
 package crds
@@ -8,7 +10,7 @@ import (
 	"io/fs"
 )
 
-//go:generate go tool controller-gen object crd:crdVersions=v1 paths=../... output:crd:dir=.
+//go:generate go tool controller-gen object:headerFile=header.txt crd:crdVersions=v1 paths=../... output:crd:dir=.
 //go:generate sh -c "go run ./bounds *.yaml"
 
 //go:embed *.yaml

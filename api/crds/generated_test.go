@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package crds_test
 
 import (
@@ -36,7 +38,7 @@ func TestGeneratedIsUpToDate(t *testing.T) {
 		compare(t, path, filepath.Base(path))
 	}
 	for _, group := range []string{"v1", "v1alpha1", "autoscaling/v1beta1", "kwok/v1alpha1", "aws/v1"} {
-		generate(t, "object", "paths=../"+group, "output:object:dir="+dir)
+		generate(t, "object:headerFile=header.txt", "paths=../"+group, "output:object:dir="+dir)
 		const name = "zz_generated.deepcopy.go"
 		compare(t, filepath.Join(dir, name), filepath.Join("..", group, name))
 	}

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package quantity parses resource quantities from untrusted text.
 //
 // resource.ParseQuantity computes a power of ten that is as long as the

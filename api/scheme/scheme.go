@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scheme registers all resources Karpenter defines in a
 // runtime.Scheme.
 package scheme

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package unreadable marks objects in memory of which the program could not
 // read every field.
 //

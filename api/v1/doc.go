@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 holds the karpenter.sh/v1 resources, NodePool and NodeClaim, the
 // metadata keys Karpenter reads and writes, and the pure rules that belong to
 // the API itself: runtime validation, disruption budgets and the drift hash.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package judge proves plans valid and prices them, whoever made them. It
 // trusts no planner: what a node of a claim would be it works out from the
 // price list, and whether a pod may run there it asks kube-scheduler's own

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package meter measures this process: CPU time and memory.
 package meter
 

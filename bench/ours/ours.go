@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ours runs this project's engine on a workload.
 //
 // Objects go in the way they do in the controller: converted by kube/convert,

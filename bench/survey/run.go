@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package survey runs drawn problems through the engines and reports on them.
 //
 // Every measurement runs in a process of its own, so that one that does not end,

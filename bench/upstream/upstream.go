@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package upstream runs the engine of sigs.k8s.io/karpenter on a workload.
 //
 // Nodes and pods go into its cluster state, NodePools and DaemonSets into a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wild draws planning problems that the planner was not tuned for.
 //
 // A problem belongs to a family, which says what the pods ask for, and has a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workload generates the situations engines are compared on, as
 // Kubernetes objects and a price list, so that every engine is fed through the
 // door it has for them. Equal names give equal objects on any machine.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package licences tells under which licences a folder of source is, by what
 // its licence files say, and whether they are permissive.
 package licences

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package aws is the provider for Amazon EC2.
 //
 //	client/         the calls to AWS, as interfaces; what its errors mean

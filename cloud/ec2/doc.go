@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ec2 holds facts about EC2 instance types: what they have, what pods
 // can use of it, and what they cost on demand.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package health says what a provider's repair policies make of the conditions
 // of a Node.
 //

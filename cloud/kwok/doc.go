@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kwok is the provider without machines: a launch makes a Node object
 // that kwok, or a simulated kubelet, brings to life.
 //

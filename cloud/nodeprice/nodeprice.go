@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeprice adds what a node costs besides its instance to the prices of
 // instance types: volumes, addresses, and amounts that users name because agents
 // and licences are billed per node or per vCPU.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package overlay evaluates NodeOverlays: which of them hold, and what they
 // make of the instance types of each NodePool.
 //

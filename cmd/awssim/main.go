@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command awssim is an AWS account in one process, for laptops and tests. It
 // serves the APIs that Karpenter calls over HTTP on loopback, so that programs
 // reach it by AWS_ENDPOINT_URL, and boots what EC2 runs into Nodes of a cluster,

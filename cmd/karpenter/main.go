@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command karpenter runs the controllers that launch and terminate the nodes of
 // a Kubernetes cluster, and has commands for the people who run them.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package capacitybuffer keeps room ready for pods that do not exist yet.
 //
 // Reconciler is the controller capacitybuffer. It resolves each CapacityBuffer

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package consistency compares what a machine was expected to have with what
 // its Node reports, and says so on the NodeClaim when the Node is short. It
 // never deletes anything.

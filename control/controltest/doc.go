@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controltest runs reconcilers on a cluster in memory, as told by a
 // script, and writes down what they did. It is for tests only.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package deletioncost tells ReplicaSets which of their pods to delete first when
 // they scale down: those on the nodes that Karpenter would remove next. So scaling
 // down empties nodes instead of thinning all of them out.

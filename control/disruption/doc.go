@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package disruption takes nodes away of its own accord: it carries out the
 // Commands of a Plan. Which nodes to take away, what replaces them, and what
 // budgets allow, is decided by package solve.

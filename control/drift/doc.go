@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package drift keeps what is said about nodes that could be disrupted, and
 // watches over the roll-outs that follow.
 //

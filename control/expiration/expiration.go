@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package expiration deletes NodeClaims that have reached their age limit.
 //
 // The limit is the one frozen on the claim when it was made. Expiry is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package garbage brings the claims in the cluster and the machines in the
 // cloud back into step where an event was missed: claims whose machine is gone
 // are deleted, and machines whose claim is gone are ended.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hydration labels NodeClaims and Nodes with their node class. Claims
 // made by this version carry the label from birth; those taken over from an
 // older one may not, and neither may their Nodes.

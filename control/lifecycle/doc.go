@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lifecycle takes a NodeClaim from its creation to its end: it
 // launches the machine, recognises the Node that comes of it, waits until the
 // Node can run pods, gives up on what never gets there, and cleans up when the

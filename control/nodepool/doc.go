@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodepool keeps what a NodePool says about itself true. Each
 // reconciler tends one thing:
 //

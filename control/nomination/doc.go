@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nomination tells kube-scheduler where pods are to go: it writes the
 // node a pod is planned on into status.nominatedNodeName. The scheduler tries
 // that node first, and keeps its room from other pods of the same or a lower

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package obstacle says on a NodeClaim, as soon as it matters, which pods will
 // never leave its node as things are.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podevents notes on a NodeClaim when a pod last came to or left its
 // node, in status.lastPodEventTime. Consolidation leaves a node alone until
 // it has been quiet for a while.

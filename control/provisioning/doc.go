@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package provisioning finds a place for pods that have none: it carries out
 // the Placements and Launches of a Plan and tells why the pods of its Verdicts
 // stay pending.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reboot restarts the machines of NodeClaims in place.
 //
 // Reconciler is the controller nodeclaim.reboot. The disruption loop requests a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package repair replaces machines whose Node says that they are broken.
 //
 // Reconciler is the controller node.health. A provider's RepairPolicies name

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package static keeps NodePools that set spec.replicas at that many nodes: the
 // controllers static.provisioning and static.deprovisioning.
 //

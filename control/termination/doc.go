@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package termination takes a deleted Node out of the cluster: it keeps new
 // pods away, drains the pods that are there, waits until volumes are
 // detached, ends the machine, and then lets the Node object go.

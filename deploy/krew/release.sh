@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Builds the kubectl plugin for each platform and writes its Krew manifest:
 # deploy/krew/release.sh FOLDER URL
 #

@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Records a real run of the sandbox: docs/recorded/record.sh FILE
 #
 # Starts a cluster with a simulated AWS in a folder of its own, scales workloads up

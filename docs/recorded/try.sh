@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Shows the commands on a recorded cluster and on one that is simulated now:
 # docs/recorded/try.sh PROGRAM [SEED]
 #

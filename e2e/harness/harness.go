@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package harness runs a real Kubernetes control plane for end-to-end tests.
 //
 // A test package starts it at most once, on first use, and stops it at its

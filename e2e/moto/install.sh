@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
 # Installs moto into a virtual environment of the project, from PyPI with the
 # versions and checksums of requirements.txt:
 #

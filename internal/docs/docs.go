@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package docs reads the project's documents, so that tests can hold what they
 // say against what there is: commands, links, and the names of things.
 package docs

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package access has the Kubernetes API judge who asks this process for
 // something over HTTP, and whether they may have it.
 package access

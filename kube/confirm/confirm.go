@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package confirm asks the API server about NodeClaims that were created and of
 // which no event has come.
 package confirm

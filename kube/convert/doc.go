@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package convert turns Kubernetes objects into the plain values package world
 // takes in, and a planned launch into the NodeClaim that asks for it.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package events tells users about objects through Kubernetes events, without
 // repeating itself.
 //

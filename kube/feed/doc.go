@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package feed brings what the API server shows to the world: Pods, Nodes,
 // NodeClaims, NodePools, DaemonSets, PodDisruptionBudgets and Namespaces, as
 // they change; and what pods have to do with persistent volumes, and with the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package join finds the Node of a NodeClaim and the NodeClaim of a Node. The
 // two belong together when they carry the same provider ID; an object without
 // one belongs to nothing.

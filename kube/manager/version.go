@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package manager
 
 // Version is the version of this project that the program is built from. The

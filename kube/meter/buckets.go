@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package meter
 
 // DurationBuckets returns the bounds of histograms of how long things take, in

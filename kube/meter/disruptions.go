@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package meter holds the metrics that several controllers write, so that
 // each has one definition, and those of pods.
 package meter

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pods sorts pods into the classes that draining and disruption speak
 // of.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sanitize keeps a custom resource that cannot be decoded from hiding
 // all others of its kind.
 //

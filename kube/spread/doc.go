@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spread gives pods that say nothing about topology spread the
 // constraints the cluster has by default (--scheduler-config), as
 // kube-scheduler does: over the pods of the Services that select the pod and

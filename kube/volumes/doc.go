@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package volumes says where pods can run for the sake of their persistent
 // volumes, and how many volumes they attach there.
 //

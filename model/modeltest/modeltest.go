@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package modeltest changes values field by field, for tests that hold a
 // function of a value against every field that the value has.
 package modeltest

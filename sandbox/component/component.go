@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package component runs one upstream command, unchanged, as the whole current process.
 //
 // Each component has process-wide state of its own (flags, klog, metrics registries, feature gates, signal handlers),

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package console shows what happens to a fleet as lines. The picture on a terminal is that of karpenter top.
 package console
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package controlplane runs a real Kubernetes control plane on localhost: etcd, kube-apiserver, kube-scheduler,
 // kube-controller-manager and, if wanted, simulated kubelets, each as a supervised child process of the sandbox's
 // multi-call binary.

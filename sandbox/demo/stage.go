@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package demo takes a fresh cluster through a script without a person: it applies manifests, scales up and down, waits
 // by watching, and prints a timeline. What did not come about within its time is an error that says what was missing.
 package demo

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fleet watches a cluster that the autoscaler works in and tells what there is: machines, pods, pools, prices.
 //
 // Vocabulary: a machine is a NodeClaim and its Node seen as one, from the claim's creation until both are gone; a Node

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubelet simulates the kubelets of machines that do not exist. For every Node annotated
 // kwok.x-k8s.io/node=fake it does what a kubelet does as seen from the API server: it renews the node's Lease, makes
 // the node Ready, runs the pods bound to it, and confirms their deletion. Nothing else of a kubelet exists: no logs,

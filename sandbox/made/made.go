@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package made makes large clusters of objects: nodes, their claims and the pods on them are written to an API server as
 // they would be after days of growing, which takes a minute and not an hour.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manifest reads Kubernetes manifests and applies them, as kubectl would.
 package manifest
 

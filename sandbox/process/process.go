@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process keeps child processes alive: it starts them in process groups of their own, appends their output to
 // a log file, restarts them with bounded backoff when they die, and stops them with SIGTERM, then SIGKILL.
 package process

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package session brings up everything a person wants to see at work: a control plane with simulated machines, the
 // CRDs, first manifests, and the autoscaler as a child process.
 //

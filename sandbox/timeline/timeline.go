@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package timeline says in words what happened to a fleet between two looks at it. It is one text for people at a
 // terminal, for logs, and for the log of a demo.
 package timeline

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scenariotest runs cases written as text against a planner.
 //
 // A file of cases is a sequence of blocks in the manner of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package actors is what a cluster does around Karpenter, small and honest:
 //
 //	users       what a script says happens, at its moments

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package amazon lets runs of package sim use the AWS provider, as it is wired,
 // on an account in memory (package awsfake). Every call of the provider to AWS
 // waits for its turn and may fail; machines join the cluster as what their user

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package laws says what must hold while package sim runs the system, whatever
 // the order of things and whatever goes wrong. Laws look at the truth: what the
 // API server has stored and which machines run.

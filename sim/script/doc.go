@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package script is the language in which runs of package sim are written: a
 // cluster, what happens to it, and what goes wrong. One thing per line; # begins
 // a comment; the order of lines does not matter but for equal moments.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package store is an API server in memory, for the kinds the process and its
 // surroundings use. It keeps what clients rely on: resource versions and
 // conflicts, generations, finalizers and graceful deletion, subresources,

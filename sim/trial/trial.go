@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package trial puts the system on trial: it runs a script with its actors and
 // faults, and holds the run against the laws.
 package trial

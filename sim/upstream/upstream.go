@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package upstream takes nodes away by the rules of Karpenter upstream, to compare
 // with: consolidationPolicy WhenEmptyOrUnderutilized, and Balanced. It knows the
 // rules alone (spec 40, sections 6 and 9). Where upstream simulates a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cover chooses new nodes: given counted items and the candidates that
 // can hold them, it looks for the cheapest multiset of nodes that covers all
 // items, and proves how cheap any could be.

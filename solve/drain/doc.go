@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package drain chooses the nodes to take away: empty ones, drifted ones, and
 // those whose pods can be had for less elsewhere.
 //

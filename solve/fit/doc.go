@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fit knows which shape may run where. It compiles a Snapshot once
 // into rows that are cheap to test:
 //

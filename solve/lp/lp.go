@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lp solves covering linear programs
 //
 //	minimise Σ price_k·x_k  subject to  Σ column_k·x_k ≥ demand,  x ≥ 0

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pack places pods: first on capacity that exists or is on its way,
 // then on new nodes, cheapest plan first.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package solvetest judges plans without trusting the planner.
 //
 //   - Draw makes random situations, small ones with few labels, so that every

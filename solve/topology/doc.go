@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package topology keeps the rules between pods: topology spread, pod affinity
 // and anti-affinity in both directions, as kube-scheduler reads them.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package work counts the work of a decision, so that every decision ends.
 //
 // A Budget is a number of elementary steps: about one comparison or one

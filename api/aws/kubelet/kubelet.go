@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubelet says what is wrong with the kubelet configuration of an
 // EC2NodeClass, which the schema leaves open, and which AMI families can
 // deliver it.

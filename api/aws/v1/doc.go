@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1 holds the karpenter.k8s.aws/v1 resource EC2NodeClass, the node
 // class of the AWS provider, and the rules that belong to it: labels, the drift
 // hash, and what the schema cannot check.

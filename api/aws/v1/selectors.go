@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package v1
 
 // SubnetSelectorTerm selects subnets. All tags must be there. Where ID is set,

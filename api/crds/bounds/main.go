@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bounds tightens the schema of quantities in generated CRD manifests, which
 // markers cannot do for a type of another module.
 //

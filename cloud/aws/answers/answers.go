@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package answers remembers for a while what AWS has answered, and asks a
 // question once when several want to know at the same time.
 package answers

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package awsfake is AWS in memory: one account in one region, with EC2, IAM,
 // SQS, SSM, EKS, Pricing and zonal shift behind the interfaces of package client.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package batch makes one call of many that are made at about the same time.
 //
 // A Batcher collects what its callers hand in, by key, until nothing more has

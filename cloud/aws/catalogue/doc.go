@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package catalogue knows the instance types of a region as an EC2NodeClass can
 // have them: what they are, where they are sold, what they cost, and what of it
 // can be bought now.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package expression evaluates what may stand for numbers in the kubelet's
 // configuration of an EC2NodeClass: expressions of the Common Expression
 // Language over the figures of an instance type.

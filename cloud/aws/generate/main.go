@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command generate refreshes the data about EC2 that is built into the program
 // from what AWS says: descriptions of instance types from DescribeInstanceTypes,
 // and on-demand prices from the Pricing API. "make generate-aws" runs it.

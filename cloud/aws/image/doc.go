@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package image finds the AMIs of an EC2NodeClass, and says which of them a type
 // boots from.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package instance starts, describes, tags and ends EC2 instances.
 //
 // Calls that are made at about the same time become one, and a launch is one

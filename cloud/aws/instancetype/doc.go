@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package instancetype says what EC2 instance types are to Kubernetes: the
 // labels of their nodes, what they hold, what of it pods can use, and how they
 // can be bought. It computes with values only; calls to AWS are made elsewhere.

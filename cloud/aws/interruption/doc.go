@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package interruption gives up NodeClaims whose instances AWS takes away, or
 // whose machines are broken, while there is time to drain them.
 //

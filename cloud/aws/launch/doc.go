@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package launch decides what EC2 is asked for when a machine is to be started:
 // which instance types and offerings, bought how, in which subnets. It computes
 // with values only.

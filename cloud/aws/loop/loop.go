@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package loop repeats work that no event asks for, as controllers do: on the
 // leader, and after a failure with growing delays.
 package loop

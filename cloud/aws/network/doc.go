@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package network finds the subnets and the security groups that EC2NodeClasses
 // select, and keeps account of the free addresses of subnets.
 //

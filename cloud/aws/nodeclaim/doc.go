@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeclaim has the controllers of NodeClaims that only EC2 needs, and
 // what finds the claims of instances and gives them up.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeclass holds the controllers of EC2NodeClass:
 //
 //   - Reconciler, nodeclass: finds in AWS what the class selects, makes its

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package profile makes and unmakes the instance profiles that give nodes the
 // role of their EC2NodeClass.
 //

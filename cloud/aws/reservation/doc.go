@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reservation finds the capacity reservations and the placement groups
 // that EC2NodeClasses select, and counts what reservations have left.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shortage remembers for a while what EC2 could not deliver, so that the
 // next launch asks for something else.
 //

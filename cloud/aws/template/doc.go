@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package template makes EC2 launch templates: everything about a machine but
 // its instance type, subnet and price.
 //

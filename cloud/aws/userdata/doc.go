@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package userdata writes what instances read when they boot for the first time,
 // by which they join the cluster: a shell script, a NodeConfig, Bottlerocket's
 // settings or PowerShell, merged with what the user wrote. It computes with

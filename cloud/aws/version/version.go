@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package version knows which version of Kubernetes the cluster runs. Images are
 // made for one minor version each.
 package version

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zonalshift knows which zones the cluster's traffic is shifted away
 // from, as Application Recovery Controller says. Nothing is launched there, and
 // nothing that is there is touched, until the shift is over.

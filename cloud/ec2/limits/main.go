@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command limits writes the numbers of branch network interfaces of EC2 instance
 // types, which no API of AWS tells, as JSON to standard output. It takes them from
 // the VPC resource controller of AWS, at the version in go.mod. The date is the

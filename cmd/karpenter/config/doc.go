@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package config turns command-line arguments and environment variables into
 // a Config, and says precisely what is wrong with those it cannot use.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package explain says of one pod where it is planned, or why it stays
 // pending, of one node what becomes of it, or why it stays, and of all nodes
 // what they cost beside what they had to: for a situation in a file, or for the

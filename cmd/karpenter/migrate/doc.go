@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package migrate rewrites manifests of older Karpenter APIs as v1.
 //
 // Vocabulary:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package recording keeps what happened to the objects of a cluster in a file, so
 // that every command that reads a cluster can read the recording instead, at any
 // moment of it.

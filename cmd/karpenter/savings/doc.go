@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package savings compares what the nodes of any cluster cost with what the same
 // pods would cost if Karpenter planned them from scratch: on demand, with Spot, and
 // with Arm, each beside the least that any plan can cost.

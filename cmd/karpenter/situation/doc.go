@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package situation gets the situation that explain, plan and snapshot work on.
 //
 // The API server shows pods, nodes, NodePools and the rest to whoever may read

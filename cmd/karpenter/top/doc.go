@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package top shows what happens to the nodes of a cluster: what there is, what it
 // costs beside the proven minimum, and why each node was launched or is removed.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wiring makes everything the process runs and adds it to a
 // controller-runtime manager. It reads neither flags nor environment, and
 // opens no connection but through what it is given.

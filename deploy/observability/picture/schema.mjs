@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes the dashboard as TypeScript with the types of Grafana's schema, which tsc
 // then holds it to. Types of Grafana's say that all fields are there; here each may be left out.
 import { readFileSync, writeFileSync } from 'node:fs';

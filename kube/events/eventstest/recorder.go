@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package eventstest has an events.Recorder for tests.
 package eventstest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package boot brings the instances of an AWS to life as Nodes of a cluster:
 // the AWS in memory or any other that answers the SDK's clients.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conformance holds what Karpenter relies on when it calls AWS, as checks
 // that any implementation of package client must pass: AWS in memory, the same
 // over HTTP, or an emulator by others. That they all pass the same checks is what

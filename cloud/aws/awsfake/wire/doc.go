@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wire puts HTTP in front of an AWS in memory: the protocols of EC2 and
 // IAM (query → XML), SQS, SSM and Pricing (JSON by X-Amz-Target), EKS and ARC
 // zonal shift (REST and JSON), so that the SDK's real clients and any program

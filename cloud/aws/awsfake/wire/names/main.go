@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command names writes the tables of wire names that package wire reads, from
 // the source of the SDK's clients as go.mod pins them. Only names that are not
 // the Go field's own name are listed.
