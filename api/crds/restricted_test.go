@@ -45,7 +45,7 @@ func TestRestrictedAWSLabels(t *testing.T) {
 }
 
 // TestRestrictedAWSKeys evaluates the CEL rules of the NodePool as the API server
-// does.
+// does (spec 48/3).
 func TestRestrictedAWSKeys(t *testing.T) {
 	files, err := crds.Manifests()
 	if err != nil {
