@@ -45,7 +45,7 @@ func TestRestrictedAWSLabels(t *testing.T) {
 }
 
 // TestRestrictedAWSKeys evaluates the CEL rules of the NodePool as the API server
-// does.
+// does (spec 48/3).
 func TestRestrictedAWSKeys(t *testing.T) {
 	files, err := crds.Manifests()
 	if err != nil {
@@ -67,6 +67,7 @@ func TestRestrictedAWSKeys(t *testing.T) {
 	for key, accepted := range map[string]bool{
 		awsv1.InstanceCPULabelKey: true, awsv1.NodeClassLabelKey: true, awsv1.ZoneIDLabelKey: true, "example.com/karpenter.k8s.aws": true, "plain": true,
 		"karpenter.k8s.aws/instance-cpus": false, "karpenter.k8s.aws/": false, "sub.karpenter.k8s.aws/instance-cpu": false, "my-karpenter.k8s.aws/x": false,
+		"karpenter.k8s.aws/nitro-sandbox": false,
 	} {
 		for where, template := range map[string]map[string]any{
 			"requirement": {"spec": map[string]any{"requirements": []any{map[string]any{"key": key, "operator": "Exists"}}}},

@@ -17,6 +17,7 @@ type Memory struct {
 	last *Catalogue
 
 	rows    []NodeRow // of the last Snapshot, by name
+	spare   []NodeRow // the array of the rows before those, to be used again
 	daemons []model.Daemon
 }
 
@@ -55,7 +56,7 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 	if !same(m.daemons, s.Daemons) {
 		old = nil
 	}
-	rows := make([]NodeRow, 0, len(s.Nodes))
+	rows := slices.Grow(m.spare[:0], len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		for len(old) > 0 && old[0].Name < n.Name {
@@ -71,7 +72,7 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 			rows = append(rows, NewNodeRow(n, i, s.Daemons))
 		}
 	}
-	m.rows, m.daemons = rows, s.Daemons
+	m.rows, m.spare, m.daemons = rows, m.rows, s.Daemons
 	out := make([]NodeRow, 0, len(rows))
 	for _, first := range []bool{true, false} {
 		for i := range rows {

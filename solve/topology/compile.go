@@ -33,6 +33,7 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 		c.pending = append(c.pending, c.peer(&s.Pending[i].Peer))
 	}
 	c.namedKeys()
+	c.sites = make([]Place, 0, len(c.nodes))
 	for i := range c.nodes {
 		c.sites = append(c.sites, c.placeOf(i))
 	}

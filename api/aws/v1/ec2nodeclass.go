@@ -187,6 +187,9 @@ type EC2NodeClassSpec struct {
 	// included, are not used with it.
 	// +optional
 	ConnectionTracking *ConnectionTracking `json:"connectionTracking,omitempty"`
+	// EnclaveOptions say whether nodes can run Nitro Enclaves.
+	// +optional
+	EnclaveOptions *EnclaveOptions `json:"enclaveOptions,omitempty"`
 	// Context is passed to CreateFleet as it is; it is an identifier that AWS
 	// gives to those who need one.
 	// +optional
@@ -194,9 +197,6 @@ type EC2NodeClassSpec struct {
 	// CPUOptions say what the processors of nodes can do.
 	// +optional
 	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
-	// EnclaveOptions say whether nodes can run Nitro Enclaves.
-	// +optional
-	EnclaveOptions *EnclaveOptions `json:"enclaveOptions,omitempty"`
 }
 
 // KubeletConfiguration is a KubeletConfiguration of kubelet.config.k8s.io/v1beta1

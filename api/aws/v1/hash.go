@@ -22,7 +22,8 @@ const HashVersion = "v6"
 // The order of disks, network interfaces and tags does not change it, nor do
 // fields that are ignored: the selectors and the AMI family, as far as another
 // family does not follow from it. It is byte-equal to upstream's hash of the
-// same version, so that taking over a cluster drifts no node.
+// same version, so that taking over a cluster drifts no node. It depends on the
+// order in which EC2NodeClassSpec and its parts declare their fields.
 //
 // The kubelet's configuration must be valid JSON, as anything decoded is.
 func (c *EC2NodeClass) Hash(caBundle string) string {

@@ -408,6 +408,11 @@ func (in *EC2NodeClassSpec) DeepCopyInto(out *EC2NodeClassSpec) {
 		*out = new(ConnectionTracking)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.EnclaveOptions != nil {
+		in, out := &in.EnclaveOptions, &out.EnclaveOptions
+		*out = new(EnclaveOptions)
+		**out = **in
+	}
 	if in.Context != nil {
 		in, out := &in.Context, &out.Context
 		*out = new(string)
@@ -417,11 +422,6 @@ func (in *EC2NodeClassSpec) DeepCopyInto(out *EC2NodeClassSpec) {
 		in, out := &in.CPUOptions, &out.CPUOptions
 		*out = new(CPUOptions)
 		(*in).DeepCopyInto(*out)
-	}
-	if in.EnclaveOptions != nil {
-		in, out := &in.EnclaveOptions, &out.EnclaveOptions
-		*out = new(EnclaveOptions)
-		**out = **in
 	}
 }
 
