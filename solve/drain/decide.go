@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"karpenter/model"
-	"karpenter/solve/fit"
+	"karpenter/solve/pack"
 	"karpenter/solve/work"
 )
 
 // decide adds what is taken away, and what is kept and why, to the plan.
-func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *model.Plan) {
+func decide(s *model.Snapshot, p model.Policy, memories []pack.Memory, plan *model.Plan) {
 	r := &round{
 		given: s, s: *s, policy: p, memory: &memories[0], memories: memories, plan: plan, work: work.New(int64(p.Work)),
 		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, intended: map[string]bool{}, refused: map[string]model.Stay{},

@@ -16,8 +16,8 @@ type round struct {
 	given    *model.Snapshot
 	s        model.Snapshot // as it will be once what is decided is done
 	policy   model.Policy
-	memory   *fit.Memory
-	memories []fit.Memory // for questions that are asked at once
+	memory   *pack.Memory
+	memories []pack.Memory // for questions that are asked at once
 	plan     *model.Plan
 	work     *work.Budget
 

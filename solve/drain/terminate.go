@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"karpenter/model"
-	"karpenter/solve/fit"
 	"karpenter/solve/pack"
 )
 
@@ -36,7 +35,7 @@ func (r *round) terminateFirst(site int, reason model.Reason) (model.Command, []
 	if r.s.Pools = credited(pools, n); r.s.Pools == nil {
 		return model.Command{}, nil, false
 	}
-	r.memory = &fit.Memory{}
+	r.memory = &pack.Memory{}
 	var t *pack.Trial
 	var pending []model.Pending
 	if t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy); len(t.Left) > 0 {

@@ -17,7 +17,7 @@ import (
 type problem struct {
 	snapshot *model.Snapshot
 	policy   model.Policy
-	memory   *fit.Memory
+	memory   *Memory
 	budget   *work.Budget
 	trial    *trial                  // nil = a plan is wanted, with proof and reasons
 	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
