@@ -228,5 +228,8 @@ func (r *round) restage(site int) {
 	r.stage[site] = fit.NodeRow{}
 	if n := &r.s.Nodes[site]; !n.Deleting && !uninitialized(n) {
 		r.stage[site] = fit.NewNodeRow(n, site, r.s.Daemons)
+		for _, p := range r.lodgers.at[site] {
+			r.stage[site].Free = r.stage[site].Free.Plus(p.Shape.Requests)
+		}
 	}
 }

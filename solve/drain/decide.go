@@ -43,8 +43,27 @@ func (r *round) enter() {
 		return
 	}
 	kinds := kindsOf(r.given.Pending)
+	r.lodge(kinds)
 	r.move(r.plan.Placements, kinds)
 	for i := range r.plan.Launches {
 		r.launch(&r.plan.Launches[i], kinds)
+	}
+}
+
+// lodge notes where pods are planned that stand in for buffers.
+func (r *round) lodge(kinds map[string]*model.Pending) {
+	sites := map[string]int{}
+	for i := range r.given.Nodes {
+		sites[r.given.Nodes[i].Name] = i
+	}
+	r.lodgers.at = map[int][]*model.Pending{}
+	for i := range r.plan.Placements {
+		if p := &r.plan.Placements[i]; p.Pod.Buffer != "" {
+			site, kind := sites[p.Node], kinds[keyOf(&p.Pod)]
+			r.lodgers.at[site] = append(r.lodgers.at[site], kind)
+			if !slices.Contains(r.lodgers.shapes, kind.Shape) {
+				r.lodgers.shapes = append(r.lodgers.shapes, kind.Shape)
+			}
+		}
 	}
 }

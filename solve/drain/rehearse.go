@@ -19,12 +19,15 @@ import (
 // meant for a large one, which then needs a node that nobody planned. What looks
 // like a saving may end as a loss, and as the reason for the next command. So a
 // command is rehearsed with the scheduler's preference, in several orders, and what
-// it would have to buy then is held against it.
+// it would have to buy then is held against it. The scheduler knows nothing of
+// CapacityBuffers either: what it puts into the room they keep drives them out, and
+// they need room elsewhere.
 
 // stand is a node in a rehearsal.
 type stand struct {
-	row  fit.NodeRow
-	free model.Resources
+	row      fit.NodeRow // without what stands in for buffers
+	standIns []*model.Pending
+	free     model.Resources
 }
 
 // rehearse finds a good offer wanting that would not save enough in the worst
@@ -50,6 +53,13 @@ func (r *round) rehearse(o *offer) {
 func (r *round) risk(o *offer, most float64) float64 {
 	stands := r.stands(o)
 	takes := o.takes(stands)
+	for i := range stands {
+		for _, p := range stands[i].standIns {
+			if takes[p] == nil {
+				takes[p] = admitting(stands, p, nil)
+			}
+		}
+	}
 	worst := 0.0
 	for order := range orders(o.pending) {
 		if worst = max(worst, r.shortfall(stands, takes, order)); worst > most {
@@ -77,13 +87,17 @@ func (o *offer) takes(stands []stand) map[*model.Pending][]bool {
 	}
 	out := map[*model.Pending][]bool{}
 	for i := range o.pending {
-		p := &o.pending[i]
-		soft, near := pack.Soft(p.Shape), domains(p, planned)
-		takes := make([]bool, len(stands))
-		for j := range stands {
-			takes[j] = within(stands[j].row.Node, near) && stands[j].row.Takes(soft) && !apart(p, stands[j].row.Node)
-		}
-		out[p] = takes
+		out[&o.pending[i]] = admitting(stands, &o.pending[i], domains(&o.pending[i], planned))
+	}
+	return out
+}
+
+// admitting returns which of the stands, within the domains, a pod of the entry may
+// go to.
+func admitting(stands []stand, p *model.Pending, domains map[string][]string) []bool {
+	soft, out := pack.Soft(p.Shape), make([]bool, len(stands))
+	for i := range stands {
+		out[i] = within(stands[i].row.Node, domains) && stands[i].row.Takes(soft) && !apart(p, stands[i].row.Node)
 	}
 	return out
 }
@@ -148,8 +162,8 @@ func (r *round) stands(o *offer) []stand {
 	}
 	var out []stand
 	for i := range r.stage {
-		if r.stage[i].Node != nil && !slices.Contains(o.sites, i) && o.fits(r.stage[i].Free) {
-			out = append(out, stand{row: r.stage[i]})
+		if r.stage[i].Node != nil && !slices.Contains(o.sites, i) && (o.fits(r.stage[i].Free) || r.lodgers.fits(r.stage[i].Free)) {
+			out = append(out, stand{row: r.stage[i], standIns: r.lodgers.at[i]})
 		}
 	}
 	for i := range o.command.Launches {
@@ -173,6 +187,11 @@ const (
 	drawnOrders = 13
 	drawnPods   = 200
 )
+
+// fits reports whether there is room for any of them.
+func (l *lodgers) fits(free model.Resources) bool {
+	return slices.ContainsFunc(l.shapes, func(s *model.Shape) bool { return s.Requests.Fits(free) })
+}
 
 // fits reports whether there is room for any pod of the offer's nodes.
 func (o *offer) fits(free model.Resources) bool {
@@ -235,8 +254,8 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 }
 
 // shortfall puts pods in the order on the emptiest node that takes each, and
-// returns what nodes would cost at least for those that find none; infinite when
-// there is no such node.
+// returns what nodes would cost at least for those that find none, and for pods of
+// buffers that they drive out; infinite when there is no such node.
 func (r *round) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
 	for i := range stands {
 		stands[i].free = stands[i].row.Free
@@ -259,7 +278,34 @@ func (r *round) shortfall(stands []stand, takes map[*model.Pending][]bool, order
 		}
 		stands[best].free = stands[best].free.Minus(p.Shape.Requests)
 	}
+	for _, p := range drivenOut(stands) {
+		i := 0
+		for i < len(stands) && !(takes[p][i] && p.Shape.Requests.Fits(stands[i].free)) {
+			i++
+		}
+		if i == len(stands) {
+			least, worth = max(least, r.launchFor(p)), worth+r.worth[p.Shape]
+			continue
+		}
+		stands[i].free = stands[i].free.Minus(p.Shape.Requests)
+	}
 	return max(least, worth)
+}
+
+// drivenOut has the pods that stand in for buffers stay where there is still room
+// for them, and returns the others.
+func drivenOut(stands []stand) []*model.Pending {
+	var out []*model.Pending
+	for i := range stands {
+		for _, p := range stands[i].standIns {
+			if !p.Shape.Requests.Fits(stands[i].free) {
+				out = append(out, p)
+				continue
+			}
+			stands[i].free = stands[i].free.Minus(p.Shape.Requests)
+		}
+	}
+	return out
 }
 
 // launchFor returns the price of the node that is launched for a pod without a

@@ -32,6 +32,7 @@ type round struct {
 	launched  map[*model.Shape]float64    // what the node costs that is launched for one without a place
 	homes     map[*model.Shape][]string   // up to two nodes that take one; those of an earlier state may be too many, never too few
 	stage     []fit.NodeRow               // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
+	lodgers   lodgers                     // room that buffers keep
 	rows      []fit.NodeRow               // the nodes there were to take pods, at some time
 	totals    []total                     // by index in s.Pools
 	turns     map[string]*turnover        // of static pools, as far as they were asked for
@@ -49,6 +50,12 @@ type menu struct {
 type receipt struct {
 	pending bool   // pods that were pending before
 	buffer  string // with nothing but room for buffers, the first of them by name
+}
+
+// lodgers are the pods that stand in for buffers.
+type lodgers struct {
+	at     map[int][]*model.Pending // by site they are planned on
+	shapes []*model.Shape           // different ones
 }
 
 // receivers returns the nodes that pods are planned on.

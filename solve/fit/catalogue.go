@@ -29,6 +29,7 @@ type Catalogue struct {
 	alike     map[string][][]int
 	open      map[poolKey]bool
 	demands   map[string]*constraints
+	spellings map[string]*Spelling
 }
 
 // Pool is a pool with its rows.

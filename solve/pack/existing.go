@@ -83,6 +83,9 @@ func (x *draft) planned() (moves []topology.Move, pods [][]model.Pod) {
 
 // keep leaves pods where it was seen that they stay.
 func (x *draft) keep(stay []placement) {
+	if len(stay) == 0 {
+		return
+	}
 	rows, wholes := map[int]*fit.NodeRow{}, map[int]*demand{}
 	for i := range x.nodes {
 		rows[x.nodes[i].Site] = &x.nodes[i]
