@@ -66,6 +66,13 @@ type labelled struct {
 	offers []int
 }
 
+// Spelling is the offers by the value they have of a label.
+type Spelling struct {
+	Values []string
+	Offers []Bits // by the index of Values
+	Others Bits   // that have several values, or any
+}
+
 // constraints are the selectors, terms and tolerations of shapes, compiled.
 type constraints struct {
 	// Offers is where labels and taints allow such a pod; whether one fits is

@@ -93,13 +93,6 @@ func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
 	return own, own.Complement || len(own.Values) > 0
 }
 
-// Spelling is the offers by the value they have of a label.
-type Spelling struct {
-	Values []string
-	Offers []Bits // by the index of Values
-	Others Bits   // that have several values, or any
-}
-
 // Spelling returns the offers by the value they have of the label. It must not be
 // changed.
 func (c *Catalogue) Spelling(key string) *Spelling {

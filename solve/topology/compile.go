@@ -177,7 +177,8 @@ func (c *compiler) near(i int, terms []model.PodTerm) {
 // of keys.
 func (c *compiler) spread(i int, s *model.Spread, keys []int) {
 	k := &c.kinds[i]
-	t := &tally{key: c.key(s.Key), living: true, filter: c.newFilter(c.snapshot.Pending[i].Shape, s, keys)}
+	t := &tally{key: c.key(s.Key), living: true, filter: newFilter(c.snapshot.Pending[i].Shape, s, keys)}
+	t.filter.own = c.filtered(t.filter.text())
 	rule := spread{Spread: s, tally: t}
 	if s.Select.Nothing || len(s.Select.Labels) > 0 { // the scheduler counts no pods for a selector that demands nothing
 		sel := c.selector(&s.Select)

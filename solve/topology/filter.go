@@ -19,14 +19,13 @@ type filter struct {
 	more        []int8 // whether each of the others does
 }
 
-func (m *Memory) newFilter(s *model.Shape, spread *model.Spread, keys []int) *filter {
+func newFilter(s *model.Shape, spread *model.Spread, keys []int) *filter {
 	f := &filter{tolerations: s.Tolerations, honorTaints: spread.HonorTaints, keys: keys}
 	f.named = slices.ContainsFunc(s.Spread, func(other model.Spread) bool { return !other.Soft && other.Key == model.LabelHostname })
 	demandsNothing := func(alt model.Requirements) bool { return len(alt) == 0 }
 	if alternatives := s.Chosen(); !spread.AnyNode && !slices.ContainsFunc(alternatives, demandsNothing) {
 		f.chosen = alternatives
 	}
-	f.own = m.filtered(f.text())
 	return f
 }
 
