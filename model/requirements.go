@@ -4,6 +4,7 @@ package model
 
 import (
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func LabelRequirements(labels map[string]string) Requirements {
 func byKey(a, b Requirement) int { return strings.Compare(a.Key, b.Key) }
 
 func (rs Requirements) find(key string) (int, bool) {
-	return slices.BinarySearchFunc(rs, key, func(r Requirement, key string) int { return strings.Compare(r.Key, key) })
+	return sort.Find(len(rs), func(i int) int { return strings.Compare(key, rs[i].Key) }) // copies no Requirement
 }
 
 // Get returns the requirement for key and whether there is one; without one it

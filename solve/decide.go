@@ -8,7 +8,6 @@ import (
 
 	"karpenter/model"
 	"karpenter/solve/drain"
-	"karpenter/solve/fit"
 	"karpenter/solve/pack"
 	"karpenter/solve/work"
 )
@@ -21,7 +20,7 @@ func Decide(s *model.Snapshot, p model.Policy) *model.Plan { return new(Planner)
 // ready. It is safe for concurrent use.
 type Planner struct {
 	mu     sync.Mutex
-	memory fit.Memory
+	memory pack.Memory
 	drain  drain.Memory
 	charge charge
 }

@@ -49,21 +49,21 @@ func kindsOf(pending []model.Pending) map[string]*model.Pending {
 func keyOf(p *model.Pod) string { return p.Buffer + "/" + p.Key() }
 
 // move enters the pods on the nodes they go to.
-func (r *round) move(moves []model.Placement, kinds map[string]*model.Pending) {
+func (sc *scene) move(moves []model.Placement, kinds map[string]*model.Pending) {
 	byNode := map[string][]*model.Pending{}
 	for _, m := range moves {
 		byNode[m.Node] = append(byNode[m.Node], kinds[keyOf(&m.Pod)])
-		if got, known := r.receiving[m.Node]; !known || got.buffer != "" && m.Pod.Buffer == "" {
-			r.receiving[m.Node] = receipt{}
+		if got, known := sc.receiving[m.Node]; !known || got.buffer != "" && m.Pod.Buffer == "" {
+			sc.receiving[m.Node] = receipt{}
 		}
 	}
-	for i := range r.given.Nodes {
-		n := &r.s.Nodes[i]
+	for i := range sc.given.Nodes {
+		n := &sc.s.Nodes[i]
 		arrivals := byNode[n.Name]
 		if len(arrivals) == 0 {
 			continue
 		}
-		r.memory.Forget(n.Name)
+		sc.memory.Forget(n.Name)
 		n.HostPorts, n.Attached, n.Residents = slices.Clone(n.HostPorts), slices.Clone(n.Attached), slices.Clone(n.Residents)
 		for _, p := range arrivals {
 			n.Requested = n.Requested.Plus(p.Shape.Requests)
@@ -71,7 +71,7 @@ func (r *round) move(moves []model.Placement, kinds map[string]*model.Pending) {
 			n.Attached = attach(n.Attached, p.Shape.Volumes)
 			n.Residents = append(n.Residents, resident(p)...)
 		}
-		r.restage(i)
+		sc.restage(i)
 	}
 }
 
@@ -145,10 +145,10 @@ func zones(pool *model.Pool, l *model.Launch) []string {
 
 // labels returns what is known of the labels of a launch, whichever of its types it
 // becomes.
-func (r *round) labels(pool *model.Pool, l *model.Launch) model.Requirements {
-	out := l.Requirements.And(r.inCommon(pool, l.Types)...)
+func (sc *scene) labels(pool *model.Pool, l *model.Launch) model.Requirements {
+	out := l.Requirements.And(sc.inCommon(pool, l.Types)...)
 	for _, q := range out {
-		if n, ok := q.Number(); ok && !q.AllowsAbsence() && !r.s.WellKnown.Has(q.Key) {
+		if n, ok := q.Number(); ok && !q.AllowsAbsence() && !sc.s.WellKnown.Has(q.Key) {
 			out = out.And(model.NewRequirement(q.Key, model.In, n))
 		}
 	}
@@ -157,12 +157,12 @@ func (r *round) labels(pool *model.Pool, l *model.Launch) model.Requirements {
 
 // inCommon returns what all of the types, of those that launches list, say about
 // labels: the values that some of them have.
-func (r *round) inCommon(pool *model.Pool, names []string) model.Requirements {
+func (sc *scene) inCommon(pool *model.Pool, names []string) model.Requirements {
 	m := menu{pool: pool.Name, types: len(names)}
 	if len(names) > 0 {
 		m.first = &names[0]
 	}
-	if out, ok := r.menus[m]; ok {
+	if out, ok := sc.menus[m]; ok {
 		return out
 	}
 	listed := map[string]bool{}
@@ -188,23 +188,23 @@ func (r *round) inCommon(pool *model.Pool, names []string) model.Requirements {
 			out = out.And(model.NewRequirement(key, model.In, values[key]...))
 		}
 	}
-	if r.menus == nil {
-		r.menus = map[menu]model.Requirements{}
+	if sc.menus == nil {
+		sc.menus = map[menu]model.Requirements{}
 	}
-	r.menus[m] = out
+	sc.menus[m] = out
 	return out
 }
 
 // launch enters a node that is to be launched: it counts in limits,
 // reservations and rules between pods, and takes no more pods.
-func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
-	pool := &r.s.Pools[r.pools[l.Pool]]
+func (sc *scene) launch(l *model.Launch, kinds map[string]*model.Pending) {
+	pool := &sc.s.Pools[sc.pools[l.Pool]]
 	if len(pool.Limits) > 0 {
 		pool.Usage = pool.Usage.Plus(largest(pool, l))
 	}
 	n := model.Node{
-		Name: fmt.Sprintf("launch-%d", len(r.s.Nodes)), Pool: l.Pool, Closed: true,
-		Labels: r.labels(pool, l).And(
+		Name: fmt.Sprintf("launch-%d", len(sc.s.Nodes)), Pool: l.Pool, Closed: true,
+		Labels: sc.labels(pool, l).And(
 			model.NewRequirement(model.LabelZone, model.In, zones(pool, l)...),
 			model.NewRequirement(model.LabelNodePool, model.In, l.Pool)),
 	}
@@ -217,16 +217,19 @@ func (r *round) launch(l *model.Launch, kinds map[string]*model.Pending) {
 	for i := range l.Pods {
 		n.Residents = append(n.Residents, resident(kinds[keyOf(&l.Pods[i])])...)
 	}
-	r.s.Nodes = append(r.s.Nodes, n)
+	sc.s.Nodes = append(sc.s.Nodes, n)
 }
 
 // restage has the node of the site be in rehearsals what it is now.
-func (r *round) restage(site int) {
-	if r.stage == nil {
+func (sc *scene) restage(site int) {
+	if sc.stage == nil {
 		return
 	}
-	r.stage[site] = fit.NodeRow{}
-	if n := &r.s.Nodes[site]; !n.Deleting && !uninitialized(n) {
-		r.stage[site] = fit.NewNodeRow(n, site, r.s.Daemons)
+	sc.stage[site] = fit.NodeRow{}
+	if n := &sc.s.Nodes[site]; !n.Deleting && !uninitialized(n) {
+		sc.stage[site] = fit.NewNodeRow(n, site, sc.s.Daemons)
+		for _, p := range sc.lodgers.at[site] {
+			sc.stage[site].Free = sc.stage[site].Free.Plus(p.Shape.Requests)
+		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 
 // balance scores the offer for the pools that ask for it, and returns why it is
 // not good enough for one of them.
-func (r *round) balance(o *offer) (model.Cause, string) {
+func (ask *inquiry) balance(o *offer) (model.Cause, string) {
 	c := &o.command
 	costs, disruptions := map[int]float64{}, map[int]float64{}
 	var pools []int
 	for _, i := range o.sites {
-		n := &r.s.Nodes[i]
-		pool := r.pools[n.Pool]
+		n := &ask.s.Nodes[i]
+		pool := ask.pools[n.Pool]
 		if _, known := disruptions[pool]; !known {
 			pools = append(pools, pool)
 		}
@@ -25,14 +25,14 @@ func (r *round) balance(o *offer) (model.Cause, string) {
 		disruptions[pool] += n.Disruption.Cost
 	}
 	for _, pool := range pools {
-		if r.s.Pools[pool].Disruption.Policy != model.Balanced {
+		if ask.s.Pools[pool].Disruption.Policy != model.Balanced {
 			continue
 		}
 		savings := float64(c.Savings)
 		if c.Cost > 0 {
 			savings *= costs[pool] / float64(c.Cost)
 		}
-		c.Scores = append(c.Scores, score(r.s.Pools[pool].Name, r.total(pool), total{savings, disruptions[pool]}))
+		c.Scores = append(c.Scores, score(ask.s.Pools[pool].Name, ask.total(pool), total{savings, disruptions[pool]}))
 	}
 	s := o.lowest()
 	if s.Pool == "" {
@@ -58,19 +58,4 @@ func score(pool string, all, part total) model.Score {
 		s.Value = s.Savings / s.Disruption
 	}
 	return s
-}
-
-// total returns what all nodes of the pool add up to, those that stay included.
-func (r *round) total(pool int) total {
-	if r.totals == nil {
-		r.totals = make([]total, len(r.s.Pools))
-		for i := range r.given.Nodes {
-			n := &r.given.Nodes[i]
-			if at, ok := r.pools[n.Pool]; ok && n.Claim != "" {
-				r.totals[at].price += float64(n.Price)
-				r.totals[at].disruption += n.Disruption.Cost
-			}
-		}
-	}
-	return r.totals[pool]
 }

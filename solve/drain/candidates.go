@@ -10,17 +10,41 @@ import (
 	"karpenter/model"
 )
 
+// permits say which nodes may be taken away, and why others may not.
+type permits struct {
+	*scene
+	budget   []map[model.Reason]int // by index in s.Pools
+	taken    map[string]bool        // nodes of commands, by name
+	intended map[string]bool        // claims of commands that are being confirmed, while they are looked at
+	refused  map[string]model.Stay  // why a node is kept, as far as it was looked at, by name
+}
+
+// allowed reports whether the budgets of their pools let all nodes be disrupted.
+func (may *permits) allowed(reason model.Reason, sites ...int) bool {
+	want := map[int]int{}
+	for _, i := range sites {
+		pool, ok := may.pools[may.s.Nodes[i].Pool]
+		if !ok {
+			return false
+		}
+		if want[pool]++; want[pool] > may.budget[pool][reason] {
+			return false
+		}
+	}
+	return true
+}
+
 // candidates returns the sites of the nodes that may be taken away for the
 // reason, in the order they are looked at: those first that save most in
 // proportion to what they disrupt or, drifted ones, that have been so longest.
-func (r *round) candidates(reason model.Reason) []int {
+func (may *permits) candidates(reason model.Reason) []int {
 	var out []int
-	for i := range r.given.Nodes {
-		if r.eligible(&r.s.Nodes[i], reason) {
+	for i := range may.given.Nodes {
+		if may.eligible(&may.s.Nodes[i], reason) {
 			out = append(out, i)
 		}
 	}
-	nodes := r.s.Nodes
+	nodes := may.s.Nodes
 	slices.SortStableFunc(out, func(a, b int) int {
 		if reason == model.Drifted {
 			return cmp.Or(cmp.Compare(min(pods(&nodes[a]), 1), min(pods(&nodes[b]), 1)), nodes[a].Disruption.Drifted.Compare(nodes[b].Disruption.Drifted))
@@ -35,23 +59,23 @@ func ratio(n *model.Node) float64 { return float64(n.Price) / max(n.Disruption.C
 
 // eligible reports whether the node may be taken away for the reason, budgets
 // not asked, and notes why not.
-func (r *round) eligible(n *model.Node, reason model.Reason) bool {
-	if n.Claim == "" || !n.Initialized || n.Deleting || r.taken[n.Name] {
+func (may *permits) eligible(n *model.Node, reason model.Reason) bool {
+	if n.Claim == "" || !n.Initialized || n.Deleting || may.taken[n.Name] {
 		return false
 	}
-	cause, why, asked := r.objection(n, reason)
+	cause, why, asked := may.objection(n, reason)
 	if asked && why != "" {
-		r.keep(n, reason, cause, why)
+		may.keep(n, reason, cause, why)
 	}
 	return asked && why == ""
 }
 
 // objection returns what keeps the node from being taken away for the reason,
 // and whether the reason is one to look at it at all.
-func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause, why string, asked bool) {
+func (may *permits) objection(n *model.Node, reason model.Reason) (cause model.Cause, why string, asked bool) {
 	var pool *model.Pool
-	if i, ok := r.pools[n.Pool]; ok {
-		pool = &r.s.Pools[i]
+	if i, ok := may.pools[n.Pool]; ok {
+		pool = &may.s.Pools[i]
 	}
 	if pool == nil || pool.Static != nil {
 		return "", "", false
@@ -73,7 +97,7 @@ func (r *round) objection(n *model.Node, reason model.Reason) (cause model.Cause
 	if reason != model.Drifted && pool.Disruption.Never {
 		return model.ByPolicy, fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name), true
 	}
-	if got, ok := r.receiving[n.Name]; ok && got.keeps(reason) {
+	if got, ok := may.receiving[n.Name]; ok && got.keeps(reason) {
 		return model.ByUse, use(got), true
 	}
 	if n.Disruption.Held != "" && (reason != model.Drifted || !n.Disruption.Deadline) {
@@ -131,29 +155,29 @@ func unknown(n *model.Node, pool *model.Pool) string {
 
 // keep notes why the node is kept. Of several reasons the one it came closest
 // to being taken away for counts, which is the last.
-func (r *round) keep(n *model.Node, reason model.Reason, cause model.Cause, why string) {
+func (may *permits) keep(n *model.Node, reason model.Reason, cause model.Cause, why string) {
 	stay := model.Stay{Node: n.Name, Claim: n.Claim, Reason: reason, Cause: cause, Why: why}
-	if got := r.receiving[n.Name]; cause == model.ByUse {
+	if got := may.receiving[n.Name]; cause == model.ByUse {
 		stay.Buffer = got.buffer
 	}
-	r.refused[n.Name] = stay
+	may.refused[n.Name] = stay
 }
 
 // overBudget notes that the budgets of its pool keep the node, or its roll-out
 // that is halted.
-func (r *round) overBudget(n *model.Node, reason model.Reason) {
+func (may *permits) overBudget(n *model.Node, reason model.Reason) {
 	why := fmt.Sprintf("the disruption budget of nodepool %s allows no more nodes now", n.Pool)
-	if halted := r.s.Pools[r.pools[n.Pool]].Disruption.Halted; halted != "" && reason == model.Drifted {
+	if halted := may.s.Pools[may.pools[n.Pool]].Disruption.Halted; halted != "" && reason == model.Drifted {
 		why = halted
 	}
-	r.keep(n, reason, model.ByBudget, why)
+	may.keep(n, reason, model.ByBudget, why)
 }
 
 // tell says of every node that was looked at and is kept, why.
-func (r *round) tell() {
-	for i := range r.given.Nodes {
-		if stay, ok := r.refused[r.given.Nodes[i].Name]; ok && !r.taken[r.given.Nodes[i].Name] {
-			r.plan.Stays = append(r.plan.Stays, stay)
+func (may *permits) tell(plan *model.Plan) {
+	for i := range may.given.Nodes {
+		if stay, ok := may.refused[may.given.Nodes[i].Name]; ok && !may.taken[may.given.Nodes[i].Name] {
+			plan.Stays = append(plan.Stays, stay)
 		}
 	}
 }

@@ -6,12 +6,12 @@ import "karpenter/model"
 
 // open closes the nodes that may not take pods of nodes that are taken away for
 // the reason, and opens the others.
-func (r *round) open(reason model.Reason) {
-	r.close(func(n *model.Node) bool {
+func (may *permits) open(reason model.Reason) {
+	may.close(func(n *model.Node) bool {
 		switch {
-		case uninitialized(n), r.intended[n.Claim]:
+		case uninitialized(n), may.intended[n.Claim]:
 			return true
-		case !n.Disruption.Drifted.IsZero() && (reason == model.Drifted || r.soonGone(n)):
+		case !n.Disruption.Drifted.IsZero() && (reason == model.Drifted || may.soonGone(n)):
 			return true // the pods would have to move again
 		}
 		return reason == model.Underutilized && n.Disruption.Settling
@@ -20,16 +20,16 @@ func (r *round) open(reason model.Reason) {
 
 // soonGone reports whether drift will take the drifted node: nothing but its
 // turn is known to stand in the way.
-func (r *round) soonGone(n *model.Node) bool {
-	stay := r.refused[n.Name]
+func (may *permits) soonGone(n *model.Node) bool {
+	stay := may.refused[n.Name]
 	if stay.Reason == model.Drifted && stay.Cause != model.ByBudget {
 		return false
 	}
-	i, ok := r.pools[n.Pool]
+	i, ok := may.pools[n.Pool]
 	if !ok {
 		return false
 	}
-	d := &r.given.Pools[i].Disruption
+	d := &may.given.Pools[i].Disruption
 	return d.Halted == "" && d.Allowed[model.Drifted] > 0
 }
 
@@ -37,9 +37,9 @@ func uninitialized(n *model.Node) bool {
 	return n.Claim != "" && !n.Initialized || n.Claim == "" && n.Pool != ""
 }
 
-func (r *round) close(which func(*model.Node) bool) {
-	for i := range r.s.Nodes {
-		n := &r.s.Nodes[i]
+func (sc *scene) close(which func(*model.Node) bool) {
+	for i := range sc.s.Nodes {
+		n := &sc.s.Nodes[i]
 		n.Closed = which(n)
 	}
 }

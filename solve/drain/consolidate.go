@@ -72,15 +72,15 @@ func (r *round) takeIfGood(o *offer) {
 
 // busy reports whether one of the nodes is taken away already or is to take
 // pods of others, which it notes.
-func (r *round) busy(sites []int) bool {
+func (may *permits) busy(sites []int) bool {
 	busy := false
 	for _, i := range sites {
-		n := &r.s.Nodes[i]
-		if _, receives := r.receiving[n.Name]; receives {
-			r.keep(n, model.Underutilized, model.ByUse, use(r.receiving[n.Name]))
+		n := &may.s.Nodes[i]
+		if _, receives := may.receiving[n.Name]; receives {
+			may.keep(n, model.Underutilized, model.ByUse, use(may.receiving[n.Name]))
 			busy = true
 		}
-		busy = busy || r.taken[n.Name]
+		busy = busy || may.taken[n.Name]
 	}
 	return busy
 }

@@ -6,18 +6,25 @@ import (
 	"slices"
 
 	"karpenter/model"
-	"karpenter/solve/fit"
+	"karpenter/solve/pack"
 	"karpenter/solve/work"
 )
 
 // decide adds what is taken away, and what is kept and why, to the plan.
-func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *model.Plan) {
+func decide(s *model.Snapshot, p model.Policy, memories []pack.Memory, plan *model.Plan) {
+	c := &scene{given: s, s: *s, pools: map[string]int{}, memory: &memories[0], receiving: receivers(plan)}
 	r := &round{
-		given: s, s: *s, policy: p, memory: &memories[0], memories: memories, plan: plan, work: work.New(int64(p.Work)),
-		pools: map[string]int{}, receiving: receivers(plan), taken: map[string]bool{}, intended: map[string]bool{}, refused: map[string]model.Stay{},
-		worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{}, launched: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
+		inquiry: inquiry{
+			estimates: estimates{
+				scene: c, worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{},
+				launched: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
+			},
+			policy: p, plan: plan, work: work.New(int64(p.Work)),
+		},
+		permits:  permits{scene: c, taken: map[string]bool{}, intended: map[string]bool{}, refused: map[string]model.Stay{}},
+		memories: memories,
 	}
-	r.s.Nodes, r.s.Pools, r.s.Pending = slices.Clone(s.Nodes), slices.Clone(s.Pools), nil
+	c.s.Nodes, c.s.Pools, c.s.Pending = slices.Clone(s.Nodes), slices.Clone(s.Pools), nil
 	for i := range s.Pools {
 		r.pools[s.Pools[i].Name] = i
 		allowed := map[model.Reason]int{}
@@ -33,7 +40,7 @@ func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *mode
 	r.static()
 	r.drift()
 	r.consolidate()
-	r.tell()
+	r.tell(plan)
 	plan.Exhausted = plan.Exhausted || r.work.Spent()
 }
 
@@ -43,8 +50,27 @@ func (r *round) enter() {
 		return
 	}
 	kinds := kindsOf(r.given.Pending)
+	r.lodge(r.plan.Placements, kinds)
 	r.move(r.plan.Placements, kinds)
 	for i := range r.plan.Launches {
 		r.launch(&r.plan.Launches[i], kinds)
+	}
+}
+
+// lodge notes where pods are planned that stand in for buffers.
+func (sc *scene) lodge(placements []model.Placement, kinds map[string]*model.Pending) {
+	sites := map[string]int{}
+	for i := range sc.given.Nodes {
+		sites[sc.given.Nodes[i].Name] = i
+	}
+	sc.lodgers.at = map[int][]*model.Pending{}
+	for i := range placements {
+		if p := &placements[i]; p.Pod.Buffer != "" {
+			site, kind := sites[p.Node], kinds[keyOf(&p.Pod)]
+			sc.lodgers.at[site] = append(sc.lodgers.at[site], kind)
+			if !slices.Contains(sc.lodgers.shapes, kind.Shape) {
+				sc.lodgers.shapes = append(sc.lodgers.shapes, kind.Shape)
+			}
+		}
 	}
 }

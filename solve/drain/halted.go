@@ -6,11 +6,11 @@ import "karpenter/model"
 
 // halted returns why the launches may not replace nodes: machines of one of their
 // pools do not become nodes, and this is not the one that is tried.
-func (r *round) halted(launches []model.Launch) string {
+func (sc *scene) halted(launches []model.Launch) string {
 	for i := range launches {
-		pool := &r.s.Pools[r.pools[launches[i].Pool]]
+		pool := &sc.s.Pools[sc.pools[launches[i].Pool]]
 		d := &pool.Disruption
-		if d.Halted == "" || d.Probing && len(launches) == 1 && !r.coming(pool.Name) {
+		if d.Halted == "" || d.Probing && len(launches) == 1 && !sc.coming(pool.Name) {
 			continue
 		}
 		return d.Halted
@@ -20,9 +20,9 @@ func (r *round) halted(launches []model.Launch) string {
 
 // coming reports whether a machine of the pool is to become a node, what this
 // plan launches included.
-func (r *round) coming(pool string) bool {
-	for i := range r.s.Nodes {
-		if n := &r.s.Nodes[i]; n.Pool == pool && !n.Registered && !n.Deleting {
+func (sc *scene) coming(pool string) bool {
+	for i := range sc.s.Nodes {
+		if n := &sc.s.Nodes[i]; n.Pool == pool && !n.Registered && !n.Deleting {
 			return true
 		}
 	}

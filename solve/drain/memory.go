@@ -10,12 +10,13 @@ import (
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/pack"
 )
 
 // Memory is what is kept between decisions, to be quicker. The zero value is
 // ready.
 type Memory struct {
-	workers  []fit.Memory
+	workers  []pack.Memory
 	snapshot *model.Snapshot // that was decided last
 	policy   model.Policy
 	commands []model.Command // what came of it
@@ -30,7 +31,7 @@ const mostWorkers = 8
 func (m *Memory) Decide(s *model.Snapshot, p model.Policy, plan *model.Plan) {
 	if m.snapshot == nil || m.policy != p || !alike(m.snapshot, s) {
 		if m.workers == nil {
-			m.workers = make([]fit.Memory, min(runtime.GOMAXPROCS(0), mostWorkers))
+			m.workers = make([]pack.Memory, min(runtime.GOMAXPROCS(0), mostWorkers))
 		}
 		decide(s, p, m.workers, plan)
 		m.snapshot, m.policy, m.commands, m.stays = s, p, plan.Commands, plan.Stays
@@ -41,15 +42,11 @@ func (m *Memory) Decide(s *model.Snapshot, p model.Policy, plan *model.Plan) {
 // alike reports whether the Snapshots differ in nothing that is decided by, but
 // the time. Parts that are not one are taken to differ.
 func alike(a, b *model.Snapshot) bool {
-	return same(a.Nodes, b.Nodes) && same(a.Pending, b.Pending) && same(a.Daemons, b.Daemons) &&
+	return fit.Same(a.Nodes, b.Nodes) && fit.Same(a.Pending, b.Pending) && fit.Same(a.Daemons, b.Daemons) &&
 		reflect.DeepEqual(a.Intents, b.Intents) && maps.Equal(a.WellKnown, b.WellKnown) &&
 		slices.EqualFunc(a.Pools, b.Pools, func(a, b model.Pool) bool {
-			types := same(a.Types, b.Types)
+			types := fit.Same(a.Types, b.Types)
 			a.Types, b.Types = nil, nil
 			return types && reflect.DeepEqual(a, b)
 		})
 }
-
-// same reports whether two slices are one. What a Snapshot refers to does not
-// change, so they hold the same then.
-func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

@@ -77,3 +77,9 @@ func (o *offer) limit(launches int) model.Price {
 func (o *offer) net() float64 {
 	return float64(o.command.Savings) - o.toll.of(len(o.command.Launches))
 }
+
+// What may be spent on a trial: anything it takes, or nothing.
+const (
+	unlimited = model.Price(math.MaxInt64)
+	nothing   = model.Price(-1)
+)

@@ -21,7 +21,7 @@ const mostSpot = 15
 // them together cost at most most whatever they become, or returns why there is
 // no such thing. Where a dear zone stands in the way, they are bound to the zones
 // they are planned in.
-func (r *round) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause, string) {
+func (ask *inquiry) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause, string) {
 	c := &o.command
 	c.Savings, c.Launches = c.Cost, t.Launches
 	if len(c.Launches) == 0 {
@@ -32,12 +32,12 @@ func (r *round) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause,
 		if len(c.Launches[i].MinValues) > 0 {
 			return model.ByPolicy, "minValues would have to be relaxed"
 		}
-		if r.allSpot(o.sites) && !r.policy.SpotToSpot && slices.Contains(c.Launches[i].CapacityTypes, capacitySpot) {
+		if ask.allSpot(o.sites) && !ask.policy.SpotToSpot && slices.Contains(c.Launches[i].CapacityTypes, capacitySpot) {
 			return model.ByPolicy, noSpotToSpot
 		}
 		options = append(options, t.Options(i))
 	}
-	why := r.afford(o, options, most)
+	why := ask.afford(o, options, most)
 	if why == "" {
 		return "", ""
 	}
@@ -49,7 +49,7 @@ func (r *round) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause,
 			options[i][j].Quotes = slices.DeleteFunc(options[i][j].Quotes, func(q pack.Quote) bool { return q.Zone != l.Zone })
 		}
 	}
-	if r.afford(o, options, most) == "" {
+	if ask.afford(o, options, most) == "" {
 		return "", ""
 	}
 	return model.ByPrice, why
@@ -57,7 +57,7 @@ func (r *round) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause,
 
 // afford has the launches list what they can be for at most most together, or
 // returns why there is nothing.
-func (r *round) afford(o *offer, options [][]pack.Option, most model.Price) string {
+func (ask *inquiry) afford(o *offer, options [][]pack.Option, most model.Price) string {
 	c := &o.command
 	launches, savings := slices.Clone(c.Launches), c.Cost
 	byWorst := func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }
@@ -71,21 +71,21 @@ func (r *round) afford(o *offer, options [][]pack.Option, most model.Price) stri
 	if slack < 0 {
 		return o.tooDear(most - slack)
 	}
-	spot := r.allSpot(o.sites) && len(o.sites) == 1
+	spot := ask.allSpot(o.sites) && len(o.sites) == 1
 	for i := range launches {
 		l := &launches[i]
 		limit := slices.MinFunc(menus[i], byWorst).worst + slack/model.Price(len(launches))
 		menu := slices.DeleteFunc(menus[i], func(x choice) bool { return x.worst > limit })
-		if menu, o.alike = r.unlike(menu, o.sites); len(menu) > 0 {
+		if menu, o.alike = ask.unlike(menu, o.sites); len(menu) > 0 {
 			o.alike = nil
 		}
 		if spot && len(menu) > 0 && menu[0].CapacityType == capacitySpot {
 			if len(menu) < mostSpot {
 				return fmt.Sprintf("SpotToSpotConsolidation requires %d cheaper instance type options than the current candidate to consolidate, got %d", mostSpot, len(menu))
 			}
-			menu = r.cut(l, menu)
+			menu = ask.cut(l, menu)
 		}
-		if why := r.settle(l, menu); why != "" {
+		if why := ask.settle(l, menu); why != "" {
 			return why
 		}
 		savings -= l.Price
@@ -105,11 +105,11 @@ const noSpotToSpot = "SpotToSpotConsolidation is disabled, can't replace a spot 
 
 // spotOnly reports whether the nodes are spot nodes which only others could
 // replace, and may not.
-func (r *round) spotOnly(sites []int) bool {
-	if r.policy.SpotToSpot || !r.allSpot(sites) {
+func (ask *inquiry) spotOnly(sites []int) bool {
+	if ask.policy.SpotToSpot || !ask.allSpot(sites) {
 		return false
 	}
-	catalogue := r.memory.Catalogue(&r.s)
+	catalogue := ask.memory.Catalogue(&ask.s)
 	return !slices.ContainsFunc(catalogue.Pools, func(p fit.Pool) bool {
 		for i := range p.Usable.All() {
 			if catalogue.Offers[i].CapacityType == capacitySpot {
@@ -120,9 +120,9 @@ func (r *round) spotOnly(sites []int) bool {
 	})
 }
 
-func (r *round) allSpot(sites []int) bool {
+func (ask *inquiry) allSpot(sites []int) bool {
 	return !slices.ContainsFunc(sites, func(i int) bool {
-		ct, _ := r.s.Nodes[i].Labels.Value(model.LabelCapacityType)
+		ct, _ := ask.s.Nodes[i].Labels.Value(model.LabelCapacityType)
 		return ct != capacitySpot
 	})
 }
@@ -166,35 +166,35 @@ func choices(l *model.Launch, options []pack.Option) []choice {
 
 // unlike leaves out types that some of the nodes are already, and all that cost as
 // much: keeping that node would do as well. It returns those nodes too.
-func (r *round) unlike(menu []choice, sites []int) (rest []choice, alike []int) {
+func (ask *inquiry) unlike(menu []choice, sites []int) (rest []choice, alike []int) {
 	if len(sites) == 1 {
 		return menu, nil
 	}
 	limit := unlimited
 	for _, i := range sites {
-		kind, _ := r.s.Nodes[i].Labels.Value(model.LabelInstanceType)
+		kind, _ := ask.s.Nodes[i].Labels.Value(model.LabelInstanceType)
 		if slices.ContainsFunc(menu, func(c choice) bool { return c.name == kind }) {
-			limit, alike = min(limit, r.s.Nodes[i].Price), append(alike, i)
+			limit, alike = min(limit, ask.s.Nodes[i].Price), append(alike, i)
 		}
 	}
 	return slices.DeleteFunc(menu, func(c choice) bool { return c.worst >= limit }), alike
 }
 
 // cut leaves the cheapest types, as many as minValues need.
-func (r *round) cut(l *model.Launch, menu []choice) []choice {
+func (ask *inquiry) cut(l *model.Launch, menu []choice) []choice {
 	n := mostSpot
-	for n < len(menu) && r.short(l, menu[:n]) != "" {
+	for n < len(menu) && ask.short(l, menu[:n]) != "" {
 		n++
 	}
 	return menu[:min(n, len(menu))]
 }
 
 // settle has the launch list these types, or returns why it cannot.
-func (r *round) settle(l *model.Launch, menu []choice) string {
+func (ask *inquiry) settle(l *model.Launch, menu []choice) string {
 	if len(menu) == 0 {
 		return "no cheaper place: every type that would do costs too much, or is what one of the nodes is already"
 	}
-	if key := r.short(l, menu); key != "" {
+	if key := ask.short(l, menu); key != "" {
 		return "minValues of " + key + " are not met by the types that are cheaper"
 	}
 	l.Types = make([]string, len(menu))
@@ -208,8 +208,8 @@ func (r *round) settle(l *model.Launch, menu []choice) string {
 
 // short returns the label of which the types do not span as many values as the
 // launch must.
-func (r *round) short(l *model.Launch, menu []choice) string {
-	pool := &r.s.Pools[r.pools[l.Pool]]
+func (ask *inquiry) short(l *model.Launch, menu []choice) string {
+	pool := &ask.s.Pools[ask.pools[l.Pool]]
 	for _, demand := range l.Requirements {
 		if demand.MinValues == 0 {
 			continue

@@ -19,24 +19,27 @@ import (
 // meant for a large one, which then needs a node that nobody planned. What looks
 // like a saving may end as a loss, and as the reason for the next command. So a
 // command is rehearsed with the scheduler's preference, in several orders, and what
-// it would have to buy then is held against it.
+// it would have to buy then is held against it. The scheduler knows nothing of
+// CapacityBuffers either: what it puts into the room they keep drives them out, and
+// they need room elsewhere.
 
 // stand is a node in a rehearsal.
 type stand struct {
-	row  fit.NodeRow
-	free model.Resources
+	row      fit.NodeRow // without what stands in for buffers
+	standIns []*model.Pending
+	free     model.Resources
 }
 
 // rehearse finds a good offer wanting that would not save enough in the worst
 // rehearsal. Pods with rules between pods stay in the zones they are planned in,
 // and away from nodes with pods that they must not share one with; otherwise such
 // rules, ports and volumes are not asked: the risk may be larger.
-func (r *round) rehearse(o *offer) {
+func (est *estimates) rehearse(o *offer) {
 	if !o.good() {
 		return
 	}
 	most := roughly(o.most) - float64(o.command.Cost-o.command.Savings)
-	switch risk := r.risk(o, most); {
+	switch risk := est.risk(o, most); {
 	case math.IsInf(risk, 1):
 		o.cause, o.why = model.ByPlace, "its pods find places only if the scheduler puts each where it is planned"
 	case risk > most:
@@ -47,12 +50,19 @@ func (r *round) rehearse(o *offer) {
 // risk returns what nodes would cost for the pods that find no place in the
 // worst of the rehearsals of the offer, or in the first for which they cost more
 // than most.
-func (r *round) risk(o *offer, most float64) float64 {
-	stands := r.stands(o)
+func (est *estimates) risk(o *offer, most float64) float64 {
+	stands := est.stands(o)
 	takes := o.takes(stands)
+	for i := range stands {
+		for _, p := range stands[i].standIns {
+			if takes[p] == nil {
+				takes[p] = admitting(stands, p, nil)
+			}
+		}
+	}
 	worst := 0.0
 	for order := range orders(o.pending) {
-		if worst = max(worst, r.shortfall(stands, takes, order)); worst > most {
+		if worst = max(worst, est.shortfall(stands, takes, order)); worst > most {
 			break
 		}
 	}
@@ -77,13 +87,17 @@ func (o *offer) takes(stands []stand) map[*model.Pending][]bool {
 	}
 	out := map[*model.Pending][]bool{}
 	for i := range o.pending {
-		p := &o.pending[i]
-		soft, near := pack.Soft(p.Shape), domains(p, planned)
-		takes := make([]bool, len(stands))
-		for j := range stands {
-			takes[j] = within(stands[j].row.Node, near) && stands[j].row.Takes(soft) && !apart(p, stands[j].row.Node)
-		}
-		out[p] = takes
+		out[&o.pending[i]] = admitting(stands, &o.pending[i], domains(&o.pending[i], planned))
+	}
+	return out
+}
+
+// admitting returns which of the stands, within the domains, a pod of the entry may
+// go to.
+func admitting(stands []stand, p *model.Pending, domains map[string][]string) []bool {
+	soft, out := pack.Soft(p.Shape), make([]bool, len(stands))
+	for i := range stands {
+		out[i] = within(stands[i].row.Node, domains) && stands[i].row.Takes(soft) && !apart(p, stands[i].row.Node)
 	}
 	return out
 }
@@ -139,22 +153,22 @@ func within(n *model.Node, domains map[string][]string) bool {
 
 // stands returns the nodes that pods of the offer's nodes may go to, but those
 // without room for any: the scheduler minds neither drift nor quiet.
-func (r *round) stands(o *offer) []stand {
-	if r.stage == nil {
-		r.stage = make([]fit.NodeRow, len(r.given.Nodes))
-		for i := range r.given.Nodes {
-			r.restage(i)
+func (sc *scene) stands(o *offer) []stand {
+	if sc.stage == nil {
+		sc.stage = make([]fit.NodeRow, len(sc.given.Nodes))
+		for i := range sc.given.Nodes {
+			sc.restage(i)
 		}
 	}
 	var out []stand
-	for i := range r.stage {
-		if r.stage[i].Node != nil && !slices.Contains(o.sites, i) && o.fits(r.stage[i].Free) {
-			out = append(out, stand{row: r.stage[i]})
+	for i := range sc.stage {
+		if sc.stage[i].Node != nil && !slices.Contains(o.sites, i) && (o.fits(sc.stage[i].Free) || sc.lodgers.fits(sc.stage[i].Free)) {
+			out = append(out, stand{row: sc.stage[i], standIns: sc.lodgers.at[i]})
 		}
 	}
 	for i := range o.command.Launches {
 		l := &o.command.Launches[i]
-		pool := &r.s.Pools[r.pools[l.Pool]]
+		pool := &sc.s.Pools[sc.pools[l.Pool]]
 		kind := pool.Types[slices.IndexFunc(pool.Types, func(t *model.InstanceType) bool { return t.Name == l.Type })]
 		n := &model.Node{
 			Name: "launch", Claim: "launch", Pool: l.Pool, Taints: pool.Taints, Capacity: kind.Capacity, Allocatable: kind.Allocatable,
@@ -162,7 +176,7 @@ func (r *round) stands(o *offer) []stand {
 				model.LabelZone: l.Zone, model.LabelCapacityType: l.CapacityType, model.LabelInstanceType: l.Type, model.LabelNodePool: l.Pool,
 			})...),
 		}
-		out = append(out, stand{row: fit.NewNodeRow(n, len(r.s.Nodes)+i, r.s.Daemons)})
+		out = append(out, stand{row: fit.NewNodeRow(n, len(sc.s.Nodes)+i, sc.s.Daemons)})
 	}
 	return out
 }
@@ -173,6 +187,11 @@ const (
 	drawnOrders = 13
 	drawnPods   = 200
 )
+
+// fits reports whether there is room for any of them.
+func (l *lodgers) fits(free model.Resources) bool {
+	return slices.ContainsFunc(l.shapes, func(s *model.Shape) bool { return s.Requests.Fits(free) })
+}
 
 // fits reports whether there is room for any pod of the offer's nodes.
 func (o *offer) fits(free model.Resources) bool {
@@ -235,9 +254,9 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 }
 
 // shortfall puts pods in the order on the emptiest node that takes each, and
-// returns what nodes would cost at least for those that find none; infinite when
-// there is no such node.
-func (r *round) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
+// returns what nodes would cost at least for those that find none, and for pods of
+// buffers that they drive out; infinite when there is no such node.
+func (est *estimates) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
 	for i := range stands {
 		stands[i].free = stands[i].row.Free
 	}
@@ -254,36 +273,63 @@ func (r *round) shortfall(stands []stand, takes map[*model.Pending][]bool, order
 			}
 		}
 		if best < 0 {
-			least, worth = max(least, r.launchFor(p)), worth+r.worth[p.Shape]
+			least, worth = max(least, est.launchFor(p)), worth+est.worth[p.Shape]
 			continue
 		}
 		stands[best].free = stands[best].free.Minus(p.Shape.Requests)
 	}
+	for _, p := range drivenOut(stands) {
+		i := 0
+		for i < len(stands) && !(takes[p][i] && p.Shape.Requests.Fits(stands[i].free)) {
+			i++
+		}
+		if i == len(stands) {
+			least, worth = max(least, est.launchFor(p)), worth+est.worth[p.Shape]
+			continue
+		}
+		stands[i].free = stands[i].free.Minus(p.Shape.Requests)
+	}
 	return max(least, worth)
+}
+
+// drivenOut has the pods that stand in for buffers stay where there is still room
+// for them, and returns the others.
+func drivenOut(stands []stand) []*model.Pending {
+	var out []*model.Pending
+	for i := range stands {
+		for _, p := range stands[i].standIns {
+			if !p.Shape.Requests.Fits(stands[i].free) {
+				out = append(out, p)
+				continue
+			}
+			stands[i].free = stands[i].free.Minus(p.Shape.Requests)
+		}
+	}
+	return out
 }
 
 // launchFor returns the price of the node that is launched for a pod without a
 // place: the cheapest one of the heaviest pools that take it; infinite when none
 // does.
-func (r *round) launchFor(p *model.Pending) float64 {
-	price, known := r.launched[p.Shape]
+func (est *estimates) launchFor(p *model.Pending) float64 {
+	price, known := est.launched[p.Shape]
 	if known {
 		return price
 	}
 	price = math.Inf(1)
 	weight := int32(math.MinInt32)
-	catalogue := r.memory.Catalogue(&r.s)
+	catalogue := est.memory.Catalogue(&est.s)
 	for o := range catalogue.NewDemand(model.Pending{Shape: pack.Soft(p.Shape)}).Offers.All() { // heaviest pool first
 		row := &catalogue.Types[catalogue.Offers[o].Type]
 		switch own := catalogue.Pools[row.Pool].Weight; {
 		case own < weight:
-			r.launched[p.Shape] = price
+			est.launched[p.Shape] = price
 			return price
 		case p.Shape.Requests.Fits(row.Free):
 			price, weight = min(price, float64(catalogue.Offers[o].Price)), own
 		}
 	}
-	r.launched[p.Shape] = price
+	est.launched[p.Shape] = price
 	return price
 }
 

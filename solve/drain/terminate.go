@@ -7,18 +7,17 @@ import (
 	"slices"
 
 	"karpenter/model"
-	"karpenter/solve/fit"
 	"karpenter/solve/pack"
 )
 
 // terminatesFirst reports whether the gate of the reason lets nodes be terminated
 // before they are replaced.
-func (r *round) terminatesFirst(reason model.Reason) bool {
+func (ask *inquiry) terminatesFirst(reason model.Reason) bool {
 	switch reason {
 	case model.Drifted:
-		return r.policy.TerminateFirstDrift
+		return ask.policy.TerminateFirstDrift
 	case model.Unhealthy:
-		return r.policy.TerminateFirstRepair
+		return ask.policy.TerminateFirstRepair
 	}
 	return false
 }
@@ -26,20 +25,20 @@ func (r *round) terminatesFirst(reason model.Reason) bool {
 // terminateFirst returns the command that terminates the node before it is
 // replaced, with the pods it is about. It returns false unless the slot that the
 // node leaves in its full reservation is all that its pods lack.
-func (r *round) terminateFirst(site int, reason model.Reason) (model.Command, []model.Pending, bool) {
-	n := &r.s.Nodes[site]
-	if !r.terminatesFirst(reason) || !isReserved(n) {
+func (ask *inquiry) terminateFirst(site int, reason model.Reason) (model.Command, []model.Pending, bool) {
+	n := &ask.s.Nodes[site]
+	if !ask.terminatesFirst(reason) || !isReserved(n) {
 		return model.Command{}, nil, false
 	}
-	pools, memory := r.s.Pools, r.memory
-	defer func() { r.s.Pools, r.memory = pools, memory }()
-	if r.s.Pools = credited(pools, n); r.s.Pools == nil {
+	pools, memory := ask.s.Pools, ask.memory
+	defer func() { ask.s.Pools, ask.memory = pools, memory }()
+	if ask.s.Pools = credited(pools, n); ask.s.Pools == nil {
 		return model.Command{}, nil, false
 	}
-	r.memory = &fit.Memory{}
+	ask.memory = &pack.Memory{}
 	var t *pack.Trial
 	var pending []model.Pending
-	if t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy); len(t.Left) > 0 {
+	if t, pending = ask.try(question{sites: []int{site}, most: unlimited}, ask.policy); len(t.Left) > 0 {
 		return model.Command{}, nil, false
 	}
 	return model.Command{

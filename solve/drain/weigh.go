@@ -14,17 +14,17 @@ import (
 )
 
 // tollOf returns what taking the nodes away must save.
-func (r *round) tollOf(sites []int) toll {
+func (ask *inquiry) tollOf(sites []int) toll {
 	var t toll
 	for _, i := range sites {
-		n := &r.s.Nodes[i]
-		pool := r.pools[n.Pool]
-		rate, unit, threshold := 0.0, r.unit(pool), r.policy.Hysteresis
-		p := &r.s.Pools[pool]
+		n := &ask.s.Nodes[i]
+		pool := ask.pools[n.Pool]
+		rate, unit, threshold := 0.0, ask.unit(pool), ask.policy.Hysteresis
+		p := &ask.s.Pools[pool]
 		if p.Aims.Threshold != nil {
 			threshold = *p.Aims.Threshold
 		}
-		if payback := r.payback(p); payback > 0 {
+		if payback := ask.payback(p); payback > 0 {
 			rate = 1 / payback.Hours()
 		}
 		t.weight += unit * burden(n)
@@ -38,19 +38,19 @@ func (r *round) tollOf(sites []int) toll {
 
 // payback returns the time in which moves of the pool must pay; 0 = any. Those of a
 // Balanced pool have that in their score, unless the pool names a time besides.
-func (r *round) payback(p *model.Pool) time.Duration {
+func (ask *inquiry) payback(p *model.Pool) time.Duration {
 	switch {
 	case p.Aims.Payback != nil:
 		return *p.Aims.Payback
 	case p.Disruption.Policy == model.Balanced:
 		return 0
 	}
-	return r.policy.Payback
+	return ask.policy.Payback
 }
 
 // unit is the price of moving one plain pod of the pool, in nano-dollars.
-func (r *round) unit(pool int) float64 {
-	all := r.total(pool)
+func (sc *scene) unit(pool int) float64 {
+	all := sc.total(pool)
 	if all.price <= 0 || all.disruption <= 0 {
 		return 0
 	}
@@ -59,13 +59,13 @@ func (r *round) unit(pool int) float64 {
 
 // unpaid returns why the nodes would not go even if their pods had places for
 // nothing, or "". A price that is not known says nothing.
-func (r *round) unpaid(o *offer) (model.Cause, string) {
+func (ask *inquiry) unpaid(o *offer) (model.Cause, string) {
 	cost := o.command.Cost
 	if cost <= 0 || o.toll.moves <= float64(cost) {
 		return "", ""
 	}
 	o.command.Savings = cost
-	if cause, why := r.balance(o); why != "" {
+	if cause, why := ask.balance(o); why != "" {
 		return cause, why
 	}
 	return model.ByPrice, fmt.Sprintf("not worth moving its pods: would save $%s/h at most, and only $%s/h would pay for that in time",
@@ -77,11 +77,12 @@ func (r *round) unpaid(o *offer) (model.Cause, string) {
 func (r *round) weighAll(sites []int) []*offer {
 	r.total(0) // before it is shared
 	out := make([]*offer, len(sites))
-	workers := make([]round, len(r.memories))
+	workers := make([]inquiry, len(r.memories))
 	for w := range workers {
-		workers[w] = *r
-		workers[w].memory, workers[w].s.Nodes = &r.memories[w], slices.Clone(r.s.Nodes)
-		workers[w].homes, workers[w].least = map[*model.Shape][]string{}, map[*model.Shape]float64{}
+		c := *r.inquiry.scene
+		c.memory, c.s.Nodes = &r.memories[w], slices.Clone(r.s.Nodes)
+		workers[w] = r.inquiry
+		workers[w].scene, workers[w].homes, workers[w].least = &c, map[*model.Shape][]string{}, map[*model.Shape]float64{}
 	}
 	for from := 0; from < len(sites); from += atOnce {
 		to := min(from+atOnce, len(sites))
@@ -111,17 +112,17 @@ func (r *round) weighAll(sites []int) []*offer {
 const atOnce = 64
 
 // weigh asks what it would save to take the nodes away together.
-func (r *round) weigh(sites []int) *offer {
+func (ask *inquiry) weigh(sites []int) *offer {
 	sites = slices.Sorted(slices.Values(sites))
-	o := &offer{sites: sites, at: len(r.plan.Commands), toll: r.tollOf(sites)}
-	if r.work.Spent() {
+	o := &offer{sites: sites, at: len(ask.plan.Commands), toll: ask.tollOf(sites)}
+	if ask.work.Spent() {
 		o.cause, o.why = model.Unexamined, "not examined: other nodes used up the work that one decision may take"
 		return o
 	}
 	c := &o.command
 	c.Reason = model.Underutilized
 	for _, i := range sites {
-		n := &r.s.Nodes[i]
+		n := &ask.s.Nodes[i]
 		c.Cost += n.Price
 		c.Nodes = append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
 		if why := unplaceable(n); why != "" {
@@ -131,20 +132,20 @@ func (r *round) weigh(sites []int) *offer {
 	}
 	most := o.limit(1)
 	o.most = o.limit(0)
-	if o.cause, o.why = r.unpaid(o); o.why != "" {
+	if o.cause, o.why = ask.unpaid(o); o.why != "" {
 		return o
 	}
 	if len(sites) == 1 {
-		if o.cause, o.why = r.screen(o, most); o.why != "" {
+		if o.cause, o.why = ask.screen(o, most); o.why != "" {
 			return o
 		}
 	}
-	policy, spend := r.policy, most
+	policy, spend := ask.policy, most
 	policy.RelaxMinValues = false
-	if r.spotOnly(sites) {
+	if ask.spotOnly(sites) {
 		spend = min(spend, 0) // a reservation costs next to nothing
 	}
-	t, pending := r.try(question{sites: sites, most: spend, linger: true}, policy)
+	t, pending := ask.try(question{sites: sites, most: spend, linger: true}, policy)
 	o.pending = pending
 	switch {
 	case t.Dear:
@@ -154,13 +155,13 @@ func (r *round) weigh(sites []int) *offer {
 			o.cause, o.why = model.ByPolicy, noSpotToSpot
 		}
 		if t.Late {
-			r.without(o, most, policy)
+			ask.without(o, most, policy)
 		}
 	case len(t.Left) > 0:
 		o.cause, o.why = model.ByPlace, homeless(t)
 	default:
-		if r.judge(o, t, most); !o.good() && len(t.Launches) > 0 {
-			r.without(o, most, policy)
+		if ask.judge(o, t, most); !o.good() && len(t.Launches) > 0 {
+			ask.without(o, most, policy)
 		}
 	}
 	return o
@@ -168,25 +169,25 @@ func (r *round) weigh(sites []int) *offer {
 
 // without has the offer do without launches, if its pods find places that they
 // like less.
-func (r *round) without(o *offer, most model.Price, p model.Policy) {
-	if t, _ := r.try(question{sites: o.sites, most: nothing, linger: true}, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
-		r.judge(o, t, most)
+func (ask *inquiry) without(o *offer, most model.Price, p model.Policy) {
+	if t, _ := ask.try(question{sites: o.sites, most: nothing, linger: true}, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
+		ask.judge(o, t, most)
 	}
 }
 
 // judge has the offer be what the trial found, if the price, the machines that
 // the pools have launched lately, and their policies agree.
-func (r *round) judge(o *offer, t *pack.Trial, most model.Price) {
+func (ask *inquiry) judge(o *offer, t *pack.Trial, most model.Price) {
 	o.command.Moves, o.command.Launches, o.command.Scores = t.Moves, t.Launches, nil
 	if o.most = o.limit(len(t.Launches)); len(t.Launches) > 1 {
 		most = o.most
 	}
-	if o.cause, o.why = r.cheaper(o, t, most); !o.good() {
+	if o.cause, o.why = ask.cheaper(o, t, most); !o.good() {
 		return
 	}
-	if o.why = r.halted(o.command.Launches); o.why != "" {
+	if o.why = ask.halted(o.command.Launches); o.why != "" {
 		o.cause = model.ByPolicy
 		return
 	}
-	o.cause, o.why = r.balance(o)
+	o.cause, o.why = ask.balance(o)
 }

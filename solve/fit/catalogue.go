@@ -29,6 +29,7 @@ type Catalogue struct {
 	alike     map[string][][]int
 	open      map[poolKey]bool
 	demands   map[string]*constraints
+	spellings map[string]*Spelling
 }
 
 // Pool is a pool with its rows.
@@ -63,6 +64,13 @@ type Offer struct {
 type labelled struct {
 	model.Requirement
 	offers []int
+}
+
+// Spelling is the offers by the value they have of a label.
+type Spelling struct {
+	Values []string
+	Offers []Bits // by the index of Values
+	Others Bits   // that have several values, or any
 }
 
 // constraints are the selectors, terms and tolerations of shapes, compiled.

@@ -27,7 +27,7 @@ const mostAnswers = 20_000
 
 // Catalogue returns the catalogue of s. It is good until the next call.
 func (m *Memory) Catalogue(s *model.Snapshot) *Catalogue {
-	if m.last == nil || !m.last.holds(s) || len(m.last.matches)+len(m.last.demands)+len(m.last.alike) > mostAnswers {
+	if m.last == nil || !m.last.holds(s) || len(m.last.matches)+len(m.last.demands)+len(m.last.alike)+len(m.last.spellings) > mostAnswers {
 		m.last = NewCatalogue(s)
 	}
 	for i, p := range launching(s) {
@@ -40,20 +40,20 @@ func (m *Memory) Catalogue(s *model.Snapshot) *Catalogue {
 // limits and what is used of them.
 func (c *Catalogue) holds(s *model.Snapshot) bool {
 	return slices.EqualFunc(c.Pools, launching(s), func(a Pool, b *model.Pool) bool {
-		return a.Name == b.Name && a.Weight == b.Weight && same(a.Pool.Requirements, b.Requirements) &&
-			same(a.Taints, b.Taints) && same(a.Pool.Types, b.Types)
-	}) && same(c.daemons, s.Daemons) && maps.Equal(c.wellKnown, s.WellKnown)
+		return a.Name == b.Name && a.Weight == b.Weight && Same(a.Pool.Requirements, b.Requirements) &&
+			Same(a.Taints, b.Taints) && Same(a.Pool.Types, b.Types)
+	}) && Same(c.daemons, s.Daemons) && maps.Equal(c.wellKnown, s.WellKnown)
 }
 
-// same reports whether two slices are one. What a Snapshot refers to does not
+// Same reports whether two slices are one. What a Snapshot refers to does not
 // change, so they hold the same then.
-func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+func Same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // Nodes returns the nodes of s that can take pods: initialized ones first,
 // then by name.
 func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 	old := m.rows
-	if !same(m.daemons, s.Daemons) {
+	if !Same(m.daemons, s.Daemons) {
 		old = nil
 	}
 	rows := slices.Grow(m.spare[:0], len(s.Nodes))
@@ -95,7 +95,7 @@ func (m *Memory) Forget(name string) {
 
 // unchanged reports whether a row made of a is good for b.
 func unchanged(a, b *model.Node) bool {
-	return a.Name == b.Name && a.Claim == b.Claim && same(a.Labels, b.Labels) && same(a.Taints, b.Taints) &&
-		same(a.Allocatable, b.Allocatable) && same(a.Requested, b.Requested) &&
-		same(a.DaemonRequested, b.DaemonRequested) && same(a.HostPorts, b.HostPorts)
+	return a.Name == b.Name && a.Claim == b.Claim && Same(a.Labels, b.Labels) && Same(a.Taints, b.Taints) &&
+		Same(a.Allocatable, b.Allocatable) && Same(a.Requested, b.Requested) &&
+		Same(a.DaemonRequested, b.DaemonRequested) && Same(a.HostPorts, b.HostPorts)
 }

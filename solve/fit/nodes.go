@@ -56,6 +56,10 @@ func (n *NodeRow) Takes(s *model.Shape) bool {
 }
 
 func suits(labels model.Requirements, s *model.Shape) bool {
+	if len(s.Terms)+len(s.VolumeTerms) == 0 {
+		_, ok := labels.Satisfies(s.Selector)
+		return ok
+	}
 	return slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
 		_, ok := labels.Satisfies(alt)
 		return ok

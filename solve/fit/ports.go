@@ -93,6 +93,33 @@ func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
 	return own, own.Complement || len(own.Values) > 0
 }
 
+// Spelling returns the offers by the value they have of the label. It must not be
+// changed.
+func (c *Catalogue) Spelling(key string) *Spelling {
+	if s, ok := c.spellings[key]; ok {
+		return s
+	}
+	s := &Spelling{Others: NewBits(len(c.Offers))}
+	index := map[string]int{}
+	for o := range c.Offers {
+		switch label, ok := c.Label(o, key); {
+		case !ok:
+		case label.Complement || len(label.Values) > 1:
+			s.Others.Set(o)
+		default:
+			i, ok := index[label.Values[0]]
+			if !ok {
+				i = len(s.Values)
+				index[label.Values[0]] = i
+				s.Values, s.Offers = append(s.Values, label.Values[0]), append(s.Offers, NewBits(len(c.Offers)))
+			}
+			s.Offers[i].Set(o)
+		}
+	}
+	c.spellings[key] = s
+	return s
+}
+
 // Alike divides the offers into those of whose labels the same is known. What it
 // returns must not be changed.
 func (c *Catalogue) Alike(labels []string) [][]int {

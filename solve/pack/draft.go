@@ -74,7 +74,7 @@ func newDraft(q *problem, known lessons) *draft {
 	x := &draft{problem: q, known: known, prices: map[*demand]float64{}}
 	x.nodes, x.limits, x.prepaid = slices.Clone(q.startNodes), newLimits(q.catalogue), maps.Clone(q.reservations.left)
 	x.bundles, x.settled = map[string][]tied{}, map[string]int{}
-	x.count(topology.New(q.snapshot, q.wishes))
+	x.count(topology.New(q.snapshot, q.wishes, &q.memory.rules))
 	for i := range q.startDemands {
 		d := q.startDemands[i]
 		d.left = slices.Clone(d.left)

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"karpenter/model"
-	"karpenter/solve/fit"
 	"karpenter/solve/solvetest"
 	"karpenter/solve/work"
 )
@@ -26,7 +25,7 @@ func TestRollback(t *testing.T) {
 		s := solvetest.Everything().Situation(rng)
 		fresh := func() *draft {
 			p := model.DefaultPolicy()
-			return newDraft(newProblem(problem{policy: p, memory: &fit.Memory{}, budget: work.New(int64(p.Work))}, s), lessons{})
+			return newDraft(newProblem(problem{policy: p, memory: &Memory{}, budget: work.New(int64(p.Work))}, s), lessons{})
 		}
 		want := planOf(fresh(), false)
 

@@ -184,13 +184,13 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 		}
 	}
 	look := func(ways fit.Bits, demand model.Requirement) {
-		spelled := l.spelling(key)
-		for i, v := range spelled.values {
-			if demand.Has(v) && !ways.And(spelled.offers[i]).Empty() {
+		spelled := l.catalogue.Spelling(key)
+		for i, v := range spelled.Values {
+			if demand.Has(v) && !ways.And(spelled.Offers[i]).Empty() {
 				add(v)
 			}
 		}
-		for o := range ways.And(spelled.others).All() {
+		for o := range ways.And(spelled.Others).All() {
 			label, ok := l.catalogue.Label(o, key)
 			if label = label.Intersect(demand); !ok || label.Complement {
 				continue

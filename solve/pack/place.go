@@ -4,7 +4,6 @@ package pack
 
 import (
 	"karpenter/model"
-	"karpenter/solve/fit"
 	"karpenter/solve/work"
 )
 
@@ -16,7 +15,7 @@ const (
 
 // Place places the pending pods of s within the budget and returns the plan.
 // What it compiles it leaves in m.
-func Place(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget) *model.Plan {
+func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *model.Plan {
 	q := newProblem(problem{policy: p, memory: m, budget: budget}, s)
 	whole := q.allot(1 - proofShare)
 	ignoring, out := best(q)

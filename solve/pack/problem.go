@@ -17,7 +17,7 @@ import (
 type problem struct {
 	snapshot *model.Snapshot
 	policy   model.Policy
-	memory   *fit.Memory
+	memory   *Memory
 	budget   *work.Budget
 	trial    *trial                  // nil = a plan is wanted, with proof and reasons
 	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
@@ -32,8 +32,7 @@ type problem struct {
 	startNodes   []fit.NodeRow
 	startDemands []demand
 
-	varieties map[string]*variety  // remembered
-	spellings map[string]*spelling // remembered, by label
+	varieties map[string]*variety // remembered
 }
 
 // tier is the pools of equal weight.
@@ -52,32 +51,6 @@ func (q *problem) avoids(s *model.Shape) bool {
 	}
 	return slices.ContainsFunc(q.catalogue.Pools, func(p fit.Pool) bool { return soft(p.Taints) }) ||
 		slices.ContainsFunc(q.startNodes, func(n fit.NodeRow) bool { return soft(n.Taints) })
-}
-
-// spelling returns the offers by the value they have of the label.
-func (q *problem) spelling(key string) *spelling {
-	if s, ok := q.spellings[key]; ok {
-		return s
-	}
-	s := &spelling{others: fit.NewBits(len(q.catalogue.Offers))}
-	index := map[string]int{}
-	for o := range q.catalogue.Offers {
-		switch label, ok := q.catalogue.Label(o, key); {
-		case !ok:
-		case label.Complement || len(label.Values) > 1:
-			s.others.Set(o)
-		default:
-			i, ok := index[label.Values[0]]
-			if !ok {
-				i = len(s.values)
-				index[label.Values[0]] = i
-				s.values, s.offers = append(s.values, label.Values[0]), append(s.offers, fit.NewBits(len(q.catalogue.Offers)))
-			}
-			s.offers[i].Set(o)
-		}
-	}
-	q.spellings[key] = s
-	return s
 }
 
 // invented returns the value that a label of the user's own gets which a claim

@@ -29,7 +29,7 @@ type Trial struct {
 // left of them after the nodes there are is worth more than most, or when
 // anything is and most is less than zero; worth says what a pod of a pending
 // entry costs at least where it is bought a node.
-func Try(s *model.Snapshot, p model.Policy, m *fit.Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
+func Try(s *model.Snapshot, p model.Policy, m *Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
 	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
 	p.PreferenceAllowance = 0                                                      // that pods could be spread better is no reason to keep a node
 	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget, trial: t}, s))
@@ -63,7 +63,7 @@ type Quote struct {
 // one of its pods, where all of them are bought new nodes: however pods are put
 // together, a node costs no less than they add up to. Limits and rules between
 // pods are not asked.
-func Worth(s *model.Snapshot, p model.Policy, m *fit.Memory, budget *work.Budget) []float64 {
+func Worth(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) []float64 {
 	x := newDraft(newProblem(problem{policy: p, memory: m, budget: budget}, s), lessons{})
 	x.takeSurvey()
 	out := make([]float64, len(s.Pending))

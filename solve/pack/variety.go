@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"karpenter/model"
-	"karpenter/solve/fit"
 )
 
 // floor is the least number of values of a label that the types of one launch
@@ -158,11 +157,4 @@ type choice struct {
 	offer int
 	price model.Price
 	types uint64 // capacity types it can be bought as
-}
-
-// spelling is the offers by the value they have of a label.
-type spelling struct {
-	values []string
-	offers []fit.Bits // by the index of values
-	others fit.Bits   // that have several values, or any
 }

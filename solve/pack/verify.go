@@ -77,7 +77,7 @@ func (r repair) comeApart(refused map[string]bool) map[[2]int]bool {
 // planned. Pods of which it was seen before that they stay are counted.
 func (r repair) recount() ([]topology.Move, [][]model.Pod) {
 	moves, pods, nodes, bins := r.moves()
-	r.count(topology.NewWith(r.snapshot, r.wishes, nodes, r.newOutlook(bins)))
+	r.count(topology.NewWith(r.snapshot, r.wishes, nodes, r.newOutlook(bins), &r.memory.rules))
 	r.topology.Final(true)
 	for _, p := range r.earlier {
 		r.topology.Add(p.kind, r.topology.At(p.site), p.site, 1)

@@ -10,7 +10,9 @@ import (
 
 // New compiles the rules between the pending pods of s and those on its nodes,
 // with wishes by kind.
-func New(s *model.Snapshot, wishes map[int]Wishes) *State { return NewWith(s, wishes, nil, nil) }
+func New(s *model.Snapshot, wishes map[int]Wishes, m *Memory) *State {
+	return NewWith(s, wishes, nil, nil, m)
+}
 
 // Wishes are preferences of a kind that are to be rules.
 type Wishes struct {
@@ -20,23 +22,19 @@ type Wishes struct {
 
 // NewWith is as New, with more nodes. They are the sites from len(s.Nodes) on;
 // the outlook knows their labels.
-func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outlook Outlook) *State {
+func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outlook Outlook, m *Memory) *State {
+	m.see(s.Nodes)
 	c := &compiler{
-		wishes: wishes,
-		State: &State{
-			nodes: append(s.Nodes[:len(s.Nodes):len(s.Nodes)], more...), own: len(s.Nodes), outlook: outlook,
-			kinds: make([]rules, len(s.Pending)),
-		},
-		snapshot: s, peers: map[string]int{}, selectors: map[string]*selector{}, shared: map[string]*tally{},
+		wishes:   wishes,
+		State:    &State{own: s.Nodes, more: more, memory: m, outlook: outlook, kinds: make([]rules, len(s.Pending))},
+		Memory:   m,
+		snapshot: s, shared: map[string]*tally{},
 	}
 	for i := range s.Pending {
 		c.pending = append(c.pending, c.peer(&s.Pending[i].Peer))
 	}
 	c.namedKeys()
-	c.sites = make([]Place, 0, len(c.nodes))
-	for i := range c.nodes {
-		c.sites = append(c.sites, c.placeOf(i))
-	}
+	c.locate()
 	for i := range s.Pending {
 		c.compile(i)
 	}
@@ -47,26 +45,18 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 
 type compiler struct {
 	*State
-	snapshot  *model.Snapshot
-	peers     map[string]int       // text → number
-	known     []*model.Peer        // by number
-	pending   []int                // numbers of the peers of the pending pods
-	selectors map[string]*selector // by text
-	shared    map[string]*tally    // anti-affinity, by what it counts
-	counted   []counted
-	wishes    map[int]Wishes
+	*Memory
+	snapshot *model.Snapshot
+	pending  []int             // numbers of the peers of the pending pods
+	shared   map[string]*tally // anti-affinity, by what it counts
+	counted  []counted
+	wishes   map[int]Wishes
 }
 
 // counted is a tally with what picks the pods in it: every one of selectors.
 type counted struct {
 	*tally
 	selectors []*selector
-}
-
-// selector is a PodSelector with what it said of each peer.
-type selector struct {
-	*model.PodSelector
-	picks []int8 // by number of the peer: 0 unknown, 1 no, 2 yes
 }
 
 // namedKeys numbers the topology keys that pending pods, or the anti-affinity
@@ -93,9 +83,13 @@ func (c *compiler) namedKeys() {
 		spread(c.wishes[i].Spread)
 		terms(c.wishes[i].PodTerms)
 	}
-	for i := range c.snapshot.Nodes {
-		for j := range c.snapshot.Nodes[i].Residents {
-			terms(c.snapshot.Nodes[i].Residents[j].Anti)
+	for site := range c.own {
+		crowd := &c.Memory.sites[site]
+		if len(crowd.anti) == 0 {
+			continue
+		}
+		for i := range crowd.residents {
+			terms(crowd.residents[i].Anti)
 		}
 	}
 	slices.Sort(names)
@@ -131,7 +125,7 @@ func (c *compiler) compile(i int) {
 		case term.Weight > 0:
 		case term.Anti:
 			c.apart(i, term)
-			c.kinds[i].adds = append(c.kinds[i].adds, c.holders(term))
+			c.kinds[i].adds = append(c.kinds[i].adds, c.holders(term, termText(term)))
 		default:
 			near = append(near, *term)
 		}
@@ -184,6 +178,7 @@ func (c *compiler) near(i int, terms []model.PodTerm) {
 func (c *compiler) spread(i int, s *model.Spread, keys []int) {
 	k := &c.kinds[i]
 	t := &tally{key: c.key(s.Key), living: true, filter: newFilter(c.snapshot.Pending[i].Shape, s, keys)}
+	t.filter.own = c.filtered(t.filter.text())
 	rule := spread{Spread: s, tally: t}
 	if s.Select.Nothing || len(s.Select.Labels) > 0 { // the scheduler counts no pods for a selector that demands nothing
 		sel := c.selector(&s.Select)
@@ -217,10 +212,10 @@ func (c *compiler) selectedBy(term *model.PodTerm) *tally {
 	return t
 }
 
-// holders is the tally of the pods that have a term of anti-affinity. It is a
-// rule for the kinds that the term selects.
-func (c *compiler) holders(term *model.PodTerm) *tally {
-	name := "holders " + termText(term)
+// holders is the tally of the pods that have a term of anti-affinity, of that text.
+// It is a rule for the kinds that the term selects.
+func (c *compiler) holders(term *model.PodTerm, text string) *tally {
+	name := "holders " + text
 	t, ok := c.shared[name]
 	if !ok {
 		t = &tally{key: c.key(term.Key), term: term, holders: true}
@@ -253,72 +248,47 @@ func (c *compiler) link() {
 
 // seed counts the pods that are on nodes.
 func (c *compiler) seed() {
-	for site := range c.nodes {
-		residents := c.nodes[site].Residents
-		for i := range residents {
-			for j := range residents[i].Anti {
-				t := c.holders(&residents[i].Anti[j])
-				c.count(t, c.sites[site], site, residents[i].Count)
+	at := c.State.sites
+	for site := range c.own {
+		crowd := &c.Memory.sites[site]
+		if len(crowd.anti) == 0 {
+			continue
+		}
+		texts := crowd.anti
+		for i := range crowd.residents {
+			r := &crowd.residents[i]
+			for j := range r.Anti {
+				c.count(c.holders(&r.Anti[j], texts[0]), at[site], site, r.Count)
+				texts = texts[1:]
 			}
 		}
 	}
-	adds := map[int][]*tally{}
-	for site := range c.nodes {
-		residents := c.nodes[site].Residents
-		for i := range residents {
-			p := c.peer(&residents[i].Peer)
-			into, ok := adds[p]
-			if !ok {
+	adds := make([]additions, len(c.known))
+	for site := range c.own {
+		crowd := &c.Memory.sites[site]
+		for i, p := range crowd.peers {
+			a := &adds[p]
+			if !a.known {
+				a.known = true
 				for _, t := range c.counted {
 					if c.all(t.selectors, p) {
-						into = append(into, t.tally)
+						a.to = append(a.to, t.tally)
 					}
 				}
-				adds[p] = into
 			}
-			for _, t := range into {
-				if !residents[i].Terminating || !t.living {
-					c.count(t, c.sites[site], site, residents[i].Count)
+			for _, t := range a.to {
+				if r := &crowd.residents[i]; !r.Terminating || !t.living {
+					c.count(t, at[site], site, r.Count)
 				}
 			}
 		}
 	}
 }
 
-// peer numbers a peer.
-func (c *compiler) peer(p *model.Peer) int {
-	text := peerText(p)
-	i, ok := c.peers[text]
-	if !ok {
-		i = len(c.known)
-		c.peers[text], c.known = i, append(c.known, p)
-	}
-	return i
-}
-
-// selector returns the one for equal selectors.
-func (c *compiler) selector(s *model.PodSelector) *selector {
-	text := selectorText(s)
-	sel, ok := c.selectors[text]
-	if !ok {
-		sel = &selector{PodSelector: s}
-		c.selectors[text] = sel
-	}
-	return sel
-}
-
-// picks reports whether the selector picks a peer.
-func (c *compiler) picks(s *selector, peer int) bool {
-	for len(s.picks) <= peer {
-		s.picks = append(s.picks, 0)
-	}
-	if s.picks[peer] == 0 {
-		s.picks[peer] = 1
-		if s.Selects(c.known[peer]) {
-			s.picks[peer] = 2
-		}
-	}
-	return s.picks[peer] == 2
+// additions are the tallies that a peer counts in.
+type additions struct {
+	known bool
+	to    []*tally
 }
 
 func (c *compiler) all(selectors []*selector, peer int) bool {

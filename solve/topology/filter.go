@@ -13,9 +13,10 @@ type filter struct {
 	chosen      []model.Requirements // one of them must hold; nil = any node
 	tolerations []model.Toleration
 	honorTaints bool
-	keys        []int // the node has a label for each
-	named       bool  // and a hostname
-	memo        []int8
+	keys        []int  // the node has a label for each
+	named       bool   // and a hostname
+	own         []int8 // whether each of the Snapshot's sites counts
+	more        []int8 // whether each of the others does
 }
 
 func newFilter(s *model.Shape, spread *model.Spread, keys []int) *filter {
@@ -42,8 +43,11 @@ func (f *filter) labelled(p Place) bool {
 
 // tolerates reports whether the taints of a node let it count.
 func (f *filter) tolerates(n *model.Node) bool {
+	if !f.honorTaints || len(n.Taints) == 0 {
+		return true
+	}
 	_, bad := model.Untolerated(firm(n.Taints), f.tolerations)
-	return !f.honorTaints || !bad
+	return !bad
 }
 
 // allows reports whether a node with these labels counts, whatever those turn

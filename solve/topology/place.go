@@ -3,6 +3,8 @@
 package topology
 
 import (
+	"maps"
+
 	"karpenter/model"
 )
 
@@ -14,8 +16,26 @@ const Hostname = -1
 
 // domains numbers the values of one key.
 type domains struct {
-	names []string
-	index map[string]int
+	names  []string
+	index  map[string]int
+	shared bool // index is another's, too
+}
+
+// number returns the number of a value, which it may add.
+func (d *domains) number(value string) int {
+	if i, ok := d.index[value]; ok {
+		return i
+	}
+	switch {
+	case d.index == nil:
+		d.index = map[string]int{}
+	case d.shared:
+		d.index = maps.Clone(d.index)
+	}
+	d.shared = false
+	d.index[value] = len(d.names)
+	d.names = append(d.names, value)
+	return len(d.names) - 1
 }
 
 // Outlook knows what may become of the nodes that a plan adds to those there

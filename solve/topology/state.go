@@ -14,8 +14,9 @@ type State struct {
 	Looks int      // how often the rules were asked in search of an order
 
 	domains   []domains
-	nodes     []model.Node
-	own       int // how many of nodes are the Snapshot's
+	own       []model.Node // the Snapshot's
+	more      []model.Node // those that a plan adds, the sites after these
+	memory    *Memory
 	final     bool
 	outlook   Outlook
 	sites     []Place
@@ -24,18 +25,7 @@ type State struct {
 }
 
 // Domain returns the number of a value of a key.
-func (st *State) Domain(key int, value string) int {
-	d := &st.domains[key]
-	if i, ok := d.index[value]; ok {
-		return i
-	}
-	if d.index == nil {
-		d.index = map[string]int{}
-	}
-	d.index[value] = len(d.names)
-	d.names = append(d.names, value)
-	return len(d.names) - 1
-}
+func (st *State) Domain(key int, value string) int { return st.domains[key].number(value) }
 
 // Value returns the value a domain of a key stands for.
 func (st *State) Value(key, domain int) string { return st.domains[key].names[domain] }
@@ -43,27 +33,32 @@ func (st *State) Value(key, domain int) string { return st.domains[key].names[do
 // At returns the place of a site.
 func (st *State) At(site int) Place { return st.sites[site] }
 
-// placeOf returns the place of a site.
-func (st *State) placeOf(site int) Place {
-	p, labels := make(Place, len(st.Keys)), st.nodes[site].Labels
-	if site >= st.own {
+// locate finds the places of all sites.
+func (st *State) locate() {
+	known := st.memory.setting(st.Keys)
+	st.sites = known.sites[:len(st.own):len(st.own)]
+	for k := range known.domains {
+		d := &known.domains[k]
+		st.domains[k] = domains{names: d.names[:len(d.names):len(d.names)], index: d.index, shared: true}
+	}
+	for i := range st.more {
+		site := len(st.own) + i
+		p := make(Place, len(st.Keys))
 		for k, key := range st.Keys {
 			for _, v := range st.outlook.Values(site, nil, key) {
 				p[k] = append(p[k], st.Domain(k, v))
 			}
 		}
-		return p
+		st.sites = append(st.sites, p)
 	}
-	for k, key := range st.Keys {
-		r, ok := labels.Get(key)
-		if !ok || r.Complement {
-			continue
-		}
-		for _, v := range r.Values {
-			p[k] = append(p[k], st.Domain(k, v))
-		}
+}
+
+// node returns the node of a site.
+func (st *State) node(site int) *model.Node {
+	if site < len(st.own) {
+		return &st.own[site]
 	}
-	return p
+	return &st.more[site-len(st.own)]
 }
 
 // key returns the number of a topology key, which it may add.
@@ -82,28 +77,28 @@ func (st *State) key(name string) int {
 // named reports whether the site has a hostname: the scheduler goes by the
 // label, and a node that starts will have it.
 func (st *State) named(site int) bool {
-	if site >= st.own || !st.nodes[site].Registered {
-		return true
-	}
-	_, ok := st.nodes[site].Labels.Get(model.LabelHostname)
-	return ok
+	return site >= len(st.own) || !st.own[site].Registered || st.memory.sites[site].named
 }
 
 // counts tells whether a site counts for the filter.
 func (st *State) counts(f *filter, site int) int8 {
-	if f.memo == nil {
-		f.memo = make([]int8, len(st.nodes))
+	memo, i := f.own, site
+	if site >= len(st.own) {
+		if f.more == nil {
+			f.more = make([]int8, len(st.more))
+		}
+		memo, i = f.more, site-len(st.own)
 	}
-	if f.memo[site] == unknown {
-		f.memo[site] = st.look(f, site)
+	if memo[i] == unknown {
+		memo[i] = st.look(f, site)
 	}
-	return f.memo[site]
+	return memo[i]
 }
 
 func (st *State) look(f *filter, site int) int8 {
-	n := &st.nodes[site]
+	n := st.node(site)
 	some, all := f.mayAllow(n.Labels), f.allows(n.Labels)
-	if site >= st.own && f.chosen != nil {
+	if site >= len(st.own) && f.chosen != nil {
 		some, all = st.outlook.Meets(site, f.chosen)
 	}
 	switch {
@@ -121,13 +116,13 @@ func (st *State) findDomains(t *tally) {
 	if t.key == Hostname {
 		return
 	}
-	for site := range st.nodes {
-		n, p := &st.nodes[site], st.sites[site]
+	for site := range st.sites {
+		n, p := st.node(site), st.sites[site]
 		switch {
 		case n.Deleting || !t.filter.labelled(p) || st.counts(t.filter, site) == never:
 		case len(p[t.key]) == 1 && st.counts(t.filter, site) == surely:
 			t.here = put(t.here, p[t.key][0], true)
-		case site < st.own:
+		case site < len(st.own):
 			for _, d := range p[t.key] {
 				if t.filter.mayAllow(n.Labels.And(model.NewRequirement(st.Keys[t.key], model.In, st.Value(t.key, d)))) {
 					t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
@@ -275,9 +270,9 @@ func (st *State) fewestOnNodes(s *spread) int {
 		return 0
 	}
 	least, known := Unbounded, 0
-	for site := range st.nodes {
+	for site := range st.sites {
 		f := s.tally.filter
-		if st.nodes[site].Deleting || !f.labelled(st.sites[site]) || st.counts(f, site) == never {
+		if st.node(site).Deleting || !f.labelled(st.sites[site]) || st.counts(f, site) == never {
 			continue
 		}
 		if least = min(least, s.tally.at(site)); least == 0 {

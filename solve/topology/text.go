@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,23 @@ func requirementsText(b *strings.Builder, rs model.Requirements) {
 		}
 	}
 	b.WriteByte(';')
+}
+
+// text tells filters apart that count other sites.
+func (f *filter) text() string {
+	var b strings.Builder
+	b.WriteString(strconv.FormatBool(f.named))
+	b.WriteString(strconv.FormatBool(f.chosen == nil))
+	for _, alt := range f.chosen {
+		requirementsText(&b, alt)
+	}
+	b.WriteString(strconv.FormatBool(f.honorTaints))
+	if f.honorTaints {
+		for _, t := range f.tolerations {
+			fmt.Fprintf(&b, "%q %t %q %v,", t.Key, t.Exists, t.Value, t.Effect)
+		}
+	}
+	return b.String()
 }
 
 func termText(t *model.PodTerm) string { return t.Key + " " + selectorText(&t.Select) }

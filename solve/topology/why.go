@@ -85,7 +85,7 @@ func (st *State) whyAffinity(a *affinity) Reason {
 			if t.key != Hostname && t.at(d) > 0 {
 				where = append(where, st.Value(t.key, d))
 			} else if t.at(d) > 0 {
-				where = append(where, st.nodes[d].Name)
+				where = append(where, st.node(d).Name)
 			}
 		}
 	}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"karpenter/model"
+	"karpenter/solve/pack"
+	"karpenter/solve/work"
+)
+
+// inquiry asks questions about the scene.
+type inquiry struct {
+	estimates
+	policy model.Policy
+	plan   *model.Plan
+	work   *work.Budget
+}
+
+// question is what a trial asks: what becomes of the pods of the nodes.
+type question struct {
+	sites []int
+	most  model.Price // nothing is bought that costs more
+	// linger has the nodes be there, empty, while places are looked for, as they
+	// are for the scheduler until they have drained: what spreads evenly waits for
+	// them to go where they were among the emptiest, and a node is bought for what
+	// waits. Without it they are gone.
+	linger bool
+}
+
+// try asks the question.
+func (ask *inquiry) try(q question, p model.Policy) (*pack.Trial, []model.Pending) {
+	sites, most := q.sites, q.most
+	before := make([]model.Node, len(sites))
+	for i, site := range sites {
+		n := &ask.s.Nodes[site]
+		before[i] = *n
+		n.Deleting, n.Closed, n.Residents = !q.linger, q.linger, nil
+	}
+	pending := movable(before)
+	ask.s.Pending = pending
+	worth := make([]float64, len(pending))
+	for i := range pending {
+		worth[i] = ask.worth[pending[i].Shape]
+	}
+	part := ask.work.Part(perQuestion)
+	t := pack.Try(&ask.s, p, ask.memory, most, worth, part)
+	ask.work.Return(part)
+	for i, site := range sites {
+		ask.s.Nodes[site] = before[i]
+	}
+	ask.s.Pending = nil
+	return t, pending
+}
+
+// perQuestion is the part of the budget that is left which one question may use.
+const perQuestion = 1.0 / 8
+
+// group names pods that may be exchanged.
+type group struct {
+	shape     *model.Shape
+	namespace string
+	labels    *model.Label
+}
+
+func groupOf(p *model.Pending) group {
+	g := group{shape: p.Shape, namespace: p.Peer.Namespace}
+	if len(p.Peer.Labels) > 0 {
+		g.labels = &p.Peer.Labels[0]
+	}
+	return g
+}
+
+// movable returns the pods of the nodes that need a place elsewhere.
+func movable(nodes []model.Node) []model.Pending {
+	if len(nodes) == 1 {
+		return nodes[0].Movable
+	}
+	index := map[group]int{}
+	var out []model.Pending
+	for i := range nodes {
+		for j := range nodes[i].Movable {
+			p := &nodes[i].Movable[j]
+			at, known := index[groupOf(p)]
+			if !known {
+				at = len(out)
+				index[groupOf(p)] = at
+				out = append(out, model.Pending{Shape: p.Shape, Peer: p.Peer})
+			}
+			out[at].Pods = append(out[at].Pods, p.Pods...)
+		}
+	}
+	return out
+}
+
+// price finds what the pods of the candidates cost on new nodes at least.
+func (ask *inquiry) price(candidates []int) {
+	nodes := make([]model.Node, 0, len(candidates))
+	for _, i := range candidates {
+		nodes = append(nodes, ask.s.Nodes[i])
+	}
+	all := ask.s
+	all.Nodes, all.Pending = nil, movable(nodes)
+	part := ask.work.Part(1.0 / 8)
+	worth := pack.Worth(&all, ask.policy, ask.memory, part)
+	ask.work.Return(part)
+	for i := range all.Pending {
+		shape := all.Pending[i].Shape
+		if known, ok := ask.worth[shape]; !ok || worth[i] < known {
+			ask.worth[shape] = worth[i]
+		}
+	}
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"karpenter/model"
+	"karpenter/solve/fit"
+	"karpenter/solve/pack"
+)
+
+// scene is the cluster as it will be once what is decided is done.
+type scene struct {
+	given  *model.Snapshot
+	s      model.Snapshot
+	pools  map[string]int // by name: index in s.Pools
+	memory *pack.Memory   // of s
+
+	receiving map[string]receipt          // nodes that pods are planned on, by name
+	lodgers   lodgers                     // room that buffers keep
+	stage     []fit.NodeRow               // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
+	totals    []total                     // by index in s.Pools
+	menus     map[menu]model.Requirements // what the types of launches have in common, as far as it was asked for
+}
+
+// menu is the types that launches of a pool list: where their names are stored.
+type menu struct {
+	pool  string
+	first *string
+	types int
+}
+
+// receipt is what is planned on a node.
+type receipt struct {
+	pending bool   // pods that were pending before
+	buffer  string // with nothing but room for buffers, the first of them by name
+}
+
+// lodgers are the pods that stand in for buffers.
+type lodgers struct {
+	at     map[int][]*model.Pending // by site they are planned on
+	shapes []*model.Shape           // different ones
+}
+
+// receivers returns the nodes that pods are planned on.
+func receivers(plan *model.Plan) map[string]receipt {
+	out := map[string]receipt{}
+	for _, p := range plan.Placements {
+		got, known := out[p.Node]
+		switch {
+		case !known, p.Pod.Buffer == "":
+			out[p.Node] = receipt{true, p.Pod.Buffer}
+		case got.buffer != "":
+			out[p.Node] = receipt{true, min(got.buffer, p.Pod.Buffer)}
+		}
+	}
+	return out
+}
+
+// total is what the nodes of a pool cost, and what taking all away would
+// disrupt.
+type total struct{ price, disruption float64 }
+
+// pods counts the pods of a node that need a place elsewhere.
+func pods(n *model.Node) int {
+	count := 0
+	for i := range n.Movable {
+		count += len(n.Movable[i].Pods)
+	}
+	return count
+}
+
+// total returns what all nodes of the pool add up to, those that stay included.
+func (sc *scene) total(pool int) total {
+	if sc.totals == nil {
+		sc.totals = make([]total, len(sc.s.Pools))
+		for i := range sc.given.Nodes {
+			n := &sc.given.Nodes[i]
+			if at, ok := sc.pools[n.Pool]; ok && n.Claim != "" {
+				sc.totals[at].price += float64(n.Price)
+				sc.totals[at].disruption += n.Disruption.Cost
+			}
+		}
+	}
+	return sc.totals[pool]
+}

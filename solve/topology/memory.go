@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package topology
+
+import (
+	"strconv"
+	"strings"
+
+	"karpenter/model"
+	"karpenter/solve/fit"
+)
+
+// Memory keeps what was compiled of the nodes of the last Snapshot, and of the pods
+// on them. Of nodes that stay the same it is not compiled again. The zero value is
+// empty. It is not safe for concurrent use.
+type Memory struct {
+	peers     map[string]int       // text → number
+	known     []*model.Peer        // by number
+	selectors map[string]*selector // by text
+	sites     []crowd
+	settings  map[string]*setting // by topology keys
+	filters   map[string][]int8   // by text: whether each site counts
+}
+
+// crowd is what was compiled of a node of the Snapshot.
+type crowd struct {
+	labels     model.Requirements
+	taints     []model.Taint
+	residents  []model.Resident
+	registered bool
+	named      bool     // it has a hostname
+	peers      []int    // by resident
+	anti       []string // texts of terms, by resident and term
+}
+
+// setting is where the nodes are, as one list of topology keys tells it.
+type setting struct {
+	sites   []Place
+	domains []domains
+	alike   map[string]Place // by numbers of domains
+}
+
+// Bounds of what is kept.
+const (
+	mostPeers    = 20_000
+	mostSettings = 16
+	mostFilters  = 256
+)
+
+// see takes in the nodes of a Snapshot.
+func (m *Memory) see(nodes []model.Node) {
+	if m.peers == nil || len(m.known) > mostPeers {
+		*m = Memory{peers: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}}
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		if i == len(m.sites) {
+			m.sites = append(m.sites, crowd{})
+			m.label(i, n)
+			m.populate(i, n)
+			continue
+		}
+		c := &m.sites[i]
+		if !fit.Same(c.labels, n.Labels) || !fit.Same(c.taints, n.Taints) || c.registered != n.Registered {
+			m.forget(i)
+			m.label(i, n)
+		}
+		if !fit.Same(c.residents, n.Residents) {
+			m.populate(i, n)
+		}
+	}
+	if len(nodes) < len(m.sites) {
+		m.forget(len(nodes))
+		m.sites = m.sites[:len(nodes)]
+	}
+}
+
+// forget forgets where the nodes are from the site on. What was handed out stays
+// as it is.
+func (m *Memory) forget(site int) {
+	for key, memo := range m.filters {
+		m.filters[key] = memo[:min(len(memo), site):min(len(memo), site)]
+	}
+	clear(m.settings)
+}
+
+func (m *Memory) label(site int, n *model.Node) {
+	c := &m.sites[site]
+	c.labels, c.taints, c.registered = n.Labels, n.Taints, n.Registered
+	_, c.named = n.Labels.Get(model.LabelHostname)
+}
+
+func (m *Memory) populate(site int, n *model.Node) {
+	c := &m.sites[site]
+	c.residents, c.peers, c.anti = n.Residents, make([]int, len(n.Residents)), nil
+	for i := range n.Residents {
+		c.peers[i] = m.peer(&n.Residents[i].Peer)
+		for j := range n.Residents[i].Anti {
+			c.anti = append(c.anti, termText(&n.Residents[i].Anti[j]))
+		}
+	}
+}
+
+// peer numbers a peer.
+func (m *Memory) peer(p *model.Peer) int {
+	text := peerText(p)
+	i, ok := m.peers[text]
+	if !ok {
+		i = len(m.known)
+		m.peers[text], m.known = i, append(m.known, p)
+	}
+	return i
+}
+
+// selector returns the one for equal selectors.
+func (m *Memory) selector(s *model.PodSelector) *selector {
+	text := selectorText(s)
+	sel, ok := m.selectors[text]
+	if !ok {
+		sel = &selector{PodSelector: s}
+		m.selectors[text] = sel
+	}
+	return sel
+}
+
+// selector is a PodSelector with what it said of each peer.
+type selector struct {
+	*model.PodSelector
+	picks []int8 // by number of the peer: 0 unknown, 1 no, 2 yes
+}
+
+// picks reports whether the selector picks a peer.
+func (m *Memory) picks(s *selector, peer int) bool {
+	for len(s.picks) <= peer {
+		s.picks = append(s.picks, 0)
+	}
+	if s.picks[peer] == 0 {
+		s.picks[peer] = 1
+		if s.Selects(m.known[peer]) {
+			s.picks[peer] = 2
+		}
+	}
+	return s.picks[peer] == 2
+}
+
+// setting returns where the nodes are by the keys. It must not be changed.
+func (m *Memory) setting(keys []string) *setting {
+	name := strings.Join(keys, "\x00")
+	s, ok := m.settings[name]
+	if !ok {
+		if len(m.settings) == mostSettings {
+			clear(m.settings)
+		}
+		s = &setting{domains: make([]domains, len(keys)), alike: map[string]Place{}}
+		m.settings[name] = s
+	}
+	for site := len(s.sites); site < len(m.sites); site++ {
+		s.sites = append(s.sites, s.place(keys, m.sites[site].labels))
+	}
+	return s
+}
+
+// place returns the place of a node with these labels.
+func (s *setting) place(keys []string, labels model.Requirements) Place {
+	var p Place
+	var name []byte
+	for k, key := range keys {
+		r, ok := labels.Get(key)
+		name = append(name, '/')
+		if !ok || r.Complement {
+			continue
+		}
+		for _, v := range r.Values {
+			if p == nil {
+				p = make(Place, len(keys))
+			}
+			d := s.domains[k].number(v)
+			p[k] = append(p[k], d)
+			name = append(strconv.AppendInt(name, int64(d), 10), ',')
+		}
+	}
+	if p == nil {
+		p = make(Place, len(keys))
+	}
+	if known, ok := s.alike[string(name)]; ok {
+		return known
+	}
+	s.alike[string(name)] = p
+	return p
+}
+
+// filtered returns which sites count for a filter, as far as it is known. What is
+// found out is entered there.
+func (m *Memory) filtered(text string) []int8 {
+	memo, ok := m.filters[text]
+	if !ok && len(m.filters) == mostFilters {
+		clear(m.filters)
+	}
+	for len(memo) < len(m.sites) {
+		memo = append(memo, unknown)
+	}
+	m.filters[text] = memo
+	return memo
+}
