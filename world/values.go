@@ -64,6 +64,7 @@ type Pod struct {
 	Shape                *model.Shape
 	Unknown              map[string]int64 // requests for resources that have no position of their own on the axis; Shape.Key has them, Shape.Requests has not
 	Claims               string           // PersistentVolumeClaims that its VolumeTerms come from, as in model.Pod
+	Workload             string           // name of what controls it, as in model.Pod
 	Node                 string           // it is bound to; "" = unbound
 	Nominated            string           // node that its status names on our behalf; "" = none, or by somebody else
 	DaemonSet            string           // namespace/name of the one that controls it; "" = none
