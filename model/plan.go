@@ -44,6 +44,10 @@ type Policy struct {
 	// Payback is within which time a command for Underutilized must save what it
 	// disrupts is worth; 0 = any saving is worth it.
 	Payback time.Duration
+	// RebalancePremium is how much more it may cost to replace a spot node that the
+	// provider advises to leave, as a fraction of what it costs, and at most
+	// Hysteresis. Nil means that such nodes are not replaced for that.
+	RebalancePremium *float64
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
 	// TerminateFirstDrift and TerminateFirstRepair let drifted and unhealthy nodes

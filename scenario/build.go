@@ -122,9 +122,10 @@ func (b *builder) decide(d *directive) error {
 	b.policy.Payback = read(d, "payback", b.policy.Payback, time.ParseDuration)
 	b.policy.TerminateFirstDrift = b.policy.TerminateFirstDrift || d.flag("terminate-first-drift")
 	b.policy.TerminateFirstRepair = b.policy.TerminateFirstRepair || d.flag("terminate-first-repair")
+	b.policy.RebalancePremium = read(d, "rebalance", b.policy.RebalancePremium, pointer(parseReal))
 	b.policy.SpotToSpot = read(d, "spot-to-spot", b.policy.SpotToSpot, choice("keep", "replace"))
 	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 allowance=0.05 spot-pool-share=0.5 fewer-nodes=0.01 preferences=respect or ignore, min-values=strict or best-effort, " +
-		"reservations=respect or ignore, hysteresis=0.05 payback=8h spot-to-spot=keep or replace, terminate-first-drift, terminate-first-repair")
+		"reservations=respect or ignore, hysteresis=0.05 payback=8h rebalance=0.05 spot-to-spot=keep or replace, terminate-first-drift, terminate-first-repair")
 }
 
 // intent reads "intent Drifted n1 n2".

@@ -114,10 +114,18 @@ func (p *printer) decide(policy *model.Policy) {
 			when(!policy.ReservedCapacity, "reservations=ignore"),
 			option("hysteresis", realText(policy.Hysteresis), realText(model.DefaultPolicy().Hysteresis)),
 			option("payback", policy.Payback.String(), model.DefaultPolicy().Payback.String()),
+			rebalance(policy),
 			when(policy.SpotToSpot, "spot-to-spot=replace"),
 			when(policy.TerminateFirstDrift, "terminate-first-drift"), when(policy.TerminateFirstRepair, "terminate-first-repair"))
 	}
 	p.line("decide", parts...)
+}
+
+func rebalance(policy *model.Policy) string {
+	if policy.RebalancePremium == nil {
+		return ""
+	}
+	return "rebalance=" + realText(*policy.RebalancePremium)
 }
 
 func realText(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }

@@ -41,6 +41,7 @@ type Claim struct {
 	Rebooting      bool // its machine reboots, and is expected back
 
 	Template   string    // hash of what it was made from; "" = none that can be compared
+	Advised    time.Time // since when its provider advises to leave it; zero = it does not
 	Drifted    time.Time // since when it is not what its NodePool asks for; zero = it is
 	FreshUntil time.Time // when it may be replaced itself, having replaced others; zero = it has not
 	QuietSince time.Time // when a pod last came or went or, before that, when it was initialized; zero = it is not

@@ -32,6 +32,7 @@ func decide(s *model.Snapshot, p model.Policy, memories []fit.Memory, plan *mode
 	r.empty()
 	r.static()
 	r.drift()
+	r.advised()
 	r.consolidate()
 	r.tell()
 	plan.Exhausted = plan.Exhausted || r.work.Spent()

@@ -62,6 +62,7 @@
   "NODE_COUNT_PREMIUM" $s.nodeCountPremium
   "CONSOLIDATION_PAYBACK_TIME" $s.consolidationPaybackTime
   "CONSOLIDATION_SAVINGS_THRESHOLD" $s.consolidationSavingsThreshold
+  "REBALANCE_PREMIUM" $s.rebalancePremium
   "LEGACY_NODE_REPAIR" $s.legacyNodeRepair
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint

@@ -203,6 +203,7 @@ func (w *wiring) policy() model.Policy {
 	p.PreferencePremium, p.PreferenceAllowance = w.config.PreferencePremium, w.config.PreferenceAllowance
 	p.MaxSpotPoolShare, p.NodeCountPremium = w.config.MaxSpotPoolShare, w.config.NodeCountPremium
 	p.Payback, p.Hysteresis = w.config.ConsolidationPaybackTime, w.config.ConsolidationSavingsThreshold
+	p.RebalancePremium = w.config.RebalancePremium
 	p.TerminateFirstDrift = w.config.Gates.TerminateFirstDrift
 	p.TerminateFirstRepair = w.config.Gates.TerminateFirstRepair
 	return p
