@@ -8,20 +8,25 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 )
 
 // AWS reclaims spot instances by spot pool, which is an instance type in a zone. So
 // no more than a share of a workload is to be in one, or on one node, which is part
 // of one. NodePools can ask for that of their vCPUs, too. disperse is the phase that
-// buys new nodes in other spot pools, or two nodes in place of one, as long as that
+// buys new nodes in other spot pools, or several in place of one, as long as that
 // costs little.
 
 // Bounds of disperse.
 const (
 	dispersePasses = 8       // over the new nodes
-	disperseWork   = 1 << 21 // offers that are looked at for one plan
+	disperseWork   = 1 << 22 // offers that are looked at for one plan
 	spotQuotes     = 3       // offers of each zone that a new node is considered for, cheapest first
 	spotPairs      = 8       // pairs of them that two nodes in place of one are considered for
+	spotSizes      = 4       // sizes of nodes that it is divided into, largest first
+	mostParts      = 8       // nodes in place of one
+	sizePremium    = 1.05    // how much more nodes of one of these sizes may cost
+	spotTries      = 4       // ways to change a node that are tried, best first
 	pricedCrowds   = 16      // crowds of one plan of which it is worked out what spreading them costs
 )
 
@@ -297,7 +302,7 @@ func (c *dispersal) in(b *bin) []int {
 	return out
 }
 
-// way is one or two new nodes that could be bought in place of one.
+// way is new nodes that could be bought in place of one.
 type way struct {
 	bin  int
 	by   []bin
@@ -342,14 +347,38 @@ func (c *dispersal) best(i int) (way, bool) {
 	}) {
 		return way{}, false
 	}
-	var out way
-	found := false
-	for _, w := range append(c.others(i), c.halves(i)...) {
-		if w.less = c.lessens(i, w.by); w.less > 1e-9 && c.affords(c.poolOf(b.offer), w.more) && (!found || w.worth() < out.worth()) {
-			out, found = w, true
+	var ways []way
+	for _, w := range append(c.others(i), c.parts(i)...) {
+		if w.less = c.lessens(i, w.by); w.less > 1e-9 && c.affords(c.poolOf(b.offer), w.more) {
+			ways = append(ways, w)
 		}
 	}
-	return out, found
+	slices.SortStableFunc(ways, func(a, b way) int { return cmp.Compare(a.worth(), b.worth()) })
+	for _, w := range ways[:min(len(ways), spotTries)] {
+		if c.finish(&w) {
+			return w, true
+		}
+	}
+	return way{}, false
+}
+
+// finish settles what the nodes are bought as. It reports false if their pool does
+// not allow that.
+func (c *dispersal) finish(w *way) bool {
+	var sum model.Resources
+	b := &c.bins[w.bin]
+	pool := c.poolOf(b.offer)
+	if len(c.floors[pool]) > 0 && (len(w.by) > 1 || c.catalogue.Offers[w.by[0].offer].Type != c.catalogue.Offers[b.offer].Type) {
+		return false // another type is reserved for in limits
+	}
+	for i := range w.by {
+		b, ok := c.boughtAs(w.by[i], w.by[i].offer)
+		if !ok {
+			return false
+		}
+		w.by[i], sum = b, sum.Plus(b.capacity)
+	}
+	return c.limits.covers(pool, b.capacity, sum)
 }
 
 // affords reports whether so much more may be spent on nodes of the pool.
@@ -409,55 +438,142 @@ func (c *dispersal) others(i int) []way {
 	b := c.bins[i]
 	var out []way
 	for _, o := range c.quotes(b) {
-		if c.spotPoolOf(o) == c.spotPoolOf(b.offer) {
-			continue
-		}
-		if as, ok := c.boughtAs(b, o); ok {
-			out = append(out, way{bin: i, by: []bin{as}, more: c.catalogue.Offers[o].Price - c.catalogue.Offers[b.offer].Price})
+		if c.spotPoolOf(o) != c.spotPoolOf(b.offer) {
+			out = append(out, c.way(i, []bin{b}, []int{o}))
 		}
 	}
 	return out
 }
 
-// halves returns the ways to buy two nodes in place of one, each in a spot pool of
-// its own.
-func (c *dispersal) halves(i int) []way {
+// way returns the way to have nodes with these pods, bought as the offers, in place
+// of one.
+func (c *dispersal) way(i int, by []bin, offers []int) way {
+	w := way{bin: i, more: -c.catalogue.Offers[c.bins[i].offer].Price}
+	for j, b := range by {
+		b.offer, b.within, b.zone = offers[j], nil, ""
+		w.by, w.more = append(w.by, b), w.more+c.catalogue.Offers[offers[j]].Price
+	}
+	return w
+}
+
+// parts returns the ways to buy several nodes in place of one: two halves, or nodes
+// of smaller sizes that are full, and one for the rest.
+func (c *dispersal) parts(i int) []way {
 	b := c.bins[i]
 	one, two := c.divide(b)
 	if len(one.take) == 0 || len(two.take) == 0 {
 		return nil
 	}
-	type pair struct {
-		one, two int
-		price    model.Price
-	}
-	var pairs []pair
-	theirs := c.quotes(two)
-	for _, o := range c.quotes(one) {
-		for _, p := range theirs {
-			if c.spotPoolOf(o) != c.spotPoolOf(p) {
-				pairs = append(pairs, pair{o, p, c.catalogue.Offers[o].Price + c.catalogue.Offers[p].Price})
+	out := c.pairs(i, one, two)
+	sizes := c.sizes(b)
+	for largest := range min(len(sizes), spotSizes) {
+		if by := c.change(b, sizes[largest:]); len(by) > 1 {
+			if offers := c.unlike(by); offers != nil {
+				out = append(out, c.way(i, by, offers))
 			}
-		}
-	}
-	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.price, b.price) })
-	var out []way
-	for _, p := range pairs[:min(len(pairs), spotPairs)] {
-		first, ok := c.boughtAs(one, p.one)
-		second, also := c.boughtAs(two, p.two)
-		if ok && also && c.roomForTwo(&b, &first, &second) {
-			out = append(out, way{bin: i, by: []bin{first, second}, more: p.price - c.catalogue.Offers[b.offer].Price})
 		}
 	}
 	return out
 }
 
-// roomForTwo reports whether the limits of their pool let two nodes be bought in
-// place of one.
-func (c *dispersal) roomForTwo(b, one, two *bin) bool {
-	pool := c.poolOf(b.offer)
-	both := one.capacity.Plus(two.capacity)
-	return c.limits.covers(pool, b.capacity, both)
+// sizes returns what smaller types have free of which as many as it takes for the
+// pods of b cost little more than b, as spot nodes; the largest first.
+func (c *dispersal) sizes(b bin) []model.Resources {
+	type size struct {
+		free model.Resources
+		full float64 // how many it takes
+	}
+	requests, price := c.podRequests(b), float64(c.catalogue.Offers[b.offer].Price)
+	b.within, b.zone = nil, ""
+	var all []size
+	for o := range c.offersOf(b).All() {
+		c.work--
+		free := c.catalogue.Types[c.catalogue.Offers[o].Type].Free
+		if full := part(requests, free); c.spot(o) && full > 1 && full <= mostParts && float64(c.catalogue.Offers[o].Price)*full <= price*sizePremium {
+			all = append(all, size{free, full})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y size) int { return cmp.Compare(x.full, y.full) })
+	var out []model.Resources
+	for i, x := range all {
+		if i == 0 || x.full > all[i-1].full {
+			out = append(out, x.free)
+		}
+	}
+	return out
+}
+
+// change divides the pods of a new node into nodes that are full: as many as there
+// are of the largest size, then of the next, and one for the rest. It returns nil if
+// those are too many.
+func (c *dispersal) change(b bin, sizes []model.Resources) []bin {
+	var out []bin
+	for rest := b; ; {
+		if len(out) == mostParts {
+			return nil
+		}
+		for len(sizes) > 0 && c.podRequests(rest).Fits(sizes[0]) {
+			sizes = sizes[1:]
+		}
+		if len(sizes) == 0 {
+			return append(out, rest)
+		}
+		full, more := c.upTo(rest, sizes[0])
+		if len(full.take) == 0 || len(more.take) == 0 {
+			return append(out, rest)
+		}
+		out, rest = append(out, full), more
+	}
+}
+
+// unlike returns the cheapest offers for the nodes, each in a spot pool of its own as
+// far as there are that many; nil = there is none for one of them.
+func (c *dispersal) unlike(by []bin) []int {
+	var out []int
+	used := map[spotPool]bool{}
+	for _, b := range by {
+		quotes := c.quotes(b)
+		if len(quotes) == 0 {
+			return nil
+		}
+		at := max(0, slices.IndexFunc(quotes, func(o int) bool { return !used[c.spotPoolOf(o)] }))
+		used[c.spotPoolOf(quotes[at])] = true
+		out = append(out, quotes[at])
+	}
+	return out
+}
+
+// pairs returns the cheapest ways to buy two nodes with these pods in place of one,
+// each in a spot pool of its own.
+func (c *dispersal) pairs(i int, one, two bin) []way {
+	var out []way
+	theirs := c.quotes(two)
+	for _, o := range c.quotes(one) {
+		for _, p := range theirs {
+			if c.spotPoolOf(o) != c.spotPoolOf(p) {
+				out = append(out, c.way(i, []bin{one, two}, []int{o, p}))
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b way) int { return cmp.Compare(a.more, b.more) })
+	return out[:min(len(out), spotPairs)]
+}
+
+// upTo divides the pods of a new node into those that fit, and the rest.
+func (c *dispersal) upTo(b bin, free model.Resources) (fits, rest bin) {
+	fits, rest = b, b
+	fits.take, rest.take = nil, nil
+	for _, t := range b.take {
+		n := min(fit.Room(free, c.demands[t.demand].Shape.Requests, t.pods), t.pods)
+		free = free.Minus(c.demands[t.demand].Shape.Requests.Times(int64(n)))
+		if n > 0 {
+			fits.take = append(fits.take, portion{demand: t.demand, pods: n, chosen: t.chosen[:n:n]})
+		}
+		if n < t.pods {
+			rest.take = append(rest.take, portion{demand: t.demand, pods: t.pods - n, chosen: t.chosen[n:]})
+		}
+	}
+	return fits, rest
 }
 
 // divide divides the pods of a new node into two halves: the pods of each workload,
@@ -522,7 +638,7 @@ func part(requests, free model.Resources) float64 {
 // than that leaves.
 func (c *dispersal) boughtAs(b bin, offer int) (bin, bool) {
 	spans := c.spans(b)
-	was, is := b.offer, &c.catalogue.Offers[offer]
+	is := &c.catalogue.Offers[offer]
 	b.offer, b.within, b.zone = offer, nil, is.Zone
 	within := c.offersOf(b)
 	requests := c.podRequests(b)
@@ -541,11 +657,8 @@ func (c *dispersal) boughtAs(b bin, offer int) (bin, bool) {
 		}
 	}
 	b.within = within
-	pool := c.poolOf(offer)
-	if len(c.floors[pool]) == 0 { // else what is reserved is for all types it must list
+	if len(c.floors[c.poolOf(offer)]) == 0 { // else what is reserved is for all types it must list
 		b.capacity = c.capacity(offer)
-	} else if c.catalogue.Offers[was].Type != is.Type {
-		return b, false
 	}
 	return b, !spans || c.spans(b)
 }
