@@ -31,6 +31,8 @@ var other = map[string]string{
 	"settings.preferencePremium":             "0.1",
 	"settings.preferenceAllowance":           "0.2",
 	"settings.nodeCountPremium":              `"0"`,
+	"settings.maxSpotPoolShare":              `"0.2"`,
+	"settings.rebalancePremium":              "0.05",
 	"settings.consolidationPaybackTime":      "4h",
 	"settings.consolidationSavingsThreshold": "0.2",
 	"settings.batchMaxDuration":              "20s",

@@ -55,6 +55,7 @@ type NodeDisruption struct {
 	Settling       bool      // not quiet that long: it takes no pods of nodes that are consolidated
 	Fresh          bool      // pods on it were moved not long ago: they are not moved yet for what that saves
 	Drifted        time.Time // since when it is not what its NodePool asks for; zero = it is
+	Advised        time.Time // since when the provider advises to leave it, as its spot pool is at risk; zero = it does not
 	Quiet          time.Time // when a pod last came or went, from which Consolidatable and Settling follow; zero = not known
 
 	Blocked  string // why it may not be disrupted now for any reason; "" = it may

@@ -22,6 +22,11 @@ type Policy struct {
 	PreferenceAllowance Price
 	// IgnorePreferences plans as if pods had none.
 	IgnorePreferences bool
+	// MaxSpotPoolShare is the largest share of a workload's pods that is to run in one
+	// spot pool, which is an instance type in a zone. New nodes are spread over spot
+	// pools as long as a plan costs at most PreferenceAllowance more for it. 0 and 1
+	// mean that any share may.
+	MaxSpotPoolShare float64
 	// NodeCountPremium is how much more the new nodes of a plan may cost than the
 	// cheapest found, as a fraction of that, if they are fewer.
 	NodeCountPremium float64
@@ -39,6 +44,10 @@ type Policy struct {
 	// Payback is within which time a command for Underutilized must save what it
 	// disrupts is worth; 0 = any saving is worth it.
 	Payback time.Duration
+	// RebalancePremium is how much more it may cost to replace a spot node that the
+	// provider advises to leave, as a fraction of what it costs, and at most
+	// Hysteresis. Nil means that such nodes are not replaced for that.
+	RebalancePremium *float64
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
 	// TerminateFirstDrift and TerminateFirstRepair let drifted and unhealthy nodes
@@ -48,7 +57,7 @@ type Policy struct {
 
 // DefaultPolicy is what the controller runs with.
 func DefaultPolicy() Policy {
-	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, PreferenceAllowance: Dollar / 20, NodeCountPremium: 0.01, ReservedCapacity: true, Hysteresis: 0.1, Payback: 12 * time.Hour}
+	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, PreferenceAllowance: Dollar / 20, MaxSpotPoolShare: 0.5, NodeCountPremium: 0.01, ReservedCapacity: true, Hysteresis: 0.1, Payback: 12 * time.Hour}
 }
 
 // Plan is everything a decision says.
@@ -58,6 +67,7 @@ type Plan struct {
 	Verdicts   []Verdict // pods that stay pending
 	Commands   []Command
 	Stays      []Stay
+	Crowds     []Crowd // in spot pools, more than the policy wants
 
 	// Exhausted reports that Policy.Work ended before the plan was as cheap, its
 	// bound as tight, or the look at nodes as complete as they could be.
@@ -65,6 +75,20 @@ type Plan struct {
 
 	Cost  Price // of all Launches at their planned offerings, per hour
 	Bound Price // no feasible plan for the placed pods that keeps earlier plans launches for less
+}
+
+// Crowd is more of a workload, or of the vCPUs of a pool, in one spot pool than
+// Policy.MaxSpotPoolShare or Aims.MaxSpotPoolShare is.
+type Crowd struct {
+	Workload string  // namespace/name; "" = it is the vCPUs of Pool
+	Pool     string  // of the nodes
+	In       string  // instance type and zone of the spot pool
+	Share    float64 // that is there
+	Most     float64 // that is to be there at most
+
+	// Cost is what it would cost more per hour to spread it as far as that can be done.
+	// Nil means that no way was found.
+	Cost *Price
 }
 
 // Gap returns how far Cost may be from the optimum, as a fraction of Bound:

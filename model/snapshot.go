@@ -34,6 +34,7 @@ type Pod struct {
 	From                 string // node it runs on now when that node is going away; "" = unbound
 	Buffer               string // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists
 	Claims               string // PersistentVolumeClaims that its shape's VolumeTerms come from, for people: "shop/data, shop/logs"
+	Workload             string // name of what controls it in its namespace, such as the Deployment: its replicas have the same; "" = nothing does
 }
 
 // Key returns namespace/name.
@@ -131,6 +132,10 @@ type Aims struct {
 	// OnDemandShare is the least part of the vCPUs of the pool's nodes that are to
 	// be on demand, as a share of 1. New nodes make up for what is missing.
 	OnDemandShare float64
+	// MaxSpotPoolShare overrides Policy.MaxSpotPoolShare for workloads on the pool's
+	// nodes, and is as well the largest share of the vCPUs of its nodes that is to be
+	// in one spot pool. Nil means that the Policy's applies, to workloads only.
+	MaxSpotPoolShare *float64
 	// Payback and Threshold override Policy.Payback and Policy.Hysteresis for the
 	// pool's nodes. Nil means that the Policy's apply.
 	Payback   *time.Duration

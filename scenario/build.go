@@ -113,6 +113,7 @@ func (b *builder) decide(d *directive) error {
 	b.policy.Work = read(d, "work", b.policy.Work, parseWhole)
 	b.policy.PreferencePremium = read(d, "premium", b.policy.PreferencePremium, parseReal)
 	b.policy.PreferenceAllowance = read(d, "allowance", b.policy.PreferenceAllowance, ParsePrice)
+	b.policy.MaxSpotPoolShare = read(d, "spot-pool-share", b.policy.MaxSpotPoolShare, parseReal)
 	b.policy.NodeCountPremium = read(d, "fewer-nodes", b.policy.NodeCountPremium, parseReal)
 	b.policy.IgnorePreferences = read(d, "preferences", b.policy.IgnorePreferences, choice("respect", "ignore"))
 	b.policy.RelaxMinValues = read(d, "min-values", b.policy.RelaxMinValues, choice("strict", "best-effort"))
@@ -121,9 +122,10 @@ func (b *builder) decide(d *directive) error {
 	b.policy.Payback = read(d, "payback", b.policy.Payback, time.ParseDuration)
 	b.policy.TerminateFirstDrift = b.policy.TerminateFirstDrift || d.flag("terminate-first-drift")
 	b.policy.TerminateFirstRepair = b.policy.TerminateFirstRepair || d.flag("terminate-first-repair")
+	b.policy.RebalancePremium = read(d, "rebalance", b.policy.RebalancePremium, pointer(parseReal))
 	b.policy.SpotToSpot = read(d, "spot-to-spot", b.policy.SpotToSpot, choice("keep", "replace"))
-	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 allowance=0.05 fewer-nodes=0.01 preferences=respect or ignore, min-values=strict or best-effort, " +
-		"reservations=respect or ignore, hysteresis=0.05 payback=8h spot-to-spot=keep or replace, terminate-first-drift, terminate-first-repair")
+	return d.done("now=2026-01-01T12:00:00Z max-types=600 work=200000 premium=0.05 allowance=0.05 spot-pool-share=0.5 fewer-nodes=0.01 preferences=respect or ignore, min-values=strict or best-effort, " +
+		"reservations=respect or ignore, hysteresis=0.05 payback=8h rebalance=0.05 spot-to-spot=keep or replace, terminate-first-drift, terminate-first-repair")
 }
 
 // intent reads "intent Drifted n1 n2".
@@ -176,6 +178,7 @@ func (b *builder) pool(d *directive) error {
 	p.Extras = read(d, "extras", nil, parseExtras)
 	p.Aims.PreferencePremium = read(d, "premium", nil, pointer(parseReal))
 	p.Aims.OnDemandShare = read(d, "on-demand-share", 0, parseReal)
+	p.Aims.MaxSpotPoolShare = read(d, "spot-pool-share", nil, pointer(parseReal))
 	p.Aims.PreferenceAllowance = read(d, "allowance", nil, pointer(ParsePrice))
 	p.Types = b.poolTypes(d)
 	for i, t := range p.Types {
@@ -186,7 +189,7 @@ func (b *builder) pool(d *directive) error {
 	}
 	b.s.Pools = append(b.s.Pools, p)
 	b.pools = append(b.pools, says)
-	return d.done("weight= limits= usage= taints= labels= requires= types= extras= premium= allowance= on-demand-share= budgets= halted= probing policy= consolidate-after=Never payback= threshold= static= unavailable= template= counted= consuming=")
+	return d.done("weight= limits= usage= taints= labels= requires= types= extras= premium= allowance= on-demand-share= spot-pool-share= budgets= halted= probing policy= consolidate-after=Never payback= threshold= static= unavailable= template= counted= consuming=")
 }
 
 // pointer has a value that is written differ from one that is not.

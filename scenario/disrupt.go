@@ -232,6 +232,7 @@ func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption 
 		out.Drifted = b.s.Now
 	}
 	out.Drifted = read(d, "drifted", out.Drifted, b.since)
+	out.Advised = read(d, "advised", out.Advised, b.since)
 	out.Quiet = read(d, "quiet", out.Quiet, b.since)
 	out.Startup = read(d, "startup", out.Startup, time.ParseDuration)
 	if value, ok := d.take("disruption-cost"); ok {
@@ -254,11 +255,14 @@ func (p *printer) disruption(n *model.Node) []string {
 	default:
 		drifted = "drifted=" + timeText(nd.Drifted)
 	}
-	quiet := ""
+	quiet, advised := "", ""
+	if !nd.Advised.IsZero() {
+		advised = "advised=" + timeText(nd.Advised)
+	}
 	if !nd.Quiet.IsZero() {
 		quiet = "quiet=" + timeText(nd.Quiet)
 	}
-	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted, quiet,
+	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted, advised, quiet,
 		option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
 		option("unhealthy", nd.Unhealthy, ""), when(nd.Reboot, "reboot"), option("severity", realText(nd.Severity), realText(0)),
 		option("startup", nd.Startup.String(), time.Duration(0).String()), option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}

@@ -44,6 +44,9 @@ func Text(s *model.Snapshot, plan *model.Plan) string {
 	for i := range plan.Verdicts {
 		p.verdict(&plan.Verdicts[i])
 	}
+	for i := range plan.Crowds {
+		p.crowd(&plan.Crowds[i])
+	}
 	if len(plan.Launches) > 0 || plan.Cost != 0 {
 		p.cost(plan)
 	}
@@ -51,6 +54,18 @@ func Text(s *model.Snapshot, plan *model.Plan) string {
 		p.line("nothing to do")
 	}
 	return p.out.String()
+}
+
+// crowd writes what is in one spot pool and what spreading it would cost.
+func (p *printer) crowd(c *model.Crowd) {
+	what, cost := "vCPUs", "cannot be spread"
+	if c.Workload != "" {
+		what = c.Workload
+	}
+	if c.Cost != nil {
+		cost = "spreading it would cost $" + FormatPrice(*c.Cost) + "/h"
+	}
+	p.line(fmt.Sprintf("crowd  %.0f%% of %s of %s in %s, more than %.0f%%: %s", 100*c.Share, what, c.Pool, c.In, 100*c.Most, cost))
 }
 
 // nodeName is a node with its claim, if that is called otherwise.

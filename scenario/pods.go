@@ -131,13 +131,13 @@ func (b *builder) pods(d *directive) error {
 			pods, err := b.expand(part)
 			d.fail(err)
 			for _, pod := range pods {
-				pod.Created, pod.Planned, pod.From, pod.Buffer, pod.Claims = common.Created, common.Planned, common.From, common.Buffer, common.Claims
+				pod.Created, pod.Planned, pod.From, pod.Buffer, pod.Claims, pod.Workload = common.Created, common.Planned, common.From, common.Buffer, common.Claims, common.Workload
 				pod.UID = pod.Key()
 				b.add(pod, g)
 			}
 		}
 	}
-	return d.done("names like web-1..5, on= labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer= claims=")
+	return d.done("names like web-1..5, on= labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer= claims= workload=")
 }
 
 // close keeps the shape of a line that named no pods.
@@ -211,16 +211,16 @@ func (b *builder) pod(d *directive) error {
 	name := d.name("the name of the pod")
 	pod := podNamed(name)
 	given := b.podOptions(d)
-	pod.Created, pod.Planned, pod.From, pod.Buffer, pod.Claims = given.Created, given.Planned, given.From, given.Buffer, given.Claims
+	pod.Created, pod.Planned, pod.From, pod.Buffer, pod.Claims, pod.Workload = given.Created, given.Planned, given.From, given.Buffer, given.Claims, given.Workload
 	pod.UID = d.text("uid", pod.Key())
 	b.add(pod, b.current)
-	return d.done("uid= created= planned= from= buffer= claims=")
+	return d.done("uid= created= planned= from= buffer= claims= workload=")
 }
 
 func (b *builder) podOptions(d *directive) model.Pod {
 	return model.Pod{
 		Created: read(d, "created", model.Pod{}.Created, parseTime),
-		Planned: d.text("planned", ""), From: d.text("from", ""), Buffer: d.text("buffer", ""), Claims: d.text("claims", ""),
+		Planned: d.text("planned", ""), From: d.text("from", ""), Buffer: d.text("buffer", ""), Claims: d.text("claims", ""), Workload: d.text("workload", ""),
 	}
 }
 

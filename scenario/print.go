@@ -108,15 +108,24 @@ func (p *printer) decide(policy *model.Policy) {
 		parts = append(parts, "max-types="+strconv.Itoa(policy.MaxTypes), "work="+strconv.Itoa(policy.Work),
 			option("premium", realText(policy.PreferencePremium), realText(model.DefaultPolicy().PreferencePremium)),
 			option("allowance", FormatPrice(policy.PreferenceAllowance), FormatPrice(model.DefaultPolicy().PreferenceAllowance)),
+			option("spot-pool-share", realText(policy.MaxSpotPoolShare), realText(model.DefaultPolicy().MaxSpotPoolShare)),
 			option("fewer-nodes", realText(policy.NodeCountPremium), realText(model.DefaultPolicy().NodeCountPremium)),
 			when(policy.IgnorePreferences, "preferences=ignore"), when(policy.RelaxMinValues, "min-values=best-effort"),
 			when(!policy.ReservedCapacity, "reservations=ignore"),
 			option("hysteresis", realText(policy.Hysteresis), realText(model.DefaultPolicy().Hysteresis)),
 			option("payback", policy.Payback.String(), model.DefaultPolicy().Payback.String()),
+			rebalance(policy),
 			when(policy.SpotToSpot, "spot-to-spot=replace"),
 			when(policy.TerminateFirstDrift, "terminate-first-drift"), when(policy.TerminateFirstRepair, "terminate-first-repair"))
 	}
 	p.line("decide", parts...)
+}
+
+func rebalance(policy *model.Policy) string {
+	if policy.RebalancePremium == nil {
+		return ""
+	}
+	return "rebalance=" + realText(*policy.RebalancePremium)
 }
 
 func realText(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
@@ -326,6 +335,9 @@ func (p *printer) pool(pool *model.Pool) {
 	if v := pool.Aims.PreferenceAllowance; v != nil {
 		parts = append(parts, "allowance="+FormatPrice(*v))
 	}
+	if v := pool.Aims.MaxSpotPoolShare; v != nil {
+		parts = append(parts, "spot-pool-share="+realText(*v))
+	}
 	parts = append(parts, option("on-demand-share", realText(pool.Aims.OnDemandShare), realText(0)))
 	if len(pool.Disruption.Allowed) > 0 {
 		parts = append(parts, "budgets="+budgets(pool.Disruption.Allowed))
@@ -383,5 +395,5 @@ func podFacts(pod model.Pod) []string {
 	if !pod.Created.IsZero() {
 		created = "created=" + timeText(pod.Created)
 	}
-	return []string{created, option("planned", pod.Planned, ""), option("from", pod.From, ""), option("buffer", pod.Buffer, ""), option("claims", pod.Claims, "")}
+	return []string{created, option("planned", pod.Planned, ""), option("from", pod.From, ""), option("buffer", pod.Buffer, ""), option("claims", pod.Claims, ""), option("workload", pod.Workload, "")}
 }

@@ -37,6 +37,7 @@ func draws() []draw {
 		{name: "preferences", Draw: solvetest.Draw{Preferences: true}},
 		{name: "minValues", Draw: solvetest.Draw{MinValues: true}},
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}},
+		{name: "workloads", Draw: solvetest.Draw{Spread: true, Workloads: true}},
 		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}},
 		{name: "everything", Draw: solvetest.Everything()},
 	}

@@ -18,6 +18,7 @@ func (w *World) disruption(m *machine, now time.Time) {
 	if m.claim == nil {
 		return
 	}
+	d.Advised = m.claim.Advised
 	d.Drifted, d.Deadline, d.Quiet = m.claim.Drifted, m.claim.Deadline, m.claim.QuietSince
 	d.Settling = w.settling(m, now)
 	d.Consolidatable = m.claim.Consolidatable && !d.Settling

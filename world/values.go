@@ -41,6 +41,7 @@ type Claim struct {
 	Rebooting      bool // its machine reboots, and is expected back
 
 	Template   string    // hash of what it was made from; "" = none that can be compared
+	Advised    time.Time // since when its provider advises to leave it; zero = it does not
 	Drifted    time.Time // since when it is not what its NodePool asks for; zero = it is
 	FreshUntil time.Time // when it may be replaced itself, having replaced others; zero = it has not
 	QuietSince time.Time // when a pod last came or went or, before that, when it was initialized; zero = it is not
@@ -64,6 +65,7 @@ type Pod struct {
 	Shape                *model.Shape
 	Unknown              map[string]int64 // requests for resources that have no position of their own on the axis; Shape.Key has them, Shape.Requests has not
 	Claims               string           // PersistentVolumeClaims that its VolumeTerms come from, as in model.Pod
+	Workload             string           // name of what controls it, as in model.Pod
 	Node                 string           // it is bound to; "" = unbound
 	Nominated            string           // node that its status names on our behalf; "" = none, or by somebody else
 	DaemonSet            string           // namespace/name of the one that controls it; "" = none

@@ -94,6 +94,12 @@ const (
 	// MinOnDemandShareAnnotationKey on a NodePool is the least share of 1 of its
 	// nodes' vCPUs that are to be on demand. Ours.
 	MinOnDemandShareAnnotationKey = Group + "/min-on-demand-share"
+	// MaxSpotPoolShareAnnotationKey on a NodePool overrides the setting of that name,
+	// and limits the share of its nodes' vCPUs in one spot pool, too. Ours.
+	MaxSpotPoolShareAnnotationKey = Group + "/max-spot-pool-share"
+	// RebalanceRecommendedAnnotationKey on a NodeClaim says since when its provider
+	// recommends to leave it, as its spot pool is at risk. Ours.
+	RebalanceRecommendedAnnotationKey = Group + "/rebalance-recommended"
 	// ConsolidationPaybackTimeAnnotationKey and
 	// ConsolidationSavingsThresholdAnnotationKey on a NodePool override the settings
 	// of those names: a duration, and a number from 0 to 1. Ours.

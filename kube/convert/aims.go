@@ -47,6 +47,13 @@ func Aims(p *v1.NodePool) (model.Aims, error) {
 		out.OnDemandShare, err = Share(text)
 		return err
 	})
+	read(v1.MaxSpotPoolShareAnnotationKey, func(text string) error {
+		v, err := Share(text)
+		if err == nil {
+			out.MaxSpotPoolShare = &v
+		}
+		return err
+	})
 	read(v1.ConsolidationPaybackTimeAnnotationKey, func(text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {

@@ -64,8 +64,19 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		Disrupting:     conditions.IsTrue(n, v1.DisruptionReasonCondition),
 		Rebooting:      conditions.IsTrue(n, v1.RebootingCondition),
 		Template:       templateOf(n),
+		Advised:        advised(n),
 		Drifted:        drifted, QuietSince: quietSince(n), FreshUntil: freshUntil(n), Deadline: n.Spec.TerminationGracePeriod != nil,
 	}, true
+}
+
+// advised returns since when the provider advises to leave the node; zero when it
+// does not, or since when cannot be read.
+func advised(n *v1.NodeClaim) time.Time {
+	at, err := time.Parse(time.RFC3339, n.Annotations[v1.RebalanceRecommendedAnnotationKey])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // templateOf returns the hash of the template that the claim was made from, ""

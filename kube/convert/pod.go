@@ -29,7 +29,7 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: labelled(p.Labels, mounted),
-		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
+		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Workload: workload(p), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p), Ends: ends(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
@@ -76,6 +76,24 @@ func conditionSince(p *corev1.Pod, kind corev1.PodConditionType) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// workload returns the name of what controls the pod. Of a ReplicaSet of a Deployment
+// it is that of the Deployment, and of a Job of a CronJob that of the CronJob: their
+// names begin with it.
+func workload(p *corev1.Pod) string {
+	o := metav1.GetControllerOfNoCopy(p)
+	switch {
+	case o == nil || o.Kind == "DaemonSet" || o.Kind == "Node":
+		return ""
+	case o.Kind == "ReplicaSet":
+		return strings.TrimSuffix(o.Name, "-"+p.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
+	case o.Kind == "Job":
+		if at := strings.LastIndexByte(o.Name, '-'); at > 0 && len(o.Name)-at > 8 && strings.Trim(o.Name[at+1:], "0123456789") == "" {
+			return o.Name[:at] // and minutes since 1970
+		}
+	}
+	return o.Name
 }
 
 // daemonSet returns the DaemonSet that controls the pod, or "".

@@ -39,6 +39,7 @@ func decide(s *model.Snapshot, p model.Policy, memories []pack.Memory, plan *mod
 	r.empty()
 	r.static()
 	r.drift()
+	r.advised()
 	r.consolidate()
 	r.tell(plan)
 	plan.Exhausted = plan.Exhausted || r.work.Spent()

@@ -8,13 +8,13 @@
 // at once, so that the next question is asked of the cluster as it will be.
 //
 // In this order: unhealthy nodes; commands that are being confirmed; empty nodes; drifted nodes
-// of static pools, then of others; nodes, single ones and groups, whose pods can
+// of static pools, then of others; spot nodes that the provider advises to leave; nodes, single ones and groups, whose pods can
 // be had for less, those first that save most for what they disrupt.
 //
 // # How to read it
 //
 // A round (round.go) is one decision. decide.go runs it: unhealthy.go, confirm.go,
-// empty.go, static.go, drift.go and consolidate.go each take nodes away for one
+// empty.go, static.go, drift.go, advised.go and consolidate.go each take nodes away for one
 // reason. consolidate.go asks about nodes one by one and in groups (group.go);
 // weigh.go makes an offer (offer.go) of the answer, which toll.go, price.go,
 // balance.go and rehearse.go must agree to. accept.go enters what was decided. No

@@ -14,7 +14,8 @@ func (x *draft) unroll() {
 	var single []bin
 	for _, b := range x.bins {
 		for n := range b.count {
-			one := bin{offer: b.offer, count: 1, capacity: b.capacity, onDemand: b.onDemand}
+			one := b
+			one.count, one.take = 1, nil
 			for _, t := range b.take {
 				t.chosen = t.chosen[n*t.pods : (n+1)*t.pods]
 				one.take = append(one.take, t)
@@ -41,6 +42,9 @@ func (x *draft) demandsOf(b bin) model.Requirements {
 	for _, p := range b.take {
 		out = out.And(x.demands[p.demand].At(b.offer)...)
 	}
+	if b.zone != "" {
+		out = out.And(model.NewRequirement(model.LabelZone, model.In, b.zone))
+	}
 	if r, ok := x.reservationLabel(b.offer); ok {
 		out = out.And(r)
 	}
@@ -55,6 +59,9 @@ func (x *draft) offersOf(b bin) fit.Bits {
 	}
 	if b.onDemand {
 		out = out.And(x.catalogue.Match(model.NewRequirement(model.LabelCapacityType, model.In, model.OnDemand)))
+	}
+	if b.within != nil {
+		out = out.And(b.within)
 	}
 	return x.alike(b.offer, out)
 }

@@ -64,7 +64,7 @@ func (l *outlook) look(b bin) *future {
 			fits.Set(t)
 		}
 	}
-	name := fmt.Sprint(pool.Name, l.reservation(b.offer), b.onDemand, fits)
+	name := fmt.Sprint(pool.Name, l.reservation(b.offer), b.onDemand, b.within, fits)
 	for _, t := range b.take {
 		name += fmt.Sprint(" ", t.demand)
 	}

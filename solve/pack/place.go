@@ -25,6 +25,7 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 	ignoring.draft.final = ignoring.draft.final || out.draft.final
 	out.plan.Bound = bound(ignoring.draft, out.draft.wishes)
 	separate(out)
+	disperse(out)
 	return out.plan
 }
 

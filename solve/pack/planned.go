@@ -2,7 +2,10 @@
 
 package pack
 
-import "karpenter/model"
+import (
+	"karpenter/model"
+	"karpenter/solve/fit"
+)
 
 // placement is a pod put on a node of the Snapshot.
 type placement struct {
@@ -18,6 +21,8 @@ type bin struct {
 	take     []portion
 	capacity model.Resources // of one node, as reserved in the pool's limits
 	onDemand bool            // it is bought on demand, for the share that its pool asks for
+	within   fit.Bits        // offers it is bought as, so that workloads are spread over spot pools; nil = any
+	zone     string          // that all of within are in
 }
 
 // portion is how many pods of a demand one node takes.

@@ -31,13 +31,17 @@ type Trial struct {
 // entry costs at least where it is bought a node.
 func Try(s *model.Snapshot, p model.Policy, m *Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
 	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
-	p.PreferenceAllowance = 0                                                      // that pods could be spread better is no reason to keep a node
+	allowance := p.PreferenceAllowance
+	p.PreferenceAllowance = 0 // that pods could be spread better is no reason to keep a node
 	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget, trial: t}, s))
 	how := ignoring.draft.abandoned
 	r := &Trial{
 		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: how != inProgress, Late: how == whileBuying, draft: out.draft,
 	}
 	if most < math.MaxInt64 && lessSecure(out.draft) {
+		r.Dear = true
+	}
+	if most < math.MaxInt64 && !r.Dear && out.plan.Cost+allowance > most && crowds(out.draft) { // what spreading may cost when nodes are launched
 		r.Dear = true
 	}
 	for i := range out.plan.Verdicts {

@@ -153,6 +153,9 @@ func (g *generator) grounds(s *model.Snapshot, n *model.Node) {
 	if g.maybe(15) {
 		d.Drifted = s.Now.Add(-time.Duration(1+g.IntN(100)) * time.Minute)
 	}
+	if ct, _ := n.Labels.Value(model.LabelCapacityType); ct == model.Spot && g.maybe(20) {
+		d.Advised = s.Now.Add(-time.Duration(1+g.IntN(100)) * time.Minute)
+	}
 	if g.maybe(6) {
 		d.Blocked = "blocked"
 	}

@@ -122,7 +122,7 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 	case d.Held != "" && !(reason == model.Drifted && d.Deadline):
 		return "is held"
 	case reason == model.Drifted:
-		if d.Drifted.IsZero() {
+		if d.Drifted.IsZero() && (c.policy.RebalancePremium == nil || d.Advised.IsZero()) {
 			return "has not drifted"
 		}
 	case !d.Consolidatable || pool.Disruption.Never:

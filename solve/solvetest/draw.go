@@ -21,12 +21,13 @@ type Draw struct {
 
 	TypeLimits bool // types that limit volumes
 	Refused    bool // bound pods for which nothing can be planned
+	Workloads  bool // pods that others control, and pools that spread them over spot pools
 	Money      bool // pools whose nodes cost more than their instances, and what these pay for preferences
 }
 
 // Everything draws all there is.
 func Everything() Draw {
-	return Draw{Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true, Flight: true, Money: true}
+	return Draw{Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true, Flight: true, Money: true, Workloads: true}
 }
 
 // Situation draws a small random Snapshot.
@@ -64,6 +65,9 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	}
 	if d.Money {
 		g.price(s)
+	}
+	if d.Workloads {
+		g.control(s)
 	}
 	if d.Flight {
 		g.fly(s)
@@ -263,6 +267,22 @@ func (g *generator) price(s *model.Snapshot) {
 		}
 		if g.maybe(25) {
 			p.Aims.OnDemandShare = pick(g, 0.3, 0.5, 1)
+		}
+	}
+}
+
+// control has pods belong to a few workloads, and some pools ask that these, and
+// their own nodes, are spread over spot pools.
+func (g *generator) control(s *model.Snapshot) {
+	for i := range s.Pending {
+		for j := range s.Pending[i].Pods {
+			s.Pending[i].Pods[j].Workload = pick(g, "web", "web", "db", "")
+		}
+	}
+	for i := range s.Pools {
+		if g.maybe(30) {
+			share := pick(g, 0.2, 0.5, 1)
+			s.Pools[i].Aims.MaxSpotPoolShare = &share
 		}
 	}
 }

@@ -58,9 +58,11 @@
   "ADDITIONAL_VCPU_PRICE" $s.additionalVCPUPrice
   "PREFERENCE_PREMIUM" $s.preferencePremium
   "PREFERENCE_ALLOWANCE" $s.preferenceAllowance
+  "MAX_SPOT_POOL_SHARE" $s.maxSpotPoolShare
   "NODE_COUNT_PREMIUM" $s.nodeCountPremium
   "CONSOLIDATION_PAYBACK_TIME" $s.consolidationPaybackTime
   "CONSOLIDATION_SAVINGS_THRESHOLD" $s.consolidationSavingsThreshold
+  "REBALANCE_PREMIUM" $s.rebalancePremium
   "LEGACY_NODE_REPAIR" $s.legacyNodeRepair
   "CLUSTER_NAME" $s.clusterName
   "CLUSTER_ENDPOINT" $s.clusterEndpoint

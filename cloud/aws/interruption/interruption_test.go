@@ -46,6 +46,7 @@ import (
 //	queue off|on
 //	deny ACTION, allow ACTION
 //	observe              only, from now on
+//	mark                 rebalance recommendations, from now on
 //
 // "reconcile - look" tells how many messages are left, and of shortages.
 func TestControllers(t *testing.T) {
@@ -68,6 +69,7 @@ type world struct {
 	ids    map[string]string // of instances, by claim
 	short  *shortage.Log
 	status interruption.StatusConfig
+	queue  interruption.QueueConfig
 }
 
 // loop is a controller that only time moves.
@@ -96,19 +98,19 @@ func newWorld(t *testing.T, c *controltest.Cluster) *world {
 		},
 	}
 	metrics := interruption.NewMetrics(c.Registry, []float64{1, 60})
-	queue := interruption.NewQueue(interruption.QueueConfig{
+	w.queue = interruption.QueueConfig{
 		SQS: account.Services().SQS, Name: "cluster", Claims: claims, Clock: c.Clock, Metrics: metrics, Shortages: w.short,
-	})
+	}
 	w.status = interruption.StatusConfig{EC2: account.Services().EC2, Claims: claims, Clock: c.Clock, Metrics: metrics}
-	c.Reconcilers["queue"] = loop{queue.Poll, queue.Register}
 	w.watch()
 	w.commands()
 	return w
 }
 
-// watch makes the controller of statuses anew.
+// watch makes the controllers anew.
 func (w *world) watch() {
-	s := interruption.NewStatuses(w.status)
+	q, s := interruption.NewQueue(w.queue), interruption.NewStatuses(w.status)
+	w.Reconcilers["queue"] = loop{q.Poll, q.Register}
 	w.Reconcilers["status"] = loop{s.Check, s.Register}
 }
 
@@ -142,6 +144,7 @@ func (w *world) commands() {
 	w.Commands["deny"] = func(words []string) error { w.aws.Deny(words[0], awsfake.NoPolicy); return nil }
 	w.Commands["allow"] = func(words []string) error { w.aws.Allow(words[0]); return nil }
 	w.Commands["observe"] = func([]string) error { w.status.ObserveOnly = true; w.watch(); return nil }
+	w.Commands["mark"] = func([]string) error { w.queue.MarkRebalance = true; w.watch(); return nil }
 	w.Reconcilers["look"] = look{w}
 }
 

@@ -47,6 +47,9 @@ type QueueConfig struct {
 	Metrics *Metrics
 	// Shortages learn that spot capacity, or that of a reservation, is interrupted.
 	Shortages *shortage.Log
+	// MarkRebalance has rebalance recommendations noted on NodeClaims, so that
+	// decisions can act on them.
+	MarkRebalance bool
 }
 
 // Queue is the controller interruption.
@@ -150,7 +153,10 @@ func (q *Queue) act(ctx context.Context, kind Kind, claim *v1.NodeClaim) error {
 	q.config.Claims.Notify(ctx, claim, warnings()[kind])
 	switch kind {
 	case RebalanceRecommendation:
-		return nil
+		if !q.config.MarkRebalance {
+			return nil
+		}
+		return q.config.Claims.Recommend(ctx, claim, q.config.Clock.Now())
 	case SpotInterrupted:
 		o := shortage.Offering{
 			CapacityType: model.Spot, InstanceType: claim.Labels[model.LabelInstanceType], Zone: claim.Labels[model.LabelZone],

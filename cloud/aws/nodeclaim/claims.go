@@ -128,6 +128,34 @@ func (c *Claims) latest(ctx context.Context, claim *v1.NodeClaim) (*v1.NodeClaim
 	return now, nil
 }
 
+// Recommend notes on the claim that AWS recommends to leave its instance, unless that
+// is noted already or the claim is being deleted.
+func (c *Claims) Recommend(ctx context.Context, claim *v1.NodeClaim, now time.Time) error {
+	if claim.Annotations[v1.RebalanceRecommendedAnnotationKey] != "" || !claim.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	_, err := c.annotate(ctx, claim, v1.RebalanceRecommendedAnnotationKey, now)
+	return err
+}
+
+// annotate writes a time on the claim. It returns the claim as it is then, nil if it
+// is gone.
+func (c *Claims) annotate(ctx context.Context, claim *v1.NodeClaim, key string, at time.Time) (*v1.NodeClaim, error) {
+	marked := claim.DeepCopy()
+	if marked.Annotations == nil {
+		marked.Annotations = map[string]string{}
+	}
+	marked.Annotations[key] = at.UTC().Format(time.RFC3339)
+	err := c.Client.Patch(ctx, marked, client.MergeFrom(claim))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("annotate node claim %s with %s: %w", claim.Name, key, err)
+	}
+	return marked, nil
+}
+
 // Hurry has the claim's Node drained by force from now on: once it is deleted,
 // or at once if it is. A deadline that has passed already stays. It returns the
 // claim as it is then, nil if it is gone.
@@ -136,17 +164,5 @@ func (c *Claims) Hurry(ctx context.Context, claim *v1.NodeClaim, now time.Time) 
 	if err == nil && !deadline.After(now) {
 		return claim, nil
 	}
-	stored, hurried := claim, claim.DeepCopy()
-	if hurried.Annotations == nil {
-		hurried.Annotations = map[string]string{}
-	}
-	hurried.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey] = now.UTC().Format(time.RFC3339)
-	err = c.Client.Patch(ctx, hurried, client.MergeFrom(stored))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("set deadline of node claim %s: %w", claim.Name, err)
-	}
-	return hurried, nil
+	return c.annotate(ctx, claim, v1.NodeClaimTerminationTimestampAnnotationKey, now)
 }

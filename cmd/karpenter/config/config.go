@@ -113,6 +113,12 @@ type Config struct {
 	// dollars per hour for pods that prefer to be spread. Default 0.05 and 0.05.
 	PreferencePremium   float64
 	PreferenceAllowance model.Price
+	// MaxSpotPoolShare is the largest share of a workload's pods that is to run in
+	// one spot pool; 1 = any. Default 0.5.
+	MaxSpotPoolShare float64
+	// RebalancePremium is how much more it may cost to replace a spot node for which
+	// AWS recommends that, as a share of its price. Default nil: none is replaced.
+	RebalancePremium *float64
 	// NodeCountPremium is how much more the new nodes of a plan may cost if they
 	// are fewer, as a share of their cost. Default 0.01.
 	NodeCountPremium float64

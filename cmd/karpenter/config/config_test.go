@@ -36,7 +36,7 @@ func table() Config {
 		MemoryLimit: -1, CPURequests: 1000,
 		LogLevel: "info", LogOutputPaths: []string{"stdout"}, LogErrorOutputPaths: []string{"stderr"},
 		BatchMaxDuration: 10 * time.Second, BatchIdleDuration: time.Second,
-		PreferencePremium: 0.05, PreferenceAllowance: model.Dollar / 20, NodeCountPremium: 0.01,
+		PreferencePremium: 0.05, PreferenceAllowance: model.Dollar / 20, MaxSpotPoolShare: 0.5, NodeCountPremium: 0.01,
 		PreferencePolicy: "Respect", MinValuesPolicy: "Strict", IgnoreDRARequests: true,
 		CapacityBufferNamespaceLimits: corev1.ResourceList{
 			"cpu": resource.MustParse("1000"), "memory": resource.MustParse("4Ti"), "pods": resource.MustParse("10000"),

@@ -216,6 +216,26 @@ func (s setting) fraction(field func(*Config) *float64) setting {
 	return s
 }
 
+// fractionOrOff takes a share of 1, or nothing.
+func (s setting) fractionOrOff(field func(*Config) **float64) setting {
+	s.values = cmp.Or(s.values, "a share of 1, `0` to `1`, or nothing")
+	s.check = func(c *Config) error {
+		if p := *field(c); p != nil && !(*p >= 0 && *p <= 1) {
+			return convert.ErrShare
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		if *field(c) = nil; value == "" {
+			return nil
+		}
+		v, err := convert.Share(value)
+		*field(c) = &v
+		return err
+	}
+	return s
+}
+
 func (s setting) list(field func(*Config) *[]string) setting {
 	s.values = cmp.Or(s.values, "a list, separated by commas")
 	s.check = func(c *Config) error {

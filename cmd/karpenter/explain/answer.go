@@ -31,6 +31,7 @@ type Answer struct {
 	Launch *Launch `json:"launch,omitempty"`
 
 	Preferences []Preference `json:"preferencesGivenUp,omitempty"` // of the pod and those alike
+	Crowd       *Crowd       `json:"crowd,omitempty"`              // that its workload is
 
 	Pools []Pool `json:"nodePools,omitempty"` // why each launches nothing
 	Nodes int    `json:"existingNodes,omitempty"`

@@ -43,7 +43,7 @@ func AllForgone(s *model.Snapshot, plan *model.Plan) []Forgone {
 	return out
 }
 
-// Weigh adds what the pod prefers and the plan does not give it, or pods alike, and
+// Weigh adds whether the pod's workload crowds a spot pool, what the pod prefers and the plan does not give it, or pods alike, and
 // what honouring each of these preferences would cost by the plans that place makes.
 func (a *Answer) Weigh(s *model.Snapshot, plan *model.Plan, place func(*model.Snapshot) *model.Plan) {
 	kind := slices.IndexFunc(s.Pending, func(p model.Pending) bool {
@@ -52,6 +52,8 @@ func (a *Answer) Weigh(s *model.Snapshot, plan *model.Plan, place func(*model.Sn
 	if kind < 0 || a.Outcome == Pending {
 		return
 	}
+	at := slices.IndexFunc(s.Pending[kind].Pods, func(o model.Pod) bool { return o.Key() == a.Pod })
+	a.Crowd = crowdOf(plan, &s.Pending[kind].Pods[at])
 	a.Preferences = newLayout(s, plan).forgone(kind, a.Pod).Preferences
 	if len(a.Preferences) == 0 {
 		return

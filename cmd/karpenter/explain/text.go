@@ -27,6 +27,9 @@ func (a Answer) Text(w io.Writer) error {
 		fmt.Fprintf(&b, " needs no new node: %s\n", a.Reason)
 	}
 	preferencesText(&b, a.Preferences)
+	if a.Crowd != nil {
+		fmt.Fprintf(&b, "  %-10s %s\n", "crowds", a.Crowd.Text())
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

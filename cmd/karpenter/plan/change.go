@@ -90,6 +90,7 @@ func differences(old, pool *model.Pool, names []string) []string {
 	add("preference premium", number(old.Aims.PreferencePremium), number(pool.Aims.PreferencePremium))
 	add("preference allowance", allowance(old), allowance(pool))
 	add("least share on demand", share(old), share(pool))
+	add("largest share in one spot pool", number(old.Aims.MaxSpotPoolShare), number(pool.Aims.MaxSpotPoolShare))
 	add("consolidation payback time", payback(old), payback(pool))
 	add("consolidation savings threshold", number(old.Aims.Threshold), number(pool.Aims.Threshold))
 	add("price besides the instance", extrasText(old.Extras), extrasText(pool.Extras))

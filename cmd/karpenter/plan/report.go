@@ -45,6 +45,9 @@ type Report struct {
 	// Forgone is what pods that wait prefer and not all of them get, as it costs
 	// too much. What each would cost, explain pod says.
 	Forgone []explain.Forgone `json:"preferencesGivenUp,omitempty"`
+	// Crowds are workloads and NodePools of which more is in one spot pool than is
+	// asked for, as spreading them costs too much.
+	Crowds []explain.Crowd `json:"crowds,omitempty"`
 }
 
 // Price is dollars per hour.
@@ -119,7 +122,7 @@ func Of(s *model.Snapshot, d Decider) Report {
 		Before: before(s), Launches: []Launch{}, Placements: placed(p.Placements),
 		LaunchCost: price(p.Cost), LaunchBound: price(p.Bound), Commands: []Command{}, Pending: []Refusal{},
 		Stays: stays(s, p), Notes: append(goingAway(s), static(s)...), Prices: extras(s),
-		Forgone: explain.AllForgone(s, p),
+		Forgone: explain.AllForgone(s, p), Crowds: explain.AllCrowds(p),
 	}
 	r.After = after(s, p)
 	for i := range p.Launches {

@@ -28,7 +28,7 @@ func (r Report) Text(w io.Writer) error { return r.Write(w, Style{}) }
 func (r Report) Write(w io.Writer, style Style) error {
 	b := &page{Style: style}
 	fmt.Fprintf(b, "plan at %s\n", r.Time)
-	for _, section := range []func(*page){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.forgone, r.stays, r.prices, r.notes} {
+	for _, section := range []func(*page){r.changes, r.totals, r.launches, r.commands, r.placements, r.pending, r.forgone, r.crowds, r.stays, r.prices, r.notes} {
 		section(b)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -243,6 +243,18 @@ func (r Report) forgone(b *page) {
 		rows = append(rows, []string{strconv.Itoa(l.preference.Without), strconv.Itoa(l.preference.Pods), l.preference.Prefers, some(l.pods)})
 	}
 	table(b, fmt.Sprintf("preferences given up: %d; karpenter explain pod NAME says what it would cost to honour them", len(lines)), rows)
+}
+
+// crowds lists what is crowded in spot pools.
+func (r Report) crowds(b *page) {
+	if len(r.Crowds) == 0 {
+		return
+	}
+	rows := [][]string{{"SHARE", "AT MOST", "OF", "NODEPOOL", "SPOT POOL", "TO SPREAD IT"}}
+	for _, c := range r.Crowds {
+		rows = append(rows, []string{fmt.Sprintf("%.0f%%", 100*c.Share), fmt.Sprintf("%.0f%%", 100*c.Most), c.What(), c.NodePool, c.SpotPool, c.Cost()})
+	}
+	table(b, fmt.Sprintf("workloads that crowd a spot pool: %d", len(r.Crowds)), rows)
 }
 
 func (r Report) prices(b *page) {

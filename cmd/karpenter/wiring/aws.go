@@ -308,7 +308,7 @@ func (a *amazon) claims(mgr ctrl.Manager) error {
 	if name := a.Config.AWS.InterruptionQueue; name != "" {
 		failures = append(failures, interruption.NewQueue(interruption.QueueConfig{
 			SQS: a.Services.SQS, Name: name, Claims: claims, Clock: a.Clock, Metrics: metrics,
-			Shortages: a.shortages,
+			Shortages: a.shortages, MarkRebalance: a.Config.RebalancePremium != nil,
 		}).Register(mgr))
 	}
 	if a.Config.Gates.ReservedCapacity {

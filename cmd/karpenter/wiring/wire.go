@@ -201,8 +201,9 @@ func (w *wiring) policy() model.Policy {
 	p.ReservedCapacity = w.config.Gates.ReservedCapacity
 	p.SpotToSpot = w.config.Gates.SpotToSpotConsolidation
 	p.PreferencePremium, p.PreferenceAllowance = w.config.PreferencePremium, w.config.PreferenceAllowance
-	p.NodeCountPremium = w.config.NodeCountPremium
+	p.MaxSpotPoolShare, p.NodeCountPremium = w.config.MaxSpotPoolShare, w.config.NodeCountPremium
 	p.Payback, p.Hysteresis = w.config.ConsolidationPaybackTime, w.config.ConsolidationSavingsThreshold
+	p.RebalancePremium = w.config.RebalancePremium
 	p.TerminateFirstDrift = w.config.Gates.TerminateFirstDrift
 	p.TerminateFirstRepair = w.config.Gates.TerminateFirstRepair
 	return p
