@@ -18,7 +18,6 @@ import (
 // most is how many lines a section of the text has; JSON has all.
 const most = 10
 
-
 // Text writes the report for people, on about one screen.
 func (r Report) Text(w io.Writer) error { return r.Write(w, Style{}) }
 

@@ -34,6 +34,8 @@ type Provider struct {
 	// Extras returns what nodes of a NodePool cost besides their instances; nil
 	// means nothing.
 	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
+	// Health reports how its calls fare; nil means not at all.
+	Health func() situation.Health
 	// Register adds the controllers of its own to the manager.
 	Register func(ctrl.Manager) error
 }
