@@ -154,7 +154,7 @@ func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return fmt.Errorf("unknown command %q for %s%s", args[0], c.CommandPath(), meant(c.SuggestionsFor(args[0]))+"\nRun '"+c.CommandPath()+" --help' for the commands there are.")
+	return fmt.Errorf("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))+"\nRun '"+c.CommandPath()+" --help' for the commands there are.")
 }
 
 // noArguments refuses words behind a command that has none.

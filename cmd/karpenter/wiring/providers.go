@@ -13,6 +13,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/situation"
 	"karpenter/control/lifecycle"
 	"karpenter/kube/events"
 	"karpenter/kube/volumes"
