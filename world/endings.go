@@ -51,6 +51,17 @@ func (w *World) succeed(p *pod) {
 	}
 }
 
+// SetMoved says that the pod took the place of one that had to leave a node at the time,
+// which happened before the World was made.
+func (w *World) SetMoved(namespace, name string, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.pods[namespace+"/"+name]; p != nil {
+		p.moved = at
+		w.touchHost(p.Node)
+	}
+}
+
 // since returns the endings after the time.
 func (e endings) since(t time.Time) endings {
 	for len(e) > 0 && !e[0].at.After(t) {

@@ -159,6 +159,9 @@ func (c *connection) recorded(objects *runtime.Scheme) (*source, error) {
 		return nil, err
 	}
 	at := r.Ended()
+	if long := at.Sub(r.Started); c.at < 0 || c.at > long {
+		return nil, usageError{fmt.Errorf("--at: %v: want a moment of the recording, which is %v long", c.at, long.Round(time.Second))}
+	}
 	if c.at > 0 {
 		at = r.Started.Add(c.at)
 	}

@@ -124,6 +124,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	}
 	cluster.Wrap(meter.NewRequests(metrics.Registry, clock.RealClock{}).Wrap)
 	fence := fenceOf(c)
+	watches := manager.NewWatches(metrics.Registry, clock.RealClock{})
 	mgr, err := manager.New(ctx, cluster, manager.Options{
 		Scheme: objects, Version: build.Version, Log: logger,
 		QPS: c.KubeClientQPS, Burst: c.KubeClientBurst,
@@ -131,7 +132,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 		HealthPort: c.HealthProbePort,
 		Lease:      manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c), Fence: fence},
 		Warmup:     !c.DisableControllerWarmup,
-		Watches:    manager.NewWatches(metrics.Registry, clock.RealClock{}),
+		Watches:    watches,
 		Objects:    feed.Trims(),
 	})
 	if err != nil {
@@ -141,7 +142,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	err = wiring.Wire(ctx, wiring.Surroundings{
 		Manager: mgr, Config: c, Registry: metrics.Registry,
 		Provider:  provider(c.CloudProvider, fence),
-		PublishIn: leaseNamespace(c),
+		PublishIn: leaseNamespace(c), Watches: watches,
 		Nominator: func() (client.StatusClient, error) { return nominator(mgr) },
 	})
 	if err != nil {
@@ -175,7 +176,8 @@ func provider(cloud string, fence *manager.Fence) func(context.Context, wiring.S
 // SDK finds.
 func amazon(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wiring.Provider, error) {
 	cluster := s.Manager.GetConfig()
-	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, fence, awsclient.NewMetrics(s.Registry, s.Clock).Extend)
+	calls := &awsclient.Ledger{Clock: s.Clock}
+	services, err := awsclient.Connect(ctx, manager.ReadBuild().Version, fence, awsclient.NewMetrics(s.Registry, s.Clock).Extend, calls.Extend)
 	if err != nil {
 		return wiring.Provider{}, err
 	}
@@ -188,7 +190,7 @@ func amazon(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wirin
 		return wiring.Provider{}, fmt.Errorf("certificate authority of the API server: %w", err)
 	}
 	return wiring.AWS(ctx, wiring.Amazon{
-		Services: services, Discovery: server, CABundle: base64.StdEncoding.EncodeToString(trusted.CAData),
+		Services: services, Discovery: server, CABundle: base64.StdEncoding.EncodeToString(trusted.CAData), Calls: calls,
 	}, s)
 }
 

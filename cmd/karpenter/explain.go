@@ -39,12 +39,13 @@ controller does, with your rights, and changes nothing.`,
 		Example: `  karpenter explain pod web-1 -n shop
   karpenter explain pods -A
   karpenter explain node ip-10-0-0-1.ec2.internal
+  karpenter explain nodes
   karpenter explain cluster`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			return fmt.Errorf("explain: cannot explain %q: want pod NAME, node NAME or cluster, as in: karpenter explain pod web-1 -n shop%s", args[0], meant(c.SuggestionsFor(args[0])))
+			return fmt.Errorf("explain: cannot explain %q: want pod NAME, node NAME or cluster, as in: karpenter explain pod web-1 -n shop%s", args[0], meant(like(args[0], kindsOf(c))))
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -58,7 +59,7 @@ controller does, with your rights, and changes nothing.`,
 		Long: `Explain where a pod is planned, or why it stays pending. Without a name, list
 every pod of the namespace that waits for a node.`,
 		Example:           "  karpenter explain pod web-1 -n shop\n  karpenter explain pods -A",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMost(1),
 		ValidArgsFunction: e.named(s, &corev1.Pod{}, waits),
 		RunE: func(c *cobra.Command, args []string) error {
 			return e.watching.run(c.Context(), s, func(ctx context.Context, s surroundings) error { return e.pods(ctx, s, args) })
@@ -66,22 +67,33 @@ every pod of the namespace that waits for a node.`,
 	}
 	c.PersistentFlags().BoolVarP(&e.all, "all-namespaces", "A", false, "list the waiting pods of all namespaces")
 	c.AddCommand(pod, &cobra.Command{
-		Use: "node NAME", Aliases: []string{"nodes", "no", "nodeclaim", "nodeclaims"},
-		Short:             "Explain what happens to a node, or why it stays",
-		Example:           "  karpenter explain node ip-10-0-0-1.ec2.internal",
-		Args:              cobra.ExactArgs(1),
+		Use: "node [NAME]", Aliases: []string{"nodes", "no", "nodeclaim", "nodeclaims"},
+		Short: "Explain what happens to a node, or why it stays",
+		Long: `Explain what happens to a node, or why it stays. Without a name, list every
+node.`,
+		Example:           "  karpenter explain node ip-10-0-0-1.ec2.internal\n  karpenter explain nodes",
+		Args:              atMost(1),
 		ValidArgsFunction: e.named(s, &corev1.Node{}, nil),
 		RunE: func(c *cobra.Command, args []string) error {
-			return e.watching.run(c.Context(), s, func(ctx context.Context, s surroundings) error { return e.node(ctx, s, args[0]) })
+			return e.watching.run(c.Context(), s, func(ctx context.Context, s surroundings) error { return e.nodes(ctx, s, args) })
 		},
 	}, &cobra.Command{
 		Use:     "cluster",
 		Short:   "Explain what the nodes cost, and the least they can cost",
 		Example: "  karpenter explain cluster -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return e.watching.run(c.Context(), s, e.cluster) },
 	})
 	return c
+}
+
+// kindsOf are the words that can follow the command.
+func kindsOf(c *cobra.Command) []string {
+	var out []string
+	for _, sub := range c.Commands() {
+		out = append(out, append(sub.Aliases, sub.Name())...)
+	}
+	return out
 }
 
 // read returns the situation and, of a cluster, its pods.
@@ -140,7 +152,11 @@ func (e *explaining) pods(ctx context.Context, s surroundings, args []string) er
 	case e.file != "":
 		return fmt.Errorf("%s: no pod %s waits for a node there", e.file, key)
 	default:
-		return fmt.Errorf("found no pod %s; name its namespace with -n, or list the pods that wait: karpenter explain pods -A", key)
+		var names []string
+		for _, p := range pods {
+			names = append(names, p.Namespace+"/"+p.Name)
+		}
+		return fmt.Errorf("found no pod %s%s; name its namespace with -n, or list the pods that wait: karpenter explain pods -A", key, meant(like(key, names)))
 	}
 	if err := e.write(s, a, pages{text: a.Text, markdown: fenced(a.Text)}); err != nil {
 		return err
@@ -161,8 +177,8 @@ func (e *explaining) list(s surroundings, snapshot *model.Snapshot, plan *model.
 	}
 	slices.SortFunc(answers, func(a, b explain.Answer) int { return strings.Compare(a.Pod, b.Pod) })
 	err := e.write(s, answers, pages{
-		text:     func(w io.Writer) error { return explain.ListText(w, answers, e.columns(s)) },
-		markdown: func(w io.Writer) error { return explain.ListMarkdown(w, answers) },
+		text:     func(w io.Writer) error { return explain.ListPods(answers).Text(w, e.columns(s)) },
+		markdown: explain.ListPods(answers).Markdown,
 	})
 	if err == nil && len(answers) == 0 {
 		e.next(s, "karpenter status", "karpenter plan")
@@ -174,15 +190,33 @@ func (e *explaining) list(s surroundings, snapshot *model.Snapshot, plan *model.
 	return err
 }
 
-func (e *explaining) node(ctx context.Context, s surroundings, name string) error {
+// nodes explains the node that is named, or lists all.
+func (e *explaining) nodes(ctx context.Context, s surroundings, args []string) error {
 	situation, _, err := e.read(ctx, s)
 	if err != nil {
 		return err
 	}
-	a, found := explain.OfNode(situation.Snapshot, solve.Decide(situation.Snapshot, situation.Policy), name)
+	plan := solve.Decide(situation.Snapshot, situation.Policy)
 	doneReading(s)
+	answers, names := []explain.NodeAnswer{}, []string{}
+	for _, n := range situation.Snapshot.Nodes {
+		if a, ok := explain.OfNode(situation.Snapshot, plan, n.Name); ok {
+			answers, names = append(answers, a), append(names, n.Name)
+		}
+	}
+	if len(args) == 0 {
+		list := explain.ListNodes(answers)
+		err := e.write(s, answers, pages{text: func(w io.Writer) error { return list.Text(w, e.columns(s)) }, markdown: list.Markdown})
+		if err == nil && len(names) > 0 {
+			e.next(s, "karpenter explain node "+names[0], "karpenter plan")
+		} else if err == nil {
+			e.next(s, "karpenter status", "karpenter plan")
+		}
+		return err
+	}
+	a, found := explain.OfNode(situation.Snapshot, plan, args[0])
 	if !found {
-		return fmt.Errorf("%sfound no node %s", e.where(), name)
+		return fmt.Errorf("%sfound no node %s%s; list the nodes: karpenter explain nodes", e.where(), args[0], meant(like(args[0], names)))
 	}
 	if err := e.write(s, a, pages{text: a.Text, markdown: fenced(a.Text)}); err != nil {
 		return err
@@ -217,7 +251,7 @@ func snapshotCommand(s surroundings) *cobra.Command {
 The file is for 'plan --snapshot', 'explain --file' and bug reports.`,
 		Example: `  karpenter snapshot > situation.txt
   karpenter plan --snapshot situation.txt`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			situation, _, err := from.situationFrom(c.Context(), "", "", s)
 			if err != nil {

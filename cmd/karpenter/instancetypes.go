@@ -19,7 +19,7 @@ func instanceTypesCommand(s surroundings) *cobra.Command {
 		Use:     "instance-types",
 		Short:   "Print an instance types file for the KWOK provider",
 		Example: "  karpenter instance-types --catalogue ec2 --region us-east-1 > types.json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			entries, err := entriesOf(catalogue, region)
 			if err != nil {

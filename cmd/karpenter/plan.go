@@ -62,7 +62,7 @@ if the NodePools were others. Nothing is changed.`,
 		Example: `  karpenter plan
   karpenter plan -f nodepools/ --max-cost 25
   karpenter plan --delete nodepool/general -o markdown`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return p.watching.run(c.Context(), s, p.run) },
 	}
 	p.define(c, s)

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ func execute(ctx context.Context, s surroundings) error {
 	}
 	started := false
 	c := rootCommand(s)
+	s.args = commandFirst(c, s.args)
 	c.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	c.SetArgs(s.args)
 	c.SetIn(s.stdin)
@@ -38,6 +40,38 @@ func execute(ctx context.Context, s surroundings) error {
 		return usageError{err}
 	}
 	return err
+}
+
+// commandFirst returns the arguments with the flags before the first word behind it, so
+// that the command which the word names knows them. A flag has its value behind it, unless
+// it stands alone in some command.
+func commandFirst(c *cobra.Command, args []string) []string {
+	alone := map[string]bool{"-h": true, "--help": true, "-v": true, "--version": true}
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, set := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {
+			set.VisitAll(func(f *pflag.Flag) {
+				if f.NoOptDefVal != "" {
+					alone["--"+f.Name], alone["-"+f.Shorthand] = true, true
+				}
+			})
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(c)
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case a == "--":
+			return args
+		case !strings.HasPrefix(a, "-") || a == "-":
+			return slices.Concat(args[i:i+1], args[:i], args[i+1:])
+		case !alone[a] && !strings.Contains(a, "=") && (len(a) == 2 || a[1] == '-'):
+			i++
+		}
+	}
+	return args
 }
 
 // startsController reports whether arguments without a command ask for the
@@ -123,6 +157,19 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q%s", args[0], meant(c.SuggestionsFor(args[0]))+"\nRun '"+c.CommandPath()+" --help' for the commands there are.")
 }
 
+// noArguments refuses words behind a command that has none.
+func noArguments(c *cobra.Command, args []string) error { return atMost(0)(c, args) }
+
+// atMost refuses more words behind a command than that.
+func atMost(most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) <= most {
+			return nil
+		}
+		return fmt.Errorf("unexpected argument %q\nRun '%s --help' for usage.", args[most], c.CommandPath())
+	}
+}
+
 func meant(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -132,22 +179,42 @@ func meant(names []string) string {
 
 // flagError adds to an error about an unknown flag the flag that is most like it.
 func flagError(c *cobra.Command, err error) error {
+	if words := c.Flags().Args(); !c.HasParent() && len(words) > 0 {
+		return knownCommand(c, words) // its flags are unknown because the command is
+	}
 	_, given, found := strings.Cut(err.Error(), "unknown flag: --")
 	if !found {
 		return fmt.Errorf("%w\nRun '%s --help' for usage.", err, c.CommandPath())
 	}
-	var like []string
-	best := 3 // differences at most
+	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		switch d := distance(given, f.Name); {
-		case f.Hidden || d > best:
-		case d < best:
-			best, like = d, []string{"--" + f.Name}
-		default:
-			like = append(like, "--"+f.Name)
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
 		}
 	})
-	return fmt.Errorf("%w%s\nRun '%s --help' for usage.", err, meant(like), c.CommandPath())
+	return fmt.Errorf("%w%s\nRun '%s --help' for usage.", err, meant(like("--"+given, names)), c.CommandPath())
+}
+
+// like returns the names that are most like the one given, few of them: those that begin with
+// it, else those with the fewest other letters.
+func like(given string, names []string) []string {
+	const most = 3 // names, and letters
+	var out []string
+	best := most
+	for _, name := range names {
+		d := distance(given, name)
+		if strings.HasPrefix(name, given) {
+			d = 0
+		}
+		switch {
+		case d < best:
+			best, out = d, []string{name}
+		case d == best:
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out[:min(len(out), most)]
 }
 
 // distance returns how many letters have to be added, removed or replaced to turn
@@ -177,7 +244,7 @@ func versionCommand(s surroundings) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  karpenter version",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := fmt.Fprintln(s.stdout, versionText()); err != nil {
 				return err

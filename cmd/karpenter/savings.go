@@ -46,7 +46,7 @@ this machine: prices come with the program.`,
   # Without access from here:
   kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json > cluster.json
   karpenter savings -f cluster.json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
 	}
 	flags := c.Flags()

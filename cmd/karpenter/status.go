@@ -35,7 +35,7 @@ wrong.
 The exit code is 0 if nothing failed, else %d; with --strict, warnings count,
 too.`, exitFailure),
 		Example: "  karpenter status\n  karpenter status --watch\n  karpenter status --strict -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return k.watching.run(c.Context(), s, k.run) },
 	}
 	k.connection.define(c, c.Flags(), s)

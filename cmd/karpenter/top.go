@@ -51,7 +51,7 @@ also shows clusters without Karpenter, without the proven minimum.`,
   karpenter top --once -o json
   karpenter top --record cluster.recording
   karpenter top --recording cluster.recording --speed 5`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
 	}
 	flags := c.Flags()

@@ -88,6 +88,18 @@ func (k watched) downTime(now time.Time) time.Duration {
 	return now.Sub(k.since)
 }
 
+// Down returns since when kinds of objects have not been watched.
+func (w *Watches) Down() map[string]time.Time {
+	out := map[string]time.Time{}
+	now := w.clock.Now()
+	for _, k := range w.snapshot() {
+		if first, known := out[k.kind]; k.downTime(now) > 0 && (!known || k.since.Before(first)) {
+			out[k.kind] = k.since
+		}
+	}
+	return out
+}
+
 // work fails while a watch has been down for too long.
 func (w *Watches) work() healthz.Checker {
 	return func(*http.Request) error {

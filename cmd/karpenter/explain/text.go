@@ -69,7 +69,11 @@ func (l *Launch) text(b *strings.Builder) {
 func (a Answer) pending(b *strings.Builder) {
 	b.WriteString(" stays pending")
 	if a.Alike > 0 {
-		fmt.Fprintf(b, ", and so do %s like it", counted(a.Alike, "other pod"))
+		do := "do"
+		if a.Alike == 1 {
+			do = "does"
+		}
+		fmt.Fprintf(b, ", and so %s %s like it", do, counted(a.Alike, "other pod"))
 	}
 	b.WriteString("\n")
 	if a.Reason != "" {

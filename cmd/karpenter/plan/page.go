@@ -25,6 +25,12 @@ type page struct {
 	Style
 }
 
+// small reports whether the page has too few columns to show all facts about nodes.
+func (b *page) small() bool {
+	const spacious = 120
+	return b.Width > 0 && b.Width < spacious && !b.Whole
+}
+
 // table writes rows of cells below a heading, the columns aligned, and says how
 // many rows it leaves out. The first row has the names of the columns.
 func table(b *page, heading string, rows [][]string) {

@@ -18,9 +18,6 @@ import (
 // most is how many lines a section of the text has; JSON has all.
 const most = 10
 
-// spacious is how many columns a page needs to show all facts about nodes.
-const spacious = 120
-
 // Text writes the report for people, on about one screen.
 func (r Report) Text(w io.Writer) error { return r.Write(w, Style{}) }
 
@@ -127,7 +124,7 @@ func (r Report) commands(b *page) {
 			rows = append(rows, row)
 		}
 	}
-	if b.Width > 0 && b.Width < spacious && !b.Whole {
+	if b.small() {
 		for i, r := range rows {
 			rows[i] = []string{r[0], r[6], r[7], r[8], r[9]}
 		}
@@ -210,6 +207,12 @@ func (r Report) stays(b *page) {
 		return cmp.Or(cmp.Compare(len(nodes[y]), len(nodes[x])), cmp.Compare(x.reason, y.reason), cmp.Compare(x.cause, y.cause))
 	}) {
 		rows = append(rows, []string{strconv.Itoa(len(nodes[k])), k.reason, k.cause, some(nodes[k]), why[k]})
+	}
+	if b.small() {
+		for i, r := range rows[1:] {
+			rows[i+1] = []string{r[0], r[1], r[2], strings.Split(r[3], ", ")[0] + ": " + r[4]}
+		}
+		rows[0] = []string{"N", "NOT AS", "BECAUSE", "SUCH AS"}
 	}
 	table(b, fmt.Sprintf("nodes that stay: %d", len(r.Stays)), rows)
 }

@@ -189,7 +189,14 @@ func (r Report) Markdown(w io.Writer) error {
 	for _, o := range r.Obstacles {
 		fmt.Fprintf(&b, "- %s: %s%s. %s.\n", o.What, strings.Join(o.Such, ", "), more(o.Pods-len(o.Such)), o.Do)
 	}
-	fmt.Fprintf(&b, "\n<sub>%s. %s.</sub>\n", strings.ToUpper(r.listOf()[:1])+r.listOf()[1:], strings.Join(r.Notes, ". "))
+	var notes []string
+	for _, n := range r.Notes {
+		notes = append(notes, capitalised(n))
+	}
+	fmt.Fprintf(&b, "\n<sub>%s. %s.</sub>\n", capitalised(r.listOf()), strings.Join(notes, ". "))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
+
+// capitalised begins the text, which has an ASCII letter or a digit first, like a sentence.
+func capitalised(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

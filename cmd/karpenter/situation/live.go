@@ -188,8 +188,31 @@ func Build(p Published, now time.Time, read func(kind client.Object) ([]client.O
 		sources.Spread = spread.New(p.Rules.Constraints)
 	}
 	w := world.New(axis, c.WellKnown())
-	if err := feed.Load(w, c, sources, read); err != nil {
+	var pods []*corev1.Pod
+	kept := func(kind client.Object) ([]client.Object, error) {
+		objects, err := read(kind)
+		for _, o := range objects {
+			if p, ok := o.(*corev1.Pod); ok {
+				pods = append(pods, p)
+			}
+		}
+		return objects, err
+	}
+	if err := feed.Load(w, c, sources, kept); err != nil {
 		return scenario.Situation{}, err
+	}
+	objects, err := read(&corev1.Event{})
+	if err != nil && !forbidden(err) { // without events, no pod counts as moved
+		return scenario.Situation{}, err
+	}
+	var happened []*corev1.Event
+	for _, o := range objects {
+		if e, ok := o.(*corev1.Event); ok {
+			happened = append(happened, e)
+		}
+	}
+	for p, at := range moved(happened, pods) {
+		w.SetMoved(p.Namespace, p.Name, at)
 	}
 	for i := range shown.Pools {
 		w.SetTypes(shown.Pools[i].Name, shown.Pools[i].Types, shown.Pools[i].Extras...)

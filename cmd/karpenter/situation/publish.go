@@ -4,6 +4,7 @@ package situation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -36,7 +37,7 @@ const (
 
 // Publisher is the controller offerings.publisher: it keeps the ConfigMap Name in
 // Namespace up to what the leader knows. It writes only when something changed.
-// All exported fields are required.
+// All exported fields but Health are required.
 type Publisher struct {
 	Client    client.Client
 	Live      client.Reader // reads the ConfigMap past the caches
@@ -46,6 +47,7 @@ type Publisher struct {
 	Snapshot  func(time.Time) *model.Snapshot
 	Ready     func() bool // the Snapshot holds everything there is
 	Clock     clock.PassiveClock
+	Health    func() Health // nil = it is not published
 
 	said    *scenario.Situation // the offerings in written; nil = none yet
 	written *corev1.ConfigMap
@@ -104,6 +106,14 @@ func (p *Publisher) publish(ctx context.Context, snapshot *model.Snapshot) error
 	if err != nil {
 		return reconcile.TerminalError(fmt.Errorf("publish the offerings: %w", err))
 	}
+	if p.Health != nil {
+		health, err := json.Marshal(p.Health().settled(snapshot.Now))
+		if err != nil {
+			return reconcile.TerminalError(fmt.Errorf("publish the health: %w", err))
+		}
+		want = want.DeepCopy()
+		want.Data[healthKey] = string(health)
+	}
 	have := &corev1.ConfigMap{}
 	err = p.Live.Get(ctx, client.ObjectKeyFromObject(want), have)
 	switch {
@@ -129,7 +139,7 @@ func (p *Publisher) wanted(now scenario.Situation) (*corev1.ConfigMap, error) {
 	if p.said != nil && same(*p.said, now) {
 		return p.written, nil
 	}
-	written, err := Published{p.Rules, now}.configMap(p.Namespace)
+	written, err := Published{Rules: p.Rules, Offerings: now}.configMap(p.Namespace)
 	if err != nil {
 		return nil, err
 	}

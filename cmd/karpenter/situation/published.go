@@ -28,6 +28,7 @@ const Name = "karpenter-offerings"
 const (
 	rulesKey     = "rules.json"
 	offeringsKey = "offerings.txt.zst"
+	healthKey    = "health.json"
 
 	version = 1
 )
@@ -56,6 +57,8 @@ type Published struct {
 	// Offerings has the NodePools by name with their instance types and extras, the pods
 	// that stand in for CapacityBuffers, and the policy.
 	Offerings scenario.Situation
+	// Health is nil if the leader does not report it.
+	Health *Health
 }
 
 // manages reports whether the leader's provider serves the node class.
@@ -121,6 +124,12 @@ func Parse(m *corev1.ConfigMap) (Published, error) {
 	}
 	if err := json.Unmarshal([]byte(m.Data[rulesKey]), &out.Rules); err != nil {
 		return failed(fmt.Errorf("%s: %w", rulesKey, err))
+	}
+	if text, ok := m.Data[healthKey]; ok {
+		out.Health = &Health{}
+		if err := json.Unmarshal([]byte(text), out.Health); err != nil {
+			return failed(fmt.Errorf("%s: %w", healthKey, err))
+		}
 	}
 	if out.Rules.Version != version {
 		return failed(fmt.Errorf("it has version %d and this program reads version %d; use a program of the controller's version", out.Rules.Version, version))

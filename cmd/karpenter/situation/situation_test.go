@@ -376,3 +376,52 @@ func BenchmarkPublish(b *testing.B) {
 		}
 	}
 }
+
+// TestPublishedHealth: failures are published once they last, missing permissions at once, and
+// nothing is written as long as the same things fail.
+func TestPublishedHealth(t *testing.T) {
+	_, builder := cluster(t)
+	c := builder.Build()
+	p := publisher(t, c, offered)
+	now := p.Snapshot(time.Time{}).Now
+	health := Health{
+		Cloud: "aws", Queue: "spots", SpotPrices: now,
+		Calls: []Failing{
+			{What: "ec2:CreateFleet", Since: now, Code: "UnauthorizedOperation", Refused: true},
+			{What: QueueAction, Since: now.Add(-patience + time.Second)},
+		},
+		Watches: []Failing{{What: "Node", Since: now.Add(-patience)}},
+	}
+	p.Health = func() Health { return health }
+	published := func() (*Health, string) {
+		t.Helper()
+		p.due = time.Time{}
+		if _, err := p.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		m := &corev1.ConfigMap{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: Name}, m); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Parse(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Health, m.ResourceVersion
+	}
+	got, first := published()
+	if got == nil || got.Queue != "spots" || len(got.Calls) != 1 || got.Calls[0].What != "ec2:CreateFleet" || len(got.Watches) != 1 || now.Sub(got.SpotPrices) >= time.Hour {
+		t.Errorf("%+v", got)
+	}
+	if _, again := published(); again != first {
+		t.Error("the same is written again")
+	}
+	health.Calls[1].Since = now.Add(-patience)
+	if got, _ := published(); len(got.Calls) != 2 {
+		t.Errorf("%+v", got.Calls)
+	}
+	p.Health = nil
+	if got, _ := published(); got != nil {
+		t.Errorf("%+v is left of a leader that reports nothing", got)
+	}
+}

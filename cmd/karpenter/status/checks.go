@@ -25,7 +25,7 @@ import (
 func Checks(f *Facts) []Check {
 	var out []Check
 	for _, check := range []func(*Facts) Check{
-		crdCheck, kubernetesCheck, leaderCheck, deploymentCheck, offeringsCheck, poolsCheck, limitsCheck, classesCheck,
+		crdCheck, kubernetesCheck, leaderCheck, deploymentCheck, watchesCheck, permissionsCheck, queueCheck, offeringsCheck, pricesCheck, spotRoleCheck, poolsCheck, limitsCheck, classesCheck,
 		claimsCheck, nodesCheck, driftCheck, drainCheck, pendingCheck, eventsCheck, upgradeCheck,
 	} {
 		out = append(out, check(f))
@@ -91,8 +91,12 @@ func crdCheck(f *Facts) Check {
 	return ok(name, "installed, version v1")
 }
 
-// sameSchema reports whether the cluster has the CRD that this program was built with.
+// sameSchema reports whether the cluster has the CRD that this program was built with. A
+// recording has no schemas, so nothing is known of them.
 func sameSchema(got *apiextensionsv1.CustomResourceDefinition) bool {
+	if len(got.Spec.Versions) > 0 && got.Spec.Versions[0].Schema == nil {
+		return true
+	}
 	manifests, err := crds.Manifests()
 	if err != nil {
 		return true
@@ -175,10 +179,6 @@ func deploymentCheck(f *Facts) Check {
 	return Check{Name: name, Verdict: Skipped, Summary: "found no Deployment labelled app.kubernetes.io/name=karpenter; the controller runs elsewhere"}
 }
 
-// stale is the age of offerings from which they are suspicious: spot prices
-// change several times a day.
-const stale = 24 * time.Hour
-
 func offeringsCheck(f *Facts) Check {
 	const name = "Offerings"
 	switch {
@@ -218,8 +218,6 @@ func offeringsCheck(f *Facts) Check {
 		return Check{name, Failure, "no instance types for NodePool " + strings.Join(none, ", "), nil, "kubectl describe nodepool " + none[0] + ", and its node class"}
 	case all > 0 && available == 0:
 		return Check{name, Failure, summary, nil, "Allow more zones, instance types or capacity types in the NodePools"}
-	case !f.Offerings.value.IsZero() && age > stale && len(f.AWSClasses.value) > 0:
-		return Check{name, Warning, summary, nil, "Prices may be old: see metric karpenter_cloudprovider_errors_total and the log for errors of ec2:DescribeSpotPriceHistory and pricing:GetProducts"}
 	}
 	return ok(name, "%s", summary)
 }

@@ -242,7 +242,7 @@ func eventsCheck(f *Facts) Check {
 	counts, latest := map[string]int{}, map[string]*corev1.Event{}
 	for _, e := range f.Events.value {
 		from := e.Source.Component == events.Source || e.ReportingController == events.Source
-		if !from || e.Type != corev1.EventTypeWarning || f.Now.Sub(e.LastTimestamp.Time) > recent || e.Reason == "FailedScheduling" {
+		if !from || e.Type != corev1.EventTypeWarning || f.Now.Sub(e.LastTimestamp.Time) > recent || e.Reason == "FailedScheduling" || e.Reason == noSpotRole {
 			continue
 		}
 		counts[e.Reason]++

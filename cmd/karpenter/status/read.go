@@ -41,7 +41,8 @@ type Facts struct {
 	Nodes       read[[]*corev1.Node]
 	Events      read[[]*corev1.Event]
 
-	Offerings read[time.Time] // when they last changed; zero = not known
+	Offerings read[time.Time]   // when they last changed; zero = not known
+	Health    *situation.Health // nil = the leader does not report it
 	Situation read[scenario.Situation]
 	Plan      *model.Plan // for Situation
 }
@@ -97,7 +98,7 @@ func Read(ctx context.Context, r *situation.Reader, now time.Time, kubernetes st
 
 func (f *Facts) situation(ctx context.Context, r *situation.Reader, list func(client.Object) ([]client.Object, error), place func(scenario.Situation) *model.Plan) {
 	published, changed, err := r.Published(ctx)
-	f.Offerings = read[time.Time]{changed, err}
+	f.Offerings, f.Health = read[time.Time]{changed, err}, published.Health
 	if err != nil {
 		f.Situation.err = err
 		return

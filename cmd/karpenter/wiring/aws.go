@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,8 @@ import (
 	"karpenter/cloud/aws/userdata"
 	"karpenter/cloud/aws/version"
 	"karpenter/cloud/aws/zonalshift"
+	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/situation"
 	"karpenter/control/lifecycle"
 	"karpenter/kube/events"
 	"karpenter/kube/meter"
@@ -49,6 +52,8 @@ type Amazon struct {
 	Services  *awsclient.Services
 	Discovery discovery.ServerVersionInterface
 	CABundle  string // by which this process trusts the API server: base64 of PEM
+	// Calls is how calls of the Services end; nil = that is not reported.
+	Calls *awsclient.Ledger
 }
 
 // earlyCollections is after how many rounds of the garbage collector the next one
@@ -98,9 +103,27 @@ func AWS(ctx context.Context, from Amazon, s Supplies) (Provider, error) {
 	}
 	a.launches(cluster)
 	return Provider{
-		Provider: a.provider, Labels: awsv1.Labels(), Extras: a.provider.Extras, Register: a.register,
+		Provider: a.provider, Labels: awsv1.Labels(), Extras: a.provider.Extras, Register: a.register, Health: a.health,
 		Hooks: []lifecycle.Hook{&aws.PartitionHook{Provider: a.provider}}, EarlyCollections: earlyCollections,
 	}, nil
+}
+
+// health reports the calls that fail for a reason which does not lie in what they ask for: a
+// permission is missing, or the queue or prices cannot be read.
+func (a *amazon) health() situation.Health {
+	out := situation.Health{Cloud: config.CloudAWS, Queue: a.Config.AWS.InterruptionQueue}
+	if a.Calls == nil {
+		return out
+	}
+	for _, o := range a.Calls.Outcomes() {
+		if o.Action == situation.SpotPricesAction {
+			out.SpotPrices = o.Answered
+		}
+		if !o.Failing.IsZero() && (o.Refused || slices.Contains(situation.ReadActions(), o.Action)) {
+			out.Calls = append(out.Calls, situation.Failing{What: o.Action, Since: o.Failing, Code: o.Code, Refused: o.Refused})
+		}
+	}
+	return out
 }
 
 // discover makes what finds things, and learns the cluster's version.

@@ -13,6 +13,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/situation"
 	"karpenter/control/lifecycle"
 	"karpenter/kube/events"
 	"karpenter/kube/volumes"
@@ -34,6 +35,8 @@ type Provider struct {
 	// Extras returns what nodes of a NodePool cost besides their instances; nil
 	// means nothing.
 	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
+	// Health reports how its calls fare; nil means not at all.
+	Health func() situation.Health
 	// Register adds the controllers of its own to the manager.
 	Register func(ctrl.Manager) error
 }

@@ -7,6 +7,7 @@ package wiring
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -71,6 +72,8 @@ type Surroundings struct {
 	// PublishIn is the namespace in which the leader publishes offerings; "" =
 	// nowhere.
 	PublishIn string
+	// Watches are those of the manager, to be reported; nil = they are not.
+	Watches *manager.Watches
 	// Planner makes the plans; nil = package solve.
 	Planner Planner
 	// Orderly has NodeClaims created one after the other, so that a run can be
@@ -396,8 +399,24 @@ func (w *wiring) publication() error {
 	}
 	return (&situation.Publisher{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Namespace: w.PublishIn,
-		Rules: rules, Policy: w.policy(), Snapshot: w.world.Snapshot, Ready: w.synced, Clock: w.clock,
+		Rules: rules, Policy: w.policy(), Snapshot: w.world.Snapshot, Ready: w.synced, Clock: w.clock, Health: w.health,
 	}).Register(w.mgr)
+}
+
+// health reports how the work of this process fares.
+func (w *wiring) health() situation.Health {
+	out := situation.Health{Cloud: w.config.CloudProvider}
+	if w.provider.Health != nil {
+		out = w.provider.Health()
+	}
+	if w.Watches == nil {
+		return out
+	}
+	down := w.Watches.Down()
+	for _, kind := range slices.Sorted(maps.Keys(down)) {
+		out.Watches = append(out.Watches, situation.Failing{What: kind, Since: down[kind]})
+	}
+	return out
 }
 
 // deletionCosts adds the controller that steers ReplicaSets, if its gate is open.
