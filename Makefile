@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help try screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
+.PHONY: help try screens pictures recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,7 @@ check: ## fast feedback before you commit: formatting, vet, and the tests that t
 unit: ## tests that need no cluster
 	go test $$(go list ./... | grep -v '/e2e')
 	cd cloud/ec2/limits && go test ./...
+	cd docs/pictures && go test ./...
 
 charts: ## what Helm makes of the charts
 	cd charts && go test -trimpath ./...
@@ -160,6 +161,9 @@ recordings: build ## record a real run of the sandbox, and draw from it what the
 
 screens: ## draw what the documents show, from the recording; a test says when it is time to
 	go test ./cmd/karpenter -run TestRecorded -rewrite
+
+pictures: ## draw the charts of the documents from bench/results.json and docs/reliability.md; a test says when it is time to
+	cd docs/pictures && go run . ..
 
 krew: ## the kubectl plugin for all platforms and its Krew manifest in bin/krew; URL=https://… is where they will be
 	deploy/krew/release.sh bin/krew '$(URL)'
