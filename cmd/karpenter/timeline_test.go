@@ -97,20 +97,20 @@ func scaleUp(t *testing.T, r *recording.Recording) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "    title %d pods, %d nodes: seconds since the first pod\n    dateFormat x\n    axisFormat %%S\n", len(ran), len(claims))
 	for _, bar := range []struct {
-		section, text string
-		from, to      time.Time
+		text     string
+		from, to time.Time
 	}{
-		{"Karpenter", "batch and plan", pending, created},
-		{"Karpenter", "launch", created, launched},
-		{"Instances", "boot", launched, joined},
-		{"Karpenter", "register", joined, registered},
-		{"Nodes", "initialize", registered, ready},
-		{"Pods", "start", ready, running},
+		{"pods are batched and planned,", pending, created},
+		{"instances are launched,", created, launched},
+		{"instances boot,", launched, joined},
+		{"Nodes are registered,", joined, registered},
+		{"Nodes are initialized,", registered, ready},
+		{"pods start,", ready, running},
 	} {
 		if bar.from.IsZero() || !bar.to.After(bar.from) {
 			t.Fatalf("%s: from %s to %s", bar.text, bar.from, bar.to)
 		}
-		fmt.Fprintf(&b, "    section %s\n    %s (%.1f s) : %d, %d\n", bar.section, bar.text, bar.to.Sub(bar.from).Seconds(),
+		fmt.Fprintf(&b, "    %s %.1f s :%d, %d\n", bar.text, bar.to.Sub(bar.from).Seconds(),
 			bar.from.Sub(pending).Milliseconds(), bar.to.Sub(pending).Milliseconds())
 	}
 	return b.String()

@@ -88,7 +88,7 @@ func readResults(path string) ([]Result, error) {
 
 // Day is what one policy did in the steady day.
 type Day struct {
-	Policy                      string
+	Policy                       string
 	Evictions, Launches, Dollars float64 // per hour
 }
 

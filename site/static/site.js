@@ -6,7 +6,7 @@ addEventListener("DOMContentLoaded", () => {
   const script = document.createElement("script");
   script.src = new URL("mermaid.min.js", here).href;
   script.onload = () => {
-    mermaid.initialize({ startOnLoad: false, theme: "default" });
+    mermaid.initialize({ startOnLoad: false, theme: "default", deterministicIds: true });
     mermaid.run({ querySelector: "pre.mermaid" });
   };
   document.head.append(script);
