@@ -131,6 +131,7 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 	cd charts && go test -run TestDefinitions -update .
 	go test -run TestSettingsTable ./cmd/karpenter/config -update
 	go test -run TestFieldTables ./api/crds -update
+	go test -run TestInstanceTypeTables ./cmd/karpenter -args -rewrite
 
 contract: ## the links from the cases in docs/contract to their tests
 	go test ./internal/docs -run TestContractIndex -update
