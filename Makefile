@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help try screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose generate-aws clean-cluster clean build FORCE
+.PHONY: help try screens pictures recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,7 @@ check: ## fast feedback before you commit: formatting, vet, and the tests that t
 unit: ## tests that need no cluster
 	go test $$(go list ./... | grep -v '/e2e')
 	cd cloud/ec2/limits && go test ./...
+	cd docs/pictures && go test ./...
 
 charts: ## what Helm makes of the charts
 	cd charts && go test -trimpath ./...
@@ -130,6 +131,7 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 	cd charts && go test -run TestDefinitions -update .
 	go test -run TestSettingsTable ./cmd/karpenter/config -update
 	go test -run TestFieldTables ./api/crds -update
+	go test -run TestInstanceTypeTables ./cmd/karpenter -args -rewrite
 
 contract: ## the links from the cases in docs/contract to their tests
 	go test ./internal/docs -run TestContractIndex -update
@@ -141,6 +143,15 @@ prose: ## findings of the style check, and the backlog with the numbers of today
 	-go test ./internal/docs -run TestProse
 	go test ./internal/docs -run TestProse -update
 
+site: bin/sphinx bin/mermaid/mermaid.min.js ## the documentation as a searchable site in bin/site; REPOSITORY=https://…/blob/main is where links to source files lead
+	rm -rf bin/site
+	bin/sphinx/bin/sphinx-build -q -W --keep-going -c site -d bin/site-doctrees . bin/site
+	@! grep -rlE '(<script[^>]* src|<link[^>]* href|@import|url\()[=( "]*https?:' --include='*.html' --include='*.css' bin/site || { echo 'these files load something from another host' >&2; exit 1; }
+	@echo 'open bin/site/index.html, or run make site-serve'
+
+site-serve: site ## the same at http://127.0.0.1:8000; Ctrl-C stops it
+	bin/sphinx/bin/python -m http.server 8000 --bind 127.0.0.1 --directory bin/site
+
 generate-aws: ## descriptions, prices and limits of EC2's instance types, from AWS; needs credentials; PRICES=us-east-1,eu-west-1
 	cd cloud/ec2/limits && go run . > ../limits.json.new && mv ../limits.json.new ../limits.json
 	go run ./cloud/aws/generate $(if $(PRICES),-prices $(PRICES))
@@ -151,6 +162,9 @@ recordings: build ## record a real run of the sandbox, and draw from it what the
 
 screens: ## draw what the documents show, from the recording; a test says when it is time to
 	go test ./cmd/karpenter -run TestRecorded -rewrite
+
+pictures: ## draw the charts of the documents from bench/results.json and docs/reliability.md; a test says when it is time to
+	cd docs/pictures && go run . ..
 
 krew: ## the kubectl plugin for all platforms and its Krew manifest in bin/krew; URL=https://… is where they will be
 	deploy/krew/release.sh bin/krew '$(URL)'
@@ -166,7 +180,16 @@ bin/kubectl: bin/sandbox
 	@ln -sf sandbox $@
 
 bin/moto: FORCE
-	@./e2e/moto/install.sh $@
+	@./internal/venv.sh e2e/moto/requirements.txt $@
+
+bin/sphinx: FORCE
+	@./internal/venv.sh site/requirements.txt $@
+
+# Draws the diagrams of the site in the browser. One file of the package, with its checksum.
+bin/mermaid/mermaid.min.js:
+	@command -v npm >/dev/null || { echo 'npm is missing: the site needs Mermaid from the npm registry' >&2; exit 1; }
+	@mkdir -p $(@D) && cd $(@D) && npm pack --silent mermaid@12.3.0 >/dev/null && tar -xzf mermaid-12.3.0.tgz --strip-components=2 package/dist/mermaid.min.js
+	@cd $(@D) && rm mermaid-12.3.0.tgz && echo '336df803d87a38b70a01e736e666c8f7601d2ce42f5e47c8fafe5d721074b9a3  mermaid.min.js' | sha256sum --check --quiet || { rm mermaid.min.js; exit 1; }
 
 # Helm changes with the charts' module only; building it takes minutes.
 bin/helm: charts/go.mod charts/go.sum

@@ -16,7 +16,7 @@ import (
 	"karpenter/model"
 )
 
-var writeErrors = flag.Bool("write-errors", false, "write docs/aws-errors.md anew")
+var writeErrors = flag.Bool("write-errors", false, "write docs/aws-errors.md again")
 
 const errorsDoc = "../../docs/aws-errors.md"
 
@@ -56,7 +56,7 @@ func launchErrors() []ec2Error {
 		{"PendingVerification", "Your request for accessing resources in this region is being validated", onDemand, "", false},
 		{"RequestLimitExceeded", "Request limit exceeded.", onDemand, "", false},
 		{"InternalError", "An internal error has occurred", onDemand, "", false},
-		{"SomethingNew", "Nobody has heard of this", onDemand, "", false},
+		{"SomethingNew", "No such error is documented", onDemand, "", false},
 		{"RequestLimitExceeded", "Request limit exceeded.", onDemand, "CreateFleet", false},
 		{"UnauthorizedOperation", denied + "because no identity-based policy allows the ec2:CreateFleet action", onDemand, "CreateFleet", false},
 		{"InternalError", "An internal error has occurred", onDemand, "CreateFleet", true},
@@ -84,7 +84,7 @@ func (e *ec2Error) line(t *testing.T) string {
 	seen := "?"
 	switch {
 	case cloud.IsInsufficientCapacity(err):
-		seen = "given up: Warning `InsufficientCapacityError`; its pods are planned anew"
+		seen = "abandoned: Warning `InsufficientCapacityError`; its pods are planned again"
 	case errors.As(err, &create):
 		seen = fmt.Sprintf("`Launched=Unknown`, `%s`: %s; tried again", create.Reason, create.Message)
 	}
@@ -114,7 +114,7 @@ func (r *region) counted() string {
 	return "–"
 }
 
-// offered returns what is not for sale any more.
+// offered returns what is no longer available.
 func (r *region) offered(capacityType string) string {
 	class := r.getClass()
 	out := func(capacityType, instanceType, zone string) bool {
@@ -144,19 +144,19 @@ func TestErrors(t *testing.T) {
 	var out strings.Builder
 	out.WriteString(`# What EC2's errors do
 
-What becomes of a NodeClaim whose launch EC2 refuses, by the code and text of
+The fate of a NodeClaim whose launch EC2 rejects, by the code and text of
 EC2's answer. A test plays each of these to the provider and compares; after a
 change, ` + "`go test ./cloud/aws -run TestErrors -args -write-errors`" + ` writes this file.
 
 An error is in the answer of the fleet, once for each type and zone that was
-tried, or a whole call fails. A NodeClaim that is given up is deleted: its pods are
-planned again at once, without what is known not to be for sale. One that is tried
+tried, or a whole call fails. An abandoned NodeClaim is deleted: its pods are
+planned again at once, without the offerings that are known to be unavailable. One that is tried
 again waits, longer each time, and is deleted 5 minutes after it was made, if it has
 not launched by then. The metric is
 ` + "`karpenter_cloudprovider_instance_launch_failures_total`" + `, by its label
 ` + "`reason`" + `; it counts errors in answers of fleets.
 
-| code | EC2 says | where | the NodeClaim | metric | not for sale |
+| code | EC2 says | where | the NodeClaim | metric | unavailable afterwards |
 |---|---|---|---|---|---|
 `)
 	for _, e := range launchErrors() {

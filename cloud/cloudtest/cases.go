@@ -227,7 +227,7 @@ func testIdempotent(t *testing.T, c *Cloud) {
 	same("after it has come up", before)
 	c.settle(t)
 	if got := c.live(t); len(got) != 1 {
-		t.Errorf("machines %v, want one", got)
+		t.Errorf("instances %v, want one", got)
 	}
 }
 
@@ -262,7 +262,7 @@ func testRefuses(t *testing.T, c *Cloud) {
 		}
 	}
 	if got := c.live(t); len(got) != 0 {
-		t.Errorf("machines %v after refusals", got)
+		t.Errorf("instances %v after rejections", got)
 	}
 }
 
@@ -285,13 +285,13 @@ func testSoldOut(t *testing.T, c *Cloud) {
 	for _, it := range c.types(t) {
 		for _, o := range it.Offerings {
 			if o.Available == (it.Name == sample.Name) {
-				t.Errorf("%s in %s as %s: available is %v after %s sold out", it.Name, o.Zone(), o.CapacityType(), o.Available, sample.Name)
+				t.Errorf("%s in %s as %s: available is %v after %s ran out of capacity", it.Name, o.Zone(), o.CapacityType(), o.Available, sample.Name)
 			}
 		}
 	}
 	if len(c.types(t)) > 1 {
 		if m := c.launch(t, c.claim(t, "anything-else")); m.Labels[model.LabelInstanceType] == sample.Name {
-			t.Errorf("launched %s, which is sold out", sample.Name)
+			t.Errorf("launched %s, which has no capacity", sample.Name)
 		}
 	}
 }
@@ -320,7 +320,7 @@ func testGet(t *testing.T, c *Cloud) {
 
 func testList(t *testing.T, c *Cloud) {
 	if got := c.live(t); len(got) != 0 {
-		t.Fatalf("machines %v at the start", got)
+		t.Fatalf("instances %v at the start", got)
 	}
 	var want []string
 	for i := range 5 {
@@ -345,7 +345,7 @@ func testList(t *testing.T, c *Cloud) {
 		t.Fatal(err)
 	}
 	if got := cloud.Orphans(machines, nil, machines[0].Created.Add(1<<40)); len(got) > 0 && len(got) != len(machines) {
-		t.Errorf("%d of %d machines say when they were started", len(got), len(machines))
+		t.Errorf("%d of %d instances have a start time", len(got), len(machines))
 	}
 }
 
@@ -448,6 +448,6 @@ func testConcurrency(t *testing.T, c *Cloud) {
 	}
 	c.settle(t)
 	if got := c.live(t); len(got) != 4 {
-		t.Errorf("machines %v, want 4", got)
+		t.Errorf("instances %v, want 4", got)
 	}
 }

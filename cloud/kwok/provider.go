@@ -158,7 +158,7 @@ func refusal(failed []offeringKey) error {
 	if more := len(failed) - shown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("every compatible offering is sold out: %s", text)
+	return fmt.Errorf("no compatible offering has capacity: %s", text)
 }
 
 func (p *Provider) classReady(ctx context.Context, claim *v1.NodeClaim) error {

@@ -43,7 +43,7 @@ func deeds() []deed {
 		{"lose", "instance", "an instance ends without a warning", func(a *awsfake.AWS, v url.Values) error {
 			return a.Lose(v.Get("instance"))
 		}},
-		{"stock", "type zone capacity-type left", "how many more can be bought of a pool; an empty name is all, a negative number no limit", func(a *awsfake.AWS, v url.Values) error {
+		{"stock", "type zone capacity-type left", "how many more instances of a pool can be launched; an empty name means all, a negative number no limit", func(a *awsfake.AWS, v url.Values) error {
 			left, err := strconv.ParseInt(v.Get("left"), 10, 64)
 			if err != nil {
 				return fmt.Errorf("left: %w", err)
@@ -65,7 +65,7 @@ func deeds() []deed {
 		{"send", "queue body", "a message is put into a queue of SQS", func(a *awsfake.AWS, v url.Values) error {
 			return a.SendMessage(v.Get("queue"), v.Get("body"))
 		}},
-		{"deny", "action", "a permission such as ec2:CreateFleet is taken away", func(a *awsfake.AWS, v url.Values) error {
+		{"deny", "action", "deny an action such as ec2:CreateFleet", func(a *awsfake.AWS, v url.Values) error {
 			a.Deny(v.Get("action"), awsfake.NoPolicy)
 			return nil
 		}},

@@ -64,7 +64,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second, "from the end of an instance until it is terminated")
 	flags.DurationVar(&o.visibleAfter, "visible-after", 0, "from an instance's launch until other calls see it")
 	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "how often instances are looked at")
-	flags.Float64Var(&o.memoryOverhead, "memory-overhead", 0.05, "share of a type's memory that machines do not see")
+	flags.Float64Var(&o.memoryOverhead, "memory-overhead", 0.05, "share of a type's memory that instances do not see")
 	flags.StringVar(&o.journal, "journal", "", "file that keeps the account: awssim continues with the account in the file, if there is one (default: each run has a new account)")
 	flags.UintVar(&o.seed, "seed", 0, "of a new account's identifiers (default: by the time)")
 	if err := flags.Parse(args); err != nil {

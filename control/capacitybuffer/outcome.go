@@ -30,11 +30,11 @@ func (o outcome) fits() bool { return o.there == o.total() }
 // String says what the counts are, on one line.
 func (o outcome) String() string {
 	if o.fits() {
-		return fmt.Sprintf("there is room for all %d pods", o.total())
+		return fmt.Sprintf("capacity for all %d pods is available", o.total())
 	}
-	parts := []string{fmt.Sprintf("there is room for %d of %d pods", o.there, o.total())}
+	parts := []string{fmt.Sprintf("capacity for %d of %d pods is available", o.there, o.total())}
 	if o.starting > 0 {
-		parts = append(parts, fmt.Sprintf("%d have room on nodes that are starting", o.starting))
+		parts = append(parts, fmt.Sprintf("%d fit on nodes that are starting", o.starting))
 	}
 	if o.launched > 0 {
 		parts = append(parts, fmt.Sprintf("%d on nodes being launched", o.launched))

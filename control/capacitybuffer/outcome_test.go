@@ -32,7 +32,7 @@ func TestFitsExistingCapacity(t *testing.T) {
 		t.Errorf("launches %v; to be looked at: %v", plan.Launches, asked)
 	}
 	s.must("default/b")
-	s.wants("default/b", provisioning, "True FitsExistingCapacity: there is room for all 3 pods")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: capacity for all 3 pods is available")
 	if _, asked := s.pass(); len(asked) > 0 {
 		t.Errorf("a pass that changes nothing has %v looked at", asked)
 	}
@@ -61,13 +61,13 @@ func TestRequiresNewCapacity(t *testing.T) {
 		t.Fatalf("launches %v", plan.Launches)
 	}
 	s.must("default/b")
-	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 1 of 3 pods; 2 on nodes being launched")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: capacity for 1 of 3 pods is available; 2 on nodes being launched")
 	plan, asked := s.pass()
 	if len(plan.Launches) != 0 || fmt.Sprint(asked) != "[default/b]" {
 		t.Errorf("launches %v; to be looked at: %v", plan.Launches, asked)
 	}
 	s.must("default/b")
-	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 1 of 3 pods; 2 have room on nodes that are starting")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: capacity for 1 of 3 pods is available; 2 fit on nodes that are starting")
 	s.world.DeleteClaim("claim-0")
 	s.node("m", 4, true)
 	s.pass()
@@ -88,7 +88,7 @@ func TestHomeless(t *testing.T) {
 	s.pool()
 	s.pass()
 	s.must("default/b")
-	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 0 of 3 pods; 3 nowhere: nodepool default: ")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: capacity for 0 of 3 pods is available; 3 nowhere: nodepool default: ")
 	if got := s.condition("default/b", provisioning); !strings.Contains(got, "team") {
 		t.Errorf("%s does not name the label", got)
 	}
@@ -117,7 +117,7 @@ func TestNoResult(t *testing.T) {
 	s.node("n", 8, true)
 	s.pass()
 	s.must("default/b")
-	s.wants("default/b", provisioning, "True FitsExistingCapacity: there is room for all 3 pods")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: capacity for all 3 pods is available")
 	b := s.get("default/b")
 	b.Spec.Replicas = ptr.To(int32(10))
 	if err := s.Client.Update(t.Context(), b); err != nil {
@@ -125,13 +125,13 @@ func TestNoResult(t *testing.T) {
 	}
 	s.clock.SetTime(s.clock.Now().Add(time.Second))
 	s.must("default/b")
-	s.wants("default/b", provisioning, "True FitsExistingCapacity: there is room for all 3 pods")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: capacity for all 3 pods is available")
 	s.Planned(&model.Snapshot{}, &model.Plan{}) // a pass that knew of none
 	s.must("default/b")
-	s.wants("default/b", provisioning, "True FitsExistingCapacity: there is room for all 3 pods")
+	s.wants("default/b", provisioning, "True FitsExistingCapacity: capacity for all 3 pods is available")
 	s.pass()
 	s.must("default/b")
-	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 8 of 10 pods; 2 on nodes being launched")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: capacity for 8 of 10 pods is available; 2 on nodes being launched")
 }
 
 // Rules between pods hold for pods that stand in: those that want a node each
@@ -156,5 +156,5 @@ func TestApart(t *testing.T) {
 		t.Errorf("launches %v, want 2", plan.Launches)
 	}
 	s.must("default/b")
-	s.wants("default/b", provisioning, "False RequiresNewCapacity: there is room for 1 of 3 pods; 2 on nodes being launched")
+	s.wants("default/b", provisioning, "False RequiresNewCapacity: capacity for 1 of 3 pods is available; 2 on nodes being launched")
 }

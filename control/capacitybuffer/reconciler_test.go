@@ -48,7 +48,7 @@ func TestPodTemplate(t *testing.T) {
 	}
 	template := s.template("small")
 	s.must("default/b")
-	s.wants("default/b", ready, "True Resolved: room is kept for 3 pods")
+	s.wants("default/b", ready, "True Resolved: keeping capacity for 3 pods")
 	s.wantStandIns(3)
 	if !slices.Equal(s.news, []string{"default/b"}) { // spec 45/33
 		t.Errorf("triggers %v", s.news)
@@ -338,7 +338,7 @@ func TestTooMany(t *testing.T) {
 	s.template("small")
 	s.buffer("b", func(b *v1beta1.CapacityBuffer) { b.Spec.Replicas = ptr.To(int32(math.MaxInt32)) })
 	s.must("default/b")
-	s.wants("default/b", ready, "True Resolved: room is kept for 10000 of 2147483647 pods: a buffer has 10000 at most")
+	s.wants("default/b", ready, "True Resolved: keeping capacity for 10000 of 2147483647 pods: a buffer can have at most 10000")
 	if got := *s.get("default/b").Status.Replicas; got != most {
 		t.Errorf("status.replicas %d", got)
 	}

@@ -142,9 +142,9 @@ func (r *Reconciler) size(b *v1beta1.CapacityBuffer, t target) *resolution {
 	requests := r.Convert.Requested(&pod)
 	delete(requests, corev1.ResourcePods) // the pods' number is what is asked for
 	n := b.Spec.DesiredReplicas(t.replicas, requests)
-	out := &resolution{reason: v1beta1.ResolvedReason, message: fmt.Sprintf("room is kept for %d pods", n)}
+	out := &resolution{reason: v1beta1.ResolvedReason, message: fmt.Sprintf("keeping capacity for %d pods", n)}
 	if n > most {
-		out.message = fmt.Sprintf("room is kept for %d of %d pods: a buffer has %d at most", most, n, most)
+		out.message = fmt.Sprintf("keeping capacity for %d of %d pods: a buffer can have at most %d", most, n, most)
 		n = most
 	}
 	out.pods = standIns(b, pod, int(n))

@@ -48,7 +48,7 @@ func TestNamespaceLimits(t *testing.T) {
 	}
 	s.wantStandIns(10)
 	const limited = "LimitedByQuotas"
-	s.wants("default/old", ready, "True Resolved: room is kept for 6 pods")
+	s.wants("default/old", ready, "True Resolved: keeping capacity for 6 pods")
 	s.wants("default/old", limited, "none")
 	s.wants("default/young", limited, "True NamespaceLimit: capacity is kept for 4 of 10000 pods: the buffers of a namespace may request cpu=10,memory=4Ti together")
 	s.wants("default/youngest", provisioning, "False BufferEmpty: capacity is kept for 0 of 2 pods")

@@ -47,12 +47,12 @@ func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
 		blame([]time.Time{health.LastTransitionTime.Time}, health.Reason, health.Message)
 	}
 	if len(failed) >= repeatedly || out != nil && len(failed) > 0 {
-		blame(failed, v1.RegistrationFailedReason, "machines did not become nodes in time")
+		blame(failed, v1.RegistrationFailedReason, "instances did not become nodes in time")
 	}
 	late := slices.DeleteFunc(slices.Clone(t.late), func(at time.Time) bool { return !at.After(t.joined) })
 	if len(late) >= repeatedly {
 		slices.SortFunc(late, time.Time.Compare)
-		blame(late, v1.NodesNotInitializedReason, fmt.Sprintf("%d machines have not become nodes for pods within %s", len(late), lateAfter))
+		blame(late, v1.NodesNotInitializedReason, fmt.Sprintf("%d instances did not become nodes for pods within %s", len(late), lateAfter))
 	}
 	if out == nil {
 		return nil
@@ -88,7 +88,7 @@ func halt(pool *v1.NodePool, t tally, x *trouble, now time.Time) (*metav1.Condit
 	}
 	out := &metav1.Condition{Type: v1.RolloutHaltedCondition, Status: metav1.ConditionTrue, Reason: x.reason}
 	if t.coming > 0 || t.replacing {
-		out.Message = x.message + "; waiting for machines that are on their way"
+		out.Message = x.message + "; waiting for instances that are starting"
 		return out, t.wait(now)
 	}
 	last, probing := x.last, false
@@ -102,7 +102,7 @@ func halt(pool *v1.NodePool, t tally, x *trouble, now time.Time) (*metav1.Condit
 		return out, left
 	}
 	out.Status, out.Reason = metav1.ConditionUnknown, v1.ProbingReason
-	out.Message = x.message + "; one node may be replaced, to see whether machines become nodes again"
+	out.Message = x.message + "; replacing one node, to see whether instances become nodes again"
 	return out, 0
 }
 

@@ -16,7 +16,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		drifted: gauge("drifted_nodes", "Number of nodes of a node pool that are not what it asks for now."),
-		halted:  gauge("rollout_halted", "1 while machines of a node pool replace no nodes, as they do not become nodes, else 0."),
+		halted:  gauge("rollout_halted", "1 while the replacement of nodes by the node pool is halted because its instances do not become nodes, else 0."),
 	}
 	reg.MustRegister(m.drifted, m.halted)
 	return m

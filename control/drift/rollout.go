@@ -125,16 +125,16 @@ func (r *Rollout) tell(ctx context.Context, before, after *v1.NodePool, t tally)
 	l := log.FromContext(ctx).WithValues("left", t.left, "nodes", t.all)
 	switch {
 	case old == nil && halted != nil:
-		l.Info("halted replacements by machines of node pool", "reason", halted.Message)
+		l.Info("halted the replacement of nodes by this node pool", "reason", halted.Message)
 		r.Recorder.Publish(events.Event{
 			Object: after, Type: corev1.EventTypeWarning, Reason: "RolloutHalted",
-			Message: "Its machines do not replace other nodes: " + halted.Message, Timeout: time.Minute,
+			Message: "Replacing nodes is halted: " + halted.Message, Timeout: time.Minute,
 		})
 	case old != nil && halted == nil:
-		l.Info("replacements by machines of node pool are not halted any more")
+		l.Info("resumed the replacement of nodes by this node pool")
 		r.Recorder.Publish(events.Event{
 			Object: after, Type: corev1.EventTypeNormal, Reason: "RolloutResumed",
-			Message: "Its machines become nodes again, or it was edited", Timeout: time.Minute,
+			Message: "Replacing nodes continues: its instances become nodes again, or the NodePool was edited", Timeout: time.Minute,
 		})
 	}
 }

@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	machines, err := r.Provider.List(ctx)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("list machines: %w", err)
+		return reconcile.Result{}, fmt.Errorf("list instances: %w", err)
 	}
 	after, err := r.claims(ctx)
 	if err != nil {

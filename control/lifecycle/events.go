@@ -18,7 +18,7 @@ func insufficientCapacity(claim *v1.NodeClaim, err error) events.Event {
 		Object:  claim,
 		Type:    corev1.EventTypeWarning,
 		Reason:  "InsufficientCapacityError",
-		Message: limited(fmt.Sprintf("node claim %s is given up: %s", claim.Name, err)),
+		Message: limited(fmt.Sprintf("NodeClaim %s is abandoned: %s", claim.Name, err)),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // Moto is a running moto, a third-party emulator of AWS, for one test.
 type Moto struct{ *Server }
 
-// StartMoto runs bin/moto, as e2e/moto/install.sh makes it, on a free loopback
+// StartMoto runs bin/moto, as the Makefile makes it, on a free loopback
 // port until the test ends. What it emulates is empty but for a default VPC
 // with subnets and the AMIs it ships.
 func StartMoto(t testing.TB) Moto {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,7 +92,8 @@ func TestLinksLead(t *testing.T) {
 	}
 }
 
-// TestSiteIsWhole has docs/README.md link to every page of the site.
+// TestSiteIsWhole has docs/README.md, of which site/conf.py makes the navigation of
+// the site, link to every page of docs, in sections of the four kinds.
 func TestSiteIsWhole(t *testing.T) {
 	all := pages(t)
 	index := all["docs/README.md"].Text
@@ -100,6 +102,14 @@ func TestSiteIsWhole(t *testing.T) {
 		if ours && name != "README.md" && !strings.Contains(index, "("+name+")") {
 			t.Errorf("docs/README.md has no link to %s", name)
 		}
+	}
+	var sections []string
+	for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(index, -1) {
+		sections = append(sections, m[1])
+	}
+	want := []string{"Learn (tutorials)", "Do (how-to guides)", "Understand (explanations)", "Look up (reference)", "Contribute"}
+	if !slices.Equal(sections, want) {
+		t.Errorf("docs/README.md has the sections %q, want %q", sections, want)
 	}
 }
 

@@ -43,7 +43,7 @@ func newPodMetrics() podMetrics {
 		provisioningBound:   byClaims("provisioning_bound_duration_seconds", "Time from when a pod is first found a place until it is bound to a node."),
 		provisioningStartup: duration("provisioning_startup_duration_seconds", "Time from when a pod is first found a place until it is ready."),
 		healthyBound: duration("provisioning_healthy_bound_duration_seconds",
-			"Time from when a pod is first found a place in a node pool whose machines become nodes until it is bound to a node."),
+			"Time from when a pod is first planned onto a node pool whose instances become nodes until the pod is bound to a node."),
 		startup: prometheus.NewSummary(prometheus.SummaryOpts{
 			Namespace: "karpenter", Subsystem: "pods", Name: "startup_duration_seconds",
 			Help:       "Time from the creation of a pod until it is ready.",

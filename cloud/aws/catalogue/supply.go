@@ -58,7 +58,7 @@ func (c *Catalogue) refresh(ctx context.Context) error {
 	lostTypes, lostPlaces := c.doubts.restore(before, types, sold)
 	c.config.Metrics.doubted(lostTypes, lostPlaces)
 	if lostTypes+lostPlaces > 0 {
-		log.FromContext(ctx).Info("EC2's answer lacks much of what it sold before; that is kept until the next answers agree",
+		log.FromContext(ctx).Info("DescribeInstanceTypes returned far fewer types than before; keeping the previous list until three responses agree",
 			"types", lostTypes, "offerings", lostPlaces)
 	}
 	after := c.assemble(before, types, sold)

@@ -41,7 +41,7 @@ func guarded(fence Fence) func(*middleware.Stack) error {
 				defer release() // the answer has been read
 				out, metadata, err := next.HandleFinalize(middleware.WithStackValue(held, fenceKey{}, fence), in)
 				if err != nil && held.Err() != nil && ctx.Err() == nil {
-					err = fmt.Errorf("%s is given up: %w", name, context.Cause(held))
+					err = fmt.Errorf("%s is abandoned: %w", name, context.Cause(held))
 				}
 				return out, metadata, err
 			}), middleware.After)

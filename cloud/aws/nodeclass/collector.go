@@ -50,11 +50,11 @@ func (c *Collector) round(ctx context.Context) (time.Duration, error) {
 	}
 	gone, err := c.Profiles.Collect(ctx, used)
 	if len(gone) > 0 {
-		log.FromContext(ctx).Info("deleted instance profiles that nobody used", "profiles", gone)
+		log.FromContext(ctx).Info("deleted unused instance profiles", "profiles", gone)
 	}
 	refused := awsclient.Refused(err)
 	if refused && !c.refused {
-		log.FromContext(ctx).Error(err, "instance profiles that nobody uses are not collected")
+		log.FromContext(ctx).Error(err, "cannot delete unused instance profiles")
 	}
 	c.refused = refused
 	if err != nil && !refused {

@@ -41,7 +41,7 @@ func (p *pass) rehearsed(ctx context.Context, facts []*instancetype.Facts) (time
 			p.AWS.Profiles.Missing(missing.name)
 			return soon, nil
 		case err != nil:
-			return 0, fmt.Errorf("rehearse a launch: %w", err)
+			return 0, fmt.Errorf("try a launch: %w", err)
 		}
 		p.verdicts.put(p.class.UID, key, v)
 	}

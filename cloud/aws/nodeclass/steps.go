@@ -53,7 +53,7 @@ func (p *pass) reservations(ctx context.Context) (time.Duration, error) {
 	listed, skipped, err := p.AWS.Reservations.Of(ctx, p.class.Spec.CapacityReservationSelectorTerms)
 	if client.Refused(err) {
 		p.set.SetFalse(awsv1.CapacityReservationsReadyCondition, CapacityReservationsRefusedReason, fmt.Sprintf(
-			"spec.capacityReservationSelectorTerms: ec2:DescribeCapacityReservations is refused (%s); grant it, or remove the terms", client.Code(err)))
+			"spec.capacityReservationSelectorTerms: AWS denies ec2:DescribeCapacityReservations (%s): allow it, or remove the terms", client.Code(err)))
 		return found, nil
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *pass) placementGroup(ctx context.Context) (time.Duration, error) {
 		return notFound, nil
 	case client.Refused(err):
 		p.set.SetFalse(awsv1.PlacementGroupReadyCondition, awsv1.PlacementGroupResolutionFailedReason, fmt.Sprintf(
-			"%s: ec2:DescribePlacementGroups is refused (%s); grant it, or remove spec.placementGroupSelector", failed, client.Code(err)))
+			"%s: AWS denies ec2:DescribePlacementGroups (%s): allow it, or remove spec.placementGroupSelector", failed, client.Code(err)))
 		return found, nil
 	case err != nil:
 		p.set.SetFalse(awsv1.PlacementGroupReadyCondition, awsv1.PlacementGroupResolutionFailedReason, failed)

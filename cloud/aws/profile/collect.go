@@ -106,7 +106,7 @@ func (p *Profiles) Without() string {
 	if p.refused == "" {
 		return ""
 	}
-	return fmt.Sprintf("iam:ListInstanceProfiles is refused (%s): instance profiles that nobody uses any more are not collected", p.refused)
+	return fmt.Sprintf("AWS denies iam:ListInstanceProfiles (%s): allow it, or unused instance profiles are not deleted", p.refused)
 }
 
 // Delete deletes all profiles that were made for the class. Where the account

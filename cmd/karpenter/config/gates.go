@@ -50,7 +50,7 @@ func features() []gate {
 			"keeps [NodePools](fields/nodepool.md#spec) with `spec.replicas` at that many nodes; without it, such pools have no nodes made",
 			func(c *Config) *bool { return &c.Gates.StaticCapacity }},
 		{"CapacityBuffer", "settings.featureGates.capacityBuffer", false,
-			"keeps room for [CapacityBuffers](fields/capacitybuffer.md); without it, they have no effect and no status",
+			"keeps capacity for [CapacityBuffers](fields/capacitybuffer.md); without it, they have no effect and no status",
 			func(c *Config) *bool { return &c.Gates.CapacityBuffer }},
 		{"TerminateFirstDrift", "settings.featureGates.terminateFirstDrift", false,
 			"terminates a drifted node before its replacement is launched, if limits or a full capacity reservation leave no capacity for both",

@@ -71,7 +71,7 @@ func cluster() []setting {
 			meaning: "TCP port of /healthz and /readyz; 0 serves none",
 		}.integer(func(c *Config) *int { return &c.HealthProbePort }, 0, maxPort),
 		setting{flag: "enable-profiling", env: "ENABLE_PROFILING", preset: "false",
-			meaning: "serve /debug/pprof on the metrics port, to whoever can reach it unless metrics-secure is set",
+			meaning: "serve /debug/pprof on the metrics port; unless metrics-secure is set, to any client that can reach the port",
 		}.boolean(func(c *Config) *bool { return &c.EnableProfiling }),
 	}
 }
@@ -203,7 +203,7 @@ func decisions() []setting {
 func clouds() []setting {
 	return []setting{
 		setting{flag: "cloud-provider", env: "CLOUD_PROVIDER", chart: "settings.cloudProvider", preset: CloudAWS,
-			meaning: "where machines come from: EC2, or with kwok from nowhere, for tests",
+			meaning: "the cloud that launches instances: EC2, or kwok for tests without instances",
 		}.oneOf(func(c *Config) *string { return &c.CloudProvider }, CloudAWS, CloudKWOK),
 		setting{flag: "instance-types-file-path", env: "INSTANCE_TYPES_FILE_PATH", values: "a file",
 			meaning: "instance types of the provider kwok, as karpenter instance-types prints them; without it, those it generates",

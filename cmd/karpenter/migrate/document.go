@@ -194,7 +194,7 @@ func (d *document) rendered(tree *yaml.Node) (string, error) {
 			return d.newline(out), nil
 		}
 	}
-	return "", fmt.Errorf("%s:%d: cannot be written anew with its comments: %w; move comments away from inside lists and braces", d.file, d.line+1, err)
+	return "", fmt.Errorf("%s:%d: cannot be rewritten with its comments: %w; move comments out of lists and braces", d.file, d.line+1, err)
 }
 
 // means returns an error unless the text is read as the tree: comments can lead

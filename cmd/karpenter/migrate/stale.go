@@ -32,7 +32,7 @@ func olderValues() map[string]string {
 		"reservedENIs":               "settings.reservedENIs now",
 		"defaultInstanceProfile":     node + "spec.role or spec.instanceProfile of each EC2NodeClass",
 		"tags":                       node + "spec.tags of each EC2NodeClass",
-		"enablePodENI":               "gone: room for pods' interfaces is always counted",
+		"enablePodENI":               "removed: capacity for pods' interfaces is always counted",
 		"enableENILimitedPodDensity": node + "spec.kubelet.maxPods of an EC2NodeClass",
 		"nodeNameConvention":         "gone: nodes are called as their kubelets register",
 	}

@@ -226,9 +226,9 @@ func (a *amazon) dns(ctx context.Context) string {
 	if err != nil {
 		log := a.Manager.GetLogger()
 		if apierrors.IsNotFound(err) {
-			log.Info("kubelets are told of no DNS but what their EC2NodeClass or image says: there is no service kube-system/kube-dns")
+			log.Info("cannot find the service kube-system/kube-dns: kubelets use the DNS address of their EC2NodeClass or image")
 		} else {
-			log.Error(err, "kubelets are told of no DNS but what their EC2NodeClass or image says")
+			log.Error(err, "cannot read the service kube-system/kube-dns: kubelets use the DNS address of their EC2NodeClass or image")
 		}
 		return ""
 	}

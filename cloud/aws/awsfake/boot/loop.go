@@ -84,7 +84,7 @@ func Run(ctx context.Context, c Config) error {
 	defer ticker.Stop()
 	for {
 		if err := l.look(ctx); err != nil && ctx.Err() == nil {
-			c.Log.Error("machines: trying again", "error", err)
+			c.Log.Error("boot instances: trying again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
