@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help try screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose generate-aws clean-cluster clean build FORCE
+.PHONY: help try ui ui-test screens recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -152,6 +152,18 @@ recordings: build ## record a real run of the sandbox, and draw from it what the
 screens: ## draw what the documents show, from the recording; a test says when it is time to
 	go test ./cmd/karpenter -run TestRecorded -rewrite
 
+WEB = cmd/karpenter/ui/web
+
+$(WEB)/node_modules: $(WEB)/package-lock.json
+	cd $(WEB) && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules
+
+ui: $(WEB)/node_modules ## build the page of karpenter ui; needs Node.js, which go build does not
+	cd $(WEB) && npm run build
+
+# Not a part of test: it needs Node.js and Chromium, which no other test does.
+ui-test: bin/karpenter-commands $(WEB)/node_modules ## the page in a real Chromium: accessibility, keyboard, first paint; UI=-rewrite also draws docs/screens/ui-*.png
+	cd cmd/karpenter/ui/browser && go test -count=1 -v -timeout 20m . -args -karpenter=$(CURDIR)/bin/karpenter-commands $(UI)
+
 krew: ## the kubectl plugin for all platforms and its Krew manifest in bin/krew; URL=https://… is where they will be
 	deploy/krew/release.sh bin/krew '$(URL)'
 
@@ -182,6 +194,9 @@ bin/karpenter: FORCE
 	@go build -o bin/ ./cmd/karpenter ./cmd/awssim
 
 bin/awssim: bin/karpenter
+
+bin/karpenter-commands: FORCE
+	@CGO_ENABLED=0 go build -tags nocontroller -o $@ ./cmd/karpenter
 
 release: bin/release-tool ## binaries for PLATFORMS, charts, image, SBOM and checksums in bin/release; needs no Docker
 	rm -rf bin/release
