@@ -51,7 +51,7 @@ type overview struct {
 	Memory amount `json:"memoryBytes"`
 
 	Next   nextDecision   `json:"next"`
-	Last   []card         `json:"last"`   // decisions, newest first
+	Last   []card         `json:"last"`   // what happened to nodes and NodePools, newest first
 	Checks []status.Check `json:"checks"` // none of a snapshot file
 }
 
@@ -74,7 +74,7 @@ func (s *state) overview() overview {
 		Nodes: c.Nodes, CostPerHour: c.Cost, CostPerMonth: monthly(c.Cost), Unpriced: c.Unpriced,
 		BoundPerHour: c.Bound, BoundPerMonth: monthly(c.Bound), FreshPerHour: c.Fresh.Cost, FreshNodes: c.Fresh.Nodes,
 		Comparable: c.Nodes > 0 && c.Bound > 0 && c.Cost >= c.Bound, Exhausted: s.plan.Exhausted,
-		Waiting: c.Waiting, NoPlace: r.After.Pending, Next: s.next(), Last: s.cards(mostLast), Checks: s.Checks,
+		Waiting: c.Waiting, NoPlace: r.After.Pending, Next: s.next(), Last: s.cards(mostLast, func(e top.Entry) bool { return e.Kind != top.PodsKind }), Checks: s.Checks,
 	}
 	if o.Comparable {
 		o.Gap = c.Cost/c.Bound - 1
@@ -172,10 +172,14 @@ type entry struct {
 	Text string   `json:"text"`
 }
 
-// cards returns the latest things that happened, newest first; most < 0 means all.
-func (s *state) cards(most int) []card {
+// cards returns the latest things of those wanted that happened, newest first; most < 0
+// means all.
+func (s *state) cards(most int, wanted func(top.Entry) bool) []card {
 	out := []card{}
 	for _, e := range slices.Backward(s.Happened) {
+		if !wanted(e) {
+			continue
+		}
 		if len(out) == 0 || !out[len(out)-1].At.Equal(e.At) {
 			if len(out) == most {
 				break

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"karpenter/cmd/karpenter/top"
 )
 
 //go:embed built
@@ -138,7 +140,7 @@ func (s *Server) Handler() http.Handler {
 		"bill":         billAnswer,
 		"offerings":    offeringsAnswer,
 		"nodepools":    nodePoolsAnswer,
-		"decisions":    func(st *state, _ *http.Request) (any, error) { return map[string]any{"cards": st.cards(-1)}, nil },
+		"decisions":    decisionsAnswer,
 	}
 	for path, answer := range answers {
 		mux.HandleFunc("GET /api/v1/"+path, s.api(answer))
@@ -262,6 +264,10 @@ func offeringsAnswer(st *state, r *http.Request) (any, error) {
 		most = n
 	}
 	return st.search(r.URL.Query().Get("q"), most), nil
+}
+
+func decisionsAnswer(st *state, _ *http.Request) (any, error) {
+	return map[string]any{"cards": st.cards(-1, func(top.Entry) bool { return true })}, nil
 }
 
 func nodePoolsAnswer(st *state, _ *http.Request) (any, error) {

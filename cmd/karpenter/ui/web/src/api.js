@@ -3,9 +3,9 @@
 import { useEffect, useState } from 'preact/hooks'
 
 async function answer(response) {
-  const body = await response.json().catch(() => ({ error: `the server answered ${response.status}` }))
-  if (!response.ok) throw new Error(body.error)
-  return body
+  if (response.ok) return response.json()
+  const body = await response.json().catch(() => ({}))
+  throw new Error(body.error ?? `the server answered ${response.status}`)
 }
 
 export const ask = (path, signal) => fetch(`/api/v1/${path}`, { signal }).then(answer)

@@ -12,7 +12,7 @@ export const perHour = (v) => signed(v, '$' + fine.format(Math.abs(v)))
 export const change = (v, f) => (v > 0 ? '+' : '') + f(v)
 export const hours = 730
 export const count = (v) => whole.format(v)
-export const percent = (v) => one.format(100 * v) + ' %'
+export const percent = (v) => one.format(100 * v) + '%'
 export const share = (part, of) => (of > 0 ? part / of : 0)
 export const vcpu = (milli) => new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 }).format(milli / 1000)
 export const gib = (bytes) => new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 }).format(bytes / 2 ** 30)

@@ -7,7 +7,7 @@ import { count, gib, hours, percent, perHour, perMonth, plural, share, used, vcp
 import { Choice, Empty, Loaded, Meter, Panel, Table } from './parts.jsx'
 
 const colours = {
-  used: { text: 'Utilisation', of: (n) => ['up to 20 %', '20 to 40 %', '40 to 60 %', '60 to 80 %', '80 to 100 %'][Math.min(4, Math.floor(used(n) * 5))] },
+  used: { text: 'Utilisation', of: (n) => ['up to 20%', '20 to 40%', '40 to 60%', '60 to 80%', '80 to 100%'][Math.min(4, Math.floor(used(n) * 5))] },
   pool: { text: 'NodePool', of: (n) => n.nodePool || 'no NodePool' },
   capacity: { text: 'Capacity type', of: (n) => n.capacityType || 'unknown' },
   zone: { text: 'Zone', of: (n) => n.zone || 'unknown' },
