@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -111,7 +112,7 @@ func (v *serving) show(ctx context.Context, server *ui.Server, s surroundings) (
 		}
 		planning(s)
 		defer doneReading(s)
-		server.Show(ui.Moment{Title: v.snapshot, Source: "snapshot", Situation: situation})
+		server.Show(ui.Moment{Title: filepath.Base(v.snapshot), Source: "snapshot", Situation: situation})
 		return nothing, nil
 	}
 	from, err := v.source(s)

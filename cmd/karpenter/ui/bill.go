@@ -143,7 +143,8 @@ func (s *state) bill(label string) Bill {
 		total += n.Price
 		idle += n.Price - used
 		pools.add(n.Pool, count, used, n.Price-used)
-		capacityTypes.add(cmp.Or(s.nodes[i].CapacityType, "(not launched yet)"), count, used, n.Price-used)
+		capacityType, _ := n.Labels.Value(model.LabelCapacityType)
+		capacityTypes.add(cmp.Or(capacityType, "(not launched yet)"), count, used, n.Price-used)
 	}
 	if idle > 0 {
 		namespaces.add("", 0, 0, idle)

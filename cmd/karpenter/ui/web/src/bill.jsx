@@ -32,9 +32,9 @@ export function Bill({ revision }) {
           : <Table caption={`Cost by ${by === 'byLabel' ? `label ${b.label}` : tables.find(([k]) => k === by)[1].toLowerCase()}`} columns={[
             { head: tables.find(([k]) => k === by)[1], cell: (r) => r.name || <em>Idle capacity</em> },
             { head: 'Pods', number: true, wide: true, cell: (r) => (r.name ? count(r.pods) : '') },
-            { head: 'Requested $/h', number: true, wide: true, cell: (r) => perHour(r.usedPerHour) },
-            { head: 'Idle $/h', number: true, wide: true, cell: (r) => perHour(r.idlePerHour) },
-            { head: 'Share', number: true, cell: (r) => <><Meter value={share(r.costPerHour, b.costPerHour)} label="" /> {percent(share(r.costPerHour, b.costPerHour))}</> },
+            { head: 'Requested $/h', number: true, wide: true, cell: (r) => (r.name ? perHour(r.usedPerHour) : '–') },
+            { head: 'Idle $/h', number: true, wide: true, cell: (r) => (r.idlePerHour ? perHour(r.idlePerHour) : '–') },
+            { head: 'Share', number: true, cell: (r) => <><Meter value={share(r.costPerHour, b.costPerHour)} /><span class="percent">{percent(share(r.costPerHour, b.costPerHour))}</span></> },
             { head: '$/month', number: true, cell: (r) => perMonth(r.costPerMonth) },
           ]} rows={b[by]} foot={['Total', count(b[by].reduce((n, r) => n + r.pods, 0)), perHour(b.costPerHour - b.idlePerHour), perHour(b.idlePerHour), percent(1), perMonth(b.costPerMonth)]} />}
       </Panel>

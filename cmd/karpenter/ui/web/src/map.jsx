@@ -66,8 +66,8 @@ function Details({ node: n, pinned, revision, onClose }) {
         <div><dt>Instance</dt><dd>{n.instanceType ?? '–'} {n.capacityType} {n.zone}</dd></div>
         <div><dt>NodePool</dt><dd>{n.nodePool ?? '–'}</dd></div>
         <div><dt>Cost</dt><dd>{perMonth(n.costPerHour * hours)}/month <span class="muted">{perHour(n.costPerHour)}/h</span></dd></div>
-        <div><dt>CPU</dt><dd><Meter value={share(n.milliCPU.requested, n.milliCPU.allocatable)} label="" /> {vcpu(n.milliCPU.requested)} of {vcpu(n.milliCPU.allocatable)} vCPU</dd></div>
-        <div><dt>Memory</dt><dd><Meter value={share(n.memoryBytes.requested, n.memoryBytes.allocatable)} label="" /> {gib(n.memoryBytes.requested)} of {gib(n.memoryBytes.allocatable)} GiB</dd></div>
+        <div><dt>CPU</dt><dd><Meter value={share(n.milliCPU.requested, n.milliCPU.allocatable)} /> {vcpu(n.milliCPU.requested)} of {vcpu(n.milliCPU.allocatable)} vCPU</dd></div>
+        <div><dt>Memory</dt><dd><Meter value={share(n.memoryBytes.requested, n.memoryBytes.allocatable)} /> {gib(n.memoryBytes.requested)} of {gib(n.memoryBytes.allocatable)} GiB</dd></div>
         <div><dt>Pods</dt><dd>{count(n.pods)}</dd></div>
         <div><dt>State</dt><dd>{n.state}</dd></div>
         {n.launched && <div><dt>Origin</dt><dd>{n.launched}</dd></div>}

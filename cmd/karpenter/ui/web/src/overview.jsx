@@ -42,8 +42,8 @@ export function Overview({ overview }) {
         </dl>
         <Gap o={o} />
         <dl class="loads">
-          <div><dt>CPU requested</dt><dd><Meter value={share(o.milliCPU.requested, o.milliCPU.allocatable)} label="" /> {percent(share(o.milliCPU.requested, o.milliCPU.allocatable))} <span class="muted">of {count(o.milliCPU.allocatable / 1000)} vCPU</span></dd></div>
-          <div><dt>Memory requested</dt><dd><Meter value={share(o.memoryBytes.requested, o.memoryBytes.allocatable)} label="" /> {percent(share(o.memoryBytes.requested, o.memoryBytes.allocatable))} <span class="muted">of {count(o.memoryBytes.allocatable / 2 ** 30)} GiB</span></dd></div>
+          <div><dt>CPU requested</dt><dd><Meter value={share(o.milliCPU.requested, o.milliCPU.allocatable)} /> {percent(share(o.milliCPU.requested, o.milliCPU.allocatable))} <span class="muted">of {count(o.milliCPU.allocatable / 1000)} vCPU</span></dd></div>
+          <div><dt>Memory requested</dt><dd><Meter value={share(o.memoryBytes.requested, o.memoryBytes.allocatable)} /> {percent(share(o.memoryBytes.requested, o.memoryBytes.allocatable))} <span class="muted">of {count(o.memoryBytes.allocatable / 2 ** 30)} GiB</span></dd></div>
         </dl>
       </Panel>
       <div class="columns">

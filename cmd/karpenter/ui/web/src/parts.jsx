@@ -52,8 +52,9 @@ export function Choice({ label, options, value, onChange }) {
   )
 }
 
-export function Meter({ value, label }) {
-  return <span class="meter" role="img" aria-label={label}><span style={{ width: `${Math.min(100, 100 * value)}%` }} /></span>
+// Meter draws a share that stands beside it in words.
+export function Meter({ value }) {
+  return <span class="meter" aria-hidden="true"><span style={{ width: `${Math.min(100, 100 * value)}%` }} /></span>
 }
 
 export function Copy({ text, children }) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { useAnswer } from './api.js'
-import { perHour, perMonth, percent, plural, share } from './format.js'
+import { count, perHour, perMonth, percent, plural, share } from './format.js'
 import { Empty, Loaded, Panel, Table } from './parts.jsx'
 
 export function Stays({ revision }) {
@@ -15,10 +15,10 @@ export function Stays({ revision }) {
         </div>
         <Table caption="Causes and what the nodes cost" hideCaption columns={[
           { head: 'Cause', cell: (g) => <><i class={`dot c${s.groups.indexOf(g) % 8}`} />{g.title}</> },
-          { head: 'Nodes', number: true, cell: (g) => g.nodes.length },
+          { head: 'Nodes', number: true, cell: (g) => count(g.nodes.length) },
           { head: 'Share', number: true, wide: true, cell: (g) => percent(share(g.costPerHour, s.costPerHour)) },
           { head: '$/month', number: true, cell: (g) => perMonth(g.costPerMonth) },
-        ]} rows={s.groups} foot={['All nodes', s.groups.reduce((n, g) => n + g.nodes.length, 0), percent(1), perMonth(s.costPerMonth)]} />
+        ]} rows={s.groups} foot={['All nodes', count(s.groups.reduce((n, g) => n + g.nodes.length, 0)), percent(1), perMonth(s.costPerMonth)]} />
       </Panel>
       {s.groups.map((g, i) => (
         <details class="panel" open={i === 0}>
