@@ -19,7 +19,7 @@ type offering struct {
 	Left         *int64   `json:"reservationLeft,omitempty"` // instances
 	CostPerHour  float64  `json:"costPerHour"`               // of a node
 	Available    bool     `json:"available"`                 // false = sold out or not to be had now
-	Pools        []string `json:"nodePools"`                 // that may launch it
+	Pools        []string `json:"nodePools"`                 // whose requirements allow it
 	VCPU         float64  `json:"vCPU"`
 	Memory       int64    `json:"memoryBytes"`
 	Architecture string   `json:"architecture,omitempty"`
@@ -44,8 +44,10 @@ func offerings(s *model.Snapshot) []offering {
 			for j := range t.Offerings {
 				o := &t.Offerings[j]
 				k := key{t.Name, o.Zone, o.CapacityType, o.ReservationID, o.Price, o.Available}
+				_, kind := t.Requirements.Intersects(pool.Requirements)
+				_, place := o.Requirements.Intersects(pool.Requirements)
 				if row, known := at[k]; known {
-					if !slices.Contains(out[row].Pools, pool.Name) {
+					if kind && place {
 						out[row].Pools = append(out[row].Pools, pool.Name)
 					}
 					continue
@@ -53,10 +55,13 @@ func offerings(s *model.Snapshot) []offering {
 				at[k] = len(out)
 				row := offering{
 					InstanceType: t.Name, Zone: o.Zone, CapacityType: o.CapacityType, Reservation: o.ReservationID,
-					CostPerHour: o.Price.Dollars(), Available: o.Available, Pools: []string{pool.Name},
+					CostPerHour: o.Price.Dollars(), Available: o.Available, Pools: []string{},
 					VCPU: float64(t.Capacity.At(model.CPU)) / 1000, Memory: t.Capacity.At(model.Memory), price: o.Price,
 				}
 				row.Architecture, _ = t.Requirements.Value(model.LabelArch)
+				if kind && place {
+					row.Pools = append(row.Pools, pool.Name)
+				}
 				if o.ReservationID != "" {
 					left := o.ReservationLeft
 					row.Left = &left

@@ -27,7 +27,7 @@ const small = `
 type m.large cpu=2 mem=8Gi pods=29 zones=a,b spot=0.03 on-demand=0.096,b:0.1!
 type m.xlarge cpu=4 mem=16Gi pods=58 zones=a,b spot=0.06 on-demand=0.192
 pool general
-pool ci limits=cpu:4
+pool ci limits=cpu:4 requires="zone In [b]"
 node n1 pool=general type=m.large zone=a ct=spot
 node n2 pool=ci type=m.xlarge zone=b ct=on-demand
 node own cpu=4 mem=8Gi
@@ -203,6 +203,10 @@ func TestUIAnswers(t *testing.T) {
 	get("offerings?q=SOLD-out+m.large", &found)
 	if found.Total != 8 || found.Matched != 1 || found.Offerings[0].Zone != "b" || found.Offerings[0].Available || found.Offerings[0].CostPerHour != 0.1 {
 		t.Errorf("offerings: %+v", found)
+	}
+	get("offerings?q=spot+m.large", &found)
+	if found.Matched != 2 || fmt.Sprint(found.Offerings[0].Pools, found.Offerings[1].Pools) != "[general] [general ci]" {
+		t.Errorf("offerings of Spot: %+v", found)
 	}
 	get("offerings?limit=0", &found)
 	if found.Matched != 8 || len(found.Offerings) != 0 {

@@ -31,7 +31,6 @@ var (
 	program = flag.String("karpenter", "", "the program whose page is tested")
 	rewrite = flag.Bool("rewrite", false, "draw docs/screens/ui-*.png")
 	seed    = flag.Uint64("seed", 0, "of the large situation; 0 = a fresh one")
-	web     = filepath.Join("..", "web")
 	root    = filepath.Join("..", "..", "..", "..")
 )
 
@@ -174,7 +173,7 @@ func (b *tab) violations(t *testing.T, axe string) []string {
 // on a wide screen and on a phone, axe finds nothing on any screen, no screen is wider
 // than the window, the page throws no errors, and nothing comes from elsewhere.
 func TestScreensAreAccessible(t *testing.T) {
-	axe, err := os.ReadFile(filepath.Join(web, "node_modules", "axe-core", "axe.min.js"))
+	axe, err := os.ReadFile(filepath.Join(root, "bin", "ui", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func kinds() []kind {
 	return out
 }
 
-// pods is a workload that runs on several nodes.
+// workload is pods that are alike.
 type workload struct {
 	namespace, name string
 	cpu, memory     int // millicores, MiB
@@ -64,7 +64,8 @@ func situation(r *rand.Rand, nodes, podsOfNode int) string {
 		zone := string("ab"[r.IntN(2)])
 		k := types[r.IntN(len(types))]
 		name := fmt.Sprintf("ip-10-%d-%d-%d.ec2.internal", n/250, n%250, 10+r.IntN(200))
-		fmt.Fprintf(&b, "node %s pool=%s type=%s zone=us-east-1%s ct=%s\n", name, pool, k.name, zone, capacityType)
+		quiet := []string{"", " consolidatable"}[min(1, r.IntN(4))]
+		fmt.Fprintf(&b, "node %s pool=%s type=%s zone=us-east-1%s ct=%s%s\n", name, pool, k.name, zone, capacityType, quiet)
 		cpu, memory := k.cpu*1000-80, k.memory*1024-800
 		for range podsOfNode + r.IntN(5) - 2 {
 			w := all[r.IntN(len(all))]

@@ -4,7 +4,11 @@
 // compares that with the sources there are.
 import { createHash } from 'node:crypto'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { build } from 'esbuild'
+import { createRequire } from 'node:module'
+
+const modules = process.argv[2]
+if (!modules) throw new Error('want the folder node_modules: run make ui')
+const { build } = createRequire(`${modules}/`)('esbuild')
 
 const out = '../built'
 rmSync(out, { recursive: true, force: true })
@@ -12,11 +16,11 @@ mkdirSync(out, { recursive: true })
 await build({
   entryPoints: { app: 'src/main.jsx', style: 'src/style.css' },
   outdir: out, bundle: true, minify: true, format: 'esm', target: 'es2022', legalComments: 'eof',
-  jsx: 'automatic', jsxImportSource: 'preact',
+  jsx: 'automatic', jsxImportSource: 'preact', nodePaths: [modules],
 })
 cpSync('src/index.html', `${out}/index.html`)
 cpSync('src/icon.svg', `${out}/icon.svg`)
-cpSync('node_modules/preact/LICENSE', `${out}/LICENSE.preact.txt`)
+cpSync(`${modules}/preact/LICENSE`, `${out}/LICENSE.preact.txt`)
 
 const digest = (dir, names) => {
   const hash = createHash('sha256')
