@@ -21,7 +21,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help try screens pictures recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
+.PHONY: help try ui ui-test screens pictures recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -166,6 +166,19 @@ screens: ## draw what the documents show, from the recording; a test says when i
 pictures: ## draw the charts of the documents from bench/results.json and docs/reliability.md; a test says when it is time to
 	cd docs/pictures && go run . ..
 
+WEB = cmd/karpenter/ui/web
+
+# Not below $(WEB), where tests would read the documents of packages as our own.
+bin/ui/node_modules: $(WEB)/package.json $(WEB)/package-lock.json
+	mkdir -p bin/ui && cp $^ bin/ui && cd bin/ui && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules
+
+ui: bin/ui/node_modules ## build the page of karpenter ui; needs Node.js, which go build does not
+	cd $(WEB) && node build.mjs $(CURDIR)/bin/ui/node_modules
+
+# Not a part of test: it needs Node.js and Chromium, which no other test does.
+ui-test: bin/karpenter-commands bin/ui/node_modules ## the page in a real Chromium: accessibility, keyboard, first paint; UI=-rewrite also draws docs/screens/ui-*.png
+	cd cmd/karpenter/ui/browser && go test -count=1 -v -timeout 20m . -args -karpenter=$(CURDIR)/bin/karpenter-commands $(UI)
+
 krew: ## the kubectl plugin for all platforms and its Krew manifest in bin/krew; URL=https://… is where they will be
 	deploy/krew/release.sh bin/krew '$(URL)'
 
@@ -205,6 +218,9 @@ bin/karpenter: FORCE
 	@go build -o bin/ ./cmd/karpenter ./cmd/awssim
 
 bin/awssim: bin/karpenter
+
+bin/karpenter-commands: FORCE
+	@CGO_ENABLED=0 go build -tags nocontroller -o $@ ./cmd/karpenter
 
 release: bin/release-tool ## binaries for PLATFORMS, charts, image, SBOM and checksums in bin/release; needs no Docker
 	rm -rf bin/release

@@ -42,6 +42,7 @@ func features() map[string]feature {
 	return map[string]feature{
 		"status":                {args: "status" + recorded, data: true, cluster: true, next: "karpenter plan", typo: "--srtict", right: "--strict"},
 		"top":                   {args: "top --once" + recorded, data: true, watch: "it is live", cluster: true, next: "karpenter explain", typo: "--onec", right: "--once"},
+		"ui":                    {args: "ui --help", watch: "it is live", cluster: true, silent: "it serves until it is stopped", typo: "--adress", right: "--address"},
 		"explain":               {args: "explain", watch: "with a pod, node or cluster it has", cluster: true, scoped: true, silent: "it prints help", typo: "--fiel", right: "--file"},
 		"explain pod":           {args: "explain pods -A" + recorded, data: true, cluster: true, scoped: true, next: "karpenter explain pod", typo: "--fiel", right: "--file", argument: "report-"},
 		"explain node":          {args: "explain node {node}" + recorded, data: true, cluster: true, scoped: true, next: "karpenter plan", typo: "--outptu", right: "--output", argument: "{node}"},

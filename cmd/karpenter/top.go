@@ -130,7 +130,9 @@ func (v *viewing) print(ctx context.Context, from *source, s surroundings) error
 		if err != nil {
 			return err
 		}
-		screen.View, screen.Happened, err = top.Until(ctx, r, answers.Prices, from.now)
+		var all []top.Entry
+		screen.View, all, err = top.Until(ctx, r, answers.Prices, from.now)
+		screen.Happened = all[max(0, len(all)-top.MostHappened):]
 		if err != nil {
 			return err
 		}

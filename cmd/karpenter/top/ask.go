@@ -48,7 +48,7 @@ func Ask(ctx context.Context, r *situation.Reader, now time.Time) (*Answers, err
 	case err != nil:
 		return nil, err
 	}
-	a.Prices = pricesOf(published.Offerings.Snapshot)
+	a.Prices = PricesOf(published.Offerings.Snapshot)
 	a.situation, err = situation.Build(published, now, r.Listing(ctx, func(p *corev1.Pod) { a.pods = append(a.pods, p) }))
 	if err != nil {
 		a.Bound.Missing = strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -61,8 +61,8 @@ func Ask(ctx context.Context, r *situation.Reader, now time.Time) (*Answers, err
 	return a, nil
 }
 
-// pricesOf returns the prices of the offerings.
-func pricesOf(s *model.Snapshot) Prices {
+// PricesOf returns the prices of the offerings.
+func PricesOf(s *model.Snapshot) Prices {
 	type offer struct{ instanceType, zone, capacityType string }
 	known := map[offer]float64{}
 	for i := range s.Pools {

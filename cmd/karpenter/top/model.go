@@ -220,7 +220,7 @@ func (m *Model) selected() Node { return m.screen.Order.sorted(m.screen.View.Nod
 
 func (m *Model) happened(entries []Entry) {
 	all := append(m.screen.Happened, entries...)
-	m.screen.Happened = all[max(0, len(all)-mostHappened):]
+	m.screen.Happened = all[max(0, len(all)-MostHappened):]
 }
 
 func (m *Model) answered(msg answersMsg) {

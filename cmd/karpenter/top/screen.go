@@ -61,9 +61,10 @@ type Style struct {
 }
 
 const (
-	leastHappened = 4  // lines kept for what happened, if the list is long
-	mostHappened  = 12 // lines of it
-	leastList     = 3  // lines kept for the list
+	leastHappened = 4 // lines kept for what happened, if the list is long
+	leastList     = 3 // lines kept for the list
+	// MostHappened is how many entries of what happened a Screen shows.
+	MostHappened = 12
 )
 
 // Render draws the screen in at most height lines of at most width columns each,
@@ -96,7 +97,7 @@ func Render(s *Screen, width, height int, style Style) string {
 // body draws the list, the reason of the row that is selected, and what happened.
 func (s *Screen) body(width, height int, style Style) []line {
 	room := height - 1 // one line between the list and what happened
-	happened := min(len(s.Happened), mostHappened)
+	happened := min(len(s.Happened), MostHappened)
 	lines := s.list(width, max(leastList, room-min(happened, leastHappened, room/3)), style)
 	if why := s.why(width); why != nil && len(lines) < room {
 		lines = append(lines, why)

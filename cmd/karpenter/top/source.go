@@ -75,8 +75,8 @@ func (p *Replay) Now() time.Time {
 // Trouble implements Source.
 func (p *Replay) Trouble() string { return "" }
 
-// Until returns what there is at a moment of the recording, and what happened last
-// until then, as it would have been shown live.
+// Until returns what there is at a moment of the recording, and everything that
+// happened until then, as it would have been shown live.
 func Until(ctx context.Context, r *recording.Recording, prices Prices, at time.Time) (View, []Entry, error) {
 	state := r.At(r.Started)
 	var view View
@@ -99,7 +99,7 @@ func Until(ctx context.Context, r *recording.Recording, prices Prices, at time.T
 		}
 		if now.Equal(at) {
 			view.Now = at
-			return view, happened[max(0, len(happened)-mostHappened):], nil
+			return view, happened, nil
 		}
 	}
 }

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var (
+	program = flag.String("karpenter", "", "the program whose page is tested")
+	rewrite = flag.Bool("rewrite", false, "draw docs/screens/ui-*.png")
+	seed    = flag.Uint64("seed", 0, "of the large situation; 0 = a fresh one")
+	root    = filepath.Join("..", "..", "..", "..")
+)
+
+// chromium returns the browser, and fails if there is none: this test is only run by
+// those who want it.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	t.Fatal("found no Chromium: install it, such as with apt-get install chromium, or set CHROMIUM to its path")
+	return ""
+}
+
+// serve starts the program and returns the address of its page.
+func serve(t *testing.T, args ...string) string {
+	t.Helper()
+	if *program == "" {
+		t.Fatal("want -karpenter=PROGRAM: run make ui-test")
+	}
+	c := exec.Command(*program, append([]string{"ui"}, args...)...)
+	c.Env = append(os.Environ(), "KUBECONFIG=/dev/null")
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Errorf("karpenter ui did not end well: %v", err)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	url := regexp.MustCompile(`http://\S+`).FindString(line)
+	if err != nil || url == "" {
+		t.Fatalf("karpenter ui said %q: %v", line, err)
+	}
+	return url
+}
+
+// tab is a page of the browser.
+type tab struct {
+	context.Context
+	mu       sync.Mutex
+	requests []string
+	errors   []string
+}
+
+// open opens a tab of its own, which takes note of requests and of errors of the page.
+func open(t *testing.T) *tab {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("force-color-profile", "srgb"),
+		chromedp.WSURLReadTimeout(2*time.Minute))
+	allocated, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocated)
+	t.Cleanup(cancel)
+	b := &tab{Context: ctx}
+	chromedp.ListenTarget(ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			b.requests = append(b.requests, e.Request.URL)
+		case *runtime.EventExceptionThrown:
+			b.errors = append(b.errors, e.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.APITypeError {
+				b.errors = append(b.errors, fmt.Sprintf("%s", e.Args[0].Value))
+			}
+		}
+	})
+	return b
+}
+
+// run does what a user does, which takes seconds at most on an idle machine.
+func (b *tab) run(t *testing.T, actions ...chromedp.Action) {
+	t.Helper()
+	if err := chromedp.Run(b, chromedp.ActionFunc(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		defer cancel()
+		return chromedp.Tasks(actions).Do(ctx)
+	})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// look sets how wide the window is and which colours the user prefers.
+func look(width, height int64, colours string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		if err := emulation.SetDeviceMetricsOverride(width, height, 1, width < 500).Do(ctx); err != nil {
+			return err
+		}
+		if err := emulation.SetFocusEmulationEnabled(true).Do(ctx); err != nil {
+			return err
+		}
+		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}, {Name: "prefers-reduced-motion", Value: "reduce"}}).Do(ctx)
+	})
+}
+
+// screen is one of the page's, and what is there once it is drawn.
+type screen struct{ name, drawn string }
+
+func screens() []screen {
+	return []screen{
+		{"overview", ".figure .value"}, {"map", ".tile"}, {"pending", ".lead"}, {"stays", ".stack"}, {"bill", "tfoot"},
+		{"offerings", "tbody tr"}, {"what-if", "textarea"}, {"decisions", ".choice"},
+	}
+}
+
+func (b *tab) show(t *testing.T, url string, s screen) {
+	t.Helper()
+	// From one screen to another, a browser loads nothing.
+	b.run(t, chromedp.Navigate("about:blank"), chromedp.Navigate(url+"/#"+s.name), chromedp.WaitVisible(s.drawn, chromedp.ByQuery))
+}
+
+// violations returns what axe finds.
+func (b *tab) violations(t *testing.T, axe string) []string {
+	t.Helper()
+	var found string
+	b.run(t, chromedp.Evaluate(axe+"\n;undefined", nil), chromedp.Evaluate(
+		`axe.run(document, {resultTypes: ['violations']}).then((r) => JSON.stringify(r.violations.flatMap((v) => v.nodes.slice(0, 3).map((n) => v.id + ' (' + v.impact + '): ' + n.html.slice(0, 160) + ' ' + n.failureSummary))))`,
+		&found, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	var out []string
+	if err := json.Unmarshal([]byte(found), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestScreensAreAccessible: on a recorded cluster and on a large one, in dark and light,
+// on a wide screen and on a phone, axe finds nothing on any screen, no screen is wider
+// than the window, the page throws no errors, and nothing comes from elsewhere.
+func TestScreensAreAccessible(t *testing.T) {
+	axe, err := os.ReadFile(filepath.Join(root, "bin", "ui", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := large(t, 150, 10)
+	b := open(t)
+	for _, from := range [][]string{{"--recording", filepath.Join(root, "docs", "recorded", "shop.recording")}, {"--snapshot", file}} {
+		url := serve(t, from...)
+		for _, width := range []int64{1440, 390} {
+			for _, colours := range []string{"dark", "light"} {
+				b.run(t, look(width, 900, colours))
+				for _, s := range screens() {
+					b.show(t, url, s)
+					where := fmt.Sprintf("%s %s, %d pixels, %s", from[0], s.name, width, colours)
+					var wide int64
+					b.run(t, chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide))
+					if wide > width {
+						t.Errorf("%s: the page is %d pixels wide", where, wide)
+					}
+					for _, v := range b.violations(t, string(axe)) {
+						t.Errorf("%s: %s", where, v)
+					}
+				}
+			}
+		}
+		b.mu.Lock()
+		for _, r := range b.requests {
+			if !strings.HasPrefix(r, url+"/") && !strings.HasPrefix(r, "about:") {
+				t.Errorf("the page asked for %s", r)
+			}
+		}
+		for _, e := range b.errors {
+			t.Errorf("the page failed: %s", e)
+		}
+		b.requests, b.errors = nil, nil
+		b.mu.Unlock()
+	}
+}
+
+// large writes a situation of a fresh seed to a file, and returns its name.
+func large(t *testing.T, nodes, podsOfNode int) string {
+	t.Helper()
+	from := *seed
+	if from == 0 {
+		from = rand.Uint64()
+	}
+	t.Logf("situation of seed %d: -args -seed=%d", from, from)
+	file := filepath.Join(t.TempDir(), "situation.txt")
+	if err := os.WriteFile(file, []byte(situation(rand.New(rand.NewPCG(from, 1)), nodes, podsOfNode)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestFirstPaint: with 1,000 nodes and 10,000 pods, the first contentful paint comes
+// within a second, and the figures of the overview or all tiles of the map within two.
+// The fastest of some tries counts, since other programs may take the CPU.
+func TestFirstPaint(t *testing.T) {
+	url := serve(t, "--snapshot", large(t, 1000, 11))
+	b := open(t)
+	b.run(t, look(1440, 900, "light"), chromedp.Navigate("about:blank"))
+	for _, s := range []screen{{"overview", ".figure .value"}, {"map", ".tile"}} {
+		var ms struct{ Painted, Drawn float64 }
+		drawn := fmt.Sprintf(`new Promise((done) => {
+			const look = () => document.querySelector(%q)
+				? requestAnimationFrame(() => requestAnimationFrame(() => done({painted: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1, drawn: performance.now()})))
+				: setTimeout(look, 5)
+			look()
+		})`, "main "+s.drawn)
+		for range 8 {
+			var now struct{ Painted, Drawn float64 }
+			b.run(t, chromedp.Navigate("about:blank"), chromedp.Navigate(url+"/#"+s.name),
+				chromedp.Evaluate(drawn, &now, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+			if ms.Drawn == 0 || now.Painted < ms.Painted {
+				ms = now
+			}
+		}
+		t.Logf("%s: first contentful paint after %.0f ms, its contents after %.0f ms", s.name, ms.Painted, ms.Drawn)
+		if ms.Painted <= 0 || ms.Painted > 1000 || ms.Drawn > 2000 {
+			t.Errorf("%s: first paint after %.0f ms and contents after %.0f ms; want less than 1000 and 2000", s.name, ms.Painted, ms.Drawn)
+		}
+	}
+	var tiles int
+	b.run(t, chromedp.Evaluate(`document.querySelectorAll('.tile').length`, &tiles))
+	if tiles != 1000 {
+		t.Errorf("%d tiles, want 1000", tiles)
+	}
+}
+
+// TestKeyboard: the map can be walked with the arrow keys, and Enter lists pods.
+func TestKeyboard(t *testing.T) {
+	url := serve(t, "--recording", filepath.Join(root, "docs", "recorded", "shop.recording"))
+	b := open(t)
+	b.run(t, look(1440, 900, "light"))
+	b.show(t, url, screens()[1])
+	focused := func() (name string) {
+		b.run(t, chromedp.Evaluate(`document.activeElement.dataset.name ?? ''`, &name))
+		return name
+	}
+	for range 40 {
+		if focused() != "" {
+			break
+		}
+		b.run(t, chromedp.KeyEvent(kb.Tab))
+	}
+	first := focused()
+	b.run(t, chromedp.KeyEvent(kb.ArrowRight))
+	second := focused()
+	if first == "" || second == "" || first == second {
+		t.Fatalf("Tab and the arrow key lead to %q and %q", first, second)
+	}
+	var shown string
+	b.run(t, chromedp.Text(".details h2", &shown, chromedp.ByQuery))
+	if shown != second {
+		t.Errorf("the details are of %q, want %q", shown, second)
+	}
+	b.run(t, chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".details table", chromedp.ByQuery))
+}
+
+// TestWhatIf: the NodePool of a recording, edited, is planned with, and a fault is told.
+func TestWhatIf(t *testing.T) {
+	url := serve(t, "--recording", filepath.Join(root, "docs", "recorded", "shop.recording"))
+	b := open(t)
+	b.run(t, look(1440, 1100, "light"))
+	b.show(t, url, screens()[6])
+	var result, problem string
+	b.run(t, chromedp.Evaluate(spotOnly, nil), chromedp.Click("button.primary", chromedp.ByQuery), chromedp.Text(".hero", &result, chromedp.ByQuery))
+	if !strings.Contains(result, "would drift") || !strings.Contains(result, "/month") {
+		t.Errorf("the plan says %q", result)
+	}
+	b.run(t, chromedp.Evaluate(`(() => { const area = document.querySelector('textarea'); area.value = 'kind: NodePool\napiVersion: karpenter.sh/v1\nspec: {nonsense: 1}'; area.dispatchEvent(new Event('input')) })()`, nil),
+		chromedp.Click("button.primary", chromedp.ByQuery), chromedp.Text(".problem", &problem, chromedp.ByQuery))
+	if !strings.Contains(problem, "your text:") {
+		t.Errorf("the fault is told as %q", problem)
+	}
+}
+
+// spotOnly takes Spot from the NodePool in the editor.
+const spotOnly = `(() => { const area = document.querySelector('textarea'); area.value = area.value.replace(/ +- spot\n/, ''); area.dispatchEvent(new Event('input')) })()`
+
+// TestPictures draws what the documents show.
+func TestPictures(t *testing.T) {
+	if !*rewrite {
+		t.Skip("pictures are drawn with make ui-test UI=-rewrite")
+	}
+	recorded := serve(t, "--recording", filepath.Join(root, "docs", "recorded", "shop.recording"))
+	*seed = 1 // the same pictures every time
+	snapshot := serve(t, "--snapshot", large(t, 1000, 11))
+	b := open(t)
+	all := screens()
+	for _, p := range []struct {
+		name, url, colours string
+		screen             screen
+		width, height      int64
+	}{
+		{"overview-light", recorded, "light", all[0], 1440, 900}, {"overview-dark", recorded, "dark", all[0], 1440, 900}, {"overview-390", recorded, "light", all[0], 390, 844},
+		{"map-light", snapshot, "light", all[1], 1440, 900}, {"map-390", recorded, "dark", all[1], 390, 844},
+		{"pending", recorded, "light", all[2], 1440, 620}, {"stays", snapshot, "light", all[3], 1440, 760}, {"bill", snapshot, "dark", all[4], 1440, 760},
+		{"what-if", recorded, "light", all[6], 1440, 1180}, {"decisions", recorded, "dark", all[7], 1440, 760},
+	} {
+		b.run(t, look(p.width, p.height, p.colours))
+		b.show(t, p.url, p.screen)
+		switch p.screen.name {
+		case "map":
+			b.run(t, chromedp.Evaluate(`document.querySelectorAll('.tile')[2].focus()`, nil), chromedp.WaitVisible(".details .facts", chromedp.ByQuery))
+		case "what-if":
+			b.run(t, chromedp.Evaluate(spotOnly, nil), chromedp.Click("button.primary", chromedp.ByQuery), chromedp.WaitVisible(".hero", chromedp.ByQuery))
+		}
+		var png []byte
+		b.run(t, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			png, err = page.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
+			return err
+		}))
+		name := filepath.Join(root, "docs", "screens", "ui-"+p.name+".png")
+		png = smaller(t, png)
+		if len(png) > 150_000 {
+			t.Errorf("%s has %d bytes, want 150,000 at most", name, len(png))
+		}
+		if err := os.WriteFile(name, png, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { useState } from 'preact/hooks'
+import { useAnswer } from './api.js'
+import { count, percent, perHour, perMonth, share } from './format.js'
+import { Choice, Empty, Figure, Loaded, Meter, Panel, Table } from './parts.jsx'
+
+const tables = [['byNamespace', 'Namespace'], ['byLabel', 'Label'], ['byNodePool', 'NodePool'], ['byCapacityType', 'Capacity type']]
+
+export function Bill({ revision }) {
+  const [by, setBy] = useState('byNamespace')
+  const [label, setLabel] = useState('team')
+  const answer = useAnswer(`bill?label=${encodeURIComponent(label)}`, revision)
+  return <Loaded answer={answer}>{(b) => (
+    <>
+      <Panel class="hero">
+        <dl class="figures three">
+          <Figure label="Total" value={perMonth(b.costPerMonth)} unit="/month" note={`${perHour(b.costPerHour)}/h for ${count(b.nodes)} nodes`} />
+          <Figure label="Requested by pods" value={percent(1 - share(b.idlePerHour, b.costPerHour))} note={`${perHour(b.costPerHour - b.idlePerHour)}/h`} />
+          <Figure label="Idle" value={percent(share(b.idlePerHour, b.costPerHour))} note={`${perHour(b.idlePerHour)}/h that no pod requests`} />
+        </dl>
+      </Panel>
+      <div class="bar">
+        <Choice label="Divide by" options={tables} value={by} onChange={setBy} />
+        {by === 'byLabel' && <label class="field">Label key{' '}
+          <input list="labels" value={label} onChange={(e) => setLabel(e.target.value)} spellcheck={false} />
+          <datalist id="labels">{b.labels.map((l) => <option value={l} />)}</datalist>
+        </label>}
+      </div>
+      <Panel>
+        {b[by].length === 0 ? <Empty>There are no nodes of NodePools.</Empty>
+          : <Table caption={`Cost by ${by === 'byLabel' ? `label ${b.label}` : tables.find(([k]) => k === by)[1].toLowerCase()}`} columns={[
+            { head: tables.find(([k]) => k === by)[1], cell: (r) => r.name || <em>Idle capacity</em> },
+            { head: 'Pods', number: true, wide: true, cell: (r) => (r.name ? count(r.pods) : '') },
+            { head: 'Requested $/h', number: true, wide: true, cell: (r) => (r.name ? perHour(r.usedPerHour) : '–') },
+            { head: 'Idle $/h', number: true, wide: true, cell: (r) => (r.idlePerHour ? perHour(r.idlePerHour) : '–') },
+            { head: 'Share', number: true, cell: (r) => <><Meter value={share(r.costPerHour, b.costPerHour)} /><span class="percent">{percent(share(r.costPerHour, b.costPerHour))}</span></> },
+            { head: '$/month', number: true, cell: (r) => perMonth(r.costPerMonth) },
+          ]} rows={b[by]} foot={['Total', count(b[by].reduce((n, r) => n + r.pods, 0)), perHour(b.costPerHour - b.idlePerHour), perHour(b.idlePerHour), percent(1), perMonth(b.costPerMonth)]} />}
+      </Panel>
+      <p class="muted">The price of each node is divided between its CPU, memory and GPUs; a pod pays for what it requests. The cents of every table add up to the total.{b.foreign > 0 && ` ${count(b.foreign)} nodes that no NodePool manages are not in the bill.`}{b.unpriced > 0 && ` ${count(b.unpriced)} nodes have no known price and count as $0.`}</p>
+    </>
+  )}</Loaded>
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { useEffect, useState } from 'preact/hooks'
+import { useAnswer } from './api.js'
+import { count, gib, perHour, perMonth, hours } from './format.js'
+import { Empty, Loaded, Panel, Table } from './parts.jsx'
+
+export function Offerings({ revision }) {
+  const [text, setText] = useState('')
+  const [query, setQuery] = useState('')
+  useEffect(() => {
+    const later = setTimeout(() => setQuery(text), 150)
+    return () => clearTimeout(later)
+  }, [text])
+  const answer = useAnswer(`offerings?limit=100&q=${encodeURIComponent(query)}`, revision)
+  return (
+    <>
+      <div class="bar">
+        <label class="field grow">Search{' '}
+          <input type="search" value={text} placeholder="m7g spot us-east-1a" onInput={(e) => setText(e.target.value)} spellcheck={false} aria-describedby="search-hint" />
+        </label>
+        <p id="search-hint" class="muted">Type, zone, capacity type, architecture, NodePool, <code>available</code> or <code>sold-out</code></p>
+      </div>
+      <Loaded answer={answer}>{(a) => (
+        <Panel>
+          <p class="muted" role="status">{count(a.matched)} of {count(a.total)} offerings{a.matched > a.offerings.length && `; the ${a.offerings.length} cheapest`}</p>
+          {a.offerings.length === 0 ? <Empty>No offering matches every word.</Empty> : <Table caption="Offerings, the cheapest first" hideCaption columns={[
+            { head: 'Instance type', cell: (o) => <span class="mono">{o.instanceType}</span> },
+            { head: 'vCPU', number: true, cell: (o) => count(o.vCPU) }, { head: 'GiB', number: true, cell: (o) => gib(o.memoryBytes) },
+            { head: 'Arch', wide: true, cell: (o) => o.architecture ?? '–' }, { head: 'Capacity type', cell: (o) => o.capacityType + (o.reservation ? ` ${o.reservation} (${o.reservationLeft} left)` : '') },
+            { head: 'Zone', cell: (o) => o.zone }, { head: 'NodePools', wide: true, cell: (o) => o.nodePools.join(', ') || <span class="muted">none</span> },
+            { head: '$/h', number: true, cell: (o) => perHour(o.costPerHour) }, { head: '$/month', number: true, wide: true, cell: (o) => perMonth(o.costPerHour * hours) },
+            { head: 'State', cell: (o) => <span class={`mark ${o.available ? 'ok' : 'warning'}`}>{o.available ? 'Available' : 'Sold out'}</span> },
+          ]} rows={a.offerings} />}
+        </Panel>
+      )}</Loaded>
+    </>
+  )
+}
