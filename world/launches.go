@@ -32,7 +32,7 @@ type launched struct {
 }
 
 // Hold delays launches of nodes of a NodePool for a pod that nodes launched
-// for it did not keep.
+// for it did not keep. A node that keeps a pod like it does not count.
 type Hold struct {
 	UID, Pool string
 	Launches  int       // that count, up to a bound
@@ -63,7 +63,7 @@ func (w *World) holds(p *pod, now time.Time) []Hold {
 	}
 	var all []Hold
 	for _, l := range p.launches {
-		if pool := w.pools[l.pool]; pool == nil || l.version != pool.version {
+		if pool := w.pools[l.pool]; pool == nil || l.version != pool.version || w.keepsLike(l.claim, p) {
 			continue
 		}
 		i := slices.IndexFunc(all, func(h Hold) bool { return h.Pool == l.pool })
@@ -75,6 +75,16 @@ func (w *World) holds(p *pod, now time.Time) []Hold {
 		h.Until = l.at.Add(holdAfter(h.Launches))
 	}
 	return slices.DeleteFunc(all, func(h Hold) bool { return h.Launches < freeLaunches || !now.Before(h.Until) })
+}
+
+// keepsLike reports whether the node of the claim runs another pod like p. Then
+// the node is fine, and the other pod was faster: pods of one workload often take
+// each other's places while many of them start.
+func (w *World) keepsLike(claim string, p *pod) bool {
+	m := w.machines[w.claimIDs[claim]]
+	return m != nil && slices.ContainsFunc(w.podsOf(m), func(o *pod) bool {
+		return o.UID != p.UID && !o.Terminating && !o.Unready && heirKey(o) == heirKey(p)
+	})
 }
 
 // holdAfter is how long after so many launches the next may follow.

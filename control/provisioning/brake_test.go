@@ -23,6 +23,11 @@ import (
 // taintedNodes shows the world a node for each claim of the pools, ready for
 // pods but for a taint that somebody else has put on it.
 func (s *stage) taintedNodes(pools ...string) {
+	s.nodesOfClaims([]corev1.Taint{{Key: "third-party", Effect: corev1.TaintEffectNoExecute}}, pools...)
+}
+
+// nodesOfClaims shows the world a node for each claim of the pools, with taints.
+func (s *stage) nodesOfClaims(taints []corev1.Taint, pools ...string) {
 	have := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
 	for _, claim := range s.claims() {
 		pool := claim.Labels[v1.NodePoolLabelKey]
@@ -37,9 +42,7 @@ func (s *stage) taintedNodes(pools ...string) {
 				v1.NodePoolLabelKey: pool, model.LabelRegistered: "true", model.LabelInitialized: "true",
 				model.LabelInstanceType: "default-instance-type", model.LabelHostname: "node-" + claim.Name,
 			}},
-			Spec: corev1.NodeSpec{ProviderID: "test://" + claim.Name, Taints: []corev1.Taint{
-				{Key: "third-party", Effect: corev1.TaintEffectNoExecute},
-			}},
+			Spec:   corev1.NodeSpec{ProviderID: "test://" + claim.Name, Taints: taints},
 			Status: corev1.NodeStatus{Capacity: have, Allocatable: have},
 		}))
 	}
@@ -122,6 +125,32 @@ func TestLaunchBackoffSlowsNobodyElse(t *testing.T) {
 			t.Errorf("claim %s requests %s cores, want 1", c.Name, &cpu)
 		}
 	}
+}
+
+// In a scale-up, other pods of the workload take the nodes that were planned for
+// a pod. These nodes keep pods, so the pod gets its next node at once. When the
+// nodes lose the other pods, the launches count.
+func TestLaunchBackoffIgnoresNodesThatKeepTwins(t *testing.T) {
+	s := newStage(t)
+	s.pool("default", nil)
+	s.pod("a", "3", nil)
+	var twins []string
+	for i := range 6 {
+		s.mustPass()
+		s.wantClaims(i + 1)
+		s.nodesOfClaims(nil, "default")
+		for _, claim := range s.claims() {
+			twin := "twin-" + claim.Name
+			s.pod(twin, "3", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Conditions = "node-"+claim.Name, nil })
+			twins = append(twins, twin)
+		}
+	}
+	for _, name := range twins {
+		s.world.DeletePod("default", name)
+	}
+	s.taintedNodes("default")
+	s.mustPass()
+	s.wantClaims(6)
 }
 
 // The hold is on a pod and a NodePool: another NodePool is tried.

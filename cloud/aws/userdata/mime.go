@@ -79,13 +79,16 @@ func split(text string) ([]part, error) {
 }
 
 // tidy removes spaces from the ends of headers, and returns an error when one
-// has a name that nobody reads.
+// has a name or a value that no reader of messages accepts.
 func tidy(header textproto.MIMEHeader) error {
 	for name, values := range header {
 		if name == "" || strings.Trim(name, "-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
 			return fmt.Errorf("%q is no name of a header", name)
 		}
 		for i := range values {
+			if strings.ContainsFunc(values[i], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+				return fmt.Errorf("the header %s has a control character", name)
+			}
 			values[i] = strings.TrimSpace(values[i])
 		}
 	}
