@@ -78,7 +78,7 @@ func (k *kept) check(s *sim.Seen) error {
 	}
 	cost, now := model.Price(0), prices(s.Cloud)
 	for _, m := range running(s) {
-		cost += m.Price
+		cost += priceNow(s.Cloud, m)
 	}
 	before := *k
 	k.at, k.cost, k.prices, k.took, k.moves.astray = s.Now, cost, now, false, false
@@ -204,6 +204,19 @@ func consolidating(s *sim.Seen) bool {
 		}
 	}
 	return false
+}
+
+// priceNow returns what the machine costs now, or did when it was launched if its
+// offering is gone.
+func priceNow(c *simcloud.Cloud, m simcloud.Machine) model.Price {
+	for _, t := range c.Types() {
+		for i := range t.Offerings {
+			if o := &t.Offerings[i]; t.Name == m.Offering.Type && o.Zone() == m.Offering.Zone && o.CapacityType() == m.Offering.CapacityType {
+				return o.Price
+			}
+		}
+	}
+	return m.Price
 }
 
 func prices(c *simcloud.Cloud) uint64 {

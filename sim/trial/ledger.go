@@ -36,6 +36,8 @@ type Ledger struct {
 	Idly      int                  // of Again, those without a change of demand in between
 	Spent     float64              // dollars
 	Lasted    time.Duration        // what was counted
+	Last      time.Duration        // since the start: the last launch, eviction or node taken away
+	Rate      float64              // dollars per hour of the machines that run
 	Nodes     Range
 	Waiting   Range // pods that wait for a node, at the ends of steps
 
@@ -43,7 +45,6 @@ type Ledger struct {
 	last    time.Time
 	started time.Time
 	version int64
-	rate    float64 // dollars per hour of the machines that run
 	running int
 	known   int // machines there ever were
 	waiting map[types.UID]bool
@@ -91,7 +92,7 @@ func (l *Ledger) Check(s *sim.Seen) error {
 	counts := s.Now.Sub(s.Started) >= l.From
 	if counts && !l.last.IsZero() {
 		d := s.Now.Sub(l.last)
-		l.Spent += l.rate * d.Hours()
+		l.Spent += l.Rate * d.Hours()
 		l.Lasted += d
 		if d > 0 {
 			l.Nodes.add(l.running, d)
@@ -121,15 +122,16 @@ func (l *Ledger) machines(s *sim.Seen, counts bool) {
 	if version == l.version {
 		return
 	}
-	l.version, l.rate, l.running = version, 0, 0
+	l.version, l.Rate, l.running = version, 0, 0
 	all := s.Cloud.Machines()
 	for i, m := range all {
 		if m.Runs() {
-			l.rate += m.Price.Dollars()
+			l.Rate += m.Price.Dollars()
 			l.running++
 		}
 		if i >= l.known && counts {
 			l.Launches++
+			l.Last = s.Now.Sub(s.Started)
 			if _, ok := l.moves.ByConsolidation[m.ClaimUID]; ok {
 				l.ByMoves++
 			}
@@ -163,6 +165,7 @@ func (l *Ledger) change(c store.Change, counts bool) {
 		case !began || !counts:
 		case c.By == laws.Us:
 			l.Evictions++
+			l.Last = l.last.Sub(l.started)
 		default:
 			l.Replaced++
 		}
@@ -174,6 +177,7 @@ func (l *Ledger) change(c store.Change, counts bool) {
 				reason = model.Reason(r.Reason)
 			}
 			l.Taken[reason]++
+			l.Last = l.last.Sub(l.started)
 		}
 	}
 }

@@ -45,12 +45,20 @@ func (ask *inquiry) try(q question, p model.Policy) (*pack.Trial, []model.Pendin
 	part := ask.work.Part(perQuestion)
 	t := pack.Try(&ask.s, p, ask.memory, most, worth, part)
 	ask.work.Return(part)
+	ask.work.Spend(trialSteps + nodeSteps*len(ask.s.Nodes))
 	for i, site := range sites {
 		ask.s.Nodes[site] = before[i]
 	}
 	ask.s.Pending = nil
 	return t, pending
 }
+
+// What a trial takes besides the search that it counts itself, in steps: for itself
+// and for each node there is.
+const (
+	trialSteps = 60_000
+	nodeSteps  = 120
+)
 
 // perQuestion is the part of the budget that is left which one question may use.
 const perQuestion = 1.0 / 8

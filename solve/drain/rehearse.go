@@ -34,12 +34,12 @@ type stand struct {
 // rehearsal. Pods with rules between pods stay in the zones they are planned in,
 // and away from nodes with pods that they must not share one with; otherwise such
 // rules, ports and volumes are not asked: the risk may be larger.
-func (est *estimates) rehearse(o *offer) {
+func (ask *inquiry) rehearse(o *offer) {
 	if !o.good() {
 		return
 	}
 	most := roughly(o.most) - float64(o.command.Cost-o.command.Savings)
-	switch risk := est.risk(o, most); {
+	switch risk := ask.risk(o, most); {
 	case math.IsInf(risk, 1):
 		o.cause, o.why = model.ByPlace, "its pods find places only if the scheduler puts each where it is planned"
 	case risk > most:
@@ -50,8 +50,8 @@ func (est *estimates) rehearse(o *offer) {
 // risk returns what nodes would cost for the pods that find no place in the
 // worst of the rehearsals of the offer, or in the first for which they cost more
 // than most.
-func (est *estimates) risk(o *offer, most float64) float64 {
-	stands := est.stands(o)
+func (ask *inquiry) risk(o *offer, most float64) float64 {
+	stands := ask.stands(o)
 	takes := o.takes(stands)
 	for i := range stands {
 		for _, p := range stands[i].standIns {
@@ -62,7 +62,7 @@ func (est *estimates) risk(o *offer, most float64) float64 {
 	}
 	worst := 0.0
 	for order := range orders(o.pending) {
-		if worst = max(worst, est.shortfall(stands, takes, order)); worst > most {
+		if worst = max(worst, ask.shortfall(stands, takes, order)); worst > most {
 			break
 		}
 	}
@@ -256,11 +256,12 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 // shortfall puts pods in the order on the emptiest node that takes each, and
 // returns what nodes would cost at least for those that find none, and for pods of
 // buffers that they drive out; infinite when there is no such node.
-func (est *estimates) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
+func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
 	for i := range stands {
 		stands[i].free = stands[i].row.Free
 	}
 	least, worth := 0.0, 0.0
+	ask.work.Spend(standSteps * len(stands) * len(order))
 	for _, p := range order {
 		best, most := -1, 0.0
 		for i := range stands {
@@ -273,7 +274,7 @@ func (est *estimates) shortfall(stands []stand, takes map[*model.Pending][]bool,
 			}
 		}
 		if best < 0 {
-			least, worth = max(least, est.launchFor(p)), worth+est.worth[p.Shape]
+			least, worth = max(least, ask.launchFor(p)), worth+ask.worth[p.Shape]
 			continue
 		}
 		stands[best].free = stands[best].free.Minus(p.Shape.Requests)
@@ -284,13 +285,16 @@ func (est *estimates) shortfall(stands []stand, takes map[*model.Pending][]bool,
 			i++
 		}
 		if i == len(stands) {
-			least, worth = max(least, est.launchFor(p)), worth+est.worth[p.Shape]
+			least, worth = max(least, ask.launchFor(p)), worth+ask.worth[p.Shape]
 			continue
 		}
 		stands[i].free = stands[i].free.Minus(p.Shape.Requests)
 	}
 	return max(least, worth)
 }
+
+// standSteps is what it takes to see whether a node takes a pod.
+const standSteps = 3
 
 // drivenOut has the pods that stand in for buffers stay where there is still room
 // for them, and returns the others.
