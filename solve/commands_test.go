@@ -35,6 +35,12 @@ func inhabited() []draw {
 	}
 }
 
+// controlled is inhabited, and situations with workloads that are spread over spot
+// pools, for which nodes stay that could go.
+func controlled() []draw {
+	return append(inhabited(), draw{name: "workloads", Draw: solvetest.Draw{Bound: true, Crowd: true, Workloads: true}})
+}
+
 // spotToSpot is the default policy with spot nodes replaced by spot nodes.
 func spotToSpot() model.Policy {
 	p := model.DefaultPolicy()
@@ -45,7 +51,7 @@ func spotToSpot() model.Policy {
 // TestCommandsAreValid holds every command against the independent checker.
 func TestCommandsAreValid(t *testing.T) {
 	counts := map[string]int{}
-	for _, d := range inhabited() {
+	for _, d := range controlled() {
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 50, func(s *model.Snapshot) []string {
 				var wrong []string
@@ -92,7 +98,7 @@ const patience = 6
 // taken away to save makes the nodes cost more, whatever machines the launches
 // become, nobody is moved often, and soon nothing more is taken away.
 func TestCommandsComeToRest(t *testing.T) {
-	for _, d := range inhabited() {
+	for _, d := range controlled() {
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 50, func(s *model.Snapshot) []string {
 				rng := rand.New(rand.NewPCG(3, 4))
@@ -136,7 +142,7 @@ func dearer(before, after *model.Snapshot, plan *model.Plan) string {
 // TestCommandsAreConfirmed decides again with the commands as intents: the same
 // nodes go for the same reasons.
 func TestCommandsAreConfirmed(t *testing.T) {
-	for _, d := range inhabited() {
+	for _, d := range controlled() {
 		t.Run(d.name, func(t *testing.T) {
 			situations(t, d.Draw, 50, func(s *model.Snapshot) []string {
 				first := solve.Decide(s, model.DefaultPolicy())
@@ -258,7 +264,7 @@ func instead(s *model.Snapshot, i int) *model.Command {
 // TestCommandsAreRepeatable decides with a planner that has decided on many
 // other situations, and with its lists in another order.
 func TestCommandsAreRepeatable(t *testing.T) {
-	for _, d := range inhabited() {
+	for _, d := range controlled() {
 		t.Run(d.name, func(t *testing.T) {
 			planner := &solve.Planner{}
 			situations(t, d.Draw, 25, func(s *model.Snapshot) []string {

@@ -22,11 +22,12 @@ func TestNodePoolAims(t *testing.T) {
 		want        model.Aims
 		wrong       []string
 	}{
-		"none":      {},
-		"both":      {map[string]string{v1.PreferencePremiumAnnotationKey: "0.1", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferencePremium: &share, PreferenceAllowance: &amount}, nil},
-		"on demand": {map[string]string{v1.MinOnDemandShareAnnotationKey: "0.3"}, model.Aims{OnDemandShare: 0.3}, nil},
-		"no share":  {map[string]string{v1.MinOnDemandShareAnnotationKey: "30"}, model.Aims{}, []string{`karpenter.sh/min-on-demand-share="30": want a share of 1`}},
-		"saving":    {map[string]string{v1.ConsolidationPaybackTimeAnnotationKey: "90m", v1.ConsolidationSavingsThresholdAnnotationKey: "0.1"}, model.Aims{Payback: &payback, Threshold: &share}, nil},
+		"none":       {},
+		"both":       {map[string]string{v1.PreferencePremiumAnnotationKey: "0.1", v1.PreferenceAllowanceAnnotationKey: "0.2"}, model.Aims{PreferencePremium: &share, PreferenceAllowance: &amount}, nil},
+		"on demand":  {map[string]string{v1.MinOnDemandShareAnnotationKey: "0.3"}, model.Aims{OnDemandShare: 0.3}, nil},
+		"no share":   {map[string]string{v1.MinOnDemandShareAnnotationKey: "30"}, model.Aims{}, []string{`karpenter.sh/min-on-demand-share="30": want a share of 1`}},
+		"spot pools": {map[string]string{v1.MaxSpotPoolShareAnnotationKey: "0.1"}, model.Aims{MaxSpotPoolShare: &share}, nil},
+		"saving":     {map[string]string{v1.ConsolidationPaybackTimeAnnotationKey: "90m", v1.ConsolidationSavingsThresholdAnnotationKey: "0.1"}, model.Aims{Payback: &payback, Threshold: &share}, nil},
 		"no saving": {
 			map[string]string{v1.ConsolidationPaybackTimeAnnotationKey: "-1h", v1.ConsolidationSavingsThresholdAnnotationKey: "25%"}, model.Aims{},
 			[]string{`consolidation-payback-time="-1h": want a duration`, `consolidation-savings-threshold="25%": want a share of 1`},

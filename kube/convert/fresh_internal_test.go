@@ -22,3 +22,14 @@ func TestFreshUntil(t *testing.T) {
 		}
 	}
 }
+
+// TestAdvised reads since when the provider recommends to leave a node.
+func TestAdvised(t *testing.T) {
+	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{"2030-01-01T00:00:00Z": at, "soon": {}, "": {}} {
+		claim := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1.RebalanceRecommendedAnnotationKey: text}}}
+		if got := advised(claim); !got.Equal(want) {
+			t.Errorf("%q: advised since %v, want %v", text, got, want)
+		}
+	}
+}

@@ -185,6 +185,10 @@ func (ask *inquiry) judge(o *offer, t *pack.Trial, most model.Price) {
 	if o.cause, o.why = ask.cheaper(o, t, most); !o.good() {
 		return
 	}
+	if t.Crowds && o.command.Savings <= ask.policy.PreferenceAllowance {
+		o.cause, o.why = model.ByPrice, fmt.Sprintf("too much of a workload would be in one spot pool, and to save $%s/h is not worth that", dollars(o.command.Savings))
+		return
+	}
 	if o.why = ask.halted(o.command.Launches); o.why != "" {
 		o.cause = model.ByPolicy
 		return

@@ -178,13 +178,12 @@ func (c *dispersal) loadOf(p model.Pod) (int, bool) {
 func (c *dispersal) countNodes(all bool) {
 	for i := range c.snapshot.Nodes {
 		n := &c.snapshot.Nodes[i]
-		if going := n.Deleting || n.Closed; going && !all {
+		if (n.Deleting || n.Closed) && !all {
 			continue
-		} else if !going {
-			for j := range n.Movable {
-				for k := range n.Movable[j].Pods {
-					c.add(n, &n.Movable[j].Pods[k])
-				}
+		}
+		for j := range n.Movable {
+			for k := range n.Movable[j].Pods {
+				c.add(n, &n.Movable[j].Pods[k])
 			}
 		}
 		if pool, ok := c.pools[n.Pool]; ok {
@@ -811,17 +810,6 @@ func crowds(x *draft) bool {
 	}
 	c.clear()
 	c.countNodes(true)
-	at := map[string]*model.Node{}
-	for i := range x.snapshot.Nodes {
-		at[x.snapshot.Nodes[i].Name] = &x.snapshot.Nodes[i]
-	}
-	for i := range x.snapshot.Pending {
-		for j := range x.snapshot.Pending[i].Pods {
-			if p := &x.snapshot.Pending[i].Pods[j]; at[p.From] != nil {
-				c.add(at[p.From], p)
-			}
-		}
-	}
 	return after > total()+1e-9
 }
 

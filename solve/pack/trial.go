@@ -21,6 +21,7 @@ type Trial struct {
 	Cost     model.Price // of Launches
 	Dear     bool        // given up, as the pods left cost more than was asked about
 	Late     bool        // given up when new nodes were looked for already
+	Crowds   bool        // more of a workload or a pool in one spot pool than before, and than there should be
 
 	draft *draft
 }
@@ -31,8 +32,7 @@ type Trial struct {
 // entry costs at least where it is bought a node.
 func Try(s *model.Snapshot, p model.Policy, m *Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
 	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
-	allowance := p.PreferenceAllowance
-	p.PreferenceAllowance = 0 // that pods could be spread better is no reason to keep a node
+	p.PreferenceAllowance = 0                                                      // that pods could be spread better is no reason to keep a node
 	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget, trial: t}, s))
 	how := ignoring.draft.abandoned
 	r := &Trial{
@@ -41,9 +41,7 @@ func Try(s *model.Snapshot, p model.Policy, m *Memory, most model.Price, worth [
 	if most < math.MaxInt64 && lessSecure(out.draft) {
 		r.Dear = true
 	}
-	if most < math.MaxInt64 && !r.Dear && out.plan.Cost+allowance > most && crowds(out.draft) { // what spreading may cost when nodes are launched
-		r.Dear = true
-	}
+	r.Crowds = most < math.MaxInt64 && !r.Dear && crowds(out.draft)
 	for i := range out.plan.Verdicts {
 		r.Left = append(r.Left, out.plan.Verdicts[i].Pods...)
 	}

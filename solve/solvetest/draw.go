@@ -66,14 +66,14 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	if d.Money {
 		g.price(s)
 	}
-	if d.Workloads {
-		g.control(s)
-	}
 	if d.Flight {
 		g.fly(s)
 	}
 	if d.Bound {
 		g.inhabit(d, s)
+	}
+	if d.Workloads {
+		g.control(s)
 	}
 	return s
 }
@@ -274,9 +274,15 @@ func (g *generator) price(s *model.Snapshot) {
 // control has pods belong to a few workloads, and some pools ask that these, and
 // their own nodes, are spread over spot pools.
 func (g *generator) control(s *model.Snapshot) {
-	for i := range s.Pending {
-		for j := range s.Pending[i].Pods {
-			s.Pending[i].Pods[j].Workload = pick(g, "web", "web", "db", "")
+	all := [][]model.Pending{s.Pending}
+	for i := range s.Nodes {
+		all = append(all, s.Nodes[i].Movable)
+	}
+	for _, some := range all {
+		for i := range some {
+			for j := range some[i].Pods {
+				some[i].Pods[j].Workload = pick(g, "web", "web", "db", "")
+			}
 		}
 	}
 	for i := range s.Pools {
