@@ -37,7 +37,7 @@ took() { [ $(($(date +%s) - began)) -lt 30 ] || say "$1 after $(($(date +%s) - b
 # nobody waits for them when they run. See sandbox/build.sh about GOGC.
 export CGO_ENABLED=0 GOGC="${GOGC:-400}"
 set --
-for library in k8s.io sigs.k8s.io golang.org/x google.golang.org go.uber.org go.opentelemetry.io go.yaml.in cel.dev github.com; do
+for library in k8s.io sigs.k8s.io golang.org/x google.golang.org github.com/aws github.com/google github.com/prometheus github.com/charmbracelet; do
 	set -- "$@" "-gcflags=$library/...=-N -l"
 done
 

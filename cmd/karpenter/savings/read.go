@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"io"
 
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -58,12 +61,16 @@ type header struct {
 // Read takes in objects and lists of them, as kubectl get -o json or -o yaml prints
 // them. Objects of other kinds are ignored.
 func (c *Cluster) Read(r io.Reader, scheme *runtime.Scheme) error {
-	documents := yaml.NewYAMLOrJSONDecoder(r, 4096)
+	// Redirected output of PowerShell is UTF-16.
+	documents := yaml.NewYAMLOrJSONDecoder(transform.NewReader(r, unicode.BOMOverride(encoding.Nop.NewDecoder())), 4096)
 	for n := 1; ; n++ {
 		var raw json.RawMessage
 		err := documents.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if err != nil {
+			err = fmt.Errorf("%w; the file is cut off, or is not what kubectl get -o json prints", err)
 		}
 		if err == nil && len(bytes.TrimSpace(raw)) > 0 && !bytes.Equal(raw, []byte("null")) {
 			err = c.document(raw, scheme, schema.GroupVersionKind{})
@@ -79,7 +86,7 @@ func (c *Cluster) Read(r io.Reader, scheme *runtime.Scheme) error {
 func (c *Cluster) document(raw json.RawMessage, scheme *runtime.Scheme, like schema.GroupVersionKind) error {
 	var h header
 	if err := json.Unmarshal(raw, &h); err != nil {
-		return err
+		return errors.New("it is no object of Kubernetes; want what kubectl get -o json prints")
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
 	if h.Kind == "" {

@@ -3,11 +3,14 @@
 package savings
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -170,6 +173,26 @@ func TestSavingsElsewhere(t *testing.T) {
 }
 
 // TestReadObjects: lists, items without a kind, YAML and other kinds are read.
+// TestReadRedirected: what PowerShell writes to a file is UTF-16, and other programs begin UTF-8 with a mark.
+func TestReadRedirected(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/savings/nodegroups.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, encoding := range map[string]encoding.Encoding{
+		"UTF-16": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "UTF-8": unicode.UTF8, "UTF-8 with a mark": unicode.UTF8BOM,
+	} {
+		encoded, err := encoding.NewEncoder().Bytes(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c Cluster
+		if err := c.Read(bytes.NewReader(encoded), scheme.Scheme); err != nil || len(c.Nodes) == 0 {
+			t.Errorf("%s: %d nodes, %v", name, len(c.Nodes), err)
+		}
+	}
+}
+
 func TestReadObjects(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`: 2,
