@@ -7,14 +7,15 @@ import { count, gib, hours, percent, perHour, perMonth, plural, share, used, vcp
 import { Choice, Empty, Loaded, Meter, Panel, Table } from './parts.jsx'
 
 const colours = {
-  used: { text: 'Utilisation', of: (n) => ['up to 20%', '20 to 40%', '40 to 60%', '60 to 80%', '80 to 100%'][Math.min(4, Math.floor(used(n) * 5))] },
+  used: { text: 'Utilization', of: (n) => ['up to 20%', '20 to 40%', '40 to 60%', '60 to 80%', '80 to 100%'][Math.min(4, Math.floor(used(n) * 5))] },
   pool: { text: 'NodePool', of: (n) => n.nodePool || 'no NodePool' },
   capacity: { text: 'Capacity type', of: (n) => n.capacityType || 'unknown' },
   zone: { text: 'Zone', of: (n) => n.zone || 'unknown' },
 }
 
-// side is the length of a tile in pixels, so that its area grows with the size.
-const side = (size, most) => Math.round(Math.max(14, 76 * Math.sqrt(share(size, most))))
+// side is the length of a tile in pixels, so that its area grows with the size. Many
+// tiles are smaller.
+const side = (size, most, many) => Math.round(Math.max(12, (many ? 46 : 76) * Math.sqrt(share(size, most))))
 
 // Inside draws the pods of a node from the bottom up, each as high as its part of the
 // node.
@@ -32,12 +33,12 @@ function Inside({ shares, length }) {
 
 const words = (n) => `${n.name}: ${n.instanceType ?? 'no instance yet'}, ${n.capacityType ?? ''} ${n.zone ?? ''}, ${perMonth(n.costPerHour * hours)} a month, ${percent(used(n))} requested, ${plural(n.pods, 'pod')}, ${n.state}. ${n.fate}: ${n.why ?? ''}`
 
-const Tiles = memo(function Tiles({ groups, size, most, colour, classes, first }) {
+const Tiles = memo(function Tiles({ groups, size, most, colour, classes, first, many }) {
   return groups.map(([pool, nodes]) => (
     <section class="pool" aria-label={pool || 'Nodes without a NodePool'}>
       <h2>{pool || 'No NodePool'} <span class="aside">{plural(nodes.length, 'node')} · {perMonth(nodes.reduce((s, n) => s + n.costPerHour, 0) * hours)}/month</span></h2>
       <div class="tiles">{nodes.map((n) => {
-        const length = side(size(n), most)
+        const length = side(size(n), most, many)
         return (
           <button type="button" class={`tile ${classes[colours[colour].of(n)]} ${n.state} ${n.cause === 'leaving' ? 'leaving' : ''}`} data-name={n.name} aria-label={words(n)}
             tabIndex={n.name === first ? 0 : -1} style={{ width: `${length}px`, height: `${length}px` }}>
@@ -145,7 +146,7 @@ function Nodes({ nodes, revision }) {
     <>
       <div class="bar">
         <Choice label="Size" options={[['vcpu', 'vCPU'], ['cost', 'Cost']]} value={by} onChange={setBy} />
-        <Choice label="Colour" options={Object.entries(colours).map(([k, c]) => [k, c.text])} value={colour} onChange={setColour} />
+        <Choice label="Color" options={Object.entries(colours).map(([k, c]) => [k, c.text])} value={colour} onChange={setColour} />
         <Choice label="View" options={[['map', 'Map'], ['table', 'Table']]} value={view} onChange={setView} />
       </div>
       {view === 'table' ? <Panel><Table caption={plural(nodes.length, 'node')} columns={[
@@ -154,11 +155,11 @@ function Nodes({ nodes, revision }) {
         { head: 'Pods', number: true, cell: (n) => count(n.pods) }, { head: '$/month', number: true, cell: (n) => perMonth(n.costPerHour * hours) },
       ]} rows={groups.flatMap(([, list]) => list)} /></Panel> : (
         <>
-          <ul class="legend" aria-label={`Colours: ${colours[colour].text}`}>{legend.map(([name, n]) => <li><i class={`dot ${classes[name]}`} />{name} <span class="muted">{count(n)}</span></li>)}
+          <ul class="legend" aria-label={`Colors: ${colours[colour].text}`}>{legend.map(([name, n]) => <li><i class={`dot ${classes[name]}`} />{name} <span class="muted">{count(n)}</span></li>)}
             {nodes.some((n) => n.cause === 'leaving') && <li><i class="dot dashed" />on its way out</li>}</ul>
           <div class="with-details">
             <div class="map" ref={root} onMouseOver={point} onFocusIn={point} onClick={pin} onKeyDown={move}>
-              <Tiles groups={groups} size={size} most={most} colour={colour} classes={classes} first={first} />
+              <Tiles groups={groups} size={size} most={most} colour={colour} classes={classes} first={first} many={nodes.length > 300} />
             </div>
             <Details node={byName.get(pinned ?? shown)} pinned={pinned} revision={revision} onClose={() => setPinned(null)} />
           </div>
