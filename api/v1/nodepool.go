@@ -149,7 +149,7 @@ type NodeClaimTemplateSpec struct {
 	// +listType=atomic
 	// +required
 	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements" hash:"ignore"`
-	// NodeClassRef names the node class, which says how machines become nodes. Its
+	// NodeClassRef names the node class, which says how instances become nodes. Its
 	// group and kind cannot be changed; another name drifts the nodes.
 	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable"
@@ -275,7 +275,7 @@ type NodePoolStatus struct {
 	// +optional
 	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
 	// Conditions of the pool. Ready needs ValidationSucceeded and NodeClassReady;
-	// without it, no nodes are made. NodeRegistrationHealthy says whether machines
+	// without it, no nodes are made. NodeRegistrationHealthy says whether instances
 	// become nodes, RolledOut and RolloutHalted how far drifted nodes are
 	// replaced.
 	// +listType=map

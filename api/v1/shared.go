@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// NodeClassReference names the provider's resource that says how machines
+// NodeClassReference names the provider's resource that says how instances
 // become nodes.
 type NodeClassReference struct {
 	// Kind of the node class, such as EC2NodeClass.

@@ -10,7 +10,7 @@ import (
 )
 
 // NodeOverlay changes the price of instance types, or adds extended resources
-// to them, in Karpenter's eyes: for planning and choosing machines. This kind
+// to them, in Karpenter's eyes: for planning and choosing instances. This kind
 // is alpha and needs the feature gate NodeOverlay.
 //
 // +kubebuilder:object:root=true

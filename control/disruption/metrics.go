@@ -49,7 +49,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		moves:             counter("consolidation", "moves_total", "Number of consolidations found, by node pool, and whether the policy Balanced rejected them.", "decision", "nodepool", "policy"),
 		score: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "karpenter", Subsystem: "consolidation", Name: "score",
-			Help:    "What consolidations save of the cost of a node pool in proportion to what they disrupt of it.",
+			Help:    "Share of the cost of a node pool that a consolidation saves, divided by the share of the pool that it disrupts.",
 			Buckets: []float64{.1, .25, .33, .5, 1, 2, 5, 10},
 		}, []string{"decision", "nodepool", "policy"}),
 		allowed:   gauge(pools, "allowed_disruptions", "Number of nodes the budgets of a node pool allow to be disrupted at once.", "nodepool", "reason"),

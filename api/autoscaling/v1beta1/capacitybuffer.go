@@ -19,7 +19,7 @@ const (
 	// ProvisioningCondition says whether the capacity is there.
 	ProvisioningCondition = "Provisioning"
 	// LimitedByQuotasCondition is there, and True, while the limits on the
-	// buffers of the namespace leave room for fewer pods than the buffer asks for.
+	// buffers of the namespace leave capacity for fewer pods than the buffer asks for.
 	LimitedByQuotasCondition = "LimitedByQuotas"
 )
 
@@ -42,7 +42,7 @@ const (
 // NamespaceLimitReason is the reason of LimitedByQuotasCondition.
 const NamespaceLimitReason = "NamespaceLimit"
 
-// CapacityBuffer asks for room to be kept ready for pods like those of a
+// CapacityBuffer asks for capacity to be kept ready for pods like those of a
 // template or of a workload, so that new ones start without waiting for a
 // node. Needs the feature gate CapacityBuffer.
 //
@@ -80,23 +80,23 @@ type CapacityBufferList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="replicas or limits must be set when podTemplateRef is set"
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || !has(self.scalableRef)",message="podTemplateRef and scalableRef may not both be set"
 type CapacityBufferSpec struct {
-	// ProvisioningStrategy is how the room is kept. Only nodes that are there,
+	// ProvisioningStrategy is how the capacity is kept. Only nodes that are there,
 	// buffer.x-k8s.io/active-capacity, means something. Default
 	// buffer.x-k8s.io/active-capacity.
 	// +kubebuilder:default:="buffer.x-k8s.io/active-capacity"
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
 	// PodTemplateRef names the PodTemplate, in the same namespace, of the pods
-	// room is kept for. It needs replicas or limits. Not together with
+	// capacity is kept for. It needs replicas or limits. Not together with
 	// scalableRef.
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
-	// ScalableRef names the workload, in the same namespace, whose pods room is
+	// ScalableRef names the workload, in the same namespace, whose pods capacity is
 	// kept for. Not together with podTemplateRef.
 	// +optional
 	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
-	// Replicas is the number of pods room is kept for. Where percentage gives
-	// another, the larger counts. At most 10,000 are kept room for.
+	// Replicas is the number of pods capacity is kept for. Where percentage gives
+	// another, the larger counts. At most 10,000 count.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
@@ -147,14 +147,14 @@ type CapacityBufferStatus struct {
 	// workload.
 	// +optional
 	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
-	// Replicas is the number of pods room is kept for now, all things considered.
+	// Replicas is the number of pods capacity is kept for now.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// ProvisioningStrategy is that of the spec.
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
 	// Conditions of the buffer: ReadyForProvisioning says whether pods and their
-	// number are known, Provisioning whether there is room for them. There is no
+	// number are known, Provisioning whether there is capacity for them. There is no
 	// Ready.
 	// +listType=map
 	// +listMapKey=type

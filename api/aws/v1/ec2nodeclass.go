@@ -157,7 +157,7 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	BlockDeviceMappings []*BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
-	// InstanceStorePolicy says what becomes of disks that come with the instance
+	// InstanceStorePolicy says how to use disks that come with the instance
 	// type. RAID0 makes one of them, for pods' ephemeral storage, images and logs.
 	// Unset leaves them alone. Windows and Custom do nothing with it.
 	// +kubebuilder:validation:Enum=RAID0
@@ -220,7 +220,7 @@ const (
 	AMIFamilyCustom AMIFamily = "Custom"
 )
 
-// InstanceStorePolicy says what becomes of disks that come with the instance.
+// InstanceStorePolicy says how to use disks that come with the instance.
 type InstanceStorePolicy string
 
 // InstanceStorePolicyRAID0 makes one disk of them, for pods and images.

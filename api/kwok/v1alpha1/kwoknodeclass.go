@@ -21,7 +21,7 @@ const (
 	InstanceCPULabelKey = Group + "/instance-cpu"
 )
 
-// KWOKNodeClass says how nodes without machines are made.
+// KWOKNodeClass says how nodes without instances are made.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion

@@ -31,7 +31,7 @@ type Metrics struct{ doubts *prometheus.GaugeVec }
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: subsystem, Name: "instance_types_doubted",
-		Help: "What EC2's last answer lacked and is believed to be there all the same. Labeled by what it is: type or offering.",
+		Help: "Number of instance types or offerings that were missing from EC2's last answer and are kept until three answers agree. Labeled by type or offering.",
 	}, []string{"of"})}
 	reg.MustRegister(m.doubts)
 	return m

@@ -300,21 +300,21 @@ and of the Go runtime.
 
 ## Who may read them
 
-Whoever reaches the port, over plain HTTP, unless ` + "`--metrics-secure` (`METRICS_SECURE=true`, `controller.metrics.secure`" + ` in
+Every client that reaches the port can read the metrics over plain HTTP, unless ` + "`--metrics-secure` (`METRICS_SECURE=true`, `controller.metrics.secure`" + ` in
 the chart) is set. Then the port, profiles included, is served over TLS, and who asks must
 show a token that the API server lets ` + "`get` the path: a ClusterRole with `nonResourceURLs: [/metrics]`" + `,
 such as the one the chart makes and names after the release, ` + "`karpenter-metrics`" + `:
 
     kubectl create clusterrolebinding prometheus-karpenter --clusterrole karpenter-metrics --serviceaccount monitoring:prometheus
 
-No token, or one that is nobody's, gets 401; one that is not allowed gets 403 and is told by which rule it would be. The chart lets
+A request without a token, or with an unknown one, gets 401; one that is not allowed gets 403 and is told by which rule it would be. The chart lets
 the controller create TokenReviews and SubjectAccessReviews then, and its ServiceMonitor sends Prometheus' own token.
 
 The certificate is that of ` + "`tls.crt` and `tls.key` in `--metrics-cert-dir` (`METRICS_CERT_DIR`, `controller.metrics.certDir`" + `),
 such as a mounted secret of cert-manager's; it is read again when the files change. Without a directory the controller signs one
 itself at the start, which keeps listeners out and proves nothing to who scrapes: Prometheus needs ` + "`insecureSkipVerify`" + `, which the ServiceMonitor has then.
 
-Whoever asks, metrics are gathered for one request at a time, and the answer is shared with everyone who asks within a second, or within
+Metrics are gathered for one request at a time, and the answer is shared with everyone who asks within a second, or within
 20 times as long as gathering took. At most 10 requests wait; more get 503.
 
 ## All of them
