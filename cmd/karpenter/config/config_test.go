@@ -59,6 +59,10 @@ func TestParse(t *testing.T) {
 		{"preferences", []string{"--preference-premium=.2", "--preference-allowance", "1.5"}, map[string]string{"NODE_COUNT_PREMIUM": "0", "PREFERENCE_PREMIUM": "1"}, func(c *Config) {
 			c.PreferencePremium, c.PreferenceAllowance, c.NodeCountPremium = 0.2, model.Dollar*3/2, 0
 		}},
+		{"spot pools", []string{"--max-spot-pool-share=1", "--rebalance-premium", "0.05"}, nil, func(c *Config) {
+			premium := 0.05
+			c.MaxSpotPoolShare, c.RebalancePremium = 1, &premium
+		}},
 		{"other limits", []string{"--capacity-buffer-namespace-limits=cpu=1, nvidia.com/gpu=8"}, nil, func(c *Config) {
 			c.CapacityBufferNamespaceLimits = corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("8")}
 		}},
