@@ -292,7 +292,12 @@ func TestKeyboard(t *testing.T) {
 	if shown != second {
 		t.Errorf("the details are of %q, want %q", shown, second)
 	}
-	b.run(t, chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".details table", chromedp.ByQuery))
+	b.run(t, chromedp.KeyEvent(kb.Home))
+	if back := focused(); back != first {
+		t.Errorf("Home leads to %q, want %q", back, first)
+	}
+	// The first two nodes are on their way out, and empty.
+	b.run(t, chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".details table", chromedp.ByQuery))
 }
 
 // TestWhatIf: the NodePool of a recording, edited, is planned with, and a fault is told.
