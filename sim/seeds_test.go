@@ -19,7 +19,7 @@ import (
 
 var (
 	seeds     = flag.Int("seeds", 20, "how many seeds to draw scripts from")
-	buffers   = flag.Bool("buffers", false, "draw CapacityBuffers, too; about 1 seed in 75 breaks a law then: see docs/differences.md")
+	buffers   = flag.Bool("buffers", false, "draw CapacityBuffers, too: see docs/differences.md")
 	firstSeed = flag.Uint64("first", 0, "the first of the seeds")
 	file      = flag.String("script", "", "a script to run")
 	shrink    = flag.Int("shrink", 150, "how many runs to spend on shrinking a script that fails")

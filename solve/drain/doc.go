@@ -13,8 +13,11 @@
 //
 // # How to read it
 //
-// A round (round.go) is one decision. decide.go runs it: unhealthy.go, confirm.go,
-// empty.go, static.go, drift.go, advised.go and consolidate.go each take nodes away for one
+// A round (round.go) is one decision. It is made of the scene, the cluster as it
+// will be (scene.go); estimates of what pods cost at least (screen.go); inquiries,
+// which ask trials about the scene (inquiry.go); and permits, which say what may be
+// taken away (candidates.go). decide.go runs it: unhealthy.go, confirm.go, empty.go,
+// static.go, drift.go, advised.go and consolidate.go each take nodes away for one
 // reason. consolidate.go asks about nodes one by one and in groups (group.go);
 // weigh.go makes an offer (offer.go) of the answer, which toll.go, price.go,
 // balance.go and rehearse.go must agree to. accept.go enters what was decided. No
