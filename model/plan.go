@@ -10,7 +10,7 @@ type Policy struct {
 	// first; less than 1 counts as 1. More would not fit a launch request.
 	MaxTypes int
 	// Work bounds the search for a better plan and a tighter bound, and five thirds of
-	// it that for nodes to remove, in elementary steps of about 3 ns each. It is a
+	// it that for nodes to remove, in elementary steps of about 1 to 3 ns each. It is a
 	// count and not a duration, so that plans do not depend on the machine.
 	Work int
 
