@@ -48,9 +48,9 @@ func uiCommand(s surroundings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve a page about costs, nodes and decisions to your browser",
-		Long: `Serve a read-only page to browsers on this machine: what the cluster costs beside
-the proven minimum, a map of the nodes, why pods wait and nodes stay, the bill by
-namespace, the catalogue, and what other NodePools would change.
+		Long: `Serve a read-only page to browsers on this machine: what the cluster costs
+beside the proven minimum, a map of the nodes, why pods wait and nodes stay, the
+bill by namespace, the catalogue, and what other NodePools would change.
 
 The page works with your rights, and loads nothing from elsewhere. Every user of
 this machine can open it, until Ctrl-C.`,
@@ -58,7 +58,7 @@ this machine can open it, until Ctrl-C.`,
   karpenter ui --context production --address 127.0.0.1:8080
   karpenter ui --recording cluster.recording
   karpenter ui --snapshot situation.txt`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
 	}
 	flags := c.Flags()
