@@ -105,7 +105,7 @@ func scaleUp(t *testing.T, r *recording.Recording) string {
 		{"instances boot,", launched, joined},
 		{"Nodes are registered,", joined, registered},
 		{"Nodes are initialized,", registered, ready},
-		{"pods start,", ready, running},
+		{"pods start,", registered, running},
 	} {
 		if bar.from.IsZero() || !bar.to.After(bar.from) {
 			t.Fatalf("%s: from %s to %s", bar.text, bar.from, bar.to)
