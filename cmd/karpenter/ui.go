@@ -58,7 +58,7 @@ of this machine can open it, until Ctrl-C.`,
   karpenter ui --context production --address 127.0.0.1:8080
   karpenter ui --recording cluster.recording
   karpenter ui --snapshot situation.txt`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
 	}
 	flags := c.Flags()
