@@ -27,17 +27,15 @@ func (s *solver) improve() {
 	if nodes < 1 || nodes > improveNodes || len(s.items) > improveItems {
 		return
 	}
-	whole := s.budget
-	s.budget = whole.Part(improveShare)
 	s.unroll()
-	r := newRebuilder(s)
-	for tries := 0; tries < improveTries && !s.budget.Spent(); tries++ {
-		if r.rebuild(r.choose()) {
-			tries = 0
+	s.within(improveShare, func() {
+		r := newRebuilder(s)
+		for tries := 0; tries < improveTries && !s.budget.Spent(); tries++ {
+			if r.rebuild(r.choose()) {
+				tries = 0
+			}
 		}
-	}
-	whole.Return(s.budget)
-	s.budget = whole
+	})
 }
 
 // unroll turns a number of equal nodes into as many single ones.

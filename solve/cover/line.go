@@ -4,7 +4,7 @@ package cover
 
 import "math"
 
-// line is what pricing knows of an item, or of a row.
+// line is what pricing knows of an item, or of a set of similar ones.
 type line struct {
 	request []int64   // by dimension
 	weight  []float64 // the same in units of the largest room

@@ -11,23 +11,35 @@ import (
 )
 
 // master is the restricted master problem: the covering program over the
-// patterns known so far, of the rows that have pods left.
+// patterns known so far. Each of its rows stands for the lines of a set: what their
+// pods are worth differs by fixed ratios, so a pattern covers of a row the sum of
+// its pods by these.
 type master struct {
 	*pricer
+	rows     [][]int   // lines, smallest first
+	rowOf    []int     // by line
+	share    []float64 // by line: what a pod is worth in units of its row
 	patterns []pattern // the first of them cover one row each, by row
 	priced   []int     // the candidates that the greedy knapsack looks at
 	program  *lp.Program
-	lines    []int     // by row: its row in program; -1 = no pods left, or nothing covers it any more
+	open     []bool    // by line: pods are left, and some candidate takes them
+	at       []int     // by row: its row in program; -1 = no line is open
 	columns  []int     // by column of program: index in patterns
-	best     []float64 // by row: the values that prove most so far, feasible for the dual as far as is known
+	amounts  []float64 // by row
+	best     []float64 // by line: the values that prove most so far, feasible for the dual as far as is known
 }
 
-func newMaster(s *solver, rows []line) *master {
-	m := &master{pricer: newPricer(s, rows), lines: make([]int, len(rows)), patterns: make([]pattern, len(rows))}
+func newMaster(s *solver, o Options) *master {
+	m := &master{pricer: newPricer(s, s.aggregate(o.lines()))}
 	for c := range s.Candidates {
 		m.priced = append(m.priced, c)
 	}
-	m.begin()
+	m.recount()
+	n := len(m.pricer.lines)
+	m.rows = s.rowsOf(m.pricer.lines, m.count, o.Rows)
+	m.rowOf, m.share, m.open = make([]int, n), make([]float64, n), make([]bool, n)
+	m.patterns, m.at, m.amounts = make([]pattern, len(m.rows)), make([]int, len(m.rows)), make([]float64, len(m.rows))
+	m.begin(len(o.Known) > 0)
 	return m
 }
 
@@ -38,10 +50,15 @@ func (m *master) restart() bool {
 	var demand []float64
 	m.recount()
 	m.seed()
-	for row, n := range m.count {
-		m.lines[row] = -1
-		if n > 0 && m.patterns[row].candidate >= 0 {
-			m.lines[row], demand = len(demand), append(demand, float64(n))
+	for row, lines := range m.rows {
+		sum := 0.0
+		for _, l := range lines {
+			if m.open[l] {
+				sum += m.share[l] * float64(m.count[l])
+			}
+		}
+		if m.at[row] = -1; sum > 0 {
+			m.at[row], demand = len(demand), append(demand, sum)
 		}
 	}
 	m.program, m.columns = lp.New(demand), m.columns[:0]
@@ -51,36 +68,40 @@ func (m *master) restart() bool {
 	return len(demand) > 0
 }
 
-// recount counts the pods that rows have left.
+// recount counts the pods that lines have left.
 func (m *master) recount() {
-	for row := range m.pricer.lines {
-		m.count[row] = 0
-		for _, i := range m.pricer.lines[row].members {
-			m.count[row] += m.left[i]
+	for l := range m.pricer.lines {
+		m.count[l] = 0
+		for _, i := range m.pricer.lines[l].members {
+			m.count[l] += m.left[i]
 		}
 	}
 }
 
 // seed sets the first patterns, which make the program feasible: for each row
-// that of the row alone which is cheapest per pod.
+// that of one line alone which is cheapest for what it covers. It finds which lines
+// are open.
 func (m *master) seed() {
-	price := slices.Repeat([]float64{math.Inf(1)}, len(m.count))
-	for row := range m.count {
+	price := slices.Repeat([]float64{math.Inf(1)}, len(m.rows))
+	clear(m.open)
+	for row := range m.rows {
 		m.patterns[row] = pattern{candidate: -1}
 	}
 	for c := range m.Candidates {
 		if m.allow(c, 1) == 0 {
 			continue
 		}
-		for i, row := range m.serves[c] {
-			if m.count[row] == 0 {
+		for i, l := range m.serves[c] {
+			if m.count[l] == 0 {
 				continue
 			}
-			if p := m.pricePerPod(c, i); p < price[row] {
-				price[row], m.patterns[row] = p, pattern{c, []Portion{{row, min(m.fits[c][i], m.count[row])}}}
+			m.open[l] = true
+			row := m.rowOf[l]
+			if p := m.pricePerPod(c, i) / m.share[l]; p < price[row] {
+				price[row], m.patterns[row] = p, pattern{c, []Portion{{l, min(m.fits[c][i], m.count[l])}}}
 			}
 		}
-		m.budget.Spend(len(m.serves[c]))
+		m.budget.Spend(2 * len(m.serves[c]))
 	}
 }
 
@@ -92,10 +113,18 @@ func (m *master) offer(i int) {
 	}
 	column := lp.Column{Price: m.Candidates[p.candidate].Price}
 	for _, t := range p.take {
-		if line := m.lines[t.Item]; line >= 0 {
-			column.Entries = append(column.Entries, lp.Entry{Row: line, Amount: float64(min(t.Pods, m.count[t.Item]))})
+		if m.open[t.Item] {
+			m.amounts[m.rowOf[t.Item]] += m.share[t.Item] * float64(min(t.Pods, m.count[t.Item]))
 		}
 	}
+	for _, t := range p.take {
+		row := m.rowOf[t.Item]
+		if m.amounts[row] > 0 {
+			column.Entries = append(column.Entries, lp.Entry{Row: m.at[row], Amount: m.amounts[row]})
+			m.amounts[row] = 0
+		}
+	}
+	m.budget.Spend(16 + 4*len(p.take))
 	if len(column.Entries) > 0 {
 		m.program.Add(column)
 		m.columns = append(m.columns, i)
@@ -113,7 +142,7 @@ func (m *master) add(p pattern) {
 
 // forget drops the patterns that the solution does not use.
 func (m *master) forget() {
-	rows := len(m.count)
+	rows := len(m.rows)
 	kept := m.patterns[:rows:rows]
 	for column := range m.program.Used {
 		if i := m.columns[column]; i >= rows {
@@ -126,10 +155,10 @@ func (m *master) forget() {
 // solve brings the values up to date with the patterns known.
 func (m *master) solve() {
 	values := m.program.Solve(m.budget)
-	for row, line := range m.lines {
-		m.values[row] = 0
-		if line >= 0 {
-			m.values[row] = values[line]
+	for l, row := range m.rowOf {
+		m.values[l] = 0
+		if m.open[l] {
+			m.values[l] = values[m.at[row]] * m.share[l]
 		}
 	}
 }
@@ -193,7 +222,7 @@ func (m *master) optimise(rounds int, price pricing) {
 type pricing func(m *master, present []float64) (ratio float64, found bool)
 
 // perRound is how many patterns one round of the greedy knapsack adds at most.
-const perRound = 16 // and half of the rows
+const perRound = 16 // and as many as there are rows
 
 // greedily prices with the greedy knapsack, and bounds with its relaxation.
 func greedily(m *master, present []float64) (ratio float64, found bool) {
@@ -210,16 +239,45 @@ func greedily(m *master, present []float64) (ratio float64, found bool) {
 			continue
 		}
 		ratio = max(ratio, limit/max(price, 1e-300))
-		take, _ := m.fill(c)
-		if score := worthAt(take, present) / max(price, 1e-300); score > 1+negligible {
-			all = append(all, scored{pattern{c, slices.Clone(take)}, score})
+		for _, take := range m.fillDifferently(c) {
+			if score := worthAt(take, present) / max(price, 1e-300); score > 1+negligible {
+				all = append(all, scored{pattern{c, take}, score})
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-	for _, f := range all[:min(perRound+len(m.count)/2, len(all))] {
+	for _, f := range all[:min(perRound+len(m.rows), len(all))] {
 		m.add(f.pattern)
 	}
 	return ratio, len(all) > 0
+}
+
+// Patterns of one candidate in a round.
+const (
+	variants = 3
+	jaded    = 0.95 // what a pod is worth in the next pattern if it is in one
+)
+
+// fillDifferently returns patterns of candidate c of high worth. A program gets
+// along with fewer rounds when it knows more than one.
+func (m *master) fillDifferently(c int) [][]Portion {
+	var out [][]Portion
+	for range variants {
+		take, _ := m.fill(c)
+		if len(take) == 0 || slices.ContainsFunc(out, func(o []Portion) bool { return slices.Equal(o, take) }) {
+			break
+		}
+		out = append(out, slices.Clone(take))
+		for _, t := range take {
+			m.values[t.Item] *= jaded
+		}
+	}
+	for _, take := range out {
+		for _, t := range take {
+			m.values[t.Item] /= jaded
+		}
+	}
+	return out
 }
 
 // exactly prices by branch and bound, as far as the budget goes.
@@ -250,13 +308,11 @@ func exactly(m *master, present []float64) (ratio float64, found bool) {
 const exactShare = 0.2
 
 // refine finds patterns that the greedy knapsack misses, and tightens what the
-// values prove.
+// values prove. Of many lines some fill every gap, so there is little to find.
 func (m *master) refine() {
-	all := m.budget
-	m.budget = all.Part(exactShare)
-	m.optimise(math.MaxInt, exactly)
-	all.Return(m.budget)
-	m.budget = all
+	if len(m.pricer.lines) <= mostRows {
+		m.within(exactShare, func() { m.optimise(math.MaxInt, exactly) })
+	}
 }
 
 // priceFew has the greedy knapsack look only at candidates of which a pattern comes
@@ -273,7 +329,7 @@ func (m *master) priceFew() {
 // values.
 func (m *master) promising() Columns {
 	var out Columns
-	for _, p := range m.patterns[len(m.count):] {
+	for _, p := range m.patterns[len(m.rows):] {
 		if worthAt(p.take, m.values) >= closeToPrice*m.Candidates[p.candidate].Price {
 			out = append(out, p)
 		}
@@ -281,36 +337,67 @@ func (m *master) promising() Columns {
 	return out
 }
 
-// begin sets the values before anything is known: what a pod would cost if its
-// largest request could fill a node to the brim. Patterns that come close to
-// their price at these values are known from the start.
-func (m *master) begin() {
-	for row := range m.values {
-		m.values[row] = math.Inf(1)
-	}
-	for c := range m.Candidates {
-		for _, row := range m.serves[c] {
-			share := 0.0
-			if l := &m.pricer.lines[row]; l.most > 0 {
-				share = 1 / float64(l.most)
+// begin sets the values before any pattern is priced and, unless patterns are known
+// of a similar problem, makes those known of a cover.
+func (m *master) begin(known bool) {
+	copy(m.values, m.ascend(m.count))
+	m.best = slices.Clone(m.values)
+	for row, lines := range m.rows {
+		slices.SortStableFunc(lines, func(a, b int) int { return cmp.Compare(m.values[a], m.values[b]) })
+		for _, l := range lines {
+			m.rowOf[l], m.share[l] = row, 1
+			if m.values[l] > 0 && m.values[lines[len(lines)-1]] > 0 {
+				m.share[l] = m.values[l] / m.values[lines[len(lines)-1]]
 			}
-			for d, v := range m.pricer.lines[row].request {
-				if v > 0 {
-					share = max(share, float64(v)/float64(m.room[c][d]))
-				}
-			}
-			m.values[row] = min(m.values[row], share*m.Candidates[c].Price)
-		}
-		m.budget.Spend(len(m.serves[c]) * m.dims)
-	}
-	for row, v := range m.values {
-		if math.IsInf(v, 1) {
-			m.values[row] = 0
 		}
 	}
-	m.recount()
-	ratio, _ := greedily(m, scaled(m.values, 1/closeToPrice))
-	m.best = scaled(m.values, 1/ratio)
+	if !known {
+		m.coverGreedily()
+	}
+}
+
+// coverGreedily makes the patterns known of a cover that always takes the node that
+// is worth most for its price. As pods run out a candidate is worth less, so one
+// that is worth most although it was looked at long ago is looked at again.
+func (m *master) coverGreedily() {
+	type top struct {
+		take  []Portion
+		score float64 // infinite = it was not looked at yet
+		at    int     // step
+	}
+	tops := make([]top, len(m.Candidates))
+	for c := range tops {
+		if m.limit(c, 0); m.allow(c, 1) > 0 {
+			tops[c].score = math.Inf(1)
+		}
+	}
+	for step := 1; !m.budget.Spent(); {
+		best := 0
+		for c := range tops {
+			if tops[c].score > tops[best].score {
+				best = c
+			}
+		}
+		m.budget.Spend(len(tops))
+		t := &tops[best]
+		switch {
+		case t.score == 0:
+			return
+		case t.at < step:
+			take, worth := m.fill(best)
+			*t = top{slices.Clone(take), worth / max(m.Candidates[best].Price, 1e-300), step}
+		default:
+			step++
+			m.add(pattern{best, t.take})
+			count := math.MaxInt
+			for _, p := range t.take {
+				count = min(count, m.count[p.Item]/p.Pods)
+			}
+			for _, p := range t.take {
+				m.count[p.Item] -= p.Pods * count
+			}
+		}
+	}
 }
 
 // closeToPrice is from which ratio of worth to price on a pattern is worth knowing

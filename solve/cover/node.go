@@ -73,22 +73,21 @@ func (h *hand) joins(item int) bool {
 	return h.Agree == nil || h.Agree(h.candidate, append(slices.Clone(h.items), item))
 }
 
-// loadRow puts up to n pods of a row on the node: of its items, large and small
-// in turn, so that they come out at the average.
-func (h *hand) loadRow(row *line, n int) {
-	if len(row.members) == 1 {
-		h.load(row.members[0], n)
-		return
+// loadLine puts up to n pods of a line on the node and returns how many it took: of
+// its items, large and small in turn, so that they come out at the average.
+func (h *hand) loadLine(l *line, n int) int {
+	if len(l.members) == 1 {
+		return h.load(l.members[0], n)
 	}
-	low, high := 0, len(row.members)-1
+	low, high, wanted := 0, len(l.members)-1, n
 	for large := true; n > 0 && low <= high; large = !large {
 		i := low
 		if large {
 			i = high
 		}
-		got := h.load(row.members[i], 1)
+		got := h.load(l.members[i], 1)
 		n -= got
-		if got == 0 || h.left[row.members[i]] == h.pods[row.members[i]] || row.most > 0 {
+		if got == 0 || h.left[l.members[i]] == h.pods[l.members[i]] || l.most > 0 {
 			if large {
 				high--
 			} else {
@@ -96,16 +95,22 @@ func (h *hand) loadRow(row *line, n int) {
 			}
 		}
 	}
+	return wanted - n
 }
 
-// misses is how many items of a row topUp looks at that do not fit.
+// has reports whether pods of the line are left beside those on the node.
+func (h *hand) has(l *line) bool {
+	return slices.ContainsFunc(l.members, func(i int) bool { return h.left[i] > h.pods[i] })
+}
+
+// misses is how many items of a line topUp looks at that do not fit.
 const misses = 4
 
-// topUp adds pods of the row, largest first, as long as some fit.
-func (h *hand) topUp(row *line) {
+// topUp adds pods of the line, largest first, as long as some fit.
+func (h *hand) topUp(l *line) {
 	missed := 0
-	for i := len(row.members) - 1; i >= 0 && missed < misses; i -= 1 + missed*len(row.members)/8 {
-		item := row.members[i]
+	for i := len(l.members) - 1; i >= 0 && missed < misses; i -= 1 + missed*len(l.members)/8 {
+		item := l.members[i]
 		if h.left[item] > h.pods[item] && h.load(item, h.left[item]) == 0 {
 			missed++
 		}

@@ -17,7 +17,7 @@ const (
 // few is how many rounds of generation are enough where an optimum is not
 // needed: the more rows there are, the more a round costs and the less rounding
 // matters.
-func (m *master) few() int { return 4 + 200/max(len(m.count), 1) }
+func (m *master) few() int { return 4 + 200/max(len(m.rows), 1) }
 
 // roughly is how many times as many rounds are enough for a rough cover.
 const roughly = 2
@@ -26,31 +26,41 @@ const roughly = 2
 // fractions, solves again for what is left, and so on. It reports false when the
 // pods are worth more than o.Most, and buys nothing then.
 func (s *solver) dive(m *master, r *Result, o Options) bool {
-	rounds := math.MaxInt
-	if o.Rough {
-		rounds = roughly * m.few()
-	}
 	for first := true; m.restart(); first = false {
-		if first && o.Rough {
-			m.priceFew()
-		}
-		m.optimise(rounds, greedily)
-		rounds = m.few()
-		if first {
-			if m.total() > o.Most {
-				return false
-			}
-			if o.Prove {
-				m.refine()
-			}
-			r.Columns = m.promising()
-			s.value(m)
+		if !first {
+			m.optimise(m.few(), greedily)
+		} else if !s.solveFirst(m, r, o) {
+			return false
 		}
 		if !s.buySolution(m) || s.budget.Spent() {
 			return true
 		}
 		m.forget()
 	}
+	return true
+}
+
+// firstShare is the part of the budget that is left in which the values are found;
+// the rest is for buying by them.
+const firstShare = 0.6
+
+// solveFirst solves for all pods and finds what they are worth. It reports false
+// when that is more than o.Most.
+func (s *solver) solveFirst(m *master, r *Result, o Options) bool {
+	rounds := math.MaxInt
+	if o.Rough {
+		rounds = roughly * m.few()
+		m.priceFew()
+	}
+	s.within(firstShare, func() { m.optimise(rounds, greedily) })
+	if m.total() > o.Most {
+		return false
+	}
+	if o.Prove {
+		m.refine()
+	}
+	r.Columns = m.promising()
+	s.value(m)
 	return true
 }
 
@@ -102,16 +112,20 @@ func (s *solver) buy(m *master, p pattern, count int) bool {
 		s.hand.begin(p.candidate, s.left)
 		mixed := false
 		for _, t := range p.take {
-			row := &m.pricer.lines[t.Item]
-			s.hand.loadRow(row, t.Pods)
-			mixed = mixed || len(row.members) > 1
+			l := &m.pricer.lines[t.Item]
+			n := t.Pods - s.hand.loadLine(l, t.Pods)
+			if n > 0 && len(m.rows[m.rowOf[t.Item]]) > 1 {
+				m.loadSimilar(t.Item, n)
+				mixed = true
+			}
+			mixed = mixed || len(l.members) > 1
 		}
 		if len(s.hand.take) == 0 {
 			break
 		}
 		if mixed {
-			for _, row := range m.byDensity(p.candidate) {
-				s.hand.topUp(&m.pricer.lines[row])
+			for _, l := range m.byDensity(p.candidate) {
+				s.hand.topUp(&m.pricer.lines[l])
 			}
 		}
 		n := s.launch(count)
@@ -123,18 +137,36 @@ func (s *solver) buy(m *master, p pattern, count int) bool {
 	return bought
 }
 
-// byDensity returns the rows that candidate c serves, those first whose pods are
-// worth most for the price of what they request.
+// loadSimilar puts up to n pods on the node of lines of the same row, those most like
+// the line first.
+func (m *master) loadSimilar(l, n int) {
+	lines := m.rows[m.rowOf[l]]
+	at := slices.Index(lines, l)
+	for off := 1; n > 0 && (at >= off || at+off < len(lines)); off++ {
+		for _, i := range []int{at - off, at + off} {
+			if i >= 0 && i < len(lines) && n > 0 {
+				n -= m.hand.loadLine(&m.pricer.lines[lines[i]], n)
+			}
+		}
+	}
+	m.budget.Spend(16 * len(lines))
+}
+
+// byDensity returns the lines with pods left that candidate c serves, those first
+// whose pods are worth most for the price of what they request.
 func (m *master) byDensity(c int) []int {
 	items := m.dense[:0]
-	for _, row := range m.serves[c] {
+	for _, l := range m.serves[c] {
+		if !m.hand.has(&m.pricer.lines[l]) {
+			continue
+		}
 		load := 1e-300
-		for d, w := range m.pricer.lines[row].weight {
+		for d, w := range m.pricer.lines[l].weight {
 			load += (m.shadow[c][d] + 1e-12) * w
 		}
-		items = append(items, density{row, m.values[row] / load})
+		items = append(items, density{l, m.values[l] / load})
 	}
-	m.budget.Spend(len(items) * m.dims)
+	m.budget.Spend(len(items) * (m.dims + 32))
 	m.dense = items
 	slices.SortFunc(items, byValue)
 	out := make([]int, len(items))
@@ -144,25 +176,25 @@ func (m *master) byDensity(c int) []int {
 	return out
 }
 
-// value sets what a pod of each item is worth, by the values that prove most. Items of one row are worth what
-// the row is, in proportion to what they request at the mean shadow prices of the
+// value sets what a pod of each item is worth, by the values that prove most. Items of one line are worth what
+// the line is, in proportion to what they request at the mean shadow prices of the
 // solution.
 func (s *solver) value(m *master) {
 	var prices []float64
-	for row := range m.pricer.lines {
-		l := &m.pricer.lines[row]
+	for i := range m.pricer.lines {
+		l := &m.pricer.lines[i]
 		if len(l.members) == 1 {
-			s.values[l.members[0]] = m.best[row]
+			s.values[l.members[0]] = m.best[i]
 			continue
 		}
 		if prices == nil {
 			prices = m.meanPrices()
 		}
 		mean := dot(prices, l.weight)
-		for _, i := range l.members {
-			s.values[i] = m.best[row]
+		for _, item := range l.members {
+			s.values[item] = m.best[i]
 			if mean > 0 {
-				s.values[i] *= dot(prices, s.items[i].weight) / mean
+				s.values[item] *= dot(prices, s.items[item].weight) / mean
 			}
 		}
 	}

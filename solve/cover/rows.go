@@ -9,37 +9,56 @@ import (
 	"slices"
 )
 
-// Bounds of the master problem. Up to fewRows items are rows of their own.
+// Bounds of the master problem. Up to fewRows lines are rows of their own.
 const (
 	fewRows    = 48
 	mostRows   = 160
-	podsPerRow = 32 // fewer pods are not worth a row of their own
+	podsPerRow = 32   // fewer pods are not worth a row of their own
+	mostLines  = 1000 // that are priced
 )
 
-// aggregate returns the rows of the master problem: the items that some
-// candidate can take, or sets of similar ones where they are more than most.
+// aggregate returns the lines: the items that some candidate can take, or sets of
+// similar ones where they are more than most.
 func (s *solver) aggregate(most int) []line {
 	var served []int
-	pods := 0
 	for i := range s.items {
 		if s.left[i] > 0 && slices.ContainsFunc(s.room, func(room []int64) bool { return whole(room, s.items[i].request) > 0 }) {
-			served, pods = append(served, i), pods+s.left[i]
+			served = append(served, i)
 		}
+	}
+	var lines []line
+	for _, set := range s.grouped(s.items, served, s.left, most) {
+		lines = append(lines, s.row(set))
+	}
+	return lines
+}
+
+// rowsOf divides the lines, of which there are so many pods, into rows of similar
+// ones: at most so many, or a number that suits them.
+func (s *solver) rowsOf(lines []line, count []int, most int) [][]int {
+	all, pods := make([]int, len(lines)), 0
+	for i := range lines {
+		all[i], pods = i, pods+count[i]
 	}
 	if most == 0 {
 		most = min(max(fewRows, pods/podsPerRow), mostRows)
 	}
-	var rows []line
-	if len(served) <= most {
-		for _, i := range served {
-			rows = append(rows, s.items[i])
-		}
-		return rows
-	}
+	return s.grouped(lines, all, count, most)
+}
+
+// grouped divides some of the lines into sets of similar ones under the same rules.
+// Each is a set of its own where they are not more than most.
+func (s *solver) grouped(lines []line, some, count []int, most int) [][]int {
 	var sets [][]int
+	if len(some) <= most {
+		for _, i := range some {
+			sets = append(sets, []int{i})
+		}
+		return sets
+	}
 	index := map[string]int{}
-	for _, i := range served {
-		key := fmt.Sprint(s.items[i].class, s.items[i].most, s.items[i].request[s.resources:])
+	for _, i := range some {
+		key := fmt.Sprint(lines[i].class, lines[i].most, lines[i].request[s.resources:])
 		at, ok := index[key]
 		if !ok {
 			at, sets = len(sets), append(sets, nil)
@@ -47,13 +66,10 @@ func (s *solver) aggregate(most int) []line {
 		}
 		sets[at] = append(sets[at], i)
 	}
-	for _, set := range s.split(sets, most) {
-		rows = append(rows, s.row(set))
-	}
-	return rows
+	return (&splitter{s, lines, count}).split(sets, most)
 }
 
-// row returns the row of a set of items: it requests what they do on average.
+// row returns the line of a set of items: it requests what they do on average.
 func (s *solver) row(set []int) line {
 	if len(set) == 1 {
 		return s.items[set[0]]
@@ -88,9 +104,16 @@ func (s *solver) size(item int) float64 {
 	return sum
 }
 
+// splitter divides sets of lines, of which there are so many pods.
+type splitter struct {
+	*solver
+	lines []line
+	count []int
+}
+
 // split divides the sets that are widest and hold most, in the middle of what
 // they differ in most, until there are enough of them.
-func (s *solver) split(sets [][]int, most int) [][]int {
+func (s *splitter) split(sets [][]int, most int) [][]int {
 	type width struct {
 		weight float64
 		dim    int
@@ -99,8 +122,8 @@ func (s *solver) split(sets [][]int, most int) [][]int {
 		for d := range s.resources {
 			least, largest, sum := math.Inf(1), 0.0, 0.0
 			for _, i := range set {
-				v := s.items[i].weight[d]
-				least, largest, sum = min(least, v), max(largest, v), sum+v*float64(s.left[i])
+				v := s.lines[i].weight[d]
+				least, largest, sum = min(least, v), max(largest, v), sum+v*float64(s.count[i])
 			}
 			if w := (largest - least) / max(largest, 1e-9) * sum; w > widest.weight {
 				widest = width{w, d}
@@ -124,7 +147,7 @@ func (s *solver) split(sets [][]int, most int) [][]int {
 		if widths[widest].weight == 0 {
 			break
 		}
-		slices.SortStableFunc(set, func(a, b int) int { return cmp.Compare(s.items[a].request[d], s.items[b].request[d]) })
+		slices.SortStableFunc(set, func(a, b int) int { return cmp.Compare(s.lines[a].request[d], s.lines[b].request[d]) })
 		half := s.middle(set, d)
 		sets[widest] = set[:half:half]
 		sets = append(sets, set[half:])
@@ -136,8 +159,8 @@ func (s *solver) split(sets [][]int, most int) [][]int {
 
 // middle returns where to cut a sorted set: the cut nearest its middle that
 // tells two sizes apart.
-func (s *solver) middle(set []int, d int) int {
-	at := func(i int) int64 { return s.items[set[i]].request[d] }
+func (s *splitter) middle(set []int, d int) int {
+	at := func(i int) int64 { return s.lines[set[i]].request[d] }
 	for off := range len(set) {
 		for _, i := range []int{len(set)/2 - off, len(set)/2 + off} {
 			if i > 0 && i < len(set) && at(i-1) != at(i) {
@@ -148,7 +171,7 @@ func (s *solver) middle(set []int, d int) int {
 	return len(set) / 2
 }
 
-// apart reports whether pods of the two lines must not share a node. Rows of
+// apart reports whether pods of the two lines must not share a node. Lines of
 // several items do not tell.
 func (s *solver) apart(a, b *line) bool {
 	if len(a.members) > 1 || len(b.members) > 1 {

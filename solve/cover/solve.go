@@ -15,7 +15,7 @@ func Unlimited() Options { return Options{Most: math.Inf(1), Prove: true} }
 // Solve returns a cheap cover.
 func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 	s := newSolver(p, budget)
-	m := newMaster(s, s.aggregate(o.Rows))
+	m := newMaster(s, o)
 	m.patterns = append(m.patterns, o.Known...)
 	r := &Result{}
 	if !s.dive(m, r, o) {
@@ -31,7 +31,7 @@ func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 // Values returns the dual value of one pod of each item, without a cover.
 func Values(p *Problem, o Options, budget *work.Budget) []float64 {
 	s := newSolver(p, budget)
-	m := newMaster(s, s.aggregate(o.Rows))
+	m := newMaster(s, o)
 	if m.restart() {
 		m.optimise(math.MaxInt, greedily)
 		if o.Prove {

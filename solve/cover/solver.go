@@ -56,6 +56,15 @@ func newSolver(p *Problem, budget *work.Budget) *solver {
 	return s
 }
 
+// within runs f with a part of the budget that is left.
+func (s *solver) within(part float64, f func()) {
+	whole := s.budget
+	s.budget = whole.Part(part)
+	f()
+	whole.Return(s.budget)
+	s.budget = whole
+}
+
 // roomOf returns the room of a candidate in every dimension.
 func (s *solver) roomOf(c int) []int64 {
 	out := make([]int64, s.dims)

@@ -33,11 +33,11 @@ func (m *market) fewer(q *covering, cheapest *cover.Result) *cover.Result {
 	best, charge := cheapest, firstCharge*(most-q.cost(cheapest))/float64(nodes)
 	for range fewerSteps {
 		r := cover.Solve(q.charging(charge), cover.Options{Most: math.Inf(1), Known: best.Columns, Rough: true}, m.budget)
-		if m.budget.Spent() {
-			break
-		}
 		if q.cost(r) <= most && r.Count() < best.Count() && !r.LeavesMoreThan(cheapest) {
 			best = r
+		}
+		if m.budget.Spent() {
+			break
 		}
 		step := float64(firstCharge) // the cost grows with the square of the charge, nearly
 		if more := q.cost(r) - q.cost(cheapest); more > 0 {

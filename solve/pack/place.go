@@ -3,6 +3,8 @@
 package pack
 
 import (
+	"slices"
+
 	"karpenter/model"
 	"karpenter/solve/work"
 )
@@ -32,9 +34,21 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 // best places what it can, as the policy has it for preferences. It also returns
 // the outcome that ignores them.
 func best(q *problem) (ignoring, out *outcome) {
-	ignoring = conclude(buildWithin(ignoreShare, q))
+	part := ignoreShare
+	if !q.wishful() {
+		part = 1
+	}
+	ignoring = conclude(buildWithin(part, q))
 	if q.policy.IgnorePreferences || ignoring.draft.abandoned != inProgress {
 		return ignoring, ignoring
 	}
 	return ignoring, honour(ignoring)
+}
+
+// wishful reports whether some pod has preferences that are to be honoured.
+func (q *problem) wishful() bool {
+	return !q.policy.IgnorePreferences && slices.ContainsFunc(q.snapshot.Pending, func(p model.Pending) bool {
+		return len(p.Shape.Preferences) > 0 || slices.ContainsFunc(p.Shape.Spread, func(s model.Spread) bool { return s.Soft }) ||
+			slices.ContainsFunc(p.Shape.PodTerms, func(t model.PodTerm) bool { return t.Weight > 0 })
+	})
 }
