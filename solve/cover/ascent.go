@@ -27,6 +27,8 @@ type ascent struct {
 // Bounds of the ascent.
 const (
 	ascentSteps  = 60
+	ascentLeast  = 12    // even when no budget is left
+	ascentGain   = 2e-3  // less in so many steps is not worth as many more
 	softFirst    = 0.1   // excess over the least price, as a fraction of it, at which pods go in parts smaller by e
 	softLast     = 0.003 // the same in the end
 	stride       = 0.5   // power of the load by which parts change
@@ -38,7 +40,7 @@ const (
 // ascend returns the best values found.
 func (p *pricer) ascend(count []int) []float64 {
 	a := p.newAscent(count)
-	best, most := make([]float64, len(p.lines)), 0.0
+	best, most, before := make([]float64, len(p.lines)), 0.0, 0.0
 	for step := range ascentSteps {
 		a.cost()
 		sum := 0.0
@@ -55,8 +57,11 @@ func (p *pricer) ascend(count []int) []float64 {
 				}
 			}
 		}
-		if p.budget.Spent() {
-			break
+		if step%ascentLeast == ascentLeast-1 {
+			if p.budget.Spent() || most < before*(1+ascentGain) {
+				break
+			}
+			before = most
 		}
 		a.divide(softFirst * math.Pow(softLast/softFirst, float64(step)/ascentSteps))
 	}

@@ -365,6 +365,9 @@ func (m *master) coverGreedily() {
 		score float64 // infinite = it was not looked at yet
 		at    int     // step
 	}
+	if len(m.Candidates) == 0 {
+		return
+	}
 	tops := make([]top, len(m.Candidates))
 	for c := range tops {
 		if m.limit(c, 0); m.allow(c, 1) > 0 {

@@ -21,12 +21,22 @@ import (
 // (Farley 1990).
 func Prove(p *Problem, values []float64, budget *work.Budget) []float64 {
 	s := newSolver(p, budget)
-	pr := newPricer(s, s.items)
-	for i := range p.Items {
-		pr.count[i] = p.Items[i].Count
+	all := make([]int, len(p.Items))
+	for i := range all {
+		all[i] = i
 	}
-	copy(pr.values, values)
+	var lines []line
+	for _, set := range s.equal(all) {
+		lines = append(lines, s.row(set))
+	}
+	pr := newPricer(s, lines)
 	out := slices.Clone(values)
+	for l := range lines {
+		for _, i := range lines[l].members {
+			pr.count[l] += p.Items[i].Count
+			pr.values[l] = max(pr.values[l], values[i])
+		}
+	}
 	for c := range s.Candidates {
 		price := s.Candidates[c].Price - p.Epsilon
 		limit := pr.limit(c, price)
@@ -42,7 +52,9 @@ func Prove(p *Problem, values []float64, budget *work.Budget) []float64 {
 			}
 		}
 		for i, l := range pr.serves[c] {
-			out[l] = min(out[l], relaxed[i])
+			for _, item := range lines[l].members {
+				out[item] = min(out[item], relaxed[i])
+			}
 		}
 	}
 	return out

@@ -17,8 +17,8 @@ const (
 	mostLines  = 1000 // that are priced
 )
 
-// aggregate returns the lines: the items that some candidate can take, or sets of
-// similar ones where they are more than most.
+// aggregate returns the lines: the items that some candidate can take, those that
+// are equal in one, or sets of similar ones where they are more than most.
 func (s *solver) aggregate(most int) []line {
 	var served []int
 	for i := range s.items {
@@ -26,11 +26,33 @@ func (s *solver) aggregate(most int) []line {
 			served = append(served, i)
 		}
 	}
+	sets := s.equal(served)
+	if len(sets) > most {
+		sets = s.grouped(s.items, served, s.left, most)
+	}
 	var lines []line
-	for _, set := range s.grouped(s.items, served, s.left, most) {
+	for _, set := range sets {
 		lines = append(lines, s.row(set))
 	}
 	return lines
+}
+
+// equal divides items into sets of those that are equal, and kept apart from none.
+func (s *solver) equal(items []int) [][]int {
+	var sets [][]int
+	index := map[string]int{}
+	for _, i := range items {
+		key := fmt.Sprint(s.items[i].class, s.items[i].most, s.items[i].request)
+		at, ok := index[key]
+		if !ok || s.Items[i].Apart != nil {
+			at, sets = len(sets), append(sets, nil)
+		}
+		if s.Items[i].Apart == nil {
+			index[key] = at
+		}
+		sets[at] = append(sets[at], i)
+	}
+	return sets
 }
 
 // rowsOf divides the lines, of which there are so many pods, into rows of similar
@@ -77,7 +99,7 @@ func (s *solver) row(set []int) line {
 	first := &s.items[set[0]]
 	request, pods := make([]int64, s.dims), int64(0)
 	for _, i := range set {
-		n := int64(s.left[i])
+		n := int64(max(s.left[i], 1))
 		pods += n
 		for d, v := range s.items[i].request {
 			request[d] += v * n

@@ -49,6 +49,13 @@ func (b Bits) Add(c Bits) {
 	}
 }
 
+// Remove takes the members of c out of b.
+func (b Bits) Remove(c Bits) {
+	for i, w := range c {
+		b[i] &^= w
+	}
+}
+
 // Range is a half-open interval of indices.
 type Range struct{ From, To int }
 

@@ -25,7 +25,7 @@ type Catalogue struct {
 	daemons   []model.Daemon
 	reserved  map[string]Bits // reservation → its offers
 	matches   map[string]Bits // requirement text → offers that allow it
-	labels    map[poolKey][]labelled
+	labels    map[poolKey]*labels
 	alike     map[string][][]int
 	open      map[poolKey]bool
 	demands   map[string]*constraints
@@ -57,6 +57,13 @@ type TypeRow struct {
 type Offer struct {
 	*model.Offering
 	Type int
+}
+
+// labels is what the types and offers of a pool demand of a label.
+type labels struct {
+	all     []labelled
+	byValue map[string]int // positions in all; nil = some of them demand more or less than one value
+	single  Bits           // the offers in all, unless byValue is nil
 }
 
 // labelled is the offers of a pool of which the type, or the offer itself,

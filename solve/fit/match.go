@@ -62,7 +62,19 @@ func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
 		r = own.Intersect(r)
 	}
 	m.Add(c.in(p.Offers))
-	for _, l := range c.labelsOf(poolKey{pool, r.Key}) {
+	labels := c.labelsOf(poolKey{pool, r.Key})
+	if !r.Complement && labels.byValue != nil { // few of many values, often
+		m.Remove(labels.single)
+		for _, v := range r.Values {
+			if i, ok := labels.byValue[v]; ok && r.Has(v) {
+				for _, o := range labels.all[i].offers {
+					m.Set(o)
+				}
+			}
+		}
+		return
+	}
+	for _, l := range labels.all {
 		if agree(l.Requirement, r) {
 			continue
 		}
@@ -73,7 +85,7 @@ func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
 }
 
 // labelsOf returns what types and offers of the pool demand of the label.
-func (c *Catalogue) labelsOf(k poolKey) []labelled {
+func (c *Catalogue) labelsOf(k poolKey) *labels {
 	if out, ok := c.labels[k]; ok {
 		return out
 	}
@@ -104,8 +116,27 @@ func (c *Catalogue) labelsOf(k poolKey) []labelled {
 			note(c.Offers[o].Requirements, Range{o, o + 1})
 		}
 	}
-	c.labels[k] = out
-	return out
+	c.labels[k] = c.index(out)
+	return c.labels[k]
+}
+
+// index finds the labels by value, if each of them demands one value and no offer
+// has two.
+func (c *Catalogue) index(all []labelled) *labels {
+	byValue, single := map[string]int{}, NewBits(len(c.Offers))
+	for i, l := range all {
+		if l.Complement || len(l.Values) != 1 || l.Gte.Set || l.Lte.Set {
+			return &labels{all: all}
+		}
+		byValue[l.Values[0]] = i
+		for _, o := range l.offers {
+			if single.Has(o) {
+				return &labels{all: all}
+			}
+			single.Set(o)
+		}
+	}
+	return &labels{all: all, byValue: byValue, single: single}
 }
 
 func agree(a, b model.Requirement) bool {

@@ -19,13 +19,17 @@ const (
 // What it compiles it leaves in m.
 func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *model.Plan {
 	q := newProblem(problem{policy: p, memory: m, budget: budget}, s)
+	proof := budget.Part(proofShare)
 	whole := q.allot(1 - proofShare)
 	ignoring, out := best(q)
 	whole()
+	ignoring.draft.budget = proof // however much was spent on the plan
 	// What only the plan that honours preferences reads as the scheduler does, the
 	// bound must allow, too.
 	ignoring.draft.final = ignoring.draft.final || out.draft.final
 	out.plan.Bound = bound(ignoring.draft, out.draft.wishes)
+	budget.Return(proof)
+	out.draft.budget = budget
 	separate(out)
 	disperse(out)
 	return out.plan

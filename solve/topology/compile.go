@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"fmt"
 	"slices"
 
 	"karpenter/model"
@@ -28,7 +29,7 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 		wishes:   wishes,
 		State:    &State{own: s.Nodes, more: more, memory: m, outlook: outlook, kinds: make([]rules, len(s.Pending))},
 		Memory:   m,
-		snapshot: s, shared: map[string]*tally{},
+		snapshot: s, shared: map[string]*tally{}, looks: map[string]*filter{}, domains: map[lookout]*tally{},
 	}
 	for i := range s.Pending {
 		c.pending = append(c.pending, c.peer(&s.Pending[i].Peer))
@@ -51,6 +52,14 @@ type compiler struct {
 	shared   map[string]*tally // anti-affinity, by what it counts
 	counted  []counted
 	wishes   map[int]Wishes
+	looks    map[string]*filter // by text and keys
+	domains  map[lookout]*tally // the first that looks at the domains
+}
+
+// lookout is what the domains of a spread depend on.
+type lookout struct {
+	filter *filter
+	key    int
 }
 
 // counted is a tally with what picks the pods in it: every one of selectors.
@@ -177,8 +186,7 @@ func (c *compiler) near(i int, terms []model.PodTerm) {
 // of keys.
 func (c *compiler) spread(i int, s *model.Spread, keys []int) {
 	k := &c.kinds[i]
-	t := &tally{key: c.key(s.Key), living: true, filter: newFilter(c.snapshot.Pending[i].Shape, s, keys)}
-	t.filter.own = c.filtered(t.filter.text())
+	t := &tally{key: c.key(s.Key), living: true, filter: c.filter(c.snapshot.Pending[i].Shape, s, keys)}
 	rule := spread{Spread: s, tally: t}
 	if s.Select.Nothing || len(s.Select.Labels) > 0 { // the scheduler counts no pods for a selector that demands nothing
 		sel := c.selector(&s.Select)
@@ -189,7 +197,25 @@ func (c *compiler) spread(i int, s *model.Spread, keys []int) {
 	}
 	k.spreads = append(k.spreads, rule)
 	k.pin(t.key)
+	if same, ok := c.domains[lookout{t.filter, t.key}]; ok {
+		t.here, t.maybe = slices.Clone(same.here), slices.Clone(same.maybe)
+		return
+	}
 	c.findDomains(t)
+	c.domains[lookout{t.filter, t.key}] = t
+}
+
+// filter returns the one for all constraints that look at the same sites.
+func (c *compiler) filter(s *model.Shape, spread *model.Spread, keys []int) *filter {
+	f := newFilter(s, spread, keys)
+	text := f.text()
+	name := fmt.Sprint(keys, text)
+	if same, ok := c.looks[name]; ok {
+		return same
+	}
+	f.own = c.filtered(text)
+	c.looks[name] = f
+	return f
 }
 
 // apart compiles that the pods keep away from those a term of anti-affinity
