@@ -16,6 +16,7 @@ import (
 const (
 	insertions      = 1 << 17
 	trialInsertions = 1 << 12 // where only a Trial is wanted
+	insertionSteps  = 2000    // of the budget, that checking one pod takes
 )
 
 // insertion is the part of repair that finds places for pods that are left, one
@@ -40,7 +41,7 @@ func (r repair) insertAll() bool {
 	for progress := r.homeless(); progress; {
 		progress = false
 		for _, d := range r.inOrder() {
-			for len(d.left) > 0 && n.work > 0 && n.insert(d) {
+			for len(d.left) > 0 && n.work > 0 && !(n.leaves != nil && n.budget.Spent()) && n.insert(d) {
 				progress = true
 			}
 			if n.leaves != nil && len(d.left) > n.leaves[d.kind] {
@@ -90,7 +91,7 @@ func (n *insertion) undo() {
 
 func (n *insertion) spend(steps int) {
 	n.work -= steps
-	n.budget.Spend(steps)
+	n.budget.Spend(insertionSteps * steps)
 }
 
 // stands counts anew and reports whether the scheduler would follow the plan.
