@@ -31,13 +31,13 @@ const (
 	ascentGain   = 2e-3  // less in so many steps is not worth as many more
 	softFirst    = 0.1   // excess over the least price, as a fraction of it, at which pods go in parts smaller by e
 	softLast     = 0.003 // the same in the end
-	stride       = 0.5   // power of the load by which parts change
 	firstPart    = 1e-2  // of lines by themselves
 	leastPart    = 1e-9
 	enoughExcess = 8 // times the excess from which on no part goes
 )
 
-// ascend returns the best values found.
+// ascend returns the best values found, and leaves the shadow prices of all
+// candidates.
 func (p *pricer) ascend(count []int) []float64 {
 	a := p.newAscent(count)
 	best, most, before := make([]float64, len(p.lines)), 0.0, 0.0
@@ -64,6 +64,13 @@ func (p *pricer) ascend(count []int) []float64 {
 			before = most
 		}
 		a.divide(softFirst * math.Pow(softLast/softFirst, float64(step)/ascentSteps))
+	}
+	for c, parts := range a.parts {
+		for d, space := range p.space[c] {
+			if p.shadow[c][d] = 0; space > 0 {
+				p.shadow[c][d] = parts[d] * p.Candidates[c].Price / space
+			}
+		}
 	}
 	return best
 }
@@ -182,7 +189,7 @@ func (a *ascent) shift(parts, loads []float64) {
 	sum := 0.0
 	for d, part := range parts {
 		if part > 0 {
-			parts[d] = max(part*math.Pow(max(loads[d]/mean, 1e-3), stride), leastPart)
+			parts[d] = max(part*math.Sqrt(max(loads[d]/mean, 1e-6)), leastPart)
 			sum += parts[d]
 		}
 	}

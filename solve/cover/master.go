@@ -39,7 +39,7 @@ func newMaster(s *solver, o Options) *master {
 	m.rows = s.rowsOf(m.pricer.lines, m.count, o.Rows)
 	m.rowOf, m.share, m.open = make([]int, n), make([]float64, n), make([]bool, n)
 	m.patterns, m.at, m.amounts = make([]pattern, len(m.rows)), make([]int, len(m.rows)), make([]float64, len(m.rows))
-	m.begin(len(o.Known) > 0)
+	m.begin(o)
 	return m
 }
 
@@ -339,8 +339,14 @@ func (m *master) promising() Columns {
 
 // begin sets the values before any pattern is priced and, unless patterns are known
 // of a similar problem, makes those known of a cover.
-func (m *master) begin(known bool) {
-	copy(m.values, m.ascend(m.count))
+func (m *master) begin(o Options) {
+	if o.Values == nil {
+		copy(m.values, m.ascend(m.count))
+	} else {
+		for l, line := range m.pricer.lines {
+			m.values[l] = meanOf(o.Values, line.members)
+		}
+	}
 	m.best = slices.Clone(m.values)
 	for row, lines := range m.rows {
 		slices.SortStableFunc(lines, func(a, b int) int { return cmp.Compare(m.values[a], m.values[b]) })
@@ -351,7 +357,7 @@ func (m *master) begin(known bool) {
 			}
 		}
 	}
-	if !known {
+	if len(o.Known) == 0 {
 		m.coverGreedily()
 	}
 }
@@ -370,7 +376,7 @@ func (m *master) coverGreedily() {
 	}
 	tops := make([]top, len(m.Candidates))
 	for c := range tops {
-		if m.limit(c, 0); m.allow(c, 1) > 0 {
+		if m.allow(c, 1) > 0 {
 			tops[c].score = math.Inf(1)
 		}
 	}
@@ -401,6 +407,14 @@ func (m *master) coverGreedily() {
 			}
 		}
 	}
+}
+
+func meanOf(values []float64, some []int) float64 {
+	sum := 0.0
+	for _, i := range some {
+		sum += values[i]
+	}
+	return sum / float64(len(some))
 }
 
 // closeToPrice is from which ratio of worth to price on a pattern is worth knowing

@@ -58,11 +58,12 @@ type Result struct {
 
 // Options says how to solve a Problem.
 type Options struct {
-	Most  float64 // give up when the items are worth more than this together
-	Rough bool    // a cover that is not quite as cheap will do
-	Prove bool    // the values are for a proof, and worth some work
-	Known Columns // of a problem that differs in nothing but prices: a start that saves work
-	Rows  int     // the master problem has at most about so many rows; 0 = a number that suits the items
+	Most   float64   // give up when the items are worth more than this together
+	Rough  bool      // a cover that is not quite as cheap will do
+	Prove  bool      // the values are for a proof, and worth some work
+	Known  Columns   // of a problem that differs in nothing but prices: a start that saves work
+	Values []float64 // of items, for a problem that differs in nothing but lower prices
+	Rows   int       // the master problem has at most about so many rows; 0 = a number that suits the items
 }
 
 // lines returns how many lines are priced at most.

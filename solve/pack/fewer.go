@@ -32,7 +32,7 @@ func (m *market) fewer(q *covering, cheapest *cover.Result) *cover.Result {
 	defer m.allot(fewerShare)()
 	best, charge := cheapest, firstCharge*(most-q.cost(cheapest))/float64(nodes)
 	for range fewerSteps {
-		r := cover.Solve(q.charging(charge), cover.Options{Most: math.Inf(1), Known: best.Columns, Rough: true}, m.budget)
+		r := cover.Solve(q.charging(charge), cover.Options{Most: math.Inf(1), Known: best.Columns, Values: cheapest.Values, Rough: true}, m.budget)
 		if q.cost(r) <= most && r.Count() < best.Count() && !r.LeavesMoreThan(cheapest) {
 			best = r
 		}
