@@ -20,7 +20,7 @@ const (
 func (m *master) few() int { return 4 + 200/max(len(m.rows), 1) }
 
 // roughly is how many times as many rounds are enough for a rough cover.
-const roughly = 2
+const roughly = 4
 
 // dive buys the whole part of the master problem's solution and the largest
 // fractions, solves again for what is left, and so on. It reports false when the

@@ -9,25 +9,45 @@ import (
 	"karpenter/solve/fit"
 )
 
-// tierShare is the part of the budget that is left which one tier of several may use.
-const tierShare = 0.7
+// tierShare is the least part of the budget that is left which one tier of several
+// may use.
+const tierShare = 0.2
 
 // buyAll buys new nodes, of the heaviest pools first. It reports false when the
 // trial is given up.
 func buyAll(x *draft) bool {
 	x.takeSurvey()
+	parts := x.tierParts()
 	for i, tier := range x.tiers {
-		part := tierShare
-		if i == len(x.tiers)-1 {
-			part = 1
-		}
-		whole := x.allot(part)
+		whole := x.allot(parts[i])
 		ok := buyFor(x, tier, x.demands)
 		if whole(); !ok {
 			return false
 		}
 	}
 	return true
+}
+
+// tierParts returns the part of the budget that is left then for each tier: as many
+// of the demands have it as their heaviest, of those that have it or a lighter one.
+func (x *draft) tierParts() []float64 {
+	parts, later := make([]float64, len(x.tiers)), 0.0
+	for _, d := range x.demands {
+		i := slices.IndexFunc(x.tiers, func(t tier) bool {
+			return x.catalogue.Fits(d.Demand, fit.Range{From: x.catalogue.Pools[t.From].Offers.From, To: x.catalogue.Pools[t.To-1].Offers.To})
+		})
+		if i >= 0 && len(d.left) > 0 {
+			parts[i]++
+		}
+	}
+	for i, n := range slices.Backward(parts) {
+		later += n
+		parts[i] = max(n/max(later, 1), tierShare)
+	}
+	if len(parts) > 0 {
+		parts[len(parts)-1] = 1
+	}
+	return parts
 }
 
 // buyFor buys new nodes of the tier's pools for the demands. It reports false
