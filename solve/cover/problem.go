@@ -66,14 +66,6 @@ type Options struct {
 	Rows   int       // the master problem has at most about so many rows; 0 = a number that suits the items
 }
 
-// lines returns how many lines are priced at most.
-func (o Options) lines() int {
-	if o.Rows == 0 {
-		return mostLines
-	}
-	return 2 * o.Rows
-}
-
 // Columns are patterns for the lines of a master problem.
 type Columns []pattern
 

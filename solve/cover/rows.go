@@ -17,6 +17,14 @@ const (
 	mostLines  = 1000 // that are priced
 )
 
+// lines returns how many lines are priced at most.
+func (o Options) lines() int {
+	if o.Rows == 0 {
+		return mostLines
+	}
+	return 2 * o.Rows
+}
+
 // aggregate returns the lines: the items that some candidate can take, those that
 // are equal in one, or sets of similar ones where they are more than most.
 func (s *solver) aggregate(most int) []line {
