@@ -190,10 +190,54 @@ func (v *proof) confined(d *demand, tier tier) bool {
 	if v.catalogue.Fits(d.Demand, fit.Range{To: pools[tier.From].Offers.From}) {
 		return false
 	}
-	if !limited(tier) && v.topology.Free(d.kind) {
+	if !limited(tier) && (v.topology.Free(d.kind) || v.offersEverywhere(d, tier)) {
 		return true
 	}
 	return !v.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) && !v.avoids(d.Shape)
+}
+
+// offersEverywhere reports whether no rule between pods can push d to a lighter tier:
+// the tier has an offer that a pod fits in every combination of topology domains where
+// a lighter one has any, and no pod must join the node of another.
+func (v *proof) offersEverywhere(d *demand, tier tier) bool {
+	if slices.ContainsFunc(d.Shape.PodTerms, func(t model.PodTerm) bool { return t.Key == model.LabelHostname && !t.Anti && t.Weight == 0 }) {
+		return false
+	}
+	pools := v.catalogue.Pools
+	here, lighter := fit.NewBits(len(v.catalogue.Offers)), fit.NewBits(len(v.catalogue.Offers))
+	for o := range d.Offers.All() {
+		switch {
+		case o >= pools[tier.To-1].Offers.To:
+			lighter.Set(o)
+		case o >= pools[tier.From].Offers.From && d.Shape.Requests.Fits(v.catalogue.Types[v.catalogue.Offers[o].Type].Free):
+			here.Set(o)
+		}
+	}
+	var keys []string
+	for _, k := range v.topology.Pinned(d.kind) {
+		if k != topology.Hostname {
+			keys = append(keys, v.topology.Keys[k])
+		}
+	}
+	return v.coversDomains(here, lighter, keys)
+}
+
+// coversDomains reports whether the offers are in every combination of domains of the
+// keys that others are in.
+func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
+	if others.Empty() || len(keys) == 0 {
+		return others.Empty() || !offers.Empty()
+	}
+	spelled := v.spelling(keys[0])
+	if !others.And(spelled.others).Empty() {
+		return false
+	}
+	for _, of := range spelled.offers {
+		if !v.coversDomains(offers.And(of), others.And(of), keys[1:]) {
+			return false
+		}
+	}
+	return true
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is
