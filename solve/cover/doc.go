@@ -6,21 +6,25 @@
 //
 // # Method
 //
-// Column generation (Gilmore and Gomory 1961). A pattern is how many of which
-// items share one node of a candidate. The restricted master problem is the
-// covering linear program over the patterns known so far; its dual values say
-// what one pod of each item is worth. Pricing looks, candidate by candidate, for
-// a pattern of negative reduced cost: one that is worth more than its node costs.
-// The fractional solution is rounded by diving: buy the whole part and the
-// largest fractions, solve again for the rest. Small plans are improved by
-// tearing a few nodes down and covering their pods again.
+// The dual of the program in which nodes are filled in fractions gives the first
+// values (ascent.go), and a greedy cover the first patterns. Column generation
+// (Gilmore and Gomory 1961) goes on from there. A pattern is how many of which items
+// share one node of a candidate. The restricted master problem is the covering linear
+// program over the patterns known so far; its dual values say what one pod of each
+// item is worth. Pricing looks, candidate by candidate, for a pattern of negative
+// reduced cost: one that is worth more than its node costs. The fractional solution is
+// rounded by diving: buy the whole part and the largest fractions, solve again for the
+// rest. Small plans are improved by tearing a few nodes down and covering their pods
+// again.
 //
 // # Vocabulary
 //
 //   - item: pods that may be exchanged for each other.
-//   - row: items of similar size and equal rules that the master problem does
-//     not tell apart, because there are too many. A row requests what its items
-//     request on average; nodes are always filled with the items themselves.
+//   - line: an item, or several that are equal, or, where there are too many, similar
+//     ones, which then request what they do on average; nodes are always filled with
+//     the items themselves. Patterns are of lines.
+//   - row: lines under equal rules whose values the master problem keeps in fixed
+//     ratios, because there are too many to find the value of each.
 //   - group: items of which one node takes only so many pods together.
 //   - shadow prices: of the resources of one candidate, at which its best
 //     pattern cannot be worth more than the price of its room.
