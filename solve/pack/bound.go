@@ -228,11 +228,11 @@ func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
 	if others.Empty() || len(keys) == 0 {
 		return others.Empty() || !offers.Empty()
 	}
-	spelled := v.spelling(keys[0])
-	if !others.And(spelled.others).Empty() {
+	spelled := v.catalogue.Spelling(keys[0])
+	if !others.And(spelled.Others).Empty() {
 		return false
 	}
-	for _, of := range spelled.offers {
+	for _, of := range spelled.Offers {
 		if !v.coversDomains(offers.And(of), others.And(of), keys[1:]) {
 			return false
 		}
