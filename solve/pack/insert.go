@@ -16,7 +16,7 @@ import (
 const (
 	insertions      = 1 << 17
 	trialInsertions = 1 << 12 // where only a Trial is wanted
-	insertionSteps  = 200    // of the budget, that checking one pod takes
+	insertionSteps  = 200     // of the budget, that checking one pod takes
 )
 
 // insertion is the part of repair that finds places for pods that are left, one
