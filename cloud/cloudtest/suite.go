@@ -39,20 +39,20 @@ type Factory func(t *testing.T) *Cloud
 // Run checks that a provider keeps the contract of package cloud.
 func Run(t *testing.T, factory Factory) {
 	for name, check := range map[string]func(*testing.T, *Cloud){
-		"describes itself the same each time":         testConstants,
-		"describes its types in full":                 testTypes,
-		"launches the cheapest compatible offering":   testCheapest,
-		"returns labels and resources of the machine": testMachine,
-		"launches one machine per claim":              testIdempotent,
-		"launches one machine per claim concurrently": testIdempotentConcurrent,
-		"refuses what nothing satisfies":              testRefuses,
-		"goes on without offerings that have no capacity":            testSoldOut,
-		"finds instances by provider ID":               testGet,
-		"lists every machine once":                    testList,
-		"deletes until there is nothing left":         testDelete,
-		"takes repeated and pointless deletes":        testDeleteAgain,
-		"finds no drift in a new machine":             testDrift,
-		"serves many callers at once":                 testConcurrency,
+		"describes itself the same each time":             testConstants,
+		"describes its types in full":                     testTypes,
+		"launches the cheapest compatible offering":       testCheapest,
+		"returns labels and resources of the machine":     testMachine,
+		"launches one machine per claim":                  testIdempotent,
+		"launches one machine per claim concurrently":     testIdempotentConcurrent,
+		"refuses what nothing satisfies":                  testRefuses,
+		"goes on without offerings that have no capacity": testSoldOut,
+		"finds instances by provider ID":                  testGet,
+		"lists every machine once":                        testList,
+		"deletes until there is nothing left":             testDelete,
+		"takes repeated and pointless deletes":            testDeleteAgain,
+		"finds no drift in a new machine":                 testDrift,
+		"serves many callers at once":                     testConcurrency,
 	} {
 		t.Run(name, func(t *testing.T) { check(t, factory(t)) })
 	}

@@ -106,7 +106,9 @@ func reviewed(cluster *rest.Config, http *http.Client, scheme *runtime.Scheme) (
 func filter(who access.Reviewer) server.Filter {
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
 		handler = share(handler)
-		failed := func(err error) { log.Error(err, "cannot authorize requests for metrics: the API server does not answer access reviews") }
+		failed := func(err error) {
+			log.Error(err, "cannot authorize requests for metrics: the API server does not answer access reviews")
+		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !who.Refuse(w, r, failed) {
 				handler.ServeHTTP(w, r)
