@@ -165,7 +165,7 @@ func (m *meter) bounds(t *testing.T, n int) {
 		made int
 		most int
 	}{
-		{"fleets for the launch", m.busy["CreateFleet"], 1 + n/500},
+		{"fleets for the launch, in two Spot pools", m.busy["CreateFleet"], 2 + n/500},
 		{"templates for the launch", m.busy["CreateLaunchTemplate"], 20},
 		{"instances described for drift, as they are launched", m.byBusy["DescribeInstances by nodeclaim.disruption"], 1 + n/250},
 		{"instances listed in an idle hour", m.idle["DescribeInstances"], 32*pages + n/250},

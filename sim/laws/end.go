@@ -104,7 +104,7 @@ func newRest(t terms) *Law {
 	var evicted []time.Time // when the process moved pods
 	return &Law{
 		name:  "rest",
-		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts nobody; pools whose nodes expire, drift that is still being worked off, nodes that have replaced others an hour ago and may be replaced now, nodes with pods that were moved an hour ago and may be moved again, and nodes that may go since a pod's do-not-disrupt has ended, excepted.",
+		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts no one; pools whose nodes expire, drift that is still being worked off, nodes that have replaced others an hour ago and may be replaced now, nodes with pods that were moved an hour ago and may be moved again, and nodes that may go since a pod's do-not-disrupt has ended, excepted.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				if c.By != Us || !acts(c) {

@@ -57,7 +57,7 @@ func newKept(t terms) *Law {
 	k.moves.strays = t.strays
 	return &Law{
 		name: "kept", check: k.check,
-		means: "As long as neither demand nor prices change, each time consolidation begins the machines cost less than the time before, if that took a node away: so no moves lead back to where they began. Demand changes when a pod comes or goes other than by being moved, a workload or pool is edited, or a machine goes for another reason; also when a node is bought for a moved pod after the scheduler has put another, moved since consolidation last began, elsewhere than on the emptiest node.",
+		means: "As long as neither demand nor prices change, each time consolidation begins the instances cost less than the time before, if that took a node away: so no moves lead back to where they began. Demand changes when a pod comes or goes other than by being moved, a workload or pool is edited, or an instance goes for another reason; also when a node is launched for a moved pod after the scheduler has put another, moved since consolidation last began, elsewhere than on the emptiest node.",
 	}
 }
 

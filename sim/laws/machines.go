@@ -66,7 +66,7 @@ func newOnce() *Law {
 	version := int64(-1)
 	return &Law{
 		name:  "once",
-		means: "No claim has two machines, and no machine two claims.",
+		means: "No claim has two instances, and no instance two claims.",
 		check: func(s *sim.Seen) error {
 			v := s.Cloud.Version()
 			if v == version && !changed[*v1.NodeClaim](s) {
@@ -129,7 +129,7 @@ func newIdle(t terms) *Law {
 	i := &idle{t, since{}, map[string]time.Time{}, every{period: sampling}}
 	return &Law{
 		name: "idle", check: i.check,
-		means: "A node without pods but daemons goes within 6 minutes after its pool's consolidateAfter, unless budgets, a pending pod or do-not-disrupt keep it, no more nodes are empty than CapacityBuffers keep room for pods, or others of the pool go first.",
+		means: "A node without pods but daemons goes within 6 minutes after its pool's consolidateAfter, unless budgets, a pending pod or do-not-disrupt keep it, no more nodes are empty than CapacityBuffers keep capacity for pods, or others of the pool go first.",
 	}
 }
 

@@ -44,7 +44,7 @@ func newReasoned(t terms) *Law {
 func newDrift() *Law {
 	return &Law{
 		name:  "drift",
-		means: "No claim is called Drifted while its type is sold and its pool is as it was when the claim was made, whatever the cloud's answers left out.",
+		means: "No claim is called Drifted while its type is available and its pool is as it was when the claim was made, whatever the cloud's answers left out.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				claim, old := as[*v1.NodeClaim](c.New), as[*v1.NodeClaim](c.Old)

@@ -190,7 +190,7 @@ func (v *proof) confined(d *demand, tier tier) bool {
 	if v.catalogue.Fits(d.Demand, fit.Range{To: pools[tier.From].Offers.From}) {
 		return false
 	}
-	if !limited(tier) && (v.topology.Free(d.kind) || v.offersEverywhere(d, tier)) {
+	if !limited(tier) && (v.topology.Free(d.kind) || !v.demanding(tier) && v.offersEverywhere(d, tier)) {
 		return true
 	}
 	return !v.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) && !v.avoids(d.Shape)
