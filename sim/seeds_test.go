@@ -19,7 +19,6 @@ import (
 
 var (
 	seeds     = flag.Int("seeds", 20, "how many seeds to draw scripts from")
-	buffers   = flag.Bool("buffers", false, "draw CapacityBuffers, too: see docs/differences.md")
 	firstSeed = flag.Uint64("first", 0, "the first of the seeds")
 	file      = flag.String("script", "", "a script to run")
 	shrink    = flag.Int("shrink", 150, "how many runs to spend on shrinking a script that fails")
@@ -81,9 +80,6 @@ func TestSeeds(t *testing.T) {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
 			t.Parallel()
 			s := script.Draw(seed)
-			if *buffers {
-				s = script.DrawBuffers(seed)
-			}
 			v := judge(t, server, s)
 			seen.add(v)
 			if v.Err != nil {

@@ -79,6 +79,10 @@ kind: Namespace
 metadata: {name: ci}
 ---
 apiVersion: v1
+kind: ConfigMap
+metadata: {name: amazon-vpc-cni, namespace: kube-system}
+---
+apiVersion: v1
 kind: Node
 metadata: {name: name, labels: {karpenter.sh/provisioner-name: name, eks.amazonaws.com/nodegroup: name, karpenter.sh/nodepool: name}}
 ---

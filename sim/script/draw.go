@@ -23,6 +23,10 @@ func Draw(seed uint64) *Script {
 	d.sickness()
 	d.frozen()
 	d.hindered()
+	d.Rand = rand.New(rand.NewPCG(seed, 3))
+	if d.one(3) {
+		d.buffers()
+	}
 	return d.s
 }
 
@@ -150,14 +154,7 @@ func (d *drawer) hindered() {
 	d.s.Events = append(d.s.Events, e)
 }
 
-// DrawBuffers is Draw with CapacityBuffers.
-func DrawBuffers(seed uint64) *Script {
-	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 3)), s: Draw(seed)}
-	d.buffers()
-	return d.s
-}
-
-// buffers keeps room for more pods of some workloads.
+// buffers has CapacityBuffers keep capacity for more pods of some workloads.
 func (d *drawer) buffers() {
 	d.s.Gates = append(d.s.Gates, "CapacityBuffer")
 	for i := range d.s.Pods {
