@@ -691,10 +691,11 @@ func (c *dispersal) take(w way) bool {
 
 // stands reports whether the scheduler would put all pods where they are planned.
 func (c *dispersal) stands() bool {
-	c.budget.Spend(16 * c.size())
+	c.spend(16 * c.size())
 	if !slices.ContainsFunc(c.demands, func(d *demand) bool { return !c.topology.Free(d.kind) }) {
 		return true
 	}
+	c.spend(c.outlooks())
 	moves, _ := c.recount()
 	for i, n := range c.topology.Admit(moves) {
 		if n < moves[i].Pods {
@@ -702,6 +703,12 @@ func (c *dispersal) stands() bool {
 		}
 	}
 	return standsUnwished(c.draft)
+}
+
+// spend counts steps in the budget, and in what there is for this phase.
+func (c *dispersal) spend(steps int) {
+	c.work -= steps
+	c.budget.Spend(steps)
 }
 
 // pin has new nodes with pods of workloads that were spread be bought where they are
@@ -717,7 +724,7 @@ func (c *dispersal) pin() {
 	}
 	for i := range c.bins {
 		b := &c.bins[i]
-		if b.zone == "" && c.spot(b.offer) && slices.ContainsFunc(c.in(b), func(l int) bool { return apart[l] }) {
+		if c.work > 0 && b.zone == "" && c.spot(b.offer) && slices.ContainsFunc(c.in(b), func(l int) bool { return apart[l] }) {
 			before := *b
 			pinned, ok := c.boughtAs(*b, b.offer)
 			if !ok {

@@ -19,6 +19,8 @@ const (
 	mostThrifty  = 12      // new nodes of a plan
 	mostGivenUp  = 3       // of them at a time
 	thriftChecks = 1 << 15 // changes that are tried, times the pods each has to be checked with
+
+	typesPerCheck = 20 // that are looked at for the labels of new nodes, in the time of one check
 )
 
 // economise makes a small plan of pods with rules between each other cheaper.
@@ -53,6 +55,10 @@ func (x *draft) newNodes() int {
 func (n *insertion) withoutSome(bins []int) bool {
 	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
 	for _, more := range []bool{false, true} {
+		if n.work <= 0 || n.budget.Spent() {
+			return false
+		}
+		n.spend(n.outlooks() / typesPerCheck)
 		n.giveUp(bins)
 		for _, d := range n.inOrder() {
 			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more) {

@@ -85,6 +85,10 @@ func (r repair) recount() ([]topology.Move, [][]model.Pod) {
 	return moves, pods
 }
 
+// outlooks is how many types the possible labels of all new nodes are worked out of,
+// whenever pods are counted again.
+func (r repair) outlooks() int { return len(r.bins) * len(r.catalogue.Types) }
+
 // settleOthers settles new nodes, whose launches leave their domain open, for
 // the one they are planned in, when pods were not admitted to which the domains
 // they may open matter. It reports whether it settled any.
