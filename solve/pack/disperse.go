@@ -20,7 +20,7 @@ import (
 // Bounds of disperse.
 const (
 	dispersePasses = 8       // over the new nodes
-	disperseWork   = 1 << 22 // offers that are looked at for one plan
+	disperseWork   = 1 << 20 // offers that are looked at for one plan
 	spotQuotes     = 3       // offers of each zone that a new node is considered for, cheapest first
 	spotPairs      = 8       // pairs of them that two nodes in place of one are considered for
 	spotSizes      = 4       // sizes of nodes that it is divided into, largest first
