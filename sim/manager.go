@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
@@ -54,7 +54,7 @@ func (p *process) GetAPIReader() client.Reader { return p.live }
 func (p *process) GetEventRecorderFor(string) record.EventRecorder { return recorder{p} }
 
 // GetEventRecorder implements manager.Manager. Nobody uses it.
-func (p *process) GetEventRecorder(string) events.EventRecorder { return nil }
+func (p *process) GetEventRecorder(string) crrecorder.EventRecorder { return nil }
 
 // Elected implements manager.Manager.
 func (p *process) Elected() <-chan struct{} { return p.elected }

@@ -35,7 +35,7 @@ func parts() []part {
 		in:         func(p *corev1.Pod) any { return &p.Spec },
 		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources TopologySpreadConstraints Volumes",
 		refused:    "ResourceClaims",
-		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride SchedulingGroup",
+		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride SchedulingGroup EvictionResponders",
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0] },
 		used:       "Resources Ports",
@@ -198,7 +198,11 @@ func TestClassesAreTrue(t *testing.T) {
 			}
 		}
 		for _, field := range strings.Fields(part.used) {
-			if different, _ := differs(part, field); !different {
+			different := false
+			for i := 0; i < 10 && !different; i++ { // most contents are nothing that counts
+				different, _ = differs(part, field)
+			}
+			if !different {
 				t.Errorf("%s.%s makes no difference, but is called used", kind, field)
 			}
 		}
