@@ -124,11 +124,11 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	}
 	cluster.Wrap(meter.NewRequests(metrics.Registry, clock.RealClock{}).Wrap)
 	fence := fenceOf(c)
-	watches := manager.NewWatches(metrics.Registry, clock.RealClock{})
+	watches, turns := manager.NewWatches(metrics.Registry, clock.RealClock{}), manager.NewTurns()
 	mgr, err := manager.New(ctx, cluster, manager.Options{
 		Scheme: objects, Version: build.Version, Log: logger,
 		QPS: c.KubeClientQPS, Burst: c.KubeClientBurst,
-		Metrics:    manager.Metrics{Port: c.MetricsPort, Profiling: c.EnableProfiling, Secure: c.MetricsSecure, CertDir: c.MetricsCertDir},
+		Metrics:    manager.Metrics{Port: c.MetricsPort, Profiling: c.EnableProfiling, Secure: c.MetricsSecure, CertDir: c.MetricsCertDir, Turns: turns},
 		HealthPort: c.HealthProbePort,
 		Lease:      manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c), Fence: fence},
 		Warmup:     !c.DisableControllerWarmup,
@@ -140,7 +140,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	}
 	build.Publish(metrics.Registry)
 	err = wiring.Wire(ctx, wiring.Surroundings{
-		Manager: mgr, Config: c, Registry: metrics.Registry,
+		Manager: mgr, Config: c, Registry: turns,
 		Provider:  provider(c.CloudProvider, fence),
 		PublishIn: leaseNamespace(c), Watches: watches,
 		Nominator: func() (client.StatusClient, error) { return nominator(mgr) },

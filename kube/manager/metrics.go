@@ -43,11 +43,15 @@ type Metrics struct {
 	// they change; "" = a certificate that is made at the start and signed by
 	// itself. Of no meaning unless Secure.
 	CertDir string
+
+	// Turns are metrics served beside those of controller-runtime's registry. May
+	// be nil.
+	Turns *Turns
 }
 
 // options returns what controller-runtime is told. The scheme knows reviews.
 func (m Metrics) options(scheme *runtime.Scheme) (server.Options, error) {
-	out := server.Options{BindAddress: address(m.Port), ExtraHandlers: profiles(m.Profiling), FilterProvider: shared}
+	out := server.Options{BindAddress: address(m.Port), ExtraHandlers: profiles(m.Profiling), FilterProvider: m.shared}
 	if !m.Secure || m.Port == 0 {
 		return out, nil
 	}
@@ -55,7 +59,7 @@ func (m Metrics) options(scheme *runtime.Scheme) (server.Options, error) {
 	// One scrape is one request; HTTP/2 only gives strangers more to do.
 	out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos, c.MinVersion = []string{"http/1.1"}, tls.VersionTLS12 }}
 	out.FilterProvider = func(cluster *rest.Config, http *http.Client) (server.Filter, error) {
-		return reviewed(cluster, http, scheme)
+		return m.reviewed(cluster, http, scheme)
 	}
 	if m.CertDir != "" {
 		// Without the files, controller-runtime would sign a certificate itself.
@@ -85,12 +89,12 @@ func selfSigned() (tls.Certificate, error) {
 }
 
 // shared returns what stands before every handler when anyone may ask.
-func shared(*rest.Config, *http.Client) (server.Filter, error) {
-	return func(_ logr.Logger, handler http.Handler) (http.Handler, error) { return share(handler), nil }, nil
+func (m Metrics) shared(*rest.Config, *http.Client) (server.Filter, error) {
+	return func(_ logr.Logger, handler http.Handler) (http.Handler, error) { return share(handler, m.Turns), nil }, nil
 }
 
 // reviewed returns what stands before every handler when only some may ask.
-func reviewed(cluster *rest.Config, http *http.Client, scheme *runtime.Scheme) (server.Filter, error) {
+func (m Metrics) reviewed(cluster *rest.Config, http *http.Client, scheme *runtime.Scheme) (server.Filter, error) {
 	own := rest.CopyConfig(cluster)
 	own.QPS, own.Burst, own.RateLimiter = reviewQPS, reviewBurst, nil
 	reviews := meta.NewDefaultRESTMapper(nil)
@@ -100,12 +104,12 @@ func reviewed(cluster *rest.Config, http *http.Client, scheme *runtime.Scheme) (
 	if err != nil {
 		return nil, fmt.Errorf("ask who may read metrics: %w", err)
 	}
-	return filter(access.Reviewer{Client: asking}), nil
+	return m.filter(access.Reviewer{Client: asking}), nil
 }
 
-func filter(who access.Reviewer) server.Filter {
+func (m Metrics) filter(who access.Reviewer) server.Filter {
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-		handler = share(handler)
+		handler = share(handler, m.Turns)
 		failed := func(err error) {
 			log.Error(err, "cannot authorize requests for metrics: the API server does not answer access reviews")
 		}

@@ -4,9 +4,12 @@ package manager
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +31,8 @@ const (
 // pod, and by default anyone who reaches the port can ask: answers are made one
 // at a time, and shared for a while.
 type scrapes struct {
-	gather http.Handler
+	next  http.Handler // answers with the metrics of controller-runtime's registry
+	turns *Turns       // the others; may be nil
 
 	waiting atomic.Int64
 	making  chan struct{} // full while an answer is made
@@ -47,10 +51,10 @@ type scraped struct {
 	body   []byte
 }
 
-// share returns a handler that bounds the cost of the metrics, and leaves other
-// paths as they are.
-func share(next http.Handler) http.Handler {
-	s := &scrapes{gather: next, making: make(chan struct{}, 1), kept: map[variant]*scraped{}}
+// share returns a handler that bounds the cost of the metrics, those of next and
+// of turns, and leaves other paths to next.
+func share(next http.Handler, turns *Turns) http.Handler {
+	s := &scrapes{next: next, turns: turns, making: make(chan struct{}, 1), kept: map[variant]*scraped{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != metricsPath {
 			next.ServeHTTP(w, r)
@@ -117,31 +121,53 @@ func (s *scrapes) drop(v variant) {
 	delete(s.kept, v)
 }
 
-// scrape gathers the metrics. It goes on when the client that asked goes away,
-// since others may wait for the answer.
+// scrape gathers the metrics, one part after the other; the answer of a part that
+// fails is all. It goes on when the client that asked goes away, since others may
+// wait for the answer.
 func (s *scrapes) scrape(v variant) *scraped {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, metricsPath, nil)
-	if err != nil {
-		return &scraped{code: http.StatusInternalServerError, body: []byte(err.Error())}
-	}
+	r := (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: metricsPath}, Header: http.Header{}}).WithContext(context.Background())
 	if v.protobuf {
 		r.Header.Set("Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 	}
+	var body bytes.Buffer
+	var to io.Writer = &body
+	end := func() error { return nil }
+	header := http.Header{}
 	if v.gzip {
-		r.Header.Set("Accept-Encoding", "gzip")
+		packed := gzip.NewWriter(&body)
+		to, end = packed, packed.Close
 	}
-	out := &recorder{header: http.Header{}, code: http.StatusOK}
-	s.gather.ServeHTTP(out, r)
-	return &scraped{header: out.header, code: out.code, body: out.body.Bytes()}
+	for _, part := range append([]http.Handler{s.next}, s.turns.handlers()...) {
+		out := &recorder{header: http.Header{}, code: http.StatusOK, to: to}
+		part.ServeHTTP(out, r)
+		if out.code != http.StatusOK {
+			return &scraped{header: out.header, code: out.code, body: out.why.Bytes()}
+		}
+		header = out.header // the same of all parts
+	}
+	if err := end(); err != nil {
+		return &scraped{code: http.StatusInternalServerError, body: []byte(err.Error())}
+	}
+	if v.gzip {
+		header.Set("Content-Encoding", "gzip")
+	}
+	return &scraped{header: header, code: http.StatusOK, body: body.Bytes()}
 }
 
-// recorder is a response that is kept.
+// recorder takes the answer of a part.
 type recorder struct {
 	header http.Header
 	code   int
-	body   bytes.Buffer
+	to     io.Writer    // takes what is well
+	why    bytes.Buffer // what it said when it failed
 }
 
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(code int)        { r.code = code }
-func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+func (r *recorder) Header() http.Header  { return r.header }
+func (r *recorder) WriteHeader(code int) { r.code = code }
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.code != http.StatusOK {
+		return r.why.Write(p)
+	}
+	return r.to.Write(p)
+}

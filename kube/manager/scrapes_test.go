@@ -3,14 +3,25 @@
 package manager
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // slow gathers metrics for a quarter of a second.
@@ -38,7 +49,7 @@ func ask(h http.Handler, method, path string, header ...string) *httptest.Respon
 func TestScrapesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		h := share(s)
+		h := share(s, nil)
 		var all sync.WaitGroup
 		var ok, refused atomic.Int64
 		for i := range 100 {
@@ -78,15 +89,15 @@ func TestScrapesAreShared(t *testing.T) {
 // TestScrapesByForm covers what an answer depends on, and what is not shared.
 func TestScrapesByForm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := share(&slow{})
+		h := share(&slow{}, nil)
 		for _, tc := range []struct{ accept, encoding, want string }{
 			{"", "", `1 as "" in ""`},
 			{"text/plain", "identity", `1 as "" in ""`},
-			{"application/openmetrics-text", "gzip;q=1", `2 as "" in "gzip"`},
+			{"application/openmetrics-text", "gzip;q=1", `2 as "" in ""`},
 			{"application/vnd.google.protobuf;proto=x", "", `3 as "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited" in ""`},
 		} {
 			w := ask(h, "GET", "/metrics", "Accept", tc.accept, "Accept-Encoding", tc.encoding)
-			if got := w.Body.String(); got != tc.want || w.Header().Get("Content-Type") != "text/plain" {
+			if got := unpacked(t, w); got != tc.want || w.Header().Get("Content-Type") != "text/plain" {
 				t.Errorf("%q in %q: %q, want %q", tc.accept, tc.encoding, got, tc.want)
 			}
 		}
@@ -101,5 +112,87 @@ func TestScrapesByForm(t *testing.T) {
 			t.Errorf("a profile: %q", got)
 		}
 		<-time.After(10 * time.Second)
+	})
+}
+
+// unpacked returns the body, which gzip has packed if the header says so.
+func unpacked(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	if w.Header().Get("Content-Encoding") != "gzip" {
+		return w.Body.String()
+	}
+	r, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Multistream(false) // not everyone reads several
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// broken is a collector that cannot be gathered.
+type broken struct{ prometheus.Gauge }
+
+func (b broken) Collect(out chan<- prometheus.Metric) {
+	b.Gauge.Collect(out)
+	b.Gauge.Collect(out)
+}
+
+// TestTurns covers metrics of several registries in one answer, in every form.
+func TestTurns(t *testing.T) {
+	gauge := func(name string) prometheus.Gauge { return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "Help."}) }
+	others := prometheus.NewRegistry()
+	others.MustRegister(gauge("other"))
+	turns := NewTurns()
+	h := share(promhttp.HandlerFor(others, promhttp.HandlerOpts{}), turns)
+	ask := func(header ...string) *httptest.ResponseRecorder {
+		t.Helper()
+		<-time.After(2 * leastFresh) // longer than answers are kept
+		return ask(h, "GET", "/metrics", header...)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		one, two := gauge("one"), gauge("two")
+		turns.MustRegister(one, two)
+		if turns.Register(gauge("one")) == nil {
+			t.Error("the same metric was registered twice")
+		}
+		for _, encoding := range []string{"", "gzip"} {
+			w := ask("Accept-Encoding", encoding)
+			parser := expfmt.NewTextParser(model.LegacyValidation)
+			families, err := parser.TextToMetricFamilies(strings.NewReader(unpacked(t, w)))
+			if names := slices.Sorted(maps.Keys(families)); err != nil || !slices.Equal(names, []string{"one", "other", "two"}) {
+				t.Errorf("in %q: %v, %v", encoding, names, err)
+			}
+			if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "text/plain; version=0.0.4") {
+				t.Errorf("in %q: %s", encoding, got)
+			}
+		}
+		w := ask("Accept", "application/vnd.google.protobuf")
+		decoder, names := expfmt.NewDecoder(w.Body, expfmt.ResponseFormat(w.Header())), []string{}
+		for {
+			family := dto.MetricFamily{}
+			if err := decoder.Decode(&family); err != nil {
+				if err != io.EOF {
+					t.Error(err)
+				}
+				break
+			}
+			names = append(names, family.GetName())
+		}
+		if !slices.Equal(names, []string{"other", "one", "two"}) {
+			t.Errorf("in protobuf: %v", names)
+		}
+		if !turns.Unregister(two) || strings.Contains(ask().Body.String(), "two") {
+			t.Error("a collector that was taken out is still gathered")
+		}
+		turns.MustRegister(broken{two})
+		if w := ask(); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "two") || strings.Contains(w.Body.String(), "HELP") {
+			t.Errorf("a collector that fails: %d %s", w.Code, w.Body)
+		}
+		<-time.After(10 * time.Second)
+		synctest.Wait()
 	})
 }

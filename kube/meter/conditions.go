@@ -85,8 +85,11 @@ func NewConditions(reg prometheus.Registerer, clk clock.PassiveClock, leads func
 	}
 	if slices.ContainsFunc(kinds, func(w Watched) bool { return w.Twin }) {
 		c.twins = newConditionMetrics(reg, "", "an object", []string{"group", "kind"})
+		reg.MustRegister(&conditionGauges{c, c.kinds, true})
 	}
-	reg.MustRegister(c)
+	for _, k := range c.kinds {
+		reg.MustRegister(&conditionGauges{c, []*watchedKind{k}, false})
+	}
 	return c
 }
 
@@ -212,46 +215,63 @@ type labelled struct {
 
 // of returns the metrics that the object is published in.
 func (c *Conditions) of(k *watchedKind, o client.Object) []labelled {
+	out := []labelled{k.own(o)}
+	if k.Twin {
+		out = append(out, c.twin(k))
+	}
+	return out
+}
+
+func (k *watchedKind) own(o client.Object) labelled {
 	values := make([]string, len(k.Keys))
 	for i, key := range k.Keys {
 		values[i] = o.GetLabels()[key]
 	}
-	out := []labelled{{k.conditionMetrics, values}}
-	if k.Twin {
-		out = append(out, labelled{c.twins, []string{k.Group, k.Kind}})
-	}
-	return out
+	return labelled{k.conditionMetrics, values}
+}
+
+func (c *Conditions) twin(k *watchedKind) labelled {
+	return labelled{c.twins, []string{k.Group, k.Kind}}
 }
 
 func (c *Conditions) age(since time.Time) float64 {
 	return math.Max(0, c.clock.Since(since).Seconds())
 }
 
+// conditionGauges publishes the gauges of one kind, or the twins of all: they are
+// a large part of all series, and no more of them are held at once.
+type conditionGauges struct {
+	*Conditions
+	of    []*watchedKind
+	twins bool
+}
+
 // Describe implements prometheus.Collector.
-func (c *Conditions) Describe(out chan<- *prometheus.Desc) {
-	describe := func(m *conditionMetrics) {
-		out <- m.count
-		out <- m.currentStatus
-		out <- m.terminates
+func (g *conditionGauges) Describe(out chan<- *prometheus.Desc) {
+	m := g.Conditions.twins
+	if !g.twins {
+		m = g.of[0].conditionMetrics
 	}
-	for _, k := range c.kinds {
-		describe(k.conditionMetrics)
-	}
-	if c.twins != nil {
-		describe(c.twins)
-	}
+	out <- m.count
+	out <- m.currentStatus
+	out <- m.terminates
 }
 
 // Collect implements prometheus.Collector.
-func (c *Conditions) Collect(out chan<- prometheus.Metric) {
-	if !c.leads() {
+func (g *conditionGauges) Collect(out chan<- prometheus.Metric) {
+	if !g.leads() {
 		return
 	}
-	for _, k := range c.kinds {
+	for _, k := range g.of {
+		if g.twins && !k.Twin {
+			continue
+		}
 		for _, o := range k.all() {
-			for _, m := range c.of(k, o) {
-				c.publish(out, m, k.Of(o), o)
+			m := k.own(o)
+			if g.twins {
+				m = g.twin(k)
 			}
+			g.publish(out, m, k.Of(o), o)
 		}
 	}
 }
