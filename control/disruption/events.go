@@ -24,6 +24,11 @@ const (
 	threshold = 1.0 / balance
 )
 
+// stays keeps what is told of every node of a large cluster from filling the queue
+// of events, which drops what is more than a thousand. What is left out is told by
+// the passes that follow.
+var stays = events.Limit{PerSecond: 20, Burst: 400}
+
 // stayed returns what there is to tell about a node that stays, if anything.
 // Budgets are told on the NodePool; that pods are expected, or a node is not
 // quiet yet, is true only for a moment.
@@ -41,7 +46,7 @@ func stayed(o client.Object, stay *model.Stay) (events.Event, bool) {
 }
 
 func blocked(o client.Object, why string) events.Event {
-	return events.Event{Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked", Message: "Not disrupted: " + why}
+	return events.Event{Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked", Message: "Not disrupted: " + why, Limit: stays}
 }
 
 // unconsolidatable is told again when the cause is another. The words are
@@ -54,7 +59,7 @@ func unconsolidatable(o client.Object, cause model.Cause, why string) events.Eve
 	}
 	return events.Event{
 		Object: o, Type: corev1.EventTypeNormal, Reason: "Unconsolidatable", Message: why,
-		Dedupe: []string{string(o.GetUID()), same}, Timeout: quiet,
+		Dedupe: []string{string(o.GetUID()), same}, Timeout: quiet, Limit: stays,
 	}
 }
 
