@@ -101,17 +101,6 @@ func serve(ctx context.Context, c settings.Config) error {
 	return nil
 }
 
-// collectSooner has garbage collected when there is half as much as there is in
-// use, not as much. What is in use is mostly caches, of which a decision or a
-// scrape needs a part besides: that halves what it costs in memory, and a
-// collection takes a fraction of a second. GOGC says otherwise.
-func collectSooner() {
-	const preset, sooner = 100, 50
-	if told := debug.SetGCPercent(sooner); told != preset {
-		debug.SetGCPercent(told)
-	}
-}
-
 // runControllers makes the manager and everything it runs.
 func runControllers(ctx context.Context, c settings.Config, build manager.Build, logger logr.Logger) error {
 	cluster, err := clusterOf(c.Kubeconfig)
@@ -146,6 +135,9 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 		Nominator: func() (client.StatusClient, error) { return nominator(mgr) },
 	})
 	if err != nil {
+		return err
+	}
+	if err := mgr.Add(giveBack{}); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

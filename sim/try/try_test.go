@@ -131,6 +131,6 @@ func promised(t *testing.T, text []byte) {
 		}
 	}
 	if waiting != 2 {
-		t.Errorf("%d pods wait in the end, want the 2 reports beyond the limit", waiting)
+		t.Errorf("%d pods wait in the end, want the 2 reports beyond the limit: %+v on %+v", waiting, before.Workloads, before.Nodes)
 	}
 }
