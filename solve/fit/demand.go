@@ -91,12 +91,21 @@ func (c *constraints) Constraints() string {
 // At returns the conjunction under which the shape runs on an offer of
 // Offers: the first of its alternatives that allows it.
 func (d *Demand) At(offer int) model.Requirements {
-	for _, a := range d.alts {
-		if a.offers.Has(offer) {
-			return a.demands
-		}
+	if i := d.Under(offer); i < len(d.alts) {
+		return d.alts[i].demands
 	}
 	return nil
+}
+
+// Under returns the position of the conjunction that At returns, or how many there
+// are.
+func (d *Demand) Under(offer int) int {
+	for i := range d.alts {
+		if d.alts[i].offers.Has(offer) {
+			return i
+		}
+	}
+	return len(d.alts)
 }
 
 // OffersAt returns the offers allowed under the conjunction that At returns.

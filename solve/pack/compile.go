@@ -20,6 +20,9 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 	q.snapshot, q.catalogue, q.startNodes = s, q.memory.Catalogue(s), q.memory.Nodes(s)
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
 	q.varieties = map[string]*variety{}
+	if q.futures == nil {
+		q.futures = newFutures()
+	}
 	q.budget.Spend(len(s.Nodes)*(16+len(s.Pending)) + len(s.Pending)*len(q.catalogue.Types))
 	q.tiers, q.floors, q.startDemands = tiersOf(q.catalogue.Pools), nil, nil
 	for i := range q.catalogue.Pools {

@@ -33,6 +33,7 @@ type problem struct {
 	startDemands []demand
 
 	varieties map[string]*variety // remembered
+	futures   *futures            // remembered
 }
 
 // tier is the pools of equal weight.
