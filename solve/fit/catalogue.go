@@ -42,6 +42,8 @@ type Pool struct {
 	Offers       Range // of Catalogue.Offers
 	Allowed      Bits  // offers that the pool's own requirements allow
 	Usable       Bits  // those of them that can be launched now
+
+	telling model.Requirements // those that are about labels of types and offers
 }
 
 // TypeRow is an instance type in one pool.

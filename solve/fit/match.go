@@ -49,6 +49,14 @@ func matchKey(r model.Requirement) string {
 	return key
 }
 
+// valueKey tells apart what is demanded of one label. For most it is the value.
+func valueKey(r *model.Requirement) string {
+	if !r.Complement && len(r.Values) == 1 && !r.Gte.Set && !r.Lte.Set && r.MinValues == 0 && !r.Present {
+		return r.Values[0]
+	}
+	return " " + matchKey(*r) // no value has spaces
+}
+
 func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
 	p := &c.Pools[pool]
 	own, defined := p.Requirements.Get(r.Key)
@@ -96,7 +104,7 @@ func (c *Catalogue) labelsOf(k poolKey) *labels {
 		if !ok {
 			return
 		}
-		text := matchKey(r)
+		text := valueKey(&r)
 		i, ok := index[text]
 		if !ok {
 			i = len(out)
