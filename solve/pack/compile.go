@@ -21,7 +21,7 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
 	q.varieties = map[string]*variety{}
 	if q.futures == nil {
-		q.futures = newFutures()
+		q.futures, q.charges = newFutures(), map[int]float64{}
 	}
 	q.budget.Spend(len(s.Nodes)*(16+len(s.Pending)) + len(s.Pending)*len(q.catalogue.Types))
 	q.tiers, q.floors, q.startDemands = tiersOf(q.catalogue.Pools), nil, nil

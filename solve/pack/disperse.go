@@ -392,8 +392,12 @@ func (c *dispersal) best(i int) (way, bool) {
 	}
 	var ways []*way
 	own := c.stakes(b)
+	before := c.excessOf(own)
 	for _, w := range all {
-		if w.less = c.lessens(i, own, w); w.less > 1e-9 && c.affords(c.poolOf(b.offer), w.more) {
+		if !c.affords(c.poolOf(b.offer), w.more) {
+			continue
+		}
+		if w.less = before - c.without(i, own, w); w.less > 1e-9 {
 			ways = append(ways, w)
 		}
 	}
@@ -435,29 +439,30 @@ func (c *dispersal) affords(pool int, more model.Price) bool {
 	return more <= 0 || more <= c.left && more <= c.own[pool]
 }
 
-// lessens returns how much less the excess is if a new node with these stakes is
-// changed.
-func (c *dispersal) lessens(i int, own []stake, w *way) float64 {
-	sum := func() (sum float64) {
-		for _, s := range own {
-			if c.only < 0 || s.load == c.only {
-				sum += c.excess(s.load)
-			}
+// excessOf returns the excess of the loads that a new node with these stakes is part
+// of.
+func (c *dispersal) excessOf(own []stake) (sum float64) {
+	for _, s := range own {
+		if c.only < 0 || s.load == c.only {
+			sum += c.excess(s.load)
 		}
-		return sum
 	}
-	before := sum()
+	return sum
+}
+
+// without returns what the excess is if a new node with these stakes is changed.
+func (c *dispersal) without(i int, own []stake, w *way) float64 {
 	c.count(&c.bins[i], own, -1)
 	for j := range w.by {
 		c.count(&w.by[j], w.stakes[j], 1)
 	}
-	after := sum()
+	after := c.excessOf(own)
 	for j := range w.by {
 		c.count(&w.by[j], w.stakes[j], -1)
 	}
 	c.count(&c.bins[i], own, 1)
 	c.spend(2 * len(own) * (1 + len(w.by)))
-	return before - after
+	return after
 }
 
 // quotes returns the spot offers that a node with the pods of b could be bought as,
