@@ -29,7 +29,9 @@ type Catalogue struct {
 	alike     map[string][][]int
 	open      map[poolKey]bool
 	demands   map[string]*constraints
-	spellings map[string]*Spelling
+
+	alternatives int // of all demands
+	spellings    map[string]*Spelling
 }
 
 // Pool is a pool with its rows.

@@ -2,7 +2,11 @@
 
 package fit
 
-import "karpenter/model"
+import (
+	"slices"
+
+	"karpenter/model"
+)
 
 // Match returns the offers whose nodes could have a label that meets r.
 func (c *Catalogue) Match(r model.Requirement) Bits {
@@ -20,8 +24,11 @@ func (c *Catalogue) Match(r model.Requirement) Bits {
 
 // MatchAll returns the offers that meet every requirement of rs.
 func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
-	out := c.in(Range{To: len(c.Offers)})
-	for _, r := range rs {
+	if len(rs) == 0 {
+		return c.in(Range{To: len(c.Offers)})
+	}
+	out := slices.Clone(c.Match(rs[0]))
+	for _, r := range rs[1:] {
 		for i, w := range c.Match(r) {
 			out[i] &= w
 		}
@@ -33,7 +40,7 @@ func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
 func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
 	out := NewBits(len(c.Offers))
 	for _, alt := range alternatives {
-		out = out.Or(c.MatchAll(alt))
+		out.Add(c.MatchAll(alt))
 	}
 	return out
 }
