@@ -169,7 +169,7 @@ const (
 	pullToBest  = 0.7  // weight of the best values so far
 	farOff      = 0.8  // of the present values, below which the best ones are no guide
 	little      = 2e-4 // the least gain of a round that is not idle
-	idleRounds  = 12
+	idleRounds  = 8
 )
 
 // optimise generates patterns until no candidate is found to have one of

@@ -22,12 +22,13 @@ type pricer struct {
 	fits   [][]int     // by candidate: how many pods of each of serves fit alone
 	shadow [][]float64 // by candidate: its shadow prices when they were last computed
 
-	sack   lp.Knapsack
-	price  []float64
-	free   []int64
-	dense  []density
-	take   []Portion
-	shared []int
+	sack    lp.Knapsack
+	price   []float64
+	free    []int64
+	dense   []density
+	choices []choice
+	take    []Portion
+	shared  []int
 }
 
 // negligible is which excess of worth over price is not worth a pattern.

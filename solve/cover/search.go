@@ -20,7 +20,7 @@ const searchNodes = 600
 // leave room that only cheap ones can use. The search stops where the bound is
 // no more than the price, which is all a proof needs.
 func (p *pricer) search(c int) (found [][]Portion, limit float64) {
-	s := &searcher{pricer: p, enough: p.Candidates[c].Price * (1 + negligible/2), candidate: c}
+	s := &searcher{pricer: p, enough: p.Candidates[c].Price * (1 + negligible/2), candidate: c, choices: p.choices}
 	items := make([]choice, 0, len(p.serves[c]))
 	for i, l := range p.serves[c] {
 		if u := min(p.fits[c][i], p.count[l]); u > 0 && p.values[l] > 0 {
@@ -28,6 +28,7 @@ func (p *pricer) search(c int) (found [][]Portion, limit float64) {
 		}
 	}
 	s.branch(items, p.room[c], p.shadow[c], 0)
+	p.choices = s.choices
 	return s.found, max(s.most, s.limit)
 }
 
@@ -42,6 +43,7 @@ type searcher struct {
 	enough    float64 // branches that cannot get above this are not followed
 	taken     []Portion
 	nodes     int
+	choices   []choice // arena of the branches that are open
 
 	found [][]Portion
 	most  float64
@@ -74,9 +76,10 @@ func (s *searcher) branch(items []choice, room []int64, price []float64, worth f
 		s.limit = max(s.limit, bound)
 		return
 	}
-	first := s.mostWorthy(items, price)
+	first, used := s.mostWorthy(items, price), len(s.choices)
 	it := items[first]
-	rest := slices.Delete(slices.Clone(items), first, first+1)
+	s.choices = append(append(s.choices, items[:first]...), items[first+1:]...)
+	rest, open := s.choices[used:], len(s.choices)
 	left := slices.Clone(room)
 	for d, v := range s.lines[it.line].request {
 		left[d] -= v * int64(it.most)
@@ -88,6 +91,7 @@ func (s *searcher) branch(items []choice, room []int64, price []float64, worth f
 			fit = slices.DeleteFunc(fit, func(o choice) bool { return s.apart(&s.lines[it.line], &s.lines[o.line]) })
 		}
 		s.branch(fit, left, price, worth+float64(n)*s.values[it.line])
+		s.choices = s.choices[:open]
 		if n > 0 {
 			s.taken = s.taken[:len(s.taken)-1]
 			for d, v := range s.lines[it.line].request {
@@ -95,6 +99,7 @@ func (s *searcher) branch(items []choice, room []int64, price []float64, worth f
 			}
 		}
 	}
+	s.choices = s.choices[:used]
 }
 
 // bound returns what the lines are worth at most in the room, with the prices
@@ -118,15 +123,16 @@ func (s *searcher) bound(items []choice, room []int64, price []float64, enough f
 	return bound, price
 }
 
-// fitting returns the lines of which the room takes at least one pod.
+// fitting returns the lines of which the room takes at least one pod. They are good
+// as long as the branch is open.
 func (s *searcher) fitting(items []choice, room []int64) []choice {
-	out := make([]choice, 0, len(items))
+	from := len(s.choices)
 	for _, it := range items {
 		if n := min(it.most, whole(room, s.lines[it.line].request)); n > 0 {
-			out = append(out, choice{it.line, n})
+			s.choices = append(s.choices, choice{it.line, n})
 		}
 	}
-	return out
+	return s.choices[from:]
 }
 
 // mostWorthy returns the index of the line with the highest value for the price

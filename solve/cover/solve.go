@@ -22,7 +22,9 @@ func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 		r.Abandoned = true
 	} else {
 		s.coverRest()
-		s.improve()
+		if !o.Rough {
+			s.improve()
+		}
 	}
 	r.Nodes, r.Left, r.Values = s.nodes, s.left, s.values
 	return r

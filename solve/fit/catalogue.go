@@ -29,7 +29,9 @@ type Catalogue struct {
 	alike     map[string][][]int
 	open      map[poolKey]bool
 	demands   map[string]*constraints
-	spellings map[string]*Spelling
+
+	alternatives int // of all demands
+	spellings    map[string]*Spelling
 }
 
 // Pool is a pool with its rows.
@@ -42,6 +44,8 @@ type Pool struct {
 	Offers       Range // of Catalogue.Offers
 	Allowed      Bits  // offers that the pool's own requirements allow
 	Usable       Bits  // those of them that can be launched now
+
+	telling model.Requirements // those that are about labels of types and offers
 }
 
 // TypeRow is an instance type in one pool.

@@ -88,17 +88,23 @@ func (c *Catalogue) define() {
 	c.defined = map[string]bool{}
 	note := func(rs model.Requirements) {
 		for i := range rs {
-			c.defined[rs[i].Key] = true
+			if !c.defined[rs[i].Key] {
+				c.defined[rs[i].Key] = true
+			}
 		}
-	}
-	for i := range c.Pools {
-		note(c.Pools[i].Requirements)
 	}
 	for i := range c.Types {
 		note(c.Types[i].Requirements)
 	}
 	for i := range c.Offers {
 		note(c.Offers[i].Requirements)
+	}
+	for i := range c.Pools { // what no type or offer knows anything of excludes none
+		p := &c.Pools[i]
+		p.telling = slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool { return !c.defined[r.Key] })
+	}
+	for i := range c.Pools {
+		note(c.Pools[i].Requirements)
 	}
 }
 
@@ -120,17 +126,19 @@ func (c *Catalogue) reserve() {
 // among them those that are available.
 func (c *Catalogue) allow(p *Pool) {
 	p.Allowed, p.Usable = NewBits(len(c.Offers)), NewBits(len(c.Offers))
-	for i := p.Offers.From; i < p.Offers.To; i++ {
-		o := &c.Offers[i]
-		if _, ok := c.Types[o.Type].Requirements.Intersects(p.Requirements); !ok {
+	for t := p.Types.From; t < p.Types.To; t++ {
+		row := &c.Types[t]
+		if _, ok := row.Requirements.Intersects(p.telling); !ok {
 			continue
 		}
-		if _, ok := o.Requirements.Intersects(p.Requirements); !ok {
-			continue
-		}
-		p.Allowed.Set(i)
-		if o.Available {
-			p.Usable.Set(i)
+		for i := row.Offers.From; i < row.Offers.To; i++ {
+			if _, ok := c.Offers[i].Requirements.Intersects(p.telling); !ok {
+				continue
+			}
+			p.Allowed.Set(i)
+			if c.Offers[i].Available {
+				p.Usable.Set(i)
+			}
 		}
 	}
 }

@@ -18,13 +18,23 @@ type Demand struct {
 	*constraints
 }
 
-// NewDemand compiles the shape against the catalogue.
-func (c *Catalogue) NewDemand(p model.Pending) *Demand {
-	key := constraintKey(p.Shape)
+// NewDemand compiles the shape against the catalogue, and keeps what it compiled for
+// shapes with equal constraints.
+func (c *Catalogue) NewDemand(p model.Pending) *Demand { return c.demand(p, true) }
+
+// Once is NewDemand of a shape that nobody asks about again.
+func (c *Catalogue) Once(s *model.Shape) *Demand { return c.demand(model.Pending{Shape: s}, false) }
+
+func (c *Catalogue) demand(p model.Pending, keep bool) *Demand {
+	alternatives := p.Shape.Alternatives()
+	key := constraintKey(alternatives, p.Shape.Tolerations)
 	same, ok := c.demands[key]
 	if !ok {
-		same = c.constrain(p.Shape.Alternatives(), p.Shape.Tolerations)
+		same = c.constrain(alternatives, p.Shape.Tolerations)
+	}
+	if keep && !ok {
 		c.demands[key] = same
+		c.alternatives += len(alternatives)
 	}
 	return &Demand{p.Shape, p.Pods, same}
 }
@@ -35,7 +45,10 @@ func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []m
 	out := &constraints{Offers: NewBits(len(c.Offers))}
 	base := c.tolerated(tolerations)
 	for _, demands := range alternatives {
-		offers := c.MatchAll(demands).And(base)
+		offers := c.MatchAll(demands)
+		for i, w := range base {
+			offers[i] &= w
+		}
 		out.alts = append(out.alts, alternative{demands, offers})
 		out.Offers.Add(offers)
 	}
@@ -44,16 +57,16 @@ func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []m
 
 // constraintKey is equal for shapes with equal selectors, terms and
 // tolerations.
-func constraintKey(s *model.Shape) string {
+func constraintKey(alternatives []model.Requirements, tolerations []model.Toleration) string {
 	var b strings.Builder
-	for _, alt := range s.Alternatives() {
+	for _, alt := range alternatives {
 		for _, r := range alt {
 			b.WriteString(matchKey(r))
 			b.WriteByte(',')
 		}
 		b.WriteByte('|')
 	}
-	for _, t := range s.Tolerations {
+	for _, t := range tolerations {
 		fmt.Fprintf(&b, "%q %t %q %q;", t.Key, t.Exists, t.Value, t.Effect)
 	}
 	return b.String()
@@ -91,12 +104,21 @@ func (c *constraints) Constraints() string {
 // At returns the conjunction under which the shape runs on an offer of
 // Offers: the first of its alternatives that allows it.
 func (d *Demand) At(offer int) model.Requirements {
-	for _, a := range d.alts {
-		if a.offers.Has(offer) {
-			return a.demands
-		}
+	if i := d.Under(offer); i < len(d.alts) {
+		return d.alts[i].demands
 	}
 	return nil
+}
+
+// Under returns the position of the conjunction that At returns, or how many there
+// are.
+func (d *Demand) Under(offer int) int {
+	for i := range d.alts {
+		if d.alts[i].offers.Has(offer) {
+			return i
+		}
+	}
+	return len(d.alts)
 }
 
 // OffersAt returns the offers allowed under the conjunction that At returns.

@@ -50,7 +50,7 @@ func keyed() map[string]bool {
 func TestConstraintKeyFields(t *testing.T) {
 	s := &model.Shape{}
 	modeltest.Fill(s)
-	key, fields, unseen := constraintKey(s), keyed(), keyed()
+	key, fields, unseen := constraintKey(s.Alternatives(), s.Tolerations), keyed(), keyed()
 	for _, leaf := range modeltest.Leaves(s) {
 		want := true
 		for _, step := range leaf.Path {
@@ -64,7 +64,7 @@ func TestConstraintKeyFields(t *testing.T) {
 			}
 		}
 		leaf.Change()
-		if changed := constraintKey(s) != key; changed != want {
+		if changed := constraintKey(s.Alternatives(), s.Tolerations) != key; changed != want {
 			t.Errorf("another %s changes the key: %t, want %t", strings.Join(leaf.Path, " "), changed, want)
 		}
 		leaf.Undo()

@@ -2,7 +2,11 @@
 
 package fit
 
-import "karpenter/model"
+import (
+	"slices"
+
+	"karpenter/model"
+)
 
 // Match returns the offers whose nodes could have a label that meets r.
 func (c *Catalogue) Match(r model.Requirement) Bits {
@@ -20,8 +24,11 @@ func (c *Catalogue) Match(r model.Requirement) Bits {
 
 // MatchAll returns the offers that meet every requirement of rs.
 func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
-	out := c.in(Range{To: len(c.Offers)})
-	for _, r := range rs {
+	if len(rs) == 0 {
+		return c.in(Range{To: len(c.Offers)})
+	}
+	out := slices.Clone(c.Match(rs[0]))
+	for _, r := range rs[1:] {
 		for i, w := range c.Match(r) {
 			out[i] &= w
 		}
@@ -33,7 +40,7 @@ func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
 func (c *Catalogue) Any(alternatives []model.Requirements) Bits {
 	out := NewBits(len(c.Offers))
 	for _, alt := range alternatives {
-		out = out.Or(c.MatchAll(alt))
+		out.Add(c.MatchAll(alt))
 	}
 	return out
 }
@@ -47,6 +54,14 @@ func matchKey(r model.Requirement) string {
 		key += " " + v
 	}
 	return key
+}
+
+// valueKey tells apart what is demanded of one label. For most it is the value.
+func valueKey(r *model.Requirement) string {
+	if !r.Complement && len(r.Values) == 1 && !r.Gte.Set && !r.Lte.Set && r.MinValues == 0 && !r.Present {
+		return r.Values[0]
+	}
+	return " " + matchKey(*r) // no value has spaces
 }
 
 func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
@@ -96,7 +111,7 @@ func (c *Catalogue) labelsOf(k poolKey) *labels {
 		if !ok {
 			return
 		}
-		text := matchKey(r)
+		text := valueKey(&r)
 		i, ok := index[text]
 		if !ok {
 			i = len(out)

@@ -133,7 +133,8 @@ func (c *Catalogue) Alike(labels []string) [][]int {
 		var b strings.Builder
 		for _, key := range labels {
 			if label, ok := c.Label(o, key); ok {
-				b.WriteString(matchKey(label))
+				b.WriteString(valueKey(&label))
+				b.WriteByte(1)
 			}
 			b.WriteByte(0)
 		}

@@ -29,8 +29,10 @@ func (x *draft) unroll() {
 // standsFor returns the pods of which p, a pod of d, is the first in a bundle,
 // or p alone.
 func (x *draft) standsFor(d *demand, p model.Pod) []tied {
-	if pods, ok := x.bundles[p.Key()]; ok {
-		return pods
+	if len(x.bundles) > 0 {
+		if pods, ok := x.bundles[p.Key()]; ok {
+			return pods
+		}
 	}
 	return []tied{{d, p}}
 }

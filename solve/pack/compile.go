@@ -20,6 +20,9 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 	q.snapshot, q.catalogue, q.startNodes = s, q.memory.Catalogue(s), q.memory.Nodes(s)
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
 	q.varieties = map[string]*variety{}
+	if q.futures == nil {
+		q.futures, q.charges = newFutures(), map[int]float64{}
+	}
 	q.budget.Spend(len(s.Nodes)*(16+len(s.Pending)) + len(s.Pending)*len(q.catalogue.Types))
 	q.tiers, q.floors, q.startDemands = tiersOf(q.catalogue.Pools), nil, nil
 	for i := range q.catalogue.Pools {
@@ -55,9 +58,11 @@ func tiersOf(pools []fit.Pool) []tier {
 // compile finds where new nodes for the pods can be bought: not where daemons
 // take the ports they need, and not where a launch could not span what its pool
 // demands.
-func (q *problem) compile(p model.Pending) *fit.Demand {
-	d := q.catalogue.NewDemand(p)
-	if ports := p.Shape.HostPorts; len(ports) > 0 {
+func (q *problem) compile(p model.Pending) *fit.Demand { return q.narrowed(q.catalogue.NewDemand(p)) }
+
+// narrowed is the rest of compile.
+func (q *problem) narrowed(d *fit.Demand) *fit.Demand {
+	if ports := d.Shape.HostPorts; len(ports) > 0 {
 		d = q.catalogue.Except(d, q.catalogue.Taken(ports, q.snapshot.Daemons))
 	}
 	return q.spanning(d)

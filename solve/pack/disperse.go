@@ -4,6 +4,7 @@ package pack
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -55,7 +56,21 @@ type dispersal struct {
 	left   model.Price    // that may be spent
 	own    []model.Price  // by pool, of those with an allowance of their own
 	stay   map[int]bool   // bins that are not changed, as rules between pods hold them
+	ways   map[int][]*way // by bin: how it could be changed
+	offers map[int]*quoted
 	work   int
+}
+
+// quoted is the spot offers of a pool, cheapest first.
+type quoted struct {
+	offers []int
+	zones  int // that they are in
+}
+
+// stake is how much of a load a new node is: pods, or millicores.
+type stake struct {
+	load int
+	n    int64
 }
 
 // disperse changes the plan of the outcome so that less of a workload is in one spot
@@ -116,7 +131,10 @@ func (q *problem) maxSpotPoolShare(pool int) float64 {
 }
 
 func newDispersal(x *draft) *dispersal {
-	c := &dispersal{repair: repair{x}, byName: map[[2]string]int{}, byPool: map[int]int{}, pools: map[string]int{}, only: -1, stay: map[int]bool{}, work: disperseWork}
+	c := &dispersal{
+		repair: repair{x}, byName: map[[2]string]int{}, byPool: map[int]int{}, pools: map[string]int{}, only: -1,
+		stay: map[int]bool{}, ways: map[int][]*way{}, offers: map[int]*quoted{}, work: disperseWork,
+	}
 	x.unroll()
 	for i := range x.catalogue.Pools {
 		c.pools[x.catalogue.Pools[i].Name] = i
@@ -146,14 +164,18 @@ func (c *dispersal) countAll() {
 		c.add(&c.snapshot.Nodes[c.placed[i].site], &c.placed[i].pod)
 	}
 	for i := range c.bins {
-		c.count(&c.bins[i], 1)
+		c.count(&c.bins[i], c.stakes(&c.bins[i]), 1)
 	}
 }
 
 // podsOf returns the pods of a portion, those of bundles each.
 func (c *dispersal) podsOf(t portion) []tied {
-	var out []tied
+	out := make([]tied, 0, len(t.chosen))
 	for _, p := range t.chosen {
+		if len(c.bundles) == 0 {
+			out = append(out, tied{c.demands[t.demand], p})
+			continue
+		}
 		out = append(out, c.standsFor(c.demands[t.demand], p)...)
 	}
 	return out
@@ -225,22 +247,37 @@ func (c *dispersal) put(at int, in *spotPool, n int64) {
 }
 
 // count counts a new node so often.
-func (c *dispersal) count(b *bin, sign int64) {
+func (c *dispersal) count(b *bin, stakes []stake, sign int64) {
 	var in *spotPool
 	if c.spot(b.offer) {
 		of := c.spotPoolOf(b.offer)
 		in = &of
 	}
+	for _, s := range stakes {
+		c.put(s.load, in, sign*s.n)
+	}
+}
+
+// stakes returns how much of which loads a new node is.
+func (c *dispersal) stakes(b *bin) []stake {
+	var out []stake
 	for _, t := range b.take {
 		for _, one := range c.podsOf(t) {
-			if i, ok := c.loadOf(one.pod); ok {
-				c.put(i, in, sign)
+			i, ok := c.loadOf(one.pod)
+			if !ok {
+				continue
 			}
+			at := slices.IndexFunc(out, func(s stake) bool { return s.load == i })
+			if at < 0 {
+				at, out = len(out), append(out, stake{load: i})
+			}
+			out[at].n++
 		}
 	}
 	if i, ok := c.byPool[c.poolOf(b.offer)]; ok {
-		c.put(i, in, sign*c.capacity(b.offer).At(model.CPU))
+		out = append(out, stake{i, c.capacity(b.offer).At(model.CPU)})
 	}
+	return out
 }
 
 // most returns how much of the load is to be in one spot pool at most. A share of pods
@@ -283,31 +320,32 @@ func (c *dispersal) crowded() bool {
 // in returns the loads that a new node is part of and that count.
 func (c *dispersal) in(b *bin) []int {
 	var out []int
-	add := func(i int) {
-		if (c.only < 0 || i == c.only) && !slices.Contains(out, i) {
-			out = append(out, i)
+	for _, s := range c.stakes(b) {
+		if c.only < 0 || s.load == c.only {
+			out = append(out, s.load)
 		}
-	}
-	for _, t := range b.take {
-		for _, one := range c.podsOf(t) {
-			if i, ok := c.loadOf(one.pod); ok {
-				add(i)
-			}
-		}
-	}
-	if i, ok := c.byPool[c.poolOf(b.offer)]; ok {
-		add(i)
 	}
 	return out
 }
 
 // way is new nodes that could be bought in place of one.
 type way struct {
-	bin  int
-	by   []bin
-	more model.Price
-	less float64 // excess
+	bin    int
+	by     []bin
+	stakes [][]stake // by node
+	more   model.Price
+	less   float64 // excess
+	state  wayState
 }
+
+// wayState says what is known of a way.
+type wayState int8
+
+const (
+	rough    wayState = iota // what its nodes are bought as is not settled
+	finished                 // it is
+	refused                  // their pool does not allow them
+)
 
 // worth orders ways by what they cost for what they achieve.
 func (w way) worth() float64 { return float64(w.more) / w.less }
@@ -338,6 +376,7 @@ func (c *dispersal) spread() bool {
 }
 
 // best returns the way to change a new node that costs least for what it achieves.
+// The ways are kept until the node is changed.
 func (c *dispersal) best(i int) (way, bool) {
 	b := &c.bins[i]
 	if c.work <= 0 || c.stay[i] || !c.spot(b.offer) || !slices.ContainsFunc(c.in(b), func(l int) bool {
@@ -346,38 +385,53 @@ func (c *dispersal) best(i int) (way, bool) {
 	}) {
 		return way{}, false
 	}
-	var ways []way
-	for _, w := range append(c.others(i), c.parts(i)...) {
-		if w.less = c.lessens(i, w.by); w.less > 1e-9 && c.affords(c.poolOf(b.offer), w.more) {
+	all, known := c.ways[i]
+	if !known {
+		all = append(c.others(i), c.parts(i)...)
+		c.ways[i] = all
+	}
+	var ways []*way
+	own := c.stakes(b)
+	before := c.excessOf(own)
+	for _, w := range all {
+		if !c.affords(c.poolOf(b.offer), w.more) {
+			continue
+		}
+		if w.less = before - c.without(i, own, w); w.less > 1e-9 {
 			ways = append(ways, w)
 		}
 	}
-	slices.SortStableFunc(ways, func(a, b way) int { return cmp.Compare(a.worth(), b.worth()) })
+	slices.SortStableFunc(ways, func(a, b *way) int { return cmp.Compare(a.worth(), b.worth()) })
 	for _, w := range ways[:min(len(ways), spotTries)] {
-		if c.finish(&w) {
-			return w, true
+		if c.finish(w); w.state == finished {
+			return *w, true
 		}
 	}
 	return way{}, false
 }
 
-// finish settles what the nodes are bought as. It reports false if their pool does
-// not allow that.
-func (c *dispersal) finish(w *way) bool {
+// finish settles what the nodes are bought as, unless their pool does not allow that.
+func (c *dispersal) finish(w *way) {
+	if w.state != rough {
+		return
+	}
+	w.state = refused
 	var sum model.Resources
 	b := &c.bins[w.bin]
 	pool := c.poolOf(b.offer)
 	if len(c.floors[pool]) > 0 && (len(w.by) > 1 || c.catalogue.Offers[w.by[0].offer].Type != c.catalogue.Offers[b.offer].Type) {
-		return false // another type is reserved for in limits
+		return // another type is reserved for in limits
 	}
 	for i := range w.by {
 		b, ok := c.boughtAs(w.by[i], w.by[i].offer)
 		if !ok {
-			return false
+			return
 		}
 		w.by[i], sum = b, sum.Plus(b.capacity)
 	}
-	return c.limits.covers(pool, b.capacity, sum)
+	if c.limits.covers(pool, b.capacity, sum) {
+		w.state = finished
+	}
 }
 
 // affords reports whether so much more may be spent on nodes of the pool.
@@ -385,26 +439,30 @@ func (c *dispersal) affords(pool int, more model.Price) bool {
 	return more <= 0 || more <= c.left && more <= c.own[pool]
 }
 
-// lessens returns how much less the excess is with other nodes in place of one.
-func (c *dispersal) lessens(i int, by []bin) float64 {
-	loads := c.in(&c.bins[i])
-	sum := func() (sum float64) {
-		for _, l := range loads {
-			sum += c.excess(l)
+// excessOf returns the excess of the loads that a new node with these stakes is part
+// of.
+func (c *dispersal) excessOf(own []stake) (sum float64) {
+	for _, s := range own {
+		if c.only < 0 || s.load == c.only {
+			sum += c.excess(s.load)
 		}
-		return sum
 	}
-	before := sum()
-	c.count(&c.bins[i], -1)
-	for j := range by {
-		c.count(&by[j], 1)
+	return sum
+}
+
+// without returns what the excess is if a new node with these stakes is changed.
+func (c *dispersal) without(i int, own []stake, w *way) float64 {
+	c.count(&c.bins[i], own, -1)
+	for j := range w.by {
+		c.count(&w.by[j], w.stakes[j], 1)
 	}
-	after := sum()
-	for j := range by {
-		c.count(&by[j], -1)
+	after := c.excessOf(own)
+	for j := range w.by {
+		c.count(&w.by[j], w.stakes[j], -1)
 	}
-	c.count(&c.bins[i], 1)
-	return before - after
+	c.count(&c.bins[i], own, 1)
+	c.spend(2 * len(own) * (1 + len(w.by)))
+	return after
 }
 
 // quotes returns the spot offers that a node with the pods of b could be bought as,
@@ -412,30 +470,52 @@ func (c *dispersal) lessens(i int, by []bin) float64 {
 func (c *dispersal) quotes(b bin) []int {
 	b.within, b.zone = nil, ""
 	pool, requests := c.poolOf(b.offer), c.podRequests(b)
-	offers := c.offersOf(b)
+	offers, cheapest := c.offersOf(b), c.cheapest(pool)
 	var out []int
-	for o := range offers.All() {
-		c.work--
-		row := &c.catalogue.Types[c.catalogue.Offers[o].Type]
-		if c.spot(o) && requests.Fits(row.Free) && c.mayBecome(pool, &b, row.Capacity) {
-			out = append(out, o)
+	zones, full, looks := map[string]int{}, 0, 0
+	for _, o := range cheapest.offers {
+		looks++
+		is := &c.catalogue.Offers[o]
+		row := &c.catalogue.Types[is.Type]
+		if !offers.Has(o) || zones[is.Zone] == spotQuotes || !requests.Fits(row.Free) || !c.mayBecome(pool, &b, row.Capacity) {
+			continue
+		}
+		out = append(out, o)
+		if zones[is.Zone]++; zones[is.Zone] == spotQuotes {
+			if full++; full == cheapest.zones {
+				break
+			}
 		}
 	}
-	c.budget.Spend(len(out) + c.snapshotSize())
-	slices.SortStableFunc(out, func(x, y int) int { return cmp.Compare(c.catalogue.Offers[x].Price, c.catalogue.Offers[y].Price) })
-	zones := map[string]int{}
-	return slices.DeleteFunc(out, func(o int) bool {
-		zones[c.catalogue.Offers[o].Zone]++
-		return zones[c.catalogue.Offers[o].Zone] > spotQuotes
-	})
+	c.spend(looks)
+	return out
 }
 
-func (c *dispersal) snapshotSize() int { return 8 + len(c.loads) }
+// cheapest returns the spot offers of a pool.
+func (c *dispersal) cheapest(pool int) *quoted {
+	q, known := c.offers[pool]
+	if known {
+		return q
+	}
+	q = &quoted{}
+	zones := map[string]bool{}
+	for o := range c.catalogue.Pools[pool].Usable.All() {
+		if c.spot(o) {
+			q.offers = append(q.offers, o)
+			zones[c.catalogue.Offers[o].Zone] = true
+		}
+	}
+	slices.SortStableFunc(q.offers, func(x, y int) int { return cmp.Compare(c.catalogue.Offers[x].Price, c.catalogue.Offers[y].Price) })
+	q.zones = len(zones)
+	c.offers[pool] = q
+	c.spend(8 * len(q.offers))
+	return q
+}
 
 // others returns the ways to buy the node in another spot pool.
-func (c *dispersal) others(i int) []way {
+func (c *dispersal) others(i int) []*way {
 	b := c.bins[i]
-	var out []way
+	var out []*way
 	for _, o := range c.quotes(b) {
 		if c.spotPoolOf(o) != c.spotPoolOf(b.offer) {
 			out = append(out, c.way(i, []bin{b}, []int{o}))
@@ -446,18 +526,19 @@ func (c *dispersal) others(i int) []way {
 
 // way returns the way to have nodes with these pods, bought as the offers, in place
 // of one.
-func (c *dispersal) way(i int, by []bin, offers []int) way {
-	w := way{bin: i, more: -c.catalogue.Offers[c.bins[i].offer].Price}
+func (c *dispersal) way(i int, by []bin, offers []int) *way {
+	w := &way{bin: i, more: -c.catalogue.Offers[c.bins[i].offer].Price}
 	for j, b := range by {
 		b.offer, b.within, b.zone = offers[j], nil, ""
 		w.by, w.more = append(w.by, b), w.more+c.catalogue.Offers[offers[j]].Price
+		w.stakes = append(w.stakes, c.stakes(&b))
 	}
 	return w
 }
 
 // parts returns the ways to buy several nodes in place of one: two halves, or nodes
 // of smaller sizes that are full, and one for the rest.
-func (c *dispersal) parts(i int) []way {
+func (c *dispersal) parts(i int) []*way {
 	b := c.bins[i]
 	one, two := c.divide(b)
 	if len(one.take) == 0 || len(two.take) == 0 {
@@ -479,20 +560,27 @@ func (c *dispersal) parts(i int) []way {
 // pods of b cost little more than b, as spot nodes; the largest first.
 func (c *dispersal) sizes(b bin) []model.Resources {
 	type size struct {
-		free model.Resources
-		full float64 // how many it takes
+		free  model.Resources
+		full  float64 // how many it takes
+		offer int
 	}
 	requests, price := c.podRequests(b), float64(c.catalogue.Offers[b.offer].Price)
 	b.within, b.zone = nil, ""
 	var all []size
-	for o := range c.offersOf(b).All() {
-		c.work--
-		free := c.catalogue.Types[c.catalogue.Offers[o].Type].Free
-		if full := part(requests, free); c.spot(o) && full > 1 && full <= mostParts && float64(c.catalogue.Offers[o].Price)*full <= price*sizePremium {
-			all = append(all, size{free, full})
+	offers, looks := c.offersOf(b), 0
+	for _, o := range c.cheapest(c.poolOf(b.offer)).offers {
+		looks++
+		is := &c.catalogue.Offers[o]
+		if float64(is.Price) > price*sizePremium {
+			break
+		}
+		free := c.catalogue.Types[is.Type].Free
+		if full := part(requests, free); offers.Has(o) && full > 1 && full <= mostParts && float64(is.Price)*full <= price*sizePremium {
+			all = append(all, size{free, full, o})
 		}
 	}
-	slices.SortStableFunc(all, func(x, y size) int { return cmp.Compare(x.full, y.full) })
+	c.spend(looks)
+	slices.SortFunc(all, func(x, y size) int { return cmp.Or(cmp.Compare(x.full, y.full), cmp.Compare(x.offer, y.offer)) })
 	var out []model.Resources
 	for i, x := range all {
 		if i == 0 || x.full > all[i-1].full {
@@ -544,18 +632,23 @@ func (c *dispersal) unlike(by []bin) []int {
 
 // pairs returns the cheapest ways to buy two nodes with these pods in place of one,
 // each in a spot pool of its own.
-func (c *dispersal) pairs(i int, one, two bin) []way {
-	var out []way
+func (c *dispersal) pairs(i int, one, two bin) []*way {
+	var pairs [][2]int
 	theirs := c.quotes(two)
 	for _, o := range c.quotes(one) {
 		for _, p := range theirs {
 			if c.spotPoolOf(o) != c.spotPoolOf(p) {
-				out = append(out, c.way(i, []bin{one, two}, []int{o, p}))
+				pairs = append(pairs, [2]int{o, p})
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b way) int { return cmp.Compare(a.more, b.more) })
-	return out[:min(len(out), spotPairs)]
+	price := func(p [2]int) model.Price { return c.catalogue.Offers[p[0]].Price + c.catalogue.Offers[p[1]].Price }
+	slices.SortStableFunc(pairs, func(a, b [2]int) int { return cmp.Compare(price(a), price(b)) })
+	var out []*way
+	for _, p := range pairs[:min(len(pairs), spotPairs)] {
+		out = append(out, c.way(i, []bin{one, two}, p[:]))
+	}
+	return out
 }
 
 // upTo divides the pods of a new node into those that fit, and the rest.
@@ -680,9 +773,13 @@ func (c *dispersal) take(w way) bool {
 		c.stay[w.bin] = true
 		return false
 	}
-	c.count(&b, -1)
+	c.count(&b, c.stakes(&b), -1)
 	for i := range w.by {
-		c.count(&w.by[i], 1)
+		c.count(&w.by[i], w.stakes[i], 1)
+	}
+	delete(c.ways, w.bin)
+	if len(c.limits.pools[pool].resources) > 0 { // others may be bought as less or as more now
+		clear(c.ways)
 	}
 	c.left -= w.more
 	c.own[pool] -= w.more
@@ -765,25 +862,27 @@ func (c *dispersal) remaining(paid model.Price) []model.Crowd {
 	}
 	before := c.mark()
 	for i, at := range loads[:min(len(loads), pricedCrowds)] {
-		d := newDispersal(c.draft)
-		d.only, d.left, d.work = d.same(&c.loads[at]), math.MaxInt64, disperseWork/pricedCrowds
-		for pool := range d.own {
-			d.own[pool] = math.MaxInt64
-		}
-		if d.only >= 0 && d.spread() {
+		d := c.alone(at)
+		if d.spread() {
 			more := max(c.priceOfBins()-paid, 0)
 			out[i].Cost = &more
+			c.rollback(before)
 		}
-		c.rollback(before)
 	}
 	return out
 }
 
-// same returns the load for the same as another; -1 = there is none.
-func (c *dispersal) same(o *load) int {
-	return slices.IndexFunc(c.loads, func(l load) bool {
-		return l.namespace == o.namespace && l.workload == o.workload && l.pool == o.pool
-	})
+// alone returns the dispersal that spreads one load, whatever it costs.
+func (c *dispersal) alone(load int) *dispersal {
+	d := *c
+	d.loads = slices.Clone(c.loads)
+	for i := range d.loads {
+		d.loads[i].in = maps.Clone(c.loads[i].in)
+	}
+	d.only, d.left, d.work = load, math.MaxInt64, disperseWork/pricedCrowds
+	d.own = slices.Repeat([]model.Price{math.MaxInt64}, len(c.own))
+	d.stay, d.ways = map[int]bool{}, maps.Clone(c.ways)
+	return &d
 }
 
 func (p spotPool) before(o spotPool) bool {

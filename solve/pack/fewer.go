@@ -19,33 +19,62 @@ const (
 	fewerSteps  = 3   // covers that are tried
 	fewerShare  = 0.5 // of the budget that is left may be used for them
 	firstCharge = 4   // times the charge per node that is sure to cost no more than the premium
+	nearly      = 0.8 // of what may be spent: no charge is looked for that gets nearer
 )
 
 // fewer returns a cover with fewer nodes than the cheapest, if there is one that
 // costs little more. Nodes are charged for on top of their price until those that
-// are saved cost what they may.
+// are saved cost what they may. A charge that did for the tier in one plan is tried
+// first in the next.
 func (m *market) fewer(q *covering, cheapest *cover.Result) *cover.Result {
-	most, nodes := q.cost(cheapest)*(1+m.policy.NodeCountPremium), cheapest.Count()
-	if most <= q.cost(cheapest) || nodes <= smallCover {
+	least, nodes := q.cost(cheapest), cheapest.Count()
+	spare := least * m.policy.NodeCountPremium
+	if spare <= 0 || nodes <= smallCover {
 		return cheapest
 	}
 	defer m.allot(fewerShare)()
-	best, charge := cheapest, firstCharge*(most-q.cost(cheapest))/float64(nodes)
+	charge, known := m.charges[m.tier.From]
+	if !known {
+		charge = firstCharge * spare / float64(nodes)
+	}
+	best := cheapest
+	var low, high surcharge
 	for range fewerSteps {
 		r := cover.Solve(q.charging(charge), cover.Options{Most: math.Inf(1), Known: best.Columns, Values: cheapest.Values, Rough: true}, m.budget)
-		if q.cost(r) <= most && r.Count() < best.Count() && !r.LeavesMoreThan(cheapest) {
-			best = r
+		more := q.cost(r) - least
+		if more <= spare && r.Count() < best.Count() && !r.LeavesMoreThan(cheapest) {
+			best, m.charges[m.tier.From] = r, charge
 		}
-		if m.budget.Spent() {
+		if more <= spare {
+			low = surcharge{charge, more}
+		} else {
+			high = surcharge{charge, more}
+		}
+		if known && best != cheapest || low.more > nearly*spare || m.budget.Spent() {
 			break
 		}
-		step := float64(firstCharge) // the cost grows with the square of the charge, nearly
-		if more := q.cost(r) - q.cost(cheapest); more > 0 {
-			step = 0.95 * math.Sqrt((most-q.cost(cheapest))/more)
-		}
-		charge *= min(max(step, 1.0/firstCharge), firstCharge)
+		charge = between(low, high, spare)
 	}
 	return best
+}
+
+// surcharge is a charge and what it costs.
+type surcharge struct{ charge, more float64 }
+
+// between returns the charge to try next, given the highest one that cost no more than
+// what there is to spare, and the lowest one that did; zero = there is none. What it
+// costs grows with the square of a charge, nearly.
+func between(low, high surcharge, spare float64) float64 {
+	switch {
+	case low.charge == 0:
+		return high.charge * max(nearly*math.Sqrt(spare/high.more), 1.0/firstCharge)
+	case high.charge == 0 && low.more > 0:
+		return low.charge * min(max(nearly*math.Sqrt(spare/low.more), 1.2), firstCharge)
+	case high.charge == 0:
+		return low.charge * firstCharge
+	}
+	part := (nearly*spare - low.more) / (high.more - low.more)
+	return low.charge * math.Pow(high.charge/low.charge, min(max(part, 0.2), 0.8))
 }
 
 // cost returns what the nodes of a cover cost.

@@ -211,9 +211,12 @@ func (n *insertion) cheapestFirst(areas []area, d *demand) {
 	for _, a := range areas {
 		q := quote{tier: noTier}
 		for _, o := range a.offers {
+			if !d.Offers.Has(o) {
+				continue
+			}
 			row := &n.catalogue.Types[n.catalogue.Offers[o].Type]
 			tier, price := n.tierOf(row.Pool), n.catalogue.Offers[o].Price
-			if better := tier < q.tier || tier == q.tier && price < q.price; better && d.Offers.Has(o) && d.Shape.Requests.Fits(row.Free) {
+			if better := tier < q.tier || tier == q.tier && price < q.price; better && d.Shape.Requests.Fits(row.Free) {
 				q = quote{tier, price}
 			}
 		}
@@ -246,9 +249,14 @@ func (n *insertion) onNew(d *demand, a area) bool {
 func (n *insertion) launchFor(d, part *demand) bool {
 	rest := d.left[1:]
 	d.left, part.left = rest, d.left[:1:1]
-	n.takeSurvey()
+	alone := n.trial == nil && !n.demanding(fit.Range{To: len(n.floors)}) && len(n.catalogue.Reservations()) == 0
+	if !alone {
+		n.takeSurvey()
+	}
 	for _, tier := range n.tiers {
-		if !buyFor(n.draft, tier, []*demand{part}) {
+		if alone {
+			n.launchCheapest(part, tier)
+		} else if !buyFor(n.draft, tier, []*demand{part}) {
 			break
 		}
 		if len(part.left) == 0 {
@@ -258,4 +266,31 @@ func (n *insertion) launchFor(d, part *demand) bool {
 	}
 	n.undo()
 	return false
+}
+
+// launchCheapest launches the cheapest node of the tier that takes the only pod of d.
+func (n *insertion) launchCheapest(d *demand, tier tier) {
+	best, offers := -1, d.Offers.Less(n.reservations.offers)
+	for pool := tier.From; pool < tier.To; pool++ {
+		types := n.catalogue.Pools[pool].Types
+		n.budget.Spend(types.To - types.From)
+		for t := types.From; t < types.To; t++ {
+			row := &n.catalogue.Types[t]
+			if !d.Shape.Requests.Fits(row.Free) || !(model.Resources{}).Fits(row.Free) || n.limits.allow(pool, row.Capacity, 1) == 0 {
+				continue
+			}
+			for o := row.Offers.From; o < row.Offers.To; o++ {
+				if offers.Has(o) && (best < 0 || n.catalogue.Offers[o].Price < n.catalogue.Offers[best].Price) {
+					best = o
+				}
+			}
+		}
+	}
+	if best < 0 {
+		return
+	}
+	b := bin{offer: best, count: 1, capacity: n.capacity(best), take: []portion{{demand: d.index, pods: 1, chosen: d.left[:1:1]}}}
+	d.left = nil
+	n.limits.take(n.poolOf(best), b.capacity, 1)
+	n.bins = append(n.bins, b)
 }

@@ -3,7 +3,7 @@
 package pack
 
 import (
-	"fmt"
+	"encoding/binary"
 	"slices"
 	"strconv"
 
@@ -15,10 +15,23 @@ import (
 // launch lists, also those that cannot be had just now.
 type outlook struct {
 	*draft
-	bins    []int           // by site after those of the Snapshot
-	futures map[int]*future // by bin
+	bins []int     // by site after those of the Snapshot
+	at   []*future // by bin, of the draft as it was when pods were counted; nil = not asked for yet
+}
+
+// futures is what was worked out of new nodes of any draft of a problem: pods are
+// counted again and again with nearly the same nodes.
+type futures struct {
+	byNode  map[string]*future
 	equal   map[string]*future
 	matches map[*model.Requirements]fit.Bits
+}
+
+// mostFutures is how many are kept.
+const mostFutures = 2048
+
+func newFutures() *futures {
+	return &futures{byNode: map[string]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]fit.Bits{}}
 }
 
 // future is what may become of the nodes of some bins.
@@ -38,44 +51,75 @@ type question struct {
 }
 
 func (x *draft) newOutlook(bins []int) *outlook {
-	return &outlook{
-		draft: x, bins: bins, futures: map[int]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]fit.Bits{},
-	}
+	return &outlook{draft: x, bins: bins, at: make([]*future, len(x.bins))}
 }
 
-// at returns the future of a site.
-func (l *outlook) at(site int) *future {
+// of returns the future of a site.
+func (l *outlook) of(site int) *future {
 	i := l.bins[site-len(l.snapshot.Nodes)]
-	f, ok := l.futures[i]
+	if l.at[i] == nil {
+		l.at[i] = l.known(&l.draft.bins[i])
+	}
+	return l.at[i]
+}
+
+// known returns the future of a bin, which is that of every bin with the same
+// requests and for the same demands, under the same limits.
+func (l *outlook) known(b *bin) *future {
+	about := l.about(b)
+	requests := l.podRequests(*b)
+	name := slices.Clone(about)
+	for _, v := range requests {
+		name = binary.AppendVarint(name, v)
+	}
+	for i, r := range l.limits.pools[l.poolOf(b.offer)].resources {
+		name = binary.AppendVarint(name, b.capacity.At(r))
+		name = binary.AppendVarint(name, l.limits.pools[l.poolOf(b.offer)].left[i])
+	}
+	f, ok := l.futures.byNode[string(name)]
 	if !ok {
-		f = l.look(l.draft.bins[i])
-		l.futures[i] = f
+		if len(l.futures.byNode) == mostFutures {
+			*l.futures = *newFutures()
+		}
+		f = l.look(b, requests, about)
+		l.futures.byNode[string(name)] = f
 	}
 	return f
 }
 
-// look works out the future of a bin, which is that of every bin for the same
-// demands that fits the same types.
-func (l *outlook) look(b bin) *future {
-	pool, requests := l.pool(b.offer), l.podRequests(b)
+// about tells what a bin is for apart from others.
+func (l *outlook) about(b *bin) []byte {
+	name := binary.AppendUvarint(nil, uint64(l.poolOf(b.offer)))
+	name = strconv.AppendQuote(name, l.reservation(b.offer))
+	name = strconv.AppendBool(strconv.AppendQuote(name, b.zone), b.onDemand)
+	name = append(name, b.within.Key()...)
+	for _, t := range b.take {
+		d := l.demands[t.demand]
+		name = append(name, d.Constraints()...)
+		name = binary.AppendUvarint(name, uint64(d.Under(b.offer)))
+	}
+	return name
+}
+
+// look works out the future of a bin, which is that of every bin about the same that
+// fits the same types.
+func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
+	pool := l.pool(b.offer)
 	fits := fit.NewBits(len(l.catalogue.Types))
 	for t := pool.Types.From; t < pool.Types.To; t++ {
 		if row := &l.catalogue.Types[t]; requests.Fits(row.Free) && l.limits.covers(row.Pool, b.capacity, row.Capacity) {
 			fits.Set(t)
 		}
 	}
-	name := fmt.Sprint(pool.Name, l.reservation(b.offer), b.onDemand, b.within, fits)
-	for _, t := range b.take {
-		name += fmt.Sprint(" ", t.demand)
-	}
-	if f, ok := l.equal[name]; ok {
+	name := string(about) + fits.Key()
+	if f, ok := l.futures.equal[name]; ok {
 		return f
 	}
 	f := &future{
-		pool: l.poolOf(b.offer), demands: l.demandsOf(b), ways: fit.NewBits(len(l.catalogue.Offers)),
+		pool: l.poolOf(b.offer), demands: l.demandsOf(*b), ways: fit.NewBits(len(l.catalogue.Offers)),
 		values: map[question][]string{}, meets: map[*model.Requirements][2]bool{},
 	}
-	possible, now := l.alike(b.offer, pool.Allowed).And(l.catalogue.MatchAll(f.demands)), l.offersOf(b)
+	possible, now := l.alike(b.offer, pool.Allowed).And(l.catalogue.MatchAll(f.demands)), l.offersOf(*b)
 	bought := l.capacityTypes(now, fits)
 	for t := range fits.All() {
 		if r := l.catalogue.Types[t].Offers; now.Any(r) {
@@ -86,7 +130,7 @@ func (l *outlook) look(b bin) *future {
 			}
 		}
 	}
-	l.equal[name] = f
+	l.futures.equal[name] = f
 	return f
 }
 
@@ -104,17 +148,17 @@ func (l *outlook) capacityTypes(offers, types fit.Bits) map[string]bool {
 
 // match returns the offers that could meet the requirements.
 func (l *outlook) match(alt *model.Requirements) fit.Bits {
-	m, ok := l.matches[alt]
+	m, ok := l.futures.matches[alt]
 	if !ok {
 		m = l.catalogue.MatchAll(*alt)
-		l.matches[alt] = m
+		l.futures.matches[alt] = m
 	}
 	return m
 }
 
 // Meets is as the interface says.
 func (l *outlook) Meets(site int, alternatives []model.Requirements) (some, all bool) {
-	f := l.at(site)
+	f := l.of(site)
 	answer, ok := f.meets[&alternatives[0]]
 	if !ok {
 		some, all = l.meets(f, alternatives)
@@ -160,7 +204,7 @@ func isNumber(value string) bool {
 
 // Values is as the interface says.
 func (l *outlook) Values(site int, alternatives []model.Requirements, key string) []string {
-	f, q := l.at(site), question{key: key}
+	f, q := l.of(site), question{key: key}
 	if alternatives != nil {
 		q.alternatives = &alternatives[0]
 	}

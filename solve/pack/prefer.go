@@ -238,21 +238,24 @@ func (q *problem) anySelected(s *model.PodSelector) bool {
 // the shape takes, when at most so many share one; 0 = any number. It is -1 when
 // none can be bought.
 func (q *problem) leastPrice(s *model.Shape, most int) float64 {
-	d := q.compile(model.Pending{Shape: s})
+	d := q.narrowed(q.catalogue.Once(s))
 	if d.Offers.Empty() {
-		d = q.compile(model.Pending{Shape: Soft(s)})
+		d = q.narrowed(q.catalogue.Once(Soft(s)))
 	}
 	least := -1.0
-	for o := range d.Offers.All() {
-		room := fit.Room(q.catalogue.Types[q.catalogue.Offers[o].Type].Free, s.Requests, 1<<30)
+	for t := range q.catalogue.Types {
+		row := &q.catalogue.Types[t]
+		if !d.Offers.Any(row.Offers) {
+			continue
+		}
+		room := fit.Room(row.Free, s.Requests, 1<<30)
 		if most > 0 {
 			room = min(room, most)
 		}
-		if room == 0 {
-			continue
-		}
-		if price := float64(q.catalogue.Offers[o].Price) / float64(room); least < 0 || price < least {
-			least = price
+		for o := row.Offers.From; o < row.Offers.To && room > 0; o++ {
+			if price := float64(q.catalogue.Offers[o].Price) / float64(room); d.Offers.Has(o) && (least < 0 || price < least) {
+				least = price
+			}
 		}
 	}
 	return least

@@ -33,6 +33,8 @@ type problem struct {
 	startDemands []demand
 
 	varieties map[string]*variety // remembered
+	futures   *futures            // remembered
+	charges   map[int]float64     // remembered, by first pool of a tier; see fewer
 }
 
 // tier is the pools of equal weight.

@@ -213,7 +213,7 @@ func (c *compiler) filter(s *model.Shape, spread *model.Spread, keys []int) *fil
 	if same, ok := c.looks[name]; ok {
 		return same
 	}
-	f.own = c.filtered(text)
+	f.own, f.chosen = c.filtered(text), c.same(text, f.chosen)
 	c.looks[name] = f
 	return f
 }

@@ -20,6 +20,8 @@ type Memory struct {
 	sites     []crowd
 	settings  map[string]*setting // by topology keys
 	filters   map[string][]int8   // by text: whether each site counts
+
+	alternatives map[string][]model.Requirements // by text of a filter: what nodes are chosen by
 }
 
 // crowd is what was compiled of a node of the Snapshot.
@@ -50,7 +52,7 @@ const (
 // see takes in the nodes of a Snapshot.
 func (m *Memory) see(nodes []model.Node) {
 	if m.peers == nil || len(m.known) > mostPeers {
-		*m = Memory{peers: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}}
+		*m = Memory{peers: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}, alternatives: map[string][]model.Requirements{}}
 	}
 	for i := range nodes {
 		n := &nodes[i]
@@ -201,4 +203,17 @@ func (m *Memory) filtered(text string) []int8 {
 	}
 	m.filters[text] = memo
 	return memo
+}
+
+// same returns the alternatives of the first filter of that text, so that they can be
+// told by their address.
+func (m *Memory) same(text string, alternatives []model.Requirements) []model.Requirements {
+	if known, ok := m.alternatives[text]; ok {
+		return known
+	}
+	if len(m.alternatives) == mostFilters {
+		clear(m.alternatives)
+	}
+	m.alternatives[text] = alternatives
+	return alternatives
 }
