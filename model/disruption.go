@@ -58,6 +58,10 @@ type NodeDisruption struct {
 	Advised        time.Time // since when the provider advises to leave it, as its spot pool is at risk; zero = it does not
 	Quiet          time.Time // when a pod last came or went, from which Consolidatable and Settling follow; zero = not known
 
+	// Since is since when it has been there. PodsEnd is by when its pods have usually
+	// ended, without others in their place. Zero = not known.
+	Since, PodsEnd time.Time
+
 	Blocked  string // why it may not be disrupted now for any reason; "" = it may
 	Held     string // why its pods forbid it now; "" = they do not
 	Deadline bool   // it has a terminationGracePeriod, so Held is no obstacle to drift

@@ -220,6 +220,15 @@ func (b *builder) since(value string) (time.Time, error) {
 	return t, nil
 }
 
+// until reads a time, or how long after now it is.
+func (b *builder) until(value string) (time.Time, error) {
+	in, err := time.ParseDuration(value)
+	if err != nil {
+		return parseTime(value)
+	}
+	return b.since((-in).String())
+}
+
 // nodeDisruption reads what speaks for and against taking a node away.
 func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption {
 	out := model.NodeDisruption{
@@ -234,6 +243,8 @@ func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption 
 	out.Drifted = read(d, "drifted", out.Drifted, b.since)
 	out.Advised = read(d, "advised", out.Advised, b.since)
 	out.Quiet = read(d, "quiet", out.Quiet, b.since)
+	out.Since = read(d, "since", out.Since, b.since)
+	out.PodsEnd = read(d, "pods-end", out.PodsEnd, b.until)
 	out.Startup = read(d, "startup", out.Startup, time.ParseDuration)
 	if value, ok := d.take("disruption-cost"); ok {
 		var err error
@@ -255,14 +266,20 @@ func (p *printer) disruption(n *model.Node) []string {
 	default:
 		drifted = "drifted=" + timeText(nd.Drifted)
 	}
-	quiet, advised := "", ""
+	quiet, advised, since, podsEnd := "", "", "", ""
+	if !nd.Since.IsZero() {
+		since = "since=" + timeText(nd.Since)
+	}
+	if !nd.PodsEnd.IsZero() {
+		podsEnd = "pods-end=" + timeText(nd.PodsEnd)
+	}
 	if !nd.Advised.IsZero() {
 		advised = "advised=" + timeText(nd.Advised)
 	}
 	if !nd.Quiet.IsZero() {
 		quiet = "quiet=" + timeText(nd.Quiet)
 	}
-	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted, advised, quiet,
+	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted, advised, quiet, since, podsEnd,
 		option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
 		option("unhealthy", nd.Unhealthy, ""), when(nd.Reboot, "reboot"), option("severity", realText(nd.Severity), realText(0)),
 		option("startup", nd.Startup.String(), time.Duration(0).String()), option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}

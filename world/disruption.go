@@ -23,6 +23,7 @@ func (w *World) disruption(m *machine, now time.Time) {
 	d.Settling = w.settling(m, now)
 	d.Consolidatable = m.claim.Consolidatable && !d.Settling
 	d.Fresh = w.fresh(m, now)
+	d.Since, d.PodsEnd = m.claim.Created, w.podsEnd(m, now)
 }
 
 // fresh reports whether pods on the machine have been moved so lately that they

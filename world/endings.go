@@ -32,7 +32,11 @@ func (w *World) ends(p *pod) {
 		return
 	}
 	m := w.machines[w.nodeIDs[p.Node]]
-	w.ended = append(w.ended.since(w.now.Add(-mourned)), ending{key: heirKey(p), at: w.now, moved: m != nil && m.deleting()})
+	moved := m != nil && m.deleting()
+	if !moved {
+		w.lived(p)
+	}
+	w.ended = append(w.ended.since(w.now.Add(-mourned)), ending{key: heirKey(p), at: w.now, moved: moved})
 }
 
 // succeed has a new pod be the successor of one that has ended.

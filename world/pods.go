@@ -140,6 +140,7 @@ func (w *World) addPod(p *pod) {
 	w.pods[p.key] = p
 	w.space(p.Namespace).pods[p.key] = p
 	w.followDaemon(p)
+	w.live(p)
 	if p.Nominated != "" && p.Node == "" && !p.Terminal {
 		w.named[p.UID] = p
 	}
@@ -168,6 +169,7 @@ func (w *World) addPod(p *pod) {
 func (w *World) removePod(p *pod) {
 	delete(w.pods, p.key)
 	delete(w.named, p.UID)
+	w.unlive(p)
 	if p.group != nil {
 		w.part(p)
 		if len(p.shape.groups) == 0 {

@@ -46,6 +46,7 @@ type Claim struct {
 	FreshUntil time.Time // when it may be replaced itself, having replaced others; zero = it has not
 	QuietSince time.Time // when a pod last came or went or, before that, when it was initialized; zero = it is not
 	Deadline   bool      // has a terminationGracePeriod
+	Created    time.Time // zero = not known
 }
 
 // Daemon is what decisions need of a DaemonSet: the pod that its template
@@ -66,6 +67,7 @@ type Pod struct {
 	Unknown              map[string]int64 // requests for resources that have no position of their own on the axis; Shape.Key has them, Shape.Requests has not
 	Claims               string           // PersistentVolumeClaims that its VolumeTerms come from, as in model.Pod
 	Workload             string           // name of what controls it, as in model.Pod
+	Class                string           // pods of the namespace that usually live about as long have the same; "" = another pod replaces it when it ends
 	Node                 string           // it is bound to; "" = unbound
 	Nominated            string           // node that its status names on our behalf; "" = none, or by somebody else
 	DaemonSet            string           // namespace/name of the one that controls it; "" = none

@@ -61,6 +61,7 @@ type workloads struct {
 	unsettled  map[string]bool              // namespaces whose pods may be seen differently now
 	buffers    map[string]map[string]bool   // keys of the pods of each
 	ended      endings                      // pods that have gone lately
+	classes    map[string]*class            // of pods that end, by name
 
 	scratch []*pod // nobody's between calls
 }
@@ -102,7 +103,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 			hosts: map[string]*host{}, limits: map[string]map[string]int{},
 		},
 		workloads: workloads{
-			pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{}, daemons: map[string]*daemon{},
+			pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{}, daemons: map[string]*daemon{}, classes: map[string]*class{},
 			interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{}, buffers: map[string]map[string]bool{},
 		},
 		intents: intents{

@@ -66,6 +66,7 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		Template:       templateOf(n),
 		Advised:        advised(n),
 		Drifted:        drifted, QuietSince: quietSince(n), FreshUntil: freshUntil(n), Deadline: n.Spec.TerminationGracePeriod != nil,
+		Created: n.CreationTimestamp.Time,
 	}, true
 }
 

@@ -29,7 +29,7 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: labelled(p.Labels, mounted),
-		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Workload: workload(p), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
+		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Workload: workload(p), Class: class(p), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p), Ends: ends(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
@@ -94,6 +94,25 @@ func workload(p *corev1.Pod) string {
 		}
 	}
 	return o.Name
+}
+
+// class returns the class of a pod that ends without another one in its place: the
+// CronJob that its Job is of, else the kind of what controls it. Other pods have none.
+func class(p *corev1.Pod) string {
+	o := metav1.GetControllerOfNoCopy(p)
+	if o == nil {
+		return "Pod"
+	}
+	switch o.Kind {
+	case "Job":
+		if of := workload(p); of != o.Name {
+			return "CronJob/" + of
+		}
+		return o.Kind
+	case "Workflow", "TaskRun", "EphemeralRunner": // of Argo, Tekton and GitHub Actions
+		return o.Kind
+	}
+	return ""
 }
 
 // daemonSet returns the DaemonSet that controls the pod, or "".

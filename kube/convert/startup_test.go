@@ -43,3 +43,28 @@ func starts(p *corev1.Pod) time.Duration {
 	c := convert.Converter{Axis: model.NewAxis(), Labels: v1.DefaultLabels()}
 	return c.Pod(p).Startup
 }
+
+// The class of a pod is what tells how long it lives: only pods have one that are not
+// replaced when they end.
+func TestClassOfPod(t *testing.T) {
+	for _, tc := range []struct{ kind, name, want string }{
+		{"", "", "Pod"},
+		{"Job", "nightly-29123456", "CronJob/nightly"},
+		{"Job", "import", "Job"},
+		{"Workflow", "etl-x7k2p", "Workflow"},
+		{"ReplicaSet", "web-5d4f", ""},
+		{"StatefulSet", "db", ""},
+		{"DaemonSet", "agent", ""},
+		{"CloneSet", "web", ""},
+	} {
+		p := &corev1.Pod{}
+		if tc.kind != "" {
+			controls := true
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: tc.kind, Name: tc.name, Controller: &controls}}
+		}
+		c := convert.Converter{Axis: model.NewAxis(), Labels: v1.DefaultLabels()}
+		if got := c.Pod(p).Class; got != tc.want {
+			t.Errorf("a pod of %s %s has the class %q, want %q", tc.kind, tc.name, got, tc.want)
+		}
+	}
+}

@@ -11,7 +11,8 @@ import (
 // A move has a price. Moving all pods of a NodePool once costs as much as the
 // pool costs in an hour, and each node has its share in that: by what its pods
 // say about being moved, how long they take to start, and 1 for itself. A launch
-// costs extra. What a command saves must pay for all of it within the payback time.
+// costs extra. What a command saves must pay for all of it within the payback time, or
+// sooner if its pods usually end sooner.
 // So the rule knows no amounts: it is the same for large clusters
 // and small ones, and for prices in any currency. The policy Balanced of a NodePool
 // is the same comparison with two hours, on what its pods say alone (balance.go), and
@@ -36,6 +37,8 @@ type toll struct {
 	new    float64 // for launches, however many
 	share  float64 // the least a replacement must save
 	weight float64 // what moving its pods costs once
+
+	lasts time.Duration // how long it saves at most, if that is less than the payback time; 0 = longer
 }
 
 // of returns what must be saved for so many launches.
@@ -52,6 +55,24 @@ func (t toll) least(launches int) float64 {
 		return t.moves
 	}
 	return max(t.of(launches), t.share)
+}
+
+// shortest is the least time in which a command is taken to save anything.
+const shortest = time.Minute
+
+// lasts returns for how long at most removing the node saves what it costs, if that is
+// known: when its pods have ended, it would go as empty. But a node that has been there
+// for longer gets new pods when others end, and is expected to stay as long again.
+func lasts(n *model.Node, now time.Time) (time.Duration, bool) {
+	d := &n.Disruption
+	if d.PodsEnd.IsZero() {
+		return 0, false
+	}
+	out := max(d.PodsEnd.Sub(now), shortest)
+	if !d.Since.IsZero() {
+		out = max(out, now.Sub(d.Since))
+	}
+	return out, true
 }
 
 // burden is what taking the node away disrupts.

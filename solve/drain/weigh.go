@@ -25,6 +25,9 @@ func (ask *inquiry) tollOf(sites []int) toll {
 			threshold = *p.Aims.Threshold
 		}
 		if payback := ask.payback(p); payback > 0 {
+			if left, known := lasts(n, ask.s.Now); known && left < payback {
+				payback, t.lasts = left, max(t.lasts, left)
+			}
 			rate = 1 / payback.Hours()
 		}
 		t.weight += unit * burden(n)
@@ -68,8 +71,12 @@ func (ask *inquiry) unpaid(o *offer) (model.Cause, string) {
 	if cause, why := ask.balance(o); why != "" {
 		return cause, why
 	}
-	return model.ByPrice, fmt.Sprintf("not worth moving its pods: would save $%s/h at most, and only $%s/h would pay for that in time",
+	why := fmt.Sprintf("not worth moving its pods: would save $%s/h at most, and only $%s/h would pay for that in time",
 		dollars(cost), dollars(model.Price(o.toll.moves)))
+	if o.toll.lasts > 0 {
+		why += fmt.Sprintf(": its pods usually end soon, so it saves for %s only", o.toll.lasts.Round(time.Second))
+	}
+	return model.ByPrice, why
 }
 
 // weighAll asks about each of the nodes by itself. The questions are asked of

@@ -21,8 +21,9 @@
 //     them.
 //   - apart (apart.go) moves pods that prefer a node of their own to nodes of the
 //     plan that have room, once the plan is chosen.
-//   - disperse (disperse.go) buys some of them in other spot pools, or two in place
-//     of one, so that no workload is in few of these.
+//   - disperse (disperse.go, spill.go, spotpools.go) buys some of them in other spot
+//     pools, or two in place of one, or moves pods between them, so that no workload
+//     is in few of these.
 //   - proof (bound.go) proves how much any plan must cost.
 //   - report (render.go, verdict.go) tells what was planned, and why pods stay
 //     pending.

@@ -150,6 +150,10 @@ func (g *generator) grounds(s *model.Snapshot, n *model.Node) {
 	}
 	d := model.NodeDisruption{Cost: 1 + n.Disruption.Cost, Consolidatable: g.maybe(80)}
 	d.Settling = !d.Consolidatable && g.maybe(70)
+	if g.maybe(30) {
+		d.Since = s.Now.Add(-time.Duration(g.IntN(1000)) * time.Minute)
+		d.PodsEnd = s.Now.Add(time.Duration(g.IntN(1000)) * time.Minute)
+	}
 	if g.maybe(15) {
 		d.Drifted = s.Now.Add(-time.Duration(1+g.IntN(100)) * time.Minute)
 	}

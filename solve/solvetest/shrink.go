@@ -132,6 +132,8 @@ func (c *cutter) disruption(d *model.NodeDisruption) {
 	reset(c, &d.Consolidatable)
 	reset(c, &d.Settling)
 	reset(c, &d.Fresh)
+	reset(c, &d.PodsEnd)
+	reset(c, &d.Since)
 	reset(c, &d.Drifted)
 	reset(c, &d.Blocked)
 	reset(c, &d.Held)

@@ -41,6 +41,9 @@ func Owed(s *model.Snapshot, p model.Policy, cmd *model.Command) float64 {
 		if payback <= 0 || pool.Disruption.Policy == model.Balanced && pool.Aims.Payback == nil {
 			continue
 		}
+		if d := &n.Disruption; !d.PodsEnd.IsZero() {
+			payback = min(payback, max(time.Minute, d.PodsEnd.Sub(s.Now), sinceOf(d.Since, s.Now)))
+		}
 		pod := c.podPrice(n.Pool) / payback.Hours()
 		dearest = max(dearest, pod)
 		owed += pod * (n.Disruption.Cost + float64(n.Disruption.Startup)/float64(slowStart))
@@ -52,6 +55,14 @@ func Owed(s *model.Snapshot, p model.Policy, cmd *model.Command) float64 {
 		return owed
 	}
 	return max(share, owed+dearest*launchDisruption*float64(len(cmd.Launches)))
+}
+
+// sinceOf is how long something has been there; 0 = not known.
+func sinceOf(t, now time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return now.Sub(t)
 }
 
 // podPrice is what an hour of the pool costs for each plain pod and each node.
