@@ -140,9 +140,8 @@ contract: ## the links from the cases in docs/contract to their tests
 headers: ## the licence at the top of source files that lack it
 	go test ./internal/docs -run TestLicenceHeaders -update
 
-prose: ## findings of the style check, and the backlog with the numbers of today
-	-go test ./internal/docs -run TestProse
-	go test ./internal/docs -run TestProse -update
+prose: ## words and sentences of documents and program texts that readers stumble over
+	go test ./internal/docs -run TestProse
 
 site: bin/sphinx bin/mermaid/mermaid.min.js ## the documentation as a searchable site in bin/site; REPOSITORY=https://…/blob/main is where links to source files lead
 	rm -rf bin/site

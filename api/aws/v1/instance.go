@@ -154,7 +154,7 @@ type EnclaveOptions struct {
 
 // CPUOptions of an instance.
 type CPUOptions struct {
-	// NestedVirtualization says whether the instance can run virtual machines.
+	// NestedVirtualization enables or disables nested virtualization.
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	NestedVirtualization *string `json:"nestedVirtualization,omitempty"`

@@ -290,8 +290,8 @@ leaves it out. Amounts of zero have no series, except what pods request.
 | of single pods, nodes and status conditions | about 52,000 | ` + "`--disable-cluster-state-observability`" + ` (` + "`DISABLE_CLUSTER_STATE_OBSERVABILITY=true`" + `) |
 | of instance types and offerings | about 23,000 | the same, or [Prometheus](troubleshooting.md#too-many-metrics) |
 
-The first group has 14 series for each node, 10 for the conditions of each NodeClaim and 8 for those of each Node, 10 more for older names of conditions of NodeClaims, and one for each
-pod that is not pending (` + "`kube/meter/scale_test.go`" + `). Gathering them takes about a quarter of a second of one core.
+The first group has 14 series for each node, 10 for the conditions of each NodeClaim, and 8 for those of each Node. Older names of the conditions of NodeClaims add 10 more. Each
+pod that is not pending has one (` + "`kube/meter/scale_test.go`" + `). Gathering them takes about a quarter of a second of one core.
 
 The flag leaves out ` + "`karpenter_nodes_*`" + ` (except counts of created and removed nodes), ` + "`karpenter_cluster_utilization_percent`" + `,
 ` + "`karpenter_pods_state`" + ` and the waiting times of pods, ` + "`karpenter_nodepools_limit`" + ` and ` + "`_usage`, `operator_*`" + `
