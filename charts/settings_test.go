@@ -179,7 +179,7 @@ func changes(t *testing.T, usual map[string]string, values, variable string, als
 // the chart is for.
 func TestOtherVariables(t *testing.T) {
 	given := map[string]any{"settings": map[string]any{"clusterName": "demo"}}
-	_, command, _ := strings.Cut(read(t, "../docs/settings.md"), "are set by `controller.env`:\n")
+	_, command, _ := strings.Cut(read(t, "../docs/settings.md"), "in the chart, use `controller.env`.")
 	arguments := strings.Fields(command)
 	for i, argument := range arguments[:min(20, len(arguments))] {
 		parse := map[string]func(string, map[string]any) error{"--set": strvals.ParseInto, "--set-string": strvals.ParseIntoString}[argument]

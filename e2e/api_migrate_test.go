@@ -32,7 +32,7 @@ func TestMigratedManifests(t *testing.T) {
 			}
 			for _, object := range ours(t, out) {
 				err := c.Create(t.Context(), object)
-				if err != nil && !strings.Contains(string(report), "would refuse") {
+				if err != nil && !strings.Contains(string(report), "would reject") {
 					t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 				}
 				if err == nil {

@@ -142,7 +142,7 @@ type Aims struct {
 	Threshold *float64
 }
 
-// Static is a pool that keeps a number of nodes, whatever pods there are.
+// Static is a pool that keeps a number of nodes, independent of pods.
 type Static struct {
 	Replicas int
 	Active   int // claims that are neither of the following

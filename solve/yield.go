@@ -22,7 +22,7 @@ func yield(s *model.Snapshot, plan *model.Plan, place func(*model.Snapshot) *mod
 	for _, pending := range s.Pending {
 		pods, standIns := split(pending.Pods)
 		if len(standIns) > 0 {
-			left = append(left, model.Verdict{Pods: standIns, Shape: pending.Shape, Reason: "its room is given to pods that exist"})
+			left = append(left, model.Verdict{Pods: standIns, Shape: pending.Shape, Reason: "pods that exist use its capacity"})
 		}
 		if pending.Pods = pods; len(pods) > 0 {
 			alone.Pending = append(alone.Pending, pending)

@@ -121,7 +121,7 @@ func TestFieldTables(t *testing.T) {
 			if len(tables[mark]) == 0 {
 				t.Errorf("%s: %s has no fields", path, mark)
 			}
-			return "<!-- fields " + mark + " -->\n| field | type | default | allowed | what it says |\n|---|---|---|---|---|\n" +
+			return "<!-- fields " + mark + " -->\n| field | type | default | allowed | meaning |\n|---|---|---|---|---|\n" +
 				strings.Join(tables[mark], "") + "<!-- end -->\n"
 		})
 		if got == string(text) {

@@ -7,8 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeClaim is a request for one machine and the record of its life. Karpenter
-// makes them from NodePools; deleting one drains and ends its node.
+// NodeClaim is a request for one instance, and the record of its life cycle.
+// Karpenter creates NodeClaims from NodePools. If you delete one, Karpenter
+// drains and terminates its node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -44,20 +45,19 @@ type NodeClaimList struct {
 	Items           []NodeClaim `json:"items"`
 }
 
-// NodeClaimSpec is the machine that is asked for. It never changes.
+// NodeClaimSpec is the requested instance. It never changes.
 type NodeClaimSpec struct {
 	// Taints of the node.
 	// +listType=atomic
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
-	// StartupTaints are on the node at start, and something else removes them. The
-	// node is not initialized before they are gone.
+	// StartupTaints are on the new node until another program removes them. The
+	// node is not initialized while it has them.
 	// +listType=atomic
 	// +optional
 	StartupTaints []Taint `json:"startupTaints,omitempty"`
-	// Requirements constrain the labels of the node, and so the instance types,
-	// zones and capacity types it may have. The provider takes one offering that
-	// meets all of them.
+	// Requirements constrain the labels of the node, and so its instance type, zone
+	// and capacity type. The provider launches one offering that meets all of them.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator != 'In' || (has(x.values) && x.values.size() > 0))",message="requirements with operator 'In' must have a value defined"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",message="requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single non-negative integer value"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator == 'In' && has(x.minValues)) || (has(x.values) && x.values.size() >= x.minValues))",message="requirements with operator 'In' and minValues must have at least minValues values"
@@ -65,16 +65,15 @@ type NodeClaimSpec struct {
 	// +listType=atomic
 	// +required
 	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements"`
-	// Resources the machine must offer at least.
+	// Resources that the instance must have at least.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty"`
-	// NodeClassRef names the node class, which says how the machine becomes a
-	// node.
+	// NodeClassRef names the node class, which configures the instance.
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// TerminationGracePeriod is how long the node may drain, such as 1h30m, from
-	// the deletion of this claim; then the pods that are left are deleted. Unset
-	// means as long as it takes.
+	// TerminationGracePeriod is how long the node can drain, such as 1h30m, from
+	// the deletion of this NodeClaim. Then the remaining pods are deleted. If
+	// unset, a drain can wait forever.
 	// +kubebuilder:validation:Pattern=`^(([0-9]{1,6}h|[0-9]{1,7}m|[0-9]{1,9}s)+|(1[0-9]{6}|2[0-4][0-9]{5})h([0-9]{1,2}m)?([0-9]{1,2}s)?|[0-9]{8}m|[1-8][0-9]{9}s)$`
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
@@ -87,40 +86,43 @@ type NodeClaimSpec struct {
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
 }
 
-// ResourceRequirements are the resources a machine must offer.
+// ResourceRequirements are the resources that an instance must have.
 type ResourceRequirements struct {
-	// Requests is the sum over the pods the node is for and the DaemonSets' pods
-	// that will run on it. Instance types with less allocatable are not launched.
+	// Requests is the sum of the pods that the node is for and of the DaemonSet
+	// pods that will run on it. Instance types with less allocatable resources are
+	// not launched.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
-// NodeClaimStatus is what is known of the machine.
+// NodeClaimStatus is the observed state of the instance.
 type NodeClaimStatus struct {
-	// NodeName is the name of the Node, once the machine has registered.
+	// NodeName is the name of the Node, after the instance has registered.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// ProviderID identifies the machine at the provider, once it is launched; with
-	// AWS aws:///<zone>/<instance ID>.
+	// ProviderID identifies the instance at the provider, after the launch. With
+	// AWS, it is aws:///<zone>/<instance ID>.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
-	// ImageID identifies the image the machine runs; with AWS the AMI.
+	// ImageID identifies the image of the instance. With AWS, it is the ID of the
+	// AMI.
 	// +optional
 	ImageID string `json:"imageID,omitempty"`
-	// Capacity is what the machine has in total: what the instance type promises,
-	// until the Node says what it has.
+	// Capacity is the total capacity of the instance: the capacity of the instance
+	// type, until the Node reports its own.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Allocatable is what pods may use of the capacity.
+	// Allocatable is the part of the capacity that pods can use.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 	// LastPodEventTime is when a pod was last bound to the node, removed from it,
-	// or came to its end there; consolidateAfter counts from it.
+	// or finished there. consolidateAfter counts from it.
 	// +optional
 	LastPodEventTime metav1.Time `json:"lastPodEventTime,omitempty"`
-	// Conditions of the claim. Ready needs Launched, Registered and Initialized.
-	// Drifted and Consolidatable say what may become of the node; Drained,
-	// VolumesDetached and InstanceTerminating how far its end is.
+	// Conditions of the NodeClaim. Ready needs Launched, Registered and
+	// Initialized. Drifted and Consolidatable say whether the node can be
+	// disrupted. Drained, VolumesDetached and InstanceTerminating show the progress
+	// of its termination.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

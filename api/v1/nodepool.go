@@ -50,30 +50,32 @@ type NodePoolList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits)",message="only limits.nodes may be set when replicas is set"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.weight)",message="weight may not be set when replicas is set"
 type NodePoolSpec struct {
-	// Template of the NodeClaims this pool creates, and so of its nodes. A change
-	// drifts the nodes made from the old one, but for requirements, which drift
-	// only nodes that do not meet them.
+	// Template of the NodeClaims that this NodePool creates, and so of its nodes. A
+	// change makes the existing nodes drift. A change of requirements makes only
+	// those nodes drift that no longer meet them.
 	// +required
 	Template NodeClaimTemplate `json:"template"`
-	// Disruption says when nodes may be removed or replaced, and how many at once.
+	// Disruption says when Karpenter can remove or replace nodes, and how many at
+	// once.
 	// +kubebuilder:default:={consolidateAfter: "0s"}
 	// +optional
 	Disruption Disruption `json:"disruption"`
-	// Limits cap the capacity of all nodes of the pool together, by resource; the
-	// resource "nodes" caps their number. At a limit no more nodes are made; none
-	// is removed because of it. Unset means no limit.
+	// Limits bound the capacity of all nodes of the NodePool together, by resource.
+	// The resource "nodes" bounds their number. At a limit, Karpenter launches no
+	// more nodes, and removes none because of it. Unset means no limit.
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
-	// Weight orders pools: one of lower weight makes nodes only for pods that none
-	// of higher weight can take. Among equal weights the price decides. Unset
-	// counts as 0.
+	// Weight orders NodePools. A NodePool gets nodes only for pods that no NodePool
+	// of higher weight can run. Among NodePools of equal weight, the price decides.
+	// Unset counts as 0.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-	// Replicas makes the pool static: it keeps this many nodes whatever the pods
-	// need, and makes none for pending pods. Set or not is decided when the pool
-	// is created. This field is alpha and needs the feature gate StaticCapacity.
+	// Replicas makes the NodePool static: it keeps this number of nodes,
+	// independent of pods, and launches none for pending pods. You can set or omit
+	// replicas only when you create the NodePool. This field is alpha and needs the
+	// feature gate StaticCapacity.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
@@ -83,8 +85,8 @@ type NodePoolSpec struct {
 // Limits cap resources by name. A resource that is absent is not limited.
 type Limits corev1.ResourceList
 
-// NodeClaimTemplate is what NodeClaims of the pool are made from. All of it
-// but the requirements enters the drift hash.
+// NodeClaimTemplate is the template of the NodeClaims of the pool. All of it
+// except the requirements enters the drift hash.
 type NodeClaimTemplate struct {
 	// +optional
 	ObjectMeta `json:"metadata,omitempty"`
@@ -102,8 +104,8 @@ type LabelValue = string
 //
 // +kubebuilder:object:generate=false
 type ObjectMeta struct {
-	// Labels of the NodeClaims and nodes. Pods can ask for them in node selectors
-	// and affinity. Together with the requirements there may be at most 100.
+	// Labels of the NodeClaims and nodes. Pods can use them in node selectors and
+	// affinity. Labels and requirements together can be at most 100.
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !x.find('^([^/]+)').endsWith('karpenter.sh'))",message="label domain karpenter.sh is restricted"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['karpenter.k8s.aws/capacity-reservation-id', 'karpenter.k8s.aws/capacity-reservation-interruptible', 'karpenter.k8s.aws/capacity-reservation-type', 'karpenter.k8s.aws/ec2nodeclass', 'karpenter.k8s.aws/instance-accelerator-count', 'karpenter.k8s.aws/instance-accelerator-manufacturer', 'karpenter.k8s.aws/instance-accelerator-name', 'karpenter.k8s.aws/instance-capability-flex', 'karpenter.k8s.aws/instance-category', 'karpenter.k8s.aws/instance-cpu', 'karpenter.k8s.aws/instance-cpu-manufacturer', 'karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz', 'karpenter.k8s.aws/instance-ebs-bandwidth', 'karpenter.k8s.aws/instance-encryption-in-transit-supported', 'karpenter.k8s.aws/instance-family', 'karpenter.k8s.aws/instance-generation', 'karpenter.k8s.aws/instance-gpu-count', 'karpenter.k8s.aws/instance-gpu-manufacturer', 'karpenter.k8s.aws/instance-gpu-memory', 'karpenter.k8s.aws/instance-gpu-name', 'karpenter.k8s.aws/instance-hypervisor', 'karpenter.k8s.aws/instance-local-nvme', 'karpenter.k8s.aws/instance-memory', 'karpenter.k8s.aws/instance-network-bandwidth', 'karpenter.k8s.aws/instance-size', 'karpenter.k8s.aws/instance-tenancy', 'karpenter.k8s.aws/placement-group-id', 'karpenter.k8s.aws/placement-group-partition'] || !x.find('^([^/]+)').endsWith('karpenter.k8s.aws'))",message="label domain karpenter.k8s.aws is restricted"
@@ -131,16 +133,16 @@ type NodeClaimTemplateSpec struct {
 	// +listType=atomic
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
-	// StartupTaints are on the nodes at start, and something else removes them,
-	// such as a CNI's DaemonSet. Pods need not tolerate them to get a node made;
-	// the node is not initialized before they are gone.
+	// StartupTaints are on new nodes until another program removes them, such as
+	// the DaemonSet of a network plugin. Pods don't need to tolerate them. The node
+	// is not initialized while it has them.
 	// +listType=atomic
 	// +optional
 	StartupTaints []Taint `json:"startupTaints,omitempty"`
 	// Requirements constrain the labels of the nodes, and so the instance types,
-	// zones, architectures and capacity types the pool may use. All must hold; an
-	// empty list allows everything. Without one on karpenter.sh/capacity-type,
-	// spot and on-demand are both allowed.
+	// zones, architectures and capacity types that the NodePool can use. All must
+	// hold. An empty list allows everything. Without a requirement on
+	// karpenter.sh/capacity-type, spot and on-demand are both allowed.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.key != 'karpenter.sh/nodepool')",message="requirement key karpenter.sh/nodepool is restricted"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator != 'In' || (has(x.values) && x.values.size() > 0))",message="requirements with operator 'In' must have a value defined"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && x.values.size() == 1 && int(x.values[0]) >= 0))",message="requirements with operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single non-negative integer value"
@@ -149,26 +151,27 @@ type NodeClaimTemplateSpec struct {
 	// +listType=atomic
 	// +required
 	Requirements []NodeSelectorRequirementWithMinValues `json:"requirements" hash:"ignore"`
-	// NodeClassRef names the node class, which says how instances become nodes. Its
-	// group and kind cannot be changed; another name drifts the nodes.
+	// NodeClassRef names the node class, which configures the instances. You cannot
+	// change the group and the kind. A change of the name makes the nodes drift.
 	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable"
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable"
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// TerminationGracePeriod is how long a node may drain, such as 1h30m, from the
-	// deletion of its NodeClaim. Pods are evicted within PodDisruptionBudgets and
-	// do-not-disrupt at first; those left are deleted early enough to have their
-	// own grace period before time is up. With it, neither keeps a drifted node
-	// from being replaced. Unset means as long as it takes.
+	// TerminationGracePeriod is how long a node can drain, such as 1h30m, from the
+	// deletion of its NodeClaim. At first, pods are evicted within
+	// PodDisruptionBudgets and do-not-disrupt. Karpenter deletes the remaining pods
+	// early enough for their own grace period to end in time. If it is set, neither
+	// of them keeps a drifted node from being replaced. If unset, a drain can wait
+	// forever.
 	// +kubebuilder:validation:Pattern=`^(([0-9]{1,6}h|[0-9]{1,7}m|[0-9]{1,9}s)+|(1[0-9]{6}|2[0-4][0-9]{5})h([0-9]{1,2}m)?([0-9]{1,2}s)?|[0-9]{8}m|[1-8][0-9]{9}s)$`
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
-	// ExpireAfter is the age at which a node is removed, such as 720h, whatever
-	// budgets say and without a replacement first; Never keeps nodes. It counts
-	// from the creation of the NodeClaim. A change drifts the nodes there are.
-	// Default 720h.
+	// ExpireAfter is the age at which a node is removed, such as 720h. Budgets do
+	// not delay it, and no replacement is launched first. Never keeps nodes. The
+	// age counts from the creation of the NodeClaim. A change makes the existing
+	// nodes drift. Default 720h.
 	// +kubebuilder:default:="720h"
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
@@ -177,25 +180,26 @@ type NodeClaimTemplateSpec struct {
 // Disruption says when nodes of a pool may be removed or replaced, and how
 // many at once.
 type Disruption struct {
-	// ConsolidateAfter is how long no pod must have come to a node or left it,
-	// such as 10m, before it may be consolidated. Never switches consolidation
-	// off; drift and expiry go on. Ignored when replicas is set. Default 0s.
+	// ConsolidateAfter is how long no pod may have been added to or removed from a
+	// node, such as 10m, before the node can be consolidated. Never disables
+	// consolidation, and keeps drift and expiry. Ignored if replicas is set.
+	// Default 0s.
 	// +kubebuilder:default:="0s"
 	// +optional
 	ConsolidateAfter NillableDuration `json:"consolidateAfter,omitempty"`
-	// ConsolidationPolicy says which nodes may be consolidated: those without pods
-	// that need a place elsewhere (WhenEmpty), also those whose pods can be had
-	// for less elsewhere (WhenEmptyOrUnderutilized), or the latter only where they
-	// save enough for what they disrupt (Balanced). Ignored when replicas is set.
-	// Default WhenEmptyOrUnderutilized.
+	// ConsolidationPolicy says which nodes can be consolidated: only nodes without
+	// pods that need another place (WhenEmpty); also nodes whose pods can run
+	// elsewhere for less (WhenEmptyOrUnderutilized); or the latter only if the
+	// saving is in proportion to the disruption (Balanced). Ignored if replicas is
+	// set. Default WhenEmptyOrUnderutilized.
 	// +kubebuilder:default:=WhenEmptyOrUnderutilized
 	// +kubebuilder:validation:Enum=WhenEmpty;WhenEmptyOrUnderutilized;Balanced
 	// +optional
 	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
-	// Budgets limit how many nodes are disrupted at once, nodes that are going or
-	// not ready included. The smallest of those that are active and name the
-	// reason counts. They do not hold up expiry, repair, interruption or deletion
-	// by users. Default: one budget of 10%.
+	// Budgets limit how many nodes are disrupted at once. Nodes that are being
+	// removed or not ready count, too. Of the budgets that are active and name the
+	// reason, the smallest applies. Budgets do not delay expiry, interruptions or
+	// deletions by users. Default: one budget of 10%.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.schedule) == has(x.duration))",message="schedule and duration must be set together"
 	// +kubebuilder:default:={{nodes: "10%"}}
 	// +kubebuilder:validation:MaxItems=50
@@ -212,19 +216,20 @@ type Budget struct {
 	// +listType=set
 	// +optional
 	Reasons []DisruptionReason `json:"reasons,omitempty"`
-	// Nodes is how many nodes may be disrupted at once: a number ("5") or a share
-	// of the pool's nodes, rounded up ("10%"). "0" allows none. Default 10%.
+	// Nodes is how many nodes can be disrupted at once: a number ("5") or a share
+	// of the nodes of the NodePool, rounded up ("10%"). "0" allows none. Default
+	// 10%.
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	// +kubebuilder:default:="10%"
 	// +required
 	Nodes string `json:"nodes"`
-	// Schedule is when the budget becomes active, as five fields of cron or a
-	// macro such as @daily, in UTC. Unset means always. It needs a duration.
+	// Schedule is when the budget becomes active, as five fields of cron or a macro
+	// such as @daily, in UTC. Unset means always. A schedule needs a duration.
 	// +kubebuilder:validation:Pattern=`^@(annually|yearly|monthly|weekly|daily|midnight|hourly)|\S+\s+\S+\s+\S+\s+\S+\s+\S+`
 	// +optional
 	Schedule *string `json:"schedule,omitempty"`
-	// Duration is how long the budget stays active after each hit of the schedule,
-	// in hours and minutes. It needs a schedule.
+	// Duration is how long the budget stays active from each time of the schedule,
+	// in hours and minutes. A duration needs a schedule.
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}h|[0-9]{1,8}m|[0-9]{1,6}h[0-9]{1,7}m)(0s)?$`
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string
@@ -262,8 +267,8 @@ const (
 
 // NodePoolStatus is what is known of a NodePool.
 type NodePoolStatus struct {
-	// Resources is the sum of the capacity of the pool's nodes, which limits are
-	// held against, and their number.
+	// Resources is the capacity of all nodes of the NodePool together, and their
+	// number. Limits apply to these amounts.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 	// Nodes is the number of the pool's nodes.
@@ -274,10 +279,10 @@ type NodePoolStatus struct {
 	// NodeRegistrationHealthy is about.
 	// +optional
 	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
-	// Conditions of the pool. Ready needs ValidationSucceeded and NodeClassReady;
-	// without it, no nodes are made. NodeRegistrationHealthy says whether instances
-	// become nodes, RolledOut and RolloutHalted how far drifted nodes are
-	// replaced.
+	// Conditions of the NodePool. Ready needs ValidationSucceeded and
+	// NodeClassReady. If it is not True, no nodes are launched.
+	// NodeRegistrationHealthy says whether instances become nodes. RolledOut and
+	// RolloutHalted show the progress of replacing drifted nodes.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

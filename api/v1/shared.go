@@ -66,9 +66,9 @@ type NodeSelectorRequirementWithMinValues struct {
 	// +listType=atomic
 	// +optional
 	Values []string `json:"values,omitempty"`
-	// MinValues is how many different values of the key a NodeClaim must leave to
-	// the provider, such as 15 instance types for spot. What happens when there
-	// are not so many is up to the setting min-values-policy. This field is alpha.
+	// MinValues is how many different values of the key a NodeClaim must allow,
+	// such as 15 instance types for Spot. If fewer are possible, the setting
+	// min-values-policy decides. This field is alpha.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=50
 	// +optional

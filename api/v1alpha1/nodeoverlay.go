@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeOverlay changes the price of instance types, or adds extended resources
-// to them, in Karpenter's eyes: for planning and choosing instances. This kind
-// is alpha and needs the feature gate NodeOverlay.
+// NodeOverlay changes the price of instance types, or adds extended resources to
+// them, for Karpenter's decisions. This kind is alpha and needs the feature gate
+// NodeOverlay.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -38,8 +38,8 @@ type NodeOverlayList struct {
 	Items           []NodeOverlay `json:"items"`
 }
 
-// NodeOverlaySpec says which instance types are changed, and how. An overlay
-// that changes nothing is legal.
+// NodeOverlaySpec says which instance types are changed, and how. An overlay can
+// change nothing.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and priceAdjustment may not both be set"
 type NodeOverlaySpec struct {
@@ -65,16 +65,16 @@ type NodeOverlaySpec struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
 	// +optional
 	Price *string `json:"price,omitempty"`
-	// Capacity adds extended resources to the instance types, or overrides theirs,
-	// such as smarter-devices/fuse. cpu, memory, ephemeral-storage and pods are
-	// what they are.
+	// Capacity adds extended resources to the instance types, or overrides them,
+	// such as smarter-devices/fuse. It cannot change cpu, memory, ephemeral-storage
+	// and pods.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="capacity may not override cpu, memory, ephemeral-storage or pods"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Weight orders overlays: of several that set the price of an offering, or the
-	// same resource of an instance type, the heaviest wins. Two of equal weight
-	// conflict: that whose name comes first in the alphabet is not applied at all.
-	// Unset counts as 0.
+	// Weight orders overlays. If several overlays set the price of an offering, or
+	// the same resource of an instance type, the one with the highest weight wins.
+	// Two overlays of equal weight conflict, and the one whose name comes first in
+	// the alphabet is not applied. Unset counts as 0.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional

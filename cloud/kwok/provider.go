@@ -286,7 +286,7 @@ func (p *Provider) Delete(ctx context.Context, claim *v1.NodeClaim) error {
 // Reboot implements cloud.Rebooter: the Node gets another boot ID.
 func (p *Provider) Reboot(ctx context.Context, claim *v1.NodeClaim, operationID string) error {
 	if claim.Status.NodeName == "" {
-		return fmt.Errorf("reboot machine of node claim %s: it has no node", claim.Name)
+		return fmt.Errorf("reboot instance of node claim %s: it has no node", claim.Name)
 	}
 	node := &corev1.Node{}
 	err := p.client.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)

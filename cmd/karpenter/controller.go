@@ -200,7 +200,7 @@ func nominator(mgr ctrl.Manager) (client.StatusClient, error) {
 		return nil, err
 	}
 	if !supported {
-		mgr.GetLogger().Info("pods are not told where they are planned: the cluster is too old for it", "version", release)
+		mgr.GetLogger().Info("cannot write the planned nodes to pods: this needs Kubernetes 1.35 or later", "version", release)
 		return nil, nil
 	}
 	return client.New(unlimited, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})

@@ -80,7 +80,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 	_ = wait.PollUntilContextCancel(ctx, hydrateAgain, true, func(ctx context.Context) (bool, error) {
 		err := r.hydrate(ctx)
 		if err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "cannot read the capacity buffers; nothing is planned before")
+			log.FromContext(ctx).Error(err, "cannot read the capacity buffers; planning waits until it can read them")
 		}
 		return err == nil, nil
 	})

@@ -43,8 +43,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		eligible:          gauge(voluntary, "eligible_nodes", "Number of nodes that may be disrupted for a reason.", "reason"),
 		decisions:         counter(voluntary, "decisions_total", "Number of disruptions started.", "decision", "reason", "consolidation_type"),
 		decisionsByPool:   counter(voluntary, "decisions_by_nodepool_total", "Number of disruptions started, by node pool.", "nodepool", "decision", "reason", "consolidation_type"),
-		failedValidations: counter(voluntary, "failed_validations_total", "Number of nodes that were to be disrupted and turned out to be needed before it came to that.", "consolidation_type"),
-		queueFailures:     counter(voluntary, "queue_failures_total", "Number of replacements that disruptions waited for in vain.", "decision", "reason", "consolidation_type"),
+		failedValidations: counter(voluntary, "failed_validations_total", "Number of nodes chosen for disruption that turned out to be needed before the disruption started.", "consolidation_type"),
+		queueFailures:     counter(voluntary, "queue_failures_total", "Number of replacements that failed, so that the disruption was abandoned.", "decision", "reason", "consolidation_type"),
 		terminatedFirst:   counter(voluntary, "terminate_first_decisions_total", "Number of nodes terminated before they are replaced, by why nothing could replace them first.", "nodepool", "reason", "terminate_first_reason"),
 		moves:             counter("consolidation", "moves_total", "Number of consolidations found, by node pool, and whether the policy Balanced rejected them.", "decision", "nodepool", "policy"),
 		score: prometheus.NewHistogramVec(prometheus.HistogramOpts{

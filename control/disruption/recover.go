@@ -110,7 +110,7 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 	l.each(len(stale), func(i int) {
 		claim, err := l.withdraw(ctx, stale[i])
 		if err != nil {
-			errs[i] = fmt.Errorf("take back deadline of node claim %s: %w", claim.Name, err)
+			errs[i] = fmt.Errorf("remove deadline of node claim %s: %w", claim.Name, err)
 			return
 		}
 		node := s.nodeOf(claim)
@@ -118,7 +118,7 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 			return
 		}
 		if freed[i], err = l.unmark(ctx, marked{claim, node}); err != nil {
-			errs[i] = fmt.Errorf("take back disruption of node %s: %w", node.Name, err)
+			errs[i] = fmt.Errorf("undo disruption of node %s: %w", node.Name, err)
 		}
 	})
 	for _, m := range freed { // this pass may mark them again

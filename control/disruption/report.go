@@ -143,7 +143,7 @@ func (l *Loop) reportPause(ctx context.Context) {
 
 // reportTrouble logs what is tried again.
 func (l *Loop) reportTrouble(ctx context.Context, x *execution, err error) {
-	log.FromContext(ctx).Error(err, "disruption does not get on", "command-id", x.id)
+	log.FromContext(ctx).Error(err, "disruption makes no progress", "command-id", x.id)
 }
 
 // reportFailure logs and counts an execution that was given up, with so many
@@ -151,7 +151,7 @@ func (l *Loop) reportTrouble(ctx context.Context, x *execution, err error) {
 func (l *Loop) reportFailure(ctx context.Context, x *execution, missing int, why error) {
 	c := &x.command
 	l.Metrics.queueFailures.WithLabelValues(decision(c), lower(c.Reason), consolidationType(c)).Add(float64(missing))
-	log.FromContext(ctx).Error(why, "gave up disrupting nodes", "command-id", x.id, "reason", c.Reason, "nodes", nodesText(c))
+	log.FromContext(ctx).Error(why, "abandoned the disruption of nodes", "command-id", x.id, "reason", c.Reason, "nodes", nodesText(c))
 }
 
 // The decisions of consolidation_moves_total.

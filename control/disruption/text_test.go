@@ -47,7 +47,7 @@ func (s *stage) command(d *datadriven.TestData) string {
 		step, err := time.ParseDuration(first)
 		s.must(err)
 		s.clock.Step(step)
-	case "buffer": // node: a CapacityBuffer keeps room on it; without a node, on none
+	case "buffer": // node: a CapacityBuffer keeps capacity on it; without a node, on none
 		s.buffered = first
 	case "block": // a node, with the reason as input
 		s.blocked[first] = d.Input

@@ -15,7 +15,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "karpenter", Subsystem: "nodepools", Name: name, Help: help}, []string{"nodepool"})
 	}
 	m := &Metrics{
-		drifted: gauge("drifted_nodes", "Number of nodes of a node pool that are not what it asks for now."),
+		drifted: gauge("drifted_nodes", "Number of nodes of a node pool that no longer match it."),
 		halted:  gauge("rollout_halted", "1 while the replacement of nodes by the node pool is halted because its instances do not become nodes, else 0."),
 	}
 	reg.MustRegister(m.drifted, m.halted)

@@ -99,7 +99,7 @@ func rolledOut(t tally, halted *metav1.Condition) metav1.Condition {
 	}
 	out := metav1.Condition{
 		Type: v1.RolledOutCondition, Status: metav1.ConditionFalse, Reason: v1.RollingOutReason,
-		Message: fmt.Sprintf("%d of %d nodes are not what the node pool asks for, %d of them on their way out", t.left, t.all, t.leaving),
+		Message: fmt.Sprintf("%d of %d nodes no longer match the node pool, %d of them being removed", t.left, t.all, t.leaving),
 	}
 	if halted != nil {
 		out.Reason = v1.RolloutHaltedCondition

@@ -203,13 +203,13 @@ func (r *Reconciler) collectClaim(ctx context.Context, claim *v1.NodeClaim) erro
 	case err == nil && !machine.Deleting:
 		return nil
 	case err != nil && !cloud.IsNotFound(err):
-		return fmt.Errorf("get machine of node claim %s: %w", claim.Name, err)
+		return fmt.Errorf("get instance of node claim %s: %w", claim.Name, err)
 	}
 	uid := claim.UID
 	if err := r.Client.Delete(ctx, claim.DeepCopy(), client.Preconditions{UID: &uid}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	log.FromContext(ctx).Info("deleted node claim whose machine is gone", "NodeClaim", claim.Name, "provider-id", claim.Status.ProviderID)
+	log.FromContext(ctx).Info("deleted node claim whose instance is gone", "NodeClaim", claim.Name, "provider-id", claim.Status.ProviderID)
 	r.Disruptions.Forced(ctx, claim, "garbage_collected")
 	return nil
 }
@@ -233,9 +233,9 @@ func (r *Reconciler) collectMachine(ctx context.Context, machine *cloud.Machine)
 		}
 	}
 	if err := r.Provider.Delete(ctx, remnant); err != nil && !cloud.IsNotFound(err) {
-		return fmt.Errorf("terminate machine %s without a node claim: %w", machine.ProviderID, err)
+		return fmt.Errorf("terminate instance %s without a node claim: %w", machine.ProviderID, err)
 	}
-	log.FromContext(ctx).Info("terminated machine without a node claim", "NodeClaim", machine.Claim, "provider-id", machine.ProviderID)
+	log.FromContext(ctx).Info("terminated instance without a node claim", "NodeClaim", machine.Claim, "provider-id", machine.ProviderID)
 	return nil
 }
 
@@ -250,7 +250,7 @@ func (r *Reconciler) isGone(ctx context.Context, machine *cloud.Machine) (bool, 
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read node claim %s of machine %s: %w", machine.Claim, machine.ProviderID, err)
+		return false, fmt.Errorf("read node claim %s of instance %s: %w", machine.Claim, machine.ProviderID, err)
 	}
 	return claim.UID != machine.ClaimUID && claim.Status.ProviderID != machine.ProviderID, nil
 }

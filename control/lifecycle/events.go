@@ -74,7 +74,7 @@ func gracePeriodExpiring(claim *v1.NodeClaim, deadline string) events.Event {
 func failedTermination(claim *v1.NodeClaim, err error) events.Event {
 	return events.Event{
 		Object: claim, Type: corev1.EventTypeWarning, Reason: "FailedTermination",
-		Message: "The machine cannot be ended: " + cut(err.Error()),
+		Message: "The instance cannot be terminated: " + cut(err.Error()),
 		Dedupe:  []string{string(claim.UID), "machine"},
 	}
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, fi
 	gone := cloud.IsNotFound(err)
 	if err != nil && !gone {
 		r.Recorder.Publish(failedTermination(s.claim, err))
-		return 0, false, fmt.Errorf("terminate machine of node claim %s: %w", s.claim.Name, err)
+		return 0, false, fmt.Errorf("terminate instance of node claim %s: %w", s.claim.Name, err)
 	}
 	s.conditions.SetTrue(v1.InstanceTerminatingCondition)
 	if !gone {

@@ -52,7 +52,7 @@ func (r *Reconciler) launchFailed(ctx context.Context, s *scope, err error) erro
 	var create *cloud.CreateError
 	switch {
 	case cloud.IsInsufficientCapacity(err):
-		log.FromContext(ctx).Error(err, "no capacity to launch, giving node claim up")
+		log.FromContext(ctx).Error(err, "no capacity to launch; abandoning node claim")
 		r.Recorder.Publish(insufficientCapacity(s.claim, err))
 		if r.Waiting != nil {
 			for _, pod := range r.Waiting(s.claim.Name) {
@@ -61,14 +61,14 @@ func (r *Reconciler) launchFailed(ctx context.Context, s *scope, err error) erro
 		}
 		return r.giveUp(ctx, s, "insufficient_capacity")
 	case cloud.IsNodeClassNotReady(err):
-		log.FromContext(ctx).Error(err, "node class not ready, giving node claim up")
+		log.FromContext(ctx).Error(err, "node class not ready; abandoning node claim")
 		return r.giveUp(ctx, s, "nodeclass_not_ready")
 	case errors.As(err, &create):
 		s.conditions.SetUnknownWithReason(v1.LaunchedCondition, create.Reason, create.Message)
 	default:
 		s.conditions.SetUnknownWithReason(v1.LaunchedCondition, v1.LaunchFailedReason, cut(err.Error()))
 	}
-	return fmt.Errorf("launch machine of node claim %s: %w", s.claim.Name, err)
+	return fmt.Errorf("launch instance of node claim %s: %w", s.claim.Name, err)
 }
 
 // record writes the machine onto the claim. The claim's own labels win over

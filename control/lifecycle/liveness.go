@@ -23,12 +23,12 @@ func (r *Reconciler) expire(ctx context.Context, s *scope) (time.Duration, error
 	why, message := waiting.Reason, waiting.Message
 	if waiting.Status == metav1.ConditionTrue {
 		waiting, timeout, reason = s.conditions.Get(v1.RegisteredCondition), orDefault(r.RegistrationTimeout, DefaultRegistrationTimeout), "registration_timeout"
-		why, message = v1.RegistrationFailedReason, "the machine did not become a node in time"
+		why, message = v1.RegistrationFailedReason, "the instance did not become a node in time"
 	}
 	if left := timeout - s.now.Sub(waiting.LastTransitionTime.Time); left > 0 {
 		return left, nil
 	}
-	log.FromContext(ctx).Info("giving node claim up", "reason", reason, "timeout", timeout.String())
+	log.FromContext(ctx).Info("abandoning node claim", "reason", reason, "timeout", timeout.String())
 	r.Health.Failed(s.claim, why, message)
 	return 0, r.giveUp(ctx, s, reason)
 }

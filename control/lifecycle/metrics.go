@@ -37,7 +37,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"nodepool"}),
 		instanceTermination: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "karpenter", Subsystem: "nodeclaims", Name: "instance_termination_duration_seconds",
-			Help:    "Time from the request to terminate a machine until it was gone.",
+			Help:    "Time from the request to terminate an instance until it was gone.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 11),
 		}, []string{"nodepool"}),
 	}

@@ -29,8 +29,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return prometheus.NewDesc(prometheus.BuildFQName("karpenter", "nodepools", name), help, []string{"resource_type", "nodepool"}, nil)
 	}
 	m := &Metrics{
-		limit: desc("limit", "How much a node pool may have of a resource, in its unit: cores, bytes or pieces."),
-		usage: desc("usage", "How much the nodes of a node pool have of a resource, in its unit: cores, bytes or pieces."),
+		limit: desc("limit", "Limit of a node pool for a resource, in the unit of the resource: cores, bytes or a number."),
+		usage: desc("usage", "Amount of a resource that the nodes of a node pool have, in the unit of the resource: cores, bytes or a number."),
 		pools: map[string]amounts{},
 	}
 	reg.MustRegister(m)

@@ -43,11 +43,11 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	check(`
-# HELP karpenter_nodepools_limit How much a node pool may have of a resource, in its unit: cores, bytes or pieces.
+# HELP karpenter_nodepools_limit Limit of a node pool for a resource, in the unit of the resource: cores, bytes or a number.
 # TYPE karpenter_nodepools_limit gauge
 karpenter_nodepools_limit{nodepool="p",resource_type="cpu"} 2.5
 karpenter_nodepools_limit{nodepool="p",resource_type="ephemeral_storage"} 1024
-# HELP karpenter_nodepools_usage How much the nodes of a node pool have of a resource, in its unit: cores, bytes or pieces.
+# HELP karpenter_nodepools_usage Amount of a resource that the nodes of a node pool have, in the unit of the resource: cores, bytes or a number.
 # TYPE karpenter_nodepools_usage gauge
 karpenter_nodepools_usage{nodepool="p",resource_type="cpu"} 1.5
 karpenter_nodepools_usage{nodepool="p",resource_type="ephemeral_storage"} 0

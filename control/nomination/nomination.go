@@ -224,7 +224,7 @@ func (r *Reconciler) apply(ctx context.Context, n world.Nomination) error {
 		return nil
 	case apierrors.IsForbidden(err):
 		r.forbidden.Do(func() {
-			log.FromContext(ctx).Error(err, "pods are not told where they are planned: the role lacks patch on pods/status")
+			log.FromContext(ctx).Error(err, "cannot write the planned nodes to pods: the role lacks patch on pods/status")
 		})
 		return nil
 	}

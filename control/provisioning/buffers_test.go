@@ -99,7 +99,7 @@ func TestBufferLaunches(t *testing.T) {
 		t.Errorf("events %v about pods that do not exist", got)
 	}
 	const homeless = "karpenter_scheduler_unschedulable_pods_count"
-	want := fmt.Sprintf("# HELP %s Number of pods the latest decision found no place for.\n# TYPE %s gauge\n%s{controller=\"provisioner\"} 0\n", homeless, homeless, homeless)
+	want := fmt.Sprintf("# HELP %s Number of pods that the latest decision could not schedule.\n# TYPE %s gauge\n%s{controller=\"provisioner\"} 0\n", homeless, homeless, homeless)
 	if err := testutil.GatherAndCompare(s.registry, strings.NewReader(want), homeless); err != nil {
 		t.Error(err)
 	}

@@ -33,21 +33,21 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}, []string{"controller"})
 	unschedulable := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "karpenter", Subsystem: "scheduler", Name: "unschedulable_pods_count",
-		Help: "Number of pods the latest decision found no place for.",
+		Help: "Number of pods that the latest decision could not schedule.",
 	}, []string{"controller"})
 	m := &Metrics{
 		duration: duration.WithLabelValues(controllerName), deciding: newDeciding(), zones: newZones(),
 		unschedulable: unschedulable.WithLabelValues(controllerName),
 		ignored: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "karpenter", Subsystem: "scheduler", Name: "ignored_pods_count",
-			Help: "Number of pods the latest decision left out because of what they use.",
+			Help: "Number of pods that the latest decision left out because they use something that is not supported.",
 		}),
 		created: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "karpenter", Subsystem: "nodeclaims", Name: "created_total",
 			Help: "Number of node claims created.",
 		}, []string{"reason", "nodepool", "min_values_relaxed"}),
-		cost:  plan("cost_dollars_per_hour", "Price of the nodes of the latest plan that launches any."),
-		bound: plan("bound_dollars_per_hour", "What no plan for the same pods can cost less than; of the latest plan that launches nodes."),
+		cost:  plan("cost_dollars_per_hour", "Price per hour of the new nodes in the latest plan that launches nodes."),
+		bound: plan("bound_dollars_per_hour", "Lower bound for the latest plan that launches nodes: no plan for the same pods costs less."),
 		gap:   plan("gap_ratio", "How far the latest plan that launches nodes may be from the cheapest one, as a fraction of its bound."),
 	}
 	m.exhausted = prometheus.NewCounter(prometheus.CounterOpts{

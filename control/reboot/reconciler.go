@@ -141,7 +141,7 @@ func (r *Reconciler) issue(ctx context.Context, s *scope) (time.Duration, error)
 	case cloud.IsRebootNotImplemented(err), cloud.IsRebootFailed(err), cloud.IsNotFound(err), !s.now.Before(s.since().Add(issueLimit)):
 		return 0, r.fail(ctx, s, providerError, err)
 	}
-	return 0, fmt.Errorf("reboot machine of node claim %s: %w", s.claim.Name, err)
+	return 0, fmt.Errorf("reboot instance of node claim %s: %w", s.claim.Name, err)
 }
 
 // since returns when the provider was first asked or, before that, when the
@@ -225,7 +225,7 @@ func (r *Reconciler) recover(ctx context.Context, s *scope) (time.Duration, erro
 	if err := r.untaint(ctx, s.node); err != nil {
 		return 0, err
 	}
-	r.Recorder.Publish(s.event(corev1.EventTypeNormal, "RebootObserved", "The machine has rebooted"))
+	r.Recorder.Publish(s.event(corev1.EventTypeNormal, "RebootObserved", "The instance has rebooted"))
 	if !ready(s.node) {
 		return r.await(ctx, s, recoveryTimeout, end)
 	}
@@ -243,7 +243,7 @@ func (s *scope) issuedAt() time.Time {
 // await returns when to look again, and fails the reboot once the end has come.
 func (r *Reconciler) await(ctx context.Context, s *scope, result string, end time.Time) (time.Duration, error) {
 	if !s.now.Before(end) {
-		why := errors.New("the machine did not come back within " + recoveryLimit.String())
+		why := errors.New("the instance did not become ready again within " + recoveryLimit.String())
 		if s.node == nil {
 			why = errors.New("the node is gone")
 		}
@@ -287,7 +287,7 @@ func (r *Reconciler) fail(ctx context.Context, s *scope, result string, why erro
 	} else if err := r.giveUp(ctx, s); err != nil {
 		return err
 	}
-	r.Recorder.Publish(s.event(corev1.EventTypeWarning, "RebootFailed", "The machine could not be rebooted: "+why.Error()))
+	r.Recorder.Publish(s.event(corev1.EventTypeWarning, "RebootFailed", "The instance could not be rebooted: "+why.Error()))
 	r.Metrics.ended(result, s.now.Sub(s.requested))
 	return nil
 }

@@ -96,7 +96,7 @@ func repairing(o client.Object, found diagnosis) events.Event {
 	c := found.condition
 	return events.Event{
 		Object: o, Type: corev1.EventTypeWarning, Reason: "NodeRepairing",
-		Message: fmt.Sprintf("Replacing the machine: condition %s has been %s since %s, and %s are tolerated",
+		Message: fmt.Sprintf("Replacing the instance: condition %s has been %s since %s, and %s are tolerated",
 			c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), found.toleration),
 	}
 }

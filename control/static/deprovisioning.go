@@ -162,7 +162,7 @@ func (r *Deprovisioning) delete(ctx context.Context, claims map[string]*v1.NodeC
 				failures[i] = fmt.Errorf("delete node claim %s: %w", name, err)
 				return nil
 			}
-			log.FromContext(ctx).Info("deleted node claim its node pool has no need of", "NodeClaim", klog.KRef("", name))
+			log.FromContext(ctx).Info("deleted node claim that its node pool does not need", "NodeClaim", klog.KRef("", name))
 			return nil
 		})
 	}

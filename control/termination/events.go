@@ -82,7 +82,7 @@ func deadlineUnreadable(object client.Object, text string) events.Event {
 func machineStays(node *corev1.Node, err error) events.Event {
 	return events.Event{
 		Object: node, Type: corev1.EventTypeWarning, Reason: "FailedTermination",
-		Message: "The machine cannot be ended: " + err.Error(),
+		Message: "The instance cannot be terminated: " + err.Error(),
 		Dedupe:  []string{string(node.UID), "machine"},
 	}
 }

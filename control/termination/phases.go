@@ -161,7 +161,7 @@ func (r *Reconciler) endMachine(ctx context.Context, s *scope) (time.Duration, e
 	err := r.Machines.Delete(ctx, s.claim)
 	if err != nil && !cloud.IsNotFound(err) {
 		r.Events.Publish(machineStays(s.node, err))
-		return 0, fmt.Errorf("end machine of node claim %s: %w", s.claim.Name, err)
+		return 0, fmt.Errorf("terminate instance of node claim %s: %w", s.claim.Name, err)
 	}
 	s.claim.StatusConditions(s.now).SetTrue(v1.InstanceTerminatingCondition)
 	if err == nil {

@@ -200,7 +200,7 @@ func (r *Reconciler) machineGone(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("get machine %s: %w", s.node.Spec.ProviderID, err)
+		return false, fmt.Errorf("get instance %s: %w", s.node.Spec.ProviderID, err)
 	}
 	return false, nil
 }

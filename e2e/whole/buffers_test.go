@@ -39,7 +39,7 @@ func TestCapacityBuffer(t *testing.T) {
 	v.Until("the nodes say why they stay", patience, func() string {
 		for name := range kept {
 			for _, message := range v.Events("DisruptionBlocked", name) {
-				if strings.Contains(message, "CapacityBuffer "+f.name+"/spare keeps room on it") {
+				if strings.Contains(message, "CapacityBuffer "+f.name+"/spare keeps capacity on it") {
 					return ""
 				}
 			}

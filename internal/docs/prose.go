@@ -64,6 +64,8 @@ var (
 	codeSpan = regexp.MustCompile("`[^`\n]*`")
 	target   = regexp.MustCompile(`\]\([^)\n]*\)`)
 	comment  = regexp.MustCompile(`<!--.*?-->`)
+	labels   = regexp.MustCompile(`\{[^{}\n]*\}`)         // of a series of Prometheus
+	name     = regexp.MustCompile(`\w+-\w+-\w+(?:-\w+)*`) // such as that of a workload
 	question = regexp.MustCompile(`^(?:What|Which|Who|Whose|Whoever|Whatever) `)
 	ends     = regexp.MustCompile(`[.:;?!](?:\s|$)`)
 )
@@ -118,5 +120,6 @@ func proseOf(p Page) string {
 		}
 	}
 	text := comment.ReplaceAllString(strings.Join(lines, "\n"), "")
-	return target.ReplaceAllString(codeSpan.ReplaceAllString(text, "X"), "]")
+	text = target.ReplaceAllString(codeSpan.ReplaceAllString(text, "X"), "]")
+	return name.ReplaceAllString(labels.ReplaceAllString(text, "X"), "X")
 }

@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,71 +18,25 @@ import (
 	"karpenter/internal/docs"
 )
 
-const backlog = "internal/docs/testdata/backlog.txt"
-
-// TestProse checks the style of the documents, of what the commands print, and of
-// events. Texts that are older than this test are listed with the number of their
-// findings in testdata/backlog.txt; no number may rise. With -update the
-// test writes the numbers of today: only commit lower ones.
+// TestProse checks the style of the documents, and the words of what the program
+// prints.
 func TestProse(t *testing.T) {
 	style, err := docs.NewStyle(read(t, "internal/docs/testdata/words.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string][]docs.Finding{}
 	for path, p := range pages(t) {
-		if f := style.Prose(p); len(f) > 0 {
-			found[path] = f
+		for _, f := range style.Prose(p) {
+			t.Errorf("%s:%d: %s %.90q: %s", path, f.Line, f.Rule, f.Text, f.Hint)
 		}
 	}
-	for folder, f := range programTexts(t, style) {
-		found[folder] = f
-	}
-	if *update {
-		write(t, found)
-		return
-	}
-	allowed := map[string]int{}
-	for line := range strings.Lines(read(t, backlog)) {
-		number, path, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.Atoi(number); err == nil {
-			allowed[path] = n
-		}
-	}
-	total, most := 0, 0
-	for path, f := range found {
-		total += len(f)
-		if len(f) <= allowed[path] {
-			continue
-		}
-		t.Errorf("%s has %d findings, want at most %d:", path, len(f), allowed[path])
-		for _, one := range f {
-			t.Errorf("%s:%d: %s %.90q: %s", path, one.Line, one.Rule, one.Text, one.Hint)
-		}
-	}
-	for _, n := range allowed {
-		most += n
-	}
-	t.Logf("%d findings, %d in the backlog", total, most)
+	programTexts(t, style)
 }
 
-func write(t *testing.T, found map[string][]docs.Finding) {
+// programTexts checks the strings of the program that people read: those with a
+// space in them, which names of fields and metrics do not have.
+func programTexts(t *testing.T, style *docs.Style) {
 	t.Helper()
-	var out strings.Builder
-	out.WriteString("# How many findings of TestProse each text may have. Lower the numbers, never raise them.\n")
-	for _, path := range slices.Sorted(maps.Keys(found)) {
-		fmt.Fprintf(&out, "%d %s\n", len(found[path]), path)
-	}
-	if err := os.WriteFile(filepath.Join(root, backlog), []byte(out.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// programTexts checks the strings of the program that people read, by folder:
-// those with a space in them, which names of fields and metrics do not have.
-func programTexts(t *testing.T, style *docs.Style) map[string][]docs.Finding {
-	t.Helper()
-	out := map[string][]docs.Finding{}
 	fset, count := token.NewFileSet(), 0
 	for _, room := range []string{"api", "cloud", "cmd", "control", "kube", "solve"} {
 		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
@@ -94,7 +47,6 @@ func programTexts(t *testing.T, style *docs.Style) map[string][]docs.Finding {
 			if err != nil {
 				return err
 			}
-			folder, err := filepath.Rel(root, filepath.Dir(path))
 			ast.Inspect(f, func(n ast.Node) bool {
 				literal, ok := n.(*ast.BasicLit)
 				if !ok || literal.Kind != token.STRING {
@@ -106,13 +58,11 @@ func programTexts(t *testing.T, style *docs.Style) map[string][]docs.Finding {
 				}
 				count++
 				for _, one := range style.Words(text) {
-					one.Line = fset.Position(literal.Pos()).Line
-					one.Rule = filepath.Base(path) + ", word"
-					out[filepath.ToSlash(folder)] = append(out[filepath.ToSlash(folder)], one)
+					t.Errorf("%s: word %q: %s", fset.Position(literal.Pos()), one.Text, one.Hint)
 				}
 				return true
 			})
-			return err
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +71,6 @@ func programTexts(t *testing.T, style *docs.Style) map[string][]docs.Finding {
 	if count < 1000 {
 		t.Fatalf("only %d strings", count)
 	}
-	return out
 }
 
 // TestStyleFindsFaults checks the rules on a small page.

@@ -108,7 +108,7 @@ func TestFailingPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `
-# HELP karpenter_nodepools_cost_tracker_errors_total Number of times that the instance types of a node pool, and so the prices of its nodes, could not be had.
+# HELP karpenter_nodepools_cost_tracker_errors_total Number of failures to look up the instance types of a node pool, and with them the prices of its nodes.
 # TYPE karpenter_nodepools_cost_tracker_errors_total counter
 karpenter_nodepools_cost_tracker_errors_total{nodepool="p"} 1
 `

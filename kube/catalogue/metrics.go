@@ -9,7 +9,7 @@ import "github.com/prometheus/client_golang/prometheus"
 func Failures(reg prometheus.Registerer) func(pool string) {
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "karpenter", Subsystem: "nodepools", Name: "cost_tracker_errors_total",
-		Help: "Number of times that the instance types of a node pool, and so the prices of its nodes, could not be had.",
+		Help: "Number of failures to look up the instance types of a node pool, and with them the prices of its nodes.",
 	}, []string{"nodepool"})
 	reg.MustRegister(failures)
 	return func(pool string) { failures.WithLabelValues(pool).Inc() }

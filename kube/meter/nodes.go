@@ -48,15 +48,15 @@ func RegisterNodes(reg prometheus.Registerer, with Nodes) {
 	amount := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("karpenter_nodes_"+name, help+", in its unit: cores, bytes or pieces.", append(slices.Clone(n.names), resourceType), nil)
 	}
-	n.allocatable = amount("allocatable", "How much of a resource a node has for pods")
-	n.requests = amount("total_pod_requests", "How much of a resource the pods on a node request, those of DaemonSets too")
-	n.limits = amount("total_pod_limits", "How much of a resource the pods on a node may use, those of DaemonSets too")
-	n.daemonRequests = amount("total_daemon_requests", "How much of a resource the pods of DaemonSets on a node request")
-	n.daemonLimits = amount("total_daemon_limits", "How much of a resource the pods of DaemonSets on a node may use")
-	n.overhead = amount("system_overhead", "How much of a resource a node keeps from pods, for the system")
+	n.allocatable = amount("allocatable", "Allocatable amount of a resource on a node")
+	n.requests = amount("total_pod_requests", "Amount of a resource that the pods on a node request, including DaemonSet pods")
+	n.limits = amount("total_pod_limits", "Limits of the pods on a node for a resource, including DaemonSet pods")
+	n.daemonRequests = amount("total_daemon_requests", "Amount of a resource that the DaemonSet pods on a node request")
+	n.daemonLimits = amount("total_daemon_limits", "Limits of the DaemonSet pods on a node for a resource")
+	n.overhead = amount("system_overhead", "Amount of a resource that a node reserves for the system")
 	n.lifetime = prometheus.NewDesc("karpenter_nodes_current_lifetime_seconds", "Time since the creation of a node.", n.names, nil)
 	n.utilization = prometheus.NewDesc("karpenter_cluster_utilization_percent",
-		"How much of what the nodes of the cluster have for pods is requested by pods.", []string{resourceType}, nil)
+		"Share of the allocatable resources of all nodes that pods request.", []string{resourceType}, nil)
 	reg.MustRegister(n)
 }
 

@@ -40,8 +40,8 @@ func newPodMetrics() podMetrics {
 	return podMetrics{
 		decision:            duration("scheduling_decision_duration_seconds", "Time from when a pod is seen to need a node until the first decision about it."),
 		bound:               byClaims("bound_duration_seconds", "Time from the creation of a pod until it is bound to a node."),
-		provisioningBound:   byClaims("provisioning_bound_duration_seconds", "Time from when a pod is first found a place until it is bound to a node."),
-		provisioningStartup: duration("provisioning_startup_duration_seconds", "Time from when a pod is first found a place until it is ready."),
+		provisioningBound:   byClaims("provisioning_bound_duration_seconds", "Time from the first plan that has a place for a pod until the pod is bound to a node."),
+		provisioningStartup: duration("provisioning_startup_duration_seconds", "Time from the first plan that has a place for a pod until the pod is ready."),
 		healthyBound: duration("provisioning_healthy_bound_duration_seconds",
 			"Time from when a pod is first planned onto a node pool whose instances become nodes until the pod is bound to a node."),
 		startup: prometheus.NewSummary(prometheus.SummaryOpts{
@@ -51,8 +51,8 @@ func newPodMetrics() podMetrics {
 		}),
 		unbound:               age("unbound_time_seconds", "Time since the creation of a pod that is not bound to a node.", dynamicResources),
 		unstarted:             age("unstarted_time_seconds", "Time since the creation of a pod that has not been ready."),
-		provisioningUnbound:   age("provisioning_unbound_time_seconds", "Time since a pod was first found a place that is not bound to a node.", dynamicResources),
-		provisioningUnstarted: age("provisioning_unstarted_time_seconds", "Time since a pod was first found a place that has not been ready."),
+		provisioningUnbound:   age("provisioning_unbound_time_seconds", "Time since the first plan that had a place for a pod that is still not bound to a node.", dynamicResources),
+		provisioningUnstarted: age("provisioning_unstarted_time_seconds", "Time since the first plan that had a place for a pod that is still not ready."),
 		undecided:             age("provisioning_scheduling_undecided_time_seconds", "Time since a pod was seen to need a node about which nothing is decided."),
 	}
 }

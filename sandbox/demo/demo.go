@@ -45,7 +45,7 @@ func examplesScript() []step {
 			fmt.Sprintf("scale inflate to %d pods", inflated),
 			all(apply("inflate.yaml"), scale("inflate", inflated)),
 			[]want{
-				{"first node bought", upWithin, firstBought},
+				{"first node launched", upWithin, firstBought},
 				{"first node ready", upWithin, firstReady},
 				{fmt.Sprintf("all %d pods running", inflated), upWithin, running("inflate", inflated)},
 			},
@@ -54,8 +54,8 @@ func examplesScript() []step {
 			fmt.Sprintf("ask for more than the limits allow: %d pods of general, %d builds", websites, builds),
 			all(apply("general-pool.yaml", "ci-runners.yaml"), scale("web", websites)),
 			[]want{
-				{"gitlab-runners is full, the builds that wait say so", upWithin, full("builds", builds, "gitlab-runners")},
-				{"general is full, the pods that wait say so", upWithin, full("web", websites, "general")},
+				{"gitlab-runners is full, pending builds report it", upWithin, full("builds", builds, "gitlab-runners")},
+				{"general is full, pending pods report it", upWithin, full("web", websites, "general")},
 				{fmt.Sprintf("all %d builds finished", builds), jobWithin, finished("builds", builds)},
 			},
 		},

@@ -46,7 +46,7 @@ func Stress(ctx context.Context, options Options) error {
 			fmt.Sprintf("%d pods of %d deployments", options.Scale, len(sizes())),
 			func(ctx context.Context, st *stage) error { return deploy(ctx, st, options.Scale) },
 			[]want{
-				{"first node bought", upWithin, firstBought},
+				{"first node launched", upWithin, firstBought},
 				{"first node ready", upWithin, firstReady},
 				{fmt.Sprintf("all %d pods running", options.Scale), 15 * time.Minute, allRunning(options.Scale)},
 			},

@@ -23,7 +23,7 @@ func newBudgets(t terms) *Law {
 	b := &budgets{t, map[string][]past[*v1.NodePool]{}, map[string][]past[int]{}}
 	return &Law{
 		name: "budgets", check: b.check,
-		means: "When the process begins to take a node away voluntarily, no more nodes of the pool are going or disrupted, this one included, than its budgets allow for the reason.",
+		means: "When the process begins to disrupt a node voluntarily, no more nodes of the NodePool are disrupted or being removed, including this one, than the budgets allow for the reason.",
 	}
 }
 

@@ -33,7 +33,7 @@ func newClean(terms) *Law {
 	l := &clean{since{}, every{period: time.Minute}}
 	return &Law{
 		name: "clean", check: l.check, end: l.end,
-		means: "At the end no node is marked as disrupted that is not going, and no Node or claim is still being deleted unless a pod that must not be evicted has kept it in the last 5 minutes; none keeps a claim whose deadline has passed.",
+		means: "At the end, only nodes that are being removed are marked as disrupted. No Node or NodeClaim is still being deleted, unless a pod that must not be evicted kept it in the last 5 minutes and its deadline has not passed.",
 	}
 }
 
@@ -104,7 +104,7 @@ func newRest(t terms) *Law {
 	var evicted []time.Time // when the process moved pods
 	return &Law{
 		name:  "rest",
-		means: "With constant demand and no faults the system comes to rest: over the last 10 minutes the process makes, launches, ends and marks nothing and evicts no one; pools whose nodes expire, drift that is still being worked off, nodes that have replaced others an hour ago and may be replaced now, nodes with pods that were moved an hour ago and may be moved again, and nodes that may go since a pod's do-not-disrupt has ended, excepted.",
+		means: "With constant demand and no faults, the system comes to rest: in the last 10 minutes, the process creates, launches, terminates, marks and evicts nothing. Exceptions: expiring nodes, drift in progress, and nodes that can be removed only now, because an hour since the last move or a do-not-disrupt has ended.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				if c.By != Us || !acts(c) {

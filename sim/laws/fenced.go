@@ -11,7 +11,7 @@ import (
 func newFenced() *Law {
 	return &Law{
 		name:  "fenced",
-		means: "A replica from which another has taken over changes nothing, neither in the cluster nor in the cloud, although it has not found out yet.",
+		means: "After another replica has taken over, the old leader changes nothing in the cluster or the cloud, even if it has not noticed yet.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Calls {
 				if c.Late && c.Writes && c.Effect {

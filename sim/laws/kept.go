@@ -57,7 +57,7 @@ func newKept(t terms) *Law {
 	k.moves.strays = t.strays
 	return &Law{
 		name: "kept", check: k.check,
-		means: "As long as neither demand nor prices change, each time consolidation begins the instances cost less than the time before, if that took a node away: so no moves lead back to where they began. Demand changes when a pod comes or goes other than by being moved, a workload or pool is edited, or an instance goes for another reason; also when a node is launched for a moved pod after the scheduler has put another, moved since consolidation last began, elsewhere than on the emptiest node.",
+		means: "While neither demand nor prices change, each consolidation that removes a node makes the instances cheaper than before. So no sequence of moves leads back to where it began. `sim/laws` says exactly when demand counts as changed.",
 	}
 }
 

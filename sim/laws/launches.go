@@ -42,7 +42,7 @@ func newLaunches(t terms) *Law {
 	l := &launches{}
 	return &Law{
 		name:  "launches",
-		means: "In any 5 minutes the process launches at most three instances for each pod of a workload or CapacityBuffer there is, whatever keeps pods from the nodes; replacements and nodes of static pools not counted.",
+		means: "In any 5 minutes, the process launches at most three instances for each pod of a workload or CapacityBuffer. Replacements and nodes of static NodePools do not count.",
 		check: func(s *sim.Seen) error {
 			if restarts {
 				return nil

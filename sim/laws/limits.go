@@ -40,7 +40,7 @@ func newLimits(t terms) *Law {
 	l := &limits{t, map[string][]past[v1.Limits]{}}
 	return &Law{
 		name: "limits", check: l.check,
-		means: "When a claim is made or launched, the claims of its pool that are not being deleted stay within the pool's limits on nodes, cpu and memory; one that is not launched yet counts with its requests.",
+		means: "When a NodeClaim is created or launched, the NodeClaims of its NodePool that are not being deleted stay within the limits on nodes, CPU and memory. A NodeClaim that is not launched yet counts with its requests.",
 	}
 }
 

@@ -42,7 +42,7 @@ func newOwned(t terms) *Law {
 	alone, tick := since{}, every{period: sampling}
 	return &Law{
 		name:  "owned",
-		means: "A machine whose claim does not exist is collected within 10 minutes.",
+		means: "An instance without a NodeClaim is terminated within 10 minutes.",
 		check: func(s *sim.Seen) error {
 			if !tick.due(s.Now) {
 				return nil
@@ -66,7 +66,7 @@ func newOnce() *Law {
 	version := int64(-1)
 	return &Law{
 		name:  "once",
-		means: "No claim has two instances, and no instance two claims.",
+		means: "No NodeClaim has two instances, and no instance has two NodeClaims.",
 		check: func(s *sim.Seen) error {
 			v := s.Cloud.Version()
 			if v == version && !changed[*v1.NodeClaim](s) {
@@ -98,7 +98,7 @@ func newJoined(t terms) *Law {
 	tick := every{period: sampling}
 	return &Law{
 		name:  "joined",
-		means: "A machine that does not become a Node is ended within 25 minutes.",
+		means: "An instance that does not become a Node is terminated within 25 minutes.",
 		check: func(s *sim.Seen) error {
 			if !tick.due(s.Now) {
 				return nil
@@ -129,7 +129,7 @@ func newIdle(t terms) *Law {
 	i := &idle{t, since{}, map[string]time.Time{}, every{period: sampling}}
 	return &Law{
 		name: "idle", check: i.check,
-		means: "A node without pods but daemons goes within 6 minutes after its pool's consolidateAfter, unless budgets, a pending pod or do-not-disrupt keep it, no more nodes are empty than CapacityBuffers keep capacity for pods, or others of the pool go first.",
+		means: "Karpenter removes a node that runs only DaemonSet pods within 6 minutes after `consolidateAfter` of its NodePool. Exceptions: budgets, a pending pod, do-not-disrupt, or a CapacityBuffer keep the node, or other nodes of the NodePool are removed first.",
 	}
 }
 

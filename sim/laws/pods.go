@@ -17,7 +17,7 @@ import (
 func newProtected(t terms) *Law {
 	return &Law{
 		name:  "protected",
-		means: "No pod whose do-not-disrupt is in force is evicted or deleted by the process before its node's deadline leaves it just its grace.",
+		means: "The process does not evict or delete a pod while its do-not-disrupt applies, before the deadline of the node leaves the pod only its grace period.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				p := as[*corev1.Pod](c.Old)
@@ -79,7 +79,7 @@ func deadlineOf(c *v1.NodeClaim) (time.Time, bool) {
 func newForced(terms) *Law {
 	return &Law{
 		name:  "forced",
-		means: "The process removes running pods by eviction, which PodDisruptionBudgets can refuse; it deletes one only when its node's deadline leaves it just its grace.",
+		means: "The process removes running pods by eviction, which PodDisruptionBudgets can reject. It deletes a pod only when the deadline of the node leaves the pod only its grace period.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				p := as[*corev1.Pod](c.Old)
@@ -97,7 +97,7 @@ func newDrained(t terms) *Law {
 	ends := map[string]bool{} // claims whose machine the process has begun to end
 	return &Law{
 		name:  "drained",
-		means: "No machine whose Node is ready is ended by the process while pods run on it that a drain waits for, unless its deadline has passed.",
+		means: "The process does not terminate an instance whose Node is ready while pods run there that the drain waits for, unless the deadline has passed.",
 		check: func(s *sim.Seen) error {
 			for _, call := range s.Calls {
 				if call.Target != sim.Cloud || call.Verb != "Delete" || !call.Effect || ends[call.Name] {

@@ -17,7 +17,7 @@ import (
 func newReasoned(t terms) *Law {
 	return &Law{
 		name:  "reasoned",
-		means: "The process deletes the claim of a running machine with a ready Node only as Empty, Underutilized, Drifted or Unhealthy, for its age, because the Node is being deleted, or to repair a Node that has only just become ready again; whatever the cloud's answers left out.",
+		means: "The process deletes the NodeClaim of a running instance with a ready Node for one of these reasons only: Empty, Underutilized, Drifted, Unhealthy, expired, the Node is being deleted, or repair of a Node that has just become ready again. This also holds if the answers of the cloud are incomplete.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				claim := as[*v1.NodeClaim](c.Old)
@@ -44,7 +44,7 @@ func newReasoned(t terms) *Law {
 func newDrift() *Law {
 	return &Law{
 		name:  "drift",
-		means: "No claim is called Drifted while its type is available and its pool is as it was when the claim was made, whatever the cloud's answers left out.",
+		means: "No NodeClaim is Drifted while its type is available and its NodePool has not changed, even if the answers of the cloud are incomplete.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				claim, old := as[*v1.NodeClaim](c.New), as[*v1.NodeClaim](c.Old)

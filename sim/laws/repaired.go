@@ -28,7 +28,7 @@ const (
 func newRepaired(terms) *Law {
 	return &Law{
 		name:  "repaired",
-		means: "A claim that node repair deletes has a deadline from then on, in the past or within the bound of the repair policy, so that its drain ends whatever runs there and whether or not the node recovers; at the end no other claim has a deadline that a repair has set.",
+		means: "A NodeClaim that node repair deletes has a deadline from then on. The deadline is in the past or within the bound of the repair policy, so the drain ends in all cases. At the end of the run, no other NodeClaim has a deadline that a repair set.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				claim := as[*v1.NodeClaim](c.Object())

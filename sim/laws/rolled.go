@@ -40,7 +40,7 @@ func newRolled(t terms) *Law {
 	}
 	return &Law{
 		name: "rolled", check: r.check,
-		means: "Roll-outs end: while a drifted node may go, some drifted node of its pool begins to within 25 minutes, whatever capacity CapacityBuffers keep on it. A node may go unless budgets or a pod on it keep it, a pod waits, or its pods cannot all run on new instances of pools without limits.",
+		means: "Rollouts finish. While a drifted node can be removed, the process begins to remove a drifted node of the NodePool within 25 minutes, independent of CapacityBuffers. Budgets, a pod on the node, a pending pod, or a lack of places for its pods can keep a node.",
 	}
 }
 

@@ -32,7 +32,7 @@ func newRunning(terms) *Law {
 	c := &could{since{}, every{period: time.Minute}}
 	return &Law{
 		name: "running", check: c.check, end: c.end,
-		means: "At the end every pod runs, but those for which, 5 minutes ago or since, no pool could launch a machine that could take them alone: within its limits, with its daemons, in a zone that the pod's rules leave open.",
+		means: "At the end, every pod runs, if some NodePool could launch an instance for this pod alone 5 minutes ago or later: within its limits, with its DaemonSets, in a zone that the rules of the pod allow.",
 	}
 }
 

@@ -104,9 +104,9 @@ func (r *round) leave(site int, risky map[spotPool]bool) {
 	why := ""
 	switch {
 	case t.Dear || t.Cost > most:
-		why = fmt.Sprintf("its provider recommends to leave its spot pool, but another place would cost more than $%s/h", dollars(most))
+		why = fmt.Sprintf("the cloud sent a rebalance recommendation, but another place would cost more than $%s/h", dollars(most))
 	case len(t.Left) > 0:
-		why = "its provider recommends to leave its spot pool, but " + homeless(t)
+		why = "the cloud sent a rebalance recommendation, but " + homeless(t)
 	default:
 		c.Launches, why = r.bound(t, most)
 	}
@@ -156,7 +156,7 @@ func (r *round) bound(t *pack.Trial, most model.Price) ([]model.Launch, string) 
 	for i := range launches {
 		l := &launches[i]
 		if len(l.MinValues) > 0 {
-			return nil, "its provider recommends to leave its spot pool, but minValues would have to be relaxed"
+			return nil, "the cloud sent a rebalance recommendation, but minValues would have to be relaxed"
 		}
 		limit := l.Price + (most-t.Cost)/model.Price(len(launches))
 		var menu []choice

@@ -131,7 +131,7 @@ func (got receipt) keeps(reason model.Reason) bool {
 func use(got receipt) string {
 	switch {
 	case got.buffer != "":
-		return "CapacityBuffer " + got.buffer + " keeps room on it"
+		return "CapacityBuffer " + got.buffer + " keeps capacity on it"
 	case got.pending:
 		return "pending pods are planned on it"
 	}

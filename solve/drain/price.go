@@ -64,7 +64,7 @@ func (ask *inquiry) afford(o *offer, options [][]pack.Option, most model.Price) 
 	menus, slack := make([][]choice, len(launches)), most
 	for i := range launches {
 		if menus[i] = choices(&launches[i], options[i]); len(menus[i]) == 0 {
-			return "no cheaper place: nothing is to be had in one zone alone"
+			return "no cheaper place: no offering is available in one zone alone"
 		}
 		slack -= slices.MinFunc(menus[i], byWorst).worst
 	}

@@ -91,22 +91,22 @@ a stays (budget): the disruption budget of nodepool p0 allows no more nodes now
 f stays (budget): the disruption budget of nodepool p2 allows no more nodes now
 `},
 		{"spec 40/44: a limit that is reached leaves no room", []fleet{{static: full(2), budget: 2, limit: 2, drifted: []string{"a", "b"}}},
-			`a stays (policy): the limit nodes=2 of nodepool p0 leaves no room for its replacement
-b stays (policy): the limit nodes=2 of nodepool p0 leaves no room for its replacement
+			`a stays (policy): the limit nodes=2 of nodepool p0 leaves no capacity for its replacement
+b stays (policy): the limit nodes=2 of nodepool p0 leaves no capacity for its replacement
 `},
 		{"spec 40/44: a limit that leaves two", []fleet{{static: full(3), budget: 3, limit: 5, drifted: []string{"a", "b", "c"}}},
 			`Drifted a -> 1 p0
 Drifted b -> 1 p0
-c stays (policy): the limit nodes=5 of nodepool p0 leaves no room for its replacement
+c stays (policy): the limit nodes=5 of nodepool p0 leaves no capacity for its replacement
 `},
 		{"spec 40/44: what leaves and what is under way takes room", []fleet{
 			{static: model.Static{Replicas: 3, Active: 3, Leaving: 1, Pending: 1}, budget: 3, limit: 6, drifted: []string{"a", "b"}}},
 			`Drifted a -> 1 p0
-b stays (policy): the limit nodes=6 of nodepool p0 leaves no room for its replacement
+b stays (policy): the limit nodes=6 of nodepool p0 leaves no capacity for its replacement
 `},
 		{"room for nodes that are still to come is theirs", []fleet{
 			{static: model.Static{Replicas: 3, Active: 1}, budget: 3, limit: 3, drifted: []string{"a"}}},
-			"a stays (policy): the limit nodes=3 of nodepool p0 leaves no room for its replacement\n"},
+			"a stays (policy): the limit nodes=3 of nodepool p0 leaves no capacity for its replacement\n"},
 		{"spec 40/45: too many are scaled down first", []fleet{{static: model.Static{Replicas: 2, Active: 3}, budget: 3, drifted: []string{"a"}}},
 			"a stays (policy): nodepool p0 is scaled down first: it has 3 nodes for 2 replicas\n"},
 		{"commands under way are not too many", []fleet{{static: model.Static{Replicas: 2, Active: 2, Pending: 1}, budget: 1, drifted: []string{"a"}}},

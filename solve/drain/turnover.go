@@ -33,7 +33,7 @@ func turnovers(p *model.Pool) *turnover {
 		if l.Resource == model.Nodes {
 			missing := max(st.Replicas-st.Active-st.Pending, 0)
 			out.room = int(l.Max) - st.Active - st.Leaving - st.Pending - missing
-			out.full = fmt.Sprintf("the limit nodes=%d of nodepool %s leaves no room for its replacement", l.Max, p.Name)
+			out.full = fmt.Sprintf("the limit nodes=%d of nodepool %s leaves no capacity for its replacement", l.Max, p.Name)
 		}
 	}
 	return out

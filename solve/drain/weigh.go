@@ -71,7 +71,7 @@ func (ask *inquiry) unpaid(o *offer) (model.Cause, string) {
 	if cause, why := ask.balance(o); why != "" {
 		return cause, why
 	}
-	why := fmt.Sprintf("not worth moving its pods: would save $%s/h at most, and only $%s/h would pay for that in time",
+	why := fmt.Sprintf("not worth moving its pods: would save at most $%s/h, and must save at least $%s/h",
 		dollars(cost), dollars(model.Price(o.toll.moves)))
 	if o.toll.lasts > 0 {
 		why += fmt.Sprintf(": its pods usually end soon, so it saves for %s only", o.toll.lasts.Round(time.Second))
@@ -193,7 +193,7 @@ func (ask *inquiry) judge(o *offer, t *pack.Trial, most model.Price) {
 		return
 	}
 	if t.Crowds && o.command.Savings <= ask.policy.PreferenceAllowance {
-		o.cause, o.why = model.ByPrice, fmt.Sprintf("too much of a workload would be in one spot pool, and to save $%s/h is not worth that", dollars(o.command.Savings))
+		o.cause, o.why = model.ByPrice, fmt.Sprintf("too many pods of a workload would be in one spot pool, and a saving of $%s/h does not justify that", dollars(o.command.Savings))
 		return
 	}
 	if o.why = ask.halted(o.command.Launches); o.why != "" {

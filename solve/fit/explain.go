@@ -64,7 +64,7 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 	say := func(text string) func(Bits) string { return func(Bits) string { return text } }
 	if !narrow(left, "offerings", say("the NodeClass offers no instance types")) ||
 		!narrow(p.Allowed, model.PoolRequirements, say("they exclude every instance type: "+p.Pool.Requirements.String())) ||
-		!narrow(p.Usable, "unavailable offerings", say("the cloud is out of capacity; it is asked again in a few minutes")) {
+		!narrow(p.Usable, "unavailable offerings", say("the cloud has no capacity; Karpenter asks again in a few minutes")) {
 		return steps
 	}
 	if t, bad := model.Untolerated(p.Taints, s.Tolerations); bad {

@@ -29,7 +29,7 @@ func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requi
 	}
 	switch {
 	case r.Key == model.LabelHostname:
-		return "a new node has no name before it is made; do not ask for one"
+		return "a new node has no name before it is launched; remove this requirement"
 	case len(here) == 0 && !defined && !c.wellKnown.Has(r.Key):
 		return c.undefined(p, r.Key)
 	case len(here) == 0:

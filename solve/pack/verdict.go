@@ -70,7 +70,7 @@ func (w reasons) lastStep(pool int, d *demand) model.Step {
 			}
 		}
 		if len(p.Limits) == 0 {
-			return model.Step{Constraint: "rules between pods", Hint: "other pods came first in this plan; the next looks again"}
+			return model.Step{Constraint: "rules between pods", Hint: "other pods were placed first in this plan; the next plan tries again"}
 		}
 	}
 	return w.limitStep(pool, d)

@@ -20,7 +20,7 @@ func (c *checker) commands(plan *model.Plan) {
 	for i := range plan.Commands {
 		for _, t := range plan.Commands[i].Nodes {
 			if gone[t.Node] {
-				c.fail("node %s is taken away twice", t.Node)
+				c.fail("node %s is removed twice", t.Node)
 			}
 			gone[t.Node] = true
 		}
@@ -212,7 +212,7 @@ func (c *checker) cargo(i int, cmd *model.Command, nodes []*model.Node) {
 			places[p.Key()]++
 		}
 		if len(l.Pods) == 0 {
-			c.fail("command %d launches a %s for nobody", i, l.Type)
+			c.fail("command %d launches a %s without pods", i, l.Type)
 		}
 	}
 	for _, n := range nodes {
@@ -306,7 +306,7 @@ func (c *checker) unlike(i int, l *model.Launch, nodes []*model.Node) {
 		ct, _ := n.Labels.Value(model.LabelCapacityType)
 		_, suits := n.Labels.Intersects(l.Requirements)
 		if slices.Contains(l.Types, kind) && n.Pool == l.Pool && ct == l.CapacityType && suits && n.Price <= l.Price {
-			c.fail("command %d launches what might be another %s for %d and gives up %s, which costs %d", i, kind, l.Price, n.Name, n.Price)
+			c.fail("command %d launches what might be another %s for %d and removes %s, which costs %d", i, kind, l.Price, n.Name, n.Price)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func (c *checker) stays(plan *model.Plan, gone map[string]bool) {
 			(n.Disruption.Consolidatable && pool.Static == nil || !n.Disruption.Drifted.IsZero())
 		switch {
 		case gone[n.Name] && said[n.Name] > 0, said[n.Name] > 1:
-			c.fail("node %s stays %d times, and is taken away: %v", n.Name, said[n.Name], gone[n.Name])
+			c.fail("node %s stays %d times, and is removed: %v", n.Name, said[n.Name], gone[n.Name])
 		case asked && !gone[n.Name] && said[n.Name] == 0:
 			c.fail("node %s stays and does not say why", n.Name)
 		}

@@ -64,7 +64,7 @@ func verdicts() []verdict {
 
 		{"over budget", "Empty e1|Empty e2", "pool p loses 2 nodes, more than it allows as Empty"},
 		{"over budget together", "Underutilized a2: a2-1 own|Empty e1", "pool p loses 2 nodes, more than it allows as Empty"},
-		{"twice", "Underutilized a2: a2-1 own|Underutilized a2: a2-1 own", "a2 is taken away twice"},
+		{"twice", "Underutilized a2: a2-1 own|Underutilized a2: a2-1 own", "a2 is removed twice"},
 		{"out of order", "Underutilized a3 a2: a2-1 own, a3-1 own", "does not name its nodes in order"},
 		{"no node", "Empty z9", "which is no node"},
 		{"not ours", "Underutilized own", "is not ours"},

@@ -72,7 +72,7 @@ func (st *State) whySpread(s *spread, places []Place) Reason {
 				low = append(low, st.Value(s.tally.key, d))
 			}
 		}
-		r.Hint = fmt.Sprintf("the fewest of the pods, %d, are in %s, and none can go there; make room, raise maxSkew, or make it ScheduleAnyway", least, list(low))
+		r.Hint = fmt.Sprintf("the fewest of the pods, %d, are in %s, which takes no more; free capacity there, raise maxSkew, or use ScheduleAnyway", least, list(low))
 	}
 	return r
 }
@@ -96,9 +96,9 @@ func (st *State) whyAffinity(a *affinity) Reason {
 	total := slices.ContainsFunc(a.tallies, func(t *tally) bool { return t.total > 0 })
 	switch {
 	case len(where) > 0:
-		r.Hint = fmt.Sprintf("they are in %s only, which has no place for it; make room there, or run one of them elsewhere", list(where))
+		r.Hint = fmt.Sprintf("they run only in %s, which has no capacity for it; free capacity there, or run one of them elsewhere", list(where))
 	case total:
-		r.Hint = "the new node they are planned on has no room for it"
+		r.Hint = "the new node that they are planned on has no capacity for it"
 	case a.self:
 		r.Hint = "no node would have the label"
 	default:

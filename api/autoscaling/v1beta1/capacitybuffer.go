@@ -42,9 +42,9 @@ const (
 // NamespaceLimitReason is the reason of LimitedByQuotasCondition.
 const NamespaceLimitReason = "NamespaceLimit"
 
-// CapacityBuffer asks for capacity to be kept ready for pods like those of a
-// template or of a workload, so that new ones start without waiting for a
-// node. Needs the feature gate CapacityBuffer.
+// CapacityBuffer keeps capacity ready for pods like those of a template or a
+// workload, so that new pods start without waiting for a node. Needs the feature
+// gate CapacityBuffer.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -75,42 +75,41 @@ type CapacityBufferList struct {
 	Items           []CapacityBuffer `json:"items"`
 }
 
-// CapacityBufferSpec is the capacity that is wanted.
+// CapacityBufferSpec is the desired capacity.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="replicas or limits must be set when podTemplateRef is set"
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || !has(self.scalableRef)",message="podTemplateRef and scalableRef may not both be set"
 type CapacityBufferSpec struct {
-	// ProvisioningStrategy is how the capacity is kept. Only nodes that are there,
-	// buffer.x-k8s.io/active-capacity, means something. Default
-	// buffer.x-k8s.io/active-capacity.
+	// ProvisioningStrategy is how the capacity is kept. Only
+	// buffer.x-k8s.io/active-capacity is supported, which keeps nodes running.
+	// Default buffer.x-k8s.io/active-capacity.
 	// +kubebuilder:default:="buffer.x-k8s.io/active-capacity"
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
-	// PodTemplateRef names the PodTemplate, in the same namespace, of the pods
-	// capacity is kept for. It needs replicas or limits. Not together with
-	// scalableRef.
+	// PodTemplateRef names the PodTemplate of the pods, in the same namespace. It
+	// needs replicas or limits, and excludes scalableRef.
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
-	// ScalableRef names the workload, in the same namespace, whose pods capacity is
-	// kept for. Not together with podTemplateRef.
+	// ScalableRef names the workload of the pods, in the same namespace. It
+	// excludes podTemplateRef.
 	// +optional
 	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
-	// Replicas is the number of pods capacity is kept for. Where percentage gives
-	// another, the larger counts. At most 10,000 count.
+	// Replicas is the number of pods that capacity is kept for. If percentage gives
+	// another number, the larger one applies. At most 10,000 pods count.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Percentage is the same as a share of the workload's replicas, rounded up,
-	// and one pod at least; it may exceed 100. A workload with no replicas gives
-	// none. Ignored without scalableRef.
+	// Percentage is the number of pods as a share of the replicas of the workload,
+	// rounded up, and at least one pod. It can exceed 100. A workload without
+	// replicas gives none. Ignored without scalableRef.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	Percentage *int32 `json:"percentage,omitempty"`
-	// Limits cap what the pods may request together: the number of pods is cut to
-	// what fits. Without replicas and percentage they alone decide it. Resources
-	// that the pods do not request do not count.
+	// Limits bound what the pods can request together. The number of pods is
+	// reduced to what fits. Without replicas and percentage, the limits alone
+	// decide. Resources that the pods do not request do not count.
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
@@ -147,7 +146,7 @@ type CapacityBufferStatus struct {
 	// workload.
 	// +optional
 	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
-	// Replicas is the number of pods capacity is kept for now.
+	// Replicas is the number of pods that capacity is kept for now.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// ProvisioningStrategy is that of the spec.

@@ -10,7 +10,7 @@ import (
 // Kind of the node class, as NodePools refer to it.
 const Kind = "EC2NodeClass"
 
-// EC2NodeClass says how instances of EC2 become nodes: image, network, disks,
+// EC2NodeClass configures the EC2 instances of nodes: image, network, disks,
 // identity, kubelet. NodePools refer to it.
 //
 // +kubebuilder:object:root=true
@@ -37,8 +37,8 @@ type EC2NodeClassList struct {
 	Items           []EC2NodeClass `json:"items"`
 }
 
-// EC2NodeClassSpec is what the user wants of an EC2NodeClass. A change drifts
-// the nodes made before it, but for fields that say otherwise.
+// EC2NodeClassSpec is the desired state of an EC2NodeClass. A change makes the
+// existing nodes drift, unless the field says otherwise.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.role) != has(self.instanceProfile)",message="must specify exactly one of ['role', 'instanceProfile']"
 // +kubebuilder:validation:XValidation:rule="has(self.amiFamily) || self.amiSelectorTerms.exists(x, has(x.alias))",message="must specify amiFamily if amiSelectorTerms does not contain an alias"
@@ -49,17 +49,19 @@ type EC2NodeClassList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['Windows2022', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'windows2022')",message="if set, amiFamily must be 'Windows2022' or 'Custom' when using a Windows2022 alias"
 // +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily in ['Windows2025', 'Custom'] || !self.amiSelectorTerms.exists(x, has(x.alias) && x.alias.find('^[^@]+') == 'windows2025')",message="if set, amiFamily must be 'Windows2025' or 'Custom' when using a Windows2025 alias"
 type EC2NodeClassSpec struct {
-	// SubnetSelectorTerms select the subnets of nodes, and so the zones: those
-	// that any term selects. Of several in a zone, the one with most free
-	// addresses is used. A node drifts when its subnet is selected no more.
+	// SubnetSelectorTerms select the subnets of nodes, and so the zones. A subnet
+	// is selected if any term matches. If several subnets of a zone match,
+	// Karpenter uses the one with the most free addresses. A node drifts if its
+	// subnet is no longer selected.
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="subnetSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id))",message="expected at least one, got none, ['tags', 'id']"
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && has(x.tags))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in a subnet selector term"
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	SubnetSelectorTerms []SubnetSelectorTerm `json:"subnetSelectorTerms" hash:"ignore"`
-	// SecurityGroupSelectorTerms select the security groups of nodes, which get
-	// all that any term selects. A node drifts when they are others.
+	// SecurityGroupSelectorTerms select the security groups of nodes. Nodes get all
+	// security groups that any term matches. A node drifts if its security groups
+	// differ.
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="securityGroupSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name))",message="expected at least one, got none, ['tags', 'id', 'name']"
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && (has(x.tags) || has(x.name)))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in a security group selector term"
@@ -67,23 +69,23 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	SecurityGroupSelectorTerms []SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms" hash:"ignore"`
-	// CapacityReservationSelectorTerms select the capacity reservations nodes may
-	// run in, as capacity type reserved: those that any term selects. A node
-	// drifts when its reservation is selected no more. Needs the feature gate
-	// ReservedCapacity, which is on by default.
+	// CapacityReservationSelectorTerms select the capacity reservations that nodes
+	// can use, with the capacity type reserved. A reservation is selected if any
+	// term matches. A node drifts if its reservation is no longer selected. Needs
+	// the feature gate ReservedCapacity, which is on by default.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.instanceMatchCriteria))",message="expected at least one, got none, ['tags', 'id', 'instanceMatchCriteria']"
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || !self.all(x, has(x.id) && (has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))",message="'id' is mutually exclusive, cannot be set along with other fields in a capacity reservation selector term"
 	// +kubebuilder:validation:MaxItems=30
 	// +optional
 	CapacityReservationSelectorTerms []CapacityReservationSelectorTerm `json:"capacityReservationSelectorTerms" hash:"ignore"`
-	// PlacementGroupSelector names the placement group nodes are launched into.
-	// Nodes that are not in it drift.
+	// PlacementGroupSelector names the placement group that nodes are launched
+	// into. Nodes outside of it drift.
 	// +optional
 	PlacementGroupSelector *PlacementGroupSelector `json:"placementGroupSelector,omitempty"`
-	// AMISelectorTerms select the images nodes boot from: those that any term
-	// selects. For an instance type it is the newest that suits it. A node drifts
-	// when its image is another, so an alias with the version latest replaces
-	// nodes whenever AWS publishes one.
+	// AMISelectorTerms select the images of nodes. An image is selected if any term
+	// matches. For each instance type, Karpenter uses the newest image that suits
+	// it. A node drifts if its image is another one. So an alias with the version
+	// latest replaces nodes whenever AWS publishes an image.
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="amiSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name) || has(x.alias) || has(x.ssmParameter))",message="expected at least one, got none, ['tags', 'id', 'name', 'alias', 'ssmParameter']"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.id) && (has(x.alias) || has(x.tags) || has(x.name) || has(x.owner)))",message="'id' is mutually exclusive, cannot be set with a combination of other fields in amiSelectorTerms"
@@ -92,44 +94,45 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	AMISelectorTerms []AMISelectorTerm `json:"amiSelectorTerms" hash:"ignore"`
-	// AMIFamily says how nodes boot, the form of the user data, the disks by
-	// default and what the kubelet can be told: AL2, AL2023, Bottlerocket,
+	// AMIFamily decides how nodes boot, the format of the user data, the default
+	// disks and the supported kubelet settings: AL2, AL2023, Bottlerocket,
 	// Windows2019, Windows2022, Windows2025, or Custom, which passes the user data
-	// on as it is. Unset means the family of the alias; without an alias it is
+	// on unchanged. Unset means the family of the alias. Without an alias, it is
 	// required.
 	// +kubebuilder:validation:Enum=AL2;AL2023;Bottlerocket;Custom;Windows2019;Windows2022;Windows2025
 	// +optional
 	AMIFamily *AMIFamily `json:"amiFamily,omitempty" hash:"ignore"`
-	// AssociatePublicIPAddress says whether nodes get a public IPv4 address. Unset
-	// means that their subnet decides.
+	// AssociatePublicIPAddress says whether nodes get a public IPv4 address. If
+	// unset, the subnet decides.
 	// +optional
 	AssociatePublicIPAddress *bool `json:"associatePublicIPAddress,omitempty"`
-	// IPPrefixCount is how many IP prefixes the network interface of a node gets
-	// at launch, of /28 with IPv4 and /80 with IPv6. It does not change how many
-	// pods a node takes: set kubelet.maxPods. A change drifts no node.
+	// IPPrefixCount is how many IP prefixes the network interface of a node gets at
+	// launch, of /28 with IPv4 and /80 with IPv6. It does not change how many pods
+	// fit on a node: set kubelet.maxPods for that. A change makes no node drift.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	IPPrefixCount *int32 `json:"ipPrefixCount,omitempty" hash:"ignore"`
-	// UserData is what nodes run or read when they boot, in the form of the AMI
+	// UserData is what nodes run or read when they boot, in the format of the AMI
 	// family: a shell script or MIME (AL2), also a NodeConfig (AL2023), TOML
-	// (Bottlerocket), PowerShell (Windows). It is merged with what the family
-	// needs, which wins; with the family Custom it is all there is. EC2 takes 16
-	// KiB in all.
+	// (Bottlerocket), PowerShell (Windows). Karpenter merges it with the settings
+	// that the family needs, which take precedence. With the family Custom, it is
+	// the whole user data. EC2 allows 16 KiB in total.
 	// +optional
 	UserData *string `json:"userData,omitempty"`
-	// Role is the name of the IAM role of nodes, for which an instance profile is
-	// made and cleaned up. Either this or instanceProfile.
+	// Role is the name of the IAM role of nodes. Karpenter creates an instance
+	// profile for it, and deletes the profile later. Set either role or
+	// instanceProfile.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="role cannot be empty"
 	// +optional
 	Role string `json:"role,omitempty"`
-	// InstanceProfile is the name of the instance profile of nodes, which you
-	// made. Either this or role; in a VPC from which IAM cannot be reached, this.
+	// InstanceProfile is the name of an existing instance profile for nodes. Set
+	// either role or instanceProfile. If the VPC cannot reach IAM, use
+	// instanceProfile.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="instanceProfile cannot be empty"
 	// +optional
 	InstanceProfile *string `json:"instanceProfile,omitempty"`
-	// Tags of everything that is made in EC2 for nodes: instances, volumes,
-	// network interfaces, fleets, spot requests, launch templates. A tag Name
-	// takes the place of Karpenter's.
+	// Tags of all EC2 resources for nodes: instances, volumes, network interfaces,
+	// fleets, Spot requests, launch templates. A tag Name replaces Karpenter's.
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '')",message="empty tag keys aren't supported"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'eks:eks-cluster-name')",message="tag contains a restricted tag matching eks:eks-cluster-name"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('kubernetes.io/cluster'))",message="tag contains a restricted tag matching kubernetes.io/cluster/"
@@ -138,13 +141,14 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'karpenter.k8s.aws/ec2nodeclass')",message="tag contains a restricted tag matching karpenter.k8s.aws/ec2nodeclass"
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
-	// Kubelet is configuration for the kubelet of nodes, in the form of
-	// kubelet.config.k8s.io/v1beta1 KubeletConfiguration. Every family takes
+	// Kubelet is the configuration of the kubelet of nodes, in the format of
+	// kubelet.config.k8s.io/v1beta1 KubeletConfiguration. Every family supports
 	// clusterDNS, maxPods, podsPerCore (not Bottlerocket), systemReserved,
 	// kubeReserved, evictionHard, evictionSoft, evictionSoftGracePeriod,
 	// evictionMaxPodGracePeriod, imageGCHighThresholdPercent,
-	// imageGCLowThresholdPercent and cpuCFSQuota; AL2023 takes any field. What the
-	// family cannot deliver is refused in the condition ValidationSucceeded.
+	// imageGCLowThresholdPercent and cpuCFSQuota. AL2023 supports all fields. If
+	// the family does not support a field, the condition ValidationSucceeded is
+	// False.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -157,44 +161,44 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	BlockDeviceMappings []*BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
-	// InstanceStorePolicy says how to use disks that come with the instance
-	// type. RAID0 makes one of them, for pods' ephemeral storage, images and logs.
-	// Unset leaves them alone. Windows and Custom do nothing with it.
+	// InstanceStorePolicy says how to use the local disks of the instance type.
+	// RAID0 combines them into one disk for ephemeral storage of pods, images and
+	// logs. If unset, they are not used. Windows and Custom ignore this field.
 	// +kubebuilder:validation:Enum=RAID0
 	// +optional
 	InstanceStorePolicy *InstanceStorePolicy `json:"instanceStorePolicy,omitempty"`
-	// NetworkInterfaces of nodes. An empty list means one, and as many of the
-	// Elastic Fabric Adapter as the pods of the node ask for
-	// (vpc.amazonaws.com/efa). Instance types that have not got the network cards
-	// or devices are not used.
+	// NetworkInterfaces of nodes. An empty list means one network interface, and as
+	// many of the Elastic Fabric Adapter as the pods of the node request
+	// (vpc.amazonaws.com/efa). Karpenter does not use instance types without these
+	// network cards or devices.
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')",message="networkInterfaces must include a primary interface with interfaceType='interface'"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, y.networkCardIndex == x.networkCardIndex && y.deviceIndex == x.deviceIndex) && (x.interfaceType != 'efa-only' || self.exists_one(y, y.interfaceType == 'efa-only' && y.networkCardIndex == x.networkCardIndex)))",message="networkInterfaces must not have duplicate networkCardIndex and deviceIndex pairs, and can have at most one efa device per network card"
 	// +kubebuilder:validation:MaxItems=150
 	// +optional
 	NetworkInterfaces []*NetworkInterface `json:"networkInterfaces,omitempty"`
-	// DetailedMonitoring switches CloudWatch's detailed monitoring on: a value
-	// each minute instead of five. It costs. Unset means false.
+	// DetailedMonitoring enables detailed monitoring of CloudWatch: a value every
+	// minute instead of every five minutes. AWS charges for it. Unset means false.
 	// +optional
 	DetailedMonitoring *bool `json:"detailedMonitoring,omitempty"`
-	// MetadataOptions say how nodes, and pods on them, reach the instance metadata
-	// service. The defaults, a token and one hop, keep pods that are not on the
-	// host's network from the credentials of the node.
+	// MetadataOptions configure the instance metadata service. With the defaults,
+	// which require a token and allow one hop, pods cannot get the credentials of
+	// the node, unless they use the network of the host.
 	// +kubebuilder:default={"httpEndpoint":"enabled","httpProtocolIPv6":"disabled","httpPutResponseHopLimit":1,"httpTokens":"required"}
 	// +optional
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
 	// ConnectionTracking sets how long security groups remember idle connections.
-	// Only instance types on the Nitro hypervisor can do that; others, bare metal
-	// included, are not used with it.
+	// Only instance types on the Nitro hypervisor support it. Karpenter then uses
+	// no others, and no bare metal.
 	// +optional
 	ConnectionTracking *ConnectionTracking `json:"connectionTracking,omitempty"`
 	// EnclaveOptions say whether nodes can run Nitro Enclaves.
 	// +optional
 	EnclaveOptions *EnclaveOptions `json:"enclaveOptions,omitempty"`
-	// Context is passed to CreateFleet as it is; it is an identifier that AWS
-	// gives to those who need one.
+	// Context is passed to CreateFleet unchanged. It is an identifier that AWS
+	// gives to some customers.
 	// +optional
 	Context *string `json:"context,omitempty"`
-	// CPUOptions say what the processors of nodes can do.
+	// CPUOptions are options of the processors of nodes.
 	// +optional
 	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
 }

@@ -16,21 +16,21 @@ type BlockDeviceMapping struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.volumeInitializationRate) || (has(self.snapshotID) && self.snapshotID != '')",message="snapshotID must be set when volumeInitializationRate is set"
 	// +optional
 	EBS *BlockDevice `json:"ebs,omitempty"`
-	// RootVolume marks the disk that holds pods' ephemeral storage, whose size
-	// decides how much of it fits a node. Without a mark it is the disk the AMI
-	// family uses for that; with the family Custom, the last.
+	// RootVolume marks the disk for the ephemeral storage of pods, whose size
+	// decides how many pods fit. Without a mark, it is the disk that the AMI family
+	// uses for this. With the family Custom, it is the last disk.
 	// +optional
 	RootVolume bool `json:"rootVolume,omitempty"`
 }
 
 // BlockDevice is a volume of the Elastic Block Store.
 type BlockDevice struct {
-	// DeleteOnTermination says whether the volume goes with the instance. Unset
-	// means what EC2 and the image say.
+	// DeleteOnTermination says whether the volume is deleted with the instance. If
+	// unset, EC2 and the image decide.
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
-	// Encrypted says whether the volume is encrypted. Unset means what the
-	// snapshot and the account say.
+	// Encrypted says whether the volume is encrypted. If unset, the snapshot and
+	// the account decide.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
 	// IOPS the volume is provisioned with, for io1, io2 and gp3. Zero is the same
@@ -48,13 +48,12 @@ type BlockDevice struct {
 	// same as unset.
 	// +optional
 	Throughput *int64 `json:"throughput,omitempty"`
-	// VolumeInitializationRate in MiB/s at which the snapshot is read in.
+	// VolumeInitializationRate is the rate in MiB/s at which the snapshot is read.
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=300
 	// +optional
 	VolumeInitializationRate *int32 `json:"volumeInitializationRate,omitempty"`
-	// VolumeSize with the unit Gi, G, Ti or T. EC2 is asked for the number of GiB
-	// it rounds up to.
+	// VolumeSize is the size with the unit Gi, G, Ti or T. It is rounded up to GiB.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^((59000|5[0-8][0-9]{3}|[1-4][0-9]{4}|[1-9][0-9]{0,3})Gi|(64000|6[0-3][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})G|(5[0-8]|[1-4][0-9]|[1-9])Ti|(6[0-4]|[1-5][0-9]|[1-9])T)$`
@@ -96,19 +95,19 @@ const (
 
 // MetadataOptions say how the instance metadata service is reached.
 type MetadataOptions struct {
-	// HTTPEndpoint switches the service on or off. Default enabled.
+	// HTTPEndpoint enables or disables the service. Default enabled.
 	// +kubebuilder:default=enabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPEndpoint *string `json:"httpEndpoint,omitempty"`
-	// HTTPProtocolIPv6 switches its IPv6 endpoint on or off. Default disabled.
+	// HTTPProtocolIPv6 enables or disables its IPv6 endpoint. Default disabled.
 	// +kubebuilder:default=disabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
-	// HTTPPutResponseHopLimit is how many hops an answer of the service may take.
-	// With 1, pods reach it only from the host's network; with 2, all do. Default
-	// 1.
+	// HTTPPutResponseHopLimit is how many hops an answer of the service can take.
+	// With 1, only pods on the network of the host reach it. With 2, all pods do.
+	// Default 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
@@ -155,7 +154,7 @@ type EnclaveOptions struct {
 
 // CPUOptions of an instance.
 type CPUOptions struct {
-	// NestedVirtualization says whether the instance may run virtual machines.
+	// NestedVirtualization enables or disables nested virtualization.
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	NestedVirtualization *string `json:"nestedVirtualization,omitempty"`

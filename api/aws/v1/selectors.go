@@ -45,8 +45,8 @@ type CapacityReservationSelectorTerm struct {
 	// +kubebuilder:validation:Pattern=`^cr-[0-9a-z]+$`
 	// +optional
 	ID string `json:"id,omitempty"`
-	// OwnerID is the account the reservation belongs to, for one that is shared.
-	// It cannot stand alone.
+	// OwnerID is the account that owns the reservation, for a shared reservation.
+	// It needs another field.
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
@@ -72,14 +72,14 @@ type PlacementGroupSelector struct {
 	ID string `json:"id,omitempty"`
 }
 
-// AMISelectorTerm selects images. Of its fields Alias goes first, then ID,
-// then SSMParameter, then the others together.
+// AMISelectorTerm selects images. Alias takes precedence over ID, ID over
+// SSMParameter, and SSMParameter over the other fields.
 type AMISelectorTerm struct {
-	// Alias is "family@version" and stands for the images that AWS publishes for
-	// the family and the cluster's version: al2, al2023, bottlerocket,
-	// windows2019, windows2022, windows2025. The version latest follows them; any
-	// other is a release, such as al2023@v20240807. Windows knows only latest. It
-	// must be the only term.
+	// Alias is "family@version". It selects the images that AWS publishes for the
+	// family and the cluster's version: al2, al2023, bottlerocket, windows2019,
+	// windows2022, windows2025. The version latest is always the newest image. Any
+	// other version is a release, such as al2023@v20240807. Windows supports only
+	// latest. An alias must be the only term.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]+@.+$')",message="'alias' is improperly formatted, must match the format 'family@version'"
 	// +kubebuilder:validation:XValidation:rule="self.find('^[^@]+') in ['al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025']",message="family is not supported, must be one of the following: 'al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025'"
 	// +kubebuilder:validation:XValidation:rule="!(self.find('^[^@]+') in ['windows2019', 'windows2022', 'windows2025']) || self.find('@.*$') == '@latest'",message="windows families may only specify version 'latest'"
@@ -99,9 +99,9 @@ type AMISelectorTerm struct {
 	// tag "Name".
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Owner of the image: an account, self, amazon or aws-marketplace. Unset means
-	// self and amazon with a name, and anybody with tags alone. It cannot stand
-	// alone.
+	// Owner of the image: an account, self, amazon or aws-marketplace. If unset,
+	// the owners self and amazon are selected by name, and all owners by tags
+	// alone. It needs another field.
 	// +optional
 	Owner string `json:"owner,omitempty"`
 	// SSMParameter is the name or the ARN of a parameter whose value is the ID of

@@ -21,14 +21,14 @@ type EC2NodeClassStatus struct {
 	// AMIs nodes boot from, the newest first.
 	// +optional
 	AMIs []AMI `json:"amis,omitempty"`
-	// InstanceProfile is the name of the instance profile of nodes: that of the
-	// spec, or the one made for the role.
+	// InstanceProfile is the name of the instance profile of nodes: the one in the
+	// spec, or the one that Karpenter created for the role.
 	// +optional
 	InstanceProfile string `json:"instanceProfile,omitempty"`
 	// Conditions of the node class. Ready needs AMIsReady, SubnetsReady,
 	// SecurityGroupsReady, InstanceProfileReady, PlacementGroupReady,
-	// ValidationSucceeded and, under the feature gate ReservedCapacity,
-	// CapacityReservationsReady. Without it, no nodes are made.
+	// ValidationSucceeded and, with the feature gate ReservedCapacity,
+	// CapacityReservationsReady. If it is not True, no nodes are launched.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -103,7 +103,7 @@ type CapacityReservation struct {
 	// +kubebuilder:validation:Enum=default;capacity-block
 	// +optional
 	ReservationType CapacityReservationType `json:"reservationType,omitempty"`
-	// Interruptible says that EC2 may take the capacity back.
+	// Interruptible says that EC2 can reclaim the capacity.
 	// +optional
 	Interruptible bool `json:"interruptible,omitempty"`
 	// State is expiring when a capacity block is about to end.

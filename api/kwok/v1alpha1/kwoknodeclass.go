@@ -21,7 +21,7 @@ const (
 	InstanceCPULabelKey = Group + "/instance-cpu"
 )
 
-// KWOKNodeClass says how nodes without instances are made.
+// KWOKNodeClass configures nodes without instances.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -47,8 +47,8 @@ type KWOKNodeClassList struct {
 
 // KWOKNodeClassSpec is what the user can set.
 type KWOKNodeClassSpec struct {
-	// NodeRegistrationDelay is the time between the launch of a machine and the
-	// appearance of its Node. Unset means none.
+	// NodeRegistrationDelay is the time between a launch and the appearance of the
+	// Node. Unset means none.
 	// +kubebuilder:validation:Pattern=`^(([0-9]{1,6}h|[0-9]{1,7}m|[0-9]{1,9}s)+|(1[0-9]{6}|2[0-4][0-9]{5})h([0-9]{1,2}m)?([0-9]{1,2}s)?|[0-9]{8}m|[1-8][0-9]{9}s)$`
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Type=string

@@ -137,7 +137,7 @@ func descriptions() (cpu, memory, available, price *prometheus.Desc) {
 	}
 	return of("instance_type_cpu_cores", "VCPU cores of an instance type.", "instance_type"),
 		of("instance_type_memory_bytes", "Memory of an instance type as advertised, in bytes.", "instance_type"),
-		of("instance_type_offering_available", "Whether any node pool can buy the instance type so.", "instance_type", "capacity_type", "zone"),
+		of("instance_type_offering_available", "Whether any node pool can launch the instance type with this zone and capacity type.", "instance_type", "capacity_type", "zone"),
 		of("instance_type_offering_price_estimate", "Price per hour of the instance type in the zone, with the capacity type.", "instance_type", "capacity_type", "zone")
 }
 

@@ -100,7 +100,7 @@ func between(text, mark, content string) (string, error) {
 
 func settingsTable(upstream map[string]setting) string {
 	var out strings.Builder
-	out.WriteString("| flag, variable | values | default | value of the chart | what it says |\n|---|---|---|---|---|\n")
+	out.WriteString("| flag, variable | values | default | value of the chart | meaning |\n|---|---|---|---|---|\n")
 	for _, g := range groups() {
 		fmt.Fprintf(&out, "| **%s** | | | | |\n", g.title)
 		for _, s := range g.members {

@@ -136,16 +136,16 @@ func (a ClusterAnswer) Text(w io.Writer) error {
 	row(&b, "cost", monthly(a.Cost))
 	row(&b, "of that", partsText(a.Parts))
 	if a.Unpriced > 0 {
-		row(&b, "unpriced", counted(a.Unpriced, "node")+", in no figure")
+		row(&b, "unpriced", counted(a.Unpriced, "node")+", not counted")
 	}
 	if a.Kept > 0 {
-		row(&b, "kept", fmt.Sprintf("%s for %s, in all figures: they cannot be taken away now", counted(a.Kept, "node"), monthly(a.KeptCost)))
+		row(&b, "kept", fmt.Sprintf("%s for %s, counted in all totals: they cannot be removed now", counted(a.Kept, "node"), monthly(a.KeptCost)))
 	}
 	fmt.Fprintf(&b, "\nfrom scratch, for the %s that may move or wait\n", counted(a.Pods, "pod"))
 	row(&b, "cost", fmt.Sprintf("%s, %s", monthly(a.Fresh.Cost), counted(a.Fresh.Nodes, "node")))
 	row(&b, "at least", monthly(a.Bound)+": no plan costs less")
 	if a.Fresh.Pending > 0 {
-		row(&b, "no place", counted(a.Fresh.Pending, "pod")+", in no figure of the fresh plan")
+		row(&b, "no place", counted(a.Fresh.Pending, "pod")+", not counted in the fresh plan")
 	}
 	if c := a.comparison(); c != "" {
 		fmt.Fprintf(&b, "\n%s\n", c)

@@ -233,13 +233,13 @@ func notAsked(n *model.Node, pool *model.Pool) (cause model.Cause, why string) {
 	case pool == nil:
 		return "", ""
 	case pool.Static != nil:
-		return model.ByPolicy, fmt.Sprintf("NodePool %q is static: it keeps %d nodes, whatever pods there are", pool.Name, pool.Static.Replicas)
+		return model.ByPolicy, fmt.Sprintf("NodePool %q is static: it keeps %d nodes, independent of pods", pool.Name, pool.Static.Replicas)
 	case pool.Disruption.Never:
 		return model.ByPolicy, fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name)
 	case d.Settling:
-		return waiting, fmt.Sprintf("a pod has come or gone within consolidateAfter of NodePool %q", pool.Name)
+		return waiting, fmt.Sprintf("a pod was added or removed within consolidateAfter of NodePool %q", pool.Name)
 	case !d.Consolidatable && n.Initialized:
-		return waiting, "its NodeClaim is not Consolidatable yet: the condition comes true once it has been quiet for consolidateAfter"
+		return waiting, "its NodeClaim is not Consolidatable yet: pods were added or removed within consolidateAfter"
 	}
 	return "", ""
 }

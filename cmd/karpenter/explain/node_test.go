@@ -48,13 +48,13 @@ func TestNodeText(t *testing.T) {
 		plan.Commands[0].Moves = append(plan.Commands[0].Moves, model.Placement{Pod: p, Node: "n4"})
 	}
 	for name, want := range map[string]string{
-		"n1": `node n1 is to go: Drifted
+		"n1": `node n1 will be disrupted: Drifted
   nodepool   general
   nodeclaim  c1
   type       small spot a $0.03/h
   pods       7 to move
   drifted    since 2025-12-31T22:00:00Z
-  may go     0 as Empty, any number as Drifted, 2 as Underutilized
+  allowed    0 as Empty, any number as Drifted, 2 as Underutilized
   with       n2
   replaced   by a new small on-demand a $0.1/h in nodepool general
   pays       $0.04/h ($29/month) more than $0.06/h
@@ -68,7 +68,7 @@ its pods
   nodepool   general
   type       small spot a $0.03/h
   pods       none to move
-  may go     0 as Empty, any number as Drifted, 2 as Underutilized
+  allowed    0 as Empty, any number as Drifted, 2 as Underutilized
 
 why
   the node is not initialized
@@ -77,12 +77,12 @@ why
   nodepool   general
   type       small spot a $0.03/h
   pods       none to move
-  may go     0 as Empty, any number as Drifted, 2 as Underutilized
+  allowed    0 as Empty, any number as Drifted, 2 as Underutilized
 
 why
   the node is nominated for a pending pod
   pod default/a has the annotation karpenter.sh/do-not-disrupt
-  not as Underutilized: a pod has come or gone within consolidateAfter of NodePool "general"
+  not as Underutilized: a pod was added or removed within consolidateAfter of NodePool "general"
 `,
 	} {
 		a, found := OfNode(s, plan, name)

@@ -16,11 +16,11 @@ func (a NodeAnswer) Text(w io.Writer) error {
 	fmt.Fprintf(&b, "node %s", a.Node.Name)
 	switch a.Fate {
 	case Goes:
-		fmt.Fprintf(&b, " is to go: %s\n", a.Command.Reason)
+		fmt.Fprintf(&b, " will be disrupted: %s\n", a.Command.Reason)
 	case Going:
-		b.WriteString(" is going away\n")
+		b.WriteString(" is being terminated\n")
 	case Foreign:
-		b.WriteString(" is not managed by a NodeClaim: nobody here takes it away\n")
+		b.WriteString(" has no NodeClaim: Karpenter does not manage it\n")
 	default:
 		b.WriteString(" stays\n")
 	}
@@ -73,7 +73,7 @@ func (a *NodeAnswer) facts(b *strings.Builder) {
 		}
 		budgets = append(budgets, n+" as "+x.Reason)
 	}
-	row(b, "may go", strings.Join(budgets, ", "))
+	row(b, "allowed", strings.Join(budgets, ", "))
 }
 
 func since(time string) string {

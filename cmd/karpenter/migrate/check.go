@@ -26,14 +26,14 @@ func (o *object) check(s schemas) {
 		var faults []string
 		faults, err = schema.faults(content)
 		for _, fault := range faults {
-			o.askAt(o.root, "the API server would refuse it: %s", strings.ReplaceAll(fault, "\n", " "))
+			o.askAt(o.root, "the API server would reject it: %s", strings.ReplaceAll(fault, "\n", " "))
 		}
 	}
 	if err != nil {
 		o.askAt(o.root, "it cannot be checked: %s", err)
 	}
 	for _, fault := range faults(kind, content) {
-		o.askAt(o.root, "Karpenter would refuse it: %s", strings.ReplaceAll(fault, "\n", "; "))
+		o.askAt(o.root, "Karpenter would reject it: %s", strings.ReplaceAll(fault, "\n", "; "))
 	}
 	o.nodeClass()
 	o.implied(kind)
@@ -90,7 +90,7 @@ func (o *object) implied(kind string) {
 		return // its conversion writes down what was implied
 	}
 	if kind == "NodePool" && !has(at(o.root, "spec", "template", "spec"), "expireAfter") {
-		o.enter(o.root.Line, "expireAfter is not set, so 720h holds: a node of that age is drained at once, whatever the budgets say; write Never, or an age, to decide", false)
+		o.enter(o.root.Line, "expireAfter is not set, so the default of 720h applies, and budgets do not delay the drain of an expired node; set Never or a duration", false)
 	}
 	if kind != "EC2NodeClass" {
 		return

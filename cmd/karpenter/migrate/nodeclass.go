@@ -28,7 +28,7 @@ func (o *object) templateSpec(spec *yaml.Node, options Options) {
 	take(spec, "kind")
 	launchTemplate := text(spec, "launchTemplate")
 	if launchTemplate != "" {
-		o.drop(spec, "launchTemplate", key, "there are no launch templates any more: write the image, security groups, instance profile, user data and disks that it had into this class")
+		o.drop(spec, "launchTemplate", key, "launch templates are not supported any more: write the image, security groups, instance profile, user data and disks that it had into this class")
 		putMissing(spec, "amiFamily", str("Custom"))
 		putMissing(spec, "amiSelectorTerms", list(mapping("name", str(placeholder))))
 	}
@@ -40,7 +40,7 @@ func (o *object) templateSpec(spec *yaml.Node, options Options) {
 		"userData", "blockDeviceMappings", "metadataOptions", "context", "detailedMonitoring", "associatePublicIPAddress"}
 	for _, field := range keys(spec) {
 		if !slices.Contains(known, field) {
-			o.drop(spec, field, key, "spec."+field+" is nothing an AWSNodeTemplate had, and was removed")
+			o.drop(spec, field, key, "spec."+field+" is not a field of AWSNodeTemplates, and was removed")
 		}
 	}
 	o.classSpec(spec, options)
@@ -56,10 +56,10 @@ func putMissing(m *yaml.Node, key string, v *yaml.Node) {
 func (o *object) classSpec(spec *yaml.Node, options Options) {
 	o.images(spec)
 	if !has(spec, "subnetSelectorTerms") {
-		o.ask(put(spec, "subnetSelectorTerms", list(mapping("tags", mapping("Name", str(placeholder))))), "there was none: say which subnets")
+		o.ask(put(spec, "subnetSelectorTerms", list(mapping("tags", mapping("Name", str(placeholder))))), "there was none: select the subnets")
 	}
 	if !has(spec, "securityGroupSelectorTerms") {
-		o.ask(put(spec, "securityGroupSelectorTerms", list(mapping("name", str(placeholder)))), "there was none: say which security groups")
+		o.ask(put(spec, "securityGroupSelectorTerms", list(mapping("name", str(placeholder)))), "there was none: select the security groups")
 	}
 	o.identity(spec, options)
 	o.metadataService(spec)
@@ -82,10 +82,10 @@ func (o *object) images(spec *yaml.Node) {
 	case family == "Ubuntu":
 		o.ubuntu(spec, key, value, selected)
 	case selected && key == nil:
-		o.decide(putFirst(spec, "amiFamily", str(family)), "used to be implied")
+		o.decide(putFirst(spec, "amiFamily", str(family)), "was the default")
 	case selected:
 	case family == "Custom":
-		o.ask(put(spec, "amiSelectorTerms", list(mapping("name", str(placeholder)))), "the family Custom implies no image: write which")
+		o.ask(put(spec, "amiSelectorTerms", list(mapping("name", str(placeholder)))), "the family Custom has no default image: select one")
 	default:
 		k := str("amiSelectorTerms")
 		v := list(mapping("alias", str(strings.ToLower(family)+"@latest")))
@@ -94,7 +94,7 @@ func (o *object) images(spec *yaml.Node) {
 			i = slices.Index(spec.Content, key) + 2
 		}
 		spec.Content = slices.Insert(spec.Content, i, k, v)
-		message := "used to be implied. Newer images replace nodes, as budgets allow; name a version to decide when"
+		message := "was the default. New images replace nodes, within budgets; name a version to decide when"
 		if family == "AL2" {
 			message += ". There are no AL2 images for Kubernetes 1.33 and later"
 		}
@@ -151,7 +151,7 @@ func (o *object) metadataService(spec *yaml.Node) {
 	}
 	take(options, field)
 	options.Style = 0
-	o.decide(put(options, field, integer(2)), "used to be implied. Now 1 is, which keeps pods from the credentials of their node")
+	o.decide(put(options, field, integer(2)), "was the default. The default is now 1, which keeps pods from the credentials of their node")
 }
 
 // restrictedTags removes tags that Karpenter writes itself, and which the

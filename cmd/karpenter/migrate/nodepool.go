@@ -29,7 +29,7 @@ func (m *migration) convertPool(o *object) {
 	}
 	if move(disruption, "expireAfter", claim, "expireAfter") {
 		key, _ := find(claim, "expireAfter")
-		o.decide(key, "was spec.disruption.expireAfter; an expired node is drained at once now, whatever the budgets say")
+		o.decide(key, "was spec.disruption.expireAfter; budgets no longer delay the drain of an expired node")
 	}
 	if key, policy := find(disruption, "consolidationPolicy"); policy != nil && policy.Value == "WhenUnderutilized" {
 		policy.Value = "WhenEmptyOrUnderutilized"
@@ -37,7 +37,7 @@ func (m *migration) convertPool(o *object) {
 	}
 	if !has(disruption, "consolidateAfter") {
 		take(disruption, "consolidateAfter")
-		o.decide(put(disruption, "consolidateAfter", str("0s")), "as soon as before")
+		o.decide(put(disruption, "consolidateAfter", str("0s")), "same delay as before")
 	}
 }
 
@@ -69,7 +69,7 @@ func (o *object) classRef(claim *yaml.Node) {
 		filled = append(filled, "kind")
 	}
 	if len(filled) > 0 {
-		o.decide(key, "%s must be written now", strings.Join(filled, " and "))
+		o.decide(key, "%s must be set now", strings.Join(filled, " and "))
 	}
 	if text(ref, "name") == "" {
 		put(ref, "name", str(placeholder))
@@ -91,12 +91,12 @@ func (o *object) finishClaim(spec *yaml.Node, kubelet, class string) {
 	}
 	o.classRef(spec)
 	key, _ := find(o.root, "spec")
-	o.drop(spec, kubelet, key, "what kubelets are told is said in the EC2NodeClass now, in spec.kubelet")
+	o.drop(spec, kubelet, key, "the kubelet configuration is now in spec.kubelet of the EC2NodeClass")
 	labels := at(o.root, "metadata", "labels")
 	if !has(spec, "expireAfter") && !has(labels, "karpenter.sh/nodepool") && !has(labels, "karpenter.sh/provisioner-name") {
 		o.decide(put(spec, "expireAfter", str("Never")), "a claim without a pool did not expire; without this line it would after 720h")
 	}
-	o.ask(key, "Karpenter makes NodeClaims itself, and each one starts a machine: apply this only when it was written by a person")
+	o.ask(key, "Karpenter makes NodeClaims itself, and each one launches an instance: apply this only if a person wrote it")
 }
 
 const kubeletAnnotation = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
@@ -118,7 +118,7 @@ func (m *migration) takeAnnotatedKubelet(o *object) {
 			plain(config)
 			holder := mapping("kubelet", config)
 			m.demandKubelet(o, claim, holder, "kubelet")
-			o.dropAnnotation(kubeletAnnotation, "it is said in the EC2NodeClass now")
+			o.dropAnnotation(kubeletAnnotation, "it is now in the EC2NodeClass")
 		} else {
 			o.askAt(v, "annotation %s is no JSON object: move what it says to spec.kubelet of the EC2NodeClass", kubeletAnnotation)
 		}

@@ -43,7 +43,7 @@ func (m *migration) convertProvisioner(o *object) {
 	key, _ := find(o.root, "spec")
 	for len(old.Content) > 0 {
 		field := old.Content[0].Value
-		o.drop(old, field, key, "spec."+field+" is nothing a Provisioner had, and was removed")
+		o.drop(old, field, key, "spec."+field+" is not a field of Provisioners, and was removed")
 	}
 	put(o.root, "spec", spec)
 }
@@ -167,7 +167,7 @@ func (o *object) requirements(old, claim, metadata *yaml.Node) {
 	}
 	if len(implied) > 0 {
 		requirements.Style = 0
-		o.decide(key, "these used to be implied and are written out now: %s", strings.Join(implied, ", "))
+		o.decide(key, "these were defaults and are written out now: %s", strings.Join(implied, ", "))
 	}
 }
 
@@ -199,7 +199,7 @@ func (o *object) expiry(old, claim *yaml.Node) {
 	move(old, "ttlSecondsUntilExpired", claim, "expireAfter")
 	key, _ := find(claim, "expireAfter")
 	put(claim, "expireAfter", str(ttl.Value+"s"))
-	o.decide(key, "was spec.ttlSecondsUntilExpired: %s; an expired node is drained at once now, whatever the budgets say", ttl.Value)
+	o.decide(key, "was spec.ttlSecondsUntilExpired: %s; budgets no longer delay the drain of an expired node", ttl.Value)
 }
 
 func isSeconds(n *yaml.Node) bool {

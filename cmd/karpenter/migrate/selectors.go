@@ -49,7 +49,7 @@ func (o *object) selector(spec *yaml.Node, kind string) {
 	}
 	key.Value = kind + "SelectorTerms"
 	if len(terms) > maxTerms {
-		o.ask(key, "these are %d terms, and %d are allowed: use fewer, or a tag that says the same", len(terms), maxTerms)
+		o.ask(key, "these are %d terms, and %d are allowed: use fewer, or a tag that selects the same", len(terms), maxTerms)
 	}
 	spec.Content[slices.Index(spec.Content, key)+1] = listed(terms)
 	switch {

@@ -21,7 +21,7 @@ func successors() map[string]string {
 // olderValues are values of the chart before 1.0, below settings.aws, and what
 // takes their place.
 func olderValues() map[string]string {
-	const node = "a matter of the node class now: "
+	const node = "now set in the node class: "
 	return map[string]string{
 		"clusterName":                "settings.clusterName now",
 		"clusterEndpoint":            "settings.clusterEndpoint now",
@@ -34,7 +34,7 @@ func olderValues() map[string]string {
 		"tags":                       node + "spec.tags of each EC2NodeClass",
 		"enablePodENI":               "removed: capacity for pods' interfaces is always counted",
 		"enableENILimitedPodDensity": node + "spec.kubelet.maxPods of an EC2NodeClass",
-		"nodeNameConvention":         "gone: nodes are called as their kubelets register",
+		"nodeNameConvention":         "removed: a node has the name that its kubelet registers",
 	}
 }
 
@@ -68,7 +68,7 @@ func (o *object) rules(n *yaml.Node) {
 				if sub != "" {
 					to = strings.Replace(to, " ", "/"+sub+" ", 1)
 				}
-				o.askAt(r, "a rule names %s: %s take their place; let those use the new who may use the old", r.Value, to)
+				o.askAt(r, "a rule names %s: %s replace them; grant the same verbs on these", r.Value, to)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (o *object) kinds(n *yaml.Node) {
 			}
 			for _, named := range append(slices.Clone(v.Content), v) {
 				if to, old := map[string]string{"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass"}[lastPart(named.Value)]; old {
-					o.askAt(named, "%s is a kind that there is no more: %s takes its place", named.Value, to)
+					o.askAt(named, "%s is a kind that no longer exists: use %s", named.Value, to)
 				}
 			}
 		}
@@ -107,7 +107,7 @@ func (o *object) values(n *yaml.Node) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k, v := n.Content[i], n.Content[i+1]
 			if to, old := map[string]string{"provisioners": "NodePools", "awsnodetemplates": "EC2NodeClasses"}[strings.ToLower(k.Value)]; old {
-				o.askAt(k, "the value %s is for a chart that makes objects of old: have it make %s", k.Value, to)
+				o.askAt(k, "the value %s is for a chart that creates old objects: change the chart to create %s", k.Value, to)
 			}
 			if k.Value == "settings" {
 				o.settings(at(v, "aws"))
@@ -139,7 +139,7 @@ func (o *object) settings(older *yaml.Node) {
 		if to, known := olderValues()[k.Value]; known {
 			o.askAt(k, "the value settings.aws.%s is %s", k.Value, to)
 		} else {
-			o.askAt(k, "the value settings.aws.%s is not known; settings.aws is no more", k.Value)
+			o.askAt(k, "the value settings.aws.%s is not known; settings.aws was removed", k.Value)
 		}
 	}
 }

@@ -226,7 +226,7 @@ func (a *applied) types(p *v1.NodePool, out, old *model.Pool) {
 func (a *applied) drift(old, pool *model.Pool, demand model.Requirements) []string {
 	var out []string
 	if old.Template == "" {
-		a.notes = append(a.notes, fmt.Sprintf("what nodes of NodePool %s were made from is not said here: whether they drift by anything but requirements is not known", pool.Name))
+		a.notes = append(a.notes, fmt.Sprintf("the situation lacks the template of the nodes of NodePool %s: only drift by requirements is planned", pool.Name))
 	}
 	for i := range a.next.Nodes {
 		n := &a.next.Nodes[i]
@@ -308,7 +308,7 @@ func (a *applied) remove(name string) error {
 		n.Deleting, n.Movable = true, nil
 		change.Removed = append(change.Removed, n.Name)
 	}
-	change.Fields = []string{fmt.Sprintf("its nodes go with it: %d, evicting %s", len(change.Removed), counted(change.Evictions, "pod"))}
+	change.Fields = []string{fmt.Sprintf("its nodes are removed with it: %d, evicting %s", len(change.Removed), counted(change.Evictions, "pod"))}
 	a.changes = append(a.changes, change)
 	return nil
 }

@@ -65,7 +65,7 @@ func check(p *v1.NodePool, labels v1.Labels, old *model.Pool, now time.Time) err
 	case p.IsStatic() && p.Spec.Weight != nil:
 		return errors.New("spec.weight: may not be set when replicas is set")
 	case old != nil && (old.Static != nil) != p.IsStatic():
-		return errors.New("spec.replicas: a NodePool cannot become static, or stop to be; make another one")
+		return errors.New("spec.replicas: a NodePool cannot change between static and dynamic; create another one")
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func differences(old, pool *model.Pool, names []string) []string {
 	add("replicas", replicas(old), replicas(pool))
 	add("preference premium", number(old.Aims.PreferencePremium), number(pool.Aims.PreferencePremium))
 	add("preference allowance", allowance(old), allowance(pool))
-	add("least share on demand", share(old), share(pool))
+	add("minimum on-demand share", share(old), share(pool))
 	add("largest share in one spot pool", number(old.Aims.MaxSpotPoolShare), number(pool.Aims.MaxSpotPoolShare))
 	add("consolidation payback time", payback(old), payback(pool))
 	add("consolidation savings threshold", number(old.Aims.Threshold), number(pool.Aims.Threshold))

@@ -19,7 +19,7 @@ func goingAway(s *model.Snapshot) []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{counted(n, "node") + " on the way out: counted now, not after"}
+	return []string{counted(n, "node") + " being removed: counted now, not after"}
 }
 
 // static says what becomes of static pools, which no decision about pods is
@@ -33,9 +33,9 @@ func static(s *model.Snapshot) []string {
 		}
 		switch missing := p.Static.Replicas - p.Static.Active - p.Static.Pending; {
 		case missing > 0:
-			out = append(out, fmt.Sprintf("NodePool %s is static and has %d of its %d nodes: up to %d more are launched, in no figure", p.Name, p.Static.Replicas-missing, p.Static.Replicas, missing))
+			out = append(out, fmt.Sprintf("NodePool %s is static and has %d of its %d nodes: up to %d more are launched, not counted", p.Name, p.Static.Replicas-missing, p.Static.Replicas, missing))
 		case missing < 0:
-			out = append(out, fmt.Sprintf("NodePool %s is static and has %d nodes more than its %d: they are taken away, in no figure", p.Name, -missing, p.Static.Replicas))
+			out = append(out, fmt.Sprintf("NodePool %s is static and has %d nodes more than its %d: they are removed, not counted", p.Name, -missing, p.Static.Replicas))
 		}
 	}
 	return out

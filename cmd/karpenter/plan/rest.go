@@ -68,7 +68,7 @@ func usedUp(s *model.Snapshot) []string {
 		leaves := slices.ContainsFunc(s.Nodes, func(n model.Node) bool { return n.Pool == p.Name && n.Claim != "" && n.Deleting })
 		for _, r := range []model.Reason{model.Empty, model.Drifted, model.Underutilized} {
 			if n, said := p.Disruption.Allowed[r]; leaves && said && n == 0 {
-				out = append(out, fmt.Sprintf("the budget of NodePool %s for %s is taken to be used up by nodes on the way out: if it is 0, fewer go than are told at rest", p.Name, r))
+				out = append(out, fmt.Sprintf("the budget of NodePool %s for %s is assumed to be used up by nodes that are being removed: if it is 0, fewer nodes are removed at rest", p.Name, r))
 			}
 		}
 	}

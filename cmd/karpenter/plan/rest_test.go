@@ -102,7 +102,7 @@ pods web-1 cpu=1 on=b
 	if len(r.Commands) > 0 || r.Rest.TakenAway != 1 || r.Rest.Launched != 1 || r.Rest.Evictions != 1 {
 		t.Errorf("%d commands now; at rest %+v", len(r.Commands), r.Rest)
 	}
-	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "budget of NodePool general for Drifted is taken to be used up") {
+	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "budget of NodePool general for Drifted is assumed to be used up") {
 		t.Errorf("notes: %s", notes)
 	}
 }

@@ -54,18 +54,18 @@ func (r Report) totals(b *page) {
 	b.WriteByte('\n')
 	table(b, "", rows)
 	if !r.WouldChange {
-		b.WriteString("\nno node is launched or taken away\n")
+		b.WriteString("\nno node is launched or removed\n")
 	}
 }
 
 // remark says what it takes to come to rest.
 func (r *Rest) remark() string {
 	if r.Rounds == 0 && r.TakenAway == 0 {
-		return "no more is launched or taken away"
+		return "nothing more is launched or removed"
 	}
-	text := fmt.Sprintf("after %s: %d launched, %d taken away, evicting %s", counted(r.Rounds, "round"), r.Launched, r.TakenAway, counted(r.Evictions, "pod"))
+	text := fmt.Sprintf("after %s: %d launched, %d removed, evicting %s", counted(r.Rounds, "round"), r.Launched, r.TakenAway, counted(r.Evictions, "pod"))
 	if r.Unfinished {
-		text += "; more are to come"
+		text += "; more rounds follow"
 	}
 	return text
 }
@@ -129,7 +129,7 @@ func (r Report) commands(b *page) {
 			rows[i] = []string{r[0], r[6], r[7], r[8], r[9]}
 		}
 	}
-	table(b, fmt.Sprintf("take away %s, evicting %s", counted(nodes, "node"), counted(r.Evictions, "pod")), rows)
+	table(b, fmt.Sprintf("remove %s, evicting %s", counted(nodes, "node"), counted(r.Evictions, "pod")), rows)
 	r.drifts(b)
 }
 
@@ -166,7 +166,7 @@ func (r Report) placements(b *page) {
 	for _, p := range r.Placements {
 		rows = append(rows, []string{p.Node, some(p.Pods)})
 	}
-	table(b, "pods that go to nodes there are", rows)
+	table(b, "pods that fit existing nodes", rows)
 }
 
 // pending writes the verdicts as explain pod does, one after the other.
@@ -222,7 +222,7 @@ func nothing(s Stay) []explain.Reason {
 	if len(s.Reasons) > 0 {
 		return nil
 	}
-	return []explain.Reason{{Cause: "in use", Why: "nothing is gained by taking it away"}}
+	return []explain.Reason{{Cause: "in use", Why: "removing it saves nothing"}}
 }
 
 // forgone lists the preferences that are given up, those of most pods first.
@@ -245,7 +245,7 @@ func (r Report) forgone(b *page) {
 	for _, l := range lines {
 		rows = append(rows, []string{strconv.Itoa(l.preference.Without), strconv.Itoa(l.preference.Pods), l.preference.Prefers, some(l.pods)})
 	}
-	table(b, fmt.Sprintf("preferences given up: %d; karpenter explain pod NAME says what it would cost to honour them", len(lines)), rows)
+	table(b, fmt.Sprintf("preferences dropped: %d; karpenter explain pod NAME shows what honoring them would cost", len(lines)), rows)
 }
 
 // crowds lists what is crowded in spot pools.

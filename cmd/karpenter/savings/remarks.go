@@ -92,10 +92,10 @@ func (r *Report) astray(c *Cluster) {
 		}
 	}
 	if waiting > 0 {
-		r.Notes = append(r.Notes, counted(waiting, "pod")+" without a node, in no figure")
+		r.Notes = append(r.Notes, counted(waiting, "pod")+" without a node, not counted")
 	}
 	if lost > 0 {
-		r.Notes = append(r.Notes, counted(lost, "pod")+" on nodes that do not exist, in no figure")
+		r.Notes = append(r.Notes, counted(lost, "pod")+" on nodes that do not exist, not counted")
 	}
 }
 

@@ -34,7 +34,7 @@ func unready(all []metav1.Condition) string {
 		}
 	}
 	if why == "" && !slices.ContainsFunc(all, func(c metav1.Condition) bool { return c.Type == v1.ReadyCondition }) {
-		return "no controller has looked at it yet"
+		return "waiting for first reconcile"
 	}
 	return why
 }

@@ -28,7 +28,7 @@ type overview struct {
 	Time      time.Time `json:"time"`
 	Trouble   string    `json:"trouble,omitempty"`
 	Nodes     int       `json:"nodes"`          // of NodePools
-	Foreign   int       `json:"foreign"`        // other nodes, in no figure
+	Foreign   int       `json:"foreign"`        // other nodes, not counted
 	Pods      int       `json:"pods"`           // on all nodes
 	Waiting   int       `json:"pendingPods"`    // pods without a node
 	NoPlace   int       `json:"noPlacePods"`    // of those, for which no plan has a place

@@ -274,52 +274,53 @@ func document(have, want map[string]metric) string {
 
 const preface = `# Metrics
 
-Written by a test from what the process registers, with all feature gates open
-and the AWS provider. With another provider, what is of AWS is not there. The last
-column but one says which are not upstream's; none of upstream's is missing.
+This page lists all metrics of the controller, who can read them, and how to have fewer.
 
-The labels of nodes are ` + "`node_name`, `phase`, `managed`" + ` and the well-known labels of nodes, by what
-follows the slash, with ` + "`_` for `-`: `nodepool`, `zone`, `instance_type`, `capacity_type`" + ` and so on, with those of the
-provider. A node that has not got one of them leaves it out, which says the same to Prometheus as an empty one. Amounts of nothing
-have no series, but for what pods request of what a node has.
+A test writes the table from what the process registers, with all feature gates and the AWS provider. The
+column before the last marks metrics that upstream Karpenter does not have. All metrics of upstream exist.
 
-With ` + "`--disable-cluster-state-observability`" + ` (` + "`DISABLE_CLUSTER_STATE_OBSERVABILITY=true`" + `)
-the series of single pods, nodes, status conditions, instance types and offerings are not there:
-` + "`karpenter_nodes_*`" + ` but for counts of nodes that came and went, ` + "`karpenter_cluster_utilization_percent`" + `,
-` + "`karpenter_pods_state`" + ` and the times pods wait, ` + "`karpenter_nodepools_limit`" + ` and ` + "`_usage`, `operator_*`" + `
-and ` + "`karpenter_cloudprovider_instance_type_*`" + `. What a pool costs stays: it is one series for each pool.
+Metrics of nodes have the labels ` + "`node_name`, `phase`, `managed`" + ` and the well-known labels of nodes, including those of the provider. The name is the part after the
+slash, with ` + "`_` for `-`: `nodepool`, `zone`, `instance_type`, `capacity_type`" + ` and so on. If a node does not have a label, the metric
+leaves it out. Amounts of zero have no series, except what pods request.
 
-With 1,000 nodes and 10,000 pods a scrape has some 52,000 samples of that kind: 14 for each
-node, 10 for each NodeClaim's and 8 for each Node's conditions, 10 more for the older names of the former, and one for each
-pod that does not wait (` + "`kube/meter/scale_test.go`" + `; upstream's rules, which keep amounts of
-nothing and count pods among limits, come to about 25 for each node and as many of the rest). Gathering them takes about a quarter of a second of one core.
-Another 23,000 are of EC2's instance types and offerings, without any node ([how to drop these only](troubleshooting.md#too-many-metrics)).
+## How many series there are
 
-There are also the metrics of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_requests_total`, `leader_election_master_status`" + `)
+| series | with 1,000 nodes and 10,000 pods | left out by |
+|---|--:|---|
+| of single pods, nodes and status conditions | about 52,000 | ` + "`--disable-cluster-state-observability`" + ` (` + "`DISABLE_CLUSTER_STATE_OBSERVABILITY=true`" + `) |
+| of instance types and offerings | about 23,000 | the same, or [Prometheus](troubleshooting.md#too-many-metrics) |
+
+The first group has 14 series for each node, 10 for the conditions of each NodeClaim, and 8 for those of each Node. Older names of the conditions of NodeClaims add 10 more. Each
+pod that is not pending has one (` + "`kube/meter/scale_test.go`" + `). Gathering them takes about a quarter of a second of one core.
+
+The flag leaves out ` + "`karpenter_nodes_*`" + ` (except counts of created and removed nodes), ` + "`karpenter_cluster_utilization_percent`" + `,
+` + "`karpenter_pods_state`" + ` and the waiting times of pods, ` + "`karpenter_nodepools_limit`" + ` and ` + "`_usage`, `operator_*`" + `
+and ` + "`karpenter_cloudprovider_instance_type_*`" + `. It keeps the cost of each NodePool.
+
+The controller also has the metrics of controller-runtime (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_requests_total`, `leader_election_master_status`" + `)
 and of the Go runtime.
 
 ## Who may read them
 
-Every client that reaches the port can read the metrics over plain HTTP, unless ` + "`--metrics-secure` (`METRICS_SECURE=true`, `controller.metrics.secure`" + ` in
-the chart) is set. Then the port, profiles included, is served over TLS, and who asks must
-show a token that the API server lets ` + "`get` the path: a ClusterRole with `nonResourceURLs: [/metrics]`" + `,
-such as the one the chart makes and names after the release, ` + "`karpenter-metrics`" + `:
+By default, every client that reaches the port can read the metrics over plain HTTP. With ` + "`--metrics-secure` (`METRICS_SECURE=true`, `controller.metrics.secure`" + ` in
+the chart), the port serves metrics and profiles over TLS only, to clients with a token that the API server allows to ` + "`get` the path" + `. The chart creates a ClusterRole for this,
+with ` + "`nonResourceURLs: [/metrics]`" + `. Its name begins with the release, such as ` + "`karpenter-metrics`" + `:
 
     kubectl create clusterrolebinding prometheus-karpenter --clusterrole karpenter-metrics --serviceaccount monitoring:prometheus
 
-A request without a token, or with an unknown one, gets 401; one that is not allowed gets 403 and is told by which rule it would be. The chart lets
-the controller create TokenReviews and SubjectAccessReviews then, and its ServiceMonitor sends Prometheus' own token.
+A request without a valid token gets 401. A request that is not allowed gets 403, and the answer names the rule that would allow it. In this mode, the chart lets
+the controller create TokenReviews and SubjectAccessReviews, and its ServiceMonitor sends the token of Prometheus.
 
-The certificate is that of ` + "`tls.crt` and `tls.key` in `--metrics-cert-dir` (`METRICS_CERT_DIR`, `controller.metrics.certDir`" + `),
-such as a mounted secret of cert-manager's; it is read again when the files change. Without a directory the controller signs one
-itself at the start, which keeps listeners out and proves nothing to who scrapes: Prometheus needs ` + "`insecureSkipVerify`" + `, which the ServiceMonitor has then.
+The certificate is in ` + "`tls.crt` and `tls.key` in `--metrics-cert-dir` (`METRICS_CERT_DIR`, `controller.metrics.certDir`" + `),
+for example a mounted secret of cert-manager. The controller reads it again when the files change. Without a directory, the controller signs a certificate
+itself. Prometheus cannot verify it, and needs ` + "`insecureSkipVerify`" + `, which the ServiceMonitor then sets.
 
-Metrics are gathered for one request at a time, and the answer is shared with everyone who asks within a second, or within
-20 times as long as gathering took. At most 10 requests wait; more get 503.
+The controller gathers metrics for one request at a time. It sends the same answer to all requests within one second, or within
+20 times the duration of gathering. At most 10 requests wait, and others get 503.
 
 ## All of them
 
-| name | type | labels | | what it says |
+| name | type | labels | | meaning |
 |---|---|---|---|---|
 `
 
