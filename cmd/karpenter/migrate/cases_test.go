@@ -38,8 +38,8 @@ func TestCases(t *testing.T) {
 			if again, _ := migrated(t, out); again != out {
 				t.Errorf("migrating twice changes more:\n%s", cmp.Diff(out, again))
 			}
-			if faults := schemas.faults(t, out); len(faults) > 0 && !strings.Contains(report, "would refuse") {
-				t.Errorf("the API server would refuse it, and the report does not say so:\n%s", strings.Join(faults, "\n"))
+			if faults := schemas.faults(t, out); len(faults) > 0 && !strings.Contains(report, "would reject") {
+				t.Errorf("the API server would reject it, and the report does not say so:\n%s", strings.Join(faults, "\n"))
 			}
 		})
 	}
