@@ -84,7 +84,7 @@ func (m *migrating) run(s surroundings, paths []string) error {
 		err = result.Report.Write(report)
 	}
 	if err == nil {
-		m.next(s, paths)
+		m.next(s, paths, result.Report.Objects)
 	}
 	if err == nil && m.check && result.Report.ByHand() > 0 {
 		err = errByHand
@@ -92,8 +92,11 @@ func (m *migrating) run(s surroundings, paths []string) error {
 	return err
 }
 
-// next names the command that goes on.
-func (m *migrating) next(s surroundings, paths []string) {
+// next names the command that goes on, if something was migrated.
+func (m *migrating) next(s surroundings, paths []string, migrated int) {
+	if migrated == 0 {
+		return
+	}
 	from := strings.Join(paths, " ")
 	switch {
 	case slices.Contains(paths, "-"):

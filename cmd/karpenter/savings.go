@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -29,6 +31,7 @@ type saving struct {
 	files, prices []string
 	region        string
 	discount      float64 // in percent
+	assumed       map[string]string
 }
 
 func savingsCommand(s surroundings) *cobra.Command {
@@ -57,6 +60,7 @@ this machine: prices come with the program.`,
 	flags.StringArrayVar(&v.prices, "price", nil, "dollars per hour of an instance type, as TYPE=DOLLARS; can be repeated")
 	flags.StringVar(&v.region, "region", "", "region of the prices (default: that of the nodes)")
 	flags.Float64Var(&v.discount, "spot-discount", 60, "how many percent less than on demand Spot is assumed to cost")
+	flags.StringToStringVar(&v.assumed, "assume-requests", nil, "count a container without a request as this much, such as cpu=100m,memory=128Mi")
 	return c
 }
 
@@ -71,13 +75,17 @@ func (v *saving) run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
+	missing, err := requestsOf(v.assumed)
+	if err != nil {
+		return err
+	}
 	cluster, err := v.cluster(ctx, s)
 	if err != nil {
 		return err
 	}
 	planner := &solve.Planner{}
 	report, err := savings.Of(cluster, savings.Options{
-		Region: v.region, SpotDiscount: v.discount / 100, Prices: prices, Now: time.Now(),
+		Region: v.region, SpotDiscount: v.discount / 100, Prices: prices, Missing: missing, Now: time.Now(),
 		Place: func(snapshot *model.Snapshot, p model.Policy) *model.Plan {
 			planning(s)
 			return planner.Place(snapshot, p)
@@ -143,6 +151,18 @@ func readFile(name string, stdin io.Reader, read func(io.Reader) error) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+func requestsOf(given map[string]string) (corev1.ResourceList, error) {
+	out := corev1.ResourceList{}
+	for name, value := range given {
+		q, err := resource.ParseQuantity(value)
+		if err != nil || q.Sign() < 0 || name != "cpu" && name != "memory" {
+			return nil, usageError{fmt.Errorf("--assume-requests: \"%s=%s\": want quantities of cpu and memory, such as cpu=100m,memory=128Mi", name, value)}
+		}
+		out[corev1.ResourceName(name)] = q
+	}
+	return out, nil
 }
 
 func pricesOf(given []string) (map[string]float64, error) {

@@ -4,8 +4,11 @@ package migrate
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"karpenter/api/aws/kubelet"
@@ -17,15 +20,22 @@ import (
 // of it at once.
 func (o *object) check(s schemas) {
 	content, err := render(clone(o.root), style{indent: 2})
-	if err != nil || strings.Contains(content, "${") || o.version != "v1" && !o.changed {
-		return // not ours to judge before it is filled in, or converted
+	if err != nil || o.version != "v1" && !o.changed {
+		return // not ours to judge before it is converted
+	}
+	if strings.Contains(content, "${") {
+		o.enter(o.root.Line, "not checked: it has placeholders such as ${NAME}; fill them in and run migrate --check again", false)
+		return
+	}
+	if o.name == "" && text(o.root, "metadata", "generateName") == "" {
+		o.askAt(o.root, "metadata.name: there is none")
 	}
 	kind := at(o.root, "kind").Value
+	var schemaFaults []string
 	schema, err := s.of(kind)
 	if err == nil && schema != nil {
-		var faults []string
-		faults, err = schema.faults(content)
-		for _, fault := range faults {
+		schemaFaults, err = schema.faults(content)
+		for _, fault := range schemaFaults {
 			o.askAt(o.root, "the API server would reject it: %s", strings.ReplaceAll(fault, "\n", " "))
 		}
 	}
@@ -33,6 +43,11 @@ func (o *object) check(s schemas) {
 		o.askAt(o.root, "it cannot be checked: %s", err)
 	}
 	for _, fault := range faults(kind, content) {
+		fault, _, _ = strings.Cut(fault, "; use another domain or one of its well-known keys [")
+		where, _, _ := strings.Cut(fault, ": ")
+		if slices.ContainsFunc(schemaFaults, func(known string) bool { return strings.HasPrefix(known, where) }) {
+			continue // said already
+		}
 		o.askAt(o.root, "Karpenter would reject it: %s", strings.ReplaceAll(fault, "\n", "; "))
 	}
 	o.nodeClass()
@@ -52,7 +67,7 @@ func faults(kind, content string) []string {
 	case "EC2NodeClass":
 		var class awsv1.EC2NodeClass
 		if yaml.Unmarshal([]byte(content), &class) == nil {
-			err = errors.Join(awsv1.ValidateTags(class.Spec.Tags), kubelet.Check(class.Spec.Kubelet), kubelet.Supported(class.Spec.Kubelet, class.AMIFamily()))
+			err = errors.Join(named("role", class.Spec.Role), named("instanceProfile", ptr.Deref(class.Spec.InstanceProfile, "")), awsv1.ValidateTags(class.Spec.Tags), kubelet.Check(class.Spec.Kubelet), kubelet.Supported(class.Spec.Kubelet, class.AMIFamily()))
 		}
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -66,6 +81,14 @@ func faults(kind, content string) []string {
 		return []string{err.Error()}
 	}
 	return nil
+}
+
+// named returns an error for a field that holds an ARN, where AWS wants a name.
+func named(field, value string) error {
+	if !strings.HasPrefix(value, "arn:") {
+		return nil
+	}
+	return fmt.Errorf("spec.%s: %q is an ARN; write the name, %s", field, value, lastPart(value))
 }
 
 // nodeClass reports a reference whose group is not that of its kind.
@@ -90,7 +113,7 @@ func (o *object) implied(kind string) {
 		return // its conversion writes down what was implied
 	}
 	if kind == "NodePool" && !has(at(o.root, "spec", "template", "spec"), "expireAfter") {
-		o.enter(o.root.Line, "expireAfter is not set, so the default of 720h applies, and budgets do not delay the drain of an expired node; set Never or a duration", false)
+		o.enter(o.root.Line, "expireAfter is not set, so the default of 720h applies: a node of that age is drained at once, and budgets do not delay that; set Never or an age", false)
 	}
 	if kind != "EC2NodeClass" {
 		return

@@ -82,7 +82,7 @@ func (d *document) suspect() {
 	}
 	root := tree.Content[0]
 	aws := at(root, "aws")
-	if text(root, "kind") == "" && (at(root, "settings", "aws") != nil || has(aws, "defaultInstanceProfile") ||
+	if text(root, "kind") == "" && (at(root, "settings", "aws") != nil || at(root, "settings", "interruptionQueueName") != nil || has(aws, "defaultInstanceProfile") ||
 		at(root, "clusterName") != nil && at(root, "clusterEndpoint") != nil || has(root, "awsNodeTemplates")) {
 		d.tree, d.style, d.read = &tree, styleOf(root), nodes(&tree, map[*yaml.Node]bool{})
 	}

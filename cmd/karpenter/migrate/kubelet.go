@@ -49,8 +49,8 @@ func specKey(o *object) *yaml.Node {
 	return o.root.Content[0]
 }
 
-// settleKubelets gives each node class what its pools say about kubelets, and
-// splits classes on which they do not agree.
+// settleKubelets moves the kubelet settings of pools to their node classes, and
+// splits classes whose pools differ in them.
 func (m *migration) settleKubelets() {
 	byClass := map[string][]demand{}
 	var order []string
@@ -84,7 +84,7 @@ func (d demand) leave() {
 		key = specKey(d.pool)
 	}
 	kind := text(d.spec, "nodeClassRef", "kind")
-	d.pool.record(key, d.key.Line, true, fmt.Sprintf("the kubelet configuration is now in the node class, and %s is not among the manifests: move this to its spec.kubelet:\n%s",
+	d.pool.record(key, d.key.Line, true, fmt.Sprintf("the kubelet settings belong to the node class now, and %s is not among the manifests: move these settings to its spec.kubelet; it was:\n%s",
 		strings.TrimSpace(kind+" "+text(d.spec, "nodeClassRef", "name")), asComment(mapping("kubelet", clone(d.config)))))
 }
 
@@ -106,20 +106,20 @@ func (m *migration) settle(class *object, demands []demand) {
 		switch {
 		case free:
 			key := put(spec, "kubelet", d.config)
-			class.record(key, 0, false, "was said by "+d.pool.String())
+			class.record(key, 0, false, "was in "+d.pool.String())
 			own, free = d.config, false
-			d.pool.decide(refKey, "the kubelet configuration is now in EC2NodeClass %s", class.name)
+			d.pool.decide(refKey, "the kubelet settings are now in EC2NodeClass %s", class.name)
 		case own != nil && same(own, d.config):
-			d.pool.decide(refKey, "the kubelet configuration is now in EC2NodeClass %s", class.name)
+			d.pool.decide(refKey, "the kubelet settings are now in EC2NodeClass %s", class.name)
 		case made[shown] != "":
 			put(ref, "name", str(made[shown]))
-			d.pool.decide(refKey, "was %s, which has another kubelet configuration", class.name)
+			d.pool.decide(refKey, "was %s, whose kubelet settings differ", class.name)
 		default:
 			name := m.freeClassName(class.name + "-" + d.pool.name)
 			made[shown] = name
 			m.splitClass(class, d, name)
 			put(ref, "name", str(name))
-			d.pool.decide(refKey, "was %s; the kubelet configuration of this NodePool differs from others with that class, so it has its own class now", class.name)
+			d.pool.decide(refKey, "was %s; the kubelet settings of this pool differ from those of other pools of that class, so it has its own class now", class.name)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (m *migration) splitClass(class *object, d demand, name string) {
 	put(section(root, "spec"), "kubelet", d.config)
 	c := &object{doc: class.doc, root: root, group: awsGroup, version: "v1", kind: "EC2NodeClass", name: name, report: m.report, changed: true}
 	root.Content[0].HeadComment = ""
-	comment(root.Content[0], decisionMark+"a copy of "+class.name+" for "+strings.ToLower(d.pool.String())+", which has another kubelet configuration")
+	comment(root.Content[0], decisionMark+"a copy of "+class.name+" for "+strings.ToLower(d.pool.String())+", whose kubelet settings differ")
 	class.touch()
 	m.addObject(class, c)
 }

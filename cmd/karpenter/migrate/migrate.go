@@ -168,6 +168,8 @@ func (m *migration) newObject(d *document, root *yaml.Node) *object {
 const (
 	coreGroup = "karpenter.sh"
 	awsGroup  = "karpenter.k8s.aws"
+
+	azureGroup = "karpenter.azure.com"
 )
 
 // ours reports whether the object is of a kind that is converted, of any
@@ -230,8 +232,8 @@ func (m *migration) convertCore(o *object) {
 		m.takeAnnotatedKubelet(o)
 	case o.kind == "NodeClaim" && o.version == "v1beta1":
 		m.convertClaim(o)
-	case o.version != "v1":
-		o.askAt(o.root, "apiVersion %s/%s of %s is not known; want v1alpha5, v1beta1 or v1", o.group, o.version, o.kind)
+	case o.version != "v1" || o.kind != "NodeClaim":
+		o.unknownVersion()
 	}
 }
 
@@ -243,9 +245,18 @@ func (m *migration) convertClass(o *object) {
 		m.convertBetaClass(o)
 	case o.kind == "EC2NodeClass" && o.version == "v1":
 		o.dropCompatibility()
-	case o.version != "v1":
-		o.askAt(o.root, "apiVersion %s/%s of %s is not known; want v1alpha1, v1beta1 or v1", o.group, o.version, o.kind)
+	default:
+		o.unknownVersion()
 	}
+}
+
+// unknownVersion reports a version that the kind never had.
+func (o *object) unknownVersion() {
+	versions := map[string]string{"Provisioner": "v1alpha5", "Machine": "v1alpha5", "AWSNodeTemplate": "v1alpha1"}[o.kind]
+	if versions == "" {
+		versions = "v1beta1 and v1"
+	}
+	o.askAt(o.root, "there is no %s of %s/%s, only of %s: correct apiVersion and run migrate again", o.kind, o.group, o.version, versions)
 }
 
 // become changes apiVersion and kind, and drops what the API server keeps.

@@ -28,7 +28,7 @@ func (o *object) templateSpec(spec *yaml.Node, options Options) {
 	take(spec, "kind")
 	launchTemplate := text(spec, "launchTemplate")
 	if launchTemplate != "" {
-		o.drop(spec, "launchTemplate", key, "launch templates are not supported any more: write the image, security groups, instance profile, user data and disks that it had into this class")
+		o.drop(spec, "launchTemplate", key, "launch templates are not supported: write the image, security groups, instance profile, user data and disks that it had into this class")
 		putMissing(spec, "amiFamily", str("Custom"))
 		putMissing(spec, "amiSelectorTerms", list(mapping("name", str(placeholder))))
 	}
@@ -40,7 +40,7 @@ func (o *object) templateSpec(spec *yaml.Node, options Options) {
 		"userData", "blockDeviceMappings", "metadataOptions", "context", "detailedMonitoring", "associatePublicIPAddress"}
 	for _, field := range keys(spec) {
 		if !slices.Contains(known, field) {
-			o.drop(spec, field, key, "spec."+field+" is not a field of AWSNodeTemplates, and was removed")
+			o.drop(spec, field, key, "spec."+field+" is not a field of an AWSNodeTemplate, and was removed")
 		}
 	}
 	o.classSpec(spec, options)
@@ -56,10 +56,10 @@ func putMissing(m *yaml.Node, key string, v *yaml.Node) {
 func (o *object) classSpec(spec *yaml.Node, options Options) {
 	o.images(spec)
 	if !has(spec, "subnetSelectorTerms") {
-		o.ask(put(spec, "subnetSelectorTerms", list(mapping("tags", mapping("Name", str(placeholder))))), "there was none: select the subnets")
+		o.ask(put(spec, "subnetSelectorTerms", list(mapping("tags", mapping("Name", str(placeholder))))), "there was none: name the subnets")
 	}
 	if !has(spec, "securityGroupSelectorTerms") {
-		o.ask(put(spec, "securityGroupSelectorTerms", list(mapping("name", str(placeholder)))), "there was none: select the security groups")
+		o.ask(put(spec, "securityGroupSelectorTerms", list(mapping("name", str(placeholder)))), "there was none: name the security groups")
 	}
 	o.identity(spec, options)
 	o.metadataService(spec)
@@ -85,7 +85,7 @@ func (o *object) images(spec *yaml.Node) {
 		o.decide(putFirst(spec, "amiFamily", str(family)), "was the default")
 	case selected:
 	case family == "Custom":
-		o.ask(put(spec, "amiSelectorTerms", list(mapping("name", str(placeholder)))), "the family Custom has no default image: select one")
+		o.ask(put(spec, "amiSelectorTerms", list(mapping("name", str(placeholder)))), "the family Custom implies no image: name one")
 	default:
 		k := str("amiSelectorTerms")
 		v := list(mapping("alias", str(strings.ToLower(family)+"@latest")))
@@ -133,7 +133,7 @@ func (o *object) identity(spec *yaml.Node, options Options) {
 	case options.InstanceProfile != "":
 		o.decide(put(spec, "instanceProfile", str(options.InstanceProfile)), "given by --instance-profile; settings of the controller used to name it")
 	default:
-		o.ask(put(spec, "role", str(placeholder)), "settings of the controller used to name the instance profile: write the role of the nodes, or instanceProfile in its place")
+		o.ask(put(spec, "role", str(placeholder)), "settings of the controller used to name the instance profile: write the role of the nodes, or replace the field with instanceProfile")
 	}
 }
 
@@ -151,7 +151,7 @@ func (o *object) metadataService(spec *yaml.Node) {
 	}
 	take(options, field)
 	options.Style = 0
-	o.decide(put(options, field, integer(2)), "was the default. The default is now 1, which keeps pods from the credentials of their node")
+	o.decide(put(options, field, integer(2)), "the old default, now written out; the new default, 1, keeps pods from the credentials of their node")
 }
 
 // restrictedTags removes tags that Karpenter writes itself, and which the
@@ -162,7 +162,7 @@ func (o *object) restrictedTags(tags *yaml.Node) {
 			"karpenter.k8s.aws/ec2nodeclass", "eks:eks-cluster-name", "karpenter.sh/provisioner-name"}, tag) {
 			take(tags, tag)
 			key, _ := find(at(o.root, "spec"), "tags")
-			o.decide(key, "tag %s removed: Karpenter writes what it needs of this kind itself", tag)
+			o.decide(key, "tag %s removed: Karpenter sets this tag itself", tag)
 		}
 	}
 }

@@ -18,18 +18,18 @@ func (m *migration) convertPool(o *object) {
 	if !has(claim, "requirements") {
 		put(claim, "requirements", list())
 	}
-	o.classRef(claim)
+	m.classRef(o, claim)
 	m.demandKubelet(o, claim, claim, "kubelet")
 	m.takeAnnotatedKubelet(o)
 	key, _ := find(spec, "template")
-	o.drop(claim, "resources", key, "spec.template.spec.resources is no part of a NodePool any more")
+	o.drop(claim, "resources", key, "spec.template.spec.resources is no longer a field of a NodePool")
 	disruption := at(spec, "disruption")
 	if disruption == nil || disruption.Kind != yaml.MappingNode {
 		return
 	}
 	if move(disruption, "expireAfter", claim, "expireAfter") {
 		key, _ := find(claim, "expireAfter")
-		o.decide(key, "was spec.disruption.expireAfter; budgets no longer delay the drain of an expired node")
+		o.decide(key, "was spec.disruption.expireAfter; an expired node is now drained at once, and budgets do not delay that")
 	}
 	if key, policy := find(disruption, "consolidationPolicy"); policy != nil && policy.Value == "WhenUnderutilized" {
 		policy.Value = "WhenEmptyOrUnderutilized"
@@ -37,15 +37,29 @@ func (m *migration) convertPool(o *object) {
 	}
 	if !has(disruption, "consolidateAfter") {
 		take(disruption, "consolidateAfter")
-		o.decide(put(disruption, "consolidateAfter", str("0s")), "same delay as before")
+		o.decide(put(disruption, "consolidateAfter", str("0s")), "the old default, now written out")
 	}
 }
 
+// classKind returns the group and kind that a reference without them means: that of
+// Azure if the requirements or the class of that name are.
+func (m *migration) classKind(claim *yaml.Node, name string) (group, kind string) {
+	azure := slices.ContainsFunc(m.objects, func(o *object) bool { return o.group == azureGroup && o.name == name })
+	if requirements := at(claim, "requirements"); requirements != nil {
+		azure = azure || slices.ContainsFunc(requirements.Content, func(r *yaml.Node) bool { return strings.HasPrefix(text(r, "key"), azureGroup+"/") })
+	}
+	if azure && m.classes[name] == nil {
+		return azureGroup, "AKSNodeClass"
+	}
+	return awsGroup, "EC2NodeClass"
+}
+
 // classRef makes {apiVersion, kind, name} {group, kind, name}.
-func (o *object) classRef(claim *yaml.Node) {
+func (m *migration) classRef(o *object, claim *yaml.Node) {
 	key, ref := find(claim, "nodeClassRef")
+	group, kind := m.classKind(claim, text(ref, "name"))
 	if ref == nil || ref.Kind != yaml.MappingNode {
-		key = put(claim, "nodeClassRef", mapping("group", str(awsGroup), "kind", str("EC2NodeClass"), "name", str(placeholder)))
+		key = put(claim, "nodeClassRef", mapping("group", str(group), "kind", str(kind), "name", str(placeholder)))
 		o.ask(key, "there was no nodeClassRef: name the node class")
 		return
 	}
@@ -55,17 +69,17 @@ func (o *object) classRef(claim *yaml.Node) {
 	}
 	if versionKey, version := find(ref, "apiVersion"); has(ref, "group") {
 		take(ref, "apiVersion")
-	} else if group, _, _ := strings.Cut(text(ref, "apiVersion"), "/"); group != "" {
-		versionKey.Value, version.Value, version.Tag = "group", group, "!!str"
+	} else if of, _, _ := strings.Cut(text(ref, "apiVersion"), "/"); of != "" {
+		versionKey.Value, version.Value, version.Tag = "group", of, "!!str"
 	} else {
 		take(ref, "apiVersion")
 		take(ref, "group")
-		putFirst(ref, "group", str(awsGroup))
+		putFirst(ref, "group", str(group))
 		filled = append(filled, "group")
 	}
 	if !has(ref, "kind") {
 		take(ref, "kind")
-		ref.Content = slices.Insert(ref.Content, 2, str("kind"), str("EC2NodeClass"))
+		ref.Content = slices.Insert(ref.Content, 2, str("kind"), str(kind))
 		filled = append(filled, "kind")
 	}
 	if len(filled) > 0 {
@@ -80,23 +94,23 @@ func (o *object) classRef(claim *yaml.Node) {
 // convertClaim makes a NodeClaim of v1 of one of v1beta1.
 func (m *migration) convertClaim(o *object) {
 	o.become("karpenter.sh/v1", "NodeClaim")
-	o.finishClaim(section(o.root, "spec"), "kubelet", "")
+	m.finishClaim(o, section(o.root, "spec"), "kubelet", "")
 }
 
 // finishClaim does what is the same for NodeClaims and Machines. class is the
 // name of the node class when the claim does not say it.
-func (o *object) finishClaim(spec *yaml.Node, kubelet, class string) {
+func (m *migration) finishClaim(o *object, spec *yaml.Node, kubelet, class string) {
 	if class != "" && !has(spec, "nodeClassRef") {
 		put(spec, "nodeClassRef", mapping("group", str(awsGroup), "kind", str("EC2NodeClass"), "name", str(class)))
 	}
-	o.classRef(spec)
+	m.classRef(o, spec)
 	key, _ := find(o.root, "spec")
-	o.drop(spec, kubelet, key, "the kubelet configuration is now in spec.kubelet of the EC2NodeClass")
+	o.drop(spec, kubelet, key, "the kubelet settings are now in the EC2NodeClass, in spec.kubelet")
 	labels := at(o.root, "metadata", "labels")
 	if !has(spec, "expireAfter") && !has(labels, "karpenter.sh/nodepool") && !has(labels, "karpenter.sh/provisioner-name") {
 		o.decide(put(spec, "expireAfter", str("Never")), "a claim without a pool did not expire; without this line it would after 720h")
 	}
-	o.ask(key, "Karpenter makes NodeClaims itself, and each one launches an instance: apply this only if a person wrote it")
+	o.ask(key, "Karpenter creates NodeClaims itself, and each one launches an instance: apply this only if a person wrote it")
 }
 
 const kubeletAnnotation = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
@@ -118,9 +132,9 @@ func (m *migration) takeAnnotatedKubelet(o *object) {
 			plain(config)
 			holder := mapping("kubelet", config)
 			m.demandKubelet(o, claim, holder, "kubelet")
-			o.dropAnnotation(kubeletAnnotation, "it is now in the EC2NodeClass")
+			o.dropAnnotation(kubeletAnnotation, "the EC2NodeClass has these settings now")
 		} else {
-			o.askAt(v, "annotation %s is no JSON object: move what it says to spec.kubelet of the EC2NodeClass", kubeletAnnotation)
+			o.askAt(v, "annotation %s is not a JSON object: move its settings to spec.kubelet of the EC2NodeClass", kubeletAnnotation)
 		}
 	}
 	if o.version == "v1" {

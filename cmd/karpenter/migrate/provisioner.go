@@ -43,7 +43,7 @@ func (m *migration) convertProvisioner(o *object) {
 	key, _ := find(o.root, "spec")
 	for len(old.Content) > 0 {
 		field := old.Content[0].Value
-		o.drop(old, field, key, "spec."+field+" is not a field of Provisioners, and was removed")
+		o.drop(old, field, key, "spec."+field+" is not a field of a Provisioner, and was removed")
 	}
 	put(o.root, "spec", spec)
 }
@@ -60,7 +60,7 @@ func (m *migration) classOfProvisioner(o *object, old, claim *yaml.Node) {
 	case name != "":
 		put(ref, "name", str(name))
 		if kind := text(given, "kind"); kind != "" && kind != "AWSNodeTemplate" {
-			o.ask(key, "spec.providerRef.kind was %s, which is no node class of EC2: say which NodeClass it is now", kind)
+			o.ask(key, "spec.providerRef.kind was %s, which is no node class of EC2: name the NodeClass", kind)
 		}
 	case provider != nil && provider.Kind == yaml.MappingNode:
 		name = m.freeClassName(o.name)
@@ -176,7 +176,7 @@ func (o *object) dropInstancePods(key, requirements *yaml.Node) {
 	requirements.Content = slices.DeleteFunc(requirements.Content, func(r *yaml.Node) bool {
 		gone := text(r, "key") == instancePods
 		if gone {
-			o.record(key, r.Line, true, "nodes have no label "+instancePods+" any more; demand instance types, sizes or CPUs instead of:\n"+asComment(list(clone(r))))
+			o.record(key, r.Line, true, "nodes no longer have the label "+instancePods+"; demand instance types, sizes or CPUs instead; it was:\n"+asComment(list(clone(r))))
 		}
 		return gone
 	})
@@ -193,13 +193,13 @@ func (o *object) expiry(old, claim *yaml.Node) {
 	}
 	if !isSeconds(ttl) {
 		key := put(claim, "expireAfter", str("Never"))
-		o.drop(old, "ttlSecondsUntilExpired", key, "spec.ttlSecondsUntilExpired was no number of seconds: write when nodes expire")
+		o.drop(old, "ttlSecondsUntilExpired", key, "spec.ttlSecondsUntilExpired is not a number of seconds: write when nodes expire")
 		return
 	}
 	move(old, "ttlSecondsUntilExpired", claim, "expireAfter")
 	key, _ := find(claim, "expireAfter")
 	put(claim, "expireAfter", str(ttl.Value+"s"))
-	o.decide(key, "was spec.ttlSecondsUntilExpired: %s; budgets no longer delay the drain of an expired node", ttl.Value)
+	o.decide(key, "was spec.ttlSecondsUntilExpired: %s; an expired node is now drained at once, and budgets do not delay that", ttl.Value)
 }
 
 func isSeconds(n *yaml.Node) bool {
@@ -223,7 +223,7 @@ func (o *object) consolidation(old, disruption *yaml.Node) {
 		o.decide(key, "was spec.consolidation.enabled")
 		if ttl != nil {
 			take(old, "ttlSecondsAfterEmpty")
-			o.record(key, ttlKey.Line, true, "spec.ttlSecondsAfterEmpty was there as well, which excludes consolidation: it was left out; want consolidationPolicy WhenEmpty?")
+			o.record(key, ttlKey.Line, true, "spec.ttlSecondsAfterEmpty was set, too, which excludes consolidation: it was removed; set consolidationPolicy WhenEmpty if only empty nodes are to be removed")
 		}
 	case ttl != nil && isSeconds(ttl):
 		take(old, "ttlSecondsAfterEmpty")
@@ -233,7 +233,7 @@ func (o *object) consolidation(old, disruption *yaml.Node) {
 		o.decide(ttlKey, "was spec.ttlSecondsAfterEmpty: %s", ttl.Value)
 	case ttl != nil:
 		key := put(disruption, "consolidateAfter", str("Never"))
-		o.drop(old, "ttlSecondsAfterEmpty", key, "spec.ttlSecondsAfterEmpty was no number of seconds: write when empty nodes go")
+		o.drop(old, "ttlSecondsAfterEmpty", key, "spec.ttlSecondsAfterEmpty is not a number of seconds: write when to remove empty nodes")
 	default:
 		key := put(disruption, "consolidateAfter", str("Never"))
 		o.decide(key, "there was neither spec.consolidation nor spec.ttlSecondsAfterEmpty: no node is removed to save money")
@@ -256,5 +256,5 @@ func (m *migration) convertMachine(o *object) {
 	}
 	name := text(spec, "machineTemplateRef", "name")
 	take(spec, "machineTemplateRef")
-	o.finishClaim(spec, "kubelet", name)
+	m.finishClaim(o, spec, "kubelet", name)
 }

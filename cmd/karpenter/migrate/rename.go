@@ -49,10 +49,13 @@ func (o *object) renameKeys() {
 		o.askAt(n, "%s and its successor %s are both there: remove the older one", n.Value, r.names[n.Value])
 	}
 	for _, n := range r.texts {
-		o.askAt(n, "%s is an old name in a place that is not changed: check it", firstGone(n.Value))
+		if o.ours() && n == at(o.root, "apiVersion") {
+			continue // reported with the kind
+		}
+		o.askAt(n, "%s is an old name, in a place that migrate does not change: change it", firstGone(n.Value))
 	}
 	if o.kind == "ConfigMap" && o.name == "karpenter-global-settings" {
-		o.askAt(o.root, "this ConfigMap is not read any more: write the settings into the values of the chart")
+		o.askAt(o.root, "Karpenter no longer reads this ConfigMap: move the settings to the values of the chart")
 	}
 	if len(r.found) == 0 {
 		return

@@ -21,7 +21,7 @@ func successors() map[string]string {
 // olderValues are values of the chart before 1.0, below settings.aws, and what
 // takes their place.
 func olderValues() map[string]string {
-	const node = "now set in the node class: "
+	const node = "in the node class now: "
 	return map[string]string{
 		"clusterName":                "settings.clusterName now",
 		"clusterEndpoint":            "settings.clusterEndpoint now",
@@ -32,9 +32,9 @@ func olderValues() map[string]string {
 		"reservedENIs":               "settings.reservedENIs now",
 		"defaultInstanceProfile":     node + "spec.role or spec.instanceProfile of each EC2NodeClass",
 		"tags":                       node + "spec.tags of each EC2NodeClass",
-		"enablePodENI":               "removed: capacity for pods' interfaces is always counted",
+		"enablePodENI":               "removed: network interfaces of pods are always counted",
 		"enableENILimitedPodDensity": node + "spec.kubelet.maxPods of an EC2NodeClass",
-		"nodeNameConvention":         "removed: a node has the name that its kubelet registers",
+		"nodeNameConvention":         "removed: nodes have the names that their kubelets register",
 	}
 }
 
@@ -48,6 +48,9 @@ func (o *object) stale() {
 		return
 	}
 	o.rules(o.root)
+	if o.group == azureGroup && o.version == "v1alpha2" {
+		o.askAt(o.root, "migrate does not convert node classes of Azure: compare the fields with %s/v1beta1, and change apiVersion", azureGroup)
+	}
 	if text(o.root, "kind") == "" && text(o.root, "apiVersion") == "" {
 		o.oldest(o.root)
 		o.values(o.root)
@@ -68,7 +71,7 @@ func (o *object) rules(n *yaml.Node) {
 				if sub != "" {
 					to = strings.Replace(to, " ", "/"+sub+" ", 1)
 				}
-				o.askAt(r, "a rule names %s: %s replace them; grant the same verbs on these", r.Value, to)
+				o.askAt(r, "a rule names %s: %s replace them; grant the same verbs on those", r.Value, to)
 			}
 		}
 	}
@@ -87,7 +90,7 @@ func (o *object) kinds(n *yaml.Node) {
 			}
 			for _, named := range append(slices.Clone(v.Content), v) {
 				if to, old := map[string]string{"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass"}[lastPart(named.Value)]; old {
-					o.askAt(named, "%s is a kind that no longer exists: use %s", named.Value, to)
+					o.askAt(named, "the kind %s no longer exists: %s takes its place", named.Value, to)
 				}
 			}
 		}
@@ -107,10 +110,13 @@ func (o *object) values(n *yaml.Node) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k, v := n.Content[i], n.Content[i+1]
 			if to, old := map[string]string{"provisioners": "NodePools", "awsnodetemplates": "EC2NodeClasses"}[strings.ToLower(k.Value)]; old {
-				o.askAt(k, "the value %s is for a chart that creates old objects: change the chart to create %s", k.Value, to)
+				o.askAt(k, "the value %s is for a chart that makes objects of older APIs: let it make %s", k.Value, to)
 			}
 			if k.Value == "settings" {
 				o.settings(at(v, "aws"))
+				if queue, _ := find(v, "interruptionQueueName"); queue != nil {
+					o.askAt(queue, "the value settings.interruptionQueueName is settings.interruptionQueue now")
+				}
 			}
 		}
 	}
@@ -125,6 +131,9 @@ func (o *object) oldest(n *yaml.Node) {
 		o.askAt(name, "the value aws.defaultInstanceProfile is %s", olderValues()["defaultInstanceProfile"])
 	} else if at(n, "clusterEndpoint") == nil {
 		return
+	}
+	if level := at(n, "controller", "logLevel"); level != nil {
+		o.askAt(level, "the value controller.logLevel is logLevel now")
 	}
 	for _, key := range []string{"clusterName", "clusterEndpoint"} {
 		if v := at(n, key); v != nil && v.Kind == yaml.ScalarNode {

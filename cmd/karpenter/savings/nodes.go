@@ -20,6 +20,7 @@ type node struct {
 	*corev1.Node
 	instanceType, zone, arch string
 	spot                     bool
+	gpu, accelerator         string  // models, as instance types are labelled with them
 	price                    float64 // dollars per hour
 	priced                   bool
 }
@@ -61,6 +62,8 @@ func (n *node) leftOut() string {
 	switch {
 	case n.Labels["eks.amazonaws.com/compute-type"] == "fargate":
 		return "on Fargate"
+	case n.Labels["eks.amazonaws.com/compute-type"] == "hybrid":
+		return "outside AWS (EKS Hybrid Nodes)"
 	case n.Labels["type"] == "virtual-kubelet":
 		return "of a virtual kubelet"
 	case controlPlane || master:

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/pods"
 )
@@ -68,10 +69,40 @@ func (p placed) waiting(k kind) *corev1.Pod {
 	if !k.arm || p.on.arch != v1.ArchitectureAmd64 {
 		out.Spec.NodeSelector[corev1.LabelArchStable] = p.on.arch
 	}
+	// Another model has another memory, and may not run the same program.
+	if p.on.gpu != "" && p.demands("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi") {
+		out.Spec.NodeSelector[awsv1.InstanceGPUNameLabelKey] = p.on.gpu
+	}
+	if p.on.accelerator != "" && p.demands("aws.amazon.com/neuron", "aws.amazon.com/neuroncore") {
+		out.Spec.NodeSelector[awsv1.InstanceAcceleratorNameLabelKey] = p.on.accelerator
+	}
 	if k.spot && !p.mayUseSpot() {
 		out.Spec.NodeSelector[v1.CapacityTypeLabelKey] = v1.CapacityTypeOnDemand
 	}
 	return out
+}
+
+// demands reports whether a container needs one of the resources.
+func (p placed) demands(names ...corev1.ResourceName) bool {
+	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(names, func(name corev1.ResourceName) bool { return !c.Resources.Limits.Name(name, "").IsZero() })
+	})
+}
+
+// assume gives containers without a request or limit of a resource the request in
+// missing.
+func assume(p *corev1.Pod, missing corev1.ResourceList) {
+	for i := range p.Spec.Containers {
+		r := &p.Spec.Containers[i].Resources
+		for name, q := range missing {
+			if r.Requests.Name(name, "").IsZero() && r.Limits.Name(name, "").IsZero() {
+				if r.Requests == nil {
+					r.Requests = corev1.ResourceList{}
+				}
+				r.Requests[name] = q
+			}
+		}
+	}
 }
 
 // requests reports whether every container says how much CPU and memory it needs.
@@ -92,7 +123,7 @@ func running(all []*corev1.Pod, on map[string]*node) []placed {
 	var out []placed
 	for _, p := range all {
 		n := on[p.Spec.NodeName]
-		if n == nil || pods.Terminal(p) || pods.Terminating(p) || pods.DaemonSet(p) || pods.Static(p) || p.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+		if n == nil || pods.Terminal(p) || pods.Terminating(p) || ofDaemonSet(p) || static(p) {
 			continue
 		}
 		out = append(out, placed{p, n})

@@ -56,13 +56,17 @@ func newCatalogue(region string, given map[string]float64) (*catalogue, error) {
 }
 
 // offer returns the types that a plan may use, in the zones, on demand and as Spot.
-// Of EC2 these are the current ones of the categories, without bare metal; of
-// another cloud those of its own nodes whose price is given.
+// Of EC2 these are the current ones of the categories, and any of the accelerated
+// families of the nodes, without bare metal and without sizes that the kubelet and
+// DaemonSets nearly fill, unless the cluster has nodes of them; of another cloud those of its own nodes whose price is given.
 func (c *catalogue) offer(nodes []*node, zones []string, discount float64) []kwok.Entry {
-	categories := map[string]bool{"c": true, "m": true, "r": true}
+	categories, tiny := map[string]bool{"c": true, "m": true, "r": true}, map[string]bool{"nano": true, "micro": true, "small": true}
+	accelerated := map[string]bool{} // families of nodes with GPUs or accelerators
 	for _, n := range nodes {
 		if t, known := c.types[n.instanceType]; known {
 			categories[t.Category] = true
+			delete(tiny, t.Size)
+			accelerated[t.Family] = t.GPU != nil || t.Accelerator != nil
 		}
 	}
 	var out []kwok.Entry
@@ -87,7 +91,7 @@ func (c *catalogue) offer(nodes []*node, zones []string, discount float64) []kwo
 	for _, e := range c.entries {
 		t := c.types[e.Name]
 		price, priced := c.onDemand[e.Name]
-		if priced && categories[t.Category] && current(t) && !t.Metal && t.Source == "" {
+		if priced && categories[t.Category] && (current(t) || accelerated[t.Family]) && !t.Metal && !tiny[t.Size] && t.Source == "" {
 			add(withoutRegion(e), price)
 		}
 	}
@@ -97,6 +101,18 @@ func (c *catalogue) offer(nodes []*node, zones []string, discount float64) []kwo
 // current reports whether the type is of a generation that is worth launching. Of
 // burstable types for amd64, that is the third, which has no successor.
 func current(t ec2.Type) bool { return t.Generation >= 4 || t.Category == "t" && t.Generation == 3 }
+
+// devices returns the models of the GPUs and accelerators of the type; "" = none.
+func (c *catalogue) devices(instanceType string) (gpu, accelerator string) {
+	t := c.types[instanceType]
+	if t.GPU != nil {
+		gpu = t.GPU.Name
+	}
+	if t.Accelerator != nil {
+		accelerator = t.Accelerator.Name
+	}
+	return gpu, accelerator
+}
 
 // sells reports whether some of the nodes are of instance types of EC2.
 func (c *catalogue) sells(nodes []*node) bool {

@@ -22,6 +22,14 @@ const mostNames = 3
 // obstacles finds what keeps pods from moving, or the plan from being cheaper.
 func (r *Report) obstacles(c *Cluster, here []placed, groups []pool) {
 	r.blockedBudgets(c.Budgets)
+	unsized := struct{ what, do string }{
+		"without CPU or memory requests, which the plan counts as nothing",
+		"Set requests, or try --assume-requests cpu=100m,memory=128Mi; the figures are too low until then",
+	}
+	if len(r.Missing) > 0 {
+		unsized.what = "without CPU or memory requests, counted as " + sizes(r.Missing) + " per container"
+		unsized.do = "Set requests; the scheduler counts these pods as nothing, and so would Karpenter"
+	}
 	for _, o := range []struct {
 		what, do string
 		is       func(placed) bool
@@ -32,7 +40,7 @@ func (r *Report) obstacles(c *Cluster, here []placed, groups []pool) {
 			func(p placed) bool { return metav1.GetControllerOf(p.Pod) == nil }},
 		{"with persistent volumes, which stay in their zone and on demand", "Nothing to do; they bound what zones can save",
 			placed.volumes},
-		{"without CPU or memory requests, which the plan counts as nothing", "Set requests; the figures are too low until then",
+		{unsized.what, unsized.do,
 			func(p placed) bool { return !p.requests() }},
 		{"with a node selector for a capacity type, an instance type or a zone", "Drop the selector where it is habit",
 			func(p placed) bool { return pinned(p.Pod) }},
@@ -96,6 +104,33 @@ func (r *Report) astray(c *Cluster) {
 	}
 	if lost > 0 {
 		r.Notes = append(r.Notes, counted(lost, "pod")+" on nodes that do not exist, not counted")
+	}
+}
+
+// sizes writes the requests in words: 100m CPU and 128Mi memory.
+func sizes(of corev1.ResourceList) string {
+	var out []string
+	for _, s := range []struct {
+		name corev1.ResourceName
+		word string
+	}{{corev1.ResourceCPU, "CPU"}, {corev1.ResourceMemory, "memory"}} {
+		if q, ok := of[s.name]; ok {
+			out = append(out, q.String()+" "+s.word)
+		}
+	}
+	return strings.Join(out, " and ")
+}
+
+// regions notes that nodes are in several regions, since prices are of one.
+func (r *Report) regions(nodes []*node) {
+	found := map[string]bool{}
+	for _, n := range nodes {
+		if region := regionOf([]*node{n}); region != "" {
+			found[region] = true
+		}
+	}
+	if len(found) > 1 {
+		r.Notes = append(r.Notes, fmt.Sprintf("the nodes are in %d regions (%s); all are priced as in %s", len(found), strings.Join(slices.Sorted(maps.Keys(found)), ", "), r.Region))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,22 +33,27 @@ type Options struct {
 	Region       string             // of prices; "" = that of the nodes
 	SpotDiscount float64            // of Spot on the on-demand price, from 0 to 1
 	Prices       map[string]float64 // dollars per hour by instance type, beside the embedded ones
-	Now          time.Time
+	// Missing is what a container is counted as that names neither a request nor a
+	// limit of the resource.
+	Missing corev1.ResourceList
+	Now     time.Time
 	// Place makes the plan.
 	Place func(*model.Snapshot, model.Policy) *model.Plan
 }
 
 // Report is the comparison. Dollars are per hour.
 type Report struct {
-	Provider    string   `json:"provider"` // aws, or that of the nodes' provider IDs
-	Region      string   `json:"region,omitempty"`
-	PriceRegion string   `json:"priceRegion"`
-	PriceDate   string   `json:"priceDate"`
-	Discount    float64  `json:"assumedSpotDiscount"`
-	Now         Current  `json:"now"`
-	Plans       []Plan   `json:"plans"`
-	Obstacles   []Remark `json:"obstacles"`
-	Notes       []string `json:"notes,omitempty"`
+	Provider    string  `json:"provider"` // aws, or that of the nodes' provider IDs
+	Region      string  `json:"region,omitempty"`
+	PriceRegion string  `json:"priceRegion"`
+	PriceDate   string  `json:"priceDate"`
+	Discount    float64 `json:"assumedSpotDiscount"`
+	// Missing is what a container without a request is counted as.
+	Missing   corev1.ResourceList `json:"assumedRequests,omitempty"`
+	Now       Current             `json:"now"`
+	Plans     []Plan              `json:"plans"`
+	Obstacles []Remark            `json:"obstacles"`
+	Notes     []string            `json:"notes,omitempty"`
 }
 
 // Current is the cluster as it is.
@@ -103,7 +109,7 @@ func kinds() []kind {
 
 // Of compares.
 func Of(c *Cluster, o Options) (Report, error) {
-	r := Report{Discount: o.SpotDiscount, PriceDate: PricesOf, Obstacles: []Remark{}, Plans: []Plan{}}
+	r := Report{Discount: o.SpotDiscount, Missing: o.Missing, PriceDate: PricesOf, Obstacles: []Remark{}, Plans: []Plan{}}
 	if len(c.Nodes) == 0 {
 		return r, errors.New("found no nodes: want what kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json prints")
 	}
@@ -111,8 +117,9 @@ func Of(c *Cluster, o Options) (Report, error) {
 		return r, fmt.Errorf("found %s and no pods: want what kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json prints, with rights to list the pods of all namespaces", counted(len(c.Nodes), "node"))
 	}
 	on, nodes := r.nodes(c)
+	daemons := c.daemonSets(on)
 	if len(nodes) == 0 {
-		return r, fmt.Errorf("no node can be compared: %s", strings.Join(r.Notes, "; "))
+		return r, fmt.Errorf("want at least one worker node with Linux; %s", strings.Join(r.Notes, "; "))
 	}
 	r.Region = cmp.Or(o.Region, regionOf(nodes))
 	prices, err := newCatalogue(r.Region, o.Prices)
@@ -141,14 +148,18 @@ func Of(c *Cluster, o Options) (Report, error) {
 		if k.arm && !slices.ContainsFunc(entries, func(e kwok.Entry) bool { return e.Architecture == v1.ArchitectureArm64 }) {
 			continue
 		}
-		plan, err := planned(c, k, here, groups, offered, axis, labels, o)
+		plan, err := planned(c, k, here, daemons, groups, offered, axis, labels, o)
 		if err != nil {
 			return r, err
+		}
+		if k.arm {
+			plan = plan.orLess(r.Plans[len(r.Plans)-1])
 		}
 		r.Plans = append(r.Plans, plan)
 	}
 	r.obstacles(c, here, groups)
 	r.astray(c)
+	r.regions(nodes)
 	r.remarks(prices, here, o)
 	return r, nil
 }
@@ -211,6 +222,7 @@ func zonesOf(nodes []*node) []string {
 func (r *Report) current(nodes []*node, prices *catalogue) {
 	r.Now.Types, r.Now.Nodes = map[string]int{}, len(nodes)
 	for _, n := range nodes {
+		n.gpu, n.accelerator = prices.devices(n.instanceType)
 		if n.price, n.priced = prices.onDemand[n.instanceType]; !n.priced {
 			if r.Now.Unpriced == nil {
 				r.Now.Unpriced = map[string]int{}
@@ -257,7 +269,7 @@ func typesOf(entries []kwok.Entry) ([]*model.InstanceType, *model.Axis, error) {
 }
 
 // planned plans the pods from scratch.
-func planned(c *Cluster, k kind, here []placed, groups []pool, types []*model.InstanceType, axis *model.Axis, labels v1.Labels, o Options) (Plan, error) {
+func planned(c *Cluster, k kind, here []placed, daemons []*appsv1.DaemonSet, groups []pool, types []*model.InstanceType, axis *model.Axis, labels v1.Labels, o Options) (Plan, error) {
 	shown := &model.Snapshot{Resources: axis.Names()}
 	for _, g := range groups {
 		shown.Pools = append(shown.Pools, model.Pool{Name: g.name, Types: types})
@@ -275,17 +287,17 @@ func planned(c *Cluster, k kind, here []placed, groups []pool, types []*model.In
 			}
 		case *corev1.Pod:
 			for _, p := range here {
-				out = append(out, p.waiting(k))
+				pod := p.waiting(k)
+				assume(pod, o.Missing)
+				out = append(out, pod)
 			}
 		case *corev1.Namespace:
 			for _, n := range c.Namespaces {
 				out = append(out, n)
 			}
-		default:
-			for _, d := range c.DaemonSets {
-				if fmt.Sprintf("%T", of) == fmt.Sprintf("%T", d) {
-					out = append(out, d)
-				}
+		case *appsv1.DaemonSet:
+			for _, d := range daemons {
+				out = append(out, d)
 			}
 		}
 		return out, nil
@@ -294,6 +306,16 @@ func planned(c *Cluster, k kind, here []placed, groups []pool, types []*model.In
 		return Plan{}, err
 	}
 	return read(k.name, o.Place(s.Snapshot, s.Policy)), nil
+}
+
+// orLess returns what the other plan launches if that costs less. The other plan
+// must be one that this plan's choice of instances allows, too.
+func (p Plan) orLess(other Plan) Plan {
+	if other.Cost < p.Cost && other.Unplaced <= p.Unplaced {
+		other.Name, other.Bound = p.Name, min(p.Bound, other.Bound)
+		return other
+	}
+	return p
 }
 
 // read puts what the plan buys into words.
