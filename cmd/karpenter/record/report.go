@@ -246,7 +246,7 @@ func named(all []Group) string {
 		parts = append(parts, fmt.Sprintf("%d × %s", g.Count, strings.Join(strings.Fields(g.Type+" "+g.CapacityType+" "+g.Zone), " ")))
 	}
 	if rest := len(all) - most; rest > 0 {
-		return fmt.Sprintf("%s and %d other kinds", strings.Join(parts, ", "), rest)
+		return fmt.Sprintf("%s and %s", strings.Join(parts, ", "), counted(rest, "other kind"))
 	}
 	return strings.Join(parts, ", ")
 }

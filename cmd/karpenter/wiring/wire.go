@@ -50,6 +50,7 @@ import (
 	"karpenter/kube/feed"
 	"karpenter/kube/manager"
 	"karpenter/kube/meter"
+	"karpenter/kube/pods"
 	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
 	"karpenter/model"
@@ -331,7 +332,11 @@ func (w *wiring) nodes() error {
 	counts := termination.NewMetrics(w.Registry)
 	queue := termination.NewQueue(w.mgr.GetClient(), w.recorder, w.clock, counts)
 	if w.record != nil {
-		queue.Evicted = func(p *corev1.Pod) { w.record.Evicted(p.Spec.NodeName) }
+		queue.Evicted = func(p *corev1.Pod) {
+			if !pods.DaemonSet(p) { // those end with their node
+				w.record.Evicted(p.Spec.NodeName)
+			}
+		}
 	}
 	if err := queue.Register(w.mgr, workers); err != nil {
 		return err
