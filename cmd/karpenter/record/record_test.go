@@ -206,6 +206,24 @@ func TestRingIsBounded(t *testing.T) {
 	t.Logf("%d of %d decisions are kept in %d bytes", len(rec.Decisions), decided, rec.Bytes)
 }
 
+// TestRingHolds has the ring hold as many decisions as docs/record.md says.
+func TestRingHolds(t *testing.T) {
+	const promised = 4000
+	r := seeded(t)
+	s := newStage(t, nil, start)
+	s.pass(t, 0)
+	for range 40 {
+		for range promised / 20 {
+			s.clock.SetTime(s.clock.Now().Add(time.Duration(r.IntN(60)) * time.Second))
+			s.decide(r, 1+r.IntN(3))
+		}
+		s.pass(t, leastBetween)
+	}
+	if rec, _ := s.read(t); len(rec.Decisions) < promised {
+		t.Errorf("%d decisions in %d bytes", len(rec.Decisions), rec.Bytes)
+	}
+}
+
 // TestLeaderContinues has another process take over, and the first find out.
 func TestLeaderContinues(t *testing.T) {
 	r := seeded(t)
