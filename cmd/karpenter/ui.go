@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "karpenter/api/v1"
@@ -119,7 +120,7 @@ func (v *serving) show(ctx context.Context, server *ui.Server, s surroundings) (
 	if err != nil {
 		return nothing, err
 	}
-	w := &watcher{from: from, server: server, source: "cluster"}
+	w := &watcher{from: from, direct: from.Client, server: server, source: "cluster"}
 	defer doneReading(s)
 	if v.recording != "" {
 		r, err := v.play(from.Scheme)
@@ -144,6 +145,7 @@ func (v *serving) show(ctx context.Context, server *ui.Server, s surroundings) (
 	if err != nil {
 		return nothing, err
 	}
+	w.direct = from.Client
 	from.Client, from.Progress = live, nil
 	if err := w.look(ctx, live.Now()); err != nil {
 		return nothing, err
@@ -154,6 +156,7 @@ func (v *serving) show(ctx context.Context, server *ui.Server, s surroundings) (
 // watcher shows one moment of a cluster after the other.
 type watcher struct {
 	from     *source
+	direct   client.Reader // of what is not watched
 	server   *ui.Server
 	source   string // as in ui.Moment
 	view     *top.View
@@ -178,13 +181,18 @@ func (w *watcher) look(ctx context.Context, now time.Time) error {
 		w.happened = []top.Entry{{At: now, Kind: "now", Text: top.Standing(&view)}}
 	}
 	w.view = &view
+	w.from.now = now
+	kept, _, err := recordOf(ctx, w.from, w.direct)
+	if err != nil {
+		return err
+	}
 	version, err := w.from.version()
 	if err != nil {
 		return err
 	}
 	m := ui.Moment{
 		Title: strings.TrimPrefix(w.from.title, "https://"), Source: w.source, Situation: situation, Pods: pods, Pools: append([]*v1.NodePool{}, objects.Pools...),
-		View: &view, Happened: w.happened,
+		View: &view, Happened: w.happened, Record: kept,
 	}
 	m.Checks = status.Checks(status.Read(ctx, w.from.Reader, now, version, func(s scenario.Situation) *model.Plan {
 		return new(solve.Planner).Place(s.Snapshot, s.Policy)

@@ -43,6 +43,15 @@ type replacement struct {
 	ready bool // has been initialized; what happens to its health later is not ours
 }
 
+// names returns the names of the replacements.
+func (x *execution) names() []string {
+	var out []string
+	for _, r := range x.replacements {
+		out = append(out, r.name)
+	}
+	return out
+}
+
 // progress is what one look at an execution found.
 type progress struct {
 	events  []events.Event

@@ -97,6 +97,10 @@ type Loop struct {
 	Parallel int
 	// Repairs has unhealthy nodes repaired; nil = they are not.
 	Repairs *Repairs
+	// Started is told of each command that was started, with the Snapshot it was
+	// planned on and the names of the NodeClaims that were created for it. It must not
+	// block or modify anything; nil means nobody asks.
+	Started func(s *model.Snapshot, c *model.Command, claims []string)
 	// NewID names commands in the log; nil means random UUIDs.
 	NewID func() string
 

@@ -50,6 +50,11 @@ func (l *Loop) start(ctx context.Context, s *scope, due []model.Command) ([]*exe
 		started = append(started, o.execution)
 	}
 	l.reportStarts(ctx, s, started)
+	if l.Started != nil {
+		for _, x := range started {
+			l.Started(s.snapshot, &x.command, x.names())
+		}
+	}
 	return started, errors.Join(errs...)
 }
 

@@ -176,7 +176,7 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 	for _, r := range refusals {
 		errs = append(errs, refused(r.launch, r.why))
 	}
-	failures := make([]error, len(admitted))
+	failures, names := make([]error, len(admitted)), make([]string, len(admitted))
 	var group errgroup.Group
 	group.SetLimit(p.parallel())
 	for i := range admitted {
@@ -186,11 +186,17 @@ func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 			p.ledger.mu.Lock()
 			defer p.ledger.mu.Unlock()
 			p.planned(claim, admitted[i].Pods)
+			if claim != nil {
+				names[i] = claim.Name
+			}
 			p.ledger.settleLocked(keys[i], failures[i], p.Clock.Now())
 			return nil
 		})
 	}
 	_ = group.Wait() // no function of the group returns an error
+	if p.Launched != nil {
+		p.Launched(s.snapshot, s.plan, admitted, slices.DeleteFunc(names, func(name string) bool { return name == "" }))
+	}
 	return errors.Join(append(errs, failures...)...)
 }
 

@@ -87,6 +87,10 @@ type Provisioner struct {
 	// Follow is told at the end of each pass on which nodes, named as in the
 	// Snapshot, it has placed pods. It must not block; nil means nobody asks.
 	Follow func(nodes []string)
+	// Launched is told of each pass that launches anything which launches of the plan
+	// were carried out, and the names of the NodeClaims that were created. It must not
+	// block or modify anything; nil means nobody asks.
+	Launched func(s *model.Snapshot, p *model.Plan, launches []model.Launch, claims []string)
 	// Done is told at the end of each pass what was decided. It must not
 	// block or modify anything; nil means nobody asks.
 	Done func(*model.Snapshot, *model.Plan)

@@ -49,8 +49,16 @@ func (q *Queue) force(ctx context.Context, pod *corev1.Pod, deadline time.Time) 
 		return reconcile.Result{}, fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	q.events.Publish(disrupted(pod, deadline, grace))
-	q.metrics.podsDrained.WithLabelValues(reason).Inc()
+	q.left(pod, reason)
 	return q.drop(keyOf(pod)), nil
+}
+
+// left counts and tells that the pod was made to leave.
+func (q *Queue) left(pod *corev1.Pod, reason string) {
+	q.metrics.podsDrained.WithLabelValues(reason).Inc()
+	if q.Evicted != nil {
+		q.Evicted(pod)
+	}
 }
 
 // evict asks the API server to evict the pod, once.
@@ -70,7 +78,7 @@ func (q *Queue) evict(ctx context.Context, pod *corev1.Pod) (reconcile.Result, e
 	switch {
 	case err == nil:
 		q.events.Publish(evicted(pod, reason))
-		q.metrics.podsDrained.WithLabelValues(reason).Inc()
+		q.left(pod, reason)
 		return q.drop(keyOf(pod)), nil
 	case code == http.StatusNotFound, code == http.StatusConflict:
 		return q.drop(keyOf(pod)), nil

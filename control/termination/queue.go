@@ -55,6 +55,9 @@ type Queue struct {
 	events  events.Recorder
 	clock   clock.PassiveClock
 	metrics *Metrics
+	// Evicted is told of each pod that was evicted, or deleted at its deadline. It must
+	// not block; nil means nobody asks. It is set before the queue is registered.
+	Evicted func(*corev1.Pod)
 	backoff workqueue.TypedRateLimiter[Key] // between attempts on a pod that may not leave yet
 
 	mu      sync.Mutex

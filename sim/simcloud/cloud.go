@@ -31,6 +31,8 @@ type Machine struct {
 	cloud.Machine
 	Offering Offering
 	Price    model.Price // when it was launched
+	// Told is when it was told to end; zero = it was not.
+	Told time.Time
 	// Ended is when it stopped to run; zero = it runs.
 	Ended time.Time
 	// Lost machines ended without having been told to by the process.

@@ -108,7 +108,8 @@ func (c *Cloud) Delete(ctx context.Context, claim *v1.NodeClaim) error {
 		return notFound(claim.Status.ProviderID)
 	}
 	if m.stops.IsZero() {
-		m.stops, m.Deleting = time.Now().Add(c.stopping), true
+		m.Told = time.Now()
+		m.stops, m.Deleting = m.Told.Add(c.stopping), true
 		c.version++
 	}
 	return nil

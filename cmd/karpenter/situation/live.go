@@ -88,6 +88,18 @@ func (r *Reader) Published(ctx context.Context) (Published, time.Time, error) {
 	return out, changed, err
 }
 
+// Home returns the namespace of Karpenter.
+func (r *Reader) Home(ctx context.Context) (string, error) {
+	if r.Namespace != "" {
+		return r.Namespace, nil
+	}
+	m, err := r.find(ctx)
+	if err != nil {
+		return "", err
+	}
+	return m.Namespace, nil
+}
+
 // find returns the ConfigMap.
 func (r *Reader) find(ctx context.Context) (*corev1.ConfigMap, error) {
 	maps := &corev1.ConfigMapList{}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"karpenter/cmd/karpenter/plan"
+	"karpenter/cmd/karpenter/record"
 	"karpenter/model"
 )
 
@@ -27,6 +28,9 @@ type Bill struct {
 	ByLabel        []Charge `json:"byLabel"`
 	ByNodePool     []Charge `json:"byNodePool"`
 	ByCapacityType []Charge `json:"byCapacityType"`
+
+	Costs   *record.Costs         `json:"costs,omitempty"`   // since the record began; nil = there is no record
+	Savings *record.SavingsReport `json:"savings,omitempty"` // since the baseline; nil = there is none
 }
 
 // Charge is a row of a table. Dollars per month are whole cents, and the rows of a
@@ -48,26 +52,6 @@ const (
 	// unnamed is the row of pods whose namespace is not known.
 	unnamed = "(" + unlisted + ")"
 )
-
-// Weights of resources in the price of a node: what one vCPU, one GiB and one GPU
-// cost beside each other. They only divide the price, which is the node's own.
-const (
-	perVCPU = 0.031611
-	perGiB  = 0.004237
-	perGPU  = 0.95
-)
-
-// weights returns how much a unit of each resource that is paid for weighs, by
-// position on the axis.
-func weights(resources []string) map[int]float64 {
-	out := map[int]float64{model.CPU: perVCPU / 1000, model.Memory: perGiB / (1 << 30)}
-	for i, name := range resources {
-		if slices.Contains([]string{"nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi"}, name) {
-			out[i] = perGPU
-		}
-	}
-	return out
-}
 
 // divide returns what each pod pays of the price of the node, in the order of the
 // pods. A resource is worth its weight's part of the price, and a pod pays for its part
@@ -111,12 +95,12 @@ func (t table) add(name string, pods int, used, idle model.Price) {
 
 // bill returns the bill, with a table of the values of the label.
 func (s *state) bill(label string) Bill {
-	b := Bill{Label: label}
+	b := Bill{Label: label, Costs: s.Record.Costs, Savings: s.Record.Savings}
 	namespaces, labels, pools, capacityTypes := table{}, table{}, table{}, table{}
 	keys := map[string]int{}
 	var total, idle model.Price
 	on := s.podsOn()
-	weights := weights(s.Situation.Snapshot.Resources)
+	weights := record.Weights(s.Situation.Snapshot.Resources)
 	for i := range s.Situation.Snapshot.Nodes {
 		n := &s.Situation.Snapshot.Nodes[i]
 		if n.Claim == "" {

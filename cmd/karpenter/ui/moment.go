@@ -10,6 +10,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cmd/karpenter/explain"
 	"karpenter/cmd/karpenter/plan"
+	"karpenter/cmd/karpenter/record"
 	"karpenter/cmd/karpenter/status"
 	"karpenter/cmd/karpenter/top"
 	"karpenter/model"
@@ -28,6 +29,7 @@ type Moment struct {
 	Pools    []*v1.NodePool
 	View     *top.View   // nil = not known
 	Happened []top.Entry // oldest first
+	Record   record.Report
 	Checks   []status.Check
 	// Trouble says why this may be out of date; "" = it is not.
 	Trouble string

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"karpenter/cmd/karpenter/record"
 	"karpenter/cmd/karpenter/top"
 )
 
@@ -267,7 +268,11 @@ func offeringsAnswer(st *state, r *http.Request) (any, error) {
 }
 
 func decisionsAnswer(st *state, _ *http.Request) (any, error) {
-	return map[string]any{"cards": st.cards(-1, func(top.Entry) bool { return true })}, nil
+	kept := st.Record.Decisions
+	if kept == nil {
+		kept = []record.DecisionEntry{}
+	}
+	return map[string]any{"cards": st.cards(-1, func(top.Entry) bool { return true }), "record": kept}, nil
 }
 
 func nodePoolsAnswer(st *state, _ *http.Request) (any, error) {

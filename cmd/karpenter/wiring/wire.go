@@ -28,6 +28,7 @@ import (
 	"karpenter/cloud/overlay"
 	"karpenter/cloud/wrap"
 	"karpenter/cmd/karpenter/config"
+	"karpenter/cmd/karpenter/record"
 	"karpenter/cmd/karpenter/situation"
 	"karpenter/control/consistency"
 	"karpenter/control/deletioncost"
@@ -49,6 +50,7 @@ import (
 	"karpenter/kube/feed"
 	"karpenter/kube/manager"
 	"karpenter/kube/meter"
+	"karpenter/kube/pods"
 	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
 	"karpenter/model"
@@ -69,8 +71,8 @@ type Surroundings struct {
 	// Workers bounds how many reconciles one controller runs at once; 0 leaves
 	// that to the Config.
 	Workers int
-	// PublishIn is the namespace in which the leader publishes offerings; "" =
-	// nowhere.
+	// PublishIn is the namespace in which the leader publishes offerings and keeps its
+	// record; "" = nowhere.
 	PublishIn string
 	// Watches are those of the manager, to be reported; nil = they are not.
 	Watches *manager.Watches
@@ -108,6 +110,7 @@ type wiring struct {
 	ailments  *health.Policies // nil = the disruption loop repairs no nodes
 	unhealthy *meter.Unhealthy
 	waits     *meter.Pods
+	record    *record.Recorder // nil = there is no record
 	hooks     []lifecycle.Hook // of registration
 }
 
@@ -153,6 +156,12 @@ func Wire(ctx context.Context, s Surroundings) error {
 	types := &catalogue.Catalogue{
 		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world, Extras: w.extras, Failed: catalogue.Failures(w.Registry),
 	}
+	if w.PublishIn != "" {
+		w.record = &record.Recorder{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Namespace: w.PublishIn,
+			Snapshot: w.world.Snapshot, Ready: func() bool { return w.synced() }, Clock: w.clock,
+		}
+	}
 	provisioner := w.provisioner(types)
 	w.world.OnPending(provisioner.Trigger)
 	fed, err := feed.Start(ctx, mgr.GetCache(), w.world, w.convert, w.sources())
@@ -174,6 +183,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return w.static(provisioner) },
 		func() error { return w.disruption(provisioner, types) },
 		w.claims, w.nodes, w.deletionCosts, w.repairs, w.obstacles, w.pools, w.publication,
+		func() error { return w.recording(ctx) },
 	} {
 		if err := register(); err != nil {
 			return err
@@ -235,6 +245,9 @@ func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provision
 	p.Clock = w.clock
 	p.Metrics = provisioning.NewMetrics(w.Registry)
 	p.Decided = w.waits.Decided
+	if w.record != nil {
+		p.Launched = w.record.Launched
+	}
 	return p
 }
 
@@ -318,6 +331,13 @@ func (w *wiring) nodes() error {
 	workers := w.parallel(100, 5000)
 	counts := termination.NewMetrics(w.Registry)
 	queue := termination.NewQueue(w.mgr.GetClient(), w.recorder, w.clock, counts)
+	if w.record != nil {
+		queue.Evicted = func(p *corev1.Pod) {
+			if !pods.DaemonSet(p) { // those end with their node
+				w.record.Evicted(p.Spec.NodeName)
+			}
+		}
+	}
 	if err := queue.Register(w.mgr, workers); err != nil {
 		return err
 	}
@@ -377,11 +397,15 @@ func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalo
 	if w.ailments != nil {
 		repairs = &disruption.Repairs{Policies: w.ailments, Counts: w.unhealthy}
 	}
-	return (&disruption.Loop{
+	loop := &disruption.Loop{
 		Repairs: repairs,
 		Client:  w.mgr.GetClient(), World: w.world, Placer: provisioner, Catalogue: types, Decide: w.decide, Parallel: w.creations(), Ready: w.synced,
 		Events: w.recorder, Clock: w.clock, Metrics: disruption.NewMetrics(w.Registry), Disruptions: w.counters,
-	}).Register(w.mgr)
+	}
+	if w.record != nil {
+		loop.Started = w.record.Started
+	}
+	return loop.Register(w.mgr)
 }
 
 // publication adds the controller that publishes offerings for the commands that
@@ -401,6 +425,15 @@ func (w *wiring) publication() error {
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Namespace: w.PublishIn,
 		Rules: rules, Policy: w.policy(), Snapshot: w.world.Snapshot, Ready: w.synced, Clock: w.clock, Health: w.health,
 	}).Register(w.mgr)
+}
+
+// recording adds the controller that keeps the record of decisions and costs, if it was
+// said where.
+func (w *wiring) recording(ctx context.Context) error {
+	if w.record == nil {
+		return nil
+	}
+	return w.record.Register(ctx, w.mgr)
 }
 
 // health reports how the work of this process fares.

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { useAnswer } from './api.js'
-import { count, percent, perHour, perMonth, share } from './format.js'
+import { count, date, percent, perHour, perMonth, share } from './format.js'
 import { Choice, Empty, Figure, Loaded, Meter, Panel, Table } from './parts.jsx'
 
 const tables = [['byNamespace', 'Namespace'], ['byLabel', 'Label'], ['byNodePool', 'NodePool'], ['byCapacityType', 'Capacity type']]
@@ -38,6 +38,15 @@ export function Bill({ revision }) {
             { head: '$/month', number: true, cell: (r) => perMonth(r.costPerMonth) },
           ]} rows={b[by]} foot={['Total', count(b[by].reduce((n, r) => n + r.pods, 0)), perHour(b.costPerHour - b.idlePerHour), perHour(b.idlePerHour), percent(1), perMonth(b.costPerMonth)]} />}
       </Panel>
+      {b.savings && <Panel title="Saved since the baseline" aside={`from ${date(b.savings.from)}`}>
+        <Table caption="Savings by cause" columns={[
+          { head: 'Cause', cell: (c) => c.name },
+          { head: 'Meaning', wide: true, cell: (c) => c.means },
+          { head: 'Saved', number: true, cell: (c) => perMonth(c.saved) },
+        ]} rows={b.savings.causes} foot={['Total', `${perMonth(b.savings.baseline)} at the cost of the baseline, less ${perMonth(b.savings.actual)} actual`, perMonth(b.savings.saved)]} />
+      </Panel>}
+      {b.costs && !b.savings && <Panel title="Saved since the baseline"><Empty>There is no baseline. To freeze one, run <code>karpenter record --freeze | kubectl apply -f -</code>.</Empty></Panel>}
+      {b.costs && <p class="muted">Nodes have cost {perMonth(b.costs.cost)} since {date(b.costs.since)}.{b.costs.unseen > 0 && ` At most ${perMonth(b.costs.unseen)} are missing, because no controller ran.`}</p>}
       <p class="muted">The price of each node is divided between its CPU, memory and GPUs; a pod pays for what it requests. The cents of every table add up to the total.{b.foreign > 0 && ` ${count(b.foreign)} nodes that no NodePool manages are not in the bill.`}{b.unpriced > 0 && ` ${count(b.unpriced)} nodes have no known price and count as $0.`}</p>
     </>
   )}</Loaded>

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"karpenter/model"
+	"karpenter/scenario"
+	"karpenter/solve"
+)
+
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func TestAmountIsExact(t *testing.T) {
+	r := seeded(t)
+	for range 200 {
+		var a Amount
+		want := new(big.Rat)
+		for range 20 {
+			rate, d := model.Price(r.Int64N(2e14)-1e14), time.Duration(r.IntN(4e6)-2e6)*time.Second
+			a.add(rate, d)
+			want.Add(want, times(perHour(rate), big.NewRat(int64(d/time.Second), 3600)))
+		}
+		if a.dollars().Cmp(want) != 0 {
+			t.Fatalf("got %s, want %s", a.dollars().FloatString(12), want.FloatString(12))
+		}
+	}
+}
+
+// TestSavingsAddUp has the causes add up to what was saved to the cent, whatever the
+// meters say.
+func TestSavingsAddUp(t *testing.T) {
+	r := seeded(t)
+	for range 500 {
+		rates := func() Rates {
+			cost := model.Price(r.Int64N(1e12) + 1)
+			return Rates{cost, model.Price(r.Int64N(1e12) - 1e11), model.Price(r.Int64N(1e11)), model.Price(r.Int64N(1e12) - 1e11), model.Price(r.Int64N(1e12) + 1)}
+		}
+		m := Meter{Since: time.Unix(0, 0), Until: time.Unix(0, 0), Rates: rates()}
+		m = m.At(m.Until.Add(time.Duration(r.IntN(1e6)) * time.Second))
+		b, err := Freeze(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range r.IntN(10) {
+			m.Rates = rates()
+			m = m.At(m.Until.Add(time.Duration(r.IntN(1e5)) * time.Second))
+		}
+		s, err := Since(b, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := int64(0)
+		for _, c := range s.Causes {
+			sum += c.Cents
+		}
+		if sum != s.Saved || s.Saved != s.Baseline-s.Actual {
+			t.Fatalf("the causes add up to %d cents: %+v", sum, s)
+		}
+	}
+}
+
+// TestSavingsByCause changes one thing at a time, and expects that its cause alone saves.
+func TestSavingsByCause(t *testing.T) {
+	const d = model.Dollar
+	base := Rates{Cost: 10 * d, Discount: 0, Own: 1 * d, Retired: 0, Requests: 6 * d}
+	for _, c := range []struct {
+		cause string
+		then  Rates
+	}{
+		{"spot", Rates{Cost: 6 * d, Discount: 4 * d, Own: 1 * d, Requests: 6 * d}},
+		{"fewer nodes", Rates{Cost: 9*d + d/2, Own: d / 2, Requests: 6 * d}},
+		{"packing", Rates{Cost: 8 * d, Own: 1 * d, Requests: 6 * d}},
+		{"consolidation", Rates{Cost: 7 * d, Own: 1 * d, Retired: 3 * d, Requests: 6 * d}},
+		{"off-hours", Rates{Cost: 5 * d, Own: d / 2, Requests: 3 * d}},
+	} {
+		m := Meter{Since: time.Unix(0, 0), Until: time.Unix(0, 0), Rates: base}.At(time.Unix(7200, 0))
+		b, err := Freeze(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Rates = c.then
+		s, err := Since(b, m.At(m.Until.Add(10*time.Hour)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range s.Causes {
+			if want := map[bool]int64{true: s.Saved}[got.Name == c.cause]; got.Cents != want {
+				t.Errorf("%s: %s saved %d cents, want %d", c.cause, got.Name, got.Cents, want)
+			}
+		}
+	}
+}
+
+// stage is a Recorder on a fake API server.
+type stage struct {
+	*Recorder
+	clock *clocktesting.FakePassiveClock
+	api   client.Client
+}
+
+func newStage(t testing.TB, api client.Client, at time.Time) *stage {
+	t.Helper()
+	if api == nil {
+		api = fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
+	}
+	s := &stage{clock: clocktesting.NewFakePassiveClock(at), api: api}
+	s.Recorder = &Recorder{
+		Client: api, Live: api, Namespace: "kube-system", Ready: func() bool { return true }, Clock: s.clock,
+		Snapshot:  func(now time.Time) *model.Snapshot { return &model.Snapshot{Now: now} },
+		instances: map[string]*instance{},
+	}
+	return s
+}
+
+// pass lets time pass, and a look be taken.
+func (s *stage) pass(t testing.TB, d time.Duration) {
+	t.Helper()
+	s.clock.SetTime(s.clock.Now().Add(d))
+	if _, err := s.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stage) read(t testing.TB) (Record, []*corev1.ConfigMap) {
+	t.Helper()
+	list := &corev1.ConfigMapList{}
+	if err := s.api.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	var maps []*corev1.ConfigMap
+	for i := range list.Items {
+		maps = append(maps, &list.Items[i])
+	}
+	r, err := Read(maps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, maps
+}
+
+func (s *stage) decide(r *rand.Rand, claims int) {
+	d := Decision{At: s.clock.Now().UTC(), Kind: string(model.Underutilized), Nodes: r.IntN(1000), Cost: model.Price(r.Int64N(1e12)), Savings: model.Price(r.Int64N(1e10))}
+	var names []string
+	for range claims {
+		names = append(names, fmt.Sprintf("general-%08x", r.Uint32()))
+	}
+	d.Removes = []Group{{Count: claims, Pool: "general", Type: fmt.Sprintf("m%d.large", r.IntN(9)), Zone: "us-west-2a", CapacityType: "spot", Price: model.Price(r.Int64N(1e9))}}
+	d.follow(nil, names)
+	s.decided(d)
+}
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// TestRingIsBounded fills the ring several times over.
+func TestRingIsBounded(t *testing.T) {
+	r := seeded(t)
+	s := newStage(t, nil, start)
+	s.pass(t, 0)
+	decided, least := 0, int64(1)
+	for range 40 {
+		for range r.IntN(100) {
+			s.decide(r, r.IntN(2*mostClaims))
+			decided++
+		}
+		s.pass(t, leastBetween)
+		rec, maps := s.read(t)
+		if len(maps) > Slots || rec.Bytes > Slots*MostBytes {
+			t.Fatalf("%d ConfigMaps hold %d bytes", len(maps), rec.Bytes)
+		}
+		for i, d := range rec.Decisions {
+			if i > 0 && d.ID != rec.Decisions[i-1].ID+1 {
+				t.Fatalf("decision %d follows %d", d.ID, rec.Decisions[i-1].ID)
+			}
+		}
+		if len(rec.Decisions) > 0 {
+			least = max(least, rec.Decisions[0].ID)
+		}
+	}
+	for range 20 { // what did not fit at once follows
+		s.pass(t, leastBetween)
+	}
+	rec, _ := s.read(t)
+	last := rec.Decisions[len(rec.Decisions)-1]
+	if last.ID != int64(decided) || least == 1 {
+		t.Errorf("of %d decisions the last is %d, and the first that was kept %d", decided, last.ID, least)
+	}
+	t.Logf("%d of %d decisions are kept in %d bytes", len(rec.Decisions), decided, rec.Bytes)
+}
+
+// TestRingHolds has the ring hold as many decisions as docs/record.md says.
+func TestRingHolds(t *testing.T) {
+	const promised = 4000
+	r := seeded(t)
+	s := newStage(t, nil, start)
+	s.pass(t, 0)
+	for range 40 {
+		for range promised / 20 {
+			s.clock.SetTime(s.clock.Now().Add(time.Duration(r.IntN(60)) * time.Second))
+			s.decide(r, 1+r.IntN(3))
+		}
+		s.pass(t, leastBetween)
+	}
+	if rec, _ := s.read(t); len(rec.Decisions) < promised {
+		t.Errorf("%d decisions in %d bytes", len(rec.Decisions), rec.Bytes)
+	}
+}
+
+// TestLeaderContinues has another process take over, and the first find out.
+func TestLeaderContinues(t *testing.T) {
+	r := seeded(t)
+	one := newStage(t, nil, start)
+	one.pass(t, 0)
+	one.decide(r, 1)
+	one.pass(t, leastBetween)
+	one.decide(r, 1) // not written when the lease is lost
+	two := newStage(t, one.api, one.clock.Now())
+	two.pass(t, time.Second)
+	two.decide(r, 1)
+	name := two.open[len(two.open)-1].Removed[0]
+	two.pass(t, leastBetween)
+	one.pass(t, leastBetween) // it must not write
+	rec, _ := two.read(t)
+	if len(rec.Decisions) != 2 || rec.Decisions[1].Removed[0] != name {
+		t.Errorf("got %+v", rec.Decisions)
+	}
+	if !rec.Meter.Since.Equal(start) {
+		t.Errorf("costs count from %s", rec.Meter.Since)
+	}
+	two.decide(r, 1)
+	two.pass(t, leastBetween)
+	if rec, _ = two.read(t); len(rec.Decisions) != 3 || rec.Decisions[2].ID != 3 {
+		t.Errorf("got %+v", rec.Decisions)
+	}
+}
+
+// TestUnreadableSegment has what can be read be read, and the rest written over.
+func TestUnreadableSegment(t *testing.T) {
+	r := seeded(t)
+	s := newStage(t, nil, start)
+	s.pass(t, 0)
+	s.decide(r, 1)
+	s.pass(t, leastBetween)
+	broken := &corev1.ConfigMap{}
+	if err := s.api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: Name(1)}, broken); err != nil {
+		t.Fatal(err)
+	}
+	broken.BinaryData[linesKey] = []byte("no zstd")
+	if _, err := Read([]*corev1.ConfigMap{broken}); err == nil || !strings.Contains(err.Error(), "karpenter-record-1") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.api.Update(t.Context(), broken); err != nil {
+		t.Fatal(err)
+	}
+	next := newStage(t, s.api, s.clock.Now())
+	next.pass(t, time.Second)
+	next.decide(r, 1)
+	next.pass(t, leastBetween)
+	if rec, _ := next.read(t); len(rec.Decisions) != 1 {
+		t.Errorf("got %+v", rec.Decisions)
+	}
+}
+
+// pass1000 is a Snapshot of 1,000 nodes with pods pending, and the plan for it.
+func pass1000(b *testing.B) (*model.Snapshot, *model.Plan, time.Duration) {
+	b.Helper()
+	var text strings.Builder
+	for i, size := range []int{2, 4, 8, 16, 32} {
+		for j, family := range []string{"c", "m", "r"} {
+			fmt.Fprintf(&text, "type %s%d cpu=%d mem=%dGi zones=a,b,c on-demand=%.4f spot=%.4f\n", family, size, size, size*(2<<j), float64(size)*0.045+float64(j)*0.01, float64(size)*0.015+float64(i)*0.001)
+		}
+	}
+	text.WriteString("pool general\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "node n%04d pool=general type=m8 zone=%c ct=spot used=cpu:7500m,memory:20Gi,pods:9\n", i, 'a'+i%3)
+	}
+	for i := range 30 {
+		fmt.Fprintf(&text, "pods w%02d-1..%d cpu=%dm mem=%dMi labels=app=w%02d\n", i, 40, 300+i*70, 500+i*200, i)
+	}
+	s, err := scenario.Parse(strings.NewReader(text.String()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	return s, solve.Decide(s, model.DefaultPolicy()), time.Since(began)
+}
+
+// BenchmarkRecord measures what the record adds to a pass, and to the process besides.
+func BenchmarkRecord(b *testing.B) {
+	snapshot, plan, took := pass1000(b)
+	s := newStage(b, nil, start)
+	s.Snapshot = func(now time.Time) *model.Snapshot {
+		out := *snapshot
+		out.Now = now
+		return &out
+	}
+	for i := range snapshot.Nodes {
+		n := &snapshot.Nodes[i]
+		s.instances[n.Claim] = &instance{start: start, until: start}
+	}
+	s.pass(b, 0)
+	b.Run("pass", func(b *testing.B) {
+		for b.Loop() {
+			s.Launched(snapshot, plan, plan.Launches, make([]string, len(plan.Launches)))
+		}
+		s.pending, s.open = nil, nil
+		b.ReportMetric(float64(took.Nanoseconds()), "ns/plan")
+		b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)/float64(took), "%/plan")
+	})
+	b.Run("look", func(b *testing.B) {
+		for b.Loop() {
+			s.clock.SetTime(s.clock.Now().Add(glance))
+			s.look(s.Snapshot(s.clock.Now()))
+		}
+	})
+	b.Run("flush", func(b *testing.B) {
+		r := rand.New(rand.NewPCG(1, 1))
+		for range 100 {
+			s.decide(r, 20)
+		}
+		for b.Loop() {
+			s.decide(r, 2)
+			s.pass(b, leastBetween)
+		}
+	})
+}
