@@ -109,7 +109,7 @@ type Config struct {
 	// node, per hour: for the node, and for each of its vCPUs. Default 0.
 	AdditionalNodePrice, AdditionalVCPUPrice model.Price
 	// PreferencePremium and PreferenceAllowance are how much more a plan may cost
-	// if it honours preferences: as a share of what it costs without them, and in
+	// if it honors preferences: as a share of what it costs without them, and in
 	// dollars per hour for pods that prefer to be spread. Default 0.05 and 0.05.
 	PreferencePremium   float64
 	PreferenceAllowance model.Price

@@ -169,5 +169,5 @@ func (a ClusterAnswer) comparison() string {
 	case a.Waiting > 0:
 		return "the nodes cost less than the least possible because they do not run all pods: " + counted(a.Waiting, "pod") + " waiting for a node"
 	}
-	return "the nodes cost less than the least possible at the prices and offerings of today"
+	return "the nodes cost less than the least possible at current prices and offerings"
 }
