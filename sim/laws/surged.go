@@ -26,7 +26,7 @@ func newSurged(t terms) *Law {
 	edited := map[types.UID]time.Time{} // when others last changed a Deployment
 	return &Law{
 		name:  "surged",
-		means: "When the process takes a node away voluntarily, it evicts the only ready pod of a Deployment that asks for its replacement first only if it has waited for that as long as it is told to.",
+		means: "When the process disrupts a node voluntarily, it does not evict the only ready pod of a Deployment with `karpenter.sh/surge-first` until it has waited for a replacement for the whole timeout.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				if d := as[*appsv1.Deployment](c.Object()); d != nil && c.By != Us {
