@@ -85,6 +85,11 @@ type Config struct {
 	// scheduler down. It needs the right to patch pods/status. Default false.
 	NominatePods bool
 
+	// SurgeFirstTimeout is how long a pod with the annotation karpenter.sh/surge-first
+	// waits for its replacement before it is evicted; 0 = it is evicted at once. It
+	// needs the rights to get and patch Deployments. Default 0.
+	SurgeFirstTimeout time.Duration
+
 	// PreferencePolicy is Respect or Ignore. Default Respect.
 	PreferencePolicy string
 	// MinValuesPolicy is Strict or BestEffort. Default Strict.
