@@ -27,8 +27,8 @@ func recordCommand(s surroundings) *cobra.Command {
 		Use:   "record",
 		Short: "Show past decisions and what was saved since a baseline",
 		Long: `Show the record that the leader keeps in the cluster: what nodes have cost, the
-decisions with predicted and actual cost, evictions and waits, and what was saved
-since a baseline, by cause.
+decisions with predicted and actual cost, evictions and waits, and what was
+saved since a baseline, by cause.
 
 A baseline is the cost of the cluster at one time. You freeze it when you like:
 'karpenter record --freeze' prints a ConfigMap, which you apply with kubectl.`,

@@ -358,3 +358,28 @@ func digest(t *testing.T, dir string, files []string) string {
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
+
+// TestPicturesAreCurrent: what the documents show was drawn from the page and the
+// recordings as they are.
+func TestPicturesAreCurrent(t *testing.T) {
+	const root = "../../.."
+	text, err := os.ReadFile(filepath.Join(root, "docs", "screens", "ui-drawn-from.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		n++
+		file, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(file)); got != sum {
+			t.Errorf("%s has changed since docs/screens/ui-*.png were drawn: run make ui-test UI=-rewrite, and look at them", name)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d files, want the page and 2 recordings", n)
+	}
+}
