@@ -47,7 +47,7 @@ pods vast cpu=64
 		t.Errorf("the situation has changed: %d nodes, usage %v", len(s.Nodes), usage)
 	}
 	var text strings.Builder
-	if err := a.Text(&text); err != nil || !strings.Contains(text.String(), "  no place   1 pod, not counted in the fresh plan\n") {
+	if err := a.Text(&text); err != nil || !strings.Contains(text.String(), "  unplaced   1 pod, not counted from scratch\n") {
 		t.Errorf("%v:\n%s", err, text.String())
 	}
 }
