@@ -163,7 +163,7 @@ func (a ClusterAnswer) comparison() string {
 	case a.Nodes == 0:
 		return "there are no nodes yet whose cost could be compared with the least possible"
 	case a.Cost >= a.Bound:
-		return fmt.Sprintf("the nodes cost %.1f %% more than the least possible", 100*(a.Cost/a.Bound-1))
+		return fmt.Sprintf("the nodes cost %.1f%% more than the least possible", 100*(a.Cost/a.Bound-1))
 	case a.Unpriced > 0:
 		return "the price of " + counted(a.Unpriced, "node") + " is unknown, so the cost can't be compared with the least possible"
 	case a.Waiting > 0:

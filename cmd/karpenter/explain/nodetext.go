@@ -99,7 +99,7 @@ func (c *Departure) text(b *strings.Builder) {
 		row(b, "saves", fmt.Sprintf("%s of %s", monthly(c.SavingsPerHour), dollars(c.CostPerHour)))
 	}
 	for _, s := range c.Scores {
-		row(b, "score", fmt.Sprintf("%.3g in nodepool %s: %.3g %% of its cost for %.3g %% of its disruption", s.Value, s.Pool, 100*s.Savings, 100*s.Disruption))
+		row(b, "score", fmt.Sprintf("%.3g in nodepool %s: %.3g%% of its cost for %.3g%% of its disruption", s.Value, s.Pool, 100*s.Savings, 100*s.Disruption))
 	}
 }
 
