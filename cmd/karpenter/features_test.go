@@ -51,7 +51,7 @@ func features() map[string]feature {
 		"record":                {args: "record --recording docs/recorded/simulated.recording", data: true, watch: "the leader writes it twice a minute at most", cluster: true, next: "karpenter ui", typo: "--frezee", right: "--freeze"},
 		"savings":               {args: "savings -f docs/savings/nodegroups.json", data: true, watch: "it plans a whole cluster from scratch; answers change over days", cluster: true, next: "karpenter migrate", typo: "--regoin", right: "--region"},
 		"snapshot":              {args: "snapshot" + recorded, watch: "it is one moment by its nature", cluster: true, next: "karpenter plan", typo: "--contxet", right: "--context"},
-		"migrate":               {args: "migrate --check docs/recorded/shop.yaml", watch: once, next: "karpenter migrate", typo: "--chekc", right: "--check"},
+		"migrate":               {args: "migrate --check docs/recorded/shop.yaml", watch: once, next: "karpenter plan -f", typo: "--chekc", right: "--check"},
 		"instance-types":        {args: "instance-types", watch: once, next: "karpenter controller", typo: "--regoin", right: "--region"},
 		"version":               {args: "version", watch: once, next: "karpenter status"},
 		"controller":            {args: "controller --help", watch: "it runs", silent: "it runs until it is stopped; its flags are the settings"},

@@ -47,7 +47,7 @@ pods vast cpu=64
 		t.Errorf("the situation has changed: %d nodes, usage %v", len(s.Nodes), usage)
 	}
 	var text strings.Builder
-	if err := a.Text(&text); err != nil || !strings.Contains(text.String(), "  no place   1 pod, not counted in the fresh plan\n") {
+	if err := a.Text(&text); err != nil || !strings.Contains(text.String(), "  unplaced   1 pod, not counted from scratch\n") {
 		t.Errorf("%v:\n%s", err, text.String())
 	}
 }
@@ -60,7 +60,7 @@ func TestClusterComparison(t *testing.T) {
 	for _, c := range []struct{ name, situation, want string }{
 		{"no nodes", "pods web-1..2 cpu=1", "there are no nodes yet whose cost could be compared with the least possible"},
 		{"no nodes and no pods", "", ""},
-		{"enough nodes", node + "\npods web-1 cpu=1 on=n1", "the nodes cost 0.0 % more than the least possible"},
+		{"enough nodes", node + "\npods web-1 cpu=1 on=n1", "the nodes cost 0.0% more than the least possible"},
 		{
 			"too few nodes", node + "\npods web-1 cpu=1 on=n1\npods web-2..9 cpu=1",
 			"the nodes cost less than the least possible because they do not run all pods: 8 pods waiting for a node",
