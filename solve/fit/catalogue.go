@@ -78,11 +78,10 @@ type labelled struct {
 	offers []int
 }
 
-// Spelling is the offers by the value they have of a label.
+// Spelling is what is known of a label of the nodes of each offer.
 type Spelling struct {
-	Values []string
-	Offers []Bits // by the index of Values
-	Others Bits   // that have several values, or any
+	Labels []model.Requirement // no two alike
+	Of     []int32             // by offer: the index of its label; -1 = its nodes lack it
 }
 
 // constraints are the selectors, terms and tolerations of shapes, compiled.

@@ -20,7 +20,10 @@ type covering struct {
 // covering returns the covering problem of the pods left of the demands and the
 // offers of the tier that limits still allow.
 func (m *market) covering(open []*demand) *covering {
-	return m.coveringBy(open, slices.DeleteFunc(m.candidates(), m.unaffordable))
+	if m.sold == nil || m.demanding(m.tier) { // with minValues, limits say which there are
+		m.sold = m.candidates(open)
+	}
+	return m.coveringBy(open, slices.DeleteFunc(slices.Clone(m.sold), m.unaffordable))
 }
 
 // coveringBy is covering with these candidates.

@@ -37,6 +37,7 @@ type problem struct {
 	futures   *futures            // remembered
 	charges   map[int]float64     // remembered, by first pool of a tier; see fewer
 	regions   map[string][]region // by the labels that tell them apart; remembered
+	mentions  map[string][]string // by label: values that nodes or pods name; nil = to be seen
 }
 
 // tier is the pools of equal weight.

@@ -63,6 +63,10 @@ func (s domains) settle(d *demand) {
 // one on the way.
 func (s domains) settleAll() {
 	for _, d := range s.inOrder() {
+		if s.overspends() {
+			s.abandoned = whileWishing
+			return
+		}
 		s.settle(d)
 	}
 }

@@ -18,6 +18,9 @@ const fewBins = 64
 // mostAlternatives is up to how many node affinity terms are tried one by one.
 const mostAlternatives = 8
 
+// stepsPerBin is what it takes to work out where a new node could be bought, in steps.
+const stepsPerBin = 1024
+
 // rounds bounds how often nodes of the plan are settled for pods that are left.
 const rounds = 32
 
@@ -41,7 +44,7 @@ func (r repair) topUp() {
 				}
 			}
 		}
-		if !r.homeless() || !r.narrow() {
+		if !r.homeless() || r.overspends() || !r.narrow() {
 			return
 		}
 	}
@@ -253,18 +256,17 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	if len(r.bins) <= fewBins {
 		rows = r.pool(b.offer).Types
 	}
-	r.budget.Spend(rows.To - rows.From)
+	r.budget.Spend(stepsPerBin + rows.To - rows.From)
 	requests, price := r.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)
+	demands, spoils := r.demandsOf(b), r.spoiler(b, d)
 	for t := rows.From; t < rows.To; t++ {
 		row := &r.catalogue.Types[t]
 		if !requests.Fits(row.Free) || !r.covered(row.Pool, b.capacity, row.Capacity) && !r.grows(b, row) {
 			continue
 		}
 		for o := row.Offers.From; o < row.Offers.To; o++ {
-			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && r.catalogue.Meets(o, r.demandsOf(b).And(d.At(o)...)) {
-				if !r.spoils(b, d, o) {
-					offer, price, ok = o, p, true
-				}
+			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && !spoils(o) && r.catalogue.Meets(o, demands.And(d.At(o)...)) {
+				offer, price, ok = o, p, true
 			}
 		}
 	}
