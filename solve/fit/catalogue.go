@@ -68,14 +68,14 @@ type Offer struct {
 type labels struct {
 	all     []labelled
 	byValue map[string]int // positions in all; nil = some of them demand more or less than one value
-	single  Bits           // the offers in all, unless byValue is nil
+	single  Bits           // the offers in all, counted from the first word of the pool's, unless byValue is nil
 }
 
 // labelled is the offers of a pool of which the type, or the offer itself,
 // demands the same of a label.
 type labelled struct {
 	model.Requirement
-	offers []int
+	offers []int32
 }
 
 // Spelling is what is known of a label of the nodes of each offer.

@@ -120,6 +120,9 @@ func (c *Catalogue) Spelling(key string) *Spelling {
 	return s
 }
 
+// mostAlike is how many offers are remembered in all divisions that Alike returned.
+const mostAlike = 1 << 22
+
 // Alike divides the offers into those of whose labels the same is known. What it
 // returns must not be changed.
 func (c *Catalogue) Alike(labels []string) [][]int {
@@ -145,6 +148,9 @@ func (c *Catalogue) Alike(labels []string) [][]int {
 			index[string(text)], out = i, append(out, nil)
 		}
 		out[i] = append(out[i], o)
+	}
+	if (len(c.alike)+1)*len(c.Offers) > mostAlike {
+		clear(c.alike)
 	}
 	c.alike[name] = out
 	return out

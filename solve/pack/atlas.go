@@ -17,6 +17,9 @@ import (
 // planned for at once, and looking at all of them is not bounded by anything.
 const mostPlaces = 1024
 
+// mostRegions is how many regions, and how many areas, are remembered.
+const mostRegions = 1 << 14
+
 // What it takes to tell offers apart by a label, in steps.
 const (
 	stepsPerLabel  = 8   // for each offer
@@ -26,8 +29,9 @@ const (
 // atlas knows the places that nodes can be bought in.
 type atlas struct {
 	*problem
-	topology *topology.State
-	known    map[string][]area // what areas returned, by the keys asked for
+	topology   *topology.State
+	known      map[string][]area // what areas returned, by the keys asked for
+	areasKnown int
 }
 
 // areas returns the places nodes can be bought in, told apart by the keys of
@@ -41,6 +45,10 @@ func (t *atlas) areas(keys []int) []area {
 	out := make([]area, len(all))
 	for i := range all {
 		out[all[i].rank] = t.area(&all[i], keys)
+	}
+	if t.areasKnown += len(out); t.areasKnown > mostRegions {
+		clear(t.known)
+		t.areasKnown = len(out)
 	}
 	t.known[name] = out
 	return out
@@ -111,6 +119,10 @@ func (t *atlas) regionsOf(keys []int) []region {
 	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(out[a].names, out[b].names) })
 	for rank, i := range order {
 		out[i].rank = rank
+	}
+	if t.regionsKnown += len(out); t.regionsKnown > mostRegions {
+		clear(t.regions)
+		t.regionsKnown = len(out)
 	}
 	t.regions[name] = out
 	return out

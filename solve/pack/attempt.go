@@ -21,7 +21,7 @@ const mostOneByOne = 256
 // build returns a draft with what can be placed as long as wishes are rules.
 func build(q *problem) *draft {
 	x := newDraft(q, lessons{})
-	for tried := 1; attempt(x) && tried < attempts && !x.overspends(); tried++ {
+	for tried := 1; attempt(x) && tried < attempts && !x.budget.Overdrawn(); tried++ {
 		x = newDraft(q, x.known)
 	}
 	if x.abandoned == inProgress {

@@ -47,7 +47,7 @@ func (l *outlook) known(b *bin) *future {
 	}
 	f, ok := l.futures.byNode[string(name)]
 	if !ok {
-		if len(l.futures.byNode) == mostFutures {
+		if n := len(l.futures.byNode); n == mostFutures || n*len(l.catalogue.Offers) > mostWays {
 			*l.futures = *newFutures()
 		}
 		f = l.look(b, requests, about)

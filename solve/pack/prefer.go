@@ -27,10 +27,6 @@ const (
 // that they would rather have one each.
 const mostAlike = 64
 
-// mostDomains is up to how many combinations of domains the pods of a kind may have to
-// choose from for a preference to be looked at.
-const mostDomains = 4096
-
 // mostPreferences is how many preferred node affinity terms of a pod, heaviest
 // first, are looked at.
 const mostPreferences = 8
@@ -255,7 +251,7 @@ func (x *draft) tells(keys *[]string, key string) bool {
 		if k != model.LabelHostname {
 			domains *= max(x.atlas.domains(k), 1)
 		}
-		if domains > mostDomains {
+		if domains > mostPlaces {
 			return false
 		}
 	}

@@ -3,7 +3,9 @@
 package pack
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"karpenter/model"
 )
@@ -30,14 +32,15 @@ func (r *region) id() string {
 // pinned returns what settles a node for the region. Its nodes have no label for
 // keys that are not settled, but for those that are open.
 func (r *region) pinned(labels []string) model.Requirements {
-	var out []model.Requirement
+	out := make(model.Requirements, 0, len(labels))
 	for i, name := range labels {
 		switch {
 		case r.settled[i]:
-			out = append(out, model.NewRequirement(name, model.In, r.names[i]))
+			out = append(out, model.Requirement{Key: name, Values: r.names[i : i+1 : i+1]})
 		case !r.open[i]:
 			out = append(out, model.NewRequirement(name, model.DoesNotExist))
 		}
 	}
-	return model.NewRequirements(out...)
+	slices.SortFunc(out, func(a, b model.Requirement) int { return strings.Compare(a.Key, b.Key) })
+	return out
 }
