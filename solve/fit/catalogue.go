@@ -28,6 +28,7 @@ type Catalogue struct {
 	labels    map[poolKey]*labels
 	alike     map[string][][]int
 	open      map[poolKey]bool
+	words     map[poolKey][]string // what hints look for misspellings among
 	demands   map[string]*constraints
 
 	alternatives int  // of all demands
