@@ -27,17 +27,18 @@ type facts struct {
 	pdbs   map[string]world.DisruptionBudget
 	spaces map[string]map[string]string
 	limits map[string]map[string]int
+	groups map[string]world.PodGroup
 }
 
 func newFacts() *facts {
-	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}, map[string]map[string]string{}, map[string]map[string]int{}}
+	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}, map[string]map[string]string{}, map[string]map[string]int{}, map[string]world.PodGroup{}}
 }
 
 // change makes up the next event, applies it to f and tells w. Sometimes w
 // misses that a pod was deleted before another took its name.
 func (f *facts) change(r *rand.Rand, w *world.World) {
 	i := r.IntN(6)
-	switch r.IntN(11) {
+	switch r.IntN(12) {
 	case 0:
 		n := world.Node{
 			Name: fmt.Sprint("n", i), UID: fmt.Sprint("n", i), ProviderID: fmt.Sprint("i", i), Ready: r.IntN(3) > 0, Deleting: r.IntN(9) == 0,
@@ -96,6 +97,14 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		w.DeletePod(p.Namespace, p.Name)
 	case 8:
 		f.limit(r, w, fmt.Sprint("n", i))
+	case 9:
+		g := world.PodGroup{Name: fmt.Sprint("g", i%2), MinCount: r.IntN(3), Refused: []string{"", "", "odd"}[r.IntN(3)]}
+		f.groups[g.Name] = g
+		w.SetPodGroup(g)
+		if r.IntN(4) == 0 {
+			delete(f.groups, g.Name)
+			w.DeletePodGroup(g.Name)
+		}
 	default:
 		p := f.anyPod(r)
 		f.pods[p.Key()] = p
@@ -123,6 +132,9 @@ func (f *facts) anyPod(r *rand.Rand) world.Pod {
 		Shape:   anyShape(r, cpu),
 		Daemon:  r.IntN(5) == 0, Terminal: r.IntN(6) == 0, Protected: r.IntN(8) == 0,
 		EvictionCost: float64(r.IntN(3)), Unready: r.IntN(2) == 0,
+	}
+	if r.IntN(3) == 0 {
+		p.Group = fmt.Sprint("g", r.IntN(3))
 	}
 	if r.IntN(4) > 0 {
 		p.Node = fmt.Sprint("n", r.IntN(6))
@@ -193,6 +205,9 @@ func (f *facts) build(r *rand.Rand) *world.World {
 	}
 	for _, b := range f.pdbs {
 		events = append(events, func() { w.SetDisruptionBudget(b) })
+	}
+	for _, g := range f.groups {
+		events = append(events, func() { w.SetPodGroup(g) })
 	}
 	for node, limits := range f.limits {
 		events = append(events, func() { w.SetVolumeLimits(node, limits) })
@@ -283,7 +298,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 
 func text(s *model.Snapshot) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%+v\n%+v\n", s.Nodes, s.Pools)
+	fmt.Fprintf(&out, "%+v\n%+v\n%+v\n", s.Nodes, s.Pools, s.Groups)
 	lists := [][]model.Pending{s.Pending}
 	for i := range s.Nodes {
 		lists = append(lists, s.Nodes[i].Movable)
