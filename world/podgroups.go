@@ -3,6 +3,7 @@
 package world
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -40,6 +41,7 @@ func (w *World) regroup(g *podGroup, changed bool) {
 	w.dropPodGroup(g)
 	var uid string
 	for _, p := range g.members {
+		w.touchHost(p.Node)
 		if p.Pending && p.Node == "" && (uid == "" || p.UID < uid) {
 			uid = p.UID
 		}
@@ -105,4 +107,14 @@ func (w *World) listPodGroups() []model.PodGroup {
 	}
 	w.listed.podGroups = out
 	return out
+}
+
+// holdsTogether returns why the pod forbids to disrupt its node: its PodGroup would
+// run fewer pods than it must.
+func (w *World) holdsTogether(p *pod) string {
+	g := w.podGroups[p.Group]
+	if g == nil || g.group.MinCount < 2 || p.Terminal || p.Terminating {
+		return ""
+	}
+	return fmt.Sprintf("pod %s is of PodGroup %s, of which %d pods must run at the same time", p.key, p.Group, g.group.MinCount)
 }
