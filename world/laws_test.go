@@ -28,17 +28,23 @@ type facts struct {
 	spaces map[string]map[string]string
 	limits map[string]map[string]int
 	groups map[string]world.PodGroup
+
+	regrouped int // times that regroup was called
 }
 
 func newFacts() *facts {
-	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}, map[string]map[string]string{}, map[string]map[string]int{}, map[string]world.PodGroup{}}
+	return &facts{
+		nodes: map[string]world.Node{}, claims: map[string]world.Claim{}, pods: map[string]world.Pod{}, pdbs: map[string]world.DisruptionBudget{},
+		spaces: map[string]map[string]string{}, limits: map[string]map[string]int{}, groups: map[string]world.PodGroup{},
+	}
 }
 
 // change makes up the next event, applies it to f and tells w. Sometimes w
 // misses that a pod was deleted before another took its name.
 func (f *facts) change(r *rand.Rand, w *world.World) {
 	i := r.IntN(6)
-	switch r.IntN(12) {
+	f.regroup(w)
+	switch r.IntN(11) {
 	case 0:
 		n := world.Node{
 			Name: fmt.Sprint("n", i), UID: fmt.Sprint("n", i), ProviderID: fmt.Sprint("i", i), Ready: r.IntN(3) > 0, Deleting: r.IntN(9) == 0,
@@ -97,18 +103,26 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		w.DeletePod(p.Namespace, p.Name)
 	case 8:
 		f.limit(r, w, fmt.Sprint("n", i))
-	case 9:
-		g := world.PodGroup{Name: fmt.Sprint("g", i%2), MinCount: r.IntN(3), Refused: []string{"", "", "odd"}[r.IntN(3)]}
-		f.groups[g.Name] = g
-		w.SetPodGroup(g)
-		if r.IntN(4) == 0 {
-			delete(f.groups, g.Name)
-			w.DeletePodGroup(g.Name)
-		}
 	default:
 		p := f.anyPod(r)
 		f.pods[p.Key()] = p
 		w.SetPod(p)
+	}
+}
+
+// regroup now and then changes a PodGroup.
+func (f *facts) regroup(w *world.World) {
+	f.regrouped++
+	i := f.regrouped
+	if i%7 != 0 {
+		return
+	}
+	g := world.PodGroup{Name: fmt.Sprint("g", i%2), MinCount: i % 4, Refused: []string{"", "", "odd"}[i%3]}
+	f.groups[g.Name] = g
+	w.SetPodGroup(g)
+	if i%5 == 0 {
+		delete(f.groups, g.Name)
+		w.DeletePodGroup(g.Name)
 	}
 }
 
@@ -133,9 +147,6 @@ func (f *facts) anyPod(r *rand.Rand) world.Pod {
 		Daemon:  r.IntN(5) == 0, Terminal: r.IntN(6) == 0, Protected: r.IntN(8) == 0,
 		EvictionCost: float64(r.IntN(3)), Unready: r.IntN(2) == 0,
 	}
-	if r.IntN(3) == 0 {
-		p.Group = fmt.Sprint("g", r.IntN(3))
-	}
 	if r.IntN(4) > 0 {
 		p.Node = fmt.Sprint("n", r.IntN(6))
 	}
@@ -144,6 +155,9 @@ func (f *facts) anyPod(r *rand.Rand) world.Pod {
 		p.ProtectedUntil = scenario.DefaultNow().Add(time.Duration(1+r.IntN(90)) * time.Second)
 	}
 	p.Reschedulable = !p.Daemon && !p.Terminal
+	if n := len(p.UID) + int(cpu); n%2 == 0 {
+		p.Group = fmt.Sprint("g", n%3)
+	}
 	return p
 }
 
