@@ -13,9 +13,18 @@ import (
 	"karpenter/solve/work"
 )
 
-// tryShare is the part of the budget that is left which one try of an assembly
-// may use. So tries together never use more than one plan may.
-const tryShare = 0.5
+const (
+	// tryShare is the part of the budget that is left which one try of an assembly may
+	// use. So all tries together use no more than one plan may.
+	tryShare = 0.5
+	// lastShare is the part of the whole budget with less than which no group is tried:
+	// it is for the plan without the groups that failed.
+	lastShare = 0.25
+)
+
+// stepsPerPod is what a try is charged for each of its pods besides what it counts
+// itself: compiling the Snapshot takes about as long.
+const stepsPerPod = 4000
 
 // mostWhy is about how long the reason of another pod is in a verdict, in bytes.
 const mostWhy = 300
@@ -32,6 +41,7 @@ type assembly struct {
 	s      *model.Snapshot
 	place  func(*model.Snapshot, *work.Budget) *model.Plan
 	budget *work.Budget
+	least  int64 // steps that are kept for the last plan
 
 	teams []*team // of the Snapshot, in order
 	named map[string]*team
@@ -82,8 +92,13 @@ func together(s *model.Snapshot, budget *work.Budget, place func(*model.Snapshot
 	if len(complete) == 0 {
 		return a.report(place(a.with(nil), budget))
 	}
+	a.least = int64(lastShare * float64(budget.Left()))
 	a.admit(complete)
-	return a.report(a.try(nil))
+	plan := a.tried[a.key(nil)]
+	if plan == nil {
+		plan = place(a.with(nil), budget)
+	}
+	return a.report(plan)
 }
 
 // teamsOf returns the teams of s in the order in which they are taken.
@@ -151,7 +166,7 @@ func (a *assembly) of(p model.Pod) *team {
 // admit takes those of the teams that can have their minimum beside the teams
 // taken before.
 func (a *assembly) admit(list []*team) {
-	if a.budget.Spent() {
+	if a.budget.Left() < a.least {
 		a.short = true
 		for _, t := range list {
 			t.reason = fmt.Sprintf("PodGroup %s: the planner's budget ended before it was tried", t.Name)
@@ -188,18 +203,26 @@ func (a *assembly) admit(list []*team) {
 
 // try plans for the teams taken, those of the list and all pods that are of no team.
 func (a *assembly) try(list []*team) *model.Plan {
+	key := a.key(list)
+	if a.tried[key] == nil {
+		s, part := a.with(list), a.budget.Part(tryShare)
+		a.tried[key] = a.place(s, part)
+		a.budget.Return(part)
+		for i := range s.Pending {
+			a.budget.Spend(stepsPerPod * len(s.Pending[i].Pods))
+		}
+	}
+	return a.tried[key]
+}
+
+// key names the pods that try plans for.
+func (a *assembly) key(list []*team) string {
 	var names []string
 	for _, t := range slices.Concat(a.taken, list) {
 		names = append(names, fmt.Sprintf("%q %t", t.Name, t.trimmed))
 	}
 	slices.Sort(names)
-	key := strings.Join(names, ", ")
-	if a.tried[key] == nil {
-		part := a.budget.Part(tryShare)
-		a.tried[key] = a.place(a.with(list), part)
-		a.budget.Return(part)
-	}
-	return a.tried[key]
+	return strings.Join(names, ", ")
 }
 
 // with returns the Snapshot without the pods of teams that are neither taken nor
