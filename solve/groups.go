@@ -169,7 +169,7 @@ func (a *assembly) admit(list []*team) {
 	if a.budget.Left() < a.least {
 		a.short = true
 		for _, t := range list {
-			t.reason = fmt.Sprintf("PodGroup %s: the planner's budget ended before it was tried", t.Name)
+			t.reason = fmt.Sprintf("PodGroup %s: the planner's budget ended before it could be tried alone", t.Name)
 		}
 		return
 	}
