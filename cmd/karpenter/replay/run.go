@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/cmd/karpenter/plan"
 	"karpenter/kube/convert"
@@ -214,17 +215,17 @@ func (r *run) instant() {
 			heap.Pop(&r.queue).(event).do()
 		}
 		r.count()
-		again := r.freed && r.unplaced > 0
-		if !r.arrived && (!again || r.now.Before(r.placed.Add(leastLook))) {
+		again, fresh := r.freed && r.unplaced > 0, r.arrived
+		if !fresh && (!again || r.now.Before(r.placed.Add(r.pace()/10))) {
 			break
 		}
 		// The scheduler places what fits. For the rest, nodes are planned when the batch ends.
-		if launches := r.place(false); launches > 0 {
+		if launches := r.place(false); launches > 0 && (fresh || r.first.IsZero()) {
 			r.collect()
 		}
 	}
 	if r.freed && r.unplaced > 0 {
-		r.at(r.placed.Add(leastLook), func() {})
+		r.at(r.placed.Add(r.pace()/10), func() {})
 	}
 	if r.stirred {
 		r.stirred = false
@@ -441,8 +442,8 @@ func (r *run) setPool(p *v1.NodePool) {
 	if old == nil {
 		r.types(p.Name)
 	}
-	if old == nil || old.Hash() != p.Hash() || old.Generation != p.Generation {
-		r.drifting = true
+	if old == nil || old.Generation != p.Generation || conditions.IsTrue(old, v1.ReadyCondition) != conditions.IsTrue(p, v1.ReadyCondition) {
+		r.drifting, r.arrived = true, true
 	}
 }
 
@@ -459,7 +460,7 @@ func (r *run) types(pool string) {
 
 // offer takes in what was published.
 func (r *run) offer(i int) {
-	r.catalogue, r.stirred, r.freed = i, true, true
+	r.catalogue, r.stirred, r.arrived = i, true, true
 	for name := range r.pools {
 		r.types(name)
 	}
@@ -472,7 +473,7 @@ func (r *run) offer(i int) {
 	}
 	for buffer, pods := range standIns {
 		r.world.SetBuffer(buffer, pods)
-		r.buffers[buffer], r.arrived = true, true
+		r.buffers[buffer] = true
 	}
 }
 
