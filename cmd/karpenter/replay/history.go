@@ -36,6 +36,7 @@ type history struct {
 	pools      map[string]*v1.NodePool
 	delays     delays
 	outcome    Outcome
+	repulsions []repulsion
 	lost       int // nodes that went without a decision of Karpenter
 }
 
@@ -403,6 +404,7 @@ func (x *reader) finish() {
 			*d.of = mean(d.all)
 		}
 	}
+	h.repulsions = repulsions(h.demands)
 	h.settings = slices.DeleteFunc(h.settings, func(s setting) bool { // nodes of the runs have DaemonSets' pods of their own
 		p, ok := s.object.(*corev1.Pod)
 		return ok && x.instanceOf(p.Spec.NodeName) != nil

@@ -23,6 +23,7 @@ import (
 type pod struct {
 	demand *demand
 	object *corev1.Pod
+	shape  *model.Shape
 	nth    int   // of the demand
 	node   *node // it runs on; nil = none of a NodePool
 	to     *node // it is planned on; nil = none
@@ -122,7 +123,7 @@ func (r *run) arrive(d *demand) {
 		p.to = n
 		r.bind(p, n)
 	default:
-		r.arrived = true
+		r.newcomers = append(r.newcomers, p)
 	}
 }
 
@@ -135,7 +136,7 @@ func (r *run) create(d *demand, nth int) *pod {
 	o.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(r.now),
 	}}}
-	p := &pod{demand: d, object: o, nth: nth}
+	p := &pod{demand: d, object: o, shape: r.convert.Pod(o).Shape, nth: nth}
 	if d.pinned != "" {
 		o.Status.Conditions = nil // it is for others to place
 	}
@@ -276,7 +277,7 @@ func (r *run) move(p *pod) {
 	r.delete(p)
 	next := r.create(p.demand, p.nth+1)
 	if to == nil || to == n || to.gone(r) || to.leaving {
-		r.arrived = true
+		r.newcomers = append(r.newcomers, next)
 		return
 	}
 	o := next.object

@@ -21,6 +21,7 @@ import (
 	"karpenter/kube/feed"
 	"karpenter/model"
 	"karpenter/solve"
+	"karpenter/solve/fit"
 	"karpenter/world"
 )
 
@@ -81,6 +82,7 @@ type run struct {
 	convert convert.Converter
 	sink    feed.Sink
 	planner solve.Planner
+	rows    fit.Memory
 	policy  model.Policy
 	changed map[string]*v1.NodePool // by name: in place of what was recorded
 
@@ -100,6 +102,7 @@ type run struct {
 	guards    map[string]*guard
 	guarded   map[string][]*guard // by namespace
 
+	newcomers []*pod
 	arrived   bool // pods look for a place that nothing was planned for
 	freed     bool // capacity may have become free since pods were planned
 	stirred   bool // the cluster has changed since nodes to remove were looked for
@@ -215,11 +218,12 @@ func (r *run) instant() {
 			heap.Pop(&r.queue).(event).do()
 		}
 		r.count()
+		r.arrived = r.schedule() || r.arrived
 		again, fresh := r.freed && r.unplaced > 0, r.arrived
 		if !fresh && (!again || r.now.Before(r.placed.Add(r.pace()/10))) {
 			break
 		}
-		// The scheduler places what fits. For the rest, nodes are planned when the batch ends.
+		// What has no place yet is planned for; nodes are launched when the batch ends.
 		if launches := r.place(false); launches > 0 && (fresh || r.first.IsZero()) {
 			r.collect()
 		}
