@@ -167,11 +167,14 @@ func (r *run) initialized(n *node) {
 
 // quiet notes that a pod came to or left the node, or that it was initialized.
 func (r *run) quiet(n *node) {
+	r.stirred = true
+	if r.now.Before(n.claim.QuietSince.Add(noticed)) {
+		return
+	}
 	p := r.pools[n.pool]
 	n.claim.QuietSince = r.now
 	n.claim.Consolidatable = p != nil && p.Spec.Disruption.ConsolidateAfter.Duration != nil
 	r.world.SetClaim(n.claim)
-	r.stirred = true
 }
 
 // drain removes the node once its pods have left.

@@ -155,6 +155,9 @@ func (r *run) create(d *demand, nth int) *pod {
 // aim has the pod go to the node that a plan chose for it: at once if it can.
 func (r *run) aim(ref model.Pod, name string) {
 	r.world.Placed(name, []model.Pod{ref})
+	if ref.Buffer == "" {
+		r.world.Nominate(name, r.now.Add(nominated))
+	}
 	p, n := r.pods[ref.UID], r.node(name)
 	if ref.Buffer != "" || p == nil || p.gone {
 		return

@@ -32,6 +32,8 @@ const (
 	delay     = 15 * time.Second // until a command for consolidation is carried out
 	leastLook = 10 * time.Second // between two looks at nodes to remove
 	mostLook  = 10 * time.Minute // the same when nothing happens: budgets have schedules
+	nominated = 20 * time.Second // for which a node stays that pods are to come to
+	noticed   = 10 * time.Second // between two notes that pods come to and leave a node
 	retry     = 5 * time.Second  // of evictions that a PodDisruptionBudget refuses
 
 	// mostLooks is how many looks at nodes to remove a run may take. In long recordings,
@@ -174,7 +176,9 @@ func (r *run) resemble(p *v1.NodePool) error {
 // prepare plans what happens whatever is decided.
 func (r *run) prepare(changed []*v1.NodePool) {
 	for _, p := range changed {
-		r.at(r.h.from, func() { r.setPool(r.changed[p.Name]) })
+		if r.h.pools[p.Name] == nil {
+			r.at(r.h.from, func() { r.setPool(r.changed[p.Name]) })
+		}
 	}
 	next := 0
 	for i := range r.h.settings { // catalogues come between the settings, NodePools need both
@@ -272,6 +276,12 @@ func (r *run) place(launch bool) (launches int) {
 	r.unplaced = 0
 	for _, v := range p.Verdicts {
 		r.unplaced += len(v.Pods)
+		r.world.Unplaced(v.Pods)
+		for _, ref := range v.Pods {
+			if p := r.pods[ref.UID]; p != nil {
+				p.to = p.node
+			}
+		}
 	}
 	if launch {
 		for i := range p.Launches {
@@ -415,7 +425,11 @@ func (r *run) set(s *setting) {
 	switch o := s.object.(type) {
 	case *v1.NodePool:
 		switch {
-		case r.changed[o.Name] != nil:
+		case r.changed[o.Name] != nil && s.deleted:
+		case r.changed[o.Name] != nil: // it is there, and ready, from when on the recorded one was
+			p := r.changed[o.Name].DeepCopy()
+			p.Status = o.Status
+			r.setPool(p)
 		case s.deleted:
 			delete(r.pools, o.Name)
 			r.sink.Delete(o)
