@@ -64,7 +64,8 @@ type standing struct {
 type demand struct {
 	pod     *corev1.Pod // the first one, as it was seen first
 	at      time.Time
-	ends    time.Time     // zero = not while it was recorded
+	leaves  time.Time     // when its last pod was deleted, if the pod did not end by itself
+	ends    time.Time     // when that was gone; zero = not while it was recorded
 	runs    time.Duration // it ends by itself when it has run for so long; 0 = it ends at ends
 	startup time.Duration // from bound to ready
 	on      string        // node that it runs on when the replay begins; "" = it has none
@@ -420,7 +421,7 @@ func (x *reader) settle(l *life) {
 	if !l.ready.IsZero() && !l.bound.IsZero() {
 		d.startup = max(l.ready.Sub(l.bound), 0)
 	}
-	d.ends, d.runs = l.gone, 0
+	d.leaves, d.ends, d.runs = l.leaving, l.gone, 0
 	if l.completed {
 		d.runs = l.ran
 	}

@@ -202,7 +202,7 @@ func (r *run) evict(n *node) {
 	force := n.grace != nil && !r.now.Before(n.draining.Add(n.grace.Duration))
 	left := 0
 	for _, p := range slices.Clone(n.pods) {
-		if !force && !p.mayLeave(r.now) {
+		if p.leaving || !force && !p.mayLeave(r.now) {
 			left++
 			continue
 		}

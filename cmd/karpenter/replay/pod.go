@@ -21,15 +21,16 @@ import (
 
 // pod is one pod of a demand in a run.
 type pod struct {
-	demand *demand
-	object *corev1.Pod
-	shape  *model.Shape
-	nth    int   // of the demand
-	node   *node // it runs on; nil = none of a NodePool
-	to     *node // it is planned on; nil = none
-	ready  bool
-	gone   bool
-	guards []*guard
+	demand  *demand
+	object  *corev1.Pod
+	shape   *model.Shape
+	nth     int   // of the demand
+	node    *node // it runs on; nil = none of a NodePool
+	to      *node // it is planned on; nil = none
+	ready   bool
+	leaving bool // it was deleted
+	gone    bool
+	guards  []*guard
 }
 
 // guard is a PodDisruptionBudget in a run.
@@ -91,7 +92,7 @@ func (r *run) guard(o *policyv1.PodDisruptionBudget, deleted bool) {
 	r.guards[key] = g
 	r.guarded[o.Namespace] = append(r.guarded[o.Namespace], g)
 	for _, p := range r.pods {
-		if selected(g, p) {
+		if selected(g, p) && !p.leaving {
 			p.guards = append(p.guards, g)
 			g.expected++
 			if p.ready {
@@ -222,7 +223,7 @@ func (r *run) show(p *pod, o *corev1.Pod) {
 
 // started has the pod be ready.
 func (r *run) started(p *pod) {
-	if p.gone || p.ready {
+	if p.gone || p.ready || p.leaving {
 		return
 	}
 	p.ready = true
@@ -234,6 +235,41 @@ func (r *run) started(p *pod) {
 	o.Status.Phase = corev1.PodRunning
 	o.Status.Conditions = append(o.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(r.now)})
 	r.show(p, o)
+}
+
+// leave has the pod be deleted: it takes no more part in PodDisruptionBudgets, and plans know that
+// its capacity is free soon.
+func (r *run) leave(d *demand) {
+	p := r.current[d]
+	switch {
+	case p == nil:
+		return
+	case p.object.Spec.NodeName == "":
+		r.end(d)
+		return
+	}
+	p.leaving = true
+	r.unguard(p)
+	o := p.object.DeepCopy()
+	grace := corev1.DefaultTerminationGracePeriodSeconds
+	if o.Spec.TerminationGracePeriodSeconds != nil {
+		grace = int(*o.Spec.TerminationGracePeriodSeconds)
+	}
+	ends := metav1.NewTime(r.now.Add(time.Duration(grace) * time.Second))
+	o.DeletionTimestamp = &ends
+	r.show(p, o)
+}
+
+// unguard has the PodDisruptionBudgets not count the pod.
+func (r *run) unguard(p *pod) {
+	for _, g := range p.guards {
+		g.expected--
+		if p.ready {
+			g.healthy--
+		}
+		g.dirty = true
+	}
+	p.guards = nil
 }
 
 // end has the demand end.
@@ -249,13 +285,7 @@ func (r *run) end(d *demand) {
 func (r *run) delete(p *pod) {
 	p.gone = true
 	delete(r.pods, string(p.object.UID))
-	for _, g := range p.guards {
-		g.expected--
-		if p.ready {
-			g.healthy--
-		}
-		g.dirty = true
-	}
+	r.unguard(p)
 	r.sink.Delete(p.object)
 	if n := p.node; n != nil {
 		n.pods = slices.DeleteFunc(n.pods, func(o *pod) bool { return o == p })
@@ -264,9 +294,9 @@ func (r *run) delete(p *pod) {
 	r.stirred = true
 }
 
-// mayLeave reports whether nothing forbids to evict the pod.
+// mayLeave reports whether nothing forbids to evict the pod. One that was deleted ends by itself.
 func (p *pod) mayLeave(now time.Time) bool {
-	if pods.ProtectionOf(p.object, now).InForce() || len(p.guards) > 1 {
+	if p.leaving || pods.ProtectionOf(p.object, now).InForce() || len(p.guards) > 1 {
 		return false
 	}
 	return len(p.guards) == 0 || p.guards[0].allowed() > 0

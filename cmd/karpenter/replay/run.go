@@ -196,6 +196,9 @@ func (r *run) prepare(changed []*v1.NodePool) {
 	}
 	for _, d := range r.h.demands {
 		r.at(d.at, func() { r.arrive(d) })
+		if !d.leaves.IsZero() && d.runs == 0 {
+			r.at(d.leaves, func() { r.leave(d) })
+		}
 		if !d.ends.IsZero() && d.runs == 0 {
 			r.at(d.ends, func() { r.end(d) })
 		}
