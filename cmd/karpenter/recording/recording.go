@@ -137,6 +137,10 @@ func parse(line []byte, scheme *runtime.Scheme) (Change, error) {
 
 // Writer writes a recording. It is not safe for concurrent use.
 type Writer struct {
+	// Rewrite returns what is written in place of an object, nil if the object is left out. A nil
+	// Rewrite writes the objects as they are.
+	Rewrite func(client.Object) (client.Object, error)
+
 	zip    *zstd.Encoder
 	lines  *json.Encoder
 	scheme *runtime.Scheme
@@ -159,7 +163,13 @@ func (w *Writer) Write(c Change) error {
 	if err != nil {
 		return err
 	}
-	o := c.Object.DeepCopyObject().(client.Object)
+	o := c.Object
+	if w.Rewrite != nil {
+		if o, err = w.Rewrite(o); o == nil || err != nil {
+			return err
+		}
+	}
+	o = o.DeepCopyObject().(client.Object)
 	o.GetObjectKind().SetGroupVersionKind(gvk)
 	text, err := json.Marshal(o)
 	if err != nil {
