@@ -122,7 +122,7 @@ func (r *Redactor) word(word string) string {
 // Key returns the key of a label, a taint, an annotation or a topology.
 func (r *Redactor) Key(key string) string {
 	domain, _, prefixed := strings.Cut(key, "/")
-	for _, ours := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "karpenter.kwok.sh", "csi.aws.com"} {
+	for _, ours := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "k8s.aws", "karpenter.kwok.sh", "csi.aws.com"} {
 		if prefixed && (domain == ours || strings.HasSuffix(domain, "."+ours)) {
 			return key
 		}
