@@ -23,9 +23,9 @@ func replayCommand(s surroundings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Run a recording again with other NodePools",
-		Long: `Run what 'karpenter top --record FILE' recorded again, in virtual time: the pods
-come and go as they did, and Karpenter decides about nodes. Print what that
-costs and moves, beside what was recorded. With NodePools in --with, the
+		Long: `Run what 'karpenter top --record FILE' recorded again, in virtual time: pods are
+created and end when they did, and Karpenter decides about nodes. Print what
+that costs and moves, beside what was recorded. With NodePools in --with, the
 recording runs a second time with them in place of those of their names.
 Nothing is changed.`,
 		Example: `  karpenter replay cluster.recording

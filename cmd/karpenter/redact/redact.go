@@ -243,7 +243,10 @@ func (r *Redactor) text(text string) string {
 }
 
 // texts are the fields of package model that are for people.
-var texts = set(`NodeDisruption.Blocked NodeDisruption.Held NodeDisruption.Unhealthy Pool.Unavailable Disruption.Halted Shape.Refused`)
+var texts = set(`NodeDisruption.Blocked NodeDisruption.Held NodeDisruption.Unhealthy Pool.Unavailable Disruption.Halted ` + whyNot)
+
+// whyNot stands for the list of a Shape that says what no plan can honour, the only one of texts there.
+const whyNot = "Shape.[]string"
 
 // leaves are types without names whose texts have a form of their own.
 var leaves = map[reflect.Type]bool{
@@ -342,6 +345,8 @@ func (r *Redactor) structure(v reflect.Value) reflect.Value {
 		case !f.IsExported() || dropped[name]:
 		case key.IsValid() && key.Kind() == reflect.String && plain(key.String()) && (f.Name == "Value" || f.Name == "Values"):
 			out.Field(i).Set(v.Field(i))
+		case t == reflect.TypeFor[model.Shape]() && f.Type == reflect.TypeFor[[]string]():
+			out.Field(i).Set(r.walk(v.Field(i), whyNot))
 		default:
 			out.Field(i).Set(r.walk(v.Field(i), name))
 		}

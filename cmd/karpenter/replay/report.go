@@ -103,15 +103,15 @@ func Replay(r *recording.Recording, m *plan.Manifests) (Report, error) {
 func notes(h *history, m *plan.Manifests, runs []*run) []string {
 	d := h.delays
 	out := []string{
-		fmt.Sprintf("an instance starts after %s, its node is ready %s later, an evicted pod ends after %s, and an empty node's instance terminates after %s: the averages of the recording, where it has examples",
+		fmt.Sprintf("delays: %s until an instance starts, %s until its node is ready, %s until an evicted pod ends, %s until the instance of an empty node terminates; these are averages of the recording, where it has examples",
 			d.Launch, d.Boot, d.Stop, d.Finish),
-		"each launch gets the offering that the plan counts on; prices and sold-out offerings are as recorded",
+		"each launch gets the offering that the plan chose; prices and offerings without capacity are as recorded",
 	}
 	if h.lost > 0 {
-		out = append(out, fmt.Sprintf("%d nodes went without a decision of Karpenter, such as by interruption: no node of a replay does", h.lost))
+		out = append(out, fmt.Sprintf("removals without a decision of Karpenter, such as interruptions, are not replayed: the recording has %d", h.lost))
 	}
 	if pace := runs[0].pace(); pace > leastLook {
-		out = append(out, fmt.Sprintf("nodes to remove are looked for every %s at most, because the recording is long; the controller looks every %s", pace, leastLook))
+		out = append(out, fmt.Sprintf("the recording is long, so the replay looks for nodes to remove at most every %s; the controller looks every %s", pace, leastLook))
 	}
 	if len(m.Ignored) > 0 {
 		out = append(out, "only NodePools are replayed with; the manifests also have: "+strings.Join(m.Ignored, ", "))
