@@ -11,9 +11,11 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -152,6 +154,10 @@ func TestReplay(t *testing.T) {
 		{"nodes that expire", func(p *v1.NodePool) { p.Spec.Template.Spec.ExpireAfter = v1.MustParseNillableDuration("30m") }, func(was, is *replay.Outcome) bool {
 			return is.Removed["Expired"] < 10 || is.Evictions <= was.Evictions
 		}},
+		{"another NodePool that is asked first", func(p *v1.NodePool) {
+			p.Name, p.Spec.Weight = "first", new(int32(10))
+			spot(p)
+		}, func(was, is *replay.Outcome) bool { return is.Cost > 0.6*was.Cost || is.Pending > 0 }},
 		{"a limit", func(p *v1.NodePool) { p.Spec.Limits = v1.Limits{"cpu": resource.MustParse("20")} }, func(was, is *replay.Outcome) bool {
 			return is.Pending == 0 || is.CostPerHour > 1.2 || is.Waits.Pods >= was.Waits.Pods
 		}},
@@ -164,6 +170,28 @@ func TestReplay(t *testing.T) {
 			t.Errorf("seed %d, with %s: %+v, as it was: %+v", s.Seed, x.name, *report.Changed, same.Replayed)
 		}
 	}
+}
+
+// TestReplayRefuses: what a replay cannot do is an error that says why.
+func TestReplayRefuses(t *testing.T) {
+	s := replayScript(t)
+	s.Run, s.Events = 3*time.Minute, nil
+	r := readRecording(t, recordingOf(t, s))
+	refused := func(r *recording.Recording, m *plan.Manifests, want string) {
+		t.Helper()
+		if _, err := replay.Replay(r, m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	refused(r, manifest(t, r, func(p *v1.NodePool) { p.Spec.Template.Spec.NodeClassRef.Name = "other" }), "the instance types of KWOKNodeClass other are not known")
+	refused(r, manifest(t, r, func(p *v1.NodePool) { p.Spec.Replicas = new(int64(3)) }), "leave the NodePool out")
+	refused(r, manifest(t, r, func(p *v1.NodePool) { p.Spec.Template.Labels = map[string]string{"karpenter.sh/nodepool": "x"} }), "nodepool.yaml:")
+	bare := *r
+	bare.Changes = slices.DeleteFunc(slices.Clone(r.Changes), func(c recording.Change) bool { _, ok := c.Object.(*corev1.ConfigMap); return ok })
+	refused(&bare, &plan.Manifests{}, "no instance types and prices")
+	short := *r
+	short.Started = r.Ended()
+	refused(&short, &plan.Manifests{}, "no duration")
 }
 
 // TestReplayBeginsWithNodes replays a recording that began when nodes and pods were there.

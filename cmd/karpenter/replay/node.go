@@ -199,6 +199,7 @@ func (r *run) evict(n *node) {
 	if n.gone(r) {
 		return
 	}
+	r.world.Snapshot(r.now) // so that the world notes the time at which pods leave
 	force := n.grace != nil && !r.now.Before(n.draining.Add(n.grace.Duration))
 	left := 0
 	for _, p := range slices.Clone(n.pods) {
