@@ -9,12 +9,17 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/conditions"
+	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/cmd/karpenter/recording"
 	"karpenter/cmd/karpenter/situation"
@@ -191,6 +196,8 @@ func (x *reader) read(c *recording.Change) error {
 	case *v1.NodePool:
 		x.h.pools[o.Name] = o
 		x.set(c)
+	case *corev1.Event, *coordinationv1.Lease, *appsv1.Deployment, *apiextensionsv1.CustomResourceDefinition, *awsv1.EC2NodeClass, *kwokv1alpha1.KWOKNodeClass:
+		// Plans do not depend on them.
 	default:
 		x.set(c)
 	}

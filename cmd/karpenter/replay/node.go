@@ -225,6 +225,9 @@ func (r *run) remove(n *node) {
 	if n.gone(r) {
 		return
 	}
+	if n.replaces != nil {
+		r.cancel(n.replaces)
+	}
 	if !n.stay.from.IsZero() {
 		n.stay.to = r.now
 		r.stays = append(r.stays, n.stay)

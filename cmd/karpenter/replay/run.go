@@ -31,7 +31,7 @@ const (
 	batchMost = 10 * time.Second
 	delay     = 15 * time.Second // until a command for consolidation is carried out
 	leastLook = 10 * time.Second // between two looks at nodes to remove
-	mostLook  = 10 * time.Minute // the same when nothing happens: budgets have schedules
+	mostLook  = 2 * time.Minute  // the same when nothing happens: budgets have schedules, and pods that were moved rest
 	nominated = 20 * time.Second // for which a node stays that pods are to come to
 	noticed   = 10 * time.Second // between two notes that pods come to and leave a node
 	retry     = 5 * time.Second  // of evictions that a PodDisruptionBudget refuses
@@ -409,6 +409,17 @@ func (r *run) start(c *model.Command) bool {
 		r.carryOut(x)
 	}
 	return true
+}
+
+// cancel has the nodes of the command stay.
+func (r *run) cancel(x *command) {
+	var names []string
+	for _, n := range x.nodes {
+		n.leaving = false
+		names = append(names, n.claim.Name)
+	}
+	r.world.Unmark(names...)
+	x.nodes = nil
 }
 
 func (r *run) carryOut(x *command) {
