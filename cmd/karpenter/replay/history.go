@@ -129,13 +129,18 @@ type reader struct {
 	seen      map[string]bool    // objects of settings
 }
 
-func readHistory(r *recording.Recording) (*history, error) {
-	h := &history{from: r.Started, to: r.Ended(), pools: map[string]*v1.NodePool{}}
+func newReader(r *recording.Recording) *reader {
 	x := &reader{
-		h: h, static: map[string]bool{}, managed: map[string]bool{}, claims: map[string]*instance{}, byNode: map[string]*instance{}, nodes: map[string]*corev1.Node{},
+		h: &history{from: r.Started, to: r.Ended(), pools: map[string]*v1.NodePool{}}, static: map[string]bool{}, managed: map[string]bool{}, claims: map[string]*instance{}, byNode: map[string]*instance{}, nodes: map[string]*corev1.Node{},
 		lives: map[types.UID]*life{}, displaced: map[string][]*life{}, seen: map[string]bool{},
 	}
 	x.classify(r)
+	return x
+}
+
+func readHistory(r *recording.Recording) (*history, error) {
+	x := newReader(r)
+	h := x.h
 	for i := range r.Changes {
 		if err := x.read(&r.Changes[i]); err != nil {
 			return nil, err
