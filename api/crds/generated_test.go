@@ -37,7 +37,7 @@ func TestGeneratedIsUpToDate(t *testing.T) {
 	for _, path := range generated {
 		compare(t, path, filepath.Base(path))
 	}
-	for _, group := range []string{"v1", "v1alpha1", "autoscaling/v1beta1", "kwok/v1alpha1", "aws/v1"} {
+	for _, group := range []string{"v1", "v1alpha1", "autoscaling/v1beta1", "kwok/v1alpha1", "aws/v1", "azure/v1alpha2", "azure/v1beta1"} {
 		generate(t, "object:headerFile=header.txt", "paths=../"+group, "output:object:dir="+dir)
 		const name = "zz_generated.deepcopy.go"
 		compare(t, filepath.Join(dir, name), filepath.Join("..", group, name))

@@ -28,7 +28,11 @@ func TestManifestsAreAccepted(t *testing.T) {
 			}
 			apiextensionsv1.SetDefaults_CustomResourceDefinition(&crd)
 			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
-			crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
+			for _, version := range crd.Spec.Versions {
+				if version.Storage {
+					crd.Status.StoredVersions = []string{version.Name}
+				}
+			}
 			var internal apiextensions.CustomResourceDefinition
 			if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&crd, &internal, nil); err != nil {
 				t.Fatal(err)

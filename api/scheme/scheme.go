@@ -11,12 +11,14 @@ import (
 
 	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
 	awsv1 "karpenter/api/aws/v1"
+	azurev1beta1 "karpenter/api/azure/v1beta1"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	v1alpha1 "karpenter/api/v1alpha1"
 )
 
-// AddToScheme registers the resources of every package under api.
+// AddToScheme registers the resources of every package under api, in the versions
+// that the program reads and writes.
 func AddToScheme(s *runtime.Scheme) error {
 	return errors.Join(
 		v1.AddToScheme(s),
@@ -24,5 +26,6 @@ func AddToScheme(s *runtime.Scheme) error {
 		autoscalingv1beta1.AddToScheme(s),
 		kwokv1alpha1.AddToScheme(s),
 		awsv1.AddToScheme(s),
+		azurev1beta1.AddToScheme(s),
 	)
 }

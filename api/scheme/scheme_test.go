@@ -29,6 +29,8 @@ func TestAddToScheme(t *testing.T) {
 		{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClassList"},
 		{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClass"},
 		{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClassList"},
+		{Group: "karpenter.azure.com", Version: "v1beta1", Kind: "AKSNodeClass"},
+		{Group: "karpenter.azure.com", Version: "v1beta1", Kind: "AKSNodeClassList"},
 	} {
 		if !s.Recognizes(gvk) {
 			t.Errorf("%s is not registered", gvk)
