@@ -63,8 +63,7 @@ func gpuLabels(facts *Facts) []model.Requirement {
 	}
 }
 
-// unions are the labels that differ by offering. Without an available offering
-// no node can be of the type.
+// unions are the labels that differ by offering.
 func unions(offerings []cloud.Offering) []model.Requirement {
 	var out []model.Requirement
 	for _, key := range []string{
@@ -73,13 +72,10 @@ func unions(offerings []cloud.Offering) []model.Requirement {
 	} {
 		var values []string
 		for i := range offerings {
-			if r, ok := offerings[i].Requirements.Get(key); ok && offerings[i].Available {
-				values = append(values, r.Values...)
-			}
+			r, _ := offerings[i].Requirements.Get(key)
+			values = append(values, r.Values...)
 		}
-		r := model.NewRequirement(key, model.In, values...)
-		r.Present = len(values) == 0
-		out = append(out, r)
+		out = append(out, model.NewRequirement(key, model.In, values...))
 	}
 	return out
 }
