@@ -55,6 +55,7 @@ type Machine struct {
 	Created      time.Time
 	State        State
 	Failure      *failure.Error // why provisioning failed; nil = it did not, or AKS does not say
+	Gone         bool           // Azure or the user has deleted the virtual machine
 	DriftAction  string
 	Tags         map[string]string
 }
@@ -71,10 +72,18 @@ const (
 
 // Launch asks AKS for a machine that does not exist, and returns it as soon as
 // AKS has accepted it. The error of a machine that does exist is a *ExistsError.
-func (m *Machines) Launch(ctx context.Context, name string, body aks.Machine) (*Machine, error) {
+func (m *Machines) Launch(ctx context.Context, want *Want) (*Machine, error) {
+	name, err := Name(want.Claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	body, err := want.Body()
+	if err != nil {
+		return nil, err
+	}
 	// Machines of mode System may be spot.
 	ctx = policy.WithHTTPHeader(ctx, http.Header{"AllowSpotVMSystemNode": []string{"true"}})
-	_, err := m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, body,
+	_, err = m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, body,
 		&aks.MachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
 	if status(err) == http.StatusPreconditionFailed {
 		return nil, &ExistsError{Name: name}
@@ -94,8 +103,7 @@ type ExistsError struct{ Name string }
 
 func (e *ExistsError) Error() string { return fmt.Sprintf("AKS machine %s exists", e.Name) }
 
-// Get returns the machine. If there is none, or its virtual machine is gone, the
-// error is a cloud.NotFoundError.
+// Get returns the machine. If there is none, the error is a cloud.NotFoundError.
 func (m *Machines) Get(ctx context.Context, name string) (*Machine, error) {
 	answer, err := m.config.Machines.Get(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, nil)
 	if err != nil {
@@ -198,6 +206,7 @@ func (m *Machines) read(in *aks.Machine) (*Machine, error) {
 	if p.Priority != nil && *p.Priority == aks.ScaleSetPrioritySpot {
 		out.CapacityType = model.Spot
 	}
+	out.Gone = p.Status.VMState != nil && *p.Status.VMState == aks.VMStateDeleted
 	if p.Status.DriftAction != nil {
 		out.DriftAction = string(*p.Status.DriftAction)
 	}
