@@ -139,7 +139,7 @@ func (r *region) types(_ context.Context, class *v1beta1.AKSNodeClass) ([]*cloud
 	}
 	var out []*cloud.InstanceType
 	for _, sku := range skus(r.t) {
-		if facts := r.facts[sku.Name]; instancetype.Supported(facts, &of) {
+		if facts := r.facts[sku.Name]; facts != nil && instancetype.Supported(facts, &of) {
 			out = append(out, instancetype.New(facts, &of, cluster, market))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -128,11 +129,7 @@ func named(types []*cloud.InstanceType, name string) *cloud.InstanceType {
 
 // listed returns the machines with their claims and types. A type that cannot be
 // told is left out: machines are listed all the same.
-func (p *Provider) listed(ctx context.Context, machines []*machine.Machine) ([]*cloud.Machine, error) {
-	uids, err := p.uids(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (p *Provider) listed(ctx context.Context, machines []*machine.Machine, uids map[string]types.UID) []*cloud.Machine {
 	ofPool := map[string][]*cloud.InstanceType{}
 	out := make([]*cloud.Machine, len(machines))
 	for i, m := range machines {
@@ -143,7 +140,7 @@ func (p *Provider) listed(ctx context.Context, machines []*machine.Machine) ([]*
 		out[i] = p.machine(m, named(ofPool[pool], m.Size))
 		out[i].ClaimUID = uids[m.Claim]
 	}
-	return out, nil
+	return out
 }
 
 // typesOfPool returns the types of a NodePool by its name, nil if they cannot be

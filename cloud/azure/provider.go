@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -165,6 +166,9 @@ func (p *Provider) refused(choice cloud.Choice, err error) (m *cloud.Machine, re
 
 // want says what is to be launched.
 func (p *Provider) want(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice cloud.Choice) (*machine.Want, error) {
+	if s := class.Status.LocalDNSState; s != nil && *s == v1beta1.LocalDNSStateEnabled {
+		return nil, &cloud.NodeClassNotReadyError{Err: fmt.Errorf("AKSNodeClass %s: AKS machines cannot run localDNS yet; set spec.localDNS.mode to Disabled", class.Name)}
+	}
 	version, err := class.KubernetesVersion()
 	if err != nil {
 		return nil, err
@@ -295,11 +299,11 @@ func (p *Provider) Get(ctx context.Context, providerID string) (*cloud.Machine, 
 	if m.Gone {
 		return nil, &cloud.NotFoundError{Err: fmt.Errorf("the virtual machine of AKS machine %s is gone", m.Name)}
 	}
-	all, err := p.listed(ctx, []*machine.Machine{m})
+	uids, err := p.uids(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return all[0], nil
+	return p.listed(ctx, []*machine.Machine{m}, uids)[0], nil
 }
 
 // List implements cloud.Provider.
@@ -308,13 +312,17 @@ func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	var live []*machine.Machine
-	for _, m := range all {
-		if !m.Gone {
-			live = append(live, m)
-		}
+	uids, err := p.uids(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return p.listed(ctx, live)
+	// Without its virtual machine, a machine is gone to its claim. It is listed
+	// again when the claim is gone, too, so that it is collected.
+	all = slices.DeleteFunc(all, func(m *machine.Machine) bool {
+		_, claimed := uids[m.Claim]
+		return m.Gone && claimed
+	})
+	return p.listed(ctx, all, uids), nil
 }
 
 // InstanceTypes implements cloud.Provider.

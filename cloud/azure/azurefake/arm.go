@@ -81,12 +81,24 @@ func (c *Cloud) serveLocked(r *http.Request) (int, map[string]string, any, *prob
 		return 0, nil, nil, refuse(http.StatusNotFound, "InvalidResourceType", "There is no resource at '%s %s'.", r.Method, r.URL.Path)
 	}
 	c.calls[operation]++
-	if queue := c.failures[operation]; len(queue) > 0 {
-		c.failures[operation] = queue[1:]
-		f := queue[0]
-		return 0, nil, nil, &problem{f.Status, f.Code, f.Message, f.RetryAfter}
+	if f := next(c.failures, operation); f != nil {
+		return 0, nil, nil, f
 	}
-	return handle(call)
+	status, headers, answer, refused := handle(call)
+	if f := next(c.lost, operation); f != nil {
+		return 0, nil, nil, f
+	}
+	return status, headers, answer, refused
+}
+
+// next takes the first failure of the operation, nil if there is none.
+func next(failures map[string][]Failure, operation string) *problem {
+	queue := failures[operation]
+	if len(queue) == 0 {
+		return nil
+	}
+	failures[operation] = queue[1:]
+	return &problem{queue[0].Status, queue[0].Code, queue[0].Message, queue[0].RetryAfter}
 }
 
 // routeLocked finds the operation of a call. Names in paths are compared without

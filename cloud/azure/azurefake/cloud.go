@@ -4,6 +4,7 @@ package azurefake
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -42,6 +43,7 @@ type Cloud struct {
 	scripts    map[Place]Refusal
 	quotas     map[string]int64 // of vCPUs, by family in lower case
 	failures   map[string][]Failure
+	lost       map[string][]Failure
 	calls      map[string]int
 	serial     int
 	pageSize   int
@@ -55,9 +57,10 @@ const (
 
 // New returns a Cloud without machines.
 func New(c Config) *Cloud {
+	c.Pools = maps.Clone(c.Pools)
 	return &Cloud{
 		config: c, machines: map[string]*machine{}, operations: map[string]*operation{}, stock: map[Place]int{},
-		scripts: map[Place]Refusal{}, quotas: map[string]int64{}, failures: map[string][]Failure{}, calls: map[string]int{},
+		scripts: map[Place]Refusal{}, quotas: map[string]int64{}, failures: map[string][]Failure{}, lost: map[string][]Failure{}, calls: map[string]int{},
 		pageSize: 100,
 	}
 }
@@ -95,6 +98,14 @@ func (c *Cloud) Fail(operation string, failures ...Failure) {
 	c.failures[operation] = append(c.failures[operation], failures...)
 }
 
+// FailAfter has the next calls of the operation carried out, and answered with the
+// failures.
+func (c *Cloud) FailAfter(operation string, failures ...Failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost[operation] = append(c.lost[operation], failures...)
+}
+
 // endpoint is where clients believe Azure to be.
 const endpoint = "https://management.azure.test"
 
@@ -122,7 +133,7 @@ func (c *Cloud) Options() *arm.ClientOptions {
 					cloud.ResourceManager: {Endpoint: endpoint, Audience: endpoint},
 				},
 			},
-			Retry:     policy.RetryOptions{MaxRetries: 3, RetryDelay: time.Millisecond, MaxRetryDelay: 10 * time.Millisecond},
+			Retry:     policy.RetryOptions{MaxRetries: 3, RetryDelay: time.Millisecond, MaxRetryDelay: time.Minute},
 			Transport: inProcess{c.Handler()},
 		},
 		DisableRPRegistration: true,

@@ -115,6 +115,7 @@ func (c *Cloud) giveBackLocked(m *machine) {
 func (c *Cloud) Evict(pool, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settleLocked()
 	if m, ok := c.machines[machineKey(pool, name)]; ok {
 		m.model.Properties.Status.VMState = to.Ptr(aks.VMStateDeleted)
 	}
@@ -142,4 +143,31 @@ func (c *Cloud) Machines(pool string) map[string]bool {
 		}
 	}
 	return out
+}
+
+// Retag changes a tag of a machine behind the back of its owner; "" removes it.
+func (c *Cloud) Retag(pool, name, key, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, ok := c.machines[machineKey(pool, name)]
+	if !ok {
+		return
+	}
+	delete(m.model.Properties.Tags, key)
+	if value != "" {
+		m.model.Properties.Tags[key] = &value
+	}
+	c.stampLocked(m)
+}
+
+// RemovePool removes an agent pool with its machines.
+func (c *Cloud) RemovePool(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.config.Pools, name)
+	for key := range c.machines {
+		if strings.HasPrefix(key, name+"/") {
+			delete(c.machines, key)
+		}
+	}
 }
