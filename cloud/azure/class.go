@@ -20,8 +20,8 @@ import (
 
 // The event about a class that is not there.
 const (
-	unresolvedReason  = "NodeClassResolutionError"
-	unresolvedMessage = "Failed resolving NodeClass"
+	noClassReason  = "NodeClassResolutionError"
+	noClassMessage = "Failed resolving NodeClass"
 )
 
 // errNoClass says that there is no class to go by.
@@ -58,7 +58,7 @@ func (p *Provider) usableClass(ctx context.Context, ref *v1.NodeClassReference) 
 func (p *Provider) readyClass(ctx context.Context, claim *v1.NodeClaim) (*v1beta1.AKSNodeClass, error) {
 	class, err := p.usableClass(ctx, claim.Spec.NodeClassRef)
 	if errors.Is(err, errNoClass) {
-		p.config.Event(claim, corev1.EventTypeWarning, unresolvedReason, unresolvedMessage)
+		p.config.Event(claim, corev1.EventTypeWarning, noClassReason, noClassMessage)
 		return nil, &cloud.InsufficientCapacityError{Err: err}
 	}
 	if err != nil {

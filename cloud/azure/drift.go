@@ -58,7 +58,7 @@ func (p *Provider) driftClass(ctx context.Context, claim *v1.NodeClaim) (*v1beta
 	}
 	class, err := p.usableClass(ctx, claim.Spec.NodeClassRef)
 	if errors.Is(err, errNoClass) {
-		p.config.Event(pool, corev1.EventTypeWarning, unresolvedReason, unresolvedMessage)
+		p.config.Event(pool, corev1.EventTypeWarning, noClassReason, noClassMessage)
 		return nil, nil
 	}
 	return class, err

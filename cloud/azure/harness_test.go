@@ -51,7 +51,10 @@ type region struct {
 	events []string
 }
 
-var sizes = sync.OnceValues(azurevm.Sizes)
+var (
+	sizes  = sync.OnceValues(azurevm.Sizes)
+	prices = sync.OnceValues(func() (azurevm.Prices, error) { return azurevm.StaticPrices("eastus") })
+)
 
 // skus are the sizes of the region, each of a family of its own.
 func skus(t *testing.T) []azurevm.SKU {
@@ -96,7 +99,7 @@ func newRegion(t *testing.T) *region {
 		r.facts[sku.Name] = facts
 	}
 	var err error
-	r.prices, err = azurevm.StaticPrices("eastus")
+	r.prices, err = prices()
 	must(t, err)
 	r.pool = &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}}
 	r.pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: v1beta1.Group, Kind: v1beta1.Kind, Name: "default"}

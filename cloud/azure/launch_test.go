@@ -251,11 +251,11 @@ func TestCreationFails(t *testing.T) {
 				r.clock.Step(time.Second)
 				r.wantShort("at the end")
 			}
-			calls := r.azure.Calls()["LIST machines"]
+			calls := r.azure.Calls()["LIST machine"]
 			other.Status.Conditions = []v1.Condition{{Type: v1.RegisteredCondition, Status: metav1.ConditionTrue, Reason: "Registered", LastTransitionTime: metav1.Now()}}
 			r.store(other)
 			must(t, r.CheckLaunches(t.Context()))
-			if got := r.azure.Calls()["LIST machines"]; got != calls {
+			if got := r.azure.Calls()["LIST machine"]; got != calls {
 				t.Errorf("Azure is asked though every node has registered")
 			}
 		})

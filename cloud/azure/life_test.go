@@ -25,12 +25,12 @@ func TestList(t *testing.T) {
 		r.launch(r.claim(fmt.Sprint("claim-", i)))
 	}
 	r.azure.Retag(machinePool, "claim-3", v1beta1.NodePoolTagKey, "")
-	calls := r.azure.Calls()["LIST machines"]
+	calls := r.azure.Calls()["LIST machine"]
 	list, err := r.List(t.Context())
 	if err != nil || len(list) != 4 {
 		t.Errorf("%d machines, %v", len(list), err)
 	}
-	if pages := r.azure.Calls()["LIST machines"] - calls; pages != 3 {
+	if pages := r.azure.Calls()["LIST machine"] - calls; pages != 3 {
 		t.Errorf("%d pages", pages)
 	}
 	for _, m := range list {

@@ -109,7 +109,7 @@ func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 			return m, err
 		}
 	}
-	return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("AKS has refused %d offerings one after the other", mostAttempts)}
+	return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("AKS has rejected %d offerings one after the other", mostAttempts)}
 }
 
 // mostAttempts bounds how many offerings a call asks for.
@@ -167,7 +167,7 @@ func (p *Provider) refused(choice cloud.Choice, err error) (m *cloud.Machine, re
 // want says what is to be launched.
 func (p *Provider) want(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice cloud.Choice) (*machine.Want, error) {
 	if s := class.Status.LocalDNSState; s != nil && *s == v1beta1.LocalDNSStateEnabled {
-		return nil, &cloud.NodeClassNotReadyError{Err: fmt.Errorf("AKSNodeClass %s: AKS machines cannot run localDNS yet; set spec.localDNS.mode to Disabled", class.Name)}
+		return nil, &cloud.NodeClassNotReadyError{Err: fmt.Errorf("AKSNodeClass %s: an AKS machine cannot run localDNS yet; set spec.localDNS.mode to Disabled", class.Name)}
 	}
 	version, err := class.KubernetesVersion()
 	if err != nil {

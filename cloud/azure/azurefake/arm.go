@@ -31,6 +31,9 @@ func refuse(status int, code, format string, args ...any) *problem {
 	return &problem{status: status, code: code, message: fmt.Sprintf(format, args...)}
 }
 
+// collection is the part of paths below which machines are.
+const collection = "machines"
+
 // apiVersion is the version of AKS' API that has machines.
 const apiVersion = "2025-10-02-preview"
 
@@ -122,9 +125,9 @@ func (c *Cloud) routeLocked(r *request) (operation string, handle handler) {
 	switch {
 	case len(rest) == 2 && strings.EqualFold(rest[1], "deleteMachines") && r.Method == http.MethodPost:
 		return "POST deleteMachines", c.deleteMachines
-	case len(rest) == 2 && strings.EqualFold(rest[1], "machines") && r.Method == http.MethodGet:
-		return "LIST machines", c.listMachines
-	case len(rest) == 3 && strings.EqualFold(rest[1], "machines"):
+	case len(rest) == 2 && strings.EqualFold(rest[1], collection) && r.Method == http.MethodGet:
+		return "LIST machine", c.listMachines
+	case len(rest) == 3 && strings.EqualFold(rest[1], collection):
 		r.name = rest[2]
 		switch r.Method {
 		case http.MethodGet:

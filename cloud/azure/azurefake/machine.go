@@ -159,8 +159,8 @@ func (c *Cloud) createLocked(r *request, wanted aks.Machine) (int, map[string]st
 	vm := fmt.Sprintf("aks-%s-%s-%08d-vm", r.pool, r.name, c.serial)
 	m.ready = now.Add(CreationTime)
 	m.model = wanted
-	m.model.ID = to.Ptr(fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.ContainerService/managedClusters/%s/agentPools/%s/machines/%s",
-		c.config.Subscription, c.config.ResourceGroup, c.config.Cluster, r.pool, r.name))
+	m.model.ID = to.Ptr(fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.ContainerService/managedClusters/%s/agentPools/%s/%s/%s",
+		c.config.Subscription, c.config.ResourceGroup, c.config.Cluster, r.pool, collection, r.name))
 	m.model.Name = to.Ptr(r.name)
 	m.model.Type = to.Ptr("Microsoft.ContainerService/managedClusters/agentPools/machines")
 	p := m.model.Properties
@@ -241,7 +241,7 @@ func (c *Cloud) deleteMachines(r *request) (int, map[string]string, any, *proble
 		}
 	}
 	if len(found) == 0 || len(found) < len(wanted.MachineNames) {
-		return 0, nil, nil, refuse(http.StatusBadRequest, "InvalidParameter", "Cannot find any valid machines to delete.")
+		return 0, nil, nil, refuse(http.StatusBadRequest, "InvalidParameter", "Cannot find any valid %s to delete.", collection)
 	}
 	for _, m := range found {
 		if !m.deleting {

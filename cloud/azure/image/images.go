@@ -138,7 +138,7 @@ func NodeImageVersion(id string) (string, error) {
 	_, path, shared := strings.Cut(id, "/galleries/")
 	parts := strings.Split(path, "/")
 	if !shared || len(parts) != 5 || parts[1] != "images" || parts[3] != "versions" || slices.Contains(parts, "") {
-		return "", fmt.Errorf("image %s is not in a shared gallery, so AKS machines cannot boot it; set USE_SIG to true", id)
+		return "", fmt.Errorf("image %s is not in a shared gallery, so an AKS machine cannot boot it; set USE_SIG to true", id)
 	}
 	return parts[0] + "-" + parts[2] + "-" + parts[4], nil
 }

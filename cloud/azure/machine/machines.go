@@ -122,7 +122,7 @@ func (m *Machines) List(ctx context.Context) ([]*Machine, error) {
 			return nil, nil // there is no pool, so there are no machines
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list AKS machines of pool %s: %w", m.config.Pool, err)
+			return nil, fmt.Errorf("list the AKS agent pool %s: %w", m.config.Pool, err)
 		}
 		for _, item := range page.Value {
 			if item == nil || item.Properties == nil || item.Properties.Tags[v1beta1.NodePoolTagKey] == nil {
@@ -249,13 +249,17 @@ func Refusal(err error) *failure.Error {
 	return &failure.Error{Code: answer.ErrorCode, Text: answer.Error()}
 }
 
+// unknownMachine begins the text with which AKS rejects deleting what it does not
+// know.
+const unknownMachine = "Cannot find any valid"
+
 // classify wraps errors that mean that there is no machine.
 func classify(err error) error {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
 		return err
 	}
-	none := answer.ErrorCode == "InvalidParameter" && strings.Contains(answer.Error(), "Cannot find any valid machines")
+	none := answer.ErrorCode == "InvalidParameter" && strings.Contains(answer.Error(), unknownMachine)
 	if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && none {
 		return &cloud.NotFoundError{Err: err}
 	}
