@@ -3,6 +3,8 @@
 // Package azure is the provider for Azure Kubernetes Service. Nodes are AKS
 // machines: AKS builds the virtual machine, boots it and joins it to the cluster.
 //
+//	catalogue/      instance types, prices, quotas: refreshed and kept
+//	retail/         Azure's price list
 //	instancetype/   what a VM size is to Kubernetes (pure)
 //	image/          image families, versions, the maintenance window (pure)
 //	launch/         which offering a claim is launched with, and its tags (pure)
