@@ -10,6 +10,7 @@
 //	launch/         which offering a claim is launched with, and its tags (pure)
 //	failure/        what Azure's errors about launches mean (pure)
 //	shortage/       what Azure could not deliver a moment ago
+//	nodeclass/      the controllers of AKSNodeClass
 //	machine/        AKS machines: names, requests, life
 //	azurefake/      Azure in memory, for tests
 //
