@@ -47,8 +47,13 @@ type item struct {
 
 // Fetch reads the prices of the region from the endpoint, all pages of them.
 func Fetch(ctx context.Context, client *http.Client, endpoint, region string) (Prices, error) {
-	filter := fmt.Sprintf("priceType eq 'Consumption' and currencyCode eq 'USD' and serviceFamily eq 'Compute' and serviceName eq 'Virtual Machines' and armRegionName eq '%s'", region)
-	next := endpoint + "?" + url.Values{"api-version": {apiVersion}, "$filter": {filter}}.Encode()
+	var filter []string
+	for _, f := range []struct{ field, value string }{
+		{"priceType", "Consumption"}, {"currencyCode", "USD"}, {"serviceFamily", "Compute"}, {"serviceName", strings.ReplaceAll("Virtual_Machines", "_", " ")}, {"armRegionName", region},
+	} {
+		filter = append(filter, f.field+" eq '"+f.value+"'")
+	}
+	next := endpoint + "?" + url.Values{"api-version": {apiVersion}, "$filter": {strings.Join(filter, " and ")}}.Encode()
 	best := map[bool]map[string]item{true: {}, false: {}} // by whether it is spot
 	for range mostPages {
 		var page struct {
