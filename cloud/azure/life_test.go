@@ -4,6 +4,7 @@ package azure
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -196,5 +197,51 @@ func TestDrift(t *testing.T) {
 				t.Errorf("drift %q, %v; want %q", got, err, c.want)
 			}
 		})
+	}
+}
+
+// TestTagUpdate covers spec 71/65: a change of the class' tags reaches the machine,
+// once the node has registered, and a conflict is repeated.
+func TestTagUpdate(t *testing.T) {
+	r := newRegion(t)
+	claim := r.claim("a")
+	r.launch(claim)
+	update := func(what string, want bool, puts int) {
+		t.Helper()
+		before := r.azure.Calls()["PUT machine"]
+		done, err := r.Update(t.Context(), claim)
+		if err != nil || done != want {
+			t.Errorf("%s: done %t, %v", what, done, err)
+		}
+		if got := r.azure.Calls()["PUT machine"] - before; got != puts {
+			t.Errorf("%s: %d requests", what, got)
+		}
+	}
+	update("nothing has changed", true, 0)
+	r.class(func(c *v1beta1.AKSNodeClass) { c.Spec.Tags = map[string]string{"team/name": "shop"} })
+	update("before the node has registered", false, 0)
+	claim.Status.Conditions = []v1.Condition{{Type: v1.RegisteredCondition, Status: metav1.ConditionTrue, Reason: "Registered", LastTransitionTime: metav1.Now()}}
+	r.store(claim)
+	recorded := claim.Annotations[v1beta1.InPlaceUpdateHashAnnotationKey]
+	r.azure.Fail("PUT machine", azurefake.Failure{Status: 412, Code: "ConditionNotMet", Message: "The condition is not met."})
+	if done, err := r.Update(t.Context(), claim); err == nil || done || claim.Annotations[v1beta1.InPlaceUpdateHashAnnotationKey] != recorded {
+		t.Errorf("overtaken: done %t, %v, annotations %v", done, err, claim.Annotations)
+	}
+	update("again", true, 1)
+	update("afterwards", true, 0)
+	want := map[string]string{
+		"team_name": "shop", "karpenter.azure.com_cluster": "prod", "compute.aks.billing": "linux", "karpenter.sh_nodepool": "default",
+		"karpenter.azure.com_aksmachine_nodeclaim": "a",
+	}
+	if got := r.azure.Tags(machinePool, "a"); !maps.Equal(got, want) {
+		t.Errorf("tags %v, want %v", got, want)
+	}
+	// What others have changed behind our back is overwritten with the next change.
+	r.azure.Retag(machinePool, "a", v1beta1.MachineNodeClaimTagKey, "")
+	r.class(func(c *v1beta1.AKSNodeClass) { c.Spec.Tags = nil })
+	update("without tags", true, 1)
+	delete(want, "team_name")
+	if got := r.azure.Tags(machinePool, "a"); !maps.Equal(got, want) {
+		t.Errorf("tags %v, want %v", got, want)
 	}
 }

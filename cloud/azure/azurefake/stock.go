@@ -160,6 +160,19 @@ func (c *Cloud) Retag(pool, name, key, value string) {
 	c.stampLocked(m)
 }
 
+// Tags returns the tags of a machine.
+func (c *Cloud) Tags(pool, name string) map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]string{}
+	if m, ok := c.machines[machineKey(pool, name)]; ok {
+		for key, value := range m.model.Properties.Tags {
+			out[key] = *value
+		}
+	}
+	return out
+}
+
 // RemovePool removes an agent pool with its machines.
 func (c *Cloud) RemovePool(name string) {
 	c.mu.Lock()

@@ -197,3 +197,14 @@ func TestTags(t *testing.T) {
 		t.Error("51 tags are accepted")
 	}
 }
+
+// TestInPlaceHash covers the golden values of spec 71/98.
+func TestInPlaceHash(t *testing.T) {
+	tags := map[string]string{"compute.aks.billing": "linux", "karpenter.azure.com_cluster": "test-cluster", "karpenter.sh_nodepool": "default"}
+	if got := launch.InPlaceHash(tags); got != "3897900378" {
+		t.Errorf("hash %s", got)
+	}
+	if got := launch.InPlaceHash(tags, "/id/a"); got != "2636960792" {
+		t.Errorf("hash with identity %s", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -155,6 +156,27 @@ func (m *Machines) Delete(ctx context.Context, name string) error {
 		return nil, nil
 	})
 	return err
+}
+
+// Retag replaces the tags of the machine, if they are others. The error of a machine
+// that has changed since it was read is one of Azure, with status 412.
+func (m *Machines) Retag(ctx context.Context, name string, tags map[string]string) error {
+	answer, err := m.config.Machines.Get(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, nil)
+	if err != nil {
+		return classify(fmt.Errorf("read AKS machine %s: %w", name, err))
+	}
+	known, err := m.read(&answer.Machine)
+	if err != nil || maps.Equal(known.Tags, tags) {
+		return err
+	}
+	body := answer.Machine
+	body.Properties.Tags = pointers(tags)
+	_, err = m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, body,
+		&aks.MachinesClientBeginCreateOrUpdateOptions{IfMatch: body.Properties.ETag})
+	if err != nil {
+		return fmt.Errorf("update the tags of AKS machine %s: %w", name, err)
+	}
+	return nil
 }
 
 // OfVM returns the name of the machine with the provider ID of a node. It is not
