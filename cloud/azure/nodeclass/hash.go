@@ -4,9 +4,7 @@ package nodeclass
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/azure/v1beta1"
-	"karpenter/api/conditions"
 	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
+	"karpenter/cloud/stamp"
 )
 
 // Hash is the controller nodeclass.hash.
@@ -34,10 +32,11 @@ func (h *Hash) Register(mgr manager.Manager, options controller.Options) error {
 		Complete(h)
 }
 
-// Reconcile records the hash of one class. When the class was hashed by other
-// rules its claims come first, so that it is not taken for done while a claim
-// carries a hash that cannot be compared. A class with fields that could not be
-// read keeps the hash it has.
+// keys are where the hash of a class is kept.
+var keys = stamp.Keys{Hash: v1beta1.HashAnnotationKey, HashVersion: v1beta1.HashVersionAnnotationKey, Version: v1beta1.HashVersion}
+
+// Reconcile records the hash of one class. One with fields that could not be read
+// keeps the hash it has.
 func (h *Hash) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	class := &v1beta1.AKSNodeClass{}
 	if err := h.Client.Get(ctx, request.NamespacedName, class); err != nil {
@@ -46,50 +45,17 @@ func (h *Hash) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if unreadable.Error(class) != nil {
 		return reconcile.Result{}, nil
 	}
-	hash := class.Hash()
-	if class.Annotations[v1beta1.HashVersionAnnotationKey] != v1beta1.HashVersion {
-		if err := h.restampClaims(ctx, class, hash); err != nil {
-			return reconcile.Result{}, err
+	return reconcile.Result{}, keys.Keep(ctx, h.Client, class, class.Hash(), func(ctx context.Context) ([]*v1.NodeClaim, error) {
+		list := &v1.NodeClaimList{}
+		if err := h.Client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list node claims: %w", err)
 		}
-	}
-	return reconcile.Result{}, h.annotate(ctx, class, map[string]string{
-		v1beta1.HashAnnotationKey: hash, v1beta1.HashVersionAnnotationKey: v1beta1.HashVersion,
+		var own []*v1.NodeClaim
+		for i := range list.Items {
+			if ref := list.Items[i].Spec.NodeClassRef; refers(ref) && ref.Name == class.Name {
+				own = append(own, &list.Items[i])
+			}
+		}
+		return own, nil
 	})
-}
-
-// restampClaims brings the claims of the class to the current rules. A claim
-// known to have drifted keeps its hash, so that it stays drifted.
-func (h *Hash) restampClaims(ctx context.Context, class *v1beta1.AKSNodeClass, hash string) error {
-	claims := &v1.NodeClaimList{}
-	if err := h.Client.List(ctx, claims); err != nil {
-		return fmt.Errorf("list node claims: %w", err)
-	}
-	var failures []error
-	for i := range claims.Items {
-		claim := &claims.Items[i]
-		if ref := claim.Spec.NodeClassRef; !refers(ref) || ref.Name != class.Name || claim.Annotations[v1beta1.HashVersionAnnotationKey] == v1beta1.HashVersion {
-			continue
-		}
-		stamps := map[string]string{v1beta1.HashVersionAnnotationKey: v1beta1.HashVersion}
-		if conditions.Get(claim, v1.DriftedCondition) == nil {
-			stamps[v1beta1.HashAnnotationKey] = hash
-		}
-		failures = append(failures, h.annotate(ctx, claim, stamps))
-	}
-	return errors.Join(failures...)
-}
-
-// annotate adds the annotations to the object, if it lacks any.
-func (h *Hash) annotate(ctx context.Context, object client.Object, annotations map[string]string) error {
-	all := maps.Clone(object.GetAnnotations())
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, annotations)
-	if maps.Equal(all, object.GetAnnotations()) {
-		return nil
-	}
-	stored := object.DeepCopyObject().(client.Object)
-	object.SetAnnotations(all)
-	return client.IgnoreNotFound(h.Client.Patch(ctx, object, client.MergeFrom(stored)))
 }
