@@ -34,18 +34,11 @@ func (c *Cloud) Stock(p Place, n int) {
 	c.stock[p] = n
 }
 
-// Script has Azure refuse to deliver in a place, until Unscript.
+// Script has Azure refuse to deliver in a place from now on.
 func (c *Cloud) Script(p Place, r Refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scripts[p] = r
-}
-
-// Unscript ends what Script began.
-func (c *Cloud) Unscript(p Place) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.scripts, p)
 }
 
 // Quota sets how many vCPUs of the family the subscription may use on demand.

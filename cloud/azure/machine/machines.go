@@ -66,9 +66,8 @@ type State string
 
 // The states that matter.
 const (
-	Succeeded State = "Succeeded"
-	Failed    State = "Failed"
-	Deleting  State = "Deleting"
+	Failed   State = "Failed"
+	Deleting State = "Deleting"
 )
 
 // Launch asks AKS for a machine that does not exist, and returns it as soon as
