@@ -179,8 +179,8 @@ ui: bin/ui/node_modules ## build the page of karpenter ui; needs Node.js, which 
 ui-test: bin/karpenter-commands bin/ui/node_modules ## the page in a real Chromium: accessibility, keyboard, first paint; UI=-rewrite also draws docs/screens/ui-*.png
 	cd cmd/karpenter/ui/browser && go test -count=1 -v -timeout 20m . -args -karpenter=$(CURDIR)/bin/karpenter-commands $(UI)
 
-krew: ## the kubectl plugin for all platforms and its Krew manifest in bin/krew; URL=https://… is where they will be
-	deploy/krew/release.sh bin/krew '$(URL)'
+krew: ## the kubectl plugin for PLATFORMS and its Krew manifest in bin/krew; URL=https://… is where they will be
+	deploy/krew/release.sh bin/krew '$(URL)' $(PLATFORMS)
 
 # The control plane and our own programs build at the same time: while one downloads or links, the other compiles.
 build: ## build what the other targets run

@@ -94,6 +94,9 @@ const (
 	// MinOnDemandShareAnnotationKey on a NodePool is the least share of 1 of its
 	// nodes' vCPUs that are to be on demand. Ours.
 	MinOnDemandShareAnnotationKey = Group + "/min-on-demand-share"
+	// SurgeFirstAnnotationKey on the pod template of a Deployment with one replica asks
+	// for its replacement to start before the pod is evicted: "true".
+	SurgeFirstAnnotationKey = Group + "/surge-first"
 	// MaxSpotPoolShareAnnotationKey on a NodePool overrides the setting of that name,
 	// and limits the share of its nodes' vCPUs in one spot pool, too. Ours.
 	MaxSpotPoolShareAnnotationKey = Group + "/max-spot-pool-share"

@@ -84,7 +84,7 @@ func (m *migrating) run(s surroundings, paths []string) error {
 		err = result.Report.Write(report)
 	}
 	if err == nil {
-		m.next(s, paths, result.Report.Objects)
+		m.next(s, paths, result.Report)
 	}
 	if err == nil && m.check && result.Report.ByHand() > 0 {
 		err = errByHand
@@ -92,17 +92,16 @@ func (m *migrating) run(s surroundings, paths []string) error {
 	return err
 }
 
-// next names the command that goes on, if something was migrated.
-func (m *migrating) next(s surroundings, paths []string, migrated int) {
-	if migrated == 0 {
-		return
-	}
+// next names the command that goes on.
+func (m *migrating) next(s surroundings, paths []string, r migrate.Report) {
 	from := strings.Join(paths, " ")
 	switch {
 	case slices.Contains(paths, "-"):
 		next(s, "karpenter plan -f FILE")
-	case m.write:
+	case m.write || r.Objects == 0 && (m.check || r.ByHand() == 0):
 		next(s, "karpenter plan -f "+paths[0])
+	case r.Objects == 0:
+		next(s, "karpenter migrate --check "+from)
 	case m.check:
 		next(s, "karpenter migrate --diff "+from)
 	default:

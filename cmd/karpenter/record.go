@@ -25,16 +25,16 @@ func recordCommand(s surroundings) *cobra.Command {
 	var v recordAsk
 	c := &cobra.Command{
 		Use:   "record",
-		Short: "Show past decisions, what came of them, and what was saved since a baseline",
+		Short: "Show past decisions and what was saved since a baseline",
 		Long: `Show the record that the leader keeps in the cluster: what nodes have cost, the
-decisions with predicted and actual cost, evictions and waits, and what was saved
-since a baseline, by cause.
+decisions with predicted and actual cost, evictions and waits, and what was
+saved since a baseline, by cause.
 
 A baseline is the cost of the cluster at one time. You freeze it when you like:
-'karpenter record --freeze' prints a ConfigMap, which you apply.`,
+'karpenter record --freeze' prints a ConfigMap, which you apply with kubectl.`,
 		Example: `  karpenter record
   karpenter record --limit 100
-  karpenter record --freeze | kubectl apply -f -`,
+  karpenter record --freeze > baseline.yaml`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
 	}
@@ -77,7 +77,7 @@ func (v *recordAsk) run(ctx context.Context, s surroundings) error {
 		return err
 	}
 	if r.Savings == nil {
-		v.next(s, "karpenter record --freeze | kubectl apply -f -", "karpenter ui")
+		v.next(s, "karpenter record --freeze > baseline.yaml", "karpenter ui")
 	} else {
 		v.next(s, "karpenter ui")
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,8 @@ func (v *saving) run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	if err := v.write(s, report, pages{text: report.Text, markdown: report.Markdown}); err != nil {
+	text := func(w io.Writer) error { return report.Text(w, cmp.Or(v.columns(s), math.MaxInt)) }
+	if err := v.write(s, report, pages{text: text, markdown: report.Markdown}); err != nil {
 		return err
 	}
 	v.next(s, "karpenter savings -o markdown", "karpenter migrate --check MANIFESTS")

@@ -51,6 +51,9 @@ func (e entry) supersedes(old entry) bool {
 // Queue holds the pods that are to leave their nodes. It is safe for
 // concurrent use.
 type Queue struct {
+	// Surge is set before the queue is registered. The zero value evicts all pods.
+	Surge Surge
+
 	client  client.Client
 	events  events.Recorder
 	clock   clock.PassiveClock
@@ -170,7 +173,13 @@ func (q *Queue) Reconcile(ctx context.Context, key Key) (reconcile.Result, error
 		return q.drop(key), nil
 	case !pods.Evictable(pod, now):
 		return q.later(key), nil
-	default:
-		return q.evict(ctx, pod)
 	}
+	why, err := q.surge(ctx, pod)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case why != "":
+		return q.refused(ctx, pod, why)
+	}
+	return q.evict(ctx, pod)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -121,9 +122,10 @@ func (s *stage) open() {
 		WithIndex(&v1.NodeClaim{}, join.ClaimProviderID, func(o client.Object) []string {
 			return []string{o.(*v1.NodeClaim).Status.ProviderID}
 		}).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: s.evict, Delete: s.delete}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: s.evict, Delete: s.delete, Patch: s.patch}).Build()
 	m := NewMetrics(s.metrics)
 	s.queue = NewQueue(s.client, s.events, s.clock, m)
+	s.queue.Surge = Surge{Live: s.client, Timeout: 10 * time.Minute}
 	s.nodes = &Reconciler{Client: s.client, Machines: s.machines, Evictions: s.queue, Events: s.events, Clock: s.clock, Metrics: m}
 }
 
@@ -156,6 +158,23 @@ func (s *stage) delete(ctx context.Context, c client.WithWatch, o client.Object,
 		s.calls = append(s.calls, fmt.Sprintf("delete %s grace=%ds uid=%s", o.GetName(), *do.GracePeriodSeconds, *do.Preconditions.UID))
 	}
 	return c.Delete(ctx, o)
+}
+
+// patch answers a patch of a Deployment as it is told to for "restart".
+func (s *stage) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	d, ok := o.(*appsv1.Deployment)
+	if !ok {
+		return c.Patch(ctx, o, p, opts...)
+	}
+	s.calls = append(s.calls, s.relative(fmt.Sprintf("restart %s at %s", d.Name, d.Spec.Template.Annotations[RestartedAtAnnotationKey])))
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	switch s.answers["restart"] {
+	case 403:
+		return apierrors.NewForbidden(deployments, d.Name, fmt.Errorf("no right"))
+	case 409:
+		return apierrors.NewConflict(deployments, d.Name, fmt.Errorf("changed"))
+	}
+	return c.Patch(ctx, o, p, opts...)
 }
 
 // pass runs the node controller once on every Node and shows what came of it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	dto "github.com/prometheus/client_model/go"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -219,6 +220,8 @@ func (s *stage) declare(line string) {
 		s.declareBudget(name, options)
 	case "attachment":
 		s.declareAttachment(name, options)
+	case "deployment":
+		s.declareDeployment(name, options)
 	case "volumeclaim":
 		s.add(&corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -322,6 +325,14 @@ func (s *stage) declarePod(name string, options map[string]string) {
 				"Exists":        {{Key: disrupted.Key, Operator: corev1.TolerationOpExists}},
 				"unschedulable": {{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}},
 			}[value]
+		case "of": // a Deployment
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: value + "-5d4f", UID: "r", Controller: new(bool)}}
+			*p.OwnerReferences[0].Controller = true
+			p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "5d4f"
+			p.CreationTimestamp = *s.at(-time.Hour)
+			p.Annotations[v1.SurgeFirstAnnotationKey] = "true"
+		case "ready":
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionStatus(value)}}
 		case "volumeclaim":
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: value}}})
@@ -350,6 +361,39 @@ func (s *stage) declareBudget(name string, options map[string]string) {
 		}
 	}
 	s.add(b)
+}
+
+func (s *stage) declareDeployment(name string, options map[string]string) {
+	replicas, more, less := int32(1), intstr.FromString("25%"), intstr.FromString("25%")
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &more, MaxUnavailable: &less}},
+		},
+	}
+	for key, value := range options {
+		switch key {
+		case "replicas":
+			replicas = int32(intstr.Parse(value).IntVal)
+		case "surge":
+			more = intstr.Parse(value)
+		case "unavailable":
+			less = intstr.Parse(value)
+		case "recreate":
+			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+		case "paused":
+			d.Spec.Paused = true
+		case "selects":
+			d.Spec.Selector.MatchLabels["app"] = value
+		case "restarted":
+			d.Spec.Template.Annotations = map[string]string{RestartedAtAnnotationKey: s.at(duration(s.t, value)).UTC().Format(time.RFC3339)}
+		default:
+			s.t.Fatalf("unknown option %s", key)
+		}
+	}
+	d.Spec.Replicas = &replicas
+	s.add(d)
 }
 
 func (s *stage) declareAttachment(name string, options map[string]string) {

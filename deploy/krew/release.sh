@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds the kubectl plugin for each platform and writes its Krew manifest:
-# deploy/krew/release.sh FOLDER URL
+# deploy/krew/release.sh FOLDER URL PLATFORMS
 #
 # FOLDER gets an archive for each platform and karpenter.yaml, whose checksums are
-# those of the archives. URL is where the archives will be found.
+# those of the archives. URL is where the archives will be found. PLATFORMS are
+# those of make release, such as linux/amd64,darwin/arm64.
 set -eu
-out=${1:?usage: deploy/krew/release.sh FOLDER URL}
-url=${2:?usage: deploy/krew/release.sh FOLDER URL}
-platforms=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}
+out=${1:?usage: deploy/krew/release.sh FOLDER URL PLATFORMS}
+url=${2:?usage: deploy/krew/release.sh FOLDER URL PLATFORMS}
+platforms=$(echo "${3:?usage: deploy/krew/release.sh FOLDER URL PLATFORMS}" | tr , ' ')
 cd "$(dirname "$0")/../.."
 mkdir -p "$out"
 manifest=$out/karpenter.yaml

@@ -105,7 +105,7 @@ type total struct {
 
 type atRest struct {
 	total
-	Rounds, Launched, TakenAway, Evictions int
+	Rounds, Launched, Removed, Evictions int
 }
 
 type launched struct{ NodePool, InstanceType, Zone, CapacityType string }

@@ -87,7 +87,7 @@ func workload(p *corev1.Pod) string {
 	case o == nil || o.Kind == "DaemonSet" || o.Kind == "Node":
 		return ""
 	case o.Kind == "ReplicaSet":
-		return strings.TrimSuffix(o.Name, "-"+p.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
+		return pods.Deployment(p)
 	case o.Kind == "Job":
 		if at := strings.LastIndexByte(o.Name, '-'); at > 0 && len(o.Name)-at > 8 && strings.Trim(o.Name[at+1:], "0123456789") == "" {
 			return o.Name[:at] // and minutes since 1970

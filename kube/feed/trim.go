@@ -74,7 +74,7 @@ func trimPod(p *corev1.Pod) {
 // keptAnnotations returns those that are read.
 func keptAnnotations(all map[string]string) map[string]string {
 	var out map[string]string
-	for _, key := range []string{v1.DoNotDisruptAnnotationKey, v1.DisruptionCostAnnotationKey, corev1.PodDeletionCost} {
+	for _, key := range []string{v1.DoNotDisruptAnnotationKey, v1.DisruptionCostAnnotationKey, v1.SurgeFirstAnnotationKey, corev1.PodDeletionCost} {
 		if value, ok := all[key]; ok {
 			if out == nil {
 				out = map[string]string{}

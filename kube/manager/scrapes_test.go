@@ -143,7 +143,9 @@ func (b broken) Collect(out chan<- prometheus.Metric) {
 
 // TestTurns covers metrics of several registries in one answer, in every form.
 func TestTurns(t *testing.T) {
-	gauge := func(name string) prometheus.Gauge { return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "Help."}) }
+	gauge := func(name string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "Help."})
+	}
 	others := prometheus.NewRegistry()
 	others.MustRegister(gauge("other"))
 	turns := NewTurns()

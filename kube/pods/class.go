@@ -4,8 +4,10 @@ package pods
 
 import (
 	"slices"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,6 +33,23 @@ func Static(p *corev1.Pod) bool { return ownedBy(p, "v1", "Node") }
 
 // DaemonSet reports whether the pod belongs to a DaemonSet.
 func DaemonSet(p *corev1.Pod) bool { return ownedBy(p, "apps/v1", "DaemonSet") }
+
+// Ready reports whether the pod is ready.
+func Ready(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// Deployment returns the name of the Deployment whose ReplicaSet controls the pod, or of
+// the ReplicaSet if that is of none; "" = the pod is of no ReplicaSet.
+func Deployment(p *corev1.Pod) string {
+	o := metav1.GetControllerOfNoCopy(p)
+	if o == nil || o.Kind != "ReplicaSet" {
+		return ""
+	}
+	return strings.TrimSuffix(o.Name, "-"+p.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
+}
 
 // Critical reports whether the pod bears a system priority class. The numeric
 // priority does not count.

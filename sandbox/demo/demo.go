@@ -76,7 +76,7 @@ func poolsReady(v *fleet.View) string {
 	}
 	for _, p := range v.Pools {
 		if !p.Ready {
-			return fmt.Sprintf("NodePool %s is not ready: %s", p.Name, cmp.Or(p.Reason, "nobody has looked at it yet"))
+			return fmt.Sprintf("NodePool %s is not ready: %s", p.Name, cmp.Or(p.Reason, "waiting for its first reconcile"))
 		}
 	}
 	return ""

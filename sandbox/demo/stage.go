@@ -229,7 +229,7 @@ func (st *stage) run(ctx context.Context, place int, s *step) error {
 		st.line("done", fmt.Sprintf("%s, after %s", w.name, seconds(took)))
 	}
 	if st.lastBought.After(began) {
-		st.results = append(st.results, result{place, s.name, "last node bought", st.lastBought.Sub(began)})
+		st.results = append(st.results, result{place, s.name, "last node launched", st.lastBought.Sub(began)})
 	}
 	return nil
 }

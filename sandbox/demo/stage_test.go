@@ -165,16 +165,16 @@ func TestSummary(t *testing.T) {
 	view.PeakPrice, view.Spent = 0.2, 0.01
 	var out bytes.Buffer
 	writeSummary(&out, []result{
-		{0, "scale up", "all running", 4 * time.Second}, {0, "scale up", "last node bought", 2 * time.Second}, {1, "scale down", "all gone", time.Second},
+		{0, "scale up", "all running", 4 * time.Second}, {0, "scale up", "last node launched", 2 * time.Second}, {1, "scale down", "all gone", time.Second},
 	}, &view)
 	want := `
 summary
   scale up
-        2.0s  last node bought
+        2.0s  last node launched
         4.0s  all running
   scale down
         1.0s  all gone
-  nodes bought
+  nodes launched
            1  m5.large  at $0.1000/h
     at most $0.200/h at a time, $0.0100 spent
   pool general never had more than

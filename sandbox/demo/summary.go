@@ -30,7 +30,7 @@ func writeSummary(w io.Writer, results []result, view *fleet.View) {
 		last = r.step
 		fmt.Fprintf(w, "    %8s  %s\n", seconds(r.took), r.what)
 	}
-	fmt.Fprint(w, "  nodes bought\n")
+	fmt.Fprint(w, "  nodes launched\n")
 	for _, p := range view.Bought {
 		fmt.Fprintf(w, "    %8d  %s %s at $%.4f/h\n", p.Count, p.Type, p.CapacityType, p.Price)
 	}

@@ -89,7 +89,7 @@ func (w *Workload) Pods() int { return w.Waiting + w.Starting + w.Running + w.Fi
 type Pool struct {
 	Name   string
 	Ready  bool
-	Reason string              // why it is not ready; empty if nobody has looked at it yet
+	Reason string              // why it is not ready; empty if waiting for its first reconcile
 	Limits corev1.ResourceList // nil: none
 	// Budgets are those that hold always and for all reasons, such as "10%".
 	Budgets []string

@@ -171,6 +171,9 @@ func templateOf(w *script.Workload) corev1.PodTemplateSpec {
 	if w.Protect != "" {
 		t.Annotations = map[string]string{v1.DoNotDisruptAnnotationKey: w.Protect}
 	}
+	if w.Surge {
+		t.Annotations = map[string]string{v1.SurgeFirstAnnotationKey: "true"}
+	}
 	requests := corev1.ResourceList{}
 	if w.CPU != "" {
 		requests[corev1.ResourceCPU] = resource.MustParse(w.CPU)

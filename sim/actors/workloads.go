@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"karpenter/kube/pods"
 	"karpenter/sim/script"
 	"karpenter/sim/store"
 )
@@ -48,7 +49,12 @@ func (w *workloads) look(a *Actor, c *choice) {
 // is a ReplicaSet in between; nobody here looks at it.
 func (w *workloads) keep(a *Actor, c *choice, d *appsv1.Deployment, have []*corev1.Pod) {
 	want := int(*d.Spec.Replicas)
+	old := slices.DeleteFunc(slices.Clone(have), func(p *corev1.Pod) bool {
+		return p.Annotations[restartedAt] == d.Spec.Template.Annotations[restartedAt]
+	})
 	switch {
+	case len(old) > 0:
+		rollOut(a, c, d, have, old)
 	case len(have) < want:
 		c.offer(a.make(podOf(d, &d.Spec.Template, "apps/v1", "ReplicaSet")))
 	case len(have) > want:
@@ -60,6 +66,28 @@ func (w *workloads) keep(a *Actor, c *choice, d *appsv1.Deployment, have []*core
 	}
 	for _, p := range have {
 		if a.due(w.end(a, p, a.Script.Pods[i].Life)) {
+			c.offer(a.remove(p))
+		}
+	}
+}
+
+// restartedAt is the annotation in a template by which kubectl restarts a rollout.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// rollOut replaces the old pods of the Deployment: one more than it wants is made, and
+// one is removed when more than it wants are ready.
+func rollOut(a *Actor, c *choice, d *appsv1.Deployment, have, old []*corev1.Pod) {
+	want, ready := int(*d.Spec.Replicas), 0
+	for _, p := range have {
+		if pods.Ready(p) {
+			ready++
+		}
+	}
+	if len(have)-len(old) < want && len(have) <= want {
+		c.offer(a.make(podOf(d, &d.Spec.Template, "apps/v1", "ReplicaSet")))
+	}
+	for _, p := range old {
+		if ready > want || !pods.Ready(p) {
 			c.offer(a.remove(p))
 		}
 	}

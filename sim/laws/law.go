@@ -58,7 +58,7 @@ func All(s *script.Script, strays map[types.UID]bool) []*Law {
 	t.strays = strays
 	return []*Law{
 		newLimits(t), newBudgets(t), newProtected(t), newForced(t), newDrained(t),
-		newOwned(t), newOnce(), newJoined(t), newIdle(t), newReasoned(t), newDrift(), newRolled(t), newRepaired(t), newLaunches(t),
+		newSurged(t), newOwned(t), newOnce(), newJoined(t), newIdle(t), newReasoned(t), newDrift(), newRolled(t), newRepaired(t), newLaunches(t),
 		newKept(t), newRunning(t), newClean(t), newRest(t), newFenced(),
 	}
 }

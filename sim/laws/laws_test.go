@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -246,6 +247,45 @@ func moves(again func(c *court, a, b *corev1.Pod)) func(*court) {
 	}
 }
 
+// single is a history in which the process evicts the one pod of a Deployment that
+// asks for its replacement first, so long after a restart; 0 = there was none. Before
+// that it does more, and is told what makes a pod one of the Deployment.
+func single(c *court, after time.Duration, before ...func(of func(*corev1.Pod))) {
+	c.Helper()
+	one, yes := int32(1), true
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+	d.Spec.Replicas = &one
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+	c.must(c.users.Create(c.Context(), d))
+	of := func(p *corev1.Pod) {
+		p.Annotations = map[string]string{v1.SurgeFirstAnnotationKey: "true"}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: d.UID, Controller: &yes}}
+	}
+	n := c.node("c1")
+	p := c.ready(c.pod("p", "c1", of))
+	c.pass(2 * time.Minute)
+	c.mark(n, model.Drifted)
+	if after > 0 {
+		d.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)}
+		c.must(c.us.Update(c.Context(), d))
+		c.pass(after)
+	}
+	for _, do := range before {
+		do(of)
+	}
+	c.evict(p)
+}
+
+// ready has the pod be ready from now on.
+func (c *court) ready(p *corev1.Pod) *corev1.Pod {
+	c.Helper()
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
+	c.must(c.users.Status().Update(c.Context(), p))
+	c.step()
+	return p
+}
+
 func protect(text string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations = map[string]string{v1.DoNotDisruptAnnotationKey: text} }
 }
@@ -345,6 +385,8 @@ func histories() []history {
 			c.delete(c.users, n)
 			c.terminate(n)
 		}},
+		{"pool general", "surged", "no other pod of its Deployment was ready", func(c *court) { single(c, 0) }},
+		{"pool general", "surged", "no other pod of its Deployment was ready", func(c *court) { single(c, laws.SurgeTimeout-time.Minute) }},
 		{"pool general", "owned", "which is gone", func(c *court) {
 			n := c.claim("c1", "1")
 			c.launch(n)
@@ -567,6 +609,10 @@ func TestExcused(t *testing.T) {
 			c.pass(time.Minute)
 			c.delete(c.users, nodes[0])
 			c.mark(nodes[1], model.Empty)
+		}},
+		{"a pod has waited for its replacement as long as it is told to", "pool general", func(c *court) { single(c, laws.SurgeTimeout) }},
+		{"a pod has been replaced", "pool general", func(c *court) {
+			single(c, time.Minute, func(of func(*corev1.Pod)) { c.ready(c.pod("q", "c1", of)) })
 		}},
 		{"a limit lets a pod have a machine only at the end", "pool general limits=nodes:1", func(c *court) {
 			n := c.node("c1")

@@ -118,6 +118,9 @@ func (d *drawer) pods() {
 		if d.one(4) {
 			w.Tolerates = "dedicated"
 		}
+		if w.Count == 1 && w.Protect == "" && d.one(2) {
+			w.Surge = true
+		}
 		d.s.Pods = append(d.s.Pods, w)
 	}
 	if d.one(3) {

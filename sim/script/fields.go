@@ -80,6 +80,7 @@ func podFields() []field[Workload] {
 		text("tolerates", "the key of a taint", func(w *Workload) *string { return &w.Tolerates }, isWord),
 		text("pdb", "how many pods may be away, a number or a percentage", func(w *Workload) *string { return &w.PDB }, isShare),
 		text("protect", "true, or a duration such as 10m", func(w *Workload) *string { return &w.Protect }, isProtection),
+		flag("surge", func(w *Workload) *bool { return &w.Surge }),
 		count("buffer", 1000, func(w *Workload) *int { return &w.Buffer }),
 		span("grace", func(w *Workload) *time.Duration { return &w.Grace }),
 		span("life", func(w *Workload) *time.Duration { return &w.Life }),

@@ -74,6 +74,7 @@ type Workload struct {
 	Tolerates string // key of a taint
 	PDB       string // maxUnavailable, a number or a percentage; "" = no budget
 	Protect   string // value of do-not-disrupt: true or a duration; "" = none
+	Surge     bool   // asks for its replacement to start before it is evicted
 	Buffer    int    // pods for which a CapacityBuffer keeps room besides; 0 = none
 	Grace     time.Duration
 	Life      time.Duration // mean time after which a pod is replaced; 0 = as long as it can

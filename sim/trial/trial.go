@@ -152,6 +152,9 @@ func settingsOf(s *script.Script, amazon bool, more []string) (config.Config, er
 	if s.Seed%4 < 2 && slices.Contains(s.Gates, "NodeRepair") { // both ways to repair nodes
 		args = append(args, "--legacy-node-repair=true")
 	}
+	if slices.ContainsFunc(s.Pods, func(w script.Workload) bool { return w.Surge }) {
+		args = append(args, "--surge-first-timeout="+laws.SurgeTimeout.String())
+	}
 	c, err := config.Parse(append(args, more...), func(string) (string, bool) { return "", false })
 	if err == nil && len(c.UnknownGates) > 0 {
 		err = fmt.Errorf("there are no feature gates %v", c.UnknownGates)

@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
+	"karpenter/cmd/karpenter/record"
 	"karpenter/cmd/karpenter/recording"
 	"karpenter/cmd/karpenter/situation"
 	"karpenter/cmd/karpenter/top"
@@ -29,6 +32,9 @@ var shop string
 
 // namespace is that of Karpenter.
 const namespace = "kube-system"
+
+// peak is when the most pods run.
+const peak = 3*time.Minute + 20*time.Second
 
 // play runs the script and returns the recording.
 func play(t *testing.T, seed uint64) []byte {
@@ -58,6 +64,47 @@ func play(t *testing.T, seed uint64) []byte {
 	}
 	var out bytes.Buffer
 	if err := recorder.Write(&out, fmt.Sprintf("simulation, seed %d", s.Seed)); err != nil {
+		t.Fatal(err)
+	}
+	return frozen(t, out.Bytes())
+}
+
+// frozen returns the recording with a baseline that a user has frozen at the peak.
+func frozen(t *testing.T, text []byte) []byte {
+	t.Helper()
+	scheme, err := trial.RecordingScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := recording.Read(bytes.NewReader(text), scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := r.Started.Add(peak)
+	kept, err := record.Load(t.Context(), r.At(at), namespace, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := record.Freeze(kept.Meter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	baseline, err := b.ConfigMap(namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := slices.IndexFunc(r.Changes, func(c recording.Change) bool { return c.At.After(at) })
+	var out bytes.Buffer
+	w, err := recording.NewWriter(&out, r.Header, scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range slices.Insert(r.Changes, next, recording.Change{At: at, Object: baseline}) {
+		if err := w.Write(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -96,6 +143,13 @@ func promised(t *testing.T, text []byte) {
 	}
 	if b := answers.Bound; b.Missing != "" || b.Least <= 0 || b.Cost < b.Least {
 		t.Errorf("the bound is %+v", b)
+	}
+	kept, err := record.Load(t.Context(), r.At(end), namespace, end)
+	if err != nil || len(kept.Trouble) > 0 {
+		t.Fatalf("%v, %v", kept.Trouble, err)
+	}
+	if len(kept.Decisions) < 6 || kept.Savings == nil || kept.Savings.Saved <= 0 {
+		t.Errorf("the record has %d decisions, and savings %+v", len(kept.Decisions), kept.Savings)
 	}
 	launches, removals := 0, 0
 	state := r.At(r.Started)

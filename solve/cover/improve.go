@@ -324,3 +324,47 @@ func (r *rebuilder) swap(torn []int, nodes []Node) bool {
 	}
 	return true
 }
+
+// tighten makes every node the cheapest of its pool that its pods fit.
+func (s *solver) tighten() {
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		before := n.Candidate
+		was := &s.Candidates[before]
+		items, request := make([]int, 0, len(n.Take)), make([]int64, s.resources)
+		for _, t := range n.Take {
+			items = append(items, t.Item)
+			for r, v := range s.Items[t.Item].Request {
+				request[r] += v * int64(t.Pods)
+			}
+		}
+		s.budget.Spend(len(s.Candidates) * s.resources)
+		for c := range s.Candidates {
+			is := &s.Candidates[c]
+			if is.Price < s.Candidates[n.Candidate].Price && is.Pool == was.Pool && holds(is.Room, request) && !uses(is, was) && s.takes(c, items) {
+				n.Candidate = c
+			}
+		}
+		if now := n.Candidate; now != before {
+			s.use(before, -n.Count)
+			s.use(now, n.Count)
+		}
+	}
+}
+
+// uses reports whether a takes more of some limit than b.
+func uses(a, b *Candidate) bool {
+	for i, v := range a.Uses {
+		if v > b.Uses[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether pods of the items may share a node of the candidate, room not
+// asked.
+func (s *solver) takes(c int, items []int) bool {
+	return !slices.ContainsFunc(items, func(i int) bool { return !s.Candidates[c].Serves.Has(s.Items[i].Class) }) &&
+		(s.Agree == nil || s.Agree(c, items))
+}

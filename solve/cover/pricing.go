@@ -31,6 +31,9 @@ type pricer struct {
 	shared  []int
 }
 
+// choice is a line with how many of its pods the room could take at most.
+type choice struct{ line, most int }
+
 // negligible is which excess of worth over price is not worth a pattern.
 const negligible = 1e-3
 

@@ -50,9 +50,6 @@ type searcher struct {
 	limit float64 // highest bound among branches not followed to their end
 }
 
-// choice is a line with how many of its pods the room could take at most.
-type choice struct{ line, most int }
-
 // branch decides how many pods of the most worthy line to take, most first. The
 // prices are those of the branch above, to start from.
 func (s *searcher) branch(items []choice, room []int64, price []float64, worth float64) {

@@ -22,7 +22,9 @@ func Solve(p *Problem, o Options, budget *work.Budget) *Result {
 		r.Abandoned = true
 	} else {
 		s.coverRest()
-		if !o.Rough {
+		if o.Rough {
+			s.tighten()
+		} else {
 			s.improve()
 		}
 	}

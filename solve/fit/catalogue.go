@@ -30,7 +30,8 @@ type Catalogue struct {
 	open      map[poolKey]bool
 	demands   map[string]*constraints
 
-	alternatives int // of all demands
+	alternatives int  // of all demands
+	none         Bits // no offers
 	spellings    map[string]*Spelling
 }
 

@@ -19,6 +19,7 @@ func NewCatalogue(s *model.Snapshot) *Catalogue {
 		c.add(p)
 	}
 	c.layOut()
+	c.none = NewBits(len(c.Offers))
 	c.reserve()
 	c.measure()
 	c.define()

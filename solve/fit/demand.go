@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"karpenter/model"
@@ -43,11 +44,13 @@ func (c *Catalogue) demand(p model.Pending, keep bool) *Demand {
 // keys share what it returns.
 func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []model.Toleration) *constraints {
 	out := &constraints{Offers: NewBits(len(c.Offers))}
-	base := c.tolerated(tolerations)
+	base, left := c.tolerated(tolerations), NewBits(len(c.Offers))
 	for _, demands := range alternatives {
-		offers := c.MatchAll(demands)
-		for i, w := range base {
-			offers[i] &= w
+		copy(left, base)
+		c.narrow(left, demands)
+		offers := c.none // as of many alternatives most may leave
+		if !left.Empty() {
+			offers = slices.Clone(left)
 		}
 		out.alts = append(out.alts, alternative{demands, offers})
 		out.Offers.Add(offers)

@@ -9,6 +9,7 @@ import (
 )
 
 // Match returns the offers whose nodes could have a label that meets r.
+// They must not be changed.
 func (c *Catalogue) Match(r model.Requirement) Bits {
 	text := matchKey(r)
 	if m, ok := c.matches[text]; ok {
@@ -18,22 +19,35 @@ func (c *Catalogue) Match(r model.Requirement) Bits {
 	for i := range c.Pools {
 		c.matchPool(i, r, m)
 	}
+	if m.Empty() {
+		m = c.none
+	}
 	c.matches[text] = m
 	return m
 }
 
 // MatchAll returns the offers that meet every requirement of rs.
 func (c *Catalogue) MatchAll(rs model.Requirements) Bits {
-	if len(rs) == 0 {
-		return c.in(Range{To: len(c.Offers)})
-	}
-	out := slices.Clone(c.Match(rs[0]))
-	for _, r := range rs[1:] {
+	out := c.in(Range{To: len(c.Offers)})
+	c.narrow(out, rs)
+	return out
+}
+
+// narrow leaves those of the offers that meet every requirement of rs.
+func (c *Catalogue) narrow(offers Bits, rs model.Requirements) {
+	for _, r := range rs {
 		for i, w := range c.Match(r) {
-			out[i] &= w
+			offers[i] &= w
+		}
+		if offers.Empty() {
+			return
 		}
 	}
-	return out
+}
+
+// Meets reports whether the offer is one of those that MatchAll returns.
+func (c *Catalogue) Meets(offer int, rs model.Requirements) bool {
+	return !slices.ContainsFunc(rs, func(r model.Requirement) bool { return !c.Match(r).Has(offer) })
 }
 
 // Any returns the offers whose nodes could meet one of the alternatives.

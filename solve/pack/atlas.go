@@ -3,8 +3,10 @@
 package pack
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -15,6 +17,9 @@ import (
 // apart. More domains than these are of no use to any number of pods that is
 // planned for at once, and looking at all of them is not bounded by anything.
 const mostPlaces = 1024
+
+// stepsPerLabel is what it takes to tell offers apart by a label, for each offer.
+const stepsPerLabel = 8
 
 // atlas knows the places that nodes can be bought in.
 type atlas struct {
@@ -30,26 +35,58 @@ func (t *atlas) areas(keys []int) []area {
 	if out, ok := t.known[name]; ok {
 		return out
 	}
+	all := t.regionsOf(keys)
+	out := make([]area, len(all))
+	for _, r := range all {
+		p := make(topology.Place, len(t.topology.Keys))
+		for i, key := range keys {
+			if r.settled[i] {
+				p[key] = []int{t.topology.Domain(key, r.names[i])}
+			}
+		}
+		out[r.rank] = area{id: placeID(p, keys), place: p, pins: r.pins, names: r.names, offers: r.offers}
+	}
+	t.known[name] = out
+	return out
+}
+
+// regionsOf returns the regions that the keys tell apart, in the order in which
+// offers have them.
+func (t *atlas) regionsOf(keys []int) []region {
+	labels := make([]string, len(keys))
+	for i, key := range keys {
+		labels[i] = t.topology.Keys[key]
+	}
+	name := strings.Join(labels, "\x00")
+	if out, ok := t.regions[name]; ok {
+		return out
+	}
+	t.budget.Spend(stepsPerLabel * len(labels) * len(t.catalogue.Offers))
+	var out []region
 	index := map[string]int{}
-	var out []area
 	for _, offers := range t.catalogue.Alike(t.labels(keys)) {
-		for _, p := range t.placesOf(offers[0], keys) {
-			open := t.openAt(offers[0], p, keys)
-			id := placeID(p, keys)
-			name := id + placeID(nil, open)
-			i, ok := index[name]
-			if !ok {
-				index[name] = len(out)
-				out = append(out, t.newArea(id, p, keys, open))
-				out[len(out)-1].offers = offers
+		for _, r := range t.regionsAt(offers[0], labels) {
+			id := fmt.Sprintf("%q %v %v", r.names, r.settled, r.open)
+			i, known := index[id]
+			if !known {
+				index[id] = len(out)
+				r.pins, r.offers = r.pinned(labels), offers
+				out = append(out, r)
 				continue
 			}
 			out[i].offers = slices.Concat(out[i].offers, offers)
 			slices.Sort(out[i].offers)
 		}
 	}
-	slices.SortFunc(out, func(a, b area) int { return slices.Compare(a.names, b.names) })
-	t.known[name] = out
+	order := make([]int, len(out))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(out[a].names, out[b].names) })
+	for rank, i := range order {
+		out[i].rank = rank
+	}
+	t.regions[name] = out
 	return out
 }
 
@@ -64,35 +101,39 @@ func (t *atlas) labels(keys []int) []string {
 	return out
 }
 
-// placesOf returns where a node bought from the offer may be.
-func (t *atlas) placesOf(offer int, keys []int) []topology.Place {
-	places := []topology.Place{make(topology.Place, len(t.topology.Keys))}
-	most := int(math.Pow(mostPlaces, 1/float64(len(keys))))
-	for _, key := range keys {
-		label, ok := t.catalogue.Label(offer, t.topology.Keys[key])
+// regionsAt returns where a node bought from the offer may be, as far as the
+// labels tell.
+func (t *atlas) regionsAt(offer int, labels []string) []region {
+	out := []region{{names: make([]string, len(labels)), settled: make([]bool, len(labels)), open: make([]bool, len(labels))}}
+	most := int(math.Pow(mostPlaces, 1/float64(len(labels))))
+	for i, name := range labels {
+		label, ok := t.catalogue.Label(offer, name)
 		if !ok {
 			continue
 		}
-		values := t.openValues(key, label, most)
+		values := t.openValues(name, label, most)
 		if len(values) == 0 && label.Complement { // nobody can tell the values it may have
+			for _, r := range out {
+				r.open[i] = true
+			}
 			continue
 		}
-		var more []topology.Place
-		for _, p := range places {
+		var more []region
+		for _, r := range out {
 			for _, v := range values {
-				q := slices.Clone(p)
-				q[key] = []int{t.topology.Domain(key, v)}
+				q := region{names: slices.Clone(r.names), settled: slices.Clone(r.settled), open: r.open}
+				q.names[i], q.settled[i] = v, true
 				more = append(more, q)
 			}
 		}
-		places = more
+		out = more
 	}
-	return places
+	return out
 }
 
 // openValues returns the values of a key that a label allows, at most so many: those
 // that nodes or pods name come first.
-func (t *atlas) openValues(key int, label model.Requirement, most int) []string {
+func (t *atlas) openValues(key string, label model.Requirement, most int) []string {
 	if !label.Complement && len(label.Values) <= most {
 		return label.Values
 	}
@@ -118,11 +159,10 @@ func (t *atlas) openValues(key int, label model.Requirement, most int) []string 
 // mentioned returns the values of a key that nodes or pods name and, when asked
 // for, those that pools do: a pool that leaves the label open can have any of
 // them.
-func (t *atlas) mentioned(key int, pools bool) []string {
-	name := t.topology.Keys[key]
+func (t *atlas) mentioned(key string, pools bool) []string {
 	var out []string
 	add := func(rs model.Requirements) {
-		if r, ok := rs.Get(name); ok && !r.Complement {
+		if r, ok := rs.Get(key); ok && !r.Complement {
 			out = append(out, r.Values...)
 		}
 	}
@@ -141,43 +181,6 @@ func (t *atlas) mentioned(key int, pools bool) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// openAt returns the keys of which a node bought from the offer has some value that
-// the place does not say.
-func (t *atlas) openAt(offer int, p topology.Place, keys []int) []int {
-	var out []int
-	for _, key := range keys {
-		if len(p[key]) > 0 {
-			continue
-		}
-		if label, ok := t.catalogue.Label(offer, t.topology.Keys[key]); ok && label.Complement {
-			out = append(out, key)
-		}
-	}
-	return out
-}
-
-// newArea returns the area of a place. Its nodes have no label for keys that the
-// place does not settle, but for those that are open.
-func (t *atlas) newArea(id string, p topology.Place, keys, open []int) area {
-	a := area{id: id, place: p}
-	for _, key := range keys {
-		name := t.topology.Keys[key]
-		if slices.Contains(open, key) {
-			a.names = append(a.names, "")
-			continue
-		}
-		if len(p[key]) == 0 {
-			a.pins = a.pins.And(model.NewRequirement(name, model.DoesNotExist))
-			a.names = append(a.names, "")
-			continue
-		}
-		value := t.topology.Value(key, p[key][0])
-		a.pins = a.pins.And(model.NewRequirement(name, model.In, value))
-		a.names = append(a.names, value)
-	}
-	return a
 }
 
 // nearby returns the places where other pods may be bought nodes that count for

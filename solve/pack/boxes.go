@@ -98,6 +98,9 @@ func (x *boxer) candidates(out []candidate) []candidate {
 			x.all = append(x.all, i)
 		}
 	}
+	if x.one != nil && len(x.limits.pools[x.pool].resources) == 0 {
+		return x.singles(out)
+	}
 	var tops []int
 	for _, i := range x.all { // cheapest first
 		if slices.ContainsFunc(tops, func(o int) bool { return x.exceeds(o, i) }) {
@@ -146,6 +149,7 @@ func (x *boxer) cut(top, r int, among []int, box []int64, emit func()) bool {
 	}
 	slices.SortFunc(levels, func(a, b int64) int { return cmp.Compare(b, a) })
 	for _, level := range slices.Compact(levels) {
+		x.budget.Spend(len(among))
 		if x.counts--; x.counts <= 0 {
 			return false
 		}
@@ -257,7 +261,11 @@ func (x *boxer) holds(choice int, box []int64) bool {
 // singles adds boxes that hold one pod each, so that where not all boxes were
 // found no pod goes without.
 func (x *boxer) singles(out []candidate) []candidate {
-	for _, d := range x.demands {
+	demands := x.demands
+	if x.one != nil {
+		demands = []*demand{x.one}
+	}
+	for _, d := range demands {
 		box := make([]int64, len(x.wanted))
 		for r, position := range x.wanted {
 			box[r] = d.Shape.Requests.At(position)

@@ -34,7 +34,7 @@ func (x *draft) tierParts() []float64 {
 	parts, later := make([]float64, len(x.tiers)), 0.0
 	for _, d := range x.demands {
 		i := slices.IndexFunc(x.tiers, func(t tier) bool {
-			return x.catalogue.Fits(d.Demand, fit.Range{From: x.catalogue.Pools[t.From].Offers.From, To: x.catalogue.Pools[t.To-1].Offers.To})
+			return x.catalogue.Fits(d.Demand, x.offersIn(t))
 		})
 		if i >= 0 && len(d.left) > 0 {
 			parts[i]++
@@ -149,6 +149,6 @@ func (m *market) coverScarce(open []*demand, before mark) {
 // constrained reports whether a pod is left that some pool of the tier would
 // launch a node for if its limits allowed it.
 func (m *market) constrained(demands []*demand) bool {
-	offers := fit.Range{From: m.catalogue.Pools[m.tier.From].Offers.From, To: m.catalogue.Pools[m.tier.To-1].Offers.To}
+	offers := m.offersIn(m.tier)
 	return slices.ContainsFunc(demands, func(d *demand) bool { return len(d.left) > 0 && m.catalogue.Fits(d.Demand, offers) })
 }

@@ -83,11 +83,15 @@ func (m *market) ofType(row *fit.TypeRow, out []candidate) []candidate {
 	return out
 }
 
-// roomFor returns what is free of the resources anybody requests.
+// roomFor returns what is free of the resources anybody requests; for one pod, more
+// than it requests is no better.
 func (m *market) roomFor(free model.Resources) []int64 {
 	out := make([]int64, len(m.wanted))
 	for i, r := range m.wanted {
 		out[i] = free.At(r)
+		if m.one != nil {
+			out[i] = min(out[i], m.one.Shape.Requests.At(r))
+		}
 	}
 	return out
 }

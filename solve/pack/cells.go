@@ -34,12 +34,20 @@ type cell struct {
 
 const noTier = math.MaxInt
 
+// What it takes to look at the places that a demand could go to, in steps.
+const (
+	stepsPerArea  = 64
+	stepsPerOffer = 2
+)
+
 // cellsOf returns the places pods of d could go to, told apart by keys.
 func (s domains) cellsOf(d *demand, keys []int) []*cell {
 	var out []*cell
 	index := map[string]*cell{}
 	alternatives := d.Shape.Alternatives()
-	for _, a := range s.atlas.areas(keys) {
+	areas := s.atlas.areas(keys)
+	s.budget.Spend(stepsPerArea*len(areas) + stepsPerOffer*len(s.catalogue.Offers))
+	for _, a := range areas {
 		if !slices.ContainsFunc(alternatives, a.suits) {
 			continue
 		}
@@ -79,12 +87,15 @@ func (s domains) quote(c *cell, d *demand) {
 	}
 	settled := s.settledFor(d, c)
 	for _, o := range c.offers {
-		if !d.Offers.Has(o) || s.reservations.offers.Has(o) || !settled(o) {
+		if !d.Offers.Has(o) || s.reservations.offers.Has(o) {
 			continue
 		}
 		row := &s.catalogue.Types[s.catalogue.Offers[o].Type]
 		tier := s.tierOf(row.Pool)
-		if tier > c.tier {
+		if tier > c.tier { // and so are all that follow
+			break
+		}
+		if !settled(o) {
 			continue
 		}
 		room := fit.Room(row.Free, d.Shape.Requests, topology.Unbounded)

@@ -20,15 +20,13 @@ import (
 
 // Bounds of disperse.
 const (
-	dispersePasses = 8       // over the new nodes
-	disperseWork   = 1 << 20 // offers that are looked at for one plan
-	spotQuotes     = 3       // offers of each zone that a new node is considered for, cheapest first
-	spotPairs      = 8       // pairs of them that two nodes in place of one are considered for
-	spotSizes      = 4       // sizes of nodes that it is divided into, largest first
-	mostParts      = 8       // nodes in place of one
-	sizePremium    = 1.05    // how much more nodes of one of these sizes may cost
-	spotTries      = 4       // ways to change a node that are tried, best first
-	pricedCrowds   = 16      // crowds of one plan of which it is worked out what spreading them costs
+	dispersePasses = 8    // over the new nodes
+	spotPairs      = 8    // pairs of them that two nodes in place of one are considered for
+	spotSizes      = 4    // sizes of nodes that it is divided into, largest first
+	mostParts      = 8    // nodes in place of one
+	sizePremium    = 1.05 // how much more nodes of one of these sizes may cost
+	spotTries      = 4    // ways to change a node that are tried, best first
+	pricedCrowds   = 16   // crowds of one plan of which it is worked out what spreading them costs
 )
 
 // disperse changes the plan of the outcome so that less of a workload is in one spot

@@ -46,6 +46,7 @@ type survey struct {
 	wanted    []int      // positions of the resources anybody requests
 	picky     []bool     // pools that leave a label open which some demand asks about
 	groups    []group    // demands that share a bound on one new node
+	one       *demand    // the only one surveyed, of which one pod is left; nil = all are
 }
 
 // group is demands of which one new node takes at most limit pods together.

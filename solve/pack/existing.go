@@ -33,7 +33,9 @@ func (x *draft) staying() []placement {
 		return nil
 	}
 	x.topology.Final(true)
+	x.keepDomains(true)
 	admitted := x.topology.Admit(moves)
+	x.keepDomains(false)
 	x.topology.Final(false)
 	var stay []placement
 	for i, m := range moves {
@@ -43,6 +45,34 @@ func (x *draft) staying() []placement {
 		x.topology.Add(m.Kind, x.topology.At(m.Site), m.Site, -admitted[i])
 	}
 	return stay
+}
+
+// keepDomains has domains count whose only nodes are being deleted, if nodes can
+// be bought there. The scheduler counts them as long as these nodes exist, which
+// can be until the pods that it keeps from the other domains run.
+func (x *draft) keepDomains(yes bool) {
+	var doomed []topology.Place
+	for site := range x.snapshot.Nodes {
+		if x.snapshot.Nodes[site].Deleting {
+			doomed = append(doomed, x.topology.At(site))
+		}
+	}
+	if len(doomed) == 0 {
+		return
+	}
+	for _, d := range x.demands {
+		keys := x.topology.Pinned(d.kind)
+		if len(keys) == 0 || len(d.Shape.Spread) == 0 {
+			continue
+		}
+		var kept []topology.Place
+		if yes {
+			kept = slices.DeleteFunc(x.atlas.nearby(d.kind, d.Shape), func(p topology.Place) bool {
+				return !slices.ContainsFunc(doomed, func(q topology.Place) bool { return inside(q, p, keys) })
+			})
+		}
+		x.topology.Buyable(d.kind, kept)
+	}
 }
 
 // planned lists the pods that still fit where an earlier plan put them, rules

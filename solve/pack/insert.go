@@ -192,6 +192,9 @@ func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool
 // onMore finds a place for the next pod of d on one more node.
 func (n *insertion) onMore(d *demand, areas []area, w worth) bool {
 	for _, a := range areas {
+		if !slices.ContainsFunc(a.offers, d.Offers.Has) {
+			continue
+		}
 		n.topology.Buyable(d.kind, []topology.Place{a.place})
 		if n.work > 0 && w(d, a.place, -1) && n.onNew(d, a) {
 			return true
@@ -216,7 +219,10 @@ func (n *insertion) cheapestFirst(areas []area, d *demand) {
 			}
 			row := &n.catalogue.Types[n.catalogue.Offers[o].Type]
 			tier, price := n.tierOf(row.Pool), n.catalogue.Offers[o].Price
-			if better := tier < q.tier || tier == q.tier && price < q.price; better && d.Shape.Requests.Fits(row.Free) {
+			if tier > q.tier { // and so are all that follow
+				break
+			}
+			if better := tier < q.tier || price < q.price; better && d.Shape.Requests.Fits(row.Free) {
 				q = quote{tier, price}
 			}
 		}
@@ -251,7 +257,7 @@ func (n *insertion) launchFor(d, part *demand) bool {
 	d.left, part.left = rest, d.left[:1:1]
 	alone := n.trial == nil && !n.demanding(fit.Range{To: len(n.floors)}) && len(n.catalogue.Reservations()) == 0
 	if !alone {
-		n.takeSurvey()
+		n.surveyOne(part)
 	}
 	for _, tier := range n.tiers {
 		if alone {
@@ -261,6 +267,9 @@ func (n *insertion) launchFor(d, part *demand) bool {
 		}
 		if len(part.left) == 0 {
 			d.left = rest
+			if !alone {
+				n.takeSurvey()
+			}
 			return true
 		}
 	}

@@ -19,37 +19,6 @@ type outlook struct {
 	at   []*future // by bin, of the draft as it was when pods were counted; nil = not asked for yet
 }
 
-// futures is what was worked out of new nodes of any draft of a problem: pods are
-// counted again and again with nearly the same nodes.
-type futures struct {
-	byNode  map[string]*future
-	equal   map[string]*future
-	matches map[*model.Requirements]fit.Bits
-}
-
-// mostFutures is how many are kept.
-const mostFutures = 2048
-
-func newFutures() *futures {
-	return &futures{byNode: map[string]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]fit.Bits{}}
-}
-
-// future is what may become of the nodes of some bins.
-type future struct {
-	pool    int
-	demands model.Requirements
-	ways    fit.Bits
-	values  map[question][]string
-	meets   map[*model.Requirements][2]bool
-}
-
-// question is one to a future: the values of a label under alternatives, told
-// by their address.
-type question struct {
-	alternatives *model.Requirements
-	key          string
-}
-
 func (x *draft) newOutlook(bins []int) *outlook {
 	return &outlook{draft: x, bins: bins, at: make([]*future, len(x.bins))}
 }

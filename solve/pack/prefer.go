@@ -112,6 +112,9 @@ func honour(ignoring *outcome) *outcome {
 	wishes := preferences(ignoring.draft)
 	strictly := slices.ContainsFunc(wishes, func(w wish) bool { return w.most > w.strict })
 	for range honourSteps {
+		if q.budget.Spent() {
+			break
+		}
 		spare := q.spare(wishes, ignoring.plan)
 		wishes = slices.DeleteFunc(wishes, func(w wish) bool {
 			return !strictly && (w.most >= mostAlike || w.cost > hopeless*float64(spare) && w.cost > 0)

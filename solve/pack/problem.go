@@ -4,6 +4,7 @@ package pack
 
 import (
 	"slices"
+	"sort"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -35,6 +36,7 @@ type problem struct {
 	varieties map[string]*variety // remembered
 	futures   *futures            // remembered
 	charges   map[int]float64     // remembered, by first pool of a tier; see fewer
+	regions   map[string][]region // by the labels that tell them apart; remembered
 }
 
 // tier is the pools of equal weight.
@@ -42,7 +44,12 @@ type tier = fit.Range
 
 // tierOf returns the position of the tier of a pool.
 func (q *problem) tierOf(pool int) int {
-	return slices.IndexFunc(q.tiers, func(t tier) bool { return pool < t.To })
+	return sort.Search(len(q.tiers), func(i int) bool { return pool < q.tiers[i].To })
+}
+
+// offersIn returns the offers of a tier.
+func (q *problem) offersIn(t tier) fit.Range {
+	return fit.Range{From: q.catalogue.Pools[t.From].Offers.From, To: q.catalogue.Pools[t.To-1].Offers.To}
 }
 
 // avoids reports whether a soft taint keeps the shape from some pool or node.

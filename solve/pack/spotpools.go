@@ -10,6 +10,12 @@ import (
 	"karpenter/model"
 )
 
+// Bounds of what is looked at.
+const (
+	disperseWork = 1 << 20 // offers for one plan
+	spotQuotes   = 3       // offers of each zone that a new node is considered for, cheapest first
+)
+
 // spotPool is an instance type in a zone, for the nodes of a pool.
 type spotPool struct {
 	pool       int

@@ -28,6 +28,20 @@ func (x *draft) takeSurvey() {
 	x.separate()
 }
 
+// surveyOne looks at no demand but d, of which one pod is left.
+func (x *draft) surveyOne(d *demand) {
+	x.survey = survey{one: d}
+	d.class = x.classOf(d)
+	for r, v := range d.Shape.Requests {
+		if v > 0 {
+			x.wanted = append(x.wanted, r)
+		}
+	}
+	for pool := range x.catalogue.Pools {
+		x.picky = append(x.picky, x.catalogue.Asks(pool, d.Shape))
+	}
+}
+
 // classOf returns the class of d, which may be a new one. Demands of a class may
 // use the same offers, and where minValues ask about it for the same reasons.
 func (x *draft) classOf(d *demand) int {

@@ -261,7 +261,7 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 			continue
 		}
 		for o := row.Offers.From; o < row.Offers.To; o++ {
-			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && r.catalogue.MatchAll(r.demandsOf(b).And(d.At(o)...)).Has(o) {
+			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && r.catalogue.Meets(o, r.demandsOf(b).And(d.At(o)...)) {
 				if !r.spoils(b, d, o) {
 					offer, price, ok = o, p, true
 				}

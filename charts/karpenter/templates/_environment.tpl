@@ -49,6 +49,7 @@
   "LOG_ERROR_OUTPUT_PATHS" (join "," .Values.logErrorOutputPaths)
   "BATCH_MAX_DURATION" $s.batchMaxDuration
   "BATCH_IDLE_DURATION" $s.batchIdleDuration
+  "SURGE_FIRST_TIMEOUT" $s.surgeFirstTimeout
   "PREFERENCE_POLICY" $s.preferencePolicy
   "MIN_VALUES_POLICY" $s.minValuesPolicy
   "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability

@@ -85,6 +85,11 @@ type Config struct {
 	// scheduler down. It needs the right to patch pods/status. Default false.
 	NominatePods bool
 
+	// SurgeFirstTimeout is how long a pod with the annotation karpenter.sh/surge-first
+	// waits for its replacement before it is evicted; 0 = it is evicted at once. It
+	// needs the rights to get and patch Deployments. Default 0.
+	SurgeFirstTimeout time.Duration
+
 	// PreferencePolicy is Respect or Ignore. Default Respect.
 	PreferencePolicy string
 	// MinValuesPolicy is Strict or BestEffort. Default Strict.
@@ -109,7 +114,7 @@ type Config struct {
 	// node, per hour: for the node, and for each of its vCPUs. Default 0.
 	AdditionalNodePrice, AdditionalVCPUPrice model.Price
 	// PreferencePremium and PreferenceAllowance are how much more a plan may cost
-	// if it honours preferences: as a share of what it costs without them, and in
+	// if it honors preferences: as a share of what it costs without them, and in
 	// dollars per hour for pods that prefer to be spread. Default 0.05 and 0.05.
 	PreferencePremium   float64
 	PreferenceAllowance model.Price

@@ -12,7 +12,7 @@ import (
 )
 
 // ClusterAnswer compares what the nodes cost with what the same pods would cost
-// if they were placed afresh. Dollars are per hour. Nodes that nobody here made
+// if they were placed from scratch. Dollars are per hour. Nodes that nobody here made
 // count nowhere, but take pods in the fresh plan, too.
 type ClusterAnswer struct {
 	Nodes    int     `json:"nodes"`
@@ -25,7 +25,7 @@ type ClusterAnswer struct {
 	Fresh Fresh   `json:"fresh"`
 	Bound float64 `json:"boundPerHour"` // no plan for those pods, Kept included, costs less
 
-	Kept     int     `json:"kept,omitempty"` // nodes that cannot be taken away now, and stay in the fresh plan as they are
+	Kept     int     `json:"kept,omitempty"` // nodes that cannot be removed now, and stay in the fresh plan as they are
 	KeptCost float64 `json:"keptPerHour,omitempty"`
 }
 
@@ -42,7 +42,7 @@ func OfCluster(s *model.Snapshot, place func(*model.Snapshot) *model.Plan) Clust
 	var a ClusterAnswer
 	var cost, kept model.Price
 	var parts sums
-	fresh, stays := afresh(s)
+	fresh, stays := emptied(s)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Claim == "" {
@@ -80,9 +80,9 @@ func OfCluster(s *model.Snapshot, place func(*model.Snapshot) *model.Plan) Clust
 	return a
 }
 
-// afresh returns the situation without the nodes that may be taken away, their
+// emptied returns the situation without the nodes that may be removed, their
 // pods pending, and which nodes stay.
-func afresh(s *model.Snapshot) (fresh *model.Snapshot, stays func(*model.Node) bool) {
+func emptied(s *model.Snapshot) (fresh *model.Snapshot, stays func(*model.Node) bool) {
 	stays = func(n *model.Node) bool {
 		pool := poolOf(s, n.Pool)
 		return !n.Deleting && (pool == nil || pool.Static != nil || n.Disruption.Blocked != "" || n.Disruption.Held != "")
@@ -145,7 +145,7 @@ func (a ClusterAnswer) Text(w io.Writer) error {
 	row(&b, "cost", fmt.Sprintf("%s, %s", monthly(a.Fresh.Cost), counted(a.Fresh.Nodes, "node")))
 	row(&b, "at least", monthly(a.Bound)+": no plan costs less")
 	if a.Fresh.Pending > 0 {
-		row(&b, "no place", counted(a.Fresh.Pending, "pod")+", not counted in the fresh plan")
+		row(&b, "unplaced", counted(a.Fresh.Pending, "pod")+", not counted from scratch")
 	}
 	if c := a.comparison(); c != "" {
 		fmt.Fprintf(&b, "\n%s\n", c)
@@ -163,11 +163,11 @@ func (a ClusterAnswer) comparison() string {
 	case a.Nodes == 0:
 		return "there are no nodes yet whose cost could be compared with the least possible"
 	case a.Cost >= a.Bound:
-		return fmt.Sprintf("the nodes cost %.1f %% more than the least possible", 100*(a.Cost/a.Bound-1))
+		return fmt.Sprintf("the nodes cost %.1f%% more than the least possible", 100*(a.Cost/a.Bound-1))
 	case a.Unpriced > 0:
 		return "the price of " + counted(a.Unpriced, "node") + " is unknown, so the cost can't be compared with the least possible"
 	case a.Waiting > 0:
 		return "the nodes cost less than the least possible because they do not run all pods: " + counted(a.Waiting, "pod") + " waiting for a node"
 	}
-	return "the nodes cost less than the least possible at the prices and offerings of today"
+	return "the nodes cost less than the least possible at current prices and offerings"
 }

@@ -47,7 +47,7 @@ pods vast cpu=64
 		t.Errorf("the situation has changed: %d nodes, usage %v", len(s.Nodes), usage)
 	}
 	var text strings.Builder
-	if err := a.Text(&text); err != nil || !strings.Contains(text.String(), "  no place   1 pod, not counted in the fresh plan\n") {
+	if err := a.Text(&text); err != nil || !strings.Contains(text.String(), "  unplaced   1 pod, not counted from scratch\n") {
 		t.Errorf("%v:\n%s", err, text.String())
 	}
 }
@@ -60,13 +60,13 @@ func TestClusterComparison(t *testing.T) {
 	for _, c := range []struct{ name, situation, want string }{
 		{"no nodes", "pods web-1..2 cpu=1", "there are no nodes yet whose cost could be compared with the least possible"},
 		{"no nodes and no pods", "", ""},
-		{"enough nodes", node + "\npods web-1 cpu=1 on=n1", "the nodes cost 0.0 % more than the least possible"},
+		{"enough nodes", node + "\npods web-1 cpu=1 on=n1", "the nodes cost 0.0% more than the least possible"},
 		{
 			"too few nodes", node + "\npods web-1 cpu=1 on=n1\npods web-2..9 cpu=1",
 			"the nodes cost less than the least possible because they do not run all pods: 8 pods waiting for a node",
 		},
 		{"a node without a price", node + " price=0\npods web-1 cpu=1 on=n1", "the price of 1 node is unknown, so the cost can't be compared with the least possible"},
-		{"a cheaper offering is gone", node + " price=0.05\npods web-1 cpu=1 on=n1", "the nodes cost less than the least possible at the prices and offerings of today"},
+		{"a cheaper offering is gone", node + " price=0.05\npods web-1 cpu=1 on=n1", "the nodes cost less than the least possible at current prices and offerings"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := scenario.Parse(strings.NewReader(types + c.situation))
@@ -90,7 +90,7 @@ func TestClusterComparison(t *testing.T) {
 func TestPriceParts(t *testing.T) {
 	s, err := scenario.Parse(strings.NewReader(`
 type small cpu=2 mem=8Gi zones=a,b on-demand=0.1
-pool general extras="disk:0.002,address:0.005 zone a,licence:0.01 per-vcpu"
+pool general extras="disk:0.002,address:0.005 zone a,license:0.01 per-vcpu"
 pool plain requires=team=b
 node n1 pool=general type=small zone=a ct=on-demand
 node n2 pool=general type=small zone=b ct=on-demand
@@ -101,9 +101,9 @@ pods web cpu=2 select=zone=a
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk, licence := Part{"disk", 0.002}, Part{"licence", 0.02}
+	disk, license := Part{"disk", 0.002}, Part{"license", 0.02}
 	for name, want := range map[string][]Part{
-		"n1": {{"instance", 0.1}, disk, {"address", 0.005}, licence}, "n2": {{"instance", 0.1}, disk, licence}, "n3": nil, "n4": nil,
+		"n1": {{"instance", 0.1}, disk, {"address", 0.005}, license}, "n2": {{"instance", 0.1}, disk, license}, "n3": nil, "n4": nil,
 	} {
 		if diff := cmp.Diff(want, NodeOf(s, name).PriceParts); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -111,7 +111,7 @@ pods web cpu=2 select=zone=a
 	}
 	place := func(s *model.Snapshot) *model.Plan { return new(solve.Planner).Place(s, model.DefaultPolicy()) }
 	a := OfCluster(s, place)
-	if diff := cmp.Diff([]Part{{"instance", 0.3}, {"disk", 0.004}, {"address", 0.005}, {"licence", 0.04}}, a.Parts); diff != "" || a.Cost != 0.349 {
+	if diff := cmp.Diff([]Part{{"instance", 0.3}, {"disk", 0.004}, {"address", 0.005}, {"license", 0.04}}, a.Parts); diff != "" || a.Cost != 0.349 {
 		t.Errorf("cluster, cost %v (-want +got):\n%s", a.Cost, diff)
 	}
 	s.Nodes, s.Pools = nil, s.Pools[:1]
@@ -120,7 +120,7 @@ pods web cpu=2 select=zone=a
 	if err := answer.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	if want := "  type       small on-demand a $0.127/h\n  price      instance $0.1/h + disk $0.002/h + address $0.005/h + licence $0.02/h\n"; !strings.Contains(text.String(), want) {
+	if want := "  type       small on-demand a $0.127/h\n  price      instance $0.1/h + disk $0.002/h + address $0.005/h + license $0.02/h\n"; !strings.Contains(text.String(), want) {
 		t.Errorf("pod:\n%s", text.String())
 	}
 }

@@ -15,9 +15,9 @@ type Fate string
 
 // The fates.
 const (
-	Goes    Fate = "goes"    // it is to be taken away
+	Goes    Fate = "goes"    // it is to be removed
 	Stays   Fate = "stays"   // it is kept, for the reasons that follow
-	Going   Fate = "going"   // it is being taken away already
+	Going   Fate = "going"   // it is being removed already
 	Foreign Fate = "foreign" // nobody here made it, and nobody here takes it away
 )
 

@@ -58,7 +58,7 @@ func TestNodeText(t *testing.T) {
   with       n2
   replaced   by a new small on-demand a $0.1/h in nodepool general
   pays       $0.04/h ($29/month) more than $0.06/h
-  score      1.25 in nodepool general: 10 % of its cost for 8 % of its disruption
+  score      1.25 in nodepool general: 10% of its cost for 8% of its disruption
 
 its pods
   default/web-2, default/web-3, default/web-4, default/web-5, default/web-6 and 1 more → node n4

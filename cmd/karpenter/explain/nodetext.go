@@ -99,7 +99,7 @@ func (c *Departure) text(b *strings.Builder) {
 		row(b, "saves", fmt.Sprintf("%s of %s", monthly(c.SavingsPerHour), dollars(c.CostPerHour)))
 	}
 	for _, s := range c.Scores {
-		row(b, "score", fmt.Sprintf("%.3g in nodepool %s: %.3g %% of its cost for %.3g %% of its disruption", s.Value, s.Pool, 100*s.Savings, 100*s.Disruption))
+		row(b, "score", fmt.Sprintf("%.3g in nodepool %s: %.3g%% of its cost for %.3g%% of its disruption", s.Value, s.Pool, 100*s.Savings, 100*s.Disruption))
 	}
 }
 
@@ -128,8 +128,12 @@ func monthly(d float64) string {
 	return fmt.Sprintf("%s ($%.0f/month)", dollars(d), d*hours)
 }
 
-// dollars writes dollars per hour, also none; sums are rounded to the nano-dollars
-// they are made of.
+// dollars writes dollars per hour, also none, rounded to hundredths of a cent if
+// they are that much.
 func dollars(d float64) string {
-	return "$" + strconv.FormatFloat(math.Round(d*1e9)/1e9, 'f', -1, 64) + "/h"
+	step := 1e-4
+	if math.Abs(d) < step {
+		step = 1e-9
+	}
+	return "$" + strconv.FormatFloat(math.Round(d/step)/(1/step), 'f', -1, 64) + "/h"
 }

@@ -18,13 +18,13 @@ type Preference struct {
 	Without int    `json:"without"`   // of them, that do not get it
 	Pod     bool   `json:"podItself"` // whether the pod that was asked about is one of those
 
-	// What honouring it for all of Pods would cost more, in dollars per hour.
+	// What honoring it for all of Pods would cost more, in dollars per hour.
 	// Impossible means that no plan does.
 	CostPerHour float64 `json:"costPerHour"`
 	Impossible  bool    `json:"impossible,omitempty"`
 }
 
-// Forgone is the preferences that a plan does not honour of pods that are alike.
+// Forgone is the preferences that a plan does not honor of pods that are alike.
 type Forgone struct {
 	Alike       []string     `json:"pods"` // namespace/name
 	Preferences []Preference `json:"preferences"`
@@ -44,7 +44,7 @@ func AllForgone(s *model.Snapshot, plan *model.Plan) []Forgone {
 }
 
 // Weigh adds whether the pod's workload crowds a spot pool, what the pod prefers and the plan does not give it, or pods alike, and
-// what honouring each of these preferences would cost by the plans that place makes.
+// what honoring each of these preferences would cost by the plans that place makes.
 func (a *Answer) Weigh(s *model.Snapshot, plan *model.Plan, place func(*model.Snapshot) *model.Plan) {
 	kind := slices.IndexFunc(s.Pending, func(p model.Pending) bool {
 		return slices.ContainsFunc(p.Pods, func(o model.Pod) bool { return o.Key() == a.Pod })
@@ -62,12 +62,12 @@ func (a *Answer) Weigh(s *model.Snapshot, plan *model.Plan, place func(*model.Sn
 	for i := range a.Preferences {
 		p := &a.Preferences[i]
 		at := slices.IndexFunc(wanted, func(w want) bool { return w.text == p.Prefers })
-		honouring := place(demanding(s, kind, wanted[at].demand))
-		if left(honouring) > left(base) {
+		honoring := place(demanding(s, kind, wanted[at].demand))
+		if left(honoring) > left(base) {
 			p.Impossible = true
 			continue
 		}
-		p.CostPerHour = max(honouring.Cost-base.Cost, 0).Dollars()
+		p.CostPerHour = max(honoring.Cost-base.Cost, 0).Dollars()
 	}
 }
 
@@ -404,7 +404,7 @@ func preferencesText(b *strings.Builder, all []Preference) {
 	}
 }
 
-// Text says what is not honoured, for whom, and what it would cost.
+// Text says what is not honored, for whom, and what it would cost.
 func (p Preference) Text() string {
 	who := fmt.Sprintf("%d of %d pods", p.Without, p.Pods)
 	switch {
@@ -417,12 +417,12 @@ func (p Preference) Text() string {
 	default:
 		who += " alike, not this one"
 	}
-	cost := fmt.Sprintf("to honour it would cost %s more", dollars(p.CostPerHour))
+	cost := fmt.Sprintf("to honor it would cost %s more", dollars(p.CostPerHour))
 	switch {
 	case p.Impossible:
-		cost = "no nodes that the NodePools allow can honour it"
+		cost = "no nodes that the NodePools allow can honor it"
 	case p.CostPerHour == 0:
-		cost = "to honour it would cost nothing more, but other preferences are in the way"
+		cost = "to honor it would cost nothing more, but other preferences are in the way"
 	}
 	return fmt.Sprintf("preferred %s, for %s: %s", p.Prefers, who, cost)
 }

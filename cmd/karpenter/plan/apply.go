@@ -51,7 +51,7 @@ func With(s *model.Snapshot, m *Manifests, deleted []string, d Decider) (Report,
 		r.Evictions += c.Evictions
 		r.WouldChange = r.WouldChange || len(c.Removed) > 0
 		if r.Rest != nil {
-			r.Rest.TakenAway += len(c.Removed)
+			r.Rest.Removed += len(c.Removed)
 			r.Rest.Evictions += c.Evictions
 		}
 	}

@@ -159,7 +159,7 @@ func TestTotals(t *testing.T) {
 		if want := r.Before.Cost + r.LaunchCost - saved; leaving == 0 && (r.After.Cost-want > 1e-9 || want-r.After.Cost > 1e-9) {
 			t.Errorf("%s: costs $%v/h after, and $%v/h by its commands", name, float64(r.After.Cost), float64(want))
 		}
-		if r.Afresh.Cost < r.Bound || r.LaunchCost < r.LaunchBound {
+		if r.Fresh.Cost < r.Bound || r.LaunchCost < r.LaunchBound {
 			t.Errorf("%s: cheaper than what is proven: %+v", name, r)
 		}
 		if r.After.Pending != total(r.Pending) || r.WouldChange != (gone+launched > 0) {

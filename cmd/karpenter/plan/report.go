@@ -19,7 +19,7 @@ const Version = 1
 type Report struct {
 	Version     int    `json:"version"`
 	Time        string `json:"time"`        // of the situation, RFC 3339
-	WouldChange bool   `json:"wouldChange"` // a node is launched or taken away
+	WouldChange bool   `json:"wouldChange"` // a node is launched or removed
 
 	Changes []Change `json:"changes,omitempty"` // that were assumed, by NodePool
 	Notes   []string `json:"notes,omitempty"`   // what the figures leave out
@@ -30,8 +30,8 @@ type Report struct {
 	Unchanged *Total `json:"unchanged,omitempty"` // after, if none of Changes were made
 	After     Total  `json:"after"`
 	Rest      *Rest  `json:"atRest,omitempty"` // where it leads, if that was asked
-	Afresh    Total  `json:"afresh"`           // if all pods that may move were placed anew
-	Bound     Price  `json:"boundPerHour"`     // no nodes for the pods Afresh has placed cost less
+	Fresh     Total  `json:"fromScratch"`      // if all pods that may move were placed again
+	Bound     Price  `json:"boundPerHour"`     // no nodes for the pods Fresh has placed cost less
 
 	Launches    []Launch  `json:"launches"` // for pods that wait
 	LaunchCost  Price     `json:"launchCostPerHour"`
@@ -141,7 +141,7 @@ func Of(s *model.Snapshot, d Decider) Report {
 		r.Rest, r.Notes = restOf(s, p, d), append(r.Notes, usedUp(s)...)
 	}
 	fresh := explain.OfCluster(s, d.Place)
-	r.Afresh = Total{Nodes: fresh.Fresh.Nodes, Cost: Price(fresh.Fresh.Cost), Pending: fresh.Fresh.Pending}
+	r.Fresh = Total{Nodes: fresh.Fresh.Nodes, Cost: Price(fresh.Fresh.Cost), Pending: fresh.Fresh.Pending}
 	r.Bound = Price(fresh.Bound)
 	return r
 }

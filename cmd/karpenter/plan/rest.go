@@ -22,7 +22,7 @@ type Rest struct {
 	Total
 	Rounds     int  `json:"rounds"`     // decisions that changed something
 	Launched   int  `json:"launched"`   // nodes, by all of them
-	TakenAway  int  `json:"takenAway"`  // nodes
+	Removed    int  `json:"removed"`    // nodes
 	Evictions  int  `json:"evictions"`  // of pods; one that is moved twice counts twice
 	Unfinished bool `json:"unfinished"` // it was not at rest after the most rounds that are tried
 }
@@ -50,7 +50,7 @@ func restOf(s *model.Snapshot, p *model.Plan, d Decider) *Rest {
 		for i := range p.Commands {
 			c := &p.Commands[i]
 			rest.Launched += len(c.Launches)
-			rest.TakenAway += len(c.Nodes)
+			rest.Removed += len(c.Nodes)
 			for _, target := range c.Nodes {
 				rest.Evictions += movable(s, target.Node)
 			}

@@ -39,8 +39,8 @@ func TestRest(t *testing.T) {
 		if rest.Unfinished {
 			t.Errorf("%s: no end after %d rounds", name, rest.Rounds)
 		}
-		if want := stay + rest.Launched - rest.TakenAway; rest.Nodes != want {
-			t.Errorf("%s: %d nodes at rest; %d that stay, %d launched and %d taken away make %d", name, rest.Nodes, stay, rest.Launched, rest.TakenAway, want)
+		if want := stay + rest.Launched - rest.Removed; rest.Nodes != want {
+			t.Errorf("%s: %d nodes at rest; %d that stay, %d launched and %d removed make %d", name, rest.Nodes, stay, rest.Launched, rest.Removed, want)
 		}
 		if len(r.Launches)+len(r.Commands) > 0 && rest.Rounds == 0 {
 			t.Errorf("%s: no rounds, and the plan changes something", name)
@@ -99,7 +99,7 @@ pods web-1 cpu=1 on=b
 	d := decider(model.DefaultPolicy())
 	d.ToRest = true
 	r := plan.Of(situation, d)
-	if len(r.Commands) > 0 || r.Rest.TakenAway != 1 || r.Rest.Launched != 1 || r.Rest.Evictions != 1 {
+	if len(r.Commands) > 0 || r.Rest.Removed != 1 || r.Rest.Launched != 1 || r.Rest.Evictions != 1 {
 		t.Errorf("%d commands now; at rest %+v", len(r.Commands), r.Rest)
 	}
 	if notes := strings.Join(r.Notes, "\n"); !strings.Contains(notes, "budget of NodePool general for Drifted is assumed to be used up") {

@@ -47,7 +47,7 @@ func (r Report) totals(b *page) {
 	if r.Rest != nil {
 		add("at rest", r.Rest.Total, r.Rest.remark())
 	}
-	add("afresh", r.Afresh, "movable pods placed from scratch")
+	add("from scratch", r.Fresh, "all movable pods placed again")
 	if r.Bound > 0 {
 		rows = append(rows, []string{"at least", "", r.Bound.String(), r.Bound.month(), "", "no nodes for these pods cost less"})
 	}
@@ -60,10 +60,10 @@ func (r Report) totals(b *page) {
 
 // remark says what it takes to come to rest.
 func (r *Rest) remark() string {
-	if r.Rounds == 0 && r.TakenAway == 0 {
+	if r.Rounds == 0 && r.Removed == 0 {
 		return "nothing more is launched or removed"
 	}
-	text := fmt.Sprintf("after %s: %d launched, %d removed, evicting %s", counted(r.Rounds, "round"), r.Launched, r.TakenAway, counted(r.Evictions, "pod"))
+	text := fmt.Sprintf("after %s: %d launched, %d removed, evicting %s", counted(r.Rounds, "round"), r.Launched, r.Removed, counted(r.Evictions, "pod"))
 	if r.Unfinished {
 		text += "; more rounds follow"
 	}
@@ -81,7 +81,7 @@ func (r Report) launches(b *page) {
 	if len(r.Launches) == 0 {
 		return
 	}
-	rows := [][]string{{"N", "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "$/H", "PODS"}}
+	rows := [][]string{{"COUNT", "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "$/H", "PODS"}}
 	type kind struct{ pool, instanceType, capacityType, zone, price string }
 	var kinds []kind
 	alike := map[kind][]Launch{}
@@ -112,7 +112,7 @@ func (r Report) commands(b *page) {
 	if len(r.Commands) == 0 {
 		return
 	}
-	rows := [][]string{{"NODE", "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "$/H", "AS", "EVICTS", "SAVES $/H", "REPLACED BY"}}
+	rows := [][]string{{"NODE", "NODEPOOL", "TYPE", "CAPACITY", "ZONE", "$/H", "REASON", "EVICTS", "SAVES $/H", "REPLACED BY"}}
 	nodes := 0
 	for _, c := range r.Commands {
 		nodes += len(c.Nodes)
@@ -202,7 +202,7 @@ func (r Report) stays(b *page) {
 			nodes[k] = append(nodes[k], s.Node)
 		}
 	}
-	rows := [][]string{{"N", "NOT AS", "BECAUSE", "NODES", "SUCH AS"}}
+	rows := [][]string{{"COUNT", "NOT REMOVED AS", "REASON", "NODES", "EXAMPLE"}}
 	for _, k := range slices.SortedFunc(maps.Keys(nodes), func(x, y kind) int {
 		return cmp.Or(cmp.Compare(len(nodes[y]), len(nodes[x])), cmp.Compare(x.reason, y.reason), cmp.Compare(x.cause, y.cause))
 	}) {
@@ -212,7 +212,7 @@ func (r Report) stays(b *page) {
 		for i, r := range rows[1:] {
 			rows[i+1] = []string{r[0], r[1], r[2], strings.Split(r[3], ", ")[0] + ": " + r[4]}
 		}
-		rows[0] = []string{"N", "NOT AS", "BECAUSE", "SUCH AS"}
+		rows[0] = []string{"COUNT", "NOT REMOVED AS", "REASON", "EXAMPLE"}
 	}
 	table(b, fmt.Sprintf("nodes that stay: %d", len(r.Stays)), rows)
 }

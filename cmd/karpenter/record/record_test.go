@@ -3,6 +3,8 @@
 package record
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -15,6 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/model"
@@ -249,6 +252,62 @@ func TestLeaderContinues(t *testing.T) {
 	two.pass(t, leastBetween)
 	if rec, _ = two.read(t); len(rec.Decisions) != 3 || rec.Decisions[2].ID != 3 {
 		t.Errorf("got %+v", rec.Decisions)
+	}
+}
+
+// TestRingSurvives lets requests and answers be lost, processes die, and old ones go on.
+// What was once in the ring stays until it is the oldest, and can always be read.
+func TestRingSurvives(t *testing.T) {
+	r := seeded(t)
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).Build(), interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			switch r.IntN(8) {
+			case 0:
+				return errors.New("the request is lost")
+			case 1:
+				return errors.Join(c.Update(ctx, o, options...), errors.New("the answer is lost"))
+			}
+			return c.Update(ctx, o, options...)
+		},
+	})
+	now := start
+	all := []*stage{newStage(t, api, now)}
+	seen := map[int64]string{} // the first claim of each decision
+	least, rotated := int64(1), false
+	for range 250 {
+		now = now.Add(time.Duration(5+r.IntN(40)) * time.Second)
+		switch r.IntN(12) {
+		case 0:
+			all = append(all, newStage(t, api, now)) // the one before does not know yet
+		case 1:
+			all = all[len(all)-1:]
+		}
+		s := all[r.IntN(len(all))]
+		s.clock.SetTime(now)
+		for range r.IntN(12) {
+			s.decide(r, mostClaims)
+		}
+		_, _ = s.Reconcile(t.Context(), reconcile.Request{}) // the next one tries again
+		rec, _ := s.read(t)
+		for i, d := range rec.Decisions {
+			if i > 0 && d.ID != rec.Decisions[i-1].ID+1 {
+				t.Fatalf("decision %d follows %d", d.ID, rec.Decisions[i-1].ID)
+			}
+			if was, known := seen[d.ID]; known && was != d.Removed[0] {
+				t.Fatalf("decision %d is another than before", d.ID)
+			}
+			seen[d.ID] = d.Removed[0]
+		}
+		if len(rec.Decisions) > 0 {
+			first, last := rec.Decisions[0].ID, rec.Decisions[len(rec.Decisions)-1].ID
+			if first < least || last < int64(len(seen)) {
+				t.Fatalf("decisions %d to %d are left of %d, the first was %d", first, last, len(seen), least)
+			}
+			least, rotated = first, rotated || first > 1
+		}
+	}
+	if !rotated {
+		t.Errorf("the ring was never full with %d decisions", len(seen))
 	}
 }
 

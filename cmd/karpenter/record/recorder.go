@@ -67,6 +67,7 @@ type Recorder struct {
 
 	written segment   // the newest that is known to be in the cluster
 	tried   segment   // what the last write was to become; Segment 0 = there was none
+	claimed bool      // this process has written since it read the record
 	lost    time.Time // Written of what was tried before that
 	rates   Rates     // that were written last
 }
@@ -220,7 +221,7 @@ func (r *Recorder) load(ctx context.Context) error {
 	defer r.mu.Unlock()
 	now := r.Clock.Now().UTC()
 	r.began, r.before, r.meter = now, rec, rec.Meter
-	r.pending, r.open = nil, nil
+	r.pending, r.open, r.claimed = nil, nil, false
 	r.written, r.tried, r.lastID = segment{head: head{Version: version, Segment: 1}}, segment{}, 0
 	if rec.newest != nil {
 		r.written, r.lastID = *rec.newest, rec.newest.LastID
@@ -509,14 +510,14 @@ func (r *Recorder) due() (bool, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	slot := int(r.written.Segment % Slots)
-	since := r.Clock.Now().Sub(r.written.Written)
+	since := r.Clock.Now().Sub(later(r.written.Written, r.tried.Written)) // also if the answer was lost
 	switch {
-	case r.tried.Segment == 0: // of this process: it takes the record over
+	case r.tried.Segment == 0:
 		return true, slot
 	case since < leastBetween:
 		return false, slot
 	}
-	return len(r.pending) > 0 || r.rates != r.meter.Rates || since >= mostBetween, slot
+	return !r.claimed || len(r.pending) > 0 || r.rates != r.meter.Rates || since >= mostBetween, slot
 }
 
 // leads reports whether the newest segment is as this process left it. If not, another
@@ -556,7 +557,7 @@ func (r *Recorder) next() (*corev1.ConfigMap, error) {
 	defer r.mu.Unlock()
 	// The first write changes nothing but the head, so that it can only succeed in the
 	// newest segment, where a leader that does not know better would write.
-	first := r.tried.Segment == 0
+	first := !r.claimed
 	from, lines := r.written, r.pending
 	if first {
 		lines = nil
@@ -605,5 +606,5 @@ func (r *Recorder) appended(to segment, lines []line) (segment, error) {
 func (r *Recorder) commit() {
 	r.written, r.rates = r.tried, r.tried.Meter.Rates
 	r.pending = slices.Delete(r.pending, 0, r.tried.added)
-	r.written.added, r.tried.added = 0, 0
+	r.written.added, r.tried.added, r.claimed = 0, 0, true
 }

@@ -285,7 +285,10 @@ func (r *Report) Text(most int) string {
 		fmt.Fprint(&b, "\nKarpenter has launched and removed nothing yet.\n")
 		return b.String()
 	}
-	fmt.Fprintf(&b, "\n%-20s  %-13s  %13s  %13s  %9s  %8s  %s\n", "TIME", "REASON", "PREDICTED $/H", "ACTUAL $/H", "EVICTIONS", "WAIT", "DECISION")
+	const row = "%-16s  %-13s  %13s  %10s  %9s  %7s"
+	line := func(cells ...any) { fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf(row, cells...), " ")) }
+	fmt.Fprintln(&b)
+	line("TIME", "REASON", "PREDICTED $/H", "ACTUAL $/H", "EVICTIONS", "WAIT")
 	for _, d := range r.Decisions[:min(len(r.Decisions), most)] {
 		actual, evictions, wait := "under way", "", ""
 		if a := d.Actual; a != nil {
@@ -294,7 +297,8 @@ func (r *Report) Text(most int) string {
 				wait = (time.Duration(a.Wait) * time.Second).String()
 			}
 		}
-		fmt.Fprintf(&b, "%-20s  %-13s  %+13.4f  %13s  %9s  %8s  %s\n", d.Time.Format("2006-01-02 15:04:05"), d.Kind, d.Predicted.change(d.Kind), actual, evictions, wait, d.Words)
+		line(d.Time.Format("2006-01-02 15:04"), d.Kind, fmt.Sprintf("%+.4f", d.Predicted.change(d.Kind)), actual, evictions, wait)
+		fmt.Fprintf(&b, "    %s\n", d.Words)
 	}
 	if rest := len(r.Decisions) - most; rest > 0 {
 		fmt.Fprintf(&b, "%d older decisions are not shown: use --limit.\n", rest)

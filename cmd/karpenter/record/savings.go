@@ -35,7 +35,7 @@ func Freeze(m Meter) (Baseline, error) {
 		return Baseline{}, errors.New("the record has no costs yet: Karpenter writes them within a minute after its start")
 	}
 	if m.Rates.Requests <= 0 || m.Rates.Cost <= 0 {
-		return Baseline{}, errors.New("a baseline needs nodes of a NodePool with a known price and pods on them; there are none")
+		return Baseline{}, errors.New("a baseline needs nodes of a NodePool with a known price and pods on them, and the cluster has none")
 	}
 	return Baseline{Version: version, Meter: m}, nil
 }

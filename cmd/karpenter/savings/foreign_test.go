@@ -51,7 +51,7 @@ func TestSavingsOfOtherClusters(t *testing.T) {
 			o.Prices = c.prices
 			r := report(t, foreign(t, c.name), o)
 			for format, write := range map[string]func(*strings.Builder) error{
-				"txt": func(b *strings.Builder) error { return r.Text(b) },
+				"txt": func(b *strings.Builder) error { return r.Text(b, 80) },
 				"md":  func(b *strings.Builder) error { return r.Markdown(b) },
 			} {
 				var b strings.Builder
@@ -128,7 +128,7 @@ func TestSavingsOddObjects(t *testing.T) {
 		t.Errorf("unpriced: %v", r.Now.Unpriced)
 	}
 	var text strings.Builder
-	if err := r.Text(&text); err != nil {
+	if err := r.Text(&text, 80); err != nil {
 		t.Fatal(err)
 	}
 	said := strings.Join(strings.Fields(text.String()), " ")

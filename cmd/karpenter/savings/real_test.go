@@ -145,7 +145,7 @@ func TestSavingsAssumeRequests(t *testing.T) {
 	}
 	for want, r := range map[string]Report{"--assume-requests": nothing, "20 pods without CPU or memory requests, counted as 500m CPU and 1Gi memory per container": something} {
 		var b strings.Builder
-		if err := r.Text(&b); err != nil || !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
+		if err := r.Text(&b, 80); err != nil || !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
 			t.Errorf("%v: the report does not say %q:\n%s", err, want, b.String())
 		}
 	}

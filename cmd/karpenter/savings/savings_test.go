@@ -79,7 +79,7 @@ func TestSavingsOfNodeGroups(t *testing.T) {
 		t.Errorf("best is %+v", best)
 	}
 	var text strings.Builder
-	if err := r.Text(&text); err != nil {
+	if err := r.Text(&text, 80); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"shop/db", "batch/report-1", "shop/bare", "shop/careless-1", "1 node of the control plane", "workload=data"} {

@@ -60,15 +60,16 @@ func (r Report) Best() *Plan {
 	return best
 }
 
-// Text writes the report for a terminal of 80 columns.
-func (r Report) Text(w io.Writer) error {
+// Text writes the report for people. Lines of text have at most width columns.
+func (r Report) Text(w io.Writer, width int) error {
 	var b strings.Builder
+	item := func(mark, text string) { wrapped(&b, mark, text, width) }
 	where := ""
 	if r.Region != "" {
 		where = " in " + r.Region
 	}
 	fmt.Fprintf(&b, "%s%s (%d Spot) for %s\n", counted(r.Now.Nodes, "node"), where, r.Now.Spot, counted(r.Now.Pods, "pod"))
-	item(&b, "  types      ", some(r.Now.Types))
+	item("  types      ", some(r.Now.Types))
 	fmt.Fprintf(&b, "  requested  %.0f%% of the CPU, %.0f%% of the memory\n\n", 100*r.Now.CPU, 100*r.Now.Memory)
 	fmt.Fprintf(&b, "%-31s %5s %9s %9s %5s\n", "", "NODES", "$/HOUR", "$/MONTH", "SAVES")
 	for _, l := range r.rows() {
@@ -84,13 +85,13 @@ func (r Report) Text(w io.Writer) error {
 		b.WriteString("\nIn the way\n")
 	}
 	for _, o := range r.Obstacles {
-		item(&b, "  - ", o.What+": "+strings.Join(o.Such, ", ")+more(o.Pods-len(o.Such)))
-		item(&b, "    → ", o.Do)
+		item("  - ", o.What+": "+strings.Join(o.Such, ", ")+more(o.Pods-len(o.Such)))
+		item("    → ", o.Do)
 	}
 	b.WriteString("\nAssumptions\n")
-	item(&b, "  - ", r.listOf())
+	item("  - ", r.listOf())
 	for _, n := range r.Notes {
-		item(&b, "  - ", n)
+		item("  - ", n)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -103,9 +104,8 @@ func more(n int) string {
 	return fmt.Sprintf(" and %d more", n)
 }
 
-// item writes a text after a mark, wrapped at 80 columns.
-func item(b *strings.Builder, mark, text string) {
-	const width = 80
+// wrapped writes a text after a mark.
+func wrapped(b *strings.Builder, mark, text string, width int) {
 	indent := len([]rune(mark))
 	at := indent
 	b.WriteString(mark)

@@ -35,7 +35,7 @@ import (
 const offered = `
 type small cpu=2 mem=8Gi zones=a,b spot=0.03,b:0.02! on-demand=0.1
 type large cpu=8 mem=32Gi widgets.example.com/widget=2 zones=a on-demand=0.4
-pool general usage=cpu:3 extras="licence:0.01 per-vcpu"
+pool general usage=cpu:3 extras="license:0.01 per-vcpu"
 pool other types=large
 node n1 pool=general type=small zone=a ct=spot used=cpu:1
 pods buffer-1..2 cpu=3 buffer=shop/spare labels=app=web
@@ -94,7 +94,7 @@ func TestPublishedOfferingsArePlannedWith(t *testing.T) {
 		t.Errorf("%d pods, policy %+v", len(pods), got.Policy)
 	}
 	plan := scenario.Text(got.Snapshot, solve.Decide(got.Snapshot, got.Policy))
-	for _, want := range []string{"pod shop/web", "buffer=shop/spare", "launch general", "spot=a:0.03,b:0.02!", "extras=\"licence:0.01 per-vcpu\"", "widgets.example.com/widget"} {
+	for _, want := range []string{"pod shop/web", "buffer=shop/spare", "launch general", "spot=a:0.03,b:0.02!", "extras=\"license:0.01 per-vcpu\"", "widgets.example.com/widget"} {
 		if !strings.Contains(plan, want) && !strings.Contains(printed(t, got), want) {
 			t.Errorf("lacks %q:\n%s\n%s", want, printed(t, got), plan)
 		}

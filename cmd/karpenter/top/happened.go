@@ -193,17 +193,17 @@ func because(which []Node, wanted bool) string {
 // Standing says in one line what there is.
 func Standing(v *View) string {
 	_, _, all := v.Totals()
-	return fmt.Sprintf("%d of %s ready, $%.3f/h; pods: %s", v.Count(Ready), counted(len(v.Nodes), "node"), v.Cost, counts(&all))
+	return fmt.Sprintf("%d of %s ready, %s; pods: %s", v.Count(Ready), counted(len(v.Nodes), "node"), v.hourly(), counts(&all))
 }
 
 func standing(v *View) string {
-	bought := 0
+	launched := 0
 	for i := range v.Nodes {
 		if v.Nodes[i].Type != "" {
-			bought++
+			launched++
 		}
 	}
-	return fmt.Sprintf(" (now %d at $%.3f/h)", bought, v.Cost)
+	return fmt.Sprintf(" (now %d at %s)", launched, v.hourly())
 }
 
 // types names nodes by type and price, the most numerous first.
@@ -211,11 +211,12 @@ func types(which []Node) string {
 	type kind struct {
 		name, zone, capacityType string
 		price                    float64
+		priced                   bool
 	}
 	n := map[kind]int{}
 	var all []kind
 	for i := range which {
-		k := kind{which[i].Type, which[i].Zone, which[i].CapacityType, which[i].Price}
+		k := kind{which[i].Type, which[i].Zone, which[i].CapacityType, which[i].Price, which[i].Priced}
 		if n[k] == 0 {
 			all = append(all, k)
 		}
@@ -227,7 +228,11 @@ func types(which []Node) string {
 	})
 	var parts []string
 	for _, k := range all[:min(len(all), mostTypes)] {
-		parts = append(parts, fmt.Sprintf("%d × %s $%.4f/h", n[k], strings.Join(strings.Fields(k.name+" "+k.capacityType+" "+k.zone), " "), k.price))
+		price := "$?/h"
+		if k.priced {
+			price = fmt.Sprintf("$%.4f/h", k.price)
+		}
+		parts = append(parts, fmt.Sprintf("%d × %s %s", n[k], strings.Join(strings.Fields(k.name+" "+k.capacityType+" "+k.zone), " "), price))
 	}
 	text := strings.Join(parts, ", ")
 	if rest := len(all) - mostTypes; rest > 0 {

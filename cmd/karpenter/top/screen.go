@@ -114,8 +114,10 @@ func (s *Screen) body(width, height int, style Style) []line {
 
 func (s *Screen) head(width int, style Style) []line {
 	room, used, pods := s.View.Totals()
-	price := fmt.Sprintf("$%.3f/h ", s.View.Cost)
-	monthly := fmt.Sprintf("$%s/month", thousands(s.View.Cost*hoursPerMonth))
+	price, monthly := s.View.hourly()+" ", "$"+thousands(s.View.Cost*hoursPerMonth)+"/month"
+	if s.View.Cost == 0 && s.View.Unpriced > 0 {
+		monthly = ""
+	}
 	title := line{{s.Title, bold}}
 	if space := width - len(price) - len(monthly) - 2; title.width() > space {
 		title[0].text = cut(s.Title, space, style)

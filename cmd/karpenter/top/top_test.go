@@ -170,3 +170,24 @@ func TestScreenFits(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownPrices: a price that is not known is not shown as nothing.
+func TestUnknownPrices(t *testing.T) {
+	claim, node := claimed("c")
+	unknown := func(_, _, _ string) (float64, bool) { return 0, false }
+	before := Of(&Objects{}, unknown, noon())
+	after := Of(&Objects{Claims: []*v1.NodeClaim{claim}, Nodes: []*corev1.Node{node}}, unknown, noon())
+	said := Standing(&after)
+	for _, e := range Between(&before, &after) {
+		said += "\n" + e.Text
+	}
+	var head string
+	for _, l := range (&Screen{View: after}).head(80, Style{}) {
+		head += plainText(l) + "\n"
+	}
+	for _, text := range []string{said, head} {
+		if strings.Contains(text, "$0") || !strings.Contains(text, "$?/h") {
+			t.Errorf("a price of nothing is shown:\n%s", text)
+		}
+	}
+}

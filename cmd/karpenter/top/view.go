@@ -4,6 +4,7 @@ package top
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -117,6 +118,14 @@ func Of(o *Objects, prices Prices, now time.Time) View {
 		v.Nodes[i].Why = reasons.of(&v.Nodes[i])
 	}
 	return v
+}
+
+// hourly writes what the nodes cost, "$?/h" if no price is known.
+func (v *View) hourly() string {
+	if v.Cost == 0 && v.Unpriced > 0 {
+		return "$?/h"
+	}
+	return fmt.Sprintf("$%.3f/h", v.Cost)
 }
 
 // account sums up the nodes.

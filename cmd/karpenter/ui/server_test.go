@@ -7,8 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,7 +20,14 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+
+	"karpenter/api/scheme"
 	"karpenter/cmd/karpenter/plan"
+	"karpenter/cmd/karpenter/record"
+	"karpenter/cmd/karpenter/recording"
 	"karpenter/cmd/karpenter/top"
 	"karpenter/scenario"
 )
@@ -357,4 +366,88 @@ func digest(t *testing.T, dir string, files []string) string {
 		fmt.Fprintf(sum, "%s\n%s\n", name, text)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// TestUIRecord: decisions come with what was predicted and what happened, and the bill
+// with the savings, whose causes add up to the cent.
+func TestUIRecord(t *testing.T) {
+	objects := runtime.NewScheme()
+	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects), apiextensionsv1.AddToScheme(objects)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open("../../../docs/recorded/simulated.recording")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := recording.Read(f, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := moment(t, small)
+	if m.Record, err = record.Load(t.Context(), r.At(r.Ended()), "kube-system", r.Ended()); err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer()
+	s.Show(m)
+	h := httptest.NewServer(s.Handler())
+	defer h.Close()
+	var decisions struct{ Record []record.DecisionEntry }
+	_, body := ask(t, "GET", h.URL+"/api/v1/decisions", "", nil)
+	if err := json.Unmarshal([]byte(body), &decisions); err != nil {
+		t.Fatal(err)
+	}
+	launched, removed := 0, 0
+	for _, d := range decisions.Record {
+		switch a := d.Actual; {
+		case a == nil:
+		case d.Kind == record.Provision && a.Ready > 0 && a.Wait > 0 && a.Launched == d.Predicted.Launched && len(d.Launches) > 0:
+			launched++
+		case d.Kind != record.Provision && a.Removed > 0 && a.Savings == d.Predicted.Savings && len(d.Removes) > 0:
+			removed++
+		}
+	}
+	if launched < 2 || removed < 2 {
+		t.Errorf("%d launches and %d removals came out as predicted: %s", launched, removed, body)
+	}
+	var bill Bill
+	_, body = ask(t, "GET", h.URL+"/api/v1/bill", "", nil)
+	if err := json.Unmarshal([]byte(body), &bill); err != nil {
+		t.Fatal(err)
+	}
+	if bill.Costs == nil || bill.Costs.Cost <= 0 || bill.Savings == nil || len(bill.Savings.Causes) != 5 {
+		t.Fatalf("the bill has no savings: %s", body)
+	}
+	cents := 0.0
+	for _, c := range bill.Savings.Causes {
+		cents += math.Round(100 * c.Saved)
+	}
+	if cents != math.Round(100*bill.Savings.Saved) {
+		t.Errorf("the causes add up to %v cents: %s", cents, body)
+	}
+}
+
+// TestPicturesAreCurrent: what the documents show was drawn from the page and the
+// recordings as they are.
+func TestPicturesAreCurrent(t *testing.T) {
+	const root = "../../.."
+	text, err := os.ReadFile(filepath.Join(root, "docs", "screens", "ui-drawn-from.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		n++
+		file, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%x", sha256.Sum256(file)); got != sum {
+			t.Errorf("%s has changed since docs/screens/ui-*.png were drawn: run make ui-test UI=-rewrite, and look at them", name)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d files, want the page and 2 recordings", n)
+	}
 }

@@ -331,6 +331,7 @@ func (w *wiring) nodes() error {
 	workers := w.parallel(100, 5000)
 	counts := termination.NewMetrics(w.Registry)
 	queue := termination.NewQueue(w.mgr.GetClient(), w.recorder, w.clock, counts)
+	queue.Surge = termination.Surge{Live: w.mgr.GetAPIReader(), Timeout: w.config.SurgeFirstTimeout}
 	if w.record != nil {
 		queue.Evicted = func(p *corev1.Pod) {
 			if !pods.DaemonSet(p) { // those end with their node

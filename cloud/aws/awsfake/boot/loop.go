@@ -257,7 +257,7 @@ func (l *loop) settings(ctx context.Context, id string) (*Settings, error) {
 		return nil, stranger(err.Error())
 	}
 	if s.Cluster != l.Cluster {
-		return nil, stranger(fmt.Sprintf("it is told to join cluster %q, and this one is %q", s.Cluster, l.Cluster))
+		return nil, stranger(fmt.Sprintf("it must join cluster %q, and this one is %q", s.Cluster, l.Cluster))
 	}
 	return s, nil
 }

@@ -199,7 +199,7 @@ func TestStrangersDoNotJoinAndAreNotAskedAgain(t *testing.T) {
 	if nodes := f.look(time.Minute); len(nodes) != 0 {
 		t.Errorf("%v", nodes)
 	}
-	for _, why := range []string{`told to join cluster \"other\"`, "there is no user data"} {
+	for _, why := range []string{`it must join cluster \"other\"`, "there is no user data"} {
 		if strings.Count(f.log.String(), why) != 1 {
 			t.Errorf("%s is not said once:\n%s", why, f.log)
 		}

@@ -5,6 +5,7 @@ package browser
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -179,7 +180,7 @@ func TestScreensAreAccessible(t *testing.T) {
 	}
 	file := large(t, 150, 10)
 	b := open(t)
-	for _, from := range [][]string{{"--recording", filepath.Join(root, "docs", "recorded", "shop.recording")}, {"--snapshot", file}} {
+	for _, from := range [][]string{{"--recording", recordings[0]}, {"--recording", recordings[1]}, {"--snapshot", file}} {
 		url := serve(t, from...)
 		for _, width := range []int64{1440, 390} {
 			for _, colours := range []string{"dark", "light"} {
@@ -267,7 +268,7 @@ func TestFirstPaint(t *testing.T) {
 
 // TestKeyboard: the map can be walked with the arrow keys, and Enter lists pods.
 func TestKeyboard(t *testing.T) {
-	url := serve(t, "--recording", filepath.Join(root, "docs", "recorded", "shop.recording"))
+	url := serve(t, "--recording", recordings[0])
 	b := open(t)
 	b.run(t, look(1440, 900, "light"))
 	b.show(t, url, screens()[1])
@@ -302,7 +303,7 @@ func TestKeyboard(t *testing.T) {
 
 // TestWhatIf: the NodePool of a recording, edited, is planned with, and a fault is told.
 func TestWhatIf(t *testing.T) {
-	url := serve(t, "--recording", filepath.Join(root, "docs", "recorded", "shop.recording"))
+	url := serve(t, "--recording", recordings[0])
 	b := open(t)
 	b.run(t, look(1440, 1100, "light"))
 	b.show(t, url, screens()[6])
@@ -321,12 +322,37 @@ func TestWhatIf(t *testing.T) {
 // spotOnly takes Spot from the NodePool in the editor.
 const spotOnly = `(() => { const area = document.querySelector('textarea'); area.value = area.value.replace(/ +- spot\n/, ''); area.dispatchEvent(new Event('input')) })()`
 
+// recordings are of the sandbox, and of the simulation, which has the record of
+// decisions and a baseline.
+var recordings = [...]string{filepath.Join(root, "docs", "recorded", "shop.recording"), filepath.Join(root, "docs", "recorded", "simulated.recording")}
+
+// drawnFrom writes what the pictures are drawn from, as sha256sum prints it;
+// TestPicturesAreCurrent compares.
+func drawnFrom(t *testing.T) {
+	t.Helper()
+	var sums strings.Builder
+	for _, name := range append([]string{filepath.Join(root, "cmd", "karpenter", "ui", "built", "digests.txt")}, recordings[:]...) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := filepath.Rel(root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), filepath.ToSlash(path))
+	}
+	if err := os.WriteFile(filepath.Join(root, "docs", "screens", "ui-drawn-from.txt"), []byte(sums.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPictures draws what the documents show.
 func TestPictures(t *testing.T) {
 	if !*rewrite {
 		t.Skip("pictures are drawn with make ui-test UI=-rewrite")
 	}
-	recorded := serve(t, "--recording", filepath.Join(root, "docs", "recorded", "shop.recording"))
+	recorded, simulated := serve(t, "--recording", recordings[0]), serve(t, "--recording", recordings[1])
 	*seed = 1 // the same pictures every time
 	snapshot := serve(t, "--snapshot", large(t, 1000, 11))
 	b := open(t)
@@ -339,7 +365,8 @@ func TestPictures(t *testing.T) {
 		{"overview-light", recorded, "light", all[0], 1440, 900}, {"overview-dark", recorded, "dark", all[0], 1440, 900}, {"overview-390", recorded, "light", all[0], 390, 844},
 		{"map-light", snapshot, "light", all[1], 1440, 900}, {"map-390", recorded, "dark", all[1], 390, 844},
 		{"pending", recorded, "light", all[2], 1440, 620}, {"stays", snapshot, "light", all[3], 1440, 760}, {"bill", snapshot, "dark", all[4], 1440, 760},
-		{"what-if", recorded, "light", all[6], 1440, 1180}, {"decisions", recorded, "dark", all[7], 1440, 760},
+		{"what-if", recorded, "light", all[6], 1440, 1180}, {"decisions", simulated, "dark", all[7], 1440, 900}, {"decisions-390", simulated, "light", all[7], 390, 844},
+		{"savings", simulated, "light", all[4], 1440, 1000}, {"savings-390", simulated, "dark", all[4], 390, 1200},
 	} {
 		b.run(t, look(p.width, p.height, p.colours))
 		b.show(t, p.url, p.screen)
@@ -363,4 +390,5 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	drawnFrom(t)
 }

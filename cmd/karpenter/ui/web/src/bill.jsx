@@ -45,7 +45,7 @@ export function Bill({ revision }) {
           { head: 'Saved', number: true, cell: (c) => perMonth(c.saved) },
         ]} rows={b.savings.causes} foot={['Total', `${perMonth(b.savings.baseline)} at the cost of the baseline, less ${perMonth(b.savings.actual)} actual`, perMonth(b.savings.saved)]} />
       </Panel>}
-      {b.costs && !b.savings && <Panel title="Saved since the baseline"><Empty>There is no baseline. To freeze one, run <code>karpenter record --freeze | kubectl apply -f -</code>.</Empty></Panel>}
+      {b.costs && !b.savings && <Panel title="Saved since the baseline"><Empty>There is no baseline. To freeze one, apply what <code>karpenter record --freeze</code> prints.</Empty></Panel>}
       {b.costs && <p class="muted">Nodes have cost {perMonth(b.costs.cost)} since {date(b.costs.since)}.{b.costs.unseen > 0 && ` At most ${perMonth(b.costs.unseen)} are missing, because no controller ran.`}</p>}
       <p class="muted">The price of each node is divided between its CPU, memory and GPUs; a pod pays for what it requests. The cents of every table add up to the total.{b.foreign > 0 && ` ${count(b.foreign)} nodes that no NodePool manages are not in the bill.`}{b.unpriced > 0 && ` ${count(b.unpriced)} nodes have no known price and count as $0.`}</p>
     </>
