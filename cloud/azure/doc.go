@@ -12,6 +12,7 @@
 //	shortage/       what Azure could not deliver a moment ago
 //	nodeclass/      the controllers of AKSNodeClass
 //	machine/        AKS machines: names, requests, life
+//	client/         the SDK: cloud, credentials, reads
 //	azurefake/      Azure in memory, for tests
 //
 // Facts about VM sizes are in package cloud/azurevm. The provider itself turns

@@ -37,6 +37,14 @@ const collection = "machines"
 // apiVersion is the version of AKS' API that has machines.
 const apiVersion = "2025-10-02-preview"
 
+// Versions of the other APIs.
+const (
+	skusVersion           = "2021-07-01"
+	usagesVersion         = "2025-04-01"
+	encryptionSetsVersion = "2025-01-02"
+	subnetsVersion        = "2025-05-01"
+)
+
 // Handler returns the Cloud's HTTP API.
 func (c *Cloud) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,20 +76,21 @@ func (c *Cloud) serveLocked(r *http.Request) (int, map[string]string, any, *prob
 	if !authorized(r) {
 		return 0, nil, nil, refuse(http.StatusUnauthorized, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.")
 	}
+	c.address = "https://" + r.Host
 	if r.URL.Query().Get("api-version") == "" {
 		return 0, nil, nil, refuse(http.StatusBadRequest, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests.")
-	}
-	if got := r.URL.Query().Get("api-version"); got != apiVersion {
-		return 0, nil, nil, refuse(http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version '%s' is invalid.", got)
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return 0, nil, nil, refuse(http.StatusBadRequest, "InvalidRequestContent", "%v", err)
 	}
 	call := &request{Request: r, body: body}
-	operation, handle := c.routeLocked(call)
+	operation, version, handle := c.routeLocked(call)
 	if handle == nil {
 		return 0, nil, nil, refuse(http.StatusNotFound, "InvalidResourceType", "There is no resource at '%s %s'.", r.Method, r.URL.Path)
+	}
+	if got := r.URL.Query().Get("api-version"); got != version {
+		return 0, nil, nil, refuse(http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version '%s' is invalid.", got)
 	}
 	c.calls[operation]++
 	if f := next(c.failures, operation); f != nil {
@@ -104,20 +113,39 @@ func next(failures map[string][]Failure, operation string) *problem {
 	return &problem{queue[0].Status, queue[0].Code, queue[0].Message, queue[0].RetryAfter}
 }
 
-// routeLocked finds the operation of a call. Names in paths are compared without
-// regard to case.
-func (c *Cloud) routeLocked(r *request) (operation string, handle handler) {
-	cluster := []string{
+// routeLocked finds the operation of a call, and the version of its API. Names in
+// paths are compared without regard to case.
+func (c *Cloud) routeLocked(r *request) (operation, version string, handle handler) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if r.Method == http.MethodGet {
+		for _, list := range c.listsLocked() {
+			if rest, ok := below(parts, list.path); ok && len(rest) == 0 {
+				return list.operation, list.version, list.handle
+			}
+		}
+		if rest, ok := below(parts, c.provider("Microsoft.ContainerService", "operations")); ok && len(rest) == 1 {
+			r.name = rest[0]
+			return "GET operation", apiVersion, c.getOperation
+		}
+		if operation, version, handle = c.things(parts); handle != nil {
+			return operation, version, handle
+		}
+	}
+	operation, handle = c.machineRoute(r, parts)
+	return operation, apiVersion, handle
+}
+
+// provider is the path of something that a resource provider has in the region.
+func (c *Cloud) provider(name, what string) []string {
+	return []string{"subscriptions", c.config.Subscription, "providers", name, "locations", c.config.Region, what}
+}
+
+// machineRoute finds the operations on machines.
+func (c *Cloud) machineRoute(r *request, parts []string) (operation string, handle handler) {
+	rest, ok := below(parts, []string{
 		"subscriptions", c.config.Subscription, "resourceGroups", c.config.ResourceGroup,
 		"providers", "Microsoft.ContainerService", "managedClusters", c.config.Cluster, "agentPools",
-	}
-	status := []string{"subscriptions", c.config.Subscription, "providers", "Microsoft.ContainerService", "locations", c.config.Region, "operations"}
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if rest, ok := below(parts, status); ok && len(rest) == 1 && r.Method == http.MethodGet {
-		r.name = rest[0]
-		return "GET operation", c.getOperation
-	}
-	rest, ok := below(parts, cluster)
+	})
 	if !ok || len(rest) == 0 {
 		return "", nil
 	}
@@ -165,7 +193,7 @@ func (c *Cloud) startLocked(takes time.Duration, err *problem) map[string]string
 	id := fmt.Sprintf("00000000-0000-0000-0000-%012d", c.serial)
 	c.operations[id] = &operation{done: c.config.Clock.Now().Add(takes), error: err}
 	url := fmt.Sprintf("%s/subscriptions/%s/providers/Microsoft.ContainerService/locations/%s/operations/%s?api-version=%s",
-		endpoint, c.config.Subscription, c.config.Region, id, apiVersion)
+		c.address, c.config.Subscription, c.config.Region, id, apiVersion)
 	return map[string]string{"Azure-AsyncOperation": url, "Retry-After": "1"}
 }
 

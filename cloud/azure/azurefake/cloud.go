@@ -30,6 +30,10 @@ type Config struct {
 	Region        string
 	Pools         map[string]string // modes of the agent pools, such as Machines, by name
 	SKUs          []azurevm.SKU
+	// Subnets and EncryptionSets are the ARM IDs of those that there are. May be nil.
+	Subnets, EncryptionSets []string
+	// ImageVersions are those of every image in AKS' galleries. May be nil.
+	ImageVersions []string
 }
 
 // Cloud is Azure in memory. Safe for concurrent use.
@@ -47,6 +51,7 @@ type Cloud struct {
 	calls      map[string]int
 	serial     int
 	pageSize   int
+	address    string // under which the last request came
 }
 
 // How long operations take.

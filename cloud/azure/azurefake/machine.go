@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -98,15 +96,7 @@ func (c *Cloud) listMachines(r *request) (int, map[string]string, any, *problem)
 			all = append(all, c.machines[key].model)
 		}
 	}
-	from, _ := strconv.Atoi(r.URL.Query().Get("$skip")) // 0 on the first page
-	from = min(max(from, 0), len(all))
-	end := min(from+c.pageSize, len(all))
-	answer := map[string]any{"value": all[from:end]}
-	if end < len(all) {
-		query := url.Values{"api-version": {apiVersion}, "$skip": {strconv.Itoa(end)}}
-		answer["nextLink"] = endpoint + r.URL.Path + "?" + query.Encode()
-	}
-	return http.StatusOK, nil, answer, nil
+	return page(c, r, all)
 }
 
 func (c *Cloud) putMachine(r *request) (int, map[string]string, any, *problem) {

@@ -28,7 +28,7 @@ import (
 	"karpenter/cloud/aws/instance"
 	"karpenter/cloud/aws/instancetype"
 	"karpenter/cloud/aws/interruption"
-	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/loop"
 	"karpenter/cloud/aws/network"
 	"karpenter/cloud/aws/nodeclaim"
 	"karpenter/cloud/aws/nodeclass"
