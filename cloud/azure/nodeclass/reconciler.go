@@ -72,7 +72,8 @@ type Config struct {
 	// is none.
 	DiskEncryptionSet func(context.Context) error
 	// DNSConflicts reports whether the cluster has something that localDNS would
-	// disturb: network policies that it does not know, or another DNS cache.
+	// disturb: network policies that it does not know, or another DNS cache. Nil means
+	// that it has.
 	DNSConflicts func(context.Context) (bool, error)
 }
 

@@ -210,6 +210,9 @@ func (p *pass) preferredDNS(ctx context.Context) (bool, error) {
 		image.Of(p.class, kubernetes).Family == image.Ubuntu2004 {
 		return false, nil
 	}
+	if p.DNSConflicts == nil {
+		return false, nil
+	}
 	conflicts, err := p.DNSConflicts(ctx)
 	return !conflicts, err
 }
