@@ -69,13 +69,13 @@ func microsoft() []setting {
 			meaning: "subnet of nodes whose AKSNodeClass names none; required with Azure",
 		}.armID(func(c *Config) *string { return &c.Azure.Subnet }, "Microsoft.Network", "virtualNetworks", "subnets"),
 		setting{flag: "provision-mode", env: "PROVISION_MODE", chart: "settings.azure.provisionMode", preset: ModeMachines, values: quoted([]string{ModeMachines, modeMachinesBatched}),
-			meaning: "how nodes are made: AKS makes them in an agent pool of mode Machines. aksmachineapiheaderbatch means the same. The modes aksscriptless and bootstrappingclient of upstream, with virtual machines of Karpenter's own, are not implemented",
+			meaning: "how nodes are made: AKS makes them, by its Machine API. aksmachineapiheaderbatch means the same. The modes aksscriptless and bootstrappingclient of upstream, the VM modes, are not implemented",
 		}.mode(),
 		setting{flag: "aks-machines-pool-name", env: "AKS_MACHINES_POOL_NAME", chart: "settings.azure.machinesPoolName",
-			meaning: "agent pool of mode Machines in which nodes are made; required with Azure",
+			meaning: "agent pool for the AKS Machine API in which nodes are made; required with Azure",
 		}.text(func(c *Config) *string { return &c.Azure.Pool }),
 		setting{flag: "use-sig", env: "USE_SIG", preset: "true",
-			meaning: "images are those of AKS' shared galleries; false is refused with Azure, because AKS machines boot no others",
+			meaning: "images are those of AKS' shared galleries; false is an error with Azure, because the AKS Machine API boots no others",
 		}.boolean(func(c *Config) *bool { return &c.Azure.SharedGalleries }),
 		setting{flag: "sig-subscription-id", env: "SIG_SUBSCRIPTION_ID", chart: "settings.azure.sigSubscriptionID",
 			meaning: "subscription of AKS' shared galleries, for the IDs of images in the status of AKSNodeClasses; required with Azure",
@@ -105,22 +105,26 @@ func microsoft() []setting {
 func (c *Config) azurely() error {
 	a := &c.Azure
 	var failures []error
-	for _, required := range []struct{ value, name, what string }{
-		{c.ClusterName, "cluster-name: set --cluster-name or CLUSTER_NAME", "the name of the AKS cluster"},
-		{a.Region, "LOCATION: set it", "the region of the AKS cluster"},
-		{a.Subscription, "AZURE_SUBSCRIPTION_ID: set it", "the ID of the subscription of the AKS cluster"},
-		{a.ResourceGroup, "ARM_RESOURCE_GROUP: set it", "the resource group of the AKS cluster"},
-		{a.NodeResourceGroup, "node-resource-group: set --node-resource-group or AZURE_NODE_RESOURCE_GROUP", "the resource group of the nodes"},
-		{a.Subnet, "vnet-subnet-id: set --vnet-subnet-id or VNET_SUBNET_ID", "the ARM ID of the subnet of nodes"},
-		{a.Pool, "aks-machines-pool-name: set --aks-machines-pool-name or AKS_MACHINES_POOL_NAME", "an agent pool of mode Machines"},
-		{a.GallerySubscription, "sig-subscription-id: set --sig-subscription-id or SIG_SUBSCRIPTION_ID", "the subscription of AKS' shared galleries"},
+	for _, required := range []struct{ value, flag, env, what string }{
+		{c.ClusterName, "cluster-name", "CLUSTER_NAME", "the name of the AKS cluster"},
+		{a.Region, "", "LOCATION", "the region of the AKS cluster"},
+		{a.Subscription, "", "AZURE_SUBSCRIPTION_ID", "the ID of the subscription of the AKS cluster"},
+		{a.ResourceGroup, "", "ARM_RESOURCE_GROUP", "the resource group of the AKS cluster"},
+		{a.NodeResourceGroup, "node-resource-group", "AZURE_NODE_RESOURCE_GROUP", "the resource group of the nodes"},
+		{a.Subnet, "vnet-subnet-id", "VNET_SUBNET_ID", "the ARM ID of the subnet of nodes"},
+		{a.Pool, "aks-machines-pool-name", "AKS_MACHINES_POOL_NAME", "an agent pool for the AKS Machine API"},
+		{a.GallerySubscription, "sig-subscription-id", "SIG_SUBSCRIPTION_ID", "the subscription of AKS' shared galleries"},
 	} {
-		if required.value == "" {
-			failures = append(failures, fmt.Errorf("missing field, %s to %s", required.name, required.what))
+		switch {
+		case required.value != "":
+		case required.flag == "":
+			failures = append(failures, fmt.Errorf("missing field, %s: set it to %s", required.env, required.what))
+		default:
+			failures = append(failures, fmt.Errorf("missing field, %s: set --%s or %s to %s", required.flag, required.flag, required.env, required.what))
 		}
 	}
 	if !a.SharedGalleries {
-		failures = append(failures, errors.New("use-sig: AKS machines boot images of AKS' shared galleries only: leave it out, or set it to true"))
+		failures = append(failures, errors.New("use-sig: the AKS Machine API boots images of AKS' shared galleries only: leave it out, or set it to true"))
 	}
 	if a.NetworkPlugin == "none" && a.NetworkPluginMode != "" {
 		failures = append(failures, fmt.Errorf("network-plugin-mode: %q does not go with network plugin none: set NETWORK_PLUGIN_MODE to nothing", a.NetworkPluginMode))
@@ -141,7 +145,7 @@ func (s setting) mode() setting {
 	known := s.check
 	s.check = func(c *Config) error {
 		if slices.Contains([]string{"aksscriptless", "bootstrappingclient"}, *field(c)) {
-			return errors.New("virtual machines of Karpenter's own are not implemented: want " + ModeMachines + ", and an agent pool of mode Machines in AKS_MACHINES_POOL_NAME")
+			return errors.New("this is VM mode, which is not implemented: want " + ModeMachines + ", and an agent pool for the AKS Machine API in AKS_MACHINES_POOL_NAME")
 		}
 		return known(c)
 	}

@@ -76,9 +76,9 @@ missing field, AZURE_SUBSCRIPTION_ID: set it to the ID of the subscription of th
 missing field, ARM_RESOURCE_GROUP: set it to the resource group of the AKS cluster
 missing field, node-resource-group: set --node-resource-group or AZURE_NODE_RESOURCE_GROUP to the resource group of the nodes
 missing field, vnet-subnet-id: set --vnet-subnet-id or VNET_SUBNET_ID to the ARM ID of the subnet of nodes
-missing field, aks-machines-pool-name: set --aks-machines-pool-name or AKS_MACHINES_POOL_NAME to an agent pool of mode Machines
+missing field, aks-machines-pool-name: set --aks-machines-pool-name or AKS_MACHINES_POOL_NAME to an agent pool for the AKS Machine API
 missing field, sig-subscription-id: set --sig-subscription-id or SIG_SUBSCRIPTION_ID to the subscription of AKS' shared galleries
-use-sig: AKS machines boot images of AKS' shared galleries only: leave it out, or set it to true`},
+use-sig: the AKS Machine API boots images of AKS' shared galleries only: leave it out, or set it to true`},
 		{"spec 71/106 a subnet", map[string]string{"VNET_SUBNET_ID": "/subscriptions/sub/subnets/nodes"},
 			`VNET_SUBNET_ID: "/subscriptions/sub/subnets/nodes": want an ID of the form /subscriptions/ID/resourceGroups/NAME/providers/Microsoft.Network/virtualNetworks/NAME/subnets/NAME`},
 		{"spec 71/106 an encryption set", map[string]string{"NODE_OSDISK_DISKENCRYPTIONSET_ID": aks()["VNET_SUBNET_ID"]},
@@ -86,7 +86,7 @@ use-sig: AKS machines boot images of AKS' shared galleries only: leave it out, o
 		{"spec 71/106 a plugin", map[string]string{"NETWORK_PLUGIN": "kubenet"}, `NETWORK_PLUGIN: "kubenet": want one of azure, none`},
 		{"spec 71/106 no plugin, overlay", map[string]string{"NETWORK_PLUGIN": "none"}, `network-plugin-mode: "overlay" does not go with network plugin none: set NETWORK_PLUGIN_MODE to nothing`},
 		{"virtual machines", map[string]string{"PROVISION_MODE": "aksscriptless"},
-			`PROVISION_MODE: "aksscriptless": virtual machines of Karpenter's own are not implemented: want aksmachineapi, and an agent pool of mode Machines in AKS_MACHINES_POOL_NAME`},
+			`PROVISION_MODE: "aksscriptless": this is VM mode, which is not implemented: want aksmachineapi, and an agent pool for the AKS Machine API in AKS_MACHINES_POOL_NAME`},
 		{"a mode", map[string]string{"PROVISION_MODE": "scaleset"}, `PROVISION_MODE: "scaleset": want one of aksmachineapi, aksmachineapiheaderbatch`},
 		{"spec 71/108 two clouds", map[string]string{"ARM_CLOUD": "AzureChinaCloud", "AZURE_ENVIRONMENT_FILEPATH": "/cloud.json"},
 			"ARM_CLOUD and AZURE_ENVIRONMENT_FILEPATH are both set: want one of them"},
