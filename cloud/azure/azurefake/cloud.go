@@ -3,6 +3,7 @@
 package azurefake
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -34,6 +35,9 @@ type Config struct {
 	Subnets, EncryptionSets []string
 	// ImageVersions are those of every image in AKS' galleries. May be nil.
 	ImageVersions []string
+	// Creation and Deletion are how long those of machines take; 0 = CreationTime and
+	// DeletionTime.
+	Creation, Deletion time.Duration
 }
 
 // Cloud is Azure in memory. Safe for concurrent use.
@@ -54,7 +58,7 @@ type Cloud struct {
 	address    string // under which the last request came
 }
 
-// How long operations take.
+// How long operations take, if a Config does not say otherwise.
 const (
 	CreationTime = time.Minute
 	DeletionTime = time.Minute
@@ -63,6 +67,7 @@ const (
 // New returns a Cloud without machines.
 func New(c Config) *Cloud {
 	c.Pools = maps.Clone(c.Pools)
+	c.Creation, c.Deletion = cmp.Or(c.Creation, CreationTime), cmp.Or(c.Deletion, DeletionTime)
 	return &Cloud{
 		config: c, machines: map[string]*machine{}, operations: map[string]*operation{}, stock: map[Place]int{},
 		scripts: map[Place]Refusal{}, quotas: map[string]int64{}, failures: map[string][]Failure{}, lost: map[string][]Failure{}, calls: map[string]int{},
@@ -114,15 +119,15 @@ func (c *Cloud) FailAfter(operation string, failures ...Failure) {
 // endpoint is where clients believe Azure to be.
 const endpoint = "https://management.azure.test"
 
-// token is the secret of the credential.
-const token = "token-of-azurefake"
+// Token is the secret of the credential.
+const Token = "token-of-azurefake"
 
 // credential is known to the Cloud.
 type credential struct{}
 
 // GetToken implements azcore.TokenCredential.
 func (credential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	return azcore.AccessToken{Token: token, ExpiresOn: time.Now().Add(time.Hour)}, nil
+	return azcore.AccessToken{Token: Token, ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
 // Credential returns a credential that the Cloud accepts.
@@ -165,5 +170,5 @@ func (t inProcess) Do(r *http.Request) (*http.Response, error) {
 
 // authorized reports whether the request carries the credential.
 func authorized(r *http.Request) bool {
-	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") == token
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") == Token
 }

@@ -147,7 +147,7 @@ func (c *Cloud) createLocked(r *request, wanted aks.Machine) (int, map[string]st
 	now := c.config.Clock.Now()
 	c.serial++
 	vm := fmt.Sprintf("aks-%s-%s-%08d-vm", r.pool, r.name, c.serial)
-	m.ready = now.Add(CreationTime)
+	m.ready = now.Add(c.config.Creation)
 	m.model = wanted
 	m.model.ID = to.Ptr(fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.ContainerService/managedClusters/%s/agentPools/%s/%s/%s",
 		c.config.Subscription, c.config.ResourceGroup, c.config.Cluster, r.pool, collection, r.name))
@@ -163,7 +163,7 @@ func (c *Cloud) createLocked(r *request, wanted aks.Machine) (int, map[string]st
 	}
 	c.stampLocked(m)
 	c.machines[machineKey(r.pool, r.name)] = m
-	return http.StatusCreated, c.startLocked(CreationTime, m.doomed), m.model, nil
+	return http.StatusCreated, c.startLocked(c.config.Creation, m.doomed), m.model, nil
 }
 
 // plannedLocked checks what is asked for.
@@ -235,10 +235,10 @@ func (c *Cloud) deleteMachines(r *request) (int, map[string]string, any, *proble
 	}
 	for _, m := range found {
 		if !m.deleting {
-			m.deleting, m.gone = true, c.config.Clock.Now().Add(DeletionTime)
+			m.deleting, m.gone = true, c.config.Clock.Now().Add(c.config.Deletion)
 			m.model.Properties.ProvisioningState = to.Ptr("Deleting")
 			c.giveBackLocked(m)
 		}
 	}
-	return http.StatusAccepted, c.startLocked(DeletionTime, nil), nil, nil
+	return http.StatusAccepted, c.startLocked(c.config.Deletion, nil), nil, nil
 }
