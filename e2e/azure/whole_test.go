@@ -127,6 +127,9 @@ func TestSimulatedAzure(t *testing.T) {
 	calls := map[string]int{}
 	s.azure.Read(t, "/_azuresim/calls", &calls)
 	t.Logf("calls: %v", calls)
+	if made := calls["PUT machine"]; made <= len(first) {
+		t.Errorf("%d machines were made, and %d of them at first: none replaces the evicted one", made, len(first))
+	}
 }
 
 // scene is a test with its cluster and its Azure.
@@ -172,12 +175,16 @@ func (s *scene) delete(kind string, of schema.GroupVersion) {
 	}
 }
 
+// running waits for pods that run on nodes that are there.
 func (s *scene) running(v *harness.View, want int) func() string {
 	return func() string {
-		n := 0
+		nodes, n := map[string]bool{}, 0
+		for _, node := range s.nodes(v) {
+			nodes[node.Name] = true
+		}
 		pods := v.Pods("default")
 		for _, p := range pods {
-			if p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning {
+			if p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && nodes[p.Spec.NodeName] {
 				n++
 			}
 		}

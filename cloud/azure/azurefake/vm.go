@@ -24,6 +24,7 @@ type VM struct {
 	Taints   []string // KEY=VALUE:EFFECT, or KEY:EFFECT
 	Image    string   // version of the node image
 	Running  bool     // false: it is being created or deleted, or is gone
+	Evicted  bool     // its machine is still there
 }
 
 // VMs returns the virtual machines that there are.
