@@ -9,7 +9,7 @@
 // SSL_CERT_FILE, cloud.json for AZURE_ENVIRONMENT_FILEPATH. Tokens are given out at
 // URL/identity, for IDENTITY_ENDPOINT, to those who send IDENTITY_HEADER=azuresim.
 //
-// GET URL/_azuresim/machines and /calls tell what there is, and how often each
+// GET URL/_azuresim/vms and /calls tell what there is, and how often each
 // operation was called; POST URL/_azuresim/evict?pool=POOL&machine=MACHINE takes a
 // virtual machine away, as Azure does with spot.
 //
@@ -54,16 +54,16 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "where to serve; port 0 is a free one")
 	flags.StringVar(&o.directory, "directory", "", "where to write ca.crt and cloud.json; required")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "cluster that the virtual machines join; without it none boots")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "cluster that the nodes join; without it none boots")
 	flags.StringVar(&o.region, "region", "eastus", "region of the cluster")
 	flags.StringVar(&o.subscription, "subscription", "00000000-0000-0000-0000-000000000001", "ID of the subscription")
 	flags.StringVar(&o.cluster, "cluster-name", "sandbox", "name of the AKS cluster")
 	flags.StringVar(&o.group, "resource-group", "sandbox", "its resource group")
 	flags.StringVar(&o.nodeGroup, "node-resource-group", "MC_sandbox", "that of its nodes")
-	flags.StringVar(&o.pool, "pool", "machines", "its agent pool of mode Machines")
+	flags.StringVar(&o.pool, "pool", "machines", "its agent pool for the AKS Machine API")
 	flags.DurationVar(&o.creation, "create-delay", 4*time.Second, "from the request for a machine until it runs")
 	flags.DurationVar(&o.deletion, "delete-delay", 3*time.Second, "from the end of a machine until it is gone")
-	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "how often virtual machines are looked at")
+	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "how often the state is looked at")
 	flags.Float64Var(&o.memoryOverhead, "memory-overhead", 0.05, "share of a size's memory that nodes do not see")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

@@ -140,7 +140,7 @@ func serve(ctx context.Context, listener net.Listener, certificate tls.Certifica
 	mux := http.NewServeMux()
 	mux.Handle("/", azure.Handler())
 	mux.HandleFunc("GET /identity", giveToken)
-	mux.HandleFunc("GET /_azuresim/machines", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, azure.VMs()) })
+	mux.HandleFunc("GET /_azuresim/vms", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, azure.VMs()) })
 	mux.HandleFunc("GET /_azuresim/calls", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, azure.Calls()) })
 	mux.HandleFunc("POST /_azuresim/evict", func(w http.ResponseWriter, r *http.Request) {
 		azure.Evict(r.URL.Query().Get("pool"), r.URL.Query().Get("machine"))

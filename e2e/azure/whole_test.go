@@ -143,7 +143,7 @@ type scene struct {
 func (s *scene) machines() []machine {
 	s.Helper()
 	var out []machine
-	s.azure.Read(s.T, "/_azuresim/machines", &out)
+	s.azure.Read(s.T, "/_azuresim/vms", &out)
 	return out
 }
 

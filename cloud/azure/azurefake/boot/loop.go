@@ -42,7 +42,7 @@ func Run(ctx context.Context, c Config) error {
 	defer ticker.Stop()
 	for {
 		if err := l.look(ctx); err != nil && ctx.Err() == nil {
-			c.Log.Error("boot virtual machines: trying again", "error", err)
+			c.Log.Error("boot nodes: trying again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
