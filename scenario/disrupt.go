@@ -130,7 +130,7 @@ func (s poolSaid) follow(snapshot *model.Snapshot, p *model.Pool) {
 }
 
 // budgeted returns of how many nodes the pool's budgets are taken, and how many
-// of those are going away.
+// of those are being removed.
 func budgeted(s *model.Snapshot, pool string) (counted, consuming int) {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Pool == pool && n.Claim != "" && n.Initialized {

@@ -92,7 +92,7 @@ func poolUsage(s *model.Snapshot, pool string) model.Resources {
 	return sum
 }
 
-// nodesOf counts the nodes of a pool that are going away, or are not.
+// nodesOf counts the nodes of a pool that are being removed, or are not.
 func nodesOf(s *model.Snapshot, pool string, deleting bool) int {
 	n := 0
 	for i := range s.Nodes {

@@ -13,7 +13,7 @@ import (
 	"karpenter/sim/trial"
 )
 
-// poisoned is a cluster in which somebody taints every node of a pool NoExecute
+// poisoned is a cluster in which a third party taints every node of a pool NoExecute
 // for 40 minutes. Pods other than the one that needs the pool are not affected.
 const poisoned = `
 run 50m rest 40m

@@ -142,7 +142,7 @@ func TestCacheLags(t *testing.T) {
 	}
 }
 
-func TestCacheListsAnew(t *testing.T) {
+func TestCacheRelists(t *testing.T) {
 	w := watching(t, "a", "b", "c")
 	w.expect("initial a", "initial b", "initial c")
 	w.bind("a", "n")

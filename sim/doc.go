@@ -12,7 +12,7 @@
 // Laws are checked. So any two things that could happen in either order do,
 // under some seed, and one seed always gives the same run.
 //
-// The process under test can be ended between any two steps and started anew
+// The process under test can be ended between any two steps and restarted
 // against the same API and cloud.
 //
 // Vocabulary:

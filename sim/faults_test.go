@@ -162,7 +162,7 @@ func TestOrdersToTheProcess(t *testing.T) {
 		if w.saw("a call of an earlier process arrives") {
 			strays++
 		}
-		if w.saw("watch of NodePool lists anew") {
+		if w.saw("watch of NodePool lists again") {
 			gaps++
 		}
 	}

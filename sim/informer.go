@@ -295,7 +295,7 @@ func (i *informer) RemoveEventHandler(h toolscache.ResourceEventHandlerRegistrat
 	return nil
 }
 
-// AddIndexers implements cache.Informer, which nobody uses directly.
+// AddIndexers implements cache.Informer, which is not used directly.
 func (i *informer) AddIndexers(toolscache.Indexers) error {
 	return errors.New("add indexes through the cache")
 }

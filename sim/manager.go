@@ -53,7 +53,7 @@ func (p *process) GetAPIReader() client.Reader { return p.live }
 // GetEventRecorderFor implements manager.Manager.
 func (p *process) GetEventRecorderFor(string) record.EventRecorder { return recorder{p} }
 
-// GetEventRecorder implements manager.Manager. Nobody uses it.
+// GetEventRecorder implements manager.Manager. It is not used.
 func (p *process) GetEventRecorder(string) crrecorder.EventRecorder { return nil }
 
 // Elected implements manager.Manager.

@@ -229,7 +229,7 @@ func (p *process) news() ([]Told, error) {
 // fails the process.
 type sink struct {
 	process *process
-	out     io.Writer // nil = nobody reads it
+	out     io.Writer // nil = not written
 	context string
 	// controller is which one logs; "" = none.
 	controller string

@@ -26,7 +26,7 @@ func TestQueue(t *testing.T) {
 		}
 		q.Add("a")
 		if q.ready() != 0 || q.begun() {
-			t.Error("an item is ready though nobody asks for one")
+			t.Error("an item is ready though none is asked for")
 		}
 		work()
 		q.Add("a")

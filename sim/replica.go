@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// leaseDuration is how long nobody else leads after the last renewal.
+	// leaseDuration is how long no other replica leads after the last renewal.
 	leaseDuration = 15 * time.Second
 	// noticesWithin is how long a replica that was frozen works on before it looks
 	// at the lease.

@@ -45,7 +45,7 @@ type Setup struct {
 	// of steps after which it fails.
 	Lasts     time.Duration
 	MostSteps int
-	// Transcript gets a line for each step; nil = nobody reads it.
+	// Transcript gets a line for each step; nil = not written.
 	Transcript io.Writer
 }
 
@@ -101,7 +101,7 @@ func (r *Run) Rand(name string) *rand.Rand {
 }
 
 // Crash ends the process before the next step, in whatever it is doing. It is
-// started anew at once.
+// restarted at once.
 func (r *Run) Crash() { r.orders.crash = true }
 
 // ChangeLeader ends the process as Crash does, but calls that wait for an answer
@@ -115,7 +115,7 @@ func (r *Run) ChangeLeader() { r.orders.relead = true }
 func (r *Run) FreezeLeader(d time.Duration) { r.orders.freeze = d }
 
 // Gap makes the process's watch of the kind, such as Node, lose what it has
-// not been told yet: its cache lists anew.
+// not been told yet: its cache lists again.
 func (r *Run) Gap(kind string) { r.orders.gaps[kind] = true }
 
 // Freeze keeps news of the kind from the process until then.

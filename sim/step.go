@@ -73,7 +73,7 @@ func (p *play) obey() (string, error) {
 	for _, i := range p.process.cache.sorted() {
 		if p.orders.gaps[i.gvk.Kind] {
 			delete(p.orders.gaps, i.gvk.Kind)
-			return "watch of " + i.gvk.Kind + " lists anew", i.relist()
+			return "watch of " + i.gvk.Kind + " lists again", i.relist()
 		}
 	}
 	clear(p.orders.gaps)
@@ -202,7 +202,7 @@ func (p *play) do(c choice) (string, error) {
 	}
 }
 
-// ignore is for calls whose answer nobody waits for.
+// ignore is for calls whose answer is not waited for.
 func ignore(error) error { return nil }
 
 // answer carries a call out, or has it fail.

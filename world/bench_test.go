@@ -189,7 +189,7 @@ func BenchmarkBudget(b *testing.B) {
 	}
 }
 
-// BenchmarkLeaving has a pod come while 200 nodes are going away.
+// BenchmarkLeaving has a pod come while 200 nodes are being removed.
 func BenchmarkLeaving(b *testing.B) {
 	w := twentyThousand()
 	for i := range 200 {

@@ -7,7 +7,7 @@
 // with plain values; repeating an event changes nothing. What this process has
 // decided itself, and the API does not show yet, comes in through Planned,
 // Placed, Unplaced, Nominate and MarkForDeletion. Package world makes no calls and reads
-// no clock, and it never waits for anything: an object nobody has launched is
+// no clock, and it never waits for anything: an object that is not launched is
 // capacity on its way, not a reason to stop.
 //
 // # Vocabulary
@@ -23,7 +23,7 @@
 //
 //  1. What a machine has in use is summed up from the pods of its host, never
 //     adjusted, so that no lost or repeated event can leave a trace.
-//  2. A machine that is going away counts towards no pool (towards limits it does
+//  2. A machine that is being removed counts towards no pool (towards limits it does
 //     as long as the mark may be taken back), takes no pods, and
 //     its pods that need a place elsewhere are pending.
 //  3. A claim known only from Planned counts like any other. When no event

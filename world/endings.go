@@ -16,7 +16,7 @@ const (
 type ending struct {
 	key   string // of its heirs
 	at    time.Time
-	moved bool // its node was going away
+	moved bool // its node was being removed
 }
 
 // endings are those pods that have ended lately and have no successor yet, oldest

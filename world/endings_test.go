@@ -72,7 +72,7 @@ func TestMovedPodsStayForAnHour(t *testing.T) {
 }
 
 // Room counts as leaving from a minute before the pod's deadline until it is overdue.
-func TestRoomOfPodsThatEnd(t *testing.T) {
+func TestCapacityOfEndingPods(t *testing.T) {
 	w, now := inhabited(), scenario.DefaultNow()
 	ending := replica("a", "old")
 	ending.Terminating, ending.Ends = true, now.Add(3*time.Minute)

@@ -17,7 +17,7 @@ type machine struct {
 	claim *Claim
 	twins []*Node // further Nodes with the provider ID of node; none of them can be trusted
 
-	marked    bool      // going away by our decision
+	marked    bool      // being removed by our decision
 	nominated time.Time // not to be disrupted before
 
 	seeded bool      // the claim is known from Planned only
@@ -97,11 +97,11 @@ func (m *machine) uid() string {
 	return m.claim.UID
 }
 
-// deleting reports whether the machine is going away. A Node that is deleted
+// deleting reports whether the machine is being removed. A Node that is deleted
 // while its claim lives is not: the claim decides.
 func (m *machine) deleting() bool { return m.marked || m.ending() }
 
-// ending reports whether the machine is going away for good: a mark alone can
+// ending reports whether the machine is being removed for good: a mark alone can
 // be taken back.
 func (m *machine) ending() bool {
 	switch {

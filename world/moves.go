@@ -10,14 +10,14 @@ import (
 	"karpenter/model"
 )
 
-// moves is the pods of a machine that need a place elsewhere when it goes away,
+// moves is the pods of a machine that need a place elsewhere when it is removed,
 // and may go now, or any if the machine is sick: by group, and in each the oldest first.
 type moves struct {
 	groups []*group        // of list, in the order of Snapshots
 	list   []model.Pending // handed out
 }
 
-// move finds the moves of the machine: of one that is going away, or that may
+// move finds the moves of the machine: of one that is being removed, or that may
 // be taken away. As long as they stay the same, so do the slices. It sees to it
 // that the machine is looked at again when a protection ends.
 func (w *World) move(m *machine, now time.Time) {

@@ -44,7 +44,7 @@ func (w *World) Adherence() Adherence {
 // Nominations returns the pods planned on the node, or on the claim it was
 // started for, whose status does not say so yet, sorted. The claim may be "":
 // it is then that of the node, if known. What has been returned once is
-// returned again only after somebody has undone it, and not forever. There are
+// returned again only after another client has undone it, and not forever. There are
 // none while a crowd of pods waits.
 func (w *World) Nominations(node, claim string) []Nomination {
 	w.mu.Lock()

@@ -24,7 +24,7 @@ func (w *World) labels(m *machine) model.Requirements {
 }
 
 // foresee returns the labels of a claim that is not launched with what every
-// machine it may become has a value for: so that nobody takes a label for
+// machine it may become has a value for: so that no label is taken for
 // missing that only is not settled.
 func (w *World) foresee(m *machine, labels model.Requirements) model.Requirements {
 	if m.launched() {

@@ -192,7 +192,7 @@ func age(bufferA, bufferB string, created int, uidA, uidB string) int {
 	return strings.Compare(uidA, uidB)
 }
 
-// leaving returns the pods of machines that are going away.
+// leaving returns the pods of machines that are being removed.
 func (w *World) leaving() map[*group][]model.Pod {
 	out := map[*group][]model.Pod{}
 	for m := range w.going {

@@ -23,22 +23,22 @@ type standing struct {
 	sum              model.Resources
 	usage            model.Resources // sum as Snapshots have it; nil = to be made
 	total, consuming int
-	leaving          int             // those of consuming that are going away or reboot
+	leaving          int             // those of consuming that are being removed or reboot
 	price            model.Price     // of all machines of the pool
-	capacity         model.Resources // of those that are not going away
+	capacity         model.Resources // of those that are not being removed
 }
 
 // share is what one machine adds to the standing of a pool.
 type share struct {
 	counted          bool
 	pool             string
-	reserved         model.Resources // in the pool's limits; nil when it is going away for good
+	reserved         model.Resources // in the pool's limits; nil when it is being removed for good
 	total, consuming bool            // in the pool's budgets
-	leaving          bool            // it is going away or reboots
+	leaving          bool            // it is being removed or reboots
 	price            model.Price
 	cpu              int64 // millicores of its type, if the pool has extras
 	zone             string
-	capacity         model.Resources // nil when it is going away
+	capacity         model.Resources // nil when it is being removed
 }
 
 // include adds the machine, as its view is, to the standing of its pool.
@@ -130,7 +130,7 @@ func (s *standing) used() model.Resources {
 	return s.usage
 }
 
-// Usage returns the capacity of the pool's nodes that are not going away, and
+// Usage returns the capacity of the pool's nodes that are not being removed, and
 // their number. A claim that is not launched is one node of no capacity.
 func (w *World) Usage(pool string) (model.Resources, int) {
 	w.mu.Lock()
@@ -146,7 +146,7 @@ func (w *World) Usage(pool string) (model.Resources, int) {
 }
 
 // Costs returns by NodePool what its machines cost, for each that has any that
-// is known to cost something. Machines that are going away cost until they are
+// is known to cost something. Machines that are being removed cost until they are
 // gone.
 func (w *World) Costs() map[string]model.Price {
 	w.mu.Lock()

@@ -20,7 +20,7 @@ type resident struct {
 
 // residents returns the pods of the machine that some selector is about, and
 // those that keep others away. Pods that are pending because the machine is
-// going away are not among them. As long as they stay what they were, so does the
+// being removed are not among them. As long as they stay what they were, so does the
 // slice.
 func (w *World) residents(m *machine, was []model.Resident, now time.Time) []model.Resident {
 	var counts map[resident]int

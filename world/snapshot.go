@@ -130,7 +130,7 @@ func (w *World) load(m *machine, was *model.Node, now time.Time) {
 	}
 }
 
-// keep returns was if it holds the same as now, which nobody has seen.
+// keep returns was if it holds the same as now, which no caller has yet.
 func keep[S ~[]T, T comparable](was, now S) S {
 	if len(now) > 0 && slices.Equal(was, now) {
 		return was
@@ -138,7 +138,7 @@ func keep[S ~[]T, T comparable](was, now S) S {
 	return now
 }
 
-// addTimes adds s times n to r, which nobody else has seen.
+// addTimes adds s times n to r, which no caller has yet.
 func addTimes(r, s model.Resources, n int64) model.Resources {
 	for len(r) < len(s) {
 		r = append(r, 0)

@@ -34,7 +34,7 @@ func allowed(w *world.World) map[model.Reason]int {
 }
 
 // TestUnhealthyBudget: spec 48/29. Nodes that are not ready do not consume the
-// budget of their repair, one that is going away does.
+// budget of their repair, one that is being removed does.
 func TestUnhealthyBudget(t *testing.T) {
 	w := ward(10, func(i int, _ *world.Claim, n *world.Node) { n.Ready = i >= 2 })
 	if got := allowed(w); got[model.Unhealthy] != 1 || got[model.Drifted] != 0 {
@@ -88,9 +88,9 @@ func TestRebootingCapacity(t *testing.T) {
 	}
 }
 
-// TestSickNodesMove: spec 48/22. The pods of a sick node need a place elsewhere,
+// TestPodsOfUnhealthyNodesMove: spec 48/22. The pods of a sick node need a place elsewhere,
 // even if they must not be disrupted.
-func TestSickNodesMove(t *testing.T) {
+func TestPodsOfUnhealthyNodesMove(t *testing.T) {
 	for _, sick := range []bool{false, true} {
 		w := ward(1, func(_ int, _ *world.Claim, n *world.Node) { n.Sick = sick })
 		w.SetPod(world.Pod{Namespace: "d", Name: "p", UID: "p", Node: "n0", Reschedulable: true, Protected: true, Shape: &model.Shape{Key: "s"}})

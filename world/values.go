@@ -69,7 +69,7 @@ type Pod struct {
 	Workload             string           // name of what controls it, as in model.Pod
 	Class                string           // pods of the namespace that usually live about as long have the same; "" = another pod replaces it when it ends
 	Node                 string           // it is bound to; "" = unbound
-	Nominated            string           // node that its status names on our behalf; "" = none, or by somebody else
+	Nominated            string           // node that its status names on our behalf; "" = none, or by another client
 	DaemonSet            string           // namespace/name of the one that controls it; "" = none
 	Buffer               string           // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists. SetBuffer sets it
 
@@ -79,9 +79,9 @@ type Pod struct {
 	Ends          time.Time // that timestamp, by which it ends; zero = it has none
 	Daemon        bool      // belongs to a DaemonSet
 	Static        bool      // belongs to its Node
-	Reschedulable bool      // needs a place elsewhere when its node goes away
+	Reschedulable bool      // needs a place elsewhere when its node is removed
 	Unready       bool      // is not ready, and says so
-	Stays         bool      // tolerates the taint of a node that is going away
+	Stays         bool      // tolerates the taint of a node that is being removed
 
 	// Protected pods must not be disrupted before ProtectedUntil, or ever when
 	// that is zero.

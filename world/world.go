@@ -40,7 +40,7 @@ type fleet struct {
 
 	touched   []*machine           // those whose views are out of date
 	timed     map[*machine]bool    // those whose views end
-	going     map[*machine]bool    // those that are going away
+	going     map[*machine]bool    // those that are being removed
 	seeded    map[*machine]bool    // those that Planned brought, and some more
 	standings map[string]*standing // by pool
 
@@ -397,7 +397,7 @@ func (w *World) touchPool(name string) {
 	}
 }
 
-// MarkForDeletion makes Snapshots treat the nodes of the claims as going away,
+// MarkForDeletion makes Snapshots treat the nodes of the claims as being removed,
 // before the API shows it. Unknown names are ignored.
 func (w *World) MarkForDeletion(claims ...string) { w.mark(claims, true) }
 

@@ -10,7 +10,7 @@
 // makes new room.
 //
 // Pods that stand in exist in memory only. They are the same whenever they are
-// made anew, so that what was planned for them stays planned. Nothing is ever
+// recreated, so that what was planned for them stays planned. Nothing is ever
 // said about them, but on their buffer: its condition Provisioning sums up
 // what the latest pass has planned for all of them.
 //

@@ -18,11 +18,11 @@ type outcome struct {
 	there    int    // on nodes that run pods
 	starting int    // on nodes that are on their way
 	launched int    // on nodes this pass launches
-	homeless int    // nowhere
-	why      string // of the first that is homeless
+	unplaced int    // nowhere
+	why      string // of the first that is unplaced
 }
 
-func (o outcome) total() int { return o.there + o.starting + o.launched + o.homeless }
+func (o outcome) total() int { return o.there + o.starting + o.launched + o.unplaced }
 
 // fits reports whether the room is there.
 func (o outcome) fits() bool { return o.there == o.total() }
@@ -39,8 +39,8 @@ func (o outcome) String() string {
 	if o.launched > 0 {
 		parts = append(parts, fmt.Sprintf("%d on nodes being launched", o.launched))
 	}
-	if o.homeless > 0 {
-		parts = append(parts, fmt.Sprintf("%d nowhere: %s", o.homeless, o.why))
+	if o.unplaced > 0 {
+		parts = append(parts, fmt.Sprintf("%d nowhere: %s", o.unplaced, o.why))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -72,10 +72,10 @@ func outcomesOf(s *model.Snapshot, plan *model.Plan) map[string]outcome {
 	for _, v := range plan.Verdicts {
 		for _, p := range v.Pods {
 			count(p, func(o *outcome) {
-				if o.homeless == 0 {
+				if o.unplaced == 0 {
 					o.why = v.String()
 				}
-				o.homeless++
+				o.unplaced++
 			})
 		}
 	}

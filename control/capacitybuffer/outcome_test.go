@@ -76,7 +76,7 @@ func TestRequiresNewCapacity(t *testing.T) {
 }
 
 // A pod without a place says why on its buffer, and only there.
-func TestHomeless(t *testing.T) {
+func TestPodsWithoutPlace(t *testing.T) {
 	s := newStage(t)
 	template := s.template("small")
 	template.Template.Spec.NodeSelector = map[string]string{"team": "nobody"}

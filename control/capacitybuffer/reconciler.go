@@ -32,7 +32,7 @@ const (
 	// refreshAfter is how long until a buffer is looked at again without a
 	// reason.
 	refreshAfter = 30 * time.Second
-	// againAfter is how long until a status is written again that somebody
+	// againAfter is how long until a status is written again that another client
 	// else has written meanwhile.
 	againAfter = time.Second
 	// hydrateAgain is how long until buffers are listed again that could not

@@ -290,7 +290,7 @@ func TestStandIns(t *testing.T) {
 	s := newStage(t)
 	list := standIns(b, s.Convert.Pod(pod), 2)
 	if again := standIns(b, s.Convert.Pod(like(b, &template)), 2); !cmp.Equal(list, again) {
-		t.Errorf("made anew, the pods differ: %s", cmp.Diff(list, again))
+		t.Errorf("recreated, the pods differ: %s", cmp.Diff(list, again))
 	}
 	for i, p := range list {
 		if p.Name != fmt.Sprint("capacity-buffer-b-", i+1) || p.UID != fmt.Sprint("123-", i+1) || p.Namespace != "default" || !p.Pending {
@@ -374,7 +374,7 @@ func TestHydration(t *testing.T) {
 	}
 }
 
-// A status that somebody else has written meanwhile is written again soon; one
+// A status that another client has written meanwhile is written again soon; one
 // that does not change is not written.
 func TestStatusWrites(t *testing.T) {
 	s := newStage(t)

@@ -11,7 +11,7 @@ import (
 	"karpenter/model"
 )
 
-// leaving is the deletion cost of pods on nodes that are going away: the lowest.
+// leaving is the deletion cost of pods on nodes that are being removed: the lowest.
 const leaving = math.MinInt32
 
 // wish is what the pods of a node are to carry; "" is no annotation.
@@ -22,7 +22,7 @@ type wish struct {
 
 // wishes is what the annotations are to be, by how urgent they are.
 type wishes struct {
-	leaving []wish // nodes that are going away
+	leaving []wish // nodes that are being removed
 	ranked  []wish // nodes that may be disrupted, the first to go first
 	others  []wish // nodes that stay
 }

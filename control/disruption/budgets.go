@@ -25,8 +25,8 @@ type budgetMemory struct {
 // usage is how many nodes of a pool its budgets are about.
 type usage struct {
 	total     int // initialized nodes whose machine is not ending
-	consuming int // those of them that are not ready, are going away or reboot
-	leaving   int // those of consuming that are going away or reboot
+	consuming int // those of them that are not ready, are being removed or reboot
+	leaving   int // those of consuming that are being removed or reboot
 }
 
 // reportBudgets shows what the budgets of each pool allow, before what is

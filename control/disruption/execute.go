@@ -164,7 +164,7 @@ func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
 }
 
 // allGoing reports whether all nodes of the execution are gone or going: by our
-// hand, or by somebody else's.
+// hand, or by another client's.
 func (s *scope) allGoing(x *execution) bool {
 	return !slices.ContainsFunc(x.command.Nodes, func(n model.Target) bool { return s.lives(n.Claim) })
 }

@@ -99,7 +99,7 @@ type Loop struct {
 	Repairs *Repairs
 	// Started is told of each command that was started, with the Snapshot it was
 	// planned on and the names of the NodeClaims that were created for it. It must not
-	// block or modify anything; nil means nobody asks.
+	// block or modify anything; nil means no call.
 	Started func(s *model.Snapshot, c *model.Command, claims []string)
 	// NewID names commands in the log; nil means random UUIDs.
 	NewID func() string

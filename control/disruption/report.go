@@ -216,7 +216,7 @@ func (l *Loop) reportFound(s *scope, c *model.Command) {
 }
 
 // reportDropped counts and tells that a command was not confirmed: of those of
-// its nodes that are not going away anyway.
+// its nodes that are not being removed anyway.
 func (l *Loop) reportDropped(s *scope, c *model.Command) {
 	going := map[string]bool{}
 	for i := range s.plan.Commands {

@@ -154,7 +154,7 @@ func (s *stage) restart() {
 	}
 }
 
-// decide returns what the script says, less what is going away, or what the
+// decide returns what the script says, less what is being removed, or what the
 // solver does without a script.
 func (s *stage) decide(snapshot *model.Snapshot) *model.Plan {
 	s.asked, s.decided = snapshot.Intents, append(s.decided, s.clock.Now())

@@ -60,7 +60,7 @@ func TestMemory(t *testing.T) {
 		{"as written", claim("1", "10"), false, machine},
 		{"newer, with more digits", claim("1", "100"), false, machine},
 		{"a version that cannot be compared", claim("1", "abc"), false, machine},
-		{"a claim made anew under the name", claim("2", "3"), false, nil},
+		{"a claim recreated under the name", claim("2", "3"), false, nil},
 	} {
 		if got := m.isOutdated(tt.claim); got != tt.outdated {
 			t.Errorf("%s: outdated is %t, want %t", tt.name, got, tt.outdated)

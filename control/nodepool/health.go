@@ -24,7 +24,7 @@ const (
 // concurrent use.
 //
 // Outcomes are counted towards the very pool that owns the claim, by UID, so
-// that a pool made anew under an old name starts with a clean record.
+// that a pool recreated under an old name starts with a clean record.
 type Health struct {
 	mu    sync.Mutex
 	pools map[types.UID]*record

@@ -195,7 +195,7 @@ func TestTheSchedulersNominationStays(t *testing.T) {
 	s.want("b", "other", "")
 }
 
-func TestMissingPermissionIsSaidOnce(t *testing.T) {
+func TestMissingPermissionIsLoggedOnce(t *testing.T) {
 	s := newStage(t, node("n"))
 	s.fail = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))
 	s.world.byNode["n"] = to("n", "a")

@@ -83,7 +83,7 @@ func TestEventsAreNotedEveryTenSeconds(t *testing.T) {
 	}
 }
 
-// After a restart all pods are listed anew: nothing is noted for those that were
+// After a restart all pods are listed again: nothing is noted for those that were
 // bound before the last event, or with it.
 func TestPodsThatExisted(t *testing.T) {
 	for _, tt := range []struct {

@@ -108,7 +108,7 @@ func TestLaunchBackoff(t *testing.T) {
 }
 
 // Other pods get their nodes as if the pod that is held were not there.
-func TestLaunchBackoffSlowsNobodyElse(t *testing.T) {
+func TestLaunchBackoffSlowsNoOtherPod(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)
 	s.pod("a", "1", nil)

@@ -98,9 +98,9 @@ func TestBufferLaunches(t *testing.T) {
 	if got := s.said(); len(got) > 0 {
 		t.Errorf("events %v about pods that do not exist", got)
 	}
-	const homeless = "karpenter_scheduler_unschedulable_pods_count"
-	want := fmt.Sprintf("# HELP %s Number of pods that the latest decision could not schedule.\n# TYPE %s gauge\n%s{controller=\"provisioner\"} 0\n", homeless, homeless, homeless)
-	if err := testutil.GatherAndCompare(s.registry, strings.NewReader(want), homeless); err != nil {
+	const unplaced = "karpenter_scheduler_unschedulable_pods_count"
+	want := fmt.Sprintf("# HELP %s Number of pods that the latest decision could not schedule.\n# TYPE %s gauge\n%s{controller=\"provisioner\"} 0\n", unplaced, unplaced, unplaced)
+	if err := testutil.GatherAndCompare(s.registry, strings.NewReader(want), unplaced); err != nil {
 		t.Error(err)
 	}
 }

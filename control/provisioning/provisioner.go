@@ -82,17 +82,17 @@ type Provisioner struct {
 	// Parallel is how many NodeClaims are created at once; 0 = many.
 	Parallel int
 	// Decided is told in each pass what was decided, before any of it is
-	// carried out. It must not block or modify anything; nil means nobody asks.
+	// carried out. It must not block or modify anything; nil means no call.
 	Decided func(*model.Snapshot, *model.Plan)
 	// Follow is told at the end of each pass on which nodes, named as in the
-	// Snapshot, it has placed pods. It must not block; nil means nobody asks.
+	// Snapshot, it has placed pods. It must not block; nil means no call.
 	Follow func(nodes []string)
 	// Launched is told of each pass that launches anything which launches of the plan
 	// were carried out, and the names of the NodeClaims that were created. It must not
-	// block or modify anything; nil means nobody asks.
+	// block or modify anything; nil means no call.
 	Launched func(s *model.Snapshot, p *model.Plan, launches []model.Launch, claims []string)
 	// Done is told at the end of each pass what was decided. It must not
-	// block or modify anything; nil means nobody asks.
+	// block or modify anything; nil means no call.
 	Done func(*model.Snapshot, *model.Plan)
 
 	ledger ledger

@@ -363,7 +363,7 @@ func TestExistingNode(t *testing.T) {
 	}
 }
 
-// spec 20/57: the pods of a node that goes away get another before they are
+// spec 20/57: the pods of a node that is removed get another before they are
 // evicted.
 func TestDeletingNode(t *testing.T) {
 	s := newStage(t)
@@ -379,7 +379,7 @@ func TestDeletingNode(t *testing.T) {
 	s.wantClaims(0)
 	s.world.MarkForDeletion("n1-claim")
 	if after := s.reconcile(); after != time.Second {
-		t.Errorf("comes back after %v: a node that goes away is a trigger", after)
+		t.Errorf("comes back after %v: a node that is removed is a trigger", after)
 	}
 	s.mustPass()
 	s.wantClaims(1)

@@ -29,8 +29,8 @@ func TestSilentClaims(t *testing.T) {
 	s.wantClaims(1)
 }
 
-// TestClaimsThatNobodySaw has a claim go before any event about it has come.
-func TestClaimsThatNobodySaw(t *testing.T) {
+// TestUnseenClaims has a claim go before any event about it has come.
+func TestUnseenClaims(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)
 	s.pod("a", "1", nil)
@@ -47,9 +47,9 @@ func TestClaimsThatNobodySaw(t *testing.T) {
 	s.wantClaims(1)
 }
 
-// TestClaimsThatGoUnseen has a claim go after the API server was asked about it,
+// TestClaimsUnseenForLong has a claim go after the API server was asked about it,
 // and no event come even then.
-func TestClaimsThatGoUnseen(t *testing.T) {
+func TestClaimsUnseenForLong(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)
 	s.pod("a", "1", nil)

@@ -129,7 +129,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 // A claim that goes before any event about it has come is made again.
-func TestClaimThatNobodySaw(t *testing.T) {
+func TestUnseenClaim(t *testing.T) {
 	s := newStage(t)
 	s.pool(1, nil)
 	s.fill(time.Minute)
@@ -191,7 +191,7 @@ func TestLostAnswer(t *testing.T) {
 	s.wantClaims(3)
 }
 
-// A process that starts anew, and whose cache is late, counts what the one
+// A process that starts again, and whose cache is late, counts what the one
 // before has created.
 func TestRestart(t *testing.T) {
 	s := newStage(t)

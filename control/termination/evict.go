@@ -148,7 +148,7 @@ func (q *Queue) refusal(ctx context.Context, pod *corev1.Pod, code int) (string,
 	return why, nil
 }
 
-// reason says why the pod's node goes away: the reason its claim was
+// reason says why the pod's node is removed: the reason its claim was
 // disrupted for, forcefulTermination when the claim has none, "" without a
 // claim.
 func (q *Queue) reason(ctx context.Context, pod *corev1.Pod) (string, error) {

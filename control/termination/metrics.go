@@ -25,7 +25,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m := &Metrics{
 		evictionRequests: counter("pods", "eviction_requests_total", "Number of answers to eviction requests, by HTTP status.", "code"),
-		podsDrained:      counter("pods", "drained_total", "Number of pods drained from nodes, by the reason their node goes away.", "reason"),
+		podsDrained:      counter("pods", "drained_total", "Number of pods drained from nodes, by the reason their node is removed.", "reason"),
 		nodesDrained:     counter("nodes", "drained_total", "Number of nodes drained.", "nodepool"),
 		nodesTerminated:  counter("nodes", "terminated_total", "Number of nodes terminated.", "nodepool", "zone"),
 		terminationDuration: prometheus.NewSummaryVec(prometheus.SummaryOpts{

@@ -59,7 +59,7 @@ type Queue struct {
 	clock   clock.PassiveClock
 	metrics *Metrics
 	// Evicted is told of each pod that was evicted, or deleted at its deadline. It must
-	// not block; nil means nobody asks. It is set before the queue is registered.
+	// not block; nil means no call. It is set before the queue is registered.
 	Evicted func(*corev1.Pod)
 	backoff workqueue.TypedRateLimiter[Key] // between attempts on a pod that may not leave yet
 

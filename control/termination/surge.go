@@ -65,7 +65,7 @@ func (q *Queue) surge(ctx context.Context, pod *corev1.Pod) (string, error) {
 	return fmt.Sprintf("it waits until Deployment %s has replaced it, at most until %s", d.Name, at.Add(q.Surge.Timeout).UTC().Format(time.RFC3339)), nil
 }
 
-// waitsForSurge reports whether there is time for a replacement when a node goes away
+// waitsForSurge reports whether there is time for a replacement when a node is removed
 // for the reason. There is none if its instance is interrupted or unhealthy.
 func waitsForSurge(reason string) bool {
 	switch reason {

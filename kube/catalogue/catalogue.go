@@ -44,7 +44,7 @@ type Catalogue struct {
 	// prices that World is told include it. Nil means nothing.
 	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
 	// Failed is told of each NodePool whose types, and so the prices of its
-	// nodes, cannot be had. It must not block; nil means nobody asks.
+	// nodes, cannot be had. It must not block; nil means no call.
 	Failed func(pool string)
 
 	asked     atomic.Int64 // refreshes that have begun

@@ -88,7 +88,7 @@ func TestLogAtErrorIsQuiet(t *testing.T) {
 	}
 }
 
-func TestLogSaysOnceThatTheCommitIsNotKnown(t *testing.T) {
+func TestUnknownCommitIsLoggedOnce(t *testing.T) {
 	got := entries(t, LogOptions{Level: "info"}, func(l logr.Logger) { l.Info("next") })
 	if len(got) != 2 || !strings.HasPrefix(got[0]["message"].(string), "commit is not known") || got[1]["commit"] != nil {
 		t.Errorf("entries %v", got)

@@ -122,7 +122,7 @@ func (s *scrapes) drop(v variant) {
 }
 
 // scrape gathers the metrics, one part after the other; the answer of a part that
-// fails is all. It goes on when the client that asked goes away, since others may
+// fails is all. It goes on when the client that asked is removed, since others may
 // wait for the answer.
 func (s *scrapes) scrape(v variant) *scraped {
 	r := (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: metricsPath}, Header: http.Header{}}).WithContext(context.Background())

@@ -58,7 +58,7 @@ func Critical(p *corev1.Pod) bool {
 }
 
 // ToleratesDisrupted reports whether the pod tolerates the taint of a node
-// that is going away and so asks to stay to the end.
+// that is being removed and so asks to stay to the end.
 func ToleratesDisrupted(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		if t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule {
@@ -93,7 +93,7 @@ func Evictable(p *corev1.Pod, now time.Time) bool {
 }
 
 // Reschedulable reports whether the pod needs a place elsewhere when its node
-// goes away. The replacement of a terminating StatefulSet pod has its name and
+// is removed. The replacement of a terminating StatefulSet pod has its name and
 // is only made once the pod is gone, so that pod stands for its replacement.
 func Reschedulable(p *corev1.Pod) bool {
 	comesBack := Active(p) || Terminating(p) && ownedBy(p, "apps/v1", "StatefulSet")

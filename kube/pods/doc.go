@@ -12,7 +12,7 @@
 //	               disrupted taint, not stuck, not static
 //	waiting        drainable and not terminal: a drain waits for it
 //	evictable      active, not tolerating, not static, not protected
-//	reschedulable  needs a place elsewhere when its node goes away
+//	reschedulable  needs a place elsewhere when its node is removed
 //	protected      carries karpenter.sh/do-not-disrupt, and it is in force
 //
 // Everything is a function of the pod and the time; nothing here is stored.

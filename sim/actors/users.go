@@ -22,7 +22,7 @@ type users struct {
 	left  []script.Event
 	pools map[string]script.Pool // as they are now
 	todo  []func(context.Context) error
-	// poisoned is until when each node of a pool is tainted by somebody.
+	// poisoned is until when each node of a pool is tainted by a third party.
 	poisoned map[string]time.Time
 }
 
@@ -156,7 +156,7 @@ func sicken(a *Actor, e *script.Event) []func(context.Context) error {
 	return out
 }
 
-// poisonous is the key of the taint that somebody puts on nodes.
+// poisonous is the key of the taint that a third party puts on nodes.
 const poisonous = "example.com/poison"
 
 // poison taints the nodes of poisoned pools, which has their pods deleted, and

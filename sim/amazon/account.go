@@ -267,7 +267,7 @@ type life struct {
 }
 
 // through makes a call when the door lets it. A long poll does not wait at the
-// door, as nobody would let time pass meanwhile.
+// door, as time would not pass meanwhile.
 func through[In, Out, Option any](ctx context.Context, l *life, verb string, in In, call func(context.Context, In, ...Option) (Out, error)) (Out, error) {
 	l.count(verb)
 	if verb == "ReceiveMessage" {

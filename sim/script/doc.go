@@ -18,7 +18,7 @@
 //	at 20m price m2 x3 zone=a    three times what its line says
 //	at 22m interrupt 2           the cloud takes two spot machines back
 //	at 24m sicken general 1 9m   a node of the pool is not ready for 9 minutes
-//	at 26m poison general 20m    somebody taints each node of the pool NoExecute
+//	at 26m poison general 20m    a third party taints each node of the pool NoExecute
 //	at 26m unready general 20m   no node of the pool becomes ready
 //	at 26m unbound web 20m       volumes cannot be provisioned: the scheduler binds no pod
 //	at 26m unstarted web 20m     images cannot be pulled: bound pods do not start

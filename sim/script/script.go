@@ -132,7 +132,7 @@ const (
 	Throttle Kind = "throttle" // the call is refused: too many requests
 	Timeout  Kind = "timeout"  // the call fails and was not carried out
 	Lost     Kind = "lost"     // the write is carried out, the answer is lost
-	Gap      Kind = "gap"      // watches break; what was missed is listed anew
+	Gap      Kind = "gap"      // watches break; what was missed is listed again
 	Stale    Kind = "stale"    // the cache lags behind by Lag
 
 	NoCapacity    Kind = "no-capacity"    // a launch finds no capacity
@@ -143,7 +143,7 @@ const (
 	FewTypes      Kind = "few-types"      // InstanceTypes leaves types out: Keep percent remain
 	NoJoin        Kind = "no-join"        // the launched machine never becomes a node
 
-	Crash      Kind = "crash"       // the process dies before the call and starts anew
+	Crash      Kind = "crash"       // the process dies before the call and starts again
 	CrashAfter Kind = "crash-after" // the same once the call was carried out
 	Leader     Kind = "leader"      // another replica takes over before the call
 	Freeze     Kind = "freeze"      // the process stands still for Lag; another takes over when its lease runs out

@@ -63,7 +63,7 @@ func (s stage) create(objects ...client.Object) {
 	}
 }
 
-// reread reads the object anew and reports whether it exists.
+// reread reads the object again and reports whether it exists.
 func (s stage) reread(o client.Object) bool {
 	s.Helper()
 	err := s.Get(s.Context(), client.ObjectKeyFromObject(o), o)
