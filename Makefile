@@ -18,7 +18,7 @@ export GOFLAGS
 
 # Machines are instances of a simulated AWS, and manifests those of users of EKS. With PROVIDER=kwok
 # there is no cloud: the controller makes the nodes itself.
-EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/aws)
+EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/$(PROVIDER))
 
 .DEFAULT_GOAL := help
 .PHONY: help try ui ui-test screens pictures recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
@@ -214,10 +214,10 @@ bin/prometheus bin/promtool: deploy/observability/go.mod deploy/observability/go
 
 # Both in one build, which compiles what they share once. See sandbox/build.sh about GOGC.
 bin/karpenter: FORCE
-	@GOGC=400 go build $$(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' -deps ./cmd/karpenter ./cmd/awssim | grep ^karpenter/)
-	@go build -o bin/ ./cmd/karpenter ./cmd/awssim
+	@GOGC=400 go build $$(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' -deps ./cmd/karpenter ./cmd/awssim ./cmd/azuresim | grep ^karpenter/)
+	@go build -o bin/ ./cmd/karpenter ./cmd/awssim ./cmd/azuresim
 
-bin/awssim: bin/karpenter
+bin/awssim bin/azuresim: bin/karpenter
 
 bin/karpenter-commands: FORCE
 	@CGO_ENABLED=0 go build -tags nocontroller -o $@ ./cmd/karpenter

@@ -20,6 +20,7 @@ func TestNotes(t *testing.T) {
 	}
 	for values, want := range map[string][]string{
 		"settings: {clusterName: prod}":                            {"an EC2NodeClass", "deployment/shop-karpenter", "--namespace infra"},
+		"settings: {cloudProvider: azure}":                         {"an AKSNodeClass", "deployment/shop-karpenter", "--namespace infra"},
 		"settings: {cloudProvider: kwok}\nfullnameOverride: nodes": {"a KWOKNodeClass", "deployment/nodes", "--namespace infra"},
 	} {
 		given, err := chartutil.ReadValues([]byte(values))

@@ -57,6 +57,17 @@ var other = map[string]string{
 	"settings.surgeFirstTimeout":             "10m",
 	"settings.capacityBufferNamespaceLimits": "cpu=10",
 	"settings.securityGroupRefreshInterval":  "4m",
+	"settings.azure.location":                "westeurope",
+	"settings.azure.subscriptionID":          "sub",
+	"settings.azure.resourceGroup":           "shop",
+	"settings.azure.nodeResourceGroup":       "MC_shop",
+	"settings.azure.vnetSubnetID":            "/subscriptions/sub",
+	"settings.azure.provisionMode":           "aksmachineapi",
+	"settings.azure.machinesPoolName":        "machines",
+	"settings.azure.sigSubscriptionID":       "galleries",
+	"settings.azure.networkPlugin":           "none",
+	"settings.azure.additionalTags":          `"a=1"`,
+	"settings.azure.cloud":                   "AzureChinaCloud",
 }
 
 // environment returns the variables the controller gets, as the chart writes

@@ -150,7 +150,7 @@ func writeIntroduction(w io.Writer, s *session.Session, data string) {
 	fmt.Fprintf(w, "  metrics      %s\n", s.MetricsURL())
 	fmt.Fprintf(w, "  questions    KUBECONFIG=%s karpenter status (or top, explain, plan, savings)\n", s.Kubeconfig())
 	fmt.Fprintf(w, "  in a browser KUBECONFIG=%s karpenter ui --open\n", s.Kubeconfig())
-	if url := s.SimulatorURL(); url != "" {
+	if url := s.SimulatorURL(); url != "" && s.Provider() == session.AWS {
 		fmt.Fprintf(w, "  simulated AWS  curl %s/_awssim/ tells how to play fate there\n", url)
 	}
 	fmt.Fprint(w, "\nTry this in a second terminal:\n\n")

@@ -31,7 +31,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"karpenter/api/scheme"
+	"karpenter/cloud"
 	awsclient "karpenter/cloud/aws/client"
+	azureclient "karpenter/cloud/azure/client"
+	"karpenter/cloud/azure/retail"
 	settings "karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/wiring"
 	"karpenter/control/nomination"
@@ -157,11 +160,18 @@ func fenceOf(c settings.Config) *manager.Fence {
 }
 
 // provider returns who makes the provider that the setting names.
-func provider(cloud string, fence *manager.Fence) func(context.Context, wiring.Supplies) (wiring.Provider, error) {
-	if cloud == settings.CloudKWOK {
-		return wiring.KWOK
+func provider(name string, fence *manager.Fence) func(context.Context, wiring.Supplies) (wiring.Provider, error) {
+	type maker = func(context.Context, wiring.Supplies, *manager.Fence) (wiring.Provider, error)
+	makers := map[string]maker{
+		settings.CloudAWS:   amazon,
+		settings.CloudAzure: microsoft,
+		settings.CloudKWOK: func(ctx context.Context, s wiring.Supplies, _ *manager.Fence) (wiring.Provider, error) {
+			return wiring.KWOK(ctx, s)
+		},
 	}
-	return func(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) { return amazon(ctx, s, fence) }
+	return func(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) {
+		return makers[name](ctx, s, fence)
+	}
 }
 
 // amazon makes the AWS provider, with the credentials and the region that the
@@ -184,6 +194,40 @@ func amazon(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wirin
 	return wiring.AWS(ctx, wiring.Amazon{
 		Services: services, Discovery: server, CABundle: base64.StdEncoding.EncodeToString(trusted.CAData), Calls: calls,
 	}, s)
+}
+
+// microsoft makes the provider for AKS, with the credentials that the SDK finds.
+func microsoft(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wiring.Provider, error) {
+	a := &s.Config.Azure
+	environment, err := azureclient.Environment(a.Cloud, a.EnvironmentFile)
+	if err != nil {
+		return wiring.Provider{}, err
+	}
+	credential, err := azureclient.Credential(ctx, environment)
+	if err != nil {
+		return wiring.Provider{}, err
+	}
+	services, err := azureclient.New(a.Subscription, credential, azureclient.Options(environment, manager.ReadBuild().Version, held(fence)))
+	if err != nil {
+		return wiring.Provider{}, err
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(s.Manager.GetConfig())
+	if err != nil {
+		return wiring.Provider{}, err
+	}
+	from := wiring.Microsoft{Services: services, Discovery: server}
+	if a.EnvironmentFile == "" && strings.EqualFold(a.Cloud, azureclient.PublicCloud) {
+		from.PriceList = retail.Endpoint
+	}
+	return wiring.Azure(ctx, from, s)
+}
+
+// held returns the fence, or nothing if there is none.
+func held(fence *manager.Fence) cloud.Fence {
+	if fence == nil {
+		return nil
+	}
+	return fence
 }
 
 // nominator returns a client without a limit of its own, nil when the cluster

@@ -6,10 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +15,6 @@ import (
 	"time"
 
 	"karpenter/sandbox/fleet"
-	"karpenter/sandbox/process"
 )
 
 // ClusterName is what the cluster is called in the simulated AWS; subnets and security groups there carry the tag
@@ -33,16 +30,8 @@ func (s *Session) startAWS(ctx context.Context, options *Options) ([]string, err
 		return nil, err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", free.metrics)
-	log := filepath.Join(s.dir, "logs", SimulatorName+".log")
-	if err := os.Rename(log, strings.TrimSuffix(log, ".log")+".previous.log"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	s.simulator, err = process.Start(process.Spec{
-		Name: SimulatorName, Path: options.Simulator, LogPath: log, PIDPath: filepath.Join(s.dir, "pids", SimulatorName),
-		Args: []string{"--listen", address, "--kubeconfig", s.Kubeconfig(), "--cluster-name", ClusterName, "--region", options.Region,
-			"--journal", filepath.Join(s.dir, "awssim.journal")},
-	}, func(exit process.Exit) { fmt.Fprintln(options.Report, "sandbox:", exit) })
-	if err != nil {
+	if err := s.startSimulator(options, SimulatorName, "--listen", address, "--kubeconfig", s.Kubeconfig(), "--cluster-name", ClusterName,
+		"--region", options.Region, "--journal", filepath.Join(s.dir, "awssim.journal")); err != nil {
 		return nil, err
 	}
 	url := "http://" + address
@@ -100,10 +89,13 @@ func parsePrices(from io.Reader) (fleet.Prices, error) {
 	return prices, lines.Err()
 }
 
-// withoutAWS leaves out what the environment says of a real AWS, which the sandbox must not reach. AWS_FEATURE_GATES is
-// a setting of the controller.
-func withoutAWS(environment []string) []string {
+// withoutClouds leaves out what the environment says of real clouds, which the sandbox must not reach. AWS_FEATURE_GATES
+// is a setting of the controller.
+func withoutClouds(environment []string) []string {
 	return slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
-		return strings.HasPrefix(variable, "AWS_") && !strings.HasPrefix(variable, "AWS_FEATURE_GATES=")
+		if strings.HasPrefix(variable, "AWS_FEATURE_GATES=") {
+			return false
+		}
+		return slices.ContainsFunc([]string{"AWS_", "AZURE_", "ARM_", "IDENTITY_", "MSI_"}, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
 	})
 }

@@ -7,6 +7,7 @@
 //
 //	instance-types.json  what the simulated cloud sells (KWOK)
 //	awssim.journal       the account of the simulated AWS
+//	azure/               the certificate and the endpoints of the simulated Azure
 //	logs/awssim.log      what the simulated AWS says
 //	pids/awssim          its process id
 //	logs/karpenter.log   what the controller says
@@ -33,12 +34,15 @@ import (
 const (
 	ControllerName = "karpenter"
 	SimulatorName  = "awssim"
+	// AzureSimulatorName is the simulated Azure's.
+	AzureSimulatorName = "azuresim"
 )
 
 // Providers of machines.
 const (
-	AWS  = "aws"  // the AWS provider on a simulated AWS
-	KWOK = "kwok" // the provider without machines
+	AWS   = "aws"   // the AWS provider on a simulated AWS
+	Azure = "azure" // the provider for AKS on a simulated Azure
+	KWOK  = "kwok"  // the provider without machines
 )
 
 // Options says what to bring up.
@@ -47,9 +51,10 @@ type Options struct {
 	ControlPlane controlplane.Options
 	// Controller is the autoscaler's executable. Required.
 	Controller string
-	// Provider is AWS or KWOK; default AWS.
+	// Provider is AWS, Azure or KWOK; default AWS.
 	Provider string
-	// Simulator is the simulated AWS's executable, for the provider AWS; default awssim beside Controller.
+	// Simulator is the simulated cloud's executable, for the providers AWS and Azure; default awssim or azuresim beside
+	// Controller.
 	Simulator string
 	// CRDs is a manifest or folder; default "api/crds".
 	CRDs string
@@ -73,8 +78,8 @@ type Options struct {
 // AddFlags defines the flags of these options on flags, less those of ControlPlane.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Controller, "controller", "bin/karpenter", "the autoscaler's executable")
-	flags.StringVar(&o.Provider, "provider", AWS, "where machines come from: "+AWS+", on a simulated AWS, or "+KWOK)
-	flags.StringVar(&o.Simulator, "simulator", "", "the simulated AWS's executable (default: "+SimulatorName+" beside the autoscaler)")
+	flags.StringVar(&o.Provider, "provider", AWS, "where machines come from: "+AWS+", on a simulated AWS, "+Azure+", on a simulated Azure, or "+KWOK)
+	flags.StringVar(&o.Simulator, "simulator", "", "the simulated cloud's executable (default: "+SimulatorName+" or "+AzureSimulatorName+" beside the autoscaler)")
 	flags.StringVar(&o.CRDs, "crds", "api/crds", "manifest or folder of the autoscaler's CustomResourceDefinitions")
 	flags.StringVar(&o.Helm, "helm", "", "Helm's executable: the autoscaler is installed with it, and has the rights of its chart only")
 	flags.StringVar(&o.Charts, "charts", "charts", "folder of the charts karpenter and karpenter-crd, for --helm")
@@ -96,15 +101,16 @@ func (o *Options) complete() error {
 		return err
 	}
 	o.Provider = cmp.Or(o.Provider, AWS)
-	switch o.Provider {
-	case AWS:
-		o.Simulator = cmp.Or(o.Simulator, filepath.Join(filepath.Dir(o.Controller), SimulatorName))
-		if o.Simulator, err = executable(o.Simulator, "./cmd/awssim"); err != nil {
+	simulators := map[string]string{AWS: SimulatorName, Azure: AzureSimulatorName, KWOK: ""}
+	simulator, known := simulators[o.Provider]
+	if !known {
+		return fmt.Errorf("--provider %s: there are %s, %s and %s", o.Provider, AWS, Azure, KWOK)
+	}
+	if simulator != "" {
+		o.Simulator = cmp.Or(o.Simulator, filepath.Join(filepath.Dir(o.Controller), simulator))
+		if o.Simulator, err = executable(o.Simulator, "./cmd/"+simulator); err != nil {
 			return err
 		}
-	case KWOK:
-	default:
-		return fmt.Errorf("--provider %s: there are %s and %s", o.Provider, AWS, KWOK)
 	}
 	if o.Helm != "" {
 		if o.Helm, err = executable(o.Helm, "helm.sh/helm/v3/cmd/helm"); err != nil {

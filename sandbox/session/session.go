@@ -112,12 +112,9 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 	if err := s.ApplyAbsent(ctx, first); err != nil {
 		return fmt.Errorf("apply first manifests: %w", err)
 	}
-	var cloud []string
-	if options.Provider == AWS {
-		cloud, err = s.startAWS(ctx, options)
-	} else {
-		cloud, err = s.furnishKWOK(ctx, options)
-	}
+	cloud, err := map[string]func(context.Context, *Options) ([]string, error){
+		AWS: s.startAWS, Azure: s.startAzure, KWOK: s.furnishKWOK,
+	}[options.Provider](ctx, options)
 	if err != nil {
 		return err
 	}
@@ -136,8 +133,7 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 
 // startController starts it with what it is told, which outweighs what this process was told.
 func (s *Session) startController(options *Options, told []string) error {
-	previous := strings.TrimSuffix(s.ControllerLog(), ".log") + ".previous.log"
-	if err := os.Rename(s.ControllerLog(), previous); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := keepPrevious(s.ControllerLog()); err != nil {
 		return err
 	}
 	var err error
@@ -145,10 +141,19 @@ func (s *Session) startController(options *Options, told []string) error {
 		Name:    ControllerName,
 		Path:    options.Controller,
 		Args:    []string{"controller"},
-		Env:     append(withoutAWS(os.Environ()), told...),
+		Env:     append(withoutClouds(os.Environ()), told...),
 		LogPath: s.ControllerLog(),
 		PIDPath: filepath.Join(s.dir, "pids", ControllerName),
 	}, func(exit process.Exit) { fmt.Fprintln(options.Report, "sandbox:", exit) })
+	return err
+}
+
+// keepPrevious renames the log of the run before, if there is one.
+func keepPrevious(log string) error {
+	err := os.Rename(log, strings.TrimSuffix(log, ".log")+".previous.log")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	return err
 }
 
@@ -179,10 +184,10 @@ func (s *Session) Controller() *process.Process { return s.controller }
 // ControllerLog returns the path of the autoscaler's log.
 func (s *Session) ControllerLog() string { return filepath.Join(s.dir, "logs", ControllerName+".log") }
 
-// Provider is AWS or KWOK.
+// Provider is AWS, Azure or KWOK.
 func (s *Session) Provider() string { return s.provider }
 
-// SimulatorURL returns where the simulated AWS answers, "" without one.
+// SimulatorURL returns where the simulated cloud answers, "" without one.
 func (s *Session) SimulatorURL() string { return s.simulatorURL }
 
 // Prices are those of the simulated cloud, nil if its machines say their own.

@@ -37,11 +37,22 @@
   value: {{ include "karpenter.ignoreDRA" $s | quote }}
 - name: NOMINATE_PODS
   value: {{ $s.nominatePods | quote }}
-{{- if eq $s.cloudProvider "aws" }}
+{{- if ne $s.cloudProvider "kwok" }}
 - name: VM_MEMORY_OVERHEAD_PERCENT
   value: {{ $s.vmMemoryOverheadPercent | quote }}
 {{- end }}
 {{- range $name, $value := dict
+  "LOCATION" $s.azure.location
+  "AZURE_SUBSCRIPTION_ID" $s.azure.subscriptionID
+  "ARM_RESOURCE_GROUP" $s.azure.resourceGroup
+  "AZURE_NODE_RESOURCE_GROUP" $s.azure.nodeResourceGroup
+  "VNET_SUBNET_ID" $s.azure.vnetSubnetID
+  "PROVISION_MODE" $s.azure.provisionMode
+  "AKS_MACHINES_POOL_NAME" $s.azure.machinesPoolName
+  "SIG_SUBSCRIPTION_ID" $s.azure.sigSubscriptionID
+  "NETWORK_PLUGIN" $s.azure.networkPlugin
+  "ADDITIONAL_TAGS" $s.azure.additionalTags
+  "ARM_CLOUD" $s.azure.cloud
   "METRICS_SECURE" .Values.controller.metrics.secure
   "METRICS_CERT_DIR" .Values.controller.metrics.certDir
   "LOG_LEVEL" .Values.logLevel

@@ -38,6 +38,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{/* What a node class is called with the provider, and its group. */}}
+{{- define "karpenter.classes" -}}
+{{- get (dict "aws" "ec2nodeclasses" "azure" "aksnodeclasses" "kwok" "kwoknodeclasses") .Values.settings.cloudProvider }}
+{{- end }}
+
+{{- define "karpenter.classGroup" -}}
+{{- get (dict "aws" "karpenter.k8s.aws" "azure" "karpenter.azure.com" "kwok" "karpenter.kwok.sh") .Values.settings.cloudProvider }}
+{{- end }}
+
 {{/* The metadata that every object has beside its name. */}}
 {{- define "karpenter.metadata" -}}
 labels:

@@ -23,9 +23,9 @@ import (
 	awsclient "karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/expression"
 	"karpenter/cloud/aws/instancetype"
-	"karpenter/cloud/aws/loop"
 	"karpenter/cloud/aws/shortage"
 	facts "karpenter/cloud/ec2"
+	"karpenter/cloud/loop"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
-	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/loop"
 	"karpenter/model"
 )
 

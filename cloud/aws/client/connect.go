@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go/middleware"
+
+	"karpenter/cloud"
 )
 
 // Connect returns AWS's services with the credentials, region and endpoints of
@@ -24,7 +26,7 @@ import (
 // machine's metadata. What changes something is sent, and waited for, while the
 // fence allows it; nil means always. The extensions are added to every call, also
 // to those for credentials.
-func Connect(ctx context.Context, version string, fence Fence, extensions ...func(*middleware.Stack) error) (*Services, error) {
+func Connect(ctx context.Context, version string, fence cloud.Fence, extensions ...func(*middleware.Stack) error) (*Services, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithAppID("karpenter.sh-"+version),
 		config.WithAPIOptions(extensions))

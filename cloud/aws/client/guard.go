@@ -9,24 +9,16 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go/middleware"
+
+	"karpenter/cloud"
 )
 
-// Fence says when something may be changed: while this replica leads.
-type Fence interface {
-	// Check returns why nothing may be changed now, nil if it may.
-	Check() error
-	// Hold returns a context for one change, which ends when changes may no
-	// longer be made, or why none may be made now. The function is called when
-	// the change is made.
-	Hold(context.Context) (context.Context, context.CancelFunc, error)
-}
-
-// fenceKey is where the context of a call that changes something keeps the Fence.
+// fenceKey is where the context of a call that changes something keeps the fence.
 type fenceKey struct{}
 
 // guarded extends a client: a call that changes something is not sent, nor sent
 // again, when the fence says why not, and is given up when it does meanwhile.
-func guarded(fence Fence) func(*middleware.Stack) error {
+func guarded(fence cloud.Fence) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("KarpenterGuard",
 			func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
@@ -53,7 +45,7 @@ func guarded(fence Fence) func(*middleware.Stack) error {
 // whether or not the process stood still meanwhile.
 type fencedBody struct {
 	io.ReadCloser
-	fence Fence
+	fence cloud.Fence
 }
 
 // Read implements io.Reader.

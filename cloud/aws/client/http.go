@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go/middleware"
+
+	"karpenter/cloud"
 )
 
 // timeout is how long one HTTP request may take.
@@ -39,7 +41,7 @@ func (h HTTP) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
 		body := struct{ io.ReadCloser }{r.Body} // which can be read only
 		r.Body = body
-		if fence, ok := middleware.GetStackValue(r.Context(), fenceKey{}).(Fence); ok {
+		if fence, ok := middleware.GetStackValue(r.Context(), fenceKey{}).(cloud.Fence); ok {
 			r.Body = fencedBody{body, fence}
 		}
 	}

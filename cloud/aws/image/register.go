@@ -5,7 +5,7 @@ package image
 import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/loop"
 )
 
 // Register adds the controller providers.ssm.invalidation to the manager.

@@ -20,9 +20,9 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud/aws/client"
-	"karpenter/cloud/aws/loop"
 	"karpenter/cloud/aws/nodeclaim"
 	"karpenter/cloud/aws/shortage"
+	"karpenter/cloud/loop"
 	"karpenter/model"
 )
 

@@ -20,8 +20,8 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud/aws/client"
-	"karpenter/cloud/aws/loop"
 	"karpenter/cloud/aws/nodeclaim"
+	"karpenter/cloud/loop"
 )
 
 // What Statuses finds, also the categories of its metric.

@@ -16,7 +16,7 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud/aws/instance"
-	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/loop"
 	"karpenter/model"
 )
 

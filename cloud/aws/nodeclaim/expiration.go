@@ -17,7 +17,7 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	awsclient "karpenter/cloud/aws/client"
-	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/loop"
 	"karpenter/model"
 )
 

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"karpenter/cloud/aws/client"
-	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/loop"
 )
 
 // Period is the time between two looks.

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	awsclient "karpenter/cloud/aws/client"
-	"karpenter/cloud/aws/loop"
+	"karpenter/cloud/loop"
 )
 
 // Period is the time between two looks.

@@ -14,20 +14,8 @@ import (
 	"time"
 )
 
-// The clouds there are providers for.
-const (
-	CloudAWS  = "aws"
-	CloudKWOK = "kwok"
-)
-
 // AWS is what the AWS provider can be told.
 type AWS struct {
-	// ClusterName is the name of the EKS cluster; it marks everything that is
-	// made. Required.
-	ClusterName string
-	// ClusterEndpoint is where machines find the API server, a URL. Default "",
-	// EKS is asked.
-	ClusterEndpoint string
 	// ClusterCABundle is the certificate authority of the API server, PEM in
 	// base64. Default "", the one the process itself trusts.
 	ClusterCABundle string
@@ -37,9 +25,6 @@ type AWS struct {
 	// EKSControlPlane asks EKS for the version of the cluster instead of the
 	// API server. Default false.
 	EKSControlPlane bool
-	// VMMemoryOverheadPercent is the share of memory, 0.075 for 7.5 %, that
-	// nodes do not see. Default 0.075.
-	VMMemoryOverheadPercent float64
 	// InterruptionQueue is the name of the SQS queue with news of instances.
 	// Default "", none.
 	InterruptionQueue string
@@ -69,12 +54,6 @@ type AWS struct {
 
 func amazon() []setting {
 	return []setting{
-		setting{flag: "cluster-name", env: "CLUSTER_NAME", chart: "settings.clusterName",
-			meaning: "name of the EKS cluster; required with AWS. Everything that Karpenter creates in the account is tagged with it",
-		}.text(func(c *Config) *string { return &c.AWS.ClusterName }),
-		setting{flag: "cluster-endpoint", env: "CLUSTER_ENDPOINT", chart: "settings.clusterEndpoint",
-			meaning: "URL of the API server for nodes; without it, Karpenter asks EKS",
-		}.endpoint(func(c *Config) *string { return &c.AWS.ClusterEndpoint }),
 		setting{flag: "cluster-ca-bundle", env: "CLUSTER_CA_BUNDLE", chart: "settings.clusterCABundle", values: "PEM in base64",
 			meaning: "certificate authority of the API server, for nodes; without it, the one this process trusts. A change drifts all nodes",
 		}.base64(func(c *Config) *string { return &c.AWS.ClusterCABundle }),
@@ -84,10 +63,6 @@ func amazon() []setting {
 		setting{flag: "eks-control-plane", env: "EKS_CONTROL_PLANE", chart: "settings.eksControlPlane", preset: "false",
 			meaning: "ask EKS for the version of the cluster instead of the API server",
 		}.boolean(func(c *Config) *bool { return &c.AWS.EKSControlPlane }),
-		setting{flag: "vm-memory-overhead-percent", env: "VM_MEMORY_OVERHEAD_PERCENT", chart: "settings.vmMemoryOverheadPercent", preset: "0.075",
-			values:  "a number, 0 or more: a share of 1",
-			meaning: "share of an instance type's memory that nodes do not report; 0.075 is 7.5%. After a node of the type and image has reported its memory, Karpenter uses that amount",
-		}.share(func(c *Config) *float64 { return &c.AWS.VMMemoryOverheadPercent }),
 		setting{flag: "interruption-queue", env: "INTERRUPTION_QUEUE", chart: "settings.interruptionQueue", values: "name of an SQS queue, not its URL",
 			meaning: "queue with Spot interruptions and other events of instances; without it, Karpenter does not see them",
 		}.text(func(c *Config) *string { return &c.AWS.InterruptionQueue }),
@@ -113,14 +88,6 @@ func amazon() []setting {
 			meaning: "feature gates of the provider for AWS",
 		}.gates(amazonFeatures()),
 	}
-}
-
-// named reports that the cluster's name is missing.
-func (c *Config) named() error {
-	if c.CloudProvider == CloudAWS && c.AWS.ClusterName == "" {
-		return errors.New("missing field, cluster-name: set --cluster-name or CLUSTER_NAME to the name of the EKS cluster")
-	}
-	return nil
 }
 
 // endpoint takes nothing, or the URL of a host.

@@ -136,10 +136,20 @@ type Config struct {
 	// SchedulerConfig holds the cluster's default topology spread. Default nil.
 	SchedulerConfig *SchedulerConfig
 
-	// CloudProvider is CloudAWS or CloudKWOK. Default CloudAWS.
+	// CloudProvider is CloudAWS, CloudAzure or CloudKWOK. Default CloudAWS.
 	CloudProvider string
-	// AWS is what its provider is told.
-	AWS AWS
+	// ClusterName is the name of the EKS or AKS cluster; it marks everything that
+	// is made. Required with AWS and Azure.
+	ClusterName string
+	// ClusterEndpoint is where machines find the API server, a URL. Default "",
+	// the cloud is asked.
+	ClusterEndpoint string
+	// VMMemoryOverheadPercent is the share of memory, 0.075 for 7.5 %, that
+	// nodes do not see. Default 0.075.
+	VMMemoryOverheadPercent float64
+	// AWS and Azure are what their providers are told.
+	AWS   AWS
+	Azure Azure
 	// InstanceTypesFilePath is the instance types file of the KWOK provider.
 	// Default "", the types it generates.
 	InstanceTypesFilePath string
@@ -209,8 +219,10 @@ func (s setting) value(given text, env func(string) (string, bool)) (name, value
 	if given.isSet {
 		return "--" + s.flag, given.value
 	}
-	if value, ok := env(s.env); s.env != "" && ok && value != "" {
-		return s.env, value
+	for _, variable := range []string{s.env, s.also} {
+		if value, ok := env(variable); variable != "" && ok && (value != "" || s.nothing) {
+			return variable, value
+		}
 	}
 	return "default of --" + s.flag, s.preset
 }
@@ -227,7 +239,7 @@ func (c *Config) Validate() error {
 }
 
 // complete reports what does not go together.
-func (c *Config) complete() error { return errors.Join(c.scraped(), c.named()) }
+func (c *Config) complete() error { return errors.Join(c.scraped(), c.clouded()) }
 
 // scraped reports what cannot be said of the metrics.
 func (c *Config) scraped() error {

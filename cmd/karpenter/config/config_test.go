@@ -43,7 +43,9 @@ func table() Config {
 		},
 		ConsolidationPaybackTime: 12 * time.Hour, ConsolidationSavingsThreshold: 0.1,
 		Gates: Gates{ReservedCapacity: true}, CloudProvider: CloudAWS,
-		AWS: AWS{ClusterName: "demo", VMMemoryOverheadPercent: 0.075, AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute, SecurityGroupRefreshInterval: time.Minute},
+		ClusterName: "demo", VMMemoryOverheadPercent: 0.075,
+		AWS:   AWS{AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute, SecurityGroupRefreshInterval: time.Minute},
+		Azure: Azure{Mode: ModeMachines, SharedGalleries: true, NetworkPlugin: "azure", NetworkPluginMode: "overlay", Cloud: "AzurePublicCloud"},
 	}
 }
 
@@ -140,14 +142,15 @@ func TestParse(t *testing.T) {
 		{"spec 50/5 no cpu", []string{"--cpu-requests=0"}, nil, func(*Config) {}},
 		{"spec 50/5 less than no cpu", nil, map[string]string{"CPU_REQUESTS": "-50"}, func(*Config) {}},
 		{"kwok needs no name of a cluster", []string{"--cloud-provider=kwok"}, map[string]string{"CLUSTER_NAME": ""},
-			func(c *Config) { c.CloudProvider, c.AWS.ClusterName = CloudKWOK, "" }},
+			func(c *Config) { c.CloudProvider, c.ClusterName = CloudKWOK, "" }},
 		{"spec 65/153 variables", nil, map[string]string{
 			"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://k8s.example.com", "CLUSTER_CA_BUNDLE": "Y2E=", "ISOLATED_VPC": "true",
 			"EKS_CONTROL_PLANE": "true", "VM_MEMORY_OVERHEAD_PERCENT": "0.1", "INTERRUPTION_QUEUE": "q", "RESERVED_ENIS": "1",
 			"DISABLE_DRY_RUN": "true", "ENABLE_ZONAL_SHIFT": "true", "AMI_REFRESH_INTERVAL": "5m", "SUBNET_REFRESH_INTERVAL": "90s",
 			"AWS_FEATURE_GATES": "NodeClassCEL=true,RebootForRepair=true", "SECURITY_GROUP_REFRESH_INTERVAL": "2m", "FEATURE_GATES": "NodeRepair=true",
 		}, func(c *Config) {
-			c.AWS = AWS{"prod", "https://k8s.example.com", "Y2E=", true, true, 0.1, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, 2 * time.Minute, true, false, false, true}
+			c.AWS = AWS{"Y2E=", true, true, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, 2 * time.Minute, true, false, false, true}
+			c.ClusterName, c.ClusterEndpoint, c.VMMemoryOverheadPercent = "prod", "https://k8s.example.com", 0.1
 			c.Gates.NodeRepair = true
 		}},
 		{"spec 65/153 a flag beats its variable", []string{"--reserved-enis=2"}, map[string]string{"RESERVED_ENIS": "1"},
@@ -212,7 +215,7 @@ func TestParseRefuses(t *testing.T) {
 		{"spec 50/4 log level", []string{"--log-level=hello"}, nil, `--log-level: "hello": want one of debug, info, error`},
 		{"spec 50/6 preference policy", []string{"--preference-policy=Maybe"}, nil, `--preference-policy: "Maybe": want one of Respect, Ignore`},
 		{"spec 50/6 min values policy", nil, map[string]string{"MIN_VALUES_POLICY": "strict"}, `MIN_VALUES_POLICY: "strict": want one of Strict, BestEffort`},
-		{"provider", []string{"--cloud-provider=azure"}, nil, `--cloud-provider: "azure": want one of aws, kwok`},
+		{"provider", []string{"--cloud-provider=gcp"}, nil, `--cloud-provider: "gcp": want one of aws, azure, kwok`},
 		{"spec 65/153 no cluster name", nil, map[string]string{"CLUSTER_NAME": ""},
 			"missing field, cluster-name: set --cluster-name or CLUSTER_NAME to the name of the EKS cluster"},
 		{"spec 65/153 relative endpoint", []string{"--cluster-endpoint=k8s.example.com"}, nil,

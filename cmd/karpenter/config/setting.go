@@ -27,6 +27,8 @@ type setting struct {
 	values  string // which there are, and their unit
 	meaning string // without a full stop
 	isBool  bool
+	also    string // the variable that counts if env is not set; "" = none
+	nothing bool   // a variable that is set to nothing counts
 
 	set   func(*Config, string) error // parses and stores
 	check func(*Config) error         // judges what is stored

@@ -30,6 +30,7 @@ func groups() []group {
 		{"Decisions", decisions()},
 		{"Provider", clouds()},
 		{"AWS", amazon()},
+		{"Azure", microsoft()},
 	}
 }
 
@@ -200,16 +201,5 @@ func decisions() []setting {
 		setting{flag: "scheduler-config", env: "SCHEDULER_CONFIG", chart: "settings.schedulerConfig",
 			meaning: "podTopologySpread.defaultConstraints of the cluster's scheduler, so that Karpenter plans the same spread",
 		}.schedulerConfig(),
-	}
-}
-
-func clouds() []setting {
-	return []setting{
-		setting{flag: "cloud-provider", env: "CLOUD_PROVIDER", chart: "settings.cloudProvider", preset: CloudAWS,
-			meaning: "the cloud that launches instances: EC2, or kwok for tests without instances",
-		}.oneOf(func(c *Config) *string { return &c.CloudProvider }, CloudAWS, CloudKWOK),
-		setting{flag: "instance-types-file-path", env: "INSTANCE_TYPES_FILE_PATH", values: "a file",
-			meaning: "instance types of the provider kwok, as karpenter instance-types prints them; without it, those it generates",
-		}.text(func(c *Config) *string { return &c.InstanceTypesFilePath }),
 	}
 }

@@ -28,7 +28,6 @@ import (
 	"karpenter/cloud/aws/instance"
 	"karpenter/cloud/aws/instancetype"
 	"karpenter/cloud/aws/interruption"
-	"karpenter/cloud/aws/loop"
 	"karpenter/cloud/aws/network"
 	"karpenter/cloud/aws/nodeclaim"
 	"karpenter/cloud/aws/nodeclass"
@@ -39,6 +38,7 @@ import (
 	"karpenter/cloud/aws/userdata"
 	"karpenter/cloud/aws/version"
 	"karpenter/cloud/aws/zonalshift"
+	"karpenter/cloud/loop"
 	"karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/situation"
 	"karpenter/control/lifecycle"
@@ -131,7 +131,7 @@ func (a *amazon) discover(ctx context.Context) error {
 	c, ec2 := &a.Config.AWS, a.Services.EC2
 	from := version.Config{Discovery: a.Discovery}
 	if c.EKSControlPlane {
-		from = version.Config{EKS: a.Services.EKS, Name: c.ClusterName}
+		from = version.Config{EKS: a.Services.EKS, Name: a.Config.ClusterName}
 	}
 	a.version = version.New(from)
 	if err := a.version.Refresh(ctx); err != nil {
@@ -139,7 +139,7 @@ func (a *amazon) discover(ctx context.Context) error {
 	}
 	if c.EnableZonalShift {
 		a.shifts = zonalshift.New(zonalshift.Config{
-			EKS: a.Services.EKS, Shifts: a.Services.ZonalShift, Cluster: c.ClusterName, Clock: a.Clock,
+			EKS: a.Services.EKS, Shifts: a.Services.ZonalShift, Cluster: a.Config.ClusterName, Clock: a.Clock,
 			Reader: a.Manager.GetClient(),
 			Tell: func(e zonalshift.Event) {
 				a.Recorder.Publish(events.Event{Object: e.Object, Type: e.Type, Reason: e.Reason, Message: e.Message, Dedupe: e.Dedupe})
@@ -160,15 +160,15 @@ func (a *amazon) discover(ctx context.Context) error {
 	a.subnets = network.NewSubnets(ec2, a.Clock, c.SubnetRefreshInterval)
 	a.reservations = reservation.NewReservations(ec2, a.Clock, a.counts)
 	a.groups = reservation.NewGroups(ec2, a.Clock)
-	a.profiles = profile.New(profile.Config{IAM: a.Services.IAM, Clock: a.Clock, Region: a.Services.Region, ClusterName: c.ClusterName})
-	a.cidr = template.NewServiceCIDR(a.Services.EKS, c.ClusterName, a.Clock)
+	a.profiles = profile.New(profile.Config{IAM: a.Services.IAM, Clock: a.Clock, Region: a.Services.Region, ClusterName: a.Config.ClusterName})
+	a.cidr = template.NewServiceCIDR(a.Services.EKS, a.Config.ClusterName, a.Clock)
 	return nil
 }
 
 // region is what all node classes have in common.
 func (a *amazon) region() instancetype.Cluster {
 	c := &a.Config.AWS
-	return instancetype.Cluster{Region: a.Services.Region, MemoryOverhead: c.VMMemoryOverheadPercent, ReservedENIs: int64(c.ReservedENIs)}
+	return instancetype.Cluster{Region: a.Services.Region, MemoryOverhead: a.Config.VMMemoryOverheadPercent, ReservedENIs: int64(c.ReservedENIs)}
 }
 
 // sells makes the catalogue of instance types, and fills it.
@@ -199,7 +199,7 @@ func (a *amazon) sells(ctx context.Context) error {
 
 // cluster finds what machines must know to join.
 func (a *amazon) cluster(ctx context.Context) (userdata.Cluster, error) {
-	c := &a.Config.AWS
+	c := &a.Config
 	out := userdata.Cluster{Name: c.ClusterName, Endpoint: c.ClusterEndpoint, CABundle: a.caBundle, DNS: a.dns(ctx)}
 	if out.Endpoint != "" {
 		return out, nil
@@ -294,7 +294,7 @@ func (a *amazon) nodeClasses(mgr ctrl.Manager) error {
 	options := controller.Options{MaxConcurrentReconciles: nodeclass.Workers}
 	c := &a.Config.AWS
 	reconciler := nodeclass.New(nodeclass.Config{
-		Client: mgr.GetClient(), Clock: a.Clock, ClusterName: c.ClusterName, Cluster: a.region(), Language: a.language,
+		Client: mgr.GetClient(), Clock: a.Clock, ClusterName: a.Config.ClusterName, Cluster: a.region(), Language: a.language,
 		ReservedCapacity: a.Config.Gates.ReservedCapacity, NoRehearsal: c.DisableDryRun, IsolatedVPC: c.IsolatedVPC,
 		Tell: func(class *awsv1.EC2NodeClass, eventType, reason, message string) {
 			a.Recorder.Publish(events.Event{Object: class, Type: eventType, Reason: reason, Message: message})
@@ -321,7 +321,7 @@ func (a *amazon) claims(mgr ctrl.Manager) error {
 	metrics := interruption.NewMetrics(a.Registry, meter.DurationBuckets())
 	failures := []error{
 		(&nodeclaim.Tagging{
-			Client: mgr.GetClient(), Clock: a.Clock, Cluster: a.Config.AWS.ClusterName, Instances: a.provider.Instances(),
+			Client: mgr.GetClient(), Clock: a.Clock, Cluster: a.Config.ClusterName, Instances: a.provider.Instances(),
 		}).Register(mgr, controller.Options{}),
 		(&nodeclaim.Memory{Claims: claims, Clock: a.Clock, Sights: a.memory}).Register(mgr, controller.Options{}),
 		interruption.NewStatuses(interruption.StatusConfig{

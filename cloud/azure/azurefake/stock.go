@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurefake
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
+)
+
+// Place is where a size can be had.
+type Place struct {
+	Size string
+	Zone string // number; "" = regional
+	Spot bool
+}
+
+// Refusal is why Azure does not deliver.
+type Refusal struct {
+	Code, Message string
+	// Late says that the machine is accepted and fails at the end of its creation.
+	// Otherwise the request is refused.
+	Late bool
+}
+
+// Stock sets how many more instances there are in a place. Beyond them, requests
+// are refused as if the size were not available.
+func (c *Cloud) Stock(p Place, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stock[p] = n
+}
+
+// Script has Azure refuse to deliver in a place from now on.
+func (c *Cloud) Script(p Place, r Refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scripts[p] = r
+}
+
+// Quota sets how many vCPUs of the family the subscription may use on demand.
+func (c *Cloud) Quota(family string, vCPUs int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quotas[strings.ToLower(family)] = vCPUs
+}
+
+// Usage returns how many vCPUs of the family are in use on demand.
+func (c *Cloud) Usage(family string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settleLocked()
+	return c.usageLocked(family)
+}
+
+func (c *Cloud) usageLocked(family string) int64 {
+	var sum int64
+	for _, m := range c.machines {
+		if strings.EqualFold(m.family, family) && !m.place.Spot && !m.deleting {
+			sum += m.vCPUs
+		}
+	}
+	return sum
+}
+
+// takeLocked takes the machine out of the stock. It returns why the creation will
+// fail later, or why the request is refused.
+func (c *Cloud) takeLocked(m *machine) (late, now *problem) {
+	if script, ok := c.scripts[m.place]; ok {
+		p := refuse(http.StatusConflict, script.Code, "%s", script.Message)
+		if script.Late {
+			return p, nil
+		}
+		return nil, p
+	}
+	if limit, ok := c.quotas[strings.ToLower(m.family)]; ok && !m.place.Spot {
+		if used := c.usageLocked(m.family); used+m.vCPUs > limit {
+			return refuse(http.StatusConflict, "OperationNotAllowed", "%s", quotaText(m.family, c.config.Region, limit, used, m.vCPUs)), nil
+		}
+	}
+	if left, ok := c.stock[m.place]; ok {
+		if left <= 0 {
+			return nil, refuse(http.StatusConflict, "SkuNotAvailable",
+				"The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: %s' is currently not available in location '%s'.", m.place.Size, c.config.Region)
+		}
+		c.stock[m.place] = left - 1
+	}
+	return nil, nil
+}
+
+func quotaText(family, region string, limit, used, wanted int64) string {
+	return fmt.Sprintf("Operation could not be completed as it results in exceeding approved %s Cores quota. Additional details - Deployment Model: Resource Manager, "+
+		"Location: %s, Current Limit: %d, Current Usage: %d, Additional Required: %d, (Minimum) New Limit Required: %d.", family, region, limit, used, wanted, used+wanted)
+}
+
+// giveBackLocked puts the machine back into the stock.
+func (c *Cloud) giveBackLocked(m *machine) {
+	if left, ok := c.stock[m.place]; ok {
+		c.stock[m.place] = left + 1
+	}
+}
+
+// Evict takes the virtual machine of a machine away, as Azure does with spot. The
+// machine stays.
+func (c *Cloud) Evict(pool, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settleLocked()
+	if m, ok := c.machines[machineKey(pool, name)]; ok {
+		m.model.Properties.Status.VMState = to.Ptr(aks.VMStateDeleted)
+	}
+}
+
+// DriftAction sets what AKS says about the drift of a machine.
+func (c *Cloud) DriftAction(pool, name, action string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m, ok := c.machines[machineKey(pool, name)]; ok {
+		m.model.Properties.Status.DriftAction = to.Ptr(aks.DriftAction(action))
+	}
+}
+
+// Machines returns the names of the machines of a pool that are not being deleted,
+// in no order, and whether their creation has failed.
+func (c *Cloud) Machines(pool string) map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settleLocked()
+	out := map[string]bool{}
+	for key, m := range c.machines {
+		if name, ok := strings.CutPrefix(key, pool+"/"); ok && !m.deleting {
+			out[name] = *m.model.Properties.ProvisioningState == "Failed"
+		}
+	}
+	return out
+}
+
+// Retag changes a tag of a machine behind the back of its owner; "" removes it.
+func (c *Cloud) Retag(pool, name, key, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, ok := c.machines[machineKey(pool, name)]
+	if !ok {
+		return
+	}
+	delete(m.model.Properties.Tags, key)
+	if value != "" {
+		m.model.Properties.Tags[key] = &value
+	}
+	c.stampLocked(m)
+}
+
+// Tags returns the tags of a machine.
+func (c *Cloud) Tags(pool, name string) map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]string{}
+	if m, ok := c.machines[machineKey(pool, name)]; ok {
+		for key, value := range m.model.Properties.Tags {
+			out[key] = *value
+		}
+	}
+	return out
+}
+
+// RemovePool removes an agent pool with its machines.
+func (c *Cloud) RemovePool(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.config.Pools, name)
+	for key := range c.machines {
+		if strings.HasPrefix(key, name+"/") {
+			delete(c.machines, key)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azurefake
+
+import (
+	"maps"
+	"slices"
+
+	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
+
+	"karpenter/cloud/azurevm"
+)
+
+// VM is the virtual machine of a machine, and what its kubelet is told.
+type VM struct {
+	ID, Name string // ARM ID and last part of it
+	Machine  string
+	SKU      azurevm.SKU
+	Zone     string // number; "" = regional
+	Spot     bool
+	DiskGB   int64
+	MaxPods  int64 // 0 = as AKS does by itself
+	Labels   map[string]string
+	Taints   []string // KEY=VALUE:EFFECT, or KEY:EFFECT
+	Image    string   // version of the node image
+	Running  bool     // false: it is being created or deleted, or is gone
+	Evicted  bool     // its machine is still there
+}
+
+// VMs returns the virtual machines that there are.
+func (c *Cloud) VMs() []VM {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settleLocked()
+	var out []VM
+	for _, key := range slices.Sorted(maps.Keys(c.machines)) {
+		out = append(out, c.vmLocked(c.machines[key]))
+	}
+	return out
+}
+
+func (c *Cloud) vmLocked(m *machine) VM {
+	p := m.model.Properties
+	vm := VM{
+		ID: *p.ResourceID, Name: *p.Kubernetes.NodeName, Machine: *m.model.Name,
+		Zone: m.place.Zone, Spot: m.place.Spot, Image: *p.NodeImageVersion, Labels: map[string]string{},
+		Evicted: p.Status.VMState != nil && *p.Status.VMState == aks.VMStateDeleted,
+		Running: !m.deleting && *p.ProvisioningState == "Succeeded" && p.Status.VMState != nil && *p.Status.VMState == aks.VMStateRunning,
+	}
+	for _, sku := range c.config.SKUs {
+		if sku.Name == m.place.Size {
+			vm.SKU = sku
+		}
+	}
+	if p.OperatingSystem.OSDiskSizeGB != nil {
+		vm.DiskGB = int64(*p.OperatingSystem.OSDiskSizeGB)
+	}
+	if p.Kubernetes.MaxPods != nil {
+		vm.MaxPods = int64(*p.Kubernetes.MaxPods)
+	}
+	for key, value := range p.Kubernetes.NodeLabels {
+		vm.Labels[key] = *value
+	}
+	for _, taint := range slices.Concat(p.Kubernetes.NodeTaints, p.Kubernetes.NodeInitializationTaints) {
+		vm.Taints = append(vm.Taints, *taint)
+	}
+	vm.Labels["kubernetes.azure.com/mode"] = "user"
+	if p.Mode != nil && *p.Mode == aks.AgentPoolModeSystem {
+		vm.Labels["kubernetes.azure.com/mode"] = "system"
+	}
+	return vm
+}

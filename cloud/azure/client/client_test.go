@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	azurecloud "karpenter/cloud"
+	"karpenter/cloud/azure/azurefake"
+	"karpenter/cloud/azure/catalogue"
+	"karpenter/cloud/azure/client"
+	"karpenter/cloud/azure/image"
+	"karpenter/cloud/azure/machine"
+	"karpenter/cloud/azure/nodeclass"
+	"karpenter/cloud/azurevm"
+)
+
+const (
+	subnet = "/subscriptions/sub/resourceGroups/Net/providers/Microsoft.Network/virtualNetworks/vnet/subnets/nodes"
+	set    = "/subscriptions/sub/resourceGroups/Net/providers/Microsoft.Compute/diskEncryptionSets/keys"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func connected(t *testing.T, fence azurecloud.Fence) (*azurefake.Cloud, *client.Azure, []azurevm.SKU) {
+	t.Helper()
+	sizes, err := azurevm.Sizes()
+	must(t, err)
+	skus := azurevm.Offered(sizes, "eastus")
+	fake := azurefake.New(azurefake.Config{
+		Clock: clocktesting.NewFakePassiveClock(time.Now()), Subscription: "sub", ResourceGroup: "Shop", Cluster: "prod", NodeGroup: "nodes", Region: "eastus",
+		Pools: map[string]string{"machines": "Machines"}, SKUs: skus, Subnets: []string{subnet}, EncryptionSets: []string{set},
+		ImageVersions: []string{"202607.9.0", "202607.10.0"},
+	})
+	options := fake.Options()
+	options.PerRetryPolicies = client.Options(options.Cloud, "1.2.3", fence).PerRetryPolicies
+	azure, err := client.New("sub", fake.Credential(), options)
+	must(t, err)
+	return fake, azure, skus
+}
+
+// TestSKUs: what Azure says of sizes comes through as it was, over several pages,
+// and nothing else does.
+func TestSKUs(t *testing.T) {
+	fake, azure, want := connected(t, nil)
+	got, err := azure.SKUs(t.Context(), "eastus")
+	must(t, err)
+	if len(got) != len(want) {
+		t.Fatalf("%d sizes, want %d", len(got), len(want))
+	}
+	for i := range want {
+		w, g := want[i], got[i]
+		for _, list := range []*[]string{&w.Placements, &g.Placements, &w.HyperVGenerations, &g.HyperVGenerations, &w.Zones, &g.Zones, &w.UltraSSDZones, &g.UltraSSDZones, &w.RestrictedZones, &g.RestrictedZones} {
+			if len(*list) == 0 {
+				*list = nil
+			}
+		}
+		if !reflect.DeepEqual(g, w) {
+			t.Fatalf("%s is\n%+v, want\n%+v", w.Name, g, w)
+		}
+	}
+	if calls := fake.Calls()["LIST sku"]; calls != len(want)/100+1 {
+		t.Errorf("%d calls", calls)
+	}
+	if other, err := azure.SKUs(t.Context(), "westus"); err != nil || len(other) != 0 {
+		t.Errorf("another region has %d sizes, error %v", len(other), err)
+	}
+}
+
+func TestUsages(t *testing.T) {
+	fake, azure, _ := connected(t, nil)
+	fake.Quota("standardDSv3Family", 10)
+	got, err := azure.Usages(t.Context(), "eastus")
+	must(t, err)
+	if want := (catalogue.Usage{Limit: 10}); got["standardDSv3Family"] != want {
+		t.Errorf("usage is %+v", got["standardDSv3Family"])
+	}
+}
+
+// TestImages: the newest version of each definition, in the order of definitions.
+func TestImages(t *testing.T) {
+	_, azure, _ := connected(t, nil)
+	got, err := azure.Images(t.Context(), "eastus", "galleries", image.Wanted{Family: image.Ubuntu2404})
+	must(t, err)
+	var ids []string
+	for _, i := range got {
+		ids = append(ids, i.ID)
+	}
+	const of = "/subscriptions/galleries/resourceGroups/AKS-Ubuntu/providers/Microsoft.Compute/galleries/AKSUbuntu/images/"
+	want := []string{of + "2404gen2containerd/versions/202607.10.0", of + "2404containerd/versions/202607.10.0", of + "2404gen2arm64containerd/versions/202607.10.0"}
+	if !reflect.DeepEqual(ids, want) {
+		t.Errorf("images are %q", ids)
+	}
+}
+
+func TestCheckSubnet(t *testing.T) {
+	fake, azure, _ := connected(t, nil)
+	must(t, azure.CheckSubnet(t.Context(), subnet))
+	if err := azure.CheckSubnet(t.Context(), subnet+"2"); !azurecloud.IsNotFound(err) {
+		t.Errorf("a subnet that is not there: %v", err)
+	}
+	fake.Fail("GET subnet", azurefake.Failure{Status: http.StatusForbidden, Code: "AuthorizationFailed", Message: "no"})
+	if err := azure.CheckSubnet(t.Context(), subnet); err == nil || azurecloud.IsNotFound(err) {
+		t.Errorf("a subnet that must not be read: %v", err)
+	}
+}
+
+func TestCheckEncryptionSet(t *testing.T) {
+	fake, azure, _ := connected(t, nil)
+	must(t, azure.CheckEncryptionSet(t.Context(), set))
+	fake.Fail("GET diskEncryptionSet", azurefake.Failure{Status: http.StatusForbidden, Code: "AuthorizationFailed", Message: "no"})
+	if err := azure.CheckEncryptionSet(t.Context(), set); !errors.Is(err, nodeclass.ErrForbidden) {
+		t.Errorf("a set that must not be read: %v", err)
+	}
+	if err := azure.CheckEncryptionSet(t.Context(), set+"2"); err == nil || errors.Is(err, nodeclass.ErrForbidden) {
+		t.Errorf("a set that is not there: %v", err)
+	}
+}
+
+// fence lets nothing be changed while it is closed.
+type fence struct{ closed error }
+
+func (f *fence) Check() error { return f.closed }
+
+func (f *fence) Hold(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	return ctx, func() {}, f.closed
+}
+
+// TestFence: a replica that does not lead reads, and changes nothing.
+func TestFence(t *testing.T) {
+	closed := &fence{errors.New("another leads")}
+	fake, azure, _ := connected(t, closed)
+	machines := machine.New(machine.Config{Machines: azure.Machines, Pools: azure.Pools, ResourceGroup: "Shop", Cluster: "prod", Pool: "machines", Region: "eastus"})
+	_, err := machines.List(t.Context())
+	must(t, err)
+	if _, err := azure.Pools.BeginDeleteMachines(t.Context(), "Shop", "prod", "machines", deletion("a"), nil); !errors.Is(err, closed.closed) {
+		t.Errorf("a deletion ends with %v", err)
+	}
+	if n := fake.Calls()["POST deleteMachines"]; n != 0 {
+		t.Errorf("%d deletions were sent", n)
+	}
+	closed.closed = nil
+	if _, err := azure.Pools.BeginDeleteMachines(t.Context(), "Shop", "prod", "machines", deletion("a"), nil); err == nil {
+		t.Error("a machine that is not there was deleted")
+	}
+	if n := fake.Calls()["POST deleteMachines"]; n != 1 {
+		t.Errorf("%d deletions were sent", n)
+	}
+}
+
+// TestEnvironment covers spec 71/108, but for what the settings refuse.
+func TestEnvironment(t *testing.T) {
+	for _, name := range append(client.Clouds(), "azurepubliccloud") {
+		if c, err := client.Environment(name, ""); err != nil || c.ActiveDirectoryAuthorityHost == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := client.Environment("AzureGermanCloud", ""); err == nil || !strings.Contains(err.Error(), "AzurePublicCloud, AzureUSGovernmentCloud, AzureChinaCloud") {
+		t.Errorf("an unknown cloud: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "cloud.json")
+	must(t, os.WriteFile(file, []byte(`{"resourceManagerEndpoint": "https://arm", "activeDirectoryEndpoint": "https://login"}`), 0o600))
+	if _, err := client.Environment("", file); err == nil || !strings.Contains(err.Error(), "tokenAudience is missing") {
+		t.Errorf("a file without audience: %v", err)
+	}
+	must(t, os.WriteFile(file, []byte(`{"resourceManagerEndpoint": "https://arm", "activeDirectoryEndpoint": "https://login", "tokenAudience": "https://audience"}`), 0o600))
+	c, err := client.Environment("", file)
+	must(t, err)
+	if c.Services["resourceManager"].Endpoint != "https://arm" || c.Services["resourceManager"].Audience != "https://audience" || c.ActiveDirectoryAuthorityHost != "https://login" {
+		t.Errorf("the cloud is %+v", c)
+	}
+}
+
+func deletion(name string) aks.AgentPoolDeleteMachinesParameter {
+	return aks.AgentPoolDeleteMachinesParameter{MachineNames: []*string{&name}}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/api/conditions"
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/cloud/azure/machine"
+)
+
+// The event about a launch that AKS accepted and that failed later.
+const (
+	asyncReason  = "AsyncProvisioningError"
+	longestCause = 500 // characters
+)
+
+// CheckLaunches looks after machines that AKS has accepted and whose nodes have not
+// registered. Of those whose creation has failed, it notes what is short, and
+// deletes the machine and the NodeClaim, so that the pods are planned again. As
+// everything it needs is in the API server and in Azure, a restart loses nothing.
+// It calls Azure only while such NodeClaims exist.
+func (p *Provider) CheckLaunches(ctx context.Context) error {
+	waiting, err := p.unregistered(ctx)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	machines, err := p.config.Machines.List(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range machines {
+		if claim := waiting[m.Claim]; claim != nil && m.State == machine.Failed {
+			errs = append(errs, p.giveUp(ctx, claim, m))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unregistered returns the claims whose nodes have not registered, by name.
+func (p *Provider) unregistered(ctx context.Context) (map[string]*v1.NodeClaim, error) {
+	list := &v1.NodeClaimList{}
+	if err := p.config.Client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	out := map[string]*v1.NodeClaim{}
+	for i := range list.Items {
+		claim := &list.Items[i]
+		launched := claim.Status.ProviderID != "" && !conditions.IsTrue(claim, v1.RegisteredCondition)
+		if launched && cloud.Manages(p, claim.Spec.NodeClassRef) {
+			out[claim.Name] = claim
+		}
+	}
+	return out, nil
+}
+
+// giveUp deletes a machine whose creation has failed, and its claim.
+func (p *Provider) giveUp(ctx context.Context, claim *v1.NodeClaim, m *machine.Machine) error {
+	if machine.ProviderID(m.VM) != claim.Status.ProviderID {
+		return nil // of another launch
+	}
+	err := p.failed(ctx, m)
+	p.config.Event(claim, corev1.EventTypeWarning, asyncReason, "Failed to register: "+cut(err.Error()))
+	uid := claim.UID
+	gone := p.config.Client.Delete(ctx, claim, &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if gone = client.IgnoreNotFound(gone); gone != nil {
+		return fmt.Errorf("delete NodeClaim %s, whose launch failed: %w", claim.Name, gone)
+	}
+	return nil
+}
+
+// cut shortens the text of an error for an event.
+func cut(text string) string {
+	if utf8.RuneCountInString(text) <= longestCause {
+		return text
+	}
+	return string([]rune(text)[:longestCause]) + "..."
+}

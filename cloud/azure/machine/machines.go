@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
+	"golang.org/x/sync/singleflight"
+
+	"karpenter/api/azure/v1beta1"
+	"karpenter/cloud"
+	"karpenter/cloud/azure/failure"
+	"karpenter/cloud/azure/instancetype"
+	"karpenter/model"
+)
+
+// Config is what Machines works with. Everything is required.
+type Config struct {
+	Machines      *aks.MachinesClient
+	Pools         *aks.AgentPoolsClient
+	ResourceGroup string // of the cluster
+	Cluster       string
+	Pool          string // of mode Machines
+	Region        string
+}
+
+// Machines is the machines of an agent pool. Safe for concurrent use.
+type Machines struct {
+	config  Config
+	deletes singleflight.Group // by name
+}
+
+// New returns the machines of the pool.
+func New(c Config) *Machines { return &Machines{config: c} }
+
+// Machine is a machine as AKS shows it.
+type Machine struct {
+	ID           string // ARM ID
+	Name         string
+	VM           string // ARM ID of the virtual machine
+	Claim        string // name of the NodeClaim; "" = unknown
+	Size         string
+	Zone         string // label
+	CapacityType string
+	ImageVersion string
+	Created      time.Time
+	State        State
+	Failure      *failure.Error // why provisioning failed; nil = it did not, or AKS does not say
+	Gone         bool           // Azure or the user has deleted the virtual machine
+	DriftAction  string
+	Tags         map[string]string
+}
+
+// State is the provisioning state of a machine.
+type State string
+
+// The states that matter.
+const (
+	Failed   State = "Failed"
+	Deleting State = "Deleting"
+)
+
+// Launch asks AKS for a machine that does not exist, and returns it as soon as
+// AKS has accepted it. The error of a machine that does exist is a *ExistsError.
+func (m *Machines) Launch(ctx context.Context, want *Want) (*Machine, error) {
+	name, err := Name(want.Claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	body, err := want.Body()
+	if err != nil {
+		return nil, err
+	}
+	// Machines of mode System may be spot.
+	ctx = policy.WithHTTPHeader(ctx, http.Header{"AllowSpotVMSystemNode": []string{"true"}})
+	_, err = m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, body,
+		&aks.MachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
+	if status(err) == http.StatusPreconditionFailed {
+		return nil, &ExistsError{Name: name}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create AKS machine %s: %w", name, err)
+	}
+	created, err := m.Get(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read AKS machine %s, which was just created: %w", name, err)
+	}
+	return created, nil
+}
+
+// ExistsError says that a machine of the name exists already.
+type ExistsError struct{ Name string }
+
+func (e *ExistsError) Error() string { return fmt.Sprintf("AKS machine %s exists", e.Name) }
+
+// Get returns the machine. If there is none, the error is a cloud.NotFoundError.
+func (m *Machines) Get(ctx context.Context, name string) (*Machine, error) {
+	answer, err := m.config.Machines.Get(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, nil)
+	if err != nil {
+		return nil, classify(fmt.Errorf("read AKS machine %s: %w", name, err))
+	}
+	return m.read(&answer.Machine)
+}
+
+// List returns all machines of the pool that a NodePool of Karpenter launched.
+func (m *Machines) List(ctx context.Context) ([]*Machine, error) {
+	var out []*Machine
+	pager := m.config.Machines.NewListPager(m.config.ResourceGroup, m.config.Cluster, m.config.Pool, nil)
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if status(err) == http.StatusNotFound {
+			return nil, nil // there is no pool, so there are no machines
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the AKS agent pool %s: %w", m.config.Pool, err)
+		}
+		for _, item := range page.Value {
+			if item == nil || item.Properties == nil || item.Properties.Tags[v1beta1.NodePoolTagKey] == nil {
+				continue
+			}
+			read, err := m.read(item)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, read)
+		}
+	}
+	return out, nil
+}
+
+// Delete has AKS delete the machine, and returns as soon as AKS has accepted it.
+// Calls at the same time become one. If there is no machine, the error is a
+// cloud.NotFoundError.
+func (m *Machines) Delete(ctx context.Context, name string) error {
+	_, err, _ := m.deletes.Do(name, func() (any, error) {
+		found, err := m.Get(ctx, name)
+		if err != nil || found.State == Deleting {
+			return nil, err
+		}
+		_, err = m.config.Pools.BeginDeleteMachines(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool,
+			aks.AgentPoolDeleteMachinesParameter{MachineNames: []*string{&name}}, nil)
+		if err != nil {
+			return nil, classify(fmt.Errorf("delete AKS machine %s: %w", name, err))
+		}
+		return nil, nil
+	})
+	return err
+}
+
+// Retag replaces the tags of the machine, if they are others. The error of a machine
+// that has changed since it was read is one of Azure, with status 412.
+func (m *Machines) Retag(ctx context.Context, name string, tags map[string]string) error {
+	answer, err := m.config.Machines.Get(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, nil)
+	if err != nil {
+		return classify(fmt.Errorf("read AKS machine %s: %w", name, err))
+	}
+	known, err := m.read(&answer.Machine)
+	if err != nil || maps.Equal(known.Tags, tags) {
+		return err
+	}
+	body := answer.Machine
+	body.Properties.Tags = pointers(tags)
+	_, err = m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, body,
+		&aks.MachinesClientBeginCreateOrUpdateOptions{IfMatch: body.Properties.ETag})
+	if err != nil {
+		return fmt.Errorf("update the tags of AKS machine %s: %w", name, err)
+	}
+	return nil
+}
+
+// OfVM returns the name of the machine with the provider ID of a node. It is not
+// ok if the ID is not of a machine of the pool.
+func (m *Machines) OfVM(providerID string) (name string, ok bool) {
+	vm, ok := VMName(providerID)
+	if !ok {
+		return "", false
+	}
+	return NameOfVM(m.config.Pool, vm)
+}
+
+// read checks that AKS tells what must be known.
+func (m *Machines) read(in *aks.Machine) (*Machine, error) {
+	p := in.Properties
+	missing := func(what string) (*Machine, error) {
+		return nil, fmt.Errorf("AKS machine %s: irretrievable: AKS does not tell its %s", value(in.Name), what)
+	}
+	switch {
+	case in.ID == nil || in.Name == nil:
+		return missing("ID")
+	case p == nil || p.ResourceID == nil:
+		return missing("virtual machine")
+	case p.Hardware == nil || p.Hardware.VMSize == nil:
+		return missing("size")
+	case p.NodeImageVersion == nil:
+		return missing("image")
+	case p.Status == nil || p.Status.CreationTimestamp == nil:
+		return missing("creation time")
+	}
+	zone, err := m.zone(in.Zones)
+	if err != nil {
+		return nil, fmt.Errorf("AKS machine %s: %w", *in.Name, err)
+	}
+	out := &Machine{
+		ID:           *in.ID,
+		Name:         *in.Name,
+		VM:           *p.ResourceID,
+		Size:         *p.Hardware.VMSize,
+		Zone:         zone,
+		CapacityType: model.OnDemand,
+		ImageVersion: *p.NodeImageVersion,
+		Created:      p.Status.CreationTimestamp.Truncate(10 * time.Millisecond),
+		State:        State(value(p.ProvisioningState)),
+		Failure:      reason(p.Status.ProvisioningError),
+		Tags:         map[string]string{},
+	}
+	// AKS tells the priority of spot only.
+	if p.Priority != nil && *p.Priority == aks.ScaleSetPrioritySpot {
+		out.CapacityType = model.Spot
+	}
+	out.Gone = p.Status.VMState != nil && *p.Status.VMState == aks.VMStateDeleted
+	if p.Status.DriftAction != nil {
+		out.DriftAction = string(*p.Status.DriftAction)
+	}
+	for key, text := range p.Tags {
+		out.Tags[key] = value(text)
+	}
+	out.Claim = out.Tags[v1beta1.MachineNodeClaimTagKey]
+	return out, nil
+}
+
+func (m *Machines) zone(zones []*string) (string, error) {
+	switch len(zones) {
+	case 0:
+		return instancetype.ZoneLabel(m.config.Region, ""), nil
+	case 1:
+		return instancetype.ZoneLabel(m.config.Region, value(zones[0])), nil
+	}
+	return "", errors.New("resource has multiple zones")
+}
+
+// reason returns why provisioning failed: what the error details, or else the
+// error itself.
+func reason(e *aks.ErrorDetail) *failure.Error {
+	if e == nil {
+		return nil
+	}
+	if len(e.Details) > 0 && e.Details[0] != nil {
+		e = e.Details[0]
+	}
+	return &failure.Error{Code: value(e.Code), Text: value(e.Message)}
+}
+
+// Refusal returns what an error of Launch says about the launch. It is nil if AKS
+// has not answered with an error.
+func Refusal(err error) *failure.Error {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		return nil
+	}
+	return &failure.Error{Code: answer.ErrorCode, Text: answer.Error()}
+}
+
+// unknownMachine begins the text with which AKS rejects deleting what it does not
+// know.
+const unknownMachine = "Cannot find any valid"
+
+// classify wraps errors that mean that there is no machine.
+func classify(err error) error {
+	var answer *azcore.ResponseError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	none := answer.ErrorCode == "InvalidParameter" && strings.Contains(answer.Error(), unknownMachine)
+	if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && none {
+		return &cloud.NotFoundError{Err: err}
+	}
+	return err
+}
+
+// status returns the HTTP status of an answer of Azure that is an error, else 0.
+func status(err error) int {
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) {
+		return answer.StatusCode
+	}
+	return 0
+}
+
+func value(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

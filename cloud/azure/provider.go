@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/api/azure/v1beta1"
+	v1 "karpenter/api/v1"
+	"karpenter/cloud"
+	"karpenter/cloud/azure/failure"
+	"karpenter/cloud/azure/instancetype"
+	"karpenter/cloud/azure/launch"
+	"karpenter/cloud/azure/machine"
+	"karpenter/cloud/azure/shortage"
+)
+
+// Config is what a Provider works with. Everything is required but what says
+// otherwise.
+type Config struct {
+	Client   client.Client // may read from a cache
+	Clock    clock.PassiveClock
+	Machines *machine.Machines
+	Cluster  string            // name of the cluster
+	Region   string            // of the cluster
+	Tags     map[string]string // of all Azure resources; nil = none but Karpenter's and those of classes
+	// Types returns the instance types of a class, as Shortages lets them be.
+	Types func(context.Context, *v1beta1.AKSNodeClass) ([]*cloud.InstanceType, error)
+	// Facts returns what is known of a VM size, nil if nothing is.
+	Facts     func(size string) *instancetype.Facts
+	Shortages *shortage.Log
+	// Overlay says what NodeOverlays make of the types of a NodePool; see
+	// overlay.Store. Nil means there are none.
+	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	// Event tells users something about an object.
+	Event func(object client.Object, eventType, reason, message string)
+}
+
+// Provider launches and deletes AKS machines. Safe for concurrent use.
+type Provider struct {
+	config   Config
+	launches singleflight.Group // by UID of the claim
+}
+
+var _ cloud.Provider = (*Provider)(nil)
+
+// New returns a provider.
+func New(c Config) *Provider { return &Provider{config: c} }
+
+// Name implements cloud.Provider.
+func (p *Provider) Name() string { return "azure" }
+
+// NodeClasses implements cloud.Provider.
+func (p *Provider) NodeClasses() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{v1beta1.GroupVersion().WithKind(v1beta1.Kind)}
+}
+
+// Create implements cloud.Provider. If AKS refuses a size at once, the next best
+// one is asked for in the same call.
+func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machine, error) {
+	// A launch goes on when its caller does not wait for it any more: the next
+	// call for the claim waits for it too.
+	launching := p.launches.DoChan(string(claim.UID), func() (any, error) {
+		return p.create(context.WithoutCancel(ctx), claim)
+	})
+	select {
+	case answer := <-launching:
+		m, _ := answer.Val.(*cloud.Machine)
+		return m, answer.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machine, error) {
+	name, err := machine.Name(claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	class, err := p.readyClass(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	for i := range mostAttempts {
+		choice, err := p.choose(ctx, claim, class)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			existing, err := p.config.Machines.Get(ctx, name)
+			if err == nil {
+				return p.adopt(ctx, claim, class, existing)
+			}
+			if !cloud.IsNotFound(err) {
+				return nil, err
+			}
+		}
+		m, retry, err := p.attempt(ctx, claim, class, choice)
+		if !retry {
+			return m, err
+		}
+	}
+	return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("AKS has rejected %d offerings one after the other", mostAttempts)}
+}
+
+// mostAttempts bounds how many offerings a call asks for.
+const mostAttempts = 20
+
+// choose returns the best offering for the claim.
+func (p *Provider) choose(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass) (cloud.Choice, error) {
+	instanceTypes, err := p.typesFor(ctx, claim, class)
+	if err != nil {
+		return cloud.Choice{}, &cloud.CreateError{
+			Reason: "InstanceTypeResolutionFailed", Message: "Error resolving instance types",
+			Err: fmt.Errorf("instance types of AKSNodeClass %s: %w", class.Name, err),
+		}
+	}
+	return launch.Choose(instanceTypes, claim)
+}
+
+// attempt launches the claim. Retry says that AKS has refused the choice, and that
+// it counts as short now, so that another one may do.
+func (p *Provider) attempt(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice cloud.Choice) (m *cloud.Machine, retry bool, err error) {
+	want, err := p.want(claim, class, choice)
+	if err != nil {
+		return nil, false, err
+	}
+	launched, err := p.config.Machines.Launch(ctx, want)
+	if exists := (*machine.ExistsError)(nil); errors.As(err, &exists) {
+		if launched, err = p.config.Machines.Get(ctx, exists.Name); err == nil {
+			m, err = p.adopt(ctx, claim, class, launched)
+		}
+		return m, false, err
+	}
+	switch {
+	case err != nil:
+		return p.refused(choice, err)
+	case launched.State == machine.Failed:
+		return nil, false, p.failed(ctx, launched)
+	}
+	return p.launched(claim, class, launched, choice.Type), false, nil
+}
+
+// refused notes why AKS has not accepted a launch.
+func (p *Provider) refused(choice cloud.Choice, err error) (m *cloud.Machine, retry bool, _ error) {
+	refusal := machine.Refusal(err)
+	if refusal == nil {
+		return nil, false, err
+	}
+	attempt := p.attemptOf(choice.Type.Name, choice.Offering.Zone(), choice.Offering.CapacityType())
+	verdict := attempt.Request(*refusal)
+	p.note(attempt.Size, verdict)
+	facts := p.config.Facts(attempt.Size)
+	retry = facts != nil && p.config.Shortages.Short(&facts.SKU, attempt.Zone, attempt.CapacityType, p.config.Clock.Now())
+	return nil, retry, verdict.Err(err)
+}
+
+// want says what is to be launched.
+func (p *Provider) want(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice cloud.Choice) (*machine.Want, error) {
+	if s := class.Status.LocalDNSState; s != nil && *s == v1beta1.LocalDNSStateEnabled {
+		return nil, &cloud.NodeClassNotReadyError{Err: fmt.Errorf("AKSNodeClass %s: an AKS machine cannot run localDNS yet; set spec.localDNS.mode to Disabled", class.Name)}
+	}
+	version, err := class.KubernetesVersion()
+	if err != nil {
+		return nil, err
+	}
+	images, err := class.Images()
+	if err != nil {
+		return nil, err
+	}
+	facts := p.config.Facts(choice.Type.Name)
+	if facts == nil {
+		return nil, fmt.Errorf("VM size %s is not offered any more", choice.Type.Name)
+	}
+	tags, err := launch.Tags(p.config.Tags, class, claim, p.config.Cluster, 1)
+	if err != nil {
+		return nil, &cloud.CreateError{Reason: "InvalidTags", Message: err.Error(), Err: err}
+	}
+	tags[v1beta1.MachineNodeClaimTagKey] = claim.Name
+	return &machine.Want{
+		Claim: claim, Class: class, Kubernetes: version, Images: images, Choice: choice,
+		SKU: facts.SKU, GPU: facts.GPU, Tags: tags,
+	}, nil
+}
+
+// adopt takes a machine that exists for the claim's, if it was launched for it.
+func (p *Provider) adopt(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m *machine.Machine) (*cloud.Machine, error) {
+	switch {
+	case m.Claim == "":
+		return nil, fmt.Errorf("AKS machine %s exists and has no tag %s, so it is not taken for NodeClaim %s", m.Name, v1beta1.MachineNodeClaimTagKey, claim.Name)
+	case m.Claim != claim.Name:
+		return nil, fmt.Errorf("AKS machine %s exists and belongs to NodeClaim %s, not to %s", m.Name, m.Claim, claim.Name)
+	case m.State == machine.Deleting || m.Gone:
+		return nil, fmt.Errorf("AKS machine %s of NodeClaim %s is being deleted", m.Name, claim.Name)
+	case m.State == machine.Failed:
+		return nil, p.failed(ctx, m)
+	}
+	return p.launched(claim, class, m, p.typeOf(ctx, claim, class, m.Size)), nil
+}
+
+// failed notes why the creation of a machine has failed, deletes the machine and
+// returns the error of its launch.
+func (p *Provider) failed(ctx context.Context, m *machine.Machine) error {
+	cause := failure.Error{Text: fmt.Sprintf("AKS does not say why the creation of machine %s failed", m.Name)}
+	if m.Failure != nil {
+		cause = *m.Failure
+	}
+	attempt := p.attemptOf(m.Size, m.Zone, m.CapacityType)
+	verdict := attempt.Allocation(cause)
+	p.note(attempt.Size, verdict)
+	err := verdict.Err(fmt.Errorf("AKS machine %s: %s: %s", m.Name, cause.Code, cause.Text))
+	if gone := p.config.Machines.Delete(ctx, m.Name); gone != nil && !cloud.IsNotFound(gone) {
+		return errors.Join(err, gone)
+	}
+	return err
+}
+
+// attemptOf describes a launch.
+func (p *Provider) attemptOf(size, zone, capacityType string) failure.Attempt {
+	out := failure.Attempt{Size: size, Zone: zone, CapacityType: capacityType}
+	if facts := p.config.Facts(size); facts != nil {
+		for _, number := range facts.Zones {
+			out.Zones = append(out.Zones, instancetype.ZoneLabel(p.config.Region, number))
+		}
+	}
+	return out
+}
+
+// note remembers what is short.
+func (p *Provider) note(size string, v failure.Verdict) {
+	now := p.config.Clock.Now()
+	until := now.Add(v.Lasts)
+	if v.AllSpot {
+		p.config.Shortages.Spot(until, now)
+	}
+	facts := p.config.Facts(size)
+	if facts == nil {
+		return
+	}
+	for _, place := range v.Short {
+		p.config.Shortages.Size(&facts.SKU, place.Zone, place.CapacityType, until, now)
+	}
+}
+
+// Delete implements cloud.Provider.
+func (p *Provider) Delete(ctx context.Context, claim *v1.NodeClaim) error {
+	m, err := p.machineOf(ctx, claim)
+	if err != nil {
+		return err
+	}
+	return p.config.Machines.Delete(ctx, m.Name)
+}
+
+// machineOf returns the claim's machine: by its provider ID, or by the claim's name
+// if no launch was recorded.
+func (p *Provider) machineOf(ctx context.Context, claim *v1.NodeClaim) (*machine.Machine, error) {
+	if claim.Status.ProviderID != "" {
+		return p.byProviderID(ctx, claim.Status.ProviderID)
+	}
+	name, err := machine.Name(claim.Name)
+	if err != nil {
+		return nil, &cloud.NotFoundError{Err: err} // nothing can have been launched
+	}
+	m, err := p.config.Machines.Get(ctx, name)
+	if err == nil && m.Claim != claim.Name {
+		return nil, &cloud.NotFoundError{Err: fmt.Errorf("AKS machine %s belongs to NodeClaim %q, not to %s", name, m.Claim, claim.Name)}
+	}
+	return m, err
+}
+
+func (p *Provider) byProviderID(ctx context.Context, providerID string) (*machine.Machine, error) {
+	unknown := &cloud.NotFoundError{Err: fmt.Errorf("provider ID %q is of no AKS machine", providerID)}
+	name, ok := p.config.Machines.OfVM(providerID)
+	if !ok {
+		return nil, unknown
+	}
+	m, err := p.config.Machines.Get(ctx, name)
+	if err == nil && machine.ProviderID(m.VM) != providerID {
+		return nil, unknown // another virtual machine has the name now
+	}
+	return m, err
+}
+
+// Get implements cloud.Provider.
+func (p *Provider) Get(ctx context.Context, providerID string) (*cloud.Machine, error) {
+	m, err := p.byProviderID(ctx, providerID)
+	if err != nil {
+		return nil, err
+	}
+	if m.Gone {
+		return nil, &cloud.NotFoundError{Err: fmt.Errorf("the virtual machine of AKS machine %s is gone", m.Name)}
+	}
+	uids, err := p.uids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.listed(ctx, []*machine.Machine{m}, uids)[0], nil
+}
+
+// List implements cloud.Provider.
+func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
+	all, err := p.config.Machines.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	uids, err := p.uids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Without its virtual machine, a machine is gone to its claim. It is listed
+	// again when the claim is gone, too, so that it is collected.
+	all = slices.DeleteFunc(all, func(m *machine.Machine) bool {
+		_, claimed := uids[m.Claim]
+		return m.Gone && claimed
+	})
+	return p.listed(ctx, all, uids), nil
+}
+
+// InstanceTypes implements cloud.Provider.
+func (p *Provider) InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*cloud.InstanceType, error) {
+	class, err := p.usableClass(ctx, pool.Spec.Template.Spec.NodeClassRef)
+	if err != nil {
+		return nil, fmt.Errorf("node pool %s: %w", pool.Name, err)
+	}
+	return p.config.Types(ctx, class)
+}
+
+// uids returns the UIDs of the NodeClaims by name.
+func (p *Provider) uids(ctx context.Context) (map[string]types.UID, error) {
+	list := &v1.NodeClaimList{}
+	if err := p.config.Client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list NodeClaims: %w", err)
+	}
+	out := map[string]types.UID{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = list.Items[i].UID
+	}
+	return out, nil
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// How nodes are made on Azure, as upstream names it.
+const (
+	ModeMachines        = "aksmachineapi"
+	modeMachinesBatched = "aksmachineapiheaderbatch"
+)
+
+// Azure is what the provider for AKS can be told.
+type Azure struct {
+	// Region is where the cluster is. Required.
+	Region string
+	// Subscription is the ID of the subscription of the cluster. Required.
+	Subscription string
+	// ResourceGroup is that of the cluster, NodeResourceGroup that of its nodes.
+	// Required.
+	ResourceGroup, NodeResourceGroup string
+	// Subnet is the ARM ID of the subnet of nodes. Required.
+	Subnet string
+	// Mode is how nodes are made. Default ModeMachines.
+	Mode string
+	// Pool is the name of the agent pool of mode Machines. Required.
+	Pool string
+	// SharedGalleries is whether images are those of AKS' shared galleries. Default
+	// true, and false is refused: AKS machines boot no others.
+	SharedGalleries bool
+	// GallerySubscription is the ID of the subscription that the shared galleries are
+	// in. Required.
+	GallerySubscription string
+	// NetworkPlugin is azure or none, NetworkPluginMode overlay or "". Default azure
+	// and overlay.
+	NetworkPlugin, NetworkPluginMode string
+	// DiskEncryptionSet is the ARM ID of that of OS disks. Default "", none.
+	DiskEncryptionSet string
+	// Tags are those of everything that is made. Default nil.
+	Tags map[string]string
+	// Cloud is the name of the cloud, EnvironmentFile a file with its endpoints that
+	// takes precedence. Default "", AzurePublicCloud, and "".
+	Cloud, EnvironmentFile string
+}
+
+func microsoft() []setting {
+	return []setting{
+		setting{env: "LOCATION", chart: "settings.azure.location",
+			meaning: "region of the cluster, such as westeurope; required with Azure",
+		}.text(func(c *Config) *string { return &c.Azure.Region }),
+		setting{env: "AZURE_SUBSCRIPTION_ID", also: "ARM_SUBSCRIPTION_ID", chart: "settings.azure.subscriptionID",
+			meaning: "ID of the subscription of the cluster; required with Azure. ARM_SUBSCRIPTION_ID counts if it is not set",
+		}.text(func(c *Config) *string { return &c.Azure.Subscription }),
+		setting{env: "ARM_RESOURCE_GROUP", chart: "settings.azure.resourceGroup",
+			meaning: "resource group of the AKS cluster; required with Azure",
+		}.text(func(c *Config) *string { return &c.Azure.ResourceGroup }),
+		setting{flag: "node-resource-group", env: "AZURE_NODE_RESOURCE_GROUP", chart: "settings.azure.nodeResourceGroup",
+			meaning: "resource group of the nodes of the AKS cluster, usually MC_...; required with Azure",
+		}.text(func(c *Config) *string { return &c.Azure.NodeResourceGroup }),
+		setting{flag: "vnet-subnet-id", env: "VNET_SUBNET_ID", chart: "settings.azure.vnetSubnetID", values: "ARM ID of a subnet",
+			meaning: "subnet of nodes whose AKSNodeClass names none; required with Azure",
+		}.armID(func(c *Config) *string { return &c.Azure.Subnet }, "Microsoft.Network", "virtualNetworks", "subnets"),
+		setting{flag: "provision-mode", env: "PROVISION_MODE", chart: "settings.azure.provisionMode", preset: ModeMachines, values: quoted([]string{ModeMachines, modeMachinesBatched}),
+			meaning: "how nodes are made: AKS makes them, by its Machine API. aksmachineapiheaderbatch means the same. The modes aksscriptless and bootstrappingclient of upstream, the VM modes, are not implemented",
+		}.mode(),
+		setting{flag: "aks-machines-pool-name", env: "AKS_MACHINES_POOL_NAME", chart: "settings.azure.machinesPoolName",
+			meaning: "agent pool for the AKS Machine API in which nodes are made; required with Azure",
+		}.text(func(c *Config) *string { return &c.Azure.Pool }),
+		setting{flag: "use-sig", env: "USE_SIG", preset: "true",
+			meaning: "images are those of AKS' shared galleries; false is an error with Azure, because the AKS Machine API boots no others",
+		}.boolean(func(c *Config) *bool { return &c.Azure.SharedGalleries }),
+		setting{flag: "sig-subscription-id", env: "SIG_SUBSCRIPTION_ID", chart: "settings.azure.sigSubscriptionID",
+			meaning: "subscription of AKS' shared galleries, for the IDs of images in the status of AKSNodeClasses; required with Azure",
+		}.text(func(c *Config) *string { return &c.Azure.GallerySubscription }),
+		setting{flag: "network-plugin", env: "NETWORK_PLUGIN", chart: "settings.azure.networkPlugin", preset: "azure",
+			meaning: "network plugin of the AKS cluster; it decides how many pods a node has",
+		}.oneOf(func(c *Config) *string { return &c.Azure.NetworkPlugin }, "azure", "none"),
+		setting{flag: "network-plugin-mode", env: "NETWORK_PLUGIN_MODE", preset: "overlay", values: "`overlay`, or nothing", nothing: true,
+			meaning: "mode of the network plugin; with the plugin none it must be nothing. A variable that is set to nothing counts",
+		}.oneOf(func(c *Config) *string { return &c.Azure.NetworkPluginMode }, "overlay", ""),
+		setting{flag: "node-osdisk-diskencryptionset-id", env: "NODE_OSDISK_DISKENCRYPTIONSET_ID", values: "ARM ID of a disk encryption set",
+			meaning: "disk encryption set of the cluster's nodes; AKSNodeClasses are ready only if Karpenter may read it",
+		}.armID(func(c *Config) *string { return &c.Azure.DiskEncryptionSet }, "Microsoft.Compute", "diskEncryptionSets"),
+		setting{flag: "additional-tags", env: "ADDITIONAL_TAGS", chart: "settings.azure.additionalTags", values: "`KEY=VALUE`, separated by commas",
+			meaning: "tags of everything that Karpenter creates in Azure",
+		}.tags(),
+		setting{env: "ARM_CLOUD", chart: "settings.azure.cloud", preset: "AzurePublicCloud", values: "`AzurePublicCloud`, `AzureUSGovernmentCloud`, `AzureChinaCloud`",
+			meaning: "the cloud of the subscription; only the public cloud has a price list, the others use built-in prices",
+		}.text(func(c *Config) *string { return &c.Azure.Cloud }),
+		setting{env: "AZURE_ENVIRONMENT_FILEPATH", values: "an absolute path",
+			meaning: "JSON file with resourceManagerEndpoint, activeDirectoryEndpoint and tokenAudience of another cloud, in place of ARM_CLOUD",
+		}.text(func(c *Config) *string { return &c.Azure.EnvironmentFile }),
+	}
+}
+
+// azurely reports what is missing for Azure, or does not go together there.
+func (c *Config) azurely() error {
+	a := &c.Azure
+	var failures []error
+	for _, required := range []struct{ value, flag, env, what string }{
+		{c.ClusterName, "cluster-name", "CLUSTER_NAME", "the name of the AKS cluster"},
+		{a.Region, "", "LOCATION", "the region of the AKS cluster"},
+		{a.Subscription, "", "AZURE_SUBSCRIPTION_ID", "the ID of the subscription of the AKS cluster"},
+		{a.ResourceGroup, "", "ARM_RESOURCE_GROUP", "the resource group of the AKS cluster"},
+		{a.NodeResourceGroup, "node-resource-group", "AZURE_NODE_RESOURCE_GROUP", "the resource group of the nodes"},
+		{a.Subnet, "vnet-subnet-id", "VNET_SUBNET_ID", "the ARM ID of the subnet of nodes"},
+		{a.Pool, "aks-machines-pool-name", "AKS_MACHINES_POOL_NAME", "an agent pool for the AKS Machine API"},
+		{a.GallerySubscription, "sig-subscription-id", "SIG_SUBSCRIPTION_ID", "the subscription of AKS' shared galleries"},
+	} {
+		switch {
+		case required.value != "":
+		case required.flag == "":
+			failures = append(failures, fmt.Errorf("missing field, %s: set it to %s", required.env, required.what))
+		default:
+			failures = append(failures, fmt.Errorf("missing field, %s: set --%s or %s to %s", required.flag, required.flag, required.env, required.what))
+		}
+	}
+	if !a.SharedGalleries {
+		failures = append(failures, errors.New("use-sig: the AKS Machine API boots images of AKS' shared galleries only: leave it out, or set it to true"))
+	}
+	if a.NetworkPlugin == "none" && a.NetworkPluginMode != "" {
+		failures = append(failures, fmt.Errorf("network-plugin-mode: %q does not go with network plugin none: set NETWORK_PLUGIN_MODE to nothing", a.NetworkPluginMode))
+	}
+	switch {
+	case a.EnvironmentFile != "" && a.Cloud != "AzurePublicCloud":
+		failures = append(failures, errors.New("ARM_CLOUD and AZURE_ENVIRONMENT_FILEPATH are both set: want one of them"))
+	case a.EnvironmentFile != "" && !filepath.IsAbs(a.EnvironmentFile):
+		failures = append(failures, fmt.Errorf("AZURE_ENVIRONMENT_FILEPATH: %q: want an absolute path", a.EnvironmentFile))
+	}
+	return errors.Join(failures...)
+}
+
+// mode takes the modes that there are, and says what the others would be.
+func (s setting) mode() setting {
+	field := func(c *Config) *string { return &c.Azure.Mode }
+	s = s.oneOf(field, ModeMachines, modeMachinesBatched)
+	known := s.check
+	s.check = func(c *Config) error {
+		if slices.Contains([]string{"aksscriptless", "bootstrappingclient"}, *field(c)) {
+			return errors.New("this is VM mode, which is not implemented: want " + ModeMachines + ", and an agent pool for the AKS Machine API in AKS_MACHINES_POOL_NAME")
+		}
+		return known(c)
+	}
+	s.set = func(c *Config, value string) error {
+		*field(c) = value
+		return s.check(c)
+	}
+	return s
+}
+
+// armID takes nothing, or the ARM ID of something of the types, each of which is
+// part of the one before, of a resource provider.
+func (s setting) armID(field func(*Config) *string, provider string, types ...string) setting {
+	s = s.text(field)
+	want := "/subscriptions/ID/resourceGroups/NAME/providers/" + provider
+	for _, t := range types {
+		want += "/" + t + "/NAME"
+	}
+	s.check = func(c *Config) error {
+		id, pattern := strings.Split(*field(c), "/"), strings.Split(want, "/")
+		same := len(id) == len(pattern)
+		for i := range pattern {
+			free := pattern[i] == "ID" || pattern[i] == "NAME"
+			same = same && (free && id[i] != "" || strings.EqualFold(id[i], pattern[i]))
+		}
+		if *field(c) != "" && !same {
+			return fmt.Errorf("want an ID of the form %s", want)
+		}
+		return nil
+	}
+	s.set = func(c *Config, value string) error {
+		*field(c) = value
+		return s.check(c)
+	}
+	return s
+}
+
+// What Azure allows of tags.
+const (
+	longestTagKey   = 512
+	longestTagValue = 256
+	noTagKey        = `<>%&\?/`
+)
+
+func (s setting) tags() setting {
+	s.values, s.check = cmp.Or(s.values, "text"), valid
+	s.set = func(c *Config, value string) error {
+		c.Azure.Tags = nil
+		if value == "" {
+			return nil
+		}
+		tags, seen := map[string]string{}, map[string]bool{}
+		for pair := range strings.SplitSeq(value, ",") {
+			key, value, ok := strings.Cut(pair, "=")
+			key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+			switch {
+			case !ok || key == "":
+				return fmt.Errorf("%q: want KEY=VALUE separated by commas", pair)
+			case utf8.RuneCountInString(key) > longestTagKey || strings.ContainsAny(key, noTagKey):
+				return fmt.Errorf("key %q: want at most %d characters, none of %s", key, longestTagKey, noTagKey)
+			case utf8.RuneCountInString(value) > longestTagValue:
+				return fmt.Errorf("value of %q: want at most %d characters", key, longestTagValue)
+			case seen[strings.ToLower(key)]:
+				return fmt.Errorf("key %q is there twice: Azure does not distinguish case", key)
+			}
+			tags[key], seen[strings.ToLower(key)] = value, true
+		}
+		c.Azure.Tags = tags
+		return nil
+	}
+	return s
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"karpenter/api/azure/v1beta1"
+	"karpenter/cloud/azure"
+	"karpenter/cloud/azure/catalogue"
+	azureclient "karpenter/cloud/azure/client"
+	"karpenter/cloud/azure/image"
+	"karpenter/cloud/azure/instancetype"
+	"karpenter/cloud/azure/machine"
+	"karpenter/cloud/azure/nodeclass"
+	"karpenter/cloud/azure/retail"
+	"karpenter/cloud/azure/shortage"
+	"karpenter/cloud/azurevm"
+	"karpenter/kube/events"
+)
+
+// Microsoft is what the provider for AKS gets from the process beside its Supplies.
+type Microsoft struct {
+	Services  *azureclient.Azure
+	Discovery discovery.ServerVersionInterface
+	PriceList string // URL; "" = there is none, so built-in prices are used
+}
+
+// priceListTimeout is how long one page of the price list may take.
+const priceListTimeout = time.Minute
+
+// microsoft is the provider for AKS in the making.
+type microsoft struct {
+	Supplies
+	Microsoft
+
+	shortages *shortage.Log
+	types     *catalogue.Catalogue
+	provider  *azure.Provider
+}
+
+// Azure makes the provider for AKS. It asks Azure for what nothing can do without:
+// the VM sizes.
+func Azure(ctx context.Context, from Microsoft, s Supplies) (Provider, error) {
+	m := &microsoft{Supplies: s, Microsoft: from, shortages: &shortage.Log{}}
+	if err := m.sells(ctx); err != nil {
+		return Provider{}, err
+	}
+	c := &m.Config.Azure
+	m.provider = azure.New(azure.Config{
+		Client: m.Manager.GetClient(), Clock: m.Clock, Cluster: m.Config.ClusterName, Region: c.Region, Tags: c.Tags,
+		Machines: machine.New(machine.Config{
+			Machines: m.Services.Machines, Pools: m.Services.Pools,
+			ResourceGroup: c.ResourceGroup, Cluster: m.Config.ClusterName, Pool: c.Pool, Region: c.Region,
+		}),
+		Types: m.types.Types, Facts: m.types.Facts, Shortages: m.shortages, Overlay: m.Overlay, Event: m.tell,
+	})
+	return Provider{Provider: m.provider, Labels: v1beta1.Labels(), Register: m.register}, nil
+}
+
+// sells makes the catalogue of instance types, and fills it.
+func (m *microsoft) sells(ctx context.Context) error {
+	c := &m.Config.Azure
+	sizes, err := azurevm.Sizes()
+	if err != nil {
+		return err
+	}
+	prices, err := azurevm.StaticPrices(c.Region)
+	if err != nil {
+		return err
+	}
+	config := catalogue.Config{
+		Clock: m.Clock, GPUs: azurevm.Registry(sizes), Shortages: m.shortages, Start: prices,
+		Cluster: instancetype.Cluster{
+			Region: c.Region, NodeResourceGroup: c.NodeResourceGroup, MemoryOverhead: m.Config.VMMemoryOverheadPercent,
+			NetworkPlugin: c.NetworkPlugin, NetworkPluginMode: c.NetworkPluginMode,
+		},
+		SKUs:   func(ctx context.Context) ([]azurevm.SKU, error) { return m.Services.SKUs(ctx, c.Region) },
+		Usages: func(ctx context.Context) (map[string]catalogue.Usage, error) { return m.Services.Usages(ctx, c.Region) },
+	}
+	if m.PriceList != "" {
+		anyone := &http.Client{Timeout: priceListTimeout}
+		config.Prices = func(ctx context.Context) (retail.Prices, error) {
+			return retail.Fetch(ctx, anyone, m.PriceList, c.Region)
+		}
+	}
+	m.types = catalogue.New(config)
+	return m.types.RefreshSKUs(ctx)
+}
+
+// register adds the provider's controllers to the manager.
+func (m *microsoft) register(mgr ctrl.Manager) error {
+	c := &m.Config.Azure
+	options := controller.Options{MaxConcurrentReconciles: nodeclass.Workers}
+	config := nodeclass.Config{
+		Client: mgr.GetClient(), Clock: m.Clock,
+		Event: func(class *v1beta1.AKSNodeClass, eventType, reason, message string) {
+			m.tell(class, eventType, reason, message)
+		},
+		Subnet: c.Subnet, NodeResourceGroup: c.NodeResourceGroup, NetworkPlugin: c.NetworkPlugin, SharedImages: c.SharedGalleries,
+		Version: m.version, Window: m.window, CheckSubnet: m.Services.CheckSubnet,
+		Newest: func(ctx context.Context, wanted image.Wanted) ([]v1beta1.NodeImage, error) {
+			return m.Services.Images(ctx, c.Region, c.GallerySubscription, wanted)
+		},
+	}
+	if c.DiskEncryptionSet != "" {
+		config.DiskEncryptionSet = func(ctx context.Context) error {
+			return m.Services.CheckEncryptionSet(ctx, c.DiskEncryptionSet)
+		}
+	}
+	return errors.Join(
+		m.types.Register(mgr),
+		m.provider.Register(mgr),
+		(&nodeclass.Reconciler{Config: config}).Register(mgr, options),
+		(&nodeclass.Hash{Client: mgr.GetClient()}).Register(mgr, options),
+	)
+}
+
+// version returns the version of the API server.
+func (m *microsoft) version(context.Context) (string, error) {
+	info, err := m.Discovery.ServerVersion()
+	if err != nil {
+		return "", err
+	}
+	return info.GitVersion, nil
+}
+
+// window returns what AKS announces of maintenance, nil if nothing.
+func (m *microsoft) window(ctx context.Context) (map[string]string, error) {
+	announced := &corev1.ConfigMap{}
+	err := m.Manager.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: m.Config.SystemNamespace, Name: image.WindowConfigMap}, announced)
+	if apierrors.IsNotFound(err) || m.Config.SystemNamespace == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", image.WindowConfigMap, err)
+	}
+	return announced.Data, nil
+}
+
+func (m *microsoft) tell(object client.Object, eventType, reason, message string) {
+	m.Recorder.Publish(events.Event{Object: object, Type: eventType, Reason: reason, Message: message})
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"karpenter/sandbox/process"
+)
+
+// What the simulated Azure is called.
+const (
+	azureRegion       = "eastus"
+	azureSubscription = "00000000-0000-0000-0000-000000000001"
+	azureNodeGroup    = "MC_" + ClusterName
+	azurePool         = "machines"
+)
+
+// startAzure starts the simulated Azure, whose machines join the cluster, and returns what the controller must know. Its
+// machines are not kept: those of a cluster that is continued are gone, and their nodes follow.
+func (s *Session) startAzure(ctx context.Context, options *Options) ([]string, error) {
+	fmt.Fprintln(options.Report, "sandbox: starting the simulated Azure")
+	free, err := freePorts()
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", free.metrics)
+	directory := filepath.Join(s.dir, "azure")
+	if err := os.RemoveAll(directory); err != nil { // of the run before
+		return nil, err
+	}
+	if err := s.startSimulator(options, AzureSimulatorName,
+		"--listen", address, "--kubeconfig", s.Kubeconfig(), "--directory", directory, "--region", azureRegion, "--subscription", azureSubscription,
+		"--cluster-name", ClusterName, "--resource-group", ClusterName, "--node-resource-group", azureNodeGroup, "--pool", azurePool); err != nil {
+		return nil, err
+	}
+	environment := filepath.Join(directory, "cloud.json")
+	if err := s.awaitEnvironment(ctx, environment); err != nil {
+		return nil, err
+	}
+	url := "https://" + address
+	s.simulatorURL = url
+	return []string{
+		"CLOUD_PROVIDER=" + Azure, "CLUSTER_NAME=" + ClusterName, "CLUSTER_ENDPOINT=" + s.config.Host, "LOCATION=" + azureRegion,
+		"AZURE_SUBSCRIPTION_ID=" + azureSubscription, "ARM_RESOURCE_GROUP=" + ClusterName, "AZURE_NODE_RESOURCE_GROUP=" + azureNodeGroup,
+		"AKS_MACHINES_POOL_NAME=" + azurePool, "SIG_SUBSCRIPTION_ID=" + azureSubscription,
+		"VNET_SUBNET_ID=/subscriptions/" + azureSubscription + "/resourceGroups/" + azureNodeGroup +
+			"/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
+		"SSL_CERT_FILE=" + filepath.Join(directory, "ca.crt"), "AZURE_ENVIRONMENT_FILEPATH=" + environment,
+		"IDENTITY_ENDPOINT=" + url + "/identity", "IDENTITY_HEADER=" + AzureSimulatorName,
+	}, nil
+}
+
+// awaitEnvironment waits until the simulated Azure has written how it is reached, which is when it answers. It polls, as
+// there is nothing to watch.
+func (s *Session) awaitEnvironment(ctx context.Context, path string) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text, err := os.ReadFile(path)
+		if err == nil && json.Valid(text) {
+			return nil
+		}
+		if s.simulator.Failures() > 0 {
+			return fmt.Errorf("the simulated Azure ends by itself; see %s", filepath.Join(s.dir, "logs", AzureSimulatorName+".log"))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the simulated Azure: %w", context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}
+
+// startSimulator starts a simulated cloud; what the run before logged is kept.
+func (s *Session) startSimulator(options *Options, name string, args ...string) error {
+	log := filepath.Join(s.dir, "logs", name+".log")
+	if err := keepPrevious(log); err != nil {
+		return err
+	}
+	var err error
+	s.simulator, err = process.Start(process.Spec{
+		Name: name, Path: options.Simulator, LogPath: log, PIDPath: filepath.Join(s.dir, "pids", name), Args: args,
+	}, func(exit process.Exit) { fmt.Fprintln(options.Report, "sandbox:", exit) })
+	return err
+}
