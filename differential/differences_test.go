@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 )
 
@@ -116,31 +114,6 @@ func daemonsOfSomeZones() difference {
 		"its room is kept on every type that is offered there: a launch may become a machine there; in other zones the scheduler has that room for other pods",
 		(*mismatch).crampedElsewhere,
 	}
-}
-
-// misreadNamespaces is about a defect of the scheduler.
-func misreadNamespaces() difference {
-	return difference{
-		"the pod selects namespaces by a label they lack",
-		"Kubernetes 1.36 takes a namespaceSelector that no labels meet (DoesNotExist, NotIn) for every namespace, as long as the pod waits: mergeAffinityTermNamespacesIfNotEmpty of plugin InterPodAffinity changes a copy of the term",
-		func(m *mismatch) bool {
-			return slices.ContainsFunc(requiredPodTerms(m.pod), func(t corev1.PodAffinityTerm) bool {
-				selector, err := metav1.LabelSelectorAsSelector(t.NamespaceSelector)
-				return err == nil && !selector.Empty() && selector.Matches(labels.Set{})
-			})
-		},
-	}
-}
-
-func requiredPodTerms(p *corev1.Pod) []corev1.PodAffinityTerm {
-	var out []corev1.PodAffinityTerm
-	if a := p.Spec.Affinity; a != nil && a.PodAffinity != nil {
-		out = append(out, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
-	}
-	if a := p.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
-		out = append(out, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution...)
-	}
-	return out
 }
 
 func daemonsToCome() difference {

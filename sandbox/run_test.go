@@ -212,7 +212,7 @@ func TestStressCommand(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d after %v\n%s\n%s", code, time.Since(began), out.String(), stderr.String())
 	}
-	wants := []string{"all 45 pods running, after", "all nodes gone, after", "1  fake.large spot at $0.5000/h", "at most $0.500/h at a time", "9  requests to the API server, 0 of them refused"}
+	wants := []string{"all 45 pods running, after", "all nodes gone, after", "1  fake.large spot at $0.5000/h", "at most $0.500/h at a time", "9  requests to the API server, 0 of them rejected"}
 	if runtime.GOOS == "linux" {
 		wants = append(wants, "of memory at most")
 	}

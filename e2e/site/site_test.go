@@ -141,9 +141,12 @@ metadata: {name: name, labels: {karpenter.sh/nodepool: name}}
 spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: name}}
 `
 
-// furnish makes what the commands name, and has them ready and rolled out.
+// furnish makes the objects and files that the commands name, and has the objects ready
+// and rolled out.
 func (s *site) furnish() {
 	s.must("kubectl apply -f -", objects)
+	s.must("cat > $HOME/values.yaml", "settings: {clusterName: my-cluster}")
+	s.must("cat > $HOME/baseline.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-baseline, namespace: kube-system}}")
 	s.must("kubectl apply -f examples/aws/inflate.yaml -f examples/aws/default", "")
 	s.must("helm upgrade --install --take-ownership karpenter-crd charts/karpenter-crd -n kube-system", "")
 	s.must("helm upgrade --install karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
@@ -160,11 +163,13 @@ func (s *site) furnish() {
 // unfinished are commands of which a document shows the beginning only.
 func unfinished(c docs.Command) bool {
 	words := slices.DeleteFunc(strings.Fields(c.Text), func(word string) bool { return strings.HasPrefix(word, "-") })
-	return c.Elided() || len(words) <= 2 || c.Text == "kubectl describe pod"
+	return c.Elided() || len(words) <= 2 || c.Text == "kubectl describe pod" || c.Text == "kubectl rollout restart"
 }
 
-// named puts names in place of those in capitals, and the chart for a chart.
+// named puts names in place of those in capitals, the chart for a chart, and the files
+// of furnish for those that a reader has.
 func named(text string) string {
+	text = regexp.MustCompile(`(--values|-f) (values|baseline)\.yaml`).ReplaceAllString(text, "$1 $$HOME/$2.yaml")
 	text = regexp.MustCompile(`\b(NAME|NODE|GROUP)\b`).ReplaceAllString(text, "name")
 	text = regexp.MustCompile(`\bNAMESPACE\b`).ReplaceAllString(text, "default")
 	text = regexp.MustCompile(`\bCHART\b`).ReplaceAllString(text, "charts/karpenter --set settings.clusterName=my-cluster")
@@ -255,6 +260,8 @@ func TestHelm(t *testing.T) {
 func TestManifests(t *testing.T) {
 	s := open(t)
 	s.must("kubectl apply -f -", objects)
+	s.must("cat > $HOME/values.yaml", "settings: {clusterName: my-cluster}")
+	s.must("cat > $HOME/baseline.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-baseline, namespace: kube-system}}")
 	s.must("kubectl delete nodepools --all", "") // some have a name of the examples'
 	shown := map[string]string{}
 	for _, p := range s.pages {

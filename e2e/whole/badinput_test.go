@@ -180,7 +180,7 @@ func TestCloudWithoutCapacity(t *testing.T) {
 		}
 		return fmt.Sprintf("claims %v were told nothing", names)
 	})
-	v.Until("pods are told", patience, f.told(v, "out of capacity"))
+	v.Until("pods are told", patience, f.told(v, "the cloud has no capacity"))
 	v.Throughout(25 * time.Second) // the controller looks again every ten
 	if n := len(names); n > 4 {
 		t.Errorf("%d claims were made while the cloud had nothing", n)

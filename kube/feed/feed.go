@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -107,6 +108,32 @@ func Load(w *world.World, c convert.Converter, s Sources, read func(kind client.
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// Sink tells a World of objects one by one, as Start does of those of informers.
+type Sink map[reflect.Type]handler
+
+// NewSink returns a Sink of the kinds of objects that Start watches.
+func NewSink(w *world.World, c convert.Converter, s Sources) Sink {
+	out := Sink{}
+	for _, h := range all(w, c, s) {
+		out[reflect.TypeOf(h.kind)] = h
+	}
+	return out
+}
+
+// Set takes in an object that is new or changed. Other kinds are ignored.
+func (s Sink) Set(o client.Object) {
+	if h, ok := s[reflect.TypeOf(o)]; ok {
+		h.set(o)
+	}
+}
+
+// Delete takes in that the object is gone.
+func (s Sink) Delete(o client.Object) {
+	if h, ok := s[reflect.TypeOf(o)]; ok {
+		h.delete(o)
+	}
 }
 
 // all returns the handlers of everything that w and the sources are made of.

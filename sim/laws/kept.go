@@ -26,8 +26,9 @@ type Moves struct {
 	// replace nodes while no pod waited.
 	ByConsolidation map[types.UID]time.Time
 	// Changed is when demand last changed: a pod came or went other than by
-	// being moved, a workload or pool was edited, a machine was lost, a node was
-	// bought for a moved pod after another had gone astray.
+	// being moved, a workload or pool was edited, a machine was lost, a node stopped
+	// being ready and so had no capacity for a while, a node was bought for a moved
+	// pod after another had gone astray.
 	Changed time.Time
 	owed    map[string]int     // by workload: pods the process has moved and that are not made again
 	waiting map[types.UID]bool // pods made again, and not bound
@@ -122,6 +123,10 @@ func (m *Moves) See(s *sim.Seen) *Again {
 			m.pod(s, c, o)
 		case *appsv1.Deployment, *appsv1.DaemonSet:
 			m.Changed = s.Now
+		case *corev1.Node:
+			if old := as[*corev1.Node](c.Old); old != nil && isReady(old) && !isReady(o) {
+				m.Changed = s.Now
+			}
 		case *v1.NodePool:
 			if c.By != Us {
 				m.Changed = s.Now

@@ -610,6 +610,21 @@ func TestExcused(t *testing.T) {
 			c.delete(c.users, nodes[0])
 			c.mark(nodes[1], model.Empty)
 		}},
+		{"a node is not ready between two moves", "pool general budgets=100%", func(c *court) {
+			c.node("c1")
+			pods := []*corev1.Pod{c.pod("a", "c1")}
+			c.pass(time.Minute)
+			pods = c.consolidate("c1", pods, func(p []*corev1.Pod) {
+				c.node("c2")
+				c.bind(p[0], "c2")
+			})
+			sick := &corev1.Node{}
+			c.must(c.users.Get(c.Context(), client.ObjectKey{Name: "c2"}, sick))
+			sick.Status.Conditions[0].Status = corev1.ConditionFalse
+			c.must(c.users.Status().Update(c.Context(), sick))
+			c.pass(time.Minute)
+			c.consolidate("c2", pods, func([]*corev1.Pod) {})
+		}},
 		{"a pod has waited for its replacement as long as it is told to", "pool general", func(c *court) { single(c, laws.SurgeTimeout) }},
 		{"a pod has been replaced", "pool general", func(c *court) {
 			single(c, time.Minute, func(of func(*corev1.Pod)) { c.ready(c.pod("q", "c1", of)) })

@@ -164,6 +164,6 @@ func refusal(t *testing.T) string {
 		t.Fatal("nothing is refused")
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "```\n$ METRICS_PORT=http AMI_REFRESH_INTERVAL=10s karpenter --log-level=loud\nkarpenter: %v\nRun 'karpenter help' for what there is.\n```\n", err)
+	fmt.Fprintf(&out, "```\n$ METRICS_PORT=http AMI_REFRESH_INTERVAL=10s karpenter --log-level=loud\nkarpenter: %v\nRun 'karpenter controller --help' for the settings there are.\n```\n", err)
 	return out.String()
 }
