@@ -40,7 +40,7 @@ func draws() []draw {
 		{name: "workloads", Draw: solvetest.Draw{Spread: true, Workloads: true}},
 		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}},
 		{name: "groups", Draw: solvetest.Draw{Groups: true}},
-		{name: "groups and peers", Draw: solvetest.Draw{Groups: true, Spread: true, Affinity: true, Reserved: true, Flight: true}},
+		{name: "groups and peers", Draw: solvetest.Draw{Groups: true, Spread: true, Affinity: true, Flight: true}},
 		{name: "everything", Draw: solvetest.Everything()},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -140,7 +141,7 @@ func limitsOf(l script.Limits) v1.Limits {
 }
 
 // workloadOf is the Deployment or DaemonSet of the line, with its
-// PodDisruptionBudget and CapacityBuffer.
+// PodDisruptionBudget, CapacityBuffer and PodGroup.
 func workloadOf(w *script.Workload) []client.Object {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: w.Name}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: w.Name}}
@@ -159,6 +160,12 @@ func workloadOf(w *script.Workload) []client.Object {
 			ScalableRef: &autoscalingv1beta1.ScalableRef{APIGroup: appsv1.GroupName, Kind: "Deployment", Name: w.Name}, Replicas: &room,
 		}})
 	}
+	if w.Group > 0 {
+		gang := &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(w.Group)}
+		out = append(out, &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{
+			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: gang},
+		}})
+	}
 	if w.PDB != "" {
 		away := intstr.Parse(w.PDB)
 		out = append(out, &policyv1.PodDisruptionBudget{ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector, MaxUnavailable: &away}})
@@ -168,6 +175,9 @@ func workloadOf(w *script.Workload) []client.Object {
 
 func templateOf(w *script.Workload) corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{appLabel: w.Name}}}
+	if w.Group > 0 {
+		t.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &w.Name}
+	}
 	if w.Protect != "" {
 		t.Annotations = map[string]string{v1.DoNotDisruptAnnotationKey: w.Protect}
 	}

@@ -4,9 +4,11 @@ package actors
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,7 +67,11 @@ func (s *scheduler) look(a *Actor, c *choice) {
 	first := a.Rand.IntN(len(waiting))
 	for i := range waiting {
 		p := waiting[(first+i)%len(waiting)]
-		if node, stray := s.choose(a, v, p); node != "" && !a.hindered(script.Unbound, p.Labels[appLabel]) {
+		exist, fit := s.together(a, v, p, waiting)
+		if !exist {
+			continue
+		}
+		if node, stray := s.choose(a, v, p); fit && node != "" && !a.hindered(script.Unbound, p.Labels[appLabel]) {
 			c.offer(func(ctx context.Context) error {
 				delete(a.Strays, p.UID) // a binding that failed says nothing of this one
 				if stray && a.Strays != nil {
@@ -80,6 +86,45 @@ func (s *scheduler) look(a *Actor, c *choice) {
 			return
 		}
 	}
+}
+
+// together reports whether as many pods exist as the PodGroup of p must start with,
+// and whether they fit. Both hold for a pod of no group.
+func (s *scheduler) together(a *Actor, v *sight, p *corev1.Pod, waiting []*corev1.Pod) (exist, fit bool) {
+	if p.Spec.SchedulingGroup == nil {
+		return true, true
+	}
+	name, least := *p.Spec.SchedulingGroup.PodGroupName, 0
+	for g := range store.All[*schedulingv1beta1.PodGroup](a.Store) {
+		if g.Name == name {
+			least = int(g.Spec.SchedulingPolicy.Gang.MinCount)
+		}
+	}
+	mate := func(q *corev1.Pod) bool {
+		return q.Spec.SchedulingGroup != nil && *q.Spec.SchedulingGroup.PodGroupName == name
+	}
+	bound, mates, placed := 0, 0, 0
+	for _, on := range v.on {
+		for _, q := range on {
+			if mate(q) && q.DeletionTimestamp == nil {
+				bound++
+			}
+		}
+	}
+	later := &sight{nodes: v.nodes, used: maps.Clone(v.used), on: maps.Clone(v.on)}
+	for _, q := range waiting {
+		if !mate(q) {
+			continue
+		}
+		mates++
+		if i := slices.IndexFunc(v.nodes, func(n *corev1.Node) bool { return s.fits(later, q, n) }); i >= 0 {
+			node := v.nodes[i].Name
+			placed++
+			later.used[node] = later.used[node].plus(s.requestsOf(q))
+			later.on[node] = append(slices.Clip(later.on[node]), q)
+		}
+	}
+	return least > 0 && bound+mates >= least, bound+placed >= least
 }
 
 func ended(p *corev1.Pod) bool {

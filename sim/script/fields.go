@@ -82,6 +82,7 @@ func podFields() []field[Workload] {
 		text("protect", "true, or a duration such as 10m", func(w *Workload) *string { return &w.Protect }, isProtection),
 		flag("surge", func(w *Workload) *bool { return &w.Surge }),
 		count("buffer", 1000, func(w *Workload) *int { return &w.Buffer }),
+		count("group", 1000, func(w *Workload) *int { return &w.Group }),
 		span("grace", func(w *Workload) *time.Duration { return &w.Grace }),
 		span("life", func(w *Workload) *time.Duration { return &w.Life }),
 	}

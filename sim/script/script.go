@@ -60,7 +60,7 @@ type Limits struct {
 }
 
 // Workload is a Deployment, or a DaemonSet, with a PodDisruptionBudget if PDB
-// is set, and a CapacityBuffer if Buffer is.
+// is set, a CapacityBuffer if Buffer is, and a PodGroup if Group is.
 type Workload struct {
 	Name      string
 	Count     int
@@ -76,6 +76,7 @@ type Workload struct {
 	Protect   string // value of do-not-disrupt: true or a duration; "" = none
 	Surge     bool   // asks for its replacement to start before it is evicted
 	Buffer    int    // pods for which a CapacityBuffer keeps room besides; 0 = none
+	Group     int    // minCount of a PodGroup that its pods are of; 0 = none
 	Grace     time.Duration
 	Life      time.Duration // mean time after which a pod is replaced; 0 = as long as it can
 }

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,6 +62,7 @@ func kinds() []served {
 		{&corev1.ReplicationController{}, true, true},
 		{&corev1.PodTemplate{}, true, true},
 		{&policyv1.PodDisruptionBudget{}, true, true},
+		{&schedulingv1beta1.PodGroup{}, true, true},
 		{&appsv1.DaemonSet{}, true, true},
 		{&appsv1.Deployment{}, true, true},
 		{&appsv1.ReplicaSet{}, true, true},
