@@ -115,6 +115,11 @@ spec:
   subnetSelectorTerms: [{id: subnet-0123456789abcdef0}]
   securityGroupSelectorTerms: [{id: sg-0123456789abcdef0}]
 ---
+apiVersion: karpenter.azure.com/v1beta1
+kind: AKSNodeClass
+metadata: {name: default}
+spec: {}
+---
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: name}
@@ -145,13 +150,13 @@ spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeC
 // and rolled out.
 func (s *site) furnish() {
 	s.must("kubectl apply -f -", objects)
-	s.must("cat > $HOME/values.yaml", "settings: {clusterName: my-cluster}")
+	s.must("tee $HOME/values.yaml $HOME/azure.yaml", "settings: {clusterName: my-cluster}")
 	s.must("cat > $HOME/baseline.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-baseline, namespace: kube-system}}")
 	s.must("kubectl apply -f examples/aws/inflate.yaml -f examples/aws/default", "")
 	s.must("helm upgrade --install --take-ownership karpenter-crd charts/karpenter-crd -n kube-system", "")
 	s.must("helm upgrade --install karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
 	s.must("helm upgrade karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
-	for _, object := range []string{"nodepool/name", "nodepool/base", "nodepool/edge", "nodepool/general", "nodepool/default", "ec2nodeclass/default"} {
+	for _, object := range []string{"nodepool/name", "nodepool/base", "nodepool/edge", "nodepool/general", "nodepool/default", "ec2nodeclass/default", "aksnodeclass/default"} {
 		var conditions []string
 		for _, kind := range []string{"RolledOut", "Ready"} {
 			conditions = append(conditions, fmt.Sprintf(`{"type":%[1]q,"status":"True","reason":%[1]q,"message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}`, kind))
@@ -169,7 +174,7 @@ func unfinished(c docs.Command) bool {
 // named puts names in place of those in capitals, the chart for a chart, and the files
 // of furnish for those that a reader has.
 func named(text string) string {
-	text = regexp.MustCompile(`(--values|-f) (values|baseline)\.yaml`).ReplaceAllString(text, "$1 $$HOME/$2.yaml")
+	text = regexp.MustCompile(`(--values|-f) (values|baseline|azure)\.yaml`).ReplaceAllString(text, "$1 $$HOME/$2.yaml")
 	text = regexp.MustCompile(`\b(NAME|NODE|GROUP)\b`).ReplaceAllString(text, "name")
 	text = regexp.MustCompile(`\bNAMESPACE\b`).ReplaceAllString(text, "default")
 	text = regexp.MustCompile(`\bCHART\b`).ReplaceAllString(text, "charts/karpenter --set settings.clusterName=my-cluster")

@@ -2,6 +2,8 @@
 
 // Package v1alpha1 holds what Karpenter reads of scheduling.x-k8s.io/v1alpha1, the
 // API of the coscheduling plugin of kube-scheduler. The plugin's project owns the CRD.
+//
+// +kubebuilder:skip
 package v1alpha1
 
 import (
