@@ -15,7 +15,8 @@ type Snapshot struct {
 	Nodes   []Node   // sorted by name
 	Daemons []Daemon // one per DaemonSet
 	Pending []Pending
-	Intents []Intent // commands that earlier plans made and that are being confirmed, oldest first
+	Groups  []PodGroup // those that a pod of Pending is of and that must start together, in any order
+	Intents []Intent   // commands that earlier plans made and that are being confirmed, oldest first
 }
 
 // Pending is the pods of one shape that need a place and that selectors do not
@@ -34,7 +35,16 @@ type Pod struct {
 	From                 string // node it runs on now when that node is going away; "" = unbound
 	Buffer               string // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists
 	Claims               string // PersistentVolumeClaims that its shape's VolumeTerms come from, for people: "shop/data, shop/logs"
+	Group                string // Name of the PodGroup that it is of; "" = none. A pod is an ordinary one if Groups lacks the name
 	Workload             string // name of what controls it in its namespace, such as the Deployment: its replicas have the same; "" = nothing does
+}
+
+// PodGroup is pods that start together or not at all.
+type PodGroup struct {
+	Name     string // namespace/name
+	MinCount int    // of its pods must run at the same time, or none is started
+	Running  int    // of its pods are bound and not ending, those included that are pending because their node is going away
+	Refused  string // why none of its pods is planned: "it does not exist"; "" = nothing prevents it
 }
 
 // Key returns namespace/name.

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Verdict says why pods of one shape stay pending: per pool the chain of
-// constraints that emptied its offerings.
+// Verdict says why pods of one shape stay pending: what keeps the pods themselves,
+// and per pool the chain of constraints that emptied its offerings.
 type Verdict struct {
 	Pods   []Pod
 	Shape  *Shape
-	Reason string // set when no pool was asked: the pod uses something refused, or there are no pools
+	Reason string // what keeps the pods pending besides pools, or instead of them: their PodGroup, something refused, no pools
 	Pools  []PoolVerdict
 	Nodes  int // existing nodes that were considered and had no room
 }
@@ -37,10 +37,10 @@ type Step struct {
 // String prints the verdict on one line, stable for equal causes, so that
 // events can be deduplicated by it.
 func (v Verdict) String() string {
-	if v.Reason != "" {
-		return v.Reason
-	}
 	var parts []string
+	if v.Reason != "" {
+		parts = append(parts, v.Reason)
+	}
 	for _, p := range v.Pools {
 		parts = append(parts, p.String())
 	}
@@ -66,6 +66,9 @@ func (v Verdict) Brief(most int) string {
 		return 1
 	})
 	text := pools[0].String()
+	if v.Reason != "" {
+		text = v.Reason + "; " + text
+	}
 	for i, p := range pools[1:] {
 		rest := fmt.Sprintf("; NodePools not shown: %d", len(pools)-1-i)
 		next := text + "; " + p.String()

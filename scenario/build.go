@@ -50,7 +50,7 @@ func (p *reader) build() (Situation, error) {
 		budget:  maxPods,
 	}
 	phases := []map[string]func(*directive) error{
-		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide, "intent": b.intent},
+		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide, "intent": b.intent, "group": b.podGroup},
 		{"type": b.instanceType},
 		{"offer": b.offer},
 		{"pool": b.pool},

@@ -130,14 +130,29 @@ func (b *builder) pods(d *directive) error {
 		for _, part := range split(atoms, ",") {
 			pods, err := b.expand(part)
 			d.fail(err)
-			for _, pod := range pods {
-				pod.Created, pod.Planned, pod.From, pod.Buffer, pod.Claims, pod.Workload = common.Created, common.Planned, common.From, common.Buffer, common.Claims, common.Workload
-				pod.UID = pod.Key()
+			for _, named := range pods {
+				pod := common
+				pod.Namespace, pod.Name, pod.UID = named.Namespace, named.Name, named.Key()
 				b.add(pod, g)
 			}
 		}
 	}
-	return d.done("names like web-1..5, on= labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer= claims= workload=")
+	return d.done("names like web-1..5, on= labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer= claims= workload= group=")
+}
+
+// podGroup reads "group shop/train min=8 running=2".
+func (b *builder) podGroup(d *directive) error {
+	g := model.PodGroup{
+		Name:     d.name("the name of the PodGroup, as in group shop/train min=8"),
+		MinCount: read(d, "min", 0, parseWhole),
+		Running:  read(d, "running", 0, parseWhole),
+		Refused:  d.text("refused", ""),
+	}
+	if slices.ContainsFunc(b.s.Groups, func(o model.PodGroup) bool { return o.Name == g.Name }) {
+		d.fail(fmt.Errorf("%s is described twice", g.Name))
+	}
+	b.s.Groups = append(b.s.Groups, g)
+	return d.done("min= running= refused=")
 }
 
 // close keeps the shape of a line that named no pods.
@@ -209,18 +224,18 @@ func (b *builder) pod(d *directive) error {
 		return d.errorf("there is no pods line above that says what it looks like")
 	}
 	name := d.name("the name of the pod")
-	pod := podNamed(name)
-	given := b.podOptions(d)
-	pod.Created, pod.Planned, pod.From, pod.Buffer, pod.Claims, pod.Workload = given.Created, given.Planned, given.From, given.Buffer, given.Claims, given.Workload
+	pod, named := b.podOptions(d), podNamed(name)
+	pod.Namespace, pod.Name = named.Namespace, named.Name
 	pod.UID = d.text("uid", pod.Key())
 	b.add(pod, b.current)
-	return d.done("uid= created= planned= from= buffer= claims= workload=")
+	return d.done("uid= created= planned= from= buffer= claims= workload= group=")
 }
 
 func (b *builder) podOptions(d *directive) model.Pod {
 	return model.Pod{
 		Created: read(d, "created", model.Pod{}.Created, parseTime),
 		Planned: d.text("planned", ""), From: d.text("from", ""), Buffer: d.text("buffer", ""), Claims: d.text("claims", ""), Workload: d.text("workload", ""),
+		Group: d.text("group", ""),
 	}
 }
 

@@ -55,6 +55,9 @@ func write(w io.Writer, s *model.Snapshot, policy *model.Policy) error {
 	for _, pending := range s.Pending {
 		p.pods(pending, "")
 	}
+	for _, g := range s.Groups {
+		p.line("group "+outerName(g.Name), "min="+strconv.Itoa(g.MinCount), option("running", strconv.Itoa(g.Running), "0"), option("refused", g.Refused, ""))
+	}
 	for _, in := range s.Intents {
 		parts := make([]string, len(in.Claims))
 		for i, claim := range in.Claims {
@@ -395,5 +398,5 @@ func podFacts(pod model.Pod) []string {
 	if !pod.Created.IsZero() {
 		created = "created=" + timeText(pod.Created)
 	}
-	return []string{created, option("planned", pod.Planned, ""), option("from", pod.From, ""), option("buffer", pod.Buffer, ""), option("claims", pod.Claims, ""), option("workload", pod.Workload, "")}
+	return []string{created, option("planned", pod.Planned, ""), option("from", pod.From, ""), option("buffer", pod.Buffer, ""), option("claims", pod.Claims, ""), option("workload", pod.Workload, ""), option("group", pod.Group, "")}
 }

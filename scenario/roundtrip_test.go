@@ -215,7 +215,7 @@ func (f *filler) special(v reflect.Value) bool {
 // named fills the fields a valid Snapshot wants to be distinct or known.
 func (f *filler) named(owner reflect.Type, field string, v reflect.Value) bool {
 	switch owner.Name() + "." + field {
-	case "Node.Name", "Pool.Name", "Shape.Key":
+	case "Node.Name", "Pool.Name", "Shape.Key", "PodGroup.Name":
 		v.SetString(f.unique())
 	case "Pod.Namespace":
 		v.SetString([]string{"default", "kube-system", ""}[f.IntN(3)])

@@ -46,13 +46,13 @@ func (l *Planner) Place(s *model.Snapshot, p model.Policy) *model.Plan {
 }
 
 func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {
-	place := func(s *model.Snapshot) *model.Plan {
-		budget := work.New(int64(p.Work))
+	try := func(s *model.Snapshot, budget *work.Budget) *model.Plan {
 		plan := pack.Place(s, p, &l.memory, budget)
 		plan.Exhausted = budget.Spent()
 		refuse(s, plan)
 		return plan
 	}
+	place := func(s *model.Snapshot) *model.Plan { return together(s, work.New(int64(p.Work)), try) }
 	s = vacated(s)
 	return yield(s, place(s), place)
 }

@@ -16,7 +16,7 @@ import (
 // disruption. Whatever a case expects, its plan is held against the independent
 // checker.
 func TestSpec(t *testing.T) {
-	for _, dir := range []string{"spec20", "spec40", "spec48"} {
+	for _, dir := range []string{"spec20", "spec40", "spec46", "spec48"} {
 		t.Run(dir, func(t *testing.T) { cases(t, "testdata/"+dir) })
 	}
 }

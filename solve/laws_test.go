@@ -39,6 +39,8 @@ func draws() []draw {
 		{name: "reserved", Draw: solvetest.Draw{Reserved: true}},
 		{name: "workloads", Draw: solvetest.Draw{Spread: true, Workloads: true}},
 		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}},
+		{name: "groups", Draw: solvetest.Draw{Groups: true}},
+		{name: "groups and peers", Draw: solvetest.Draw{Groups: true, Spread: true, Affinity: true, Reserved: true, Flight: true}},
 		{name: "everything", Draw: solvetest.Everything()},
 	}
 }
@@ -119,7 +121,8 @@ func TestPlansAreRepeatable(t *testing.T) {
 				for n := range 3 {
 					runtime.GOMAXPROCS(1 + n)
 					other := *s
-					other.Pools, other.Pending = slices.Clone(s.Pools), slices.Clone(s.Pending)
+					other.Pools, other.Pending, other.Groups = slices.Clone(s.Pools), slices.Clone(s.Pending), slices.Clone(s.Groups)
+					slices.Reverse(other.Groups)
 					rng := rand.New(rand.NewPCG(uint64(n), 9))
 					rng.Shuffle(len(other.Pools), func(i, j int) { other.Pools[i], other.Pools[j] = other.Pools[j], other.Pools[i] })
 					rng.Shuffle(len(other.Pending), func(i, j int) { other.Pending[i], other.Pending[j] = other.Pending[j], other.Pending[i] })

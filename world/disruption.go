@@ -3,6 +3,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -101,7 +102,7 @@ func (w *World) held(m *machine, now time.Time) string {
 		}
 	}
 	for _, p := range w.podsOf(m) {
-		if why := p.budgetBlocks(now); why != "" {
+		if why := cmp.Or(p.budgetBlocks(now), w.holdsTogether(p)); why != "" {
 			return why
 		}
 	}

@@ -89,7 +89,8 @@ func (f *facts) disruption(n *model.Node, now time.Time) word {
 		asked := !protected && !p.Terminating && len(budgets) > 0
 		exempt := len(budgets) == 1 && budgets[0].UnreadyExempt && p.Unready
 		several := len(budgets) > 1
-		if protected || asked && (several || budgets[0].Allowed == 0 && !exempt) {
+		together := p.Group != "" && !p.Terminating && f.groups[p.Group].MinCount > 1
+		if protected || together || asked && (several || budgets[0].Allowed == 0 && !exempt) {
 			out.Held = true
 		}
 		if p.Reschedulable && !protected && !(asked && (several || budgets[0].Never && !exempt)) {

@@ -16,6 +16,8 @@
 //     provider ID; either half may be missing. A claim that is not launched is
 //     a machine by itself, and so is a Node no claim answers for.
 //   - Host: the pods bound to a node name, whether or not there is a Node.
+//   - PodGroup: pods that start together or not at all. (A group is something else:
+//     the pods of one shape that no selector tells apart.)
 //   - Plan: the machine an earlier decision chose for a pod: one that is not
 //     bound, or that is to leave its node.
 //

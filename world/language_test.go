@@ -23,12 +23,13 @@ import (
 //	node, claim, pod, pool, types, pdb, daemonset, namespace    an object is new or has changed
 //	limits NODE DRIVER:N    so many volumes may be attached to a node
 //	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
+//	podgroup NAME min=N refused=TEXT    a PodGroup is new or has changed
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, unplaced PODS, mark, unmark, nominate NODE FOR
 //	move CLAIM PODS    planned for pods that run
 //	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME
-//	nodes, pending, peers, pools, usage POOL, costs, daemons, waiting, news, adherence
+//	nodes, pending, peers, pools, usage POOL, costs, daemons, waiting, news, podgroups, adherence
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -196,7 +197,7 @@ func (s *story) do(command string, words []string) string {
 		return fmt.Sprintln("unconfirmed:", strings.Join(s.w.Unconfirmed(s.now), " "))
 	case "adherence":
 		return fmt.Sprintf("%+v\n", s.w.Adherence())
-	case "nodes", "pending", "peers", "pools", "usage", "costs", "waiting", "news", "daemons":
+	case "nodes", "pending", "peers", "pools", "usage", "costs", "waiting", "news", "daemons", "podgroups":
 		return s.show(command, words)
 	default:
 		s.set(command, words[0], read(words[1:]))
@@ -267,6 +268,8 @@ func (s *story) delete(kind, name string) {
 		s.w.DeleteDisruptionBudget("default", name)
 	case "buffer":
 		s.w.DeleteBuffer("default/" + name)
+	case "podgroup":
+		s.w.DeletePodGroup("default/" + name)
 	default:
 		panic("delete " + kind)
 	}
@@ -312,6 +315,8 @@ func (s *story) set(kind, name string, o options) {
 			types = append(types, t)
 		}
 		s.w.SetTypes(name, types)
+	case "podgroup":
+		s.w.SetPodGroup(world.PodGroup{Name: "default/" + name, MinCount: int(o.number("min", 0)), Refused: o["refused"]})
 	case "pdb":
 		k, v, _ := strings.Cut(o["selector"], ":")
 		s.w.SetDisruptionBudget(world.DisruptionBudget{
@@ -364,6 +369,9 @@ func (s *story) pod(name string, o options) world.Pod {
 		Node:    o["on"], Nominated: o["nominated"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
 		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
+	}
+	if o.has("group") {
+		p.Group = "default/" + o["group"]
 	}
 	mount(p.Shape, o)
 	if o.has("port") {
@@ -451,6 +459,13 @@ func (s *story) show(what string, words []string) string {
 		showPending(&out, snapshot)
 	case "peers":
 		showPeers(&out, snapshot)
+	case "podgroups":
+		for _, g := range snapshot.Groups {
+			fmt.Fprintf(&out, "%s: min %d, running %d%s\n", g.Name, g.MinCount, g.Running, strings.TrimSuffix(", "+g.Refused, ", "))
+		}
+		if len(snapshot.Groups) == 0 {
+			out.WriteString("no groups\n")
+		}
 	}
 	return out.String()
 }

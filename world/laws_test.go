@@ -27,16 +27,23 @@ type facts struct {
 	pdbs   map[string]world.DisruptionBudget
 	spaces map[string]map[string]string
 	limits map[string]map[string]int
+	groups map[string]world.PodGroup
+
+	regrouped int // times that regroup was called
 }
 
 func newFacts() *facts {
-	return &facts{map[string]world.Node{}, map[string]world.Claim{}, map[string]world.Pod{}, map[string]world.DisruptionBudget{}, map[string]map[string]string{}, map[string]map[string]int{}}
+	return &facts{
+		nodes: map[string]world.Node{}, claims: map[string]world.Claim{}, pods: map[string]world.Pod{}, pdbs: map[string]world.DisruptionBudget{},
+		spaces: map[string]map[string]string{}, limits: map[string]map[string]int{}, groups: map[string]world.PodGroup{},
+	}
 }
 
 // change makes up the next event, applies it to f and tells w. Sometimes w
 // misses that a pod was deleted before another took its name.
 func (f *facts) change(r *rand.Rand, w *world.World) {
 	i := r.IntN(6)
+	f.regroup(w)
 	switch r.IntN(11) {
 	case 0:
 		n := world.Node{
@@ -103,6 +110,22 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 	}
 }
 
+// regroup now and then changes a PodGroup.
+func (f *facts) regroup(w *world.World) {
+	f.regrouped++
+	i := f.regrouped
+	if i%7 != 0 {
+		return
+	}
+	g := world.PodGroup{Name: fmt.Sprint("g", i%2), MinCount: i % 4, Refused: []string{"", "", "odd"}[i%3]}
+	f.groups[g.Name] = g
+	w.SetPodGroup(g)
+	if i%5 == 0 {
+		delete(f.groups, g.Name)
+		w.DeletePodGroup(g.Name)
+	}
+}
+
 // limit changes how many volumes may be attached to a node.
 func (f *facts) limit(r *rand.Rand, w *world.World, node string) {
 	f.limits[node] = map[string]int{}
@@ -132,6 +155,9 @@ func (f *facts) anyPod(r *rand.Rand) world.Pod {
 		p.ProtectedUntil = scenario.DefaultNow().Add(time.Duration(1+r.IntN(90)) * time.Second)
 	}
 	p.Reschedulable = !p.Daemon && !p.Terminal
+	if n := len(p.UID) + int(cpu); n%2 == 0 {
+		p.Group = fmt.Sprint("g", n%3)
+	}
 	return p
 }
 
@@ -193,6 +219,9 @@ func (f *facts) build(r *rand.Rand) *world.World {
 	}
 	for _, b := range f.pdbs {
 		events = append(events, func() { w.SetDisruptionBudget(b) })
+	}
+	for _, g := range f.groups {
+		events = append(events, func() { w.SetPodGroup(g) })
 	}
 	for node, limits := range f.limits {
 		events = append(events, func() { w.SetVolumeLimits(node, limits) })
@@ -283,7 +312,7 @@ func TestHistoryLeavesNoTrace(t *testing.T) {
 
 func text(s *model.Snapshot) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%+v\n%+v\n", s.Nodes, s.Pools)
+	fmt.Fprintf(&out, "%+v\n%+v\n%+v\n", s.Nodes, s.Pools, s.Groups)
 	lists := [][]model.Pending{s.Pending}
 	for i := range s.Nodes {
 		lists = append(lists, s.Nodes[i].Movable)

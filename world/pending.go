@@ -207,6 +207,6 @@ func (w *World) leaving() map[*group][]model.Pod {
 func (w *World) model(p *pod) model.Pod {
 	return model.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, Created: p.Created,
-		Planned: w.target(p), From: p.Node, Buffer: p.Buffer, Claims: p.Claims, Workload: p.Workload,
+		Planned: w.target(p), From: p.Node, Buffer: p.Buffer, Claims: p.Claims, Workload: p.Workload, Group: p.Group,
 	}
 }

@@ -141,6 +141,7 @@ func (w *World) addPod(p *pod) {
 	w.space(p.Namespace).pods[p.key] = p
 	w.followDaemon(p)
 	w.live(p)
+	w.enlist(p)
 	if p.Nominated != "" && p.Node == "" && !p.Terminal {
 		w.named[p.UID] = p
 	}
@@ -170,6 +171,7 @@ func (w *World) removePod(p *pod) {
 	delete(w.pods, p.key)
 	delete(w.named, p.UID)
 	w.unlive(p)
+	w.discharge(p)
 	if p.group != nil {
 		w.part(p)
 		if len(p.shape.groups) == 0 {

@@ -28,6 +28,7 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 		Nodes:     w.nodes,
 		Daemons:   w.listDaemons(),
 		Pending:   w.listPending(),
+		Groups:    w.listPodGroups(),
 		Resources: w.axis.Names(),
 	}
 }

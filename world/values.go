@@ -71,6 +71,7 @@ type Pod struct {
 	Node                 string           // it is bound to; "" = unbound
 	Nominated            string           // node that its status names on our behalf; "" = none, or by another client
 	DaemonSet            string           // namespace/name of the one that controls it; "" = none
+	Group                string           // Name of the PodGroup that it is of; "" = none
 	Buffer               string           // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists. SetBuffer sets it
 
 	Pending       bool      // asks for a node: the scheduler found none, and it is for us to find one
@@ -131,6 +132,13 @@ type Pool struct {
 	// Allowed evaluates the disruption budgets for a pool of total nodes. It
 	// must be pure.
 	Allowed func(now time.Time, total int, reason model.Reason) int
+}
+
+// PodGroup is what decisions need of a PodGroup.
+type PodGroup struct {
+	Name     string // namespace/name
+	MinCount int    // of its pods start together; 0 = its pods are ordinary ones
+	Refused  string // why none of its pods is planned, as in model.PodGroup
 }
 
 // DisruptionBudget is what decisions need of a PodDisruptionBudget.

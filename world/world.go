@@ -60,6 +60,7 @@ type workloads struct {
 	namespaces map[string]map[string]string // labels
 	unsettled  map[string]bool              // namespaces whose pods may be seen differently now
 	buffers    map[string]map[string]bool   // keys of the pods of each
+	podGroups  map[string]*podGroup         // by namespace/name
 	ended      endings                      // pods that have gone lately
 	classes    map[string]*class            // of pods that end, by name
 
@@ -87,8 +88,9 @@ type offers struct {
 
 // listed is parts of a Snapshot as last handed out; nil = to be made.
 type listed struct {
-	daemons []model.Daemon
-	pending []model.Pending
+	daemons   []model.Daemon
+	pending   []model.Pending
+	podGroups []model.PodGroup
 }
 
 // New returns an empty World. Vectors of what goes in and comes out are on the
@@ -104,7 +106,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		},
 		workloads: workloads{
 			pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{}, daemons: map[string]*daemon{}, classes: map[string]*class{},
-			interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{}, buffers: map[string]map[string]bool{},
+			interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{}, buffers: map[string]map[string]bool{}, podGroups: map[string]*podGroup{},
 		},
 		intents: intents{
 			plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, bequests: map[string][][]launched{},

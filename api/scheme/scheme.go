@@ -12,6 +12,7 @@ import (
 	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
 	awsv1 "karpenter/api/aws/v1"
 	azurev1beta1 "karpenter/api/azure/v1beta1"
+	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	v1alpha1 "karpenter/api/v1alpha1"
@@ -24,6 +25,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		v1.AddToScheme(s),
 		v1alpha1.AddToScheme(s),
 		autoscalingv1beta1.AddToScheme(s),
+		coschedulingv1alpha1.AddToScheme(s),
 		kwokv1alpha1.AddToScheme(s),
 		awsv1.AddToScheme(s),
 		azurev1beta1.AddToScheme(s),

@@ -29,22 +29,26 @@ func (s *site) could(n *corev1.Node, keys []string) {
 	}
 	for _, key := range keys {
 		value, ok := n.Labels[key]
+		old, had := s.labels[key]
 		switch {
 		case first && ok:
 			s.labels[key] = value
-		case !first && s.labels[key] != value:
+		case !first && (had != ok || old != value):
 			delete(s.labels, key)
 		}
 	}
 }
 
-// domain returns the value of the topology key, or "" if it is not settled or
-// the node has no such label.
+// domain returns the domain of the topology key, which is named for the value of the
+// label, or "" if it is not settled or the node has no such label.
 func (s *site) domain(key string) string {
 	if key == corev1.LabelHostname {
 		return s.name
 	}
-	return s.labels[key]
+	if value, ok := s.labels[key]; ok {
+		return key + "=" + value
+	}
+	return ""
 }
 
 // term is a required constraint between pods. Constraints of equal text are one
@@ -58,7 +62,7 @@ type term struct {
 	affinity bool  // domains count only if the node affinity of the pod matches
 	taints   bool  // domains count only if the pod tolerates the taints
 	selects  labels.Selector
-	spaces   []string // namespaces
+	spaces   []string // namespaces; nil = all
 
 	counts map[string]int // selected pods by domain, new ones included
 	total  int
@@ -85,7 +89,7 @@ const (
 
 // matches reports whether the term selects the pod.
 func (t *term) matches(p *corev1.Pod) bool {
-	return slices.Contains(t.spaces, p.Namespace) && t.selects.Matches(labels.Set(p.Labels))
+	return (t.spaces == nil || slices.Contains(t.spaces, p.Namespace)) && t.selects.Matches(labels.Set(p.Labels))
 }
 
 // terms returns the required constraints of the pod. What the judge can't check
@@ -105,27 +109,50 @@ func (j *Judge) terms(p *corev1.Pod) []*term {
 			t.affinity = *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
 		}
 		t.taints = c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
-		out = append(out, j.term(t, p, c.LabelSelector, nil, len(c.MatchLabelKeys) > 0))
+		t.spaces = []string{p.Namespace}
+		out = append(out, j.term(t, p, alike(c.LabelSelector, c.MatchLabelKeys, p), false))
 	}
 	for _, a := range affinityTerms(p) {
-		out = append(out, j.term(term{kind: affinityTerm, key: a.TopologyKey}, p, a.LabelSelector, a.Namespaces, exotic(&a)))
+		out = append(out, j.peerTerm(affinityTerm, p, &a))
 	}
 	for _, a := range antiAffinityTerms(p) {
-		out = append(out, j.term(term{kind: antiTerm, key: a.TopologyKey}, p, a.LabelSelector, a.Namespaces, exotic(&a)))
+		out = append(out, j.peerTerm(antiTerm, p, &a))
 	}
 	return out
 }
 
-func exotic(a *corev1.PodAffinityTerm) bool {
-	return a.NamespaceSelector != nil || len(a.MatchLabelKeys) > 0 || len(a.MismatchLabelKeys) > 0
+// peerTerm returns the term of pod affinity or anti-affinity.
+func (j *Judge) peerTerm(kind termKind, p *corev1.Pod, a *corev1.PodAffinityTerm) *term {
+	t := term{kind: kind, key: a.TopologyKey, spaces: a.Namespaces}
+	all := a.NamespaceSelector != nil && len(a.NamespaceSelector.MatchLabels)+len(a.NamespaceSelector.MatchExpressions) == 0
+	switch {
+	case all:
+		t.spaces = nil
+	case len(t.spaces) == 0:
+		t.spaces = []string{p.Namespace}
+	}
+	unknown := a.NamespaceSelector != nil && !all || len(a.MismatchLabelKeys) > 0
+	return j.term(t, p, alike(a.LabelSelector, a.MatchLabelKeys, p), unknown)
+}
+
+// alike returns the selector of those it selects that have the values of these labels
+// which the pod has.
+func alike(selects *metav1.LabelSelector, keys []string, p *corev1.Pod) *metav1.LabelSelector {
+	if selects == nil {
+		return nil
+	}
+	out := selects.DeepCopy()
+	for _, key := range keys {
+		if value, ok := p.Labels[key]; ok {
+			out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}})
+		}
+	}
+	return out
 }
 
 // term returns the one term of that text.
-func (j *Judge) term(t term, p *corev1.Pod, selects *metav1.LabelSelector, spaces []string, unknown bool) *term {
-	if len(spaces) == 0 {
-		spaces = []string{p.Namespace}
-	}
-	text, err := json.Marshal([]any{t.kind, t.key, t.skew, t.domains, t.affinity, t.taints, selects, spaces})
+func (j *Judge) term(t term, p *corev1.Pod, selects *metav1.LabelSelector, unknown bool) *term {
+	text, err := json.Marshal([]any{t.kind, t.key, t.skew, t.domains, t.affinity, t.taints, selects, t.spaces})
 	if err != nil {
 		panic(err) // plain data
 	}
@@ -140,7 +167,7 @@ func (j *Judge) term(t term, p *corev1.Pod, selects *metav1.LabelSelector, space
 		j.unsure = append(j.unsure, "selector of pod "+Key(p)+": "+err.Error())
 		selector = labels.Nothing()
 	}
-	t.id, t.selects, t.spaces = len(j.all), selector, spaces
+	t.id, t.selects = len(j.all), selector
 	j.known[string(text)], j.all = &t, append(j.all, &t)
 	if !slices.Contains(j.keys, t.key) {
 		j.keys = append(j.keys, t.key)

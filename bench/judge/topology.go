@@ -276,12 +276,13 @@ func (j *Judge) ports() {
 		s := &j.sites[i]
 		var used []corev1.ContainerPort
 		for k, a := range slices.Concat(s.before, s.pods) {
+			others := len(used)
 			for _, c := range a.pod.Spec.Containers {
 				for _, p := range c.Ports {
 					if p.HostPort == 0 {
 						continue
 					}
-					if k >= len(s.before) && slices.ContainsFunc(used, func(o corev1.ContainerPort) bool { return clash(p, o) }) {
+					if k >= len(s.before) && slices.ContainsFunc(used[:others], func(o corev1.ContainerPort) bool { return clash(p, o) }) {
 						j.fault("host port %d of pod %s is taken on %s", p.HostPort, Key(a.pod), s.name)
 					}
 					used = append(used, p)

@@ -12,7 +12,7 @@ import (
 
 // families returns all families. Their names are part of what is drawn.
 func families() []family {
-	return []family{
+	return append([]family{
 		{name: "mix", about: "half of the Deployments have no constraint, the others one of eight kinds", draw: (*problem).mix},
 		{name: "helm", about: "every Deployment prefers its pods spread over hosts and zones", draw: (*problem).helm},
 		{name: "anti", about: "every Deployment has required anti-affinity between its pods per host", draw: (*problem).anti},
@@ -32,7 +32,7 @@ func families() []family {
 		{name: "prices-zero", about: "as mix, every price is zero", draw: (*problem).zeroPrices},
 		{name: "prices-equal", about: "as mix, every price is the same", draw: (*problem).equalPrices},
 		{name: "prices-zone", about: "as mix, one zone is ten times as expensive", draw: (*problem).expensiveZone},
-	}
+	}, oddFamilies()...)
 }
 
 // deploy adds Deployments of all sizes, each with the rule drawn for it.

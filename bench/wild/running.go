@@ -25,8 +25,9 @@ func kinds() []kind {
 	}
 }
 
-// packer puts running pods on existing nodes so that all required constraints
-// between them hold.
+// packer puts running pods on existing nodes so that all required spread and
+// anti-affinity of a Deployment's own pods holds. What odd families demand of the pods of
+// other Deployments may not hold, as in a cluster whose labels were changed.
 type packer struct {
 	*problem
 	pods     []*corev1.Pod // one of each Deployment
@@ -45,6 +46,7 @@ type host struct {
 	zone, offer       string
 	cpu, memory, pods int64
 	of                map[int]int // pods by Deployment
+	daemons           int         // pods of DaemonSets, which are the first that are bound
 }
 
 func newPacker(p *problem) *packer {
@@ -71,7 +73,7 @@ func (k *packer) open(number int) *host {
 	o := e.Offerings[k.IntN(len(e.Offerings))]
 	m := workload.NewMachine(fmt.Sprintf("%s-%05d", what.pool, number), k.pools[what.pool], e, o)
 	k.BindDaemons(&m)
-	h := &host{Machine: m, kind: what, of: map[int]int{}, zone: m.Node.Labels[corev1.LabelTopologyZone], offer: m.Node.Labels[v1.CapacityTypeLabelKey]}
+	h := &host{Machine: m, kind: what, of: map[int]int{}, daemons: len(m.Bound), zone: m.Node.Labels[corev1.LabelTopologyZone], offer: m.Node.Labels[v1.CapacityTypeLabelKey]}
 	h.cpu, h.memory = m.Free()
 	h.pods = m.Node.Status.Allocatable.Pods().Value() - int64(len(m.Bound))
 	return h
@@ -86,10 +88,20 @@ func (k *packer) takes(h *host, d int) bool {
 	key := fmt.Sprint(d, h.kind, h.zone, h.offer)
 	ok, known := k.accepted[key]
 	if !known {
-		ok = workload.Accepts(h.Node, k.pods[d])
+		ok = workload.Accepts(h.Node, k.pods[d]) && ordinary(k.pods[d])
 		k.accepted[key] = ok
 	}
 	return ok && k.level(h.zone, d)
+}
+
+// ordinary reports whether the pod requests nothing but CPU and memory.
+func ordinary(p *corev1.Pod) bool {
+	for name := range workload.Requests(p) {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourcePods {
+			return false
+		}
+	}
+	return true
 }
 
 // level reports whether one more pod in the zone keeps the Deployment's spread
@@ -230,9 +242,8 @@ func (k *packer) place(d int) bool {
 // thin takes that share of the pods off the host, and has it wait for
 // consolidation.
 func (k *packer) thin(h *host, gone float64) {
-	daemons := len(k.Daemons)
-	stay := h.Bound[:daemons:daemons]
-	for _, p := range h.Bound[daemons:] {
+	stay := h.Bound[:h.daemons:h.daemons]
+	for _, p := range h.Bound[h.daemons:] {
 		if k.Float64() >= gone {
 			stay = append(stay, p)
 		}

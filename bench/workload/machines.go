@@ -130,12 +130,15 @@ func (w *Workload) fill(m *Machine, used float64) {
 	}
 }
 
-// BindDaemons binds a pod of each DaemonSet to the machine.
+// BindDaemons binds a pod of each DaemonSet that runs there to the machine.
 func (w *Workload) BindDaemons(m *Machine) {
 	for _, d := range w.Daemons {
 		c := d.Spec.Template.Spec.Containers[0].Resources.Requests
 		p := (&Deployment{Name: d.Name + "-" + m.Node.Name, CPU: c.Cpu().MilliValue(), Memory: c.Memory().Value() >> 20}).Pod(0)
-		p.Namespace, p.Spec.Tolerations = d.Namespace, d.Spec.Template.Spec.Tolerations
+		p.Namespace, p.Spec.Tolerations, p.Spec.NodeSelector = d.Namespace, d.Spec.Template.Spec.Tolerations, d.Spec.Template.Spec.NodeSelector
+		if !Accepts(m.Node, p) {
+			continue
+		}
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: d.Name, UID: d.UID, Controller: new(true)}}
 		m.Bind(p)
 	}

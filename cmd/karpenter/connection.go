@@ -117,9 +117,9 @@ type source struct {
 // source returns the cluster or the recording. The progress of reading is shown on
 // stderr if that is a terminal.
 func (c *connection) source(s surroundings) (*source, error) {
-	objects := runtime.NewScheme()
-	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects), apiextensionsv1.AddToScheme(objects)); err != nil {
-		return nil, fmt.Errorf("make scheme: %w", err)
+	objects, err := objectScheme()
+	if err != nil {
+		return nil, err
 	}
 	if c.recording != "" {
 		return c.recorded(objects)
@@ -137,6 +137,15 @@ func (c *connection) source(s surroundings) (*source, error) {
 		title:  config.Host, now: time.Now(),
 		version: func() (string, error) { return versionOf(config) },
 	}, nil
+}
+
+// objectScheme is of the objects that commands read.
+func objectScheme() (*runtime.Scheme, error) {
+	objects := runtime.NewScheme()
+	if err := errors.Join(kubescheme.AddToScheme(objects), scheme.AddToScheme(objects), apiextensionsv1.AddToScheme(objects)); err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	return objects, nil
 }
 
 // versionOf asks the API server for its version.
@@ -174,14 +183,24 @@ func (c *connection) recorded(objects *runtime.Scheme) (*source, error) {
 
 // play reads the recording.
 func (c *connection) play(objects *runtime.Scheme) (*recording.Recording, error) {
-	f, err := os.Open(c.recording)
-	if err != nil {
+	r, err := readRecording(c.recording, objects)
+	var missing *fs.PathError
+	if errors.As(err, &missing) {
 		return nil, usageError{fmt.Errorf("--recording: %w", err)}
+	}
+	return r, err
+}
+
+// readRecording reads a file that top --record has written.
+func readRecording(file string, objects *runtime.Scheme) (*recording.Recording, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, usageError{err}
 	}
 	defer f.Close()
 	r, err := recording.Read(f, objects)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.recording, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return r, nil
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"karpenter/cmd/karpenter/explain"
+	"karpenter/cmd/karpenter/redact"
 	"karpenter/model"
 	"karpenter/scenario"
 	"karpenter/solve"
@@ -244,18 +245,23 @@ func (e *explaining) cluster(ctx context.Context, s surroundings) error {
 // snapshotCommand prints the situation.
 func snapshotCommand(s surroundings) *cobra.Command {
 	var from connection
+	var redacted bool
 	c := &cobra.Command{
 		Use:   "snapshot",
 		Short: "Print what Karpenter plans for, as a file to replay",
 		Long: `Print the situation that Karpenter plans for: nodes, pods, NodePools, offerings.
 The file is for 'plan --snapshot', 'explain --file' and bug reports.`,
 		Example: `  karpenter snapshot > situation.txt
+  karpenter snapshot --redact > situation.txt
   karpenter plan --snapshot situation.txt`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			situation, _, err := from.situationFrom(c.Context(), "", "", s)
 			if err != nil {
 				return err
+			}
+			if redacted {
+				situation = redact.Situation(situation)
 			}
 			if err := situation.Print(s.stdout); err != nil {
 				return err
@@ -266,5 +272,6 @@ The file is for 'plan --snapshot', 'explain --file' and bug reports.`,
 	}
 	from.define(c, c.Flags(), s)
 	whole(c)
+	c.Flags().BoolVar(&redacted, "redact", false, "replace names with pseudonyms, to share the file")
 	return c
 }

@@ -49,6 +49,7 @@ func features() map[string]feature {
 		"explain cluster":       {args: "explain cluster" + recorded, data: true, cluster: true, scoped: true, next: "karpenter plan", typo: "--wacth", right: "--watch"},
 		"plan":                  {args: "plan" + recorded, data: true, cluster: true, next: "karpenter explain", typo: "--max-csot", right: "--max-cost"},
 		"record":                {args: "record --recording docs/recorded/simulated.recording", data: true, watch: "the leader writes it twice a minute at most", cluster: true, next: "karpenter ui", typo: "--frezee", right: "--freeze"},
+		"replay":                {args: "replay docs/recorded/simulated.recording --with docs/recorded/on-demand.yaml", data: true, watch: once, next: "karpenter plan -f", typo: "--wiht", right: "--with"},
 		"savings":               {args: "savings -f docs/savings/nodegroups.json", data: true, watch: "it plans a whole cluster from scratch; answers change over days", cluster: true, next: "karpenter migrate", typo: "--regoin", right: "--region"},
 		"snapshot":              {args: "snapshot" + recorded, watch: "it is one moment by its nature", cluster: true, next: "karpenter plan", typo: "--contxet", right: "--context"},
 		"migrate":               {args: "migrate --check docs/recorded/shop.yaml", watch: once, next: "karpenter plan -f", typo: "--chekc", right: "--check"},

@@ -145,8 +145,14 @@ func (p *planFlags) report(s scenario.Situation, m *plan.Manifests) (plan.Report
 
 // read reads the manifests of all files, folders and standard input.
 func (p *planFlags) read(s surroundings) (*plan.Manifests, error) {
+	return readManifests("-f", p.manifests, s)
+}
+
+// readManifests reads the manifests of all files, folders and standard input that the flag
+// names.
+func readManifests(flag string, names []string, s surroundings) (*plan.Manifests, error) {
 	m := &plan.Manifests{}
-	for _, name := range p.manifests {
+	for _, name := range names {
 		if name == "-" {
 			if err := m.Read("standard input", s.stdin); err != nil {
 				return nil, err
@@ -155,20 +161,20 @@ func (p *planFlags) read(s surroundings) (*plan.Manifests, error) {
 		}
 		files, err := manifestFiles(name)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("-f: %w", err)}
+			return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
-				return nil, fmt.Errorf("-f: %w", err)
+				return nil, fmt.Errorf("%s: %w", flag, err)
 			}
 			if err := m.Read(file, bytes.NewReader(text)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if len(p.manifests) > 0 && len(m.Pools) == 0 {
-		return nil, fmt.Errorf("-f: there is no NodePool in %s", strings.Join(p.manifests, ", "))
+	if len(names) > 0 && len(m.Pools) == 0 {
+		return nil, fmt.Errorf("%s: there is no NodePool in %s", flag, strings.Join(names, ", "))
 	}
 	return m, nil
 }

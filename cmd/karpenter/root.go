@@ -143,7 +143,7 @@ rights. They change nothing.`,
 			c.AddCommand(sub)
 		}
 	}
-	add(lookGroup, statusCommand(s), topCommand(s), uiCommand(s), explainCommand(s), planCommand(s), savingsCommand(s), recordCommand(s), snapshotCommand(s))
+	add(lookGroup, statusCommand(s), topCommand(s), uiCommand(s), explainCommand(s), planCommand(s), savingsCommand(s), recordCommand(s), replayCommand(s), snapshotCommand(s))
 	add(prepareGroup, migrateCommand(s), instanceTypesCommand(s))
 	add(runGroup, controllerCommand(s), versionCommand(s))
 	return c

@@ -99,7 +99,7 @@ func TestRecordedOutputs(t *testing.T) {
 		for i, part := range parts[1:] {
 			block, rest, _ := strings.Cut(part, "\n```")
 			command, _, _ := strings.Cut(block, "\n")
-			if !strings.Contains(command, "--recording docs/") {
+			if !strings.Contains(command, "--recording docs/") && !strings.HasPrefix(command, "replay docs/") {
 				continue
 			}
 			shown++

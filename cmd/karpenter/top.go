@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"karpenter/cmd/karpenter/recording"
+	"karpenter/cmd/karpenter/redact"
 	"karpenter/cmd/karpenter/situation"
 	"karpenter/cmd/karpenter/top"
 )
@@ -29,6 +30,7 @@ type viewing struct {
 	output
 	once      bool
 	record    string
+	redact    bool
 	speed     float64
 	title     string
 	hints     []string
@@ -60,6 +62,7 @@ also shows clusters without Karpenter, without the proven minimum.`,
 	v.output.define(c, flags)
 	flags.BoolVar(&v.once, "once", false, "print what there is now, and exit; json, yaml and markdown always do")
 	flags.StringVar(&v.record, "record", "", "also write everything that happens to a file, for --recording")
+	flags.BoolVar(&v.redact, "redact", false, "replace names in the file of --record with pseudonyms, to share it; without the record of decisions")
 	flags.Float64Var(&v.speed, "speed", 1, "how many times as fast to play a recording")
 	flags.StringVar(&v.title, "title", "", "title of the picture")
 	flags.StringArrayVar(&v.hints, "hint", nil, "line at the foot of the picture")
@@ -74,6 +77,8 @@ func (v *viewing) check() error {
 	switch {
 	case v.record != "" && v.recording != "":
 		return usageError{errors.New("--record and --recording: want one of them")}
+	case v.redact && v.record == "":
+		return usageError{errors.New("--redact: want --record as well; 'karpenter snapshot --redact' has one moment of a cluster")}
 	case v.speed <= 0:
 		return usageError{fmt.Errorf("--speed: %v: want more than 0", v.speed)}
 	}
@@ -216,9 +221,16 @@ func (v *viewing) recorder(from *source) (*recording.Writer, func() error, error
 	if err != nil {
 		return nil, nil, usageError{fmt.Errorf("--record: %w", err)}
 	}
-	w, err := recording.NewWriter(f, recording.Header{Title: strings.TrimPrefix(from.title, "https://"), Kubernetes: version, Started: time.Now()}, from.Scheme)
+	h := recording.Header{Title: strings.TrimPrefix(from.title, "https://"), Kubernetes: version, Started: time.Now()}
+	if v.redact {
+		h.Title = "redacted"
+	}
+	w, err := recording.NewWriter(f, h, from.Scheme)
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
+	}
+	if v.redact {
+		w.Rewrite = (&redact.Redactor{}).Object
 	}
 	return w, func() error { return errors.Join(w.Close(), f.Close()) }, nil
 }

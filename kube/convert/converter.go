@@ -32,6 +32,9 @@ type Converter struct {
 	DeletionCosts bool
 	// StaticCapacity says that static pools are kept at their number of nodes.
 	StaticCapacity bool
+	// Coscheduling says that the API of the coscheduling plugin is served, so that its
+	// label makes pods members of a PodGroup.
+	Coscheduling bool
 	// Volumes says where persistent volumes let the pod run. The answer changes
 	// with the claims, not with the pod. Nil means that pods which use claims
 	// are refused.

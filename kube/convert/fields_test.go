@@ -33,9 +33,9 @@ type part struct {
 func parts() []part {
 	return []part{{
 		in:         func(p *corev1.Pod) any { return &p.Spec },
-		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources TopologySpreadConstraints Volumes",
+		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources TopologySpreadConstraints Volumes SchedulingGroup",
 		refused:    "ResourceClaims",
-		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride SchedulingGroup EvictionResponders",
+		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride EvictionResponders",
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0] },
 		used:       "Resources Ports",

@@ -29,7 +29,7 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: labelled(p.Labels, mounted),
-		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Workload: workload(p), Class: class(p), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
+		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Workload: workload(p), Group: c.podGroup(p), Class: class(p), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
 		Pending:  asksForNode(p) && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p), Ends: ends(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),

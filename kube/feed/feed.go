@@ -6,14 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
 	"karpenter/kube/meter"
@@ -43,6 +48,8 @@ type handler struct {
 	kind   client.Object
 	set    func(obj any)
 	delete func(obj any)
+
+	optional bool // not every API server serves the kind
 }
 
 // Sources are what pods are converted with besides themselves, and who else
@@ -54,11 +61,17 @@ type Sources struct {
 }
 
 // Start feeds w and the sources from the informers, from when they are started
-// until ctx ends. It does not wait for them.
+// until ctx ends. It does not wait for them. An optional kind that the API server does
+// not serve yet is left out until the next start.
 func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter, s Sources) (*Feed, error) {
 	f := &Feed{}
+	_, err := informers.GetInformer(ctx, &coschedulingv1alpha1.CoschedulingPodGroup{}, cache.BlockUntilSynced(false))
+	c.Coscheduling = err == nil
 	for _, h := range all(w, c, s) {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
+		if h.optional && meta.IsNoMatchError(err) {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("informer for %T: %w", h.kind, err)
 		}
@@ -82,7 +95,10 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 
 // Load brings w and the sources up to objects that read returns, one kind after the
 // other, in an order in which each finds what it depends on. It watches nothing.
+// The API of the coscheduling plugin counts as served if it has objects.
 func Load(w *world.World, c convert.Converter, s Sources, read func(kind client.Object) ([]client.Object, error)) error {
+	groups, _ := read(&coschedulingv1alpha1.CoschedulingPodGroup{}) // an error is met again below
+	c.Coscheduling = len(groups) > 0
 	var failures []error
 	for _, h := range all(w, c, s) {
 		objects, err := read(h.kind)
@@ -94,6 +110,32 @@ func Load(w *world.World, c convert.Converter, s Sources, read func(kind client.
 	return errors.Join(failures...)
 }
 
+// Sink tells a World of objects one by one, as Start does of those of informers.
+type Sink map[reflect.Type]handler
+
+// NewSink returns a Sink of the kinds of objects that Start watches.
+func NewSink(w *world.World, c convert.Converter, s Sources) Sink {
+	out := Sink{}
+	for _, h := range all(w, c, s) {
+		out[reflect.TypeOf(h.kind)] = h
+	}
+	return out
+}
+
+// Set takes in an object that is new or changed. Other kinds are ignored.
+func (s Sink) Set(o client.Object) {
+	if h, ok := s[reflect.TypeOf(o)]; ok {
+		h.set(o)
+	}
+}
+
+// Delete takes in that the object is gone.
+func (s Sink) Delete(o client.Object) {
+	if h, ok := s[reflect.TypeOf(o)]; ok {
+		h.delete(o)
+	}
+}
+
 // all returns the handlers of everything that w and the sources are made of.
 func all(w *world.World, c convert.Converter, s Sources) []handler {
 	c.Volumes = s.Volumes.Of
@@ -101,7 +143,18 @@ func all(w *world.World, c convert.Converter, s Sources) []handler {
 		c.Spread = s.Spread.Of
 	}
 	m := &podFeed{world: w, convert: c, Sources: s}
-	return append(handlers(w, c), m.handlers()...)
+	return slices.Concat(handlers(w, c), podGroups(w, c), m.handlers())
+}
+
+// podGroups lists the handlers of PodGroups. Few clusters have them.
+func podGroups(w *world.World, c convert.Converter) []handler {
+	native := handle(&schedulingv1beta1.PodGroup{}, func(g *schedulingv1beta1.PodGroup) { w.SetPodGroup(c.PodGroup(g)) },
+		func(g *schedulingv1beta1.PodGroup) { w.DeletePodGroup(c.PodGroup(g).Name) })
+	plugin := handle(&coschedulingv1alpha1.CoschedulingPodGroup{},
+		func(g *coschedulingv1alpha1.CoschedulingPodGroup) { w.SetPodGroup(c.CoschedulingPodGroup(g)) },
+		func(g *coschedulingv1alpha1.CoschedulingPodGroup) { w.DeletePodGroup(c.CoschedulingPodGroup(g).Name) })
+	native.optional, plugin.optional = true, true
+	return []handler{native, plugin}
 }
 
 // handlers lists what the world is made of. Namespaces and pools come first,

@@ -93,7 +93,7 @@ func keptSpec(s *corev1.PodSpec) corev1.PodSpec {
 		TopologySpreadConstraints: s.TopologySpreadConstraints,
 		PriorityClassName:         s.PriorityClassName, Priority: s.Priority,
 		InitContainers: keptContainers(s.InitContainers), Containers: keptContainers(s.Containers),
-		Overhead: s.Overhead, Resources: s.Resources, ResourceClaims: s.ResourceClaims,
+		Overhead: s.Overhead, Resources: s.Resources, ResourceClaims: s.ResourceClaims, SchedulingGroup: s.SchedulingGroup,
 		HostNetwork: s.HostNetwork, Volumes: keptVolumes(s.Volumes),
 		TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
 	}

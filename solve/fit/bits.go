@@ -69,6 +69,22 @@ func (b Bits) Any(r Range) bool {
 	return false
 }
 
+// In yields the members in the range in ascending order.
+func (b Bits) In(r Range) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := r.From; i < r.To; i++ {
+			rest := b[i/64] >> (i % 64)
+			if rest == 0 {
+				i |= 63
+				continue
+			}
+			if i += bits.TrailingZeros64(rest); i >= r.To || !yield(i) {
+				return
+			}
+		}
+	}
+}
+
 // Less returns the members that are not in c.
 func (b Bits) Less(c Bits) Bits {
 	out := make(Bits, len(b))
@@ -89,6 +105,16 @@ func (b Bits) Count() int {
 
 // Empty reports whether the set has no members.
 func (b Bits) Empty() bool { return !slices.ContainsFunc(b, func(w uint64) bool { return w != 0 }) }
+
+// Overlaps reports whether some integer is in both sets.
+func (b Bits) Overlaps(c Bits) bool {
+	for i, w := range b {
+		if w&c[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // Contains reports whether every member of c is in b.
 func (b Bits) Contains(c Bits) bool {

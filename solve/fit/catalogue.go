@@ -28,6 +28,7 @@ type Catalogue struct {
 	labels    map[poolKey]*labels
 	alike     map[string][][]int
 	open      map[poolKey]bool
+	words     map[poolKey][]string // what hints look for misspellings among
 	demands   map[string]*constraints
 
 	alternatives int  // of all demands
@@ -68,21 +69,20 @@ type Offer struct {
 type labels struct {
 	all     []labelled
 	byValue map[string]int // positions in all; nil = some of them demand more or less than one value
-	single  Bits           // the offers in all, unless byValue is nil
+	single  Bits           // the offers in all, counted from the first word of the pool's, unless byValue is nil
 }
 
 // labelled is the offers of a pool of which the type, or the offer itself,
 // demands the same of a label.
 type labelled struct {
 	model.Requirement
-	offers []int
+	offers []int32
 }
 
-// Spelling is the offers by the value they have of a label.
+// Spelling is what is known of a label of the nodes of each offer.
 type Spelling struct {
-	Values []string
-	Offers []Bits // by the index of Values
-	Others Bits   // that have several values, or any
+	Labels []model.Requirement // no two alike
+	Of     []int32             // by offer: the index of its label; -1 = its nodes lack it
 }
 
 // constraints are the selectors, terms and tolerations of shapes, compiled.

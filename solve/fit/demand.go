@@ -159,8 +159,8 @@ func (c *Catalogue) roomy(s *model.Shape, from Bits) Bits {
 // Fits reports whether a pod of d may run alone on a new node of some offer in
 // the range.
 func (c *Catalogue) Fits(d *Demand, offers Range) bool {
-	for i := offers.From; i < offers.To; i++ {
-		if d.Offers.Has(i) && d.Shape.Requests.Fits(c.Types[c.Offers[i].Type].Free) {
+	for i := range d.Offers.In(offers) {
+		if d.Shape.Requests.Fits(c.Types[c.Offers[i].Type].Free) {
 			return true
 		}
 	}

@@ -23,7 +23,7 @@ func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requi
 	own, defined := p.Requirements.Get(r.Key)
 	here := c.values(left, own)
 	if r.Operator() == model.In {
-		if why := c.unknown(p, r, here); why != "" {
+		if why := c.unknown(pool, r, here); why != "" {
 			return why
 		}
 	}
@@ -31,7 +31,7 @@ func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requi
 	case r.Key == model.LabelHostname:
 		return "a new node has no name before it is launched; remove this requirement"
 	case len(here) == 0 && !defined && !c.wellKnown.Has(r.Key):
-		return c.undefined(p, r.Key)
+		return c.undefined(pool, r.Key)
 	case len(here) == 0:
 		return "the NodePool has " + own.String()
 	}
@@ -67,15 +67,10 @@ func contradiction(s *model.Shape, r model.Requirement) (selector, term model.Re
 
 // unknown says what is wrong with the values r asks for when what the pool
 // demands itself, or a misspelling, is the reason; "" when it is neither.
-func (c *Catalogue) unknown(p *Pool, r model.Requirement, here []string) string {
-	pools := c.known(Range{To: len(c.Offers)}, r.Key)
-	for i := range c.Pools {
-		if own, ok := c.Pools[i].Requirements.Get(r.Key); ok && !own.Complement {
-			pools = append(pools, own.Values...)
-		}
-	}
+func (c *Catalogue) unknown(pool int, r model.Requirement, here []string) string {
+	p := &c.Pools[pool]
 	own, _ := p.Requirements.Get(r.Key)
-	offered := c.known(p.Offers, r.Key)
+	offered := c.known(pool, r.Key)
 	for _, v := range r.Values {
 		if slices.Contains(offered, v) && !own.Has(v) {
 			return fmt.Sprintf("the NodePool's requirement %s excludes %s; allow it there, or ask for what it allows", own, v)
@@ -87,10 +82,11 @@ func (c *Catalogue) unknown(p *Pool, r model.Requirement, here []string) string 
 		}
 	}
 	for _, v := range r.Values {
+		pools := c.known(allPools, r.Key)
 		if slices.Contains(pools, v) {
 			continue
 		}
-		if meant, ok := nearest(v, sortedUnique(pools)); ok {
+		if meant, ok := nearest(v, pools); ok {
 			hint := fmt.Sprintf("nothing has %s; did you mean %s?", v, meant)
 			if !slices.Contains(here, meant) && len(here) > 0 {
 				hint += " There it is " + listed(here)
@@ -102,20 +98,39 @@ func (c *Catalogue) unknown(p *Pool, r model.Requirement, here []string) string 
 }
 
 // undefined says what to do about a label that the pool does not define.
-func (c *Catalogue) undefined(p *Pool, key string) string {
-	keys := slices.Collect(maps.Keys(c.wellKnown))
-	for _, r := range p.Requirements {
-		keys = append(keys, r.Key)
-	}
-	for i := p.Types.From; i < p.Types.To; i++ {
-		for _, r := range c.Types[i].Requirements {
-			keys = append(keys, r.Key)
-		}
-	}
-	if meant, ok := nearest(key, sortedUnique(keys)); ok {
+func (c *Catalogue) undefined(pool int, key string) string {
+	if meant, ok := nearest(key, c.keys(pool)); ok {
 		return fmt.Sprintf("nothing defines label %s; did you mean %s?", key, meant)
 	}
 	return fmt.Sprintf("the NodePool does not define label %s; add it to the labels or requirements of its template", key)
+}
+
+// keys returns the labels that the pool, its types or Karpenter define, sorted.
+func (c *Catalogue) keys(pool int) []string {
+	return c.remembered(poolKey{pool: pool}, func() []string {
+		p := &c.Pools[pool]
+		keys := slices.Collect(maps.Keys(c.wellKnown))
+		for _, r := range p.Requirements {
+			keys = append(keys, r.Key)
+		}
+		for i := p.Types.From; i < p.Types.To; i++ {
+			for _, r := range c.Types[i].Requirements {
+				keys = append(keys, r.Key)
+			}
+		}
+		return keys
+	})
+}
+
+// remembered returns what words returned for the same key before, sorted. No label has
+// the empty key, which stands for the labels themselves.
+func (c *Catalogue) remembered(key poolKey, words func() []string) []string {
+	out, ok := c.words[key]
+	if !ok {
+		out = sortedUnique(words())
+		c.words[key] = out
+	}
+	return out
 }
 
 func listed(values []string) string {
@@ -125,10 +140,35 @@ func listed(values []string) string {
 	return strings.Join(values, ", ")
 }
 
-// known returns the values that types and offers in the range have for key,
-// whatever the pool demands.
-func (c *Catalogue) known(in Range, key string) []string {
-	return c.values(c.in(in), model.Requirement{Key: key, Complement: true})
+// allPools stands for all pools, with what they demand themselves.
+const allPools = -1
+
+// known returns the values that types and offers of the pool have for key, whatever the
+// pool demands, sorted.
+func (c *Catalogue) known(pool int, key string) []string {
+	return c.remembered(poolKey{pool, key}, func() []string {
+		if pool != allPools {
+			return c.values(c.in(c.Pools[pool].Offers), model.Requirement{Key: key, Complement: true})
+		}
+		var out []string
+		for i := range c.Pools {
+			out = append(out, c.known(i, key)...)
+			if own, ok := c.Pools[i].Requirements.Get(key); ok && !own.Complement {
+				out = append(out, own.Values...)
+			}
+		}
+		return out
+	})
+}
+
+// launches reports whether a type or an offer of some pool has a value for key.
+func (c *Catalogue) launches(key string) bool {
+	for i := range c.Pools {
+		if len(c.known(i, key)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // values returns the values nodes bought from the offers can have for the key
@@ -144,12 +184,16 @@ func (c *Catalogue) values(left Bits, own model.Requirement) []string {
 		}
 	}
 	add(own, true)
+	last := -1 // type that was added
 	for i := range left.All() {
-		if o, ok := c.Offers[i].Requirements.Get(own.Key); ok {
+		o, ok := c.Offers[i].Requirements.Get(own.Key)
+		switch t := c.Offers[i].Type; {
+		case ok:
 			add(o, ok)
-			continue
+		case t != last:
+			last = t
+			add(c.Types[t].Requirements.Get(own.Key))
 		}
-		add(c.Types[c.Offers[i].Type].Requirements.Get(own.Key))
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(seen)), func(v string) bool { return !own.Has(v) })
 }

@@ -93,11 +93,11 @@ func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
 	m.Add(c.in(p.Offers))
 	labels := c.labelsOf(poolKey{pool, r.Key})
 	if !r.Complement && labels.byValue != nil { // few of many values, often
-		m.Remove(labels.single)
+		m[p.Offers.From/64:].Remove(labels.single)
 		for _, v := range r.Values {
 			if i, ok := labels.byValue[v]; ok && r.Has(v) {
 				for _, o := range labels.all[i].offers {
-					m.Set(o)
+					m.Set(int(o))
 				}
 			}
 		}
@@ -108,7 +108,7 @@ func (c *Catalogue) matchPool(pool int, r model.Requirement, m Bits) {
 			continue
 		}
 		for _, o := range l.offers {
-			m.Unset(o)
+			m.Unset(int(o))
 		}
 	}
 }
@@ -119,21 +119,21 @@ func (c *Catalogue) labelsOf(k poolKey) *labels {
 		return out
 	}
 	var out []labelled
-	index := map[string]int{}
+	known := map[string]int{}
 	note := func(rs model.Requirements, offers Range) {
 		r, ok := rs.Get(k.key)
 		if !ok {
 			return
 		}
 		text := valueKey(&r)
-		i, ok := index[text]
+		i, ok := known[text]
 		if !ok {
 			i = len(out)
-			index[text] = i
+			known[text] = i
 			out = append(out, labelled{Requirement: r})
 		}
 		for o := offers.From; o < offers.To; o++ {
-			out[i].offers = append(out[i].offers, o)
+			out[i].offers = append(out[i].offers, int32(o))
 		}
 	}
 	if c.defined[k.key] {
@@ -145,24 +145,25 @@ func (c *Catalogue) labelsOf(k poolKey) *labels {
 			note(c.Offers[o].Requirements, Range{o, o + 1})
 		}
 	}
-	c.labels[k] = c.index(out)
+	c.labels[k] = index(out, c.Pools[k.pool].Offers)
 	return c.labels[k]
 }
 
-// index finds the labels by value, if each of them demands one value and no offer
-// has two.
-func (c *Catalogue) index(all []labelled) *labels {
-	byValue, single := map[string]int{}, NewBits(len(c.Offers))
+// index finds the labels of a pool's offers by value, if each of them demands one value
+// and no offer has two.
+func index(all []labelled, pool Range) *labels {
+	first := pool.From / 64 * 64
+	byValue, single := map[string]int{}, NewBits(pool.To-first)
 	for i, l := range all {
 		if l.Complement || len(l.Values) != 1 || l.Gte.Set || l.Lte.Set {
 			return &labels{all: all}
 		}
 		byValue[l.Values[0]] = i
 		for _, o := range l.offers {
-			if single.Has(o) {
+			if single.Has(int(o) - first) {
 				return &labels{all: all}
 			}
-			single.Set(o)
+			single.Set(int(o) - first)
 		}
 	}
 	return &labels{all: all, byValue: byValue, single: single}

@@ -27,7 +27,7 @@ const mostAnswers = 20_000
 
 // Catalogue returns the catalogue of s. It is good until the next call.
 func (m *Memory) Catalogue(s *model.Snapshot) *Catalogue {
-	if m.last == nil || !m.last.holds(s) || len(m.last.matches)+m.last.alternatives+len(m.last.alike)+len(m.last.spellings) > mostAnswers {
+	if m.last == nil || !m.last.holds(s) || len(m.last.matches)+m.last.alternatives+len(m.last.alike)+len(m.last.spellings)+len(m.last.words) > mostAnswers {
 		m.last = NewCatalogue(s)
 	}
 	for i, p := range launching(s) {

@@ -3,6 +3,7 @@
 package fit
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -93,32 +94,34 @@ func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
 	return own, own.Complement || len(own.Values) > 0
 }
 
-// Spelling returns the offers by the value they have of the label. It must not be
-// changed.
+// Spelling returns what is known of the label of the nodes of each offer. It must not
+// be changed.
 func (c *Catalogue) Spelling(key string) *Spelling {
 	if s, ok := c.spellings[key]; ok {
 		return s
 	}
-	s := &Spelling{Others: NewBits(len(c.Offers))}
-	index := map[string]int{}
+	s := &Spelling{Of: make([]int32, len(c.Offers))}
+	index := map[string]int32{}
 	for o := range c.Offers {
-		switch label, ok := c.Label(o, key); {
-		case !ok:
-		case label.Complement || len(label.Values) > 1:
-			s.Others.Set(o)
-		default:
-			i, ok := index[label.Values[0]]
-			if !ok {
-				i = len(s.Values)
-				index[label.Values[0]] = i
-				s.Values, s.Offers = append(s.Values, label.Values[0]), append(s.Offers, NewBits(len(c.Offers)))
-			}
-			s.Offers[i].Set(o)
+		label, ok := c.Label(o, key)
+		if !ok {
+			s.Of[o] = -1
+			continue
 		}
+		text := valueKey(&label)
+		i, ok := index[text]
+		if !ok {
+			i = int32(len(s.Labels))
+			index[text], s.Labels = i, append(s.Labels, label)
+		}
+		s.Of[o] = i
 	}
 	c.spellings[key] = s
 	return s
 }
+
+// mostAlike is how many offers are remembered in all divisions that Alike returned.
+const mostAlike = 1 << 22
 
 // Alike divides the offers into those of whose labels the same is known. What it
 // returns must not be changed.
@@ -127,23 +130,27 @@ func (c *Catalogue) Alike(labels []string) [][]int {
 	if out, ok := c.alike[name]; ok {
 		return out
 	}
+	var spelled []*Spelling
+	for _, key := range labels {
+		spelled = append(spelled, c.Spelling(key))
+	}
 	var out [][]int
+	var text []byte
 	index := map[string]int{}
 	for o := range c.Offers {
-		var b strings.Builder
-		for _, key := range labels {
-			if label, ok := c.Label(o, key); ok {
-				b.WriteString(valueKey(&label))
-				b.WriteByte(1)
-			}
-			b.WriteByte(0)
+		text = text[:0]
+		for _, s := range spelled {
+			text = binary.AppendVarint(text, int64(s.Of[o]))
 		}
-		i, ok := index[b.String()]
+		i, ok := index[string(text)]
 		if !ok {
 			i = len(out)
-			index[b.String()], out = i, append(out, nil)
+			index[string(text)], out = i, append(out, nil)
 		}
 		out[i] = append(out[i], o)
+	}
+	if (len(c.alike)+1)*len(c.Offers) > mostAlike {
+		clear(c.alike)
 	}
 	c.alike[name] = out
 	return out

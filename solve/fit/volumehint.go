@@ -35,10 +35,10 @@ func (c *Catalogue) volumeHint(pool int, left Bits, r model.Requirement) string 
 		return "no node can use them all; restore them in one place from snapshots, or use them in pods apart"
 	case r.Key == model.LabelHostname:
 		return "the volume is tied to an existing node, which is full or gone"
-	case len(c.known(Range{To: len(c.Offers)}, r.Key)) == 0 && !defined && !c.wellKnown.Has(r.Key):
-		return c.undefined(p, r.Key)
+	case !c.launches(r.Key) && !defined && !c.wellKnown.Has(r.Key):
+		return c.undefined(pool, r.Key)
 	}
-	offered := c.known(p.Offers, r.Key)
+	offered := c.known(pool, r.Key)
 	reach := slices.ContainsFunc(offered, r.Has)
 	switch here := c.values(left, own); {
 	case reach && len(here) > 0 && !slices.ContainsFunc(offered, func(v string) bool { return r.Has(v) && own.Has(v) }):

@@ -3,7 +3,6 @@
 package pack
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -18,14 +17,21 @@ import (
 // planned for at once, and looking at all of them is not bounded by anything.
 const mostPlaces = 1024
 
-// stepsPerLabel is what it takes to tell offers apart by a label, for each offer.
-const stepsPerLabel = 8
+// mostRegions is how many regions, and how many areas, are remembered.
+const mostRegions = 1 << 14
+
+// What it takes to tell offers apart by a label, in steps.
+const (
+	stepsPerLabel  = 8   // for each offer
+	stepsPerRegion = 128 // for each region that results
+)
 
 // atlas knows the places that nodes can be bought in.
 type atlas struct {
 	*problem
-	topology *topology.State
-	known    map[string][]area // what areas returned, by the keys asked for
+	topology   *topology.State
+	known      map[string][]area // what areas returned, by the keys asked for
+	areasKnown int
 }
 
 // areas returns the places nodes can be bought in, told apart by the keys of
@@ -37,26 +43,53 @@ func (t *atlas) areas(keys []int) []area {
 	}
 	all := t.regionsOf(keys)
 	out := make([]area, len(all))
-	for _, r := range all {
-		p := make(topology.Place, len(t.topology.Keys))
-		for i, key := range keys {
-			if r.settled[i] {
-				p[key] = []int{t.topology.Domain(key, r.names[i])}
-			}
-		}
-		out[r.rank] = area{id: placeID(p, keys), place: p, pins: r.pins, names: r.names, offers: r.offers}
+	for i := range all {
+		out[all[i].rank] = t.area(&all[i], keys)
+	}
+	if t.areasKnown += len(out); t.areasKnown > mostRegions {
+		clear(t.known)
+		t.areasKnown = len(out)
 	}
 	t.known[name] = out
+	return out
+}
+
+// areasAt returns those of the areas in which a node bought from the offer may be,
+// without what else can be bought there.
+func (t *atlas) areasAt(offer int, keys []int) []area {
+	labels := t.keyNames(keys)
+	var out []area
+	for _, r := range t.regionsAt(offer, labels) {
+		r.pins = r.pinned(labels)
+		out = append(out, t.area(&r, keys))
+	}
+	return out
+}
+
+// area returns the region as an area.
+func (t *atlas) area(r *region, keys []int) area {
+	p := make(topology.Place, len(t.topology.Keys))
+	for i, key := range keys {
+		if r.settled[i] {
+			p[key] = []int{t.topology.Domain(key, r.names[i])}
+		}
+	}
+	return area{id: placeID(p, keys), place: p, pins: r.pins, names: r.names, offers: r.offers}
+}
+
+// keyNames returns the names of the keys.
+func (t *atlas) keyNames(keys []int) []string {
+	out := make([]string, len(keys))
+	for i, key := range keys {
+		out[i] = t.topology.Keys[key]
+	}
 	return out
 }
 
 // regionsOf returns the regions that the keys tell apart, in the order in which
 // offers have them.
 func (t *atlas) regionsOf(keys []int) []region {
-	labels := make([]string, len(keys))
-	for i, key := range keys {
-		labels[i] = t.topology.Keys[key]
-	}
+	labels := t.keyNames(keys)
 	name := strings.Join(labels, "\x00")
 	if out, ok := t.regions[name]; ok {
 		return out
@@ -66,7 +99,7 @@ func (t *atlas) regionsOf(keys []int) []region {
 	index := map[string]int{}
 	for _, offers := range t.catalogue.Alike(t.labels(keys)) {
 		for _, r := range t.regionsAt(offers[0], labels) {
-			id := fmt.Sprintf("%q %v %v", r.names, r.settled, r.open)
+			id := r.id()
 			i, known := index[id]
 			if !known {
 				index[id] = len(out)
@@ -78,6 +111,7 @@ func (t *atlas) regionsOf(keys []int) []region {
 			slices.Sort(out[i].offers)
 		}
 	}
+	t.budget.Spend(stepsPerRegion * len(labels) * len(out))
 	order := make([]int, len(out))
 	for i := range order {
 		order[i] = i
@@ -85,6 +119,10 @@ func (t *atlas) regionsOf(keys []int) []region {
 	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(out[a].names, out[b].names) })
 	for rank, i := range order {
 		out[i].rank = rank
+	}
+	if t.regionsKnown += len(out); t.regionsKnown > mostRegions {
+		clear(t.regions)
+		t.regionsKnown = len(out)
 	}
 	t.regions[name] = out
 	return out
@@ -160,27 +198,51 @@ func (t *atlas) openValues(key string, label model.Requirement, most int) []stri
 // for, those that pools do: a pool that leaves the label open can have any of
 // them.
 func (t *atlas) mentioned(key string, pools bool) []string {
-	var out []string
-	add := func(rs model.Requirements) {
-		if r, ok := rs.Get(key); ok && !r.Complement {
+	if t.mentions == nil {
+		t.mentions = t.allMentioned()
+	}
+	out := slices.Clone(t.mentions[key])
+	for i := range t.snapshot.Pools {
+		if r, ok := t.snapshot.Pools[i].Requirements.Get(key); pools && ok && !r.Complement {
 			out = append(out, r.Values...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// allMentioned returns the values that nodes or pods name of every key.
+func (t *atlas) allMentioned() map[string][]string {
+	out := map[string][]string{}
+	add := func(rs model.Requirements) {
+		for i := range rs {
+			if r := &rs[i]; !r.Complement {
+				out[r.Key] = append(out[r.Key], r.Values...)
+			}
 		}
 	}
 	for i := range t.snapshot.Nodes {
 		add(t.snapshot.Nodes[i].Labels)
-	}
-	for i := range t.snapshot.Pools {
-		if pools {
-			add(t.snapshot.Pools[i].Requirements)
-		}
 	}
 	for i := range t.snapshot.Pending {
 		for _, alt := range t.snapshot.Pending[i].Shape.Alternatives() {
 			add(alt)
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	for key, values := range out {
+		slices.Sort(values)
+		out[key] = slices.Compact(values)
+	}
+	return out
+}
+
+// domains returns how many domains of a key new nodes may be in.
+func (t *atlas) domains(key string) int {
+	labels, open := t.catalogue.Spelling(key).Labels, 0
+	if slices.ContainsFunc(labels, func(r model.Requirement) bool { return r.Complement || len(r.Values) > 1 }) {
+		open = min(len(t.mentioned(key, true)), mostPlaces)
+	}
+	return len(labels) + open
 }
 
 // nearby returns the places where other pods may be bought nodes that count for

@@ -21,7 +21,7 @@ const mostOneByOne = 256
 // build returns a draft with what can be placed as long as wishes are rules.
 func build(q *problem) *draft {
 	x := newDraft(q, lessons{})
-	for tried := 1; attempt(x) && tried < attempts; tried++ {
+	for tried := 1; attempt(x) && tried < attempts && !x.budget.Overdrawn(); tried++ {
 		x = newDraft(q, x.known)
 	}
 	if x.abandoned == inProgress {
@@ -63,6 +63,9 @@ func attempt(x *draft) (news bool) {
 	domains{x}.settleAll()
 	if soften(x, func(d *demand) bool { return !d.firm }) { // nothing could be bought for them as they are
 		domains{x}.settleAll()
+	}
+	if x.abandoned != inProgress {
+		return false
 	}
 	if tooDear(x) {
 		if softenAll(x) {
@@ -185,7 +188,7 @@ func fill(x *draft) {
 		everywhere(x)
 		x.known.add(repair{x}.verify())
 		repair{x}.topUp()
-		if x.podsLeft() >= before {
+		if x.podsLeft() >= before || x.overspends() {
 			break
 		}
 	}

@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"karpenter/model"
@@ -96,4 +97,26 @@ func (x *draft) spoils(b bin, d *demand, offer int) bool {
 	fuller := b
 	fuller.offer, fuller.take = offer, append(slices.Clone(b.take), portion{demand: d.index, pods: 1})
 	return x.spans(b) && !x.spans(fuller)
+}
+
+// spoiler returns spoils as a function of the offer, which works out the same only
+// once: a bin is the same bought as any offer that its pods run on for the same
+// reasons.
+func (x *draft) spoiler(b bin, d *demand) func(offer int) bool {
+	if len(x.floors[x.poolOf(b.offer)]) == 0 {
+		return func(int) bool { return false }
+	}
+	known := map[string]bool{}
+	return func(offer int) bool {
+		key := binary.AppendUvarint([]byte(x.reservation(offer)), uint64(d.Under(offer)))
+		for _, t := range b.take {
+			key = binary.AppendUvarint(key, uint64(x.demands[t.demand].Under(offer)))
+		}
+		spoils, ok := known[string(key)]
+		if !ok {
+			spoils = x.spoils(b, d, offer)
+			known[string(key)] = spoils
+		}
+		return spoils
+	}
 }

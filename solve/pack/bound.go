@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -80,9 +81,12 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 	if strict {
 		v.groups = nil
 	}
-	bought := v.boughtFor()
+	bought, confined := v.boughtFor(), map[*demand]int{}
+	for _, d := range v.demands {
+		confined[d] = v.confinedTo(d)
+	}
 	worth := map[*demand]float64{}
-	for _, tier := range v.tiers {
+	for i, tier := range v.tiers {
 		var free []*demand
 		wholes := map[*demand]*demand{}
 		for _, d := range v.demands {
@@ -91,7 +95,7 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 			if d.whole != nil || n == 0 || favoured && v.avoids(d.Shape) { // a preference may lead it to where it goes at last
 				continue
 			}
-			if !favoured && !v.wanders(d) && !v.confined(d, tier) {
+			if at := confined[d]; !favoured && at != anyTier && at != i {
 				continue
 			}
 			f := *d
@@ -127,17 +131,6 @@ func (v *proof) boughtFor() map[*demand]int {
 		}
 	}
 	return out
-}
-
-// wanders reports whether no tier confines d: a plan may buy nodes for it in any
-// that suits it.
-func (v *proof) wanders(d *demand) bool {
-	for _, tier := range v.tiers {
-		if v.confined(d, tier) {
-			return false
-		}
-	}
-	return true
 }
 
 // proveTier returns what a pod of each demand is worth in a tier, by the whole it
@@ -176,24 +169,29 @@ func (v *proof) never(d *demand) int {
 	return 0
 }
 
-// confined reports whether no feasible plan buys a node for d outside the
-// tier: no heavier tier suits it, and no limit and no rule between pods could push
-// it to a lighter tier or to where it only goes at last.
-func (v *proof) confined(d *demand, tier tier) bool {
-	pools, all := v.catalogue.Pools, len(v.catalogue.Offers)
+// anyTier stands for all tiers.
+const anyTier = -1
+
+// confinedTo returns the position of the only tier in which a feasible plan buys
+// nodes for d, or anyTier: the heaviest that suits it, unless limits or rules between
+// pods could push it to a lighter tier or to where it only goes at last.
+func (v *proof) confinedTo(d *demand) int {
+	pools := v.catalogue.Pools
 	limited := func(r fit.Range) bool {
 		return slices.ContainsFunc(pools[r.From:r.To], func(p fit.Pool) bool { return len(p.Limits) > 0 })
 	}
-	if v.softened && (d.firm || limited(fit.Range{To: len(pools)})) {
-		return false
+	i := slices.IndexFunc(v.tiers, func(t tier) bool { return v.catalogue.Fits(d.Demand, v.offersIn(t)) })
+	if i < 0 || v.softened && (d.firm || limited(fit.Range{To: len(pools)})) {
+		return anyTier
 	}
-	if v.catalogue.Fits(d.Demand, fit.Range{To: pools[tier.From].Offers.From}) {
-		return false
-	}
+	tier := v.tiers[i]
 	if !limited(tier) && (v.topology.Free(d.kind) || !v.demanding(tier) && v.offersEverywhere(d, tier)) {
-		return true
+		return i
 	}
-	return !v.catalogue.Fits(d.Demand, fit.Range{From: pools[tier.To-1].Offers.To, To: all}) && !v.avoids(d.Shape)
+	if v.avoids(d.Shape) || v.catalogue.Fits(d.Demand, fit.Range{From: v.offersIn(tier).To, To: len(v.catalogue.Offers)}) {
+		return anyTier
+	}
+	return i
 }
 
 // offersEverywhere reports whether no rule between pods can push d to a lighter tier:
@@ -225,19 +223,39 @@ func (v *proof) offersEverywhere(d *demand, tier tier) bool {
 // coversDomains reports whether the offers are in every combination of domains of the
 // keys that others are in.
 func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
-	if others.Empty() || len(keys) == 0 {
-		return others.Empty() || !offers.Empty()
+	var spelled []*fit.Spelling
+	for _, k := range keys {
+		spelled = append(spelled, v.catalogue.Spelling(k))
 	}
-	spelled := v.catalogue.Spelling(keys[0])
-	if !others.And(spelled.Others).Empty() {
-		return false
+	covered := map[string]bool{}
+	for o := range offers.All() {
+		if domains, lacks, open := domainsOf(o, spelled); !lacks && !open {
+			covered[domains] = true
+		}
 	}
-	for _, of := range spelled.Offers {
-		if !v.coversDomains(offers.And(of), others.And(of), keys[1:]) {
+	for o := range others.All() {
+		if domains, lacks, open := domainsOf(o, spelled); open || !lacks && !covered[domains] {
 			return false
 		}
 	}
 	return true
+}
+
+// domainsOf returns a text that is equal for offers with equal values of some labels,
+// or whether it lacks one or has one of several values.
+func domainsOf(offer int, spelled []*fit.Spelling) (domains string, lacks, open bool) {
+	var b []byte
+	for _, s := range spelled {
+		i := s.Of[offer]
+		if i < 0 {
+			return "", true, false
+		}
+		if label := &s.Labels[i]; label.Complement || len(label.Values) > 1 {
+			return "", false, true
+		}
+		b = binary.AppendUvarint(b, uint64(i))
+	}
+	return string(b), false, false
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is

@@ -14,7 +14,7 @@ import (
 const tierShare = 0.2
 
 // buyAll buys new nodes, of the heaviest pools first. It reports false when the
-// trial is given up.
+// draft is given up.
 func buyAll(x *draft) bool {
 	x.takeSurvey()
 	parts := x.tierParts()
@@ -22,6 +22,10 @@ func buyAll(x *draft) bool {
 		whole := x.allot(parts[i])
 		ok := buyFor(x, tier, x.demands)
 		if whole(); !ok {
+			return false
+		}
+		if x.overspends() {
+			x.abandoned = whileWishing
 			return false
 		}
 	}

@@ -10,12 +10,15 @@ import (
 	"karpenter/solve/fit"
 )
 
-// candidates returns the offers of the tier's pools that at least one class
-// could use, without those that another offer dominates, cheapest first.
-func (m *market) candidates() []candidate {
-	used := fit.NewBits(len(m.catalogue.Offers))
-	for _, offers := range m.classes {
-		used.Add(offers)
+// candidates returns the offers of the tier's pools that at least one class of the
+// demands could use, without those that another offer dominates, cheapest first.
+func (m *market) candidates(open []*demand) []candidate {
+	used, asking := fit.NewBits(len(m.catalogue.Offers)), fit.NewBits(len(m.classes))
+	for _, d := range open {
+		asking.Set(d.class)
+	}
+	for class := range asking.All() {
+		used.Add(m.classes[class])
 	}
 	var all []candidate
 	for pool := m.tier.From; pool < m.tier.To; pool++ {
@@ -27,7 +30,7 @@ func (m *market) candidates() []candidate {
 		for i := p.Types.From; i < p.Types.To; i++ {
 			row := &m.catalogue.Types[i]
 			if used.Any(row.Offers) && (model.Resources{}).Fits(row.Free) { // else its daemons alone ask for more than it has
-				all = m.ofType(row, all)
+				all = m.ofType(row, asking, all)
 			}
 		}
 	}
@@ -40,6 +43,7 @@ func (m *market) candidates() []candidate {
 	})
 	var kept []*candidate
 	for _, i := range order {
+		m.budget.Spend(len(kept))
 		if !slices.ContainsFunc(kept, func(o *candidate) bool { return m.dominates(o, &all[i]) }) {
 			kept = append(kept, &all[i])
 		}
@@ -51,9 +55,9 @@ func (m *market) candidates() []candidate {
 	return out
 }
 
-// ofType adds the offers of one type to out, without those that cost no less
-// than another of them which serves the same.
-func (m *market) ofType(row *fit.TypeRow, out []candidate) []candidate {
+// ofType adds the offers of one type that some of the classes could use to out,
+// without those that cost no less than another of them which serves the same.
+func (m *market) ofType(row *fit.TypeRow, asking fit.Bits, out []candidate) []candidate {
 	first := len(out)
 	serves := fit.NewBits(len(m.classes))
 	for i := row.Offers.From; i < row.Offers.To; i++ {
@@ -61,8 +65,8 @@ func (m *market) ofType(row *fit.TypeRow, out []candidate) []candidate {
 			continue
 		}
 		clear(serves)
-		for class, offers := range m.classes {
-			if offers.Has(i) {
+		for class := range asking.All() {
+			if m.classes[class].Has(i) {
 				serves.Set(class)
 			}
 		}

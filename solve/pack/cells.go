@@ -36,7 +36,7 @@ const noTier = math.MaxInt
 
 // What it takes to look at the places that a demand could go to, in steps.
 const (
-	stepsPerArea  = 64
+	stepsPerArea  = 512
 	stepsPerOffer = 2
 )
 

@@ -19,7 +19,7 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 	}
 	q.snapshot, q.catalogue, q.startNodes = s, q.memory.Catalogue(s), q.memory.Nodes(s)
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
-	q.varieties, q.regions = map[string]*variety{}, map[string][]region{}
+	q.varieties, q.regions, q.regionsKnown, q.mentions = map[string]*variety{}, map[string][]region{}, 0, nil
 	if q.futures == nil {
 		q.futures, q.charges = newFutures(), map[int]float64{}
 	}

@@ -14,18 +14,29 @@ import (
 type covering struct {
 	cover.Problem
 	candidates []candidate
-	demands    []*demand // by item
+	demands    []*demand     // by item
+	agreed     map[pair]bool // remembered
+}
+
+// pair is two items on one node, with the terms that their pods run under there.
+type pair struct {
+	pool int
+	item [2]int
+	term [2]int
 }
 
 // covering returns the covering problem of the pods left of the demands and the
 // offers of the tier that limits still allow.
 func (m *market) covering(open []*demand) *covering {
-	return m.coveringBy(open, slices.DeleteFunc(m.candidates(), m.unaffordable))
+	if m.sold == nil || m.demanding(m.tier) { // with minValues, limits say which there are
+		m.sold = m.candidates(open)
+	}
+	return m.coveringBy(open, slices.DeleteFunc(slices.Clone(m.sold), m.unaffordable))
 }
 
 // coveringBy is covering with these candidates.
 func (m *market) coveringBy(open []*demand, candidates []candidate) *covering {
-	q := &covering{candidates: candidates}
+	q := &covering{candidates: candidates, agreed: map[pair]bool{}}
 	resources := m.requestedOf(open, candidates)
 	for i := range candidates {
 		c := &candidates[i]
@@ -91,12 +102,40 @@ func (m *market) unaffordable(c candidate) bool {
 	return m.limits.allow(c.pool, c.capacity, 1) == 0
 }
 
-// agree reports whether the items suit each other on one node of candidate c.
+// stepsToAgree is what it takes to see whether an item suits others on a node.
+const stepsToAgree = 256
+
+// agree reports whether the items suit each other on one node of candidate c. The last
+// of them is the one that is new there, most often.
 func (m *market) agree(q *covering, c int, items []int) bool {
-	pool, offer := q.candidates[c].pool, q.candidates[c].offer
-	if !m.picky[pool] {
+	if !m.picky[q.candidates[c].pool] || len(items) == 0 {
 		return true
 	}
+	last := items[len(items)-1]
+	for _, i := range items {
+		if !m.agreeOnce(q, c, i, last) {
+			return false
+		}
+	}
+	return len(items) <= 2 || m.allAgree(q, c, items)
+}
+
+// agreeOnce is allAgree for two items, or one and itself, of which it remembers the answer.
+func (m *market) agreeOnce(q *covering, c int, i, j int) bool {
+	offer := q.candidates[c].offer
+	p := pair{q.candidates[c].pool, [2]int{i, j}, [2]int{q.demands[i].Under(offer), q.demands[j].Under(offer)}}
+	ok, known := q.agreed[p]
+	if !known {
+		ok = m.allAgree(q, c, []int{i, j})
+		q.agreed[p] = ok
+	}
+	return ok
+}
+
+// allAgree reports whether the items suit each other on one node of candidate c.
+func (m *market) allAgree(q *covering, c int, items []int) bool {
+	m.budget.Spend(stepsToAgree * len(items))
+	pool, offer := q.candidates[c].pool, q.candidates[c].offer
 	var agreed model.Requirements
 	for _, i := range items {
 		var ok bool

@@ -60,13 +60,14 @@ type group struct {
 // settled by all that any rule is about.
 const mostReordered = 200
 
-// abandonment says how far a trial got that was given up.
+// abandonment says how far a draft got that was given up.
 type abandonment int8
 
 const (
 	inProgress   abandonment = iota
 	beforeBuying             // what the nodes there are did not take is worth too much
 	whileBuying              // as the covering problem of a tier says
+	whileWishing             // the budget of a plan that honours preferences is overdrawn
 )
 
 // newDraft returns a draft in which nothing is planned yet.
@@ -113,6 +114,10 @@ func (x *draft) rollback(m mark) {
 		*d = m.demands[i].clone()
 	}
 }
+
+// overspends reports whether the draft is not worth its work any more: it honours
+// preferences, of which there can be fewer, and its budget is overdrawn.
+func (x *draft) overspends() bool { return x.leaves != nil && x.budget.Overdrawn() }
 
 // size is what it takes to copy the draft.
 func (x *draft) size() int { return len(x.demands) + len(x.placed) + len(x.nodes) + len(x.bins) }

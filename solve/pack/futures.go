@@ -15,8 +15,11 @@ type futures struct {
 	matches map[*model.Requirements]fit.Bits
 }
 
-// mostFutures is how many are kept.
-const mostFutures = 2048
+// Bounds of what is kept.
+const (
+	mostFutures = 2048
+	mostWays    = 1 << 28 // offers that all of them tell about
+)
 
 func newFutures() *futures {
 	return &futures{byNode: map[string]*future{}, equal: map[string]*future{}, matches: map[*model.Requirements]fit.Bits{}}

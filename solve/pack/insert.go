@@ -177,11 +177,15 @@ func (n *insertion) onNode(d *demand, w worth) bool {
 // onPlanned finds a place for the next pod of d on a new node of the plan, settled
 // for one of the areas.
 func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool {
+	offers := make([]fit.Bits, len(areas))
 	for i := 0; i < len(n.bins); i++ {
 		site := len(n.snapshot.Nodes) + i
-		for _, a := range areas {
+		for j, a := range areas {
 			fits := n.work > 0 && inside(a.place, n.topology.At(site), keys) && w(d, a.place, site) && a.suits(n.demandsOf(n.bins[i]))
-			if fits && n.intoNew(d, a, i) {
+			if fits && offers[j] == nil {
+				offers[j] = a.bits(len(n.catalogue.Offers))
+			}
+			if fits && n.intoNew(d, a, i, offers[j]) {
 				return true
 			}
 		}
@@ -235,9 +239,8 @@ func (n *insertion) cheapestFirst(areas []area, d *demand) {
 }
 
 // intoNew finds a place for the next pod of d on a new node of the plan, once that
-// is settled for the area.
-func (n *insertion) intoNew(d *demand, a area, i int) bool {
-	offers := a.bits(len(n.catalogue.Offers))
+// is settled for the area, which has these offers.
+func (n *insertion) intoNew(d *demand, a area, i int, offers fit.Bits) bool {
 	return slices.ContainsFunc(termsIn(d, a), func(term int) bool {
 		return n.keeps(n.joinBin(d, n.tiedTo(d, a, term), i, offers))
 	})

@@ -11,9 +11,10 @@ import (
 type market struct {
 	*draft
 	tier     tier
-	relaxing bool // launches need not span what their pools demand
-	partial  bool // the candidates of some pool with minValues are not all there are
-	several  bool // pods may run in some pool with minValues under several of their terms
+	sold     []candidate // of the tier, whatever limits allow; nil = to be found
+	relaxing bool        // launches need not span what their pools demand
+	partial  bool        // the candidates of some pool with minValues are not all there are
+	several  bool        // pods may run in some pool with minValues under several of their terms
 }
 
 // candidate is an offer worth buying, with the classes of demands it may serve

@@ -25,7 +25,10 @@ func (q *problem) varietyOf(pool int, offers fit.Bits, demands model.Requirement
 	allowed := make([]model.Requirement, len(q.floors[pool]))
 	key := offers.Key()
 	for i, f := range q.floors[pool] {
-		allowed[i], _ = q.catalogue.Pools[pool].Requirements.And(demands...).Get(f.key)
+		allowed[i], _ = q.catalogue.Pools[pool].Requirements.Get(f.key)
+		if asked, ok := demands.Get(f.key); ok {
+			allowed[i] = allowed[i].Intersect(asked)
+		}
 		key += exact(allowed[i])
 	}
 	if v, ok := q.varieties[key]; ok {

@@ -47,7 +47,7 @@ func (l *outlook) known(b *bin) *future {
 	}
 	f, ok := l.futures.byNode[string(name)]
 	if !ok {
-		if len(l.futures.byNode) == mostFutures {
+		if n := len(l.futures.byNode); n == mostFutures || n*len(l.catalogue.Offers) > mostWays {
 			*l.futures = *newFutures()
 		}
 		f = l.look(b, requests, about)
@@ -161,7 +161,7 @@ func (l *outlook) possible(f *future, alt model.Requirements) bool {
 		own, _ := f.demands.Get(r.Key)
 		named := !r.Complement && len(r.Values) > 0 && !slices.ContainsFunc(r.Values, isNumber)
 		invented := own.Complement && !own.AllowsAbsence() && !l.snapshot.WellKnown.Has(r.Key)
-		return named && invented || f.ways.And(l.catalogue.Match(r)).Empty()
+		return named && invented || !f.ways.Overlaps(l.catalogue.Match(r))
 	})
 }
 
@@ -191,25 +191,18 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 		own = model.NewRequirement(key, model.In, n)
 	}
 	var out []string
-	add := func(v string) {
-		if i, ok := slices.BinarySearch(out, v); !ok {
-			out = slices.Insert(out, i, v)
-		}
-	}
+	spelled := l.catalogue.Spelling(key)
 	look := func(ways fit.Bits, demand model.Requirement) {
-		spelled := l.catalogue.Spelling(key)
-		for i, v := range spelled.Values {
-			if demand.Has(v) && !ways.And(spelled.Offers[i]).Empty() {
-				add(v)
+		l.budget.Spend(len(ways) + ways.Count())
+		seen := fit.NewBits(len(spelled.Labels))
+		for o := range ways.All() {
+			if i := spelled.Of[o]; i >= 0 {
+				seen.Set(int(i))
 			}
 		}
-		for o := range ways.And(spelled.Others).All() {
-			label, ok := l.catalogue.Label(o, key)
-			if label = label.Intersect(demand); !ok || label.Complement {
-				continue
-			}
-			for _, v := range label.Values {
-				add(v)
+		for i := range seen.All() {
+			if label := spelled.Labels[i].Intersect(demand); !label.Complement {
+				out = append(out, label.Values...)
 			}
 		}
 	}
@@ -221,5 +214,6 @@ func (l *outlook) values(f *future, alternatives []model.Requirements, key strin
 			look(f.ways, own.Intersect(also))
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }

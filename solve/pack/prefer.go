@@ -123,6 +123,10 @@ func honour(ignoring *outcome) *outcome {
 			break
 		}
 		x := buildWithin(honourShare, q.grant(wishes, strictly, ignoring))
+		if x.abandoned == whileWishing {
+			strictly, wishes = false, cheapHalf(wishes)
+			continue
+		}
 		kinds := deprived(x)
 		var out *outcome
 		var dear []string
@@ -195,13 +199,18 @@ func preferences(x *draft) []wish {
 		for i := range min(len(p.Shape.Preferences), mostPreferences) {
 			grant(wish{kind: kind, list: inPreferences, at: i})
 		}
+		keys := topologyKeys(p.Shape)
 		for i, s := range p.Shape.Spread {
-			if s.Soft {
+			if s.Soft && x.tells(&keys, s.Key) {
 				grant(wish{kind: kind, list: inSpread, at: i, strict: share(s.Key, &s.Select, &p.Peer, s.MaxSkew)})
 			}
 		}
 		for _, i := range byWeight(p.Shape.PodTerms) {
-			if t := &p.Shape.PodTerms[i]; t.Anti {
+			t := &p.Shape.PodTerms[i]
+			if !x.tells(&keys, t.Key) {
+				continue
+			}
+			if t.Anti {
 				grant(wish{kind: kind, list: inPodTerms, at: i, strict: share(t.Key, &t.Select, &p.Peer, 1)})
 			} else if x.anySelected(&t.Select) {
 				grant(wish{kind: kind, list: inPodTerms, at: i})
@@ -213,6 +222,41 @@ func preferences(x *draft) []wish {
 		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(p.Shape.Key, q.Shape.Key), cmp.Compare(p.Pods[0].Key(), q.Pods[0].Key()))
 	})
 	return out
+}
+
+// topologyKeys returns the topology keys that the pods must be spread or together by.
+func topologyKeys(s *model.Shape) []string {
+	var out []string
+	for i := range s.Spread {
+		if !s.Spread[i].Soft {
+			out = append(out, s.Spread[i].Key)
+		}
+	}
+	for i := range s.PodTerms {
+		if s.PodTerms[i].Weight == 0 {
+			out = append(out, s.PodTerms[i].Key)
+		}
+	}
+	return out
+}
+
+// tells adds a topology key to those that pods are to be placed by, and reports
+// whether there are few enough combinations of domains to do so.
+func (x *draft) tells(keys *[]string, key string) bool {
+	if key == model.LabelHostname || slices.Contains(*keys, key) {
+		return true
+	}
+	domains := 1
+	for _, k := range append(*keys, key) {
+		if k != model.LabelHostname {
+			domains *= max(x.atlas.domains(k), 1)
+		}
+		if domains > mostPlaces {
+			return false
+		}
+	}
+	*keys = append(*keys, key)
+	return true
 }
 
 // nodesUsed returns how many nodes get pods in the plan, at least one.

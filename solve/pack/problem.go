@@ -33,10 +33,12 @@ type problem struct {
 	startNodes   []fit.NodeRow
 	startDemands []demand
 
-	varieties map[string]*variety // remembered
-	futures   *futures            // remembered
-	charges   map[int]float64     // remembered, by first pool of a tier; see fewer
-	regions   map[string][]region // by the labels that tell them apart; remembered
+	varieties    map[string]*variety // remembered
+	futures      *futures            // remembered
+	charges      map[int]float64     // remembered, by first pool of a tier; see fewer
+	regions      map[string][]region // by the labels that tell them apart; remembered
+	regionsKnown int
+	mentions     map[string][]string // by label: values that nodes or pods name; nil = to be seen
 }
 
 // tier is the pools of equal weight.

@@ -63,6 +63,10 @@ func (s domains) settle(d *demand) {
 // one on the way.
 func (s domains) settleAll() {
 	for _, d := range s.inOrder() {
+		if s.overspends() {
+			s.abandoned = whileWishing
+			return
+		}
 		s.settle(d)
 	}
 }
@@ -135,6 +139,9 @@ func (s domains) pin(d *demand, c *cell, pods []model.Pod) {
 // settled yet: it settles one of those for a cell that is open to d but for
 // that, and reports whether it found one.
 func (s domains) recruit(d *demand, cells []*cell, left int) bool {
+	if s.budget.Overdrawn() { // they have to wait for what is planned in the end
+		return false
+	}
 	for _, target := range s.demands {
 		if target.bundle != nil || len(target.left) == 0 || !s.wants(d, target) || s.settled(target, d) {
 			continue

@@ -18,6 +18,9 @@ const fewBins = 64
 // mostAlternatives is up to how many node affinity terms are tried one by one.
 const mostAlternatives = 8
 
+// stepsPerBin is what it takes to work out where a new node could be bought, in steps.
+const stepsPerBin = 1024
+
 // rounds bounds how often nodes of the plan are settled for pods that are left.
 const rounds = 32
 
@@ -41,7 +44,7 @@ func (r repair) topUp() {
 				}
 			}
 		}
-		if !r.homeless() || !r.narrow() {
+		if !r.homeless() || r.overspends() || !r.narrow() {
 			return
 		}
 	}
@@ -76,12 +79,13 @@ func (r repair) narrow() bool {
 			if !r.topology.Allows(d.kind, a.place) || !slices.ContainsFunc(d.Shape.Alternatives(), a.suits) {
 				continue
 			}
+			offers := a.bits(len(r.catalogue.Offers))
 			for i := range r.bins {
 				site := len(r.snapshot.Nodes) + i
 				if r.topology.Cap(d.kind, site) == 0 || !within(a.place, r.topology.At(site), keys) || !a.suits(r.demandsOf(r.bins[i])) {
 					continue
 				}
-				if r.settleBin(d, a, i) {
+				if r.settleBin(d, a, i, offers) {
 					return true
 				}
 			}
@@ -90,10 +94,9 @@ func (r repair) narrow() bool {
 	return false
 }
 
-// settleBin settles a new node for the area and puts the next pod of d there, if
-// there is room.
-func (r repair) settleBin(d *demand, a area, i int) bool {
-	offers := a.bits(len(r.catalogue.Offers))
+// settleBin settles a new node for the area, which has these offers, and puts the next
+// pod of d there, if there is room.
+func (r repair) settleBin(d *demand, a area, i int, offers fit.Bits) bool {
 	return slices.ContainsFunc(r.settledAsAny(d, a), func(as *demand) bool { return r.joinBin(d, as, i, offers) })
 }
 
@@ -181,7 +184,7 @@ func (r repair) intoBin(d *demand, i int) bool {
 				slices.ContainsFunc(r.settledAsAny(d, anywhere), func(as *demand) bool { return r.joinBin(d, as, i, d.Offers) })
 		}
 		if a, ok := r.areaOf(place, keys, r.bins[i].offer); ok {
-			return r.settleBin(d, a, i)
+			return r.settleBin(d, a, i, a.bits(len(r.catalogue.Offers)))
 		}
 	}
 	return false
@@ -247,24 +250,31 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 			return 0, false
 		}
 	}
-	offers = offers.And(r.offersOf(b))
 	rows := fit.Range{From: r.catalogue.Offers[b.offer].Type}
 	rows.To = rows.From + 1
 	if len(r.bins) <= fewBins {
 		rows = r.pool(b.offer).Types
 	}
 	r.budget.Spend(rows.To - rows.From)
-	requests, price := r.podRequests(b).Plus(d.Shape.Requests), model.Price(math.MaxInt64)
+	requests := r.podRequests(b).Plus(d.Shape.Requests)
+	var large []*fit.TypeRow
 	for t := rows.From; t < rows.To; t++ {
 		row := &r.catalogue.Types[t]
-		if !requests.Fits(row.Free) || !r.covered(row.Pool, b.capacity, row.Capacity) && !r.grows(b, row) {
-			continue
+		if requests.Fits(row.Free) && (r.covered(row.Pool, b.capacity, row.Capacity) || r.grows(b, row)) {
+			large = append(large, row)
 		}
+	}
+	if len(large) == 0 {
+		return 0, false
+	}
+	r.budget.Spend(stepsPerBin)
+	price := model.Price(math.MaxInt64)
+	offers = offers.And(r.offersOf(b))
+	demands, spoils := r.demandsOf(b), r.spoiler(b, d)
+	for _, row := range large {
 		for o := row.Offers.From; o < row.Offers.To; o++ {
-			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && r.catalogue.Meets(o, r.demandsOf(b).And(d.At(o)...)) {
-				if !r.spoils(b, d, o) {
-					offer, price, ok = o, p, true
-				}
+			if p := r.catalogue.Offers[o].Price; offers.Has(o) && p < price && !spoils(o) && r.catalogue.Meets(o, demands.And(d.At(o)...)) {
+				offer, price, ok = o, p, true
 			}
 		}
 	}

@@ -123,8 +123,8 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 		keys = append(keys, r.topology.Pinned(m.of.kind)...)
 	}
 	slices.Sort(keys)
-	for _, a := range r.atlas.areas(slices.Compact(keys)) {
-		if !slices.Contains(a.offers, b.offer) || !a.suits(r.demandsOf(*b)) {
+	for _, a := range r.atlas.areasAt(b.offer, slices.Compact(keys)) {
+		if !a.suits(r.demandsOf(*b)) {
 			continue
 		}
 		part := r.settledAs(d, a)

@@ -25,7 +25,7 @@ func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []s
 	}
 	var out []string
 	for _, v := range plan.Verdicts {
-		if len(v.Shape.Refused) > 0 || len(v.Pods) == 0 {
+		if len(v.Shape.Refused) > 0 || len(v.Pods) == 0 || a.held(plan, &v) {
 			continue
 		}
 		a.pod = a.pending[v.Pods[0].Key()]

@@ -30,6 +30,7 @@ func Check(s *model.Snapshot, p model.Policy, plan *model.Plan) []string {
 	c.launches(plan)
 	c.peers(plan)
 	c.reservations(plan)
+	c.groups(plan)
 	for _, v := range plan.Verdicts {
 		for _, p := range v.Pods {
 			c.seen[p.Key()]++

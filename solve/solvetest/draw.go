@@ -21,6 +21,7 @@ type Draw struct {
 
 	TypeLimits bool // types that limit volumes
 	Refused    bool // bound pods for which nothing can be planned
+	Groups     bool // pods of PodGroups that start together
 	Workloads  bool // pods that others control, and pools that spread them over spot pools
 	Money      bool // pools whose nodes cost more than their instances, and what these pay for preferences
 }
@@ -75,7 +76,34 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	if d.Workloads {
 		g.control(s)
 	}
+	if d.Groups {
+		g.group(s)
+	}
 	return s
+}
+
+// group makes some of the pods that need a place members of PodGroups: of some that
+// are complete, and of some that lack pods or are refused.
+func (g *generator) group(s *model.Snapshot) {
+	sizes := make([]int, 1+g.IntN(3))
+	for i := range s.Pending {
+		for j := range s.Pending[i].Pods {
+			if n := g.IntN(2 * len(sizes)); n < len(sizes) {
+				s.Pending[i].Pods[j].Group = fmt.Sprintf("default/g%d", n)
+				sizes[n]++
+			}
+		}
+	}
+	for n, size := range sizes {
+		group := model.PodGroup{Name: fmt.Sprintf("default/g%d", n), MinCount: g.IntN(size + 2)}
+		if g.maybe(20) {
+			group.Running = g.IntN(3)
+		}
+		if g.maybe(10) {
+			group.Refused = "it does not exist"
+		}
+		s.Groups = append(s.Groups, group)
+	}
 }
 
 func (g *generator) peer() model.Peer {

@@ -36,11 +36,13 @@ func cut(s *model.Snapshot, n int) bool {
 	drop(c, &s.Nodes)
 	drop(c, &s.Daemons)
 	drop(c, &s.Pending)
+	drop(c, &s.Groups)
 	for i := range s.Pending {
 		p := &s.Pending[i]
 		drop(c, &p.Pods)
 		for j := range p.Pods {
 			reset(c, &p.Pods[j].Planned)
+			reset(c, &p.Pods[j].Group)
 		}
 		c.shape(p.Shape)
 	}

@@ -9,7 +9,12 @@ func (st *State) Follows(kind int) bool { return len(st.kinds[kind].affinity) > 
 
 // Wants reports whether the kind has affinity to pods of the other kind.
 func (st *State) Wants(kind, other int) bool {
-	return slices.ContainsFunc(st.kinds[kind].affinity, func(a *affinity) bool { return slices.Contains(st.kinds[other].adds, a.tallies[0]) })
+	for _, a := range st.kinds[kind].affinity {
+		if slices.Contains(st.kinds[other].adds, a.tallies[0]) {
+			return true
+		}
+	}
+	return false
 }
 
 // Minds returns the numbers of the keys, but the hostname, by which it matters

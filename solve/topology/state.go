@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 )
 
 // State is where pods are, as far as rules between pods ask.
@@ -116,6 +117,8 @@ func (st *State) findDomains(t *tally) {
 	if t.key == Hostname {
 		return
 	}
+	var last []string // values, and the domains that they are
+	var domains []int
 	for site := range st.sites {
 		n, p := st.node(site), st.sites[site]
 		switch {
@@ -129,8 +132,14 @@ func (st *State) findDomains(t *tally) {
 				}
 			}
 		default:
-			for _, v := range st.outlook.Values(site, t.filter.chosen, st.Keys[t.key]) {
-				d := st.Domain(t.key, v)
+			values := st.outlook.Values(site, t.filter.chosen, st.Keys[t.key])
+			if !fit.Same(values, last) { // many new nodes are alike
+				last, domains = values, domains[:0]
+				for _, v := range values {
+					domains = append(domains, st.Domain(t.key, v))
+				}
+			}
+			for _, d := range domains {
 				t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
 			}
 		}

@@ -29,6 +29,9 @@ func (b *Budget) Spend(n int) {
 // Spent reports whether no steps are left.
 func (b *Budget) Spent() bool { return b != nil && b.left <= 0 }
 
+// Overdrawn reports whether more than twice the budget was spent.
+func (b *Budget) Overdrawn() bool { return b != nil && b.left < -b.total }
+
 // Left returns how many steps are left.
 func (b *Budget) Left() int64 { return b.left }
 

@@ -88,8 +88,8 @@ func (a *applied) apply(m *Manifest) error {
 		old = &a.was.Pools[at]
 	}
 	c := a.converter(m.Pool)
-	if err := check(m.Pool, c.Labels, old, a.was.Now); err != nil {
-		return m.refuse(err)
+	if err := m.Check(c.Labels, old, a.was.Now); err != nil {
+		return err
 	}
 	pool := a.pool(m.Pool, c, old)
 	change := Change{Pool: pool.Name, Kind: "new"}
@@ -233,22 +233,22 @@ func (a *applied) drift(old, pool *model.Pool, demand model.Requirements) []stri
 		if n.Pool != pool.Name || n.Claim == "" || !n.Registered || n.Deleting {
 			continue
 		}
-		why := mismatch(n, pool, demand)
+		why := Mismatch(n, pool, demand)
 		switch {
 		case why != "" && n.Disruption.Drifted.IsZero():
 			n.Disruption.Drifted = a.was.Now
 			a.why[n.Name] = why
 			out = append(out, n.Name)
-		case why == "" && mismatch(n, old, old.Requirements) != "":
+		case why == "" && Mismatch(n, old, old.Requirements) != "":
 			n.Disruption.Drifted = time.Time{}
 		}
 	}
 	return out
 }
 
-// mismatch returns in what the node is not what the pool asks for, as the
+// Mismatch returns in what the node is not what the pool asks for, as the
 // controller that drifts nodes sees it, or "".
-func mismatch(n *model.Node, pool *model.Pool, demand model.Requirements) string {
+func Mismatch(n *model.Node, pool *model.Pool, demand model.Requirements) string {
 	if n.Template != "" && pool.Template != "" && n.Template != pool.Template {
 		return v1.NodePoolDriftedReason + ", it was made from another template"
 	}

@@ -47,8 +47,17 @@ func drifting(c Change) string {
 	return counted(len(c.Drifted), "node")
 }
 
-// check returns what the API server or the controller would refuse beyond the
-// schema. Errors begin with the path of the field.
+// Check returns what the API server or the controller would refuse beyond the schema;
+// old is the NodePool that the manifest changes, or nil. The error names the file, the line and
+// the field.
+func (m *Manifest) Check(labels v1.Labels, old *model.Pool, now time.Time) error {
+	if err := check(m.Pool, labels, old, now); err != nil {
+		return m.refuse(err)
+	}
+	return nil
+}
+
+// check is as Check. Errors begin with the path of the field.
 func check(p *v1.NodePool, labels v1.Labels, old *model.Pool, now time.Time) error {
 	if err := v1.ValidateNodePool(p, labels); err != nil {
 		return err

@@ -10,6 +10,7 @@ package recording
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,8 +67,21 @@ func (r *Recording) Ended() time.Time {
 	return r.Changes[len(r.Changes)-1].At
 }
 
+// errDamaged says what to do about a recording that cannot be read to its end.
+var errDamaged = errors.New("the file is damaged, or was not finished, or is not a recording. 'karpenter top --record FILE' finishes the file when you press q or Ctrl-C: record again, or copy the whole file again")
+
 // Read reads a recording whose objects are of the scheme.
 func Read(r io.Reader, scheme *runtime.Scheme) (*Recording, error) {
+	out, err := read(r, scheme)
+	if err != nil && !errors.Is(err, errVersion) {
+		err = fmt.Errorf("read the recording: %w: %w", err, errDamaged)
+	}
+	return out, err
+}
+
+var errVersion = errors.New("use a program of the version that recorded it")
+
+func read(r io.Reader, scheme *runtime.Scheme) (*Recording, error) {
 	zip, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
@@ -77,23 +91,23 @@ func Read(r io.Reader, scheme *runtime.Scheme) (*Recording, error) {
 	lines.Buffer(nil, mostLine)
 	out := &Recording{scheme: scheme}
 	if !lines.Scan() {
-		return nil, fmt.Errorf("read the recording: %w", errors.Join(lines.Err(), errors.New("it is empty")))
+		return nil, cmp.Or(lines.Err(), errors.New("it is empty"))
 	}
 	if err := json.Unmarshal(lines.Bytes(), &out.Header); err != nil {
-		return nil, fmt.Errorf("read the recording: line 1: %w", err)
+		return nil, fmt.Errorf("line 1: %w", err)
 	}
 	if out.Version != version {
-		return nil, fmt.Errorf("read the recording: it has version %d, and this program reads version %d", out.Version, version)
+		return nil, fmt.Errorf("read the recording: it has version %d, and this program reads version %d: %w", out.Version, version, errVersion)
 	}
 	for n := 2; lines.Scan(); n++ {
 		c, err := parse(lines.Bytes(), scheme)
 		if err != nil {
-			return nil, fmt.Errorf("read the recording: line %d: %w", n, err)
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		out.Changes = append(out.Changes, c)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read the recording: %w", err)
+		return nil, err
 	}
 	return out, nil
 }
@@ -123,6 +137,10 @@ func parse(line []byte, scheme *runtime.Scheme) (Change, error) {
 
 // Writer writes a recording. It is not safe for concurrent use.
 type Writer struct {
+	// Rewrite returns what is written in place of an object, nil if the object is left out. A nil
+	// Rewrite writes the objects as they are.
+	Rewrite func(client.Object) (client.Object, error)
+
 	zip    *zstd.Encoder
 	lines  *json.Encoder
 	scheme *runtime.Scheme
@@ -145,7 +163,13 @@ func (w *Writer) Write(c Change) error {
 	if err != nil {
 		return err
 	}
-	o := c.Object.DeepCopyObject().(client.Object)
+	o := c.Object
+	if w.Rewrite != nil {
+		if o, err = w.Rewrite(o); o == nil || err != nil {
+			return err
+		}
+	}
+	o = o.DeepCopyObject().(client.Object)
 	o.GetObjectKind().SetGroupVersionKind(gvk)
 	text, err := json.Marshal(o)
 	if err != nil {

@@ -190,16 +190,7 @@ func forbidden(err error) bool {
 // the objects that read returns.
 func Build(p Published, now time.Time, read func(kind client.Object) ([]client.Object, error)) (scenario.Situation, error) {
 	shown := p.Offerings.Snapshot
-	axis := model.NewAxis()
-	for _, name := range shown.Resources {
-		axis.Index(name)
-	}
-	c := convert.Converter{Axis: axis, Labels: p.Rules.Labels, Manages: p.Rules.manages, StaticCapacity: p.Rules.StaticCapacity}
-	sources := feed.Sources{Volumes: volumes.New(c.Labels, p.Rules.Volumes)}
-	if len(p.Rules.Constraints) > 0 {
-		sources.Spread = spread.New(p.Rules.Constraints)
-	}
-	w := world.New(axis, c.WellKnown())
+	w, c, sources := p.World()
 	var pods []*corev1.Pod
 	kept := func(kind client.Object) ([]client.Object, error) {
 		objects, err := read(kind)
@@ -229,16 +220,31 @@ func Build(p Published, now time.Time, read func(kind client.Object) ([]client.O
 	for i := range shown.Pools {
 		w.SetTypes(shown.Pools[i].Name, shown.Pools[i].Types, shown.Pools[i].Extras...)
 	}
-	for buffer, pods := range standIns(shown) {
+	for buffer, pods := range p.StandIns() {
 		w.SetBuffer(buffer, pods)
 	}
 	return scenario.Situation{Snapshot: w.Snapshot(now), Policy: p.Offerings.Policy}, nil
 }
 
-// standIns returns the pods that stand in for buffers, by buffer.
-func standIns(s *model.Snapshot) map[string][]world.Pod {
+// World returns a World without objects that is on the leader's axis, and how objects are
+// read for it.
+func (p Published) World() (*world.World, convert.Converter, feed.Sources) {
+	axis := model.NewAxis()
+	for _, name := range p.Offerings.Snapshot.Resources {
+		axis.Index(name)
+	}
+	c := convert.Converter{Axis: axis, Labels: p.Rules.Labels, Manages: p.Rules.manages, StaticCapacity: p.Rules.StaticCapacity}
+	sources := feed.Sources{Volumes: volumes.New(c.Labels, p.Rules.Volumes)}
+	if len(p.Rules.Constraints) > 0 {
+		sources.Spread = spread.New(p.Rules.Constraints)
+	}
+	return world.New(axis, c.WellKnown()), c, sources
+}
+
+// StandIns returns the pods that stand in for buffers, by buffer.
+func (p Published) StandIns() map[string][]world.Pod {
 	out := map[string][]world.Pod{}
-	for _, p := range s.Pending {
+	for _, p := range p.Offerings.Snapshot.Pending {
 		labels := map[string]string{}
 		for _, l := range p.Peer.Labels {
 			labels[l.Key] = l.Value

@@ -116,6 +116,23 @@ func (p Published) configMap(namespace string) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
+// Replace has the ConfigMap hold p.
+func (p Published) Replace(m *corev1.ConfigMap) error {
+	is, err := p.configMap(m.Namespace)
+	if err != nil {
+		return err
+	}
+	if p.Health != nil {
+		health, err := json.Marshal(p.Health)
+		if err != nil {
+			return err
+		}
+		is.Data[healthKey] = string(health)
+	}
+	m.Data, m.BinaryData = is.Data, is.BinaryData
+	return nil
+}
+
 // Parse reads what the leader published.
 func Parse(m *corev1.ConfigMap) (Published, error) {
 	var out Published

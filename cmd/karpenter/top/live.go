@@ -81,6 +81,9 @@ type Live struct {
 	trouble string
 	record  *recording.Writer // nil = nothing is recorded
 	failed  error             // what went wrong with the recording
+
+	keeping sync.Mutex
+	kept    kept
 }
 
 // Watch watches the cluster until ctx is done, and returns when everything was seen
@@ -92,7 +95,7 @@ func Watch(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, rec
 	}
 	l := &Live{
 		direct: direct, scheme: scheme, changed: make(chan struct{}, 1), record: record,
-		absent: map[schema.GroupKind]error{}, watched: map[schema.GroupKind]bool{},
+		absent: map[schema.GroupKind]error{}, watched: map[schema.GroupKind]bool{}, kept: kept{direct, map[string]string{}},
 	}
 	objects := feed.Trims()
 	byType := map[string]client.Object{}
@@ -193,6 +196,9 @@ func (l *Live) start(ctx context.Context, present []watched) error {
 			return fmt.Errorf("read the cluster: %w", context.Cause(ctx))
 		}
 	}
+	if l.record != nil {
+		go l.keepRecord(ctx)
+	}
 	return nil
 }
 
@@ -265,6 +271,11 @@ func (l *Live) lost(err error) {
 // StopRecording has nothing recorded any more, and returns what went wrong with the
 // recording.
 func (l *Live) StopRecording() error {
+	if l.record != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), keepLast)
+		defer cancel()
+		l.keepNow(ctx)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.record = nil

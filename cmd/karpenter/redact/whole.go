@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"reflect"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"karpenter/cmd/karpenter/situation"
+	"karpenter/model"
+	"karpenter/scenario"
+)
+
+// Situation returns the situation with pseudonyms.
+func Situation(s scenario.Situation) scenario.Situation {
+	r := &Redactor{}
+	Learn(r, s.Snapshot)
+	return scenario.Situation{Snapshot: r.snapshot(s.Snapshot), Policy: s.Policy}
+}
+
+// snapshot returns the Snapshot with pseudonyms. Keys of shapes are made from what the shapes are then.
+func (r *Redactor) snapshot(s *model.Snapshot) *model.Snapshot {
+	out := Redacted(r, s)
+	name := func(all []model.Pending) {
+		for i := range all {
+			all[i].Shape.Key = all[i].Shape.Identity(out.Resources)
+		}
+	}
+	name(out.Pending)
+	for i := range out.Nodes {
+		name(out.Nodes[i].Movable)
+	}
+	for i := range out.Daemons {
+		out.Daemons[i].Shape.Key = out.Daemons[i].Shape.Identity(out.Resources)
+	}
+	return out
+}
+
+// Object returns the object of a recording with pseudonyms, nil if it has to be left out. What the
+// leader publishes keeps its name, because commands look for it by name.
+func (r *Redactor) Object(o client.Object) (client.Object, error) {
+	switch o := o.(type) {
+	case *apiextensionsv1.CustomResourceDefinition:
+		return o, nil
+	case *corev1.ConfigMap:
+		if o.Name != situation.Name {
+			return nil, nil // the record of decisions has names in its sentences
+		}
+		return r.published(o)
+	case *coordinationv1.Lease:
+		out := Redacted(r, o)
+		out.Name = o.Name
+		return out, nil
+	}
+	return r.walk(reflect.ValueOf(o), "").Interface().(client.Object), nil
+}
+
+func (r *Redactor) published(m *corev1.ConfigMap) (client.Object, error) {
+	out := m.DeepCopy()
+	out.Namespace = r.Name(m.Namespace)
+	if len(m.Data) == 0 {
+		return out, nil
+	}
+	p, err := situation.Parse(m)
+	if err != nil {
+		return nil, err
+	}
+	p.Offerings.Snapshot = r.snapshot(p.Offerings.Snapshot)
+	p.Rules.Constraints = *Redacted(r, &p.Rules.Constraints)
+	if p.Health != nil {
+		p.Health.Queue = r.Name(p.Health.Queue)
+	}
+	return out, p.Replace(out)
+}

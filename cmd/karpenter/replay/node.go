@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "karpenter/api/v1"
+	"karpenter/model"
+	"karpenter/world"
+)
+
+// node is a node of a NodePool in a run.
+type node struct {
+	claim    world.Claim
+	name     string // of the Node
+	pool     string
+	stay     stay
+	ready    bool
+	leaving  bool // a command removes it, or it drains
+	draining time.Time
+	vacated  time.Time // when the last pod was evicted, or it began to drain
+	evicted  bool      // pods were
+	grace    *metav1.Duration
+	replaces *command
+	pods     []*pod // that it runs
+	expects  []*pod // that are to come, and some that no longer are
+}
+
+// node returns the one of the name in a Snapshot, nil if it is of no NodePool.
+func (r *run) node(name string) *node {
+	if n := r.names[name]; n != nil {
+		return n
+	}
+	return r.claims[name]
+}
+
+func (r *run) enter(n *node) {
+	r.nodes = append(r.nodes, n)
+	r.claims[n.claim.Name], r.names[n.name] = n, n
+}
+
+// adopt takes in a node that was there when the recording began.
+func (r *run) adopt(s standing) {
+	claim, ok := r.convert.Claim(s.claim)
+	if !ok {
+		return
+	}
+	n := &node{claim: claim, name: s.node.Name, pool: s.claim.Labels[v1.NodePoolLabelKey], ready: true, stay: stayOf(s.claim, r.h.from, time.Time{}), grace: s.claim.Spec.TerminationGracePeriod}
+	r.enter(n)
+	r.world.SetClaim(n.claim)
+	r.world.SetNode(r.convert.Node(s.node))
+	r.expires(n, s.claim)
+}
+
+// expires has the node drain when it is too old.
+func (r *run) expires(n *node, c *v1.NodeClaim) {
+	if age := c.Spec.ExpireAfter.Duration; age != nil {
+		r.at(c.CreationTimestamp.Add(*age), func() { r.drain(n, "Expired") })
+	}
+}
+
+// launch has a node for the pods of the launch, for the reason of a command or for pending pods.
+func (r *run) launch(l *model.Launch, reason model.Reason) *node {
+	pool := r.pools[l.Pool]
+	if pool == nil {
+		return nil
+	}
+	object := r.convert.NodeClaimFor(l, pool, nil)
+	r.launches++
+	object.Name = nameOf(l.Pool, r.launches)
+	object.UID, object.CreationTimestamp = types.UID(object.Name), metav1.NewTime(r.now)
+	if reason == model.Underutilized {
+		object.Annotations[v1.ReplacesAnnotationKey] = "underutilized"
+	}
+	claim, ok := r.convert.Claim(object)
+	if !ok {
+		return nil
+	}
+	n := &node{claim: claim, name: object.Name, pool: l.Pool, grace: object.Spec.TerminationGracePeriod}
+	n.stay = stay{pool: l.Pool, kind: l.Type, zone: l.Zone, capacityType: l.CapacityType}
+	r.enter(n)
+	r.world.Planned(n.claim, l.Pods)
+	r.world.SetClaim(n.claim)
+	for _, p := range l.Pods {
+		r.expect(p, n)
+	}
+	r.stirred = true
+	r.in(r.h.delays.Launch, func() { r.launched(n) })
+	r.in(r.h.delays.Launch+r.h.delays.Boot, func() { r.initialized(n) })
+	r.expires(n, object)
+	return n
+}
+
+// launched has the instance of the node run: the offering that the plan counted on.
+func (r *run) launched(n *node) {
+	if n.gone(r) {
+		return
+	}
+	t, o := r.offering(n)
+	if o == nil {
+		r.remove(n) // its pods look for another place
+		return
+	}
+	r.outcome.Launched++
+	n.stay.from = r.now
+	n.claim.ProviderID = "replay:///" + n.name
+	n.claim.Labels = labelsOf(&n.claim, t, o)
+	n.claim.Capacity, n.claim.Allocatable = t.Capacity.With(model.Nodes, 0), t.Allocatable.With(model.Nodes, 0)
+	r.world.SetClaim(n.claim)
+	r.stirred = true
+}
+
+func (n *node) gone(r *run) bool { return r.claims[n.claim.Name] != n }
+
+func (r *run) offering(n *node) (*model.InstanceType, *model.Offering) {
+	s := r.world.Snapshot(r.now)
+	for i := range s.Pools {
+		if s.Pools[i].Name != n.pool {
+			continue
+		}
+		for _, t := range s.Pools[i].Types {
+			if t.Name != n.stay.kind {
+				continue
+			}
+			for j := range t.Offerings {
+				if o := &t.Offerings[j]; o.Zone == n.stay.zone && o.CapacityType == n.stay.capacityType {
+					return t, o
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// initialized has the node run the pods that wait for it.
+func (r *run) initialized(n *node) {
+	if n.gone(r) || n.stay.from.IsZero() {
+		return
+	}
+	n.ready = true
+	labels := maps.Clone(n.claim.Labels)
+	labels[v1.NodeRegisteredLabelKey], labels[v1.NodeInitializedLabelKey], labels[corev1.LabelHostname] = "true", "true", n.name
+	r.world.SetNode(world.Node{
+		Name: n.name, UID: n.name, ProviderID: n.claim.ProviderID, Labels: labels, Taints: n.claim.Taints,
+		Capacity: n.claim.Capacity, Allocatable: n.claim.Allocatable, Ready: true,
+	})
+	r.quiet(n)
+	for _, p := range slices.Clone(n.expects) {
+		if !p.gone && p.node == nil && p.to == n {
+			r.bind(p, n)
+		}
+	}
+	if x := n.replaces; x != nil {
+		if x.missing--; x.missing == 0 {
+			r.carryOut(x)
+		}
+	}
+	n.replaces, r.freed = nil, true
+}
+
+// quiet notes that a pod came to or left the node, or that it was initialized.
+func (r *run) quiet(n *node) {
+	r.stirred = true
+	if r.now.Before(n.claim.QuietSince.Add(noticed)) {
+		return
+	}
+	p := r.pools[n.pool]
+	n.claim.QuietSince = r.now
+	n.claim.Consolidatable = p != nil && p.Spec.Disruption.ConsolidateAfter.Duration != nil
+	r.world.SetClaim(n.claim)
+}
+
+// drain removes the node once its pods have left.
+func (r *run) drain(n *node, reason string) {
+	if n.gone(r) || !n.draining.IsZero() {
+		return
+	}
+	n.leaving, n.draining, n.vacated = true, r.now, r.now
+	n.claim.Deleting = true
+	r.outcome.Removed[reason]++
+	if n.stay.from.IsZero() {
+		r.remove(n)
+		return
+	}
+	r.world.SetClaim(n.claim)
+	r.arrived, r.stirred = true, true
+	r.in(0, func() { r.evict(n) })
+}
+
+// evict has those of the node's pods leave that may, and removes the node when none is left.
+func (r *run) evict(n *node) {
+	if n.gone(r) {
+		return
+	}
+	r.world.Snapshot(r.now) // so that the world notes the time at which pods leave
+	force := n.grace != nil && !r.now.Before(n.draining.Add(n.grace.Duration))
+	left := 0
+	for _, p := range slices.Clone(n.pods) {
+		if p.leaving || !force && !p.mayLeave(r.now) {
+			left++
+			continue
+		}
+		r.move(p)
+	}
+	if left > 0 {
+		r.in(retry, func() { r.evict(n) })
+		return
+	}
+	wait := r.h.delays.Finish
+	if n.evicted {
+		wait += r.h.delays.Stop
+	}
+	r.at(n.vacated.Add(wait), func() { r.remove(n) })
+}
+
+// remove ends the instance.
+func (r *run) remove(n *node) {
+	if n.gone(r) {
+		return
+	}
+	if n.replaces != nil {
+		r.cancel(n.replaces)
+	}
+	if !n.stay.from.IsZero() {
+		n.stay.to = r.now
+		r.stays = append(r.stays, n.stay)
+	}
+	r.nodes = slices.DeleteFunc(r.nodes, func(o *node) bool { return o == n })
+	delete(r.claims, n.claim.Name)
+	delete(r.names, n.name)
+	r.world.DeleteNode(n.name)
+	r.world.DeleteClaim(n.claim.Name)
+	for _, p := range n.expects {
+		if !p.gone && p.to == n {
+			p.to, r.arrived = nil, true
+		}
+	}
+	r.stirred, r.freed = true, true
+}

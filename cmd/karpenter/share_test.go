@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/klauspost/compress/zstd"
+	corev1 "k8s.io/api/core/v1"
+
+	"karpenter/cmd/karpenter/recording"
+	"karpenter/cmd/karpenter/redact"
+)
+
+// TestRedactedFiles: a redacted snapshot and a redacted recording have no names of the
+// recording, and plans cost what they cost with the names.
+func TestRedactedFiles(t *testing.T) {
+	t.Chdir(root)
+	for _, file := range []string{shop, "docs/recorded/simulated.recording"} {
+		objects, err := objectScheme()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := readRecording(file, objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snapshot := filepath.Join(t.TempDir(), "situation.txt")
+		text := runAs(t, nil, nil, "snapshot", "--redact", "--recording", file).stdout
+		if err := os.WriteFile(snapshot, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		shared := filepath.Join(t.TempDir(), "shared.recording")
+		lines, names := redacted(t, r, shared), namesIn(r)
+		for where, all := range map[string]string{"snapshot": text, "recording": lines} {
+			for _, word := range strings.FieldsFunc(all, func(c rune) bool { return c != '-' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+				if names[word] {
+					t.Errorf("%s: the %s has the name %s", file, where, word)
+				}
+			}
+		}
+		was := costsOf(t, "--recording", file)
+		if is := costsOf(t, "--snapshot", snapshot); is != was {
+			t.Errorf("%s: a plan of the redacted snapshot costs %+v, and of the recording %+v", file, is, was)
+		}
+		if is := costsOf(t, "--recording", shared); is != was {
+			t.Errorf("%s: a plan of the redacted recording costs %+v, and of the recording %+v", file, is, was)
+		}
+	}
+}
+
+// redacted writes the recording as top --record --redact does, and returns what it has.
+func redacted(t *testing.T, r *recording.Recording, file string) string {
+	t.Helper()
+	objects, err := objectScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w, err := recording.NewWriter(&out, recording.Header{Title: "redacted", Started: r.Started}, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Rewrite = (&redact.Redactor{}).Object
+	for _, c := range r.Changes {
+		if err := w.Write(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	zip, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := zip.DecodeAll(out.Bytes(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(lines)
+}
+
+// namesIn returns the names of what is in the recording. The name default says nothing: it is
+// also a value of labels that stay.
+func namesIn(r *recording.Recording) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range r.Changes {
+		kind := c.Object.GetObjectKind().GroupVersionKind().Kind
+		m, isMap := c.Object.(*corev1.ConfigMap)
+		if kind == "CustomResourceDefinition" || kind == "Lease" || isMap && strings.HasPrefix(m.Name, "karpenter-") {
+			continue
+		}
+		for _, name := range []string{c.Object.GetName(), c.Object.GetNamespace(), c.Object.GetLabels()["app"]} {
+			if len(name) > 2 && name != "default" {
+				out[name] = true
+			}
+		}
+	}
+	return out
+}
+
+type costs struct{ Before, After struct{ CostPerHour float64 } }
+
+func costsOf(t *testing.T, args ...string) costs {
+	t.Helper()
+	got := runAs(t, nil, nil, append([]string{"plan", "-o", "json"}, args...)...)
+	var out costs
+	if err := json.Unmarshal([]byte(got.stdout), &out); err != nil || out.Before.CostPerHour == 0 {
+		t.Fatalf("%v: %s%s", err, got.stdout, got.stderr)
+	}
+	return out
+}
+
+// TestDamagedRecordings: the error about a recording that cannot be read says what to do.
+func TestDamagedRecordings(t *testing.T) {
+	t.Chdir(root)
+	whole, err := os.ReadFile(shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 0xff
+	for name, text := range map[string][]byte{"cut": whole[:len(whole)/2], "flipped": flipped, "empty": nil, "other": []byte("hello")} {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"replay", file}, {"plan", "--recording", file}} {
+			got := runAs(t, nil, nil, args...)
+			if got.code != 1 || !strings.Contains(got.stderr, file) || !strings.Contains(got.stderr, "record again") {
+				t.Errorf("%s of a file that is %s: exit code %d: %s", args[0], name, got.code, got.stderr)
+			}
+		}
+	}
+}

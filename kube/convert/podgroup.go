@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/utils/ptr"
+
+	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
+	"karpenter/world"
+)
+
+// podGroup returns the name of the PodGroup that the pod is of, "" if it is of none.
+func (c Converter) podGroup(p *corev1.Pod) string {
+	if g := p.Spec.SchedulingGroup; g != nil {
+		return nativeGroup(p.Namespace, ptr.Deref(g.PodGroupName, "(of an unknown kind)"))
+	}
+	if name := p.Labels[coschedulingv1alpha1.PodGroupLabel]; c.Coscheduling && name != "" {
+		return coschedulingGroup(p.Namespace, name)
+	}
+	return ""
+}
+
+// nativeGroup and coschedulingGroup return the names of PodGroups in the world: both
+// APIs may have one of the same name in a namespace.
+func nativeGroup(namespace, name string) string { return namespace + "/" + name }
+
+func coschedulingGroup(namespace, name string) string {
+	return namespace + "/podgroups.scheduling.x-k8s.io/" + name
+}
+
+// PodGroup returns the PodGroup of Kubernetes as the world knows it.
+func (c Converter) PodGroup(g *schedulingv1beta1.PodGroup) world.PodGroup {
+	out, policy := world.PodGroup{Name: nativeGroup(g.Namespace, g.Name)}, g.Spec.SchedulingPolicy
+	switch {
+	case g.Spec.ParentCompositePodGroupName != nil:
+		out.Refused = "it is part of a CompositePodGroup (not supported yet)"
+	case g.Spec.SchedulingConstraints != nil && len(g.Spec.SchedulingConstraints.Topology) > 0:
+		out.Refused = "it has schedulingConstraints (not supported yet)"
+	case policy.Gang != nil:
+		out.MinCount = int(policy.Gang.MinCount)
+	case policy.Basic == nil:
+		out.Refused = "its schedulingPolicy is neither basic nor gang"
+	}
+	return out
+}
+
+// CoschedulingPodGroup returns the PodGroup of the coscheduling plugin as the world
+// knows it.
+func (c Converter) CoschedulingPodGroup(g *coschedulingv1alpha1.CoschedulingPodGroup) world.PodGroup {
+	return world.PodGroup{Name: coschedulingGroup(g.Namespace, g.Name), MinCount: int(g.Spec.MinMember)}
+}

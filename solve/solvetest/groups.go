@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package solvetest
+
+import (
+	"strings"
+
+	"karpenter/model"
+)
+
+// groups holds the plan against the PodGroups: of each, enough pods have a place
+// for MinCount to run, or none has.
+func (c *checker) groups(plan *model.Plan) {
+	found := found(plan)
+	for _, g := range c.s.Groups {
+		switch n, need := found[g.Name], Lacking(c.s, g); {
+		case g.Refused != "" && n > 0:
+			c.fail("%d pods of PodGroup %s have a place although %s", n, g.Name, g.Refused)
+		case 0 < n && n < need:
+			c.fail("%d pods of PodGroup %s have a place, and it needs %d or none", n, g.Name, need)
+		}
+	}
+}
+
+// Lacking returns how many pending pods of the PodGroup must find a place for
+// MinCount to run.
+func Lacking(s *model.Snapshot, g model.PodGroup) int {
+	lacking := g.MinCount - g.Running
+	for _, pending := range s.Pending {
+		for _, p := range pending.Pods {
+			if p.Group == g.Name && p.From != "" {
+				lacking++
+			}
+		}
+	}
+	return lacking
+}
+
+// found counts the pods of each PodGroup that the plan has a place for.
+func found(plan *model.Plan) map[string]int {
+	out := map[string]int{}
+	for _, p := range plan.Placements {
+		out[p.Pod.Group]++
+	}
+	for _, l := range plan.Launches {
+		for _, p := range l.Pods {
+			out[p.Group]++
+		}
+	}
+	return out
+}
+
+// held reports whether the pods of the verdict stay pending whatever capacity there
+// is for one of them alone: their PodGroup lacks other pods, or it does not run yet and the
+// verdict says that these wait until it does.
+func (c *checker) held(plan *model.Plan, v *model.Verdict) bool {
+	for _, g := range c.s.Groups {
+		if lacking := Lacking(c.s, g); g.Name == v.Pods[0].Group {
+			return g.Refused != "" || found(plan)[g.Name] < lacking || lacking > 0 && strings.HasPrefix(v.Reason, "PodGroup ")
+		}
+	}
+	return false
+}

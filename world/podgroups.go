@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"karpenter/model"
+)
+
+// podGroup is a PodGroup, or one that pods name although there is none.
+type podGroup struct {
+	known   bool
+	group   PodGroup
+	members map[string]*pod // that have not ended, by key
+}
+
+// SetPodGroup takes in a PodGroup that is new or changed.
+func (w *World) SetPodGroup(g PodGroup) {
+	w.mu.Lock()
+	to := w.podGroup(g.Name)
+	changed := !to.known || to.group != g
+	to.known, to.group = true, g
+	w.regroup(to, changed)
+}
+
+// DeletePodGroup takes in that the PodGroup is gone.
+func (w *World) DeletePodGroup(name string) {
+	w.mu.Lock()
+	to := w.podGroup(name)
+	changed := to.known
+	to.known, to.group = false, PodGroup{Name: name}
+	w.regroup(to, changed)
+}
+
+// regroup unlocks w, after telling that pods of the group may be planned otherwise.
+func (w *World) regroup(g *podGroup, changed bool) {
+	w.listed.podGroups = nil
+	w.dropPodGroup(g)
+	var uid string
+	for _, p := range g.members {
+		w.touchHost(p.Node)
+		if p.Pending && p.Node == "" && (uid == "" || p.UID < uid) {
+			uid = p.UID
+		}
+	}
+	w.notifyIf(changed && uid != "", uid)
+}
+
+func (w *World) podGroup(name string) *podGroup {
+	g := w.podGroups[name]
+	if g == nil {
+		g = &podGroup{group: PodGroup{Name: name}, members: map[string]*pod{}}
+		w.podGroups[name] = g
+	}
+	return g
+}
+
+// dropPodGroup forgets a group that nothing is known of.
+func (w *World) dropPodGroup(g *podGroup) {
+	if !g.known && len(g.members) == 0 {
+		delete(w.podGroups, g.group.Name)
+	}
+}
+
+// enlist enters the pod in its PodGroup.
+func (w *World) enlist(p *pod) {
+	if p.Group == "" || p.Terminal {
+		return
+	}
+	w.podGroup(p.Group).members[p.key] = p
+	w.listed.podGroups = nil
+}
+
+// discharge undoes enlist.
+func (w *World) discharge(p *pod) {
+	if g := w.podGroups[p.Group]; g != nil {
+		delete(g.members, p.key)
+		w.dropPodGroup(g)
+		w.listed.podGroups = nil
+	}
+}
+
+// listPodGroups returns the groups that have pods and start together, by name.
+func (w *World) listPodGroups() []model.PodGroup {
+	if w.listed.podGroups != nil || len(w.podGroups) == 0 {
+		return w.listed.podGroups
+	}
+	out := []model.PodGroup{}
+	for _, name := range slices.Sorted(maps.Keys(w.podGroups)) {
+		g := w.podGroups[name]
+		shown := model.PodGroup{Name: name, MinCount: g.group.MinCount, Refused: g.group.Refused}
+		if !g.known {
+			shown.Refused = "it does not exist"
+		}
+		if len(g.members) == 0 || shown.MinCount == 0 && shown.Refused == "" {
+			continue
+		}
+		for _, p := range g.members {
+			if p.Node != "" && !p.Terminating {
+				shown.Running++
+			}
+		}
+		out = append(out, shown)
+	}
+	w.listed.podGroups = out
+	return out
+}
+
+// holdsTogether returns why the pod forbids to disrupt its node: its PodGroup would
+// run fewer pods than it must.
+func (w *World) holdsTogether(p *pod) string {
+	g := w.podGroups[p.Group]
+	if g == nil || g.group.MinCount < 2 || p.Terminal || p.Terminating {
+		return ""
+	}
+	return fmt.Sprintf("pod %s is of PodGroup %s, of which %d pods must run at the same time", p.key, p.Group, g.group.MinCount)
+}
