@@ -147,11 +147,21 @@ func (c *dispersal) loadOf(p model.Pod) (int, bool) {
 	return i, true
 }
 
-// countNodes counts what runs on the nodes that stay, or on all.
+// countNodes counts what runs on the nodes that stay, or on all. Closed nodes whose
+// pods are pending are to go; others stay, and only take no pods.
 func (c *dispersal) countNodes(all bool) {
+	pending := map[string]bool{}
+	for i := range c.snapshot.Pending {
+		for _, p := range c.snapshot.Pending[i].Pods {
+			pending[p.Key()] = true
+		}
+	}
+	moves := func(p model.Pending) bool {
+		return slices.ContainsFunc(p.Pods, func(p model.Pod) bool { return pending[p.Key()] })
+	}
 	for i := range c.snapshot.Nodes {
 		n := &c.snapshot.Nodes[i]
-		if (n.Deleting || n.Closed) && !all {
+		if !all && (n.Deleting || n.Closed && slices.ContainsFunc(n.Movable, moves)) {
 			continue
 		}
 		for j := range n.Movable {
