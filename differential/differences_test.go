@@ -128,7 +128,7 @@ func daemonsToCome() difference {
 func undecidedMachines() difference {
 	return difference{
 		"a machine on its way may become one that keeps the pod away",
-		"until it is known where it starts and what it is, its pods count wherever it could be (spec 20/125), label by label; in the plan that is carried out it has become one machine",
+		"until it is known where it starts and what it is, its pods count wherever it could be (spec 20/125), label by label, and nowhere for certain; in the plan that is carried out it has become one machine",
 		(*mismatch).undecided,
 	}
 }
