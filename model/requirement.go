@@ -79,7 +79,7 @@ func bounded(key string, op Operator, values []string) Requirement {
 	switch {
 	case op == Gt && n == math.MaxInt64:
 		return none
-	case op == Lt && n <= 0, op == Lte && n < 0: // no label value is a negative number
+	case n < 0, op == Lt && n == 0: // no label value is a negative number, and Kubernetes compares with none
 		return none
 	case op == Gt:
 		r.Gte = Bound{true, n + 1}
