@@ -140,7 +140,11 @@ func (g dice) pool(name string, labels v1.Labels) *v1.NodePool {
 			spec.Requirements = append(spec.Requirements, v1.NodeSelectorRequirementWithMinValues{Key: e.Key, Operator: e.Operator, Values: e.Values})
 		}
 		if g.maybe(30) {
-			p.Spec.Template.Labels = map[string]string{"example.com/color": pick(g, labelValues("example.com/color")...)}
+			const color = "example.com/color"
+			value := pick(g, labelValues(color)...)
+			if !slices.ContainsFunc(spec.Requirements, func(r v1.NodeSelectorRequirementWithMinValues) bool { return r.Key == color }) {
+				p.Spec.Template.Labels = map[string]string{color: value}
+			}
 		}
 		for _, t := range some(g, 7, taintPool()[:5]...) {
 			spec.Taints = append(spec.Taints, v1.Taint(t))
@@ -205,6 +209,9 @@ func (j *judge) others(g dice, l *market, left []leftover) {
 		o := pick(g, t.Offerings...)
 		requirements := j.pool(p.Name).Requirements
 		if _, ok := t.Requirements.Intersects(requirements); !ok {
+			continue
+		}
+		if !slices.Contains(capacityTypes(requirements), o.CapacityType()) {
 			continue
 		}
 		claim := l.convert.NodeClaimFor(&model.Launch{
