@@ -128,7 +128,7 @@ func daemonsToCome() difference {
 func undecidedMachines() difference {
 	return difference{
 		"a machine on its way may become one that keeps the pod away",
-		"until it is known where it starts and what it is, its pods count wherever it could be (spec 20/125), label by label; in the plan that is carried out it has become one machine",
+		"until it is known where it starts and what it is, its pods count wherever it could be (spec 20/125), label by label, and nowhere for certain; in the plan that is carried out it has become one machine",
 		(*mismatch).undecided,
 	}
 }
@@ -149,43 +149,82 @@ func refused(text string) func(*mismatch) bool {
 	}
 }
 
-// excuses are the differences that may be in a test, and how often each was.
+// excuses are the differences that may be in a test.
 type excuses struct {
-	list   []difference
-	used   []int
-	needed int // the first so many must be
+	list []excuse
+	seed int // of the situation that is judged
 }
 
-// except returns the differences that a test shows.
-func except(list ...difference) *excuses { return &excuses{list, make([]int, len(list)), len(list)} }
+// excuse is a difference that may be in a test, and how often it was.
+type excuse struct {
+	difference
+	proof int  // the seed of a situation that must show it; 0 = those that are drawn must
+	luck  bool // nothing must
+	used  int
+	last  int // the last seed that showed it
+}
+
+// except returns the differences that a test shows often.
+func except(list ...difference) *excuses {
+	e := &excuses{}
+	for _, d := range list {
+		e.list = append(e.list, excuse{difference: d})
+	}
+	return e
+}
+
+// rarely allows a difference that the drawn situations may not show. That of the
+// seed must.
+func (e *excuses) rarely(d difference, seed int) *excuses {
+	e.list = append(e.list, excuse{difference: d, proof: seed})
+	return e
+}
 
 // also allows differences that it takes luck to meet in this test; another
 // shows them.
 func (e *excuses) also(list ...difference) *excuses {
-	e.list, e.used = append(e.list, list...), append(e.used, make([]int, len(list))...)
+	for _, d := range list {
+		e.list = append(e.list, excuse{difference: d, luck: true})
+	}
 	return e
 }
 
 // find returns whether a difference covers the mismatch, and counts it.
 func (e *excuses) find(m *mismatch) bool {
-	i := slices.IndexFunc(e.list, func(d difference) bool { return d.excuses(m) })
+	i := slices.IndexFunc(e.list, func(d excuse) bool { return d.excuses(m) })
 	if i < 0 {
 		return false
 	}
-	e.used[i]++
+	e.list[i].used++
+	e.list[i].last = e.seed
 	return true
+}
+
+// prove has the situations judged that must show a difference.
+func (e *excuses) prove(t *testing.T, judge func(seed int)) {
+	t.Helper()
+	for i := range e.list {
+		d := &e.list[i]
+		if d.proof == 0 {
+			continue
+		}
+		e.seed = d.proof
+		if judge(d.proof); d.last != d.proof {
+			t.Errorf("seed %d no longer shows that %s; name one that does, which -v -args -seeds=10 finds, or delete the difference", d.proof, d.name)
+		}
+	}
 }
 
 // report prints how often each difference was met. What a test does not show
 // it should not list.
 func (e *excuses) report(t *testing.T) {
 	t.Helper()
-	for i, d := range e.list {
-		if e.used[i] == 0 && i < e.needed {
+	for _, d := range e.list {
+		if d.used == 0 && !d.luck {
 			t.Errorf("nothing shows that %s", d.name)
 		}
-		if e.used[i] > 0 {
-			t.Logf("%5d × %s: %s", e.used[i], d.name, d.why)
+		if d.used > 0 {
+			t.Logf("%5d × %s, the last at seed %d: %s", d.used, d.name, d.last, d.why)
 		}
 	}
 }

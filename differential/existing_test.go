@@ -5,6 +5,8 @@ package differential
 import (
 	"flag"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +21,7 @@ import (
 var (
 	seeds = flag.Int("seeds", 1, "multiply the number of seeds by this")
 	stop  = flag.Int("stop", 5, "stop after so many situations that fail")
+	first = flag.Int("first", rand.IntN(1<<40), "the first of the seeds")
 	only  = flag.Int("seed", -1, "run this seed alone and show its situation")
 )
 
@@ -30,16 +33,39 @@ func converter(labels v1.Labels) convert.Converter {
 	return convert.Converter{Axis: model.NewAxis(), Labels: labels, Manages: func(*v1.NodeClassReference) bool { return true }}
 }
 
-// each runs the check on n seeds, as subtests only where they fail.
-func each(t *testing.T, n int, check func(seed int) (s *situation, snapshot *model.Snapshot, wrong []string)) {
-	from, to := 0, n**seeds
+// mayForget is the share of plans that may leave a pod that could run; see
+// docs/differences.md for what is measured.
+const mayForget = 0.001
+
+// findings are what is wrong with a plan.
+type findings struct {
+	wrong     []string // what the scheduler would not do
+	forgotten []string // pods it would place that the plan leaves
+}
+
+// each runs the check on the seeds that must show a difference and on n others, as
+// subtests only where they fail. In a share of the others a pod may be forgotten;
+// more are by chance, at most four standard deviations.
+func each(t *testing.T, n int, share float64, used *excuses, check func(seed int) (*situation, *model.Snapshot, findings)) {
+	from, to := *first, *first+n**seeds
 	if *only >= 0 {
 		from, to = *only, *only+1
+	} else {
+		used.prove(t, func(seed int) { check(seed) })
 	}
 	t.Logf("%d situations, seeds %d to %d", to-from, from, to-1)
-	failed := 0
+	failed, expected := 0, share*float64(to-from)
+	pass := int(expected + 4*math.Sqrt(expected))
 	for seed := from; seed < to && failed < *stop; seed++ {
-		s, snapshot, wrong := check(seed)
+		used.seed = seed
+		s, snapshot, found := check(seed)
+		wrong := found.wrong
+		if len(wrong) == 0 && len(found.forgotten) > 0 && pass > 0 {
+			pass--
+			t.Logf("seed %d, which is let pass: %s", seed, found.forgotten[0])
+			continue
+		}
+		wrong = append(wrong, found.forgotten...)
 		if len(wrong) == 0 && *only < 0 {
 			continue
 		}
@@ -57,34 +83,36 @@ func each(t *testing.T, n int, check func(seed int) (s *situation, snapshot *mod
 
 // One pod, one node: we place it if and only if the scheduler would.
 func TestOnePodOneNode(t *testing.T) {
-	testExisting(t, 12000, func(g dice) *situation { return g.situation(1, 1) }, except(perNode(), naturalNumbers(), comparing()).also(leavingDrawsNobody()))
+	testExisting(t, 12000, func(g dice) *situation { return g.situation(1, 1) },
+		except(perNode(), comparing()).rarely(naturalNumbers(), 759004971700).also(leavingDrawsNobody()))
 }
 
 // Several pods, several nodes: the scheduler accepts the placements in turn,
 // and accepts none of the pods we leave once that is done.
 func TestPodsAndNodes(t *testing.T) {
-	testExisting(t, 4000, func(g dice) *situation { return g.situation(2+g.IntN(4), 2+g.IntN(6)) }, except(perNode(), naturalNumbers(), comparing()).also(leavingDrawsNobody()))
+	testExisting(t, 4000, func(g dice) *situation { return g.situation(2+g.IntN(4), 2+g.IntN(6)) },
+		except(perNode(), naturalNumbers(), comparing()).also(leavingDrawsNobody()))
 }
 
 // One pod among others it may have to keep to or away from: we place it if and
 // only if the scheduler would.
 func TestOnePodAmongPeers(t *testing.T) {
-	testExisting(t, 4000, func(g dice) *situation { return g.neighbourhood() }, except(misreadNamespaces(), leavingDrawsNobody()))
+	testExisting(t, 4000, func(g dice) *situation { return g.neighbourhood() }, except().rarely(leavingDrawsNobody(), 759004964935))
 }
 
 func testExisting(t *testing.T, n int, draw func(dice) *situation, used *excuses, defaults ...corev1.TopologySpreadConstraint) {
 	t.Helper()
 	scheduler, total := newScheduler(t, defaults...), tally{}
-	each(t, n, func(seed int) (*situation, *model.Snapshot, []string) {
+	each(t, n, 0, used, func(seed int) (*situation, *model.Snapshot, findings) {
 		s := draw(newDice(seed, labelKeys()))
 		snapshot := s.world(converter(v1.DefaultLabels())).Snapshot(now())
 		j := judge{scheduler: scheduler, situation: s, snapshot: snapshot, used: used, tally: total}
 		made, err := attempt(snapshot)
 		if err != nil {
-			return s, nil, []string{err.Error()}
+			return s, nil, findings{wrong: []string{err.Error()}}
 		}
 		j.existing(made)
-		return s, snapshot, j.wrong
+		return s, snapshot, j.findings
 	})
 	total.check(t, used)
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
 
+	v1 "karpenter/api/v1"
 	"karpenter/model"
 )
 
@@ -46,7 +47,7 @@ type judge struct {
 
 	nodes []*corev1.Node // as they will be
 	pods  []*corev1.Pod  // with what has been bound so far
-	wrong []string
+	findings
 }
 
 // mismatch is a verdict of the scheduler that is not ours.
@@ -56,7 +57,6 @@ type mismatch struct {
 	node    *corev1.Node
 	verdict *model.Verdict // why we leave the pod, although the scheduler accepts the node; nil = we place it there
 	refusal string         // the scheduler's
-	before  []*corev1.Pod  // pods before those of the plan are bound; nil = all
 }
 
 // shape returns the mismatched pod as we see it.
@@ -110,10 +110,6 @@ func (m *mismatch) followsLeaving() bool {
 	m.see(slices.DeleteFunc(slices.Clone(m.pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
 	defer m.see(m.pods)
 	without := m.scheduler.refusal(m.pod, m.node.Name)
-	if m.verdict == nil && without == notNear { // because of what is planned: it might have come first
-		m.see(slices.DeleteFunc(slices.Clone(m.before), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
-		without = m.scheduler.refusal(m.pod, m.node.Name)
-	}
 	if m.verdict == nil {
 		return without == "" && m.refusal == notNear
 	}
@@ -138,14 +134,16 @@ func (m *mismatch) lacksDaemons() bool {
 }
 
 // undecided reports whether the scheduler would refuse the node if others had
-// become other machines that they could be: some of many ways for that.
+// become other machines that they could be: some of many ways for that. Where the
+// node itself was on its way, there may be one of each kind it could become, and
+// what runs on it may be on another.
 func (m *mismatch) undecided() bool {
 	if m.verdict == nil || len(m.could) == 0 {
 		return false
 	}
 	defer m.see(m.pods)
 	g := newDice(0, nil)
-	for range 100 {
+	for range 500 {
 		changed := *m.judge
 		changed.nodes = slices.Clone(m.nodes)
 		for i, n := range m.nodes {
@@ -153,10 +151,18 @@ func (m *mismatch) undecided() bool {
 				changed.nodes[i] = crossed(g, others)
 			}
 		}
+		pods := m.pods
+		if m.ordered() {
+			other := full(crossed(g, m.could[m.node.Name]), "elsewhere")
+			changed.nodes = append(changed.nodes, other)
+			if g.maybe(50) {
+				pods = moved(m.pods, m.node.Name, other.Name)
+			}
+		}
 		if g.maybe(50) && m.places != nil {
 			changed.nodes = append(changed.nodes, m.places()...)
 		}
-		changed.see(m.pods)
+		changed.see(pods)
 		if m.scheduler.refusal(m.pod, m.node.Name) != "" {
 			return true
 		}
@@ -164,12 +170,36 @@ func (m *mismatch) undecided() bool {
 	return false
 }
 
+// moved returns the pods with those of one node on another.
+func moved(pods []*corev1.Pod, from, to string) []*corev1.Pod {
+	out := slices.Clone(pods)
+	for i, p := range out {
+		if p.Spec.NodeName == from {
+			out[i] = p.DeepCopy()
+			out[i].Spec.NodeName = to
+		}
+	}
+	return out
+}
+
+// ordered reports whether the node is a machine that was on its way before the plan.
+func (m *mismatch) ordered() bool {
+	return slices.ContainsFunc(m.situation.claims, func(c *v1.NodeClaim) bool { return c.Name == m.node.Name })
+}
+
 // crossed returns a node with labels of any of the nodes, taken one by one:
-// what a node may become is planned with label by label.
+// what a node may become is planned with label by label. A value that few of the
+// nodes have is as likely as another.
 func crossed(g dice, nodes []*corev1.Node) *corev1.Node {
 	n := pick(g, nodes...).DeepCopy()
 	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelArchStable} {
-		n.Labels[key] = pick(g, nodes...).Labels[key]
+		var values []string
+		for _, other := range nodes {
+			if v := other.Labels[key]; !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		n.Labels[key] = pick(g, values...)
 	}
 	return n
 }
@@ -249,7 +279,11 @@ func (m *mismatch) String() string {
 
 // differ notes a mismatch, unless it is a difference that should be.
 func (j *judge) differ(m *mismatch) {
-	if !j.used.find(m) {
+	switch {
+	case j.used.find(m):
+	case m.verdict != nil:
+		j.forgotten = append(j.forgotten, m.String())
+	default:
 		j.wrong = append(j.wrong, m.String())
 	}
 }
@@ -392,10 +426,12 @@ func (j *judge) bind(want []binding) {
 		var different, left []binding
 		var wrong []string
 		for i, b := range want {
-			m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()], before: before}
+			if s.best>>i&1 == 1 {
+				continue
+			}
+			m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()]}
 			switch {
-			case s.best>>i&1 == 1:
-			case j.used.find(m):
+			case j.used.find(m), j.differsAt(before, b):
 				different = append(different, b)
 			default:
 				left, wrong = append(left, b), append(wrong, m.String())
@@ -410,6 +446,16 @@ func (j *judge) bind(want []binding) {
 		}
 		want = left
 	}
+}
+
+// differsAt reports whether the scheduler refuses the binding for what may
+// differ while these pods are all that is bound: it might have come first.
+func (j *judge) differsAt(before []*corev1.Pod, b binding) bool {
+	then := *j
+	then.pods = before
+	then.see(before)
+	m := &mismatch{judge: &then, pod: b.pod, node: j.node(b.node), refusal: j.scheduler.refusal(b.pod, b.node)}
+	return m.refusal != "" && j.used.find(m)
 }
 
 // twin names what bindings of equal pods to one node share.

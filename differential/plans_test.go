@@ -31,29 +31,30 @@ func TestPlans(t *testing.T) {
 			l.pods = append(l.pods, waiting(g.deployment(fmt.Sprintf("web%d", i), pick(g, 1, 1, 2, 3))...)...)
 		}
 		return l
-	}, except(leavingDrawsNobody(), leavingKeepsAway(), undecidedMachines(), daemonsOfSomeZones(), daemonsToCome()))
+	}, except().rarely(leavingDrawsNobody(), 759004963374).rarely(leavingKeepsAway(), 759004962836).
+		rarely(daemonsOfSomeZones(), 759004962723).rarely(daemonsToCome(), 496396141418).rarely(undecidedMachines(), 759004963050))
 }
 
 func testPlans(t *testing.T, n int, draw func(dice) *market, used *excuses) {
 	scheduler, total := newScheduler(t), tally{}
-	each(t, n, func(seed int) (*situation, *model.Snapshot, []string) {
+	each(t, n, mayForget, used, func(seed int) (*situation, *model.Snapshot, findings) {
 		g := newDice(seed, nil)
 		l := draw(g)
 		snapshot := l.situation.world(l.convert).Snapshot(now())
 		made, err := attempt(snapshot)
 		if err != nil {
-			return l.situation, nil, []string{err.Error()}
+			return l.situation, nil, findings{wrong: []string{err.Error()}}
 		}
 		scheduler.know(l.situation)
 		random := func(from []cloud.Choice, _ *model.Launch) cloud.Choice { return pick(g, from...) }
 		for _, become := range []becoming{planned, random} {
 			j := judge{scheduler: scheduler, situation: l.situation, snapshot: snapshot, used: used, tally: total, places: l.places}
 			j.whole(l, made, become)
-			if len(j.wrong) > 0 {
-				return l.situation, snapshot, j.wrong
+			if len(j.wrong)+len(j.forgotten) > 0 {
+				return l.situation, snapshot, j.findings
 			}
 		}
-		return l.situation, snapshot, nil
+		return l.situation, snapshot, findings{}
 	})
 	total.check(t, used)
 }
@@ -105,13 +106,18 @@ func (j *judge) whole(l *market, plan *model.Plan, become becoming) {
 	if left := j.leftovers(plan); len(j.wrong) == 0 && len(left) > 0 {
 		j.offer(left, j.nodes...)
 		for _, n := range l.launchable() {
-			more := *j
-			more.nodes, more.pods = append(slices.Clip(j.nodes), n), slices.Clip(j.pods)
-			more.bindDaemons(n)
-			more.offer(left, n)
-			j.wrong = more.wrong
+			j.offerNew(left, n)
 		}
 	}
+}
+
+// offerNew offers one more node, with its daemons, to the pods that are left.
+func (j *judge) offerNew(left []leftover, n *corev1.Node) {
+	more := *j
+	more.nodes, more.pods = append(slices.Clip(j.nodes), n), slices.Clip(j.pods)
+	more.bindDaemons(n)
+	more.offer(left, n)
+	j.findings = more.findings
 }
 
 // startAny starts one of the machines the claim could become, and returns its
@@ -291,7 +297,8 @@ func (g dice) order(l *market, name string) {
 		launch.Requirements = launch.Requirements.And(model.NewRequirement(model.LabelZone, model.In, pick(g, zones()...)))
 	}
 	for _, t := range l.offered {
-		if _, ok := t.Requirements.Intersects(launch.Requirements); ok {
+		pods := t.Allocatable()[corev1.ResourcePods]
+		if _, ok := t.Requirements.Intersects(launch.Requirements); ok && pods.Value() >= 2 {
 			launch.Types = append(launch.Types, t.Name)
 		}
 	}

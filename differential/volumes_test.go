@@ -34,8 +34,9 @@ func TestVolumes(t *testing.T) {
 			l.pods = append(l.pods, waiting(pods...)...)
 		}
 		return l
-	}, except(localMoves(), staticWaits(), oneByOne(), daemonsOfSomeZones(), leavingDrawsNobody()).
-		also(everyPlaceCounts(), leavingKeepsAway(), undecidedMachines(), daemonsToCome()))
+	}, except(localMoves(), staticWaits()).rarely(oneByOne(), 495393820041).
+		rarely(daemonsOfSomeZones(), 495393820235).rarely(leavingDrawsNobody(), 495393819682).
+		also(everyPlaceCounts(), leavingKeepsAway(), daemonsToCome(), undecidedMachines()))
 }
 
 // storage is what pods' volumes are made of.

@@ -79,7 +79,7 @@ func bounded(key string, op Operator, values []string) Requirement {
 	switch {
 	case op == Gt && n == math.MaxInt64:
 		return none
-	case op == Lt && n <= 0, op == Lte && n < 0: // no label value is a negative number
+	case n < 0, op == Lt && n == 0: // no label value is a negative number, and Kubernetes compares with none
 		return none
 	case op == Gt:
 		r.Gte = Bound{true, n + 1}
@@ -178,8 +178,9 @@ func (r Requirement) Intersect(s Requirement) Requirement {
 	return out
 }
 
-// Intersects reports whether some value satisfies both r and s. Two
-// complements always intersect: there are more values than anyone can exclude.
+// Intersects reports whether some value satisfies both r and s. Two complements
+// intersect, as there are more values than anyone can exclude, unless every number
+// up to an upper bound is excluded: no node is launched for other spellings of it.
 func (r Requirement) Intersects(s Requirement) bool {
 	gte := tighter(r.Gte, s.Gte, func(a, b int64) int64 { return max(a, b) })
 	lte := tighter(r.Lte, s.Lte, func(a, b int64) int64 { return min(a, b) })
@@ -187,7 +188,7 @@ func (r Requirement) Intersects(s Requirement) bool {
 		return false
 	}
 	if r.Complement && s.Complement {
-		return true
+		return !lte.Set || anyNumber(gte, lte, slices.Concat(r.Values, s.Values))
 	}
 	concrete, other := r, s
 	if concrete.Complement {
@@ -212,6 +213,12 @@ func (r Requirement) Within(s Requirement) bool {
 		return false
 	}
 	return !slices.ContainsFunc(s.Values, func(v string) bool { return r.Has(v) })
+}
+
+// anyNumber reports whether some number within the bounds is not excluded.
+func anyNumber(gte, lte Bound, excluded []string) bool {
+	_, ok := Requirement{Complement: true, Values: sortedSet(excluded), Gte: gte, Lte: lte}.Number()
+	return ok
 }
 
 func tighter(a, b Bound, pick func(a, b int64) int64) Bound {

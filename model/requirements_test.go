@@ -95,6 +95,17 @@ func TestString(t *testing.T) {
 	}
 }
 
+// TestNoNumberLeft covers bounds between which every number is excluded.
+func TestNoNumberLeft(t *testing.T) {
+	bounds := NewRequirement("k", Gte, "3").Intersect(NewRequirement("k", Lte, "4"))
+	if bounds.Intersects(NewRequirement("k", NotIn, "3", "4")) || !bounds.Intersects(NewRequirement("k", NotIn, "3", "a")) {
+		t.Error("3 to 4 without 3 and 4 is nothing, without 3 it is 4")
+	}
+	if below := NewRequirement("k", Lt, "1"); below.Intersects(NewRequirement("k", NotIn, "0")) {
+		t.Error("no number is below 0")
+	}
+}
+
 // TestLaws checks on random requirements that the set operations agree with
 // membership, value by value.
 func TestLaws(t *testing.T) {

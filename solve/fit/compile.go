@@ -170,5 +170,18 @@ func (c *Catalogue) hosts(d *model.Shape) Bits {
 			out.Add(c.in(c.Pools[i].Offers))
 		}
 	}
-	return out.And(c.Any(d.Alternatives()))
+	demands := d.Alternatives()
+	for i := range demands {
+		demands[i] = withName(demands[i])
+	}
+	return out.And(c.Any(demands))
+}
+
+// withName returns what is left to demand of a new node, which has a name that
+// nobody knows yet.
+func withName(rs model.Requirements) model.Requirements {
+	if r, ok := rs.Get(model.LabelHostname); !ok || !r.Complement || r.Gte.Set || r.Lte.Set {
+		return rs
+	}
+	return rs.Without(model.LabelHostname)
 }
