@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	helpers "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -133,8 +134,9 @@ func keptStatus(p *corev1.Pod) corev1.PodStatus {
 	s := &p.Status
 	out := corev1.PodStatus{
 		Phase: s.Phase, NominatedNodeName: s.NominatedNodeName,
-		InitContainerStatuses: keptStatuses(s.InitContainerStatuses, p.Spec.InitContainers),
-		ContainerStatuses:     keptStatuses(s.ContainerStatuses, p.Spec.Containers),
+	}
+	if resized(p) {
+		out.InitContainerStatuses, out.ContainerStatuses = resourcesOf(s.InitContainerStatuses), resourcesOf(s.ContainerStatuses)
 	}
 	if _, ok := p.Annotations[v1.DoNotDisruptAnnotationKey]; ok {
 		out.StartTime = s.StartTime
@@ -151,20 +153,25 @@ func keptStatus(p *corev1.Pod) corev1.PodStatus {
 	return out
 }
 
-// keptStatuses returns the statuses of containers that have other resources than
-// their spec asks for, as they do while they are resized.
-func keptStatuses(all []corev1.ContainerStatus, of []corev1.Container) []corev1.ContainerStatus {
-	var out []corev1.ContainerStatus
-	for i := range all {
-		s := &all[i]
-		if s.Resources == nil {
-			continue
-		}
-		j := slices.IndexFunc(of, func(k corev1.Container) bool { return k.Name == s.Name })
-		if j < 0 || as(of[j].Resources, s) {
-			continue
-		}
-		out = append(out, corev1.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources})
+// resized reports whether some container has other resources than its spec asks for,
+// or was refused them. What the pod requests is then a sum over all of its statuses.
+func resized(p *corev1.Pod) bool {
+	return helpers.IsPodResizeInfeasible(p) ||
+		differ(p.Status.InitContainerStatuses, p.Spec.InitContainers) || differ(p.Status.ContainerStatuses, p.Spec.Containers)
+}
+
+func differ(all []corev1.ContainerStatus, of []corev1.Container) bool {
+	return slices.ContainsFunc(all, func(s corev1.ContainerStatus) bool {
+		i := slices.IndexFunc(of, func(k corev1.Container) bool { return k.Name == s.Name })
+		return i >= 0 && s.Resources != nil && !as(of[i].Resources, &s)
+	})
+}
+
+// resourcesOf returns the statuses without what is not about resources.
+func resourcesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	out := make([]corev1.ContainerStatus, len(all))
+	for i, s := range all {
+		out[i] = corev1.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources}
 	}
 	return out
 }

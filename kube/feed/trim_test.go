@@ -112,6 +112,15 @@ func TestTrimmedPodsReadTheSame(t *testing.T) {
 			p.Status.ContainerStatuses[0].AllocatedResources = amounts("500m")
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
 		},
+		"infeasible in one of two": func(p *corev1.Pod) {
+			other := corev1.Container{Name: "other", Resources: corev1.ResourceRequirements{Requests: amounts("3")}}
+			p.Spec.Containers = append(p.Spec.Containers, other)
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "other", Resources: &corev1.ResourceRequirements{Requests: amounts("2")}})
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
+		},
+		"infeasible, as before": func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
+		},
 		"sidecar": func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "proxy", Resources: &corev1.ResourceRequirements{Requests: amounts("2")}}}
 		},
