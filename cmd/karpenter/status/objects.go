@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/api/conditions"
@@ -90,24 +91,36 @@ func limitsCheck(f *Facts) Check {
 	return ok(name, "all NodePools have some, and none is nearly reached")
 }
 
+// nodeClass is what the check needs of any kind of them.
+type nodeClass interface {
+	client.Object
+	GetConditions() []metav1.Condition
+}
+
+func classesOf[T nodeClass](in read[[]T]) read[[]nodeClass] {
+	out := read[[]nodeClass]{err: in.err}
+	for _, c := range in.value {
+		out.value = append(out.value, c)
+	}
+	return out
+}
+
 func classesCheck(f *Facts) Check {
 	const name = "Node classes"
-	if err := f.AWSClasses.err; err != nil {
-		return unread(name, err)
-	}
-	if err := f.KWOKClasses.err; err != nil {
-		return unread(name, err)
-	}
 	var bad []string
-	n := len(f.AWSClasses.value) + len(f.KWOKClasses.value)
-	for _, c := range f.AWSClasses.value {
-		if why := unready(c.Status.Conditions); why != "" {
-			bad = append(bad, "EC2NodeClass "+c.Name+": "+why)
+	n := 0
+	for _, classes := range []struct {
+		kind string
+		all  read[[]nodeClass]
+	}{{"EC2NodeClass", classesOf(f.AWSClasses)}, {"AKSNodeClass", classesOf(f.AzureClasses)}, {"KWOKNodeClass", classesOf(f.KWOKClasses)}} {
+		if classes.all.err != nil {
+			return unread(name, classes.all.err)
 		}
-	}
-	for _, c := range f.KWOKClasses.value {
-		if why := unready(c.Status.Conditions); why != "" {
-			bad = append(bad, "KWOKNodeClass "+c.Name+": "+why)
+		n += len(classes.all.value)
+		for _, c := range classes.all.value {
+			if why := unready(c.GetConditions()); why != "" {
+				bad = append(bad, classes.kind+" "+c.GetName()+": "+why)
+			}
 		}
 	}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "karpenter/api/aws/v1"
+	azurev1beta1 "karpenter/api/azure/v1beta1"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/cmd/karpenter/situation"
@@ -31,15 +32,16 @@ type Facts struct {
 	Now        time.Time
 	Kubernetes string // version of the API server
 
-	CRDs        map[string]read[*apiextensionsv1.CustomResourceDefinition] // by name; nil = not there
-	Leases      read[[]coordinationv1.Lease]
-	Deployments read[[]*appsv1.Deployment]
-	Pools       read[[]*v1.NodePool]
-	Claims      read[[]*v1.NodeClaim]
-	AWSClasses  read[[]*awsv1.EC2NodeClass]
-	KWOKClasses read[[]*kwokv1alpha1.KWOKNodeClass]
-	Nodes       read[[]*corev1.Node]
-	Events      read[[]*corev1.Event]
+	CRDs         map[string]read[*apiextensionsv1.CustomResourceDefinition] // by name; nil = not there
+	Leases       read[[]coordinationv1.Lease]
+	Deployments  read[[]*appsv1.Deployment]
+	Pools        read[[]*v1.NodePool]
+	Claims       read[[]*v1.NodeClaim]
+	AWSClasses   read[[]*awsv1.EC2NodeClass]
+	AzureClasses read[[]*azurev1beta1.AKSNodeClass]
+	KWOKClasses  read[[]*kwokv1alpha1.KWOKNodeClass]
+	Nodes        read[[]*corev1.Node]
+	Events       read[[]*corev1.Event]
 
 	Offerings read[time.Time]   // when they last changed; zero = not known
 	Health    *situation.Health // nil = the leader does not report it
@@ -57,7 +59,7 @@ type read[T any] struct {
 func crdNames() []string { return []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh"} }
 
 func classCRDs() []string {
-	return []string{"ec2nodeclasses.karpenter.k8s.aws", "kwoknodeclasses.karpenter.kwok.sh"}
+	return []string{"ec2nodeclasses.karpenter.k8s.aws", "aksnodeclasses.karpenter.azure.com", "kwoknodeclasses.karpenter.kwok.sh"}
 }
 
 // Read gets the facts. place makes the plan for the pods that wait.
@@ -89,6 +91,7 @@ func Read(ctx context.Context, r *situation.Reader, now time.Time, kubernetes st
 	f.Pools = typed[*v1.NodePool](list(&v1.NodePool{}))
 	f.Claims = typed[*v1.NodeClaim](list(&v1.NodeClaim{}))
 	f.AWSClasses = typed[*awsv1.EC2NodeClass](list(&awsv1.EC2NodeClass{}))
+	f.AzureClasses = typed[*azurev1beta1.AKSNodeClass](list(&azurev1beta1.AKSNodeClass{}))
 	f.KWOKClasses = typed[*kwokv1alpha1.KWOKNodeClass](list(&kwokv1alpha1.KWOKNodeClass{}))
 	f.Nodes = typed[*corev1.Node](list(&corev1.Node{}))
 	f.Events = typed[*corev1.Event](list(&corev1.Event{}))

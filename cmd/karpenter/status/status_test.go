@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	awsv1 "karpenter/api/aws/v1"
+	azurev1beta1 "karpenter/api/azure/v1beta1"
 	"karpenter/api/crds"
 	v1 "karpenter/api/v1"
 	"karpenter/cmd/karpenter/situation"
@@ -156,6 +157,9 @@ func TestStatusFinds(t *testing.T) {
 		{"NodePools", Warning, "there is none", func(f *Facts) { f.Pools.value = nil }},
 		{"Limits", Warning, "general: 96 of 100 cpu in use", func(f *Facts) { f.Pools.value[0].Status.Resources = corev1.ResourceList{"cpu": quantity("96")} }},
 		{"Limits", Warning, "1 of 1 NodePools have no limits", func(f *Facts) { f.Pools.value[0].Spec.Limits = nil }},
+		{"Node classes", Failure, "AKSNodeClass default: ", func(f *Facts) {
+			f.AzureClasses.value = []*azurev1beta1.AKSNodeClass{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}
+		}},
 		{"Node classes", Failure, "EC2NodeClass default: waiting for first reconcile", func(f *Facts) { f.AWSClasses.value[0].Status.Conditions = nil }},
 		{"Launches", Warning, "general-1, 1h0m0s old: not Registered: no node yet", func(f *Facts) {
 			f.Claims.value[0].Status.Conditions = []v1.Condition{claimed("Launched", metav1.ConditionTrue, ""), claimed("Registered", metav1.ConditionFalse, "no node yet")}
