@@ -57,7 +57,7 @@ func TestMistakesAreFoundEarly(t *testing.T) {
 		{"a folder as controller", Options{Controller: empty}, "no executable"},
 		{"no CRDs", Options{Controller: controller, Provider: KWOK, CRDs: empty}, "no manifests"},
 		{"no manifests", Options{Controller: controller, Provider: KWOK, CRDs: "../../api/crds", Manifests: []string{"nowhere"}}, "nowhere"},
-		{"no such provider", Options{Controller: controller, Provider: "gcp"}, "there are aws and kwok"},
+		{"no such provider", Options{Controller: controller, Provider: "gcp"}, "there are aws, azure and kwok"},
 		{"no simulated AWS", Options{Controller: controller}, "awssim ./cmd/awssim"},
 		{"no Helm", Options{Controller: controller, Provider: KWOK, Helm: "nowhere/helm"}, "go build -o nowhere/helm helm.sh/helm"},
 		{"no folder", Options{Controller: controller, Provider: KWOK, CRDs: "../../api/crds"}, "--data"},
