@@ -4,6 +4,7 @@ package amazon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -110,7 +111,7 @@ func New(c Config, run *sim.Run) (*Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.sells.Refresh(ctx); err != nil {
+	if err := errors.Join(a.sells.Refresh(ctx), a.sells.RefreshPrices(ctx)); err != nil {
 		return nil, err
 	}
 	run.Cloud.Stand(a)
