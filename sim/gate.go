@@ -5,6 +5,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -40,12 +41,18 @@ func (g *gate) shut() {
 }
 
 // door is the gate as a Vendor knows it.
-func (g *gate) door(ctx context.Context, verb, name string, writes bool, do func() error) error {
+func (g *gate) door(ctx context.Context, verb, name string, input any, writes bool, do func() error) error {
 	return g.pass(ctx, request{
 		writes: writes,
 		Call:   Call{Target: Cloud, By: controllerOf(ctx), Verb: verb, Name: name},
-		detail: func() string { return "" },
-		carry:  func(float64) error { return do() },
+		detail: func() string {
+			text, err := json.Marshal(input)
+			if err != nil {
+				return err.Error()
+			}
+			return string(text)
+		},
+		carry: func(float64) error { return do() },
 	})
 }
 

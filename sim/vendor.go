@@ -20,6 +20,6 @@ type Vendor interface {
 }
 
 // Door lets a call of the process through when its turn has come, and may have
-// it fail. Verb and name are those of the Call; writes says that it changes
-// something.
-type Door func(ctx context.Context, verb, name string, writes bool, do func() error) error
+// it fail. Verb and name are those of the Call; input is the rest of what it asks, as
+// JSON can tell it; writes says that it changes something.
+type Door func(ctx context.Context, verb, name string, input any, writes bool, do func() error) error

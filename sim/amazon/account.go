@@ -291,7 +291,7 @@ func through[In, Out, Option any](ctx context.Context, l *life, verb string, in 
 		return call(ctx, in)
 	}
 	var out Out
-	err := l.door(ctx, verb, "", !client.Reads(verb), func() (err error) {
+	err := l.door(ctx, verb, "", in, !client.Reads(verb), func() (err error) {
 		out, err = call(ctx, in)
 		if verb == "CreateFleet" || verb == "TerminateInstances" {
 			l.changed()
