@@ -64,12 +64,20 @@ func (n *insertion) withoutSome(bins []int) bool {
 			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more) {
 			}
 		}
-		if n.podsLeft() == 0 && n.cost() < cost && !n.leavesTiers(tiers) {
+		if n.podsLeft() == 0 && n.cost() < cost && !n.leavesTiers(tiers) && n.standsAlone() {
 			return true
 		}
 		n.rollback(before)
 	}
 	return false
+}
+
+// standsAlone reports whether the scheduler would follow the plan if no other nodes
+// come.
+func (n *insertion) standsAlone() bool {
+	n.growing = false
+	defer func() { n.growing = true }()
+	return n.stands()
 }
 
 // inTier is a tier that nodes are bought in for pods of a kind.
