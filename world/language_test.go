@@ -23,7 +23,7 @@ import (
 //	node, claim, pod, pool, types, pdb, daemonset, namespace    an object is new or has changed
 //	limits NODE DRIVER:N    so many volumes may be attached to a node
 //	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
-//	podgroup NAME min=N refused=TEXT    a PodGroup is new or has changed
+//	podgroup NAME min=N refused=TEXT together=LABEL    a PodGroup is new or has changed
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, unplaced PODS, mark, unmark, nominate NODE FOR
 //	move CLAIM PODS    planned for pods that run
@@ -316,7 +316,7 @@ func (s *story) set(kind, name string, o options) {
 		}
 		s.w.SetTypes(name, types)
 	case "podgroup":
-		s.w.SetPodGroup(world.PodGroup{Name: "default/" + name, MinCount: int(o.number("min", 0)), Refused: o["refused"]})
+		s.w.SetPodGroup(world.PodGroup{Name: "default/" + name, MinCount: int(o.number("min", 0)), Refused: o["refused"], TopologyKey: o["together"]})
 	case "pdb":
 		k, v, _ := strings.Cut(o["selector"], ":")
 		s.w.SetDisruptionBudget(world.DisruptionBudget{
@@ -462,6 +462,9 @@ func (s *story) show(what string, words []string) string {
 	case "podgroups":
 		for _, g := range snapshot.Groups {
 			fmt.Fprintf(&out, "%s: min %d, running %d%s\n", g.Name, g.MinCount, g.Running, strings.TrimSuffix(", "+g.Refused, ", "))
+			if g.TopologyKey != "" {
+				fmt.Fprintf(&out, "  one %s, running on %q\n", g.TopologyKey, g.On)
+			}
 		}
 		if len(snapshot.Groups) == 0 {
 			out.WriteString("no groups\n")

@@ -63,10 +63,16 @@ func TestGroups(t *testing.T) {
 		}, 0, "PodGroup default/train: its schedulingPolicy is neither basic nor gang"},
 		{"a topology constraint", func(x *storage) {
 			g := gang("train", 3)
-			g.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: "zone"}}}
+			g.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: "rack"}}}
 			x.tell(g)
 			x.train(3, scheduled)
-		}, 0, "PodGroup default/train: it has schedulingConstraints (not supported yet)"},
+		}, 0, "PodGroup default/train: no node has the label rack, and no NodePool tells its value before a node is launched"},
+		{"spec 46/112: one zone for all", func(x *storage) {
+			g := gang("train", 3)
+			g.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: corev1.LabelTopologyZone}}}
+			x.tell(g)
+			x.train(3, scheduled)
+		}, 3, ""},
 		{"part of a CompositePodGroup", func(x *storage) {
 			g := gang("train", 3)
 			g.Spec.ParentCompositePodGroupName = ptr.To("all")
