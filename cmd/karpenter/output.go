@@ -129,14 +129,16 @@ func (s surroundings) width() int {
 	return columns
 }
 
-// shown reports whether stdout is a terminal.
-func (s surroundings) shown() bool { return s.screen != nil || isTerminal(s.stdout) }
+// shown reports whether stdout is a terminal that can be drawn on.
+func (s surroundings) shown() bool {
+	kind, _ := s.env("TERM")
+	return s.screen != nil || isTerminal(s.stdout) && kind != "dumb"
+}
 
 // colour reports whether stdout shows colours and the user wants them.
 func (s surroundings) colour() bool {
 	no, set := s.env("NO_COLOR")
-	kind, _ := s.env("TERM")
-	return s.shown() && (!set || no == "") && kind != "dumb"
+	return s.shown() && (!set || no == "")
 }
 
 // unicode reports whether the locale has letters beyond ASCII. Of the variables the
