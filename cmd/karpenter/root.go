@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -166,7 +167,11 @@ func atMost(most int) cobra.PositionalArgs {
 		if len(args) <= most {
 			return nil
 		}
-		return fmt.Errorf("unexpected argument %q\nRun '%s --help' for usage.", args[most], c.CommandPath())
+		hint := ""
+		if _, err := os.Stat(args[most]); err == nil && c.Flags().Lookup("filename") != nil {
+			hint = meant([]string{"-f " + args[most]})
+		}
+		return fmt.Errorf("unexpected argument %q%s\nRun '%s --help' for usage.", args[most], hint, c.CommandPath())
 	}
 }
 
