@@ -171,7 +171,7 @@ func (f aField) row(mark string, words map[string]*pattern) string {
 }
 
 // begins matches how the comments of fields begin after the name of the field in Go.
-var begins = regexp.MustCompile(`^(?:(?:is|are|says|say|holds|names|lists) ((?:an?|the|how|when|where|whether|which|what|who) )|([a-z]+[^i\W]s ))`)
+var begins = regexp.MustCompile(`^(?:(?:is|are|says|say|holds|names|lists) ((?:an?|the|how|when|where|whether) )|([a-z]+[^i\W]s ))`)
 
 // withoutName returns the description without the name of the field, which is in another
 // column: "Weight is how much" becomes "How much", and "GPU configures" becomes
