@@ -317,7 +317,7 @@ The file is for 'plan --snapshot', 'explain --file' and bug reports.`,
 			if err := situation.Print(s.stdout); err != nil {
 				return err
 			}
-			next(s, "karpenter plan --snapshot FILE", "karpenter explain pods -A --file FILE")
+			next(s, "karpenter plan --snapshot FILE", "karpenter explain pods -A --snapshot FILE")
 			return nil
 		},
 	}

@@ -23,6 +23,9 @@ const (
 	runGroup     = "run"
 )
 
+// pluginName is what the program is called as a plugin of kubectl.
+const pluginName = "kubectl-karpenter"
+
 // execute runs the command that the arguments name.
 func execute(ctx context.Context, s surroundings) error {
 	if startsController(s) {
@@ -128,7 +131,7 @@ rights. They change nothing.`,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
 	}
-	if s.program == "kubectl-karpenter" {
+	if s.program == pluginName {
 		c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl karpenter"}
 	}
 	c.SetVersionTemplate("{{.Version}}\n")

@@ -105,7 +105,11 @@ func (v *saving) run(ctx context.Context, s surroundings) error {
 	if err := v.write(s, report, pages{text: text, markdown: report.Markdown}); err != nil {
 		return err
 	}
-	v.next(s, "karpenter savings -o markdown", "karpenter migrate --check MANIFESTS")
+	again := "karpenter savings -o markdown"
+	for _, name := range v.files {
+		again += " -f " + name
+	}
+	v.next(s, again, "karpenter migrate --check MANIFESTS")
 	return nil
 }
 
