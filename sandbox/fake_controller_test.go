@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -41,10 +42,15 @@ type fakeController struct {
 
 // runFakeController is the process; it returns its exit code.
 func runFakeController(args []string) int {
-	if args[0] != "controller" {
+	run := controlFake
+	switch args[0] {
+	case "controller":
+	case "top":
+		run = showFake
+	default:
 		return answerFake(args)
 	}
-	if err := controlFake(); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -99,6 +105,38 @@ func controlFake() error {
 		if err := f.step(ctx, &view); err != nil && ctx.Err() == nil {
 			return err
 		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// showFake prints what there is whenever it changes, and each report.
+func showFake() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	flags := flag.NewFlagSet("top", flag.ContinueOnError)
+	kubeconfig, reports := flags.String("kubeconfig", "", ""), flags.Int("reports-fd", 0, "")
+	for _, name := range []string{"title", "hint"} {
+		flags.String(name, "", "")
+	}
+	if err := flags.Parse(os.Args[2:]); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return err
+	}
+	seen, err := fleet.Watch(ctx, config, nil, nil)
+	if err != nil {
+		return err
+	}
+	go func() { _, _ = io.Copy(os.Stdout, os.NewFile(uintptr(*reports), "reports")) }()
+	for {
+		changed := seen.Changed()
+		fmt.Println(new(seen.View()))
 		select {
 		case <-ctx.Done():
 			return nil

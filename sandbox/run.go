@@ -18,8 +18,6 @@ import (
 
 	"golang.org/x/term"
 
-	"karpenter/sandbox/console"
-	"karpenter/sandbox/fleet"
 	"karpenter/sandbox/kubelet"
 	"karpenter/sandbox/session"
 )
@@ -76,10 +74,10 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 	data := config.session.ControlPlane.Dir
 	writeIntroduction(stdout, s, data)
 	terminal, ok := stdout.(*os.File)
-	if ok && !config.plain && isTerminal(terminal) {
-		err = showLive(ctx, s, &config.session, reports)
+	if config.plain || !ok || !term.IsTerminal(int(terminal.Fd())) {
+		err = show(ctx, s, &config.session, struct{ io.Writer }{stdout}, reports, stderr) // a pipe, whatever stdout is
 	} else {
-		err = showLines(ctx, s, stdout, reports)
+		err = show(ctx, s, &config.session, stdout, reports, io.Discard)
 	}
 	reports.redirect(stderr)
 	if err != nil {
@@ -92,14 +90,10 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// isTerminal reports whether f is a terminal that can be drawn on.
-func isTerminal(f *os.File) bool {
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
-}
-
-// showLive shows the cluster with the controller's program, karpenter top, until the user quits or ctx is done. What the
-// sandbox itself reports is shown there, too: the first line of each report, for the rest is in the logs.
-func showLive(ctx context.Context, s *session.Session, options *session.Options, reports *outlet) error {
+// show shows the cluster with the controller's program, karpenter top, until the user quits or ctx is done: as a picture
+// if stdout is a terminal, else as lines. It also shows the first line of each report of the sandbox itself. Whole
+// reports go to log.
+func show(ctx context.Context, s *session.Session, options *session.Options, stdout io.Writer, reports *outlet, log io.Writer) error {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return err
@@ -110,27 +104,15 @@ func showLive(ctx context.Context, s *session.Session, options *session.Options,
 		arguments = append(arguments, "--hint", hint)
 	}
 	view := exec.CommandContext(ctx, options.Controller, arguments...)
-	view.Stdin, view.Stdout, view.Stderr, view.ExtraFiles = os.Stdin, os.Stdout, os.Stderr, []*os.File{read}
+	view.Stdin, view.Stdout, view.Stderr, view.ExtraFiles = os.Stdin, stdout, os.Stderr, []*os.File{read}
 	view.Cancel = func() error { return view.Process.Signal(syscall.SIGTERM) }
-	reports.redirect(firstLines{write})
+	reports.redirect(io.MultiWriter(log, firstLines{write}))
 	err = view.Run()
 	reports.redirect(io.Discard)
 	if ctx.Err() != nil {
 		err = nil
 	}
 	return errors.Join(err, write.Close(), read.Close())
-}
-
-// showLines prints what happens until ctx is done.
-func showLines(ctx context.Context, s *session.Session, stdout io.Writer, reports *outlet) error {
-	seen, err := fleet.Watch(ctx, s.Config(), nil, s.Prices())
-	if err != nil {
-		return err
-	}
-	notes := console.NewNotes()
-	reports.redirect(io.MultiWriter(reports.current(), notes))
-	console.Lines(ctx, stdout, seen, notes)
-	return nil
 }
 
 // firstLines passes on the first line of each report.
@@ -214,12 +196,6 @@ func (o *outlet) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.to.Write(text)
-}
-
-func (o *outlet) current() io.Writer {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.to
 }
 
 func (o *outlet) redirect(to io.Writer) {

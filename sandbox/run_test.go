@@ -123,24 +123,23 @@ func TestRunShowsWhatHappens(t *testing.T) {
 	r := startRun(t, dir, manifests)
 	r.await(t, `^  kubeconfig   `+regexp.QuoteMeta(filepath.Join(dir, "kubeconfig")))
 	r.await(t, `^  .*kubectl --kubeconfig .*kubeconfig apply -f examples/inflate.yaml`)
-	r.await(t, `now      0 of 0 nodes ready`)
+	r.await(t, `^0 of 0 nodes ready, \$0.000/h; pods: none`)
 	kubectl(t, dir, "create", "deployment", "inflate", "--image=none", "--replicas=3")
-	r.await(t, `launch   1 node \(now 1 at \$0.500/h\): 1 × fake.large spot zone-a \$0.5000/h`)
-	r.await(t, `pods     inflate: 3 running`)
+	r.await(t, `^1 of 1 nodes ready, \$0.500/h; pods: 3 running`)
 	killController(t, dir)
-	r.await(t, `trouble  karpenter died \(signal: killed\), restarting`)
+	r.await(t, `^karpenter died \(signal: killed\), restarting`)
 	kubectl(t, dir, "scale", "deployment", "inflate", "--replicas=0")
-	r.await(t, `gone     1 node \(now 0 at \$0.000/h\)`)
+	r.await(t, `^0 of 0 nodes ready, \$0.000/h; pods: none`)
 	kubectl(t, dir, "--namespace=kube-system", "patch", "configmap", "first", "-p", `{"data":{"edited":"yes"}}`)
 	r.interrupt(t, dir)
 
 	r = startRun(t, dir, manifests)
-	r.await(t, `now      0 of 0 nodes ready`)
+	r.await(t, `^0 of 0 nodes ready`)
 	if got := kubectl(t, dir, "--namespace=kube-system", "get", "configmap", "first", "-o", "jsonpath={.data.edited}"); got != "yes" {
 		t.Errorf("after a restart the user's edit reads %q", got)
 	}
 	kubectl(t, dir, "scale", "deployment", "inflate", "--replicas=1")
-	r.await(t, `pods     inflate: 1 running`)
+	r.await(t, `pods: 1 running`)
 	r.interrupt(t, dir)
 }
 
@@ -149,9 +148,9 @@ func TestRunWithoutACloud(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL", "http://production")
 	dir := t.TempDir()
 	r := startRun(t, dir, writeFile(t, "first.yaml", testPool), "--provider", session.KWOK)
-	r.await(t, `now      0 of 0 nodes ready`)
+	r.await(t, `^0 of 0 nodes ready`)
 	kubectl(t, dir, "create", "deployment", "inflate", "--image=none", "--replicas=1")
-	r.await(t, `pods     inflate: 1 running`)
+	r.await(t, `pods: 1 running`)
 	r.interrupt(t, dir)
 }
 

@@ -166,8 +166,28 @@ func (f aField) row(mark string, words map[string]*pattern) string {
 	case f.required:
 		preset = "*required*"
 	}
-	about := strings.ReplaceAll(f.schema.Description, "\n", " ")
+	about := withoutName(strings.ReplaceAll(f.schema.Description, "\n", " "), f.path)
 	return "| " + name + " | " + kindOf(&f.schema) + " | " + preset + " | " + escaped(strings.Join(allowed(&f.schema, words), "; ")) + " | " + escaped(about) + " |\n"
+}
+
+// begins matches how the comments of fields begin after the name of the field in Go.
+var begins = regexp.MustCompile(`^(?:(?:is|are|says|say|holds|names|lists) ((?:an?|the|how|when|where|whether) )|([a-z]+[^i\W]s ))`)
+
+// withoutName returns the description without the name of the field, which is in another
+// column: "Weight is how much" becomes "How much", and "GPU configures" becomes
+// "Configures". A name that has to stay is as users write it.
+func withoutName(about, path string) string {
+	name := strings.Trim(path[strings.LastIndexByte(path, '.')+1:], "[]")
+	first, rest, _ := strings.Cut(about, " ")
+	if !strings.EqualFold(first, name) {
+		return about
+	}
+	m := begins.FindStringSubmatchIndex(rest)
+	if m == nil || strings.HasPrefix(rest, "nodes ") {
+		return "`" + name + "` " + rest
+	}
+	rest = rest[max(m[2], m[4]):]
+	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
 func escaped(cell string) string { return strings.ReplaceAll(cell, "|", `\|`) }

@@ -146,17 +146,20 @@ func TestErrors(t *testing.T) {
 	var out strings.Builder
 	out.WriteString(`# What EC2's errors do
 
-The fate of a NodeClaim whose launch EC2 rejects, by the code and text of
-EC2's answer. A test plays each of these to the provider and compares; after a
-change, ` + "`go test ./cloud/aws -run TestErrors -args -write-errors`" + ` writes this file.
+This page says what Karpenter does with each error of EC2 during a launch. Use it to look up a code that you find in an event, a condition, a log
+message or a metric.
 
-An error is in the answer of the fleet, once for each type and zone that was
-tried, or a whole call fails. An abandoned NodeClaim is deleted: its pods are
-planned again at once, without the offerings that are known to be unavailable. One that is tried
-again waits, longer each time, and is deleted 5 minutes after it was made, if it has
-not launched by then. The metric is
-` + "`karpenter_cloudprovider_instance_launch_failures_total`" + `, by its label
-` + "`reason`" + `; it counts errors in answers of fleets.
+The errors come in two places:
+
+* **In the answer of the fleet:** CreateFleet reports one error for each instance type and zone that it tried. The metric
+  ` + "`karpenter_cloudprovider_instance_launch_failures_total`" + ` counts these errors. The column *metric* has the value of its label ` + "`reason`" + `.
+* **As the answer to a call:** the whole call fails.
+
+An *abandoned* NodeClaim is deleted. Karpenter plans its pods again at once, and leaves out the offerings of the last column. A NodeClaim that is
+*tried again* waits longer after each attempt. If it has not launched within 5 minutes after its creation, Karpenter deletes it.
+
+A test plays each error to the provider and compares the result with this page. After a change,
+` + "`go test ./cloud/aws -run TestErrors -args -write-errors`" + ` writes the page.
 
 | code | EC2 says | where | the NodeClaim | metric | unavailable afterwards |
 |---|---|---|---|---|---|

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
 	"karpenter/cmd/karpenter/explain"
@@ -31,13 +32,14 @@ type explaining struct {
 func explainCommand(s surroundings) *cobra.Command {
 	var e explaining
 	c := &cobra.Command{
-		Use:   "explain",
+		Use:   "explain [pod/NAME | node/NAME]",
 		Short: "Explain why a pod is pending, or why a node stays",
 		Long: `Explain one pod, one node, or what all nodes cost.
 
 The answer is made from what the cluster shows now: explain plans as the
 controller does, with your rights, and changes nothing.`,
 		Example: `  karpenter explain pod web-1 -n shop
+  karpenter explain pod/web-1 -n shop
   karpenter explain pods -A
   karpenter explain node ip-10-0-0-1.ec2.internal
   karpenter explain nodes
@@ -46,10 +48,37 @@ controller does, with your rights, and changes nothing.`,
 			if len(args) == 0 {
 				return nil
 			}
+			if sub, rest := split(c, args); sub != nil {
+				return sub.Args(sub, rest)
+			}
 			return fmt.Errorf("explain: cannot explain %q: want pod NAME, node NAME or cluster, as in: karpenter explain pod web-1 -n shop%s", args[0], meant(like(args[0], kindsOf(c))))
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		ValidArgsFunction: func(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+			kind, _, _ := strings.Cut(start, "/")
+			sub, rest := split(c, []string{start})
+			if sub == nil || sub.ValidArgsFunction == nil || len(args) > 0 || !strings.Contains(start, "/") {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names, directive := sub.ValidArgsFunction(sub, nil, rest[0])
+			for i := range names {
+				names[i] = kind + "/" + names[i]
+			}
+			return names, directive
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if sub, rest := split(c, args); sub != nil {
+				return sub.RunE(c, rest)
+			}
+			return c.Help()
+		},
 	}
+	// The flag of plan and ui for the same file.
+	c.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "snapshot" {
+			name = "file"
+		}
+		return pflag.NormalizedName(name)
+	})
 	e.connection.define(c, c.PersistentFlags(), s)
 	e.output.define(c, c.PersistentFlags())
 	e.watching.define(c.PersistentFlags())
@@ -86,6 +115,28 @@ node.`,
 		RunE:    func(c *cobra.Command, _ []string) error { return e.watching.run(c.Context(), s, e.cluster) },
 	})
 	return c
+}
+
+// split returns the command for the kind of object that the first argument names, such as
+// pod/web-1 or nodeclaim.karpenter.sh/default-x7k2p as kubectl prints them, and what follows
+// the kind; nil = the argument names none.
+func split(c *cobra.Command, args []string) (*cobra.Command, []string) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	kind, name, slash := strings.Cut(args[0], "/")
+	kind, group, _ := strings.Cut(strings.ToLower(kind), ".")
+	for _, sub := range c.Commands() {
+		ours := strings.HasPrefix(kind, "nodeclaim") && strings.HasSuffix("."+group, ".karpenter.sh")
+		switch {
+		case sub.Name() != kind && !sub.HasAlias(kind) || group != "" && !ours || slash && name == "":
+		case slash:
+			return sub, append([]string{name}, args[1:]...)
+		default:
+			return sub, args[1:]
+		}
+	}
+	return nil, nil
 }
 
 // kindsOf are the words that can follow the command.
@@ -266,7 +317,7 @@ The file is for 'plan --snapshot', 'explain --file' and bug reports.`,
 			if err := situation.Print(s.stdout); err != nil {
 				return err
 			}
-			next(s, "karpenter plan --snapshot FILE", "karpenter explain pods -A --file FILE")
+			next(s, "karpenter plan --snapshot FILE", "karpenter explain pods -A --snapshot FILE")
 			return nil
 		},
 	}

@@ -40,7 +40,7 @@ func features() map[string]feature {
 	const recorded = " --recording " + shop
 	const once = "what it prints changes only with its input"
 	return map[string]feature{
-		"status":                {args: "status" + recorded, data: true, cluster: true, next: "karpenter plan", typo: "--srtict", right: "--strict"},
+		"status":                {args: "status" + recorded, data: true, cluster: true, next: "karpenter plan --recording docs/recorded/shop.recording\n", typo: "--srtict", right: "--strict"},
 		"top":                   {args: "top --once" + recorded, data: true, watch: "it is live", cluster: true, next: "karpenter explain", typo: "--onec", right: "--once"},
 		"ui":                    {args: "ui --help", watch: "it is live", cluster: true, silent: "it serves until it is stopped", typo: "--adress", right: "--address"},
 		"explain":               {args: "explain", watch: "with a pod, node or cluster it has", cluster: true, scoped: true, silent: "it prints help", typo: "--fiel", right: "--file"},
@@ -50,7 +50,7 @@ func features() map[string]feature {
 		"plan":                  {args: "plan" + recorded, data: true, cluster: true, next: "karpenter explain", typo: "--max-csot", right: "--max-cost"},
 		"record":                {args: "record --recording docs/recorded/simulated.recording", data: true, watch: "the leader writes it twice a minute at most", cluster: true, next: "karpenter ui", typo: "--frezee", right: "--freeze"},
 		"replay":                {args: "replay docs/recorded/simulated.recording --with docs/recorded/on-demand.yaml", data: true, watch: once, next: "karpenter plan -f", typo: "--wiht", right: "--with"},
-		"savings":               {args: "savings -f docs/savings/nodegroups.json", data: true, watch: "it plans a whole cluster from scratch; answers change over days", cluster: true, next: "karpenter migrate", typo: "--regoin", right: "--region"},
+		"savings":               {args: "savings -f docs/savings/nodegroups.json", data: true, watch: "it plans a whole cluster from scratch; answers change over days", cluster: true, next: "karpenter savings -o markdown -f docs/savings/nodegroups.json\n", typo: "--regoin", right: "--region"},
 		"snapshot":              {args: "snapshot" + recorded, watch: "it is one moment by its nature", cluster: true, next: "karpenter plan", typo: "--contxet", right: "--context"},
 		"migrate":               {args: "migrate --check docs/recorded/shop.yaml", watch: once, next: "karpenter plan -f", typo: "--chekc", right: "--check"},
 		"instance-types":        {args: "instance-types", watch: once, next: "karpenter controller", typo: "--regoin", right: "--region"},

@@ -39,7 +39,7 @@ by hand. Manifests of v1 are checked.`,
   helm template CHART | karpenter migrate -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("migrate: want files, directories, or - for the standard input")
+				return errors.New("migrate: want files, directories, or - for the standard input, as in: karpenter migrate --check manifests/")
 			}
 			return nil
 		},

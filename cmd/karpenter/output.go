@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,9 +97,60 @@ func (o *output) next(s surroundings, commands ...string) {
 	}
 }
 
-// next names the next useful commands on stderr.
+// next names the next useful commands on stderr. They read what this one has read.
 func next(s surroundings, commands ...string) {
+	for i, c := range commands {
+		if commands[i] = reading(c, s.args); s.program == pluginName {
+			commands[i] = "kubectl " + commands[i]
+		}
+	}
 	fmt.Fprintf(s.stderr, "\nNext: %s\n", strings.Join(commands, "\n      "))
+}
+
+// reading returns the command with those of the arguments that say what to read and as
+// whom. A command that says so itself, or cannot read it, stays as it is.
+func reading(command string, args []string) string {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	cluster := []string{"kubeconfig", "context", "cluster", "user", "as", "karpenter-namespace", "recording", "at"}
+	for _, name := range append(cluster, "file", "snapshot") {
+		flags.String(name, "", "")
+	}
+	groups := flags.StringArray("as-group", nil, "")
+	if flags.Parse(args) != nil || strings.Contains(command, "--snapshot") || strings.Contains(command, "FILE") {
+		return command
+	}
+	var more []string
+	add := func(name, value string) {
+		if strings.ContainsAny(value, " \t'\"") {
+			value = strconv.Quote(value)
+		}
+		more = append(more, "--"+name, value)
+	}
+	for _, name := range cluster {
+		if f := flags.Lookup(name); f.Changed {
+			add(name, f.Value.String())
+		}
+	}
+	for _, group := range *groups {
+		add("as-group", group)
+	}
+	_, words, _ := strings.Cut(command, " ")
+	name, _, _ := strings.Cut(words, " ")
+	for _, flag := range []string{"file", "snapshot"} {
+		if f := flags.Lookup(flag); f.Changed && f.Value.String() != "-" && slices.Contains([]string{"explain", "plan", "ui"}, name) {
+			add("snapshot", f.Value.String())
+		}
+	}
+	if len(more) == 0 || name == "migrate" || name == "controller" || name == "replay" {
+		return command
+	}
+	command, output, redirected := strings.Cut(command, " > ")
+	command += " " + strings.Join(more, " ")
+	if redirected {
+		command += " > " + output
+	}
+	return command
 }
 
 func isTerminal(w io.Writer) bool {
@@ -129,14 +181,16 @@ func (s surroundings) width() int {
 	return columns
 }
 
-// shown reports whether stdout is a terminal.
-func (s surroundings) shown() bool { return s.screen != nil || isTerminal(s.stdout) }
+// shown reports whether stdout is a terminal that can be drawn on.
+func (s surroundings) shown() bool {
+	kind, _ := s.env("TERM")
+	return s.screen != nil || isTerminal(s.stdout) && kind != "dumb"
+}
 
 // colour reports whether stdout shows colours and the user wants them.
 func (s surroundings) colour() bool {
 	no, set := s.env("NO_COLOR")
-	kind, _ := s.env("TERM")
-	return s.shown() && (!set || no == "") && kind != "dumb"
+	return s.shown() && (!set || no == "")
 }
 
 // unicode reports whether the locale has letters beyond ASCII. Of the variables the

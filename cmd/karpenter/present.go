@@ -74,11 +74,30 @@ func painted(text string) string {
 	for _, rule := range []struct{ pattern, colour string }{
 		{`(?m)^ *[A-Z$][A-Z$/]*(?: +[A-Z$/]+)+$`, "1"},
 		{`(?m)^(?:node|pod|nodepool) \S+|^(?:why|its pods|existing nodes|from scratch)\b.*$`, "1"},
-		{`(?m)^ *→ .*$`, "36"},
 		{`(?m)\bstays? pending\b|  pending  `, "33"},
 		{`(?m)^ *(?:at least|proven minimum) .*$`, "32"},
 	} {
 		text = regexp.MustCompile(rule.pattern).ReplaceAllString(text, "\x1b["+rule.colour+"m$0\x1b[0m")
 	}
-	return text
+	return paintedRemedies(text)
+}
+
+// paintedRemedies returns the text with the lines that an arrow begins in cyan, and those on
+// which they continue, two columns further in.
+func paintedRemedies(text string) string {
+	lines := strings.Split(text, "\n")
+	at := -1 // the column of the arrow
+	for i, l := range lines {
+		words := strings.TrimLeft(l, " ")
+		switch indent := len(l) - len(words); {
+		case strings.HasPrefix(words, "→ "):
+			at = indent
+		case words == "" || indent != at+2:
+			at = -1
+		}
+		if at >= 0 {
+			lines[i] = "\x1b[36m" + l + "\x1b[0m"
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,6 +22,9 @@ const (
 	prepareGroup = "prepare"
 	runGroup     = "run"
 )
+
+// pluginName is what the program is called as a plugin of kubectl.
+const pluginName = "kubectl-karpenter"
 
 // execute runs the command that the arguments name.
 func execute(ctx context.Context, s surroundings) error {
@@ -127,7 +131,7 @@ rights. They change nothing.`,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
 	}
-	if s.program == "kubectl-karpenter" {
+	if s.program == pluginName {
 		c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl karpenter"}
 	}
 	c.SetVersionTemplate("{{.Version}}\n")
@@ -166,7 +170,11 @@ func atMost(most int) cobra.PositionalArgs {
 		if len(args) <= most {
 			return nil
 		}
-		return fmt.Errorf("unexpected argument %q\nRun '%s --help' for usage.", args[most], c.CommandPath())
+		hint := ""
+		if _, err := os.Stat(args[most]); err == nil && c.Flags().Lookup("filename") != nil {
+			hint = meant([]string{"-f " + args[most]})
+		}
+		return fmt.Errorf("unexpected argument %q%s\nRun '%s --help' for usage.", args[most], hint, c.CommandPath())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 
+	"karpenter/cloud/ec2"
 	"karpenter/cmd/karpenter/savings"
 	"karpenter/cmd/karpenter/situation"
 	"karpenter/model"
@@ -76,6 +78,9 @@ func (v *saving) run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
+	if err := v.knownRegion(); err != nil {
+		return err
+	}
 	missing, err := requestsOf(v.assumed)
 	if err != nil {
 		return err
@@ -100,8 +105,21 @@ func (v *saving) run(ctx context.Context, s surroundings) error {
 	if err := v.write(s, report, pages{text: text, markdown: report.Markdown}); err != nil {
 		return err
 	}
-	v.next(s, "karpenter savings -o markdown", "karpenter migrate --check MANIFESTS")
+	again := "karpenter savings -o markdown"
+	for _, name := range v.files {
+		again += " -f " + name
+	}
+	v.next(s, again, "karpenter migrate --check MANIFESTS")
 	return nil
+}
+
+// knownRegion refuses a region whose prices did not come with the program.
+func (v *saving) knownRegion() error {
+	regions, err := ec2.Regions()
+	if err != nil || v.region == "" || slices.Contains(regions, v.region) {
+		return err
+	}
+	return usageError{fmt.Errorf("--region: no prices of %q come with this program: want one of %s%s", v.region, strings.Join(regions, ", "), meant(like(v.region, regions)))}
 }
 
 // cluster reads the files, or the cluster if there are none.

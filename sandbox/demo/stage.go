@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package demo takes a fresh cluster through a script without a person: it applies manifests, scales up and down, waits
-// by watching, and prints a timeline. What did not come about within its time is an error that says what was missing.
+// by watching, and prints what there is and when. What did not come about within its time is an error that says what was missing.
 package demo
 
 import (
@@ -24,7 +24,6 @@ import (
 	"karpenter/sandbox/manifest"
 	"karpenter/sandbox/process"
 	"karpenter/sandbox/session"
-	"karpenter/sandbox/timeline"
 )
 
 const (
@@ -94,7 +93,7 @@ type stage struct {
 	count    func(context.Context) (nodes, pods int, err error)
 
 	results    []result
-	told       fleet.View
+	told       string // what there is, as it was told last
 	toldAt     time.Time
 	bought     int
 	lastBought time.Time
@@ -299,16 +298,17 @@ func withinLimits(view *fleet.View) error {
 	return nil
 }
 
-// tell prints what happened since it was called last.
+// tell prints what there is, if that is something else than when it was called last.
 func (st *stage) tell(view *fleet.View) {
-	for _, e := range timeline.Between(&st.told, view) {
-		st.line(e.Kind, e.Text)
+	if now := view.String(); now != st.told {
+		st.line("now", now)
+		st.told = now
 	}
-	st.told, st.toldAt = *view, time.Now()
+	st.toldAt = time.Now()
 }
 
-func (st *stage) line(kind timeline.Kind, text string) {
-	fmt.Fprintf(st.out, "%9s  %-8s %s\n", "+"+seconds(time.Since(st.began)), kind, text)
+func (st *stage) line(kind, text string) {
+	fmt.Fprintf(st.out, "%9s  %-4s %s\n", "+"+seconds(time.Since(st.began)), kind, text)
 }
 
 func (st *stage) heading(text string) {

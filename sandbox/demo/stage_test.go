@@ -76,16 +76,15 @@ func TestRun(t *testing.T) {
 		{
 			"comes about", []fleet.View{{}, waiting(3, ""), runs(3)}, time.Minute, "",
 			"+0.0s  == scale up\n" +
-				"    +1.0s  pods     web: 3 waiting\n" +
-				"    +2.0s  pods     web: 3 running\n" +
-				"    +2.0s  launch   1 node (now 1 at $0.100/h): 1 × m5.large $0.1000/h\n" +
-				"    +2.0s  ready    1 node (1 of 1): 1 × m5.large $0.1000/h\n" +
-				"    +2.0s  done     all 3 pods running, after 2.0s\n", 1,
+				"    +0.0s  now  0 of 0 nodes ready, $0.000/h; pods: none\n" +
+				"    +1.0s  now  0 of 0 nodes ready, $0.000/h; pods: 3 waiting\n" +
+				"    +2.0s  now  1 of 1 nodes ready, $0.100/h; pods: 3 running\n" +
+				"    +2.0s  done all 3 pods running, after 2.0s\n", 1,
 		},
 		{
 			"too late", []fleet.View{waiting(3, "no pool")}, 5 * time.Second,
 			"scale up: not within 5s: all 3 pods running: 0 of 3 pods of web run, 0 start, 3 wait; the autoscaler says: no pool",
-			"+0.0s  == scale up\n    +0.0s  pods     web: 3 waiting\n", 0,
+			"+0.0s  == scale up\n    +0.0s  now  0 of 0 nodes ready, $0.000/h; pods: 3 waiting\n", 0,
 		},
 		{
 			"over a limit", []fleet.View{{}, overLimit()}, time.Minute,

@@ -11,6 +11,7 @@
 package fleet
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,4 +151,22 @@ func (v *View) Count(state State) int {
 		}
 	}
 	return n
+}
+
+// String says in one line what there is.
+func (v *View) String() string {
+	_, _, pods := v.Totals()
+	text := fmt.Sprintf("%d of %d nodes ready, $%.3f/h; pods:", v.Count(Ready), len(v.Machines), v.Price)
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{pods.Waiting, "waiting"}, {pods.Starting, "starting"}, {pods.Running, "running"}, {pods.Finished, "finished"}, {pods.Stopping, "stopping"}} {
+		if c.n > 0 {
+			text += fmt.Sprintf(" %d %s", c.n, c.what)
+		}
+	}
+	if pods.Pods() == 0 {
+		text += " none"
+	}
+	return text
 }

@@ -3,7 +3,9 @@
 package savings
 
 import (
+	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,8 +61,18 @@ type header struct {
 }
 
 // Read takes in objects and lists of them, as kubectl get -o json or -o yaml prints
-// them. Objects of other kinds are ignored.
+// them, also compressed by gzip. Objects of other kinds are ignored.
 func (c *Cluster) Read(r io.Reader, scheme *runtime.Scheme) error {
+	buffered := bufio.NewReader(r)
+	r = buffered
+	switch magic, err := buffered.Peek(2); {
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case bytes.Equal(magic, []byte{0x1f, 0x8b}):
+		if r, err = gzip.NewReader(buffered); err != nil {
+			return err
+		}
+	}
 	// Redirected output of PowerShell is UTF-16.
 	documents := yaml.NewYAMLOrJSONDecoder(transform.NewReader(r, unicode.BOMOverride(encoding.Nop.NewDecoder())), 4096)
 	for n := 1; ; n++ {
@@ -72,7 +84,7 @@ func (c *Cluster) Read(r io.Reader, scheme *runtime.Scheme) error {
 		if err != nil {
 			err = fmt.Errorf("%w; the file is cut off, or is not what kubectl get -o json prints", err)
 		}
-		if err == nil && len(bytes.TrimSpace(raw)) > 0 && !bytes.Equal(raw, []byte("null")) {
+		if raw = bytes.TrimSpace(raw); err == nil && len(raw) > 0 {
 			err = c.document(raw, scheme, schema.GroupVersionKind{})
 		}
 		if err != nil {
@@ -84,9 +96,16 @@ func (c *Cluster) Read(r io.Reader, scheme *runtime.Scheme) error {
 // document takes in an object or a list. Items of a list such as PodList need not
 // say what they are.
 func (c *Cluster) document(raw json.RawMessage, scheme *runtime.Scheme, like schema.GroupVersionKind) error {
+	if bytes.Equal(raw, []byte("null")) {
+		return nil
+	}
 	var h header
-	if err := json.Unmarshal(raw, &h); err != nil {
-		return errors.New("it is no object of Kubernetes; want what kubectl get -o json prints")
+	if bytes.HasPrefix(raw, []byte("[")) { // as jq .items prints
+		if err := json.Unmarshal(raw, &h.Items); err != nil {
+			return err
+		}
+	} else if err := json.Unmarshal(raw, &h); err != nil {
+		return errors.New("not a Kubernetes object; want what kubectl get -o json prints")
 	}
 	gvk := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind)
 	if h.Kind == "" {
@@ -103,7 +122,7 @@ func (c *Cluster) document(raw json.RawMessage, scheme *runtime.Scheme, like sch
 		return nil
 	}
 	if gvk.Kind == "" {
-		return errors.New("it has no kind; want what kubectl get -o json prints")
+		return errors.New("no kind in it; want what kubectl get -o json prints")
 	}
 	for _, kind := range Kinds() {
 		known, _, err := scheme.ObjectKinds(kind)

@@ -107,6 +107,23 @@ func (r *Report) astray(c *Cluster) {
 	}
 }
 
+// idle notes the nodes without pods that the plans place, since those may wait for work.
+func (r *Report) idle(nodes []*node, here []placed) {
+	busy, types, n := map[string]bool{}, map[string]int{}, 0
+	for _, p := range here {
+		busy[p.Spec.NodeName] = true
+	}
+	for _, node := range nodes {
+		if !busy[node.Name] {
+			types[node.instanceType]++
+			n++
+		}
+	}
+	if n > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s without pods other than those of DaemonSets (%s): the plans launch nothing in their place", counted(n, "node"), some(types)))
+	}
+}
+
 // sizes writes the requests in words: 100m CPU and 128Mi memory.
 func sizes(of corev1.ResourceList) string {
 	var out []string

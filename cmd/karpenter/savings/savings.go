@@ -110,11 +110,14 @@ func kinds() []kind {
 // Of compares.
 func Of(c *Cluster, o Options) (Report, error) {
 	r := Report{Discount: o.SpotDiscount, Missing: o.Missing, PriceDate: PricesOf, Obstacles: []Remark{}, Plans: []Plan{}}
-	if len(c.Nodes) == 0 {
-		return r, errors.New("found no nodes: want what kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json prints")
-	}
-	if len(c.Pods) == 0 {
-		return r, fmt.Errorf("found %s and no pods: want what kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json prints, with rights to list the pods of all namespaces", counted(len(c.Nodes), "node"))
+	const want = "want what kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json prints"
+	switch {
+	case len(c.Nodes) == 0 && len(c.Pods) == 0:
+		return r, errors.New("found no nodes and no pods: " + want)
+	case len(c.Nodes) == 0:
+		return r, fmt.Errorf("found %s and no nodes: %s", counted(len(c.Pods), "pod"), want)
+	case len(c.Pods) == 0:
+		return r, fmt.Errorf("found %s and no pods: %s, with rights to list the pods of all namespaces", counted(len(c.Nodes), "node"), want)
 	}
 	on, nodes := r.nodes(c)
 	daemons := c.daemonSets(on)
@@ -158,6 +161,7 @@ func Of(c *Cluster, o Options) (Report, error) {
 		r.Plans = append(r.Plans, plan)
 	}
 	r.obstacles(c, here, groups)
+	r.idle(nodes, here)
 	r.astray(c)
 	r.regions(nodes)
 	r.remarks(prices, here, o)

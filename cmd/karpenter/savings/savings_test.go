@@ -4,6 +4,7 @@ package savings
 
 import (
 	"bytes"
+	"compress/gzip"
 	"os"
 	"strings"
 	"testing"
@@ -172,8 +173,8 @@ func TestSavingsElsewhere(t *testing.T) {
 	}
 }
 
-// TestReadObjects: lists, items without a kind, YAML and other kinds are read.
-// TestReadRedirected: what PowerShell writes to a file is UTF-16, and other programs begin UTF-8 with a mark.
+// TestReadRedirected: what PowerShell writes to a file is UTF-16, and other programs begin UTF-8 with a mark, end lines
+// with a carriage return, or compress.
 func TestReadRedirected(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/savings/nodegroups.json")
 	if err != nil {
@@ -186,18 +187,36 @@ func TestReadRedirected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var compressed bytes.Buffer
+		w := gzip.NewWriter(&compressed)
+		if _, err := w.Write(encoded); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for how, file := range map[string][]byte{"plain": encoded, "gzip": compressed.Bytes(), "lines of Windows": bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))} {
+			var c Cluster
+			if err := c.Read(bytes.NewReader(file), scheme.Scheme); err != nil || len(c.Nodes) == 0 {
+				t.Errorf("%s, %s: %d nodes, %v", name, how, len(c.Nodes), err)
+			}
+		}
 		var c Cluster
-		if err := c.Read(bytes.NewReader(encoded), scheme.Scheme); err != nil || len(c.Nodes) == 0 {
-			t.Errorf("%s: %d nodes, %v", name, len(c.Nodes), err)
+		if err := c.Read(bytes.NewReader(compressed.Bytes()[:compressed.Len()/2]), scheme.Scheme); err == nil {
+			t.Errorf("%s: half of a compressed file is taken for a whole one", name)
 		}
 	}
 }
 
+// TestReadObjects: lists, items without a kind, arrays, YAML and other kinds are read.
 func TestReadObjects(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`: 2,
 		"apiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n---\nkind: ConfigMap\napiVersion: v1\n":        1,
 		`{"kind":"List","apiVersion":"v1","items":[]}`:                                                        0,
+		`[{"kind":"Node","apiVersion":"v1","metadata":{"name":"a"}}]`:                                         1,
+		`{"kind":"List","apiVersion":"v1","items":[null,{"kind":"Node","apiVersion":"v1"}]}null`:              1,
+		"": 0,
 	} {
 		c := &Cluster{}
 		if err := c.Read(strings.NewReader(text), scheme.Scheme); err != nil || len(c.Nodes) != want {
@@ -205,7 +224,7 @@ func TestReadObjects(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{"metadata":{}}`: "document 1: it has no kind",
+		`{"metadata":{}}`: "document 1: no kind in it",
 		`{"kind":"List","apiVersion":"v1","items":[{"kind":"Node","apiVersion":"v1","spec":7}]}`: "document 1: item 1: Node: ",
 		`[1]`: "document 1: ",
 		`{`:   "document 1: ",

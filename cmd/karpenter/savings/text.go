@@ -46,7 +46,10 @@ func (r Report) share(cost float64) string {
 	if r.Now.Cost == 0 || len(r.Now.Unpriced) > 0 {
 		return "?"
 	}
-	return fmt.Sprintf("%.0f%%", 100*(1-cost/r.Now.Cost))
+	if saved := 100 * (1 - cost/r.Now.Cost); saved < 99.5 || cost == 0 {
+		return fmt.Sprintf("%.0f%%", saved)
+	}
+	return ">99%"
 }
 
 // Best is the cheapest plan that places all pods; nil = none does.

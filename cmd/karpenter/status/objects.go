@@ -220,7 +220,7 @@ func driftCheck(f *Facts) Check {
 	}
 	switch {
 	case len(halted) > 0:
-		return Check{name, Warning, "roll-out halted", halted, "Fix why new instances do not become nodes; the roll-out goes on by itself then"}
+		return Check{name, Warning, "rollout halted", halted, "Fix why new instances do not become nodes; the rollout goes on by itself then"}
 	case drifted > 0:
 		return ok(name, "%s to be replaced, within the budgets", counted(drifted, "drifted node"))
 	}

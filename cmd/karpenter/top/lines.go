@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Lines writes what there is, and then a line for each thing that happens, until ctx
-// is done.
+// Lines writes what there is, and then a line for each thing that happens and for each
+// report, until ctx is done.
 func Lines(ctx context.Context, w io.Writer, o Options) error {
 	m := NewModel(ctx, o)
 	answers, err := Ask(ctx, o.Reader, o.Source.Now())
@@ -18,24 +18,37 @@ func Lines(ctx context.Context, w io.Writer, o Options) error {
 		return err
 	}
 	m.answers, m.screen.Bound = answers, answers.Bound
-	printed := 0
+	if _, err := fmt.Fprintln(w, plainText(m.screen.boundLine())); err != nil {
+		return err
+	}
 	for {
 		if msg := m.read().(readMsg); msg.err == nil {
-			m.screen.Happened = nil
 			m.show(msg)
 		}
-		if printed++; printed == 1 {
-			if _, err := fmt.Fprintln(w, plainText(m.screen.boundLine())); err != nil {
-				return err
+		for again := true; again; {
+			for _, e := range m.screen.Happened {
+				if _, err := fmt.Fprintf(w, "%s %-8s %s\n", e.At.Format(time.TimeOnly), e.Kind, e.Text); err != nil {
+					return err
+				}
+			}
+			m.screen.Happened = nil
+			select {
+			case <-ctx.Done():
+				return nil
+			case text, open := <-m.Reports:
+				if !open {
+					m.Reports = nil
+					continue
+				}
+				m.happened([]Entry{{o.Source.Now(), Trouble, text}})
+			case <-o.Source.Changed():
+				again = false
 			}
 		}
-		for _, e := range m.screen.Happened {
-			if _, err := fmt.Fprintf(w, "%s %-8s %s\n", e.At.Format(time.TimeOnly), e.Kind, e.Text); err != nil {
-				return err
-			}
-		}
-		if m.await() == nil {
+		select {
+		case <-ctx.Done():
 			return nil
+		case <-time.After(settle):
 		}
 		if len(m.screen.View.Nodes) == 0 || m.screen.View.Unpriced > 0 { // prices may be published only now
 			if answers, err := Ask(ctx, o.Reader, o.Source.Now()); err == nil {
