@@ -30,7 +30,7 @@ import (
 
 var (
 	program = flag.String("karpenter", "", "the program whose page is tested")
-	rewrite = flag.Bool("rewrite", false, "draw docs/screens/ui-*.png")
+	rewrite = flag.Bool("rewrite", false, "draw docs/screens/ui/")
 	seed    = flag.Uint64("seed", 0, "of the large situation; 0 = a fresh one")
 	root    = filepath.Join("..", "..", "..", "..")
 )
@@ -170,7 +170,26 @@ func (b *tab) violations(t *testing.T, axe string) []string {
 	return out
 }
 
-// TestScreensAreAccessible: on a recorded cluster and on a large one, in dark and light,
+// odd is a situation with names that are long and of many scripts, and with nodes and types that lack what others have.
+func odd() string {
+	long, pool := strings.Repeat("n", 253), strings.Repeat("p", 63)
+	return strings.ReplaceAll(strings.ReplaceAll(`type m.large cpu=2 mem=8Gi pods=29 zones=a,b spot=0.03 on-demand=0.096
+pool general
+pool POOL limits=cpu:2
+node LONG pool=POOL type=m.large zone=a ct=spot
+node ノード-1 pool=general type=m.large zone=a ct=spot
+node <script>alert(1)</script> pool=general type=m.large zone=a ct=spot price=0
+node nothing pool=general zone=a cpu=0 mem=0 pods=0
+node own cpu=4 mem=8Gi pods=110
+pods 名前空間/LONG cpu=500m mem=1Gi on=LONG
+pods 🦄/مثال-1..3 cpu=100m mem=1Gi on=ノード-1
+pods <b>x</b>/empty cpu=0 mem=0 on=nothing
+pods 🦄/LONG cpu=500 mem=1Gi select=POOL=LONG
+decide now=2026-01-01T12:00:00Z
+`, "LONG", long), "POOL", pool)
+}
+
+// TestScreensAreAccessible: on recorded clusters, on a large one, on an odd one and on one without nodes, in dark and light,
 // on a wide screen and on a phone, axe finds nothing on any screen, no screen is wider
 // than the window, the page throws no errors, and nothing comes from elsewhere.
 func TestScreensAreAccessible(t *testing.T) {
@@ -180,14 +199,23 @@ func TestScreensAreAccessible(t *testing.T) {
 	}
 	file := large(t, 150, 10)
 	b := open(t)
-	for _, from := range [][]string{{"--recording", recordings[0]}, {"--recording", recordings[1]}, {"--snapshot", file}} {
+	strange, none := filepath.Join(t.TempDir(), "odd.txt"), filepath.Join(t.TempDir(), "none.txt")
+	for name, text := range map[string]string{strange: odd(), none: "pool general\ndecide now=2026-01-01T12:00:00Z\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, from := range [][]string{{"--recording", recordings[0]}, {"--recording", recordings[1]}, {"--snapshot", file}, {"--snapshot", strange}, {"--snapshot", none}} {
 		url := serve(t, from...)
 		for _, width := range []int64{1440, 390} {
 			for _, colours := range []string{"dark", "light"} {
 				b.run(t, look(width, 900, colours))
 				for _, s := range screens() {
+					if from[1] == none {
+						s.drawn = "h1"
+					}
 					b.show(t, url, s)
-					where := fmt.Sprintf("%s %s, %d pixels, %s", from[0], s.name, width, colours)
+					where := fmt.Sprintf("%s %s, %d pixels, %s", filepath.Base(from[1]), s.name, width, colours)
 					var wide int64
 					b.run(t, chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide))
 					if wide > width {
@@ -263,6 +291,50 @@ func TestFirstPaint(t *testing.T) {
 	b.run(t, chromedp.Evaluate(`document.querySelectorAll('.tile').length`, &tiles))
 	if tiles != 1000 {
 		t.Errorf("%d tiles, want 1000", tiles)
+	}
+}
+
+// TestInteraction: what users do on the page of 1,000 nodes is drawn within half a second, and a plan comes within ten.
+// The fastest of some tries counts.
+func TestInteraction(t *testing.T) {
+	for _, from := range [][]string{{"--recording", recordings[0]}, {"--snapshot", large(t, 1000, 11)}} {
+		url := serve(t, from...)
+		b := open(t)
+		b.run(t, look(1440, 900, "light"))
+		for _, act := range []struct {
+			name     string
+			screen   screen
+			do, done string
+			most     float64 // milliseconds
+		}{
+			{"open the map", screens()[0], `location.hash = '#map'`, `document.querySelector('.tile')`, 500},
+			{"color by NodePool", screens()[1], `document.querySelector('input[value=pool]').click()`, `document.querySelector('.legend').ariaLabel.endsWith('NodePool')`, 500},
+			{"size by cost", screens()[1], `document.querySelector('input[value=cost]').click()`, `document.querySelector('.chosen input[value=cost]')`, 500},
+			{"move to the next node", screens()[1], `document.querySelector('.tile').focus()`, `document.querySelector('.details .facts')`, 500},
+			{"show the table", screens()[1], `document.querySelector('input[value=table]').click()`, `document.querySelector('tbody tr')`, 500},
+			{"divide the bill by NodePool", screens()[4], `document.querySelector('input[value=byNodePool]').click()`, `document.querySelector('caption').textContent.includes('nodepool')`, 500},
+			{"search the offerings", screens()[5], `(() => { const i = document.querySelector('input[type=search]'); i.value = 'on-demand'; i.dispatchEvent(new Event('input', {bubbles: true})) })()`, `[...document.querySelectorAll('tbody tr')].every((r) => r.textContent.includes('on-demand'))`, 1000},
+			{"plan with a NodePool", screens()[6], fmt.Sprintf(poolOnly, pool) + `; setTimeout(() => document.querySelector('button.primary').click(), 20)`, `document.querySelector('.hero')`, 10_000},
+		} {
+			fastest := 0.0
+			for range 4 {
+				b.show(t, url, act.screen)
+				var ms float64
+				b.run(t, chromedp.Evaluate(fmt.Sprintf(`new Promise((done) => {
+					const began = performance.now()
+					const look = () => %s ? requestAnimationFrame(() => setTimeout(() => done(performance.now() - began))) : setTimeout(look, 4);
+					%s
+					look()
+				})`, act.done, act.do), &ms, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+				if fastest == 0 || ms < fastest {
+					fastest = ms
+				}
+			}
+			t.Logf("%s: %s: drawn after %.0f ms", from[0], act.name, fastest)
+			if fastest > act.most {
+				t.Errorf("%s: %s: drawn after %.0f ms, want %.0f at most", from[0], act.name, fastest, act.most)
+			}
+		}
 	}
 }
 
@@ -347,48 +419,82 @@ func drawnFrom(t *testing.T) {
 	}
 }
 
-// TestPictures draws what the documents show.
+// pool is pasted where there is no NodePool to edit.
+const pool = `apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: general
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - key: karpenter.sh/capacity-type
+          operator: In
+          values: [spot]
+`
+
+// poolOnly is the NodePool in the editor.
+const poolOnly = `(() => { const area = document.querySelector('textarea'); area.value = ` + "`" + `%s` + "`" + `; area.dispatchEvent(new Event('input')) })()`
+
+// TestPictures draws every screen of a recorded cluster and of a snapshot of 1,000 nodes, and those with the
+// record of a simulated cluster, on a wide screen and on a phone, in dark and light.
 func TestPictures(t *testing.T) {
 	if !*rewrite {
 		t.Skip("pictures are drawn with make ui-test UI=-rewrite")
 	}
-	recorded, simulated := serve(t, "--recording", recordings[0]), serve(t, "--recording", recordings[1])
+	folder := filepath.Join(root, "docs", "screens", "ui")
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	*seed = 1 // the same pictures every time
-	snapshot := serve(t, "--snapshot", large(t, 1000, 11))
 	b := open(t)
 	all := screens()
-	for _, p := range []struct {
-		name, url, colours string
-		screen             screen
-		width, height      int64
+	for _, from := range []struct {
+		name, url, edit string
+		screens         []screen
 	}{
-		{"overview-light", recorded, "light", all[0], 1440, 900}, {"overview-dark", recorded, "dark", all[0], 1440, 900}, {"overview-390", recorded, "light", all[0], 390, 844},
-		{"map-light", snapshot, "light", all[1], 1440, 900}, {"map-390", recorded, "dark", all[1], 390, 844},
-		{"pending", recorded, "light", all[2], 1440, 620}, {"stays", snapshot, "light", all[3], 1440, 760}, {"bill", snapshot, "dark", all[4], 1440, 760},
-		{"what-if", recorded, "light", all[6], 1440, 1180}, {"decisions", simulated, "dark", all[7], 1440, 900}, {"decisions-390", simulated, "light", all[7], 390, 844},
-		{"savings", simulated, "light", all[4], 1440, 1000}, {"savings-390", simulated, "dark", all[4], 390, 1200},
+		{"sandbox", serve(t, "--recording", recordings[0]), spotOnly, all},
+		{"snapshot", serve(t, "--snapshot", large(t, 1000, 11)), fmt.Sprintf(poolOnly, pool), all},
+		{"record", serve(t, "--recording", recordings[1]), "", []screen{all[4], all[7]}},
 	} {
-		b.run(t, look(p.width, p.height, p.colours))
-		b.show(t, p.url, p.screen)
-		switch p.screen.name {
-		case "map":
-			b.run(t, chromedp.Evaluate(`document.querySelectorAll('.tile')[2].focus()`, nil), chromedp.WaitVisible(".details .facts", chromedp.ByQuery))
-		case "what-if":
-			b.run(t, chromedp.Evaluate(spotOnly, nil), chromedp.Click("button.primary", chromedp.ByQuery), chromedp.WaitVisible(".hero", chromedp.ByQuery))
-		}
-		var png []byte
-		b.run(t, chromedp.ActionFunc(func(ctx context.Context) (err error) {
-			png, err = page.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
-			return err
-		}))
-		name := filepath.Join(root, "docs", "screens", "ui-"+p.name+".png")
-		png = smaller(t, png)
-		if len(png) > 150_000 {
-			t.Errorf("%s has %d bytes, want 150,000 at most", name, len(png))
-		}
-		if err := os.WriteFile(name, png, 0o644); err != nil {
-			t.Fatal(err)
+		for _, width := range []int64{1440, 390} {
+			for _, colours := range []string{"light", "dark"} {
+				for _, s := range from.screens {
+					b.run(t, look(width, 900, colours))
+					b.show(t, from.url, s)
+					switch s.name {
+					case "map":
+						b.run(t, chromedp.Evaluate(`document.querySelectorAll('.tile')[2].focus()`, nil), chromedp.WaitVisible(".details .facts", chromedp.ByQuery))
+					case "what-if":
+						b.run(t, chromedp.Evaluate(from.edit, nil), chromedp.Click("button.primary", chromedp.ByQuery), chromedp.WaitVisible(".hero", chromedp.ByQuery))
+					}
+					b.draw(t, width, colours, filepath.Join(folder, fmt.Sprintf("%s-%s-%d-%s.png", from.name, s.name, width, colours)))
+				}
+			}
 		}
 	}
 	drawnFrom(t)
+}
+
+// draw writes a picture of the page, as long as the page is within limits.
+func (b *tab) draw(t *testing.T, width int64, colours, name string) {
+	t.Helper()
+	var height int64
+	var captured []byte
+	b.run(t, look(width, 500, colours), chromedp.Evaluate(`document.documentElement.scrollHeight`, &height))
+	b.run(t, look(width, min(height, 1000), colours), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		captured, err = page.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
+		return err
+	}))
+	captured = smaller(t, captured)
+	if len(captured) > 150_000 {
+		t.Errorf("%s has %d bytes, want 150,000 at most", name, len(captured))
+	}
+	if err := os.WriteFile(name, captured, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
