@@ -47,8 +47,9 @@ type region struct {
 	prices azurevm.Prices
 	short  *shortage.Log
 
-	mu     sync.Mutex
-	events []string
+	mu                sync.Mutex
+	batching          *machine.Batching // nil = each launch is a request of its own
+	events, disrupted []string
 }
 
 var (
@@ -118,9 +119,14 @@ func (r *region) restart() {
 	must(r.t, err)
 	r.Provider = New(Config{
 		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short,
-		Machines: machine.New(machine.Config{Machines: machines, Pools: pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus"}),
+		Machines: machine.New(machine.Config{Machines: machines, Pools: pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus", Batching: r.batching}),
 		Types:    r.types,
 		Facts:    func(size string) *instancetype.Facts { return r.facts[size] },
+		Disrupted: func(_ context.Context, claim *v1.NodeClaim, reason string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.disrupted = append(r.disrupted, claim.Name+" "+reason)
+		},
 		Event: func(object client.Object, eventType, reason, message string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

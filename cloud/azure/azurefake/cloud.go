@@ -35,6 +35,7 @@ type Config struct {
 	Subnets, EncryptionSets []string
 	// ImageVersions are those of every image in AKS' galleries. May be nil.
 	ImageVersions []string
+	Prices        azurevm.Prices // of the price list
 	// Creation and Deletion are how long those of machines take; 0 = CreationTime and
 	// DeletionTime.
 	Creation, Deletion time.Duration
@@ -55,6 +56,7 @@ type Cloud struct {
 	calls      map[string]int
 	serial     int
 	pageSize   int
+	listLag    time.Duration
 	address    string // under which the last request came
 }
 
@@ -91,6 +93,13 @@ func (c *Cloud) PageSize(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pageSize = n
+}
+
+// ListLag sets how long after their creation began machines are missing in lists.
+func (c *Cloud) ListLag(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listLag = d
 }
 
 // Failure is an answer to a call that fails.

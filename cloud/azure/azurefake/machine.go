@@ -25,10 +25,12 @@ type machine struct {
 	place    Place
 	vCPUs    int64
 	family   string
+	began    time.Time // its creation
 	ready    time.Time // when its creation is over
 	gone     time.Time // when its deletion is over; zero = it is not being deleted
 	doomed   *problem  // why its creation fails; nil = it does not
 	deleting bool
+	evicted  time.Time // when Azure takes the virtual machine back; zero = it does not
 }
 
 func machineKey(pool, name string) string { return pool + "/" + strings.ToLower(name) }
@@ -48,6 +50,9 @@ func (c *Cloud) settleLocked() {
 		default:
 			p.ProvisioningState = to.Ptr("Succeeded")
 			p.Status.VMState = to.Ptr(aks.VMStateRunning)
+		}
+		if !m.evicted.IsZero() && !now.Before(m.evicted) {
+			p.Status.VMState = to.Ptr(aks.VMStateDeleted)
 		}
 	}
 }
@@ -91,9 +96,10 @@ func (c *Cloud) listMachines(r *request) (int, map[string]string, any, *problem)
 		return 0, nil, nil, err
 	}
 	var all []aks.Machine
+	shown := c.config.Clock.Now().Add(-c.listLag)
 	for _, key := range slices.Sorted(maps.Keys(c.machines)) {
-		if strings.HasPrefix(key, r.pool+"/") {
-			all = append(all, c.machines[key].model)
+		if m := c.machines[key]; strings.HasPrefix(key, r.pool+"/") && !m.began.After(shown) {
+			all = append(all, m.model)
 		}
 	}
 	return page(c, r, all)
@@ -147,7 +153,7 @@ func (c *Cloud) createLocked(r *request, wanted aks.Machine) (int, map[string]st
 	now := c.config.Clock.Now()
 	c.serial++
 	vm := fmt.Sprintf("aks-%s-%s-%08d-vm", r.pool, r.name, c.serial)
-	m.ready = now.Add(c.config.Creation)
+	m.began, m.ready = now, now.Add(c.config.Creation)
 	m.model = wanted
 	m.model.ID = to.Ptr(fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.ContainerService/managedClusters/%s/agentPools/%s/%s/%s",
 		c.config.Subscription, c.config.ResourceGroup, c.config.Cluster, r.pool, collection, r.name))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
@@ -34,11 +35,21 @@ func (c *Cloud) Stock(p Place, n int) {
 	c.stock[p] = n
 }
 
+// internalError is the code of a refusal that is Azure's own fault.
+const internalError = "InternalServerError"
+
 // Script has Azure refuse to deliver in a place from now on.
 func (c *Cloud) Script(p Place, r Refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scripts[p] = r
+}
+
+// Deliver takes back what Script said about a place.
+func (c *Cloud) Deliver(p Place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.scripts, p)
 }
 
 // Quota sets how many vCPUs of the family the subscription may use on demand.
@@ -71,6 +82,9 @@ func (c *Cloud) usageLocked(family string) int64 {
 func (c *Cloud) takeLocked(m *machine) (late, now *problem) {
 	if script, ok := c.scripts[m.place]; ok {
 		p := refuse(http.StatusConflict, script.Code, "%s", script.Message)
+		if script.Code == internalError {
+			p.status = http.StatusInternalServerError
+		}
 		if script.Late {
 			return p, nil
 		}
@@ -110,8 +124,27 @@ func (c *Cloud) Evict(pool, name string) {
 	defer c.mu.Unlock()
 	c.settleLocked()
 	if m, ok := c.machines[machineKey(pool, name)]; ok {
+		m.evicted = c.config.Clock.Now()
 		m.model.Properties.Status.VMState = to.Ptr(aks.VMStateDeleted)
 	}
+}
+
+// notice is how long before its eviction a spot virtual machine is told.
+const notice = 30 * time.Second
+
+// Preempt announces the eviction of the virtual machine of the name, as the scheduled
+// events of its metadata service do, and carries it out after the notice. It reports
+// whether there is such a one, and it is spot.
+func (c *Cloud) Preempt(vm string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		if *m.model.Properties.Kubernetes.NodeName == vm && m.place.Spot && !m.deleting {
+			m.evicted = c.config.Clock.Now().Add(notice)
+			return true
+		}
+	}
+	return false
 }
 
 // DriftAction sets what AKS says about the drift of a machine.
@@ -175,5 +208,30 @@ func (c *Cloud) RemovePool(name string) {
 		if strings.HasPrefix(key, name+"/") {
 			delete(c.machines, key)
 		}
+	}
+}
+
+// Field is something that AKS does not tell at once of a machine.
+type Field int
+
+// The fields that a machine may lack.
+const (
+	CreationTimestamp Field = iota
+	ResourceID
+)
+
+// Forget has AKS not tell the field of a machine any more.
+func (c *Cloud) Forget(pool, name string, f Field) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, ok := c.machines[machineKey(pool, name)]
+	if !ok {
+		return
+	}
+	switch f {
+	case CreationTimestamp:
+		m.model.Properties.Status.CreationTimestamp = nil
+	case ResourceID:
+		m.model.Properties.ResourceID = nil
 	}
 }
