@@ -32,8 +32,11 @@ type Converter struct {
 	DeletionCosts bool
 	// StaticCapacity says that static pools are kept at their number of nodes.
 	StaticCapacity bool
-	// Coscheduling says that the API of the coscheduling plugin is served, so that its
-	// label makes pods members of a PodGroup.
+	// PodGroupsUnread says that PodGroups of Kubernetes cannot be read, so that pods are
+	// members of none.
+	PodGroupsUnread bool
+	// Coscheduling says that PodGroups of the coscheduling plugin can be read, so that its
+	// label makes pods members of one.
 	Coscheduling bool
 	// Volumes says where persistent volumes let the pod run. The answer changes
 	// with the claims, not with the pod. Nil means that pods which use claims
