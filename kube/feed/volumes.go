@@ -95,7 +95,9 @@ func (m *podFeed) without(kind client.Object, unread bool) {
 	default:
 		return
 	}
-	m.renew(slices.Collect(maps.Values(m.grouped)))
+	for _, k := range slices.Sorted(maps.Keys(m.grouped)) {
+		m.show(m.grouped[k])
+	}
 }
 
 func (m *podFeed) deletePod(p *corev1.Pod) {

@@ -62,7 +62,7 @@ func NewCache(kinds []client.Object, unread func(client.Object) error) cache.New
 				return nil, fmt.Errorf("optional kind %T: %w", kind, err)
 			}
 			d.kinds[gvk] = kind
-			mapper.Add(gvk, meta.RESTScopeNamespace)
+			mapper.AddSpecific(gvk, gvk.GroupVersion().WithResource(plural(gvk.Kind)), gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind)), meta.RESTScopeNamespace)
 		}
 		o.Mapper = mapper
 		o.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
@@ -73,6 +73,15 @@ func NewCache(kinds []client.Object, unread func(client.Object) error) cache.New
 		d.optional, err = cache.New(config, o)
 		return d, err
 	}
+}
+
+// plural returns the name of a kind's resource.
+func plural(kind string) string {
+	kind = strings.ToLower(kind)
+	if strings.HasSuffix(kind, "s") {
+		return kind + "es"
+	}
+	return kind + "s"
 }
 
 // of returns the cache of a kind, and the kind if it is optional.
