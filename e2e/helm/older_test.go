@@ -108,6 +108,8 @@ func TestOlderRole(t *testing.T) {
 	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })
 	i.rules(role.Rules)
 
+	i.served("karpenter.sh/v1", "NodePool", "NodeClaim")
+	i.served("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass")
 	program := i.start(i.pod())
 	v := i.Watch(t)
 	i.leads("")

@@ -29,6 +29,7 @@ import (
 	"karpenter/kube/optional"
 	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
+	"karpenter/model"
 	"karpenter/world"
 )
 
@@ -157,7 +158,8 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 // Optional returns the kinds of objects that Start can do without.
 func Optional() []client.Object {
 	var out []client.Object
-	handlers, _ := all(nil, convert.Converter{}, Sources{Spread: spread.New(nil)})
+	axis := model.NewAxis()
+	handlers, _ := all(world.New(axis, nil), convert.Converter{Axis: axis}, Sources{Spread: spread.New(nil)})
 	for _, h := range handlers {
 		if h.optional {
 			out = append(out, h.kind)

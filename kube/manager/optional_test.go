@@ -89,6 +89,7 @@ func TestOptionalKinds(t *testing.T) {
 	mapper.Add(v1.GroupVersion().WithKind("NodePool"), meta.RESTScopeRoot)
 	c, err := optional.NewCache(watches.optional, watches.Unread)(&rest.Config{Host: server.URL}, cache.Options{
 		HTTPClient: server.Client(), Scheme: objects, Mapper: mapper, NewInformer: watches.informer,
+		ByObject: map[client.Object]cache.ByObject{&v1.NodePool{}: {}, overlay: {Transform: cache.TransformStripManagedFields()}, group: {}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -49,12 +49,7 @@ type divided struct {
 // why objects of one of them cannot be read at present, nil if they can.
 func NewCache(kinds []client.Object, unread func(client.Object) error) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
-		required, err := cache.New(config, o)
-		if err != nil {
-			return nil, err
-		}
-		d := &divided{Cache: required, scheme: o.Scheme, kinds: map[schema.GroupVersionKind]client.Object{}, unread: unread}
-		// Whether a kind is served is found out by listing it, again and again.
+		d := &divided{scheme: o.Scheme, kinds: map[schema.GroupVersionKind]client.Object{}, unread: unread}
 		mapper := meta.NewDefaultRESTMapper(nil)
 		for _, kind := range kinds {
 			gvk, err := apiutil.GVKForObject(kind, o.Scheme)
@@ -64,15 +59,40 @@ func NewCache(kinds []client.Object, unread func(client.Object) error) cache.New
 			d.kinds[gvk] = kind
 			mapper.AddSpecific(gvk, gvk.GroupVersion().WithResource(plural(gvk.Kind)), gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind)), meta.RESTScopeNamespace)
 		}
-		o.Mapper = mapper
-		o.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
+		apart := o
+		apart.Mapper = mapper // whether a kind is served is found out by listing it, again and again
+		apart.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if !Refused(err) {
 				toolscache.DefaultWatchErrorHandler(ctx, r, err)
 			}
 		}
-		d.optional, err = cache.New(config, o)
+		var err error
+		if o.ByObject, apart.ByObject, err = d.divide(o.ByObject); err != nil {
+			return nil, err
+		}
+		if d.Cache, err = cache.New(config, o); err != nil {
+			return nil, err
+		}
+		d.optional, err = cache.New(config, apart)
 		return d, err
 	}
+}
+
+// divide returns the settings of required kinds, and of optional ones.
+func (d *divided) divide(all map[client.Object]cache.ByObject) (required, apart map[client.Object]cache.ByObject, err error) {
+	required, apart = map[client.Object]cache.ByObject{}, map[client.Object]cache.ByObject{}
+	for o, by := range all {
+		gvk, err := apiutil.GVKForObject(o, d.scheme)
+		if err != nil {
+			return nil, nil, err
+		}
+		if d.kinds[gvk] != nil {
+			apart[o] = by
+		} else {
+			required[o] = by
+		}
+	}
+	return required, apart, nil
 }
 
 // plural returns the name of a kind's resource.
