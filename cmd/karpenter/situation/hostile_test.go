@@ -336,10 +336,16 @@ func withHostile(t *testing.T, h hostile, published Published, waiting *corev1.P
 func decided(t *testing.T, w *world.World, published Published, met *encounters) *model.Snapshot {
 	t.Helper()
 	s := w.Snapshot(time.Now())
+	defer func() {
+		if failure := recover(); failure != nil {
+			t.Log(printed(t, scenario.Situation{Snapshot: s, Policy: published.Offerings.Policy}))
+			panic(failure)
+		}
+	}()
 	plan := solve.Decide(s, published.Offerings.Policy)
 	bad := slices.DeleteFunc(solvetest.Check(s, published.Offerings.Policy, plan), func(what string) bool {
 		return slices.ContainsFunc(s.Nodes, func(n model.Node) bool { // of something that the pods placed there do not request
-			return what == "node "+n.Name+" is overfull" && !n.Requested.Fits(n.Allocatable)
+			return strings.HasSuffix(what, "node "+n.Name+" is overfull") && !n.Requested.Fits(n.Allocatable)
 		})
 	})
 	if len(bad) > 0 {
