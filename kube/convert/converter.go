@@ -76,13 +76,14 @@ func (c Converter) Resources(list corev1.ResourceList) model.Resources {
 	return out
 }
 
-// amount returns the quantity in the unit of its position, rounded up.
+// amount returns the quantity in the unit of its position, rounded up. Less than nothing
+// counts as nothing, so that what one object says is no room for another.
 func amount(position int, q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(maxQuantity) > 0:
 		return maxQuantity
-	case q.CmpInt64(-maxQuantity) < 0:
-		return -maxQuantity
+	case q.Sign() < 0:
+		return 0
 	}
 	if position == model.CPU && q.Value() < maxQuantity/1000 {
 		return q.MilliValue()
