@@ -84,7 +84,7 @@ const member = `
 apiVersion: v1
 kind: Pod
 metadata: {name: %s, namespace: older, labels: {scheduling.x-k8s.io/pod-group: none}}
-spec: {containers: [{name: c, image: c, resources: {requests: {cpu: "1"}}}]}
+spec: {containers: [{name: c, image: c, resources: {requests: {cpu: "%d"}}}]}
 `
 
 // TestOlderRole runs the program with the ClusterRole of a chart that did not know some
@@ -114,7 +114,7 @@ func TestOlderRole(t *testing.T) {
 	v := i.Watch(t)
 	i.leads("")
 	i.Apply(t, olderWork)
-	i.Apply(t, fmt.Sprintf(member, "alone"))
+	i.Apply(t, fmt.Sprintf(member, "alone", 1))
 	v.Until("a pod runs whose PodGroup cannot be read", patience, running(v, "older", 1))
 	v.Until("the program is ready", patience, func() string { return answer(health, "/readyz", "ok") })
 	v.Until("the metric tells", patience, func() string {
@@ -148,7 +148,7 @@ func TestOlderRole(t *testing.T) {
 		}
 		return "the log does not say so"
 	})
-	i.Apply(t, fmt.Sprintf(member, "waiting"))
+	i.Apply(t, fmt.Sprintf(member, "waiting", 20)) // no node that is there has 20
 	v.Until("a pod waits for its PodGroup", patience, func() string {
 		if said := v.Events("FailedScheduling", "waiting"); slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "PodGroup") }) {
 			return ""
