@@ -64,7 +64,7 @@ func TestGroupsThatAreNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.join()
-	want := "[{default/g 0 0 it does not exist}] default/p0 in  default/p1 in default/g"
+	want := "[default/g it does not exist] default/p0 in  default/p1 in default/g"
 	if got := x.groups(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -92,7 +92,7 @@ func TestGroupsThatCannotBeRead(t *testing.T) {
 	why = nil
 	f.Look(t.Context())
 	const coscheduled = "default/podgroups.scheduling.x-k8s.io/g"
-	want := "[{default/g 0 0 it does not exist} {" + coscheduled + " 0 0 it does not exist}] default/p0 in " + coscheduled + " default/p1 in default/g"
+	want := "[default/g it does not exist " + coscheduled + " it does not exist] default/p0 in " + coscheduled + " default/p1 in default/g"
 	if got := x.groups(); got != want {
 		t.Errorf("allowed: got %s, want %s", got, want)
 	}
@@ -129,5 +129,9 @@ func (x *fixture) groups() string {
 		}
 	}
 	slices.Sort(pods)
-	return fmt.Sprint(s.Groups, " ", strings.Join(pods, " "))
+	var groups []string
+	for _, g := range s.Groups {
+		groups = append(groups, g.Name+" "+g.Refused)
+	}
+	return fmt.Sprint(groups, " ", strings.Join(pods, " "))
 }
