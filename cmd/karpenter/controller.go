@@ -115,7 +115,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	}
 	cluster.Wrap(meter.NewRequests(metrics.Registry, clock.RealClock{}).Wrap)
 	fence := fenceOf(c)
-	watches, turns := manager.NewWatches(metrics.Registry, clock.RealClock{}), manager.NewTurns()
+	watches, turns := manager.NewWatches(metrics.Registry, clock.RealClock{}, wiring.Optional()...), manager.NewTurns()
 	mgr, err := manager.New(ctx, cluster, manager.Options{
 		Scheme: objects, Version: build.Version, Log: logger,
 		QPS: c.KubeClientQPS, Burst: c.KubeClientBurst,

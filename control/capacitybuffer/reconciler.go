@@ -25,6 +25,7 @@ import (
 
 	"karpenter/api/autoscaling/v1beta1"
 	"karpenter/kube/convert"
+	"karpenter/kube/optional"
 	"karpenter/world"
 )
 
@@ -92,7 +93,9 @@ func (r *Reconciler) hydrate(ctx context.Context) error {
 		return nil
 	}
 	list := &v1beta1.CapacityBufferList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list); errors.Is(err, optional.ErrUnread) {
+		log.FromContext(ctx).Error(err, "planning without capacity buffers until it can read them")
+	} else if err != nil {
 		return fmt.Errorf("list capacity buffers: %w", err)
 	}
 	// Those that come first get their share first, so that no share changes.

@@ -4,6 +4,7 @@ package capacitybuffer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +14,7 @@ import (
 
 	"karpenter/api/autoscaling/v1beta1"
 	"karpenter/api/unreadable"
+	"karpenter/kube/optional"
 	"karpenter/model"
 	"karpenter/world"
 )
@@ -72,7 +74,7 @@ func (r *Reconciler) resolveTemplate(ctx context.Context, b *v1beta1.CapacityBuf
 		}, nil
 	}
 	if err != nil {
-		return nil, err
+		return unresolved(err)
 	}
 	out := r.size(b, target{pods: &t.Template})
 	out.template, out.generation = &v1beta1.LocalObjectRef{Name: t.Name}, &t.Generation
@@ -98,9 +100,18 @@ func (r *Reconciler) resolveWorkload(ctx context.Context, b *v1beta1.CapacityBuf
 		}, nil
 	}
 	if err != nil {
-		return nil, err
+		return unresolved(err)
 	}
 	return r.size(b, kind.target(o)), nil
+}
+
+// unresolved returns the error, or says it on the buffer if trying again is of no use before
+// the kind can be read.
+func unresolved(err error) (*resolution, error) {
+	if errors.Is(err, optional.ErrUnread) {
+		return &resolution{reason: v1beta1.ResolutionFailedReason, message: err.Error()}, nil
+	}
+	return nil, err
 }
 
 // workload is a kind that scalableRef may name.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"karpenter/api/autoscaling/v1beta1"
+	"karpenter/kube/optional"
 )
 
 // Register adds the controller to the manager.
@@ -29,16 +30,22 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 		r.queue = queue
 		return nil
 	})
-	specs := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	b := builder.ControllerManagedBy(mgr).
-		Named("capacitybuffer").
-		For(&v1beta1.CapacityBuffer{}, specs).
-		WatchesRawSource(start).
-		Watches(&corev1.PodTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate), specs).
-		WithOptions(options)
+	specs := predicate.GenerationChangedPredicate{}
+	b := builder.ControllerManagedBy(mgr).Named("capacitybuffer").WatchesRawSource(start).WithOptions(options)
+	type watch struct {
+		of client.Object
+		to handler.EventHandler
+	}
+	watches := []watch{
+		{&v1beta1.CapacityBuffer{}, &handler.EnqueueRequestForObject{}},
+		{&corev1.PodTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate)},
+	}
 	kinds := workloads()
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		b = b.Watches(kinds[kind].empty(), handler.EnqueueRequestsFromMapFunc(r.ofWorkload(kind)), specs)
+		watches = append(watches, watch{kinds[kind].empty(), handler.EnqueueRequestsFromMapFunc(r.ofWorkload(kind))})
+	}
+	for _, w := range watches {
+		b = b.WatchesRawSource(optional.Source(mgr.GetCache(), w.of, w.to, specs))
 	}
 	if err := b.Complete(r); err != nil {
 		return err

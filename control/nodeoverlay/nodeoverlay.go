@@ -24,6 +24,7 @@ import (
 	"karpenter/api/v1alpha1"
 	"karpenter/cloud"
 	"karpenter/cloud/overlay"
+	"karpenter/kube/optional"
 )
 
 const (
@@ -59,7 +60,7 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(mgr).
 		Named("nodeoverlay.controller").
-		Watches(&v1alpha1.NodeOverlay{}, all, edited).
+		WatchesRawSource(optional.Source(mgr.GetCache(), &v1alpha1.NodeOverlay{}, all, predicate.GenerationChangedPredicate{})).
 		Watches(&v1.NodePool{}, all, edited).
 		WithOptions(options)
 	for _, gvk := range r.Provider.NodeClasses() {
@@ -80,7 +81,9 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 // be had are left out, and tried again.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	overlays := &v1alpha1.NodeOverlayList{}
-	if err := r.Client.List(ctx, overlays); err != nil {
+	if err := r.Client.List(ctx, overlays); errors.Is(err, optional.ErrUnread) {
+		log.FromContext(ctx).Error(err, "planning without node overlays until it can read them")
+	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("list node overlays: %w", err)
 	}
 	subjects, failed, err := r.subjects(ctx)

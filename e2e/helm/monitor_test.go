@@ -49,7 +49,7 @@ func TestServiceMonitor(t *testing.T) {
 	t.Cleanup(func() {
 		i.remove("apiextensions.k8s.io/v1", "CustomResourceDefinition", "servicemonitors.monitoring.coreos.com")
 	})
-	i.servesMonitors()
+	i.served("monitoring.coreos.com/v1", "ServiceMonitor")
 	for _, scheme := range []string{"http", "https"} {
 		t.Run(scheme, func(t *testing.T) { monitored(t, scheme) })
 	}
@@ -83,17 +83,19 @@ func monitored(t *testing.T, scheme string) {
 	i.uninstall()
 }
 
-// servesMonitors waits until the API server serves ServiceMonitors.
-func (i *installation) servesMonitors() {
+// served waits until the API server serves the kinds.
+func (i *installation) served(apiVersion string, kinds ...string) {
 	i.Helper()
-	list := &unstructured.UnstructuredList{}
-	list.SetAPIVersion("monitoring.coreos.com/v1")
-	list.SetKind("ServiceMonitorList")
-	err := wait.PollUntilContextTimeout(i.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		return i.Client.List(ctx, list) == nil, nil
-	})
-	if err != nil {
-		i.Fatalf("ServiceMonitors are not served: %v", err)
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(apiVersion)
+		list.SetKind(kind + "List")
+		err := wait.PollUntilContextTimeout(i.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+			return i.Client.List(ctx, list) == nil, nil
+		})
+		if err != nil {
+			i.Fatalf("%s is not served: %v", kind, err)
+		}
 	}
 }
 

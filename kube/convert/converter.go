@@ -32,8 +32,11 @@ type Converter struct {
 	DeletionCosts bool
 	// StaticCapacity says that static pools are kept at their number of nodes.
 	StaticCapacity bool
-	// Coscheduling says that the API of the coscheduling plugin is served, so that its
-	// label makes pods members of a PodGroup.
+	// PodGroupsUnread says that PodGroups of Kubernetes cannot be read, so that pods are
+	// members of none.
+	PodGroupsUnread bool
+	// Coscheduling says that PodGroups of the coscheduling plugin can be read, so that its
+	// label makes pods members of one.
 	Coscheduling bool
 	// Volumes says where persistent volumes let the pod run. The answer changes
 	// with the claims, not with the pod. Nil means that pods which use claims
@@ -73,13 +76,14 @@ func (c Converter) Resources(list corev1.ResourceList) model.Resources {
 	return out
 }
 
-// amount returns the quantity in the unit of its position, rounded up.
+// amount returns the quantity in the unit of its position, rounded up. Less than nothing
+// counts as nothing, so that what one object says is no room for another.
 func amount(position int, q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(maxQuantity) > 0:
 		return maxQuantity
-	case q.CmpInt64(-maxQuantity) < 0:
-		return -maxQuantity
+	case q.Sign() < 0:
+		return 0
 	}
 	if position == model.CPU && q.Value() < maxQuantity/1000 {
 		return q.MilliValue()

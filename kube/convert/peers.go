@@ -23,6 +23,9 @@ func (c Converter) spreads(p *corev1.Pod) []model.Spread {
 	var out []model.Spread
 	for i := range constraints {
 		t := &constraints[i]
+		if t.TopologyKey == "" {
+			continue
+		}
 		s := c.spread(t)
 		s.Select = model.PodSelector{Namespaces: []string{p.Namespace}}
 		s.Select.Labels, s.Select.Nothing = selects(t.LabelSelector)
@@ -117,15 +120,17 @@ func (c Converter) podTerms(p *corev1.Pod) []model.PodTerm {
 }
 
 // ofKind returns the terms of an affinity or an anti-affinity. Preferences
-// without a weight have none.
+// without a weight have none, and terms without a topology key mean nothing.
 func (c Converter) ofKind(p *corev1.Pod, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) []model.PodTerm {
 	var out []model.PodTerm
 	for i := range required {
-		out = append(out, c.podTerm(p, &required[i]))
+		if required[i].TopologyKey != "" {
+			out = append(out, c.podTerm(p, &required[i]))
+		}
 	}
 	hard := len(out)
 	for i := range preferred {
-		if preferred[i].Weight > 0 {
+		if preferred[i].Weight > 0 && preferred[i].PodAffinityTerm.TopologyKey != "" {
 			t := c.podTerm(p, &preferred[i].PodAffinityTerm)
 			t.Weight = preferred[i].Weight
 			out = append(out, t)

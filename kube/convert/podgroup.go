@@ -13,7 +13,7 @@ import (
 
 // podGroup returns the name of the PodGroup that the pod is of, "" if it is of none.
 func (c Converter) podGroup(p *corev1.Pod) string {
-	if g := p.Spec.SchedulingGroup; g != nil {
+	if g := p.Spec.SchedulingGroup; g != nil && !c.PodGroupsUnread {
 		return nativeGroup(p.Namespace, ptr.Deref(g.PodGroupName, "(of an unknown kind)"))
 	}
 	if name := p.Labels[coschedulingv1alpha1.PodGroupLabel]; c.Coscheduling && name != "" {

@@ -8,39 +8,96 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
 	"karpenter/kube/meter"
+	"karpenter/kube/optional"
 	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
+	"karpenter/model"
 	"karpenter/world"
 )
 
 // Feed knows how far the feeding has come.
 type Feed struct {
-	registrations []toolscache.ResourceEventHandlerRegistration
+	pods   *podFeed
+	kinds  []fed
+	synced atomic.Bool
+}
+
+// fed is a kind of object that an informer brings to the world.
+type fed struct {
+	handler
+	toolscache.ResourceEventHandlerRegistration
+	unread bool // the world goes without the kind
 }
 
 // HasSynced reports whether the world has seen everything that existed when
-// the feeding began. Once true it stays true.
+// the feeding began, but for optional kinds that cannot be read. Once true it stays true.
 func (f *Feed) HasSynced() bool {
-	for _, r := range f.registrations {
-		if !r.HasSynced() {
+	if f.synced.Load() {
+		return true
+	}
+	for i := range f.kinds {
+		if k := &f.kinds[i]; !k.HasSynced() && (!k.optional || f.pods.unread(k.kind) == nil) {
 			return false
 		}
 	}
+	f.synced.Store(true)
 	return true
+}
+
+// look is how often Start looks whether optional kinds can be read.
+const look = 5 * time.Second
+
+// Start follows, until ctx ends, which optional kinds can be read. It implements
+// manager.Runnable.
+func (f *Feed) Start(ctx context.Context) error {
+	wait.UntilWithContext(ctx, f.Look, look)
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (f *Feed) NeedLeaderElection() bool { return false }
+
+// Look sees whether optional kinds can be read now.
+func (f *Feed) Look(ctx context.Context) {
+	for i := range f.kinds {
+		k := &f.kinds[i]
+		if !k.optional {
+			continue
+		}
+		why := f.pods.unread(k.kind)
+		if k.unread == (why != nil) {
+			continue
+		}
+		k.unread = why != nil
+		f.pods.without(k.kind, k.unread)
+		logger := log.FromContext(ctx).WithValues("kind", reflect.TypeOf(k.kind).Elem().Name())
+		switch {
+		case !k.unread:
+			logger.Info("reading an optional kind of object")
+		case optional.Unserved(why):
+			logger.V(1).Info("the API server does not serve an optional kind of object; going on without it")
+		default:
+			logger.Error(why, "cannot read an optional kind of object; going on without it")
+		}
+	}
 }
 
 // handler brings one kind of object to the world.
@@ -49,7 +106,7 @@ type handler struct {
 	set    func(obj any)
 	delete func(obj any)
 
-	optional bool // not every API server serves the kind
+	optional bool // what is planned without the kind is better than nothing
 }
 
 // Sources are what pods are converted with besides themselves, and who else
@@ -58,16 +115,21 @@ type Sources struct {
 	Volumes *volumes.Store
 	Spread  *spread.Store // nil = there are no default constraints, and nobody asks for what selects pods
 	Waits   *meter.Pods   // nil = nobody measures how long pods wait
+
+	// Unread returns why objects of an optional kind cannot be read at present. Nil means that each can
+	// be that the informers know.
+	Unread func(client.Object) error
 }
 
 // Start feeds w and the sources from the informers, from when they are started
-// until ctx ends. It does not wait for them. An optional kind that the API server does
-// not serve yet is left out until the next start.
+// until ctx ends. It does not wait for them. An optional kind that the informers do
+// not know is left out.
 func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter, s Sources) (*Feed, error) {
-	f := &Feed{}
 	_, err := informers.GetInformer(ctx, &coschedulingv1alpha1.CoschedulingPodGroup{}, cache.BlockUntilSynced(false))
 	c.Coscheduling = err == nil
-	for _, h := range all(w, c, s) {
+	handlers, pods := all(w, c, s)
+	f := &Feed{pods: pods}
+	for _, h := range handlers {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
 		if h.optional && meta.IsNoMatchError(err) {
 			continue
@@ -88,9 +150,22 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 		if err != nil {
 			return nil, fmt.Errorf("watch %T: %w", h.kind, err)
 		}
-		f.registrations = append(f.registrations, registration)
+		f.kinds = append(f.kinds, fed{handler: h, ResourceEventHandlerRegistration: registration})
 	}
 	return f, nil
+}
+
+// Optional returns the kinds of objects that Start can do without.
+func Optional() []client.Object {
+	var out []client.Object
+	axis := model.NewAxis()
+	handlers, _ := all(world.New(axis, nil), convert.Converter{Axis: axis}, Sources{Spread: spread.New(nil)})
+	for _, h := range handlers {
+		if h.optional {
+			out = append(out, h.kind)
+		}
+	}
+	return out
 }
 
 // Load brings w and the sources up to objects that read returns, one kind after the
@@ -100,7 +175,8 @@ func Load(w *world.World, c convert.Converter, s Sources, read func(kind client.
 	groups, _ := read(&coschedulingv1alpha1.CoschedulingPodGroup{}) // an error is met again below
 	c.Coscheduling = len(groups) > 0
 	var failures []error
-	for _, h := range all(w, c, s) {
+	handlers, _ := all(w, c, s)
+	for _, h := range handlers {
 		objects, err := read(h.kind)
 		failures = append(failures, err)
 		for _, o := range objects {
@@ -116,7 +192,8 @@ type Sink map[reflect.Type]handler
 // NewSink returns a Sink of the kinds of objects that Start watches.
 func NewSink(w *world.World, c convert.Converter, s Sources) Sink {
 	out := Sink{}
-	for _, h := range all(w, c, s) {
+	handlers, _ := all(w, c, s)
+	for _, h := range handlers {
 		out[reflect.TypeOf(h.kind)] = h
 	}
 	return out
@@ -137,24 +214,32 @@ func (s Sink) Delete(o client.Object) {
 }
 
 // all returns the handlers of everything that w and the sources are made of.
-func all(w *world.World, c convert.Converter, s Sources) []handler {
+func all(w *world.World, c convert.Converter, s Sources) ([]handler, *podFeed) {
 	c.Volumes = s.Volumes.Of
 	if s.Spread != nil {
 		c.Spread = s.Spread.Of
 	}
-	m := &podFeed{world: w, convert: c, Sources: s}
-	return slices.Concat(handlers(w, c), podGroups(w, c), m.handlers())
+	m := &podFeed{world: w, convert: c, Sources: s, grouped: map[string]*corev1.Pod{}}
+	return slices.Concat(handlers(w, c), optionally(podGroups(w, c)), optionally(m.selecting()), m.handlers()), m
+}
+
+// optionally marks the kinds as ones that the world can do without.
+func optionally(handlers []handler) []handler {
+	for i := range handlers {
+		handlers[i].optional = true
+	}
+	return handlers
 }
 
 // podGroups lists the handlers of PodGroups. Few clusters have them.
 func podGroups(w *world.World, c convert.Converter) []handler {
-	native := handle(&schedulingv1beta1.PodGroup{}, func(g *schedulingv1beta1.PodGroup) { w.SetPodGroup(c.PodGroup(g)) },
-		func(g *schedulingv1beta1.PodGroup) { w.DeletePodGroup(c.PodGroup(g).Name) })
-	plugin := handle(&coschedulingv1alpha1.CoschedulingPodGroup{},
-		func(g *coschedulingv1alpha1.CoschedulingPodGroup) { w.SetPodGroup(c.CoschedulingPodGroup(g)) },
-		func(g *coschedulingv1alpha1.CoschedulingPodGroup) { w.DeletePodGroup(c.CoschedulingPodGroup(g).Name) })
-	native.optional, plugin.optional = true, true
-	return []handler{native, plugin}
+	return []handler{
+		handle(&schedulingv1beta1.PodGroup{}, func(g *schedulingv1beta1.PodGroup) { w.SetPodGroup(c.PodGroup(g)) },
+			func(g *schedulingv1beta1.PodGroup) { w.DeletePodGroup(c.PodGroup(g).Name) }),
+		handle(&coschedulingv1alpha1.CoschedulingPodGroup{},
+			func(g *coschedulingv1alpha1.CoschedulingPodGroup) { w.SetPodGroup(c.CoschedulingPodGroup(g)) },
+			func(g *coschedulingv1alpha1.CoschedulingPodGroup) { w.DeletePodGroup(c.CoschedulingPodGroup(g).Name) }),
+	}
 }
 
 // handlers lists what the world is made of. Namespaces and pools come first,

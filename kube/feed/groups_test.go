@@ -6,11 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
@@ -59,6 +63,50 @@ func TestGroupsThatAreNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	x.join()
+	want := "[default/g it does not exist] default/p0 in  default/p1 in default/g"
+	if got := x.groups(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestGroupsThatCannotBeRead has the API server refuse PodGroups at first, and serve them
+// later: pods are planned as pods without a group until then.
+func TestGroupsThatCannotBeRead(t *testing.T) {
+	axis := model.NewAxis()
+	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, nil)}
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels()}
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "podgroups"}, "", errors.New("an older role"))
+	var why error = refused
+	f, err := feed.Start(t.Context(), x.informers, x.world, c, feed.Sources{
+		Volumes: volumes.New(c.Labels, volumes.Rules{}), Unread: func(client.Object) error { return why },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.join()
+	f.Look(t.Context())
+	if got, want := x.groups(), "[] default/p0 in  default/p1 in "; got != want {
+		t.Errorf("refused: got %s, want %s", got, want)
+	}
+	why = nil
+	f.Look(t.Context())
+	const coscheduled = "default/podgroups.scheduling.x-k8s.io/g"
+	want := "[default/g it does not exist " + coscheduled + " it does not exist] default/p0 in " + coscheduled + " default/p1 in default/g"
+	if got := x.groups(); got != want {
+		t.Errorf("allowed: got %s, want %s", got, want)
+	}
+	why = refused
+	f.Look(t.Context())
+	if got, want := x.groups(), "[] default/p0 in  default/p1 in "; got != want {
+		t.Errorf("refused again: got %s, want %s", got, want)
+	}
+}
+
+// join has one pod name a PodGroup as the coscheduling plugin has it, and one as
+// Kubernetes has it.
+func (x *fixture) join() {
+	x.t.Helper()
 	for i, member := range []func(*corev1.Pod){
 		func(p *corev1.Pod) { p.Labels = map[string]string{coschedulingv1alpha1.PodGroupLabel: "g"} },
 		func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("g")} },
@@ -69,15 +117,21 @@ func TestGroupsThatAreNotServed(t *testing.T) {
 		member(p)
 		x.tell("add", p)
 	}
-	want := "[{default/g 0 0 it does not exist}] default/p0 in  default/p1 in default/g"
+}
+
+// groups returns the PodGroups, and which pod is in which.
+func (x *fixture) groups() string {
 	s := x.world.Snapshot(now())
-	got := fmt.Sprint(s.Groups)
+	var pods []string
 	for _, pending := range s.Pending {
 		for _, p := range pending.Pods {
-			got += fmt.Sprintf(" %s in %s", p.Key(), p.Group)
+			pods = append(pods, fmt.Sprintf("%s in %s", p.Key(), p.Group))
 		}
 	}
-	if got != want {
-		t.Errorf("got %s, want %s", got, want)
+	slices.Sort(pods)
+	var groups []string
+	for _, g := range s.Groups {
+		groups = append(groups, g.Name+" "+g.Refused)
 	}
+	return fmt.Sprint(groups, " ", strings.Join(pods, " "))
 }

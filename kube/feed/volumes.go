@@ -3,12 +3,17 @@
 package feed
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
 	"karpenter/kube/convert"
 	"karpenter/kube/volumes"
 	"karpenter/world"
@@ -23,18 +28,19 @@ type podFeed struct {
 	convert convert.Converter
 	Sources
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	grouped map[string]*corev1.Pod // that name a PodGroup, by namespace/name
 }
 
 func (m *podFeed) handlers() []handler {
-	return append(m.selecting(), []handler{
+	return []handler{
 		handle(&storagev1.StorageClass{}, again(m, m.Volumes.SetClass), again(m, m.Volumes.DeleteClass)),
 		handle(&corev1.PersistentVolume{}, again(m, m.Volumes.SetVolume), again(m, m.Volumes.DeleteVolume)),
 		handle(&corev1.PersistentVolumeClaim{}, again(m, m.Volumes.SetClaim), again(m, m.Volumes.DeleteClaim)),
 		handle(&corev1.Pod{}, m.setPod, m.deletePod),
 		handle(&storagev1.CSINode{}, func(n *storagev1.CSINode) { m.world.SetVolumeLimits(n.Name, volumes.Limits(n)) },
 			func(n *storagev1.CSINode) { m.world.SetVolumeLimits(n.Name, nil) }),
-	}...)
+	}
 }
 
 // selecting lists the handlers of what default constraints are deduced from.
@@ -57,8 +63,41 @@ func (m *podFeed) setPod(p *corev1.Pod) {
 	if m.Spread != nil {
 		m.Spread.SetPod(p)
 	}
+	if p.Spec.SchedulingGroup != nil || p.Labels[coschedulingv1alpha1.PodGroupLabel] != "" {
+		m.grouped[key(p)] = p
+	} else {
+		delete(m.grouped, key(p))
+	}
 	m.show(p)
 	m.renew(others)
+}
+
+func key(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// unread returns why objects of the kind cannot be read.
+func (m *podFeed) unread(kind client.Object) error {
+	if m.Unread == nil {
+		return nil
+	}
+	return m.Unread(kind)
+}
+
+// without takes in whether a kind is done without. Pods count as pods without a PodGroup
+// if those of its kind are not known.
+func (m *podFeed) without(kind client.Object, unread bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch kind.(type) {
+	case *schedulingv1beta1.PodGroup:
+		m.convert.PodGroupsUnread = unread
+	case *coschedulingv1alpha1.CoschedulingPodGroup:
+		m.convert.Coscheduling = !unread
+	default:
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(m.grouped)) {
+		m.show(m.grouped[k])
+	}
 }
 
 func (m *podFeed) deletePod(p *corev1.Pod) {
@@ -71,6 +110,7 @@ func (m *podFeed) deletePod(p *corev1.Pod) {
 	if m.Waits != nil {
 		m.Waits.Delete(p)
 	}
+	delete(m.grouped, key(p))
 	m.world.DeletePod(p.Namespace, p.Name)
 	m.renew(others)
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"karpenter/kube/events"
+	"karpenter/kube/optional"
 	"karpenter/kube/sanitize"
 )
 
@@ -53,7 +54,8 @@ type Options struct {
 	Lease  Lease
 	Warmup bool // fill queues before the lease is won
 
-	// Watches follows the watches of the informers. May be nil.
+	// Watches follows the watches of the informers, and knows which kinds are optional: nobody waits for
+	// those. May be nil.
 	Watches *Watches
 
 	// Objects says how caches keep kinds of objects. May be nil.
@@ -92,6 +94,7 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	checks := map[string]healthz.Checker{"readyz": healthz.Ping}
 	if o.Watches != nil {
 		settings.Cache.NewInformer = o.Watches.informer
+		settings.NewCache = optional.NewCache(o.Watches.optional, o.Watches.Unread)
 		checks["watches"] = o.Watches.work()
 	}
 	var mgr manager.Manager

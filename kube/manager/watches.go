@@ -3,7 +3,9 @@
 package manager
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -13,12 +15,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"karpenter/kube/optional"
 )
 
 const (
@@ -33,8 +39,9 @@ const (
 // Watches measures for how long informers have been without a working watch.
 // What they hold then is old, and no error says so. It is safe for concurrent use.
 type Watches struct {
-	clock clock.PassiveClock
-	down  *prometheus.Desc
+	clock    clock.PassiveClock
+	optional []client.Object
+	down     *prometheus.Desc
 
 	mu    sync.Mutex
 	kinds []*watched
@@ -42,15 +49,25 @@ type Watches struct {
 
 // watched is what is known of the watch of one informer.
 type watched struct {
-	kind   string
-	opened time.Time // when the present watch was opened; zero = there is none
-	since  time.Time // when the last working watch ended, at first when the informer was made
-	cause  error     // of the latest failure
+	kind     string
+	optional bool        // the process does without the kind
+	synced   func() bool // the informer has had all objects once
+	opened   time.Time   // when the present watch was opened; zero = there is none
+	since    time.Time   // when the last working watch ended, at first when the informer was made
+	cause    error       // of the latest failure
 }
 
-// NewWatches returns a Watches that is published in reg.
-func NewWatches(reg prometheus.Registerer, c clock.PassiveClock) *Watches {
-	w := &Watches{clock: c, down: prometheus.NewDesc("karpenter_cluster_state_watch_down_time_seconds",
+// Down is a kind of object that is not being watched.
+type Down struct {
+	Kind     string
+	Since    time.Time
+	Optional bool // the process does without the kind
+	Refused  bool // the API server does not allow it
+}
+
+// NewWatches returns a Watches that is published in reg. The process does without the optional kinds.
+func NewWatches(reg prometheus.Registerer, c clock.PassiveClock, optional ...client.Object) *Watches {
+	w := &Watches{clock: c, optional: optional, down: prometheus.NewDesc("karpenter_cluster_state_watch_down_time_seconds",
 		"For how long objects of the kind have not been watched; 0 while the watch works.", []string{"kind"}, nil)}
 	reg.MustRegister(w)
 	return w
@@ -80,25 +97,52 @@ func (w *Watches) snapshot() []watched {
 	return out
 }
 
-// downTime returns for how long there has been no working watch.
+// downTime returns for how long there has been no working watch. A kind that need not be
+// served is not missed.
 func (k watched) downTime(now time.Time) time.Duration {
+	if k.optional && optional.Unserved(k.cause) {
+		return 0
+	}
 	if !k.opened.IsZero() && now.Sub(k.opened) >= steady {
 		return 0
 	}
 	return now.Sub(k.since)
 }
 
-// Down returns since when kinds of objects have not been watched.
-func (w *Watches) Down() map[string]time.Time {
-	out := map[string]time.Time{}
+// Down returns the kinds of objects that are not being watched, by name.
+func (w *Watches) Down() []Down {
+	var out []Down
 	now := w.clock.Now()
 	for _, k := range w.snapshot() {
-		if first, known := out[k.kind]; k.downTime(now) > 0 && (!known || k.since.Before(first)) {
-			out[k.kind] = k.since
+		if k.downTime(now) > 0 {
+			out = append(out, Down{k.kind, k.since, k.optional, apierrors.IsForbidden(k.cause)})
 		}
 	}
-	return out
+	slices.SortFunc(out, func(a, b Down) int { return cmp.Or(strings.Compare(a.Kind, b.Kind), a.Since.Compare(b.Since)) })
+	return slices.CompactFunc(out, func(a, b Down) bool { return a.Kind == b.Kind })
 }
+
+// Unread returns why objects of an optional kind cannot be read: none has been, and the API
+// server refuses them, or has not listed them for a while. It returns nil for kinds that
+// nobody has asked for.
+func (w *Watches) Unread(kind client.Object) error {
+	now := w.clock.Now()
+	for _, k := range w.snapshot() {
+		if k.kind != kindName(kind) || k.synced() {
+			continue
+		}
+		if optional.Refused(k.cause) {
+			return k.cause
+		}
+		if waited := now.Sub(k.since); waited > toleratedDown {
+			return fmt.Errorf("the API server has not listed any for %v: %w", waited.Round(time.Second), cmp.Or(k.cause, errNoAnswer))
+		}
+	}
+	return nil
+}
+
+// errNoAnswer is that a request goes on.
+var errNoAnswer = errors.New("no answer so far")
 
 // work fails while a watch has been down for too long.
 func (w *Watches) work() healthz.Checker {
@@ -106,7 +150,7 @@ func (w *Watches) work() healthz.Checker {
 		var failures []string
 		now := w.clock.Now()
 		for _, k := range w.snapshot() {
-			if down := k.downTime(now); down > toleratedDown {
+			if down := k.downTime(now); down > toleratedDown && !k.optional {
 				failures = append(failures, fmt.Sprintf("%s for %v (%v)", k.kind, down.Round(time.Second), k.cause))
 			}
 		}
@@ -120,19 +164,23 @@ func (w *Watches) work() healthz.Checker {
 
 // informer makes an informer whose watch is followed.
 func (w *Watches) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	if plain, ok := lw.(*toolscache.ListWatch); ok {
-		lw = w.follow(plain, o)
+	plain, ok := lw.(*toolscache.ListWatch)
+	if !ok {
+		return toolscache.NewSharedIndexInformer(lw, o, resync, indexers)
 	}
-	return toolscache.NewSharedIndexInformer(lw, o, resync, indexers)
+	k := &watched{kind: kindName(o), since: w.clock.Now()}
+	k.optional = slices.ContainsFunc(w.optional, func(kind client.Object) bool { return kindName(kind) == k.kind })
+	out := toolscache.NewSharedIndexInformer(w.follow(plain, k), o, resync, indexers)
+	k.synced = out.HasSynced
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kinds = append(w.kinds, k)
+	return out
 }
 
 // follow notes whether watches of the kind of object can be opened, and when
 // they end.
-func (w *Watches) follow(lw *toolscache.ListWatch, o runtime.Object) *toolscache.ListWatch {
-	k := &watched{kind: kindName(o), since: w.clock.Now()}
-	w.mu.Lock()
-	w.kinds = append(w.kinds, k)
-	w.mu.Unlock()
+func (w *Watches) follow(lw *toolscache.ListWatch, k *watched) *toolscache.ListWatch {
 	return &toolscache.ListWatch{
 		DisableChunking: lw.DisableChunking,
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -159,12 +207,18 @@ func (w *Watches) failed(k *watched, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k.cause = err
+	if k.optional && optional.Unserved(err) {
+		k.since = w.clock.Now() // there was nothing to miss
+	}
 }
 
 func (w *Watches) open(k *watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k.opened = w.clock.Now()
+	if k.optional {
+		k.cause = nil
+	}
 }
 
 func (w *Watches) ended(k *watched) {

@@ -37,9 +37,10 @@ func uninitialized(n *model.Node) bool {
 	return n.Claim != "" && !n.Initialized || n.Claim == "" && n.Pool != ""
 }
 
-func (sc *scene) close(which func(*model.Node) bool) {
+// close closes the nodes that are given as closed, and those besides.
+func (sc *scene) close(besides func(*model.Node) bool) {
 	for i := range sc.s.Nodes {
 		n := &sc.s.Nodes[i]
-		n.Closed = which(n)
+		n.Closed = i < len(sc.given.Nodes) && sc.given.Nodes[i].Closed || besides(n)
 	}
 }

@@ -25,6 +25,8 @@ type Failing struct {
 	Code  string    `json:"code,omitempty"` // of the cloud's answer; "" = none came
 	// Refused is that a permission is missing.
 	Refused bool `json:"refused,omitempty"`
+	// Optional is that the process goes on without it.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // Actions whose failures count whatever their cause: without them interruptions or prices are

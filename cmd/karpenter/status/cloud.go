@@ -55,12 +55,21 @@ func watchesCheck(f *Facts) Check {
 		if len(h.Watches) == 0 {
 			return ok(name, "the leader sees every change of the cluster")
 		}
-		var down []string
+		var down, without []string
 		for _, x := range h.Watches {
-			down = append(down, fmt.Sprintf("%s for %s", x.What, f.ago(x.Since)))
+			line := fmt.Sprintf("%s for %s", x.What, f.ago(x.Since))
+			if x.Optional {
+				without = append(without, line)
+			} else {
+				down = append(down, line)
+			}
 		}
-		return Check{name, Failure, "the leader sees no change of " + counted(len(h.Watches), "kind of object"), down,
-			"See why: kubectl logs -A -l app.kubernetes.io/name=karpenter --prefix | grep -i watch; a role may lack the right to list and watch them"}
+		remedy := "See why: kubectl logs -A -l app.kubernetes.io/name=karpenter --prefix | grep -iE 'watch|optional'; a role may lack the right to list and watch them"
+		if len(down) > 0 {
+			return Check{name, Failure, "the leader sees no change of " + counted(len(down), "kind of object"), append(down, without...), remedy}
+		}
+		return Check{name, Warning, "the leader goes on without " + counted(len(without), "kind of object"), without,
+			remedy + ". Upgrade the chart together with the image"}
 	})
 }
 

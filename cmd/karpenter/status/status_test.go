@@ -137,6 +137,9 @@ func TestStatusFinds(t *testing.T) {
 		{"Watches", Failure, "Node for 5m", func(f *Facts) {
 			f.Health.Watches = []situation.Failing{{What: "Node", Since: now.Add(-5 * time.Minute)}}
 		}},
+		{"Watches", Warning, "PodGroup for 5m", func(f *Facts) {
+			f.Health.Watches = []situation.Failing{{What: "PodGroup", Since: now.Add(-5 * time.Minute), Refused: true, Optional: true}}
+		}},
 		{"Permissions", Warning, "ec2:CreateFleet for 3h: UnauthorizedOperation", func(f *Facts) {
 			f.Health.Calls = []situation.Failing{{What: "ec2:CreateFleet", Since: now.Add(-3 * time.Hour), Code: "UnauthorizedOperation", Refused: true}}
 		}},

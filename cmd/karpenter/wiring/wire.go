@@ -7,11 +7,11 @@ package wiring
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,8 +21,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	autoscaling "karpenter/api/autoscaling/v1beta1"
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
+	"karpenter/api/v1alpha1"
 	"karpenter/cloud"
 	"karpenter/cloud/health"
 	"karpenter/cloud/overlay"
@@ -81,6 +83,12 @@ type Surroundings struct {
 	// Orderly has NodeClaims created one after the other, so that a run can be
 	// repeated: two that ask for the same cannot be told apart.
 	Orderly bool
+}
+
+// Optional returns the kinds of objects that the process does without where the API server
+// does not serve them, or does not let it read them.
+func Optional() []client.Object {
+	return append(feed.Optional(), &v1alpha1.NodeOverlay{}, &autoscaling.CapacityBuffer{}, &corev1.PodTemplate{}, &appsv1.Deployment{})
 }
 
 // Planner makes plans: Place where pending pods go, Decide also which nodes are
@@ -169,6 +177,11 @@ func Wire(ctx context.Context, s Surroundings) error {
 		return err
 	}
 	fed.RegisterMetrics(w.Registry, w.world, w.clock)
+	if w.Watches != nil {
+		if err := mgr.Add(fed); err != nil {
+			return err
+		}
+	}
 	w.synced = fed.HasSynced
 	provisioner.Ready = w.synced
 	for _, register := range []func() error{
@@ -227,6 +240,9 @@ func (w *wiring) sources() feed.Sources {
 	s := feed.Sources{Volumes: volumes.New(w.convert.Labels, w.provider.Volumes), Waits: w.waits}
 	if c := w.config.SchedulerConfig; c != nil && len(c.PodTopologySpread.DefaultConstraints) > 0 {
 		s.Spread = spread.New(c.PodTopologySpread.DefaultConstraints)
+	}
+	if w.Watches != nil {
+		s.Unread = w.Watches.Unread
 	}
 	return s
 }
@@ -446,9 +462,8 @@ func (w *wiring) health() situation.Health {
 	if w.Watches == nil {
 		return out
 	}
-	down := w.Watches.Down()
-	for _, kind := range slices.Sorted(maps.Keys(down)) {
-		out.Watches = append(out.Watches, situation.Failing{What: kind, Since: down[kind]})
+	for _, d := range w.Watches.Down() {
+		out.Watches = append(out.Watches, situation.Failing{What: d.Kind, Since: d.Since, Refused: d.Refused, Optional: d.Optional})
 	}
 	return out
 }
