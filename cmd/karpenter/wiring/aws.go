@@ -168,7 +168,10 @@ func (a *amazon) discover(ctx context.Context) error {
 // region is what all node classes have in common.
 func (a *amazon) region() instancetype.Cluster {
 	c := &a.Config.AWS
-	return instancetype.Cluster{Region: a.Services.Region, MemoryOverhead: a.Config.VMMemoryOverheadPercent, ReservedENIs: int64(c.ReservedENIs)}
+	return instancetype.Cluster{
+		Region: a.Services.Region, MemoryOverhead: a.Config.VMMemoryOverheadPercent, ReservedENIs: int64(c.ReservedENIs),
+		GPUDevices: a.Config.DRANVIDIAGPU && !c.IgnoreDRARequests, EFADevices: a.Config.DRAEFA && !c.IgnoreDRARequests,
+	}
 }
 
 // sells makes the catalogue of instance types, and fills it.
