@@ -11,7 +11,7 @@ package model
 // DeviceKind is what selectors see of a device. Devices that differ only by name
 // have one kind.
 type DeviceKind struct {
-	Key        string // any text that only equal kinds share
+	Key        string // Identity, or any other text that only equal kinds share
 	Driver     string
 	Attributes []DeviceAttribute // by name
 	Capacity   []DeviceCapacity  // by name
@@ -21,9 +21,18 @@ type DeviceKind struct {
 // DeviceAttribute is one attribute. Attributes are equal if type and text are.
 type DeviceAttribute struct {
 	Name string
-	Type string // "int", "bool", "string", "version"; "list" = one that no constraint matches
+	Type string // AttributeInt and so on
 	Text string
 }
+
+// Types of attributes. No constraint is met by a list.
+const (
+	AttributeInt     = "int"
+	AttributeBool    = "bool"
+	AttributeString  = "string"
+	AttributeVersion = "version"
+	AttributeList    = "list"
+)
 
 // DeviceCapacity is one capacity. The rest says how much of it a claim of a Shared
 // kind takes; without a Policy one that asks for nothing takes all.
@@ -145,4 +154,26 @@ type ServedResource struct {
 	Resource  int // position on the axis
 	Class     string
 	Selectors []string // of the class
+}
+
+// Identity returns a text that is equal exactly for kinds that are equal in every
+// field but Key.
+func (k *DeviceKind) Identity() string {
+	w := &identity{}
+	w.text(k.Driver)
+	w.flags(k.Shared)
+	each(w, "attributes", k.Attributes, func(a DeviceAttribute) {
+		w.text(a.Name)
+		w.text(a.Type)
+		w.text(a.Text)
+	})
+	each(w, "capacity", k.Capacity, func(c DeviceCapacity) {
+		w.text(c.Name)
+		w.flags(c.Policy)
+		for _, n := range []int64{c.Value, c.Default, c.Min, c.Max, c.Step} {
+			w.number(n)
+		}
+		each(w, "", c.Values, w.number)
+	})
+	return w.String()
 }
