@@ -148,7 +148,7 @@ func TestParse(t *testing.T) {
 			"DISABLE_DRY_RUN": "true", "ENABLE_ZONAL_SHIFT": "true", "AMI_REFRESH_INTERVAL": "5m", "SUBNET_REFRESH_INTERVAL": "90s",
 			"AWS_FEATURE_GATES": "NodeClassCEL=true,RebootForRepair=true", "SECURITY_GROUP_REFRESH_INTERVAL": "2m", "FEATURE_GATES": "NodeRepair=true",
 		}, func(c *Config) {
-			c.AWS = AWS{"Y2E=", true, true, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, 2 * time.Minute, true, false, false, true}
+			c.AWS = AWS{"Y2E=", true, true, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, 2 * time.Minute, true, true, true, true}
 			c.ClusterName, c.ClusterEndpoint, c.VMMemoryOverheadPercent = "prod", "https://k8s.example.com", 0.1
 			c.Gates.NodeRepair = true
 		}},

@@ -3,8 +3,8 @@
 package config
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	_ "embed"
 	"flag"
 	"fmt"
@@ -51,8 +51,8 @@ func TestUpstreamsSettings(t *testing.T) {
 		have[s.name()] = s
 	}
 	ours := map[string]string{
-		"ignore-dra-requests": "false", // and the gates of both drivers
-		"aws-feature-gates":   "NodeClassCEL=false,DRANVIDIAGPU=true,DRAEFA=true,RebootForRepair=false",
+		"--ignore-dra-requests": "false", // and the gates of both drivers
+		"--aws-feature-gates":   "NodeClassCEL=false,DRANVIDIAGPU=true,DRAEFA=true,RebootForRepair=false",
 	}
 	for name, want := range known(t) {
 		want.preset = cmp.Or(ours[name], want.preset)

@@ -170,7 +170,7 @@ func (a *amazon) region() instancetype.Cluster {
 	c := &a.Config.AWS
 	return instancetype.Cluster{
 		Region: a.Services.Region, MemoryOverhead: a.Config.VMMemoryOverheadPercent, ReservedENIs: int64(c.ReservedENIs),
-		GPUDevices: a.Config.DRANVIDIAGPU && !c.IgnoreDRARequests, EFADevices: a.Config.DRAEFA && !c.IgnoreDRARequests,
+		GPUDevices: c.DRANVIDIAGPU && !a.Config.IgnoreDRARequests, EFADevices: c.DRAEFA && !a.Config.IgnoreDRARequests,
 	}
 }
 
