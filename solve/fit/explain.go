@@ -28,7 +28,7 @@ type told struct{ own, volumes model.Requirements }
 
 func alternatives(s *model.Shape) []told {
 	var out []told
-	for _, own := range s.Chosen() {
+	for _, own := range (&model.Shape{Terms: s.Chosen(), VolumeTerms: s.DeviceTerms}).Alternatives() {
 		for _, term := range s.VolumeTerms {
 			out = append(out, told{own, term})
 		}

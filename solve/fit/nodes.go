@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/devices"
 )
 
 // NodeRow is a node of the Snapshot that can take pods, with what is free.
@@ -14,14 +15,15 @@ type NodeRow struct {
 	Site  int // index in Snapshot.Nodes
 	Free  model.Resources
 	Ports []model.HostPort // taken, or to be taken by daemons that have not arrived yet
+	Load  *devices.Load    // nil = no pod needs devices
 }
 
 // NewNodeRow compiles a node. Free is what is allocatable less what is
 // requested and what daemons that have not arrived yet will request. Their
 // ports are kept free as well, also where it is not settled whether they come.
 // What is overdrawn counts as used up: to the scheduler it matters only to pods
-// that request it.
-func NewNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
+// that request it. The book is of the Snapshot; nil = no pod needs devices.
+func NewNodeRow(n *model.Node, site int, daemons []model.Daemon, book *devices.Book) NodeRow {
 	labels := n.Labels
 	if n.Claim != "" { // every managed node ends up with these
 		labels = labels.And(
@@ -43,7 +45,7 @@ func NewNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 		}
 	}
 	missing := expected.Minus(n.DaemonRequested).Max(nil)
-	return NodeRow{Node: n, Site: site, Ports: slices.Clip(ports), Free: n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)}
+	return NodeRow{Node: n, Site: site, Ports: slices.Clip(ports), Load: book.Load(n.Devices), Free: n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)}
 }
 
 // Takes reports whether the node's taints and labels let pods of s run there;

@@ -43,6 +43,7 @@ func conclude(x *draft) *outcome {
 		x = steadier(x)
 		economise(x)
 		secure(x)
+		repair{x}.confirm()
 	}
 	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(x.snapshot.Pending))}
 	for _, d := range x.demands {

@@ -23,12 +23,16 @@ func alone(s *model.Shape, n *fit.NodeRow, limit int) int {
 	if len(s.Volumes) > 0 {
 		room = min(room, n.Attachable(s.Volumes))
 	}
+	if room > 0 && len(s.Claims) > 0 {
+		room = n.Load.Room(s.Claims, room)
+	}
 	return room
 }
 
 // put takes what pods of a shape use from what the node has.
 func put(s *model.Shape, n *fit.NodeRow, pods int) {
 	n.Free = n.Free.Minus(s.Requests.Times(int64(pods)))
+	n.Load = n.Load.With(s.Claims, pods)
 	n.Ports = append(n.Ports, s.HostPorts...)
 	for range pods {
 		n.Attach(s.Volumes)

@@ -129,7 +129,7 @@ func (g *generator) populate(d Draw, s *model.Snapshot) {
 // takes reports whether the node has room for a pod and suits it.
 func takes(n *model.Node, s *model.Shape) bool {
 	shapes := []*model.Shape{s}
-	return accepts(n.Labels, n.Taints, s) && n.Requested.Plus(s.Requests).Fits(n.Allocatable) && !clash(n.HostPorts, shapes) && !overAttached(n, shapes)
+	return len(s.Claims) == 0 && accepts(n.Labels, n.Taints, s) && n.Requested.Plus(s.Requests).Fits(n.Allocatable) && !clash(n.HostPorts, shapes) && !overAttached(n, shapes)
 }
 
 // grounds says what speaks for and against taking the node away. The pods of a

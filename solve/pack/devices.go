@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pack
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/devices"
+	"karpenter/solve/fit"
+)
+
+// Devices count as resources while nodes are chosen (package devices, Charge). That a
+// node has what all its pods need together is seen by searching for it, wherever pods
+// are put on a node.
+
+// supplied reports whether a node of the type has devices for the pods of the portions
+// together.
+func (x *draft) supplied(row *fit.TypeRow, take []portion) bool {
+	if x.book == nil {
+		return true
+	}
+	all, pods := x.claimsOf(take)
+	if pods == 0 {
+		return true
+	}
+	x.budget.Spend(devices.Steps(row.Devices, pods))
+	return x.book.Holds(row.Devices, all)
+}
+
+// claimsOf returns the pods of the portions that have claims, in the order in which
+// they are likely to be scheduled, and how many these are.
+func (x *draft) claimsOf(take []portion) (out []devices.Portion, pods int) {
+	type part struct {
+		devices.Portion
+		priority int32
+		kind     int
+	}
+	var parts []part
+	for _, t := range take {
+		for _, m := range x.demands[t.demand].parts() {
+			s := m.of.Shape
+			n := m.pods * t.pods
+			if len(s.Claims) == 0 || n == 0 {
+				continue
+			}
+			pods += n
+			if i := slices.IndexFunc(parts, func(p part) bool { return p.kind == m.of.kind }); i >= 0 {
+				parts[i].Pods += n
+				continue
+			}
+			parts = append(parts, part{devices.Portion{Claims: s.Claims, Pods: n}, s.Priority, m.of.kind})
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.kind, b.kind)) })
+	for _, p := range parts {
+		out = append(out, p.Portion)
+	}
+	return out, pods
+}
+
+// claiming reports whether a pod of the portions has claims.
+func (x *draft) claiming(take []portion) bool {
+	if x.book == nil {
+		return false
+	}
+	_, pods := x.claimsOf(take)
+	return pods > 0
+}
+
+// suppliedOffers returns those of the offers whose types have devices for the pods of
+// the portions together.
+func (x *draft) suppliedOffers(offers fit.Bits, take []portion) fit.Bits {
+	if !x.claiming(take) {
+		return offers
+	}
+	out := slices.Clone(offers)
+	last, ok := -1, false
+	for o := range offers.All() {
+		if t := x.catalogue.Offers[o].Type; t != last {
+			last, ok = t, x.supplied(&x.catalogue.Types[t], take)
+		}
+		if !ok {
+			out.Unset(o)
+		}
+	}
+	return out
+}
+
+// waiting is a pod that needs devices.
+type waiting struct {
+	kind int
+	pod  model.Pod
+}
+
+// confirm looks at the nodes of the plan as the scheduler will: pods of high priority
+// first, then older ones, each by first fit. Pods that find no devices then are taken
+// out of the plan again.
+func (r repair) confirm() {
+	if r.book == nil {
+		return
+	}
+	refused := map[string]bool{}
+	moves, pods, _, bins := r.moves()
+	bySite := map[int][]waiting{}
+	for i, m := range moves {
+		if s := r.snapshot.Pending[m.Kind].Shape; len(s.Claims) > 0 {
+			for _, p := range pods[i] {
+				bySite[m.Site] = append(bySite[m.Site], waiting{m.Kind, p})
+			}
+		}
+	}
+	for _, site := range slices.Sorted(maps.Keys(bySite)) {
+		all := bySite[site]
+		slices.SortFunc(all, func(a, b waiting) int {
+			return cmp.Or(
+				cmp.Compare(r.snapshot.Pending[b.kind].Shape.Priority, r.snapshot.Pending[a.kind].Shape.Priority),
+				a.pod.Created.Compare(b.pod.Created), cmp.Compare(a.pod.Key(), b.pod.Key()))
+		})
+		load := r.loadAt(site, bins)
+		for _, w := range all {
+			claims := r.snapshot.Pending[w.kind].Shape.Claims
+			if load.Room(claims, 1) == 0 {
+				refused[w.pod.Key()] = true
+				continue
+			}
+			load = load.With(claims, 1)
+		}
+	}
+	if len(refused) == 0 {
+		return
+	}
+	r.comeApart(refused)
+	for i, m := range moves {
+		for _, p := range pods[i] {
+			if refused[p.Key()] {
+				d := r.wholeOf(m.Kind)
+				d.stuck = append(d.stuck, p)
+			}
+		}
+	}
+	r.unplace(refused)
+}
+
+// loadAt returns the devices of a node there is, or of a new one.
+func (r repair) loadAt(site int, bins []int) *devices.Load {
+	if n := len(r.snapshot.Nodes); site >= n {
+		b := r.bins[bins[site-n]]
+		return r.book.Load(r.catalogue.Types[r.catalogue.Offers[b.offer].Type].Devices)
+	}
+	return r.book.Load(r.snapshot.Nodes[site].Devices)
+}
