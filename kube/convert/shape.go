@@ -277,8 +277,4 @@ func hasOnlyEmptyTerms(p *corev1.Pod) bool {
 
 func needsClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
 
-// hasDeviceClaims reports whether the pod, or a container of it, uses ResourceClaims.
-func hasDeviceClaims(p *corev1.Pod) bool {
-	uses := func(k corev1.Container) bool { return len(k.Resources.Claims) > 0 }
-	return len(p.Spec.ResourceClaims) > 0 || slices.ContainsFunc(p.Spec.Containers, uses) || slices.ContainsFunc(p.Spec.InitContainers, uses)
-}
+func hasDeviceClaims(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }
