@@ -97,10 +97,10 @@ type waiting struct {
 
 // confirm looks at the nodes of the plan as the scheduler will: pods of high priority
 // first, then older ones, each by first fit. Pods that find no devices then are taken
-// out of the plan again.
-func (r repair) confirm() {
+// out of the plan again. It reports whether there are none.
+func (r repair) confirm() bool {
 	if r.book == nil {
-		return
+		return true
 	}
 	refused := map[string]bool{}
 	moves, pods, _, bins := r.moves()
@@ -130,7 +130,7 @@ func (r repair) confirm() {
 		}
 	}
 	if len(refused) == 0 {
-		return
+		return true
 	}
 	r.comeApart(refused)
 	for i, m := range moves {
@@ -142,6 +142,7 @@ func (r repair) confirm() {
 		}
 	}
 	r.unplace(refused)
+	return false
 }
 
 // loadAt returns the devices of a node there is, or of a new one.
