@@ -240,7 +240,7 @@ func newShape(s *model.Shape) *shape {
 			out.anti = append(out.anti, t)
 		}
 	}
-	for _, t := range slices.Concat(s.Terms, s.VolumeTerms) {
+	for _, t := range slices.Concat(s.Terms, s.VolumeTerms, s.DeviceTerms) {
 		_, named := t.Get(model.FieldName)
 		out.byName = out.byName || named
 	}

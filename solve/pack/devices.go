@@ -54,11 +54,18 @@ func (x *draft) claimsOf(take []portion) (out []devices.Portion, pods int) {
 			parts = append(parts, part{devices.Portion{Claims: s.Claims, Pods: n}, s.Priority, m.of.kind})
 		}
 	}
-	slices.SortFunc(parts, func(a, b part) int { return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.kind, b.kind)) })
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), soonest(&x.snapshot.Pending[a.kind].Pods[0], &x.snapshot.Pending[b.kind].Pods[0]))
+	})
 	for _, p := range parts {
 		out = append(out, p.Portion)
 	}
 	return out, pods
+}
+
+// soonest orders pods of one priority as the scheduler is likely to take them.
+func soonest(a, b *model.Pod) int {
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Key(), b.Key()))
 }
 
 // claiming reports whether a pod of the portions has claims.
@@ -117,7 +124,7 @@ func (r repair) confirm() bool {
 		slices.SortFunc(all, func(a, b waiting) int {
 			return cmp.Or(
 				cmp.Compare(r.snapshot.Pending[b.kind].Shape.Priority, r.snapshot.Pending[a.kind].Shape.Priority),
-				a.pod.Created.Compare(b.pod.Created), cmp.Compare(a.pod.Key(), b.pod.Key()))
+				soonest(&a.pod, &b.pod))
 		})
 		load := r.loadAt(site, bins)
 		for _, w := range all {
