@@ -227,10 +227,13 @@ func (b *builder) published(d *directive) error {
 
 // selector reads "selector TEXT matches=a10,t4 fails=… invalid=…".
 func (b *builder) selector(d *directive) error {
-	b.s.Selectors = append(b.s.Selectors, model.DeviceSelector{
+	s := model.DeviceSelector{
 		Text:    d.name("the expression"),
 		Matches: read(d, "matches", nil, literals), Fails: read(d, "fails", nil, literals), Invalid: d.text("invalid", ""),
-	})
+	}
+	slices.Sort(s.Matches)
+	slices.Sort(s.Fails)
+	b.s.Selectors = append(b.s.Selectors, s)
 	return d.done("matches= fails= and invalid=")
 }
 

@@ -260,6 +260,9 @@ func settle(v reflect.Value) {
 		slices.Sort(p.Claims)
 	case *model.Extra:
 		p.Price = max(p.Price, 0)
+	case *model.DeviceSelector:
+		slices.Sort(p.Matches)
+		slices.Sort(p.Fails)
 	case *model.Volumes:
 		p.Shared = sorted(p.Shared)
 	case *model.Attached:

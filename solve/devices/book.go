@@ -150,6 +150,9 @@ func (w *way) least() int {
 func refusal(claims []model.DeviceClaim, b *Book) string {
 	for i := range claims {
 		c := compileClaim(&claims[i])
+		if c.Shared != "" {
+			return fmt.Sprintf("claim %s (ResourceClaim %s has no devices yet and is one that pods can share, which is not planned)", c.Name, c.Shared)
+		}
 		sum := 0
 		for _, r := range c.requests {
 			if len(r.ways) == 0 {

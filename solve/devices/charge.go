@@ -131,13 +131,13 @@ func (c *Charge) axesOf(shapes []*model.Shape) []axis {
 			continue
 		}
 		seen[set] = true
-		out = append(out, axis{set: set, name: fmt.Sprintf("devices for %s (set %d)", claimNames(shape.Claims), len(out)+1)})
+		out = append(out, axis{set: set, name: fmt.Sprintf(axisName+"for %s (%d)", claimNames(shape.Claims), len(out)+1)})
 		for i := range set.claims {
 			for j := range set.claims[i].requests {
 				keys := c.content(&set.claims[i].requests[j], c.kinds)
 				if text := strings.Join(keys, "\n"); len(keys) > 0 && !counted[text] {
 					counted[text] = true
-					more = append(more, axis{kinds: keys, name: fmt.Sprintf("devices of %d kinds (%d)", len(keys), len(more)+1)})
+					more = append(more, axis{kinds: keys, name: fmt.Sprintf(axisName+"of %d kinds (%d)", len(keys), len(more)+1)})
 				}
 			}
 		}
@@ -313,7 +313,6 @@ func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
 		}
 		refused := *s
 		refused.Refused = append(slices.Clone(s.Refused), why)
-		c.plain[&refused] = s
 		return &refused
 	}
 	if known := c.shapes[s]; known != nil {

@@ -4,7 +4,6 @@ package pack
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"karpenter/model"
@@ -54,11 +53,18 @@ func (x *draft) claimsOf(take []portion) (out []devices.Portion, pods int) {
 			parts = append(parts, part{devices.Portion{Claims: s.Claims, Pods: n}, s.Priority, m.of.kind})
 		}
 	}
-	slices.SortFunc(parts, func(a, b part) int { return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.kind, b.kind)) })
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), soonest(&x.snapshot.Pending[a.kind].Pods[0], &x.snapshot.Pending[b.kind].Pods[0]))
+	})
 	for _, p := range parts {
 		out = append(out, p.Portion)
 	}
 	return out, pods
+}
+
+// soonest orders pods of one priority as the scheduler is likely to take them.
+func soonest(a, b *model.Pod) int {
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Key(), b.Key()))
 }
 
 // claiming reports whether a pod of the portions has claims.
@@ -87,68 +93,4 @@ func (x *draft) suppliedOffers(offers fit.Bits, take []portion) fit.Bits {
 		}
 	}
 	return out
-}
-
-// waiting is a pod that needs devices.
-type waiting struct {
-	kind int
-	pod  model.Pod
-}
-
-// confirm looks at the nodes of the plan as the scheduler will: pods of high priority
-// first, then older ones, each by first fit. Pods that find no devices then are taken
-// out of the plan again.
-func (r repair) confirm() {
-	if r.book == nil {
-		return
-	}
-	refused := map[string]bool{}
-	moves, pods, _, bins := r.moves()
-	bySite := map[int][]waiting{}
-	for i, m := range moves {
-		if s := r.snapshot.Pending[m.Kind].Shape; len(s.Claims) > 0 {
-			for _, p := range pods[i] {
-				bySite[m.Site] = append(bySite[m.Site], waiting{m.Kind, p})
-			}
-		}
-	}
-	for _, site := range slices.Sorted(maps.Keys(bySite)) {
-		all := bySite[site]
-		slices.SortFunc(all, func(a, b waiting) int {
-			return cmp.Or(
-				cmp.Compare(r.snapshot.Pending[b.kind].Shape.Priority, r.snapshot.Pending[a.kind].Shape.Priority),
-				a.pod.Created.Compare(b.pod.Created), cmp.Compare(a.pod.Key(), b.pod.Key()))
-		})
-		load := r.loadAt(site, bins)
-		for _, w := range all {
-			claims := r.snapshot.Pending[w.kind].Shape.Claims
-			if load.Room(claims, 1) == 0 {
-				refused[w.pod.Key()] = true
-				continue
-			}
-			load = load.With(claims, 1)
-		}
-	}
-	if len(refused) == 0 {
-		return
-	}
-	r.comeApart(refused)
-	for i, m := range moves {
-		for _, p := range pods[i] {
-			if refused[p.Key()] {
-				d := r.wholeOf(m.Kind)
-				d.stuck = append(d.stuck, p)
-			}
-		}
-	}
-	r.unplace(refused)
-}
-
-// loadAt returns the devices of a node there is, or of a new one.
-func (r repair) loadAt(site int, bins []int) *devices.Load {
-	if n := len(r.snapshot.Nodes); site >= n {
-		b := r.bins[bins[site-n]]
-		return r.book.Load(r.catalogue.Types[r.catalogue.Offers[b.offer].Type].Devices)
-	}
-	return r.book.Load(r.snapshot.Nodes[site].Devices)
 }
