@@ -158,15 +158,15 @@ func verdict(store *devices.Store, judge *selectors.Judge, number int, claims []
 	if a.Waits || len(a.Refused) > 0 {
 		return false, fmt.Sprint(a.Refused)
 	}
-	pools := visible(slices.Concat(store.Pools(nodeName), store.Pools("")))
+	pools := slices.Concat(store.Pools(nodeName), visible(store.Pools("")))
 	answered := judge.Fill(&model.Snapshot{
 		Pending: []model.Pending{{Shape: &model.Shape{Claims: a.Claims}}}, Nodes: []model.Node{{Name: nodeName, Devices: pools}},
 	})
 	return solve.NewBook(answered.Selectors).Load(pools).Room(a.Claims, 1) == 1, ""
 }
 
-// visible returns the pools with the devices that the node can use. A pool of which it
-// can use none is not there.
+// visible returns the pools of the cluster with the devices that the node can use. A
+// pool of which it can use none is not there.
 func visible(pools []model.DevicePool) []model.DevicePool {
 	here := model.LabelRequirements(node().Labels).And(model.NewRequirement(model.FieldName, model.In, nodeName))
 	var out []model.DevicePool

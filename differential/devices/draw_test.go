@@ -80,7 +80,6 @@ func (d *drawing) pool(driver, name string) []*resourcev1.ResourceSlice {
 		out = append(out, s)
 		return s
 	}
-	first := d.devices
 	for i := range n {
 		s := slice(fmt.Sprint(i))
 		for range 1 + d.IntN(3) {
@@ -106,7 +105,7 @@ func (d *drawing) pool(driver, name string) []*resourcev1.ResourceSlice {
 		}
 	}
 	if d.wild {
-		d.spoil(out, first)
+		d.spoil(out)
 	}
 	return out
 }
@@ -117,8 +116,10 @@ func zone(name string) *corev1.NodeSelector {
 	}}}
 }
 
-// spoil makes the pool incomplete, obsolete or contradictory.
-func (d *drawing) spoil(all []*resourcev1.ResourceSlice, _ int) {
+// spoil makes the pool incomplete, obsolete or contradictory. Of slices that the node
+// cannot see, the allocator overlooks a name that is there twice; we take the pool for
+// broken everywhere, which the API server does not let happen in one slice.
+func (d *drawing) spoil(all []*resourcev1.ResourceSlice) {
 	s := all[d.IntN(len(all))]
 	switch d.IntN(8) {
 	case 0:
@@ -130,7 +131,7 @@ func (d *drawing) spoil(all []*resourcev1.ResourceSlice, _ int) {
 	case 2:
 		s.Spec.Pool.Generation, s.Spec.Pool.ResourceSliceCount = s.Spec.Pool.Generation+1, 1
 	case 3:
-		if len(s.Spec.Devices) > 0 {
+		if len(s.Spec.Devices) > 0 && ptr.Deref(s.Spec.NodeName, "") == nodeName {
 			s.Spec.Devices = append(s.Spec.Devices, s.Spec.Devices[0])
 		}
 	case 4:
