@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -21,6 +22,7 @@ import (
 	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
+	"karpenter/kube/devices"
 	"karpenter/kube/meter"
 	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
@@ -30,6 +32,9 @@ import (
 // Feed knows how far the feeding has come.
 type Feed struct {
 	registrations []toolscache.ResourceEventHandlerRegistration
+
+	// Devices is that of the Sources, nil if the API server does not serve devices.
+	Devices *devices.Store
 }
 
 // HasSynced reports whether the world has seen everything that existed when
@@ -56,8 +61,9 @@ type handler struct {
 // hears of them.
 type Sources struct {
 	Volumes *volumes.Store
-	Spread  *spread.Store // nil = there are no default constraints, and nobody asks for what selects pods
-	Waits   *meter.Pods   // nil = nobody measures how long pods wait
+	Devices *devices.Store // nil = pods with ResourceClaims are refused
+	Spread  *spread.Store  // nil = there are no default constraints, and nobody asks for what selects pods
+	Waits   *meter.Pods    // nil = nobody measures how long pods wait
 }
 
 // Start feeds w and the sources from the informers, from when they are started
@@ -67,6 +73,12 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 	f := &Feed{}
 	_, err := informers.GetInformer(ctx, &coschedulingv1alpha1.CoschedulingPodGroup{}, cache.BlockUntilSynced(false))
 	c.Coscheduling = err == nil
+	if s.Devices != nil {
+		if _, err := informers.GetInformer(ctx, &resourcev1.ResourceSlice{}, cache.BlockUntilSynced(false)); err != nil {
+			s.Devices = nil
+		}
+		f.Devices = s.Devices
+	}
 	for _, h := range all(w, c, s) {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
 		if h.optional && meta.IsNoMatchError(err) {
@@ -141,6 +153,10 @@ func all(w *world.World, c convert.Converter, s Sources) []handler {
 	c.Volumes = s.Volumes.Of
 	if s.Spread != nil {
 		c.Spread = s.Spread.Of
+	}
+	if s.Devices != nil {
+		c.Devices = s.Devices.Of
+		w.AnswerSelectors(s.Devices.Answered)
 	}
 	m := &podFeed{world: w, convert: c, Sources: s}
 	return slices.Concat(handlers(w, c), podGroups(w, c), m.handlers())

@@ -3,6 +3,7 @@
 package feed
 
 import (
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,14 +28,14 @@ type podFeed struct {
 }
 
 func (m *podFeed) handlers() []handler {
-	return append(m.selecting(), []handler{
+	return slices.Concat(m.selecting(), m.devices(), []handler{
 		handle(&storagev1.StorageClass{}, again(m, m.Volumes.SetClass), again(m, m.Volumes.DeleteClass)),
 		handle(&corev1.PersistentVolume{}, again(m, m.Volumes.SetVolume), again(m, m.Volumes.DeleteVolume)),
 		handle(&corev1.PersistentVolumeClaim{}, again(m, m.Volumes.SetClaim), again(m, m.Volumes.DeleteClaim)),
 		handle(&corev1.Pod{}, m.setPod, m.deletePod),
 		handle(&storagev1.CSINode{}, func(n *storagev1.CSINode) { m.world.SetVolumeLimits(n.Name, volumes.Limits(n)) },
 			func(n *storagev1.CSINode) { m.world.SetVolumeLimits(n.Name, nil) }),
-	}...)
+	})
 }
 
 // selecting lists the handlers of what default constraints are deduced from.
@@ -57,6 +58,9 @@ func (m *podFeed) setPod(p *corev1.Pod) {
 	if m.Spread != nil {
 		m.Spread.SetPod(p)
 	}
+	if m.Devices != nil {
+		others = append(others, m.Devices.SetPod(p).Pods...)
+	}
 	m.show(p)
 	m.renew(others)
 }
@@ -67,6 +71,9 @@ func (m *podFeed) deletePod(p *corev1.Pod) {
 	others := m.Volumes.DeletePod(p)
 	if m.Spread != nil {
 		m.Spread.DeletePod(p)
+	}
+	if m.Devices != nil {
+		others = append(others, m.Devices.DeletePod(p).Pods...)
 	}
 	if m.Waits != nil {
 		m.Waits.Delete(p)

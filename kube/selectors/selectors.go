@@ -108,9 +108,17 @@ func device(kind *model.DeviceKind) cel.Device {
 		}
 	}
 	for _, c := range kind.Capacity {
-		out.Capacity[resource.QualifiedName(c.Name)] = resource.DeviceCapacity{Value: *quantity.NewMilliQuantity(c.Value, quantity.BinarySI)}
+		out.Capacity[resource.QualifiedName(c.Name)] = resource.DeviceCapacity{Value: *amount(c.Value)}
 	}
 	return out
+}
+
+// amount is the amount, which is in thousandths. Selectors can ask whether it is whole.
+func amount(thousandths int64) *quantity.Quantity {
+	if thousandths%1000 == 0 {
+		return quantity.NewQuantity(thousandths/1000, quantity.BinarySI)
+	}
+	return quantity.NewMilliQuantity(thousandths, quantity.DecimalSI)
 }
 
 // attribute is the attribute as the API has it. Lists are left out, as by

@@ -18,7 +18,7 @@ type outcome int8
 const (
 	found outcome = iota
 	none
-	failed  // a selector fails: the scheduler gives up on the pod
+	failed  // the scheduler gives up on the pod: a selector fails, or a constraint forbids one of all devices
 	tooLong // mostSteps was not enough
 	full    // the claim would have more devices than a claim can
 )
@@ -185,11 +185,15 @@ func (s *search) try(claim, at, wayAt, n, i, next int) outcome {
 	if !w.Admin && !s.free(i) || !s.enough(i) || tainted(d.Taints, w.Tolerations) {
 		return none
 	}
-	takes, ok := asked(d.Kind, w.Takes)
-	if !ok || d.Kind.Shared && !s.holds(i, takes) {
+	if !s.admit(claim, at, wayAt, d) {
+		if w.All {
+			return failed
+		}
 		return none
 	}
-	if !s.admit(claim, at, wayAt, d) {
+	takes, ok := asked(d.Kind, w.Takes)
+	if !ok || d.Kind.Shared && !s.holds(i, takes) {
+		s.dismiss(claim, at, wayAt)
 		return none
 	}
 	mark := s.mark()
@@ -197,9 +201,8 @@ func (s *search) try(claim, at, wayAt, n, i, next int) outcome {
 	if d.Kind.Shared {
 		t.shared, t.takes = true, takes
 	}
-	if !w.Admin || t.shared || s.free(i) {
-		s.take(t)
-	}
+	t.again = !t.shared && !s.free(i)
+	s.take(t)
 	s.picked = append(s.picked, pick{claim, at, wayAt, i})
 	s.counts[claim]++
 	how := s.device(claim, at, wayAt, n+1, next)

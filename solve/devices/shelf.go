@@ -26,6 +26,7 @@ type step struct {
 	takes  []int64 // of each capacity, of one that is shared
 	shared bool
 	admin  bool
+	again  bool // someone has it already: just its counters are charged once more
 }
 
 func newShelf(s *Stock) *shelf {
@@ -106,7 +107,7 @@ func (h *shelf) put(s step, sign int64) {
 		for i, v := range s.takes {
 			h.used[s.device][i] += sign * v
 		}
-	} else {
+	} else if !s.again {
 		h.taken[s.device] = sign > 0
 	}
 	if charged {
