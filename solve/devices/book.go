@@ -14,6 +14,9 @@ import (
 // mostResults is how many devices one claim can have.
 const mostResults = 32
 
+// mostKept is how much a Book, or a Charge, keeps before it starts again.
+const mostKept = 20_000
+
 // Book is the claims of a Snapshot compiled against its selectors. What it has
 // compiled it keeps: sets, stocks, and which sets fit which stock together. It is safe
 // for concurrent use.

@@ -11,9 +11,6 @@ import (
 	"karpenter/model"
 )
 
-// mostKept is how much a Charge remembers before it starts again.
-const mostKept = 20_000
-
 // Charge turns devices into resources that pods with claims request and that nodes
 // and types have, so that planning counts them like any other:
 //
