@@ -19,7 +19,7 @@ type Snapshot struct {
 	Intents []Intent   // commands that earlier plans made and that are being confirmed, oldest first
 
 	Devices   []DevicePool     // published devices that are of no single node, by driver and name
-	Selectors []DeviceSelector // of all claims that pods of it need, by text
+	Selectors []DeviceSelector // of all claims that pods of it need, by text; nil = none needs any
 	Served    []ServedResource // by resource
 }
 
