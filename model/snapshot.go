@@ -49,6 +49,9 @@ type PodGroup struct {
 	MinCount int    // of its pods must run at the same time, or none is started
 	Running  int    // of its pods are bound and not ending, those included that are pending because their node is going away
 	Refused  string // why none of its pods is planned: "it does not exist"; "" = nothing prevents it
+
+	TopologyKey string   // label of which the nodes of all its pods must have one value; "" = they may be anywhere
+	On          []string // with TopologyKey, the nodes that its running pods are on, sorted
 }
 
 // Key returns namespace/name.
