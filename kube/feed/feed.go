@@ -74,11 +74,12 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 	_, err := informers.GetInformer(ctx, &coschedulingv1alpha1.CoschedulingPodGroup{}, cache.BlockUntilSynced(false))
 	c.Coscheduling = err == nil
 	if s.Devices != nil {
-		if _, err := informers.GetInformer(ctx, &resourcev1.ResourceSlice{}, cache.BlockUntilSynced(false)); err != nil {
+		_, err := informers.GetInformer(ctx, &resourcev1.ResourceSlice{}, cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) {
 			s.Devices = nil
 		}
-		f.Devices = s.Devices
 	}
+	f.Devices = s.Devices
 	for _, h := range all(w, c, s) {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
 		if h.optional && meta.IsNoMatchError(err) {

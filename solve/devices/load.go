@@ -4,6 +4,7 @@ package devices
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"karpenter/model"
 )
@@ -128,6 +129,29 @@ func (b *Book) hold(s *Stock, sets []*Set, portions []Portion) bool {
 		}
 	}
 	return true
+}
+
+// Drivers returns the drivers of devices of the pools that some way to meet a request
+// of the pods is content with, sorted.
+func (b *Book) Drivers(pools []model.DevicePool, portions []Portion) []string {
+	var out []string
+	for i := range pools {
+		wanted := func(w model.DeviceWay) bool {
+			return slices.ContainsFunc(pools[i].Devices, func(d model.Device) bool {
+				v, _ := b.judge(&w, d.Kind)
+				return v == yes
+			})
+		}
+		if slices.ContainsFunc(portions, func(p Portion) bool {
+			return slices.ContainsFunc(p.Claims, func(c model.DeviceClaim) bool {
+				return slices.ContainsFunc(c.Requests, func(r model.DeviceRequest) bool { return slices.ContainsFunc(r.Ways, wanted) })
+			})
+		}) {
+			out = append(out, pools[i].Driver)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Steps is how much work it is to see whether a node with these devices has what so

@@ -29,6 +29,15 @@ func (x *draft) supplied(row *fit.TypeRow, take []portion) bool {
 	return x.book.Holds(row.Devices, all)
 }
 
+// drivers returns the drivers whose devices the pods of the bin claim.
+func (x *draft) drivers(b bin) []string {
+	if x.book == nil {
+		return nil
+	}
+	all, _ := x.claimsOf(b.take)
+	return x.book.Drivers(x.catalogue.Types[x.catalogue.Offers[b.offer].Type].Devices, all)
+}
+
 // claimsOf returns the pods of the portions that have claims, in the order in which
 // they are likely to be scheduled, and how many these are.
 func (x *draft) claimsOf(take []portion) (out []devices.Portion, pods int) {

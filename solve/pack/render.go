@@ -46,7 +46,7 @@ func (w report) render(plan *model.Plan) {
 		if menus[key] == nil {
 			menus[key] = w.menu(b.offer, offers)
 		}
-		template := model.Launch{Pool: w.pool(b.offer).Name, Requirements: w.demandsOf(b), Requests: requests}
+		template := model.Launch{Pool: w.pool(b.offer).Name, Requirements: w.demandsOf(b), Requests: requests, Drivers: w.drivers(b)}
 		if id := w.reservation(b.offer); id != "" {
 			template.ReservationIDs = []string{id}
 		}
