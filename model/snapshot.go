@@ -19,7 +19,7 @@ type Snapshot struct {
 	Intents []Intent   // commands that earlier plans made and that are being confirmed, oldest first
 
 	Devices   []DevicePool     // published devices that are of no single node, by driver and name
-	Selectors []DeviceSelector // of all claims that pods of it need, by text
+	Selectors []DeviceSelector // of all claims that pods of it need, by text; nil = none needs any
 	Served    []ServedResource // by resource
 }
 
@@ -49,6 +49,9 @@ type PodGroup struct {
 	MinCount int    // of its pods must run at the same time, or none is started
 	Running  int    // of its pods are bound and not ending, those included that are pending because their node is going away
 	Refused  string // why none of its pods is planned: "it does not exist"; "" = nothing prevents it
+
+	TopologyKey string   // label of which the nodes of all its pods must have one value; "" = they may be anywhere
+	On          []string // with TopologyKey, the nodes that its running pods are on, sorted
 }
 
 // Key returns namespace/name.

@@ -148,19 +148,22 @@ func (b *builder) pods(d *directive) error {
 	return d.done("names like web-1..5, on= labels= namespace= namespace-labels=, " + shapeForm + ", created= planned= from= buffer= claims= workload= group=")
 }
 
-// podGroup reads "group shop/train min=8 running=2".
+// podGroup reads "group shop/train min=8 running=2 together=topology.kubernetes.io/zone on=node-1".
 func (b *builder) podGroup(d *directive) error {
 	g := model.PodGroup{
 		Name:     d.name("the name of the PodGroup, as in group shop/train min=8"),
 		MinCount: read(d, "min", 0, parseWhole),
 		Running:  read(d, "running", 0, parseWhole),
 		Refused:  d.text("refused", ""),
+
+		TopologyKey: d.text("together", ""),
+		On:          read(d, "on", nil, names),
 	}
 	if slices.ContainsFunc(b.s.Groups, func(o model.PodGroup) bool { return o.Name == g.Name }) {
 		d.fail(fmt.Errorf("%s is described twice", g.Name))
 	}
 	b.s.Groups = append(b.s.Groups, g)
-	return d.done("min= running= refused=")
+	return d.done("min= running= refused= together= on=")
 }
 
 // close keeps the shape of a line that named no pods.

@@ -59,7 +59,8 @@ type team struct {
 	planned  bool     // an earlier plan was for it
 	pods     []member // in the order in which the scheduler tries them
 
-	trimmed bool // only the first pods are in the plan, as many as it needs
+	trimmed bool   // only the first pods are in the plan, as many as it needs
+	domain  string // value of TopologyKey that its pods are planned for; "" = any
 	reason  string
 	failed  *model.Plan // the last plan that was tried with the team
 }
@@ -73,6 +74,7 @@ type member struct {
 // together places the pending pods of s, those of a PodGroup only if at least its
 // MinCount can run.
 func together(s *model.Snapshot, budget *work.Budget, place func(*model.Snapshot, *work.Budget) *model.Plan) *model.Plan {
+	s = pinned(s)
 	a := &assembly{s: s, place: place, budget: budget, teams: teamsOf(s), named: map[string]*team{}, tried: map[string]*model.Plan{}}
 	if len(a.teams) == 0 {
 		return place(s, budget)
@@ -98,7 +100,9 @@ func together(s *model.Snapshot, budget *work.Budget, place func(*model.Snapshot
 	if plan == nil {
 		plan = place(a.with(nil), budget)
 	}
-	return a.report(plan)
+	plan = a.report(plan)
+	a.relax(plan)
+	return plan
 }
 
 // teamsOf returns the teams of s in the order in which they are taken.
@@ -173,8 +177,7 @@ func (a *assembly) admit(list []*team) {
 		}
 		return
 	}
-	plan := a.try(list)
-	if a.good(plan, list) {
+	if !slices.ContainsFunc(list, (*team).roams) && a.good(a.try(list), list) {
 		a.taken = append(a.taken, list...)
 		return
 	}
@@ -183,16 +186,29 @@ func (a *assembly) admit(list []*team) {
 		a.admit(list[half:])
 		return
 	}
-	t := list[0]
+	a.admitOne(list[0])
+}
+
+// admitOne is admit for one team.
+func (a *assembly) admitOne(t *team) {
+	alone := []*team{t}
+	plan := a.try(alone)
 	t.failed = plan
+	if a.good(plan, alone) && a.settle(t) {
+		a.taken = append(a.taken, t)
+		return
+	}
 	if t.need < len(t.pods) {
 		t.trimmed = true
-		if a.good(a.try(list), list) {
+		if a.good(a.try(alone), alone) && a.settle(t) {
 			a.taken = append(a.taken, t)
 			t.reason = fmt.Sprintf("PodGroup %s: the %d pods that must start together have a place; the others wait until these run, as other pods need the capacity", t.Name, t.MinCount)
 			return
 		}
 		t.trimmed = false
+	}
+	if t.reason != "" {
+		return
 	}
 	if found := placed(plan)[t.Name]; found < t.need {
 		t.reason = fmt.Sprintf("PodGroup %s: %d of the %d pods that must start together find a place", t.Name, t.MinCount-t.need+found, t.MinCount)
@@ -219,16 +235,22 @@ func (a *assembly) try(list []*team) *model.Plan {
 func (a *assembly) key(list []*team) string {
 	var names []string
 	for _, t := range slices.Concat(a.taken, list) {
-		names = append(names, fmt.Sprintf("%q %t", t.Name, t.trimmed))
+		names = append(names, fmt.Sprintf("%q %t %q", t.Name, t.trimmed, t.domain))
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 
 // with returns the Snapshot without the pods of teams that are neither taken nor
-// listed.
+// listed, with the others in their topology domains.
 func (a *assembly) with(list []*team) *model.Snapshot {
-	in := members(slices.Concat(a.taken, list))
+	list = slices.Concat(a.taken, list)
+	in, to := members(list), map[string]model.Requirement{}
+	for _, t := range list {
+		if t.domain != "" {
+			to[t.Name] = model.NewRequirement(t.TopologyKey, model.In, t.domain)
+		}
+	}
 	out := *a.s
 	out.Pending = nil
 	for _, pending := range a.s.Pending {
@@ -240,6 +262,7 @@ func (a *assembly) with(list []*team) *model.Snapshot {
 			out.Pending = append(out.Pending, pending)
 		}
 	}
+	out.Pending = pin(out.Pending, to)
 	return &out
 }
 

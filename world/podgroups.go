@@ -91,7 +91,7 @@ func (w *World) listPodGroups() []model.PodGroup {
 	out := []model.PodGroup{}
 	for _, name := range slices.Sorted(maps.Keys(w.podGroups)) {
 		g := w.podGroups[name]
-		shown := model.PodGroup{Name: name, MinCount: g.group.MinCount, Refused: g.group.Refused}
+		shown := model.PodGroup{Name: name, MinCount: g.group.MinCount, Refused: g.group.Refused, TopologyKey: g.group.TopologyKey}
 		if !g.known {
 			shown.Refused = "it does not exist"
 		}
@@ -101,8 +101,13 @@ func (w *World) listPodGroups() []model.PodGroup {
 		for _, p := range g.members {
 			if p.Node != "" && !p.Terminating {
 				shown.Running++
+				if shown.TopologyKey != "" {
+					shown.On = append(shown.On, p.Node)
+				}
 			}
 		}
+		slices.Sort(shown.On)
+		shown.On = slices.Compact(shown.On)
 		out = append(out, shown)
 	}
 	w.listed.podGroups = out
@@ -110,11 +115,14 @@ func (w *World) listPodGroups() []model.PodGroup {
 }
 
 // holdsTogether returns why the pod forbids to disrupt its node: its PodGroup would
-// run fewer pods than it must.
+// run fewer pods than it must, or in more than one topology domain.
 func (w *World) holdsTogether(p *pod) string {
 	g := w.podGroups[p.Group]
-	if g == nil || g.group.MinCount < 2 || p.Terminal || p.Terminating {
+	switch {
+	case g == nil || p.Terminal || p.Terminating || g.group.MinCount < 2 && g.group.TopologyKey == "":
 		return ""
+	case g.group.MinCount < 2:
+		return fmt.Sprintf("pod %s is of PodGroup %s, of which all pods must run in one domain of %s", p.key, p.Group, g.group.TopologyKey)
 	}
 	return fmt.Sprintf("pod %s is of PodGroup %s, of which %d pods must run at the same time", p.key, p.Group, g.group.MinCount)
 }

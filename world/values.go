@@ -139,6 +139,8 @@ type PodGroup struct {
 	Name     string // namespace/name
 	MinCount int    // of its pods start together; 0 = its pods are ordinary ones
 	Refused  string // why none of its pods is planned, as in model.PodGroup
+
+	TopologyKey string // as in model.PodGroup
 }
 
 // DisruptionBudget is what decisions need of a PodDisruptionBudget.

@@ -35,6 +35,8 @@ func launchErrors() []ec2Error {
 		{"InsufficientInstanceCapacity", "We currently do not have sufficient m5.large capacity", spot, "", false},
 		{"UnfulfillableCapacity", "Unable to fulfill capacity due to your request configuration", spot, "", false},
 		{"Unsupported", "Your requested instance type is not supported in your requested Availability Zone", onDemand, "", false},
+		{"InvalidFleetConfiguration", "Your requested instance type (m5.large) is not supported in your requested Availability Zone (us-west-2a).", spot, "", false},
+		{"InvalidFleetConfiguration", "The fleet's configuration is not valid", onDemand, "", false},
 		{"MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", spot, "", false},
 		{"SpotMaxPriceTooLow", "Your Spot request price of 0.01 is lower than the minimum required Spot request fulfillment price of 0.02", spot, "", false},
 		{"InvalidCapacityReservationState.Unavailable", "The requested reservation is being reclaimed", onDemand, "", false},

@@ -36,12 +36,13 @@ func (c Converter) PodGroup(g *schedulingv1beta1.PodGroup) world.PodGroup {
 	switch {
 	case g.Spec.ParentCompositePodGroupName != nil:
 		out.Refused = "it is part of a CompositePodGroup (not supported yet)"
-	case g.Spec.SchedulingConstraints != nil && len(g.Spec.SchedulingConstraints.Topology) > 0:
-		out.Refused = "it has schedulingConstraints (not supported yet)"
 	case policy.Gang != nil:
 		out.MinCount = int(policy.Gang.MinCount)
 	case policy.Basic == nil:
 		out.Refused = "its schedulingPolicy is neither basic nor gang"
+	}
+	if c := g.Spec.SchedulingConstraints; c != nil && len(c.Topology) > 0 {
+		out.TopologyKey, out.MinCount = c.Topology[0].Key, max(out.MinCount, 1)
 	}
 	return out
 }

@@ -47,12 +47,12 @@ func NewJudge() *Judge {
 // a device.
 func (j *Judge) Fill(s *model.Snapshot) *model.Snapshot {
 	texts := used(s)
-	if len(texts) == 0 {
+	if texts == nil {
 		return s
 	}
 	kinds := kindsOf(s)
 	out := *s
-	out.Selectors = nil
+	out.Selectors = []model.DeviceSelector{}
 	for _, text := range slices.Sorted(maps.Keys(texts)) {
 		out.Selectors = append(out.Selectors, j.Selector(text, kinds))
 	}
@@ -139,12 +139,19 @@ func attribute(a model.DeviceAttribute) (resource.DeviceAttribute, bool) {
 	return resource.DeviceAttribute{}, false
 }
 
-// used returns the selectors of all pods of the Snapshot.
+// used returns the selectors of all pods of the Snapshot; nil if none has claims, or
+// requests what a DeviceClass may serve.
 func used(s *model.Snapshot) map[string]bool {
-	out := map[string]bool{}
+	var out map[string]bool
+	some := func() {
+		if out == nil {
+			out = map[string]bool{}
+		}
+	}
 	add := func(all []model.Pending) {
 		for i := range all {
 			for _, c := range all[i].Shape.Claims {
+				some()
 				for _, r := range c.Requests {
 					for _, w := range r.Ways {
 						for _, text := range w.Selectors {
@@ -160,6 +167,7 @@ func used(s *model.Snapshot) map[string]bool {
 		add(s.Nodes[i].Movable)
 	}
 	for _, r := range s.Served {
+		some()
 		for _, text := range r.Selectors {
 			out[text] = true
 		}

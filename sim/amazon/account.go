@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -227,9 +228,25 @@ func (a *Account) learn() error {
 	if err != nil {
 		return fmt.Errorf("what EC2NodeClass %s is offered: %w", Class, err)
 	}
-	a.sold = sold
+	a.sold = a.priced(sold)
 	a.show()
 	return nil
+}
+
+// priced returns the types with only those offerings available that have a price.
+func (a *Account) priced(types []*cloud.InstanceType) []*cloud.InstanceType {
+	out := make([]*cloud.InstanceType, len(types))
+	for i, t := range types {
+		one := *t
+		one.Offerings = slices.Clone(t.Offerings)
+		for j := range one.Offerings {
+			o := &one.Offerings[j]
+			_, ok := a.AWS.Price(awsfake.Pool{Type: t.Name, Zone: o.Zone(), CapacityType: o.CapacityType()})
+			o.Available = o.Available && ok
+		}
+		out[i] = &one
+	}
+	return out
 }
 
 // calls counts those of the process.

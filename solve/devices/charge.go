@@ -96,6 +96,9 @@ func claiming(s *model.Snapshot) []*model.Shape {
 	}
 	add(s.Pending)
 	for i := range s.Nodes {
+		if s.Selectors == nil { // nor do pods that run need devices
+			break
+		}
 		add(s.Nodes[i].Movable)
 	}
 	return out

@@ -55,7 +55,7 @@ func Same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[
 
 // Book returns what finds devices for claims in s; nil if no pod of it needs any.
 func (m *Memory) Book(s *model.Snapshot) *devices.Book {
-	if s.Selectors == nil {
+	if s.Selectors == nil && !slices.ContainsFunc(s.Pending, func(p model.Pending) bool { return len(p.Shape.Claims) > 0 }) {
 		return nil
 	}
 	if m.book == nil || !Same(m.selectors, s.Selectors) || m.book.Large() {
@@ -82,7 +82,9 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 		case n.Deleting, n.Closed:
 		case len(old) > 0 && unchanged(old[0].Node, n):
 			row := old[0]
-			row.Node, row.Site, row.Load = n, i, book.Load(n.Devices)
+			if row.Node, row.Site = n, i; book != nil || row.Load() != nil {
+				row.Hold(row.Ports(), book.Load(n.Devices))
+			}
 			rows = append(rows, row)
 		default:
 			rows = append(rows, NewNodeRow(n, i, s.Daemons, book))

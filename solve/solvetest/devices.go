@@ -16,6 +16,7 @@ type hardware struct {
 	s     *model.Snapshot
 	pools []*model.DevicePool // in the order in which devices are tried
 	given []gift              // to pods before, for good
+	over  bool                // the scheduler gives up on the pod
 }
 
 // gift is a device that a pod gets.
@@ -43,6 +44,7 @@ func newHardware(s *model.Snapshot, pools []model.DevicePool) *hardware {
 // give gives devices to a pod as the scheduler would, and reports whether it found
 // any. Devices for admin access are not kept.
 func (h *hardware) give(pod string, claims []model.DeviceClaim) bool {
+	h.over = false
 	gifts, ok := h.claims(pod, claims, nil)
 	for _, g := range gifts {
 		if ok && !g.way.Admin {
@@ -84,8 +86,8 @@ func (h *hardware) requests(pod string, c *model.DeviceClaim, requests []model.D
 		if w.All {
 			count = len(all)
 		}
-		if out, ok := h.devices(g, all, count, 0, found, next); ok {
-			return out, true
+		if out, ok := h.devices(g, all, count, 0, found, next); ok || h.over {
+			return out, ok
 		}
 	}
 	return nil, false
@@ -117,6 +119,7 @@ func (h *hardware) devices(g gift, all []gift, count, from int, found []gift, th
 	if all != nil {
 		more := append(slices.Clone(found), all[len(all)-count])
 		if !h.holds(more) {
+			h.over = h.over || h.usable(more, false) && !constrained(g.claim, more)
 			return nil, false
 		}
 		return h.devices(g, all, count-1, 0, more, then)
@@ -132,8 +135,8 @@ func (h *hardware) devices(g gift, all []gift, count, from int, found []gift, th
 			if !h.holds(more) {
 				continue
 			}
-			if out, ok := h.devices(g, nil, count-1, at, more, then); ok {
-				return out, true
+			if out, ok := h.devices(g, nil, count-1, at, more, then); ok || h.over {
+				return out, ok
 			}
 		}
 	}
@@ -153,6 +156,11 @@ func (h *hardware) selects(w *model.DeviceWay, k *model.DeviceKind) bool {
 // holds reports whether the pod may have what was found for it beside everything that
 // others have.
 func (h *hardware) holds(found []gift) bool {
+	return h.usable(found, true) && !slices.ContainsFunc(found, func(g gift) bool { return !constrained(g.claim, found) })
+}
+
+// usable is holds, constraints not asked and capacities only if wanted.
+func (h *hardware) usable(found []gift, capacities bool) bool {
 	perClaim := map[*model.DeviceClaim]int{}
 	for _, g := range found {
 		if perClaim[g.claim]++; perClaim[g.claim] > 32 {
@@ -167,12 +175,7 @@ func (h *hardware) holds(found []gift) bool {
 	if !h.apart(found) {
 		return false
 	}
-	for _, g := range found {
-		if !h.balance(g.pool, found) || !constrained(g.claim, found) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(found, func(g gift) bool { return !h.balance(g.pool, found, capacities) })
 }
 
 // apart reports whether no device is had by two that may not share it.
@@ -194,7 +197,7 @@ func (h *hardware) apart(found []gift) bool {
 }
 
 // balance reports whether capacities and counters of a pool are not overdrawn.
-func (h *hardware) balance(p *model.DevicePool, found []gift) bool {
+func (h *hardware) balance(p *model.DevicePool, found []gift, capacities bool) bool {
 	counters := map[[2]string]int64{}
 	for _, c := range p.Counters {
 		counters[[2]string{c.Set, c.Name}] = c.Value
@@ -216,7 +219,7 @@ func (h *hardware) balance(p *model.DevicePool, found []gift) bool {
 				continue
 			}
 			takes, can := takesOf(d.Kind, g.way)
-			if !can {
+			if !can && capacities {
 				return false
 			}
 			users++
@@ -228,7 +231,7 @@ func (h *hardware) balance(p *model.DevicePool, found []gift) bool {
 			continue
 		}
 		for _, c := range d.Kind.Capacity {
-			if d.Kind.Shared && capacity[c.Name] > c.Value {
+			if capacities && d.Kind.Shared && capacity[c.Name] > c.Value {
 				return false
 			}
 		}

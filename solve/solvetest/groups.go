@@ -3,6 +3,8 @@
 package solvetest
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"karpenter/model"
@@ -18,7 +20,39 @@ func (c *checker) groups(plan *model.Plan) {
 			c.fail("%d pods of PodGroup %s have a place although %s", n, g.Name, g.Refused)
 		case 0 < n && n < need:
 			c.fail("%d pods of PodGroup %s have a place, and it needs %d or none", n, g.Name, need)
+		case n > 0 && g.TopologyKey != "" && (need > 0 || len(g.On) > 0):
+			c.inOneDomain(plan, g)
 		}
+	}
+}
+
+// inOneDomain holds the plan against the topology key of the PodGroup: all nodes of its
+// pods, and of those that run, have one value.
+func (c *checker) inOneDomain(plan *model.Plan, g model.PodGroup) {
+	values := map[string]bool{}
+	for i := range c.s.Nodes {
+		if value, ok := c.s.Nodes[i].Labels.Value(g.TopologyKey); ok && slices.Contains(g.On, c.s.Nodes[i].Name) {
+			values[value] = true
+		}
+	}
+	for _, p := range plan.Placements {
+		if p.Pod.Group == g.Name {
+			i := slices.IndexFunc(c.s.Nodes, func(n model.Node) bool { return n.Name == p.Node })
+			value, _ := c.s.Nodes[i].Labels.Value(g.TopologyKey)
+			values[value] = true
+		}
+	}
+	for _, l := range plan.Launches {
+		if slices.ContainsFunc(l.Pods, func(p model.Pod) bool { return p.Group == g.Name }) {
+			value, _ := l.Requirements.Value(g.TopologyKey)
+			if g.TopologyKey == model.LabelCapacityType && len(l.CapacityTypes) == 1 {
+				value = l.CapacityTypes[0]
+			}
+			values[value] = true
+		}
+	}
+	if len(values) > 1 || values[""] {
+		c.fail("pods of PodGroup %s are in the domains %q of %s", g.Name, slices.Sorted(maps.Keys(values)), g.TopologyKey)
 	}
 }
 

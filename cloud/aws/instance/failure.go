@@ -25,13 +25,16 @@ const (
 	noAddresses       = "InsufficientFreeAddressesInSubnet"
 	noSpotRole        = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 	noTemplate        = "InvalidLaunchTemplateName.NotFoundException"
-	spreadGroupFull   = "limit of instances in this spread placement group" // in the message
+	badFleet          = "InvalidFleetConfiguration"
+	spreadGroupFull   = "limit of instances in this spread placement group"    // in the message
+	notInZone         = "is not supported in your requested Availability Zone" // in the message
 )
 
-// soldOut reports whether the code says that there is nothing left of what was
-// asked for, so that asking for something else may help.
-func soldOut(code string) bool {
-	return slices.Contains([]string{
+// soldOut reports whether the error says that there is nothing left of what was
+// asked for, so that asking for something else may help. A type may be listed in
+// a zone where EC2 does not launch it, mostly on the spot market.
+func soldOut(code, message string) bool {
+	return code == badFleet && strings.Contains(message, notInZone) || slices.Contains([]string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity",
 		"Unsupported", noAddresses, "MaxFleetCountExceeded", reservationUsedUp,
 		"SpotMaxPriceTooLow", "InvalidCapacityReservationState.Unavailable",
@@ -46,9 +49,9 @@ func fleetError(out *ec2.CreateFleetOutput) error {
 	var texts []string
 	hopeless := true
 	for _, e := range out.Errors {
-		code := aws.ToString(e.ErrorCode)
-		hopeless = hopeless && (soldOut(code) || code == noSpotRole)
-		if text := code + ": " + aws.ToString(e.ErrorMessage); !slices.Contains(texts, text) {
+		code, message := aws.ToString(e.ErrorCode), aws.ToString(e.ErrorMessage)
+		hopeless = hopeless && (soldOut(code, message) || code == noSpotRole)
+		if text := code + ": " + message; !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
 	}
@@ -124,7 +127,7 @@ func (s *Instances) shortOf(f *failure, order *template.Want) {
 	case reserved(order):
 		o := offeringOf(order, f.instanceType, f.zone)
 		switch {
-		case o == nil || spread || !soldOut(f.code) || f.code == noAddresses:
+		case o == nil || spread || !soldOut(f.code, f.message) || f.code == noAddresses:
 		case f.code == reservationUsedUp:
 			s.config.Launch.Reservations.Exhausted(o.ReservationID)
 		default:
@@ -136,7 +139,7 @@ func (s *Instances) shortOf(f *failure, order *template.Want) {
 				CapacityType: order.CapacityType, InstanceType: c.Type.Name, Zone: f.zone, Group: order.GroupID,
 			}, now)
 		}
-	case soldOut(f.code) && f.code != noAddresses:
+	case soldOut(f.code, f.message) && f.code != noAddresses:
 		s.config.Launch.Shortages.Offering(shortage.Offering{
 			CapacityType: order.CapacityType, InstanceType: f.instanceType, Zone: f.zone, Group: order.GroupID, Partition: order.Partition,
 		}, now)

@@ -65,8 +65,8 @@ func NewQueue(c QueueConfig) *Queue { return &Queue{config: c} }
 func (q *Queue) Register(mgr manager.Manager) error { return loop.After(mgr, "interruption", q.Poll) }
 
 // Poll waits for messages and deals with them; again is when to poll next. It
-// fails when the queue cannot be read; a message that cannot be dealt with is
-// said in the log. One call runs at a time.
+// fails when the queue or the claims cannot be read; a message that cannot be
+// dealt with is said in the log. One call runs at a time.
 func (q *Queue) Poll(ctx context.Context) (again time.Duration, err error) {
 	began := q.config.Clock.Now()
 	messages, err := q.receive(ctx)
@@ -80,10 +80,13 @@ func (q *Queue) Poll(ctx context.Context) (again time.Duration, err error) {
 	if len(messages) == 0 {
 		return max(time.Nanosecond, pause-q.config.Clock.Since(began)), nil
 	}
-	found := sync.OnceValues(func() (map[string]*v1.NodeClaim, error) { return q.config.Claims.ByInstance(ctx) })
+	claims, err := q.config.Claims.ByInstance(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("claims of the instances that messages name: %w", err)
+	}
 	var running sync.WaitGroup
 	for _, m := range messages {
-		running.Go(func() { q.process(ctx, m, found) })
+		running.Go(func() { q.process(ctx, m, claims) })
 	}
 	running.Wait()
 	return time.Nanosecond, nil
@@ -109,14 +112,14 @@ func (q *Queue) receive(ctx context.Context) ([]types.Message, error) {
 }
 
 // process deals with one message.
-func (q *Queue) process(ctx context.Context, m types.Message, found func() (map[string]*v1.NodeClaim, error)) {
+func (q *Queue) process(ctx context.Context, m types.Message, claims map[string]*v1.NodeClaim) {
 	logger := log.FromContext(ctx).WithValues("message-id", aws.ToString(m.MessageId))
 	message, err := Parse(aws.ToString(m.Body))
 	if err != nil {
 		logger.Error(err, "deleting a message that cannot be read")
 	} else {
 		q.config.Metrics.received.WithLabelValues(string(message.Kind)).Inc()
-		if err := q.handle(ctx, message, found); err != nil {
+		if err := q.handle(ctx, message, claims); err != nil {
 			logger.Error(err, "message not dealt with, it will come again", "kind", message.Kind)
 			return
 		}
@@ -131,17 +134,10 @@ func (q *Queue) process(ctx context.Context, m types.Message, found func() (map[
 	q.config.Metrics.deleted.Inc()
 }
 
-func (q *Queue) handle(ctx context.Context, m Message, found func() (map[string]*v1.NodeClaim, error)) error {
-	if len(m.Instances) == 0 {
-		return nil
-	}
-	byInstance, err := found()
-	if err != nil {
-		return err
-	}
+func (q *Queue) handle(ctx context.Context, m Message, claims map[string]*v1.NodeClaim) error {
 	var failures []error
 	for _, id := range m.Instances {
-		if claim := byInstance[id]; claim != nil {
+		if claim := claims[id]; claim != nil {
 			failures = append(failures, q.act(ctx, m.Kind, claim))
 		}
 	}
