@@ -127,11 +127,13 @@ func TestUpgradeWithoutClusterName(t *testing.T) {
 // TestDRAValues: spec 48/94.
 func TestDRAValues(t *testing.T) {
 	for _, tc := range []struct{ settings, ignore, gates string }{
-		{"", "true", "DRANVIDIAGPU=false,DRAEFA=false"},
-		{"ignoreDRARequests: null", "true", "DRANVIDIAGPU=false,DRAEFA=false"},
-		{"ignoreDRARequests: false", "false", "DRANVIDIAGPU=false,DRAEFA=false"},
-		{"awsFeatureGates: {draEFA: true}", "false", "DRANVIDIAGPU=false,DRAEFA=true"},
-		{"awsFeatureGates: {draNVIDIAGPU: true}, ignoreDRARequests: true", "false", "DRANVIDIAGPU=true,DRAEFA=false"},
+		{"", "", "NodeClassCEL=false,RebootForRepair=false"},
+		{"ignoreDRARequests: null", "", "NodeClassCEL=false,RebootForRepair=false"},
+		{"ignoreDRARequests: false", "false", "NodeClassCEL=false,RebootForRepair=false"},
+		{"ignoreDRARequests: true", "true", "NodeClassCEL=false,RebootForRepair=false"},
+		{"awsFeatureGates: {draEFA: true}", "false", "=false,DRAEFA=true,"},
+		{"awsFeatureGates: {draNVIDIAGPU: true}, ignoreDRARequests: true", "false", "=false,DRANVIDIAGPU=true,Reboot"},
+		{"awsFeatureGates: {draNVIDIAGPU: false}", "", "=false,DRANVIDIAGPU=false,Reboot"},
 		{"enableDRA: true", "false", "DRANVIDIAGPU=true,DRAEFA=true"},
 	} {
 		env := environment(t, "{settings: {clusterName: demo, "+tc.settings+"}}")

@@ -25,6 +25,7 @@ func Types(axis *model.Axis, types []*InstanceType) []*model.InstanceType {
 			Allocatable:  vector(axis, t.Allocatable()),
 			Offerings:    offerings(t.Offerings),
 			VolumeLimits: volumeLimits(t.VolumeAttachmentLimits),
+			Devices:      devicePools(t.DevicePools),
 		}
 	}
 	return out

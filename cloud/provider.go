@@ -89,6 +89,9 @@ type InstanceType struct {
 	// attach, by the driver's name. Drivers that are not among them have no limit
 	// until a node's CSINode names one.
 	VolumeAttachmentLimits map[string]int
+	// DevicePools are the devices for dynamic resource allocation of a node of the
+	// type. The pools are shared and never modified.
+	DevicePools []DevicePool
 }
 
 // Offering is one way to buy an instance type.

@@ -46,8 +46,37 @@ func (s *Shape) Identity(names []string) string {
 		each(w, "", v.Shared, w.text)
 	})
 	each(w, "volumes-in", s.VolumeTerms, w.requirements)
+	each(w, "claims", s.Claims, w.claim)
+	each(w, "devices-in", s.DeviceTerms, w.requirements)
 	each(w, "refused", s.Refused, w.text)
 	return w.String()
+}
+
+func (w *identity) claim(c DeviceClaim) {
+	w.text(c.Name)
+	w.text(c.Shared)
+	each(w, "", c.Requests, func(r DeviceRequest) {
+		w.text(r.Name)
+		each(w, "", r.Ways, w.way)
+	})
+	each(w, "", c.Constraints, func(c DeviceConstraint) {
+		each(w, "", c.Requests, w.text)
+		w.text(c.Match)
+		w.text(c.Distinct)
+	})
+}
+
+func (w *identity) way(a DeviceWay) {
+	w.text(a.Name)
+	w.text(a.Class)
+	each(w, "", a.Selectors, w.text)
+	w.flags(a.All, a.Admin)
+	w.number(int64(a.Count))
+	each(w, "", a.Tolerations, w.toleration)
+	each(w, "", a.Takes, func(t DeviceAmount) {
+		w.text(t.Name)
+		w.number(t.Value)
+	})
 }
 
 // identity writes words with a space between them. A part always has the same

@@ -116,6 +116,7 @@ type Launch struct {
 	Requests      Resources    // of its pods and its daemons
 	Pods          []Pod
 
+	Drivers        []string  // whose devices its pods claim, sorted
 	ReservationIDs []string  // reservations it counts on, sorted; with any, CapacityTypes is reserved alone
 	MinValues      []Relaxed // demands on the number of values that were relaxed, by key
 

@@ -17,6 +17,10 @@ type Snapshot struct {
 	Pending []Pending
 	Groups  []PodGroup // those that a pod of Pending is of and that must start together, in any order
 	Intents []Intent   // commands that earlier plans made and that are being confirmed, oldest first
+
+	Devices   []DevicePool     // published devices that are of no single node, by driver and name
+	Selectors []DeviceSelector // of all claims that pods of it need, by text; nil = none needs any
+	Served    []ServedResource // by resource
 }
 
 // Pending is the pods of one shape that need a place and that selectors do not
@@ -72,6 +76,9 @@ type Shape struct {
 	Volumes     []Volumes      // by driver
 	VolumeTerms []Requirements // where its volumes can be used: one of them must hold; none = anywhere
 
+	Claims      []DeviceClaim  // that devices must be found for, in the pod's order
+	DeviceTerms []Requirements // where its claims can be used that have devices already: one of them must hold; none = anywhere
+
 	// Refused lists parts of the pod spec that no plan can honour, in words a
 	// user knows ("resourceClaims (not supported yet)"). Such a pod
 	// is never placed; its Verdict says why.
@@ -79,13 +86,13 @@ type Shape struct {
 }
 
 // Alternatives returns the conjunctions of which a node must satisfy one: the
-// selector with each affinity term and each volume term in turn.
+// selector with each affinity term, each volume term and each device term in turn.
 func (s *Shape) Alternatives() []Requirements {
-	return product(product([]Requirements{s.Selector}, s.Terms), s.VolumeTerms)
+	return product(product(product([]Requirements{s.Selector}, s.Terms), s.VolumeTerms), s.DeviceTerms)
 }
 
 // Chosen returns the conjunctions of which a node must satisfy one for what
-// the pod itself says, its volumes not asked.
+// the pod itself says, its volumes and devices not asked.
 func (s *Shape) Chosen() []Requirements { return product([]Requirements{s.Selector}, s.Terms) }
 
 // product returns every way to take one of each; no terms demand nothing.
@@ -177,6 +184,7 @@ type InstanceType struct {
 	Allocatable  Resources
 	Offerings    []Offering
 	VolumeLimits []VolumeLimit // of drivers that have one, by driver
+	Devices      []DevicePool  // that drivers will publish for a node of it, by driver and name
 }
 
 // Offering is one way to buy an instance type.
@@ -211,6 +219,10 @@ type Node struct {
 	Residents []Resident // pods bound to it that some selector or anti-affinity in the Snapshot is about
 	HostPorts []HostPort // taken by pods bound to it
 	Attached  []Attached // by driver that has a limit
+
+	// Devices are those of this node alone, by driver and name: what drivers have
+	// published once it is initialized, those of its type until then.
+	Devices []DevicePool
 
 	Price Price // of its offering, with Pool.Extras; 0 = unknown
 

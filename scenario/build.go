@@ -26,6 +26,7 @@ type builder struct {
 	axis
 	s        *model.Snapshot
 	policy   model.Policy
+	kinds    map[string]*model.DeviceKind
 	types    []*typeDef
 	byRef    map[string][]*model.InstanceType // of the first referred types
 	referred int
@@ -44,14 +45,15 @@ func (p *reader) build() (Situation, error) {
 		axis:    axis{model.NewAxis()},
 		s:       &model.Snapshot{Now: DefaultNow(), WellKnown: model.NewLabelSet(defaultWellKnown()...)},
 		policy:  model.DefaultPolicy(),
+		kinds:   map[string]*model.DeviceKind{},
 		shapes:  map[string]*model.Shape{},
 		pending: map[string]int{},
 		byName:  map[string]int{},
 		budget:  maxPods,
 	}
 	phases := []map[string]func(*directive) error{
-		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide, "intent": b.intent, "group": b.podGroup},
-		{"type": b.instanceType},
+		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide, "intent": b.intent, "group": b.podGroup, "kind": b.kind, "selector": b.selector, "serves": b.serves},
+		{"type": b.instanceType, "devices": b.published},
 		{"offer": b.offer},
 		{"pool": b.pool},
 		{"node": b.node},

@@ -25,7 +25,7 @@ func (f nodeFacts) defaults() model.Node {
 	n.Capacity = machine()
 	if f.kind != nil {
 		n.Labels = pinned(f.kind.Requirements)
-		n.Capacity, n.Allocatable = f.kind.Capacity, f.kind.Allocatable
+		n.Capacity, n.Allocatable, n.Devices = f.kind.Capacity, f.kind.Allocatable, f.kind.Devices
 	}
 	if f.pool != nil {
 		n.Taints, n.Template = f.pool.Taints, f.pool.Template
@@ -111,6 +111,10 @@ func (b *builder) node(d *directive) error {
 	n.Residents = read(d, "runs", nil, each(residentOf))
 	n.HostPorts = read(d, "ports", nil, parsePorts)
 	n.Attached = read(d, "attached", nil, each(attachedOf))
+	if d.has("devices") {
+		n.Devices = nestedList[model.DevicePool](b, d, "devices")
+	}
+	n.Devices = b.uses(d, n.Devices)
 	n.Price = read(d, "price", n.Price, ParsePrice)
 	n.Reservation = d.text("reservation", "")
 	n.Deleting, n.Closed = d.flag("deleting"), d.flag("closed")
@@ -121,7 +125,7 @@ func (b *builder) node(d *directive) error {
 	b.byName[n.Name] = len(b.s.Nodes)
 	b.s.Nodes, b.nodes = append(b.s.Nodes, n), append(b.nodes, says)
 	return d.done("pool= type= zone= ct= claim= labels= taints= price= reservation=, cpu= mem= pods= or allocatable= overhead=, " +
-		"used= or free=, daemon-used=, runs= ports= attached=, blocked= held= drifted= advised= quiet= template= disruption-cost=, " +
+		"used= or free=, daemon-used=, runs= ports= attached= devices= in-use=, blocked= held= drifted= advised= quiet= template= disruption-cost=, " +
 		"and the words in-flight registered deleting closed empty consolidatable settling fresh drifted deadline bare")
 }
 

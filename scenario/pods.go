@@ -20,7 +20,7 @@ const defaultNamespace = "default"
 
 // shapeForm is how a shape is written.
 const shapeForm = "cpu= mem= and other resources, select= affinity= prefer= tolerate= priority= spread= near= anti= ports= " +
-	"volumes= volumes-in= refused= key="
+	"volumes= volumes-in= devices= devices-in= refused= key="
 
 // shape reads the part of a line that describes a pod spec.
 func (b *builder) shape(d *directive) *model.Shape {
@@ -36,6 +36,8 @@ func (b *builder) shape(d *directive) *model.Shape {
 		HostPorts:   read(d, "ports", nil, parsePorts),
 		Volumes:     read(d, "volumes", nil, each(volumesOf)),
 		VolumeTerms: read(d, "volumes-in", nil, parseTerms),
+		Claims:      nestedList[model.DeviceClaim](b, d, "devices"),
+		DeviceTerms: read(d, "devices-in", nil, parseTerms),
 		Refused:     read(d, "refused", nil, names),
 	}
 	s.PodTerms = append(s.PodTerms, read(d, "anti", nil, each(antiTermOf))...)
@@ -79,6 +81,12 @@ func (x axis) shapeText(s *model.Shape) string {
 	}
 	if len(s.VolumeTerms) > 0 {
 		add("volumes-in", terms(s.VolumeTerms))
+	}
+	if len(s.Claims) > 0 {
+		add("devices", nestedText(s.Claims))
+	}
+	if len(s.DeviceTerms) > 0 {
+		add("devices-in", terms(s.DeviceTerms))
 	}
 	if len(s.Refused) > 0 {
 		add("refused", phraseList(s.Refused))

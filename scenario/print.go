@@ -37,6 +37,7 @@ func write(w io.Writer, s *model.Snapshot, policy *model.Policy) error {
 	p := &printer{axis: x, s: s, asked: asked(s), refs: map[*model.InstanceType]string{}}
 	p.decide(policy)
 	p.header()
+	p.devices()
 	p.types()
 	for i := range s.Pools {
 		p.pool(&s.Pools[i])
@@ -213,6 +214,7 @@ func (p *printer) instanceType(ref string, t *model.InstanceType) string {
 	if len(t.VolumeLimits) > 0 {
 		parts = append(parts, "volumes="+outer(written(t.VolumeLimits, volumeLimit)))
 	}
+	parts = append(parts, option("devices", nestedText(t.Devices), keywordNone))
 	parts = append(parts, option("arch", innerList(def.arch), "amd64"), option("os", innerList(def.os), "linux"), quotes)
 	if len(labels) > 0 {
 		parts = append(parts, "labels="+outer(requirements(labels)))

@@ -31,6 +31,7 @@ func (p *printer) node(n *model.Node) {
 	}
 	parts = append(parts, p.room(n, d, f.kind != nil)...)
 	parts = append(parts, p.guests(n)...)
+	parts = append(parts, option("devices", nestedText(n.Devices), nestedText(d.Devices)))
 	parts = append(parts, option("price", FormatPrice(n.Price), FormatPrice(d.Price)), option("reservation", n.Reservation, ""))
 	parts = append(parts, p.disruption(n)...)
 	p.line("node "+outerName(n.Name), parts...)

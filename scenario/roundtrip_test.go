@@ -204,6 +204,10 @@ func (f *filler) special(v reflect.Value) bool {
 		*p = []model.Effect{model.NoSchedule, model.NoExecute, "", "odd effect"}[f.IntN(4)]
 	case *[]model.Label:
 		*p = f.labels()
+	case *[]model.DevicePool, *[]model.DeviceClaim: // they are large, so most have none
+		return f.IntN(4) > 0
+	case *model.ServedResource:
+		*p = model.ServedResource{Resource: f.IntN(len(f.resources)), Class: f.text(), Selectors: []string{f.text(), "device.driver == 'a'"}}
 	case *model.Limit:
 		*p = model.Limit{Resource: f.IntN(len(f.resources)), Max: f.Int64N(1000)}
 	default:
@@ -215,7 +219,7 @@ func (f *filler) special(v reflect.Value) bool {
 // named fills the fields a valid Snapshot wants to be distinct or known.
 func (f *filler) named(owner reflect.Type, field string, v reflect.Value) bool {
 	switch owner.Name() + "." + field {
-	case "Node.Name", "Pool.Name", "Shape.Key", "PodGroup.Name":
+	case "Node.Name", "Pool.Name", "Shape.Key", "PodGroup.Name", "DeviceKind.Key":
 		v.SetString(f.unique())
 	case "Pod.Namespace":
 		v.SetString([]string{"default", "kube-system", ""}[f.IntN(3)])
@@ -256,6 +260,9 @@ func settle(v reflect.Value) {
 		slices.Sort(p.Claims)
 	case *model.Extra:
 		p.Price = max(p.Price, 0)
+	case *model.DeviceSelector:
+		slices.Sort(p.Matches)
+		slices.Sort(p.Fails)
 	case *model.Volumes:
 		p.Shared = sorted(p.Shared)
 	case *model.Attached:

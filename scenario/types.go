@@ -29,12 +29,13 @@ func (b *builder) instanceType(d *directive) error {
 	t.Allocatable = b.allocatable(d, t.Capacity, usable(t.Capacity))
 	t.Offerings = readOfferings(d)
 	t.VolumeLimits = read(d, "volumes", nil, each(volumeLimitOf))
+	t.Devices = nestedList[model.DevicePool](b, d, "devices")
 	if len(b.match(atom{text: t.ref, literal: true})) > 0 {
 		d.fail(fmt.Errorf("%s is described twice", t.ref))
 	}
 	b.types = append(b.types, t)
 	return d.done("cpu= mem= pods= and other resources, overhead= or allocatable=, zones= spot= on-demand= by=ct, " +
-		"volumes= arch= os= labels= requires= name= and bare")
+		"volumes= devices= arch= os= labels= requires= name= and bare")
 }
 
 // machine is the capacity that every type and node has unless it says

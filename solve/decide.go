@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"karpenter/model"
+	"karpenter/solve/devices"
 	"karpenter/solve/drain"
 	"karpenter/solve/pack"
 	"karpenter/solve/work"
@@ -19,19 +20,21 @@ func Decide(s *model.Snapshot, p model.Policy) *model.Plan { return new(Planner)
 // remembers what it compiled of pools that stay the same. The zero value is
 // ready. It is safe for concurrent use.
 type Planner struct {
-	mu     sync.Mutex
-	memory pack.Memory
-	drain  drain.Memory
-	charge charge
+	mu      sync.Mutex
+	memory  pack.Memory
+	drain   drain.Memory
+	charge  charge
+	devices devices.Charge
 }
 
 // Decide is as the function of that name.
 func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s = l.charge.of(s)
+	s = l.devices.Of(l.charge.of(s))
 	plan := l.place(s, p)
 	l.drain.Decide(s, p, plan)
+	l.devices.Undo(plan)
 	l.charge.undo(plan)
 	return plan
 }
@@ -40,7 +43,8 @@ func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 func (l *Planner) Place(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	plan := l.place(l.charge.of(s), p)
+	plan := l.place(l.devices.Of(l.charge.of(s)), p)
+	l.devices.Undo(plan)
 	l.charge.undo(plan)
 	return plan
 }

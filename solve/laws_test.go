@@ -41,6 +41,8 @@ func draws() []draw {
 		{name: "flight", Draw: solvetest.Draw{Spread: true, Affinity: true, Flight: true}},
 		{name: "groups", Draw: solvetest.Draw{Groups: true}},
 		{name: "groups and peers", Draw: solvetest.Draw{Groups: true, Spread: true, Affinity: true, Flight: true}},
+		{name: "devices", Draw: solvetest.Draw{Devices: true}},
+		{name: "devices and peers", Draw: solvetest.Draw{Devices: true, Spread: true, Affinity: true, Flight: true, Workloads: true}},
 		{name: "everything", Draw: solvetest.Everything()},
 	}
 }

@@ -40,8 +40,9 @@ func (w *World) foresee(m *machine, labels model.Requirements) model.Requirement
 
 // outlook is what is sure of a claim that is not launched.
 type outlook struct {
-	labels model.Requirements // as of shared
-	least  model.Resources    // allocatable on any machine it may become
+	labels  model.Requirements // as of shared
+	least   model.Resources    // allocatable on any machine it may become
+	devices []model.DevicePool // as of fewest
 }
 
 // outlook returns what is sure of the machine, which is not launched.
@@ -56,7 +57,7 @@ func (w *World) outlook(m *machine) outlook {
 		if len(w.outlooks) > 1000 { // of claims that are long gone
 			clear(w.outlooks)
 		}
-		out = outlook{labels: shared(w.types[pool], m.claim.Requirements), least: least(w.types[pool], m.claim.Requirements)}
+		out = outlook{labels: shared(w.types[pool], m.claim.Requirements), least: least(w.types[pool], m.claim.Requirements), devices: fewest(w.types[pool], m.claim.Requirements)}
 		w.outlooks[asked] = out
 	}
 	return out

@@ -216,6 +216,9 @@ func (w *World) intern(s *model.Shape, unknown map[string]int64) *shape {
 		out = newShape(s)
 		out.names = names
 		w.shapes[s.Key] = out
+		if len(s.Claims) > 0 {
+			w.claiming++
+		}
 	}
 	out.users++
 	return out
@@ -228,6 +231,9 @@ func (w *World) release(s *shape) {
 		return
 	}
 	delete(w.shapes, s.Key)
+	if len(s.Claims) > 0 {
+		w.claiming--
+	}
 	for _, name := range s.names {
 		w.axis.Return(name)
 	}
@@ -240,7 +246,7 @@ func newShape(s *model.Shape) *shape {
 			out.anti = append(out.anti, t)
 		}
 	}
-	for _, t := range slices.Concat(s.Terms, s.VolumeTerms) {
+	for _, t := range slices.Concat(s.Terms, s.VolumeTerms, s.DeviceTerms) {
 		_, named := t.Get(model.FieldName)
 		out.byName = out.byName || named
 	}

@@ -21,7 +21,7 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.settle()
 	w.learnLimits()
 	w.refresh(now)
-	return &model.Snapshot{
+	return w.answered(&model.Snapshot{
 		Now:       now,
 		WellKnown: w.wellKnown,
 		Pools:     w.listStatic(w.listPools(now)),
@@ -30,7 +30,9 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 		Pending:   w.listPending(),
 		Groups:    w.listPodGroups(),
 		Resources: w.axis.Names(),
-	}
+		Devices:   w.published[""],
+		Served:    w.served,
+	})
 }
 
 // refresh brings the views of all machines up to date, and w.nodes with them.
@@ -125,6 +127,7 @@ func (w *World) load(m *machine, was *model.Node, now time.Time) {
 	v.Requested, v.DaemonRequested = keep(was.Requested, v.Requested), keep(was.DaemonRequested, v.DaemonRequested)
 	v.HostPorts = keep(was.HostPorts, sortPorts(v.HostPorts))
 	v.Attached = w.attached(m)
+	v.Devices = w.devicesOf(m)
 	v.Residents = w.residents(m, was.Residents, now)
 	if w.move(m, now); !v.Deleting {
 		v.Movable = m.moves.list

@@ -25,6 +25,7 @@ type World struct {
 	workloads
 	intents
 	offers
+	devices
 	usual  usual
 	listed listed
 	count  Adherence
@@ -50,11 +51,12 @@ type fleet struct {
 
 // workloads is the pods, and what decides how they are seen.
 type workloads struct {
-	pods    map[string]*pod    // by namespace/name
-	spaces  map[string]*space  // by namespace
-	shapes  map[string]*shape  // by key
-	waiting []*group           // those of which pods ask for a node, in the order of Snapshots
-	daemons map[string]*daemon // by namespace/name
+	pods     map[string]*pod    // by namespace/name
+	spaces   map[string]*space  // by namespace
+	shapes   map[string]*shape  // by key
+	claiming int                // shapes that claim devices
+	waiting  []*group           // those of which pods ask for a node, in the order of Snapshots
+	daemons  map[string]*daemon // by namespace/name
 
 	interest   interest
 	namespaces map[string]map[string]string // labels
@@ -112,7 +114,8 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 			plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, bequests: map[string][][]launched{},
 			outlooks: map[string]outlook{}, granted: map[string]int{},
 		},
-		offers: offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
+		devices: devices{published: map[string][]model.DevicePool{}},
+		offers:  offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
 	}
 }
 

@@ -43,7 +43,7 @@ func (p *Provider) launched(ctx context.Context, claim *v1.NodeClaim, class *aws
 		awsv1.HashVersionAnnotationKey:         awsv1.HashVersion,
 		awsv1.InstanceProfileNameAnnotationKey: class.Status.InstanceProfile,
 	}
-	if asked := claim.Spec.Resources.Requests[instancetype.ResourceEFA]; asked.Sign() <= 0 && !configuresEFA(class) {
+	if !instancetype.RequestsEFA(claim) && !configuresEFA(class) {
 		delete(m.Capacity, instancetype.ResourceEFA)
 		delete(m.Allocatable, instancetype.ResourceEFA)
 	}

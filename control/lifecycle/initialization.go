@@ -17,6 +17,10 @@ import (
 	"karpenter/kube/join"
 )
 
+// publishing is how often it is looked whether drivers have published their devices:
+// no event of the Node says so.
+const publishing = 2 * time.Second
+
 // readinessGatePrefix begins the keys of taints by which node readiness gates
 // keep pods away until a node is set up.
 const readinessGatePrefix = "readiness.k8s.io/"
@@ -35,8 +39,11 @@ func (r *Reconciler) initialize(ctx context.Context, s *scope) (time.Duration, e
 		s.conditions.SetUnknownWithReason(v1.InitializedCondition, v1.NodeNotFoundReason, "not exactly one node has its provider ID")
 		return 0, nil
 	}
-	if reason, message := unfit(s.claim, node); reason != "" {
+	if reason, message := r.unfit(s.claim, node); reason != "" {
 		s.conditions.SetUnknownWithReason(v1.InitializedCondition, reason, message)
+		if r.Devices != nil && (reason == v1.ResourceNotRegisteredReason || reason == v1.DRADriverPoolsNotPublishedReason) {
+			return publishing, nil
+		}
 		return 0, nil
 	}
 	if err := r.labelInitialized(ctx, node); err != nil {
@@ -69,7 +76,7 @@ func (r *Reconciler) labelInitialized(ctx context.Context, node *corev1.Node) er
 
 // unfit returns why the node cannot run the claim's pods yet, as the reason
 // and message of a condition; "" when it can.
-func unfit(claim *v1.NodeClaim, node *corev1.Node) (reason, message string) {
+func (r *Reconciler) unfit(claim *v1.NodeClaim, node *corev1.Node) (reason, message string) {
 	if !isRegistered(node) {
 		// A read from before the registration, which may lack startup taints.
 		return v1.NodeNotReadyReason, fmt.Sprintf("node %s does not show as registered yet", node.Name)
@@ -87,8 +94,17 @@ func unfit(claim *v1.NodeClaim, node *corev1.Node) (reason, message string) {
 			return v1.KnownEphemeralTaintsExistReason, fmt.Sprintf("taint %s is still on the node", taintText(t))
 		}
 	}
-	if name := missingResource(claim.Spec.Resources.Requests, node.Status.Allocatable); name != "" {
+	if name := r.missingResource(claim.Spec.Resources.Requests, node); name != "" {
 		return v1.ResourceNotRegisteredReason, fmt.Sprintf("resource %s was requested and is not on the node yet", name)
+	}
+	if r.Devices == nil {
+		return "", ""
+	}
+	published := r.Devices.Published(node)
+	for _, driver := range claim.RequestedDRADrivers() {
+		if !published.Has(driver) {
+			return v1.DRADriverPoolsNotPublishedReason, fmt.Sprintf("driver %s has not published a complete pool of devices of the node yet", driver)
+		}
 	}
 	return "", ""
 }
@@ -121,11 +137,12 @@ func isEphemeral(taint corev1.Taint) bool {
 }
 
 // missingResource returns the first requested resource, by name, of which
-// nothing is allocatable, or "".
-func missingResource(requested, allocatable corev1.ResourceList) corev1.ResourceName {
+// nothing is allocatable, and which no devices serve, or "".
+func (r *Reconciler) missingResource(requested corev1.ResourceList, node *corev1.Node) corev1.ResourceName {
 	var missing []corev1.ResourceName
 	for name, q := range requested {
-		if have := allocatable[name]; !q.IsZero() && have.IsZero() {
+		served := func() bool { return r.Devices != nil && r.Devices.Serves(node, name) }
+		if have := node.Status.Allocatable[name]; !q.IsZero() && have.IsZero() && !served() {
 			missing = append(missing, name)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "karpenter/api/v1"
@@ -33,6 +35,7 @@ func TestLifecycle(t *testing.T) {
 //	hook NAME pass | pending DURATION | error TEXT… | label KEY=VALUE
 //	timeouts LAUNCH REGISTRATION
 //	mark KEY=VALUE         let the provider label and annotate its machines
+//	devices [DRIVER…] [serves RESOURCE]  what drivers have published on every Node
 func setup(c *controltest.Cluster) {
 	marking := &marker{Provider: c.Cloud}
 	r := &lifecycle.Reconciler{
@@ -55,6 +58,15 @@ func setup(c *controltest.Cluster) {
 		r.Hooks[i] = h
 		return nil
 	}
+	c.Commands["devices"] = func(words []string) error {
+		now := &published{Set: sets.New[string]()}
+		if i := slices.Index(words, "serves"); i >= 0 {
+			words, now.serves = words[:i], words[i+1]
+		}
+		now.Insert(words...)
+		r.Devices = now
+		return nil
+	}
 	c.Commands["mark"] = func(words []string) error {
 		key, value, _ := strings.Cut(words[0], "=")
 		marking.marks = map[string]string{key: value}
@@ -66,6 +78,18 @@ func setup(c *controltest.Cluster) {
 		r.LaunchTimeout, r.RegistrationTimeout = launch, registration
 		return errors.Join(err, err2)
 	}
+}
+
+// published is what drivers have published.
+type published struct {
+	sets.Set[string]
+	serves string
+}
+
+func (p *published) Published(*corev1.Node) sets.Set[string] { return p.Set }
+
+func (p *published) Serves(_ *corev1.Node, resource corev1.ResourceName) bool {
+	return string(resource) == p.serves
 }
 
 // marker is a provider that leaves marks of its own on its machines.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -46,6 +47,14 @@ type PoolHealth interface {
 	Failed(claim *v1.NodeClaim, reason, message string)
 }
 
+// Devices is what is known of the devices of Nodes.
+type Devices interface {
+	// Published returns the drivers that have a complete pool on the Node.
+	Published(*corev1.Node) sets.Set[string]
+	// Serves reports whether devices of the Node serve the extended resource.
+	Serves(*corev1.Node, corev1.ResourceName) bool
+}
+
 // Reconciler is the controller nodeclaim.lifecycle. All fields are required
 // unless they say otherwise; Client serves the indexes of package join.
 type Reconciler struct {
@@ -62,6 +71,9 @@ type Reconciler struct {
 	// Waiting returns the pods that are planned on the claim and have no node;
 	// nil = none.
 	Waiting func(claim string) []*corev1.Pod
+	// Devices says which drivers have published their devices; nil = dynamic resource
+	// allocation is off, and nodes are not held up for it.
+	Devices Devices
 	// LaunchTimeout and RegistrationTimeout are the time a claim has from its
 	// creation, or from the last change of the condition, to be launched and
 	// registered. Zero means the default.

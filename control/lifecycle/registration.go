@@ -78,6 +78,7 @@ func adopt(claim *v1.NodeClaim, node *corev1.Node) {
 	node.Labels = merged(node.Labels, claim.Labels)
 	node.Annotations = merged(node.Annotations, claim.Annotations)
 	delete(node.Annotations, unreadable.AnnotationKey) // it exists in memory only
+	delete(node.Annotations, v1.RequestedDRADriversAnnotationKey)
 }
 
 // release marks the node as registered and lets pods on it.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,9 @@ func (c Converter) claimAnnotations(l *model.Launch, pool *v1.NodePool) map[stri
 	out[v1.NodePoolHashAnnotationKey] = pool.Hash()
 	out[v1.NodePoolHashVersionAnnotationKey] = v1.NodePoolHashVersion
 	out[v1.NodeClaimMinValuesRelaxedAnnotationKey] = strconv.FormatBool(len(l.MinValues) > 0)
+	if len(l.Drivers) > 0 {
+		out[v1.RequestedDRADriversAnnotationKey] = strings.Join(l.Drivers, ",")
+	}
 	if c.Overlaid != nil {
 		price, capacity := c.Overlaid(l.Pool, l.Types)
 		if price {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/devices"
 	"karpenter/kube/volumes"
 	"karpenter/model"
 	"karpenter/world"
@@ -42,6 +43,9 @@ type Converter struct {
 	// with the claims, not with the pod. Nil means that pods which use claims
 	// are refused.
 	Volumes func(*corev1.Pod) volumes.Answer
+	// Devices says what a pod's ResourceClaims mean for it. The answer changes with
+	// other objects. Nil means that pods which use some are refused.
+	Devices func(*corev1.Pod) devices.Answer
 	// Spread returns the constraints of a pod that has none itself; they change
 	// with other objects. Nil means there are none.
 	Spread func(*corev1.Pod) []corev1.TopologySpreadConstraint

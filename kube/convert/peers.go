@@ -96,6 +96,7 @@ func ownLabels(p *corev1.Pod, keys []string, operator model.Operator) []model.Re
 // its controller has chosen its node.
 func settled(s *model.Shape) {
 	s.Terms, s.Preferences, s.Spread = nil, nil, nil
+	s.Claims, s.DeviceTerms = nil, nil
 	s.PodTerms = slices.DeleteFunc(s.PodTerms, func(t model.PodTerm) bool { return !t.Anti || t.Weight > 0 })
 }
 

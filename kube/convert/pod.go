@@ -24,13 +24,13 @@ import (
 
 // Pod returns the pod as the world knows it.
 func (c Converter) Pod(p *corev1.Pod) world.Pod {
-	s, unknown, mounted := c.shape(p)
+	s, unknown, mounted, waits := c.shape(p)
 	protection := protection(p)
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: labelled(p.Labels, mounted),
 		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Workload: workload(p), Group: c.podGroup(p), Class: class(p), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
-		Pending:  asksForNode(p) && !c.optedOut(s),
+		Pending:  asksForNode(p) && !waits && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p), Ends: ends(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
 		Reschedulable: pods.Reschedulable(p),
@@ -169,7 +169,7 @@ func EvictionCost(p *corev1.Pod, written bool) float64 {
 // take no room, so nothing of it is refused.
 func (c Converter) Daemon(d *appsv1.DaemonSet) (world.Daemon, bool) {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
-	if hasDeviceClaims(pod) {
+	if hasDeviceClaims(pod) && c.Devices == nil {
 		return world.Daemon{}, false
 	}
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

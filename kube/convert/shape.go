@@ -18,9 +18,9 @@ import (
 )
 
 // shape returns the scheduling-relevant part of the pod's spec, what the pod
-// requests of resources that have no position, and what the shape was made with
-// of the pod's volumes.
-func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int64, a volumes.Answer) {
+// requests of resources that have no position, what the shape was made with of the
+// pod's volumes, and whether the pod waits for its ResourceClaims.
+func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int64, a volumes.Answer, waits bool) {
 	s, unknown = c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
 	s.Refused = c.refused(p)
@@ -30,11 +30,16 @@ func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int6
 		s.Refused = append(s.Refused, a.Refused...)
 		s.PodTerms = append(together(p.Namespace, a), s.PodTerms...)
 	}
+	if c.Devices != nil {
+		d := c.Devices(p)
+		s.Claims, s.DeviceTerms, waits = d.Claims, d.Terms, d.Waits
+		s.Refused = append(s.Refused, d.Refused...)
+	}
 	if pods.DaemonSet(p) || pods.Static(p) {
 		settled(s)
 	}
 	s.Key = c.identity(s, unknown)
-	return s, unknown, a
+	return s, unknown, a, waits
 }
 
 // identity returns the identity that the shape has together with the unknown
@@ -213,7 +218,6 @@ func refusals() []refusal {
 	return []refusal{
 		{"nodeAffinity matchFields of other than metadata.name", hasUnknownField},
 		{"tolerations with operator Lt or Gt", func(p *corev1.Pod) bool { return slices.ContainsFunc(p.Spec.Tolerations, compares) }},
-		{"resourceClaims", hasDeviceClaims},
 	}
 }
 
@@ -227,6 +231,9 @@ func (c Converter) refused(p *corev1.Pod) []string {
 	}
 	if c.Volumes == nil && slices.ContainsFunc(p.Spec.Volumes, needsClaim) {
 		out = append(out, "volumes of PersistentVolumeClaims, which are not looked at here")
+	}
+	if c.Devices == nil && hasDeviceClaims(p) {
+		out = append(out, "resourceClaims, which are not looked at here")
 	}
 	return append(out, c.invalid(p)...)
 }

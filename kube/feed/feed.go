@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,6 +26,7 @@ import (
 	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
+	"karpenter/kube/devices"
 	"karpenter/kube/meter"
 	"karpenter/kube/optional"
 	"karpenter/kube/spread"
@@ -35,6 +37,9 @@ import (
 
 // Feed knows how far the feeding has come.
 type Feed struct {
+	// Devices is that of the Sources, nil if the API server does not serve devices.
+	Devices *devices.Store
+
 	pods   *podFeed
 	kinds  []fed
 	synced atomic.Bool
@@ -113,8 +118,9 @@ type handler struct {
 // hears of them.
 type Sources struct {
 	Volumes *volumes.Store
-	Spread  *spread.Store // nil = there are no default constraints, and nobody asks for what selects pods
-	Waits   *meter.Pods   // nil = nobody measures how long pods wait
+	Devices *devices.Store // nil = pods with ResourceClaims are refused
+	Spread  *spread.Store  // nil = there are no default constraints, and nobody asks for what selects pods
+	Waits   *meter.Pods    // nil = nobody measures how long pods wait
 
 	// Unread returns why objects of an optional kind cannot be read at present. Nil means that each can
 	// be that the informers know.
@@ -127,8 +133,14 @@ type Sources struct {
 func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter, s Sources) (*Feed, error) {
 	_, err := informers.GetInformer(ctx, &coschedulingv1alpha1.CoschedulingPodGroup{}, cache.BlockUntilSynced(false))
 	c.Coscheduling = err == nil
+	if s.Devices != nil {
+		_, err := informers.GetInformer(ctx, &resourcev1.ResourceSlice{}, cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) {
+			s.Devices = nil
+		}
+	}
 	handlers, pods := all(w, c, s)
-	f := &Feed{pods: pods}
+	f := &Feed{Devices: s.Devices, pods: pods}
 	for _, h := range handlers {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
 		if h.optional && meta.IsNoMatchError(err) {
@@ -219,8 +231,12 @@ func all(w *world.World, c convert.Converter, s Sources) ([]handler, *podFeed) {
 	if s.Spread != nil {
 		c.Spread = s.Spread.Of
 	}
-	m := &podFeed{world: w, convert: c, Sources: s, grouped: map[string]*corev1.Pod{}}
-	return slices.Concat(handlers(w, c), optionally(podGroups(w, c)), optionally(m.selecting()), m.handlers()), m
+	if s.Devices != nil {
+		c.Devices = s.Devices.Of
+		w.AnswerSelectors(s.Devices.Answered)
+	}
+	m := &podFeed{world: w, convert: c, Sources: s, dependent: map[string]*corev1.Pod{}, blind: map[reflect.Type]bool{}}
+	return slices.Concat(handlers(w, c), optionally(podGroups(w, c)), optionally(m.selecting()), optionally(m.devices()), m.handlers()), m
 }
 
 // optionally marks the kinds as ones that the world can do without.

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,11 @@ func Trims() map[client.Object]cache.ByObject {
 		&corev1.PersistentVolume{}:      {Transform: trimVolume},
 		&storagev1.StorageClass{}:       {Transform: trimClass},
 		&storagev1.CSINode{}:            {Transform: trimCSINode},
+
+		&resourcev1.ResourceSlice{}:   {Transform: trimSlice},
+		&resourcev1.ResourceClaim{}:   {Transform: trimResourceClaim},
+		&resourcev1.DeviceClass{}:     {Transform: trimDeviceClass},
+		&resourcev1.DeviceTaintRule{}: {Transform: trimFields},
 
 		&corev1.Service{}:               {Transform: trimFields},
 		&appsv1.ReplicaSet{}:            {Transform: trimFields},
@@ -133,7 +139,7 @@ func keptVolumes(all []corev1.Volume) []corev1.Volume {
 func keptStatus(p *corev1.Pod) corev1.PodStatus {
 	s := &p.Status
 	out := corev1.PodStatus{
-		Phase: s.Phase, NominatedNodeName: s.NominatedNodeName,
+		Phase: s.Phase, NominatedNodeName: s.NominatedNodeName, ResourceClaimStatuses: s.ResourceClaimStatuses,
 	}
 	if resized(p) {
 		out.InitContainerStatuses, out.ContainerStatuses = resourcesOf(s.InitContainerStatuses), resourcesOf(s.ContainerStatuses)
@@ -226,6 +232,34 @@ func trimCSINode(obj any) (any, error) {
 		for i := range n.Spec.Drivers {
 			n.Spec.Drivers[i].NodeID, n.Spec.Drivers[i].TopologyKeys = "", nil
 		}
+	}
+	return obj, nil
+}
+
+// trimSlice drops what does not describe devices. Who owns a slice says which node it
+// is of.
+func trimSlice(obj any) (any, error) {
+	if s, ok := obj.(*resourcev1.ResourceSlice); ok {
+		s.ManagedFields, s.Labels, s.Annotations = nil, nil, nil
+	}
+	return obj, nil
+}
+
+// trimResourceClaim drops what is for drivers.
+func trimResourceClaim(obj any) (any, error) {
+	if c, ok := obj.(*resourcev1.ResourceClaim); ok {
+		c.ManagedFields, c.Labels, c.Annotations, c.Finalizers = nil, nil, nil, nil
+		c.Spec.Devices.Config, c.Status.Devices = nil, nil
+		if c.Status.Allocation != nil {
+			c.Status.Allocation.Devices.Config = nil
+		}
+	}
+	return obj, nil
+}
+
+func trimDeviceClass(obj any) (any, error) {
+	if c, ok := obj.(*resourcev1.DeviceClass); ok {
+		c.ManagedFields, c.Labels, c.Annotations, c.Spec.Config = nil, nil, nil, nil
 	}
 	return obj, nil
 }

@@ -4,11 +4,13 @@ package feed
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +30,9 @@ type podFeed struct {
 	convert convert.Converter
 	Sources
 
-	mu      sync.Mutex
-	grouped map[string]*corev1.Pod // that name a PodGroup, by namespace/name
+	mu        sync.Mutex
+	dependent map[string]*corev1.Pod // that name objects of optional kinds, by namespace/name
+	blind     map[reflect.Type]bool  // kinds of dynamic resource allocation that cannot be read
 }
 
 func (m *podFeed) handlers() []handler {
@@ -63,10 +66,13 @@ func (m *podFeed) setPod(p *corev1.Pod) {
 	if m.Spread != nil {
 		m.Spread.SetPod(p)
 	}
-	if p.Spec.SchedulingGroup != nil || p.Labels[coschedulingv1alpha1.PodGroupLabel] != "" {
-		m.grouped[key(p)] = p
+	if m.Devices != nil {
+		others = append(others, m.Devices.SetPod(p).Pods...)
+	}
+	if p.Spec.SchedulingGroup != nil || p.Labels[coschedulingv1alpha1.PodGroupLabel] != "" || len(p.Spec.ResourceClaims) > 0 {
+		m.dependent[key(p)] = p
 	} else {
-		delete(m.grouped, key(p))
+		delete(m.dependent, key(p))
 	}
 	m.show(p)
 	m.renew(others)
@@ -83,7 +89,8 @@ func (m *podFeed) unread(kind client.Object) error {
 }
 
 // without takes in whether a kind is done without. Pods count as pods without a PodGroup
-// if those of its kind are not known.
+// if those of its kind are not known, and pods with ResourceClaims are refused if it is not
+// known what these mean.
 func (m *podFeed) without(kind client.Object, unread bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,11 +99,17 @@ func (m *podFeed) without(kind client.Object, unread bool) {
 		m.convert.PodGroupsUnread = unread
 	case *coschedulingv1alpha1.CoschedulingPodGroup:
 		m.convert.Coscheduling = !unread
+	case *resourcev1.DeviceClass, *resourcev1.ResourceClaim, *resourcev1.ResourceSlice:
+		m.blind[reflect.TypeOf(kind)] = unread
+		m.convert.Devices = m.Devices.Of
+		if slices.Contains(slices.Collect(maps.Values(m.blind)), true) {
+			m.convert.Devices = nil
+		}
 	default:
 		return
 	}
-	for _, k := range slices.Sorted(maps.Keys(m.grouped)) {
-		m.show(m.grouped[k])
+	for _, k := range slices.Sorted(maps.Keys(m.dependent)) {
+		m.show(m.dependent[k])
 	}
 }
 
@@ -107,10 +120,13 @@ func (m *podFeed) deletePod(p *corev1.Pod) {
 	if m.Spread != nil {
 		m.Spread.DeletePod(p)
 	}
+	if m.Devices != nil {
+		others = append(others, m.Devices.DeletePod(p).Pods...)
+	}
 	if m.Waits != nil {
 		m.Waits.Delete(p)
 	}
-	delete(m.grouped, key(p))
+	delete(m.dependent, key(p))
 	m.world.DeletePod(p.Namespace, p.Name)
 	m.renew(others)
 }

@@ -49,6 +49,11 @@ func (h *hand) load(item, n int) int {
 	if n <= 0 || !h.joins(item) {
 		return 0
 	}
+	if h.Supplied != nil {
+		if n = h.Supplied(h.candidate, h.taken(), item, n); n == 0 {
+			return 0
+		}
+	}
 	for r, v := range it.Request {
 		h.free[r] -= v * int64(n)
 	}
@@ -60,6 +65,14 @@ func (h *hand) load(item, n int) int {
 	}
 	h.pods[item] += n
 	return n
+}
+
+// taken returns what is on the node.
+func (h *hand) taken() []Portion {
+	for i := range h.take {
+		h.take[i].Pods = h.pods[h.take[i].Item]
+	}
+	return h.take
 }
 
 // joins reports whether pods of the item may share the node with those on it.

@@ -34,6 +34,10 @@ type Problem struct {
 	// as far as the labels of its pool go; nil = they always may.
 	Agree func(candidate int, items []int) bool
 
+	// Supplied returns how many of so many more pods of an item a node of the candidate
+	// that takes these has devices for; nil = for all.
+	Supplied func(candidate int, take []Portion, item, pods int) int
+
 	Epsilon float64 // part of every price that is charged but not paid, to prefer fewer nodes
 }
 

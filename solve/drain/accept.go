@@ -65,11 +65,16 @@ func (sc *scene) move(moves []model.Placement, kinds map[string]*model.Pending) 
 		}
 		sc.memory.Forget(n.Name)
 		n.HostPorts, n.Attached, n.Residents = slices.Clone(n.HostPorts), slices.Clone(n.Attached), slices.Clone(n.Residents)
+		load := sc.memory.Book(&sc.s).Load(n.Devices)
 		for _, p := range arrivals {
 			n.Requested = n.Requested.Plus(p.Shape.Requests)
+			load = load.With(p.Shape.Claims, 1)
 			n.HostPorts = append(n.HostPorts, p.Shape.HostPorts...)
 			n.Attached = attach(n.Attached, p.Shape.Volumes)
 			n.Residents = append(n.Residents, resident(p)...)
+		}
+		if load != nil {
+			n.Devices = load.Pools()
 		}
 		sc.restage(i)
 	}
@@ -227,7 +232,7 @@ func (sc *scene) restage(site int) {
 	}
 	sc.stage[site] = fit.NodeRow{}
 	if n := &sc.s.Nodes[site]; !n.Deleting && !uninitialized(n) {
-		sc.stage[site] = fit.NewNodeRow(n, site, sc.s.Daemons)
+		sc.stage[site] = fit.NewNodeRow(n, site, sc.s.Daemons, sc.memory.Book(&sc.s))
 		for _, p := range sc.lodgers.at[site] {
 			sc.stage[site].Free = sc.stage[site].Free.Plus(p.Shape.Requests)
 		}

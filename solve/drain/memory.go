@@ -42,7 +42,7 @@ func (m *Memory) Decide(s *model.Snapshot, p model.Policy, plan *model.Plan) {
 // alike reports whether the Snapshots differ in nothing that is decided by, but
 // the time. Parts that are not one are taken to differ.
 func alike(a, b *model.Snapshot) bool {
-	return fit.Same(a.Nodes, b.Nodes) && fit.Same(a.Pending, b.Pending) && fit.Same(a.Daemons, b.Daemons) &&
+	return fit.Same(a.Nodes, b.Nodes) && fit.Same(a.Pending, b.Pending) && fit.Same(a.Daemons, b.Daemons) && fit.Same(a.Selectors, b.Selectors) &&
 		reflect.DeepEqual(a.Intents, b.Intents) && maps.Equal(a.WellKnown, b.WellKnown) &&
 		slices.EqualFunc(a.Pools, b.Pools, func(a, b model.Pool) bool {
 			types := fit.Same(a.Types, b.Types)

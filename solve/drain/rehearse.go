@@ -171,12 +171,12 @@ func (sc *scene) stands(o *offer) []stand {
 		pool := &sc.s.Pools[sc.pools[l.Pool]]
 		kind := pool.Types[slices.IndexFunc(pool.Types, func(t *model.InstanceType) bool { return t.Name == l.Type })]
 		n := &model.Node{
-			Name: "launch", Claim: "launch", Pool: l.Pool, Taints: pool.Taints, Capacity: kind.Capacity, Allocatable: kind.Allocatable,
+			Name: "launch", Claim: "launch", Pool: l.Pool, Taints: pool.Taints, Capacity: kind.Capacity, Allocatable: kind.Allocatable, Devices: kind.Devices,
 			Labels: kind.Requirements.And(l.Requirements...).And(model.LabelRequirements(map[string]string{
 				model.LabelZone: l.Zone, model.LabelCapacityType: l.CapacityType, model.LabelInstanceType: l.Type, model.LabelNodePool: l.Pool,
 			})...),
 		}
-		out = append(out, stand{row: fit.NewNodeRow(n, len(sc.s.Nodes)+i, sc.s.Daemons)})
+		out = append(out, stand{row: fit.NewNodeRow(n, len(sc.s.Nodes)+i, sc.s.Daemons, sc.memory.Book(&sc.s))})
 	}
 	return out
 }

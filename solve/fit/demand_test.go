@@ -27,6 +27,8 @@ func keyed() map[string]bool {
 		"Shape.HostPorts":   false, // depend on other pods of a node, as the next
 		"Shape.Volumes":     false,
 		"Shape.VolumeTerms": true,
+		"Shape.Claims":      false, // devices are resources here
+		"Shape.DeviceTerms": true,
 		"Shape.Refused":     false, // such pods have no Demand
 
 		"Requirement.Key":        true,

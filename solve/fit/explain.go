@@ -22,21 +22,28 @@ func (c *Catalogue) Explain(pool int, d *Demand, names []string) []model.Step {
 	return longest
 }
 
-// told is a conjunction the pod may run under, with what its volumes demand
-// apart from what it demands itself.
-type told struct{ own, volumes model.Requirements }
+// told is a conjunction the pod may run under, with what its volumes and its claims
+// with devices demand apart from what it demands itself.
+type told struct{ own, volumes, devices model.Requirements }
 
 func alternatives(s *model.Shape) []told {
 	var out []told
 	for _, own := range s.Chosen() {
-		for _, term := range s.VolumeTerms {
-			out = append(out, told{own, term})
-		}
-		if len(s.VolumeTerms) == 0 {
-			out = append(out, told{own: own})
+		for _, volumes := range anyOf(s.VolumeTerms) {
+			for _, devices := range anyOf(s.DeviceTerms) {
+				out = append(out, told{own, volumes, devices})
+			}
 		}
 	}
 	return out
+}
+
+// anyOf returns the terms, or one that demands nothing.
+func anyOf(terms []model.Requirements) []model.Requirements {
+	if len(terms) == 0 {
+		return []model.Requirements{nil}
+	}
+	return terms
 }
 
 func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []string) []model.Step {
@@ -81,6 +88,13 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 		all, _ := both.Get(r.Key)
 		step := model.Step{Constraint: volumeWording(r), Volumes: true}
 		if !narrowTo(c.Match(all), step, func(before Bits) string { return c.volumeHint(pool, before, r) }) {
+			return steps
+		}
+	}
+	both = both.And(demands.devices...)
+	for _, r := range demands.devices {
+		all, _ := both.Get(r.Key)
+		if !narrow(c.Match(all), "where its claims have their devices: "+r.String(), say("a claim that has devices keeps pods to where these are; make room there, or have the pod use another claim")) {
 			return steps
 		}
 	}

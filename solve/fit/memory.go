@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/devices"
 )
 
 // Memory keeps what was compiled of the last Snapshot. As long as pools, types
@@ -19,6 +20,9 @@ type Memory struct {
 	rows    []NodeRow // of the last Snapshot, by name
 	spare   []NodeRow // the array of the rows before those, to be used again
 	daemons []model.Daemon
+
+	book      *devices.Book
+	selectors []model.DeviceSelector // that it is about
 }
 
 // mostAnswers is how many answers about requirements a catalogue keeps before
@@ -49,6 +53,17 @@ func (c *Catalogue) holds(s *model.Snapshot) bool {
 // change, so they hold the same then.
 func Same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
+// Book returns what finds devices for claims in s; nil if no pod of it needs any.
+func (m *Memory) Book(s *model.Snapshot) *devices.Book {
+	if s.Selectors == nil && !slices.ContainsFunc(s.Pending, func(p model.Pending) bool { return len(p.Shape.Claims) > 0 }) {
+		return nil
+	}
+	if m.book == nil || !Same(m.selectors, s.Selectors) || m.book.Large() {
+		m.book, m.selectors = devices.NewBook(s.Selectors), s.Selectors
+	}
+	return m.book
+}
+
 // Nodes returns the nodes of s that can take pods: initialized ones first,
 // then by name.
 func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
@@ -56,6 +71,7 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 	if !Same(m.daemons, s.Daemons) {
 		old = nil
 	}
+	book := m.Book(s)
 	rows := slices.Grow(m.spare[:0], len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -66,10 +82,12 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 		case n.Deleting, n.Closed:
 		case len(old) > 0 && unchanged(old[0].Node, n):
 			row := old[0]
-			row.Node, row.Site = n, i
+			if row.Node, row.Site = n, i; book != nil || row.Load() != nil {
+				row.Hold(row.Ports(), book.Load(n.Devices))
+			}
 			rows = append(rows, row)
 		default:
-			rows = append(rows, NewNodeRow(n, i, s.Daemons))
+			rows = append(rows, NewNodeRow(n, i, s.Daemons, book))
 		}
 	}
 	m.rows, m.spare, m.daemons = rows, m.rows, s.Daemons

@@ -6,22 +6,53 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/devices"
 )
 
 // NodeRow is a node of the Snapshot that can take pods, with what is free.
 type NodeRow struct {
 	*model.Node
-	Site  int // index in Snapshot.Nodes
-	Free  model.Resources
-	Ports []model.HostPort // taken, or to be taken by daemons that have not arrived yet
+	Site int // index in Snapshot.Nodes
+	Free model.Resources
+	held *held // nil = nothing; rows are copied often, and few have any
+}
+
+// held is what pods on a node have that few have. It does not change.
+type held struct {
+	ports []model.HostPort // taken, or to be taken by daemons that have not arrived yet
+	load  *devices.Load    // nil = no pod needs devices
+}
+
+// Hold has the node hold these host ports, and its devices be taken like this.
+func (n *NodeRow) Hold(ports []model.HostPort, load *devices.Load) {
+	if n.held = nil; len(ports) > 0 || load != nil {
+		n.held = &held{slices.Clip(ports), load}
+	}
+}
+
+// Ports returns the host ports that are taken, or are to be by daemons that have not
+// arrived yet.
+func (n *NodeRow) Ports() []model.HostPort {
+	if n.held == nil {
+		return nil
+	}
+	return n.held.ports
+}
+
+// Load returns the devices with what is taken of them; nil if no pod needs any.
+func (n *NodeRow) Load() *devices.Load {
+	if n.held == nil {
+		return nil
+	}
+	return n.held.load
 }
 
 // NewNodeRow compiles a node. Free is what is allocatable less what is
 // requested and what daemons that have not arrived yet will request. Their
 // ports are kept free as well, also where it is not settled whether they come.
 // What is overdrawn counts as used up: to the scheduler it matters only to pods
-// that request it.
-func NewNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
+// that request it. The book is of the Snapshot; nil = no pod needs devices.
+func NewNodeRow(n *model.Node, site int, daemons []model.Daemon, book *devices.Book) NodeRow {
 	labels := n.Labels
 	if n.Claim != "" { // every managed node ends up with these
 		labels = labels.And(
@@ -43,7 +74,9 @@ func NewNodeRow(n *model.Node, site int, daemons []model.Daemon) NodeRow {
 		}
 	}
 	missing := expected.Minus(n.DaemonRequested).Max(nil)
-	return NodeRow{Node: n, Site: site, Ports: slices.Clip(ports), Free: n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)}
+	out := NodeRow{Node: n, Site: site, Free: n.Allocatable.Minus(n.Requested).Minus(missing).Max(nil)}
+	out.Hold(ports, book.Load(n.Devices))
+	return out
 }
 
 // Takes reports whether the node's taints and labels let pods of s run there;
@@ -56,7 +89,7 @@ func (n *NodeRow) Takes(s *model.Shape) bool {
 }
 
 func suits(labels model.Requirements, s *model.Shape) bool {
-	if len(s.Terms)+len(s.VolumeTerms) == 0 {
+	if len(s.Terms)+len(s.VolumeTerms)+len(s.DeviceTerms) == 0 {
 		_, ok := labels.Satisfies(s.Selector)
 		return ok
 	}

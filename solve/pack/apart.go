@@ -163,7 +163,7 @@ func (a *apart) improve() bool {
 // movable reports whether single pods of the demand may be planned elsewhere.
 func (a *apart) movable(s settlers) bool {
 	d := a.demands[s.demand]
-	if d.bundle != nil || len(d.Shape.HostPorts)+len(d.Shape.Volumes) > 0 || a.stay[s.kind] {
+	if d.bundle != nil || len(d.Shape.HostPorts)+len(d.Shape.Volumes)+len(d.Shape.Claims) > 0 || a.stay[s.kind] {
 		return false
 	}
 	return !a.topology.Follows(s.kind) && !slices.ContainsFunc(a.demands, func(o *demand) bool { return a.topology.Wants(o.kind, s.kind) })

@@ -80,7 +80,38 @@ func (m *market) coveringBy(open []*demand, candidates []candidate) *covering {
 	if slices.Contains(m.picky, true) {
 		q.Agree = func(c int, items []int) bool { return m.agree(q, c, items) }
 	}
+	if slices.ContainsFunc(q.demands, func(d *demand) bool { return m.claiming([]portion{{demand: d.index, pods: 1}}) }) {
+		q.Supplied = func(c int, take []cover.Portion, item, pods int) int { return m.suppliedBy(q, c, take, item, pods) }
+	}
 	return q
+}
+
+// suppliedBy returns for how many of so many more pods of an item a node of candidate c
+// that takes these has devices.
+func (m *market) suppliedBy(q *covering, c int, take []cover.Portion, item, pods int) int {
+	d := q.demands[item]
+	if !m.claiming([]portion{{demand: d.index, pods: 1}}) {
+		return pods
+	}
+	var all []portion
+	for _, t := range take {
+		if t.Item != item {
+			all = append(all, portion{demand: q.demands[t.Item].index, pods: t.Pods})
+		} else {
+			pods += t.Pods
+		}
+	}
+	there := 0
+	if i := slices.IndexFunc(take, func(t cover.Portion) bool { return t.Item == item }); i >= 0 {
+		there = take[i].Pods
+	}
+	row := &m.catalogue.Types[m.catalogue.Offers[q.candidates[c].offer].Type]
+	for ; pods > there; pods-- {
+		if m.supplied(row, append(all, portion{demand: d.index, pods: pods})) {
+			break
+		}
+	}
+	return pods - there
 }
 
 // requestedOf returns the positions of the resources that some demand requests

@@ -130,9 +130,6 @@ func (s state) clone() state {
 	s.limits, s.prepaid = s.limits.clone(), maps.Clone(s.prepaid)
 	s.bundles, s.settled = maps.Clone(s.bundles), maps.Clone(s.settled)
 	s.nodes, s.bins = slices.Clone(s.nodes), slices.Clone(s.bins)
-	for i := range s.nodes {
-		s.nodes[i].Ports = slices.Clone(s.nodes[i].Ports)
-	}
 	for i := range s.bins {
 		s.bins[i].take = slices.Clone(s.bins[i].take)
 	}

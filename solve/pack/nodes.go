@@ -3,6 +3,8 @@
 package pack
 
 import (
+	"slices"
+
 	"karpenter/model"
 	"karpenter/solve/fit"
 )
@@ -15,7 +17,7 @@ func alone(s *model.Shape, n *fit.NodeRow, limit int) int {
 		return 0
 	}
 	if len(s.HostPorts) > 0 {
-		if fit.Conflict(s.HostPorts, n.Ports) {
+		if fit.Conflict(s.HostPorts, n.Ports()) {
 			return 0
 		}
 		room = min(room, 1)
@@ -23,13 +25,18 @@ func alone(s *model.Shape, n *fit.NodeRow, limit int) int {
 	if len(s.Volumes) > 0 {
 		room = min(room, n.Attachable(s.Volumes))
 	}
+	if room > 0 && len(s.Claims) > 0 {
+		room = n.Load().Room(s.Claims, room)
+	}
 	return room
 }
 
 // put takes what pods of a shape use from what the node has.
 func put(s *model.Shape, n *fit.NodeRow, pods int) {
 	n.Free = n.Free.Minus(s.Requests.Times(int64(pods)))
-	n.Ports = append(n.Ports, s.HostPorts...)
+	if len(s.HostPorts)+len(s.Claims) > 0 {
+		n.Hold(slices.Concat(n.Ports(), s.HostPorts), n.Load().With(s.Claims, pods))
+	}
 	for range pods {
 		n.Attach(s.Volumes)
 	}

@@ -76,7 +76,7 @@ func (l *outlook) look(b *bin, requests model.Resources, about []byte) *future {
 	pool := l.pool(b.offer)
 	fits := fit.NewBits(len(l.catalogue.Types))
 	for t := pool.Types.From; t < pool.Types.To; t++ {
-		if row := &l.catalogue.Types[t]; requests.Fits(row.Free) && l.limits.covers(row.Pool, b.capacity, row.Capacity) {
+		if row := &l.catalogue.Types[t]; requests.Fits(row.Free) && l.limits.covers(row.Pool, b.capacity, row.Capacity) && l.supplied(row, b.take) {
 			fits.Set(t)
 		}
 	}

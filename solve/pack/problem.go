@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"karpenter/model"
+	"karpenter/solve/devices"
 	"karpenter/solve/fit"
 	"karpenter/solve/topology"
 	"karpenter/solve/work"
@@ -27,6 +28,7 @@ type problem struct {
 	earlier  []placement             // what was planned before and stays there; nil = that is to be seen
 
 	catalogue    *fit.Catalogue
+	book         *devices.Book // nil = no pod needs devices
 	tiers        []tier
 	floors       [][]floor // by pool
 	reservations reservations

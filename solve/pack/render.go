@@ -41,12 +41,12 @@ func (w report) render(plan *model.Plan) {
 	menus := map[string]*menu{}
 	for _, b := range w.bins {
 		requests := w.podRequests(b)
-		offers := w.offersOf(b)
+		offers := w.suppliedOffers(w.offersOf(b), b.take)
 		key := offers.Key()
 		if menus[key] == nil {
 			menus[key] = w.menu(b.offer, offers)
 		}
-		template := model.Launch{Pool: w.pool(b.offer).Name, Requirements: w.demandsOf(b), Requests: requests}
+		template := model.Launch{Pool: w.pool(b.offer).Name, Requirements: w.demandsOf(b), Requests: requests, Drivers: w.drivers(b)}
 		if id := w.reservation(b.offer); id != "" {
 			template.ReservationIDs = []string{id}
 		}
@@ -73,7 +73,7 @@ func (w report) offer(l *model.Launch, b bin, requests model.Resources, m *menu)
 		return
 	}
 	var choices []choice
-	choices, l.MinValues = w.listed(b, w.varietyOf(pool, w.offersOf(b), l.Requirements), requests)
+	choices, l.MinValues = w.listed(b, w.varietyOf(pool, w.suppliedOffers(w.offersOf(b), b.take), l.Requirements), requests)
 	w.list(l, requests, choices, m.types)
 }
 

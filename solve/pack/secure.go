@@ -63,7 +63,7 @@ func (x *draft) waysToSecure(pool int) []secured {
 			is := x.catalogue.Offers[o]
 			row := &x.catalogue.Types[is.Type]
 			fits := is.Zone == was.Zone && requests.Fits(row.Free) && (best < 0 || is.Price < x.catalogue.Offers[best].Price)
-			if fits && x.mayBecome(pool, &b, row.Capacity) {
+			if fits && x.mayBecome(pool, &b, row.Capacity) && x.supplied(row, b.take) {
 				best = o
 			}
 		}

@@ -138,7 +138,7 @@ func (c *dispersal) joined(to bin, gone *bin, most int64) (bin, int) {
 		}
 		for from.pods > 0 && int64(took) < most {
 			next := c.plusOne(to, from.demand, from.chosen[from.pods-1])
-			if !c.podRequests(next).Fits(row.Free) || !c.catalogue.MatchAll(c.demandsOf(next)).Has(to.offer) || c.spoils(to, d, to.offer) {
+			if !c.podRequests(next).Fits(row.Free) || !c.supplied(row, next.take) || !c.catalogue.MatchAll(c.demandsOf(next)).Has(to.offer) || c.spoils(to, d, to.offer) {
 				break
 			}
 			to, took, from.pods = next, took+1, from.pods-1

@@ -333,7 +333,7 @@ func (c *dispersal) quotes(b bin) []int {
 		looks++
 		is := &c.catalogue.Offers[o]
 		row := &c.catalogue.Types[is.Type]
-		if !offers.Has(o) || zones[is.Zone] == spotQuotes || !requests.Fits(row.Free) || !c.mayBecome(pool, &b, row.Capacity) {
+		if !offers.Has(o) || zones[is.Zone] == spotQuotes || !requests.Fits(row.Free) || !c.mayBecome(pool, &b, row.Capacity) || !c.supplied(row, b.take) {
 			continue
 		}
 		out = append(out, o)

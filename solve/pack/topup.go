@@ -257,10 +257,11 @@ func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	}
 	r.budget.Spend(rows.To - rows.From)
 	requests := r.podRequests(b).Plus(d.Shape.Requests)
+	with := append(slices.Clip(b.take), portion{demand: d.index, pods: 1})
 	var large []*fit.TypeRow
 	for t := rows.From; t < rows.To; t++ {
 		row := &r.catalogue.Types[t]
-		if requests.Fits(row.Free) && (r.covered(row.Pool, b.capacity, row.Capacity) || r.grows(b, row)) {
+		if requests.Fits(row.Free) && (r.covered(row.Pool, b.capacity, row.Capacity) || r.grows(b, row)) && r.supplied(row, with) {
 			large = append(large, row)
 		}
 	}

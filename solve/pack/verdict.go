@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"karpenter/model"
+	"karpenter/solve/devices"
 	"karpenter/solve/fit"
 	"karpenter/solve/topology"
 )
@@ -30,7 +31,7 @@ func (w reasons) verdict(d *demand) model.Verdict {
 			v.Pools = append(v.Pools, model.PoolVerdict{Pool: w.catalogue.Pools[i].Name, Steps: steps})
 			continue
 		}
-		steps := w.catalogue.Explain(i, d.Demand, w.snapshot.Resources)
+		steps := w.explain(i, d)
 		suits := steps[len(steps)-1].Left > 0
 		if suits {
 			steps = append(steps, w.lastStep(i, d, openings))
@@ -46,6 +47,39 @@ func (w reasons) verdict(d *demand) model.Verdict {
 		v.Reason = "no NodePool is ready to launch nodes"
 	}
 	return v
+}
+
+// explain is the chain of constraints that narrows the pool's offers for d: labels,
+// taints and size, then devices.
+func (w reasons) explain(pool int, d *demand) []model.Step {
+	if w.book == nil || len(d.Shape.Claims) == 0 {
+		return w.catalogue.Explain(pool, d.Demand, w.snapshot.Resources)
+	}
+	plain, shape := *d.Demand, *d.Shape
+	shape.Requests = shape.Requests[:min(len(shape.Requests), devices.Plain(w.snapshot.Resources))]
+	plain.Shape = &shape
+	steps := w.catalogue.Explain(pool, &plain, w.snapshot.Resources)
+	if steps[len(steps)-1].Left == 0 {
+		return steps
+	}
+	step := model.Step{Constraint: "devices"}
+	var types [][]model.DevicePool
+	for o := range d.Offers.In(w.catalogue.Pools[pool].Offers) {
+		row := &w.catalogue.Types[w.catalogue.Offers[o].Type]
+		if shape.Requests.Fits(row.Free) {
+			types = append(types, row.Devices)
+		}
+		if d.Shape.Requests.Fits(row.Free) {
+			step.Left++
+		}
+	}
+	if step.Left == 0 {
+		step.Hint = w.book.Why(types, shape.Claims)
+	}
+	if step.Left < steps[len(steps)-1].Left {
+		steps = append(steps, step)
+	}
+	return steps
 }
 
 // lastStep says what keeps d from the pool although labels, taints and size do

@@ -112,13 +112,16 @@ func (a *adder) onto(n *model.Node) bool {
 	}
 	sum := a.pod.Shape.Requests
 	shapes := []*model.Shape{a.pod.Shape}
+	var others []model.Pod
 	for _, p := range a.plan.Placements {
 		if p.Node == n.Name {
+			others = append(others, p.Pod)
 			shapes = append(shapes, a.shapes[p.Pod.Key()])
 			sum = sum.Plus(a.shapes[p.Pod.Key()].Requests)
 		}
 	}
-	return sum.Fits(spare(n, a.s.Daemons)) && !clash(slices.Concat(n.HostPorts, daemonPorts(n, a.s.Daemons)), shapes) && !overAttached(n, shapes)
+	return sum.Fits(spare(n, a.s.Daemons)) && !clash(slices.Concat(n.HostPorts, daemonPorts(n, a.s.Daemons)), shapes) && !overAttached(n, shapes) &&
+		a.supplies(n.Devices, others, a.pod.Shape)
 }
 
 // spare is what is left of a node for pods, once its daemons are all there.
@@ -161,7 +164,7 @@ func (a *adder) into(l *model.Launch) *site {
 	}
 	for _, o := range outcomes(pool, l) {
 		rejects := func(s *model.Shape) bool { return !accepts(o.labels, pool.Taints, s) }
-		if o.offer.Available && o.kind.Name == l.Type && !slices.ContainsFunc(pods, rejects) && a.holds(o, pool, pods) {
+		if o.offer.Available && o.kind.Name == l.Type && !slices.ContainsFunc(pods, rejects) && a.holds(o, pool, pods) && a.supplies(o.kind.Devices, l.Pods, a.pod.Shape) {
 			return &site{name: fmt.Sprintf("the launch of %s in %s", o.kind.Name, o.offer.Zone), taints: pool.Taints,
 				outcomes: []model.Requirements{numbered(a.s, o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))}}
 		}
@@ -197,7 +200,7 @@ func (a *adder) offered() []machine {
 		for _, t := range pool.Types {
 			for j := range t.Offerings {
 				o := &t.Offerings[j]
-				if !o.Available || !a.holds(outcome{kind: t, offer: o}, pool, []*model.Shape{a.pod.Shape}) {
+				if !o.Available || !a.holds(outcome{kind: t, offer: o}, pool, []*model.Shape{a.pod.Shape}) || !a.supplies(t.Devices, nil, a.pod.Shape) {
 					continue
 				}
 				for _, labels := range a.labelings(pool, t, o) {

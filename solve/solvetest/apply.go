@@ -72,7 +72,7 @@ func (a *applier) launch(name string, l *model.Launch) {
 	}
 	n := model.Node{
 		Name: name, Claim: name, Pool: l.Pool, Registered: true, Initialized: true, Labels: single, Taints: pool.Taints,
-		Capacity: o.kind.Capacity, Allocatable: o.kind.Allocatable, Price: o.offer.Price,
+		Capacity: o.kind.Capacity, Allocatable: o.kind.Allocatable, Devices: o.kind.Devices, Price: o.offer.Price,
 		Disruption: model.NodeDisruption{Consolidatable: true, Cost: 1},
 	}
 	for _, d := range a.s.Daemons {
@@ -110,6 +110,7 @@ func (a *applier) reserved(id string) {
 func (a *applier) run(n *model.Node, pod model.Pod) {
 	p := a.pods[pod.Key()]
 	pod.Planned, pod.From = "", ""
+	supply(a.s, n, pod, p.Shape)
 	occupy(n, p, pod)
 }
 

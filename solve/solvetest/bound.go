@@ -109,6 +109,9 @@ func (g *generator) populate(d Draw, s *model.Snapshot) {
 	for k := range 1 + g.IntN(3) {
 		p := &model.Pending{Shape: g.shape(fmt.Sprintf("bound-%d", k), 2000), Peer: g.peer()}
 		g.shapeMore(d, p)
+		if d.Devices {
+			g.claim(p.Shape)
+		}
 		if d.Refused && g.maybe(40) {
 			p.Shape.Refused = []string{"resourceClaims"}
 		}
@@ -118,7 +121,7 @@ func (g *generator) populate(d Draw, s *model.Snapshot) {
 				continue
 			}
 			at := g.IntN(len(s.Nodes))
-			if n := &s.Nodes[at]; takes(n, p.Shape) && refusal(sites, p, sites[at]) == "" {
+			if n := &s.Nodes[at]; takes(n, p.Shape) && refusal(sites, p, sites[at]) == "" && supply(s, n, pod, p.Shape) {
 				occupy(n, p, pod)
 				sites[at].bind(p)
 			}

@@ -111,6 +111,15 @@ func (c *checker) placements(plan *model.Plan) {
 		if overAttached(&c.s.Nodes[i], shapes[name]) {
 			c.fail("node %s attaches more volumes than it can", name)
 		}
+		var pods []model.Pod
+		for _, p := range plan.Placements {
+			if p.Node == name {
+				pods = append(pods, p.Pod)
+			}
+		}
+		if missing := c.lacking(c.s.Nodes[i].Devices, pods); len(missing) > 0 {
+			c.fail("node %s has no devices for %v", name, missing)
+		}
 	}
 }
 
@@ -253,6 +262,9 @@ func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, o outcome) {
 		if n := c.attaches(l, limit.Driver); n > limit.Most {
 			c.fail("launch %d as %s attaches %d volumes of %s, %d are allowed", i, o.kind.Name, n, limit.Driver, limit.Most)
 		}
+	}
+	if missing := c.lacking(o.kind.Devices, l.Pods); len(missing) > 0 {
+		c.fail("launch %d as %s has no devices for %v", i, o.kind.Name, missing)
 	}
 	if clash(ports, shapes) {
 		c.fail("pods on launch %d as %s want the same host port", i, o.kind.Name)

@@ -23,6 +23,7 @@ type Draw struct {
 	Refused    bool // bound pods for which nothing can be planned
 	Groups     bool // pods of PodGroups that start together
 	Workloads  bool // pods that others control, and pools that spread them over spot pools
+	Devices    bool // types and nodes with devices, and pods with claims
 	Money      bool // pools whose nodes cost more than their instances, and what these pay for preferences
 }
 
@@ -63,6 +64,9 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	}
 	if d.TypeLimits {
 		g.limitVolumes(s)
+	}
+	if d.Devices {
+		g.equip(s)
 	}
 	if d.Money {
 		g.price(s)

@@ -48,6 +48,7 @@ func cut(s *model.Snapshot, n int) bool {
 	}
 	for i := range s.Nodes {
 		drop(c, &s.Nodes[i].Residents)
+		drop(c, &s.Nodes[i].Devices)
 		drop(c, &s.Nodes[i].Taints)
 		drop(c, &s.Nodes[i].HostPorts)
 		drop(c, &s.Nodes[i].Attached)
@@ -152,6 +153,7 @@ func (c *cutter) shape(s *model.Shape) {
 	drop(c, &s.Selector)
 	drop(c, &s.Terms)
 	drop(c, &s.Tolerations)
+	drop(c, &s.Claims)
 }
 
 // types takes off a type, or an offering, wherever it is used.
@@ -172,6 +174,7 @@ func (c *cutter) types(s *model.Snapshot) {
 			return
 		}
 		drop(c, &t.Offerings)
+		drop(c, &t.Devices)
 	}
 }
 

@@ -48,6 +48,8 @@ const (
 	UserDataSizeLimitExceededReason           = "UserDataSizeLimitExceeded"
 	InstanceProfileNotFoundReason             = "InstanceProfileNotFound"
 	UnreadableFieldsReason                    = "UnreadableFields"
+	ConsumableCapacityInvalidReason           = "NVIDIAConsumableCapacityInvalid"
+	DRADisabledReason                         = "DRADisabled"
 )
 
 // Reasons a NodeClaim has drifted from its EC2NodeClass.

@@ -17,6 +17,10 @@ const (
 	// InstanceProfileNameAnnotationKey is the instance profile a NodeClaim was
 	// launched with.
 	InstanceProfileNameAnnotationKey = Group + "/instance-profile-name"
+	// ConsumableCapacityAnnotationKey says on an EC2NodeClass how claims share the
+	// GPUs of its nodes, as NVIDIA's driver for dynamic resource allocation is
+	// configured there.
+	ConsumableCapacityAnnotationKey = Group + "/nvidia-consumable-capacity"
 )
 
 // TerminationFinalizer keeps an EC2NodeClass while NodeClaims refer to it, and

@@ -33,8 +33,10 @@
 - name: AWS_FEATURE_GATES
   value: {{ include "karpenter.awsFeatureGates" $s | quote }}
 {{- end }}
+{{- with include "karpenter.ignoreDRA" $s }}
 - name: IGNORE_DRA_REQUESTS
-  value: {{ include "karpenter.ignoreDRA" $s | quote }}
+  value: {{ . | quote }}
+{{- end }}
 - name: NOMINATE_PODS
   value: {{ $s.nominatePods | quote }}
 {{- if ne $s.cloudProvider "kwok" }}
@@ -97,14 +99,18 @@
 NodeRepair={{ .nodeRepair }},ReservedCapacity={{ .reservedCapacity }},SpotToSpotConsolidation={{ .spotToSpotConsolidation }},NodeOverlay={{ .nodeOverlay }},StaticCapacity={{ .staticCapacity }},CapacityBuffer={{ .capacityBuffer }},TerminateFirstDrift={{ .terminateFirstDrift }},TerminateFirstRepair={{ .terminateFirstRepair }},PodDeletionCostManagement={{ .podDeletionCostManagement }}
 {{- end }}
 
-{{/* enableDRA stands for both DRA gates. */}}
+{{/* enableDRA stands for both DRA gates. A gate that is null is left to its default. */}}
+{{- define "karpenter.awsGate" -}}
+{{- if index . 1 }}{{ index . 0 }}=true,{{ else if kindIs "bool" (index . 2) }}{{ index . 0 }}={{ index . 2 }},{{ end }}
+{{- end }}
+
 {{- define "karpenter.awsFeatureGates" -}}
 {{- $g := .awsFeatureGates -}}
-NodeClassCEL={{ $g.nodeClassCEL }},DRANVIDIAGPU={{ or .enableDRA $g.draNVIDIAGPU false }},DRAEFA={{ or .enableDRA $g.draEFA false }},RebootForRepair={{ $g.rebootForRepair }}
+NodeClassCEL={{ $g.nodeClassCEL }},{{ include "karpenter.awsGate" (list "DRANVIDIAGPU" .enableDRA $g.draNVIDIAGPU) }}{{ include "karpenter.awsGate" (list "DRAEFA" .enableDRA $g.draEFA) }}RebootForRepair={{ $g.rebootForRepair }}
 {{- end }}
 
 {{- define "karpenter.ignoreDRA" -}}
-{{- if or .enableDRA .awsFeatureGates.draNVIDIAGPU .awsFeatureGates.draEFA }}false{{ else if kindIs "bool" .ignoreDRARequests }}{{ .ignoreDRARequests }}{{ else }}true{{ end }}
+{{- if or .enableDRA .awsFeatureGates.draNVIDIAGPU .awsFeatureGates.draEFA }}false{{ else if kindIs "bool" .ignoreDRARequests }}{{ .ignoreDRARequests }}{{ end }}
 {{- end }}
 
 {{/* The affinity of values, with the controller's labels where pod anti-affinity names none. */}}

@@ -70,8 +70,9 @@ type Config struct {
 // Catalogue is the instance types of a region. It may be used concurrently.
 type Catalogue struct {
 	config     Config
-	bandwidth  map[string]int64 // in Mbit/s, as published, by type; 0 = EC2 gives none but in words
-	branchENIs map[string]int64 // by type
+	bandwidth  map[string]int64         // in Mbit/s, as published, by type; 0 = EC2 gives none but in words
+	branchENIs map[string]int64         // by type
+	devices    map[string]facts.Devices // by type
 	start      *facts.StartPrices
 	builtIn    sync.Once // that these prices stay has been logged
 	asking     singleflight.Group
@@ -98,6 +99,10 @@ func New(config Config) (*Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
+	devices, err := facts.DevicesOfTypes()
+	if err != nil {
+		return nil, err
+	}
 	start := facts.Start
 	if !awsclient.PricingServed(config.Cluster.Region) {
 		start = facts.StartWithEstimates
@@ -111,7 +116,7 @@ func New(config Config) (*Catalogue, error) {
 		return nil, err
 	}
 	c := &Catalogue{
-		config: config, bandwidth: make(map[string]int64, len(types)), branchENIs: limits.BranchENIs, start: prices, views: map[string]*view{},
+		config: config, bandwidth: make(map[string]int64, len(types)), branchENIs: limits.BranchENIs, devices: devices.Types, start: prices, views: map[string]*view{},
 	}
 	for _, t := range types {
 		c.bandwidth[t.Name] = t.NetworkMbps

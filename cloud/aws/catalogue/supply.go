@@ -103,7 +103,7 @@ func (c *Catalogue) assemble(before *supply, types map[string]facts.Description,
 	known, zones := before.byName(), map[string]bool{}
 	after := &supply{}
 	for name, d := range types {
-		f := &instancetype.Facts{Description: d, Zones: sold[name], BranchENIs: c.branchENIs[name]}
+		f := &instancetype.Facts{Description: d, Zones: sold[name], BranchENIs: c.branchENIs[name], Devices: c.devices[name]}
 		if mbps, published := c.bandwidth[name]; published {
 			f.NetworkMbps = mbps
 		} else {

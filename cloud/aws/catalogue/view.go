@@ -114,6 +114,7 @@ func sameClass(a, b *awsv1.EC2NodeClass) bool {
 		reflect.DeepEqual(a.Status.CapacityReservations, b.Status.CapacityReservations) &&
 		reflect.DeepEqual(s.Kubelet, t.Kubelet) && reflect.DeepEqual(s.BlockDeviceMappings, t.BlockDeviceMappings) &&
 		reflect.DeepEqual(s.InstanceStorePolicy, t.InstanceStorePolicy) && reflect.DeepEqual(s.NetworkInterfaces, t.NetworkInterfaces) &&
+		a.Annotations[awsv1.ConsumableCapacityAnnotationKey] == b.Annotations[awsv1.ConsumableCapacityAnnotationKey] &&
 		(s.ConnectionTracking == nil) == (t.ConnectionTracking == nil) && reflect.DeepEqual(s.CPUOptions, t.CPUOptions)
 }
 

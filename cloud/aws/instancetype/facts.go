@@ -21,6 +21,7 @@ type Facts struct {
 	BranchENIs  int64    // network interfaces for single pods; 0 = none, or no trunk to put them on
 	NetworkMbps int64    // baseline; 0 = unknown
 	MemoryBytes int64    // what nodes had with the image the class boots it from; 0 = none was seen yet
+	Devices     ec2.Devices
 }
 
 // Cluster is what all node classes have in common.
@@ -28,6 +29,8 @@ type Cluster struct {
 	Region         string
 	MemoryOverhead float64 // share of memory that nodes don't see; ≥ 0
 	ReservedENIs   int64   // network interfaces of a node that pods get no addresses of; ≥ 0
+	GPUDevices     bool    // types have the devices that NVIDIA's driver publishes
+	EFADevices     bool    // types have the devices that the driver dra.net publishes
 }
 
 // Class is everything of an EC2NodeClass that its instance types depend on.
@@ -43,6 +46,7 @@ type Class struct {
 	Zones                []Zone                    // of its subnets
 	Reservations         []awsv1.CapacityReservation
 	PlacementGroup       *PlacementGroup // nil = none
+	Sharing              Sharing         // of GPUs
 }
 
 // Zone is an availability zone.
@@ -86,6 +90,7 @@ func NewClass(c *awsv1.EC2NodeClass, group *PlacementGroup) *Class {
 	if o := c.Spec.CPUOptions; o != nil && o.NestedVirtualization != nil {
 		out.NestedVirtualization = *o.NestedVirtualization == "enabled"
 	}
+	out.Sharing, _ = ParseSharing(c.Annotations[awsv1.ConsumableCapacityAnnotationKey]) // the class says what is wrong with it
 	for _, subnet := range c.Status.Subnets {
 		if zone := (Zone{subnet.Zone, subnet.ZoneID}); !slices.Contains(out.Zones, zone) {
 			out.Zones = append(out.Zones, zone)

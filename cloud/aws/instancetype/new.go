@@ -33,6 +33,7 @@ func New(facts *Facts, class *Class, cluster *Cluster) *cloud.InstanceType {
 			SystemReserved:    class.Kubelet.SystemReserved.DeepCopy(),
 			EvictionThreshold: s.evictionThreshold(disk),
 		},
+		DevicePools: s.devicePools(),
 	}
 }
 

@@ -30,6 +30,9 @@ func (p *pass) validate(ctx context.Context) (time.Duration, error) {
 	if fault != (verdict{}) {
 		return p.invalid(fault)
 	}
+	if fault := p.sharing(); fault != (verdict{}) {
+		return p.invalid(fault)
+	}
 	if status := p.dependencies(); status != metav1.ConditionTrue {
 		p.set.Set(metav1.Condition{
 			Type: awsv1.ValidationSucceededCondition, Status: status, Reason: awsv1.DependenciesNotReadyReason,
@@ -98,6 +101,19 @@ func (p *pass) configuration() (*instancetype.Formulas, verdict) {
 		return nil, verdict{awsv1.UnsupportedKubeletConfigurationReason, err.Error()}
 	}
 	return formulas, verdict{}
+}
+
+// sharing checks how claims share GPUs.
+func (p *pass) sharing() verdict {
+	of, err := instancetype.ParseSharing(p.class.Annotations[awsv1.ConsumableCapacityAnnotationKey])
+	switch {
+	case err != nil:
+		return verdict{awsv1.ConsumableCapacityInvalidReason, fmt.Sprintf("annotation %s: %v", awsv1.ConsumableCapacityAnnotationKey, err)}
+	case of.Shared && !p.Cluster.GPUDevices:
+		return verdict{awsv1.DRADisabledReason, fmt.Sprintf(
+			"annotation %s: GPUs are shared only by dynamic resource allocation, which is off, or off for them by the feature gate DRANVIDIAGPU", awsv1.ConsumableCapacityAnnotationKey)}
+	}
+	return verdict{}
 }
 
 // dependencies returns the status of what validation needs: False when

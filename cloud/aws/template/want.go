@@ -108,7 +108,7 @@ func newVariant(want *Want, t *cloud.InstanceType, ami string) *variant {
 		kubeReserved:   resolved(config, "kubeReserved", t.Overhead.KubeReserved),
 		systemReserved: resolved(config, "systemReserved", t.Overhead.SystemReserved),
 	}
-	if asked := want.Claim.Spec.Resources.Requests[instancetype.ResourceEFA]; asked.Sign() > 0 {
+	if instancetype.RequestsEFA(want.Claim) {
 		has := t.Capacity[instancetype.ResourceEFA]
 		v.efa = has.Value()
 	}

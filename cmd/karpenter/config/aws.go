@@ -46,7 +46,8 @@ type AWS struct {
 	// NodeClassCEL allows expressions in the kubelet's configuration. Default
 	// false.
 	NodeClassCEL bool
-	// DRANVIDIAGPU and DRAEFA are accepted and have no effect. Default false.
+	// DRANVIDIAGPU and DRAEFA have instance types offer the devices of NVIDIA's driver,
+	// and of dra.net. Default true; nothing without dynamic resource allocation.
 	DRANVIDIAGPU, DRAEFA bool
 	// RebootForRepair reboots instances that a reboot cures. Default false.
 	RebootForRepair bool

@@ -94,7 +94,8 @@ type Config struct {
 	PreferencePolicy string
 	// MinValuesPolicy is Strict or BestEffort. Default Strict.
 	MinValuesPolicy string
-	// IgnoreDRARequests refuses pods with resource claims. Default true.
+	// IgnoreDRARequests refuses pods with resource claims. Default false; they are
+	// refused in any case where the API server does not serve resource.k8s.io/v1.
 	IgnoreDRARequests bool
 	// Gates are the feature gates. Default: ReservedCapacity only.
 	Gates Gates

@@ -37,14 +37,14 @@ func table() Config {
 		LogLevel: "info", LogOutputPaths: []string{"stdout"}, LogErrorOutputPaths: []string{"stderr"},
 		BatchMaxDuration: 10 * time.Second, BatchIdleDuration: time.Second,
 		PreferencePremium: 0.05, PreferenceAllowance: model.Dollar / 20, MaxSpotPoolShare: 0.5, NodeCountPremium: 0.01,
-		PreferencePolicy: "Respect", MinValuesPolicy: "Strict", IgnoreDRARequests: true,
+		PreferencePolicy: "Respect", MinValuesPolicy: "Strict",
 		CapacityBufferNamespaceLimits: corev1.ResourceList{
 			"cpu": resource.MustParse("1000"), "memory": resource.MustParse("4Ti"), "pods": resource.MustParse("10000"),
 		},
 		ConsolidationPaybackTime: 12 * time.Hour, ConsolidationSavingsThreshold: 0.1,
 		Gates: Gates{ReservedCapacity: true}, CloudProvider: CloudAWS,
 		ClusterName: "demo", VMMemoryOverheadPercent: 0.075,
-		AWS:   AWS{AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute, SecurityGroupRefreshInterval: time.Minute},
+		AWS:   AWS{AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute, SecurityGroupRefreshInterval: time.Minute, DRANVIDIAGPU: true, DRAEFA: true},
 		Azure: Azure{Mode: ModeMachines, SharedGalleries: true, NetworkPlugin: "azure", NetworkPluginMode: "overlay", Cloud: "AzurePublicCloud", BatchIdle: time.Second, BatchMost: 5 * time.Second, BatchItems: 50},
 	}
 }
@@ -74,7 +74,7 @@ func TestParse(t *testing.T) {
 			"DISABLE_CLUSTER_STATE_OBSERVABILITY": "true", "LEADER_ELECTION_NAME": "lease", "LEADER_ELECTION_NAMESPACE": "ns",
 			"MEMORY_LIMIT": "1000", "CPU_REQUESTS": "2500", "LOG_LEVEL": "debug", "LOG_OUTPUT_PATHS": "a,b", "LOG_ERROR_OUTPUT_PATHS": "c",
 			"BATCH_MAX_DURATION": "1m", "BATCH_IDLE_DURATION": "50ms", "PREFERENCE_POLICY": "Ignore", "MIN_VALUES_POLICY": "BestEffort",
-			"IGNORE_DRA_REQUESTS": "false", "FEATURE_GATES": "NodeRepair=true", "INSTANCE_TYPES_FILE_PATH": "/types.json",
+			"IGNORE_DRA_REQUESTS": "true", "FEATURE_GATES": "NodeRepair=true", "INSTANCE_TYPES_FILE_PATH": "/types.json",
 			"SYSTEM_NAMESPACE": "system", "KARPENTER_SERVICE": "service", "NOMINATE_PODS": "true",
 			"METRICS_SECURE": "true", "METRICS_CERT_DIR": "/tls",
 		}, func(c *Config) {
@@ -85,9 +85,8 @@ func TestParse(t *testing.T) {
 			c.MemoryLimit, c.CPURequests, c.LogLevel = 1000, 2500, "debug"
 			c.LogOutputPaths, c.LogErrorOutputPaths = []string{"a", "b"}, []string{"c"}
 			c.BatchMaxDuration, c.BatchIdleDuration = time.Minute, 50*time.Millisecond
-			c.PreferencePolicy, c.MinValuesPolicy, c.IgnoreDRARequests = "Ignore", "BestEffort", false
+			c.PreferencePolicy, c.MinValuesPolicy, c.IgnoreDRARequests = "Ignore", "BestEffort", true
 			c.Gates.NodeRepair, c.InstanceTypesFilePath = true, "/types.json"
-			c.Ignored = []string{"ignore-dra-requests=false has no effect: dynamic resource allocation is not implemented"}
 			c.NominatePods = true
 			c.SystemNamespace, c.KarpenterService = "system", "service"
 		}},
@@ -149,7 +148,7 @@ func TestParse(t *testing.T) {
 			"DISABLE_DRY_RUN": "true", "ENABLE_ZONAL_SHIFT": "true", "AMI_REFRESH_INTERVAL": "5m", "SUBNET_REFRESH_INTERVAL": "90s",
 			"AWS_FEATURE_GATES": "NodeClassCEL=true,RebootForRepair=true", "SECURITY_GROUP_REFRESH_INTERVAL": "2m", "FEATURE_GATES": "NodeRepair=true",
 		}, func(c *Config) {
-			c.AWS = AWS{"Y2E=", true, true, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, 2 * time.Minute, true, false, false, true}
+			c.AWS = AWS{"Y2E=", true, true, "q", 1, true, true, 5 * time.Minute, 90 * time.Second, 2 * time.Minute, true, true, true, true}
 			c.ClusterName, c.ClusterEndpoint, c.VMMemoryOverheadPercent = "prod", "https://k8s.example.com", 0.1
 			c.Gates.NodeRepair = true
 		}},

@@ -9,17 +9,6 @@ import (
 
 // ineffective notes the settings that were accepted and have no effect.
 func (c *Config) ineffective() {
-	if !c.IgnoreDRARequests {
-		c.ignore("ignore-dra-requests=false has no effect: dynamic resource allocation is not implemented")
-	}
-	for _, g := range []struct {
-		on   bool
-		name string
-	}{{c.AWS.DRANVIDIAGPU, "DRANVIDIAGPU"}, {c.AWS.DRAEFA, "DRAEFA"}} {
-		if g.on {
-			c.ignore("feature gate " + g.name + " has no effect: dynamic resource allocation is not implemented")
-		}
-	}
 	switch repair := c.Gates.NodeRepair; {
 	case c.LegacyNodeRepair && !repair:
 		c.ignore("legacy-node-repair has no effect without the feature gate NodeRepair")

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"karpenter/kube/convert"
+	"karpenter/kube/devices"
 	"karpenter/kube/feed"
 	"karpenter/kube/spread"
 	"karpenter/kube/volumes"
@@ -235,6 +236,9 @@ func (p Published) World() (*world.World, convert.Converter, feed.Sources) {
 	}
 	c := convert.Converter{Axis: axis, Labels: p.Rules.Labels, Manages: p.Rules.manages, StaticCapacity: p.Rules.StaticCapacity}
 	sources := feed.Sources{Volumes: volumes.New(c.Labels, p.Rules.Volumes)}
+	if p.Rules.Devices {
+		sources.Devices = devices.New(c.Labels, axis)
+	}
 	if len(p.Rules.Constraints) > 0 {
 		sources.Spread = spread.New(p.Rules.Constraints)
 	}

@@ -48,6 +48,7 @@ type Rules struct {
 	Labels         v1.Labels                         `json:"labels"`
 	Volumes        volumes.Rules                     `json:"volumes"`
 	StaticCapacity bool                              `json:"staticCapacity"`
+	Devices        bool                              `json:"devices"`                      // ResourceClaims are planned for
 	Constraints    []corev1.TopologySpreadConstraint `json:"defaultConstraints,omitempty"` // of pods that have none themselves
 }
 

@@ -168,7 +168,10 @@ func (a *amazon) discover(ctx context.Context) error {
 // region is what all node classes have in common.
 func (a *amazon) region() instancetype.Cluster {
 	c := &a.Config.AWS
-	return instancetype.Cluster{Region: a.Services.Region, MemoryOverhead: a.Config.VMMemoryOverheadPercent, ReservedENIs: int64(c.ReservedENIs)}
+	return instancetype.Cluster{
+		Region: a.Services.Region, MemoryOverhead: a.Config.VMMemoryOverheadPercent, ReservedENIs: int64(c.ReservedENIs),
+		GPUDevices: c.DRANVIDIAGPU && !a.Config.IgnoreDRARequests, EFADevices: c.DRAEFA && !a.Config.IgnoreDRARequests,
+	}
 }
 
 // sells makes the catalogue of instance types, and fills it.

@@ -48,6 +48,7 @@ import (
 	"karpenter/control/termination"
 	"karpenter/kube/catalogue"
 	"karpenter/kube/convert"
+	"karpenter/kube/devices"
 	"karpenter/kube/events"
 	"karpenter/kube/feed"
 	"karpenter/kube/manager"
@@ -118,6 +119,7 @@ type wiring struct {
 	ailments  *health.Policies // nil = the disruption loop repairs no nodes
 	unhealthy *meter.Unhealthy
 	waits     *meter.Pods
+	devices   *devices.Store   // nil = dynamic resource allocation is off
 	record    *record.Recorder // nil = there is no record
 	hooks     []lifecycle.Hook // of registration
 }
@@ -182,7 +184,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 			return err
 		}
 	}
-	w.synced = fed.HasSynced
+	w.synced, w.devices = fed.HasSynced, fed.Devices
 	provisioner.Ready = w.synced
 	for _, register := range []func() error{
 		func() error { return mgr.Add(w.waits) },
@@ -244,6 +246,9 @@ func (w *wiring) sources() feed.Sources {
 	if w.Watches != nil {
 		s.Unread = w.Watches.Unread
 	}
+	if !w.config.IgnoreDRARequests {
+		s.Devices = devices.New(w.convert.Labels, w.convert.Axis)
+	}
 	return s
 }
 
@@ -283,6 +288,14 @@ func (w *wiring) nominations(p *provisioning.Provisioner) error {
 	return r.Register(w.mgr)
 }
 
+// published returns what drivers have published, nil if that does not count.
+func (w *wiring) published() lifecycle.Devices {
+	if w.devices == nil {
+		return nil
+	}
+	return w.devices
+}
+
 // claims adds the controllers that tend NodeClaims.
 func (w *wiring) claims() error {
 	health := &nodepool.Health{}
@@ -294,7 +307,7 @@ func (w *wiring) claims() error {
 			return (&lifecycle.Reconciler{
 				Client: client, Provider: w.metered("nodeclaim.lifecycle"), Clock: w.clock, Recorder: w.recorder,
 				Metrics: lifecycle.NewMetrics(w.Registry), Disruptions: w.counters, Health: health,
-				Hooks: w.hooks, Waiting: w.waiting,
+				Hooks: w.hooks, Waiting: w.waiting, Devices: w.published(),
 			}).Register(w.mgr, controller.Options{
 				MaxConcurrentReconciles: workers,
 				RateLimiter:             manager.Limiter[reconcile.Request](manager.Backoff{First: time.Second, Most: time.Minute}, qps, burst),
@@ -431,7 +444,7 @@ func (w *wiring) publication() error {
 	if w.PublishIn == "" {
 		return nil
 	}
-	rules := situation.Rules{Labels: w.convert.Labels, Volumes: w.provider.Volumes, StaticCapacity: w.convert.StaticCapacity}
+	rules := situation.Rules{Labels: w.convert.Labels, Volumes: w.provider.Volumes, StaticCapacity: w.convert.StaticCapacity, Devices: w.devices != nil}
 	for _, kind := range w.provider.NodeClasses() {
 		rules.NodeClasses = append(rules.NodeClasses, kind.GroupKind())
 	}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/devices"
+	"karpenter/model"
+)
+
+// read decodes YAML as the API server does.
+func read[T any](t *testing.T, text string) *T {
+	t.Helper()
+	out := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return out
+}
+
+func newStore() *devices.Store { return devices.New(v1.DefaultLabels(), model.NewAxis()) }
+
+const gpuClass = `{metadata: {name: gpu}, spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}}`
+
+// slice is one of a pool of so many, with devices.
+func slice(t *testing.T, name, where string, generation, count int, names ...string) *resourcev1.ResourceSlice {
+	t.Helper()
+	s := read[resourcev1.ResourceSlice](t, fmt.Sprintf(
+		`{metadata: {name: %s}, spec: {driver: gpu.example.com, pool: {name: gpus, generation: %d, resourceSliceCount: %d}, %s}}`, name, generation, count, where))
+	for _, n := range names {
+		s.Spec.Devices = append(s.Spec.Devices, resourcev1.Device{Name: n})
+	}
+	return s
+}
+
+// pod is one that claims by name or by template.
+func pod(name string, claims ...corev1.PodResourceClaim) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{ResourceClaims: claims}}
+}
+
+func named(claim string) corev1.PodResourceClaim {
+	return corev1.PodResourceClaim{Name: "gpu", ResourceClaimName: &claim}
+}
+
+func claim(t *testing.T, name string) *resourcev1.ResourceClaim {
+	t.Helper()
+	return read[resourcev1.ResourceClaim](t, fmt.Sprintf(
+		`{metadata: {namespace: default, name: %s}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}`, name))
+}
+
+// TestWaiting: pods are not planned before their claims are there and theirs.
+// spec 46/5–8, 46/53.
+func TestWaiting(t *testing.T) {
+	s := newStore()
+	s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+	waits := func(p *corev1.Pod, want bool, claims int) {
+		t.Helper()
+		if a := s.Of(p); a.Waits != want || len(a.Claims) != claims || len(a.Refused) > 0 {
+			t.Errorf("%s: %+v, want waits=%v and %d claims", p.Name, a, want, claims)
+		}
+	}
+	direct := pod("direct", named("mine"))
+	s.SetPod(direct)
+	waits(direct, true, 0)
+	if c := s.SetClaim(claim(t, "mine")); len(c.Pods) != 1 || c.Pods[0] != direct {
+		t.Errorf("a claim appears: %v are told", c.Pods)
+	}
+	waits(direct, false, 1)
+
+	template := pod("made", corev1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: ptr.To("t")})
+	waits(template, true, 0)
+	template.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu"}}
+	waits(template, false, 0) // none is needed
+	template.Status.ResourceClaimStatuses[0].ResourceClaimName = ptr.To("made-gpu")
+	generated := claim(t, "made-gpu")
+	generated.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "made", UID: "another", Controller: ptr.To(true)}}
+	s.SetClaim(generated)
+	waits(template, true, 0)
+	generated = generated.DeepCopy()
+	generated.OwnerReferences[0].UID = "made"
+	s.SetClaim(generated)
+	waits(template, false, 1)
+
+	second := pod("second", named("mine"))
+	s.SetPod(second)
+	waits(second, false, 1)
+	if got := s.Of(second).Claims[0].Shared; got != "default/mine" {
+		t.Errorf("a claim of two pods is shared as %q", got)
+	}
+	first := direct.DeepCopy()
+	first.Status.NominatedNodeName = "n1"
+	if c := s.SetPod(first); len(c.Pods) != 1 || c.Pods[0] != second {
+		t.Errorf("the first pod is nominated: %v are told", c.Pods)
+	}
+	waits(second, true, 1)
+}
+
+// TestRefused: what the scheduler would not understand, or wait for. spec 46/9, 46/29,
+// 46/48.
+func TestRefused(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{requests: [{name: r, exactly: {deviceClassName: odd}}]}`:                                                    "whose request r is for DeviceClass odd, which does not exist",
+		`{requests: [{name: r}]}`:                                                                                     "whose request r is of an unknown kind",
+		`{requests: [{name: r, exactly: {deviceClassName: gpu, allocationMode: Most}}]}`:                              "whose request r has the unknown allocationMode Most",
+		`{requests: [{name: r, exactly: {deviceClassName: gpu, selectors: [{}]}}]}`:                                   "whose request r has a selector of an unknown kind",
+		`{requests: [{name: r, exactly: {deviceClassName: gpu}}], constraints: [{}]}`:                                 "which has a constraint of an unknown kind",
+		`{requests: [{name: r, exactly: {deviceClassName: gpu, capacity: {requests: {memory: "-1"}}}}]}`:              "whose request r asks for -1 of memory, which no device has",
+		`{requests: [{name: r, exactly: {deviceClassName: gpu, capacity: {requests: {memory: 9E}}}}]}`:                "whose request r asks for 9E of memory, which no device has",
+		`{requests: [{name: r, firstAvailable: [{name: a, deviceClassName: gpu}, {name: b, deviceClassName: odd}]}]}`: "whose request r is for DeviceClass odd, which does not exist",
+		`{requests: [{name: r, exactly: {deviceClassName: gpu, derivedAttributes: [{}]}}]}`:                           "whose request r has derivedAttributes (not supported yet)",
+	} {
+		s := newStore()
+		s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+		s.SetClaim(read[resourcev1.ResourceClaim](t, fmt.Sprintf(`{metadata: {namespace: default, name: c}, spec: {devices: %s}}`, spec)))
+		s.SetClaim(claim(t, "good"))
+		if a := s.Of(pod("p", named("c"), named("good"))); len(a.Refused) != 1 || a.Refused[0] != "ResourceClaim default/c, "+want || len(a.Claims) != 1 {
+			t.Errorf("%s: %+v, want %q", spec, a, want)
+		}
+	}
+}
+
+// TestAllocated: a claim with devices is used where they are, and belongs to the pod
+// that moves only if no one else has it. spec 46/51, 46/54, 46/79–81.
+func TestAllocated(t *testing.T) {
+	allocated := func(reserved ...string) *resourcev1.ResourceClaim {
+		c := claim(t, "c")
+		c.Status.Allocation = read[resourcev1.AllocationResult](t, `{
+			devices: {results: [{request: r, driver: gpu.example.com, pool: gpus, device: gpu-0}]},
+			nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}]}}`)
+		for _, r := range reserved {
+			kind, name, _ := strings.Cut(r, "/")
+			ref := resourcev1.ResourceClaimConsumerReference{Resource: kind, Name: name, UID: types.UID(name)}
+			if kind == "podgroups" {
+				ref.APIGroup = "scheduling.k8s.io"
+			}
+			c.Status.ReservedFor = append(c.Status.ReservedFor, ref)
+		}
+		return c
+	}
+	on := func(name, node string) *corev1.Pod {
+		p := pod(name, named("c"))
+		p.Spec.NodeName = node
+		return p
+	}
+	for name, tc := range map[string]struct {
+		claim *resourcev1.ResourceClaim
+		pods  []*corev1.Pod // the first is asked about
+		anew  bool
+	}{
+		"a pod that waits":             {allocated(), []*corev1.Pod{on("a", "")}, false},
+		"the only one that has it":     {allocated("pods/a"), []*corev1.Pod{on("a", "n1")}, true},
+		"another one on the node":      {allocated("pods/a", "pods/b"), []*corev1.Pod{on("a", "n1"), on("b", "n1")}, true},
+		"another one elsewhere":        {allocated("pods/a", "pods/b"), []*corev1.Pod{on("a", "n1"), on("b", "n2")}, false},
+		"another one that nobody sees": {allocated("pods/a", "pods/b"), []*corev1.Pod{on("a", "n1")}, false},
+		"a PodGroup":                   {allocated("podgroups/g"), []*corev1.Pod{on("a", "n1")}, false},
+	} {
+		s := newStore()
+		s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+		s.SetClaim(tc.claim)
+		for _, p := range tc.pods {
+			s.SetPod(p)
+		}
+		a := s.Of(tc.pods[0])
+		here := []model.Requirements{{model.NewRequirement(model.FieldName, model.In, "n1")}}
+		if tc.anew != (len(a.Claims) == 1) || !tc.anew && !cmp.Equal(a.Terms, here) {
+			t.Errorf("%s: %+v, anew %v", name, a, tc.anew)
+		}
+	}
+	s := newStore()
+	full := allocated()
+	for i := range 256 {
+		full.Status.ReservedFor = append(full.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))})
+	}
+	s.SetClaim(full)
+	if a := s.Of(on("late", "")); len(a.Refused) != 1 || !strings.Contains(a.Refused[0], "256 pods use") {
+		t.Errorf("the 257th pod: %+v", a)
+	}
+	if a := s.Of(on("255", "")); len(a.Refused) != 0 {
+		t.Errorf("one of the 256: %+v", a)
+	}
+}
+
+// TestPools: which devices there are, and where. spec 46/14–18, 46/34, 46/37–38, 46/56.
+func TestPools(t *testing.T) {
+	show := func(s *devices.Store, node string) string {
+		var out []string
+		for _, p := range s.Pools(node) {
+			text := p.Driver + "/" + p.Name + ":"
+			for _, d := range p.Devices {
+				text += " " + d.Name
+				for _, on := range d.On {
+					text += "@" + on.String()
+				}
+				for _, taint := range d.Taints {
+					text += "!" + taint.Key
+				}
+			}
+			for _, u := range p.InUse {
+				text += " (" + u.Claim + " has " + u.Device + ")"
+			}
+			if p.Broken != "" {
+				text += " broken: " + p.Broken
+			}
+			out = append(out, text)
+		}
+		return strings.Join(out, "; ")
+	}
+	s := newStore()
+	expect := func(c devices.Change, node, want string) {
+		t.Helper()
+		if !slices.Contains(c.Nodes, node) {
+			t.Errorf("node %q is not told: %v", node, c.Nodes)
+		}
+		if got := show(s, node); got != want {
+			t.Errorf("node %q: %s\nwant %s", node, got, want)
+		}
+	}
+	expect(s.SetSlice(slice(t, "b", "nodeName: n1", 1, 2, "gpu-1", "gpu-2")), "n1", "gpu.example.com/gpus: gpu-1 gpu-2 broken: 1 of 2 slices are published")
+	expect(s.SetSlice(slice(t, "a", "nodeName: n1", 1, 2, "gpu-0")), "n1", "gpu.example.com/gpus: gpu-0 gpu-1 gpu-2")
+	expect(s.SetSlice(slice(t, "c", "nodeName: n1", 2, 2, "gpu-0")), "n1", "gpu.example.com/gpus: gpu-0 broken: 1 of 2 slices are published")
+	expect(s.SetSlice(slice(t, "c", "nodeName: n1", 2, 1, "gpu-0", "gpu-0")), "n1", "gpu.example.com/gpus: gpu-0 gpu-0 broken: the device gpu-0 is there twice")
+	expect(s.SetSlice(slice(t, "c", "nodeName: n2", 2, 1, "gpu-0")), "n1", "")
+	expect(s.DeleteSlice(slice(t, "c", "nodeName: n2", 2, 1)), "n1", "gpu.example.com/gpus: gpu-0 gpu-1 gpu-2")
+
+	c := claim(t, "c")
+	c.Status.Allocation = read[resourcev1.AllocationResult](t, `{devices: {results: [
+		{request: r, driver: gpu.example.com, pool: gpus, device: gpu-1}, {request: r, driver: gpu.example.com, pool: gpus, device: gpu-2, adminAccess: true}]}}`)
+	expect(s.SetClaim(c), "n1", "gpu.example.com/gpus: gpu-0 gpu-1 gpu-2 (default/c has gpu-1)")
+	expect(s.SetRule(read[resourcev1.DeviceTaintRule](t, `{metadata: {name: r}, spec: {deviceSelector: {device: gpu-0}, taint: {key: sick, effect: NoExecute}}}`)),
+		"n1", "gpu.example.com/gpus: gpu-0!sick gpu-1 gpu-2 (default/c has gpu-1)")
+	s.SetRule(read[resourcev1.DeviceTaintRule](t, `{metadata: {name: r}, spec: {deviceSelector: {driver: other}, taint: {key: sick, effect: NoExecute}}}`))
+	expect(s.DeleteClaim(c), "n1", "gpu.example.com/gpus: gpu-0 gpu-1 gpu-2")
+
+	other := slice(t, "z", "allNodes: true", 1, 1, "any")
+	other.Spec.Pool.Name = "fabric"
+	expect(s.SetSlice(other), "", "gpu.example.com/fabric: any")
+	other = read[resourcev1.ResourceSlice](t, `{metadata: {name: z}, spec: {driver: gpu.example.com, pool: {name: fabric, generation: 1, resourceSliceCount: 1}, perDeviceNodeSelection: true, devices: [
+		{name: a, nodeName: n1}, {name: b, allNodes: true}, {name: c, nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [z]}]}]}}, {name: d}]}}`)
+	nowhere := model.Requirements{model.Requirement{Key: model.LabelHostname, Present: true}}
+	expect(s.SetSlice(other), "", fmt.Sprintf("gpu.example.com/fabric: a@%v b c@%v d@%v", model.Requirements{model.NewRequirement(model.FieldName, model.In, "n1")},
+		model.Requirements{model.NewRequirement(model.LabelZone, model.In, "z")}, nowhere))
+}
+
+// TestPublished: a driver has published when a pool of the node is complete, by the
+// slices' node or by their owner. spec 30/36–38, 46/73–74.
+func TestPublished(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}}
+	s := newStore()
+	expect := func(want ...string) {
+		t.Helper()
+		if got := s.Published(node); !got.Equal(sets.New(want...)) {
+			t.Errorf("published %v, want %v", got.UnsortedList(), want)
+		}
+	}
+	s.SetSlice(slice(t, "a", "nodeName: n1", 1, 2, "gpu-0"))
+	s.SetSlice(slice(t, "z", "allNodes: true", 1, 1, "gpu-0"))
+	expect()
+	s.DeleteSlice(slice(t, "z", "allNodes: true", 1, 1))
+	s.SetSlice(slice(t, "b", "nodeName: n1", 1, 2, "gpu-1"))
+	expect("gpu.example.com")
+	s.SetSlice(slice(t, "c", "nodeName: n1", 2, 2, "gpu-1"))
+	expect()
+	for _, name := range []string{"a", "b", "c"} {
+		s.DeleteSlice(slice(t, name, "nodeName: n1", 1, 1))
+	}
+	owned := slice(t, "o", "allNodes: true", 1, 1, "gpu-0")
+	s.SetSlice(owned)
+	expect()
+	owned = owned.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: "n1", UID: "u1"}}
+	s.SetSlice(owned)
+	expect("gpu.example.com")
+}
+
+// TestServed: which class serves an extended resource, and whether a node's devices do.
+// spec 46/58, 46/61–62.
+func TestServed(t *testing.T) {
+	axis := model.NewAxis()
+	s := devices.New(v1.DefaultLabels(), axis)
+	class := func(name string, age time.Duration, resource string) {
+		c := read[resourcev1.DeviceClass](t, gpuClass)
+		c.Name, c.CreationTimestamp = name, metav1.NewTime(time.Unix(0, 0).Add(-age))
+		if resource != "" {
+			c.Spec.ExtendedResourceName = &resource
+		}
+		if got := s.SetClass(c); !got.Served {
+			t.Error("a class is new, and nobody is told")
+		}
+	}
+	class("old", time.Hour, "example.com/gpu")
+	class("new-b", time.Minute, "example.com/gpu")
+	class("new-a", time.Minute, "example.com/gpu")
+	class("plain", time.Minute, "")
+	got := map[string]string{}
+	for _, r := range s.Served() {
+		got[axis.Names()[r.Resource]] = r.Class
+	}
+	want := map[string]string{"example.com/gpu": "new-a"}
+	for _, name := range []string{"old", "new-a", "new-b", "plain"} {
+		want["deviceclass.resource.kubernetes.io/"+name] = name
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("served (-want +got):\n%s", diff)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	for _, step := range []struct {
+		slice *resourcev1.ResourceSlice
+		want  bool
+	}{{slice(t, "a", "nodeName: n1", 1, 2, "gpu-0"), false}, {slice(t, "a", "nodeName: n1", 1, 1, "gpu-0"), true}} {
+		s.SetSlice(step.slice)
+		if s.Serves(node, "example.com/gpu") != step.want || s.Serves(node, "example.com/other") {
+			t.Errorf("%d of %d slices: served %v", 1, step.slice.Spec.Pool.ResourceSliceCount, !step.want)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package devices says which devices pods need by their ResourceClaims, and which
+// devices drivers have published.
+//
+// A Store knows the ResourceClaims, ResourceSlices, DeviceClasses and DeviceTaintRules
+// of the cluster, and which pods use which claim. For a pod it answers with an
+// Answer, and for a node with pools of devices. Whatever changes, the Store returns a
+// Change: the pods whose Answers, and the nodes whose pools may be others now.
+//
+// # Rules
+//
+//   - Of a pool, only slices of the highest generation count. It is broken as long as
+//     they are fewer than they say, or if it contradicts itself.
+//   - A pool is of a node if all of its slices are; else it is the cluster's, and each
+//     device says where it can be used.
+//   - A claim that has an allocation is used where the allocation says. If the pod has
+//     a node already, and no one else holds the claim elsewhere, the claim is one to
+//     be met anew: this is what it needs when it moves.
+//   - A pod waits, and is not planned, while a claim of it does not exist, or is
+//     about to be allocated for another pod.
+//   - What the scheduler would not understand, it refuses; so do we.
+package devices

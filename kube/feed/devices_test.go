@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package feed_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "karpenter/api/v1"
+	"karpenter/kube/convert"
+	"karpenter/kube/devices"
+	"karpenter/kube/feed"
+	"karpenter/kube/volumes"
+	"karpenter/model"
+	"karpenter/world"
+)
+
+// withoutDevices is the informers of a server that does not serve devices.
+type withoutDevices struct{ *informertest.FakeInformers }
+
+// GetInformer implements cache.Informers.
+func (w withoutDevices) GetInformer(ctx context.Context, o client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+	switch o.(type) {
+	case *resourcev1.ResourceSlice, *resourcev1.ResourceClaim, *resourcev1.DeviceClass, *resourcev1.DeviceTaintRule:
+		return nil, &meta.NoKindMatchError{}
+	}
+	return w.FakeInformers.GetInformer(ctx, o, options...)
+}
+
+// claiming is a pod that asks for a node and uses a claim.
+func claiming(claim string) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Namespace, p.Name, p.UID = "default", "p", "u"
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claim}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	return p
+}
+
+// TestDevicesAreNotServed: spec 46/1, 46/3: pods with claims are refused, and nothing
+// else changes.
+func TestDevicesAreNotServed(t *testing.T) {
+	axis := model.NewAxis()
+	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, nil)}
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels()}
+	f, err := feed.Start(t.Context(), withoutDevices{x.informers}, x.world, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels, axis)})
+	if err != nil || f.Devices != nil {
+		t.Fatal(f, err)
+	}
+	x.tell("add", claiming("c"))
+	if s := x.world.Snapshot(time.Now()); len(s.Pending) != 1 || len(s.Pending[0].Shape.Refused) != 1 {
+		t.Errorf("%+v", s.Pending)
+	}
+}
+
+// TestDevices: claims, classes and slices come into the Snapshot as they come and go,
+// in any order. spec 46/7, 46/9, 46/13, 46/22.
+func TestDevices(t *testing.T) {
+	axis := model.NewAxis()
+	w := world.New(axis, nil)
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(*v1.NodeClassReference) bool { return true }}
+	sink := feed.NewSink(w, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels, axis)})
+	now := time.Now()
+
+	sink.Set(claiming("c"))
+	if s := w.Snapshot(now); len(s.Pending) != 0 {
+		t.Fatalf("without its claim, the pod asks for a node: %+v", s.Pending)
+	}
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu"}}}
+	sink.Set(claim)
+	if s := w.Snapshot(now); len(s.Pending) != 1 || len(s.Pending[0].Shape.Refused) != 1 {
+		t.Fatalf("without the class, the pod is not refused: %+v", s.Pending)
+	}
+	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
+	class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.attributes["gpu.example.com"].model == "a10"`}}}
+	sink.Set(class)
+	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourcev1.ResourceSliceSpec{
+		Driver: "gpu.example.com", Pool: resourcev1.ResourcePool{Name: "n1", ResourceSliceCount: 1}, NodeName: ptr.To("n1"),
+		Devices: []resourcev1.Device{
+			{Name: "a", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: ptr.To("a10")}}},
+			{Name: "b", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: ptr.To("t4")}}},
+			{Name: "c"},
+		},
+	}}
+	sink.Set(slice)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1", Labels: map[string]string{corev1.LabelHostname: "n1"}}, Spec: corev1.NodeSpec{ProviderID: "x"}}
+	sink.Set(node)
+	s := w.Snapshot(now)
+	if len(s.Pending) != 1 || len(s.Pending[0].Shape.Refused) != 0 || len(s.Pending[0].Shape.Claims) != 1 {
+		t.Fatalf("%+v", s.Pending)
+	}
+	if len(s.Nodes) != 1 || len(s.Nodes[0].Devices) != 1 || len(s.Nodes[0].Devices[0].Devices) != 3 {
+		t.Fatalf("the node has no devices: %+v", s.Nodes)
+	}
+	kind := func(i int) string { return s.Nodes[0].Devices[0].Devices[i].Kind.Key }
+	if len(s.Selectors) == 0 || len(s.Selectors[0].Matches) != 1 || s.Selectors[0].Matches[0] != kind(0) || len(s.Selectors[0].Fails) != 1 || s.Selectors[0].Fails[0] != kind(2) {
+		t.Errorf("selectors %+v", s.Selectors)
+	}
+
+	claim = claim.DeepCopy()
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+		Results: []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: "gpu.example.com", Pool: "n1", Device: "a"}},
+	}}
+	sink.Set(claim)
+	if s = w.Snapshot(now); len(s.Nodes[0].Devices[0].InUse) != 1 || len(s.Pending[0].Shape.Claims) != 0 {
+		t.Errorf("after the allocation: %+v, %+v", s.Nodes[0].Devices[0].InUse, s.Pending[0].Shape.Claims)
+	}
+	sink.Delete(slice)
+	sink.Delete(claim)
+	if s = w.Snapshot(now); len(s.Nodes[0].Devices) != 0 || len(s.Pending) != 0 {
+		t.Errorf("after the end: %+v, %+v", s.Nodes[0].Devices, s.Pending)
+	}
+}
+
+// TestTrimmedDevices: what caches keep of a slice and a claim means the same.
+func TestTrimmedDevices(t *testing.T) {
+	trimmed := func(o client.Object) client.Object {
+		for kind, by := range feed.Trims() {
+			if kind, ok := kind.(*resourcev1.ResourceClaim); ok && by.Transform != nil {
+				_ = kind
+				out, err := by.Transform(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out.(client.Object)
+			}
+		}
+		return nil
+	}
+	full := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "c", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}, OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", UID: "u"}},
+	}}
+	full.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu"}}}
+	full.Spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{Requests: []string{"r"}}}
+	full.Status.Devices = []resourcev1.AllocatedDeviceStatus{{Driver: "d"}}
+	got, ok := trimmed(full).(*resourcev1.ResourceClaim)
+	if !ok || got.ManagedFields != nil || got.Spec.Devices.Config != nil || got.Status.Devices != nil || len(got.OwnerReferences) != 1 || len(got.Spec.Devices.Requests) != 1 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devices
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"karpenter/model"
+)
+
+// Charge turns devices into resources that pods with claims request and that nodes
+// and types have, so that planning counts them like any other:
+//
+//   - for each set of claims, how many pods with it a node has devices for, others
+//     not there;
+//   - for each set of kinds that some request is content with, how many devices of
+//     these kinds a node has, where pods with other claims can compete for them.
+//
+// Both are necessary and not always sufficient: a Book is asked before pods are put
+// on a node. Prices stay exact, and bounds on them true.
+//
+// What stays the same in a Snapshot stays the same here, so that what was compiled of
+// it remains good. The zero value has nothing charged. It is not safe for concurrent
+// use.
+type Charge struct {
+	*Book
+	selectors []model.DeviceSelector
+	base      int // position of the first axis
+	axes      []axis
+	kinds     []*model.DeviceKind // of nodes and types
+
+	types  map[*model.InstanceType]*model.InstanceType
+	lists  map[**model.InstanceType][]*model.InstanceType // by the first of a list
+	shapes map[*model.Shape]*model.Shape
+	plain  map[*model.Shape]*model.Shape // as they were, by what they became
+	rooms  map[room]model.Resources
+}
+
+// room is a node by what its room for pods with claims follows from.
+type room struct {
+	have    *int64
+	devices *model.DevicePool
+}
+
+// axis is a resource: pods with a set of claims or, without one, devices of some kinds.
+type axis struct {
+	set   *Set
+	name  string
+	kinds []string // Keys, sorted
+}
+
+// Of returns the Snapshot with devices as resources; s itself if no pod has claims.
+func (c *Charge) Of(s *model.Snapshot) *model.Snapshot {
+	shapes := claiming(s)
+	if len(shapes) == 0 {
+		*c = Charge{}
+		return s
+	}
+	c.open(s, shapes)
+	out := *s
+	out.Resources = slices.Clone(s.Resources)
+	for _, a := range c.axes {
+		out.Resources = append(out.Resources, a.name)
+	}
+	out.Pools = slices.Clone(s.Pools)
+	for i := range out.Pools {
+		out.Pools[i].Types = c.list(out.Pools[i].Types)
+	}
+	out.Nodes = slices.Clone(s.Nodes)
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		n.Allocatable = c.room(n)
+		n.Movable = c.pending(n.Movable, nil)
+	}
+	out.Pending = c.pending(s.Pending, s.Nodes)
+	if out.Selectors == nil {
+		out.Selectors = []model.DeviceSelector{}
+	}
+	return &out
+}
+
+// claiming returns the shapes with claims, each once, in the order they are found.
+func claiming(s *model.Snapshot) []*model.Shape {
+	var out []*model.Shape
+	seen := map[*model.Shape]bool{}
+	add := func(all []model.Pending) {
+		for i := range all {
+			if shape := all[i].Shape; len(shape.Claims) > 0 && len(shape.Refused) == 0 && !seen[shape] {
+				seen[shape] = true
+				out = append(out, shape)
+			}
+		}
+	}
+	add(s.Pending)
+	for i := range s.Nodes {
+		if s.Selectors == nil { // nor do pods that run need devices
+			break
+		}
+		add(s.Nodes[i].Movable)
+	}
+	return out
+}
+
+// open starts with the axes of the shapes, anew unless they are those of before.
+func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
+	if c.Book == nil || !reflect.DeepEqual(c.selectors, s.Selectors) || c.Large() {
+		*c = Charge{Book: NewBook(s.Selectors), selectors: s.Selectors}
+	}
+	c.kinds = kindsOf(s)
+	axes := c.axesOf(shapes)
+	same := slices.EqualFunc(axes, c.axes, func(a, b axis) bool { return a.set == b.set && a.name == b.name && slices.Equal(a.kinds, b.kinds) })
+	if !same || c.base != len(s.Resources) || len(c.shapes)+len(c.rooms)+len(c.types) > mostKept {
+		c.axes, c.base = axes, len(s.Resources)
+		c.types, c.lists = map[*model.InstanceType]*model.InstanceType{}, map[**model.InstanceType][]*model.InstanceType{}
+		c.shapes, c.plain = map[*model.Shape]*model.Shape{}, map[*model.Shape]*model.Shape{}
+		c.rooms = map[room]model.Resources{}
+	}
+}
+
+// axesOf returns the axes for the shapes: a set's, in the order of shapes, then those
+// of kinds that more than one set is content with.
+func (c *Charge) axesOf(shapes []*model.Shape) []axis {
+	var out, more []axis
+	seen, counted := map[*Set]bool{}, map[string]bool{}
+	for _, shape := range shapes {
+		set := c.set(shape.Claims)
+		if seen[set] {
+			continue
+		}
+		seen[set] = true
+		out = append(out, axis{set: set, name: fmt.Sprintf(axisName+"for %s (%d)", claimNames(shape.Claims), len(out)+1)})
+		for i := range set.claims {
+			for j := range set.claims[i].requests {
+				keys := c.content(&set.claims[i].requests[j], c.kinds)
+				if text := strings.Join(keys, "\n"); len(keys) > 0 && !counted[text] {
+					counted[text] = true
+					more = append(more, axis{kinds: keys, name: fmt.Sprintf(axisName+"of %d kinds (%d)", len(keys), len(more)+1)})
+				}
+			}
+		}
+	}
+	if len(out) > 1 { // alone, a set has all that its own axis says
+		out = append(out, more...)
+	}
+	return out
+}
+
+func claimNames(claims []model.DeviceClaim) string {
+	names := make([]string, len(claims))
+	for i := range claims {
+		names[i] = claims[i].Name
+	}
+	return "claim " + strings.Join(names, ", ")
+}
+
+// kindsOf returns the kinds of devices of nodes and types, by key.
+func kindsOf(s *model.Snapshot) []*model.DeviceKind {
+	known := map[string]*model.DeviceKind{}
+	add := func(pools []model.DevicePool) {
+		for i := range pools {
+			for j := range pools[i].Devices {
+				known[pools[i].Devices[j].Kind.Key] = pools[i].Devices[j].Kind
+			}
+		}
+	}
+	for i := range s.Nodes {
+		add(s.Nodes[i].Devices)
+	}
+	for i := range s.Pools {
+		for _, t := range s.Pools[i].Types {
+			add(t.Devices)
+		}
+	}
+	out := make([]*model.DeviceKind, 0, len(known))
+	for _, k := range known {
+		out = append(out, k)
+	}
+	slices.SortFunc(out, func(a, b *model.DeviceKind) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// content returns the Keys of the kinds that some way of the request is content
+// with; none if the request uses no devices up.
+func (c *Charge) content(r *request, kinds []*model.DeviceKind) []string {
+	var out []string
+	if slices.ContainsFunc(r.ways, func(w *way) bool { return w.Admin }) {
+		return nil
+	}
+	for _, k := range kinds {
+		if slices.ContainsFunc(r.ways, func(w *way) bool { v, _ := c.judge(w.DeviceWay, k); return v == yes }) {
+			if k.Shared {
+				return nil
+			}
+			out = append(out, k.Key)
+		}
+	}
+	return out
+}
+
+// needs returns how much of an axis pods with the set request.
+func (c *Charge) needs(set *Set, a *axis, kinds map[*request][]string) int64 {
+	if a.set != nil {
+		if a.set == set {
+			return 1
+		}
+		return 0
+	}
+	n := 0
+	for i := range set.claims {
+		for j := range set.claims[i].requests {
+			r := &set.claims[i].requests[j]
+			if keys := kinds[r]; len(keys) > 0 && within(keys, a.kinds) {
+				n += r.least()
+			}
+		}
+	}
+	return int64(n)
+}
+
+// within reports whether all of some sorted keys are among others.
+func within(keys, others []string) bool {
+	return !slices.ContainsFunc(keys, func(k string) bool { return !has(others, k) })
+}
+
+// stocked returns how much of the axes there is of the stock.
+func (c *Charge) stocked(s *Stock) []int64 {
+	out := make([]int64, len(c.axes))
+	for i := range c.axes {
+		a := &c.axes[i]
+		if a.set != nil {
+			out[i] = c.copies(s, a.set)
+			continue
+		}
+		for d := range s.devices {
+			if s.start.free(d) && has(a.kinds, s.devices[d].Kind.Key) {
+				out[i]++
+			}
+		}
+	}
+	return out
+}
+
+func (c *Charge) list(types []*model.InstanceType) []*model.InstanceType {
+	if len(types) == 0 {
+		return types
+	}
+	if known := c.lists[&types[0]]; len(known) == len(types) {
+		return known
+	}
+	out := make([]*model.InstanceType, len(types))
+	for i, t := range types {
+		if c.types[t] == nil {
+			with := *t
+			with.Allocatable = c.extend(t.Allocatable, c.stock(t.Devices))
+			c.types[t] = &with
+		}
+		out[i] = c.types[t]
+	}
+	c.lists[&types[0]] = out
+	return out
+}
+
+// extend returns what there is with what there is of the axes.
+func (c *Charge) extend(have model.Resources, s *Stock) model.Resources {
+	out := make(model.Resources, c.base+len(c.axes))
+	copy(out, have)
+	copy(out[c.base:], c.stocked(s))
+	return out
+}
+
+func (c *Charge) room(n *model.Node) model.Resources {
+	var key room
+	if len(n.Allocatable) > 0 {
+		key.have = &n.Allocatable[0]
+	}
+	if len(n.Devices) > 0 {
+		key.devices = &n.Devices[0]
+	}
+	if key.have == nil {
+		return c.extend(n.Allocatable, c.stock(n.Devices))
+	}
+	out := c.rooms[key]
+	if out == nil {
+		out = c.extend(n.Allocatable, c.stock(n.Devices))
+		c.rooms[key] = out
+	}
+	return out
+}
+
+// pending returns the pods with what they need of devices as requests. Pods that
+// wait are refused if the scheduler gives up on them on one of the nodes.
+func (c *Charge) pending(all []model.Pending, nodes []model.Node) []model.Pending {
+	out := slices.Clone(all)
+	for i := range out {
+		if shape := out[i].Shape; len(shape.Claims) > 0 {
+			out[i].Shape = c.shape(shape, nodes)
+		}
+	}
+	return out
+}
+
+func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
+	why := refusal(s.Claims, c.Book)
+	if why == "" {
+		why = c.broken(s, nodes)
+	}
+	if why != "" || len(s.Refused) > 0 {
+		if why == "" {
+			return s
+		}
+		refused := *s
+		refused.Refused = append(slices.Clone(s.Refused), why)
+		return &refused
+	}
+	if known := c.shapes[s]; known != nil {
+		return known
+	}
+	set := c.set(s.Claims)
+	kinds := map[*request][]string{}
+	for i := range c.axes {
+		if a := &c.axes[i]; a.set == nil {
+			for j := range set.claims {
+				for k := range set.claims[j].requests {
+					r := &set.claims[j].requests[k]
+					if _, known := kinds[r]; !known {
+						kinds[r] = c.content(r, c.kinds)
+					}
+				}
+			}
+		}
+	}
+	copied := *s
+	for i := range c.axes {
+		if n := c.needs(set, &c.axes[i], kinds); n > 0 {
+			copied.Requests = copied.Requests.With(c.base+i, n)
+		}
+	}
+	c.shapes[s] = &copied
+	c.plain[&copied] = s
+	return &copied
+}
+
+// broken says of which claim a selector fails on a device of a node that takes the
+// pods: the scheduler gives up on them then; "" = of none.
+func (c *Charge) broken(s *model.Shape, nodes []model.Node) string {
+	set := c.set(s.Claims)
+	for i := range nodes {
+		n := &nodes[i]
+		if len(n.Devices) == 0 || n.Deleting || !n.Initialized {
+			continue
+		}
+		stock := c.stock(n.Devices)
+		for j := range stock.devices {
+			for k := range set.claims {
+				for _, r := range set.claims[k].requests {
+					for _, w := range r.ways {
+						v, at := c.judge(w.DeviceWay, stock.devices[j].Kind)
+						if v == fails && takes(n, s) {
+							return fmt.Sprintf("claim %s (request %s: the selector %q fails on device %s of node %s, so the scheduler gives up on the pod)",
+								set.claims[k].Name, w.name, w.Selectors[at], stock.devices[j].Name, n.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// takes reports whether the taints and labels of a node let the pods run there.
+func takes(n *model.Node, s *model.Shape) bool {
+	_, bad := model.Untolerated(n.Taints, s.Tolerations)
+	return !bad && slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
+		_, ok := n.Labels.Satisfies(alt)
+		return ok
+	})
+}
+
+// Undo has the plan speak of resources and shapes as the Snapshot does.
+func (c *Charge) Undo(plan *model.Plan) {
+	if len(c.axes) == 0 {
+		return
+	}
+	c.truncate(plan.Launches)
+	for i := range plan.Commands {
+		c.truncate(plan.Commands[i].Launches)
+	}
+	for i := range plan.Verdicts {
+		if s := c.plain[plan.Verdicts[i].Shape]; s != nil {
+			plan.Verdicts[i].Shape = s
+		}
+	}
+}
+
+func (c *Charge) truncate(launches []model.Launch) {
+	for i := range launches {
+		if l := &launches[i]; len(l.Requests) > c.base {
+			l.Requests = l.Requests[:c.base:c.base]
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pack
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"karpenter/model"
+	"karpenter/solve/devices"
+)
+
+// waiting is a pod that needs devices.
+type waiting struct {
+	kind int
+	pod  model.Pod
+}
+
+// confirm looks at the nodes of the plan as the scheduler will: pods of high priority
+// first, then older ones, each by first fit. Pods that find no devices then are taken
+// out of the plan again. It reports whether there are none.
+func (r repair) confirm() bool {
+	if r.book == nil {
+		return true
+	}
+	refused := map[string]bool{}
+	moves, pods, _, bins := r.moves()
+	bySite := map[int][]waiting{}
+	for i, m := range moves {
+		if s := r.snapshot.Pending[m.Kind].Shape; len(s.Claims) > 0 {
+			for _, p := range pods[i] {
+				bySite[m.Site] = append(bySite[m.Site], waiting{m.Kind, p})
+			}
+		}
+	}
+	for _, site := range slices.Sorted(maps.Keys(bySite)) {
+		all := bySite[site]
+		slices.SortFunc(all, func(a, b waiting) int {
+			return cmp.Or(
+				cmp.Compare(r.snapshot.Pending[b.kind].Shape.Priority, r.snapshot.Pending[a.kind].Shape.Priority),
+				soonest(&a.pod, &b.pod))
+		})
+		load := r.loadAt(site, bins)
+		for _, w := range all {
+			claims := r.snapshot.Pending[w.kind].Shape.Claims
+			if load.Room(claims, 1) == 0 {
+				refused[w.pod.Key()] = true
+				continue
+			}
+			load = load.With(claims, 1)
+		}
+	}
+	if len(refused) == 0 {
+		return true
+	}
+	r.comeApart(refused)
+	for i, m := range moves {
+		for _, p := range pods[i] {
+			if refused[p.Key()] {
+				d := r.wholeOf(m.Kind)
+				d.stuck = append(d.stuck, p)
+			}
+		}
+	}
+	r.unplace(refused)
+	return false
+}
+
+// loadAt returns the devices of a node there is, or of a new one.
+func (r repair) loadAt(site int, bins []int) *devices.Load {
+	if n := len(r.snapshot.Nodes); site >= n {
+		b := r.bins[bins[site-n]]
+		return r.book.Load(r.catalogue.Types[r.catalogue.Offers[b.offer].Type].Devices)
+	}
+	return r.book.Load(r.snapshot.Nodes[site].Devices)
+}

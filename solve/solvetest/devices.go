@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package solvetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"karpenter/model"
+)
+
+// hardware is the devices of a node and what was given to pods, for a check that
+// trusts nothing: after every device it adds everything up from the start.
+type hardware struct {
+	s     *model.Snapshot
+	pools []*model.DevicePool // in the order in which devices are tried
+	given []gift              // to pods before, for good
+	over  bool                // the scheduler gives up on the pod
+}
+
+// gift is a device that a pod gets.
+type gift struct {
+	pool   *model.DevicePool
+	device *model.Device
+	way    *model.DeviceWay
+	claim  *model.DeviceClaim
+	names  []string // of the request: alone, and with the way
+	pod    string
+}
+
+func newHardware(s *model.Snapshot, pools []model.DevicePool) *hardware {
+	h := &hardware{s: s}
+	for i := range pools {
+		h.pools = append(h.pools, &pools[i])
+	}
+	slices.SortStableFunc(h.pools, func(a, b *model.DevicePool) int {
+		late := map[bool]int{true: 1}
+		return cmp.Or(late[a.Late]-late[b.Late], cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Name, b.Name))
+	})
+	return h
+}
+
+// give gives devices to a pod as the scheduler would, and reports whether it found
+// any. Devices for admin access are not kept.
+func (h *hardware) give(pod string, claims []model.DeviceClaim) bool {
+	h.over = false
+	gifts, ok := h.claims(pod, claims, nil)
+	for _, g := range gifts {
+		if ok && !g.way.Admin {
+			h.given = append(h.given, g)
+		}
+	}
+	return ok
+}
+
+// claims finds devices for the claims, besides those found for claims before.
+func (h *hardware) claims(pod string, claims []model.DeviceClaim, found []gift) ([]gift, bool) {
+	if len(claims) == 0 {
+		return found, true
+	}
+	c := &claims[0]
+	return h.requests(pod, c, c.Requests, found, func(found []gift) ([]gift, bool) { return h.claims(pod, claims[1:], found) })
+}
+
+type rest func(found []gift) ([]gift, bool)
+
+func (h *hardware) requests(pod string, c *model.DeviceClaim, requests []model.DeviceRequest, found []gift, then rest) ([]gift, bool) {
+	if len(requests) == 0 {
+		return then(found)
+	}
+	r := &requests[0]
+	for i := range r.Ways {
+		w := &r.Ways[i]
+		next := func(found []gift) ([]gift, bool) { return h.requests(pod, c, requests[1:], found, then) }
+		g := gift{way: w, claim: c, names: []string{r.Name, r.Name + "/" + w.Name}, pod: pod}
+		var all []gift
+		ok := true
+		if w.All {
+			all, ok = h.everything(g)
+		}
+		if !ok {
+			continue
+		}
+		count := w.Count
+		if w.All {
+			count = len(all)
+		}
+		if out, ok := h.devices(g, all, count, 0, found, next); ok || h.over {
+			return out, ok
+		}
+	}
+	return nil, false
+}
+
+// everything returns all devices that a way which wants all must have.
+func (h *hardware) everything(g gift) ([]gift, bool) {
+	var out []gift
+	for _, p := range h.pools {
+		if p.Broken != "" {
+			return nil, false
+		}
+		for i := range p.Devices {
+			g.pool, g.device = p, &p.Devices[i]
+			_, can := takesOf(g.device.Kind, g.way)
+			if h.selects(g.way, g.device.Kind) && can {
+				out = append(out, g)
+			}
+		}
+	}
+	return out, len(out) > 0
+}
+
+// devices finds as many devices, all of a list if there is one, and what follows.
+func (h *hardware) devices(g gift, all []gift, count, from int, found []gift, then rest) ([]gift, bool) {
+	if count == 0 {
+		return then(found)
+	}
+	if all != nil {
+		more := append(slices.Clone(found), all[len(all)-count])
+		if !h.holds(more) {
+			h.over = h.over || h.usable(more, false) && !constrained(g.claim, more)
+			return nil, false
+		}
+		return h.devices(g, all, count-1, 0, more, then)
+	}
+	at := 0
+	for _, p := range h.pools {
+		for i := range p.Devices {
+			if at++; p.Broken != "" || at <= from || !h.selects(g.way, p.Devices[i].Kind) {
+				continue
+			}
+			g.pool, g.device = p, &p.Devices[i]
+			more := append(slices.Clone(found), g)
+			if !h.holds(more) {
+				continue
+			}
+			if out, ok := h.devices(g, nil, count-1, at, more, then); ok || h.over {
+				return out, ok
+			}
+		}
+	}
+	return nil, false
+}
+
+// selects reports whether all selectors of the way hold for the kind.
+func (h *hardware) selects(w *model.DeviceWay, k *model.DeviceKind) bool {
+	for _, text := range w.Selectors {
+		if !slices.ContainsFunc(h.s.Selectors, func(s model.DeviceSelector) bool { return s.Text == text && slices.Contains(s.Matches, k.Key) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether the pod may have what was found for it beside everything that
+// others have.
+func (h *hardware) holds(found []gift) bool {
+	return h.usable(found, true) && !slices.ContainsFunc(found, func(g gift) bool { return !constrained(g.claim, found) })
+}
+
+// usable is holds, constraints not asked and capacities only if wanted.
+func (h *hardware) usable(found []gift, capacities bool) bool {
+	perClaim := map[*model.DeviceClaim]int{}
+	for _, g := range found {
+		if perClaim[g.claim]++; perClaim[g.claim] > 32 {
+			return false
+		}
+		if slices.ContainsFunc(g.device.Taints, func(t model.Taint) bool {
+			return !slices.ContainsFunc(g.way.Tolerations, func(o model.Toleration) bool { return o.Tolerates(t) })
+		}) {
+			return false
+		}
+	}
+	if !h.apart(found) {
+		return false
+	}
+	return !slices.ContainsFunc(found, func(g gift) bool { return !h.balance(g.pool, found, capacities) })
+}
+
+// apart reports whether no device is had by two that may not share it.
+func (h *hardware) apart(found []gift) bool {
+	for i, g := range found {
+		used := slices.ContainsFunc(g.pool.InUse, func(u model.DeviceUse) bool {
+			return u.Device == g.device.Name && !(u.Share && g.device.Kind.Shared)
+		}) || slices.ContainsFunc(h.given, func(o gift) bool { return o.device == g.device && !g.device.Kind.Shared })
+		if used && !g.way.Admin {
+			return false
+		}
+		for _, o := range found[:i] {
+			if o.device == g.device && !g.device.Kind.Shared && (!g.way.Admin || o.claim == g.claim) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// balance reports whether capacities and counters of a pool are not overdrawn.
+func (h *hardware) balance(p *model.DevicePool, found []gift, capacities bool) bool {
+	counters := map[[2]string]int64{}
+	for _, c := range p.Counters {
+		counters[[2]string{c.Set, c.Name}] = c.Value
+	}
+	all := slices.Concat(h.given, found)
+	for i := range p.Devices {
+		d := &p.Devices[i]
+		capacity, users := map[string]int64{}, 0
+		for _, u := range p.InUse {
+			if u.Device == d.Name {
+				users++
+				for _, t := range u.Takes {
+					capacity[t.Name] += t.Value
+				}
+			}
+		}
+		for _, g := range all {
+			if g.device != d {
+				continue
+			}
+			takes, can := takesOf(d.Kind, g.way)
+			if !can && capacities {
+				return false
+			}
+			users++
+			for name, v := range takes {
+				capacity[name] += v
+			}
+		}
+		if users == 0 {
+			continue
+		}
+		for _, c := range d.Kind.Capacity {
+			if capacities && d.Kind.Shared && capacity[c.Name] > c.Value {
+				return false
+			}
+		}
+		for _, u := range d.Uses {
+			counters[[2]string{u.Set, u.Name}] -= u.Value
+		}
+	}
+	for _, left := range counters {
+		if left < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// takesOf returns what the way takes of each capacity of the kind, and whether any
+// device of the kind can give that.
+func takesOf(k *model.DeviceKind, w *model.DeviceWay) (map[string]int64, bool) {
+	out := map[string]int64{}
+	for _, t := range w.Takes {
+		out[t.Name] = -1
+	}
+	for _, c := range k.Capacity {
+		v := c.Value
+		if c.Policy {
+			v = c.Default
+		}
+		for _, t := range w.Takes {
+			if t.Name != c.Name {
+				continue
+			}
+			v = t.Value
+			if c.Policy && len(c.Values) > 0 {
+				v = c.Value + 1
+				for _, next := range slices.Backward(c.Values) {
+					if next >= t.Value {
+						v = next
+					}
+				}
+			} else if c.Policy {
+				for v = max(v, c.Min); c.Step > 0 && (v-c.Min)%c.Step != 0; v++ {
+				}
+				if c.Max > 0 && v > c.Max {
+					return nil, false
+				}
+			}
+		}
+		if v > c.Value {
+			return nil, false
+		}
+		out[c.Name] = v
+	}
+	for _, v := range out {
+		if v < 0 {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// constrained reports whether what was found for a claim meets its constraints.
+func constrained(c *model.DeviceClaim, found []gift) bool {
+	for _, k := range c.Constraints {
+		seen := map[string]bool{}
+		n := 0
+		for _, g := range found {
+			about := len(k.Requests) == 0 || slices.ContainsFunc(g.names, func(name string) bool { return slices.Contains(k.Requests, name) })
+			if g.claim != c || !about {
+				continue
+			}
+			v, ok := attributeOf(g, k.Match+k.Distinct, k.Distinct == "")
+			if !ok {
+				return false
+			}
+			seen[v] = true
+			n++
+		}
+		if k.Match != "" && len(seen) > 1 || k.Distinct != "" && len(seen) < n {
+			return false
+		}
+	}
+	return true
+}
+
+// attributeOf returns the value of an attribute of a device, or what stands for one
+// that is shared and not known.
+func attributeOf(g gift, name string, unknown bool) (string, bool) {
+	for _, a := range g.device.Kind.Attributes {
+		if a.Name == name {
+			return a.Type + " " + a.Text, a.Type != model.AttributeList
+		}
+	}
+	for i, same := range g.pool.Alike {
+		if unknown && same.Attribute == name && slices.Contains(same.Devices, g.device.Name) {
+			return fmt.Sprintf("unknown %s %d", g.pool.Name, i), true
+		}
+	}
+	return "", false
+}
+
+// lacking returns the pods that find no devices on a node with these pools when they
+// come in the scheduler's order: by priority, then by age.
+func (c *checker) lacking(pools []model.DevicePool, pods []model.Pod) []string {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(p model.Pod) bool { return len(c.shapes[p.Key()].Claims) == 0 })
+	slices.SortFunc(pods, func(a, b model.Pod) int {
+		return cmp.Or(cmp.Compare(c.shapes[b.Key()].Priority, c.shapes[a.Key()].Priority), a.Created.Compare(b.Created), cmp.Compare(a.Key(), b.Key()))
+	})
+	var out []string
+	h := newHardware(c.s, pools)
+	for _, p := range pods {
+		if !h.give(p.Key(), c.shapes[p.Key()].Claims) {
+			out = append(out, p.Key())
+		}
+	}
+	return out
+}
+
+// supplies reports whether a node with these pools has devices for one more pod of a
+// shape beside others, which come first.
+func (c *checker) supplies(pools []model.DevicePool, others []model.Pod, more *model.Shape) bool {
+	h := newHardware(c.s, pools)
+	for _, p := range others {
+		if !h.give(p.Key(), c.shapes[p.Key()].Claims) {
+			return false
+		}
+	}
+	return h.give("one more", more.Claims)
+}
+
+// supply has a pod use devices of the node from now on.
+func supply(s *model.Snapshot, n *model.Node, pod model.Pod, shape *model.Shape) bool {
+	if len(shape.Claims) == 0 {
+		return true
+	}
+	h := newHardware(s, n.Devices)
+	if !h.give(pod.Key(), shape.Claims) {
+		return false
+	}
+	n.Devices = slices.Clone(n.Devices)
+	for i := range n.Devices {
+		p := &n.Devices[i]
+		for _, g := range h.given {
+			if g.pool.Driver != p.Driver || g.pool.Name != p.Name {
+				continue
+			}
+			u := model.DeviceUse{Device: g.device.Name, Share: g.device.Kind.Shared, Claim: pod.Key()}
+			if takes, _ := takesOf(g.device.Kind, g.way); u.Share {
+				for _, c := range g.device.Kind.Capacity {
+					u.Takes = append(u.Takes, model.DeviceAmount{Name: c.Name, Value: takes[c.Name]})
+				}
+			}
+			p.InUse = append(slices.Clip(p.InUse), u)
+		}
+	}
+	return true
+}
