@@ -217,6 +217,64 @@ func (a *assembly) admitOne(t *team) {
 	t.reason = fmt.Sprintf("PodGroup %s: other pods come before its pods and need the capacity", t.Name)
 }
 
+// roams reports whether the team must be in one topology domain, and no running pod of
+// it says in which.
+func (t *team) roams() bool { return t.TopologyKey != "" && len(t.On) == 0 }
+
+// settle pins the team to the topology domain that has places for most of its pods, and
+// of these to the cheapest. It reports whether some domain has places for its minimum;
+// if not, the last plan that was tried with the team is one for the best domain.
+func (a *assembly) settle(t *team) bool {
+	if !t.roams() {
+		return true
+	}
+	domains := domainsOf(a.s, t.TopologyKey)
+	if len(domains) == 0 {
+		t.reason = fmt.Sprintf("PodGroup %s: no node has the label %s, and no NodePool tells its value before a node is launched", t.Name, t.TopologyKey)
+		return false
+	}
+	best, bestPlan, most := "", (*model.Plan)(nil), -1
+	for _, t.domain = range domains {
+		if a.budget.Left() < a.least {
+			a.short = true
+			break
+		}
+		plan := a.try([]*team{t})
+		switch found := placed(plan)[t.Name]; {
+		case !a.good(plan, []*team{t}):
+			if bestPlan == nil && found > most {
+				t.failed, most = plan, found
+			}
+		case bestPlan == nil || found > most || found == most && plan.Cost < bestPlan.Cost:
+			best, bestPlan, most = t.domain, plan, found
+		}
+	}
+	t.domain = best
+	if bestPlan == nil {
+		t.reason = fmt.Sprintf("PodGroup %s: no value of %s has places for more than %d of the %d pods that must start together", t.Name, t.TopologyKey, t.MinCount-t.need+max(most, 0), t.MinCount)
+	}
+	return bestPlan != nil
+}
+
+// relax makes the bound of the plan one for all choices of topology domains, not only for
+// those that were made: what a plan costs for which no team must be in one domain.
+func (a *assembly) relax(plan *model.Plan) {
+	var confined []*team
+	for _, t := range a.taken {
+		if t.domain != "" {
+			confined, t.domain = append(confined, t), ""
+		}
+	}
+	if len(confined) == 0 {
+		return
+	}
+	if relaxed := a.try(nil); count(placed(relaxed)) == count(placed(plan)) {
+		plan.Bound = min(plan.Bound, relaxed.Bound)
+	} else {
+		plan.Bound = 0
+	}
+}
+
 // try plans for the teams taken, those of the list and all pods that are of no team.
 func (a *assembly) try(list []*team) *model.Plan {
 	key := a.key(list)
@@ -337,6 +395,15 @@ func placed(plan *model.Plan) map[string]int {
 		}
 	}
 	return out
+}
+
+// count returns how many pods there are in all.
+func count(byGroup map[string]int) int {
+	n := 0
+	for _, pods := range byGroup {
+		n += pods
+	}
+	return n
 }
 
 // report adds to the plan why the pods of other teams stay pending.
