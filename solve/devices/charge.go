@@ -359,7 +359,7 @@ func (c *Charge) broken(s *model.Shape, nodes []model.Node) string {
 					for _, w := range r.ways {
 						v, at := c.judge(w.DeviceWay, stock.devices[j].Kind)
 						if v == fails && takes(n, s) {
-							return fmt.Sprintf("claim %s (request %s: the selector %q fails on device %s of node %s, so the scheduler gives up on the pod)",
+							return fmt.Sprintf("claim %s (request %s: the selector %q fails on device %s of node %s, so the scheduler does not bind the pod)",
 								set.claims[k].Name, w.name, w.Selectors[at], stock.devices[j].Name, n.Name)
 						}
 					}
