@@ -63,6 +63,7 @@ type Provider struct {
 	live         client.Reader
 	clock        clock.PassiveClock
 	stock        *stock
+	devices      *deviceSource
 	launchErrors map[offeringKey]string
 	overlay      func(string, []*cloud.InstanceType) ([]*cloud.InstanceType, error) // nil = none
 	extras       func(context.Context, string) ([]model.Extra, error)               // nil = none
@@ -78,6 +79,7 @@ func New(c Config) *Provider {
 		live:         c.Live,
 		clock:        c.Clock,
 		stock:        newStock(c.Catalogue.types),
+		devices:      &deviceSource{live: c.Live},
 		launchErrors: c.Catalogue.launchErrors,
 		overlay:      c.Overlay,
 		extras:       c.Extras,
@@ -387,10 +389,11 @@ func (p *Provider) booting(ctx context.Context) (map[string]*cloud.Machine, erro
 	return out, nil
 }
 
-// InstanceTypes implements cloud.Provider. Every pool is offered the same, and
-// as long as nothing changes the same slice.
-func (p *Provider) InstanceTypes(context.Context, *v1.NodePool) ([]*cloud.InstanceType, error) {
-	return p.stock.types(p.clock.Now()), nil
+// InstanceTypes implements cloud.Provider. Every pool is offered the same, but for
+// devices, and as long as nothing changes the same slice.
+func (p *Provider) InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*cloud.InstanceType, error) {
+	now := p.clock.Now()
+	return p.devices.with(ctx, now, pool, p.stock.types(now)), nil
 }
 
 // IsDrifted implements cloud.Provider. Nothing about a Node without machine
