@@ -212,7 +212,7 @@ func (c *Charge) needs(set *Set, a *axis, kinds map[*request][]string) int64 {
 	for i := range set.claims {
 		for j := range set.claims[i].requests {
 			r := &set.claims[i].requests[j]
-			if keys := kinds[r]; len(keys) > 0 && within(keys, a.kinds) {
+			if keys := kinds[r]; set.claims[i].Shared == "" && len(keys) > 0 && within(keys, a.kinds) {
 				n += r.least()
 			}
 		}
@@ -297,9 +297,24 @@ func (c *Charge) pending(all []model.Pending, nodes []model.Node) []model.Pendin
 	for i := range out {
 		if shape := out[i].Shape; len(shape.Claims) > 0 {
 			out[i].Shape = c.shape(shape, nodes)
+			for _, claim := range shape.Claims {
+				if claim.Shared != "" {
+					out[i].Peer.Labels = labelled(out[i].Peer.Labels, sharedLabel(claim.Shared))
+				}
+			}
 		}
 	}
 	return out
+}
+
+// sharedLabel is the label that pods which share a claim without devices have here,
+// so that they follow each other to the node where it gets some.
+func sharedLabel(claim string) string { return "shared claim " + claim }
+
+// labelled returns the labels with one more, in order.
+func labelled(labels []model.Label, key string) []model.Label {
+	i, _ := slices.BinarySearchFunc(labels, key, func(l model.Label, key string) int { return strings.Compare(l.Key, key) })
+	return slices.Insert(slices.Clone(labels), i, model.Label{Key: key})
 }
 
 func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
@@ -336,6 +351,13 @@ func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
 	for i := range c.axes {
 		if n := c.needs(set, &c.axes[i], kinds); n > 0 {
 			copied.Requests = copied.Requests.With(c.base+i, n)
+		}
+	}
+	for _, claim := range s.Claims {
+		if claim.Shared != "" {
+			copied.PodTerms = append(slices.Clip(copied.PodTerms), model.PodTerm{Key: model.LabelHostname, Select: model.PodSelector{
+				ByNamespace: true, Labels: model.NewRequirements(model.NewRequirement(sharedLabel(claim.Shared), model.Exists)),
+			}})
 		}
 	}
 	c.shapes[s] = &copied
