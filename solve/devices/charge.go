@@ -317,8 +317,21 @@ func labelled(labels []model.Label, key string) []model.Label {
 	return slices.Insert(slices.Clone(labels), i, model.Label{Key: key})
 }
 
+// sharedAndNear refuses pods that share a claim without devices and have pod affinity,
+// which would be read together with what ties them to each other.
+func sharedAndNear(s *model.Shape) string {
+	i := slices.IndexFunc(s.Claims, func(c model.DeviceClaim) bool { return c.Shared != "" })
+	if i < 0 || !slices.ContainsFunc(s.PodTerms, func(t model.PodTerm) bool { return !t.Anti && t.Weight == 0 }) {
+		return ""
+	}
+	return fmt.Sprintf("claim %s (ResourceClaim %s, which pods share, has no devices yet, and is not planned together with pod affinity)", s.Claims[i].Name, s.Claims[i].Shared)
+}
+
 func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
 	why := refusal(s.Claims, c.Book)
+	if why == "" {
+		why = sharedAndNear(s)
+	}
 	if why == "" {
 		why = c.broken(s, nodes)
 	}

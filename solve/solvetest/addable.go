@@ -5,6 +5,7 @@ package solvetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 )
@@ -25,7 +26,7 @@ func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []s
 	}
 	var out []string
 	for _, v := range plan.Verdicts {
-		if len(v.Shape.Refused) > 0 || len(v.Pods) == 0 || a.held(plan, &v) {
+		if len(v.Shape.Refused) > 0 || strings.HasPrefix(v.Reason, "no node is planned for pods with ") || len(v.Pods) == 0 || a.held(plan, &v) {
 			continue
 		}
 		a.pod, a.one = a.pending[v.Pods[0].Key()], v.Pods[0]
