@@ -69,7 +69,7 @@ func TestGroupsThatAreNotServed(t *testing.T) {
 		member(p)
 		x.tell("add", p)
 	}
-	want := "[{default/g 0 0 it does not exist}] default/p0 in  default/p1 in default/g"
+	want := "[{default/g 0 0 it does not exist  []}] default/p0 in  default/p1 in default/g"
 	s := x.world.Snapshot(now())
 	got := fmt.Sprint(s.Groups)
 	for _, pending := range s.Pending {
