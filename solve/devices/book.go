@@ -53,7 +53,16 @@ func (b *Book) Large() bool {
 type Set struct {
 	id     int
 	claims []claim
-	least  int // devices that it takes at least
+}
+
+// shares reports whether another pod may have found devices for a claim of the set.
+func (s *Set) shares() bool {
+	return slices.ContainsFunc(s.claims, func(c claim) bool { return c.Shared != "" })
+}
+
+// without returns the set without claims that have devices already.
+func (s *Set) without(have map[string]bool) *Set {
+	return &Set{claims: slices.DeleteFunc(slices.Clone(s.claims), func(c claim) bool { return have[c.Shared] })}
 }
 
 type claim struct {
@@ -90,11 +99,7 @@ func (b *Book) set(claims []model.DeviceClaim) *Set {
 	if s == nil {
 		s = &Set{id: len(b.sets)}
 		for i := range claims {
-			c := compileClaim(&claims[i])
-			s.claims = append(s.claims, c)
-			for _, r := range c.requests {
-				s.least += r.least()
-			}
+			s.claims = append(s.claims, compileClaim(&claims[i]))
 		}
 		b.sets[text] = s
 	}
@@ -153,9 +158,6 @@ func (w *way) least() int {
 func refusal(claims []model.DeviceClaim, b *Book) string {
 	for i := range claims {
 		c := compileClaim(&claims[i])
-		if c.Shared != "" {
-			return fmt.Sprintf("claim %s (ResourceClaim %s has no devices yet and is one that pods can share, which is not planned)", c.Name, c.Shared)
-		}
 		sum := 0
 		for _, r := range c.requests {
 			if len(r.ways) == 0 {

@@ -212,7 +212,7 @@ func (c *Charge) needs(set *Set, a *axis, kinds map[*request][]string) int64 {
 	for i := range set.claims {
 		for j := range set.claims[i].requests {
 			r := &set.claims[i].requests[j]
-			if keys := kinds[r]; len(keys) > 0 && within(keys, a.kinds) {
+			if keys := kinds[r]; set.claims[i].Shared == "" && len(keys) > 0 && within(keys, a.kinds) {
 				n += r.least()
 			}
 		}
@@ -297,13 +297,41 @@ func (c *Charge) pending(all []model.Pending, nodes []model.Node) []model.Pendin
 	for i := range out {
 		if shape := out[i].Shape; len(shape.Claims) > 0 {
 			out[i].Shape = c.shape(shape, nodes)
+			for _, claim := range shape.Claims {
+				if claim.Shared != "" {
+					out[i].Peer.Labels = labelled(out[i].Peer.Labels, sharedLabel(claim.Shared))
+				}
+			}
 		}
 	}
 	return out
 }
 
+// sharedLabel is the label that pods which share a claim without devices have here,
+// so that they follow each other to the node where it gets some.
+func sharedLabel(claim string) string { return "shared claim " + claim }
+
+// labelled returns the labels with one more, in order.
+func labelled(labels []model.Label, key string) []model.Label {
+	i, _ := slices.BinarySearchFunc(labels, key, func(l model.Label, key string) int { return strings.Compare(l.Key, key) })
+	return slices.Insert(slices.Clone(labels), i, model.Label{Key: key})
+}
+
+// sharedAndNear refuses pods that share a claim without devices and have pod affinity,
+// which would be read together with what ties them to each other.
+func sharedAndNear(s *model.Shape) string {
+	i := slices.IndexFunc(s.Claims, func(c model.DeviceClaim) bool { return c.Shared != "" })
+	if i < 0 || !slices.ContainsFunc(s.PodTerms, func(t model.PodTerm) bool { return !t.Anti && t.Weight == 0 }) {
+		return ""
+	}
+	return fmt.Sprintf("claim %s (ResourceClaim %s, which pods share, has no devices yet, and is not planned together with pod affinity)", s.Claims[i].Name, s.Claims[i].Shared)
+}
+
 func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
 	why := refusal(s.Claims, c.Book)
+	if why == "" {
+		why = sharedAndNear(s)
+	}
 	if why == "" {
 		why = c.broken(s, nodes)
 	}
@@ -338,6 +366,13 @@ func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
 			copied.Requests = copied.Requests.With(c.base+i, n)
 		}
 	}
+	for _, claim := range s.Claims {
+		if claim.Shared != "" {
+			copied.PodTerms = append(slices.Clip(copied.PodTerms), model.PodTerm{Key: model.LabelHostname, Select: model.PodSelector{
+				ByNamespace: true, Labels: model.NewRequirements(model.NewRequirement(sharedLabel(claim.Shared), model.Exists)),
+			}})
+		}
+	}
 	c.shapes[s] = &copied
 	c.plain[&copied] = s
 	return &copied
@@ -359,7 +394,7 @@ func (c *Charge) broken(s *model.Shape, nodes []model.Node) string {
 					for _, w := range r.ways {
 						v, at := c.judge(w.DeviceWay, stock.devices[j].Kind)
 						if v == fails && takes(n, s) {
-							return fmt.Sprintf("claim %s (request %s: the selector %q fails on device %s of node %s, so the scheduler gives up on the pod)",
+							return fmt.Sprintf("claim %s (request %s: the selector %q fails on device %s of node %s, so the scheduler does not bind the pod)",
 								set.claims[k].Name, w.name, w.Selectors[at], stock.devices[j].Name, n.Name)
 						}
 					}

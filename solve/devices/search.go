@@ -3,6 +3,7 @@
 package devices
 
 import (
+	"maps"
 	"slices"
 
 	"karpenter/model"
@@ -49,6 +50,27 @@ type limit struct {
 
 // find takes devices for the set from the shelf, or leaves it as it is.
 func (b *Book) find(h *shelf, set *Set) (outcome, []pick) {
+	if !set.shares() {
+		return b.findAll(h, set)
+	}
+	set = set.without(h.shared)
+	how, picked := b.findAll(h, set)
+	if how == found {
+		h.shared = maps.Clone(h.shared)
+		if h.shared == nil {
+			h.shared = map[string]bool{}
+		}
+		for _, c := range set.claims {
+			if c.Shared != "" {
+				h.shared[c.Shared] = true
+			}
+		}
+	}
+	return how, picked
+}
+
+// findAll is find for claims that have no devices yet.
+func (b *Book) findAll(h *shelf, set *Set) (outcome, []pick) {
 	s := &search{Book: b, shelf: h, set: set, all: map[*way][]int{}, counts: make([]int, len(set.claims)), left: mostSteps}
 	mark := h.mark()
 	for i := range set.claims {

@@ -18,6 +18,7 @@ type shelf struct {
 	used   [][]int64 // by device: of each capacity; nil = none
 	left   []int64   // by counter
 	done   []step
+	shared map[string]bool // ResourceClaims that pods share and that have devices here; it does not change
 }
 
 // step is one device that was taken.
@@ -35,7 +36,7 @@ func newShelf(s *Stock) *shelf {
 
 // clone returns a copy, of which nothing that was taken before can be given back.
 func (h *shelf) clone() *shelf {
-	out := &shelf{Stock: h.Stock, taken: slices.Clone(h.taken), shares: slices.Clone(h.shares), used: slices.Clone(h.used), left: slices.Clone(h.left)}
+	out := &shelf{Stock: h.Stock, taken: slices.Clone(h.taken), shares: slices.Clone(h.shares), used: slices.Clone(h.used), left: slices.Clone(h.left), shared: h.shared}
 	for i := range out.used {
 		out.used[i] = slices.Clone(out.used[i])
 	}

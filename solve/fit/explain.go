@@ -94,7 +94,7 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 	both = both.And(demands.devices...)
 	for _, r := range demands.devices {
 		all, _ := both.Get(r.Key)
-		if !narrow(c.Match(all), "where its claims have their devices: "+r.String(), say("a claim that has devices keeps pods to where these are; make room there, or have the pod use another claim")) {
+		if !narrow(c.Match(all), "where its claims have their devices: "+r.String(), say("a claim that has devices keeps pods to where these are; free capacity there, or have the pod use another claim")) {
 			return steps
 		}
 	}

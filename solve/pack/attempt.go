@@ -78,9 +78,11 @@ const confirmations = 3
 // confirmAll has every pod with claims find its devices as the scheduler looks for
 // them. Those that do not are put elsewhere, or are left.
 func confirmAll(x *draft) {
-	for tried := 0; !(repair{x}).confirm() && tried < confirmations; tried++ {
-		repair{x}.rebuild()
-		repair{x}.insertAll()
+	for tried := 0; !(repair{x}).confirm(); tried++ {
+		repair{x}.prune() // others may have counted on them
+		if tried < confirmations {
+			repair{x}.insertAll()
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package solvetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 )
@@ -25,10 +26,13 @@ func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []s
 	}
 	var out []string
 	for _, v := range plan.Verdicts {
-		if len(v.Shape.Refused) > 0 || len(v.Pods) == 0 || a.held(plan, &v) {
+		if len(v.Shape.Refused) > 0 || strings.HasPrefix(v.Reason, "no node is planned for pods with ") || len(v.Pods) == 0 || a.held(plan, &v) {
 			continue
 		}
-		a.pod = a.pending[v.Pods[0].Key()]
+		a.pod, a.one = a.pending[v.Pods[0].Key()], v.Pods[0]
+		if a.follows() {
+			continue
+		}
 		a.machines = a.offered()
 		if where := a.where(); where != "" {
 			out = append(out, fmt.Sprintf("%s is pending, but %s would take it (%s)", v.Pods[0].Key(), where, v))
@@ -43,6 +47,7 @@ type adder struct {
 	join     bool
 	sites    []*site
 	pod      *model.Pending
+	one      model.Pod // of it
 	machines []machine // that could be bought for the pod, were there no limits
 }
 
@@ -121,7 +126,7 @@ func (a *adder) onto(n *model.Node) bool {
 		}
 	}
 	return sum.Fits(spare(n, a.s.Daemons)) && !clash(slices.Concat(n.HostPorts, daemonPorts(n, a.s.Daemons)), shapes) && !overAttached(n, shapes) &&
-		a.supplies(n.Devices, others, a.pod.Shape)
+		a.supplies(n.Devices, others)
 }
 
 // spare is what is left of a node for pods, once its daemons are all there.
@@ -164,7 +169,7 @@ func (a *adder) into(l *model.Launch) *site {
 	}
 	for _, o := range outcomes(pool, l) {
 		rejects := func(s *model.Shape) bool { return !accepts(o.labels, pool.Taints, s) }
-		if o.offer.Available && o.kind.Name == l.Type && !slices.ContainsFunc(pods, rejects) && a.holds(o, pool, pods) && a.supplies(o.kind.Devices, l.Pods, a.pod.Shape) {
+		if o.offer.Available && o.kind.Name == l.Type && !slices.ContainsFunc(pods, rejects) && a.holds(o, pool, pods) && a.supplies(o.kind.Devices, l.Pods) {
 			return &site{name: fmt.Sprintf("the launch of %s in %s", o.kind.Name, o.offer.Zone), taints: pool.Taints,
 				outcomes: []model.Requirements{numbered(a.s, o.labels.And(model.NewRequirement(model.LabelNodePool, model.In, pool.Name)))}}
 		}
@@ -200,7 +205,7 @@ func (a *adder) offered() []machine {
 		for _, t := range pool.Types {
 			for j := range t.Offerings {
 				o := &t.Offerings[j]
-				if !o.Available || !a.holds(outcome{kind: t, offer: o}, pool, []*model.Shape{a.pod.Shape}) || !a.supplies(t.Devices, nil, a.pod.Shape) {
+				if !o.Available || !a.holds(outcome{kind: t, offer: o}, pool, []*model.Shape{a.pod.Shape}) || !a.supplies(t.Devices, nil) {
 					continue
 				}
 				for _, labels := range a.labelings(pool, t, o) {

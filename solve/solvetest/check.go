@@ -29,6 +29,7 @@ func Check(s *model.Snapshot, p model.Policy, plan *model.Plan) []string {
 	c.placements(plan)
 	c.launches(plan)
 	c.peers(plan)
+	c.sharing(plan)
 	c.reservations(plan)
 	c.groups(plan)
 	for _, v := range plan.Verdicts {

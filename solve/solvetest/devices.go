@@ -17,6 +17,7 @@ type hardware struct {
 	pools []*model.DevicePool // in the order in which devices are tried
 	given []gift              // to pods before, for good
 	over  bool                // the scheduler gives up on the pod
+	done  map[string]bool     // claims that pods share and that have devices
 }
 
 // gift is a device that a pod gets.
@@ -30,7 +31,7 @@ type gift struct {
 }
 
 func newHardware(s *model.Snapshot, pools []model.DevicePool) *hardware {
-	h := &hardware{s: s}
+	h := &hardware{s: s, done: map[string]bool{}}
 	for i := range pools {
 		h.pools = append(h.pools, &pools[i])
 	}
@@ -45,10 +46,16 @@ func newHardware(s *model.Snapshot, pools []model.DevicePool) *hardware {
 // any. Devices for admin access are not kept.
 func (h *hardware) give(pod string, claims []model.DeviceClaim) bool {
 	h.over = false
+	claims = slices.DeleteFunc(slices.Clone(claims), func(c model.DeviceClaim) bool { return h.done[c.Shared] })
 	gifts, ok := h.claims(pod, claims, nil)
 	for _, g := range gifts {
 		if ok && !g.way.Admin {
 			h.given = append(h.given, g)
+		}
+	}
+	for _, c := range claims {
+		if ok && c.Shared != "" {
+			h.done[c.Shared] = true
 		}
 	}
 	return ok
@@ -332,6 +339,28 @@ func attributeOf(g gift, name string, unknown bool) (string, bool) {
 	return "", false
 }
 
+// sharing fails where pods that share a claim are planned on several nodes: its devices
+// are on one.
+func (c *checker) sharing(plan *model.Plan) {
+	at := map[string]string{}
+	see := func(p model.Pod, place string) {
+		for _, claim := range c.shapes[p.Key()].Claims {
+			if known := at[claim.Shared]; claim.Shared != "" && known != "" && known != place {
+				c.fail("pods that share claim %s are planned on %s and %s", claim.Shared, known, place)
+			}
+			at[claim.Shared] = place
+		}
+	}
+	for _, p := range plan.Placements {
+		see(p.Pod, "node "+p.Node)
+	}
+	for i := range plan.Launches {
+		for _, p := range plan.Launches[i].Pods {
+			see(p, fmt.Sprintf("launch %d", i))
+		}
+	}
+}
+
 // lacking returns the pods that find no devices on a node with these pools when they
 // come in the scheduler's order: by priority, then by age.
 func (c *checker) lacking(pools []model.DevicePool, pods []model.Pod) []string {
@@ -349,16 +378,22 @@ func (c *checker) lacking(pools []model.DevicePool, pods []model.Pod) []string {
 	return out
 }
 
-// supplies reports whether a node with these pools has devices for one more pod of a
-// shape beside others, which come first.
-func (c *checker) supplies(pools []model.DevicePool, others []model.Pod, more *model.Shape) bool {
-	h := newHardware(c.s, pools)
-	for _, p := range others {
-		if !h.give(p.Key(), c.shapes[p.Key()].Claims) {
-			return false
-		}
+// supplies reports whether a node with these pools has devices for the pod that is
+// pending beside others.
+func (a *adder) supplies(pools []model.DevicePool, others []model.Pod) bool {
+	return len(a.pod.Shape.Claims) == 0 || len(a.lacking(pools, append(slices.Clip(others), a.one))) == 0
+}
+
+// follows reports whether the pod that is pending shares a claim with one of the plan,
+// and must be where that is.
+func (a *adder) follows() bool {
+	shares := func(p model.Pod) bool {
+		return slices.ContainsFunc(a.shapes[p.Key()].Claims, func(c model.DeviceClaim) bool {
+			return c.Shared != "" && slices.ContainsFunc(a.pod.Shape.Claims, func(o model.DeviceClaim) bool { return o.Shared == c.Shared })
+		})
 	}
-	return h.give("one more", more.Claims)
+	return slices.ContainsFunc(a.plan.Placements, func(p model.Placement) bool { return shares(p.Pod) }) ||
+		slices.ContainsFunc(a.plan.Launches, func(l model.Launch) bool { return slices.ContainsFunc(l.Pods, shares) })
 }
 
 // supply has a pod use devices of the node from now on.

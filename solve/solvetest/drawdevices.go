@@ -136,5 +136,8 @@ func (g *generator) claim(s *model.Shape) {
 	case 1:
 		c.Constraints = []model.DeviceConstraint{{Distinct: "d/group", Requests: []string{"r0"}}}
 	}
+	if g.maybe(15) {
+		c.Shared = "default/" + s.Key
+	}
 	s.Claims = []model.DeviceClaim{c}
 }
