@@ -125,7 +125,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 		Lease:      manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c), Fence: fence},
 		Warmup:     !c.DisableControllerWarmup,
 		Watches:    watches,
-		Objects:    feed.Trims(),
+		Objects:    feed.Trims(), Others: feed.TrimOthers,
 	})
 	if err != nil {
 		return err

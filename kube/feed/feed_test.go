@@ -424,7 +424,7 @@ func TestTrims(t *testing.T) {
 	if got, err := feed.TrimPod("something else"); got != "something else" || err != nil {
 		t.Errorf("what is not a pod became %v, %v", got, err)
 	}
-	if got := len(feed.Trims()); got != 15 {
-		t.Errorf("%d kinds are trimmed, want 15", got)
+	if got := len(feed.Trims()); got != 11 {
+		t.Errorf("%d kinds are trimmed, want 11", got)
 	}
 }

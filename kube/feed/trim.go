@@ -36,11 +36,6 @@ func Trims() map[client.Object]cache.ByObject {
 		&storagev1.StorageClass{}:       {Transform: trimClass},
 		&storagev1.CSINode{}:            {Transform: trimCSINode},
 
-		&resourcev1.ResourceSlice{}:   {Transform: trimSlice},
-		&resourcev1.ResourceClaim{}:   {Transform: trimResourceClaim},
-		&resourcev1.DeviceClass{}:     {Transform: trimDeviceClass},
-		&resourcev1.DeviceTaintRule{}: {Transform: trimFields},
-
 		&corev1.Service{}:               {Transform: trimFields},
 		&appsv1.ReplicaSet{}:            {Transform: trimFields},
 		&appsv1.StatefulSet{}:           {Transform: trimFields},
@@ -236,32 +231,22 @@ func trimCSINode(obj any) (any, error) {
 	return obj, nil
 }
 
-// trimSlice drops what does not describe devices. Who owns a slice says which node it
-// is of.
-func trimSlice(obj any) (any, error) {
-	if s, ok := obj.(*resourcev1.ResourceSlice); ok {
-		s.ManagedFields, s.Labels, s.Annotations = nil, nil, nil
-	}
-	return obj, nil
-}
-
-// trimResourceClaim drops what is for drivers.
-func trimResourceClaim(obj any) (any, error) {
-	if c, ok := obj.(*resourcev1.ResourceClaim); ok {
-		c.ManagedFields, c.Labels, c.Annotations, c.Finalizers = nil, nil, nil, nil
-		c.Spec.Devices.Config, c.Status.Devices = nil, nil
-		if c.Status.Allocation != nil {
-			c.Status.Allocation.Devices.Config = nil
+// TrimOthers trims objects of kinds that Trims does not list. Those of some are not
+// served by every API server, and a cache cannot be told of a kind that is not.
+func TrimOthers(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *resourcev1.ResourceSlice: // who owns it says which node it is of
+		o.Labels, o.Annotations = nil, nil
+	case *resourcev1.ResourceClaim:
+		o.Labels, o.Annotations, o.Finalizers = nil, nil, nil
+		o.Spec.Devices.Config, o.Status.Devices = nil, nil
+		if o.Status.Allocation != nil {
+			o.Status.Allocation.Devices.Config = nil
 		}
+	case *resourcev1.DeviceClass:
+		o.Labels, o.Annotations, o.Spec.Config = nil, nil, nil
 	}
-	return obj, nil
-}
-
-func trimDeviceClass(obj any) (any, error) {
-	if c, ok := obj.(*resourcev1.DeviceClass); ok {
-		c.ManagedFields, c.Labels, c.Annotations, c.Spec.Config = nil, nil, nil, nil
-	}
-	return obj, nil
+	return trimFields(obj)
 }
 
 // trimFields drops who wrote which field, and leaves the rest to others that

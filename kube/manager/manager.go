@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +59,9 @@ type Options struct {
 
 	// Objects says how caches keep kinds of objects. May be nil.
 	Objects map[client.Object]cache.ByObject
+	// Others says how caches keep objects of other kinds. Nil drops who wrote which
+	// field.
+	Others toolscache.TransformFunc
 }
 
 // Lease is how replicas agree who works.
@@ -125,12 +129,16 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 
 func options(o Options) manager.Options {
 	timeout, duration, deadline, period := stopTimeout, leaseDuration, renewDeadline, retryPeriod
+	others := o.Others
+	if others == nil {
+		others = cache.TransformStripManagedFields()
+	}
 	return manager.Options{
 		Scheme: o.Scheme,
 		Logger: o.Log,
 		Cache: cache.Options{
 			ByObject:         o.Objects,
-			DefaultTransform: cache.TransformStripManagedFields(),
+			DefaultTransform: others,
 		},
 		Controller:                    config.Controller{EnableWarmup: &o.Warmup},
 		LeaderElection:                !o.Lease.Disabled,
