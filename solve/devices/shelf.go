@@ -145,6 +145,19 @@ func (h *shelf) holds(i int, takes []int64) bool {
 	return true
 }
 
+// spare returns how much is left of a capacity of the device.
+func (h *shelf) spare(i int, capacity string) int64 {
+	for c := range h.devices[i].Kind.Capacity {
+		if has := &h.devices[i].Kind.Capacity[c]; has.Name == capacity {
+			if h.used[i] == nil {
+				return has.Value
+			}
+			return has.Value - h.used[i][c]
+		}
+	}
+	return 0
+}
+
 // asked returns what a claim that asks for these amounts takes of each capacity of a
 // kind. It reports false if the kind cannot give that, however free it is.
 func asked(k *model.DeviceKind, takes []model.DeviceAmount) ([]int64, bool) {

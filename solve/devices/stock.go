@@ -16,6 +16,7 @@ type Stock struct {
 	id       int
 	devices  []device
 	counters []int64             // what is left of each
+	names    []counterID         // of counters
 	broken   []*model.DevicePool // that give nothing, and end a search for all devices
 	pools    []*model.DevicePool
 	start    *shelf // with what claims have already
@@ -27,6 +28,9 @@ type device struct {
 	uses   []use
 	values map[string]value // of attributes
 }
+
+// counterID names counters of all pools alike.
+type counterID struct{ set, name string }
 
 // use is so much of a counter.
 type use struct {
@@ -92,7 +96,7 @@ func (s *Stock) add(p *model.DevicePool, at int) {
 	counters := map[[2]string]int{}
 	for _, c := range p.Counters {
 		counters[[2]string{c.Set, c.Name}] = len(s.counters)
-		s.counters = append(s.counters, c.Value)
+		s.counters, s.names = append(s.counters, c.Value), append(s.names, counterID{c.Set, c.Name})
 	}
 	for i := range p.Devices {
 		d := device{Device: &p.Devices[i], pool: at, values: map[string]value{}}
