@@ -30,17 +30,57 @@ func (c *Catalogue) Taken(ports []model.HostPort, daemons []model.Daemon) Bits {
 }
 
 // Except returns d without the types that could turn out as one of these
-// offers.
+// offers, which may be sold out now and not when the node is launched. Of such a
+// type those zones or capacity types are left that none of these offers has, if the
+// launch asks for them.
 func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
-	return c.Narrow(d, func(_ model.Requirements, have Bits) Bits {
-		bad, left := have.And(offers), NewBits(len(c.Offers))
-		for i := range have.All() {
-			if !bad.Any(c.Types[c.Offers[i].Type].Offers) {
+	allowed := NewBits(len(c.Offers))
+	for i := range c.Pools {
+		allowed.Add(c.Pools[i].Allowed)
+	}
+	out := &Demand{d.Shape, d.Pods, &constraints{Offers: NewBits(len(c.Offers))}}
+	for _, a := range d.alts {
+		bad, left, rest := c.MatchAll(a.demands).And(allowed).And(offers), NewBits(len(c.Offers)), NewBits(len(c.Offers))
+		for i := range a.offers.All() {
+			if bad.Any(c.Types[c.Offers[i].Type].Offers) {
+				rest.Set(i)
+			} else {
 				left.Set(i)
 			}
 		}
-		return left
-	})
+		out.add(alternative{a.demands, left})
+		for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
+			if values, some := c.valuesLess(key, rest, bad); len(values) > 0 {
+				out.add(alternative{a.demands.And(model.NewRequirement(key, model.In, values...)), some})
+			}
+		}
+	}
+	return out
+}
+
+// valuesLess returns the values of a label that some of the offers have and none of
+// the bad ones, and the offers that have them.
+func (c *Catalogue) valuesLess(key string, offers, bad Bits) (values []string, some Bits) {
+	some = NewBits(len(c.Offers))
+	spelled := c.Spelling(key)
+	spoilt := map[int32]bool{}
+	for i := range bad.All() {
+		spoilt[spelled.Of[i]] = true
+	}
+	for i := range offers.All() {
+		if of := spelled.Of[i]; of >= 0 && !spoilt[of] && len(spelled.Labels[of].Values) == 1 && !spelled.Labels[of].Complement {
+			values = append(values, spelled.Labels[of].Values...)
+			some.Set(i)
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values), some
+}
+
+// add adds an alternative that is looked at after the others.
+func (d *Demand) add(a alternative) {
+	d.alts = append(d.alts, a)
+	d.Offers.Add(a.offers)
 }
 
 // Narrow returns d with the offers that keep returns of those allowed under
@@ -48,9 +88,7 @@ func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
 func (c *Catalogue) Narrow(d *Demand, keep func(demands model.Requirements, offers Bits) Bits) *Demand {
 	out := &Demand{d.Shape, d.Pods, &constraints{Offers: NewBits(len(c.Offers))}}
 	for _, a := range d.alts {
-		left := keep(a.demands, a.offers)
-		out.alts = append(out.alts, alternative{a.demands, left})
-		out.Offers = out.Offers.Or(left)
+		out.add(alternative{a.demands, keep(a.demands, a.offers)})
 	}
 	return out
 }

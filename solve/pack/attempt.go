@@ -18,9 +18,24 @@ const helpings = 2
 // mostOneByOne is up to how many pods a draft is made by adding one at a time.
 const mostOneByOne = 256
 
-// build returns a draft with what can be placed as long as wishes are rules.
+// build returns a draft with what can be placed as long as wishes are rules. Pods that
+// an earlier plan placed are moved for the sake of domains whose only nodes are being
+// deleted if the scheduler follows the draft while these domains count.
 func build(q *problem) *draft {
-	x := newDraft(q, lessons{})
+	x := buildWith(q, lessons{})
+	lost := x.moved && x.abandoned == inProgress && len(x.doomed()) > 0 && !x.overspends()
+	if !lost || (repair{x}).outlasts() {
+		return x
+	}
+	if out := buildWith(q, lessons{vanish: true}); out.abandoned == inProgress && out.podsLeft() <= x.podsLeft() {
+		return out
+	}
+	return x
+}
+
+// buildWith is build with what is known already.
+func buildWith(q *problem, known lessons) *draft {
+	x := newDraft(q, known)
 	for tried := 1; attempt(x) && tried < attempts && !x.budget.Overdrawn(); tried++ {
 		x = newDraft(q, x.known)
 	}

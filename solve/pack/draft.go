@@ -19,6 +19,7 @@ type draft struct {
 	known     lessons             // of earlier attempts, and of this one so far
 	prices    map[*demand]float64 // of one pod, where nodes were bought for the demand
 	abandoned abandonment
+	moved     bool // not all that was planned before stays there
 }
 
 // state is all of a draft that planning changes.

@@ -33,12 +33,15 @@ func (x *draft) staying() []placement {
 		return nil
 	}
 	x.topology.Final(true)
-	x.keepDomains(true)
+	if !x.known.vanish {
+		x.keepDomains(true)
+	}
 	admitted := x.topology.Admit(moves)
 	x.keepDomains(false)
 	x.topology.Final(false)
 	var stay []placement
 	for i, m := range moves {
+		x.moved = x.moved || admitted[i] < m.Pods
 		for _, p := range pods[i][:admitted[i]] {
 			stay = append(stay, placement{m.Kind, m.Site, p})
 		}
@@ -51,18 +54,13 @@ func (x *draft) staying() []placement {
 // be bought there. The scheduler counts them as long as these nodes exist, which
 // can be until the pods that it keeps from the other domains run.
 func (x *draft) keepDomains(yes bool) {
-	var doomed []topology.Place
-	for site := range x.snapshot.Nodes {
-		if x.snapshot.Nodes[site].Deleting {
-			doomed = append(doomed, x.topology.At(site))
-		}
-	}
+	doomed := x.doomed()
 	if len(doomed) == 0 {
 		return
 	}
 	for _, d := range x.demands {
 		keys := x.topology.Pinned(d.kind)
-		if len(keys) == 0 || len(d.Shape.Spread) == 0 {
+		if d.whole != nil || len(keys) == 0 || len(d.Shape.Spread) == 0 {
 			continue
 		}
 		var kept []topology.Place
@@ -73,6 +71,17 @@ func (x *draft) keepDomains(yes bool) {
 		}
 		x.topology.Buyable(d.kind, kept)
 	}
+}
+
+// doomed returns the places of the nodes that are being deleted.
+func (x *draft) doomed() []topology.Place {
+	var out []topology.Place
+	for site := range x.snapshot.Nodes {
+		if x.snapshot.Nodes[site].Deleting {
+			out = append(out, x.topology.At(site))
+		}
+	}
+	return out
 }
 
 // planned lists the pods that still fit where an earlier plan put them, rules

@@ -9,6 +9,8 @@ type lessons struct {
 	most  map[lesson]int  // pods that nodes could be bought for at most
 	apart map[[2]int]bool // kinds that the scheduler does not let share a node as planned
 	wary  map[int]bool    // kinds that nodes bought for others stood in the way of
+
+	vanish bool // no plan has pods in the domains whose only nodes are being deleted: these do not count
 }
 
 // lesson names pods of a kind: those in one cell, or those in all cells together.
@@ -21,7 +23,7 @@ type lesson struct {
 // add adds what was found, and reports whether that is anything.
 func (l *lessons) add(found lessons) bool {
 	if l.most == nil {
-		*l = lessons{most: map[lesson]int{}, apart: map[[2]int]bool{}, wary: map[int]bool{}}
+		*l = lessons{most: map[lesson]int{}, apart: map[[2]int]bool{}, wary: map[int]bool{}, vanish: l.vanish}
 	}
 	maps.Copy(l.most, found.most)
 	maps.Copy(l.apart, found.apart)

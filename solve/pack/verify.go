@@ -52,6 +52,20 @@ func (r repair) verify() lessons {
 	return found
 }
 
+// outlasts reports whether the scheduler would follow the draft while domains count
+// whose only nodes are being deleted.
+func (r repair) outlasts() bool {
+	waiting := *r.draft
+	moves, _ := repair{&waiting}.recount()
+	waiting.keepDomains(true)
+	for i, n := range waiting.topology.Admit(moves) {
+		if n < moves[i].Pods {
+			return false
+		}
+	}
+	return true
+}
+
 // comeApart adds to the refused all pods of bundles of which one is refused. It
 // returns the kinds of which it was not known that they do not go together.
 func (r repair) comeApart(refused map[string]bool) map[[2]int]bool {

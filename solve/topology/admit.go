@@ -74,7 +74,6 @@ func mostMissedFirst(some []int, moves []Move, admitted []int) {
 const (
 	shuffles     = 96
 	shuffleLooks = 1 << 14
-	mostShuffled = 100 // moves
 )
 
 // admitShuffled adds the pods of the moves in one of many other orders, by kind
@@ -133,7 +132,8 @@ func (st *State) admitByTurns(moves []Move, order []int) (admitted []int, all bo
 func (st *State) one(m Move, n int) { st.Add(m.Kind, st.sites[m.Site], m.Site, n) }
 
 // ahead searches for an order by depth first, that move first after which most
-// pods can be added that not everything lets in.
+// pods can be added that not everything lets in. Pods that everything lets in come
+// last among equals: they may close a domain to others.
 type ahead struct {
 	*State
 	moves    []Move
@@ -163,7 +163,9 @@ func (a *ahead) search() bool {
 	for _, i := range next {
 		opens[i] = a.opens(i)
 	}
-	slices.SortStableFunc(next, func(i, j int) int { return cmp.Compare(opens[j], opens[i]) })
+	slices.SortStableFunc(next, func(i, j int) int {
+		return cmp.Or(cmp.Compare(opens[j], opens[i]), cmp.Compare(a.turn(a.moves[i].Kind), a.turn(a.moves[j].Kind)))
+	})
 	for _, i := range next {
 		a.one(a.moves[i], 1)
 		a.admitted[i]++

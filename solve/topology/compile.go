@@ -27,7 +27,7 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 	m.see(s.Nodes)
 	c := &compiler{
 		wishes:   wishes,
-		State:    &State{own: s.Nodes, more: more, memory: m, outlook: outlook, kinds: make([]rules, len(s.Pending))},
+		State:    &State{own: s.Nodes, more: more, memory: m, wellKnown: s.WellKnown, outlook: outlook, kinds: make([]rules, len(s.Pending))},
 		Memory:   m,
 		snapshot: s, shared: map[string]*tally{}, looks: map[string]*filter{}, domains: map[lookout]*tally{},
 	}

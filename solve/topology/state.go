@@ -18,6 +18,7 @@ type State struct {
 	own       []model.Node // the Snapshot's
 	more      []model.Node // those that a plan adds, the sites after these
 	memory    *Memory
+	wellKnown model.LabelSet
 	final     bool
 	outlook   Outlook
 	sites     []Place
@@ -98,7 +99,8 @@ func (st *State) counts(f *filter, site int) int8 {
 
 func (st *State) look(f *filter, site int) int8 {
 	n := st.node(site)
-	some, all := f.mayAllow(n.Labels), f.allows(n.Labels)
+	labels := st.settled(n)
+	some, all := f.mayAllow(labels), f.allows(labels)
 	if site >= len(st.own) && f.chosen != nil {
 		some, all = st.outlook.Meets(site, f.chosen)
 	}
@@ -109,6 +111,16 @@ func (st *State) look(f *filter, site int) int8 {
 		return surely
 	}
 	return perhaps
+}
+
+// settled returns the labels of a node without those of the user's own that are only
+// not to have some value: the node does not get these.
+func (st *State) settled(n *model.Node) model.Requirements {
+	absent := func(r model.Requirement) bool { return r.AllowsAbsence() && !st.wellKnown.Has(r.Key) }
+	if !slices.ContainsFunc(n.Labels, absent) {
+		return n.Labels
+	}
+	return slices.DeleteFunc(slices.Clone(n.Labels), absent)
 }
 
 // findDomains notes the domains that have a node which counts for the tally,
@@ -127,7 +139,7 @@ func (st *State) findDomains(t *tally) {
 			t.here = put(t.here, p[t.key][0], true)
 		case site < len(st.own):
 			for _, d := range p[t.key] {
-				if t.filter.mayAllow(n.Labels.And(model.NewRequirement(st.Keys[t.key], model.In, st.Value(t.key, d)))) {
+				if t.filter.mayAllow(st.settled(n).And(model.NewRequirement(st.Keys[t.key], model.In, st.Value(t.key, d)))) {
 					t.maybe = put(t.maybe, d, append(value(t.maybe, d), site))
 				}
 			}
