@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -17,13 +18,17 @@ import (
 // planned for at once, and looking at all of them is not bounded by anything.
 const mostPlaces = 1024
 
-// mostRegions is how many regions, and how many areas, are remembered.
-const mostRegions = 1 << 14
+// Bounds of how many regions there are.
+const (
+	mostRegions = 1 << 15 // that are remembered, and areas; about as many one list of keys tells apart
+	mostSets    = 1 << 13 // sets of offers that one list of keys tells apart
+)
 
 // What it takes to tell offers apart by a label, in steps.
 const (
 	stepsPerLabel  = 8   // for each offer
 	stepsPerRegion = 128 // for each region that results
+	stepsToPlace   = 64  // for each of them as an area
 )
 
 // atlas knows the places that nodes can be bought in.
@@ -42,6 +47,7 @@ func (t *atlas) areas(keys []int) []area {
 		return out
 	}
 	all := t.regionsOf(keys)
+	t.budget.Spend(stepsToPlace * len(all))
 	out := make([]area, len(all))
 	for i := range all {
 		out[all[i].rank] = t.area(&all[i], keys)
@@ -59,7 +65,7 @@ func (t *atlas) areas(keys []int) []area {
 func (t *atlas) areasAt(offer int, keys []int) []area {
 	labels := t.keyNames(keys)
 	var out []area
-	for _, r := range t.regionsAt(offer, labels) {
+	for _, r := range t.regionsAt(offer, labels, mostPlaces) {
 		r.pins = r.pinned(labels)
 		out = append(out, t.area(&r, keys))
 	}
@@ -95,10 +101,15 @@ func (t *atlas) regionsOf(keys []int) []region {
 		return out
 	}
 	t.budget.Spend(stepsPerLabel * len(labels) * len(t.catalogue.Offers))
+	alike := t.catalogue.Alike(t.labels(keys))
+	if len(alike) > mostSets {
+		alike = t.cheapest(alike, t.labels(keys))
+	}
 	var out []region
 	index := map[string]int{}
-	for _, offers := range t.catalogue.Alike(t.labels(keys)) {
-		for _, r := range t.regionsAt(offers[0], labels) {
+	most := min(mostPlaces, mostRegions/max(len(alike), 1))
+	for _, offers := range alike {
+		for _, r := range t.regionsAt(offers[0], labels, most) {
 			id := r.id()
 			i, known := index[id]
 			if !known {
@@ -116,7 +127,7 @@ func (t *atlas) regionsOf(keys []int) []region {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(out[a].names, out[b].names) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(slices.Compare(out[a].names, out[b].names), cmp.Compare(a, b)) })
 	for rank, i := range order {
 		out[i].rank = rank
 	}
@@ -125,6 +136,39 @@ func (t *atlas) regionsOf(keys []int) []region {
 		t.regionsKnown = len(out)
 	}
 	t.regions[name] = out
+	return out
+}
+
+// cheapest returns the cheapest of the sets of offers, and for each value of a label
+// the cheapest that has it: more are told apart only by many keys together.
+func (t *atlas) cheapest(alike [][]int, labels []string) [][]int {
+	price := make([]model.Price, len(alike))
+	order := make([]int, len(alike))
+	for i, offers := range alike {
+		order[i], price[i] = i, math.MaxInt64
+		for _, o := range offers {
+			price[i] = min(price[i], t.catalogue.Offers[o].Price)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(price[a], price[b]), cmp.Compare(a, b)) })
+	seen, chosen := make([]map[int32]bool, len(labels)), order[:mostSets:mostSets]
+	for n, i := range order {
+		for k, name := range labels {
+			of := t.catalogue.Spelling(name).Of[alike[i][0]]
+			if seen[k] == nil {
+				seen[k] = map[int32]bool{}
+			}
+			if !seen[k][of] && n >= mostSets && chosen[len(chosen)-1] != i {
+				chosen = append(chosen, i)
+			}
+			seen[k][of] = true
+		}
+	}
+	slices.Sort(chosen) // in the order in which offers have them
+	out := make([][]int, len(chosen))
+	for n, i := range chosen {
+		out[n] = alike[i]
+	}
 	return out
 }
 
@@ -140,19 +184,27 @@ func (t *atlas) labels(keys []int) []string {
 }
 
 // regionsAt returns where a node bought from the offer may be, as far as the
-// labels tell.
-func (t *atlas) regionsAt(offer int, labels []string) []region {
+// labels tell: at most so many regions.
+func (t *atlas) regionsAt(offer int, labels []string, places int) []region {
 	out := []region{{names: make([]string, len(labels)), settled: make([]bool, len(labels)), open: make([]bool, len(labels))}}
-	most := int(math.Pow(mostPlaces, 1/float64(len(labels))))
+	most := max(int(math.Pow(float64(places), 1/float64(len(labels)))), 1)
 	for i, name := range labels {
-		label, ok := t.catalogue.Label(offer, name)
-		if !ok {
+		spelled := t.catalogue.Spelling(name)
+		of := spelled.Of[offer]
+		if of < 0 {
 			continue
 		}
+		label := &spelled.Labels[of]
 		values := t.openValues(name, label, most)
 		if len(values) == 0 && label.Complement { // nobody can tell the values it may have
 			for _, r := range out {
 				r.open[i] = true
+			}
+			continue
+		}
+		if len(values) == 1 {
+			for _, r := range out {
+				r.names[i], r.settled[i] = values[0], true
 			}
 			continue
 		}
@@ -171,12 +223,12 @@ func (t *atlas) regionsAt(offer int, labels []string) []region {
 
 // openValues returns the values of a key that a label allows, at most so many: those
 // that nodes or pods name come first.
-func (t *atlas) openValues(key string, label model.Requirement, most int) []string {
+func (t *atlas) openValues(key string, label *model.Requirement, most int) []string {
 	if !label.Complement && len(label.Values) <= most {
 		return label.Values
 	}
 	values := slices.DeleteFunc(t.mentioned(key, label.Complement), func(v string) bool { return !label.Has(v) })
-	if n, ok := t.invented(label); ok && !slices.Contains(values, n) {
+	if n, ok := t.invented(*label); ok && !slices.Contains(values, n) {
 		values = slices.Insert(values, 0, n)
 	}
 	if !label.Complement {

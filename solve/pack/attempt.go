@@ -203,7 +203,7 @@ func fill(x *draft) {
 		everywhere(x)
 		x.known.add(repair{x}.verify())
 		repair{x}.topUp()
-		if x.podsLeft() >= before || x.overspends() {
+		if x.podsLeft() >= before || x.overspends() || x.budget.Overdrawn() {
 			break
 		}
 	}

@@ -17,6 +17,7 @@ const (
 	insertions      = 1 << 17
 	trialInsertions = 1 << 12 // where only a Trial is wanted
 	insertionSteps  = 200     // of the budget, that checking one pod takes
+	looksPerStep    = 32      // at whether a node may be in an area, for one pod that is checked
 )
 
 // insertion is the part of repair that finds places for pods that are left, one
@@ -178,6 +179,7 @@ func (n *insertion) onNode(d *demand, w worth) bool {
 // for one of the areas.
 func (n *insertion) onPlanned(d *demand, areas []area, keys []int, w worth) bool {
 	offers := make([]fit.Bits, len(areas))
+	n.spend(len(areas) * len(n.bins) / looksPerStep)
 	for i := 0; i < len(n.bins); i++ {
 		site := len(n.snapshot.Nodes) + i
 		for j, a := range areas {

@@ -3,8 +3,8 @@
 package pack
 
 import (
+	"encoding/binary"
 	"slices"
-	"strconv"
 	"strings"
 
 	"karpenter/model"
@@ -22,11 +22,19 @@ type region struct {
 
 // id is equal for equal regions of the same keys.
 func (r *region) id() string {
-	var b []byte
+	b := make([]byte, 0, 32*len(r.names))
 	for i, name := range r.names {
-		b = strconv.AppendBool(strconv.AppendBool(strconv.AppendQuote(b, name), r.settled[i]), r.open[i])
+		b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
+		b = append(b, flag(r.settled[i])|flag(r.open[i])<<1)
 	}
 	return string(b)
+}
+
+func flag(yes bool) byte {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // pinned returns what settles a node for the region. Its nodes have no label for

@@ -44,7 +44,7 @@ func (r repair) topUp() {
 				}
 			}
 		}
-		if !r.homeless() || r.overspends() || !r.narrow() {
+		if !r.homeless() || r.overspends() || r.budget.Overdrawn() || !r.narrow() {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
@@ -23,6 +24,7 @@ func (w reasons) verdict(d *demand) model.Verdict {
 		return model.Verdict{Pods: d.left, Shape: w.snapshot.Pending[d.kind].Shape}
 	}
 	v := model.Verdict{Pods: d.left, Shape: w.snapshot.Pending[d.kind].Shape, Nodes: len(w.nodes)}
+	openings := sync.OnceValue(func() []opening { return w.openings(d) })
 	for i := range w.catalogue.Pools {
 		if steps, ok := w.hollow(i); ok {
 			v.Pools = append(v.Pools, model.PoolVerdict{Pool: w.catalogue.Pools[i].Name, Steps: steps})
@@ -31,7 +33,7 @@ func (w reasons) verdict(d *demand) model.Verdict {
 		steps := w.catalogue.Explain(i, d.Demand, w.snapshot.Resources)
 		suits := steps[len(steps)-1].Left > 0
 		if suits {
-			steps = append(steps, w.lastStep(i, d))
+			steps = append(steps, w.lastStep(i, d, openings))
 		}
 		v.Pools = append(v.Pools, model.PoolVerdict{Pool: w.catalogue.Pools[i].Name, Steps: steps, Suits: suits})
 	}
@@ -48,7 +50,7 @@ func (w reasons) verdict(d *demand) model.Verdict {
 
 // lastStep says what keeps d from the pool although labels, taints and size do
 // not: minValues, reservations, ports, rules between pods, or limits.
-func (w reasons) lastStep(pool int, d *demand) model.Step {
+func (w reasons) lastStep(pool int, d *demand, openings func() []opening) model.Step {
 	p := &w.catalogue.Pools[pool]
 	if step, ok := w.floorStep(pool, d); ok {
 		return step
@@ -60,7 +62,7 @@ func (w reasons) lastStep(pool int, d *demand) model.Step {
 		return w.portStep(d)
 	}
 	if !w.topology.Free(d.kind) {
-		if reason, ok := w.whyNot(pool, d); ok {
+		if reason, ok := w.whyNot(pool, d, openings()); ok {
 			return model.Step{Constraint: reason.Constraint, Hint: reason.Hint}
 		}
 		if keys := w.undecided(pool, d); len(keys) > 0 {
@@ -129,28 +131,48 @@ func (w reasons) usedUp(pool int, d *demand) (model.Step, bool) {
 	}, len(ids) > 0
 }
 
+// opening is a place where limits would let nodes be bought that have room for a pod.
+type opening struct {
+	place topology.Place
+	pools fit.Bits // that could
+}
+
+// openings returns where nodes could be bought for d, rules between pods not asked.
+func (w reasons) openings(d *demand) []opening {
+	buyable := fit.NewBits(len(w.catalogue.Offers))
+	for t := range w.catalogue.Types {
+		row := &w.catalogue.Types[t]
+		if d.Offers.Any(row.Offers) && d.Shape.Requests.Fits(row.Free) && w.limits.allow(row.Pool, row.Capacity, 1) > 0 {
+			for o := range d.Offers.In(row.Offers) {
+				buyable.Set(o)
+			}
+		}
+	}
+	var out []opening
+	alternatives := d.Shape.Alternatives()
+	for _, a := range w.atlas.areas(w.topology.Pinned(d.kind)) {
+		pools := fit.NewBits(len(w.catalogue.Pools))
+		for _, o := range a.offers {
+			if buyable.Has(o) {
+				pools.Set(w.poolOf(o))
+			}
+		}
+		if !pools.Empty() && slices.ContainsFunc(alternatives, a.suits) {
+			out = append(out, opening{a.place, pools})
+		}
+	}
+	return out
+}
+
 // whyNot returns the rule between pods that keeps d from nodes that limits
 // would let the pool buy. It reports false when there are none such, or no rule
 // keeps it from them.
-func (w reasons) whyNot(pool int, d *demand) (topology.Reason, bool) {
+func (w reasons) whyNot(pool int, d *demand, openings []opening) (topology.Reason, bool) {
 	var here, all []topology.Place
-	alternatives := d.Shape.Alternatives()
-	for _, a := range w.atlas.areas(w.topology.Pinned(d.kind)) {
-		if !slices.ContainsFunc(alternatives, a.suits) {
-			continue
-		}
-		some, own := false, false
-		for _, o := range a.offers {
-			row := &w.catalogue.Types[w.catalogue.Offers[o].Type]
-			if d.Offers.Has(o) && d.Shape.Requests.Fits(row.Free) && w.limits.allow(row.Pool, row.Capacity, 1) > 0 {
-				some, own = true, own || row.Pool == pool
-			}
-		}
-		if some {
-			all = append(all, a.place)
-		}
-		if own {
-			here = append(here, a.place)
+	for _, o := range openings {
+		all = append(all, o.place)
+		if o.pools.Has(pool) {
+			here = append(here, o.place)
 		}
 	}
 	if len(here) == 0 {
