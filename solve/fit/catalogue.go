@@ -25,6 +25,7 @@ type Catalogue struct {
 	daemons   []model.Daemon
 	reserved  map[string]Bits // reservation → its offers
 	matches   map[string]Bits // requirement text → offers that allow it
+	older     map[string]Bits // as matches was when it became too large
 	labels    map[poolKey]*labels
 	alike     map[string][][]int
 	open      map[poolKey]bool
@@ -97,7 +98,7 @@ type constraints struct {
 // alternative is one conjunction of the shape's node affinity.
 type alternative struct {
 	demands model.Requirements
-	offers  Bits
+	offers  offerSet
 }
 
 type poolKey struct {

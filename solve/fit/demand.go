@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"karpenter/model"
@@ -48,12 +47,12 @@ func (c *Catalogue) constrain(alternatives []model.Requirements, tolerations []m
 	for _, demands := range alternatives {
 		copy(left, base)
 		c.narrow(left, demands)
-		offers := c.none // as of many alternatives most may leave
-		if !left.Empty() {
-			offers = slices.Clone(left)
-		}
+		out.Offers.Add(left)
+		offers := compact(left)
 		out.alts = append(out.alts, alternative{demands, offers})
-		out.Offers.Add(offers)
+		if offers.bits != nil {
+			left = NewBits(len(c.Offers))
+		}
 	}
 	return out
 }
@@ -80,7 +79,7 @@ func constraintKey(alternatives []model.Requirements, tolerations []model.Tolera
 func (d *Demand) Alternatives() iter.Seq2[model.Requirements, Bits] {
 	return func(yield func(model.Requirements, Bits) bool) {
 		for _, a := range d.alts {
-			if !yield(a.demands, a.offers) {
+			if !yield(a.demands, a.offers.Bits()) {
 				return
 			}
 		}
@@ -116,6 +115,9 @@ func (d *Demand) At(offer int) model.Requirements {
 // Under returns the position of the conjunction that At returns, or how many there
 // are.
 func (d *Demand) Under(offer int) int {
+	if !d.Offers.Has(offer) {
+		return len(d.alts)
+	}
 	for i := range d.alts {
 		if d.alts[i].offers.Has(offer) {
 			return i
@@ -128,7 +130,7 @@ func (d *Demand) Under(offer int) int {
 func (d *Demand) OffersAt(offer int) Bits {
 	for _, a := range d.alts {
 		if a.offers.Has(offer) {
-			return a.offers
+			return a.offers.Bits()
 		}
 	}
 	return nil

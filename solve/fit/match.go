@@ -15,14 +15,30 @@ func (c *Catalogue) Match(r model.Requirement) Bits {
 	if m, ok := c.matches[text]; ok {
 		return m
 	}
+	m, ok := c.older[text]
+	if !ok {
+		m = c.match(r)
+	}
+	if (len(c.matches)+1)*len(m) > mostMatched {
+		c.matches, c.older = map[string]Bits{}, c.matches
+	}
+	c.matches[text] = m
+	return m
+}
+
+// mostMatched is how many words of Bits the sets have that are remembered of
+// requirements asked about lately. Those asked about before are forgotten when there
+// are as many again.
+const mostMatched = 1 << 21
+
+func (c *Catalogue) match(r model.Requirement) Bits {
 	m := NewBits(len(c.Offers))
 	for i := range c.Pools {
 		c.matchPool(i, r, m)
 	}
 	if m.Empty() {
-		m = c.none
+		return c.none
 	}
-	c.matches[text] = m
 	return m
 }
 

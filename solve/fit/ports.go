@@ -41,17 +41,17 @@ func (c *Catalogue) Except(d *Demand, offers Bits) *Demand {
 	out := &Demand{d.Shape, d.Pods, &constraints{Offers: NewBits(len(c.Offers))}}
 	for _, a := range d.alts {
 		bad, left, rest := c.MatchAll(a.demands).And(allowed).And(offers), NewBits(len(c.Offers)), NewBits(len(c.Offers))
-		for i := range a.offers.All() {
+		for i := range a.offers.Bits().All() {
 			if bad.Any(c.Types[c.Offers[i].Type].Offers) {
 				rest.Set(i)
 			} else {
 				left.Set(i)
 			}
 		}
-		out.add(alternative{a.demands, left})
+		out.add(a.demands, left)
 		for _, key := range []string{model.LabelZone, model.LabelCapacityType} {
 			if values, some := c.valuesLess(key, rest, bad); len(values) > 0 {
-				out.add(alternative{a.demands.And(model.NewRequirement(key, model.In, values...)), some})
+				out.add(a.demands.And(model.NewRequirement(key, model.In, values...)), some)
 			}
 		}
 	}
@@ -78,9 +78,9 @@ func (c *Catalogue) valuesLess(key string, offers, bad Bits) (values []string, s
 }
 
 // add adds an alternative that is looked at after the others.
-func (d *Demand) add(a alternative) {
-	d.alts = append(d.alts, a)
-	d.Offers.Add(a.offers)
+func (d *Demand) add(demands model.Requirements, offers Bits) {
+	d.alts = append(d.alts, alternative{demands, compact(offers)})
+	d.Offers.Add(offers)
 }
 
 // Narrow returns d with the offers that keep returns of those allowed under
@@ -88,7 +88,7 @@ func (d *Demand) add(a alternative) {
 func (c *Catalogue) Narrow(d *Demand, keep func(demands model.Requirements, offers Bits) Bits) *Demand {
 	out := &Demand{d.Shape, d.Pods, &constraints{Offers: NewBits(len(c.Offers))}}
 	for _, a := range d.alts {
-		out.add(alternative{a.demands, keep(a.demands, a.offers)})
+		out.add(a.demands, keep(a.demands, a.offers.Bits()))
 	}
 	return out
 }
@@ -100,7 +100,7 @@ func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
 		out.Offers = out.Offers.And(s)
 	}
 	for _, a := range d.alts {
-		out.alts = append(out.alts, alternative{a.demands, a.offers.And(out.Offers)})
+		out.alts = append(out.alts, alternative{a.demands, compact(a.offers.Bits().And(out.Offers))})
 	}
 	return out
 }

@@ -20,17 +20,35 @@ const mostOneByOne = 256
 
 // build returns a draft with what can be placed as long as wishes are rules. Pods that
 // an earlier plan placed are moved for the sake of domains whose only nodes are being
-// deleted if the scheduler follows the draft while these domains count.
+// deleted if the scheduler follows the draft while these domains count, and all of
+// them have a place.
 func build(q *problem) *draft {
 	x := buildWith(q, lessons{})
-	lost := x.moved && x.abandoned == inProgress && len(x.doomed()) > 0 && !x.overspends()
-	if !lost || (repair{x}).outlasts() {
+	if !x.moved || x.abandoned != inProgress || len(x.doomed()) == 0 || x.overspends() {
 		return x
 	}
-	if out := buildWith(q, lessons{vanish: true}); out.abandoned == inProgress && out.podsLeft() <= x.podsLeft() {
+	evicted, outlasts := x.evicted(), repair{x}.outlasts()
+	if evicted == 0 && outlasts {
+		return x
+	}
+	out := buildWith(q, lessons{vanish: true})
+	if out.abandoned == inProgress && out.podsLeft() <= x.podsLeft() && (out.evicted() < evicted || !outlasts) {
 		return out
 	}
 	return x
+}
+
+// evicted returns how many pods are left that an earlier plan placed.
+func (x *draft) evicted() int {
+	n := 0
+	for _, d := range x.demands {
+		for _, p := range d.left {
+			if p.Planned != "" {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // buildWith is build with what is known already.
@@ -58,7 +76,6 @@ func conclude(x *draft) *outcome {
 		x = steadier(x)
 		economise(x)
 		secure(x)
-		confirmAll(x)
 	}
 	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(x.snapshot.Pending))}
 	for _, d := range x.demands {
@@ -69,21 +86,6 @@ func conclude(x *draft) *outcome {
 	}
 	report{x}.fill(out)
 	return out
-}
-
-// confirmations is how often places are looked for again for pods that find no
-// devices as the scheduler looks for them.
-const confirmations = 3
-
-// confirmAll has every pod with claims find its devices as the scheduler looks for
-// them. Those that do not are put elsewhere, or are left.
-func confirmAll(x *draft) {
-	for tried := 0; !(repair{x}).confirm(); tried++ {
-		repair{x}.prune() // others may have counted on them
-		if tried < confirmations {
-			repair{x}.insertAll()
-		}
-	}
 }
 
 // attempt places what it can. Taints that only prefer to be avoided are

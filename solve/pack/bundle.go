@@ -193,7 +193,7 @@ func (ds domains) compileBundle(a area, members []member) *fit.Demand {
 		shape.Terms = (&model.Shape{Terms: shape.Terms, VolumeTerms: s.Alternatives()}).Alternatives()
 		offers = append(offers, m.of.Offers)
 	}
-	return ds.spanning(ds.catalogue.Only(ds.catalogue.NewDemand(model.Pending{Shape: &shape}), offers...))
+	return ds.spanning(ds.catalogue.Only(ds.besideDaemons(ds.catalogue.NewDemand(model.Pending{Shape: &shape})), offers...))
 }
 
 // release gives the pods of a bundle back to their demands.

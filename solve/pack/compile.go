@@ -62,11 +62,14 @@ func tiersOf(pools []fit.Pool) []tier {
 func (q *problem) compile(p model.Pending) *fit.Demand { return q.narrowed(q.catalogue.NewDemand(p)) }
 
 // narrowed is the rest of compile.
-func (q *problem) narrowed(d *fit.Demand) *fit.Demand {
+func (q *problem) narrowed(d *fit.Demand) *fit.Demand { return q.spanning(q.besideDaemons(d)) }
+
+// besideDaemons returns d where no daemon takes the ports it needs.
+func (q *problem) besideDaemons(d *fit.Demand) *fit.Demand {
 	if ports := d.Shape.HostPorts; len(ports) > 0 {
-		d = q.catalogue.Except(d, q.catalogue.Taken(ports, q.snapshot.Daemons))
+		return q.catalogue.Except(d, q.catalogue.Taken(ports, q.snapshot.Daemons))
 	}
-	return q.spanning(d)
+	return d
 }
 
 // buyable reports whether a pod of d would fit some new node.

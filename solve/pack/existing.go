@@ -11,6 +11,10 @@ import (
 	"karpenter/solve/topology"
 )
 
+// patience is how much more is done to find an order in which the scheduler would put
+// pods where they were planned: an earlier plan has found one.
+const patience = 7
+
 // keepPlanned leaves pods on the node an earlier plan chose for them, as long
 // as they still fit there and the scheduler would put all of them there in some
 // order. Without it a second look at the same situation could pack differently
@@ -33,12 +37,14 @@ func (x *draft) staying() []placement {
 		return nil
 	}
 	x.topology.Final(true)
+	x.topology.Patience = patience
 	if !x.known.vanish {
 		x.keepDomains(true)
 	}
 	admitted := x.topology.Admit(moves)
 	x.keepDomains(false)
 	x.topology.Final(false)
+	x.topology.Patience = 0
 	var stay []placement
 	for i, m := range moves {
 		x.moved = x.moved || admitted[i] < m.Pods

@@ -180,7 +180,7 @@ func (r repair) tiedTo(d *demand, a area, term int) *demand {
 	}
 	shape.Selector = shape.Selector.And(a.pins...)
 	part := &demand{
-		Demand: r.catalogue.Only(r.catalogue.NewDemand(model.Pending{Shape: &shape}), d.Offers),
+		Demand: r.catalogue.Only(r.besideDaemons(r.catalogue.NewDemand(model.Pending{Shape: &shape})), d.Offers),
 		index:  len(r.demands), kind: d.kind, whole: d.parts()[0].of, bundle: d.bundle, area: &a,
 	}
 	r.demands = append(r.demands, part)

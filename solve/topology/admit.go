@@ -106,7 +106,7 @@ func (st *State) admitShuffled(moves []Move) []int {
 		}
 		st.withdraw(moves, admitted)
 	}
-	ahead := &ahead{State: st, moves: moves, admitted: make([]int, len(moves)), seen: map[string]bool{}, most: st.Looks + shuffleLooks}
+	ahead := &ahead{State: st, moves: moves, admitted: make([]int, len(moves)), seen: map[string]bool{}, most: st.Looks + (1+st.Patience)*shuffleLooks}
 	if ahead.search() {
 		return ahead.admitted
 	}

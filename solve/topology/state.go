@@ -14,6 +14,8 @@ type State struct {
 	Keys  []string // topology keys some rule is about, but the hostname
 	Looks int      // how often the rules were asked in search of an order
 
+	Patience int // how much longer Admit looks ahead for an order, in times
+
 	domains   []domains
 	own       []model.Node // the Snapshot's
 	more      []model.Node // those that a plan adds, the sites after these
