@@ -4,6 +4,7 @@ package pack
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"karpenter/model"
@@ -54,3 +55,14 @@ func placeID(p topology.Place, keys []int) string {
 
 // name tells the area from others of the same demand.
 func (a *area) name() string { return strings.Join(a.names, "\x00") }
+
+// inside reports whether a node at the wider place may turn out to be at the
+// other.
+func inside(p, wider topology.Place, keys []int) bool {
+	return !slices.ContainsFunc(keys, func(key int) bool {
+		if len(p[key]) == 0 || len(wider[key]) == 0 { // the label is absent
+			return len(p[key]) != len(wider[key])
+		}
+		return !slices.Contains(wider[key], p[key][0])
+	})
+}

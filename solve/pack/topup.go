@@ -291,14 +291,3 @@ func (r repair) grows(b bin, row *fit.TypeRow) bool {
 func within(p, wider topology.Place, keys []int) bool {
 	return inside(p, wider, keys) && slices.ContainsFunc(keys, func(key int) bool { return len(wider[key]) > 1 })
 }
-
-// inside reports whether a node at the wider place may turn out to be at the
-// other.
-func inside(p, wider topology.Place, keys []int) bool {
-	return !slices.ContainsFunc(keys, func(key int) bool {
-		if len(p[key]) == 0 || len(wider[key]) == 0 { // the label is absent
-			return len(p[key]) != len(wider[key])
-		}
-		return !slices.Contains(wider[key], p[key][0])
-	})
-}
