@@ -14,7 +14,7 @@
 //     decides in which domains nodes are bought for pods with rules about each
 //     other.
 //   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
-//   - repair (verify.go, topup.go, insert.go, confirm.go, outlook.go, futures.go) checks the draft as the scheduler
+//   - repair (doomed.go, verify.go, topup.go, insert.go, confirm.go, outlook.go, futures.go) checks the draft as the scheduler
 //     will and finds places for what is left.
 //   - thrift (thrift.go) gives up nodes of small plans that their pods can do without.
 //   - secure (secure.go) buys new nodes on demand where a pool asks for a share of
