@@ -92,7 +92,7 @@ func serve(ctx context.Context, c settings.Config) error {
 	klog.SetLogger(logger)
 	ctx = log.IntoContext(ctx, logger)
 	describe(logger, c, build)
-	collectSooner()
+	collectSooner(startingPercent)
 	if c.MemoryLimit > 0 {
 		debug.SetMemoryLimit(c.MemoryLimit / 10 * 9)
 	}

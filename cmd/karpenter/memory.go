@@ -6,23 +6,35 @@ package main
 
 import (
 	"context"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
-// collectSooner has garbage collected when there is half as much as there is in
-// use, not as much. What is in use is mostly caches, of which a decision or a
+const (
+	// startTime is how long the process counts as starting: it reads the whole
+	// cluster, and most of what that takes is garbage at once.
+	startTime = 5 * time.Minute
+
+	// How much garbage there may be until it is collected, in percent of what is in
+	// use.
+	startingPercent = 25
+	usualPercent    = 50
+)
+
+// collectSooner has garbage collected when there is so much of it, not as much as
+// there is in use. What is in use is mostly caches, of which a decision or a
 // scrape needs a part besides: that halves what it costs in memory, and a
 // collection takes a fraction of a second. GOGC says otherwise.
-func collectSooner() {
-	const preset, sooner = 100, 50
-	if told := debug.SetGCPercent(sooner); told != preset {
-		debug.SetGCPercent(told)
+func collectSooner(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
 	}
 }
 
-// giveBack returns memory that is not in use to the system, every minute. Without
+// giveBack returns memory that is not in use to the system, every minute, and ends the
+// time in which garbage is collected as while starting. Without
 // it a process keeps for a long time what it needed once, when it read the whole
 // cluster.
 type giveBack struct{}
@@ -33,12 +45,15 @@ func (giveBack) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (giveBack) Start(ctx context.Context) error {
-	every := time.NewTicker(time.Minute)
+	every, started := time.NewTicker(time.Minute), time.NewTimer(startTime)
 	defer every.Stop()
+	defer started.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-started.C:
+			collectSooner(usualPercent)
 		case <-every.C:
 			shrink()
 		}
