@@ -23,7 +23,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/$(PROVIDER))
 
 .DEFAULT_GOAL := help
-.PHONY: help try ui ui-test screens pictures recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
+.PHONY: help try ui ui-test screens pictures recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws sim-azure aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -109,6 +109,10 @@ aws-calls: ## the calls to AWS that launch NODES=1000 nodes at once, and that an
 
 sim-aws: ## as sim, with the AWS provider on an account in memory; SEEDS=50 FIRST=1
 	go test ./sim -run '^TestAmazonSeeds$$' -timeout 1h -amazon-seeds=$(SEEDS) -first=$(FIRST)
+
+sim-azure: ## as sim, with the provider for AKS on a subscription in memory; 100 fresh seeds, and SEEDS=50 from FIRST=1
+	go test ./sim -run '^TestAzureSeeds$$' -timeout 1h -azure-seeds=100 -first=$(fresh)
+	go test ./sim -run '^TestAzureSeeds$$' -timeout 1h -azure-seeds=$(SEEDS) -first=$(FIRST)
 
 e2e: build bin/moto bin/helm bin/prometheus bin/promtool bin/release-tool ## tests against a real control plane, and against moto, an emulator of AWS
 	go test -timeout 30m ./e2e/...

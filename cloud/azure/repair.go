@@ -16,13 +16,14 @@ const (
 	preemptionScheduled corev1.NodeConditionType = "PreemptionScheduled" // spot is about to be evicted
 )
 
-// RepairPolicies implements cloud.Provider.
+// RepairPolicies implements cloud.Provider. The one of nodeHealthy is the fallback,
+// which only its own condition needs.
 func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	const usual = 10 * time.Minute
 	return []cloud.RepairPolicy{
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, ReasonRegex: ".*", Toleration: usual, Action: cloud.ReplaceNode},
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, ReasonRegex: ".*", Toleration: usual, Action: cloud.ReplaceNode},
-		{ConditionType: nodeHealthy, ConditionStatus: corev1.ConditionFalse, ReasonRegex: ".*", Action: cloud.ReplaceNode},
+		{ConditionType: nodeHealthy, ConditionStatus: corev1.ConditionFalse, Action: cloud.ReplaceNode},
 		{ConditionType: preemptionScheduled, ConditionStatus: corev1.ConditionTrue, ReasonRegex: ".*", Action: cloud.ReplaceNode},
 	}
 }

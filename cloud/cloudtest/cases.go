@@ -15,6 +15,7 @@ import (
 
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/health"
 	"karpenter/model"
 )
 
@@ -32,6 +33,11 @@ func testConstants(t *testing.T, c *Cloud) {
 	}
 	if diff := cmp.Diff(c.Provider.NodeClasses(), c.Provider.NodeClasses()); diff != "" {
 		t.Errorf("node classes differ between calls: %s", diff)
+	}
+	if policies := c.Provider.RepairPolicies(); len(policies) > 0 {
+		if _, err := health.New(policies); err != nil {
+			t.Errorf("the repair policies cannot be used together: %v", err)
+		}
 	}
 	if diff := cmp.Diff(c.Provider.RepairPolicies(), c.Provider.RepairPolicies()); diff != "" {
 		t.Errorf("repair policies differ between calls: %s", diff)

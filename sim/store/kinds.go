@@ -20,6 +20,7 @@ import (
 
 	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
 	awsv1 "karpenter/api/aws/v1"
+	azurev1beta1 "karpenter/api/azure/v1beta1"
 	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/api/v1alpha1"
@@ -56,6 +57,7 @@ func kinds() []served {
 		{&v1alpha1.NodeOverlay{}, false, true},
 		{&kwokv1alpha1.KWOKNodeClass{}, false, true},
 		{&awsv1.EC2NodeClass{}, false, true},
+		{&azurev1beta1.AKSNodeClass{}, false, true},
 		{&corev1.Pod{}, true, true},
 		{&corev1.PersistentVolumeClaim{}, true, false},
 		{&corev1.Service{}, true, false},

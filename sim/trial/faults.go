@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/smithy-go"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,7 +21,7 @@ type faults struct {
 	run    *sim.Run
 	script *script.Faults
 	rand   *rand.Rand
-	amazon bool // calls to the cloud are AWS's
+	vendor *vendor // whose cloud calls are to; nil = simcloud
 }
 
 func newFaults(r *sim.Run, s *script.Script) *faults {
@@ -103,12 +102,16 @@ func (f *faults) process(c script.Call) sim.Fault {
 func (f *faults) Cloud(c sim.Call) sim.Fault {
 	call := f.call(c)
 	kinds := []script.Kind{script.CloudThrottle}
-	switch c.Verb {
-	case "Create", "Delete", "CreateFleet", "TerminateInstances", "CreateLaunchTemplate", "DeleteLaunchTemplate", "CreateTags":
+	changes := []string{"Create", "Delete"}
+	if f.vendor != nil {
+		changes = f.vendor.changes
+	}
+	switch {
+	case slices.Contains(changes, c.Verb):
 		kinds = append(kinds, script.CloudLost)
-	case "List":
+	case c.Verb == "List":
 		kinds = append(kinds, script.PartialList)
-	case "InstanceTypes":
+	case c.Verb == "InstanceTypes":
 		kinds = append(kinds, script.FewTypes)
 	}
 	out := f.process(call)
@@ -119,8 +122,8 @@ func (f *faults) Cloud(c sim.Call) sim.Fault {
 	switch hit.Kind {
 	case script.CloudThrottle:
 		out.Refuse = errors.New("RequestLimitExceeded: request limit exceeded")
-		if f.amazon {
-			out.Refuse = &smithy.GenericAPIError{Code: "RequestLimitExceeded", Message: "Request limit exceeded.", Fault: smithy.FaultClient}
+		if f.vendor != nil {
+			out.Refuse = f.vendor.throttled
 		}
 	case script.CloudLost:
 		out.Lose = fmt.Errorf("%s %s: connection reset by peer", c.Verb, c.Name)

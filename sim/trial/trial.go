@@ -25,6 +25,7 @@ import (
 	"karpenter/sim/actors"
 	"karpenter/sim/amazon"
 	"karpenter/sim/laws"
+	"karpenter/sim/microsoft"
 	"karpenter/sim/script"
 	"karpenter/sim/store"
 )
@@ -44,8 +45,12 @@ type Trial struct {
 	// Steps bounds the run; 0 = enough for any script that Draw makes up.
 	Steps int
 	// Amazon has the process work with the AWS provider on an account like that.
-	// The script's types and zones must be of EC2; see Translate. Nil = simcloud.
+	// The script's types and zones must be of EC2; see Translate. Nil = simcloud,
+	// unless Microsoft is set.
 	Amazon *amazon.Config
+	// Microsoft has the process work with the provider for AKS in a subscription
+	// like that; see TranslateToAzure. Nil as well = simcloud.
+	Microsoft *microsoft.Config
 	// Free lifts the bound on how many reconciles a controller has under way,
 	// and has time pass only when nothing else can happen.
 	Free bool
@@ -79,7 +84,8 @@ func NewServer() (*store.Server, error) {
 // Hold runs the trial. The test fails only if it cannot be held.
 func (c Trial) Hold(t *testing.T) Verdict {
 	t.Helper()
-	settings, err := settingsOf(c.Script, c.Amazon != nil, c.Args)
+	vendor := c.vendor()
+	settings, err := settingsOf(c.Script, vendor, c.Args)
 	if err != nil {
 		t.Fatalf("the script cannot be run: %v", err)
 	}
@@ -92,15 +98,15 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	if s.MostSteps == 0 {
 		s.MostSteps = mostSteps
 	}
-	if c.Amazon != nil {
-		c.buyFromAmazon(&s)
+	if vendor != nil {
+		vendor.sell(&s)
 	}
 	if c.Free {
 		s.Steady, s.Workers = true, 1000
 	}
 	s.Actors = func(r *sim.Run) ([]sim.Actor, error) {
 		faults = newFaults(r, c.Script)
-		faults.amazon = c.Amazon != nil
+		faults.vendor = vendor
 		var out []sim.Actor
 		for _, a := range actors.New(actors.Config{
 			Store: r.Store, Cloud: r.Cloud, Rand: r.Rand("actors"), Script: c.Script, Faults: faults.script,
@@ -131,10 +137,10 @@ func (c Trial) Hold(t *testing.T) Verdict {
 }
 
 // settingsOf is how the process is configured for the script.
-func settingsOf(s *script.Script, amazon bool, more []string) (config.Config, error) {
-	args := []string{"--cloud-provider=" + config.CloudKWOK} // whose settings need no cloud
-	if amazon {
-		args = []string{"--cloud-provider=" + config.CloudAWS, "--cluster-name=cluster", "--eks-control-plane=true", "--interruption-queue=cluster"}
+func settingsOf(s *script.Script, of *vendor, more []string) (config.Config, error) {
+	args, environment := []string{"--cloud-provider=" + config.CloudKWOK}, map[string]string(nil) // whose settings need no cloud
+	if of != nil {
+		args, environment = slices.Clone(of.args), of.environment
 	}
 	gates := ""
 	for i, g := range s.Gates {
@@ -155,7 +161,10 @@ func settingsOf(s *script.Script, amazon bool, more []string) (config.Config, er
 	if slices.ContainsFunc(s.Pods, func(w script.Workload) bool { return w.Surge }) {
 		args = append(args, "--surge-first-timeout="+laws.SurgeTimeout.String())
 	}
-	c, err := config.Parse(append(args, more...), func(string) (string, bool) { return "", false })
+	c, err := config.Parse(append(args, more...), func(name string) (string, bool) {
+		value, ok := environment[name]
+		return value, ok
+	})
 	if err == nil && len(c.UnknownGates) > 0 {
 		err = fmt.Errorf("there are no feature gates %v", c.UnknownGates)
 	}

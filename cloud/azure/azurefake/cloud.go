@@ -55,6 +55,7 @@ type Cloud struct {
 	calls      map[string]int
 	serial     int
 	pageSize   int
+	listLag    time.Duration
 	address    string // under which the last request came
 }
 
@@ -91,6 +92,13 @@ func (c *Cloud) PageSize(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pageSize = n
+}
+
+// ListLag sets how long after their creation began machines are missing in lists.
+func (c *Cloud) ListLag(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listLag = d
 }
 
 // Failure is an answer to a call that fails.

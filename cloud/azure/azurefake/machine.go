@@ -91,9 +91,10 @@ func (c *Cloud) listMachines(r *request) (int, map[string]string, any, *problem)
 		return 0, nil, nil, err
 	}
 	var all []aks.Machine
+	shown := c.config.Clock.Now().Add(-c.listLag)
 	for _, key := range slices.Sorted(maps.Keys(c.machines)) {
-		if strings.HasPrefix(key, r.pool+"/") {
-			all = append(all, c.machines[key].model)
+		if m := c.machines[key].model; strings.HasPrefix(key, r.pool+"/") && !m.Properties.Status.CreationTimestamp.After(shown) {
+			all = append(all, m)
 		}
 	}
 	return page(c, r, all)

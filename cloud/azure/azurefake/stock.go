@@ -41,6 +41,13 @@ func (c *Cloud) Script(p Place, r Refusal) {
 	c.scripts[p] = r
 }
 
+// Deliver takes back what Script said about a place.
+func (c *Cloud) Deliver(p Place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.scripts, p)
+}
+
 // Quota sets how many vCPUs of the family the subscription may use on demand.
 func (c *Cloud) Quota(family string, vCPUs int64) {
 	c.mu.Lock()

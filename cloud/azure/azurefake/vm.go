@@ -5,6 +5,7 @@ package azurefake
 import (
 	"maps"
 	"slices"
+	"time"
 
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
 
@@ -25,6 +26,11 @@ type VM struct {
 	Image    string   // version of the node image
 	Running  bool     // false: it is being created or deleted, or is gone
 	Evicted  bool     // its machine is still there
+	Tags     map[string]string
+	Created  time.Time
+	Deleting bool
+	Doom     *Refusal // why its creation fails; nil = it does not
+	Failed   bool     // its creation
 }
 
 // VMs returns the virtual machines that there are.
@@ -45,7 +51,14 @@ func (c *Cloud) vmLocked(m *machine) VM {
 		ID: *p.ResourceID, Name: *p.Kubernetes.NodeName, Machine: *m.model.Name,
 		Zone: m.place.Zone, Spot: m.place.Spot, Image: *p.NodeImageVersion, Labels: map[string]string{},
 		Evicted: p.Status.VMState != nil && *p.Status.VMState == aks.VMStateDeleted,
+		Tags:    map[string]string{}, Created: *p.Status.CreationTimestamp, Deleting: m.deleting, Failed: *p.ProvisioningState == "Failed",
 		Running: !m.deleting && *p.ProvisioningState == "Succeeded" && p.Status.VMState != nil && *p.Status.VMState == aks.VMStateRunning,
+	}
+	if m.doomed != nil {
+		vm.Doom = &Refusal{Code: m.doomed.code, Message: m.doomed.message, Late: true}
+	}
+	for key, value := range p.Tags {
+		vm.Tags[key] = *value
 	}
 	for _, sku := range c.config.SKUs {
 		if sku.Name == m.place.Size {

@@ -95,7 +95,7 @@ func (l *loop) look(ctx context.Context) error {
 }
 
 func (l *loop) boot(ctx context.Context, vm *azurefake.VM) error {
-	n, err := node(vm, l.Region, l.Overhead)
+	n, err := Node(vm, l.Region, l.Overhead)
 	if err != nil {
 		l.booted[providerID(vm)] = true
 		l.Log.Warn("a virtual machine does not join", "name", vm.Name, "why", err)

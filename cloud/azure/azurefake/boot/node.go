@@ -42,9 +42,9 @@ func providerID(vm *azurefake.VM) string {
 	return "azure://" + strings.Join(parts, "/")
 }
 
-// node returns the Node as the kubelet registers it and AKS completes it. The
+// Node returns the Node as the kubelet registers it and AKS completes it. The
 // overhead is the share of memory that the node does not see.
-func node(vm *azurefake.VM, region string, overhead float64) (*corev1.Node, error) {
+func Node(vm *azurefake.VM, region string, overhead float64) (*corev1.Node, error) {
 	capacity := capacity(vm, overhead)
 	out := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: vm.Name, Labels: labels(vm, region), Annotations: map[string]string{simulatedKey: simulatedValue}},

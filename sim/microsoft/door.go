@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package microsoft
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
+
+	"karpenter/cloud/azure/failure"
+	"karpenter/cloud/azure/instancetype"
+	"karpenter/model"
+	"karpenter/sim"
+)
+
+// Verbs of requests that change something.
+const (
+	Create = "Create"
+	Update = "Update" // the tags of a machine
+	Delete = "Delete"
+)
+
+// Answer is an error that the SDK gets as an answer of Azure.
+type Answer struct {
+	Status        int
+	Code, Message string
+	RetryAfter    string
+}
+
+func (a *Answer) Error() string { return a.Code + ": " + a.Message }
+
+// calls counts the requests of the process.
+type calls struct {
+	mu    sync.Mutex
+	made  map[string]int
+	total int // of those that change something
+}
+
+func (c *calls) count(verb string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil {
+		c.made = map[string]int{}
+	}
+	c.made[verb]++
+}
+
+func (c *calls) changed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total++
+}
+
+func (c *calls) changes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
+}
+
+// door is the way of one process to Azure.
+type door struct {
+	policy.Transporter
+	through sim.Door
+	*Subscription
+}
+
+// Do implements policy.Transporter.
+func (d door) Do(r *http.Request) (answer *http.Response, err error) {
+	body, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	verb, name := described(r, body)
+	d.calls.count(verb)
+	writes := r.Method != http.MethodGet
+	err = d.through(r.Context(), verb, name, writes, func() (err error) {
+		answer, err = d.Transporter.Do(r)
+		if writes && err == nil {
+			d.calls.changed()
+			err = d.refusal(answer, body)
+		}
+		return err
+	})
+	if refused := (*Answer)(nil); errors.As(err, &refused) {
+		return refused.response(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// read takes the body out of the request, and puts it back.
+func read(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, err
+}
+
+// described is what the request does, and to which machine.
+func described(r *http.Request, body []byte) (verb, name string) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	last := parts[len(parts)-1]
+	switch {
+	case r.Method == http.MethodPut && r.Header.Get("If-Match") != "":
+		return Update, last
+	case r.Method == http.MethodPut:
+		return Create, last
+	case r.Method == http.MethodPost:
+		var wanted aks.AgentPoolDeleteMachinesParameter
+		if json.Unmarshal(body, &wanted) == nil && len(wanted.MachineNames) == 1 {
+			name = *wanted.MachineNames[0]
+		}
+		return Delete, name
+	case len(parts) > 1 && parts[len(parts)-2] == "machines":
+		return "Get", last
+	}
+	return "List " + last, ""
+}
+
+// refusal notes what Azure says it lacks when it refuses a machine.
+func (s *Subscription) refusal(answer *http.Response, asked []byte) error {
+	if answer.StatusCode < http.StatusBadRequest {
+		return nil
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body = io.NopCloser(bytes.NewReader(text))
+	var said struct {
+		Error struct{ Code, Message string }
+	}
+	var wanted aks.Machine
+	if err != nil || json.Unmarshal(text, &said) != nil || json.Unmarshal(asked, &wanted) != nil || wanted.Properties == nil || wanted.Properties.Hardware == nil {
+		return err
+	}
+	zone, capacityType := "", model.OnDemand
+	if len(wanted.Zones) > 0 {
+		zone = *wanted.Zones[0]
+	}
+	if p := wanted.Properties.Priority; p != nil && *p == aks.ScaleSetPrioritySpot {
+		capacityType = model.Spot
+	}
+	attempt := s.attempt(*wanted.Properties.Hardware.VMSize, zone, capacityType)
+	s.lacks(attempt, attempt.Request(failure.Error{Code: said.Error.Code, Text: said.Error.Message}))
+	return nil
+}
+
+// attempt describes the launch of a size in a zone by its number.
+func (s *Subscription) attempt(size, zone, capacityType string) failure.Attempt {
+	out := failure.Attempt{Size: size, Zone: instancetype.ZoneLabel(Region, zone), CapacityType: capacityType}
+	if facts := s.sells.Facts(size); facts != nil {
+		for _, number := range facts.Zones {
+			out.Zones = append(out.Zones, instancetype.ZoneLabel(Region, number))
+		}
+	}
+	return out
+}
+
+// lacks notes what a verdict says.
+func (s *Subscription) lacks(attempt failure.Attempt, v failure.Verdict) {
+	now := time.Now()
+	facts := s.sells.Facts(attempt.Size)
+	if facts == nil {
+		return
+	}
+	for _, place := range v.Short {
+		s.shortages.Size(&facts.SKU, place.Zone, place.CapacityType, now.Add(v.Lasts), now)
+	}
+}
+
+// response is the answer as HTTP has it.
+func (a *Answer) response(to *http.Request) (*http.Response, error) {
+	body, err := json.Marshal(map[string]any{"error": map[string]string{"code": a.Code, "message": a.Message}})
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if a.RetryAfter != "" {
+		header.Set("Retry-After", a.RetryAfter)
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status)), StatusCode: a.Status, Header: header,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: to, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
