@@ -47,8 +47,8 @@ type region struct {
 	prices azurevm.Prices
 	short  *shortage.Log
 
-	mu     sync.Mutex
-	events []string
+	mu                sync.Mutex
+	events, disrupted []string
 }
 
 var (
@@ -121,6 +121,11 @@ func (r *region) restart() {
 		Machines: machine.New(machine.Config{Machines: machines, Pools: pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus"}),
 		Types:    r.types,
 		Facts:    func(size string) *instancetype.Facts { return r.facts[size] },
+		Disrupted: func(_ context.Context, claim *v1.NodeClaim, reason string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.disrupted = append(r.disrupted, claim.Name+" "+reason)
+		},
 		Event: func(object client.Object, eventType, reason, message string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

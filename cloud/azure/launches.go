@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,8 @@ import (
 const (
 	asyncReason  = "AsyncProvisioningError"
 	longestCause = 500 // characters
+	// asyncDisruption is the reason in metrics.
+	asyncDisruption = "async_provisioning"
 )
 
 // CheckLaunches looks after machines that AKS has accepted and whose nodes have not
@@ -71,12 +74,25 @@ func (p *Provider) giveUp(ctx context.Context, claim *v1.NodeClaim, m *machine.M
 	}
 	err := p.failed(ctx, m)
 	p.config.Event(claim, corev1.EventTypeWarning, asyncReason, "Failed to register: "+cut(err.Error()))
-	uid := claim.UID
-	gone := p.config.Client.Delete(ctx, claim, &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if gone = client.IgnoreNotFound(gone); gone != nil {
-		return fmt.Errorf("delete NodeClaim %s, whose launch failed: %w", claim.Name, gone)
+	_, gone := p.end(ctx, claim, asyncDisruption)
+	return gone
+}
+
+// end deletes the claim, unless that has been done, and counts it under the reason.
+func (p *Provider) end(ctx context.Context, claim *v1.NodeClaim, reason string) (ended bool, err error) {
+	if !claim.DeletionTimestamp.IsZero() {
+		return false, nil
 	}
-	return nil
+	uid := claim.UID
+	err = p.config.Client.Delete(ctx, claim, &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("delete NodeClaim %s (%s): %w", claim.Name, reason, err)
+	}
+	p.config.Disrupted(ctx, claim, reason)
+	return true, nil
 }
 
 // cut shortens the text of an error for an event.

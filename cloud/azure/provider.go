@@ -41,6 +41,8 @@ type Config struct {
 	// Overlay says what NodeOverlays make of the types of a NodePool; see
 	// overlay.Store. Nil means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	// Disrupted counts a claim that the provider gives up.
+	Disrupted func(ctx context.Context, claim *v1.NodeClaim, reason string)
 	// Event tells users something about an object.
 	Event func(object client.Object, eventType, reason, message string)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -39,6 +40,10 @@ func (p *Provider) Register(mgr manager.Manager) error {
 			Watches(&v1beta1.AKSNodeClass{}, handler.EnqueueRequestsFromMapFunc(p.claimsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			WithOptions(controller.Options{MaxConcurrentReconciles: tagWorkers}).
 			Complete(tagging{p}),
+		builder.ControllerManagedBy(mgr).
+			Named("nodeclaim.preemption").
+			For(&corev1.Node{}, builder.WithPredicates(announced())).
+			Complete(preempting{p}),
 	)
 }
 

@@ -9,9 +9,10 @@
 // SSL_CERT_FILE, cloud.json for AZURE_ENVIRONMENT_FILEPATH. Tokens are given out at
 // URL/identity, for IDENTITY_ENDPOINT, to those who send IDENTITY_HEADER=azuresim.
 //
-// GET URL/_azuresim/vms and /calls tell what there is, and how often each
-// operation was called; POST URL/_azuresim/evict?pool=POOL&machine=MACHINE takes a
-// virtual machine away, as Azure does with spot.
+// GET URL/_azuresim/vms, /calls and /prices tell what there is, how often each
+// operation was called, and what an hour of each offering costs; POST URL/_azuresim/evict?pool=POOL&machine=MACHINE takes a
+// virtual machine away, as Azure does with spot; /preempt?node=NODE announces that
+// first, and does it after 30 seconds.
 //
 // Standard output carries one line when it is of use, `ready url=URL`; all else is
 // on standard error. SIGINT and SIGTERM end it, exit code 0.

@@ -31,7 +31,9 @@ import (
 
 	"karpenter/cloud/azure/azurefake"
 	"karpenter/cloud/azure/azurefake/boot"
+	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azurevm"
+	"karpenter/model"
 )
 
 // secret is what who wants a token must send in the header X-IDENTITY-HEADER.
@@ -69,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			})
 		})
 	}
-	group.Go(func() error { return serve(ctx, listener, certificate, azure) })
+	group.Go(func() error { return o.serve(ctx, listener, certificate, azure) })
 	if _, err := fmt.Fprintf(stdout, "ready url=%s\n", url); err != nil {
 		return err
 	}
@@ -82,6 +84,10 @@ func (o *options) cloud() (*azurefake.Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
+	prices, err := azurevm.StaticPrices(o.region)
+	if err != nil {
+		return nil, err
+	}
 	skus := azurevm.Offered(sizes, o.region)
 	if len(skus) == 0 {
 		return nil, fmt.Errorf("--region %s: the sizes are known of %v", o.region, azurevm.Regions(sizes))
@@ -89,7 +95,7 @@ func (o *options) cloud() (*azurefake.Cloud, error) {
 	return azurefake.New(azurefake.Config{
 		Clock: clock.RealClock{}, Subscription: o.subscription, ResourceGroup: o.group, Cluster: o.cluster, NodeGroup: o.nodeGroup, Region: o.region,
 		Pools: map[string]string{o.pool: "Machines"}, SKUs: skus, Subnets: []string{o.subnet()},
-		ImageVersions: []string{"202607.9.0", "202607.10.0"}, Creation: o.creation, Deletion: o.deletion,
+		ImageVersions: []string{"202607.9.0", "202607.10.0"}, Creation: o.creation, Deletion: o.deletion, Prices: prices,
 	}), nil
 }
 
@@ -122,7 +128,7 @@ func (o *options) write(url string) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	endpoints, err := json.Marshal(map[string]string{"resourceManagerEndpoint": url, "activeDirectoryEndpoint": url, "tokenAudience": url})
+	endpoints, err := json.Marshal(map[string]string{"resourceManagerEndpoint": url, "activeDirectoryEndpoint": url, "tokenAudience": url, "retailPricesEndpoint": url + azurefake.PriceListPath})
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -136,14 +142,23 @@ func (o *options) write(url string) (tls.Certificate, error) {
 }
 
 // serve answers requests until ctx is done.
-func serve(ctx context.Context, listener net.Listener, certificate tls.Certificate, azure *azurefake.Cloud) error {
+func (o *options) serve(ctx context.Context, listener net.Listener, certificate tls.Certificate, azure *azurefake.Cloud) error {
 	mux := http.NewServeMux()
 	mux.Handle("/", azure.Handler())
+	mux.Handle("GET "+azurefake.PriceListPath, azure.PriceList())
 	mux.HandleFunc("GET /identity", giveToken)
+	mux.HandleFunc("GET /_azuresim/prices", func(w http.ResponseWriter, _ *http.Request) { o.writePrices(w, azure) })
 	mux.HandleFunc("GET /_azuresim/vms", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, azure.VMs()) })
 	mux.HandleFunc("GET /_azuresim/calls", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, azure.Calls()) })
 	mux.HandleFunc("POST /_azuresim/evict", func(w http.ResponseWriter, r *http.Request) {
 		azure.Evict(r.URL.Query().Get("pool"), r.URL.Query().Get("machine"))
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("POST /_azuresim/preempt", func(w http.ResponseWriter, r *http.Request) {
+		if node := r.URL.Query().Get("node"); !azure.Preempt(node) {
+			http.Error(w, "there is no spot virtual machine "+node, http.StatusNotFound)
+			return
+		}
 		w.WriteHeader(http.StatusNoContent)
 	})
 	server := &http.Server{
@@ -168,6 +183,18 @@ func giveToken(w http.ResponseWriter, r *http.Request) {
 		"access_token": azurefake.Token, "token_type": "Bearer", "resource": r.URL.Query().Get("resource"),
 		"expires_on": strconv.FormatInt(time.Now().Add(24*time.Hour).Unix(), 10),
 	})
+}
+
+// writePrices writes a line for each offering: size, zone, capacity type and dollars
+// per hour, as Kubernetes names them.
+func (o *options) writePrices(w io.Writer, azure *azurefake.Cloud) {
+	for _, p := range azure.Prices() {
+		capacityType := model.OnDemand
+		if p.Spot {
+			capacityType = model.Spot
+		}
+		fmt.Fprintf(w, "%s %s %s %v\n", p.Size, instancetype.ZoneLabel(o.region, p.Zone), capacityType, p.Dollars)
+	}
 }
 
 func writeJSON(w http.ResponseWriter, what any) {

@@ -34,7 +34,6 @@ import (
 	"karpenter/cloud"
 	awsclient "karpenter/cloud/aws/client"
 	azureclient "karpenter/cloud/azure/client"
-	"karpenter/cloud/azure/retail"
 	settings "karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/wiring"
 	"karpenter/control/nomination"
@@ -215,11 +214,9 @@ func microsoft(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wi
 	if err != nil {
 		return wiring.Provider{}, err
 	}
-	from := wiring.Microsoft{Services: services, Discovery: server}
-	if a.EnvironmentFile == "" && strings.EqualFold(a.Cloud, azureclient.PublicCloud) {
-		from.PriceList = retail.Endpoint
-	}
-	return wiring.Azure(ctx, from, s)
+	return wiring.Azure(ctx, wiring.Microsoft{
+		Services: services, Discovery: server, PriceList: environment.Services[azureclient.PriceList].Endpoint,
+	}, s)
 }
 
 // held returns the fence, or nothing if there is none.

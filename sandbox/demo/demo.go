@@ -5,6 +5,7 @@ package demo
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -31,15 +32,15 @@ const (
 // Run plays the script on the examples: grow, run into limits, shrink to nothing.
 func Run(ctx context.Context, options Options) error {
 	if options.Examples == "" {
-		options.Examples = map[string]string{session.KWOK: "examples"}[options.Session.Provider]
+		options.Examples = map[string]string{session.KWOK: "examples", session.Azure: "examples/azure"}[options.Session.Provider]
 		options.Examples = cmp.Or(options.Examples, "examples/aws")
 	}
 	options.Session.Manifests = append(options.Session.Manifests, filepath.Join(options.Examples, "default"))
-	return perform(ctx, options, script{steps: examplesScript(), settle: 500 * time.Millisecond})
+	return perform(ctx, options, script{steps: examplesScript(options.Session.Provider), settle: 500 * time.Millisecond})
 }
 
-func examplesScript() []step {
-	return []step{
+func examplesScript(provider string) []step {
+	out := []step{
 		{"the default pool", nil, []want{{"all pools are ready", time.Minute, poolsReady}}},
 		{
 			fmt.Sprintf("scale inflate to %d pods", inflated),
@@ -66,6 +67,36 @@ func examplesScript() []step {
 				{"all pods gone", downWithin, noPods},
 				{"all nodes gone", downWithin, noMachines},
 			},
+		},
+	}
+	if provider == session.Azure {
+		out = slices.Insert(out, 2, interruption())
+	}
+	return out
+}
+
+// interruption has the cloud take a spot machine with pods back.
+func interruption() step {
+	taken := ""
+	return step{
+		"Azure takes a spot machine back",
+		func(ctx context.Context, st *stage) error {
+			for _, m := range st.source.View().Machines {
+				if m.CapacityType == "spot" && m.Pods > 0 {
+					taken = m.Node
+					return st.session.Preempt(ctx, taken)
+				}
+			}
+			return errors.New("no pod runs on a spot machine")
+		},
+		[]want{
+			{"the machine is gone", downWithin, func(v *fleet.View) string {
+				if slices.ContainsFunc(v.Machines, func(m fleet.Machine) bool { return m.Node == taken }) {
+					return taken + " is still there"
+				}
+				return ""
+			}},
+			{fmt.Sprintf("all %d pods running again", inflated), downWithin, running("inflate", inflated)},
 		},
 	}
 }

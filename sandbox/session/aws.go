@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,7 @@ func (s *Session) startAWS(ctx context.Context, options *Options) ([]string, err
 	}
 	url := "http://" + address
 	s.simulatorURL = url
-	if s.prices, err = s.awaitPrices(ctx, url); err != nil {
+	if s.prices, err = s.awaitPrices(ctx, http.DefaultClient, url+"/_awssim/prices"); err != nil {
 		return nil, err
 	}
 	return []string{
@@ -46,28 +47,34 @@ func (s *Session) startAWS(ctx context.Context, options *Options) ([]string, err
 	}, nil
 }
 
-// awaitPrices returns the simulated AWS's prices as soon as it answers. It polls, as there is nothing to watch.
-func (s *Session) awaitPrices(ctx context.Context, url string) (fleet.Prices, error) {
+// awaitPrices returns the simulated cloud's prices as soon as it answers. It polls, as there is nothing to watch.
+func (s *Session) awaitPrices(ctx context.Context, client *http.Client, url string) (fleet.Prices, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		prices, err := readPrices(ctx, url+"/_awssim/prices")
+		prices, err := readPrices(ctx, client, url)
 		if err == nil {
 			return prices, nil
 		}
 		if s.simulator.Failures() > 0 {
-			return nil, fmt.Errorf("the simulated AWS ends by itself; see %s", filepath.Join(s.dir, "logs", SimulatorName+".log"))
+			return nil, s.simulatorEnded()
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the simulated AWS: %w (last answer: %w)", context.Cause(ctx), err)
+			return nil, fmt.Errorf("wait for the simulated cloud: %w (last answer: %w)", context.Cause(ctx), err)
 		case <-tick.C:
 		}
 	}
 }
 
-func readPrices(ctx context.Context, url string) (fleet.Prices, error) {
-	page, err := Read(ctx, url)
+// simulatorEnded says that the simulated cloud does not stay.
+func (s *Session) simulatorEnded() error {
+	name := s.simulator.Name()
+	return fmt.Errorf("%s ends by itself; see %s", name, filepath.Join(s.dir, "logs", name+".log"))
+}
+
+func readPrices(ctx context.Context, client *http.Client, url string) (fleet.Prices, error) {
+	page, err := read(ctx, client, url)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,13 @@ package session
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -43,8 +48,13 @@ func (s *Session) startAzure(ctx context.Context, options *Options) ([]string, e
 	if err := s.awaitEnvironment(ctx, environment); err != nil {
 		return nil, err
 	}
-	url := "https://" + address
-	s.simulatorURL = url
+	s.simulatorURL = "https://" + address
+	if s.azure, err = trusting(filepath.Join(directory, "ca.crt")); err != nil {
+		return nil, err
+	}
+	if s.prices, err = s.awaitPrices(ctx, s.azure, s.simulatorURL+"/_azuresim/prices"); err != nil {
+		return nil, err
+	}
 	return []string{
 		"CLOUD_PROVIDER=" + Azure, "CLUSTER_NAME=" + ClusterName, "CLUSTER_ENDPOINT=" + s.config.Host, "LOCATION=" + azureRegion,
 		"AZURE_SUBSCRIPTION_ID=" + azureSubscription, "ARM_RESOURCE_GROUP=" + ClusterName, "AZURE_NODE_RESOURCE_GROUP=" + azureNodeGroup,
@@ -52,7 +62,7 @@ func (s *Session) startAzure(ctx context.Context, options *Options) ([]string, e
 		"VNET_SUBNET_ID=/subscriptions/" + azureSubscription + "/resourceGroups/" + azureNodeGroup +
 			"/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
 		"SSL_CERT_FILE=" + filepath.Join(directory, "ca.crt"), "AZURE_ENVIRONMENT_FILEPATH=" + environment,
-		"IDENTITY_ENDPOINT=" + url + "/identity", "IDENTITY_HEADER=" + AzureSimulatorName,
+		"IDENTITY_ENDPOINT=" + s.simulatorURL + "/identity", "IDENTITY_HEADER=" + AzureSimulatorName,
 	}, nil
 }
 
@@ -67,7 +77,7 @@ func (s *Session) awaitEnvironment(ctx context.Context, path string) error {
 			return nil
 		}
 		if s.simulator.Failures() > 0 {
-			return fmt.Errorf("the simulated Azure ends by itself; see %s", filepath.Join(s.dir, "logs", AzureSimulatorName+".log"))
+			return s.simulatorEnded()
 		}
 		select {
 		case <-ctx.Done():
@@ -75,6 +85,36 @@ func (s *Session) awaitEnvironment(ctx context.Context, path string) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// Preempt has the simulated Azure take the spot machine of a Node back: it tells the Node, and half a minute later the
+// machine is gone.
+func (s *Session) Preempt(ctx context.Context, node string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.simulatorURL+"/_azuresim/preempt?node="+url.QueryEscape(node), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := s.azure.Do(request)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusNoContent {
+		err = fmt.Errorf("the simulated Azure does not take %s back: %s", node, answer.Status)
+	}
+	return errors.Join(err, answer.Body.Close())
+}
+
+// trusting returns a client that trusts the certificate in the file.
+func trusting(file string) (*http.Client, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	trusted := x509.NewCertPool()
+	if !trusted.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate", file)
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}}, nil
 }
 
 // startSimulator starts a simulated cloud; what the run before logged is kept.

@@ -74,11 +74,15 @@ func (m *Metrics) Value(gauge string) float64 {
 
 // Read returns what is served at the URL.
 func Read(ctx context.Context, url string) ([]byte, error) {
+	return read(ctx, http.DefaultClient, url)
+}
+
+func read(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +44,7 @@ type Session struct {
 	simulator    *process.Process // nil: none
 	simulatorURL string
 	prices       fleet.Prices // nil: machines say their own
+	azure        *http.Client // trusts the simulated Azure; nil: there is none
 	ports        ports
 	clientLog    *os.File // nil: clients log to stderr
 

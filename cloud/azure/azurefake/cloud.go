@@ -35,6 +35,7 @@ type Config struct {
 	Subnets, EncryptionSets []string
 	// ImageVersions are those of every image in AKS' galleries. May be nil.
 	ImageVersions []string
+	Prices        azurevm.Prices // of the price list
 	// Creation and Deletion are how long those of machines take; 0 = CreationTime and
 	// DeletionTime.
 	Creation, Deletion time.Duration

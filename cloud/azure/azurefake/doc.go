@@ -8,7 +8,7 @@
 // time, they carry eTags, and what cannot change does not. Sizes can be sold out
 // by zone and capacity type (Stock, Script), families of sizes have quotas
 // (Quota), calls can be made to fail (Fail), lists can lag behind (ListLag), and
-// virtual machines can vanish (Evict). Time passes when the clock says so.
+// virtual machines can vanish (Evict), also after a notice (Preempt). Time passes when the clock says so.
 //
 // Answers have the form that Azure documents. Requests that Azure would refuse are
 // refused: without credentials, without the version of an API, with unknown sizes,

@@ -29,6 +29,7 @@ type machine struct {
 	gone     time.Time // when its deletion is over; zero = it is not being deleted
 	doomed   *problem  // why its creation fails; nil = it does not
 	deleting bool
+	evicted  time.Time // when Azure takes the virtual machine back; zero = it does not
 }
 
 func machineKey(pool, name string) string { return pool + "/" + strings.ToLower(name) }
@@ -48,6 +49,9 @@ func (c *Cloud) settleLocked() {
 		default:
 			p.ProvisioningState = to.Ptr("Succeeded")
 			p.Status.VMState = to.Ptr(aks.VMStateRunning)
+		}
+		if !m.evicted.IsZero() && !now.Before(m.evicted) {
+			p.Status.VMState = to.Ptr(aks.VMStateDeleted)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
@@ -117,8 +118,27 @@ func (c *Cloud) Evict(pool, name string) {
 	defer c.mu.Unlock()
 	c.settleLocked()
 	if m, ok := c.machines[machineKey(pool, name)]; ok {
+		m.evicted = c.config.Clock.Now()
 		m.model.Properties.Status.VMState = to.Ptr(aks.VMStateDeleted)
 	}
+}
+
+// notice is how long before its eviction a spot virtual machine is told.
+const notice = 30 * time.Second
+
+// Preempt announces the eviction of the virtual machine of the name, as the scheduled
+// events of its metadata service do, and carries it out after the notice. It reports
+// whether there is such a one, and it is spot.
+func (c *Cloud) Preempt(vm string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		if *m.model.Properties.Kubernetes.NodeName == vm && m.place.Spot && !m.deleting {
+			m.evicted = c.config.Clock.Now().Add(notice)
+			return true
+		}
+	}
+	return false
 }
 
 // DriftAction sets what AKS says about the drift of a machine.

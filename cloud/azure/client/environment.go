@@ -6,15 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+
+	"karpenter/cloud/azure/retail"
 )
 
 // PublicCloud is the name of the cloud that has a price list.
 const PublicCloud = "AzurePublicCloud"
+
+// PriceList is the service, of a cloud that has one, that tells prices to anyone.
+const PriceList cloud.ServiceName = "retailPrices"
 
 // Clouds returns the names of the clouds that need no file.
 func Clouds() []string { return []string{PublicCloud, "AzureUSGovernmentCloud", "AzureChinaCloud"} }
@@ -30,7 +36,12 @@ func Environment(name, file string) (cloud.Configuration, error) {
 	if i < 0 {
 		return cloud.Configuration{}, fmt.Errorf("there is no cloud %q: want one of %s", name, strings.Join(Clouds(), ", "))
 	}
-	return known[i], nil
+	out := known[i]
+	if Clouds()[i] == PublicCloud {
+		out.Services = maps.Clone(out.Services)
+		out.Services[PriceList] = cloud.ServiceConfiguration{Endpoint: retail.Endpoint}
+	}
+	return out, nil
 }
 
 // environmentOf reads the endpoints of a cloud from a JSON file.
@@ -43,6 +54,7 @@ func environmentOf(file string) (cloud.Configuration, error) {
 		ResourceManagerEndpoint string `json:"resourceManagerEndpoint"`
 		ActiveDirectoryEndpoint string `json:"activeDirectoryEndpoint"`
 		TokenAudience           string `json:"tokenAudience"`
+		RetailPricesEndpoint    string `json:"retailPricesEndpoint"` // "" = built-in prices are used
 	}
 	if err := json.Unmarshal(text, &said); err != nil {
 		return cloud.Configuration{}, fmt.Errorf("endpoints of the cloud in %s: %w", file, err)
@@ -59,6 +71,7 @@ func environmentOf(file string) (cloud.Configuration, error) {
 		ActiveDirectoryAuthorityHost: said.ActiveDirectoryEndpoint,
 		Services: map[cloud.ServiceName]cloud.ServiceConfiguration{
 			cloud.ResourceManager: {Endpoint: said.ResourceManagerEndpoint, Audience: said.TokenAudience},
+			PriceList:             {Endpoint: said.RetailPricesEndpoint},
 		},
 	}, errors.Join(missing...)
 }

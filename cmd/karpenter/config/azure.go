@@ -96,7 +96,7 @@ func microsoft() []setting {
 			meaning: "the cloud of the subscription; only the public cloud has a price list, the others use built-in prices",
 		}.text(func(c *Config) *string { return &c.Azure.Cloud }),
 		setting{env: "AZURE_ENVIRONMENT_FILEPATH", values: "an absolute path",
-			meaning: "JSON file with resourceManagerEndpoint, activeDirectoryEndpoint and tokenAudience of another cloud, in place of ARM_CLOUD",
+			meaning: "JSON file with resourceManagerEndpoint, activeDirectoryEndpoint and tokenAudience of another cloud, in place of ARM_CLOUD; retailPricesEndpoint, if it has a price list",
 		}.text(func(c *Config) *string { return &c.Azure.EnvironmentFile }),
 	}
 }

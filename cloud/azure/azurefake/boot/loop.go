@@ -4,6 +4,7 @@ package boot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -82,6 +83,9 @@ func (l *loop) look(ctx context.Context) error {
 				errs = append(errs, l.boot(ctx, &vm))
 			}
 			l.booted[id] = l.booted[id] || there != nil
+			if vm.Told && there != nil {
+				errs = append(errs, l.announce(ctx, there))
+			}
 		case there != nil:
 			errs = append(errs, l.end(ctx, there, vm.Evicted))
 		}
@@ -109,6 +113,30 @@ func (l *loop) boot(ctx context.Context, vm *azurefake.VM) error {
 	return nil
 }
 
+// preemption is the condition by which AKS' node problem detector announces the
+// eviction of a spot virtual machine.
+const preemption corev1.NodeConditionType = "PreemptionScheduled"
+
+// announce has the Node say that its virtual machine will be evicted.
+func (l *loop) announce(ctx context.Context, n *corev1.Node) error {
+	if condition(n, preemption) == corev1.ConditionTrue {
+		return nil
+	}
+	now := metav1.NewTime(l.Clock.Now())
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
+		Type: preemption, Status: corev1.ConditionTrue, Reason: "PreemptScheduled", Message: "Preempt is scheduled for this virtual machine",
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}}}})
+	if err != nil {
+		return err
+	}
+	_, err = l.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("announce the eviction of node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
 // end has the kubelet be dead, and deletes its Node once the cluster has noticed and
 // the virtual machine is gone.
 func (l *loop) end(ctx context.Context, n *corev1.Node, gone bool) error {
@@ -131,11 +159,14 @@ func (l *loop) end(ctx context.Context, n *corev1.Node, gone bool) error {
 	return nil
 }
 
-func ready(n *corev1.Node) bool {
+func ready(n *corev1.Node) bool { return condition(n, corev1.NodeReady) == corev1.ConditionTrue }
+
+// condition returns the status of a condition, "" if the Node has none.
+func condition(n *corev1.Node, of corev1.NodeConditionType) corev1.ConditionStatus {
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
+		if c.Type == of {
+			return c.Status
 		}
 	}
-	return false
+	return ""
 }
