@@ -3,6 +3,7 @@
 package azure
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/azure/azurefake"
+	"karpenter/cloud/azurevm"
 	"karpenter/model"
 )
 
@@ -368,5 +370,23 @@ func TestThrottling(t *testing.T) {
 	r.launch(r.claim("a"))
 	if waited := time.Since(began); waited < time.Second {
 		t.Errorf("the next request comes after %s, though Azure says 1 s", waited)
+	}
+}
+
+// TestAdditionalPrice: what the user adds per vCPU counts when a claim is launched.
+func TestAdditionalPrice(t *testing.T) {
+	sizes := in(model.LabelInstanceType, "Standard_D4s_v3", "Standard_E8s_v3")
+	for perVCPU, want := range map[model.Price]string{0: "Standard_E8s_v3", model.Dollar: "Standard_D4s_v3"} {
+		r := newRegion(t)
+		r.config.Additional = func(_ context.Context, pool string) ([]model.Extra, error) {
+			if pool != "default" {
+				t.Errorf("pool %s", pool)
+			}
+			return []model.Extra{{Name: "licence", Price: perVCPU, VCPU: true}}, nil
+		}
+		r.prices.OnDemand = map[string]model.Price{"Standard_D4s_v3": azurevm.Price(0.15), "Standard_E8s_v3": azurevm.Price(0.1)}
+		if got := r.launch(r.claim("a", sizes)).Labels[model.LabelInstanceType]; got != want {
+			t.Errorf("with %v per vCPU, %s was launched", perVCPU, got)
+		}
 	}
 }

@@ -22,6 +22,8 @@ import (
 	"karpenter/cloud/azure/launch"
 	"karpenter/cloud/azure/machine"
 	"karpenter/cloud/azure/shortage"
+	"karpenter/cloud/nodeprice"
+	"karpenter/model"
 )
 
 // Config is what a Provider works with. Everything is required but what says
@@ -41,6 +43,9 @@ type Config struct {
 	// Overlay says what NodeOverlays make of the types of a NodePool; see
 	// overlay.Store. Nil means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
+	// Additional returns what the user adds to the price of nodes of the NodePool of
+	// a name; nil = nothing.
+	Additional func(ctx context.Context, pool string) ([]model.Extra, error)
 	// Disrupted counts a claim that the provider gives up.
 	Disrupted func(ctx context.Context, claim *v1.NodeClaim, reason string)
 	// Event tells users something about an object.
@@ -51,6 +56,7 @@ type Config struct {
 type Provider struct {
 	config   Config
 	launches singleflight.Group // by UID of the claim
+	prices   nodeprice.Store
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -125,6 +131,13 @@ func (p *Provider) choose(ctx context.Context, claim *v1.NodeClaim, class *v1bet
 			Reason: "InstanceTypeResolutionFailed", Message: "Error resolving instance types",
 			Err: fmt.Errorf("instance types of AKSNodeClass %s: %w", class.Name, err),
 		}
+	}
+	if pool := claim.Labels[v1.NodePoolLabelKey]; p.config.Additional != nil && pool != "" {
+		extras, err := p.config.Additional(ctx, pool)
+		if err != nil {
+			return cloud.Choice{}, err
+		}
+		instanceTypes = p.prices.Add(pool+"/"+class.Name, instanceTypes, extras)
 	}
 	return launch.Choose(instanceTypes, claim)
 }

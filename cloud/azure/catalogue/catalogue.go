@@ -209,6 +209,7 @@ func (c *Catalogue) makeLocked(class *instancetype.Class, old []*cloud.InstanceT
 	market := &instancetype.Market{
 		OnDemand: c.prices.OnDemand,
 		Spot:     c.prices.Spot,
+		OSDisk:   azurevm.OSDiskPrice,
 		Short: func(sku *azurevm.SKU, zone, capacityType string) bool {
 			return c.config.Shortages.Short(sku, zone, capacityType, now)
 		},

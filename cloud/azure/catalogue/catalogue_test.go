@@ -189,8 +189,11 @@ func TestPrices(t *testing.T) {
 	price := func(size, capacityType string) float64 {
 		for _, it := range s.types() {
 			for _, o := range it.Offerings {
-				if it.Name == size && o.CapacityType() == capacityType {
+				if it.Name == size && o.CapacityType() == capacityType && o.Price == instancetype.Unpriced {
 					return o.Price.Dollars()
+				}
+				if it.Name == size && o.CapacityType() == capacityType {
+					return (o.Price - azurevm.OSDiskPrice(128, false)).Dollars()
 				}
 			}
 		}

@@ -23,6 +23,9 @@ const diskDriver = "disk.csi.azure.com"
 type Market struct {
 	OnDemand map[string]model.Price // by size
 	Spot     map[string]model.Price // by size
+	// OSDisk returns what a managed OS disk costs, which nodes have whose size has no
+	// room for an ephemeral one; nil = nothing.
+	OSDisk func(gib int64, premium bool) model.Price
 	// Short reports whether Azure lacks capacity for a size in a zone; nil = it
 	// never does.
 	Short func(sku *azurevm.SKU, zone, capacityType string) bool
@@ -33,7 +36,7 @@ type Market struct {
 
 // New returns the type as nodes of the class have it.
 func New(facts *Facts, class *Class, cluster *Cluster, market *Market) *cloud.InstanceType {
-	offerings := offeringsOf(facts, cluster, market)
+	offerings := offeringsOf(facts, class, cluster, market)
 	out := &cloud.InstanceType{
 		Name:         facts.Name,
 		Requirements: requirements(facts, class, cluster, offerings),
@@ -49,9 +52,11 @@ func New(facts *Facts, class *Class, cluster *Cluster, market *Market) *cloud.In
 
 // offeringsOf returns the ways to launch the size: in each zone and outside of
 // zones, on demand and as spot. Those that would fail now are there too, not
-// available.
-func offeringsOf(facts *Facts, cluster *Cluster, market *Market) []cloud.Offering {
+// available. Prices are of the instance with its OS disk, since it depends on the
+// size whether that costs anything.
+func offeringsOf(facts *Facts, class *Class, cluster *Cluster, market *Market) []cloud.Offering {
 	var out []cloud.Offering
+	disk := market.disk(facts, class)
 	for _, number := range append(facts.zones(), "") {
 		place := place{
 			zone:  ZoneLabel(cluster.Region, number),
@@ -65,7 +70,7 @@ func offeringsOf(facts *Facts, cluster *Cluster, market *Market) []cloud.Offerin
 		for _, capacityType := range []string{model.OnDemand, model.Spot} {
 			out = append(out, cloud.Offering{
 				Requirements: place.requirements(capacityType),
-				Price:        market.price(facts.Name, capacityType),
+				Price:        market.price(facts.Name, capacityType, disk),
 				Available:    market.available(facts, place.zone, capacityType),
 			})
 		}
@@ -96,13 +101,22 @@ func (p place) requirements(capacityType string) model.Requirements {
 	)
 }
 
-func (m *Market) price(size, capacityType string) model.Price {
+// disk is what the OS disk of a node costs.
+func (m *Market) disk(facts *Facts, class *Class) model.Price {
+	if largest, _ := EphemeralDisk(facts); m.OSDisk == nil || class.OSDiskGB <= largest {
+		return 0
+	}
+	return m.OSDisk(class.OSDiskGB, facts.PremiumIO)
+}
+
+// price is what a size costs with its OS disk.
+func (m *Market) price(size, capacityType string, disk model.Price) model.Price {
 	prices := m.OnDemand
 	if capacityType == model.Spot {
 		prices = m.Spot
 	}
 	if price, ok := prices[size]; ok {
-		return price
+		return price + disk
 	}
 	return Unpriced
 }

@@ -137,3 +137,28 @@ func TestUltraSSD(t *testing.T) {
 		t.Errorf("regional: %v", got)
 	}
 }
+
+// A managed OS disk is part of the price, an ephemeral one costs nothing, and a size
+// without a price stays the dearest.
+func TestOSDiskPrice(t *testing.T) {
+	market := &instancetype.Market{
+		OnDemand: map[string]model.Price{"Standard_D2as_v6": model.Dollar, "Standard_D64s_v3": model.Dollar}, OSDisk: azurevm.OSDiskPrice,
+	}
+	for _, c := range []struct {
+		size string
+		gb   int32
+		want model.Price
+	}{
+		{"Standard_D2as_v6", 128, model.Dollar + azurevm.Price(19.71/730)}, // no ephemeral disk
+		{"Standard_D2as_v6", 129, model.Dollar + azurevm.Price(38.01/730)},
+		{"Standard_D64s_v3", 1717, model.Dollar}, // the cache holds it
+		{"Standard_D64s_v3", 1718, model.Dollar + azurevm.Price(259.05/730)},
+		{"Standard_D4s_v3", 128, instancetype.Unpriced},
+	} {
+		of := class(func(class *v1beta1.AKSNodeClass) { class.Spec.OSDiskSizeGB = &c.gb }, "1.33.4")
+		it := instancetype.New(factsOf(t, skuOf(t, c.size)), of, eastus(), market)
+		if got := offering(t, it, it.Offerings[0].Zone(), "on-demand").Price; got != c.want {
+			t.Errorf("%s with %d GB costs %v, want %v", c.size, c.gb, got, c.want)
+		}
+	}
+}

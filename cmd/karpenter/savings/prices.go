@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "karpenter/api/v1"
+	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/ec2"
 	"karpenter/cloud/kwok"
 )
 
-// PricesOf is the day of the embedded on-demand prices.
+// PricesOf is the day of the embedded on-demand prices of EC2.
 const PricesOf = "2026-07-20"
 
 // defaultRegion is the region whose prices stand in for those of a region that is
@@ -24,8 +25,10 @@ const defaultRegion = "us-east-1"
 // catalogue is the instance types that a plan can use, and what types cost.
 type catalogue struct {
 	region   string // that the prices are of
+	date     string // of the prices
 	onDemand map[string]float64
 	types    map[string]ec2.Type
+	sizes    map[string]*instancetype.Facts // of Azure; nil = it is EC2's catalogue
 	entries  []kwok.Entry
 }
 
@@ -43,7 +46,7 @@ func newCatalogue(region string, given map[string]float64) (*catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &catalogue{region: region, onDemand: map[string]float64{}, types: map[string]ec2.Type{}}
+	c := &catalogue{region: region, date: PricesOf, onDemand: map[string]float64{}, types: map[string]ec2.Type{}}
 	for _, t := range all {
 		c.types[t.Name] = t
 		if price, ok := t.OnDemand[region]; ok {
@@ -88,6 +91,12 @@ func (c *catalogue) offer(nodes []*node, zones []string, discount float64) []kwo
 		}
 		return out
 	}
+	if c.sizes != nil {
+		for _, e := range c.offerAzure(nodes) {
+			add(e, c.onDemand[e.Name])
+		}
+		return out
+	}
 	for _, e := range c.entries {
 		t := c.types[e.Name]
 		price, priced := c.onDemand[e.Name]
@@ -105,6 +114,9 @@ func current(t ec2.Type) bool { return t.Generation >= 4 || t.Category == "t" &&
 // devices returns the models of the GPUs and accelerators of the type; "" = none.
 func (c *catalogue) devices(instanceType string) (gpu, accelerator string) {
 	t := c.types[instanceType]
+	if facts := c.sizes[instanceType]; facts != nil && facts.GPU != nil {
+		return facts.Parts.Accelerator, ""
+	}
 	if t.GPU != nil {
 		gpu = t.GPU.Name
 	}
@@ -114,9 +126,13 @@ func (c *catalogue) devices(instanceType string) (gpu, accelerator string) {
 	return gpu, accelerator
 }
 
-// sells reports whether some of the nodes are of instance types of EC2.
+// sells reports whether some of the nodes are of instance types that the catalogue
+// knows.
 func (c *catalogue) sells(nodes []*node) bool {
-	return slices.ContainsFunc(nodes, func(n *node) bool { _, known := c.types[n.instanceType]; return known })
+	return slices.ContainsFunc(nodes, func(n *node) bool {
+		_, known := c.types[n.instanceType]
+		return known || c.sizes[n.instanceType] != nil
+	})
 }
 
 // withoutRegion returns the entry without the label of the region, since the

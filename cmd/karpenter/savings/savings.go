@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "karpenter/api/aws/v1"
+	azurev1beta1 "karpenter/api/azure/v1beta1"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
@@ -109,7 +110,7 @@ func kinds() []kind {
 
 // Of compares.
 func Of(c *Cluster, o Options) (Report, error) {
-	r := Report{Discount: o.SpotDiscount, Missing: o.Missing, PriceDate: PricesOf, Obstacles: []Remark{}, Plans: []Plan{}}
+	r := Report{Discount: o.SpotDiscount, Missing: o.Missing, Obstacles: []Remark{}, Plans: []Plan{}}
 	if len(c.Nodes) == 0 {
 		return r, errors.New("found no nodes: want what kubectl get nodes,pods,daemonsets,pdb,namespaces -A -o json prints")
 	}
@@ -122,10 +123,15 @@ func Of(c *Cluster, o Options) (Report, error) {
 		return r, fmt.Errorf("want at least one worker node with Linux; %s", strings.Join(r.Notes, "; "))
 	}
 	r.Region = cmp.Or(o.Region, regionOf(nodes))
-	prices, err := newCatalogue(r.Region, o.Prices)
+	catalogueOf := newCatalogue
+	if r.Provider == "azure" {
+		catalogueOf = newAzureCatalogue
+	}
+	prices, err := catalogueOf(r.Region, o.Prices)
 	if err != nil {
 		return r, err
 	}
+	r.PriceDate = prices.date
 	if prices.sells(nodes) {
 		r.PriceRegion = prices.region
 	}
@@ -133,7 +139,7 @@ func Of(c *Cluster, o Options) (Report, error) {
 	here := running(c.Pods, on)
 	r.Now.Pods = len(here)
 	r.requested(c.Pods, on, nodes)
-	labels := v1.DefaultLabels().With(awsv1.Labels())
+	labels := v1.DefaultLabels().With(awsv1.Labels()).With(azurev1beta1.Labels())
 	groups := pools(nodes, selected(c.Pods, labels))
 	r.Now.NodeGroup = len(groups)
 	entries := prices.offer(nodes, zonesOf(nodes), o.SpotDiscount)
@@ -166,7 +172,7 @@ func Of(c *Cluster, o Options) (Report, error) {
 
 // priceless is the error for a cluster of which no price is known.
 func (r *Report) priceless() error {
-	where := "prices come with the program for instance types of AWS only"
+	where := "prices come with the program for instance types of AWS and VM sizes of Azure only"
 	if r.Provider != "" && r.Provider != "aws" {
 		where += fmt.Sprintf(", and these nodes are of %q", r.Provider)
 	}

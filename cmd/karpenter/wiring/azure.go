@@ -64,7 +64,7 @@ func Azure(ctx context.Context, from Microsoft, s Supplies) (Provider, error) {
 			Machines: m.Services.Machines, Pools: m.Services.Pools,
 			ResourceGroup: c.ResourceGroup, Cluster: m.Config.ClusterName, Pool: c.Pool, Region: c.Region,
 		}),
-		Types: m.types.Types, Facts: m.types.Facts, Shortages: m.shortages, Overlay: m.Overlay, Event: m.tell, Disrupted: m.Disrupted,
+		Types: m.types.Types, Facts: m.types.Facts, Shortages: m.shortages, Overlay: m.Overlay, Event: m.tell, Disrupted: m.Disrupted, Additional: m.Additional,
 	})
 	return Provider{Provider: m.provider, Labels: v1beta1.Labels(), Register: m.register}, nil
 }
