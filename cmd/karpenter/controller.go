@@ -206,7 +206,9 @@ func microsoft(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wi
 	if err != nil {
 		return wiring.Provider{}, err
 	}
-	services, err := azureclient.New(a.Subscription, credential, azureclient.Options(environment, manager.ReadBuild().Version, held(fence)))
+	options := azureclient.Options(environment, manager.ReadBuild().Version, held(fence))
+	azureclient.NewMetrics(s.Registry, s.Clock).Extend(options)
+	services, err := azureclient.New(a.Subscription, credential, options)
 	if err != nil {
 		return wiring.Provider{}, err
 	}
