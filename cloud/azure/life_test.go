@@ -45,6 +45,27 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestIncomplete: a machine of which AKS does not tell when it was
+// created is listed without a time, so that it is not taken for an old one; one of
+// which it does not tell the virtual machine is left out, and the others are listed.
+func TestIncomplete(t *testing.T) {
+	r := newRegion(t)
+	for _, name := range []string{"a", "b", "c"} {
+		r.launch(r.claim(name))
+	}
+	r.azure.Forget(machinePool, "a", azurefake.CreationTimestamp)
+	r.azure.Forget(machinePool, "b", azurefake.ResourceID)
+	list, err := r.List(t.Context())
+	must(t, err)
+	got := map[string]bool{}
+	for _, m := range list {
+		got[m.Claim] = m.Created.IsZero()
+	}
+	if want := map[string]bool{"a": true, "c": false}; !maps.Equal(got, want) {
+		t.Errorf("listed are, with whether their time is unknown, %v", got)
+	}
+}
+
 // TestDelete covers spec 71/59: one request per machine, whoever asks.
 func TestDelete(t *testing.T) {
 	r := newRegion(t)

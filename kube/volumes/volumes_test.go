@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	awsv1 "karpenter/api/aws/v1"
+	azurev1beta1 "karpenter/api/azure/v1beta1"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/volumes"
 	"karpenter/model"
@@ -40,7 +41,7 @@ type situation struct {
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		x := &situation{t: t, pods: map[string]*corev1.Pod{}, store: volumes.New(
-			v1.DefaultLabels().With(v1.Labels{Aliases: map[string]string{"csi.example.com/zone": "topology.kubernetes.io/zone"}}).With(awsv1.Labels()),
+			v1.DefaultLabels().With(v1.Labels{Aliases: map[string]string{"csi.example.com/zone": "topology.kubernetes.io/zone"}}).With(awsv1.Labels()).With(azurev1beta1.Labels()),
 			volumes.Rules{Drivers: sets.New("odd.example.com"), TopologyKeys: sets.New("example.com/rack")},
 		)}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

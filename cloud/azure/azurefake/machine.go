@@ -25,6 +25,7 @@ type machine struct {
 	place    Place
 	vCPUs    int64
 	family   string
+	began    time.Time // its creation
 	ready    time.Time // when its creation is over
 	gone     time.Time // when its deletion is over; zero = it is not being deleted
 	doomed   *problem  // why its creation fails; nil = it does not
@@ -97,8 +98,8 @@ func (c *Cloud) listMachines(r *request) (int, map[string]string, any, *problem)
 	var all []aks.Machine
 	shown := c.config.Clock.Now().Add(-c.listLag)
 	for _, key := range slices.Sorted(maps.Keys(c.machines)) {
-		if m := c.machines[key].model; strings.HasPrefix(key, r.pool+"/") && !m.Properties.Status.CreationTimestamp.After(shown) {
-			all = append(all, m)
+		if m := c.machines[key]; strings.HasPrefix(key, r.pool+"/") && !m.began.After(shown) {
+			all = append(all, m.model)
 		}
 	}
 	return page(c, r, all)
@@ -152,7 +153,7 @@ func (c *Cloud) createLocked(r *request, wanted aks.Machine) (int, map[string]st
 	now := c.config.Clock.Now()
 	c.serial++
 	vm := fmt.Sprintf("aks-%s-%s-%08d-vm", r.pool, r.name, c.serial)
-	m.ready = now.Add(c.config.Creation)
+	m.began, m.ready = now, now.Add(c.config.Creation)
 	m.model = wanted
 	m.model.ID = to.Ptr(fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/Microsoft.ContainerService/managedClusters/%s/agentPools/%s/%s/%s",
 		c.config.Subscription, c.config.ResourceGroup, c.config.Cluster, r.pool, collection, r.name))

@@ -204,3 +204,28 @@ func (c *Cloud) RemovePool(name string) {
 		}
 	}
 }
+
+// Field is something that AKS does not tell at once of a machine.
+type Field int
+
+// The fields that a machine may lack.
+const (
+	CreationTimestamp Field = iota
+	ResourceID
+)
+
+// Forget has AKS not tell the field of a machine any more.
+func (c *Cloud) Forget(pool, name string, f Field) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m, ok := c.machines[machineKey(pool, name)]
+	if !ok {
+		return
+	}
+	switch f {
+	case CreationTimestamp:
+		m.model.Properties.Status.CreationTimestamp = nil
+	case ResourceID:
+		m.model.Properties.ResourceID = nil
+	}
+}

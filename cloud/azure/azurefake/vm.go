@@ -52,7 +52,7 @@ func (c *Cloud) vmLocked(m *machine) VM {
 		ID: *p.ResourceID, Name: *p.Kubernetes.NodeName, Machine: *m.model.Name,
 		Zone: m.place.Zone, Spot: m.place.Spot, Image: *p.NodeImageVersion, Labels: map[string]string{},
 		Evicted: p.Status.VMState != nil && *p.Status.VMState == aks.VMStateDeleted,
-		Tags:    map[string]string{}, Created: *p.Status.CreationTimestamp, Deleting: m.deleting, Told: !m.evicted.IsZero(), Failed: *p.ProvisioningState == "Failed",
+		Tags:    map[string]string{}, Created: m.began, Deleting: m.deleting, Told: !m.evicted.IsZero(), Failed: *p.ProvisioningState == "Failed",
 		Running: !m.deleting && *p.ProvisioningState == "Succeeded" && p.Status.VMState != nil && *p.Status.VMState == aks.VMStateRunning,
 	}
 	if m.doomed != nil {

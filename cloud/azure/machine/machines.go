@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
 	"golang.org/x/sync/singleflight"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"karpenter/api/azure/v1beta1"
 	"karpenter/cloud"
@@ -53,7 +54,7 @@ type Machine struct {
 	Zone         string // label
 	CapacityType string
 	ImageVersion string
-	Created      time.Time
+	Created      time.Time // zero = AKS does not say
 	State        State
 	Failure      *failure.Error // why provisioning failed; nil = it did not, or AKS does not say
 	Gone         bool           // Azure or the user has deleted the virtual machine
@@ -112,7 +113,8 @@ func (m *Machines) Get(ctx context.Context, name string) (*Machine, error) {
 	return m.read(&answer.Machine)
 }
 
-// List returns all machines of the pool that a NodePool of Karpenter launched.
+// List returns all machines of the pool that a NodePool of Karpenter launched, and
+// of which AKS tells what must be known.
 func (m *Machines) List(ctx context.Context) ([]*Machine, error) {
 	var out []*Machine
 	pager := m.config.Machines.NewListPager(m.config.ResourceGroup, m.config.Cluster, m.config.Pool, nil)
@@ -129,8 +131,9 @@ func (m *Machines) List(ctx context.Context) ([]*Machine, error) {
 				continue
 			}
 			read, err := m.read(item)
-			if err != nil {
-				return nil, err
+			if err != nil { // AKS tells the rest soon
+				log.FromContext(ctx).V(1).Info("a machine is left out", "reason", err.Error())
+				continue
 			}
 			out = append(out, read)
 		}
@@ -203,8 +206,10 @@ func (m *Machines) read(in *aks.Machine) (*Machine, error) {
 		return missing("size")
 	case p.NodeImageVersion == nil:
 		return missing("image")
-	case p.Status == nil || p.Status.CreationTimestamp == nil:
-		return missing("creation time")
+	}
+	status := p.Status
+	if status == nil {
+		status = &aks.MachineStatus{}
 	}
 	zone, err := m.zone(in.Zones)
 	if err != nil {
@@ -218,18 +223,20 @@ func (m *Machines) read(in *aks.Machine) (*Machine, error) {
 		Zone:         zone,
 		CapacityType: model.OnDemand,
 		ImageVersion: *p.NodeImageVersion,
-		Created:      p.Status.CreationTimestamp.Truncate(10 * time.Millisecond),
 		State:        State(value(p.ProvisioningState)),
-		Failure:      reason(p.Status.ProvisioningError),
+		Failure:      reason(status.ProvisioningError),
 		Tags:         map[string]string{},
+	}
+	if status.CreationTimestamp != nil {
+		out.Created = status.CreationTimestamp.Truncate(10 * time.Millisecond)
 	}
 	// AKS tells the priority of spot only.
 	if p.Priority != nil && *p.Priority == aks.ScaleSetPrioritySpot {
 		out.CapacityType = model.Spot
 	}
-	out.Gone = p.Status.VMState != nil && *p.Status.VMState == aks.VMStateDeleted
-	if p.Status.DriftAction != nil {
-		out.DriftAction = string(*p.Status.DriftAction)
+	out.Gone = status.VMState != nil && *status.VMState == aks.VMStateDeleted
+	if status.DriftAction != nil {
+		out.DriftAction = string(*status.DriftAction)
 	}
 	for key, text := range p.Tags {
 		out.Tags[key] = value(text)
