@@ -26,7 +26,6 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/aws/awsfake"
-	"karpenter/cloud/aws/batch"
 	"karpenter/cloud/aws/catalogue"
 	awsclient "karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/image"
@@ -37,6 +36,7 @@ import (
 	"karpenter/cloud/aws/shortage"
 	"karpenter/cloud/aws/template"
 	"karpenter/cloud/aws/userdata"
+	"karpenter/cloud/batch"
 	"karpenter/kube/join"
 	"karpenter/model"
 )

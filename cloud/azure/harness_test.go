@@ -48,6 +48,7 @@ type region struct {
 	short  *shortage.Log
 
 	mu                sync.Mutex
+	batching          *machine.Batching // nil = each launch is a request of its own
 	events, disrupted []string
 }
 
@@ -118,7 +119,7 @@ func (r *region) restart() {
 	must(r.t, err)
 	r.Provider = New(Config{
 		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short,
-		Machines: machine.New(machine.Config{Machines: machines, Pools: pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus"}),
+		Machines: machine.New(machine.Config{Machines: machines, Pools: pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus", Batching: r.batching}),
 		Types:    r.types,
 		Facts:    func(size string) *instancetype.Facts { return r.facts[size] },
 		Disrupted: func(_ context.Context, claim *v1.NodeClaim, reason string) {

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"karpenter/cloud"
-	"karpenter/cloud/aws/batch"
 	"karpenter/cloud/aws/client"
+	"karpenter/cloud/batch"
 )
 
 // End has an instance terminated. Nil means that this is under way; the error is

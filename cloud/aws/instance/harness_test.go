@@ -22,11 +22,11 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
-	"karpenter/cloud/aws/batch"
 	"karpenter/cloud/aws/launch"
 	"karpenter/cloud/aws/network"
 	"karpenter/cloud/aws/shortage"
 	"karpenter/cloud/aws/template"
+	"karpenter/cloud/batch"
 	"karpenter/cloud/cloudtest"
 	"karpenter/model"
 )

@@ -19,8 +19,8 @@ import (
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/cloud"
-	"karpenter/cloud/aws/batch"
 	"karpenter/cloud/aws/client"
+	"karpenter/cloud/batch"
 )
 
 // Settling is how long EC2 may take to show what it has started.

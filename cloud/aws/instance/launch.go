@@ -20,12 +20,12 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 	karpenterv1 "karpenter/api/v1"
 	"karpenter/cloud"
-	"karpenter/cloud/aws/batch"
 	"karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/launch"
 	"karpenter/cloud/aws/network"
 	"karpenter/cloud/aws/shortage"
 	"karpenter/cloud/aws/template"
+	"karpenter/cloud/batch"
 )
 
 // LaunchConfig is what launches work with.

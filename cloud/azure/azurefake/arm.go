@@ -161,6 +161,9 @@ func (c *Cloud) machineRoute(r *request, parts []string) (operation string, hand
 		case http.MethodGet:
 			return "GET machine", c.getMachine
 		case http.MethodPut:
+			if r.Header.Get(batchHeader) != "" {
+				return "PUT batch", c.putBatch
+			}
 			return "PUT machine", c.putMachine
 		}
 	}

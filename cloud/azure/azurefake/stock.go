@@ -35,6 +35,9 @@ func (c *Cloud) Stock(p Place, n int) {
 	c.stock[p] = n
 }
 
+// internalError is the code of a refusal that is Azure's own fault.
+const internalError = "InternalServerError"
+
 // Script has Azure refuse to deliver in a place from now on.
 func (c *Cloud) Script(p Place, r Refusal) {
 	c.mu.Lock()
@@ -79,6 +82,9 @@ func (c *Cloud) usageLocked(family string) int64 {
 func (c *Cloud) takeLocked(m *machine) (late, now *problem) {
 	if script, ok := c.scripts[m.place]; ok {
 		p := refuse(http.StatusConflict, script.Code, "%s", script.Message)
+		if script.Code == internalError {
+			p.status = http.StatusInternalServerError
+		}
 		if script.Late {
 			return p, nil
 		}

@@ -22,10 +22,12 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/azure/failure"
 	"karpenter/cloud/azure/instancetype"
+	"karpenter/cloud/batch"
 	"karpenter/model"
 )
 
-// Config is what Machines works with. Everything is required.
+// Config is what Machines works with. Everything is required but what says
+// otherwise.
 type Config struct {
 	Machines      *aks.MachinesClient
 	Pools         *aks.AgentPoolsClient
@@ -33,16 +35,25 @@ type Config struct {
 	Cluster       string
 	Pool          string // of mode Machines
 	Region        string
+	// Batching joins requests for machines; nil = each is one of its own.
+	Batching *Batching
 }
 
 // Machines is the machines of an agent pool. Safe for concurrent use.
 type Machines struct {
 	config  Config
-	deletes singleflight.Group // by name
+	deletes singleflight.Group              // by name
+	batches *batch.Batcher[order, struct{}] // nil = there are none
 }
 
 // New returns the machines of the pool.
-func New(c Config) *Machines { return &Machines{config: c} }
+func New(c Config) *Machines {
+	m := &Machines{config: c}
+	if c.Batching != nil {
+		m.batches = m.newBatches(c.Batching)
+	}
+	return m
+}
 
 // Machine is a machine as AKS shows it.
 type Machine struct {
@@ -82,21 +93,50 @@ func (m *Machines) Launch(ctx context.Context, want *Want) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Machines of mode System may be spot.
-	ctx = policy.WithHTTPHeader(ctx, http.Header{"AllowSpotVMSystemNode": []string{"true"}})
-	_, err = m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, body,
-		&aks.MachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
-	if status(err) == http.StatusPreconditionFailed {
-		return nil, &ExistsError{Name: name}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create AKS machine %s: %w", name, err)
+	if err := m.put(ctx, order{name, body}); err != nil {
+		return nil, err
 	}
 	created, err := m.Get(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("read AKS machine %s, which was just created: %w", name, err)
 	}
 	return created, nil
+}
+
+// spotSystemNodes returns the header by which machines of mode System may be spot.
+func spotSystemNodes() http.Header {
+	out := http.Header{}
+	out.Set("AllowSpotVMSystemNode", "true")
+	return out
+}
+
+// put has AKS make a machine, alone or with others.
+func (m *Machines) put(ctx context.Context, o order) error {
+	if m.batches == nil {
+		return m.putOne(ctx, o)
+	}
+	_, err := m.batches.Do(ctx, o)
+	if err == nil {
+		return nil
+	}
+	// The answer of an earlier request may have been lost.
+	if _, unknown := m.Get(ctx, o.name); unknown == nil {
+		return &ExistsError{Name: o.name}
+	}
+	return fmt.Errorf("create AKS machine %s in a batch: %w", o.name, err)
+}
+
+func (m *Machines) putOne(ctx context.Context, o order) error {
+	ctx = policy.WithHTTPHeader(ctx, spotSystemNodes())
+	_, err := m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, o.name, o.body,
+		&aks.MachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
+	if status(err) == http.StatusPreconditionFailed {
+		return &ExistsError{Name: o.name}
+	}
+	if err != nil {
+		return fmt.Errorf("create AKS machine %s: %w", o.name, err)
+	}
+	return nil
 }
 
 // ExistsError says that a machine of the name exists already.
@@ -270,6 +310,9 @@ func reason(e *aks.ErrorDetail) *failure.Error {
 // Refusal returns what an error of Launch says about the launch. It is nil if AKS
 // has not answered with an error.
 func Refusal(err error) *failure.Error {
+	if of := (*BatchError)(nil); errors.As(err, &of) {
+		return &failure.Error{Code: of.Code, Text: of.Message}
+	}
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) {
 		return nil

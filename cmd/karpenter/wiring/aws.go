@@ -20,7 +20,7 @@ import (
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/cloud/aws"
-	"karpenter/cloud/aws/batch"
+	"karpenter/cloud/batch"
 	"karpenter/cloud/aws/catalogue"
 	awsclient "karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/expression"
