@@ -6,16 +6,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
 // How nodes are made on Azure, as upstream names it.
 const (
 	ModeMachines        = "aksmachineapi"
-	modeMachinesBatched = "aksmachineapiheaderbatch"
+	ModeMachinesBatched = "aksmachineapiheaderbatch"
 )
 
 // Azure is what the provider for AKS can be told.
@@ -31,6 +33,11 @@ type Azure struct {
 	Subnet string
 	// Mode is how nodes are made. Default ModeMachines.
 	Mode string
+	// Requests for machines are joined in ModeMachinesBatched until nothing more has
+	// come for BatchIdle, the first has waited for BatchMost, or there are BatchItems,
+	// 1 to 50. Default 1s, 5s and 50.
+	BatchIdle, BatchMost time.Duration
+	BatchItems           int
 	// Pool is the name of the agent pool of mode Machines. Required.
 	Pool string
 	// SharedGalleries is whether images are those of AKS' shared galleries. Default
@@ -68,9 +75,18 @@ func microsoft() []setting {
 		setting{flag: "vnet-subnet-id", env: "VNET_SUBNET_ID", chart: "settings.azure.vnetSubnetID", values: "ARM ID of a subnet",
 			meaning: "subnet of nodes whose AKSNodeClass names none; required with Azure",
 		}.armID(func(c *Config) *string { return &c.Azure.Subnet }, "Microsoft.Network", "virtualNetworks", "subnets"),
-		setting{flag: "provision-mode", env: "PROVISION_MODE", chart: "settings.azure.provisionMode", preset: ModeMachines, values: quoted([]string{ModeMachines, modeMachinesBatched}),
-			meaning: "how nodes are made: AKS makes them, by its Machine API. aksmachineapiheaderbatch means the same. The modes aksscriptless and bootstrappingclient of upstream, the VM modes, are not implemented",
+		setting{flag: "provision-mode", env: "PROVISION_MODE", chart: "settings.azure.provisionMode", preset: ModeMachines, values: quoted([]string{ModeMachines, ModeMachinesBatched}),
+			meaning: "how nodes are made: AKS makes them, by its Machine API, one or several by a request. The modes aksscriptless and bootstrappingclient of upstream, the VM modes, are not implemented",
 		}.mode(),
+		setting{flag: "provider-batch-idle-duration", env: "PROVIDER_BATCH_IDLE_DURATION", preset: "1s",
+			meaning: "with batches, a request for machines is complete when nothing more has come for this long",
+		}.duration(func(c *Config) *time.Duration { return &c.Azure.BatchIdle }),
+		setting{flag: "provider-batch-max-duration", env: "PROVIDER_BATCH_MAX_DURATION", preset: "5s",
+			meaning: "with batches, the longest wait for more after the first machine of a request",
+		}.duration(func(c *Config) *time.Duration { return &c.Azure.BatchMost }),
+		setting{flag: "provider-batch-max-size", env: "PROVIDER_BATCH_MAX_SIZE", preset: "50", values: "an integer, 1 to 50",
+			meaning: "with batches, how many machines one request makes at most",
+		}.integer(func(c *Config) *int { return &c.Azure.BatchItems }, 0, math.MaxInt),
 		setting{flag: "aks-machines-pool-name", env: "AKS_MACHINES_POOL_NAME", chart: "settings.azure.machinesPoolName",
 			meaning: "agent pool for the AKS Machine API in which nodes are made; required with Azure",
 		}.text(func(c *Config) *string { return &c.Azure.Pool }),
@@ -129,6 +145,9 @@ func (c *Config) azurely() error {
 	if a.NetworkPlugin == "none" && a.NetworkPluginMode != "" {
 		failures = append(failures, fmt.Errorf("network-plugin-mode: %q does not go with network plugin none: set NETWORK_PLUGIN_MODE to nothing", a.NetworkPluginMode))
 	}
+	if a.Mode == ModeMachinesBatched {
+		failures = append(failures, a.batches()...)
+	}
 	switch {
 	case a.EnvironmentFile != "" && a.Cloud != "AzurePublicCloud":
 		failures = append(failures, errors.New("ARM_CLOUD and AZURE_ENVIRONMENT_FILEPATH are both set: want one of them"))
@@ -138,10 +157,24 @@ func (c *Config) azurely() error {
 	return errors.Join(failures...)
 }
 
+// mostInBatch is how many machines AKS makes of one request.
+const mostInBatch = 50
+
+// batches reports what is wrong with the settings of batches.
+func (a *Azure) batches() (failures []error) {
+	if a.BatchItems < 1 || a.BatchItems > mostInBatch {
+		failures = append(failures, fmt.Errorf("provider-batch-max-size: %d: want an integer from 1 to %d", a.BatchItems, mostInBatch))
+	}
+	if a.BatchMost < a.BatchIdle {
+		failures = append(failures, fmt.Errorf("provider-batch-max-duration: %v: want at least the idle duration, %v", a.BatchMost, a.BatchIdle))
+	}
+	return failures
+}
+
 // mode takes the modes that there are, and says what the others would be.
 func (s setting) mode() setting {
 	field := func(c *Config) *string { return &c.Azure.Mode }
-	s = s.oneOf(field, ModeMachines, modeMachinesBatched)
+	s = s.oneOf(field, ModeMachines, ModeMachinesBatched)
 	known := s.check
 	s.check = func(c *Config) error {
 		if slices.Contains([]string{"aksscriptless", "bootstrappingclient"}, *field(c)) {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // aks is the environment of a cluster in which all is said that must be.
@@ -39,8 +40,12 @@ func TestAzure(t *testing.T) {
 		{"no overlay", map[string]string{"NETWORK_PLUGIN_MODE": ""}, func(a *Azure) { a.NetworkPluginMode = "" }},
 		{"no plugin", map[string]string{"NETWORK_PLUGIN_MODE": "", "NETWORK_PLUGIN": "none"}, func(a *Azure) { a.NetworkPluginMode, a.NetworkPlugin = "", "none" }},
 		{"tags", map[string]string{"ADDITIONAL_TAGS": "team=a, cost center=7"}, func(a *Azure) { a.Tags = map[string]string{"team": "a", "cost center": "7"} }},
-		{"batches are no mode of their own", map[string]string{"PROVISION_MODE": "aksmachineapiheaderbatch"}, func(a *Azure) { a.Mode = "aksmachineapiheaderbatch" }},
-		{"what is for virtual machines only", map[string]string{"SSH_PUBLIC_KEY": "ssh-rsa", "KUBELET_BOOTSTRAP_TOKEN": "a.b", "PROVIDER_BATCH_MAX_SIZE": "99"}, func(*Azure) {}},
+		{"batches", map[string]string{"PROVISION_MODE": "aksmachineapiheaderbatch", "PROVIDER_BATCH_MAX_SIZE": "10", "PROVIDER_BATCH_MAX_DURATION": "1s"}, func(a *Azure) {
+			a.Mode, a.BatchItems, a.BatchMost = "aksmachineapiheaderbatch", 10, time.Second
+		}},
+		{"what is for virtual machines only", map[string]string{"SSH_PUBLIC_KEY": "ssh-rsa", "KUBELET_BOOTSTRAP_TOKEN": "a.b"}, func(*Azure) {}},
+		// spec 71/107: without batches, their settings do not matter.
+		{"spec 71/107 no batches", map[string]string{"PROVIDER_BATCH_MAX_SIZE": "51", "PROVIDER_BATCH_MAX_DURATION": "0s"}, func(a *Azure) { a.BatchItems, a.BatchMost = 51, 0 }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := parsed(tc.env)
@@ -50,7 +55,7 @@ func TestAzure(t *testing.T) {
 			want := Azure{
 				Region: "westeurope", Subscription: "sub", ResourceGroup: "shop", NodeResourceGroup: "MC_shop", Pool: "machines", Mode: ModeMachines,
 				SharedGalleries: true, GallerySubscription: "galleries", NetworkPlugin: "azure", NetworkPluginMode: "overlay", Cloud: "AzurePublicCloud",
-				Subnet: aks()["VNET_SUBNET_ID"],
+				Subnet: aks()["VNET_SUBNET_ID"], BatchIdle: time.Second, BatchMost: 5 * time.Second, BatchItems: 50,
 			}
 			tc.want(&want)
 			if !reflect.DeepEqual(got.Azure, want) || got.ClusterName != "prod" {
@@ -60,7 +65,7 @@ func TestAzure(t *testing.T) {
 	}
 }
 
-// TestAzureRefuses covers spec 71/106, 108 and 109.
+// TestAzureRefuses covers spec 71/106, spec 71/107, 108 and 109.
 func TestAzureRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -87,6 +92,8 @@ use-sig: the AKS Machine API boots images of AKS' shared galleries only: leave i
 		{"spec 71/106 no plugin, overlay", map[string]string{"NETWORK_PLUGIN": "none"}, `network-plugin-mode: "overlay" does not go with network plugin none: set NETWORK_PLUGIN_MODE to nothing`},
 		{"virtual machines", map[string]string{"PROVISION_MODE": "aksscriptless"},
 			`PROVISION_MODE: "aksscriptless": this is VM mode, which is not implemented: want aksmachineapi, and an agent pool for the AKS Machine API in AKS_MACHINES_POOL_NAME`},
+		{"spec 71/107 a batch", map[string]string{"PROVISION_MODE": "aksmachineapiheaderbatch", "PROVIDER_BATCH_MAX_SIZE": "51", "PROVIDER_BATCH_IDLE_DURATION": "6s"},
+			"provider-batch-max-size: 51: want an integer from 1 to 50\nprovider-batch-max-duration: 5s: want at least the idle duration, 6s"},
 		{"a mode", map[string]string{"PROVISION_MODE": "scaleset"}, `PROVISION_MODE: "scaleset": want one of aksmachineapi, aksmachineapiheaderbatch`},
 		{"spec 71/108 two clouds", map[string]string{"ARM_CLOUD": "AzureChinaCloud", "AZURE_ENVIRONMENT_FILEPATH": "/cloud.json"},
 			"ARM_CLOUD and AZURE_ENVIRONMENT_FILEPATH are both set: want one of them"},

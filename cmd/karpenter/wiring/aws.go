@@ -20,7 +20,6 @@ import (
 
 	awsv1 "karpenter/api/aws/v1"
 	"karpenter/cloud/aws"
-	"karpenter/cloud/batch"
 	"karpenter/cloud/aws/catalogue"
 	awsclient "karpenter/cloud/aws/client"
 	"karpenter/cloud/aws/expression"
@@ -38,6 +37,7 @@ import (
 	"karpenter/cloud/aws/userdata"
 	"karpenter/cloud/aws/version"
 	"karpenter/cloud/aws/zonalshift"
+	"karpenter/cloud/batch"
 	"karpenter/cloud/loop"
 	"karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/situation"

@@ -27,7 +27,10 @@ import (
 	"karpenter/cloud/azure/retail"
 	"karpenter/cloud/azure/shortage"
 	"karpenter/cloud/azurevm"
+	"karpenter/cloud/batch"
+	"karpenter/cmd/karpenter/config"
 	"karpenter/kube/events"
+	"karpenter/kube/meter"
 )
 
 // Microsoft is what the provider for AKS gets from the process beside its Supplies.
@@ -62,11 +65,20 @@ func Azure(ctx context.Context, from Microsoft, s Supplies) (Provider, error) {
 		Client: m.Manager.GetClient(), Clock: m.Clock, Cluster: m.Config.ClusterName, Region: c.Region, Tags: c.Tags,
 		Machines: machine.New(machine.Config{
 			Machines: m.Services.Machines, Pools: m.Services.Pools,
-			ResourceGroup: c.ResourceGroup, Cluster: m.Config.ClusterName, Pool: c.Pool, Region: c.Region,
+			ResourceGroup: c.ResourceGroup, Cluster: m.Config.ClusterName, Pool: c.Pool, Region: c.Region, Batching: m.batching(),
 		}),
 		Types: m.types.Types, Facts: m.types.Facts, Shortages: m.shortages, Overlay: m.Overlay, Event: m.tell, Disrupted: m.Disrupted, Additional: m.Additional,
 	})
 	return Provider{Provider: m.provider, Labels: v1beta1.Labels(), Register: m.register}, nil
+}
+
+// batching says how requests for machines are joined, nil if they are not.
+func (m *microsoft) batching() *machine.Batching {
+	c := &m.Config.Azure
+	if c.Mode != config.ModeMachinesBatched {
+		return nil
+	}
+	return &machine.Batching{Idle: c.BatchIdle, Most: c.BatchMost, Items: c.BatchItems, Metrics: batch.NewMetrics(m.Registry, meter.DurationBuckets())}
 }
 
 // sells makes the catalogue of instance types, and fills it.
@@ -80,7 +92,7 @@ func (m *microsoft) sells(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config := catalogue.Config{
+	with := catalogue.Config{
 		Clock: m.Clock, GPUs: azurevm.Registry(sizes), Shortages: m.shortages, Start: prices,
 		Cluster: instancetype.Cluster{
 			Region: c.Region, NodeResourceGroup: c.NodeResourceGroup, MemoryOverhead: m.Config.VMMemoryOverheadPercent,
@@ -91,11 +103,11 @@ func (m *microsoft) sells(ctx context.Context) error {
 	}
 	if m.PriceList != "" {
 		anyone := &http.Client{Timeout: priceListTimeout}
-		config.Prices = func(ctx context.Context) (retail.Prices, error) {
+		with.Prices = func(ctx context.Context) (retail.Prices, error) {
 			return retail.Fetch(ctx, anyone, m.PriceList, c.Region)
 		}
 	}
-	m.types = catalogue.New(config)
+	m.types = catalogue.New(with)
 	return m.types.RefreshSKUs(ctx)
 }
 
@@ -103,7 +115,7 @@ func (m *microsoft) sells(ctx context.Context) error {
 func (m *microsoft) register(mgr ctrl.Manager) error {
 	c := &m.Config.Azure
 	options := controller.Options{MaxConcurrentReconciles: nodeclass.Workers}
-	config := nodeclass.Config{
+	with := nodeclass.Config{
 		Client: mgr.GetClient(), Clock: m.Clock,
 		Event: func(class *v1beta1.AKSNodeClass, eventType, reason, message string) {
 			m.tell(class, eventType, reason, message)
@@ -115,14 +127,14 @@ func (m *microsoft) register(mgr ctrl.Manager) error {
 		},
 	}
 	if c.DiskEncryptionSet != "" {
-		config.DiskEncryptionSet = func(ctx context.Context) error {
+		with.DiskEncryptionSet = func(ctx context.Context) error {
 			return m.Services.CheckEncryptionSet(ctx, c.DiskEncryptionSet)
 		}
 	}
 	return errors.Join(
 		m.types.Register(mgr),
 		m.provider.Register(mgr),
-		(&nodeclass.Reconciler{Config: config}).Register(mgr, options),
+		(&nodeclass.Reconciler{Config: with}).Register(mgr, options),
 		(&nodeclass.Hash{Client: mgr.GetClient()}).Register(mgr, options),
 	)
 }
