@@ -17,6 +17,7 @@ import (
 	"karpenter/cloud/aws/awsfake"
 	"karpenter/sim"
 	"karpenter/sim/amazon"
+	"karpenter/sim/microsoft"
 	"karpenter/sim/script"
 	"karpenter/sim/store"
 	"karpenter/sim/trial"
@@ -35,7 +36,7 @@ const (
 // meter is a law that nothing breaks: it counts calls to AWS by what they are
 // for.
 type meter struct {
-	account *amazon.Account
+	account interface{ Calls() map[string]int }
 	began   map[string]int // calls before the pods came
 	busy    map[string]int // until the last node was ready
 	ready   time.Duration  // since the pods came
@@ -141,7 +142,12 @@ at %s scale web %d
 		t.Fatalf("after %s: %v", v.Lasted, v.Err)
 	}
 	m.bounds(t, n)
-	fmt.Printf("%d nodes were ready after %s; %d steps\n", n, m.ready, v.Steps)
+	m.print(n, v.Steps)
+}
+
+// print writes the calls of each part of the run.
+func (m *meter) print(n, steps int) {
+	fmt.Printf("%d nodes were ready after %s; %d steps\n", n, m.ready, steps)
 	for _, part := range []struct {
 		name string
 		of   map[string]int
@@ -186,4 +192,52 @@ func sum(calls map[string]int) int {
 		n += c
 	}
 	return n
+}
+
+// TestCallsToAzure is TestCallsToAWS for the provider for AKS.
+func TestCallsToAzure(t *testing.T) {
+	n := *fleetSize
+	s, err := script.Parse(fmt.Sprintf(`seed 1
+run %s rest 0s
+type m2 cpu=2 mem=8Gi price=0.096 zones=a,b,c
+pool general policy=WhenEmpty after=Never
+pods web count=1 cpu=1200m mem=1Gi apart=node
+at %s scale web %d
+`, idleEnd, podsCome, n+1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := trial.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &meter{want: n + 1, byBusy: map[string]int{}, byIdle: map[string]int{}, refused: map[string]int{}}
+	c := trial.Trial{
+		Server: server, Script: s, Witness: m, Steps: 50_000_000, Free: true, Lawless: true,
+		Microsoft:    trial.TranslateToAzure(s),
+		Subscription: func(s *microsoft.Subscription) { m.account = s },
+	}
+	if *verbose {
+		c.Transcript = os.Stdout
+	}
+	v := c.Hold(t)
+	if v.Err != nil {
+		t.Fatalf("after %s: %v", v.Lasted, v.Err)
+	}
+	for _, b := range []struct {
+		what       string
+		made, most int
+	}{
+		{"requests for machines", m.busy[microsoft.Create], n},
+		{"all calls of the launch", sum(m.busy), 3*n + 100},
+		{"all calls of an idle hour", sum(m.idle), 200},
+	} {
+		if b.made > b.most {
+			t.Errorf("%s: %d calls, want %d at most", b.what, b.made, b.most)
+		}
+	}
+	if m.ready == 0 || m.busy[microsoft.Create] == 0 {
+		t.Errorf("ready after %s, with calls %v", m.ready, m.busy)
+	}
+	m.print(n, v.Steps)
 }

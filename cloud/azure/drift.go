@@ -18,6 +18,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/azure/image"
+	"karpenter/cloud/azure/machine"
 )
 
 // IsDrifted implements cloud.Provider. The first reason counts: what the class
@@ -108,10 +109,14 @@ func imageDrift(_ context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeCl
 // synced is what AKS says of a machine that need not be replaced.
 const synced = "Synced"
 
-// machineDrift asks AKS.
+// machineDrift looks at what AKS says of the claim's machine.
 func (p *Provider) machineDrift(ctx context.Context, claim *v1.NodeClaim, _ *v1beta1.AKSNodeClass) (string, error) {
-	m, err := p.machineOf(ctx, claim)
-	if cloud.IsNotFound(err) {
+	name, ok := p.config.Machines.OfVM(claim.Status.ProviderID)
+	if !ok {
+		return "", nil
+	}
+	m, err := p.config.Machines.Recent(ctx, name)
+	if cloud.IsNotFound(err) || err == nil && machine.ProviderID(m.VM) != claim.Status.ProviderID {
 		return "", nil
 	}
 	if err != nil {

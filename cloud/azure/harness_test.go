@@ -119,7 +119,7 @@ func (r *region) restart() {
 	must(r.t, err)
 	r.Provider = New(Config{
 		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short,
-		Machines: machine.New(machine.Config{Machines: machines, Pools: pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus", Batching: r.batching}),
+		Machines: machine.New(machine.Config{Machines: machines, Pools: pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus", Clock: r.clock, Batching: r.batching}),
 		Types:    r.types,
 		Facts:    func(size string) *instancetype.Facts { return r.facts[size] },
 		Disrupted: func(_ context.Context, claim *v1.NodeClaim, reason string) {

@@ -390,3 +390,50 @@ func TestAdditionalPrice(t *testing.T) {
 		}
 	}
 }
+
+// TestLaunchEnds: the claim of a machine that is deleted, evicted or fails without a
+// reason before its node has registered goes soon; one that is being created, or that
+// lists do not show yet, stays.
+func TestLaunchEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after func(*region) // the launch
+		goes          bool
+	}{
+		"nothing":      {goes: false},
+		"lists lag":    {after: func(r *region) { r.azure.ListLag(time.Hour) }},
+		"evicted":      {after: func(r *region) { r.azure.Evict(machinePool, "default-a1b2c") }, goes: true},
+		"pool is gone": {after: func(r *region) { r.azure.RemovePool(machinePool) }, goes: true},
+		"being deleted": {after: func(r *region) {
+			r.azure.Evict(machinePool, "default-a1b2c")
+			claim := &v1.NodeClaim{}
+			must(r.t, r.api.Get(r.t.Context(), client.ObjectKey{Name: "default-a1b2c"}, claim))
+			claim.Finalizers = []string{v1.TerminationFinalizer}
+			must(r.t, r.api.Update(r.t.Context(), claim))
+			must(r.t, r.api.Delete(r.t.Context(), claim))
+		}},
+		"no reason": {before: func(r *region) {
+			r.azure.Script(place("Standard_D4s_v3", "eastus-1", model.OnDemand), azurefake.Refusal{Late: true})
+		}, goes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegion(t)
+			if c.before != nil {
+				c.before(r)
+			}
+			claim := r.claim("default-a1b2c", d4s("eastus-1", model.OnDemand)...)
+			r.launch(claim)
+			if c.after != nil {
+				c.after(r)
+			}
+			r.clock.Step(azurefake.CreationTime)
+			must(t, r.CheckLaunches(t.Context()))
+			err := r.api.Get(t.Context(), client.ObjectKeyFromObject(claim), &v1.NodeClaim{})
+			if gone := client.IgnoreNotFound(err) == nil && err != nil; gone != c.goes {
+				t.Errorf("the claim is gone: %v", gone)
+			}
+			if c.goes != (len(r.disrupted) == 1 && r.disrupted[0] == "default-a1b2c async_provisioning") || c.goes != (len(r.events) == 1) {
+				t.Errorf("disrupted %q, events %q", r.disrupted, r.events)
+			}
+		})
+	}
+}

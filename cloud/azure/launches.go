@@ -29,7 +29,8 @@ const (
 
 // CheckLaunches looks after machines that AKS has accepted and whose nodes have not
 // registered. Of those whose creation has failed, it notes what is short, and
-// deletes the machine and the NodeClaim, so that the pods are planned again. As
+// deletes the machine and the NodeClaim, so that the pods are planned again; of those
+// that somebody else has deleted, the NodeClaim. As
 // everything it needs is in the API server and in Azure, a restart loses nothing.
 // It calls Azure only while such NodeClaims exist.
 func (p *Provider) CheckLaunches(ctx context.Context) error {
@@ -41,13 +42,37 @@ func (p *Provider) CheckLaunches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	found := map[string]*machine.Machine{}
 	for _, m := range machines {
-		if claim := waiting[m.Claim]; claim != nil && m.State == machine.Failed {
-			errs = append(errs, p.giveUp(ctx, claim, m))
-		}
+		found[machine.ProviderID(m.VM)] = m
+	}
+	var errs []error
+	for _, claim := range waiting {
+		errs = append(errs, p.check(ctx, claim, found[claim.Status.ProviderID]))
 	}
 	return errors.Join(errs...)
+}
+
+// check gives the launch of a claim up that has failed, or whose machine somebody
+// else has deleted. The machine is nil if it is not listed.
+func (p *Provider) check(ctx context.Context, claim *v1.NodeClaim, m *machine.Machine) error {
+	var err error
+	goes := !claim.DeletionTimestamp.IsZero() // and its machine with it
+	switch {
+	case goes && (m == nil || m.State != machine.Failed):
+		return nil
+	case m == nil: // lists may lag behind
+		m, err = p.byProviderID(ctx, claim.Status.ProviderID)
+	}
+	switch {
+	case cloud.IsNotFound(err), err == nil && (m.Gone || m.State == machine.Deleting):
+		return p.giveUp(ctx, claim, fmt.Errorf("the machine of NodeClaim %s was deleted before its node registered", claim.Name))
+	case err != nil:
+		return err
+	case m.State == machine.Failed:
+		return p.giveUp(ctx, claim, p.failed(ctx, m))
+	}
+	return nil
 }
 
 // unregistered returns the claims whose nodes have not registered, by name.
@@ -67,13 +92,9 @@ func (p *Provider) unregistered(ctx context.Context) (map[string]*v1.NodeClaim, 
 	return out, nil
 }
 
-// giveUp deletes a machine whose creation has failed, and its claim.
-func (p *Provider) giveUp(ctx context.Context, claim *v1.NodeClaim, m *machine.Machine) error {
-	if machine.ProviderID(m.VM) != claim.Status.ProviderID {
-		return nil // of another launch
-	}
-	err := p.failed(ctx, m)
-	p.config.Event(claim, corev1.EventTypeWarning, asyncReason, "Failed to register: "+cut(err.Error()))
+// giveUp deletes a claim whose launch has come to nothing.
+func (p *Provider) giveUp(ctx context.Context, claim *v1.NodeClaim, why error) error {
+	p.config.Event(claim, corev1.EventTypeWarning, asyncReason, "Failed to register: "+cut(why.Error()))
 	_, gone := p.end(ctx, claim, asyncDisruption)
 	return gone
 }

@@ -214,6 +214,7 @@ func TestDrift(t *testing.T) {
 			}
 			must(t, r.api.Create(t.Context(), s.node))
 			r.store(s.claim)
+			r.clock.Step(2 * time.Minute) // what AKS says is remembered for one
 			if got, err := r.IsDrifted(t.Context(), s.claim); got != c.want || err != nil {
 				t.Errorf("drift %q, %v; want %q", got, err, c.want)
 			}
@@ -264,5 +265,34 @@ func TestTagUpdate(t *testing.T) {
 	delete(want, "team_name")
 	if got := r.azure.Tags(machinePool, "a"); !maps.Equal(got, want) {
 		t.Errorf("tags %v, want %v", got, want)
+	}
+}
+
+// TestDriftCalls: whether many machines have drifted takes few lists, and
+// no request for each.
+func TestDriftCalls(t *testing.T) {
+	r := newRegion(t)
+	var claims []*v1.NodeClaim
+	for i := range 20 {
+		claim := r.claim(fmt.Sprint("claim-", i))
+		r.launch(claim)
+		claims = append(claims, claim)
+	}
+	r.clock.Step(2 * time.Minute)
+	before := r.azure.Calls()
+	var wg sync.WaitGroup
+	for range 3 {
+		for _, claim := range claims {
+			wg.Go(func() {
+				if drift, err := r.IsDrifted(t.Context(), claim); drift != "" || err != nil {
+					t.Errorf("%s: %q, %v", claim.Name, drift, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	after := r.azure.Calls()
+	if lists, gets := after["LIST machine"]-before["LIST machine"], after["GET machine"]-before["GET machine"]; lists < 1 || lists > 3 || gets != 0 {
+		t.Errorf("%d lists, %d machines read", lists, gets)
 	}
 }

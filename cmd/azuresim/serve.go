@@ -29,11 +29,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
+	v1 "karpenter/api/v1"
 	"karpenter/cloud/azure/azurefake"
 	"karpenter/cloud/azure/azurefake/boot"
 	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azurevm"
-	"karpenter/model"
 )
 
 // secret is what who wants a token must send in the header X-IDENTITY-HEADER.
@@ -189,9 +189,9 @@ func giveToken(w http.ResponseWriter, r *http.Request) {
 // per hour, as Kubernetes names them.
 func (o *options) writePrices(w io.Writer, azure *azurefake.Cloud) {
 	for _, p := range azure.Prices() {
-		capacityType := model.OnDemand
+		capacityType := v1.CapacityTypeOnDemand
 		if p.Spot {
-			capacityType = model.Spot
+			capacityType = v1.CapacityTypeSpot
 		}
 		fmt.Fprintf(w, "%s %s %s %v\n", p.Size, instancetype.ZoneLabel(o.region, p.Zone), capacityType, p.Dollars)
 	}

@@ -124,7 +124,7 @@ func described(r *http.Request, body []byte) (verb, name string) {
 			name = *wanted.MachineNames[0]
 		}
 		return Delete, name
-	case len(parts) > 1 && parts[len(parts)-2] == "machines":
+	case len(parts) > 4 && parts[len(parts)-4] == "agentPools": // NAME/machines/NAME
 		return "Get", last
 	}
 	return "List " + last, ""

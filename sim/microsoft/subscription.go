@@ -5,6 +5,7 @@ package microsoft
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,6 +176,13 @@ func (s *Subscription) Provider(ctx context.Context, d sim.Door, supplies wiring
 		return wiring.Provider{}, err
 	}
 	return wiring.Azure(ctx, wiring.Microsoft{Services: services, Discovery: kubernetes{}}, supplies)
+}
+
+// Calls returns how often each kind of request was made by the process.
+func (s *Subscription) Calls() map[string]int {
+	s.calls.mu.Lock()
+	defer s.calls.mu.Unlock()
+	return maps.Clone(s.calls.made)
 }
 
 // place is where Azure has an offering.

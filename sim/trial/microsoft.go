@@ -19,7 +19,13 @@ import (
 func (c *Trial) microsoft() *vendor {
 	return &vendor{
 		args: []string{"--cloud-provider=" + config.CloudAzure}, environment: microsoft.Environment(),
-		make:  func(r *sim.Run) (sim.Vendor, error) { return microsoft.New(*c.Microsoft, r) },
+		make: func(r *sim.Run) (sim.Vendor, error) {
+			out, err := microsoft.New(*c.Microsoft, r)
+			if err == nil && c.Subscription != nil {
+				c.Subscription(out)
+			}
+			return out, err
+		},
 		class: microsoft.NodeClass(), ref: v1.NodeClassReference{Group: v1beta1.Group, Kind: v1beta1.Kind, Name: microsoft.Class},
 		changes: []string{microsoft.Create, microsoft.Update, microsoft.Delete},
 		throttled: &microsoft.Answer{

@@ -62,6 +62,8 @@ type Trial struct {
 	Planner wiring.Planner
 	// Args are given to the process besides.
 	Args []string
+	// Subscription, if not nil, is told the subscription of the run.
+	Subscription func(*microsoft.Subscription)
 	// Account, if not nil, is told the account of the run.
 	Account func(*amazon.Account)
 }

@@ -61,13 +61,13 @@ func (c *Cloud) putBatch(r *request) (int, map[string]string, any, *problem) {
 		return http.StatusInternalServerError, nil, map[string]any{"code": "BatchMachineInternalServerError", "message": string(text)}, nil
 	}
 	return http.StatusBadRequest, nil, map[string]any{"error": map[string]any{
-		"code": "BatchMachineClientError", "message": "Some machines could not be created.", "details": failed,
+		"code": "BatchMachineClientError", "message": "A part of the batch could not be created.", "details": failed,
 	}}, nil
 }
 
 func (c *Cloud) putOfBatchLocked(r *request, name string, zones []string, tags map[string]string) *problem {
 	if _, exists := c.machines[machineKey(r.pool, name)]; exists {
-		return refuse(http.StatusBadRequest, "InvalidParameter", "The machine '%s' exists. A batch does not update machines.", name)
+		return refuse(http.StatusBadRequest, "InvalidParameter", "The machine '%s' exists, and a batch updates none.", name)
 	}
 	var wanted aks.Machine // one for each: they do not share pointers
 	if err := json.Unmarshal(r.body, &wanted); err != nil || wanted.Properties == nil {

@@ -55,7 +55,7 @@ func (c *Cloud) retailRows() []retailRow {
 	var out []retailRow
 	add := func(size, kind, product string, dollars float64) {
 		out = append(out, retailRow{
-			ArmSkuName: size, SkuName: size + kind, ProductName: "Virtual Machines " + size + product, MeterName: size + kind, RetailPrice: dollars,
+			ArmSkuName: size, SkuName: size + kind, ProductName: size + product, MeterName: size + kind, RetailPrice: dollars,
 			UnitOfMeasure: "1 Hour", Type: "Consumption", EffectiveStartDate: "2026-07-01T00:00:00Z", IsPrimaryMeterRegion: true, ArmRegionName: c.config.Region,
 		})
 	}

@@ -146,7 +146,7 @@ func (f *fence) Hold(ctx context.Context) (context.Context, context.CancelFunc, 
 func TestFence(t *testing.T) {
 	closed := &fence{errors.New("another leads")}
 	fake, azure, _ := connected(t, closed)
-	machines := machine.New(machine.Config{Machines: azure.Machines, Pools: azure.Pools, ResourceGroup: "Shop", Cluster: "prod", Pool: "machines", Region: "eastus"})
+	machines := machine.New(machine.Config{Machines: azure.Machines, Pools: azure.Pools, ResourceGroup: "Shop", Cluster: "prod", Pool: "machines", Region: "eastus", Clock: clocktesting.NewFakePassiveClock(time.Now())})
 	_, err := machines.List(t.Context())
 	must(t, err)
 	if _, err := azure.Pools.BeginDeleteMachines(t.Context(), "Shop", "prod", "machines", deletion("a"), nil); !errors.Is(err, closed.closed) {

@@ -44,6 +44,10 @@ const (
 // workload identity, managed identity, the login of a person. It must give a token
 // soon, so that a process without credentials says so at its start.
 func Credential(ctx context.Context, environment azure.Configuration) (azcore.TokenCredential, error) {
+	return credentialWithin(ctx, environment, tokenWait)
+}
+
+func credentialWithin(ctx context.Context, environment azure.Configuration, wait time.Duration) (azcore.TokenCredential, error) {
 	chain, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
 		ClientOptions: policy.ClientOptions{Cloud: environment},
 	})
@@ -51,11 +55,11 @@ func Credential(ctx context.Context, environment azure.Configuration) (azcore.To
 		return nil, fmt.Errorf("credentials for Azure: %w", err)
 	}
 	scope := environment.Services[azure.ResourceManager].Audience + "/.default"
-	ctx, cancel := context.WithTimeout(ctx, tokenWait)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if _, err := chain.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}}); err != nil {
 		return nil, fmt.Errorf("no token for Azure within %v: label the pod azure.workload.identity/use=true and annotate its service account "+
-			"with azure.workload.identity/client-id, or set the variables that azidentity reads: %w", tokenWait, err)
+			"with azure.workload.identity/client-id, or set the variables that azidentity reads: %w", wait, err)
 	}
 	return chain, nil
 }

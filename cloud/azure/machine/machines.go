@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -16,6 +17,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
 	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"karpenter/api/azure/v1beta1"
@@ -35,6 +37,7 @@ type Config struct {
 	Cluster       string
 	Pool          string // of mode Machines
 	Region        string
+	Clock         clock.PassiveClock
 	// Batching joins requests for machines; nil = each is one of its own.
 	Batching *Batching
 }
@@ -43,12 +46,25 @@ type Config struct {
 type Machines struct {
 	config  Config
 	deletes singleflight.Group              // by name
+	lists   singleflight.Group              // of Recent
 	batches *batch.Batcher[order, struct{}] // nil = there are none
+
+	mu   sync.Mutex
+	seen map[string]sighting // by name
 }
+
+// sighting is a machine as AKS has shown it.
+type sighting struct {
+	machine *Machine
+	at      time.Time
+}
+
+// remembered is how old what Recent returns may be.
+const remembered = time.Minute
 
 // New returns the machines of the pool.
 func New(c Config) *Machines {
-	m := &Machines{config: c}
+	m := &Machines{config: c, seen: map[string]sighting{}}
 	if c.Batching != nil {
 		m.batches = m.newBatches(c.Batching)
 	}
@@ -150,7 +166,50 @@ func (m *Machines) Get(ctx context.Context, name string) (*Machine, error) {
 	if err != nil {
 		return nil, classify(fmt.Errorf("read AKS machine %s: %w", name, err))
 	}
-	return m.read(&answer.Machine)
+	out, err := m.read(&answer.Machine)
+	if err == nil {
+		m.see(out)
+	}
+	return out, err
+}
+
+// Recent is Get for who can do with what AKS has shown in the last minute, be it in
+// a list: to ask about every machine every few minutes takes few calls then.
+func (m *Machines) Recent(ctx context.Context, name string) (*Machine, error) {
+	m.mu.Lock()
+	last, known := m.seen[name]
+	m.mu.Unlock()
+	if known && m.config.Clock.Since(last.at) <= remembered {
+		return last.machine, nil
+	}
+	if _, err, _ := m.lists.Do("", func() (any, error) { return m.List(ctx) }); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	last, known = m.seen[name]
+	m.mu.Unlock()
+	if known && m.config.Clock.Since(last.at) <= remembered {
+		return last.machine, nil
+	}
+	return m.Get(ctx, name)
+}
+
+// see remembers machines, and forgets what is too old to be of use.
+func (m *Machines) see(all ...*Machine) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.config.Clock.Now()
+	maps.DeleteFunc(m.seen, func(_ string, s sighting) bool { return now.Sub(s.at) > remembered })
+	for _, one := range all {
+		m.seen[one.Name] = sighting{one, now}
+	}
+}
+
+// forget has the next look at a machine ask AKS.
+func (m *Machines) forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.seen, name)
 }
 
 // List returns all machines of the pool that a NodePool of Karpenter launched, and
@@ -178,6 +237,7 @@ func (m *Machines) List(ctx context.Context) ([]*Machine, error) {
 			out = append(out, read)
 		}
 	}
+	m.see(out...)
 	return out, nil
 }
 
@@ -190,6 +250,7 @@ func (m *Machines) Delete(ctx context.Context, name string) error {
 		if err != nil || found.State == Deleting {
 			return nil, err
 		}
+		m.forget(name)
 		_, err = m.config.Pools.BeginDeleteMachines(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool,
 			aks.AgentPoolDeleteMachinesParameter{MachineNames: []*string{&name}}, nil)
 		if err != nil {
@@ -211,6 +272,7 @@ func (m *Machines) Retag(ctx context.Context, name string, tags map[string]strin
 	if err != nil || maps.Equal(known.Tags, tags) {
 		return err
 	}
+	m.forget(name)
 	body := answer.Machine
 	body.Properties.Tags = pointers(tags)
 	_, err = m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, body,

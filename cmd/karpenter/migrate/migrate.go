@@ -180,6 +180,8 @@ func (o *object) ours() bool {
 		return slices.Contains([]string{"Provisioner", "Machine", "NodePool", "NodeClaim"}, o.kind)
 	case awsGroup:
 		return slices.Contains([]string{"AWSNodeTemplate", "EC2NodeClass"}, o.kind)
+	case azureGroup:
+		return o.kind == "AKSNodeClass"
 	}
 	return false
 }
@@ -203,8 +205,11 @@ func (m *migration) convert() {
 		}
 	}
 	for _, o := range m.objects {
-		if o.ours() && o.group == coreGroup {
+		switch {
+		case o.ours() && o.group == coreGroup:
 			m.convertCore(o)
+		case o.ours() && o.group == azureGroup:
+			o.convertAKS()
 		}
 	}
 	m.settleKubelets()
@@ -250,9 +255,20 @@ func (m *migration) convertClass(o *object) {
 	}
 }
 
+// convertAKS converts a class of AKS, whose versions have the same fields.
+func (o *object) convertAKS() {
+	switch o.version {
+	case "v1alpha2":
+		o.become(azureGroup+"/v1beta1", o.kind)
+	case "v1beta1":
+	default:
+		o.unknownVersion()
+	}
+}
+
 // unknownVersion reports a version that the kind never had.
 func (o *object) unknownVersion() {
-	versions := map[string]string{"Provisioner": "v1alpha5", "Machine": "v1alpha5", "AWSNodeTemplate": "v1alpha1"}[o.kind]
+	versions := map[string]string{"Provisioner": "v1alpha5", "Machine": "v1alpha5", "AWSNodeTemplate": "v1alpha1", "AKSNodeClass": "v1alpha2 and v1beta1"}[o.kind]
 	if versions == "" {
 		versions = "v1beta1 and v1"
 	}
@@ -277,6 +293,7 @@ func (o *object) become(apiVersion, kind string) {
 		"kubectl.kubernetes.io/last-applied-configuration",
 		"karpenter.sh/provisioner-hash", "karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version",
 		"karpenter.k8s.aws/nodetemplate-hash", "karpenter.k8s.aws/ec2nodeclass-hash", "karpenter.k8s.aws/ec2nodeclass-hash-version",
+		"karpenter.azure.com/aksnodeclass-hash", "karpenter.azure.com/aksnodeclass-hash-version",
 	} {
 		o.dropAnnotation(name, "")
 	}

@@ -21,7 +21,7 @@ import (
 	"karpenter/api/crds"
 )
 
-// schemas judge objects of v1 as the API server does, by kind. Each is read when it
+// schemas judge objects of the newest versions as the API server does, by kind. Each is read when it
 // is first needed.
 type schemas map[string]*schema
 
@@ -29,6 +29,7 @@ type schemas map[string]*schema
 func schemaFiles() map[string]string {
 	return map[string]string{
 		"NodePool": "karpenter.sh_nodepools.yaml", "NodeClaim": "karpenter.sh_nodeclaims.yaml", "EC2NodeClass": "karpenter.k8s.aws_ec2nodeclasses.yaml",
+		"AKSNodeClass": "karpenter.azure.com_aksnodeclasses.yaml",
 	}
 }
 

@@ -48,9 +48,6 @@ func (o *object) stale() {
 		return
 	}
 	o.rules(o.root)
-	if o.group == azureGroup && o.version == "v1alpha2" {
-		o.askAt(o.root, "migrate does not convert node classes of Azure: compare the fields with %s/v1beta1, and change apiVersion", azureGroup)
-	}
 	if text(o.root, "kind") == "" && text(o.root, "apiVersion") == "" {
 		o.oldest(o.root)
 		o.values(o.root)

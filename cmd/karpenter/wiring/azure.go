@@ -65,7 +65,7 @@ func Azure(ctx context.Context, from Microsoft, s Supplies) (Provider, error) {
 		Client: m.Manager.GetClient(), Clock: m.Clock, Cluster: m.Config.ClusterName, Region: c.Region, Tags: c.Tags,
 		Machines: machine.New(machine.Config{
 			Machines: m.Services.Machines, Pools: m.Services.Pools,
-			ResourceGroup: c.ResourceGroup, Cluster: m.Config.ClusterName, Pool: c.Pool, Region: c.Region, Batching: m.batching(),
+			ResourceGroup: c.ResourceGroup, Cluster: m.Config.ClusterName, Pool: c.Pool, Region: c.Region, Clock: m.Clock, Batching: m.batching(),
 		}),
 		Types: m.types.Types, Facts: m.types.Facts, Shortages: m.shortages, Overlay: m.Overlay, Event: m.tell, Disrupted: m.Disrupted, Additional: m.Additional,
 	})
