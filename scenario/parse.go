@@ -102,7 +102,7 @@ func (p *reader) line(file string, n int, tokens []token, line string) error {
 			p.previous.add(tokens)
 			return nil
 		}
-		return &Error{file, n, fmt.Sprintf("%q begins no line; a line begins with %s, or is indented to continue the one above",
+		return &Error{file, n, fmt.Sprintf("%.40q begins no line; a line begins with %s, or is indented to continue the one above",
 			show([]atom{{text: firstWord(tokens[0])}}), strings.Join(directives(), ", "))}
 	}
 	d := &directive{file: file, line: n, word: word}

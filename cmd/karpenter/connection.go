@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -248,7 +249,7 @@ func (c *connection) situationFrom(ctx context.Context, file, flag string, s sur
 		defer doneReading(s)
 		return from.Live(ctx, from.now)
 	case "-":
-		situation, err := scenario.Read(s.stdin, nil)
+		situation, err := snapshotIn(s.stdin, nil)
 		if err != nil {
 			return none, nil, fmt.Errorf("standard input: %w", err)
 		}
@@ -259,9 +260,21 @@ func (c *connection) situationFrom(ctx context.Context, file, flag string, s sur
 		return none, nil, usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
 	defer f.Close()
-	situation, err := scenario.Read(f, os.DirFS(filepath.Dir(file)))
+	situation, err := snapshotIn(f, os.DirFS(filepath.Dir(file)))
 	if err != nil {
 		return none, nil, fmt.Errorf("%s: %w", strings.TrimSpace(file), err)
 	}
 	return situation, nil, nil
+}
+
+// snapshotIn reads what 'karpenter snapshot' printed.
+func snapshotIn(from io.Reader, files fs.FS) (scenario.Situation, error) {
+	situation, err := scenario.Read(from, files)
+	if err != nil {
+		return scenario.Situation{}, err
+	}
+	if s := situation.Snapshot; len(s.Pools)+len(s.Nodes)+len(s.Pending) == 0 {
+		return scenario.Situation{}, errors.New("no NodePools, nodes or pods: want what 'karpenter snapshot' prints")
+	}
+	return situation, nil
 }

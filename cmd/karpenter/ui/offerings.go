@@ -17,8 +17,8 @@ type offering struct {
 	CapacityType string   `json:"capacityType"`
 	Reservation  string   `json:"reservation,omitempty"`
 	Left         *int64   `json:"reservationLeft,omitempty"` // instances
-	CostPerHour  float64  `json:"costPerHour"`               // of a node
-	Available    bool     `json:"available"`                 // false = sold out or not to be had now
+	CostPerHour  float64  `json:"costPerHour"`               // of a node; 0 = not known
+	Available    bool     `json:"available"`                 // false = sold out, or its price is not known
 	Pools        []string `json:"nodePools"`                 // whose requirements allow it
 	VCPU         float64  `json:"vCPU"`
 	Memory       int64    `json:"memoryBytes"`
@@ -28,7 +28,7 @@ type offering struct {
 	text  string // what is searched, in lower case
 }
 
-// offerings returns all offerings of all NodePools, the cheapest first. Pools that
+// offerings returns all offerings of all NodePools, the cheapest first and those without a known price last. Pools that
 // pay the same for one share a row.
 func offerings(s *model.Snapshot) []offering {
 	type key struct {
@@ -73,13 +73,17 @@ func offerings(s *model.Snapshot) []offering {
 	for i := range out {
 		o := &out[i]
 		sold := "available"
-		if !o.Available {
+		switch {
+		case o.Available:
+		case o.price == 0:
+			sold = "no-price"
+		default:
 			sold = "sold-out"
 		}
 		o.text = strings.ToLower(strings.Join(append([]string{o.InstanceType, o.Zone, o.CapacityType, o.Reservation, o.Architecture, sold}, o.Pools...), " "))
 	}
 	slices.SortFunc(out, func(a, b offering) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+		return cmp.Or(order(a.price == 0, b.price == 0), cmp.Compare(a.price, b.price), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
 	})
 	return out
 }

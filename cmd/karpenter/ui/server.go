@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -132,31 +135,64 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // no request that another site made.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	answers := map[string]func(*state, *http.Request) (any, error){
-		"overview":     func(st *state, _ *http.Request) (any, error) { return st.overview(), nil },
-		"nodes":        func(st *state, _ *http.Request) (any, error) { return map[string]any{"nodes": st.nodes}, nil },
-		"nodes/{name}": nodeAnswer,
-		"pending":      func(st *state, _ *http.Request) (any, error) { return st.pending(), nil },
-		"stays":        func(st *state, _ *http.Request) (any, error) { return st.stays(), nil },
-		"bill":         billAnswer,
-		"offerings":    offeringsAnswer,
-		"nodepools":    nodePoolsAnswer,
-		"decisions":    decisionsAnswer,
+	all := endpoints()
+	for path, e := range all {
+		mux.HandleFunc("GET /api/v1/"+path, s.api(e))
 	}
-	for path, answer := range answers {
-		mux.HandleFunc("GET /api/v1/"+path, s.api(answer))
-	}
-	mux.HandleFunc("POST /api/v1/plan", s.whatIf)
+	mux.HandleFunc("POST "+planPath, s.whatIf)
 	mux.HandleFunc("GET /api/v1/events", s.events)
-	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, problem{http.StatusNotFound, "found nothing here; docs/ui.md lists the paths"})
-	})
+	paths := slices.Sorted(maps.Keys(all))
+	nothing := problem{http.StatusNotFound, "found nothing here; below /api/v1/ there are " + strings.Join(paths, ", ") + ", plan and events"}
+	mux.HandleFunc("GET /api/", func(w http.ResponseWriter, _ *http.Request) { fail(w, nothing) })
 	files, err := fs.Sub(built, "built")
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
 	mux.Handle("GET /", http.FileServerFS(files))
 	return guard(http.NewCrossOriginProtection().Handler(mux))
+}
+
+// planPath is the only path that has POST, and the only one that has not GET.
+const planPath = "/api/v1/plan"
+
+// endpoint is a path of the API.
+type endpoint struct {
+	answer     func(*state, *http.Request) (any, error)
+	parameters []string // of the query
+}
+
+// endpoints returns what there is below /api/v1/, by path.
+func endpoints() map[string]endpoint {
+	return map[string]endpoint{
+		"overview":     {answer: func(st *state, _ *http.Request) (any, error) { return st.overview(), nil }},
+		"nodes":        {answer: func(st *state, _ *http.Request) (any, error) { return map[string]any{"nodes": st.nodes}, nil }},
+		"nodes/{name}": {answer: nodeAnswer},
+		"pending":      {answer: func(st *state, _ *http.Request) (any, error) { return st.pending(), nil }},
+		"stays":        {answer: func(st *state, _ *http.Request) (any, error) { return st.stays(), nil }},
+		"bill":         {billAnswer, []string{"label"}},
+		"offerings":    {offeringsAnswer, []string{"limit", "q"}},
+		"nodepools":    {answer: nodePoolsAnswer},
+		"decisions":    {answer: decisionsAnswer},
+	}
+}
+
+// check reports parameters that the endpoint does not have.
+func (e *endpoint) check(r *http.Request) error {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem{http.StatusBadRequest, fmt.Sprintf("read the query: %v", err)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case len(e.parameters) == 0:
+			return problem{http.StatusBadRequest, fmt.Sprintf("unknown parameter %q: this path has none", name)}
+		case !slices.Contains(e.parameters, name):
+			return problem{http.StatusBadRequest, fmt.Sprintf("unknown parameter %q: want %s", name, strings.Join(e.parameters, " or "))}
+		case len(query[name]) > 1:
+			return problem{http.StatusBadRequest, fmt.Sprintf("%s: want it once", name)}
+		}
+	}
+	return nil
 }
 
 // guard refuses requests for other hosts, and sets the headers of all answers.
@@ -182,8 +218,21 @@ func guard(next http.Handler) http.Handler {
 			fail(w, problem{http.StatusForbidden, "another site made this request"})
 			return
 		}
+		if wanted := method(r.URL.Path); r.Method != wanted && !(wanted == http.MethodGet && r.Method == http.MethodHead) {
+			h.Set("Allow", wanted)
+			fail(w, problem{http.StatusMethodNotAllowed, fmt.Sprintf("method %s: want %s", r.Method, wanted)})
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// method returns the one that the path has.
+func method(path string) string {
+	if path == planPath {
+		return http.MethodPost
+	}
+	return http.MethodGet
 }
 
 // problem is an error with its status.
@@ -223,14 +272,17 @@ func (s *Server) known() (*state, error) {
 }
 
 // api answers a request about the state.
-func (s *Server) api(answer func(*state, *http.Request) (any, error)) http.HandlerFunc {
+func (s *Server) api(e endpoint) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		st, err := s.known()
+		if err == nil {
+			err = e.check(r)
+		}
 		if err != nil {
 			fail(w, err)
 			return
 		}
-		out, err := answer(st, r)
+		out, err := e.answer(st, r)
 		if err != nil {
 			fail(w, err)
 			return
@@ -260,7 +312,7 @@ func offeringsAnswer(st *state, r *http.Request) (any, error) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return nil, problem{http.StatusBadRequest, fmt.Sprintf("limit: %q: want a number of offerings", text)}
+			return nil, problem{http.StatusBadRequest, fmt.Sprintf("limit: %q: want how many offerings, as a whole number", text)}
 		}
 		most = n
 	}

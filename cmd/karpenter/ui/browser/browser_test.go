@@ -347,48 +347,77 @@ func drawnFrom(t *testing.T) {
 	}
 }
 
-// TestPictures draws what the documents show.
+// pool is pasted where there is no NodePool to edit.
+const pool = `apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata:
+  name: general
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - key: karpenter.sh/capacity-type
+          operator: In
+          values: [spot]
+`
+
+// poolOnly is the NodePool in the editor.
+const poolOnly = `(() => { const area = document.querySelector('textarea'); area.value = ` + "`" + `%s` + "`" + `; area.dispatchEvent(new Event('input')) })()`
+
+// TestPictures draws every screen of a recorded cluster and of a snapshot of 1,000 nodes, on a
+// wide screen and on a phone, in dark and light.
 func TestPictures(t *testing.T) {
 	if !*rewrite {
 		t.Skip("pictures are drawn with make ui-test UI=-rewrite")
 	}
-	recorded, simulated := serve(t, "--recording", recordings[0]), serve(t, "--recording", recordings[1])
+	folder := filepath.Join(root, "docs", "screens", "ui")
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	*seed = 1 // the same pictures every time
-	snapshot := serve(t, "--snapshot", large(t, 1000, 11))
 	b := open(t)
-	all := screens()
-	for _, p := range []struct {
-		name, url, colours string
-		screen             screen
-		width, height      int64
-	}{
-		{"overview-light", recorded, "light", all[0], 1440, 900}, {"overview-dark", recorded, "dark", all[0], 1440, 900}, {"overview-390", recorded, "light", all[0], 390, 844},
-		{"map-light", snapshot, "light", all[1], 1440, 900}, {"map-390", recorded, "dark", all[1], 390, 844},
-		{"pending", recorded, "light", all[2], 1440, 620}, {"stays", snapshot, "light", all[3], 1440, 760}, {"bill", snapshot, "dark", all[4], 1440, 760},
-		{"what-if", recorded, "light", all[6], 1440, 1180}, {"decisions", simulated, "dark", all[7], 1440, 900}, {"decisions-390", simulated, "light", all[7], 390, 844},
-		{"savings", simulated, "light", all[4], 1440, 1000}, {"savings-390", simulated, "dark", all[4], 390, 1200},
+	for _, from := range []struct{ name, url, edit string }{
+		{"sandbox", serve(t, "--recording", recordings[0]), spotOnly},
+		{"snapshot", serve(t, "--snapshot", large(t, 1000, 11)), fmt.Sprintf(poolOnly, pool)},
 	} {
-		b.run(t, look(p.width, p.height, p.colours))
-		b.show(t, p.url, p.screen)
-		switch p.screen.name {
-		case "map":
-			b.run(t, chromedp.Evaluate(`document.querySelectorAll('.tile')[2].focus()`, nil), chromedp.WaitVisible(".details .facts", chromedp.ByQuery))
-		case "what-if":
-			b.run(t, chromedp.Evaluate(spotOnly, nil), chromedp.Click("button.primary", chromedp.ByQuery), chromedp.WaitVisible(".hero", chromedp.ByQuery))
-		}
-		var png []byte
-		b.run(t, chromedp.ActionFunc(func(ctx context.Context) (err error) {
-			png, err = page.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
-			return err
-		}))
-		name := filepath.Join(root, "docs", "screens", "ui-"+p.name+".png")
-		png = smaller(t, png)
-		if len(png) > 150_000 {
-			t.Errorf("%s has %d bytes, want 150,000 at most", name, len(png))
-		}
-		if err := os.WriteFile(name, png, 0o644); err != nil {
-			t.Fatal(err)
+		for _, width := range []int64{1440, 390} {
+			for _, colours := range []string{"light", "dark"} {
+				for _, s := range screens() {
+					b.run(t, look(width, 900, colours))
+					b.show(t, from.url, s)
+					switch s.name {
+					case "map":
+						b.run(t, chromedp.Evaluate(`document.querySelectorAll('.tile')[2].focus()`, nil), chromedp.WaitVisible(".details .facts", chromedp.ByQuery))
+					case "what-if":
+						b.run(t, chromedp.Evaluate(from.edit, nil), chromedp.Click("button.primary", chromedp.ByQuery), chromedp.WaitVisible(".hero", chromedp.ByQuery))
+					}
+					b.draw(t, width, colours, filepath.Join(folder, fmt.Sprintf("%s-%s-%d-%s.png", from.name, s.name, width, colours)))
+				}
+			}
 		}
 	}
 	drawnFrom(t)
+}
+
+// draw writes a picture of the page, as long as the page is within limits.
+func (b *tab) draw(t *testing.T, width int64, colours, name string) {
+	t.Helper()
+	var height int64
+	var captured []byte
+	b.run(t, look(width, 500, colours), chromedp.Evaluate(`document.documentElement.scrollHeight`, &height))
+	b.run(t, look(width, min(height, 1300), colours), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		captured, err = page.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
+		return err
+	}))
+	captured = smaller(t, captured)
+	if len(captured) > 150_000 {
+		t.Errorf("%s has %d bytes, want 150,000 at most", name, len(captured))
+	}
+	if err := os.WriteFile(name, captured, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

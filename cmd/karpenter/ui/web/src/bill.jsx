@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { useAnswer } from './api.js'
-import { count, date, percent, perHour, perMonth, share } from './format.js'
+import { count, date, percent, perHour, perMonth, plural, share } from './format.js'
 import { Choice, Empty, Figure, Loaded, Meter, Panel, Table } from './parts.jsx'
 
 const tables = [['byNamespace', 'Namespace'], ['byLabel', 'Label'], ['byNodePool', 'NodePool'], ['byCapacityType', 'Capacity type']]
@@ -15,7 +15,7 @@ export function Bill({ revision }) {
     <>
       <Panel class="hero">
         <dl class="figures three">
-          <Figure label="Total" value={perMonth(b.costPerMonth)} unit="/month" note={`${perHour(b.costPerHour)}/h for ${count(b.nodes)} nodes`} />
+          <Figure label="Total" value={perMonth(b.costPerMonth)} unit="/month" note={`${perHour(b.costPerHour)}/h for ${plural(b.nodes, 'node')}`} />
           <Figure label="Requested by pods" value={percent(1 - share(b.idlePerHour, b.costPerHour))} note={`${perHour(b.costPerHour - b.idlePerHour)}/h`} />
           <Figure label="Idle" value={percent(share(b.idlePerHour, b.costPerHour))} note={`${perHour(b.idlePerHour)}/h that no pod requests`} />
         </dl>
@@ -47,7 +47,7 @@ export function Bill({ revision }) {
       </Panel>}
       {b.costs && !b.savings && <Panel title="Saved since the baseline"><Empty>There is no baseline. To freeze one, apply what <code>karpenter record --freeze</code> prints.</Empty></Panel>}
       {b.costs && <p class="muted">Nodes have cost {perMonth(b.costs.cost)} since {date(b.costs.since)}.{b.costs.unseen > 0 && ` At most ${perMonth(b.costs.unseen)} are missing, because no controller ran.`}</p>}
-      <p class="muted">The price of each node is divided between its CPU, memory and GPUs; a pod pays for what it requests. The cents of every table add up to the total.{b.foreign > 0 && ` ${count(b.foreign)} nodes that no NodePool manages are not in the bill.`}{b.unpriced > 0 && ` ${count(b.unpriced)} nodes have no known price and count as $0.`}</p>
+      <p class="muted">The price of each node is divided between its CPU, memory and GPUs; a pod pays for what it requests. The cents of every table add up to the total.{b.foreign > 0 && ` Not in the bill: ${plural(b.foreign, 'node')} of no NodePool.`}{b.unpriced > 0 && ` The price of ${plural(b.unpriced, 'node')} is not known and counts as $0.`}</p>
     </>
   )}</Loaded>
 }

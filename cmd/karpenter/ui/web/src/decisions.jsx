@@ -27,7 +27,7 @@ function Decision({ d }) {
         <p><span class={`kind ${d.kind === 'Provision' ? 'launch' : 'remove'}`}>{d.kind}</span> {d.words}</p>
         <dl class="facts">
           <div><dt>Before</dt><dd>{plural(d.nodes, 'node')}, {perHour(d.costPerHour)}/h; {plural(d.pods, 'pod')} to place{d.noPlacePods > 0 && `, ${count(d.noPlacePods)} without a place`}</dd></div>
-          <div><dt>Predicted</dt><dd>{changes(d, d.predicted)}{d.boundPerHour > 0 && `, no plan below ${perHour(d.boundPerHour)}/h`}{d.moves > 0 && `; ${plural(d.moves, 'pod')} to nodes there are`}</dd></div>
+          <div><dt>Predicted</dt><dd>{changes(d, d.predicted)}{d.boundPerHour > 0 && `, no plan below ${perHour(d.boundPerHour)}/h`}{d.moves > 0 && `; ${plural(d.moves, 'pod')} to existing nodes`}</dd></div>
           <div><dt>Actual</dt><dd>{!a ? 'under way' : <>
             {changes(d, a)}{a.ready > 0 && `; ${plural(a.ready, 'node')} ready`}{a.failed > 0 && `, ${count(a.failed)} failed`}
             {a.removed > 0 && `; ${plural(a.removed, 'node')} terminated`}{a.kept > 0 && `, ${count(a.kept)} kept`}
@@ -53,7 +53,7 @@ export function Decisions({ revision, overview }) {
       .filter((c) => c.entries.length > 0)
     return (
       <>
-        {next && <Panel title="Next" aside={next.words.length > 0 && `predicted: ${perHour(next.afterPerHour)}/h, ${next.evictions} evictions`}>
+        {next && <Panel title="Next" aside={next.words.length > 0 && `predicted: ${perHour(next.afterPerHour)}/h, ${plural(next.evictions, 'eviction')}`}>
           {next.words.length === 0 ? <Empty>Karpenter would launch and remove nothing now.</Empty> : <ul class="words">{next.words.map((w) => <li>{w}</li>)}</ul>}
         </Panel>}
         {d.record.length > 0 && <Panel title="Record" aside="predicted and actual, kept in the cluster">

@@ -9,6 +9,8 @@ const one = fixed(1)
 const signed = (v, text) => (v < 0 ? '−' : '') + text
 export const perMonth = (v) => signed(v, '$' + cents.format(Math.abs(v)))
 export const perHour = (v) => signed(v, '$' + fine.format(Math.abs(v)))
+// known is the amount in words, or that there is none: a price of 0 is not known.
+export const known = (v, f) => (v > 0 ? f(v) : '–')
 export const change = (v, f) => (v > 0 ? '+' : '') + f(v)
 export const hours = 730
 export const count = (v) => whole.format(v)

@@ -3,7 +3,7 @@
 import { memo } from './memo.js'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ask, useAnswer } from './api.js'
-import { count, gib, hours, percent, perHour, perMonth, plural, share, used, vcpu } from './format.js'
+import { count, gib, hours, known, percent, perHour, perMonth, plural, share, used, vcpu } from './format.js'
 import { Choice, Empty, Loaded, Meter, Panel, Table } from './parts.jsx'
 
 const colours = {
@@ -31,7 +31,7 @@ function Inside({ shares, length }) {
   return <svg width={length} height={length} viewBox={`0 0 ${length} ${length}`} aria-hidden="true"><path d={bars.join('')} /></svg>
 }
 
-const words = (n) => `${n.name}: ${n.instanceType ?? 'no instance yet'}, ${n.capacityType ?? ''} ${n.zone ?? ''}, ${perMonth(n.costPerHour * hours)} a month, ${percent(used(n))} requested, ${plural(n.pods, 'pod')}, ${n.state}. ${n.fate}: ${n.why ?? ''}`
+const words = (n) => `${n.name}: ${n.instanceType ?? 'no instance yet'}, ${n.capacityType ?? ''} ${n.zone ?? ''}, ${n.costPerHour > 0 ? `${perMonth(n.costPerHour * hours)} a month` : 'no known price'}, ${percent(used(n))} requested, ${plural(n.pods, 'pod')}, ${n.state}. ${n.fate}: ${n.why ?? ''}`
 
 const Tiles = memo(function Tiles({ groups, size, most, colour, classes, first, many }) {
   return groups.map(([pool, nodes]) => (
@@ -66,7 +66,7 @@ function Details({ node: n, pinned, revision, onClose }) {
       <dl class="facts">
         <div><dt>Instance</dt><dd>{n.instanceType ?? '–'} {n.capacityType} {n.zone}</dd></div>
         <div><dt>NodePool</dt><dd>{n.nodePool ?? '–'}</dd></div>
-        <div><dt>Cost</dt><dd>{perMonth(n.costPerHour * hours)}/month <span class="muted">{perHour(n.costPerHour)}/h</span></dd></div>
+        <div><dt>Cost</dt><dd>{n.costPerHour > 0 ? <>{perMonth(n.costPerHour * hours)}/month <span class="muted">{perHour(n.costPerHour)}/h</span></> : 'not known'}</dd></div>
         <div><dt>CPU</dt><dd><Meter value={share(n.milliCPU.requested, n.milliCPU.allocatable)} /> {vcpu(n.milliCPU.requested)} of {vcpu(n.milliCPU.allocatable)} vCPU</dd></div>
         <div><dt>Memory</dt><dd><Meter value={share(n.memoryBytes.requested, n.memoryBytes.allocatable)} /> {gib(n.memoryBytes.requested)} of {gib(n.memoryBytes.allocatable)} GiB</dd></div>
         <div><dt>Pods</dt><dd>{count(n.pods)}</dd></div>
@@ -152,7 +152,7 @@ function Nodes({ nodes, revision }) {
       {view === 'table' ? <Panel><Table caption={plural(nodes.length, 'node')} columns={[
         { head: 'Node', cell: (n) => <span class="mono">{n.name}</span> }, { head: 'NodePool', wide: true, cell: (n) => n.nodePool ?? '–' }, { head: 'Instance type', cell: (n) => n.instanceType ?? '–' },
         { head: 'Capacity type', wide: true, cell: (n) => n.capacityType ?? '–' }, { head: 'Zone', wide: true, cell: (n) => n.zone ?? '–' }, { head: 'Requested', number: true, cell: (n) => percent(used(n)) },
-        { head: 'Pods', number: true, cell: (n) => count(n.pods) }, { head: '$/month', number: true, cell: (n) => perMonth(n.costPerHour * hours) },
+        { head: 'Pods', number: true, cell: (n) => count(n.pods) }, { head: '$/month', number: true, cell: (n) => known(n.costPerHour * hours, perMonth) },
       ]} rows={groups.flatMap(([, list]) => list)} /></Panel> : (
         <>
           <ul class="legend" aria-label={`Colors: ${colours[colour].text}`}>{legend.map(([name, n]) => <li><i class={`dot ${classes[name]}`} />{name} <span class="muted">{count(n)}</span></li>)}

@@ -37,7 +37,7 @@ export function Overview({ overview }) {
         <dl class="figures">
           <Figure label="Cost" value={perMonth(o.costPerMonth)} unit="/month" note={`${perHour(o.costPerHour)}/h for ${plural(o.nodes, 'node')}${o.unpriced ? `, ${o.unpriced} without a price` : ''}`} />
           <Figure label="Proven minimum" value={perMonth(o.boundPerMonth)} unit="/month" note={`${perHour(o.boundPerHour)}/h; no plan for these pods costs less`} />
-          <Figure label="Gap" value={o.comparable ? percent(o.gap) : '–'} note={o.comparable ? `${perMonth(o.costPerMonth - o.boundPerMonth)}/month above the minimum` : 'not comparable: the nodes do not run all pods yet'} />
+          <Figure label="Gap" value={o.comparable ? percent(o.gap) : '–'} note={o.comparable ? `${perMonth(o.costPerMonth - o.boundPerMonth)}/month above the minimum` : o.nodes === 0 ? 'there are no nodes of NodePools' : o.boundPerHour === 0 ? 'nothing to compare with: no pod needs a node' : 'not comparable: the nodes do not run all pods yet'} />
           <Figure label="Pending pods" value={count(o.pendingPods)} tone={o.noPlacePods ? 'warn' : ''} note={o.pendingPods === 0 ? `${plural(o.pods, 'pod')} on nodes` : o.noPlacePods ? `no plan has a place for ${o.noPlacePods}` : 'a place is planned for each'} />
         </dl>
         <Gap o={o} />

@@ -22,7 +22,8 @@ function Fix({ text }) {
   return <p class="fix"><span><strong>Fix</strong> {text}</span><Copy text={text}>Copy fix</Copy></p>
 }
 
-function Group({ g }) {
+// Group is pods that are alike, and why no NodePool takes them.
+export function Group({ g }) {
   const names = g.pods.slice(0, 3).join(', ') + (g.pods.length > 3 ? ` and ${count(g.pods.length - 3)} more` : '')
   return (
     <Panel title={plural(g.pods.length, 'pod')} aside={<span class="mono">{g.requests}</span>}>

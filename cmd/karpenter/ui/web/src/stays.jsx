@@ -24,9 +24,9 @@ export function Stays({ revision }) {
         <details class="panel" open={i === 0}>
           <summary><i class={`dot c${i % 8}`} /><span>{g.title}</span><span class="aside">{plural(g.nodes.length, 'node')} · {perMonth(g.costPerMonth)}/month</span></summary>
           <Table caption={`Nodes: ${g.title}`} hideCaption columns={[
-            { head: 'Node', cell: (n) => <span class="mono">{n.name}</span> }, { head: 'NodePool', wide: true, cell: (n) => n.nodePool },
+            { head: 'Node', cell: (n) => <><span class="mono">{n.name}</span><span class="why narrow">{n.why}</span></> }, { head: 'NodePool', wide: true, cell: (n) => n.nodePool },
             { head: 'Instance type', wide: true, cell: (n) => n.instanceType ?? '–' }, { head: '$/h', number: true, wide: true, cell: (n) => perHour(n.costPerHour) },
-            { head: '$/month', number: true, cell: (n) => perMonth(n.costPerMonth) }, { head: 'Why', cell: (n) => <span class="why">{n.why}</span> },
+            { head: '$/month', number: true, cell: (n) => perMonth(n.costPerMonth) }, { head: 'Why', wide: true, cell: (n) => <span class="why">{n.why}</span> },
           ]} rows={g.nodes.slice(0, 200)} />
           {g.nodes.length > 200 && <p class="muted">The 200 most expensive of {g.nodes.length}; /api/v1/stays has all.</p>}
         </details>

@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks'
 import { plan, useAnswer } from './api.js'
 import { change, count, perHour, perMonth, hours, plural } from './format.js'
+import { Group } from './pending.jsx'
 import { Empty, Figure, Loaded, Panel, Table } from './parts.jsx'
 
 function Result({ r }) {
@@ -14,9 +15,9 @@ function Result({ r }) {
       <Panel class="hero">
         <dl class="figures">
           <Figure label="Cost after the next decision" value={perMonth(r.after.costPerHour * hours)} unit="/month" note={`${change(differs * hours, perMonth)}/month against no change`} tone={differs > 1e-9 ? 'warn' : ''} />
-          <Figure label="Nodes" value={count(r.after.nodes)} note={`${r.launches.length} launched, ${r.commands.reduce((n, c) => n + c.nodes.length, 0)} removed`} />
+          <Figure label="Nodes" value={count(r.after.nodes)} note={`${count(r.launches.length)} launched, ${count(r.commands.reduce((n, c) => n + c.nodes.length, 0))} removed`} />
           <Figure label="Evictions" value={count(r.evictions)} note={`${plural(drifted, 'node')} would drift`} tone={r.evictions ? 'warn' : ''} />
-          <Figure label="Pending pods" value={count(r.after.pending)} note={`${was.pending} without the change`} tone={r.after.pending > was.pending ? 'warn' : ''} />
+          <Figure label="Pending pods" value={count(r.after.pending)} note={`${count(was.pending)} without the change`} tone={r.after.pending > was.pending ? 'warn' : ''} />
         </dl>
       </Panel>
       <Panel title="Changes">
@@ -35,9 +36,7 @@ function Result({ r }) {
           { head: 'Replaced by', wide: true, cell: (c) => (c.launches ?? []).map((l) => `${l.instanceType} ${l.capacityType} ${l.zone}`).join(', ') || '–' },
           { head: 'Evictions', number: true, cell: (c) => count(c.evictions) }, { head: 'Saves $/h', number: true, cell: (c) => perHour(c.savingsPerHour) }]} rows={r.commands} />
       </Panel>}
-      {r.pending.length > 0 && <Panel title="Pods that stay pending">
-        <ul class="words">{r.pending.map((p) => <li><strong>{plural(p.pods.length, 'pod')}</strong> {p.verdict}</li>)}</ul>
-      </Panel>}
+      {r.pending.length > 0 && <section><h2 class="between">Pods that stay pending</h2>{r.pending.map((g) => <Group g={g} />)}</section>}
     </div>
   )
 }
