@@ -172,6 +172,34 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestReplayInterruptions: when an instance was taken back, the replay loses one of the same offering, and
+// with other offerings none.
+func TestReplayInterruptions(t *testing.T) {
+	s := replayScript(t)
+	s.Run = 90 * time.Minute
+	s.Pools[0].Capacity = []string{v1.CapacityTypeSpot}
+	for _, at := range []time.Duration{20, 35, 60, 75} {
+		s.Events = append(s.Events, script.Event{At: script.When{After: at * time.Minute}, Do: script.Interrupt, Count: 3})
+	}
+	r := readRecording(t, recordingOf(t, s))
+	report := replayed(t, r, manifest(t, r, func(p *v1.NodePool) {
+		for i := range p.Spec.Template.Spec.Requirements {
+			if q := &p.Spec.Template.Spec.Requirements[i]; q.Key == v1.CapacityTypeLabelKey {
+				q.Values = []string{v1.CapacityTypeOnDemand}
+			}
+		}
+	}))
+	t.Logf("seed %d\n%s", s.Seed, report.Text())
+	was, is := report.Recorded.Removed["other"], report.Replayed.Removed["other"]
+	if was < 6 || is < was/2 || is > was {
+		t.Errorf("seed %d: %d nodes went without a decision, in the replay %d", s.Seed, was, is)
+	}
+	if n := report.Changed.Removed["other"]; n > 0 || report.Changed.Cost < 2*report.Replayed.Cost {
+		t.Errorf("seed %d: on demand, %d nodes are interrupted, and it costs $%.2f instead of $%.2f", s.Seed, n, report.Changed.Cost, report.Replayed.Cost)
+	}
+	closeTo(t, "as it was", &report)
+}
+
 // TestReplayRefuses: what a replay cannot do is an error that says why.
 func TestReplayRefuses(t *testing.T) {
 	s := replayScript(t)

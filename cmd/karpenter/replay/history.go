@@ -42,7 +42,7 @@ type history struct {
 	delays     delays
 	outcome    Outcome
 	repulsions []repulsion
-	lost       int // nodes that went without a decision of Karpenter
+	losses     []loss
 }
 
 // setting is that an object which is not subject to the replay appeared, changed or went.
@@ -62,6 +62,12 @@ type catalogue struct {
 type standing struct {
 	claim *v1.NodeClaim
 	node  *corev1.Node
+}
+
+// loss is a node that went without a decision of Karpenter, as when the cloud takes its instance back.
+type loss struct {
+	at time.Time
+	of stay
 }
 
 // demand is the need for a pod: from when the first one was created until the last one that was
@@ -98,6 +104,23 @@ type instance struct {
 	launched, initialized time.Time
 	deleted, ended        time.Time // zero = not
 	vacated               time.Time // when the last of its pods was gone
+}
+
+// The reasons for which nodes go without a decision of the planner.
+const (
+	expired = "Expired"
+	lost    = "other"
+)
+
+// reason is why the instance went.
+func (i *instance) reason() string {
+	if k := conditions.Get(i.last, v1.DisruptionReasonCondition); k != nil {
+		return k.Reason
+	}
+	if age := i.last.Spec.ExpireAfter.Duration; age != nil && !i.deleted.Before(i.last.CreationTimestamp.Add(*age)) {
+		return expired
+	}
+	return lost
 }
 
 // life is a pod as it was recorded.
@@ -376,13 +399,11 @@ func (x *reader) finish() {
 			}
 		}
 		if !i.deleted.IsZero() {
-			reason := "other"
-			if k := conditions.Get(i.last, v1.DisruptionReasonCondition); k != nil {
-				reason = k.Reason
-			} else {
-				h.lost++
-			}
+			reason := i.reason()
 			out.Removed[reason]++
+			if reason == lost && !i.initialized.IsZero() {
+				h.losses = append(h.losses, loss{i.deleted, s})
+			}
 			if !i.ended.IsZero() {
 				finish = append(finish, max(i.ended.Sub(later(i.deleted, i.vacated)), 0))
 			}

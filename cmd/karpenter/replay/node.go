@@ -62,7 +62,7 @@ func (r *run) adopt(s standing) {
 // expires has the node drain when it is too old.
 func (r *run) expires(n *node, c *v1.NodeClaim) {
 	if age := c.Spec.ExpireAfter.Duration; age != nil {
-		r.at(c.CreationTimestamp.Add(*age), func() { r.drain(n, "Expired") })
+		r.at(c.CreationTimestamp.Add(*age), func() { r.drain(n, expired) })
 	}
 }
 
@@ -192,6 +192,24 @@ func (r *run) drain(n *node, reason string) {
 	r.world.SetClaim(n.claim)
 	r.arrived, r.stirred = true, true
 	r.in(0, func() { r.evict(n) })
+}
+
+// lose removes the node that is most like the one that went: of the same offering, and about as old.
+func (r *run) lose(l *loss) {
+	var most *node
+	differs := func(n *node) time.Duration { return n.stay.from.Sub(l.of.from).Abs() }
+	for _, n := range r.nodes {
+		s := &n.stay
+		if !n.draining.IsZero() || s.from.IsZero() || s.kind != l.of.kind || s.zone != l.of.zone || s.capacityType != l.of.capacityType {
+			continue
+		}
+		if most == nil || differs(n) < differs(most) {
+			most = n
+		}
+	}
+	if most != nil {
+		r.drain(most, lost)
+	}
 }
 
 // evict has those of the node's pods leave that may, and removes the node when none is left.

@@ -107,8 +107,8 @@ func notes(h *history, m *plan.Manifests, runs []*run) []string {
 			d.Launch, d.Boot, d.Stop, d.Finish),
 		"each launch gets the offering that the plan chose; prices and offerings without capacity are as recorded",
 	}
-	if h.lost > 0 {
-		out = append(out, fmt.Sprintf("removals without a decision of Karpenter, such as interruptions, are not replayed: the recording has %d", h.lost))
+	if n := len(h.losses); n > 0 {
+		out = append(out, fmt.Sprintf("nodes that went without a decision of Karpenter, such as by interruptions: %d; when one went, the replay removes a node of the same instance type, zone and capacity type, if it has one", n))
 	}
 	if pace := runs[0].pace(); pace > leastLook {
 		out = append(out, fmt.Sprintf("the recording is long, so the replay looks for nodes to remove at most every %s; the controller looks every %s", pace, leastLook))

@@ -203,6 +203,9 @@ func (r *run) prepare(changed []*v1.NodePool) {
 			r.at(d.ends, func() { r.end(d) })
 		}
 	}
+	for i := range r.h.losses {
+		r.at(r.h.losses[i].at, func() { r.lose(&r.h.losses[i]) })
+	}
 	r.at(r.h.from, func() { r.stirred = true })
 }
 

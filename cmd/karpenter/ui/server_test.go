@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -129,6 +130,12 @@ func TestUIIsSafe(t *testing.T) {
 	if a, _ := ask(t, "GET", h.URL+"/api/v1/nodes", "", func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); a.StatusCode != http.StatusForbidden {
 		t.Errorf("a request of another site: %s", a.Status)
 	}
+	if a, body := ask(t, "DELETE", h.URL+"/api/v1/nodes", "", nil); a.Header.Get("Allow") != "GET" || !strings.Contains(body, `"error"`) {
+		t.Errorf("DELETE: %v %s", a.Header, body)
+	}
+	if a, body := ask(t, "GET", h.URL+planPath, "", nil); a.StatusCode != http.StatusMethodNotAllowed || a.Header.Get("Allow") != "POST" || !strings.Contains(body, `"error"`) {
+		t.Errorf("GET of the plan: %s %v %s", a.Status, a.Header, body)
+	}
 	if a, body := ask(t, "GET", h.URL+"/api/v1/nothing", "", nil); a.StatusCode != http.StatusNotFound || !strings.Contains(body, `"error"`) {
 		t.Errorf("an unknown path: %s %s", a.Status, body)
 	}
@@ -221,8 +228,13 @@ func TestUIAnswers(t *testing.T) {
 	if found.Matched != 8 || len(found.Offerings) != 0 {
 		t.Errorf("no offerings: %+v", found)
 	}
-	if a, _ := ask(t, "GET", h.URL+"/api/v1/offerings?limit=x", "", nil); a.StatusCode != http.StatusBadRequest {
-		t.Errorf("limit=x: %s", a.Status)
+	for query, want := range map[string]string{
+		"offerings?limit=x": "whole number", "offerings?limit=-1": "whole number", "offerings?limit=1&limit=2": "limit: want it once", "offerings?query=x": "want limit or q",
+		"offerings?q=%zz": "read the query", "bill?lable=team": "want label", "nodes?limit=1": "this path has none",
+	} {
+		if a, body := ask(t, "GET", h.URL+"/api/v1/"+query, "", nil); a.StatusCode != http.StatusBadRequest || !strings.Contains(body, want) {
+			t.Errorf("%s: %s %s, want %s", query, a.Status, body, want)
+		}
 	}
 	if a, _ := ask(t, "GET", h.URL+"/api/v1/nodes/none", "", nil); a.StatusCode != http.StatusNotFound {
 		t.Errorf("an unknown node: %s", a.Status)
@@ -231,6 +243,39 @@ func TestUIAnswers(t *testing.T) {
 	get("nodepools", &pools)
 	if len(pools.NodePools) != 2 || pools.NodePools[0] != (manifest{Name: "ci"}) {
 		t.Errorf("NodePools: %+v", pools)
+	}
+}
+
+// TestUIIsDocumented: docs/ui.md has every field of the answers.
+func TestUIIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/ui.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var check func(reflect.Type)
+	check = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Slice, reflect.Pointer:
+			check(of.Elem())
+		case reflect.Struct:
+			for _, field := range reflect.VisibleFields(of) {
+				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				if name != "" && !strings.Contains(string(text), "`"+name+"`") {
+					t.Errorf("%s has the field %s, which docs/ui.md does not have", of, name)
+				}
+				if name != "" && field.Type.PkgPath() != "time" && !strings.Contains(field.Type.String(), "plan.") && !strings.Contains(field.Type.String(), "explain.") {
+					check(field.Type)
+				}
+			}
+		}
+	}
+	for _, answer := range []any{overview{}, nodeDetail{}, pending{}, stayGroup{}, Bill{}, offeringList{}, manifest{}, card{}} {
+		check(reflect.TypeOf(answer))
+	}
+	for path := range endpoints() {
+		if path = strings.Replace(path, "{name}", "NAME", 1); !strings.Contains(string(text), "`GET "+path) {
+			t.Errorf("docs/ui.md does not have the path %s", path)
+		}
 	}
 }
 
