@@ -73,6 +73,9 @@ func runRun(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := s.ServePage(); err != nil {
+		return errors.Join(err, s.Stop())
+	}
 	data := config.session.ControlPlane.Dir
 	writeIntroduction(stdout, s, data)
 	terminal, ok := stdout.(*os.File)
@@ -106,7 +109,7 @@ func showLive(ctx context.Context, s *session.Session, options *session.Options,
 	}
 	data := options.ControlPlane.Dir
 	arguments := []string{"top", "--kubeconfig", s.Kubeconfig(), "--title", "karpenter on " + data + ", Kubernetes " + kubernetesVersion(), "--reports-fd", "3"}
-	for _, hint := range hints(s, data, options.Controller) {
+	for _, hint := range hints(s, data) {
 		arguments = append(arguments, "--hint", hint)
 	}
 	view := exec.CommandContext(ctx, options.Controller, arguments...)
@@ -149,7 +152,7 @@ func writeIntroduction(w io.Writer, s *session.Session, data string) {
 	fmt.Fprintf(w, "  logs         %s\n", filepath.Join(data, "logs"))
 	fmt.Fprintf(w, "  metrics      %s\n", s.MetricsURL())
 	fmt.Fprintf(w, "  questions    KUBECONFIG=%s karpenter status (or top, explain, plan, savings)\n", s.Kubeconfig())
-	fmt.Fprintf(w, "  in a browser KUBECONFIG=%s karpenter ui --open\n", s.Kubeconfig())
+	fmt.Fprintf(w, "  in a browser %s (karpenter ui, some seconds after the start)\n", s.PageURL())
 	if url := s.SimulatorURL(); url != "" && s.Provider() == session.AWS {
 		fmt.Fprintf(w, "  simulated AWS  curl %s/_awssim/ tells how to play fate there\n", url)
 	}
@@ -160,14 +163,14 @@ func writeIntroduction(w io.Writer, s *session.Session, data string) {
 	fmt.Fprint(w, "\nCtrl-C stops everything; the same command continues with the same cluster.\n\n")
 }
 
-// hints are the lines at the foot of the picture, with the commands of the controller's
-// program.
-func hints(s *session.Session, data, controller string) []string {
+// hints are the lines at the foot of the picture, with the commands to try and
+// the address of the page.
+func hints(s *session.Session, data string) []string {
 	lines := []string{"Try this in a second terminal:"}
 	for _, command := range tryThis(s.Kubeconfig()) {
 		lines = append(lines, "  "+command)
 	}
-	lines = append(lines, "  "+fromHere(controller)+" ui --open --kubeconfig "+fromHere(s.Kubeconfig()))
+	lines = append(lines, "In a browser: "+s.PageURL())
 	return append(lines, "Ctrl-C stops everything; the cluster is kept in "+data)
 }
 

@@ -45,14 +45,14 @@ func (s *Session) furnishKWOK(ctx context.Context, options *Options) ([]string, 
 
 // ports are where the controller serves.
 type ports struct {
-	metrics, health int
+	metrics, health, page int
 }
 
 // freePorts finds ports nobody listens on. Somebody else may take one before the controller does; then the controller
 // ends, and says so.
 func freePorts() (ports, error) {
-	var found [2]int
-	var listeners [2]net.Listener
+	var found [3]int
+	var listeners [3]net.Listener
 	for i := range found {
 		l, err := net.Listen("tcp", ":0")
 		if err != nil {
@@ -60,7 +60,7 @@ func freePorts() (ports, error) {
 		}
 		listeners[i], found[i] = l, l.Addr().(*net.TCPAddr).Port
 	}
-	return ports{metrics: found[0], health: found[1]}, closeAll(listeners[:])
+	return ports{metrics: found[0], health: found[1], page: found[2]}, closeAll(listeners[:])
 }
 
 func closeAll(listeners []net.Listener) error {

@@ -41,6 +41,7 @@ type Session struct {
 	config       *rest.Config
 	controller   *process.Process
 	simulator    *process.Process // nil: none
+	page         *process.Process // nil: none
 	simulatorURL string
 	prices       fleet.Prices // nil: machines say their own
 	ports        ports
@@ -157,6 +158,22 @@ func keepPrevious(log string) error {
 	return err
 }
 
+// ServePage starts karpenter ui. The page is there as soon as the controller has published what it decides on: until
+// then the program ends, and is started again.
+func (s *Session) ServePage() error {
+	var err error
+	s.page, err = process.Start(process.Spec{
+		Name:    "ui",
+		Path:    s.program,
+		Args:    append([]string{"ui", "--address", fmt.Sprintf("127.0.0.1:%d", s.ports.page)}, s.AskArguments()...),
+		LogPath: filepath.Join(s.dir, "logs", "ui.log"),
+	}, nil)
+	return err
+}
+
+// PageURL returns where ServePage has the page.
+func (s *Session) PageURL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports.page) }
+
 // environment is what the controller is told without a chart. Logs go to stdout, which is the log file, so that they and
 // the last words of a crash are in one place.
 func (s *Session) environment() []string {
@@ -206,8 +223,11 @@ func (s *Session) ProfilesURL() string {
 // Stop ends the autoscaler and then the cluster, and returns when no process is left. The folder stays.
 func (s *Session) Stop() error {
 	s.stopOnce.Do(func() {
+		if s.page != nil {
+			s.stopErr = s.page.Stop(controllerGrace)
+		}
 		if s.controller != nil {
-			s.stopErr = s.controller.Stop(controllerGrace)
+			s.stopErr = errors.Join(s.stopErr, s.controller.Stop(controllerGrace))
 		}
 		if s.simulator != nil {
 			s.stopErr = errors.Join(s.stopErr, s.simulator.Stop(controllerGrace))
