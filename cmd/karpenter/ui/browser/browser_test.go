@@ -313,7 +313,7 @@ func TestInteraction(t *testing.T) {
 			{"move to the next node", screens()[1], `document.querySelector('.tile').focus()`, `document.querySelector('.details .facts')`, 500},
 			{"show the table", screens()[1], `document.querySelector('input[value=table]').click()`, `document.querySelector('tbody tr')`, 500},
 			{"divide the bill by NodePool", screens()[4], `document.querySelector('input[value=byNodePool]').click()`, `document.querySelector('caption').textContent.includes('nodepool')`, 500},
-			{"search the offerings", screens()[5], `(() => { const i = document.querySelector('input[type=search]'); i.value = 'spot'; i.dispatchEvent(new Event('input', {bubbles: true})) })()`, `[...document.querySelectorAll('tbody tr')].every((r) => r.textContent.includes('spot'))`, 1000},
+			{"search the offerings", screens()[5], `(() => { const i = document.querySelector('input[type=search]'); i.value = 'on-demand'; i.dispatchEvent(new Event('input', {bubbles: true})) })()`, `[...document.querySelectorAll('tbody tr')].every((r) => r.textContent.includes('on-demand'))`, 1000},
 			{"plan with a NodePool", screens()[6], fmt.Sprintf(poolOnly, pool) + `; setTimeout(() => document.querySelector('button.primary').click(), 20)`, `document.querySelector('.hero')`, 10_000},
 		} {
 			fastest := 0.0
@@ -322,7 +322,7 @@ func TestInteraction(t *testing.T) {
 				var ms float64
 				b.run(t, chromedp.Evaluate(fmt.Sprintf(`new Promise((done) => {
 					const began = performance.now()
-					const look = () => %s ? requestAnimationFrame(() => setTimeout(() => done(performance.now() - began))) : setTimeout(look, 4)
+					const look = () => %s ? requestAnimationFrame(() => setTimeout(() => done(performance.now() - began))) : setTimeout(look, 4);
 					%s
 					look()
 				})`, act.done, act.do), &ms, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
@@ -437,8 +437,8 @@ spec:
 // poolOnly is the NodePool in the editor.
 const poolOnly = `(() => { const area = document.querySelector('textarea'); area.value = ` + "`" + `%s` + "`" + `; area.dispatchEvent(new Event('input')) })()`
 
-// TestPictures draws every screen of a recorded cluster and of a snapshot of 1,000 nodes, on a
-// wide screen and on a phone, in dark and light.
+// TestPictures draws every screen of a recorded cluster and of a snapshot of 1,000 nodes, and those with the
+// record of a simulated cluster, on a wide screen and on a phone, in dark and light.
 func TestPictures(t *testing.T) {
 	if !*rewrite {
 		t.Skip("pictures are drawn with make ui-test UI=-rewrite")
@@ -452,13 +452,18 @@ func TestPictures(t *testing.T) {
 	}
 	*seed = 1 // the same pictures every time
 	b := open(t)
-	for _, from := range []struct{ name, url, edit string }{
-		{"sandbox", serve(t, "--recording", recordings[0]), spotOnly},
-		{"snapshot", serve(t, "--snapshot", large(t, 1000, 11)), fmt.Sprintf(poolOnly, pool)},
+	all := screens()
+	for _, from := range []struct {
+		name, url, edit string
+		screens         []screen
+	}{
+		{"sandbox", serve(t, "--recording", recordings[0]), spotOnly, all},
+		{"snapshot", serve(t, "--snapshot", large(t, 1000, 11)), fmt.Sprintf(poolOnly, pool), all},
+		{"record", serve(t, "--recording", recordings[1]), "", []screen{all[4], all[7]}},
 	} {
 		for _, width := range []int64{1440, 390} {
 			for _, colours := range []string{"light", "dark"} {
-				for _, s := range screens() {
+				for _, s := range from.screens {
 					b.run(t, look(width, 900, colours))
 					b.show(t, from.url, s)
 					switch s.name {
@@ -481,7 +486,7 @@ func (b *tab) draw(t *testing.T, width int64, colours, name string) {
 	var height int64
 	var captured []byte
 	b.run(t, look(width, 500, colours), chromedp.Evaluate(`document.documentElement.scrollHeight`, &height))
-	b.run(t, look(width, min(height, 1300), colours), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+	b.run(t, look(width, min(height, 1000), colours), chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		captured, err = page.CaptureScreenshot().WithOptimizeForSpeed(false).Do(ctx)
 		return err
 	}))

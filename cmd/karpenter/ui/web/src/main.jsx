@@ -46,16 +46,12 @@ function App() {
   const overview = useAnswer('overview', revision)
   const [[key, title, Screen], go] = useState(chosen)
   const heading = useRef()
-  const current = useRef()
   useEffect(() => {
     const change = () => { go(chosen()); scrollTo(0, 0); heading.current?.focus() }
     addEventListener('hashchange', change)
     return () => removeEventListener('hashchange', change)
   }, [])
-  useEffect(() => {
-    document.title = `${title} · Karpenter`
-    current.current?.scrollIntoView({ block: 'nearest', inline: 'center' })
-  }, [title])
+  useEffect(() => { document.title = `${title} · Karpenter` }, [title])
   const o = overview.value
   const trouble = connected ? o?.trouble : 'The program behind this page does not answer. Start it again: karpenter ui'
   return (
@@ -67,7 +63,7 @@ function App() {
       </header>
       <nav aria-label="Screens">
         <ul>{screens.map(([k, text]) => (
-          <li ref={k === key ? current : undefined}><a href={`#${k}`} aria-current={k === key ? 'page' : undefined}>{text}{k === 'pending' && o?.pendingPods > 0 && <span class="badge" aria-label={`${o.pendingPods} pods`}>{o.pendingPods}</span>}</a></li>
+          <li><a href={`#${k}`} aria-current={k === key ? 'page' : undefined}>{text}{k === 'pending' && o?.pendingPods > 0 && <span class="badge" aria-label={`${o.pendingPods} pods`}>{o.pendingPods}</span>}</a></li>
         ))}</ul>
       </nav>
       <main id="main">
