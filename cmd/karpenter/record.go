@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"karpenter/cmd/karpenter/record"
+	"karpenter/cmd/karpenter/redact"
 )
 
 type recordAsk struct {
 	connection
 	output
-	freeze bool
-	limit  int
+	freeze, redact bool
+	limit          int
 }
 
 func recordCommand(s surroundings) *cobra.Command {
@@ -34,6 +35,7 @@ A baseline is the cost of the cluster at one time. You freeze it when you like:
 'karpenter record --freeze' prints a ConfigMap, which you apply with kubectl.`,
 		Example: `  karpenter record
   karpenter record --limit 100
+  karpenter record -o json --redact > record.json
   karpenter record --freeze > baseline.yaml`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return v.run(c.Context(), s) },
@@ -43,6 +45,7 @@ A baseline is the cost of the cluster at one time. You freeze it when you like:
 	whole(c)
 	v.output.define(c, flags)
 	flags.BoolVar(&v.freeze, "freeze", false, "print the ConfigMap of a baseline as of now")
+	flags.BoolVar(&v.redact, "redact", false, "replace names of NodePools with pseudonyms and leave reasons out, to share the output")
 	flags.IntVar(&v.limit, "limit", 20, "how many of the latest decisions to print")
 	return c
 }
@@ -69,6 +72,9 @@ func (v *recordAsk) run(ctx context.Context, s surroundings) error {
 	if v.freeze {
 		return freeze(s.stdout, r.Meter, namespace)
 	}
+	if v.redact {
+		withoutNames(&r)
+	}
 	text := r.Text(v.limit)
 	if err := v.write(s, r, pages{
 		text:     func(w io.Writer) error { _, err := io.WriteString(w, text); return err },
@@ -82,6 +88,25 @@ func (v *recordAsk) run(ctx context.Context, s surroundings) error {
 		v.next(s, "karpenter ui")
 	}
 	return nil
+}
+
+// withoutNames replaces the names in the report. Reasons, which can name labels and taints, are left out.
+func withoutNames(r *record.Report) {
+	names := &redact.Redactor{}
+	groups := func(all []record.GroupEntry) {
+		for i := range all {
+			all[i].Pool = names.Name(all[i].Pool)
+		}
+	}
+	for i := range r.Decisions {
+		d := &r.Decisions[i]
+		d.Reasons = []record.Reason{}
+		groups(d.Launches)
+		groups(d.Removes)
+		if d.Actual != nil {
+			groups(d.Actual.Became)
+		}
+	}
 }
 
 // freeze prints the ConfigMap of a baseline.

@@ -55,6 +55,21 @@ func TestRedactedFiles(t *testing.T) {
 	}
 }
 
+// TestRedactedRecord: the redacted record of decisions names no NodePool and no reason.
+func TestRedactedRecord(t *testing.T) {
+	t.Chdir(root)
+	ask := func(args ...string) string {
+		return runAs(t, nil, nil, append([]string{"record", "--recording", "docs/recorded/simulated.recording", "-o", "json"}, args...)...).stdout
+	}
+	named, shared := ask(), ask("--redact")
+	if !strings.Contains(named, `"nodePool": "general"`) || !strings.Contains(named, `"text": `) {
+		t.Errorf("the record names nothing: %s", named)
+	}
+	if strings.Contains(shared, "general") || strings.Contains(shared, `"text": `) || strings.Count(shared, `"nodePool": "n`) != strings.Count(named, `"nodePool": "`) {
+		t.Errorf("the redacted record is %s", shared)
+	}
+}
+
 // redacted writes the recording as top --record --redact does, and returns what it has.
 func redacted(t *testing.T, r *recording.Recording, file string) string {
 	t.Helper()
