@@ -180,7 +180,7 @@ ui: bin/ui/node_modules ## build the page of karpenter ui; needs Node.js, which 
 	cd $(WEB) && node build.mjs $(CURDIR)/bin/ui/node_modules
 
 # Not a part of test: it needs Node.js and Chromium, which no other test does.
-ui-test: bin/karpenter-commands bin/ui/node_modules ## the page in a real Chromium: accessibility, keyboard, first paint; UI=-rewrite also draws docs/screens/ui-*.png
+ui-test: bin/karpenter-commands bin/ui/node_modules ## the page in a real Chromium: accessibility, keyboard, first paint; UI=-rewrite also draws docs/screens/ui/
 	cd cmd/karpenter/ui/browser && go test -count=1 -v -timeout 20m . -args -karpenter=$(CURDIR)/bin/karpenter-commands $(UI)
 
 krew: ## the kubectl plugin for PLATFORMS and its Krew manifest in bin/krew; URL=https://… is where they will be

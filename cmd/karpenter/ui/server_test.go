@@ -489,7 +489,7 @@ func TestPicturesAreCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := fmt.Sprintf("%x", sha256.Sum256(file)); got != sum {
-			t.Errorf("%s has changed since docs/screens/ui-*.png were drawn: run make ui-test UI=-rewrite, and look at them", name)
+			t.Errorf("%s has changed since docs/screens/ui/ were drawn: run make ui-test UI=-rewrite, and look at them", name)
 		}
 	}
 	if n != 3 {

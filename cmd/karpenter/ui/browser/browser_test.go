@@ -30,7 +30,7 @@ import (
 
 var (
 	program = flag.String("karpenter", "", "the program whose page is tested")
-	rewrite = flag.Bool("rewrite", false, "draw docs/screens/ui-*.png")
+	rewrite = flag.Bool("rewrite", false, "draw docs/screens/ui/")
 	seed    = flag.Uint64("seed", 0, "of the large situation; 0 = a fresh one")
 	root    = filepath.Join("..", "..", "..", "..")
 )
