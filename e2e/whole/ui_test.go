@@ -38,7 +38,7 @@ func TestUI(t *testing.T) {
 	if !harness.Eventually(t, func(context.Context) bool {
 		out, err := exec.CommandContext(t.Context(), "../../bin/karpenter", append([]string{"plan"}, arguments(viewer)...)...).CombinedOutput()
 		said = string(out)
-		return err == nil && strings.Contains(said, f.name)
+		return err == nil && strings.Contains(said, "from scratch")
 	}) {
 		t.Fatalf("the leader has published nothing: %s", said)
 	}
