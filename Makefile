@@ -162,6 +162,7 @@ generate-aws: ## descriptions, prices and limits of EC2's instance types, from A
 
 recordings: build ## record a real run of the sandbox, and draw from it what the documents show
 	docs/recorded/record.sh docs/recorded/shop.recording
+	docs/recorded/record.sh docs/recorded/busy.recording busy
 	$(MAKE) screens
 
 screens: ## draw what the documents show, from the recording; a test says when it is time to

@@ -122,6 +122,7 @@ func TestRunShowsWhatHappens(t *testing.T) {
 	dir, manifests := t.TempDir(), writeFile(t, "first.yaml", testPool)
 	r := startRun(t, dir, manifests)
 	r.await(t, `^  kubeconfig   `+regexp.QuoteMeta(filepath.Join(dir, "kubeconfig")))
+	r.await(t, `^  in a browser http://127\.0\.0\.1:\d+`)
 	r.await(t, `^  .*kubectl --kubeconfig .*kubeconfig apply -f examples/inflate.yaml`)
 	r.await(t, `now      0 of 0 nodes ready`)
 	kubectl(t, dir, "create", "deployment", "inflate", "--image=none", "--replicas=3")
