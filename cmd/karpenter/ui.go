@@ -33,6 +33,9 @@ const (
 	// long it is longer, so that the page takes at most a tenth of one CPU.
 	planAgain = 5 * time.Second
 	restFor   = 10
+	// unwatched is how long a live page may lag behind what is not watched: the record, and what
+	// depends on the time.
+	unwatched = 30 * time.Second
 	// mostHappened is how much of what happened a live page keeps.
 	mostHappened = 10_000
 )
@@ -201,13 +204,14 @@ func (w *watcher) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// follow looks again whenever something has changed, until ctx is done.
+// follow looks again whenever something has changed, or has not for some time, until ctx is done.
 func (w *watcher) follow(ctx context.Context, live *top.Live) {
 	for took := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-live.Changed():
+		case <-time.After(unwatched):
 		}
 		select {
 		case <-ctx.Done():

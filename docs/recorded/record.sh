@@ -60,9 +60,8 @@ if [ "$busy" = busy ]; then
 	until_true 'running batch 30'
 	bin/kubectl scale deployment web --replicas 90
 	until_true 'running web 90'
-	bin/kubectl scale deployment batch --replicas 6
-	until_true removing
-	until_true 'bin/karpenter record -o json | grep -q "\"kind\": \"Empty\""'
+	bin/kubectl scale deployment batch --replicas 24
+	until_true 'running batch 24'
 fi
 kill -INT $top
 wait $top || true

@@ -104,14 +104,17 @@ func TestUI(t *testing.T) {
 		var decisions struct {
 			Record []struct {
 				Kind      string
-				Predicted struct{ Launched int }
-				Actual    *struct{ Ready int }
+				Predicted struct{ LaunchedPerHour float64 }
+				Actual    *struct {
+					LaunchedPerHour float64
+					Ready           int
+				}
 			}
 		}
 		page.get("decisions", &decisions)
 		last = fmt.Sprintf("%+v", decisions)
 		for _, d := range decisions.Record {
-			if d.Kind == "Provision" && d.Actual != nil && d.Actual.Ready == d.Predicted.Launched {
+			if a := d.Actual; d.Kind == "Provision" && a != nil && a.Ready > 0 && a.LaunchedPerHour > 0 && a.LaunchedPerHour == d.Predicted.LaunchedPerHour {
 				return true
 			}
 		}
