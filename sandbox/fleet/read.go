@@ -32,7 +32,6 @@ type node struct {
 	name       string
 	host       string // its hostname, which a provider may set to the claim's name
 	providerID string
-	created    time.Time
 	removing   time.Time // zero: it stays
 	ready      bool
 	fresh      bool // not registered yet
@@ -47,7 +46,6 @@ type claim struct {
 	name        string
 	providerID  string
 	nodeName    string
-	created     time.Time
 	removing    time.Time // zero: it stays
 	initialized bool
 	terminating bool // its machine is being terminated: budgets do not count it any more
@@ -105,7 +103,6 @@ func readNode(n *corev1.Node) node {
 		name:       n.Name,
 		host:       n.Labels[corev1.LabelHostname],
 		providerID: n.Spec.ProviderID,
-		created:    n.CreationTimestamp.Time,
 		counts:     n.Labels[initializedLabel] == "true",
 		capacity:   n.Status.Capacity,
 		room:       amountOf(n.Status.Allocatable),
@@ -135,7 +132,7 @@ func readNode(n *corev1.Node) node {
 }
 
 func readClaim(c *unstructured.Unstructured) claim {
-	read := claim{offer: readOffer(c.GetLabels()), name: c.GetName(), created: c.GetCreationTimestamp().Time}
+	read := claim{offer: readOffer(c.GetLabels()), name: c.GetName()}
 	if c.GetDeletionTimestamp() != nil {
 		read.removing = deletedAt(c)
 	}
@@ -295,18 +292,4 @@ func trimContainers(all []corev1.Container) []corev1.Container {
 		trimmed[i] = corev1.Container{Name: all[i].Name, Resources: all[i].Resources, RestartPolicy: all[i].RestartPolicy}
 	}
 	return trimmed
-}
-
-func readNotice(e *corev1.Event) Notice {
-	at := e.LastTimestamp.Time
-	if at.IsZero() {
-		at = e.EventTime.Time
-	}
-	return Notice{
-		Time:    at,
-		Object:  strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
-		Warning: e.Type == corev1.EventTypeWarning,
-		Reason:  e.Reason,
-		Message: e.Message,
-	}
 }

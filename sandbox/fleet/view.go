@@ -3,8 +3,7 @@
 // Package fleet watches a cluster that the autoscaler works in and tells what there is: machines, pods, pools, prices.
 //
 // Vocabulary: a machine is a NodeClaim and its Node seen as one, from the claim's creation until both are gone; a Node
-// without a claim is a machine, too. A workload is what pods belong to: a Deployment, a Job, or a lone pod itself. A
-// notice is an event that the autoscaler published.
+// without a claim is a machine, too. A workload is what pods belong to: a Deployment, a Job, or a lone pod itself.
 //
 // Everything is learned from watches. Peaks, and the money spent, take in every single change that the API server
 // showed, however seldom anybody asks for a View.
@@ -12,7 +11,6 @@ package fleet
 
 import (
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -34,8 +32,6 @@ type View struct {
 	Machines  []Machine  // by pool and name
 	Workloads []Workload // by name; only those that have pods
 	Pools     []Pool     // by name
-	Notices   []Notice   // the latest of them, oldest first
-	Noticed   int        // all notices since the watch began
 
 	Bought    []Purchase // all machines since the watch began, dearest first
 	Price     float64    // dollars per hour, of all machines that are paid for
@@ -53,7 +49,6 @@ type Machine struct {
 	CapacityType string
 	Price        float64 // dollars per hour
 	State        State
-	Since        time.Time // of its creation; if Removing, of its deletion
 	Capacity     corev1.ResourceList
 	Room         Amount // what is allocatable
 	Used         Amount // what its pods request
@@ -96,15 +91,6 @@ type Pool struct {
 	Budgets []string
 	Usage   corev1.ResourceList // capacity of its machines that are not being removed; "nodes" counts them
 	Peak    corev1.ResourceList // the highest Usage since the watch began, by resource
-}
-
-// Notice is an event the autoscaler published. Equal ones that follow one another are one.
-type Notice struct {
-	Time    time.Time
-	Object  string // kind/name
-	Warning bool
-	Reason  string
-	Message string
 }
 
 // Purchase counts machines of one kind.
