@@ -170,7 +170,7 @@ func machines(nodes map[string]node, claims map[string]claim) []Machine {
 }
 
 func machineOf(c *claim, n node, found bool) Machine {
-	m := newMachine(c.name, c.offer, c.capacity, c.room)
+	m := newMachine(c.name, c.offer, c.capacity)
 	switch {
 	case c.kind == "" && !found:
 		m.State = Launching
@@ -183,7 +183,6 @@ func machineOf(c *claim, n node, found bool) Machine {
 	}
 	if found {
 		m.Node = n.name
-		m.Room = n.room
 		if m.Type == "" || n.price > 0 {
 			m.Type, m.Zone, m.CapacityType, m.Price = n.kind, n.zone, n.capacityType, n.price
 		}
@@ -202,7 +201,7 @@ func loneMachine(n node) Machine {
 	if n.pool != "" && n.host != "" {
 		name = n.host // its claim comes, or has gone
 	}
-	m := newMachine(name, n.offer, n.capacity, n.room)
+	m := newMachine(name, n.offer, n.capacity)
 	m.Node = n.name
 	switch {
 	case !n.removing.IsZero():
@@ -215,10 +214,10 @@ func loneMachine(n node) Machine {
 	return m
 }
 
-func newMachine(name string, o offer, capacity corev1.ResourceList, room Amount) Machine {
+func newMachine(name string, o offer, capacity corev1.ResourceList) Machine {
 	return Machine{
 		Name: name, Pool: o.pool, Type: o.kind, Zone: o.zone, CapacityType: o.capacityType, Price: o.price,
-		Capacity: capacity, Room: room,
+		Capacity: capacity,
 	}
 }
 

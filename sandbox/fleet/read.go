@@ -37,7 +37,6 @@ type node struct {
 	fresh      bool // not registered yet
 	counts     bool // initialized: budgets count it
 	capacity   corev1.ResourceList
-	room       Amount
 }
 
 // claim is what matters of a NodeClaim.
@@ -50,7 +49,6 @@ type claim struct {
 	initialized bool
 	terminating bool // its machine is being terminated: budgets do not count it any more
 	capacity    corev1.ResourceList
-	room        Amount
 }
 
 // offer is what a machine was bought as.
@@ -105,7 +103,6 @@ func readNode(n *corev1.Node) node {
 		providerID: n.Spec.ProviderID,
 		counts:     n.Labels[initializedLabel] == "true",
 		capacity:   n.Status.Capacity,
-		room:       amountOf(n.Status.Allocatable),
 	}
 	if n.DeletionTimestamp != nil {
 		read.removing = deletedAt(n)
@@ -139,7 +136,6 @@ func readClaim(c *unstructured.Unstructured) claim {
 	read.providerID, _, _ = unstructured.NestedString(c.Object, "status", "providerID")
 	read.nodeName, _, _ = unstructured.NestedString(c.Object, "status", "nodeName")
 	read.capacity = readResources(c.Object, "status", "capacity")
-	read.room = amountOf(readResources(c.Object, "status", "allocatable"))
 	read.initialized, _ = readCondition(c.Object, "Initialized")
 	read.terminating, _ = readCondition(c.Object, "InstanceTerminating")
 	if read.providerID == "" {

@@ -50,7 +50,6 @@ type Machine struct {
 	Price        float64 // dollars per hour
 	State        State
 	Capacity     corev1.ResourceList
-	Room         Amount // what is allocatable
 	Used         Amount // what its pods request
 	Pods         int    // that hold room
 }
@@ -101,12 +100,9 @@ type Purchase struct {
 	Count        int
 }
 
-// Totals sums room and requests over machines, and pods over workloads.
-func (v *View) Totals() (room, used Amount, pods Workload) {
-	for i := range v.Machines {
-		room.add(v.Machines[i].Room)
-		used.add(v.Machines[i].Used)
-	}
+// Totals sums the pods of all workloads.
+func (v *View) Totals() Workload {
+	pods := Workload{}
 	for i := range v.Workloads {
 		w := &v.Workloads[i]
 		pods.Waiting += w.Waiting
@@ -115,7 +111,7 @@ func (v *View) Totals() (room, used Amount, pods Workload) {
 		pods.Finished += w.Finished
 		pods.Stopping += w.Stopping
 	}
-	return room, used, pods
+	return pods
 }
 
 // Workload returns the named one; one without pods if it has none.
@@ -141,7 +137,7 @@ func (v *View) Count(state State) int {
 
 // String says in one line what there is.
 func (v *View) String() string {
-	_, _, pods := v.Totals()
+	pods := v.Totals()
 	text := fmt.Sprintf("%d of %d nodes ready, $%.3f/h; pods:", v.Count(Ready), len(v.Machines), v.Price)
 	for _, c := range []struct {
 		n    int
