@@ -204,7 +204,7 @@ func (f *fakeController) step(ctx context.Context, v *fleet.View) error {
 			}
 		}
 	}
-	_, _, pods := v.Totals()
+	pods := v.Totals()
 	if pods.Waiting > 0 && len(v.Machines) == 0 {
 		return f.buy(ctx)
 	}

@@ -184,7 +184,7 @@ func noPods(v *fleet.View) string {
 	if len(v.Workloads) == 0 {
 		return ""
 	}
-	_, _, all := v.Totals()
+	all := v.Totals()
 	return fmt.Sprintf("%d pods are left", all.Pods())
 }
 

@@ -159,7 +159,7 @@ func (m *meter) read(ctx context.Context, st *stage) (*load, error) {
 // viewed counts machines, and pods that run.
 func (st *stage) viewed(context.Context) (nodes, pods int, err error) {
 	view := st.source.View()
-	_, _, all := view.Totals()
+	all := view.Totals()
 	return len(view.Machines), all.Running, nil
 }
 

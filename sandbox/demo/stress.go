@@ -62,7 +62,7 @@ func Stress(ctx context.Context, options Options) error {
 // allRunning wants pods to run, whichever they are of.
 func allRunning(pods int) func(*fleet.View) string {
 	return func(v *fleet.View) string {
-		if _, _, all := v.Totals(); all.Running != pods {
+		if all := v.Totals(); all.Running != pods {
 			return fmt.Sprintf("%d of %d pods run, %d start, %d wait%s", all.Running, pods, all.Starting, all.Waiting, refusals(v))
 		}
 		return ""

@@ -27,8 +27,8 @@ var (
 	poolsResource  = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 )
 
-// publisher is the component whose events are notices.
-const publisher = "karpenter"
+// refusals selects the events by which the autoscaler says why pods wait.
+const refusals = "source=karpenter,reason=FailedScheduling"
 
 // Fleet is a cluster being watched. Its methods are safe for concurrent use.
 type Fleet struct {
@@ -56,15 +56,14 @@ func Watch(ctx context.Context, config *rest.Config, history *History, prices Pr
 	f := &Fleet{ledger: newLedger(time.Now, prices)}
 	core := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trimPod))
 	events := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "source=" + publisher }))
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = refusals }))
 	custom := dynamicinformer.NewDynamicSharedInformerFactory(untyped, 0)
-	began := time.Now()
 	subscriptions := []subscription{
 		{core.Core().V1().Nodes().Informer(), f.ledger.nodeEvents()},
 		{core.Core().V1().Pods().Informer(), f.ledger.podEvents()},
 		{custom.ForResource(claimsResource).Informer(), f.ledger.claimEvents()},
 		{custom.ForResource(poolsResource).Informer(), f.ledger.poolEvents()},
-		{events.Core().V1().Events().Informer(), f.ledger.noticeEvents(began)},
+		{events.Core().V1().Events().Informer(), f.ledger.refusalEvents()},
 	}
 	if history != nil {
 		subscriptions = append(subscriptions, history.subscriptions(core, custom)...)
@@ -143,9 +142,6 @@ func (l *ledger) podEvents() cache.ResourceEventHandler {
 	return handle(func(p *corev1.Pod) { l.putPod(key(p), readPod(p)) }, func(p *corev1.Pod) { l.dropPod(key(p), readPod(p)) })
 }
 
-func (l *ledger) noticeEvents(began time.Time) cache.ResourceEventHandler {
-	return handle(func(e *corev1.Event) {
-		n := readNotice(e)
-		l.putNotice(n, e.InvolvedObject.UID, n.Time.Before(began.Truncate(time.Second)))
-	}, func(*corev1.Event) {})
+func (l *ledger) refusalEvents() cache.ResourceEventHandler {
+	return handle(func(e *corev1.Event) { l.putRefusal(e.InvolvedObject.UID, e.Message) }, func(*corev1.Event) {})
 }

@@ -14,12 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	noticesKept = 100
-	// failedScheduling is the reason of the event that says why a pod waits.
-	failedScheduling = "FailedScheduling"
-	nodesResource    = corev1.ResourceName("nodes")
-)
+const nodesResource = corev1.ResourceName("nodes")
 
 // ledger is everything known, and what was summed up on the way. Its methods are safe for concurrent use.
 type ledger struct {
@@ -32,8 +27,6 @@ type ledger struct {
 	claims  map[string]claim
 	pods    map[string]pod // by namespace/name
 	pools   map[string]Pool
-	notices []Notice
-	noticed int
 	refused map[types.UID]string // the latest reason why a pod waits
 
 	machines  []Machine // without pods; kept by account
@@ -96,22 +89,9 @@ func (l *ledger) dropPod(k string, p pod) {
 	l.change(func() { delete(l.pods, k); delete(l.refused, p.uid) })
 }
 
-// putNotice takes in an event about the object with the UID. Old ones, published before the watch began, explain pods
-// but are no news.
-func (l *ledger) putNotice(n Notice, about types.UID, old bool) {
-	l.change(func() {
-		if n.Reason == failedScheduling {
-			l.refused[about] = n.Message
-		}
-		if old {
-			return
-		}
-		l.noticed++
-		l.notices = append(l.notices, n)
-		if len(l.notices) > 2*noticesKept {
-			l.notices = slices.Clone(l.notices[noticesKept:])
-		}
-	})
+// putRefusal takes in why the pod with the UID waits.
+func (l *ledger) putRefusal(pod types.UID, why string) {
+	l.change(func() { l.refused[pod] = why })
 }
 
 // accountLocked brings machines and all sums up to date.
@@ -190,7 +170,7 @@ func machines(nodes map[string]node, claims map[string]claim) []Machine {
 }
 
 func machineOf(c *claim, n node, found bool) Machine {
-	m := newMachine(c.name, c.offer, c.created, c.capacity, c.room)
+	m := newMachine(c.name, c.offer, c.capacity)
 	switch {
 	case c.kind == "" && !found:
 		m.State = Launching
@@ -203,7 +183,6 @@ func machineOf(c *claim, n node, found bool) Machine {
 	}
 	if found {
 		m.Node = n.name
-		m.Room = n.room
 		if m.Type == "" || n.price > 0 {
 			m.Type, m.Zone, m.CapacityType, m.Price = n.kind, n.zone, n.capacityType, n.price
 		}
@@ -211,10 +190,8 @@ func machineOf(c *claim, n node, found bool) Machine {
 			m.Capacity = n.capacity
 		}
 	}
-	for _, removing := range []time.Time{c.removing, n.removing} {
-		if !removing.IsZero() {
-			m.State, m.Since = Removing, removing
-		}
+	if !c.removing.IsZero() || !n.removing.IsZero() {
+		m.State = Removing
 	}
 	return m
 }
@@ -224,11 +201,11 @@ func loneMachine(n node) Machine {
 	if n.pool != "" && n.host != "" {
 		name = n.host // its claim comes, or has gone
 	}
-	m := newMachine(name, n.offer, n.created, n.capacity, n.room)
+	m := newMachine(name, n.offer, n.capacity)
 	m.Node = n.name
 	switch {
 	case !n.removing.IsZero():
-		m.State, m.Since = Removing, n.removing
+		m.State = Removing
 	case n.ready && !n.fresh:
 		m.State = Ready
 	default:
@@ -237,10 +214,10 @@ func loneMachine(n node) Machine {
 	return m
 }
 
-func newMachine(name string, o offer, since time.Time, capacity corev1.ResourceList, room Amount) Machine {
+func newMachine(name string, o offer, capacity corev1.ResourceList) Machine {
 	return Machine{
 		Name: name, Pool: o.pool, Type: o.kind, Zone: o.zone, CapacityType: o.capacityType, Price: o.price,
-		Since: since, Capacity: capacity, Room: room,
+		Capacity: capacity,
 	}
 }
 
@@ -250,8 +227,6 @@ func (l *ledger) view() View {
 	defer l.mu.Unlock()
 	v := View{
 		Machines: slices.Clone(l.machines),
-		Notices:  slices.Clone(l.notices[max(0, len(l.notices)-noticesKept):]),
-		Noticed:  l.noticed,
 		Bought:   l.purchasesLocked(),
 		Price:    l.price, PeakPrice: l.peakPrice,
 		Spent: l.spent + l.price*l.now().Sub(l.priceFrom).Hours(),

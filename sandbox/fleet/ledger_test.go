@@ -155,13 +155,13 @@ func TestPodsAreCounted(t *testing.T) {
 		}
 		l.putPod("default/"+pod.Name, readPod(pod))
 	}
-	l.putNotice(Notice{Reason: failedScheduling, Message: "limits"}, "p0", true)
-	l.putNotice(Notice{Reason: failedScheduling, Message: "limits"}, "p3", true) // it runs by now
+	l.putRefusal("p0", "limits")
+	l.putRefusal("p3", "limits") // it runs by now
 	v := l.view()
 	w := v.Workload("web")
-	got := fmt.Sprintf("%d waiting %d starting %d running %d finished %d stopping, refused %v; on the node %d pods, cpu %d; %d notices",
-		w.Waiting, w.Starting, w.Running, w.Finished, w.Stopping, w.Refused, v.Machines[0].Pods, v.Machines[0].Used.MilliCPU, v.Noticed)
-	want := "2 waiting 1 starting 1 running 1 finished 1 stopping, refused map[limits:1]; on the node 3 pods, cpu 1500; 0 notices"
+	got := fmt.Sprintf("%d waiting %d starting %d running %d finished %d stopping, refused %v; on the node %d pods, cpu %d",
+		w.Waiting, w.Starting, w.Running, w.Finished, w.Stopping, w.Refused, v.Machines[0].Pods, v.Machines[0].Used.MilliCPU)
+	want := "2 waiting 1 starting 1 running 1 finished 1 stopping, refused map[limits:1]; on the node 3 pods, cpu 1500"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

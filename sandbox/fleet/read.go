@@ -32,13 +32,11 @@ type node struct {
 	name       string
 	host       string // its hostname, which a provider may set to the claim's name
 	providerID string
-	created    time.Time
 	removing   time.Time // zero: it stays
 	ready      bool
 	fresh      bool // not registered yet
 	counts     bool // initialized: budgets count it
 	capacity   corev1.ResourceList
-	room       Amount
 }
 
 // claim is what matters of a NodeClaim.
@@ -47,12 +45,10 @@ type claim struct {
 	name        string
 	providerID  string
 	nodeName    string
-	created     time.Time
 	removing    time.Time // zero: it stays
 	initialized bool
 	terminating bool // its machine is being terminated: budgets do not count it any more
 	capacity    corev1.ResourceList
-	room        Amount
 }
 
 // offer is what a machine was bought as.
@@ -105,10 +101,8 @@ func readNode(n *corev1.Node) node {
 		name:       n.Name,
 		host:       n.Labels[corev1.LabelHostname],
 		providerID: n.Spec.ProviderID,
-		created:    n.CreationTimestamp.Time,
 		counts:     n.Labels[initializedLabel] == "true",
 		capacity:   n.Status.Capacity,
-		room:       amountOf(n.Status.Allocatable),
 	}
 	if n.DeletionTimestamp != nil {
 		read.removing = deletedAt(n)
@@ -135,14 +129,13 @@ func readNode(n *corev1.Node) node {
 }
 
 func readClaim(c *unstructured.Unstructured) claim {
-	read := claim{offer: readOffer(c.GetLabels()), name: c.GetName(), created: c.GetCreationTimestamp().Time}
+	read := claim{offer: readOffer(c.GetLabels()), name: c.GetName()}
 	if c.GetDeletionTimestamp() != nil {
 		read.removing = deletedAt(c)
 	}
 	read.providerID, _, _ = unstructured.NestedString(c.Object, "status", "providerID")
 	read.nodeName, _, _ = unstructured.NestedString(c.Object, "status", "nodeName")
 	read.capacity = readResources(c.Object, "status", "capacity")
-	read.room = amountOf(readResources(c.Object, "status", "allocatable"))
 	read.initialized, _ = readCondition(c.Object, "Initialized")
 	read.terminating, _ = readCondition(c.Object, "InstanceTerminating")
 	if read.providerID == "" {
@@ -295,18 +288,4 @@ func trimContainers(all []corev1.Container) []corev1.Container {
 		trimmed[i] = corev1.Container{Name: all[i].Name, Resources: all[i].Resources, RestartPolicy: all[i].RestartPolicy}
 	}
 	return trimmed
-}
-
-func readNotice(e *corev1.Event) Notice {
-	at := e.LastTimestamp.Time
-	if at.IsZero() {
-		at = e.EventTime.Time
-	}
-	return Notice{
-		Time:    at,
-		Object:  strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
-		Warning: e.Type == corev1.EventTypeWarning,
-		Reason:  e.Reason,
-		Message: e.Message,
-	}
 }

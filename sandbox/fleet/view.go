@@ -3,8 +3,7 @@
 // Package fleet watches a cluster that the autoscaler works in and tells what there is: machines, pods, pools, prices.
 //
 // Vocabulary: a machine is a NodeClaim and its Node seen as one, from the claim's creation until both are gone; a Node
-// without a claim is a machine, too. A workload is what pods belong to: a Deployment, a Job, or a lone pod itself. A
-// notice is an event that the autoscaler published.
+// without a claim is a machine, too. A workload is what pods belong to: a Deployment, a Job, or a lone pod itself.
 //
 // Everything is learned from watches. Peaks, and the money spent, take in every single change that the API server
 // showed, however seldom anybody asks for a View.
@@ -12,7 +11,6 @@ package fleet
 
 import (
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -34,8 +32,6 @@ type View struct {
 	Machines  []Machine  // by pool and name
 	Workloads []Workload // by name; only those that have pods
 	Pools     []Pool     // by name
-	Notices   []Notice   // the latest of them, oldest first
-	Noticed   int        // all notices since the watch began
 
 	Bought    []Purchase // all machines since the watch began, dearest first
 	Price     float64    // dollars per hour, of all machines that are paid for
@@ -53,9 +49,7 @@ type Machine struct {
 	CapacityType string
 	Price        float64 // dollars per hour
 	State        State
-	Since        time.Time // of its creation; if Removing, of its deletion
 	Capacity     corev1.ResourceList
-	Room         Amount // what is allocatable
 	Used         Amount // what its pods request
 	Pods         int    // that hold room
 }
@@ -98,15 +92,6 @@ type Pool struct {
 	Peak    corev1.ResourceList // the highest Usage since the watch began, by resource
 }
 
-// Notice is an event the autoscaler published. Equal ones that follow one another are one.
-type Notice struct {
-	Time    time.Time
-	Object  string // kind/name
-	Warning bool
-	Reason  string
-	Message string
-}
-
 // Purchase counts machines of one kind.
 type Purchase struct {
 	Type         string
@@ -115,12 +100,9 @@ type Purchase struct {
 	Count        int
 }
 
-// Totals sums room and requests over machines, and pods over workloads.
-func (v *View) Totals() (room, used Amount, pods Workload) {
-	for i := range v.Machines {
-		room.add(v.Machines[i].Room)
-		used.add(v.Machines[i].Used)
-	}
+// Totals sums the pods of all workloads.
+func (v *View) Totals() Workload {
+	pods := Workload{}
 	for i := range v.Workloads {
 		w := &v.Workloads[i]
 		pods.Waiting += w.Waiting
@@ -129,7 +111,7 @@ func (v *View) Totals() (room, used Amount, pods Workload) {
 		pods.Finished += w.Finished
 		pods.Stopping += w.Stopping
 	}
-	return room, used, pods
+	return pods
 }
 
 // Workload returns the named one; one without pods if it has none.
@@ -155,7 +137,7 @@ func (v *View) Count(state State) int {
 
 // String says in one line what there is.
 func (v *View) String() string {
-	_, _, pods := v.Totals()
+	pods := v.Totals()
 	text := fmt.Sprintf("%d of %d nodes ready, $%.3f/h; pods:", v.Count(Ready), len(v.Machines), v.Price)
 	for _, c := range []struct {
 		n    int
