@@ -107,6 +107,21 @@ func (b *Book) set(claims []model.DeviceClaim) *Set {
 	return s
 }
 
+// stock returns the compiled pools.
+func (b *Book) stock(pools []model.DevicePool) *Stock {
+	var key *model.DevicePool
+	if len(pools) > 0 {
+		key = &pools[0]
+	}
+	s := b.stocks[key]
+	if s == nil {
+		s = newStock(pools)
+		s.id = len(b.stocks)
+		b.stocks[key] = s
+	}
+	return s
+}
+
 func compileClaim(c *model.DeviceClaim) claim {
 	out := claim{DeviceClaim: c}
 	for i := range c.Requests {

@@ -4,6 +4,7 @@ package devices
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,7 +18,9 @@ import (
 //   - for each set of claims, how many pods with it a node has devices for, others
 //     not there;
 //   - for each set of kinds that some request is content with, how many devices of
-//     these kinds a node has, where pods with other claims can compete for them.
+//     these kinds a node has, where pods with other claims can compete for them;
+//   - there, for each capacity of devices that can be shared, and each counter, how
+//     much of it a node has.
 //
 // Both are necessary and not always sufficient: a Book is asked before pods are put
 // on a node. Prices stay exact, and bounds on them true.
@@ -45,11 +48,18 @@ type room struct {
 	devices *model.DevicePool
 }
 
-// axis is a resource: pods with a set of claims or, without one, devices of some kinds.
+// axis is a resource: one of the following.
 type axis struct {
-	set   *Set
-	name  string
-	kinds []string // Keys, sorted
+	name     string
+	set      *Set             // pods with it
+	kinds    []string         // devices of these: Keys, sorted
+	capacity string           // of devices that can be shared
+	counter  counterID        // of all pools, with
+	uses     map[string]int64 // what a device uses of it at least, by the Key of its kind
+}
+
+func (a *axis) equal(b *axis) bool {
+	return a.name == b.name && a.set == b.set && slices.Equal(a.kinds, b.kinds) && maps.Equal(a.uses, b.uses)
 }
 
 // Of returns the Snapshot with devices as resources; s itself if no pod has claims.
@@ -110,8 +120,8 @@ func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
 		*c = Charge{Book: NewBook(s.Selectors), selectors: s.Selectors}
 	}
 	c.kinds = kindsOf(s)
-	axes := c.axesOf(shapes)
-	same := slices.EqualFunc(axes, c.axes, func(a, b axis) bool { return a.set == b.set && a.name == b.name && slices.Equal(a.kinds, b.kinds) })
+	axes := c.axesOf(shapes, s)
+	same := slices.EqualFunc(axes, c.axes, func(a, b axis) bool { return a.equal(&b) })
 	if !same || c.base != len(s.Resources) || len(c.shapes)+len(c.rooms)+len(c.types) > mostKept {
 		c.axes, c.base = axes, len(s.Resources)
 		c.types, c.lists = map[*model.InstanceType]*model.InstanceType{}, map[**model.InstanceType][]*model.InstanceType{}
@@ -122,7 +132,7 @@ func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
 
 // axesOf returns the axes for the shapes: a set's, in the order of shapes, then those
 // of kinds that more than one set is content with.
-func (c *Charge) axesOf(shapes []*model.Shape) []axis {
+func (c *Charge) axesOf(shapes []*model.Shape, s *model.Snapshot) []axis {
 	var out, more []axis
 	seen, counted := map[*Set]bool{}, map[string]bool{}
 	for _, shape := range shapes {
@@ -143,9 +153,70 @@ func (c *Charge) axesOf(shapes []*model.Shape) []axis {
 		}
 	}
 	if len(out) > 1 { // alone, a set has all that its own axis says
-		out = append(out, more...)
+		out = append(append(out, more...), c.sharedAxes(s)...)
 	}
 	return out
+}
+
+// sharedAxes returns the axes of capacities and counters.
+func (c *Charge) sharedAxes(s *model.Snapshot) []axis {
+	var out []axis
+	names := map[string]bool{}
+	for _, k := range c.kinds {
+		for _, has := range k.Capacity {
+			if k.Shared && !names[has.Name] {
+				names[has.Name] = true
+				out = append(out, axis{capacity: has.Name, name: axisName + "with " + has.Name})
+			}
+		}
+	}
+	counters := map[counterID]map[string]int64{}
+	eachPool(s, func(p *model.DevicePool) {
+		for _, n := range p.Counters {
+			if counters[counterID{n.Set, n.Name}] == nil {
+				counters[counterID{n.Set, n.Name}] = map[string]int64{}
+			}
+		}
+	})
+	eachPool(s, func(p *model.DevicePool) {
+		for i := range p.Devices {
+			d := &p.Devices[i]
+			for id, least := range counters {
+				used := int64(0)
+				for _, u := range d.Uses {
+					if id == (counterID{u.Set, u.Name}) {
+						used = u.Value
+					}
+				}
+				if known, ok := least[d.Kind.Key]; !ok || used < known {
+					least[d.Kind.Key] = used
+				}
+			}
+		}
+	})
+	var more []axis
+	for id, least := range counters {
+		more = append(more, axis{counter: id, uses: least, name: axisName + "with counter " + id.set + "/" + id.name})
+	}
+	slices.SortFunc(more, func(a, b axis) int { return strings.Compare(a.name, b.name) })
+	return append(out, more...)
+}
+
+// eachPool calls f for every pool of devices of nodes and types.
+func eachPool(s *model.Snapshot, f func(p *model.DevicePool)) {
+	add := func(pools []model.DevicePool) {
+		for i := range pools {
+			f(&pools[i])
+		}
+	}
+	for i := range s.Nodes {
+		add(s.Nodes[i].Devices)
+	}
+	for i := range s.Pools {
+		for _, t := range s.Pools[i].Types {
+			add(t.Devices)
+		}
+	}
 }
 
 func claimNames(claims []model.DeviceClaim) string {
@@ -159,21 +230,11 @@ func claimNames(claims []model.DeviceClaim) string {
 // kindsOf returns the kinds of devices of nodes and types, by key.
 func kindsOf(s *model.Snapshot) []*model.DeviceKind {
 	known := map[string]*model.DeviceKind{}
-	add := func(pools []model.DevicePool) {
-		for i := range pools {
-			for j := range pools[i].Devices {
-				known[pools[i].Devices[j].Kind.Key] = pools[i].Devices[j].Kind
-			}
+	eachPool(s, func(p *model.DevicePool) {
+		for i := range p.Devices {
+			known[p.Devices[i].Kind.Key] = p.Devices[i].Kind
 		}
-	}
-	for i := range s.Nodes {
-		add(s.Nodes[i].Devices)
-	}
-	for i := range s.Pools {
-		for _, t := range s.Pools[i].Types {
-			add(t.Devices)
-		}
-	}
+	})
 	out := make([]*model.DeviceKind, 0, len(known))
 	for _, k := range known {
 		out = append(out, k)
@@ -208,16 +269,61 @@ func (c *Charge) needs(set *Set, a *axis, kinds map[*request][]string) int64 {
 		}
 		return 0
 	}
-	n := 0
+	n := int64(0)
 	for i := range set.claims {
+		if set.claims[i].Shared != "" { // the first of its pods takes devices, and others none
+			continue
+		}
 		for j := range set.claims[i].requests {
-			r := &set.claims[i].requests[j]
-			if keys := kinds[r]; set.claims[i].Shared == "" && len(keys) > 0 && within(keys, a.kinds) {
-				n += r.least()
+			switch r := &set.claims[i].requests[j]; {
+			case a.kinds == nil:
+				n += c.takesOf(r, a)
+			case len(kinds[r]) > 0 && within(kinds[r], a.kinds):
+				n += int64(r.least())
 			}
 		}
 	}
-	return int64(n)
+	return n
+}
+
+// takesOf returns how much of a capacity or a counter the request takes at least,
+// however it is met.
+func (c *Charge) takesOf(r *request, a *axis) int64 {
+	least, some := int64(0), false
+	for _, w := range r.ways {
+		if w.Admin {
+			return 0
+		}
+		for _, k := range c.kinds {
+			if v, _ := c.judge(w.DeviceWay, k); v == yes {
+				takes, ok := asked(k, w.Takes)
+				if !ok {
+					continue
+				}
+				if n := a.takenOf(k, takes) * int64(w.least()); !some || n < least {
+					least, some = n, true
+				}
+			}
+		}
+	}
+	return least
+}
+
+// takenOf returns how much of the axis a device of the kind takes at least, or a
+// part of one that takes so much of its capacities.
+func (a *axis) takenOf(k *model.DeviceKind, takes []int64) int64 {
+	switch {
+	case !k.Shared:
+		return a.uses[k.Key]
+	case a.capacity == "":
+		return 0 // others may have charged the counters
+	}
+	for i := range k.Capacity {
+		if k.Capacity[i].Name == a.capacity {
+			return takes[i]
+		}
+	}
+	return 0
 }
 
 // within reports whether all of some sorted keys are among others.
@@ -234,8 +340,16 @@ func (c *Charge) stocked(s *Stock) []int64 {
 			out[i] = c.copies(s, a.set)
 			continue
 		}
+		for n, id := range s.names {
+			if id == a.counter {
+				out[i] += max(s.start.left[n], 0)
+			}
+		}
 		for d := range s.devices {
-			if s.start.free(d) && has(a.kinds, s.devices[d].Kind.Key) {
+			switch k := s.devices[d].Kind; {
+			case a.capacity != "" && k.Shared && !s.start.taken[d]:
+				out[i] += s.start.spare(d, a.capacity)
+			case s.start.free(d) && has(a.kinds, k.Key):
 				out[i]++
 			}
 		}

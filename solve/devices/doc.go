@@ -6,10 +6,10 @@
 //
 // # How to read it
 //
+//   - stock.go: the devices of one node, or of a node of one type, compiled, and what
+//     is taken of them, which can be marked and rolled back.
 //   - book.go: selectors and claims compiled against the kinds of devices that
 //     a Snapshot has.
-//   - stock.go: the devices of one node, or of a node of one type, compiled.
-//   - shelf.go: a stock, with what is taken of it; it can be marked and rolled back.
 //   - search.go: finds devices for the claims of one pod.
 //   - load.go: what a node's devices take: pods one after the other.
 //   - charge.go: devices as resources, so that planning sees what cannot be met
