@@ -37,12 +37,12 @@ import (
 
 // Feed knows how far the feeding has come.
 type Feed struct {
-	// Devices is that of the Sources, nil if the API server does not serve devices.
-	Devices *devices.Store
-
 	pods   *podFeed
 	kinds  []fed
 	synced atomic.Bool
+
+	// Devices is that of the Sources, nil if the informers do not know devices.
+	Devices *devices.Store
 }
 
 // fed is a kind of object that an informer brings to the world.
@@ -140,7 +140,7 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 		}
 	}
 	handlers, pods := all(w, c, s)
-	f := &Feed{Devices: s.Devices, pods: pods}
+	f := &Feed{pods: pods, Devices: s.Devices}
 	for _, h := range handlers {
 		informer, err := informers.GetInformer(ctx, h.kind, cache.BlockUntilSynced(false))
 		if h.optional && meta.IsNoMatchError(err) {
@@ -171,7 +171,9 @@ func Start(ctx context.Context, informers cache.Informers, w *world.World, c con
 func Optional() []client.Object {
 	var out []client.Object
 	axis := model.NewAxis()
-	handlers, _ := all(world.New(axis, nil), convert.Converter{Axis: axis}, Sources{Spread: spread.New(nil)})
+	handlers, _ := all(world.New(axis, nil), convert.Converter{Axis: axis}, Sources{
+		Spread: spread.New(nil), Devices: devices.New(v1.DefaultLabels(), axis),
+	})
 	for _, h := range handlers {
 		if h.optional {
 			out = append(out, h.kind)
