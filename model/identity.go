@@ -48,6 +48,7 @@ func (s *Shape) Identity(names []string) string {
 	each(w, "volumes-in", s.VolumeTerms, w.requirements)
 	each(w, "claims", s.Claims, w.claim)
 	each(w, "devices-in", s.DeviceTerms, w.requirements)
+	each(w, "group-in", s.GroupTerms, w.requirements)
 	each(w, "refused", s.Refused, w.text)
 	return w.String()
 }

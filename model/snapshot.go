@@ -78,6 +78,7 @@ type Shape struct {
 
 	Claims      []DeviceClaim  // that devices must be found for, in the pod's order
 	DeviceTerms []Requirements // where its claims can be used that have devices already: one of them must hold; none = anywhere
+	GroupTerms  []Requirements // where its PodGroup is: one of them must hold; none = anywhere
 
 	// Refused lists parts of the pod spec that no plan can honour, in words a
 	// user knows ("resourceClaims (not supported yet)"). Such a pod
@@ -88,7 +89,7 @@ type Shape struct {
 // Alternatives returns the conjunctions of which a node must satisfy one: the
 // selector with each affinity term, each volume term and each device term in turn.
 func (s *Shape) Alternatives() []Requirements {
-	return product(product(product([]Requirements{s.Selector}, s.Terms), s.VolumeTerms), s.DeviceTerms)
+	return product(product(product(product([]Requirements{s.Selector}, s.Terms), s.VolumeTerms), s.DeviceTerms), s.GroupTerms)
 }
 
 // Chosen returns the conjunctions of which a node must satisfy one for what

@@ -20,7 +20,7 @@ const defaultNamespace = "default"
 
 // shapeForm is how a shape is written.
 const shapeForm = "cpu= mem= and other resources, select= affinity= prefer= tolerate= priority= spread= near= anti= ports= " +
-	"volumes= volumes-in= devices= devices-in= refused= key="
+	"volumes= volumes-in= devices= devices-in= group-in= refused= key="
 
 // shape reads the part of a line that describes a pod spec.
 func (b *builder) shape(d *directive) *model.Shape {
@@ -38,6 +38,7 @@ func (b *builder) shape(d *directive) *model.Shape {
 		VolumeTerms: read(d, "volumes-in", nil, parseTerms),
 		Claims:      nestedList[model.DeviceClaim](b, d, "devices"),
 		DeviceTerms: read(d, "devices-in", nil, parseTerms),
+		GroupTerms:  read(d, "group-in", nil, parseTerms),
 		Refused:     read(d, "refused", nil, names),
 	}
 	s.PodTerms = append(s.PodTerms, read(d, "anti", nil, each(antiTermOf))...)
@@ -87,6 +88,9 @@ func (x axis) shapeText(s *model.Shape) string {
 	}
 	if len(s.DeviceTerms) > 0 {
 		add("devices-in", terms(s.DeviceTerms))
+	}
+	if len(s.GroupTerms) > 0 {
+		add("group-in", terms(s.GroupTerms))
 	}
 	if len(s.Refused) > 0 {
 		add("refused", phraseList(s.Refused))

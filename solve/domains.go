@@ -69,7 +69,7 @@ func pin(list []model.Pending, to map[string]model.Requirement) []model.Pending 
 		}
 		for _, group := range slices.Sorted(maps.Keys(byGroup)) {
 			demand, shape := to[group], *pending.Shape
-			shape.Selector = shape.Selector.And(demand)
+			shape.GroupTerms = []model.Requirements{model.NewRequirements(demand)}
 			shape.Key += "\x00" + demand.String()
 			out = append(out, model.Pending{Shape: &shape, Peer: pending.Peer, Pods: byGroup[group]})
 		}

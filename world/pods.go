@@ -246,7 +246,7 @@ func newShape(s *model.Shape) *shape {
 			out.anti = append(out.anti, t)
 		}
 	}
-	for _, t := range slices.Concat(s.Terms, s.VolumeTerms, s.DeviceTerms) {
+	for _, t := range slices.Concat(s.Terms, s.VolumeTerms, s.DeviceTerms, s.GroupTerms) {
 		_, named := t.Get(model.FieldName)
 		out.byName = out.byName || named
 	}

@@ -22,16 +22,18 @@ func (c *Catalogue) Explain(pool int, d *Demand, names []string) []model.Step {
 	return longest
 }
 
-// told is a conjunction the pod may run under, with what its volumes and its claims
-// with devices demand apart from what it demands itself.
-type told struct{ own, volumes, devices model.Requirements }
+// told is a conjunction the pod may run under, with what its volumes, its claims with
+// devices and its PodGroup demand apart from what it demands itself.
+type told struct{ own, volumes, devices, group model.Requirements }
 
 func alternatives(s *model.Shape) []told {
 	var out []told
 	for _, own := range s.Chosen() {
 		for _, volumes := range anyOf(s.VolumeTerms) {
 			for _, devices := range anyOf(s.DeviceTerms) {
-				out = append(out, told{own, volumes, devices})
+				for _, group := range anyOf(s.GroupTerms) {
+					out = append(out, told{own, volumes, devices, group})
+				}
 			}
 		}
 	}
@@ -95,6 +97,13 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 	for _, r := range demands.devices {
 		all, _ := both.Get(r.Key)
 		if !narrow(c.Match(all), "where its claims have their devices: "+r.String(), say("a claim that has devices keeps pods to where these are; free capacity there, or have the pod use another claim")) {
+			return steps
+		}
+	}
+	both = both.And(demands.group...)
+	for _, r := range demands.group {
+		all, _ := both.Get(r.Key)
+		if !narrow(c.Match(all), "the PodGroup in "+r.String(), say("all pods of the group must be in one domain of "+r.Key)) {
 			return steps
 		}
 	}

@@ -89,7 +89,7 @@ func (n *NodeRow) Takes(s *model.Shape) bool {
 }
 
 func suits(labels model.Requirements, s *model.Shape) bool {
-	if len(s.Terms)+len(s.VolumeTerms)+len(s.DeviceTerms) == 0 {
+	if len(s.Terms)+len(s.VolumeTerms)+len(s.DeviceTerms)+len(s.GroupTerms) == 0 {
 		_, ok := labels.Satisfies(s.Selector)
 		return ok
 	}

@@ -29,7 +29,7 @@ func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []s
 		if len(v.Shape.Refused) > 0 || strings.HasPrefix(v.Reason, "no node is planned for pods with ") || len(v.Pods) == 0 || a.held(plan, &v) {
 			continue
 		}
-		a.pod, a.one = a.pending[v.Pods[0].Key()], v.Pods[0]
+		a.pod, a.one = a.confined(plan, a.pending[v.Pods[0].Key()], v.Pods[0]), v.Pods[0]
 		if a.follows() {
 			continue
 		}

@@ -20,7 +20,7 @@ func (c *checker) groups(plan *model.Plan) {
 			c.fail("%d pods of PodGroup %s have a place although %s", n, g.Name, g.Refused)
 		case 0 < n && n < need:
 			c.fail("%d pods of PodGroup %s have a place, and it needs %d or none", n, g.Name, need)
-		case n > 0 && g.TopologyKey != "" && (need > 0 || len(g.On) > 0):
+		case n > 0 && g.TopologyKey != "" && (need > 0 || len(c.running(g)) > 0):
 			c.inOneDomain(plan, g)
 		}
 	}
@@ -29,12 +29,44 @@ func (c *checker) groups(plan *model.Plan) {
 // inOneDomain holds the plan against the topology key of the PodGroup: all nodes of its
 // pods, and of those that run, have one value.
 func (c *checker) inOneDomain(plan *model.Plan, g model.PodGroup) {
+	if values := c.domains(plan, g); len(values) > 1 || values[""] {
+		c.fail("pods of PodGroup %s are in the domains %q of %s", g.Name, slices.Sorted(maps.Keys(values)), g.TopologyKey)
+	}
+}
+
+// confined returns the pods, in the domain that the others of the pod's PodGroup are in,
+// if they must be in one.
+func (c *checker) confined(plan *model.Plan, p *model.Pending, pod model.Pod) *model.Pending {
+	i := slices.IndexFunc(c.s.Groups, func(g model.PodGroup) bool { return g.Name == pod.Group && g.TopologyKey != "" })
+	if i < 0 {
+		return p
+	}
+	g := c.s.Groups[i]
+	if Lacking(c.s, g) <= 0 && len(c.running(g)) == 0 {
+		return p
+	}
+	out, shape := *p, *p.Shape
+	shape.GroupTerms = []model.Requirements{model.NewRequirements(model.NewRequirement(g.TopologyKey, model.In, slices.Sorted(maps.Keys(c.domains(plan, g)))...))}
+	out.Shape = &shape
+	return &out
+}
+
+// running returns the values of its topology key that the nodes of running pods of the
+// PodGroup have.
+func (c *checker) running(g model.PodGroup) map[string]bool {
 	values := map[string]bool{}
 	for i := range c.s.Nodes {
 		if value, ok := c.s.Nodes[i].Labels.Value(g.TopologyKey); ok && slices.Contains(g.On, c.s.Nodes[i].Name) {
 			values[value] = true
 		}
 	}
+	return values
+}
+
+// domains returns the values that the nodes of its pods have, of those that run and of
+// those that the plan has a place for; "" is one that is not known.
+func (c *checker) domains(plan *model.Plan, g model.PodGroup) map[string]bool {
+	values := c.running(g)
 	for _, p := range plan.Placements {
 		if p.Pod.Group == g.Name {
 			i := slices.IndexFunc(c.s.Nodes, func(n model.Node) bool { return n.Name == p.Node })
@@ -51,9 +83,7 @@ func (c *checker) inOneDomain(plan *model.Plan, g model.PodGroup) {
 			values[value] = true
 		}
 	}
-	if len(values) > 1 || values[""] {
-		c.fail("pods of PodGroup %s are in the domains %q of %s", g.Name, slices.Sorted(maps.Keys(values)), g.TopologyKey)
-	}
+	return values
 }
 
 // Lacking returns how many pending pods of the PodGroup must find a place for
