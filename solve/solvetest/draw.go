@@ -107,7 +107,7 @@ func (g *generator) group(s *model.Snapshot) {
 			group.Refused = "it does not exist"
 		}
 		if g.maybe(25) {
-			group.TopologyKey, group.MinCount = pick(g, model.LabelZone, model.LabelZone, model.LabelCapacityType), max(group.MinCount, 1)
+			group.TopologyKey, group.MinCount = model.LabelZone, max(group.MinCount, 1)
 			for i := range s.Nodes {
 				if len(group.On) < group.Running && g.maybe(30) {
 					group.On = append(group.On, s.Nodes[i].Name)

@@ -77,9 +77,6 @@ func (c *checker) domains(plan *model.Plan, g model.PodGroup) map[string]bool {
 	for _, l := range plan.Launches {
 		if slices.ContainsFunc(l.Pods, func(p model.Pod) bool { return p.Group == g.Name }) {
 			value, _ := l.Requirements.Value(g.TopologyKey)
-			if g.TopologyKey == model.LabelCapacityType && len(l.CapacityTypes) == 1 {
-				value = l.CapacityTypes[0]
-			}
 			values[value] = true
 		}
 	}

@@ -3,6 +3,7 @@
 package solvetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func Next(s *model.Snapshot, plan *model.Plan) *model.Snapshot {
 		out.Pools[p].Usage = out.Pools[p].Usage.Plus(size)
 		out.Nodes = append(out.Nodes, model.Node{
 			Name: claimName(i), Claim: claimName(i), Pool: l.Pool, Taints: out.Pools[p].Taints, Capacity: size, Allocatable: l.Requests,
-			Labels: claimLabels(s, &out.Pools[p], l),
+			Labels: claimLabels(s, &out.Pools[p], l), Devices: claimDevices(&out.Pools[p], l),
 		})
 	}
 	slices.SortFunc(out.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })
@@ -65,6 +66,17 @@ func claimLabels(s *model.Snapshot, pool *model.Pool, l *model.Launch) model.Req
 		}
 	}
 	return out
+}
+
+// claimDevices is the devices of the machine with the fewest that the claim may become.
+func claimDevices(pool *model.Pool, l *model.Launch) []model.DevicePool {
+	count := func(o outcome) (n int) {
+		for _, p := range o.kind.Devices {
+			n += len(p.Devices)
+		}
+		return n
+	}
+	return slices.MinFunc(outcomes(pool, l), func(a, b outcome) int { return cmp.Compare(count(a), count(b)) }).kind.Devices
 }
 
 func claimName(launch int) string { return fmt.Sprintf("claim-%d", launch) }
