@@ -165,12 +165,19 @@ func (i *idle) check(s *sim.Seen) error {
 	return nil
 }
 
-// vacant counts the nodes of claims that are not busy.
+// vacant counts the nodes of claims that are not busy and could be removed: what a
+// CapacityBuffer keeps need not move to a node that is never consolidated, although that
+// would cost less.
 func vacant(s *sim.Seen, busy map[string]bool) int {
 	n := 0
-	for c := range store.All[*v1.NodeClaim](s.API) {
-		if node := nodeOf(s, c); node != nil && !busy[node.Name] && c.DeletionTimestamp == nil {
-			n++
+	for p := range store.All[*v1.NodePool](s.API) {
+		if p.Spec.Disruption.ConsolidateAfter.Duration == nil {
+			continue
+		}
+		for _, c := range claimsOf(s, p.Name) {
+			if node := nodeOf(s, c); node != nil && !busy[node.Name] && c.DeletionTimestamp == nil {
+				n++
+			}
 		}
 	}
 	return n
