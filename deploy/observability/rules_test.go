@@ -169,8 +169,11 @@ func TestAlerts(t *testing.T) {
 			`karpenter_cluster_state_unsynced_time_seconds 0+60x60`, `{} 1800`,
 			`karpenter_cluster_state_unsynced_time_seconds 0x60`},
 		"KarpenterWatchDown": {
-			`karpenter_cluster_state_watch_down_time_seconds{kind="NodePool",pod="a"} 0+60x60`, `{kind="NodePool"} 1800`,
-			`karpenter_cluster_state_watch_down_time_seconds{kind="NodePool",pod="a"} 0x60`},
+			`karpenter_cluster_state_watch_down_time_seconds{kind="NodePool",optional="false",pod="a"} 0+60x60`, `{kind="NodePool"} 1800`,
+			`karpenter_cluster_state_watch_down_time_seconds{kind="PodGroup",optional="true",pod="a"} 0+60x60`},
+		"KarpenterOptionalWatchDown": {
+			`karpenter_cluster_state_watch_down_time_seconds{kind="PodGroup",optional="true",pod="a"} 0+60x60`, `{kind="PodGroup"} 1800`,
+			`karpenter_cluster_state_watch_down_time_seconds{kind="NodePool",optional="false",pod="a"} 0+60x60`},
 		"KarpenterNoLeader": {
 			"karpenter_build_info 1x60\n  leader_election_master_status{name=\"l\"} 0x60", `{} 0`,
 			"karpenter_build_info 1x60\n  leader_election_master_status{name=\"l\",pod=\"a\"} 0x60\n  leader_election_master_status{name=\"l\",pod=\"b\"} 1x60"},

@@ -118,7 +118,7 @@ func TestOlderRole(t *testing.T) {
 	v.Until("a pod runs whose PodGroup cannot be read", patience, running(v, "older", 1))
 	v.Until("the program is ready", patience, func() string { return answer(health, "/readyz", "ok") })
 	v.Until("the metric tells", patience, func() string {
-		return answer(metrics, "/metrics", `karpenter_cluster_state_watch_down_time_seconds{kind="CoschedulingPodGroup"}`)
+		return answer(metrics, "/metrics", `karpenter_cluster_state_watch_down_time_seconds{kind="CoschedulingPodGroup",optional="true"}`)
 	})
 	v.Until("the log tells", patience, func() string {
 		if strings.Contains(program.Log(), `"cannot read an optional kind of object; going on without it"`) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +69,7 @@ type Down struct {
 // NewWatches returns a Watches that is published in reg. The process does without the optional kinds.
 func NewWatches(reg prometheus.Registerer, c clock.PassiveClock, optional ...client.Object) *Watches {
 	w := &Watches{clock: c, optional: optional, down: prometheus.NewDesc("karpenter_cluster_state_watch_down_time_seconds",
-		"For how long objects of the kind have not been watched; 0 while the watch works.", []string{"kind"}, nil)}
+		"For how long objects of the kind have not been watched; 0 while the watch works.", []string{"kind", "optional"}, nil)}
 	reg.MustRegister(w)
 	return w
 }
@@ -78,12 +79,17 @@ func (w *Watches) Describe(out chan<- *prometheus.Desc) { out <- w.down }
 
 // Collect implements prometheus.Collector.
 func (w *Watches) Collect(out chan<- prometheus.Metric) {
-	longest := map[string]float64{}
-	for _, k := range w.snapshot() {
-		longest[k.kind] = max(longest[k.kind], k.downTime(w.clock.Now()).Seconds())
+	type series struct {
+		kind     string
+		optional bool
 	}
-	for kind, seconds := range longest {
-		out <- prometheus.MustNewConstMetric(w.down, prometheus.GaugeValue, seconds, kind)
+	longest := map[series]float64{}
+	for _, k := range w.snapshot() {
+		of := series{k.kind, k.optional}
+		longest[of] = max(longest[of], k.downTime(w.clock.Now()).Seconds())
+	}
+	for of, seconds := range longest {
+		out <- prometheus.MustNewConstMetric(w.down, prometheus.GaugeValue, seconds, of.kind, strconv.FormatBool(of.optional))
 	}
 }
 
