@@ -29,6 +29,7 @@ func keyed() map[string]bool {
 		"Shape.VolumeTerms": true,
 		"Shape.Claims":      false, // devices are resources here
 		"Shape.DeviceTerms": true,
+		"Shape.GroupTerms":  true,
 		"Shape.Refused":     false, // such pods have no Demand
 
 		"Requirement.Key":        true,
