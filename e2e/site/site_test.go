@@ -283,6 +283,9 @@ func TestManifests(t *testing.T) {
 	}
 	for where, text := range shown {
 		documents := slices.DeleteFunc(strings.Split(text, "\n---\n"), func(d string) bool { return strings.Contains(d, gated) })
+		if len(documents) == 0 {
+			continue
+		}
 		text = strings.Join(documents, "\n---\n")
 		if out, err := s.sh("kubectl apply --dry-run=server --validate=strict -f -", text); err != nil {
 			t.Errorf("%s: %v\n%s", where, err, out)

@@ -184,10 +184,14 @@ func (c *dispersal) add(n *model.Node, p *model.Pod) {
 	}
 }
 
-// nodeIn returns the spot pool that a node is of; nil = it is no spot node. A
-// node that may still become several counts as one of its own.
+// nodeIn returns the spot pool that a node is of; nil = it is no spot node, or no nodes
+// can be bought of its pool. A node that may still become several counts as one of its own.
 func (c *dispersal) nodeIn(n *model.Node) *spotPool {
 	if ct, _ := n.Labels.Value(model.LabelCapacityType); ct != model.Spot {
+		return nil
+	}
+	pool, ok := c.pools[n.Pool]
+	if !ok {
 		return nil
 	}
 	name, known := n.Labels.Value(model.LabelInstanceType)
@@ -195,7 +199,7 @@ func (c *dispersal) nodeIn(n *model.Node) *spotPool {
 	if !known || !settled {
 		name = n.Name
 	}
-	return &spotPool{c.pools[n.Pool], name, zone}
+	return &spotPool{pool, name, zone}
 }
 
 // put has so much more of a load be in the spot pool; nil = elsewhere.
