@@ -79,12 +79,14 @@ metadata: {name: room, namespace: older}
 spec: {podTemplateRef: {name: room}, replicas: 1}
 `
 
-// member is a pod of a PodGroup that does not exist.
+// member is a pod of a PodGroup that does not exist. Nothing would make another in its
+// place: if Kubernetes' taint eviction sees late that a node has registered, it deletes
+// pods there that do not tolerate the taint the node had before.
 const member = `
 apiVersion: v1
 kind: Pod
 metadata: {name: %s, namespace: older, labels: {scheduling.x-k8s.io/pod-group: none}}
-spec: {containers: [{name: c, image: c, resources: {requests: {cpu: "%d"}}}]}
+spec: {tolerations: [{key: karpenter.sh/unregistered, operator: Exists}], containers: [{name: c, image: c, resources: {requests: {cpu: "%d"}}}]}
 `
 
 // TestOlderRole runs the program with the ClusterRole of a chart that did not know some
