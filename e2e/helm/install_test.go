@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,6 +207,7 @@ func (i *installation) pod() *corev1.Pod {
 	}
 	pods := &corev1.PodList{}
 	err := i.Client.List(i.Context(), pods, client.InNamespace(namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels))
+	pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }) // of the installation before
 	if err != nil || len(pods.Items) != 2 {
 		i.Fatalf("%d pods of the Deployment, want 2: %v", len(pods.Items), err)
 	}
