@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -188,9 +189,14 @@ func forbidden(err error) bool {
 }
 
 // Build makes the situation at the time from what the leader published and from
-// the objects that read returns.
+// the objects that read returns. A user with the role of an older chart may not read
+// devices: then pods with ResourceClaims are refused.
 func Build(p Published, now time.Time, read func(kind client.Object) ([]client.Object, error)) (scenario.Situation, error) {
 	shown := p.Offerings.Snapshot
+	if p.Rules.Devices {
+		_, err := read(&resourcev1.DeviceClass{})
+		p.Rules.Devices = !forbidden(err)
+	}
 	w, c, sources := p.World()
 	var pods []*corev1.Pod
 	kept := func(kind client.Object) ([]client.Object, error) {

@@ -253,6 +253,35 @@ func TestReaderErrors(t *testing.T) {
 	}
 }
 
+// TestDevicesThatMayNotBeRead: a user whose role does not know devices still sees all
+// other pods planned.
+func TestDevicesThatMayNotBeRead(t *testing.T) {
+	s, builder := cluster(t)
+	claims := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "gpu", UID: "gpu"}}
+	claims.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("one")}}
+	claims.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	c := builder.WithObjects(claims).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if kind := fmt.Sprintf("%T", list); strings.HasPrefix(kind, "*v1.Device") || strings.HasPrefix(kind, "*v1.Resource") {
+				return apierrors.NewForbidden(schema.GroupResource{Group: "resource.k8s.io", Resource: "devices"}, "", nil)
+			}
+			return c.List(ctx, list, options...)
+		},
+	}).Build()
+	p := publisher(t, c, offered)
+	p.Rules.Devices = true
+	if _, err := p.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := (&Reader{Client: c, Scheme: s}).Live(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := printed(t, got); !strings.Contains(text, "pod shop/web") || !strings.Contains(text, "resourceClaims, which are not looked at here") {
+		t.Error(text)
+	}
+}
+
 // TestHugeOfferings: what unpacks to more than is sensible is refused.
 func TestHugeOfferings(t *testing.T) {
 	m, err := Published{Rules: Rules{Version: version}, Offerings: scenario.Situation{Snapshot: &model.Snapshot{
