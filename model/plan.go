@@ -131,3 +131,26 @@ type Relaxed struct {
 	Key   string
 	Spans int
 }
+
+// Restore has the plan speak of resources and shapes as its Snapshot does, after planning
+// with more resources, from position base on, and with shapes that request some of them;
+// plain tells the shapes of the Snapshot by these.
+func (p *Plan) Restore(base int, plain map[*Shape]*Shape) {
+	restoreRequests(p.Launches, base)
+	for i := range p.Commands {
+		restoreRequests(p.Commands[i].Launches, base)
+	}
+	for i := range p.Verdicts {
+		if s := plain[p.Verdicts[i].Shape]; s != nil {
+			p.Verdicts[i].Shape = s
+		}
+	}
+}
+
+func restoreRequests(launches []Launch, base int) {
+	for i := range launches {
+		if l := &launches[i]; len(l.Requests) > base {
+			l.Requests = l.Requests[:base:base]
+		}
+	}
+}

@@ -5,9 +5,7 @@ package amazon
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -55,7 +53,7 @@ type Account struct {
 	types    map[ec2types.InstanceType]ec2types.InstanceTypeInfo
 	zones    map[string]string // their IDs by name
 	sells    *catalogue.Catalogue
-	calls    calls
+	calls    sim.Calls
 
 	sold     []*cloud.InstanceType // nil = not known yet
 	machines map[string]*machine   // by ID
@@ -156,16 +154,14 @@ func (a *Account) Provider(ctx context.Context, d sim.Door, s wiring.Supplies) (
 
 // Calls returns how often each operation was called by the process.
 func (a *Account) Calls() map[string]int {
-	a.calls.mu.Lock()
-	defer a.calls.mu.Unlock()
-	return maps.Clone(a.calls.made)
+	return a.calls.Made()
 }
 
 // Lose implements simcloud.Real: the instance is interrupted.
 func (a *Account) Lose(providerID string) {
 	if m := a.machines[idOf(providerID)]; m != nil && a.AWS.Lose(idOf(providerID)) == nil {
 		m.Lost = true
-		a.calls.changed()
+		a.calls.Changed()
 	}
 }
 
@@ -192,7 +188,7 @@ func (a *Account) SetLag(lag time.Duration) { a.AWS.SetVisibleAfter(lag) }
 
 // Look implements sim.Vendor.
 func (a *Account) Look() error {
-	now := looked{time.Now(), a.calls.changes(), a.run.Store.Version()}
+	now := looked{time.Now(), a.calls.Changes(), a.run.Store.Version()}
 	was := a.looked
 	a.looked = now
 	if a.sold == nil {
@@ -249,44 +245,16 @@ func (a *Account) priced(types []*cloud.InstanceType) []*cloud.InstanceType {
 	return out
 }
 
-// calls counts those of the process.
-type calls struct {
-	mu    sync.Mutex
-	made  map[string]int
-	total int // of those that change something
-}
-
-func (c *calls) count(verb string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.made == nil {
-		c.made = map[string]int{}
-	}
-	c.made[verb]++
-}
-
-func (c *calls) changed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total++
-}
-
-func (c *calls) changes() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.total
-}
-
 // life is the way of one process to AWS.
 type life struct {
-	*calls
+	*sim.Calls
 	door sim.Door
 }
 
 // through makes a call when the door lets it. A long poll does not wait at the
 // door, as time would not pass meanwhile.
 func through[In, Out, Option any](ctx context.Context, l *life, verb string, in In, call func(context.Context, In, ...Option) (Out, error)) (Out, error) {
-	l.count(verb)
+	l.Count(verb)
 	if verb == "ReceiveMessage" {
 		return call(ctx, in)
 	}
@@ -294,7 +262,7 @@ func through[In, Out, Option any](ctx context.Context, l *life, verb string, in 
 	err := l.door(ctx, verb, "", in, !client.Reads(verb), func() (err error) {
 		out, err = call(ctx, in)
 		if verb == "CreateFleet" || verb == "TerminateInstances" {
-			l.changed()
+			l.Changed()
 		}
 		return err
 	})

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -38,34 +37,6 @@ type Answer struct {
 
 func (a *Answer) Error() string { return a.Code + ": " + a.Message }
 
-// calls counts the requests of the process.
-type calls struct {
-	mu    sync.Mutex
-	made  map[string]int
-	total int // of those that change something
-}
-
-func (c *calls) count(verb string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.made == nil {
-		c.made = map[string]int{}
-	}
-	c.made[verb]++
-}
-
-func (c *calls) changed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total++
-}
-
-func (c *calls) changes() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.total
-}
-
 // door is the way of one process to Azure.
 type door struct {
 	policy.Transporter
@@ -80,12 +51,12 @@ func (d door) Do(r *http.Request) (answer *http.Response, err error) {
 		return nil, err
 	}
 	verb, name := described(r, body)
-	d.calls.count(verb)
+	d.calls.Count(verb)
 	writes := r.Method != http.MethodGet
 	err = d.through(r.Context(), verb, name, r.URL.RequestURI()+"\n"+string(body), writes, func() (err error) {
 		answer, err = d.Transporter.Do(r)
 		if writes && err == nil {
-			d.calls.changed()
+			d.calls.Changed()
 			err = d.refusal(answer, body)
 		}
 		return err

@@ -33,7 +33,7 @@ const remains = 15 * time.Minute
 
 // Look implements sim.Vendor.
 func (s *Subscription) Look() error {
-	now := looked{time.Now(), s.calls.changes()}
+	now := looked{time.Now(), s.calls.Changes()}
 	was := s.looked
 	s.looked = now
 	changed := false

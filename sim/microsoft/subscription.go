@@ -5,7 +5,6 @@ package microsoft
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +65,7 @@ type Subscription struct {
 	refuse    azurefake.Refusal
 	sells     *catalogue.Catalogue
 	shortages *shortage.Log // that Azure has told
-	calls     calls
+	calls     sim.Calls
 
 	sold     []*cloud.InstanceType // nil = not known yet
 	stamp    uint64                // of the shortages when they were learnt
@@ -180,9 +179,7 @@ func (s *Subscription) Provider(ctx context.Context, d sim.Door, supplies wiring
 
 // Calls returns how often each kind of request was made by the process.
 func (s *Subscription) Calls() map[string]int {
-	s.calls.mu.Lock()
-	defer s.calls.mu.Unlock()
-	return maps.Clone(s.calls.made)
+	return s.calls.Made()
 }
 
 // place is where Azure has an offering.
@@ -196,7 +193,7 @@ func (s *Subscription) Lose(providerID string) {
 		if m.ProviderID == providerID {
 			s.Azure.Evict(pool, m.name)
 			m.Lost = true
-			s.calls.changed()
+			s.calls.Changed()
 		}
 	}
 }

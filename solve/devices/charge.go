@@ -530,24 +530,7 @@ func takes(n *model.Node, s *model.Shape) bool {
 
 // Undo has the plan speak of resources and shapes as the Snapshot does.
 func (c *Charge) Undo(plan *model.Plan) {
-	if len(c.axes) == 0 {
-		return
-	}
-	c.truncate(plan.Launches)
-	for i := range plan.Commands {
-		c.truncate(plan.Commands[i].Launches)
-	}
-	for i := range plan.Verdicts {
-		if s := c.plain[plan.Verdicts[i].Shape]; s != nil {
-			plan.Verdicts[i].Shape = s
-		}
-	}
-}
-
-func (c *Charge) truncate(launches []model.Launch) {
-	for i := range launches {
-		if l := &launches[i]; len(l.Requests) > c.base {
-			l.Requests = l.Requests[:c.base:c.base]
-		}
+	if len(c.axes) > 0 {
+		plan.Restore(c.base, c.plain)
 	}
 }
