@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -14,6 +16,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 
+	v1 "karpenter/api/v1"
+	"karpenter/cmd/karpenter/record"
 	"karpenter/cmd/karpenter/recording"
 	"karpenter/cmd/karpenter/redact"
 )
@@ -67,6 +71,62 @@ func TestRedactedRecord(t *testing.T) {
 	}
 	if strings.Contains(shared, "general") || strings.Contains(shared, `"text": `) || strings.Count(shared, `"nodePool": "n`) != strings.Count(named, `"nodePool": "`) {
 		t.Errorf("the redacted record is %s", shared)
+	}
+}
+
+// TestRedactedRecordings: a redacted recording has the record of decisions and the baseline, with the same
+// amounts, and with the pseudonyms of its other objects.
+func TestRedactedRecordings(t *testing.T) {
+	t.Chdir(root)
+	file, shared := "docs/recorded/simulated.recording", filepath.Join(t.TempDir(), "shared.recording")
+	objects, err := objectScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := readRecording(file, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redacted(t, r, shared)
+	ask := func(file string) (out struct{ Decisions, Costs, Savings any }, text string) {
+		got := runAs(t, nil, nil, "record", "--recording", file, "-o", "json", "--redact")
+		if err := json.Unmarshal([]byte(got.stdout), &out); err != nil {
+			t.Fatalf("%v: %s%s", err, got.stdout, got.stderr)
+		}
+		return out, regexp.MustCompile(`"n\d+"|"bytes": \d+`).ReplaceAllString(got.stdout, "…")
+	}
+	was, before := ask(file)
+	is, after := ask(shared)
+	if was.Savings == nil || is.Savings == nil || before != after {
+		t.Errorf("the record of the redacted recording is %s, and of the recording %s", after, before)
+	}
+	again, err := readRecording(shared, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, followed := map[string]bool{}, 0
+	for _, c := range again.Changes {
+		switch o := c.Object.(type) {
+		case *v1.NodeClaim:
+			claims[o.Name] = true
+		case *corev1.ConfigMap:
+			if _, err := record.Rewritten(o, func(d *record.Decision) *record.Decision {
+				for _, name := range slices.Concat(d.Launched, d.Removed) {
+					if followed++; !claims[name] {
+						t.Errorf("the record follows %s, which is no NodeClaim of the redacted recording", name)
+					}
+				}
+				if len(d.Reasons) > 0 {
+					t.Errorf("the record has the reasons %v", d.Reasons)
+				}
+				return d
+			}, func(o *record.Outcome) *record.Outcome { return o }); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if followed == 0 {
+		t.Error("the record follows no NodeClaims")
 	}
 }
 

@@ -39,6 +39,15 @@ const (
 // Name returns the name of the ConfigMap in the slot.
 func Name(slot int) string { return "karpenter-record-" + strconv.Itoa(slot) }
 
+// Names returns the names of the ConfigMaps of the ring.
+func Names() []string {
+	out := make([]string, Slots)
+	for slot := range out {
+		out[slot] = Name(slot)
+	}
+	return out
+}
+
 // head is what a segment says besides its lines.
 type head struct {
 	Version int       `json:"version"`
@@ -118,6 +127,40 @@ func (s *segment) lines() ([]line, error) {
 		out = append(out, l)
 	}
 	return out, scan.Err()
+}
+
+// Rewritten returns a ConfigMap of the ring with what the functions make of its Decisions and
+// Outcomes. It is the ConfigMap itself if nothing was written yet.
+func Rewritten(m *corev1.ConfigMap, decision func(*Decision) *Decision, outcome func(*Outcome) *Outcome) (*corev1.ConfigMap, error) {
+	s, err := unpack(m)
+	if err != nil || s == nil {
+		return m, err
+	}
+	lines, err := s.lines()
+	if err != nil {
+		return nil, err
+	}
+	s.text = nil
+	for _, l := range lines {
+		if l.Decision != nil {
+			l.Decision = decision(l.Decision)
+		}
+		if l.Outcome != nil {
+			l.Outcome = outcome(l.Outcome)
+		}
+		text, err := json.Marshal(l)
+		if err != nil {
+			return nil, err
+		}
+		s.text = append(append(s.text, text...), '\n')
+	}
+	packed, _, err := s.configMap(m.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := m.DeepCopy()
+	out.Data, out.BinaryData = packed.Data, packed.BinaryData
+	return out, nil
 }
 
 // Record is what the ring holds.
