@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -214,6 +215,58 @@ func TestDamagedRecordings(t *testing.T) {
 			got := runAs(t, nil, nil, args...)
 			if got.code != 1 || !strings.Contains(got.stderr, file) || !strings.Contains(got.stderr, "record again") {
 				t.Errorf("%s of a file that is %s: exit code %d: %s", args[0], name, got.code, got.stderr)
+			}
+		}
+	}
+}
+
+// TestForeignFiles: the error about a file of another kind says what the file is, and prints nothing of what
+// is not text.
+func TestForeignFiles(t *testing.T) {
+	t.Chdir(root)
+	recorded, err := os.ReadFile(shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := w.Write(recorded); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := runAs(t, nil, nil, "snapshot", "--recording", shop).stdout
+	for _, x := range []struct {
+		name, text              string
+		asSnapshot, asRecording string
+	}{
+		{"recording", string(recorded), "use --recording FILE", ""},
+		{"snapshot", text, "", "'karpenter plan --snapshot FILE'"},
+		{"gzip", zipped.String(), "gunzip", "gunzip"},
+		{"yaml", "---\napiVersion: v1\nkind: List\nitems: []\n", "karpenter savings -f FILE", "karpenter savings -f FILE"},
+		{"json", "\ufeff{\"kind\": \"List\"", "karpenter savings -f FILE", "karpenter savings -f FILE"},
+		{"utf16", "\xff\xfep\x00o\x00o\x00l\x00", "it is not text", "is not a recording"},
+		{"zeros", strings.Repeat("\x00", 2000), "it is not text", "is not a recording"},
+		{"cut rune", strings.Repeat("x", 511) + "é", "begins no line", "is not a recording"},
+	} {
+		file := filepath.Join(t.TempDir(), x.name)
+		if err := os.WriteFile(file, []byte(x.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{x.asSnapshot, x.asRecording} {
+			commands := [][][]string{
+				{{"plan", "--snapshot", file}, {"ui", "--snapshot", file}, {"explain", "cluster", "--snapshot", file}},
+				{{"replay", file}, {"record", "--recording", file}, {"ui", "--recording", file}},
+			}[i]
+			if want == "" {
+				continue
+			}
+			for _, args := range commands {
+				got := runAs(t, nil, nil, args...)
+				if got.code != 1 || !strings.Contains(got.stderr, file) || !strings.Contains(got.stderr, want) || strings.ContainsFunc(got.stderr, func(c rune) bool { return c != '\n' && !unicode.IsPrint(c) }) {
+					t.Errorf("%s of %s: exit code %d: %q, want %s", args[0], x.name, got.code, got.stderr, want)
+				}
 			}
 		}
 	}
