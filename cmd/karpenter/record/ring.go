@@ -5,6 +5,7 @@ package record
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,19 +115,19 @@ func unpack(m *corev1.ConfigMap) (*segment, error) {
 	return s, nil
 }
 
-// lines returns the lines of the segment.
-func (s *segment) lines() ([]line, error) {
-	var out []line
+// lines returns the lines of the segment, with an error about the first that cannot be read.
+func (s *segment) lines() (out []line, failure error) {
 	scan := bufio.NewScanner(bytes.NewReader(s.text))
 	scan.Buffer(nil, mostText)
-	for scan.Scan() {
+	for n := 1; scan.Scan(); n++ {
 		var l line
 		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("segment %d, line %d: %w", s.Segment, len(out)+1, err)
+			failure = cmp.Or(failure, fmt.Errorf("segment %d, line %d: %w", s.Segment, n, err))
+			continue
 		}
 		out = append(out, l)
 	}
-	return out, scan.Err()
+	return out, cmp.Or(failure, scan.Err())
 }
 
 // Rewritten returns a ConfigMap of the ring with what the functions make of its Decisions and
