@@ -30,14 +30,16 @@ import (
 
 var weekFile = flag.String("week", "", "file to write the recording of a simulated week to; takes minutes")
 
-// tolerance is how far the cost of a replay of these three hours may be from the recorded cost,
-// as a fraction. A replay and the recording see the same pods, and differ in what no recording
-// tells: where kube-scheduler puts a pod if several nodes take it, and how long each node will take to
-// boot and each pod to end. These decide which of many plans of about the same cost comes next,
-// and in three hours there are only about 20 of them. In 19 runs with other seeds, replays cost 1 %
-// to 8 % less, with seed 15591 they cost 13 % less, and that of a week (TestReplayWeek) 2 % less. Seeds
-// are drawn anew for every run, so the tolerance leaves room for what has not been seen yet.
-const tolerance = 0.2
+// A replay and the recording see the same pods, and differ in what no recording tells: in which order
+// kube-scheduler tries pods, and which delay is of which node and pod once the nodes are others. These decide
+// which of many plans of about the same cost comes next, and in three hours there are only about 20 of them: a
+// node whose pods were just moved stays for an hour. In 61 runs with other seeds, replays of all three hours cost from
+// 6.6 % less to 6.1 % more, on average 0.6 % less (standard deviation 2.7 %); in 22, replays of the last two, in
+// which pods become fewer, from 5.3 % less to 5.3 % more (3.8 %). The tolerances are 3.7 and 4 standard deviations.
+const (
+	tolerance   = 0.10
+	tolerance2h = 0.15
+)
 
 // recordingOf runs the script and returns the file with the recording.
 func recordingOf(t *testing.T, s *script.Script) []byte {
@@ -132,7 +134,7 @@ func TestReplay(t *testing.T) {
 	r := readRecording(t, recordingOf(t, s))
 	same := replayed(t, r, &plan.Manifests{})
 	t.Logf("seed %d\n%s", s.Seed, same.Text())
-	closeTo(t, "as it was", &same)
+	closeTo(t, tolerance, &same)
 	if same.Recorded.UnpricedHours > 0.01 || same.Replayed.UnpricedHours > 0 || same.Replayed.Pending != same.Recorded.Pending {
 		t.Errorf("as it was: %+v", same)
 	}
@@ -198,7 +200,7 @@ func TestReplayInterruptions(t *testing.T) {
 	if n := report.Changed.Removed["other"]; n > 0 || report.Changed.Cost < 2*report.Replayed.Cost {
 		t.Errorf("seed %d: on demand, %d nodes are interrupted, and it costs $%.2f instead of $%.2f", s.Seed, n, report.Changed.Cost, report.Replayed.Cost)
 	}
-	closeTo(t, "as it was", &report)
+	closeTo(t, tolerance, &report)
 }
 
 // TestReplayRefuses: what a replay cannot do is an error that says why.
@@ -230,7 +232,7 @@ func TestReplayBeginsWithNodes(t *testing.T) {
 	r = since(r, r.Started.Add(time.Hour))
 	same := replayed(t, r, &plan.Manifests{})
 	t.Logf("seed %d\n%s", s.Seed, same.Text())
-	closeTo(t, "as it was", &same)
+	closeTo(t, tolerance2h, &same)
 	report := replayed(t, r, manifest(t, r, func(p *v1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "shop"} }))
 	if n := report.Changed.Removed["Drifted"]; n < 5 || report.Replayed.Removed["Drifted"] > 0 {
 		t.Errorf("seed %d: with another label, %d nodes drift; as it was, %d", s.Seed, n, report.Replayed.Removed["Drifted"])
@@ -265,10 +267,11 @@ func since(r *recording.Recording, at time.Time) *recording.Recording {
 	return &out
 }
 
-func closeTo(t *testing.T, name string, r *replay.Report) {
+// closeTo compares what the replay costs with what was recorded; most is a fraction of that.
+func closeTo(t *testing.T, most float64, r *replay.Report) {
 	t.Helper()
-	if off := math.Abs(r.Replayed.Cost/r.Recorded.Cost - 1); off > tolerance || r.Recorded.Cost == 0 {
-		t.Errorf("%s, it costs $%.2f and cost $%.2f", name, r.Replayed.Cost, r.Recorded.Cost)
+	if off := math.Abs(r.Replayed.Cost/r.Recorded.Cost - 1); off > most || r.Recorded.Cost == 0 {
+		t.Errorf("as it was, it costs $%.2f and cost $%.2f", r.Replayed.Cost, r.Recorded.Cost)
 	}
 }
 

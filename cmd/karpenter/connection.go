@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -200,10 +203,55 @@ func readRecording(file string, objects *runtime.Scheme) (*recording.Recording, 
 	}
 	defer f.Close()
 	r, err := recording.Read(f, objects)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	if err == nil {
+		return r, nil
 	}
-	return r, nil
+	if _, again := f.Seek(0, io.SeekStart); again == nil {
+		switch _, other := snapshotIn(f, nil); {
+		case other == nil:
+			err = errSnapshot
+		case errors.Is(other, errCompressed), errors.Is(other, errObjects):
+			err = other
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", file, err)
+}
+
+// sniffed is how much of a file says what it is.
+const sniffed = 512
+
+var (
+	errRecording  = errors.New("it is a recording of 'karpenter top --record': use --recording FILE")
+	errCompressed = errors.New("it is compressed with gzip: run gunzip FILE first")
+	errObjects    = errors.New("it has Kubernetes objects: 'karpenter savings -f FILE' reads what kubectl get prints")
+	errSnapshot   = errors.New("it is a snapshot and not a recording: 'karpenter plan --snapshot FILE' and 'karpenter ui --snapshot FILE' read it")
+	errBinary     = errors.New("it is not text: want what 'karpenter snapshot' prints")
+)
+
+// foreign returns what a file is that begins like this, nil if it may be a snapshot or is empty.
+func foreign(start []byte) error {
+	text := strings.TrimLeft(string(start), "-\ufeff \t\r\n")
+	has := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
+	}
+	switch {
+	case has("\x28\xb5\x2f\xfd"):
+		return errRecording
+	case has("\x1f\x8b"):
+		return errCompressed
+	case has("{", "[", "apiVersion:", "kind:", "items:", "metadata:"):
+		return errObjects
+	}
+	for range utf8.UTFMax { // the last rune may be cut
+		if utf8.ValidString(text) || text == "" {
+			break
+		}
+		text = text[:len(text)-1]
+	}
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return errBinary
+	}
+	return nil
 }
 
 // progress returns a function that shows what is being read; nil if stderr is no
@@ -269,7 +317,12 @@ func (c *connection) situationFrom(ctx context.Context, file, flag string, s sur
 
 // snapshotIn reads what 'karpenter snapshot' printed.
 func snapshotIn(from io.Reader, files fs.FS) (scenario.Situation, error) {
-	situation, err := scenario.Read(from, files)
+	text := bufio.NewReaderSize(from, sniffed)
+	start, _ := text.Peek(sniffed) // Read reports what fails
+	if other := foreign(start); other != nil {
+		return scenario.Situation{}, other
+	}
+	situation, err := scenario.Read(text, files)
 	if err != nil {
 		return scenario.Situation{}, err
 	}

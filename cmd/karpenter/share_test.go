@@ -4,9 +4,12 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -14,6 +17,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 
+	v1 "karpenter/api/v1"
+	"karpenter/cmd/karpenter/record"
 	"karpenter/cmd/karpenter/recording"
 	"karpenter/cmd/karpenter/redact"
 )
@@ -67,6 +72,62 @@ func TestRedactedRecord(t *testing.T) {
 	}
 	if strings.Contains(shared, "general") || strings.Contains(shared, `"text": `) || strings.Count(shared, `"nodePool": "n`) != strings.Count(named, `"nodePool": "`) {
 		t.Errorf("the redacted record is %s", shared)
+	}
+}
+
+// TestRedactedRecordings: a redacted recording has the record of decisions and the baseline, with the same
+// amounts, and with the pseudonyms of its other objects.
+func TestRedactedRecordings(t *testing.T) {
+	t.Chdir(root)
+	file, shared := "docs/recorded/simulated.recording", filepath.Join(t.TempDir(), "shared.recording")
+	objects, err := objectScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := readRecording(file, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redacted(t, r, shared)
+	ask := func(file string) (out struct{ Decisions, Costs, Savings any }, text string) {
+		got := runAs(t, nil, nil, "record", "--recording", file, "-o", "json", "--redact")
+		if err := json.Unmarshal([]byte(got.stdout), &out); err != nil {
+			t.Fatalf("%v: %s%s", err, got.stdout, got.stderr)
+		}
+		return out, regexp.MustCompile(`"n\d+"|"bytes": \d+`).ReplaceAllString(got.stdout, "…")
+	}
+	was, before := ask(file)
+	is, after := ask(shared)
+	if was.Savings == nil || is.Savings == nil || before != after {
+		t.Errorf("the record of the redacted recording is %s, and of the recording %s", after, before)
+	}
+	again, err := readRecording(shared, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, followed := map[string]bool{}, 0
+	for _, c := range again.Changes {
+		switch o := c.Object.(type) {
+		case *v1.NodeClaim:
+			claims[o.Name] = true
+		case *corev1.ConfigMap:
+			if _, err := record.Rewritten(o, func(d *record.Decision) *record.Decision {
+				for _, name := range slices.Concat(d.Launched, d.Removed) {
+					if followed++; !claims[name] {
+						t.Errorf("the record follows %s, which is no NodeClaim of the redacted recording", name)
+					}
+				}
+				if len(d.Reasons) > 0 {
+					t.Errorf("the record has the reasons %v", d.Reasons)
+				}
+				return d
+			}, func(o *record.Outcome) *record.Outcome { return o }); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if followed == 0 {
+		t.Error("the record follows no NodeClaims")
 	}
 }
 
@@ -154,6 +215,58 @@ func TestDamagedRecordings(t *testing.T) {
 			got := runAs(t, nil, nil, args...)
 			if got.code != 1 || !strings.Contains(got.stderr, file) || !strings.Contains(got.stderr, "record again") {
 				t.Errorf("%s of a file that is %s: exit code %d: %s", args[0], name, got.code, got.stderr)
+			}
+		}
+	}
+}
+
+// TestForeignFiles: the error about a file of another kind says what the file is, and prints nothing of what
+// is not text.
+func TestForeignFiles(t *testing.T) {
+	t.Chdir(root)
+	recorded, err := os.ReadFile(shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := w.Write(recorded); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := runAs(t, nil, nil, "snapshot", "--recording", shop).stdout
+	for _, x := range []struct {
+		name, text              string
+		asSnapshot, asRecording string
+	}{
+		{"recording", string(recorded), "use --recording FILE", ""},
+		{"snapshot", text, "", "'karpenter plan --snapshot FILE'"},
+		{"gzip", zipped.String(), "gunzip", "gunzip"},
+		{"yaml", "---\napiVersion: v1\nkind: List\nitems: []\n", "karpenter savings -f FILE", "karpenter savings -f FILE"},
+		{"json", "\ufeff{\"kind\": \"List\"", "karpenter savings -f FILE", "karpenter savings -f FILE"},
+		{"utf16", "\xff\xfep\x00o\x00o\x00l\x00", "it is not text", "is not a recording"},
+		{"zeros", strings.Repeat("\x00", 2000), "it is not text", "is not a recording"},
+		{"cut rune", strings.Repeat("x", 511) + "é", "begins no line", "is not a recording"},
+	} {
+		file := filepath.Join(t.TempDir(), x.name)
+		if err := os.WriteFile(file, []byte(x.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{x.asSnapshot, x.asRecording} {
+			commands := [][][]string{
+				{{"plan", "--snapshot", file}, {"ui", "--snapshot", file}, {"explain", "cluster", "--snapshot", file}},
+				{{"replay", file}, {"record", "--recording", file}, {"ui", "--recording", file}},
+			}[i]
+			if want == "" {
+				continue
+			}
+			for _, args := range commands {
+				got := runAs(t, nil, nil, args...)
+				if got.code != 1 || !strings.Contains(got.stderr, file) || !strings.Contains(got.stderr, want) || strings.ContainsFunc(got.stderr, func(c rune) bool { return c != '\n' && !unicode.IsPrint(c) }) {
+					t.Errorf("%s of %s: exit code %d: %q, want %s", args[0], x.name, got.code, got.stderr, want)
+				}
 			}
 		}
 	}

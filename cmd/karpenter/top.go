@@ -62,7 +62,7 @@ also shows clusters without Karpenter, without the proven minimum.`,
 	v.output.define(c, flags)
 	flags.BoolVar(&v.once, "once", false, "print what there is now, and exit; json, yaml and markdown always do")
 	flags.StringVar(&v.record, "record", "", "also write everything that happens to a file, for --recording")
-	flags.BoolVar(&v.redact, "redact", false, "replace names in the file of --record with pseudonyms, to share it; without the record of decisions")
+	flags.BoolVar(&v.redact, "redact", false, "replace names in the file of --record with pseudonyms, to share it")
 	flags.Float64Var(&v.speed, "speed", 1, "how many times as fast to play a recording")
 	flags.StringVar(&v.title, "title", "", "title of the picture")
 	flags.StringArrayVar(&v.hints, "hint", nil, "line at the foot of the picture")

@@ -18,7 +18,8 @@ import (
 )
 
 // scheduler binds each pod to the node its status nominates, if it can run
-// there, else to the emptiest that it can run on or, in some runs, to any.
+// there, else to the emptiest that it can run on or, in some runs, to any. In calm runs, it
+// keeps the capacity for nominated pods.
 type scheduler struct {
 	requests map[types.UID]amounts
 	drawn    bool // whether it goes by how empty nodes are
@@ -51,6 +52,7 @@ type sight struct {
 	nodes []*corev1.Node
 	used  map[string]amounts       // by node
 	on    map[string][]*corev1.Pod // by node
+	kept  map[string]amounts       // by node, for pods that it is nominated to
 }
 
 func (s *scheduler) look(a *Actor, c *choice) {
@@ -64,6 +66,9 @@ func (s *scheduler) look(a *Actor, c *choice) {
 		return
 	}
 	v := s.sight(a)
+	if a.Calm {
+		s.keep(v, waiting)
+	}
 	first := a.Rand.IntN(len(waiting))
 	for i := range waiting {
 		p := waiting[(first+i)%len(waiting)]
@@ -125,6 +130,26 @@ func (s *scheduler) together(a *Actor, v *sight, p *corev1.Pod, waiting []*corev
 		}
 	}
 	return least > 0 && bound+mates >= least, bound+placed >= least
+}
+
+// keep has pods leave the capacity to those that a node is nominated to, as kube-scheduler does
+// for pods of the same or a higher priority. The pods of scripts have no priorities.
+func (s *scheduler) keep(v *sight, waiting []*corev1.Pod) {
+	v.kept = map[string]amounts{}
+	for _, p := range waiting {
+		if node := p.Status.NominatedNodeName; node != "" {
+			v.kept[node] = v.kept[node].plus(s.requestsOf(p))
+		}
+	}
+}
+
+// taken returns what p and others than p take of the node.
+func (s *scheduler) taken(v *sight, p *corev1.Pod, node string) amounts {
+	out := v.used[node].plus(v.kept[node])
+	if v.kept == nil || p.Status.NominatedNodeName != node {
+		out = out.plus(s.requestsOf(p))
+	}
+	return out
 }
 
 func ended(p *corev1.Pod) bool {
@@ -208,7 +233,7 @@ func (s *scheduler) choose(a *Actor, v *sight, p *corev1.Pod) (string, bool) {
 
 func (s *scheduler) fits(v *sight, p *corev1.Pod, n *corev1.Node) bool {
 	return n.DeletionTimestamp == nil && !n.Spec.Unschedulable && selects(p, n) && tolerates(p, n) &&
-		v.used[n.Name].plus(s.requestsOf(p)).within(amountsOf(n.Status.Allocatable)) &&
+		s.taken(v, p, n.Name).within(amountsOf(n.Status.Allocatable)) &&
 		keepsApart(v, p, n) && keepsSpread(v, p, n)
 }
 

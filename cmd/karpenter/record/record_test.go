@@ -4,6 +4,7 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -335,6 +337,123 @@ func TestUnreadableSegment(t *testing.T) {
 	next.pass(t, leastBetween)
 	if rec, _ := next.read(t); len(rec.Decisions) != 1 {
 		t.Errorf("got %+v", rec.Decisions)
+	}
+}
+
+// TestRecordGoesOn deletes and edits what is in the ring, and sets the clock: decisions are kept soon after.
+func TestRecordGoesOn(t *testing.T) {
+	edit := func(t *testing.T, s *stage, change func(*corev1.ConfigMap)) {
+		m := &corev1.ConfigMap{}
+		if err := s.api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: Name(1)}, m); err != nil {
+			t.Fatal(err)
+		}
+		change(m)
+		if err := s.api.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := func(change func(map[string]any)) func(*testing.T, *stage) {
+		return func(t *testing.T, s *stage) {
+			edit(t, s, func(m *corev1.ConfigMap) {
+				top := map[string]any{}
+				if err := json.Unmarshal([]byte(m.Data[headKey]), &top); err != nil {
+					t.Fatal(err)
+				}
+				change(top)
+				text, err := json.Marshal(top)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.Data[headKey] = string(text)
+			})
+		}
+	}
+	for _, x := range []struct {
+		name   string
+		happen func(*testing.T, *stage)
+		kept   int // of two decisions before and one after
+	}{
+		{"nothing", func(*testing.T, *stage) {}, 3},
+		{"deleted", func(t *testing.T, s *stage) {
+			if err := s.api.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace("kube-system")); err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
+		{"emptied", func(t *testing.T, s *stage) {
+			edit(t, s, func(m *corev1.ConfigMap) { m.Data, m.BinaryData = nil, nil })
+		}, 1},
+		{"of another version", head(func(top map[string]any) { top["version"] = 99 }), 1},
+		{"with a head that is no JSON", func(t *testing.T, s *stage) {
+			edit(t, s, func(m *corev1.ConfigMap) { m.Data[headKey] = "{" })
+		}, 1},
+		{"written in the future", head(func(top map[string]any) { top["written"] = start.AddDate(100, 0, 0) }), 3},
+		{"counted in the future", head(func(top map[string]any) { top["meter"].(map[string]any)["until"] = start.AddDate(100, 0, 0) }), 3},
+		{"with a line that is no JSON", func(t *testing.T, s *stage) {
+			edit(t, s, func(m *corev1.ConfigMap) {
+				p, err := unpack(m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.text = append([]byte("no JSON\n"), p.text...)
+				packed, _, err := p.configMap(m.Namespace)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.BinaryData = packed.BinaryData
+			})
+		}, 3},
+		{"with more than fits into the memory", func(t *testing.T, s *stage) {
+			edit(t, s, func(m *corev1.ConfigMap) {
+				zip, err := zstd.NewWriter(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.BinaryData[linesKey] = zip.EncodeAll(make([]byte, 2*mostText), nil)
+			})
+		}, 1},
+		{"the clock is set back", func(_ *testing.T, s *stage) { s.clock.SetTime(s.clock.Now().Add(-6 * time.Hour)) }, 3},
+		{"the clock is set forward", func(_ *testing.T, s *stage) { s.clock.SetTime(s.clock.Now().Add(6 * time.Hour)) }, 3},
+	} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restart %v", x.name, restarts), func(t *testing.T) {
+				r := seeded(t)
+				s := newStage(t, nil, start)
+				s.pass(t, 0)
+				s.decide(r, 1)
+				s.decide(r, 1)
+				s.pass(t, leastBetween)
+				s.pass(t, leastBetween)
+				x.happen(t, s)
+				if restarts {
+					s = newStage(t, s.api, s.clock.Now())
+				}
+				if x.name == "written in the future" {
+					s.pass(t, mostBetween) // it looks as if another leader wrote: what was decided before that is found out is lost
+				}
+				s.decide(r, 1)
+				for range 3 { // it finds out, claims the record and writes
+					s.pass(t, leastBetween)
+				}
+				maps := &corev1.ConfigMapList{}
+				if err := s.api.List(t.Context(), maps); err != nil {
+					t.Fatal(err)
+				}
+				var all []*corev1.ConfigMap
+				for i := range maps.Items {
+					all = append(all, &maps.Items[i])
+				}
+				rec, _ := Read(all)
+				if len(rec.Decisions) != x.kept {
+					t.Errorf("%d decisions, want %d", len(rec.Decisions), x.kept)
+				}
+				if d := s.clock.Now().Sub(rec.Meter.Until); x.name != "the clock is set back" && (d < 0 || d > settles+2*leastBetween) {
+					t.Errorf("costs count up to %s ago", d)
+				}
+				if rec.Meter.Unseen.dollars().Sign() < 0 {
+					t.Errorf("%+v is unseen", rec.Meter.Unseen)
+				}
+			})
+		}
 	}
 }
 

@@ -41,6 +41,9 @@ const (
 	unknown = time.Minute
 	// abandoned is when a Decision is not followed any more.
 	abandoned = 2 * time.Hour
+	// ahead is how far the record may be ahead of the clock, as when the clock of the last
+	// leader was. If it is further, costs are counted anew: they would not count until then.
+	ahead = time.Hour
 	// unpriced is how long a leader waits for prices of instances before it counts.
 	unpriced = 2 * time.Minute
 )
@@ -225,9 +228,10 @@ func (r *Recorder) load(ctx context.Context) error {
 	r.written, r.tried, r.lastID = segment{head: head{Version: version, Segment: 1}}, segment{}, 0
 	if rec.newest != nil {
 		r.written, r.lastID = *rec.newest, rec.newest.LastID
-	} else {
+	}
+	if rec.newest == nil || r.meter.Until.After(now.Add(ahead)) {
 		now := now.Truncate(time.Second)
-		r.meter.Since, r.meter.Until = now, now
+		r.meter, r.before = Meter{Since: now, Until: now}, Record{}
 	}
 	for _, d := range rec.Decisions {
 		if d.Outcome == nil && now.Sub(d.At) < abandoned {
@@ -365,7 +369,7 @@ func (r *Recorder) gap(now time.Time) {
 		}
 	}
 	if vanished > 0 {
-		r.meter.Unseen.add(vanished, now.Sub(r.before.Meter.Until))
+		r.meter.Unseen.add(vanished, max(now.Sub(r.before.Meter.Until), 0))
 	}
 	r.before = Record{}
 }
@@ -514,7 +518,7 @@ func (r *Recorder) due() (bool, int) {
 	switch {
 	case r.tried.Segment == 0:
 		return true, slot
-	case since < leastBetween:
+	case since >= 0 && since < leastBetween: // less than 0: the clock was set back
 		return false, slot
 	}
 	return !r.claimed || len(r.pending) > 0 || r.rates != r.meter.Rates || since >= mostBetween, slot
@@ -533,6 +537,13 @@ func (r *Recorder) leads(have *corev1.ConfigMap) bool {
 		r.commit() // the answer to the last write was lost
 	}
 	if !found.Written.Equal(r.written.Written) {
+		if found.Written.IsZero() { // a user has deleted it or made it unreadable: what was decided since is ours
+			for _, l := range r.pending {
+				if l.Decision != nil {
+					r.early = append(r.early, *l.Decision)
+				}
+			}
+		}
 		r.began = time.Time{}
 		return false
 	}

@@ -5,6 +5,7 @@ package record
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,15 @@ const (
 
 // Name returns the name of the ConfigMap in the slot.
 func Name(slot int) string { return "karpenter-record-" + strconv.Itoa(slot) }
+
+// Names returns the names of the ConfigMaps of the ring.
+func Names() []string {
+	out := make([]string, Slots)
+	for slot := range out {
+		out[slot] = Name(slot)
+	}
+	return out
+}
 
 // head is what a segment says besides its lines.
 type head struct {
@@ -105,19 +115,53 @@ func unpack(m *corev1.ConfigMap) (*segment, error) {
 	return s, nil
 }
 
-// lines returns the lines of the segment.
-func (s *segment) lines() ([]line, error) {
-	var out []line
+// lines returns the lines of the segment, with an error about the first that cannot be read.
+func (s *segment) lines() (out []line, failure error) {
 	scan := bufio.NewScanner(bytes.NewReader(s.text))
 	scan.Buffer(nil, mostText)
-	for scan.Scan() {
+	for n := 1; scan.Scan(); n++ {
 		var l line
 		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
-			return nil, fmt.Errorf("segment %d, line %d: %w", s.Segment, len(out)+1, err)
+			failure = cmp.Or(failure, fmt.Errorf("segment %d, line %d: %w", s.Segment, n, err))
+			continue
 		}
 		out = append(out, l)
 	}
-	return out, scan.Err()
+	return out, cmp.Or(failure, scan.Err())
+}
+
+// Rewritten returns a ConfigMap of the ring with what the functions make of its Decisions and
+// Outcomes. It is the ConfigMap itself if nothing was written yet.
+func Rewritten(m *corev1.ConfigMap, decision func(*Decision) *Decision, outcome func(*Outcome) *Outcome) (*corev1.ConfigMap, error) {
+	s, err := unpack(m)
+	if err != nil || s == nil {
+		return m, err
+	}
+	lines, err := s.lines()
+	if err != nil {
+		return nil, err
+	}
+	s.text = nil
+	for _, l := range lines {
+		if l.Decision != nil {
+			l.Decision = decision(l.Decision)
+		}
+		if l.Outcome != nil {
+			l.Outcome = outcome(l.Outcome)
+		}
+		text, err := json.Marshal(l)
+		if err != nil {
+			return nil, err
+		}
+		s.text = append(append(s.text, text...), '\n')
+	}
+	packed, _, err := s.configMap(m.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := m.DeepCopy()
+	out.Data, out.BinaryData = packed.Data, packed.BinaryData
+	return out, nil
 }
 
 // Record is what the ring holds.

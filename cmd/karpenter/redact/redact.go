@@ -185,7 +185,8 @@ LocalObjectReference.Kind NodeSelectorTerm.Kind PodSpec.PriorityClassName Storag
 PodCondition.Reason NodeCondition.Reason NodeSystemInfo.KubeletVersion NodeSystemInfo.OperatingSystem NodeSystemInfo.Architecture
 CustomResourceDefinition.* LeaseSpec.RenewTime
 Snapshot.Resources InstanceType.Name Offering.Zone Offering.CapacityType VolumeLimit.Driver Volumes.Driver Attached.Driver
-Extra.Name Extra.Zone HostPort.IP HostPort.Protocol Launch.Type Launch.Zone Launch.CapacityType`
+Extra.Name Extra.Zone HostPort.IP HostPort.Protocol Launch.Type Launch.Zone Launch.CapacityType
+Decision.Kind Group.Type Group.Zone Group.CapacityType Offering.Type`
 
 const droppedFields = `
 ObjectMeta.ManagedFields ObjectMeta.SelfLink ObjectMeta.GenerateName Condition.Message PodCondition.Message NodeCondition.Message Event.Message PodStatus.Message PodStatus.Reason
@@ -193,7 +194,7 @@ PodStatus.ContainerStatuses PodStatus.InitContainerStatuses PodStatus.EphemeralC
 Container.Image Container.Command Container.Args Container.Env Container.EnvFrom Container.WorkingDir Container.VolumeMounts Container.LivenessProbe
 Container.ReadinessProbe Container.StartupProbe Container.Lifecycle PodSpec.ImagePullSecrets PodSpec.HostAliases PodSpec.DNSConfig
 NodeSpec.PodCIDR NodeSpec.PodCIDRs NodeStatus.Addresses NodeStatus.Images NodeStatus.VolumesAttached NodeStatus.VolumesInUse NodeStatus.Config
-EC2NodeClass.Spec EC2NodeClass.Status KWOKNodeClass.Spec StorageClass.Parameters CSIPersistentVolumeSource.VolumeAttributes ConfigMap.Data ConfigMap.BinaryData Shape.Key`
+EC2NodeClass.Spec EC2NodeClass.Status KWOKNodeClass.Spec StorageClass.Parameters CSIPersistentVolumeSource.VolumeAttributes ConfigMap.Data ConfigMap.BinaryData Shape.Key Decision.Reasons`
 
 func set(text string) map[string]bool {
 	out := map[string]bool{}

@@ -41,6 +41,7 @@ type history struct {
 	pools      map[string]*v1.NodePool
 	delays     delays
 	outcome    Outcome
+	nominates  bool // the controller writes the node that is planned to the status of pods
 	repulsions []repulsion
 	losses     []loss
 }
@@ -80,22 +81,31 @@ type demand struct {
 	runs    time.Duration // it ends by itself when it has run for so long; 0 = it ends at ends
 	startup time.Duration // from bound to ready
 	on      string        // node that it runs on when the replay begins; "" = it has none
+	moved   time.Time     // when its pod on that node was made in place of one that Karpenter evicted; zero = it was not
 	// pinned is the node of no NodePool that it was bound to, and after which time; "" = none.
 	pinned string
 	after  time.Duration
 }
 
-// delays are how long things took on average.
+// durations are how long something took each time, in the order in which it happened.
+type durations []time.Duration
+
+// at returns how long it takes the nth time in a run. Runs repeat what was recorded.
+func (d durations) at(n int) time.Duration { return d[n%len(d)] }
+
+func (d durations) mean() time.Duration { return mean(d) }
+
+// delays are how long things took. None is empty.
 type delays struct {
-	Launch time.Duration // from NodeClaim to instance
-	Boot   time.Duration // from instance to initialized node
-	Stop   time.Duration // from a pod's eviction to its end
-	Finish time.Duration // from the end of the last pod of a node to the end of its instance
+	Launch durations // from NodeClaim to instance
+	Boot   durations // from instance to initialized node
+	Stop   durations // from a pod's eviction to its end
+	Finish durations // from the end of the last pod of a node to the end of its instance
 }
 
 // presets are the delays of which a recording has no example.
 func presets() delays {
-	return delays{Launch: 5 * time.Second, Boot: 45 * time.Second, Stop: 10 * time.Second, Finish: 5 * time.Second}
+	return delays{Launch: durations{5 * time.Second}, Boot: durations{45 * time.Second}, Stop: durations{10 * time.Second}, Finish: durations{5 * time.Second}}
 }
 
 // instance is a NodeClaim as it was recorded.
@@ -134,6 +144,7 @@ type life struct {
 	completed       bool
 	displaced       bool
 	node            string
+	nominated       bool // its status named a node before it was bound
 	presentAtTheTop bool
 }
 
@@ -150,6 +161,7 @@ type reader struct {
 	all       []*life
 	displaced map[string][]*life // those that nothing has taken the place of, by owner
 	seen      map[string]bool    // objects of settings
+	before    []*corev1.Event    // that had happened when the recording began
 }
 
 func newReader(r *recording.Recording) *reader {
@@ -224,7 +236,11 @@ func (x *reader) read(c *recording.Change) error {
 	case *v1.NodePool:
 		x.h.pools[o.Name] = o
 		x.set(c)
-	case *corev1.Event, *coordinationv1.Lease, *appsv1.Deployment, *apiextensionsv1.CustomResourceDefinition, *awsv1.EC2NodeClass, *kwokv1alpha1.KWOKNodeClass:
+	case *corev1.Event:
+		if !o.LastTimestamp.After(x.h.from) {
+			x.before = append(x.before, o)
+		}
+	case *coordinationv1.Lease, *appsv1.Deployment, *apiextensionsv1.CustomResourceDefinition, *awsv1.EC2NodeClass, *kwokv1alpha1.KWOKNodeClass:
 		// Plans do not depend on them.
 	default:
 		x.set(c)
@@ -293,6 +309,7 @@ func (x *reader) pod(o *corev1.Pod, c *recording.Change) {
 		l = x.born(o, c)
 	}
 	l.pod = o
+	l.nominated = l.nominated || o.Status.NominatedNodeName != ""
 	if o.Spec.NodeName != "" && l.node == "" {
 		l.node, l.bound = o.Spec.NodeName, since(o, corev1.PodScheduled, c.At)
 	}
@@ -371,7 +388,7 @@ func (x *reader) finish() {
 	h := x.h
 	out := &h.outcome
 	out.Removed = map[string]int{}
-	var launch, boot, finish, stop []time.Duration
+	var launch, boot, finish, stop durations
 	var stays []stay
 	for _, i := range x.order {
 		if i.launched.IsZero() {
@@ -410,6 +427,7 @@ func (x *reader) finish() {
 		}
 	}
 	var waits []time.Duration
+	nominated := 0
 	for _, l := range x.all {
 		x.settle(l)
 		if l.demand.pinned != "" {
@@ -425,19 +443,24 @@ func (x *reader) finish() {
 		case l.presentAtTheTop && !l.bound.After(h.from) && !l.bound.IsZero():
 		case !l.bound.IsZero():
 			waits = append(waits, max(l.bound.Sub(l.created), 0))
+			if l.nominated {
+				nominated++
+			}
 		case l.gone.IsZero() && l.leaving.IsZero():
 			out.Pending++
 		}
 	}
+	h.nominates = nominated > 0 && 4*nominated >= len(waits) // few: kube-scheduler preempted pods for them
 	h.delays = presets()
 	for _, d := range []struct {
-		of  *time.Duration
-		all []time.Duration
+		of  *durations
+		all durations
 	}{{&h.delays.Launch, launch}, {&h.delays.Boot, boot}, {&h.delays.Stop, stop}, {&h.delays.Finish, finish}} {
 		if len(d.all) > 0 {
-			*d.of = mean(d.all)
+			*d.of = d.all
 		}
 	}
+	x.remember()
 	h.repulsions = repulsions(h.demands)
 	h.settings = slices.DeleteFunc(h.settings, func(s setting) bool { // nodes of the runs have DaemonSets' pods of their own
 		p, ok := s.object.(*corev1.Pod)
@@ -446,6 +469,20 @@ func (x *reader) finish() {
 	slices.SortStableFunc(h.demands, func(a, b *demand) int { return a.at.Compare(b.at) })
 	slices.SortStableFunc(h.settings, func(a, b setting) int { return a.at.Compare(b.at) })
 	out.settle(h, append(stays, h.fixed...), nil, waits)
+}
+
+// remember has pods that Karpenter had moved before the recording began count as moved.
+func (x *reader) remember() {
+	var there []*corev1.Pod
+	for _, d := range x.h.demands {
+		if d.on != "" {
+			there = append(there, d.pod)
+		}
+	}
+	moved := situation.Moved(x.before, there)
+	for _, d := range x.h.demands {
+		d.moved = moved[d.pod]
+	}
 }
 
 // settle brings the demand up to the last pod that served it.

@@ -25,8 +25,7 @@ type node struct {
 	ready    bool
 	leaving  bool // a command removes it, or it drains
 	draining time.Time
-	vacated  time.Time // when the last pod was evicted, or it began to drain
-	evicted  bool      // pods were
+	vacated  time.Time // when the last pod that was evicted has ended, or it began to drain
 	grace    *metav1.Duration
 	replaces *command
 	pods     []*pod // that it runs
@@ -92,8 +91,9 @@ func (r *run) launch(l *model.Launch, reason model.Reason) *node {
 		r.expect(p, n)
 	}
 	r.stirred = true
-	r.in(r.h.delays.Launch, func() { r.launched(n) })
-	r.in(r.h.delays.Launch+r.h.delays.Boot, func() { r.initialized(n) })
+	start := r.h.delays.Launch.at(r.launches - 1)
+	r.in(start, func() { r.launched(n) })
+	r.in(start+r.h.delays.Boot.at(r.launches-1), func() { r.initialized(n) })
 	r.expires(n, object)
 	return n
 }
@@ -152,17 +152,13 @@ func (r *run) initialized(n *node) {
 		Capacity: n.claim.Capacity, Allocatable: n.claim.Allocatable, Ready: true,
 	})
 	r.quiet(n)
-	for _, p := range slices.Clone(n.expects) {
-		if !p.gone && p.node == nil && p.to == n {
-			r.bind(p, n)
-		}
-	}
 	if x := n.replaces; x != nil {
 		if x.missing--; x.missing == 0 {
 			r.carryOut(x)
 		}
 	}
-	n.replaces, r.freed = nil, true
+	n.replaces = nil
+	r.open()
 }
 
 // quiet notes that a pod came to or left the node, or that it was initialized.
@@ -231,11 +227,7 @@ func (r *run) evict(n *node) {
 		r.in(retry, func() { r.evict(n) })
 		return
 	}
-	wait := r.h.delays.Finish
-	if n.evicted {
-		wait += r.h.delays.Stop
-	}
-	r.at(n.vacated.Add(wait), func() { r.remove(n) })
+	r.at(n.vacated.Add(r.h.delays.Finish.mean()), func() { r.remove(n) })
 }
 
 // remove ends the instance.
@@ -260,5 +252,6 @@ func (r *run) remove(n *node) {
 			p.to, r.arrived = nil, true
 		}
 	}
-	r.stirred, r.freed = true, true
+	r.stirred = true
+	r.open()
 }

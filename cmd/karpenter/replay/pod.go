@@ -4,6 +4,7 @@ package replay
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -24,9 +25,11 @@ type pod struct {
 	demand  *demand
 	object  *corev1.Pod
 	shape   *model.Shape
-	nth     int   // of the demand
-	node    *node // it runs on; nil = none of a NodePool
-	to      *node // it is planned on; nil = none
+	nth     int    // of the demand
+	node    *node  // it runs on; nil = none of a NodePool
+	to      *node  // it is planned on; nil = none
+	turn    uint64 // of pods of the same priority, the scheduler tries the lowest first
+	tried   bool   // the scheduler has looked for a node
 	ready   bool
 	leaving bool // it was deleted
 	gone    bool
@@ -123,9 +126,20 @@ func (r *run) arrive(d *demand) {
 	case n != nil:
 		p.to = n
 		r.bind(p, n)
+		if !d.moved.IsZero() {
+			r.world.SetMoved(p.object.Namespace, p.object.Name, d.moved)
+		}
 	default:
-		r.newcomers = append(r.newcomers, p)
+		r.waiting = append(r.waiting, p)
 	}
+}
+
+// turnOf draws the turn of a pod from its UID. The turns of a real scheduler depend on when it
+// tried each pod last, which no recording tells.
+func turnOf(uid types.UID) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(uid))
+	return h.Sum64()
 }
 
 // create has the nth pod of the demand. It looks for a node.
@@ -137,7 +151,7 @@ func (r *run) create(d *demand, nth int) *pod {
 	o.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(r.now),
 	}}}
-	p := &pod{demand: d, object: o, shape: r.convert.Pod(o).Shape, nth: nth}
+	p := &pod{demand: d, object: o, shape: r.convert.Pod(o).Shape, nth: nth, turn: turnOf(o.UID)}
 	if d.pinned != "" {
 		o.Status.Conditions = nil // it is for others to place
 	}
@@ -174,6 +188,9 @@ func (r *run) aim(ref model.Pod, name string) {
 		r.bind(p, n)
 	}
 }
+
+// comes reports whether the pod is to come to the node.
+func (p *pod) comes(n *node) bool { return !p.gone && p.to == n && p.node != n }
 
 func (r *run) expect(ref model.Pod, n *node) {
 	p := r.pods[ref.UID]
@@ -277,7 +294,7 @@ func (r *run) end(d *demand) {
 	if p := r.current[d]; p != nil {
 		r.delete(p)
 		delete(r.current, d)
-		r.freed = true
+		r.open()
 	}
 }
 
@@ -302,19 +319,23 @@ func (p *pod) mayLeave(now time.Time) bool {
 	return len(p.guards) == 0 || p.guards[0].allowed() > 0
 }
 
-// move evicts the pod. Another one takes its place, and goes where that one was to go.
+// move evicts the pod. Its owner makes another one at once. While the node waits for the pod to end, nothing
+// else uses the capacity.
 func (r *run) move(p *pod) {
 	n, to := p.node, p.to
+	n.vacated = later(n.vacated, r.now.Add(r.h.delays.Stop.at(r.outcome.Evictions)))
 	r.outcome.Evictions++
-	n.vacated, n.evicted = r.now, true
 	r.delete(p)
 	next := r.create(p.demand, p.nth+1)
+	r.waiting = append(r.waiting, next)
 	if to == nil || to == n || to.gone(r) || to.leaving {
-		r.newcomers = append(r.newcomers, next)
 		return
 	}
 	o := next.object
-	r.aim(model.Pod{Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), Created: o.CreationTimestamp.Time}, to.snapshotName())
+	ref := model.Pod{Namespace: o.Namespace, Name: o.Name, UID: string(o.UID), Created: o.CreationTimestamp.Time}
+	r.world.Placed(to.snapshotName(), []model.Pod{ref})
+	r.world.Nominate(to.snapshotName(), r.now.Add(nominated))
+	r.expect(ref, to)
 }
 
 // snapshotName is how Snapshots name the node.

@@ -103,8 +103,8 @@ func Replay(r *recording.Recording, m *plan.Manifests) (Report, error) {
 func notes(h *history, m *plan.Manifests, runs []*run) []string {
 	d := h.delays
 	out := []string{
-		fmt.Sprintf("delays: %s until an instance starts, %s until its node is ready, %s until an evicted pod ends, %s until the instance of an empty node terminates; these are averages of the recording, where it has examples",
-			d.Launch, d.Boot, d.Stop, d.Finish),
+		fmt.Sprintf("average delays: %s until an instance starts, %s until its node is ready, %s until an evicted pod ends, %s until the instance of an empty node terminates; as recorded, if the recording has examples",
+			d.Launch.mean(), d.Boot.mean(), d.Stop.mean(), d.Finish.mean()),
 		"each launch gets the offering that the plan chose; prices and offerings without capacity are as recorded",
 	}
 	if n := len(h.losses); n > 0 {

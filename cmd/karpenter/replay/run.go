@@ -104,11 +104,12 @@ type run struct {
 	guards    map[string]*guard
 	guarded   map[string][]*guard // by namespace
 
-	newcomers []*pod
-	arrived   bool // pods look for a place that nothing was planned for
-	freed     bool // capacity may have become free since pods were planned
-	stirred   bool // the cluster has changed since nodes to remove were looked for
-	drifting  bool // NodePools have changed since nodes were compared with them
+	waiting   []*pod // that look for a node, and some that no longer do
+	opened    bool   // capacity may have become free since the scheduler tried all of them
+	arrived   bool   // pods look for a place that nothing was planned for
+	freed     bool   // capacity may have become free since pods were planned
+	stirred   bool   // the cluster has changed since nodes to remove were looked for
+	drifting  bool   // NodePools have changed since nodes were compared with them
 	unplaced  int
 	placed    time.Time // when pods were placed last
 	first     time.Time // batch: its first pod; zero = there is none
@@ -246,6 +247,9 @@ func (r *run) instant() {
 		r.lookAt(r.looked.Add(r.pace()))
 	}
 }
+
+// open notes that capacity may have become free.
+func (r *run) open() { r.freed, r.opened = true, true }
 
 // pace is the time between two looks at nodes to remove.
 func (r *run) pace() time.Duration {
@@ -433,12 +437,13 @@ func (r *run) carryOut(x *command) {
 
 // awaited reports whether pods are to move to the node.
 func (r *run) awaited(n *node) bool {
-	return slices.ContainsFunc(n.expects, func(p *pod) bool { return !p.gone && p.node != n && p.to == n })
+	return slices.ContainsFunc(n.expects, func(p *pod) bool { return p.comes(n) })
 }
 
 // set takes in a setting.
 func (r *run) set(s *setting) {
-	r.stirred, r.freed = true, true
+	r.stirred = true
+	r.open()
 	switch o := s.object.(type) {
 	case *v1.NodePool:
 		switch {

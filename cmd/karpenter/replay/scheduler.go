@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -63,63 +64,88 @@ func ruled(s *model.Shape) bool {
 	return len(s.Spread)+len(s.PodTerms)+len(s.HostPorts)+len(s.Volumes)+len(s.VolumeTerms)+len(s.Preferences)+len(s.Refused) > 0
 }
 
-// schedule binds the pods that have just come as kube-scheduler does: each to the emptiest node
-// that takes it. It reports whether some are left: no node takes them, or their place depends
-// on more than the node.
+// place is a node that takes pods, as the scheduler sees it.
+type place struct {
+	fit.NodeRow
+	node *node           // nil = it is of no NodePool
+	kept model.Resources // of what is free, for the pods that are nominated to it
+}
+
+// places returns the nodes that take pods.
+func (r *run) places() []place {
+	var out []place
+	for _, row := range r.rows.Nodes(r.world.Snapshot(r.now)) {
+		at := place{NodeRow: row, node: r.node(row.Name)}
+		if row.Deleting || row.Closed || at.node == nil && row.Claim != "" || at.node != nil && (!at.node.ready || at.node.leaving) {
+			continue
+		}
+		if at.node != nil && r.h.nominates {
+			for _, p := range at.node.expects {
+				if p.comes(at.node) {
+					at.kept = at.kept.Plus(p.shape.Requests)
+				}
+			}
+		}
+		out = append(out, at)
+	}
+	return out
+}
+
+// schedule binds pods that wait as kube-scheduler does, one after the other. It reports whether there
+// must be a plan: for a pod that has none, or that may have lost its place to another.
 func (r *run) schedule() (left bool) {
-	var free []*pod
-	for _, p := range r.newcomers {
-		switch {
-		case p.gone || p.node != nil || p.to != nil:
-		case ruled(p.shape) || r.h.repelled(p.object):
-			left = true
-		default:
-			free = append(free, p)
-		}
+	r.waiting = slices.DeleteFunc(r.waiting, func(p *pod) bool { return p.gone || p.object.Spec.NodeName != "" })
+	turn := slices.DeleteFunc(slices.Clone(r.waiting), func(p *pod) bool { return p.tried && !r.opened })
+	if r.opened = false; len(turn) == 0 {
+		return false
 	}
-	if r.newcomers = nil; len(free) == 0 {
-		return left
-	}
-	s := r.world.Snapshot(r.now)
-	rows := slices.DeleteFunc(r.rows.Nodes(s), func(row fit.NodeRow) bool {
-		n := r.node(row.Name)
-		return row.Deleting || row.Closed || n == nil && row.Claim != "" || n != nil && (!n.ready || n.leaving)
+	slices.SortFunc(turn, func(a, b *pod) int {
+		return cmp.Or(cmp.Compare(b.shape.Priority, a.shape.Priority), cmp.Compare(a.turn, b.turn))
 	})
-	for i := range rows {
-		n := r.node(rows[i].Name)
-		if n == nil {
-			continue
-		}
-		for _, p := range n.expects {
-			if !p.gone && p.to == n && p.node != n {
-				rows[i].Free = rows[i].Free.Minus(p.shape.Requests).Max(nil)
-			}
-		}
-	}
-	for _, p := range free {
-		best, most := -1, -1.0
-		for i := range rows {
-			row := &rows[i]
-			if !p.shape.Requests.Fits(row.Free) || !row.Takes(p.shape) {
-				continue
-			}
-			if free := emptiness(row); free > most {
-				best, most = i, free
-			}
-		}
-		if best < 0 {
+	places := r.places()
+	for _, p := range turn {
+		at := r.choose(p, places)
+		switch {
+		case at == nil && !p.tried && p.to == nil:
 			left = true
-			continue
+		case at == nil:
+		case at.node == nil:
+			r.settle(p, at.Name)
+		default:
+			left = left || at.node != p.to // it may have taken another's place, and its own is free
+			r.bind(p, at.node)
 		}
-		row := &rows[best]
-		row.Free = row.Free.Minus(p.shape.Requests)
-		if n := r.node(row.Name); n != nil {
-			r.bind(p, n)
-		} else {
-			r.settle(p, row.Name)
-		}
+		p.tried = true
 	}
 	return left
+}
+
+// choose returns where the scheduler puts the pod, and takes it into account there: on the node that is nominated,
+// else on the emptiest node that takes it. A pod whose place depends on more than the node goes where the plan
+// has it, if it still fits. It returns nil if there is no place.
+func (r *run) choose(p *pod, places []place) *place {
+	ruled := ruled(p.shape) || r.h.repelled(p.object)
+	var best *place
+	for i := range places {
+		at := &places[i]
+		planned := at.node != nil && at.node == p.to
+		free := at.Free.Minus(at.kept)
+		if planned && r.h.nominates {
+			free = free.Plus(p.shape.Requests)
+		}
+		switch {
+		case ruled && !planned || !p.shape.Requests.Fits(free) || !at.Takes(p.shape):
+		case planned && r.h.nominates:
+			at.Free, at.kept = at.Free.Minus(p.shape.Requests), at.kept.Minus(p.shape.Requests)
+			return at
+		case best == nil || emptiness(&at.NodeRow) > emptiness(&best.NodeRow):
+			best = at
+		}
+	}
+	if best != nil {
+		best.Free = best.Free.Minus(p.shape.Requests)
+	}
+	return best
 }
 
 // emptiness is the share of CPU and memory that is free, on average.

@@ -221,7 +221,7 @@ func Build(p Published, now time.Time, read func(kind client.Object) ([]client.O
 			happened = append(happened, e)
 		}
 	}
-	for p, at := range moved(happened, pods) {
+	for p, at := range Moved(happened, pods) {
 		w.SetMoved(p.Namespace, p.Name, at)
 	}
 	for i := range shown.Pools {

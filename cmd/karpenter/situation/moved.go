@@ -18,10 +18,10 @@ import (
 // that was evicted.
 const succession = 5 * time.Minute
 
-// moved returns when the pods were evicted whose successors the pods are, as the events of the
+// Moved returns when the pods were evicted whose successors the pods are, as the events of the
 // last hour show. Who succeeds whom is not written anywhere: of the pods of one owner, the first
 // that is created succeeds the first that is evicted.
-func moved(happened []*corev1.Event, pods []*corev1.Pod) map[*corev1.Pod]time.Time {
+func Moved(happened []*corev1.Event, pods []*corev1.Pod) map[*corev1.Pod]time.Time {
 	var evictions []*corev1.Event
 	for _, e := range happened {
 		ours := e.Source.Component == events.Source || e.ReportingController == events.Source

@@ -44,7 +44,7 @@ func TestMovedPods(t *testing.T) {
 	other.Source.Component = "descheduler"
 	happened := []*corev1.Event{evicted("web-6f-bbbbb", at(20)), evicted("web-6f-aaaaa", at(10)), evicted("db-0", at(10)), evicted("api-77-aaaaa", at(10)), other}
 	got := map[string]time.Time{}
-	for p, at := range moved(happened, []*corev1.Pod{
+	for p, at := range Moved(happened, []*corev1.Pod{
 		owned("ReplicaSet", "web-6f", "web-6f-old", at(9)),    // before the evictions
 		owned("ReplicaSet", "web-6f", "web-6f-3", at(22)),     // one more than were evicted
 		owned("ReplicaSet", "web-6f", "web-6f-1", at(10)),     //

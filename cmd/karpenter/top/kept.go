@@ -30,12 +30,8 @@ type kept struct {
 // changed returns the ConfigMaps in the namespace that are other than when it was asked last.
 // Those that cannot be read are left out: commands say of a recording what it does not have.
 func (k *kept) changed(ctx context.Context, namespace string) []client.Object {
-	names := []string{record.BaselineName}
-	for slot := range record.Slots {
-		names = append(names, record.Name(slot))
-	}
 	var out []client.Object
-	for _, name := range names {
+	for _, name := range append([]string{record.BaselineName}, record.Names()...) {
 		m := &corev1.ConfigMap{}
 		if err := k.from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, m); err != nil || k.versions[name] == m.ResourceVersion {
 			continue

@@ -106,7 +106,7 @@ func Listen(address string) (net.Listener, error) {
 // give to an address.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // Serve answers until ctx is done.
@@ -149,8 +149,13 @@ func (s *Server) Handler() http.Handler {
 		panic(err) // the folder is embedded
 	}
 	mux.Handle("GET /", http.FileServerFS(files))
-	return guard(http.NewCrossOriginProtection().Handler(mux))
+	elsewhere := http.NewCrossOriginProtection()
+	elsewhere.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fail(w, elsewhereMade) }))
+	return guard(elsewhere.Handler(mux))
 }
+
+// elsewhereMade is the answer to requests that another site has a browser make.
+var elsewhereMade = problem{http.StatusForbidden, "another site made this request"}
 
 // planPath is the only path that has POST, and the only one that has not GET.
 const planPath = "/api/v1/plan"
@@ -215,7 +220,7 @@ func guard(next http.Handler) http.Handler {
 			return
 		}
 		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && strings.HasPrefix(r.URL.Path, "/api/") {
-			fail(w, problem{http.StatusForbidden, "another site made this request"})
+			fail(w, elsewhereMade)
 			return
 		}
 		if wanted := method(r.URL.Path); r.Method != wanted && !(wanted == http.MethodGet && r.Method == http.MethodHead) {
@@ -345,8 +350,13 @@ func (s *Server) whatIf(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostManifest))
-	if err != nil {
-		fail(w, problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("read the request: %v", err)})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		fail(w, problem{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d MiB", mostManifest>>20)})
+		return
+	case err != nil:
+		fail(w, problem{http.StatusBadRequest, fmt.Sprintf("read the request: %v", err)})
 		return
 	}
 	select {

@@ -121,7 +121,7 @@ func TestUIIsSafe(t *testing.T) {
 				t.Errorf("%s as host %q: %s", path, host, a.Status)
 			}
 		}
-		for _, host := range []string{"localhost:9999", "127.0.0.1", "[::1]:80"} {
+		for _, host := range []string{"localhost:9999", "LOCALHOST", "127.0.0.1", "[::1]:80"} {
 			if a, _ := ask(t, "GET", h.URL+path, "", func(r *http.Request) { r.Host = host }); a.StatusCode != http.StatusOK {
 				t.Errorf("%s as host %q: %s", path, host, a.Status)
 			}
@@ -150,9 +150,15 @@ func TestUIIsSafe(t *testing.T) {
 		"too much":     {strings.Repeat("a", mostManifest+1), yaml, http.StatusRequestEntityTooLarge},
 		"no NodePool":  {"kind: Pod\napiVersion: v1\n", yaml, http.StatusUnprocessableEntity},
 		"no YAML":      {"{", yaml, http.StatusUnprocessableEntity},
+		"no origin":    {"", func(r *http.Request) { yaml(r); r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		"nothing":      {"", yaml, http.StatusUnprocessableEntity},
+		"deep YAML":    {strings.Repeat("[", 200_000), yaml, http.StatusUnprocessableEntity},
+		"many aliases": {"a: &a [x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n", yaml, http.StatusUnprocessableEntity},
+		"binary":       {"\x00\xff\xfe", yaml, http.StatusUnprocessableEntity},
 	} {
 		a, body := ask(t, "POST", h.URL+"/api/v1/plan", c.body, c.edit)
-		if a.StatusCode != c.want {
+		var answer struct{ Error string }
+		if err := json.Unmarshal([]byte(body), &answer); a.StatusCode != c.want || err != nil || answer.Error == "" {
 			t.Errorf("%s: %s: %s, want %d", name, a.Status, body, c.want)
 		}
 	}

@@ -47,7 +47,7 @@ func situation(r *rand.Rand, nodes, podsOfNode int) string {
 		fmt.Fprintf(&b, "type %s cpu=%d mem=%dGi pods=58 arch=arm64 zones=us-east-1a,us-east-1b,us-east-1c spot=%.4f,us-east-1c:%.4f! on-demand=%.4f overhead=cpu:80m,memory:800Mi\n",
 			k.name, k.cpu, k.memory, k.price*0.38, k.price*0.3, k.price)
 	}
-	b.WriteString("pool general\npool batch weight=10 limits=cpu:4000\npool databases requires=\"ct In [on-demand]\" consolidate-after=Never\n")
+	b.WriteString("pool general budgets=30\npool batch budgets=10 weight=10 limits=cpu:4000\npool databases requires=\"ct In [on-demand]\" consolidate-after=Never\n")
 	var all []*workload
 	for i, namespace := range []string{"shop", "search", "payments", "data", "platform", "ml"} {
 		for j := range 4 {

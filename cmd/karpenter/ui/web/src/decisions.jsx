@@ -61,7 +61,7 @@ export function Decisions({ revision, overview }) {
           {d.record.length > most && <p class="muted">The {most} latest of {d.record.length}; /api/v1/decisions has all.</p>}
         </Panel>}
         <div class="bar"><Choice label="Show" options={[['all', 'Everything'], ['nodes', 'Nodes'], ['pods', 'Pods'], ['warnings', 'Warnings']]} value={show} onChange={setShow} /></div>
-        {cards.length === 0 ? <Panel><Empty>Nothing of this kind is known to have happened. A live page begins when it is opened; a recording is made with <code>karpenter top --record FILE</code>.</Empty></Panel> : (
+        {cards.length === 0 ? <Panel><Empty>{overview.value?.source === 'snapshot' ? 'A snapshot file is one moment, without past decisions.' : 'No events of this kind are known. A live page lists events from when it is opened.'} To keep events, record the cluster with <code>karpenter top --record FILE</code>.</Empty></Panel> : (
           <ol class="timeline" aria-label="What happened, newest first">{cards.slice(0, most).map((c) => (
             <li><time dateTime={c.time} title={date(c.time)}>{time(c.time)}</time><div class="card">{c.entries.map((e) => <p><span class={`kind ${e.kind}`}>{e.kind}</span> {e.text}</p>)}</div></li>
           ))}</ol>

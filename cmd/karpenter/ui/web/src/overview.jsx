@@ -5,6 +5,9 @@ import { Empty, Figure, Loaded, Meter, Panel } from './parts.jsx'
 
 const verdicts = { failure: 'Failed', warning: 'Warning', skipped: 'Skipped', ok: 'OK' }
 
+// most is how many lines of the next decision are shown; the screen Decisions has all.
+const most = 5
+
 function Gap({ o }) {
   if (!o.comparable) return null
   const least = share(o.boundPerHour, o.costPerHour)
@@ -49,7 +52,8 @@ export function Overview({ overview }) {
       <div class="columns">
         <div>
           <Panel title="Next decision" aside={o.next.words.length > 0 && `then ${perHour(o.next.afterPerHour)}/h`}>
-            {o.next.words.length === 0 ? <Empty>Karpenter would launch and remove nothing now. <a href="#stays">Why nodes stay</a></Empty> : <ul class="words">{o.next.words.map((w) => <li>{w}</li>)}</ul>}
+            {o.next.words.length === 0 ? <Empty>Karpenter would launch and remove nothing now. <a href="#stays">Why nodes stay</a></Empty> : <ul class="words">{o.next.words.slice(0, most).map((w) => <li>{w}</li>)}
+              {o.next.words.length > most && <li><a href="#decisions">and {o.next.words.length - most} more</a></li>}</ul>}
           </Panel>
           <Panel title="What happened last" aside={<a href="#decisions">All</a>}>
             {o.last.length === 0 ? <Empty>A snapshot file is one moment. Record a cluster with <code>karpenter top --record FILE</code> to see what happened.</Empty>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 
 export function Figure({ label, value, unit, note, tone }) {
   return (
@@ -23,13 +23,19 @@ export function Panel({ title, aside, children, class: name }) {
 // Table is rows with named columns: { head, cell, number, wide }. Columns that are wide
 // are left out on narrow screens.
 export function Table({ caption, columns, rows, foot, hideCaption }) {
+  const [drawn, draw] = useState(100)
+  useEffect(() => {
+    if (drawn >= rows.length) return
+    const soon = setTimeout(() => draw(2 * drawn))
+    return () => clearTimeout(soon)
+  }, [drawn, rows.length])
   const name = (c) => `${c.number ? 'number' : ''} ${c.wide ? 'wide' : ''}`
   return (
     <div class="scroll" role="region" aria-label={caption} tabIndex={0}>
       <table>
         <caption class={hideCaption ? 'quiet' : ''}>{caption}</caption>
         <thead><tr>{columns.map((c) => <th scope="col" class={name(c)}>{c.head}</th>)}</tr></thead>
-        <tbody>{rows.map((r) => <tr>{columns.map((c, i) => i === 0
+        <tbody>{rows.slice(0, drawn).map((r) => <tr>{columns.map((c, i) => i === 0
           ? <th scope="row" class={name(c)}>{c.cell(r)}</th>
           : <td class={name(c)}>{c.cell(r)}</td>)}</tr>)}</tbody>
         {foot && <tfoot><tr>{columns.map((c, i) => i === 0 ? <th scope="row">{foot[i]}</th> : <td class={name(c)}>{foot[i]}</td>)}</tr></tfoot>}

@@ -15,7 +15,7 @@ function Result({ r }) {
       <Panel class="hero">
         <dl class="figures">
           <Figure label="Cost after the next decision" value={perMonth(r.after.costPerHour * hours)} unit="/month" note={`${change(differs * hours, perMonth)}/month against no change`} tone={differs > 1e-9 ? 'warn' : ''} />
-          <Figure label="Nodes" value={count(r.after.nodes)} note={`${count(r.launches.length)} launched, ${count(r.commands.reduce((n, c) => n + c.nodes.length, 0))} removed`} />
+          <Figure label="Nodes" value={count(r.after.nodes)} note={`${count(r.launches.length + r.commands.reduce((n, c) => n + (c.launches?.length ?? 0), 0))} launched, ${count(r.commands.reduce((n, c) => n + c.nodes.length, 0))} removed`} />
           <Figure label="Evictions" value={count(r.evictions)} note={`${plural(drifted, 'node')} would drift`} tone={r.evictions ? 'warn' : ''} />
           <Figure label="Pending pods" value={count(r.after.pending)} note={`${count(was.pending)} without the change`} tone={r.after.pending > was.pending ? 'warn' : ''} />
         </dl>
