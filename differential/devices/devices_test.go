@@ -71,7 +71,7 @@ func TestAllocator(t *testing.T) {
 // disagreement carries the situation out and returns the first disagreement.
 func disagreement(t *testing.T, s *situation, judge *selectors.Judge, cache *cel.Cache, count map[string]int) string {
 	t.Helper()
-	store := devices.New(v1.DefaultLabels(), model.NewAxis())
+	store := devices.New(v1.DefaultLabels())
 	for _, c := range s.classes {
 		store.SetClass(c)
 	}

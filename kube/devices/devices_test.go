@@ -33,7 +33,7 @@ func read[T any](t *testing.T, text string) *T {
 	return out
 }
 
-func newStore() *devices.Store { return devices.New(v1.DefaultLabels(), model.NewAxis()) }
+func newStore() *devices.Store { return devices.New(v1.DefaultLabels()) }
 
 const gpuClass = `{metadata: {name: gpu}, spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}}`
 
@@ -290,32 +290,32 @@ func TestPublished(t *testing.T) {
 // TestServed: which class serves an extended resource, and whether a node's devices do.
 // spec 46/58, 46/61–62.
 func TestServed(t *testing.T) {
-	axis := model.NewAxis()
-	s := devices.New(v1.DefaultLabels(), axis)
+	s := newStore()
 	class := func(name string, age time.Duration, resource string) {
 		c := read[resourcev1.DeviceClass](t, gpuClass)
 		c.Name, c.CreationTimestamp = name, metav1.NewTime(time.Unix(0, 0).Add(-age))
 		if resource != "" {
 			c.Spec.ExtendedResourceName = &resource
 		}
-		if got := s.SetClass(c); !got.Served {
-			t.Error("a class is new, and nobody is told")
-		}
+		s.SetClass(c)
 	}
 	class("old", time.Hour, "example.com/gpu")
 	class("new-b", time.Minute, "example.com/gpu")
 	class("new-a", time.Minute, "example.com/gpu")
 	class("plain", time.Minute, "")
-	got := map[string]string{}
-	for _, r := range s.Served() {
-		got[axis.Names()[r.Resource]] = r.Class
-	}
-	want := map[string]string{"example.com/gpu": "new-a"}
+	want := map[string]string{"example.com/gpu": "new-a", "example.com/other": "", "kubernetes.io/gpu": "", "cpu": ""}
 	for _, name := range []string{"old", "new-a", "new-b", "plain"} {
 		want["deviceclass.resource.kubernetes.io/"+name] = name
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("served (-want +got):\n%s", diff)
+	for resource, class := range want {
+		p := read[corev1.Pod](t, `{spec: {containers: [{name: main, resources: {requests: {`+resource+`: 1}}}]}}`)
+		got := ""
+		for _, c := range s.Of(p).Claims {
+			got = c.Requests[0].Ways[0].Class
+		}
+		if got != class {
+			t.Errorf("%s is served by %q, want %q", resource, got, class)
+		}
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	for _, step := range []struct {
@@ -326,5 +326,51 @@ func TestServed(t *testing.T) {
 		if s.Serves(node, "example.com/gpu") != step.want || s.Serves(node, "example.com/other") {
 			t.Errorf("%d of %d slices: served %v", 1, step.slice.Spec.Pool.ResourceSliceCount, !step.want)
 		}
+	}
+}
+
+// TestServedRequests: what a pod without a claim requests of devices.
+// spec 46/63–64.
+func TestServedRequests(t *testing.T) {
+	s := newStore()
+	s.SetClass(read[resourcev1.DeviceClass](t, `{metadata: {name: gpu}, spec: {extendedResourceName: example.com/gpu, selectors: [{cel: {expression: 'true'}}]}}`))
+	s.SetClass(read[resourcev1.DeviceClass](t, `{metadata: {name: nic}, spec: {extendedResourceName: example.com/nic}}`))
+	container := func(gpus, nics int, more string) string {
+		return fmt.Sprintf("{name: c%s, resources: {requests: {cpu: 1, example.com/gpu: %d, example.com/nic: %d}}}", more, gpus, nics)
+	}
+	sidecar := ", restartPolicy: Always"
+	for _, c := range []struct{ init, main, want string }{
+		{"", container(2, 0, ""), "container-0-request-1 gpu 2"},
+		{container(2, 0, ""), container(1, 0, ""), "container-0-request-1 gpu 1, container-1-request-1 gpu 1"},
+		{container(1, 0, ""), container(1, 0, ""), "container-1-request-1 gpu 1"},
+		{container(1, 0, sidecar), container(1, 0, ""), "container-0-request-1 gpu 1, container-1-request-1 gpu 1"},
+		{container(4, 0, "") + "," + container(4, 1, ""), container(1, 0, ""), "container-0-request-1 gpu 3, container-1-request-2 nic 1, container-2-request-1 gpu 1"},
+		{container(2, 0, "") + "," + container(1, 0, sidecar), container(1, 2, ""), "container-1-request-1 gpu 1, container-2-request-1 gpu 1, container-2-request-2 nic 2"},
+		{"", container(0, 0, ""), ""},
+	} {
+		p := read[corev1.Pod](t, "{metadata: {namespace: default, name: p, uid: u}, spec: {initContainers: ["+c.init+"], containers: ["+c.main+"]}}")
+		var got []string
+		for _, claim := range s.Of(p).Claims {
+			for _, r := range claim.Requests {
+				got = append(got, fmt.Sprint(r.Name, " ", strings.TrimPrefix(r.Resource, "example.com/"), " ", r.Ways[0].Count))
+			}
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("init %s main %s: %s, want %s", c.init, c.main, text, c.want)
+		}
+	}
+
+	p := read[corev1.Pod](t, "{metadata: {namespace: default, name: p, uid: u}, spec: {containers: ["+container(1, 0, "")+"]}}")
+	s.SetPod(p)
+	made := read[resourcev1.ResourceClaim](t, `{metadata: {namespace: default, name: p-extended-resources-x, annotations: {resource.kubernetes.io/extended-resource-claim: "true"},
+		ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u, controller: true}]}}`)
+	if c := s.SetClaim(made); len(c.Pods) != 1 || !s.Of(p).Waits {
+		t.Errorf("the scheduler has made the claim: waits %v, %d pods are told", s.Of(p).Waits, len(c.Pods))
+	}
+	if c := s.DeleteClaim(made); len(c.Pods) != 1 || s.Of(p).Waits || len(s.Of(p).Claims) != 1 {
+		t.Errorf("the scheduler has deleted the claim: waits %v, %d pods are told", s.Of(p).Waits, len(c.Pods))
+	}
+	if c := s.DeleteClass(read[resourcev1.DeviceClass](t, `{metadata: {name: gpu}}`)); len(c.Pods) != 1 || len(s.Of(p).Claims) > 0 {
+		t.Error("no class serves the resource any more")
 	}
 }

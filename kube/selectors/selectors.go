@@ -139,19 +139,15 @@ func attribute(a model.DeviceAttribute) (resource.DeviceAttribute, bool) {
 	return resource.DeviceAttribute{}, false
 }
 
-// used returns the selectors of all pods of the Snapshot; nil if none has claims, or
-// requests what a DeviceClass may serve.
+// used returns the selectors of all pods of the Snapshot; nil if none has claims.
 func used(s *model.Snapshot) map[string]bool {
 	var out map[string]bool
-	some := func() {
-		if out == nil {
-			out = map[string]bool{}
-		}
-	}
 	add := func(all []model.Pending) {
 		for i := range all {
 			for _, c := range all[i].Shape.Claims {
-				some()
+				if out == nil {
+					out = map[string]bool{}
+				}
 				for _, r := range c.Requests {
 					for _, w := range r.Ways {
 						for _, text := range w.Selectors {
@@ -165,12 +161,6 @@ func used(s *model.Snapshot) map[string]bool {
 	add(s.Pending)
 	for i := range s.Nodes {
 		add(s.Nodes[i].Movable)
-	}
-	for _, r := range s.Served {
-		some()
-		for _, text := range r.Selectors {
-			out[text] = true
-		}
 	}
 	return out
 }

@@ -19,7 +19,8 @@ type Stock struct {
 	names    []counterID         // of counters
 	broken   []*model.DevicePool // that give nothing, and end a search for all devices
 	pools    []*model.DevicePool
-	start    *shelf // with what claims have already
+	plugins  map[string]bool // extended resources that device plugins have; nil = none
+	start    *shelf          // with what claims have already
 }
 
 type device struct {
@@ -57,7 +58,12 @@ func newStock(pools []model.DevicePool) *Stock {
 		return cmp.Or(boolOrder(a.Late, b.Late), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Name, b.Name))
 	})
 	for i, p := range s.pools {
-		s.add(p, i)
+		if s.add(p, i); p.Driver == plugin {
+			if s.plugins == nil {
+				s.plugins = map[string]bool{}
+			}
+			s.plugins[p.Name] = true
+		}
 	}
 	s.start = newShelf(s)
 	for i, p := range s.pools {
