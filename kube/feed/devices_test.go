@@ -126,6 +126,7 @@ func TestDevices(t *testing.T) {
 func TestTrimmedDevices(t *testing.T) {
 	full := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "c", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}, OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", UID: "u"}},
+		Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true", "other": "x"},
 	}}
 	full.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu"}}}
 	full.Spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{Requests: []string{"r"}}}
