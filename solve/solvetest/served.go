@@ -53,7 +53,10 @@ const byPlugin = "plugin"
 // of byPlugin, or plenty of the resource and just their devices.
 func asServed(s *model.Snapshot) *model.Snapshot {
 	at := slices.Index(s.Resources, servedName)
-	if at < 0 || read(s, at) {
+	asks := func(p model.Pending) bool {
+		return slices.ContainsFunc(p.Shape.Claims, func(c model.DeviceClaim) bool { return c.Name == servedName })
+	}
+	if at < 0 || read(s, at) || !slices.ContainsFunc(s.Pending, asks) {
 		return s
 	}
 	matches := func(pools []model.DevicePool) bool {
