@@ -374,3 +374,45 @@ func TestServedRequests(t *testing.T) {
 		t.Error("no class serves the resource any more")
 	}
 }
+
+// TestRulesOfNewNodes: a DeviceTaintRule that names a driver taints devices that its
+// nodes will have; one that names a pool or a device does not. spec 46/40.
+func TestRulesOfNewNodes(t *testing.T) {
+	s := newStore()
+	pools := []model.DevicePool{{Driver: "gpu.example.com", Name: "gpus", Devices: []model.Device{{Name: "gpu-0", Kind: &model.DeviceKind{Key: "k", Driver: "gpu.example.com"}}}}}
+	kinds := &model.InstanceType{Name: "t", Devices: pools}
+	of := &model.Snapshot{Pools: []model.Pool{{Name: "p", Types: []*model.InstanceType{kinds}}}, Nodes: []model.Node{{Name: "a", Devices: pools}, {Name: "b", Devices: pools, Initialized: true}}}
+	check := func(what string, want int) {
+		t.Helper()
+		got, again := s.Answered(of), s.Answered(of)
+		if n := len(got.Pools[0].Types[0].Devices[0].Devices[0].Taints); n != want {
+			t.Errorf("%s: devices of new nodes have %d taints, want %d", what, n, want)
+		}
+		if n := len(got.Nodes[0].Devices[0].Devices[0].Taints); n != want {
+			t.Errorf("%s: devices of a node that starts have %d taints, want %d", what, n, want)
+		}
+		if n := len(got.Nodes[1].Devices[0].Devices[0].Taints) + len(pools[0].Devices[0].Taints); n != 0 {
+			t.Errorf("%s: devices that are published have %d taints more", what, n)
+		}
+		if &got.Pools[0].Types[0] != &again.Pools[0].Types[0] || &got.Nodes[0].Devices[0] != &again.Nodes[0].Devices[0] {
+			t.Errorf("%s: the same Snapshot again has other lists", what)
+		}
+	}
+	rule := func(selector, effect string) *resourcev1.DeviceTaintRule {
+		return read[resourcev1.DeviceTaintRule](t, "{metadata: {name: r}, spec: {deviceSelector: "+selector+", taint: {key: sick, effect: "+effect+"}}}")
+	}
+	check("no rule", 0)
+	for _, c := range []struct {
+		selector, effect string
+		want             int
+	}{
+		{"{driver: gpu.example.com}", "NoSchedule", 1}, {"{driver: other.example.com}", "NoSchedule", 0}, {"{driver: gpu.example.com, pool: n1}", "NoSchedule", 0},
+		{"{driver: gpu.example.com, device: gpu-0}", "NoSchedule", 0}, {"{}", "NoExecute", 1}, {"{driver: gpu.example.com}", "None", 0},
+	} {
+		s.SetRule(rule(c.selector, c.effect))
+		check(c.selector+" "+c.effect, c.want)
+	}
+	s.SetRule(rule("{}", "NoSchedule"))
+	s.DeleteRule(rule("{}", "NoSchedule"))
+	check("the rule is gone", 0)
+}

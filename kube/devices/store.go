@@ -16,7 +16,6 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/kube/selectors"
-	"karpenter/model"
 )
 
 // Store is what is known of devices and of the pods that claim some. Make one with
@@ -41,6 +40,7 @@ type Store struct {
 	pools  map[poolKey]*pool            // as built last
 	byNode map[string]sets.Set[poolKey] // pools of a node; "" = of the cluster
 	kinds  cloud.Kinds                  // of the pools
+	ruled  ruled
 }
 
 // poolKey identifies a pool.
@@ -61,7 +61,7 @@ func New(labels v1.Labels) *Store {
 		classes: map[string]*resourcev1.DeviceClass{}, rules: map[string]*resourcev1.DeviceTaintRule{},
 		byUse: map[string]map[string]*corev1.Pod{}, byPod: map[string][]string{}, made: map[string]string{},
 		parts: map[poolKey]sets.Set[string]{}, held: map[poolKey]sets.Set[string]{}, pools: map[poolKey]*pool{},
-		byNode: map[string]sets.Set[poolKey]{}, kinds: cloud.Kinds{},
+		byNode: map[string]sets.Set[poolKey]{}, kinds: cloud.Kinds{}, ruled: newRuled(),
 	}
 }
 
@@ -79,9 +79,6 @@ func claimsOf(p *corev1.Pod) []string {
 	}
 	return out
 }
-
-// Answered returns the Snapshot with what its selectors say of its devices.
-func (s *Store) Answered(of *model.Snapshot) *model.Snapshot { return s.judge.Fill(of) }
 
 // SetPod takes in a pod that is new or changed. One that has ended uses nothing any
 // more.
@@ -232,6 +229,7 @@ func (s *Store) setRule(name string, r *resourcev1.DeviceTaintRule) Change {
 	if s.rules[name] = r; r == nil {
 		delete(s.rules, name)
 	}
+	s.ruled = newRuled()
 	return Change{Nodes: s.build(slices.Collect(maps.Keys(s.parts))...)}
 }
 
