@@ -30,7 +30,7 @@ import (
 // from device plugins, or devices, or both, or neither. The scheduler is told of classes
 // that lose a common resource to others first: told the other way round it forgets the
 // names they have by themselves, and nobody can know in which order it was told.
-// spec 46/58–63.
+// spec 46/58, 46/59, 46/60, 46/61, 46/62, 46/63.
 func TestServedResources(t *testing.T) {
 	s, n := newScheduler(t), 3000**seeds
 	from, to := *first, *first+n

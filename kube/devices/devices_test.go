@@ -64,7 +64,7 @@ func claim(t *testing.T, name string) *resourcev1.ResourceClaim {
 }
 
 // TestWaiting: pods are not planned before their claims are there and theirs.
-// spec 46/5–8, 46/53.
+// spec 46/5, 46/6, 46/7, 46/8, 46/53.
 func TestWaiting(t *testing.T) {
 	s := newStore()
 	s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
@@ -135,7 +135,7 @@ func TestRefused(t *testing.T) {
 }
 
 // TestAllocated: a claim with devices is used where they are, and belongs to the pod
-// that moves only if no one else has it. spec 46/51, 46/54, 46/79–81.
+// that moves only if no one else has it. spec 46/51, 46/54, 46/79, 46/80, 46/81.
 func TestAllocated(t *testing.T) {
 	allocated := func(reserved ...string) *resourcev1.ResourceClaim {
 		c := claim(t, "c")
@@ -195,7 +195,7 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
-// TestPools: which devices there are, and where. spec 46/14–18, 46/34, 46/37–38, 46/56.
+// TestPools: which devices there are, and where. spec 46/14, 46/17, 46/18, 46/34, 46/37, 46/38, 46/56.
 func TestPools(t *testing.T) {
 	show := func(s *devices.Store, node string) string {
 		var out []string
@@ -288,7 +288,7 @@ func TestPublished(t *testing.T) {
 }
 
 // TestServed: which class serves an extended resource, and whether a node's devices do.
-// spec 46/58, 46/61–62.
+// spec 46/58, 46/61, 46/62.
 func TestServed(t *testing.T) {
 	s := newStore()
 	class := func(name string, age time.Duration, resource string) {
@@ -330,7 +330,7 @@ func TestServed(t *testing.T) {
 }
 
 // TestServedRequests: what a pod without a claim requests of devices.
-// spec 46/63–64.
+// spec 46/63, 46/64.
 func TestServedRequests(t *testing.T) {
 	s := newStore()
 	s.SetClass(read[resourcev1.DeviceClass](t, `{metadata: {name: gpu}, spec: {extendedResourceName: example.com/gpu, selectors: [{cel: {expression: 'true'}}]}}`))
