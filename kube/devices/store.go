@@ -41,6 +41,8 @@ type Store struct {
 	byNode map[string]sets.Set[poolKey] // pools of a node; "" = of the cluster
 	kinds  cloud.Kinds                  // of the pools
 	ruled  ruled
+
+	nextForget int // number of kinds at which those that are gone are dropped
 }
 
 // poolKey identifies a pool.
@@ -61,7 +63,7 @@ func New(labels v1.Labels) *Store {
 		classes: map[string]*resourcev1.DeviceClass{}, rules: map[string]*resourcev1.DeviceTaintRule{},
 		byUse: map[string]map[string]*corev1.Pod{}, byPod: map[string][]string{}, made: map[string]string{},
 		parts: map[poolKey]sets.Set[string]{}, held: map[poolKey]sets.Set[string]{}, pools: map[poolKey]*pool{},
-		byNode: map[string]sets.Set[poolKey]{}, kinds: cloud.Kinds{}, ruled: newRuled(),
+		byNode: map[string]sets.Set[poolKey]{}, kinds: cloud.Kinds{}, ruled: newRuled(), nextForget: leastForget,
 	}
 }
 

@@ -62,7 +62,9 @@ func asServed(s *model.Snapshot) *model.Snapshot {
 	matches := func(pools []model.DevicePool) bool {
 		return slices.ContainsFunc(pools, func(p model.DevicePool) bool {
 			return p.Broken == "" && slices.ContainsFunc(p.Devices, func(d model.Device) bool {
-				return slices.ContainsFunc(s.Selectors, func(o model.DeviceSelector) bool { return o.Text == anyDevice && slices.Contains(o.Matches, d.Kind.Key) })
+				return slices.ContainsFunc(s.Selectors, func(o model.DeviceSelector) bool {
+					return o.Text == anyDevice && slices.Contains(o.Matches, d.Kind.Key)
+				})
 			})
 		})
 	}
