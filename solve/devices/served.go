@@ -23,10 +23,6 @@ type served struct {
 	way  model.DeviceWay
 }
 
-// plugin is the driver of pools that say that a device plugin has the resource that
-// they are called after. They have no devices, and no driver has a name with a blank.
-const plugin = "device plugin"
-
 // servedOf returns the extended resources that the pods request, by name.
 func servedOf(shapes []*model.Shape, names []string) []served {
 	var out []served
@@ -174,11 +170,6 @@ func (c *Charge) release(launches []model.Launch) {
 			}
 		}
 	}
-}
-
-// plugs reports whether a device plugin has the resource where these pools are.
-func plugs(pools []model.DevicePool, resource string) bool {
-	return slices.ContainsFunc(pools, func(p model.DevicePool) bool { return p.Driver == plugin && p.Name == resource })
 }
 
 // Alike reports whether a node with one of these lists of pools has from device plugins

@@ -23,6 +23,15 @@ type Stock struct {
 	start    *shelf          // with what claims have already
 }
 
+// plugin is the driver of pools that say that a device plugin has the resource that
+// they are called after. They have no devices, and no driver has a name with a blank.
+const plugin = "device plugin"
+
+// plugs reports whether a device plugin has the resource where these pools are.
+func plugs(pools []model.DevicePool, resource string) bool {
+	return slices.ContainsFunc(pools, func(p model.DevicePool) bool { return p.Driver == plugin && p.Name == resource })
+}
+
 type device struct {
 	*model.Device
 	pool   int
