@@ -91,7 +91,7 @@ func (c *Charge) Of(s *model.Snapshot) *model.Snapshot {
 	for _, a := range c.axes {
 		out.Resources = append(out.Resources, a.name)
 	}
-	shown := c.shown(s)
+	shown := c.shown(s, c.served)
 	out.Pools = slices.Clone(s.Pools)
 	for i := range out.Pools {
 		out.Pools[i].Types = c.list(out.Pools[i].Types, shown[out.Pools[i].Name])
@@ -389,7 +389,7 @@ func (c *Charge) list(types []*model.InstanceType, shown []bool) []*model.Instan
 		key := typeKey{t, key.plugins}
 		if c.types[key] == nil {
 			with := *t
-			e := c.equip(t.Allocatable, nil, t.Devices, c.plugged(t.Allocatable, t.Devices, shown))
+			e := c.equip(t.Allocatable, nil, t.Devices, c.plugged(t.Allocatable, t.Devices, c.served, shown))
 			with.Allocatable, with.Devices = e.resources, e.pools
 			c.types[key] = &with
 		}
@@ -426,7 +426,7 @@ func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool
 }
 
 func (c *Charge) room(n *model.Node, shown []bool) equipment {
-	plugins := c.plugins(n, shown)
+	plugins := c.ofPlugins(n, c.served, shown)
 	key := room{plugins: pluginsText(plugins)}
 	if len(n.Allocatable) > 0 {
 		key.have = &n.Allocatable[0]
@@ -582,8 +582,8 @@ func (c *Charge) Undo(plan *model.Plan) {
 		return
 	}
 	plan.Restore(c.base, c.plain)
-	c.release(plan.Launches)
+	release(plan.Launches, c.pools, c.served)
 	for i := range plan.Commands {
-		c.release(plan.Commands[i].Launches)
+		release(plan.Commands[i].Launches, c.pools, c.served)
 	}
 }

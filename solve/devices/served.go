@@ -45,8 +45,8 @@ func servedOf(shapes []*model.Shape, names []string) []served {
 
 // shown returns by pool of which served resources its initialized nodes show that
 // device plugins have them. A pool without any is not there.
-func (c *Charge) shown(s *model.Snapshot) map[string][]bool {
-	if len(c.served) == 0 {
+func (b *Book) shown(s *model.Snapshot, list []served) map[string][]bool {
+	if len(list) == 0 {
 		return nil
 	}
 	type pair struct{ plugin, devices []bool }
@@ -58,15 +58,15 @@ func (c *Charge) shown(s *model.Snapshot) map[string][]bool {
 		}
 		of, known := seen[n.Pool]
 		if !known {
-			of = pair{make([]bool, len(c.served)), make([]bool, len(c.served))}
+			of = pair{make([]bool, len(list)), make([]bool, len(list))}
 			seen[n.Pool] = of
 		}
-		for j := range c.served {
-			switch r := &c.served[j]; {
+		for j := range list {
+			switch r := &list[j]; {
 			case n.Allocatable.At(r.at) > 0:
 				of.plugin[j] = true
 			case !of.devices[j]:
-				of.devices[j] = c.serves(n.Devices, r)
+				of.devices[j] = b.serves(n.Devices, r)
 			}
 		}
 	}
@@ -84,34 +84,34 @@ func (c *Charge) shown(s *model.Snapshot) map[string][]bool {
 
 // serves reports whether some device of the pools is of the class that serves the
 // resource.
-func (c *Charge) serves(pools []model.DevicePool, r *served) bool {
+func (b *Book) serves(pools []model.DevicePool, r *served) bool {
 	return slices.ContainsFunc(pools, func(p model.DevicePool) bool {
 		return p.Broken == "" && slices.ContainsFunc(p.Devices, func(d model.Device) bool {
-			v, _ := c.judge(&r.way, d.Kind)
+			v, _ := b.judge(&r.way, d.Kind)
 			return v == yes
 		})
 	})
 }
 
-// plugins says of each served resource whether a device plugin of the node has it.
-func (c *Charge) plugins(n *model.Node, shown []bool) []bool {
+// ofPlugins says of each served resource whether a device plugin of the node has it.
+func (b *Book) ofPlugins(n *model.Node, list []served, shown []bool) []bool {
 	if !n.Initialized {
-		return c.plugged(n.Allocatable, n.Devices, shown)
+		return b.plugged(n.Allocatable, n.Devices, list, shown)
 	}
-	out := make([]bool, len(c.served))
+	out := make([]bool, len(list))
 	for i := range out {
-		out[i] = n.Allocatable.At(c.served[i].at) > 0
+		out[i] = n.Allocatable.At(list[i].at) > 0
 	}
 	return out
 }
 
-// plugged is plugins for a node that has not started, by what its type has and what
+// plugged is ofPlugins for a node that has not started, by what its type has and what
 // nodes of its pool show.
-func (c *Charge) plugged(have model.Resources, pools []model.DevicePool, shown []bool) []bool {
-	out := make([]bool, len(c.served))
+func (b *Book) plugged(have model.Resources, pools []model.DevicePool, list []served, shown []bool) []bool {
+	out := make([]bool, len(list))
 	for i := range out {
-		r := &c.served[i]
-		out[i] = have.At(r.at) > 0 && (len(shown) > 0 && shown[i] || !c.serves(pools, r))
+		r := &list[i]
+		out[i] = have.At(r.at) > 0 && (len(shown) > 0 && shown[i] || !b.serves(pools, r))
 	}
 	return out
 }
@@ -128,11 +128,11 @@ func pluginsText(plugins []bool) string {
 }
 
 // most returns how many pods that request one of the resource find devices at most.
-func (c *Charge) most(s *Stock, r *served) int64 {
+func (b *Book) most(s *Stock, r *served) int64 {
 	n := int64(0)
 	for i := range s.devices {
 		d := &s.devices[i]
-		if v, _ := c.judge(&r.way, d.Kind); v != yes || !s.start.free(i) || tainted(d.Taints, nil) {
+		if v, _ := b.judge(&r.way, d.Kind); v != yes || !s.start.free(i) || tainted(d.Taints, nil) {
 			continue
 		}
 		if !d.Kind.Shared {
@@ -155,16 +155,16 @@ func (c *Charge) most(s *Stock, r *served) int64 {
 }
 
 // release takes what devices serve out of what launches request.
-func (c *Charge) release(launches []model.Launch) {
+func release(launches []model.Launch, pools []model.Pool, list []served) {
 	for i := range launches {
 		l := &launches[i]
-		at := slices.IndexFunc(c.pools, func(p model.Pool) bool { return p.Name == l.Pool })
+		at := slices.IndexFunc(pools, func(p model.Pool) bool { return p.Name == l.Pool })
 		if at < 0 || len(l.Types) == 0 {
 			continue
 		}
-		t := slices.IndexFunc(c.pools[at].Types, func(t *model.InstanceType) bool { return t.Name == l.Types[0] })
-		for _, r := range c.served {
-			if t >= 0 && l.Requests.At(r.at) > 0 && !plugs(c.pools[at].Types[t].Devices, r.name) {
+		t := slices.IndexFunc(pools[at].Types, func(t *model.InstanceType) bool { return t.Name == l.Types[0] })
+		for _, r := range list {
+			if t >= 0 && l.Requests.At(r.at) > 0 && !plugs(pools[at].Types[t].Devices, r.name) {
 				l.Requests = slices.Clone(l.Requests)
 				l.Requests[r.at] = 0
 			}
