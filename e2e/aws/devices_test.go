@@ -40,11 +40,12 @@ const survives = 5 * time.Minute
 // on AWS in memory with real prices, real control plane and scheduler. Only kubelets
 // and the driver are simulated: it publishes the GPUs of every node that has some.
 //
-// Inference gets parts of GPUs, and one GPU for two pods. A group of four trains; a
+// Inference gets parts of GPUs, and one GPU for two pods; other pods request a GPU as an
+// extended resource that the DeviceClass serves. A group of four trains; a
 // spot interruption takes a node of it, and the group gets another. Another group finds
 // capacity for three of its four pods: none of it starts, and what was launched for
 // it is gone within five minutes.
-// spec 46/10, 46/45, 46/52, 46/69, 46/73, 46/88, 46/103, 46/119.
+// spec 46/10, 46/45, 46/52, 46/58, 46/61, 46/69, 46/73, 46/88, 46/103, 46/119.
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	if other := os.Getenv("SANDBOX_BIN"); other != "" {
@@ -86,6 +87,20 @@ func TestDevices(t *testing.T) {
 	s.Apply(t, pair)
 	v.Until("two pods share a claim", patience, s.run(v, "pair", 2))
 	s.stage(v, "2 pods share one ResourceClaim", "pair", 2)
+
+	known := len(v.Claims())
+	s.Apply(t, extended)
+	v.Until("pods get devices for an extended resource", patience, s.run(v, "extended", 2))
+	s.stage(v, "2 pods request the extended resource "+extendedName+", without a claim", "extended", 2)
+	for _, claim := range v.Claims() {
+		_, asks := claim.Spec.Resources.Requests[extendedName]
+		if drivers := claim.RequestedDRADrivers(); asks || !slices.Equal(drivers, []string{"gpu.nvidia.com"}) {
+			t.Errorf("NodeClaim %s requests %s: %v; it waits for the drivers %v", claim.Name, extendedName, asks, drivers)
+		}
+	}
+	if n := len(v.Claims()) - known; n > 2 {
+		t.Errorf("%d nodes for 2 pods", n)
+	}
 
 	s.Apply(t, group("train", 4))
 	v.Until("the group trains", patience, s.run(v, "train", 4))
@@ -402,6 +417,25 @@ spec:
 func inference(n int) string {
 	return deployment("inference", n, "inference", "resourceClaimTemplateName: gpu")
 }
+
+// extendedName is the extended resource that the DeviceClass always serves.
+const extendedName = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+
+// extended is two pods without claims.
+const extended = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: extended, namespace: gpus}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: extended}}
+  template:
+    metadata: {labels: {app: extended}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      nodeSelector: {for: training}
+      containers: [{name: main, image: main, resources: {requests: {cpu: 300m, memory: 1Gi}, limits: {deviceclass.resource.kubernetes.io/gpu.nvidia.com: 1}}}]
+`
 
 // pair is two pods that have one claim together.
 var pair = deployment("pair", 2, "training", "resourceClaimName: pair")

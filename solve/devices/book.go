@@ -179,9 +179,10 @@ func refusal(claims []model.DeviceClaim, b *Book) string {
 			if len(r.ways) == 0 {
 				return fmt.Sprintf("claim %s (request %s asks for devices in a way that is not planned)", c.Name, r.name)
 			}
-			if r.resource == "" { // or a device plugin may have more
-				sum += r.least()
+			if r.resource != "" {
+				continue // a device plugin may have it
 			}
+			sum += r.least()
 			for _, w := range r.ways {
 				if why := b.invalid(w); why != "" {
 					return fmt.Sprintf("claim %s (request %s: %s)", c.Name, w.name, why)
