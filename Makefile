@@ -23,7 +23,7 @@ export GOFLAGS
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/$(PROVIDER))
 
 .DEFAULT_GOAL := help
-.PHONY: help try ui ui-test screens pictures recordings krew invariants release push release-test sbom run demo demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws sim-azure aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
+.PHONY: help try ui ui-test screens pictures recordings krew invariants release push release-test sbom run demo demo-gpu demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws sim-azure aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ try: ## no cluster at all: the commands on a recorded one and on a simulation, w
 
 demo: build ## bring up a fresh cluster, run examples/ through it, print what happened
 	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --examples $(EXAMPLES)
+
+demo-gpu: build ## shared GPUs, a training group, a spot interruption and missing capacity on simulated GPU instances, with prices
+	@go test ./e2e/aws -run '^TestDevices$$' -count 1 -v -timeout 15m
 
 demo-helm: build bin/helm ## the demo, with the controller installed by Helm and no other rights than its chart gives
 	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --helm bin/helm --examples $(EXAMPLES)

@@ -39,6 +39,7 @@ type scheduler struct {
 	framework framework.Framework
 	cluster   *cluster
 	listers   informers.SharedInformerFactory
+	devices   *dynamicresources.DefaultDRAManager
 }
 
 // newScheduler returns a scheduler that has default constraints if any are
@@ -67,15 +68,16 @@ func newScheduler(t *testing.T, defaults ...corev1.TopologySpreadConstraint) *sc
 		t.Fatal(err)
 	}
 	c := &cluster{Snapshot: cache.NewEmptySnapshot()}
+	devices := dynamicresources.NewDRAManager(ctx, claims, slices, listers)
 	f, err := runtime.NewFramework(ctx, plugins.NewInTreeRegistry(), &config.Profiles[0],
 		runtime.WithClientSet(client), runtime.WithInformerFactory(listers), runtime.WithSnapshotSharedLister(c),
 		runtime.WithParallelism(1),
-		runtime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claims, slices, listers)),
+		runtime.WithSharedDRAManager(devices),
 		runtime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(listers.Storage().V1().CSINodes().Lister())))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &scheduler{ctx: ctx, framework: f, cluster: c, listers: listers}
+	return &scheduler{ctx: ctx, framework: f, cluster: c, listers: listers, devices: devices}
 }
 
 // know makes the objects of the situation all that the scheduler's listers

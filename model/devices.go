@@ -102,7 +102,8 @@ type DeviceAmount struct {
 }
 
 // DeviceClaim is a ResourceClaim that a pod needs and that has no allocation, with
-// what its DeviceClasses say. A claim that has one, and keeps it, is not listed: its
+// what its DeviceClasses say. One that the scheduler will make for extended resources
+// is called after them. A claim that has one, and keeps it, is not listed: its
 // node selector is one of Shape.DeviceTerms.
 type DeviceClaim struct {
 	Name string // as the pod calls it
@@ -117,6 +118,10 @@ type DeviceClaim struct {
 type DeviceRequest struct {
 	Name string
 	Ways []DeviceWay // the most wanted first; "exactly" is one way
+	// Resource is the extended resource that a container requests and that a DeviceClass
+	// serves. On a node that has some of it to allocate, the request asks for nothing.
+	// "" = it is a request of a ResourceClaim.
+	Resource string
 }
 
 // DeviceWay is one way to meet a request.
@@ -146,14 +151,6 @@ type DeviceSelector struct {
 	Matches []string // Keys of the kinds for which it holds, sorted
 	Fails   []string // Keys of the kinds for which it ends in an error, sorted
 	Invalid string   // why there are no answers: "cannot be compiled: …"; "" = there are
-}
-
-// ServedResource is an extended resource that a DeviceClass serves to pods without
-// a claim, on nodes that have nothing of it to allocate.
-type ServedResource struct {
-	Resource  int // position on the axis
-	Class     string
-	Selectors []string // of the class
 }
 
 // Identity returns a text that is equal exactly for kinds that are equal in every

@@ -59,6 +59,9 @@ func (w *identity) claim(c DeviceClaim) {
 	each(w, "", c.Requests, func(r DeviceRequest) {
 		w.text(r.Name)
 		each(w, "", r.Ways, w.way)
+		if r.Resource != "" {
+			each(w, "resource", []string{r.Resource}, w.text)
+		}
 	})
 	each(w, "", c.Constraints, func(c DeviceConstraint) {
 		each(w, "", c.Requests, w.text)

@@ -20,7 +20,6 @@ type Snapshot struct {
 
 	Devices   []DevicePool     // published devices that are of no single node, by driver and name
 	Selectors []DeviceSelector // of all claims that pods of it need, by text; nil = none needs any
-	Served    []ServedResource // by resource
 }
 
 // Pending is the pods of one shape that need a place and that selectors do not

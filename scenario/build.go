@@ -52,7 +52,7 @@ func (p *reader) build() (Situation, error) {
 		budget:  maxPods,
 	}
 	phases := []map[string]func(*directive) error{
-		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide, "intent": b.intent, "group": b.podGroup, "kind": b.kind, "selector": b.selector, "serves": b.serves},
+		{"resources": b.resources, "well-known": b.wellKnown, "decide": b.decide, "intent": b.intent, "group": b.podGroup, "kind": b.kind, "selector": b.selector},
 		{"type": b.instanceType, "devices": b.published},
 		{"offer": b.offer},
 		{"pool": b.pool},

@@ -237,15 +237,6 @@ func (b *builder) selector(d *directive) error {
 	return d.done("matches= fails= and invalid=")
 }
 
-// serves reads "serves nvidia.com/gpu class=gpu selectors=…".
-func (b *builder) serves(d *directive) error {
-	b.s.Served = append(b.s.Served, model.ServedResource{
-		Resource: b.Index(d.name("the resource, as in serves nvidia.com/gpu class=gpu")),
-		Class:    d.text("class", ""), Selectors: read(d, "selectors", nil, literals),
-	})
-	return d.done("class= and selectors=")
-}
-
 // literals reads a list of quoted texts or words.
 func literals(value string) ([]string, error) {
 	parts, err := list(value)
@@ -318,8 +309,5 @@ func (p *printer) devices() {
 	}
 	for _, s := range p.s.Selectors {
 		p.line("selector "+outerName(s.Text), option("matches", innerList(s.Matches), keywordNone), option("fails", innerList(s.Fails), keywordNone), option("invalid", s.Invalid, ""))
-	}
-	for _, r := range p.s.Served {
-		p.line("serves "+outerName(p.Names()[r.Resource]), option("class", r.Class, ""), option("selectors", innerList(r.Selectors), keywordNone))
 	}
 }

@@ -73,7 +73,7 @@ type reader struct {
 
 // directives are the words a line may begin with.
 func directives() []string {
-	return []string{"include", "resources", "well-known", "kind", "devices", "selector", "serves", "type", "offer", "pool", "node", "daemonset", "pods", "pod", "group", "intent", "decide"}
+	return []string{"include", "resources", "well-known", "kind", "devices", "selector", "type", "offer", "pool", "node", "daemonset", "pods", "pod", "group", "intent", "decide"}
 }
 
 func (p *reader) read(file, text string) error {

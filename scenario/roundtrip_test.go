@@ -206,8 +206,6 @@ func (f *filler) special(v reflect.Value) bool {
 		*p = f.labels()
 	case *[]model.DevicePool, *[]model.DeviceClaim: // they are large, so most have none
 		return f.IntN(4) > 0
-	case *model.ServedResource:
-		*p = model.ServedResource{Resource: f.IntN(len(f.resources)), Class: f.text(), Selectors: []string{f.text(), "device.driver == 'a'"}}
 	case *model.Limit:
 		*p = model.Limit{Resource: f.IntN(len(f.resources)), Max: f.Int64N(1000)}
 	default:

@@ -42,6 +42,7 @@ func draws() []draw {
 		{name: "groups", Draw: solvetest.Draw{Groups: true}},
 		{name: "groups and peers", Draw: solvetest.Draw{Groups: true, Spread: true, Affinity: true, Flight: true}},
 		{name: "devices", Draw: solvetest.Draw{Devices: true}},
+		{name: "served", Draw: solvetest.Draw{Devices: true, Served: true}},
 		{name: "devices and peers", Draw: solvetest.Draw{Devices: true, Spread: true, Affinity: true, Flight: true, Workloads: true}},
 		{name: "everything", Draw: solvetest.Everything()},
 	}

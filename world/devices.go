@@ -13,13 +13,12 @@ import (
 
 // devices is what is known for dynamic resource allocation.
 type devices struct {
-	published map[string][]model.DevicePool // by Node name; "" = the cluster's
-	served    []model.ServedResource
+	published map[string][]model.DevicePool         // by Node name; "" = the cluster's
 	answers   func(*model.Snapshot) *model.Snapshot // nil = nobody answers
 }
 
-// AnswerSelectors has f return each Snapshot in which a pod claims devices, or a
-// DeviceClass serves a resource, with its Selectors. It is called once, at first.
+// AnswerSelectors has f return each Snapshot in which a pod claims devices with its
+// Selectors. It is called once, at first.
 func (w *World) AnswerSelectors(f func(*model.Snapshot) *model.Snapshot) { w.answers = f }
 
 // SetDevices takes in the pools of devices that are published for a Node alone, or
@@ -37,16 +36,9 @@ func (w *World) SetDevices(node string, pools []model.DevicePool) {
 	w.touchHost(node)
 }
 
-// SetServed takes in which extended resources DeviceClasses serve, by resource.
-func (w *World) SetServed(all []model.ServedResource) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.served = all
-}
-
 // answered returns the Snapshot with what its selectors say of devices.
 func (w *World) answered(s *model.Snapshot) *model.Snapshot {
-	if w.answers == nil || w.claiming == 0 && len(w.served) == 0 {
+	if w.answers == nil || w.claiming == 0 {
 		return s
 	}
 	return w.answers(s)

@@ -31,7 +31,6 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 		Groups:    w.listPodGroups(),
 		Resources: w.axis.Names(),
 		Devices:   w.published[""],
-		Served:    w.served,
 	})
 }
 

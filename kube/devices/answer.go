@@ -19,7 +19,7 @@ import (
 
 // Answer is what the ResourceClaims of a pod mean for where it can run.
 type Answer struct {
-	Claims []model.DeviceClaim  // that devices are still to be found for, in the pod's order
+	Claims []model.DeviceClaim  // that devices are still to be found for, in the pod's order; then that for extended resources
 	Terms  []model.Requirements // where the others can be used: one of them must hold; none = anywhere
 	// Refused says why no node can take the pod, in words that follow "pods with".
 	Refused []string
@@ -35,9 +35,6 @@ const mostConsumers = resourcev1.ResourceClaimReservedForMaxSize
 // that are in the Store; it need not be one of them.
 func (s *Store) Of(p *corev1.Pod) Answer {
 	var out Answer
-	if len(p.Spec.ResourceClaims) == 0 {
-		return out
-	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for i := range p.Spec.ResourceClaims {
@@ -54,6 +51,9 @@ func (s *Store) Of(p *corev1.Pod) Answer {
 			continue
 		}
 		s.add(&out, p, p.Spec.ResourceClaims[i].Name, c)
+	}
+	if len(s.serving) > 0 {
+		s.serve(&out, p)
 	}
 	return out
 }

@@ -33,7 +33,7 @@ func read[T any](t *testing.T, text string) *T {
 	return out
 }
 
-func newStore() *devices.Store { return devices.New(v1.DefaultLabels(), model.NewAxis()) }
+func newStore() *devices.Store { return devices.New(v1.DefaultLabels()) }
 
 const gpuClass = `{metadata: {name: gpu}, spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}}`
 
@@ -64,7 +64,7 @@ func claim(t *testing.T, name string) *resourcev1.ResourceClaim {
 }
 
 // TestWaiting: pods are not planned before their claims are there and theirs.
-// spec 46/5–8, 46/53.
+// spec 46/5, 46/6, 46/7, 46/8, 46/53.
 func TestWaiting(t *testing.T) {
 	s := newStore()
 	s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
@@ -135,7 +135,7 @@ func TestRefused(t *testing.T) {
 }
 
 // TestAllocated: a claim with devices is used where they are, and belongs to the pod
-// that moves only if no one else has it. spec 46/51, 46/54, 46/79–81.
+// that moves only if no one else has it. spec 46/51, 46/54, 46/79, 46/80, 46/81.
 func TestAllocated(t *testing.T) {
 	allocated := func(reserved ...string) *resourcev1.ResourceClaim {
 		c := claim(t, "c")
@@ -195,7 +195,7 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
-// TestPools: which devices there are, and where. spec 46/14–18, 46/34, 46/37–38, 46/56.
+// TestPools: which devices there are, and where. spec 46/14, 46/17, 46/18, 46/34, 46/37, 46/38, 46/56.
 func TestPools(t *testing.T) {
 	show := func(s *devices.Store, node string) string {
 		var out []string
@@ -288,34 +288,34 @@ func TestPublished(t *testing.T) {
 }
 
 // TestServed: which class serves an extended resource, and whether a node's devices do.
-// spec 46/58, 46/61–62.
+// spec 46/58, 46/61, 46/62.
 func TestServed(t *testing.T) {
-	axis := model.NewAxis()
-	s := devices.New(v1.DefaultLabels(), axis)
+	s := newStore()
 	class := func(name string, age time.Duration, resource string) {
 		c := read[resourcev1.DeviceClass](t, gpuClass)
 		c.Name, c.CreationTimestamp = name, metav1.NewTime(time.Unix(0, 0).Add(-age))
 		if resource != "" {
 			c.Spec.ExtendedResourceName = &resource
 		}
-		if got := s.SetClass(c); !got.Served {
-			t.Error("a class is new, and nobody is told")
-		}
+		s.SetClass(c)
 	}
 	class("old", time.Hour, "example.com/gpu")
 	class("new-b", time.Minute, "example.com/gpu")
 	class("new-a", time.Minute, "example.com/gpu")
 	class("plain", time.Minute, "")
-	got := map[string]string{}
-	for _, r := range s.Served() {
-		got[axis.Names()[r.Resource]] = r.Class
-	}
-	want := map[string]string{"example.com/gpu": "new-a"}
+	want := map[string]string{"example.com/gpu": "new-a", "example.com/other": "", "kubernetes.io/gpu": "", "cpu": ""}
 	for _, name := range []string{"old", "new-a", "new-b", "plain"} {
 		want["deviceclass.resource.kubernetes.io/"+name] = name
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("served (-want +got):\n%s", diff)
+	for resource, class := range want {
+		p := read[corev1.Pod](t, `{spec: {containers: [{name: main, resources: {requests: {`+resource+`: 1}}}]}}`)
+		got := ""
+		for _, c := range s.Of(p).Claims {
+			got = c.Requests[0].Ways[0].Class
+		}
+		if got != class {
+			t.Errorf("%s is served by %q, want %q", resource, got, class)
+		}
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	for _, step := range []struct {
@@ -327,4 +327,92 @@ func TestServed(t *testing.T) {
 			t.Errorf("%d of %d slices: served %v", 1, step.slice.Spec.Pool.ResourceSliceCount, !step.want)
 		}
 	}
+}
+
+// TestServedRequests: what a pod without a claim requests of devices.
+// spec 46/63, 46/64.
+func TestServedRequests(t *testing.T) {
+	s := newStore()
+	s.SetClass(read[resourcev1.DeviceClass](t, `{metadata: {name: gpu}, spec: {extendedResourceName: example.com/gpu, selectors: [{cel: {expression: 'true'}}]}}`))
+	s.SetClass(read[resourcev1.DeviceClass](t, `{metadata: {name: nic}, spec: {extendedResourceName: example.com/nic}}`))
+	container := func(gpus, nics int, more string) string {
+		return fmt.Sprintf("{name: c%s, resources: {requests: {cpu: 1, example.com/gpu: %d, example.com/nic: %d}}}", more, gpus, nics)
+	}
+	sidecar := ", restartPolicy: Always"
+	for _, c := range []struct{ init, main, want string }{
+		{"", container(2, 0, ""), "container-0-request-1 gpu 2"},
+		{container(2, 0, ""), container(1, 0, ""), "container-0-request-1 gpu 1, container-1-request-1 gpu 1"},
+		{container(1, 0, ""), container(1, 0, ""), "container-1-request-1 gpu 1"},
+		{container(1, 0, sidecar), container(1, 0, ""), "container-0-request-1 gpu 1, container-1-request-1 gpu 1"},
+		{container(4, 0, "") + "," + container(4, 1, ""), container(1, 0, ""), "container-0-request-1 gpu 3, container-1-request-2 nic 1, container-2-request-1 gpu 1"},
+		{container(2, 0, "") + "," + container(1, 0, sidecar), container(1, 2, ""), "container-1-request-1 gpu 1, container-2-request-1 gpu 1, container-2-request-2 nic 2"},
+		{"", container(0, 0, ""), ""},
+	} {
+		p := read[corev1.Pod](t, "{metadata: {namespace: default, name: p, uid: u}, spec: {initContainers: ["+c.init+"], containers: ["+c.main+"]}}")
+		var got []string
+		for _, claim := range s.Of(p).Claims {
+			for _, r := range claim.Requests {
+				got = append(got, fmt.Sprint(r.Name, " ", strings.TrimPrefix(r.Resource, "example.com/"), " ", r.Ways[0].Count))
+			}
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("init %s main %s: %s, want %s", c.init, c.main, text, c.want)
+		}
+	}
+
+	p := read[corev1.Pod](t, "{metadata: {namespace: default, name: p, uid: u}, spec: {containers: ["+container(1, 0, "")+"]}}")
+	s.SetPod(p)
+	made := read[resourcev1.ResourceClaim](t, `{metadata: {namespace: default, name: p-extended-resources-x, annotations: {resource.kubernetes.io/extended-resource-claim: "true"},
+		ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u, controller: true}]}}`)
+	if c := s.SetClaim(made); len(c.Pods) != 1 || !s.Of(p).Waits {
+		t.Errorf("the scheduler has made the claim: waits %v, %d pods are told", s.Of(p).Waits, len(c.Pods))
+	}
+	if c := s.DeleteClaim(made); len(c.Pods) != 1 || s.Of(p).Waits || len(s.Of(p).Claims) != 1 {
+		t.Errorf("the scheduler has deleted the claim: waits %v, %d pods are told", s.Of(p).Waits, len(c.Pods))
+	}
+	if c := s.DeleteClass(read[resourcev1.DeviceClass](t, `{metadata: {name: gpu}}`)); len(c.Pods) != 1 || len(s.Of(p).Claims) > 0 {
+		t.Error("no class serves the resource any more")
+	}
+}
+
+// TestRulesOfNewNodes: a DeviceTaintRule that names a driver taints devices that its
+// nodes will have; one that names a pool or a device does not. spec 46/40.
+func TestRulesOfNewNodes(t *testing.T) {
+	s := newStore()
+	pools := []model.DevicePool{{Driver: "gpu.example.com", Name: "gpus", Devices: []model.Device{{Name: "gpu-0", Kind: &model.DeviceKind{Key: "k", Driver: "gpu.example.com"}}}}}
+	kinds := &model.InstanceType{Name: "t", Devices: pools}
+	of := &model.Snapshot{Pools: []model.Pool{{Name: "p", Types: []*model.InstanceType{kinds}}}, Nodes: []model.Node{{Name: "a", Devices: pools}, {Name: "b", Devices: pools, Initialized: true}}}
+	check := func(what string, want int) {
+		t.Helper()
+		got, again := s.Answered(of), s.Answered(of)
+		if n := len(got.Pools[0].Types[0].Devices[0].Devices[0].Taints); n != want {
+			t.Errorf("%s: devices of new nodes have %d taints, want %d", what, n, want)
+		}
+		if n := len(got.Nodes[0].Devices[0].Devices[0].Taints); n != want {
+			t.Errorf("%s: devices of a node that starts have %d taints, want %d", what, n, want)
+		}
+		if n := len(got.Nodes[1].Devices[0].Devices[0].Taints) + len(pools[0].Devices[0].Taints); n != 0 {
+			t.Errorf("%s: devices that are published have %d taints more", what, n)
+		}
+		if &got.Pools[0].Types[0] != &again.Pools[0].Types[0] || &got.Nodes[0].Devices[0] != &again.Nodes[0].Devices[0] {
+			t.Errorf("%s: the same Snapshot again has other lists", what)
+		}
+	}
+	rule := func(selector, effect string) *resourcev1.DeviceTaintRule {
+		return read[resourcev1.DeviceTaintRule](t, "{metadata: {name: r}, spec: {deviceSelector: "+selector+", taint: {key: sick, effect: "+effect+"}}}")
+	}
+	check("no rule", 0)
+	for _, c := range []struct {
+		selector, effect string
+		want             int
+	}{
+		{"{driver: gpu.example.com}", "NoSchedule", 1}, {"{driver: other.example.com}", "NoSchedule", 0}, {"{driver: gpu.example.com, pool: n1}", "NoSchedule", 0},
+		{"{driver: gpu.example.com, device: gpu-0}", "NoSchedule", 0}, {"{}", "NoExecute", 1}, {"{driver: gpu.example.com}", "None", 0},
+	} {
+		s.SetRule(rule(c.selector, c.effect))
+		check(c.selector+" "+c.effect, c.want)
+	}
+	s.SetRule(rule("{}", "NoSchedule"))
+	s.DeleteRule(rule("{}", "NoSchedule"))
+	check("the rule is gone", 0)
 }

@@ -17,6 +17,10 @@
 //   - A claim that has an allocation is used where the allocation says. If the pod has
 //     a node already, and no one else holds the claim elsewhere, the claim is one to
 //     be met anew: this is what it needs when it moves.
+//   - A pod that requests an extended resource which a DeviceClass serves has the claim
+//     that the scheduler will make for it; see model.DeviceRequest.
+//   - A DeviceTaintRule that names a driver, and no pool or device, is about devices of
+//     new nodes as well.
 //   - A pod waits, and is not planned, while a claim of it does not exist, or is
 //     about to be allocated for another pod.
 //   - What the scheduler would not understand, it refuses; so do we.

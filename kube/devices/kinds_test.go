@@ -16,7 +16,7 @@ import (
 // TestKindsAreForgotten: nodes whose devices have serial numbers come and go, and what
 // is known of devices that are gone does not pile up.
 func TestKindsAreForgotten(t *testing.T) {
-	s := New(v1.DefaultLabels(), nil)
+	s := New(v1.DefaultLabels())
 	for i := range 10 * leastForget {
 		s.SetSlice(&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: resourcev1.ResourceSliceSpec{
 			Driver: "gpu.example.com", NodeName: ptr.To("n1"), Pool: resourcev1.ResourcePool{Name: "n1", ResourceSliceCount: 1},

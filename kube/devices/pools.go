@@ -291,10 +291,6 @@ func (s *Store) Published(node *corev1.Node) sets.Set[string] {
 // Serves reports whether the Node has a device by which a DeviceClass serves the
 // extended resource.
 func (s *Store) Serves(node *corev1.Node, resource corev1.ResourceName) bool {
-	at, known := s.axis.Position(string(resource))
-	if !known {
-		return false
-	}
 	kinds := map[string]*model.DeviceKind{}
 	for _, p := range s.Pools(node.Name) {
 		for _, d := range p.Devices {
@@ -303,16 +299,16 @@ func (s *Store) Serves(node *corev1.Node, resource corev1.ResourceName) bool {
 			}
 		}
 	}
-	for _, r := range s.Served() {
-		if r.Resource != at {
-			continue
-		}
-		matching := maps.Clone(kinds)
-		for _, text := range r.Selectors {
-			of := s.judge.Selector(text, kinds)
-			maps.DeleteFunc(matching, func(key string, _ *model.DeviceKind) bool { return !slices.Contains(of.Matches, key) })
-		}
-		return len(matching) > 0
+	s.mu.RLock()
+	class := s.serving[string(resource)]
+	s.mu.RUnlock()
+	if class == nil {
+		return false
 	}
-	return false
+	selectors, problem := selectorsOf(class.Spec.Selectors)
+	for _, text := range selectors {
+		of := s.judge.Selector(text, kinds)
+		maps.DeleteFunc(kinds, func(key string, _ *model.DeviceKind) bool { return !slices.Contains(of.Matches, key) })
+	}
+	return problem == "" && len(kinds) > 0
 }

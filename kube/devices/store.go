@@ -16,7 +16,6 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/kube/selectors"
-	"karpenter/model"
 )
 
 // Store is what is known of devices and of the pods that claim some. Make one with
@@ -24,22 +23,24 @@ import (
 // not be modified.
 type Store struct {
 	labels v1.Labels
-	axis   *model.Axis
 	judge  *selectors.Judge
 
 	mu      sync.RWMutex
 	slices  map[string]*resourcev1.ResourceSlice
 	claims  map[string]*resourcev1.ResourceClaim // by namespace/name
 	classes map[string]*resourcev1.DeviceClass
+	serving map[string]*resourcev1.DeviceClass // by the extended resource that it serves
 	rules   map[string]*resourcev1.DeviceTaintRule
-	byUse   map[string]map[string]*corev1.Pod // claim → key → pod that has not ended
-	byPod   map[string][]string               // pod's key → claims, as entered in byUse
+	byUse   map[string]map[string]*corev1.Pod // claim, or use of a resource → key → pod that has not ended
+	byPod   map[string][]string               // pod's key → what byUse has it under
+	made    map[string]string                 // pod's key → claim that the scheduler has made for its extended resources
 
 	parts  map[poolKey]sets.Set[string] // names of the slices of each pool
 	held   map[poolKey]sets.Set[string] // claims that have devices of it
 	pools  map[poolKey]*pool            // as built last
 	byNode map[string]sets.Set[poolKey] // pools of a node; "" = of the cluster
 	kinds  cloud.Kinds                  // of the pools
+	ruled  ruled
 
 	nextForget int // number of kinds at which those that are gone are dropped
 }
@@ -51,20 +52,18 @@ type poolKey struct{ driver, name string }
 type Change struct {
 	Pods  []*corev1.Pod // whose Answers may differ, by namespace and name; the pod itself is not among them
 	Nodes []string      // whose Pools may differ; "" = those of the cluster
-	// Served reports whether Served may differ.
-	Served bool
 }
 
 // New returns an empty Store. Labels and values are replaced by their canonical
-// forms. Extended resources that DeviceClasses serve get positions on the axis.
-func New(labels v1.Labels, axis *model.Axis) *Store {
+// forms.
+func New(labels v1.Labels) *Store {
 	return &Store{
-		labels: labels, axis: axis, judge: selectors.NewJudge(),
+		labels: labels, judge: selectors.NewJudge(),
 		slices: map[string]*resourcev1.ResourceSlice{}, claims: map[string]*resourcev1.ResourceClaim{},
 		classes: map[string]*resourcev1.DeviceClass{}, rules: map[string]*resourcev1.DeviceTaintRule{},
-		byUse: map[string]map[string]*corev1.Pod{}, byPod: map[string][]string{},
+		byUse: map[string]map[string]*corev1.Pod{}, byPod: map[string][]string{}, made: map[string]string{},
 		parts: map[poolKey]sets.Set[string]{}, held: map[poolKey]sets.Set[string]{}, pools: map[poolKey]*pool{},
-		byNode: map[string]sets.Set[poolKey]{}, kinds: cloud.Kinds{}, nextForget: leastForget,
+		byNode: map[string]sets.Set[poolKey]{}, kinds: cloud.Kinds{}, ruled: newRuled(), nextForget: leastForget,
 	}
 }
 
@@ -83,9 +82,6 @@ func claimsOf(p *corev1.Pod) []string {
 	return out
 }
 
-// Answered returns the Snapshot with what its selectors say of its devices.
-func (s *Store) Answered(of *model.Snapshot) *model.Snapshot { return s.judge.Fill(of) }
-
 // SetPod takes in a pod that is new or changed. One that has ended uses nothing any
 // more.
 func (s *Store) SetPod(p *corev1.Pod) Change {
@@ -93,7 +89,7 @@ func (s *Store) SetPod(p *corev1.Pod) Change {
 	defer s.mu.Unlock()
 	var claims []string
 	if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-		claims = claimsOf(p)
+		claims = append(claimsOf(p), resourcesOf(p)...)
 	}
 	return s.setUses(p, claims)
 }
@@ -162,9 +158,11 @@ func (s *Store) setClaim(name string, c *resourcev1.ResourceClaim) Change {
 		}
 		touched.Insert(k)
 	}
+	users := s.owner(s.claims[name], false)
 	if s.claims[name] = c; c == nil {
 		delete(s.claims, name)
 	}
+	users = append(users, s.owner(c, true)...)
 	for _, r := range results(c) {
 		k := poolKey{r.Driver, r.Pool}
 		if s.held[k] == nil {
@@ -173,7 +171,7 @@ func (s *Store) setClaim(name string, c *resourcev1.ResourceClaim) Change {
 		s.held[k].Insert(name)
 		touched.Insert(k)
 	}
-	return Change{Pods: s.users(name), Nodes: s.build(touched.UnsortedList()...)}
+	return Change{Pods: s.users(append(users, name)...), Nodes: s.build(touched.UnsortedList()...)}
 }
 
 // results returns what is allocated to the claim.
@@ -233,6 +231,7 @@ func (s *Store) setRule(name string, r *resourcev1.DeviceTaintRule) Change {
 	if s.rules[name] = r; r == nil {
 		delete(s.rules, name)
 	}
+	s.ruled = newRuled()
 	return Change{Nodes: s.build(slices.Collect(maps.Keys(s.parts))...)}
 }
 
@@ -242,39 +241,14 @@ func (s *Store) SetClass(c *resourcev1.DeviceClass) Change { return s.setClass(c
 // DeleteClass takes in that the DeviceClass is gone.
 func (s *Store) DeleteClass(c *resourcev1.DeviceClass) Change { return s.setClass(c.Name, nil) }
 
-// setClass concerns every pod with claims: classes are few and rare.
+// setClass concerns every pod with claims, or with extended resources: classes are few
+// and rare.
 func (s *Store) setClass(name string, c *resourcev1.DeviceClass) Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.classes[name] = c; c == nil {
 		delete(s.classes, name)
 	}
-	return Change{Pods: s.users(slices.Collect(maps.Keys(s.byUse))...), Served: true}
-}
-
-// Served returns the extended resources that DeviceClasses serve, by resource. A
-// class always serves one that is named after it. Of several classes with one name
-// the newest serves it, of equally old ones the first by name.
-func (s *Store) Served() []model.ServedResource {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	by := map[string]*resourcev1.DeviceClass{}
-	for _, name := range slices.Sorted(maps.Keys(s.classes)) {
-		c := s.classes[name]
-		by[resourcev1.ResourceDeviceClassPrefix+name] = c
-		if r := c.Spec.ExtendedResourceName; r != nil {
-			if known := by[*r]; known == nil || c.CreationTimestamp.After(known.CreationTimestamp.Time) {
-				by[*r] = c
-			}
-		}
-	}
-	var out []model.ServedResource
-	for _, resource := range slices.Sorted(maps.Keys(by)) {
-		selectors, problem := selectorsOf(by[resource].Spec.Selectors)
-		if problem == "" {
-			out = append(out, model.ServedResource{Resource: s.axis.Index(resource), Class: by[resource].Name, Selectors: selectors})
-		}
-	}
-	slices.SortFunc(out, func(a, b model.ServedResource) int { return a.Resource - b.Resource })
-	return out
+	s.serving = serving(s.classes)
+	return Change{Pods: s.users(slices.Collect(maps.Keys(s.byUse))...)}
 }

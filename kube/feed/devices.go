@@ -33,9 +33,6 @@ func changed[T any](m *podFeed, change func(T) devices.Change) func(T) {
 		for _, node := range c.Nodes {
 			m.world.SetDevices(node, m.Devices.Pools(node))
 		}
-		if c.Served {
-			m.world.SetServed(m.Devices.Served())
-		}
 		m.renew(c.Pods)
 	}
 }

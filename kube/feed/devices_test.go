@@ -52,7 +52,7 @@ func TestDevicesAreNotServed(t *testing.T) {
 	axis := model.NewAxis()
 	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, nil)}
 	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels()}
-	f, err := feed.Start(t.Context(), withoutDevices{x.informers}, x.world, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels, axis)})
+	f, err := feed.Start(t.Context(), withoutDevices{x.informers}, x.world, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels)})
 	if err != nil || f.Devices != nil {
 		t.Fatal(f, err)
 	}
@@ -68,7 +68,7 @@ func TestDevices(t *testing.T) {
 	axis := model.NewAxis()
 	w := world.New(axis, nil)
 	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(*v1.NodeClassReference) bool { return true }}
-	sink := feed.NewSink(w, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels, axis)})
+	sink := feed.NewSink(w, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels)})
 	now := time.Now()
 
 	sink.Set(claiming("c"))
@@ -126,6 +126,7 @@ func TestDevices(t *testing.T) {
 func TestTrimmedDevices(t *testing.T) {
 	full := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "c", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}, OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", UID: "u"}},
+		Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true", "other": "x"},
 	}}
 	full.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu"}}}
 	full.Spec.Devices.Config = []resourcev1.DeviceClaimConfiguration{{Requests: []string{"r"}}}

@@ -172,7 +172,7 @@ func Optional() []client.Object {
 	var out []client.Object
 	axis := model.NewAxis()
 	handlers, _ := all(world.New(axis, nil), convert.Converter{Axis: axis}, Sources{
-		Spread: spread.New(nil), Devices: devices.New(v1.DefaultLabels(), axis),
+		Spread: spread.New(nil), Devices: devices.New(v1.DefaultLabels()),
 	})
 	for _, h := range handlers {
 		if h.optional {

@@ -238,7 +238,10 @@ func TrimOthers(obj any) (any, error) {
 	case *resourcev1.ResourceSlice: // who owns it says which node it is of
 		o.Labels, o.Annotations = nil, nil
 	case *resourcev1.ResourceClaim:
-		o.Labels, o.Annotations, o.Finalizers = nil, nil, nil
+		made, ok := o.Annotations[resourcev1.ExtendedResourceClaimAnnotation]
+		if o.Labels, o.Annotations, o.Finalizers = nil, nil, nil; ok {
+			o.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: made}
+		}
 		o.Spec.Devices.Config, o.Status.Devices = nil, nil
 		if o.Status.Allocation != nil {
 			o.Status.Allocation.Devices.Config = nil

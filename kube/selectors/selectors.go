@@ -202,9 +202,8 @@ func attribute(a model.DeviceAttribute) (resource.DeviceAttribute, bool) {
 	return resource.DeviceAttribute{}, false
 }
 
-// used returns the selectors of all pods of the Snapshot by namespace, those of
-// DeviceClasses that serve resources under ""; nil if no pod has claims, and no class
-// serves a resource.
+// used returns the selectors of all pods of the Snapshot by namespace; nil if no pod has
+// claims.
 func used(s *model.Snapshot) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	use := func(namespace string, texts []string) {
@@ -231,9 +230,6 @@ func used(s *model.Snapshot) map[string]map[string]bool {
 	add(s.Pending)
 	for i := range s.Nodes {
 		add(s.Nodes[i].Movable)
-	}
-	for _, r := range s.Served {
-		use("", r.Selectors)
 	}
 	if len(out) == 0 {
 		return nil

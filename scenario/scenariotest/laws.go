@@ -89,11 +89,26 @@ func (l *laws) placements() {
 		if !slices.ContainsFunc(shape.Alternatives(), func(alt model.Requirements) bool { _, ok := n.Labels.Satisfies(alt); return ok }) {
 			l.breaks("pod %s is placed on %s against its labels", p.Pod.Key(), p.Node)
 		}
-		taken[p.Node] = taken[p.Node].Plus(shape.Requests)
+		taken[p.Node] = taken[p.Node].Plus(l.allocated(shape, n.Allocatable))
 		if !taken[p.Node].Fits(n.Allocatable.Minus(n.Requested.Minus(n.Leaving).Max(nil))) {
 			l.breaks("node %s has no room for %s", p.Node, p.Pod.Key())
 		}
 	}
+}
+
+// allocated returns what the pod takes of what there is to allocate: of extended
+// resources that there is nothing of it gets devices, if a DeviceClass serves them.
+func (l *laws) allocated(s *model.Shape, have model.Resources) model.Resources {
+	out := s.Requests
+	for _, c := range s.Claims {
+		for _, r := range c.Requests {
+			if i := slices.Index(l.s.Resources, r.Resource); i >= 0 && have.At(i) == 0 {
+				out = slices.Clone(out)
+				out[i] = 0
+			}
+		}
+	}
+	return out
 }
 
 // untolerated ignores taints that only prefer.
@@ -108,13 +123,17 @@ func (l *laws) launch(launch *model.Launch) {
 		l.breaks("launch in %s of %s: no such pool, or not among its types", launch.Pool, launch.Type)
 		return
 	}
-	var need model.Resources
+	need := map[string]model.Resources{}
 	for _, p := range launch.Pods {
 		shape := l.shapes[p.Key()]
 		if shape == nil {
 			continue // law 1 has said so
 		}
-		need = need.Plus(shape.Requests)
+		for _, name := range launch.Types {
+			if t := typeOf(pool, name); t != nil {
+				need[name] = need[name].Plus(l.allocated(shape, t.Allocatable))
+			}
+		}
 		if t, bad := untolerated(pool.Taints, shape); bad {
 			l.breaks("pod %s does not tolerate %s of pool %s", p.Key(), t, pool.Name)
 		}
@@ -126,7 +145,7 @@ func (l *laws) launch(launch *model.Launch) {
 		}
 	}
 	for _, name := range launch.Types {
-		if t := typeOf(pool, name); t == nil || !need.Fits(t.Allocatable) {
+		if t := typeOf(pool, name); t == nil || !need[name].Fits(t.Allocatable) {
 			l.breaks("the pods of a launch of %s do not fit %s", launch.Type, name)
 		}
 	}

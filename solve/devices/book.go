@@ -72,8 +72,9 @@ type claim struct {
 }
 
 type request struct {
-	name string
-	ways []*way
+	name     string
+	ways     []*way
+	resource string // nothing is asked for where a device plugin has it
 }
 
 // way is one way to meet a request.
@@ -126,7 +127,7 @@ func compileClaim(c *model.DeviceClaim) claim {
 	out := claim{DeviceClaim: c}
 	for i := range c.Requests {
 		r := &c.Requests[i]
-		compiled := request{name: r.Name}
+		compiled := request{name: r.Name, resource: r.Resource}
 		for j := range r.Ways {
 			w := &way{DeviceWay: &r.Ways[j], name: r.Name}
 			if w.Name != "" {
@@ -177,6 +178,9 @@ func refusal(claims []model.DeviceClaim, b *Book) string {
 		for _, r := range c.requests {
 			if len(r.ways) == 0 {
 				return fmt.Sprintf("claim %s (request %s asks for devices in a way that is not planned)", c.Name, r.name)
+			}
+			if r.resource != "" {
+				continue // a device plugin may have it
 			}
 			sum += r.least()
 			for _, w := range r.ways {

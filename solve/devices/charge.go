@@ -20,7 +20,8 @@ import (
 //   - for each set of kinds that some request is content with, how many devices of
 //     these kinds a node has, where pods with other claims can compete for them;
 //   - there, for each capacity of devices that can be shared, and each counter, how
-//     much of it a node has.
+//     much of it a node has;
+//   - of extended resources that devices serve, how many devices there are: see served.
 //
 // Both are necessary and not always sufficient: a Book is asked before pods are put
 // on a node. Prices stay exact, and bounds on them true.
@@ -34,18 +35,33 @@ type Charge struct {
 	base      int // position of the first axis
 	axes      []axis
 	kinds     []*model.DeviceKind // of nodes and types
+	served    []served            // by name
 
-	types  map[*model.InstanceType]*model.InstanceType
-	lists  map[**model.InstanceType][]*model.InstanceType // by the first of a list
+	types  map[typeKey]*model.InstanceType
+	lists  map[listKey][]*model.InstanceType
 	shapes map[*model.Shape]*model.Shape
 	plain  map[*model.Shape]*model.Shape // as they were, by what they became
-	rooms  map[room]model.Resources
+	rooms  map[room]equipment
+	pools  []model.Pool // of the Snapshot, as they became
 }
 
 // room is a node by what its room for pods with claims follows from.
 type room struct {
-	have    *int64
-	devices *model.DevicePool
+	have, requested *int64
+	devices         *model.DevicePool
+	plugins         string
+}
+
+// typeKey is an instance type in a pool whose nodes have plugins for these resources.
+type typeKey struct {
+	of      *model.InstanceType
+	plugins string
+}
+
+// listKey is the first of a list of types, likewise.
+type listKey struct {
+	first   **model.InstanceType
+	plugins string
 }
 
 // axis is a resource: one of the following.
@@ -75,17 +91,20 @@ func (c *Charge) Of(s *model.Snapshot) *model.Snapshot {
 	for _, a := range c.axes {
 		out.Resources = append(out.Resources, a.name)
 	}
+	shown := c.shown(s, c.served)
 	out.Pools = slices.Clone(s.Pools)
 	for i := range out.Pools {
-		out.Pools[i].Types = c.list(out.Pools[i].Types)
+		out.Pools[i].Types = c.list(out.Pools[i].Types, shown[out.Pools[i].Name])
 	}
+	c.pools = out.Pools
 	out.Nodes = slices.Clone(s.Nodes)
 	for i := range out.Nodes {
 		n := &out.Nodes[i]
-		n.Allocatable = c.room(n)
+		e := c.room(n, shown[n.Pool])
+		n.Allocatable, n.Devices = e.resources, e.pools
 		n.Movable = c.pending(n.Movable, nil)
 	}
-	out.Pending = c.pending(s.Pending, s.Nodes)
+	out.Pending = c.pending(s.Pending, out.Nodes)
 	if out.Selectors == nil {
 		out.Selectors = []model.DeviceSelector{}
 	}
@@ -120,13 +139,13 @@ func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
 		*c = Charge{Book: NewBook(s.Selectors), selectors: s.Selectors}
 	}
 	c.kinds = kindsOf(s)
-	axes := c.axesOf(shapes, s)
-	same := slices.EqualFunc(axes, c.axes, func(a, b axis) bool { return a.equal(&b) })
+	axes, served := c.axesOf(shapes, s), servedOf(shapes, s.Resources)
+	same := slices.EqualFunc(axes, c.axes, func(a, b axis) bool { return a.equal(&b) }) && reflect.DeepEqual(served, c.served)
 	if !same || c.base != len(s.Resources) || len(c.shapes)+len(c.rooms)+len(c.types) > mostKept {
-		c.axes, c.base = axes, len(s.Resources)
-		c.types, c.lists = map[*model.InstanceType]*model.InstanceType{}, map[**model.InstanceType][]*model.InstanceType{}
+		c.axes, c.served, c.base = axes, served, len(s.Resources)
+		c.types, c.lists = map[typeKey]*model.InstanceType{}, map[listKey][]*model.InstanceType{}
 		c.shapes, c.plain = map[*model.Shape]*model.Shape{}, map[*model.Shape]*model.Shape{}
-		c.rooms = map[room]model.Resources{}
+		c.rooms = map[room]equipment{}
 	}
 }
 
@@ -244,10 +263,10 @@ func kindsOf(s *model.Snapshot) []*model.DeviceKind {
 }
 
 // content returns the Keys of the kinds that some way of the request is content
-// with; none if the request uses no devices up.
+// with; none if there are nodes where the request uses no devices up.
 func (c *Charge) content(r *request, kinds []*model.DeviceKind) []string {
 	var out []string
-	if slices.ContainsFunc(r.ways, func(w *way) bool { return w.Admin }) {
+	if r.resource != "" || slices.ContainsFunc(r.ways, func(w *way) bool { return w.Admin }) {
 		return nil
 	}
 	for _, k := range kinds {
@@ -291,7 +310,7 @@ func (c *Charge) needs(set *Set, a *axis, kinds map[*request][]string) int64 {
 func (c *Charge) takesOf(r *request, a *axis) int64 {
 	least, some := int64(0), false
 	for _, w := range r.ways {
-		if w.Admin {
+		if w.Admin || r.resource != "" {
 			return 0
 		}
 		for _, k := range c.kinds {
@@ -357,48 +376,73 @@ func (c *Charge) stocked(s *Stock) []int64 {
 	return out
 }
 
-func (c *Charge) list(types []*model.InstanceType) []*model.InstanceType {
+func (c *Charge) list(types []*model.InstanceType, shown []bool) []*model.InstanceType {
 	if len(types) == 0 {
 		return types
 	}
-	if known := c.lists[&types[0]]; len(known) == len(types) {
+	key := listKey{&types[0], pluginsText(shown)}
+	if known := c.lists[key]; len(known) == len(types) {
 		return known
 	}
 	out := make([]*model.InstanceType, len(types))
 	for i, t := range types {
-		if c.types[t] == nil {
+		key := typeKey{t, key.plugins}
+		if c.types[key] == nil {
 			with := *t
-			with.Allocatable = c.extend(t.Allocatable, c.stock(t.Devices))
-			c.types[t] = &with
+			e := c.equip(t.Allocatable, nil, t.Devices, c.plugged(t.Allocatable, t.Devices, c.served, shown))
+			with.Allocatable, with.Devices = e.resources, e.pools
+			c.types[key] = &with
 		}
-		out[i] = c.types[t]
+		out[i] = c.types[key]
 	}
-	c.lists[&types[0]] = out
+	c.lists[key] = out
 	return out
 }
 
-// extend returns what there is with what there is of the axes.
-func (c *Charge) extend(have model.Resources, s *Stock) model.Resources {
+// equipment is what there is of resources and axes, and the devices behind it.
+type equipment struct {
+	resources model.Resources
+	pools     []model.DevicePool
+}
+
+// equip returns what there is of the resources, of which so much is requested, and of
+// the axes. Plugins says of each served resource whether a device plugin has it.
+func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool, plugins []bool) equipment {
+	for i, has := range plugins {
+		if has {
+			pools = append(slices.Clip(pools), model.DevicePool{Driver: plugin, Name: c.served[i].name})
+		}
+	}
+	s := c.stock(pools)
 	out := make(model.Resources, c.base+len(c.axes))
 	copy(out, have)
+	for i, has := range plugins {
+		if r := &c.served[i]; !has {
+			out[r.at] = requested.At(r.at) + c.most(s, r)
+		}
+	}
 	copy(out[c.base:], c.stocked(s))
-	return out
+	return equipment{out, pools}
 }
 
-func (c *Charge) room(n *model.Node) model.Resources {
-	var key room
+func (c *Charge) room(n *model.Node, shown []bool) equipment {
+	plugins := c.ofPlugins(n, c.served, shown)
+	key := room{plugins: pluginsText(plugins)}
 	if len(n.Allocatable) > 0 {
 		key.have = &n.Allocatable[0]
+	}
+	if len(n.Requested) > 0 && len(plugins) > 0 {
+		key.requested = &n.Requested[0]
 	}
 	if len(n.Devices) > 0 {
 		key.devices = &n.Devices[0]
 	}
 	if key.have == nil {
-		return c.extend(n.Allocatable, c.stock(n.Devices))
+		return c.equip(n.Allocatable, n.Requested, n.Devices, plugins)
 	}
-	out := c.rooms[key]
-	if out == nil {
-		out = c.extend(n.Allocatable, c.stock(n.Devices))
+	out, known := c.rooms[key]
+	if !known {
+		out = c.equip(n.Allocatable, n.Requested, n.Devices, plugins)
 		c.rooms[key] = out
 	}
 	return out
@@ -505,6 +549,9 @@ func (c *Charge) broken(s *model.Shape, nodes []model.Node) string {
 		for j := range stock.devices {
 			for k := range set.claims {
 				for _, r := range set.claims[k].requests {
+					if stock.plugins[r.resource] {
+						continue
+					}
 					for _, w := range r.ways {
 						v, at := c.judge(w.DeviceWay, stock.devices[j].Kind)
 						if v == fails && takes(n, s) {
@@ -528,9 +575,15 @@ func takes(n *model.Node, s *model.Shape) bool {
 	})
 }
 
-// Undo has the plan speak of resources and shapes as the Snapshot does.
+// Undo has the plan speak of resources and shapes as the Snapshot does. What devices
+// serve is not requested of new nodes, which have nothing of it to allocate.
 func (c *Charge) Undo(plan *model.Plan) {
-	if len(c.axes) > 0 {
-		plan.Restore(c.base, c.plain)
+	if len(c.axes) == 0 {
+		return
+	}
+	plan.Restore(c.base, c.plain)
+	release(plan.Launches, c.pools, c.served)
+	for i := range plan.Commands {
+		release(plan.Commands[i].Launches, c.pools, c.served)
 	}
 }

@@ -14,6 +14,7 @@
 //   - load.go: what a node's devices take: pods one after the other.
 //   - charge.go: devices as resources, so that planning sees what cannot be met
 //     before it asks for a search.
+//   - served.go: extended resources that devices serve to pods without claims.
 //   - why.go: says in words what keeps claims from their devices.
 //
 // # Vocabulary

@@ -144,7 +144,9 @@ func (b *Book) Drivers(pools []model.DevicePool, portions []Portion) []string {
 		}
 		if slices.ContainsFunc(portions, func(p Portion) bool {
 			return slices.ContainsFunc(p.Claims, func(c model.DeviceClaim) bool {
-				return slices.ContainsFunc(c.Requests, func(r model.DeviceRequest) bool { return slices.ContainsFunc(r.Ways, wanted) })
+				return slices.ContainsFunc(c.Requests, func(r model.DeviceRequest) bool {
+					return !plugs(pools, r.Resource) && slices.ContainsFunc(r.Ways, wanted)
+				})
 			})
 		}) {
 			out = append(out, pools[i].Driver)

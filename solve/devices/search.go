@@ -143,6 +143,9 @@ func (s *search) request(claim, at int) outcome {
 		}
 		return how
 	}
+	if s.plugins[c.requests[at].resource] {
+		return s.request(claim, at+1)
+	}
 	ways := c.requests[at].ways
 	all := full
 	for i := range ways {

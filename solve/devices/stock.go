@@ -19,7 +19,17 @@ type Stock struct {
 	names    []counterID         // of counters
 	broken   []*model.DevicePool // that give nothing, and end a search for all devices
 	pools    []*model.DevicePool
-	start    *shelf // with what claims have already
+	plugins  map[string]bool // extended resources that device plugins have; nil = none
+	start    *shelf          // with what claims have already
+}
+
+// plugin is the driver of pools that say that a device plugin has the resource that
+// they are called after. They have no devices, and no driver has a name with a blank.
+const plugin = "device plugin"
+
+// plugs reports whether a device plugin has the resource where these pools are.
+func plugs(pools []model.DevicePool, resource string) bool {
+	return slices.ContainsFunc(pools, func(p model.DevicePool) bool { return p.Driver == plugin && p.Name == resource })
 }
 
 type device struct {
@@ -57,7 +67,12 @@ func newStock(pools []model.DevicePool) *Stock {
 		return cmp.Or(boolOrder(a.Late, b.Late), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Name, b.Name))
 	})
 	for i, p := range s.pools {
-		s.add(p, i)
+		if s.add(p, i); p.Driver == plugin {
+			if s.plugins == nil {
+				s.plugins = map[string]bool{}
+			}
+			s.plugins[p.Name] = true
+		}
 	}
 	s.start = newShelf(s)
 	for i, p := range s.pools {

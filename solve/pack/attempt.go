@@ -76,6 +76,7 @@ func conclude(x *draft) *outcome {
 		x = steadier(x)
 		economise(x)
 		secure(x)
+		confirmAll(x)
 	}
 	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(x.snapshot.Pending))}
 	for _, d := range x.demands {
@@ -86,6 +87,19 @@ func conclude(x *draft) *outcome {
 	}
 	report{x}.fill(out)
 	return out
+}
+
+// confirmations is how often places are looked for again for pods that find no
+// devices as the scheduler looks for them.
+const confirmations = 3
+
+// confirmAll has every pod with claims find its devices as the scheduler looks for
+// them. Those that do not are put elsewhere, or are left.
+func confirmAll(x *draft) {
+	for tried := 0; !(repair{x}).confirm() && tried < confirmations; tried++ {
+		repair{x}.rebuild()
+		repair{x}.insertAll()
+	}
 }
 
 // attempt places what it can. Taints that only prefer to be avoided are

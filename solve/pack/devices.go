@@ -85,17 +85,22 @@ func (x *draft) claiming(take []portion) bool {
 	return pods > 0
 }
 
-// suppliedOffers returns those of the offers whose types have devices for the pods of
-// the portions together.
-func (x *draft) suppliedOffers(offers fit.Bits, take []portion) fit.Bits {
-	if !x.claiming(take) {
+// suppliedOffers returns those of the offers of the bin whose types have devices for
+// its pods together. Where a device plugin has an extended resource on nodes of the
+// offer that the bin was planned with, they have one, too: what a new node waits for is
+// told when it is launched.
+func (x *draft) suppliedOffers(b bin) fit.Bits {
+	offers := x.offersOf(b)
+	if !x.claiming(b.take) {
 		return offers
 	}
 	out := slices.Clone(offers)
 	last, ok := -1, false
+	chosen := &x.catalogue.Types[x.catalogue.Offers[b.offer].Type]
 	for o := range offers.All() {
 		if t := x.catalogue.Offers[o].Type; t != last {
-			last, ok = t, x.supplied(&x.catalogue.Types[t], take)
+			row := &x.catalogue.Types[t]
+			last, ok = t, devices.Alike(chosen.Devices, row.Devices) && x.supplied(row, b.take)
 		}
 		if !ok {
 			out.Unset(o)

@@ -41,7 +41,7 @@ func (w report) render(plan *model.Plan) {
 	menus := map[string]*menu{}
 	for _, b := range w.bins {
 		requests := w.podRequests(b)
-		offers := w.suppliedOffers(w.offersOf(b), b.take)
+		offers := w.suppliedOffers(b)
 		key := offers.Key()
 		if menus[key] == nil {
 			menus[key] = w.menu(b.offer, offers)
@@ -73,7 +73,7 @@ func (w report) offer(l *model.Launch, b bin, requests model.Resources, m *menu)
 		return
 	}
 	var choices []choice
-	choices, l.MinValues = w.listed(b, w.varietyOf(pool, w.suppliedOffers(w.offersOf(b), b.take), l.Requirements), requests)
+	choices, l.MinValues = w.listed(b, w.varietyOf(pool, w.suppliedOffers(b), l.Requirements), requests)
 	w.list(l, requests, choices, m.types)
 }
 

@@ -98,7 +98,7 @@ func (t *Trial) Options(launch int) []Option {
 	for at := x.bins[bin].count; at <= launch; at += x.bins[bin].count {
 		bin++
 	}
-	offers := x.suppliedOffers(x.offersOf(x.bins[bin]), x.bins[bin].take)
+	offers := x.suppliedOffers(x.bins[bin])
 	pool := x.pool(x.bins[bin].offer)
 	rows := map[string]*fit.TypeRow{}
 	for i := pool.Types.From; i < pool.Types.To; i++ {

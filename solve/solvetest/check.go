@@ -65,6 +65,7 @@ type checker struct {
 }
 
 func newChecker(s *model.Snapshot, p model.Policy) *checker {
+	s = asServed(s)
 	c := &checker{s: s, policy: p, seen: map[string]int{}, shapes: map[string]*model.Shape{}, pending: map[string]*model.Pending{}}
 	for i := range s.Pending {
 		for _, pod := range s.Pending[i].Pods {
@@ -259,6 +260,7 @@ func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, o outcome) {
 	if !sum.Fits(o.kind.Allocatable) {
 		c.fail("launch %d as %s is overfull", i, o.kind.Name)
 	}
+	c.requested(i, l, o.kind)
 	for _, limit := range o.kind.VolumeLimits {
 		if n := c.attaches(l, limit.Driver); n > limit.Most {
 			c.fail("launch %d as %s attaches %d volumes of %s, %d are allowed", i, o.kind.Name, n, limit.Driver, limit.Most)

@@ -77,6 +77,9 @@ func (h *hardware) requests(pod string, c *model.DeviceClaim, requests []model.D
 		return then(found)
 	}
 	r := &requests[0]
+	if plugs(h.pools, r.Resource) {
+		return h.requests(pod, c, requests[1:], found, then)
+	}
 	for i := range r.Ways {
 		w := &r.Ways[i]
 		next := func(found []gift) ([]gift, bool) { return h.requests(pod, c, requests[1:], found, then) }

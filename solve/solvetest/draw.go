@@ -24,6 +24,7 @@ type Draw struct {
 	Groups     bool // pods of PodGroups that start together
 	Workloads  bool // pods that others control, and pools that spread them over spot pools
 	Devices    bool // types and nodes with devices, and pods with claims
+	Served     bool // with Devices: an extended resource that some of them serve to pods without claims
 	Money      bool // pools whose nodes cost more than their instances, and what these pay for preferences
 }
 
@@ -67,6 +68,9 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	}
 	if d.Devices {
 		g.equip(s)
+	}
+	if d.Served {
+		g.serve(s)
 	}
 	if d.Money {
 		g.price(s)

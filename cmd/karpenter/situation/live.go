@@ -243,7 +243,7 @@ func (p Published) World() (*world.World, convert.Converter, feed.Sources) {
 	c := convert.Converter{Axis: axis, Labels: p.Rules.Labels, Manages: p.Rules.manages, StaticCapacity: p.Rules.StaticCapacity}
 	sources := feed.Sources{Volumes: volumes.New(c.Labels, p.Rules.Volumes)}
 	if p.Rules.Devices {
-		sources.Devices = devices.New(c.Labels, axis)
+		sources.Devices = devices.New(c.Labels)
 	}
 	if len(p.Rules.Constraints) > 0 {
 		sources.Spread = spread.New(p.Rules.Constraints)

@@ -247,7 +247,7 @@ func (w *wiring) sources() feed.Sources {
 		s.Unread = w.Watches.Unread
 	}
 	if !w.config.IgnoreDRARequests {
-		s.Devices = devices.New(w.convert.Labels, w.convert.Axis)
+		s.Devices = devices.New(w.convert.Labels)
 	}
 	return s
 }
