@@ -62,7 +62,7 @@ func (ask *inquiry) risk(o *offer, most float64) float64 {
 	}
 	worst := 0.0
 	for order := range orders(o.pending) {
-		if worst = max(worst, ask.shortfall(stands, takes, order)); worst > most {
+		if worst = max(worst, ask.shortfall(stands, takes, order, most)); worst > most {
 			break
 		}
 	}
@@ -254,43 +254,67 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 }
 
 // shortfall puts pods in the order on the emptiest node that takes each, and
-// returns what nodes would cost at least for those that find none, and for pods of
-// buffers that they drive out; infinite when there is no such node.
-func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
+// returns what nodes are bought for that take those that find none, and the pods of
+// buffers that they drive out; infinite when there is no such node. It is enough to
+// know that they cost more than most.
+func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending, most float64) float64 {
 	for i := range stands {
 		stands[i].free = stands[i].row.Free
 	}
-	least, worth := 0.0, 0.0
+	var b bill
 	ask.work.Spend(standSteps * len(stands) * len(order))
 	for _, p := range order {
-		best, most := -1, 0.0
+		best, left := -1, 0.0
 		for i := range stands {
 			s := &stands[i]
 			if !takes[p][i] || !p.Shape.Requests.Fits(s.free) {
 				continue
 			}
-			if left := s.left(p.Shape.Requests); best < 0 || left > most {
-				best, most = i, left
+			if now := s.left(p.Shape.Requests); best < 0 || now > left {
+				best, left = i, now
 			}
 		}
-		if best < 0 {
-			least, worth = max(least, ask.launchFor(p)), worth+ask.worth[p.Shape]
-			continue
+		if best >= 0 {
+			stands[best].free = stands[best].free.Minus(p.Shape.Requests)
+		} else if b.add(p, ask.cheapestFor(p)); b.total > most {
+			return b.total
 		}
-		stands[best].free = stands[best].free.Minus(p.Shape.Requests)
 	}
 	for _, p := range drivenOut(stands) {
 		i := 0
 		for i < len(stands) && !(takes[p][i] && p.Shape.Requests.Fits(stands[i].free)) {
 			i++
 		}
-		if i == len(stands) {
-			least, worth = max(least, ask.launchFor(p)), worth+ask.worth[p.Shape]
-			continue
+		if i < len(stands) {
+			stands[i].free = stands[i].free.Minus(p.Shape.Requests)
+		} else if b.add(p, ask.cheapestFor(p)); b.total > most {
+			return b.total
 		}
-		stands[i].free = stands[i].free.Minus(p.Shape.Requests)
 	}
-	return max(least, worth)
+	return b.total
+}
+
+// bill is the nodes that are bought in a rehearsal.
+type bill struct {
+	total float64
+	nodes []bought
+}
+
+// bought is a node in a bill.
+type bought struct {
+	offer int
+	free  model.Resources
+}
+
+// add puts a pod on a node that is bought already, or on another one.
+func (b *bill) add(p *model.Pending, c cheapest) {
+	i := slices.IndexFunc(b.nodes, func(n bought) bool { return c.demand.Offers.Has(n.offer) && p.Shape.Requests.Fits(n.free) })
+	if i < 0 {
+		i = len(b.nodes)
+		b.total += c.price
+		b.nodes = append(b.nodes, c.bought)
+	}
+	b.nodes[i].free = b.nodes[i].free.Minus(p.Shape.Requests)
 }
 
 // standSteps is what it takes to see whether a node takes a pod.
@@ -312,29 +336,37 @@ func drivenOut(stands []stand) []*model.Pending {
 	return out
 }
 
-// launchFor returns the price of the node that is launched for a pod without a
-// place: the cheapest one of the heaviest pools that take it; infinite when none
-// does.
-func (est *estimates) launchFor(p *model.Pending) float64 {
-	price, known := est.launched[p.Shape]
-	if known {
-		return price
+// cheapest is the node that is launched for a pod without a place.
+type cheapest struct {
+	bought
+	demand *fit.Demand // of the pod
+	price  float64     // infinite when there is none
+}
+
+// cheapestFor returns the cheapest node of the heaviest pools that take the pod.
+func (est *estimates) cheapestFor(p *model.Pending) cheapest {
+	if known, ok := est.launched[p.Shape]; ok {
+		return known
 	}
-	price = math.Inf(1)
-	weight := int32(math.MinInt32)
 	catalogue := est.memory.Catalogue(&est.s)
-	for o := range catalogue.NewDemand(model.Pending{Shape: pack.Soft(p.Shape)}).Offers.All() { // heaviest pool first
+	demand := catalogue.NewDemand(model.Pending{Shape: pack.Soft(p.Shape)})
+	out := cheapest{demand: demand, price: math.Inf(1)}
+	weight := int32(math.MinInt32)
+	for o := range demand.Offers.All() { // heaviest pool first
 		row := &catalogue.Types[catalogue.Offers[o].Type]
-		switch own := catalogue.Pools[row.Pool].Weight; {
-		case own < weight:
-			est.launched[p.Shape] = price
-			return price
-		case p.Shape.Requests.Fits(row.Free):
-			price, weight = min(price, float64(catalogue.Offers[o].Price)), own
+		own, price := catalogue.Pools[row.Pool].Weight, float64(catalogue.Offers[o].Price)
+		if own < weight {
+			break
+		}
+		if p.Shape.Requests.Fits(row.Free) {
+			weight = own
+			if price < out.price {
+				out.price, out.bought = price, bought{o, row.Free}
+			}
 		}
 	}
-	est.launched[p.Shape] = price
-	return price
+	est.launched[p.Shape] = out
+	return out
 }
 
 // left is how empty the node is, in the scheduler's eyes, when a pod has come.

@@ -17,7 +17,7 @@ type estimates struct {
 	*scene
 	worth    map[*model.Shape]float64  // on a new node
 	least    map[*model.Shape]float64  // the cheapest node that takes one
-	launched map[*model.Shape]float64  // the node that is launched for one without a place
+	launched map[*model.Shape]cheapest // the node that is launched for one without a place
 	homes    map[*model.Shape][]string // up to two nodes that take one; those of an earlier state may be too many, never too few
 	rows     []fit.NodeRow             // the nodes there were to take pods, at some time
 }
