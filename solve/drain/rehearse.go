@@ -30,13 +30,25 @@ type stand struct {
 	free     model.Resources
 }
 
+// rehearsed returns the offer, rehearsed. If that finds it wanting and it buys nodes, it is
+// made again with more room on them.
+func (ask *inquiry) rehearsed(o *offer) *offer {
+	if ask.rehearse(o) || len(o.command.Launches) == 0 {
+		return o
+	}
+	if roomy := ask.weighAmply(o.sites); roomy.good() && ask.rehearse(roomy) {
+		return roomy
+	}
+	return o
+}
+
 // rehearse finds a good offer wanting that would not save enough in the worst
-// rehearsal. Pods with rules between pods stay in the zones they are planned in,
-// and away from nodes with pods that they must not share one with; otherwise such
-// rules, ports and volumes are not asked: the risk may be larger.
-func (ask *inquiry) rehearse(o *offer) {
+// rehearsal, and reports whether it did not. Pods with rules between pods stay in the
+// zones they are planned in, and away from nodes with pods that they must not share one
+// with; otherwise such rules, ports and volumes are not asked: the risk may be larger.
+func (ask *inquiry) rehearse(o *offer) bool {
 	if !o.good() {
-		return
+		return true
 	}
 	most := roughly(o.most) - float64(o.command.Cost-o.command.Savings)
 	switch risk := ask.risk(o, most); {
@@ -45,6 +57,7 @@ func (ask *inquiry) rehearse(o *offer) {
 	case risk > most:
 		o.cause, o.why = model.ByPrice, "no cheaper place: the saving depends on where the scheduler puts each pod"
 	}
+	return o.good()
 }
 
 // risk returns what nodes would cost for the pods that find no place in the
@@ -62,7 +75,7 @@ func (ask *inquiry) risk(o *offer, most float64) float64 {
 	}
 	worst := 0.0
 	for order := range orders(o.pending) {
-		if worst = max(worst, ask.shortfall(stands, takes, order, most)); worst > most {
+		if worst = max(worst, ask.shortfall(stands, takes, order)); worst > most {
 			break
 		}
 	}
@@ -254,56 +267,54 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 }
 
 // shortfall puts pods in the order on the emptiest node that takes each, and
-// returns what nodes are bought for that take those that find none, and the pods of
-// buffers that they drive out; infinite when there is no such node. It is enough to
-// know that they cost more than most.
-func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending, most float64) float64 {
+// returns what nodes would cost at least for those that find none, and what the
+// cheapest nodes cost for pods of buffers that they drive out: what a buffer needs is
+// bought with nothing else. It is infinite when there is no such node.
+func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
 	for i := range stands {
 		stands[i].free = stands[i].row.Free
 	}
-	var b bill
+	least, worth := 0.0, 0.0
 	ask.work.Spend(standSteps * len(stands) * len(order))
 	for _, p := range order {
-		best, left := -1, 0.0
+		best, most := -1, 0.0
 		for i := range stands {
 			s := &stands[i]
 			if !takes[p][i] || !p.Shape.Requests.Fits(s.free) {
 				continue
 			}
-			if now := s.left(p.Shape.Requests); best < 0 || now > left {
-				best, left = i, now
+			if left := s.left(p.Shape.Requests); best < 0 || left > most {
+				best, most = i, left
 			}
 		}
-		if best >= 0 {
-			stands[best].free = stands[best].free.Minus(p.Shape.Requests)
-		} else if b.add(p, ask.cheapestFor(p)); b.total > most {
-			return b.total
+		if best < 0 {
+			least, worth = max(least, ask.cheapestFor(p).price), worth+ask.worth[p.Shape]
+			continue
 		}
+		stands[best].free = stands[best].free.Minus(p.Shape.Requests)
 	}
+	var again bill
 	for _, p := range drivenOut(stands) {
 		i := 0
 		for i < len(stands) && !(takes[p][i] && p.Shape.Requests.Fits(stands[i].free)) {
 			i++
 		}
-		if i < len(stands) {
-			stands[i].free = stands[i].free.Minus(p.Shape.Requests)
-		} else if b.add(p, ask.cheapestFor(p)); b.total > most {
-			return b.total
+		if i == len(stands) {
+			again.add(p, ask.cheapestFor(p))
+			continue
 		}
+		stands[i].free = stands[i].free.Minus(p.Shape.Requests)
 	}
-	return b.total
+	return max(least, worth) + again.total
 }
 
-// bill is the nodes that are bought in a rehearsal.
+// standSteps is what it takes to see whether a node takes a pod.
+const standSteps = 3
+
+// bill is the nodes that are bought for buffers in a rehearsal.
 type bill struct {
 	total float64
 	nodes []bought
-}
-
-// bought is a node in a bill.
-type bought struct {
-	offer int
-	free  model.Resources
 }
 
 // add puts a pod on a node that is bought already, or on another one.
@@ -316,9 +327,6 @@ func (b *bill) add(p *model.Pending, c cheapest) {
 	}
 	b.nodes[i].free = b.nodes[i].free.Minus(p.Shape.Requests)
 }
-
-// standSteps is what it takes to see whether a node takes a pod.
-const standSteps = 3
 
 // drivenOut has the pods that stand in for buffers stay where there is still room
 // for them, and returns the others.
@@ -333,39 +341,6 @@ func drivenOut(stands []stand) []*model.Pending {
 			stands[i].free = stands[i].free.Minus(p.Shape.Requests)
 		}
 	}
-	return out
-}
-
-// cheapest is the node that is launched for a pod without a place.
-type cheapest struct {
-	bought
-	demand *fit.Demand // of the pod
-	price  float64     // infinite when there is none
-}
-
-// cheapestFor returns the cheapest node of the heaviest pools that take the pod.
-func (est *estimates) cheapestFor(p *model.Pending) cheapest {
-	if known, ok := est.launched[p.Shape]; ok {
-		return known
-	}
-	catalogue := est.memory.Catalogue(&est.s)
-	demand := catalogue.NewDemand(model.Pending{Shape: pack.Soft(p.Shape)})
-	out := cheapest{demand: demand, price: math.Inf(1)}
-	weight := int32(math.MinInt32)
-	for o := range demand.Offers.All() { // heaviest pool first
-		row := &catalogue.Types[catalogue.Offers[o].Type]
-		own, price := catalogue.Pools[row.Pool].Weight, float64(catalogue.Offers[o].Price)
-		if own < weight {
-			break
-		}
-		if p.Shape.Requests.Fits(row.Free) {
-			weight = own
-			if price < out.price {
-				out.price, out.bought = price, bought{o, row.Free}
-			}
-		}
-	}
-	est.launched[p.Shape] = out
 	return out
 }
 
