@@ -269,7 +269,8 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 // shortfall puts pods in the order on the emptiest node that takes each, and
 // returns what nodes would cost at least for those that find none, and what the
 // cheapest nodes cost for pods of buffers that they drive out: what a buffer needs is
-// bought with nothing else. It is infinite when there is no such node.
+// bought with nothing else. It is infinite when there is no such node. Of equally empty
+// nodes, the scheduler takes any: one that it drives such pods out of is assumed.
 func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
 	for i := range stands {
 		stands[i].free = stands[i].row.Free
@@ -277,14 +278,15 @@ func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, o
 	least, worth := 0.0, 0.0
 	ask.work.Spend(standSteps * len(stands) * len(order))
 	for _, p := range order {
-		best, most := -1, 0.0
+		best, most, harms := -1, 0.0, false
 		for i := range stands {
 			s := &stands[i]
 			if !takes[p][i] || !p.Shape.Requests.Fits(s.free) {
 				continue
 			}
-			if left := s.left(p.Shape.Requests); best < 0 || left > most {
-				best, most = i, left
+			left := s.left(p.Shape.Requests)
+			if best < 0 || left > most || left == most && !harms && s.drivesOut(p.Shape.Requests) {
+				best, most, harms = i, left, s.drivesOut(p.Shape.Requests)
 			}
 		}
 		if best < 0 {
@@ -326,6 +328,14 @@ func (b *bill) add(p *model.Pending, c cheapest) {
 		b.nodes = append(b.nodes, c.bought)
 	}
 	b.nodes[i].free = b.nodes[i].free.Minus(p.Shape.Requests)
+}
+
+// drivesOut reports whether a pod leaves no room for all of the pods of buffers.
+func (s *stand) drivesOut(requests model.Resources) bool {
+	for _, p := range s.standIns {
+		requests = requests.Plus(p.Shape.Requests)
+	}
+	return len(s.standIns) > 0 && !requests.Fits(s.free)
 }
 
 // drivenOut has the pods that stand in for buffers stay where there is still room
