@@ -28,8 +28,7 @@ type Moves struct {
 	// Changed is when demand last changed: a pod came or went other than by
 	// being moved, a workload or pool was edited, a machine was lost, a node stopped
 	// being ready and so had no capacity for a while, a node was bought for a moved
-	// pod after another had gone astray, or with a CapacityBuffer in the cluster: moved
-	// pods can take what it keeps, so that it needs a node again, which is a known fault.
+	// pod after another had gone astray.
 	Changed time.Time
 	owed    map[string]int     // by workload: pods the process has moved and that are not made again
 	waiting map[types.UID]bool // pods made again, and not bound
@@ -187,8 +186,6 @@ func (m *Moves) claim(s *sim.Seen, c store.Change, claim *v1.NodeClaim) *Again {
 	case began(c) && (c.By != Us || voluntary(claim) != model.Underutilized && voluntary(claim) != model.Empty):
 		m.Changed = s.Now
 	case c.By != Us:
-	case c.Old == nil && buffered(s) > 0:
-		m.Changed = s.Now
 	case c.Old == nil && consolidating(s):
 		m.ByConsolidation[claim.UID] = s.Now
 	case c.Old == nil && m.astray && len(m.waiting) > 0:

@@ -165,9 +165,10 @@ func (i *idle) check(s *sim.Seen) error {
 	return nil
 }
 
-// vacant counts the nodes of claims that are not busy and could be removed: what a
-// CapacityBuffer keeps need not move to a node that is never consolidated, although that
-// would cost less.
+// vacant counts the nodes of claims that are not busy, in pools that consolidate. If
+// there are more than pods of CapacityBuffers, one of these nodes is needed for none of
+// them. Nodes of other pools prove nothing: a buffer's pods may not be allowed there, and
+// if they are, stay where they were planned first.
 func vacant(s *sim.Seen, busy map[string]bool) int {
 	n := 0
 	for p := range store.All[*v1.NodePool](s.API) {

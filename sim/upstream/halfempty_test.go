@@ -4,6 +4,7 @@ package upstream_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -20,13 +21,16 @@ const most = 200 // commands, passes
 
 // TestHalfEmptyClusters has half of the pods leave clusters of few large nodes and
 // of many cheap ones, and consolidates what is left by our rules and by upstream's.
-// We end below upstream, and at most 10 % above what is proven to be the least: what
-// was measured is 3 to 6 %. The log tells how many pods move for that.
+// We end below upstream, and on average at most 5 % above what is proven to be the
+// least. The log tells how many pods move for that, and how many had moved when we had
+// saved what upstream saves.
 func TestHalfEmptyClusters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many plans")
 	}
-	for seed := range uint64(2) {
+	const seeds = 2
+	sums := map[string]float64{}
+	for seed := range uint64(seeds) {
 		for _, start := range []struct {
 			name    string
 			premium float64
@@ -37,14 +41,22 @@ func TestHalfEmptyClusters(t *testing.T) {
 				var planner solve.Planner
 				ours := consolidate(s, planner.Decide)
 				theirs := consolidate(s, new(upstream.Rules).Decide)
-				t.Logf("$%.2f/h, at least $%.2f/h\nours   %s\ntheirs %s", from.Dollars(), bound.Dollars(), ours.text(from, bound), theirs.text(from, bound))
-				if over := float64(ours.cost) / float64(bound); over > 1.1 {
+				t.Logf("$%.2f/h, at least $%.2f/h\nours   %s, %.0f pods for what theirs saves\ntheirs %s",
+					from.Dollars(), bound.Dollars(), ours.text(from, bound), ours.movedFor(from-theirs.cost), theirs.text(from, bound))
+				over := float64(ours.cost) / float64(bound)
+				sums[start.name] += over
+				if over > 1.1 {
 					t.Errorf("it ends at %.3f of the bound", over)
 				}
 				if ours.cost >= theirs.cost {
 					t.Errorf("it ends at $%.2f/h, by upstream's rules at $%.2f/h", ours.cost.Dollars(), theirs.cost.Dollars())
 				}
 			})
+		}
+	}
+	for name, sum := range sums {
+		if mean := sum / seeds; mean > 1.05 {
+			t.Errorf("from %s it ends at %.3f of the bound on average", name, mean)
 		}
 	}
 }
@@ -109,6 +121,27 @@ type account struct {
 	cost                    model.Price
 	commands, passes, moved int
 	hours                   int
+	steps                   []step
+}
+
+// step is what has come of the commands up to one.
+type step struct {
+	saved model.Price // per hour
+	moved int
+}
+
+// movedFor returns how many pods had moved when so much was saved, as if each command
+// could be carried out in part.
+func (a account) movedFor(saved model.Price) float64 {
+	var before step
+	for _, now := range a.steps {
+		if now.saved >= saved {
+			part := float64(saved-before.saved) / float64(now.saved-before.saved)
+			return float64(before.moved) + part*float64(now.moved-before.moved)
+		}
+		before = now
+	}
+	return math.Inf(1)
 }
 
 func (a account) perDollar(from model.Price) float64 {
@@ -165,6 +198,11 @@ func carryOut(rng *rand.Rand, s *model.Snapshot, plan *model.Plan, out *account)
 		for _, l := range c.Launches {
 			out.moved += len(l.Pods)
 		}
+		now := step{c.Savings, out.moved}
+		if n := len(out.steps); n > 0 {
+			now.saved += out.steps[n-1].saved
+		}
+		out.steps = append(out.steps, now)
 	}
 	next := solvetest.Apply(rng, s, plan)
 	for i := range next.Nodes {

@@ -45,8 +45,7 @@ func (r *round) confirm() {
 			r.replace(group[0])
 		case model.Underutilized:
 			r.open(model.Underutilized)
-			o := r.weigh(group)
-			if r.rehearse(o); o.good() {
+			if o := r.rehearsed(r.weigh(group)); o.good() {
 				r.take(o)
 			}
 		}

@@ -57,7 +57,7 @@ func (r *round) takeIfGood(o *offer) {
 	if o.good() && o.at != len(r.plan.Commands) {
 		o = r.weigh(o.sites)
 	}
-	r.rehearse(o)
+	o = r.rehearsed(o)
 	switch {
 	case o.good():
 		r.take(o)

@@ -21,7 +21,7 @@ func decide(s *model.Snapshot, p model.Policy, memories []pack.Memory, plan *mod
 		inquiry: inquiry{
 			estimates: estimates{
 				scene: c, worth: map[*model.Shape]float64{}, least: map[*model.Shape]float64{},
-				launched: map[*model.Shape]float64{}, homes: map[*model.Shape][]string{},
+				launched: map[*model.Shape]cheapest{}, homes: map[*model.Shape][]string{},
 			},
 			policy: p, plan: plan, work: work.New(int64(float64(p.Work) * share)),
 		},

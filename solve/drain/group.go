@@ -17,11 +17,7 @@ func (r *round) group(candidates []int) *offer {
 	sites := r.wasteful(candidates)
 	var best *offer
 	for n := len(sites); n >= 2; n /= 2 {
-		o := r.weigh(sites[:n])
-		if left := without(sites[:n], o.alike); len(o.alike) > 0 && len(left) >= 2 {
-			o = r.weigh(left)
-		}
-		if r.rehearse(o); o.good() && (best == nil || o.net() > best.net()) {
+		if o := r.together(sites[:n]); o.good() && (best == nil || o.net() > best.net()) {
 			best = o
 		}
 	}
@@ -29,6 +25,18 @@ func (r *round) group(candidates []int) *offer {
 		return nil
 	}
 	return r.trim(best, sites)
+}
+
+// together asks about the nodes, without those whose type stands in the way.
+func (r *round) together(sites []int) *offer {
+	o := r.weigh(sites)
+	for len(o.alike) > 0 {
+		if sites = without(sites, o.alike); len(sites) < 2 {
+			break
+		}
+		o = r.weigh(sites)
+	}
+	return r.rehearsed(o)
 }
 
 // mostTogether bounds a command: it ends when the last of its replacements is
@@ -81,8 +89,8 @@ const trims = 8
 func (r *round) trim(o *offer, sites []int) *offer {
 	members := slices.DeleteFunc(slices.Clone(sites), func(i int) bool { return !slices.Contains(o.sites, i) })
 	for i := range min(trims, len(members)-2) {
-		less := r.weigh(without(o.sites, members[len(members)-1-i:len(members)-i]))
-		if r.rehearse(less); less.good() && less.net() >= o.net() {
+		less := r.rehearsed(r.weigh(without(o.sites, members[len(members)-1-i:len(members)-i])))
+		if less.good() && less.net() >= o.net() {
 			o = less
 		}
 	}

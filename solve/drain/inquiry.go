@@ -3,6 +3,8 @@
 package drain
 
 import (
+	"slices"
+
 	"karpenter/model"
 	"karpenter/solve/pack"
 	"karpenter/solve/work"
@@ -25,6 +27,8 @@ type question struct {
 	// them to go where they were among the emptiest, and a node is bought for what
 	// waits. Without it they are gone.
 	linger bool
+	// ample has each pod ask for more than it does: the nodes that are bought have room to spare.
+	ample bool
 }
 
 // try asks the question.
@@ -37,20 +41,40 @@ func (ask *inquiry) try(q question, p model.Policy) (*pack.Trial, []model.Pendin
 		n.Deleting, n.Closed, n.Residents = !q.linger, q.linger, nil
 	}
 	pending := movable(before)
-	ask.s.Pending = pending
+	asked := ask.s // the trial keeps it
+	asked.Pending = pending
+	if q.ample {
+		asked.Pending = ample(pending)
+	}
 	worth := make([]float64, len(pending))
 	for i := range pending {
 		worth[i] = ask.worth[pending[i].Shape]
 	}
 	part := ask.work.Part(perQuestion)
-	t := pack.Try(&ask.s, p, ask.memory, most, worth, part)
+	t := pack.Try(&asked, p, ask.memory, most, worth, part)
 	ask.work.Return(part)
 	ask.work.Spend(trialSteps + nodeSteps*len(ask.s.Nodes))
 	for i, site := range sites {
 		ask.s.Nodes[site] = before[i]
 	}
-	ask.s.Pending = nil
 	return t, pending
+}
+
+// spare is how much more pods ask for in a question that is ample.
+const spare = 0.08
+
+// ample returns the pods as they ask for more.
+func ample(pending []model.Pending) []model.Pending {
+	out := slices.Clone(pending)
+	for i := range out {
+		shape := *out[i].Shape
+		shape.Key += " amply"
+		for _, r := range []int{model.CPU, model.Memory} {
+			shape.Requests = shape.Requests.With(r, int64(float64(shape.Requests.At(r))*(1+spare)))
+		}
+		out[i].Shape = &shape
+	}
+	return out
 }
 
 // What a trial takes besides the search that it counts itself, in steps: for itself

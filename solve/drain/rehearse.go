@@ -30,13 +30,25 @@ type stand struct {
 	free     model.Resources
 }
 
+// rehearsed returns the offer, rehearsed. If that finds it wanting and it buys nodes, it is
+// made again with more room on them.
+func (ask *inquiry) rehearsed(o *offer) *offer {
+	if ask.rehearse(o) || len(o.command.Launches) == 0 {
+		return o
+	}
+	if roomy := ask.weighAmply(o.sites); roomy.good() && ask.rehearse(roomy) {
+		return roomy
+	}
+	return o
+}
+
 // rehearse finds a good offer wanting that would not save enough in the worst
-// rehearsal. Pods with rules between pods stay in the zones they are planned in,
-// and away from nodes with pods that they must not share one with; otherwise such
-// rules, ports and volumes are not asked: the risk may be larger.
-func (ask *inquiry) rehearse(o *offer) {
+// rehearsal, and reports whether it did not. Pods with rules between pods stay in the
+// zones they are planned in, and away from nodes with pods that they must not share one
+// with; otherwise such rules, ports and volumes are not asked: the risk may be larger.
+func (ask *inquiry) rehearse(o *offer) bool {
 	if !o.good() {
-		return
+		return true
 	}
 	most := roughly(o.most) - float64(o.command.Cost-o.command.Savings)
 	switch risk := ask.risk(o, most); {
@@ -45,6 +57,7 @@ func (ask *inquiry) rehearse(o *offer) {
 	case risk > most:
 		o.cause, o.why = model.ByPrice, "no cheaper place: the saving depends on where the scheduler puts each pod"
 	}
+	return o.good()
 }
 
 // risk returns what nodes would cost for the pods that find no place in the
@@ -254,8 +267,10 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 }
 
 // shortfall puts pods in the order on the emptiest node that takes each, and
-// returns what nodes would cost at least for those that find none, and for pods of
-// buffers that they drive out; infinite when there is no such node.
+// returns what nodes would cost at least for those that find none, and what the
+// cheapest nodes cost for pods of buffers that they drive out: what a buffer needs is
+// bought with nothing else. It is infinite when there is no such node. Of equally empty
+// nodes, the scheduler takes any: one that it drives such pods out of is assumed.
 func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
 	for i := range stands {
 		stands[i].free = stands[i].row.Free
@@ -263,38 +278,65 @@ func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, o
 	least, worth := 0.0, 0.0
 	ask.work.Spend(standSteps * len(stands) * len(order))
 	for _, p := range order {
-		best, most := -1, 0.0
+		best, most, harms := -1, 0.0, false
 		for i := range stands {
 			s := &stands[i]
 			if !takes[p][i] || !p.Shape.Requests.Fits(s.free) {
 				continue
 			}
-			if left := s.left(p.Shape.Requests); best < 0 || left > most {
-				best, most = i, left
+			left := s.left(p.Shape.Requests)
+			if best < 0 || left > most || left == most && !harms && s.drivesOut(p.Shape.Requests) {
+				best, most, harms = i, left, s.drivesOut(p.Shape.Requests)
 			}
 		}
 		if best < 0 {
-			least, worth = max(least, ask.launchFor(p)), worth+ask.worth[p.Shape]
+			least, worth = max(least, ask.cheapestFor(p).price), worth+ask.worth[p.Shape]
 			continue
 		}
 		stands[best].free = stands[best].free.Minus(p.Shape.Requests)
 	}
+	var again bill
 	for _, p := range drivenOut(stands) {
 		i := 0
 		for i < len(stands) && !(takes[p][i] && p.Shape.Requests.Fits(stands[i].free)) {
 			i++
 		}
 		if i == len(stands) {
-			least, worth = max(least, ask.launchFor(p)), worth+ask.worth[p.Shape]
+			again.add(p, ask.cheapestFor(p))
 			continue
 		}
 		stands[i].free = stands[i].free.Minus(p.Shape.Requests)
 	}
-	return max(least, worth)
+	return max(least, worth) + again.total
 }
 
 // standSteps is what it takes to see whether a node takes a pod.
 const standSteps = 3
+
+// bill is the nodes that are bought for buffers in a rehearsal.
+type bill struct {
+	total float64
+	nodes []bought
+}
+
+// add puts a pod on a node that is bought already, or on another one.
+func (b *bill) add(p *model.Pending, c cheapest) {
+	i := slices.IndexFunc(b.nodes, func(n bought) bool { return c.demand.Offers.Has(n.offer) && p.Shape.Requests.Fits(n.free) })
+	if i < 0 {
+		i = len(b.nodes)
+		b.total += c.price
+		b.nodes = append(b.nodes, c.bought)
+	}
+	b.nodes[i].free = b.nodes[i].free.Minus(p.Shape.Requests)
+}
+
+// drivesOut reports whether a pod leaves no room for all of the pods of buffers.
+func (s *stand) drivesOut(requests model.Resources) bool {
+	for _, p := range s.standIns {
+		requests = requests.Plus(p.Shape.Requests)
+	}
+	return len(s.standIns) > 0 && !requests.Fits(s.free)
+}
 
 // drivenOut has the pods that stand in for buffers stay where there is still room
 // for them, and returns the others.
@@ -310,31 +352,6 @@ func drivenOut(stands []stand) []*model.Pending {
 		}
 	}
 	return out
-}
-
-// launchFor returns the price of the node that is launched for a pod without a
-// place: the cheapest one of the heaviest pools that take it; infinite when none
-// does.
-func (est *estimates) launchFor(p *model.Pending) float64 {
-	price, known := est.launched[p.Shape]
-	if known {
-		return price
-	}
-	price = math.Inf(1)
-	weight := int32(math.MinInt32)
-	catalogue := est.memory.Catalogue(&est.s)
-	for o := range catalogue.NewDemand(model.Pending{Shape: pack.Soft(p.Shape)}).Offers.All() { // heaviest pool first
-		row := &catalogue.Types[catalogue.Offers[o].Type]
-		switch own := catalogue.Pools[row.Pool].Weight; {
-		case own < weight:
-			est.launched[p.Shape] = price
-			return price
-		case p.Shape.Requests.Fits(row.Free):
-			price, weight = min(price, float64(catalogue.Offers[o].Price)), own
-		}
-	}
-	est.launched[p.Shape] = price
-	return price
 }
 
 // left is how empty the node is, in the scheduler's eyes, when a pod has come.

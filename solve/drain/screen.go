@@ -17,7 +17,7 @@ type estimates struct {
 	*scene
 	worth    map[*model.Shape]float64  // on a new node
 	least    map[*model.Shape]float64  // the cheapest node that takes one
-	launched map[*model.Shape]float64  // the node that is launched for one without a place
+	launched map[*model.Shape]cheapest // the node that is launched for one without a place
 	homes    map[*model.Shape][]string // up to two nodes that take one; those of an earlier state may be too many, never too few
 	rows     []fit.NodeRow             // the nodes there were to take pods, at some time
 }
@@ -91,4 +91,43 @@ func (est *estimates) leastFor(p *model.Pending) float64 {
 		est.least[p.Shape] = least
 	}
 	return least
+}
+
+// bought is a node that is bought for pods.
+type bought struct {
+	offer int
+	free  model.Resources
+}
+
+// cheapest is the node that is launched for a pod without a place.
+type cheapest struct {
+	bought
+	demand *fit.Demand // of the pod
+	price  float64     // infinite when there is none
+}
+
+// cheapestFor returns the cheapest node of the heaviest pools that take the pod.
+func (est *estimates) cheapestFor(p *model.Pending) cheapest {
+	if known, ok := est.launched[p.Shape]; ok {
+		return known
+	}
+	catalogue := est.memory.Catalogue(&est.s)
+	demand := catalogue.NewDemand(model.Pending{Shape: pack.Soft(p.Shape)})
+	out := cheapest{demand: demand, price: math.Inf(1)}
+	weight := int32(math.MinInt32)
+	for o := range demand.Offers.All() { // heaviest pool first
+		row := &catalogue.Types[catalogue.Offers[o].Type]
+		own, price := catalogue.Pools[row.Pool].Weight, float64(catalogue.Offers[o].Price)
+		if own < weight {
+			break
+		}
+		if p.Shape.Requests.Fits(row.Free) {
+			weight = own
+			if price < out.price {
+				out.price, out.bought = price, bought{o, row.Free}
+			}
+		}
+	}
+	est.launched[p.Shape] = out
+	return out
 }

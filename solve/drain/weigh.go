@@ -119,9 +119,14 @@ func (r *round) weighAll(sites []int) []*offer {
 const atOnce = 64
 
 // weigh asks what it would save to take the nodes away together.
-func (ask *inquiry) weigh(sites []int) *offer {
+func (ask *inquiry) weigh(sites []int) *offer { return ask.weighAs(sites, false) }
+
+// weighAmply is weigh where the nodes that are bought have room to spare.
+func (ask *inquiry) weighAmply(sites []int) *offer { return ask.weighAs(sites, true) }
+
+func (ask *inquiry) weighAs(sites []int, ample bool) *offer {
 	sites = slices.Sorted(slices.Values(sites))
-	o := &offer{sites: sites, at: len(ask.plan.Commands), toll: ask.tollOf(sites)}
+	o := &offer{sites: sites, at: len(ask.plan.Commands), toll: ask.tollOf(sites), ample: ample}
 	if ask.work.Spent() {
 		o.cause, o.why = model.Unexamined, "not examined: other nodes used up the work that one decision may take"
 		return o
@@ -152,7 +157,7 @@ func (ask *inquiry) weigh(sites []int) *offer {
 	if ask.spotOnly(sites) {
 		spend = min(spend, 0) // a reservation costs next to nothing
 	}
-	t, pending := ask.try(question{sites: sites, most: spend, linger: true}, policy)
+	t, pending := ask.try(question{sites: sites, most: spend, linger: true, ample: o.ample}, policy)
 	o.pending = pending
 	switch {
 	case t.Dear:
@@ -177,7 +182,7 @@ func (ask *inquiry) weigh(sites []int) *offer {
 // without has the offer do without launches, if its pods find places that they
 // like less.
 func (ask *inquiry) without(o *offer, most model.Price, p model.Policy) {
-	if t, _ := ask.try(question{sites: o.sites, most: nothing, linger: true}, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
+	if t, _ := ask.try(question{sites: o.sites, most: nothing, linger: true, ample: o.ample}, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
 		ask.judge(o, t, most)
 	}
 }
