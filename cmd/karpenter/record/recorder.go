@@ -580,7 +580,8 @@ func (r *Recorder) next() (*corev1.ConfigMap, error) {
 		case len(lines) > 1:
 			lines = lines[:len(lines)/2]
 		default:
-			return nil, reconcile.TerminalError(errors.New("write the record: a decision does not fit into a ConfigMap"))
+			r.pending = r.pending[len(lines):]
+			return nil, errors.New("write the record: a decision does not fit into a ConfigMap and is left out")
 		}
 	}
 }
