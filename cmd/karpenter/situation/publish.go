@@ -35,6 +35,10 @@ const (
 	glance = 5 * time.Second
 	period = time.Minute
 
+	// Retries. No event asks for the next round, so that it must not be far away.
+	failureMin = time.Second
+	failureMax = time.Minute
+
 	// mostShape is how long the Identity of pods of CapacityBuffers may be when not all offerings
 	// fit into a ConfigMap.
 	mostShape = 16 << 10
@@ -70,7 +74,7 @@ func (p *Publisher) Register(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("offerings.publisher").
 		WatchesRawSource(start).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](failureMin, failureMax)}).
 		Complete(p)
 }
 
