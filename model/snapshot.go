@@ -200,7 +200,7 @@ type Offering struct {
 
 // Node is capacity that exists or is on its way.
 type Node struct {
-	Name        string // Node name; the NodeClaim's name until a Node has registered
+	Name        string // Node name; until a Node has registered, the NodeClaim's name, after "nodeclaim/" if another Node has that name
 	Claim       string // NodeClaim name; "" = not managed by us
 	Pool        string
 	Registered  bool

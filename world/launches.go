@@ -121,7 +121,7 @@ func (w *World) countLaunch(c Claim, pods []model.Pod) {
 // uncountLaunch takes back what countLaunch noted about a claim that goes
 // without having been launched: the cloud had no capacity, for example.
 func (w *World) uncountLaunch(claim string) {
-	for uid := range w.planned[claim] {
+	for uid := range w.planned[claimKey(claim)] {
 		if p := w.pods[w.plans[uid].pod]; p != nil {
 			p.launches = slices.DeleteFunc(slices.Clone(p.launches), func(l launched) bool { return l.claim == claim })
 		}

@@ -61,7 +61,7 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		w.DeleteNode(fmt.Sprint("n", i))
 	case 2:
 		c := world.Claim{
-			Name: fmt.Sprint("c", i), UID: fmt.Sprint("c", i), Labels: map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2)), model.LabelInstanceType: fmt.Sprint("t", r.IntN(2))},
+			Name: claimName(i), UID: fmt.Sprint("c", i), Labels: map[string]string{model.LabelNodePool: fmt.Sprint("p", r.IntN(2)), model.LabelInstanceType: fmt.Sprint("t", r.IntN(2))},
 			Requests: model.Resources{500}, Deleting: r.IntN(4) == 0, Consolidatable: r.IntN(2) == 0, Deadline: r.IntN(2) == 0,
 		}
 		if r.IntN(2) == 0 {
@@ -79,8 +79,8 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		f.claims[c.Name] = c
 		w.SetClaim(c)
 	case 3:
-		delete(f.claims, fmt.Sprint("c", i))
-		w.DeleteClaim(fmt.Sprint("c", i))
+		delete(f.claims, claimName(i))
+		w.DeleteClaim(claimName(i))
 	case 4:
 		b := world.DisruptionBudget{Namespace: "s0", Name: fmt.Sprint("b", i), Selector: fmt.Sprint("app", i%3), Allowed: r.IntN(2), Never: r.IntN(2) == 0, UnreadyExempt: r.IntN(3) == 0}
 		b.Selects = func(l map[string]string) bool { return l["app"] == b.Selector }
@@ -109,6 +109,10 @@ func (f *facts) change(r *rand.Rand, w *world.World) {
 		w.SetPod(p)
 	}
 }
+
+// claimName returns the name of a claim of instance i: some have the name of its Node, some
+// of another's.
+func claimName(i int) string { return []string{"c0", "c1", "c2", "n3", "n5", "n0"}[i] }
 
 // regroup now and then changes a PodGroup.
 func (f *facts) regroup(w *world.World) {
@@ -327,7 +331,12 @@ func text(s *model.Snapshot) string {
 
 func (f *facts) checkSums(t *testing.T, s *model.Snapshot) {
 	t.Helper()
+	names := map[string]bool{}
 	for _, n := range s.Nodes {
+		if names[n.Name] {
+			t.Fatalf("two machines are called %s", n.Name)
+		}
+		names[n.Name] = true
 		node := n.Name
 		if _, isNode := f.nodes[node]; !isNode {
 			node = nodeOf(f, n.Claim)

@@ -37,6 +37,7 @@ type machine struct {
 type named struct {
 	node   *Node
 	claim  *Claim // nil when the Node speaks
+	name   string // of the machine
 	byName bool
 	labels model.Requirements
 }
@@ -74,12 +75,43 @@ func (m *machine) launched() bool { return m.node != nil || m.claim.ProviderID !
 // called and labelled.
 func (m *machine) speaks() bool { return m.node != nil && m.registered() }
 
-func (m *machine) name() string {
+// nameOf returns what Snapshots call the machine. No two have the same name: a claim that
+// has the name of another machine's Node goes by its claimKey.
+func (w *World) nameOf(m *machine) string {
 	if m.speaks() {
 		return m.node.Name
 	}
+	if w.shadowed(m) {
+		return claimKey(m.claim.Name)
+	}
 	return m.claim.Name
 }
+
+// shadowed reports whether another machine's Node has the name of the machine's claim.
+func (w *World) shadowed(m *machine) bool {
+	id, taken := w.nodeIDs[m.claim.Name]
+	return taken && id != m.id
+}
+
+// touchShadow has the machine of the claim of that name looked at again, with the plans on it: a
+// Node of the name has come or gone.
+func (w *World) touchShadow(name string) {
+	m := w.machines[w.claimIDs[name]]
+	if m == nil {
+		return
+	}
+	w.touch(m)
+	for uid := range w.planned[claimKey(name)] {
+		if p := w.pods[w.plans[uid].pod]; p != nil {
+			w.relist(p)
+		}
+	}
+}
+
+// claimKey returns the target of plans for a claim. No Node can have that name.
+func claimKey(claim string) string { return claimPrefix + claim }
+
+const claimPrefix = "nodeclaim/"
 
 func (m *machine) labels() map[string]string {
 	if m.speaks() {
@@ -201,19 +233,19 @@ func (m *machine) settle(ofNode func(*Node) model.Resources, ofClaim func(*Claim
 	return out
 }
 
-// requirements returns the labels the machine has or, before it is launched,
+// requirements returns the labels the machine, of that name, has or, before it is launched,
 // may end up with: a hostname among others. With byName it has the name of its
 // Node as one.
-func (m *machine) requirements(byName bool) model.Requirements {
+func (m *machine) requirements(name string, byName bool) model.Requirements {
 	out := model.LabelRequirements(m.labels())
 	if byName && m.speaks() {
-		out = out.And(model.NewRequirement(model.FieldName, model.In, m.node.Name))
+		out = out.And(model.NewRequirement(model.FieldName, model.In, name))
 	}
 	if !m.launched() {
 		out = out.And(m.claim.Requirements...)
 	}
 	if _, ok := out.Get(model.LabelHostname); !ok && !m.speaks() {
-		out = out.And(model.NewRequirement(model.LabelHostname, model.In, m.name()))
+		out = out.And(model.NewRequirement(model.LabelHostname, model.In, name))
 	}
 	return out
 }

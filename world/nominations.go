@@ -56,7 +56,7 @@ func (w *World) Nominations(node, claim string) []Nomination {
 		claim = m.claim.Name
 	}
 	var out []Nomination
-	for _, target := range slices.Compact([]string{node, claim}) {
+	for _, target := range []string{node, claimKey(claim)} {
 		for uid := range w.planned[target] {
 			planned := w.plans[uid]
 			p := w.pods[planned.pod]
@@ -80,11 +80,17 @@ func (w *World) Nominations(node, claim string) []Nomination {
 func (w *World) PlannedOn(claim string) []Nomination {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	targets := []string{claimKey(claim)}
+	if m := w.machines[w.claimIDs[claim]]; m != nil && m.node != nil {
+		targets = append(targets, m.node.Name)
+	}
 	var out []Nomination
-	for uid := range w.planned[claim] {
-		p := w.pods[w.plans[uid].pod]
-		if p != nil && p.Buffer == "" && p.Node == "" && !p.Terminal && !p.Terminating {
-			out = append(out, p.nomination(claim))
+	for _, target := range targets {
+		for uid := range w.planned[target] {
+			p := w.pods[w.plans[uid].pod]
+			if p != nil && p.Buffer == "" && p.Node == "" && !p.Terminal && !p.Terminating {
+				out = append(out, p.nomination(claim))
+			}
 		}
 	}
 	slices.SortFunc(out, byPlace)
@@ -128,12 +134,20 @@ func byPlace(a, b Nomination) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// target returns the machine the pod is planned on. What an earlier process
+// target returns the machine the pod is planned on, by the name of its Node or its
+// claim, which no other machine of a Snapshot has. What an earlier process
 // has planned shows in the pod's status, and holds as long as that node is one
 // of ours.
 func (w *World) target(p *pod) string {
 	if planned, ok := w.plans[p.UID]; ok {
-		return planned.target
+		claim, ok := strings.CutPrefix(planned.target, claimPrefix)
+		if !ok {
+			return planned.target
+		}
+		if m := w.machines[w.claimIDs[claim]]; m != nil && w.shadowed(m) {
+			return w.nameOf(m)
+		}
+		return claim
 	}
 	if m := w.machines[w.nodeIDs[p.Nominated]]; m != nil && m.claim != nil && p.Node == "" {
 		return p.Nominated
@@ -148,10 +162,23 @@ func (w *World) sameMachine(a, b string) bool {
 }
 
 func (w *World) identify(target string) string {
-	if id, ok := w.nodeIDs[target]; ok {
-		return id
+	target = w.targetOf(target)
+	if claim, ok := strings.CutPrefix(target, claimPrefix); ok {
+		return w.claimIDs[claim]
 	}
-	return w.claimIDs[target]
+	return w.nodeIDs[target]
+}
+
+// targetOf returns the target of plans for a name as in Snapshots, or of a claim: the
+// name of a Node, or a claimKey.
+func (w *World) targetOf(name string) string {
+	if _, node := w.nodeIDs[name]; node {
+		return name
+	}
+	if _, claim := w.claimIDs[name]; claim {
+		return claimKey(name)
+	}
+	return name
 }
 
 // follow takes in what an event about a pod says about its plan, before the

@@ -12,12 +12,12 @@ import (
 
 // labels returns the labels of the machine's view.
 func (w *World) labels(m *machine) model.Requirements {
-	of := named{node: m.node, claim: m.claim, byName: w.interest.nodeNames > 0}
+	of := named{node: m.node, claim: m.claim, name: w.nameOf(m), byName: w.interest.nodeNames > 0}
 	if m.speaks() {
 		of.claim = nil
 	}
-	if m.names.labels == nil || m.names.node != of.node || m.names.claim != of.claim || m.names.byName != of.byName {
-		of.labels = m.requirements(of.byName)
+	if m.names.labels == nil || m.names.node != of.node || m.names.claim != of.claim || m.names.name != of.name || m.names.byName != of.byName {
+		of.labels = m.requirements(of.name, of.byName)
 		m.names = of
 	}
 	return w.foresee(m, m.names.labels)

@@ -27,11 +27,11 @@ func (w *World) Planned(c Claim, pods []model.Pod) {
 		w.touch(m)
 	}
 	w.countLaunch(c, pods)
-	w.plan(c.Name, pods)
+	w.plan(claimKey(c.Name), pods)
 	w.mu.Unlock()
 }
 
-// Placed takes in that the pods are to go to a node of a Snapshot. They stay
+// Placed takes in that the pods are to go to a node, named as in Snapshots. They stay
 // planned on it until they are bound or gone or the node is.
 func (w *World) Placed(node string, pods []model.Pod) {
 	w.mu.Lock()
@@ -59,6 +59,7 @@ func (w *World) Unplaced(pods []model.Pod) {
 
 // plan records the target of pods that still exist and are where they were.
 func (w *World) plan(target string, pods []model.Pod) {
+	target = w.targetOf(target)
 	for _, ref := range pods {
 		p := w.pods[podKey(ref.Namespace, ref.Name, ref.Buffer)]
 		if p == nil || p.UID != ref.UID || p.Node != ref.From {

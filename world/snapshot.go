@@ -85,7 +85,7 @@ func (w *World) look(m *machine, now time.Time) {
 	m.stale = false
 	was := m.view
 	m.view = model.Node{
-		Name: m.name(), Pool: m.label(model.LabelNodePool),
+		Name: w.nameOf(m), Pool: m.label(model.LabelNodePool),
 		Registered: m.registered(), Initialized: m.initialized(),
 		Labels: w.labels(m), Taints: keep(was.Taints, m.taints()),
 		Capacity: keep(was.Capacity, m.capacity()), Allocatable: keep(was.Allocatable, w.allocatable(m)),

@@ -171,6 +171,7 @@ func (w *World) SetNode(n Node) {
 	if w.nodeIDs[n.Name] != id {
 		w.nodeIDs[n.Name] = id
 		w.touchNamed(n.Name)
+		w.touchShadow(n.Name)
 	}
 	if m.node != nil && m.node.Name != n.Name {
 		m.setTwin(&n)
@@ -202,6 +203,7 @@ func (w *World) DeleteNode(name string) {
 func (w *World) dropNode(name string) {
 	m := w.machines[w.nodeIDs[name]]
 	delete(w.nodeIDs, name)
+	w.touchShadow(name)
 	if m == nil || m.node == nil {
 		return
 	}
@@ -266,7 +268,7 @@ func (w *World) DeleteClaim(name string) {
 		w.uncountLaunch(name)
 	}
 	w.dropClaim(name)
-	w.notify(w.dropPlans(name)...)
+	w.notify(w.dropPlans(claimKey(name))...)
 }
 
 // dropClaim removes the NodeClaim half of a machine.
@@ -437,11 +439,9 @@ func (w *World) mark(claims []string, marked bool) {
 func (w *World) Nominate(name string, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, ids := range []map[string]string{w.nodeIDs, w.claimIDs} {
-		if m := w.machines[ids[name]]; m != nil && until.After(m.nominated) {
-			m.nominated = until
-			w.touch(m)
-		}
+	if m := w.machines[w.identify(name)]; m != nil && until.After(m.nominated) {
+		m.nominated = until
+		w.touch(m)
 	}
 }
 

@@ -48,7 +48,11 @@ func (e ValidationErrors) Join() error {
 // limits beyond what the CRD schema refuses, as ValidationErrors, or nil.
 func ValidateNodePool(pool *NodePool, labels Labels) error {
 	template := &pool.Spec.Template
-	errs := append(ValidationErrors{unreadable.Error(pool)}, validateLimits(pool.Spec.Limits)...)
+	errs := ValidationErrors{unreadable.Error(pool)}
+	if len(pool.Name) > validation.LabelValueMaxLength {
+		errs = append(errs, fmt.Errorf("metadata.name: it has %d characters; nodes have it as the value of label %s, which takes at most %d", len(pool.Name), NodePoolLabelKey, validation.LabelValueMaxLength))
+	}
+	errs = append(errs, validateLimits(pool.Spec.Limits)...)
 	errs = append(errs, validateTemplateLabels(template.Labels, labels)...)
 	errs = append(errs, validateTaints(template.Spec.Taints, template.Spec.StartupTaints)...)
 	for i, requirement := range template.Spec.Requirements {

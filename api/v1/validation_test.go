@@ -53,6 +53,18 @@ func TestValidateNodePool(t *testing.T) {
 	})
 }
 
+// TestNodePoolNameIsALabelValue covers names that API servers accept for objects and not as values of
+// labels: no NodeClaim of such a NodePool could be created.
+func TestNodePoolNameIsALabelValue(t *testing.T) {
+	for length, fits := range map[int]bool{63: true, 64: false, 253: false} {
+		pool := v1.NodePool{}
+		pool.Name = strings.Repeat("a", length)
+		if err := v1.ValidateNodePool(&pool, v1.DefaultLabels()); (err == nil) != fits {
+			t.Errorf("a name of %d characters: error is %v", length, err)
+		}
+	}
+}
+
 func TestLabels(t *testing.T) {
 	core := v1.DefaultLabels()
 	extended := core.With(v1.Labels{

@@ -123,6 +123,7 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 		HealthPort: c.HealthProbePort,
 		Lease:      manager.Lease{Disabled: c.DisableLeaderElection, Name: c.LeaderElectionName, Namespace: leaseNamespace(c), Fence: fence},
 		Warmup:     !c.DisableControllerWarmup,
+		Required:   wiring.Required(c.CloudProvider),
 		Watches:    watches,
 		Objects:    feed.Trims(), Others: feed.TrimOthers,
 	})

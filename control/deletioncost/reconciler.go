@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -28,7 +29,11 @@ import (
 )
 
 const (
-	period       = time.Minute
+	period = time.Minute
+	// Retries. No event asks for the next run, so that it must not be far away.
+	failureMin = time.Second
+	failureMax = time.Minute
+
 	notReadyPoll = time.Second
 	// mostNodes is how many nodes of those that may go, or stay, are changed in one
 	// run. The next run goes on.
@@ -52,7 +57,8 @@ func (r *Reconciler) Register(mgr manager.Manager) error {
 		queue.Add(reconcile.Request{})
 		return nil
 	})
-	return builder.ControllerManagedBy(mgr).Named("pod.deletioncost").WatchesRawSource(start).Complete(r)
+	return builder.ControllerManagedBy(mgr).Named("pod.deletioncost").WatchesRawSource(start).
+		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](failureMin, failureMax)}).Complete(r)
 }
 
 // change is a pod whose annotation is to become the cost; "" removes it.

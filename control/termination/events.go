@@ -28,7 +28,7 @@ func evicted(pod *corev1.Pod, reason string) events.Event {
 func disrupted(pod *corev1.Pod, deadline time.Time, grace time.Duration) events.Event {
 	own := "none"
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		own = (time.Duration(*s) * time.Second).String()
+		own = inSeconds(*s).String()
 	}
 	return events.Event{
 		Object: pod, Type: corev1.EventTypeNormal, Reason: "Disrupted",

@@ -3,6 +3,7 @@
 package termination
 
 import (
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +25,14 @@ func mustForce(p *corev1.Pod, deadline *time.Time, now time.Time) bool {
 	if p.Spec.TerminationGracePeriodSeconds == nil {
 		return false
 	}
-	grace := time.Duration(*p.Spec.TerminationGracePeriodSeconds) * time.Second
-	return now.After(deadline.Add(-grace))
+	return now.After(deadline.Add(-inSeconds(*p.Spec.TerminationGracePeriodSeconds)))
+}
+
+// inSeconds returns a duration of so many seconds. The API server accepts more seconds than a duration
+// can have; those are 292 years.
+func inSeconds(n int64) time.Duration {
+	const most = int64(math.MaxInt64 / time.Second)
+	return time.Duration(max(min(n, most), -most)) * time.Second
 }
 
 // forcedGrace is the grace of a pod that is forced at now: what is left until

@@ -36,7 +36,7 @@ func pace(s *scope, waiting []*corev1.Pod) time.Duration {
 	wait := min(s.now.Sub(s.node.DeletionTimestamp.Time)/60, drainPollMost)
 	for _, p := range waiting {
 		if grace := p.Spec.TerminationGracePeriodSeconds; s.deadline != nil && grace != nil && !pods.Terminating(p) {
-			wait = min(wait, s.deadline.Add(-time.Duration(*grace)*time.Second).Sub(s.now))
+			wait = min(wait, s.deadline.Add(-inSeconds(*grace)).Sub(s.now))
 		}
 	}
 	return max(wait, drainPoll)

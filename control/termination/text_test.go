@@ -5,6 +5,7 @@ package termination
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -305,7 +306,10 @@ func (s *stage) declarePod(name string, options map[string]string) {
 		case "uid":
 			p.UID = types.UID(value)
 		case "grace":
-			seconds := int64(duration(s.t, value).Seconds())
+			seconds, err := strconv.ParseInt(strings.TrimSuffix(value, "s"), 10, 64) // also more than a duration can have
+			if err != nil {
+				s.t.Fatal(err)
+			}
 			p.Spec.TerminationGracePeriodSeconds = &seconds
 		case "ends":
 			p.DeletionTimestamp = s.at(duration(s.t, value))

@@ -30,9 +30,9 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, nil
 }
 
-// installCRDs creates the Karpenter CRDs and waits until they are served.
-// Those of an earlier run on the same data are updated.
-func (c *Cluster) installCRDs(ctx context.Context) error {
+// InstallCRDs creates the Karpenter CRDs and waits until they are served. Those
+// that exist are updated.
+func (c *Cluster) InstallCRDs(ctx context.Context) error {
 	manifests, err := crds.Manifests()
 	if err != nil {
 		return err

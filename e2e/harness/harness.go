@@ -106,7 +106,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		return nil, err
 	}
 	if !options.WithoutCRDs {
-		if err := c.installCRDs(ctx); err != nil {
+		if err := c.InstallCRDs(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -8,9 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/join"
@@ -63,16 +61,10 @@ func orEmpty(ref *v1.NodeClassReference, part func(*v1.NodeClassReference) strin
 	return part(ref)
 }
 
-// AddIndexes adds the field indexes that the controllers read. An object whose CRD is missing is logged and
-// left out: the readiness probe says so until it is there.
+// AddIndexes adds the field indexes that the controllers read.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, i := range indexes() {
-		err := indexer.IndexField(ctx, i.object, i.field, i.values)
-		if meta.IsNoMatchError(err) {
-			log.FromContext(ctx).Error(err, "field index is left out, install the CRDs and restart", "field", i.field)
-			continue
-		}
-		if err != nil {
+		if err := indexer.IndexField(ctx, i.object, i.field, i.values); err != nil {
 			return fmt.Errorf("index %T by %s: %w", i.object, i.field, err)
 		}
 	}

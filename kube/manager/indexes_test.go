@@ -10,8 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
@@ -84,17 +82,7 @@ func TestIndexes(t *testing.T) {
 	}
 }
 
-func TestMissingCRDsAreLeftOut(t *testing.T) {
-	x := &indexer{indexed: map[string][]string{}, fails: &v1.NodeClaim{}, err: &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "NodeClaim"}}}
-	if err := AddIndexes(t.Context(), x); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := x.indexed["NodePool spec.template.spec.nodeClassRef.name"]; !ok || len(x.indexed) != 6 {
-		t.Errorf("indexed %v, want all but the NodeClaims'", x.indexed)
-	}
-}
-
-func TestOtherFailuresToIndexAreErrors(t *testing.T) {
+func TestFailuresToIndexAreErrors(t *testing.T) {
 	x := &indexer{indexed: map[string][]string{}, fails: &corev1.Node{}, err: errors.New("conflict")}
 	if err := AddIndexes(t.Context(), x); err == nil || err.Error() != "index *v1.Node by spec.providerID: conflict" {
 		t.Errorf("error is %v", err)

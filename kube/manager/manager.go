@@ -55,6 +55,9 @@ type Options struct {
 	Lease  Lease
 	Warmup bool // fill queues before the lease is won
 
+	// Required are the custom kinds that the process needs, all cluster-wide. If a CRD is missing,
+	// the process logs which, is not ready, and starts its controllers when the CRD is there.
+	Required []client.Object
 	// Watches follows the watches of the informers, and knows which kinds are optional: nobody waits for
 	// those. May be nil.
 	Watches *Watches
@@ -93,12 +96,21 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	if err != nil {
 		return nil, err
 	}
+	needed, err := requiredKinds(o.Required, o.Scheme)
+	if err != nil {
+		return nil, err
+	}
 	settings := options(o)
 	settings.Metrics = served
 	checks := map[string]healthz.Checker{"readyz": healthz.Ping}
+	newCache := cache.New
+	settings.NewCache = func(config *rest.Config, c cache.Options) (cache.Cache, error) {
+		c.Mapper = needed.mapper(c.Mapper)
+		return newCache(config, c)
+	}
 	if o.Watches != nil {
 		settings.Cache.NewInformer = o.Watches.informer
-		settings.NewCache = optional.NewCache(o.Watches.optional, o.Watches.Unread)
+		newCache = optional.NewCache(o.Watches.optional, o.Watches.Unread)
 		checks["watches"] = o.Watches.work()
 	}
 	var mgr manager.Manager
@@ -121,7 +133,7 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		return nil, err
 	}
-	checks["manager"], checks["crd"] = cachesSynced(mgr.GetCache()), mapped(mgr.GetRESTMapper())
+	checks["manager"], checks["crd"] = cachesSynced(mgr.GetCache()), needed.served(mgr.GetRESTMapper())
 	for name, check := range checks {
 		if err := mgr.AddReadyzCheck(name, check); err != nil {
 			return nil, err
@@ -142,6 +154,8 @@ func options(o Options) manager.Options {
 		Cache: cache.Options{
 			ByObject:         o.Objects,
 			DefaultTransform: others,
+
+			DefaultWatchErrorHandler: watchFailed,
 		},
 		Controller:                    config.Controller{EnableWarmup: &o.Warmup},
 		LeaderElection:                !o.Lease.Disabled,

@@ -57,7 +57,7 @@ func NewCache(kinds []client.Object, unread func(client.Object) error) cache.New
 				return nil, fmt.Errorf("optional kind %T: %w", kind, err)
 			}
 			d.kinds[gvk] = kind
-			mapper.AddSpecific(gvk, gvk.GroupVersion().WithResource(plural(gvk.Kind)), gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind)), meta.RESTScopeNamespace)
+			AddKind(mapper, gvk, meta.RESTScopeNamespace)
 		}
 		apart := o
 		apart.Mapper = mapper // whether a kind is served is found out by listing it, again and again
@@ -95,13 +95,15 @@ func (d *divided) divide(all map[client.Object]cache.ByObject) (required, apart 
 	return required, apart, nil
 }
 
-// plural returns the name of a kind's resource.
-func plural(kind string) string {
-	kind = strings.ToLower(kind)
-	if strings.HasSuffix(kind, "s") {
-		return kind + "es"
+// AddKind adds a kind to a mapper under the name of its resource. The mapper's own guess
+// for NodeOverlay would be nodeoverlaies.
+func AddKind(mapper *meta.DefaultRESTMapper, gvk schema.GroupVersionKind, scope meta.RESTScope) {
+	singular := strings.ToLower(gvk.Kind)
+	plural := singular + "s"
+	if strings.HasSuffix(singular, "s") {
+		plural = singular + "es"
 	}
-	return kind + "s"
+	mapper.AddSpecific(gvk, gvk.GroupVersion().WithResource(plural), gvk.GroupVersion().WithResource(singular), scope)
 }
 
 // of returns the cache of a kind, and the kind if it is optional.

@@ -66,10 +66,10 @@ func (x *draft) planned() (moves []topology.Move, pods [][]model.Pod) {
 	rows := slices.Clone(x.nodes)
 	byName := map[string]*fit.NodeRow{}
 	for i := range rows {
+		byName[rows[i].Claim] = &rows[i]
+	}
+	for i := range rows {
 		byName[rows[i].Name] = &rows[i]
-		if claim := rows[i].Claim; claim != "" {
-			byName[claim] = &rows[i]
-		}
 	}
 	for _, d := range x.demands {
 		index, shape := map[int]int{}, Soft(d.Shape)

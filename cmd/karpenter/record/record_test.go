@@ -211,6 +211,29 @@ func TestRingIsBounded(t *testing.T) {
 	t.Logf("%d of %d decisions are kept in %d bytes", len(rec.Decisions), decided, rec.Bytes)
 }
 
+// TestHugeDecision has a decision be larger than a ConfigMap: it is left out, and the record goes on.
+func TestHugeDecision(t *testing.T) {
+	r := seeded(t)
+	s := newStage(t, nil, start)
+	s.pass(t, 0)
+	s.decide(r, 1)
+	s.pass(t, leastBetween)
+	var text strings.Builder
+	for text.Len() < 4*MostBytes {
+		fmt.Fprintf(&text, "%016x", r.Uint64())
+	}
+	s.decided(Decision{At: s.clock.Now().UTC(), Kind: text.String()})
+	s.decide(r, 1)
+	s.clock.SetTime(s.clock.Now().Add(leastBetween))
+	if _, err := s.Reconcile(t.Context(), reconcile.Request{}); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("error is %v; want one after which it is tried again", err)
+	}
+	s.pass(t, leastBetween)
+	if rec, _ := s.read(t); len(rec.Decisions) != 2 {
+		t.Errorf("%d decisions are kept, want those before and after", len(rec.Decisions))
+	}
+}
+
 // TestRingHolds has the ring hold as many decisions as docs/record.md says.
 func TestRingHolds(t *testing.T) {
 	const promised = 4000

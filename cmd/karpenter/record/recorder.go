@@ -31,6 +31,9 @@ import (
 
 const (
 	glance = 10 * time.Second // between two looks at the cluster
+	// Retries. No event asks for the next look, so that it must not be far away.
+	failureMin = time.Second
+	failureMax = time.Minute
 	// settles is how long ago everything is known that happened then: costs count up
 	// to then.
 	settles = 30 * time.Second
@@ -109,7 +112,7 @@ func (r *Recorder) Register(ctx context.Context, mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("record").
 		WatchesRawSource(start).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](failureMin, failureMax)}).
 		Complete(r)
 }
 
@@ -591,7 +594,8 @@ func (r *Recorder) next() (*corev1.ConfigMap, error) {
 		case len(lines) > 1:
 			lines = lines[:len(lines)/2]
 		default:
-			return nil, reconcile.TerminalError(errors.New("write the record: a decision does not fit into a ConfigMap"))
+			r.pending = r.pending[len(lines):]
+			return nil, errors.New("write the record: a decision does not fit into a ConfigMap and is left out")
 		}
 	}
 }

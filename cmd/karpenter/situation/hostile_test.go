@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -56,6 +57,7 @@ var words = []string{
 	"Honor", "Ignore", "Always", "Never", "Pending", "Running", "Succeeded", "Failed", "PodScheduled", "Ready", "True", "False", "Unschedulable", "Deployment", "Node", "Job", "ReplicaSet",
 	"DaemonSet", "WaitForFirstConsumer", "Immediate", "ebs.csi.aws.com", "spot", "on-demand", "karpenter.sh/do-not-disrupt", "true", "-1", "9223372036854775808", "1e309",
 	"99999999h", "0s", "*/*", "@every 1ns", "%s%n", "\x00", "\u202e", "🐈", strings.Repeat("x", 10_000), strings.Repeat("a/", 300), "scheduling.x-k8s.io/pod-group", "AlwaysAllow", "IfHealthyBudget",
+	"widget", "claim-1", "example.com", "d-1", "All", "ExactCount", `device.driver == "example.com"`, `device.attributes["example.com"].model`, `[1, 2].all(x, [1, 2].all(y, x == y))`,
 }
 
 var amounts = []string{
@@ -69,7 +71,7 @@ func (h hostile) fill(v reflect.Value, depth int) {
 		*special = resource.MustParse(amounts[h.IntN(len(amounts))])
 		return
 	case *metav1.Time:
-		*special = metav1.NewTime([]time.Time{{}, time.Now(), time.Unix(0, 0), time.Unix(1<<34, 0), time.Now().Add(-time.Hour)}[h.IntN(5)])
+		*special = metav1.NewTime([]time.Time{{}, time.Now(), time.Unix(0, 0), time.Unix(1<<34, 0), time.Now().Add(-time.Hour), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(0, 1, 1, 0, 0, 1, 0, time.UTC)}[h.IntN(7)])
 		return
 	case *intstr.IntOrString:
 		*special = []intstr.IntOrString{intstr.FromInt32(h.whole32()), intstr.FromString("50%"), intstr.FromString("-7%"), intstr.FromString("x"), intstr.FromString("99999999999%")}[h.IntN(5)]
@@ -130,6 +132,27 @@ func (h hostile) whole32() int32 {
 // rarely reports whether something deep is to be there.
 func (h hostile) rarely(depth int) bool { return h.IntN(2+depth) < 2 }
 
+// within returns the value or a part of it.
+func (h hostile) within(v reflect.Value) reflect.Value {
+	for h.IntN(4) > 0 {
+		switch {
+		case v.Kind() == reflect.Pointer && !v.IsNil():
+			v = v.Elem()
+		case v.Kind() == reflect.Slice && v.Len() > 0:
+			v = v.Index(h.IntN(v.Len()))
+		case v.Kind() == reflect.Struct && v.NumField() > 0:
+			field := h.IntN(v.NumField())
+			if !v.Type().Field(field).IsExported() {
+				return v
+			}
+			v = v.Field(field)
+		default:
+			return v
+		}
+	}
+	return v
+}
+
 // objects returns one of the kind, and most often the NodeClaim of a Node.
 func (h hostile) objects(t *testing.T, kind client.Object, samples map[reflect.Type]client.Object, n int) []client.Object {
 	t.Helper()
@@ -148,8 +171,9 @@ func (h hostile) object(t *testing.T, kind client.Object, samples map[reflect.Ty
 	if sample, ok := samples[reflect.TypeOf(kind)]; ok && h.IntN(4) > 0 {
 		o = reflect.ValueOf(sample.DeepCopyObject())
 		for range h.IntN(4) {
-			part := o.Elem().FieldByName([]string{"Spec", "Status", "ObjectMeta"}[h.IntN(3)])
-			h.fill(part.Field(h.IntN(part.NumField())), 1)
+			if part := o.Elem().FieldByName([]string{"Spec", "Status", "ObjectMeta"}[h.IntN(3)]); part.IsValid() {
+				h.fill(h.within(part.Field(h.IntN(part.NumField()))), 1)
+			}
 		}
 	} else {
 		h.fill(o.Elem(), 0)
@@ -157,6 +181,9 @@ func (h hostile) object(t *testing.T, kind client.Object, samples map[reflect.Ty
 	out := o.Interface().(client.Object)
 	out.SetName(fmt.Sprint(words[h.IntN(16)], "-", n%7))
 	out.SetNamespace([]string{"shop", "default", ""}[h.IntN(3)])
+	if pool, ok := out.(*v1.NodePool); ok && h.IntN(2) == 0 {
+		pool.Name = samples[reflect.TypeOf(pool)].GetName()
+	}
 	if claim, ok := out.(*v1.NodeClaim); ok {
 		claim.Name = "claim-" + claim.Name
 		if h.IntN(5) > 0 {
@@ -166,6 +193,7 @@ func (h hostile) object(t *testing.T, kind client.Object, samples map[reflect.Ty
 	if node, ok := out.(*corev1.Node); ok && h.IntN(5) > 0 {
 		node.Spec.ProviderID = fmt.Sprint("test://", n)
 	}
+	h.device(out, n)
 	if pod, ok := out.(*corev1.Pod); ok && h.IntN(3) == 0 {
 		pod.Spec.NodeName, pod.Status.Conditions = fmt.Sprint(words[h.IntN(16)], "-", n%7), nil
 	}
@@ -181,6 +209,41 @@ func (h hostile) object(t *testing.T, kind client.Object, samples map[reflect.Ty
 		return nil
 	}
 	return back
+}
+
+// device has objects of dynamic resource allocation name each other most often.
+func (h hostile) device(o client.Object, n int) {
+	if h.IntN(5) == 0 {
+		return
+	}
+	switch o := o.(type) {
+	case *resourcev1.DeviceClass:
+		o.Name = "widget"
+	case *resourcev1.ResourceClaim:
+		o.Name = fmt.Sprint("claim-", n%7)
+	case *resourcev1.ResourceSlice:
+		if node := fmt.Sprint(words[h.IntN(16)], "-", n%7); h.IntN(2) == 0 {
+			o.Spec.NodeName = &node
+		}
+	case *corev1.Pod:
+		if claim := fmt.Sprint("claim-", h.IntN(7)); h.IntN(3) == 0 {
+			o.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: &claim}}
+		}
+	}
+}
+
+// sampleDevices are a class, a claim and a slice that go together.
+func sampleDevices() []client.Object {
+	class, claim, slice := &resourcev1.DeviceClass{}, &resourcev1.ResourceClaim{}, &resourcev1.ResourceSlice{}
+	class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "example.com"`}}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{
+		Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "widget", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
+	}}
+	slice.Spec = resourcev1.ResourceSliceSpec{
+		Driver: "example.com", Pool: resourcev1.ResourcePool{Name: "p", ResourceSliceCount: 1},
+		Devices: []resourcev1.Device{{Name: "d-1"}, {Name: "d-2"}},
+	}
+	return []client.Object{class, claim, slice}
 }
 
 // TestHostileObjects brings objects of every kind with fields that nobody would write to
@@ -283,6 +346,10 @@ func sampleNode() *corev1.Node {
 func withHostile(t *testing.T, h hostile, published Published, waiting *corev1.Pod, pools []v1.NodePool) (met encounters) {
 	watchdog := time.AfterFunc(time.Minute, func() { panic("a plan with hostile objects takes a minute: " + t.Name()) })
 	defer watchdog.Stop()
+	published.Rules.Devices = h.IntN(4) > 0
+	if h.IntN(2) == 0 {
+		published.Rules.Constraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
+	}
 	w, convert, sources := published.World()
 	sources.Waits = meter.NewPods(prometheus.NewRegistry(), clocktesting.NewFakePassiveClock(time.Now()), func(string) bool { return true })
 	convert.Coscheduling = true
@@ -294,6 +361,9 @@ func withHostile(t *testing.T, h hostile, published Published, waiting *corev1.P
 			}
 		}
 		sink.Set(o)
+		if pool, ok := o.(*v1.NodePool); ok {
+			w.SetTypes(pool.Name, published.Offerings.Snapshot.Pools[0].Types)
+		}
 	}
 	for i := range pools {
 		set(&pools[i])
@@ -304,13 +374,15 @@ func withHostile(t *testing.T, h hostile, published Published, waiting *corev1.P
 	}
 	set(waiting.DeepCopy())
 	samples := map[reflect.Type]client.Object{}
-	for _, o := range []client.Object{waiting, sampleNode(), sampleClaim(&pools[slices.IndexFunc(pools, func(p v1.NodePool) bool { return p.Name == "general" })])} {
+	general := &pools[slices.IndexFunc(pools, func(p v1.NodePool) bool { return p.Name == "general" })]
+	for _, o := range append(sampleDevices(), waiting, general, sampleNode(), sampleClaim(general)) {
 		samples[reflect.TypeOf(o)] = o
 	}
 	kinds := []client.Object{
 		&corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Node{}, &v1.NodeClaim{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&policyv1.PodDisruptionBudget{}, &appsv1.DaemonSet{}, &corev1.Namespace{}, &v1.NodeClaim{}, &schedulingv1beta1.PodGroup{}, &coschedulingv1alpha1.CoschedulingPodGroup{},
-		&corev1.Service{}, &appsv1.ReplicaSet{},
+		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{},
+		&v1.NodePool{}, &resourcev1.DeviceClass{}, &resourcev1.DeviceTaintRule{}, &resourcev1.ResourceSlice{}, &resourcev1.ResourceSlice{}, &resourcev1.ResourceClaim{}, &resourcev1.ResourceClaim{},
 	}
 	var there []client.Object
 	for round := range 3 {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -33,6 +34,14 @@ const (
 	soon   = 2 * time.Second
 	glance = 5 * time.Second
 	period = time.Minute
+
+	// Retries. No event asks for the next round, so that it must not be far away.
+	failureMin = time.Second
+	failureMax = time.Minute
+
+	// mostShape is how long the Identity of pods of CapacityBuffers may be when not all offerings
+	// fit into a ConfigMap.
+	mostShape = 16 << 10
 )
 
 // Publisher is the controller offerings.publisher: it keeps the ConfigMap Name in
@@ -65,7 +74,7 @@ func (p *Publisher) Register(mgr manager.Manager) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("offerings.publisher").
 		WatchesRawSource(start).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](failureMin, failureMax)}).
 		Complete(p)
 }
 
@@ -102,14 +111,23 @@ func offering(s *model.Snapshot) []string {
 }
 
 func (p *Publisher) publish(ctx context.Context, snapshot *model.Snapshot) error {
-	want, err := p.wanted(offerings(snapshot, p.Policy))
+	now := offerings(snapshot, p.Policy)
+	want, err := p.wanted(now)
+	for _, most := range []int{mostShape, 0} { // tenants may put anything into the templates of CapacityBuffers
+		if err == nil {
+			break
+		}
+		log.FromContext(ctx).Error(err, "publishing the offerings without pods of CapacityBuffers whose constraints are long", "longest", most)
+		now.Snapshot.Pending = slices.DeleteFunc(now.Snapshot.Pending, func(p model.Pending) bool { return len(p.Shape.Key) > most })
+		want, err = p.wanted(now)
+	}
 	if err != nil {
-		return reconcile.TerminalError(fmt.Errorf("publish the offerings: %w", err))
+		return fmt.Errorf("publish the offerings: %w", err)
 	}
 	if p.Health != nil {
 		health, err := json.Marshal(p.Health().settled(snapshot.Now))
 		if err != nil {
-			return reconcile.TerminalError(fmt.Errorf("publish the health: %w", err))
+			return fmt.Errorf("publish the health: %w", err)
 		}
 		want = want.DeepCopy()
 		want.Data[healthKey] = string(health)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -292,6 +293,42 @@ func TestHugeOfferings(t *testing.T) {
 	}
 	if _, err := Parse(m); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("error is %.200v", err)
+	}
+}
+
+// TestHugeBuffers: pods of a CapacityBuffer that do not fit into a ConfigMap are left out; the
+// offerings and pods of other CapacityBuffers are published.
+func TestHugeBuffers(t *testing.T) {
+	s, builder := cluster(t)
+	c := builder.Build()
+	p := publisher(t, c, offered)
+	snapshot := p.Snapshot(time.Now())
+	small, huge := *snapshot, *snapshot
+	shape := *snapshot.Pending[0].Shape
+	random := rand.NewChaCha8([32]byte{})
+	for range 50_000 {
+		shape.Tolerations = append(shape.Tolerations, model.Toleration{Key: fmt.Sprintf("%016x%016x%016x%016x", random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64()), Exists: true})
+	}
+	shape.Key = shape.Identity(small.Resources)
+	spare := *snapshot.Pending[0].Shape
+	spare.Requests = slices.Clone(spare.Requests)
+	spare.Requests[0] = 4000
+	spare.Key = spare.Identity(small.Resources)
+	huge.Pending = slices.Clone(small.Pending)
+	huge.Pending[0].Shape = &spare
+	huge.Pending = append(huge.Pending, model.Pending{Shape: &shape, Pods: []model.Pod{{Namespace: "tenant", Name: "b", UID: "b", Buffer: "tenant/huge"}}})
+	for _, now := range []struct {
+		snapshot *model.Snapshot
+		cpu      string
+	}{{&small, "cpu=3"}, {&huge, "cpu=4"}, {&small, "cpu=3"}} {
+		p.Snapshot, p.due = func(time.Time) *model.Snapshot { return now.snapshot }, time.Time{}
+		if _, err := p.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := (&Reader{Client: c, Scheme: s}).Live(t.Context(), time.Now())
+		if err != nil || len(got.Snapshot.Pools) == 0 || !strings.Contains(printed(t, got), now.cpu+" buffer=shop/spare") {
+			t.Errorf("want pods of buffers with %s; error %v, read\n%.2000s", now.cpu, err, printed(t, got))
+		}
 	}
 }
 

@@ -7,8 +7,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 
+	awsv1 "karpenter/api/aws/v1"
+	azurev1beta1 "karpenter/api/azure/v1beta1"
+	kwokv1alpha1 "karpenter/api/kwok/v1alpha1"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/kwok"
@@ -56,6 +60,14 @@ type Supplies struct {
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
 	// Additional returns what the user adds to the price of nodes of a NodePool.
 	Additional func(ctx context.Context, pool string) ([]model.Extra, error)
+}
+
+// Required returns the custom kinds that the process needs with a provider.
+func Required(provider string) []client.Object {
+	classes := map[string]client.Object{
+		config.CloudAWS: &awsv1.EC2NodeClass{}, config.CloudAzure: &azurev1beta1.AKSNodeClass{}, config.CloudKWOK: &kwokv1alpha1.KWOKNodeClass{},
+	}
+	return []client.Object{&v1.NodePool{}, &v1.NodeClaim{}, classes[provider]}
 }
 
 func (w *wiring) supplies() Supplies {

@@ -331,7 +331,9 @@ func (w *wiring) claims() error {
 			return (&garbage.Reconciler{
 				Client: client, Live: w.mgr.GetAPIReader(), Provider: w.metered("nodeclaim.garbagecollection"),
 				Clock: w.clock, Disruptions: w.counters, EarlyRounds: w.provider.EarlyCollections,
-			}).Register(w.mgr, controller.Options{})
+			}).Register(w.mgr, controller.Options{
+				RateLimiter: manager.Limiter[reconcile.Request](manager.Backoff{First: time.Second, Most: time.Minute}, 10, 100),
+			})
 		},
 		func() error {
 			return (&podevents.Reconciler{Client: client, Clock: w.clock, Managed: w.managed}).Register(w.mgr, w.many())
