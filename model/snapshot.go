@@ -49,6 +49,7 @@ type PodGroup struct {
 	MinCount int    // of its pods must run at the same time, or none is started
 	Running  int    // of its pods are bound and not ending, those included that are pending because their node is going away
 	Refused  string // why none of its pods is planned: "it does not exist"; "" = nothing prevents it
+	Waits    string // why its pods are planned on initialized nodes only; "" = they may go on any node
 
 	TopologyKey string   // label of which the nodes of all its pods must have one value; "" = they may be anywhere
 	On          []string // with TopologyKey, the nodes that its running pods are on, sorted

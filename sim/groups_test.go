@@ -3,6 +3,7 @@
 package sim_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -23,7 +24,7 @@ import (
 const short = `
 run 45m rest 45m
 type m2 cpu=2 mem=8Gi price=0.10 zones=a,b,c
-pool general budgets=100%
+pool general budgets=0 after=Never
 pods train count=3 cpu=1500m mem=1Gi apart=zone group=3
 pods web count=3 cpu=1700m mem=1Gi zone=a
 fault no-capacity zone=c for=40m
@@ -86,6 +87,31 @@ func (r *returning) End(s *sim.Seen) error {
 		return fmt.Errorf("%d pods of the group run in the end, after %d instances in vain", running, len(r.vain))
 	}
 	return nil
+}
+
+var groups = flag.Int("groups", 6, "how many seeds to draw scripts with PodGroups from")
+
+// TestGroupSeeds holds trials of scripts with PodGroups, drawn from fresh seeds: no
+// instance of a group that cannot start survives, and we end no pod of a group that must
+// run (laws returned and together).
+func TestGroupSeeds(t *testing.T) {
+	server, err := trial.NewServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := *firstSeed
+	if from == 0 {
+		from = rand.Uint64N(1 << 40)
+	}
+	t.Logf("seeds from %d", from)
+	for seed := from; seed < from+uint64(*groups); seed++ {
+		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
+			s := script.DrawGroups(seed)
+			if v := judge(t, server, s); v.Err != nil {
+				fail(t, server, s, v.Err)
+			}
+		})
+	}
 }
 
 // groupSeeds is how many runs TestGroupsThatFail makes.
