@@ -26,7 +26,7 @@ import (
 //	podgroup NAME min=N refused=TEXT together=LABEL    a PodGroup is new or has changed
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, unplaced PODS, mark, unmark, nominate NODE FOR
-//	refused PODGROUPS    the latest plan has no place for them
+//	refused PODGROUPS, placed-groups PODGROUPS    the latest plan has no place for them, or has
 //	move CLAIM PODS    planned for pods that run
 //	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME
@@ -184,8 +184,8 @@ func (s *story) do(command string, words []string) string {
 		s.w.Placed(words[0], s.refs(words[1:]))
 	case "unplaced":
 		s.w.Unplaced(s.refs(words))
-	case "refused":
-		return s.refused(words)
+	case "refused", "placed-groups":
+		return s.refused(command, words)
 	case "limits":
 		s.limits(words[0], read([]string{"by=" + strings.Join(words[1:], ",")}).pairs("by"))
 	case "buffer":
@@ -208,13 +208,17 @@ func (s *story) do(command string, words []string) string {
 	return ""
 }
 
-// refused tells that the PodGroups have no place.
-func (s *story) refused(groups []string) string {
+// refused tells that the PodGroups have no place, or that they have.
+func (s *story) refused(command string, groups []string) string {
 	var names []string
 	for _, g := range groups {
 		names = append(names, "default/"+g)
 	}
-	failures, vain := s.w.Refused(s.now, names)
+	var placed []string
+	if command != "refused" {
+		names, placed = nil, names
+	}
+	failures, vain := s.w.Refused(s.now, names, placed)
 	var out strings.Builder
 	for _, f := range failures {
 		fmt.Fprintf(&out, "%s gives back %d nodes, late %t, next after %s\n", f.Group.Name, f.Nodes, f.Late, f.Until.Sub(s.now))

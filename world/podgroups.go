@@ -38,6 +38,8 @@ func (w *World) DeletePodGroup(name string) {
 	to := w.podGroup(name)
 	changed := to.known
 	to.known, to.group = false, PodGroup{Name: name}
+	w.resume(to)
+	to.purchase = purchase{}
 	w.regroup(to, changed)
 }
 

@@ -27,6 +27,7 @@ type purchase struct {
 	since    time.Time // the first launch; zero = there has been none since the last failure
 	failures int       // in a row
 	until    time.Time // no node is launched for the group before, and those that were are given back
+	placed   bool      // the latest plan has places for all that must start, so machines without any are given back
 }
 
 // Failure is that not all nodes of a PodGroup could be had.
@@ -38,10 +39,10 @@ type Failure struct {
 }
 
 // Refused takes in which PodGroups the latest plan has no place for although all pods
-// exist that must start together. It returns those of which nodes have been launched in
+// exist that must start together, and which it has places for. It returns those of which nodes have been launched in
 // vain since the last call, and the NodeClaims to be deleted at once: what was launched
-// for such a group and is no Node yet. Nodes are shown as Returned.
-func (w *World) Refused(now time.Time, groups []string) (failures []Failure, vain []string) {
+// for a group, is no Node yet, and has no place in the plan. Nodes are shown as Returned.
+func (w *World) Refused(now time.Time, refused, placed []string) (failures []Failure, vain []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.podGroups) == 0 {
@@ -50,8 +51,14 @@ func (w *World) Refused(now time.Time, groups []string) (failures []Failure, vai
 	bought := w.bought()
 	for _, name := range slices.Sorted(maps.Keys(w.podGroups)) {
 		g, own := w.podGroups[name], bought[name]
+		if is := slices.Contains(placed, name); is != g.purchase.placed {
+			g.purchase.placed = is
+			for _, m := range own {
+				w.touch(m)
+			}
+		}
 		late := w.late(g, own, now)
-		if now.Before(g.purchase.until) || !late && (!slices.Contains(groups, name) || len(own) == 0 && g.purchase.since.IsZero()) {
+		if now.Before(g.purchase.until) || !late && (!slices.Contains(refused, name) || len(own) == 0 && g.purchase.since.IsZero()) {
 			continue
 		}
 		w.fail(g, own, now)
@@ -112,26 +119,31 @@ func (w *World) fail(g *podGroup, own []*machine, now time.Time) {
 	w.listed.podGroups = nil
 }
 
-// resume has nodes launched for the group again at once.
+// resume has nodes launched for the group again at once, and none given back.
 func (w *World) resume(g *podGroup) {
-	if g.purchase.until.IsZero() {
+	if g.purchase.until.IsZero() && !g.purchase.placed {
 		return
 	}
-	g.purchase.until = time.Time{}
+	g.purchase.until, g.purchase.placed = time.Time{}, false
 	for _, m := range w.bought()[g.group.Name] {
 		w.touch(m)
 	}
 	w.listed.podGroups = nil
 }
 
-// returned reports whether the machine was launched for a group that could not start.
+// returned reports whether the machine was launched for a group that could not start, or that
+// has places for all its pods, but for the pods that are planned on the machine.
 func (w *World) returned(m *machine, now time.Time) bool {
 	if m.claim == nil {
 		return false
 	}
 	for _, name := range m.claim.Groups {
-		if g := w.podGroups[name]; g != nil && now.Before(g.purchase.until) {
+		g := w.podGroups[name]
+		if g != nil && now.Before(g.purchase.until) {
 			w.changesAt(m, g.purchase.until)
+			return true
+		}
+		if g != nil && g.purchase.placed {
 			return true
 		}
 	}

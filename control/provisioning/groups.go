@@ -70,24 +70,29 @@ func teamsOf(s *model.Snapshot, plan *model.Plan) map[string]*team {
 	return out
 }
 
-// refusedGroups returns the PodGroups of which enough pods exist, and too few have a place.
-func refusedGroups(s *model.Snapshot, teams map[string]*team) []string {
-	var out []string
+// judged returns the PodGroups of which pods must start together and enough exist: those of
+// which too few have a place, and the others.
+func judged(s *model.Snapshot, teams map[string]*team) (refused, placed []string) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		t := teams[g.Name]
-		if need := g.MinCount - (g.Running - t.moving); g.Refused == "" && need > 0 && t.pending >= need && t.placed < need {
-			out = append(out, g.Name)
+		switch need := g.MinCount - (g.Running - t.moving); {
+		case g.Refused != "" || need <= 0 || t.pending < need:
+		case t.placed < need:
+			refused = append(refused, g.Name)
+		default:
+			placed = append(placed, g.Name)
 		}
 	}
-	return out
+	return refused, placed
 }
 
 // giveBack has what was launched for PodGroups that have no place in the plan given back,
 // and tells of all groups on the groups themselves.
 func (p *Provisioner) giveBack(ctx context.Context, s *scope) error {
 	teams := teamsOf(s.snapshot, s.plan)
-	failures, vain := p.World.Refused(s.now, refusedGroups(s.snapshot, teams))
+	refused, placed := judged(s.snapshot, teams)
+	failures, vain := p.World.Refused(s.now, refused, placed)
 	for _, f := range failures {
 		why := ""
 		if t := teams[f.Group.Name]; t != nil {

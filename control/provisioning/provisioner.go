@@ -49,9 +49,9 @@ type World interface {
 	Holds(now time.Time) []world.Hold
 	// Unplaced takes in that there is no place for the pods.
 	Unplaced(pods []model.Pod)
-	// Refused takes in which PodGroups have no place. It returns those for which nodes were
+	// Refused takes in which PodGroups have no place, and which have. It returns those for which nodes were
 	// launched in vain, and the NodeClaims to be deleted.
-	Refused(now time.Time, groups []string) (failures []world.Failure, vain []string)
+	Refused(now time.Time, refused, placed []string) (failures []world.Failure, vain []string)
 	// PodGroup returns the PodGroup of the name; without UID if there is none.
 	PodGroup(name string) world.PodGroup
 	// MarkForDeletion takes in that the NodeClaims are being deleted.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
@@ -34,13 +36,14 @@ func (x *storage) train3() []v1.NodeClaim {
 	return claims
 }
 
-// sellOut has the cloud sell nothing more.
-func (x *storage) sellOut() {
+// sellOut has the cloud sell nothing more in the zone; "" = in any.
+func (x *storage) sellOut(zone string) {
 	for i, t := range x.types {
 		copied := *t
 		copied.Offerings = slices.Clone(t.Offerings)
 		for j := range copied.Offerings {
-			copied.Offerings[j].Available = false
+			o := &copied.Offerings[j]
+			o.Available = o.Available && zone != "" && o.Zone != zone
 		}
 		x.types[i] = &copied
 	}
@@ -78,7 +81,7 @@ func TestRollBack(t *testing.T) {
 	if got := x.saidOfGroup(); len(got) != 1 || got[0] != "Launching *v1beta1.podgroup/train: Launching 3 nodes, with which 3 pending pods of the group have a place" {
 		t.Errorf("said %q", got)
 	}
-	x.sellOut()
+	x.sellOut("")
 	x.lose(&claims[2])
 	x.mustPass()
 	if n := x.left(); n != 0 {
@@ -106,7 +109,7 @@ func TestRollBackOfNodes(t *testing.T) {
 	x := newStorage(t)
 	x.pool("p", nil)
 	claims := x.train3()
-	x.sellOut()
+	x.sellOut("")
 	x.lose(&claims[2])
 	claims[0].StatusConditions(x.clock.Now()).SetTrue(v1.RegisteredCondition)
 	if err := x.Client.Update(t.Context(), &claims[0]); err != nil {
@@ -123,7 +126,7 @@ func TestRollBackAndRaisedLimit(t *testing.T) {
 	x := newStorage(t)
 	x.pool("p", nil)
 	claims := x.train3()
-	x.sellOut()
+	x.sellOut("")
 	x.lose(&claims[2])
 	x.mustPass()
 	for _, c := range x.claims() {
@@ -217,4 +220,51 @@ func TestGroupIsLaunchedWholeOrNotAtAll(t *testing.T) {
 	if len(admitted) != 1 || len(refused) != 1 {
 		t.Errorf("admitted %v, refused %v", admitted, refused)
 	}
+}
+
+// spec 46/113: the zone of the group has no more capacity for the third node. All are
+// launched in another one, and what was launched in the first is deleted.
+func TestAnotherZone(t *testing.T) {
+	x := newStorage(t)
+	x.pool("p", nil)
+	g := gang("train", 3)
+	g.UID = "uid-group"
+	g.Spec.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: corev1.LabelTopologyZone}}}
+	x.tell(g)
+	x.train(3, scheduled)
+	x.mustPass()
+	claims := x.wantClaims(3)
+	zone := demandedZone(&claims[0])
+	for i := range claims {
+		known, _ := x.Convert.Claim(&claims[i])
+		x.world.SetClaim(known)
+	}
+	x.sellOut(zone)
+	x.lose(&claims[2])
+	x.mustPass()
+	elsewhere := 0
+	for _, c := range x.claims() {
+		switch there := demandedZone(&c); {
+		case there == zone && c.DeletionTimestamp == nil:
+			t.Errorf("claim %s is left in zone %s", c.Name, zone)
+		case there != zone:
+			elsewhere++
+		}
+	}
+	if elsewhere != 3 {
+		t.Errorf("%d claims in other zones", elsewhere)
+	}
+	if got := x.saidOfGroup(); len(got) != 2 {
+		t.Errorf("said %q", got)
+	}
+}
+
+// demandedZone returns the zone that the claim demands.
+func demandedZone(claim *v1.NodeClaim) string {
+	for _, r := range claim.Spec.Requirements {
+		if r.Key == corev1.LabelTopologyZone && len(r.Values) == 1 {
+			return r.Values[0]
+		}
+	}
+	return ""
 }
