@@ -37,7 +37,7 @@ type Pod struct {
 	Created              time.Time
 	Planned              string // node or claim an earlier plan chose for it; "" = none
 	From                 string // node it runs on now when that node is going away; "" = unbound
-	Buffer               string // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists
+	Buffer               string // namespace/name of the CapacityBuffer it stands in for, or "ProvisioningRequest namespace/name"; "" = a pod that exists
 	Claims               string // PersistentVolumeClaims that its shape's VolumeTerms come from, for people: "shop/data, shop/logs"
 	Group                string // Name of the PodGroup that it is of; "" = none. A pod is an ordinary one if Groups lacks the name
 	Workload             string // name of what controls it in its namespace, such as the Deployment: its replicas have the same; "" = nothing does

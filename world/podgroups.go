@@ -121,7 +121,7 @@ func (w *World) listPodGroups() []model.PodGroup {
 			w.resume(g)
 			g.purchase, shown.Waits = purchase{}, ""
 		}
-		if until := g.purchase.until; shown.Waits != "" && (w.listed.holds.IsZero() || until.Before(w.listed.holds)) {
+		if until := g.purchase.until; w.now.Before(until) && (w.listed.holds.IsZero() || until.Before(w.listed.holds)) {
 			w.listed.holds = until
 		}
 		out = append(out, shown)

@@ -152,6 +152,9 @@ func (w *World) returned(m *machine, now time.Time) bool {
 
 // waits says why the group may use initialized nodes only; "" = it may use any.
 func (g *podGroup) waits(now time.Time) string {
+	if g.group.Existing {
+		return "it asks for capacity that exists"
+	}
 	if !now.Before(g.purchase.until) {
 		return ""
 	}

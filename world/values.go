@@ -143,6 +143,7 @@ type PodGroup struct {
 	Refused  string // why none of its pods is planned, as in model.PodGroup
 
 	TopologyKey string // as in model.PodGroup
+	Existing    bool   // its pods may use initialized nodes only, and none are launched for it
 }
 
 // DisruptionBudget is what decisions need of a PodDisruptionBudget.

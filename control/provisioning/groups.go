@@ -26,6 +26,7 @@ import (
 // team is how a PodGroup fares in a plan.
 type team struct {
 	pending, moving, placed int
+	standIns                int          // of pending, that do not exist
 	launched                map[int]bool // launches, by index
 	why                     string       // of the first verdict
 }
@@ -51,6 +52,9 @@ func teamsOf(s *model.Snapshot, plan *model.Plan) map[string]*team {
 			t.pending++
 			if p.From != "" {
 				t.moving++
+			}
+			if !exists(p) {
+				t.standIns++
 			}
 		})
 	}
@@ -80,7 +84,7 @@ func judged(s *model.Snapshot, teams map[string]*team) (refused, placed []string
 		case g.Refused != "" || need <= 0 || t.pending < need:
 		case t.placed < need:
 			refused = append(refused, g.Name)
-		default:
+		case t.standIns == 0: // what is kept for others is kept until they come
 			placed = append(placed, g.Name)
 		}
 	}
@@ -99,7 +103,9 @@ func (p *Provisioner) giveBack(ctx context.Context, s *scope) error {
 			why = t.why
 		}
 		log.FromContext(ctx).Info("gave up launching nodes for a pod group", "PodGroup", f.Group.Name, "node-claims", f.Nodes, "late", f.Late, "until", f.Until)
-		p.Events.Publish(rolledBack(f, why))
+		if f.Group.UID != "" { // it exists
+			p.Events.Publish(rolledBack(f, why))
+		}
 	}
 	p.tellGroups(s, teams)
 	var errs []error

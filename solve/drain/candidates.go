@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 )
@@ -136,6 +137,8 @@ func (got receipt) keeps(reason model.Reason) bool {
 // use says what for the node is kept.
 func use(got receipt) string {
 	switch {
+	case strings.Contains(got.buffer, " "): // its kind and its name
+		return got.buffer + " keeps capacity on it"
 	case got.buffer != "":
 		return "CapacityBuffer " + got.buffer + " keeps capacity on it"
 	case got.pending:
