@@ -91,7 +91,8 @@ var groups = flag.Int("groups", 6, "how many seeds to draw scripts with PodGroup
 
 // TestGroupSeeds holds trials of scripts with PodGroups, drawn from fresh seeds: no
 // instance of a group that cannot start survives, and we end no pod of a group that must
-// run (laws returned and together).
+// run (laws returned and together), and limits hold at every moment (spec 46/110, law
+// limits).
 func TestGroupSeeds(t *testing.T) {
 	server, err := trial.NewServer()
 	if err != nil {
@@ -129,7 +130,7 @@ func TestGroupsThatFail(t *testing.T) {
 	for seed := from; seed < from+groupSeeds; seed++ {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
 			text := fmt.Sprintf(short, "budgets=0 after=Never") // which say nothing of groups that cannot start
-			if seed%2 == 0 { // after a crash, pods can go to other nodes than those that were launched for them
+			if seed%2 == 0 {                                    // after a crash, pods can go to other nodes than those that were launched for them
 				text = fmt.Sprintf(short, "budgets=100%") + crashes
 			}
 			s, err := script.Parse(fmt.Sprintf("seed %d\n%s", seed, text))

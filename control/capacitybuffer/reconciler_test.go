@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"karpenter/api/autoscaling/v1beta1"
-	"karpenter/kube/convert"
 	"karpenter/api/unreadable"
+	"karpenter/kube/convert"
 	"karpenter/model"
 )
 
