@@ -119,7 +119,7 @@ func (w *World) listPodGroups() []model.PodGroup {
 		}
 		if shown.Running >= shown.MinCount && shown.Refused == "" {
 			w.resume(g)
-			g.purchase, shown.Waits = purchase{}, ""
+			g.purchase, shown.Waits = purchase{ran: w.now}, ""
 		}
 		if until := g.purchase.until; w.now.Before(until) && (w.listed.holds.IsZero() || until.Before(w.listed.holds)) {
 			w.listed.holds = until

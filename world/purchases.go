@@ -24,11 +24,16 @@ const (
 
 // purchase is what was launched for a PodGroup that does not run yet.
 type purchase struct {
+	ran      time.Time // when the group last ran: what was launched before is of no purchase any more
 	since    time.Time // the first launch; zero = there has been none since the last failure
 	failures int       // in a row
 	until    time.Time // no node is launched for the group before, and those that were are given back
 	placed   bool      // the latest plan has places for all that must start, so machines without any are given back
 }
+
+// has reports whether the machine was launched since the group last ran. Objects are
+// created in whole seconds.
+func (p *purchase) has(m *machine) bool { return !m.claim.Created.Before(p.ran.Truncate(time.Second)) }
 
 // Failure is that not all nodes of a PodGroup could be had.
 type Failure struct {
@@ -83,7 +88,7 @@ func (w *World) bought() map[string][]*machine {
 			continue
 		}
 		for _, name := range m.claim.Groups {
-			if w.podGroups[name] != nil {
+			if g := w.podGroups[name]; g != nil && g.purchase.has(m) {
 				out[name] = append(out[name], m)
 			}
 		}
@@ -109,7 +114,7 @@ func (w *World) fail(g *podGroup, own []*machine, now time.Time) {
 	for range g.purchase.failures {
 		pause = min(2*pause, mostPause)
 	}
-	g.purchase = purchase{failures: g.purchase.failures + 1, until: now.Add(pause)}
+	g.purchase = purchase{ran: g.purchase.ran, failures: g.purchase.failures + 1, until: now.Add(pause)}
 	for _, p := range g.members {
 		p.launches = nil
 	}
@@ -139,11 +144,14 @@ func (w *World) returned(m *machine, now time.Time) bool {
 	}
 	for _, name := range m.claim.Groups {
 		g := w.podGroups[name]
-		if g != nil && now.Before(g.purchase.until) {
+		if g == nil || !g.purchase.has(m) {
+			continue
+		}
+		if now.Before(g.purchase.until) {
 			w.changesAt(m, g.purchase.until)
 			return true
 		}
-		if g != nil && g.purchase.placed {
+		if g.purchase.placed {
 			return true
 		}
 	}

@@ -87,7 +87,7 @@ func memberOf(p *corev1.Pod) string {
 func newTogether(t terms) *Law {
 	return &Law{
 		name:  "together",
-		means: "The process does not end a pod of a PodGroup for Empty, Underutilized or Drifted so that fewer than `minCount` of its pods run, unless the node has a `terminationGracePeriod`.",
+		means: "The process does not end a pod of a PodGroup for Empty, Underutilized or Drifted so that fewer than `minCount` of its pods run, if that is at least two, unless the node has a `terminationGracePeriod`.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				p := as[*corev1.Pod](c.Old)
@@ -102,7 +102,7 @@ func newTogether(t terms) *Law {
 				if reason == "" || reason == model.Unhealthy || boundAt(p).After(conditions.Get(claim, v1.DisruptionReasonCondition).LastTransitionTime.Add(-t.lag)) {
 					continue
 				}
-				if least, running := groupOf(s, memberOf(p)); running == least-1 {
+				if least, running := groupOf(s, memberOf(p)); least > 1 && running == least-1 {
 					return fmt.Errorf("pod %s on %s was ended for %s, and %d of the %d pods of its group run", p.Name, p.Spec.NodeName, reason, running, least)
 				}
 			}
