@@ -87,7 +87,7 @@ func memberOf(p *corev1.Pod) string {
 func newTogether(t terms) *Law {
 	return &Law{
 		name:  "together",
-		means: "The process does not end a pod of a PodGroup for Empty, Underutilized or Drifted so that fewer than `minCount` of its pods run, if that is at least two, unless the node has a `terminationGracePeriod`.",
+		means: "When the process disrupts a node as Empty, Underutilized or Drifted, it ends no pod of a PodGroup of which fewer than `minCount` pods run then. Exceptions: a `minCount` of one, or a node with a `terminationGracePeriod`.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				p := as[*corev1.Pod](c.Old)
