@@ -54,6 +54,7 @@ var other = map[string]string{
 	"settings.subnetRefreshInterval":         "3m",
 	"settings.ignoreDRARequests":             "false",
 	"settings.nominatePods":                  "true",
+	"settings.provisioningRequests":          "true",
 	"settings.surgeFirstTimeout":             "10m",
 	"settings.capacityBufferNamespaceLimits": "cpu=10",
 	"settings.securityGroupRefreshInterval":  "4m",

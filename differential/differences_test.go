@@ -19,15 +19,7 @@ type difference struct {
 	excuses func(*mismatch) bool // reports whether the mismatch is one of these
 }
 
-// comparing, perNode and naturalNumbers are pods we refuse.
-func comparing() difference {
-	return difference{
-		"the tolerations of the pod compare numbers",
-		"operators Lt and Gt are alpha (TaintTolerationComparisonOperators): without the gate the API server takes no such pods, and the scheduler acts as if such a toleration were not there",
-		refused("tolerations with operator"),
-	}
-}
-
+// perNode and naturalNumbers are pods we refuse.
 func perNode() difference {
 	return difference{
 		"the pod asks for a label that is decided per node",

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	features "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -47,6 +48,10 @@ type scheduler struct {
 func newScheduler(t *testing.T, defaults ...corev1.TopologySpreadConstraint) *scheduler {
 	t.Helper()
 	metrics.Register()
+	// Alpha: without the gate the API server takes no pods whose tolerations compare numbers.
+	if err := features.DefaultMutableFeatureGate.Set("TaintTolerationComparisonOperators=true"); err != nil {
+		t.Fatal(err)
+	}
 	ctx := klog.NewContext(t.Context(), klog.Logger{})
 	config, err := latest.Default()
 	if err != nil {

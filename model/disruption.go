@@ -54,6 +54,7 @@ type NodeDisruption struct {
 	Consolidatable bool      // quiet for the pool's consolidateAfter
 	Settling       bool      // not quiet that long: it takes no pods of nodes that are consolidated
 	Fresh          bool      // pods on it were moved not long ago: they are not moved yet for what that saves
+	Returned       bool      // it was launched for a PodGroup that could not start: once Empty, it goes whatever budgets and consolidateAfter say, initialized or not
 	Drifted        time.Time // since when it is not what its NodePool asks for; zero = it is
 	Advised        time.Time // since when the provider advises to leave it, as its spot pool is at risk; zero = it does not
 	Quiet          time.Time // when a pod last came or went, from which Consolidatable and Settling follow; zero = not known

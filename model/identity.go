@@ -173,6 +173,7 @@ func (w *identity) bound(b Bound) {
 func (w *identity) toleration(t Toleration) {
 	w.text(t.Key)
 	w.flags(t.Exists)
+	w.text(string(t.Compare))
 	w.text(t.Value)
 	w.text(string(t.Effect))
 }

@@ -36,7 +36,7 @@ type Pod struct {
 	Created              time.Time
 	Planned              string // node or claim an earlier plan chose for it; "" = none
 	From                 string // node it runs on now when that node is going away; "" = unbound
-	Buffer               string // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists
+	Buffer               string // namespace/name of the CapacityBuffer it stands in for, or "ProvisioningRequest namespace/name"; "" = a pod that exists
 	Claims               string // PersistentVolumeClaims that its shape's VolumeTerms come from, for people: "shop/data, shop/logs"
 	Group                string // Name of the PodGroup that it is of; "" = none. A pod is an ordinary one if Groups lacks the name
 	Workload             string // name of what controls it in its namespace, such as the Deployment: its replicas have the same; "" = nothing does
@@ -48,6 +48,7 @@ type PodGroup struct {
 	MinCount int    // of its pods must run at the same time, or none is started
 	Running  int    // of its pods are bound and not ending, those included that are pending because their node is going away
 	Refused  string // why none of its pods is planned: "it does not exist"; "" = nothing prevents it
+	Waits    string // why its pods are planned on initialized nodes only; "" = they may go on any node
 
 	TopologyKey string   // label of which the nodes of all its pods must have one value; "" = they may be anywhere
 	On          []string // with TopologyKey, the nodes that its running pods are on, sorted

@@ -2,7 +2,10 @@
 
 package model
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // Effect is what a taint does to pods that do not tolerate it.
 type Effect string
@@ -32,10 +35,34 @@ func (t Taint) String() string {
 // Toleration lets a pod onto nodes with matching taints. An empty Key with
 // Exists matches every key, an empty Effect every effect.
 type Toleration struct {
-	Key    string
-	Exists bool // otherwise Value must be equal
-	Value  string
-	Effect Effect
+	Key     string
+	Exists  bool       // otherwise Value must be equal, or
+	Compare Comparison // what the value of the taint must be; "" = equal
+	Value   string
+	Effect  Effect
+}
+
+// Comparison is how the value of a taint must compare to that of a toleration, both as
+// integers.
+type Comparison string
+
+// The comparisons.
+const (
+	Greater Comparison = "Gt"
+	Less    Comparison = "Lt"
+)
+
+// holds reports whether the value of a taint compares so to that of a toleration. Texts that
+// are not integers as strconv writes them never do.
+func (c Comparison) holds(taint, toleration string) bool {
+	a, okA := integer(taint)
+	b, okB := integer(toleration)
+	return okA && okB && (c == Greater && a > b || c == Less && a < b)
+}
+
+func integer(text string) (int64, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == text
 }
 
 // Tolerates reports whether t is matched by the toleration.
@@ -46,7 +73,10 @@ func (o Toleration) Tolerates(t Taint) bool {
 	if o.Key != t.Key && (o.Key != "" || !o.Exists) {
 		return false
 	}
-	return o.Exists || o.Value == t.Value
+	if o.Exists || o.Compare == "" {
+		return o.Exists || o.Value == t.Value
+	}
+	return o.Compare.holds(t.Value, o.Value)
 }
 
 // Untolerated returns the first taint that none of tolerations matches.

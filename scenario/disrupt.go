@@ -232,7 +232,7 @@ func (b *builder) until(value string) (time.Time, error) {
 // nodeDisruption reads what speaks for and against taking a node away.
 func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption {
 	out := model.NodeDisruption{
-		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"), Settling: d.flag("settling"), Fresh: d.flag("fresh"), Deadline: d.flag("deadline"),
+		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"), Settling: d.flag("settling"), Fresh: d.flag("fresh"), Returned: d.flag("returned"), Deadline: d.flag("deadline"),
 		Blocked: d.text("blocked", ""), Held: d.text("held", ""),
 	}
 	out.Unhealthy, out.Reboot = d.text("unhealthy", ""), d.flag("reboot")
@@ -279,7 +279,7 @@ func (p *printer) disruption(n *model.Node) []string {
 	if !nd.Quiet.IsZero() {
 		quiet = "quiet=" + timeText(nd.Quiet)
 	}
-	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), drifted, advised, quiet, since, podsEnd,
+	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), when(nd.Returned, "returned"), drifted, advised, quiet, since, podsEnd,
 		option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
 		option("unhealthy", nd.Unhealthy, ""), when(nd.Reboot, "reboot"), option("severity", realText(nd.Severity), realText(0)),
 		option("startup", nd.Startup.String(), time.Duration(0).String()), option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}

@@ -126,7 +126,7 @@ func (b *builder) node(d *directive) error {
 	b.s.Nodes, b.nodes = append(b.s.Nodes, n), append(b.nodes, says)
 	return d.done("pool= type= zone= ct= claim= labels= taints= price= reservation=, cpu= mem= pods= or allocatable= overhead=, " +
 		"used= or free=, daemon-used=, runs= ports= attached= devices= in-use=, blocked= held= drifted= advised= quiet= template= disruption-cost=, " +
-		"and the words in-flight registered deleting closed empty consolidatable settling fresh drifted deadline bare")
+		"and the words in-flight registered deleting closed empty consolidatable settling fresh returned drifted deadline bare")
 }
 
 // nodeRoom reads what the node has and what is taken of it.

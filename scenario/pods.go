@@ -159,6 +159,7 @@ func (b *builder) podGroup(d *directive) error {
 		MinCount: read(d, "min", 0, parseWhole),
 		Running:  read(d, "running", 0, parseWhole),
 		Refused:  d.text("refused", ""),
+		Waits:    d.text("waits", ""),
 
 		TopologyKey: d.text("together", ""),
 		On:          read(d, "on", nil, names),
@@ -167,7 +168,7 @@ func (b *builder) podGroup(d *directive) error {
 		d.fail(fmt.Errorf("%s is described twice", g.Name))
 	}
 	b.s.Groups = append(b.s.Groups, g)
-	return d.done("min= running= refused= together= on=")
+	return d.done("min= running= refused= waits= together= on=")
 }
 
 // close keeps the shape of a line that named no pods.

@@ -200,6 +200,8 @@ func (f *filler) special(v reflect.Value) bool {
 		*p = reasons()[f.IntN(len(reasons()))]
 	case *model.ConsolidationPolicy:
 		*p = []model.ConsolidationPolicy{model.WhenEmpty, model.WhenEmptyOrUnderutilized, model.Balanced, ""}[f.IntN(4)]
+	case *model.Comparison:
+		*p = []model.Comparison{model.Greater, model.Less, "", ""}[f.IntN(4)]
 	case *model.Effect:
 		*p = []model.Effect{model.NoSchedule, model.NoExecute, "", "odd effect"}[f.IntN(4)]
 	case *[]model.Label:
@@ -253,6 +255,10 @@ func settle(v reflect.Value) {
 	case *model.Resident:
 		for i := range p.Anti {
 			p.Anti[i].Anti = true
+		}
+	case *model.Toleration:
+		if p.Exists {
+			p.Compare = ""
 		}
 	case *model.Intent:
 		slices.Sort(p.Claims)

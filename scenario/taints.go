@@ -18,7 +18,7 @@ func parseTaints(value string) ([]model.Taint, error) {
 	var out []model.Taint
 	for _, p := range parts {
 		f, ok := fieldsOf(p)
-		if !ok || f.mark == '~' || !f.hasEffect {
+		if !ok || f.mark == '~' || f.compare != "" || !f.hasEffect {
 			return nil, fmt.Errorf("%q is no taint; write key=value:NoSchedule or key:NoExecute", show(p))
 		}
 		out = append(out, model.Taint{Key: f.key, Value: f.value, Effect: model.Effect(f.effect)})
@@ -36,17 +36,19 @@ func parseTolerations(value string) ([]model.Toleration, error) {
 	for _, p := range parts {
 		f, ok := fieldsOf(p)
 		if !ok {
-			return nil, fmt.Errorf("%q is no toleration; write key=value:NoSchedule, key:NoSchedule, key, *:NoSchedule or *", show(p))
+			return nil, fmt.Errorf("%q is no toleration; write key=value:NoSchedule, key[gt=4]:NoSchedule, key:NoSchedule, key, *:NoSchedule or *", show(p))
 		}
-		out = append(out, model.Toleration{Key: f.key, Exists: f.mark != '=', Value: f.value, Effect: model.Effect(f.effect)})
+		out = append(out, model.Toleration{Key: f.key, Exists: f.mark != '=' && f.compare == "", Compare: f.compare, Value: f.value, Effect: model.Effect(f.effect)})
 	}
 	return out, nil
 }
 
 // taintFields is key[=value][:effect]; the mark between key and value is '=',
-// or '~' for a toleration that exists and still has a value.
+// or '~' for a toleration that exists and still has a value. A toleration that compares
+// numbers is key[gt=value] or key[lt=value] with the brackets written.
 type taintFields struct {
 	key, value, effect string
+	compare            model.Comparison
 	mark               byte
 	hasEffect          bool
 }
@@ -70,11 +72,25 @@ func fieldsOf(p []atom) (taintFields, bool) {
 		f.mark, p = p[0].sign, p[1:]
 		f.value = take()
 	}
+	if len(p) > 2 && p[0].sign == '[' && p[2].sign == '=' {
+		f.compare = comparisons()[p[1].text]
+		p = p[3:]
+		f.value = take()
+		if f.compare == "" || len(p) == 0 || p[0].sign != ']' {
+			return f, false
+		}
+		p = p[1:]
+	}
 	if len(p) > 0 && p[0].sign == ':' {
 		f.hasEffect, p = true, p[1:]
 		f.effect = take()
 	}
 	return f, len(p) == 0
+}
+
+// comparisons returns what the words between brackets mean.
+func comparisons() map[string]model.Comparison {
+	return map[string]model.Comparison{"gt": model.Greater, "lt": model.Less}
 }
 
 func taints(ts []model.Taint) string {
@@ -97,6 +113,8 @@ func tolerations(os []model.Toleration) string {
 	for i, o := range os {
 		s := inner(o.Key)
 		switch {
+		case !o.Exists && o.Compare != "":
+			s += "[" + strings.ToLower(string(o.Compare)) + optional("=", o.Value) + "]"
 		case !o.Exists:
 			s += optional("=", o.Value)
 		case o.Value != "":

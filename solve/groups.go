@@ -207,6 +207,9 @@ func (a *assembly) admitOne(t *team) {
 		}
 		t.trimmed = false
 	}
+	if t.Waits != "" {
+		t.reason = fmt.Sprintf("PodGroup %s: %s", t.Name, t.Waits)
+	}
 	if t.reason != "" {
 		return
 	}
@@ -347,7 +350,7 @@ func members(list []*team) map[string]bool {
 func (a *assembly) good(plan *model.Plan, list []*team) bool {
 	found := placed(plan)
 	for _, t := range slices.Concat(a.taken, list) {
-		if found[t.Name] < t.need {
+		if found[t.Name] < t.need || t.Waits != "" && a.needsNodes(plan, t) {
 			return false
 		}
 	}
@@ -357,6 +360,18 @@ func (a *assembly) good(plan *model.Plan, list []*team) bool {
 	}
 	aloneBefore, allBefore := a.pending(a.try(nil), list)
 	return alone <= aloneBefore && all <= allBefore
+}
+
+// needsNodes reports whether the plan puts a pod of the team on a node that is not
+// initialized.
+func (a *assembly) needsNodes(plan *model.Plan, t *team) bool {
+	ours := func(p model.Pod) bool { return p.Group == t.Name }
+	if slices.ContainsFunc(plan.Launches, func(l model.Launch) bool { return slices.ContainsFunc(l.Pods, ours) }) {
+		return true
+	}
+	return slices.ContainsFunc(plan.Placements, func(p model.Placement) bool {
+		return ours(p.Pod) && slices.ContainsFunc(a.s.Nodes, func(n model.Node) bool { return n.Name == p.Node && !n.Initialized })
+	})
 }
 
 // pending counts the pods that stay pending in the plan, are of none of the teams

@@ -15,6 +15,7 @@ import (
 // when time alone changes the answer.
 func (w *World) disruption(m *machine, now time.Time) {
 	d := &m.view.Disruption
+	d.Returned = w.returned(m, now)
 	d.Blocked, d.Held = w.blocked(m, now), w.held(m, now)
 	if m.claim == nil {
 		return
@@ -72,7 +73,7 @@ func (w *World) blocked(m *machine, now time.Time) string {
 		return "the node is rebooting"
 	case m.deleting(), m.node.Deleting:
 		return "the node is being deleted"
-	case !m.initialized():
+	case !m.initialized() && !m.view.Disruption.Returned:
 		return "the node is not initialized"
 	case now.Before(m.nominated):
 		w.changesAt(m, m.nominated)

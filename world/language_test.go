@@ -26,6 +26,7 @@ import (
 //	podgroup NAME min=N refused=TEXT together=LABEL    a PodGroup is new or has changed
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, unplaced PODS, mark, unmark, nominate NODE FOR
+//	refused PODGROUPS, placed-groups PODGROUPS    the latest plan has no place for them, or has
 //	move CLAIM PODS    planned for pods that run
 //	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME
@@ -183,6 +184,8 @@ func (s *story) do(command string, words []string) string {
 		s.w.Placed(words[0], s.refs(words[1:]))
 	case "unplaced":
 		s.w.Unplaced(s.refs(words))
+	case "refused", "placed-groups":
+		return s.refused(command, words)
 	case "limits":
 		s.limits(words[0], read([]string{"by=" + strings.Join(words[1:], ",")}).pairs("by"))
 	case "buffer":
@@ -203,6 +206,25 @@ func (s *story) do(command string, words []string) string {
 		s.set(command, words[0], read(words[1:]))
 	}
 	return ""
+}
+
+// refused tells that the PodGroups have no place, or that they have.
+func (s *story) refused(command string, groups []string) string {
+	var names []string
+	for _, g := range groups {
+		names = append(names, "default/"+g)
+	}
+	var placed []string
+	if command != "refused" {
+		names, placed = nil, names
+	}
+	failures, vain := s.w.Refused(s.now, names, placed)
+	var out strings.Builder
+	for _, f := range failures {
+		fmt.Fprintf(&out, "%s gives back %d nodes, late %t, next after %s\n", f.Group.Name, f.Nodes, f.Late, f.Until.Sub(s.now))
+	}
+	fmt.Fprintf(&out, "to delete: %s\n", strings.Join(vain, " "))
+	return out.String()
 }
 
 func nominations(list []world.Nomination) string {
@@ -344,8 +366,20 @@ func (s *story) claim(name string, o options) world.Claim {
 		Requests: s.resources(o.pairs("requests")), Capacity: capacity, Allocatable: capacity,
 		Deleting: o.has("deleting") || o.has("terminating"), Terminating: o.has("terminating"),
 		Consolidatable: o.has("consolidatable"), Deadline: o.has("deadline"),
-		Drifted: s.ago(o, "drifted"), QuietSince: s.ago(o, "quiet"),
+		Drifted: s.ago(o, "drifted"), QuietSince: s.ago(o, "quiet"), Created: s.ago(o, "age"), Groups: o.groups(),
 	}
+}
+
+// groups returns the PodGroups that a claim was created for.
+func (o options) groups() []string {
+	if o["groups"] == "" {
+		return nil
+	}
+	var out []string
+	for _, g := range strings.Split(o["groups"], ",") {
+		out = append(out, "default/"+g)
+	}
+	return out
 }
 
 // ago returns the time that long ago, and the zero time when o does not say.
@@ -461,7 +495,7 @@ func (s *story) show(what string, words []string) string {
 		showPeers(&out, snapshot)
 	case "podgroups":
 		for _, g := range snapshot.Groups {
-			fmt.Fprintf(&out, "%s: min %d, running %d%s\n", g.Name, g.MinCount, g.Running, strings.TrimSuffix(", "+g.Refused, ", "))
+			fmt.Fprintf(&out, "%s: min %d, running %d%s\n", g.Name, g.MinCount, g.Running, strings.TrimSuffix(", "+g.Refused+g.Waits, ", "))
 			if g.TopologyKey != "" {
 				fmt.Fprintf(&out, "  one %s, running on %q\n", g.TopologyKey, g.On)
 			}
@@ -539,6 +573,9 @@ func disruption(s *model.Snapshot, d *model.NodeDisruption) string {
 	out := fmt.Sprintf(" cost=%g empty=%t consolidatable=%t", d.Cost, d.Empty, d.Consolidatable)
 	if d.Settling {
 		out += " settling"
+	}
+	if d.Returned {
+		out += " returned"
 	}
 	if !d.Drifted.IsZero() {
 		out += fmt.Sprintf(" drifted for %s", s.Now.Sub(d.Drifted))

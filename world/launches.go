@@ -100,6 +100,7 @@ func holdAfter(launches int) time.Duration {
 // leave their nodes do not count: that is no fault of the nodes launched for
 // them.
 func (w *World) countLaunch(c Claim, pods []model.Pod) {
+	w.open(c.Groups)
 	l := launched{pool: c.Labels[model.LabelNodePool], claim: c.Name, at: w.now}
 	if pool := w.pools[l.pool]; pool != nil {
 		l.version = pool.version

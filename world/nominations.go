@@ -45,7 +45,8 @@ func (w *World) Adherence() Adherence {
 // started for, whose status does not say so yet, sorted. The claim may be "":
 // it is then that of the node, if known. What has been returned once is
 // returned again only after another client has undone it, and not forever. There are
-// none while a crowd of pods waits.
+// none while a crowd of pods waits, and none of pods of PodGroups or with ResourceClaims, which the
+// scheduler nominates itself.
 func (w *World) Nominations(node, claim string) []Nomination {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +61,7 @@ func (w *World) Nominations(node, claim string) []Nomination {
 		for uid := range w.planned[target] {
 			planned := w.plans[uid]
 			p := w.pods[planned.pod]
-			if p == nil || p.Buffer != "" || p.Node != "" || p.Nominated == node || planned.asked == node || planned.drops > retries {
+			if p == nil || p.Buffer != "" || p.Group != "" || len(p.Shape.Claims) > 0 || p.Node != "" || p.Nominated == node || planned.asked == node || planned.drops > retries {
 				continue
 			}
 			out = append(out, p.nomination(node))

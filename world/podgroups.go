@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"karpenter/model"
 )
@@ -15,6 +16,8 @@ type podGroup struct {
 	known   bool
 	group   PodGroup
 	members map[string]*pod // that have not ended, by key
+
+	purchase purchase
 }
 
 // SetPodGroup takes in a PodGroup that is new or changed.
@@ -23,6 +26,9 @@ func (w *World) SetPodGroup(g PodGroup) {
 	to := w.podGroup(g.Name)
 	changed := !to.known || to.group != g
 	to.known, to.group = true, g
+	if changed {
+		w.resume(to)
+	}
 	w.regroup(to, changed)
 }
 
@@ -32,7 +38,19 @@ func (w *World) DeletePodGroup(name string) {
 	to := w.podGroup(name)
 	changed := to.known
 	to.known, to.group = false, PodGroup{Name: name}
+	w.resume(to)
+	to.purchase = purchase{}
 	w.regroup(to, changed)
+}
+
+// PodGroup returns the PodGroup of the name; without UID if there is none.
+func (w *World) PodGroup(name string) PodGroup {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if g := w.podGroups[name]; g != nil {
+		return g.group
+	}
+	return PodGroup{Name: name}
 }
 
 // regroup unlocks w, after telling that pods of the group may be planned otherwise.
@@ -85,29 +103,27 @@ func (w *World) discharge(p *pod) {
 
 // listPodGroups returns the groups that have pods and start together, by name.
 func (w *World) listPodGroups() []model.PodGroup {
+	if ends := w.listed.holds; !ends.IsZero() && !w.now.Before(ends) {
+		w.listed.podGroups = nil
+	}
 	if w.listed.podGroups != nil || len(w.podGroups) == 0 {
 		return w.listed.podGroups
 	}
 	out := []model.PodGroup{}
+	w.listed.holds = time.Time{}
 	for _, name := range slices.Sorted(maps.Keys(w.podGroups)) {
 		g := w.podGroups[name]
-		shown := model.PodGroup{Name: name, MinCount: g.group.MinCount, Refused: g.group.Refused, TopologyKey: g.group.TopologyKey}
-		if !g.known {
-			shown.Refused = "it does not exist"
-		}
+		shown := w.shown(g)
 		if len(g.members) == 0 || shown.MinCount == 0 && shown.Refused == "" {
 			continue
 		}
-		for _, p := range g.members {
-			if p.Node != "" && !p.Terminating {
-				shown.Running++
-				if shown.TopologyKey != "" {
-					shown.On = append(shown.On, p.Node)
-				}
-			}
+		if shown.Running >= shown.MinCount && shown.Refused == "" {
+			w.resume(g)
+			g.purchase, shown.Waits = purchase{ran: w.now}, ""
 		}
-		slices.Sort(shown.On)
-		shown.On = slices.Compact(shown.On)
+		if until := g.purchase.until; w.now.Before(until) && (w.listed.holds.IsZero() || until.Before(w.listed.holds)) {
+			w.listed.holds = until
+		}
 		out = append(out, shown)
 	}
 	w.listed.podGroups = out

@@ -44,6 +44,7 @@ type Claim struct {
 	Advised    time.Time // since when its provider advises to leave it; zero = it does not
 	Drifted    time.Time // since when it is not what its NodePool asks for; zero = it is
 	FreshUntil time.Time // when it may be replaced itself, having replaced others; zero = it has not
+	Groups     []string  // Names of the PodGroups of the pods that it was created for
 	QuietSince time.Time // when a pod last came or went or, before that, when it was initialized; zero = it is not
 	Deadline   bool      // has a terminationGracePeriod
 	Created    time.Time // zero = not known
@@ -137,10 +138,12 @@ type Pool struct {
 // PodGroup is what decisions need of a PodGroup.
 type PodGroup struct {
 	Name     string // namespace/name
+	UID      string
 	MinCount int    // of its pods start together; 0 = its pods are ordinary ones
 	Refused  string // why none of its pods is planned, as in model.PodGroup
 
 	TopologyKey string // as in model.PodGroup
+	Existing    bool   // its pods may use initialized nodes only, and none are launched for it
 }
 
 // DisruptionBudget is what decisions need of a PodDisruptionBudget.

@@ -93,6 +93,7 @@ type listed struct {
 	daemons   []model.Daemon
 	pending   []model.Pending
 	podGroups []model.PodGroup
+	holds     time.Time // until when podGroups holds; zero = until something happens
 }
 
 // New returns an empty World. Vectors of what goes in and comes out are on the
@@ -338,6 +339,11 @@ func (w *World) SetPool(p Pool) {
 		next.version = w.poolVersions
 	}
 	w.pools[p.Name] = next
+	if old != nil && !sameOffer(old.Pool, p) {
+		for _, g := range w.podGroups {
+			w.resume(g)
+		}
+	}
 	if old == nil || old.ConsolidateAfter != p.ConsolidateAfter {
 		w.touchPool(p.Name)
 	}
@@ -349,6 +355,12 @@ func samePool(a, b Pool) bool {
 	b.Allowed, b.Policy, b.ConsolidateAfter, b.Never = nil, a.Policy, a.ConsolidateAfter, a.Never
 	a.Allowed = nil
 	return reflect.DeepEqual(a, b)
+}
+
+// sameOffer reports whether the pools may launch the same once their nodes start.
+func sameOffer(a, b Pool) bool {
+	b.Drift = a.Drift
+	return samePool(a, b)
 }
 
 // sameNodes reports whether the nodes of the pools are the same, however many

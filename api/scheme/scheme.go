@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	autoscalingv1 "karpenter/api/autoscaling/v1"
 	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
 	awsv1 "karpenter/api/aws/v1"
 	azurev1beta1 "karpenter/api/azure/v1beta1"
@@ -24,6 +25,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return errors.Join(
 		v1.AddToScheme(s),
 		v1alpha1.AddToScheme(s),
+		autoscalingv1.AddToScheme(s),
 		autoscalingv1beta1.AddToScheme(s),
 		coschedulingv1alpha1.AddToScheme(s),
 		kwokv1alpha1.AddToScheme(s),

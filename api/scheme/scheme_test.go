@@ -23,6 +23,8 @@ func TestAddToScheme(t *testing.T) {
 		{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaimList"},
 		{Group: "karpenter.sh", Version: "v1alpha1", Kind: "NodeOverlay"},
 		{Group: "karpenter.sh", Version: "v1alpha1", Kind: "NodeOverlayList"},
+		{Group: "autoscaling.x-k8s.io", Version: "v1", Kind: "ProvisioningRequest"},
+		{Group: "autoscaling.x-k8s.io", Version: "v1", Kind: "ProvisioningRequestList"},
 		{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Kind: "CapacityBuffer"},
 		{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Kind: "CapacityBufferList"},
 		{Group: "karpenter.kwok.sh", Version: "v1alpha1", Kind: "KWOKNodeClass"},

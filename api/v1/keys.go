@@ -81,6 +81,10 @@ const (
 	// ReplacesAnnotationKey is the reason, in lower case, for which the nodes
 	// are taken away that a claim was made to replace. Ours.
 	ReplacesAnnotationKey = Group + "/replaces"
+
+	// PodGroupsAnnotationKey on a NodeClaim lists the PodGroups of the pods that it was
+	// launched for, as plans name them, separated by commas.
+	PodGroupsAnnotationKey = Group + "/pod-groups"
 	// AdditionalNodePriceAnnotationKey and AdditionalVCPUPriceAnnotationKey on a
 	// NodePool override the settings of those names: dollars per hour that count
 	// for each of its nodes, and for each vCPU of them. Ours.

@@ -49,7 +49,7 @@ func (o outcome) String() string {
 func outcomesOf(s *model.Snapshot, plan *model.Plan) map[string]outcome {
 	out := map[string]outcome{}
 	count := func(p model.Pod, add func(*outcome)) {
-		if p.Buffer != "" {
+		if p.Buffer != "" && !strings.Contains(p.Buffer, " ") { // a ProvisioningRequest's has one
 			o := out[p.Buffer]
 			add(&o)
 			out[p.Buffer] = o

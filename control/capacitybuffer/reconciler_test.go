@@ -25,6 +25,7 @@ import (
 
 	"karpenter/api/autoscaling/v1beta1"
 	"karpenter/api/unreadable"
+	"karpenter/kube/convert"
 	"karpenter/model"
 )
 
@@ -270,7 +271,7 @@ func TestStandIns(t *testing.T) {
 	before := template.DeepCopy()
 
 	b := &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b", UID: "123"}}
-	pod := like(b, &template)
+	pod := convert.StandIn(&template, b.Namespace, b.CreationTimestamp)
 	if diff := cmp.Diff(before, &template); diff != "" {
 		t.Errorf("the template was modified: %s", diff)
 	}
@@ -289,7 +290,7 @@ func TestStandIns(t *testing.T) {
 
 	s := newStage(t)
 	list := standIns(b, s.Convert.Pod(pod), 2)
-	if again := standIns(b, s.Convert.Pod(like(b, &template)), 2); !cmp.Equal(list, again) {
+	if again := standIns(b, s.Convert.Pod(convert.StandIn(&template, b.Namespace, b.CreationTimestamp)), 2); !cmp.Equal(list, again) {
 		t.Errorf("recreated, the pods differ: %s", cmp.Diff(list, again))
 	}
 	for i, p := range list {

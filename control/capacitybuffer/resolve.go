@@ -14,6 +14,7 @@ import (
 
 	"karpenter/api/autoscaling/v1beta1"
 	"karpenter/api/unreadable"
+	"karpenter/kube/convert"
 	"karpenter/kube/optional"
 	"karpenter/model"
 	"karpenter/world"
@@ -149,7 +150,7 @@ func replicas(given *int32) *int32 {
 
 // size makes the pods that stand in for the buffer.
 func (r *Reconciler) size(b *v1beta1.CapacityBuffer, t target) *resolution {
-	pod := r.Convert.Pod(like(b, t.pods))
+	pod := r.Convert.Pod(convert.StandIn(t.pods, b.Namespace, b.CreationTimestamp))
 	requests := r.Convert.Requested(&pod)
 	delete(requests, corev1.ResourcePods) // the pods' number is what is asked for
 	n := b.Spec.DesiredReplicas(t.replicas, requests)

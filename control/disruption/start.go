@@ -112,7 +112,7 @@ func (a *admission) take(c *model.Command) bool {
 		if node == nil || !mayGo(node, c.Reason) {
 			return false
 		}
-		if c.Reason != model.Unhealthy || node.Initialized { // one that never was is no loss
+		if counts(node, c.Reason) {
 			want[node.Pool]++
 		}
 	}
@@ -136,6 +136,18 @@ func (a *admission) take(c *model.Command) bool {
 	}
 	for _, p := range c.Moves { // nor does one take a node that pods move to
 		delete(a.claims, a.nodes[p.Node].Claim)
+	}
+	return true
+}
+
+// counts reports whether budgets hold for the node. One that never was initialized, or that
+// was launched for a PodGroup that could not start, is no loss.
+func counts(n *model.Node, reason model.Reason) bool {
+	switch reason {
+	case model.Unhealthy:
+		return n.Initialized
+	case model.Empty:
+		return !n.Disruption.Returned
 	}
 	return true
 }

@@ -97,7 +97,7 @@ func (a *admission) admit(launches []model.Launch) (admitted []model.Launch, ref
 		}
 		admitted = append(admitted, l)
 	}
-	return admitted, refused
+	return whole(admitted, refused)
 }
 
 func pendingUIDs(s *model.Snapshot) map[string]bool {

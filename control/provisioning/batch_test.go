@@ -3,8 +3,11 @@
 package provisioning
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"karpenter/model"
 )
 
 func TestBatch(t *testing.T) {
@@ -66,5 +69,29 @@ func TestBatchForgets(t *testing.T) {
 	}
 	if end, _ := b.end(); !end.Equal(start.Add(time.Minute + time.Second)) {
 		t.Errorf("the next window ends at %v", end)
+	}
+}
+
+// spec 46/139: for 2,000 pods that come within a second to a cluster without nodes, one
+// pass launches all nodes, as soon as the batch is complete.
+func TestBurst(t *testing.T) {
+	s := newStage(t)
+	s.pool("default", nil)
+	began := s.clock.Now()
+	for i := range 2000 {
+		s.pod(fmt.Sprint("p", i), "0.5", nil)
+		if i%20 == 0 {
+			s.clock.SetTime(s.clock.Now().Add(10 * time.Millisecond))
+		}
+	}
+	var passes []int
+	s.Done = func(_ *model.Snapshot, plan *model.Plan) { passes = append(passes, len(plan.Launches)) }
+	for range 3 {
+		if after := s.reconcile(); len(passes) == 0 {
+			s.clock.SetTime(s.clock.Now().Add(after))
+		}
+	}
+	if took := s.clock.Now().Sub(began); len(passes) != 1 || passes[0] == 0 || len(s.claims()) != passes[0] || took > 2*time.Second {
+		t.Errorf("after %v, passes have launched %v, and there are %d claims", took, passes, len(s.claims()))
 	}
 }

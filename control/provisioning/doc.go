@@ -24,5 +24,7 @@
 //  3. For a pod that nodes launched for it do not keep, at most three nodes of
 //     a NodePool are launched in five minutes, and fewer from then on (brake.go).
 //     Other pods are planned as if that pod could not use the NodePool.
-//  4. A pass that fails anywhere leaves what it has created planned.
+//  4. All nodes for a PodGroup are asked for, or none. If not all can be had, those that
+//     were launched are given back, and launched again after a pause (groups.go).
+//  5. A pass that fails anywhere leaves what it has created planned.
 package provisioning

@@ -95,6 +95,19 @@ func TestGroups(t *testing.T) {
 			x.tell(gang("train", 3))
 			x.train(2, labelled)
 		}, 2, ""},
+		{"spec 46/99: pods that the scheduler cannot try", func(x *storage) {
+			x.tell(gang("train", 3))
+			x.train(3, func(p *corev1.Pod) {
+				scheduled(p)
+				p.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError
+			})
+		}, 0, ""},
+		{"spec 46/100: the group has started before, and all its pods were evicted", func(x *storage) {
+			g := gang("train", 4) // the limit is three
+			g.Status.Conditions = []metav1.Condition{{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionTrue, Reason: "Scheduled"}}
+			x.tell(g)
+			x.train(4, scheduled)
+		}, 0, "PodGroup default/train: 3 of the 4 pods that must start together find a place"},
 		{"spec 46/122: pods that Kueue holds back are no demand", func(x *storage) {
 			x.tell(gang("train", 3))
 			x.train(3, func(p *corev1.Pod) {

@@ -63,7 +63,7 @@ func (p *Provisioner) pass(ctx context.Context) (pending bool, err error) {
 		p.Done(s.snapshot, s.plan)
 	}
 	p.tell(ctx, s)
-	return len(s.snapshot.Pending) > 0, errors.Join(err, p.mark(ctx, s))
+	return len(s.snapshot.Pending) > 0, errors.Join(err, p.giveBack(ctx, s), p.mark(ctx, s))
 }
 
 // open reads what the pass works on. The pools come first: what a claim is

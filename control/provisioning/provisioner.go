@@ -49,6 +49,13 @@ type World interface {
 	Holds(now time.Time) []world.Hold
 	// Unplaced takes in that there is no place for the pods.
 	Unplaced(pods []model.Pod)
+	// Refused takes in which PodGroups have no place, and which have. It returns those for which nodes were
+	// launched in vain, and the NodeClaims to be deleted.
+	Refused(now time.Time, refused, placed []string) (failures []world.Failure, vain []string)
+	// PodGroup returns the PodGroup of the name; without UID if there is none.
+	PodGroup(name string) world.PodGroup
+	// MarkForDeletion takes in that the NodeClaims are being deleted.
+	MarkForDeletion(claims ...string)
 	// Reserve grants nodes of a static pool, as far as the limit leaves room,
 	// until they are released.
 	Reserve(pool string, limit, want int) (n int, release func())
@@ -100,6 +107,8 @@ type Provisioner struct {
 	batch *batch
 	retry time.Time // when to make a pass without a trigger; zero = not
 	told  told
+
+	toldGroups told // by UID of PodGroup
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request] // nil until the controller runs

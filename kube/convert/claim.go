@@ -68,6 +68,9 @@ func (c Converter) claimAnnotations(l *model.Launch, pool *v1.NodePool) map[stri
 	if len(l.Drivers) > 0 {
 		out[v1.RequestedDRADriversAnnotationKey] = strings.Join(l.Drivers, ",")
 	}
+	if groups := groupsOf(l.Pods); len(groups) > 0 {
+		out[v1.PodGroupsAnnotationKey] = strings.Join(groups, ",")
+	}
 	if c.Overlaid != nil {
 		price, capacity := c.Overlaid(l.Pool, l.Types)
 		if price {
@@ -78,6 +81,18 @@ func (c Converter) claimAnnotations(l *model.Launch, pool *v1.NodePool) map[stri
 		}
 	}
 	return out
+}
+
+// groupsOf returns the PodGroups of the pods, sorted.
+func groupsOf(pods []model.Pod) []string {
+	var out []string
+	for _, p := range pods {
+		if p.Group != "" {
+			out = append(out, p.Group)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func ownerReference(pool *v1.NodePool) metav1.OwnerReference {

@@ -64,10 +64,19 @@ func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 		Disrupting:     conditions.IsTrue(n, v1.DisruptionReasonCondition),
 		Rebooting:      conditions.IsTrue(n, v1.RebootingCondition),
 		Template:       templateOf(n),
+		Groups:         podGroupsOf(n),
 		Advised:        advised(n),
 		Drifted:        drifted, QuietSince: quietSince(n), FreshUntil: freshUntil(n), Deadline: n.Spec.TerminationGracePeriod != nil,
 		Created: n.CreationTimestamp.Time,
 	}, true
+}
+
+// podGroupsOf returns the names of the PodGroups that the claim was created for.
+func podGroupsOf(n *v1.NodeClaim) []string {
+	if n.Annotations[v1.PodGroupsAnnotationKey] == "" {
+		return nil
+	}
+	return strings.Split(n.Annotations[v1.PodGroupsAnnotationKey], ",")
 }
 
 // advised returns since when the provider advises to leave the node; zero when it

@@ -3,9 +3,14 @@
 package convert
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
 	"karpenter/world"
@@ -27,12 +32,23 @@ func (c Converter) podGroup(p *corev1.Pod) string {
 func nativeGroup(namespace, name string) string { return namespace + "/" + name }
 
 func coschedulingGroup(namespace, name string) string {
-	return namespace + "/podgroups.scheduling.x-k8s.io/" + name
+	return namespace + coschedulingInfix + name
+}
+
+const coschedulingInfix = "/podgroups.scheduling.x-k8s.io/"
+
+// PodGroupObject returns an object that stands for the PodGroup in events.
+func PodGroupObject(g world.PodGroup) client.Object {
+	if namespace, name, ok := strings.Cut(g.Name, coschedulingInfix); ok {
+		return &coschedulingv1alpha1.CoschedulingPodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(g.UID)}}
+	}
+	namespace, name, _ := strings.Cut(g.Name, "/")
+	return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(g.UID)}}
 }
 
 // PodGroup returns the PodGroup of Kubernetes as the world knows it.
 func (c Converter) PodGroup(g *schedulingv1beta1.PodGroup) world.PodGroup {
-	out, policy := world.PodGroup{Name: nativeGroup(g.Namespace, g.Name)}, g.Spec.SchedulingPolicy
+	out, policy := world.PodGroup{Name: nativeGroup(g.Namespace, g.Name), UID: string(g.UID)}, g.Spec.SchedulingPolicy
 	switch {
 	case g.Spec.ParentCompositePodGroupName != nil:
 		out.Refused = "it is part of a CompositePodGroup (not supported yet)"
@@ -50,5 +66,5 @@ func (c Converter) PodGroup(g *schedulingv1beta1.PodGroup) world.PodGroup {
 // CoschedulingPodGroup returns the PodGroup of the coscheduling plugin as the world
 // knows it.
 func (c Converter) CoschedulingPodGroup(g *coschedulingv1alpha1.CoschedulingPodGroup) world.PodGroup {
-	return world.PodGroup{Name: coschedulingGroup(g.Namespace, g.Name), MinCount: int(g.Spec.MinMember)}
+	return world.PodGroup{Name: coschedulingGroup(g.Namespace, g.Name), UID: string(g.UID), MinCount: int(g.Spec.MinMember)}
 }

@@ -174,24 +174,24 @@ func requiredTerms(p *corev1.Pod) []corev1.NodeSelectorTerm {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 }
 
-// tolerations returns those that equality or existence decides; others are
-// refused.
+// tolerations returns the tolerations. The API server takes those that compare numbers
+// only if the scheduler is to read them.
 func tolerations(list []corev1.Toleration) []model.Toleration {
 	var out []model.Toleration
 	for _, t := range list {
-		if compares(t) {
-			continue
-		}
-		out = append(out, model.Toleration{
+		o := model.Toleration{
 			Key: t.Key, Value: t.Value, Effect: model.Effect(t.Effect),
 			Exists: t.Operator == corev1.TolerationOpExists,
-		})
+		}
+		switch t.Operator {
+		case corev1.TolerationOpGt:
+			o.Compare = model.Greater
+		case corev1.TolerationOpLt:
+			o.Compare = model.Less
+		}
+		out = append(out, o)
 	}
 	return out
-}
-
-func compares(t corev1.Toleration) bool {
-	return t.Operator == corev1.TolerationOpLt || t.Operator == corev1.TolerationOpGt
 }
 
 // optedOut reports whether the pod says it does not want Karpenter's nodes.
@@ -217,7 +217,6 @@ type refusal struct {
 func refusals() []refusal {
 	return []refusal{
 		{"nodeAffinity matchFields of other than metadata.name", hasUnknownField},
-		{"tolerations with operator Lt or Gt", func(p *corev1.Pod) bool { return slices.ContainsFunc(p.Spec.Tolerations, compares) }},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1 "karpenter/api/autoscaling/v1"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/pods"
 )
@@ -76,7 +77,7 @@ func trimPod(p *corev1.Pod) {
 // keptAnnotations returns those that are read.
 func keptAnnotations(all map[string]string) map[string]string {
 	var out map[string]string
-	for _, key := range []string{v1.DoNotDisruptAnnotationKey, v1.DisruptionCostAnnotationKey, v1.SurgeFirstAnnotationKey, corev1.PodDeletionCost} {
+	for _, key := range []string{v1.DoNotDisruptAnnotationKey, v1.DisruptionCostAnnotationKey, v1.SurgeFirstAnnotationKey, corev1.PodDeletionCost, autoscalingv1.ConsumeAnnotation} {
 		if value, ok := all[key]; ok {
 			if out == nil {
 				out = map[string]string{}

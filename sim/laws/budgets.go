@@ -23,7 +23,7 @@ func newBudgets(t terms) *Law {
 	b := &budgets{t, map[string][]past[*v1.NodePool]{}, map[string][]past[int]{}}
 	return &Law{
 		name: "budgets", check: b.check,
-		means: "When the process begins to disrupt a node voluntarily, no more nodes of the NodePool are disrupted or being removed, including this one, than the budgets allow for the reason.",
+		means: "When the process begins to disrupt a node voluntarily, no more nodes of the NodePool are disrupted or being removed, including this one, than the budgets allow for the reason. Exception: an empty node that was launched for a PodGroup of which too few pods run.",
 	}
 }
 
@@ -43,7 +43,7 @@ func (b *budgets) check(s *sim.Seen) error {
 	}
 	for _, c := range s.Changes {
 		claim, old := as[*v1.NodeClaim](c.New), as[*v1.NodeClaim](c.Old)
-		if claim == nil || old == nil || c.By != Us || voluntary(claim) == "" || voluntary(old) != "" {
+		if claim == nil || old == nil || c.By != Us || voluntary(claim) == "" || voluntary(old) != "" || voluntary(claim) == model.Empty && idleForGroup(s, claim) {
 			continue
 		}
 		if err := b.within(s, claim); err != nil {

@@ -59,7 +59,7 @@ func All(s *script.Script, strays map[types.UID]bool) []*Law {
 	return []*Law{
 		newLimits(t), newBudgets(t), newProtected(t), newForced(t), newDrained(t),
 		newSurged(t), newOwned(t), newOnce(), newJoined(t), newIdle(t), newReasoned(t), newDrift(), newRolled(t), newRepaired(t), newLaunches(t),
-		newKept(t), newRunning(t), newClean(t), newRest(t), newFenced(),
+		newKept(t), newRunning(t), newClean(t), newRest(t), newFenced(), newReturned(t), newTogether(t),
 	}
 }
 

@@ -563,7 +563,43 @@ func histories() []history {
 			c.pass(8 * time.Minute)
 			c.end()
 		}},
+		{gang, "returned", "claim c1, launched for PodGroup default/train, has been without pods since", func(c *court) {
+			forTrain(c, c.node("c1"))
+			c.pod("a", "", of("train"))
+			c.pass(40 * time.Minute)
+		}},
+		{gang, "together", "pod a on c1 was ended for Underutilized, and 1 of the 2 pods of its group run", func(c *court) {
+			n := c.node("c1")
+			p := c.pod("a", "c1", of("train"))
+			c.pod("b", "c1", of("train"))
+			c.pass(2 * time.Minute)
+			c.mark(n, model.Underutilized)
+			c.evict(p)
+		}},
+		{gang, "budgets", "claim c1 is taken away as Empty", func(c *court) { // launched for another group
+			n := c.node("c1")
+			forTrain(c, n)
+			c.pod("a", "c1", of("train"))
+			c.pod("b", "c1", of("train"))
+			c.mark(n, model.Empty)
+		}},
 	}
+}
+
+// gang is a PodGroup of two pods, and a NodePool whose nodes may not be disrupted.
+const gang = "pool general budgets=0 after=Never\npods train count=2 cpu=1 group=2"
+
+// of makes a pod one of the PodGroup.
+func of(group string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group} }
+}
+
+// forTrain has the claim be one that was launched for the PodGroup train.
+func forTrain(c *court, claim *v1.NodeClaim) {
+	c.must(c.us.Get(c.Context(), client.ObjectKeyFromObject(claim), claim))
+	claim.Annotations = map[string]string{v1.PodGroupsAnnotationKey: "default/train"}
+	c.must(c.us.Update(c.Context(), claim))
+	c.status(claim, func() { claim.Status.NodeName = claim.Name })
 }
 
 // TestEveryLawCanBreak has each law find what is wrong with a history that

@@ -32,7 +32,7 @@ func newRunning(terms) *Law {
 	c := &could{since{}, every{period: time.Minute}}
 	return &Law{
 		name: "running", check: c.check, end: c.end,
-		means: "At the end, every pod runs, if some NodePool could launch an instance for this pod alone 5 minutes ago or later: within its limits, with its DaemonSets, in a zone that the rules of the pod allow.",
+		means: "At the end, every pod runs, if some NodePool could launch an instance for this pod alone 5 minutes ago or later: within its limits, with its DaemonSets, in a zone that the rules of the pod allow. Pods of a PodGroup wait until `minCount` of them can run.",
 	}
 }
 
@@ -59,7 +59,9 @@ func (l *could) end(s *sim.Seen) error {
 			continue
 		}
 		from, long := l.since[string(p.UID)]
+		least, running := groupOf(s, memberOf(p))
 		switch {
+		case running < least: // it waits for the others of its PodGroup
 		case long && waits(p) && s.Now.Sub(from) > startsWithin:
 			if where := hosts(s, p); where != "" {
 				return fmt.Errorf("pod %s waits since %s, although %s", p.Name, p.CreationTimestamp.Sub(s.Started), where)

@@ -30,6 +30,21 @@ func Draw(seed uint64) *Script {
 	return d.s
 }
 
+// DrawGroups makes up a script as Draw does, in which pods of workloads are of PodGroups.
+func DrawGroups(seed uint64) *Script {
+	d := &drawer{rand.New(rand.NewPCG(seed, 4)), Draw(seed)}
+	for i := range d.s.Pods {
+		if w := &d.s.Pods[i]; !w.Daemon && w.Count > 0 && !d.one(3) {
+			w.Group = 1 + d.IntN(w.Count)
+		}
+	}
+	if d.one(2) { // the usual reason why a group cannot start
+		t := d.s.Types[d.IntN(len(d.s.Types))]
+		d.s.Faults = append(d.s.Faults, Fault{Kind: NoCapacity, Zone: t.Zones[d.IntN(len(t.Zones))], Every: 1 + d.IntN(3)})
+	}
+	return d.s
+}
+
 type drawer struct {
 	*rand.Rand
 	s *Script

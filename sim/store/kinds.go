@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	autoscalingv1 "karpenter/api/autoscaling/v1"
 	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
 	awsv1 "karpenter/api/aws/v1"
 	azurev1beta1 "karpenter/api/azure/v1beta1"
@@ -70,6 +71,7 @@ func kinds() []served {
 		{&appsv1.ReplicaSet{}, true, true},
 		{&appsv1.StatefulSet{}, true, true},
 		{&autoscalingv1beta1.CapacityBuffer{}, true, true},
+		{&autoscalingv1.ProvisioningRequest{}, true, true},
 	}
 }
 

@@ -60,6 +60,8 @@ type Trial struct {
 	Lawless bool
 	// Planner makes the plans of the process; nil = its own.
 	Planner wiring.Planner
+	// Objects exist from the start besides those of the script.
+	Objects []client.Object
 	// Args are given to the process besides.
 	Args []string
 	// Subscription, if not nil, is told the subscription of the run.
@@ -94,7 +96,7 @@ func (c Trial) Hold(t *testing.T) Verdict {
 	clock, faults, strays := &steps{}, (*faults)(nil), map[types.UID]bool{}
 	s := sim.Setup{
 		Seed: c.Script.Seed, Server: c.Server, Config: settings, Types: actors.Types(c.Script), Transcript: c.Transcript, PublishIn: c.PublishIn,
-		Objects: append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}, actors.Objects(c.Script)...),
+		Objects: append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}, slices.Concat(actors.Objects(c.Script), c.Objects)...),
 		Lasts:   c.Script.Run + c.Script.Rest, MostSteps: c.Steps, Planner: c.Planner,
 	}
 	if s.MostSteps == 0 {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"karpenter/model"
 )
@@ -60,7 +61,7 @@ func ratio(n *model.Node) float64 { return float64(n.Price) / max(n.Disruption.C
 // eligible reports whether the node may be taken away for the reason, budgets
 // not asked, and notes why not.
 func (may *permits) eligible(n *model.Node, reason model.Reason) bool {
-	if n.Claim == "" || !n.Initialized || n.Deleting || may.taken[n.Name] {
+	if n.Claim == "" || !n.Initialized && !givenBack(n, reason) || n.Deleting || may.taken[n.Name] {
 		return false
 	}
 	cause, why, asked := may.objection(n, reason)
@@ -87,14 +88,14 @@ func (may *permits) objection(n *model.Node, reason model.Reason) (cause model.C
 			return "", "", false
 		}
 	default:
-		if empty != (reason == model.Empty) || !n.Disruption.Consolidatable {
+		if empty != (reason == model.Empty) || !n.Disruption.Consolidatable && !givenBack(n, reason) {
 			return "", "", false
 		}
 	}
 	if n.Disruption.Blocked != "" {
 		return model.ByNode, n.Disruption.Blocked, true
 	}
-	if reason != model.Drifted && pool.Disruption.Never {
+	if reason != model.Drifted && pool.Disruption.Never && !givenBack(n, reason) {
 		return model.ByPolicy, fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name), true
 	}
 	if got, ok := may.receiving[n.Name]; ok && got.keeps(reason) {
@@ -120,6 +121,12 @@ func (may *permits) objection(n *model.Node, reason model.Reason) (cause model.C
 	return "", "", true
 }
 
+// givenBack reports whether the node goes for the reason whatever its pool says of nodes
+// that are disrupted: it was launched for a PodGroup that could not start.
+func givenBack(n *model.Node, reason model.Reason) bool {
+	return n.Disruption.Returned && n.Registered && reason == model.Empty
+}
+
 // keeps reports whether what is planned on the node keeps it from being
 // disrupted for the reason. CapacityBuffers give way to drift, or a rollout would
 // never reach the nodes that hold their capacity: they get it elsewhere.
@@ -130,6 +137,8 @@ func (got receipt) keeps(reason model.Reason) bool {
 // use says what for the node is kept.
 func use(got receipt) string {
 	switch {
+	case strings.Contains(got.buffer, " "): // its kind and its name
+		return got.buffer + " keeps capacity on it"
 	case got.buffer != "":
 		return "CapacityBuffer " + got.buffer + " keeps capacity on it"
 	case got.pending:

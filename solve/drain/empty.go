@@ -7,7 +7,7 @@ import "karpenter/model"
 // empty takes away the nodes that no pod needs.
 func (r *round) empty() {
 	for _, i := range r.candidates(model.Empty) {
-		if !r.allowed(model.Empty, i) {
+		if !r.allowed(model.Empty, i) && !givenBack(&r.s.Nodes[i], model.Empty) {
 			r.overBudget(&r.s.Nodes[i], model.Empty)
 			continue
 		}

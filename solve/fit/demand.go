@@ -69,7 +69,7 @@ func constraintKey(alternatives []model.Requirements, tolerations []model.Tolera
 		b.WriteByte('|')
 	}
 	for _, t := range tolerations {
-		fmt.Fprintf(&b, "%q %t %q %q;", t.Key, t.Exists, t.Value, t.Effect)
+		fmt.Fprintf(&b, "%q %t %q %q %q;", t.Key, t.Exists, t.Compare, t.Value, t.Effect)
 	}
 	return b.String()
 }

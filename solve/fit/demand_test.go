@@ -43,6 +43,7 @@ func keyed() map[string]bool {
 		"Bound.N":                true,
 		"Toleration.Key":         true,
 		"Toleration.Exists":      true,
+		"Toleration.Compare":     true,
 		"Toleration.Value":       true,
 		"Toleration.Effect":      true,
 	}

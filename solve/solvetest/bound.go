@@ -163,6 +163,7 @@ func (g *generator) grounds(s *model.Snapshot, n *model.Node) {
 	if ct, _ := n.Labels.Value(model.LabelCapacityType); ct == model.Spot && g.maybe(20) {
 		d.Advised = s.Now.Add(-time.Duration(1+g.IntN(100)) * time.Minute)
 	}
+	d.Returned = g.maybe(6)
 	if g.maybe(6) {
 		d.Blocked = "blocked"
 	}

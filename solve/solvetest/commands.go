@@ -43,6 +43,9 @@ func (c *checker) budgets(plan *model.Plan) {
 		for _, t := range cmd.Nodes {
 			if n := c.node(t.Node); n != nil && (cmd.Reason != model.Unhealthy || n.Initialized) {
 				taken[n.Pool]++
+				if cmd.Reason == model.Empty && n.Disruption.Returned {
+					continue // whatever budgets say
+				}
 				if pool := c.pool(n.Pool); pool == nil || taken[n.Pool] > pool.Disruption.Allowed[cmd.Reason] {
 					c.fail("command %d: pool %s loses %d nodes, more than it allows as %s", i, n.Pool, taken[n.Pool], cmd.Reason)
 				}
@@ -115,7 +118,7 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 		}
 	case pool.Static != nil && (reason != model.Drifted || pool.Static.Active > pool.Static.Replicas):
 		return "is of a static pool"
-	case n.Deleting || n.Closed || !n.Initialized:
+	case n.Deleting || n.Closed || !n.Initialized && !(n.Registered && d.Returned && reason == model.Empty):
 		return "is not there yet, or no more"
 	case d.Blocked != "":
 		return "is blocked"
@@ -124,6 +127,10 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 	case reason == model.Drifted:
 		if d.Drifted.IsZero() && (c.policy.RebalancePremium == nil || d.Advised.IsZero()) {
 			return "has not drifted"
+		}
+	case reason == model.Empty && d.Returned:
+		if !d.Empty {
+			return "is not empty"
 		}
 	case !d.Consolidatable || pool.Disruption.Never:
 		return "is to be left alone"

@@ -110,6 +110,9 @@ func (g *generator) group(s *model.Snapshot) {
 		if g.maybe(10) {
 			group.Refused = "it does not exist"
 		}
+		if g.maybe(15) {
+			group.Waits = "not all of its nodes could be had"
+		}
 		if g.maybe(25) {
 			group.TopologyKey, group.MinCount = model.LabelZone, max(group.MinCount, 1)
 			for i := range s.Nodes {

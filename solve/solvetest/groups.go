@@ -20,10 +20,25 @@ func (c *checker) groups(plan *model.Plan) {
 			c.fail("%d pods of PodGroup %s have a place although %s", n, g.Name, g.Refused)
 		case 0 < n && n < need:
 			c.fail("%d pods of PodGroup %s have a place, and it needs %d or none", n, g.Name, need)
+		case g.Waits != "" && need > 0 && c.starting(plan, g.Name):
+			c.fail("pods of PodGroup %s have places on nodes that are not initialized although %s", g.Name, g.Waits)
 		case n > 0 && g.TopologyKey != "" && (need > 0 || len(c.running(g)) > 0):
 			c.inOneDomain(plan, g)
 		}
 	}
+}
+
+// starting reports whether the plan puts a pod of the group on a node that is not initialized.
+func (c *checker) starting(plan *model.Plan, group string) bool {
+	for _, l := range plan.Launches {
+		if slices.ContainsFunc(l.Pods, func(p model.Pod) bool { return p.Group == group }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(plan.Placements, func(p model.Placement) bool {
+		n := c.node(p.Node)
+		return p.Pod.Group == group && n != nil && !n.Initialized
+	})
 }
 
 // inOneDomain holds the plan against the topology key of the PodGroup: all nodes of its

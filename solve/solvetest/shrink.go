@@ -135,6 +135,7 @@ func (c *cutter) disruption(d *model.NodeDisruption) {
 	reset(c, &d.Consolidatable)
 	reset(c, &d.Settling)
 	reset(c, &d.Fresh)
+	reset(c, &d.Returned)
 	reset(c, &d.PodsEnd)
 	reset(c, &d.Since)
 	reset(c, &d.Drifted)

@@ -39,6 +39,8 @@
 {{- end }}
 - name: NOMINATE_PODS
   value: {{ $s.nominatePods | quote }}
+- name: PROVISIONING_REQUESTS
+  value: {{ $s.provisioningRequests | quote }}
 {{- if ne $s.cloudProvider "kwok" }}
 - name: VM_MEMORY_OVERHEAD_PERCENT
   value: {{ $s.vmMemoryOverheadPercent | quote }}

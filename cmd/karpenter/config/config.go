@@ -80,6 +80,9 @@ type Config struct {
 	// 10s and 1s.
 	BatchMaxDuration, BatchIdleDuration time.Duration
 
+	// ProvisioningRequests has capacity launched for ProvisioningRequests. Default false.
+	ProvisioningRequests bool
+
 	// NominatePods has the status of pods name the node they are planned on,
 	// where the API server is new enough. With thousands of pods it slows the
 	// scheduler down. It needs the right to patch pods/status. Default false.

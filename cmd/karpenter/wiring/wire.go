@@ -21,6 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	autoscalingv1 "karpenter/api/autoscaling/v1"
 	autoscaling "karpenter/api/autoscaling/v1beta1"
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
@@ -89,7 +90,7 @@ type Surroundings struct {
 // Optional returns the kinds of objects that the process does without where the API server
 // does not serve them, or does not let it read them.
 func Optional() []client.Object {
-	return append(feed.Optional(), &v1alpha1.NodeOverlay{}, &autoscaling.CapacityBuffer{}, &corev1.PodTemplate{}, &appsv1.Deployment{})
+	return append(feed.Optional(), &v1alpha1.NodeOverlay{}, &autoscaling.CapacityBuffer{}, &autoscalingv1.ProvisioningRequest{}, &corev1.PodTemplate{}, &appsv1.Deployment{})
 }
 
 // Planner makes plans: Place where pending pods go, Decide also which nodes are
@@ -190,6 +191,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 		func() error { return mgr.Add(w.waits) },
 		func() error { return w.observe(ctx) },
 		func() error { return w.buffers(provisioner) },
+		func() error { return w.requests(provisioner) },
 		func() error { return provisioner.Register(mgr) },
 		func() error { return types.Register(mgr) },
 		func() error { return w.provider.Register(mgr) },
