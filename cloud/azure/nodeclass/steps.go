@@ -130,6 +130,13 @@ func (p *pass) subnet(ctx context.Context) (time.Duration, error) {
 }
 
 func (p *pass) validate(ctx context.Context) (time.Duration, error) {
+	if p.Unsupported != nil {
+		if what := p.Unsupported(p.class); what != "" {
+			p.set.SetFalse(v1beta1.ValidationSucceededCondition, v1beta1.NotSupportedByProvisionModeReason,
+				what+" has no effect on virtual machines that Karpenter makes itself; remove it, or set PROVISION_MODE to aksmachineapi")
+			return validationInterval, nil
+		}
+	}
 	if p.DiskEncryptionSet != nil {
 		err := p.DiskEncryptionSet(ctx)
 		if errors.Is(err, ErrForbidden) {

@@ -64,6 +64,7 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	current held
+	warned  time.Time // of the user's token
 }
 
 // held is a token and when it ends.
@@ -207,13 +208,23 @@ func random() (string, error) {
 	return string(out), nil
 }
 
-// watch warns when the token that the user has set ends soon.
+// watch warns when the token that the user has set ends soon, once an hour.
 func (k *Keeper) watch(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.config.Clock.Now()
+	if now.Sub(k.warned) < time.Hour {
+		return nil
+	}
+	warn := func(text string) {
+		k.warned = now
+		k.config.Warn(text)
+	}
 	id := k.config.Fixed[:6]
 	secret := &corev1.Secret{}
 	err := k.config.Live.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: prefix + id}, secret)
 	if apierrors.IsNotFound(err) {
-		k.config.Warn("KUBELET_BOOTSTRAP_TOKEN: there is no Secret " + prefix + id + " in kube-system, so new nodes cannot join; leave the setting out, and Karpenter makes tokens itself")
+		warn("KUBELET_BOOTSTRAP_TOKEN: there is no Secret " + prefix + id + " in kube-system, so new nodes cannot join; leave the setting out, and Karpenter makes tokens itself")
 		return nil
 	}
 	if err != nil {
@@ -223,8 +234,8 @@ func (k *Keeper) watch(ctx context.Context) error {
 	if err != nil {
 		return nil // it does not expire
 	}
-	if left := expires.Sub(k.config.Clock.Now()); left < warning {
-		k.config.Warn(fmt.Sprintf("KUBELET_BOOTSTRAP_TOKEN expires at %s, and new nodes cannot join then; leave the setting out, and Karpenter makes tokens itself", expires.UTC().Format(time.RFC3339)))
+	if left := expires.Sub(now); left < warning {
+		warn(fmt.Sprintf("KUBELET_BOOTSTRAP_TOKEN expires at %s, and new nodes cannot join then; leave the setting out, and Karpenter makes tokens itself", expires.UTC().Format(time.RFC3339)))
 	}
 	return nil
 }

@@ -230,6 +230,11 @@ func TestFixed(t *testing.T) {
 	}
 	must(t, c.api.Delete(t.Context(), &list.Items[0]))
 	must(t, c.Renew(t.Context()))
+	if len(c.warned) != 1 {
+		t.Errorf("warned again within the hour: %q", c.warned)
+	}
+	c.step(time.Hour)
+	must(t, c.Renew(t.Context()))
 	if len(c.warned) != 2 {
 		t.Errorf("without its Secret, warnings %q", c.warned)
 	}
