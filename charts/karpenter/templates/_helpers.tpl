@@ -85,3 +85,14 @@ tlsConfig:
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* true if Karpenter makes virtual machines of AKS clusters itself, and bootstrap tokens for them. */}}
+{{- define "karpenter.bootstrapTokens" -}}
+{{- $mode := (.Values.settings.azure | default dict).provisionMode -}}
+{{- $fixed := false -}}
+{{- range .Values.controller.env | default list -}}
+{{- if eq .name "PROVISION_MODE" }}{{ $mode = .value }}{{ end -}}
+{{- if eq .name "KUBELET_BOOTSTRAP_TOKEN" }}{{ $fixed = true }}{{ end -}}
+{{- end -}}
+{{- if and (eq .Values.settings.cloudProvider "azure") (eq (toString $mode) "aksscriptless") (not $fixed) }}true{{ end -}}
+{{- end }}
