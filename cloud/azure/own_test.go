@@ -200,7 +200,7 @@ func TestSecurityGroup(t *testing.T) {
 	}
 }
 
-// TestVMAdoption covers the first half of spec 71/71, and 71/101 for virtual machines: a
+// TestVMAdoption covers the first half of spec 71/71, and spec 71/101 for virtual machines: a
 // virtual machine that exists is taken, if it is the claim's.
 func TestVMAdoption(t *testing.T) {
 	r := newOwn(t)
@@ -218,7 +218,7 @@ func TestVMAdoption(t *testing.T) {
 	}
 }
 
-// TestVMRefused covers the second half of spec 71/71, and 71/88 where Azure answers with an
+// TestVMRefused covers the second half of spec 71/71, and spec 71/88 where Azure answers with an
 // HTTP error: virtual machine and network interface are gone, what is short is known, and
 // the next best is launched.
 func TestVMRefused(t *testing.T) {
@@ -407,7 +407,7 @@ func TestBilling(t *testing.T) {
 	}
 }
 
-// TestNoToken covers spec 71/85, and the first part of 71/82: without a token nothing is
+// TestNoToken covers spec 71/85, and the first part of spec 71/82: without a token nothing is
 // made; the token is there before the virtual machine, and in its data.
 func TestNoToken(t *testing.T) {
 	r := newOwn(t)
@@ -520,7 +520,7 @@ func TestGraphLag(t *testing.T) {
 	}
 }
 
-// TestVMTags covers spec 71/99, and 71/98 for identities: network interface, extension and
+// TestVMTags covers spec 71/99, and spec 71/98 for identities: network interface, extension and
 // virtual machine get the tags, in this order; what fails is repeated; an identity is
 // added, and none is removed.
 func TestVMTags(t *testing.T) {
@@ -650,7 +650,7 @@ func (c crash) Do(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestVMCrash covers spec 71/101 and 71/102 for virtual machines: wherever the process dies
+// TestVMCrash covers spec 71/101 and spec 71/102 for virtual machines: wherever the process dies
 // in a launch, the next one launches the same, once; and if the claim goes meanwhile,
 // nothing is left. There is no wait in the background that a shutdown could interrupt:
 // what is accepted is looked after by whoever leads.

@@ -133,7 +133,7 @@ func (p *pass) validate(ctx context.Context) (time.Duration, error) {
 	if p.Unsupported != nil {
 		if what := p.Unsupported(p.class); what != "" {
 			p.set.SetFalse(v1beta1.ValidationSucceededCondition, v1beta1.NotSupportedByProvisionModeReason,
-				what+" has no effect on virtual machines that Karpenter makes itself; remove it, or set PROVISION_MODE to aksmachineapi")
+				what+" has no effect on VMs that Karpenter makes itself; remove it, or set PROVISION_MODE to aksmachineapi")
 			return validationInterval, nil
 		}
 	}

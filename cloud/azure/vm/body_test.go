@@ -24,8 +24,8 @@ import (
 	"karpenter/cloud/azurevm"
 )
 
-// TestBody covers spec 71/66, 71/67, the network interfaces of 71/68, and 71/72: the
-// requests that create a network interface and a virtual machine: the first ones, and how
+// TestBody covers spec 71/66, spec 71/67, the network interfaces of spec 71/68, and
+// spec 71/72: the requests that create a network interface and a virtual machine: the first ones, and how
 // the others differ. Input is the spec of an AKSNodeClass.
 func TestBody(t *testing.T) {
 	sizes, err := azurevm.Sizes()

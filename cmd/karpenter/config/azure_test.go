@@ -128,7 +128,7 @@ use-sig: the AKS Machine API boots images of AKS' shared galleries only: leave i
 			`missing field, cluster-endpoint: set --cluster-endpoint or CLUSTER_ENDPOINT to the URL of the API server
 missing field, ssh-public-key: set --ssh-public-key or SSH_PUBLIC_KEY to a public SSH key
 missing field, aks-machines-pool-name: set --aks-machines-pool-name or AKS_MACHINES_POOL_NAME to an agent pool for the AKS Machine API
-use-sig: virtual machines that Karpenter makes boot images of the community galleries only: leave it out, or set it to false`},
+use-sig: VMs that Karpenter makes boot images of the community galleries only: leave it out, or set it to false`},
 		{"spec 71/106 a name", map[string]string{"LINUX_ADMIN_USERNAME": "1st"}, `LINUX_ADMIN_USERNAME: "1st": want a letter, then up to 31 letters, digits, - and _`},
 		{"spec 71/106 an identity", map[string]string{"KUBELET_IDENTITY_CLIENT_ID": "me"}, `KUBELET_IDENTITY_CLIENT_ID: "me": want a UUID`},
 		{"spec 71/106 identities", map[string]string{"NODE_IDENTITIES": identity + ",me"}, `"me": want an ID of the form /subscriptions/ID/resourceGroups/NAME/providers/Microsoft.ManagedIdentity/userAssignedIdentities/NAME`},
