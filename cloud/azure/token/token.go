@@ -227,6 +227,10 @@ func (k *Keeper) watch(ctx context.Context) error {
 		warn("KUBELET_BOOTSTRAP_TOKEN: there is no Secret " + prefix + id + " in kube-system, so new nodes cannot join; leave the setting out, and Karpenter makes tokens itself")
 		return nil
 	}
+	if apierrors.IsForbidden(err) {
+		warn("KUBELET_BOOTSTRAP_TOKEN: it is not known when the token expires: " + err.Error())
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("read bootstrap token Secret %s: %w", prefix+id, err)
 	}
