@@ -54,7 +54,7 @@ func TestOwnVirtualMachines(t *testing.T) {
 	})
 	s := &scene{t, c, c.StartAzure(t), time.Now()}
 	c.Apply(t, rights)
-	c.Apply(t, strings.ReplaceAll(manifest, "kubernetes.azure.com/mode: user", "kubernetes.azure.com/role: agent"))
+	c.Apply(t, manifest)
 	v := c.Watch(t)
 	c.StartController(t, append(s.azure.Environment(),
 		"PROVISION_MODE=aksscriptless", "SSH_PUBLIC_KEY=ssh-rsa AAAA", "CLUSTER_ENDPOINT="+c.Config.Host)...)

@@ -325,7 +325,7 @@ func (c *Cloud) patchExtension(r *request) (int, map[string]string, any, *proble
 func (c *Cloud) own(v *virtualMachine) VM {
 	p := v.model.Properties
 	out := VM{
-		ID: *v.model.ID, Name: *v.model.Name, Zone: v.place.Zone, Spot: v.place.Spot, Image: *p.StorageProfile.ImageReference.CommunityGalleryImageID,
+		ID: *v.model.ID, Name: *v.model.Name, Zone: v.place.Zone, Spot: v.place.Spot, Image: nodeImage(*p.StorageProfile.ImageReference.CommunityGalleryImageID),
 		DiskGB: int64(*p.StorageProfile.OSDisk.DiskSizeGB), CustomData: v.customData, Labels: map[string]string{}, Tags: map[string]string{}, Created: v.began,
 		Deleting: v.deleting, Told: !v.evicted.IsZero(), Failed: *p.ProvisioningState == "Failed", Running: !v.deleting && *p.ProvisioningState == "Succeeded",
 	}
@@ -342,4 +342,11 @@ func (c *Cloud) own(v *virtualMachine) VM {
 		out.SKU = c.config.SKUs[i]
 	}
 	return out
+}
+
+// nodeImage names a community image as labels of nodes do.
+func nodeImage(id string) string {
+	parts := strings.Split(strings.Trim(id, "/"), "/") // CommunityGalleries/NAME/images/NAME/versions/VERSION
+	gallery, _, _ := strings.Cut(parts[1], "-")
+	return gallery + "-" + parts[3] + "-" + parts[5]
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/keyutil"
+	"k8s.io/client-go/util/retry"
 
 	"karpenter/cloud/azure/azurefake"
 )
@@ -169,19 +171,17 @@ func request(node string) (*certificatesv1.CertificateSigningRequest, []byte, er
 // machine it is.
 func (l *loop) introduce(ctx context.Context, name, id string) error {
 	nodes := l.Kube.CoreV1().Nodes()
-	n, err := nodes.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	n.Spec.ProviderID = id
-	var taints []corev1.Taint
-	for _, t := range n.Spec.Taints {
-		if t.Key != uninitialized {
-			taints = append(taints, t)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n, err := nodes.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-	}
-	n.Spec.Taints = taints
-	if _, err = nodes.Update(ctx, n, metav1.UpdateOptions{}); err != nil {
+		n.Spec.ProviderID = id
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
+		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("introduce node %s: %w", name, err)
 	}
 	return nil
