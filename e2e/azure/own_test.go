@@ -142,17 +142,18 @@ func (s *scene) expire() {
 	}
 }
 
-// authenticates requires that the API server takes the token, or does not. It learns of
-// Secrets by a watch, so it is asked until it does.
+// authenticates requires that the API server takes the token, or does not. It remembers for
+// ten seconds whom it has taken, so it is asked for a while, as often as the client's limit
+// allows.
 func (s *scene) authenticates(token string, want bool) {
 	s.Helper()
 	with := rest.AnonymousClientConfig(s.Config)
-	with.BearerToken = token
+	with.BearerToken, with.QPS, with.Burst = token, 5, 1
 	kube, err := kubernetes.NewForConfig(with)
 	if err != nil {
 		s.Fatal(err)
 	}
-	for range 100 {
+	for range 300 {
 		_, err = kube.CertificatesV1().CertificateSigningRequests().List(s.Context(), metav1.ListOptions{Limit: 1})
 		if want && err == nil || !want && apierrors.IsUnauthorized(err) {
 			return
