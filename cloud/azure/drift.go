@@ -17,13 +17,14 @@ import (
 	"karpenter/api/unreadable"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/azure/bootstrap"
 	"karpenter/cloud/azure/image"
 	"karpenter/cloud/azure/machine"
 )
 
 // IsDrifted implements cloud.Provider. The first reason counts: what the class
-// says, then the version of Kubernetes, then the image, then what AKS says of the
-// machine.
+// says, then the version of Kubernetes, then the identity of the kubelet, then the
+// image, then what AKS says of the machine.
 func (p *Provider) IsDrifted(ctx context.Context, claim *v1.NodeClaim) (string, error) {
 	class, err := p.driftClass(ctx, claim)
 	if class == nil || err != nil || unreadable.Error(class) != nil {
@@ -33,7 +34,7 @@ func (p *Provider) IsDrifted(ctx context.Context, claim *v1.NodeClaim) (string, 
 		return v1beta1.NodeClassDriftReason, nil
 	}
 	for _, test := range []func(context.Context, *v1.NodeClaim, *v1beta1.AKSNodeClass) (string, error){
-		p.versionDrift, imageDrift, p.machineDrift,
+		p.versionDrift, p.identityDrift, imageDrift, p.machineDrift,
 	} {
 		if reason, err := test(ctx, claim, class); reason != "" || err != nil {
 			return reason, err
@@ -68,19 +69,47 @@ func (p *Provider) driftClass(ctx context.Context, claim *v1.NodeClaim) (*v1beta
 // versionDrift compares the kubelet of the claim's node.
 func (p *Provider) versionDrift(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass) (string, error) {
 	version, unknown := class.KubernetesVersion()
-	if unknown != nil || claim.Status.NodeName == "" {
+	if unknown != nil {
 		return "", nil
+	}
+	node, err := p.nodeOf(ctx, claim)
+	if node == nil || err != nil {
+		return "", err
+	}
+	if strings.TrimPrefix(node.Status.NodeInfo.KubeletVersion, "v") != version {
+		return v1beta1.K8sVersionDriftReason, nil
+	}
+	return "", nil
+}
+
+// nodeOf returns the claim's node, nil if there is none or it is being deleted.
+func (p *Provider) nodeOf(ctx context.Context, claim *v1.NodeClaim) (*corev1.Node, error) {
+	if claim.Status.NodeName == "" {
+		return nil, nil
 	}
 	node := &corev1.Node{}
 	err := p.config.Client.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, node)
 	if apierrors.IsNotFound(err) || err == nil && !node.DeletionTimestamp.IsZero() {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read node %s: %w", claim.Status.NodeName, err)
+		return nil, fmt.Errorf("read node %s: %w", claim.Status.NodeName, err)
 	}
-	if strings.TrimPrefix(node.Status.NodeInfo.KubeletVersion, "v") != version {
-		return v1beta1.K8sVersionDriftReason, nil
+	return node, nil
+}
+
+// identityDrift compares the managed identity of the kubelet. That of AKS machines is
+// the business of AKS.
+func (p *Provider) identityDrift(ctx context.Context, claim *v1.NodeClaim, _ *v1beta1.AKSNodeClass) (string, error) {
+	if p.config.VMs == nil || claim.Annotations[v1beta1.MachineResourceIDAnnotationKey] != "" {
+		return "", nil
+	}
+	node, err := p.nodeOf(ctx, claim)
+	if node == nil || err != nil {
+		return "", err
+	}
+	if id := node.Labels[bootstrap.KubeletIdentityLabel]; id != "" && id != p.config.VMs.KubeletIdentity() {
+		return v1beta1.KubeletIdentityDriftReason, nil
 	}
 	return "", nil
 }
@@ -99,7 +128,7 @@ func imageDrift(_ context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeCl
 	}
 	if slices.ContainsFunc(images, func(i v1beta1.NodeImage) bool {
 		version, err := image.NodeImageVersion(i.ID)
-		return err == nil && version == claim.Status.ImageID
+		return err == nil && version == claim.Status.ImageID || strings.EqualFold(i.ID, claim.Status.ImageID)
 	}) {
 		return "", nil
 	}
@@ -111,6 +140,9 @@ const synced = "Synced"
 
 // machineDrift looks at what AKS says of the claim's machine.
 func (p *Provider) machineDrift(ctx context.Context, claim *v1.NodeClaim, _ *v1beta1.AKSNodeClass) (string, error) {
+	if p.config.Machines == nil {
+		return "", nil
+	}
 	name, ok := p.config.Machines.OfVM(claim.Status.ProviderID)
 	if !ok {
 		return "", nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,10 +22,12 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/azure/azurefake"
+	azureclient "karpenter/cloud/azure/client"
 	"karpenter/cloud/azure/image"
 	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azure/machine"
 	"karpenter/cloud/azure/shortage"
+	"karpenter/cloud/azure/vm"
 	"karpenter/cloud/azurevm"
 	"karpenter/model"
 )
@@ -33,6 +35,9 @@ import (
 const (
 	kubernetesVersion = "1.33.4"
 	machinePool       = "machines"
+	network           = "/subscriptions/sub/resourceGroups/Net/providers/Microsoft.Network/virtualNetworks/own/subnets/"
+	subnet            = network + "nodes"
+	otherSubnet       = network + "other"
 )
 
 // region is a provider with its cluster and its cloud.
@@ -49,6 +54,9 @@ type region struct {
 
 	mu                sync.Mutex
 	batching          *machine.Batching // nil = each launch is a request of its own
+	own               *vm.Config        // nil = nodes are AKS machines
+	managed           bool              // AKS machines, too
+	through           func(policy.Transporter) policy.Transporter
 	events, disrupted []string
 }
 
@@ -91,6 +99,7 @@ func newRegion(t *testing.T) *region {
 		azure: azurefake.New(azurefake.Config{
 			Clock: clock, Subscription: "sub", ResourceGroup: "Shop", Cluster: "prod", NodeGroup: "MC_Shop_prod_eastus", Region: "eastus",
 			Pools: map[string]string{machinePool: "Machines", "system": "System"}, SKUs: skus(t),
+			Subnets: []string{subnet, otherSubnet}, ImageVersions: []string{"202607.9.0", "202607.10.0"},
 		}),
 		api: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}, &v1beta1.AKSNodeClass{}).Build(),
 	}
@@ -113,15 +122,28 @@ func newRegion(t *testing.T) *region {
 // restart forgets what the process knows.
 func (r *region) restart() {
 	r.t.Helper()
-	machines, err := aks.NewMachinesClient("sub", r.azure.Credential(), r.azure.Options())
+	options := r.azure.Options()
+	if r.through != nil {
+		options.Transport = r.through(options.Transport)
+	}
+	services, err := azureclient.New("sub", r.azure.Credential(), options)
 	must(r.t, err)
-	pools, err := aks.NewAgentPoolsClient("sub", r.azure.Credential(), r.azure.Options())
-	must(r.t, err)
+	var machines *machine.Machines
+	var vms *vm.VMs
+	if r.own == nil || r.managed {
+		machines = machine.New(machine.Config{Machines: services.Machines, Pools: services.Pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus", Clock: r.clock, Batching: r.batching})
+	}
+	if r.own != nil {
+		own := *r.own
+		own.Machines, own.Extensions, own.Interfaces, own.Balancers = services.VirtualMachines, services.Extensions, services.Interfaces, services.Balancers
+		own.Groups, own.Graph = services.SecurityGroups, services.Graph
+		vms = vm.New(own)
+	}
 	r.Provider = New(Config{
 		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short,
-		Machines: machine.New(machine.Config{Machines: machines, Pools: pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus", Clock: r.clock, Batching: r.batching}),
-		Types:    r.types,
-		Facts:    func(size string) *instancetype.Facts { return r.facts[size] },
+		Machines: machines, VMs: vms,
+		Types: r.types,
+		Facts: func(size string) *instancetype.Facts { return r.facts[size] },
 		Disrupted: func(_ context.Context, claim *v1.NodeClaim, reason string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -175,7 +197,11 @@ func (r *region) class(change func(*v1beta1.AKSNodeClass)) {
 	class.Status.KubernetesVersion = new(kubernetesVersion)
 	class.Status.Images = nil
 	for _, d := range image.Of(class, kubernetesVersion).Definitions() {
-		class.Status.Images = append(class.Status.Images, d.Node(d.SharedID("sig", "202607.10.0")))
+		id := d.SharedID("sig", "202607.10.0")
+		if r.own != nil {
+			id = d.CommunityID("202607.10.0")
+		}
+		class.Status.Images = append(class.Status.Images, d.Node(id))
 	}
 	class.Annotations = map[string]string{v1beta1.HashAnnotationKey: class.Hash(), v1beta1.HashVersionAnnotationKey: v1beta1.HashVersion}
 	change(class)

@@ -19,7 +19,7 @@ import (
 	"karpenter/cloud/azure/machine"
 )
 
-// The event about a launch that AKS accepted and that failed later.
+// The event about a launch that Azure accepted and that failed later.
 const (
 	asyncReason  = "AsyncProvisioningError"
 	longestCause = 500 // characters
@@ -27,7 +27,7 @@ const (
 	asyncDisruption = "async_provisioning"
 )
 
-// CheckLaunches looks after machines that AKS has accepted and whose nodes have not
+// CheckLaunches looks after instances that Azure has accepted and whose nodes have not
 // registered. Of those whose creation has failed, it notes what is short, and
 // deletes the machine and the NodeClaim, so that the pods are planned again; of those
 // that somebody else has deleted, the NodeClaim. As
@@ -38,7 +38,7 @@ func (p *Provider) CheckLaunches(ctx context.Context) error {
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
-	machines, err := p.config.Machines.List(ctx)
+	machines, err := p.all(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (p *Provider) check(ctx context.Context, claim *v1.NodeClaim, m *machine.Ma
 	case goes && (m == nil || m.State != machine.Failed):
 		return nil
 	case m == nil: // lists may lag behind
-		m, err = p.byProviderID(ctx, claim.Status.ProviderID)
+		_, m, err = p.byProviderID(ctx, claim.Status.ProviderID)
 	}
 	switch {
 	case cloud.IsNotFound(err), err == nil && (m.Gone || m.State == machine.Deleting):

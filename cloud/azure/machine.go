@@ -36,19 +36,21 @@ func (p *Provider) launched(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m 
 		}
 	}
 	out.Annotations = map[string]string{
-		v1beta1.MachineResourceIDAnnotationKey: m.ID,
 		v1beta1.HashAnnotationKey:              class.Hash(),
 		v1beta1.HashVersionAnnotationKey:       v1beta1.HashVersion,
 		v1beta1.InPlaceUpdateHashAnnotationKey: launchedTags(m),
 	}
+	if m.ID != m.VM { // it is an AKS machine
+		out.Annotations[v1beta1.MachineResourceIDAnnotationKey] = m.ID
+	}
 	return out
 }
 
-// launchedTags is the in-place hash of the tags that the machine has.
+// launchedTags is the in-place hash of the tags and identities that the machine has.
 func launchedTags(m *machine.Machine) string {
 	tags := maps.Clone(m.Tags)
 	delete(tags, v1beta1.MachineNodeClaimTagKey)
-	return launch.InPlaceHash(tags)
+	return launch.InPlaceHash(tags, m.Identities...)
 }
 
 // machine is what is known of an AKS machine; the type is nil if it is not known.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ import (
 	"karpenter/cloud/azure/launch"
 	"karpenter/cloud/azure/machine"
 	"karpenter/cloud/azure/shortage"
+	"karpenter/cloud/azure/vm"
 	"karpenter/cloud/nodeprice"
 	"karpenter/model"
 )
@@ -29,9 +31,12 @@ import (
 // Config is what a Provider works with. Everything is required but what says
 // otherwise.
 type Config struct {
-	Client   client.Client // may read from a cache
-	Clock    clock.PassiveClock
+	Client client.Client // may read from a cache
+	Clock  clock.PassiveClock
+	// Machines are AKS machines, VMs virtual machines that Karpenter makes itself. One of
+	// them may be nil; if VMs is not, new instances are of these.
 	Machines *machine.Machines
+	VMs      *vm.VMs
 	Cluster  string            // name of the cluster
 	Region   string            // of the cluster
 	Tags     map[string]string // of all Azure resources; nil = none but Karpenter's and those of classes
@@ -52,7 +57,47 @@ type Config struct {
 	Event func(object client.Object, eventType, reason, message string)
 }
 
-// Provider launches and deletes AKS machines. Safe for concurrent use.
+// fleet is the instances of one kind.
+type fleet interface {
+	// Name returns the name of the instance of a NodeClaim.
+	Name(claim string) (string, error)
+	// OfVM returns the name of the instance with a provider ID. It is not ok if the ID is
+	// not of one.
+	OfVM(providerID string) (name string, ok bool)
+	// Identities are the managed identities that instances are to have.
+	Identities() []string
+	Launch(ctx context.Context, want *machine.Want) (*machine.Machine, error)
+	Get(ctx context.Context, name string) (*machine.Machine, error)
+	List(ctx context.Context) ([]*machine.Machine, error)
+	Delete(ctx context.Context, name string) error
+	// Retag replaces the tags of the instance of a NodeClaim.
+	Retag(ctx context.Context, name, claim string, tags map[string]string) error
+}
+
+// fleets are the instances that are managed. The first launches new ones.
+func (p *Provider) fleets() []fleet {
+	var out []fleet
+	if p.config.VMs != nil {
+		out = append(out, p.config.VMs)
+	}
+	if p.config.Machines != nil {
+		out = append(out, p.config.Machines)
+	}
+	return out
+}
+
+// fleetOf finds the instance with a provider ID. Names of AKS machines are narrower, so
+// they count first. The fleet is nil if there is none.
+func (p *Provider) fleetOf(providerID string) (of fleet, name string) {
+	for _, f := range slices.Backward(p.fleets()) {
+		if name, ok := f.OfVM(providerID); ok {
+			return f, name
+		}
+	}
+	return nil, ""
+}
+
+// Provider launches and deletes instances of AKS clusters. Safe for concurrent use.
 type Provider struct {
 	config   Config
 	launches singleflight.Group // by UID of the claim
@@ -72,7 +117,7 @@ func (p *Provider) NodeClasses() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{v1beta1.GroupVersion().WithKind(v1beta1.Kind)}
 }
 
-// Create implements cloud.Provider. If AKS refuses a size at once, the next best
+// Create implements cloud.Provider. If Azure refuses a size at once, the next best
 // one is asked for in the same call.
 func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machine, error) {
 	// A launch goes on when its caller does not wait for it any more: the next
@@ -90,7 +135,8 @@ func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 }
 
 func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machine, error) {
-	name, err := machine.Name(claim.Name)
+	launches := p.fleets()[0]
+	name, err := launches.Name(claim.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +150,7 @@ func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 			return nil, err
 		}
 		if i == 0 {
-			existing, err := p.config.Machines.Get(ctx, name)
+			existing, err := launches.Get(ctx, name)
 			if err == nil {
 				return p.adopt(ctx, claim, class, existing)
 			}
@@ -117,7 +163,7 @@ func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 			return m, err
 		}
 	}
-	return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("AKS has rejected %d offerings one after the other", mostAttempts)}
+	return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("Azure has rejected %d offerings one after the other", mostAttempts)}
 }
 
 // mostAttempts bounds how many offerings a call asks for.
@@ -142,31 +188,32 @@ func (p *Provider) choose(ctx context.Context, claim *v1.NodeClaim, class *v1bet
 	return launch.Choose(instanceTypes, claim)
 }
 
-// attempt launches the claim. Retry says that AKS has refused the choice, and that
+// attempt launches the claim. Retry says that Azure has refused the choice, and that
 // it counts as short now, so that another one may do.
 func (p *Provider) attempt(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice cloud.Choice) (m *cloud.Machine, retry bool, err error) {
 	want, err := p.want(claim, class, choice)
 	if err != nil {
 		return nil, false, err
 	}
-	launched, err := p.config.Machines.Launch(ctx, want)
+	launches := p.fleets()[0]
+	launched, err := launches.Launch(ctx, want)
 	if exists := (*machine.ExistsError)(nil); errors.As(err, &exists) {
-		if launched, err = p.config.Machines.Get(ctx, exists.Name); err == nil {
+		if launched, err = launches.Get(ctx, exists.Name); err == nil {
 			m, err = p.adopt(ctx, claim, class, launched)
 		}
 		return m, false, err
 	}
 	switch {
 	case err != nil:
-		return p.refused(choice, err)
+		return p.refused(claim, choice, err)
 	case launched.State == machine.Failed:
 		return nil, false, p.failed(ctx, launched)
 	}
 	return p.launched(claim, class, launched, choice.Type), false, nil
 }
 
-// refused notes why AKS has not accepted a launch.
-func (p *Provider) refused(choice cloud.Choice, err error) (m *cloud.Machine, retry bool, _ error) {
+// refused notes why Azure has not accepted a launch.
+func (p *Provider) refused(claim *v1.NodeClaim, choice cloud.Choice, err error) (m *cloud.Machine, retry bool, _ error) {
 	refusal := machine.Refusal(err)
 	if refusal == nil {
 		return nil, false, err
@@ -175,14 +222,14 @@ func (p *Provider) refused(choice cloud.Choice, err error) (m *cloud.Machine, re
 	verdict := attempt.Request(*refusal)
 	p.note(attempt.Size, verdict)
 	facts := p.config.Facts(attempt.Size)
-	retry = facts != nil && p.config.Shortages.Short(&facts.SKU, attempt.Zone, attempt.CapacityType, p.config.Clock.Now())
+	retry = facts != nil && claim.Labels[v1.NodePoolLabelKey] != "" && p.config.Shortages.Short(&facts.SKU, attempt.Zone, attempt.CapacityType, p.config.Clock.Now())
 	return nil, retry, verdict.Err(err)
 }
 
 // want says what is to be launched.
 func (p *Provider) want(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice cloud.Choice) (*machine.Want, error) {
 	if s := class.Status.LocalDNSState; s != nil && *s == v1beta1.LocalDNSStateEnabled {
-		return nil, &cloud.NodeClassNotReadyError{Err: fmt.Errorf("AKSNodeClass %s: an AKS machine cannot run localDNS yet; set spec.localDNS.mode to Disabled", class.Name)}
+		return nil, &cloud.NodeClassNotReadyError{Err: fmt.Errorf("AKSNodeClass %s: nodes cannot run localDNS yet; set spec.localDNS.mode to Disabled", class.Name)}
 	}
 	version, err := class.KubernetesVersion()
 	if err != nil {
@@ -200,7 +247,6 @@ func (p *Provider) want(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice
 	if err != nil {
 		return nil, &cloud.CreateError{Reason: "InvalidTags", Message: err.Error(), Err: err}
 	}
-	tags[v1beta1.MachineNodeClaimTagKey] = claim.Name
 	return &machine.Want{
 		Claim: claim, Class: class, Kubernetes: version, Images: images, Choice: choice,
 		SKU: facts.SKU, GPU: facts.GPU, Tags: tags,
@@ -211,11 +257,11 @@ func (p *Provider) want(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice
 func (p *Provider) adopt(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m *machine.Machine) (*cloud.Machine, error) {
 	switch {
 	case m.Claim == "":
-		return nil, fmt.Errorf("AKS machine %s exists and has no tag %s, so it is not taken for NodeClaim %s", m.Name, v1beta1.MachineNodeClaimTagKey, claim.Name)
+		return nil, fmt.Errorf("instance %s exists and has no tag %s, so it is not taken for NodeClaim %s", m.Name, v1beta1.MachineNodeClaimTagKey, claim.Name)
 	case m.Claim != claim.Name:
-		return nil, fmt.Errorf("AKS machine %s exists and belongs to NodeClaim %s, not to %s", m.Name, m.Claim, claim.Name)
+		return nil, fmt.Errorf("instance %s exists and belongs to NodeClaim %s, not to %s", m.Name, m.Claim, claim.Name)
 	case m.State == machine.Deleting || m.Gone:
-		return nil, fmt.Errorf("AKS machine %s of NodeClaim %s is being deleted", m.Name, claim.Name)
+		return nil, fmt.Errorf("instance %s of NodeClaim %s is being deleted", m.Name, claim.Name)
 	case m.State == machine.Failed:
 		return nil, p.failed(ctx, m)
 	}
@@ -225,15 +271,16 @@ func (p *Provider) adopt(ctx context.Context, claim *v1.NodeClaim, class *v1beta
 // failed notes why the creation of a machine has failed, deletes the machine and
 // returns the error of its launch.
 func (p *Provider) failed(ctx context.Context, m *machine.Machine) error {
-	cause := failure.Error{Text: fmt.Sprintf("AKS does not say why the creation of machine %s failed", m.Name)}
+	cause := failure.Error{Text: fmt.Sprintf("Azure does not say why the creation of instance %s failed", m.Name)}
 	if m.Failure != nil {
 		cause = *m.Failure
 	}
 	attempt := p.attemptOf(m.Size, m.Zone, m.CapacityType)
 	verdict := attempt.Allocation(cause)
 	p.note(attempt.Size, verdict)
-	err := verdict.Err(fmt.Errorf("AKS machine %s: %s: %s", m.Name, cause.Code, cause.Text))
-	if gone := p.config.Machines.Delete(ctx, m.Name); gone != nil && !cloud.IsNotFound(gone) {
+	err := verdict.Err(fmt.Errorf("instance %s: %s: %s", m.Name, cause.Code, cause.Text))
+	of, _ := p.fleetOf(machine.ProviderID(m.VM))
+	if gone := of.Delete(ctx, m.Name); gone != nil && !cloud.IsNotFound(gone) {
 		return errors.Join(err, gone)
 	}
 	return err
@@ -268,46 +315,56 @@ func (p *Provider) note(size string, v failure.Verdict) {
 
 // Delete implements cloud.Provider.
 func (p *Provider) Delete(ctx context.Context, claim *v1.NodeClaim) error {
-	m, err := p.machineOf(ctx, claim)
+	of, m, err := p.machineOf(ctx, claim)
 	if err != nil {
 		return err
 	}
-	return p.config.Machines.Delete(ctx, m.Name)
+	return of.Delete(ctx, m.Name)
 }
 
-// machineOf returns the claim's machine: by its provider ID, or by the claim's name
-// if no launch was recorded.
-func (p *Provider) machineOf(ctx context.Context, claim *v1.NodeClaim) (*machine.Machine, error) {
+// machineOf returns the claim's instance and its fleet: by its provider ID, or by the
+// claim's name if no launch was recorded.
+func (p *Provider) machineOf(ctx context.Context, claim *v1.NodeClaim) (fleet, *machine.Machine, error) {
 	if claim.Status.ProviderID != "" {
 		return p.byProviderID(ctx, claim.Status.ProviderID)
 	}
-	name, err := machine.Name(claim.Name)
-	if err != nil {
-		return nil, &cloud.NotFoundError{Err: err} // nothing can have been launched
+	var none error = &cloud.NotFoundError{Err: fmt.Errorf("NodeClaim %s has no instance", claim.Name)}
+	for _, f := range p.fleets() {
+		name, err := f.Name(claim.Name)
+		if err != nil {
+			continue // nothing can have been launched
+		}
+		m, err := f.Get(ctx, name)
+		switch {
+		case err == nil && m.Claim == claim.Name:
+			return f, m, nil
+		case err == nil:
+			none = &cloud.NotFoundError{Err: fmt.Errorf("instance %s belongs to NodeClaim %q, not to %s", name, m.Claim, claim.Name)}
+		case !cloud.IsNotFound(err):
+			return nil, nil, err
+		default:
+			none = err
+		}
 	}
-	m, err := p.config.Machines.Get(ctx, name)
-	if err == nil && m.Claim != claim.Name {
-		return nil, &cloud.NotFoundError{Err: fmt.Errorf("AKS machine %s belongs to NodeClaim %q, not to %s", name, m.Claim, claim.Name)}
-	}
-	return m, err
+	return nil, nil, none
 }
 
-func (p *Provider) byProviderID(ctx context.Context, providerID string) (*machine.Machine, error) {
-	unknown := &cloud.NotFoundError{Err: fmt.Errorf("provider ID %q is of no AKS machine", providerID)}
-	name, ok := p.config.Machines.OfVM(providerID)
-	if !ok {
-		return nil, unknown
+func (p *Provider) byProviderID(ctx context.Context, providerID string) (fleet, *machine.Machine, error) {
+	unknown := &cloud.NotFoundError{Err: fmt.Errorf("provider ID %q is of no instance that is managed here", providerID)}
+	of, name := p.fleetOf(providerID)
+	if of == nil {
+		return nil, nil, unknown
 	}
-	m, err := p.config.Machines.Get(ctx, name)
-	if err == nil && machine.ProviderID(m.VM) != providerID {
-		return nil, unknown // another virtual machine has the name now
+	m, err := of.Get(ctx, name)
+	if err == nil && !strings.EqualFold(machine.ProviderID(m.VM), providerID) {
+		return nil, nil, unknown // another virtual machine has the name now
 	}
-	return m, err
+	return of, m, err
 }
 
 // Get implements cloud.Provider.
 func (p *Provider) Get(ctx context.Context, providerID string) (*cloud.Machine, error) {
-	m, err := p.byProviderID(ctx, providerID)
+	_, m, err := p.byProviderID(ctx, providerID)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +380,7 @@ func (p *Provider) Get(ctx context.Context, providerID string) (*cloud.Machine, 
 
 // List implements cloud.Provider.
 func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
-	all, err := p.config.Machines.List(ctx)
+	all, err := p.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -338,6 +395,19 @@ func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
 		return m.Gone && claimed
 	})
 	return p.listed(ctx, all, uids), nil
+}
+
+// all lists the instances of all fleets.
+func (p *Provider) all(ctx context.Context) ([]*machine.Machine, error) {
+	var out []*machine.Machine
+	for _, f := range p.fleets() {
+		some, err := f.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	return out, nil
 }
 
 // InstanceTypes implements cloud.Provider.

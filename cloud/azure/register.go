@@ -24,6 +24,10 @@ import (
 const (
 	// launchesPeriod is how often launches that AKS has accepted are looked after.
 	launchesPeriod = 10 * time.Second
+	// billingPeriod is how often virtual machines are looked for that AKS does not bill.
+	billingPeriod = 30 * time.Second
+	// interfacesPeriod is how often network interfaces are looked for that were left behind.
+	interfacesPeriod = 5 * time.Minute
 	// tagsLater is when tags are tried again of a claim whose node has not registered.
 	tagsLater = time.Minute
 	// tagWorkers is how many claims get their tags at once.
@@ -32,7 +36,15 @@ const (
 
 // Register adds the controllers of NodeClaims that only Azure needs to the manager.
 func (p *Provider) Register(mgr manager.Manager) error {
+	var own error
+	if p.config.VMs != nil {
+		own = errors.Join(
+			loop.Every(mgr, "nodeclaim.billing", billingPeriod, p.CheckBilling),
+			loop.Every(mgr, "networkinterface.garbagecollection", interfacesPeriod, p.SweepInterfaces),
+		)
+	}
 	return errors.Join(
+		own,
 		loop.Every(mgr, "nodeclaim.launches", launchesPeriod, p.CheckLaunches),
 		builder.ControllerManagedBy(mgr).
 			Named("nodeclaim.inplaceupdate").

@@ -16,8 +16,8 @@ import (
 	"karpenter/cloud/azure/launch"
 )
 
-// Update brings the tags of the claim's machine to what its class and the settings
-// say, and records that on the claim. Done is false if the claim is not ready for
+// Update brings the tags of the claim's instance, and its managed identities, to what
+// its class and the settings say, and records that on the claim. Done is false if the claim is not ready for
 // it: its node has not registered yet. An update that another one has overtaken is
 // an error, and is to be repeated.
 func (p *Provider) Update(ctx context.Context, claim *v1.NodeClaim) (done bool, err error) {
@@ -35,22 +35,25 @@ func (p *Provider) Update(ctx context.Context, claim *v1.NodeClaim) (done bool, 
 	if err != nil {
 		return false, err
 	}
-	hash := launch.InPlaceHash(tags)
+	if claim.Status.ProviderID == "" {
+		return false, nil
+	}
+	of, name := p.fleetOf(claim.Status.ProviderID)
+	if of == nil {
+		return true, nil
+	}
+	hash := launch.InPlaceHash(tags, of.Identities()...)
 	if claim.Annotations[v1beta1.InPlaceUpdateHashAnnotationKey] == hash {
 		return true, nil
 	}
-	if claim.Status.ProviderID == "" || !conditions.IsTrue(claim, v1.RegisteredCondition) {
+	if !conditions.IsTrue(claim, v1.RegisteredCondition) {
 		return false, nil
 	}
-	m, err := p.byProviderID(ctx, claim.Status.ProviderID)
+	err = of.Retag(ctx, name, claim.Name, tags)
 	if cloud.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, err
-	}
-	tags[v1beta1.MachineNodeClaimTagKey] = claim.Name
-	if err := p.config.Machines.Retag(ctx, m.Name, tags); err != nil {
 		return false, err
 	}
 	stored := claim.DeepCopy()

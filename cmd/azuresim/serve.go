@@ -16,11 +16,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,13 +62,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if o.kubeconfig != "" {
-		kube, err := connect(o.kubeconfig)
+		server, kube, err := connect(o.kubeconfig)
 		if err != nil {
 			return err
 		}
 		group.Go(func() error {
 			return boot.Run(ctx, boot.Config{
-				Azure: azure, Kube: kube, Region: o.region, Every: o.every, Overhead: o.memoryOverhead, Clock: clock.RealClock{},
+				Azure: azure, Kube: kube, Server: server, Region: o.region, Every: o.every, Overhead: o.memoryOverhead, Clock: clock.RealClock{},
 				Log: slog.New(slog.NewTextHandler(stderr, nil)),
 			})
 		})
@@ -92,11 +94,14 @@ func (o *options) cloud() (*azurefake.Cloud, error) {
 	if len(skus) == 0 {
 		return nil, fmt.Errorf("--region %s: the sizes are known of %v", o.region, azurevm.Regions(sizes))
 	}
-	return azurefake.New(azurefake.Config{
+	azure := azurefake.New(azurefake.Config{
 		Clock: clock.RealClock{}, Subscription: o.subscription, ResourceGroup: o.group, Cluster: o.cluster, NodeGroup: o.nodeGroup, Region: o.region,
 		Pools: map[string]string{o.pool: "Machines"}, SKUs: skus, Subnets: []string{o.subnet()},
 		ImageVersions: []string{"202607.9.0", "202607.10.0"}, Creation: o.creation, Deletion: o.deletion, Prices: prices,
-	}), nil
+	})
+	azure.SecurityGroups("aks-agentpool-12345678-nsg")
+	azure.Balance("kubernetes", azurefake.BackendPool{Name: "aksOutboundBackendPool"})
+	return azure, nil
 }
 
 // subnet is the ARM ID of the cluster's only subnet.
@@ -104,13 +109,15 @@ func (o *options) subnet() string {
 	return "/subscriptions/" + o.subscription + "/resourceGroups/" + o.nodeGroup + "/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet"
 }
 
-func connect(kubeconfig string) (kubernetes.Interface, error) {
+// connect returns the URL of the API server, and an administrator's client.
+func connect(kubeconfig string) (server string, kube kubernetes.Interface, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("read --kubeconfig %s: %w", kubeconfig, err)
+		return "", nil, fmt.Errorf("read --kubeconfig %s: %w", kubeconfig, err)
 	}
 	config.QPS = -1 // machines do not wait for each other
-	return kubernetes.NewForConfig(config)
+	kube, err = kubernetes.NewForConfig(config)
+	return config.Host, kube, err
 }
 
 // write makes the certificate of the URL's host, and writes what programs need.
@@ -149,6 +156,9 @@ func (o *options) serve(ctx context.Context, listener net.Listener, certificate 
 	mux.HandleFunc("GET /identity", giveToken)
 	mux.HandleFunc("GET /_azuresim/prices", func(w http.ResponseWriter, _ *http.Request) { o.writePrices(w, azure) })
 	mux.HandleFunc("GET /_azuresim/vms", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, azure.VMs()) })
+	mux.HandleFunc("GET /_azuresim/interfaces", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, slices.Sorted(maps.Keys(azure.Interfaces())))
+	})
 	mux.HandleFunc("GET /_azuresim/calls", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, azure.Calls()) })
 	mux.HandleFunc("POST /_azuresim/evict", func(w http.ResponseWriter, r *http.Request) {
 		azure.Evict(r.URL.Query().Get("pool"), r.URL.Query().Get("machine"))

@@ -187,13 +187,20 @@ func amazon(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wirin
 	if err != nil {
 		return wiring.Provider{}, err
 	}
+	authority, err := authority(cluster)
+	if err != nil {
+		return wiring.Provider{}, err
+	}
+	return wiring.AWS(ctx, wiring.Amazon{Services: services, Discovery: server, CABundle: authority, Calls: calls}, s)
+}
+
+// authority returns by what this process trusts the API server: base64 of PEM.
+func authority(cluster *rest.Config) (string, error) {
 	trusted := rest.CopyConfig(cluster)
 	if err := rest.LoadTLSFiles(trusted); err != nil {
-		return wiring.Provider{}, fmt.Errorf("certificate authority of the API server: %w", err)
+		return "", fmt.Errorf("certificate authority of the API server: %w", err)
 	}
-	return wiring.AWS(ctx, wiring.Amazon{
-		Services: services, Discovery: server, CABundle: base64.StdEncoding.EncodeToString(trusted.CAData), Calls: calls,
-	}, s)
+	return base64.StdEncoding.EncodeToString(trusted.CAData), nil
 }
 
 // microsoft makes the provider for AKS, with the credentials that the SDK finds.
@@ -217,8 +224,12 @@ func microsoft(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wi
 	if err != nil {
 		return wiring.Provider{}, err
 	}
+	authority, err := authority(s.Manager.GetConfig())
+	if err != nil {
+		return wiring.Provider{}, err
+	}
 	return wiring.Azure(ctx, wiring.Microsoft{
-		Services: services, Discovery: server, PriceList: environment.Services[azureclient.PriceList].Endpoint,
+		Services: services, Discovery: server, PriceList: environment.Services[azureclient.PriceList].Endpoint, CABundle: authority,
 	}, s)
 }
 

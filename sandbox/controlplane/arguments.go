@@ -88,7 +88,8 @@ func (l *layout) apiServerArguments() []string {
 		"--tls-cert-file=" + l.pki.servingCert(),
 		"--tls-private-key-file=" + l.pki.servingKey(),
 		"--client-ca-file=" + l.pki.caPath(),
-		"--authorization-mode=RBAC",
+		"--authorization-mode=Node,RBAC",
+		"--enable-bootstrap-token-auth=true",
 		"--allow-privileged=true",
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + l.pki.serviceAccount(),
@@ -123,12 +124,14 @@ func (l *layout) controllerManagerArguments() []string {
 		"--controller-start-interval=0s",
 		"--node-monitor-grace-period=50s",
 		"--root-ca-file=" + l.pki.caPath(),
+		"--cluster-signing-cert-file=" + l.pki.caPath(),
+		"--cluster-signing-key-file=" + l.pki.caKey(),
 		"--service-account-private-key-file=" + l.pki.serviceAccount(),
 		"--service-cluster-ip-range=" + serviceRange,
 	}
 }
 
-// controllers are the ones that mean something without machines, cloud routes or certificate requests.
+// controllers are the ones that mean something without machines and cloud routes.
 func controllers() []string {
 	return []string{
 		"serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
@@ -141,5 +144,6 @@ func controllers() []string {
 		"resourceclaim-controller", "device-taint-eviction-controller",
 		"node-lifecycle-controller", "taint-eviction-controller",
 		"clusterrole-aggregation-controller", "resourcequota-controller",
+		"certificatesigningrequest-approving-controller", "certificatesigningrequest-signing-controller",
 	}
 }

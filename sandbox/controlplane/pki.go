@@ -34,6 +34,7 @@ type pki struct {
 }
 
 func (p *pki) caPath() string         { return filepath.Join(p.dir, "ca.crt") }
+func (p *pki) caKey() string          { return filepath.Join(p.dir, "ca.key") }
 func (p *pki) servingCert() string    { return filepath.Join(p.dir, "apiserver.crt") }
 func (p *pki) servingKey() string     { return filepath.Join(p.dir, "apiserver.key") }
 func (p *pki) serviceAccount() string { return filepath.Join(p.dir, "service-account.key") }
@@ -73,7 +74,7 @@ func openPKI(dir string, now time.Time) (*pki, error) {
 }
 
 func (p *pki) openAuthority(now time.Time) error {
-	keyPath := filepath.Join(p.dir, "ca.key")
+	keyPath := p.caKey()
 	certPEM, err := os.ReadFile(p.caPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return p.createAuthority(keyPath, now)

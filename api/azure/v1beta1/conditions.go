@@ -30,6 +30,7 @@ const (
 	SubnetUnknownErrorReason                = "SubnetUnknownError"
 	DiskEncryptionSetRBACMissingReason      = "DiskEncryptionSetRBACMissing"
 	CheckingClusterRequirementsFailedReason = "CheckingClusterRequirementsFailed"
+	NotSupportedByProvisionModeReason       = "NotSupportedByProvisionMode"
 	UnreadableFieldsReason                  = "UnreadableFields"
 )
 

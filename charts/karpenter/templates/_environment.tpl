@@ -53,6 +53,9 @@
   "VNET_SUBNET_ID" $s.azure.vnetSubnetID
   "PROVISION_MODE" $s.azure.provisionMode
   "AKS_MACHINES_POOL_NAME" $s.azure.machinesPoolName
+  "SSH_PUBLIC_KEY" $s.azure.sshPublicKey
+  "KUBELET_IDENTITY_CLIENT_ID" $s.azure.kubeletIdentityClientID
+  "NODE_IDENTITIES" $s.azure.nodeIdentities
   "SIG_SUBSCRIPTION_ID" $s.azure.sigSubscriptionID
   "NETWORK_PLUGIN" $s.azure.networkPlugin
   "ADDITIONAL_TAGS" $s.azure.additionalTags

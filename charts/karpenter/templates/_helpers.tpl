@@ -85,3 +85,24 @@ tlsConfig:
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* true if Karpenter makes virtual machines of an AKS cluster itself. */}}
+{{- define "karpenter.vmMode" -}}
+{{- $mode := (.Values.settings.azure | default dict).provisionMode -}}
+{{- range .Values.controller.env | default list -}}
+{{- if eq .name "PROVISION_MODE" }}{{ $mode = .value }}{{ end -}}
+{{- end -}}
+{{- if and (eq .Values.settings.cloudProvider "azure") (eq (toString $mode) "aksscriptless") }}true{{ end -}}
+{{- end }}
+
+{{/* The names of the Secrets of bootstrap tokens, as JSON: of Karpenter's own, or of the one that it is given. */}}
+{{- define "karpenter.tokenSecrets" -}}
+{{- $names := list "bootstrap-token-karpn0" "bootstrap-token-karpn1" "bootstrap-token-karpn2" -}}
+{{- range .Values.controller.env | default list -}}
+{{- if eq .name "KUBELET_BOOTSTRAP_TOKEN" -}}
+{{- $names = list -}}
+{{- with .value }}{{ $names = list (printf "bootstrap-token-%s" (first (splitList "." .))) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}

@@ -41,6 +41,9 @@ const apiVersion = "2025-10-02-preview"
 const (
 	skusVersion           = "2021-07-01"
 	usagesVersion         = "2025-04-01"
+	computeVersion        = "2025-04-01"
+	galleriesVersion      = "2025-03-03"
+	graphVersion          = "2024-04-01"
 	encryptionSetsVersion = "2025-01-02"
 	subnetsVersion        = "2025-05-01"
 )
@@ -123,13 +126,18 @@ func (c *Cloud) routeLocked(r *request) (operation, version string, handle handl
 				return list.operation, list.version, list.handle
 			}
 		}
-		if rest, ok := below(parts, c.provider("Microsoft.ContainerService", "operations")); ok && len(rest) == 1 {
-			r.name = rest[0]
-			return "GET operation", apiVersion, c.getOperation
+		for _, of := range []service{machines, compute, network} {
+			if rest, ok := below(parts, c.provider(of.name, "operations")); ok && len(rest) == 1 {
+				r.name = rest[0]
+				return "GET operation", of.version, c.getOperation
+			}
 		}
 		if operation, version, handle = c.things(parts); handle != nil {
 			return operation, version, handle
 		}
+	}
+	if operation, version, handle = c.ownRoute(r, parts); handle != nil {
+		return operation, version, handle
 	}
 	operation, handle = c.machineRoute(r, parts)
 	return operation, apiVersion, handle
@@ -189,14 +197,24 @@ type operation struct {
 	error *problem // nil = it succeeds
 }
 
-// startLocked begins an operation, and returns the headers that tell clients
-// where to ask for its status.
-func (c *Cloud) startLocked(takes time.Duration, err *problem) map[string]string {
+// service is a resource provider, and the version of its API.
+type service struct{ name, version string }
+
+// The services that have operations.
+var (
+	machines = service{"Microsoft.ContainerService", apiVersion}
+	compute  = service{"Microsoft.Compute", computeVersion}
+	network  = service{"Microsoft.Network", subnetsVersion}
+)
+
+// startLocked begins an operation of a service, and returns the headers that tell
+// clients where to ask for its status.
+func (c *Cloud) startLocked(of service, takes time.Duration, err *problem) map[string]string {
 	c.serial++
 	id := fmt.Sprintf("00000000-0000-0000-0000-%012d", c.serial)
 	c.operations[id] = &operation{done: c.config.Clock.Now().Add(takes), error: err}
-	url := fmt.Sprintf("%s/subscriptions/%s/providers/Microsoft.ContainerService/locations/%s/operations/%s?api-version=%s",
-		c.address, c.config.Subscription, c.config.Region, id, apiVersion)
+	url := fmt.Sprintf("%s/subscriptions/%s/providers/%s/locations/%s/operations/%s?api-version=%s",
+		c.address, c.config.Subscription, of.name, c.config.Region, id, of.version)
 	return map[string]string{"Azure-AsyncOperation": url, "Retry-After": "1"}
 }
 

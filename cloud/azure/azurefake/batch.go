@@ -52,7 +52,7 @@ func (c *Cloud) putBatch(r *request) (int, map[string]string, any, *problem) {
 	}
 	switch {
 	case len(failed) == 0:
-		return http.StatusCreated, c.startLocked(c.config.Creation, nil), c.machines[machineKey(r.pool, r.name)].model, nil
+		return http.StatusCreated, c.startLocked(machines, c.config.Creation, nil), c.machines[machineKey(r.pool, r.name)].model, nil
 	case server:
 		text, err := json.Marshal(map[string]any{"details": failed})
 		if err != nil {

@@ -47,6 +47,13 @@ type Cloud struct {
 
 	mu         sync.Mutex
 	machines   map[string]*machine // by pool/name, in lower case
+	vms        map[string]*virtualMachine
+	nics       map[string]*networkInterface // by name in lower case, as vms
+	balancers  []balancer
+	groups     []string // network security groups
+	ghosts     []ghost  // what is gone, and Resource Graph still shows
+	reserves   time.Duration
+	free       map[string]int // addresses, by ID of the subnet in lower case
 	operations map[string]*operation
 	stock      map[Place]int
 	scripts    map[Place]Refusal
@@ -72,7 +79,7 @@ func New(c Config) *Cloud {
 	c.Creation, c.Deletion = cmp.Or(c.Creation, CreationTime), cmp.Or(c.Deletion, DeletionTime)
 	return &Cloud{
 		config: c, machines: map[string]*machine{}, operations: map[string]*operation{}, stock: map[Place]int{},
-		scripts: map[Place]Refusal{}, quotas: map[string]int64{}, failures: map[string][]Failure{}, lost: map[string][]Failure{}, calls: map[string]int{},
+		vms: map[string]*virtualMachine{}, nics: map[string]*networkInterface{}, free: map[string]int{}, scripts: map[Place]Refusal{}, quotas: map[string]int64{}, failures: map[string][]Failure{}, lost: map[string][]Failure{}, calls: map[string]int{},
 		pageSize: 100,
 	}
 }
@@ -95,7 +102,8 @@ func (c *Cloud) PageSize(n int) {
 	c.pageSize = n
 }
 
-// ListLag sets how long after their creation began machines are missing in lists.
+// ListLag sets how long after their creation began machines are missing in lists, and
+// how far Resource Graph lags behind.
 func (c *Cloud) ListLag(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

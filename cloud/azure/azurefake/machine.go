@@ -15,16 +15,12 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
-
-	"karpenter/cloud/azurevm"
 )
 
 // machine is an AKS machine.
 type machine struct {
+	share
 	model    aks.Machine
-	place    Place
-	vCPUs    int64
-	family   string
 	began    time.Time // its creation
 	ready    time.Time // when its creation is over
 	gone     time.Time // when its deletion is over; zero = it is not being deleted
@@ -38,6 +34,7 @@ func machineKey(pool, name string) string { return pool + "/" + strings.ToLower(
 // settleLocked lets everything happen that is due.
 func (c *Cloud) settleLocked() {
 	now := c.config.Clock.Now()
+	c.settleVMsLocked(now)
 	for key, m := range c.machines {
 		p := m.model.Properties
 		switch {
@@ -146,7 +143,7 @@ func (c *Cloud) createLocked(r *request, wanted aks.Machine) (int, map[string]st
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	m.doomed, err = c.takeLocked(m)
+	m.doomed, err = c.takeLocked(&m.share)
 	if err != nil {
 		return 0, nil, nil, err
 	}
@@ -169,7 +166,7 @@ func (c *Cloud) createLocked(r *request, wanted aks.Machine) (int, map[string]st
 	}
 	c.stampLocked(m)
 	c.machines[machineKey(r.pool, r.name)] = m
-	return http.StatusCreated, c.startLocked(c.config.Creation, m.doomed), m.model, nil
+	return http.StatusCreated, c.startLocked(machines, c.config.Creation, m.doomed), m.model, nil
 }
 
 // plannedLocked checks what is asked for.
@@ -178,25 +175,8 @@ func (c *Cloud) plannedLocked(wanted aks.Machine) (*machine, *problem) {
 	if p == nil || p.Hardware == nil || p.Hardware.VMSize == nil || p.OperatingSystem == nil || p.Kubernetes == nil || p.Priority == nil || p.NodeImageVersion == nil {
 		return nil, refuse(http.StatusBadRequest, "InvalidParameter", "Required parameters are missing.")
 	}
-	i := slices.IndexFunc(c.config.SKUs, func(s azurevm.SKU) bool { return s.Name == *p.Hardware.VMSize })
-	if i < 0 {
-		return nil, refuse(http.StatusBadRequest, "VMSizeNotSupported", "The VM size %s is not supported.", *p.Hardware.VMSize)
-	}
-	sku := c.config.SKUs[i]
-	zone := ""
-	switch {
-	case len(wanted.Zones) > 1:
-		return nil, refuse(http.StatusBadRequest, "InvalidParameter", "A machine is in one zone.")
-	case len(wanted.Zones) == 1:
-		zone = *wanted.Zones[0]
-		if !slices.Contains(sku.Zones, zone) {
-			return nil, refuse(http.StatusBadRequest, "AvailabilityZoneNotSupported", "The zone(s) '%s' for resource is not supported.", zone)
-		}
-	}
-	return &machine{
-		place: Place{Size: sku.Name, Zone: zone, Spot: *p.Priority == aks.ScaleSetPrioritySpot},
-		vCPUs: sku.VCPUs, family: sku.Family,
-	}, nil
+	of, err := c.shareOf(*p.Hardware.VMSize, wanted.Zones, *p.Priority == aks.ScaleSetPrioritySpot)
+	return &machine{share: of}, err
 }
 
 // stampLocked gives a machine that was written another eTag.
@@ -219,7 +199,7 @@ func (c *Cloud) updateLocked(m *machine, wanted aks.Machine) (int, map[string]st
 	}
 	now.Tags = next.Tags
 	c.stampLocked(m)
-	return http.StatusOK, c.startLocked(0, nil), m.model, nil
+	return http.StatusOK, c.startLocked(machines, 0, nil), m.model, nil
 }
 
 func (c *Cloud) deleteMachines(r *request) (int, map[string]string, any, *problem) {
@@ -243,8 +223,8 @@ func (c *Cloud) deleteMachines(r *request) (int, map[string]string, any, *proble
 		if !m.deleting {
 			m.deleting, m.gone = true, c.config.Clock.Now().Add(c.config.Deletion)
 			m.model.Properties.ProvisioningState = to.Ptr("Deleting")
-			c.giveBackLocked(m)
+			c.giveBackLocked(&m.share)
 		}
 	}
-	return http.StatusAccepted, c.startLocked(c.config.Deletion, nil), nil, nil
+	return http.StatusAccepted, c.startLocked(machines, c.config.Deletion, nil), nil, nil
 }

@@ -5,11 +5,14 @@ package azurefake
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
+
+	"karpenter/cloud/azurevm"
 )
 
 // Place is where a size can be had.
@@ -74,12 +77,56 @@ func (c *Cloud) usageLocked(family string) int64 {
 			sum += m.vCPUs
 		}
 	}
+	for _, v := range c.vms {
+		if strings.EqualFold(v.family, family) && !v.place.Spot && !v.deleting {
+			sum += v.vCPUs
+		}
+	}
 	return sum
 }
 
-// takeLocked takes the machine out of the stock. It returns why the creation will
+// share is what an instance takes of what there is.
+type share struct {
+	place  Place
+	vCPUs  int64
+	family string
+}
+
+// shareOf checks that there is such a size in such zones.
+func (c *Cloud) shareOf(size string, zones []*string, spot bool) (share, *problem) {
+	i := slices.IndexFunc(c.config.SKUs, func(s azurevm.SKU) bool { return s.Name == size })
+	if i < 0 {
+		return share{}, refuse(http.StatusBadRequest, "VMSizeNotSupported", "The VM size %s is not supported.", size)
+	}
+	sku, zone := c.config.SKUs[i], ""
+	switch {
+	case len(zones) > 1:
+		return share{}, refuse(http.StatusBadRequest, "InvalidParameter", "A machine is in one zone.")
+	case len(zones) == 1:
+		zone = *zones[0]
+		if !slices.Contains(sku.Zones, zone) {
+			return share{}, refuse(http.StatusBadRequest, "AvailabilityZoneNotSupported", "The zone(s) '%s' for resource is not supported.", zone)
+		}
+	}
+	return share{place: Place{Size: size, Zone: zone, Spot: spot}, vCPUs: sku.VCPUs, family: sku.Family}, nil
+}
+
+// overQuotaLocked returns why the quota forbids the instance, nil if it does not.
+func (c *Cloud) overQuotaLocked(m *share) *problem {
+	limit, ok := c.quotas[strings.ToLower(m.family)]
+	if !ok || m.place.Spot {
+		return nil
+	}
+	used := c.usageLocked(m.family)
+	if used+m.vCPUs <= limit {
+		return nil
+	}
+	return refuse(http.StatusConflict, "OperationNotAllowed", "%s", quotaText(m.family, c.config.Region, limit, used, m.vCPUs))
+}
+
+// takeLocked takes the instance out of the stock. It returns why the creation will
 // fail later, or why the request is refused.
-func (c *Cloud) takeLocked(m *machine) (late, now *problem) {
+func (c *Cloud) takeLocked(m *share) (late, now *problem) {
 	if script, ok := c.scripts[m.place]; ok {
 		p := refuse(http.StatusConflict, script.Code, "%s", script.Message)
 		if script.Code == internalError {
@@ -90,10 +137,8 @@ func (c *Cloud) takeLocked(m *machine) (late, now *problem) {
 		}
 		return nil, p
 	}
-	if limit, ok := c.quotas[strings.ToLower(m.family)]; ok && !m.place.Spot {
-		if used := c.usageLocked(m.family); used+m.vCPUs > limit {
-			return refuse(http.StatusConflict, "OperationNotAllowed", "%s", quotaText(m.family, c.config.Region, limit, used, m.vCPUs)), nil
-		}
+	if late = c.overQuotaLocked(m); late != nil {
+		return late, nil
 	}
 	if left, ok := c.stock[m.place]; ok {
 		if left <= 0 {
@@ -110,15 +155,15 @@ func quotaText(family, region string, limit, used, wanted int64) string {
 		"Location: %s, Current Limit: %d, Current Usage: %d, Additional Required: %d, (Minimum) New Limit Required: %d.", family, region, limit, used, wanted, used+wanted)
 }
 
-// giveBackLocked puts the machine back into the stock.
-func (c *Cloud) giveBackLocked(m *machine) {
+// giveBackLocked puts the instance back into the stock.
+func (c *Cloud) giveBackLocked(m *share) {
 	if left, ok := c.stock[m.place]; ok {
 		c.stock[m.place] = left + 1
 	}
 }
 
 // Evict takes the virtual machine of a machine away, as Azure does with spot. The
-// machine stays.
+// machine stays. Without a pool the name is that of a virtual machine of its own.
 func (c *Cloud) Evict(pool, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,6 +171,9 @@ func (c *Cloud) Evict(pool, name string) {
 	if m, ok := c.machines[machineKey(pool, name)]; ok {
 		m.evicted = c.config.Clock.Now()
 		m.model.Properties.Status.VMState = to.Ptr(aks.VMStateDeleted)
+	}
+	if v, ok := c.vms[strings.ToLower(name)]; ok && pool == "" {
+		c.removeLocked(strings.ToLower(name), v, c.config.Clock.Now())
 	}
 }
 
@@ -143,6 +191,10 @@ func (c *Cloud) Preempt(vm string) bool {
 			m.evicted = c.config.Clock.Now().Add(notice)
 			return true
 		}
+	}
+	if v, ok := c.vms[strings.ToLower(vm)]; ok && v.place.Spot && !v.deleting {
+		v.evicted = c.config.Clock.Now().Add(notice)
+		return true
 	}
 	return false
 }

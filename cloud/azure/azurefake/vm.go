@@ -12,7 +12,8 @@ import (
 	"karpenter/cloud/azurevm"
 )
 
-// VM is the virtual machine of a machine, and what its kubelet is told.
+// VM is a virtual machine, of an AKS machine or of its own, and what its kubelet is
+// told.
 type VM struct {
 	ID, Name string // ARM ID and last part of it
 	Machine  string
@@ -32,6 +33,10 @@ type VM struct {
 	Deleting bool
 	Doom     *Refusal // why its creation fails; nil = it does not
 	Failed   bool     // its creation
+	// CustomData and Extensions are those of virtual machines that are made without
+	// AKS; what their kubelets are told is in the data.
+	CustomData string
+	Extensions []string // in lower case, in no order
 }
 
 // VMs returns the virtual machines that there are.
@@ -42,6 +47,9 @@ func (c *Cloud) VMs() []VM {
 	var out []VM
 	for _, key := range slices.Sorted(maps.Keys(c.machines)) {
 		out = append(out, c.vmLocked(c.machines[key]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.vms)) {
+		out = append(out, c.own(c.vms[name]))
 	}
 	return out
 }

@@ -23,6 +23,7 @@ import (
 	"karpenter/cloud/azure/image"
 	"karpenter/cloud/azure/machine"
 	"karpenter/cloud/azure/nodeclass"
+	"karpenter/cloud/azure/vm"
 	"karpenter/cloud/azurevm"
 )
 
@@ -109,6 +110,36 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestCommunityImages: the version of each definition that was published last; FIPS images
+// are in no community gallery.
+func TestCommunityImages(t *testing.T) {
+	_, azure, _ := connected(t, nil)
+	got, err := azure.CommunityImages(t.Context(), "eastus", image.Wanted{Family: image.AzureLinux3})
+	must(t, err)
+	var ids []string
+	for _, i := range got {
+		ids = append(ids, i.ID)
+	}
+	const of = "/CommunityGalleries/AKSAzureLinux-f7c7cda5-1c9a-4bdc-a222-9614c968580b/images/"
+	want := []string{of + "V3gen2/versions/202607.10.0", of + "V3/versions/202607.10.0", of + "V3gen2arm64/versions/202607.10.0"}
+	if !reflect.DeepEqual(ids, want) {
+		t.Errorf("images are %q", ids)
+	}
+	if got, err := azure.CommunityImages(t.Context(), "eastus", image.Wanted{Family: image.AzureLinux3, FIPS: true}); err != nil || got != nil {
+		t.Errorf("FIPS images are %v, %v", got, err)
+	}
+}
+
+func TestNetworkGUID(t *testing.T) {
+	_, azure, _ := connected(t, nil)
+	if got, err := azure.NetworkGUID(t.Context(), subnet); err != nil || got != azurefake.NetworkGUID {
+		t.Errorf("GUID %q, %v", got, err)
+	}
+	if got, err := azure.NetworkGUID(t.Context(), strings.Replace(subnet, "vnet/", "other/", 1)); err == nil {
+		t.Errorf("the GUID of a network that is not there is %q", got)
+	}
+}
+
 func TestCheckSubnet(t *testing.T) {
 	fake, azure, _ := connected(t, nil)
 	must(t, azure.CheckSubnet(t.Context(), subnet))
@@ -148,6 +179,9 @@ func TestFence(t *testing.T) {
 	fake, azure, _ := connected(t, closed)
 	machines := machine.New(machine.Config{Machines: azure.Machines, Pools: azure.Pools, ResourceGroup: "Shop", Cluster: "prod", Pool: "machines", Region: "eastus", Clock: clocktesting.NewFakePassiveClock(time.Now())})
 	_, err := machines.List(t.Context())
+	must(t, err)
+	// A question to Resource Graph is a POST, and changes nothing.
+	_, err = vm.New(vm.Config{Graph: azure.Graph, Clock: clocktesting.NewFakePassiveClock(time.Now()), Subscription: "sub", NodeResourceGroup: "nodes", Region: "eastus"}).List(t.Context())
 	must(t, err)
 	if _, err := azure.Pools.BeginDeleteMachines(t.Context(), "Shop", "prod", "machines", deletion("a"), nil); !errors.Is(err, closed.closed) {
 		t.Errorf("a deletion ends with %v", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resourcegraph/armresourcegraph"
 
 	"karpenter/cloud"
 )
@@ -25,10 +26,18 @@ type Azure struct {
 	Subscription string
 	Machines     *aks.MachinesClient
 	Pools        *aks.AgentPoolsClient
+	// Those of virtual machines without AKS.
+	VirtualMachines *armcompute.VirtualMachinesClient
+	Extensions      *armcompute.VirtualMachineExtensionsClient
+	Interfaces      *armnetwork.InterfacesClient
+	Balancers       *armnetwork.LoadBalancersClient
+	SecurityGroups  *armnetwork.SecurityGroupsClient
+	Graph           *armresourcegraph.Client
 
 	versions   *aks.Client
 	skus       *armcompute.ResourceSKUsClient
 	usages     *armcompute.UsageClient
+	community  *armcompute.CommunityGalleryImageVersionsClient
 	options    *arm.ClientOptions // of clients of other subscriptions
 	credential azcore.TokenCredential
 }
@@ -82,18 +91,23 @@ func Options(environment azure.Configuration, version string, fence cloud.Fence)
 
 // New returns the clients of the subscription.
 func New(subscription string, credential azcore.TokenCredential, options *arm.ClientOptions) (*Azure, error) {
-	machines, e1 := aks.NewMachinesClient(subscription, credential, options)
-	pools, e2 := aks.NewAgentPoolsClient(subscription, credential, options)
-	versions, e3 := aks.NewClient(subscription, credential, options)
-	skus, e4 := armcompute.NewResourceSKUsClient(subscription, credential, options)
-	usages, e5 := armcompute.NewUsageClient(subscription, credential, options)
-	if err := errors.Join(e1, e2, e3, e4, e5); err != nil {
+	out := &Azure{Subscription: subscription, options: options, credential: credential}
+	var errs [9]error
+	out.Machines, errs[0] = aks.NewMachinesClient(subscription, credential, options)
+	out.Pools, errs[1] = aks.NewAgentPoolsClient(subscription, credential, options)
+	out.versions, errs[2] = aks.NewClient(subscription, credential, options)
+	out.skus, errs[3] = armcompute.NewResourceSKUsClient(subscription, credential, options)
+	out.usages, errs[4] = armcompute.NewUsageClient(subscription, credential, options)
+	out.community, errs[5] = armcompute.NewCommunityGalleryImageVersionsClient(subscription, credential, options)
+	out.VirtualMachines, errs[6] = armcompute.NewVirtualMachinesClient(subscription, credential, options)
+	out.Extensions, errs[7] = armcompute.NewVirtualMachineExtensionsClient(subscription, credential, options)
+	out.Graph, errs[8] = armresourcegraph.NewClient(credential, options)
+	network, err := armnetwork.NewClientFactory(subscription, credential, options)
+	if err := errors.Join(append(errs[:], err)...); err != nil {
 		return nil, fmt.Errorf("clients of Azure: %w", err)
 	}
-	return &Azure{
-		Subscription: subscription, Machines: machines, Pools: pools, versions: versions, skus: skus, usages: usages,
-		options: options, credential: credential,
-	}, nil
+	out.Interfaces, out.Balancers, out.SecurityGroups = network.NewInterfacesClient(), network.NewLoadBalancersClient(), network.NewSecurityGroupsClient()
+	return out, nil
 }
 
 // subnets returns the client of the subnets of a subscription.

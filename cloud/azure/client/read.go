@@ -12,12 +12,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 
 	"karpenter/api/azure/v1beta1"
 	"karpenter/cloud"
 	"karpenter/cloud/azure/catalogue"
 	"karpenter/cloud/azure/image"
 	"karpenter/cloud/azure/nodeclass"
+	"karpenter/cloud/azure/subnet"
 	"karpenter/cloud/azurevm"
 )
 
@@ -82,6 +84,54 @@ func (a *Azure) Images(ctx context.Context, region, galleries string, wanted ima
 		}
 	}
 	return out, nil
+}
+
+// CommunityImages returns the newest image of each definition that is wanted and exists
+// in AKS' community galleries.
+func (a *Azure) CommunityImages(ctx context.Context, region string, wanted image.Wanted) ([]v1beta1.NodeImage, error) {
+	var out []v1beta1.NodeImage
+	for _, d := range wanted.Definitions() {
+		var versions []image.Published
+		pager := a.community.NewListPager(region, d.CommunityGallery(), d.Name, nil)
+		for pager.More() {
+			page, err := pager.NextPage(ctx)
+			if status(err) == http.StatusNotFound {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, v := range page.Value {
+				if v != nil && v.Name != nil && v.Properties != nil && v.Properties.PublishedDate != nil {
+					versions = append(versions, image.Published{Version: *v.Name, Date: *v.Properties.PublishedDate})
+				}
+			}
+		}
+		if version := image.NewestPublished(versions); version != "" {
+			out = append(out, d.Node(d.CommunityID(version)))
+		}
+	}
+	return out, nil
+}
+
+// NetworkGUID returns the GUID of the virtual network of a subnet.
+func (a *Azure) NetworkGUID(ctx context.Context, id string) (string, error) {
+	parsed, ok := subnet.Parse(id)
+	if !ok {
+		return "", fmt.Errorf("%s is not the ID of a subnet", id)
+	}
+	networks, err := armnetwork.NewVirtualNetworksClient(parsed.Subscription, a.credential, a.options)
+	if err != nil {
+		return "", err
+	}
+	answer, err := networks.Get(ctx, parsed.Group, parsed.Network, nil)
+	if err != nil {
+		return "", fmt.Errorf("read virtual network %s: %w", parsed.Network, err)
+	}
+	if answer.Properties == nil || answer.Properties.ResourceGUID == nil {
+		return "", fmt.Errorf("virtual network %s has no GUID", parsed.Network)
+	}
+	return *answer.Properties.ResourceGUID, nil
 }
 
 // CheckSubnet reads a subnet by its ARM ID. The error of one that does not exist is

@@ -25,6 +25,7 @@ const (
 	AllocationFailure                     = "AllocationFailure"
 	OverconstrainedZonalAllocationFailure = "OverconstrainedZonalAllocationFailure"
 	OverconstrainedAllocationFailure      = "OverconstrainedAllocationFailure"
+	SubnetFull                            = "SubnetFull"
 	CreateInstanceFailed                  = "CreateInstanceFailed"
 )
 
@@ -171,11 +172,18 @@ func table() []row {
 			return Verdict{Short: a.scope(scope, a.CapacityType), Lasts: ordinary, Reason: OverconstrainedAllocationFailure,
 				Message: fmt.Sprintf("unable to allocate resources for %s with capacity type %s", a.Size, a.CapacityType)}
 		}},
+		{"SubnetIsFull", "", false, noAddresses},
+		{"InsufficientSubnetSize", "", false, noAddresses},
 		{notAllowed, "exceeding approved Total Regional Cores quota", false, func(a Attempt) Verdict {
 			return Verdict{Regional: true,
 				Message: fmt.Sprintf("regional %s vCPU quota limit for subscription has been reached; ask Azure for more", a.CapacityType)}
 		}},
 	}
+}
+
+// noAddresses is the verdict when the subnet has no addresses left: no other size helps.
+func noAddresses(Attempt) Verdict {
+	return Verdict{Reason: SubnetFull, Message: "the subnet of the AKSNodeClass has no free addresses left; name a larger one in spec.vnetSubnetID"}
 }
 
 // noQuotaAtAll reports whether the subscription has a quota of nothing.

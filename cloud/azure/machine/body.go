@@ -56,7 +56,7 @@ func (w *Want) Body() (aks.Machine, error) {
 		return aks.Machine{}, err
 	}
 	return aks.Machine{
-		Zones: zones(w.Choice.Offering.Zone()),
+		Zones: Zones(w.Choice.Offering.Zone()),
 		Properties: &aks.MachineProperties{
 			NodeImageVersion: &version,
 			Network:          w.network(),
@@ -71,9 +71,9 @@ func (w *Want) Body() (aks.Machine, error) {
 	}, nil
 }
 
-// zones are the zones of ARM for a zone label; an empty list for regional
+// Zones are the zones of ARM for a zone label; an empty list for regional
 // instances.
-func zones(label string) []*string {
+func Zones(label string) []*string {
 	if number := instancetype.ZoneNumber(label); number != "" {
 		return []*string{&number}
 	}
@@ -219,7 +219,7 @@ func (w *Want) kubernetes() (*aks.MachineKubernetesProfile, error) {
 	out := &aks.MachineKubernetesProfile{
 		OrchestratorVersion:      &w.Kubernetes,
 		NodeLabels:               pointers(nodeLabels(w.Claim, w.Choice)),
-		NodeInitializationTaints: taints(w.Claim),
+		NodeInitializationTaints: to.SliceOfPtrs(Taints(w.Claim)...), // AKS does not restore them
 		NodeTaints:               []*string{},
 		MaxPods:                  w.Class.Spec.MaxPods,
 	}
@@ -270,22 +270,17 @@ func nonEmpty(text *string) *string {
 	return text
 }
 
-// taints are those that nodes start with. AKS does not restore them.
-func taints(claim *v1.NodeClaim) []*string {
-	var texts []string
+// Taints are those that nodes start with, as KEY=VALUE:EFFECT.
+func Taints(claim *v1.NodeClaim) []string {
+	var out []string
 	for _, taint := range slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints) {
 		kubernetes := corev1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect}
-		texts = append(texts, kubernetes.ToString())
+		out = append(out, kubernetes.ToString())
 	}
 	unregistered := v1.UnregisteredNoExecuteTaint()
-	texts = append(texts, unregistered.ToString())
-	slices.Sort(texts)
-	texts = slices.Compact(texts)
-	out := make([]*string, len(texts))
-	for i := range texts {
-		out[i] = &texts[i]
-	}
-	return out
+	out = append(out, unregistered.ToString())
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // nodeLabels are the labels of the node that AKS does not set itself and lets

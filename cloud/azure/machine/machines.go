@@ -87,6 +87,9 @@ type Machine struct {
 	Gone         bool           // Azure or the user has deleted the virtual machine
 	DriftAction  string
 	Tags         map[string]string
+	// Identities are the ARM IDs of managed identities of a virtual machine that
+	// Karpenter made itself; AKS chooses those of others.
+	Identities []string
 }
 
 // State is the provisioning state of a machine.
@@ -105,7 +108,9 @@ func (m *Machines) Launch(ctx context.Context, want *Want) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := want.Body()
+	own := *want
+	own.Tags = tagged(want.Claim.Name, want.Tags)
+	body, err := own.Body()
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +123,19 @@ func (m *Machines) Launch(ctx context.Context, want *Want) (*Machine, error) {
 	}
 	return created, nil
 }
+
+// tagged returns the tags with that which names the NodeClaim.
+func tagged(claim string, tags map[string]string) map[string]string {
+	out := maps.Clone(tags)
+	out[v1beta1.MachineNodeClaimTagKey] = claim
+	return out
+}
+
+// Name returns the name of the machine of a NodeClaim.
+func (m *Machines) Name(claim string) (string, error) { return Name(claim) }
+
+// Identities are none: AKS chooses those of its machines.
+func (m *Machines) Identities() []string { return nil }
 
 // spotSystemNodes returns the header by which machines of mode System may be spot.
 func spotSystemNodes() http.Header {
@@ -261,9 +279,10 @@ func (m *Machines) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// Retag replaces the tags of the machine, if they are others. The error of a machine
+// Retag replaces the tags of the machine of a NodeClaim, if they are others. The error of a machine
 // that has changed since it was read is one of Azure, with status 412.
-func (m *Machines) Retag(ctx context.Context, name string, tags map[string]string) error {
+func (m *Machines) Retag(ctx context.Context, name, claim string, tags map[string]string) error {
+	tags = tagged(claim, tags)
 	answer, err := m.config.Machines.Get(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, nil)
 	if err != nil {
 		return classify(fmt.Errorf("read AKS machine %s: %w", name, err))

@@ -294,6 +294,23 @@ func TestDiskEncryptionSet(t *testing.T) {
 	s.want(class, "ValidationSucceeded", "True ValidationSucceeded")
 }
 
+// TestUnsupported: a class that asks for what nodes cannot have is not ready, and says so.
+func TestUnsupported(t *testing.T) {
+	s := newStage(t, v1beta1.AKSNodeClassSpec{})
+	what := "spec.linuxOSConfig"
+	s.config.Unsupported = func(*v1beta1.AKSNodeClass) string { return what }
+	class, _, err := s.pass()
+	if err != nil {
+		t.Error(err)
+	}
+	s.want(class, "ValidationSucceeded", "False NotSupportedByProvisionMode")
+	what = ""
+	if class, _, err = s.pass(); err != nil {
+		t.Error(err)
+	}
+	s.want(class, "ValidationSucceeded", "True ValidationSucceeded")
+}
+
 // TestLocalDNS covers spec 71/15, but for what is sent to Azure.
 func TestLocalDNS(t *testing.T) {
 	mode := func(m v1beta1.LocalDNSMode) *v1beta1.LocalDNS { return &v1beta1.LocalDNS{Mode: m} }

@@ -71,6 +71,9 @@ type Config struct {
 	// DiskEncryptionSet reads the disk encryption set of nodes. Nil means that there
 	// is none.
 	DiskEncryptionSet func(context.Context) error
+	// Unsupported returns what of a class nodes cannot have, as they are made here, "" if
+	// nothing. Nil means that they can have everything.
+	Unsupported func(*v1beta1.AKSNodeClass) string
 	// DNSConflicts reports whether the cluster has something that localDNS would
 	// disturb: network policies that it does not know, or another DNS cache. Nil means
 	// that it has.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"karpenter/api/conditions"
 	"karpenter/cloud"
 	"karpenter/cloud/azure/image"
+	"karpenter/cloud/azure/subnet"
 )
 
 // When to look again.
@@ -87,33 +87,11 @@ func (p *pass) images(ctx context.Context) (time.Duration, error) {
 	return imagesInterval, nil
 }
 
-// subnetID is the parts of the ARM ID of a subnet.
-type subnetID struct{ subscription, group, network, name string }
-
-func parseSubnet(id string) (subnetID, bool) {
-	m := regexp.MustCompile(`(?i)^/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/Microsoft\.Network/virtualNetworks/([^/]+)/subnets/([^/]+)$`).FindStringSubmatch(id)
-	if m == nil {
-		return subnetID{}, false
-	}
-	return subnetID{m[1], m[2], m[3], m[4]}, true
-}
-
-// sameNetwork reports whether both are in one virtual network.
-func (s subnetID) sameNetwork(o subnetID) bool {
-	return strings.EqualFold(s.subscription, o.subscription) && strings.EqualFold(s.group, o.group) && strings.EqualFold(s.network, o.network)
-}
-
-// managed reports whether AKS made the subnet and its network.
-func (s subnetID) managed(nodeResourceGroup string) bool {
-	return regexp.MustCompile(`(?i)^aks-vnet-[0-9]{8}$`).MatchString(s.network) &&
-		strings.EqualFold(s.group, nodeResourceGroup) && strings.EqualFold(s.name, "aks-subnet")
-}
-
 // invalidSubnet returns why nodes cannot be in the subnet of the class, "" if they
 // can be.
 func (p *pass) invalidSubnet(id string) string {
-	parsed, ok := parseSubnet(id)
-	cluster, known := parseSubnet(p.Subnet)
+	parsed, ok := subnet.Parse(id)
+	cluster, known := subnet.Parse(p.Subnet)
 	switch {
 	case !ok:
 		return "Failed to parse vnetSubnetID " + id
@@ -121,9 +99,9 @@ func (p *pass) invalidSubnet(id string) string {
 		return "Failed to parse vnetSubnetID " + p.Subnet
 	case strings.EqualFold(id, p.Subnet):
 		return ""
-	case !parsed.sameNetwork(cluster):
+	case !parsed.SameNetwork(cluster):
 		return "vnetSubnetID does not match the cluster subscription, resource group, or virtual network: " + id
-	case cluster.managed(p.NodeResourceGroup):
+	case cluster.Managed(p.NodeResourceGroup):
 		return "custom subnet cannot be in the same VNet as cluster managed VNet: " + id
 	}
 	return ""
@@ -152,6 +130,13 @@ func (p *pass) subnet(ctx context.Context) (time.Duration, error) {
 }
 
 func (p *pass) validate(ctx context.Context) (time.Duration, error) {
+	if p.Unsupported != nil {
+		if what := p.Unsupported(p.class); what != "" {
+			p.set.SetFalse(v1beta1.ValidationSucceededCondition, v1beta1.NotSupportedByProvisionModeReason,
+				what+" has no effect on VMs that Karpenter makes itself; remove it, or set PROVISION_MODE to aksmachineapi")
+			return validationInterval, nil
+		}
+	}
 	if p.DiskEncryptionSet != nil {
 		err := p.DiskEncryptionSet(ctx)
 		if errors.Is(err, ErrForbidden) {

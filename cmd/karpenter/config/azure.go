@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,6 +19,7 @@ import (
 const (
 	ModeMachines        = "aksmachineapi"
 	ModeMachinesBatched = "aksmachineapiheaderbatch"
+	ModeVMs             = "aksscriptless"
 )
 
 // Azure is what the provider for AKS can be told.
@@ -38,14 +40,37 @@ type Azure struct {
 	// 1 to 50. Default 1s, 5s and 50.
 	BatchIdle, BatchMost time.Duration
 	BatchItems           int
-	// Pool is the name of the agent pool of mode Machines. Required.
+	// Pool is the name of the agent pool of mode Machines. Required, but in ModeVMs.
 	Pool string
-	// SharedGalleries is whether images are those of AKS' shared galleries. Default
-	// true, and false is refused: AKS machines boot no others.
+	// SharedGalleries is whether images are those of AKS' shared galleries: AKS machines
+	// boot no others, and virtual machines of ModeVMs boot all but these. By default it is
+	// as the mode demands.
 	SharedGalleries bool
 	// GallerySubscription is the ID of the subscription that the shared galleries are
-	// in. Required.
+	// in. Required, but in ModeVMs.
 	GallerySubscription string
+	// ManageMachines has ModeVMs look after AKS machines, too, that there are. Default
+	// false.
+	ManageMachines bool
+	// SSHKey is the public key of the administrator of virtual machines, AdminUser his
+	// name. Required in ModeVMs; default azureuser.
+	SSHKey, AdminUser string
+	// BootstrapToken is with what kubelets of virtual machines join. Default "", Karpenter
+	// makes tokens.
+	BootstrapToken string
+	// KubeletIdentity is the client ID of the kubelets' managed identity. Default "".
+	KubeletIdentity string
+	// NodeIdentities are the ARM IDs of managed identities of virtual machines. Default
+	// nil.
+	NodeIdentities []string
+	// Tenant is the ID of the subscription's tenant. Default "".
+	Tenant string
+	// NetworkDataplane is cilium, azure or "", NetworkPolicy anything. Default cilium and
+	// "".
+	NetworkDataplane, NetworkPolicy string
+	// DNSServiceIP is the address of the cluster's DNS, NetworkGUID the GUID of the
+	// virtual network. Default "", they are looked up.
+	DNSServiceIP, NetworkGUID string
 	// NetworkPlugin is azure or none, NetworkPluginMode overlay or "". Default azure
 	// and overlay.
 	NetworkPlugin, NetworkPluginMode string
@@ -75,8 +100,8 @@ func microsoft() []setting {
 		setting{flag: "vnet-subnet-id", env: "VNET_SUBNET_ID", chart: "settings.azure.vnetSubnetID", values: "ARM ID of a subnet",
 			meaning: "subnet of nodes whose AKSNodeClass names none; required with Azure",
 		}.armID(func(c *Config) *string { return &c.Azure.Subnet }, "Microsoft.Network", "virtualNetworks", "subnets"),
-		setting{flag: "provision-mode", env: "PROVISION_MODE", chart: "settings.azure.provisionMode", preset: ModeMachines, values: quoted([]string{ModeMachines, ModeMachinesBatched}),
-			meaning: "how nodes are made: AKS makes them, by its Machine API, one or several by a request. The modes aksscriptless and bootstrappingclient of upstream, the VM modes, are not implemented",
+		setting{flag: "provision-mode", env: "PROVISION_MODE", chart: "settings.azure.provisionMode", preset: ModeMachines, values: quoted([]string{ModeMachines, ModeMachinesBatched, ModeVMs}),
+			meaning: "how nodes are made: AKS makes them, by its Machine API, one or several by a request; or, with aksscriptless, Karpenter makes VMs itself. The mode bootstrappingclient of upstream is not implemented",
 		}.mode(),
 		setting{flag: "provider-batch-idle-duration", env: "PROVIDER_BATCH_IDLE_DURATION", preset: "1s",
 			meaning: "with batches, a request for instances is complete when nothing more has come for this long",
@@ -88,13 +113,13 @@ func microsoft() []setting {
 			meaning: "with batches, how many instances one request makes at most",
 		}.integer(func(c *Config) *int { return &c.Azure.BatchItems }, 0, math.MaxInt),
 		setting{flag: "aks-machines-pool-name", env: "AKS_MACHINES_POOL_NAME", chart: "settings.azure.machinesPoolName",
-			meaning: "agent pool for the AKS Machine API in which nodes are made; required with Azure",
+			meaning: "agent pool for the AKS Machine API in which nodes are made; required with Azure, unless Karpenter makes VMs",
 		}.text(func(c *Config) *string { return &c.Azure.Pool }),
-		setting{flag: "use-sig", env: "USE_SIG", preset: "true",
-			meaning: "images are those of AKS' shared galleries; false is an error with Azure, because the AKS Machine API boots no others",
-		}.boolean(func(c *Config) *bool { return &c.Azure.SharedGalleries }),
+		setting{flag: "use-sig", env: "USE_SIG",
+			meaning: "images are those of AKS' shared galleries, which the AKS Machine API demands and VMs that Karpenter makes cannot boot; without it, it is as the mode demands",
+		}.shared(),
 		setting{flag: "sig-subscription-id", env: "SIG_SUBSCRIPTION_ID", chart: "settings.azure.sigSubscriptionID",
-			meaning: "subscription of AKS' shared galleries, for the IDs of images in the status of AKSNodeClasses; required with Azure",
+			meaning: "subscription of AKS' shared galleries, for the IDs of images in the status of AKSNodeClasses; required with Azure, unless Karpenter makes VMs",
 		}.text(func(c *Config) *string { return &c.Azure.GallerySubscription }),
 		setting{flag: "network-plugin", env: "NETWORK_PLUGIN", chart: "settings.azure.networkPlugin", preset: "azure",
 			meaning: "network plugin of the AKS cluster; it decides how many pods a node has",
@@ -102,6 +127,39 @@ func microsoft() []setting {
 		setting{flag: "network-plugin-mode", env: "NETWORK_PLUGIN_MODE", preset: "overlay", values: "`overlay`, or nothing", nothing: true,
 			meaning: "mode of the network plugin; with the plugin none it must be nothing. A variable that is set to nothing counts",
 		}.oneOf(func(c *Config) *string { return &c.Azure.NetworkPluginMode }, "overlay", ""),
+		setting{flag: "manage-existing-aks-machines", env: "MANAGE_EXISTING_AKS_MACHINES", preset: "false",
+			meaning: "with aksscriptless, nodes that were made by the AKS Machine API are managed, too; AKS_MACHINES_POOL_NAME names their agent pool",
+		}.boolean(func(c *Config) *bool { return &c.Azure.ManageMachines }),
+		setting{flag: "ssh-public-key", env: "SSH_PUBLIC_KEY", chart: "settings.azure.sshPublicKey",
+			meaning: "public SSH key of the administrator of VMs; required with aksscriptless",
+		}.text(func(c *Config) *string { return &c.Azure.SSHKey }),
+		setting{flag: "linux-admin-username", env: "LINUX_ADMIN_USERNAME", preset: "azureuser", values: "a letter, then up to 31 letters, digits, `-` and `_`",
+			meaning: "name of the administrator of VMs",
+		}.matching(func(c *Config) *string { return &c.Azure.AdminUser }, `^[A-Za-z][-A-Za-z0-9_]{0,31}$`),
+		setting{flag: "kubelet-bootstrap-token", env: "KUBELET_BOOTSTRAP_TOKEN", values: "`ID.SECRET`",
+			meaning: "bootstrap token with which VMs join. It is not renewed. Without it, Karpenter makes tokens itself and renews them",
+		}.text(func(c *Config) *string { return &c.Azure.BootstrapToken }),
+		setting{flag: "kubelet-identity-client-id", env: "KUBELET_IDENTITY_CLIENT_ID", chart: "settings.azure.kubeletIdentityClientID", values: "a UUID",
+			meaning: "client ID of the managed identity of the kubelets of VMs, with which they pull images; the identity must be in node-identities",
+		}.matching(func(c *Config) *string { return &c.Azure.KubeletIdentity }, uuid),
+		setting{flag: "node-identities", env: "NODE_IDENTITIES", chart: "settings.azure.nodeIdentities", values: "ARM IDs of managed identities, separated by commas",
+			meaning: "user-assigned managed identities of VMs",
+		}.identities(),
+		setting{env: "AZURE_TENANT_ID", also: "ARM_TENANT_ID",
+			meaning: "ID of the subscription's tenant, for VMs. The webhook of workload identity sets it",
+		}.text(func(c *Config) *string { return &c.Azure.Tenant }),
+		setting{flag: "network-dataplane", env: "NETWORK_DATAPLANE", preset: "cilium", values: "`cilium`, `azure`, or nothing", nothing: true,
+			meaning: "data plane of the cluster's network, for VMs. A variable that is set to nothing counts",
+		}.oneOf(func(c *Config) *string { return &c.Azure.NetworkDataplane }, "cilium", "azure", ""),
+		setting{flag: "network-policy", env: "NETWORK_POLICY",
+			meaning: "network policies of the cluster, such as cilium or calico, for VMs",
+		}.text(func(c *Config) *string { return &c.Azure.NetworkPolicy }),
+		setting{flag: "dns-service-ip", env: "DNS_SERVICE_IP", values: "an IP address",
+			meaning: "address of the cluster's DNS, for VMs; without it, that of the Service kube-dns",
+		}.address(func(c *Config) *string { return &c.Azure.DNSServiceIP }),
+		setting{flag: "vnet-guid", env: "VNET_GUID", values: "a UUID",
+			meaning: "GUID of the cluster's virtual network, for labels of VMs; without it, Karpenter asks Azure",
+		}.matching(func(c *Config) *string { return &c.Azure.NetworkGUID }, uuid),
 		setting{flag: "node-osdisk-diskencryptionset-id", env: "NODE_OSDISK_DISKENCRYPTIONSET_ID", values: "ARM ID of a disk encryption set",
 			meaning: "disk encryption set of the cluster's nodes; AKSNodeClasses are ready only if Karpenter may read it",
 		}.armID(func(c *Config) *string { return &c.Azure.DiskEncryptionSet }, "Microsoft.Compute", "diskEncryptionSets"),
@@ -117,30 +175,52 @@ func microsoft() []setting {
 	}
 }
 
+// must is a setting that is required for some reason.
+type must struct{ value, flag, env, what string }
+
+func (m must) missing() error {
+	switch {
+	case m.value != "":
+		return nil
+	case m.flag == "":
+		return fmt.Errorf("missing field, %s: set it to %s", m.env, m.what)
+	}
+	return fmt.Errorf("missing field, %s: set --%s or %s to %s", m.flag, m.flag, m.env, m.what)
+}
+
 // azurely reports what is missing for Azure, or does not go together there.
 func (c *Config) azurely() error {
 	a := &c.Azure
-	var failures []error
-	for _, required := range []struct{ value, flag, env, what string }{
+	required := []must{
 		{c.ClusterName, "cluster-name", "CLUSTER_NAME", "the name of the AKS cluster"},
 		{a.Region, "", "LOCATION", "the region of the AKS cluster"},
 		{a.Subscription, "", "AZURE_SUBSCRIPTION_ID", "the ID of the subscription of the AKS cluster"},
 		{a.ResourceGroup, "", "ARM_RESOURCE_GROUP", "the resource group of the AKS cluster"},
 		{a.NodeResourceGroup, "node-resource-group", "AZURE_NODE_RESOURCE_GROUP", "the resource group of the nodes"},
 		{a.Subnet, "vnet-subnet-id", "VNET_SUBNET_ID", "the ARM ID of the subnet of nodes"},
-		{a.Pool, "aks-machines-pool-name", "AKS_MACHINES_POOL_NAME", "an agent pool for the AKS Machine API"},
-		{a.GallerySubscription, "sig-subscription-id", "SIG_SUBSCRIPTION_ID", "the subscription of AKS' shared galleries"},
-	} {
-		switch {
-		case required.value != "":
-		case required.flag == "":
-			failures = append(failures, fmt.Errorf("missing field, %s: set it to %s", required.env, required.what))
-		default:
-			failures = append(failures, fmt.Errorf("missing field, %s: set --%s or %s to %s", required.flag, required.flag, required.env, required.what))
-		}
 	}
-	if !a.SharedGalleries {
+	if a.Mode == ModeVMs {
+		required = append(required,
+			must{c.ClusterEndpoint, "cluster-endpoint", "CLUSTER_ENDPOINT", "the URL of the API server"},
+			must{a.SSHKey, "ssh-public-key", "SSH_PUBLIC_KEY", "a public SSH key"})
+	} else {
+		required = append(required, must{a.GallerySubscription, "sig-subscription-id", "SIG_SUBSCRIPTION_ID", "the subscription of AKS' shared galleries"})
+	}
+	if a.Mode != ModeVMs || a.ManageMachines {
+		required = append(required, must{a.Pool, "aks-machines-pool-name", "AKS_MACHINES_POOL_NAME", "an agent pool for the AKS Machine API"})
+	}
+	var failures []error
+	for _, r := range required {
+		failures = append(failures, r.missing())
+	}
+	switch {
+	case a.Mode == ModeVMs && a.SharedGalleries:
+		failures = append(failures, errors.New("use-sig: VMs that Karpenter makes boot images of the community galleries only: leave it out, or set it to false"))
+	case a.Mode != ModeVMs && !a.SharedGalleries:
 		failures = append(failures, errors.New("use-sig: the AKS Machine API boots images of AKS' shared galleries only: leave it out, or set it to true"))
+	}
+	if a.Mode == ModeVMs && a.BootstrapToken != "" && !regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`).MatchString(a.BootstrapToken) {
+		failures = append(failures, errors.New("kubelet-bootstrap-token: want 6 and 16 lower-case letters or digits with a dot between them; or leave it out, and Karpenter makes tokens itself"))
 	}
 	if a.NetworkPlugin == "none" && a.NetworkPluginMode != "" {
 		failures = append(failures, fmt.Errorf("network-plugin-mode: %q does not go with network plugin none: set NETWORK_PLUGIN_MODE to nothing", a.NetworkPluginMode))
@@ -174,17 +254,86 @@ func (a *Azure) batches() (failures []error) {
 // mode takes the modes that there are, and says what the others would be.
 func (s setting) mode() setting {
 	field := func(c *Config) *string { return &c.Azure.Mode }
-	s = s.oneOf(field, ModeMachines, ModeMachinesBatched)
+	s = s.oneOf(field, ModeMachines, ModeMachinesBatched, ModeVMs)
 	known := s.check
 	s.check = func(c *Config) error {
-		if slices.Contains([]string{"aksscriptless", "bootstrappingclient"}, *field(c)) {
-			return errors.New("this is VM mode, which is not implemented: want " + ModeMachines + ", and an agent pool for the AKS Machine API in AKS_MACHINES_POOL_NAME")
+		if *field(c) == "bootstrappingclient" {
+			return errors.New("this mode, which needs a server of Microsoft, is not implemented: want " + ModeVMs)
 		}
 		return known(c)
 	}
 	s.set = func(c *Config, value string) error {
 		*field(c) = value
 		return s.check(c)
+	}
+	return s
+}
+
+// shared takes a boolean; without one, the mode decides. It comes after the mode.
+func (s setting) shared() setting {
+	field := func(c *Config) *bool { return &c.Azure.SharedGalleries }
+	s = s.boolean(field)
+	given := s.set
+	s.set = func(c *Config, value string) error {
+		if value == "" {
+			*field(c) = c.Azure.Mode != ModeVMs
+			return nil
+		}
+		return given(c, value)
+	}
+	return s
+}
+
+const uuid = `^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`
+
+// matching takes nothing, or text of a form.
+func (s setting) matching(field func(*Config) *string, form string) setting {
+	s = s.text(field)
+	return s.judged(func(c *Config) error {
+		if value := *field(c); value != "" && !regexp.MustCompile(form).MatchString(value) {
+			return fmt.Errorf("want %s", strings.ReplaceAll(s.values, "`", ""))
+		}
+		return nil
+	})
+}
+
+// address takes nothing, or an IP address.
+func (s setting) address(field func(*Config) *string) setting {
+	s = s.text(field)
+	return s.judged(func(c *Config) error {
+		if _, err := netip.ParseAddr(*field(c)); *field(c) != "" && err != nil {
+			return errors.New("want an IP address")
+		}
+		return nil
+	})
+}
+
+// judged adds a check.
+func (s setting) judged(check func(*Config) error) setting {
+	store := s.set
+	s.check = check
+	s.set = func(c *Config, value string) error { return errors.Join(store(c, value), check(c)) }
+	return s
+}
+
+// identities takes nothing, or ARM IDs of managed identities.
+func (s setting) identities() setting {
+	s.set = func(c *Config, value string) error {
+		c.Azure.NodeIdentities = nil
+		if value != "" {
+			for id := range strings.SplitSeq(value, ",") {
+				c.Azure.NodeIdentities = append(c.Azure.NodeIdentities, strings.TrimSpace(id))
+			}
+		}
+		return s.check(c)
+	}
+	s.check = func(c *Config) error {
+		for _, id := range c.Azure.NodeIdentities {
+			if parts := strings.Split(id, "/"); len(parts) != 9 || !strings.EqualFold(parts[7], "userAssignedIdentities") {
+				return fmt.Errorf("%q: want an ID of the form /subscriptions/ID/resourceGroups/NAME/providers/Microsoft.ManagedIdentity/userAssignedIdentities/NAME", id)
+			}
+		}
+		return nil
 	}
 	return s
 }

@@ -20,7 +20,7 @@ func clouds() []setting {
 			meaning: "name of the EKS or AKS cluster; required with AWS and Azure. Everything that Karpenter creates in the cloud is tagged with it",
 		}.text(func(c *Config) *string { return &c.ClusterName }),
 		setting{flag: "cluster-endpoint", env: "CLUSTER_ENDPOINT", chart: "settings.clusterEndpoint",
-			meaning: "URL of the API server for nodes; without it, Karpenter asks EKS. AKS tells nodes itself",
+			meaning: "URL of the API server for nodes; without it, Karpenter asks EKS. AKS tells nodes itself, but with aksscriptless it is required",
 		}.endpoint(func(c *Config) *string { return &c.ClusterEndpoint }),
 		setting{flag: "vm-memory-overhead-percent", env: "VM_MEMORY_OVERHEAD_PERCENT", chart: "settings.vmMemoryOverheadPercent", preset: "0.075",
 			values:  "a number, 0 or more: a share of 1",

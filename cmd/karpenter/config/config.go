@@ -194,7 +194,7 @@ func Parse(args []string, env func(string) (string, bool)) (Config, error) {
 	var failures []error
 	for i, s := range all {
 		name, value := s.value(given[i], env)
-		if s.isBool && !given[i].isSet {
+		if s.isBool && !given[i].isSet && value != s.preset {
 			value = c.lenient(s, value)
 		}
 		if err := s.set(&c, value); err != nil {

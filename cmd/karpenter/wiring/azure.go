@@ -3,14 +3,17 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -18,6 +21,7 @@ import (
 
 	"karpenter/api/azure/v1beta1"
 	"karpenter/cloud/azure"
+	"karpenter/cloud/azure/bootstrap"
 	"karpenter/cloud/azure/catalogue"
 	azureclient "karpenter/cloud/azure/client"
 	"karpenter/cloud/azure/image"
@@ -26,8 +30,11 @@ import (
 	"karpenter/cloud/azure/nodeclass"
 	"karpenter/cloud/azure/retail"
 	"karpenter/cloud/azure/shortage"
+	"karpenter/cloud/azure/token"
+	"karpenter/cloud/azure/vm"
 	"karpenter/cloud/azurevm"
 	"karpenter/cloud/batch"
+	"karpenter/cloud/loop"
 	"karpenter/cmd/karpenter/config"
 	"karpenter/kube/events"
 	"karpenter/kube/meter"
@@ -38,7 +45,11 @@ type Microsoft struct {
 	Services  *azureclient.Azure
 	Discovery discovery.ServerVersionInterface
 	PriceList string // URL; "" = there is none, so built-in prices are used
+	CABundle  string // by which this process trusts the API server: base64 of PEM
 }
+
+// tokenPeriod is how often bootstrap tokens are looked after.
+const tokenPeriod = time.Minute
 
 // priceListTimeout is how long one page of the price list may take.
 const priceListTimeout = time.Minute
@@ -50,6 +61,7 @@ type microsoft struct {
 
 	shortages *shortage.Log
 	types     *catalogue.Catalogue
+	tokens    *token.Keeper // nil = AKS has its machines join
 	provider  *azure.Provider
 }
 
@@ -60,16 +72,87 @@ func Azure(ctx context.Context, from Microsoft, s Supplies) (Provider, error) {
 	if err := m.sells(ctx); err != nil {
 		return Provider{}, err
 	}
-	c := &m.Config.Azure
-	m.provider = azure.New(azure.Config{
-		Client: m.Manager.GetClient(), Clock: m.Clock, Cluster: m.Config.ClusterName, Region: c.Region, Tags: c.Tags,
-		Machines: machine.New(machine.Config{
-			Machines: m.Services.Machines, Pools: m.Services.Pools,
-			ResourceGroup: c.ResourceGroup, Cluster: m.Config.ClusterName, Pool: c.Pool, Region: c.Region, Clock: m.Clock, Batching: m.batching(),
-		}),
+	with := azure.Config{
+		Client: m.Manager.GetClient(), Clock: m.Clock, Cluster: m.Config.ClusterName, Region: m.Config.Azure.Region, Tags: m.Config.Azure.Tags,
 		Types: m.types.Types, Facts: m.types.Facts, Shortages: m.shortages, Overlay: m.Overlay, Event: m.tell, Disrupted: m.Disrupted, Additional: m.Additional,
-	})
+	}
+	if !m.ownVMs() || m.Config.Azure.ManageMachines {
+		with.Machines = m.machines()
+	}
+	if m.ownVMs() {
+		var err error
+		if with.VMs, err = m.virtualMachines(ctx); err != nil {
+			return Provider{}, err
+		}
+	}
+	m.provider = azure.New(with)
 	return Provider{Provider: m.provider, Labels: v1beta1.Labels(), Register: m.register}, nil
+}
+
+// ownVMs reports whether Karpenter makes virtual machines itself.
+func (m *microsoft) ownVMs() bool { return m.Config.Azure.Mode == config.ModeVMs }
+
+// machines are those of AKS.
+func (m *microsoft) machines() *machine.Machines {
+	c := &m.Config.Azure
+	return machine.New(machine.Config{
+		Machines: m.Services.Machines, Pools: m.Services.Pools,
+		ResourceGroup: c.ResourceGroup, Cluster: m.Config.ClusterName, Pool: c.Pool, Region: c.Region, Clock: m.Clock, Batching: m.batching(),
+	})
+}
+
+// virtualMachines are those that Karpenter makes itself.
+func (m *microsoft) virtualMachines(ctx context.Context) (*vm.VMs, error) {
+	c := &m.Config.Azure
+	server, err := url.Parse(m.Config.ClusterEndpoint)
+	if err != nil {
+		return nil, fmt.Errorf("cluster-endpoint: %w", err)
+	}
+	dns, err := m.dns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	guid := c.NetworkGUID
+	if guid == "" && c.NetworkPlugin == "azure" && c.NetworkPluginMode == "overlay" {
+		if guid, err = m.Services.NetworkGUID(ctx, c.Subnet); err != nil {
+			return nil, err
+		}
+	}
+	m.tokens = token.New(token.Config{
+		Live: m.Manager.GetAPIReader(), Client: m.Manager.GetClient(), Clock: m.Clock, Fixed: c.BootstrapToken,
+		Warn: func(message string) { m.Manager.GetLogger().Info(message) },
+	})
+	return vm.New(vm.Config{
+		Machines: m.Services.VirtualMachines, Extensions: m.Services.Extensions, Interfaces: m.Services.Interfaces, Balancers: m.Services.Balancers,
+		Groups: m.Services.SecurityGroups, Graph: m.Services.Graph, Clock: m.Clock,
+		Subscription: c.Subscription, NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Subnet: c.Subnet,
+		SSHKey: c.SSHKey, Identities: c.NodeIdentities, DiskEncryptionSet: c.DiskEncryptionSet, Billed: c.EnvironmentFile == "", Token: m.tokens.Token,
+		Cluster: bootstrap.Cluster{
+			APIServer: server.Hostname(), Authority: cmp.Or(m.Config.AWS.ClusterCABundle, m.CABundle), Tenant: c.Tenant, Subscription: c.Subscription,
+			NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Cloud: c.Cloud, KubeletIdentity: c.KubeletIdentity, AdminUser: c.AdminUser,
+			NetworkPlugin: c.NetworkPlugin, NetworkPluginMode: c.NetworkPluginMode, NetworkDataplane: c.NetworkDataplane, NetworkPolicy: c.NetworkPolicy,
+			NetworkGUID: guid, DNSServiceIP: dns,
+		},
+	}), nil
+}
+
+// usualDNS is the address of the DNS of most AKS clusters.
+const usualDNS = "10.0.0.10"
+
+// dns returns the address of the cluster's DNS.
+func (m *microsoft) dns(ctx context.Context) (string, error) {
+	if own := m.Config.Azure.DNSServiceIP; own != "" {
+		return own, nil
+	}
+	service := &corev1.Service{}
+	err := m.Manager.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-dns"}, service)
+	if apierrors.IsNotFound(err) {
+		return usualDNS, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the address of the cluster's DNS, or set DNS_SERVICE_IP: %w", err)
+	}
+	return service.Spec.ClusterIP, nil
 }
 
 // batching says how requests for machines are joined, nil if they are not.
@@ -96,7 +179,7 @@ func (m *microsoft) sells(ctx context.Context) error {
 		Clock: m.Clock, GPUs: azurevm.Registry(sizes), Shortages: m.shortages, Start: prices,
 		Cluster: instancetype.Cluster{
 			Region: c.Region, NodeResourceGroup: c.NodeResourceGroup, MemoryOverhead: m.Config.VMMemoryOverheadPercent,
-			NetworkPlugin: c.NetworkPlugin, NetworkPluginMode: c.NetworkPluginMode,
+			NetworkPlugin: c.NetworkPlugin, NetworkPluginMode: c.NetworkPluginMode, UltraSSD: m.ownVMs(),
 		},
 		SKUs:   func(ctx context.Context) ([]azurevm.SKU, error) { return m.Services.SKUs(ctx, c.Region) },
 		Usages: func(ctx context.Context) (map[string]catalogue.Usage, error) { return m.Services.Usages(ctx, c.Region) },
@@ -126,12 +209,21 @@ func (m *microsoft) register(mgr ctrl.Manager) error {
 			return m.Services.Images(ctx, c.Region, c.GallerySubscription, wanted)
 		},
 	}
+	var renewal error
+	if m.ownVMs() {
+		with.Unsupported = vm.Unsupported
+		with.Newest = func(ctx context.Context, wanted image.Wanted) ([]v1beta1.NodeImage, error) {
+			return m.Services.CommunityImages(ctx, c.Region, wanted)
+		}
+		renewal = loop.Every(mgr, "bootstraptoken", tokenPeriod, m.tokens.Renew)
+	}
 	if c.DiskEncryptionSet != "" {
 		with.DiskEncryptionSet = func(ctx context.Context) error {
 			return m.Services.CheckEncryptionSet(ctx, c.DiskEncryptionSet)
 		}
 	}
 	return errors.Join(
+		renewal,
 		m.types.Register(mgr),
 		m.provider.Register(mgr),
 		(&nodeclass.Reconciler{Config: with}).Register(mgr, options),

@@ -47,7 +47,7 @@ func TestLife(t *testing.T) {
 	}, nil)
 	must(t, err)
 	kube := fake.NewClientset()
-	l := &loop{Config: Config{Azure: cloud, Kube: kube, Region: "eastus", Clock: clock, Log: slog.New(slog.DiscardHandler)}, booted: map[string]bool{}}
+	l := &loop{Config: Config{Azure: cloud, Kube: kube, Region: "eastus", Clock: clock, Log: slog.New(slog.DiscardHandler)}, booted: map[string]bool{}, joining: map[string]joining{}}
 	nodes := func() []corev1.Node {
 		t.Helper()
 		must(t, l.look(t.Context()))

@@ -4,6 +4,7 @@
 // cluster.
 //
 //	node.go  the Node that a kubelet and AKS make of a virtual machine
+//	join.go  the TLS bootstrap of virtual machines without AKS, by their own script
 //	loop.go  looks at virtual machines and Nodes, and does what is due
 //
 // A virtual machine that runs is booted once. Of one that ends, the kubelet is dead

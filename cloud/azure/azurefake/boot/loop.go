@@ -24,8 +24,10 @@ import (
 // Config says whose virtual machines join which cluster. All fields are required
 // but the overhead.
 type Config struct {
-	Azure  *azurefake.Cloud
-	Kube   kubernetes.Interface
+	Azure *azurefake.Cloud
+	Kube  kubernetes.Interface
+	// Server is the URL of the API server, for virtual machines that join by themselves.
+	Server string
 	Region string
 	// Every is the time from one look to the next.
 	Every time.Duration
@@ -38,7 +40,7 @@ type Config struct {
 // Run boots virtual machines until ctx is done, then returns nil. What fails is
 // logged and tried again.
 func Run(ctx context.Context, c Config) error {
-	l := &loop{Config: c, booted: map[string]bool{}}
+	l := &loop{Config: c, booted: map[string]bool{}, joining: map[string]joining{}}
 	ticker := c.Clock.NewTicker(c.Every)
 	defer ticker.Stop()
 	for {
@@ -53,10 +55,12 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
-// loop remembers which virtual machines have booted, by ID: each does once.
+// loop remembers which virtual machines have booted, by provider ID: each does once; and
+// by ARM ID those that are joining by themselves.
 type loop struct {
 	Config
-	booted map[string]bool
+	booted  map[string]bool
+	joining map[string]joining
 }
 
 // look does what is due: boots virtual machines that run, ends the Nodes of those
@@ -99,6 +103,9 @@ func (l *loop) look(ctx context.Context) error {
 }
 
 func (l *loop) boot(ctx context.Context, vm *azurefake.VM) error {
+	if vm.CustomData != "" {
+		return l.bootItself(ctx, vm)
+	}
 	n, err := Node(vm, l.Region, l.Overhead)
 	if err != nil {
 		l.booted[providerID(vm)] = true
@@ -110,6 +117,22 @@ func (l *loop) boot(ctx context.Context, vm *azurefake.VM) error {
 	}
 	l.booted[providerID(vm)] = true
 	l.Log.Info("a virtual machine has booted", "node", n.Name, "size", vm.SKU.Name)
+	return nil
+}
+
+// bootItself has a virtual machine join that nobody but its own script helps. If it cannot
+// join, that is logged, and it does not try again.
+func (l *loop) bootItself(ctx context.Context, vm *azurefake.VM) error {
+	done, err := l.join(ctx, vm)
+	if !done {
+		return err
+	}
+	l.booted[providerID(vm)] = true
+	if err != nil {
+		l.Log.Warn("a virtual machine does not join", "name", vm.Name, "why", err)
+		return nil
+	}
+	l.Log.Info("a virtual machine has joined", "node", vm.Name, "size", vm.SKU.Name)
 	return nil
 }
 
