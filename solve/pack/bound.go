@@ -34,26 +34,38 @@ type proof struct {
 // above the price.
 func bound(x *draft, granted map[int]topology.Wishes) model.Price {
 	v := &proof{x, prove(x, granted)}
-	sum := 0.0
-	for _, d := range v.demands {
-		sum += v.worth[d] * float64(d.loose-len(d.left))
-	}
-	for _, n := range v.nodesWithKept() {
-		if sum <= 0 {
-			return 0
-		}
-		sum -= v.roomWorth(n.Free, func(d *demand, pods int) int {
-			if !n.Takes(d.Shape) {
-				return 0
-			}
-			return pods
-		})
-	}
-	sum -= v.reservationsWorth()
+	sum := v.relaxation().bound(float64(x.priceOfBins()), v.budget) - v.reservationsWorth()
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
 	quantum := float64(v.catalogue.Quantum)
 	return v.catalogue.Quantum * model.Price(math.Ceil((max(sum, 0)*(1-1e-9)-1e-3)/quantum))
+}
+
+// relaxation returns the problem that the proof is about, with a store for each node
+// that takes pods which are worth something.
+func (v *proof) relaxation() *relaxation {
+	out := &relaxation{}
+	for _, d := range v.demands {
+		out.count, out.proved = append(out.count, float64(d.loose-len(d.left))), append(out.proved, v.worth[d])
+	}
+	for _, n := range v.nodesWithKept() {
+		var s store
+		for at, d := range v.demands {
+			if v.worth[d] == 0 || !n.Takes(d.Shape) {
+				continue
+			}
+			if most := fit.Room(n.Free, d.Shape.Requests, d.loose-len(d.left)); most > 0 {
+				v.addTo(&s.Knapsack, n.Free, d, most)
+				s.demands = append(s.demands, at)
+			}
+		}
+		if len(s.demands) > 0 {
+			s.Room = v.roomOf(n.Free)
+			s.prices = make([]float64, len(s.Room))
+			out.stores = append(out.stores, s)
+		}
+	}
+	return out
 }
 
 // nodesWithKept returns the nodes with what earlier plans put on them and stays
@@ -276,20 +288,32 @@ func (v *proof) roomWorth(free model.Resources, takes func(d *demand, fit int) i
 		if most = takes(d, most); most == 0 {
 			continue
 		}
-		var request []float64
-		for _, r := range v.wanted {
-			request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
-		}
-		sack.Add(v.worth[d], float64(most), request)
+		v.addTo(&sack, free, d, most)
 	}
 	if len(sack.Value) == 0 {
 		return 0
 	}
-	for _, r := range v.wanted {
-		sack.Room = append(sack.Room, float64(min(free.At(r), 1)))
-	}
+	sack.Room = v.roomOf(free)
 	worth, _ := sack.Relax(make([]float64, len(sack.Room)))
 	return worth
+}
+
+// roomOf is the room of a knapsack for what is free on a node: all of each resource.
+func (v *proof) roomOf(free model.Resources) []float64 {
+	var out []float64
+	for _, r := range v.wanted {
+		out = append(out, float64(min(free.At(r), 1)))
+	}
+	return out
+}
+
+// addTo adds pods of d to a knapsack for what is free on a node.
+func (v *proof) addTo(sack *lp.Knapsack, free model.Resources, d *demand, most int) {
+	var request []float64
+	for _, r := range v.wanted {
+		request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
+	}
+	sack.Add(v.worth[d], float64(most), request)
 }
 
 // reservationsWorth is an upper bound on the worth, above their price, of the
