@@ -34,7 +34,12 @@ type proof struct {
 // above the price.
 func bound(x *draft, granted map[int]topology.Wishes) model.Price {
 	v := &proof{x, prove(x, granted)}
-	sum := v.relaxation().bound(float64(x.priceOfBins()), v.budget) - v.reservationsWorth()
+	r := v.relaxation()
+	sum := r.bound(float64(x.priceOfBins()), v.budget)
+	for i, d := range v.demands {
+		v.worth[d] *= r.part[i]
+	}
+	sum -= v.reservationsWorth()
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
 	quantum := float64(v.catalogue.Quantum)
@@ -45,7 +50,9 @@ func bound(x *draft, granted map[int]topology.Wishes) model.Price {
 // that takes pods which are worth something.
 func (v *proof) relaxation() *relaxation {
 	out := &relaxation{}
+	bought := v.boughtFor()
 	for _, d := range v.demands {
+		out.part = append(out.part, float64(min(bought[d], 1))) // the others have room
 		out.count, out.proved = append(out.count, float64(d.loose-len(d.left))), append(out.proved, v.worth[d])
 	}
 	for _, n := range v.nodesWithKept() {
@@ -104,7 +111,7 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 		for _, d := range v.demands {
 			n := bought[d]
 			_, favoured := granted[d.kind]
-			if d.whole != nil || n == 0 || favoured && v.avoids(d.Shape) { // a preference may lead it to where it goes at last
+			if d.whole != nil || n == 0 && (len(v.startNodes) == 0 || d.loose == len(d.left)) || favoured && v.avoids(d.Shape) { // a preference may lead it to where it goes at last
 				continue
 			}
 			if at := confined[d]; !favoured && at != anyTier && at != i {
@@ -131,8 +138,6 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 }
 
 // boughtFor returns for how many pods of each demand new nodes were bought.
-// Those of demands that found all their places on existing nodes are worth
-// nothing to the bound.
 func (v *proof) boughtFor() map[*demand]int {
 	out := map[*demand]int{}
 	for _, b := range v.bins {
@@ -146,8 +151,8 @@ func (v *proof) boughtFor() map[*demand]int {
 }
 
 // proveTier returns what a pod of each demand is worth in a tier, by the whole it
-// stands for: by what pods were worth when nodes were bought for them or, anew,
-// by what they are worth without rules.
+// stands for: by what pods were worth when nodes were bought for them or, where none
+// were or anew, by what they are worth without rules.
 func (v *proof) proveTier(free []*demand, wholes map[*demand]*demand, tier tier, anew bool) map[*demand]float64 {
 	out := map[*demand]float64{}
 	m := &market{draft: v.draft, tier: tier}
@@ -158,13 +163,18 @@ func (v *proof) proveTier(free []*demand, wholes map[*demand]*demand, tier tier,
 		}
 		return out
 	}
-	values := make([]float64, len(q.demands))
-	for i, f := range q.demands {
-		price, known := v.prices[wholes[f]]
-		values[i], anew = price, anew || !known
+	known := func(f *demand) bool {
+		_, ok := v.prices[wholes[f]]
+		return ok && !anew
 	}
-	if anew {
+	values := make([]float64, len(q.demands))
+	if slices.ContainsFunc(q.demands, func(f *demand) bool { return !known(f) }) {
 		values = cover.Values(&q.Problem, cover.Unlimited(), v.budget)
+	}
+	for i, f := range q.demands {
+		if known(f) {
+			values[i] = v.prices[wholes[f]]
+		}
 	}
 	for i, v := range cover.Prove(&q.Problem, values, v.budget) {
 		out[wholes[q.demands[i]]] = v

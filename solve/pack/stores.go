@@ -3,6 +3,8 @@
 package pack
 
 import (
+	"slices"
+
 	"karpenter/solve/lp"
 	"karpenter/solve/work"
 )
@@ -20,31 +22,29 @@ type relaxation struct {
 	stores []store
 	count  []float64 // by demand: pods to place
 	proved []float64 // by demand: what a pod is worth at most, so that no new node is worth more than its price
+	part   []float64 // by demand: of that, where the search begins, and then where the bound is highest
 }
 
 // Bounds of the search for worths.
 const (
 	mostStored = 1 << 19 // items in all stores
-	tries      = 24      // worths that are tried
+	tries      = 64      // worths that are tried
 	patient    = 3       // how many without a better bound until steps are halved
 	nearEnough = 1e-3    // of the cost: no bound need be nearer than that
 	tryItem    = 16      // steps that an item of a store takes
 )
 
-// bound returns what the pods cost at least, of which a plan costs so much. It begins
-// with the worths that were proved. Where pods have room on the nodes there are, those
-// are too high: what the room is worth is then more than what its pods are. All worths
-// below are as true, and the bound is concave in them. So it goes along subgradients,
-// with steps as long as they would be if the plan were optimal (Polyak).
+// bound returns what the pods cost at least, of which a plan costs so much. Where
+// pods have room on the nodes there are, the worths that were proved are too high: the
+// room is worth more than its pods are then. All worths below are as true, and the bound
+// is concave in them. So it goes along subgradients, with steps as long as they would be
+// if the plan were optimal (Polyak).
 func (x *relaxation) bound(cost float64, budget *work.Budget) float64 {
 	items := 0
 	for i := range x.stores {
 		items += len(x.stores[i].demands)
 	}
-	part := make([]float64, len(x.count)) // of what was proved
-	for i := range part {
-		part[i] = 1
-	}
+	part := slices.Clone(x.part)
 	best, slope := x.at(part)
 	if items == 0 || items > mostStored {
 		return best
@@ -67,7 +67,7 @@ func (x *relaxation) bound(cost float64, budget *work.Budget) float64 {
 		}
 		now, slope = x.at(part)
 		if since++; now > best {
-			best, since = now, 0
+			best, since, x.part = now, 0, slices.Clone(part)
 		}
 		if since == patient {
 			length, since = length/2, 0
