@@ -115,7 +115,7 @@ func (g *generator) oddPool(d Draw, s *model.Snapshot, p *model.Pool) {
 		p.Aims.Threshold = &threshold
 	}
 	if g.maybe(15) {
-		p.Disruption.Halted, p.Disruption.Probing = "machines do not become nodes", g.maybe(50)
+		p.Disruption.Halted, p.Disruption.Probing = "instances do not become nodes", g.maybe(50)
 		p.Disruption.Allowed[model.Drifted] = 0
 		if p.Disruption.Probing {
 			p.Disruption.Allowed[model.Drifted] = 1
