@@ -261,7 +261,7 @@ func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
 		}
 	}
 	for o := range others.All() {
-		if domains, lacks, open := domainsOf(o, spelled); open || !lacks && !covered[domains] {
+		if domains, lacks, open := domainsOf(o, spelled); open || lacks || !covered[domains] { // others may be what asks for the label
 			return false
 		}
 	}
