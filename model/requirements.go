@@ -4,7 +4,6 @@ package model
 
 import (
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -31,7 +30,15 @@ func LabelRequirements(labels map[string]string) Requirements {
 func byKey(a, b Requirement) int { return strings.Compare(a.Key, b.Key) }
 
 func (rs Requirements) find(key string) (int, bool) {
-	return sort.Find(len(rs), func(i int) int { return strings.Compare(key, rs[i].Key) }) // copies no Requirement
+	low, high := 0, len(rs)
+	for low < high { // as slices.BinarySearchFunc, which copies a Requirement for each comparison
+		if i := (low + high) / 2; rs[i].Key < key {
+			low = i + 1
+		} else {
+			high = i
+		}
+	}
+	return low, low < len(rs) && rs[low].Key == key
 }
 
 // Get returns the requirement for key and whether there is one; without one it
@@ -55,6 +62,9 @@ func (rs Requirements) Value(key string) (string, bool) {
 // And returns rs with more added; an added key that is present is intersected.
 func (rs Requirements) And(more ...Requirement) Requirements {
 	out := slices.Clone(rs)
+	if len(more) > 0 {
+		out = slices.Grow(out, len(more))
+	}
 	for _, r := range more {
 		if i, ok := out.find(r.Key); ok {
 			out[i] = out[i].Intersect(r)

@@ -37,9 +37,11 @@ func inhabited() []draw {
 }
 
 // controlled is inhabited, and situations with workloads that are spread over spot
-// pools, for which nodes stay that could go.
+// pools, for which nodes stay that could go, and odd ones.
 func controlled() []draw {
-	return append(inhabited(), draw{name: "workloads", Draw: solvetest.Draw{Bound: true, Crowd: true, Workloads: true}})
+	return append(inhabited(),
+		draw{name: "workloads", Draw: solvetest.Draw{Bound: true, Crowd: true, Workloads: true}},
+		draw{name: "odd", Draw: solvetest.Draw{Bound: true, Odd: true, Spread: true, Reserved: true, Workloads: true}})
 }
 
 // spotToSpot is the default policy with spot nodes replaced by spot nodes.

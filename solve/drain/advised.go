@@ -44,7 +44,7 @@ func (r *round) advised() {
 		return r.s.Nodes[a].Disruption.Advised.Compare(r.s.Nodes[b].Disruption.Advised)
 	})
 	r.close(func(n *model.Node) bool {
-		return uninitialized(n) || r.intended[n.Claim] || !n.Disruption.Drifted.IsZero() || risky[spotPoolOf(n)]
+		return infirm(n) || r.intended[n.Claim] || !n.Disruption.Drifted.IsZero() || risky[spotPoolOf(n)]
 	})
 	for _, i := range sites {
 		if r.allowed(model.Drifted, i) {

@@ -9,7 +9,7 @@ import "karpenter/model"
 func (may *permits) open(reason model.Reason) {
 	may.close(func(n *model.Node) bool {
 		switch {
-		case uninitialized(n), may.intended[n.Claim]:
+		case infirm(n), may.intended[n.Claim]:
 			return true
 		case !n.Disruption.Drifted.IsZero() && (reason == model.Drifted || may.soonGone(n)):
 			return true // the pods would have to move again
@@ -32,6 +32,9 @@ func (may *permits) soonGone(n *model.Node) bool {
 	d := &may.given.Pools[i].Disruption
 	return d.Halted == "" && d.Allowed[model.Drifted] > 0
 }
+
+// infirm reports whether the node may not stay: it is not initialized, or to be repaired.
+func infirm(n *model.Node) bool { return uninitialized(n) || n.Disruption.Unhealthy != "" }
 
 func uninitialized(n *model.Node) bool {
 	return n.Claim != "" && !n.Initialized || n.Claim == "" && n.Pool != ""

@@ -41,7 +41,7 @@ func (r *round) replace(site int) {
 	if len(pending) > 0 {
 		t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
 		if len(t.Left) > 0 {
-			r.close(func(n *model.Node) bool { return uninitialized(n) })
+			r.close(infirm)
 			t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
 			r.open(model.Drifted)
 		}

@@ -87,11 +87,11 @@ func (r *round) cure(site int) {
 	}
 	if len(pending) > 0 {
 		r.close(func(n *model.Node) bool {
-			return n.Disruption.Unhealthy != "" || uninitialized(n) || !n.Disruption.Drifted.IsZero()
+			return infirm(n) || !n.Disruption.Drifted.IsZero()
 		})
 		t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
 		if len(t.Left) > 0 {
-			r.close(func(n *model.Node) bool { return n.Disruption.Unhealthy != "" || uninitialized(n) })
+			r.close(infirm)
 			t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
 		}
 	}

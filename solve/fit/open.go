@@ -62,19 +62,22 @@ func (c *Catalogue) offersPin(row *TypeRow, key string) bool {
 // node of the pool demand of its open keys. It reports false when no value
 // would suit them all.
 func (c *Catalogue) Agree(pool int, have, more model.Requirements) (model.Requirements, bool) {
-	out := have
+	var demands model.Requirements
 	for _, r := range more {
 		if !c.Open(pool, r.Key) {
 			continue
 		}
 		base, _ := c.Pools[pool].Requirements.Get(r.Key)
-		if h, ok := out.Get(r.Key); ok {
+		if h, ok := have.Get(r.Key); ok {
 			base = base.Intersect(h)
 		}
 		if !agree(base, r) {
 			return have, false
 		}
-		out = out.And(r)
+		demands = append(demands, r)
 	}
-	return out, true
+	if len(demands) == 0 {
+		return have, true
+	}
+	return have.And(demands...), true
 }

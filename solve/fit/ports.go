@@ -114,11 +114,26 @@ func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
 	if !c.defined[key] {
 		return model.Requirements(nil).Get(key)
 	}
-	o := &c.Offers[offer]
-	row := &c.Types[o.Type]
-	if r, ok := o.Requirements.Get(key); ok && !r.Complement && len(r.Values) == 1 {
+	if r, ok := c.settledBy(offer, key); ok {
 		return r, true
 	}
+	return c.labelOfType(c.Offers[offer].Type, key)
+}
+
+// settledBy returns the label if the offer itself says which value it has.
+func (c *Catalogue) settledBy(offer int, key string) (model.Requirement, bool) {
+	rs := c.Offers[offer].Requirements
+	for i := range rs { // they are few
+		if r := &rs[i]; r.Key == key {
+			return *r, !r.Complement && len(r.Values) == 1
+		}
+	}
+	return model.Requirement{}, false
+}
+
+// labelOfType is Label for the offers of a type that do not settle the label.
+func (c *Catalogue) labelOfType(at int, key string) (model.Requirement, bool) {
+	row := &c.Types[at]
 	own, defined := c.Pools[row.Pool].Requirements.Get(key)
 	t, has := row.Requirements.Get(key)
 	switch {
@@ -140,11 +155,9 @@ func (c *Catalogue) Spelling(key string) *Spelling {
 	}
 	s := &Spelling{Of: make([]int32, len(c.Offers))}
 	index := map[string]int32{}
-	for o := range c.Offers {
-		label, ok := c.Label(o, key)
-		if !ok {
-			s.Of[o] = -1
-			continue
+	number := func(label model.Requirement, has bool) int32 {
+		if !has {
+			return -1
 		}
 		text := valueKey(&label)
 		i, ok := index[text]
@@ -152,7 +165,18 @@ func (c *Catalogue) Spelling(key string) *Spelling {
 			i = int32(len(s.Labels))
 			index[text], s.Labels = i, append(s.Labels, label)
 		}
-		s.Of[o] = i
+		return i
+	}
+	last, ofLast := -1, int32(-1)
+	for o := range c.Offers {
+		if label, ok := c.settledBy(o, key); ok {
+			s.Of[o] = number(label, true)
+			continue
+		}
+		if at := c.Offers[o].Type; at != last { // offers of a type follow each other
+			last, ofLast = at, number(c.labelOfType(at, key))
+		}
+		s.Of[o] = ofLast
 	}
 	c.spellings[key] = s
 	return s

@@ -78,6 +78,17 @@ func (k *Knapsack) Relax(price []float64) (limit float64, steps int) {
 	return k.Bound(price), steps + 1
 }
 
+// Taken returns how much of an item Relax took.
+func (k *Knapsack) Taken(item int) float64 {
+	switch {
+	case k.full[item]:
+		return k.Most[item]
+	case k.inside[item]:
+		return k.amount[slices.Index(k.basis, item)]
+	}
+	return 0
+}
+
 // none stands for no item and no slack.
 const none = 1 << 30
 

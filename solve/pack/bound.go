@@ -34,26 +34,45 @@ type proof struct {
 // above the price.
 func bound(x *draft, granted map[int]topology.Wishes) model.Price {
 	v := &proof{x, prove(x, granted)}
-	sum := 0.0
-	for _, d := range v.demands {
-		sum += v.worth[d] * float64(d.loose-len(d.left))
-	}
-	for _, n := range v.nodesWithKept() {
-		if sum <= 0 {
-			return 0
-		}
-		sum -= v.roomWorth(n.Free, func(d *demand, pods int) int {
-			if !n.Takes(d.Shape) {
-				return 0
-			}
-			return pods
-		})
+	r := v.relaxation()
+	sum := r.bound(float64(x.priceOfBins()), v.budget)
+	for i, d := range v.demands {
+		v.worth[d] *= r.part[i]
 	}
 	sum -= v.reservationsWorth()
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
 	quantum := float64(v.catalogue.Quantum)
 	return v.catalogue.Quantum * model.Price(math.Ceil((max(sum, 0)*(1-1e-9)-1e-3)/quantum))
+}
+
+// relaxation returns the problem that the proof is about, with a store for each node
+// that takes pods which are worth something.
+func (v *proof) relaxation() *relaxation {
+	out := &relaxation{}
+	bought := v.boughtFor()
+	for _, d := range v.demands {
+		out.part = append(out.part, float64(min(bought[d], 1))) // the others have room
+		out.count, out.proved = append(out.count, float64(d.loose-len(d.left))), append(out.proved, v.worth[d])
+	}
+	for _, n := range v.nodesWithKept() {
+		var s store
+		for at, d := range v.demands {
+			if v.worth[d] == 0 || !n.Takes(d.Shape) {
+				continue
+			}
+			if most := fit.Room(n.Free, d.Shape.Requests, d.loose-len(d.left)); most > 0 {
+				v.addTo(&s.Knapsack, n.Free, d, most)
+				s.demands = append(s.demands, at)
+			}
+		}
+		if len(s.demands) > 0 {
+			s.Room = v.roomOf(n.Free)
+			s.prices = make([]float64, len(s.Room))
+			out.stores = append(out.stores, s)
+		}
+	}
+	return out
 }
 
 // nodesWithKept returns the nodes with what earlier plans put on them and stays
@@ -92,7 +111,7 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 		for _, d := range v.demands {
 			n := bought[d]
 			_, favoured := granted[d.kind]
-			if d.whole != nil || n == 0 || favoured && v.avoids(d.Shape) { // a preference may lead it to where it goes at last
+			if d.whole != nil || n == 0 && (len(v.startNodes) == 0 || d.loose == len(d.left)) || favoured && v.avoids(d.Shape) { // a preference may lead it to where it goes at last
 				continue
 			}
 			if at := confined[d]; !favoured && at != anyTier && at != i {
@@ -119,8 +138,6 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 }
 
 // boughtFor returns for how many pods of each demand new nodes were bought.
-// Those of demands that found all their places on existing nodes are worth
-// nothing to the bound.
 func (v *proof) boughtFor() map[*demand]int {
 	out := map[*demand]int{}
 	for _, b := range v.bins {
@@ -134,8 +151,8 @@ func (v *proof) boughtFor() map[*demand]int {
 }
 
 // proveTier returns what a pod of each demand is worth in a tier, by the whole it
-// stands for: by what pods were worth when nodes were bought for them or, anew,
-// by what they are worth without rules.
+// stands for: by what pods were worth when nodes were bought for them or, where none
+// were or anew, by what they are worth without rules.
 func (v *proof) proveTier(free []*demand, wholes map[*demand]*demand, tier tier, anew bool) map[*demand]float64 {
 	out := map[*demand]float64{}
 	m := &market{draft: v.draft, tier: tier}
@@ -146,13 +163,18 @@ func (v *proof) proveTier(free []*demand, wholes map[*demand]*demand, tier tier,
 		}
 		return out
 	}
-	values := make([]float64, len(q.demands))
-	for i, f := range q.demands {
-		price, known := v.prices[wholes[f]]
-		values[i], anew = price, anew || !known
+	known := func(f *demand) bool {
+		_, ok := v.prices[wholes[f]]
+		return ok && !anew
 	}
-	if anew {
+	values := make([]float64, len(q.demands))
+	if slices.ContainsFunc(q.demands, func(f *demand) bool { return !known(f) }) {
 		values = cover.Values(&q.Problem, cover.Unlimited(), v.budget)
+	}
+	for i, f := range q.demands {
+		if known(f) {
+			values[i] = v.prices[wholes[f]]
+		}
 	}
 	for i, v := range cover.Prove(&q.Problem, values, v.budget) {
 		out[wholes[q.demands[i]]] = v
@@ -239,7 +261,7 @@ func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
 		}
 	}
 	for o := range others.All() {
-		if domains, lacks, open := domainsOf(o, spelled); open || !lacks && !covered[domains] {
+		if domains, lacks, open := domainsOf(o, spelled); open || lacks || !covered[domains] { // others may be what asks for the label
 			return false
 		}
 	}
@@ -276,20 +298,32 @@ func (v *proof) roomWorth(free model.Resources, takes func(d *demand, fit int) i
 		if most = takes(d, most); most == 0 {
 			continue
 		}
-		var request []float64
-		for _, r := range v.wanted {
-			request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
-		}
-		sack.Add(v.worth[d], float64(most), request)
+		v.addTo(&sack, free, d, most)
 	}
 	if len(sack.Value) == 0 {
 		return 0
 	}
-	for _, r := range v.wanted {
-		sack.Room = append(sack.Room, float64(min(free.At(r), 1)))
-	}
+	sack.Room = v.roomOf(free)
 	worth, _ := sack.Relax(make([]float64, len(sack.Room)))
 	return worth
+}
+
+// roomOf is the room of a knapsack for what is free on a node: all of each resource.
+func (v *proof) roomOf(free model.Resources) []float64 {
+	var out []float64
+	for _, r := range v.wanted {
+		out = append(out, float64(min(free.At(r), 1)))
+	}
+	return out
+}
+
+// addTo adds pods of d to a knapsack for what is free on a node.
+func (v *proof) addTo(sack *lp.Knapsack, free model.Resources, d *demand, most int) {
+	var request []float64
+	for _, r := range v.wanted {
+		request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
+	}
+	sack.Add(v.worth[d], float64(most), request)
 }
 
 // reservationsWorth is an upper bound on the worth, above their price, of the

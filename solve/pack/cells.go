@@ -47,12 +47,13 @@ func (s domains) cellsOf(d *demand, keys []int) []*cell {
 	alternatives := d.Shape.Alternatives()
 	areas := s.atlas.areas(keys)
 	s.budget.Spend(stepsPerArea*len(areas) + stepsPerOffer*len(s.catalogue.Offers))
+	sharers := s.sharers(d, len(areas))
 	for _, a := range areas {
 		if !slices.ContainsFunc(alternatives, a.suits) {
 			continue
 		}
 		c := &cell{area: a, tier: noTier}
-		s.quote(c, d)
+		s.quote(c, d, sharers)
 		index[a.id] = c
 		out = append(out, c)
 	}
@@ -76,8 +77,19 @@ func (s domains) cellsOf(d *demand, keys []int) []*cell {
 	return slices.DeleteFunc(out, func(c *cell) bool { return c.room == 0 && c.tier == noTier })
 }
 
-// quote sets what a new node in the cell would cost a pod of d.
-func (s domains) quote(c *cell, d *demand) {
+// sharers estimates how many pods of a plan share the nodes in one of so many areas:
+// all that rules let d have there first, or as many as are there when the pods are in
+// all of them.
+func (s domains) sharers(d *demand, areas int) int {
+	pods := 0
+	for i := range s.startDemands {
+		pods += len(s.startDemands[i].Pods)
+	}
+	return max(min(len(d.left), s.topology.Skew(d.kind)), pods/max(areas, 1), 1)
+}
+
+// quote sets what a new node in the cell would cost a pod of d, if so many share it.
+func (s domains) quote(c *cell, d *demand, sharers int) {
 	c.most = topology.Unbounded
 	if most, ok := s.known.most[lesson{kind: d.kind, cell: c.name()}]; ok {
 		c.most = most
@@ -102,7 +114,7 @@ func (s domains) quote(c *cell, d *demand) {
 		if room == 0 || s.limits.allow(row.Pool, row.Capacity, 1) == 0 {
 			continue
 		}
-		if price := float64(s.catalogue.Offers[o].Price) / float64(room); tier < c.tier || price < c.price {
+		if price := float64(s.catalogue.Offers[o].Price) / float64(min(room, sharers)); tier < c.tier || price < c.price {
 			c.tier, c.price, c.each = tier, price, min(room, s.topology.Most(d.kind))
 		}
 	}

@@ -16,6 +16,14 @@ type covering struct {
 	candidates []candidate
 	demands    []*demand     // by item
 	agreed     map[pair]bool // remembered
+	latest     agreement     // remembered
+}
+
+// agreement is what items demand together of a node of a candidate.
+type agreement struct {
+	candidate int
+	items     []int
+	demands   model.Requirements
 }
 
 // pair is two items on one node, with the terms that their pods run under there.
@@ -165,15 +173,20 @@ func (m *market) agreeOnce(q *covering, c int, i, j int) bool {
 
 // allAgree reports whether the items suit each other on one node of candidate c.
 func (m *market) allAgree(q *covering, c int, items []int) bool {
-	m.budget.Spend(stepsToAgree * len(items))
 	pool, offer := q.candidates[c].pool, q.candidates[c].offer
 	var agreed model.Requirements
-	for _, i := range items {
+	begun := 0
+	if l := &q.latest; l.candidate == c && len(items) > len(l.items) && slices.Equal(l.items, items[:len(l.items)]) {
+		agreed, begun = l.demands, len(l.items)
+	}
+	m.budget.Spend(stepsToAgree * (len(items) - begun))
+	for _, i := range items[begun:] {
 		var ok bool
 		if agreed, ok = m.catalogue.Agree(pool, agreed, q.demands[i].At(offer)); !ok {
 			return false
 		}
 	}
+	q.latest = agreement{c, append(q.latest.items[:0], items...), agreed}
 	return true
 }
 

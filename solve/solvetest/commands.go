@@ -113,7 +113,7 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 	case n.Claim == "" || pool == nil:
 		return "is not ours"
 	case reason == model.Unhealthy:
-		if n.Deleting || !n.Registered || d.Unhealthy == "" || pool.Static != nil && pool.Static.Active > pool.Static.Replicas {
+		if n.Deleting || !n.Registered || d.Unhealthy == "" || !d.Reboot && pool.Static != nil && pool.Static.Active > pool.Static.Replicas {
 			return "is not to be repaired"
 		}
 	case pool.Static != nil && (reason != model.Drifted || pool.Static.Active > pool.Static.Replicas):

@@ -26,6 +26,7 @@ type Draw struct {
 	Devices    bool // types and nodes with devices, and pods with claims
 	Served     bool // with Devices: an extended resource that some of them serve to pods without claims
 	Money      bool // pools whose nodes cost more than their instances, and what these pay for preferences
+	Odd        bool // what few clusters have, such as pools that launch nothing
 }
 
 // Everything draws all there is.
@@ -87,6 +88,9 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 	if d.Groups {
 		g.group(s)
 	}
+	if d.Odd {
+		g.odd(d, s)
+	}
 	return s
 }
 
@@ -131,6 +135,7 @@ func (g *generator) peer() model.Peer {
 	if g.maybe(15) {
 		p.Namespace = "other"
 	}
+	p.NamespaceLabels = []model.Label{{Key: "kubernetes.io/metadata.name", Value: p.Namespace}}
 	if g.maybe(20) {
 		p.Labels = append(p.Labels, model.Label{Key: "tier", Value: "x"})
 	}
@@ -154,6 +159,9 @@ func (g *generator) selector(p *model.Peer) model.PodSelector {
 	switch n := g.IntN(100); {
 	case n < 10:
 		s.Namespaces, s.ByNamespace = nil, true
+		if g.maybe(50) {
+			s.NamespaceLabels = model.NewRequirements(model.NewRequirement("kubernetes.io/metadata.name", model.In, pick(g, "default", "other")))
+		}
 	case n < 20:
 		s.Namespaces = []string{"default", "other"}
 	}

@@ -22,9 +22,13 @@ func Next(s *model.Snapshot, plan *model.Plan) *model.Snapshot {
 		p := slices.IndexFunc(out.Pools, func(p model.Pool) bool { return p.Name == l.Pool })
 		size := l.Requests.With(model.Nodes, 1)
 		out.Pools[p].Usage = out.Pools[p].Usage.Plus(size)
+		reservation := ""
+		if len(l.ReservationIDs) > 0 {
+			reservation = l.ReservationIDs[0]
+		}
 		out.Nodes = append(out.Nodes, model.Node{
 			Name: claimName(i), Claim: claimName(i), Pool: l.Pool, Taints: out.Pools[p].Taints, Capacity: size, Allocatable: l.Requests,
-			Labels: claimLabels(s, &out.Pools[p], l), Devices: claimDevices(&out.Pools[p], l),
+			Labels: claimLabels(s, &out.Pools[p], l), Devices: claimDevices(&out.Pools[p], l), Reservation: reservation,
 		})
 	}
 	slices.SortFunc(out.Nodes, func(a, b model.Node) int { return strings.Compare(a.Name, b.Name) })

@@ -58,7 +58,8 @@ type compiler struct {
 
 // lookout is what the domains of a spread depend on.
 type lookout struct {
-	filter *filter
+	chosen *model.Requirements // the first of a filter; nil = any node
+	counts string              // by site: whether it does for the filter
 	key    int
 }
 
@@ -197,12 +198,19 @@ func (c *compiler) spread(i int, s *model.Spread, keys []int) {
 	}
 	k.spreads = append(k.spreads, rule)
 	k.pin(t.key)
-	if same, ok := c.domains[lookout{t.filter, t.key}]; ok {
-		t.here, t.maybe = slices.Clone(same.here), slices.Clone(same.maybe)
+	if t.key == Hostname {
+		return
+	}
+	at := lookout{key: t.key, counts: c.countsBySite(t.filter)}
+	if t.filter.chosen != nil {
+		at.chosen = &t.filter.chosen[0]
+	}
+	if same, ok := c.domains[at]; ok {
+		t.here, t.maybe = same.here, same.maybe
 		return
 	}
 	c.findDomains(t)
-	c.domains[lookout{t.filter, t.key}] = t
+	c.domains[at] = t
 }
 
 // filter returns the one for all constraints that look at the same sites.

@@ -17,6 +17,7 @@ type filter struct {
 	named       bool   // and a hostname
 	own         []int8 // whether each of the Snapshot's sites counts
 	more        []int8 // whether each of the others does
+	bySite      string // what countsBySite returned
 }
 
 func newFilter(s *model.Shape, spread *model.Spread, keys []int) *filter {

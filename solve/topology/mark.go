@@ -47,7 +47,6 @@ func (k *rules) tallies() []*tally {
 func (t *tally) clone() tally {
 	out := *t
 	out.counts, out.doubt = slices.Clone(t.counts), slices.Clone(t.doubt)
-	out.here, out.maybe, out.there = slices.Clone(t.here), slices.Clone(t.maybe), slices.Clone(t.there)
 	out.unsure = slices.Clone(t.unsure)
 	return out
 }

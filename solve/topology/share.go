@@ -101,6 +101,18 @@ func (st *State) Beside(kind int, others []Move) int {
 	return most
 }
 
+// Skew returns how many pods of the kind the rules on keys other than the hostname let
+// start in one domain while others have none, at most Unbounded.
+func (st *State) Skew(kind int) int {
+	most := Unbounded
+	for i := range st.kinds[kind].spreads {
+		if s := &st.kinds[kind].spreads[i]; s.tally.key != Hostname && s.self > 0 {
+			most = min(most, s.MaxSkew)
+		}
+	}
+	return most
+}
+
 // Most returns how many pods of the kind the rules on the hostname let share a
 // new node, at most Unbounded.
 func (st *State) Most(kind int) int {

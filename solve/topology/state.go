@@ -14,6 +14,8 @@ type State struct {
 	Keys  []string // topology keys some rule is about, but the hostname
 	Looks int      // how often the rules were asked in search of an order
 
+	Sights int // how often a site was looked at for the domains of spread constraints
+
 	Patience int // how much longer Admit looks ahead for an order, in times
 
 	domains   []domains
@@ -125,19 +127,35 @@ func (st *State) settled(n *model.Node) model.Requirements {
 	return slices.DeleteFunc(slices.Clone(n.Labels), absent)
 }
 
+// countsBySite tells, one byte a site, which count for the filter and have some domain
+// for each of its keys.
+func (st *State) countsBySite(f *filter) string {
+	if len(f.bySite) == len(st.sites) {
+		return f.bySite
+	}
+	st.Sights += len(st.sites)
+	out := make([]byte, len(st.sites))
+	for site := range out {
+		if !st.node(site).Deleting && f.labelled(st.sites[site]) {
+			out[site] = byte(st.counts(f, site))
+		}
+	}
+	f.bySite = string(out)
+	return f.bySite
+}
+
 // findDomains notes the domains that have a node which counts for the tally,
 // or may have one.
 func (st *State) findDomains(t *tally) {
-	if t.key == Hostname {
-		return
-	}
+	st.Sights += len(st.sites)
+	bySite := st.countsBySite(t.filter)
 	var last []string // values, and the domains that they are
 	var domains []int
 	for site := range st.sites {
-		n, p := st.node(site), st.sites[site]
+		n, p, counts := st.node(site), st.sites[site], bySite[site]
 		switch {
-		case n.Deleting || !t.filter.labelled(p) || st.counts(t.filter, site) == never:
-		case len(p[t.key]) == 1 && st.counts(t.filter, site) == surely:
+		case counts == unknown || counts == never:
+		case len(p[t.key]) == 1 && counts == surely:
 			t.here = put(t.here, p[t.key][0], true)
 		case site < len(st.own):
 			for _, d := range p[t.key] {

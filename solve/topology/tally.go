@@ -17,24 +17,34 @@ type tally struct {
 	term    *model.PodTerm // of anti-affinity; nil = the tally is another rule's
 	holders bool           // counts the pods that have the term, not those it selects
 
-	counts []int   // by domain, or by site; shorter = 0
-	doubt  []int   // by domain: the part of counts that may turn out not to be there
-	total  int     // pods that are somewhere
-	here   []bool  // by domain: some node that counts is in it
-	maybe  [][]int // by domain: the sites that count and may turn out to be in it
-	unsure []int   // by site: its pods that are in doubt
-	there  []bool  // by domain: a node there could be bought
+	counts []int // by domain, or by site; shorter = 0
+	doubt  []int // by domain: the part of counts that may turn out not to be there
+	total  int   // pods that are somewhere
+	unsure []int // by site: its pods that are in doubt
 
-	least      int // smallest count of the known domains, while leastValid
-	known      int // how many domains are known, while leastValid
+	// These are replaced and never changed, so that tallies share them.
+	here  []bool  // by domain: some node that counts is in it
+	maybe [][]int // by domain: the sites that count and may turn out to be in it
+	there []bool  // by domain: a node there could be bought
+
+	// While leastValid:
+	least  int  // smallest count of the known domains
+	lowest int  // how many domains that are certain have it, or fewer than do
+	held   bool // a domain has it that is not certain
+	known  int  // how many domains are certain
+
 	leastValid bool
 }
 
 func (t *tally) at(i int) int { return value(t.counts, i) }
 
 func (t *tally) bump(i, n int) {
-	if n < 0 || t.at(i)-value(t.doubt, i) <= t.least {
+	switch {
+	case n < 0 || t.at(i)-value(t.doubt, i) <= t.least && !t.certain(i):
 		t.leastValid = false
+	case t.at(i)-value(t.doubt, i) <= t.least:
+		t.lowest--
+		t.leastValid = t.leastValid && (t.held || t.lowest > 0)
 	}
 	t.counts = increase(t.counts, i, n)
 	t.total += n
@@ -44,13 +54,14 @@ func (t *tally) bump(i, n int) {
 // fewer of them than want.
 func (t *tally) fewest(want int) int {
 	if !t.leastValid {
-		t.least, t.known, t.leastValid = math.MaxInt, 0, true
+		t.least, t.lowest, t.held, t.known, t.leastValid = math.MaxInt, 0, false, 0, true
 		for d := range max(len(t.here), len(t.there), len(t.maybe)) {
-			if t.certain(d) {
+			certain := t.certain(d)
+			if certain {
 				t.known++
 			}
-			if t.knows(d) {
-				t.least = min(t.least, t.low(d))
+			if certain || len(value(t.maybe, d)) > 0 && !(t.held && t.least == 0) {
+				t.sink(t.low(d), certain)
 			}
 		}
 	}
@@ -58,6 +69,21 @@ func (t *tally) fewest(want int) int {
 		return 0
 	}
 	return t.least
+}
+
+// sink takes into account that a known domain has so few pods.
+func (t *tally) sink(low int, certain bool) {
+	if low > t.least {
+		return
+	}
+	if low < t.least {
+		t.least, t.lowest, t.held = low, 0, false
+	}
+	if certain {
+		t.lowest++
+	} else {
+		t.held = true
+	}
 }
 
 // certain reports whether the domain is there in any case.
@@ -75,7 +101,9 @@ func (t *tally) low(d int) int {
 	}
 	least := math.MaxInt
 	for _, site := range t.maybe[d] {
-		least = min(least, value(t.unsure, site))
+		if least = min(least, value(t.unsure, site)); least == 0 {
+			break
+		}
 	}
 	return n + least
 }
