@@ -71,7 +71,7 @@ func (w *World) Refused(now time.Time, refused, placed []string) (failures []Fai
 	}
 	for _, own := range bought {
 		for _, m := range own {
-			if !m.registered() && w.returned(m, now) && len(w.planned[m.claim.Name]) == 0 {
+			if !m.registered() && w.returned(m, now) && len(w.planned[claimKey(m.claim.Name)]) == 0 {
 				vain = append(vain, m.claim.Name)
 			}
 		}
