@@ -13,6 +13,8 @@ KUBERNETES ?= 1.36.4
 PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64
 VULNDB  ?= https://vuln.go.dev
 SCANNED ?= bin/karpenter
+# What the end-to-end tests run besides our own programs.
+E2E_TOOLS = bin/moto bin/helm bin/prometheus bin/promtool bin/release-tool
 # A seed that nobody has seen: od pads its number with spaces, and a flag must not have them.
 fresh = $(strip $(shell od -An -N3 -tu4 /dev/urandom))
 GOFLAGS ?=
@@ -56,15 +58,11 @@ grow: build ## what the controller needs while a cluster grows to 1,000 nodes; P
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)
 
-# What make test runs, in this order.
-TESTS = build unit charts observability sandbox-test differential release-test sim e2e
+# What make test runs: e2e waits for clocks most of the time, so the others run beside it, one after the other.
+TESTS = unit charts observability sandbox-test differential release-test sim
 
-test: ## all tests; prints how long each part took
-	@summary=; for part in $(TESTS); do \
-		echo "=== make $$part"; begin=$$(date +%s); \
-		$(MAKE) --no-print-directory $$part || { echo "=== make $$part failed after $$(($$(date +%s) - begin)) s" >&2; exit 1; }; \
-		line=$$(printf '%-14s %5d s' $$part $$(($$(date +%s) - begin))); echo "=== $$line"; summary="$$summary  $$line\n"; \
-	done; printf "=== all tests passed:\n$$summary"
+test: build $(E2E_TOOLS) ## all tests, several at a time; shows the output of each part when it ends, and how long it took
+	@MAKE='$(MAKE)' internal/parts.sh e2e '$(TESTS)'
 
 # No cluster, and only packages whose tests take seconds. go vet has looked at them already, and half of the
 # time of most is linking, which takes less without symbols.
@@ -75,8 +73,9 @@ check: ## fast feedback before you commit: formatting, vet, and the tests that t
 	go vet ./...
 	go test -vet=off -ldflags='-s -w' $(CHECKS)
 
+# Linking without symbols and collecting garbage less often take less time, and change no test.
 unit: ## tests that need no cluster
-	go test $$(go list ./... | grep -v '/e2e')
+	GOGC=400 go test -ldflags='-s -w' $$(go list ./... | grep -v '/e2e')
 	cd cloud/ec2/limits && go test ./...
 	cd docs/pictures && go test ./...
 
@@ -114,12 +113,13 @@ sim-azure: ## as sim, with the provider for AKS on a subscription in memory; 100
 	go test ./sim -run '^TestAzureSeeds$$' -timeout 1h -azure-seeds=100 -first=$(fresh)
 	go test ./sim -run '^TestAzureSeeds$$' -timeout 1h -azure-seeds=$(SEEDS) -first=$(FIRST)
 
-e2e: build bin/moto bin/helm bin/prometheus bin/promtool bin/release-tool ## tests against a real control plane, and against moto, an emulator of AWS
-	go test -timeout 30m ./e2e/...
+# More packages and tests at a time than processors, because they wait: for leases, for rest, for instances to boot.
+e2e: build $(E2E_TOOLS) ## tests against a real control plane, and against moto, an emulator of AWS
+	go test -timeout 30m -p 3 -parallel 4 -ldflags='-s -w' ./e2e/...
 
-e2e-on: build bin/moto bin/helm bin/prometheus bin/promtool bin/release-tool ## the same on another release of Kubernetes: KUBERNETES=1.36.4
+e2e-on: build $(E2E_TOOLS) ## the same on another release of Kubernetes: KUBERNETES=1.36.4
 	./sandbox/build.sh bin/sandbox-$(KUBERNETES) $(KUBERNETES)
-	SANDBOX_BIN=$(CURDIR)/bin/sandbox-$(KUBERNETES) go test -timeout 30m ./e2e/...
+	SANDBOX_BIN=$(CURDIR)/bin/sandbox-$(KUBERNETES) go test -timeout 30m -p 3 -parallel 4 ./e2e/...
 
 race: ## tests that need no cluster, with the race detector
 	go test -race $$(go list ./... | grep -v '/e2e')
