@@ -38,7 +38,7 @@ func TestProse(t *testing.T) {
 func programTexts(t *testing.T, style *docs.Style) {
 	t.Helper()
 	fset, count := token.NewFileSet(), 0
-	for _, room := range []string{"api", "cloud", "cmd", "control", "kube", "solve"} {
+	for _, room := range []string{"api", "cloud", "cmd", "control", "kube", "release", "sandbox", "sim", "solve", "world"} {
 		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err

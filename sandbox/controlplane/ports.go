@@ -36,7 +36,7 @@ func choosePorts(path string) (chosen ports, moved bool, err error) {
 	}
 	if err == nil {
 		if err := json.Unmarshal(text, &chosen); err != nil {
-			return ports{}, false, fmt.Errorf("read %s: %w; delete the file to have ports chosen anew", path, err)
+			return ports{}, false, fmt.Errorf("read %s: %w; delete the file to have new ports chosen", path, err)
 		}
 	}
 	wanted := chosen.API

@@ -115,7 +115,7 @@ func poolsReady(v *fleet.View) string {
 
 func firstBought(v *fleet.View) string {
 	if len(v.Bought) == 0 {
-		return "no node was bought" + refusals(v)
+		return "no node was launched" + refusals(v)
 	}
 	return ""
 }
@@ -162,7 +162,7 @@ func full(workload string, pods int, pool string) func(*fleet.View) string {
 		case w.Running == 0 || w.Starting > 0:
 			return fmt.Sprintf("%d of %d pods of %s run%s", w.Running, pods, workload, refusals(v))
 		case w.Waiting == 0:
-			return fmt.Sprintf("all pods of %s found room: the limits of %s did not hold", workload, pool)
+			return fmt.Sprintf("all pods of %s run: the limits of %s did not hold", workload, pool)
 		case told < w.Waiting:
 			return fmt.Sprintf("%d of the %d waiting pods of %s have an event that names the limits of %s%s", told, w.Waiting, workload, pool, refusals(v))
 		}

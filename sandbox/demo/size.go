@@ -77,7 +77,7 @@ func (z *sizing) steps() []step {
 			return scale("burst", 0)(ctx, st)
 		}
 	}
-	out := []step{{"a pool of machines of one size", func(ctx context.Context, st *stage) error {
+	out := []step{{"a pool of instances of one size", func(ctx context.Context, st *stage) error {
 		return st.applier.Apply(ctx, oneSize(st.session.Provider(), z.Cores, z.Pods))
 	}, []want{{"all pools are ready", time.Minute, poolsReady}}}}
 	for wave := 1; wave <= waves; wave++ {

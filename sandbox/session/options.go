@@ -78,7 +78,7 @@ type Options struct {
 // AddFlags defines the flags of these options on flags, less those of ControlPlane.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Controller, "controller", "bin/karpenter", "the autoscaler's executable")
-	flags.StringVar(&o.Provider, "provider", AWS, "where machines come from: "+AWS+", on a simulated AWS, "+Azure+", on a simulated Azure, or "+KWOK)
+	flags.StringVar(&o.Provider, "provider", AWS, "which cloud launches instances: "+AWS+", on a simulated AWS, "+Azure+", on a simulated Azure, or "+KWOK)
 	flags.StringVar(&o.Simulator, "simulator", "", "the simulated cloud's executable (default: "+SimulatorName+" or "+AzureSimulatorName+" beside the autoscaler)")
 	flags.StringVar(&o.CRDs, "crds", "api/crds", "manifest or folder of the autoscaler's CustomResourceDefinitions")
 	flags.StringVar(&o.Helm, "helm", "", "Helm's executable: the autoscaler is installed with it, and has the rights of its chart only")
@@ -87,7 +87,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 		o.Manifests = append(o.Manifests, strings.Split(paths, ",")...)
 		return nil
 	})
-	flags.StringVar(&o.InstanceTypes, "instance-types", "", "what the simulated cloud sells, in the KWOK provider's format (default: EC2's catalogue)")
+	flags.StringVar(&o.InstanceTypes, "instance-types", "", "what the simulated cloud offers, in the KWOK provider's format (default: EC2's catalogue)")
 	flags.StringVar(&o.Region, "region", "us-east-1", "EC2 region of that catalogue")
 }
 

@@ -74,7 +74,7 @@ func (b *budgets) within(s *sim.Seen, claim *v1.NodeClaim) error {
 		}
 	}
 	if gone > allowed {
-		return fmt.Errorf("claim %s is taken away as %s, with which %d of the %d nodes of pool %s are going; budgets allow %d", claim.Name, reason, gone, total, pool, allowed)
+		return fmt.Errorf("claim %s is removed as %s, with which %d of the %d nodes of pool %s are going; budgets allow %d", claim.Name, reason, gone, total, pool, allowed)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (k *kept) check(s *sim.Seen) error {
 	before := *k
 	k.at, k.cost, k.prices, k.took, k.moves.astray = s.Now, cost, now, false, false
 	if before.took && !before.at.IsZero() && before.at.After(k.moves.Changed) && before.prices == now && cost >= before.cost {
-		return fmt.Errorf("machines cost $%.4f/h when consolidation began at %s and $%.4f/h as it begins again; neither demand nor prices have changed",
+		return fmt.Errorf("instances cost $%.4f/h when consolidation began at %s and $%.4f/h as it begins again; neither demand nor prices have changed",
 			before.cost.Dollars(), before.at.Sub(s.Started), cost.Dollars())
 	}
 	return nil

@@ -76,7 +76,7 @@ func newOnce() *Law {
 			of := map[types.UID]string{}
 			for _, m := range running(s) {
 				if other := of[m.ClaimUID]; other != "" {
-					return fmt.Errorf("claim %s has machines %s and %s", m.Claim, other, m.ProviderID)
+					return fmt.Errorf("claim %s has instances %s and %s", m.Claim, other, m.ProviderID)
 				}
 				of[m.ClaimUID] = m.ProviderID
 			}

@@ -125,7 +125,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		!strings.Contains(err.Error(), "line 1: ") || !strings.Contains(err.Error(), "line 3: ") {
 		t.Errorf("the lines that are wrong are not both named: %v", err)
 	}
-	if _, err := script.Parse(""); err == nil || !strings.Contains(err.Error(), "how long to run") || !strings.Contains(err.Error(), "sells nothing") {
+	if _, err := script.Parse(""); err == nil || !strings.Contains(err.Error(), "how long to run") || !strings.Contains(err.Error(), "offers nothing") {
 		t.Errorf("nothing was taken for a script: %v", err)
 	}
 }
