@@ -147,7 +147,7 @@ generate: ## CRD manifests, deep copies and reference tables, from the code
 contract: ## the links from the cases in docs/contract to their tests
 	go test ./internal/docs -run TestContractIndex -update
 
-headers: ## the licence at the top of source files that lack it
+headers: ## the license at the top of source files that lack it
 	go test ./internal/docs -run TestLicenceHeaders -update
 
 prose: ## words and sentences of documents and program texts that readers stumble over
@@ -248,7 +248,7 @@ release-test: bin/helm ## tests of the release: the same bytes from two folders,
 bin/release-tool: FORCE
 	cd release && go build -trimpath -o ../$@ .
 
-sbom: bin/karpenter ## what the program is made of and under which licences, as SPDX
+sbom: bin/karpenter ## what the program is made of and under which licenses, as SPDX
 	cd charts && go run -trimpath ./sbom ../bin/karpenter .. > ../bin/karpenter.spdx.json
 
 clean: clean-cluster ## forget everything that was built here

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,44 @@ func TestProse(t *testing.T) {
 		}
 	}
 	programTexts(t, style)
+	manifestComments(t, style)
+}
+
+// code is a name in backquotes.
+var code = regexp.MustCompile("`[^`]*`")
+
+// manifestComments checks the comments of manifests that people apply or read.
+func manifestComments(t *testing.T, style *docs.Style) {
+	t.Helper()
+	count := 0
+	for _, room := range []string{"charts", "deploy", "examples"} {
+		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".yaml" || filepath.Base(filepath.Dir(path)) == "crds" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				_, comment, found := strings.Cut(line, "# ")
+				if !found {
+					continue
+				}
+				count++
+				for _, one := range style.Words(code.ReplaceAllString(comment, "X")) {
+					t.Errorf("%s:%d: word %q: %s", path, i+1, one.Text, one.Hint)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count < 300 {
+		t.Fatalf("only %d comments of manifests", count)
+	}
 }
 
 // programTexts checks the strings of the program that people read: those with a
