@@ -45,7 +45,6 @@ func TestChangeOfLeaders(t *testing.T) {
 	// Each way has a cluster of its own, beside the others: a round is a minute of waiting.
 	for name, rounds := range map[string][]round{
 		"killed": {
-			{"nothing happens", nil, nil},
 			{"killed, claims are made", made, (*relay).kill},
 			{"killed, instances are launched", launched, (*relay).kill},
 		},
@@ -53,7 +52,10 @@ func TestChangeOfLeaders(t *testing.T) {
 			{"asked to stop, claims are made", made, (*relay).stop},
 			{"asked to stop, instances are launched", launched, (*relay).stop},
 		},
-		"frozen": {{"frozen for longer than the lease, instances are launched", launched, (*relay).freeze}},
+		"frozen": {
+			{"nothing happens", nil, nil},
+			{"frozen for longer than the lease, instances are launched", launched, (*relay).freeze},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := relayOf(t)
