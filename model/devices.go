@@ -145,7 +145,7 @@ type DeviceSelector struct {
 	Text    string
 	Matches []string // Keys of the kinds for which it holds, sorted
 	Fails   []string // Keys of the kinds for which it ends in an error, sorted
-	Invalid string   // why it cannot be compiled; "" = it can
+	Invalid string   // why there are no answers: "cannot be compiled: …"; "" = there are
 }
 
 // ServedResource is an extended resource that a DeviceClass serves to pods without

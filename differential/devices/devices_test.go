@@ -160,7 +160,7 @@ func verdict(store *devices.Store, judge *selectors.Judge, number int, claims []
 	}
 	pools := slices.Concat(store.Pools(nodeName), visible(store.Pools("")))
 	answered := judge.Fill(&model.Snapshot{
-		Pending: []model.Pending{{Shape: &model.Shape{Claims: a.Claims}}}, Nodes: []model.Node{{Name: nodeName, Devices: pools}},
+		Pending: []model.Pending{{Shape: &model.Shape{Claims: a.Claims}, Pods: []model.Pod{{Name: "a"}}}}, Nodes: []model.Node{{Name: nodeName, Devices: pools}},
 	})
 	return solve.NewBook(answered.Selectors).Load(pools).Room(a.Claims, 1) == 1, ""
 }

@@ -62,8 +62,26 @@ func (s *Store) build(keys ...poolKey) []string {
 		s.byNode[p.node].Insert(k)
 		touched.Insert(p.node)
 	}
+	s.forgetKinds()
 	return sets.List(touched)
 }
+
+// forgetKinds drops the kinds of devices that are gone, once they may be half of all:
+// devices with serial numbers are of one kind each.
+func (s *Store) forgetKinds() {
+	if len(s.kinds) < s.nextForget {
+		return
+	}
+	s.kinds = cloud.Kinds{}
+	for _, p := range s.pools {
+		for i := range p.Devices {
+			s.kinds[p.Devices[i].Kind.Key] = p.Devices[i].Kind
+		}
+	}
+	s.nextForget = max(leastForget, 2*len(s.kinds))
+}
+
+const leastForget = 1000
 
 // poolOf builds a pool of its latest slices.
 func (s *Store) poolOf(k poolKey) *pool {

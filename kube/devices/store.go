@@ -40,6 +40,8 @@ type Store struct {
 	pools  map[poolKey]*pool            // as built last
 	byNode map[string]sets.Set[poolKey] // pools of a node; "" = of the cluster
 	kinds  cloud.Kinds                  // of the pools
+
+	nextForget int // number of kinds at which those that are gone are dropped
 }
 
 // poolKey identifies a pool.
@@ -62,7 +64,7 @@ func New(labels v1.Labels, axis *model.Axis) *Store {
 		classes: map[string]*resourcev1.DeviceClass{}, rules: map[string]*resourcev1.DeviceTaintRule{},
 		byUse: map[string]map[string]*corev1.Pod{}, byPod: map[string][]string{},
 		parts: map[poolKey]sets.Set[string]{}, held: map[poolKey]sets.Set[string]{}, pools: map[poolKey]*pool{},
-		byNode: map[string]sets.Set[poolKey]{}, kinds: cloud.Kinds{},
+		byNode: map[string]sets.Set[poolKey]{}, kinds: cloud.Kinds{}, nextForget: leastForget,
 	}
 }
 

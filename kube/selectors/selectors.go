@@ -7,7 +7,9 @@ package selectors
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -19,56 +21,123 @@ import (
 	"karpenter/model"
 )
 
+// What answers may cost, in units of CEL, of which kube-scheduler allows a million for
+// one answer: about ten million take a second.
+const (
+	costOfProgram = 20_000     // to compile an expression
+	costOfAnswer  = 200        // besides what CEL counts
+	costOfFill    = 20_000_000 // of all that one Fill finds out
+	costOfText    = 2_000_000  // of one expression,
+	costPerKind   = 2_000      // and so much for each kind it was asked about
+)
+
 // Judge answers what selectors say of kinds of devices, and remembers it. It is
 // safe for concurrent use.
 type Judge struct {
-	mu      sync.Mutex
-	cache   *cel.Cache
-	answers map[question]answer
+	mu    sync.Mutex
+	texts map[string]*expression
 }
 
-type question struct{ text, kind string }
+// expression is an expression with what it has said so far.
+type expression struct {
+	program cel.CompilationResult
+	answers map[string]answer // by kind
+	cost    int64
+}
 
 type answer struct {
 	holds  bool
 	failed bool
 }
 
-// most is how many answers a Judge remembers before it starts again.
-const most = 100_000
-
 // NewJudge returns a Judge that knows nothing yet.
-func NewJudge() *Judge {
-	return &Judge{cache: cel.NewCache(1000, cel.Features{EnableConsumableCapacity: true}), answers: map[question]answer{}}
-}
+func NewJudge() *Judge { return &Judge{texts: map[string]*expression{}} }
 
 // Fill returns the Snapshot with Selectors: the answers of every selector that its
 // pods use, for every kind of device that it has. It is s itself if no pod needs
 // a device.
+//
+// A selector whose answers take too long has none, and says so. The next Fill goes on
+// where this one ended. Namespaces have equal shares of what one Fill finds out, so
+// selectors of one keep no others waiting.
 func (j *Judge) Fill(s *model.Snapshot) *model.Snapshot {
-	texts := used(s)
-	if texts == nil {
+	by := used(s)
+	if by == nil {
 		return s
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	kinds := kindsOf(s)
+	keys := slices.Sorted(maps.Keys(kinds))
+	filled := map[string]model.DeviceSelector{}
+	for _, namespace := range slices.Sorted(maps.Keys(by)) {
+		left := int64(costOfFill / len(by))
+		for _, text := range slices.Sorted(maps.Keys(by[namespace])) {
+			if found, tried := filled[text]; !tried || found.Invalid != "" {
+				filled[text] = j.selector(text, kinds, keys, &left)
+			}
+		}
+	}
+	j.forget(filled, kinds)
 	out := *s
 	out.Selectors = []model.DeviceSelector{}
-	for _, text := range slices.Sorted(maps.Keys(texts)) {
-		out.Selectors = append(out.Selectors, j.Selector(text, kinds))
+	for _, text := range slices.Sorted(maps.Keys(filled)) {
+		out.Selectors = append(out.Selectors, filled[text])
 	}
 	return &out
 }
 
-// Selector returns what the expression says of the kinds.
+// forget drops what is not needed any more.
+func (j *Judge) forget(texts map[string]model.DeviceSelector, kinds map[string]*model.DeviceKind) {
+	maps.DeleteFunc(j.texts, func(text string, _ *expression) bool {
+		_, used := texts[text]
+		return !used
+	})
+	for _, e := range j.texts {
+		if len(e.answers) > 2*len(kinds) {
+			maps.DeleteFunc(e.answers, func(key string, _ answer) bool { return kinds[key] == nil })
+		}
+	}
+}
+
+// Selector returns what the expression says of the kinds, whatever it costs.
 func (j *Judge) Selector(text string, kinds map[string]*model.DeviceKind) model.DeviceSelector {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	left := int64(math.MaxInt64)
+	return j.selector(text, kinds, slices.Sorted(maps.Keys(kinds)), &left)
+}
+
+// selector returns what the expression says of the kinds, and takes what that costs
+// from left.
+func (j *Judge) selector(text string, kinds map[string]*model.DeviceKind, keys []string, left *int64) model.DeviceSelector {
 	out := model.DeviceSelector{Text: text}
-	program := j.cache.GetOrCompile(text)
-	if program.Error != nil {
-		out.Invalid = program.Error.Error()
+	e := j.texts[text]
+	if e == nil {
+		*left -= costOfProgram
+		e = &expression{program: cel.GetCompiler(features).CompileCELExpression(text, cel.Options{DisableCostEstimation: true}), answers: map[string]answer{}}
+		j.texts[text] = e
+	}
+	if e.program.Error != nil {
+		out.Invalid = "cannot be compiled: " + e.program.Error.Error()
 		return out
 	}
-	for _, key := range slices.Sorted(maps.Keys(kinds)) {
-		switch a := j.answer(program, question{text, key}, kinds[key]); {
+	for i, key := range keys {
+		a, known := e.answers[key]
+		if !known {
+			switch {
+			case e.cost > costOfText+costPerKind*int64(len(e.answers)):
+				return model.DeviceSelector{Text: text, Invalid: fmt.Sprintf("takes too long: it was evaluated for %d of %d kinds of devices; make it simpler", i, len(keys))}
+			case *left <= 0:
+				return model.DeviceSelector{Text: text, Invalid: fmt.Sprintf("is being evaluated: %d of %d kinds of devices so far", i, len(keys))}
+			}
+			var cost int64
+			a, cost = e.ask(kinds[key])
+			e.cost += cost
+			*left -= cost
+			e.answers[key] = a
+		}
+		switch {
 		case a.failed:
 			out.Fails = append(out.Fails, key)
 		case a.holds:
@@ -78,22 +147,16 @@ func (j *Judge) Selector(text string, kinds map[string]*model.DeviceKind) model.
 	return out
 }
 
-func (j *Judge) answer(program cel.CompilationResult, q question, kind *model.DeviceKind) answer {
-	j.mu.Lock()
-	known, ok := j.answers[q]
-	j.mu.Unlock()
-	if ok {
-		return known
+var features = cel.Features{EnableConsumableCapacity: true}
+
+// ask evaluates the expression, and returns what that cost as well.
+func (e *expression) ask(kind *model.DeviceKind) (answer, int64) {
+	holds, details, err := e.program.DeviceMatches(context.Background(), device(kind))
+	cost := int64(costOfAnswer)
+	if details != nil && details.ActualCost() != nil {
+		cost += int64(min(*details.ActualCost(), math.MaxInt32))
 	}
-	holds, _, err := program.DeviceMatches(context.Background(), device(kind))
-	a := answer{holds: holds, failed: err != nil}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.answers) >= most {
-		clear(j.answers)
-	}
-	j.answers[q] = a
-	return a
+	return answer{holds: holds, failed: err != nil}, cost
 }
 
 // device is the kind as expressions see it.
@@ -139,23 +202,26 @@ func attribute(a model.DeviceAttribute) (resource.DeviceAttribute, bool) {
 	return resource.DeviceAttribute{}, false
 }
 
-// used returns the selectors of all pods of the Snapshot; nil if none has claims, or
-// requests what a DeviceClass may serve.
-func used(s *model.Snapshot) map[string]bool {
-	var out map[string]bool
-	some := func() {
-		if out == nil {
-			out = map[string]bool{}
+// used returns the selectors of all pods of the Snapshot by namespace, those of
+// DeviceClasses that serve resources under ""; nil if no pod has claims, and no class
+// serves a resource.
+func used(s *model.Snapshot) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	use := func(namespace string, texts []string) {
+		if out[namespace] == nil {
+			out[namespace] = map[string]bool{}
+		}
+		for _, text := range texts {
+			out[namespace][text] = true
 		}
 	}
 	add := func(all []model.Pending) {
 		for i := range all {
 			for _, c := range all[i].Shape.Claims {
-				some()
 				for _, r := range c.Requests {
 					for _, w := range r.Ways {
-						for _, text := range w.Selectors {
-							out[text] = true
+						for _, p := range all[i].Pods {
+							use(p.Namespace, w.Selectors)
 						}
 					}
 				}
@@ -167,10 +233,10 @@ func used(s *model.Snapshot) map[string]bool {
 		add(s.Nodes[i].Movable)
 	}
 	for _, r := range s.Served {
-		some()
-		for _, text := range r.Selectors {
-			out[text] = true
-		}
+		use("", r.Selectors)
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	return out
 }

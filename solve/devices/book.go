@@ -204,7 +204,7 @@ func (b *Book) invalid(w *way) string {
 		case a == nil:
 			return fmt.Sprintf("the selector %q was not evaluated", text)
 		case a.Invalid != "":
-			return fmt.Sprintf("the selector %q cannot be compiled: %s", text, strings.TrimSpace(a.Invalid))
+			return fmt.Sprintf("the selector %q %s", text, strings.TrimSpace(a.Invalid))
 		}
 	}
 	return ""
