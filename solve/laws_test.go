@@ -61,9 +61,9 @@ func TestPlansAreValid(t *testing.T) {
 	}
 }
 
-// TestNobodyIsForgotten looks for pending pods that could be added to the plan
+// TestNoPodIsForgotten looks for pending pods that could be added to the plan
 // one at a time.
-func TestNobodyIsForgotten(t *testing.T) {
+func TestNoPodIsForgotten(t *testing.T) {
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
 			mostSituations(t, d.Draw, 100, mayForget, func(s *model.Snapshot) []string {
