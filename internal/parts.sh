@@ -50,7 +50,7 @@ done
 progress=$!
 for lane in $lanes; do wait "$lane"; done
 kill $progress
-echo "=== all parts, in the order in which they ended, after $(($(date +%s) - begin)) s:"
+echo "=== all parts ended after $(($(date +%s) - begin)) s, in this order:"
 cat "$logs/=summary"
 if grep -q FAILED "$logs/=summary"; then
 	echo "=== failed:$(sed -n 's/^ *\([^ ]*\) .*FAILED$/ \1/p' "$logs/=summary" | tr -d '\n')" >&2
