@@ -150,8 +150,8 @@ contract: ## the links from the cases in docs/contract to their tests
 headers: ## the license at the top of source files that lack it
 	go test ./internal/docs -run TestLicenceHeaders -update
 
-prose: ## words and sentences of documents and program texts that readers stumble over
-	go test ./internal/docs -run TestProse
+prose: ## words and sentences of documents, program texts, manifests and comments that readers stumble over
+	go test ./internal/docs -run 'TestProse|TestWords'
 
 site: bin/sphinx bin/mermaid/mermaid.min.js ## the documentation as a searchable site in bin/site; REPOSITORY=https://…/blob/main is where links to source files lead
 	rm -rf bin/site

@@ -36,7 +36,7 @@ var weekFile = flag.String("week", "", "file to write the recording of a simulat
 // boot and each pod to end. These decide which of many plans of about the same cost comes next,
 // and in three hours there are only about 20 of them. In 19 runs with other seeds, replays cost 1 %
 // to 8 % less, with seed 15591 they cost 13 % less, and that of a week (TestReplayWeek) 2 % less. Seeds
-// are drawn anew for every run, so the tolerance leaves room for what has not been seen yet.
+// are drawn again for every run, so the tolerance leaves room for what has not been seen yet.
 const tolerance = 0.2
 
 // recordingOf runs the script and returns the file with the recording.
@@ -116,7 +116,7 @@ func replayed(t *testing.T, r *recording.Recording, m *plan.Manifests) replay.Re
 	return report
 }
 
-// spot allows Spot capacity, which the script sells for about a third.
+// spot allows Spot capacity, which the script offers for about a third.
 func spot(p *v1.NodePool) {
 	for i := range p.Spec.Template.Spec.Requirements {
 		if q := &p.Spec.Template.Spec.Requirements[i]; q.Key == v1.CapacityTypeLabelKey {

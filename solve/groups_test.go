@@ -45,7 +45,7 @@ func TestGroupsDisplaceNoPods(t *testing.T) {
 	}
 }
 
-// inTeam reports whether the pod is of a PodGroup that lacks pods or is refused.
+// inTeam reports whether the pod is of a PodGroup that lacks pods or is rejected.
 func inTeam(s *model.Snapshot, p model.Pod) bool {
 	return slices.ContainsFunc(s.Groups, func(g model.PodGroup) bool {
 		return g.Name == p.Group && (g.Refused != "" || solvetest.Lacking(s, g) > 0)

@@ -15,7 +15,7 @@ import (
 type devices struct {
 	published map[string][]model.DevicePool // by Node name; "" = the cluster's
 	served    []model.ServedResource
-	answers   func(*model.Snapshot) *model.Snapshot // nil = nobody answers
+	answers   func(*model.Snapshot) *model.Snapshot // nil = no one answers
 }
 
 // AnswerSelectors has f return each Snapshot in which a pod claims devices, or a

@@ -112,6 +112,56 @@ func programTexts(t *testing.T, style *docs.Style) {
 	}
 }
 
+// TestWordsOfComments checks the words of comments in the packages in which all
+// comments follow the style. The first word of a comment can be a name in the
+// code, so it is not looked at.
+func TestWordsOfComments(t *testing.T) {
+	words := read(t, "internal/docs/testdata/comments.txt")
+	commentsIn(t, words, 5000, "control", "e2e", "sandbox", "sim", "solve", "world")
+	// In package world and in fleet, a machine is a Node and its NodeClaim, and Azure has machines, too.
+	commentsIn(t, "(?:an?|the|its|no|new|whose|of|every|each|all) machines?\tinstance, node; computer\n", 3000,
+		"control", "sandbox/demo", "sandbox/made", "sandbox/kubelet", "sim/actors", "sim/laws", "sim/simcloud", "sim/trial", "solve")
+}
+
+// assignment is one in the language of a script.
+var assignment = regexp.MustCompile(`\w+=\S*`)
+
+// commentsIn holds the comments of packages, and of those below them, against a
+// list of words. At least so many comments must be there.
+func commentsIn(t *testing.T, words string, least int, rooms ...string) {
+	t.Helper()
+	style, err := docs.NewStyle(words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset, count := token.NewFileSet(), 0
+	for _, room := range rooms {
+		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" {
+				return err
+			}
+			f, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, group := range f.Comments {
+				count++
+				_, text, _ := strings.Cut(assignment.ReplaceAllString(group.Text(), "X"), " ")
+				for _, one := range style.Words(text) {
+					t.Errorf("%s:%d: word %q: %s", path, fset.Position(group.Pos()).Line+one.Line-1, one.Text, one.Hint)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count < least {
+		t.Fatalf("only %d comments", count)
+	}
+}
+
 // TestStyleFindsFaults checks the rules on a small page.
 func TestStyleFindsFaults(t *testing.T) {
 	style, err := docs.NewStyle("# a comment\nnobody\tno one\ntaken away\tremoved\n")

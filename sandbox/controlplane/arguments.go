@@ -128,7 +128,7 @@ func (l *layout) controllerManagerArguments() []string {
 	}
 }
 
-// controllers are the ones that mean something without machines, cloud routes or certificate requests.
+// controllers are the ones that mean something without instances, cloud routes or certificate requests.
 func controllers() []string {
 	return []string{
 		"serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",

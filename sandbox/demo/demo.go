@@ -17,7 +17,7 @@ import (
 	"karpenter/sandbox/session"
 )
 
-// How much the demo asks for, and how long each part may take. Simulated machines boot in seconds; an emptied one goes
+// How much the demo asks for, and how long each part may take. Simulated instances boot in seconds; an emptied one goes
 // only after the autoscaler has waited, thought twice and drained it.
 const (
 	inflated = 50
@@ -75,7 +75,7 @@ func examplesScript(provider string) []step {
 	return out
 }
 
-// interruption has the cloud take a spot machine with pods back.
+// interruption has the cloud take a spot instance with pods back.
 func interruption() step {
 	taken := ""
 	return step{
@@ -170,7 +170,7 @@ func full(workload string, pods int, pool string) func(*fleet.View) string {
 	}
 }
 
-// namesLimit reports whether a refusal, which has a part for each pool, blames the limits of this one.
+// namesLimit reports whether a rejection, which has a part for each pool, blames the limits of this one.
 func namesLimit(refusal, pool string) bool {
 	for part := range strings.SplitSeq(refusal, "nodepool ") {
 		if strings.HasPrefix(part, pool+":") && strings.Contains(part, "limits") {

@@ -17,7 +17,7 @@ import (
 	"karpenter/sandbox/session"
 )
 
-// writeSummary prints how long everything took, what was bought and for how much, and how near pools came to their limits.
+// writeSummary prints how long everything took, what was launched and for how much, and how near pools came to their limits.
 func writeSummary(w io.Writer, results []result, view *fleet.View) {
 	fmt.Fprint(w, "\nsummary\n")
 	last := -1

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session brings up everything a person wants to see at work: a control plane with simulated machines, the
+// Package session brings up everything a person wants to see at work: a control plane with simulated instances, the
 // CRDs, first manifests, and the autoscaler as a child process.
 //
 // To the cluster's folder (see package controlplane) it adds
 //
-//	instance-types.json  what the simulated cloud sells (KWOK)
+//	instance-types.json  what the simulated cloud offers (KWOK)
 //	awssim.journal       the account of the simulated AWS
 //	azure/               the certificate and the endpoints of the simulated Azure
 //	logs/awssim.log      what the simulated AWS says
@@ -38,16 +38,16 @@ const (
 	AzureSimulatorName = "azuresim"
 )
 
-// Providers of machines.
+// Providers of instances.
 const (
 	AWS   = "aws"   // the AWS provider on a simulated AWS
 	Azure = "azure" // the provider for AKS on a simulated Azure
-	KWOK  = "kwok"  // the provider without machines
+	KWOK  = "kwok"  // the provider without instances
 )
 
 // Options says what to bring up.
 type Options struct {
-	// ControlPlane is the cluster; its Kubelets must be set, or no machine ever boots.
+	// ControlPlane is the cluster; its Kubelets must be set, or no instance ever boots.
 	ControlPlane controlplane.Options
 	// Controller is the autoscaler's executable. Required.
 	Controller string

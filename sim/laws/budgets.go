@@ -79,7 +79,7 @@ func (b *budgets) within(s *sim.Seen, claim *v1.NodeClaim) error {
 	return nil
 }
 
-// going counts the initialized nodes of a pool whose machine is not ending,
+// going counts the initialized nodes of a pool whose instance is not ending,
 // and those of them that are disrupted or being deleted. The label of the Node says
 // that it is initialized; the condition of its claim is written after that.
 func going(s *sim.Seen, pool string) (total, gone int) {

@@ -26,8 +26,8 @@ type Moves struct {
 	// replace nodes while no pod waited.
 	ByConsolidation map[types.UID]time.Time
 	// Changed is when demand last changed: a pod came or went other than by
-	// being moved, a workload or pool was edited, a machine was lost, a node stopped
-	// being ready and so had no capacity for a while, a node was bought for a moved
+	// being moved, a workload or pool was edited, an instance was lost, a node stopped
+	// being ready and so had no capacity for a while, a node was launched for a moved
 	// pod after another had gone astray, or with a CapacityBuffer in the cluster: moved
 	// pods can take what it keeps, so that it needs a node again, which is a known fault.
 	Changed time.Time
@@ -35,7 +35,7 @@ type Moves struct {
 	waiting map[types.UID]bool // pods made again, and not bound
 	strays  map[types.UID]bool // as All has them
 	astray  bool               // one of those made again is a stray
-	lost    int                // machines
+	lost    int                // instances
 	version int64              // of the cloud
 }
 
@@ -44,14 +44,14 @@ func NewMoves() *Moves {
 	return &Moves{ByConsolidation: map[types.UID]time.Time{}, owed: map[string]int{}, waiting: map[types.UID]bool{}}
 }
 
-// kept follows what the machines cost whenever consolidation begins and
+// kept follows what the instances cost whenever consolidation begins and
 // nothing else is under way.
 type kept struct {
 	moves  *Moves
 	at     time.Time // of the last such beginning; zero = none
 	cost   model.Price
 	prices uint64
-	took   bool // a node has been taken away since
+	took   bool // a node has been removed since
 }
 
 func newKept(t terms) *Law {
@@ -107,7 +107,7 @@ func alone(s *sim.Seen) bool {
 	return marked == 1 && !pending
 }
 
-// Again is a node that consolidation has launched and takes away.
+// Again is a node that consolidation has launched and removes.
 type Again struct {
 	Claim    *v1.NodeClaim
 	Launched time.Time
@@ -145,7 +145,7 @@ func (m *Moves) See(s *sim.Seen) *Again {
 	return out
 }
 
-// losses notes machines that ended without having been told to.
+// losses notes instances that ended without having been told to.
 func (m *Moves) losses(s *sim.Seen) {
 	lost := 0
 	for _, x := range s.Cloud.Machines() {
@@ -214,7 +214,7 @@ func consolidating(s *sim.Seen) bool {
 	return false
 }
 
-// priceNow returns what the machine costs now, or did when it was launched if its
+// priceNow returns what the instance costs now, or did when it was launched if its
 // offering is gone.
 func priceNow(c *simcloud.Cloud, m simcloud.Machine) model.Price {
 	for _, t := range c.Types() {

@@ -130,7 +130,7 @@ func (c *court) claim(name, cpu string) *v1.NodeClaim {
 	return claim
 }
 
-// launch gives the claim a machine.
+// launch gives the claim an instance.
 func (c *court) launch(claim *v1.NodeClaim) {
 	c.Helper()
 	m, err := c.cloud.Create(c.Context(), claim)
@@ -156,7 +156,7 @@ func (c *court) status(claim *v1.NodeClaim, change func()) {
 	c.step()
 }
 
-// join makes the claim's machine a ready Node of the same name.
+// join makes the claim's instance a ready Node of the same name.
 func (c *court) join(claim *v1.NodeClaim) {
 	c.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: map[string]string{corev1.LabelTopologyZone: claim.Labels[corev1.LabelTopologyZone]}}}
@@ -170,7 +170,7 @@ func (c *court) join(claim *v1.NodeClaim) {
 	})
 }
 
-// node is a claim with its machine and Node.
+// node is a claim with its instance and Node.
 func (c *court) node(name string) *v1.NodeClaim {
 	c.Helper()
 	claim := c.claim(name, "1")
@@ -496,7 +496,7 @@ func histories() []history {
 		{"pool general budgets=100%", "kept", costsTheSame, moves(func(c *court, a, b *corev1.Pod) {
 			c.stray(a, "c0")
 			c.stray(b, "c0")
-			c.node("c2") // for nobody
+			c.node("c2") // for no one
 		})},
 		{"pool general budgets=100%", "kept", "when consolidation began at 2m0s and", func(c *court) {
 			c.node("c0")

@@ -16,10 +16,10 @@ import (
 
 // The scheduler decides where pods go that lose their node, one by one as they
 // come, and likes the emptiest node best: a small pod may take the room that was
-// meant for a large one, which then needs a node that nobody planned. What looks
+// meant for a large one, which then needs a node that no one planned. What looks
 // like a saving may end as a loss, and as the reason for the next command. So a
 // command is rehearsed with the scheduler's preference, in several orders, and what
-// it would have to buy then is held against it. The scheduler knows nothing of
+// it would have to launch then is held against it. The scheduler knows nothing of
 // CapacityBuffers either: what it puts into the room they keep drives them out, and
 // they need room elsewhere.
 

@@ -23,7 +23,7 @@ type tally struct {
 	here   []bool  // by domain: some node that counts is in it
 	maybe  [][]int // by domain: the sites that count and may turn out to be in it
 	unsure []int   // by site: its pods that are in doubt
-	there  []bool  // by domain: a node there could be bought
+	there  []bool  // by domain: a node there could be launched
 
 	least      int // smallest count of the known domains, while leastValid
 	known      int // how many domains are known, while leastValid
