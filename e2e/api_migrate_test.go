@@ -18,7 +18,7 @@ import (
 )
 
 // TestMigratedManifests applies what karpenter migrate makes of published kinds
-// of manifests. What its report says the API server would refuse is refused.
+// of manifests. What its report says the API server would reject is rejected.
 func TestMigratedManifests(t *testing.T) {
 	c := client.WithFieldValidation(shared.Cluster(t).Client, metav1.FieldValidationStrict)
 	outs, err := filepath.Glob("../cmd/karpenter/migrate/testdata/cases/*/out.yaml")

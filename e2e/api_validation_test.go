@@ -161,7 +161,7 @@ func (s *script) update(t *testing.T, d *datadriven.TestData, object *unstructur
 }
 
 // accepted describes an object the API server accepted: the stored value at
-// the path, and whether Karpenter refuses the object later.
+// the path, and whether Karpenter rejects the object later.
 func (s *script) accepted(t *testing.T, object *unstructured.Unstructured, show string) string {
 	if show != "" {
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {

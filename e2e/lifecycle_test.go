@@ -117,7 +117,7 @@ func (l *life) claims(ctx context.Context, t *testing.T) []v1.NodeClaim {
 	return list.Items
 }
 
-// boot lets the kubelets of all machines join, each once, and their startup
+// boot lets the kubelets of all instances join, each once, and their startup
 // agents finish.
 func (l *life) boot(t *testing.T) {
 	for _, claim := range l.claims(t.Context(), t) {

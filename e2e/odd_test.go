@@ -29,7 +29,7 @@ import (
 )
 
 // TestOddObjects starts the controller on objects with values that a real API server accepts and
-// nobody expects, in testdata/odd, and changes and deletes them while it runs. Pods of another
+// no one expects, in testdata/odd, and changes and deletes them while it runs. Pods of another
 // namespace get their nodes all the time, nothing panics, and neither CPU time nor memory is wasted.
 func TestOddObjects(t *testing.T) {
 	cluster, err := harness.Start(t.Context(), harness.Options{})

@@ -39,7 +39,7 @@ var poisoned = []struct{ manifest, condition, status, says string }{
 }
 
 // TestPoisonStoredBefore starts the controller on objects that it cannot decode,
-// stored before the CRDs refused them: each says what is wrong with it, and
+// stored before the CRDs rejected them: each says what is wrong with it, and
 // everything else goes on.
 func TestPoisonStoredBefore(t *testing.T) {
 	cluster, err := harness.Start(t.Context(), harness.Options{})

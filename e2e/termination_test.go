@@ -35,7 +35,7 @@ import (
 // drainClass labels the nodes of this test.
 const drainClass = "drain.test.sh/class"
 
-// noMachines is a provider whose machines end at once.
+// noMachines is a provider whose instances end at once.
 type noMachines struct{}
 
 func (noMachines) NodeClasses() []schema.GroupVersionKind {
@@ -189,7 +189,7 @@ func (d *drained) release() {
 
 // TestDrain deletes a Node with two pods on it, of which one may not be
 // evicted, on a real API server: what a fake one cannot show is that evictions
-// are asked for and refused, and that writes are accepted.
+// are asked for and rejected, and that writes are accepted.
 func TestDrain(t *testing.T) {
 	recorder := &eventstest.Recorder{}
 	startTermination(t, recorder)

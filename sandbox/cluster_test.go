@@ -87,8 +87,8 @@ func TestNodeAnnotations(t *testing.T) {
 	awaitNode(t, client, "machine-1", corev1.ConditionTrue)
 }
 
-// TestDeadMachine: without heartbeats the real node lifecycle controller gives a node up.
-func TestDeadMachine(t *testing.T) {
+// TestDeadInstance: without heartbeats the real node lifecycle controller gives a node up.
+func TestDeadInstance(t *testing.T) {
 	cp, _ := startCluster(t, t.TempDir(), component.ControllerManager, "--node-monitor-grace-period=12s")
 	defer stopCluster(t, cp)
 	_, client := connect(t, cp)

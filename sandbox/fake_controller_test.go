@@ -32,7 +32,7 @@ import (
 // fakeControllerName is what the test binary is called when it is to be an autoscaler.
 const fakeControllerName = "fake-karpenter"
 
-// fakeController buys one large machine when pods wait and none is on its way, and drops machines that are empty. It
+// fakeController launches one large instance when pods wait and none is on its way, and drops instances that are empty. It
 // stands in for the real one, which this module knows nothing of.
 type fakeController struct {
 	client  kubernetes.Interface
@@ -145,7 +145,7 @@ func showFake() error {
 	}
 }
 
-// fakeMetrics tells how many requests the fake says it has made, none of which was refused.
+// fakeMetrics tells how many requests the fake says it has made, none of which was rejected.
 func fakeMetrics(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, `# TYPE rest_client_requests_total counter
 rest_client_requests_total{code="200",method="GET"} 7

@@ -13,7 +13,7 @@ import (
 
 // writeHelp documents every subcommand and flag; flags are printed from their definitions, so none can be forgotten.
 func writeHelp(w io.Writer) {
-	fmt.Fprintf(w, "sandbox: a real Kubernetes %s cluster on localhost, with simulated machines.\n\n", kubernetesVersion())
+	fmt.Fprintf(w, "sandbox: a real Kubernetes %s cluster on localhost, with simulated instances.\n\n", kubernetesVersion())
 	fmt.Fprint(w, "Commands:\n")
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range commands() {

@@ -129,7 +129,7 @@ func (f firstLines) Write(report []byte) (int, error) {
 
 // writeIntroduction says where things are and what to try.
 func writeIntroduction(w io.Writer, s *session.Session, data string) {
-	fmt.Fprintf(w, "\nA Kubernetes %s cluster runs on this machine, with simulated machines and real prices.\n\n", kubernetesVersion())
+	fmt.Fprintf(w, "\nA Kubernetes %s cluster runs on this computer, with simulated instances and real prices.\n\n", kubernetesVersion())
 	fmt.Fprintf(w, "  kubeconfig   %s\n", s.Kubeconfig())
 	fmt.Fprintf(w, "  logs         %s\n", filepath.Join(data, "logs"))
 	fmt.Fprintf(w, "  metrics      %s\n", s.MetricsURL())

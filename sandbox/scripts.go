@@ -63,7 +63,7 @@ func sizeFlags() (*flag.FlagSet, *demoConfig) {
 	flags.StringVar(&s.Made, "made", s.Made, "folder where clusters made of objects are kept, for the next time (default: a temporary one)")
 	flags.IntVar(&s.Drifted, "drifted", s.Drifted, "nodes that are replaced because they have drifted, of a cluster made of objects")
 	flags.IntVar(&s.Cores, "cores", s.Cores, "cores of each machine; with 8 there is about one for ten pods")
-	flags.IntVar(&s.Burst, "burst", s.Burst, "pods that come and go")
+	flags.IntVar(&s.Burst, "burst", s.Burst, "pods that are created and deleted again")
 	flags.IntVar(&s.Left, "left", s.Left, "pods that are left in the end, of 100")
 	flags.DurationVar(&s.Idle, "idle", s.Idle, "how long nothing is done")
 	flags.DurationVar(&s.Rest, "rest", s.Rest, "how long nothing may happen until the cluster counts as at rest")

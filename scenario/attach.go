@@ -28,7 +28,7 @@ func parsePorts(value string) ([]model.HostPort, error) {
 			port.IP, last = p[0].text, p[2:]
 		}
 		if len(last) != 1 || last[0].sign != 0 {
-			return nil, fmt.Errorf("%q is no port; write 80/TCP, or 127.0.0.1:53/UDP", show(p))
+			return nil, fmt.Errorf("invalid port %q; write 80/TCP, or 127.0.0.1:53/UDP", show(p))
 		}
 		number, protocol, ok := strings.Cut(last[0].text, "/")
 		if ok {

@@ -213,7 +213,7 @@ func (b *builder) poolTypes(d *directive) []*model.InstanceType {
 	var out []*model.InstanceType
 	for _, part := range parts {
 		if len(part) != 1 || part[0].sign != 0 {
-			d.fail(fmt.Errorf("types=: %q is no name; write a list like m.large,c.*", show(part)))
+			d.fail(fmt.Errorf("types=: invalid name %q; write a list like m.large,c.*", show(part)))
 			continue
 		}
 		found := b.match(part[0])

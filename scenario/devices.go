@@ -109,7 +109,7 @@ func fieldNames(t reflect.Type) []string {
 // elements reads "[…] […]" and returns what follows.
 func (b *builder) elements(atoms []atom, list reflect.Value) ([]atom, error) {
 	if len(atoms) == 0 || atoms[0].sign != '[' {
-		return nil, fmt.Errorf("%q is no list; each element is in brackets", show(atoms))
+		return nil, fmt.Errorf("invalid list %q; each element is in brackets", show(atoms))
 	}
 	for len(atoms) > 0 && atoms[0].sign == '[' {
 		depth, end := 0, -1
@@ -145,7 +145,7 @@ func (b *builder) element(atoms []atom, v reflect.Value) error {
 		return b.fields(atoms, v)
 	}
 	if len(atoms) != 1 || atoms[0].sign != 0 {
-		return fmt.Errorf("%q is no value", show(atoms))
+		return fmt.Errorf("invalid value %q", show(atoms))
 	}
 	text := atoms[0].text
 	switch {
@@ -166,7 +166,7 @@ func (b *builder) element(atoms []atom, v reflect.Value) error {
 	default:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is no whole number", text)
+			return fmt.Errorf("invalid whole number %q", text)
 		}
 		v.SetInt(n)
 	}
@@ -246,7 +246,7 @@ func literals(value string) ([]string, error) {
 	var out []string
 	for _, p := range parts {
 		if len(p) != 1 || p[0].sign != 0 {
-			return nil, fmt.Errorf("%q is no element of a list such as a,b,c", show(p))
+			return nil, fmt.Errorf("invalid element %q of a list such as a,b,c", show(p))
 		}
 		out = append(out, p[0].text)
 	}

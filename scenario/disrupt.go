@@ -55,7 +55,7 @@ func parseBudgets(value string) (map[model.Reason]int, error) {
 		return everyReason(n), nil
 	}
 	out := map[model.Reason]int{}
-	return out, counted(value, "budget; write a list like Empty:2,Drifted:0, or one number for every reason", func(name string, n int) error {
+	return out, counted(value, "a budget; write a list like Empty:2,Drifted:0, or one number for every reason", func(name string, n int) error {
 		reason, err := parseReason(name)
 		out[reason] = n
 		return err
@@ -93,7 +93,7 @@ func counted(value, what string, set func(name string, n int) error) error {
 	}
 	for _, p := range parts {
 		if len(p) != 3 || p[0].sign != 0 || p[1].sign != ':' || p[2].sign != 0 {
-			return fmt.Errorf("%q is no %s", show(p), what)
+			return fmt.Errorf("%q is not %s", show(p), what)
 		}
 		n, err := parseWhole(p[2].text)
 		if err == nil {
@@ -163,7 +163,7 @@ func (p *printer) counts(pool *model.Pool) []string {
 func (b *builder) static(d *directive, p *model.Pool) (says poolSaid) {
 	p.Static = read(d, "static", nil, func(value string) (*model.Static, error) {
 		out := &model.Static{}
-		return out, counted(value, "number of nodes; write replicas:3,active:2,leaving:0,pending:1", func(name string, n int) error {
+		return out, counted(value, "a number of nodes; write replicas:3,active:2,leaving:0,pending:1", func(name string, n int) error {
 			switch name {
 			case "replicas":
 				out.Replicas = n
@@ -215,7 +215,7 @@ func (b *builder) since(value string) (time.Time, error) {
 	}
 	t := b.s.Now.Add(-ago)
 	if t.Year() < 0 || t.Year() > 9999 {
-		return t, fmt.Errorf("%q is no time before now; write one like 2026-01-01T12:00:00Z or 2h", value)
+		return t, fmt.Errorf("invalid time before now %q; write one like 2026-01-01T12:00:00Z or 2h", value)
 	}
 	return t, nil
 }

@@ -34,7 +34,7 @@ func parseExtras(value string) ([]model.Extra, error) {
 }
 
 func extraOf(p []atom) (e model.Extra, err error) {
-	bad := fmt.Errorf("%q is no extra; write NAME:0.005, then per-vcpu if that is the price of a vCPU, then zone a if only nodes there have it", show(p))
+	bad := fmt.Errorf("invalid extra %q; write NAME:0.005, then per-vcpu if that is the price of a vCPU, then zone a if only nodes there have it", show(p))
 	var name []string
 	for len(p) > 0 && p[0].sign == 0 {
 		name, p = append(name, p[0].text), p[1:]

@@ -100,7 +100,7 @@ func parseTerms(value string) ([]model.Requirements, error) {
 
 func requirementOf(part []atom) (model.Requirement, error) {
 	bad := func() (model.Requirement, error) {
-		return model.Requirement{}, fmt.Errorf("%q is no requirement; write key=value, key!=value, key In [a b], "+
+		return model.Requirement{}, fmt.Errorf("invalid requirement %q; write key=value, key!=value, key In [a b], "+
 			"key NotIn [a b], key Exists, key DoesNotExist, key Gt 4 (Gte, Lt, Lte)", show(part))
 	}
 	if part[0].sign != 0 || len(part) < 2 {

@@ -258,7 +258,7 @@ func read[T any](d *directive, key string, fallback T, parse func(string) (T, er
 func parseWhole(value string) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no whole number", value)
+		return 0, fmt.Errorf("invalid whole number %q", value)
 	}
 	return n, nil
 }
@@ -266,7 +266,7 @@ func parseWhole(value string) (int, error) {
 func parseWhole32(value string) (int32, error) {
 	n, err := strconv.ParseInt(value, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no whole number of 32 bits", value)
+		return 0, fmt.Errorf("invalid 32-bit whole number %q", value)
 	}
 	return int32(n), nil
 }
@@ -274,7 +274,7 @@ func parseWhole32(value string) (int32, error) {
 func parseReal(value string) (float64, error) {
 	f, err := strconv.ParseFloat(value, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no number", value)
+		return 0, fmt.Errorf("invalid number %q", value)
 	}
 	return f, nil
 }
@@ -282,7 +282,7 @@ func parseReal(value string) (float64, error) {
 func parseTime(value string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, value)
 	if err != nil {
-		return t, fmt.Errorf("%q is no time; write one like 2026-01-01T12:00:00Z", value)
+		return t, fmt.Errorf("invalid time %q; write one like 2026-01-01T12:00:00Z", value)
 	}
 	return t.UTC(), nil
 }

@@ -141,7 +141,7 @@ func spreadOf(item []atom) (model.Spread, error) {
 	s := model.Spread{MaxSkew: 1}
 	head, picks, ok := cutWord(item, wordOf)
 	if !ok || len(head) == 0 || head[0].sign != 0 {
-		return s, fmt.Errorf("%q is no spread; write zone skew=1 of app=web", show(item))
+		return s, fmt.Errorf("invalid spread %q; write zone skew=1 of app=web", show(item))
 	}
 	s.Key = labelOf(head[0])
 	for rest := head[1:]; len(rest) > 0; {
@@ -212,7 +212,7 @@ func termOf(item []atom) (model.PodTerm, error) {
 	}
 	key, picks, ok := cutWord(rest, wordOf)
 	if err != nil || !ok || len(key) != 1 || key[0].sign != 0 {
-		return t, fmt.Errorf("%q is no term; write zone of app=web, or 10: zone of app=web for a preference", show(item))
+		return t, fmt.Errorf("invalid term %q; write zone of app=web, or 10: zone of app=web for a preference", show(item))
 	}
 	t.Key = labelOf(key[0])
 	t.Select, err = selectorOf(picks)
@@ -272,7 +272,7 @@ func podTerms(terms []model.PodTerm) [][2]string {
 func preferenceOf(item []atom) (model.Preference, error) {
 	weight, rest, err := weightAt(item)
 	if err != nil || len(rest) == 0 || len(rest) == len(item) {
-		return model.Preference{}, fmt.Errorf("%q is no preference; write 10: zone=a", show(item))
+		return model.Preference{}, fmt.Errorf("invalid preference %q; write 10: zone=a", show(item))
 	}
 	rs, err := requirementsOf(rest)
 	return model.Preference{Weight: weight, Term: rs}, err

@@ -265,7 +265,7 @@ func podNamed(name string) model.Pod {
 // expand turns web-3..5 into web-3, web-4, web-5.
 func (b *builder) expand(part []atom) ([]model.Pod, error) {
 	if len(part) != 1 || part[0].sign != 0 {
-		return nil, fmt.Errorf("%q is no pod; write names like web-1 or web-1..5", show(part))
+		return nil, fmt.Errorf("invalid pod %q; write names like web-1 or web-1..5", show(part))
 	}
 	name := part[0].text
 	from, last, ok := strings.Cut(name, "..")
@@ -277,7 +277,7 @@ func (b *builder) expand(part []atom) ([]model.Pod, error) {
 	lo, err1 := strconv.Atoi(first)
 	hi, err2 := strconv.Atoi(last)
 	if err1 != nil || err2 != nil || lo > hi || hi-lo >= b.budget {
-		return nil, fmt.Errorf("%q is no range of names; write web-1..5, with at most %d pods in all", name, maxPods)
+		return nil, fmt.Errorf("invalid range of names %q; write web-1..5, with at most %d pods in all", name, maxPods)
 	}
 	b.budget -= hi - lo + 1
 	var out []model.Pod

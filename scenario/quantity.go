@@ -19,7 +19,7 @@ const maxDigits = 40
 // into the unit of a position on the axis: millicores for CPU, else the base
 // unit. Fractions of the unit are rounded up.
 func ParseQuantity(position int, text string) (int64, error) {
-	bad := fmt.Errorf("%q is no quantity; write one like 500m, 2, 1.5, 8Gi or 100M", text)
+	bad := fmt.Errorf("invalid quantity %q; write one like 500m, 2, 1.5, 8Gi or 100M", text)
 	number := strings.TrimRight(text, "numkKMGTPEi")
 	suffix := text[len(number):]
 	scale, ok := scaleOf(suffix)
@@ -86,11 +86,11 @@ const nanoDigits = 9
 func ParsePrice(text string) (model.Price, error) {
 	plain := strings.TrimPrefix(text, "$")
 	if len(plain) > maxDigits || !decimal(plain) {
-		return 0, fmt.Errorf("%q is no price; write dollars per hour like 0.096", text)
+		return 0, fmt.Errorf("invalid price %q; write dollars per hour like 0.096", text)
 	}
 	v, ok := new(big.Rat).SetString(plain)
 	if !ok {
-		return 0, fmt.Errorf("%q is no price; write dollars per hour like 0.096", text)
+		return 0, fmt.Errorf("invalid price %q; write dollars per hour like 0.096", text)
 	}
 	v.Mul(v, big.NewRat(int64(model.Dollar), 1))
 	if !v.IsInt() || !v.Num().IsInt64() {
@@ -156,7 +156,7 @@ func (x axis) entries(value string) ([]model.Limit, error) {
 	var out []model.Limit
 	for _, p := range parts {
 		if len(p) != 3 || p[0].sign != 0 || p[1].sign != ':' || p[2].sign != 0 {
-			return nil, fmt.Errorf("%q is no resource; write a list like cpu:2,memory:8Gi", show(p))
+			return nil, fmt.Errorf("invalid resource %q; write a list like cpu:2,memory:8Gi", show(p))
 		}
 		i := x.position(p[0])
 		v, err := ParseQuantity(i, p[2].text)

@@ -19,7 +19,7 @@ func parseTaints(value string) ([]model.Taint, error) {
 	for _, p := range parts {
 		f, ok := fieldsOf(p)
 		if !ok || f.mark == '~' || f.compare != "" || !f.hasEffect {
-			return nil, fmt.Errorf("%q is no taint; write key=value:NoSchedule or key:NoExecute", show(p))
+			return nil, fmt.Errorf("invalid taint %q; write key=value:NoSchedule or key:NoExecute", show(p))
 		}
 		out = append(out, model.Taint{Key: f.key, Value: f.value, Effect: model.Effect(f.effect)})
 	}
@@ -36,7 +36,7 @@ func parseTolerations(value string) ([]model.Toleration, error) {
 	for _, p := range parts {
 		f, ok := fieldsOf(p)
 		if !ok {
-			return nil, fmt.Errorf("%q is no toleration; write key=value:NoSchedule, key[gt=4]:NoSchedule, key:NoSchedule, key, *:NoSchedule or *", show(p))
+			return nil, fmt.Errorf("invalid toleration %q; write key=value:NoSchedule, key[gt=4]:NoSchedule, key:NoSchedule, key, *:NoSchedule or *", show(p))
 		}
 		out = append(out, model.Toleration{Key: f.key, Exists: f.mark != '=' && f.compare == "", Compare: f.compare, Value: f.value, Effect: model.Effect(f.effect)})
 	}

@@ -144,7 +144,7 @@ func parseQuotes(value string) ([]quote, error) {
 			q.zone, q.every, p = p[0].text, false, p[2:]
 		}
 		if len(p) != 1 || p[0].sign != 0 {
-			return nil, fmt.Errorf("%q is no price; write 0.03, a:0.03,b:0.04 per zone, 0.03! for one that is not available", value)
+			return nil, fmt.Errorf("invalid price %q; write 0.03, a:0.03,b:0.04 per zone, 0.03! for one that is not available", value)
 		}
 		if q.price, err = ParsePrice(p[0].text); err != nil {
 			return nil, err

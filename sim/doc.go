@@ -18,7 +18,7 @@
 // Vocabulary:
 //
 //	process   what is under test: the controllers with their caches and queues
-//	actor     somebody else in the cluster: scheduler, kubelets, workloads
+//	actor     someone else in the cluster: scheduler, kubelets, workloads
 //	call      a request of the process to the API server or the cloud
 //	fault     what goes wrong with a call, or with the process
 //	law       what must hold after every step, whatever goes wrong

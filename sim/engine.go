@@ -10,7 +10,7 @@ import (
 	"karpenter/sim/store"
 )
 
-// Actor is somebody besides the process who works on the cluster. It reads and
+// Actor is someone besides the process who works on the cluster. It reads and
 // writes through Run.API, without lag and without faults.
 type Actor interface {
 	Name() string

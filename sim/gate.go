@@ -25,7 +25,7 @@ type gate struct {
 	mu      sync.Mutex
 	waiting []*waiting
 	arrived int
-	open    bool // while the process is wired: nobody would let its calls through
+	open    bool // while the process is wired: no one would let its calls through
 	ended   bool
 }
 

@@ -43,7 +43,7 @@ type requests interface {
 	hand(i int) string
 	// due is when the next item will be ready that is not yet; zero = there is none.
 	due() time.Time
-	// begun reports whether anybody has ever waited for an item.
+	// begun reports whether anyone has ever waited for an item.
 	begun() bool
 }
 

@@ -151,7 +151,7 @@ func (a *auditor) End(s *sim.Seen) error {
 	return nil
 }
 
-// bill is what machines cost from one time to the other, by their own bookkeeping:
+// bill is what instances cost from one time to the other, by their own bookkeeping:
 // from their start until they were told to end, or were lost.
 func (a *auditor) bill(from, to time.Time, price func(*simcloud.Machine) model.Price) float64 {
 	sum := 0.0
@@ -175,7 +175,7 @@ func (a *auditor) bill(from, to time.Time, price func(*simcloud.Machine) model.P
 	return sum
 }
 
-// statement is what machines cost from one time to the other by what the API server was
+// statement is what instances cost from one time to the other by what the API server was
 // told of them.
 func (a *auditor) statement(from, to time.Time) float64 {
 	sum := 0.0

@@ -118,7 +118,7 @@ func replayed(t *testing.T, r *recording.Recording, m *plan.Manifests) replay.Re
 	return report
 }
 
-// spot allows Spot capacity, which the script sells for about a third.
+// spot allows Spot capacity, which the script offers for about a third.
 func spot(p *v1.NodePool) {
 	for i := range p.Spec.Template.Spec.Requirements {
 		if q := &p.Spec.Template.Spec.Requirements[i]; q.Key == v1.CapacityTypeLabelKey {

@@ -96,7 +96,7 @@ func TestProvisioningRequest(t *testing.T) {
 	}
 }
 
-// unnominated is the law that nobody but the scheduler writes nominations.
+// unnominated is the law that no one but the scheduler writes nominations.
 type unnominated struct{ pods int }
 
 func (*unnominated) Name() string { return "unnominated" }

@@ -19,7 +19,7 @@ import (
 	"karpenter/sim/trial"
 )
 
-// stalled is a roll-out during which no machine becomes a node for a while.
+// stalled is a roll-out during which no instance becomes a node for a while.
 const stalled = `
 run 45m rest 45m
 type m2 cpu=2 mem=8Gi price=0.10 zones=a,b
@@ -29,7 +29,7 @@ at 5m edit general label=v2
 fault no-join from=5m for=35m
 `
 
-// wasteful is consolidation during which no machine becomes a node for a while.
+// wasteful is consolidation during which no instance becomes a node for a while.
 const wasteful = `
 run 2h10m rest 45m
 type m2 cpu=2 mem=8Gi price=0.10 zones=a,b
@@ -100,8 +100,8 @@ func (h *halting) shape(s *sim.Seen) error {
 	return nil
 }
 
-// Replacements whose machines never join are halted, for drift and to save, tried
-// by one machine now and then, and go on by themselves once machines join again.
+// Replacements whose instances never join are halted, for drift and to save, tried
+// by one instance now and then, and go on by themselves once instances join again.
 func TestStalledReplacements(t *testing.T) {
 	server, err := trial.NewServer()
 	if err != nil {

@@ -63,7 +63,7 @@ func scaleDown(t *testing.T, server *store.Server, s *script.Script, c trial.Tri
 		t.Errorf("after %s: %v", v.Lasted, v.Err)
 	}
 	out := scaled{ledger.Last - gone, ledger.Evictions, ledger.Rate}
-	t.Logf("%s after the pods have gone the last change: %d pods evicted, %d machines launched, %v nodes taken away; $%.4f/h then",
+	t.Logf("%s after the pods have gone the last change: %d pods evicted, %d instances launched, %v nodes removed; $%.4f/h then",
 		out.after, out.evicted, ledger.Launches, ledger.Taken, out.rate)
 	return out
 }

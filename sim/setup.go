@@ -21,7 +21,7 @@ type Setup struct {
 	Seed   uint64
 	Server *store.Server // may be shared by runs
 	Config config.Config // of the process
-	// Types are what the cloud sells; nil = simcloud.Types.
+	// Types are what the cloud offers; nil = simcloud.Types.
 	Types []*cloud.InstanceType
 	// Vendor is whose cloud it is; nil = simcloud's.
 	Vendor func(*Run) (Vendor, error)
@@ -49,7 +49,7 @@ type Setup struct {
 	Transcript io.Writer
 }
 
-// types returns what the cloud sells.
+// types returns what the cloud offers.
 func (s *Setup) types() []*cloud.InstanceType {
 	if s.Types == nil {
 		return simcloud.Types()

@@ -284,7 +284,7 @@ func (p *play) pass(end time.Time) string {
 		time.Sleep(next.Sub(now))
 		return "time passes"
 	}
-	// What the provider does on its own, nobody knows beforehand.
+	// What the provider does on its own, no one knows beforehand.
 	for len(p.wake) > 0 {
 		<-p.wake
 	}

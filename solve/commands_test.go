@@ -15,7 +15,7 @@ import (
 	"karpenter/solve/solvetest"
 )
 
-// inhabited are the kinds of situations where something could be taken away.
+// inhabited are the kinds of situations where something could be removed.
 func inhabited() []draw {
 	return []draw{
 		{name: "refused", Draw: solvetest.Draw{Bound: true, Refused: true}},
@@ -89,17 +89,17 @@ func count(counts map[string]int, plan *model.Plan) {
 	}
 }
 
-// rounds is how many plans in a row may find something to take away: a drifted
+// rounds is how many plans in a row may find something to remove: a drifted
 // node makes room, the budgets let one node go at a time.
 const rounds = 25
 
 // patience is how often a pod may be moved on the way: from a drifted node, and
-// when what was launched for it has become something dear, again.
+// when what was launched for it has become something expensive, again.
 const patience = 6
 
 // TestCommandsComeToRest carries out plans and decides again: nothing that is
-// taken away to save makes the nodes cost more, whatever machines the launches
-// become, nobody is moved often, and soon nothing more is taken away.
+// removed to save makes the nodes cost more, whatever instances the launches
+// become, no one is moved often, and soon nothing more is removed.
 func TestCommandsComeToRest(t *testing.T) {
 	for _, d := range controlled() {
 		t.Run(d.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestCommandsComeToRest(t *testing.T) {
 	}
 }
 
-// dearer says by how much a plan that only saves makes the nodes dearer.
+// dearer says by how much a plan that only saves makes the nodes more expensive.
 func dearer(before, after *model.Snapshot, plan *model.Plan) string {
 	drift := func(c model.Command) bool { return c.Reason == model.Drifted }
 	if len(plan.Launches) > 0 || slices.ContainsFunc(plan.Commands, drift) {
@@ -296,7 +296,7 @@ func sorted(intents []model.Intent) []string {
 	return out
 }
 
-// TestIntentsThatAreOld confirms what nobody planned: whatever the intents say,
+// TestIntentsThatAreOld confirms what no one planned: whatever the intents say,
 // the plan is valid.
 func TestIntentsThatAreOld(t *testing.T) {
 	for _, d := range inhabited() {

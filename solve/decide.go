@@ -13,7 +13,7 @@ import (
 	"karpenter/solve/work"
 )
 
-// Decide places the pending pods of s and chooses the nodes to take away.
+// Decide places the pending pods of s and chooses the nodes to remove.
 func Decide(s *model.Snapshot, p model.Policy) *model.Plan { return new(Planner).Decide(s, p) }
 
 // Planner decides again and again. Its plans are those of Decide; it only
@@ -39,7 +39,7 @@ func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 	return plan
 }
 
-// Place is Decide without the nodes to take away.
+// Place is Decide without the nodes to remove.
 func (l *Planner) Place(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {
 	return yield(s, place(s), place)
 }
 
-// refuse gives a verdict to every pod that uses something no plan can honour.
+// refuse gives a verdict to every pod that uses something no plan can honor.
 func refuse(s *model.Snapshot, plan *model.Plan) {
 	for _, pending := range s.Pending {
 		if len(pending.Shape.Refused) > 0 {

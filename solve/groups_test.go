@@ -13,10 +13,10 @@ import (
 	"karpenter/solve/solvetest"
 )
 
-// TestGroupsDisplaceNobody compares plans with those for the same situation without
+// TestGroupsDisplaceNoPods compares plans with those for the same situation without
 // the pods of PodGroups (spec 46/95, 96): no more of the other pods stay pending. All
 // pods have the same priority. Some plans must be for a group, and some without one.
-func TestGroupsDisplaceNobody(t *testing.T) {
+func TestGroupsDisplaceNoPods(t *testing.T) {
 	planned, refused := 0, 0
 	situations(t, solvetest.Draw{Groups: true, Spread: true, Affinity: true, Reserved: true, Flight: true}, 300, func(s *model.Snapshot) []string {
 		for i := range s.Pending {
@@ -45,7 +45,7 @@ func TestGroupsDisplaceNobody(t *testing.T) {
 	}
 }
 
-// inTeam reports whether the pod is of a PodGroup that lacks pods or is refused.
+// inTeam reports whether the pod is of a PodGroup that lacks pods or is rejected.
 func inTeam(s *model.Snapshot, p model.Pod) bool {
 	return slices.ContainsFunc(s.Groups, func(g model.PodGroup) bool {
 		return g.Name == p.Group && (g.Refused != "" || solvetest.Lacking(s, g) > 0)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestBoundIsTrueForLists compares bound and cost with the cheapest way there
-// is, found by trying all of them, where nodes are bought as one of many types
+// is, found by trying all of them, where nodes are launched as one of many types
 // or from reservations.
 func TestBoundIsTrueForLists(t *testing.T) {
 	for name, draw := range map[string]solvetest.Draw{

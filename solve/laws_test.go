@@ -51,7 +51,7 @@ func draws() []draw {
 }
 
 // TestPlansAreValid holds every plan against the independent checker: each pod
-// once, nothing overfull, taints and labels respected on whatever machine a
+// once, nothing overfull, taints and labels respected on whatever instance a
 // launch becomes, limits, budgets and reservations never exceeded, bound below
 // cost, and an order in which the scheduler can bind all pods as planned.
 func TestPlansAreValid(t *testing.T) {
@@ -64,9 +64,9 @@ func TestPlansAreValid(t *testing.T) {
 	}
 }
 
-// TestNobodyIsForgotten looks for pending pods that could be added to the plan
+// TestNoPodIsForgotten looks for pending pods that could be added to the plan
 // one at a time.
-func TestNobodyIsForgotten(t *testing.T) {
+func TestNoPodIsForgotten(t *testing.T) {
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
 			mostSituations(t, d.Draw, 100, mayForget, func(s *model.Snapshot) []string {
@@ -143,7 +143,7 @@ func TestPlansAreRepeatable(t *testing.T) {
 }
 
 // TestPreferencesCostLittle compares with plans that ignore preferences: those
-// that honour them place as many pods and cost at most 5 % more.
+// that honor them place as many pods and cost at most 5 % more.
 func TestPreferencesCostLittle(t *testing.T) {
 	situations(t, solvetest.Draw{Preferences: true, Spread: true, Affinity: true}, 100, func(s *model.Snapshot) []string {
 		policy := model.DefaultPolicy()

@@ -66,7 +66,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bought returns a cluster of the nodes that a plan buys for so many pods of so
+// bought returns a cluster of the nodes that a plan launches for so many pods of so
 // many shapes. Unless it is full, three of ten pods have gone since.
 func bought(pods, shapes int, full bool) *model.Snapshot {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -14,7 +14,7 @@ import (
 // devices is what is known for dynamic resource allocation.
 type devices struct {
 	published map[string][]model.DevicePool         // by Node name; "" = the cluster's
-	answers   func(*model.Snapshot) *model.Snapshot // nil = nobody answers
+	answers   func(*model.Snapshot) *model.Snapshot // nil = no one answers
 }
 
 // AnswerSelectors has f return each Snapshot in which a pod claims devices with its

@@ -28,7 +28,7 @@ func (w *World) disruption(m *machine, now time.Time) {
 	d.Since, d.PodsEnd = m.claim.Created, w.podsEnd(m, now)
 }
 
-// fresh reports whether pods on the machine have been moved so lately that they
+// fresh reports whether pods on the machine have been moved so recently that they
 // are not to be moved again: all of them, if it was launched to take them.
 func (w *World) fresh(m *machine, now time.Time) bool {
 	until := m.claim.FreshUntil
@@ -91,7 +91,7 @@ func (w *World) blocked(m *machine, now time.Time) string {
 }
 
 // held returns why the pods of the machine forbid to disrupt it now. Those of a
-// machine that nobody may disrupt are not asked.
+// machine that no one may disrupt are not asked.
 func (w *World) held(m *machine, now time.Time) string {
 	if m.claim == nil || m.deleting() || !m.initialized() {
 		return ""

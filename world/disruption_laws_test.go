@@ -112,7 +112,7 @@ func (f *facts) budgetsOf(p world.Pod) []world.DisruptionBudget {
 }
 
 // A node whose pods stay has the same slices in the next Snapshot, also when it
-// has changed otherwise, so that nobody needs to compare what they hold.
+// has changed otherwise, so that no one needs to compare what they hold.
 func TestUnchangedNodesShare(t *testing.T) {
 	w := fill(3, 4)
 	before := w.Snapshot(scenario.DefaultNow())

@@ -34,7 +34,7 @@ func TestProbingIsOneAtATime(t *testing.T) {
 // A pool whose roll-out is halted replaces no drifted node, one that is probing
 // at most one, whatever its budgets allow. Other reasons have their budgets.
 func TestHaltedRollout(t *testing.T) {
-	const halted = "machines of nodepool p do not become nodes, as its condition RolloutHalted says"
+	const halted = "instances of NodePool p do not become nodes, as its condition RolloutHalted says"
 	const tried = halted + "; one at a time is tried"
 	for _, tt := range []struct {
 		drift           world.Drift

@@ -19,7 +19,7 @@ type ending struct {
 	moved bool // its node was being removed
 }
 
-// endings are those pods that have ended lately and have no successor yet, oldest
+// endings are those pods that have ended recently and have no successor yet, oldest
 // first. Who succeeds whom is not written anywhere: of pods that may stand in for
 // each other, the first to come is taken for the successor of the first to go. This
 // is forgotten when the process ends; nodes that were launched for moved pods say so

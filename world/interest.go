@@ -88,7 +88,7 @@ func (w *World) leave(s *shape) {
 	}
 }
 
-// countNodeNames has Nodes known by name as long as anybody asks for one.
+// countNodeNames has Nodes known by name as long as anyone asks for one.
 func (w *World) countNodeNames(n int) {
 	was := w.interest.nodeNames
 	if w.interest.nodeNames += n; was > 0 && w.interest.nodeNames > 0 {

@@ -26,7 +26,7 @@ import (
 //	podgroup NAME min=N refused=TEXT together=LABEL    a PodGroup is new or has changed
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, unplaced PODS, mark, unmark, nominate NODE FOR
-//	refused PODGROUPS, placed-groups PODGROUPS    the latest plan has no place for them, or has
+//	rejected PODGROUPS, placed-groups PODGROUPS    the latest plan has no place for them, or has
 //	move CLAIM PODS    planned for pods that run
 //	nominations NODE, stale    pods whose status is to be changed
 //	pass TIME

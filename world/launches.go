@@ -140,7 +140,7 @@ func (w *World) bequeath(p *pod) {
 	w.bequests[key] = append(w.bequests[key], p.launches)
 }
 
-// inheritLaunches gives a new pod the launches for one like it that has gone lately.
+// inheritLaunches gives a new pod the launches for one like it that has gone recently.
 func (w *World) inheritLaunches(p *pod) {
 	key := heirKey(p)
 	left := slices.DeleteFunc(w.bequests[key], func(l []launched) bool { return w.now.Sub(l[len(l)-1].at) >= firstHold })

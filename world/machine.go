@@ -187,7 +187,7 @@ func (m *machine) capacity() model.Resources {
 // charged returns what a launched machine counts in its pool's limits: what the
 // cloud said it has. A kubelet can write anything to the Node's capacity, and
 // that counts only for resources that the cloud says nothing about, such as
-// those of device plugins, and for machines whose capacity nobody else knows.
+// those of device plugins, and for machines whose capacity no one else knows.
 func (m *machine) charged(capacity model.Resources, t *model.InstanceType) model.Resources {
 	var said model.Resources
 	if m.claim != nil {

@@ -18,7 +18,7 @@ type moves struct {
 }
 
 // move finds the moves of the machine: of one that is being removed, or that may
-// be taken away. As long as they stay the same, so do the slices. It sees to it
+// be removed. As long as they stay the same, so do the slices. It sees to it
 // that the machine is looked at again when a protection ends.
 func (w *World) move(m *machine, now time.Time) {
 	pods := w.scratch[:0]

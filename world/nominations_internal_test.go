@@ -9,7 +9,7 @@ import (
 	"karpenter/model"
 )
 
-// While a crowd waits, nobody is told to name a node; when some of them are
+// While a crowd waits, no one is told to name a node; when some of them are
 // bound, the rest are. Pods that are to leave a node name none.
 func TestCrowd(t *testing.T) {
 	w := New(model.NewAxis(), nil)

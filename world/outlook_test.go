@@ -11,7 +11,7 @@ import (
 )
 
 // A claim that is not launched has a value for the labels that all machines it
-// may become have: those of them its own requirements leave. Nobody may take
+// may become have: those of them its own requirements leave. No one may take
 // such a label for missing.
 func TestClaimsForeseeTheirLabels(t *testing.T) {
 	w := world.New(model.NewAxis(), nil)

@@ -10,7 +10,7 @@ import (
 	"karpenter/model"
 )
 
-// confirmation is how long a claim is known from Planned only before somebody
+// confirmation is how long a claim is known from Planned only before someone
 // should ask for it. The event that confirms it takes a moment, or longer where
 // caches lag; a claim that ended before Planned was called never gets any.
 const confirmation = 15 * time.Second
@@ -137,7 +137,7 @@ func (w *World) Unconfirmed(now time.Time) []string {
 }
 
 // Confirmed takes in what the API server says of a claim that is Unconfirmed. It
-// will be so again if no event comes: nobody else would tell that it is gone.
+// will be so again if no event comes: no one else would tell that it is gone.
 // When an event has come meanwhile, that counts.
 func (w *World) Confirmed(c Claim, now time.Time) {
 	w.mu.Lock()

@@ -24,7 +24,7 @@ type pod struct {
 	// launches are the claims created for it, oldest first.
 	launches []launched
 	// moved is when the pod in whose place it was made had to leave a node that
-	// was taken away; zero = none had.
+	// was removed; zero = none had.
 	moved time.Time
 }
 

@@ -235,5 +235,5 @@ func (p *pool) halted() string {
 	case Probing:
 		tried = "; one at a time is tried"
 	}
-	return fmt.Sprintf("machines of nodepool %s do not become nodes, as its condition RolloutHalted says%s", p.Name, tried)
+	return fmt.Sprintf("instances of NodePool %s do not become nodes, as its condition RolloutHalted says%s", p.Name, tried)
 }

@@ -195,7 +195,7 @@ func (w *World) typeOf(m *machine) *model.InstanceType {
 }
 
 // reserve returns what the machine counts in its pool's limits. As long as
-// nobody knows what a claim becomes, it is the most it may become.
+// no one knows what a claim becomes, it is the most it may become.
 func (w *World) reserve(m *machine, capacity model.Resources) model.Resources {
 	if m.launched() {
 		return m.charged(capacity, w.typeOf(m))

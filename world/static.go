@@ -82,7 +82,7 @@ func (w *World) countClaims() map[string]*model.Static {
 const NoLimit = -1
 
 // Refill grants the nodes that a static pool misses of its replicas, as far as
-// its limit of nodes leaves room for them. Nodes that a command takes away are
+// its limit of nodes leaves room for them. Nodes that a command removes are
 // not missing yet. What is granted counts as planned until release is called,
 // which is the caller's to do once each of them is Planned or will never be.
 func (w *World) Refill(pool string, replicas, limit int) (n int, release func()) {

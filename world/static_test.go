@@ -66,7 +66,7 @@ func TestClaimsHaveOneState(t *testing.T) {
 	stands(t, w, model.Static{Replicas: 3})
 }
 
-// spec 25/54: two claims that commands take away are two that are pending, and
+// spec 25/54: two claims that commands remove are two that are pending, and
 // an event about one does not change that. spec 40/47: with what replaces them
 // there are as many active ones as before, and in the end nothing is pending.
 func TestReplacementsAreActive(t *testing.T) {
@@ -130,7 +130,7 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// Whatever is on its way out counts towards the limit; what a command takes away
+// Whatever is on its way out counts towards the limit; what a command removes
 // is not missed yet.
 func TestRefill(t *testing.T) {
 	for _, tc := range []struct {

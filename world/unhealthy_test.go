@@ -68,7 +68,7 @@ func TestRebootingBudget(t *testing.T) {
 }
 
 // TestRebootingCapacity: spec 48/53, spec 48/25. Nothing keeps pods off a node
-// that reboots, which no command takes away.
+// that reboots, which no command removes.
 func TestRebootingCapacity(t *testing.T) {
 	w := ward(1, func(_ int, c *world.Claim, n *world.Node) {
 		c.Rebooting = true

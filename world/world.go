@@ -63,10 +63,10 @@ type workloads struct {
 	unsettled  map[string]bool              // namespaces whose pods may be seen differently now
 	buffers    map[string]map[string]bool   // keys of the pods of each
 	podGroups  map[string]*podGroup         // by namespace/name
-	ended      endings                      // pods that have gone lately
+	ended      endings                      // pods that have gone recently
 	classes    map[string]*class            // of pods that end, by name
 
-	scratch []*pod // nobody's between calls
+	scratch []*pod // no one's between calls
 }
 
 // intents is what was planned and has not come about yet.

@@ -50,7 +50,7 @@ func in(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-func TestPriceIsOfCheapestMachine(t *testing.T) {
+func TestPriceIsOfCheapestInstance(t *testing.T) {
 	w, _ := workload.New("one-more-buys")
 	one := key(w, 0)
 	c := onType("m5.large", one)

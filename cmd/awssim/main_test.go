@@ -128,9 +128,9 @@ func TestFateIsPlayedOverHTTP(t *testing.T) {
 	}
 }
 
-// TestMachinesAreNoCallers: the calls with which machines are simulated are
+// TestInstancesAreNoCallers: the calls with which machines are simulated are
 // neither counted nor denied.
-func TestMachinesAreNoCallers(t *testing.T) {
+func TestInstancesAreNoCallers(t *testing.T) {
 	url := start(t)
 	answer, err := http.Post(url+controlPath+"deny?action=ec2:DescribeInstances", "", nil)
 	if err != nil {

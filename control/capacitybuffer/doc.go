@@ -17,7 +17,7 @@
 // Invariants:
 //
 //  1. Hydrated is false until every buffer that existed at the start has been
-//     looked at, so that nobody takes away nodes that only seem empty.
+//     looked at, so that no one removes nodes that only seem empty.
 //  2. A buffer that cannot be resolved, or is being deleted, keeps no room. One
 //     that could not be read keeps what it had.
 //  3. The pods of all buffers of a namespace request no more than Limits together.

@@ -135,7 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: refreshAfter}, nil
 }
 
-// turn waits until nobody else reads a buffer. It is no lock, since the API is
+// turn waits until no one else reads a buffer. It is no lock, since the API is
 // asked meanwhile.
 func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
 	r.mu.Lock()

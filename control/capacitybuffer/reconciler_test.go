@@ -333,7 +333,7 @@ func TestNamespaces(t *testing.T) {
 	s.wants("elsewhere/b", provisioning, "False NotReadyForProvisioning: ")
 }
 
-// A number nobody can mean does not bring the process down.
+// A number no one can mean does not bring the process down.
 func TestTooMany(t *testing.T) {
 	s := newStage(t)
 	s.template("small")

@@ -90,7 +90,7 @@ func TestNamespaceLimitsHydrated(t *testing.T) {
 }
 
 // TestSharesStayWithinLimits draws buffers that come, change and go: what is
-// granted never exceeds a limit, is what granting all of them afresh gives, and
+// granted never exceeds a limit, is what granting all of them again gives, and
 // every buffer that is granted something else is named.
 func TestSharesStayWithinLimits(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))

@@ -244,7 +244,7 @@ func (s *stage) node(name string, cores int64, initialized bool) {
 	s.world.SetNode(world.Node{Name: name, UID: name, ProviderID: name, Labels: labels, Capacity: have, Allocatable: have, Ready: true})
 }
 
-// pool has the world know of a pool that launches machines with four cores.
+// pool has the world know of a pool that launches instances with four cores.
 func (s *stage) pool() {
 	s.world.SetPool(world.Pool{Name: "default", Allowed: func(time.Time, int, model.Reason) int { return 10 }})
 	four := model.Resources{}.With(model.CPU, 4000).With(model.Memory, 64<<30).With(model.Pods, 100).With(model.Nodes, 1)

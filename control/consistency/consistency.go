@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package consistency compares what a machine was expected to have with what
+// Package consistency compares what an instance was expected to have with what
 // its Node reports, and says so on the NodeClaim when the Node is short. It
 // never deletes anything.
 package consistency
@@ -79,7 +79,7 @@ func (r *Reconciler) claimOf(ctx context.Context, o client.Object) []reconcile.R
 	return out
 }
 
-// Reconcile checks one claim, unless it has been checked of late.
+// Reconcile checks one claim, unless it has been checked recently.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &v1.NodeClaim{}
 	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {

@@ -313,7 +313,7 @@ func classRef() *v1.NodeClassReference {
 	return &v1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind, Name: "default"}
 }
 
-// providerID is the ID the cloud gives the machine of the claim.
+// providerID is the ID the cloud gives the instance of the claim.
 func providerID(claim string) string { return "fake:///uid-of-" + claim }
 
 // Tell adds a line to what the reconcile under way has done.

@@ -5,10 +5,10 @@
 //
 // A case is a datadriven directive "run" whose input is the script and whose
 // output is the transcript. Each case starts with an empty cluster, a clock at
-// zero and a cloud without machines. A script has one command a line:
+// zero and a cloud without instances. A script has one command a line:
 //
 //	claim a {…}            create NodeClaim a of pool "default", unlaunched
-//	node n a {…}           create Node n of the machine of claim a, ready, unregistered
+//	node n a {…}           create Node n of the instance of claim a, ready, unregistered
 //	pool p {…}             create NodePool p
 //	class c {…}            create KWOKNodeClass c, ready
 //	ec2class c {…}         create EC2NodeClass c for a cluster named "cluster", of which nothing is known
@@ -23,8 +23,8 @@
 //	advance 5m             move the clock
 //	cloud fail Create insufficient-capacity | nodeclass-not-ready | error TEXT… | create-error REASON TEXT…
 //	cloud slow 3           let Delete answer nil three times before not-found
-//	cloud lose a           make the machine of claim a vanish
-//	cloud add ID CLAIM     a machine nobody launched here, started now; further
+//	cloud lose a           make the instance of claim a vanish
+//	cloud add ID CLAIM     an instance no one launched here, started now; further
 //	                       words: ageless (unknown start), deleting
 //	api fail patch-status conflict | error | not-found
 //	                       let the next such call fail: get, list, create, delete, patch, patch-status

@@ -35,7 +35,7 @@ type stage struct {
 	unlisted error // answers to lists
 }
 
-// guarded counts and refuses calls.
+// guarded counts and rejects calls.
 type guarded struct {
 	client.Client
 	s *stage

@@ -24,7 +24,7 @@ type budgetMemory struct {
 
 // usage is how many nodes of a pool its budgets are about.
 type usage struct {
-	total     int // initialized nodes whose machine is not ending
+	total     int // initialized nodes whose instance is not ending
 	consuming int // those of them that are not ready, are being removed or reboot
 	leaving   int // those of consuming that are being removed or reboot
 }

@@ -84,7 +84,7 @@ func (s *stage) aliveAndWell() {
 }
 
 // noStrayMarks fails the test if anything says of a node that it is to go, and
-// nobody is about to take it away.
+// no one is about to take it away.
 func (s *stage) noStrayMarks() {
 	s.t.Helper()
 	for _, c := range s.claims() {
@@ -95,7 +95,7 @@ func (s *stage) noStrayMarks() {
 	}
 }
 
-// boots is how many seconds a machine takes to join.
+// boots is how many seconds an instance takes to join.
 const boots = 3
 
 // kubelets has claims join that are old enough, and ends those that are being deleted; their

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package disruption takes nodes away of its own accord: it carries out the
-// Commands of a Plan. Which nodes to take away, what replaces them, and what
+// Package disruption takes nodes away voluntarily: it carries out the
+// Commands of a Plan. Which nodes to remove, what replaces them, and what
 // budgets allow, is decided by package solve.
 //
 // Loop is the controller disruption. A pass takes a Snapshot, has it decided,
@@ -25,7 +25,7 @@
 //
 // Invariants:
 //
-//  1. Nothing is disrupted that a Plan of this very pass does not take away,
+//  1. Nothing is disrupted that a Plan of this very pass does not remove,
 //     or that its budgets do not allow when it is started.
 //  2. A Node that carries our taint is being deleted, is part of an execution,
 //     or loses the taint in the next pass. So a crash at any moment leaves no

@@ -63,7 +63,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 }
 
 // decided shows how long a plan took, and how many nodes it found that may be
-// disrupted for each reason: those that it takes away, and those that it keeps
+// disrupted for each reason: those that it removes, and those that it keeps
 // for nothing but budgets, pods without another place, or money.
 func (m *Metrics) decided(plan *model.Plan, took time.Duration) {
 	for _, l := range [][2]string{

@@ -19,7 +19,7 @@ const (
 	mostPause = 30 * time.Minute
 )
 
-// pauses is the nodes whose commands have failed lately, by claim. The zero
+// pauses is the nodes whose commands have failed recently, by claim. The zero
 // value is ready for use.
 type pauses map[string]pause
 

@@ -17,7 +17,7 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// failure is why an execution is given up.
+// failure is why an execution is abandoned.
 type failure struct {
 	lost string // the replacement that is gone; "" = it took too long
 	why  error
@@ -27,7 +27,7 @@ type failure struct {
 //
 // Its replacements may be of use: those that are initialized are nodes like any
 // other, and those that have not joined when time is up may still do so, or are
-// collected as machines that never join, which is how it is known that they do
+// collected as instances that never join, which is how it is known that they do
 // not. The rest is left over.
 func (l *Loop) fail(ctx context.Context, s *scope, x *execution, f failure) {
 	l.drop(x)
@@ -78,7 +78,7 @@ func (l *Loop) discard(ctx context.Context, s *scope) error {
 	for _, name := range slices.Sorted(maps.Keys(l.leftovers)) {
 		claim, n := s.claims[name], s.managed[name]
 		switch {
-		case claim == nil && n == nil: // gone, or nobody has heard of it for long
+		case claim == nil && n == nil: // gone, or no one has heard of it for long
 			claim = &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		case claim == nil || n == nil: // one of the caches is behind
 			continue

@@ -146,7 +146,7 @@ func (l *Loop) reportTrouble(ctx context.Context, x *execution, err error) {
 	log.FromContext(ctx).Error(err, "disruption makes no progress", "command-id", x.id)
 }
 
-// reportFailure logs and counts an execution that was given up, with so many
+// reportFailure logs and counts an execution that was abandoned, with so many
 // replacements missing.
 func (l *Loop) reportFailure(ctx context.Context, x *execution, missing int, why error) {
 	c := &x.command
@@ -258,7 +258,7 @@ func (s *scope) category(c *model.Command) string {
 }
 
 // reportStays tells why nodes are kept: those that the plan has looked at, those
-// that nobody may disrupt, and those whose pool keeps them for ever. Nodes that
+// that no one may disrupt, and those whose pool keeps them for ever. Nodes that
 // start or go away say so themselves.
 func (l *Loop) reportStays(s *scope) {
 	for i := range s.plan.Stays {

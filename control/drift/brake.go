@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// repeatedly is how many machines in a row have to fail to join for
+	// repeatedly is how many instances in a row have to fail to join for
 	// replacements to be halted.
 	repeatedly = 2
 	// leastWait and mostWait bound the time from a failure to the next
@@ -23,14 +23,14 @@ const (
 	mostWait  = 10 * time.Minute
 )
 
-// trouble is that machines of a pool do not become nodes: that several have
+// trouble is that instances of a pool do not become nodes: that several have
 // failed to, and none has succeeded since.
 type trouble struct {
 	since, last     time.Time // the first and the last failure known
 	reason, message string
 }
 
-// troubleOf returns what keeps the pool's machines from becoming nodes, or
+// troubleOf returns what keeps the pool's instances from becoming nodes, or
 // nil. What the pool's conditions say counts, so that a restart forgets
 // little.
 func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
@@ -69,7 +69,7 @@ func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
 }
 
 // editedAt returns when the pool or its node class was edited, as far as no
-// machine has shown since then what comes of it; zero when one has.
+// instance has shown since then what comes of it; zero when one has.
 func editedAt(pool *v1.NodePool) time.Time {
 	health := conditions.Get(pool, v1.NodeRegistrationHealthyCondition)
 	if health == nil || health.Status != metav1.ConditionUnknown {
@@ -80,7 +80,7 @@ func editedAt(pool *v1.NodePool) time.Time {
 
 // halt returns the condition RolloutHalted as it is to be, nil for none, and
 // how long that holds if nothing happens, 0 for ever. True lets no node be
-// replaced by machines of the pool; Unknown lets one, to see whether it works
+// replaced by instances of the pool; Unknown lets one, to see whether it works
 // again.
 func halt(pool *v1.NodePool, t tally, x *trouble, now time.Time) (*metav1.Condition, time.Duration) {
 	if x == nil {

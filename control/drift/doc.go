@@ -6,7 +6,7 @@
 // Reconciler is the controller nodeclaim.disruption. It keeps two conditions
 // of a NodeClaim, each there or not there, never False:
 //
-//   - Drifted: the machine no longer is what its NodePool or its node class
+//   - Drifted: the instance no longer is what its NodePool or its node class
 //     asks for. The reason says in what; the transition time is the drift's age.
 //   - Consolidatable: its node has been quiet for the consolidateAfter of its
 //     pool.
@@ -14,19 +14,19 @@
 // Rollout is the controller nodepool.rollout. A roll-out is the replacement of
 // the drifted nodes of a NodePool. It keeps two conditions of the NodePool,
 // both ours: RolledOut, whether there is none left, and RolloutHalted, which
-// stops replacements, of drifted nodes and of underutilized ones, by machines that
+// stops replacements, of drifted nodes and of underutilized ones, by instances that
 // do not become nodes. The latter is a state machine whose only state is the
 // condition:
 //
-//	none    → True     two machines in a row have failed to join
+//	none    → True     two instances in a row have failed to join
 //	True    → Unknown  a while without another failure, nothing on its way
 //	Unknown → True     the one replacement this allows is under way, or failed
-//	any     → none     a machine has joined, or the pool or its node class was
+//	any     → none     an instance has joined, or the pool or its node class was
 //	                   edited
 //
 // Invariants:
 //
-//  1. Only the user's edits and what the provider says of this very machine
+//  1. Only the user's edits and what the provider says of this very instance
 //     drift a node at once. That its instance type is gone is believed when
 //     answer after answer lacks it, and not while answers are suspiciously
 //     small (see typeMemory).

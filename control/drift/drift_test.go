@@ -40,8 +40,8 @@ func TestRegister(t *testing.T) {
 //	                    what the cloud has; T= has no offerings; RID after a
 //	                    second slash makes an offering reserved
 //	many N              adds types m1 to mN to them
-//	drifted REASON      what the provider says of each machine
-//	machine-gone        IsDrifted does not find the machine, once
+//	drifted REASON      what the provider says of each instance
+//	machine-gone        IsDrifted does not find the instance, once
 //	broken METHOD       the next call fails
 //	restart             forget what the process knows
 func setup(c *controltest.Cluster) {

@@ -16,12 +16,12 @@ const (
 	// remembered is how many failures are kept of each pool.
 	remembered = 4
 	// givenUpAfter is the age from which on a claim that goes without having
-	// become a node for pods was given up. Those that find no capacity go
-	// sooner, and say nothing about machines.
+	// become a node for pods was abandoned. Those that find no capacity go
+	// sooner, and say nothing about instances.
 	givenUpAfter = 4 * time.Minute
 )
 
-// failures remembers which machines never became nodes for pods, by pool and
+// failures remembers which instances never became nodes for pods, by pool and
 // the template they were made from. The zero value is ready for use. Safe for
 // concurrent use.
 type failures struct {
@@ -74,7 +74,7 @@ func (f *failures) joined(claim *v1.NodeClaim) {
 	}
 }
 
-// after returns when machines made from the template failed later than t,
+// after returns when instances made from the template failed later than t,
 // oldest first.
 func (f *failures) after(pool, hash string, t time.Time) []time.Time {
 	f.mu.Lock()

@@ -32,7 +32,7 @@ func hashDiffers(claim *v1.NodeClaim, pool *v1.NodePool) bool {
 		theirs[v1.NodePoolHashAnnotationKey] != ours[v1.NodePoolHashAnnotationKey]
 }
 
-// labelsOf returns the claim's labels as what its machine is.
+// labelsOf returns the claim's labels as what its instance is.
 func labelsOf(claim *v1.NodeClaim, known v1.Labels) model.Requirements {
 	canonical := make(map[string]string, len(claim.Labels))
 	for key, value := range claim.Labels {

@@ -113,7 +113,7 @@ func (r *Reconciler) setDrifted(ctx context.Context, claim *v1.NodeClaim, pool *
 	reason, err := r.reason(ctx, claim, pool, now)
 	switch {
 	case cloud.IsNotFound(err):
-		return nil // the machine is gone, and others see to that
+		return nil // the instance is gone, and others see to that
 	case err != nil:
 		return fmt.Errorf("drift of node claim %s: %w", claim.Name, err)
 	case reason == "":

@@ -25,7 +25,7 @@ import (
 )
 
 // Rollout is the controller nodepool.rollout. It says on a NodePool how far
-// its nodes are what it asks for, and has its machines replace no nodes while
+// its nodes are what it asks for, and has its instances replace no nodes while
 // they do not become nodes themselves. The exported fields are required.
 type Rollout struct {
 	Client   client.Client

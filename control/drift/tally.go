@@ -11,7 +11,7 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// lateAfter is how long a machine may take until its node is ready for pods.
+// lateAfter is how long an instance may take until its node is ready for pods.
 // It is a minute less than it takes to give up replacing a node, so that
 // nothing is begun in between.
 const lateAfter = 9 * time.Minute
@@ -70,7 +70,7 @@ func (t *tally) addNew(claim *v1.NodeClaim, now time.Time) {
 			t.patience = limit
 		}
 	case conditions.IsTrue(claim, v1.RegisteredCondition):
-		t.late = append(t.late, limit) // nobody gives it up: it may stay so for ever
+		t.late = append(t.late, limit) // no one gives it up: it may stay so for ever
 	default:
 		t.late = append(t.late, limit)
 		t.coming++

@@ -36,7 +36,7 @@ const (
 // that answers in part must not drift nodes that run well, so a type is gone
 // only when each of several answers over a time lacks it, none of them being
 // empty or suddenly much smaller than before. Nothing is remembered over a
-// restart: then the time begins anew, which errs on the side of the node.
+// restart: then the time begins again, which errs on the side of the node.
 //
 // The zero value is ready for use. Safe for concurrent use.
 type typeMemory struct {
@@ -126,7 +126,7 @@ func (t *typeMemory) forget(claim string) {
 }
 
 // typeGone reports whether the provider has no offering left that the claim's
-// machine could be.
+// instance could be.
 func (r *Reconciler) typeGone(ctx context.Context, claim *v1.NodeClaim, pool *v1.NodePool, now time.Time) (bool, error) {
 	if now.Sub(claim.CreationTimestamp.Time) < typeCheckAge || r.types.isFresh(claim, now) {
 		return false, nil
@@ -160,8 +160,8 @@ func sizeOf(all []*cloud.InstanceType) int {
 	return n
 }
 
-// offered reports whether one of the type's offerings is what the machine is,
-// available or not. A machine in reserved capacity may have become one on
+// offered reports whether one of the type's offerings is what the instance is,
+// available or not. An instance in reserved capacity may have become one on
 // demand when its reservation ended, whatever labels told reservations apart.
 func offered(t *cloud.InstanceType, machine model.Requirements, wellKnown model.LabelSet) bool {
 	if capacityType, _ := machine.Value(model.LabelCapacityType); capacityType == v1.CapacityTypeReserved {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package garbage brings the claims in the cluster and the machines in the
-// cloud back into step where an event was missed: claims whose machine is gone
-// are deleted, and machines whose claim is gone are ended.
+// Package garbage brings the claims in the cluster and the instances in the
+// cloud back into step where an event was missed: claims whose instance is gone
+// are deleted, and instances whose claim is gone are ended.
 //
 // Invariants:
 //
@@ -10,9 +10,9 @@
 //     the round is over.
 //  2. A claim whose Node is ready is kept whatever the provider says: the
 //     kubelet is alive. Any other goes only if the provider, asked for its
-//     machine, says that it is gone: a list may lag behind. That of a machine
+//     instance, says that it is gone: a list may lag behind. That of an instance
 //     launched a short time ago says nothing: clouds may not know it yet.
-//  3. A machine is ended only when it has been without a claim for the grace
+//  3. An instance is ended only when it has been without a claim for the grace
 //     time, and the API server itself, not a cache, says the claim is gone. Its
 //     Node is deleted with it.
 package garbage
@@ -49,12 +49,12 @@ const (
 	period = 2 * time.Minute
 	// earlyPeriod is that after the first rounds, see EarlyRounds.
 	earlyPeriod = 10 * time.Second
-	// parallel is how many claims or machines are dealt with at once.
+	// parallel is how many claims or instances are dealt with at once.
 	parallel = 20
-	// settles is how long after its launch a machine may not show in the
+	// settles is how long after its launch an instance may not show in the
 	// cloud's answers.
 	settles = 2 * time.Minute
-	// DefaultGrace is how long a machine may be without a claim.
+	// DefaultGrace is how long an instance may be without a claim.
 	DefaultGrace = 30 * time.Second
 )
 
@@ -68,15 +68,15 @@ type Reconciler struct {
 	Provider    cloud.Provider
 	Clock       clock.PassiveClock
 	Disruptions *meter.Disruptions
-	// Grace is how long after its start a machine without a claim is left
+	// Grace is how long after its start an instance without a claim is left
 	// alone. Zero means DefaultGrace.
 	Grace time.Duration
 	// EarlyRounds is after how many rounds without a failure the next one comes
-	// soon: what the process before has left is dear.
+	// soon: what the process before has left is expensive.
 	EarlyRounds int
 
 	rounds  int                  // without a failure, as far as they count
-	ageless map[string]time.Time // when machines of unknown age were first seen, by provider ID
+	ageless map[string]time.Time // when instances of unknown age were first seen, by provider ID
 }
 
 // Register adds the controller to the manager. It runs one round at a time
@@ -96,8 +96,8 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 
 // Reconcile runs one round and comes back for the next.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	// The claims are read before and after the machines: a claim that was
-	// there before must show its machine, and a machine must show its claim
+	// The claims are read before and after the instances: a claim that was
+	// there before must show its instance, and an instance must show its claim
 	// afterwards.
 	before, err := r.claims(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func lost(claims []v1.NodeClaim, machines []*cloud.Machine, until time.Time) []*
 	return out
 }
 
-// orphans returns the machines without a claim that had time to get one. One
+// orphans returns the instances without a claim that had time to get one. One
 // that the cloud does not know the start of began when it was first seen.
 func (r *Reconciler) orphans(machines []*cloud.Machine, claims []v1.NodeClaim) []*cloud.Machine {
 	grace := r.Grace
@@ -188,8 +188,8 @@ func (r *Reconciler) orphans(machines []*cloud.Machine, claims []v1.NodeClaim) [
 	return cloud.Orphans(aged, claims, now.Add(-grace))
 }
 
-// collectClaim deletes a claim without a machine, unless its Node or the
-// machine itself is alive.
+// collectClaim deletes a claim without an instance, unless its Node or the
+// instance itself is alive.
 func (r *Reconciler) collectClaim(ctx context.Context, claim *v1.NodeClaim) error {
 	node, err := join.NodeOf(ctx, r.Client, claim)
 	switch {
@@ -214,8 +214,8 @@ func (r *Reconciler) collectClaim(ctx context.Context, claim *v1.NodeClaim) erro
 	return nil
 }
 
-// collectMachine ends a machine whose claim the API server does not know. Its
-// Node goes first: once the machine is ending nothing would lead to it.
+// collectMachine ends an instance whose claim the API server does not know. Its
+// Node goes first: once the instance is ending nothing would lead to it.
 func (r *Reconciler) collectMachine(ctx context.Context, machine *cloud.Machine) error {
 	gone, err := r.isGone(ctx, machine)
 	if err != nil || !gone {
@@ -239,7 +239,7 @@ func (r *Reconciler) collectMachine(ctx context.Context, machine *cloud.Machine)
 	return nil
 }
 
-// isGone reports whether no claim answers for the machine even now.
+// isGone reports whether no claim answers for the instance even now.
 func (r *Reconciler) isGone(ctx context.Context, machine *cloud.Machine) (bool, error) {
 	if machine.Claim == "" {
 		return true, nil

@@ -23,7 +23,7 @@ func TestGarbage(t *testing.T) {
 
 // setup adds the reconciler, and the command
 //
-//	omit ID       let the cloud's list leave that machine out
+//	omit ID       let the cloud's list leave that instance out
 //	early ROUNDS  how many rounds at first come soon
 func setup(c *controltest.Cluster) {
 	lagging := &lagging{Provider: c.Cloud}

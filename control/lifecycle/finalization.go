@@ -18,11 +18,11 @@ import (
 	"karpenter/kube/join"
 )
 
-// terminationPoll is how often the provider is asked whether the machine is
+// terminationPoll is how often the provider is asked whether the instance is
 // gone.
 const terminationPoll = 5 * time.Second
 
-// finalize ends a deleted claim: its Nodes first, then its machine, then the
+// finalize ends a deleted claim: its Nodes first, then its instance, then the
 // claim itself.
 func (r *Reconciler) finalize(ctx context.Context, s *scope) (time.Duration, error) {
 	if !controllerutil.ContainsFinalizer(s.claim, v1.TerminationFinalizer) {
@@ -61,7 +61,7 @@ func (r *Reconciler) stampDeadline(ctx context.Context, s *scope) {
 	})
 }
 
-// end ends the Nodes and then the machine. It reports whether nothing of the
+// end ends the Nodes and then the instance. It reports whether nothing of the
 // claim is left.
 func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, finished bool, err error) {
 	left, err := r.deleteNodes(ctx, s)

@@ -17,7 +17,7 @@ import (
 )
 
 // Hook may hold up the registration of a Node until something outside, such
-// as an agent on the machine, is done.
+// as an agent on the instance, is done.
 type Hook interface {
 	// Name is shown on the claim while the hook holds it up.
 	Name() string

@@ -19,7 +19,7 @@ import (
 )
 
 // TestClaimsOf shows that the event of a Node reaches the claims of its
-// machine, and no others.
+// instance, and no others.
 func TestClaimsOf(t *testing.T) {
 	c := controltest.New(t)
 	if _, err := c.Do(`

@@ -21,7 +21,7 @@ import (
 // cut before it is shown on a condition or event.
 const messageLimit = 300
 
-// launch gets the claim its machine and records it.
+// launch gets the claim its instance and records it.
 func (r *Reconciler) launch(ctx context.Context, s *scope) (time.Duration, error) {
 	if s.isSettled(v1.LaunchedCondition) {
 		r.memory.launched(s.claim, nil)
@@ -71,7 +71,7 @@ func (r *Reconciler) launchFailed(ctx context.Context, s *scope, err error) erro
 	return fmt.Errorf("launch instance of node claim %s: %w", s.claim.Name, err)
 }
 
-// record writes the machine onto the claim. The claim's own labels win over
+// record writes the instance onto the claim. The claim's own labels win over
 // the provider's, the provider's annotations over the claim's.
 func record(claim *v1.NodeClaim, machine *cloud.Machine) {
 	claim.Labels = merged(machine.Labels, claim.Labels)

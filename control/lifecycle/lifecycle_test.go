@@ -34,7 +34,7 @@ func TestLifecycle(t *testing.T) {
 //
 //	hook NAME pass | pending DURATION | error TEXT… | label KEY=VALUE
 //	timeouts LAUNCH REGISTRATION
-//	mark KEY=VALUE         let the provider label and annotate its machines
+//	mark KEY=VALUE         let the provider label and annotate its instances
 //	devices [DRIVER…] [serves RESOURCE]  what drivers have published on every Node
 func setup(c *controltest.Cluster) {
 	marking := &marker{Provider: c.Cloud}
@@ -92,7 +92,7 @@ func (p *published) Serves(_ *corev1.Node, resource corev1.ResourceName) bool {
 	return string(resource) == p.serves
 }
 
-// marker is a provider that leaves marks of its own on its machines.
+// marker is a provider that leaves marks of its own on its instances.
 type marker struct {
 	cloud.Provider
 	marks map[string]string

@@ -12,7 +12,7 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// expire gives up a claim that is not launched or not registered in time. The
+// expire abandons a claim that is not launched or not registered in time. The
 // time runs from the last change of the condition, which for a claim that
 // never got on is its creation.
 func (r *Reconciler) expire(ctx context.Context, s *scope) (time.Duration, error) {

@@ -14,12 +14,12 @@ import (
 
 // memory is what the reconciler knows of claims beyond the last read: the
 // version it wrote last, whether it deleted the claim and which Node it let pods
-// on, so that a cache lagging behind is not mistaken for news, and the machine it
+// on, so that a cache lagging behind is not mistaken for news, and the instance it
 // started but could not yet record. The zero memory is ready for use; it is safe
 // for concurrent use.
 //
 // It is a help, not the truth: after a restart the provider answers for the
-// machines and the API server's conflicts for the versions.
+// instances and the API server's conflicts for the versions.
 type memory struct {
 	mu     sync.Mutex
 	claims map[string]remembered // by name
@@ -43,7 +43,7 @@ func (m *memory) gaveUp(claim *v1.NodeClaim) {
 	m.change(claim, func(e *remembered) { e.deleted = true })
 }
 
-// launched notes the machine of a claim until it is recorded; nil says that
+// launched notes the instance of a claim until it is recorded; nil says that
 // it is.
 func (m *memory) launched(claim *v1.NodeClaim, machine *cloud.Machine) {
 	m.change(claim, func(e *remembered) { e.machine = machine })
@@ -63,7 +63,7 @@ func (m *memory) hasReleased(claim *v1.NodeClaim, node types.UID) bool {
 	return e.uid == claim.UID && e.node != "" && e.node == node
 }
 
-// machineOf returns the machine of a claim that is not recorded yet, or nil.
+// machineOf returns the instance of a claim that is not recorded yet, or nil.
 func (m *memory) machineOf(claim *v1.NodeClaim) *cloud.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()

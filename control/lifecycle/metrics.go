@@ -49,7 +49,7 @@ func (m *Metrics) nodeCreated(claim *v1.NodeClaim) {
 	m.nodesCreated.WithLabelValues(claim.Labels[v1.NodePoolLabelKey], claim.Labels[corev1.LabelTopologyZone]).Inc()
 }
 
-// machineGone observes how long the machine took to end.
+// machineGone observes how long the instance took to end.
 func (m *Metrics) machineGone(claim *v1.NodeClaim, took time.Duration) {
 	m.instanceTermination.WithLabelValues(claim.Labels[v1.NodePoolLabelKey]).Observe(took.Seconds())
 }

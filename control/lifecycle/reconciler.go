@@ -41,7 +41,7 @@ const (
 // PoolHealth learns how the claims of a NodePool fare. Both calls are cheap,
 // and repeating one for the same claim changes nothing.
 type PoolHealth interface {
-	// Succeeded notes that the claim's machine became a Node.
+	// Succeeded notes that the claim's instance became a Node.
 	Succeeded(claim *v1.NodeClaim)
 	// Failed notes that it never did, and why.
 	Failed(claim *v1.NodeClaim, reason, message string)
@@ -95,7 +95,7 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 		Complete(r)
 }
 
-// claimsOf names the claims a Node is the machine of.
+// claimsOf names the claims a Node is the instance of.
 func (r *Reconciler) claimsOf(ctx context.Context, o client.Object) []reconcile.Request {
 	claims, err := join.ClaimsOf(ctx, r.Client, o.(*corev1.Node))
 	if err != nil {
@@ -240,7 +240,7 @@ func (r *Reconciler) persistStatus(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// giveUp deletes the claim and counts why. Nothing is counted when somebody
+// giveUp deletes the claim and counts why. Nothing is counted when someone
 // else was first.
 func (r *Reconciler) giveUp(ctx context.Context, s *scope, reason string) error {
 	s.given = true

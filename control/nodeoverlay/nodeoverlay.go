@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// Period is the time between two evaluations nobody has asked for.
+	// Period is the time between two evaluations no one has asked for.
 	Period = 6 * time.Hour
 )
 

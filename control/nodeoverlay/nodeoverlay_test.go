@@ -29,7 +29,7 @@ func TestNodeOverlay(t *testing.T) {
 //	restart        forget every evaluation
 //
 // When an evaluation changes something, the types of each pool are printed as
-// everybody else sees them.
+// everyone else sees them.
 func setup(c *controltest.Cluster) {
 	store := &overlay.Store{}
 	c.Reconcilers[""] = &nodeoverlay.Reconciler{

@@ -110,7 +110,7 @@ func (p *plant) plan(request corev1.ResourceList) string {
 	return strings.Join(out, "; ")
 }
 
-// From overlays in the API to a plan: it buys what the overlays made cheapest,
+// From overlays in the API to a plan: it launches what the overlays made cheapest,
 // or what they say has what the pod needs, and the claim tells so.
 func TestPlan(t *testing.T) {
 	on := func(types string) string {
@@ -131,7 +131,7 @@ func TestPlan(t *testing.T) {
 			overlay b {spec: {` + on("default-instance-type") + `, price: "0.04", weight: 2}}
 			overlay c {spec: {` + on("default-instance-type, large-instance-type") + `, price: "0.02", weight: 1}}
 			overlay d {spec: {` + on("large-instance-type") + `, price: "0.05", weight: 1}}`,
-			core, "default-instance-type in p for $0.040, price-overlay-applied=true"}, // d refuses c
+			core, "default-instance-type in p for $0.040, price-overlay-applied=true"}, // d rejects c
 		{"spec 20/150", `
 			pool p
 			pool q

@@ -9,7 +9,7 @@
 //     status.nodes.
 //   - Readiness: whether the node class is ready, condition NodeClassReady.
 //   - Validation: whether the pool makes sense, ValidationSucceeded.
-//   - RegistrationHealth: whether the pool's machines become nodes of late,
+//   - RegistrationHealth: whether the pool's instances become nodes recently,
 //     NodeRegistrationHealthy.
 //
 // None of them decides anything about nodes. Status is written over what was

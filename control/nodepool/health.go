@@ -20,7 +20,7 @@ const (
 )
 
 // Health remembers how the latest claims of each pool fared: whether their
-// machines became nodes. The zero Health is ready for use; it is safe for
+// instances became nodes. The zero Health is ready for use; it is safe for
 // concurrent use.
 //
 // Outcomes are counted towards the very pool that owns the claim, by UID, so
@@ -49,7 +49,7 @@ type verdict struct {
 	reason, message string
 }
 
-// Succeeded notes that the claim's machine became a Node.
+// Succeeded notes that the claim's instance became a Node.
 func (h *Health) Succeeded(claim *v1.NodeClaim) {
 	h.note(claim, true, verdict{
 		status: metav1.ConditionTrue, reason: v1.NodeRegistrationHealthyCondition,

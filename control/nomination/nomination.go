@@ -46,7 +46,7 @@ const (
 // World is the part of the cluster's state that nomination needs.
 type World interface {
 	// Nominations returns the pods that are to name the node, each once until
-	// somebody undoes it. The claim is the node's, "" when not known.
+	// someone undoes it. The claim is the node's, "" when not known.
 	Nominations(node, claim string) []world.Nomination
 	// NotNominated has one of them returned again.
 	NotNominated(world.Nomination)
@@ -104,7 +104,7 @@ func request(node string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}
 }
 
-// dropped returns the node that somebody has removed from the status of the
+// dropped returns the node that someone has removed from the status of the
 // pod, which is still unbound.
 func dropped(old, now *corev1.Pod) string {
 	if now.Spec.NodeName != "" || now.Status.NominatedNodeName != "" {
@@ -210,7 +210,7 @@ func (r *Reconciler) write(ctx context.Context, list []world.Nomination) error {
 	return errors.Join(failures...)
 }
 
-// apply writes one pod. That it is gone, bound, or claimed by somebody else is
+// apply writes one pod. That it is gone, bound, or claimed by someone else is
 // no error; that the process may not write it is said once.
 func (r *Reconciler) apply(ctx context.Context, n world.Nomination) error {
 	status := applycorev1.PodStatus()

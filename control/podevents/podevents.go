@@ -102,7 +102,7 @@ func filter() predicate.Predicate {
 }
 
 // Reconcile notes that something happened on a node. Pods that existed before are
-// news only if they came when nobody looked: a process that starts again does not
+// news only if they came when no one looked: a process that starts again does not
 // write to the claims of all nodes, and puts off no consolidation.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}

@@ -15,7 +15,7 @@ import (
 	"karpenter/world"
 )
 
-// doubt is how long a claim counts of which nobody knows whether it was
+// doubt is how long a claim counts of which no one knows whether it was
 // created: if it was, the world has heard of it then.
 const doubt = 15 * time.Second
 
@@ -45,7 +45,7 @@ func (l *ledger) enterLocked(launch model.Launch) int {
 }
 
 // settleLocked takes the launch out that ended with err or, if that does not
-// say whether the claim was created, leaves it in until nobody needs to ask.
+// say whether the claim was created, leaves it in until no one needs to ask.
 func (l *ledger) settleLocked(key int, err error, now time.Time) {
 	if !inDoubt(err) {
 		delete(l.open, key)
@@ -56,13 +56,13 @@ func (l *ledger) settleLocked(key int, err error, now time.Time) {
 	l.open[key] = e
 }
 
-// sweepLocked forgets the launches that nobody needs to ask about any more.
+// sweepLocked forgets the launches that no one needs to ask about any more.
 func (l *ledger) sweepLocked(now time.Time) {
 	maps.DeleteFunc(l.open, func(_ int, e entry) bool { return !e.until.IsZero() && !now.Before(e.until) })
 }
 
 // inDoubt reports whether the object may have been created although there was
-// the error: unless the API server has refused it.
+// the error: unless the API server has rejected it.
 func inDoubt(err error) bool {
 	var status apierrors.APIStatus
 	var unasked *refusedError

@@ -52,7 +52,7 @@ func (b *batch) endLocked() time.Time {
 	return most
 }
 
-// clear begins anew.
+// clear begins again.
 func (b *batch) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

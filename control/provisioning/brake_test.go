@@ -21,7 +21,7 @@ import (
 )
 
 // taintedNodes shows the world a node for each claim of the pools, ready for
-// pods but for a taint that somebody else has put on it.
+// pods but for a taint that someone else has put on it.
 func (s *stage) taintedNodes(pools ...string) {
 	s.nodesOfClaims([]corev1.Taint{{Key: "third-party", Effect: corev1.TaintEffectNoExecute}}, pools...)
 }

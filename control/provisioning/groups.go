@@ -189,7 +189,7 @@ func rolledBack(f world.Failure, why string) events.Event {
 	}
 }
 
-// whole refuses, of the launches for a PodGroup of which one is refused, all.
+// whole rejects, of the launches for a PodGroup of which one is rejected, all.
 func whole(admitted []model.Launch, refused []refusal) ([]model.Launch, []refusal) {
 	broken := map[string]bool{}
 	for _, r := range refused {

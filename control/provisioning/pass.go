@@ -141,7 +141,7 @@ func named(s *model.Snapshot, name string) *model.Node {
 	return &s.Nodes[i]
 }
 
-// unplace gives up earlier plans for the pods that have no place now.
+// unplace abandons earlier plans for the pods that have no place now.
 func (p *Provisioner) unplace(s *scope) {
 	for _, v := range s.plan.Verdicts {
 		p.World.Unplaced(v.Pods)
@@ -232,7 +232,7 @@ func (p *Provisioner) create(ctx context.Context, l *model.Launch, pool *v1.Node
 	return claim, nil
 }
 
-// planned tells the world of a claim before anybody else can ask, and the pods
+// planned tells the world of a claim before anyone else can ask, and the pods
 // where they are to go. Nil stands for one that could not be created.
 func (p *Provisioner) planned(claim *v1.NodeClaim, pods []model.Pod) {
 	if claim == nil {

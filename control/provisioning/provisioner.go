@@ -50,7 +50,7 @@ type World interface {
 	// Unplaced takes in that there is no place for the pods.
 	Unplaced(pods []model.Pod)
 	// Refused takes in which PodGroups have no place, and which have. It returns those for which nodes were
-	// launched in vain, and the NodeClaims to be deleted.
+	// launched without success, and the NodeClaims to be deleted.
 	Refused(now time.Time, refused, placed []string) (failures []world.Failure, vain []string)
 	// PodGroup returns the PodGroup of the name; without UID if there is none.
 	PodGroup(name string) world.PodGroup

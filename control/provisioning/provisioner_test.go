@@ -102,7 +102,7 @@ func TestPassesDoNotRepeatEachOther(t *testing.T) {
 	s.wantClaims(first)
 }
 
-// A claim that is given up leaves its pods to be planned anew, on what the
+// A claim that is abandoned leaves its pods to be planned again, on what the
 // cloud has left.
 func TestInsufficientCapacityIsNoStorm(t *testing.T) {
 	s := newStage(t)
@@ -505,7 +505,7 @@ karpenter_nodeclaims_created_total{min_values_relaxed="true",nodepool="default",
 	}
 }
 
-// spec 20/18: pods that opted out are nobody's business here; spec 20/16: a
+// spec 20/18: pods that opted out are no one's business here; spec 20/16: a
 // pod that asks for a reserved label is told that there is none.
 func TestPodsThatAskForOddLabels(t *testing.T) {
 	s := newStage(t)

@@ -91,7 +91,7 @@ func (p *Provisioner) reserve(launches []model.Launch) (keys []int, release func
 	return keys, release, nil
 }
 
-// refusedError is that nobody was asked to create a claim.
+// refusedError is that no one was asked to create a claim.
 type refusedError struct{ pool, why string }
 
 func (e *refusedError) Error() string {

@@ -142,8 +142,8 @@ func TestReplaceInPart(t *testing.T) {
 	}
 }
 
-// A claim of which nobody knows whether it was created counts until the world
-// would have heard of it; one that was refused does not.
+// A claim of which no one knows whether it was created counts until the world
+// would have heard of it; one that was rejected does not.
 func TestLostAnswersCount(t *testing.T) {
 	s := newStage(t)
 	s.pool("general", limited("nodes", "1"))

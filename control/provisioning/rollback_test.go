@@ -207,7 +207,7 @@ func TestCrashWhileLaunchingAGroup(t *testing.T) {
 	next.wantClaims(3)
 }
 
-// A launch that is refused because the limit has been lowered since the plan was made
+// A launch that is rejected because the limit has been lowered since the plan was made
 // keeps all nodes of its group from being launched, and no others.
 func TestGroupIsLaunchedWholeOrNotAtAll(t *testing.T) {
 	launch := func(pool string, pods ...model.Pod) model.Launch { return model.Launch{Pool: pool, Pods: pods} }

@@ -15,7 +15,7 @@
 // Invariants:
 //
 //  1. Hydrated is false until every request that existed at the start has been looked
-//     at, so that nobody takes away nodes that only seem empty.
+//     at, so that no one removes nodes that only seem empty.
 //  2. A request that has failed, or whose booking has ended, keeps no capacity.
 //  3. The pods of all requests of a namespace request no more than Limits together:
 //     younger requests wait.

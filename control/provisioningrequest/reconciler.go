@@ -43,7 +43,7 @@ const (
 	kept = time.Minute
 
 	refreshAfter = 30 * time.Second // until a request is looked at again without a reason
-	againAfter   = time.Second      // after somebody else has written meanwhile, or a failure
+	againAfter   = time.Second      // after someone else has written meanwhile, or a failure
 )
 
 // World is the part of the cluster's state that requests change.

@@ -55,7 +55,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// sell has the pool launch machines with four cores, if there is capacity.
+// sell has the pool launch instances with four cores, if there is capacity.
 func (s *stage) sell(available bool) {
 	four := model.Resources{}.With(model.CPU, 4000).With(model.Memory, 64<<30).With(model.Pods, 100).With(model.Nodes, 1)
 	s.world.SetTypes("p", []*model.InstanceType{{
@@ -264,7 +264,7 @@ func TestCheckCapacity(t *testing.T) {
 }
 
 // spec 46/125: pods that use a request have its places: nothing is launched for both. Their
-// nodes are not taken away before they run.
+// nodes are not removed before they run.
 func TestConsumed(t *testing.T) {
 	s := newStage(t)
 	s.request("train", autoscalingv1.BestEffortAtomicScaleUp, nil, "3:2", "4:1")

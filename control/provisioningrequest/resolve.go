@@ -55,7 +55,7 @@ func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningR
 	return out, nil
 }
 
-// without takes away the last pod that requests as much, or else the last one.
+// without removes the last pod that requests as much, or else the last one.
 func without(pods []world.Pod, requests model.Resources) []world.Pod {
 	for i := len(pods) - 1; i >= 0; i-- {
 		if pods[i].Shape.Requests.Equal(requests) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reboot restarts the machines of NodeClaims in place.
+// Package reboot restarts the instances of NodeClaims in place.
 //
 // Reconciler is the controller nodeclaim.reboot. The disruption loop requests a
 // reboot by the condition Rebooting, whose reason is the phase. RebootRequested:
 // the Node is tainted and drained, then the provider is asked. RebootIssued: the
 // Node is expected back with another boot ID, and Ready. A reboot that fails has
-// its NodeClaim deleted, so that the machine is replaced.
+// its NodeClaim deleted, so that the instance is replaced.
 //
 // Invariants:
 //
 //  1. The provider is asked only after the boot ID from before is stored, so a
-//     new process can tell whether the machine has rebooted already.
+//     new process can tell whether the instance has rebooted already.
 //  2. Everything with a time limit has its beginning stored on the NodeClaim, so
 //     a restart of the controller extends no limit.
 package reboot

@@ -29,7 +29,7 @@ import (
 const (
 	// issueLimit is how long the provider is asked until it accepts the reboot.
 	issueLimit = 5 * time.Minute
-	// recoveryLimit is how long the machine may take to come back.
+	// recoveryLimit is how long the instance may take to come back.
 	recoveryLimit = 20 * time.Minute
 	// drainAtLeast is how long a drain takes at least, so that pods that were
 	// being scheduled are seen.
@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, client.IgnoreNotFound(err)
 }
 
-// issue drains the Node and has the machine rebooted.
+// issue drains the Node and has the instance rebooted.
 func (r *Reconciler) issue(ctx context.Context, s *scope) (time.Duration, error) {
 	bound, err := boundOf(s.claim)
 	if err != nil {
@@ -193,7 +193,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (time.Duration, error)
 	return poll, nil
 }
 
-// issued notes that the machine reboots.
+// issued notes that the instance reboots.
 func (r *Reconciler) issued(ctx context.Context, s *scope) error {
 	stored := s.claim.DeepCopy()
 	set := s.claim.StatusConditions(s.now)
@@ -205,7 +205,7 @@ func (r *Reconciler) issued(ctx context.Context, s *scope) error {
 	return r.uninitialize(ctx, s.node)
 }
 
-// recover waits for the machine to come back.
+// recover waits for the instance to come back.
 func (r *Reconciler) recover(ctx context.Context, s *scope) (time.Duration, error) {
 	bound, err := boundOf(s.claim)
 	if err != nil {
@@ -232,7 +232,7 @@ func (r *Reconciler) recover(ctx context.Context, s *scope) (time.Duration, erro
 	return 0, r.succeed(ctx, s)
 }
 
-// issuedAt returns since when the machine reboots.
+// issuedAt returns since when the instance reboots.
 func (s *scope) issuedAt() time.Time {
 	if c := conditions.Get(s.claim, v1.InitializedCondition); c != nil {
 		return c.LastTransitionTime.Time

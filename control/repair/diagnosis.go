@@ -44,7 +44,7 @@ func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) (first diagnosis
 	return first, sick
 }
 
-// replaces reports whether the policy wants a machine replaced for the reason.
+// replaces reports whether the policy wants an instance replaced for the reason.
 func replaces(p cloud.RepairPolicy, reason string) bool {
 	if p.Action == cloud.RebootNode {
 		return false

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repair replaces machines whose Node says that they are broken.
+// Package repair replaces instances whose Node says that they are broken.
 //
 // Reconciler is the controller node.health. A provider's RepairPolicies name
 // the node conditions that no waiting heals. A Node that has had one of them
@@ -12,7 +12,7 @@
 // Invariants:
 //
 //  1. Nothing is repaired while too many Nodes of the pool are unhealthy at
-//     once: a fault they share is not healed by new machines.
+//     once: a fault they share is not healed by new instances.
 //  2. A claim that repair deletes has a deadline in the past from then on,
 //     whether or not the Node recovers. The deadline is written first; one that
 //     repair did not follow with the deletion, because of a crash or a

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// blockedRetry is how long after a refusal of the breaker the Node is
+	// blockedRetry is how long after a rejection of the breaker the Node is
 	// looked at again.
 	blockedRetry = 5 * time.Minute
 )

@@ -226,7 +226,7 @@ func TestDeleteFails(t *testing.T) {
 	s.left()
 }
 
-// Where pods cannot be listed, nobody knows that a node is empty.
+// Where pods cannot be listed, no one knows that a node is empty.
 func TestPodsUnknown(t *testing.T) {
 	s := newStage(t)
 	s.pool(1, nil)
@@ -241,7 +241,7 @@ func TestPodsUnknown(t *testing.T) {
 	s.left("a")
 }
 
-// A node that a command has begun to take away is not taken for one too many,
+// A node that a command has begun to remove is not taken for one too many,
 // whatever the cache shows.
 func TestScaleDownKnowsOfCommands(t *testing.T) {
 	s := newStage(t)

@@ -6,7 +6,7 @@
 // # Counting
 //
 // Counted are NodeClaims, from when they are created until they are gone,
-// launched or not. Each is in one state: leaving when it or its machine is being
+// launched or not. Each is in one state: leaving when it or its instance is being
 // deleted, pending when a command under way takes it away, else active. A command
 // that replaces a node marks it as pending before it creates what replaces it.
 //
@@ -23,5 +23,5 @@
 //     claims of static pools ask; it is given back whatever happens.
 //  3. Scale-down deletes claims only as long as the active ones are more than
 //     replicas. It is what the user has asked for, so it is subject to no
-//     budget; the drain that follows honours PodDisruptionBudgets.
+//     budget; the drain that follows honors PodDisruptionBudgets.
 package static

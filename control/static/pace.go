@@ -17,7 +17,7 @@ const (
 )
 
 // pace slows down pools whose new claims do not stay, such as those that the
-// cloud has no machine for. The zero value is ready; it is safe for concurrent
+// cloud has no instance for. The zero value is ready; it is safe for concurrent
 // use.
 type pace struct {
 	mu     sync.Mutex

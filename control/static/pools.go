@@ -72,7 +72,7 @@ func readied(old, now *v1.NodePool) bool {
 }
 
 // appearing admits claims that are new, and those that the command which was to
-// take them away has given up.
+// take them away has abandoned.
 func appearing() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -268,7 +268,7 @@ func TestDriftUnderWay(t *testing.T) {
 	s.wantClaims(2)
 }
 
-// A cloud that has no machines for the pool's claims is asked less and less
+// A cloud that has no instances for the pool's claims is asked less and less
 // often.
 func TestPace(t *testing.T) {
 	s := newStage(t)

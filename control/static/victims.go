@@ -12,7 +12,7 @@ import (
 // away would do.
 type victim struct {
 	claim    string
-	launched bool    // it has a machine
+	launched bool    // it has an instance
 	ready    bool    // its Node is initialized
 	drifted  bool    // it is to be replaced anyway
 	spared   bool    // its Node has the annotation do-not-disrupt
@@ -35,7 +35,7 @@ func (v victim) class() int {
 	return 3
 }
 
-// victims returns the n claims to take away, in order: those without a machine;
+// victims returns the n claims to remove, in order: those without an instance;
 // those without pods, or only with their DaemonSets'; then by what their pods
 // cost to evict. Claims with a pod that is not to be disrupted come last of all.
 // Of each kind, claims whose Node is not ready for pods yet come first, those

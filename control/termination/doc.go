@@ -2,7 +2,7 @@
 
 // Package termination takes a deleted Node out of the cluster: it keeps new
 // pods away, drains the pods that are there, waits until volumes are
-// detached, ends the machine, and then lets the Node object go.
+// detached, ends the instance, and then lets the Node object go.
 //
 // Reconciler is the controller node.termination. It works on Nodes that are
 // being deleted and carry our finalizer, in passes that are repeated about
@@ -21,6 +21,6 @@
 //  1. A pod is evicted or deleted only under the UID it was drained with.
 //  2. Without a deadline, no pod leaves but through the Eviction API.
 //  3. The deadline of a queued pod only ever moves forward in urgency.
-//  4. The machine of a Node is ended only after its drain, except when the
+//  4. The instance of a Node is ended only after its drain, except when the
 //     machine is gone already.
 package termination

@@ -152,7 +152,7 @@ func (r *Reconciler) requireDeadline(_ context.Context, s *scope) (time.Duration
 	return 0, nil
 }
 
-// endMachine ends the machine of the claim. A Node without a claim has none
+// endMachine ends the instance of the claim. A Node without a claim has none
 // that we could name.
 func (r *Reconciler) endMachine(ctx context.Context, s *scope) (time.Duration, error) {
 	if s.claim == nil {

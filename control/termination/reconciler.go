@@ -33,7 +33,7 @@ const (
 	drainPoll     = time.Second      // between passes of a drain or a wait for volumes, at first
 	drainPollMost = 10 * time.Second // and when it has taken long
 	drainAtLeast  = 5 * time.Second  // for pods bound by a scheduler that had not seen the taint
-	machinePoll   = 5 * time.Second  // between calls to end a machine
+	machinePoll   = 5 * time.Second  // between calls to end an instance
 )
 
 // Machines is the part of cloud.Provider that termination needs.
@@ -184,7 +184,7 @@ func (r *Reconciler) findDeadline(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// machineGone reports whether the machine has ended by itself. A kubelet that
+// machineGone reports whether the instance has ended by itself. A kubelet that
 // reports ready is proof that it has not.
 func (r *Reconciler) machineGone(ctx context.Context, s *scope) (bool, error) {
 	for _, c := range s.node.Status.Conditions {

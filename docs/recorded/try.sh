@@ -34,7 +34,7 @@ watch() {
 took() { [ $(($(date +%s) - began)) -lt 30 ] || say "$1 after $(($(date +%s) - began)) s" >&2; }
 
 # Most of what is compiled are libraries. Without optimisation that takes a third less time, and
-# nobody waits for them when they run. See sandbox/build.sh about GOGC.
+# no one waits for them when they run. See sandbox/build.sh about GOGC.
 export CGO_ENABLED=0 GOGC="${GOGC:-400}"
 set --
 for library in k8s.io sigs.k8s.io golang.org/x google.golang.org github.com/aws github.com/google github.com/prometheus github.com/charmbracelet; do

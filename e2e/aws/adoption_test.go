@@ -29,9 +29,9 @@ import (
 // TestAdoption takes over nodes that run under upstream Karpenter v1, those of the
 // present versions of hashes and those of older ones: every controller looks at
 // them, more than once where it does so now and then, and none is touched. Then
-// nodes are added, and then all are taken away, upstream's and ours.
+// nodes are added, and then all are removed, upstream's and ours.
 //
-// spec 65/18, spec 10/61: claims of older hashes are stamped anew.
+// spec 65/18, spec 10/61: claims of older hashes are stamped again.
 func TestAdoption(t *testing.T) {
 	c := begin(t)
 	server := c.StartAWS(t, "--cluster-name", cluster)

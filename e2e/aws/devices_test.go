@@ -33,7 +33,7 @@ import (
 // for inference.
 const sharesOfGPU = 4
 
-// survives is how long a machine of a group that cannot start may be there.
+// survives is how long an instance of a group that cannot start may be there.
 const survives = 5 * time.Minute
 
 // TestDevices is what make demo-gpu shows: GPUs by ResourceClaims and a training group,

@@ -215,7 +215,7 @@ subjects: [{kind: ServiceAccount, name: planner, namespace: %[1]s}]
 	s.config = harness.ExecKubeconfig(s.T, s.Cluster, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "planner"}})
 }
 
-// ask runs bin/karpenter as somebody who may only read.
+// ask runs bin/karpenter as someone who may only read.
 func (s *planned) ask(args ...string) (stdout string, code int) {
 	s.Helper()
 	if !slices.Contains(args, "--snapshot") {
@@ -244,7 +244,7 @@ func (s *planned) plan(args ...string) (r report, code int) {
 	return r, code
 }
 
-// waits waits until the pool is ready and all pods wait in vain.
+// waits waits until the pool is ready and all pods wait without success.
 func (s *planned) waits() {
 	s.Helper()
 	s.view.Until("pods wait", patience, func() string {

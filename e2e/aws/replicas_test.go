@@ -30,11 +30,47 @@ const (
 )
 
 // TestChangeOfLeaders has the leader of two replicas end in the middle of a
-// scale-up, in each of the ways there are. More pods come while nobody leads.
-// Whatever the moment: every pod gets its node, no claim is lost, no machine is
-// launched twice, and none is left without a claim. How long it takes is told,
+// scale-up, in each of the ways there are. More pods come while no one leads.
+// In all cases, every pod gets its node, no claim is lost, no instance is
+// launched twice, and none is left without a claim. How long it takes is logged,
 // not judged (spec 50/21).
 func TestChangeOfLeaders(t *testing.T) {
+	type round struct {
+		name   string
+		moment func(*relay) func() string // what is missing until the leader ends
+		end    func(*relay)
+	}
+	made := func(r *relay) func() string { return r.made }
+	launched := func(r *relay) func() string { return r.onTheirWay }
+	// Each way has a cluster of its own, beside the others: a round is a minute of waiting.
+	for name, rounds := range map[string][]round{
+		"killed": {
+			{"killed, claims are made", made, (*relay).kill},
+			{"killed, instances are launched", launched, (*relay).kill},
+		},
+		"stopped": {
+			{"asked to stop, claims are made", made, (*relay).stop},
+			{"asked to stop, instances are launched", launched, (*relay).stop},
+		},
+		"frozen": {
+			{"nothing happens", nil, nil},
+			{"frozen for longer than the lease, instances are launched", launched, (*relay).freeze},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := relayOf(t)
+			for _, round := range rounds {
+				r.play(round.name, round.moment, round.end)
+			}
+			r.delete()
+			r.view.Until("nothing is left in AWS", patience, func() string { return strings.Join(r.left(), ", ") })
+		})
+	}
+}
+
+// relayOf starts a cluster and the first of the replicas, which leads.
+func relayOf(t *testing.T) *relay {
+	t.Helper()
 	c := begin(t)
 	server := c.StartAWS(t, "--cluster-name", cluster)
 	r := &relay{scene: &scene{t, c, server, "relay", time.Now()}}
@@ -47,22 +83,7 @@ func TestChangeOfLeaders(t *testing.T) {
 	r.view = c.Watch(t, r.note)
 	r.leader = r.start()
 	r.holder = c.Holder(t, lease, "")
-	for _, round := range []struct {
-		name   string
-		moment func() string // what is missing until the leader ends
-		end    func()
-	}{
-		{"nothing happens", nil, nil},
-		{"killed, claims are made", r.made, r.kill},
-		{"killed, machines are launched", r.onTheirWay, r.kill},
-		{"asked to stop, claims are made", r.made, r.stop},
-		{"asked to stop, machines are launched", r.onTheirWay, r.stop},
-		{"frozen for longer than the lease, machines are launched", r.onTheirWay, r.freeze},
-	} {
-		r.play(round.name, round.moment, round.end)
-	}
-	r.delete()
-	r.view.Until("nothing is left in AWS", patience, func() string { return strings.Join(r.left(), ", ") })
+	return r
 }
 
 // relay is two replicas, and what was seen in one round.
@@ -115,7 +136,7 @@ func (r *relay) note(v *harness.View) {
 	}
 }
 
-// made tells when some claims are there.
+// made reports when some claims are there.
 func (r *relay) made() string {
 	if len(r.claims) > 0 {
 		return ""
@@ -123,7 +144,7 @@ func (r *relay) made() string {
 	return "there is no claim"
 }
 
-// onTheirWay tells when some machines are launched.
+// onTheirWay tells when some instances are launched.
 func (r *relay) onTheirWay() string {
 	if len(r.launched) > 0 {
 		return ""
@@ -133,7 +154,7 @@ func (r *relay) onTheirWay() string {
 
 // play has the pods come and the leader end at the moment, if there is one; and
 // the pods go.
-func (r *relay) play(name string, moment func() string, end func()) {
+func (r *relay) play(name string, moment func(*relay) func() string, end func(*relay)) {
 	r.Helper()
 	r.follower = r.start()
 	for _, replica := range []*harness.Replica{r.leader, r.follower} {
@@ -153,11 +174,11 @@ func (r *relay) play(name string, moment func() string, end func()) {
 		r.Logf("%s: %d pods run after %.1f s", name, allPods, time.Since(from).Seconds())
 		r.follower.Stop()
 	} else {
-		r.view.Until(name, patience, moment)
+		r.view.Until(name, patience, moment(r))
 		ready := r.ready()
 		r.made0, r.launched0 = len(r.claims), len(r.launched)
 		r.ended = time.Now()
-		end()
+		end(r)
 		r.view.Until("pods run", patience, r.running(r.view, allPods))
 		r.tellOf(name, ready, time.Since(r.ended))
 	}

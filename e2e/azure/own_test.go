@@ -43,7 +43,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:boot
 // against a real API server: Karpenter makes a bootstrap token and virtual machines; their
 // scripts ask the API server for certificates with that token, the controller manager
 // approves and signs them, and the kubelets register their Nodes with these. When the token
-// has expired, the API server refuses it, Karpenter has another one, and more nodes join
+// has expired, the API server rejects it, Karpenter has another one, and more nodes join
 // with that. Nothing shows a token. In the end no virtual machine and no network interface
 // is left.
 func TestOwnVirtualMachines(t *testing.T) {

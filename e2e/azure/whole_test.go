@@ -68,7 +68,7 @@ type machine struct {
 }
 
 // TestSimulatedAzure lets pods come: AKS machines are launched, they become nodes,
-// pods run; a virtual machine is taken away and the node replaced; pods, NodePool and
+// pods run; a virtual machine is removed and the node replaced; pods, NodePool and
 // AKSNodeClass go, and nothing is left in Azure.
 func TestSimulatedAzure(t *testing.T) {
 	c, err := harness.Start(t.Context(), harness.Options{Kubelets: true, Args: []string{"--pod-stop-delay=1s"}})

@@ -24,7 +24,7 @@ type Controller struct {
 
 // StartController runs bin/karpenter against the cluster until the test ends
 // or Kill is called. The environment is what a user would set, as NAME=value;
-// ports are chosen free, leader election is off and machines are KWOK's unless it
+// ports are chosen free, leader election is off and instances are KWOK's unless it
 // says otherwise.
 func (c *Cluster) StartController(t testing.TB, env ...string) *Controller {
 	t.Helper()

@@ -88,7 +88,7 @@ func (c *Cluster) Lease(ctx context.Context, name string) *coordinationv1.Lease 
 	return l
 }
 
-// Holder waits until the lease is held by somebody else than not, and returns by
+// Holder waits until the lease is held by someone else than not, and returns by
 // whom.
 func (c *Cluster) Holder(t testing.TB, lease, not string) string {
 	t.Helper()

@@ -47,7 +47,7 @@ func (c *Cluster) StartSlowServer(t testing.TB, atOnce int, each time.Duration) 
 	s.each.Store(int64(each))
 	proxy := httputil.NewSingleHostReverseProxy(host)
 	proxy.Transport, proxy.FlushInterval = transport, -1
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // of requests that are given up
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of requests that are abandoned
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" && !s.wait(r) {
 			return
@@ -85,7 +85,7 @@ func (s *SlowServer) Stall() (release func()) {
 // Served is how many requests have been let through, watches apart.
 func (s *SlowServer) Served() int { return int(s.served.Load()) }
 
-// wait waits for the request's turn, and reports whether anybody still waits for
+// wait waits for the request's turn, and reports whether anyone still waits for
 // the answer then.
 func (s *SlowServer) wait(r *http.Request) bool {
 	if until := s.stalled.Load(); until != nil {

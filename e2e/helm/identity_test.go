@@ -37,7 +37,7 @@ func decode(t *testing.T, text string, into any) {
 
 // start runs the program as the kubelet would run the pod's container: with its
 // variables and with its service account's token. More variables stand for
-// what differs between machines.
+// what differs between instances.
 func (i *installation) start(pod *corev1.Pod, more ...string) *harness.Controller {
 	i.Helper()
 	container := pod.Spec.Containers[0]

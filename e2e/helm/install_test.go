@@ -179,7 +179,7 @@ func (i *installation) objects(release string) map[*unstructured.Unstructured]bo
 	return out
 }
 
-// uninstall takes away what was installed, the nodes and pools being gone, and the
+// uninstall removes what was installed, the nodes and pools being gone, and the
 // lease, which the next test's program must make itself.
 func (i *installation) uninstall() {
 	i.Helper()

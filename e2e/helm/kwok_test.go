@@ -283,7 +283,7 @@ func (i *installation) reboot(v *harness.View) {
 	})
 }
 
-// orphan takes away the NodeClaim of the static pool by force, as people do: its
+// orphan removes the NodeClaim of the static pool by force, as people do: its
 // machine is found and ended, and the pool gets another node.
 func (i *installation) orphan(v *harness.View) {
 	i.Helper()
@@ -291,7 +291,7 @@ func (i *installation) orphan(v *harness.View) {
 	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
 	i.remove("karpenter.sh/v1", "NodeClaim", claim.Name)
 	i.patch(&claim, `{"metadata":{"finalizers":null}}`)
-	gone(v, claim.Status.NodeName) // with its machine
+	gone(v, claim.Status.NodeName) // with its instance
 	i.static(v, claim.Name)
 }
 

@@ -21,8 +21,8 @@ import (
 )
 
 // TestSecureMetrics installs the chart with metrics over TLS, and scrapes them as
-// nobody, as somebody who may not, and as somebody whom the chart's ClusterRole
-// lets. The service account may ask who does, and is refused nothing.
+// no one, as someone who may not, and as someone whom the chart's ClusterRole
+// lets. The service account may ask who does, and is denied nothing.
 func TestSecureMetrics(t *testing.T) {
 	i := begin(t)
 	port := freePort(t)

@@ -153,7 +153,7 @@ type event struct {
 }
 
 // requests returns what the service account has asked of the API server, each
-// once, and what it was refused.
+// once, and what it was denied.
 func (i *installation) requests(account string) (asked []request, refused []string) {
 	i.Helper()
 	seen := map[request]bool{}
@@ -166,7 +166,7 @@ func (i *installation) requests(account string) (asked []request, refused []stri
 		}
 		o := e.ObjectRef
 		if o.Resource == "" || strings.Contains(e.Annotations["authorization.k8s.io/reason"], `of ClusterRole "system:`) {
-			continue // the API server's own rules for everybody
+			continue // the API server's own rules for everyone
 		}
 		if o.Subresource != "" {
 			o.Resource += "/" + o.Subresource
@@ -201,7 +201,7 @@ func (i *installation) may(account string, r request) bool {
 	return review.Status.Allowed
 }
 
-// prove shows that the service account was refused nothing, has no permission
+// prove shows that the service account was denied nothing, has no permission
 // of the roles without a use, and no way to secrets.
 func (i *installation) prove(account string, roles ...string) {
 	i.Helper()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 const noLeader = "KarpenterNoLeader"
 
-// situation is one that wakes somebody.
+// situation is one that wakes someone.
 type situation struct {
 	alerts []string
 	begin  func(*place)

@@ -151,7 +151,7 @@ func (p *place) claim(pool string) *v1.NodeClaim {
 	return nil
 }
 
-// mistrust writes on the pool that its machines did not become nodes, as the program
+// mistrust writes on the pool that its instances did not become nodes, as the program
 // does after a quarter of an hour of that.
 func (p *place) mistrust(pool string) {
 	p.Helper()
@@ -170,7 +170,7 @@ func (p *place) mistrust(pool string) {
 	}
 }
 
-// idle starts the program as somebody who may read nothing.
+// idle starts the program as someone who may read nothing.
 func (p *place) idle() *harness.Controller {
 	p.Helper()
 	file, err := clientcmd.LoadFromFile(p.Kubeconfig)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestAWS has AWS's own command line read every aws command of the documents, and
-// look up its options and what they want, until it finds nobody at the address it
+// look up its options and what they want, until it finds no one at the address it
 // is given. None of them is carried out: what AWS would answer is not known here.
 func TestAWS(t *testing.T) {
 	s := open(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // TestCapacityBuffer keeps room for three pods: nodes come for pods that do not
-// exist and stay although they are empty, also when the program is started anew;
+// exist and stay although they are empty, also when the program is started again;
 // pods that exist run there at once, and new room is made. Without the buffer the nodes go.
 //
 // spec 20/163, spec 45/28, spec 45/33, spec 45/35, spec 45/36, spec 40/31

@@ -15,7 +15,7 @@ import (
 	"karpenter/e2e/harness"
 )
 
-// TestConsolidation lets a pool buy machines of half the size of two that are
+// TestConsolidation lets a pool launch instances of half the size of two that are
 // half empty: each is replaced by one, the replacement first and one at a time,
 // as the budget says. It is spec 40/57 from end to end.
 func TestConsolidation(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 )
 
 // TestKilledAnywhere kills the program with SIGKILL at the moments that hurt:
-// claims created and not launched, machines launched and not registered, nodes
-// draining. Each restart finishes what was begun: no pod is lost, no machine
-// leaks, none is doubled, and no more nodes are bought than without the crash.
+// claims created and not launched, instances launched and not registered, nodes
+// draining. Each restart finishes what was begun: no pod is lost, no instance
+// leaks, none is doubled, and no more nodes are launched than without the crash.
 func TestKilledAnywhere(t *testing.T) {
 	f := setUp(t, 4*time.Second)
 	f.pool(nil)

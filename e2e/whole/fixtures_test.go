@@ -56,7 +56,7 @@ func (f *fixture) create(o client.Object) {
 	}
 }
 
-// pool makes a NodePool of the test's NodeClass for on-demand amd64 machines.
+// pool makes a NodePool of the test's NodeClass for on-demand amd64 instances.
 // The edit, if any, changes it first.
 func (f *fixture) pool(edit func(*v1.NodePool)) *v1.NodePool {
 	f.Helper()

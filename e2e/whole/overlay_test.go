@@ -21,7 +21,7 @@ import (
 
 // TestNodeOverlay has pods ask for a device no instance type is known to have,
 // until an overlay says which one has it; another makes one of two such types
-// the cheaper one, and a third that contradicts it is refused.
+// the cheaper one, and a third that contradicts it is rejected.
 func TestNodeOverlay(t *testing.T) {
 	f := setUp(t, 0)
 	f.StartController(t, "FEATURE_GATES=NodeOverlay=true")

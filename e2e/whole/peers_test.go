@@ -39,7 +39,7 @@ func to(app string) corev1.PodAffinityTerm {
 
 // TestPeers runs pods that are spread over zones by revision, that keep apart,
 // that follow others into a node, and that want one port: the nodes that are
-// bought at once are all that the scheduler needs.
+// launched at once are all that the scheduler needs.
 func TestPeers(t *testing.T) {
 	f := setUp(t, 0)
 	if err := f.Client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.name}},

@@ -17,7 +17,7 @@ import (
 )
 
 // TestUpAndDown is the main job: pods make nodes appear, run on them, and
-// nodes nobody needs go away. The program then ends when asked to.
+// nodes no one needs go away. The program then ends when asked to.
 func TestUpAndDown(t *testing.T) {
 	f := setUp(t, time.Second)
 	f.pool(nil)

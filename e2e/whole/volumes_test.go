@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestVolumes has a pod wait for a claim that nobody has made, and then for a
+// TestVolumes has a pod wait for a claim that no one has made, and then for a
 // volume that its class allows in one zone only, where its node must be. The
 // test makes the volume when the scheduler asks for it, as a driver would.
 func TestVolumes(t *testing.T) {

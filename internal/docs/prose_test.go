@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,44 @@ func TestProse(t *testing.T) {
 		}
 	}
 	programTexts(t, style)
+	manifestComments(t, style)
+}
+
+// code is a name in backquotes.
+var code = regexp.MustCompile("`[^`]*`")
+
+// manifestComments checks the comments of manifests that people apply or read.
+func manifestComments(t *testing.T, style *docs.Style) {
+	t.Helper()
+	count := 0
+	for _, room := range []string{"charts", "deploy", "examples"} {
+		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".yaml" || filepath.Base(filepath.Dir(path)) == "crds" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				_, comment, found := strings.Cut(line, "# ")
+				if !found {
+					continue
+				}
+				count++
+				for _, one := range style.Words(code.ReplaceAllString(comment, "X")) {
+					t.Errorf("%s:%d: word %q: %s", path, i+1, one.Text, one.Hint)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count < 300 {
+		t.Fatalf("only %d comments of manifests", count)
+	}
 }
 
 // programTexts checks the strings of the program that people read: those with a
@@ -38,7 +77,7 @@ func TestProse(t *testing.T) {
 func programTexts(t *testing.T, style *docs.Style) {
 	t.Helper()
 	fset, count := token.NewFileSet(), 0
-	for _, room := range []string{"api", "cloud", "cmd", "control", "kube", "solve"} {
+	for _, room := range []string{"api", "cloud", "cmd", "control", "kube", "release", "sandbox", "sim", "solve", "world"} {
 		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -70,6 +109,56 @@ func programTexts(t *testing.T, style *docs.Style) {
 	}
 	if count < 1000 {
 		t.Fatalf("only %d strings", count)
+	}
+}
+
+// TestWordsOfComments checks the words of comments in the packages in which all
+// comments follow the style. The first word of a comment can be a name in the
+// code, so it is not looked at.
+func TestWordsOfComments(t *testing.T) {
+	words := read(t, "internal/docs/testdata/comments.txt")
+	commentsIn(t, words, 5000, "control", "e2e", "sandbox", "sim", "solve", "world")
+	// In package world and in fleet, a machine is a Node and its NodeClaim, and Azure has machines, too.
+	commentsIn(t, "(?:an?|the|its|no|new|whose|of|every|each|all) machines?\tinstance, node; computer\n", 3000,
+		"control", "sandbox/demo", "sandbox/made", "sandbox/kubelet", "sim/actors", "sim/laws", "sim/simcloud", "sim/trial", "solve")
+}
+
+// assignment is one in the language of a script.
+var assignment = regexp.MustCompile(`\w+=\S*`)
+
+// commentsIn holds the comments of packages, and of those below them, against a
+// list of words. At least so many comments must be there.
+func commentsIn(t *testing.T, words string, least int, rooms ...string) {
+	t.Helper()
+	style, err := docs.NewStyle(words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset, count := token.NewFileSet(), 0
+	for _, room := range rooms {
+		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" {
+				return err
+			}
+			f, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, group := range f.Comments {
+				count++
+				_, text, _ := strings.Cut(assignment.ReplaceAllString(group.Text(), "X"), " ")
+				for _, one := range style.Words(text) {
+					t.Errorf("%s:%d: word %q: %s", path, fset.Position(group.Pos()).Line+one.Line-1, one.Text, one.Hint)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if count < least {
+		t.Fatalf("only %d comments", count)
 	}
 }
 

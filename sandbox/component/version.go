@@ -28,7 +28,7 @@ func stampVersion(version string) {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	baseVersion, baseMajor, baseMinor, clientVersion = version, major, minor, version
-	// Upstream's own setter refuses anything that differs from baseVersion, which now it does not.
+	// Upstream's own setter rejects anything that differs from baseVersion, which now it does not.
 	if err := baseversion.SetDynamicVersion(version); err != nil {
 		panic("component: " + err.Error())
 	}

@@ -131,7 +131,7 @@ func (l *layout) controllerManagerArguments() []string {
 	}
 }
 
-// controllers are the ones that mean something without machines and cloud routes.
+// controllers are the ones that mean something without instances and cloud routes.
 func controllers() []string {
 	return []string{
 		"serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",

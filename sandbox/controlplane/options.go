@@ -28,7 +28,7 @@ type Options struct {
 	Executable string
 	// Kubelets are the simulated kubelets' delays; nil runs none.
 	Kubelets *kubelet.Options
-	// Bare runs etcd and the API server only, so that nobody touches objects while they are written.
+	// Bare runs etcd and the API server only, so that no one touches objects while they are written.
 	Bare bool
 	// LogDir is where components' logs go; default Dir/logs.
 	LogDir string

@@ -25,7 +25,7 @@ const (
 )
 
 // pki is the cluster's certificate authority and service-account key, kept in a folder for the cluster's life.
-// Certificates are issued anew at every start; older ones stay valid until they expire.
+// Certificates are issued again at every start; older ones stay valid until they expire.
 type pki struct {
 	dir  string
 	cert *x509.Certificate

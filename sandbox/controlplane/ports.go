@@ -28,7 +28,7 @@ type ports struct {
 }
 
 // choosePorts returns the ports remembered in path where they are still free, and other free ones where not, and
-// remembers them. moved reports whether a remembered API port had to be given up, which ends old kubeconfigs.
+// remembers them. moved reports whether a remembered API port had to be abandoned, which ends old kubeconfigs.
 func choosePorts(path string) (chosen ports, moved bool, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +36,7 @@ func choosePorts(path string) (chosen ports, moved bool, err error) {
 	}
 	if err == nil {
 		if err := json.Unmarshal(text, &chosen); err != nil {
-			return ports{}, false, fmt.Errorf("read %s: %w; delete the file to have ports chosen anew", path, err)
+			return ports{}, false, fmt.Errorf("read %s: %w; delete the file to have new ports chosen", path, err)
 		}
 	}
 	wanted := chosen.API

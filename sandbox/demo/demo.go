@@ -17,7 +17,7 @@ import (
 	"karpenter/sandbox/session"
 )
 
-// How much the demo asks for, and how long each part may take. Simulated machines boot in seconds; an emptied one goes
+// How much the demo asks for, and how long each part may take. Simulated instances boot in seconds; an emptied one goes
 // only after the autoscaler has waited, thought twice and drained it.
 const (
 	inflated = 50
@@ -75,7 +75,7 @@ func examplesScript(provider string) []step {
 	return out
 }
 
-// interruption has the cloud take a spot machine with pods back.
+// interruption has the cloud take a spot instance with pods back.
 func interruption() step {
 	taken := ""
 	return step{
@@ -115,7 +115,7 @@ func poolsReady(v *fleet.View) string {
 
 func firstBought(v *fleet.View) string {
 	if len(v.Bought) == 0 {
-		return "no node was bought" + refusals(v)
+		return "no node was launched" + refusals(v)
 	}
 	return ""
 }
@@ -162,7 +162,7 @@ func full(workload string, pods int, pool string) func(*fleet.View) string {
 		case w.Running == 0 || w.Starting > 0:
 			return fmt.Sprintf("%d of %d pods of %s run%s", w.Running, pods, workload, refusals(v))
 		case w.Waiting == 0:
-			return fmt.Sprintf("all pods of %s found room: the limits of %s did not hold", workload, pool)
+			return fmt.Sprintf("all pods of %s run: the limits of %s did not hold", workload, pool)
 		case told < w.Waiting:
 			return fmt.Sprintf("%d of the %d waiting pods of %s have an event that names the limits of %s%s", told, w.Waiting, workload, pool, refusals(v))
 		}
@@ -170,7 +170,7 @@ func full(workload string, pods int, pool string) func(*fleet.View) string {
 	}
 }
 
-// namesLimit reports whether a refusal, which has a part for each pool, blames the limits of this one.
+// namesLimit reports whether a rejection, which has a part for each pool, blames the limits of this one.
 func namesLimit(refusal, pool string) bool {
 	for part := range strings.SplitSeq(refusal, "nodepool ") {
 		if strings.HasPrefix(part, pool+":") && strings.Contains(part, "limits") {

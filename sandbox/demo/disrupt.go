@@ -222,7 +222,7 @@ func (p *part) order(ctx context.Context, st *stage) error {
 	return nil
 }
 
-// replaced wants that no machine is left that was there when the order was given.
+// replaced wants that no instance is left that was there when the order was given.
 func (p *part) replaced(v *fleet.View) string {
 	left := 0
 	for i := range v.Machines {
@@ -266,7 +266,7 @@ func (p *part) measure(ctx context.Context, st *stage) error {
 	return err
 }
 
-// atRest wants that so many pods run, all on machines that are ready, and that nothing has happened to either for some
+// atRest wants that so many pods run, all on instances that are ready, and that nothing has happened to either for some
 // time.
 func atRest(pods int, rest time.Duration) func(*fleet.View) string {
 	running := allRunning(pods)
@@ -315,7 +315,7 @@ func nodeClassOf(provider string) (class *unstructured.Unstructured, ref map[str
 	}}, map[string]any{"group": group, "kind": kind, "name": "default"}
 }
 
-// poolOf is a NodePool that gives up nodes soon, and its NodeClass.
+// poolOf is a NodePool that removes nodes soon, and its NodeClass.
 func poolOf(provider, capacityType, budget string, nodes int) []*unstructured.Unstructured {
 	in := func(key, operator string, values ...any) map[string]any {
 		return map[string]any{"key": key, "operator": operator, "values": values}
@@ -345,7 +345,7 @@ func poolOf(provider, capacityType, budget string, nodes int) []*unstructured.Un
 	}
 }
 
-// oneSize is poolOf for machines with so many cores, at a budget that leaves the cluster steady.
+// oneSize is poolOf for instances with so many cores, at a budget that leaves the cluster steady.
 func oneSize(provider string, cores, nodes int) []*unstructured.Unstructured {
 	objects := poolOf(provider, "on-demand", "10%", nodes)
 	path := []string{"spec", "template", "spec", "requirements"}

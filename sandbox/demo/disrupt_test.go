@@ -33,7 +33,7 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// TestAtRest: rest begins anew with every change of a machine or a pod.
+// TestAtRest: rest begins again with every change of an instance or a pod.
 func TestAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		done := atRest(3, time.Minute)

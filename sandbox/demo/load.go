@@ -156,7 +156,7 @@ func (m *meter) read(ctx context.Context, st *stage) (*load, error) {
 	return &l, err
 }
 
-// viewed counts machines, and pods that run.
+// viewed counts instances, and pods that run.
 func (st *stage) viewed(context.Context) (nodes, pods int, err error) {
 	view := st.source.View()
 	all := view.Totals()
@@ -190,7 +190,7 @@ func cloudCalls(ctx context.Context, url string) (map[string]float64, error) {
 	return out, nil
 }
 
-// loadAverage returns how many threads of the machine wanted to run in the last minute, zero where the system does not
+// loadAverage returns how many threads of the computer wanted to run in the last minute, zero where the system does not
 // say.
 func loadAverage() (float64, error) {
 	text, err := os.ReadFile("/proc/loadavg")

@@ -81,7 +81,7 @@ func sizeMade(ctx context.Context, options Options) error {
 // measureMade brings the cluster up and takes it through all phases.
 func measureMade(ctx context.Context, options Options) error {
 	began := time.Now()
-	// Nodes renew their leases every 10 seconds, which would be most of the machine's work, and tells the controller nothing.
+	// Nodes renew their leases every 10 seconds, which would be most of the computer's work, and tells the controller nothing.
 	options.Session.ControlPlane.Kubelets.RenewInterval = time.Minute
 	options.Session.ControlPlane.StartTimeout = max(options.Session.ControlPlane.StartTimeout, readWithin)
 	options.Session.ControlPlane.ExtraArgs = map[string][]string{component.ControllerManager: {"--node-monitor-grace-period=5m"}}

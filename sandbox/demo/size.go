@@ -19,7 +19,7 @@ type Sizing struct {
 	Made    string        // folder where clusters made of objects are kept; empty: a temporary one
 	Drifted int           // nodes of a cluster made of objects that are replaced
 	Pods    int           // of 20 deployments of mixed sizes
-	Cores   int           // of every machine: their number follows, about Pods × 0.8 / Cores
+	Cores   int           // of every instance: their number follows, about Pods × 0.8 / Cores
 	Burst   int           // pods that come, and go again
 	Left    int           // of 100 pods, when most have gone
 	Idle    time.Duration // how long nothing is done
@@ -77,7 +77,7 @@ func (z *sizing) steps() []step {
 			return scale("burst", 0)(ctx, st)
 		}
 	}
-	out := []step{{"a pool of machines of one size", func(ctx context.Context, st *stage) error {
+	out := []step{{"a pool of instances of one size", func(ctx context.Context, st *stage) error {
 		return st.applier.Apply(ctx, oneSize(st.session.Provider(), z.Cores, z.Pods))
 	}, []want{{"all pools are ready", time.Minute, poolsReady}}}}
 	for wave := 1; wave <= waves; wave++ {

@@ -67,7 +67,7 @@ func TestMistakesOfSizing(t *testing.T) {
 	}
 }
 
-// TestOneSize: the machines of the pool have so many cores.
+// TestOneSize: the instances of the pool have so many cores.
 func TestOneSize(t *testing.T) {
 	pool := oneSize("aws", 8, 10)[1]
 	text, err := pool.MarshalJSON()

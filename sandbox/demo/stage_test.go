@@ -205,7 +205,7 @@ func TestFreshFolder(t *testing.T) {
 	}
 }
 
-// TestStressTable: twenty deployments, and every pod of them is one that a machine has room for.
+// TestStressTable: twenty deployments, and every pod of them is one that an instance has room for.
 func TestStressTable(t *testing.T) {
 	all := sizes()
 	if len(all) != 20 {

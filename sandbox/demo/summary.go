@@ -17,7 +17,7 @@ import (
 	"karpenter/sandbox/session"
 )
 
-// writeSummary prints how long everything took, what was bought and for how much, and how near pools came to their limits.
+// writeSummary prints how long everything took, what was launched and for how much, and how near pools came to their limits.
 func writeSummary(w io.Writer, results []result, view *fleet.View) {
 	fmt.Fprint(w, "\nsummary\n")
 	last := -1
@@ -71,7 +71,7 @@ func writeRequests(ctx context.Context, w io.Writer, s *session.Session) error {
 	refused := byStatus[strconv.Itoa(http.StatusForbidden)]
 	fmt.Fprintf(w, "    %8.0f  requests to the API server, %.0f of them rejected for missing permissions\n", sum(byStatus), refused)
 	if refused > 0 {
-		return fmt.Errorf("the API server refused %.0f requests of the controller; see %s", refused, s.ControllerLog())
+		return fmt.Errorf("the API server rejected %.0f requests of the controller; see %s", refused, s.ControllerLog())
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type ledger struct {
 	prices Prices // of machines that do not say their own
 
 	mu      sync.Mutex
-	changed chan struct{} // closed at the next change; nil: nobody waits
+	changed chan struct{} // closed at the next change; nil: no one waits
 	nodes   map[string]node
 	claims  map[string]claim
 	pods    map[string]pod // by namespace/name
@@ -31,7 +31,7 @@ type ledger struct {
 
 	machines  []Machine // without pods; kept by account
 	bought    map[Purchase]int
-	known     map[string]bool // machines in bought
+	known     map[string]bool // machines that are counted
 	usage     map[string]corev1.ResourceList
 	peaks     map[string]corev1.ResourceList
 	price     float64

@@ -60,8 +60,8 @@ func nodeObject(name, providerID, claim string, ready corev1.ConditionStatus) *c
 	}
 }
 
-// TestMachineLife follows one machine, seen in all orders that watches may show it in: it is one machine throughout.
-func TestMachineLife(t *testing.T) {
+// TestInstanceLife follows one machine, seen in all orders that watches may show it in: it is one machine throughout.
+func TestInstanceLife(t *testing.T) {
 	l, _ := newTestLedger()
 	fresh := nodeObject("n1", "kwok://n1", "c1", corev1.ConditionFalse)
 	fresh.Spec.Taints = []corev1.Taint{{Key: unregisteredTaint}}

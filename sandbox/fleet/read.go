@@ -51,13 +51,13 @@ type claim struct {
 	capacity    corev1.ResourceList
 }
 
-// offer is what a machine was bought as.
+// offer is what a machine was launched as.
 type offer struct {
 	pool, kind, zone, capacityType string
 	price                          float64
 }
 
-// Offering is something that is sold.
+// Offering is something that is offered.
 type Offering struct{ Type, Zone, CapacityType string }
 
 // Prices are dollars per hour.

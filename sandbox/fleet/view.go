@@ -6,7 +6,7 @@
 // without a claim is a machine, too. A workload is what pods belong to: a Deployment, a Job, or a lone pod itself.
 //
 // Everything is learned from watches. Peaks, and the money spent, take in every single change that the API server
-// showed, however seldom anybody asks for a View.
+// showed, however seldom anyone asks for a View.
 package fleet
 
 import (
@@ -20,8 +20,8 @@ type State string
 
 // The states of a machine, in the order they are passed through. NotReady is a Ready machine's interruption.
 const (
-	Launching State = "launching" // claimed; nothing bought yet
-	Booting   State = "booting"   // bought; no Node that takes pods yet
+	Launching State = "launching" // claimed; nothing launched yet
+	Booting   State = "booting"   // launched; no Node that takes pods yet
 	Ready     State = "ready"
 	NotReady  State = "not ready"
 	Removing  State = "removing"
@@ -33,7 +33,7 @@ type View struct {
 	Workloads []Workload // by name; only those that have pods
 	Pools     []Pool     // by name
 
-	Bought    []Purchase // all machines since the watch began, dearest first
+	Bought    []Purchase // all machines since the watch began, most expensive first
 	Price     float64    // dollars per hour, of all machines that are paid for
 	PeakPrice float64    // the highest Price since the watch began
 	Spent     float64    // dollars, since the watch began

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Simulated machines and pods live in these ranges, apart from the services' 10.96.0.0/16.
+// Simulated instances and pods live in these ranges, apart from the services' 10.96.0.0/16.
 const (
 	nodeRange = "172.16.0.0/12"
 	podRange  = "10.128.0.0/9"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet simulates the kubelets of machines that do not exist. For every Node annotated
+// Package kubelet simulates the kubelets of instances that do not exist. For every Node annotated
 // kwok.x-k8s.io/node=fake it does what a kubelet does as seen from the API server: it renews the node's Lease, makes
 // the node Ready, runs the pods bound to it, and confirms their deletion. Nothing else of a kubelet exists: no logs,
 // exec, port-forward, probes, readiness gates, volumes or image pulls.
 //
 // Vocabulary: a node is simulated if it carries the annotation; it is alive unless it is annotated
-// sandbox/heartbeat=false. A node that is not alive behaves like a machine without power: its Lease ages and its pods
+// sandbox/heartbeat=false. A node that is not alive behaves like an instance without power: its Lease ages and its pods
 // neither start nor stop. A node whose object is deleted is gone, and its pods are left to pod garbage
-// collection, as after a real machine's end.
+// collection, as after a real instance's end.
 //
 // Invariants:
 //  1. Taints, labels, annotations, capacity and allocatable that exist are never changed.
@@ -38,7 +38,7 @@ import (
 // Annotations that steer the simulation.
 const (
 	FakeNodeAnnotation  = "kwok.x-k8s.io/node" // on a Node: "fake" has it simulated
-	HeartbeatAnnotation = "sandbox/heartbeat"  // on a Node: "false" makes the machine dead
+	HeartbeatAnnotation = "sandbox/heartbeat"  // on a Node: "false" makes the instance dead
 	ReadyAnnotation     = "sandbox/ready"      // on a Node: "false" keeps it NotReady
 	DurationAnnotation  = "sandbox/duration"   // on a Pod meant to complete: how long it runs, such as "30s"
 )

@@ -54,7 +54,7 @@ func (f *fleet) syncLease(ctx context.Context, name string) (time.Duration, erro
 	lease, err := f.renew(ctx, node, f.leases.get(name))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		f.leases.set(name, nil)
-		return minRetry, nil // someone else wrote or removed it: begin afresh
+		return minRetry, nil // someone else wrote or removed it: begin again
 	}
 	if err != nil {
 		return 0, err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Options are the delays of simulated machines. The zero value is instant; DefaultOptions is realistic enough.
+// Options are the delays of simulated instances. The zero value is instant; DefaultOptions is realistic enough.
 type Options struct {
 	NodeReadyDelay time.Duration // from a node's first sight to Ready
 	PodStartDelay  time.Duration // from a pod's binding to Running

@@ -51,7 +51,7 @@ func nextStep(pod *corev1.Pod, sight podSight, nodeReady bool, options Options) 
 	return step{}
 }
 
-// nextStepToEnd is nextStep of a pod being deleted. Somebody may wait for the outcome of a pod meant to complete, or of one
+// nextStepToEnd is nextStep of a pod being deleted. Someone may wait for the outcome of a pod meant to complete, or of one
 // with finalizers (a Job, say): such a pod is Failed first, as by a real kubelet.
 func nextStepToEnd(pod *corev1.Pod, sight podSight, terminal bool, options Options) step {
 	due := sight.deleting
@@ -62,7 +62,7 @@ func nextStepToEnd(pod *corev1.Pod, sight podSight, terminal bool, options Optio
 		return step{fail, due}
 	}
 	if gracePeriod(pod) == 0 {
-		return step{} // confirmed; finalizers are somebody else's
+		return step{} // confirmed; finalizers are someone else's
 	}
 	return step{remove, due}
 }

@@ -3,7 +3,7 @@
 // Package made makes large clusters of objects: nodes, their claims and the pods on them are written to an API server as
 // they would be after days of growing, which takes a minute and not an hour.
 //
-// One machine is bought and run for real, and shows what its claim, its node and a pod look like. All others are copies
+// One instance is launched and run for real, and shows what its claim, its node and a pod look like. All others are copies
 // of these. The cluster is at rest: pods fill all nodes, which are of the cheapest kind, so that there is nothing to
 // consolidate.
 package made
@@ -48,10 +48,10 @@ var Claims = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", R
 // Cluster says what to make.
 type Cluster struct {
 	Nodes, Pods int
-	Cores       int // of each machine
-	// Pool is the NodePool of all nodes, and its NodeClass. It must ask for machines with so many Cores.
+	Cores       int // of each instance
+	// Pool is the NodePool of all nodes, and its NodeClass. It must ask for instances with so many Cores.
 	Pool []*unstructured.Unstructured
-	// Session is what the first machine is bought with. Its provider must be KWOK.
+	// Session is what the first instance is launched with. Its provider must be KWOK.
 	Session session.Options
 	// Report receives, line by line, what is going on.
 	Report io.Writer
@@ -98,7 +98,7 @@ type pattern struct {
 	pod   *corev1.Pod
 }
 
-// grow has the controller buy one machine, and takes it away again.
+// grow has the controller launch one instance, and takes it away again.
 func (c *Cluster) grow(ctx context.Context, folder string) (_ *pattern, err error) {
 	options := c.Session
 	options.ControlPlane.Dir = folder

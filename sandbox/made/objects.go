@@ -22,8 +22,8 @@ import (
 
 const (
 	deployments = 20
-	full        = 0.97             // of a machine's processors that its pods ask for
-	perCore     = 1200 * (1 << 20) // bytes that pods ask for, for each core: no kind of machine has less
+	full        = 0.97             // of an instance's processors that its pods ask for
+	perCore     = 1200 * (1 << 20) // bytes that pods ask for, for each core: no kind of instance has less
 	hashKey     = "pod-template-hash"
 )
 
@@ -43,7 +43,7 @@ type writer struct {
 
 func name(i int) string { return fmt.Sprintf("service-%02d", i) }
 
-// probe is what a pod asks for that has a machine for itself.
+// probe is what a pod asks for that has an instance for itself.
 func (c *Cluster) probe() corev1.ResourceList {
 	return requests(float64(c.Cores)*0.9*1000, int64(c.Cores)*perCore)
 }

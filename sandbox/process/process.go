@@ -130,7 +130,7 @@ func (p *Process) markStopping() *exec.Cmd {
 
 var errStopping = errors.New("stopping")
 
-// spawn starts the child once. The log file is opened anew each time, so a rotated one is let go.
+// spawn starts the child once. The log file is opened again each time, so a rotated one is let go.
 func (p *Process) spawn() (*exec.Cmd, error) {
 	log, err := os.OpenFile(p.spec.LogPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

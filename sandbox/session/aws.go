@@ -19,11 +19,11 @@ import (
 )
 
 // ClusterName is what the cluster is called in the simulated AWS; subnets and security groups there carry the tag
-// karpenter.sh/discovery with it, and the role of its machines is KarpenterNodeRole- and it.
+// karpenter.sh/discovery with it, and the role of its instances is KarpenterNodeRole- and it.
 const ClusterName = "sandbox"
 
-// startAWS starts the simulated AWS, whose machines join the cluster, and returns what the controller must know. The
-// account is kept in the cluster's folder, so that a cluster that is continued has its machines.
+// startAWS starts the simulated AWS, whose instances join the cluster, and returns what the controller must know. The
+// account is kept in the cluster's folder, so that a cluster that is continued has its instances.
 func (s *Session) startAWS(ctx context.Context, options *Options) ([]string, error) {
 	fmt.Fprintln(options.Report, "sandbox: starting the simulated AWS")
 	free, err := freePorts()

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// writeCatalogue has the controller print what EC2 sells in the region, and keeps it at path. A file that is there
+// writeCatalogue has the controller print what EC2 offers in the region, and keeps it at path. A file that is there
 // appears whole.
 func writeCatalogue(ctx context.Context, controller, region, path string) error {
 	var said bytes.Buffer
@@ -30,7 +30,7 @@ func writeCatalogue(ctx context.Context, controller, region, path string) error 
 	return os.Rename(path+".new", path)
 }
 
-// furnishKWOK sees to it that the simulated cloud has something to sell, and returns what the controller must know.
+// furnishKWOK sees to it that the simulated cloud has something to offer, and returns what the controller must know.
 func (s *Session) furnishKWOK(ctx context.Context, options *Options) ([]string, error) {
 	types := options.InstanceTypes
 	if types == "" {
@@ -48,7 +48,7 @@ type ports struct {
 	metrics, health, page int
 }
 
-// freePorts finds ports nobody listens on. Somebody else may take one before the controller does; then the controller
+// freePorts finds ports no one listens on. Someone else may take one before the controller does; then the controller
 // ends, and says so.
 func freePorts() (ports, error) {
 	var found [3]int

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session brings up everything a person wants to see at work: a control plane with simulated machines, the
+// Package session brings up everything a person wants to see at work: a control plane with simulated instances, the
 // CRDs, first manifests, and the autoscaler as a child process.
 //
 // To the cluster's folder (see package controlplane) it adds
 //
-//	instance-types.json  what the simulated cloud sells (KWOK)
+//	instance-types.json  what the simulated cloud offers (KWOK)
 //	awssim.journal       the account of the simulated AWS
 //	azure/               the certificate and the endpoints of the simulated Azure
 //	logs/awssim.log      what the simulated AWS says
@@ -38,16 +38,16 @@ const (
 	AzureSimulatorName = "azuresim"
 )
 
-// Providers of machines.
+// Providers of instances.
 const (
 	AWS   = "aws"   // the AWS provider on a simulated AWS
 	Azure = "azure" // the provider for AKS on a simulated Azure
-	KWOK  = "kwok"  // the provider without machines
+	KWOK  = "kwok"  // the provider without instances
 )
 
 // Options says what to bring up.
 type Options struct {
-	// ControlPlane is the cluster; its Kubelets must be set, or no machine ever boots.
+	// ControlPlane is the cluster; its Kubelets must be set, or no instance ever boots.
 	ControlPlane controlplane.Options
 	// Controller is the autoscaler's executable. Required.
 	Controller string
@@ -78,7 +78,7 @@ type Options struct {
 // AddFlags defines the flags of these options on flags, less those of ControlPlane.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Controller, "controller", "bin/karpenter", "the autoscaler's executable")
-	flags.StringVar(&o.Provider, "provider", AWS, "where machines come from: "+AWS+", on a simulated AWS, "+Azure+", on a simulated Azure, or "+KWOK)
+	flags.StringVar(&o.Provider, "provider", AWS, "which cloud launches instances: "+AWS+", on a simulated AWS, "+Azure+", on a simulated Azure, or "+KWOK)
 	flags.StringVar(&o.Simulator, "simulator", "", "the simulated cloud's executable (default: "+SimulatorName+" or "+AzureSimulatorName+" beside the autoscaler)")
 	flags.StringVar(&o.CRDs, "crds", "api/crds", "manifest or folder of the autoscaler's CustomResourceDefinitions")
 	flags.StringVar(&o.Helm, "helm", "", "Helm's executable: the autoscaler is installed with it, and has the rights of its chart only")
@@ -87,7 +87,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 		o.Manifests = append(o.Manifests, strings.Split(paths, ",")...)
 		return nil
 	})
-	flags.StringVar(&o.InstanceTypes, "instance-types", "", "what the simulated cloud sells, in the KWOK provider's format (default: EC2's catalogue)")
+	flags.StringVar(&o.InstanceTypes, "instance-types", "", "what the simulated cloud offers, in the KWOK provider's format (default: EC2's catalogue)")
 	flags.StringVar(&o.Region, "region", "us-east-1", "EC2 region of that catalogue")
 }
 

@@ -44,7 +44,7 @@ type Session struct {
 	simulator    *process.Process // nil: none
 	page         *process.Process // nil: none
 	simulatorURL string
-	prices       fleet.Prices // nil: machines say their own
+	prices       fleet.Prices // nil: instances say their own
 	azure        *http.Client // trusts the simulated Azure; nil: there is none
 	ports        ports
 	clientLog    *os.File // nil: clients log to stderr
@@ -209,7 +209,7 @@ func (s *Session) Provider() string { return s.provider }
 // SimulatorURL returns where the simulated cloud answers, "" without one.
 func (s *Session) SimulatorURL() string { return s.simulatorURL }
 
-// Prices are those of the simulated cloud, nil if its machines say their own.
+// Prices are those of the simulated cloud, nil if its instances say their own.
 func (s *Session) Prices() fleet.Prices { return s.prices }
 
 // MetricsURL returns where the autoscaler serves its metrics.

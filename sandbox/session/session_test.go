@@ -121,7 +121,7 @@ func TestVariables(t *testing.T) {
 	}
 	for _, c := range []struct {
 		v    corev1.EnvVar
-		want string // "": refused
+		want string // "": rejected
 	}{
 		{corev1.EnvVar{Name: "A", Value: "b"}, "b"},
 		{corev1.EnvVar{Name: "A", ValueFrom: field("metadata.namespace")}, "kube-system"},

@@ -161,7 +161,7 @@ func (d drawn) of(r *rand.Rand, uid types.UID, least, most time.Duration) time.D
 	return out
 }
 
-// fleet remembers the machines that run for as long as nothing changes in the
+// fleet remembers the instances that run for as long as nothing changes in the
 // cloud.
 type fleet struct {
 	version int64

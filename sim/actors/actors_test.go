@@ -76,7 +76,7 @@ func (s *stage) must(err error) {
 	}
 }
 
-// settle lets the actors work until nobody has anything to do before then.
+// settle lets the actors work until no one has anything to do before then.
 func (s *stage) settle(d time.Duration) {
 	s.Helper()
 	for end := time.Now().Add(d); ; {
@@ -105,7 +105,7 @@ func (s *stage) settle(d time.Duration) {
 	}
 }
 
-// launch starts a machine as Karpenter would.
+// launch starts an instance as Karpenter would.
 func (s *stage) launch(name string) {
 	s.Helper()
 	claim := &v1.NodeClaim{}

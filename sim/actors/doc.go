@@ -3,11 +3,11 @@
 // Package actors is what a cluster does around Karpenter, small and honest:
 //
 //	users       what a script says happens, at its moments
-//	market      what the cloud has to sell while faults last
+//	market      what the cloud has to offer while faults last
 //	workloads   Deployments and DaemonSets keep their pods
 //	scheduler   binds pods to nodes, or says that it cannot
-//	kubelets    machines become Nodes, pods start and end
-//	lifecycle   Nodes whose machine is gone: taints, pods that fail with them
+//	kubelets    instances become Nodes, pods start and end
+//	lifecycle   Nodes whose instance is gone: taints, pods that fail with them
 //	collector   objects whose owner is gone; pods of Nodes that are gone
 //	budgets     the status of PodDisruptionBudgets
 //

@@ -17,7 +17,7 @@ import (
 	"karpenter/sim/store"
 )
 
-// kubelets are the machines' part in the cluster.
+// kubelets are the instances' part in the cluster.
 type kubelets struct {
 	boots  map[string]time.Duration // by provider ID: from launch to Node; 0 = never
 	starts drawn                    // from Node to ready, and from bound to running
@@ -33,7 +33,7 @@ func (k *kubelets) look(a *Actor, c *choice) {
 	for n := range store.All[*corev1.Node](a.Store) {
 		nodes[n.Spec.ProviderID] = n
 	}
-	runs := map[string]bool{} // nodes whose machine runs
+	runs := map[string]bool{} // nodes whose instance runs
 	for _, m := range a.machines() {
 		n := nodes[m.ProviderID]
 		switch {
@@ -54,7 +54,7 @@ func (k *kubelets) look(a *Actor, c *choice) {
 	}
 }
 
-// boot is how long the machine takes to become a Node, 0 for one that never
+// boot is how long the instance takes to become a Node, 0 for one that never
 // will.
 func (k *kubelets) boot(a *Actor, m *simcloud.Machine) time.Duration {
 	d, ok := k.boots[m.ProviderID]
@@ -68,7 +68,7 @@ func (k *kubelets) boot(a *Actor, m *simcloud.Machine) time.Duration {
 	return d
 }
 
-// tend starts and ends a pod on a running machine.
+// tend starts and ends a pod on a running instance.
 func (k *kubelets) tend(a *Actor, c *choice, p *corev1.Pod) {
 	switch {
 	case p.DeletionTimestamp != nil:
@@ -152,7 +152,7 @@ func wellAt(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// newNode is the Node a kubelet registers for its machine.
+// newNode is the Node a kubelet registers for its instance.
 func newNode(m *simcloud.Machine, now time.Time) *corev1.Node {
 	if m.Node != nil {
 		return unready(m.Node.DeepCopy(), now)

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	silence    = 40 * time.Second // until a kubelet that does not report is given up
+	silence    = 40 * time.Second // until a kubelet that does not report is abandoned
 	toleration = 5 * time.Minute  // until pods on such a Node are deleted
 )
 
 // lifecycle is the part of the controller manager that tends Nodes.
 type lifecycle struct {
-	lost map[string]time.Time // by provider ID: when the machine was first missed
+	lost map[string]time.Time // by provider ID: when the instance was first missed
 }
 
 func newLifecycle() *lifecycle { return &lifecycle{map[string]time.Time{}} }
@@ -55,8 +55,8 @@ func (l *lifecycle) look(a *Actor, c *choice) {
 	}
 }
 
-// miss brings the Node of a machine that is gone up to date, and reports
-// whether it has been given up.
+// miss brings the Node of an instance that is gone up to date, and reports
+// whether it has been abandoned.
 func (l *lifecycle) miss(a *Actor, c *choice, n *corev1.Node) bool {
 	since, ok := l.lost[n.Spec.ProviderID]
 	if !ok {
@@ -81,8 +81,8 @@ func (l *lifecycle) miss(a *Actor, c *choice, n *corev1.Node) bool {
 	return true
 }
 
-// strand marks the pod of a Node that was given up, and later deletes it.
-// Nobody is there to end it.
+// strand marks the pod of a Node that was abandoned, and later deletes it.
+// No one is there to end it.
 func strand(a *Actor, c *choice, p *corev1.Pod, since time.Time) {
 	if podReady(p) {
 		out := p.DeepCopy()

@@ -226,7 +226,7 @@ func domainKey(place string) string {
 	return corev1.LabelTopologyZone
 }
 
-// Types are the instance types the script's cloud sells. A tenth of a core and
+// Types are the instance types the script's cloud offers. A tenth of a core and
 // a quarter of a GiB are the system's.
 func Types(s *script.Script) []*cloud.InstanceType {
 	var out []*cloud.InstanceType

@@ -226,7 +226,7 @@ func reprice(a *Actor, e *script.Event) {
 	}
 }
 
-// market is what the cloud has to sell while faults last.
+// market is what the cloud has to offer while faults last.
 type market struct {
 	empty map[int][]simcloud.Offering // by the fault's position in the script
 	lag   time.Duration

@@ -46,7 +46,7 @@ func (w *workloads) look(a *Actor, c *choice) {
 }
 
 // keep makes the Deployment have as many pods as it wants. In a cluster there
-// is a ReplicaSet in between; nobody here looks at it.
+// is a ReplicaSet in between; no one here looks at it.
 func (w *workloads) keep(a *Actor, c *choice, d *appsv1.Deployment, have []*corev1.Pod) {
 	want := int(*d.Spec.Replicas)
 	old := slices.DeleteFunc(slices.Clone(have), func(p *corev1.Pod) bool {

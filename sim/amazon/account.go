@@ -32,7 +32,7 @@ import (
 // Class is the name of the EC2NodeClass.
 const Class = "default"
 
-// overhead is the share of their types' memory that machines do not see. The
+// overhead is the share of their types' memory that instances do not see. The
 // provider reckons with a larger one.
 const overhead = 0.05
 
@@ -40,7 +40,7 @@ const overhead = 0.05
 type Config struct {
 	Types  []string                 // on sale; nil = all of EC2's
 	Zones  []string                 // in which they are; nil = all
-	NoSpot []string                 // types that are not sold as spot
+	NoSpot []string                 // types that are not offered as spot
 	Limits map[string]awsfake.Limit // of the rates of calls; nil = none
 }
 

@@ -2,7 +2,7 @@
 
 // Package amazon lets runs of package sim use the AWS provider, as it is wired,
 // on an account in memory (package awsfake). Every call of the provider to AWS
-// waits for its turn and may fail; machines join the cluster as what their user
+// waits for its turn and may fail; instances join the cluster as what their user
 // data says. The Run's Cloud shows the account's instances.
 //
 // An instance is shown as that of the NodeClaim that records it, or else of one

@@ -133,7 +133,7 @@ func short(uid types.UID) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:9]
 }
 
-// owners gives new machines to claims that they may be for: to those that have
+// owners gives new instances to claims that they may be for: to those that have
 // none yet, as long as there are such.
 func (a *Account) owners(fresh []*machine) {
 	if len(fresh) == 0 {
@@ -165,7 +165,7 @@ func (a *Account) owners(fresh []*machine) {
 	}
 }
 
-// assign has machines be those of the claims that record them, and reports
+// assign has instances be those of the claims that record them, and reports
 // whether that is news.
 func (a *Account) assign() (news bool) {
 	open := false

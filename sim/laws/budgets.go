@@ -74,12 +74,12 @@ func (b *budgets) within(s *sim.Seen, claim *v1.NodeClaim) error {
 		}
 	}
 	if gone > allowed {
-		return fmt.Errorf("claim %s is taken away as %s, with which %d of the %d nodes of pool %s are going; budgets allow %d", claim.Name, reason, gone, total, pool, allowed)
+		return fmt.Errorf("claim %s is removed as %s, with which %d of the %d nodes of pool %s are going; budgets allow %d", claim.Name, reason, gone, total, pool, allowed)
 	}
 	return nil
 }
 
-// going counts the initialized nodes of a pool whose machine is not ending,
+// going counts the initialized nodes of a pool whose instance is not ending,
 // and those of them that are disrupted or being deleted. The label of the Node says
 // that it is initialized; the condition of its claim is written after that.
 func going(s *sim.Seen, pool string) (total, gone int) {

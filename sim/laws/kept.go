@@ -26,15 +26,15 @@ type Moves struct {
 	// replace nodes while no pod waited.
 	ByConsolidation map[types.UID]time.Time
 	// Changed is when demand last changed: a pod came or went other than by
-	// being moved, a workload or pool was edited, a machine was lost, a node stopped
-	// being ready and so had no capacity for a while, a node was bought for a moved
+	// being moved, a workload or pool was edited, an instance was lost, a node stopped
+	// being ready and so had no capacity for a while, a node was launched for a moved
 	// pod after another had gone astray.
 	Changed time.Time
 	owed    map[string]int     // by workload: pods the process has moved and that are not made again
 	waiting map[types.UID]bool // pods made again, and not bound
 	strays  map[types.UID]bool // as All has them
 	astray  bool               // one of those made again is a stray
-	lost    int                // machines
+	lost    int                // instances
 	version int64              // of the cloud
 }
 
@@ -43,14 +43,14 @@ func NewMoves() *Moves {
 	return &Moves{ByConsolidation: map[types.UID]time.Time{}, owed: map[string]int{}, waiting: map[types.UID]bool{}}
 }
 
-// kept follows what the machines cost whenever consolidation begins and
+// kept follows what the instances cost whenever consolidation begins and
 // nothing else is under way.
 type kept struct {
 	moves  *Moves
 	at     time.Time // of the last such beginning; zero = none
 	cost   model.Price
 	prices uint64
-	took   bool // a node has been taken away since
+	took   bool // a node has been removed since
 }
 
 func newKept(t terms) *Law {
@@ -84,7 +84,7 @@ func (k *kept) check(s *sim.Seen) error {
 	before := *k
 	k.at, k.cost, k.prices, k.took, k.moves.astray = s.Now, cost, now, false, false
 	if before.took && !before.at.IsZero() && before.at.After(k.moves.Changed) && before.prices == now && cost >= before.cost {
-		return fmt.Errorf("machines cost $%.4f/h when consolidation began at %s and $%.4f/h as it begins again; neither demand nor prices have changed",
+		return fmt.Errorf("instances cost $%.4f/h when consolidation began at %s and $%.4f/h as it begins again; neither demand nor prices have changed",
 			before.cost.Dollars(), before.at.Sub(s.Started), cost.Dollars())
 	}
 	return nil
@@ -106,7 +106,7 @@ func alone(s *sim.Seen) bool {
 	return marked == 1 && !pending
 }
 
-// Again is a node that consolidation has launched and takes away.
+// Again is a node that consolidation has launched and removes.
 type Again struct {
 	Claim    *v1.NodeClaim
 	Launched time.Time
@@ -144,7 +144,7 @@ func (m *Moves) See(s *sim.Seen) *Again {
 	return out
 }
 
-// losses notes machines that ended without having been told to.
+// losses notes instances that ended without having been told to.
 func (m *Moves) losses(s *sim.Seen) {
 	lost := 0
 	for _, x := range s.Cloud.Machines() {
@@ -211,7 +211,7 @@ func consolidating(s *sim.Seen) bool {
 	return false
 }
 
-// priceNow returns what the machine costs now, or did when it was launched if its
+// priceNow returns what the instance costs now, or did when it was launched if its
 // offering is gone.
 func priceNow(c *simcloud.Cloud, m simcloud.Machine) model.Price {
 	for _, t := range c.Types() {

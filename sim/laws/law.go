@@ -76,7 +76,7 @@ type terms struct {
 func termsOf(s *script.Script) terms {
 	const (
 		watch = 15 * time.Second // news waits to be handled
-		lease = 15 * time.Second // after which nobody waits for a frozen leader
+		lease = 15 * time.Second // after which no one waits for a frozen leader
 	)
 	t := terms{script: s, lag: watch}
 	for i := range s.Faults {
@@ -111,7 +111,7 @@ func claimsOf(s *sim.Seen, pool string) []*v1.NodeClaim {
 	return out
 }
 
-// nodeOf returns the Node of the claim's machine, or nil.
+// nodeOf returns the Node of the claim's instance, or nil.
 func nodeOf(s *sim.Seen, c *v1.NodeClaim) *corev1.Node {
 	if c.Status.ProviderID == "" {
 		return nil
@@ -164,7 +164,7 @@ func ownedByDaemonSet(p *corev1.Pod) bool {
 }
 
 // voluntary returns the reason for which the process takes the claim's node
-// away of its own accord, or "".
+// away voluntarily, or "".
 func voluntary(c *v1.NodeClaim) model.Reason {
 	reason := conditions.Get(c, v1.DisruptionReasonCondition)
 	if reason == nil || reason.Status != "True" {

@@ -130,7 +130,7 @@ func (c *court) claim(name, cpu string) *v1.NodeClaim {
 	return claim
 }
 
-// launch gives the claim a machine.
+// launch gives the claim an instance.
 func (c *court) launch(claim *v1.NodeClaim) {
 	c.Helper()
 	m, err := c.cloud.Create(c.Context(), claim)
@@ -156,7 +156,7 @@ func (c *court) status(claim *v1.NodeClaim, change func()) {
 	c.step()
 }
 
-// join makes the claim's machine a ready Node of the same name.
+// join makes the claim's instance a ready Node of the same name.
 func (c *court) join(claim *v1.NodeClaim) {
 	c.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: map[string]string{corev1.LabelTopologyZone: claim.Labels[corev1.LabelTopologyZone]}}}
@@ -170,7 +170,7 @@ func (c *court) join(claim *v1.NodeClaim) {
 	})
 }
 
-// node is a claim with its machine and Node.
+// node is a claim with its instance and Node.
 func (c *court) node(name string) *v1.NodeClaim {
 	c.Helper()
 	claim := c.claim(name, "1")
@@ -332,7 +332,7 @@ type history struct {
 	write  func(*court)
 }
 
-const costsTheSame = "machines cost $0.2000/h when consolidation began at 1m0s and $0.2000/h"
+const costsTheSame = "instances cost $0.2000/h when consolidation began at 1m0s and $0.2000/h"
 
 func histories() []history {
 	return []history{
@@ -359,7 +359,7 @@ func histories() []history {
 			c.pass(time.Minute)
 			c.mark(nodes[1], model.Empty)
 		}},
-		{"pool general budgets=100%,0:Drifted", "budgets", "taken away as Drifted", func(c *court) {
+		{"pool general budgets=100%,0:Drifted", "budgets", "removed as Drifted", func(c *court) {
 			n := c.node("c1")
 			c.pass(time.Minute)
 			c.mark(n, model.Drifted)
@@ -431,7 +431,7 @@ func histories() []history {
 			c.calls = append(c.calls, sim.Made{Call: sim.Call{Target: sim.API, By: "disruption", Verb: "delete", Kind: "NodeClaim", Name: n.Name}, Effect: true})
 			c.delete(c.us, n)
 		}},
-		{"pool general", "drift", "its type m2 is not found, but it is sold", func(c *court) {
+		{"pool general", "drift", "its type m2 is not found, but it is offered", func(c *court) {
 			n := c.node("c1")
 			c.status(n, func() {
 				n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, v1.InstanceTypeNotFoundReason, "")
@@ -443,7 +443,7 @@ func histories() []history {
 				n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, v1.NodePoolDriftedReason, "")
 			})
 		}},
-		{"pool general", "drift", "its machine has not", func(c *court) {
+		{"pool general", "drift", "its instance has not", func(c *court) {
 			n := c.node("c1")
 			c.status(n, func() { n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, "ImageDrifted", "") })
 		}},
@@ -469,7 +469,7 @@ func histories() []history {
 			c.calls = append(c.calls, sim.Made{Call: sim.Call{Target: sim.API, Verb: "create", Kind: "NodeClaim", Name: "c1"}, Writes: true, Late: true, Effect: true})
 			c.step()
 		}},
-		{"pool general budgets=100%", "kept", "machines cost $0.1000/h when consolidation began at 1m0s and $0.1000/h", func(c *court) {
+		{"pool general budgets=100%", "kept", "instances cost $0.1000/h when consolidation began at 1m0s and $0.1000/h", func(c *court) {
 			old := c.node("c1")
 			p := c.pod("p", "c1")
 			c.pass(time.Minute)
@@ -496,7 +496,7 @@ func histories() []history {
 		{"pool general budgets=100%", "kept", costsTheSame, moves(func(c *court, a, b *corev1.Pod) {
 			c.stray(a, "c0")
 			c.stray(b, "c0")
-			c.node("c2") // for nobody
+			c.node("c2") // for no one
 		})},
 		{"pool general budgets=100%", "kept", "when consolidation began at 2m0s and", func(c *court) {
 			c.node("c0")

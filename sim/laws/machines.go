@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	collectedWithin = 10 * time.Minute                // a machine without claim
-	joinsWithin     = 15*time.Minute + 10*time.Minute // or its machine goes: liveness, and the way there
+	collectedWithin = 10 * time.Minute                // an instance without claim
+	joinsWithin     = 15*time.Minute + 10*time.Minute // or its instance goes: liveness, and the way there
 	emptyWithin     = 6 * time.Minute                 // after consolidateAfter
 	sampling        = 20 * time.Second
 )
@@ -76,7 +76,7 @@ func newOnce() *Law {
 			of := map[types.UID]string{}
 			for _, m := range running(s) {
 				if other := of[m.ClaimUID]; other != "" {
-					return fmt.Errorf("claim %s has machines %s and %s", m.Claim, other, m.ProviderID)
+					return fmt.Errorf("claim %s has instances %s and %s", m.Claim, other, m.ProviderID)
 				}
 				of[m.ClaimUID] = m.ProviderID
 			}
@@ -121,7 +121,7 @@ func newJoined(t terms) *Law {
 type idle struct {
 	terms
 	empty since                // by claim
-	moved map[string]time.Time // by pool: when a node was last taken away, or the pool edited
+	moved map[string]time.Time // by pool: when a node was last removed, or the pool edited
 	tick  every
 }
 

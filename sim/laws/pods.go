@@ -50,7 +50,7 @@ func ending(p *corev1.Pod, _ time.Time) bool {
 }
 
 // late reports whether the deadline of the pod's node is nearer than the pod's
-// grace, or nobody runs the pod any more.
+// grace, or no one runs the pod any more.
 func late(s *sim.Seen, p *corev1.Pod) bool {
 	claim := claimOf(s, p.Spec.NodeName)
 	if claim == nil {
@@ -70,7 +70,7 @@ func late(s *sim.Seen, p *corev1.Pod) bool {
 	return !s.Now.Add(grace).Before(deadline.Add(-time.Second)) // deadlines are whole seconds
 }
 
-// deadlineOf is when the claim's machine may be ended whatever runs there.
+// deadlineOf is when the claim's instance may be ended whatever runs there.
 func deadlineOf(c *v1.NodeClaim) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, c.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey])
 	return at, err == nil
@@ -94,7 +94,7 @@ func newForced(terms) *Law {
 }
 
 func newDrained(t terms) *Law {
-	ends := map[string]bool{} // claims whose machine the process has begun to end
+	ends := map[string]bool{} // claims whose instance the process has begun to end
 	return &Law{
 		name:  "drained",
 		means: "The process does not terminate an instance whose Node is ready while pods run there that the drain waits for, unless the deadline has passed.",

@@ -67,7 +67,7 @@ func drifted(s *sim.Seen, c *v1.NodeClaim) error {
 	case v1.InstanceTypeNotFoundReason:
 		for _, t := range s.Cloud.Types() {
 			if t.Name == c.Labels[model.LabelInstanceType] {
-				return fmt.Errorf("claim %s is called drifted, for its type %s is not found, but it is sold", c.Name, t.Name)
+				return fmt.Errorf("claim %s is called drifted, for its type %s is not found, but it is offered", c.Name, t.Name)
 			}
 		}
 	case v1.NodePoolDriftedReason, v1.RequirementsDriftedReason:
@@ -76,7 +76,7 @@ func drifted(s *sim.Seen, c *v1.NodeClaim) error {
 		}
 	default:
 		if m, ok := s.Cloud.Find(c.Status.ProviderID); !ok || m.Drift == "" {
-			return fmt.Errorf("claim %s is called drifted (%s), but its machine has not", c.Name, why)
+			return fmt.Errorf("claim %s is called drifted (%s), but its instance has not", c.Name, why)
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func deletes(s *sim.Seen, controller, claim string) bool {
 	})
 }
 
-// justRecovered reports whether the Node has become ready so lately that the
+// justRecovered reports whether the Node has become ready so recently that the
 // process may not know.
 func justRecovered(n *corev1.Node, now time.Time, lag time.Duration) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {

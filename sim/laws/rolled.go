@@ -18,7 +18,7 @@ import (
 )
 
 // rollsWithin is how long drifted nodes of a pool may all stay: a replacement
-// that never joins is given up after 15 minutes, and waited for until it is gone.
+// that never joins is abandoned after 15 minutes, and waited for until it is gone.
 const rollsWithin = 25 * time.Minute
 
 // rolled follows since when no drifted node of a pool has gone, although one may.

@@ -22,7 +22,7 @@ import (
 	"karpenter/sim/store"
 )
 
-// could follows since when waiting pods could run on a machine of their own.
+// could follows since when waiting pods could run on an instance of their own.
 type could struct {
 	since since // by pod
 	tick  every
@@ -73,12 +73,12 @@ func (l *could) end(s *sim.Seen) error {
 	return nil
 }
 
-// hosts says which new machine would run the pod, or returns "".
+// hosts says which new instance would run the pod, or returns "".
 func hosts(s *sim.Seen, p *corev1.Pod) string {
 	return hostsAmong(s, p, func(*v1.NodePool) bool { return true })
 }
 
-// hostsAmong is hosts for machines of some pools.
+// hostsAmong is hosts for instances of some pools.
 func hostsAmong(s *sim.Seen, p *corev1.Pod, among func(*v1.NodePool) bool) string {
 	for pool := range store.All[*v1.NodePool](s.API) {
 		if !among(pool) || pool.IsStatic() || pool.DeletionTimestamp != nil || !toleratesPool(p, pool) {
@@ -104,7 +104,7 @@ func toleratesPool(p *corev1.Pod, pool *v1.NodePool) bool {
 	})
 }
 
-// takes reports whether a machine of the offering, launched for the pool, may
+// takes reports whether an instance of the offering, launched for the pool, may
 // be launched and could run the pod alone.
 func takes(s *sim.Seen, p *corev1.Pod, pool *v1.NodePool, t *cloud.InstanceType, o *cloud.Offering) bool {
 	node := labels.Set{

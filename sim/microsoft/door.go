@@ -101,7 +101,7 @@ func described(r *http.Request, body []byte) (verb, name string) {
 	return "List " + last, ""
 }
 
-// refusal notes what Azure says it lacks when it refuses a machine.
+// refusal notes what Azure says it lacks when it rejects a machine.
 func (s *Subscription) refusal(answer *http.Response, asked []byte) error {
 	if answer.StatusCode < http.StatusBadRequest {
 		return nil

@@ -51,8 +51,8 @@ const (
 // Config says what subscription there is.
 type Config struct {
 	Sizes  []string          // on sale
-	Zones  []string          // numbers of those that sell them
-	NoSpot []string          // sizes that are not sold as spot
+	Zones  []string          // numbers of those that offer them
+	NoSpot []string          // sizes that are not offered as spot
 	Refuse azurefake.Refusal // how Azure says that it has none left
 }
 

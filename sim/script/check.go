@@ -38,7 +38,7 @@ func (s *Script) check() []error {
 		wrong("nothing says how long to run; write a line such as run 30m rest 20m")
 	}
 	if len(s.Types) == 0 {
-		wrong("the cloud sells nothing; write a line such as type m2 cpu=2 mem=8Gi price=0.1 zones=a")
+		wrong("the cloud offers nothing; write a line such as type m2 cpu=2 mem=8Gi price=0.1 zones=a")
 	}
 	for _, p := range s.Pools {
 		for _, t := range p.Types {

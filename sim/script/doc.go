@@ -16,7 +16,7 @@
 //	at 12m delete pod web 2      two of its pods, drawn; also node, claim (of a pool), pool
 //	at 15m edit general label=v2 the fields of a pool, as in its line
 //	at 20m price m2 x3 zone=a    three times what its line says
-//	at 22m interrupt 2           the cloud takes two spot machines back
+//	at 22m interrupt 2           the cloud takes two spot instances back
 //	at 24m sicken general 1 9m   a node of the pool is not ready for 9 minutes
 //	at 26m poison general 20m    a third party taints each node of the pool NoExecute
 //	at 26m unready general 20m   no node of the pool becomes ready

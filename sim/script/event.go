@@ -57,7 +57,7 @@ func when(s string) (When, error) {
 	} else if d, err := duration(s); err == nil {
 		return When{After: d}, nil
 	}
-	return When{}, fmt.Errorf("%q is no moment; write a duration such as 10m, or step:500", s)
+	return When{}, fmt.Errorf("invalid moment %q; write a duration such as 10m, or step:500", s)
 }
 
 func positive(s string) (int, error) {
@@ -75,7 +75,7 @@ func (p *parser) scale(e *Event, w []string) error {
 	}
 	n, err := number(w[1], 5000)
 	if err != nil {
-		return fmt.Errorf("%q is no size from 0 to 5000", w[1])
+		return fmt.Errorf("invalid size %q: want 0 to 5000", w[1])
 	}
 	e.Name, e.Count = w[0], n
 	return nil

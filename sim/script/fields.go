@@ -180,7 +180,7 @@ func setField[T any](t *T, fields []field[T], pair string) error {
 		for _, f := range fields {
 			known = append(known, f.key)
 		}
-		return fmt.Errorf("%q is no key=value of this line; keys are %s", pair, strings.Join(known, ", "))
+		return fmt.Errorf("unknown key %q in this line; keys are %s", pair, strings.Join(known, ", "))
 	}
 	if fields[i].set(t, value) != nil {
 		return fmt.Errorf("%s=%s cannot be read; write %s", key, value, fields[i].want)

@@ -90,7 +90,7 @@ func (p *parser) run(w []string) error {
 func (p *parser) gates(w []string) error {
 	for _, gate := range w {
 		if !isWord(gate) {
-			return fmt.Errorf("%q is no name of a feature gate", gate)
+			return fmt.Errorf("unknown feature gate %q", gate)
 		}
 		p.script.Gates = append(p.script.Gates, gate)
 	}

@@ -19,13 +19,13 @@ type Script struct {
 	Faults []Fault
 }
 
-// Type is a type of machine the cloud sells, in every one of its zones.
+// Type is a type of instance the cloud offers, in every one of its zones.
 type Type struct {
 	Name  string
 	CPU   string // quantity
 	Mem   string // quantity
 	Price float64
-	Spot  float64 // dollars per hour; 0 = not sold as spot
+	Spot  float64 // dollars per hour; 0 = not offered as spot
 	Zones []string
 }
 
@@ -129,20 +129,20 @@ type Kind string
 // The kinds of faults. Those of the API hit the calls of the system under test
 // only; so do those of the cloud.
 const (
-	Conflict Kind = "conflict" // the write is refused: the object has changed
-	Throttle Kind = "throttle" // the call is refused: too many requests
+	Conflict Kind = "conflict" // the write is rejected: the object has changed
+	Throttle Kind = "throttle" // the call is rejected: too many requests
 	Timeout  Kind = "timeout"  // the call fails and was not carried out
 	Lost     Kind = "lost"     // the write is carried out, the answer is lost
 	Gap      Kind = "gap"      // watches break; what was missed is listed again
 	Stale    Kind = "stale"    // the cache lags behind by Lag
 
 	NoCapacity    Kind = "no-capacity"    // a launch finds no capacity
-	CloudThrottle Kind = "cloud-throttle" // the call is refused: too many requests
+	CloudThrottle Kind = "cloud-throttle" // the call is rejected: too many requests
 	CloudLost     Kind = "cloud-lost"     // the call is carried out, the answer is lost
-	CloudLag      Kind = "cloud-lag"      // new machines do not show in Get and List for Lag
-	PartialList   Kind = "partial-list"   // List fails or leaves machines out: Keep percent remain
+	CloudLag      Kind = "cloud-lag"      // new instances do not show in Get and List for Lag
+	PartialList   Kind = "partial-list"   // List fails or leaves instances out: Keep percent remain
 	FewTypes      Kind = "few-types"      // InstanceTypes leaves types out: Keep percent remain
-	NoJoin        Kind = "no-join"        // the launched machine never becomes a node
+	NoJoin        Kind = "no-join"        // the launched instance never becomes a node
 
 	Crash      Kind = "crash"       // the process dies before the call and starts again
 	CrashAfter Kind = "crash-after" // the same once the call was carried out

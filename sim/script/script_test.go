@@ -82,13 +82,13 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"seed x", "write seed and a number"},
 		{"run 30m", "write two durations"},
 		{"run 1.5s rest 1m", "write two durations"},
-		{"gates A=true", "no name of a feature gate"},
+		{"gates A=true", `unknown feature gate "A=true"`},
 		{"type m4 cpu=2", "a type needs cpu, mem, price and zones"},
 		{"type m2 cpu=1 mem=1Gi price=1 zones=a", "there is a type m2 already"},
 		{"type m4 cpu=-2 mem=1Gi price=1 zones=a", "cpu=-2 cannot be read; write a quantity"},
 		{"type m4 cpu=2 mem=1Gi price=NaN zones=a", "price=NaN cannot be read; write dollars per hour"},
 		{"pool general", "there is a pool general already"},
-		{"pool p limit=5", `"limit=5" is no key=value of this line; keys are limits, budgets`},
+		{"pool p limit=5", `unknown key "limit=5" in this line; keys are limits, budgets`},
 		{"pool p limits=nodes:0", "limits=nodes:0 cannot be read; write nodes:20"},
 		{"pool p budgets=200%", "budgets=200% cannot be read"},
 		{"pool p types=m9", "pool p names type m9, which no line describes"},
@@ -97,13 +97,13 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"pods p daemon=true count=3 cpu=1", "pods of a daemon have no count"},
 		{"pods p cpu=1 pool=nowhere", "pods p name pool nowhere, which no line describes"},
 		{"at 10m", "write when and what"},
-		{"at soon scale web 4", `"soon" is no moment; write a duration such as 10m, or step:500`},
+		{"at soon scale web 4", `invalid moment "soon"; write a duration such as 10m, or step:500`},
 		{"at 10m explode", `"explode" is nothing that happens`},
 		{"at 10m scale web", "such as scale web 4"},
 		{"at 10m scale nobody 3", "scale names pods nobody, which no line describes"},
 		{"at 10m delete cluster web", `"cluster" cannot be deleted`},
 		{"at 10m delete pool general 2", "leave the number out"},
-		{"at 10m edit general label", "no key=value of this line"},
+		{"at 10m edit general label", `unknown key "label" in this line`},
 		{"at 10m price m2 3", "such as price m2 x3"},
 		{"at 10m sicken general 1", "such as sicken general 1 10m"},
 		{"at 10m sicken general 1 0s", "such as sicken general 1 10m"},
@@ -125,7 +125,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		!strings.Contains(err.Error(), "line 1: ") || !strings.Contains(err.Error(), "line 3: ") {
 		t.Errorf("the lines that are wrong are not both named: %v", err)
 	}
-	if _, err := script.Parse(""); err == nil || !strings.Contains(err.Error(), "how long to run") || !strings.Contains(err.Error(), "sells nothing") {
+	if _, err := script.Parse(""); err == nil || !strings.Contains(err.Error(), "how long to run") || !strings.Contains(err.Error(), "offers nothing") {
 		t.Errorf("nothing was taken for a script: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"karpenter/model"
 )
 
-// Stopping is how long a machine takes to end once it is told to, unless
+// Stopping is how long an instance takes to end once it is told to, unless
 // SetStopping says otherwise.
 const Stopping = 20 * time.Second
 
@@ -23,10 +23,10 @@ const Stopping = 20 * time.Second
 // unavailable.
 const soldOutFor = 3 * time.Minute
 
-// Offering names one way to buy an instance type.
+// Offering names one way to launch an instance type.
 type Offering struct{ Type, Zone, CapacityType string }
 
-// Machine is one machine the cloud has started, whether or not it still runs.
+// Machine is one instance the cloud has started, whether or not it still runs.
 type Machine struct {
 	cloud.Machine
 	Offering Offering
@@ -35,26 +35,26 @@ type Machine struct {
 	Told time.Time
 	// Ended is when it stopped to run; zero = it runs.
 	Ended time.Time
-	// Lost machines ended without having been told to by the process.
+	// Lost instances ended without having been told to by the process.
 	Lost bool
 	// Drift is what the cloud answers when asked whether it has drifted.
 	Drift string
 	// Node is what it registers as; nil = what its labels and sizes say.
 	Node *corev1.Node
 
-	stops time.Time // zero = nobody has told it to
+	stops time.Time // zero = no one has told it to
 }
 
-// Runs reports whether the machine exists.
+// Runs reports whether the instance exists.
 func (m *Machine) Runs() bool { return m.Ended.IsZero() }
 
-// Cloud is where machines run. It is safe for concurrent use.
+// Cloud is where instances run. It is safe for concurrent use.
 type Cloud struct {
 	mu       sync.Mutex
 	types    []*cloud.InstanceType
 	machines []*Machine // in the order of their launch
 	byUID    map[types.UID]*Machine
-	empty    map[Offering]bool      // cannot be launched, and nobody knows
+	empty    map[Offering]bool      // cannot be launched, and no one knows
 	closed   map[Offering]bool      // is said to be unavailable
 	soldOut  map[Offering]time.Time // shown as unavailable until then
 	classes  map[string]string      // NodeClasses that are not ready, and why
@@ -64,7 +64,7 @@ type Cloud struct {
 	real     Real // nil = there is no other
 }
 
-// New returns a cloud that sells the types.
+// New returns a cloud that offers the types.
 func New(sold []*cloud.InstanceType) *Cloud {
 	return &Cloud{
 		types: slices.Clone(sold), byUID: map[types.UID]*Machine{},
@@ -95,7 +95,7 @@ func (c *Cloud) Next() time.Time {
 	return next
 }
 
-// settle ends the machines whose time has come.
+// settle ends the instances whose time has come.
 func (c *Cloud) settle() {
 	for _, m := range c.machines {
 		if m.Runs() && !m.stops.IsZero() && !time.Now().Before(m.stops) {
@@ -113,7 +113,7 @@ func (c *Cloud) change(do func()) {
 	c.version++
 }
 
-// Machines returns copies of all machines there ever were, in the order of
+// Machines returns copies of all instances there ever were, in the order of
 // their launch.
 func (c *Cloud) Machines() []Machine {
 	c.mu.Lock()
@@ -126,7 +126,7 @@ func (c *Cloud) Machines() []Machine {
 	return out
 }
 
-// Find returns the machine with the provider ID, and false when there never
+// Find returns the instance with the provider ID, and false when there never
 // was one.
 func (c *Cloud) Find(providerID string) (Machine, bool) {
 	c.mu.Lock()
@@ -147,8 +147,8 @@ func (c *Cloud) find(providerID string) *Machine {
 	return nil
 }
 
-// Lose ends a machine that nobody has told to, as when the cloud takes a spot
-// machine back.
+// Lose ends an instance that no one has told to, as when the cloud takes a spot
+// instance back.
 func (c *Cloud) Lose(providerID string) {
 	if c.real != nil {
 		c.real.Lose(providerID)
@@ -161,7 +161,7 @@ func (c *Cloud) Lose(providerID string) {
 	})
 }
 
-// SetDrift makes a machine one that its NodeClass does not ask for any more;
+// SetDrift makes an instance one that its NodeClass does not ask for any more;
 // "" takes that back.
 func (c *Cloud) SetDrift(providerID, reason string) {
 	c.change(func() {
@@ -179,7 +179,7 @@ func (c *Cloud) SetPrice(o Offering, price model.Price) {
 	c.change(func() { c.alter(o, func(x *cloud.Offering) { x.Price = price }) })
 }
 
-// SetAvailable says to everybody whether an offering can be launched.
+// SetAvailable says to everyone whether an offering can be launched.
 func (c *Cloud) SetAvailable(o Offering, available bool) {
 	c.change(func() {
 		c.closed[o] = !available
@@ -201,7 +201,7 @@ func (c *Cloud) SetClassReady(class, why string) {
 	c.change(func() { c.classes[class] = why })
 }
 
-// SetLag makes machines invisible to Get and List for that long after their
+// SetLag makes instances invisible to Get and List for that long after their
 // launch.
 func (c *Cloud) SetLag(lag time.Duration) {
 	if c.real != nil {
@@ -210,10 +210,10 @@ func (c *Cloud) SetLag(lag time.Duration) {
 	c.change(func() { c.lag = lag })
 }
 
-// SetStopping makes machines take that long to end once they are told to.
+// SetStopping makes instances take that long to end once they are told to.
 func (c *Cloud) SetStopping(d time.Duration) { c.change(func() { c.stopping = d }) }
 
-// Types returns what is sold, as it is shown now.
+// Types returns what is offered, as it is shown now.
 func (c *Cloud) Types() []*cloud.InstanceType {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -51,7 +51,7 @@ func launch(t *testing.T, c *simcloud.Cloud, name string) *v1.NodeClaim {
 	return out
 }
 
-func TestMachinesEndInTime(t *testing.T) {
+func TestInstancesTerminateInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := simcloud.New(simcloud.Types())
 		a := launch(t, c, "a")
@@ -78,7 +78,7 @@ func TestMachinesEndInTime(t *testing.T) {
 	})
 }
 
-func TestLagHidesNewMachines(t *testing.T) {
+func TestLagHidesNewInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := simcloud.New(simcloud.Types())
 		c.SetLag(time.Minute)

@@ -19,11 +19,11 @@ type Real interface {
 	SetLag(time.Duration)
 }
 
-// Stand has the cloud stand for another, whose machines and types it is told
+// Stand has the cloud stand for another, whose instances and types it is told
 // with Show.
 func (c *Cloud) Stand(real Real) { c.real = real }
 
-// Show says what the other cloud has: all machines there ever were, in the
+// Show says what the other cloud has: all instances there ever were, in the
 // order of their launch, and all types. Both belong to the Cloud then.
 func (c *Cloud) Show(machines []*Machine, sold []*cloud.InstanceType) {
 	c.change(func() { c.machines, c.types = slices.Clone(machines), slices.Clone(sold) })

@@ -94,7 +94,7 @@ func copied(m *Machine) *cloud.Machine {
 	return &out
 }
 
-// Delete implements cloud.Provider. The machine ends a while after the first
+// Delete implements cloud.Provider. The instance ends a while after the first
 // call.
 func (c *Cloud) Delete(ctx context.Context, claim *v1.NodeClaim) error {
 	if err := ctx.Err(); err != nil {

@@ -17,7 +17,7 @@ import (
 const nominatedField = `{"f:status":{"f:nominatedNodeName":{}}}`
 
 // applyStatus is server-side apply of a pod's nominatedNodeName. Nothing else
-// is served: nobody applies anything else.
+// is served: no one applies anything else.
 func (s *Store) applyStatus(by string, configuration runtime.ApplyConfiguration, options client.SubResourceApplyOptions) error {
 	text, err := json.Marshal(configuration)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Store) applyStatus(by string, configuration runtime.ApplyConfiguration,
 	return nil
 }
 
-// nominationOwner is who has applied the pod's nomination; "" is anybody who
+// nominationOwner is who has applied the pod's nomination; "" is anyone who
 // has written it otherwise.
 func nominationOwner(p *corev1.Pod) string {
 	for _, m := range p.ManagedFields {

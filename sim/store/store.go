@@ -153,7 +153,7 @@ func (c *collection) list() []client.Object {
 	return c.sorted
 }
 
-// writing is one write of somebody to an object of a kind.
+// writing is one write of someone to an object of a kind.
 type writing struct {
 	*collection
 	by, verb string

@@ -24,20 +24,20 @@ import (
 type Ledger struct {
 	From time.Duration // since the start; what comes before is not counted
 
-	Launches  int                  // machines
+	Launches  int                  // instances
 	Evictions int                  // pods the process has evicted
 	Twice     int                  // of Evictions, those of pods made in place of others that it had evicted within an hour
 	Replaced  int                  // pods that users or their own ends have replaced
-	Taken     map[model.Reason]int // nodes taken away of the process's own accord
-	Lost      int                  // machines ended for another reason
+	Taken     map[model.Reason]int // nodes removed voluntarily
+	Lost      int                  // instances ended for another reason
 	ByMoves   int                  // of Launches, those that consolidation has made
-	Again     int                  // of ByMoves, those that consolidation has taken away again
+	Again     int                  // of ByMoves, those that consolidation has removed again
 	Soon      int                  // of Again, those within an hour
 	Idly      int                  // of Again, those without a change of demand in between
 	Spent     float64              // dollars
 	Lasted    time.Duration        // what was counted
-	Last      time.Duration        // since the start: the last launch, eviction or node taken away
-	Rate      float64              // dollars per hour of the machines that run
+	Last      time.Duration        // since the start: the last launch, eviction or node removed
+	Rate      float64              // dollars per hour of the instances that run
 	Nodes     Range
 	Waiting   Range // pods that wait for a node, at the ends of steps
 
@@ -46,7 +46,7 @@ type Ledger struct {
 	started time.Time
 	version int64
 	running int
-	known   int // machines there ever were
+	known   int // instances there ever were
 	waiting map[types.UID]bool
 	ended   map[string][]time.Time  // by workload: pods that have ended and are not made again, when, or the zero time if of their own
 	moved   map[types.UID]time.Time // when the pod in whose place it was made was evicted
@@ -216,8 +216,8 @@ func (l *Ledger) String() string {
 	row("pods that wait, mean / most", "%.2f / %d", l.Waiting.Mean(), l.Waiting.Most)
 	row("pods that ended of their own", "%d", l.Replaced)
 	row("pods evicted", "%d, %d of them a second time within an hour", l.Evictions, l.Twice)
-	row("machines launched", "%d, %d of them to replace others", l.Launches, l.ByMoves)
-	row("nodes taken away, Empty / Underutilized", "%d / %d", l.Taken[model.Empty], l.Taken[model.Underutilized])
+	row("instances launched", "%d, %d of them to replace others", l.Launches, l.ByMoves)
+	row("nodes removed, Empty / Underutilized", "%d / %d", l.Taken[model.Empty], l.Taken[model.Underutilized])
 	row("of those launched to replace, taken again", "%d; %d within an hour, %d while demand stayed", l.Again, l.Soon, l.Idly)
 	row("dollars", "%.2f, %.4f per hour", l.Spent, l.Spent/max(l.Lasted.Hours(), 1e-9))
 	return b.String()

@@ -21,7 +21,7 @@ type vendor struct {
 	class       client.Object // the node class of all pools
 	ref         v1.NodeClassReference
 	changes     []string // calls whose answer can be lost after they are carried out
-	throttled   error    // how calls are refused that are too many
+	throttled   error    // how calls are rejected that are too many
 }
 
 // vendor returns whose cloud the trial uses, nil for simcloud.

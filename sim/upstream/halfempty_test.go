@@ -95,7 +95,7 @@ func halfEmpty(t *testing.T, rng *rand.Rand, premium float64) (*model.Snapshot, 
 	return s, solve.Decide(&rest, model.DefaultPolicy()).Bound
 }
 
-// market is what there is to buy, and 990 pods.
+// market is what there is to launch, and 990 pods.
 func market(rng *rand.Rand) string {
 	var b strings.Builder
 	for _, family := range []struct {

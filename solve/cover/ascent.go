@@ -5,7 +5,7 @@ package cover
 import "math"
 
 // ascent looks for values of the lines that prove much before any pattern is known,
-// by the dual of the program in which nodes are bought and filled in fractions.
+// by the dual of the program in which nodes are launched and filled in fractions.
 //
 // A candidate divides its price among its dimensions, and among the lines of which
 // a node takes only so many pods. A pod is worth what it takes of all these where

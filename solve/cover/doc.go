@@ -13,7 +13,7 @@
 // program over the patterns known so far; its dual values say what one pod of each
 // item is worth. Pricing looks, candidate by candidate, for a pattern of negative
 // reduced cost: one that is worth more than its node costs. The fractional solution is
-// rounded by diving: buy the whole part and the largest fractions, solve again for the
+// rounded by diving: launch the whole part and the largest fractions, solve again for the
 // rest. Small plans are improved by tearing a few nodes down and covering their pods
 // again.
 //

@@ -22,9 +22,9 @@ func (m *master) few() int { return 4 + 200/max(len(m.rows), 1) }
 // roughly is how many times as many rounds are enough for a rough cover.
 const roughly = 4
 
-// dive buys the whole part of the master problem's solution and the largest
+// dive launches the whole part of the master problem's solution and the largest
 // fractions, solves again for what is left, and so on. It reports false when the
-// pods are worth more than o.Most, and buys nothing then.
+// pods are worth more than o.Most, and launches nothing then.
 func (s *solver) dive(m *master, r *Result, o Options) bool {
 	for first := true; m.restart(); first = false {
 		if !first {
@@ -41,7 +41,7 @@ func (s *solver) dive(m *master, r *Result, o Options) bool {
 }
 
 // firstShare is the part of the budget that is left in which the values are found;
-// the rest is for buying by them.
+// the rest is for launching by them.
 const firstShare = 0.6
 
 // solveFirst solves for all pods and finds what they are worth. It reports false
@@ -64,8 +64,8 @@ func (s *solver) solveFirst(m *master, r *Result, o Options) bool {
 	return true
 }
 
-// buySolution buys the whole nodes of the solution and, of the fractions that
-// are left, the largest. It reports whether it bought any.
+// buySolution launches the whole nodes of the solution and, of the fractions that
+// are left, the largest. It reports whether it launched any.
 func (s *solver) buySolution(m *master) bool {
 	type use struct {
 		pattern
@@ -223,7 +223,7 @@ func dot(a, b []float64) float64 {
 
 // coverRest finds nodes for what the dive left: pods of items larger than their
 // row, and all pods when the budget ended early. For the item whose pods cost
-// most by themselves it buys the candidate that is cheapest per pod, filled up
+// most by themselves it launches the candidate that is cheapest per pod, filled up
 // with others.
 func (s *solver) coverRest() {
 	var open []int

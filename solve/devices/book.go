@@ -27,7 +27,7 @@ type Book struct {
 	byFirst map[*model.DeviceClaim]*Set
 	stocks  map[*model.DevicePool]*Stock
 	fits    map[string]bool // see Holds
-	steps   int             // of searches that nobody has asked about
+	steps   int             // of searches that no one has asked about
 }
 
 // NewBook returns a book about the selectors.
@@ -170,7 +170,7 @@ func (w *way) least() int {
 	return w.Count
 }
 
-// refusal says what of the claims no plan can honour; "" = nothing.
+// refusal says what of the claims no plan can honor; "" = nothing.
 func refusal(claims []model.DeviceClaim, b *Book) string {
 	for i := range claims {
 		c := compileClaim(&claims[i])
@@ -220,7 +220,7 @@ type verdicts int8
 const (
 	no verdicts = iota
 	yes
-	fails // the scheduler gives up on the pod
+	fails // the scheduler abandons the pod
 )
 
 // judge returns what the selectors of a way say of a kind, asked in order until

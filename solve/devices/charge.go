@@ -133,7 +133,7 @@ func claiming(s *model.Snapshot) []*model.Shape {
 	return out
 }
 
-// open starts with the axes of the shapes, anew unless they are those of before.
+// open starts with the axes of the shapes, from scratch unless they are those of before.
 func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
 	if c.Book == nil || !reflect.DeepEqual(c.selectors, s.Selectors) || c.Large() {
 		*c = Charge{Book: NewBook(s.Selectors), selectors: s.Selectors}
@@ -449,7 +449,7 @@ func (c *Charge) room(n *model.Node, shown []bool) equipment {
 }
 
 // pending returns the pods with what they need of devices as requests. Pods that
-// wait are refused if the scheduler gives up on them on one of the nodes.
+// wait are rejected if the scheduler abandons them on one of the nodes.
 func (c *Charge) pending(all []model.Pending, nodes []model.Node) []model.Pending {
 	out := slices.Clone(all)
 	for i := range out {
@@ -475,7 +475,7 @@ func labelled(labels []model.Label, key string) []model.Label {
 	return slices.Insert(slices.Clone(labels), i, model.Label{Key: key})
 }
 
-// sharedAndNear refuses pods that share a claim without devices and have pod affinity,
+// sharedAndNear rejects pods that share a claim without devices and have pod affinity,
 // which would be read together with what ties them to each other.
 func sharedAndNear(s *model.Shape) string {
 	i := slices.IndexFunc(s.Claims, func(c model.DeviceClaim) bool { return c.Shared != "" })
@@ -537,7 +537,7 @@ func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
 }
 
 // broken says of which claim a selector fails on a device of a node that takes the
-// pods: the scheduler gives up on them then; "" = of none.
+// pods: the scheduler abandons them then; "" = of none.
 func (c *Charge) broken(s *model.Shape, nodes []model.Node) string {
 	set := c.set(s.Claims)
 	for i := range nodes {

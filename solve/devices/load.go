@@ -10,7 +10,7 @@ import (
 )
 
 // Load is the devices of a node with what the pods take that were put there, in order.
-// It does not change: With returns another. A nil Load is of a node of which nobody
+// It does not change: With returns another. A nil Load is of a node of which no one
 // asked for devices.
 type Load struct {
 	book  *Book

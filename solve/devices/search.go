@@ -19,7 +19,7 @@ type outcome int8
 const (
 	found outcome = iota
 	none
-	failed  // the scheduler gives up on the pod: a selector fails, or a constraint forbids one of all devices
+	failed  // the scheduler abandons the pod: a selector fails, or a constraint forbids one of all devices
 	tooLong // mostSteps was not enough
 	full    // the claim would have more devices than a claim can
 )

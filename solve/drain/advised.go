@@ -19,7 +19,7 @@ type spotPool struct{ name, zone string }
 // or on new ones in spot pools without such a node, for little more than the node
 // costs. For budgets and metrics they are drifted.
 //
-// Why nothing goes round: pods that were moved lately are not moved again, and
+// Why nothing goes round: pods that were moved recently are not moved again, and
 // a replacement costs so little more that consolidation would not undo it.
 func (r *round) advised() {
 	if r.policy.RebalancePremium == nil {

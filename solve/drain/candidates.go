@@ -11,7 +11,7 @@ import (
 	"karpenter/model"
 )
 
-// permits say which nodes may be taken away, and why others may not.
+// permits say which nodes may be removed, and why others may not.
 type permits struct {
 	*scene
 	budget   []map[model.Reason]int // by index in s.Pools
@@ -35,7 +35,7 @@ func (may *permits) allowed(reason model.Reason, sites ...int) bool {
 	return true
 }
 
-// candidates returns the sites of the nodes that may be taken away for the
+// candidates returns the sites of the nodes that may be removed for the
 // reason, in the order they are looked at: those first that save most in
 // proportion to what they disrupt or, drifted ones, that have been so longest.
 func (may *permits) candidates(reason model.Reason) []int {
@@ -58,7 +58,7 @@ func (may *permits) candidates(reason model.Reason) []int {
 // ratio is what a node costs in proportion to what taking it away disrupts.
 func ratio(n *model.Node) float64 { return float64(n.Price) / max(n.Disruption.Cost, 1) }
 
-// eligible reports whether the node may be taken away for the reason, budgets
+// eligible reports whether the node may be removed for the reason, budgets
 // not asked, and notes why not.
 func (may *permits) eligible(n *model.Node, reason model.Reason) bool {
 	if n.Claim == "" || !n.Initialized && !givenBack(n, reason) || n.Deleting || may.taken[n.Name] {
@@ -71,7 +71,7 @@ func (may *permits) eligible(n *model.Node, reason model.Reason) bool {
 	return asked && why == ""
 }
 
-// objection returns what keeps the node from being taken away for the reason,
+// objection returns what keeps the node from being removed for the reason,
 // and whether the reason is one to look at it at all.
 func (may *permits) objection(n *model.Node, reason model.Reason) (cause model.Cause, why string, asked bool) {
 	var pool *model.Pool
@@ -163,7 +163,7 @@ func unknown(n *model.Node, pool *model.Pool) string {
 }
 
 // keep notes why the node is kept. Of several reasons the one it came closest
-// to being taken away for counts, which is the last.
+// to being removed for counts, which is the last.
 func (may *permits) keep(n *model.Node, reason model.Reason, cause model.Cause, why string) {
 	stay := model.Stay{Node: n.Name, Claim: n.Claim, Reason: reason, Cause: cause, Why: why}
 	if got := may.receiving[n.Name]; cause == model.ByUse {

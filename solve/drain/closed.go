@@ -4,7 +4,7 @@ package drain
 
 import "karpenter/model"
 
-// open closes the nodes that may not take pods of nodes that are taken away for
+// open closes the nodes that may not take pods of nodes that are removed for
 // the reason, and opens the others.
 func (may *permits) open(reason model.Reason) {
 	may.close(func(n *model.Node) bool {

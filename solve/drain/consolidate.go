@@ -12,7 +12,7 @@ import (
 // take makes the command of a good offer part of the plan.
 func (r *round) take(o *offer) { r.accept(o.command, o.sites, o.pending) }
 
-// consolidate takes away nodes whose pods can be had for less elsewhere: those
+// consolidate removes nodes whose pods can be had for less elsewhere: those
 // first that save most in proportion to what they disrupt.
 func (r *round) consolidate() {
 	candidates := slices.DeleteFunc(r.candidates(model.Underutilized), func(i int) bool {
@@ -70,7 +70,7 @@ func (r *round) takeIfGood(o *offer) {
 	}
 }
 
-// busy reports whether one of the nodes is taken away already or is to take
+// busy reports whether one of the nodes is removed already or is to take
 // pods of others, which it notes.
 func (may *permits) busy(sites []int) bool {
 	busy := false

@@ -14,7 +14,7 @@ import (
 // at 2,000 half-empty nodes needs most of it.
 const share = 5.0 / 3
 
-// decide adds what is taken away, and what is kept and why, to the plan.
+// decide adds what is removed, and what is kept and why, to the plan.
 func decide(s *model.Snapshot, p model.Policy, memories []pack.Memory, plan *model.Plan) {
 	c := &scene{given: s, s: *s, pools: map[string]int{}, memory: &memories[0], receiving: receivers(plan)}
 	r := &round{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drain chooses the nodes to take away: empty ones, drifted ones, and
+// Package drain chooses the nodes to remove: empty ones, drifted ones, and
 // those whose pods can be had for less elsewhere.
 //
 // A question about nodes is a trial (package pack) on the same Snapshot without
@@ -16,7 +16,7 @@
 // A round (round.go) is one decision. It is made of the scene, the cluster as it
 // will be (scene.go); estimates of what pods cost at least (screen.go); inquiries,
 // which ask trials about the scene (inquiry.go); and permits, which say what may be
-// taken away (candidates.go). decide.go runs it: unhealthy.go, confirm.go, empty.go,
+// removed (candidates.go). decide.go runs it: unhealthy.go, confirm.go, empty.go,
 // static.go, drift.go, advised.go and consolidate.go each take nodes away for one
 // reason. consolidate.go asks about nodes one by one and in groups (group.go);
 // weigh.go makes an offer (offer.go) of the answer, which toll.go, price.go,
@@ -26,7 +26,7 @@
 // # Rules
 //
 // A command for Underutilized saves what it disrupts is worth within Policy.Payback
-// (toll.go), and a replacement at least Policy.Hysteresis of what it takes away.
+// (toll.go), and a replacement at least Policy.Hysteresis of what it removes.
 //
 // Why it comes to rest: such a command lowers the price of the cluster, whatever
 // offering its launches become. So with the same pods and prices no sequence of

@@ -10,7 +10,7 @@ import (
 	"karpenter/solve/pack"
 )
 
-// drift takes away the nodes that are not what their pool asks for, each by
+// drift removes the nodes that are not what their pool asks for, each by
 // itself, once there is a place for its pods.
 func (r *round) drift() {
 	candidates := r.candidates(model.Drifted)

@@ -4,7 +4,7 @@ package drain
 
 import "karpenter/model"
 
-// empty takes away the nodes that no pod needs.
+// empty removes the nodes that no pod needs.
 func (r *round) empty() {
 	for _, i := range r.candidates(model.Empty) {
 		if !r.allowed(model.Empty, i) && !givenBack(&r.s.Nodes[i], model.Empty) {

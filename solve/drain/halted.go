@@ -4,7 +4,7 @@ package drain
 
 import "karpenter/model"
 
-// halted returns why the launches may not replace nodes: machines of one of their
+// halted returns why the launches may not replace nodes: instances of one of their
 // pools do not become nodes, and this is not the one that is tried.
 func (sc *scene) halted(launches []model.Launch) string {
 	for i := range launches {
@@ -18,7 +18,7 @@ func (sc *scene) halted(launches []model.Launch) string {
 	return ""
 }
 
-// coming reports whether a machine of the pool is to become a node, what this
+// coming reports whether an instance of the pool is to become a node, what this
 // plan launches included.
 func (sc *scene) coming(pool string) bool {
 	for i := range sc.s.Nodes {

@@ -21,13 +21,13 @@ type inquiry struct {
 // question is what a trial asks: what becomes of the pods of the nodes.
 type question struct {
 	sites []int
-	most  model.Price // nothing is bought that costs more
+	most  model.Price // nothing is launched that costs more
 	// linger has the nodes be there, empty, while places are looked for, as they
 	// are for the scheduler until they have drained: what spreads evenly waits for
-	// them to go where they were among the emptiest, and a node is bought for what
+	// them to go where they were among the emptiest, and a node is launched for what
 	// waits. Without it they are gone.
 	linger bool
-	// ample has each pod ask for more than it does: the nodes that are bought have room to spare.
+	// ample has each pod ask for more than it does: the nodes that are launched have room to spare.
 	ample bool
 }
 

@@ -27,7 +27,7 @@ type Memory struct {
 const mostWorkers = 8
 
 // Decide adds to the plan, which says where the pending pods of s go, the nodes
-// to take away, and why others that might be are kept.
+// to remove, and why others that might be are kept.
 func (m *Memory) Decide(s *model.Snapshot, p model.Policy, plan *model.Plan) {
 	if m.snapshot == nil || m.policy != p || !alike(m.snapshot, s) {
 		if m.workers == nil {

@@ -15,7 +15,7 @@ type offer struct {
 	pending []model.Pending
 	command model.Command
 	at      int         // how many commands there were when it was asked
-	ample   bool        // nodes that are bought have room to spare
+	ample   bool        // nodes that are launched have room to spare
 	most    model.Price // what its launches may cost
 	toll    toll
 	rank    float64     // those of higher rank go first

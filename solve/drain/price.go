@@ -19,7 +19,7 @@ const mostSpot = 15
 
 // cheaper settles what the launches of the offer may become, so that all of
 // them together cost at most most whatever they become, or returns why there is
-// no such thing. Where a dear zone stands in the way, they are bound to the zones
+// no such thing. Where an expensive zone stands in the way, they are bound to the zones
 // they are planned in.
 func (ask *inquiry) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Cause, string) {
 	c := &o.command

@@ -16,10 +16,10 @@ import (
 
 // The scheduler decides where pods go that lose their node, one by one as they
 // come, and likes the emptiest node best: a small pod may take the room that was
-// meant for a large one, which then needs a node that nobody planned. What looks
+// meant for a large one, which then needs a node that no one planned. What looks
 // like a saving may end as a loss, and as the reason for the next command. So a
 // command is rehearsed with the scheduler's preference, in several orders, and what
-// it would have to buy then is held against it. The scheduler knows nothing of
+// it would have to launch then is held against it. The scheduler knows nothing of
 // CapacityBuffers either: what it puts into the room they keep drives them out, and
 // they need room elsewhere.
 
@@ -30,7 +30,7 @@ type stand struct {
 	free     model.Resources
 }
 
-// rehearsed returns the offer, rehearsed. If that finds it wanting and it buys nodes, it is
+// rehearsed returns the offer, rehearsed. If that finds it wanting and it launches nodes, it is
 // made again with more room on them.
 func (ask *inquiry) rehearsed(o *offer) *offer {
 	if ask.rehearse(o) || len(o.command.Launches) == 0 {
@@ -269,7 +269,7 @@ func inTurns(order, entries []*model.Pending) []*model.Pending {
 // shortfall puts pods in the order on the emptiest node that takes each, and
 // returns what nodes would cost at least for those that find none, and what the
 // cheapest nodes cost for pods of buffers that they drive out: what a buffer needs is
-// bought with nothing else. It is infinite when there is no such node. Of equally empty
+// launched with nothing else. It is infinite when there is no such node. Of equally empty
 // nodes, the scheduler takes any: one that it drives such pods out of is assumed.
 func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, order []*model.Pending) float64 {
 	for i := range stands {
@@ -313,13 +313,13 @@ func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, o
 // standSteps is what it takes to see whether a node takes a pod.
 const standSteps = 3
 
-// bill is the nodes that are bought for buffers in a rehearsal.
+// bill is the nodes that are launched for buffers in a rehearsal.
 type bill struct {
 	total float64
 	nodes []bought
 }
 
-// add puts a pod on a node that is bought already, or on another one.
+// add puts a pod on a node that is launched already, or on another one.
 func (b *bill) add(p *model.Pending, c cheapest) {
 	i := slices.IndexFunc(b.nodes, func(n bought) bool { return c.demand.Offers.Has(n.offer) && p.Shape.Requests.Fits(n.free) })
 	if i < 0 {

@@ -7,7 +7,7 @@ import (
 	"karpenter/solve/pack"
 )
 
-// round is one decision about what to take away.
+// round is one decision about what to remove.
 type round struct {
 	inquiry
 	permits

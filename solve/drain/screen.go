@@ -93,7 +93,7 @@ func (est *estimates) leastFor(p *model.Pending) float64 {
 	return least
 }
 
-// bought is a node that is bought for pods.
+// bought is a node that is launched for pods.
 type bought struct {
 	offer int
 	free  model.Resources

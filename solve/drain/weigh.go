@@ -121,7 +121,7 @@ const atOnce = 64
 // weigh asks what it would save to take the nodes away together.
 func (ask *inquiry) weigh(sites []int) *offer { return ask.weighAs(sites, false) }
 
-// weighAmply is weigh where the nodes that are bought have room to spare.
+// weighAmply is weigh where the nodes that are launched have room to spare.
 func (ask *inquiry) weighAmply(sites []int) *offer { return ask.weighAs(sites, true) }
 
 func (ask *inquiry) weighAs(sites []int, ample bool) *offer {
@@ -187,8 +187,8 @@ func (ask *inquiry) without(o *offer, most model.Price, p model.Policy) {
 	}
 }
 
-// judge has the offer be what the trial found, if the price, the machines that
-// the pools have launched lately, and their policies agree.
+// judge has the offer be what the trial found, if the price, the instances that
+// the pools have launched recently, and their policies agree.
 func (ask *inquiry) judge(o *offer, t *pack.Trial, most model.Price) {
 	o.command.Moves, o.command.Launches, o.command.Scores = t.Moves, t.Launches, nil
 	if o.most = o.limit(len(t.Launches)); len(t.Launches) > 1 {

@@ -9,7 +9,7 @@ import (
 	"karpenter/model"
 )
 
-// Catalogue is everything that can be bought in a Snapshot: the type rows and
+// Catalogue is everything that can be launched in a Snapshot: the type rows and
 // offers of its pools, heaviest pool first.
 type Catalogue struct {
 	Pools  []Pool

@@ -178,7 +178,7 @@ func (c *Catalogue) hosts(d *model.Shape) Bits {
 }
 
 // withName returns what is left to demand of a new node, which has a name that
-// nobody knows yet.
+// no one knows yet.
 func withName(rs model.Requirements) model.Requirements {
 	if r, ok := rs.Get(model.LabelHostname); !ok || !r.Complement || r.Gte.Set || r.Lte.Set {
 		return rs

@@ -22,7 +22,7 @@ type Demand struct {
 // shapes with equal constraints.
 func (c *Catalogue) NewDemand(p model.Pending) *Demand { return c.demand(p, true) }
 
-// Once is NewDemand of a shape that nobody asks about again.
+// Once is NewDemand of a shape that no one asks about again.
 func (c *Catalogue) Once(s *model.Shape) *Demand { return c.demand(model.Pending{Shape: s}, false) }
 
 func (c *Catalogue) demand(p model.Pending, keep bool) *Demand {

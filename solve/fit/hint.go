@@ -171,7 +171,7 @@ func (c *Catalogue) launches(key string) bool {
 	return false
 }
 
-// values returns the values nodes bought from the offers can have for the key
+// values returns the values nodes launched from the offers can have for the key
 // of own, which is what their pool demands of it, sorted.
 func (c *Catalogue) values(left Bits, own model.Requirement) []string {
 	seen := map[string]bool{}

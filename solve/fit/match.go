@@ -27,7 +27,7 @@ func (c *Catalogue) Match(r model.Requirement) Bits {
 }
 
 // mostMatched is how many words of Bits the sets have that are remembered of
-// requirements asked about lately. Those asked about before are forgotten when there
+// requirements asked about recently. Those asked about before are forgotten when there
 // are as many again.
 const mostMatched = 1 << 21
 

@@ -26,7 +26,7 @@ type Memory struct {
 }
 
 // mostAnswers is how many answers about requirements a catalogue keeps before
-// it is compiled anew, to be rid of those that nobody asks for any more.
+// it is compiled again, to be rid of those that no one asks for any more.
 const mostAnswers = 20_000
 
 // Catalogue returns the catalogue of s. It is good until the next call.
@@ -102,7 +102,7 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 	return out
 }
 
-// Forget has the node of that name compiled anew, as it has been changed in
+// Forget has the node of that name compiled again, as it has been changed in
 // place.
 func (m *Memory) Forget(name string) {
 	i, ok := slices.BinarySearchFunc(m.rows, name, func(r NodeRow, name string) int { return cmp.Compare(r.Name, name) })

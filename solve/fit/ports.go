@@ -108,7 +108,7 @@ func (c *Catalogue) Only(d *Demand, sets ...Bits) *Demand {
 // Defines reports whether some pool, type or offer demands anything of a label.
 func (c *Catalogue) Defines(key string) bool { return c.defined[key] }
 
-// Label returns what is known of a label of a node bought from the offer. It
+// Label returns what is known of a label of a node launched from the offer. It
 // reports false when the node lacks the label.
 func (c *Catalogue) Label(offer int, key string) (model.Requirement, bool) {
 	if !c.defined[key] {

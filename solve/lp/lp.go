@@ -29,7 +29,7 @@ type Entry struct {
 	Amount float64 // > 0
 }
 
-// Column is something that can be bought.
+// Column is something that can be launched.
 type Column struct {
 	Price   float64 // ≥ 0
 	Entries []Entry
@@ -181,7 +181,7 @@ func (p *Program) entering(budget *work.Budget) (enter int, excess float64) {
 	return enter, excess
 }
 
-// Used yields the columns bought and how much of each, for the demands as they
+// Used yields the columns launched and how much of each, for the demands as they
 // are.
 func (p *Program) Used(yield func(column int, amount float64) bool) {
 	n := p.rows

@@ -46,7 +46,7 @@ type settlers struct {
 const separations = 1 << 22
 
 // separateTries is how often pods are moved again, without the kinds of those
-// that the scheduler would have refused.
+// that the scheduler would have rejected.
 const separateTries = 4
 
 // separate changes the plan of the outcome so that fewer pods share a node that

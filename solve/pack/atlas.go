@@ -31,7 +31,7 @@ const (
 	stepsToPlace   = 64  // for each of them as an area
 )
 
-// atlas knows the places that nodes can be bought in.
+// atlas knows the places that nodes can be launched in.
 type atlas struct {
 	*problem
 	topology   *topology.State
@@ -39,7 +39,7 @@ type atlas struct {
 	areasKnown int
 }
 
-// areas returns the places nodes can be bought in, told apart by the keys of
+// areas returns the places nodes can be launched in, told apart by the keys of
 // these numbers only, ordered by the values of their labels.
 func (t *atlas) areas(keys []int) []area {
 	name := placeID(nil, keys)
@@ -60,8 +60,8 @@ func (t *atlas) areas(keys []int) []area {
 	return out
 }
 
-// areasAt returns those of the areas in which a node bought from the offer may be,
-// without what else can be bought there.
+// areasAt returns those of the areas in which a node launched from the offer may be,
+// without what else can be launched there.
 func (t *atlas) areasAt(offer int, keys []int) []area {
 	labels := t.keyNames(keys)
 	var out []area
@@ -183,7 +183,7 @@ func (t *atlas) labels(keys []int) []string {
 	return out
 }
 
-// regionsAt returns where a node bought from the offer may be, as far as the
+// regionsAt returns where a node launched from the offer may be, as far as the
 // labels tell: at most so many regions.
 func (t *atlas) regionsAt(offer int, labels []string, places int) []region {
 	out := []region{{names: make([]string, len(labels)), settled: make([]bool, len(labels)), open: make([]bool, len(labels))}}
@@ -196,7 +196,7 @@ func (t *atlas) regionsAt(offer int, labels []string, places int) []region {
 		}
 		label := &spelled.Labels[of]
 		values := t.openValues(name, label, most)
-		if len(values) == 0 && label.Complement { // nobody can tell the values it may have
+		if len(values) == 0 && label.Complement { // no one can tell the values it may have
 			for _, r := range out {
 				r.open[i] = true
 			}
@@ -297,7 +297,7 @@ func (t *atlas) domains(key string) int {
 	return len(labels) + open
 }
 
-// nearby returns the places where other pods may be bought nodes that count for
+// nearby returns the places where other pods may be given nodes that count for
 // spread constraints of pods of this kind and shape.
 func (t *atlas) nearby(kind int, shape *model.Shape) []topology.Place {
 	usable := fit.NewBits(len(t.catalogue.Offers))

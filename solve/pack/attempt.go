@@ -8,11 +8,11 @@ import (
 	"karpenter/model"
 )
 
-// attempts is how often a plan is made anew because fewer nodes could be
-// bought in some domain than pods were settled for it.
+// attempts is how often a plan is made again because fewer nodes could be
+// launched in some domain than pods were settled for it.
 const attempts = 4
 
-// helpings is how often more nodes are bought for pods that had to wait.
+// helpings is how often more nodes are launched for pods that had to wait.
 const helpings = 2
 
 // mostOneByOne is up to how many pods a draft is made by adding one at a time.
@@ -108,7 +108,7 @@ func confirmAll(x *draft) {
 func attempt(x *draft) (news bool) {
 	x.keepPlanned()
 	domains{x}.settleAll()
-	if soften(x, func(d *demand) bool { return !d.firm }) { // nothing could be bought for them as they are
+	if soften(x, func(d *demand) bool { return !d.firm }) { // nothing could be launched for them as they are
 		domains{x}.settleAll()
 	}
 	if x.abandoned != inProgress {
@@ -223,7 +223,7 @@ func steadier(x *draft) *draft {
 }
 
 // fill puts pods that are left on the nodes there are and the nodes of the plan,
-// and buys more nodes for pods that others no longer stand in the way of.
+// and launches more nodes for pods that others no longer stand in the way of.
 func fill(x *draft) {
 	repair{x}.topUp()
 	if !slices.ContainsFunc(x.demands, func(d *demand) bool { return len(d.left) > 0 && !x.topology.Free(d.kind) }) {

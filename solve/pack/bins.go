@@ -54,7 +54,7 @@ func (x *draft) demandsOf(b bin) model.Requirements {
 	return out.Without(model.LabelRegistered, model.LabelInitialized)
 }
 
-// offersOf is where a node of the bin could be bought.
+// offersOf is where a node of the bin could be launched.
 func (x *draft) offersOf(b bin) fit.Bits {
 	out := x.pool(b.offer).Usable
 	for _, p := range b.take {
@@ -77,7 +77,7 @@ func (x *draft) podRequests(b bin) model.Resources {
 	return sum
 }
 
-// spans reports whether the types that nodes of the bin can be bought as span
+// spans reports whether the types that nodes of the bin can be launched as span
 // what its pool demands.
 func (x *draft) spans(b bin) bool {
 	pool := x.poolOf(b.offer)
@@ -89,7 +89,7 @@ func (x *draft) spans(b bin) bool {
 }
 
 // spoils reports whether a pod of d would keep the bin, which spans what its
-// pool demands, from doing so when it is bought as the offer.
+// pool demands, from doing so when it is launched as the offer.
 func (x *draft) spoils(b bin, d *demand, offer int) bool {
 	if len(x.floors[x.poolOf(b.offer)]) == 0 {
 		return false
@@ -100,7 +100,7 @@ func (x *draft) spoils(b bin, d *demand, offer int) bool {
 }
 
 // spoiler returns spoils as a function of the offer, which works out the same only
-// once: a bin is the same bought as any offer that its pods run on for the same
+// once: a bin is the same launched as any offer that its pods run on for the same
 // reasons.
 func (x *draft) spoiler(b bin, d *demand) func(offer int) bool {
 	if len(x.floors[x.poolOf(b.offer)]) == 0 {

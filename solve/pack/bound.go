@@ -17,7 +17,7 @@ import (
 // proof is the phase that proves how much a plan must cost at least.
 type proof struct {
 	*draft
-	worth map[*demand]float64 // of one pod, wherever a plan buys a node for it
+	worth map[*demand]float64 // of one pod, wherever a plan launches a node for it
 }
 
 // bound returns a price no feasible plan for the pods that x places can beat,
@@ -87,7 +87,7 @@ func (v *proof) nodesWithKept() []fit.NodeRow {
 }
 
 // prove works out what one pod of each demand is worth at least wherever a plan
-// buys a node for it: at these worths, no node of any tier is worth more than it
+// launches a node for it: at these worths, no node of any tier is worth more than it
 // costs, whatever pods share it. When the plan keeps rules that are stricter than
 // the scheduler's, it proves as if there were no rules between pods but that some
 // never share a node with their like: a plan that keeps all rules is one of those
@@ -118,7 +118,7 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 				continue
 			}
 			f := *d
-			f.left = d.Pods[:max(n, d.loose-len(d.left))] // another plan may buy nodes for pods that have room here
+			f.left = d.Pods[:max(n, d.loose-len(d.left))] // another plan may launch nodes for pods that have room here
 			if len(d.Shape.HostPorts) > 0 {               // a node that is settled for some domain may have no daemon that takes them
 				f.Demand = v.spanning(v.catalogue.NewDemand(model.Pending{Shape: d.Shape, Pods: d.Pods}))
 				f.class = v.classOf(&f)
@@ -137,7 +137,7 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 	return worth
 }
 
-// boughtFor returns for how many pods of each demand new nodes were bought.
+// boughtFor returns for how many pods of each demand new nodes were launched.
 func (v *proof) boughtFor() map[*demand]int {
 	out := map[*demand]int{}
 	for _, b := range v.bins {
@@ -151,8 +151,8 @@ func (v *proof) boughtFor() map[*demand]int {
 }
 
 // proveTier returns what a pod of each demand is worth in a tier, by the whole it
-// stands for: by what pods were worth when nodes were bought for them or, where none
-// were or anew, by what they are worth without rules.
+// stands for: by what pods were worth when nodes were launched for them or, where none
+// were or again, by what they are worth without rules.
 func (v *proof) proveTier(free []*demand, wholes map[*demand]*demand, tier tier, anew bool) map[*demand]float64 {
 	out := map[*demand]float64{}
 	m := &market{draft: v.draft, tier: tier}
@@ -194,7 +194,7 @@ func (v *proof) never(d *demand) int {
 // anyTier stands for all tiers.
 const anyTier = -1
 
-// confinedTo returns the position of the only tier in which a feasible plan buys
+// confinedTo returns the position of the only tier in which a feasible plan launches
 // nodes for d, or anyTier: the heaviest that suits it, unless limits or rules between
 // pods could push it to a lighter tier or to where it only goes at last.
 func (v *proof) confinedTo(d *demand) int {
@@ -346,7 +346,7 @@ func (v *proof) reservationsWorth() float64 {
 	return sum
 }
 
-// onNew returns how many of so many pods of d that fit share a new node bought
+// onNew returns how many of so many pods of d that fit share a new node launched
 // from the offer at most, in whatever plan.
 func (v *proof) onNew(offer int, d *demand, pods int) int {
 	if !d.Offers.Has(offer) {

@@ -38,7 +38,7 @@ type boxer struct {
 	counts int
 }
 
-// varied adds the candidates of a pool with minValues, bought as one of these
+// varied adds the candidates of a pool with minValues, launched as one of these
 // offers.
 func (m *market) varied(pool int, as fit.Bits, out []candidate) []candidate {
 	for _, s := range m.selections(pool, as) {
@@ -117,7 +117,7 @@ func (x *boxer) candidates(out []candidate) []candidate {
 	return out
 }
 
-// exceeds reports whether choice a, which is no dearer than b, is at least as
+// exceeds reports whether choice a, which is no more expensive than b, is at least as
 // good.
 func (x *boxer) exceeds(a, b int) bool {
 	for r := range x.wanted {
@@ -188,7 +188,7 @@ func (x *boxer) candidate(choice int, box []int64, out []candidate) []candidate 
 	})
 }
 
-// anchor returns the offer that nodes are bought from as far as that says under
+// anchor returns the offer that nodes are launched from as far as that says under
 // which of their terms pods run there, and the classes served: the one preferred
 // or, since a pod runs under the first term that an offer meets, one of the
 // selection with which more classes have all of it to choose from.
@@ -208,7 +208,7 @@ func (x *boxer) anchor(preferred int) (offer int, serves fit.Bits) {
 	return offer, serves
 }
 
-// served returns the classes that can share a node bought from the offer
+// served returns the classes that can share a node launched from the offer
 // without leaving less to choose from than the selection.
 func (x *boxer) served(offer int) fit.Bits {
 	out := fit.NewBits(len(x.exemplars))

@@ -11,11 +11,11 @@ import (
 )
 
 // A bundle is pods that affinity on the hostname ties to one new node. It is
-// bought for as if it were a single pod, its first, that requests what all of
+// launched for as if it were a single pod, its first, that requests what all of
 // them do.
 
 // join settles pods of d that must run on the node of a pod they have affinity
-// to: on nodes there are, and with pods that are yet to be bought nodes.
+// to: on nodes there are, and with pods that are yet to be given nodes.
 func (s domains) join(d *demand) {
 	if s.topology.Starts(d.kind) {
 		s.gather(d)

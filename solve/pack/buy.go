@@ -13,8 +13,8 @@ import (
 // may use.
 const tierShare = 0.2
 
-// buyAll buys new nodes, of the heaviest pools first. It reports false when the
-// draft is given up.
+// buyAll launches new nodes, of the heaviest pools first. It reports false when the
+// draft is abandoned.
 func buyAll(x *draft) bool {
 	x.takeSurvey()
 	parts := x.tierParts()
@@ -54,8 +54,8 @@ func (x *draft) tierParts() []float64 {
 	return parts
 }
 
-// buyFor buys new nodes of the tier's pools for the demands. It reports false
-// when the trial is given up.
+// buyFor launches new nodes of the tier's pools for the demands. It reports false
+// when the trial is abandoned.
 func buyFor(x *draft, tier tier, demands []*demand) bool {
 	m := &market{draft: x, tier: tier}
 	if !m.buy(demands) {
@@ -66,7 +66,7 @@ func buyFor(x *draft, tier tier, demands []*demand) bool {
 }
 
 // buy launches new nodes for those of the demands that have pods left. It
-// reports false when the trial is given up.
+// reports false when the trial is abandoned.
 func (m *market) buy(demands []*demand) bool {
 	var open []*demand
 	for _, d := range demands {
@@ -101,7 +101,7 @@ func (m *market) limited() bool {
 }
 
 // coverAll launches nodes for what is left of the demands at the least price it
-// finds. It reports false when the trial is given up.
+// finds. It reports false when the trial is abandoned.
 func (m *market) coverAll(open []*demand) bool {
 	q := m.covering(open)
 	if len(q.demands) == 0 {

@@ -87,7 +87,7 @@ func (m *market) ofType(row *fit.TypeRow, asking fit.Bits, out []candidate) []ca
 	return out
 }
 
-// roomFor returns what is free of the resources anybody requests; for one pod, more
+// roomFor returns what is free of the resources anyone requests; for one pod, more
 // than it requests is no better.
 func (m *market) roomFor(free model.Resources) []int64 {
 	out := make([]int64, len(m.wanted))
@@ -100,7 +100,7 @@ func (m *market) roomFor(free model.Resources) []int64 {
 	return out
 }
 
-// dominates reports whether a, which is no dearer than b, can stand in for b
+// dominates reports whether a, which is no more expensive than b, can stand in for b
 // in every pattern: it has the room, serves as many classes, and takes no more
 // of a pool's limits.
 func (m *market) dominates(a, b *candidate) bool {

@@ -20,10 +20,10 @@ type domains struct{ *draft }
 type cell struct {
 	area
 
-	tier  int     // position of the heaviest tier that sells nodes there; noTier = none does
+	tier  int     // position of the heaviest tier that offers nodes there; noTier = none does
 	price float64 // of the part of the cheapest such node that one pod takes
 	each  int     // pods such a node takes
-	most  int     // pods that may be bought nodes for
+	most  int     // pods that may be given nodes for
 
 	rows   []int // of draft.nodes
 	rooms  []int // by rows: pods it still takes
@@ -145,7 +145,7 @@ func (s domains) quotePrepaid(c *cell, d *demand) {
 	c.most = int(min(int64(c.most), most))
 }
 
-// settledFor returns whether a pod of d can be bought a node from an offer once
+// settledFor returns whether a pod of d can be given a node from an offer once
 // the node is settled for the cell: whether what is left then spans what the
 // pool demands.
 func (s domains) settledFor(d *demand, c *cell) func(offer int) bool {
@@ -175,7 +175,7 @@ func (s domains) settledFor(d *demand, c *cell) func(offer int) bool {
 }
 
 // byPreference orders cells for the next pod: room there is already before new
-// nodes, heavy pools before light, cheap before dear, nodes that others of the
+// nodes, heavy pools before light, cheap before expensive, nodes that others of the
 // pods need anyway before more of them; then where fewest are.
 func (s domains) byPreference(d *demand, a, b *cell) int {
 	return cmp.Or(
@@ -225,7 +225,7 @@ func (c *cell) compareNames(o *cell) int {
 
 // together is what it costs to have all of so many pods in the cell: pods that
 // find no place there count for more than any price, and light pools for more
-// than dear nodes.
+// than expensive nodes.
 func (c *cell) together(pods int) (homeless, tier int, price float64) {
 	buy := max(pods-c.room, 0)
 	if buy == 0 {

@@ -11,7 +11,7 @@ import (
 
 // newProblem compiles s. What can be used for the next Snapshot it leaves in
 // the memory of base, which says everything else. Shapes that use something no
-// plan can honour yet are left out; see Decide's verdicts.
+// plan can honor yet are left out; see Decide's verdicts.
 func newProblem(base problem, s *model.Snapshot) *problem {
 	q := &base
 	if q.wishes != nil {
@@ -56,7 +56,7 @@ func tiersOf(pools []fit.Pool) []tier {
 	return out
 }
 
-// compile finds where new nodes for the pods can be bought: not where daemons
+// compile finds where new nodes for the pods can be launched: not where daemons
 // take the ports they need, and not where a launch could not span what its pool
 // demands.
 func (q *problem) compile(p model.Pending) *fit.Demand { return q.narrowed(q.catalogue.NewDemand(p)) }

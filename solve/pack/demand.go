@@ -28,7 +28,7 @@ type demand struct {
 	stuck []model.Pod // that rules between pods leave no place
 	whole *demand     // of which it is the part tied to the area; nil = it is no part
 	area  *area
-	short int // pods of the part that no node was bought for
+	short int // pods of the part that no node was launched for
 
 	bundle []member // what each of its pods stands for; nil = itself
 }

@@ -15,7 +15,7 @@ import (
 // AWS reclaims spot instances by spot pool, which is an instance type in a zone. So
 // no more than a share of a workload is to be in one, or on one node, which is part
 // of one. NodePools can ask for that of their vCPUs, too. disperse is the phase that
-// buys new nodes in other spot pools, or several in place of one, as long as that
+// launches new nodes in other spot pools, or several in place of one, as long as that
 // costs little.
 
 // Bounds of disperse.
@@ -124,7 +124,7 @@ func (c *dispersal) best(i int) (way, bool) {
 	return way{}, false
 }
 
-// finish settles what the nodes are bought as, unless their pool does not allow that.
+// finish settles what the nodes are launched as, unless their pool does not allow that.
 func (c *dispersal) finish(w *way) {
 	if w.state != rough {
 		return
@@ -187,7 +187,7 @@ func (c *dispersal) countWay(w *way, own []stake, sign int64) {
 	}
 }
 
-// others returns the ways to buy the node in another spot pool.
+// others returns the ways to launch the node in another spot pool.
 func (c *dispersal) others(i int) []*way {
 	b := c.bins[i]
 	var out []*way
@@ -199,7 +199,7 @@ func (c *dispersal) others(i int) []*way {
 	return out
 }
 
-// parts returns the ways to buy several nodes in place of one: two halves, or nodes
+// parts returns the ways to launch several nodes in place of one: two halves, or nodes
 // of smaller sizes that are full, and one for the rest.
 func (c *dispersal) parts(i int) []*way {
 	b := c.bins[i]
@@ -293,7 +293,7 @@ func (c *dispersal) unlike(by []bin) []int {
 	return out
 }
 
-// pairs returns the cheapest ways to buy two nodes with these pods in place of one,
+// pairs returns the cheapest ways to launch two nodes with these pods in place of one,
 // each in a spot pool of its own.
 func (c *dispersal) pairs(i int, one, two bin) []*way {
 	var pairs [][2]int
@@ -388,7 +388,7 @@ func part(requests, free model.Resources) float64 {
 	return most
 }
 
-// boughtAs returns the new node as one that is bought as the offer: in its zone, and
+// boughtAs returns the new node as one that is launched as the offer: in its zone, and
 // as no type that costs less there. It reports false if its pool demands more types
 // than that leaves.
 func (c *dispersal) boughtAs(b bin, offer int) (bin, bool) {
@@ -418,7 +418,7 @@ func (c *dispersal) boughtAs(b bin, offer int) (bin, bool) {
 	return b, !spans || c.spans(b)
 }
 
-// take buys new nodes in place of one. It reports false and changes nothing if the
+// take launches new nodes in place of one. It reports false and changes nothing if the
 // scheduler would then not put all pods where they are planned.
 func (c *dispersal) take(w way) bool {
 	b := c.bins[w.bin]
@@ -446,7 +446,7 @@ func (c *dispersal) take(w way) bool {
 	for _, f := range w.fills {
 		delete(c.ways, f.bin)
 	}
-	if len(c.limits.pools[pool].resources) > 0 { // others may be bought as less or as more now
+	if len(c.limits.pools[pool].resources) > 0 { // others may be launched as less or as more now
 		clear(c.ways)
 	}
 	c.left -= w.more
@@ -470,7 +470,7 @@ func (c *dispersal) stands() bool {
 	return standsUnwished(c.draft)
 }
 
-// pin has new nodes with pods of workloads that were spread be bought where they are
+// pin has new nodes with pods of workloads that were spread be launched where they are
 // planned, and their types be such that they do not cost less in that zone.
 func (c *dispersal) pin() {
 	apart := map[int]bool{}

@@ -11,17 +11,17 @@
 //
 //   - existing.go keeps pods where an earlier plan put them.
 //   - domains (settle.go, cells.go, bundle.go) fills the nodes there are and
-//     decides in which domains nodes are bought for pods with rules about each
+//     decides in which domains nodes are launched for pods with rules about each
 //     other.
-//   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) buys nodes.
+//   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) launches nodes.
 //   - repair (doomed.go, verify.go, topup.go, insert.go, confirm.go, outlook.go, futures.go) checks the draft as the scheduler
 //     will and finds places for what is left.
-//   - thrift (thrift.go) gives up nodes of small plans that their pods can do without.
-//   - secure (secure.go) buys new nodes on demand where a pool asks for a share of
+//   - thrift (thrift.go) abandons nodes of small plans that their pods can do without.
+//   - secure (secure.go) launches new nodes on demand where a pool asks for a share of
 //     them.
 //   - apart (apart.go) moves pods that prefer a node of their own to nodes of the
 //     plan that have room, once the plan is chosen.
-//   - disperse (disperse.go, spill.go, spotpools.go) buys some of them in other spot
+//   - disperse (disperse.go, spill.go, spotpools.go) launches some of them in other spot
 //     pools, or two in place of one, or moves pods between them, so that no workload
 //     is in few of these.
 //   - proof (bound.go) proves how much any plan must cost.
@@ -29,7 +29,7 @@
 //     pending.
 //
 // attempt.go runs the phases, and runs them again with the lessons of the attempt
-// before. prefer.go (spare.go, wish.go) makes plans that honour preferences. place.go and trial.go are
+// before. prefer.go (spare.go, wish.go) makes plans that honor preferences. place.go and trial.go are
 // what other packages call. No file uses a file that uses it.
 //
 // # Vocabulary
@@ -43,12 +43,12 @@
 //   - floor: the minValues of a pool for one label. There a candidate is a box:
 //     the room that all types of a list have which spans enough values.
 //   - prepaid: nodes that reservations still give. They are spent before
-//     anything is bought in a tier.
+//     anything is launched in a tier.
 //   - covering: the problem that package cover solves: the demands that have
 //     pods left, as items, and the candidates of a tier.
 //   - bin: a number of equal new nodes, as package cover chose them.
 //   - area: a combination of topology domains (say a zone) that rules between
 //     pods tell apart. A cell is an area as one demand sees it: with the nodes
 //     there that take its pods, and the price of a new one.
-//   - bundle: pods that must share a node, bought for as one.
+//   - bundle: pods that must share a node, launched for as one.
 package pack

@@ -9,7 +9,7 @@ import (
 )
 
 // keepDomains has domains count whose only nodes are being deleted, if nodes can
-// be bought there. The scheduler counts them as long as these nodes exist, which
+// be launched there. The scheduler counts them as long as these nodes exist, which
 // can be until the pods that it keeps from the other domains run.
 func (x *draft) keepDomains(yes bool) {
 	doomed := x.doomed()

@@ -17,7 +17,7 @@ type draft struct {
 	*problem
 	state
 	known     lessons             // of earlier attempts, and of this one so far
-	prices    map[*demand]float64 // of one pod, where nodes were bought for the demand
+	prices    map[*demand]float64 // of one pod, where nodes were launched for the demand
 	abandoned abandonment
 	moved     bool // not all that was planned before stays there
 }
@@ -44,7 +44,7 @@ type state struct {
 type survey struct {
 	classes   []fit.Bits // the sets of offers that demands may use
 	exemplars []*demand  // one of each class
-	wanted    []int      // positions of the resources anybody requests
+	wanted    []int      // positions of the resources anyone requests
 	picky     []bool     // pools that leave a label open which some demand asks about
 	groups    []group    // demands that share a bound on one new node
 	one       *demand    // the only one surveyed, of which one pod is left; nil = all are
@@ -61,14 +61,14 @@ type group struct {
 // settled by all that any rule is about.
 const mostReordered = 200
 
-// abandonment says how far a draft got that was given up.
+// abandonment says how far a draft got that was abandoned.
 type abandonment int8
 
 const (
 	inProgress   abandonment = iota
 	beforeBuying             // what the nodes there are did not take is worth too much
 	whileBuying              // as the covering problem of a tier says
-	whileWishing             // the budget of a plan that honours preferences is overdrawn
+	whileWishing             // the budget of a plan that honors preferences is overdrawn
 )
 
 // newDraft returns a draft in which nothing is planned yet.
@@ -116,7 +116,7 @@ func (x *draft) rollback(m mark) {
 	}
 }
 
-// overspends reports whether the draft is not worth its work any more: it honours
+// overspends reports whether the draft is not worth its work any more: it honors
 // preferences, of which there can be fewer, and its budget is overdrawn.
 func (x *draft) overspends() bool { return x.leaves != nil && x.budget.Overdrawn() }
 

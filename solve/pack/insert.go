@@ -28,7 +28,7 @@ type insertion struct {
 	work   int  // that is left
 	before mark // the draft without the change that is being tried
 
-	growing bool // more nodes may come: pods are spread over all that could be bought
+	growing bool // more nodes may come: pods are spread over all that could be launched
 }
 
 // insertAll finds places for pods that are left. It reports whether it looked at
@@ -95,7 +95,7 @@ func (n *insertion) spend(steps int) {
 	n.budget.Spend(insertionSteps * steps)
 }
 
-// stands counts anew and reports whether the scheduler would follow the plan.
+// stands counts again and reports whether the scheduler would follow the plan.
 func (n *insertion) stands() bool {
 	moves, _ := n.recount()
 	if n.growing {
@@ -112,7 +112,7 @@ func (n *insertion) stands() bool {
 }
 
 // allOpen has pods counted as if nodes could still be added wherever they can be
-// bought: so pods are spread over what there could be, not only over what is.
+// launched: so pods are spread over what there could be, not only over what is.
 func (n *insertion) allOpen() {
 	n.topology.Final(false)
 	for _, d := range n.demands {

@@ -6,9 +6,9 @@ import "maps"
 
 // lessons is what attempts at a plan teach the next one.
 type lessons struct {
-	most  map[lesson]int  // pods that nodes could be bought for at most
+	most  map[lesson]int  // pods that nodes could be launched for at most
 	apart map[[2]int]bool // kinds that the scheduler does not let share a node as planned
-	wary  map[int]bool    // kinds that nodes bought for others stood in the way of
+	wary  map[int]bool    // kinds that nodes launched for others stood in the way of
 
 	vanish bool // no plan has pods in the domains whose only nodes are being deleted: these do not count
 }

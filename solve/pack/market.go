@@ -7,7 +7,7 @@ import (
 	"karpenter/solve/fit"
 )
 
-// market is the phase that buys new nodes, of the pools of one tier.
+// market is the phase that launches new nodes, of the pools of one tier.
 type market struct {
 	*draft
 	tier     tier
@@ -17,14 +17,14 @@ type market struct {
 	several  bool        // pods may run in some pool with minValues under several of their terms
 }
 
-// candidate is an offer worth buying, with the classes of demands it may serve
+// candidate is an offer worth launching, with the classes of demands it may serve
 // and the room that every type has which its launches must list.
 type candidate struct {
 	offer  int
 	pool   int
 	price  float64 // charged
 	free   model.Resources
-	room   []int64  // of free, what anybody requests
+	room   []int64  // of free, what anyone requests
 	serves fit.Bits // over classes
 
 	capacity model.Resources // what a node of it is reserved in its pool's limits

@@ -111,7 +111,7 @@ func (q *problem) spanning(d *fit.Demand) *fit.Demand {
 	})
 }
 
-// carries returns how many pods of the request, at most limit, a node bought
+// carries returns how many pods of the request, at most limit, a node launched
 // from the offer takes beside what is taken, if pods may use these offers.
 func (q *problem) carries(offer int, offers fit.Bits, taken, request model.Resources, limit int) int {
 	row := &q.catalogue.Types[q.catalogue.Offers[offer].Type]
@@ -126,7 +126,7 @@ func (q *problem) carries(offer int, offers fit.Bits, taken, request model.Resou
 	return n
 }
 
-// menu returns the type rows that can be bought as one of the offers in the
+// menu returns the type rows that can be launched as one of the offers in the
 // pool of the given one.
 func (q *problem) menu(offer int, offers fit.Bits) *menu {
 	pool := q.pool(offer)

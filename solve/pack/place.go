@@ -24,7 +24,7 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 	ignoring, out := best(q)
 	whole()
 	ignoring.draft.budget = proof // however much was spent on the plan
-	// What only the plan that honours preferences reads as the scheduler does, the
+	// What only the plan that honors preferences reads as the scheduler does, the
 	// bound must allow, too.
 	ignoring.draft.final = ignoring.draft.final || out.draft.final
 	out.plan.Bound = bound(ignoring.draft, out.draft.wishes)
@@ -49,7 +49,7 @@ func best(q *problem) (ignoring, out *outcome) {
 	return ignoring, honour(ignoring)
 }
 
-// wishful reports whether some pod has preferences that are to be honoured.
+// wishful reports whether some pod has preferences that are to be honored.
 func (q *problem) wishful() bool {
 	return !q.policy.IgnorePreferences && slices.ContainsFunc(q.snapshot.Pending, func(p model.Pending) bool {
 		return len(p.Shape.Preferences) > 0 || slices.ContainsFunc(p.Shape.Spread, func(s model.Spread) bool { return s.Soft }) ||

@@ -20,8 +20,8 @@ type bin struct {
 	count    int
 	take     []portion
 	capacity model.Resources // of one node, as reserved in the pool's limits
-	onDemand bool            // it is bought on demand, for the share that its pool asks for
-	within   fit.Bits        // offers it is bought as, so that workloads are spread over spot pools; nil = any
+	onDemand bool            // it is launched on demand, for the share that its pool asks for
+	within   fit.Bits        // offers it is launched as, so that workloads are spread over spot pools; nil = any
 	zone     string          // that all of within are in
 }
 

@@ -12,11 +12,11 @@ import (
 	"karpenter/solve/topology"
 )
 
-// Preferences are honoured as long as the plan costs at most a little more
-// than one that ignores them; those that cost most are given up first. They
+// Preferences are honored as long as the plan costs at most a little more
+// than one that ignores them; those that cost most are abandoned first. They
 // never leave a pod pending.
 
-// Bounds of the search for what can be honoured.
+// Bounds of the search for what can be honored.
 const (
 	honourSteps = 4   // plans that are tried
 	honourShare = 0.5 // of the budget that is left, for each of them
@@ -31,7 +31,7 @@ const mostAlike = 64
 // first, are looked at.
 const mostPreferences = 8
 
-// inOwnWords gives a plan that honours preferences the verdicts of the one that
+// inOwnWords gives a plan that honors preferences the verdicts of the one that
 // ignores them. It leaves no more pods of any kind, so that there is one for
 // each.
 func inOwnWords(out, ignoring *outcome) *outcome {
@@ -104,8 +104,8 @@ func relaxed(p *model.Plan) int {
 	return n
 }
 
-// honour returns the plan that honours as many preferences as the policy lets
-// it, given the one that ignores them. First it is tried to honour all of them to
+// honour returns the plan that honors as many preferences as the policy lets
+// it, given the one that ignores them. First it is tried to honor all of them to
 // the letter, then as far as the nodes go that are needed anyway.
 func honour(ignoring *outcome) *outcome {
 	q := ignoring.draft.problem
@@ -283,7 +283,7 @@ func (q *problem) anySelected(s *model.PodSelector) bool {
 
 // leastPrice returns the price of the least part of a new node that a pod of
 // the shape takes, when at most so many share one; 0 = any number. It is -1 when
-// none can be bought.
+// none can be launched.
 func (q *problem) leastPrice(s *model.Shape, most int) float64 {
 	d := q.narrowed(q.catalogue.Once(s))
 	if d.Offers.Empty() {

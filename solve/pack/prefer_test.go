@@ -34,7 +34,7 @@ func preferring(t *testing.T, preference string) *model.Snapshot {
 }
 
 // TestPreferencesCostLittle plans for 4,000 pods that all prefer something
-// dear: to have a node each, a dear zone, dear nodes. Honoured to the letter
+// expensive: to have a node each, an expensive zone, expensive nodes. Honored to the letter
 // the first costs many times what it must (spec 20/120).
 func TestPreferencesCostLittle(t *testing.T) {
 	for _, preference := range []string{

@@ -127,8 +127,8 @@ func (q *problem) covered(pool int, reserved, capacity model.Resources) bool {
 // trial is what a problem is about of which only a Trial is wanted.
 type trial struct {
 	most    float64
-	nothing bool      // may be bought
-	worth   []float64 // by kind; nil = the trial is not given up
+	nothing bool      // may be launched
+	worth   []float64 // by kind; nil = the trial is not abandoned
 }
 
 // reservations is what can be taken from reservations before anything is planned.

@@ -65,7 +65,7 @@ func (w report) render(plan *model.Plan) {
 	}
 }
 
-// offer fills in what the launch of a node of the bin may be bought as.
+// offer fills in what the launch of a node of the bin may be launched as.
 func (w report) offer(l *model.Launch, b bin, requests model.Resources, m *menu) {
 	pool := w.poolOf(b.offer)
 	if len(w.floors[pool]) == 0 {
@@ -100,7 +100,7 @@ func (w report) withinLimits(b bin, requests model.Resources, choices []choice) 
 	return out
 }
 
-// list fills in what the launch may be bought as.
+// list fills in what the launch may be launched as.
 func (w report) list(l *model.Launch, requests model.Resources, choices []choice, capacityTypes []string) {
 	l.Types, l.CapacityTypes = make([]string, 0, len(choices)), nil
 	daemon := w.catalogue.Types[choices[0].row].Daemon

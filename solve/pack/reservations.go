@@ -10,7 +10,7 @@ import (
 )
 
 // Reservations are paid for whether they are used or not, and there is only a
-// number of nodes in each. They are spent before anything is bought in a tier,
+// number of nodes in each. They are spent before anything is launched in a tier,
 // on the pods that would cost most otherwise; see market.spendReservations.
 
 // reservation returns which reservation the offer takes from; "" = none.

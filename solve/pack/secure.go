@@ -13,13 +13,13 @@ import (
 // made up for by new nodes that would be spot nodes else: those first that cost
 // least more for each vCPU.
 
-// secured is one way to buy a new node on demand.
+// secured is one way to launch a new node on demand.
 type secured struct {
 	bin, offer int
 	price      float64 // more per vCPU than as a spot node
 }
 
-// secure has new nodes be bought on demand as far as pools ask for it and the pods
+// secure has new nodes be launched on demand as far as pools ask for it and the pods
 // on them allow it.
 func secure(x *draft) {
 	for pool := range x.catalogue.Pools {
@@ -35,7 +35,7 @@ func secure(x *draft) {
 				break
 			}
 			b := &x.bins[w.bin]
-			if !x.mayBecome(pool, b, x.capacity(w.offer)) { // what was bought since took the rest of a limit
+			if !x.mayBecome(pool, b, x.capacity(w.offer)) { // what was launched since took the rest of a limit
 				continue
 			}
 			if len(x.floors[pool]) == 0 { // else what is reserved is for all types it must list
@@ -48,7 +48,7 @@ func secure(x *draft) {
 	}
 }
 
-// waysToSecure returns how spot nodes of the plan could be bought on demand, those
+// waysToSecure returns how spot nodes of the plan could be launched on demand, those
 // first that cost least more.
 func (x *draft) waysToSecure(pool int) []secured {
 	var out []secured

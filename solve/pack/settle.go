@@ -12,7 +12,7 @@ import (
 )
 
 // settle decides where the pods of d go as far as rules between pods ask: on
-// which nodes there are, and in which domains new nodes are bought for the
+// which nodes there are, and in which domains new nodes are launched for the
 // rest, which becomes demands of its own. Pods that the rules leave no place
 // are put aside.
 //
@@ -104,7 +104,7 @@ func (s domains) take(d *demand, c *cell) {
 }
 
 // carryOut places what was settled for nodes there are, and makes demands of
-// what is to be bought.
+// what is to be launched.
 func (s domains) carryOut(d *demand, cells []*cell) {
 	for _, c := range cells {
 		for i, n := range c.placed {
@@ -123,7 +123,7 @@ func (s domains) carryOut(d *demand, cells []*cell) {
 	d.left, d.stuck = nil, d.left
 }
 
-// pin makes a demand of pods of d that are bought nodes in the cell.
+// pin makes a demand of pods of d that are given nodes in the cell.
 func (s domains) pin(d *demand, c *cell, pods []model.Pod) {
 	shape := *d.Shape
 	shape.Selector = shape.Selector.And(c.pins...)
@@ -172,7 +172,7 @@ func (s domains) settled(target, d *demand) bool {
 	return target.area != nil && !slices.ContainsFunc(s.topology.Pinned(d.kind), func(key int) bool { return len(target.area.place[key]) != 1 })
 }
 
-// takeBack returns what no node was bought for to the demands it is part of.
+// takeBack returns what no node was launched for to the demands it is part of.
 func (s domains) takeBack() {
 	for _, part := range s.demands {
 		switch {
@@ -190,7 +190,7 @@ func (s domains) takeBack() {
 	}
 }
 
-// places returns the places of the cells in which nodes can be bought.
+// places returns the places of the cells in which nodes can be launched.
 func places(cells []*cell) []topology.Place {
 	var out []topology.Place
 	for _, c := range cells {

@@ -8,7 +8,7 @@ import (
 	"karpenter/model"
 )
 
-// A plan that honours preferences costs at most a share more than the one that
+// A plan that honors preferences costs at most a share more than the one that
 // ignores them, or an amount per hour, whichever is more. NodePools can override
 // both. What the nodes of a NodePool with its own values cost then also rises by
 // no more than these values allow, whatever the other NodePools may spend.

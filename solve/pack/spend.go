@@ -55,7 +55,7 @@ func (m *market) prepaidOffer(offer int, out []candidate) []candidate {
 
 // spendReservations plans nodes that take from reservations, always the one
 // whose pods are worth most above its price. A pod is worth what its share of
-// bought nodes would cost; one that could not be bought a node in the tier is
+// launched nodes would cost; one that could not be given a node in the tier is
 // worth more than any other.
 func (m *market) spendReservations(demands []*demand) {
 	for {

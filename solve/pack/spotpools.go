@@ -185,7 +185,7 @@ func (c *dispersal) add(n *model.Node, p *model.Pod) {
 }
 
 // nodeIn returns the spot pool that a node is of; nil = it is no spot node, or no nodes
-// can be bought of its pool. A node that may still become several counts as one of its own.
+// can be launched of its pool. A node that may still become several counts as one of its own.
 func (c *dispersal) nodeIn(n *model.Node) *spotPool {
 	if ct, _ := n.Labels.Value(model.LabelCapacityType); ct != model.Spot {
 		return nil
@@ -293,7 +293,7 @@ func (c *dispersal) in(b *bin) []int {
 	return out
 }
 
-// way is new nodes that could be bought in place of one.
+// way is new nodes that could be launched in place of one.
 type way struct {
 	bin    int
 	by     []bin
@@ -308,7 +308,7 @@ type way struct {
 type wayState int8
 
 const (
-	rough    wayState = iota // what its nodes are bought as is not settled
+	rough    wayState = iota // what its nodes are launched as is not settled
 	finished                 // it is
 	refused                  // their pool does not allow them
 )
@@ -325,7 +325,7 @@ func (w *way) before(o *way) int {
 	return cmp.Or(cmp.Compare(float64(w.more)/w.less, float64(o.more)/o.less), cmp.Compare(len(w.by), len(o.by)))
 }
 
-// quotes returns the spot offers that a node with the pods of b could be bought as,
+// quotes returns the spot offers that a node with the pods of b could be launched as,
 // a few of each zone, cheapest first.
 func (c *dispersal) quotes(b bin) []int {
 	b.within, b.zone = nil, ""
@@ -372,7 +372,7 @@ func (c *dispersal) cheapest(pool int) *quoted {
 	return q
 }
 
-// way returns the way to have nodes with these pods, bought as the offers, in place
+// way returns the way to have nodes with these pods, launched as the offers, in place
 // of one.
 func (c *dispersal) way(i int, by []bin, offers []int) *way {
 	w := &way{bin: i, more: -c.catalogue.Offers[c.bins[i].offer].Price}

@@ -130,7 +130,7 @@ func (x *draft) atMost(d *demand) int {
 	return cmp.Or(most, 1)
 }
 
-// stricter reports whether nodes were bought by rules that are stricter than
+// stricter reports whether nodes were launched by rules that are stricter than
 // the scheduler's: pods are tied to one of several domains, or kept apart that
 // may share a node when they come in the right order.
 func (x *draft) stricter() bool {

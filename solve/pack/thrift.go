@@ -8,10 +8,10 @@ import (
 	"karpenter/solve/topology"
 )
 
-// Rules between pods are settled pod by pod, before nodes are bought: a pod goes
+// Rules between pods are settled pod by pod, before nodes are launched: a pod goes
 // where its part of a node is cheapest, and pods that may disturb each other are
 // kept apart. With thousands of pods that costs next to nothing. With a handful it
-// may cost a node. So the nodes of a small plan are given up, a few at a time, and
+// may cost a node. So the nodes of a small plan are abandoned, a few at a time, and
 // places are looked for their pods one by one; what costs less is kept.
 
 // Bounds of thrift.
@@ -33,7 +33,7 @@ func economise(x *draft) {
 	n.rebuild()
 	for size := 1; size <= min(mostGivenUp, len(n.bins)); {
 		if slices.ContainsFunc(subsets(len(n.bins), size), n.withoutSome) {
-			x.final = true // what was given up may have kept rules that the bound counts on
+			x.final = true // what was abandoned may have kept rules that the bound counts on
 			size = 1
 			continue
 		}
@@ -41,7 +41,7 @@ func economise(x *draft) {
 	}
 }
 
-// newNodes returns how many nodes the draft buys.
+// newNodes returns how many nodes the draft launches.
 func (x *draft) newNodes() int {
 	n := 0
 	for i := range x.bins {
@@ -80,10 +80,10 @@ func (n *insertion) standsAlone() bool {
 	return n.stands()
 }
 
-// inTier is a tier that nodes are bought in for pods of a kind.
+// inTier is a tier that nodes are launched in for pods of a kind.
 type inTier struct{ kind, tier int }
 
-// tiersUsed returns in which tiers nodes are bought for which kinds.
+// tiersUsed returns in which tiers nodes are launched for which kinds.
 func (n *insertion) tiersUsed() map[inTier]bool {
 	out := map[inTier]bool{}
 	for _, b := range n.bins {
@@ -97,7 +97,7 @@ func (n *insertion) tiersUsed() map[inTier]bool {
 	return out
 }
 
-// leavesTiers reports whether nodes are bought for some kind in a tier that was
+// leavesTiers reports whether nodes are launched for some kind in a tier that was
 // not used for it: pools of less weight are only for pods that others cannot take.
 func (n *insertion) leavesTiers(used map[inTier]bool) bool {
 	for now := range n.tiersUsed() {

@@ -18,14 +18,14 @@ const fewBins = 64
 // mostAlternatives is up to how many node affinity terms are tried one by one.
 const mostAlternatives = 8
 
-// stepsPerBin is what it takes to work out where a new node could be bought, in steps.
+// stepsPerBin is what it takes to work out where a new node could be launched, in steps.
 const stepsPerBin = 1024
 
 // rounds bounds how often nodes of the plan are settled for pods that are left.
 const rounds = 32
 
 // topUp puts pods that are left onto nodes there are and onto nodes of the
-// plan. With no more nodes to be bought the scheduler's own reading of a spread
+// plan. With no more nodes to be launched the scheduler's own reading of a spread
 // over nodes holds: the least is what the emptiest of the nodes has.
 func (r repair) topUp() {
 	for range rounds {
@@ -127,7 +127,7 @@ func termsIn(d *demand, a area) []int {
 }
 
 // joinBin puts the next pod of d on a new node, as a pod of another demand that
-// stands for it, if the node has room and can be bought as one of the offers.
+// stands for it, if the node has room and can be launched as one of the offers.
 func (r repair) joinBin(d, as *demand, i int, offers fit.Bits) bool {
 	offer, ok := r.takes(r.bins[i], as, as.Offers.And(offers))
 	if ok {
@@ -225,7 +225,7 @@ func (r repair) areaOf(p topology.Place, keys []int, offer int) (area, bool) {
 	return area{}, false
 }
 
-// put adds one pod of a demand to a bin of one node, which is bought as offer.
+// put adds one pod of a demand to a bin of one node, which is launched as offer.
 func (r repair) put(b *bin, demand, offer int, p model.Pod) {
 	pool := r.poolOf(b.offer)
 	if len(r.floors[pool]) == 0 { // else what is reserved is for all types it must list
@@ -243,7 +243,7 @@ func (r repair) put(b *bin, demand, offer int, p model.Pod) {
 }
 
 // takes reports whether the bin has room for one more pod of d, and as which
-// of the offers it would then be bought.
+// of the offers it would then be launched.
 func (r repair) takes(b bin, d *demand, offers fit.Bits) (offer int, ok bool) {
 	for _, t := range b.take {
 		if conflict(d, r.demands[t.demand]) {

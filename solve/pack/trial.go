@@ -19,8 +19,8 @@ type Trial struct {
 	Launches []model.Launch
 	Left     []model.Pod // that find no place
 	Cost     model.Price // of Launches
-	Dear     bool        // given up, as the pods left cost more than was asked about
-	Late     bool        // given up when new nodes were looked for already
+	Dear     bool        // abandoned, as the pods left cost more than was asked about
+	Late     bool        // abandoned when new nodes were looked for already
 	Crowds   bool        // more of a workload or a pool in one spot pool than before, and than there should be
 
 	draft *draft
@@ -29,7 +29,7 @@ type Trial struct {
 // Try places the pending pods of s as a plan would. It gives up when what is
 // left of them after the nodes there are is worth more than most, or when
 // anything is and most is less than zero; worth says what a pod of a pending
-// entry costs at least where it is bought a node.
+// entry costs at least where it is given a node.
 func Try(s *model.Snapshot, p model.Policy, m *Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
 	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
 	p.PreferenceAllowance = 0                                                      // that pods could be spread better is no reason to keep a node
@@ -62,7 +62,7 @@ type Quote struct {
 }
 
 // Worth returns for each pending entry of s a price that no plan can beat for
-// one of its pods, where all of them are bought new nodes: however pods are put
+// one of its pods, where all of them are given new nodes: however pods are put
 // together, a node costs no less than they add up to. Limits and rules between
 // pods are not asked.
 func Worth(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) []float64 {

@@ -145,7 +145,7 @@ func (v *variety) short(among []int) (floor, int) {
 	return floor{}, 0
 }
 
-// menu is what can be bought in a pool as one of some offers.
+// menu is what can be launched in a pool as one of some offers.
 type menu struct {
 	choices []choice // cheapest first
 	types   []string // capacity types that occur, sorted; positions are the bits of choice.types
@@ -156,5 +156,5 @@ type choice struct {
 	row   int
 	offer int
 	price model.Price
-	types uint64 // capacity types it can be bought as
+	types uint64 // capacity types it can be launched as
 }

@@ -165,13 +165,13 @@ func (w reasons) usedUp(pool int, d *demand) (model.Step, bool) {
 	}, len(ids) > 0
 }
 
-// opening is a place where limits would let nodes be bought that have room for a pod.
+// opening is a place where limits would let nodes be launched that have room for a pod.
 type opening struct {
 	place topology.Place
 	pools fit.Bits // that could
 }
 
-// openings returns where nodes could be bought for d, rules between pods not asked.
+// openings returns where nodes could be launched for d, rules between pods not asked.
 func (w reasons) openings(d *demand) []opening {
 	buyable := fit.NewBits(len(w.catalogue.Offers))
 	for t := range w.catalogue.Types {
@@ -199,7 +199,7 @@ func (w reasons) openings(d *demand) []opening {
 }
 
 // whyNot returns the rule between pods that keeps d from nodes that limits
-// would let the pool buy. It reports false when there are none such, or no rule
+// would let the pool launch. It reports false when there are none such, or no rule
 // keeps it from them.
 func (w reasons) whyNot(pool int, d *demand, openings []opening) (topology.Reason, bool) {
 	var here, all []topology.Place

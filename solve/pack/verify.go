@@ -12,11 +12,11 @@ import (
 )
 
 // repair is the phase that looks at all that was planned as the scheduler will,
-// takes out again what it would refuse, and finds other places for that.
+// takes out again what it would reject, and finds other places for that.
 type repair struct{ *draft }
 
-// verify counts anew, with every node there, and takes pods that the scheduler
-// would refuse out of the plan again. It returns what that teaches.
+// verify counts again, with every node there, and takes pods that the scheduler
+// would reject out of the plan again. It returns what that teaches.
 func (r repair) verify() lessons {
 	if !slices.ContainsFunc(r.demands, func(d *demand) bool { return !r.topology.Free(d.kind) }) {
 		return lessons{}
@@ -66,7 +66,7 @@ func (r repair) outlasts() bool {
 	return true
 }
 
-// comeApart adds to the refused all pods of bundles of which one is refused. It
+// comeApart adds to the rejected all pods of bundles of which one is rejected. It
 // returns the kinds of which it was not known that they do not go together.
 func (r repair) comeApart(refused map[string]bool) map[[2]int]bool {
 	found := map[[2]int]bool{}
@@ -90,7 +90,7 @@ func (r repair) comeApart(refused map[string]bool) map[[2]int]bool {
 // stepsPerSight is what it takes to look at a site for the domains it may be in.
 const stepsPerSight = 64
 
-// recount begins to count anew, with each new node a site, and returns what was
+// recount begins to count again, with each new node a site, and returns what was
 // planned. Pods of which it was seen before that they stay are counted.
 func (r repair) recount() ([]topology.Move, [][]model.Pod) {
 	moves, pods, nodes, bins := r.moves()
@@ -161,7 +161,7 @@ func (r repair) settleBinAs(b *bin, keys []int) bool {
 	return false
 }
 
-// settledAs returns the demand, without pods to be bought for, that is d tied
+// settledAs returns the demand, without pods to be launched for, that is d tied
 // to an area.
 func (r repair) settledAs(d *demand, a area) *demand {
 	return r.tiedTo(d, a, anyTerm)
@@ -170,7 +170,7 @@ func (r repair) settledAs(d *demand, a area) *demand {
 // anyTerm stands for all alternatives of a shape.
 const anyTerm = -1
 
-// tiedTo returns the demand, without pods to be bought for, that is d tied to an
+// tiedTo returns the demand, without pods to be launched for, that is d tied to an
 // area and to one of the alternatives of its shape.
 func (r repair) tiedTo(d *demand, a area, term int) *demand {
 	name := fmt.Sprint(d.index, " ", a.pins, " ", term)
@@ -191,7 +191,7 @@ func (r repair) tiedTo(d *demand, a area, term int) *demand {
 	return part
 }
 
-// moves lists what was planned by kind and node, with the nodes to be bought
+// moves lists what was planned by kind and node, with the nodes to be launched
 // and the bins they are of.
 func (r repair) moves() (moves []topology.Move, pods [][]model.Pod, nodes []model.Node, bins []int) {
 	index := map[topology.Move]int{}
@@ -249,7 +249,7 @@ func (r repair) unplace(refused map[string]bool) {
 	})
 }
 
-// learn returns where fewer nodes could be bought than pods were settled for, as
+// learn returns where fewer nodes could be launched than pods were settled for, as
 // far as that is news that may help pods that have no place.
 func (r repair) learn() lessons {
 	if !slices.ContainsFunc(r.demands, func(d *demand) bool { return len(d.stuck) > 0 }) {
@@ -271,7 +271,7 @@ func (r repair) learn() lessons {
 	}
 	found := lessons{most: map[lesson]int{}}
 	for l, n := range short {
-		// A limit that cells share says how many pods can be bought for, not where.
+		// A limit that cells share says how many pods can be launched for, not where.
 		if all := (lesson{kind: l.kind, all: true}); news(l) && (l.all || !news(all)) {
 			found.most[l] = settled[l] - n
 		}

@@ -54,7 +54,7 @@ type adder struct {
 	sites    []*site
 	pod      *model.Pending
 	one      model.Pod // of it
-	machines []machine // that could be bought for the pod, were there no limits
+	machines []machine // that could be launched for the pod, were there no limits
 }
 
 // machine is what one more launch could become.
@@ -64,7 +64,7 @@ type machine struct {
 	kind  *model.InstanceType
 	offer *model.Offering
 
-	demands model.Requirements // what the claim demands and the machine has
+	demands model.Requirements // what the claim demands and the instance has
 }
 
 // where returns a site that would take one more pod, or "".
@@ -163,7 +163,7 @@ func daemonPorts(n *model.Node, daemons []model.Daemon) []model.HostPort {
 	return out
 }
 
-// into returns the launch as a machine with room for the pod, or nil.
+// into returns the launch as an instance with room for the pod, or nil.
 func (a *adder) into(l *model.Launch) *site {
 	pool := a.pool(l.Pool)
 	if slices.ContainsFunc(pool.Requirements, func(r model.Requirement) bool { return r.MinValues > 0 }) {
@@ -183,7 +183,7 @@ func (a *adder) into(l *model.Launch) *site {
 	return nil
 }
 
-// holds reports whether the pods fit a machine beside its daemons.
+// holds reports whether the pods fit an instance beside its daemons.
 func (a *adder) holds(o outcome, pool *model.Pool, pods []*model.Shape) bool {
 	var sum model.Resources
 	var ports []model.HostPort
@@ -200,7 +200,7 @@ func (a *adder) holds(o outcome, pool *model.Pool, pods []*model.Shape) bool {
 	return sum.Fits(o.kind.Allocatable) && !clash(ports, pods) && !overAttached(fresh(o.kind), pods)
 }
 
-// offered returns every machine that could be bought for the pod alone.
+// offered returns every instance that could be launched for the pod alone.
 func (a *adder) offered() []machine {
 	var out []machine
 	for i := range a.s.Pools {
@@ -227,7 +227,7 @@ func (a *adder) offered() []machine {
 	return out
 }
 
-// labelings returns the labels such a machine may have for the pod: a label
+// labelings returns the labels such an instance may have for the pod: a label
 // the pool leaves open has any one of its values.
 func (a *adder) labelings(pool *model.Pool, t *model.InstanceType, o *model.Offering) []model.Requirements {
 	var out []model.Requirements
@@ -242,7 +242,7 @@ func (a *adder) labelings(pool *model.Pool, t *model.InstanceType, o *model.Offe
 }
 
 // affords reports whether the limits of the pool, its minValues and the
-// reservations allow the machine besides the plan. Where minValues ask for more
+// reservations allow the instance besides the plan. Where minValues ask for more
 // types, these must do as well.
 func (a *adder) affords(m machine, all []*site) bool {
 	if m.offer.ReservationID != "" && a.policy.ReservedCapacity {
@@ -284,7 +284,7 @@ func (a *adder) affords(m machine, all []*site) bool {
 	})
 }
 
-// alike reports whether the machines agree in what must be settled for the pod.
+// alike reports whether the instances agree in what must be settled for the pod.
 func (a *adder) alike(x, y machine) bool {
 	keys := []string{}
 	for _, c := range a.pod.Shape.Spread {

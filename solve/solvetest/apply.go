@@ -13,7 +13,7 @@ import (
 
 // Apply returns the situation after everything the plan says has been done:
 // nodes of commands and those going away are gone, launches are nodes, each become one of the
-// machines it may become, and pods run where they were planned, quiet for long
+// instances it may become, and pods run where they were planned, quiet for long
 // enough. Pods with a verdict are still pending.
 func Apply(rng *rand.Rand, s *model.Snapshot, plan *model.Plan) *model.Snapshot {
 	merged, all := Merged(clone(s), plan)

@@ -11,8 +11,8 @@ import (
 	"karpenter/model"
 )
 
-// inhabit has a cluster where something could be taken away: nodes as they were
-// bought, with pods that the scheduler bound there, and pools with budgets and
+// inhabit has a cluster where something could be removed: nodes as they were
+// launched, with pods that the scheduler bound there, and pools with budgets and
 // policies.
 func (g *generator) inhabit(d Draw, s *model.Snapshot) {
 	s.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -54,7 +54,7 @@ func (g *generator) disruption(d *model.Disruption) {
 	d.Never = g.maybe(6)
 }
 
-// bought adds a node that some pool bought, if it can buy any.
+// bought adds a node that some pool launched, if it can launch any.
 func (g *generator) bought(d Draw, s *model.Snapshot, name string) {
 	pool := &s.Pools[g.IntN(len(s.Pools))]
 	t := pick(g, pool.Types...)

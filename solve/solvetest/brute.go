@@ -11,9 +11,9 @@ import (
 
 // Best returns the least price of new nodes for all pending pods of a
 // situation without nodes and limits, by trying every way to share them out
-// that the scheduler would follow. With domains, what could be bought counts as a
+// that the scheduler would follow. With domains, what could be launched counts as a
 // domain for spread, as for the planner until all nodes are planned; without, only
-// what is bought does, as for the scheduler. It reports false when there is no
+// what is launched does, as for the scheduler. It reports false when there is no
 // way. The number of ways grows with the power of the pods: use it for three or
 // four.
 func Best(s *model.Snapshot, domains bool) (model.Price, bool) {
@@ -44,7 +44,7 @@ func Best(s *model.Snapshot, domains bool) (model.Price, bool) {
 type brute struct {
 	adder
 	pods    []*model.Pending
-	choices [][]machine // by pod: what could be bought for it alone
+	choices [][]machine // by pod: what could be launched for it alone
 	domains []*site     // that could be opened
 	bins    []bin
 	best    model.Price // -1 = none found
@@ -57,7 +57,7 @@ type bin struct {
 	pods    []*model.Pending
 }
 
-// assign puts the pods from k on into bins, or buys new ones.
+// assign puts the pods from k on into bins, or launches new ones.
 func (b *brute) assign(k int, price model.Price) {
 	if b.best >= 0 && price >= b.best {
 		return

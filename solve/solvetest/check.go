@@ -6,7 +6,7 @@
 //     rule matters; Shrink finds the least part of one that still fails.
 //   - Check says which promises a plan breaks. Rules between pods are read as
 //     kube-scheduler reads them: there must be an order in which it could bind
-//     every pod to its place, whichever machines launches become. Commands are
+//     every pod to its place, whichever instances launches become. Commands are
 //     held against budgets, what forbids them and what they say they save, and
 //     the state after all of them against the same rules.
 //   - Addable looks for pending pods that could be added one at a time.
@@ -188,14 +188,14 @@ func (c *checker) largest(pool *model.Pool, l *model.Launch) model.Resources {
 	return out
 }
 
-// outcome is a machine a launch may become.
+// outcome is an instance a launch may become.
 type outcome struct {
 	kind   *model.InstanceType
 	offer  *model.Offering
 	labels model.Requirements
 }
 
-// outcomes returns every machine the launch may become, whether it can be had
+// outcomes returns every instance the launch may become, whether it can be had
 // at the moment or not.
 func outcomes(pool *model.Pool, l *model.Launch) []outcome {
 	var out []outcome
@@ -215,7 +215,7 @@ func outcomes(pool *model.Pool, l *model.Launch) []outcome {
 	return out
 }
 
-// eachOutcome checks that the launch's pods run on whatever machine it becomes.
+// eachOutcome checks that the launch's pods run on whatever instance it becomes.
 func (c *checker) eachOutcome(i int, pool *model.Pool, l *model.Launch) {
 	cheapest := model.Price(-1)
 	var bought []string

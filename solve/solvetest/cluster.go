@@ -12,10 +12,10 @@ import (
 // site is where pods run: a node there is, or a launch.
 type site struct {
 	name     string
-	outcomes []model.Requirements // the labels of every machine it may become, also of those that cannot be had now
+	outcomes []model.Requirements // the labels of every instance it may become, also of those that cannot be had now
 	taints   []model.Taint
 	gone     bool // a node going away: its pods count, itself is no domain
-	blank    bool // some host that nobody runs on, and nothing else
+	blank    bool // some host that no one runs on, and nothing else
 	bound    []guest
 }
 
@@ -27,7 +27,7 @@ type guest struct {
 	count       int
 }
 
-// absent stands for a node without the label, or with one nobody can foretell.
+// absent stands for a node without the label, or with one no one can foretell.
 const absent = "(none)"
 
 // domains returns the values the label may turn out to have, sorted.

@@ -11,7 +11,7 @@ import (
 	"karpenter/model"
 )
 
-// commands checks what the plan takes away: command by command, and all of it
+// commands checks what the plan removes: command by command, and all of it
 // together with what else the plan does.
 func (c *checker) commands(plan *model.Plan) {
 	before := len(c.wrong)
@@ -106,7 +106,7 @@ func (c *checker) command(i int, cmd *model.Command) {
 	}
 }
 
-// objection says why a node may not be taken away for the reason; "" = it may.
+// objection says why a node may not be removed for the reason; "" = it may.
 func (c *checker) objection(n *model.Node, reason model.Reason) string {
 	d, pool := &n.Disruption, c.pool(n.Pool)
 	switch {
@@ -199,7 +199,7 @@ func (c *checker) static(plan *model.Plan) {
 }
 
 // cargo checks that every pod of the nodes that may move has one place, and
-// that nobody else has one.
+// that no one else has one.
 func (c *checker) cargo(i int, cmd *model.Command, nodes []*model.Node) {
 	places := map[string]int{}
 	for _, m := range cmd.Moves {
@@ -256,7 +256,7 @@ func (c *checker) money(i int, cmd *model.Command, nodes []*model.Node) {
 }
 
 // cheaper checks that what replaces the nodes costs less than they do,
-// whatever machines the launches become.
+// whatever instances the launches become.
 func (c *checker) cheaper(i int, cmd *model.Command, nodes []*model.Node) {
 	if owed := Owed(c.s, c.policy, cmd); float64(cmd.Savings) < owed*(1-1e-9)-1 {
 		c.fail("command %d saves %d of %d, and must save %.0f", i, cmd.Savings, cmd.Cost, owed)
@@ -301,7 +301,7 @@ func dearest(pool *model.Pool, l *model.Launch) model.Price {
 	return most
 }
 
-// unlike checks that the launch does not buy what is being given up: no node
+// unlike checks that the launch does not launch again what it replaces: no node
 // that goes is of a type it lists, for no more money, and where its pods could
 // stay.
 func (c *checker) unlike(i int, l *model.Launch, nodes []*model.Node) {
@@ -341,7 +341,7 @@ func (c *checker) spotToSpot(i int, l *model.Launch, nodes []*model.Node) {
 // leastScore is what a Balanced pool wants.
 const leastScore = 0.5
 
-// scores checks that Balanced pools approve, and that nobody else is asked.
+// scores checks that Balanced pools approve, and that no one else is asked.
 func (c *checker) scores(i int, cmd *model.Command, nodes []*model.Node) {
 	type part struct{ cost, disruption float64 }
 	parts := map[string]part{}
@@ -481,9 +481,9 @@ func nodeNamed(s *model.Snapshot, name string) *model.Node {
 	return &s.Nodes[slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Name == name })]
 }
 
-// Merged returns the situation without the nodes that the plan takes away, with
+// Merged returns the situation without the nodes that the plan removes, with
 // their pods pending, and what the plan does as an answer to that. Launches for
-// nobody, which replace nodes of static pools, are left out; so are pods of
+// no one, which replace nodes of static pools, are left out; so are pods of
 // buffers planned on drifted and unhealthy nodes that go, which give way.
 func Merged(s *model.Snapshot, plan *model.Plan) (*model.Snapshot, *model.Plan) {
 	out, all := *s, *plan

@@ -16,7 +16,7 @@ type hardware struct {
 	s     *model.Snapshot
 	pools []*model.DevicePool // in the order in which devices are tried
 	given []gift              // to pods before, for good
-	over  bool                // the scheduler gives up on the pod
+	over  bool                // the scheduler abandons the pod
 	done  map[string]bool     // claims that pods share and that have devices
 }
 

@@ -95,7 +95,7 @@ func (d Draw) Situation(rng *rand.Rand) *model.Snapshot {
 }
 
 // group makes some of the pods that need a place members of PodGroups: of some that
-// are complete, and of some that lack pods or are refused.
+// are complete, and of some that lack pods or are rejected.
 func (g *generator) group(s *model.Snapshot) {
 	sizes := make([]int, 1+g.IntN(3))
 	for i := range s.Pending {
@@ -350,7 +350,7 @@ func (g *generator) control(s *model.Snapshot) {
 }
 
 // fly has nodes that are on their way: a claim that is not launched may become
-// a machine in any of several zones. What earlier plans sent there is planned.
+// an instance in any of several zones. What earlier plans sent there is planned.
 func (g *generator) fly(s *model.Snapshot) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

@@ -9,7 +9,7 @@ import (
 )
 
 // CheapestLaunches is Cheapest where pools have minValues and offerings take
-// from reservations: a node is bought as one of a list of types that all hold
+// from reservations: a node is launched as one of a list of types that all hold
 // its pods and span what the pool demands.
 func CheapestLaunches(s *model.Snapshot) (model.Price, bool) {
 	l := &launcher{s: s, shape: s.Pending[0].Shape, left: map[string]int64{}}
@@ -31,7 +31,7 @@ type launcher struct {
 	left  map[string]int64 // by reservation
 }
 
-// cheapest buys for so many pods with the reservations that are left.
+// cheapest launches for so many pods with the reservations that are left.
 func (l *launcher) cheapest(pods int) (best model.Price, ok bool) {
 	if pods == 0 {
 		return 0, true

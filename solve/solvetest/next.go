@@ -41,7 +41,7 @@ func Next(s *model.Snapshot, plan *model.Plan) *model.Snapshot {
 	return out
 }
 
-// claimLabels is what the claim demands, and what all machines it may become
+// claimLabels is what the claim demands, and what all instances it may become
 // have. Labels of the user's own are settled by the claim: they get one of the
 // values they may have, a number where none is named.
 func claimLabels(s *model.Snapshot, pool *model.Pool, l *model.Launch) model.Requirements {
@@ -72,7 +72,7 @@ func claimLabels(s *model.Snapshot, pool *model.Pool, l *model.Launch) model.Req
 	return out
 }
 
-// claimDevices is the devices of the machine with the fewest that the claim may become.
+// claimDevices is the devices of the instance with the fewest that the claim may become.
 func claimDevices(pool *model.Pool, l *model.Launch) []model.DevicePool {
 	count := func(o outcome) (n int) {
 		for _, p := range o.kind.Devices {

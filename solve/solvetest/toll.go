@@ -21,7 +21,7 @@ const (
 func Owed(s *model.Snapshot, p model.Policy, cmd *model.Command) float64 {
 	c := newChecker(s, p)
 	if cmd.Cost <= 0 {
-		return 0 // nobody knows
+		return 0 // no one knows
 	}
 	owed, share, dearest := 0.0, 0.0, 0.0
 	for _, target := range cmd.Nodes {

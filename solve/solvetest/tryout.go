@@ -8,7 +8,7 @@ import (
 	"karpenter/model"
 )
 
-// Deletable names the nodes that could be taken away by themselves while the
+// Deletable names the nodes that could be removed by themselves while the
 // plan does nothing: it tries every way to share their pods out over the other
 // nodes. Use it for a handful of pods and nodes.
 func Deletable(s *model.Snapshot, p model.Policy) []string {

@@ -236,7 +236,7 @@ func (st *State) refused(moves []Move, admitted []int) (kinds []int, pods int) {
 	return kinds, pods
 }
 
-// withdraw takes away what was admitted of the moves.
+// withdraw removes what was admitted of the moves.
 func (st *State) withdraw(moves []Move, admitted []int) {
 	for i, m := range moves {
 		st.Add(m.Kind, st.sites[m.Site], m.Site, -admitted[i])

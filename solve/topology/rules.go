@@ -76,7 +76,7 @@ func (a *affinity) joins() bool {
 }
 
 // capUnnamed is Cap on a site without a hostname: rules that ask for one let
-// nobody in, and anti-affinity holds everywhere.
+// no one in, and anti-affinity holds everywhere.
 func (k *rules) capUnnamed() int {
 	if slices.ContainsFunc(k.spreads, func(s spread) bool { return s.tally.key == Hostname }) ||
 		slices.ContainsFunc(k.affinity, func(a *affinity) bool { return a.joins() }) {

@@ -222,7 +222,7 @@ func (st *State) Free(kind int) bool {
 // settled, ascending.
 func (st *State) Pinned(kind int) []int { return st.kinds[kind].keys }
 
-// Buyable tells for which places nodes for the kind could be bought: their
+// Buyable tells for which places nodes for the kind could be launched: their
 // domains are known to its spread constraints besides those of the nodes there
 // are.
 func (st *State) Buyable(kind int, places []Place) {

@@ -25,7 +25,7 @@ type tally struct {
 	// These are replaced and never changed, so that tallies share them.
 	here  []bool  // by domain: some node that counts is in it
 	maybe [][]int // by domain: the sites that count and may turn out to be in it
-	there []bool  // by domain: a node there could be bought
+	there []bool  // by domain: a node there could be launched
 
 	// While leastValid:
 	least  int  // smallest count of the known domains

@@ -1,4 +1,4 @@
-{{/* What the controller is told: the variables of its settings. */}}
+{{/* The environment of the controller: the variables of its settings. */}}
 {{- define "karpenter.environment" -}}
 {{- $s := .Values.settings -}}
 - name: KUBERNETES_MIN_VERSION

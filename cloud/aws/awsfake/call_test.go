@@ -37,7 +37,7 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 }
 
-func TestPermissionsCanBeTakenAway(t *testing.T) {
+func TestPermissionsCanBeRemoved(t *testing.T) {
 	l := newLab(t, nil)
 	launch := func() error {
 		_, err := l.EC2.CreateFleet(t.Context(), l.request(OnDemand, 1, l.override("m5.large", 0)))

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestMachinesKnowTheirUserDataAndVolumes(t *testing.T) {
+func TestInstancesKnowTheirUserDataAndVolumes(t *testing.T) {
 	l := newLab(t, nil)
 	l.template("disks", func(d *types.RequestLaunchTemplateData) {
 		d.UserData = aws.String(base64.StdEncoding.EncodeToString([]byte("hello")))

@@ -91,9 +91,9 @@ func TestNodeExtrasRefresh(t *testing.T) {
 	check("and works again")
 }
 
-// TestNodeExtrasWhereNobodyIsAsked: AWS GovCloud (US) goes by what is built in;
+// TestNodeExtrasWhereNoOneIsAsked: AWS GovCloud (US) goes by what is built in;
 // China's prices are in yuan, before AWS has answered and afterwards.
-func TestNodeExtrasWhereNobodyIsAsked(t *testing.T) {
+func TestNodeExtrasWhereNoOneIsAsked(t *testing.T) {
 	class := &awsv1.EC2NodeClass{}
 	class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}
 	account, c := newAccount(t, "us-gov-west-1")

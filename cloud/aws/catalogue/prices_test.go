@@ -75,7 +75,7 @@ func TestOnDemand(t *testing.T) {
 
 // spec 65/60: where nobody is asked for prices on demand. Spot prices are EC2's
 // everywhere. The log says once which prices count.
-func TestPricesNobodyAsksFor(t *testing.T) {
+func TestPricesNoOneAsksFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*catalogue.Config)
 		onDemand string

@@ -49,7 +49,7 @@ func Parameters(alias awsv1.Alias, kubernetes string) ([]Parameter, error) {
 	_, text, _ := strings.Cut(kubernetes, ".")
 	minor, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no version of Kubernetes such as 1.33", kubernetes)
+		return nil, fmt.Errorf("invalid version of Kubernetes %q: want one such as 1.33", kubernetes)
 	}
 	switch alias.Family {
 	case awsv1.AMIFamilyAL2:

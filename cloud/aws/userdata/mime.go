@@ -83,7 +83,7 @@ func split(text string) ([]part, error) {
 func tidy(header textproto.MIMEHeader) error {
 	for name, values := range header {
 		if name == "" || strings.Trim(name, "-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
-			return fmt.Errorf("%q is no name of a header", name)
+			return fmt.Errorf("invalid header name %q", name)
 		}
 		for i := range values {
 			if strings.ContainsFunc(values[i], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {

@@ -74,7 +74,7 @@ func amazonFeatures() []gate {
 			"plans with the devices that NVIDIA's driver for dynamic resource allocation publishes on nodes of 53 instance types, before there is such a node",
 			func(c *Config) *bool { return &c.AWS.DRANVIDIAGPU }},
 		{"DRAEFA", "settings.awsFeatureGates.draEFA", true,
-			"does the same with the EFA interfaces that the driver dra.net publishes, and attaches them to instances whose pods claim some",
+			"plans with the EFA interfaces that the driver dra.net publishes, before there is such a node, and attaches them to instances whose pods claim some",
 			func(c *Config) *bool { return &c.AWS.DRAEFA }},
 		{"RebootForRepair", "settings.awsFeatureGates.rebootForRepair", false,
 			"reboots instances for GPU faults that a reboot cures, instead of replacing them; requires `NodeRepair` and the permission `ec2:RebootInstances`",

@@ -176,7 +176,7 @@ func deploymentCheck(f *Facts) Check {
 		}
 		return ok(name, "%s", where)
 	}
-	return Check{Name: name, Verdict: Skipped, Summary: "found no Deployment labelled app.kubernetes.io/name=karpenter; the controller runs elsewhere"}
+	return Check{Name: name, Verdict: Skipped, Summary: "found no Deployment labeled app.kubernetes.io/name=karpenter; the controller runs elsewhere"}
 }
 
 func offeringsCheck(f *Facts) Check {

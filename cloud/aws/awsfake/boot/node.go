@@ -246,7 +246,7 @@ func threshold(text string, capacity resource.Quantity) (resource.Quantity, erro
 	}
 	share, err := strconv.ParseFloat(percent, 64)
 	if err != nil || share < 0 || share > 100 {
-		return resource.Quantity{}, fmt.Errorf("%q is no percentage", text)
+		return resource.Quantity{}, fmt.Errorf("invalid percentage %q", text)
 	}
 	if share == 100 {
 		share = 0

@@ -16,9 +16,9 @@ import (
 	"karpenter/cloud/aws/userdata"
 )
 
-// TestMachinesReadWhatKarpenterWrites: for each family what a machine makes of
+// TestInstancesReadUserData: for each family what a machine makes of
 // rendered user data is what it was rendered of.
-func TestMachinesReadWhatKarpenterWrites(t *testing.T) {
+func TestInstancesReadUserData(t *testing.T) {
 	m := userdata.Machine{
 		Cluster:      &userdata.Cluster{Name: "prod", Endpoint: "https://api.example.com", CABundle: "Y2E=", CIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
 		CapacityType: "spot", Labels: map[string]string{"example.com/team": "a", "topology.kubernetes.io/zone": "z"},
@@ -80,7 +80,7 @@ func TestNodeConfigsAreMerged(t *testing.T) {
 	}
 }
 
-func TestMachinesThatDoNotJoin(t *testing.T) {
+func TestInstancesThatDoNotJoin(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "there is no user data",
 		"#!/bin/sh\necho hello":               "does not say the cluster's name",

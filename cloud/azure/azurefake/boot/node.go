@@ -68,7 +68,7 @@ func parseTaint(text string) (corev1.Taint, error) {
 	rest, effect, ok := strings.Cut(text, ":")
 	key, value, _ := strings.Cut(rest, "=")
 	if !ok || key == "" {
-		return corev1.Taint{}, fmt.Errorf("%q is no taint", text)
+		return corev1.Taint{}, fmt.Errorf("invalid taint %q", text)
 	}
 	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, nil
 }
