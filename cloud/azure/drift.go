@@ -98,10 +98,9 @@ func (p *Provider) nodeOf(ctx context.Context, claim *v1.NodeClaim) (*corev1.Nod
 	return node, nil
 }
 
-// identityDrift compares the managed identity of the kubelet. That of AKS machines is
-// the business of AKS.
+// identityDrift compares the managed identity of the kubelet, if Karpenter gives it one.
 func (p *Provider) identityDrift(ctx context.Context, claim *v1.NodeClaim, _ *v1beta1.AKSNodeClass) (string, error) {
-	if p.config.VMs == nil || claim.Annotations[v1beta1.MachineResourceIDAnnotationKey] != "" {
+	if !p.config.NewVMs || claim.Annotations[v1beta1.MachineResourceIDAnnotationKey] != "" {
 		return "", nil
 	}
 	node, err := p.nodeOf(ctx, claim)

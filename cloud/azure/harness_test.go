@@ -56,6 +56,7 @@ type region struct {
 	batching          *machine.Batching // nil = each launch is a request of its own
 	own               *vm.Config        // nil = nodes are AKS machines
 	managed           bool              // AKS machines, too
+	before            bool              // own are of the time before AKS machines
 	through           func(policy.Transporter) policy.Transporter
 	events, disrupted []string
 }
@@ -130,7 +131,7 @@ func (r *region) restart() {
 	must(r.t, err)
 	var machines *machine.Machines
 	var vms *vm.VMs
-	if r.own == nil || r.managed {
+	if r.own == nil || r.managed || r.before {
 		machines = machine.New(machine.Config{Machines: services.Machines, Pools: services.Pools, ResourceGroup: "Shop", Cluster: "prod", Pool: machinePool, Region: "eastus", Clock: r.clock, Batching: r.batching})
 	}
 	if r.own != nil {
@@ -141,7 +142,7 @@ func (r *region) restart() {
 	}
 	r.Provider = New(Config{
 		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short,
-		Machines: machines, VMs: vms,
+		Machines: machines, VMs: vms, NewVMs: !r.before && r.own != nil,
 		Types: r.types,
 		Facts: func(size string) *instancetype.Facts { return r.facts[size] },
 		Disrupted: func(_ context.Context, claim *v1.NodeClaim, reason string) {

@@ -26,7 +26,8 @@ func (p *Provider) CheckBilling(ctx context.Context) error {
 		if !claim.DeletionTimestamp.IsZero() || !cloud.Manages(p, claim.Spec.NodeClassRef) {
 			continue
 		}
-		if of, name := p.fleetOf(claim.Status.ProviderID); of == fleet(p.config.VMs) {
+		if p.hasVM(*claim) {
+			_, name := p.fleetOf(claim.Status.ProviderID)
 			claims[name] = claim
 			names = append(names, name)
 		}

@@ -158,6 +158,35 @@ func TestManagedMachines(t *testing.T) {
 	}
 }
 
+// TestOwnBeforeMachines: a cluster has changed from VM mode to AKS machines. VMs of its
+// NodeClaims are listed, and deleted with them; without any, nobody asks for VMs.
+func TestOwnBeforeMachines(t *testing.T) {
+	r := newOwn(t)
+	claim := r.claim("old")
+	m := r.launch(claim)
+	r.before = true
+	r.restart()
+	if list, err := r.List(t.Context()); err != nil || len(list) != 1 {
+		t.Fatalf("%d instances, %v", len(list), err)
+	}
+	got, err := r.Get(t.Context(), m.ProviderID)
+	if err != nil || got.ProviderID != m.ProviderID {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	must(t, r.Delete(t.Context(), claim))
+	must(t, r.api.Delete(t.Context(), claim))
+	if n := r.azure.Calls()["DELETE vm"]; n != 1 {
+		t.Errorf("%d virtual machines were deleted: %v", n, r.azure.Calls())
+	}
+	questions := r.azure.Calls()["POST resources"]
+	if list, err := r.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%d instances, %v", len(list), err)
+	}
+	if r.azure.Calls()["POST resources"] != questions {
+		t.Error("Resource Graph is asked, and no NodeClaim has a VM")
+	}
+}
+
 // TestStalePools covers spec 71/70.
 func TestStalePools(t *testing.T) {
 	r := newOwn(t)

@@ -34,9 +34,11 @@ type Config struct {
 	Client client.Client // may read from a cache
 	Clock  clock.PassiveClock
 	// Machines are AKS machines, VMs virtual machines that Karpenter makes itself. One of
-	// them may be nil; if VMs is not, new instances are of these.
+	// them may be nil. NewVMs says that new instances are VMs; otherwise VMs are those
+	// that were made before the cluster changed to AKS machines.
 	Machines *machine.Machines
 	VMs      *vm.VMs
+	NewVMs   bool
 	Cluster  string            // name of the cluster
 	Region   string            // of the cluster
 	Tags     map[string]string // of all Azure resources; nil = none but Karpenter's and those of classes
@@ -74,24 +76,28 @@ type fleet interface {
 	Retag(ctx context.Context, name, claim string, tags map[string]string) error
 }
 
-// fleets are the instances that are managed. The first launches new ones.
+// fleets are the instances that NodeClaims may have. The first launches new ones.
 func (p *Provider) fleets() []fleet {
-	var out []fleet
-	if p.config.VMs != nil {
-		out = append(out, p.config.VMs)
+	if !p.config.NewVMs {
+		return []fleet{p.config.Machines}
 	}
 	if p.config.Machines != nil {
-		out = append(out, p.config.Machines)
+		return []fleet{p.config.VMs, p.config.Machines}
 	}
-	return out
+	return []fleet{p.config.VMs}
 }
 
 // fleetOf finds the instance with a provider ID. Names of AKS machines are narrower, so
 // they count first. The fleet is nil if there is none.
 func (p *Provider) fleetOf(providerID string) (of fleet, name string) {
-	for _, f := range slices.Backward(p.fleets()) {
-		if name, ok := f.OfVM(providerID); ok {
-			return f, name
+	if p.config.Machines != nil {
+		if name, ok := p.config.Machines.OfVM(providerID); ok {
+			return p.config.Machines, name
+		}
+	}
+	if p.config.VMs != nil {
+		if name, ok := p.config.VMs.OfVM(providerID); ok {
+			return p.config.VMs, name
 		}
 	}
 	return nil, ""
@@ -397,10 +403,21 @@ func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
 	return p.listed(ctx, all, uids), nil
 }
 
-// all lists the instances of all fleets.
+// all lists the instances of all fleets; VMs that were made before AKS machines were
+// only while a NodeClaim has one.
 func (p *Provider) all(ctx context.Context) ([]*machine.Machine, error) {
+	fleets := p.fleets()
+	if !p.config.NewVMs && p.config.VMs != nil {
+		claims := &v1.NodeClaimList{}
+		if err := p.config.Client.List(ctx, claims); err != nil {
+			return nil, fmt.Errorf("list NodeClaims: %w", err)
+		}
+		if slices.ContainsFunc(claims.Items, p.hasVM) {
+			fleets = append(fleets, p.config.VMs)
+		}
+	}
 	var out []*machine.Machine
-	for _, f := range p.fleets() {
+	for _, f := range fleets {
 		some, err := f.List(ctx)
 		if err != nil {
 			return nil, err
@@ -408,6 +425,12 @@ func (p *Provider) all(ctx context.Context) ([]*machine.Machine, error) {
 		out = append(out, some...)
 	}
 	return out, nil
+}
+
+// hasVM reports whether the claim's instance is a VM that Karpenter made.
+func (p *Provider) hasVM(claim v1.NodeClaim) bool {
+	of, _ := p.fleetOf(claim.Status.ProviderID)
+	return p.config.VMs != nil && of == fleet(p.config.VMs)
 }
 
 // InstanceTypes implements cloud.Provider.

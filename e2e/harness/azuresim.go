@@ -41,7 +41,7 @@ func (a *Azure) Environment() []string {
 		"SSL_CERT_FILE=" + filepath.Join(a.directory, "ca.crt"), "AZURE_ENVIRONMENT_FILEPATH=" + filepath.Join(a.directory, "cloud.json"),
 		"IDENTITY_ENDPOINT=" + a.URL + "/identity", "IDENTITY_HEADER=azuresim",
 		"CLOUD_PROVIDER=azure", "CLUSTER_NAME=sandbox", "LOCATION=eastus", "AZURE_SUBSCRIPTION_ID=" + subscription, "ARM_RESOURCE_GROUP=sandbox",
-		"AZURE_NODE_RESOURCE_GROUP=MC_sandbox", "AKS_MACHINES_POOL_NAME=machines", "SIG_SUBSCRIPTION_ID=00000000-0000-0000-0000-000000000002",
+		"AZURE_NODE_RESOURCE_GROUP=MC_sandbox", "PROVISION_MODE=aksmachineapi", "AKS_MACHINES_POOL_NAME=machines", "SIG_SUBSCRIPTION_ID=00000000-0000-0000-0000-000000000002",
 		"VNET_SUBNET_ID=/subscriptions/" + subscription + "/resourceGroups/MC_sandbox/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
 	}
 }

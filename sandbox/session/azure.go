@@ -58,7 +58,7 @@ func (s *Session) startAzure(ctx context.Context, options *Options) ([]string, e
 	return []string{
 		"CLOUD_PROVIDER=" + Azure, "CLUSTER_NAME=" + ClusterName, "CLUSTER_ENDPOINT=" + s.config.Host, "LOCATION=" + azureRegion,
 		"AZURE_SUBSCRIPTION_ID=" + azureSubscription, "ARM_RESOURCE_GROUP=" + ClusterName, "AZURE_NODE_RESOURCE_GROUP=" + azureNodeGroup,
-		"AKS_MACHINES_POOL_NAME=" + azurePool, "SIG_SUBSCRIPTION_ID=" + azureSubscription,
+		"PROVISION_MODE=aksmachineapi", "AKS_MACHINES_POOL_NAME=" + azurePool, "SIG_SUBSCRIPTION_ID=" + azureSubscription,
 		"VNET_SUBNET_ID=/subscriptions/" + azureSubscription + "/resourceGroups/" + azureNodeGroup +
 			"/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
 		"SSL_CERT_FILE=" + filepath.Join(directory, "ca.crt"), "AZURE_ENVIRONMENT_FILEPATH=" + environment,

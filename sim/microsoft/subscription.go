@@ -148,7 +148,7 @@ func (c Config) skus() ([]azurevm.SKU, error) {
 func Environment() map[string]string {
 	return map[string]string{
 		"CLUSTER_NAME": name, "LOCATION": Region, "AZURE_SUBSCRIPTION_ID": identity, "ARM_RESOURCE_GROUP": name, "AZURE_NODE_RESOURCE_GROUP": nodeGroup,
-		"AKS_MACHINES_POOL_NAME": pool, "SIG_SUBSCRIPTION_ID": identity, "VNET_SUBNET_ID": subnet,
+		"PROVISION_MODE": "aksmachineapi", "AKS_MACHINES_POOL_NAME": pool, "SIG_SUBSCRIPTION_ID": identity, "VNET_SUBNET_ID": subnet,
 	}
 }
 

@@ -92,7 +92,7 @@ tlsConfig:
 {{- range .Values.controller.env | default list -}}
 {{- if eq .name "PROVISION_MODE" }}{{ $mode = .value }}{{ end -}}
 {{- end -}}
-{{- if and (eq .Values.settings.cloudProvider "azure") (eq (toString $mode) "aksscriptless") }}true{{ end -}}
+{{- if and (eq .Values.settings.cloudProvider "azure") (eq ($mode | default "aksscriptless" | toString) "aksscriptless") }}true{{ end -}}
 {{- end }}
 
 {{/* The names of the Secrets of bootstrap tokens, as JSON: of Karpenter's own, or of the one that it is given. */}}

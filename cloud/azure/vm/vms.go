@@ -43,7 +43,8 @@ const (
 	usualQuotaPeriod = 100 * time.Millisecond
 )
 
-// Config is what VMs works with. Everything is required but what says otherwise.
+// Config is what VMs works with. Everything is required but what says otherwise. Cluster,
+// SSHKey and Token are for launches only.
 type Config struct {
 	Machines   *armcompute.VirtualMachinesClient
 	Extensions *armcompute.VirtualMachineExtensionsClient

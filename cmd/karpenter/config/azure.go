@@ -33,7 +33,7 @@ type Azure struct {
 	ResourceGroup, NodeResourceGroup string
 	// Subnet is the ARM ID of the subnet of nodes. Required.
 	Subnet string
-	// Mode is how nodes are made. Default ModeMachines.
+	// Mode is how nodes are made. Default ModeVMs.
 	Mode string
 	// Requests for machines are joined in ModeMachinesBatched until nothing more has
 	// come for BatchIdle, the first has waited for BatchMost, or there are BatchItems,
@@ -100,8 +100,8 @@ func microsoft() []setting {
 		setting{flag: "vnet-subnet-id", env: "VNET_SUBNET_ID", chart: "settings.azure.vnetSubnetID", values: "ARM ID of a subnet",
 			meaning: "subnet of nodes whose AKSNodeClass names none; required with Azure",
 		}.armID(func(c *Config) *string { return &c.Azure.Subnet }, "Microsoft.Network", "virtualNetworks", "subnets"),
-		setting{flag: "provision-mode", env: "PROVISION_MODE", chart: "settings.azure.provisionMode", preset: ModeMachines, values: quoted([]string{ModeMachines, ModeMachinesBatched, ModeVMs}),
-			meaning: "how nodes are made: AKS makes them, by its Machine API, one or several by a request; or, with aksscriptless, Karpenter makes VMs itself. The mode bootstrappingclient of upstream is not implemented",
+		setting{flag: "provision-mode", env: "PROVISION_MODE", chart: "settings.azure.provisionMode", preset: ModeVMs, values: quoted([]string{ModeVMs, ModeMachines, ModeMachinesBatched}),
+			meaning: "how nodes are made: with aksscriptless, Karpenter makes VMs itself; otherwise AKS makes them, by its Machine API, one or several by a request. VMs that Karpenter has made are managed in all modes. The mode bootstrappingclient of upstream is not implemented",
 		}.mode(),
 		setting{flag: "provider-batch-idle-duration", env: "PROVIDER_BATCH_IDLE_DURATION", preset: "1s",
 			meaning: "with batches, a request for instances is complete when nothing more has come for this long",

@@ -45,7 +45,7 @@ func table() Config {
 		Gates: Gates{ReservedCapacity: true}, CloudProvider: CloudAWS,
 		ClusterName: "demo", VMMemoryOverheadPercent: 0.075,
 		AWS:   AWS{AMIRefreshInterval: time.Minute, SubnetRefreshInterval: time.Minute, SecurityGroupRefreshInterval: time.Minute, DRANVIDIAGPU: true, DRAEFA: true},
-		Azure: Azure{Mode: ModeMachines, SharedGalleries: true, AdminUser: "azureuser", NetworkDataplane: "cilium", NetworkPlugin: "azure", NetworkPluginMode: "overlay", Cloud: "AzurePublicCloud", BatchIdle: time.Second, BatchMost: 5 * time.Second, BatchItems: 50},
+		Azure: Azure{Mode: ModeVMs, AdminUser: "azureuser", NetworkDataplane: "cilium", NetworkPlugin: "azure", NetworkPluginMode: "overlay", Cloud: "AzurePublicCloud", BatchIdle: time.Second, BatchMost: 5 * time.Second, BatchItems: 50},
 	}
 }
 

@@ -79,12 +79,13 @@ func Azure(ctx context.Context, from Microsoft, s Supplies) (Provider, error) {
 	if !m.ownVMs() || m.Config.Azure.ManageMachines {
 		with.Machines = m.machines()
 	}
-	if m.ownVMs() {
-		var err error
-		if with.VMs, err = m.virtualMachines(ctx); err != nil {
+	vms := m.virtualMachines()
+	if with.NewVMs = m.ownVMs(); with.NewVMs {
+		if err := m.prepare(ctx, &vms); err != nil {
 			return Provider{}, err
 		}
 	}
+	with.VMs = vm.New(vms)
 	m.provider = azure.New(with)
 	return Provider{Provider: m.provider, Labels: v1beta1.Labels(), Register: m.register}, nil
 }
@@ -101,39 +102,47 @@ func (m *microsoft) machines() *machine.Machines {
 	})
 }
 
-// virtualMachines are those that Karpenter makes itself.
-func (m *microsoft) virtualMachines(ctx context.Context) (*vm.VMs, error) {
+// virtualMachines are those that Karpenter makes itself, or has made before the mode was
+// another one.
+func (m *microsoft) virtualMachines() vm.Config {
+	c := &m.Config.Azure
+	return vm.Config{
+		Machines: m.Services.VirtualMachines, Extensions: m.Services.Extensions, Interfaces: m.Services.Interfaces, Balancers: m.Services.Balancers,
+		Groups: m.Services.SecurityGroups, Graph: m.Services.Graph, Clock: m.Clock,
+		Subscription: c.Subscription, NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Subnet: c.Subnet,
+		Identities: c.NodeIdentities, DiskEncryptionSet: c.DiskEncryptionSet,
+	}
+}
+
+// prepare adds what launches of virtual machines need.
+func (m *microsoft) prepare(ctx context.Context, vms *vm.Config) error {
 	c := &m.Config.Azure
 	server, err := url.Parse(m.Config.ClusterEndpoint)
 	if err != nil {
-		return nil, fmt.Errorf("cluster-endpoint: %w", err)
+		return fmt.Errorf("cluster-endpoint: %w", err)
 	}
 	dns, err := m.dns(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	guid := c.NetworkGUID
 	if guid == "" && c.NetworkPlugin == "azure" && c.NetworkPluginMode == "overlay" {
 		if guid, err = m.Services.NetworkGUID(ctx, c.Subnet); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	m.tokens = token.New(token.Config{
 		Live: m.Manager.GetAPIReader(), Client: m.Manager.GetClient(), Clock: m.Clock, Fixed: c.BootstrapToken,
 		Warn: func(message string) { m.Manager.GetLogger().Info(message) },
 	})
-	return vm.New(vm.Config{
-		Machines: m.Services.VirtualMachines, Extensions: m.Services.Extensions, Interfaces: m.Services.Interfaces, Balancers: m.Services.Balancers,
-		Groups: m.Services.SecurityGroups, Graph: m.Services.Graph, Clock: m.Clock,
-		Subscription: c.Subscription, NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Subnet: c.Subnet,
-		SSHKey: c.SSHKey, Identities: c.NodeIdentities, DiskEncryptionSet: c.DiskEncryptionSet, Billed: c.EnvironmentFile == "", Token: m.tokens.Token,
-		Cluster: bootstrap.Cluster{
-			APIServer: server.Hostname(), Authority: cmp.Or(m.Config.AWS.ClusterCABundle, m.CABundle), Tenant: c.Tenant, Subscription: c.Subscription,
-			NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Cloud: c.Cloud, KubeletIdentity: c.KubeletIdentity, AdminUser: c.AdminUser,
-			NetworkPlugin: c.NetworkPlugin, NetworkPluginMode: c.NetworkPluginMode, NetworkDataplane: c.NetworkDataplane, NetworkPolicy: c.NetworkPolicy,
-			NetworkGUID: guid, DNSServiceIP: dns,
-		},
-	}), nil
+	vms.SSHKey, vms.Billed, vms.Token = c.SSHKey, c.EnvironmentFile == "", m.tokens.Token
+	vms.Cluster = bootstrap.Cluster{
+		APIServer: server.Hostname(), Authority: cmp.Or(m.Config.AWS.ClusterCABundle, m.CABundle), Tenant: c.Tenant, Subscription: c.Subscription,
+		NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Cloud: c.Cloud, KubeletIdentity: c.KubeletIdentity, AdminUser: c.AdminUser,
+		NetworkPlugin: c.NetworkPlugin, NetworkPluginMode: c.NetworkPluginMode, NetworkDataplane: c.NetworkDataplane, NetworkPolicy: c.NetworkPolicy,
+		NetworkGUID: guid, DNSServiceIP: dns,
+	}
+	return nil
 }
 
 // usualDNS is the address of the DNS of most AKS clusters.

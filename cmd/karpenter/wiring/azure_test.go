@@ -38,7 +38,7 @@ func wireAzure(t *testing.T, change func(*azurefake.Cloud), args ...string) erro
 		t.Fatal(err)
 	}
 	c, err := config.Parse(append([]string{
-		"--cloud-provider=azure", "--cluster-name=prod", "--node-resource-group=MC_shop", "--aks-machines-pool-name=machines", "--sig-subscription-id=galleries",
+		"--cloud-provider=azure", "--provision-mode=aksmachineapi", "--cluster-name=prod", "--node-resource-group=MC_shop", "--aks-machines-pool-name=machines", "--sig-subscription-id=galleries",
 		"--vnet-subnet-id=" + subnetOfAzure,
 	}, args...), func(name string) (string, bool) {
 		value, ok := map[string]string{"LOCATION": "eastus", "AZURE_SUBSCRIPTION_ID": "sub", "ARM_RESOURCE_GROUP": "shop"}[name]
