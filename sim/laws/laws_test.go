@@ -576,7 +576,7 @@ func histories() []history {
 			c.mark(n, model.Underutilized)
 			c.evict(p)
 		}},
-		{gang, "budgets", "claim c1 is taken away as Empty", func(c *court) { // launched for another group
+		{gang, "budgets", "claim c1 is removed as Empty", func(c *court) { // launched for another group
 			n := c.node("c1")
 			forTrain(c, n)
 			c.pod("a", "c1", of("train"))

@@ -36,12 +36,12 @@ func (c *checker) commands(plan *model.Plan) {
 }
 
 // budgets checks, in the order of the commands, that no pool loses more nodes
-// than it allows for the reason; nodes taken for any reason count.
+// than it allows for the reason; initialized nodes taken for any reason count.
 func (c *checker) budgets(plan *model.Plan) {
 	taken := map[string]int{}
 	for i, cmd := range plan.Commands {
 		for _, t := range cmd.Nodes {
-			if n := c.node(t.Node); n != nil && (cmd.Reason != model.Unhealthy || n.Initialized) {
+			if n := c.node(t.Node); n != nil && n.Initialized {
 				taken[n.Pool]++
 				if cmd.Reason == model.Empty && n.Disruption.Returned {
 					continue // whatever budgets say

@@ -19,10 +19,6 @@ var undrawn = map[string]string{
 	"model.Shape.GroupTerms":     "solve sets it for pods of PodGroups",
 
 	"model.Snapshot.Devices":         onlyCases,
-	"model.Snapshot.Served":          onlyCases,
-	"model.ServedResource.Resource":  onlyCases,
-	"model.ServedResource.Class":     onlyCases,
-	"model.ServedResource.Selectors": onlyCases,
 	"model.Shape.DeviceTerms":        onlyCases,
 	"model.Device.On":                besideScheduler,
 	"model.DeviceCapacity.Max":       besideScheduler,
@@ -48,6 +44,7 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		solvetest.Everything(),
 		{Spread: true, Bound: true, Crowd: true, Workloads: true, Money: true, Refused: true},
 		{TypeLimits: true, Groups: true, Devices: true, Flight: true},
+		{Devices: true, Served: true},
 		{Bound: true, Devices: true, Spread: true},
 		{Odd: true, Bound: true, Spread: true, Affinity: true, Reserved: true, Volumes: true},
 		{Odd: true, Volumes: true},

@@ -92,6 +92,9 @@ func (g *generator) oddPool(d Draw, s *model.Snapshot, p *model.Pool) {
 			p.Types[i] = t
 		}
 	}
+	if g.maybe(15) {
+		p.Taints = append(slices.Clone(p.Taints), model.Taint{Key: "level", Value: strconv.Itoa(g.IntN(4)), Effect: model.NoSchedule})
+	}
 	if d.Reserved && g.maybe(20) {
 		t := new(*p.Types[0])
 		t.Offerings = append(slices.Clone(t.Offerings), model.Offering{
@@ -159,11 +162,13 @@ func (g *generator) oddShape(s *model.Shape) {
 	case 2:
 		s.Selector = s.Selector.And(model.NewRequirement("team", model.NotIn, "red"), model.NewRequirement("team", model.Exists))
 	}
-	switch g.IntN(12) {
+	switch g.IntN(14) {
 	case 0:
 		s.Tolerations = append(s.Tolerations, model.Toleration{Key: "dedicated", Value: pick(g, "x", "y"), Effect: pick(g, "", model.NoSchedule)})
 	case 1:
 		s.Tolerations = append(s.Tolerations, model.Toleration{Exists: true, Effect: pick(g, model.NoExecute, model.PreferNoSchedule)})
+	case 2, 3:
+		s.Tolerations = append(s.Tolerations, model.Toleration{Key: "level", Compare: pick(g, model.Greater, model.Less), Value: strconv.Itoa(g.IntN(4))})
 	}
 }
 
