@@ -42,12 +42,13 @@ type Judge struct {
 type expression struct {
 	program cel.CompilationResult
 	answers map[string]answer // by kind
-	cost    int64
+	cost    int64             // of answers
 }
 
 type answer struct {
 	holds  bool
 	failed bool
+	cost   int64
 }
 
 // NewJudge returns a Judge that knows nothing yet.
@@ -95,7 +96,13 @@ func (j *Judge) forget(texts map[string]model.DeviceSelector, kinds map[string]*
 	})
 	for _, e := range j.texts {
 		if len(e.answers) > 2*len(kinds) {
-			maps.DeleteFunc(e.answers, func(key string, _ answer) bool { return kinds[key] == nil })
+			maps.DeleteFunc(e.answers, func(key string, a answer) bool {
+				gone := kinds[key] == nil
+				if gone {
+					e.cost -= a.cost
+				}
+				return gone
+			})
 		}
 	}
 }
@@ -114,6 +121,10 @@ func (j *Judge) selector(text string, kinds map[string]*model.DeviceKind, keys [
 	out := model.DeviceSelector{Text: text}
 	e := j.texts[text]
 	if e == nil {
+		if *left <= 0 {
+			out.Invalid = "is being evaluated: it is not compiled yet"
+			return out
+		}
 		*left -= costOfProgram
 		e = &expression{program: cel.GetCompiler(features).CompileCELExpression(text, cel.Options{DisableCostEstimation: true}), answers: map[string]answer{}}
 		j.texts[text] = e
@@ -131,10 +142,9 @@ func (j *Judge) selector(text string, kinds map[string]*model.DeviceKind, keys [
 			case *left <= 0:
 				return model.DeviceSelector{Text: text, Invalid: fmt.Sprintf("is being evaluated: %d of %d kinds of devices so far", i, len(keys))}
 			}
-			var cost int64
-			a, cost = e.ask(kinds[key])
-			e.cost += cost
-			*left -= cost
+			a = e.ask(kinds[key])
+			e.cost += a.cost
+			*left -= a.cost
 			e.answers[key] = a
 		}
 		switch {
@@ -149,14 +159,14 @@ func (j *Judge) selector(text string, kinds map[string]*model.DeviceKind, keys [
 
 var features = cel.Features{EnableConsumableCapacity: true}
 
-// ask evaluates the expression, and returns what that cost as well.
-func (e *expression) ask(kind *model.DeviceKind) (answer, int64) {
+// ask evaluates the expression.
+func (e *expression) ask(kind *model.DeviceKind) answer {
 	holds, details, err := e.program.DeviceMatches(context.Background(), device(kind))
 	cost := int64(costOfAnswer)
 	if details != nil && details.ActualCost() != nil {
 		cost += int64(min(*details.ActualCost(), math.MaxInt32))
 	}
-	return answer{holds: holds, failed: err != nil}, cost
+	return answer{holds: holds, failed: err != nil, cost: cost}
 }
 
 // device is the kind as expressions see it.

@@ -106,6 +106,45 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestManyTexts: expressions beyond what one Fill can compile wait for the next one.
+func TestManyTexts(t *testing.T) {
+	var texts []string
+	for i := range 3 * costOfFill / costOfProgram {
+		texts = append(texts, fmt.Sprintf("%d < 0", i))
+	}
+	s := many(1, map[string][]string{"a": texts})
+	j := NewJudge()
+	j.Fill(s)
+	if n := len(j.texts); n == 0 || n > costOfFill/costOfProgram {
+		t.Errorf("one Fill compiled %d of %d expressions", n, len(texts))
+	}
+	for range 3 {
+		s = j.Fill(s)
+	}
+	for _, selector := range s.Selectors {
+		if selector.Invalid != "" {
+			t.Fatal(selector.Text, selector.Invalid)
+		}
+	}
+}
+
+// TestChurn: a selector stays cheap however many devices have come and gone.
+func TestChurn(t *testing.T) {
+	j := NewJudge()
+	for i := range 300 {
+		s := many(100, map[string][]string{"a": {`device.driver == "gpu.example.com"`}})
+		pool := &s.Nodes[0].Devices[0]
+		for d := range pool.Devices {
+			kind := *pool.Devices[d].Kind
+			kind.Key += strconv.Itoa(i)
+			pool.Devices[d].Kind = &kind
+		}
+		if got := j.Fill(s).Selectors[0]; got.Invalid != "" {
+			t.Fatalf("after %d devices: %s", 100*i, got.Invalid)
+		}
+	}
+}
+
 // TestForget: what no pod asks for any more, and devices that are gone, are forgotten.
 func TestForget(t *testing.T) {
 	j := NewJudge()
