@@ -11,7 +11,8 @@
 # last lines list the time of each and what failed.
 set -eu
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+progress= lanes=
+trap 'rm -rf "$logs"; [ -z "$progress" ] || kill "$progress" 2>/dev/null || true' EXIT
 # Jobs in the background don't see Ctrl-C, so the whole process group gets a signal that they see.
 trap 'trap "" TERM; echo "=== stopped" >&2; kill -TERM 0; exit 130' INT TERM
 begin=$(date +%s)
@@ -30,7 +31,7 @@ part() { # TARGET NICENESS
 	rm "$logs/$1"
 }
 
-niceness=0 lanes=
+niceness=0
 for lane in "$@"; do
 	{ for target in $lane; do part "$target" $niceness; done; } &
 	lanes="$lanes $!"
@@ -48,10 +49,14 @@ done
 	done
 } &
 progress=$!
-for lane in $lanes; do wait "$lane"; done
-kill $progress
+lost=
+for lane in $lanes; do wait "$lane" || lost=1; done
 echo "=== all parts ended after $(($(date +%s) - begin)) s, in this order:"
 cat "$logs/=summary"
+if [ -n "$lost" ]; then
+	echo "=== a part did not come to its end" >&2
+	exit 1
+fi
 if grep -q FAILED "$logs/=summary"; then
 	echo "=== failed:$(sed -n 's/^ *\([^ ]*\) .*FAILED$/ \1/p' "$logs/=summary" | tr -d '\n')" >&2
 	exit 1

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,7 @@ func TestPartsOfMakeTest(t *testing.T) {
 	run := func(lanes ...string) (string, error) {
 		c := exec.Command(script, lanes...)
 		c.Dir = folder
+		c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS") })
 		output, err := c.CombinedOutput()
 		return string(output), err
 	}

@@ -14,9 +14,9 @@ import (
 // pods request it as ever. On other nodes pods get devices of the class, and the node
 // has as many of the resource as it has devices.
 //
-// Of a node that has not started, both may be expected: its type has the resource, and
-// devices of the class. Then what initialized nodes of its NodePool show decides; where
-// they show nothing, or not all the same, devices serve it.
+// A node that has not started may be expected to have both, the resource and devices of
+// the class. Then what initialized nodes of its NodePool show decides; where they show
+// nothing, or not all the same, devices serve it.
 type served struct {
 	name string
 	at   int // position on the axis

@@ -96,8 +96,11 @@ const confirmations = 3
 // confirmAll has every pod with claims find its devices as the scheduler looks for
 // them. Those that do not are put elsewhere, or are left.
 func confirmAll(x *draft) {
-	for tried := 0; !(repair{x}).confirm() && tried < confirmations; tried++ {
-		repair{x}.rebuild()
+	for tried := 0; !(repair{x}).confirm(); tried++ {
+		repair{x}.prune() // what they took is free again, and pods that need them near lose their places
+		if tried == confirmations {
+			return
+		}
 		repair{x}.insertAll()
 	}
 }
