@@ -130,6 +130,13 @@ func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager,
 	if err := AddIndexes(log.IntoContext(ctx, o.Log), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
+	// Informers that are there before the start are waited for, however long a CRD is missing. Others
+	// end the process after a while.
+	for _, kind := range o.Required {
+		if _, err := mgr.GetCache().GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return nil, fmt.Errorf("informer for %T: %w", kind, err)
+		}
+	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		return nil, err
 	}

@@ -285,8 +285,12 @@ func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, o
 				continue
 			}
 			left := s.left(p.Shape.Requests)
-			if best < 0 || left > most || left == most && !harms && s.drivesOut(p.Shape.Requests) {
-				best, most, harms = i, left, s.drivesOut(p.Shape.Requests)
+			if best >= 0 && (left < most || left == most && harms) {
+				continue
+			}
+			ask.work.Spend(len(s.standIns))
+			if out := s.drivesOut(p.Shape.Requests); best < 0 || left > most || out {
+				best, most, harms = i, left, out
 			}
 		}
 		if best < 0 {
@@ -297,6 +301,7 @@ func (ask *inquiry) shortfall(stands []stand, takes map[*model.Pending][]bool, o
 	}
 	var again bill
 	for _, p := range drivenOut(stands) {
+		ask.work.Spend(len(stands))
 		i := 0
 		for i < len(stands) && !(takes[p][i] && p.Shape.Requests.Fits(stands[i].free)) {
 			i++

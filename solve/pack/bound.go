@@ -55,7 +55,9 @@ func (v *proof) relaxation() *relaxation {
 		out.part = append(out.part, float64(min(bought[d], 1))) // the others have room
 		out.count, out.proved = append(out.count, float64(d.loose-len(d.left))), append(out.proved, v.worth[d])
 	}
+	items := 0
 	for _, n := range v.nodesWithKept() {
+		v.budget.Spend(len(v.demands))
 		var s store
 		for at, d := range v.demands {
 			if v.worth[d] == 0 || !n.Takes(d.Shape) {
@@ -69,7 +71,11 @@ func (v *proof) relaxation() *relaxation {
 		if len(s.demands) > 0 {
 			s.Room = v.roomOf(n.Free)
 			s.prices = make([]float64, len(s.Room))
-			out.stores = append(out.stores, s)
+			if items += len(s.demands); items <= mostStored {
+				out.stores = append(out.stores, s)
+			} else {
+				out.beyond, out.crowded = out.beyond+s.worth(out.proved, out.part), true
+			}
 		}
 	}
 	return out

@@ -23,11 +23,24 @@ type relaxation struct {
 	count  []float64 // by demand: pods to place
 	proved []float64 // by demand: what a pod is worth at most, so that no new node is worth more than its price
 	part   []float64 // by demand: of that, where the search begins, and then where the bound is highest
+
+	// Beyond mostStored items, nodes are not stored and nothing is searched.
+	crowded bool
+	beyond  float64 // what the room of the nodes that are not stored is worth where the search begins
+}
+
+// worth returns what the room is worth if pods are worth these parts of what was proved.
+func (s *store) worth(proved, part []float64) float64 {
+	for j, d := range s.demands {
+		s.Value[j] = proved[d] * part[d]
+	}
+	worth, _ := s.Relax(s.prices)
+	return worth
 }
 
 // Bounds of the search for worths.
 const (
-	mostStored = 1 << 19 // items in all stores
+	mostStored = 1 << 19 // items in all stores: some 30 MB
 	tries      = 64      // worths that are tried
 	patient    = 3       // how many without a better bound until steps are halved
 	nearEnough = 1e-3    // of the cost: no bound need be nearer than that
@@ -46,8 +59,8 @@ func (x *relaxation) bound(cost float64, budget *work.Budget) float64 {
 	}
 	part := slices.Clone(x.part)
 	best, slope := x.at(part)
-	if items == 0 || items > mostStored {
-		return best
+	if items == 0 || x.crowded {
+		return best - x.beyond
 	}
 	now, length, since := best, 1.0, 0
 	for n := 0; n < tries && best < cost*(1-nearEnough) && !budget.Spent(); n++ {
@@ -86,11 +99,7 @@ func (x *relaxation) at(part []float64) (sum float64, slope []float64) {
 	}
 	for i := range x.stores {
 		s := &x.stores[i]
-		for j, d := range s.demands {
-			s.Value[j] = x.proved[d] * part[d]
-		}
-		worth, _ := s.Relax(s.prices)
-		sum -= worth
+		sum -= s.worth(x.proved, part)
 		for j, d := range s.demands {
 			slope[d] -= s.Taken(j) * x.proved[d]
 		}

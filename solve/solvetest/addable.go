@@ -26,7 +26,7 @@ func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []s
 	}
 	var out []string
 	for _, v := range plan.Verdicts {
-		if len(v.Shape.Refused) > 0 || strings.HasPrefix(v.Reason, "no node is planned for pods with ") || len(v.Pods) == 0 || a.held(plan, &v) || yields(&v) {
+		if len(v.Shape.Refused) > 0 || strings.HasPrefix(v.Reason, "no node is planned for pods with ") || len(v.Pods) == 0 || a.held(plan, &v) || Yields(&v) {
 			continue
 		}
 		a.pod, a.one = a.confined(plan, a.pending[v.Pods[0].Key()], v.Pods[0]), v.Pods[0]
@@ -41,9 +41,9 @@ func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []s
 	return out
 }
 
-// yields reports whether the pods stand in for buffers and have given way to pods that
+// Yields reports whether the pods stand in for buffers and have given way to pods that
 // exist: they are planned again with the next decision.
-func yields(v *model.Verdict) bool {
+func Yields(v *model.Verdict) bool {
 	return v.Reason == "pods that exist use its capacity" && !slices.ContainsFunc(v.Pods, func(p model.Pod) bool { return p.Buffer == "" })
 }
 

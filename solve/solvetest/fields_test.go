@@ -18,17 +18,17 @@ var undrawn = map[string]string{
 	"model.Node.Reservation":     "Next sets it",
 	"model.Shape.GroupTerms":     "solve sets it for pods of PodGroups",
 
-	"model.Snapshot.Devices":         onlyCases,
-	"model.Shape.DeviceTerms":        onlyCases,
-	"model.Device.On":                besideScheduler,
-	"model.DeviceCapacity.Max":       besideScheduler,
-	"model.DeviceCapacity.Values":    besideScheduler,
-	"model.DevicePool.Alike":         onlyCases,
-	"model.DevicePool.Late":          besideScheduler,
-	"model.DevicesAlike.Attribute":   onlyCases,
-	"model.DevicesAlike.Devices":     onlyCases,
-	"model.DeviceSelector.Fails":     onlyCases,
-	"model.DeviceSelector.Invalid":   onlyCases,
+	"model.Snapshot.Devices":       onlyCases,
+	"model.Shape.DeviceTerms":      onlyCases,
+	"model.Device.On":              besideScheduler,
+	"model.DeviceCapacity.Max":     besideScheduler,
+	"model.DeviceCapacity.Values":  besideScheduler,
+	"model.DevicePool.Alike":       onlyCases,
+	"model.DevicePool.Late":        besideScheduler,
+	"model.DevicesAlike.Attribute": onlyCases,
+	"model.DevicesAlike.Devices":   onlyCases,
+	"model.DeviceSelector.Fails":   onlyCases,
+	"model.DeviceSelector.Invalid": onlyCases,
 }
 
 const (
