@@ -72,13 +72,19 @@ func (w *World) Refused(now time.Time, refused, placed []string) (failures []Fai
 	}
 	for _, own := range bought {
 		for _, m := range own {
-			if !m.registered() && w.returned(m, now) && len(w.planned[claimKey(m.claim.Name)]) == 0 {
+			if !m.registered() && w.returned(m, now) && !w.isPlannedOn(m) {
 				vain = append(vain, m.claim.Name)
 			}
 		}
 	}
 	slices.Sort(vain)
 	return failures, slices.Compact(vain)
+}
+
+// isPlannedOn reports whether pods are planned on the machine, which has a claim. Plans name
+// an unregistered Node if it has the name of the claim.
+func (w *World) isPlannedOn(m *machine) bool {
+	return len(w.planned[claimKey(m.claim.Name)]) > 0 || m.node != nil && len(w.planned[m.node.Name]) > 0
 }
 
 // bought returns the machines that are there and were launched for PodGroups, by group.
