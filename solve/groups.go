@@ -36,7 +36,8 @@ const mostWhy = 300
 //
 // Groups are tried all at once; if that fails, the first half without the others,
 // then the second half, and so on: those that an earlier plan was for come first, then
-// by priority and age. So one plan is made if all groups can have their minimum.
+// by priority and age, and those of which no pod exists come last. So one plan is made
+// if all groups can have their minimum.
 type assembly struct {
 	s      *model.Snapshot
 	place  func(*model.Snapshot, *work.Budget) *model.Plan
@@ -56,7 +57,8 @@ type team struct {
 	need     int // pods that must find a place together
 	priority int32
 	oldest   time.Time
-	planned  bool     // an earlier plan was for it
+	standsIn bool     // none of its pods exists
+	planned  bool     // pods of it exist, and an earlier plan was for it
 	pods     []member // in the order in which the scheduler tries them
 
 	trimmed bool   // only the first pods are in the plan, as many as it needs
@@ -136,7 +138,9 @@ func teamsOf(s *model.Snapshot) []*team {
 		})
 		t.priority, t.oldest = t.pods[len(t.pods)-1].priority, t.pods[0].Created
 		planned := 0
+		t.standsIn = true
 		for _, p := range t.pods {
+			t.standsIn = t.standsIn && p.Buffer != ""
 			if p.Created.Before(t.oldest) {
 				t.oldest = p.Created
 			}
@@ -144,19 +148,23 @@ func teamsOf(s *model.Snapshot) []*team {
 				planned++
 			}
 		}
-		t.planned = planned >= t.need
+		t.planned = !t.standsIn && planned >= t.need
 		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b *team) int {
-		if a.planned != b.planned {
-			if a.planned {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(b.priority, a.priority), a.oldest.Compare(b.oldest), strings.Compare(a.Name, b.Name))
+		return cmp.Or(trueLast(a.standsIn, b.standsIn), trueLast(b.planned, a.planned), cmp.Compare(b.priority, a.priority), a.oldest.Compare(b.oldest), strings.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+func trueLast(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // of returns the team of the pod, nil if it is of none.

@@ -17,7 +17,7 @@ const (
 	firstPause = time.Minute
 	mostPause  = 30 * time.Minute
 	// toRegister is how long after its launch each node of a PodGroup must be registered,
-	// and toStart how long after the first launch all must be initialized.
+	// and toStart how long after the first of these launches all must be initialized.
 	toRegister = 15 * time.Minute
 	toStart    = 30 * time.Minute
 )
@@ -25,8 +25,9 @@ const (
 // purchase is what was launched for a PodGroup that does not run yet.
 type purchase struct {
 	ran      time.Time // when the group last ran: what was launched before is of no purchase any more
-	since    time.Time // the first launch; zero = there has been none since the last failure
+	launched bool      // nodes have been since the last failure
 	failures int       // in a row
+	failed   time.Time // the last failure
 	until    time.Time // no node is launched for the group before, and those that were are given back
 	placed   bool      // the latest plan has places for all that must start, so machines without any are given back
 }
@@ -63,7 +64,7 @@ func (w *World) Refused(now time.Time, refused, placed []string) (failures []Fai
 			}
 		}
 		late := w.late(g, own, now)
-		if now.Before(g.purchase.until) || !late && (!slices.Contains(refused, name) || len(own) == 0 && g.purchase.since.IsZero()) {
+		if now.Before(g.purchase.until) || !late && (!slices.Contains(refused, name) || len(own) == 0 && !g.purchase.launched) {
 			continue
 		}
 		w.fail(g, own, now)
@@ -71,13 +72,19 @@ func (w *World) Refused(now time.Time, refused, placed []string) (failures []Fai
 	}
 	for _, own := range bought {
 		for _, m := range own {
-			if !m.registered() && w.returned(m, now) && len(w.planned[claimKey(m.claim.Name)]) == 0 {
+			if !m.registered() && w.returned(m, now) && !w.isPlannedOn(m) {
 				vain = append(vain, m.claim.Name)
 			}
 		}
 	}
 	slices.Sort(vain)
 	return failures, slices.Compact(vain)
+}
+
+// isPlannedOn reports whether pods are planned on the machine, which has a claim. Plans name
+// an unregistered Node if it has the name of the claim.
+func (w *World) isPlannedOn(m *machine) bool {
+	return len(w.planned[claimKey(m.claim.Name)]) > 0 || m.node != nil && len(w.planned[m.node.Name]) > 0
 }
 
 // bought returns the machines that are there and were launched for PodGroups, by group.
@@ -101,10 +108,38 @@ func (w *World) late(g *podGroup, own []*machine, now time.Time) bool {
 	if len(own) == 0 || !g.known || g.running() >= g.group.MinCount {
 		return false
 	}
+	first := g.starts(own)
 	return slices.ContainsFunc(own, func(m *machine) bool {
 		return !m.registered() && !m.claim.Created.IsZero() && now.Sub(m.claim.Created) > toRegister ||
-			!m.initialized() && !g.purchase.since.IsZero() && now.Sub(g.purchase.since) > toStart
+			!m.initialized() && !first.IsZero() && now.Sub(first) > toStart
 	})
+}
+
+// starts returns when the first of the machines was launched for the pods that wait now;
+// zero = none is known. Machines that were there before such a pod or before the last
+// failure may stay for other pods: they are counted from then.
+func (g *podGroup) starts(own []*machine) time.Time {
+	var first, waits time.Time
+	for _, m := range own {
+		first = earliest(first, m.claim.Created)
+	}
+	for _, p := range g.members {
+		if p.Node == "" && !p.Terminating {
+			waits = earliest(waits, p.Created)
+		}
+	}
+	if first.IsZero() {
+		return first
+	}
+	return slices.MaxFunc([]time.Time{first, waits, g.purchase.failed}, time.Time.Compare)
+}
+
+// earliest returns the earlier of the times that are not zero.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // fail begins a pause. That the machines do not keep the pods of the group is not their
@@ -114,7 +149,7 @@ func (w *World) fail(g *podGroup, own []*machine, now time.Time) {
 	for range g.purchase.failures {
 		pause = min(2*pause, mostPause)
 	}
-	g.purchase = purchase{ran: g.purchase.ran, failures: g.purchase.failures + 1, until: now.Add(pause)}
+	g.purchase = purchase{ran: g.purchase.ran, failures: g.purchase.failures + 1, failed: now, until: now.Add(pause)}
 	for _, p := range g.members {
 		p.launches = nil
 	}
@@ -172,8 +207,8 @@ func (g *podGroup) waits(now time.Time) string {
 // open notes that a machine was launched for the groups.
 func (w *World) open(groups []string) {
 	for _, name := range groups {
-		if g := w.podGroups[name]; g != nil && g.purchase.since.IsZero() {
-			g.purchase.since = w.now
+		if g := w.podGroups[name]; g != nil {
+			g.purchase.launched = true
 		}
 	}
 }

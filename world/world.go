@@ -339,7 +339,7 @@ func (w *World) SetPool(p Pool) {
 		next.version = w.poolVersions
 	}
 	w.pools[p.Name] = next
-	if old != nil && !sameOffer(old.Pool, p) {
+	if old == nil || !sameOffer(old.Pool, p) {
 		for _, g := range w.podGroups {
 			w.resume(g)
 		}

@@ -189,28 +189,29 @@ func rolledBack(f world.Failure, why string) events.Event {
 	}
 }
 
-// whole rejects, of the launches for a PodGroup of which one is rejected, all.
+// whole rejects, of the launches for a PodGroup of which one is rejected, all. A launch may
+// be for several groups, so this goes on until no further launch is rejected.
 func whole(admitted []model.Launch, refused []refusal) ([]model.Launch, []refusal) {
 	broken := map[string]bool{}
-	for _, r := range refused {
-		for _, pod := range r.launch.Pods {
-			if pod.Group != "" {
-				broken[pod.Group] = true
+	for next := 0; next < len(refused); {
+		for ; next < len(refused); next++ {
+			for _, pod := range refused[next].launch.Pods {
+				if pod.Group != "" {
+					broken[pod.Group] = true
+				}
 			}
 		}
-	}
-	if len(broken) == 0 {
-		return admitted, refused
-	}
-	var out []model.Launch
-	for _, l := range admitted {
-		if name := brokenOf(l, broken); name != "" {
-			refused = append(refused, refusal{l, fmt.Sprintf("another node for PodGroup %s cannot be launched", name)})
-			continue
+		var left []model.Launch
+		for _, l := range admitted {
+			if name := brokenOf(l, broken); name != "" {
+				refused = append(refused, refusal{l, fmt.Sprintf("another node for PodGroup %s cannot be launched", name)})
+				continue
+			}
+			left = append(left, l)
 		}
-		out = append(out, l)
+		admitted = left
 	}
-	return out, refused
+	return admitted, refused
 }
 
 // brokenOf returns one of the groups that the launch is for, "" if it is for none.

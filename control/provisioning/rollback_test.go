@@ -216,6 +216,11 @@ func TestGroupIsLaunchedWholeOrNotAtAll(t *testing.T) {
 	if len(admitted) != 1 || admitted[0].Pods[0].Name != "web" || len(refused) != 2 || refused[1].why != "another node for PodGroup g cannot be launched" {
 		t.Errorf("admitted %v, refused %v", admitted, refused)
 	}
+	other, last := model.Pod{Name: "c", Group: "h"}, model.Pod{Name: "d", Group: "h"}
+	admitted, refused = whole([]model.Launch{launch("p", last), launch("p", a, other)}, []refusal{{launch("q", b), "its limit"}})
+	if len(admitted) != 0 || len(refused) != 3 || refused[2].why != "another node for PodGroup h cannot be launched" {
+		t.Errorf("a launch is for both groups: admitted %v, refused %v", admitted, refused)
+	}
 	admitted, refused = whole([]model.Launch{launch("p", a)}, []refusal{{launch("q", web), "its limit"}})
 	if len(admitted) != 1 || len(refused) != 1 {
 		t.Errorf("admitted %v, refused %v", admitted, refused)
