@@ -232,8 +232,9 @@ func (a *assembly) admitOne(t *team) {
 // it says in which.
 func (t *team) roams() bool { return t.TopologyKey != "" && len(t.On) == 0 }
 
-// settle pins the team to the topology domain that has places for most of its pods, and
-// of these to the cheapest. It reports whether some domain has places for its minimum;
+// settle pins the team to the topology domain in which its pods are planned, if all of
+// them can stay there, else to the one that has places for most of its pods, and of these to
+// the cheapest. It reports whether some domain has places for its minimum;
 // if not, the last plan that was tried with the team is one for the best domain.
 func (a *assembly) settle(t *team) bool {
 	if !t.roams() {
@@ -245,6 +246,12 @@ func (a *assembly) settle(t *team) bool {
 		return false
 	}
 	best, bestPlan, most := "", (*model.Plan)(nil), -1
+	if at, pods := plannedIn(a.s, t); pods > 0 {
+		t.domain = at
+		if plan := a.try([]*team{t}); a.good(plan, []*team{t}) && placed(plan)[t.Name] >= pods {
+			return true
+		}
+	}
 	for _, t.domain = range domains {
 		if a.budget.Left() < a.least {
 			a.short = true
