@@ -369,6 +369,21 @@ func TestWaits(t *testing.T) {
 	s.wants("lacks", "Provisioned False PodTemplateNotFound")
 }
 
+// Older requests of many pods are added up without making their pods.
+func TestLimitsOfMany(t *testing.T) {
+	s := newStage(t)
+	s.Limits = corev1.ResourceList{"cpu": resource.MustParse("50000")}
+	s.request("old", autoscalingv1.CheckCapacity, nil, "3:9999", "2:1")
+	s.request("young", autoscalingv1.CheckCapacity, nil, "3:1")
+	if n := testing.AllocsPerRun(1, func() { s.reconcile("young") }); n > 9999 {
+		t.Errorf("%.0f allocations", n)
+	}
+	s.wants("young", "Provisioned False Provisioning")
+	s.Limits = corev1.ResourceList{"cpu": resource.MustParse("30001")}
+	s.reconcile("young")
+	s.wants("young", "Provisioned False NamespaceLimits")
+}
+
 // After a restart, nothing is planned before the requests are known, and what is booked
 // stays so.
 func TestHydrate(t *testing.T) {

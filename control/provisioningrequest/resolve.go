@@ -14,6 +14,7 @@ import (
 	autoscalingv1 "karpenter/api/autoscaling/v1"
 	"karpenter/kube/convert"
 	"karpenter/kube/optional"
+	"karpenter/kube/pods"
 	"karpenter/model"
 	"karpenter/world"
 )
@@ -29,14 +30,20 @@ type resolution struct {
 	message   string
 }
 
+// set is what stands in for one pod set.
+type set struct {
+	pod   world.Pod // each of its pods, but for name and UID
+	count int
+}
+
 // resolve finds out what the request asks for. An error means that it could not be found
 // out.
 func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (*resolution, error) {
-	all, why, err := r.standIns(ctx, q)
+	sets, why, err := r.standIns(ctx, q)
 	if err != nil || why != "" {
 		return &resolution{reason: "PodTemplateNotFound", message: why}, err
 	}
-	limited, err := r.overLimits(ctx, q, all)
+	limited, err := r.overLimits(ctx, q, sets)
 	if err != nil || limited != "" {
 		return &resolution{reason: "NamespaceLimits", message: limited}, err
 	}
@@ -44,63 +51,78 @@ func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningR
 	if err := r.Client.List(ctx, consumers, client.InNamespace(q.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	out := &resolution{pods: all}
+	out := &resolution{}
 	for i := range consumers.Items {
 		p := &consumers.Items[i]
-		if p.Annotations[autoscalingv1.ConsumeAnnotation] == q.Name && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if p.Annotations[autoscalingv1.ConsumeAnnotation] == q.Name && !pods.Terminal(p) {
 			out.consumers++
-			out.pods = without(out.pods, r.Convert.Pod(p).Shape.Requests)
+			use(sets, r.Convert.Pod(p).Shape.Requests)
 		}
 	}
+	out.pods = named(q, sets)
 	return out, nil
 }
 
-// without removes the last pod that requests as much, or else the last one.
-func without(pods []world.Pod, requests model.Resources) []world.Pod {
-	for i := len(pods) - 1; i >= 0; i-- {
-		if pods[i].Shape.Requests.Equal(requests) {
-			return append(pods[:i:i], pods[i+1:]...)
+// use takes away a pod that requests as much, or else another one: of several the last.
+func use(sets []set, requests model.Resources) {
+	last := -1
+	for i := range sets {
+		if sets[i].count > 0 && (last < 0 || sets[i].pod.Shape.Requests.Equal(requests) || !sets[last].pod.Shape.Requests.Equal(requests)) {
+			last = i
 		}
 	}
-	return pods[:max(len(pods)-1, 0)]
+	if last >= 0 {
+		sets[last].count--
+	}
 }
 
-// standIns returns the pods that stand in for the request, the same whenever they are
-// made, or why there are none.
-func (r *Reconciler) standIns(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (pods []world.Pod, why string, err error) {
-	for i, set := range q.Spec.PodSets {
+// named returns the pods of the sets, the same whenever they are made.
+func named(q *autoscalingv1.ProvisioningRequest, sets []set) []world.Pod {
+	var out []world.Pod
+	for i := range sets {
+		for j := range sets[i].count {
+			pod := sets[i].pod
+			pod.Name = fmt.Sprintf("provisioning-request-%s-%d-%d", q.Name, i, j)
+			pod.UID = fmt.Sprintf("%s-%d-%d", q.UID, i, j)
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// standIns returns what stands in for the request, or why nothing does.
+func (r *Reconciler) standIns(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (sets []set, why string, err error) {
+	all := 0
+	for _, asked := range q.Spec.PodSets {
 		t := &corev1.PodTemplate{}
-		err := r.Client.Get(ctx, client.ObjectKey{Namespace: q.Namespace, Name: set.PodTemplateRef.Name}, t)
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: q.Namespace, Name: asked.PodTemplateRef.Name}, t)
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil, fmt.Sprintf("there is no PodTemplate %s in namespace %s", set.PodTemplateRef.Name, q.Namespace), nil
+			return nil, fmt.Sprintf("there is no PodTemplate %s in namespace %s", asked.PodTemplateRef.Name, q.Namespace), nil
 		case errors.Is(err, optional.ErrUnread):
 			return nil, err.Error(), nil
 		case err != nil:
 			return nil, "", err
 		}
-		if len(pods)+int(set.Count) > most {
+		count := max(int(asked.Count), 0)
+		if all += count; all > most {
 			return nil, fmt.Sprintf("it asks for more than %d pods", most), nil
 		}
 		pod := r.Convert.Pod(convert.StandIn(&t.Template, q.Namespace, q.CreationTimestamp))
 		pod.Group = nameOf(client.ObjectKeyFromObject(q))
-		for j := range int(set.Count) {
-			pod.Name = fmt.Sprintf("provisioning-request-%s-%d-%d", q.Name, i, j)
-			pod.UID = fmt.Sprintf("%s-%d-%d", q.UID, i, j)
-			pods = append(pods, pod)
-		}
+		sets = append(sets, set{pod, count})
 	}
-	return pods, "", nil
+	return sets, "", nil
 }
 
 // overLimits says which limit of the namespace the request and those that come before it
 // exceed together, "" if they exceed none.
-func (r *Reconciler) overLimits(ctx context.Context, q *autoscalingv1.ProvisioningRequest, own []world.Pod) (string, error) {
+func (r *Reconciler) overLimits(ctx context.Context, q *autoscalingv1.ProvisioningRequest, own []set) (string, error) {
 	if len(r.Limits) == 0 {
 		return "", nil
 	}
 	list := &autoscalingv1.ProvisioningRequestList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(q.Namespace)); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(q.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return "", err
 	}
 	sum := requested(own)
@@ -109,11 +131,11 @@ func (r *Reconciler) overLimits(ctx context.Context, q *autoscalingv1.Provisioni
 		if o.UID == q.UID || !served(o) || over(o) || older(q, o) < 0 {
 			continue
 		}
-		pods, _, err := r.standIns(ctx, o)
+		sets, _, err := r.standIns(ctx, o)
 		if err != nil {
 			return "", err
 		}
-		sum = sum.Plus(requested(pods))
+		sum = sum.Plus(requested(sets))
 	}
 	limits := r.Convert.Resources(r.Limits)
 	for i, limit := range limits {
@@ -126,10 +148,10 @@ func (r *Reconciler) overLimits(ctx context.Context, q *autoscalingv1.Provisioni
 }
 
 // requested sums up what the pods request.
-func requested(pods []world.Pod) model.Resources {
+func requested(sets []set) model.Resources {
 	var sum model.Resources
-	for i := range pods {
-		sum = sum.Plus(pods[i].Shape.Requests)
+	for i := range sets {
+		sum = sum.Plus(sets[i].pod.Shape.Requests.Times(int64(sets[i].count)))
 	}
 	return sum
 }
