@@ -6,9 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1 "karpenter/api/autoscaling/v1"
@@ -52,15 +57,56 @@ func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningR
 		return nil, err
 	}
 	out := &resolution{}
+	done := r.endedOf(q)
+	used := maps.Clone(done)
 	for i := range consumers.Items {
 		p := &consumers.Items[i]
-		if p.Annotations[autoscalingv1.ConsumeAnnotation] == q.Name && !pods.Terminal(p) {
+		switch {
+		case p.Annotations[autoscalingv1.ConsumeAnnotation] != q.Name:
+		case !pods.Terminal(p):
 			out.consumers++
-			use(sets, r.Convert.Pod(p).Shape.Requests)
+			used[p.UID] = r.Convert.Pod(p).Shape.Requests
+		case ranBooked(p, q):
+			done[p.UID] = r.Convert.Pod(p).Shape.Requests
+			used[p.UID] = done[p.UID]
 		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(used)) {
+		use(sets, used[uid])
 	}
 	out.pods = named(q, sets)
 	return out, nil
+}
+
+// ranBooked reports whether the pod, which has ended, was bound since the request was
+// Provisioned, and so has had its part of what is booked.
+func ranBooked(p *corev1.Pod, q *autoscalingv1.ProvisioningRequest) bool {
+	is := meta.FindStatusCondition(q.Status.Conditions, autoscalingv1.Provisioned)
+	if is == nil || is.Status != metav1.ConditionTrue {
+		return false
+	}
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.Before(&is.LastTransitionTime)
+	})
+}
+
+// ended is what pods requested that are done with a request. They count even after they are
+// deleted, since no others come for them.
+type ended struct {
+	uid  types.UID // of the request
+	pods map[types.UID]model.Resources
+}
+
+// endedOf returns those of the request, to add to.
+func (r *Reconciler) endedOf(q *autoscalingv1.ProvisioningRequest) map[types.UID]model.Resources {
+	key := client.ObjectKeyFromObject(q)
+	if r.ended[key].uid != q.UID {
+		if r.ended == nil {
+			r.ended = map[client.ObjectKey]ended{}
+		}
+		r.ended[key] = ended{q.UID, map[types.UID]model.Resources{}}
+	}
+	return r.ended[key].pods
 }
 
 // use takes away a pod that requests as much, or else another one: of several the last.
