@@ -229,6 +229,9 @@ func (r *Reconciler) drop(key client.ObjectKey) {
 	r.World.DeleteBuffer(nameOf(key))
 	r.World.DeletePodGroup(nameOf(key))
 	delete(r.ended, key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.outcomes, nameOf(key))
 }
 
 // take reads the request and tells the world what it asks for. The request is nil when

@@ -425,6 +425,45 @@ func TestRevoked(t *testing.T) {
 	s.wants("train", "Provisioned True CapacityIsFound, CapacityRevoked True CapacityLost, BookingExpired True BookingExpired")
 }
 
+// No request is Provisioned by what was planned for another of its name, or for the pods of
+// its PodTemplate before it was changed.
+func TestPlannedForOthers(t *testing.T) {
+	s := newStage(t)
+	s.node("n1", true)
+	s.request("train", autoscalingv1.CheckCapacity, nil, "3:1")
+	s.pass()
+	template := &corev1.PodTemplate{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "ppt-train-0"}, template); err != nil {
+		t.Fatal(err)
+	}
+	template.Template.Spec.Containers = containers("5")
+	if err := s.Client.Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcile("train")
+	s.wants("train", "Provisioned False Provisioning")
+	s.pass("train")
+	s.wants("train", "Provisioned False CapacityIsNotFound")
+
+	s.request("again", autoscalingv1.CheckCapacity, nil, "3:1")
+	s.pass()
+	q := &autoscalingv1.ProvisioningRequest{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "again"}, q); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Client.Delete(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	q.ResourceVersion, q.UID, q.Status = "", "another", autoscalingv1.ProvisioningRequestStatus{}
+	if err := s.Client.Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcile("again") // which has not seen that the first is gone
+	s.wants("again", "Provisioned False Provisioning")
+	s.pass("again")
+	s.wants("again", "Provisioned True CapacityIsFound")
+}
+
 // A request that lacks a PodTemplate, or exceeds what its namespace may have, waits. One of
 // another class, or one that is deleted, is left alone.
 func TestWaits(t *testing.T) {

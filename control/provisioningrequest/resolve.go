@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 
@@ -122,14 +123,17 @@ func use(sets []set, requests model.Resources) {
 	}
 }
 
-// named returns the pods of the sets, the same whenever they are made.
+// named returns the pods of the sets, the same whenever they are made. A UID stands for what
+// the pod asks for, too: if the PodTemplate changes, these are other pods.
 func named(q *autoscalingv1.ProvisioningRequest, sets []set) []world.Pod {
 	var out []world.Pod
 	for i := range sets {
+		shape := fnv.New64a()
+		_, _ = shape.Write([]byte(sets[i].pod.Shape.Key))
 		for j := range sets[i].count {
 			pod := sets[i].pod
 			pod.Name = fmt.Sprintf("provisioning-request-%s-%d-%d", q.Name, i, j)
-			pod.UID = fmt.Sprintf("%s-%d-%d", q.UID, i, j)
+			pod.UID = fmt.Sprintf("%s-%d-%d-%x", q.UID, i, j, shape.Sum64())
 			out = append(out, pod)
 		}
 	}
