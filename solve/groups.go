@@ -385,7 +385,11 @@ func (a *assembly) needsNodes(plan *model.Plan, t *team) bool {
 		return true
 	}
 	return slices.ContainsFunc(plan.Placements, func(p model.Placement) bool {
-		return ours(p.Pod) && slices.ContainsFunc(a.s.Nodes, func(n model.Node) bool { return n.Name == p.Node && !n.Initialized })
+		if !ours(p.Pod) {
+			return false
+		}
+		i, found := slices.BinarySearchFunc(a.s.Nodes, p.Node, func(n model.Node, name string) int { return strings.Compare(n.Name, name) })
+		return found && !a.s.Nodes[i].Initialized
 	})
 }
 

@@ -10,7 +10,8 @@
 //
 // A request is Provisioned when all its pods have places on initialized nodes. From then on
 // its capacity is booked for Booking. Each pod that names the request uses the place of
-// one that stands in.
+// one that stands in. What pods have used is not booked again when they end. Only this
+// process remembers those that were deleted then.
 //
 // Invariants:
 //

@@ -4,6 +4,7 @@ package provisioningrequest
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	autoscalingv1 "karpenter/api/autoscaling/v1"
 	"karpenter/model"
+	"karpenter/world"
 )
 
 // notFound is the reason of conditions that Kueue and cluster-autoscaler know.
@@ -23,6 +25,7 @@ const notFound = "CapacityIsNotFound"
 
 // outcome is what a pass has planned for the pods of one request.
 type outcome struct {
+	pods     uint64   // which pods these are, as identity has it
 	there    int      // on initialized nodes
 	coming   int      // on nodes that start or are launched
 	unplaced int      // nowhere
@@ -33,8 +36,13 @@ type outcome struct {
 func (o outcome) total() int { return o.there + o.coming + o.unplaced }
 
 func (o outcome) same(p outcome) bool {
-	return o.there == p.there && o.coming == p.coming && o.unplaced == p.unplaced && o.why == p.why && slices.Equal(o.nodes, p.nodes)
+	return o.pods == p.pods && o.there == p.there && o.coming == p.coming && o.unplaced == p.unplaced && o.why == p.why && slices.Equal(o.nodes, p.nodes)
 }
+
+// identity is a number that only the same pods have, added up in any order.
+func identity(uid string) uint64 { return maphash.String(seed, uid) }
+
+var seed = maphash.MakeSeed()
 
 // Planned takes in what a pass of provisioning has decided. It does not block.
 func (r *Reconciler) Planned(s *model.Snapshot, plan *model.Plan) {
@@ -42,6 +50,7 @@ func (r *Reconciler) Planned(s *model.Snapshot, plan *model.Plan) {
 	count := func(p model.Pod, add func(*outcome)) {
 		if _, ours := keyOf(p.Buffer); ours {
 			o := next[p.Buffer]
+			o.pods += identity(p.UID)
 			add(&o)
 			next[p.Buffer] = o
 		}
@@ -93,16 +102,30 @@ func (r *Reconciler) outcome(key client.ObjectKey) outcome {
 	return r.outcomes[nameOf(key)]
 }
 
+// outcomeOf returns what the latest pass has planned for these pods of the request, and false
+// when it was for others: there was none yet, or the request, its PodTemplates or consumers
+// have changed since.
+func (r *Reconciler) outcomeOf(key client.ObjectKey, pods []world.Pod) (outcome, bool) {
+	o, these := r.outcome(key), uint64(0)
+	for i := range pods {
+		these += identity(pods[i].UID)
+	}
+	if o.pods != these || o.total() != len(pods) {
+		return outcome{}, false
+	}
+	return o, true
+}
+
 // describe brings the conditions up to date and returns when to look again.
 func (r *Reconciler) describe(q *autoscalingv1.ProvisioningRequest, found *resolution) time.Duration {
-	now, o := r.Clock.Now(), r.outcome(client.ObjectKeyFromObject(q))
+	now := r.Clock.Now()
+	o, known := r.outcomeOf(client.ObjectKeyFromObject(q), found.pods)
 	set := func(condition string, status metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
 			Type: condition, Status: status, Reason: reason, Message: message, ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
 	set(autoscalingv1.Accepted, metav1.ConditionTrue, "Accepted", "Karpenter has accepted the request")
-	known := o.total() == len(found.pods)
 	if is := meta.FindStatusCondition(q.Status.Conditions, autoscalingv1.Provisioned); is != nil && is.Status == metav1.ConditionTrue {
 		left := is.LastTransitionTime.Add(Booking).Sub(now)
 		if left > 0 {

@@ -69,8 +69,12 @@ type Reconciler struct {
 
 	hydrated atomic.Bool
 
+	// reading is held from reading a request until the world knows, so that the latest
+	// reading is what the world knows.
+	reading chan struct{}
+	ended   map[client.ObjectKey]ended // guarded by reading
+
 	mu       sync.Mutex
-	taking   sync.Mutex         // from reading a request until the world knows
 	outcomes map[string]outcome // of the latest pass, by name in the world
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
@@ -169,6 +173,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 	}
 	if over(next) {
+		done, err := r.turn(ctx)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		defer done()
 		r.drop(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -198,19 +207,43 @@ func keyOf(name string) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: namespace, Name: name}, ours
 }
 
-// drop has the world forget the request.
+// turn waits until no one else reads a request. It is no lock, since the API is asked
+// meanwhile.
+func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
+	r.mu.Lock()
+	if r.reading == nil {
+		r.reading = make(chan struct{}, 1)
+	}
+	turn := r.reading
+	r.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// drop has the request forgotten, in the caller's turn.
 func (r *Reconciler) drop(key client.ObjectKey) {
-	r.taking.Lock()
-	defer r.taking.Unlock()
 	r.World.DeleteBuffer(nameOf(key))
 	r.World.DeletePodGroup(nameOf(key))
+	delete(r.ended, key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.outcomes, nameOf(key))
 }
 
 // take reads the request and tells the world what it asks for. The request is nil when
 // there is nothing to do for it.
 func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*autoscalingv1.ProvisioningRequest, *resolution, error) {
+	done, err := r.turn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
 	q := &autoscalingv1.ProvisioningRequest{}
-	err := r.Client.Get(ctx, key, q)
+	err = r.Client.Get(ctx, key, q)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, nil, fmt.Errorf("read provisioning request %s: %w", key, err)
 	}
@@ -222,8 +255,6 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*autoscali
 	if err != nil {
 		return nil, nil, fmt.Errorf("resolve provisioning request %s: %w", key, err)
 	}
-	r.taking.Lock()
-	defer r.taking.Unlock()
 	r.World.SetPodGroup(world.PodGroup{Name: nameOf(key), MinCount: len(found.pods), Existing: q.Spec.ProvisioningClassName == autoscalingv1.CheckCapacity})
 	r.World.SetBuffer(nameOf(key), found.pods)
 	if found.consumers > 0 {

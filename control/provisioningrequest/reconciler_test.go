@@ -3,9 +3,12 @@
 package provisioningrequest
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	autoscalingv1 "karpenter/api/autoscaling/v1"
@@ -299,6 +303,86 @@ func TestConsumed(t *testing.T) {
 	s.wants("train", "Provisioned True CapacityIsFound, BookingExpired True BookingExpired")
 }
 
+// end has a pod succeed that was bound when it was created.
+func (s *stage) end(name string) {
+	s.t.Helper()
+	p := &corev1.Pod{}
+	if err := s.Client.Get(s.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, p); err != nil {
+		s.t.Fatal(err)
+	}
+	p.Status.Phase = corev1.PodSucceeded
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: p.CreationTimestamp}}
+	if err := s.Client.Status().Update(s.t.Context(), p); err != nil {
+		s.t.Fatal(err)
+	}
+	s.world.DeletePod("default", name)
+}
+
+// spec 46/125: what pods have used is not booked again when they have ended, even if they are
+// deleted. A pod that ended before the request was Provisioned has used nothing of it.
+func TestConsumersEnd(t *testing.T) {
+	s := newStage(t)
+	s.consumer("early", "train", "3", "elsewhere")
+	s.end("early")
+	s.wait(time.Second)
+	s.request("train", autoscalingv1.BestEffortAtomicScaleUp, nil, "3:2")
+	s.pass("train")
+	s.node("n1", true)
+	s.node("n2", true)
+	s.pass("train")
+	s.wants("train", "Provisioned True CapacityIsFound")
+	s.reconcile("train")
+	if n := s.asked(); n != 2 {
+		t.Errorf("%d pods stand in, want 2: what ended early has used nothing", n)
+	}
+	for i, name := range []string{"a", "b"} {
+		s.consumer(name, "train", "3", fmt.Sprintf("n%d", i+1))
+	}
+	s.end("a")
+	s.end("b")
+	s.reconcile("train")
+	if n := s.asked(); n != 0 {
+		t.Errorf("%d pods stand in for pods that have ended", n)
+	}
+	if err := s.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcile("train")
+	if n := s.asked(); n != 0 {
+		t.Errorf("%d pods stand in for one that has ended and is deleted", n)
+	}
+}
+
+// A request that is deleted while it is read, as at the start, keeps nothing.
+func TestDeletedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		s.request("train", autoscalingv1.BestEffortAtomicScaleUp, nil, "3:1")
+		deleted := sync.OnceFunc(func() {
+			if err := s.Client.Delete(t.Context(), &autoscalingv1.ProvisioningRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "train"}}); err != nil {
+				t.Error(err)
+			}
+			go s.reconcile("train")
+			synctest.Wait()
+		})
+		s.Client = interceptor.NewClient(s.Client.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if _, template := o.(*corev1.PodTemplate); template {
+					deleted()
+				}
+				return c.Get(ctx, key, o, options...)
+			},
+		})
+		if err := s.hydrate(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if n := s.asked(); n != 0 {
+			t.Errorf("%d pods stand in for a request that is gone", n)
+		}
+	})
+}
+
 // spec 46/125: after ten minutes the booking ends, and the nodes go.
 func TestBookingExpires(t *testing.T) {
 	s := newStage(t)
@@ -341,6 +425,45 @@ func TestRevoked(t *testing.T) {
 	s.wants("train", "Provisioned True CapacityIsFound, CapacityRevoked True CapacityLost, BookingExpired True BookingExpired")
 }
 
+// No request is Provisioned by what was planned for another of its name, or for the pods of
+// its PodTemplate before it was changed.
+func TestPlannedForOthers(t *testing.T) {
+	s := newStage(t)
+	s.node("n1", true)
+	s.request("train", autoscalingv1.CheckCapacity, nil, "3:1")
+	s.pass()
+	template := &corev1.PodTemplate{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "ppt-train-0"}, template); err != nil {
+		t.Fatal(err)
+	}
+	template.Template.Spec.Containers = containers("5")
+	if err := s.Client.Update(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcile("train")
+	s.wants("train", "Provisioned False Provisioning")
+	s.pass("train")
+	s.wants("train", "Provisioned False CapacityIsNotFound")
+
+	s.request("again", autoscalingv1.CheckCapacity, nil, "3:1")
+	s.pass()
+	q := &autoscalingv1.ProvisioningRequest{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "again"}, q); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Client.Delete(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	q.ResourceVersion, q.UID, q.Status = "", "another", autoscalingv1.ProvisioningRequestStatus{}
+	if err := s.Client.Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	s.reconcile("again") // which has not seen that the first is gone
+	s.wants("again", "Provisioned False Provisioning")
+	s.pass("again")
+	s.wants("again", "Provisioned True CapacityIsFound")
+}
+
 // A request that lacks a PodTemplate, or exceeds what its namespace may have, waits. One of
 // another class, or one that is deleted, is left alone.
 func TestWaits(t *testing.T) {
@@ -367,6 +490,21 @@ func TestWaits(t *testing.T) {
 	s.create(q)
 	s.reconcile("lacks")
 	s.wants("lacks", "Provisioned False PodTemplateNotFound")
+}
+
+// Older requests of many pods are added up without making their pods.
+func TestLimitsOfMany(t *testing.T) {
+	s := newStage(t)
+	s.Limits = corev1.ResourceList{"cpu": resource.MustParse("50000")}
+	s.request("old", autoscalingv1.CheckCapacity, nil, "3:9999", "2:1")
+	s.request("young", autoscalingv1.CheckCapacity, nil, "3:1")
+	if n := testing.AllocsPerRun(1, func() { s.reconcile("young") }); n > 9999 {
+		t.Errorf("%.0f allocations", n)
+	}
+	s.wants("young", "Provisioned False Provisioning")
+	s.Limits = corev1.ResourceList{"cpu": resource.MustParse("30001")}
+	s.reconcile("young")
+	s.wants("young", "Provisioned False NamespaceLimits")
 }
 
 // After a restart, nothing is planned before the requests are known, and what is booked

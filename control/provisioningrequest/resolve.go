@@ -6,14 +6,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1 "karpenter/api/autoscaling/v1"
 	"karpenter/kube/convert"
 	"karpenter/kube/optional"
+	"karpenter/kube/pods"
 	"karpenter/model"
 	"karpenter/world"
 )
@@ -29,14 +36,20 @@ type resolution struct {
 	message   string
 }
 
+// set is what stands in for one pod set.
+type set struct {
+	pod   world.Pod // each of its pods, but for name and UID
+	count int
+}
+
 // resolve finds out what the request asks for. An error means that it could not be found
 // out.
 func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (*resolution, error) {
-	all, why, err := r.standIns(ctx, q)
+	sets, why, err := r.standIns(ctx, q)
 	if err != nil || why != "" {
 		return &resolution{reason: "PodTemplateNotFound", message: why}, err
 	}
-	limited, err := r.overLimits(ctx, q, all)
+	limited, err := r.overLimits(ctx, q, sets)
 	if err != nil || limited != "" {
 		return &resolution{reason: "NamespaceLimits", message: limited}, err
 	}
@@ -44,63 +57,122 @@ func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningR
 	if err := r.Client.List(ctx, consumers, client.InNamespace(q.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	out := &resolution{pods: all}
+	out := &resolution{}
+	done := r.endedOf(q)
+	used := maps.Clone(done)
 	for i := range consumers.Items {
 		p := &consumers.Items[i]
-		if p.Annotations[autoscalingv1.ConsumeAnnotation] == q.Name && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		switch {
+		case p.Annotations[autoscalingv1.ConsumeAnnotation] != q.Name:
+		case !pods.Terminal(p):
 			out.consumers++
-			out.pods = without(out.pods, r.Convert.Pod(p).Shape.Requests)
+			used[p.UID] = r.Convert.Pod(p).Shape.Requests
+		case ranBooked(p, q):
+			done[p.UID] = r.Convert.Pod(p).Shape.Requests
+			used[p.UID] = done[p.UID]
 		}
 	}
+	for _, uid := range slices.Sorted(maps.Keys(used)) {
+		use(sets, used[uid])
+	}
+	out.pods = named(q, sets)
 	return out, nil
 }
 
-// without removes the last pod that requests as much, or else the last one.
-func without(pods []world.Pod, requests model.Resources) []world.Pod {
-	for i := len(pods) - 1; i >= 0; i-- {
-		if pods[i].Shape.Requests.Equal(requests) {
-			return append(pods[:i:i], pods[i+1:]...)
-		}
+// ranBooked reports whether the pod, which has ended, was bound since the request was
+// Provisioned, and so has had its part of what is booked.
+func ranBooked(p *corev1.Pod, q *autoscalingv1.ProvisioningRequest) bool {
+	is := meta.FindStatusCondition(q.Status.Conditions, autoscalingv1.Provisioned)
+	if is == nil || is.Status != metav1.ConditionTrue {
+		return false
 	}
-	return pods[:max(len(pods)-1, 0)]
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.Before(&is.LastTransitionTime)
+	})
 }
 
-// standIns returns the pods that stand in for the request, the same whenever they are
-// made, or why there are none.
-func (r *Reconciler) standIns(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (pods []world.Pod, why string, err error) {
-	for i, set := range q.Spec.PodSets {
+// ended is what pods requested that are done with a request. They count even after they are
+// deleted, since no others come for them.
+type ended struct {
+	uid  types.UID // of the request
+	pods map[types.UID]model.Resources
+}
+
+// endedOf returns those of the request, to add to.
+func (r *Reconciler) endedOf(q *autoscalingv1.ProvisioningRequest) map[types.UID]model.Resources {
+	key := client.ObjectKeyFromObject(q)
+	if r.ended[key].uid != q.UID {
+		if r.ended == nil {
+			r.ended = map[client.ObjectKey]ended{}
+		}
+		r.ended[key] = ended{q.UID, map[types.UID]model.Resources{}}
+	}
+	return r.ended[key].pods
+}
+
+// use takes away a pod that requests as much, or else another one: of several the last.
+func use(sets []set, requests model.Resources) {
+	last := -1
+	for i := range sets {
+		if sets[i].count > 0 && (last < 0 || sets[i].pod.Shape.Requests.Equal(requests) || !sets[last].pod.Shape.Requests.Equal(requests)) {
+			last = i
+		}
+	}
+	if last >= 0 {
+		sets[last].count--
+	}
+}
+
+// named returns the pods of the sets, the same whenever they are made. A UID stands for what
+// the pod asks for, too: if the PodTemplate changes, these are other pods.
+func named(q *autoscalingv1.ProvisioningRequest, sets []set) []world.Pod {
+	var out []world.Pod
+	for i := range sets {
+		shape := fnv.New64a()
+		_, _ = shape.Write([]byte(sets[i].pod.Shape.Key))
+		for j := range sets[i].count {
+			pod := sets[i].pod
+			pod.Name = fmt.Sprintf("provisioning-request-%s-%d-%d", q.Name, i, j)
+			pod.UID = fmt.Sprintf("%s-%d-%d-%x", q.UID, i, j, shape.Sum64())
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// standIns returns what stands in for the request, or why nothing does.
+func (r *Reconciler) standIns(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (sets []set, why string, err error) {
+	all := 0
+	for _, asked := range q.Spec.PodSets {
 		t := &corev1.PodTemplate{}
-		err := r.Client.Get(ctx, client.ObjectKey{Namespace: q.Namespace, Name: set.PodTemplateRef.Name}, t)
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: q.Namespace, Name: asked.PodTemplateRef.Name}, t)
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil, fmt.Sprintf("there is no PodTemplate %s in namespace %s", set.PodTemplateRef.Name, q.Namespace), nil
+			return nil, fmt.Sprintf("there is no PodTemplate %s in namespace %s", asked.PodTemplateRef.Name, q.Namespace), nil
 		case errors.Is(err, optional.ErrUnread):
 			return nil, err.Error(), nil
 		case err != nil:
 			return nil, "", err
 		}
-		if len(pods)+int(set.Count) > most {
+		count := max(int(asked.Count), 0)
+		if all += count; all > most {
 			return nil, fmt.Sprintf("it asks for more than %d pods", most), nil
 		}
 		pod := r.Convert.Pod(convert.StandIn(&t.Template, q.Namespace, q.CreationTimestamp))
 		pod.Group = nameOf(client.ObjectKeyFromObject(q))
-		for j := range int(set.Count) {
-			pod.Name = fmt.Sprintf("provisioning-request-%s-%d-%d", q.Name, i, j)
-			pod.UID = fmt.Sprintf("%s-%d-%d", q.UID, i, j)
-			pods = append(pods, pod)
-		}
+		sets = append(sets, set{pod, count})
 	}
-	return pods, "", nil
+	return sets, "", nil
 }
 
 // overLimits says which limit of the namespace the request and those that come before it
 // exceed together, "" if they exceed none.
-func (r *Reconciler) overLimits(ctx context.Context, q *autoscalingv1.ProvisioningRequest, own []world.Pod) (string, error) {
+func (r *Reconciler) overLimits(ctx context.Context, q *autoscalingv1.ProvisioningRequest, own []set) (string, error) {
 	if len(r.Limits) == 0 {
 		return "", nil
 	}
 	list := &autoscalingv1.ProvisioningRequestList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(q.Namespace)); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(q.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return "", err
 	}
 	sum := requested(own)
@@ -109,11 +181,11 @@ func (r *Reconciler) overLimits(ctx context.Context, q *autoscalingv1.Provisioni
 		if o.UID == q.UID || !served(o) || over(o) || older(q, o) < 0 {
 			continue
 		}
-		pods, _, err := r.standIns(ctx, o)
+		sets, _, err := r.standIns(ctx, o)
 		if err != nil {
 			return "", err
 		}
-		sum = sum.Plus(requested(pods))
+		sum = sum.Plus(requested(sets))
 	}
 	limits := r.Convert.Resources(r.Limits)
 	for i, limit := range limits {
@@ -126,10 +198,10 @@ func (r *Reconciler) overLimits(ctx context.Context, q *autoscalingv1.Provisioni
 }
 
 // requested sums up what the pods request.
-func requested(pods []world.Pod) model.Resources {
+func requested(sets []set) model.Resources {
 	var sum model.Resources
-	for i := range pods {
-		sum = sum.Plus(pods[i].Shape.Requests)
+	for i := range sets {
+		sum = sum.Plus(sets[i].pod.Shape.Requests.Times(int64(sets[i].count)))
 	}
 	return sum
 }
