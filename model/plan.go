@@ -67,7 +67,8 @@ type Plan struct {
 	Verdicts   []Verdict // pods that stay pending
 	Commands   []Command
 	Stays      []Stay
-	Crowds     []Crowd // in spot pools, more than the policy wants
+	Crowds     []Crowd  // in spot pools, more than the policy wants
+	Untried    []string // PodGroups that may have places: Policy.Work ended before they were tried everywhere
 
 	// Exhausted reports that Policy.Work ended before the plan was as cheap, its
 	// bound as tight, or the look at nodes as complete as they could be.

@@ -62,6 +62,7 @@ type team struct {
 	pods     []member // in the order in which the scheduler tries them
 
 	trimmed bool   // only the first pods are in the plan, as many as it needs
+	untried bool   // the budget ended before it was tried everywhere
 	domain  string // value of TopologyKey that its pods are planned for; "" = any
 	reason  string
 	failed  *model.Plan // the last plan that was tried with the team
@@ -181,6 +182,7 @@ func (a *assembly) admit(list []*team) {
 	if a.budget.Left() < a.least {
 		a.short = true
 		for _, t := range list {
+			t.untried = true
 			t.reason = fmt.Sprintf("PodGroup %s: the planner's budget ended before it could be tried alone", t.Name)
 		}
 		return
@@ -254,7 +256,7 @@ func (a *assembly) settle(t *team) bool {
 	}
 	for _, t.domain = range domains {
 		if a.budget.Left() < a.least {
-			a.short = true
+			a.short, t.untried = true, true
 			break
 		}
 		plan := a.try([]*team{t})
@@ -440,12 +442,16 @@ func count(byGroup map[string]int) int {
 	return n
 }
 
-// report adds to the plan why the pods of other teams stay pending.
+// report adds to the plan why the pods of other teams stay pending, and which were not tried.
 func (a *assembly) report(plan *model.Plan) *model.Plan {
 	plan.Exhausted = plan.Exhausted || a.short
 	in := members(a.taken)
 	for _, t := range a.teams {
-		if !slices.Contains(a.taken, t) || t.trimmed {
+		taken := slices.Contains(a.taken, t)
+		if t.untried && !taken {
+			plan.Untried = append(plan.Untried, t.Name)
+		}
+		if !taken || t.trimmed {
 			plan.Verdicts = append(plan.Verdicts, t.verdicts(a.s, in)...)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type team struct {
 	pending, moving, placed int
 	standIns                int          // of pending, that do not exist
 	launched                map[int]bool // launches, by index
+	untried                 bool         // the plan does not say whether it can have a place
 	why                     string       // of the first verdict
 }
 
@@ -38,7 +40,8 @@ func teamsOf(s *model.Snapshot, plan *model.Plan) map[string]*team {
 	}
 	out := map[string]*team{}
 	for i := range s.Groups {
-		out[s.Groups[i].Name] = &team{launched: map[int]bool{}}
+		name := s.Groups[i].Name
+		out[name] = &team{launched: map[int]bool{}, untried: slices.Contains(plan.Untried, name)}
 	}
 	each := func(pods []model.Pod, do func(*team, model.Pod)) {
 		for _, p := range pods {
@@ -75,7 +78,7 @@ func teamsOf(s *model.Snapshot, plan *model.Plan) map[string]*team {
 }
 
 // judged returns the PodGroups of which pods must start together and enough exist: those of
-// which too few have a place, and the others.
+// which too few have a place, and the others. Groups that were not tried are neither.
 func judged(s *model.Snapshot, teams map[string]*team) (refused, placed []string) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -83,7 +86,9 @@ func judged(s *model.Snapshot, teams map[string]*team) (refused, placed []string
 		switch need := g.MinCount - (g.Running - t.moving); {
 		case g.Refused != "" || need <= 0 || t.pending < need:
 		case t.placed < need:
-			refused = append(refused, g.Name)
+			if !t.untried {
+				refused = append(refused, g.Name)
+			}
 		case t.standIns == 0: // what is kept for others is kept until they come
 			placed = append(placed, g.Name)
 		}

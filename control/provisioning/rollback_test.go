@@ -11,10 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "karpenter/api/v1"
 	"karpenter/model"
+	"karpenter/solve"
 )
 
 // train3 has a PodGroup of three pods launch three nodes.
@@ -102,6 +104,34 @@ func TestRollBack(t *testing.T) {
 	}
 	x.mustPass()
 	x.wantClaims(3)
+}
+
+// What was launched for a group is kept if the planner's budget ends before the group is
+// tried alone: here because a second group, for which there is no place, was tried with it.
+func TestNoRollBackOfUntried(t *testing.T) {
+	x := newStorage(t)
+	x.pool("p", nil)
+	x.train3()
+	x.tell(gang("vast", 1))
+	x.pod("vast-1", "5000", func(p *corev1.Pod) {
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("vast")}
+	})
+	var untried []string
+	x.Decide = func(s *model.Snapshot) *model.Plan {
+		policy := model.DefaultPolicy()
+		policy.Work = 5000
+		plan := solve.Decide(s, policy)
+		untried = plan.Untried
+		return plan
+	}
+	x.said()
+	x.mustPass()
+	if !slices.Equal(untried, []string{"default/train", "default/vast"}) {
+		t.Fatalf("untried are %q", untried)
+	}
+	if got := x.saidOfGroup(); len(got) != 1 || strings.Contains(got[0], "RolledBack") || x.left() != 3 {
+		t.Errorf("said %q, %d claims left", got, x.left())
+	}
 }
 
 // A claim that has become a Node in the meantime is not deleted, but given back as a node.
