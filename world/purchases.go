@@ -27,7 +27,7 @@ type purchase struct {
 	ran      time.Time // when the group last ran: what was launched before is of no purchase any more
 	launched bool      // nodes have been since the last failure
 	failures int       // in a row
-	failed   time.Time // the last failure
+	resumed  time.Time // when the last pause ends or has ended
 	until    time.Time // no node is launched for the group before, and those that were are given back
 	placed   bool      // the latest plan has places for all that must start, so machines without any are given back
 }
@@ -108,7 +108,7 @@ func (w *World) late(g *podGroup, own []*machine, now time.Time) bool {
 	if len(own) == 0 || !g.known || g.running() >= g.group.MinCount {
 		return false
 	}
-	first := g.starts(own)
+	first := w.starts(g, own)
 	return slices.ContainsFunc(own, func(m *machine) bool {
 		return !m.registered() && !m.claim.Created.IsZero() && now.Sub(m.claim.Created) > toRegister ||
 			!m.initialized() && !first.IsZero() && now.Sub(first) > toStart
@@ -116,12 +116,14 @@ func (w *World) late(g *podGroup, own []*machine, now time.Time) bool {
 }
 
 // starts returns when the first of the machines was launched for the pods that wait now;
-// zero = none is known. Machines that were there before such a pod or before the last
-// failure may stay for other pods: they are counted from then.
-func (g *podGroup) starts(own []*machine) time.Time {
+// zero = none is known. Machines that run other pods do not count, and those that were
+// there before such a pod or before the end of the last pause count from then.
+func (w *World) starts(g *podGroup, own []*machine) time.Time {
 	var first, waits time.Time
 	for _, m := range own {
-		first = earliest(first, m.claim.Created)
+		if !slices.ContainsFunc(w.podsOf(m), func(p *pod) bool { return p.Reschedulable }) {
+			first = earliest(first, m.claim.Created)
+		}
 	}
 	for _, p := range g.members {
 		if p.Node == "" && !p.Terminating {
@@ -131,7 +133,7 @@ func (g *podGroup) starts(own []*machine) time.Time {
 	if first.IsZero() {
 		return first
 	}
-	return slices.MaxFunc([]time.Time{first, waits, g.purchase.failed}, time.Time.Compare)
+	return slices.MaxFunc([]time.Time{first, waits, g.purchase.resumed}, time.Time.Compare)
 }
 
 // earliest returns the earlier of the times that are not zero.
@@ -149,7 +151,7 @@ func (w *World) fail(g *podGroup, own []*machine, now time.Time) {
 	for range g.purchase.failures {
 		pause = min(2*pause, mostPause)
 	}
-	g.purchase = purchase{ran: g.purchase.ran, failures: g.purchase.failures + 1, failed: now, until: now.Add(pause)}
+	g.purchase = purchase{ran: g.purchase.ran, failures: g.purchase.failures + 1, resumed: now.Add(pause), until: now.Add(pause)}
 	for _, p := range g.members {
 		p.launches = nil
 	}
@@ -163,6 +165,9 @@ func (w *World) fail(g *podGroup, own []*machine, now time.Time) {
 func (w *World) resume(g *podGroup) {
 	if g.purchase.until.IsZero() && !g.purchase.placed {
 		return
+	}
+	if w.now.Before(g.purchase.resumed) {
+		g.purchase.resumed = w.now
 	}
 	g.purchase.until, g.purchase.placed = time.Time{}, false
 	for _, m := range w.bought()[g.group.Name] {

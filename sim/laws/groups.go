@@ -49,7 +49,6 @@ func idleForGroup(s *sim.Seen, c *v1.NodeClaim) bool {
 		return false
 	}
 	return slices.ContainsFunc(strings.Split(names, ","), func(name string) bool {
-		_, name, _ = strings.Cut(name, "/")
 		least, running := groupOf(s, name)
 		return running < least
 	})
@@ -60,11 +59,11 @@ func unused(s *sim.Seen, c *v1.NodeClaim) bool {
 	return c.Status.NodeName == "" || !slices.ContainsFunc(podsOn(s, c.Status.NodeName), func(p *corev1.Pod) bool { return !ownedByDaemonSet(p) })
 }
 
-// groupOf returns how many pods of the PodGroup must run at the same time, and how many
+// groupOf returns how many pods of the PodGroup, namespace/name, must run at the same time, and how many
 // are bound and not ending.
 func groupOf(s *sim.Seen, name string) (least, running int) {
 	for g := range store.All[*schedulingv1beta1.PodGroup](s.API) {
-		if g.Name == name && g.Spec.SchedulingPolicy.Gang != nil {
+		if g.Namespace+"/"+g.Name == name && g.Spec.SchedulingPolicy.Gang != nil {
 			least = int(g.Spec.SchedulingPolicy.Gang.MinCount)
 		}
 	}
@@ -76,12 +75,12 @@ func groupOf(s *sim.Seen, name string) (least, running int) {
 	return least, running
 }
 
-// memberOf returns the PodGroup of the pod, "" if it is of none.
+// memberOf returns the PodGroup of the pod, namespace/name; "" if it is of none.
 func memberOf(p *corev1.Pod) string {
 	if p.Spec.SchedulingGroup == nil || p.Spec.SchedulingGroup.PodGroupName == nil {
 		return ""
 	}
-	return *p.Spec.SchedulingGroup.PodGroupName
+	return p.Namespace + "/" + *p.Spec.SchedulingGroup.PodGroupName
 }
 
 func newTogether(t terms) *Law {
@@ -102,7 +101,7 @@ func newTogether(t terms) *Law {
 				if reason == "" || reason == model.Unhealthy || boundAt(p).After(conditions.Get(claim, v1.DisruptionReasonCondition).LastTransitionTime.Add(-t.lag)) {
 					continue
 				}
-				if least, running := groupOf(s, memberOf(p)); least > 1 && running == least-1 {
+				if least, running := groupOf(s, memberOf(p)); least > 1 && running < least {
 					return fmt.Errorf("pod %s on %s was ended for %s, and %d of the %d pods of its group run", p.Name, p.Spec.NodeName, reason, running, least)
 				}
 			}

@@ -576,6 +576,32 @@ func histories() []history {
 			c.mark(n, model.Underutilized)
 			c.evict(p)
 		}},
+		{gang, "together", "pod a on c1 was ended for Underutilized, and 0 of the 2 pods of its group run", func(c *court) { // both at once
+			n := c.node("c1")
+			pods := []*corev1.Pod{c.pod("a", "c1", of("train")), c.pod("b", "c1", of("train"))}
+			c.pass(2 * time.Minute)
+			c.mark(n, model.Underutilized)
+			for _, p := range pods {
+				c.must(c.us.SubResource("eviction").Create(c.Context(), p, &policyv1.Eviction{}))
+			}
+			c.step()
+		}},
+		{gang, "together", "pod a on c1 was ended for Drifted, and 0 of the 2 pods of its group run", func(c *court) { // another is gone already
+			n := c.node("c1")
+			p := c.pod("a", "c1", of("train"))
+			c.pass(2 * time.Minute)
+			c.mark(n, model.Drifted)
+			c.evict(p)
+		}},
+		{gang, "together", "pod a on c1 was ended for Drifted, and 1 of the 2 pods of its group run", func(c *court) { // others are of the group's name
+			n := c.node("c1")
+			p := c.pod("a", "c1", of("train"))
+			c.pod("b", "c1", of("train"))
+			c.pod("c", "c1", of("train"), func(p *corev1.Pod) { p.Namespace = "other" })
+			c.pass(2 * time.Minute)
+			c.mark(n, model.Drifted)
+			c.evict(p)
+		}},
 		{gang, "budgets", "claim c1 is removed as Empty", func(c *court) { // launched for another group
 			n := c.node("c1")
 			forTrain(c, n)
