@@ -132,8 +132,8 @@ func TestCommandsComeToRest(t *testing.T) {
 
 // dearer says by how much a plan that only saves makes the nodes more expensive.
 func dearer(before, after *model.Snapshot, plan *model.Plan) string {
-	drift := func(c model.Command) bool { return c.Reason == model.Drifted }
-	if len(plan.Launches) > 0 || slices.ContainsFunc(plan.Commands, drift) {
+	pays := func(c model.Command) bool { return c.Reason == model.Drifted || c.Reason == model.Unhealthy }
+	if len(plan.Launches) > 0 || slices.ContainsFunc(plan.Commands, pays) {
 		return ""
 	}
 	if a, b := solvetest.Spent(before), solvetest.Spent(after); b > a {

@@ -77,26 +77,6 @@ func pin(list []model.Pending, to map[string]model.Requirement) []model.Pending 
 	return out
 }
 
-// plannedIn returns the value of the team's topology key on the nodes that its pods are
-// planned on, and how many are; none if the nodes do not all have the same.
-func plannedIn(s *model.Snapshot, t *team) (value string, pods int) {
-	for _, p := range t.pods {
-		if p.Planned == "" {
-			continue
-		}
-		i := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Name == p.Planned })
-		if i < 0 {
-			return "", 0
-		}
-		on, known := s.Nodes[i].Labels.Value(t.TopologyKey)
-		if !known || pods > 0 && on != value {
-			return "", 0
-		}
-		value, pods = on, pods+1
-	}
-	return value, pods
-}
-
 // domainsOf returns the values of a label that nodes have, or that new nodes are known
 // to have before they are launched.
 func domainsOf(s *model.Snapshot, key string) []string {

@@ -234,6 +234,26 @@ func (a *assembly) admitOne(t *team) {
 // it says in which.
 func (t *team) roams() bool { return t.TopologyKey != "" && len(t.On) == 0 }
 
+// plannedIn returns the value of the team's topology key on the nodes that its pods are
+// planned on, and how many are; none if the nodes do not all have the same.
+func plannedIn(s *model.Snapshot, t *team) (value string, pods int) {
+	for _, p := range t.pods {
+		if p.Planned == "" {
+			continue
+		}
+		i := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Name == p.Planned })
+		if i < 0 {
+			return "", 0
+		}
+		on, known := s.Nodes[i].Labels.Value(t.TopologyKey)
+		if !known || pods > 0 && on != value {
+			return "", 0
+		}
+		value, pods = on, pods+1
+	}
+	return value, pods
+}
+
 // settle pins the team to the topology domain in which its pods are planned, if all of
 // them can stay there, else to the one that has places for most of its pods, and of these to
 // the cheapest. It reports whether some domain has places for its minimum;

@@ -110,7 +110,7 @@ func (r *Reconciler) endedOf(q *autoscalingv1.ProvisioningRequest) map[types.UID
 	return r.ended[key].pods
 }
 
-// use takes away a pod that requests as much, or else another one: of several the last.
+// use counts one pod less: one that requests as much, or else another one: of several the last.
 func use(sets []set, requests model.Resources) {
 	last := -1
 	for i := range sets {
