@@ -285,7 +285,10 @@ func (p *Provider) failed(ctx context.Context, m *machine.Machine) error {
 	verdict := attempt.Allocation(cause)
 	p.note(attempt.Size, verdict)
 	err := verdict.Err(fmt.Errorf("instance %s: %s: %s", m.Name, cause.Code, cause.Text))
-	of, _ := p.fleetOf(machine.ProviderID(m.VM))
+	of := fleet(p.config.Machines)
+	if strings.EqualFold(m.ID, m.VM) { // an AKS machine is something beside its virtual machine
+		of = p.config.VMs
+	}
 	if gone := of.Delete(ctx, m.Name); gone != nil && !cloud.IsNotFound(gone) {
 		return errors.Join(err, gone)
 	}

@@ -28,9 +28,10 @@ func Apply(rng *rand.Rand, s *model.Snapshot, plan *model.Plan) *model.Snapshot 
 		a.launch(unused(merged.Nodes), &all.Launches[i])
 	}
 	for _, cmd := range plan.Commands {
-		if cmd.Reboot {
-			d := &nodeNamed(merged, cmd.Nodes[0].Node).Disruption
-			d.Unhealthy, d.Reboot, d.Severity = "", false, 0
+		for i := range merged.Nodes {
+			if n := &merged.Nodes[i]; cmd.Reboot && n.Name == cmd.Nodes[0].Node {
+				n.Disruption.Unhealthy, n.Disruption.Reboot, n.Disruption.Severity = "", false, 0
+			}
 		}
 		for _, l := range cmd.Launches {
 			if len(l.Pods) == 0 {

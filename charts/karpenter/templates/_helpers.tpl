@@ -99,7 +99,7 @@ tlsConfig:
 {{- define "karpenter.tokenSecrets" -}}
 {{- $names := list "bootstrap-token-karpn0" "bootstrap-token-karpn1" "bootstrap-token-karpn2" -}}
 {{- range .Values.controller.env | default list -}}
-{{- if eq .name "KUBELET_BOOTSTRAP_TOKEN" -}}
+{{- if and (eq .name "KUBELET_BOOTSTRAP_TOKEN") (or .value .valueFrom) -}}
 {{- $names = list -}}
 {{- with .value }}{{ $names = list (printf "bootstrap-token-%s" (first (splitList "." .))) }}{{ end -}}
 {{- end -}}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
@@ -35,8 +36,8 @@ func (v *VMs) Bill(ctx context.Context, names []string) (refused map[string]erro
 		return nil, err
 	}
 	for i := range extensions {
-		if id := value(extensions[i].ID); id != "" {
-			v.setBilled(ownerOf(id))
+		if owner, ok := ownerOf(value(extensions[i].ID)); ok {
+			v.setBilled(owner)
 		}
 	}
 	machines, err := v.List(ctx)
@@ -76,9 +77,14 @@ func (v *VMs) bill(ctx context.Context, m *machine.Machine) error {
 	return nil
 }
 
-// ownerOf returns the name of the virtual machine of an extension by its ID.
-func ownerOf(id string) string {
-	return lastPart(id[:len(id)-len("/extensions/"+billingExtension)])
+// ownerOf returns the name of the virtual machine of an extension by its ID. It is not ok
+// if the ID is not of such an extension.
+func ownerOf(id string) (name string, ok bool) {
+	end := len(id) - len("/extensions/"+billingExtension)
+	if end < 0 || !strings.EqualFold(id[end:], "/extensions/"+billingExtension) {
+		return "", false
+	}
+	return lastPart(id[:end]), true
 }
 
 func (v *VMs) isBilled(name string) bool {

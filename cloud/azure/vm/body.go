@@ -53,7 +53,7 @@ func (o *order) subnet() string {
 	return o.config.Subnet
 }
 
-// cluster is what the number of pods depends on.
+// pods is how many pods the node takes.
 func (o *order) pods() int64 {
 	class := instancetype.NewClass(o.Class, o.Kubernetes)
 	return instancetype.MaxPods(&class, &instancetype.Cluster{NetworkPlugin: o.config.Cluster.NetworkPlugin, NetworkPluginMode: o.config.Cluster.NetworkPluginMode})

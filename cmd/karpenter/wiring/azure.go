@@ -110,7 +110,7 @@ func (m *microsoft) virtualMachines() vm.Config {
 		Machines: m.Services.VirtualMachines, Extensions: m.Services.Extensions, Interfaces: m.Services.Interfaces, Balancers: m.Services.Balancers,
 		Groups: m.Services.SecurityGroups, Graph: m.Services.Graph, Clock: m.Clock,
 		Subscription: c.Subscription, NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Subnet: c.Subnet,
-		Identities: c.NodeIdentities, DiskEncryptionSet: c.DiskEncryptionSet,
+		Identities: c.NodeIdentities, DiskEncryptionSet: c.DiskEncryptionSet, Billed: c.EnvironmentFile == "",
 	}
 }
 
@@ -135,7 +135,7 @@ func (m *microsoft) prepare(ctx context.Context, vms *vm.Config) error {
 		Live: m.Manager.GetAPIReader(), Client: m.Manager.GetClient(), Clock: m.Clock, Fixed: c.BootstrapToken,
 		Warn: func(message string) { m.Manager.GetLogger().Info(message) },
 	})
-	vms.SSHKey, vms.Billed, vms.Token = c.SSHKey, c.EnvironmentFile == "", m.tokens.Token
+	vms.SSHKey, vms.Token = c.SSHKey, m.tokens.Token
 	vms.Cluster = bootstrap.Cluster{
 		APIServer: server.Hostname(), Authority: cmp.Or(m.Config.AWS.ClusterCABundle, m.CABundle), Tenant: c.Tenant, Subscription: c.Subscription,
 		NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Cloud: c.Cloud, KubeletIdentity: c.KubeletIdentity, AdminUser: c.AdminUser,
