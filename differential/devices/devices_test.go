@@ -43,7 +43,7 @@ var features = structured.Features{
 // TestAllocator: pod after pod, the allocator and we agree on whether the node has
 // devices for its claims. What the allocator allocates, the next pod finds taken.
 // spec 46/20, 46/22, 46/23, 46/24, 46/25, 46/26, 46/27, 46/33, 46/34, 46/35, 46/37, 46/41, 46/43,
-// 46/44, 46/45, 46/46, 46/47, 46/56, 46/57.
+// spec 46/44, 46/45, 46/46, 46/47, 46/56, 46/57.
 func TestAllocator(t *testing.T) {
 	n := 3000 * *seeds
 	from, to := *first, *first+uint64(n)

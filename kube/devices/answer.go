@@ -91,11 +91,17 @@ func coming(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && p.Status.NominatedNodeName != ""
 }
 
-// movesWith reports whether the claim, which has an allocation, is released when the
-// pod leaves its node: only pods there hold it. A PodGroup holds it as long as it
-// exists.
+// movesWith reports whether devices must be found for the claim, which has some, when the
+// pod leaves its node: it is released then, as only pods there hold it. A PodGroup holds
+// it as long as it exists. Devices that are of no single node are there again for the
+// pod that comes next. And while a pool of the claim is not published, or not all of it, as
+// when its driver starts again, nothing can be said.
 func (s *Store) movesWith(p *corev1.Pod, c *resourcev1.ResourceClaim) bool {
-	if p.Spec.NodeName == "" {
+	if p.Spec.NodeName == "" || !slices.ContainsFunc(results(c), func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return s.pools[poolKey{r.Driver, r.Pool}].standing() == ofNode
+	}) || slices.ContainsFunc(results(c), func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return s.pools[poolKey{r.Driver, r.Pool}].standing() == unknown
+	}) {
 		return false
 	}
 	for _, r := range c.Status.ReservedFor {

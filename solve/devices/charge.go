@@ -3,6 +3,7 @@
 package devices
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -43,6 +44,15 @@ type Charge struct {
 	plain  map[*model.Shape]*model.Shape // as they were, by what they became
 	rooms  map[room]equipment
 	pools  []model.Pool // of the Snapshot, as they became
+
+	dealt  map[dealt]*model.Shape
+	before map[*model.Shape]*model.Shape // as they were, by what they became when their pods got devices that are of no single node
+}
+
+// dealt is a shape whose pods got such devices, or none, by what that means for them.
+type dealt struct {
+	of  *model.Shape
+	how string
 }
 
 // room is a node by what its room for pods with claims follows from.
@@ -84,6 +94,14 @@ func (c *Charge) Of(s *model.Snapshot) *model.Snapshot {
 	if len(shapes) == 0 {
 		*c = Charge{}
 		return s
+	}
+	c.consult(s)
+	if len(s.Devices) > 0 {
+		s = c.deal(s, shapes)
+		if shapes = claiming(s); len(shapes) == 0 {
+			c.axes, c.base = nil, len(s.Resources)
+			return s
+		}
 	}
 	c.open(s, shapes)
 	out := *s
@@ -133,11 +151,84 @@ func claiming(s *model.Snapshot) []*model.Shape {
 	return out
 }
 
+// consult has a book about the selectors, a new one unless they are those of before.
+func (c *Charge) consult(s *model.Snapshot) {
+	if c.Book == nil || !reflect.DeepEqual(c.selectors, s.Selectors) || c.Large() || len(c.dealt) > mostKept {
+		*c = Charge{Book: NewBook(s.Selectors), selectors: s.Selectors, dealt: map[dealt]*model.Shape{}, before: map[*model.Shape]*model.Shape{}}
+	}
+}
+
+// deal gives the pods that wait devices that are of no single node, if they need such,
+// and rejects pods for which there are none. Pods that run keep theirs when they move;
+// of a claim that has such devices and others, nobody knows.
+func (c *Charge) deal(s *model.Snapshot, shapes []*model.Shape) *model.Snapshot {
+	d := newDealer(c.Book, s)
+	gets := map[*model.Shape]bool{}
+	for _, shape := range shapes {
+		if refusal(shape.Claims, c.Book) == "" && c.broken(shape, s.Nodes) == "" { // others are rejected as they are
+			of := d.partsOf(shape)
+			gets[shape] = of.common != nil || of.why != ""
+		}
+	}
+	out := *s
+	became := make([]map[*model.Shape][]model.Pod, len(s.Pending))
+	order := make([][]*model.Shape, len(s.Pending))
+	for _, at := range inOrder(s.Pending, func(shape *model.Shape) bool { return gets[shape] }) {
+		p := &s.Pending[at[0]]
+		shape := c.dealtShape(p.Shape, d.deal(p.Shape))
+		if became[at[0]] == nil {
+			became[at[0]] = map[*model.Shape][]model.Pod{}
+		}
+		if became[at[0]][shape] == nil {
+			order[at[0]] = append(order[at[0]], shape)
+		}
+		became[at[0]][shape] = append(became[at[0]][shape], p.Pods[at[1]])
+	}
+	out.Pending = nil
+	for i, p := range s.Pending {
+		if order[i] == nil {
+			out.Pending = append(out.Pending, p)
+		}
+		for _, shape := range order[i] {
+			out.Pending = append(out.Pending, model.Pending{Shape: shape, Peer: p.Peer, Pods: became[i][shape]})
+		}
+	}
+	out.Nodes = slices.Clone(s.Nodes)
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		for j := range n.Movable {
+			if shape := n.Movable[j].Shape; gets[shape] {
+				why := cmp.Or(d.partsOf(shape).why, claimNames(shape.Claims)+" (with devices of its node and devices that are of no single node, which is not planned anew)")
+				n.Movable = slices.Clone(n.Movable)
+				n.Movable[j].Shape = c.dealtShape(shape, deal{why: why})
+			}
+		}
+	}
+	return &out
+}
+
+// dealtShape returns what the shape becomes for pods with such a deal.
+func (c *Charge) dealtShape(s *model.Shape, of deal) *model.Shape {
+	key := dealt{s, of.why}
+	if of.why == "" {
+		key.how = termsText(of.on)
+	}
+	out := c.dealt[key]
+	if out == nil {
+		copied := *s
+		if out = &copied; of.why != "" {
+			out.Refused = append(slices.Clone(s.Refused), of.why)
+		} else {
+			out.DeviceTerms, out.Claims = of.on, of.rest
+		}
+		out.Key += " " + key.how
+		c.dealt[key], c.before[out] = out, s
+	}
+	return out
+}
+
 // open starts with the axes of the shapes, from scratch unless they are those of before.
 func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
-	if c.Book == nil || !reflect.DeepEqual(c.selectors, s.Selectors) || c.Large() {
-		*c = Charge{Book: NewBook(s.Selectors), selectors: s.Selectors}
-	}
 	c.kinds = kindsOf(s)
 	axes, served := c.axesOf(shapes, s), servedOf(shapes, s.Resources)
 	same := slices.EqualFunc(axes, c.axes, func(a, b axis) bool { return a.equal(&b) }) && reflect.DeepEqual(served, c.served)
@@ -221,31 +312,6 @@ func (c *Charge) sharedAxes(s *model.Snapshot) []axis {
 	return append(out, more...)
 }
 
-// eachPool calls f for every pool of devices of nodes and types.
-func eachPool(s *model.Snapshot, f func(p *model.DevicePool)) {
-	add := func(pools []model.DevicePool) {
-		for i := range pools {
-			f(&pools[i])
-		}
-	}
-	for i := range s.Nodes {
-		add(s.Nodes[i].Devices)
-	}
-	for i := range s.Pools {
-		for _, t := range s.Pools[i].Types {
-			add(t.Devices)
-		}
-	}
-}
-
-func claimNames(claims []model.DeviceClaim) string {
-	names := make([]string, len(claims))
-	for i := range claims {
-		names[i] = claims[i].Name
-	}
-	return "claim " + strings.Join(names, ", ")
-}
-
 // kindsOf returns the kinds of devices of nodes and types, by key.
 func kindsOf(s *model.Snapshot) []*model.DeviceKind {
 	known := map[string]*model.DeviceKind{}
@@ -270,7 +336,7 @@ func (c *Charge) content(r *request, kinds []*model.DeviceKind) []string {
 		return nil
 	}
 	for _, k := range kinds {
-		if slices.ContainsFunc(r.ways, func(w *way) bool { v, _ := c.judge(w.DeviceWay, k); return v == yes }) {
+		if c.wants(r, k) {
 			if k.Shared {
 				return nil
 			}
@@ -533,6 +599,9 @@ func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
 	}
 	c.shapes[s] = &copied
 	c.plain[&copied] = s
+	if before := c.before[s]; before != nil {
+		c.plain[&copied] = before
+	}
 	return &copied
 }
 
@@ -566,22 +635,14 @@ func (c *Charge) broken(s *model.Shape, nodes []model.Node) string {
 	return ""
 }
 
-// takes reports whether the taints and labels of a node let the pods run there.
-func takes(n *model.Node, s *model.Shape) bool {
-	_, bad := model.Untolerated(n.Taints, s.Tolerations)
-	return !bad && slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
-		_, ok := n.Labels.Satisfies(alt)
-		return ok
-	})
-}
-
 // Undo has the plan speak of resources and shapes as the Snapshot does. What devices
 // serve is not requested of new nodes, which have nothing of it to allocate.
 func (c *Charge) Undo(plan *model.Plan) {
-	if len(c.axes) == 0 {
+	if c.Book == nil {
 		return
 	}
 	plan.Restore(c.base, c.plain)
+	plan.Restore(c.base, c.before)
 	release(plan.Launches, c.pools, c.served)
 	for i := range plan.Commands {
 		release(plan.Commands[i].Launches, c.pools, c.served)
