@@ -344,7 +344,7 @@ func (d *dealer) whyNone(claims []model.DeviceClaim) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s (each request has devices that are of no single node, but they cannot be had together)", claimNames(claims))
+	return fmt.Sprintf("%s (what can still be had of devices that are of no single node is not enough)", claimNames(claims))
 }
 
 // joined returns the terms of which one must hold so that one of each holds. No terms
