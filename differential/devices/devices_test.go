@@ -81,7 +81,7 @@ func disagreement(t *testing.T, s *situation, judge *selectors.Judge, cache *cel
 	}
 	var taken []*resourcev1.ResourceClaim
 	for i, claims := range s.pods {
-		results, err := allocate(t, s, taken, claims, cache)
+		results, err := allocate(t, s, node(), taken, claims, cache)
 		theirs := "none"
 		switch {
 		case err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode):
@@ -108,7 +108,7 @@ func disagreement(t *testing.T, s *situation, judge *selectors.Judge, cache *cel
 }
 
 // allocate asks the allocator of Kubernetes, as kube-scheduler does.
-func allocate(t *testing.T, s *situation, taken, claims []*resourcev1.ResourceClaim, cache *cel.Cache) ([]resourcev1.AllocationResult, error) {
+func allocate(t *testing.T, s *situation, on *corev1.Node, taken, claims []*resourcev1.ResourceClaim, cache *cel.Cache) ([]resourcev1.AllocationResult, error) {
 	t.Helper()
 	state := structured.AllocatedState{
 		AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
@@ -131,7 +131,7 @@ func allocate(t *testing.T, s *situation, taken, claims []*resourcev1.ResourceCl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return allocator.Allocate(t.Context(), node(), claims)
+	return allocator.Allocate(t.Context(), on, claims)
 }
 
 type lister []*resourcev1.DeviceClass

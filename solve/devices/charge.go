@@ -49,12 +49,6 @@ type Charge struct {
 	before map[*model.Shape]*model.Shape // as they were, by what they became when their pods got devices that are of no single node
 }
 
-// dealt is a shape whose pods got such devices, or none, by what that means for them.
-type dealt struct {
-	of  *model.Shape
-	how string
-}
-
 // room is a node by what its room for pods with claims follows from.
 type room struct {
 	have, requested *int64
@@ -166,8 +160,8 @@ func (c *Charge) deal(s *model.Snapshot, shapes []*model.Shape) *model.Snapshot 
 	gets := map[*model.Shape]bool{}
 	for _, shape := range shapes {
 		if refusal(shape.Claims, c.Book) == "" && c.broken(shape, s.Nodes) == "" { // others are rejected as they are
-			of := d.partsOf(shape)
-			gets[shape] = of.common != nil || of.why != ""
+			of := d.partsOf(try{Shape: shape})
+			gets[shape] = of.common != nil || of.strays != nil || of.why != ""
 		}
 	}
 	out := *s
@@ -198,9 +192,12 @@ func (c *Charge) deal(s *model.Snapshot, shapes []*model.Shape) *model.Snapshot 
 		n := &out.Nodes[i]
 		for j := range n.Movable {
 			if shape := n.Movable[j].Shape; gets[shape] {
-				why := cmp.Or(d.partsOf(shape).why, claimNames(shape.Claims)+" (with devices of its node and devices that are of no single node, which is not planned anew)")
-				n.Movable = slices.Clone(n.Movable)
-				n.Movable[j].Shape = c.dealtShape(shape, deal{why: why})
+				of := d.partsOf(try{shape, true})
+				if why := of.why; why != "" || of.common != nil {
+					why = cmp.Or(why, claimNames(shape.Claims)+" (with devices of its node and devices that are of no single node, which is not planned anew)")
+					n.Movable = slices.Clone(n.Movable)
+					n.Movable[j].Shape = c.dealtShape(shape, deal{why: why})
+				}
 			}
 		}
 	}

@@ -36,7 +36,8 @@ type search struct {
 	counts []int     // by claim: devices
 	left   int       // steps
 
-	on []model.Requirements // where the devices found so far can be used, as model.Device.On
+	on    []model.Requirements // where the devices found so far can be used, as model.Device.On
+	blind []bool               // by device: it is not for this search; nil = none is
 }
 
 // pick is a device that was found for a claim.
@@ -73,14 +74,14 @@ func (b *Book) find(h *shelf, set *Set) (outcome, []pick) {
 
 // findAll is find for claims that have no devices yet.
 func (b *Book) findAll(h *shelf, set *Set) (outcome, []pick) {
-	how, s := b.findFrom(h, set, nil)
+	how, s := b.findFrom(h, set, nil, nil)
 	return how, s.picked
 }
 
 // findFrom is findAll for a pod that must be where one of the terms holds; none = it may
-// be anywhere.
-func (b *Book) findFrom(h *shelf, set *Set, on []model.Requirements) (outcome, *search) {
-	s := &search{Book: b, shelf: h, set: set, all: map[*way][]int{}, counts: make([]int, len(set.claims)), left: mostSteps, on: on}
+// be anywhere. It cannot use devices to which it is blind; nil = it is to none.
+func (b *Book) findFrom(h *shelf, set *Set, on []model.Requirements, blind []bool) (outcome, *search) {
+	s := &search{Book: b, shelf: h, set: set, all: map[*way][]int{}, counts: make([]int, len(set.claims)), left: mostSteps, on: on, blind: blind}
 	mark := h.mark()
 	for i := range set.claims {
 		s.limits = append(s.limits, make([]limit, len(set.claims[i].constraints)))
@@ -211,6 +212,9 @@ func (s *search) device(claim, at, wayAt, n, from int) outcome {
 // try takes a device for a way if it can be used where the others can, and goes on, from
 // a position for the next device.
 func (s *search) try(claim, at, wayAt, n, i, next int) outcome {
+	if s.blind != nil && s.blind[i] {
+		return none
+	}
 	before := s.on
 	if on, ok := joined(before, s.devices[i].On); ok {
 		s.on = on
