@@ -37,6 +37,8 @@ type Charge struct {
 	axes      []axis
 	kinds     []*model.DeviceKind // of nodes and types
 	served    []served            // by name
+	daemons   []model.Daemon      // of the Snapshot
+	wellKnown model.LabelSet
 
 	types  map[typeKey]*model.InstanceType
 	lists  map[listKey][]*model.InstanceType
@@ -54,18 +56,21 @@ type room struct {
 	have, requested *int64
 	devices         *model.DevicePool
 	plugins         string
+	daemons         string
 }
 
 // typeKey is an instance type in a pool whose nodes have plugins for these resources.
 type typeKey struct {
 	of      *model.InstanceType
 	plugins string
+	daemons string
 }
 
 // listKey is the first of a list of types, likewise.
 type listKey struct {
 	first   **model.InstanceType
 	plugins string
+	pool    string // "" = no daemon needs devices
 }
 
 // axis is a resource: one of the following.
@@ -106,7 +111,7 @@ func (c *Charge) Of(s *model.Snapshot) *model.Snapshot {
 	shown := c.shown(s, c.served)
 	out.Pools = slices.Clone(s.Pools)
 	for i := range out.Pools {
-		out.Pools[i].Types = c.list(out.Pools[i].Types, shown[out.Pools[i].Name])
+		out.Pools[i].Types = c.list(&out.Pools[i], shown[out.Pools[i].Name])
 	}
 	c.pools = out.Pools
 	out.Nodes = slices.Clone(s.Nodes)
@@ -229,12 +234,13 @@ func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
 	c.kinds = kindsOf(s)
 	axes, served := c.axesOf(shapes, s), servedOf(shapes, s.Resources)
 	same := slices.EqualFunc(axes, c.axes, func(a, b axis) bool { return a.equal(&b) }) && reflect.DeepEqual(served, c.served)
-	if !same || c.base != len(s.Resources) || len(c.shapes)+len(c.rooms)+len(c.types) > mostKept {
+	if !same || !sameDaemons(c.daemons, s.Daemons) || c.base != len(s.Resources) || len(c.shapes)+len(c.rooms)+len(c.types) > mostKept {
 		c.axes, c.served, c.base = axes, served, len(s.Resources)
 		c.types, c.lists = map[typeKey]*model.InstanceType{}, map[listKey][]*model.InstanceType{}
 		c.shapes, c.plain = map[*model.Shape]*model.Shape{}, map[*model.Shape]*model.Shape{}
 		c.rooms = map[room]equipment{}
 	}
+	c.daemons, c.wellKnown = s.Daemons, s.WellKnown
 }
 
 // axesOf returns the axes for the shapes: a set's, in the order of shapes, then those
@@ -439,20 +445,22 @@ func (c *Charge) stocked(s *Stock) []int64 {
 	return out
 }
 
-func (c *Charge) list(types []*model.InstanceType, shown []bool) []*model.InstanceType {
+func (c *Charge) list(p *model.Pool, shown []bool) []*model.InstanceType {
+	types := p.Types
 	if len(types) == 0 {
 		return types
 	}
-	key := listKey{&types[0], pluginsText(shown)}
+	key := listKey{&types[0], pluginsText(shown), c.hostText(p)}
 	if known := c.lists[key]; len(known) == len(types) {
 		return known
 	}
 	out := make([]*model.InstanceType, len(types))
 	for i, t := range types {
-		key := typeKey{t, key.plugins}
+		daemons := c.daemonsOf(p, t)
+		key := typeKey{t, key.plugins, pluginsText(daemons)}
 		if c.types[key] == nil {
 			with := *t
-			e := c.equip(t.Allocatable, nil, t.Devices, c.plugged(t.Allocatable, t.Devices, c.served, shown))
+			e := c.equip(t.Allocatable, nil, t.Devices, c.plugged(t.Allocatable, t.Devices, c.served, shown), daemons)
 			with.Allocatable, with.Devices = e.resources, e.pools
 			c.types[key] = &with
 		}
@@ -469,13 +477,15 @@ type equipment struct {
 }
 
 // equip returns what there is of the resources, of which so much is requested, and of
-// the axes. Plugins says of each served resource whether a device plugin has it.
-func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool, plugins []bool) equipment {
+// the axes. Plugins says of each served resource whether a device plugin has it, and
+// daemons of each DaemonSet whether its pod is still to come.
+func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool, plugins, daemons []bool) equipment {
 	for i, has := range plugins {
 		if has {
 			pools = append(slices.Clip(pools), model.DevicePool{Driver: plugin, Name: c.served[i].name})
 		}
 	}
+	pools = c.without(pools, daemons)
 	s := c.stock(pools)
 	out := make(model.Resources, c.base+len(c.axes))
 	copy(out, have)
@@ -490,7 +500,8 @@ func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool
 
 func (c *Charge) room(n *model.Node, shown []bool) equipment {
 	plugins := c.ofPlugins(n, c.served, shown)
-	key := room{plugins: pluginsText(plugins)}
+	daemons := c.daemonsTo(n)
+	key := room{plugins: pluginsText(plugins), daemons: pluginsText(daemons)}
 	if len(n.Allocatable) > 0 {
 		key.have = &n.Allocatable[0]
 	}
@@ -501,11 +512,11 @@ func (c *Charge) room(n *model.Node, shown []bool) equipment {
 		key.devices = &n.Devices[0]
 	}
 	if key.have == nil {
-		return c.equip(n.Allocatable, n.Requested, n.Devices, plugins)
+		return c.equip(n.Allocatable, n.Requested, n.Devices, plugins, daemons)
 	}
 	out, known := c.rooms[key]
 	if !known {
-		out = c.equip(n.Allocatable, n.Requested, n.Devices, plugins)
+		out = c.equip(n.Allocatable, n.Requested, n.Devices, plugins, daemons)
 		c.rooms[key] = out
 	}
 	return out

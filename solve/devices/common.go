@@ -329,12 +329,22 @@ func (d *dealer) spoil(strays []stray) string {
 			if !d.shelf.free(i) || !d.wants(r.request, d.shelf.devices[i].Kind) {
 				continue
 			}
-			if d.spoilt[i] = true; !r.one {
+			if d.spoilWith(i); !r.one {
 				return fmt.Sprintf("claim %s (request %s can get some of its devices from the node and others, such as %s, from none, which is not planned)", r.claim, r.name, d.shelf.devices[i].Name)
 			}
 		}
 	}
 	return ""
+}
+
+// spoilWith has no other pod get the device, or one that needs of the same counters.
+func (d *dealer) spoilWith(i int) {
+	for j := range d.shelf.devices {
+		same := func(u use) bool {
+			return slices.ContainsFunc(d.shelf.devices[j].uses, func(o use) bool { return o.counter == u.counter })
+		}
+		d.spoilt[j] = d.spoilt[j] || j == i || slices.ContainsFunc(d.shelf.devices[i].uses, same)
+	}
 }
 
 func (d *dealer) try(s try) deal {
