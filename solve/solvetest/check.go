@@ -262,7 +262,7 @@ func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, o outcome) {
 			c.fail("launch %d as %s attaches %d volumes of %s, %d are allowed", i, o.kind.Name, n, limit.Driver, limit.Most)
 		}
 	}
-	if missing := c.lacking(launchKey(i), station{o.kind.Devices, o.labels, l.Pods}, c.stations); len(missing) > 0 {
+	if missing := c.lacking(launchKey(i), newStation(pool, l, o), c.stations); len(missing) > 0 {
 		c.fail("launch %d as %s has no devices for %v", i, o.kind.Name, missing)
 	}
 	if clash(ports, shapes) {

@@ -416,6 +416,8 @@ type station struct {
 	pools  []model.DevicePool
 	labels model.Requirements
 	pods   []model.Pod
+	taints []model.Taint // of a launch, to which daemons come first
+	isNew  bool
 }
 
 // stationsOf returns the nodes of the plan that get pods by name, and the launches as they
@@ -440,12 +442,17 @@ func (c *checker) stationsOf(plan *model.Plan) map[string]station {
 			}
 			for _, o := range outcomes(&c.s.Pools[j], l) {
 				if o.kind.Name == l.Type && o.offer.Zone == l.Zone && o.offer.CapacityType == l.CapacityType {
-					out[launchKey(i)] = station{o.kind.Devices, o.labels, l.Pods}
+					out[launchKey(i)] = newStation(&c.s.Pools[j], l, o)
 				}
 			}
 		}
 	}
 	return out
+}
+
+// newStation is the launch as one of its outcomes.
+func newStation(p *model.Pool, l *model.Launch, o outcome) station {
+	return station{pools: o.kind.Devices, labels: o.labels, pods: l.Pods, taints: p.Taints, isNew: true}
 }
 
 func launchKey(i int) string { return fmt.Sprint("launch ", i) }
@@ -471,6 +478,11 @@ func (c *checker) lacking(key string, at station, others map[string]station) []s
 	for name, on := range sites {
 		nodes[name] = newHardwareAt(c.s, on, c.s.Devices, common)
 		nodes[name].done = done
+		for _, d := range c.s.Daemons {
+			if on.isNew && accepts(on.labels, on.taints, d.Shape) {
+				nodes[name].give(d.Name, d.Shape.Claims)
+			}
+		}
 		for _, p := range on.pods {
 			if len(c.shapes[p.Key()].Claims) > 0 {
 				pods = append(pods, arrival{p, name})
