@@ -76,6 +76,7 @@ func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.Resour
 		return
 	}
 	claim.Name = name
+	noWorse(claim.Requests, results(c))
 	for other, user := range s.byUse[key] {
 		if other != keyOf(p) {
 			claim.Shared = key
@@ -83,6 +84,21 @@ func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.Resour
 		}
 	}
 	to.Claims = append(to.Claims, claim)
+}
+
+// noWorse has requests of a pod that moves be content with the alternative that they have
+// and with better ones. Once the pod is gone, the one in its place takes any.
+func noWorse(requests []model.DeviceRequest, have []resourcev1.DeviceRequestAllocationResult) {
+	for i := range requests {
+		r := &requests[i]
+		for _, h := range have {
+			at := slices.IndexFunc(r.Ways, func(w model.DeviceWay) bool { return w.Name != "" && h.Request == r.Name+"/"+w.Name })
+			if at >= 0 {
+				r.Ways = r.Ways[:at+1]
+				break
+			}
+		}
+	}
 }
 
 // coming reports whether the scheduler has found a node for the pod and is about to

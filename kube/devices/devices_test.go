@@ -196,6 +196,29 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
+// TestAlternativesOfMovedPods: a pod that moves is not planned with an alternative that it
+// wants less than the one it has. spec 46/83.
+func TestAlternativesOfMovedPods(t *testing.T) {
+	for has, want := range map[string]int{"": 3, "r/large": 1, "r/middle": 2, "r/small": 3} {
+		s := newStore()
+		s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+		s.SetSlice(slice(t, "s", "nodeName: n1", 1, 1, "gpu-0"))
+		c := read[resourcev1.ResourceClaim](t, `{metadata: {namespace: default, name: c}, spec: {devices: {requests: [{name: r, firstAvailable: [
+			{name: large, deviceClassName: gpu}, {name: middle, deviceClassName: gpu}, {name: small, deviceClassName: gpu}]}]}}}`)
+		p := pod("p", named("c"))
+		if has != "" {
+			p.Spec.NodeName = "n1"
+			c.Status.Allocation = read[resourcev1.AllocationResult](t, `{devices: {results: [{request: `+has+`, driver: gpu.example.com, pool: gpus, device: gpu-0}]}}`)
+			c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "p", UID: "p"}}
+		}
+		s.SetClaim(c)
+		s.SetPod(p)
+		if a := s.Of(p); len(a.Claims) != 1 || len(a.Claims[0].Requests[0].Ways) != want {
+			t.Errorf("with %q: %+v, want %d alternatives", has, a.Claims, want)
+		}
+	}
+}
+
 // TestClaimOfAGroup: the claim that was made for a PodGroup is that of all its pods, and one
 // reservation. spec 46/55.
 func TestClaimOfAGroup(t *testing.T) {
