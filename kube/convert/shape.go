@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-helpers/resource"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/devices"
 	"karpenter/kube/pods"
 	"karpenter/kube/volumes"
 	"karpenter/model"
@@ -19,8 +20,8 @@ import (
 
 // shape returns the scheduling-relevant part of the pod's spec, what the pod
 // requests of resources that have no position, what the shape was made with of the
-// pod's volumes, and whether the pod waits for its ResourceClaims.
-func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int64, a volumes.Answer, waits bool) {
+// pod's volumes, and what its ResourceClaims mean.
+func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int64, a volumes.Answer, d devices.Answer) {
 	s, unknown = c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
 	s.Refused = c.refused(p)
@@ -31,15 +32,15 @@ func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int6
 		s.PodTerms = append(together(p.Namespace, a), s.PodTerms...)
 	}
 	if c.Devices != nil {
-		d := c.Devices(p)
-		s.Claims, s.DeviceTerms, waits = d.Claims, d.Terms, d.Waits
+		d = c.Devices(p)
+		s.Claims, s.DeviceTerms = d.Claims, d.Terms
 		s.Refused = append(s.Refused, d.Refused...)
 	}
 	if pods.DaemonSet(p) || pods.Static(p) {
 		settled(s)
 	}
 	s.Key = c.identity(s, unknown)
-	return s, unknown, a, waits
+	return s, unknown, a, d
 }
 
 // identity returns the identity that the shape has together with the unknown
