@@ -602,7 +602,7 @@ func histories() []history {
 			c.mark(n, model.Drifted)
 			c.evict(p)
 		}},
-		{gang + " whole", "together", "pod b on c2 stays, and others of its group have been ended at 4m0s", func(c *court) {
+		{gang + " whole=true", "together", "pod b on c2 stays, and others of its group have been ended at 2m0s", func(c *court) {
 			n := c.node("c1")
 			c.node("c2")
 			p := c.pod("a", "c1", of("train"))
