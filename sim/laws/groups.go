@@ -27,7 +27,7 @@ func newReturned(t terms) *Law {
 	empty, tick := since{}, every{period: sampling}
 	return &Law{
 		name:  "returned",
-		means: "No instance that was launched for a PodGroup is without pods for longer than 36 minutes while too few pods of the group run. `consolidateAfter` and budgets are no exceptions.",
+		means: "No instance that was launched for a PodGroup is without pods for longer than 36 minutes while pods of the group exist and too few of them run. `consolidateAfter` and budgets are no exceptions.",
 		check: func(s *sim.Seen) error {
 			if !tick.due(s.Now) {
 				return nil
@@ -52,8 +52,19 @@ func idleForGroup(s *sim.Seen, c *v1.NodeClaim) bool {
 	}
 	return slices.ContainsFunc(strings.Split(names, ","), func(name string) bool {
 		least, running := groupOf(s, name)
-		return running < least
+		return running < least && exists(s, name)
 	})
+}
+
+// exists reports whether there is a pod of the PodGroup. The nodes of a group without any
+// go by the rules of their NodePool.
+func exists(s *sim.Seen, name string) bool {
+	for p := range store.All[*corev1.Pod](s.API) {
+		if memberOf(p) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // unused reports whether no pod runs on the claim's node but those of DaemonSets.
