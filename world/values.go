@@ -145,6 +145,7 @@ type PodGroup struct {
 
 	TopologyKey string // as in model.PodGroup
 	Existing    bool   // its pods may use initialized nodes only, and none are launched for it
+	Together    bool   // its pods are disrupted all at once or not at all
 }
 
 // DisruptionBudget is what decisions need of a PodDisruptionBudget.

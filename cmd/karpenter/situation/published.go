@@ -29,6 +29,7 @@ const (
 	rulesKey     = "rules.json"
 	offeringsKey = "offerings.txt.zst"
 	healthKey    = "health.json"
+	pausesKey    = "podgroups.json"
 
 	version = 1
 )
