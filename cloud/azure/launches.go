@@ -38,13 +38,18 @@ func (p *Provider) CheckLaunches(ctx context.Context) error {
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
-	machines, err := p.all(ctx)
-	if err != nil {
-		return err
-	}
 	found := map[string]*machine.Machine{}
-	for _, m := range machines {
-		found[machine.ProviderID(m.VM)] = m
+	for _, of := range p.fleets() {
+		if !p.has(of, waiting) {
+			continue
+		}
+		machines, err := of.List(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range machines {
+			found[machine.ProviderID(m.VM)] = m
+		}
 	}
 	var errs []error
 	for _, claim := range waiting {
@@ -70,7 +75,7 @@ func (p *Provider) check(ctx context.Context, claim *v1.NodeClaim, m *machine.Ma
 	case err != nil:
 		return err
 	case m.State == machine.Failed:
-		return p.giveUp(ctx, claim, p.failed(ctx, m))
+		return p.giveUp(ctx, claim, p.failed(ctx, m, claim))
 	}
 	return nil
 }

@@ -258,8 +258,11 @@ func TestTagUpdate(t *testing.T) {
 	if got := r.azure.Tags(machinePool, "a"); !maps.Equal(got, want) {
 		t.Errorf("tags %v, want %v", got, want)
 	}
-	// What others have changed behind our back is overwritten with the next change.
+	// What others have changed of ours is overwritten with the next change; what they have
+	// added stays.
 	r.azure.Retag(machinePool, "a", v1beta1.MachineNodeClaimTagKey, "")
+	r.azure.Retag(machinePool, "a", "owner", "somebody")
+	want["owner"] = "somebody"
 	r.class(func(c *v1beta1.AKSNodeClass) { c.Spec.Tags = nil })
 	update("without tags", true, 1)
 	delete(want, "team_name")
