@@ -75,7 +75,7 @@ type VMs struct {
 	config  Config
 	deletes singleflight.Group // by name
 
-	reading   sync.Mutex // while what network interfaces join is read
+	reading   chan struct{} // holds something while what follows is used, and Azure may be asked
 	joins     joins
 	poolsRead time.Time
 
@@ -92,7 +92,7 @@ type launched struct {
 
 // New returns the virtual machines of the cluster.
 func New(c Config) *VMs {
-	return &VMs{config: c, launched: map[string]launched{}, bills: map[string]bill{}}
+	return &VMs{config: c, launched: map[string]launched{}, bills: map[string]bill{}, reading: make(chan struct{}, 1)}
 }
 
 // id is the ARM ID of something in the resource group of the nodes.
