@@ -15,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -149,6 +150,9 @@ type Provider struct {
 	prices   nodeprice.Store
 	first    sync.Once
 	began    time.Time // the first launch; set by first
+	// stateless is of CheckLaunches: how often in a row Azure has told no state of the
+	// machine of a claim, by the claim's UID.
+	stateless map[types.UID]int
 }
 
 var _ cloud.Provider = (*Provider)(nil)

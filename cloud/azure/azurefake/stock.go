@@ -294,12 +294,19 @@ type Field int
 const (
 	CreationTimestamp Field = iota
 	ResourceID
+	ProvisioningState
+	ProvisioningError
 )
 
-// Forget has AKS not tell the field of a machine any more.
+// Forget has AKS not tell the field of a machine any more. Without a pool, Azure does not tell the
+// creation of the virtual machine of the name.
 func (c *Cloud) Forget(pool, name string, f Field) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settleLocked()
+	if v, ok := c.vms[strings.ToLower(name)]; ok && pool == "" && f == CreationTimestamp {
+		v.model.Properties.TimeCreated = nil
+	}
 	m, ok := c.machines[machineKey(pool, name)]
 	if !ok {
 		return
@@ -309,5 +316,9 @@ func (c *Cloud) Forget(pool, name string, f Field) {
 		m.model.Properties.Status.CreationTimestamp = nil
 	case ResourceID:
 		m.model.Properties.ResourceID = nil
+	case ProvisioningState:
+		m.stateless = true
+	case ProvisioningError:
+		m.model.Properties.Status.ProvisioningError = nil
 	}
 }

@@ -24,8 +24,9 @@ const billingExtension = "computeAksLinuxBilling"
 
 // States of virtual machines and extensions.
 const (
-	created = "Succeeded"
-	failed  = "Failed"
+	creating = "Creating"
+	created  = "Succeeded"
+	failed   = "Failed"
 )
 
 // bill is what is known of the extension of a virtual machine.

@@ -170,7 +170,7 @@ func (v *VMs) made(o *order, image string) *machine.Machine {
 	id := v.config.vmID(o.name)
 	return &machine.Machine{
 		ID: id, Name: o.name, VM: id, Claim: o.Claim.Name, Size: o.Choice.Type.Name, Zone: o.Choice.Offering.Zone(), CapacityType: o.Choice.Offering.CapacityType(),
-		ImageVersion: image, Created: v.config.Clock.Now(), Tags: o.Tags, Identities: v.config.Identities,
+		ImageVersion: image, State: creating, Created: v.config.Clock.Now(), Tags: o.Tags, Identities: v.config.Identities,
 	}
 }
 
