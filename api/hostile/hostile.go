@@ -87,6 +87,11 @@ func (h Source) Fill(v reflect.Value, depth int) {
 		}
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 		for i := range n {
+			if v.Index(i).Kind() == reflect.Pointer { // the API server takes no null in a list
+				v.Index(i).Set(reflect.New(v.Type().Elem().Elem()))
+				h.Fill(v.Index(i).Elem(), depth+1)
+				continue
+			}
 			h.Fill(v.Index(i), depth+1)
 		}
 	case reflect.Map:
