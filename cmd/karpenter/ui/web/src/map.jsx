@@ -25,12 +25,12 @@ function Inside({ shares, length }) {
   let y = length - 2
   const bars = []
   for (const s of shares) {
-    const h = (s / 1000) * (length - 4)
-    y -= h
+    const bottom = Math.round(y)
+    y -= (s / 1000) * (length - 4)
     if (y < 1 || bars.length > 60) break
-    bars.push(`M2 ${y.toFixed(1)}h${length - 4}v${Math.max(0.8, h - 1).toFixed(1)}h-${length - 4}z`)
+    bars.push(`M2 ${Math.round(y)}h${length - 4}v${Math.max(1, bottom - Math.round(y) - 1)}h-${length - 4}z`)
   }
-  return <svg width={length} height={length} shape-rendering="crispEdges" viewBox={`0 0 ${length} ${length}`} aria-hidden="true"><path d={bars.join('')} /></svg>
+  return <svg width={length} height={length} viewBox={`0 0 ${length} ${length}`} aria-hidden="true"><path d={bars.join('')} /></svg>
 }
 
 const words = (n) => `${n.name}: ${n.instanceType ?? 'no instance yet'}, ${n.capacityType ?? ''} ${n.zone ?? ''}, ${n.costPerHour > 0 ? `${perMonth(n.costPerHour * hours)} a month` : 'no known price'}, ${percent(used(n))} requested, ${plural(n.pods, 'pod')}, ${n.state}. ${n.fate}: ${n.why ?? ''}`
