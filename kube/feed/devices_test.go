@@ -4,6 +4,7 @@ package feed_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +123,48 @@ func TestDevices(t *testing.T) {
 	if s = w.Snapshot(now); len(s.Nodes[0].Devices) != 0 || len(s.Pending) != 0 {
 		t.Errorf("after the end: %+v, %+v", s.Nodes[0].Devices, s.Pending)
 	}
+}
+
+// TestBindingOfDevices: a node for which the scheduler has reserved devices is not disrupted
+// while it binds the pod, and the pod asks for no other. spec 46/82.
+func TestBindingOfDevices(t *testing.T) {
+	axis := model.NewAxis()
+	w := world.New(axis, nil)
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(*v1.NodeClassReference) bool { return true }}
+	sink := feed.NewSink(w, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels)})
+	labels := map[string]string{corev1.LabelHostname: "n1", v1.NodePoolLabelKey: "general", v1.NodeRegisteredLabelKey: "true", v1.NodeInitializedLabelKey: "true"}
+	sink.Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1", Labels: labels}, Spec: corev1.NodeSpec{ProviderID: "x"}})
+	node := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "claim", Labels: labels}}
+	node.Status.ProviderID, node.Status.NodeName = "x", "n1"
+	sink.Set(node)
+	expect := func(what string, binds bool, pending int) {
+		t.Helper()
+		s := w.Snapshot(time.Now())
+		if len(s.Nodes) != 1 || strings.HasPrefix(s.Nodes[0].Disruption.Blocked, "a pod is being bound") != binds || len(s.Pending) != pending {
+			t.Errorf("%s: %+v, %d entries wait", what, s.Nodes[0].Disruption, len(s.Pending))
+		}
+	}
+	sink.Set(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu"}}}
+	sink.Set(claim)
+	pod := claiming("c")
+	sink.Set(pod)
+	expect("before", false, 1)
+	claim = claim.DeepCopy()
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+		Results: []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: "gpu.example.com", Pool: "fabric", Device: "a", BindingConditions: []string{"attached"}}},
+	}}
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+	sink.Set(claim)
+	pod = pod.DeepCopy()
+	pod.Status.NominatedNodeName = "n1"
+	sink.Set(pod)
+	expect("while its devices are attached", true, 0)
+	pod = pod.DeepCopy()
+	pod.Status.NominatedNodeName = ""
+	sink.Set(pod)
+	expect("when that has failed", false, 1)
 }
 
 // TestDevicesOfDaemons: what pods of a DaemonSet claim is known from those that have their
