@@ -115,7 +115,7 @@ func TestBoundIsTrue(t *testing.T) {
 	}
 }
 
-// TestPlansAreRepeatable decides the same situation again, with its lists in
+// TestPlansAreRepeatable (spec 46/85) decides the same situation again, with its lists in
 // another order and on another number of processors.
 func TestPlansAreRepeatable(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
@@ -62,6 +64,41 @@ func TestDevicesAreNotServed(t *testing.T) {
 	x.tell("add", claiming("c"))
 	if s := x.world.Snapshot(time.Now()); len(s.Pending) != 1 || len(s.Pending[0].Shape.Refused) != 1 {
 		t.Errorf("%+v", s.Pending)
+	}
+}
+
+// TestDevicesAppear: where the API server comes to serve devices, pods with claims are planned
+// without a restart, and no more when it ceases to. It is told once. spec 46/2, 46/4.
+func TestDevicesAppear(t *testing.T) {
+	axis := model.NewAxis()
+	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, nil)}
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels()}
+	var why error = &meta.NoKindMatchError{}
+	f, err := feed.Start(t.Context(), x.informers, x.world, c, feed.Sources{
+		Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels), Unread: func(client.Object) error { return why },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) {
+		if strings.Contains(args, "resource.k8s.io/v1") {
+			told++
+		}
+	}, funcr.Options{}))
+	x.tell("add", claiming("c"))
+	x.tell("add", &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}})
+	for i, served := range []bool{false, false, true, true, false} {
+		if why = nil; !served {
+			why = &meta.NoKindMatchError{}
+		}
+		f.Look(ctx)
+		if s := x.world.Snapshot(time.Now()); len(s.Pending) != 1 || (len(s.Pending[0].Shape.Refused) == 0) != served {
+			t.Errorf("look %d, served %v: %+v", i, served, s.Pending)
+		}
+	}
+	if told != 2 {
+		t.Errorf("it was told %d times that devices are not served, want 2", told)
 	}
 }
 
