@@ -37,6 +37,9 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 		Unready:       unready(p), Stays: pods.ToleratesDisrupted(p),
 		EvictionCost: EvictionCost(p, c.DeletionCosts), Startup: startup(p),
 	}
+	if claimed.Binds {
+		out.Binding = p.Status.NominatedNodeName
+	}
 	if out.DaemonSet != "" {
 		out.Devices = claimed.Claims
 	}
