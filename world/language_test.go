@@ -496,6 +496,9 @@ func (s *story) show(what string, words []string) string {
 	case "podgroups":
 		for _, g := range snapshot.Groups {
 			fmt.Fprintf(&out, "%s: min %d, running %d%s\n", g.Name, g.MinCount, g.Running, strings.TrimSuffix(", "+g.Refused+g.Waits, ", "))
+			if len(g.Avoid) > 0 {
+				fmt.Fprintf(&out, "  avoids %v\n", g.Avoid)
+			}
 			if g.TopologyKey != "" {
 				fmt.Fprintf(&out, "  one %s, running on %q\n", g.TopologyKey, g.On)
 			}
