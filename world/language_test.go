@@ -401,7 +401,7 @@ func (s *story) pod(name string, o options) world.Pod {
 		Created: scenario.DefaultNow().Add(time.Duration(o.number("created", 0)) * time.Second),
 		Shape:   o.shape(cpu),
 		Node:    o["on"], Nominated: o["nominated"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
-		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Stays: o.has("stays"),
+		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Resizing: o.has("resizing"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
 	}
 	if o.has("group") {
