@@ -85,6 +85,7 @@ type Pod struct {
 	Static        bool      // belongs to its Node
 	Reschedulable bool      // needs a place elsewhere when its node is removed
 	Unready       bool      // is not ready, and says so
+	Resizing      bool      // what it may use is being changed, in place
 	Stays         bool      // tolerates the taint of a node that is being removed
 
 	// Protected pods must not be disrupted before ProtectedUntil, or ever when

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podevents notes on a NodeClaim when a pod last came to or left its
-// node, in status.lastPodEventTime. Consolidation leaves a node alone until
+// node, or was resized there, in status.lastPodEventTime. Consolidation leaves a node alone until
 // it has been quiet for a while.
 package podevents
 
@@ -81,7 +81,7 @@ func noting() handler.EventHandler {
 }
 
 // filter passes the events by which a pod that is bound to a node and no
-// daemon comes, ends, begins to end, or goes.
+// daemon comes, ends, begins to end, or goes, and by which resizing it in place begins or ends.
 func filter() predicate.Predicate {
 	counts := func(o client.Object) bool {
 		p := o.(*corev1.Pod)
@@ -96,7 +96,8 @@ func filter() predicate.Predicate {
 			bound := old.Spec.NodeName == ""
 			ended := !pods.Terminal(old) && pods.Terminal(p)
 			ending := !pods.Terminating(old) && pods.Terminating(p)
-			return counts(p) && (bound || ended || ending)
+			resized := pods.Resizing(old) != pods.Resizing(p)
+			return counts(p) && (bound || ended || ending || resized)
 		},
 	}
 }
