@@ -33,7 +33,7 @@ type machine struct {
 }
 
 // remains is how long a machine whose creation has failed may stay, a network interface that
-// nobody uses, and a virtual machine without a bill.
+// is of no use, and a virtual machine without a bill.
 const remains = 15 * time.Minute
 
 // Look implements sim.Vendor.
@@ -136,7 +136,7 @@ func (s *Subscription) look(all []azurefake.VM) error {
 	}
 	for name := range s.Azure.Interfaces() {
 		if !used[name] {
-			errs = append(errs, note("network interface "+name+" is of nobody"))
+			errs = append(errs, note("network interface "+name+" belongs to no virtual machine and no NodeClaim"))
 		}
 	}
 	s.odd = odd
