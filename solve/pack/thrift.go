@@ -146,10 +146,15 @@ func (n *insertion) tiersUsed() map[inTier]bool {
 }
 
 // leavesTiers reports whether nodes are launched for some kind in a tier that was
-// not used for it: pools of less weight are only for pods that others cannot take.
+// not used for it or, if none was, that is not the heaviest that suits it: pools of less
+// weight are only for pods that others cannot take.
 func (n *insertion) leavesTiers(used map[inTier]bool) bool {
 	for now := range n.tiersUsed() {
-		if !used[now] {
+		some := false
+		for was := range used {
+			some = some || was.kind == now.kind
+		}
+		if !used[now] && (some || now.tier != n.heaviest(n.wholeOf(now.kind))) {
 			return true
 		}
 	}
