@@ -3,7 +3,6 @@
 package pack
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -42,6 +41,9 @@ func bound(x *draft, granted map[int]topology.Wishes) model.Price {
 		v.worth[d] *= r.part[i]
 	}
 	sum -= v.reservationsWorth()
+	if !loose(x) {
+		sum = max(sum, x.opened())
+	}
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
 	quantum := float64(v.catalogue.Quantum)
@@ -248,23 +250,6 @@ func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
 		}
 	}
 	return true
-}
-
-// domainsOf returns a text that is equal for offers with equal values of some labels,
-// or whether it lacks one or has one of several values.
-func domainsOf(offer int, spelled []*fit.Spelling) (domains string, lacks, open bool) {
-	var b []byte
-	for _, s := range spelled {
-		i := s.Of[offer]
-		if i < 0 {
-			return "", true, false
-		}
-		if label := &s.Labels[i]; label.Complement || len(label.Values) > 1 {
-			return "", false, true
-		}
-		b = binary.AppendUvarint(b, uint64(i))
-	}
-	return string(b), false, false
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is

@@ -4,6 +4,7 @@ package pack
 
 import (
 	"cmp"
+	"encoding/binary"
 	"maps"
 	"math"
 	"slices"
@@ -33,11 +34,18 @@ type division struct {
 // themselves.
 const mostPieces = 8
 
+// loose reports whether the plan may break rules that the planner keeps while it launches
+// nodes, so that the proof must not count on them. With nodes there are, it counts on none
+// either: that proves more.
+func loose(x *draft) bool {
+	return x.final || x.topology.Mixed() || x.stricter() && len(x.startNodes) > 0
+}
+
 // divide returns the pieces of the demands that nodes are, or could be, launched for.
 // Bought is for how many pods of each nodes are launched. The draft returned has a demand
 // for each piece.
 func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]division) {
-	fresh, loose := *x, x.final || x.topology.Mixed() || x.stricter() && len(x.startNodes) > 0
+	fresh, loose := *x, loose(x)
 	fresh.limits, fresh.demands = newLimits(x.catalogue), nil
 	for _, d := range x.demands {
 		fresh.demands = append(fresh.demands, new(d.clone()))
@@ -58,16 +66,14 @@ func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]division) {
 			of[d] = []position{{i, n, n, n}}
 			continue
 		}
-		// In every domain are at most maxSkew more pods than in any other.
-		most := (n + (len(areas)-1)*skew) / len(areas)
-		least := max(n-(len(areas)-1)*most, 0)
+		least, most := balanced(n, len(areas), skew)
 		for _, a := range areas {
 			at := slices.IndexFunc(x.demands, func(o *demand) bool { return o.whole == d && o.bundle == nil && o.area.id == a.id })
 			if at < 0 {
 				at = len(fresh.demands)
 				fresh.demands = append(fresh.demands, x.partOf(d, a, nil))
 			}
-			of[d] = append(of[d], position{at, least, min(most, n), n})
+			of[d] = append(of[d], position{at, least, most, n})
 		}
 	}
 	fresh.takeSurvey()
@@ -97,32 +103,115 @@ func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]division) {
 
 // balancedOver returns the areas over which a spread constraint of d has its pods
 // balanced in every plan, and its maxSkew; none if that is not certain, or they are too
-// many: where limits, reservations, existing nodes or soft taints may close a domain.
+// many, or rules on several keys tie d.
 func (x *draft) balancedOver(d *demand) ([]area, int) {
-	key, skew, ok := x.topology.Balance(d.kind)
-	pools := fit.Range{To: len(x.catalogue.Pools)}
-	learned := func(l lesson) bool { return l.kind == d.kind }
-	if !ok || len(x.snapshot.Nodes) > 0 || len(d.left)+len(d.stuck) > 0 || len(d.Shape.HostPorts) > 0 || x.avoids(d.Shape) ||
-		x.demanding(pools) || len(x.catalogue.Reservations()) > 0 || slices.ContainsFunc(slices.Collect(maps.Keys(x.known.most)), learned) ||
-		slices.ContainsFunc(x.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 }) {
+	rules := x.topology.Balances(d.kind)
+	if len(rules) == 0 || len(x.topology.Pinned(d.kind)) > 1 || !x.open(d) {
 		return nil, 0
 	}
-	spelled := x.catalogue.Spelling(x.topology.Keys[key])
-	for o := range d.Offers.All() {
-		if i := spelled.Of[o]; i >= 0 && (spelled.Labels[i].Complement || len(spelled.Labels[i].Values) > 1) {
-			return nil, 0
-		}
+	key := rules[0].Key
+	if _, ok := x.openings(d, key); !ok {
+		return nil, 0
 	}
 	alternatives := d.Shape.Alternatives()
 	out := slices.DeleteFunc(slices.Clone(x.atlas.areas([]int{key})), func(a area) bool {
-		return len(a.place[key]) != 1 || !slices.ContainsFunc(alternatives, a.suits) || !slices.ContainsFunc(a.offers, func(o int) bool {
-			return d.Offers.Has(o) && d.Shape.Requests.Fits(x.catalogue.Types[x.catalogue.Offers[o].Type].Free)
-		})
+		return len(a.place[key]) != 1 || !slices.ContainsFunc(alternatives, a.suits) || !slices.ContainsFunc(a.offers, func(o int) bool { return x.takes(o, d) })
 	})
 	if len(out) < 2 || len(out) > mostPieces {
 		return nil, 0
 	}
-	return out, skew
+	return out, rules[0].MaxSkew
+}
+
+// open reports whether pods of d can be in every domain that nodes can be launched in for
+// them: no limit, reservation, existing node or soft taint may close one.
+func (x *draft) open(d *demand) bool {
+	learned := func(l lesson) bool { return l.kind == d.kind }
+	return len(x.snapshot.Nodes) == 0 && len(d.left)+len(d.stuck) == 0 && len(d.Shape.HostPorts) == 0 && !x.avoids(d.Shape) &&
+		!x.demanding(fit.Range{To: len(x.catalogue.Pools)}) && len(x.catalogue.Reservations()) == 0 &&
+		!slices.ContainsFunc(slices.Collect(maps.Keys(x.known.most)), learned) &&
+		!slices.ContainsFunc(x.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 })
+}
+
+// takes reports whether a new node from the offer takes a pod of d.
+func (x *draft) takes(offer int, d *demand) bool {
+	return d.Offers.Has(offer) && d.Shape.Requests.Fits(x.catalogue.Types[x.catalogue.Offers[offer].Type].Free)
+}
+
+// openings returns what the cheapest new node for a pod of d costs in each domain of the
+// key in which one can be launched; false if some offer does not tell its domain.
+func (x *draft) openings(d *demand, key int) (map[int32]model.Price, bool) {
+	var spelled []*fit.Spelling
+	for _, k := range x.topology.Pinned(d.kind) {
+		spelled = append(spelled, x.catalogue.Spelling(x.topology.Keys[k]))
+	}
+	of := x.catalogue.Spelling(x.topology.Keys[key]).Of
+	out := map[int32]model.Price{}
+	for o := range d.Offers.All() {
+		_, lacks, unsettled := domainsOf(o, spelled)
+		if unsettled {
+			return nil, false
+		}
+		if !lacks && x.takes(o, d) {
+			price := x.catalogue.Offers[o].Price
+			if known, ok := out[of[o]]; ok {
+				price = min(price, known)
+			}
+			out[of[o]] = price
+		}
+	}
+	return out, true
+}
+
+// domainsOf returns a text that is equal for offers with equal values of some labels,
+// or whether it lacks one or has one of several values.
+func domainsOf(offer int, spelled []*fit.Spelling) (domains string, lacks, open bool) {
+	var b []byte
+	for _, s := range spelled {
+		i := s.Of[offer]
+		if i < 0 {
+			return "", true, false
+		}
+		if label := &s.Labels[i]; label.Complement || len(label.Values) > 1 {
+			return "", false, true
+		}
+		b = binary.AppendUvarint(b, uint64(i))
+	}
+	return string(b), false, false
+}
+
+// opened returns what all plans pay at least for as many domains as the pods of some
+// demand must be in, as they are spread: a node in each.
+func (x *draft) opened() float64 {
+	highest := 0.0
+	for _, d := range x.demands {
+		if d.whole != nil || !x.open(d) {
+			continue
+		}
+		for _, rule := range x.topology.Balances(d.kind) {
+			domains, ok := x.openings(d, rule.Key)
+			_, most := balanced(len(d.Pods), len(domains), rule.MaxSkew)
+			if !ok || most == 0 {
+				continue
+			}
+			prices, sum := slices.Sorted(maps.Values(domains)), 0.0
+			for _, price := range prices[:min((len(d.Pods)+most-1)/most, len(prices))] {
+				sum += float64(price)
+			}
+			highest = max(highest, sum)
+		}
+	}
+	return highest
+}
+
+// balanced returns how many of the pods are in each domain at least and at most, if there
+// are nowhere more than maxSkew more than elsewhere.
+func balanced(pods, domains, maxSkew int) (least, most int) {
+	if domains == 0 {
+		return 0, 0
+	}
+	most = min((pods+(domains-1)*maxSkew)/domains, pods)
+	return max(pods-(domains-1)*most, 0), most
 }
 
 // cheapest returns what a pod is worth on average where the pods are worth least: in
