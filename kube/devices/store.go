@@ -103,6 +103,9 @@ func (s *Store) DeletePod(p *corev1.Pod) Change {
 
 func (s *Store) setUses(p *corev1.Pod, claims []string) Change {
 	key := keyOf(p)
+	if len(claims)+len(s.byPod[key]) == 0 {
+		return Change{}
+	}
 	touched := slices.Clone(s.byPod[key])
 	if len(touched) > 0 && slices.Equal(touched, claims) {
 		old := s.byUse[touched[0]][key]

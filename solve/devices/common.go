@@ -69,7 +69,7 @@ type stray struct {
 type deal struct {
 	on   []model.Requirements // where the devices are; as Shape.DeviceTerms
 	rest []model.DeviceClaim
-	why  string // they are refused; "" = they are not
+	why  string // they are rejected; "" = they are not
 	lost bool   // no node that is known of can take them there, so nothing was taken
 }
 
@@ -81,8 +81,9 @@ func newDealer(b *Book, s *model.Snapshot) *dealer {
 	add := func(to map[*model.DeviceKind][]string, pools []model.DevicePool, name string) {
 		for i := range pools {
 			for j := range pools[i].Devices {
-				if k := pools[i].Devices[j].Kind; pools[i].Broken == "" && !slices.Contains(to[k], name) {
-					to[k] = append(to[k], name)
+				k := pools[i].Devices[j].Kind
+				if known := to[k]; pools[i].Broken == "" && (len(known) == 0 || known[len(known)-1] != name) {
+					to[k] = append(known, name)
 				}
 			}
 		}
