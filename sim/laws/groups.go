@@ -27,14 +27,18 @@ func newReturned(t terms) *Law {
 	empty, tick := since{}, every{period: sampling}
 	return &Law{
 		name:  "returned",
-		means: "No instance that was launched for a PodGroup is without pods for longer than 36 minutes while pods of the group exist and too few of them run. `consolidateAfter` and budgets are no exceptions.",
+		means: "No instance that was launched for a PodGroup is without pods for longer than 36 minutes while pods of the group exist and too few of them run. `consolidateAfter` and budgets are no exceptions, but as many such instances as pods of CapacityBuffers are.",
 		check: func(s *sim.Seen) error {
 			if !tick.due(s.Now) {
 				return nil
 			}
+			spare := buffered(s)
 			for c := range store.All[*v1.NodeClaim](s.API) {
 				from := empty.so(string(c.UID), c.Status.ProviderID != "" && c.DeletionTimestamp == nil && idleForGroup(s, c), s.Now)
-				if s.Now.Sub(t.calm(s, from)) > returnsWithin {
+				if s.Now.Sub(t.calm(s, from)) <= returnsWithin {
+					continue
+				}
+				if spare--; spare < 0 {
 					return fmt.Errorf("claim %s, launched for PodGroup %s, has been without pods since %s", c.Name, c.Annotations[v1.PodGroupsAnnotationKey], from.Sub(s.Started))
 				}
 			}
