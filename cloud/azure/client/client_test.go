@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -223,4 +225,23 @@ func TestEnvironment(t *testing.T) {
 
 func deletion(name string) aks.AgentPoolDeleteMachinesParameter {
 	return aks.AgentPoolDeleteMachinesParameter{MachineNames: []*string{&name}}
+}
+
+// opaque is a credential whose tokens tell nothing.
+type opaque struct{}
+
+func (opaque) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "opaque"}, nil
+}
+
+// TestTenant: the tenant that nodes are told is that of the token.
+func TestTenant(t *testing.T) {
+	azure := azurefake.New(azurefake.Config{})
+	for want, credential := range map[string]azcore.TokenCredential{azurefake.TenantID: azure.Credential(), "": opaque{}} {
+		services, err := client.New("sub", credential, azure.Options())
+		must(t, err)
+		if got, err := services.Tenant(t.Context()); err != nil || got != want {
+			t.Errorf("tenant %q, %v; want %q", got, err, want)
+		}
+	}
 }
