@@ -34,7 +34,7 @@ var (
 	hostileRuns = flag.Int("hostile-runs", 5, "accounts of TestHostileClasses")
 )
 
-// TestHostileClasses has EC2NodeClasses with fields that nobody would write looked at by their
+// TestHostileClasses has EC2NodeClasses with fields that no one would write looked at by their
 // controllers, and instances launched and checked for drift by them. Nothing panics or hangs, and
 // the class beside them launches as before.
 func TestHostileClasses(t *testing.T) {

@@ -27,7 +27,7 @@ var (
 	hostileRuns = flag.Int("hostile-runs", 5, "clusters of TestHostileClasses")
 )
 
-// TestHostileClasses has AKSNodeClasses with fields that nobody would write looked at by their
+// TestHostileClasses has AKSNodeClasses with fields that no one would write looked at by their
 // controllers, and machines launched and checked for drift by them. Nothing panics or hangs, and
 // the class beside them launches as before.
 func TestHostileClasses(t *testing.T) {
