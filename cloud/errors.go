@@ -11,14 +11,14 @@ func (e *NotFoundError) Error() string { return prefixed("machine not found", e.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
 // InsufficientCapacityError says that no offering the claim allows can be
-// launched now. The claim is given up and its pods are planned anew.
+// launched now. The claim is abandoned and its pods are planned again.
 type InsufficientCapacityError struct{ Err error }
 
 func (e *InsufficientCapacityError) Error() string { return prefixed("insufficient capacity", e.Err) }
 func (e *InsufficientCapacityError) Unwrap() error { return e.Err }
 
 // NodeClassNotReadyError says that the claim's NodeClass can't launch machines
-// now. The claim is given up and its pods are planned anew.
+// now. The claim is abandoned and its pods are planned again.
 type NodeClassNotReadyError struct{ Err error }
 
 func (e *NodeClassNotReadyError) Error() string { return prefixed("node class not ready", e.Err) }

@@ -14,7 +14,7 @@ type Policy struct {
 	// count and not a duration, so that plans do not depend on the machine.
 	Work int
 
-	// PreferencePremium is how much more a plan that honours preferences may
+	// PreferencePremium is how much more a plan that honors preferences may
 	// cost than one that ignores them, as a fraction of the latter.
 	PreferencePremium float64
 	// PreferenceAllowance is how much more per hour it may cost in any case for pods

@@ -181,7 +181,7 @@ func combine(r, s Resources, f func(a, b int64) int64) Resources {
 
 // Fits reports whether r can be taken from free: every requested quantity is
 // available and nothing in free is overdrawn already. A zero request of a
-// resource nobody offers fits.
+// resource no one offers fits.
 func (r Resources) Fits(free Resources) bool {
 	for i, v := range free {
 		if v < 0 || r.At(i) > v {

@@ -80,7 +80,7 @@ type Shape struct {
 	DeviceTerms []Requirements // where its claims can be used that have devices already: one of them must hold; none = anywhere
 	GroupTerms  []Requirements // where its PodGroup is: one of them must hold; none = anywhere
 
-	// Refused lists parts of the pod spec that no plan can honour, in words a
+	// Refused lists parts of the pod spec that no plan can honor, in words a
 	// user knows ("resourceClaims (not supported yet)"). Such a pod
 	// is never placed; its Verdict says why.
 	Refused []string

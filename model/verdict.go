@@ -13,7 +13,7 @@ import (
 type Verdict struct {
 	Pods   []Pod
 	Shape  *Shape
-	Reason string // what keeps the pods pending besides pools, or instead of them: their PodGroup, something refused, no pools
+	Reason string // what keeps the pods pending besides pools, or instead of them: their PodGroup, something rejected, no pools
 	Pools  []PoolVerdict
 	Nodes  int // existing nodes that were considered and had no room
 }

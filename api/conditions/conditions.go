@@ -9,7 +9,7 @@
 //
 // Invariants:
 //
-//  1. A set always holds the root and every dependent; those nobody has set
+//  1. A set always holds the root and every dependent; those no one has set
 //     yet are Unknown with reason AwaitingReconciliation.
 //  2. A condition's transition time moves only when its status changes.
 //  3. Conditions are stored by transition time, oldest first, the root last.
@@ -31,7 +31,7 @@ const Ready = "Ready"
 
 // Reasons this package gives by itself.
 const (
-	// AwaitingReconciliation is the reason of a condition nobody has set yet.
+	// AwaitingReconciliation is the reason of a condition no one has set yet.
 	AwaitingReconciliation = "AwaitingReconciliation"
 	// UnhealthyDependents is the root's reason when a dependent is False.
 	UnhealthyDependents = "UnhealthyDependents"
@@ -121,7 +121,7 @@ func (s *Set) SetFalse(conditionType, reason, message string) bool {
 	return s.Set(metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message})
 }
 
-// SetUnknown sets the condition Unknown, as if nobody had set it yet.
+// SetUnknown sets the condition Unknown, as if no one had set it yet.
 func (s *Set) SetUnknown(conditionType string) bool {
 	return s.SetUnknownWithReason(conditionType, AwaitingReconciliation, "object is awaiting reconciliation")
 }
@@ -133,7 +133,7 @@ func (s *Set) SetUnknownWithReason(conditionType, reason, message string) bool {
 
 // Set stores the condition at the object's current generation. Its transition
 // time is decided here, whatever the argument says. When it is a dependent and
-// the object changed, the root is computed anew.
+// the object changed, the root is computed again.
 func (s *Set) Set(condition metav1.Condition) bool {
 	if !s.store(condition) {
 		return false

@@ -2,7 +2,7 @@
 
 // Command sbom prints what a Go program is made of, as SPDX 2.3 in JSON, from
 // what the compiler wrote into it, and under which licences, from the modules in
-// Go's cache and, for the program itself, from a folder. It asks nobody.
+// Go's cache and, for the program itself, from a folder. It asks no one.
 //
 //	go run ./sbom ../bin/karpenter ..
 package main

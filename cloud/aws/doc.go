@@ -7,7 +7,7 @@
 //	catalogue/      instance types, where they are sold, prices, what is left: refreshed, cached, quarantined
 //	instancetype/   what a type is to Kubernetes (pure)
 //	expression/     numbers of the kubelet's configuration that depend on the type (pure)
-//	shortage/       what was sold out a moment ago
+//	shortage/       what was out of capacity a moment ago
 //	image/          AMIs of an EC2NodeClass: aliases, SSM parameters, DescribeImages
 //	zonalshift/     zones that traffic is shifted away from
 //	version/        the version of the cluster

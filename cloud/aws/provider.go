@@ -208,7 +208,7 @@ func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.
 // partitioned is the strategy of placement groups that have partitions.
 const partitioned = "partition"
 
-// typesFor returns what is for sale as the claim's pool sees it, at the prices of
+// typesFor returns what is available as the claim's pool sees it, at the prices of
 // instances.
 func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	types, err := p.config.Types(ctx, class)

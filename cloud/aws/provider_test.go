@@ -84,7 +84,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// spec 65/90: without its class a claim is given up, and told so.
+// spec 65/90: without its class a claim is abandoned, and told so.
 func TestNoClass(t *testing.T) {
 	r := newRegion(t, nil)
 	class := r.class(func(c *awsv1.EC2NodeClass) { c.Finalizers = []string{awsv1.TerminationFinalizer} })
@@ -176,7 +176,7 @@ func TestTenancy(t *testing.T) {
 	check(t, "label", m.Labels[awsv1.InstanceTenancyLabelKey], "default")
 }
 
-// spec 65/62: what is sold out in one zone is bought in another, until it has
+// spec 65/62: what is out of capacity in one zone is bought in another, until it has
 // been forgotten. spec 65/72: when no spot capacity is left, it is on demand.
 func TestShortages(t *testing.T) {
 	r := newRegion(t, nil)
@@ -355,7 +355,7 @@ func TestListWithoutClass(t *testing.T) {
 	check(t, "provider ID", got.ProviderID, m.ProviderID)
 }
 
-// spec 65/86: a launch template that somebody has deleted is made anew.
+// spec 65/86: a launch template that someone has deleted is made again.
 func TestTemplateDeleted(t *testing.T) {
 	r := newRegion(t, nil)
 	r.launch(r.claim("first"))

@@ -130,7 +130,7 @@ func NewCatalogue(entries []Entry) (*Catalogue, error) {
 }
 
 // complete has every type say of each label of the catalogue whether its nodes
-// have it, so that nobody waits for one that never comes.
+// have it, so that no one waits for one that never comes.
 func (c *Catalogue) complete() {
 	for _, t := range c.types {
 		for _, key := range c.labels {

@@ -126,7 +126,7 @@ func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	return nil, &cloud.InsufficientCapacityError{Err: refusal(failed)}
 }
 
-// typesFor returns what is for sale as the claim's pool sees it, and what of the
+// typesFor returns what is available as the claim's pool sees it, and what of the
 // prices is not for the instance.
 func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim) (types []*cloud.InstanceType, extras []model.Extra, err error) {
 	types, pool := p.stock.types(p.clock.Now()), claim.Labels[v1.NodePoolLabelKey]

@@ -10,5 +10,5 @@
 //
 // Vocabulary: an overlay touches an offering that agrees with its
 // requirements, on a type and in a pool that agree too. The types handed in are
-// never modified; a type nobody touches is handed out as it came.
+// never modified; a type no one touches is handed out as it came.
 package overlay

@@ -34,7 +34,7 @@ type Verdict struct {
 }
 
 // Evaluate decides which overlays hold and for which pools. Overlays are taken
-// in the order of v1alpha1.Compare. One is refused as a whole, for all pools,
+// in the order of v1alpha1.Compare. One is rejected as a whole, for all pools,
 // when it is invalid or touches, anywhere, the same price or the same resource
 // as an earlier one of equal weight that holds; even if both say the same. The
 // verdicts are in the order the overlays were given in. Pools not among the

@@ -11,7 +11,7 @@ import (
 	"karpenter/model"
 )
 
-// maxPrice is what higher prices count as. Nothing is for sale at it, and
+// maxPrice is what higher prices count as. Nothing is available at it, and
 // plans of many nodes can still be summed.
 const maxPrice = 100_000 * model.Dollar
 

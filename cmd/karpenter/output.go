@@ -39,7 +39,7 @@ func (o *output) define(c *cobra.Command, flags *pflag.FlagSet) {
 	complete(c, "output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check refuses a format that the command does not have.
+// check rejects a format that the command does not have.
 func (o *output) check() error {
 	switch o.format {
 	case "text": // what the table was called before

@@ -14,7 +14,7 @@
 //	ec2class c {…}         create EC2NodeClass c for a cluster named "cluster", of which nothing is known
 //	overlay o {…}          create NodeOverlay o for everything
 //	pod x n {…}            create Pod x bound to Node n
-//	pdb b x {…}            create PodDisruptionBudget b for pods labelled app=x
+//	pdb b x {…}            create PodDisruptionBudget b for pods labeled app=x
 //	change claim/a {…}     merge into object and status; a change of spec raises the generation
 //	condition claim/a Registered=True Reason
 //	                       set one condition at the present time and generation

@@ -258,7 +258,7 @@ func (s *scope) category(c *model.Command) string {
 }
 
 // reportStays tells why nodes are kept: those that the plan has looked at, those
-// that no one may disrupt, and those whose pool keeps them for ever. Nodes that
+// that no one may disrupt, and those whose pool keeps them forever. Nodes that
 // start or go away say so themselves.
 func (l *Loop) reportStays(s *scope) {
 	for i := range s.plan.Stays {

@@ -79,7 +79,7 @@ func editedAt(pool *v1.NodePool) time.Time {
 }
 
 // halt returns the condition RolloutHalted as it is to be, nil for none, and
-// how long that holds if nothing happens, 0 for ever. True lets no node be
+// how long that holds if nothing happens, 0 forever. True lets no node be
 // replaced by instances of the pool; Unknown lets one, to see whether it works
 // again.
 func halt(pool *v1.NodePool, t tally, x *trouble, now time.Time) (*metav1.Condition, time.Duration) {

@@ -70,14 +70,14 @@ func (t *tally) addNew(claim *v1.NodeClaim, now time.Time) {
 			t.patience = limit
 		}
 	case conditions.IsTrue(claim, v1.RegisteredCondition):
-		t.late = append(t.late, limit) // no one gives it up: it may stay so for ever
+		t.late = append(t.late, limit) // no one gives it up: it may stay so forever
 	default:
 		t.late = append(t.late, limit)
 		t.coming++
 	}
 }
 
-// wait returns how long it is until time alone changes the tally, 0 for ever.
+// wait returns how long it is until time alone changes the tally, 0 forever.
 func (t *tally) wait(now time.Time) time.Duration {
 	if t.patience.IsZero() {
 		return 0

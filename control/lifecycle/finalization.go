@@ -34,7 +34,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (time.Duration, err
 	}
 	r.stampDeadline(ctx, s)
 	// Deletion raises the generation. Conditions left behind would make the
-	// claim look unready for want of an observer.
+	// claim look unready for lack of an observer.
 	s.conditions.Observe()
 	after, finished, err := r.end(ctx, s)
 	if written := r.persist(ctx, s); written != nil {

@@ -255,7 +255,7 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, reason string) error 
 }
 
 // isSettled reports whether the condition is True or False: what it says is
-// decided for good.
+// decided permanently.
 func (s *scope) isSettled(condition string) bool {
 	return s.conditions.Get(condition).Status != metav1.ConditionUnknown
 }

@@ -44,7 +44,7 @@ func (m *Metrics) count(pool *v1.NodePool) {
 	m.pools[pool.Name] = amounts{corev1.ResourceList(pool.Spec.Limits), pool.Status.Resources}
 }
 
-// forget takes in that the pool is gone, or not ours.
+// forget records that the pool was deleted, or not ours.
 func (m *Metrics) forget(pool string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

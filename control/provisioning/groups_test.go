@@ -142,7 +142,7 @@ func (x *storage) train(n int, join func(*corev1.Pod)) {
 	}
 }
 
-// scheduled makes the pod a member of the PodGroup of Kubernetes, labelled of that of
+// scheduled makes the pod a member of the PodGroup of Kubernetes, labeled of that of
 // the coscheduling plugin.
 func scheduled(p *corev1.Pod) {
 	p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("train")}

@@ -102,7 +102,7 @@ func zoneOf(shape *model.Shape, known func() map[string]bool) string {
 	return anyZone
 }
 
-// offered returns the zones in which anything is on offer, be it sold out.
+// offered returns the zones in which anything is on offer, be it out of capacity.
 func offered(pools []model.Pool) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range pools {

@@ -164,7 +164,7 @@ func (r *Reconciler) describe(q *autoscalingv1.ProvisioningRequest, found *resol
 	return min(left, refreshAfter)
 }
 
-// validity returns how long the request may still be tried, and false if it may be for ever.
+// validity returns how long the request may still be tried, and false if it may be forever.
 func validity(q *autoscalingv1.ProvisioningRequest, now time.Time) (time.Duration, bool) {
 	seconds, err := strconv.ParseInt(q.Spec.Parameters[autoscalingv1.ValidUntilSeconds], 10, 32)
 	if err != nil {

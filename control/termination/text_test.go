@@ -121,7 +121,7 @@ func (s *stage) podNamed(name string) *corev1.Pod {
 	return p
 }
 
-// gone ends a pod for good.
+// gone ends a pod permanently.
 func (s *stage) gone(name string) string {
 	p := s.podNamed(name)
 	p.Finalizers = nil

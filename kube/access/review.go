@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrUnknown says that a token is nobody's.
+// ErrUnknown says that a token is no one's.
 var ErrUnknown = errors.New("the token is not valid in this cluster")
 
 // ForbiddenError says that a user may not get a path.
@@ -31,7 +31,7 @@ func (e ForbiddenError) Error() string {
 	return text
 }
 
-// Reviewer asks for each request anew.
+// Reviewer asks for each request again.
 type Reviewer struct {
 	Client client.Client // may create TokenReviews and SubjectAccessReviews
 }

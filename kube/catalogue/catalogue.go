@@ -28,7 +28,7 @@ type Sink interface {
 	SetTypes(pool string, types []*model.InstanceType, extras ...model.Extra)
 }
 
-// Period is the time between two refreshes nobody has asked for.
+// Period is the time between two refreshes no one has asked for.
 const Period = 30 * time.Second
 
 // Catalogue asks the provider for instance types: before a plan that buys
@@ -87,7 +87,7 @@ func (c *Catalogue) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 // Refresh brings the World up to what the provider says now. It is meant to be
 // called before every Snapshot: a provider answers from memory, and a type is
 // converted once. A pool whose types cannot be had is logged and left without
-// any, so that it launches nothing and stops nobody.
+// any, so that it launches nothing and stops no one.
 func (c *Catalogue) Refresh(ctx context.Context) error {
 	order := c.asked.Add(1)
 	pools := &v1.NodePoolList{}

@@ -155,7 +155,7 @@ func TestUnevaluatedPool(t *testing.T) {
 	}
 }
 
-// Without anybody asking, it refreshes by itself and comes back.
+// Without anyone asking, it refreshes by itself and comes back.
 func TestReconcile(t *testing.T) {
 	c, _, told := setup(pool("p", "karpenter.kwok.sh"))
 	result, err := c.Reconcile(t.Context(), reconcile.Request{})

@@ -41,10 +41,10 @@ type Converter struct {
 	Coscheduling bool
 	// Volumes says where persistent volumes let the pod run. The answer changes
 	// with the claims, not with the pod. Nil means that pods which use claims
-	// are refused.
+	// are rejected.
 	Volumes func(*corev1.Pod) volumes.Answer
 	// Devices says what a pod's ResourceClaims mean for it. The answer changes with
-	// other objects. Nil means that pods which use some are refused.
+	// other objects. Nil means that pods which use some are rejected.
 	Devices func(*corev1.Pod) devices.Answer
 	// Spread returns the constraints of a pod that has none itself; they change
 	// with other objects. Nil means there are none.

@@ -129,7 +129,7 @@ func daemonSet(p *corev1.Pod) string {
 func protection(p *corev1.Pod) pods.Protection { return pods.ProtectionOf(p, p.CreationTimestamp.Time) }
 
 // asksForNode reports whether the scheduler has found no node for the pod and
-// somebody should make one. DaemonSet and static pods come with their node, and
+// someone should make one. DaemonSet and static pods come with their node, and
 // a pod with a nominated node waits for others to leave it, unless the node is
 // the one we have planned.
 func asksForNode(p *corev1.Pod) bool {
@@ -166,7 +166,7 @@ func EvictionCost(p *corev1.Pod, written bool) float64 {
 
 // Daemon returns the pod the DaemonSet runs on a node, and false when no room
 // is kept for it. Volumes, spread, affinity to pods and preferences of a daemon
-// take no room, so nothing of it is refused.
+// take no room, so nothing of it is rejected.
 func (c Converter) Daemon(d *appsv1.DaemonSet) (world.Daemon, bool) {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	if hasDeviceClaims(pod) && c.Devices == nil {
@@ -254,7 +254,7 @@ func selectable(s labels.Selector) bool { _, ok := s.Requirements(); return ok }
 
 // canonicalLabels returns labels with aliases of keys and values replaced, so that
 // what a node says can be compared with what a pod asks for. Where nothing is to
-// be replaced, they are the object's own: nobody changes an object in a cache.
+// be replaced, they are the object's own: no one changes an object in a cache.
 func (c Converter) canonicalLabels(in map[string]string) map[string]string {
 	out, own := in, false
 	for key, value := range in {

@@ -207,20 +207,20 @@ func (c Converter) optedOut(s *model.Shape) bool {
 	return out
 }
 
-// refusal is something in a pod spec that no plan honours yet.
+// refusal is something in a pod spec that no plan honors yet.
 type refusal struct {
 	what string // as in "the pod uses …"
 	in   func(*corev1.Pod) bool
 }
 
-// refusals returns what is refused. To support one, delete its line.
+// refusals returns what is rejected. To support one, delete its line.
 func refusals() []refusal {
 	return []refusal{
 		{"nodeAffinity matchFields of other than metadata.name", hasUnknownField},
 	}
 }
 
-// refused lists what the pod uses and no plan can honour.
+// refused lists what the pod uses and no plan can honor.
 func (c Converter) refused(p *corev1.Pod) []string {
 	var out []string
 	for _, r := range refusals() {

@@ -40,7 +40,7 @@ func (s *Store) Pools(node string) []model.DevicePool {
 	return out
 }
 
-// build makes the pools anew, and returns the nodes that have others now, sorted.
+// build makes the pools again, and returns the nodes that have others now, sorted.
 func (s *Store) build(keys ...poolKey) []string {
 	touched := sets.New[string]()
 	for _, k := range keys {

@@ -21,7 +21,7 @@ const mostRuled = 20_000
 type ruled struct {
 	types map[*model.InstanceType]*model.InstanceType
 	lists map[**model.InstanceType][]*model.InstanceType // by the first of a list
-	pools map[*model.DevicePool][]model.DevicePool       // likewise
+	pools map[*model.DevicePool][]model.DevicePool       // the same way
 }
 
 func newRuled() ruled {
@@ -30,7 +30,7 @@ func newRuled() ruled {
 
 // Answered returns the Snapshot with what its selectors say of its devices. Devices of
 // nodes that have not started have the taints of the DeviceTaintRules that are about
-// their driver as a whole: nobody knows what their pools will be called.
+// their driver as a whole: no one knows what their pools will be called.
 func (s *Store) Answered(of *model.Snapshot) *model.Snapshot { return s.judge.Fill(s.tainted(of)) }
 
 func (s *Store) tainted(of *model.Snapshot) *model.Snapshot {

@@ -86,7 +86,7 @@ func (s *Store) owner(c *resourcev1.ResourceClaim, is bool) []string {
 // containers request beyond that, the most is requested once.
 //
 // Once the scheduler has made the claim, the pod waits: it is being bound, or the
-// scheduler deletes the claim and looks at the pod anew.
+// scheduler deletes the claim and looks at the pod again.
 func (s *Store) serve(to *Answer, p *corev1.Pod) {
 	claim := model.DeviceClaim{}
 	var names []string

@@ -46,7 +46,7 @@ func claiming(claim string) *corev1.Pod {
 	return p
 }
 
-// TestDevicesAreNotServed: spec 46/1, 46/3: pods with claims are refused, and nothing
+// TestDevicesAreNotServed: spec 46/1, 46/3: pods with claims are rejected, and nothing
 // else changes.
 func TestDevicesAreNotServed(t *testing.T) {
 	axis := model.NewAxis()

@@ -118,9 +118,9 @@ type handler struct {
 // hears of them.
 type Sources struct {
 	Volumes *volumes.Store
-	Devices *devices.Store // nil = pods with ResourceClaims are refused
-	Spread  *spread.Store  // nil = there are no default constraints, and nobody asks for what selects pods
-	Waits   *meter.Pods    // nil = nobody measures how long pods wait
+	Devices *devices.Store // nil = pods with ResourceClaims are rejected
+	Spread  *spread.Store  // nil = there are no default constraints, and no one asks for what selects pods
+	Waits   *meter.Pods    // nil = no one measures how long pods wait
 
 	// Unread returns why objects of an optional kind cannot be read at present. Nil means that each can
 	// be that the informers know.
@@ -213,14 +213,14 @@ func NewSink(w *world.World, c convert.Converter, s Sources) Sink {
 	return out
 }
 
-// Set takes in an object that is new or changed. Other kinds are ignored.
+// Set records a new or changed object. Other kinds are ignored.
 func (s Sink) Set(o client.Object) {
 	if h, ok := s[reflect.TypeOf(o)]; ok {
 		h.set(o)
 	}
 }
 
-// Delete takes in that the object is gone.
+// Delete records that the object was deleted.
 func (s Sink) Delete(o client.Object) {
 	if h, ok := s[reflect.TypeOf(o)]; ok {
 		h.delete(o)

@@ -19,7 +19,7 @@ const mostShared = 1 << 14
 
 // shared has objects share the parts in which they are equal: pods of one
 // workload differ in little but their names. Caches hand out copies, and no
-// object in a cache is ever changed, so nobody notices. It is safe for concurrent
+// object in a cache is ever changed, so no one notices. It is safe for concurrent
 // use.
 type shared struct {
 	mu      sync.Mutex

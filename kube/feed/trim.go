@@ -23,7 +23,7 @@ import (
 )
 
 // Trims returns, per kind, how to make objects smaller before a cache keeps
-// them. Nobody may write back one of these, but for a Node or a NodeClaim. What
+// them. No one may write back one of these, but for a Node or a NodeClaim. What
 // equal objects consist of is kept once.
 func Trims() map[client.Object]cache.ByObject {
 	s := &shared{}
@@ -185,7 +185,7 @@ func as(asked corev1.ResourceRequirements, s *corev1.ContainerStatus) bool {
 		(len(s.AllocatedResources) == 0 || equal(asked.Requests, s.AllocatedResources))
 }
 
-// trimNode drops what nobody reads. Nodes are written, but by patches made
+// trimNode drops what no one reads. Nodes are written, but by patches made
 // from two trimmed copies.
 func trimNode(n *corev1.Node) {
 	n.ManagedFields = nil

@@ -89,8 +89,8 @@ func (m *podFeed) unread(kind client.Object) error {
 }
 
 // without takes in whether a kind is done without. Pods count as pods without a PodGroup
-// if those of its kind are not known, and pods with ResourceClaims are refused if it is not
-// known what these mean.
+// if those of its kind are not known, and pods with ResourceClaims are rejected if it is
+// not known what these mean.
 func (m *podFeed) without(kind client.Object, unread bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

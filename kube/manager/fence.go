@@ -33,7 +33,7 @@ const (
 )
 
 // Fence keeps a process from changing anything when another may lead. A leader
-// that was frozen, by its machine or for want of CPU, learns too late that its
+// that was frozen, by its machine or for lack of CPU, learns too late that its
 // lease is gone: what it was about to do it does, unless it asks each time.
 //
 // A nil Fence keeps from nothing. It is safe for concurrent use.
@@ -83,7 +83,7 @@ func (f *Fence) Renewed(began time.Time) {
 	f.renewed = began
 }
 
-// Close closes the fence, and ends what it holds: the lease is given up, or
+// Close closes the fence, and ends what it holds: the lease is abandoned, or
 // another's.
 func (f *Fence) Close() {
 	f.mu.Lock()
@@ -93,7 +93,7 @@ func (f *Fence) Close() {
 	f.closed = make(chan struct{})
 }
 
-// errClosed is why what a fence holds is given up.
+// errClosed is why what a fence holds is abandoned.
 var errClosed = errors.New("another replica may lead before the request is answered")
 
 // Hold returns a context for one change. It ends when changes may no longer be
@@ -138,7 +138,7 @@ func (f *Fence) watch(held context.Context, closed <-chan struct{}, left time.Du
 }
 
 // guard sends what changes something only when that is allowed. Events may be
-// told at any time, and questions that are asked by POST, who somebody is and what
+// told at any time, and questions that are asked by POST, who someone is and what
 // they may, change nothing.
 func (f *Fence) guard(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -158,7 +158,7 @@ func (f *Fence) guard(next http.RoundTripper) http.RoundTripper {
 
 // send sends the request while changes may be made. Before the request is
 // written, a connection may have to be made, which can take longer than the
-// lease lasts: so the request is given up when the lease runs out, and its body
+// lease lasts: so the request is abandoned when the lease runs out, and its body
 // is given out only while changes may be made. Giving up also ends what waits at
 // the API server.
 func (f *Fence) send(ctx context.Context, release context.CancelFunc, r *http.Request, next http.RoundTripper) (*http.Response, error) {

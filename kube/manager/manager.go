@@ -58,7 +58,7 @@ type Options struct {
 	// Required are the custom kinds that the process needs, all cluster-wide. If a CRD is missing,
 	// the process logs which, is not ready, and starts its controllers when the CRD is there.
 	Required []client.Object
-	// Watches follows the watches of the informers, and knows which kinds are optional: nobody waits for
+	// Watches follows the watches of the informers, and knows which kinds are optional: no one waits for
 	// those. May be nil.
 	Watches *Watches
 

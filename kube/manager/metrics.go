@@ -78,7 +78,7 @@ func (m Metrics) options(scheme *runtime.Scheme) (server.Options, error) {
 	return out, nil
 }
 
-// selfSigned returns a certificate for a year, which says who serves to nobody,
+// selfSigned returns a certificate for a year, which says who serves to no one,
 // and keeps tokens from those who listen.
 func selfSigned() (tls.Certificate, error) {
 	pair, key, err := cert.GenerateSelfSignedCertKey("karpenter", nil, nil)

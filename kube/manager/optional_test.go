@@ -73,7 +73,7 @@ func answer(w http.ResponseWriter, code int, text string) {
 }
 
 // TestOptionalKinds covers kinds that an API server does not serve or refuses: the cache
-// is in sync without them, reading them is an error, and only a kind that is refused is
+// is in sync without them, reading them is an error, and only a kind that is rejected is
 // reported. A kind that is allowed later is read then.
 func TestOptionalKinds(t *testing.T) {
 	s := &refusing{}

@@ -129,8 +129,8 @@ func (w *Watches) Down() []Down {
 }
 
 // Unread returns why objects of an optional kind cannot be read: none has been, and the API
-// server refuses them, or has not listed them for a while. It returns nil for kinds that
-// nobody has asked for.
+// server rejects them, or has not listed them for a while. It returns nil for kinds that
+// no one has asked for.
 func (w *Watches) Unread(kind client.Object) error {
 	now := w.clock.Now()
 	for _, k := range w.snapshot() {

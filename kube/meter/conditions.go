@@ -151,7 +151,7 @@ func (c *Conditions) Watch(ctx context.Context, informers cache.Informers) error
 	return nil
 }
 
-// set takes in an object that is new or changed. What was listed at the start
+// set records a new or changed object. What was listed at the start
 // has no past.
 func (c *Conditions) set(k *watchedKind, o client.Object, listed bool) {
 	var told []events.Event
@@ -188,7 +188,7 @@ func (c *Conditions) set(k *watchedKind, o client.Object, listed bool) {
 	}
 }
 
-// delete takes in that the object is gone.
+// delete records that the object was deleted.
 func (c *Conditions) delete(k *watchedKind, o client.Object) {
 	var told []events.Event
 	defer func() { c.events.Publish(told...) }()

@@ -42,7 +42,7 @@ func NewDisruptions(reg prometheus.Registerer, reader client.Reader) *Disruption
 	return d
 }
 
-// Disruption is one NodeClaim being given up.
+// Disruption is one NodeClaim being abandoned.
 type Disruption struct {
 	Claim  *v1.NodeClaim
 	Reason string // snake case
@@ -60,7 +60,7 @@ func (d *Disruptions) Count(x Disruption) {
 	d.pods.WithLabelValues(labels...).Add(float64(x.Pods))
 }
 
-// Forced counts a claim given up whatever its budgets and pods say. Pods that
+// Forced counts a claim abandoned whatever its budgets and pods say. Pods that
 // cannot be listed count as none.
 func (d *Disruptions) Forced(ctx context.Context, claim *v1.NodeClaim, reason string) {
 	d.Count(Disruption{Claim: claim, Reason: reason, Pods: d.reschedulable(ctx, claim.Status.NodeName)})

@@ -84,7 +84,7 @@ func (p *Pods) lead(now time.Time) {
 	}
 }
 
-// Set takes in a pod that is new or changed, and whether it asks for a node.
+// Set records a new or changed pod, and whether it asks for a node.
 func (p *Pods) Set(pod *corev1.Pod, asks bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *Pods) Set(pod *corev1.Pod, asks bool) {
 	}
 }
 
-// Delete takes in that the pod is gone.
+// Delete records that the pod was deleted.
 func (p *Pods) Delete(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -36,7 +36,7 @@ func Unserved(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
 }
 
-// divided is two caches. Nobody waits for the one of optional kinds.
+// divided is two caches. No one waits for the one of optional kinds.
 type divided struct {
 	cache.Cache // of required kinds
 	optional    cache.Cache

@@ -18,7 +18,7 @@
 //   - The host name in the affinity of a local or hostPath volume is not
 //     looked at, so that its pod can be planned although its node is going
 //     away.
-//   - A pod that is bound is never refused: its node has its volumes.
+//   - A pod that is bound is never rejected: its node has its volumes.
 //   - Pods that share a volume which is still to be made, and which one node at a
 //     time can have, belong in one zone. Volumes for many nodes are mostly in no
 //     zone.

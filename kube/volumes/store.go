@@ -81,7 +81,7 @@ func uses(p *corev1.Pod) []use {
 
 func keyOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// SetPod takes in a pod that is new or changed. One that has ended uses
+// SetPod records a new or changed pod. One that has ended uses
 // nothing any more.
 func (s *Store) SetPod(p *corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func (s *Store) SetPod(p *corev1.Pod) []*corev1.Pod {
 	return s.others(key, touched)
 }
 
-// DeletePod takes in that the pod is gone.
+// DeletePod records that the pod was deleted.
 func (s *Store) DeletePod(p *corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func (s *Store) users(claims ...string) []*corev1.Pod {
 	return slices.SortedFunc(maps.Values(found), func(a, b *corev1.Pod) int { return strings.Compare(keyOf(a), keyOf(b)) })
 }
 
-// SetClaim takes in a PersistentVolumeClaim that is new or changed.
+// SetClaim records a new or changed PersistentVolumeClaim.
 func (s *Store) SetClaim(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *Store) SetClaim(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
 	return s.users(next.name)
 }
 
-// DeleteClaim takes in that the PersistentVolumeClaim is gone.
+// DeleteClaim records that the PersistentVolumeClaim was deleted.
 func (s *Store) DeleteClaim(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *Store) dropBound(c *claim) {
 	}
 }
 
-// SetVolume takes in a PersistentVolume that is new or changed.
+// SetVolume records a new or changed PersistentVolume.
 func (s *Store) SetVolume(v *corev1.PersistentVolume) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *Store) SetVolume(v *corev1.PersistentVolume) []*corev1.Pod {
 	return s.users(s.bound[v.Name].UnsortedList()...)
 }
 
-// DeleteVolume takes in that the PersistentVolume is gone.
+// DeleteVolume records that the PersistentVolume was deleted.
 func (s *Store) DeleteVolume(v *corev1.PersistentVolume) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +234,7 @@ func (s *Store) DeleteVolume(v *corev1.PersistentVolume) []*corev1.Pod {
 	return s.users(s.bound[v.Name].UnsortedList()...)
 }
 
-// SetClass takes in a StorageClass that is new or changed.
+// SetClass records a new or changed StorageClass.
 func (s *Store) SetClass(c *storagev1.StorageClass) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +246,7 @@ func (s *Store) SetClass(c *storagev1.StorageClass) []*corev1.Pod {
 	return s.waiting()
 }
 
-// DeleteClass takes in that the StorageClass is gone.
+// DeleteClass records that the StorageClass was deleted.
 func (s *Store) DeleteClass(c *storagev1.StorageClass) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -66,7 +66,7 @@ func (s *Store) topologies(list []corev1.TopologySelectorTerm) (terms []term, ke
 }
 
 // zones returns what the labels of a volume say of where it is, which the
-// scheduler heeds apart from its affinity.
+// scheduler respects apart from its affinity.
 func (s *Store) zones(labels map[string]string) []term {
 	var out term
 	for _, key := range []string{

@@ -10,7 +10,7 @@ import (
 )
 
 // ValidateTags returns an error that names the keys users may not set as tags,
-// or nil. The schema refuses them as well; it is asked again where tags are
+// or nil. The schema rejects them as well; it is asked again where tags are
 // used, as objects may be older than the schema.
 func ValidateTags(tags map[string]string) error {
 	var restricted []string

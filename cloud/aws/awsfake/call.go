@@ -123,14 +123,14 @@ func Unguarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unguarded{}, true)
 }
 
-// Calls returns how often each operation was called, refused calls included.
+// Calls returns how often each operation was called, rejected calls included.
 func (a *AWS) Calls() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.guard.calls)
 }
 
-// ResetCalls starts counting anew.
+// ResetCalls starts counting again.
 func (a *AWS) ResetCalls() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

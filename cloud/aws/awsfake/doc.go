@@ -37,6 +37,6 @@
 // until told otherwise. On-demand prices are those of package ec2, spot prices
 // are drawn from a hash. Fleets are of type instant only; instances never stop
 // without ending. EC2 keeps trying capacity of its own choice when a fleet is
-// refused; this one tries the overrides in the order of the allocation strategy,
+// rejected; this one tries the overrides in the order of the allocation strategy,
 // each pool once.
 package awsfake

@@ -84,7 +84,7 @@ type Catalogue struct {
 
 	mu     sync.Mutex // of what follows, and of replacing what is above
 	doubts doubts
-	said   string // the refusal that was logged last
+	said   string // the rejection that was logged last
 	views  map[string]*view
 }
 
@@ -185,7 +185,7 @@ func (c *Catalogue) Type(ctx context.Context, class *awsv1.EC2NodeClass, name st
 // Facts returns what is known of all types, by name. The answer is shared.
 func (c *Catalogue) Facts() []*instancetype.Facts { return c.supply.Load().facts }
 
-// viewIdle is how long a view is kept that nobody looks at.
+// viewIdle is how long a view is kept that no one looks at.
 const viewIdle = time.Hour
 
 func (c *Catalogue) view(class *awsv1.EC2NodeClass) *view {

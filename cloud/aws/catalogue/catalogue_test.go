@@ -110,7 +110,7 @@ func changed(before, after map[string]*cloud.InstanceType) []string {
 	return out
 }
 
-// step is a change, and whose types it makes anew.
+// step is a change, and whose types it makes again.
 type step struct {
 	name   string
 	change func(*world, *awsv1.EC2NodeClass)
@@ -282,7 +282,7 @@ func TestFormulas(t *testing.T) {
 
 func pods(it *cloud.InstanceType) int64 { q := it.Capacity[corev1.ResourcePods]; return q.Value() }
 
-// A placement group limits what can be bought, and is sold out on its own.
+// A placement group limits what can be bought, and is out of capacity on its own.
 func TestPlacementGroup(t *testing.T) {
 	w := newWorld(t, newRegion(t, "m5.large", "t3.large"))
 	w.group = &instancetype.PlacementGroup{ID: "pg-1", Strategy: "cluster"}

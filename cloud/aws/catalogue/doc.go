@@ -13,7 +13,7 @@
 // of an instance type the same pointer as long as nothing about that type has.
 // Whoever derives something of a type keeps it by pointer. So each class has a
 // view, which remembers of each type what went into it (ingredients), and makes
-// anew only those whose ingredients are others now. Even then the old type is
+// again only those whose ingredients are others now. Even then the old type is
 // kept if the new one is equal. What applies to all (stamp) is compared first, so
 // that an unchanged answer costs microseconds.
 //

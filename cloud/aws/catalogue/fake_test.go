@@ -174,7 +174,7 @@ type world struct {
 
 func (w *world) Shifted(zoneID string) bool { return w.shifted[zoneID] }
 
-// newWorld returns a catalogue that has asked EC2 for types, and nobody for
+// newWorld returns a catalogue that has asked EC2 for types, and no one for
 // prices.
 func newWorld(t testing.TB, r *region, change ...func(*catalogue.Config)) *world {
 	t.Helper()

@@ -73,7 +73,7 @@ func TestOnDemand(t *testing.T) {
 	}
 }
 
-// spec 65/60: where nobody is asked for prices on demand. Spot prices are EC2's
+// spec 65/60: where no one is asked for prices on demand. Spot prices are EC2's
 // everywhere. The log says once which prices count.
 func TestPricesNoOneAsksFor(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestPricesNoOneAsksFor(t *testing.T) {
 	}
 }
 
-// Where nobody is asked, types that the region's table lacks have an estimate, so
+// Where no one is asked, types that the region's table lacks have an estimate, so
 // that they can be launched; types that no table has can't.
 func TestPricesEstimated(t *testing.T) {
 	for region, want := range map[string]map[string]bool{

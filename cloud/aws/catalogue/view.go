@@ -182,7 +182,7 @@ func left(class *instancetype.Class, instanceType string, of func(id string) int
 	return string(out)
 }
 
-// makeLocked makes the types anew that are not what they were.
+// makeLocked makes the types again that are not what they were.
 func (v *view) makeLocked(c *Catalogue, classChanged bool, now time.Time) {
 	supply := v.stamp.supply
 	market := v.marketLocked(c, now)

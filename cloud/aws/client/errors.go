@@ -87,7 +87,7 @@ func ProfileMissing(err error) bool {
 	return Code(err) == "InvalidParameterValue" && strings.Contains(err.Error(), "Invalid IAM Instance Profile name")
 }
 
-// UserDataTooLarge reports whether EC2 refuses the user data for its size.
+// UserDataTooLarge reports whether EC2 rejects the user data for its size.
 func UserDataTooLarge(err error) bool {
 	return Code(err) == "InvalidUserData.Malformed" && strings.Contains(err.Error(), "User data is limited to")
 }

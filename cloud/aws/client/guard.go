@@ -17,7 +17,7 @@ import (
 type fenceKey struct{}
 
 // guarded extends a client: a call that changes something is not sent, nor sent
-// again, when the fence says why not, and is given up when it does meanwhile.
+// again, when the fence says why not, and is abandoned when it does meanwhile.
 func guarded(fence cloud.Fence) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("KarpenterGuard",

@@ -113,7 +113,7 @@ func TestGivenUp(t *testing.T) {
 	f := &fence{closed: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.Check() == nil {
-			_, _ = io.Copy(io.Discard, r.Body) // for the server to see that nobody waits any more
+			_, _ = io.Copy(io.Discard, r.Body) // for the server to see that no one waits any more
 			f.close(refused)
 			<-r.Context().Done()
 			return

@@ -13,12 +13,12 @@
 //
 //  1. Instances of a fleet carry tags, awsv1.LaunchTagPrefix with a number,
 //     that name the claims it was asked for, up to 25 in each tag.
-//  2. A claim for which an instance may exist that nobody knows of is *open*:
+//  2. A claim for which an instance may exist that no one knows of is *open*:
 //     when it had no machine recorded as this process began, or when the answer
 //     to its launch was lost. EC2 is asked for its instances, and an open claim
 //     takes one that no other has, of a fleet that names it.
 //  3. EC2 shows new instances late. An open claim that finds none is launched
-//     anew only when Settling has passed since it was opened.
+//     again only when Settling has passed since it was opened.
 //  4. The same fleet asked for again has the same client token, so EC2 starts
 //     nothing new for it.
 //  5. What no claim takes has no claim, and is ended as any machine without one.

@@ -118,7 +118,7 @@ func failureOf(e *types.CreateFleetError, order *template.Want, subnets map[stri
 	return f
 }
 
-// shortOf notes what is sold out. A subnet without addresses is the subnet's
+// shortOf notes what is out of capacity. A subnet without addresses is the subnet's
 // fault, not that of the type: another one in the zone may have some.
 func (s *Instances) shortOf(f *failure, order *template.Want) {
 	now := s.config.Clock.Now()

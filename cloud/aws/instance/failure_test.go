@@ -32,7 +32,7 @@ func failing(s *stage, o *template.Want, failures ...types.CreateFleetError) err
 	return err
 }
 
-// gone reports what is remembered as sold out, of m5.large.
+// gone reports what is remembered as out of capacity, of m5.large.
 func gone(s *stage, group, partition string) []string {
 	var out []string
 	for _, capacityType := range []string{model.OnDemand, model.Spot} {
@@ -92,7 +92,7 @@ func TestSubnetWithoutAddresses(t *testing.T) {
 	})
 }
 
-// spec 65/64: without the role for spot, all spot is sold out and the user told.
+// spec 65/64: without the role for spot, all spot is out of capacity and the user told.
 func TestNoSpotRole(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		err := failing(s, order("claim", model.Spot), fleetFailure("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no", "m5.large", "zone-a"))
@@ -249,7 +249,7 @@ func TestReasons(t *testing.T) {
 		_, err := s.create(order("throttled", model.OnDemand))
 		check(t, "throttled", reasonOf(err), "RequestLimitExceeded")
 		if _, err = s.create(order("throttled", model.OnDemand)); reasonOf(err) != "RequestLimitExceeded" {
-			t.Errorf("again: %v", err) // it was refused for sure, so nothing is looked for
+			t.Errorf("again: %v", err) // it was rejected for sure, so nothing is looked for
 		}
 		s.templates.fail = apiError("UnauthorizedOperation")
 		_, err = s.create(order("templates", model.OnDemand))
@@ -266,7 +266,7 @@ func TestReasons(t *testing.T) {
 	})
 }
 
-// More instances than were asked for are nobody's.
+// More instances than were asked for are no one's.
 func TestSurplus(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		o := order("claim", model.OnDemand)

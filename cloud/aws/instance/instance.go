@@ -42,7 +42,7 @@ type Instance struct {
 	Described bool
 }
 
-// Ending reports whether the instance is going away for good.
+// Ending reports whether the instance is going away permanently.
 func (i *Instance) Ending() bool {
 	return i.State == types.InstanceStateNameShuttingDown || i.State == types.InstanceStateNameTerminated
 }

@@ -103,7 +103,7 @@ func TestUnknownAmongOthers(t *testing.T) {
 }
 
 // EC2 does not show a new instance: it is there nevertheless, but is not taken
-// to be there for ever.
+// to be there forever.
 func TestNotShownYet(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		s.ec2.delay = 5 * Settling

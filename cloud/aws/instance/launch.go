@@ -35,7 +35,7 @@ type LaunchConfig struct {
 	Reservations Reservations
 	Shortages    *shortage.Log
 	// SpotRefused tells the user that the account may not use spot capacity as
-	// it lacks a role. Nil means that nobody is told.
+	// it lacks a role. Nil means that no one is told.
 	SpotRefused func(*karpenterv1.NodeClaim)
 }
 
@@ -122,7 +122,7 @@ func (s *Instances) Of(ctx context.Context, claim Claim) (*Instance, error) {
 }
 
 // ClaimOf returns the claim of an instance: the one that it was started for, or
-// one of several that may still get it. Without UID there is none, or nobody
+// one of several that may still get it. Without UID there is none, or no one
 // knows; the name is then that of the instance's tag, if it has one.
 func (s *Instances) ClaimOf(i *Instance) Claim { return s.launches.claimOf(i) }
 

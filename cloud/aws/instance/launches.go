@@ -36,7 +36,7 @@ type launches struct {
 	started  bool
 	held     map[string]*holding          // by instance
 	of       map[apitypes.UID]string      // instance by claim: held turned round
-	open     map[apitypes.UID]opened      // claims that may have an instance nobody knows of
+	open     map[apitypes.UID]opened      // claims that may have an instance no one knows of
 	flying   map[apitypes.UID]Claim       // claims that EC2 is being asked for instances for
 	attempts map[apitypes.UID]attemptNote // launches that are known to have failed
 }
@@ -231,7 +231,7 @@ func isFor(i *Instance, claim Claim) bool {
 	return names(i.Tags, claim.UID)
 }
 
-// claimOf returns the claim of the instance. For one that nobody holds yet it is
+// claimOf returns the claim of the instance. For one that no one holds yet it is
 // a claim that may still get it; the UID is empty when there is none.
 func (l *launches) claimOf(i *Instance) Claim {
 	l.mu.Lock()

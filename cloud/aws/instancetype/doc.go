@@ -6,7 +6,7 @@
 //
 // New makes a type of what is known of it (Facts), of the node class (Class) and
 // of the cluster (Cluster). Its result depends on nothing else, so equal inputs
-// may share one. Offerings is apart, as prices and what is sold out change while
+// may share one. Offerings is apart, as prices and what is out of capacity change while
 // types do not.
 //
 // # Pods and network interfaces

@@ -14,7 +14,7 @@ import (
 
 // reservedDiscount is how much less than on demand a reservation is said to
 // cost: it is paid for already, so it comes before all else, and reservations of
-// cheaper types before those of dearer ones.
+// cheaper types before those of more expensive ones.
 const reservedDiscount = 10_000_000
 
 // Kind is what offerings of different types have in common.
@@ -112,7 +112,7 @@ func (l *listing) soldOut(capacityType, zone, partition string) bool {
 	return l.market.SoldOut != nil && l.market.SoldOut(capacityType, l.facts.InstanceType, zone, partition)
 }
 
-// price returns what the type costs, and false when nobody knows.
+// price returns what the type costs, and false when no one knows.
 func (l *listing) price(zone, capacityType string) (model.Price, bool) {
 	name := l.facts.InstanceType
 	price, ok := l.market.OnDemand[name]

@@ -144,7 +144,7 @@ func TestOfferings(t *testing.T) {
 }
 
 // spec 65/69: reservations cost something, less than anything on demand, and
-// those of dearer types more.
+// those of more expensive types more.
 func TestReservedPrices(t *testing.T) {
 	w := newWorld(t)
 	class, market := plain(awsv1.AMIFamilyAL2023), openMarket()

@@ -7,7 +7,7 @@
 //     class is deleted, takes away what was made for it.
 //   - Hash, nodeclass.hash: the drift hash on the class and, when its rules have
 //     changed, on its claims.
-//   - Collector, instanceprofile.garbagecollection: instance profiles that nobody
+//   - Collector, instanceprofile.garbagecollection: instance profiles that no one
 //     uses any more.
 //
 // # One pass
@@ -20,8 +20,8 @@
 //
 // What the account refuses to tell harms only classes that ask for it: nothing
 // is asked for a class without capacityReservationSelectorTerms or a
-// placementGroupSelector. Conditions name the call that is refused, but not the
-// text of the refusal, which is another one each time.
+// placementGroupSelector. Conditions name the call that is rejected, but not the
+// text of the rejection, which is another one each time.
 //
 // # Rehearsal
 //

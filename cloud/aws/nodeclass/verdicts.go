@@ -70,7 +70,7 @@ func (v *verdicts) forget(uid types.UID) {
 }
 
 // fingerprint stands for everything of the class that a launch depends on, and
-// for its annotations, by which users have it judged anew. The order of subnets,
+// for its annotations, by which users have it judged again. The order of subnets,
 // which changes with their free addresses, is not part of it.
 func fingerprint(class *awsv1.EC2NodeClass) (string, error) {
 	subnets := slices.Clone(class.Status.Subnets)

@@ -8,7 +8,7 @@
 // one with another name keeps it as long as its role is the one wanted.
 //
 // Profiles lie under a path of their class, which is how they are found when the
-// class goes, and those nobody uses while it stays. Instances need theirs as
+// class goes, and those no one uses while it stays. Instances need theirs as
 // long as they run, so nothing is collected that a class or a claim names, nor
 // what was in use within the hour: a launch may be about to name it.
 package profile

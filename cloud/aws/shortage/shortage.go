@@ -49,8 +49,8 @@ type Log struct {
 	ofType     map[string]uint64 // and about one type
 }
 
-// Offering notes that the offering was sold out. Within a placement group it may
-// be sold out alone: the same type and zone stay open outside of it, and with a
+// Offering notes that the offering was out of capacity. Within a placement group it may
+// be out of capacity alone: the same type and zone stay open outside of it, and with a
 // partition in the other partitions.
 func (l *Log) Offering(o Offering, now time.Time) {
 	l.mu.Lock()

@@ -6,7 +6,7 @@
 // A template is named after a hash of all that is in it, so equal launches share
 // one, it is never changed, and a new controller finds those of the one before.
 // What is not used for a minute is deleted; the next launch that needs it makes
-// it anew.
+// it again.
 //
 // One launch may need several templates, as what nodes are told depends on the
 // type: its image, how many pods it takes, what is reserved. A capacity

@@ -205,7 +205,7 @@ func TestMany(t *testing.T) {
 }
 
 // TestManyFail: when EC2 refuses, all that wait are told, and it is asked once;
-// the next launch tries anew. Who gives up waiting does not fail the others.
+// the next launch tries again. Who gives up waiting does not fail the others.
 func TestManyFail(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		a.fail["create"] = &smithy.GenericAPIError{Code: "InvalidUserData.Malformed", Message: "User data is limited to 16384 bytes"}
@@ -297,7 +297,7 @@ func TestCIDR(t *testing.T) {
 }
 
 // TestExpiry: a template is deleted a minute after it was last wanted, and made
-// anew when it is wanted then (spec 65/117).
+// again when it is wanted then (spec 65/117).
 func TestExpiry(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		kept, left := want(""), want("class: {metadata: {name: left}}")
@@ -376,7 +376,7 @@ func TestFailedDeletion(t *testing.T) {
 	})
 }
 
-// TestForget: what EC2 does not know any more is made anew, and nothing is
+// TestForget: what EC2 does not know any more is made again, and nothing is
 // deleted (spec 65/86, spec 65/117).
 func TestForget(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {

@@ -15,5 +15,5 @@
 //     on the instance type worked out.
 //
 // Text that ends up in a script between quotes comes from objects in the API. It
-// is refused when it could end the quotes.
+// is rejected when it could end the quotes.
 package userdata

@@ -40,7 +40,7 @@ type Config struct {
 	Clock   clock.PassiveClock
 
 	// Reader of NodePools and EC2NodeClasses, and Tell, which takes events and
-	// does not block. Nil means nobody is told.
+	// does not block. Nil means no one is told.
 	Reader client.Reader
 	Tell   func(Event)
 }
@@ -143,7 +143,7 @@ func (s *Shifts) resource(ctx context.Context) (string, error) {
 	return s.arn, nil
 }
 
-// changes returns which zones are shifted now, and of which nobody was told yet
+// changes returns which zones are shifted now, and of which no one was told yet
 // that they are (begun), or that they are no more (over); by ID, the latter two
 // sorted.
 func (s *Shifts) changes() (now map[string]bool, begun, over []string) {

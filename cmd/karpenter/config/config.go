@@ -98,7 +98,7 @@ type Config struct {
 	// MinValuesPolicy is Strict or BestEffort. Default Strict.
 	MinValuesPolicy string
 	// IgnoreDRARequests refuses pods with resource claims. Default false; they are
-	// refused in any case where the API server does not serve resource.k8s.io/v1.
+	// rejected in any case where the API server does not serve resource.k8s.io/v1.
 	IgnoreDRARequests bool
 	// Gates are the feature gates. Default: ReservedCapacity only.
 	Gates Gates

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Gates switch features that are not for everybody yet.
+// Gates switch features that are not for everyone yet.
 type Gates struct {
 	NodeRepair              bool // replace nodes whose conditions say they are broken. Default false
 	ReservedCapacity        bool // use reserved offerings. Default true

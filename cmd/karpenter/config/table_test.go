@@ -66,7 +66,7 @@ func TestUpstreamsSettings(t *testing.T) {
 }
 
 // TestSettingsTable writes the tables of docs/settings.md from the settings, and
-// the refusals in it from what Parse says.
+// the rejections in it from what Parse says.
 func TestSettingsTable(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "docs", "settings.md")
 	text, err := os.ReadFile(path)

@@ -67,7 +67,7 @@ type Launch struct {
 	Pods          int      `json:"pods"`
 }
 
-// Pool is one NodePool's refusal.
+// Pool is one NodePool's rejection.
 type Pool struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason,omitempty"` // set when it was not asked; then there are no Steps
@@ -149,7 +149,7 @@ func (a *Answer) refused(v model.Verdict) {
 	a.Pools = Refusals(&v)
 }
 
-// Refusals returns why each NodePool refuses the pods.
+// Refusals returns why each NodePool rejects the pods.
 func Refusals(v *model.Verdict) []Pool {
 	var all []Pool
 	for _, p := range v.Pools {

@@ -12,7 +12,7 @@ import (
 )
 
 // ClusterAnswer compares what the nodes cost with what the same pods would cost
-// if they were placed from scratch. Dollars are per hour. Nodes that nobody here made
+// if they were placed from scratch. Dollars are per hour. Nodes that no one here made
 // count nowhere, but take pods in the fresh plan, too.
 type ClusterAnswer struct {
 	Nodes    int     `json:"nodes"`

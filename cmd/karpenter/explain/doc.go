@@ -6,5 +6,5 @@
 // one a running controller is in, which it serves to people who may ask.
 //
 // An answer is made of a Snapshot and the Plan for it, and of nothing else.
-// Asking changes nothing: nobody carries the Plan out.
+// Asking changes nothing: no one carries the Plan out.
 package explain

@@ -18,7 +18,7 @@ const (
 	Goes    Fate = "goes"    // it is to be removed
 	Stays   Fate = "stays"   // it is kept, for the reasons that follow
 	Going   Fate = "going"   // it is being removed already
-	Foreign Fate = "foreign" // nobody here made it, and nobody here takes it away
+	Foreign Fate = "foreign" // no one here made it, and no one here takes it away
 )
 
 // NodeAnswer is what there is to say about one node.

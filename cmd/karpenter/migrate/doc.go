@@ -11,7 +11,7 @@
 //     above what it concerns, and in the report.
 //   - A decision by hand is one that only a person can take. Where the schema
 //     demands a value, "replace-me" stands there, which keeps the node class or
-//     the NodePool from being ready: nothing is launched before somebody looked.
+//     the NodePool from being ready: nothing is launched before someone looked.
 //
 // Invariants:
 //

@@ -45,7 +45,8 @@ const (
 	// abandoned is when a Decision is not followed any more.
 	abandoned = 2 * time.Hour
 	// ahead is how far the record may be ahead of the clock, as when the clock of the last
-	// leader was. If it is further, costs are counted anew: they would not count until then.
+	// leader was. If it is further, costs are counted from scratch: they would not count
+	// until then.
 	ahead = time.Hour
 	// unpriced is how long a leader waits for prices of instances before it counts.
 	unpriced = 2 * time.Minute

@@ -246,7 +246,7 @@ func (r *Redactor) text(text string) string {
 // texts are the fields of package model that are for people.
 var texts = set(`NodeDisruption.Blocked NodeDisruption.Held NodeDisruption.Unhealthy Pool.Unavailable Disruption.Halted ` + whyNot)
 
-// whyNot stands for the list of a Shape that says what no plan can honour, the only one of texts there.
+// whyNot stands for the list of a Shape that says what no plan can honor, the only one of texts there.
 const whyNot = "Shape.[]string"
 
 // leaves are types without names whose texts have a form of their own.

@@ -45,7 +45,7 @@ var (
 	hostileRuns = flag.Int("hostile-runs", 100, "clusters of TestHostileObjects")
 )
 
-// hostile fills objects with what nobody would write.
+// hostile fills objects with what no one would write.
 type hostile struct{ *rand.Rand }
 
 // words are names that mean something in the cluster, words of the API, and text that no
@@ -246,7 +246,7 @@ func sampleDevices() []client.Object {
 	return []client.Object{class, claim, slice}
 }
 
-// TestHostileObjects brings objects of every kind with fields that nobody would write to
+// TestHostileObjects brings objects of every kind with fields that no one would write to
 // the world, on the way they take from an informer, and plans: nothing panics or hangs,
 // and the plan breaks no promise. Objects change and go meanwhile.
 func TestHostileObjects(t *testing.T) {

@@ -42,7 +42,7 @@ type Reader struct {
 	// Namespace is where Karpenter is installed; "" = to be found.
 	Namespace string
 	// Progress is told which kind is read and how many objects there are so far;
-	// nil means nobody asks.
+	// nil means no one asks.
 	Progress func(kind string, count int)
 }
 
@@ -190,7 +190,7 @@ func forbidden(err error) bool {
 
 // Build makes the situation at the time from what the leader published and from
 // the objects that read returns. A user with the role of an older chart may not read
-// devices: then pods with ResourceClaims are refused.
+// devices: then pods with ResourceClaims are rejected.
 func Build(p Published, now time.Time, read func(kind client.Object) ([]client.Object, error)) (scenario.Situation, error) {
 	shown := p.Offerings.Snapshot
 	if p.Rules.Devices {

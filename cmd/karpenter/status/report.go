@@ -16,7 +16,7 @@ type Verdict string
 // The verdicts.
 const (
 	OK      Verdict = "ok"
-	Warning Verdict = "warning" // works, and somebody should look
+	Warning Verdict = "warning" // works, and someone should look
 	Failure Verdict = "failure" // does not work
 	Skipped Verdict = "skipped" // could not be checked
 )

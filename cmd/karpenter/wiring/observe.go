@@ -23,7 +23,7 @@ import (
 func (w *wiring) observing() bool { return !w.config.DisableClusterStateObservability }
 
 // observed returns who takes metrics about single objects. When they are off
-// it is a registry that nobody reads.
+// it is a registry that no one reads.
 func (w *wiring) observed() prometheus.Registerer {
 	if w.observing() {
 		return w.Registry

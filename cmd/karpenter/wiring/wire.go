@@ -419,7 +419,7 @@ func (w *wiring) pools() error {
 	return nil
 }
 
-// disruption adds the controllers that take nodes away of our own accord.
+// disruption adds the controllers that take nodes away voluntarily.
 func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalogue.Catalogue) error {
 	err := (&drift.Reconciler{
 		Client: w.mgr.GetClient(), Provider: w.metered("nodeclaim.disruption"), Clock: w.clock, Labels: w.convert.Labels,
