@@ -19,20 +19,20 @@ import (
 
 // Answer is what the ResourceClaims of a pod mean for where it can run.
 type Answer struct {
-	Claims []model.DeviceClaim  // that devices are still to be found for, in the pod's order; then that for extended resources
-	Terms  []model.Requirements // where the others can be used: one of them must hold; none = anywhere
+	Claims []model.DeviceClaim  // without an allocation, in the pod's order; then the claim for extended resources
+	Terms  []model.Requirements // where the allocated claims can be used: one of the terms must hold; none = anywhere
 	// Refused says why no node can take the pod, in words that follow "pods with".
 	Refused []string
-	// Waits says that the pod is not to be planned yet: the scheduler has not looked at
-	// it, or is about to allocate a claim for another pod.
+	// Waits reports that the pod must not be planned yet: the scheduler has not
+	// processed it, or is about to allocate a claim for another pod.
 	Waits bool
 }
 
 // mostConsumers is how many pods can use a claim at the same time.
 const mostConsumers = resourcev1.ResourceClaimReservedForMaxSize
 
-// Of returns the Answer for the pod. Who else uses its claims is judged by the pods
-// that are in the Store; it need not be one of them.
+// Of returns the Answer for the pod, which need not be in the Store. Only pods
+// in the Store count as other users of its claims.
 func (s *Store) Of(p *corev1.Pod) Answer {
 	var out Answer
 	s.mu.RLock()
@@ -58,7 +58,7 @@ func (s *Store) Of(p *corev1.Pod) Answer {
 	return out
 }
 
-// add adds what the claim means.
+// add adds to the Answer what one claim of the pod means.
 func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.ResourceClaim) {
 	key := c.Namespace + "/" + c.Name
 	if c.Status.Allocation != nil && !s.movesWith(p, c) {
@@ -85,8 +85,9 @@ func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.Resour
 	to.Claims = append(to.Claims, claim)
 }
 
-// coming reports whether the scheduler has found a node for the pod and is about to
-// bind it: until then it has no condition of a failure, or names the node.
+// coming reports whether the scheduler has found a node for the pod and is about
+// to bind it. Such a pod has no condition that scheduling failed, or its status
+// names the node.
 func coming(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && p.Status.NominatedNodeName != ""
 }
@@ -113,7 +114,8 @@ func (s *Store) movesWith(p *corev1.Pod, c *resourcev1.ResourceClaim) bool {
 	return true
 }
 
-// both returns the terms of which one must hold so that one of each holds.
+// both returns terms of which one holds exactly if a term of a and a term of b
+// hold.
 func both(a, b []model.Requirements) []model.Requirements {
 	if len(a) == 0 {
 		return b
@@ -127,8 +129,8 @@ func both(a, b []model.Requirements) []model.Requirements {
 	return out
 }
 
-// claim returns the claim without a name, or what is wrong with it, in words that
-// follow its name.
+// claim converts the claim, without its name. If that is not possible, it
+// returns the reason, in words that follow the name of the claim.
 func (s *Store) claim(c *resourcev1.ResourceClaim) (out model.DeviceClaim, problem string) {
 	for i := range c.Spec.Devices.Requests {
 		r, problem := s.request(&c.Spec.Devices.Requests[i])
@@ -170,8 +172,8 @@ func (s *Store) request(r *resourcev1.DeviceRequest) (out model.DeviceRequest, p
 	return out, ""
 }
 
-// way returns one way to meet a request, or what is wrong with it, in words that
-// follow the request's name.
+// way converts one alternative of a request. If that is not possible, it
+// returns the reason, in words that follow the name of the request.
 func (s *Store) way(w *resourcev1.DeviceSubRequest) (out model.DeviceWay, problem string) {
 	class := s.classes[w.DeviceClassName]
 	if class == nil {

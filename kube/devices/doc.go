@@ -4,9 +4,9 @@
 // devices drivers have published.
 //
 // A Store knows the ResourceClaims, ResourceSlices, DeviceClasses and DeviceTaintRules
-// of the cluster, and which pods use which claim. For a pod it answers with an
-// Answer, and for a node with pools of devices. Whatever changes, the Store returns a
-// Change: the pods whose Answers, and the nodes whose pools may be others now.
+// of the cluster, and which pods use which claim. For a pod it returns an Answer, and
+// for a node the pools of devices. After each update, the Store returns a Change: the
+// pods whose Answers may have changed, and the nodes whose pools have changed.
 //
 // # Rules
 //

@@ -18,9 +18,9 @@ import (
 	"karpenter/kube/selectors"
 )
 
-// Store is what is known of devices and of the pods that claim some. Make one with
-// New. It is safe for concurrent use. Objects that are handed in are kept, and must
-// not be modified.
+// Store holds the devices of the cluster and the pods that claim some. Create
+// one with New. It is safe for concurrent use. It keeps the objects that it
+// gets, so callers must not modify them afterwards.
 type Store struct {
 	labels v1.Labels
 	judge  *selectors.Judge
@@ -48,7 +48,7 @@ type Store struct {
 // poolKey identifies a pool.
 type poolKey struct{ driver, name string }
 
-// Change is what a Store answers otherwise than before.
+// Change lists what a Store answers differently than before.
 type Change struct {
 	Pods  []*corev1.Pod // whose Answers may differ, by namespace and name; the pod itself is not among them
 	Nodes []string      // whose Pools may differ; "" = those of the cluster
