@@ -19,8 +19,8 @@ const (
 	DoNotDisrupt   = "DoNotDisrupt"
 )
 
-// Obstacle says why a pod stays on its node forever, as things are: waiting
-// does not help, someone has to change something.
+// Obstacle is the reason why a pod stays on its node until someone changes
+// something: waiting does not help.
 type Obstacle struct {
 	Reason string // one of the reasons above
 	Why    string // names the budgets

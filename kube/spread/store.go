@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Store knows what the selectors of default constraints are deduced from. Make
-// one with New. It is for one goroutine at a time.
+// Store holds the objects from which the selectors of default constraints are
+// derived. Create one with New. It is for one goroutine at a time.
 type Store struct {
 	constraints []corev1.TopologySpreadConstraint
 	spaces      map[string]*space // by namespace
@@ -64,8 +64,9 @@ func (s *Store) dropEmpty(namespace string) {
 	}
 }
 
-// Of returns the constraints of a pod that has none itself, nil when nothing
-// says over which pods it is to be spread. They share a selector.
+// Of returns the default constraints for a pod that has no constraints itself.
+// They share a selector. Of returns nil if no Service and no controller gives a
+// selector.
 func (s *Store) Of(p *corev1.Pod) []corev1.TopologySpreadConstraint {
 	in := s.spaces[p.Namespace]
 	if in == nil || !subject(p) {
@@ -85,8 +86,7 @@ func (s *Store) Of(p *corev1.Pod) []corev1.TopologySpreadConstraint {
 // subject reports whether default constraints are for the pod.
 func subject(p *corev1.Pod) bool { return len(p.Spec.TopologySpreadConstraints) == 0 }
 
-// selector returns what the pods are like that p is spread over; nil = nothing
-// says so.
+// selector returns the selector of the pods that p is spread over; nil = none.
 func (in *space) selector(p *corev1.Pod) *metav1.LabelSelector {
 	out := &metav1.LabelSelector{MatchLabels: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(in.services)) {
@@ -113,8 +113,8 @@ func selects(selector map[string]string, p *corev1.Pod) bool {
 	return selector != nil && labels.SelectorFromSet(selector).Matches(labels.Set(p.Labels))
 }
 
-// expressions returns all of a selector as expressions, so that it holds beside
-// others of the same keys.
+// expressions returns the whole selector as expressions, so that it can be
+// combined with other expressions on the same keys.
 func expressions(s *metav1.LabelSelector) []metav1.LabelSelectorRequirement {
 	out := slices.Clone(s.MatchExpressions)
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {

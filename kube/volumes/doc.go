@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumes says where pods can run for the sake of their persistent
+// Package volumes computes where pods can run because of their persistent
 // volumes, and how many volumes they attach there.
 //
 // A Store knows the PersistentVolumeClaims, PersistentVolumes and
 // StorageClasses of the cluster as plain values, and which pods use which
 // claim. For a pod it answers with an Answer: why the scheduler would refuse it
 // on every node, or the topology of its volumes and their number by CSI driver.
-// Whatever changes, the Store returns the pods whose Answers may have changed.
+// After each change, the Store returns the pods whose Answers may have changed.
 //
 // # Rules
 //

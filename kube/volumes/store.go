@@ -17,14 +17,15 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// Rules is what a cloud provider cannot do. The zero value is nothing.
+// Rules lists what a cloud provider does not support. The zero value excludes
+// nothing.
 type Rules struct {
 	Drivers      sets.Set[string] // CSI drivers whose volumes its nodes cannot use
 	TopologyKeys sets.Set[string] // labels its nodes do not get, as classes may write them
 }
 
-// Store is what is known of persistent volumes and of the pods that use them.
-// Make one with New. It is safe for concurrent use.
+// Store holds persistent volumes and the pods that use them. Create one with
+// New. It is safe for concurrent use.
 //
 // Each Set and Delete method returns the other pods whose Answers may differ
 // now, sorted by namespace and name; they belong to whoever handed them in and
@@ -124,8 +125,8 @@ func (s *Store) DeletePod(p *corev1.Pod) []*corev1.Pod {
 	return s.others(key, touched)
 }
 
-// enter notes that the pod uses the claim, and reports whether that matters to
-// others: it is the second, or takes what only one may use.
+// enter records that the pod uses the claim, and reports whether that affects
+// other pods: the pod is the second user, or only one pod may use the claim.
 func (s *Store) enter(claim string, p *corev1.Pod) bool {
 	pods, key := s.byUse[claim], keyOf(p)
 	if pods == nil {
@@ -137,7 +138,7 @@ func (s *Store) enter(claim string, p *corev1.Pod) bool {
 	return old == nil && len(pods) == 2 || s.once(claim) && (old == nil || old.Spec.NodeName != p.Spec.NodeName)
 }
 
-// leave undoes enter, and reports whether that matters to others.
+// leave undoes enter, and reports whether that affects other pods.
 func (s *Store) leave(claim, pod string) bool {
 	pods := s.byUse[claim]
 	delete(pods, pod)
@@ -254,11 +255,11 @@ func (s *Store) DeleteClass(c *storagev1.StorageClass) []*corev1.Pod {
 	return s.waiting()
 }
 
-// same reports whether what is known is what is new.
+// same reports whether the new value equals the known one.
 func same[T any](known, next *T) bool { return known != nil && reflect.DeepEqual(*known, *next) }
 
-// waiting returns the pods with claims that are not bound: which class a claim
-// has may depend on the others. Classes change rarely.
+// waiting returns the pods with unbound claims. A change of one class concerns
+// all of them, because the default class can change. Classes change rarely.
 func (s *Store) waiting() []*corev1.Pod {
 	var names []string
 	for name := range s.byUse {
