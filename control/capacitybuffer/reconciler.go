@@ -30,14 +30,14 @@ import (
 )
 
 const (
-	// refreshAfter is how long until a buffer is looked at again without a
-	// reason.
+	// refreshAfter is the time after which a buffer is reconciled again without
+	// an event.
 	refreshAfter = 30 * time.Second
-	// againAfter is how long until a status is written again that another client
-	// else has written meanwhile.
+	// againAfter is how long to wait after a conflict before a status is
+	// written again.
 	againAfter = time.Second
-	// hydrateAgain is how long until buffers are listed again that could not
-	// be.
+	// hydrateAgain is how long to wait before buffers are listed again after a
+	// failure.
 	hydrateAgain = time.Second
 )
 
@@ -45,7 +45,7 @@ const (
 type World interface {
 	// SetBuffer replaces the pods that stand in for a buffer, namespace/name.
 	SetBuffer(buffer string, pods []world.Pod)
-	// DeleteBuffer takes them away.
+	// DeleteBuffer removes them.
 	DeleteBuffer(buffer string)
 }
 
@@ -61,8 +61,8 @@ type Reconciler struct {
 	Limits corev1.ResourceList
 
 	hydrated atomic.Bool
-	// reading is held from reading a buffer until the world knows, so that the
-	// latest reading is what the world knows.
+	// reading is held from reading a buffer until the world has it, so that the
+	// world always has the latest reading.
 	reading chan struct{}
 	shares  shares // guarded by reading
 
@@ -75,7 +75,7 @@ type Reconciler struct {
 // process started.
 func (r *Reconciler) Hydrated() bool { return r.hydrated.Load() }
 
-// Start has the world know of the buffers there are. It implements
+// Start passes all existing buffers to the world. It implements
 // manager.Runnable.
 func (r *Reconciler) Start(ctx context.Context) error {
 	_ = wait.PollUntilContextCancel(ctx, hydrateAgain, true, func(ctx context.Context) (bool, error) {
@@ -111,8 +111,7 @@ func (r *Reconciler) hydrate(ctx context.Context) error {
 	return nil
 }
 
-// Reconcile brings one buffer up to date: what the world knows of it, then its
-// status.
+// Reconcile updates one buffer: first its pods in the world, then its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stored, found, err := r.take(ctx, request.NamespacedName)
 	if err != nil || stored == nil {
@@ -135,8 +134,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: refreshAfter}, nil
 }
 
-// turn waits until no one else reads a buffer. It is no lock, since the API is
-// asked meanwhile.
+// turn waits until no other reconcile reads a buffer. It is not a mutex,
+// because the holder makes API calls and the wait ends with ctx.
 func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
 	r.mu.Lock()
 	if r.reading == nil {
@@ -152,8 +151,8 @@ func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// take reads the buffer and tells the world what it keeps room for. The buffer
-// is nil when there is none any more.
+// take reads the buffer and passes its pods to the world. It returns a nil
+// buffer if the buffer no longer exists.
 func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.CapacityBuffer, *resolution, error) {
 	done, err := r.turn(ctx)
 	if err != nil {
@@ -185,8 +184,8 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.C
 	return buffer, found, nil
 }
 
-// share returns how many pods of the buffer fit the limits of its namespace,
-// and has the buffers looked at that this leaves more or less for.
+// share returns how many pods of the buffer fit the limits of its namespace. It
+// enqueues other buffers whose share changes because of that.
 func (r *Reconciler) share(key client.ObjectKey, a *ask) int {
 	if r.shares == nil {
 		r.shares = shares{}

@@ -12,7 +12,7 @@ import (
 	"karpenter/api/autoscaling/v1beta1"
 )
 
-// longest is how much text a condition carries.
+// longest is the maximum length of a condition's message.
 const longest = 4096
 
 // describe writes what was found into the status of the buffer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controltest runs reconcilers on a cluster in memory, as told by a
-// script, and writes down what they did. It is for tests only.
+// Package controltest runs reconcilers on a cluster in memory, following a
+// script, and records what they did. It is for tests only.
 //
 // A case is a datadriven directive "run" whose input is the script and whose
 // output is the transcript. Each case starts with an empty cluster, a clock at

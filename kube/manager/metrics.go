@@ -25,9 +25,9 @@ import (
 const (
 	certFile, keyFile = "tls.crt", "tls.key" // as in secrets of the type kubernetes.io/tls
 
-	// reviewQPS and reviewBurst limit the requests to the API server about who
-	// scrapes, so that whoever reaches the port cannot hold up the controllers.
-	// A scrape takes two.
+	// reviewQPS and reviewBurst limit the requests to the API server that
+	// authorize scrapes, so that clients of the port cannot slow the
+	// controllers down. A scrape takes two requests.
 	reviewQPS, reviewBurst = 10, 20
 )
 

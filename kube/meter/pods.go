@@ -22,8 +22,8 @@ import (
 //
 //   - when it first needed a node,
 //   - when a plan first included it,
-//   - since when decisions have found it a place,
-//   - and since when in a pool whose machines become nodes.
+//   - since when plans have a node for it,
+//   - and since when this node is of a pool whose instances become nodes.
 //
 // A pod is remembered from when it is seen in phase Pending until it is ready,
 // has ended or is deleted. No times are measured for pods that had a node at
