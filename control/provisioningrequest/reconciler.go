@@ -42,8 +42,8 @@ const (
 	// no node yet.
 	kept = time.Minute
 
-	refreshAfter = 30 * time.Second // until a request is looked at again without a reason
-	againAfter   = time.Second      // after someone else has written meanwhile, or a failure
+	refreshAfter = 30 * time.Second // until a request is reconciled again without an event
+	againAfter   = time.Second      // after a conflict or another error
 )
 
 // World is the part of the cluster's state that requests change.
@@ -69,8 +69,8 @@ type Reconciler struct {
 
 	hydrated atomic.Bool
 
-	// reading is held from reading a request until the world knows, so that the latest
-	// reading is what the world knows.
+	// reading is held from reading a request until the world has it, so that
+	// the world always has the latest reading.
 	reading chan struct{}
 	ended   map[client.ObjectKey]ended // guarded by reading
 
@@ -83,7 +83,7 @@ type Reconciler struct {
 // process started.
 func (r *Reconciler) Hydrated() bool { return r.hydrated.Load() }
 
-// Start has the world know of the requests there are. It implements manager.Runnable.
+// Start passes all existing requests to the world. It implements manager.Runnable.
 func (r *Reconciler) Start(ctx context.Context) error {
 	_ = wait.PollUntilContextCancel(ctx, againAfter, true, func(ctx context.Context) (bool, error) {
 		err := r.hydrate(ctx)
@@ -155,7 +155,7 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// Reconcile brings one request up to date: what the world knows of it, then its status.
+// Reconcile updates one request: first its pods in the world, then its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stored, found, err := r.take(ctx, request.NamespacedName)
 	if err != nil || stored == nil {
@@ -196,8 +196,8 @@ func served(q *autoscalingv1.ProvisioningRequest) bool {
 	return q.Spec.ProvisioningClassName == autoscalingv1.CheckCapacity || q.Spec.ProvisioningClassName == autoscalingv1.BestEffortAtomicScaleUp
 }
 
-// nameOf is what the world calls the request, as a PodGroup and as what pods stand in
-// for. No name of an object has a space.
+// nameOf returns the name of the request in the world, for its PodGroup and its
+// pods. It contains a space, which no name of an object does.
 func nameOf(key client.ObjectKey) string { return "ProvisioningRequest " + key.String() }
 
 // keyOf undoes nameOf.
@@ -207,8 +207,8 @@ func keyOf(name string) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: namespace, Name: name}, ours
 }
 
-// turn waits until no one else reads a request. It is no lock, since the API is asked
-// meanwhile.
+// turn waits until no other reconcile reads a request. It is not a mutex, because
+// the holder makes API calls and the wait ends with ctx.
 func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
 	r.mu.Lock()
 	if r.reading == nil {
@@ -224,7 +224,7 @@ func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// drop has the request forgotten, in the caller's turn.
+// drop forgets the request. The caller has the turn.
 func (r *Reconciler) drop(key client.ObjectKey) {
 	r.World.DeleteBuffer(nameOf(key))
 	r.World.DeletePodGroup(nameOf(key))
@@ -234,8 +234,8 @@ func (r *Reconciler) drop(key client.ObjectKey) {
 	delete(r.outcomes, nameOf(key))
 }
 
-// take reads the request and tells the world what it asks for. The request is nil when
-// there is nothing to do for it.
+// take reads the request and passes its pods to the world. It returns nil if there
+// is nothing to do for the request.
 func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*autoscalingv1.ProvisioningRequest, *resolution, error) {
 	done, err := r.turn(ctx)
 	if err != nil {
@@ -265,7 +265,7 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*autoscali
 	return q, found, nil
 }
 
-// older orders requests as they come first.
+// older compares requests by age, oldest first.
 func older(a, b *autoscalingv1.ProvisioningRequest) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
