@@ -2,9 +2,9 @@
 
 // Package redact replaces names in what is written to files, so that the files can be shared.
 //
-// One rule holds for objects of Kubernetes and for values of package model: a text is a name
-// unless something says otherwise, and each word of a name becomes a pseudonym, always
-// the same one. Four things are no names:
+// The same rule holds for objects of Kubernetes and for values of package model: every
+// text is a name, except in four cases, and each word of a name becomes a pseudonym,
+// always the same one. The four cases are:
 //
 //   - values of a Go type other than string: conditions, phases, operators, effects, resources
 //   - fields that the table kept lists
@@ -141,7 +141,8 @@ func (r *Redactor) Value(key, value string) string {
 	return r.Name(value)
 }
 
-// plain reports whether values of the key, or of that which it is another name of, name nothing.
+// plain reports whether values of the key, or of the key of which it is an alias, are no
+// names.
 func plain(key string) bool {
 	canonical, _ := known.Canonical(key, "")
 	return describes[key] || describes[canonical]
