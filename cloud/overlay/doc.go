@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overlay evaluates NodeOverlays: which of them hold, and what they
-// make of the instance types of each NodePool.
+// Package overlay evaluates NodeOverlays: which of them apply, and how they
+// change the instance types of each NodePool.
 //
 // Evaluate is a function of values. It decides once which overlays hold and
 // returns them as a Set. A Store applies the Set of the last evaluation to

@@ -22,14 +22,14 @@ type Subject struct {
 	Types []*cloud.InstanceType
 }
 
-// Verdict is what became of one overlay.
+// Verdict is the result for one overlay.
 type Verdict struct {
 	Overlay string
 	// Reason is "" for an overlay that holds, otherwise
 	// v1alpha1.RuntimeValidationReason or v1alpha1.ConflictReason; Message
 	// then says what to change.
 	Reason, Message string
-	// Idle says that the overlay holds and touches nothing.
+	// Idle reports that the overlay is valid and matches no offering.
 	Idle bool
 }
 

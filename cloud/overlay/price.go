@@ -15,7 +15,7 @@ import (
 // plans of many nodes can still be summed.
 const maxPrice = 100_000 * model.Dollar
 
-// adjustment is what becomes of a price: base × factor + term.
+// adjustment is a change of a price to base × factor + term.
 type adjustment struct {
 	factor, term *big.Rat // term in dollars per hour
 }
