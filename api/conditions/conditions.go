@@ -54,8 +54,8 @@ type Kind struct {
 	Dependents []string
 }
 
-// Set is the conditions of one object, opened for reading and writing at one
-// moment. It is not safe for concurrent use.
+// Set has the conditions of one object, for reading and writing at one point in
+// time. It is not safe for concurrent use.
 type Set struct {
 	object Object
 	kind   Kind
@@ -131,9 +131,9 @@ func (s *Set) SetUnknownWithReason(conditionType, reason, message string) bool {
 	return s.Set(metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
 }
 
-// Set stores the condition at the object's current generation. Its transition
-// time is decided here, whatever the argument says. When it is a dependent and
-// the object changed, the root is computed again.
+// Set stores the condition at the object's current generation. Set computes its transition
+// time, and ignores the one in the argument. When it is a dependent and the object changed,
+// the root is computed again.
 func (s *Set) Set(condition metav1.Condition) bool {
 	if !s.store(condition) {
 		return false
@@ -144,10 +144,10 @@ func (s *Set) Set(condition metav1.Condition) bool {
 	return true
 }
 
-// Observe brings conditions, as they are, to the object's current generation,
-// all at once, so that the root does not pass through Unknown while one of
-// them is behind. Without types it means every condition. It reports whether
-// the object changed.
+// Observe sets the observed generation of the conditions to the object's
+// current generation, all at once, so that the root does not become Unknown in
+// between. Without types it means every condition. It reports whether the
+// object changed.
 func (s *Set) Observe(conditionTypes ...string) bool {
 	changed := false
 	for _, c := range s.List() {
