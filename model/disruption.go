@@ -130,7 +130,7 @@ type Stay struct {
 	Reason      Reason
 	Cause       Cause
 	Why         string
-	Buffer      string // namespace/name of the CapacityBuffer whose room it is, and nothing else; "" = none
+	Buffer      string // namespace/name of the CapacityBuffer that alone uses the node; "" = none
 	Score       Score  // too low for its pool, whose policy is Balanced; the zero Score = that is not why
 }
 

@@ -18,7 +18,7 @@ import (
 // EC2 says which partition it is in, and labels it with that.
 type PartitionHook struct{ Provider *Provider }
 
-// Name is what claims are told that they wait for.
+// Name is shown on claims that wait for it.
 func (h *PartitionHook) Name() string { return "placement-group-partition" }
 
 // Registered sets the label, or says when to ask again.

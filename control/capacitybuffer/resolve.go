@@ -30,7 +30,7 @@ type resolution struct {
 	template   *v1beta1.LocalObjectRef
 	generation *int64
 
-	pods    []world.Pod     // to keep room for
+	pods    []world.Pod     // to keep capacity for
 	each    model.Resources // of one of them, itself included
 	limited string          // why there are fewer than the buffer asks for; "" = there are not
 }

@@ -38,7 +38,7 @@ func (r *Reconciler) describe(b *v1beta1.CapacityBuffer, found *resolution) {
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.BufferEmptyReason, found.limited)
 	case len(found.pods) == 0:
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.BufferEmptyReason, "the buffer asks for no pods")
-	case !planned || o.total() != len(found.pods): // what was said holds until a pass knows of these pods
+	case !planned || o.total() != len(found.pods): // the condition stays until a pass has planned these pods
 	case o.fits():
 		r.set(b, v1beta1.ProvisioningCondition, true, v1beta1.FitsExistingCapacityReason, o.String())
 	default:

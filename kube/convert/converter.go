@@ -80,8 +80,8 @@ func (c Converter) Resources(list corev1.ResourceList) model.Resources {
 	return out
 }
 
-// amount returns the quantity in the unit of its position, rounded up. Less than nothing
-// counts as nothing, so that what one object says is no room for another.
+// amount returns the quantity in the unit of its position, rounded up. Negative
+// amounts count as 0, so that one object cannot add capacity for another.
 func amount(position int, q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(maxQuantity) > 0:

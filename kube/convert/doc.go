@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert turns Kubernetes objects into the plain values package world
-// takes in, and a planned launch into the NodeClaim that asks for it.
+// Package convert turns Kubernetes objects into the plain values of package
+// world, and a planned launch into a NodeClaim.
 //
 // Every field of a pod spec is used, irrelevant or rejected; a test keeps the
 // list complete, so that a new Kubernetes release cannot add a field no one

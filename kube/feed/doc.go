@@ -6,6 +6,6 @@
 // again when other objects change what the pod needs: its persistent volumes,
 // and the Services and controllers of default topology spread.
 //
-// It hangs on the informers of the manager's cache and has no queue of its
-// own: the world takes in an event in microseconds and cannot fail.
+// It registers handlers with the informers of the manager's cache. It has no
+// queue, because the world processes an event in microseconds and cannot fail.
 package feed

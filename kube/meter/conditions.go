@@ -68,7 +68,8 @@ type conditionMetrics struct {
 	count, currentStatus, terminates *prometheus.Desc
 }
 
-// NewConditions registers the metrics of the kinds, whose events go to told.
+// NewConditions registers the metrics of the kinds. Events are published with
+// told.
 func NewConditions(reg prometheus.Registerer, clk clock.PassiveClock, leads func() bool, told events.Recorder, kinds []Watched) *Conditions {
 	c := &Conditions{leads: leads, clock: clk, events: told}
 	for _, w := range kinds {

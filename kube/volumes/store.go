@@ -28,8 +28,8 @@ type Rules struct {
 // New. It is safe for concurrent use.
 //
 // Each Set and Delete method returns the other pods whose Answers may differ
-// now, sorted by namespace and name; they belong to whoever handed them in and
-// must not be modified.
+// now, sorted by namespace and name; they belong to the caller that added them,
+// and must not be modified.
 type Store struct {
 	labels v1.Labels
 	rules  Rules

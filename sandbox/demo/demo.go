@@ -145,8 +145,8 @@ func finished(workload string, pods int) func(*fleet.View) string {
 	}
 }
 
-// full wants that some of the workload's pods run, that the rest waits, and that every one that waits was told that it
-// is for a limit of the pool.
+// full returns a check that some of the workload's pods run, that the others wait, and that the events of all
+// waiting pods name a limit of the pool.
 func full(workload string, pods int, pool string) func(*fleet.View) string {
 	return func(v *fleet.View) string {
 		w := v.Workload(workload)

@@ -51,7 +51,7 @@ type Machine struct {
 	State        State
 	Capacity     corev1.ResourceList
 	Used         Amount // what its pods request
-	Pods         int    // that hold room
+	Pods         int    // that use capacity
 }
 
 // Amount is of the two resources that everything has.

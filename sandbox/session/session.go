@@ -220,7 +220,8 @@ func (s *Session) MetricsURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/metrics", s.ports.metrics)
 }
 
-// ProfilesURL returns where the autoscaler serves its profiles, if it was told to.
+// ProfilesURL returns where the autoscaler serves its profiles, if profiling is
+// enabled.
 func (s *Session) ProfilesURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/", s.ports.metrics)
 }

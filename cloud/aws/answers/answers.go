@@ -51,7 +51,8 @@ func (c *Cache[Q, A]) Get(ctx context.Context, question Q, ask func(context.Cont
 			var none A
 			return none, ctx.Err()
 		}
-		// Whoever asked may have given up; that says nothing to others.
+		// The first caller may have cancelled its context, which must not
+		// affect other callers.
 		if !errors.Is(a.err, context.Canceled) || ctx.Err() != nil {
 			return a.value, a.err
 		}

@@ -144,9 +144,9 @@ const (
 	ServiceControlPolicy = "with an explicit deny in a service control policy"
 )
 
-// Deny takes away the permission for an action such as "ec2:CreateFleet".
-// Calls need more than the action of their own name: CreateFleet runs instances,
-// tags them and passes their role. Why is one of the constants above.
+// Deny revokes the permission for an action such as "ec2:CreateFleet". Calls
+// need more than the action of their own name: CreateFleet runs instances, tags
+// them and passes their role. Why is one of the constants above.
 func (a *AWS) Deny(action, why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

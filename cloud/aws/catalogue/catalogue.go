@@ -146,9 +146,9 @@ func (c *Catalogue) Register(mgr manager.Manager) error {
 	return c.registerOverlays(mgr)
 }
 
-// Types returns all types as nodes of the class have them, by name, those that
-// can't be bought now included. The caller does not modify the answer; see the
-// package for what of it stays the same.
+// Types returns all types for nodes of the class, by name, including types
+// without capacity now. The caller must not modify the result; see the package
+// for the parts that stay the same between calls.
 func (c *Catalogue) Types(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	known := c.supply.Load()
 	switch {

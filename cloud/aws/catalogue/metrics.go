@@ -119,8 +119,8 @@ func (r *Report) quote(quotes map[offeringKey]quote, t *cloud.InstanceType) {
 	}
 }
 
-// best is what can be bought rather than what cannot, and then the lower price;
-// nothing is no price.
+// best returns the better of two offerings: available before unavailable, then
+// the lower price. 0 is no price.
 func best(a, b quote) quote {
 	switch {
 	case a.available != b.available && b.available,

@@ -89,8 +89,8 @@ func (v *view) types(c *Catalogue, class *awsv1.EC2NodeClass, group *instancetyp
 	return v.out
 }
 
-// lookLocked takes in the class and reports whether types depend on what has
-// changed of it.
+// lookLocked records the class, and reports whether types depend on what has
+// changed in it.
 func (v *view) lookLocked(c *Catalogue, class *awsv1.EC2NodeClass, group *instancetype.PlacementGroup) bool {
 	sameGroup := group == v.group || group != nil && v.group != nil && *group == *v.group
 	if v.seen != nil && sameGroup && sameClass(v.seen, class) {
@@ -118,8 +118,9 @@ func sameClass(a, b *awsv1.EC2NodeClass) bool {
 		(s.ConnectionTracking == nil) == (t.ConnectionTracking == nil) && reflect.DeepEqual(s.CPUOptions, t.CPUOptions)
 }
 
-// demands returns what the class asks of types. Formulas that are wrong are left
-// out: its status says so, and the family's defaults hold.
+// demands returns the parts of the class that types depend on. Invalid
+// expressions are left out: the status of the class reports them, and the
+// defaults of the family apply.
 func (c *Catalogue) demands(class *awsv1.EC2NodeClass, group *instancetype.PlacementGroup) demands {
 	out := demands{
 		class: instancetype.NewClass(class, group), subnets: map[string][]string{}, kubelet: class.Spec.Kubelet,
@@ -258,7 +259,7 @@ func (v *view) finishLocked(c *Catalogue, e *entry, of *ingredients, market *ins
 	return &t
 }
 
-// marketLocked is what can be bought now.
+// marketLocked returns what can be launched now.
 func (v *view) marketLocked(c *Catalogue, now time.Time) *instancetype.Market {
 	class, group := v.demands.class, ""
 	if class.PlacementGroup != nil {

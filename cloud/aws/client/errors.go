@@ -49,8 +49,8 @@ func Unauthorized(err error) bool {
 	return slices.Contains([]string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}, Code(err))
 }
 
-// Refused reports whether the account does not let the caller do this at all, or
-// has no such thing: it would be in vain to ask again soon.
+// Refused reports whether the account does not permit the call at all, or has
+// no such resource, so that it is useless to call again soon.
 func Refused(err error) bool {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() == http.StatusNotImplemented {
 		return true

@@ -24,8 +24,8 @@ const timeout = 4 * time.Minute
 // answer cannot be read.
 type HTTP struct{ client aws.HTTPClient }
 
-// NewHTTP returns the client with what the one given is told, such as whose
-// certificates to trust; nil stands for the SDK's own.
+// NewHTTP returns an HTTP client with the settings of the given one, such as
+// trusted certificates; nil means the SDK's default client.
 func NewHTTP(client aws.HTTPClient) HTTP {
 	if client == nil {
 		client = awshttp.NewBuildableClient()

@@ -41,7 +41,7 @@ func soldOut(code, message string) bool {
 	}, code)
 }
 
-// fleetError is what callers without an instance are told.
+// fleetError returns the error for callers without an instance.
 func fleetError(out *ec2.CreateFleetOutput) error {
 	if len(out.Errors) == 0 {
 		return fmt.Errorf("fleet %s: too few instances returned", aws.ToString(out.FleetId))

@@ -96,8 +96,8 @@ func (s *Instances) Get(ctx context.Context, id string) (*Instance, error) {
 	return s.Read(ctx, id)
 }
 
-// Fresh reports whether the instance was launched a moment ago and EC2 may not
-// show it yet: asking for it would be in vain.
+// Fresh reports whether the instance was launched a moment ago, so that EC2 may
+// not show it yet.
 func (s *Instances) Fresh(id string) bool { return s.launches.unseen(id) }
 
 // Read is Get of what EC2 says now, but for zones that are shifted away from.

@@ -34,8 +34,8 @@ type LaunchConfig struct {
 	Subnets      Subnets
 	Reservations Reservations
 	Shortages    *shortage.Log
-	// SpotRefused tells the user that the account may not use spot capacity as
-	// it lacks a role. Nil means that no one is told.
+	// SpotRefused publishes that the account cannot use spot capacity because
+	// it lacks a role. Nil means that nothing is published.
 	SpotRefused func(*karpenterv1.NodeClaim)
 }
 
@@ -54,8 +54,8 @@ type Subnets interface {
 	Take(subnets []awsv1.Subnet, need map[string]int64) *network.Pick
 	// Settle ends that: subnets in which no machine has landed get theirs back.
 	Settle(pick *network.Pick, landed ...string)
-	// Free returns how many addresses are left of those that EC2 told of; less
-	// than none when more have been taken.
+	// Free returns how many addresses are left of those that EC2 reported. It
+	// is negative if more have been reserved.
 	Free(id string) int64
 	// Exhausted notes that a subnet has no free address.
 	Exhausted(id string)
@@ -94,8 +94,8 @@ func (s *Instances) Start(ctx context.Context) error {
 	}
 }
 
-// Of returns the instance that was started for the claim already, nil if there
-// is none. The error is a cloud.CreateError while that cannot be told.
+// Of returns the instance that was launched for the claim before, or nil if
+// there is none. It returns a cloud.CreateError while that is unknown.
 func (s *Instances) Of(ctx context.Context, claim Claim) (*Instance, error) {
 	if err := s.Start(ctx); err != nil {
 		return nil, err

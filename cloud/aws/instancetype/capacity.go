@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	windowsPods = 110 // of a kubelet that is told nothing
+	windowsPods = 110 // of a kubelet without a setting
 	hostPods    = 2   // on the host's network: aws-node and kube-proxy
 	arm64MiB    = 64  // of memory that arm64 machines advertise and do not show
 	gibibyte    = 1 << 30
@@ -152,7 +152,7 @@ func (s *sizing) pods() int64 {
 	return pods
 }
 
-// defaultPods is how many it takes when the kubelet is told nothing else.
+// defaultPods returns the number of pods if the kubelet has no other setting.
 func (s *sizing) defaultPods() int64 {
 	if s.traits.eniPods {
 		return s.eniPods(s.cluster.ReservedENIs)

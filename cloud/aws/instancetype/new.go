@@ -89,7 +89,7 @@ func cardOf(network *ec2.NetworkInfo, index int) *ec2.NetworkCard {
 type traits struct {
 	windowsBuild    string // "" for Linux
 	eniPods         bool   // pods are limited by network interfaces
-	podsPerCore     bool   // the kubelet is told
+	podsPerCore     bool   // set in the kubelet's configuration
 	reservesForENIs bool   // memory is reserved for as many pods as network interfaces allow
 	device          string // holds ephemeral storage; "" = unknown
 	disk            resource.Quantity

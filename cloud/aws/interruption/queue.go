@@ -65,8 +65,8 @@ func NewQueue(c QueueConfig) *Queue { return &Queue{config: c} }
 func (q *Queue) Register(mgr manager.Manager) error { return loop.After(mgr, "interruption", q.Poll) }
 
 // Poll waits for messages and deals with them; again is when to poll next. It
-// fails when the queue or the claims cannot be read; a message that cannot be
-// dealt with is said in the log. One call runs at a time.
+// fails if the queue or the claims cannot be read. A message that cannot be
+// handled is logged. One call runs at a time.
 func (q *Queue) Poll(ctx context.Context) (again time.Duration, err error) {
 	began := q.config.Clock.Now()
 	messages, err := q.receive(ctx)
@@ -185,7 +185,7 @@ func unhealthy() nodeclaim.Event {
 	return nodeclaim.Event{Type: corev1.EventTypeWarning, Reason: "InstanceUnhealthy", Message: "An unhealthy warning was triggered for the instance"}
 }
 
-// end gives a claim up and says so.
+// end deletes a claim and publishes why.
 func end(ctx context.Context, c *nodeclaim.Claims, claim *v1.NodeClaim, kind Kind) error {
 	deleted, err := c.Delete(ctx, claim, string(kind))
 	if deleted {

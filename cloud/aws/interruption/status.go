@@ -52,7 +52,8 @@ type StatusConfig struct {
 	Claims  *nodeclaim.Claims
 	Clock   clock.PassiveClock
 	Metrics *Metrics
-	// ObserveOnly has unhealthy instances counted and told of, and nothing else.
+	// ObserveOnly counts and reports unhealthy instances, and does nothing
+	// else.
 	ObserveOnly bool
 }
 
@@ -60,7 +61,7 @@ type StatusConfig struct {
 type Statuses struct {
 	config  StatusConfig
 	counted map[fault]bool // that last
-	refused bool           // was said
+	refused bool           // was logged
 }
 
 // fault is something wrong with an instance.

@@ -84,9 +84,9 @@ func Subnets(subnets []Subnet) map[string]Subnet {
 	return out
 }
 
-// Market returns how EC2 calls what the candidates are bought as, the default
-// target capacity type of a fleet. All reserved offerings are of one kind, as
-// Narrow leaves them.
+// Market returns EC2's name for the capacity type of the candidates, which is
+// the default target capacity type of a fleet. All reserved offerings are of
+// one kind, as Narrow leaves them.
 func Market(candidates []Candidate, capacityType string) string {
 	if capacityType != model.Reserved {
 		return capacityType

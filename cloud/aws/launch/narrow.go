@@ -18,8 +18,8 @@ import (
 // MaxTypes is how many instance types one launch names.
 const MaxTypes = 60
 
-// Candidate is an instance type with those of its offerings that may be bought,
-// at least one. They belong to the catalogue and are not changed.
+// Candidate is an instance type with those of its offerings that can be
+// launched, at least one. They belong to the catalogue and are not changed.
 type Candidate struct {
 	Type      *cloud.InstanceType
 	Offerings []*cloud.Offering
@@ -58,7 +58,8 @@ func Narrow(types []*cloud.InstanceType, want *Want) (out []Candidate, why strin
 	return truncate(out, want)
 }
 
-// available keeps what agrees with the claim, is large enough and can be bought.
+// available keeps offerings that match the claim, are large enough and have
+// capacity.
 func available(types []*cloud.InstanceType, want *Want) []Candidate {
 	var out []Candidate
 	for _, t := range types {

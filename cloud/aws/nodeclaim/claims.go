@@ -70,8 +70,8 @@ func (c *Claims) Node(ctx context.Context, claim *v1.NodeClaim) (*corev1.Node, e
 	return node, nil
 }
 
-// Notify publishes an event about the claim, and one about its Node. A Node that
-// cannot be read is not told.
+// Notify publishes an event about the claim, and one about its Node. If the
+// Node cannot be read, it gets no event.
 func (c *Claims) Notify(ctx context.Context, claim *v1.NodeClaim, e Event) {
 	c.Tell(claim, e.Type, e.Reason, e.Message)
 	if node, err := c.Node(ctx, claim); err == nil && node != nil {
@@ -89,8 +89,9 @@ type Event struct {
 	NodeMessage           string // "" = Message
 }
 
-// Delete gives the claim up, unless that was done before; deleted says that it
-// has done so now. Its Node is drained then. The claim is not changed.
+// Delete deletes the claim, so that its Node is drained. It reports whether it
+// has done so, and not someone else before. It does not modify the value of the
+// claim.
 func (c *Claims) Delete(ctx context.Context, claim *v1.NodeClaim, reason string) (deleted bool, err error) {
 	claim = claim.DeepCopy()
 	for claim.DeletionTimestamp.IsZero() {

@@ -42,7 +42,7 @@ type Expiration struct {
 	Reservations interface {
 		Of(context.Context, []awsv1.CapacityReservationSelectorTerm) (found []awsv1.CapacityReservation, skipped, err error)
 	}
-	refused bool // was said
+	refused bool // was logged
 }
 
 // Register adds the controller to the manager.

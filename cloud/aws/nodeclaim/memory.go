@@ -78,8 +78,9 @@ func (m *Memory) Reconcile(ctx context.Context, request reconcile.Request) (reco
 }
 
 // plausible reports whether a node of a type that is advertised with so many MiB
-// may have so many bytes. The smallest that was seen holds for two months, and
-// kubelets may write what they like: none of them shall make a type worthless.
+// may have so many bytes. The smallest observed size is used for two months, and
+// a kubelet can report any number. This check keeps a wrong report from making a
+// type useless.
 func plausible(bytes int64, advertised string) bool {
 	mebibytes, err := strconv.ParseInt(advertised, 10, 64)
 	total := mebibytes << 20

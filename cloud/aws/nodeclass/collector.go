@@ -29,7 +29,7 @@ type Collector struct {
 	Profiles interface {
 		Collect(ctx context.Context, used map[string]bool) (gone []string, err error)
 	}
-	refused bool // was said
+	refused bool // was logged
 }
 
 // Register adds the controller to the manager. It runs one round at a time

@@ -252,5 +252,5 @@ func (r *Reconciler) linkedClaims(ctx context.Context, class *awsv1.EC2NodeClass
 	return out, nil
 }
 
-// normal is the type of the events told.
+// normal is the type of the published events.
 const normal = corev1.EventTypeNormal

@@ -63,7 +63,8 @@ func (p *pass) invalid(v verdict) (time.Duration, error) {
 	return checked, nil
 }
 
-// serviceAddresses makes sure that what nodes of AL2023 must be told is known.
+// serviceAddresses checks that the service addresses of the cluster, which
+// nodes of AL2023 need, are known.
 func (p *pass) serviceAddresses(ctx context.Context) (time.Duration, error) {
 	if p.class.AMIFamily() != awsv1.AMIFamilyAL2023 {
 		return 0, nil

@@ -122,7 +122,7 @@ func (s setting) base64(field func(*Config) *string) setting {
 		return nil
 	}
 	s.set = func(c *Config, value string) error {
-		*field(c) = strings.Join(strings.Fields(value), "") // base64 breaks lines unless told not to
+		*field(c) = strings.Join(strings.Fields(value), "") // the command base64 breaks lines by default
 		return s.check(c)
 	}
 	return s

@@ -74,7 +74,7 @@ type Group struct {
 	Alternatives []Offering `json:"alternatives,omitempty"`
 }
 
-// Offering is what an instance can be bought as.
+// Offering is an instance type with a zone and a capacity type.
 type Offering struct {
 	Type         string      `json:"instanceType"`
 	Zone         string      `json:"zone"`

@@ -84,7 +84,7 @@ func consolidated(reason string) bool {
 	return strings.EqualFold(reason, string(model.Empty)) || strings.EqualFold(reason, string(model.Underutilized))
 }
 
-// price takes in what the node of the Snapshot costs.
+// price records the price of the node in the Snapshot.
 func (i *instance) price(n *model.Node, pool *model.Pool, weights map[int]float64) {
 	if n.Price == 0 {
 		return // not known now; what it was is the best guess

@@ -117,7 +117,7 @@ func (r *Recorder) Register(ctx context.Context, mgr manager.Manager) error {
 		Complete(r)
 }
 
-// see takes in a NodeClaim.
+// see records a NodeClaim.
 func (r *Recorder) see(object any, gone bool) {
 	claim, ok := object.(*v1.NodeClaim)
 	if !ok {
@@ -143,16 +143,16 @@ func (r *Recorder) see(object any, gone bool) {
 	}
 }
 
-// Launched takes in what launches a plan for pending pods has led to: claims has the
-// names of the NodeClaims that were created.
+// Launched records the launches of a plan for pending pods. claims has the names
+// of the NodeClaims that were created.
 func (r *Recorder) Launched(s *model.Snapshot, p *model.Plan, launches []model.Launch, claims []string) {
 	if len(launches) > 0 {
 		r.decided(provision(s, p, launches, claims))
 	}
 }
 
-// Started takes in that a command was started. Claims has the names of the NodeClaims
-// that were created.
+// Started records that a command was started. Claims has the names of the
+// NodeClaims that were created.
 func (r *Recorder) Started(s *model.Snapshot, c *model.Command, claims []string) {
 	r.decided(command(s, c, claims))
 }
@@ -174,7 +174,7 @@ func (r *Recorder) enter(d Decision) {
 	r.open = append(r.open, &following{Decision: d})
 }
 
-// Evicted takes in that a pod was evicted from the Node.
+// Evicted records that a pod was evicted from the Node.
 func (r *Recorder) Evicted(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,8 +308,8 @@ func (r *Recorder) look(s *model.Snapshot) {
 	})
 }
 
-// price takes in what the nodes cost. It returns what the pods on them request, and what
-// those and the pods without a node do.
+// price records the prices of the nodes. It returns the requests of the pods on them,
+// and the requests of these and the pending pods together.
 func (r *Recorder) price(s *model.Snapshot) (requests, demand model.Price) {
 	weights := Weights(s.Resources)
 	pools := map[string]*model.Pool{}
@@ -339,8 +339,9 @@ func (r *Recorder) price(s *model.Snapshot) (requests, demand model.Price) {
 	return model.Price(sum * float64(model.Dollar)), model.Price((sum + waiting) * float64(model.Dollar))
 }
 
-// release takes in what pods request now: if it is less, so much of the nodes can go
-// without that consolidation has saved it.
+// release records the present requests of pods. If they are lower than before,
+// nodes can be removed to that extent without counting as a saving of
+// consolidation.
 func (r *Recorder) release(demand model.Price) {
 	was := r.meter.Demand
 	if r.meter.Demand = demand; was > 0 {
@@ -618,7 +619,7 @@ func (r *Recorder) appended(to segment, lines []line) (segment, error) {
 	return next, nil
 }
 
-// commit takes in that what was tried is in the cluster.
+// commit records that the attempted write succeeded.
 func (r *Recorder) commit() {
 	r.written, r.rates = r.tried, r.tried.Meter.Rates
 	r.pending = slices.Delete(r.pending, 0, r.tried.added)

@@ -349,7 +349,7 @@ func since(p *corev1.Pod, kind corev1.PodConditionType, otherwise time.Time) tim
 	return otherwise
 }
 
-// born takes in a pod that is new: as a demand of its own, or in place of one that had to leave.
+// born records a new pod, as a new demand or as the successor of a pod that had to leave.
 func (x *reader) born(o *corev1.Pod, c *recording.Change) *life {
 	created := o.CreationTimestamp.Time
 	if created.IsZero() {

@@ -45,7 +45,7 @@ func (r *run) enter(n *node) {
 	r.claims[n.claim.Name], r.names[n.name] = n, n
 }
 
-// adopt takes in a node that was there when the recording began.
+// adopt adds a node that existed when the recording began.
 func (r *run) adopt(s standing) {
 	claim, ok := r.convert.Claim(s.claim)
 	if !ok {

@@ -67,7 +67,7 @@ func (g *guard) allowed() int {
 	return max(min(g.healthy-least, g.healthy), 0)
 }
 
-// guard takes in a PodDisruptionBudget.
+// guard records a PodDisruptionBudget.
 func (r *run) guard(o *policyv1.PodDisruptionBudget, deleted bool) {
 	key := o.Namespace + "/" + o.Name
 	old := r.guards[key]

@@ -440,7 +440,7 @@ func (r *run) awaited(n *node) bool {
 	return slices.ContainsFunc(n.expects, func(p *pod) bool { return p.comes(n) })
 }
 
-// set takes in a setting.
+// set applies a setting.
 func (r *run) set(s *setting) {
 	r.stirred = true
 	r.open()
@@ -474,7 +474,7 @@ func (r *run) set(s *setting) {
 	}
 }
 
-// setPool takes in a NodePool as it is now.
+// setPool records the present state of a NodePool.
 func (r *run) setPool(p *v1.NodePool) {
 	old := r.pools[p.Name]
 	r.pools[p.Name] = p
@@ -498,7 +498,7 @@ func (r *run) types(pool string) {
 	}
 }
 
-// offer takes in what was published.
+// offer applies the published offerings.
 func (r *run) offer(i int) {
 	r.catalogue, r.stirred, r.arrived = i, true, true
 	for name := range r.pools {
