@@ -75,7 +75,7 @@ func TestMonitorWithoutConfig(t *testing.T) {
 	}
 }
 
-// TestRefusals shows what people are told whose values cannot be used.
+// TestRefusals shows the errors for invalid values.
 func TestRefusals(t *testing.T) {
 	for _, tc := range []struct{ values, want string }{
 		{"{}", "Chart cannot be installed without a valid settings.clusterName!"},

@@ -144,7 +144,8 @@ func TestRunShowsWhatHappens(t *testing.T) {
 	r.interrupt(t, dir)
 }
 
-// TestRunWithoutACloud: the controller is told what it can offer, and of no AWS.
+// TestRunWithoutACloud: the controller gets the instance types of KWOK, and no
+// settings of AWS.
 func TestRunWithoutACloud(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL", "http://production")
 	dir := t.TempDir()

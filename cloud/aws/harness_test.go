@@ -216,7 +216,7 @@ func (r *region) resolve(class *awsv1.EC2NodeClass) {
 	class.Status.Conditions = []metav1.Condition{{Type: v1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: class.Generation}}
 }
 
-// types are what the account sells.
+// types are the types that the account offers.
 func (r *region) types(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	if r.typesErr != nil {
 		return nil, r.typesErr

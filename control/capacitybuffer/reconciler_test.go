@@ -115,7 +115,8 @@ func TestUnsupportedWorkload(t *testing.T) {
 	}
 }
 
-// A buffer with a field that could not be read keeps no room, and says which.
+// A buffer with a field that could not be read keeps no capacity, and its
+// status names the field.
 func TestUnreadable(t *testing.T) {
 	s := newStage(t)
 	s.buffer("b", func(b *v1beta1.CapacityBuffer) {
@@ -128,8 +129,8 @@ func TestUnreadable(t *testing.T) {
 	s.wants("default/b", provisioning, "False NotReadyForProvisioning: ")
 }
 
-// spec 45/33: a buffer that names nothing keeps no room, and so does one that is
-// gone or going. One that cannot be read keeps what it had.
+// spec 45/33: a buffer that names nothing keeps no capacity, and neither does
+// one that is gone or going. One that cannot be read keeps what it had.
 func TestBuffersThatKeepNothing(t *testing.T) {
 	s := newStage(t)
 	s.template("small")

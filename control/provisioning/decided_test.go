@@ -12,7 +12,7 @@ import (
 	"karpenter/model"
 )
 
-// Who asks what was decided is told before it is carried out: what comes of a
+// Decided is called with the plan before it is carried out: what comes of a
 // decision cannot be seen earlier than the decision.
 func TestDecidedComesFirst(t *testing.T) {
 	s := newStage(t)

@@ -28,7 +28,7 @@ import (
 	"karpenter/model"
 )
 
-// sink keeps what it is told last.
+// sink keeps its latest arguments.
 type sink map[string][]*model.InstanceType
 
 func (s sink) SetTypes(pool string, types []*model.InstanceType, _ ...model.Extra) { s[pool] = types }

@@ -184,7 +184,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// A daemon that starts to claim devices takes no room any more.
+// A daemon that starts to claim devices uses no capacity any more.
 func TestDaemonChanges(t *testing.T) {
 	x := newFixture(t)
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}}

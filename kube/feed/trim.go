@@ -157,7 +157,8 @@ func keptStatus(p *corev1.Pod) corev1.PodStatus {
 }
 
 // resized reports whether some container has other resources than its spec asks for,
-// or was refused them. What the pod requests is then a sum over all of its statuses.
+// or was denied a resize. What the pod requests is then a sum over all of its
+// statuses.
 func resized(p *corev1.Pod) bool {
 	return helpers.IsPodResizeInfeasible(p) ||
 		differ(p.Status.InitContainerStatuses, p.Spec.InitContainers) || differ(p.Status.ContainerStatuses, p.Spec.Containers)

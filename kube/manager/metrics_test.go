@@ -165,7 +165,7 @@ func TestSecureMetrics(t *testing.T) {
 	}
 }
 
-// TestOpenMetrics is what there is when nothing is said.
+// TestOpenMetrics checks the metrics with default settings.
 func TestOpenMetrics(t *testing.T) {
 	bound := serving(t, Metrics{Port: 1}, &rest.Config{})
 	if code, text, err := scrape(t, http.DefaultClient, "http://"+bound+"/metrics", ""); err != nil || code != 200 || !strings.Contains(text, "# TYPE ") {

@@ -31,7 +31,7 @@ import (
 )
 
 // refusing is an API server that serves NodePools, does not know PodGroups, and refuses
-// NodeOverlays until it is told not to.
+// NodeOverlays until the test changes that.
 type refusing struct{ allowed atomic.Bool }
 
 // ServeHTTP implements http.Handler.

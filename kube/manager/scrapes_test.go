@@ -115,7 +115,7 @@ func TestScrapesByForm(t *testing.T) {
 	})
 }
 
-// unpacked returns the body, which gzip has packed if the header says so.
+// unpacked returns the body, decompressed if the header names gzip.
 func unpacked(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	if w.Header().Get("Content-Encoding") != "gzip" {

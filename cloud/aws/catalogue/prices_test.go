@@ -24,7 +24,7 @@ import (
 	"karpenter/cloud/aws/instancetype"
 )
 
-// spec 65/60: prices on demand, and what becomes of them when AWS fails.
+// spec 65/60: on-demand prices, and which prices are used when AWS fails.
 func TestOnDemand(t *testing.T) {
 	w := newWorld(t, newRegion(t, "m5.large", "c5.large", "m5.metal"))
 	w.region.prices = map[string]string{"m5.large": "0.2", "c5.large": "0.1", "m5.metal": "5"}
@@ -138,7 +138,8 @@ func TestNewTypes(t *testing.T) {
 	}
 }
 
-// An account that may not ask goes without, and says so once.
+// An account without the permission works without spot prices, and logs that
+// once.
 func TestPricesRefused(t *testing.T) {
 	w := newWorld(t, newRegion(t, "m5.large"))
 	w.region.spot = map[string]map[string]string{"m5.large": {"us-east-1a": "0.03"}}

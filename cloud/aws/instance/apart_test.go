@@ -92,7 +92,8 @@ func TestApartThrottledOnTheWay(t *testing.T) {
 }
 
 // TestThrottledTogether covers callers: of many that ask at once while EC2
-// throttles, none is told that its instance is gone, and EC2 is asked once.
+// throttles, none gets the error that its instance is gone, and EC2 is asked
+// once.
 func TestThrottledTogether(t *testing.T) {
 	for operation, act := range map[string]func(*testing.T, *stage, string) error{
 		"DescribeInstances":  func(t *testing.T, s *stage, id string) error { _, err := s.Read(t.Context(), id); return err },

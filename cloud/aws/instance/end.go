@@ -71,7 +71,7 @@ func (s *Instances) terminateAll(ctx context.Context, ids []string) []batch.Answ
 	return answers
 }
 
-// refusal is why an instance was not ended; nil if it was.
+// refusal returns why an instance was not terminated, or nil if it was.
 func refusal(id string, ended bool, err error) error {
 	switch {
 	case client.NotFound(err):

@@ -190,7 +190,7 @@ func TestFleetQuota(t *testing.T) {
 	})
 }
 
-// A fleet without instances and without errors is told as what it is, and tried
+// A fleet without instances and without errors is reported as that, and tried
 // again.
 func TestNothingReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
@@ -241,7 +241,7 @@ karpenter_cloudprovider_instance_launch_failures_total{capacity_type="on-demand"
 	})
 }
 
-// Errors of the call itself, of launch templates and of classes are told by
+// Errors of the call itself, of launch templates and of classes are reported by
 // reason.
 func TestReasons(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {

@@ -21,7 +21,7 @@ const (
 	zoneC = "us-east-1c" // without a subnet
 )
 
-// openMarket sells everything for a dollar on demand; spot has no price yet.
+// openMarket offers everything for a dollar on demand; spot has no price yet.
 func openMarket() *instancetype.Market {
 	prices := map[string]model.Price{}
 	for _, name := range []string{

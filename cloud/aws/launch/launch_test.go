@@ -90,7 +90,7 @@ func families(n int) model.Requirement {
 	return r
 }
 
-// show prints a launch: how it is bought, then the alternatives.
+// show prints a launch: its capacity type, then the alternatives.
 func show(candidates []launch.Candidate, want *launch.Want) string {
 	capacityType := launch.CapacityType(candidates, want)
 	out := []string{launch.Market(candidates, capacityType)}

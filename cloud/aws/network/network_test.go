@@ -277,7 +277,7 @@ func TestExhausted(t *testing.T) {
 }
 
 // TestAskedAgain: a new spec is asked about at once, an old one after the
-// refresh interval; failures are told and not remembered.
+// refresh interval; failures are returned and not cached.
 func TestAskedAgain(t *testing.T) {
 	f := newFixture(t)
 	groups := network.NewSecurityGroups(f.region, f.clock, time.Minute)

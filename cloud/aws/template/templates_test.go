@@ -204,8 +204,9 @@ func TestMany(t *testing.T) {
 	})
 }
 
-// TestManyFail: when EC2 refuses, all that wait are told, and it is asked once;
-// the next launch tries again. Who gives up waiting does not fail the others.
+// TestManyFail: when EC2 rejects a template, all callers that wait get the
+// error, and EC2 is asked once; the next launch tries again. Who gives up
+// waiting does not fail the others.
 func TestManyFail(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		a.fail["create"] = &smithy.GenericAPIError{Code: "InvalidUserData.Malformed", Message: "User data is limited to 16384 bytes"}
@@ -237,7 +238,7 @@ func TestManyFail(t *testing.T) {
 	})
 }
 
-// TestSizeOfUserData: what is too large for EC2 is said by EC2 only, but the log
+// TestSizeOfUserData: only EC2 reports user data that is too large, but the log
 // warns before that (spec 65/118).
 func TestSizeOfUserData(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
@@ -431,7 +432,7 @@ func TestHydration(t *testing.T) {
 }
 
 // TestDeleteAll: of a class that is no more, nothing stays; what cannot be
-// deleted is said (spec 65/136).
+// deleted is reported (spec 65/136).
 func TestDeleteAll(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		ensure(t, templates, want(twoImages))

@@ -159,7 +159,7 @@ func inChart(value string) string {
 	return "`" + value + "`"
 }
 
-// refusal shows what people are told whose settings cannot be used.
+// refusal returns the error for invalid settings.
 func refusal(t *testing.T) string {
 	t.Helper()
 	_, err := Parse([]string{"--log-level=loud"}, func(name string) (string, bool) {

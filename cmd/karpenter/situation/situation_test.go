@@ -79,7 +79,8 @@ func publisher(t *testing.T, c client.Client, text string) *Publisher {
 }
 
 // TestPublishedOfferingsArePlannedWith: what the leader publishes and what the
-// API server shows make one situation, whose plan buys what the leader offers.
+// API server shows make one situation, whose plan launches what the leader
+// offers.
 func TestPublishedOfferingsArePlannedWith(t *testing.T) {
 	s, builder := cluster(t)
 	c := builder.Build()
