@@ -3,9 +3,9 @@
 // Package aws is the provider for Amazon EC2.
 //
 //	client/         the calls to AWS, as interfaces; what its errors mean
-//	answers/ a cache of answers from AWS; equal questions at the same time become one call
-//	catalogue/      instance types, where they are sold, prices, what is left: refreshed, cached, quarantined
-//	instancetype/ instance types as Kubernetes sees them (pure)
+//	answers/        a cache of answers from AWS; equal questions at the same time become one call
+//	catalogue/      instance types, the zones that offer them, prices, what is left: refreshed, cached, quarantined
+//	instancetype/   instance types as Kubernetes sees them (pure)
 //	expression/     numbers of the kubelet's configuration that depend on the type (pure)
 //	shortage/       what was out of capacity a moment ago
 //	image/          AMIs of an EC2NodeClass: aliases, SSM parameters, DescribeImages
@@ -15,11 +15,11 @@
 //	network/        subnets and their free addresses, security groups
 //	profile/        instance profiles
 //	reservation/    capacity reservations and placement groups
-//	userdata/ user data by which instances join the cluster, by AMI family (pure)
+//	userdata/       user data by which instances join the cluster, by AMI family (pure)
 //	template/       launch templates: content, name, life
-//	launch/ the choice of types, zones and subnets for a launch (pure)
+//	launch/         the choice of types, zones and subnets for a launch (pure)
 //	batch/          calls made at about the same time as one
-//	instance/ CreateFleet in batches; get, list, terminate and tag instances
+//	instance/       CreateFleet in batches; get, list, terminate and tag instances
 //	nodeclass/      the controllers of EC2NodeClass
 //	nodeclaim/      the controllers of NodeClaims that only EC2 needs
 //	interruption/   the queue of events about instances, and their status checks

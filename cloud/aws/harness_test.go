@@ -167,7 +167,7 @@ func (r *region) getClass() *awsv1.EC2NodeClass {
 	return class
 }
 
-// class makes the class, or what change makes of it, and its status as its
+// class creates the class, with changes by change, and its status as its
 // controller does.
 func (r *region) class(change func(*awsv1.EC2NodeClass)) *awsv1.EC2NodeClass {
 	r.t.Helper()

@@ -4,8 +4,8 @@
 // the functions that find and delete the claims of instances.
 //
 //	nodeclaim.tagging                  the names of Node and claim, as tags of the instance
-//	capacityreservation.capacitytype instances that keep running when their capacity reservation has ended
-//	capacityreservation.expiration instances that EC2 will terminate with their capacity block
+//	capacityreservation.capacitytype   instances that keep running when their capacity reservation has ended
+//	capacityreservation.expiration     instances that EC2 will terminate with their capacity block
 //	providers.instancetype.capacity    how much memory the nodes of a type really have
 //
 // The claims of instances are found with a map by instance ID, which is built

@@ -4,7 +4,7 @@
 // cost compared with the proven minimum, and why each node was launched or is
 // removed.
 //
-//	Objects the objects of the cluster (Read)
+//	Objects   the objects of the cluster (Read)
 //	View      what a person sees of it at one moment (Of)
 //	Happened  what changed from one View to the next (Between)
 //	Screen    a View drawn on a terminal (Render)

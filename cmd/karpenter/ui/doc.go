@@ -3,9 +3,9 @@
 // Package ui serves a read-only page about a cluster, and the JSON that the page
 // shows, to browsers on the same machine.
 //
-//	Moment the state of a cluster at one time; a command reads it
+//	Moment  the state of a cluster at one time; a command reads it
 //	Server  the page, and the answers about the Moment shown last (Show)
-//	web/    sources of the page; built/ what npm makes of them, which is embedded
+//	web/    sources of the page; built/ has the result of npm, which is embedded
 //
 // The answers come from packages explain, plan, status and top. Only the bill is
 // computed here: it divides the cost of each node among the pods on it.

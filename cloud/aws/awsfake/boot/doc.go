@@ -3,10 +3,10 @@
 // Package boot creates the Nodes of a cluster for the instances of an AWS: the
 // AWS in memory, or any other that serves the SDK's clients.
 //
-//	userdata.go  what a machine makes of its user data: nodeadm's NodeConfig,
+//	userdata.go  the settings in the user data of an instance: nodeadm's NodeConfig,
 //	             the arguments of AL2's bootstrap.sh, Bottlerocket's settings,
 //	             Windows' PowerShell
-//	node.go      the Node that its kubelet and the cloud's controllers make of that
+//	node.go      the Node that its kubelet and the controllers of the cloud create
 //	loop.go      looks at instances and Nodes, and does what is due
 //
 // An instance that runs is booted once: its user data is read, and what a
