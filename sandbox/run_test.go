@@ -261,8 +261,8 @@ spec:
       requirements: []
 `
 
-// TestDemoRefusesAUsedFolder, before anything is started.
-func TestDemoRefusesAUsedFolder(t *testing.T) {
+// TestDemoRejectsAUsedFolder, before anything is started.
+func TestDemoRejectsAUsedFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "etcd"), 0o700); err != nil {
 		t.Fatal(err)

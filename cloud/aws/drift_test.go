@@ -247,7 +247,7 @@ func TestPartition(t *testing.T) {
 
 // A terminated instance is not found (spec 65/138), and one that terminates is
 // reported as such.
-func TestEnded(t *testing.T) {
+func TestDriftOfTerminatedInstance(t *testing.T) {
 	r := newRegion(t, nil)
 	claim := r.claim("claim")
 	m := r.launch(claim)

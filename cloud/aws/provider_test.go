@@ -253,7 +253,7 @@ func (r *region) createAll(name string, n int) map[string]string {
 }
 
 // spec 65/75, as far as it is sent: neither metal nor devices, unless asked for.
-func TestExotic(t *testing.T) {
+func TestMetalAndDeviceTypesOnlyIfRequested(t *testing.T) {
 	r := newRegion(t, func(c *awsfake.Config) { c.Types = []string{"m5.metal", "g4dn.xlarge", "m5.24xlarge"} })
 	check(t, "usual", r.launch(r.claim("usual")).Labels[model.LabelInstanceType], "m5.24xlarge")
 	claim := r.claim("gpu")

@@ -136,7 +136,7 @@ func TestNoResult(t *testing.T) {
 
 // Rules between pods hold for pods that stand in: those that want a node each
 // have capacity on as many.
-func TestApart(t *testing.T) {
+func TestBufferWithPodAntiAffinity(t *testing.T) {
 	s := newStage(t)
 	template := s.template("small")
 	template.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{

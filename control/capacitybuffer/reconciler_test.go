@@ -163,7 +163,7 @@ func TestBuffersThatKeepNothing(t *testing.T) {
 
 // spec 45/32: a template or workload that changes has the buffers looked at
 // again that name it.
-func TestWhoIsLookedAt(t *testing.T) {
+func TestTemplateChangeReconcilesBuffers(t *testing.T) {
 	s := newStage(t)
 	template := s.template("small")
 	s.buffer("b", nil)

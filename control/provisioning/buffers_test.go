@@ -142,7 +142,7 @@ func TestBufferIsRefilled(t *testing.T) {
 }
 
 // Done is called with the plan of each pass.
-func TestDone(t *testing.T) {
+func TestProvisioningDoneCallback(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)
 	var launched []int

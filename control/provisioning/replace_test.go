@@ -196,7 +196,7 @@ func TestReplaceStatic(t *testing.T) {
 }
 
 // Pods that move to existing nodes keep them, and get events.
-func TestMove(t *testing.T) {
+func TestProvisioningMovesPods(t *testing.T) {
 	s := newStage(t)
 	s.pool("general", nil)
 	s.node("n1", "general", nil)

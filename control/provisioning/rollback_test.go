@@ -178,7 +178,7 @@ func TestRollBackAndRaisedLimit(t *testing.T) {
 
 // spec 46/108: the pods are deleted while nodes start. No node is given back as one of a
 // group that could not start.
-func TestNoRollBackOfWhatNobodyWants(t *testing.T) {
+func TestNoRollBackOfGroupWithDeletedPods(t *testing.T) {
 	x := newStorage(t)
 	x.pool("p", nil)
 	x.train3()

@@ -168,7 +168,7 @@ func TestFeed(t *testing.T) {
 }
 
 // What another provider serves is not ours.
-func TestForeign(t *testing.T) {
+func TestObjectsOfOtherProvidersAreIgnored(t *testing.T) {
 	x := newFixture(t)
 	for _, o := range objects()[1:3] {
 		switch o := o.(type) {

@@ -107,7 +107,7 @@ func TestLogSamples(t *testing.T) {
 	}
 }
 
-func TestLogRefusesUnknownLevels(t *testing.T) {
+func TestLogRejectsUnknownLevels(t *testing.T) {
 	if _, err := NewLog(LogOptions{Level: "hello"}); err == nil {
 		t.Error("no error for level hello")
 	}

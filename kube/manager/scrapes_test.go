@@ -141,8 +141,8 @@ func (b broken) Collect(out chan<- prometheus.Metric) {
 	b.Gauge.Collect(out)
 }
 
-// TestTurns covers metrics of several registries in one answer, in every form.
-func TestTurns(t *testing.T) {
+// TestMetricsAreGatheredInTurns covers metrics of several registries in one answer, in every form.
+func TestMetricsAreGatheredInTurns(t *testing.T) {
 	gauge := func(name string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "Help."})
 	}

@@ -158,7 +158,7 @@ func (f *facts) fresh() *volumes.Store {
 
 // Every pod whose answer changes is returned, and the answers are those of a
 // Store that knows nothing of the past.
-func TestLaws(t *testing.T) {
+func TestVolumeAnswersDoNotDependOnHistory(t *testing.T) {
 	changed := 0
 	for seed := range uint64(300) {
 		f := &facts{

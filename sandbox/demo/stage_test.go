@@ -111,7 +111,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestInterruptedRunSaysSo(t *testing.T) {
+func TestInterruptedDemoReportsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(3*time.Second, cancel)
@@ -132,9 +132,9 @@ func TestFailedActionEndsTheStep(t *testing.T) {
 	}
 }
 
-// TestFull: the limit holds only if pods run, pods wait, and the event of each
+// TestDemoPoolAtLimit: the limit holds only if pods run, pods wait, and the event of each
 // pod that waits names this limit.
-func TestFull(t *testing.T) {
+func TestDemoPoolAtLimit(t *testing.T) {
 	const limits = "nodepool general: 9 offerings → 0 after limits cpu=80 (80 used); nodepool runners: 9 offerings → 0 after taint"
 	web := func(w fleet.Workload) *fleet.View {
 		w.Name = "web"

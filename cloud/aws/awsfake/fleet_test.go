@@ -192,7 +192,7 @@ func TestSpoiltPool(t *testing.T) {
 }
 
 // Nothing depends on capacity here: the configuration is wrong.
-func TestFleetRefusesConfigurations(t *testing.T) {
+func TestFleetRejectsConfigurations(t *testing.T) {
 	l := newLab(t, nil)
 	_, strangers := l.AddVPC("us-west-2a", "10.0.0.0/24")
 	for name, c := range map[string]struct {

@@ -79,7 +79,7 @@ func TestErrors(t *testing.T) {
 }
 
 // An answer of which the last page is missing changes nothing.
-func TestHalfAnAnswer(t *testing.T) {
+func TestIncompleteInstanceTypesAreIgnored(t *testing.T) {
 	w := newWorld(t, newRegion(t))
 	before := w.types(t, plain())
 	for _, call := range []string{"DescribeInstanceTypes", "DescribeInstanceTypeOfferings"} {

@@ -140,7 +140,7 @@ func TestNewTypes(t *testing.T) {
 
 // An account without the permission works without spot prices, and logs that
 // once.
-func TestPricesRefused(t *testing.T) {
+func TestSpotPricesWithoutPermission(t *testing.T) {
 	w := newWorld(t, newRegion(t, "m5.large"))
 	w.region.spot = map[string]map[string]string{"m5.large": {"us-east-1a": "0.03"}}
 	w.region.fails["GetProducts"] = &smithy.GenericAPIError{Code: "AccessDeniedException"}

@@ -106,9 +106,9 @@ func (r refusing) Do(request *http.Request) (*http.Response, error) {
 	return r.HTTPClient.Do(request)
 }
 
-// TestGivenUp: a call that changes something is not waited for when the lease may
+// TestFencedCallIsCancelled: a call that changes something is not waited for when the lease may
 // be another's; one that reads is.
-func TestGivenUp(t *testing.T) {
+func TestFencedCallIsCancelled(t *testing.T) {
 	refused := errors.New("another replica may lead")
 	f := &fence{closed: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -24,9 +24,9 @@ func fleetOf(n int) []string {
 	return ids
 }
 
-// TestApart plays EC2's errors to calls for 500 instances, and counts the calls
+// TestBatchErrorsAreSplitByInstance plays EC2's errors to calls for 500 instances, and counts the calls
 // that are made until each instance has its answer.
-func TestApart(t *testing.T) {
+func TestBatchErrorsAreSplitByInstance(t *testing.T) {
 	ids := fleetOf(500)
 	unknown, malformed := []string{ids[3], ids[77], ids[499]}, ids[11]
 	rejects := func(bad []string, code, format string) func([]string) error {

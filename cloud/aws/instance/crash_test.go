@@ -176,7 +176,7 @@ func TestTagSettles(t *testing.T) {
 
 // The instance of a launch whose answer was lost may belong to a claim that is
 // looking; it is not taken for no one's meanwhile.
-func TestLookingProtects(t *testing.T) {
+func TestInstanceOfOpenClaimIsNotAnOrphan(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		o := order("claim", model.OnDemand)
 		s.ec2.lose = 1

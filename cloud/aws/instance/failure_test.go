@@ -267,7 +267,7 @@ func TestReasons(t *testing.T) {
 }
 
 // More instances than were asked for are no one's.
-func TestSurplus(t *testing.T) {
+func TestFleetWithTooManyInstances(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		o := order("claim", model.OnDemand)
 		if _, err := s.create(o); err != nil {

@@ -173,7 +173,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-func TestNothingLeft(t *testing.T) {
+func TestLaunchWithoutCandidates(t *testing.T) {
 	large := wanting(model.Spot)
 	large.Requests[corev1.ResourceCPU] = resource.MustParse("5")
 	for _, want := range []*launch.Want{

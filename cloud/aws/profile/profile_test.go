@@ -245,9 +245,9 @@ func (s *story) do(line string) []string {
 	return s.iam.said
 }
 
-// TestUnnameable: a class whose legacy profile could not have had a name at all
+// TestDeletedClassWithInvalidProfileName: a class whose legacy profile could not have had a name at all
 // is deleted all the same.
-func TestUnnameable(t *testing.T) {
+func TestDeletedClassWithInvalidProfileName(t *testing.T) {
 	s := newStory(t)
 	s.profiles = profile.New(profile.Config{IAM: s.iam, Clock: s.iam.clock, Region: "eu-west-1", ClusterName: strings.Repeat("x", 120)})
 	if err := s.profiles.Delete(t.Context(), s.class); err != nil || len(s.iam.said) != 1 {

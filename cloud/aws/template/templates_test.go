@@ -187,8 +187,8 @@ func expectCalls(t *testing.T, a *account, want map[string]int) {
 
 const twoImages = "types: [m5.large, m6g.large]"
 
-// TestMany: a thousand launches at once make each template once.
-func TestMany(t *testing.T) {
+// TestLaunchTemplatesOfManyLaunches: a thousand launches at once make each template once.
+func TestLaunchTemplatesOfManyLaunches(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		launch := want(twoImages)
 		var wg sync.WaitGroup
