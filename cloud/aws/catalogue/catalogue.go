@@ -31,7 +31,7 @@ import (
 const (
 	// Period is the time between two questions about types, and about prices.
 	Period = 12 * time.Hour
-	// DoubtPeriod is the time until EC2 is asked again when an answer is doubted.
+	// DoubtPeriod is the time until EC2 is asked again after a doubtful answer.
 	DoubtPeriod = 10 * time.Minute
 )
 
@@ -42,13 +42,14 @@ type EC2 interface {
 	DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (*ec2.DescribeSpotPriceHistoryOutput, error)
 }
 
-// Shifts says which zones traffic is shifted away from; see package zonalshift.
+// Shifts returns the zones from which traffic is shifted away; see package
+// zonalshift.
 type Shifts interface {
 	Shifted(zoneID string) bool
 }
 
-// Config is what a Catalogue works with. Functions are called often and must
-// answer from memory.
+// Config configures a Catalogue. Its functions are called often and must answer
+// from memory.
 type Config struct {
 	EC2     EC2
 	Pricing awsclient.Pricing    // nil = prices on demand are those built in, as in an isolated VPC
@@ -182,7 +183,7 @@ func (c *Catalogue) Type(ctx context.Context, class *awsv1.EC2NodeClass, name st
 	return types[i], nil
 }
 
-// Facts returns what is known of all types, by name. The answer is shared.
+// Facts returns the facts about all types, by name. The result is shared.
 func (c *Catalogue) Facts() []*instancetype.Facts { return c.supply.Load().facts }
 
 // viewIdle is how long a view is kept that no one looks at.

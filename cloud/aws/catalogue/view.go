@@ -42,8 +42,8 @@ type demands struct {
 	formulas *instancetype.Formulas
 }
 
-// stamp is what may change without the class: as long as it is equal, so is
-// every type.
+// stamp has the inputs of all types besides the class. While it stays equal, so
+// does every type.
 type stamp struct {
 	supply    *supply
 	prices    *priceList
@@ -183,7 +183,7 @@ func left(class *instancetype.Class, instanceType string, of func(id string) int
 	return string(out)
 }
 
-// makeLocked makes the types again that are not what they were.
+// makeLocked builds the types again whose inputs have changed.
 func (v *view) makeLocked(c *Catalogue, classChanged bool, now time.Time) {
 	supply := v.stamp.supply
 	market := v.marketLocked(c, now)
@@ -206,8 +206,8 @@ func (v *view) makeLocked(c *Catalogue, classChanged bool, now time.Time) {
 	}
 }
 
-// startLocked returns an entry that is to be finished: it has no ingredients, and
-// the type is as it was.
+// startLocked returns an entry without ingredients that has the previous type,
+// for finishLocked.
 func (v *view) startLocked(c *Catalogue, f *instancetype.Facts, was *entry) *entry {
 	out := &entry{base: v.resolveLocked(c, f)}
 	if was != nil {
@@ -243,8 +243,8 @@ func (v *view) resolveLocked(c *Catalogue, f *instancetype.Facts) *cloud.Instanc
 	return instancetype.New(f, class, &c.config.Cluster)
 }
 
-// finishLocked makes the type of its ingredients. It returns the type as it was
-// if that is equal.
+// finishLocked builds the type from its ingredients. It returns the previous
+// type if that is equal.
 func (v *view) finishLocked(c *Catalogue, e *entry, of *ingredients, market *instancetype.Market) *cloud.InstanceType {
 	t := *e.base
 	if of.memory > 0 {

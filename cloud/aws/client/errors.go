@@ -30,7 +30,7 @@ func Message(err error) string {
 	return ""
 }
 
-// NotFound reports whether what the call was about does not exist.
+// NotFound reports whether the resource of the call does not exist.
 func NotFound(err error) bool {
 	return slices.Contains([]string{
 		"InvalidCapacityReservationId.NotFound", "InvalidInstanceID.NotFound", "InvalidLaunchTemplateName.NotFoundException",
@@ -38,10 +38,10 @@ func NotFound(err error) bool {
 	}, Code(err))
 }
 
-// AlreadyExists reports whether what was to be made is there.
+// AlreadyExists reports whether the resource to create exists already.
 func AlreadyExists(err error) bool { return Code(err) == "EntityAlreadyExists" }
 
-// WouldSucceed reports whether a dry run found nothing to object to.
+// WouldSucceed reports whether a dry run succeeded.
 func WouldSucceed(err error) bool { return Code(err) == "DryRunOperation" }
 
 // Unauthorized reports whether the caller lacks a permission.
@@ -71,8 +71,8 @@ func RateLimited(err error) bool {
 	return throttled
 }
 
-// ServerFault reports whether AWS takes the blame: by the status of its answer,
-// as EC2's errors do not say themselves.
+// ServerFault reports whether the error is a fault of AWS, by the HTTP status,
+// because EC2's errors do not contain that.
 func ServerFault(err error) bool {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() >= http.StatusInternalServerError {
 		return true

@@ -18,8 +18,8 @@ import (
 	"karpenter/cloud/batch"
 )
 
-// End has an instance terminated. Nil means that this is under way; the error is
-// a cloud.NotFoundError when the instance is gone.
+// End terminates an instance. Nil means that the termination is in progress;
+// the error is a cloud.NotFoundError if the instance is gone.
 func (s *Instances) End(ctx context.Context, id string) error {
 	i, err := s.Read(ctx, id)
 	if err != nil {

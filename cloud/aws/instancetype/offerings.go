@@ -39,8 +39,8 @@ type Market struct {
 	Left    map[string]int64 // launches left, by reservation
 }
 
-// SoldOut reports whether there is none left of what is not reserved. Partition
-// is "" for all of a placement group, or outside of any.
+// SoldOut reports whether unreserved capacity is not available. Partition is ""
+// for all of a placement group, or outside of any.
 type SoldOut func(capacityType, instanceType, zone, partition string) bool
 
 // Offerings returns the offerings of the type: in each zone of the region on
@@ -112,7 +112,7 @@ func (l *listing) soldOut(capacityType, zone, partition string) bool {
 	return l.market.SoldOut != nil && l.market.SoldOut(capacityType, l.facts.InstanceType, zone, partition)
 }
 
-// price returns what the type costs, and false when no one knows.
+// price returns the price of the type, and false if it is unknown.
 func (l *listing) price(zone, capacityType string) (model.Price, bool) {
 	name := l.facts.InstanceType
 	price, ok := l.market.OnDemand[name]

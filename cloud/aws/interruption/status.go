@@ -45,8 +45,8 @@ type StatusAPI interface {
 	DescribeInstanceStatus(context.Context, *ec2.DescribeInstanceStatusInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceStatusOutput, error)
 }
 
-// StatusConfig is what Statuses work with. Everything is required but what says
-// otherwise.
+// StatusConfig configures Statuses. All fields are required unless the comment
+// says otherwise.
 type StatusConfig struct {
 	EC2     StatusAPI
 	Claims  *nodeclaim.Claims
@@ -80,8 +80,8 @@ func (s *Statuses) Register(mgr manager.Manager) error {
 	return loop.After(mgr, "interruption.instancestatus", s.Check)
 }
 
-// Check gives up the claims whose instances are unhealthy; again is when to check
-// next. One call runs at a time.
+// Check deletes the claims whose instances are unhealthy; again is when to
+// check next. One call runs at a time.
 func (s *Statuses) Check(ctx context.Context) (again time.Duration, err error) {
 	found, err := s.unhealthy(ctx)
 	if client.Refused(err) {
@@ -174,8 +174,8 @@ func eventCodes() []string {
 	return out
 }
 
-// faults returns what is wrong with an instance: checks that have been failing
-// since then at least, and events that are to come.
+// faults returns the problems of an instance: checks that have been failing at
+// least since that time, and scheduled events.
 func faults(status *types.InstanceStatus, since time.Time) []Kind {
 	var out []Kind
 	if broken(status.InstanceStatus, since) {
@@ -192,8 +192,8 @@ func faults(status *types.InstanceStatus, since time.Time) []Kind {
 	return out
 }
 
-// over reports whether the event has happened, or will not. EC2 goes on to show
-// such ones for a week.
+// over reports whether the event has completed or was cancelled. EC2 shows such
+// events for another week.
 func over(e *types.InstanceStatusEvent) bool {
 	description := aws.ToString(e.Description)
 	return strings.HasPrefix(description, "[Completed]") || strings.HasPrefix(description, "[Canceled]")

@@ -10,7 +10,7 @@ import (
 	"karpenter/model"
 )
 
-// CapacityType returns how to buy: in a reservation if that can be, else as
+// CapacityType returns the capacity type to launch: reserved if possible, else
 // spot, else on demand.
 func CapacityType(candidates []Candidate, want *Want) string {
 	for _, capacityType := range []string{model.Reserved, model.Spot} {
@@ -21,7 +21,7 @@ func CapacityType(candidates []Candidate, want *Want) string {
 	return model.OnDemand
 }
 
-// Tenancy returns whether hardware is shared: it is, unless that is excluded.
+// Tenancy returns the tenancy: shared hardware, unless the claim excludes it.
 func Tenancy(want *Want) string {
 	if r, _ := want.Labels.Get(awsv1.InstanceTenancyLabelKey); r.Has(awsv1.InstanceTenancyDefault) {
 		return awsv1.InstanceTenancyDefault

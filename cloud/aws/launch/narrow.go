@@ -44,8 +44,8 @@ func (w *Want) varied() bool {
 	return slices.ContainsFunc(w.Labels, func(r model.Requirement) bool { return r.MinValues > 0 })
 }
 
-// Narrow returns what the launch may name, cheapest type first. When that is
-// nothing, why says what left nothing.
+// Narrow returns the candidates of the launch, cheapest type first. If there
+// are none, why names the filter that removed the last one.
 func Narrow(types []*cloud.InstanceType, want *Want) (out []Candidate, why string) {
 	if out = available(types, want); len(out) == 0 {
 		return nil, "no offering that is compatible and large enough is available"
@@ -126,8 +126,8 @@ func ofType(capacityType string) func(*cloud.Offering) bool {
 	return func(o *cloud.Offering) bool { return o.CapacityType() == capacityType }
 }
 
-// market is how a reservation is asked for; one launch can ask for one of them.
-// Lower ones are taken first at equal prices.
+// market is the way to request a reservation; a launch can use one of them. At
+// equal prices, the lower one is used.
 type market int
 
 const (
@@ -205,8 +205,8 @@ func reservedOffering(in []Candidate, want *Want) []Candidate {
 	return out
 }
 
-// exotic drops bare metal and what has devices, unless nothing else is left: a
-// pod that needs a device has left nothing else.
+// exotic drops bare metal and types with devices, unless nothing else is left.
+// If a pod needs a device, only such types are left.
 func exotic(in []Candidate, want *Want) []Candidate {
 	if want.varied() {
 		return in

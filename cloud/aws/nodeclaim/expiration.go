@@ -24,7 +24,8 @@ import (
 const (
 	// expiring is the time between two rounds of Expiration.
 	expiring = time.Minute
-	// expirationRetry is that when the account does not tell of reservations.
+	// expirationRetry is the time until the next round if the account may not
+	// read reservations.
 	expirationRetry = time.Hour
 	// deletions is how many claims are deleted at once.
 	deletions = 10

@@ -32,8 +32,8 @@ type Collector struct {
 	refused bool // was logged
 }
 
-// Register adds the controller to the manager. It runs one round at a time
-// whatever the options say.
+// Register adds the controller to the manager. It runs one round at a time,
+// regardless of the options.
 func (c *Collector) Register(mgr manager.Manager, _ controller.Options) error {
 	return loop.After(mgr, "instanceprofile.garbagecollection", c.round)
 }
