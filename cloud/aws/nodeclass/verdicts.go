@@ -19,8 +19,9 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 )
 
-// valid is how long a verdict holds, and spread the random part of it, so that
-// the classes of an account are not all checked again at the same time.
+// valid is how long a verdict holds. spread is how much longer or shorter that
+// can be, so that the classes of an account are not all checked again at the
+// same time.
 const (
 	valid  = 30 * time.Minute
 	spread = 5 * time.Minute
