@@ -64,6 +64,10 @@ type NodeDisruption struct {
 	// usually run to completion. Zero = not known.
 	Since, PodsEnd time.Time
 
+	// Together are the PodGroups whose pods on it are disrupted only together with all other
+	// pods of the group, sorted.
+	Together []string
+
 	Blocked  string // why it may not be disrupted now for any reason; "" = it may
 	Held     string // why its pods forbid it now; "" = they do not
 	Deadline bool   // it has a terminationGracePeriod, so Held is no obstacle to drift

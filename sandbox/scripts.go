@@ -61,6 +61,7 @@ func sizeFlags() (*flag.FlagSet, *demoConfig) {
 	flags.IntVar(&s.Pods, "pods", s.Pods, "pods of the cluster")
 	flags.IntVar(&s.Nodes, "nodes", s.Nodes, "nodes that are made as objects, and not grown; 0: all are grown")
 	flags.StringVar(&s.Made, "made", s.Made, "folder where clusters made of objects are kept, for the next time (default: a temporary one)")
+	flags.BoolVar(&s.Bare, "bare", s.Bare, "run only etcd, the API server and the controller, with a cluster made of objects: no pod is scheduled, started or ended")
 	flags.IntVar(&s.Drifted, "drifted", s.Drifted, "nodes that are replaced because they have drifted, of a cluster made of objects")
 	flags.IntVar(&s.Cores, "cores", s.Cores, "cores of each machine; with 8 there is about one for ten pods")
 	flags.IntVar(&s.Burst, "burst", s.Burst, "pods that are created and deleted again")

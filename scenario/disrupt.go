@@ -233,7 +233,7 @@ func (b *builder) until(value string) (time.Time, error) {
 func (b *builder) nodeDisruption(d *directive, says *said) model.NodeDisruption {
 	out := model.NodeDisruption{
 		Empty: d.flag("empty"), Consolidatable: d.flag("consolidatable"), Settling: d.flag("settling"), Fresh: d.flag("fresh"), Returned: d.flag("returned"), Deadline: d.flag("deadline"),
-		Blocked: d.text("blocked", ""), Held: d.text("held", ""),
+		Together: read(d, "together", nil, names), Blocked: d.text("blocked", ""), Held: d.text("held", ""),
 	}
 	out.Unhealthy, out.Reboot = d.text("unhealthy", ""), d.flag("reboot")
 	out.Severity = read(d, "severity", 0, parseReal)
@@ -280,7 +280,7 @@ func (p *printer) disruption(n *model.Node) []string {
 		quiet = "quiet=" + timeText(nd.Quiet)
 	}
 	return []string{when(nd.Empty, "empty"), when(nd.Consolidatable, "consolidatable"), when(nd.Settling, "settling"), when(nd.Fresh, "fresh"), when(nd.Returned, "returned"), drifted, advised, quiet, since, podsEnd,
-		option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
+		option("together", phraseList(nd.Together), phraseList(nil)), option("blocked", nd.Blocked, ""), option("held", nd.Held, ""), when(nd.Deadline, "deadline"),
 		option("unhealthy", nd.Unhealthy, ""), when(nd.Reboot, "reboot"), option("severity", realText(nd.Severity), realText(0)),
 		option("startup", nd.Startup.String(), time.Duration(0).String()), option("disruption-cost", realText(nd.Cost), realText(usualCost(n)))}
 }

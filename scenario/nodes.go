@@ -125,7 +125,7 @@ func (b *builder) node(d *directive) error {
 	b.byName[n.Name] = len(b.s.Nodes)
 	b.s.Nodes, b.nodes = append(b.s.Nodes, n), append(b.nodes, says)
 	return d.done("pool= type= zone= ct= claim= labels= taints= price= reservation=, cpu= mem= pods= or allocatable= overhead=, " +
-		"used= or free=, daemon-used=, runs= ports= attached= devices= in-use=, blocked= held= drifted= advised= quiet= template= disruption-cost=, " +
+		"used= or free=, daemon-used=, runs= ports= attached= devices= in-use=, together= blocked= held= drifted= advised= quiet= template= disruption-cost=, " +
 		"and the words in-flight registered deleting closed empty consolidatable settling fresh returned drifted deadline bare")
 }
 

@@ -26,6 +26,7 @@ func inhabited() []draw {
 		{name: "minValues", Draw: solvetest.Draw{Bound: true, MinValues: true}},
 		{name: "reserved", Draw: solvetest.Draw{Bound: true, Reserved: true}},
 		{name: "devices", Draw: solvetest.Draw{Bound: true, Devices: true}},
+		{name: "groups", Draw: solvetest.Draw{Bound: true, Groups: true}},
 		{name: "crowd", Draw: solvetest.Draw{Bound: true, Crowd: true}},
 		{name: "crowd of everything", Draw: solvetest.Draw{
 			Bound: true, Crowd: true, Spread: true, Affinity: true, Preferences: true, Ports: true, Volumes: true, MinValues: true, Reserved: true,

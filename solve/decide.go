@@ -57,7 +57,7 @@ func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {
 		return plan
 	}
 	place := func(s *model.Snapshot) *model.Plan { return together(s, work.New(int64(p.Work)), try) }
-	s = vacated(s)
+	s = condemned(vacated(s))
 	return yield(s, place(s), place)
 }
 

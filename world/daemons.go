@@ -5,6 +5,7 @@ package world
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ type daemon struct {
 	// Of the newest pod of any template.
 	created time.Time
 	uid     string
+
+	claims  []model.DeviceClaim // of the newest pod that has any
+	claimed time.Time           // when that was made
 }
 
 // SetDaemon takes in a DaemonSet that is new or changed. Where it has pods, the
@@ -36,7 +40,7 @@ func (w *World) SetDaemon(d Daemon) {
 			w.followDaemon(p)
 		}
 	case old.own.Key != d.Shape.Key:
-		w.daemons[d.Name] = &daemon{name: d.Name, own: w.intern(d.Shape, d.Unknown), created: old.created, uid: old.uid}
+		w.daemons[d.Name] = &daemon{name: d.Name, own: w.intern(d.Shape, d.Unknown), created: old.created, uid: old.uid, claims: old.claims, claimed: old.claimed}
 		w.releaseDaemon(old)
 	}
 	w.listed.daemons = nil
@@ -61,9 +65,14 @@ func (w *World) releaseDaemon(d *daemon) {
 }
 
 // followDaemon learns from a pod what its DaemonSet requests now, if no newer
-// pod has told.
+// pod has told. Its claims are there some time after the pod.
 func (w *World) followDaemon(p *pod) {
 	d := w.daemons[p.DaemonSet]
+	if d != nil && len(p.Devices) > 0 && !p.Created.Before(d.claimed) {
+		if d.claimed = p.Created; !reflect.DeepEqual(d.claims, p.Devices) {
+			d.claims, w.listed.daemons = p.Devices, nil
+		}
+	}
 	if d == nil || cmp.Or(p.Created.Compare(d.created), strings.Compare(p.UID, d.uid)) <= 0 {
 		return
 	}
@@ -88,11 +97,13 @@ func (w *World) listDaemons() []model.Daemon {
 
 // current returns the daemon as it is run now.
 func (d *daemon) current(names []string) model.Daemon {
-	if d.live == nil || d.live.Requests.Equal(d.own.Requests) {
+	if (d.live == nil || d.live.Requests.Equal(d.own.Requests)) && len(d.claims) == 0 {
 		return model.Daemon{Name: d.name, Shape: d.own.Shape}
 	}
 	s := *d.own.Shape
-	s.Requests = d.live.Requests
+	if s.Claims = d.claims; d.live != nil {
+		s.Requests = d.live.Requests
+	}
 	s.Key = s.Identity(names)
 	return model.Daemon{Name: d.name, Shape: &s}
 }

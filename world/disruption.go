@@ -15,7 +15,7 @@ import (
 // when time alone changes the answer.
 func (w *World) disruption(m *machine, now time.Time) {
 	d := &m.view.Disruption
-	d.Returned = w.returned(m, now)
+	d.Returned, d.Together = w.returned(m, now), w.together(m)
 	d.Blocked, d.Held = w.blocked(m, now), w.held(m, now)
 	if m.claim == nil {
 		return

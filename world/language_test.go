@@ -23,7 +23,7 @@ import (
 //	node, claim, pod, pool, types, pdb, daemonset, namespace    an object is new or has changed
 //	limits NODE DRIVER:N    so many volumes may be attached to a node
 //	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
-//	podgroup NAME min=N refused=TEXT together=LABEL    a PodGroup is new or has changed
+//	podgroup NAME min=N refused=TEXT together=LABEL whole    a PodGroup is new or has changed
 //	delete KIND NAME    an object is gone
 //	planned CLAIM PODS, placed NODE PODS, unplaced PODS, mark, unmark, nominate NODE FOR
 //	rejected PODGROUPS, placed-groups PODGROUPS    the latest plan has no place for them, or has
@@ -338,7 +338,7 @@ func (s *story) set(kind, name string, o options) {
 		}
 		s.w.SetTypes(name, types)
 	case "podgroup":
-		s.w.SetPodGroup(world.PodGroup{Name: "default/" + name, MinCount: int(o.number("min", 0)), Refused: o["refused"], TopologyKey: o["together"]})
+		s.w.SetPodGroup(world.PodGroup{Name: "default/" + name, MinCount: int(o.number("min", 0)), Refused: o["refused"], TopologyKey: o["together"], Together: o.has("whole")})
 	case "pdb":
 		k, v, _ := strings.Cut(o["selector"], ":")
 		s.w.SetDisruptionBudget(world.DisruptionBudget{
@@ -576,6 +576,9 @@ func disruption(s *model.Snapshot, d *model.NodeDisruption) string {
 	}
 	if d.Returned {
 		out += " returned"
+	}
+	if len(d.Together) > 0 {
+		out += " together with " + strings.Join(d.Together, ",")
 	}
 	if !d.Drifted.IsZero() {
 		out += fmt.Sprintf(" drifted for %s", s.Now.Sub(d.Drifted))

@@ -131,14 +131,35 @@ func (w *World) listPodGroups() []model.PodGroup {
 }
 
 // holdsTogether returns why the pod forbids to disrupt its node: its PodGroup would
-// run fewer pods than it must, or in more than one topology domain.
+// run fewer pods than it must, or in more than one topology domain. Pods that are disrupted
+// together are in the Disruption.Together of their nodes instead.
 func (w *World) holdsTogether(p *pod) string {
 	g := w.podGroups[p.Group]
 	switch {
-	case g == nil || p.Terminal || p.Terminating || g.group.MinCount < 2 && g.group.TopologyKey == "":
+	case g == nil || p.Terminal || p.Terminating || g.group.MinCount < 2 && g.group.TopologyKey == "" || g.movesWhole():
 		return ""
 	case g.group.MinCount < 2:
 		return fmt.Sprintf("pod %s is of PodGroup %s, of which all pods must run in one domain of %s", p.key, p.Group, g.group.TopologyKey)
 	}
 	return fmt.Sprintf("pod %s is of PodGroup %s, of which %d pods must run at the same time", p.key, p.Group, g.group.MinCount)
+}
+
+// movesWhole reports whether the pods of the group may be disrupted all at once. No plan moves
+// pods that must be in one topology domain.
+func (g *podGroup) movesWhole() bool { return g.group.Together && g.group.TopologyKey == "" }
+
+// together returns the PodGroups whose pods on the machine are disrupted only together with
+// their others, sorted. Pods that are ending count: their others may go with them.
+func (w *World) together(m *machine) []string {
+	if len(w.podGroups) == 0 {
+		return nil
+	}
+	var out []string
+	for _, p := range w.podsOf(m) {
+		if g := w.podGroups[p.Group]; g != nil && !p.Terminal && g.movesWhole() {
+			out = append(out, p.Group)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

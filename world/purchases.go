@@ -44,6 +44,42 @@ type Failure struct {
 	Until time.Time // when nodes are launched for it again
 }
 
+// Pause is how long no node is launched for a PodGroup, since not all of its nodes could be had.
+type Pause struct {
+	Failures int       // in a row
+	Until    time.Time // zero = it has ended early
+}
+
+// Pauses returns those of the PodGroups that have failed since they ran last, by UID.
+func (w *World) Pauses() map[string]Pause {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string]Pause{}
+	for _, g := range w.podGroups {
+		if g.known && g.group.UID != "" && g.purchase.failures > 0 {
+			out[g.group.UID] = Pause{g.purchase.failures, g.purchase.until}
+		}
+	}
+	return out
+}
+
+// RestorePauses has the PodGroups that are known pause as they did before the process started.
+func (w *World) RestorePauses(pauses map[string]Pause) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.podGroups {
+		p, paused := pauses[g.group.UID]
+		if !paused || !g.known || g.purchase.failures > 0 || g.running() >= g.group.MinCount {
+			continue
+		}
+		g.purchase.failures, g.purchase.resumed, g.purchase.until = p.Failures, p.Until, p.Until
+		for _, m := range w.bought()[g.group.Name] {
+			w.touch(m)
+		}
+	}
+	w.listed.podGroups = nil
+}
+
 // Refused takes in which PodGroups the latest plan has no place for although all pods
 // exist that must start together, and which it has places for. It returns those of which nodes have been launched in
 // vain since the last call, and the NodeClaims to be deleted at once: what was launched

@@ -65,15 +65,16 @@ type Pod struct {
 	Created              time.Time
 	Labels               map[string]string
 	Shape                *model.Shape
-	Unknown              map[string]int64 // requests for resources that have no position of their own on the axis; Shape.Key has them, Shape.Requests has not
-	Claims               string           // PersistentVolumeClaims that its VolumeTerms come from, as in model.Pod
-	Workload             string           // name of what controls it, as in model.Pod
-	Class                string           // pods of the namespace that usually live about as long have the same; "" = another pod replaces it when it ends
-	Node                 string           // it is bound to; "" = unbound
-	Nominated            string           // node that its status names on our behalf; "" = none, or by another client
-	DaemonSet            string           // namespace/name of the one that controls it; "" = none
-	Group                string           // Name of the PodGroup that it is of; "" = none
-	Buffer               string           // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists. SetBuffer sets it
+	Unknown              map[string]int64    // requests for resources that have no position of their own on the axis; Shape.Key has them, Shape.Requests has not
+	Claims               string              // PersistentVolumeClaims that its VolumeTerms come from, as in model.Pod
+	Workload             string              // name of what controls it, as in model.Pod
+	Class                string              // pods of the namespace that usually live about as long have the same; "" = another pod replaces it when it ends
+	Node                 string              // it is bound to; "" = unbound
+	Nominated            string              // node that its status names on our behalf; "" = none, or by another client
+	DaemonSet            string              // namespace/name of the one that controls it; "" = none
+	Devices              []model.DeviceClaim // of a DaemonSet's pod: that its node must have devices for
+	Group                string              // Name of the PodGroup that it is of; "" = none
+	Buffer               string              // namespace/name of the CapacityBuffer it stands in for; "" = a pod that exists. SetBuffer sets it
 
 	Pending       bool      // asks for a node: the scheduler found none, and it is for us to find one
 	Terminal      bool      // has ended
@@ -144,6 +145,7 @@ type PodGroup struct {
 
 	TopologyKey string // as in model.PodGroup
 	Existing    bool   // its pods may use initialized nodes only, and none are launched for it
+	Together    bool   // its pods are disrupted all at once or not at all
 }
 
 // DisruptionBudget is what decisions need of a PodDisruptionBudget.

@@ -257,8 +257,10 @@ type Reader interface {
 
 // Get returns a copy of the object's condition of the type, or nil.
 func Get(object Reader, conditionType string) *metav1.Condition {
-	for _, c := range object.GetConditions() {
-		if c.Type == conditionType {
+	all := object.GetConditions()
+	for i := range all {
+		if all[i].Type == conditionType {
+			c := all[i]
 			return &c
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,14 +44,15 @@ const (
 // region is a provider with its cluster and its cloud.
 type region struct {
 	*Provider
-	t      *testing.T
-	azure  *azurefake.Cloud
-	api    client.Client
-	clock  *clocktesting.FakeClock
-	pool   *v1.NodePool
-	facts  map[string]*instancetype.Facts
-	prices azurevm.Prices
-	short  *shortage.Log
+	t        *testing.T
+	azure    *azurefake.Cloud
+	api      client.Client
+	clock    *clocktesting.FakeClock
+	pool     *v1.NodePool
+	facts    map[string]*instancetype.Facts
+	prices   azurevm.Prices
+	short    *shortage.Log
+	registry *prometheus.Registry
 
 	mu                sync.Mutex
 	batching          *machine.Batching // nil = each launch is a request of its own
@@ -123,6 +125,7 @@ func newRegion(t *testing.T) *region {
 // restart forgets what the process knows.
 func (r *region) restart() {
 	r.t.Helper()
+	r.registry = prometheus.NewRegistry()
 	options := r.azure.Options()
 	if r.through != nil {
 		options.Transport = r.through(options.Transport)
@@ -141,7 +144,7 @@ func (r *region) restart() {
 		vms = vm.New(own)
 	}
 	r.Provider = New(Config{
-		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short,
+		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short, Metrics: NewMetrics(r.registry),
 		Machines: machines, VMs: vms, NewVMs: !r.before && r.own != nil,
 		Types: r.types,
 		Facts: func(size string) *instancetype.Facts { return r.facts[size] },
@@ -196,14 +199,7 @@ func (r *region) class(change func(*v1beta1.AKSNodeClass)) {
 		set.SetTrue(condition)
 	}
 	class.Status.KubernetesVersion = new(kubernetesVersion)
-	class.Status.Images = nil
-	for _, d := range image.Of(class, kubernetesVersion).Definitions() {
-		id := d.SharedID("sig", "202607.10.0")
-		if r.own != nil {
-			id = d.CommunityID("202607.10.0")
-		}
-		class.Status.Images = append(class.Status.Images, d.Node(id))
-	}
+	class.Status.Images = r.images(r.own != nil)
 	class.Annotations = map[string]string{v1beta1.HashAnnotationKey: class.Hash(), v1beta1.HashVersionAnnotationKey: v1beta1.HashVersion}
 	change(class)
 	status := class.Status
@@ -214,6 +210,19 @@ func (r *region) class(change func(*v1beta1.AKSNodeClass)) {
 	}
 	class.Status = status
 	must(r.t, r.api.Status().Update(r.t.Context(), class))
+}
+
+// images are those of the class for VMs, or for AKS machines.
+func (r *region) images(vms bool) []v1beta1.NodeImage {
+	var out []v1beta1.NodeImage
+	for _, d := range image.Of(&v1beta1.AKSNodeClass{}, kubernetesVersion).Definitions() {
+		id := d.SharedID("sig", "202607.10.0")
+		if vms {
+			id = d.CommunityID("202607.10.0")
+		}
+		out = append(out, d.Node(id))
+	}
+	return out
 }
 
 // store creates or updates a claim.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/conditions"
@@ -31,48 +32,64 @@ const (
 // registered. Of those whose creation has failed, it notes what is short, and
 // deletes the machine and the NodeClaim, so that the pods are planned again; of those
 // that somebody else has deleted, the NodeClaim. As
-// everything it needs is in the API server and in Azure, a restart loses nothing.
-// It calls Azure only while such NodeClaims exist.
+// everything it needs is in the API server and in Azure, a restart loses nothing but
+// how often Azure has told no state of a machine. Calls follow each other. It calls Azure only while such NodeClaims exist.
 func (p *Provider) CheckLaunches(ctx context.Context) error {
 	waiting, err := p.unregistered(ctx)
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
-	machines, err := p.all(ctx)
-	if err != nil {
-		return err
-	}
 	found := map[string]*machine.Machine{}
-	for _, m := range machines {
-		found[machine.ProviderID(m.VM)] = m
+	for _, of := range p.fleets() {
+		if !p.has(of, waiting) {
+			continue
+		}
+		machines, err := of.List(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range machines {
+			found[machine.ProviderID(m.VM)] = m
+		}
 	}
 	var errs []error
+	stateless := map[types.UID]int{}
 	for _, claim := range waiting {
-		errs = append(errs, p.check(ctx, claim, found[claim.Status.ProviderID]))
+		known, err := p.check(ctx, claim, found[claim.Status.ProviderID])
+		if err == nil && !known {
+			if stateless[claim.UID] = p.stateless[claim.UID] + 1; stateless[claim.UID] > mostStateless {
+				err = p.giveUp(ctx, claim, fmt.Errorf("Azure does not tell the state of the machine of NodeClaim %s", claim.Name))
+			}
+		}
+		errs = append(errs, err)
 	}
+	p.stateless = stateless
 	return errors.Join(errs...)
 }
 
+// mostStateless is how often in a row Azure may tell no state of a machine.
+const mostStateless = 10
+
 // check gives the launch of a claim up that has failed, or whose machine somebody
-// else has deleted. The machine is nil if it is not listed.
-func (p *Provider) check(ctx context.Context, claim *v1.NodeClaim, m *machine.Machine) error {
-	var err error
+// else has deleted. The machine is nil if it is not listed. Known is false if Azure tells
+// no state of it.
+func (p *Provider) check(ctx context.Context, claim *v1.NodeClaim, m *machine.Machine) (known bool, err error) {
 	goes := !claim.DeletionTimestamp.IsZero() // and its machine with it
 	switch {
 	case goes && (m == nil || m.State != machine.Failed):
-		return nil
+		return true, nil
 	case m == nil: // lists may lag behind
 		_, m, err = p.byProviderID(ctx, claim.Status.ProviderID)
 	}
 	switch {
 	case cloud.IsNotFound(err), err == nil && (m.Gone || m.State == machine.Deleting):
-		return p.giveUp(ctx, claim, fmt.Errorf("the machine of NodeClaim %s was deleted before its node registered", claim.Name))
+		return true, p.giveUp(ctx, claim, fmt.Errorf("the machine of NodeClaim %s was deleted before its node registered", claim.Name))
 	case err != nil:
-		return err
+		return false, err
 	case m.State == machine.Failed:
-		return p.giveUp(ctx, claim, p.failed(ctx, m))
+		return true, p.giveUp(ctx, claim, p.failed(ctx, m, claim))
 	}
-	return nil
+	return m.State != "", nil
 }
 
 // unregistered returns the claims whose nodes have not registered, by name.

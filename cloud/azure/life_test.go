@@ -5,12 +5,15 @@ package azure
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/azure/v1beta1"
 	v1 "karpenter/api/v1"
@@ -258,8 +261,11 @@ func TestTagUpdate(t *testing.T) {
 	if got := r.azure.Tags(machinePool, "a"); !maps.Equal(got, want) {
 		t.Errorf("tags %v, want %v", got, want)
 	}
-	// What others have changed behind our back is overwritten with the next change.
+	// What others have changed of ours is overwritten with the next change; what they have
+	// added stays.
 	r.azure.Retag(machinePool, "a", v1beta1.MachineNodeClaimTagKey, "")
+	r.azure.Retag(machinePool, "a", "owner", "somebody")
+	want["owner"] = "somebody"
 	r.class(func(c *v1beta1.AKSNodeClass) { c.Spec.Tags = nil })
 	update("without tags", true, 1)
 	delete(want, "team_name")
@@ -294,5 +300,68 @@ func TestDriftCalls(t *testing.T) {
 	after := r.azure.Calls()
 	if lists, gets := after["LIST machine"]-before["LIST machine"], after["GET machine"]-before["GET machine"]; lists < 1 || lists > 3 || gets != 0 {
 		t.Errorf("%d lists, %d machines read", lists, gets)
+	}
+}
+
+// TestWaiting covers spec 71/63: what becomes of a claim whose machine AKS has accepted.
+func TestWaiting(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*region, *v1.NodeClaim)
+		rounds  int // after which the claim is gone
+		why     string
+	}{
+		"it is being created": {func(*region, *v1.NodeClaim) {}, 0, ""},
+		"it is being deleted": {func(r *region, claim *v1.NodeClaim) { must(r.t, r.Delete(r.t.Context(), claim)) }, 1, "was deleted before its node registered"},
+		"it has failed, and AKS does not say why": {func(r *region, claim *v1.NodeClaim) {
+			r.azure.Script(place("Standard_D4s_v3", "eastus-1", "spot"), azurefake.Refusal{Code: "AllocationFailed", Late: true})
+			must(r.t, r.Delete(r.t.Context(), claim))
+			r.clock.Step(azurefake.DeletionTime)
+			claim.Status.ProviderID = ""
+			r.launch(claim)
+			r.clock.Step(azurefake.CreationTime)
+			r.azure.Forget(machinePool, "a", azurefake.ProvisioningError)
+		}, 1, "Azure does not say why"},
+		"AKS does not tell its state": {func(r *region, _ *v1.NodeClaim) { r.azure.Forget(machinePool, "a", azurefake.ProvisioningState) }, 11, "does not tell the state"},
+		"it is gone":                  {func(r *region, _ *v1.NodeClaim) { r.azure.RemovePool(machinePool) }, 1, "was deleted before its node registered"},
+		"AKS has a pause": {func(r *region, _ *v1.NodeClaim) {
+			r.azure.Fail("LIST machine", slices.Repeat([]azurefake.Failure{{Status: 503, Code: "ServiceUnavailable"}}, 12)...) // three calls, each with three more attempts
+		}, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegion(t)
+			claim := r.claim("a", d4s("eastus-1", "spot")...)
+			r.launch(claim)
+			c.happens(r, claim)
+			for round := 1; round <= 12; round++ {
+				err := r.CheckLaunches(t.Context())
+				if paused := name == "AKS has a pause" && round <= 3; (err != nil) != paused {
+					t.Errorf("round %d: %v", round, err)
+				}
+				gone := r.api.Get(t.Context(), client.ObjectKeyFromObject(claim), &v1.NodeClaim{}) != nil
+				if want := c.rounds > 0 && round >= c.rounds; gone != want {
+					t.Fatalf("after round %d, the claim is gone: %v", round, gone)
+				}
+			}
+			if told := strings.Join(r.events, "\n"); !strings.Contains(told, c.why) || c.why == "" && told != "" {
+				t.Errorf("events %q", told)
+			}
+		})
+	}
+}
+
+// TestAgeless covers spec 71/97: an instance of which Azure does not tell when it was created is
+// not taken for an old one.
+func TestAgeless(t *testing.T) {
+	r := newOwn(t)
+	r.launch(r.claim("a"))
+	r.clock.Step(time.Hour)
+	r.azure.Forget("", "aks-a", azurefake.CreationTimestamp)
+	list, err := r.List(t.Context())
+	must(t, err)
+	if len(list) != 1 || !list[0].Created.IsZero() {
+		t.Fatalf("listed %+v", list)
+	}
+	if got := cloud.Orphans(list, nil, r.clock.Now()); len(got) != 0 {
+		t.Errorf("collected is %+v", got[0])
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -40,6 +39,9 @@ func (p *Provider) launched(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m 
 		v1beta1.HashVersionAnnotationKey:       v1beta1.HashVersion,
 		v1beta1.InPlaceUpdateHashAnnotationKey: launchedTags(m),
 	}
+	if tags, err := p.tags(class, claim); err == nil { // else they are known to be others than the class says
+		out.Annotations[v1beta1.InPlaceUpdateTagsAnnotationKey] = keys(tags)
+	}
 	if m.ID != m.VM { // it is an AKS machine
 		out.Annotations[v1beta1.MachineResourceIDAnnotationKey] = m.ID
 	}
@@ -50,6 +52,7 @@ func (p *Provider) launched(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m 
 func launchedTags(m *machine.Machine) string {
 	tags := maps.Clone(m.Tags)
 	delete(tags, v1beta1.MachineNodeClaimTagKey)
+	delete(tags, v1beta1.NodeClaimTagKey)
 	return launch.InPlaceHash(tags, m.Identities...)
 }
 
@@ -139,7 +142,7 @@ func named(types []*cloud.InstanceType, name string) *cloud.InstanceType {
 
 // listed returns the machines with their claims and types. A type that cannot be
 // told is left out: machines are listed all the same.
-func (p *Provider) listed(ctx context.Context, machines []*machine.Machine, uids map[string]types.UID) []*cloud.Machine {
+func (p *Provider) listed(ctx context.Context, machines []*machine.Machine, claims map[string]*v1.NodeClaim) []*cloud.Machine {
 	ofPool := map[string][]*cloud.InstanceType{}
 	out := make([]*cloud.Machine, len(machines))
 	for i, m := range machines {
@@ -148,7 +151,10 @@ func (p *Provider) listed(ctx context.Context, machines []*machine.Machine, uids
 			ofPool[pool] = p.typesOfPool(ctx, pool)
 		}
 		out[i] = p.machine(m, named(ofPool[pool], m.Size))
-		out[i].ClaimUID = uids[m.Claim]
+		// A claim that has another instance does not answer for this one.
+		if claim := claims[m.Claim]; claim != nil && (claim.Status.ProviderID == "" || claim.Status.ProviderID == out[i].ProviderID) {
+			out[i].ClaimUID = claim.UID
+		}
 	}
 	return out
 }

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 
-	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/azure/vm"
 )
 
 // CheckBilling sees to it that AKS bills the virtual machines of all NodeClaims. If that
-// cannot be had of one whose node has not registered, its NodeClaim goes.
+// cannot be had of one, its NodeClaim goes.
 func (p *Provider) CheckBilling(ctx context.Context) error {
 	list := &v1.NodeClaimList{}
 	if err := p.config.Client.List(ctx, list); err != nil {
@@ -26,7 +26,7 @@ func (p *Provider) CheckBilling(ctx context.Context) error {
 		if !claim.DeletionTimestamp.IsZero() || !cloud.Manages(p, claim.Spec.NodeClassRef) {
 			continue
 		}
-		if p.hasVM(*claim) {
+		if p.hasVM(claim) {
 			_, name := p.fleetOf(claim.Status.ProviderID)
 			claims[name] = claim
 			names = append(names, name)
@@ -35,24 +35,34 @@ func (p *Provider) CheckBilling(ctx context.Context) error {
 	refused, err := p.config.VMs.Bill(ctx, names)
 	errs := []error{err}
 	for name, why := range refused {
-		errs = append(errs, why)
-		if claim := claims[name]; !conditions.IsTrue(claim, v1.RegisteredCondition) {
-			errs = append(errs, p.giveUp(ctx, claim, why))
-		}
+		errs = append(errs, why, p.giveUp(ctx, claims[name], why))
 	}
 	return errors.Join(errs...)
 }
 
 // SweepInterfaces deletes network interfaces that belong to no virtual machine and no
-// NodeClaim.
+// NodeClaim. NodeClaims are read last: there was one before each network interface.
 func (p *Provider) SweepInterfaces(ctx context.Context) error {
-	uids, err := p.uids(ctx)
+	unattached, err := p.config.VMs.Unattached(ctx)
+	if isDenied(err) && !p.config.NewVMs {
+		return nil // this process may not see what it has never made
+	}
+	if err != nil || len(unattached) == 0 {
+		return err
+	}
+	claims, err := p.claims(ctx)
 	if err != nil {
 		return err
 	}
-	var claims []string
-	for name := range uids {
-		claims = append(claims, name)
+	used := map[string]bool{}
+	for name := range claims {
+		used[vm.Name(name)] = true
 	}
-	return p.config.VMs.SweepInterfaces(ctx, claims)
+	var errs []error
+	for _, name := range unattached {
+		if !used[name] {
+			errs = append(errs, p.config.VMs.Abandon(ctx, name))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -129,8 +130,60 @@ func TestVMLife(t *testing.T) {
 		t.Errorf("after the deletion: %v", err)
 	}
 	r.holds("after the deletion", nil, nil)
-	if _, err := r.Create(t.Context(), r.claim(strings.Repeat("a", 60))); err == nil || !strings.Contains(err.Error(), "longer than 59 characters") {
-		t.Errorf("a name that is too long: %v", err)
+}
+
+// TestLongNames: NodePools may have names with which those of virtual machines would be
+// longer than a node's. They are shortened, and lead to their claims all the same.
+func TestLongNames(t *testing.T) {
+	r := newOwn(t)
+	pool := strings.Repeat("a-long-name", 6)[:63-6]
+	var names []string
+	for _, name := range []string{pool + "-a1b2c", pool + "-a1b2d", pool[:54] + "-a1b2c"} {
+		claim := r.claim(name)
+		m := r.launch(claim)
+		r.restart()
+		if again, err := r.Create(t.Context(), claim); err != nil || again.ProviderID != m.ProviderID {
+			t.Errorf("%s: launched again: %+v, %v", name, again, err)
+		}
+		names = append(names, vm.Name(name))
+	}
+	slices.Sort(names)
+	if distinct := slices.Compact(slices.Clone(names)); len(distinct) != len(names) || slices.ContainsFunc(names, func(n string) bool { return len(n) > 63 }) {
+		t.Errorf("names %q", names)
+	}
+	r.holds("afterwards", names, names)
+	r.clock.Step(time.Hour)
+	r.restart()
+	list, err := r.List(t.Context())
+	must(t, err)
+	if len(list) != len(names) {
+		t.Errorf("listed %d", len(list))
+	}
+	for _, m := range list {
+		if m.ClaimUID == "" || string(m.ClaimUID) != "uid-of-"+m.Claim {
+			t.Errorf("listed %+v", m)
+		}
+	}
+	must(t, r.SweepInterfaces(t.Context()))
+	r.holds("after the sweep", names, names)
+	// The tag that leads to the claim stays when others change.
+	claim := r.claim(pool + "-a1b2c")
+	claim.Status.Conditions = []v1.Condition{{Type: v1.RegisteredCondition, Status: metav1.ConditionTrue, Reason: "Registered", LastTransitionTime: metav1.Now()}}
+	r.launch(claim)
+	r.class(func(c *v1beta1.AKSNodeClass) { c.Spec.Tags = map[string]string{"team": "a"} })
+	_, err = r.Update(t.Context(), claim)
+	must(t, err)
+	for _, v := range r.azure.VMs() {
+		if v.Name == vm.Name(claim.Name) && (v.Tags["team"] != "a" || v.Tags[v1beta1.NodeClaimTagKey] != claim.Name) {
+			t.Errorf("tags %v", v.Tags)
+		}
+	}
+	claim.Status.ProviderID = "" // as if its launch had not been recorded
+	r.store(claim)
+	must(t, r.Delete(t.Context(), claim))
+	r.clock.Step(time.Minute)
+	if vms, _ := r.left(); len(vms) != len(names)-1 {
+		t.Errorf("left are %q", vms)
 	}
 }
 
@@ -159,7 +212,7 @@ func TestManagedMachines(t *testing.T) {
 }
 
 // TestOwnBeforeMachines: a cluster has changed from VM mode to AKS machines. VMs of its
-// NodeClaims are listed, and deleted with them; without any, nobody asks for VMs.
+// NodeClaims are listed, and deleted with them.
 func TestOwnBeforeMachines(t *testing.T) {
 	r := newOwn(t)
 	claim := r.claim("old")
@@ -178,12 +231,114 @@ func TestOwnBeforeMachines(t *testing.T) {
 	if n := r.azure.Calls()["DELETE vm"]; n != 1 {
 		t.Errorf("%d virtual machines were deleted: %v", n, r.azure.Calls())
 	}
-	questions := r.azure.Calls()["POST resources"]
+	r.clock.Step(time.Hour)
 	if list, err := r.List(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("%d instances, %v", len(list), err)
 	}
-	if r.azure.Calls()["POST resources"] != questions {
-		t.Error("Resource Graph is asked, and no NodeClaim has a VM")
+	// A process that has never made VMs need not be allowed to see them.
+	denied := func() azurefake.Failure {
+		return azurefake.Failure{Status: http.StatusForbidden, Code: "AuthorizationFailed", Message: "no"}
+	}
+	r.azure.Fail("POST resources", denied(), denied())
+	r.azure.Fail("GET vm", denied(), denied())
+	if list, err := r.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("without the right to see VMs: %d instances, %v", len(list), err)
+	}
+	must(t, r.SweepInterfaces(t.Context()))
+	r.class(func(c *v1beta1.AKSNodeClass) { c.Status.Images = r.images(false) })
+	r.launch(r.claim("new"))
+	if err := r.Delete(t.Context(), r.claim("another")); !cloud.IsNotFound(err) {
+		t.Errorf("delete what was not launched: %v", err)
+	}
+	// It must be, as long as there is one.
+	claim.ResourceVersion = ""
+	r.store(claim)
+	r.azure.Fail("POST resources", denied())
+	if _, err := r.List(t.Context()); err == nil {
+		t.Error("VMs that this process may not see are none")
+	}
+}
+
+// TestModeChanges: a process dies when Azure has accepted an instance, and its claim does not tell of
+// it yet. The next one, of another mode, launches no second one, deletes it with its
+// claim, and leaves nothing behind.
+func TestModeChanges(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		vms      bool   // before
+		dies     string // the call after which the process does
+		recorded bool   // the other mode has launched another one meanwhile
+		goes     bool   // the claim
+	}{
+		{"VM, then its claim goes", true, "PUT vm", false, true},
+		{"VM, then it is taken", true, "PUT vm", false, false},
+		{"VM, its claim has a machine", true, "PUT vm", true, false},
+		{"interface, then its claim goes", true, "PUT nic", false, true},
+		{"machine, then its claim goes", false, "PUT machine", false, true},
+		{"machine, then it is taken", false, "PUT machine", false, false},
+		{"machine, its claim has a VM", false, "PUT machine", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newOwn(t)
+			mode := func(vms bool) {
+				r.before, r.managed = !vms, true
+				r.class(func(class *v1beta1.AKSNodeClass) { class.Status.Images = r.images(vms) })
+				r.restart()
+			}
+			mode(c.vms)
+			claim := r.claim("a")
+			var left, reached atomic.Int64
+			left.Store(1 << 40)
+			r.through = func(to policy.Transporter) policy.Transporter { return crash{to, true, &left, &reached, c.dies} }
+			r.restart()
+			if _, err := r.Create(t.Context(), claim); err == nil {
+				t.Fatal("a launch of a dead process is none")
+			}
+			r.through = nil
+			instances := func() int { return len(r.azure.VMs()) }
+			before := instances()
+			mode(!c.vms)
+			if c.recorded {
+				claim.CreationTimestamp = metav1.NewTime(r.clock.Now().Add(time.Minute)) // Azure is not asked then
+				r.launch(claim)
+			} else if !c.goes {
+				r.launch(claim)
+				if got := instances(); got != before {
+					t.Errorf("%d instances before, and %d after the launch", before, got)
+				}
+			} else if err := r.Delete(t.Context(), claim); err != nil && !cloud.IsNotFound(err) {
+				t.Error(err)
+			}
+			if c.goes {
+				must(t, r.api.Delete(t.Context(), claim))
+			}
+			r.clock.Step(time.Hour)
+			list, err := r.List(t.Context())
+			must(t, err)
+			stored := &v1.NodeClaimList{}
+			must(t, r.api.List(t.Context(), stored))
+			for _, m := range cloud.Orphans(list, stored.Items, r.clock.Now()) {
+				must(t, r.Delete(t.Context(), m.Remnant()))
+			}
+			must(t, r.SweepInterfaces(t.Context()))
+			r.clock.Step(time.Hour)
+			want := 1
+			if c.goes {
+				want = 0
+			}
+			if got := instances(); got != want {
+				t.Errorf("%d instances at the end, want %d", got, want)
+			}
+			own := 0
+			for _, v := range r.azure.VMs() {
+				if v.Machine == "" {
+					own++
+				}
+			}
+			if got := len(r.azure.Interfaces()); got != own {
+				t.Errorf("%d network interfaces of %d VMs", got, own)
+			}
+		})
 	}
 }
 
@@ -280,7 +435,12 @@ func TestVMRefused(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			r.wantShort("afterwards", c.short...)
-			r.holds("afterwards", nil, nil)
+			// Azure keeps the network interface for three minutes.
+			r.holds("afterwards", nil, []string{"aks-a"})
+			must(t, r.api.Delete(t.Context(), claim))
+			r.clock.Step(3 * time.Minute)
+			must(t, r.SweepInterfaces(t.Context()))
+			r.holds("later", nil, nil)
 			if c.short == nil {
 				return
 			}
@@ -296,7 +456,6 @@ func TestVMRefused(t *testing.T) {
 // being launched, and of a virtual machine without a claim, stay.
 func TestReservedInterface(t *testing.T) {
 	r := newOwn(t)
-	r.azure.Reserve(3 * time.Minute)
 	r.launch(r.claim("b"))
 	r.azure.Script(place("Standard_D4s_v3", "eastus-1", "spot"), azurefake.Refusal{Code: "SkuNotAvailable"})
 	claim := r.claim("a", d4s("eastus-1", "spot")...)
@@ -380,22 +539,13 @@ func TestStandalone(t *testing.T) {
 }
 
 // TestBilling covers spec 71/73: virtual machines that run get the extension, where AKS
-// bills by it, once; if Azure refuses it, the claim goes.
+// bills by it, once.
 func TestBilling(t *testing.T) {
-	extended := func(r *region) []string {
-		var out []string
-		for _, v := range r.azure.VMs() {
-			if slices.Equal(v.Extensions, []string{"computeakslinuxbilling"}) {
-				out = append(out, v.Name)
-			}
-		}
-		return out
-	}
 	r := newOwn(t)
 	r.launch(r.claim("a"))
 	r.launch(r.claim("b"))
 	must(t, r.CheckBilling(t.Context()))
-	if got := extended(r); got != nil {
+	if got := r.extended(); got != nil {
 		t.Errorf("virtual machines that are being created have it: %q", got)
 	}
 	r.clock.Step(azurefake.CreationTime)
@@ -404,8 +554,13 @@ func TestBilling(t *testing.T) {
 		t.Error("a conflict is no error")
 	}
 	must(t, r.CheckBilling(t.Context()))
-	if got := extended(r); !slices.Equal(got, []string{"aks-a", "aks-b"}) {
+	if got := r.extended(); !slices.Equal(got, []string{"aks-a", "aks-b"}) {
 		t.Errorf("the extension is on %q", got)
+	}
+	puts := r.azure.Calls()["PUT extension"]
+	for range 2 { // until it is seen that they have it
+		r.clock.Step(billingPeriod)
+		must(t, r.CheckBilling(t.Context()))
 	}
 	calls := r.azure.Calls()
 	must(t, r.CheckBilling(t.Context()))
@@ -414,18 +569,8 @@ func TestBilling(t *testing.T) {
 	}
 	r.restart()
 	must(t, r.CheckBilling(t.Context()))
-	if n := r.azure.Calls()["PUT extension"] - calls["PUT extension"]; n != 0 {
-		t.Errorf("%d requests after a restart", n)
-	}
-	claim := r.claim("c")
-	r.launch(claim)
-	r.clock.Step(azurefake.CreationTime)
-	r.azure.Fail("PUT extension", azurefake.Failure{Status: http.StatusForbidden, Code: "AuthorizationFailed", Message: "no"})
-	if err := r.CheckBilling(t.Context()); err == nil || !strings.Contains(err.Error(), "AuthorizationFailed") {
-		t.Errorf("error %v", err)
-	}
-	if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(claim), &v1.NodeClaim{}); err == nil || !slices.Equal(r.disrupted, []string{"c async_provisioning"}) {
-		t.Errorf("the claim is there; disrupted %q", r.disrupted)
+	if n := r.azure.Calls()["PUT extension"] - puts; n != 0 {
+		t.Errorf("%d requests after they were accepted, and after a restart", n)
 	}
 	unbilled := newOwn(t, func(c *vm.Config) { c.Billed = false })
 	unbilled.launch(unbilled.claim("a"))
@@ -433,6 +578,98 @@ func TestBilling(t *testing.T) {
 	must(t, unbilled.CheckBilling(t.Context()))
 	if got := unbilled.azure.Calls(); got["PUT extension"]+got["POST resources"] != 0 {
 		t.Errorf("calls %v where AKS does not bill by it", got)
+	}
+}
+
+// extended are the virtual machines that have the billing extension.
+func (r *region) extended() []string {
+	var out []string
+	for _, v := range r.azure.VMs() {
+		if slices.Equal(v.Extensions, []string{"computeakslinuxbilling"}) {
+			out = append(out, v.Name)
+		}
+	}
+	return out
+}
+
+// TestBillingFails covers the failure of spec 71/73: a claim whose virtual machine cannot be
+// billed goes, whether its node has registered or not; and nobody asks for it again.
+func TestBillingFails(t *testing.T) {
+	for name, fail := range map[string]func(*region){
+		"refused": func(r *region) {
+			r.azure.Fail("PUT extension", slices.Repeat([]azurefake.Failure{{Status: http.StatusForbidden, Code: "AuthorizationFailed", Message: "no"}}, 2)...)
+		},
+		"fails later": func(r *region) { r.azure.FailExtensions(2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newOwn(t)
+			claims := []*v1.NodeClaim{r.claim("a"), r.claim("b")}
+			for _, claim := range claims {
+				r.launch(claim)
+			}
+			claims[1].Status.Conditions = []v1.Condition{{Type: v1.RegisteredCondition, Status: metav1.ConditionTrue, Reason: "Registered", LastTransitionTime: metav1.Now()}}
+			r.store(claims[1])
+			r.clock.Step(azurefake.CreationTime)
+			fail(r)
+			var told error
+			for range 10 {
+				told = errors.Join(told, r.CheckBilling(t.Context()))
+				r.clock.Step(billingPeriod)
+			}
+			if told == nil || !strings.Contains(told.Error(), "computeAksLinuxBilling") {
+				t.Errorf("error %v", told)
+			}
+			slices.Sort(r.disrupted)
+			if !slices.Equal(r.disrupted, []string{"a async_provisioning", "b async_provisioning"}) {
+				t.Errorf("disrupted %q", r.disrupted)
+			}
+			if n := r.azure.Calls()["PUT extension"]; n != 2 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+// TestBillingRepaired: an extension that has failed under the process before is added again.
+func TestBillingRepaired(t *testing.T) {
+	r := newOwn(t)
+	r.launch(r.claim("a"))
+	r.clock.Step(azurefake.CreationTime)
+	r.azure.FailExtensions(1)
+	must(t, r.CheckBilling(t.Context()))
+	r.clock.Step(time.Minute)
+	r.restart()
+	for range 10 {
+		must(t, r.CheckBilling(t.Context()))
+		r.clock.Step(billingPeriod)
+	}
+	if n := r.azure.Calls()["PUT extension"]; n != 2 || r.disrupted != nil {
+		t.Errorf("%d requests, disrupted %q", n, r.disrupted)
+	}
+}
+
+// TestBillingStandalone: a virtual machine of a claim without a NodePool is billed, too.
+func TestBillingStandalone(t *testing.T) {
+	r := newOwn(t)
+	claim := r.claim("a")
+	delete(claim.Labels, v1.NodePoolLabelKey)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.launch(claim)
+	}()
+	for waiting := true; waiting; {
+		select {
+		case <-ended:
+			waiting = false
+		case <-time.After(50 * time.Millisecond): // the SDK asks by the clock on the wall
+			r.clock.Step(azurefake.CreationTime / 4)
+		}
+	}
+	r.clock.Step(time.Hour)
+	must(t, r.CheckBilling(t.Context()))
+	if got := r.extended(); !slices.Equal(got, []string{"aks-a"}) {
+		t.Errorf("the extension is on %q", got)
 	}
 }
 
@@ -612,6 +849,109 @@ func TestVMTags(t *testing.T) {
 	}
 }
 
+// hook calls something before the first request of a method to a path that ends so.
+type hook struct {
+	policy.Transporter
+	method, path string
+	once         *sync.Once
+	do           func()
+}
+
+func (h hook) Do(r *http.Request) (*http.Response, error) {
+	if r.Method == h.method && strings.HasSuffix(r.URL.Path, h.path) {
+		h.once.Do(h.do)
+	}
+	return h.Transporter.Do(r)
+}
+
+// TestVMTagsOfOthers: tags that somebody else sets stay, also if he does so while Karpenter changes
+// its own; and so does the identity that Azure Policy has given the virtual machine.
+func TestVMTagsOfOthers(t *testing.T) {
+	r := newOwn(t, func(c *vm.Config) { c.Identities = []string{"/id/a"} })
+	r.class(func(c *v1beta1.AKSNodeClass) { c.Spec.Tags = map[string]string{"team": "a", "Cost": "1"} })
+	claim := r.claim("a")
+	r.launch(claim)
+	claim.Status.Conditions = []v1.Condition{{Type: v1.RegisteredCondition, Status: metav1.ConditionTrue, Reason: "Registered", LastTransitionTime: metav1.Now()}}
+	r.store(claim)
+	r.clock.Step(azurefake.CreationTime)
+	r.azure.Retag("", "aks-a", "owner", "somebody")
+	r.azure.AssignSystemIdentity("aks-a")
+	r.own.Identities = []string{"/id/a", "/id/b"}
+	r.through = func(to policy.Transporter) policy.Transporter {
+		return hook{to, http.MethodPatch, "/virtualMachines/aks-a", &sync.Once{}, func() { r.azure.Retag("", "aks-a", "audit", "2026") }}
+	}
+	r.restart()
+	r.class(func(c *v1beta1.AKSNodeClass) { c.Spec.Tags = map[string]string{"team": "b"} })
+	must(t, r.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+	if _, err := r.Update(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "ConditionNotMet") {
+		t.Errorf("overtaken: %v", err)
+	}
+	must(t, r.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+	_, err := r.Update(t.Context(), claim)
+	must(t, err)
+	v := r.azure.VMs()[0]
+	want := map[string]string{
+		"team": "b", "owner": "somebody", "audit": "2026",
+		"karpenter.azure.com_cluster": "prod", "compute.aks.billing": "linux", "karpenter.sh_nodepool": "default",
+	}
+	if !maps.Equal(v.Tags, want) {
+		t.Errorf("tags %v\nwant %v", v.Tags, want)
+	}
+	if !v.SystemIdentity || !slices.Equal(v.Identities, []string{"/id/a", "/id/b"}) {
+		t.Errorf("its own identity: %v; identities %q", v.SystemIdentity, v.Identities)
+	}
+}
+
+// TestSweepDuringLaunch covers the second half of spec 71/95: a network interface is there,
+// and its virtual machine not yet, of a claim that came while the sweep was under way.
+func TestSweepDuringLaunch(t *testing.T) {
+	r := newOwn(t)
+	r.launch(r.claim("b"))
+	var left, reached atomic.Int64
+	left.Store(1 << 40)
+	r.through = func(to policy.Transporter) policy.Transporter { return crash{to, false, &left, &reached, "PUT vm"} }
+	r.restart()
+	launching := r.Provider
+	r.through = func(to policy.Transporter) policy.Transporter {
+		return hook{to, http.MethodPost, "/resources", &sync.Once{}, func() {
+			if _, err := launching.Create(t.Context(), r.claim("a")); err == nil {
+				t.Error("the launch is over")
+			}
+		}}
+	}
+	r.restart()
+	must(t, r.SweepInterfaces(t.Context()))
+	r.holds("after the sweep", []string{"aks-b"}, []string{"aks-a", "aks-b"})
+}
+
+// TestAnotherOffering: Azure refuses a virtual machine, and takes the next offering of the same
+// call: its network interface is not deleted in between, for Azure could not make it
+// again at once.
+func TestAnotherOffering(t *testing.T) {
+	r := newOwn(t)
+	for _, zone := range []string{"eastus-1", "eastus-2", "eastus-3", "0"} {
+		r.azure.Script(place("Standard_D4s_v3", zone, "spot"), azurefake.Refusal{Code: "SkuNotAvailable"})
+	}
+	r.launch(r.claim("a", in(model.LabelInstanceType, "Standard_D4s_v3")))
+	calls := r.azure.Calls()
+	if calls["PUT vm"] < 2 || calls["DELETE nic"] != 0 {
+		t.Errorf("calls %v", calls)
+	}
+	r.holds("afterwards", []string{"aks-a"}, []string{"aks-a"})
+	// What was given up is gone after a while, and can be launched then.
+	claim := r.claim("b")
+	r.azure.Fail("PUT vm", azurefake.Failure{Status: http.StatusBadRequest, Code: "InvalidParameter"})
+	if _, err := r.Create(t.Context(), claim); err == nil {
+		t.Fatal("a refused launch is none")
+	}
+	if _, err := r.Create(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "AnotherOperationInProgress") {
+		t.Errorf("while its network interface is being deleted: %v", err)
+	}
+	r.clock.Step(azurefake.InterfaceDeletion)
+	r.launch(claim)
+	r.holds("in the end", []string{"aks-a", "aks-b"}, []string{"aks-a", "aks-b"})
+}
+
 // TestVMDrift covers spec 71/100 for virtual machines.
 func TestVMDrift(t *testing.T) {
 	r := newOwn(t)
@@ -656,6 +996,7 @@ type crash struct {
 	after   bool
 	left    *atomic.Int64 // calls until it dies
 	reached *atomic.Int64 // how many calls there were
+	at      string        // method and type of the resource at which it dies at the latest, such as PUT vm; "" = none
 }
 
 var errDead = errors.New("the process is dead")
@@ -669,6 +1010,10 @@ func (dead) NonRetriable() {}
 func (c crash) Do(r *http.Request) (*http.Response, error) {
 	c.reached.Add(1)
 	left := c.left.Add(-1)
+	if kind := map[string]string{"virtualMachines": "vm", "networkInterfaces": "nic", "machines": "machine"}[path.Base(path.Dir(r.URL.Path))]; left > 0 && c.at == r.Method+" "+kind {
+		c.left.Store(0)
+		left = 0
+	}
 	if left < 0 || left == 0 && !c.after {
 		return nil, dead{errDead}
 	}
@@ -696,7 +1041,7 @@ func TestVMCrash(t *testing.T) {
 					r.azure.Script(place("Standard_D4s_v3", "eastus-1", "spot"), refusal)
 				}
 				claim := r.claim("a", in(model.LabelInstanceType, "Standard_D4s_v3"), in(model.LabelZone, "eastus-1", "0"), in(model.LabelCapacityType, "spot"))
-				r.through = func(to policy.Transporter) policy.Transporter { return crash{to, after, &left, &reached} }
+				r.through = func(to policy.Transporter) policy.Transporter { return crash{to, after, &left, &reached, ""} }
 				r.restart()
 				_, err := r.Create(t.Context(), claim)
 				if reached.Load() < at {
@@ -718,6 +1063,7 @@ func TestVMCrash(t *testing.T) {
 						t.Fatalf("%q, call %d: delete: %v", late, at, err)
 					}
 					must(t, r.api.Delete(t.Context(), claim))
+					r.clock.Step(3 * time.Minute) // for which Azure keeps network interfaces
 					must(t, r.SweepInterfaces(t.Context()))
 					r.holds(fmt.Sprintf("%q, call %d, after the claim", late, at), nil, nil)
 					continue

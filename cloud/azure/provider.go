@@ -6,9 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +23,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/azure/failure"
+	"karpenter/cloud/azure/image"
 	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azure/launch"
 	"karpenter/cloud/azure/machine"
@@ -34,8 +39,8 @@ type Config struct {
 	Client client.Client // may read from a cache
 	Clock  clock.PassiveClock
 	// Machines are AKS machines, VMs virtual machines that Karpenter makes itself. One of
-	// them may be nil. NewVMs says that new instances are VMs; otherwise VMs are those
-	// that were made before the cluster changed to AKS machines.
+	// them may be nil. NewVMs says that new instances are VMs; those of the other kind
+	// were made before the mode was changed.
 	Machines *machine.Machines
 	VMs      *vm.VMs
 	NewVMs   bool
@@ -53,6 +58,7 @@ type Config struct {
 	// Additional returns what the user adds to the price of nodes of the NodePool of
 	// a name; nil = nothing.
 	Additional func(ctx context.Context, pool string) ([]model.Extra, error)
+	Metrics    *Metrics
 	// Disrupted counts a claim that the provider gives up.
 	Disrupted func(ctx context.Context, claim *v1.NodeClaim, reason string)
 	// Event tells users something about an object.
@@ -72,19 +78,53 @@ type fleet interface {
 	Get(ctx context.Context, name string) (*machine.Machine, error)
 	List(ctx context.Context) ([]*machine.Machine, error)
 	Delete(ctx context.Context, name string) error
-	// Retag replaces the tags of the instance of a NodeClaim.
-	Retag(ctx context.Context, name, claim string, tags map[string]string) error
+	// Abandon deletes what a launch that has failed has left behind of an instance.
+	Abandon(ctx context.Context, name string) error
+	// Retag gives the instance of a NodeClaim the tags, and takes the dropped ones away.
+	Retag(ctx context.Context, name, claim string, tags map[string]string, dropped []string) error
 }
 
 // fleets are the instances that NodeClaims may have. The first launches new ones.
 func (p *Provider) fleets() []fleet {
-	if !p.config.NewVMs {
-		return []fleet{p.config.Machines}
-	}
+	var out []fleet
 	if p.config.Machines != nil {
-		return []fleet{p.config.VMs, p.config.Machines}
+		out = append(out, p.config.Machines)
 	}
-	return []fleet{p.config.VMs}
+	if p.config.VMs != nil {
+		out = append(out, p.config.VMs)
+	}
+	if p.config.NewVMs {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+// inherited returns the fleets in which the claim may have an instance already. One of
+// the other mode was made by a process before: for claims that are younger than the
+// first launch of this one, Azure is not asked.
+func (p *Provider) inherited(claim *v1.NodeClaim) []fleet {
+	p.first.Do(func() { p.began = p.config.Clock.Now() })
+	all := p.fleets()
+	if claim.CreationTimestamp.After(p.began) {
+		return all[:1]
+	}
+	return all
+}
+
+// find is Get of a fleet. If its instances are not those that are launched, and Azure
+// does not show them to this process, it has made none.
+func (p *Provider) find(ctx context.Context, of fleet, name string) (*machine.Machine, error) {
+	m, err := of.Get(ctx, name)
+	if of != p.fleets()[0] && isDenied(err) {
+		return nil, &cloud.NotFoundError{Err: err}
+	}
+	return m, err
+}
+
+// isDenied reports whether Azure refuses the caller something.
+func isDenied(err error) bool {
+	answer, ok := errors.AsType[*azcore.ResponseError](err)
+	return ok && answer.StatusCode == http.StatusForbidden
 }
 
 // fleetOf finds the instance with a provider ID. Names of AKS machines are narrower, so
@@ -108,6 +148,11 @@ type Provider struct {
 	config   Config
 	launches singleflight.Group // by UID of the claim
 	prices   nodeprice.Store
+	first    sync.Once
+	began    time.Time // the first launch; set by first
+	// stateless is of CheckLaunches: how often in a row Azure has told no state of the
+	// machine of a claim, by the claim's UID.
+	stateless map[types.UID]int
 }
 
 var _ cloud.Provider = (*Provider)(nil)
@@ -141,32 +186,60 @@ func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 }
 
 func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machine, error) {
+	class, err := p.readyClass(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	choice, err := p.choose(ctx, claim, class)
+	if err != nil {
+		return nil, err
+	}
 	launches := p.fleets()[0]
 	name, err := launches.Name(claim.Name)
 	if err != nil {
 		return nil, err
 	}
-	class, err := p.readyClass(ctx, claim)
-	if err != nil {
+	existing, err := p.existing(ctx, claim)
+	if err == nil {
+		return p.adopt(ctx, claim, class, existing)
+	}
+	if !cloud.IsNotFound(err) {
 		return nil, err
 	}
-	for i := range mostAttempts {
-		choice, err := p.choose(ctx, claim, class)
+	m, err := p.launch(ctx, claim, class, choice)
+	if err == nil {
+		return m, nil
+	}
+	if left := launches.Abandon(ctx, name); left != nil {
+		return nil, errors.Join(err, left)
+	}
+	return nil, err
+}
+
+// existing returns an instance that a launch of the claim has made before. The error is
+// a cloud.NotFoundError if there is none.
+func (p *Provider) existing(ctx context.Context, claim *v1.NodeClaim) (*machine.Machine, error) {
+	for _, of := range p.inherited(claim) {
+		name, err := of.Name(claim.Name)
 		if err != nil {
-			return nil, err
+			continue // nothing can have been launched
 		}
-		if i == 0 {
-			existing, err := launches.Get(ctx, name)
-			if err == nil {
-				return p.adopt(ctx, claim, class, existing)
-			}
-			if !cloud.IsNotFound(err) {
-				return nil, err
-			}
+		if m, err := p.find(ctx, of, name); !cloud.IsNotFound(err) {
+			return m, err
 		}
+	}
+	return nil, &cloud.NotFoundError{Err: fmt.Errorf("NodeClaim %s has no instance", claim.Name)}
+}
+
+// launch tries one offering after the other, beginning with the choice.
+func (p *Provider) launch(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice cloud.Choice) (*cloud.Machine, error) {
+	for range mostAttempts {
 		m, retry, err := p.attempt(ctx, claim, class, choice)
 		if !retry {
 			return m, err
+		}
+		if choice, err = p.choose(ctx, claim, class); err != nil {
+			return nil, err
 		}
 	}
 	return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("Azure has rejected %d offerings one after the other", mostAttempts)}
@@ -201,7 +274,8 @@ func (p *Provider) attempt(ctx context.Context, claim *v1.NodeClaim, class *v1be
 	if err != nil {
 		return nil, false, err
 	}
-	launches := p.fleets()[0]
+	launches, pool := p.fleets()[0], claim.Labels[v1.NodePoolLabelKey]
+	p.config.Metrics.starts.WithLabelValues(requested(want, pool)...).Inc()
 	launched, err := launches.Launch(ctx, want)
 	if exists := (*machine.ExistsError)(nil); errors.As(err, &exists) {
 		if launched, err = launches.Get(ctx, exists.Name); err == nil {
@@ -211,9 +285,10 @@ func (p *Provider) attempt(ctx context.Context, claim *v1.NodeClaim, class *v1be
 	}
 	switch {
 	case err != nil:
+		p.config.Metrics.failed(requested(want, pool), synchronous, machine.Refusal(err))
 		return p.refused(claim, choice, err)
 	case launched.State == machine.Failed:
-		return nil, false, p.failed(ctx, launched)
+		return nil, false, p.failed(ctx, launched, claim)
 	}
 	return p.launched(claim, class, launched, choice.Type), false, nil
 }
@@ -245,18 +320,28 @@ func (p *Provider) want(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, choice
 	if err != nil {
 		return nil, err
 	}
+	chosen, err := image.Choose(images, choice.Type.Name, choice.Type.Requirements)
+	if err != nil {
+		p.config.Metrics.unselected.WithLabelValues(string(image.Of(class, version).Family)).Inc()
+		return nil, err
+	}
 	facts := p.config.Facts(choice.Type.Name)
 	if facts == nil {
 		return nil, fmt.Errorf("VM size %s is not offered any more", choice.Type.Name)
 	}
-	tags, err := launch.Tags(p.config.Tags, class, claim, p.config.Cluster, 1)
+	tags, err := p.tags(class, claim)
 	if err != nil {
 		return nil, &cloud.CreateError{Reason: "InvalidTags", Message: err.Error(), Err: err}
 	}
 	return &machine.Want{
-		Claim: claim, Class: class, Kubernetes: version, Images: images, Choice: choice,
+		Claim: claim, Class: class, Kubernetes: version, Image: chosen, Choice: choice,
 		SKU: facts.SKU, GPU: facts.GPU, Tags: tags,
 	}, nil
+}
+
+// tags are those of the claim's instance; one more is left to its fleet.
+func (p *Provider) tags(class *v1beta1.AKSNodeClass, claim *v1.NodeClaim) (map[string]string, error) {
+	return launch.Tags(p.config.Tags, class, claim, p.config.Cluster, 1)
 }
 
 // adopt takes a machine that exists for the claim's, if it was launched for it.
@@ -269,14 +354,15 @@ func (p *Provider) adopt(ctx context.Context, claim *v1.NodeClaim, class *v1beta
 	case m.State == machine.Deleting || m.Gone:
 		return nil, fmt.Errorf("instance %s of NodeClaim %s is being deleted", m.Name, claim.Name)
 	case m.State == machine.Failed:
-		return nil, p.failed(ctx, m)
+		return nil, p.failed(ctx, m, claim)
 	}
 	return p.launched(claim, class, m, p.typeOf(ctx, claim, class, m.Size)), nil
 }
 
-// failed notes why the creation of a machine has failed, deletes the machine and
-// returns the error of its launch.
-func (p *Provider) failed(ctx context.Context, m *machine.Machine) error {
+// failed notes why the creation of the claim's machine has failed, deletes the machine
+// and returns the error of its launch.
+func (p *Provider) failed(ctx context.Context, m *machine.Machine, claim *v1.NodeClaim) error {
+	p.config.Metrics.failed(made(m, claim.Labels[v1.NodePoolLabelKey]), asynchronous, m.Failure)
 	cause := failure.Error{Text: fmt.Sprintf("Azure does not say why the creation of instance %s failed", m.Name)}
 	if m.Failure != nil {
 		cause = *m.Failure
@@ -343,7 +429,7 @@ func (p *Provider) machineOf(ctx context.Context, claim *v1.NodeClaim) (fleet, *
 		if err != nil {
 			continue // nothing can have been launched
 		}
-		m, err := f.Get(ctx, name)
+		m, err := p.find(ctx, f, name)
 		switch {
 		case err == nil && m.Claim == claim.Name:
 			return f, m, nil
@@ -380,58 +466,53 @@ func (p *Provider) Get(ctx context.Context, providerID string) (*cloud.Machine, 
 	if m.Gone {
 		return nil, &cloud.NotFoundError{Err: fmt.Errorf("the virtual machine of AKS machine %s is gone", m.Name)}
 	}
-	uids, err := p.uids(ctx)
+	claims, err := p.claims(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.listed(ctx, []*machine.Machine{m}, uids)[0], nil
+	return p.listed(ctx, []*machine.Machine{m}, claims)[0], nil
 }
 
 // List implements cloud.Provider.
 func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
-	all, err := p.all(ctx)
+	claims, err := p.claims(ctx)
 	if err != nil {
 		return nil, err
 	}
-	uids, err := p.uids(ctx)
-	if err != nil {
+	var all []*machine.Machine
+	for _, of := range p.fleets() {
+		some, err := of.List(ctx)
+		if of != p.fleets()[0] && isDenied(err) && !p.has(of, claims) {
+			continue // this process may not see what it has never made
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	if claims, err = p.claims(ctx); err != nil { // those that were launched meanwhile
 		return nil, err
 	}
 	// Without its virtual machine, a machine is gone to its claim. It is listed
 	// again when the claim is gone, too, so that it is collected.
 	all = slices.DeleteFunc(all, func(m *machine.Machine) bool {
-		_, claimed := uids[m.Claim]
-		return m.Gone && claimed
+		return m.Gone && claims[m.Claim] != nil
 	})
-	return p.listed(ctx, all, uids), nil
+	return p.listed(ctx, all, claims), nil
 }
 
-// all lists the instances of all fleets; VMs that were made before AKS machines were
-// only while a NodeClaim has one.
-func (p *Provider) all(ctx context.Context) ([]*machine.Machine, error) {
-	fleets := p.fleets()
-	if !p.config.NewVMs && p.config.VMs != nil {
-		claims := &v1.NodeClaimList{}
-		if err := p.config.Client.List(ctx, claims); err != nil {
-			return nil, fmt.Errorf("list NodeClaims: %w", err)
-		}
-		if slices.ContainsFunc(claims.Items, p.hasVM) {
-			fleets = append(fleets, p.config.VMs)
+// has reports whether one of the claims has an instance of the fleet.
+func (p *Provider) has(of fleet, claims map[string]*v1.NodeClaim) bool {
+	for _, claim := range claims {
+		if its, _ := p.fleetOf(claim.Status.ProviderID); its == of {
+			return true
 		}
 	}
-	var out []*machine.Machine
-	for _, f := range fleets {
-		some, err := f.List(ctx)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, some...)
-	}
-	return out, nil
+	return false
 }
 
 // hasVM reports whether the claim's instance is a VM that Karpenter made.
-func (p *Provider) hasVM(claim v1.NodeClaim) bool {
+func (p *Provider) hasVM(claim *v1.NodeClaim) bool {
 	of, _ := p.fleetOf(claim.Status.ProviderID)
 	return p.config.VMs != nil && of == fleet(p.config.VMs)
 }
@@ -445,15 +526,15 @@ func (p *Provider) InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*clo
 	return p.config.Types(ctx, class)
 }
 
-// uids returns the UIDs of the NodeClaims by name.
-func (p *Provider) uids(ctx context.Context) (map[string]types.UID, error) {
+// claims returns the NodeClaims by name.
+func (p *Provider) claims(ctx context.Context) (map[string]*v1.NodeClaim, error) {
 	list := &v1.NodeClaimList{}
 	if err := p.config.Client.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list NodeClaims: %w", err)
 	}
-	out := map[string]types.UID{}
+	out := map[string]*v1.NodeClaim{}
 	for i := range list.Items {
-		out[list.Items[i].Name] = list.Items[i].UID
+		out[list.Items[i].Name] = &list.Items[i]
 	}
 	return out, nil
 }

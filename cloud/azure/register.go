@@ -37,7 +37,7 @@ const (
 // Register adds the controllers of NodeClaims that only Azure needs to the manager.
 func (p *Provider) Register(mgr manager.Manager) error {
 	var own error
-	if p.config.NewVMs {
+	if p.config.VMs != nil {
 		own = errors.Join(
 			loop.Every(mgr, "nodeclaim.billing", billingPeriod, p.CheckBilling),
 			loop.Every(mgr, "networkinterface.garbagecollection", interfacesPeriod, p.SweepInterfaces),

@@ -4,8 +4,11 @@ package azure
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,7 +34,7 @@ func (p *Provider) Update(ctx context.Context, claim *v1.NodeClaim) (done bool, 
 	if err != nil {
 		return false, err
 	}
-	tags, err := launch.Tags(p.config.Tags, class, claim, p.config.Cluster, 1)
+	tags, err := p.tags(class, claim)
 	if err != nil {
 		return false, err
 	}
@@ -49,7 +52,7 @@ func (p *Provider) Update(ctx context.Context, claim *v1.NodeClaim) (done bool, 
 	if !conditions.IsTrue(claim, v1.RegisteredCondition) {
 		return false, nil
 	}
-	err = of.Retag(ctx, name, claim.Name, tags)
+	err = of.Retag(ctx, name, claim.Name, tags, dropped(claim, tags))
 	if cloud.IsNotFound(err) {
 		return true, nil
 	}
@@ -61,8 +64,31 @@ func (p *Provider) Update(ctx context.Context, claim *v1.NodeClaim) (done bool, 
 		claim.Annotations = map[string]string{}
 	}
 	claim.Annotations[v1beta1.InPlaceUpdateHashAnnotationKey] = hash
+	claim.Annotations[v1beta1.InPlaceUpdateTagsAnnotationKey] = keys(tags)
 	if err := p.config.Client.Patch(ctx, claim, client.MergeFrom(stored)); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("record the tags of NodeClaim %s: %w", claim.Name, err)
 	}
 	return true, nil
+}
+
+// keys returns the keys of the tags as the annotation of NodeClaims carries them.
+func keys(tags map[string]string) string {
+	text, err := json.Marshal(slices.Sorted(maps.Keys(tags)))
+	if err != nil {
+		panic(fmt.Sprintf("encode keys of tags: %v", err)) // text always has a form in JSON
+	}
+	return string(text)
+}
+
+// dropped returns the keys of tags that Karpenter has given the claim's instance, and
+// that it is to have no more. What others have tagged it with is theirs.
+func dropped(claim *v1.NodeClaim, tags map[string]string) []string {
+	var given []string
+	if json.Unmarshal([]byte(claim.Annotations[v1beta1.InPlaceUpdateTagsAnnotationKey]), &given) != nil {
+		return nil // an older version does not tell what it has given
+	}
+	return slices.DeleteFunc(given, func(key string) bool {
+		_, wanted := tags[key]
+		return wanted
+	})
 }

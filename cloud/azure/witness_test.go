@@ -123,6 +123,11 @@ func newWitness(to policy.Transporter) *witness {
 			r.SetTerminalResponse(http.StatusCreated, armnetwork.InterfacesClientCreateOrUpdateResponse{}, nil)
 			return r, e
 		},
+		Get: func(_ context.Context, group, name string, _ *armnetwork.InterfacesClientGetOptions) (r azfake.Responder[armnetwork.InterfacesClientGetResponse], e azfake.ErrorResponder) {
+			w.understood("GET nic", group, name)
+			r.SetResponse(http.StatusOK, armnetwork.InterfacesClientGetResponse{}, nil)
+			return r, e
+		},
 		UpdateTags: func(_ context.Context, group, name string, _ armnetwork.TagsObject, _ *armnetwork.InterfacesClientUpdateTagsOptions) (r azfake.Responder[armnetwork.InterfacesClientUpdateTagsResponse], e azfake.ErrorResponder) {
 			w.understood("PATCH nic", group, name)
 			r.SetResponse(http.StatusOK, armnetwork.InterfacesClientUpdateTagsResponse{}, nil)
@@ -190,7 +195,7 @@ func TestWitness(t *testing.T) {
 	if got, want := fmt.Sprint(w.seen), fmt.Sprint(calls); got != want {
 		t.Errorf("the SDK's servers have understood %s; Azure in memory %s", got, want)
 	}
-	for _, call := range strings.Fields("GET_vm PUT_vm PATCH_vm DELETE_vm PUT_extension PATCH_extension PUT_nic PATCH_nic DELETE_nic POST_resources LIST_loadBalancer LIST_networkSecurityGroup") {
+	for _, call := range strings.Fields("GET_vm PUT_vm PATCH_vm DELETE_vm PUT_extension PATCH_extension PUT_nic GET_nic PATCH_nic DELETE_nic POST_resources LIST_loadBalancer LIST_networkSecurityGroup") {
 		if name := strings.ReplaceAll(call, "_", " "); calls[name] == 0 {
 			t.Errorf("%s was never called", name)
 		}

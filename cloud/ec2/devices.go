@@ -13,9 +13,8 @@ var devices []byte
 
 // DeviceTables are what drivers for dynamic resource allocation publish on nodes.
 type DeviceTables struct {
-	Source string             `json:"source"`
-	Date   string             `json:"date"`  // 2006-01-02
-	Types  map[string]Devices `json:"types"` // by name
+	Source string             `json:"source"` // from where, and how old, as far as is known
+	Types  map[string]Devices `json:"types"`  // by name
 }
 
 // Devices are those of an instance type.

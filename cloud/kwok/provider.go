@@ -361,7 +361,7 @@ func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
 		return nil, err
 	}
 	nodes := &corev1.NodeList{}
-	if err := p.client.List(ctx, nodes); err != nil {
+	if err := p.client.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	for i := range nodes.Items {

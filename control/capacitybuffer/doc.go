@@ -14,6 +14,9 @@
 // events. The condition Provisioning of their buffer sums up what the latest
 // pass has planned for all of them.
 //
+// Buffers that Kueue has made for one Workload get their capacity together or not at all
+// (teams.go).
+//
 // Invariants:
 //
 //  1. Hydrated is false until every buffer that existed at the start has been

@@ -4,12 +4,11 @@ package capacitybuffer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"karpenter/kube/standins"
 	"karpenter/model"
 )
 
@@ -48,44 +47,27 @@ func (o outcome) String() string {
 // outcomesOf counts, by buffer, what the plan says of pods that stand in.
 func outcomesOf(s *model.Snapshot, plan *model.Plan) map[string]outcome {
 	out := map[string]outcome{}
-	count := func(p model.Pod, add func(*outcome)) {
-		if p.Buffer != "" && !strings.Contains(p.Buffer, " ") { // a ProvisioningRequest's has one
-			o := out[p.Buffer]
-			add(&o)
-			out[p.Buffer] = o
+	standins.Fates(s, plan, func(p model.Pod, f standins.Fate) {
+		if strings.Contains(p.Buffer, " ") { // a ProvisioningRequest
+			return
 		}
-	}
-	for _, p := range plan.Placements {
-		count(p.Pod, func(o *outcome) {
-			if runs(s, p.Node) {
-				o.there++
-			} else {
-				o.starting++
+		o := out[p.Buffer]
+		switch {
+		case f.Why != nil:
+			if o.unplaced == 0 {
+				o.why = f.Why.String()
 			}
-		})
-	}
-	for i := range plan.Launches {
-		for _, p := range plan.Launches[i].Pods {
-			count(p, func(o *outcome) { o.launched++ })
+			o.unplaced++
+		case f.There:
+			o.there++
+		case f.Launched:
+			o.launched++
+		default:
+			o.starting++
 		}
-	}
-	for _, v := range plan.Verdicts {
-		for _, p := range v.Pods {
-			count(p, func(o *outcome) {
-				if o.unplaced == 0 {
-					o.why = v.String()
-				}
-				o.unplaced++
-			})
-		}
-	}
+		out[p.Buffer] = o
+	})
 	return out
-}
-
-// runs reports whether the node runs pods already.
-func runs(s *model.Snapshot, node string) bool {
-	i, found := slices.BinarySearchFunc(s.Nodes, node, func(n model.Node, name string) int { return strings.Compare(n.Name, name) })
-	return found && s.Nodes[i].Initialized
 }
 
 // Planned records what a pass of provisioning has decided. It does not block.
@@ -94,17 +76,19 @@ func (r *Reconciler) Planned(s *model.Snapshot, plan *model.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for buffer, o := range next {
-		if last, known := r.outcomes[buffer]; (!known || last != o) && r.queue != nil {
-			r.queue.Add(request(buffer))
+		if last, known := r.outcomes[buffer]; !known || last != o {
+			for _, other := range r.mates(buffer) {
+				r.LookAt(keyOf(other))
+			}
 		}
 	}
 	r.outcomes = next
 }
 
-// request asks for the buffer, namespace/name, to be looked at.
-func request(buffer string) reconcile.Request {
+// keyOf returns the key of the buffer, namespace/name.
+func keyOf(buffer string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(buffer, "/")
-	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 // outcome returns what the latest pass has planned for the buffer, and false

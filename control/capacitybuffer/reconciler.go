@@ -10,14 +10,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -26,19 +22,8 @@ import (
 	"karpenter/api/autoscaling/v1beta1"
 	"karpenter/kube/convert"
 	"karpenter/kube/optional"
+	"karpenter/kube/standins"
 	"karpenter/world"
-)
-
-const (
-	// refreshAfter is the time after which a buffer is reconciled again without
-	// an event.
-	refreshAfter = 30 * time.Second
-	// againAfter is how long to wait after a conflict before a status is
-	// written again.
-	againAfter = time.Second
-	// hydrateAgain is how long to wait before buffers are listed again after a
-	// failure.
-	hydrateAgain = time.Second
 )
 
 // World is the part of the cluster's state that buffers change.
@@ -47,6 +32,8 @@ type World interface {
 	SetBuffer(buffer string, pods []world.Pod)
 	// DeleteBuffer removes them.
 	DeleteBuffer(buffer string)
+	SetPodGroup(world.PodGroup)
+	DeletePodGroup(name string)
 }
 
 // Reconciler is the controller capacitybuffer. The exported fields are required
@@ -60,38 +47,22 @@ type Reconciler struct {
 	// together; a resource that is absent is not limited. May be nil.
 	Limits corev1.ResourceList
 
-	hydrated atomic.Bool
-	// reading is held from reading a buffer until the world has it, so that the
-	// world always has the latest reading.
-	reading chan struct{}
-	shares  shares // guarded by reading
+	standins.Base
+	shares shares // in the Turn of the caller
 
 	mu       sync.Mutex
-	outcomes map[string]outcome                                      // of the latest pass, by buffer
-	queue    workqueue.TypedRateLimitingInterface[reconcile.Request] // nil until the controller runs
+	outcomes map[string]outcome // of the latest pass, by buffer
+	teams    teams
 }
-
-// Hydrated reports whether the world knows of all buffers that existed when the
-// process started.
-func (r *Reconciler) Hydrated() bool { return r.hydrated.Load() }
 
 // Start passes all existing buffers to the world. It implements
 // manager.Runnable.
 func (r *Reconciler) Start(ctx context.Context) error {
-	_ = wait.PollUntilContextCancel(ctx, hydrateAgain, true, func(ctx context.Context) (bool, error) {
-		err := r.hydrate(ctx)
-		if err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "cannot read the capacity buffers; planning waits until it can read them")
-		}
-		return err == nil, nil
-	})
+	r.Hydrate(ctx, "capacity buffers", r.hydrate)
 	return nil
 }
 
 func (r *Reconciler) hydrate(ctx context.Context) error {
-	if r.hydrated.Load() {
-		return nil
-	}
 	list := &v1beta1.CapacityBufferList{}
 	if err := r.Client.List(ctx, list); errors.Is(err, optional.ErrUnread) {
 		log.FromContext(ctx).Error(err, "planning without capacity buffers until it can read them")
@@ -107,7 +78,6 @@ func (r *Reconciler) hydrate(ctx context.Context) error {
 			return err
 		}
 	}
-	r.hydrated.Store(true)
 	return nil
 }
 
@@ -120,41 +90,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	buffer := stored.DeepCopy()
 	r.describe(buffer, found)
 	if !equality.Semantic.DeepEqual(stored.Status, buffer.Status) {
-		err := r.Client.Status().Patch(ctx, buffer, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return reconcile.Result{RequeueAfter: againAfter}, nil
-		}
+		written, err := standins.Write(ctx, r.Client, stored, buffer)
 		if err != nil {
 			return reconcile.Result{}, fmt.Errorf("patch status of capacity buffer %s: %w", request, err)
+		}
+		if !written {
+			return reconcile.Result{RequeueAfter: standins.AgainAfter}, nil
 		}
 	}
 	if found.invalid {
 		return reconcile.Result{}, reconcile.TerminalError(errors.New(found.message))
 	}
-	return reconcile.Result{RequeueAfter: refreshAfter}, nil
-}
-
-// turn waits until no other reconcile reads a buffer. It is not a mutex,
-// because the holder makes API calls and the wait ends with ctx.
-func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
-	r.mu.Lock()
-	if r.reading == nil {
-		r.reading = make(chan struct{}, 1)
-	}
-	turn := r.reading
-	r.mu.Unlock()
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return reconcile.Result{RequeueAfter: standins.RefreshAfter}, nil
 }
 
 // take reads the buffer and passes its pods to the world. It returns a nil
 // buffer if the buffer no longer exists.
 func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.CapacityBuffer, *resolution, error) {
-	done, err := r.turn(ctx)
+	done, err := r.Turn(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -164,6 +117,7 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.C
 	if apierrors.IsNotFound(err) || err == nil && buffer.DeletionTimestamp != nil {
 		r.share(key, nil)
 		r.World.DeleteBuffer(key.String())
+		r.join(key.String(), "", 0)
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -180,7 +134,12 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.C
 	if granted := r.share(key, a); granted < len(found.pods) {
 		found.limit(granted, r.Limits)
 	}
+	team := teamOf(buffer)
+	for i := range found.pods {
+		found.pods[i].Group = team
+	}
 	r.World.SetBuffer(key.String(), found.pods)
+	r.join(key.String(), team, len(found.pods))
 	return buffer, found, nil
 }
 
@@ -191,12 +150,8 @@ func (r *Reconciler) share(key client.ObjectKey, a *ask) int {
 		r.shares = shares{}
 	}
 	granted, changed := r.shares.set(key.Namespace, key.Name, a, r.limits())
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, name := range changed {
-		if r.queue != nil {
-			r.queue.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: key.Namespace, Name: name}})
-		}
+		r.LookAt(client.ObjectKey{Namespace: key.Namespace, Name: name})
 	}
 	return granted
 }

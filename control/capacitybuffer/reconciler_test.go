@@ -26,6 +26,7 @@ import (
 	"karpenter/api/autoscaling/v1beta1"
 	"karpenter/api/unreadable"
 	"karpenter/kube/convert"
+	"karpenter/kube/standins"
 	"karpenter/model"
 )
 
@@ -363,7 +364,7 @@ func TestHydration(t *testing.T) {
 		}
 		return nil
 	}
-	if err := s.hydrate(t.Context()); err == nil || s.Hydrated() {
+	if err := s.HydrateOnce(t.Context(), s.hydrate); err == nil || s.Hydrated() {
 		t.Errorf("hydrated is %t after %v", s.Hydrated(), err)
 	}
 	s.wantStandIns(0)
@@ -387,7 +388,7 @@ func TestStatusWrites(t *testing.T) {
 	for _, result = range []error{
 		apierrors.NewConflict(schema.GroupResource{}, "b", errors.New("changed")), apierrors.NewNotFound(schema.GroupResource{}, "b"),
 	} {
-		if after, err := s.reconcile("default/b"); after != againAfter || err != nil {
+		if after, err := s.reconcile("default/b"); after != standins.AgainAfter || err != nil {
 			t.Errorf("come back after %v, %v", after, err)
 		}
 	}

@@ -41,7 +41,7 @@ func TestNamespaceLimits(t *testing.T) {
 	}
 	queue := &queue{}
 	s.mu.Lock()
-	s.queue = queue
+	s.Use(queue)
 	s.mu.Unlock()
 	for _, name := range []string{"default/young", "default/youngest"} {
 		s.must(name)
@@ -80,7 +80,7 @@ func TestNamespaceLimitsHydrated(t *testing.T) {
 	s.template("small")
 	s.buffer("a-young", asking(5, 1))
 	s.buffer("b-old", asking(3, 2))
-	if err := s.hydrate(t.Context()); err != nil {
+	if err := s.HydrateOnce(t.Context(), s.hydrate); err != nil {
 		t.Fatal(err)
 	}
 	got := strings.Join(s.standIns(), " ")

@@ -29,6 +29,7 @@ import (
 	"karpenter/api/scheme"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
+	"karpenter/kube/standins"
 	"karpenter/model"
 	"karpenter/solve"
 	"karpenter/world"
@@ -144,13 +145,13 @@ func (s *stage) deployment(name string, replicas *int32) {
 
 // reconcile reconciles the buffer, namespace/name, and returns what follows.
 func (s *stage) reconcile(buffer string) (time.Duration, error) {
-	result, err := s.Reconcile(s.t.Context(), request(buffer))
+	result, err := s.Reconcile(s.t.Context(), reconcile.Request{NamespacedName: keyOf(buffer)})
 	return result.RequeueAfter, err
 }
 
 func (s *stage) must(buffer string) {
 	s.t.Helper()
-	if after, err := s.reconcile(buffer); err != nil || after != refreshAfter {
+	if after, err := s.reconcile(buffer); err != nil || after != standins.RefreshAfter {
 		s.t.Fatalf("reconcile %s: come back after %v, %v", buffer, after, err)
 	}
 }
@@ -158,7 +159,7 @@ func (s *stage) must(buffer string) {
 func (s *stage) get(buffer string) *v1beta1.CapacityBuffer {
 	s.t.Helper()
 	b := &v1beta1.CapacityBuffer{}
-	if err := s.Client.Get(s.t.Context(), request(buffer).NamespacedName, b); err != nil {
+	if err := s.Client.Get(s.t.Context(), keyOf(buffer), b); err != nil {
 		s.t.Fatal(err)
 	}
 	return b
@@ -216,9 +217,7 @@ func (s *stage) pass() (*model.Plan, []string) {
 		}, l.Pods)
 	}
 	queue := &queue{}
-	s.mu.Lock()
-	s.queue = queue
-	s.mu.Unlock()
+	s.Use(queue)
 	s.Planned(snapshot, plan)
 	slices.Sort(queue.asked)
 	return plan, queue.asked

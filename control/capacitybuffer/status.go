@@ -30,7 +30,9 @@ func (r *Reconciler) describe(b *v1beta1.CapacityBuffer, found *resolution) {
 		r.set(b, v1beta1.LimitedByQuotasCondition, true, v1beta1.NamespaceLimitReason, found.limited)
 	}
 
-	o, planned := r.outcome(client.ObjectKeyFromObject(b).String())
+	key := client.ObjectKeyFromObject(b).String()
+	o, planned := r.outcome(key)
+	behind := r.behind(key)
 	switch {
 	case !found.ready():
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.NotReadyForProvisioningReason, "the buffer is not ready: "+found.message)
@@ -39,6 +41,8 @@ func (r *Reconciler) describe(b *v1beta1.CapacityBuffer, found *resolution) {
 	case len(found.pods) == 0:
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.BufferEmptyReason, "the buffer asks for no pods")
 	case !planned || o.total() != len(found.pods): // the condition stays until a pass has planned these pods
+	case o.fits() && len(behind) > 0:
+		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.RequiresNewCapacityReason, "waiting for capacity of other buffers of the Workload: "+strings.Join(behind, ", "))
 	case o.fits():
 		r.set(b, v1beta1.ProvisioningCondition, true, v1beta1.FitsExistingCapacityReason, o.String())
 	default:

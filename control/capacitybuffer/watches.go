@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"karpenter/api/autoscaling/v1beta1"
 	"karpenter/kube/optional"
@@ -24,14 +22,8 @@ import (
 
 // Register adds the controller to the manager.
 func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) error {
-	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.queue = queue
-		return nil
-	})
 	specs := predicate.GenerationChangedPredicate{}
-	b := builder.ControllerManagedBy(mgr).Named("capacitybuffer").WatchesRawSource(start).WithOptions(options)
+	b := builder.ControllerManagedBy(mgr).Named("capacitybuffer").WatchesRawSource(r.Source()).WithOptions(options)
 	type watch struct {
 		of client.Object
 		to handler.EventHandler

@@ -3,6 +3,7 @@
 package disruption
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
+	"karpenter/model"
 )
 
 // failure is why an execution is abandoned.
@@ -96,12 +98,20 @@ func (l *Loop) discard(ctx context.Context, s *scope) error {
 }
 
 // recover takes back the marks of commands that are not under way: this process
-// gave them up, or an earlier one ended before it could finish them.
+// gave them up, or an earlier one ended before it could finish them. A command that has taken
+// away some of the nodes that go only together is finished instead.
 func (l *Loop) recover(ctx context.Context, s *scope) error {
 	var stale []*v1.NodeClaim
+	var failed error
+	halfGone := s.halfGone()
 	for _, name := range slices.Sorted(maps.Keys(s.managed)) {
 		claim := s.claims[name]
 		if l.executing[name] != nil || s.managed[name].Deleting || claim == nil || claim.DeletionTimestamp != nil || conditions.IsTrue(claim, v1.RebootingCondition) {
+			continue
+		}
+		if reason := disrupted(claim); reason != "" && !s.duplicated(claim) && slices.ContainsFunc(s.managed[name].Disruption.Together, func(group string) bool { return halfGone[group] == reason }) {
+			_, err := l.remove(ctx, claim)
+			failed = errors.Join(failed, err)
 			continue
 		}
 		stale = append(stale, claim)
@@ -126,7 +136,30 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 			s.claims[m.claim.Name], s.nodes[m.node.Spec.ProviderID] = m.claim, m.node
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(failed, errors.Join(errs...))
+}
+
+// halfGone returns the PodGroups whose pods are disrupted together, of which a node is being
+// deleted by a command of ours, with its reason. If the process ended before it had
+// deleted the claims of the other nodes, they carry its mark still.
+func (s *scope) halfGone() map[string]string {
+	out := map[string]string{}
+	for name, n := range s.managed {
+		if claim := s.claims[name]; len(n.Disruption.Together) > 0 && claim != nil && claim.DeletionTimestamp != nil {
+			for _, group := range n.Disruption.Together {
+				out[group] = cmp.Or(disrupted(claim), out[group])
+			}
+		}
+	}
+	return out
+}
+
+// disrupted returns why a command of ours has marked the claim; "" = none has.
+func disrupted(claim *v1.NodeClaim) string {
+	if c := conditions.Get(claim, v1.DisruptionReasonCondition); c != nil && c.Status == metav1.ConditionTrue && c.Reason != string(model.Unhealthy) {
+		return c.Reason
+	}
+	return ""
 }
 
 // marked is what is marked when a node is to go.

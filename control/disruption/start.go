@@ -83,16 +83,21 @@ type admission struct {
 	nodes  map[string]*model.Node // by name
 	claims map[string]*model.Node // by claim
 	pools  map[string]*model.Pool
-	taken  map[string]int // nodes, by pool
+	taken  map[string]int           // nodes, by pool
+	groups map[string][]*model.Node // with pods of PodGroups that are disrupted together, by group
 }
 
 func newAdmission(s *model.Snapshot) *admission {
 	a := &admission{
 		nodes: map[string]*model.Node{}, claims: map[string]*model.Node{}, pools: map[string]*model.Pool{}, taken: map[string]int{},
+		groups: map[string][]*model.Node{},
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		a.nodes[n.Name] = n
+		for _, group := range n.Disruption.Together {
+			a.groups[group] = append(a.groups[group], n)
+		}
 		if n.Claim != "" {
 			a.claims[n.Claim] = n
 		}
@@ -109,7 +114,7 @@ func (a *admission) take(c *model.Command) bool {
 	want := map[string]int{}
 	for _, n := range c.Nodes {
 		node := a.claims[n.Claim]
-		if node == nil || !mayGo(node, c.Reason) {
+		if node == nil || !mayGo(node, c.Reason) || a.splits(c, node) {
 			return false
 		}
 		if counts(node, c.Reason) {
@@ -138,6 +143,19 @@ func (a *admission) take(c *model.Command) bool {
 		delete(a.claims, a.nodes[p.Node].Claim)
 	}
 	return true
+}
+
+// splits reports whether the command takes the node away and leaves another one, although
+// pods on both are to be disrupted together.
+func (a *admission) splits(c *model.Command, n *model.Node) bool {
+	if c.Reason == model.Unhealthy || c.Reason == model.Drifted && n.Disruption.Deadline {
+		return false
+	}
+	return slices.ContainsFunc(n.Disruption.Together, func(group string) bool {
+		return slices.ContainsFunc(a.groups[group], func(other *model.Node) bool {
+			return !slices.ContainsFunc(c.Nodes, func(t model.Target) bool { return t.Node == other.Name })
+		})
+	})
 }
 
 // counts reports whether budgets hold for the node. One that never was initialized, or that
@@ -209,9 +227,17 @@ func (l *Loop) newID() string {
 	return string(uuid.NewUUID())
 }
 
-// markAll marks the nodes of the command. Of a command that launches nothing, it
-// returns what could be marked of it, if anything; any other is marked as a whole or not started,
-// and the next pass takes the marks back.
+// tied reports whether nodes of the command go together or not at all.
+func (s *scope) tied(c model.Command) bool {
+	return slices.ContainsFunc(c.Nodes, func(n model.Target) bool {
+		node := s.managed[n.Claim]
+		return node != nil && len(node.Disruption.Together) > 0
+	})
+}
+
+// markAll marks the nodes of the command. Of a command that launches nothing and whose nodes
+// are not tied, it returns what could be marked of it, if anything; any other is marked as a
+// whole or not started, and the next pass takes the marks back.
 func (l *Loop) markAll(ctx context.Context, s *scope, c model.Command) (model.Command, error) {
 	errs := make([]error, len(c.Nodes))
 	l.each(len(c.Nodes), func(i int) {
@@ -229,7 +255,7 @@ func (l *Loop) markAll(ctx context.Context, s *scope, c model.Command) (model.Co
 		marked[n.Claim] = errs[i] == nil
 	}
 	rest := only(c, func(n model.Target) bool { return marked[n.Claim] })
-	if len(c.Launches) > 0 || len(rest.Nodes) == 0 {
+	if len(c.Launches) > 0 || len(rest.Nodes) == 0 || s.tied(c) {
 		return c, err
 	}
 	return rest, nil

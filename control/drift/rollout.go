@@ -52,7 +52,7 @@ func (r *Rollout) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, nil
 	}
 	claims := &v1.NodeClaimList{}
-	if err := r.Client.List(ctx, claims, client.MatchingLabels{v1.NodePoolLabelKey: stored.Name}); err != nil {
+	if err := r.Client.List(ctx, claims, client.MatchingLabels{v1.NodePoolLabelKey: stored.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("list node claims of node pool %s: %w", stored.Name, err)
 	}
 	pool, now := stored.DeepCopy(), r.Clock.Now()

@@ -53,7 +53,7 @@ func (r *Reconciler) claimsOfClass(ctx context.Context, kind schema.GroupKind, n
 
 func (r *Reconciler) claims(ctx context.Context, wanted func(*v1.NodeClaim) bool, options ...client.ListOption) []reconcile.Request {
 	list := &v1.NodeClaimList{}
-	if err := r.Client.List(ctx, list, options...); err != nil {
+	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "event is lost; its node claims are checked within minutes")
 		return nil
 	}

@@ -127,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 // claims returns the claims of the provider.
 func (r *Reconciler) claims(ctx context.Context) ([]v1.NodeClaim, error) {
 	list := &v1.NodeClaimList{}
-	if err := r.Client.List(ctx, list); err != nil {
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list node claims: %w", err)
 	}
 	var managed []v1.NodeClaim

@@ -69,6 +69,11 @@ func TestPodNews(t *testing.T) {
 			t.Errorf("%s: looked at: %t, want %t", tt.name, got, tt.want)
 		}
 	}
+	for _, first := range []bool{true, false} {
+		if got := podNews().Create(event.CreateEvent{Object: plain, IsInInitialList: first}); got == first {
+			t.Errorf("a pod that was there first = %t is news = %t", first, got)
+		}
+	}
 }
 
 func TestBudgetNews(t *testing.T) {

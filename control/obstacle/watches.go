@@ -72,11 +72,12 @@ func requests(claims []v1.NodeClaim) []reconcile.Request {
 }
 
 // podNews passes the events by which a pod may become an obstacle or cease to
-// be one.
+// be one. Pods that were there before this process began to look are no news: all
+// claims are looked at then, when all pods are known.
 func podNews() predicate.Predicate {
 	bound := func(o client.Object) bool { return o.(*corev1.Pod).Spec.NodeName != "" }
 	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return bound(e.Object) },
+		CreateFunc:  func(e event.CreateEvent) bool { return bound(e.Object) && !e.IsInInitialList },
 		DeleteFunc:  func(e event.DeleteEvent) bool { return bound(e.Object) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,10 +28,11 @@ import (
 // team is the result of a plan for one PodGroup.
 type team struct {
 	pending, moving, placed int
-	standIns                int          // of pending, that do not exist
-	launched                map[int]bool // launches, by index
-	untried                 bool         // the plan does not say whether it can have a place
-	why                     string       // of the first verdict
+	standIns                int            // of pending, that do not exist
+	launched                map[int]bool   // launches, by index
+	from                    map[string]int // of moving, by the node that is going away
+	untried                 bool           // the plan does not say whether it can have a place
+	why                     string         // of the first verdict
 }
 
 // teamsOf counts, by PodGroup.
@@ -41,7 +43,7 @@ func teamsOf(s *model.Snapshot, plan *model.Plan) map[string]*team {
 	out := map[string]*team{}
 	for i := range s.Groups {
 		name := s.Groups[i].Name
-		out[name] = &team{launched: map[int]bool{}, untried: slices.Contains(plan.Untried, name)}
+		out[name] = &team{launched: map[int]bool{}, from: map[string]int{}, untried: slices.Contains(plan.Untried, name)}
 	}
 	each := func(pods []model.Pod, do func(*team, model.Pod)) {
 		for _, p := range pods {
@@ -55,6 +57,7 @@ func teamsOf(s *model.Snapshot, plan *model.Plan) map[string]*team {
 			t.pending++
 			if p.From != "" {
 				t.moving++
+				t.from[p.From]++
 			}
 			if !exists(p) {
 				t.standIns++
@@ -155,6 +158,9 @@ func (p *Provisioner) tellGroups(s *scope, teams map[string]*team) {
 		if n := len(t.launched); n > 0 {
 			p.Events.Publish(launchingFor(group, n, t.placed))
 		}
+		for _, node := range slices.Sorted(maps.Keys(t.from)) {
+			p.Events.Publish(disrupted(group, node, t.from[node], s.snapshot.Groups[i].Running-t.moving))
+		}
 		if t.why == "" {
 			continue
 		}
@@ -177,6 +183,15 @@ func launchingFor(g world.PodGroup, nodes, pods int) events.Event {
 		Object: convert.PodGroupObject(g), Type: corev1.EventTypeNormal, Reason: "Launching",
 		Message: fmt.Sprintf("Launching %d nodes, with which %d pending pods of the group have a place", nodes, pods),
 		Dedupe:  []string{g.UID, fmt.Sprint(nodes)}, Timeout: time.Minute,
+	}
+}
+
+// disrupted says that a node with pods of the group is going away: once for each node.
+func disrupted(g world.PodGroup, node string, pods, stay int) events.Event {
+	return events.Event{
+		Object: convert.PodGroupObject(g), Type: corev1.EventTypeWarning, Reason: "Disrupted",
+		Message: fmt.Sprintf("Node %s is being removed with %d pods of the group; %d pods of the group run on other nodes", node, pods, stay),
+		Dedupe:  []string{g.UID, node}, Timeout: time.Hour,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -128,6 +129,38 @@ func TestGroups(t *testing.T) {
 				t.Errorf("said %q, want %q", told, c.says)
 			}
 		})
+	}
+}
+
+// TestGroupLosesANode has a node with two of four pods of a PodGroup go away (spec 46/119): the
+// others stay, a place is planned for the two, and the group gets one event for the node.
+func TestGroupLosesANode(t *testing.T) {
+	x := newStorage(t)
+	x.pool("default", nil)
+	x.stage.node("n1", "default", nil)
+	x.stage.node("n2", "default", nil)
+	g := gang("train", 4)
+	g.UID = "uid-group"
+	x.tell(g)
+	bound := 0
+	x.train(4, func(p *corev1.Pod) {
+		scheduled(p)
+		bound++
+		p.Spec.NodeName = fmt.Sprint("n", (bound+1)/2)
+		p.Spec.Containers[0].Ports = nil
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1900m")}
+		p.Status.Conditions = nil
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", Controller: ptr.To(true)}}
+	})
+	x.mustPass()
+	x.wantClaims(0)
+	x.events.Reset()
+	x.world.MarkForDeletion("n1-claim")
+	x.mustPass()
+	x.wantClaims(2)
+	const want = "Disrupted *v1beta1.podgroup/train: Node n1 is being removed with 2 pods of the group; 2 pods of the group run on other nodes"
+	if got := x.saidOfGroup(); len(got) != 2 || got[1] != want && got[0] != want {
+		t.Errorf("said %q, want %s", got, want)
 	}
 }
 

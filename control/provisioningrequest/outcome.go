@@ -7,15 +7,14 @@ import (
 	"hash/maphash"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	autoscalingv1 "karpenter/api/autoscaling/v1"
+	"karpenter/kube/standins"
 	"karpenter/model"
 	"karpenter/world"
 )
@@ -48,48 +47,36 @@ var seed = maphash.MakeSeed()
 // Planned records what a pass of provisioning has decided. It does not block.
 func (r *Reconciler) Planned(s *model.Snapshot, plan *model.Plan) {
 	next := map[string]outcome{}
-	count := func(p model.Pod, add func(*outcome)) {
-		if _, ours := keyOf(p.Buffer); ours {
-			o := next[p.Buffer]
-			o.pods += identity(p.UID)
-			add(&o)
-			next[p.Buffer] = o
+	standins.Fates(s, plan, func(p model.Pod, f standins.Fate) {
+		if _, ours := keyOf(p.Buffer); !ours {
+			return
 		}
-	}
-	for _, p := range plan.Placements {
-		count(p.Pod, func(o *outcome) {
-			i, found := slices.BinarySearchFunc(s.Nodes, p.Node, func(n model.Node, name string) int { return strings.Compare(n.Name, name) })
-			if found && s.Nodes[i].Initialized {
-				o.there++
-			} else {
-				o.coming++
+		o := next[p.Buffer]
+		o.pods += identity(p.UID)
+		switch {
+		case f.Why != nil:
+			if o.unplaced == 0 {
+				o.why = f.Why.String()
 			}
-			o.nodes = append(o.nodes, p.Node)
-		})
-	}
-	for i := range plan.Launches {
-		for _, p := range plan.Launches[i].Pods {
-			count(p, func(o *outcome) { o.coming++ })
+			o.unplaced++
+		case f.There:
+			o.there++
+		default:
+			o.coming++
 		}
-	}
-	for i := range plan.Verdicts {
-		for _, p := range plan.Verdicts[i].Pods {
-			count(p, func(o *outcome) {
-				if o.unplaced == 0 {
-					o.why = plan.Verdicts[i].String()
-				}
-				o.unplaced++
-			})
+		if f.Node != "" {
+			o.nodes = append(o.nodes, f.Node)
 		}
-	}
+		next[p.Buffer] = o
+	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, o := range next {
 		slices.Sort(o.nodes)
 		o.nodes = slices.Compact(o.nodes)
 		next[name] = o
-		if key, _ := keyOf(name); r.queue != nil && !o.same(r.outcomes[name]) {
-			r.queue.Add(reconcile.Request{NamespacedName: key})
+		if key, _ := keyOf(name); !o.same(r.outcomes[name]) {
+			r.LookAt(key)
 		}
 	}
 	r.outcomes = next
@@ -130,7 +117,7 @@ func (r *Reconciler) describe(q *autoscalingv1.ProvisioningRequest, found *resol
 	if is := meta.FindStatusCondition(q.Status.Conditions, autoscalingv1.Provisioned); is != nil && is.Status == metav1.ConditionTrue {
 		left := is.LastTransitionTime.Add(Booking).Sub(now)
 		if left > 0 {
-			return min(left, refreshAfter)
+			return min(left, standins.RefreshAfter)
 		}
 		if known && o.there < o.total() {
 			set(autoscalingv1.CapacityRevoked, metav1.ConditionTrue, "CapacityLost", "Nodes of the request are gone, and others could not be had: "+o.why)
@@ -156,13 +143,13 @@ func (r *Reconciler) describe(q *autoscalingv1.ProvisioningRequest, found *resol
 	}
 	left, ok := validity(q, now)
 	if !ok {
-		return refreshAfter
+		return standins.RefreshAfter
 	}
 	if left <= 0 {
 		set(autoscalingv1.Failed, metav1.ConditionTrue, notFound, "The request was not provisioned within ValidUntilSeconds: "+meta.FindStatusCondition(q.Status.Conditions, autoscalingv1.Provisioned).Message)
 		return 0
 	}
-	return min(left, refreshAfter)
+	return min(left, standins.RefreshAfter)
 }
 
 // validity returns how long the request may still be tried, and false if it may be forever.

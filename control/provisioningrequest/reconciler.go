@@ -10,28 +10,24 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	autoscalingv1 "karpenter/api/autoscaling/v1"
 	"karpenter/kube/convert"
 	"karpenter/kube/optional"
+	"karpenter/kube/standins"
 	"karpenter/world"
 )
 
@@ -41,9 +37,6 @@ const (
 	// kept is how long nodes are kept for pods that use the capacity of a request and have
 	// no node yet.
 	kept = time.Minute
-
-	refreshAfter = 30 * time.Second // until a request is reconciled again without an event
-	againAfter   = time.Second      // after a conflict or another error
 )
 
 // World is the part of the cluster's state that requests change.
@@ -67,38 +60,20 @@ type Reconciler struct {
 	// resource that is absent is not limited. May be nil.
 	Limits corev1.ResourceList
 
-	hydrated atomic.Bool
-
-	// reading is held from reading a request until the world has it, so that
-	// the world always has the latest reading.
-	reading chan struct{}
-	ended   map[client.ObjectKey]ended // guarded by reading
+	standins.Base
+	ended map[client.ObjectKey]ended // in the Turn of the caller
 
 	mu       sync.Mutex
 	outcomes map[string]outcome // of the latest pass, by name in the world
-	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
-
-// Hydrated reports whether the world knows of all requests that existed when the
-// process started.
-func (r *Reconciler) Hydrated() bool { return r.hydrated.Load() }
 
 // Start passes all existing requests to the world. It implements manager.Runnable.
 func (r *Reconciler) Start(ctx context.Context) error {
-	_ = wait.PollUntilContextCancel(ctx, againAfter, true, func(ctx context.Context) (bool, error) {
-		err := r.hydrate(ctx)
-		if err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "cannot read the provisioning requests; planning waits until it can read them")
-		}
-		return err == nil, nil
-	})
+	r.Hydrate(ctx, "provisioning requests", r.hydrate)
 	return nil
 }
 
 func (r *Reconciler) hydrate(ctx context.Context) error {
-	if r.hydrated.Load() {
-		return nil
-	}
 	list := &autoscalingv1.ProvisioningRequestList{}
 	if err := r.Client.List(ctx, list); err != nil && !errors.Is(err, optional.ErrUnread) {
 		return fmt.Errorf("list provisioning requests: %w", err)
@@ -108,19 +83,12 @@ func (r *Reconciler) hydrate(ctx context.Context) error {
 			return err
 		}
 	}
-	r.hydrated.Store(true)
 	return nil
 }
 
 // Register adds the controller to the manager.
 func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) error {
-	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.queue = queue
-		return nil
-	})
-	err := builder.ControllerManagedBy(mgr).Named("provisioningrequest").WatchesRawSource(start).WithOptions(options).
+	err := builder.ControllerManagedBy(mgr).Named("provisioningrequest").WatchesRawSource(r.Source()).WithOptions(options).
 		WatchesRawSource(optional.Source(mgr.GetCache(), &autoscalingv1.ProvisioningRequest{}, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(optional.Source(mgr.GetCache(), &corev1.PodTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate))).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
@@ -164,16 +132,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	next := stored.DeepCopy()
 	after := r.describe(next, found)
 	if !equality.Semantic.DeepEqual(stored.Status, next.Status) {
-		err := r.Client.Status().Patch(ctx, next, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return reconcile.Result{RequeueAfter: againAfter}, nil
-		}
+		written, err := standins.Write(ctx, r.Client, stored, next)
 		if err != nil {
 			return reconcile.Result{}, fmt.Errorf("patch status of provisioning request %s: %w", request, err)
 		}
+		if !written {
+			return reconcile.Result{RequeueAfter: standins.AgainAfter}, nil
+		}
 	}
 	if over(next) {
-		done, err := r.turn(ctx)
+		done, err := r.Turn(ctx)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -207,23 +175,6 @@ func keyOf(name string) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: namespace, Name: name}, ours
 }
 
-// turn waits until no other reconcile reads a request. It is not a mutex, because
-// the holder makes API calls and the wait ends with ctx.
-func (r *Reconciler) turn(ctx context.Context) (done func(), err error) {
-	r.mu.Lock()
-	if r.reading == nil {
-		r.reading = make(chan struct{}, 1)
-	}
-	turn := r.reading
-	r.mu.Unlock()
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // drop forgets the request. The caller has the turn.
 func (r *Reconciler) drop(key client.ObjectKey) {
 	r.World.DeleteBuffer(nameOf(key))
@@ -237,7 +188,7 @@ func (r *Reconciler) drop(key client.ObjectKey) {
 // take reads the request and passes its pods to the world. It returns nil if there
 // is nothing to do for the request.
 func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*autoscalingv1.ProvisioningRequest, *resolution, error) {
-	done, err := r.turn(ctx)
+	done, err := r.Turn(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

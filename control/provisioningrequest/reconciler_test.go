@@ -373,7 +373,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 				return c.Get(ctx, key, o, options...)
 			},
 		})
-		if err := s.hydrate(t.Context()); err != nil {
+		if err := s.HydrateOnce(t.Context(), s.hydrate); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -522,7 +522,7 @@ func TestHydrate(t *testing.T) {
 	if next.Hydrated() {
 		t.Error("hydrated before anything was read")
 	}
-	if err := next.hydrate(t.Context()); err != nil || !next.Hydrated() {
+	if err := next.HydrateOnce(t.Context(), next.hydrate); err != nil || !next.Hydrated() {
 		t.Fatal(err)
 	}
 	next.reconcile("train")

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1 "karpenter/api/autoscaling/v1"
+	"karpenter/api/unreadable"
 	"karpenter/kube/convert"
 	"karpenter/kube/optional"
 	"karpenter/kube/pods"
@@ -45,6 +46,9 @@ type set struct {
 // resolve returns what the request asks for. It returns an error if that cannot be
 // determined now.
 func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (*resolution, error) {
+	if err := unreadable.Error(q); err != nil {
+		return &resolution{reason: "Unreadable", message: err.Error()}, nil
+	}
 	sets, why, err := r.standIns(ctx, q)
 	if err != nil || why != "" {
 		return &resolution{reason: "PodTemplateNotFound", message: why}, err

@@ -29,7 +29,7 @@ func (r *Reconciler) breaker(ctx context.Context, node *corev1.Node, claim *v1.N
 		among = append(among, client.MatchingLabels{v1.NodePoolLabelKey: pool})
 	}
 	nodes := &corev1.NodeList{}
-	if err := r.Client.List(ctx, nodes, among...); err != nil {
+	if err := r.Client.List(ctx, nodes, append(among, client.UnsafeDisableDeepCopy)...); err != nil {
 		return false, fmt.Errorf("list nodes beside %s: %w", node.Name, err)
 	}
 	total, unhealthy := r.count(nodes)

@@ -5,11 +5,14 @@ package devices
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -20,16 +23,28 @@ type situation struct {
 	pods    [][]*resourcev1.ResourceClaim // of each pod, in the order in which they come
 }
 
-const nodeName = "n1"
+const (
+	nodeName  = "n1"
+	otherName = "n2"
+)
 
-func node() *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "n1", Labels: map[string]string{"zone": "a", "kubernetes.io/hostname": nodeName}}}
+// nodes returns two nodes, in a zone each.
+func nodes() []*corev1.Node {
+	var out []*corev1.Node
+	for name, zone := range map[string]string{nodeName: "a", otherName: "b"} {
+		out = append(out, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{"zone": zone, "kubernetes.io/hostname": name}}})
+	}
+	slices.SortFunc(out, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
+
+func node() *corev1.Node { return nodes()[0] }
 
 // drawing is a situation in the making.
 type drawing struct {
 	*rand.Rand
 	wild    bool // selectors may end in errors, pools may be broken
+	apart   bool // devices are on two nodes, or on none alone
 	devices int
 }
 
@@ -37,8 +52,14 @@ func (d *drawing) chance(percent int) bool { return d.IntN(100) < percent }
 
 func pick[T any](d *drawing, of ...T) T { return of[d.IntN(len(of))] }
 
-func draw(seed uint64) *situation {
-	d := &drawing{Rand: rand.New(rand.NewPCG(seed, 0))}
+func draw(seed uint64) *situation { return drawn(&drawing{Rand: rand.New(rand.NewPCG(seed, 0))}) }
+
+// drawApart draws a situation with devices on two nodes, and such that are of neither.
+func drawApart(seed uint64) *situation {
+	return drawn(&drawing{Rand: rand.New(rand.NewPCG(seed, 1)), apart: true})
+}
+
+func drawn(d *drawing) *situation {
 	d.wild = d.chance(20)
 	s := &situation{}
 	for _, name := range []string{"any", "gpu", "nic"} {
@@ -95,6 +116,8 @@ func (d *drawing) pool(driver, name string) []*resourcev1.ResourceSlice {
 	elsewhere := d.IntN(100)
 	for _, s := range out {
 		switch {
+		case d.apart:
+			d.place(&s.Spec, elsewhere)
 		case counted:
 		case elsewhere < 8:
 			s.Spec.NodeName, s.Spec.AllNodes = nil, ptr.To(true)
@@ -108,6 +131,35 @@ func (d *drawing) pool(driver, name string) []*resourcev1.ResourceSlice {
 		d.spoil(out)
 	}
 	return out
+}
+
+// place draws where the devices of a slice are; of is the same for all slices of a pool.
+func (d *drawing) place(s *resourcev1.ResourceSliceSpec, of int) {
+	s.NodeName = nil
+	switch {
+	case of < 20:
+		s.NodeName = ptr.To(nodeName)
+	case of < 40:
+		s.NodeName = ptr.To(otherName)
+	case of < 55 || len(s.Devices) == 0:
+		s.AllNodes = ptr.To(true)
+	case of < 70:
+		s.NodeSelector = zone(pick(d, "a", "b"))
+	case of < 80:
+		s.NodeName = ptr.To(pick(d, nodeName, otherName))
+	default:
+		s.PerDeviceNodeSelection = ptr.To(true)
+		for i := range s.Devices {
+			switch v := &s.Devices[i]; d.IntN(4) {
+			case 0:
+				v.NodeName = ptr.To(pick(d, nodeName, otherName))
+			case 1:
+				v.NodeSelector = zone(pick(d, "a", "b"))
+			default:
+				v.AllNodes = ptr.To(true)
+			}
+		}
+	}
 }
 
 func zone(name string) *corev1.NodeSelector {

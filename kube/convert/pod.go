@@ -24,18 +24,21 @@ import (
 
 // Pod returns the pod as the world knows it.
 func (c Converter) Pod(p *corev1.Pod) world.Pod {
-	s, unknown, mounted, waits := c.shape(p)
+	s, unknown, mounted, claimed := c.shape(p)
 	protection := protection(p)
 	out := world.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID),
 		Created: p.CreationTimestamp.Time, Labels: labelled(p.Labels, mounted),
 		Shape: s, Unknown: unknown, Claims: strings.Join(mounted.Claims, ", "), Workload: workload(p), Group: c.podGroup(p), Class: class(p), Node: p.Spec.NodeName, Nominated: pods.Nominated(p), DaemonSet: daemonSet(p),
-		Pending:  asksForNode(p) && !waits && !c.optedOut(s),
+		Pending:  asksForNode(p) && !claimed.Waits && !c.optedOut(s),
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p), Ends: ends(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
 		Reschedulable: pods.Reschedulable(p),
 		Unready:       unready(p), Stays: pods.ToleratesDisrupted(p),
 		EvictionCost: EvictionCost(p, c.DeletionCosts), Startup: startup(p),
+	}
+	if out.DaemonSet != "" {
+		out.Devices = claimed.Claims
 	}
 	switch protection.Kind {
 	case pods.ProtectedForever:

@@ -57,6 +57,7 @@ func (c Converter) PodGroup(g *schedulingv1beta1.PodGroup) world.PodGroup {
 	case policy.Basic == nil:
 		out.Refused = "its schedulingPolicy is neither basic nor gang"
 	}
+	out.Together = g.Spec.DisruptionMode != nil && g.Spec.DisruptionMode.All != nil
 	if c := g.Spec.SchedulingConstraints; c != nil && len(c.Topology) > 0 {
 		out.TopologyKey, out.MinCount = c.Topology[0].Key, max(out.MinCount, 1)
 	}

@@ -12,14 +12,16 @@ import (
 	"k8s.io/component-helpers/resource"
 
 	v1 "karpenter/api/v1"
+	"karpenter/kube/devices"
 	"karpenter/kube/pods"
 	"karpenter/kube/volumes"
 	"karpenter/model"
 )
 
-// shape returns the scheduling-relevant part of the pod's spec, its requests for resources that are not
-// on the axis, the Answer about its volumes, and whether the pod waits for its ResourceClaims.
-func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int64, a volumes.Answer, waits bool) {
+// shape returns the scheduling-relevant part of the pod's spec, its requests
+// for resources that are not on the axis, and the Answers about its volumes and
+// its ResourceClaims.
+func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int64, a volumes.Answer, d devices.Answer) {
 	s, unknown = c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
 	s.Refused = c.refused(p)
@@ -30,15 +32,15 @@ func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int6
 		s.PodTerms = append(together(p.Namespace, a), s.PodTerms...)
 	}
 	if c.Devices != nil {
-		d := c.Devices(p)
-		s.Claims, s.DeviceTerms, waits = d.Claims, d.Terms, d.Waits
+		d = c.Devices(p)
+		s.Claims, s.DeviceTerms = d.Claims, d.Terms
 		s.Refused = append(s.Refused, d.Refused...)
 	}
 	if pods.DaemonSet(p) || pods.Static(p) {
 		settled(s)
 	}
 	s.Key = c.identity(s, unknown)
-	return s, unknown, a, waits
+	return s, unknown, a, d
 }
 
 // identity returns the identity that the shape has together with the unknown

@@ -76,6 +76,7 @@ func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.Resour
 		return
 	}
 	claim.Name = name
+	noWorse(claim.Requests, results(c))
 	for other, user := range s.byUse[key] {
 		if other != keyOf(p) {
 			claim.Shared = key
@@ -85,18 +86,39 @@ func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.Resour
 	to.Claims = append(to.Claims, claim)
 }
 
-// coming reports whether the scheduler has found a node for the pod and is about
-// to bind it. Such a pod has no condition that scheduling failed, or its status
-// names the node.
+// noWorse limits the requests of a pod that moves to the alternative that each of them
+// has, and to better ones. Once the pod is gone, the pod that replaces it may have
+// any.
+func noWorse(requests []model.DeviceRequest, have []resourcev1.DeviceRequestAllocationResult) {
+	for i := range requests {
+		r := &requests[i]
+		for _, h := range have {
+			at := slices.IndexFunc(r.Ways, func(w model.DeviceWay) bool { return w.Name != "" && h.Request == r.Name+"/"+w.Name })
+			if at >= 0 {
+				r.Ways = r.Ways[:at+1]
+				break
+			}
+		}
+	}
+}
+
+// coming reports whether the scheduler has found a node for the pod and is
+// about to bind it. The status of such a pod names the node.
 func coming(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && p.Status.NominatedNodeName != ""
 }
 
-// movesWith reports whether the claim, which has an allocation, is released when the
-// pod leaves its node: only pods there hold it. A PodGroup holds it as long as it
-// exists.
+// movesWith reports whether devices must be found for the claim, which has some, when the
+// pod leaves its node: it is released then, as only pods there hold it. A PodGroup holds
+// it as long as it exists. Devices that are of no single node are there again for the
+// pod that comes next. While a pool of the claim is not published completely, as when its
+// driver starts again, it returns false.
 func (s *Store) movesWith(p *corev1.Pod, c *resourcev1.ResourceClaim) bool {
-	if p.Spec.NodeName == "" {
+	if p.Spec.NodeName == "" || !slices.ContainsFunc(results(c), func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return s.pools[poolKey{r.Driver, r.Pool}].standing() == ofNode
+	}) || slices.ContainsFunc(results(c), func(r resourcev1.DeviceRequestAllocationResult) bool {
+		return s.pools[poolKey{r.Driver, r.Pool}].standing() == unknown
+	}) {
 		return false
 	}
 	for _, r := range c.Status.ReservedFor {

@@ -110,8 +110,8 @@ func TestPodsWaitForDeviceClaims(t *testing.T) {
 	waits(second, true, 1)
 }
 
-// TestUnsupportedDeviceClaims: what the scheduler would not understand, or wait for. spec 46/9, 46/29,
-// 46/48.
+// TestUnsupportedDeviceClaims: what the scheduler would not understand, or wait
+// for. spec 45/44, 46/9, 46/29, 46/48.
 func TestUnsupportedDeviceClaims(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{requests: [{name: r, exactly: {deviceClassName: odd}}]}`:                                                    "whose request r is for DeviceClass odd, which does not exist",
@@ -135,7 +135,7 @@ func TestUnsupportedDeviceClaims(t *testing.T) {
 }
 
 // TestAllocated: a claim with devices is used where they are, and belongs to the pod
-// that moves only if no one else has it. spec 46/51, 46/54, 46/79, 46/80, 46/81.
+// that moves only if no one else has it. spec 45/48, 46/51, 46/54, 46/79, 46/80, 46/81.
 func TestAllocated(t *testing.T) {
 	allocated := func(reserved ...string) *resourcev1.ResourceClaim {
 		c := claim(t, "c")
@@ -171,6 +171,7 @@ func TestAllocated(t *testing.T) {
 	} {
 		s := newStore()
 		s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+		s.SetSlice(slice(t, "s", "nodeName: n1", 1, 1, "gpu-0"))
 		s.SetClaim(tc.claim)
 		for _, p := range tc.pods {
 			s.SetPod(p)
@@ -195,7 +196,146 @@ func TestAllocated(t *testing.T) {
 	}
 }
 
-// TestPools: which devices there are, and where. spec 46/14, 46/17, 46/18, 46/34, 46/37, 46/38, 46/56.
+// TestAlternativesOfMovedPods: a pod that moves is not planned with an alternative that it
+// wants less than the one it has. spec 46/83.
+func TestAlternativesOfMovedPods(t *testing.T) {
+	for has, want := range map[string]int{"": 3, "r/large": 1, "r/middle": 2, "r/small": 3} {
+		s := newStore()
+		s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+		s.SetSlice(slice(t, "s", "nodeName: n1", 1, 1, "gpu-0"))
+		c := read[resourcev1.ResourceClaim](t, `{metadata: {namespace: default, name: c}, spec: {devices: {requests: [{name: r, firstAvailable: [
+			{name: large, deviceClassName: gpu}, {name: middle, deviceClassName: gpu}, {name: small, deviceClassName: gpu}]}]}}}`)
+		p := pod("p", named("c"))
+		if has != "" {
+			p.Spec.NodeName = "n1"
+			c.Status.Allocation = read[resourcev1.AllocationResult](t, `{devices: {results: [{request: `+has+`, driver: gpu.example.com, pool: gpus, device: gpu-0}]}}`)
+			c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "p", UID: "p"}}
+		}
+		s.SetClaim(c)
+		s.SetPod(p)
+		if a := s.Of(p); len(a.Claims) != 1 || len(a.Claims[0].Requests[0].Ways) != want {
+			t.Errorf("with %q: %+v, want %d alternatives", has, a.Claims, want)
+		}
+	}
+}
+
+// TestClaimOfAGroup: the claim that was made for a PodGroup is that of all its pods, and one
+// reservation. spec 46/55.
+func TestClaimOfAGroup(t *testing.T) {
+	s := newStore()
+	s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+	c := claim(t, "group-gpu")
+	c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "scheduling.k8s.io/v1beta1", Kind: "PodGroup", Name: "g", UID: "g", Controller: ptr.To(true)}}
+	s.SetClaim(c)
+	member := func(i int, group string) *corev1.Pod {
+		p := pod(fmt.Sprint("m-", i), corev1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: ptr.To("t")})
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
+		p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: ptr.To("group-gpu")}}
+		return p
+	}
+	if a := s.Of(member(1, "other")); !a.Waits {
+		t.Errorf("a pod of another group uses the claim: %+v", a)
+	}
+	for i := range 300 {
+		s.SetPod(member(i, "g"))
+	}
+	if a := s.Of(member(299, "g")); a.Waits || len(a.Refused) > 0 || len(a.Claims) != 1 || a.Claims[0].Shared != "default/group-gpu" {
+		t.Errorf("before the claim has devices: %+v", a)
+	}
+	c = c.DeepCopy()
+	c.Status.Allocation = read[resourcev1.AllocationResult](t, `{
+		devices: {results: [{request: r, driver: gpu.example.com, pool: fabric, device: gpu-0}]},
+		nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}`)
+	c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "g", UID: "g"}}
+	s.SetClaim(c)
+	if a := s.Of(member(299, "g")); a.Waits || len(a.Refused) > 0 || len(a.Claims) > 0 || len(a.Terms) != 1 {
+		t.Errorf("with the group's reservation: %+v", a)
+	}
+}
+
+// TestPublishedAnew: while a pool is not published, or not all of it, pods that have devices
+// of it stay where they are. spec 46/19.
+func TestPublishedAnew(t *testing.T) {
+	s := newStore()
+	s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+	runs := pod("runs", named("c"))
+	runs.Spec.NodeName = "n1"
+	s.SetPod(runs)
+	c := claim(t, "c")
+	c.Status.Allocation = read[resourcev1.AllocationResult](t, `{devices: {results: [{request: r, driver: gpu.example.com, pool: gpus, device: gpu-0}]},
+		nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}]}}`)
+	c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "runs", UID: "runs"}}
+	s.SetClaim(c)
+	expect := func(name string, change devices.Change, told, moves bool) {
+		t.Helper()
+		a := s.Of(runs)
+		if (len(change.Pods) == 1) != told || (len(a.Claims) == 1) != moves || (len(a.Terms) == 0) != moves {
+			t.Errorf("%s: %v are told, %+v", name, change.Pods, a)
+		}
+	}
+	expect("one of two slices", s.SetSlice(slice(t, "a", "nodeName: n1", 1, 2, "gpu-0")), false, false)
+	expect("both", s.SetSlice(slice(t, "b", "nodeName: n1", 1, 2, "gpu-1")), true, true)
+	expect("the same again", s.SetSlice(slice(t, "b", "nodeName: n1", 1, 2, "gpu-1")), false, true)
+	expect("one is gone", s.DeleteSlice(slice(t, "b", "nodeName: n1", 1, 2)), true, false)
+	s.DeleteSlice(slice(t, "a", "nodeName: n1", 1, 2))
+	expect("the driver has started again", s.SetSlice(slice(t, "a", "nodeName: n1", 2, 1, "gpu-0")), true, true)
+}
+
+// TestCommonDevices: a pod that moves is thought to get devices that are of no single node
+// again. A device of one node leaves less of its pool's counters to devices of others, and
+// a share that is given back leaves the other shares. spec 45/48, 46/42, 46/50, 46/79.
+func TestCommonDevices(t *testing.T) {
+	s := newStore()
+	s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
+	s.SetSlice(slice(t, "a", "nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: rack, operator: In, values: [r1]}]}]}", 1, 1, "gpu-0"))
+	runs := pod("runs", named("c"))
+	runs.Spec.NodeName = "n1"
+	s.SetPod(runs)
+	c := claim(t, "c")
+	c.Status.Allocation = read[resourcev1.AllocationResult](t, `{devices: {results: [{request: r, driver: gpu.example.com, pool: gpus, device: gpu-0}]},
+		nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: rack, operator: In, values: [r1]}]}]}}`)
+	c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "runs", UID: "runs"}}
+	s.SetClaim(c)
+	rack := []model.Requirements{{model.NewRequirement("rack", model.In, "r1")}}
+	if a := s.Of(runs); len(a.Claims) != 0 || !cmp.Equal(a.Terms, rack) {
+		t.Errorf("the pod that runs: %+v", a)
+	}
+
+	s = newStore()
+	over := func(name, where, device string) {
+		s.SetSlice(read[resourcev1.ResourceSlice](t, fmt.Sprintf(`{metadata: {name: %s}, spec: {driver: gpu.example.com, pool: {name: gpus, generation: 1, resourceSliceCount: 3}, %s,
+			devices: [{name: %s, allowMultipleAllocations: true, capacity: {memory: {value: 8}}, consumesCounters: [{counterSet: chip, counters: {slots: {value: 1}}}]}]}}`, name, where, device)))
+	}
+	over("a", "nodeName: n1", "gpu-1")
+	over("b", "nodeName: n2", "gpu-2")
+	s.SetSlice(read[resourcev1.ResourceSlice](t, `{metadata: {name: c}, spec: {driver: gpu.example.com, pool: {name: gpus, generation: 1, resourceSliceCount: 3}, allNodes: true,
+		sharedCounters: [{name: chip, counters: {slots: {value: 1}}}]}}`))
+	uses := func(name, share string, takes int) *resourcev1.ResourceClaim {
+		c := claim(t, name)
+		c.Status.Allocation = read[resourcev1.AllocationResult](t, fmt.Sprintf(
+			`{devices: {results: [{request: r, driver: gpu.example.com, pool: gpus, device: gpu-1, shareID: %s, consumedCapacity: {memory: %d}}]}}`, share, takes))
+		s.SetClaim(c)
+		return c
+	}
+	uses("one", "7cbb49bc-4b66-4ac5-9d5a-8a3c4e0b3b39", 2)
+	other := uses("two", "8cbb49bc-4b66-4ac5-9d5a-8a3c4e0b3b39", 3)
+	pool := func() model.DevicePool {
+		if pools := s.Pools(""); len(pools) == 1 && pools[0].Broken == "" && len(pools[0].Devices) == 2 && len(pools[0].Counters) == 1 {
+			return pools[0]
+		}
+		t.Fatalf("%+v", s.Pools(""))
+		return model.DevicePool{}
+	}
+	if p := pool(); len(p.InUse) != 2 || len(p.Devices[0].Uses) != 1 || len(p.Devices[0].On) != 1 || len(p.Devices[1].On) != 1 {
+		t.Errorf("with two shares: %+v", p)
+	}
+	s.DeleteClaim(other)
+	if p := pool(); len(p.InUse) != 1 || !p.InUse[0].Share || p.InUse[0].Takes[0].Value != 2000 {
+		t.Errorf("with the share of one: %+v", p.InUse)
+	}
+}
+
+// TestPools: which devices there are, and where. spec 45/53, 46/14, 46/15, 46/16, 46/17, 46/18, 46/34, 46/37, 46/38, 46/56.
 func TestPools(t *testing.T) {
 	show := func(s *devices.Store, node string) string {
 		var out []string
@@ -257,7 +397,7 @@ func TestPools(t *testing.T) {
 }
 
 // TestPublished: a driver has published when a pool of the node is complete, by the
-// slices' node or by their owner. spec 30/36–38, 46/73–74.
+// slices' node or by their owner. spec 30/36, 30/37, 30/38, 46/73, 46/74.
 func TestPublished(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}}
 	s := newStore()

@@ -25,6 +25,25 @@ type pool struct {
 	node string
 }
 
+// standing is what a pool means for pods that have devices of it.
+type standing int8
+
+const (
+	unknown standing = iota // it is not published, or not all of it
+	ofNode                  // it is of one node
+	common                  // it is of no single node
+)
+
+func (p *pool) standing() standing {
+	switch {
+	case p == nil || p.Broken != "":
+		return unknown
+	case p.node == "":
+		return common
+	}
+	return ofNode
+}
+
 // Pools returns the pools of the node, or those of the cluster if it is "", by driver
 // and name.
 func (s *Store) Pools(node string) []model.DevicePool {
@@ -40,31 +59,35 @@ func (s *Store) Pools(node string) []model.DevicePool {
 	return out
 }
 
-// build builds the pools again, and returns the nodes whose pools have changed,
-// sorted.
-func (s *Store) build(keys ...poolKey) []string {
+// build builds the pools again. It returns the nodes whose pools have changed, and the
+// pods that have devices of pools whose meaning for them has changed.
+func (s *Store) build(keys ...poolKey) Change {
 	touched := sets.New[string]()
+	var claims []string
 	for _, k := range keys {
-		if old := s.pools[k]; old != nil {
+		old := s.pools[k]
+		if old != nil {
 			touched.Insert(old.node)
 			if s.byNode[old.node].Delete(k); len(s.byNode[old.node]) == 0 {
 				delete(s.byNode, old.node)
 			}
 			delete(s.pools, k)
 		}
-		if s.parts[k] == nil {
-			continue
+		if s.parts[k] != nil {
+			p := s.poolOf(k)
+			s.pools[k] = p
+			if s.byNode[p.node] == nil {
+				s.byNode[p.node] = sets.New[poolKey]()
+			}
+			s.byNode[p.node].Insert(k)
+			touched.Insert(p.node)
 		}
-		p := s.poolOf(k)
-		s.pools[k] = p
-		if s.byNode[p.node] == nil {
-			s.byNode[p.node] = sets.New[poolKey]()
+		if old.standing() != s.pools[k].standing() {
+			claims = append(claims, sets.List(s.held[k])...)
 		}
-		s.byNode[p.node].Insert(k)
-		touched.Insert(p.node)
 	}
 	s.forgetKinds()
-	return sets.List(touched)
+	return Change{Nodes: sets.List(touched), Pods: s.users(claims...)}
 }
 
 // forgetKinds drops kinds without devices when they can be half of all kinds. If

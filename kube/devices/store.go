@@ -171,7 +171,7 @@ func (s *Store) setClaim(name string, c *resourcev1.ResourceClaim) Change {
 		s.held[k].Insert(name)
 		touched.Insert(k)
 	}
-	return Change{Pods: s.users(append(users, name)...), Nodes: s.build(touched.UnsortedList()...)}
+	return Change{Pods: s.users(append(users, name)...), Nodes: s.build(touched.UnsortedList()...).Nodes}
 }
 
 // results returns what is allocated to the claim.
@@ -213,7 +213,7 @@ func (s *Store) setSlice(name string, slice *resourcev1.ResourceSlice) Change {
 		s.slices[name] = slice
 		touched = append(touched, k)
 	}
-	return Change{Nodes: s.build(touched...)}
+	return s.build(touched...)
 }
 
 func poolOf(s *resourcev1.ResourceSlice) poolKey { return poolKey{s.Spec.Driver, s.Spec.Pool.Name} }
@@ -232,7 +232,7 @@ func (s *Store) setRule(name string, r *resourcev1.DeviceTaintRule) Change {
 		delete(s.rules, name)
 	}
 	s.ruled = newRuled()
-	return Change{Nodes: s.build(slices.Collect(maps.Keys(s.parts))...)}
+	return s.build(slices.Collect(maps.Keys(s.parts))...)
 }
 
 // SetClass records a new or changed DeviceClass.

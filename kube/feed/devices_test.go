@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
@@ -120,6 +122,45 @@ func TestDevices(t *testing.T) {
 	if s = w.Snapshot(now); len(s.Nodes[0].Devices) != 0 || len(s.Pending) != 0 {
 		t.Errorf("after the end: %+v, %+v", s.Nodes[0].Devices, s.Pending)
 	}
+}
+
+// TestDevicesOfDaemons: what pods of a DaemonSet claim is known from those that have their
+// claims, and stays known while a newer one waits for its own.
+func TestDevicesOfDaemons(t *testing.T) {
+	axis := model.NewAxis()
+	w := world.New(axis, nil)
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(*v1.NodeClassReference) bool { return true }}
+	sink := feed.NewSink(w, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels)})
+	expect := func(what string, want int) {
+		t.Helper()
+		if d := w.Snapshot(time.Now()).Daemons; len(d) != 1 || len(d[0].Shape.Claims) != want {
+			t.Errorf("%s: %+v, want %d claims", what, d, want)
+		}
+	}
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d", UID: "d"}}
+	set.Spec.Template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To("t")}}
+	sink.Set(set)
+	expect("without pods", 0)
+	pod := func(name string, created int64) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Unix(created, 0))}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: ptr.To(true)}}
+		p.Spec.ResourceClaims = set.Spec.Template.Spec.ResourceClaims
+		return p
+	}
+	sink.Set(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+	first := pod("d-1", 1)
+	sink.Set(first)
+	expect("with a pod that has no claim yet", 0)
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d-1-gpu"}}
+	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "d-1", UID: "d-1", Controller: ptr.To(true)}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu"}}}
+	sink.Set(claim)
+	first = first.DeepCopy()
+	first.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: ptr.To("d-1-gpu")}}
+	sink.Set(first)
+	expect("with its claim", 1)
+	sink.Set(pod("d-2", 2))
+	expect("with a newer pod that waits", 1)
 }
 
 // TestTrimmedDevices: of a claim, caches keep what it asks for and whose it is.

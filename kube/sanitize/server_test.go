@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"karpenter/api/scheme"
 	"karpenter/kube/sanitize"
@@ -32,7 +33,7 @@ type kind struct {
 	object   reflect.Type
 }
 
-// kinds returns all of ours.
+// kinds returns all of ours, and those of others that we have Go types for, in order.
 func kinds(t testing.TB) (*runtime.Scheme, []kind) {
 	t.Helper()
 	objects := runtime.NewScheme()
@@ -40,25 +41,20 @@ func kinds(t testing.TB) (*runtime.Scheme, []kind) {
 		t.Fatal(err)
 	}
 	var out []kind
-	for _, k := range []struct{ group, version, name string }{
-		{"karpenter.sh", "v1", "NodePool"},
-		{"karpenter.sh", "v1", "NodeClaim"},
-		{"karpenter.sh", "v1alpha1", "NodeOverlay"},
-		{"autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer"},
-		{"karpenter.k8s.aws", "v1", "EC2NodeClass"},
-		{"karpenter.kwok.sh", "v1alpha1", "KWOKNodeClass"},
-	} {
-		gvk := schema.GroupVersionKind{Group: k.group, Version: k.version, Kind: k.name}
+	for gvk, typ := range objects.AllKnownTypes() {
+		if _, ok := reflect.New(typ).Interface().(client.Object); !ok || gvk.Version == runtime.APIVersionInternal {
+			continue // a list, or options of a request
+		}
 		plural, _ := meta.UnsafeGuessKindToResource(gvk)
 		scope := meta.RESTScopeRoot
-		if k.name == "CapacityBuffer" {
+		if slices.Contains([]string{"CapacityBuffer", "ProvisioningRequest", "PodGroup"}, gvk.Kind) {
 			scope = meta.RESTScopeNamespace
 		}
-		typ, ok := objects.AllKnownTypes()[gvk]
-		if !ok {
-			t.Fatalf("%s is not registered", gvk)
-		}
 		out = append(out, kind{gvk: gvk, resource: plural.Resource, scope: scope, object: typ})
+	}
+	slices.SortFunc(out, func(a, b kind) int { return strings.Compare(a.gvk.String(), b.gvk.String()) })
+	if len(out) < 9 {
+		t.Fatalf("%d kinds only: %v", len(out), out)
 	}
 	return objects, out
 }

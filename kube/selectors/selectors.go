@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	resource "k8s.io/api/resource/v1"
@@ -213,8 +214,8 @@ func attribute(a model.DeviceAttribute) (resource.DeviceAttribute, bool) {
 	return resource.DeviceAttribute{}, false
 }
 
-// used returns the selectors of all pods of the Snapshot by namespace; nil if no pod has
-// claims.
+// used returns the selectors of all pods of the Snapshot by namespace; nil if no pod but
+// those of DaemonSets has claims.
 func used(s *model.Snapshot) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	use := func(namespace string, texts []string) {
@@ -225,16 +226,19 @@ func used(s *model.Snapshot) map[string]map[string]bool {
 			out[namespace][text] = true
 		}
 	}
+	claimed := func(namespace string, claims []model.DeviceClaim) {
+		for _, c := range claims {
+			for _, r := range c.Requests {
+				for _, w := range r.Ways {
+					use(namespace, w.Selectors)
+				}
+			}
+		}
+	}
 	add := func(all []model.Pending) {
 		for i := range all {
-			for _, c := range all[i].Shape.Claims {
-				for _, r := range c.Requests {
-					for _, w := range r.Ways {
-						for _, p := range all[i].Pods {
-							use(p.Namespace, w.Selectors)
-						}
-					}
-				}
+			for _, p := range all[i].Pods {
+				claimed(p.Namespace, all[i].Shape.Claims)
 			}
 		}
 	}
@@ -244,6 +248,10 @@ func used(s *model.Snapshot) map[string]map[string]bool {
 	}
 	if len(out) == 0 {
 		return nil
+	}
+	for _, d := range s.Daemons {
+		namespace, _, _ := strings.Cut(d.Name, "/")
+		claimed(namespace, d.Shape.Claims)
 	}
 	return out
 }

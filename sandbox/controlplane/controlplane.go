@@ -198,6 +198,9 @@ func (cp *ControlPlane) report(text string) {
 // Kubeconfig returns the absolute path of the administrator's kubeconfig.
 func (cp *ControlPlane) Kubeconfig() string { return cp.layout.kubeconfig() }
 
+// EtcdURL returns where etcd answers, to all on this computer.
+func (cp *ControlPlane) EtcdURL() string { return cp.layout.etcdURL() }
+
 // PID returns the process id of a running component by name; 0 if it does not run right now.
 func (cp *ControlPlane) PID(name string) int {
 	for _, p := range cp.processes {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,6 +84,7 @@ func measureMade(ctx context.Context, options Options) error {
 	began := time.Now()
 	// Nodes renew their leases every 10 seconds, which would be most of the computer's work, and tells the controller nothing.
 	options.Session.ControlPlane.Kubelets.RenewInterval = time.Minute
+	options.Session.ControlPlane.Bare = options.Sizing.Bare
 	options.Session.ControlPlane.StartTimeout = max(options.Session.ControlPlane.StartTimeout, readWithin)
 	options.Session.ControlPlane.ExtraArgs = map[string][]string{component.ControllerManager: {"--node-monitor-grace-period=5m"}}
 	options.Session.Environment = append(options.Session.Environment, "ENABLE_PROFILING=true")
@@ -141,8 +143,8 @@ func (z *madeSizing) play(ctx context.Context) error {
 		{"start", z.start, false},
 		{"idle", z.idle, false},
 		{"restart while pods wait", z.restart, false},
-		{fmt.Sprintf("%d more pods", z.Burst), z.burst, z.Burst == 0},
-		{fmt.Sprintf("%d drifted nodes", z.Drifted), z.drift, z.Drifted == 0},
+		{fmt.Sprintf("%d more pods", z.Burst), z.burst, z.Burst == 0 || z.Bare},
+		{fmt.Sprintf("%d drifted nodes", z.Drifted), z.drift, z.Drifted == 0 || z.Bare},
 	} {
 		if phase.skip {
 			continue
@@ -302,8 +304,13 @@ func (z *madeSizing) restart(ctx context.Context) error {
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 		return err
 	}
-	cores := fmt.Sprintf("%dm", z.Cores*800)
-	if err := create(ctx, z.st, deployment("urgent", size{cores, "1Gi"}, urgent)); err != nil {
+	d := deployment("urgent", size{fmt.Sprintf("%dm", z.Cores*800), "1Gi"}, urgent)
+	if z.Bare {
+		err = z.unschedulable(ctx, d)
+	} else {
+		err = create(ctx, z.st, d)
+	}
+	if err != nil {
 		return err
 	}
 	err = z.await(ctx, func(context.Context) (bool, error) {
@@ -322,7 +329,30 @@ func (z *madeSizing) restart(ctx context.Context) error {
 		return err
 	}
 	z.note("first decision", began)
+	if z.Bare {
+		return z.rest(ctx)
+	}
 	return z.running(ctx, "urgent")
+}
+
+// unschedulable creates the pods of a deployment, and says of them what the scheduler would.
+func (z *madeSizing) unschedulable(ctx context.Context, d *appsv1.Deployment) error {
+	pods := z.st.client.CoreV1().Pods(metav1.NamespaceDefault)
+	for i := range *d.Spec.Replicas {
+		pod := &corev1.Pod{ObjectMeta: *d.Spec.Template.ObjectMeta.DeepCopy(), Spec: d.Spec.Template.Spec}
+		pod.Name = fmt.Sprint(d.Name, "-", i)
+		pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now(),
+		}}
+		if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // burst has more pods come.

@@ -17,6 +17,7 @@ import (
 type Sizing struct {
 	Nodes   int           // made as objects, and not grown; 0: all are grown
 	Made    string        // folder where clusters made of objects are kept; empty: a temporary one
+	Bare    bool          // of a cluster made of objects run only etcd, the API server and the controller
 	Drifted int           // nodes of a cluster made of objects that are replaced
 	Pods    int           // of 20 deployments of mixed sizes
 	Cores   int           // of every instance: their number follows, about Pods × 0.8 / Cores
@@ -38,6 +39,8 @@ func (s *Sizing) Validate() error {
 	switch {
 	case s.Pods < 1 || s.Burst < 1 && s.Nodes == 0 || s.Cores < 1:
 		return errors.New("pods, burst and cores must be at least 1")
+	case s.Bare && s.Nodes == 0:
+		return errors.New("nodes cannot be grown without a scheduler: with bare, say how many to make")
 	case s.Left < 0 || s.Left > 100:
 		return fmt.Errorf("of 100 pods %d cannot be left", s.Left)
 	case s.Idle <= 0 || s.Rest <= 0 || s.Within <= s.Rest:

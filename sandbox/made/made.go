@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package made makes large clusters of objects: nodes, their claims and the pods on them are written to an API server as
+// Package made makes large clusters of objects: nodes, their claims and the pods on them are written to etcd as
 // they would be after days of growing, which takes a minute and not an hour.
 //
 // One instance is launched and run for real, and shows what its claim, its node and a pod look like. All others are copies
@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -186,16 +187,25 @@ func (c *Cluster) copies(ctx context.Context, folder string, of *pattern) error 
 	if err != nil {
 		return err
 	}
-	w := &writer{Cluster: c, of: of, client: client, untyped: untyped}
-	began := time.Now()
-	sets, err := w.workloads(ctx)
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{cp.EtcdURL()}, DialTimeout: patience})
 	if err != nil {
 		return err
 	}
-	if err := parallel(ctx, c.Nodes, w.node); err != nil {
+	defer etcd.Close()
+	w := &writer{Cluster: c, of: of, client: client, untyped: untyped}
+	began := time.Now()
+	pods, err := w.first(ctx)
+	if err != nil {
 		return err
 	}
-	if err := parallel(ctx, c.Pods, func(ctx context.Context, i int) error { return w.pod(ctx, sets, i) }); err != nil {
+	all, err := newCopier(ctx, w, pods, etcd)
+	if err != nil {
+		return err
+	}
+	if err := all.all(ctx, 1, c.Nodes, all.nodeOf); err != nil {
+		return err
+	}
+	if err := all.all(ctx, len(pods), c.Pods, all.podOf); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.Report, "sandbox: written within %v\n", time.Since(began).Round(time.Second))
@@ -216,6 +226,26 @@ func clients(config *rest.Config) (kubernetes.Interface, dynamic.Interface, erro
 
 func await(ctx context.Context, done wait.ConditionWithContextFunc) error {
 	return wait.PollUntilContextTimeout(ctx, look, patience, true, done)
+}
+
+// first creates the first node and one pod of each deployment, and returns their names.
+func (w *writer) first(ctx context.Context) ([]string, error) {
+	sets, err := w.workloads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.node(ctx); err != nil {
+		return nil, err
+	}
+	var out []string
+	for i, set := range sets {
+		name, err := w.pod(ctx, set, i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, name)
+	}
+	return out, nil
 }
 
 // workloads makes the deployments and their replica sets, which it returns.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -30,18 +31,16 @@ const (
 // zones are those of the simulated cloud's region.
 var zones = [...]string{"us-east-1a", "us-east-1b", "us-east-1c"}
 
-// writer makes the objects of a cluster.
+// writer creates the first objects of a cluster through the API server.
 type writer struct {
 	*Cluster
 	of      *pattern
 	client  kubernetes.Interface
 	untyped dynamic.Interface
-
-	mu    sync.Mutex
-	nodes map[int]string // names of those that are written
 }
 
-func name(i int) string { return fmt.Sprintf("service-%02d", i) }
+func name(i int) string       { return fmt.Sprintf("service-%02d", i) }
+func setName(d string) string { return d + "-made" }
 
 // probe is what a pod asks for that has an instance for itself.
 func (c *Cluster) probe() corev1.ResourceList {
@@ -128,26 +127,63 @@ func replicaSet(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	maps.Copy(selector.MatchLabels, hash)
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: d.Name + "-made", Labels: template.Labels, Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"},
+			Name: setName(d.Name), Labels: template.Labels, Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: d.Spec.Replicas, Selector: selector, Template: template},
 	}
 }
 
-// node makes a claim and its node.
-func (w *writer) node(ctx context.Context, i int) error {
-	claim := w.of.claim.DeepCopy()
-	name := fmt.Sprintf("default-%05d", i)
-	node := "kwok-" + name
-	zone := zones[i%len(zones)]
-	claim.SetName(name)
-	forget(claim)
+func claimName(i int) string { return fmt.Sprintf("default-%05d", i) }
+func nodeName(i int) string  { return "kwok-" + claimName(i) }
+
+func (c *Cluster) podName(i int) string {
+	return fmt.Sprintf("%s-%06d", setName(name(i%deployments)), i)
+}
+
+// nodeOfPod returns the name of the node that the pod runs on.
+func (c *Cluster) nodeOfPod(i int) string { return nodeName(i / (c.Pods / c.Nodes)) }
+
+// alike makes the claim that of the i-th node.
+func alike(claim *unstructured.Unstructured, i int) {
+	claim.SetName(claimName(i))
 	labels := claim.GetLabels()
-	labels[corev1.LabelTopologyZone] = zone
+	labels[corev1.LabelTopologyZone] = zones[i%len(zones)]
 	claim.SetLabels(labels)
-	_ = unstructured.SetNestedField(claim.Object, node, "status", "nodeName")
-	_ = unstructured.SetNestedField(claim.Object, "kwok://"+node, "status", "providerID")
+	_ = unstructured.SetNestedField(claim.Object, nodeName(i), "status", "nodeName")
+	_ = unstructured.SetNestedField(claim.Object, "kwok://"+nodeName(i), "status", "providerID")
+}
+
+// placed makes the node the i-th, of the claim with the UID.
+func placed(n *corev1.Node, i int, claim types.UID) {
+	n.Name = nodeName(i)
+	zone := zones[i%len(zones)]
+	n.Labels[corev1.LabelHostname] = n.Name
+	n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelFailureDomainBetaZone] = zone, zone
+	n.OwnerReferences[0].Name, n.OwnerReferences[0].UID = claimName(i), claim
+	n.Spec.ProviderID = "kwok://" + n.Name
+	n.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("172.16.%d.%d", i/250, 1+i%250)}, {Type: corev1.NodeHostName, Address: n.Name},
+	}
+}
+
+// runs makes the status of the pod that of the i-th pod, which runs.
+func runs(pod *corev1.Pod, i int) {
+	ip := fmt.Sprintf("10.%d.%d.%d", 128+i/62_500, i/250%250, 1+i%250)
+	pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
+	pod.Status.ObservedGeneration = pod.Generation
+	for j := range pod.Status.ContainerStatuses {
+		s, k := &pod.Status.ContainerStatuses[j], &pod.Spec.Containers[j]
+		s.Name, s.Image, s.ContainerID = k.Name, k.Image, fmt.Sprintf("sandbox://%s-%d", pod.UID, j)
+		s.Resources, s.AllocatedResources = k.Resources.DeepCopy(), k.Resources.Requests.DeepCopy()
+	}
+}
+
+// node creates the first claim and its node.
+func (w *writer) node(ctx context.Context) error {
+	claim := w.of.claim.DeepCopy()
+	forget(claim)
+	alike(claim, 0)
 	status := claim.Object["status"]
 	created, err := w.untyped.Resource(Claims).Create(ctx, claim, metav1.CreateOptions{})
 	if err != nil {
@@ -159,25 +195,11 @@ func (w *writer) node(ctx context.Context, i int) error {
 	}
 	n := w.of.node.DeepCopy()
 	n.ObjectMeta = metav1.ObjectMeta{
-		Name: node, Labels: n.Labels, Annotations: n.Annotations, Finalizers: n.Finalizers, OwnerReferences: n.OwnerReferences,
+		Labels: n.Labels, Annotations: n.Annotations, Finalizers: n.Finalizers, OwnerReferences: n.OwnerReferences,
 	}
-	n.Labels[corev1.LabelHostname] = node
-	n.Labels[corev1.LabelTopologyZone], n.Labels[corev1.LabelFailureDomainBetaZone] = zone, zone
-	n.OwnerReferences[0].Name, n.OwnerReferences[0].UID = name, created.GetUID()
-	n.Spec.ProviderID = "kwok://" + node
-	n.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("172.16.%d.%d", i/250, 1+i%250)}, {Type: corev1.NodeHostName, Address: node},
-	}
-	if _, err := w.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.nodes == nil {
-		w.nodes = map[int]string{}
-	}
-	w.nodes[i] = node
-	return nil
+	placed(n, 0, created.GetUID())
+	_, err = w.client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+	return err
 }
 
 func forget(o *unstructured.Unstructured) {
@@ -189,30 +211,22 @@ func forget(o *unstructured.Unstructured) {
 	o.SetDeletionTimestamp(nil)
 }
 
-// pod makes the i-th pod, which runs.
-func (w *writer) pod(ctx context.Context, sets []*appsv1.ReplicaSet, i int) error {
-	set, node := sets[i%deployments], w.nodes[i/(w.Pods/w.Nodes)]
+// pod creates the i-th pod, which runs, and returns its name.
+func (w *writer) pod(ctx context.Context, set *appsv1.ReplicaSet, i int) (string, error) {
 	template := set.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Name = fmt.Sprintf("%s-%06d", set.Name, i)
+	pod.Name = w.podName(i)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
-	pod.Spec.NodeName = node
+	pod.Spec.NodeName = w.nodeOfPod(i)
 	pods := w.client.CoreV1().Pods(namespace)
 	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
-		return err
+		return "", err
 	}
 	pod.Status = *w.of.pod.Status.DeepCopy()
-	ip := fmt.Sprintf("10.%d.%d.%d", 128+i/62_500, i/250%250, 1+i%250)
-	pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
-	pod.Status.ObservedGeneration = pod.Generation
-	for j := range pod.Status.ContainerStatuses {
-		s, k := &pod.Status.ContainerStatuses[j], &pod.Spec.Containers[j]
-		s.Name, s.Image, s.ContainerID = k.Name, k.Image, fmt.Sprintf("sandbox://%s-%d", pod.UID, j)
-		s.Resources, s.AllocatedResources = k.Resources.DeepCopy(), k.Resources.Requests.DeepCopy()
-	}
+	runs(pod, i)
 	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-	return err
+	return pod.Name, err
 }
 
 // parallel does something for 0 to n-1, and returns the first error.

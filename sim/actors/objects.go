@@ -162,9 +162,13 @@ func workloadOf(w *script.Workload) []client.Object {
 	}
 	if w.Group > 0 {
 		gang := &schedulingv1beta1.GangSchedulingPolicy{MinCount: int32(w.Group)}
-		out = append(out, &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{
+		g := &schedulingv1beta1.PodGroup{ObjectMeta: meta, Spec: schedulingv1beta1.PodGroupSpec{
 			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: gang},
-		}})
+		}}
+		if w.Whole {
+			g.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
+		}
+		out = append(out, g)
 	}
 	if w.PDB != "" {
 		away := intstr.Parse(w.PDB)

@@ -4,12 +4,14 @@ package laws
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"karpenter/api/conditions"
 	v1 "karpenter/api/v1"
@@ -25,7 +27,7 @@ func newReturned(t terms) *Law {
 	empty, tick := since{}, every{period: sampling}
 	return &Law{
 		name:  "returned",
-		means: "No instance that was launched for a PodGroup is without pods for longer than 36 minutes while too few pods of the group run. `consolidateAfter` and budgets are no exceptions.",
+		means: "No instance that was launched for a PodGroup is without pods for longer than 36 minutes while pods of the group exist and too few of them run. `consolidateAfter` and budgets are no exceptions.",
 		check: func(s *sim.Seen) error {
 			if !tick.due(s.Now) {
 				return nil
@@ -50,8 +52,19 @@ func idleForGroup(s *sim.Seen, c *v1.NodeClaim) bool {
 	}
 	return slices.ContainsFunc(strings.Split(names, ","), func(name string) bool {
 		least, running := groupOf(s, name)
-		return running < least
+		return running < least && exists(s, name)
 	})
+}
+
+// exists reports whether there is a pod of the PodGroup. The nodes of a group without any
+// go by the rules of their NodePool.
+func exists(s *sim.Seen, name string) bool {
+	for p := range store.All[*corev1.Pod](s.API) {
+		if memberOf(p) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // unused reports whether no pod runs on the claim's node but those of DaemonSets.
@@ -62,17 +75,31 @@ func unused(s *sim.Seen, c *v1.NodeClaim) bool {
 // groupOf returns how many pods of the PodGroup, namespace/name, must run at the same time, and how many
 // are bound and not ending.
 func groupOf(s *sim.Seen, name string) (least, running int) {
+	if g := podGroup(s, name); g != nil && g.Spec.SchedulingPolicy.Gang != nil {
+		least = int(g.Spec.SchedulingPolicy.Gang.MinCount)
+	}
+	return least, len(runningOf(s, name))
+}
+
+// podGroup returns the PodGroup, namespace/name; nil if there is none.
+func podGroup(s *sim.Seen, name string) *schedulingv1beta1.PodGroup {
 	for g := range store.All[*schedulingv1beta1.PodGroup](s.API) {
-		if g.Namespace+"/"+g.Name == name && g.Spec.SchedulingPolicy.Gang != nil {
-			least = int(g.Spec.SchedulingPolicy.Gang.MinCount)
+		if g.Namespace+"/"+g.Name == name {
+			return g
 		}
 	}
+	return nil
+}
+
+// runningOf returns the pods of the PodGroup that are bound and not ending.
+func runningOf(s *sim.Seen, name string) []*corev1.Pod {
+	var out []*corev1.Pod
 	for p := range store.All[*corev1.Pod](s.API) {
 		if memberOf(p) == name && p.Spec.NodeName != "" && !ending(p, s.Now) {
-			running++
+			out = append(out, p)
 		}
 	}
-	return least, running
+	return out
 }
 
 // memberOf returns the PodGroup of the pod, namespace/name; "" if it is of none.
@@ -83,29 +110,70 @@ func memberOf(p *corev1.Pod) string {
 	return p.Namespace + "/" + *p.Spec.SchedulingGroup.PodGroupName
 }
 
+// followsWithin is how long the nodes of a PodGroup whose pods are disrupted together have
+// until all are being deleted, if the process ends between two of them.
+const followsWithin = time.Minute
+
+// together follows which pods must go with others of their PodGroup.
+type together struct {
+	terms
+	follow map[types.UID]time.Time // since when, by pod
+}
+
 func newTogether(t terms) *Law {
+	l := &together{terms: t, follow: map[types.UID]time.Time{}}
 	return &Law{
-		name:  "together",
-		means: "When the process disrupts a node as Empty, Underutilized or Drifted, it ends no pod of a PodGroup of which fewer than `minCount` pods run then. Exceptions: a `minCount` of one, or a node with a `terminationGracePeriod`.",
-		check: func(s *sim.Seen) error {
-			for _, c := range s.Changes {
-				p := as[*corev1.Pod](c.Old)
-				if p == nil || c.By != Us || !began(c) || memberOf(p) == "" || ending(p, s.Now) {
-					continue
-				}
-				claim := claimOf(s, p.Spec.NodeName)
-				if claim == nil || claim.Spec.TerminationGracePeriod != nil {
-					continue
-				}
-				reason := voluntary(claim)
-				if reason == "" || reason == model.Unhealthy || boundAt(p).After(conditions.Get(claim, v1.DisruptionReasonCondition).LastTransitionTime.Add(-t.lag)) {
-					continue
-				}
-				if least, running := groupOf(s, memberOf(p)); least > 1 && running < least {
-					return fmt.Errorf("pod %s on %s was ended for %s, and %d of the %d pods of its group run", p.Name, p.Spec.NodeName, reason, running, least)
+		name: "together", check: l.check,
+		means: "When the process disrupts a node as Empty, Underutilized or Drifted, it ends no pod of a PodGroup of which fewer than `minCount` pods run then. If the group has the disruption mode `all`, the nodes of all its pods are being deleted within a minute instead. Exceptions: a `minCount` of one without that mode, or a node with a `terminationGracePeriod`.",
+	}
+}
+
+func (l *together) check(s *sim.Seen) error {
+	for _, c := range s.Changes {
+		p := as[*corev1.Pod](c.Old)
+		if p == nil || c.By != Us || !began(c) || memberOf(p) == "" || ending(p, s.Now) {
+			continue
+		}
+		claim := claimOf(s, p.Spec.NodeName)
+		if claim == nil || claim.Spec.TerminationGracePeriod != nil {
+			continue
+		}
+		reason := voluntary(claim)
+		if reason == "" || reason == model.Unhealthy || boundAt(p).After(conditions.Get(claim, v1.DisruptionReasonCondition).LastTransitionTime.Add(-l.lag)) {
+			continue
+		}
+		group := podGroup(s, memberOf(p))
+		if group != nil && group.Spec.DisruptionMode != nil && group.Spec.DisruptionMode.All != nil {
+			for _, other := range runningOf(s, memberOf(p)) {
+				if _, known := l.follow[other.UID]; !known && !leaves(s, other) && s.Now.Sub(boundAt(other)) > l.lag {
+					l.follow[other.UID] = s.Now
 				}
 			}
-			return nil
-		},
+			continue
+		}
+		if least, running := groupOf(s, memberOf(p)); least > 1 && running < least {
+			return fmt.Errorf("pod %s on %s was ended for %s, and %d of the %d pods of its group run", p.Name, p.Spec.NodeName, reason, running, least)
+		}
 	}
+	if len(l.follow) == 0 {
+		return nil
+	}
+	there := map[types.UID]bool{}
+	for p := range store.All[*corev1.Pod](s.API) {
+		from, follows := l.follow[p.UID]
+		if !follows || ending(p, s.Now) || leaves(s, p) {
+			continue
+		}
+		if there[p.UID] = true; s.Now.Sub(from) > followsWithin {
+			return fmt.Errorf("pod %s on %s stays, and others of its group have been ended at %s", p.Name, p.Spec.NodeName, from.Sub(s.Started))
+		}
+	}
+	maps.DeleteFunc(l.follow, func(uid types.UID, _ time.Time) bool { return !there[uid] })
+	return nil
+}
+
+// leaves reports whether the node of the pod is being deleted or gone.
+func leaves(s *sim.Seen, p *corev1.Pod) bool {
+	claim := claimOf(s, p.Spec.NodeName)
+	return claim == nil || claim.DeletionTimestamp != nil
 }

@@ -602,6 +602,16 @@ func histories() []history {
 			c.mark(n, model.Drifted)
 			c.evict(p)
 		}},
+		{gang + " whole=true", "together", "pod b on c2 stays, and others of its group have been ended at 2m0s", func(c *court) {
+			n := c.node("c1")
+			c.node("c2")
+			p := c.pod("a", "c1", of("train"))
+			c.pod("b", "c2", of("train"))
+			c.pass(2 * time.Minute)
+			c.mark(n, model.Drifted)
+			c.evict(p)
+			c.pass(2 * time.Minute)
+		}},
 		{gang, "budgets", "claim c1 is removed as Empty", func(c *court) { // launched for another group
 			n := c.node("c1")
 			forTrain(c, n)

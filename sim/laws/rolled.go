@@ -76,7 +76,7 @@ func (r *rolled) check(s *sim.Seen) error {
 	return nil
 }
 
-// mayRoll reports whether the claim's node is drifted and nothing keeps it.
+// mayRoll reports whether the claim's node is drifted and nothing keeps it. Any pod of a PodGroup may.
 func mayRoll(s *sim.Seen, p *v1.NodePool, c *v1.NodeClaim) bool {
 	if p.DeletionTimestamp != nil || c.DeletionTimestamp != nil || voluntary(c) != "" ||
 		!conditions.IsTrue(c, v1.DriftedCondition) || !conditions.IsTrue(c, v1.InitializedCondition) {
@@ -91,7 +91,7 @@ func mayRoll(s *sim.Seen, p *v1.NodePool, c *v1.NodeClaim) bool {
 	}
 	unlimited := func(p *v1.NodePool) bool { return len(p.Spec.Limits) == 0 }
 	return !slices.ContainsFunc(podsOn(s, n.Name), func(pod *corev1.Pod) bool {
-		return !ownedByDaemonSet(pod) && hostsAmong(s, pod, unlimited) == ""
+		return !ownedByDaemonSet(pod) && (hostsAmong(s, pod, unlimited) == "" || memberOf(pod) != "")
 	})
 }
 

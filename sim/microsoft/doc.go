@@ -7,5 +7,7 @@
 // the subscription's virtual machines.
 //
 // A machine whose creation will fail never becomes a virtual machine, so it is not
-// shown. The subscription sees to it that none of them stays (Look).
+// shown. The subscription sees to it that none of them stays (Look); nor a network
+// interface without a virtual machine and a NodeClaim, nor a virtual machine that AKS
+// does not bill.
 package microsoft

@@ -4,6 +4,7 @@ package microsoft
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func (d door) Do(r *http.Request) (answer *http.Response, err error) {
 	}
 	verb, name := described(r, body)
 	d.calls.Count(verb)
-	writes := r.Method != http.MethodGet
+	writes := r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, graph)
 	err = d.through(r.Context(), verb, name, r.URL.RequestURI()+"\n"+string(body), writes, func() (err error) {
 		answer, err = d.Transporter.Do(r)
 		if writes && err == nil {
@@ -80,13 +81,20 @@ func read(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// described is what the request does, and to which machine.
+// graph ends the path of Resource Graph, to which questions are posted.
+const graph = "/Microsoft.ResourceGraph/resources"
+
+// described is what the request does, and to which machine or what belongs to it.
 func described(r *http.Request, body []byte) (verb, name string) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	last := parts[len(parts)-1]
 	switch {
-	case r.Method == http.MethodPut && r.Header.Get("If-Match") != "":
+	case strings.HasSuffix(r.URL.Path, graph):
+		return "List " + last, ""
+	case r.Method == http.MethodPut && r.Header.Get("If-Match") != "", r.Method == http.MethodPatch:
 		return Update, last
+	case r.Method == http.MethodDelete:
+		return Delete, last
 	case r.Method == http.MethodPut:
 		return Create, last
 	case r.Method == http.MethodPost:
@@ -95,7 +103,8 @@ func described(r *http.Request, body []byte) (verb, name string) {
 			name = *wanted.MachineNames[0]
 		}
 		return Delete, name
-	case len(parts) > 4 && parts[len(parts)-4] == "agentPools": // NAME/machines/NAME
+	case len(parts) > 4 && parts[len(parts)-4] == "agentPools", // NAME/machines/NAME
+		len(parts) > 1 && (parts[len(parts)-2] == "virtualMachines" || parts[len(parts)-2] == "networkInterfaces"):
 		return "Get", last
 	}
 	return "List " + last, ""
@@ -111,18 +120,28 @@ func (s *Subscription) refusal(answer *http.Response, asked []byte) error {
 	var said struct {
 		Error struct{ Code, Message string }
 	}
-	var wanted aks.Machine
-	if err != nil || json.Unmarshal(text, &said) != nil || json.Unmarshal(asked, &wanted) != nil || wanted.Properties == nil || wanted.Properties.Hardware == nil {
+	var wanted struct { // of an AKS machine, or of a virtual machine
+		Zones      []string
+		Properties struct {
+			Hardware, HardwareProfile struct{ VMSize string }
+			Priority                  string
+		}
+	}
+	if err != nil || json.Unmarshal(text, &said) != nil || json.Unmarshal(asked, &wanted) != nil {
 		return err
+	}
+	size := cmp.Or(wanted.Properties.Hardware.VMSize, wanted.Properties.HardwareProfile.VMSize)
+	if size == "" {
+		return nil
 	}
 	zone, capacityType := "", model.OnDemand
 	if len(wanted.Zones) > 0 {
-		zone = *wanted.Zones[0]
+		zone = wanted.Zones[0]
 	}
-	if p := wanted.Properties.Priority; p != nil && *p == aks.ScaleSetPrioritySpot {
+	if wanted.Properties.Priority == "Spot" {
 		capacityType = model.Spot
 	}
-	attempt := s.attempt(*wanted.Properties.Hardware.VMSize, zone, capacityType)
+	attempt := s.attempt(size, zone, capacityType)
 	s.lacks(attempt, attempt.Request(failure.Error{Code: said.Error.Code, Text: said.Error.Message}))
 	return nil
 }

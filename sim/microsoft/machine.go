@@ -3,8 +3,11 @@
 package microsoft
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +19,7 @@ import (
 	"karpenter/cloud/azure/azurefake/boot"
 	"karpenter/cloud/azure/failure"
 	"karpenter/cloud/azure/instancetype"
+	"karpenter/cloud/azure/vm"
 	"karpenter/model"
 	"karpenter/sim/simcloud"
 	"karpenter/sim/store"
@@ -24,11 +28,12 @@ import (
 // machine is a virtual machine as the Cloud shows it.
 type machine struct {
 	*simcloud.Machine
-	name string // of its AKS machine
-	gone bool   // nothing more will become of it
+	pool, name string // of its AKS machine; without a pool the name of the virtual machine
+	gone       bool   // nothing more will become of it
 }
 
-// remains is how long a machine whose creation has failed may stay.
+// remains is how long a machine whose creation has failed may stay, an unused network
+// interface, and a virtual machine without a bill.
 const remains = 15 * time.Minute
 
 // Look implements sim.Vendor.
@@ -60,27 +65,29 @@ func (s *Subscription) moving() bool {
 			return true
 		}
 	}
-	return len(s.failed) > 0
+	return len(s.failed) > 0 || len(s.odd) > 0
 }
 
 // watch takes in what virtual machines there are, and reports whether anything is
 // new.
 func (s *Subscription) watch() (changed bool, err error) {
 	there, failed := map[string]bool{}, map[string]time.Time{}
-	for _, vm := range s.Azure.VMs() {
+	all := s.Azure.VMs()
+	for _, vm := range all {
 		if vm.Doom != nil {
 			if err := s.fails(&vm, failed); err != nil {
 				return false, err
 			}
 			continue
 		}
-		there[vm.ID] = true
-		m := s.machines[vm.ID]
+		id := vm.ID + " " + vm.Created.String() // another one may have the name later
+		there[id] = true
+		m := s.machines[id]
 		if m == nil {
 			if m, err = s.machineOf(&vm); err != nil {
 				return false, fmt.Errorf("virtual machine %s: %w", vm.Name, err)
 			}
-			s.machines[vm.ID], changed = m, true
+			s.machines[id], changed = m, true
 			s.shown = append(s.shown, m.Machine)
 		}
 		switch {
@@ -91,12 +98,49 @@ func (s *Subscription) watch() (changed bool, err error) {
 		}
 	}
 	s.failed = failed
+	if err := s.look(all); err != nil {
+		return false, err
+	}
 	for id, m := range s.machines {
 		if !there[id] && !m.gone {
 			m.gone, m.Deleting, m.Ended, changed = true, true, time.Now(), true
 		}
 	}
 	return changed, nil
+}
+
+// look notes what must not last: network interfaces that no virtual machine and no claim
+// uses, and virtual machines without a bill. It is an error if one has.
+func (s *Subscription) look(all []azurefake.VM) error {
+	odd, used := map[string]time.Time{}, map[string]bool{}
+	note := func(what string) error {
+		since, known := s.odd[what]
+		if !known {
+			since = time.Now()
+		}
+		odd[what] = since
+		if time.Since(since) > remains {
+			return fmt.Errorf("%s, since %s", what, since.Sub(s.run.Started))
+		}
+		return nil
+	}
+	var errs []error
+	for _, one := range all {
+		used[one.Name] = true
+		if one.Machine == "" && one.Running && len(one.Extensions) == 0 {
+			errs = append(errs, note("virtual machine "+one.Name+" is not billed"))
+		}
+	}
+	for claim := range store.All[*v1.NodeClaim](s.run.Store) {
+		used[vm.Name(claim.Name)] = true
+	}
+	for name := range s.Azure.Interfaces() {
+		if !used[name] {
+			errs = append(errs, note("network interface "+name+" has no owner"))
+		}
+	}
+	s.odd = odd
+	return errors.Join(errs...)
 }
 
 // fails notes a machine whose creation will fail or has failed. It is an error if
@@ -114,13 +158,28 @@ func (s *Subscription) fails(vm *azurefake.VM, failed map[string]time.Time) erro
 	}
 	failed[vm.ID] = since
 	if time.Since(since) > remains {
-		return fmt.Errorf("AKS machine %s, whose creation failed at %s, is still there", vm.Machine, since.Sub(s.run.Started))
+		return fmt.Errorf("virtual machine %s, whose creation failed at %s, is still there", vm.Name, since.Sub(s.run.Started))
 	}
 	return nil
 }
 
+// claimOf returns the name of the virtual machine's NodeClaim.
+func claimOf(vm *azurefake.VM) string {
+	if vm.Machine != "" {
+		return vm.Tags[v1beta1.MachineNodeClaimTagKey]
+	}
+	return cmp.Or(vm.Tags[v1beta1.NodeClaimTagKey], strings.TrimPrefix(vm.Name, "aks-"))
+}
+
 // machineOf boots the virtual machine.
 func (s *Subscription) machineOf(vm *azurefake.VM) (*machine, error) {
+	name, of := vm.Machine, pool
+	if name == "" {
+		name, of = vm.Name, ""
+		if err := boot.Describe(vm); err != nil {
+			return nil, err
+		}
+	}
 	node, err := boot.Node(vm, Region, overhead)
 	if err != nil {
 		return nil, err
@@ -130,11 +189,11 @@ func (s *Subscription) machineOf(vm *azurefake.VM) (*machine, error) {
 	if vm.Spot {
 		o.CapacityType = model.Spot
 	}
-	out := &machine{name: vm.Machine, Machine: &simcloud.Machine{
+	out := &machine{pool: of, name: name, Machine: &simcloud.Machine{
 		Machine: cloud.Machine{
 			ProviderID: node.Spec.ProviderID, Created: vm.Created, ImageID: vm.Image,
 			Labels: node.Labels, Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable,
-			Claim: vm.Tags[v1beta1.MachineNodeClaimTagKey], ClaimUID: types.UID(node.Spec.ProviderID),
+			Claim: claimOf(vm), ClaimUID: types.UID(node.Spec.ProviderID),
 		},
 		Offering: o, Price: s.price(o), Node: node,
 	}}

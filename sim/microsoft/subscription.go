@@ -5,6 +5,7 @@ package microsoft
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azure/shortage"
 	"karpenter/cloud/azurevm"
+	"karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/wiring"
 	"karpenter/model"
 	"karpenter/sim"
@@ -54,6 +56,7 @@ type Config struct {
 	Zones  []string          // numbers of those that offer them
 	NoSpot []string          // sizes that are not offered as spot
 	Refuse azurefake.Refusal // how Azure says that it has none left
+	VMs    bool              // the process makes virtual machines itself
 }
 
 // Subscription is the Azure of a run.
@@ -69,9 +72,10 @@ type Subscription struct {
 
 	sold     []*cloud.InstanceType // nil = not known yet
 	stamp    uint64                // of the shortages when they were learnt
-	machines map[string]*machine   // by ARM ID of the virtual machine
+	machines map[string]*machine   // by ARM ID and creation of the virtual machine
 	shown    []*simcloud.Machine   // in the order of their launch
 	failed   map[string]time.Time  // machines without a virtual machine, and since when
+	odd      map[string]time.Time  // what must not last, and since when it is so
 	looked   looked
 }
 
@@ -100,6 +104,8 @@ func New(c Config, run *sim.Run) (*Subscription, error) {
 			Creation: creation, Deletion: simcloud.Stopping,
 		}),
 	}
+	s.Azure.SecurityGroups("aks-agentpool-12345678-nsg")
+	s.Azure.Balance("kubernetes", azurefake.BackendPool{Name: "aksOutboundBackendPool"}, azurefake.BackendPool{Name: "kubernetes"})
 	if s.services, err = client.New(identity, s.Azure.Credential(), s.Azure.Options()); err != nil {
 		return nil, err
 	}
@@ -109,7 +115,7 @@ func New(c Config, run *sim.Run) (*Subscription, error) {
 	}
 	s.sells = catalogue.New(catalogue.Config{
 		Clock: clock.RealClock{}, Shortages: s.shortages, Start: prices,
-		Cluster: instancetype.Cluster{Region: Region, NodeResourceGroup: nodeGroup, MemoryOverhead: reckoned, NetworkPlugin: "azure", NetworkPluginMode: "overlay"},
+		Cluster: instancetype.Cluster{Region: Region, NodeResourceGroup: nodeGroup, MemoryOverhead: reckoned, NetworkPlugin: "azure", NetworkPluginMode: "overlay", UltraSSD: c.VMs},
 		SKUs:    func(ctx context.Context) ([]azurevm.SKU, error) { return s.services.SKUs(ctx, Region) },
 	})
 	if err := s.sells.RefreshSKUs(context.Background()); err != nil {
@@ -145,11 +151,19 @@ func (c Config) skus() ([]azurevm.SKU, error) {
 }
 
 // Environment is what the process is told about the subscription.
-func Environment() map[string]string {
-	return map[string]string{
+func (c Config) Environment() map[string]string {
+	out := map[string]string{
 		"CLUSTER_NAME": name, "LOCATION": Region, "AZURE_SUBSCRIPTION_ID": identity, "ARM_RESOURCE_GROUP": name, "AZURE_NODE_RESOURCE_GROUP": nodeGroup,
-		"PROVISION_MODE": "aksmachineapi", "AKS_MACHINES_POOL_NAME": pool, "SIG_SUBSCRIPTION_ID": identity, "VNET_SUBNET_ID": subnet,
+		"PROVISION_MODE": config.ModeMachines, "AKS_MACHINES_POOL_NAME": pool, "SIG_SUBSCRIPTION_ID": identity, "VNET_SUBNET_ID": subnet,
 	}
+	if c.VMs {
+		// The token is a fixed one: those that Karpenter makes are random.
+		maps.Copy(out, map[string]string{
+			"PROVISION_MODE": config.ModeVMs, "CLUSTER_ENDPOINT": "https://cluster.hcp.eastus.azmk8s.io:443", "SSH_PUBLIC_KEY": "ssh-rsa AAAA",
+			"KUBELET_BOOTSTRAP_TOKEN": "abcdef.0123456789abcdef", "DNS_SERVICE_IP": "10.0.0.10", "VNET_GUID": identity,
+		})
+	}
+	return out
 }
 
 // NodeClass is an AKSNodeClass that leaves everything to its defaults.
@@ -191,7 +205,7 @@ func place(o simcloud.Offering) azurefake.Place {
 func (s *Subscription) Lose(providerID string) {
 	for _, m := range s.machines {
 		if m.ProviderID == providerID {
-			s.Azure.Evict(pool, m.name)
+			s.Azure.Evict(m.pool, m.name)
 			m.Lost = true
 			s.calls.Changed()
 		}

@@ -35,7 +35,7 @@ func DrawGroups(seed uint64) *Script {
 	d := &drawer{rand.New(rand.NewPCG(seed, 4)), Draw(seed)}
 	for i := range d.s.Pods {
 		if w := &d.s.Pods[i]; !w.Daemon && w.Count > 0 && !d.one(3) {
-			w.Group = 1 + d.IntN(w.Count)
+			w.Group, w.Whole = 1+d.IntN(w.Count), d.one(3)
 		}
 	}
 	if d.one(2) { // the usual reason why a group cannot start

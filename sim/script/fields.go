@@ -83,6 +83,7 @@ func podFields() []field[Workload] {
 		flag("surge", func(w *Workload) *bool { return &w.Surge }),
 		count("buffer", 1000, func(w *Workload) *int { return &w.Buffer }),
 		count("group", 1000, func(w *Workload) *int { return &w.Group }),
+		flag("whole", func(w *Workload) *bool { return &w.Whole }),
 		span("grace", func(w *Workload) *time.Duration { return &w.Grace }),
 		span("life", func(w *Workload) *time.Duration { return &w.Life }),
 	}

@@ -77,6 +77,7 @@ type Workload struct {
 	Surge     bool   // asks for its replacement to start before it is evicted
 	Buffer    int    // pods for which a CapacityBuffer keeps room besides; 0 = none
 	Group     int    // minCount of a PodGroup that its pods are of; 0 = none
+	Whole     bool   // pods of the PodGroup are disrupted all at once or not at all
 	Grace     time.Duration
 	Life      time.Duration // mean time after which a pod is replaced; 0 = as long as it can
 }

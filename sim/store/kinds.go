@@ -48,6 +48,7 @@ func kinds() []served {
 	return []served{
 		{&corev1.Namespace{}, false, false},
 		{&corev1.ConfigMap{}, true, false},
+		{&corev1.Secret{}, true, false},
 		{&corev1.Node{}, false, false},
 		{&corev1.PersistentVolume{}, false, false},
 		{&storagev1.StorageClass{}, false, false},

@@ -18,7 +18,7 @@ import (
 // microsoft is Azure.
 func (c *Trial) microsoft() *vendor {
 	return &vendor{
-		args: []string{"--cloud-provider=" + config.CloudAzure}, environment: microsoft.Environment(),
+		args: []string{"--cloud-provider=" + config.CloudAzure}, environment: c.Microsoft.Environment(),
 		make: func(r *sim.Run) (sim.Vendor, error) {
 			out, err := microsoft.New(*c.Microsoft, r)
 			if err == nil && c.Subscription != nil {
@@ -56,7 +56,7 @@ func TranslateToAzure(s *script.Script) *microsoft.Config {
 	}
 	rename(s, names, zones)
 	all := refusals()
-	out := &microsoft.Config{Refuse: all[s.Seed%uint64(len(all))]}
+	out := &microsoft.Config{Refuse: all[s.Seed%uint64(len(all))], VMs: s.Seed/uint64(len(all))%2 == 1} // each way to refuse in both modes
 	for i := range s.Types {
 		t := &s.Types[i]
 		out.Sizes, out.Zones = append(out.Sizes, t.Name), nil

@@ -3,7 +3,6 @@
 package cover
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -67,13 +66,36 @@ func newPricer(s *solver, lines []line) *pricer {
 // values, by linear relaxation, and leaves the shadow prices that say so. When
 // those of last time show that it is not worth more than enough, they do.
 func (p *pricer) limit(c int, enough float64) float64 {
-	p.load(c)
-	if limit := p.sack.Bound(p.shadow[c]); limit <= enough {
+	if limit := p.worthAtMost(c, enough); limit <= enough {
 		return limit
 	}
+	p.load(c)
 	limit, steps := p.sack.Relax(p.shadow[c])
 	p.budget.Spend(steps * (len(p.sack.Value) + p.dims) * p.dims)
 	return limit
+}
+
+// worthAtMost returns what the room of candidate c is worth at most by its shadow
+// prices (Lagrange), or a part of that which is more than enough.
+func (p *pricer) worthAtMost(c int, enough float64) float64 {
+	sum, price := 0.0, p.shadow[c]
+	for d, v := range p.space[c] {
+		sum += price[d] * v
+	}
+	p.budget.Spend(2 * len(p.serves[c]) * p.dims)
+	for i, l := range p.serves[c] {
+		if sum > enough {
+			break
+		}
+		v := p.values[l]
+		for d, w := range p.lines[l].weight {
+			v -= price[d] * w
+		}
+		if v > 0 {
+			sum += v * float64(min(p.fits[c][i], p.count[l]))
+		}
+	}
+	return sum
 }
 
 // load puts the room of candidate c and the lines it serves into the sack.
@@ -84,7 +106,6 @@ func (p *pricer) load(c int) {
 			p.sack.Add(p.values[l], float64(u), p.lines[l].weight)
 		}
 	}
-	p.budget.Spend(2 * len(p.serves[c]) * p.dims)
 }
 
 // fillTries is how many mixes of resource prices fill tries.
@@ -133,10 +154,46 @@ type density struct {
 
 // byValue orders by density, highest first.
 func byValue(a, b density) int {
-	if a.value != b.value {
-		return cmp.Compare(b.value, a.value)
+	switch {
+	case a.value > b.value || a.value == b.value && a.line < b.line:
+		return -1
+	case a == b:
+		return 0
 	}
-	return cmp.Compare(a.line, b.line)
+	return 1
+}
+
+// divide reorders lines, of which there are three or more, so that the first of them
+// are denser than the others, and returns how many: one at least, and not all.
+func divide(items []density) int {
+	first, last := 0, len(items)-1
+	middle := median(items[first], items[last/2], items[last])
+	for {
+		for byValue(items[first], middle) < 0 {
+			first++
+		}
+		for byValue(middle, items[last]) < 0 {
+			last--
+		}
+		if first >= last {
+			return first
+		}
+		items[first], items[last] = items[last], items[first]
+		first, last = first+1, last-1
+	}
+}
+
+func median(a, b, c density) density {
+	if byValue(b, a) < 0 {
+		a, b = b, a
+	}
+	if byValue(c, b) >= 0 {
+		return b
+	}
+	if byValue(c, a) < 0 {
+		return a
+	}
+	return c
 }
 
 // pour packs lines into free in order of density, as many pods of each as fit.
@@ -154,22 +211,34 @@ func (p *pricer) pour(c int) []Portion {
 		items = append(items, density{i, p.values[l] / load})
 	}
 	p.budget.Spend(len(items) * (p.dims + 16))
-	p.dense = items
+	p.dense, p.take = items, p.take[:0]
+	p.packAll(c, items)
+	return p.take
+}
+
+// sorted is from how many lines on they are divided before they are sorted.
+const sorted = 12
+
+// packAll is pour of these lines into what is free yet. It does not sort those that do
+// not fit any more once denser ones are packed.
+func (p *pricer) packAll(c int, items []density) {
+	for len(items) > sorted {
+		half := divide(items)
+		p.packAll(c, items[:half])
+		items = slices.DeleteFunc(items[half:], func(it density) bool { return !holds(p.free, p.lines[p.serves[c][it.line]].request) })
+	}
 	slices.SortFunc(items, byValue)
-	take := p.take[:0]
 	for _, it := range items {
 		l := p.serves[c][it.line]
 		n := min(whole(p.free, p.lines[l].request), p.count[l], p.fits[c][it.line])
-		if n == 0 || !p.compatible(c, take, l) {
+		if n == 0 || !p.compatible(c, p.take, l) {
 			continue
 		}
-		take = append(take, Portion{l, n})
+		p.take = append(p.take, Portion{l, n})
 		for d, v := range p.lines[l].request {
 			p.free[d] -= v * int64(n)
 		}
 	}
-	p.take = take
-	return take
 }
 
 // compatible reports whether pods of the line may join those taken, resources

@@ -242,3 +242,29 @@ func has(sorted []string, key string) bool {
 	_, ok := slices.BinarySearch(sorted, key)
 	return ok
 }
+
+// joined returns the terms of which one must hold so that one of each holds. No terms
+// demand nothing. It reports false if none can hold.
+func joined(a, b []model.Requirements) ([]model.Requirements, bool) {
+	switch {
+	case len(a)+len(b) == 0:
+		return nil, true
+	case len(a) == 0:
+		a = []model.Requirements{nil}
+	case len(b) == 0:
+		return a, true
+	}
+	var out []model.Requirements
+	for _, x := range a {
+		for _, y := range b {
+			if _, ok := x.Intersects(y); !ok {
+				continue
+			}
+			both := x.And(y...)
+			if !slices.ContainsFunc(both, func(r model.Requirement) bool { return r.Present && !r.Complement && len(r.Values) == 0 }) {
+				out = append(out, both)
+			}
+		}
+	}
+	return out, len(out) > 0
+}

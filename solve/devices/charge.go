@@ -3,6 +3,7 @@
 package devices
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -36,6 +37,8 @@ type Charge struct {
 	axes      []axis
 	kinds     []*model.DeviceKind // of nodes and types
 	served    []served            // by name
+	daemons   []model.Daemon      // of the Snapshot
+	wellKnown model.LabelSet
 
 	types  map[typeKey]*model.InstanceType
 	lists  map[listKey][]*model.InstanceType
@@ -43,6 +46,9 @@ type Charge struct {
 	plain  map[*model.Shape]*model.Shape // as they were, by what they became
 	rooms  map[room]equipment
 	pools  []model.Pool // of the Snapshot, as they became
+
+	dealt  map[dealt]*model.Shape
+	before map[*model.Shape]*model.Shape // as they were, by what they became when their pods got devices that are of no single node
 }
 
 // room is a node by what its room for pods with claims follows from.
@@ -50,18 +56,21 @@ type room struct {
 	have, requested *int64
 	devices         *model.DevicePool
 	plugins         string
+	daemons         string
 }
 
 // typeKey is an instance type in a pool whose nodes have plugins for these resources.
 type typeKey struct {
 	of      *model.InstanceType
 	plugins string
+	daemons string
 }
 
 // listKey is the first of a list of types, likewise.
 type listKey struct {
 	first   **model.InstanceType
 	plugins string
+	pool    string // "" = no daemon needs devices
 }
 
 // axis is a resource: one of the following.
@@ -85,6 +94,14 @@ func (c *Charge) Of(s *model.Snapshot) *model.Snapshot {
 		*c = Charge{}
 		return s
 	}
+	c.consult(s)
+	if len(s.Devices) > 0 {
+		s = c.deal(s, shapes)
+		if shapes = claiming(s); len(shapes) == 0 {
+			c.axes, c.base = nil, len(s.Resources)
+			return s
+		}
+	}
 	c.open(s, shapes)
 	out := *s
 	out.Resources = slices.Clone(s.Resources)
@@ -94,7 +111,7 @@ func (c *Charge) Of(s *model.Snapshot) *model.Snapshot {
 	shown := c.shown(s, c.served)
 	out.Pools = slices.Clone(s.Pools)
 	for i := range out.Pools {
-		out.Pools[i].Types = c.list(out.Pools[i].Types, shown[out.Pools[i].Name])
+		out.Pools[i].Types = c.list(&out.Pools[i], shown[out.Pools[i].Name])
 	}
 	c.pools = out.Pools
 	out.Nodes = slices.Clone(s.Nodes)
@@ -133,20 +150,97 @@ func claiming(s *model.Snapshot) []*model.Shape {
 	return out
 }
 
+// consult has a book about the selectors, a new one unless they are those of before.
+func (c *Charge) consult(s *model.Snapshot) {
+	if c.Book == nil || !reflect.DeepEqual(c.selectors, s.Selectors) || c.Large() || len(c.dealt) > mostKept {
+		*c = Charge{Book: NewBook(s.Selectors), selectors: s.Selectors, dealt: map[dealt]*model.Shape{}, before: map[*model.Shape]*model.Shape{}}
+	}
+}
+
+// deal gives the pods that wait devices that are of no single node, if they need such,
+// and rejects pods for which there are none. Pods that run keep theirs when they move;
+// it is not known whether a claim that has both such devices and others could move.
+func (c *Charge) deal(s *model.Snapshot, shapes []*model.Shape) *model.Snapshot {
+	d := newDealer(c.Book, s)
+	gets := map[*model.Shape]bool{}
+	for _, shape := range shapes {
+		if refusal(shape.Claims, c.Book) == "" && c.broken(shape, s.Nodes) == "" { // others are rejected as they are
+			of := d.partsOf(try{Shape: shape})
+			gets[shape] = of.common != nil || of.strays != nil || of.why != ""
+		}
+	}
+	out := *s
+	became := make([]map[*model.Shape][]model.Pod, len(s.Pending))
+	order := make([][]*model.Shape, len(s.Pending))
+	for _, at := range inOrder(s.Pending, func(shape *model.Shape) bool { return gets[shape] }) {
+		p := &s.Pending[at[0]]
+		shape := c.dealtShape(p.Shape, d.deal(p.Shape))
+		if became[at[0]] == nil {
+			became[at[0]] = map[*model.Shape][]model.Pod{}
+		}
+		if became[at[0]][shape] == nil {
+			order[at[0]] = append(order[at[0]], shape)
+		}
+		became[at[0]][shape] = append(became[at[0]][shape], p.Pods[at[1]])
+	}
+	out.Pending = nil
+	for i, p := range s.Pending {
+		if order[i] == nil {
+			out.Pending = append(out.Pending, p)
+		}
+		for _, shape := range order[i] {
+			out.Pending = append(out.Pending, model.Pending{Shape: shape, Peer: p.Peer, Pods: became[i][shape]})
+		}
+	}
+	out.Nodes = slices.Clone(s.Nodes)
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		for j := range n.Movable {
+			if shape := n.Movable[j].Shape; gets[shape] {
+				of := d.partsOf(try{shape, true})
+				if why := of.why; why != "" || of.common != nil {
+					why = cmp.Or(why, claimNames(shape.Claims)+" (with devices of its node and devices that are of no single node, which is not planned again)")
+					n.Movable = slices.Clone(n.Movable)
+					n.Movable[j].Shape = c.dealtShape(shape, deal{why: why})
+				}
+			}
+		}
+	}
+	return &out
+}
+
+// dealtShape returns what the shape becomes for pods with such a deal.
+func (c *Charge) dealtShape(s *model.Shape, of deal) *model.Shape {
+	key := dealt{s, of.why}
+	if of.why == "" {
+		key.how = termsText(of.on)
+	}
+	out := c.dealt[key]
+	if out == nil {
+		copied := *s
+		if out = &copied; of.why != "" {
+			out.Refused = append(slices.Clone(s.Refused), of.why)
+		} else {
+			out.DeviceTerms, out.Claims = of.on, of.rest
+		}
+		out.Key += " " + key.how
+		c.dealt[key], c.before[out] = out, s
+	}
+	return out
+}
+
 // open starts with the axes of the shapes, from scratch unless they are those of before.
 func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
-	if c.Book == nil || !reflect.DeepEqual(c.selectors, s.Selectors) || c.Large() {
-		*c = Charge{Book: NewBook(s.Selectors), selectors: s.Selectors}
-	}
 	c.kinds = kindsOf(s)
 	axes, served := c.axesOf(shapes, s), servedOf(shapes, s.Resources)
 	same := slices.EqualFunc(axes, c.axes, func(a, b axis) bool { return a.equal(&b) }) && reflect.DeepEqual(served, c.served)
-	if !same || c.base != len(s.Resources) || len(c.shapes)+len(c.rooms)+len(c.types) > mostKept {
+	if !same || !sameDaemons(c.daemons, s.Daemons) || c.base != len(s.Resources) || len(c.shapes)+len(c.rooms)+len(c.types) > mostKept {
 		c.axes, c.served, c.base = axes, served, len(s.Resources)
 		c.types, c.lists = map[typeKey]*model.InstanceType{}, map[listKey][]*model.InstanceType{}
 		c.shapes, c.plain = map[*model.Shape]*model.Shape{}, map[*model.Shape]*model.Shape{}
 		c.rooms = map[room]equipment{}
 	}
+	c.daemons, c.wellKnown = s.Daemons, s.WellKnown
 }
 
 // axesOf returns the axes for the shapes: a set's, in the order of shapes, then those
@@ -221,31 +315,6 @@ func (c *Charge) sharedAxes(s *model.Snapshot) []axis {
 	return append(out, more...)
 }
 
-// eachPool calls f for every pool of devices of nodes and types.
-func eachPool(s *model.Snapshot, f func(p *model.DevicePool)) {
-	add := func(pools []model.DevicePool) {
-		for i := range pools {
-			f(&pools[i])
-		}
-	}
-	for i := range s.Nodes {
-		add(s.Nodes[i].Devices)
-	}
-	for i := range s.Pools {
-		for _, t := range s.Pools[i].Types {
-			add(t.Devices)
-		}
-	}
-}
-
-func claimNames(claims []model.DeviceClaim) string {
-	names := make([]string, len(claims))
-	for i := range claims {
-		names[i] = claims[i].Name
-	}
-	return "claim " + strings.Join(names, ", ")
-}
-
 // kindsOf returns the kinds of devices of nodes and types, by key.
 func kindsOf(s *model.Snapshot) []*model.DeviceKind {
 	known := map[string]*model.DeviceKind{}
@@ -270,7 +339,7 @@ func (c *Charge) content(r *request, kinds []*model.DeviceKind) []string {
 		return nil
 	}
 	for _, k := range kinds {
-		if slices.ContainsFunc(r.ways, func(w *way) bool { v, _ := c.judge(w.DeviceWay, k); return v == yes }) {
+		if c.wants(r, k) {
 			if k.Shared {
 				return nil
 			}
@@ -376,20 +445,22 @@ func (c *Charge) stocked(s *Stock) []int64 {
 	return out
 }
 
-func (c *Charge) list(types []*model.InstanceType, shown []bool) []*model.InstanceType {
+func (c *Charge) list(p *model.Pool, shown []bool) []*model.InstanceType {
+	types := p.Types
 	if len(types) == 0 {
 		return types
 	}
-	key := listKey{&types[0], pluginsText(shown)}
+	key := listKey{&types[0], pluginsText(shown), c.hostText(p)}
 	if known := c.lists[key]; len(known) == len(types) {
 		return known
 	}
 	out := make([]*model.InstanceType, len(types))
 	for i, t := range types {
-		key := typeKey{t, key.plugins}
+		daemons := c.daemonsOf(p, t)
+		key := typeKey{t, key.plugins, pluginsText(daemons)}
 		if c.types[key] == nil {
 			with := *t
-			e := c.equip(t.Allocatable, nil, t.Devices, c.plugged(t.Allocatable, t.Devices, c.served, shown))
+			e := c.equip(t.Allocatable, nil, t.Devices, c.plugged(t.Allocatable, t.Devices, c.served, shown), daemons)
 			with.Allocatable, with.Devices = e.resources, e.pools
 			c.types[key] = &with
 		}
@@ -406,13 +477,15 @@ type equipment struct {
 }
 
 // equip returns what there is of the resources, of which so much is requested, and of
-// the axes. Plugins says of each served resource whether a device plugin has it.
-func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool, plugins []bool) equipment {
+// the axes. Plugins says of each served resource whether a device plugin has it, and
+// daemons of each DaemonSet whether its pod is still to come.
+func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool, plugins, daemons []bool) equipment {
 	for i, has := range plugins {
 		if has {
 			pools = append(slices.Clip(pools), model.DevicePool{Driver: plugin, Name: c.served[i].name})
 		}
 	}
+	pools = c.without(pools, daemons)
 	s := c.stock(pools)
 	out := make(model.Resources, c.base+len(c.axes))
 	copy(out, have)
@@ -427,7 +500,8 @@ func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool
 
 func (c *Charge) room(n *model.Node, shown []bool) equipment {
 	plugins := c.ofPlugins(n, c.served, shown)
-	key := room{plugins: pluginsText(plugins)}
+	daemons := c.daemonsTo(n)
+	key := room{plugins: pluginsText(plugins), daemons: pluginsText(daemons)}
 	if len(n.Allocatable) > 0 {
 		key.have = &n.Allocatable[0]
 	}
@@ -438,11 +512,11 @@ func (c *Charge) room(n *model.Node, shown []bool) equipment {
 		key.devices = &n.Devices[0]
 	}
 	if key.have == nil {
-		return c.equip(n.Allocatable, n.Requested, n.Devices, plugins)
+		return c.equip(n.Allocatable, n.Requested, n.Devices, plugins, daemons)
 	}
 	out, known := c.rooms[key]
 	if !known {
-		out = c.equip(n.Allocatable, n.Requested, n.Devices, plugins)
+		out = c.equip(n.Allocatable, n.Requested, n.Devices, plugins, daemons)
 		c.rooms[key] = out
 	}
 	return out
@@ -533,6 +607,9 @@ func (c *Charge) shape(s *model.Shape, nodes []model.Node) *model.Shape {
 	}
 	c.shapes[s] = &copied
 	c.plain[&copied] = s
+	if before := c.before[s]; before != nil {
+		c.plain[&copied] = before
+	}
 	return &copied
 }
 
@@ -566,22 +643,14 @@ func (c *Charge) broken(s *model.Shape, nodes []model.Node) string {
 	return ""
 }
 
-// takes reports whether the taints and labels of a node let the pods run there.
-func takes(n *model.Node, s *model.Shape) bool {
-	_, bad := model.Untolerated(n.Taints, s.Tolerations)
-	return !bad && slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
-		_, ok := n.Labels.Satisfies(alt)
-		return ok
-	})
-}
-
 // Undo has the plan speak of resources and shapes as the Snapshot does. What devices
 // serve is not requested of new nodes, which have nothing of it to allocate.
 func (c *Charge) Undo(plan *model.Plan) {
-	if len(c.axes) == 0 {
+	if c.Book == nil {
 		return
 	}
 	plan.Restore(c.base, c.plain)
+	plan.Restore(c.base, c.before)
 	release(plan.Launches, c.pools, c.served)
 	for i := range plan.Commands {
 		release(plan.Commands[i].Launches, c.pools, c.served)

@@ -35,6 +35,9 @@ type search struct {
 	limits [][]limit // by claim and constraint
 	counts []int     // by claim: devices
 	left   int       // steps
+
+	on    []model.Requirements // where the devices found so far can be used, as model.Device.On
+	blind []bool               // by device: it is not for this search; nil = none is
 }
 
 // pick is a device that was found for a claim.
@@ -71,14 +74,21 @@ func (b *Book) find(h *shelf, set *Set) (outcome, []pick) {
 
 // findAll is find for claims that have no devices yet.
 func (b *Book) findAll(h *shelf, set *Set) (outcome, []pick) {
-	s := &search{Book: b, shelf: h, set: set, all: map[*way][]int{}, counts: make([]int, len(set.claims)), left: mostSteps}
+	how, s := b.findFrom(h, set, nil, nil)
+	return how, s.picked
+}
+
+// findFrom is findAll for a pod that must be where one of the terms holds; none = it may
+// be anywhere. It cannot use devices to which it is blind; nil = it is to none.
+func (b *Book) findFrom(h *shelf, set *Set, on []model.Requirements, blind []bool) (outcome, *search) {
+	s := &search{Book: b, shelf: h, set: set, all: map[*way][]int{}, counts: make([]int, len(set.claims)), left: mostSteps, on: on, blind: blind}
 	mark := h.mark()
 	for i := range set.claims {
 		s.limits = append(s.limits, make([]limit, len(set.claims[i].constraints)))
 		for _, r := range set.claims[i].requests {
 			for _, w := range r.ways {
 				if how := s.gather(w); how != found {
-					return how, nil
+					return how, s
 				}
 			}
 		}
@@ -86,10 +96,10 @@ func (b *Book) findAll(h *shelf, set *Set) (outcome, []pick) {
 	how := s.request(0, 0)
 	if how != found {
 		h.rollback(mark)
-		return how, nil
+		return how, s
 	}
 	s.settle(mark)
-	return found, s.picked
+	return found, s
 }
 
 // gather finds the devices that a way which asks for all must have.
@@ -199,8 +209,27 @@ func (s *search) device(claim, at, wayAt, n, from int) outcome {
 	return none
 }
 
-// try takes a device for a way and goes on, from a position for the next device.
+// try takes a device for a way if it can be used where the others can, and goes on, from
+// a position for the next device.
 func (s *search) try(claim, at, wayAt, n, i, next int) outcome {
+	if s.blind != nil && s.blind[i] {
+		return none
+	}
+	before := s.on
+	if on, ok := joined(before, s.devices[i].On); ok {
+		s.on = on
+	} else {
+		return none
+	}
+	how := s.use(claim, at, wayAt, n, i, next)
+	if how != found {
+		s.on = before
+	}
+	return how
+}
+
+// use is try, places not asked.
+func (s *search) use(claim, at, wayAt, n, i, next int) outcome {
 	c := &s.set.claims[claim]
 	w := c.requests[at].ways[wayAt]
 	d := &s.devices[i]

@@ -33,7 +33,7 @@ func (r *round) advised() {
 			continue
 		}
 		risky[spotPoolOf(n)] = true
-		if r.mayLeave(n) {
+		if r.mayLeave(i) {
 			sites = append(sites, i)
 		}
 	}
@@ -65,9 +65,10 @@ func spotPoolOf(n *model.Node) spotPool {
 	return spotPool{name, zone}
 }
 
-// mayLeave reports whether the node may be replaced as the provider advises,
+// mayLeave reports whether the node of the site may be replaced as the provider advises,
 // budgets not asked, and notes why not.
-func (r *round) mayLeave(n *model.Node) bool {
+func (r *round) mayLeave(site int) bool {
+	n := &r.s.Nodes[site]
 	pool, ok := r.pools[n.Pool]
 	if !ok || n.Claim == "" || !n.Initialized || n.Deleting || r.taken[n.Name] || r.s.Pools[pool].Static != nil ||
 		spotPoolOf(n) == (spotPool{}) || len(n.Movable) == 0 {
@@ -76,6 +77,9 @@ func (r *round) mayLeave(n *model.Node) bool {
 	cause, why := model.ByNode, cmp.Or(n.Disruption.Blocked, n.Disruption.Held)
 	if got, receives := r.receiving[n.Name]; why == "" && receives && got.keeps(model.Drifted) {
 		cause, why = model.ByUse, use(got)
+	}
+	if why == "" && len(r.whole(site)) > 1 {
+		why = r.asWhole(site, "the cloud sent a rebalance recommendation for this one")
 	}
 	if why == "" && n.Disruption.Fresh {
 		cause, why = model.ByPolicy, "pods on it were moved within the last hour"

@@ -33,7 +33,7 @@ func (r *round) confirm() {
 				group = append(group, i)
 			}
 		}
-		if len(group) == 0 || len(group) < len(intent.Claims) {
+		if len(group) == 0 || len(group) < len(intent.Claims) || !r.isWhole(group) {
 			continue
 		}
 		if !r.allowed(intent.Reason, group...) && !givenBack(&r.s.Nodes[group[0]], intent.Reason) {
@@ -45,7 +45,7 @@ func (r *round) confirm() {
 			r.remove(group[0])
 		case model.Drifted:
 			r.open(model.Drifted)
-			r.replace(group[0])
+			r.replace(group...)
 		case model.Underutilized:
 			r.open(model.Underutilized)
 			if o := r.rehearsed(r.weigh(group)); o.good() {

@@ -22,17 +22,18 @@ func (r *round) consolidate() {
 		r.overBudget(&r.s.Nodes[i], model.Underutilized)
 		return true
 	})
-	if len(candidates) == 0 {
+	units := r.unitsAmong(candidates)
+	if len(units) == 0 {
 		return
 	}
 	r.open(model.Underutilized)
-	r.price(candidates)
+	r.price(slices.Concat(units...))
 	r.rows, r.homes = r.memory.Nodes(&r.s), map[*model.Shape][]string{}
-	offers := r.weighAll(candidates)
+	offers := r.weighAll(units)
 	for _, o := range offers {
 		o.rank = o.yield()
 	}
-	if best := r.group(candidates); best != nil {
+	if best := r.group(alone(units)); best != nil {
 		best.rank = rank(best, offers)
 		offers = append([]*offer{best}, offers...)
 	}
@@ -40,6 +41,52 @@ func (r *round) consolidate() {
 	for _, o := range offers {
 		r.takeIfGood(o)
 	}
+}
+
+// unitsAmong returns the candidates with what is removed together with each, in their
+// order, and notes of the others why they stay.
+func (r *round) unitsAmong(candidates []int) [][]int {
+	var out [][]int
+	asked := map[int]bool{}
+	for _, i := range candidates {
+		unit := r.whole(i)
+		if asked[unit[0]] {
+			continue
+		}
+		asked[unit[0]] = true
+		if len(unit) > 1 {
+			cause, why := r.tied(unit, model.Underutilized)
+			if why == "" && !r.allowed(model.Underutilized, unit...) {
+				cause, why = model.ByBudget, "disruption budgets allow fewer nodes now"
+			}
+			if why != "" {
+				r.keepAll(unit, cause, why)
+				continue
+			}
+		}
+		out = append(out, unit)
+	}
+	return out
+}
+
+// keepAll notes of all nodes of a unit why they are kept.
+func (r *round) keepAll(unit []int, cause model.Cause, why string) {
+	for _, i := range unit {
+		if n := &r.s.Nodes[i]; r.refused[n.Name].Why == "" {
+			r.keep(n, model.Underutilized, cause, r.asWhole(i, why))
+		}
+	}
+}
+
+// alone returns the sites that are units by themselves.
+func alone(units [][]int) []int {
+	var out []int
+	for _, unit := range units {
+		if len(unit) == 1 {
+			out = append(out, unit[0])
+		}
+	}
+	return out
 }
 
 // takeIfGood makes the command of the offer part of the plan if it is still good
@@ -61,12 +108,14 @@ func (r *round) takeIfGood(o *offer) {
 	switch {
 	case o.good():
 		r.take(o)
-	case len(o.sites) == 1:
-		n := &r.s.Nodes[o.sites[0]]
-		r.keep(n, model.Underutilized, o.cause, o.why)
-		stay := r.refused[n.Name]
-		stay.Score = o.lowest()
-		r.refused[n.Name] = stay
+	case len(o.sites) == 1 || o.whole:
+		for _, i := range o.sites {
+			n := &r.s.Nodes[i]
+			r.keep(n, model.Underutilized, o.cause, r.asWhole(i, o.why))
+			stay := r.refused[n.Name]
+			stay.Score = o.lowest()
+			r.refused[n.Name] = stay
+		}
 	}
 }
 

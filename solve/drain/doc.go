@@ -11,12 +11,16 @@
 // of static pools, then of others; spot nodes that the provider advises to leave; nodes, single ones and groups, whose pods can
 // be had for less, those first that save most for what they disrupt.
 //
+// Nodes with pods of a PodGroup whose pods are disrupted together are one unit, for drift and
+// for savings: all of them go in one command, or none does.
+//
 // # How to read it
 //
 // A round (round.go) is one decision. It is made of the scene, the cluster as it
 // will be (scene.go); estimates of what pods cost at least (screen.go); inquiries,
 // which ask trials about the scene (inquiry.go); and permits, which say what may be
-// removed (candidates.go). decide.go runs it: unhealthy.go, confirm.go, empty.go,
+// removed (candidates.go). whole.go tells which nodes
+// go only together. decide.go runs it: unhealthy.go, confirm.go, empty.go,
 // static.go, drift.go, advised.go and consolidate.go each take nodes away for one
 // reason. consolidate.go asks about nodes one by one and in groups (group.go);
 // weigh.go makes an offer (offer.go) of the answer, which toll.go, price.go,

@@ -19,46 +19,79 @@ func (r *round) drift() {
 	}
 	r.open(model.Drifted)
 	for _, i := range candidates {
-		if n := &r.s.Nodes[i]; !r.allowed(model.Drifted, i) {
+		n := &r.s.Nodes[i]
+		switch got, receives := r.receiving[n.Name]; {
+		case r.taken[n.Name]: // with others of its unit
+		case !r.allowed(model.Drifted, i):
 			r.overBudget(n, model.Drifted)
-		} else if got, receives := r.receiving[n.Name]; receives && got.keeps(model.Drifted) {
+		case receives && got.keeps(model.Drifted):
 			r.keep(n, model.Drifted, model.ByUse, use(got))
-		} else {
+		case len(r.whole(i)) == 1 || !r.replaceWhole(i) && n.Disruption.Deadline:
 			r.replace(i)
 		}
 	}
 }
 
-// replace takes a drifted node away if its pods find places. Those on nodes that
-// are drifted themselves are the last resort, since the pods would have to move
-// again.
-func (r *round) replace(site int) {
-	t, pending := &pack.Trial{}, r.s.Nodes[site].Movable
-	if why := unplaceable(&r.s.Nodes[site]); why != "" {
-		r.keep(&r.s.Nodes[site], model.Drifted, model.ByPlace, why)
-		return
+// replaceWhole takes the drifted node of the site away together with all others of its
+// unit, and reports whether it does.
+func (r *round) replaceWhole(site int) bool {
+	n, unit := &r.s.Nodes[site], r.whole(site)
+	cause, why := r.tied(unit, model.Drifted)
+	if why == "" && !r.allowed(model.Drifted, unit...) {
+		cause, why = model.ByBudget, "disruption budgets allow fewer nodes now"
 	}
+	if why != "" {
+		r.keep(n, model.Drifted, cause, r.asWhole(site, why))
+		return false
+	}
+	return r.replace(unit...)
+}
+
+// replace takes drifted nodes away, all in one command, if their pods find places, and
+// reports whether they do. Places on nodes that are drifted themselves are the last resort,
+// since the pods would have to move again.
+func (r *round) replace(sites ...int) bool {
+	c := model.Command{Reason: model.Drifted}
+	nodes := make([]model.Node, len(sites))
+	for i, site := range sites {
+		n := &r.s.Nodes[site]
+		nodes[i], c.Cost, c.Nodes = *n, c.Cost+n.Price, append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
+		if why := unplaceable(n); why != "" {
+			r.stayDrifted(sites, why)
+			return false
+		}
+	}
+	t, pending := &pack.Trial{}, movable(nodes)
 	if len(pending) > 0 {
-		t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
+		t, pending = r.try(question{sites: sites, most: unlimited}, r.policy)
 		if len(t.Left) > 0 {
 			r.close(infirm)
-			t, pending = r.try(question{sites: []int{site}, most: unlimited}, r.policy)
+			t, pending = r.try(question{sites: sites, most: unlimited}, r.policy)
 			r.open(model.Drifted)
 		}
 	}
-	n := &r.s.Nodes[site]
 	if len(t.Left) > 0 {
-		if c, placed, ok := r.terminateFirst(site, model.Drifted); ok {
-			r.accept(c, []int{site}, placed)
-		} else {
-			r.keep(n, model.Drifted, model.ByPlace, homeless(t))
+		if len(sites) == 1 {
+			if c, placed, ok := r.terminateFirst(sites[0], model.Drifted); ok {
+				r.accept(c, sites, placed)
+				return true
+			}
 		}
-		return
+		r.stayDrifted(sites, homeless(t))
+		return false
 	}
-	r.accept(model.Command{
-		Reason: model.Drifted, Nodes: []model.Target{{Node: n.Name, Claim: n.Claim}},
-		Moves: t.Moves, Launches: t.Launches, Cost: n.Price, Savings: n.Price - t.Cost,
-	}, []int{site}, pending)
+	c.Moves, c.Launches, c.Savings = t.Moves, t.Launches, c.Cost-t.Cost
+	r.accept(c, sites, pending)
+	return true
+}
+
+// stayDrifted notes that no places are found for the pods of the nodes.
+func (r *round) stayDrifted(sites []int, why string) {
+	for _, i := range sites {
+		if n := &r.s.Nodes[i]; !n.Disruption.Drifted.IsZero() {
+			r.keep(n, model.Drifted, model.ByPlace, r.asWhole(i, why))
+		}
+	}
 }
 
 // unplaceable returns which pod of the node no plan can place, and why.

@@ -16,6 +16,7 @@ type offer struct {
 	command model.Command
 	at      int         // how many commands there were when it was asked
 	ample   bool        // nodes that are launched have room to spare
+	whole   bool        // the sites are a unit of several nodes
 	most    model.Price // what its launches may cost
 	toll    toll
 	rank    float64     // those of higher rank go first

@@ -76,8 +76,10 @@ func (ask *inquiry) afford(o *offer, options [][]pack.Option, most model.Price) 
 		l := &launches[i]
 		limit := slices.MinFunc(menus[i], byWorst).worst + slack/model.Price(len(launches))
 		menu := slices.DeleteFunc(menus[i], func(x choice) bool { return x.worst > limit })
-		if menu, o.alike = ask.unlike(menu, o.sites); len(menu) > 0 {
-			o.alike = nil
+		if !o.whole { // of a unit, no node can be kept
+			if menu, o.alike = ask.unlike(menu, o.sites); len(menu) > 0 {
+				o.alike = nil
+			}
 		}
 		if spot && len(menu) > 0 && menu[0].CapacityType == capacitySpot {
 			if len(menu) < mostSpot {

@@ -19,6 +19,7 @@ type scene struct {
 	lodgers   lodgers                     // room that buffers keep
 	stage     []fit.NodeRow               // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
 	totals    []total                     // by index in s.Pools
+	units     map[int][]int               // of nodes that are removed together, by site; nil = to be made
 	menus     map[menu]model.Requirements // what the types of launches have in common, as far as it was asked for
 }
 

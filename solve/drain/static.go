@@ -29,7 +29,7 @@ func (r *round) static() {
 		left := r.turnover(p)
 		for _, site := range drifted[p.Name] {
 			n := &r.s.Nodes[site]
-			if cause, why := r.holds(n); why != "" {
+			if cause, why := r.holds(site); why != "" {
 				r.keep(n, model.Drifted, cause, why)
 			} else if left.why == "" && !r.allowed(model.Drifted, site) {
 				r.overBudget(n, model.Drifted)
@@ -72,14 +72,17 @@ func (r *round) gives(n *model.Node) int {
 	return 1
 }
 
-// holds returns what about the node itself keeps it.
-func (r *round) holds(n *model.Node) (model.Cause, string) {
+// holds returns what about the node of the site itself keeps it.
+func (r *round) holds(site int) (model.Cause, string) {
+	n := &r.s.Nodes[site]
 	got, receives := r.receiving[n.Name]
 	switch d := &n.Disruption; {
 	case d.Blocked != "":
 		return model.ByNode, d.Blocked
 	case d.Held != "" && !d.Deadline:
 		return model.ByNode, d.Held
+	case len(r.whole(site)) > 1 && !d.Deadline:
+		return model.ByNode, r.asWhole(site, "its NodePool is static")
 	case receives && got.buffer == "":
 		return model.ByUse, use(got)
 	}

@@ -79,11 +79,11 @@ func (ask *inquiry) unpaid(o *offer) (model.Cause, string) {
 	return model.ByPrice, why
 }
 
-// weighAll asks about each of the nodes by itself. The questions are asked of
+// weighAll asks about each of the units by itself. The questions are asked of
 // one Snapshot, so it makes no difference how many are asked at once.
-func (r *round) weighAll(sites []int) []*offer {
+func (r *round) weighAll(units [][]int) []*offer {
 	r.total(0) // before it is shared
-	out := make([]*offer, len(sites))
+	out := make([]*offer, len(units))
 	workers := make([]inquiry, len(r.memories))
 	for w := range workers {
 		c := *r.inquiry.scene
@@ -91,8 +91,8 @@ func (r *round) weighAll(sites []int) []*offer {
 		workers[w] = r.inquiry
 		workers[w].scene, workers[w].homes, workers[w].least = &c, map[*model.Shape][]string{}, map[*model.Shape]float64{}
 	}
-	for from := 0; from < len(sites); from += atOnce {
-		to := min(from+atOnce, len(sites))
+	for from := 0; from < len(units); from += atOnce {
+		to := min(from+atOnce, len(units))
 		parts := make([]*work.Budget, to-from)
 		for i := range parts {
 			parts[i] = r.work.Part(perQuestion)
@@ -102,7 +102,7 @@ func (r *round) weighAll(sites []int) []*offer {
 			group.Go(func() {
 				for i := from + w; i < to; i += len(workers) {
 					workers[w].work = parts[i-from]
-					out[i] = workers[w].weigh(sites[i : i+1])
+					out[i] = workers[w].weigh(units[i])
 				}
 			})
 		}
@@ -126,7 +126,7 @@ func (ask *inquiry) weighAmply(sites []int) *offer { return ask.weighAs(sites, t
 
 func (ask *inquiry) weighAs(sites []int, ample bool) *offer {
 	sites = slices.Sorted(slices.Values(sites))
-	o := &offer{sites: sites, at: len(ask.plan.Commands), toll: ask.tollOf(sites), ample: ample}
+	o := &offer{sites: sites, at: len(ask.plan.Commands), toll: ask.tollOf(sites), ample: ample, whole: len(sites) > 1 && len(ask.whole(sites[0])) > 1}
 	if ask.work.Spent() {
 		o.cause, o.why = model.Unexamined, "not examined: other nodes used up the work that one decision may take"
 		return o

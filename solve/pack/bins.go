@@ -77,6 +77,20 @@ func (x *draft) podRequests(b bin) model.Resources {
 	return sum
 }
 
+// fitBeside reports whether free is enough for the pods of the bin and for more.
+func (x *draft) fitBeside(more model.Resources, b *bin, free model.Resources) bool {
+	for r := range max(len(free), len(more)) {
+		sum := more.At(r)
+		for _, p := range b.take {
+			sum += x.demands[p.demand].Shape.Requests.At(r) * int64(p.pods)
+		}
+		if v := free.At(r); sum > v || v < 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // spans reports whether the types that nodes of the bin can be launched as span
 // what its pool demands.
 func (x *draft) spans(b bin) bool {

@@ -22,7 +22,9 @@ type proof struct {
 
 // bound returns a price no feasible plan for the pods that x places can beat,
 // given that pods planned before stay where they were planned. Preferences that
-// the plan grants may lead pods of their kinds to pools of less weight.
+// the plan grants may lead pods of their kinds to pools of less weight. Rules between
+// pods are as the planner reads them while it launches nodes: pods spread over all
+// domains in which nodes could be launched.
 //
 // Proof. Let v_i be the worth of a pod of demand i. The pods on a new node are
 // worth at most what the node costs, whatever they are; the pods on an existing
@@ -93,52 +95,33 @@ func (v *proof) nodesWithKept() []fit.NodeRow {
 }
 
 // prove works out what one pod of each demand is worth at least wherever a plan
-// launches a node for it: at these worths, no node of any tier is worth more than it
-// costs, whatever pods share it. When the plan keeps rules that are stricter than
-// the scheduler's, it proves as if there were no rules between pods but that some
+// launches nodes for its pods: at these worths, no node of any tier is worth more than
+// it costs, whatever pods share it. When the plan may break rules that the planner keeps
+// while it launches nodes, it proves as if there were no rules between pods but that some
 // never share a node with their like: a plan that keeps all rules is one of those
 // that the proof is about.
 func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
-	fresh := *x
-	v := &proof{draft: &fresh}
-	v.limits = newLimits(v.catalogue)
-	strict := v.stricter()
-	if strict {
-		v.groups = nil
-	}
+	v := &proof{draft: x}
 	bought, confined := v.boughtFor(), map[*demand]int{}
-	for _, d := range v.demands {
+	for _, d := range x.demands {
 		confined[d] = v.confinedTo(d)
 	}
-	worth := map[*demand]float64{}
+	fresh, divided := divide(x, bought)
+	v.draft = fresh
 	for i, tier := range v.tiers {
-		var free []*demand
-		wholes := map[*demand]*demand{}
-		for _, d := range v.demands {
-			n := bought[d]
+		var free []*piece
+		for _, d := range x.demands {
 			_, favoured := granted[d.kind]
-			if d.whole != nil || n == 0 && (len(v.startNodes) == 0 || d.loose == len(d.left)) || favoured && v.avoids(d.Shape) { // a preference may lead it to where it goes at last
+			if at := confined[d]; favoured && v.avoids(d.Shape) || !favoured && at != anyTier && at != i { // a preference may lead it to where it goes at last
 				continue
 			}
-			if at := confined[d]; !favoured && at != anyTier && at != i {
-				continue
-			}
-			f := *d
-			f.left = d.Pods[:max(n, d.loose-len(d.left))] // another plan may launch nodes for pods that have room here
-			if len(d.Shape.HostPorts) > 0 {               // a node that is settled for some domain may have no daemon that takes them
-				f.Demand = v.spanning(v.catalogue.NewDemand(model.Pending{Shape: d.Shape, Pods: d.Pods}))
-				f.class = v.classOf(&f)
-			}
-			if strict {
-				f.apart, f.most = nil, v.never(d)
-			}
-			free, wholes[&f] = append(free, &f), d
+			free = append(free, divided[d].pieces...)
 		}
-		for d, w := range v.proveTier(free, wholes, tier, strict) {
-			if before, known := worth[d]; !known || w < before {
-				worth[d] = w
-			}
-		}
+		v.proveTier(free, tier)
+	}
+	worth := map[*demand]float64{}
+	for d, all := range divided {
+		worth[d] = all.cheapest()
 	}
 	return worth
 }
@@ -156,45 +139,38 @@ func (v *proof) boughtFor() map[*demand]int {
 	return out
 }
 
-// proveTier returns what a pod of each demand is worth in a tier, by the whole it
-// stands for: by what pods were worth when nodes were launched for them or, where none
-// were or again, by what they are worth without rules.
-func (v *proof) proveTier(free []*demand, wholes map[*demand]*demand, tier tier, anew bool) map[*demand]float64 {
-	out := map[*demand]float64{}
+// proveTier lowers what a pod of each piece is worth to what it is in a tier: by what
+// pods were worth when nodes were launched for them or, where none were or the plan keeps
+// other rules, by what they are worth then.
+func (v *proof) proveTier(free []*piece, tier tier) {
 	m := &market{draft: v.draft, tier: tier}
-	q := m.covering(free)
+	of, open := map[*demand]*piece{}, make([]*demand, len(free))
+	for i, p := range free {
+		of[&p.demand], open[i] = p, &p.demand
+	}
+	q := m.covering(open)
 	if m.partial || v.policy.RelaxMinValues && v.demanding(tier) { // plans are feasible that no node of the problem stands for
 		for _, f := range q.demands {
-			out[wholes[f]] = 0
+			of[f].lower(0)
 		}
-		return out
+		return
 	}
 	known := func(f *demand) bool {
-		_, ok := v.prices[wholes[f]]
-		return ok && !anew
+		_, ok := v.prices[of[f].source]
+		return ok
 	}
-	values := make([]float64, len(q.demands))
-	if slices.ContainsFunc(q.demands, func(f *demand) bool { return !known(f) }) {
-		values = cover.Values(&q.Problem, cover.Unlimited(), v.budget)
+	values, all := make([]float64, len(q.demands)), !v.homeless()
+	if !all || slices.ContainsFunc(q.demands, func(f *demand) bool { return !known(f) }) {
+		values, all = cover.Values(&q.Problem, cover.Unlimited(), v.budget), false
 	}
 	for i, f := range q.demands {
-		if known(f) {
-			values[i] = v.prices[wholes[f]]
+		if known(f) && (all || !v.stricter()) { // beside pods that are tied to a domain, prices are those of other problems
+			values[i] = v.prices[of[f].source]
 		}
 	}
-	for i, v := range cover.Prove(&q.Problem, values, v.budget) {
-		out[wholes[q.demands[i]]] = v
+	for i, w := range cover.Prove(&q.Problem, values, v.budget) {
+		of[q.demands[i]].lower(w)
 	}
-	return out
-}
-
-// never returns how many pods of d share a new node at most in any plan: 1 when
-// they keep from each other; 0 = any number.
-func (v *proof) never(d *demand) int {
-	if len(d.Shape.HostPorts) > 0 || v.topology.Excludes(d.kind, d.kind) {
-		return 1
-	}
-	return 0
 }
 
 // anyTier stands for all tiers.

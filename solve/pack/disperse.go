@@ -342,7 +342,7 @@ func (c *dispersal) divide(b bin) (one, two bin) {
 	for _, t := range b.take {
 		for _, p := range t.chosen {
 			of := -1
-			if i, ok := c.loadOf(c.standsFor(c.demands[t.demand], p)[0].pod); ok {
+			if i, ok := c.loadOf(&c.standsFor(c.demands[t.demand], p)[0].pod); ok {
 				of = i
 			}
 			units = append(units, unit{t.demand, of, p})
@@ -558,7 +558,7 @@ func crowds(x *draft) bool {
 	}
 	c := newDispersal(x)
 	for i := range x.placed {
-		c.loadOf(x.placed[i].pod)
+		c.loadOf(&x.placed[i].pod)
 	}
 	total := func() (sum float64) {
 		for i := range c.loads {

@@ -24,7 +24,7 @@
 //   - disperse (disperse.go, spill.go, spotpools.go) launches some of them in other spot
 //     pools, or two in place of one, or moves pods between them, so that no workload
 //     is in few of these.
-//   - proof (bound.go) proves how much any plan must cost.
+//   - proof (bound.go, pieces.go) proves how much any plan must cost.
 //   - report (render.go, verdict.go) tells what was planned, and why pods stay
 //     pending.
 //

@@ -125,14 +125,19 @@ func (s domains) carryOut(d *demand, cells []*cell) {
 
 // pin makes a demand of pods of d that are given nodes in the cell.
 func (s domains) pin(d *demand, c *cell, pods []model.Pod) {
+	s.demands = append(s.demands, s.partOf(d, c.area, pods))
+}
+
+// partOf returns the demand of pods of d that are given nodes in the area.
+func (q *problem) partOf(d *demand, a area, pods []model.Pod) *demand {
 	shape := *d.Shape
-	shape.Selector = shape.Selector.And(c.pins...)
+	shape.Selector = shape.Selector.And(a.pins...)
 	part := &demand{
-		Demand: s.compile(model.Pending{Shape: &shape, Pods: pods}),
-		kind:   d.kind, whole: d, area: &c.area, left: slices.Clone(pods),
+		Demand: q.compile(model.Pending{Shape: &shape, Pods: pods}),
+		kind:   d.kind, whole: d, area: &a, left: slices.Clone(pods),
 	}
-	part.firm = s.catalogue.Fits(part.Demand, fit.Range{To: len(s.catalogue.Offers)})
-	s.demands = append(s.demands, part)
+	part.firm = q.catalogue.Fits(part.Demand, fit.Range{To: len(q.catalogue.Offers)})
+	return part
 }
 
 // recruit helps pods of d that have affinity to pods whose domain is not

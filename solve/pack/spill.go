@@ -50,9 +50,9 @@ func (c *dispersal) without(b bin, l, n int) (kept, gone bin) {
 	kept.take, gone.take = nil, nil
 	for _, t := range b.take {
 		stay, move := portion{demand: t.demand}, portion{demand: t.demand}
-		for _, p := range t.chosen {
+		for i, p := range t.chosen {
 			to := &stay
-			if of, ok := c.loadOf(p); ok && of == l && move.pods < n && c.moves(t.demand) {
+			if of, ok := c.loadOf(&t.chosen[i]); ok && of == l && move.pods < n && c.moves(t.demand) {
 				to = &move
 			}
 			to.pods, to.chosen = to.pods+1, append(to.chosen, p)
@@ -133,12 +133,12 @@ func (c *dispersal) joined(to bin, gone *bin, most int64) (bin, int) {
 	for t := len(gone.take) - 1; t >= 0; t-- {
 		from := gone.take[t]
 		d := c.demands[from.demand]
-		if slices.ContainsFunc(to.take, func(t portion) bool { return conflict(d, c.demands[t.demand]) }) || !d.Offers.Has(to.offer) {
+		if !d.Offers.Has(to.offer) || slices.ContainsFunc(to.take, func(t portion) bool { return conflict(d, c.demands[t.demand]) }) {
 			continue
 		}
-		for from.pods > 0 && int64(took) < most {
+		for from.pods > 0 && int64(took) < most && c.fitBeside(d.Shape.Requests, &to, row.Free) {
 			next := c.plusOne(to, from.demand, from.chosen[from.pods-1])
-			if !c.podRequests(next).Fits(row.Free) || !c.supplied(row, next.take) || !c.catalogue.MatchAll(c.demandsOf(next)).Has(to.offer) || c.spoils(to, d, to.offer) {
+			if !c.supplied(row, next.take) || !c.catalogue.MatchAll(c.demandsOf(next)).Has(to.offer) || c.spoils(to, d, to.offer) {
 				break
 			}
 			to, took, from.pods = next, took+1, from.pods-1

@@ -4,6 +4,7 @@ package pack
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -94,8 +95,8 @@ func newDispersal(x *draft) *dispersal {
 	}
 	for i := range x.bins {
 		for _, t := range x.bins[i].take {
-			for _, one := range c.podsOf(t) {
-				c.loadOf(one.pod)
+			for p := range c.podsOf(t) {
+				c.loadOf(p)
 			}
 		}
 		pool := x.poolOf(x.bins[i].offer)
@@ -119,21 +120,27 @@ func (c *dispersal) countAll() {
 	}
 }
 
-// podsOf returns the pods of a portion, those of bundles each.
-func (c *dispersal) podsOf(t portion) []tied {
-	out := make([]tied, 0, len(t.chosen))
-	for _, p := range t.chosen {
-		if len(c.bundles) == 0 {
-			out = append(out, tied{c.demands[t.demand], p})
-			continue
+// podsOf yields the pods of a portion, those of bundles each.
+func (c *dispersal) podsOf(t portion) iter.Seq[*model.Pod] {
+	return func(yield func(*model.Pod) bool) {
+		for i := range t.chosen {
+			if len(c.bundles) == 0 {
+				if !yield(&t.chosen[i]) {
+					return
+				}
+				continue
+			}
+			for _, one := range c.standsFor(c.demands[t.demand], t.chosen[i]) {
+				if !yield(&one.pod) {
+					return
+				}
+			}
 		}
-		out = append(out, c.standsFor(c.demands[t.demand], p)...)
 	}
-	return out
 }
 
 // loadOf returns the load that the pod is part of, a new one if there is none yet.
-func (c *dispersal) loadOf(p model.Pod) (int, bool) {
+func (c *dispersal) loadOf(p *model.Pod) (int, bool) {
 	if p.Workload == "" || p.Buffer != "" {
 		return 0, false
 	}
@@ -227,8 +234,8 @@ func (c *dispersal) count(b *bin, stakes []stake, sign int64) {
 func (c *dispersal) stakes(b *bin) []stake {
 	var out []stake
 	for _, t := range b.take {
-		for _, one := range c.podsOf(t) {
-			i, ok := c.loadOf(one.pod)
+		for p := range c.podsOf(t) {
+			i, ok := c.loadOf(p)
 			if !ok {
 				continue
 			}

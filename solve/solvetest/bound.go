@@ -38,7 +38,23 @@ func (g *generator) inhabit(d Draw, s *model.Snapshot) {
 	for i := range s.Nodes {
 		g.grounds(s, &s.Nodes[i])
 	}
+	if d.Groups {
+		g.tie(s)
+	}
 	use(s)
+}
+
+// tie has nodes run pods of PodGroups whose pods are disrupted together.
+func (g *generator) tie(s *model.Snapshot) {
+	for i := range s.Nodes {
+		d := &s.Nodes[i].Disruption
+		for k := range 2 {
+			if !d.Empty && g.maybe(30) {
+				d.Together = append(d.Together, fmt.Sprintf("default/whole-%d", k))
+			}
+		}
+	}
+	s.Groups = append(s.Groups, model.PodGroup{Name: "default/whole-0", MinCount: 2, Running: 1 + g.IntN(4)})
 }
 
 func (g *generator) disruption(d *model.Disruption) {

@@ -54,12 +54,13 @@ func Check(s *model.Snapshot, p model.Policy, plan *model.Plan) []string {
 }
 
 type checker struct {
-	s       *model.Snapshot
-	policy  model.Policy
-	seen    map[string]int
-	shapes  map[string]*model.Shape
-	pending map[string]*model.Pending // by pod
-	wrong   []string
+	s        *model.Snapshot
+	policy   model.Policy
+	seen     map[string]int
+	shapes   map[string]*model.Shape
+	pending  map[string]*model.Pending // by pod
+	stations map[string]station        // of the plan
+	wrong    []string
 
 	cautious bool // what only just holds does not
 }
@@ -80,6 +81,7 @@ func (c *checker) fail(format string, args ...any) {
 }
 
 func (c *checker) placements(plan *model.Plan) {
+	c.stations = c.stationsOf(plan)
 	used := map[string]model.Resources{}
 	shapes := map[string][]*model.Shape{}
 	for _, p := range plan.Placements {
@@ -113,13 +115,7 @@ func (c *checker) placements(plan *model.Plan) {
 		if overAttached(&c.s.Nodes[i], shapes[name]) {
 			c.fail("node %s attaches more volumes than it can", name)
 		}
-		var pods []model.Pod
-		for _, p := range plan.Placements {
-			if p.Node == name {
-				pods = append(pods, p.Pod)
-			}
-		}
-		if missing := c.lacking(c.s.Nodes[i].Devices, pods); len(missing) > 0 {
+		if missing := c.lacking(name, c.stations[name], c.stations); len(missing) > 0 {
 			c.fail("node %s has no devices for %v", name, missing)
 		}
 	}
@@ -266,7 +262,7 @@ func (c *checker) outcome(i int, pool *model.Pool, l *model.Launch, o outcome) {
 			c.fail("launch %d as %s attaches %d volumes of %s, %d are allowed", i, o.kind.Name, n, limit.Driver, limit.Most)
 		}
 	}
-	if missing := c.lacking(o.kind.Devices, l.Pods); len(missing) > 0 {
+	if missing := c.lacking(launchKey(i), newStation(pool, l, o), c.stations); len(missing) > 0 {
 		c.fail("launch %d as %s has no devices for %v", i, o.kind.Name, missing)
 	}
 	if clash(ports, shapes) {

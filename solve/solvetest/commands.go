@@ -79,10 +79,11 @@ func (c *checker) command(i int, cmd *model.Command) {
 		if t.Claim != n.Claim {
 			c.fail("command %d says that the claim of %s is %s", i, t.Node, t.Claim)
 		}
-		if why := c.objection(n, cmd.Reason); why != "" {
+		if why := c.objection(n, cmd.Reason); why != "" && !(why == notDrifted && c.accompanies(n, cmd)) {
 			c.fail("command %d takes %s away as %s, which %s", i, n.Name, cmd.Reason, why)
 		}
 		nodes = append(nodes, n)
+		c.whole(i, cmd, n)
 	}
 	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n *model.Node) bool { return c.pool(n.Pool) == nil }) {
 		c.fail("command %d takes nothing away, or what is not ours", i)
@@ -106,6 +107,38 @@ func (c *checker) command(i int, cmd *model.Command) {
 	}
 }
 
+const notDrifted = "has not drifted"
+
+// accompanies reports whether the node goes because of a drifted node of the command with
+// pods of the same PodGroups, whose pods are disrupted together.
+func (c *checker) accompanies(n *model.Node, cmd *model.Command) bool {
+	if len(n.Disruption.Together) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(cmd.Nodes, func(t model.Target) bool {
+		o := c.node(t.Node)
+		return o != n && o != nil && len(o.Disruption.Together) > 0 && !o.Disruption.Drifted.IsZero()
+	})
+}
+
+// whole checks that the command takes all nodes away with pods of PodGroups on the node
+// whose pods are disrupted together.
+func (c *checker) whole(i int, cmd *model.Command, n *model.Node) {
+	if cmd.Reason == model.Unhealthy || cmd.Reason == model.Drifted && n.Disruption.Deadline {
+		return
+	}
+	for _, o := range c.s.Nodes {
+		if shares(&o, n) && !slices.ContainsFunc(cmd.Nodes, func(t model.Target) bool { return t.Node == o.Name }) {
+			c.fail("command %d takes %s away without %s, which has pods of the same PodGroup", i, n.Name, o.Name)
+		}
+	}
+}
+
+// shares reports whether both nodes have pods of one PodGroup whose pods are disrupted together.
+func shares(a, b *model.Node) bool {
+	return slices.ContainsFunc(a.Disruption.Together, func(g string) bool { return slices.Contains(b.Disruption.Together, g) })
+}
+
 // objection says why a node may not be removed for the reason; "" = it may.
 func (c *checker) objection(n *model.Node, reason model.Reason) string {
 	d, pool := &n.Disruption, c.pool(n.Pool)
@@ -126,7 +159,7 @@ func (c *checker) objection(n *model.Node, reason model.Reason) string {
 		return "is held"
 	case reason == model.Drifted:
 		if d.Drifted.IsZero() && (c.policy.RebalancePremium == nil || d.Advised.IsZero()) {
-			return "has not drifted"
+			return notDrifted
 		}
 	case reason == model.Empty && d.Returned:
 		if !d.Empty {
@@ -305,7 +338,10 @@ func dearest(pool *model.Pool, l *model.Launch) model.Price {
 // that goes is of a type it lists, for no more money, and where its pods could
 // stay.
 func (c *checker) unlike(i int, l *model.Launch, nodes []*model.Node) {
-	if len(nodes) < 2 {
+	tied := func(n *model.Node) bool { // it cannot be kept
+		return slices.ContainsFunc(nodes, func(o *model.Node) bool { return o != n && shares(o, n) })
+	}
+	if len(nodes) < 2 || slices.ContainsFunc(nodes, tied) {
 		return
 	}
 	for _, n := range nodes {

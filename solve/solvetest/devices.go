@@ -18,6 +18,9 @@ type hardware struct {
 	given []gift              // to pods before, for good
 	over  bool                // the scheduler abandons the pod
 	done  map[string]bool     // claims that pods share and that have devices
+
+	labels model.Requirements // of the node: of devices that are of no single node, it can use some
+	common *[]gift            // of those devices to pods before, on any node
 }
 
 // gift is a device that a pod gets.
@@ -31,9 +34,19 @@ type gift struct {
 }
 
 func newHardware(s *model.Snapshot, pools []model.DevicePool) *hardware {
-	h := &hardware{s: s, done: map[string]bool{}}
-	for i := range pools {
-		h.pools = append(h.pools, &pools[i])
+	return newHardwareAt(s, station{pools: pools}, nil, &[]gift{})
+}
+
+// newHardwareAt is newHardware of a node that can use these pools as well.
+func newHardwareAt(s *model.Snapshot, at station, more []model.DevicePool, common *[]gift) *hardware {
+	h := &hardware{s: s, done: map[string]bool{}, labels: at.labels, common: common}
+	for i := range at.pools {
+		h.pools = append(h.pools, &at.pools[i])
+	}
+	for i := range more {
+		if slices.ContainsFunc(more[i].Devices, h.sees) {
+			h.pools = append(h.pools, &more[i])
+		}
 	}
 	slices.SortStableFunc(h.pools, func(a, b *model.DevicePool) int {
 		late := map[bool]int{true: 1}
@@ -42,6 +55,14 @@ func newHardware(s *model.Snapshot, pools []model.DevicePool) *hardware {
 	return h
 }
 
+// sees reports whether the node can use the device.
+func (h *hardware) sees(d model.Device) bool {
+	return d.On == nil || slices.ContainsFunc(d.On, func(r model.Requirements) bool { _, ok := h.labels.Satisfies(r); return ok })
+}
+
+// gifts returns all that was given to pods before.
+func (h *hardware) gifts() []gift { return slices.Concat(h.given, *h.common) }
+
 // give gives devices to a pod as the scheduler would, and reports whether it found
 // any. Devices for admin access are not kept.
 func (h *hardware) give(pod string, claims []model.DeviceClaim) bool {
@@ -49,7 +70,12 @@ func (h *hardware) give(pod string, claims []model.DeviceClaim) bool {
 	claims = slices.DeleteFunc(slices.Clone(claims), func(c model.DeviceClaim) bool { return h.done[c.Shared] })
 	gifts, ok := h.claims(pod, claims, nil)
 	for _, g := range gifts {
-		if ok && !g.way.Admin {
+		if !ok || g.way.Admin {
+			continue
+		}
+		if slices.ContainsFunc(h.s.Devices, func(p model.DevicePool) bool { return p.Driver == g.pool.Driver && p.Name == g.pool.Name }) {
+			*h.common = append(*h.common, g)
+		} else {
 			h.given = append(h.given, g)
 		}
 	}
@@ -113,7 +139,7 @@ func (h *hardware) everything(g gift) ([]gift, bool) {
 		for i := range p.Devices {
 			g.pool, g.device = p, &p.Devices[i]
 			_, can := takesOf(g.device.Kind, g.way)
-			if h.selects(g.way, g.device.Kind) && can {
+			if h.selects(g.way, g.device.Kind) && can && h.sees(*g.device) {
 				out = append(out, g)
 			}
 		}
@@ -137,7 +163,7 @@ func (h *hardware) devices(g gift, all []gift, count, from int, found []gift, th
 	at := 0
 	for _, p := range h.pools {
 		for i := range p.Devices {
-			if at++; p.Broken != "" || at <= from || !h.selects(g.way, p.Devices[i].Kind) {
+			if at++; p.Broken != "" || at <= from || !h.selects(g.way, p.Devices[i].Kind) || !h.sees(p.Devices[i]) {
 				continue
 			}
 			g.pool, g.device = p, &p.Devices[i]
@@ -193,7 +219,7 @@ func (h *hardware) apart(found []gift) bool {
 	for i, g := range found {
 		used := slices.ContainsFunc(g.pool.InUse, func(u model.DeviceUse) bool {
 			return u.Device == g.device.Name && !(u.Share && g.device.Kind.Shared)
-		}) || slices.ContainsFunc(h.given, func(o gift) bool { return o.device == g.device && !g.device.Kind.Shared })
+		}) || slices.ContainsFunc(h.gifts(), func(o gift) bool { return o.device == g.device && !g.device.Kind.Shared })
 		if used && !g.way.Admin {
 			return false
 		}
@@ -212,7 +238,7 @@ func (h *hardware) balance(p *model.DevicePool, found []gift, capacities bool) b
 	for _, c := range p.Counters {
 		counters[[2]string{c.Set, c.Name}] = c.Value
 	}
-	all := slices.Concat(h.given, found)
+	all := append(h.gifts(), found...)
 	for i := range p.Devices {
 		d := &p.Devices[i]
 		capacity, users := map[string]int64{}, 0
@@ -342,12 +368,15 @@ func attributeOf(g gift, name string, unknown bool) (string, bool) {
 	return "", false
 }
 
-// sharing fails where pods that share a claim are planned on several nodes: its devices
-// are on one.
+// sharing fails where pods that share a claim are planned on several nodes, and its
+// devices are on one.
 func (c *checker) sharing(plan *model.Plan) {
 	at := map[string]string{}
 	see := func(p model.Pod, place string) {
 		for _, claim := range c.shapes[p.Key()].Claims {
+			if !c.ofNodes(&claim) {
+				continue
+			}
 			if known := at[claim.Shared]; claim.Shared != "" && known != "" && known != place {
 				c.fail("pods that share claim %s are planned on %s and %s", claim.Shared, known, place)
 			}
@@ -364,17 +393,108 @@ func (c *checker) sharing(plan *model.Plan) {
 	}
 }
 
-// lacking returns the pods that find no devices on a node with these pools when they
-// come in the scheduler's order: by priority, then by age.
-func (c *checker) lacking(pools []model.DevicePool, pods []model.Pod) []string {
-	pods = slices.DeleteFunc(slices.Clone(pods), func(p model.Pod) bool { return len(c.shapes[p.Key()].Claims) == 0 })
-	slices.SortFunc(pods, func(a, b model.Pod) int {
+// ofNodes reports whether some device of a node, or of a type, meets a request of the
+// claim.
+func (c *checker) ofNodes(claim *model.DeviceClaim) bool {
+	h := newHardware(c.s, nil)
+	meets := func(pools []model.DevicePool) bool {
+		return slices.ContainsFunc(pools, func(p model.DevicePool) bool {
+			return slices.ContainsFunc(p.Devices, func(d model.Device) bool {
+				return slices.ContainsFunc(claim.Requests, func(r model.DeviceRequest) bool {
+					return slices.ContainsFunc(r.Ways, func(w model.DeviceWay) bool { return h.selects(&w, d.Kind) })
+				})
+			})
+		})
+	}
+	return slices.ContainsFunc(c.s.Nodes, func(n model.Node) bool { return meets(n.Devices) }) || slices.ContainsFunc(c.s.Pools, func(p model.Pool) bool {
+		return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { return meets(t.Devices) })
+	})
+}
+
+// station is a node, or what a launch becomes, with the pods that are planned on it.
+type station struct {
+	pools  []model.DevicePool
+	labels model.Requirements
+	pods   []model.Pod
+	taints []model.Taint // of a launch, to which daemons come first
+	isNew  bool
+}
+
+// stationsOf returns the nodes of the plan that get pods by name, and the launches as they
+// are planned by their position.
+func (c *checker) stationsOf(plan *model.Plan) map[string]station {
+	out := map[string]station{}
+	for i := range c.s.Nodes {
+		n := &c.s.Nodes[i]
+		at := station{pools: n.Devices, labels: n.Labels}
+		for _, p := range plan.Placements {
+			if p.Node == n.Name {
+				at.pods = append(at.pods, p.Pod)
+			}
+		}
+		out[n.Name] = at
+	}
+	for i := range plan.Launches {
+		l := &plan.Launches[i]
+		for j := range c.s.Pools {
+			if c.s.Pools[j].Name != l.Pool {
+				continue
+			}
+			for _, o := range outcomes(&c.s.Pools[j], l) {
+				if o.kind.Name == l.Type && o.offer.Zone == l.Zone && o.offer.CapacityType == l.CapacityType {
+					out[launchKey(i)] = newStation(&c.s.Pools[j], l, o)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// newStation is the launch as one of its outcomes.
+func newStation(p *model.Pool, l *model.Launch, o outcome) station {
+	return station{pools: o.kind.Devices, labels: o.labels, pods: l.Pods, taints: p.Taints, isNew: true}
+}
+
+func launchKey(i int) string { return fmt.Sprint("launch ", i) }
+
+// lacking returns the pods of a site that find no devices when they come in the
+// scheduler's order, by priority, then by age, and those of the other sites among them.
+func (c *checker) lacking(key string, at station, others map[string]station) []string {
+	type arrival struct {
+		model.Pod
+		to string
+	}
+	sites := map[string]station{key: at}
+	if len(c.s.Devices) > 0 {
+		for name, other := range others {
+			if name != key {
+				sites[name] = other
+			}
+		}
+	}
+	var pods []arrival
+	common := &[]gift{}
+	nodes, done := map[string]*hardware{}, map[string]bool{}
+	for name, on := range sites {
+		nodes[name] = newHardwareAt(c.s, on, c.s.Devices, common)
+		nodes[name].done = done
+		for _, d := range c.s.Daemons {
+			if on.isNew && accepts(on.labels, on.taints, d.Shape) {
+				nodes[name].give(d.Name, d.Shape.Claims)
+			}
+		}
+		for _, p := range on.pods {
+			if len(c.shapes[p.Key()].Claims) > 0 {
+				pods = append(pods, arrival{p, name})
+			}
+		}
+	}
+	slices.SortFunc(pods, func(a, b arrival) int {
 		return cmp.Or(cmp.Compare(c.shapes[b.Key()].Priority, c.shapes[a.Key()].Priority), a.Created.Compare(b.Created), cmp.Compare(a.Key(), b.Key()))
 	})
 	var out []string
-	h := newHardware(c.s, pools)
 	for _, p := range pods {
-		if !h.give(p.Key(), c.shapes[p.Key()].Claims) {
+		if !nodes[p.to].give(p.Key(), c.shapes[p.Key()].Claims) && p.to == key {
 			out = append(out, p.Key())
 		}
 	}
@@ -384,7 +504,7 @@ func (c *checker) lacking(pools []model.DevicePool, pods []model.Pod) []string {
 // supplies reports whether a node with these pools has devices for the pod that is
 // pending beside others.
 func (a *adder) supplies(pools []model.DevicePool, others []model.Pod) bool {
-	return len(a.pod.Shape.Claims) == 0 || len(a.lacking(pools, append(slices.Clip(others), a.one))) == 0
+	return len(a.pod.Shape.Claims) == 0 || len(a.lacking("", station{pools: pools, pods: append(slices.Clip(others), a.one)}, nil)) == 0
 }
 
 // follows reports whether the pod that is pending shares a claim with one of the plan,

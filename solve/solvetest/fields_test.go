@@ -45,6 +45,7 @@ func TestEveryFieldIsDrawn(t *testing.T) {
 		{Spread: true, Bound: true, Crowd: true, Workloads: true, Money: true, Refused: true},
 		{TypeLimits: true, Groups: true, Devices: true, Flight: true},
 		{Devices: true, Served: true},
+		{Bound: true, Groups: true},
 		{Bound: true, Devices: true, Spread: true},
 		{Odd: true, Bound: true, Spread: true, Affinity: true, Reserved: true, Volumes: true},
 		{Odd: true, Volumes: true},

@@ -145,7 +145,7 @@ func (g *generator) oddNode(d Draw, s *model.Snapshot, n *model.Node) {
 		n.Disruption.Quiet = s.Now.Add(-time.Duration(g.IntN(100)) * time.Minute)
 	}
 	n.Disruption.Startup = time.Duration(g.IntN(60)) * time.Second
-	if g.maybe(8) && (n.Initialized || len(s.Pending) == 0) { // others are repaired although pods are expected on them
+	if g.maybe(8) {
 		n.Disruption.Unhealthy, n.Disruption.Reboot, n.Disruption.Severity = "Ready is False", g.maybe(30), float64(g.IntN(3))
 	}
 }

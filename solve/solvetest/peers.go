@@ -179,6 +179,21 @@ func (c *checker) minValues(i int, pool *model.Pool, l *model.Launch) {
 // reservations checks that no reservation is promised more often than it can
 // be had, and that launches which count on one become nothing else.
 func (c *checker) reservations(plan *model.Plan) {
+	left := c.reservable()
+	for i, l := range plan.Launches {
+		if len(l.ReservationIDs) > 0 && !slices.Equal(l.CapacityTypes, []string{model.Reserved}) {
+			c.fail("launch %d counts on %v and may become %v", i, l.ReservationIDs, l.CapacityTypes)
+		}
+		for _, id := range l.ReservationIDs {
+			if left[id]--; left[id] < 0 {
+				c.fail("launch %d counts on reservation %s, which has no more", i, id)
+			}
+		}
+	}
+}
+
+// reservable tells how many nodes each reservation still gives, by its ID.
+func (c *checker) reservable() map[string]int64 {
 	left := map[string]int64{}
 	for i := range c.s.Pools {
 		for _, t := range c.s.Pools[i].Types {
@@ -192,14 +207,6 @@ func (c *checker) reservations(plan *model.Plan) {
 	for i := range c.s.Nodes {
 		left[c.s.Nodes[i].Reservation]--
 	}
-	for i, l := range plan.Launches {
-		if len(l.ReservationIDs) > 0 && !slices.Equal(l.CapacityTypes, []string{model.Reserved}) {
-			c.fail("launch %d counts on %v and may become %v", i, l.ReservationIDs, l.CapacityTypes)
-		}
-		for _, id := range l.ReservationIDs {
-			if left[id]--; left[id] < 0 {
-				c.fail("launch %d counts on reservation %s, which has no more", i, id)
-			}
-		}
-	}
+	delete(left, "")
+	return left
 }

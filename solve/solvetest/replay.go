@@ -11,8 +11,11 @@ import (
 	"karpenter/model"
 )
 
-// maxStates bounds the search for an order.
-const maxStates = 4000
+// maxStates bounds the search for an order. Of a few pods it tries every order.
+const (
+	maxStates = 4000
+	fewPods   = 10
+)
 
 // team is the pods of one pending entry that go to one site.
 type team struct {
@@ -29,7 +32,7 @@ func replay(sites []*site, teams []team) string {
 	r := &replayer{sites: sites, teams: teams, seen: map[string]bool{}}
 	slices.SortStableFunc(r.teams, func(a, b team) int { return constraints(b.pending.Shape) - constraints(a.pending.Shape) })
 	r.furthest = r.total() + 1
-	if r.ranked() || r.search() {
+	if r.total() > fewPods && r.ranked() || r.search() {
 		return ""
 	}
 	if len(r.seen) >= maxStates {

@@ -141,6 +141,7 @@ func (c *cutter) disruption(d *model.NodeDisruption) {
 	reset(c, &d.Drifted)
 	reset(c, &d.Blocked)
 	reset(c, &d.Held)
+	drop(c, &d.Together)
 	reset(c, &d.Deadline)
 }
 

@@ -11,6 +11,9 @@ const (
 	// InPlaceUpdateHashAnnotationKey carries, on a NodeClaim, the hash of the
 	// settings that its instance was last updated to.
 	InPlaceUpdateHashAnnotationKey = Group + "/in-place-update-hash"
+	// InPlaceUpdateTagsAnnotationKey carries, on a NodeClaim, the keys of the tags that
+	// Karpenter has given its instance, as a list in JSON. It takes away no others.
+	InPlaceUpdateTagsAnnotationKey = Group + "/in-place-update-tags"
 	// MachineResourceIDAnnotationKey carries, on a NodeClaim, the ARM ID of its
 	// AKS machine. A claim without it is backed by a virtual machine alone.
 	MachineResourceIDAnnotationKey = Group + "/aks-machine-resource-id"
@@ -29,4 +32,6 @@ const (
 	NodePoolTagKey = "karpenter.sh_nodepool"
 	// MachineNodeClaimTagKey carries, on an AKS machine, the NodeClaim.
 	MachineNodeClaimTagKey = Group + "_aksmachine_nodeclaim"
+	// NodeClaimTagKey carries, on a VM whose name is a shortened one, the NodeClaim.
+	NodeClaimTagKey = Group + "_nodeclaim"
 )

@@ -64,7 +64,7 @@ func TestDevicePools(t *testing.T) {
 }
 
 // TestDeviceTables: the tables are whole, and GPUs share roots with EFA interfaces where
-// they should. spec 46/66–67.
+// they should. spec 46/66, 46/67.
 func TestDeviceTables(t *testing.T) {
 	tables, err := ec2.DevicesOfTypes()
 	if err != nil {
@@ -95,7 +95,7 @@ func TestDeviceTables(t *testing.T) {
 			t.Errorf("%s: memory %q", name, of.GPUs.Memory)
 		}
 	}
-	if types != 53 || interfaces != 138 || tables.Source == "" || tables.Date == "" {
+	if types != 53 || interfaces != 138 || tables.Source == "" {
 		t.Errorf("%d types with GPUs, %d EFA interfaces, from %q at %q", types, interfaces, tables.Source, tables.Date)
 	}
 }

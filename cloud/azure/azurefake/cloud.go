@@ -50,9 +50,8 @@ type Cloud struct {
 	vms        map[string]*virtualMachine
 	nics       map[string]*networkInterface // by name in lower case, as vms
 	balancers  []balancer
-	groups     []string // network security groups
-	ghosts     []ghost  // what is gone, and Resource Graph still shows
-	reserves   time.Duration
+	groups     []string       // network security groups
+	ghosts     []ghost        // what is gone, and Resource Graph still shows
 	free       map[string]int // addresses, by ID of the subnet in lower case
 	operations map[string]*operation
 	stock      map[Place]int
@@ -60,6 +59,7 @@ type Cloud struct {
 	quotas     map[string]int64 // of vCPUs, by family in lower case
 	failures   map[string][]Failure
 	lost       map[string][]Failure
+	failing    int // how many of the extensions that are added next fail
 	calls      map[string]int
 	serial     int
 	pageSize   int
@@ -136,8 +136,11 @@ func (c *Cloud) FailAfter(operation string, failures ...Failure) {
 // endpoint is where clients believe Azure to be.
 const endpoint = "https://management.azure.test"
 
-// Token is the secret of the credential.
-const Token = "token-of-azurefake"
+// Token is the secret of the credential: a JSON web token whose tenant is TenantID.
+const (
+	Token    = "eyJhbGciOiJub25lIn0.eyJ0aWQiOiIwMDAwMDAwMC0wMDAwLTAwMDAtMDAwMC0wMDAwMDAwMDAwY2MifQ.azurefake"
+	TenantID = "00000000-0000-0000-0000-0000000000cc"
+)
 
 // credential is known to the Cloud.
 type credential struct{}

@@ -65,7 +65,7 @@ func (c *Cloud) rowsLocked() []row {
 		v := c.vms[name]
 		out = append(out, c.vmRow(v))
 		for _, of := range slices.Sorted(maps.Keys(v.extensions)) {
-			out = append(out, shown(*v.extensions[of], extensionType, groupOf(*v.model.ID), v.ready))
+			out = append(out, shown(v.extensions[of].model, extensionType, groupOf(*v.model.ID), v.extensions[of].began))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.nics)) {

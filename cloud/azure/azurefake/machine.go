@@ -20,13 +20,14 @@ import (
 // machine is an AKS machine.
 type machine struct {
 	share
-	model    aks.Machine
-	began    time.Time // its creation
-	ready    time.Time // when its creation is over
-	gone     time.Time // when its deletion is over; zero = it is not being deleted
-	doomed   *problem  // why its creation fails; nil = it does not
-	deleting bool
-	evicted  time.Time // when Azure takes the virtual machine back; zero = it does not
+	model     aks.Machine
+	began     time.Time // its creation
+	ready     time.Time // when its creation is over
+	gone      time.Time // when its deletion is over; zero = it is not being deleted
+	doomed    *problem  // why its creation fails; nil = it does not
+	deleting  bool
+	stateless bool      // AKS does not tell its state
+	evicted   time.Time // when Azure takes the virtual machine back; zero = it does not
 }
 
 func machineKey(pool, name string) string { return pool + "/" + strings.ToLower(name) }
@@ -85,7 +86,18 @@ func (c *Cloud) getMachine(r *request) (int, map[string]string, any, *problem) {
 	if !ok {
 		return 0, nil, nil, refuse(http.StatusNotFound, "NotFound", "The machine '%s' was not found.", r.name)
 	}
-	return http.StatusOK, nil, m.model, nil
+	return http.StatusOK, nil, m.shown(), nil
+}
+
+// shown is what AKS tells of the machine.
+func (m *machine) shown() aks.Machine {
+	if !m.stateless {
+		return m.model
+	}
+	out, properties := m.model, *m.model.Properties
+	properties.ProvisioningState = nil
+	out.Properties = &properties
+	return out
 }
 
 func (c *Cloud) listMachines(r *request) (int, map[string]string, any, *problem) {
@@ -96,7 +108,7 @@ func (c *Cloud) listMachines(r *request) (int, map[string]string, any, *problem)
 	shown := c.config.Clock.Now().Add(-c.listLag)
 	for _, key := range slices.Sorted(maps.Keys(c.machines)) {
 		if m := c.machines[key]; strings.HasPrefix(key, r.pool+"/") && !m.began.After(shown) {
-			all = append(all, m.model)
+			all = append(all, m.shown())
 		}
 	}
 	return page(c, r, all)

@@ -17,11 +17,21 @@ import (
 
 // networkInterface is one that its owner made.
 type networkInterface struct {
-	model    armnetwork.Interface
-	vm       string    // that it is attached to, in lower case; "" = none
-	reserved time.Time // until when it cannot be deleted
-	began    time.Time
+	model       armnetwork.Interface
+	vm          string // that it is attached to, in lower case; "" = none
+	began       time.Time
+	gone        time.Time // when its deletion is over; zero = it is not being deleted
+	reserved    time.Time // until when it is kept for a virtual machine that was refused
+	reservedFor string    // its name, in lower case
 }
+
+const (
+	// InterfaceDeletion is how long the deletion of a network interface takes.
+	InterfaceDeletion = 10 * time.Second
+	// reservation is how long Azure keeps a network interface for a virtual machine that
+	// it has refused.
+	reservation = 180 * time.Second
+)
 
 // BackendPool is a pool of a load balancer. IP says that its members are addresses.
 type BackendPool struct {
@@ -49,14 +59,6 @@ func (c *Cloud) SecurityGroups(names ...string) {
 	c.groups = names
 }
 
-// Reserve has a network interface be reserved for this long when the creation of its
-// virtual machine is refused.
-func (c *Cloud) Reserve(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reserves = d
-}
-
 // Addresses sets how many more addresses a subnet has.
 func (c *Cloud) Addresses(subnet string, n int) {
 	c.mu.Lock()
@@ -64,16 +66,30 @@ func (c *Cloud) Addresses(subnet string, n int) {
 	c.free[strings.ToLower(subnet)] = n
 }
 
-// Interfaces returns the network interfaces that there are, by name.
+// Interfaces returns the network interfaces that there are, by name, without those that
+// are being deleted.
 func (c *Cloud) Interfaces() map[string]armnetwork.Interface {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settleLocked()
 	out := map[string]armnetwork.Interface{}
 	for name, nic := range c.nics {
-		out[name] = nic.model
+		if nic.gone.IsZero() {
+			out[name] = nic.model
+		}
 	}
 	return out
+}
+
+// busy is the answer about a network interface that is being deleted.
+func busy(name string) *problem {
+	return refuse(http.StatusConflict, "AnotherOperationInProgress", "Another operation on this or dependent resource %s is in progress.", name)
+}
+
+// reserved is the answer about a network interface that is kept for another virtual machine.
+func reserved(nic *networkInterface) *problem {
+	return refuse(http.StatusBadRequest, "NicReservedForAnotherVm", "Nic(s) in request is reserved for another Virtual Machine for 180 seconds. "+
+		"Please provide another nic(s) or retry after 180 seconds. Reserved VM: %s", nic.reservedFor)
 }
 
 // lookRoute finds the operations that read what nobody here makes.
@@ -191,6 +207,12 @@ func (c *Cloud) putNIC(r *request) (int, map[string]string, any, *problem) {
 	}
 	subnet := strings.ToLower(*wanted.Properties.IPConfigurations[0].Properties.Subnet.ID)
 	nic, exists := c.nics[r.name]
+	if exists && (!nic.gone.IsZero() || nic.vm != "" && c.vms[nic.vm] != nil && c.vms[nic.vm].deleting) {
+		return 0, nil, nil, busy(r.name)
+	}
+	if exists && nic.vm != "" && accelerated(&wanted) != accelerated(&nic.model) {
+		return 0, nil, nil, refuse(http.StatusBadRequest, "NicInUse", "Network Interface %s is used by existing virtual machine %s.", r.name, nic.vm)
+	}
 	if left, limited := c.free[subnet]; limited && !exists {
 		if left < len(wanted.Properties.IPConfigurations) {
 			return 0, nil, nil, refuse(http.StatusBadRequest, "SubnetIsFull", "Subnet %s with address prefix 10.0.0.0/24 does not have enough capacity for %d IP addresses.", lastPart(subnet), len(wanted.Properties.IPConfigurations))
@@ -207,6 +229,11 @@ func (c *Cloud) putNIC(r *request) (int, map[string]string, any, *problem) {
 	wanted.Etag, wanted.Properties.ProvisioningState = to.Ptr(fmt.Sprintf(`W/"%d"`, c.serial)), to.Ptr(armnetwork.ProvisioningStateSucceeded)
 	nic.model = wanted
 	return status, c.startLocked(network, 0, nil), nic.model, nil
+}
+
+func accelerated(nic *armnetwork.Interface) bool {
+	on := nic.Properties.EnableAcceleratedNetworking
+	return on != nil && *on
 }
 
 // referencesLocked checks that what the network interface refers to exists.
@@ -252,6 +279,9 @@ func (c *Cloud) patchNIC(r *request) (int, map[string]string, any, *problem) {
 	if !ok {
 		return 0, nil, nil, c.noNIC(r)
 	}
+	if !nic.gone.IsZero() {
+		return 0, nil, nil, busy(r.name)
+	}
 	var wanted armnetwork.TagsObject
 	if err := json.Unmarshal(r.body, &wanted); err != nil {
 		return 0, nil, nil, refuse(http.StatusBadRequest, "InvalidRequestContent", "The request content was invalid: %v", err)
@@ -269,10 +299,12 @@ func (c *Cloud) deleteNIC(r *request) (int, map[string]string, any, *problem) {
 	case nic.vm != "":
 		return 0, nil, nil, refuse(http.StatusBadRequest, "NicInUse", "Network Interface %s is used by existing resource %s. In order to delete the network interface, it must be dissociated from the resource.", r.name, nic.vm)
 	case now.Before(nic.reserved):
-		return 0, nil, nil, refuse(http.StatusBadRequest, "NicReservedForAnotherVm", "Nic(s) in request is reserved for another Virtual Machine for 180 seconds.")
+		return 0, nil, nil, reserved(nic)
+	case nic.gone.IsZero():
+		nic.gone = now.Add(InterfaceDeletion)
+		nic.model.Properties.ProvisioningState = to.Ptr(armnetwork.ProvisioningStateDeleting)
 	}
-	c.removeNICLocked(r.name, nic, now)
-	return http.StatusAccepted, c.startLocked(network, 0, nil), nil, nil
+	return http.StatusAccepted, c.startLocked(network, InterfaceDeletion, nil), nil, nil
 }
 
 // removeNICLocked takes a network interface away.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -23,13 +24,30 @@ type virtualMachine struct {
 	share
 	model      armcompute.VirtualMachine
 	customData string // decoded; Azure tells it only to the machine
-	extensions map[string]*armcompute.VirtualMachineExtension
+	extensions map[string]*extension
 	began      time.Time // its creation
 	ready      time.Time // when its creation is over
 	gone       time.Time // when its deletion is over
 	doomed     *problem  // why its creation fails; nil = it does not
 	deleting   bool
 	evicted    time.Time // when Azure takes it back; zero = it does not
+}
+
+// extension is what a virtual machine runs for its owner.
+type extension struct {
+	model        armcompute.VirtualMachineExtension
+	began, ready time.Time
+	fails        bool // when it is ready
+}
+
+// ExtensionTime is how long it takes to add an extension.
+const ExtensionTime = 10 * time.Second
+
+// FailExtensions has the next n extensions be accepted, and fail.
+func (c *Cloud) FailExtensions(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failing = n
 }
 
 // settleVMsLocked lets everything happen to virtual machines that is due.
@@ -44,6 +62,20 @@ func (c *Cloud) settleVMsLocked(now time.Time) {
 			p.ProvisioningState = to.Ptr("Failed")
 		default:
 			p.ProvisioningState = to.Ptr("Succeeded")
+		}
+		for _, e := range v.extensions {
+			if *e.model.Properties.ProvisioningState != "Creating" || now.Before(e.ready) {
+				continue
+			}
+			e.model.Properties.ProvisioningState = to.Ptr("Succeeded")
+			if e.fails {
+				e.model.Properties.ProvisioningState = to.Ptr("Failed")
+			}
+		}
+	}
+	for name, nic := range c.nics {
+		if !nic.gone.IsZero() && !now.Before(nic.gone) {
+			c.removeNICLocked(name, nic, now)
 		}
 	}
 	c.ghosts = slices.DeleteFunc(c.ghosts, func(g ghost) bool { return !now.Before(g.until) })
@@ -164,7 +196,7 @@ func (c *Cloud) putVM(r *request) (int, map[string]string, any, *problem) {
 		v.doomed, err = c.takeLocked(&v.share)
 	}
 	if err != nil {
-		nic.reserved = c.config.Clock.Now().Add(c.reserves)
+		nic.reserved, nic.reservedFor = c.config.Clock.Now().Add(reservation), r.name
 		return 0, nil, nil, err
 	}
 	now := c.config.Clock.Now()
@@ -227,11 +259,15 @@ func (c *Cloud) plannedVMLocked(r *request, wanted armcompute.VirtualMachine) (*
 	switch {
 	case !ok || !strings.EqualFold(id, *nic.model.ID):
 		return nil, nil, refuse(http.StatusBadRequest, "InvalidResourceReference", "Resource %s referenced by resource %s was not found.", id, r.name)
+	case !nic.gone.IsZero():
+		return nil, nil, busy(lastPart(id))
+	case nic.reservedFor != r.name && c.config.Clock.Now().Before(nic.reserved):
+		return nil, nil, reserved(nic)
 	case nic.vm != "" && nic.vm != r.name:
 		return nil, nil, refuse(http.StatusBadRequest, "NicInUse", "Network Interface %s is used by existing virtual machine %s.", id, nic.vm)
 	}
 	of, err := c.shareOf(string(*p.HardwareProfile.VMSize), wanted.Zones, spot)
-	return &virtualMachine{share: of, model: wanted, customData: data, extensions: map[string]*armcompute.VirtualMachineExtension{}}, nic, err
+	return &virtualMachine{share: of, model: wanted, customData: data, extensions: map[string]*extension{}}, nic, err
 }
 
 // changeVMLocked carries out a PUT on what exists: only what may change does.
@@ -259,19 +295,28 @@ func (c *Cloud) patchVM(r *request) (int, map[string]string, any, *problem) {
 	if v.deleting {
 		return 0, nil, nil, refuse(http.StatusConflict, "OperationNotAllowed", "The virtual machine is being deleted.")
 	}
+	if match := r.Header.Get("If-Match"); match != "" && match != *v.model.Etag {
+		return 0, nil, nil, refuse(http.StatusPreconditionFailed, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met.")
+	}
 	if wanted.Tags != nil {
 		v.model.Tags = wanted.Tags
 	}
 	if wanted.Identity != nil {
-		if v.model.Identity == nil {
-			v.model.Identity = &armcompute.VirtualMachineIdentity{Type: wanted.Identity.Type, UserAssignedIdentities: map[string]*armcompute.UserAssignedIdentitiesValue{}}
-		}
-		for id, of := range wanted.Identity.UserAssignedIdentities {
-			v.model.Identity.UserAssignedIdentities[id] = of
-		}
+		v.identify(wanted.Identity)
 	}
 	c.tagVMLocked(v)
 	return http.StatusOK, c.startLocked(compute, 0, nil), v.model, nil
+}
+
+// identify changes the identities of a virtual machine as a PATCH does: the type is the
+// new one, whatever goes with the old one, and identities of users are added.
+func (v *virtualMachine) identify(wanted *armcompute.VirtualMachineIdentity) {
+	users := map[string]*armcompute.UserAssignedIdentitiesValue{}
+	if v.model.Identity != nil {
+		maps.Copy(users, v.model.Identity.UserAssignedIdentities)
+	}
+	maps.Copy(users, wanted.UserAssignedIdentities)
+	v.model.Identity = &armcompute.VirtualMachineIdentity{Type: wanted.Type, UserAssignedIdentities: users}
 }
 
 func (c *Cloud) deleteVM(r *request) (int, map[string]string, any, *problem) {
@@ -300,13 +345,15 @@ func (c *Cloud) putExtension(r *request) (int, map[string]string, any, *problem)
 		return 0, nil, nil, refuse(http.StatusConflict, "Conflict", "The virtual machine is in state %s.", *v.model.Properties.ProvisioningState)
 	}
 	wanted.ID = to.Ptr(*v.model.ID + "/extensions/" + r.pool)
-	wanted.Name, wanted.Properties.ProvisioningState = &r.pool, to.Ptr("Succeeded")
-	v.extensions[strings.ToLower(r.pool)] = &wanted
-	return http.StatusCreated, c.startLocked(compute, 0, nil), wanted, nil
+	wanted.Name, wanted.Properties.ProvisioningState = &r.pool, to.Ptr("Creating")
+	now := c.config.Clock.Now()
+	v.extensions[strings.ToLower(r.pool)] = &extension{model: wanted, began: now, ready: now.Add(ExtensionTime), fails: c.failing > 0}
+	c.failing = max(0, c.failing-1)
+	return http.StatusCreated, c.startLocked(compute, ExtensionTime, nil), wanted, nil
 }
 
 func (c *Cloud) patchExtension(r *request) (int, map[string]string, any, *problem) {
-	var of *armcompute.VirtualMachineExtension
+	var of *extension
 	if v, ok := c.vms[r.name]; ok {
 		of = v.extensions[strings.ToLower(r.pool)]
 	}
@@ -317,8 +364,8 @@ func (c *Cloud) patchExtension(r *request) (int, map[string]string, any, *proble
 	if err := json.Unmarshal(r.body, &wanted); err != nil {
 		return 0, nil, nil, refuse(http.StatusBadRequest, "InvalidRequestContent", "The request content was invalid: %v", err)
 	}
-	of.Tags = wanted.Tags
-	return http.StatusOK, c.startLocked(compute, 0, nil), *of, nil
+	of.model.Tags = wanted.Tags
+	return http.StatusOK, c.startLocked(compute, 0, nil), of.model, nil
 }
 
 // own tells of a virtual machine that its owner made.
@@ -334,6 +381,10 @@ func (c *Cloud) own(v *virtualMachine) VM {
 	}
 	for key, value := range v.model.Tags {
 		out.Tags[key] = *value
+	}
+	if of := v.model.Identity; of != nil {
+		out.Identities = slices.Sorted(maps.Keys(of.UserAssignedIdentities))
+		out.SystemIdentity = *of.Type != armcompute.ResourceIdentityTypeUserAssigned
 	}
 	for name := range v.extensions {
 		out.Extensions = append(out.Extensions, name)

@@ -4,12 +4,14 @@ package azurefake
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 	aks "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerservice/armcontainerservice/v8"
 
 	"karpenter/cloud/azurevm"
@@ -223,10 +225,19 @@ func (c *Cloud) Machines(pool string) map[string]bool {
 	return out
 }
 
-// Retag changes a tag of a machine behind the back of its owner; "" removes it.
+// Retag changes a tag of a machine behind the back of its owner; "" removes it. Without a
+// pool the name is that of a virtual machine of its own.
 func (c *Cloud) Retag(pool, name, key, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if v, ok := c.vms[strings.ToLower(name)]; ok && pool == "" {
+		v.model.Tags = maps.Clone(v.model.Tags)
+		delete(v.model.Tags, key)
+		if value != "" {
+			v.model.Tags[key] = &value
+		}
+		c.tagVMLocked(v)
+	}
 	m, ok := c.machines[machineKey(pool, name)]
 	if !ok {
 		return
@@ -236,6 +247,19 @@ func (c *Cloud) Retag(pool, name, key, value string) {
 		m.model.Properties.Tags[key] = &value
 	}
 	c.stampLocked(m)
+}
+
+// AssignSystemIdentity gives a virtual machine an identity of its own, as Azure Policy does.
+func (c *Cloud) AssignSystemIdentity(vm string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.vms[strings.ToLower(vm)]
+	of := armcompute.VirtualMachineIdentity{Type: to.Ptr(armcompute.ResourceIdentityTypeSystemAssigned)}
+	if v.model.Identity != nil && len(v.model.Identity.UserAssignedIdentities) > 0 {
+		of.Type = to.Ptr(armcompute.ResourceIdentityTypeSystemAssignedUserAssigned)
+	}
+	v.identify(&of)
+	c.tagVMLocked(v)
 }
 
 // Tags returns the tags of a machine.
@@ -270,12 +294,19 @@ type Field int
 const (
 	CreationTimestamp Field = iota
 	ResourceID
+	ProvisioningState
+	ProvisioningError
 )
 
-// Forget has AKS not tell the field of a machine any more.
+// Forget has AKS not tell the field of a machine any more. Without a pool, Azure does not tell the
+// creation of the virtual machine of the name.
 func (c *Cloud) Forget(pool, name string, f Field) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settleLocked()
+	if v, ok := c.vms[strings.ToLower(name)]; ok && pool == "" && f == CreationTimestamp {
+		v.model.Properties.TimeCreated = nil
+	}
 	m, ok := c.machines[machineKey(pool, name)]
 	if !ok {
 		return
@@ -285,5 +316,9 @@ func (c *Cloud) Forget(pool, name string, f Field) {
 		m.model.Properties.Status.CreationTimestamp = nil
 	case ResourceID:
 		m.model.Properties.ResourceID = nil
+	case ProvisioningState:
+		m.stateless = true
+	case ProvisioningError:
+		m.model.Properties.Status.ProvisioningError = nil
 	}
 }

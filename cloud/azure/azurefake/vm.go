@@ -37,6 +37,10 @@ type VM struct {
 	// AKS; what their kubelets are told is in the data.
 	CustomData string
 	Extensions []string // in lower case, in no order
+	// Identities are the ARM IDs of managed identities of such a virtual machine;
+	// SystemIdentity says that it has one of its own besides.
+	Identities     []string
+	SystemIdentity bool
 }
 
 // VMs returns the virtual machines that there are.

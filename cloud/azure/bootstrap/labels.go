@@ -43,7 +43,7 @@ func (c *Cluster) base(class *v1beta1.AKSNodeClass, kubernetes, subnet string) m
 		effective = "Ubuntu"
 	}
 	out := map[string]string{
-		aks + "role": "agent", v1beta1.AKSClusterLabelKey: instancetype.ClusterLabel(c.NodeResourceGroup), v1beta1.AKSModeLabelKey: v1beta1.ModeUser,
+		aks + "role": "agent", v1beta1.AKSClusterLabelKey: instancetype.NameLabel(c.NodeResourceGroup), v1beta1.AKSModeLabelKey: v1beta1.ModeUser,
 		KubeletIdentityLabel: c.KubeletIdentity,
 		// The kubelet has set all taints, and startup taints may be gone already.
 		v1.NodeDoNotSyncTaintsLabelKey:      "true",
@@ -60,7 +60,7 @@ func (c *Cluster) base(class *v1beta1.AKSNodeClass, kubernetes, subnet string) m
 	if c.NetworkPlugin == "azure" && c.NetworkPluginMode == "overlay" {
 		node := Node{Kubernetes: kubernetes}
 		maps.Copy(out, map[string]string{
-			aks + "network-subnet": subnet[strings.LastIndex(subnet, "/")+1:], aks + "nodenetwork-vnetguid": c.NetworkGUID,
+			aks + "network-subnet": instancetype.NameLabel(subnet[strings.LastIndex(subnet, "/")+1:]), aks + "nodenetwork-vnetguid": c.NetworkGUID,
 			aks + "azure-cni-overlay": "true", aks + "podnetwork-type": "overlay", aks + "network-stateless-cni": strconv.FormatBool(node.from("1.34")),
 		})
 	}

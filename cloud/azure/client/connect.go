@@ -4,8 +4,11 @@ package client
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -71,6 +74,26 @@ func credentialWithin(ctx context.Context, environment azure.Configuration, wait
 			"with azure.workload.identity/client-id, or set the variables that azidentity reads: %w", wait, err)
 	}
 	return chain, nil
+}
+
+// Tenant returns the ID of the tenant that the credential is of, as its tokens tell; "" if
+// they do not.
+func (a *Azure) Tenant(ctx context.Context) (string, error) {
+	scope := a.options.Cloud.Services[azure.ResourceManager].Audience + "/.default"
+	token, err := a.credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	if err != nil {
+		return "", fmt.Errorf("token for Azure: %w", err)
+	}
+	_, rest, _ := strings.Cut(token.Token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	var claims struct {
+		Tenant string `json:"tid"`
+	}
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil || json.Unmarshal(text, &claims) != nil {
+		return "", nil // tokens need not be readable
+	}
+	return claims.Tenant, nil
 }
 
 // Options returns the options of clients in the cloud. What changes something is

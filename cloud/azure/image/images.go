@@ -132,6 +132,20 @@ func definition(id string) string {
 	return before
 }
 
+// DefinitionOf returns the name of the definition of an image by its ID, or by what AKS
+// calls it; "" if that is of neither form.
+func DefinitionOf(image string) string {
+	if _, path, ok := strings.Cut(image, "/images/"); ok {
+		name, _, _ := strings.Cut(path, "/")
+		return name
+	}
+	const inside = 3 // gallery, definition, version
+	if parts := strings.Split(image, "-"); len(parts) == inside {
+		return parts[1]
+	}
+	return ""
+}
+
 // NodeImageVersion returns what the AKS machine API calls the image of a shared
 // gallery, such as AKSUbuntu-2204gen2containerd-202607.10.0.
 func NodeImageVersion(id string) (string, error) {

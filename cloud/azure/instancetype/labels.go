@@ -40,7 +40,7 @@ func requirements(facts *Facts, class *Class, cluster *Cluster, offerings []clou
 		truth(v1beta1.SKUPremiumStorageLabelKey, facts.PremiumIO),
 		number(v1beta1.SKUEphemeralOSMaxSizeLabelKey, disk),
 		model.NewRequirement(v1beta1.SKUHyperVGenerationLabelKey, model.In, facts.generations()...),
-		model.NewRequirement(v1beta1.AKSClusterLabelKey, model.In, ClusterLabel(cluster.NodeResourceGroup)),
+		model.NewRequirement(v1beta1.AKSClusterLabelKey, model.In, NameLabel(cluster.NodeResourceGroup)),
 		model.NewRequirement(v1beta1.AKSModeLabelKey, model.In, v1beta1.ModeSystem, v1beta1.ModeUser),
 		model.NewRequirement(v1beta1.AKSOSSKULabelKey, model.In, class.OSSKU),
 		optional(v1beta1.AKSFIPSEnabledLabelKey, fips),
@@ -100,10 +100,17 @@ func truth(key string, b bool) model.Requirement { return optional(key, strconv.
 // longestLabel is the length of the longest value a label can have.
 const longestLabel = 63
 
-// ClusterLabel returns the value of the label kubernetes.azure.com/cluster: the
-// resource group of the nodes, as far as a label can hold it.
-func ClusterLabel(resourceGroup string) string {
-	label := strings.NewReplacer("(", "-", ")", "-").Replace(resourceGroup)
+// NameLabel returns the name of a resource in Azure as far as the value of a label can hold
+// it, in the way of AKS: the label kubernetes.azure.com/cluster has the resource group of the
+// nodes.
+func NameLabel(name string) string {
+	label := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c) {
+			return c
+		}
+		return '-'
+	}, name)
+	label = strings.TrimLeft(label, "-_.")
 	if len(label) > longestLabel {
 		label = label[:longestLabel]
 	}

@@ -81,19 +81,21 @@ func TestNameLabels(t *testing.T) {
 	}
 }
 
-// TestClusterLabel: resource groups as label values.
-func TestClusterLabel(t *testing.T) {
+// TestNameLabel: names of resource groups and subnets as label values.
+func TestNameLabel(t *testing.T) {
 	for group, want := range map[string]string{
 		"MC_shop_prod_eastus":           "MC_shop_prod_eastus",
 		"group(1)":                      "group-1-z",
 		"group_":                        "group_z",
+		"(group) of nodes":              "group--of-nodes",
+		"größe":                         "gr--e",
 		strings.Repeat("a", 63):         strings.Repeat("a", 63),
 		strings.Repeat("a", 80):         strings.Repeat("a", 63),
 		strings.Repeat("a", 62) + "_bb": strings.Repeat("a", 62) + "z",
 		strings.Repeat("a", 61) + "_":   strings.Repeat("a", 61) + "_z",
 		"":                              "",
 	} {
-		if got := instancetype.ClusterLabel(group); got != want {
+		if got := instancetype.NameLabel(group); got != want {
 			t.Errorf("%s is %s, want %s", group, got, want)
 		}
 	}

@@ -47,3 +47,19 @@ func Tags(settings map[string]string, class *v1beta1.AKSNodeClass, claim *v1.Nod
 	}
 	return out, nil
 }
+
+// Merge returns the tags that an instance is to have: the wanted ones, and what it has,
+// but not the dropped ones. Azure does not distinguish the case of keys.
+func Merge(has, wanted map[string]string, dropped []string) map[string]string {
+	out := maps.Clone(wanted)
+	replaced := map[string]bool{}
+	for _, key := range append(slices.Collect(maps.Keys(wanted)), dropped...) {
+		replaced[strings.ToLower(key)] = true
+	}
+	for key, value := range has {
+		if !replaced[strings.ToLower(key)] {
+			out[key] = value
+		}
+	}
+	return out
+}

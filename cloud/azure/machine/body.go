@@ -30,7 +30,7 @@ type Want struct {
 	Claim      *v1.NodeClaim
 	Class      *v1beta1.AKSNodeClass
 	Kubernetes string // version
-	Images     []v1beta1.NodeImage
+	Image      v1beta1.NodeImage
 	Choice     cloud.Choice
 	SKU        azurevm.SKU
 	GPU        *azurevm.GPU // nil without GPUs
@@ -39,11 +39,7 @@ type Want struct {
 
 // Body returns the request that creates the machine.
 func (w *Want) Body() (aks.Machine, error) {
-	chosen, err := image.Choose(w.Images, w.Choice.Type.Name, w.Choice.Type.Requirements)
-	if err != nil {
-		return aks.Machine{}, err
-	}
-	version, err := image.NodeImageVersion(chosen.ID)
+	version, err := image.NodeImageVersion(w.Image.ID)
 	if err != nil {
 		return aks.Machine{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"karpenter/api/azure/v1beta1"
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
+	"karpenter/cloud/azure/image"
 	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azure/machine"
 	"karpenter/cloud/azurevm"
@@ -126,8 +127,12 @@ func wanted(t *testing.T, sizes []azurevm.Size, class *v1beta1.AKSNodeClass, opt
 		Choice: cloud.Choice{Type: instancetype.New(facts, &of, cluster, &instancetype.Market{})},
 		Tags:   map[string]string{"karpenter.sh_nodepool": "default"},
 	}
+	var images []v1beta1.NodeImage
 	for _, d := range of.Image.Definitions() {
-		out.Images = append(out.Images, d.Node(d.SharedID("sig", "202607.10.0")))
+		images = append(images, d.Node(d.SharedID("sig", "202607.10.0")))
+	}
+	if out.Image, err = image.Choose(images, out.Choice.Type.Name, out.Choice.Type.Requirements); err != nil {
+		t.Fatal(err)
 	}
 	for i := range out.Choice.Type.Offerings {
 		if o := &out.Choice.Type.Offerings[i]; o.Zone() == options["zone"] && o.CapacityType() == options["capacity-type"] {

@@ -24,6 +24,7 @@ import (
 	"karpenter/cloud"
 	"karpenter/cloud/azure/failure"
 	"karpenter/cloud/azure/instancetype"
+	"karpenter/cloud/azure/launch"
 	"karpenter/cloud/batch"
 	"karpenter/model"
 )
@@ -279,17 +280,23 @@ func (m *Machines) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// Retag replaces the tags of the machine of a NodeClaim, if they are others. The error of a machine
+// Abandon has nothing to do: AKS makes all that belongs to a machine.
+func (m *Machines) Abandon(context.Context, string) error { return nil }
+
+// Retag gives the machine of a NodeClaim the tags, and takes the dropped ones away. The error of a machine
 // that has changed since it was read is one of Azure, with status 412.
-func (m *Machines) Retag(ctx context.Context, name, claim string, tags map[string]string) error {
+func (m *Machines) Retag(ctx context.Context, name, claim string, tags map[string]string, dropped []string) error {
 	tags = tagged(claim, tags)
 	answer, err := m.config.Machines.Get(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, name, nil)
 	if err != nil {
 		return classify(fmt.Errorf("read AKS machine %s: %w", name, err))
 	}
 	known, err := m.read(&answer.Machine)
-	if err != nil || maps.Equal(known.Tags, tags) {
+	if err != nil {
 		return err
+	}
+	if tags = launch.Merge(known.Tags, tags, dropped); maps.Equal(known.Tags, tags) {
+		return nil
 	}
 	m.forget(name)
 	body := answer.Machine

@@ -6,61 +6,139 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v7"
 
+	"karpenter/cloud"
 	"karpenter/cloud/azure/machine"
 )
 
 // billingExtension is the name of the extension by which AKS bills virtual machines.
 const billingExtension = "computeAksLinuxBilling"
 
-// running is the state of a virtual machine that has been created.
-const running machine.State = "Succeeded"
+// States of virtual machines and extensions.
+const (
+	creating = "Creating"
+	created  = "Succeeded"
+	failed   = "Failed"
+)
 
-// Bill adds the extension for AKS' bill to the virtual machines among the names that run
-// and do not have it. It returns why Azure refuses it, by name. As long as all are known to
+// bill is what is known of the extension of a virtual machine.
+type bill struct {
+	added bool
+	asked time.Time // when Azure accepted it; zero = not yet
+}
+
+// Bill adds the extension for AKS' bill to the virtual machines of the names that run
+// and do not have it. It returns why that cannot be had, by name. As long as all are known to
 // have it, Azure is not asked.
 func (v *VMs) Bill(ctx context.Context, names []string) (refused map[string]error, err error) {
-	names = slices.DeleteFunc(slices.Clone(names), v.isBilled)
+	names = v.unbilled(names)
 	if !v.config.Billed || len(names) == 0 {
 		return nil, nil
 	}
+	states, err := v.billingStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	refused = map[string]error{}
+	var lack []string
+	for _, name := range names {
+		known := v.billOf(name)
+		switch state := states[name]; {
+		case state == created:
+			v.setBill(name, bill{added: true})
+		case v.config.Clock.Since(known.asked) < lag: // lists may show what was before
+		case state == failed && !known.asked.IsZero():
+			refused[name] = fmt.Errorf("extension %s of virtual machine %s has failed", billingExtension, name)
+		case state == failed || state == "":
+			lack = append(lack, name)
+		}
+	}
+	if len(lack) == 0 {
+		return refused, nil
+	}
+	machines, err := v.running(ctx, lack)
+	errs := []error{err}
+	for _, m := range machines {
+		err := v.bill(ctx, m)
+		switch s := status(err); {
+		case err == nil:
+			v.setBill(m.Name, bill{asked: v.config.Clock.Now()})
+		case s == http.StatusNotFound: // it is gone meanwhile
+		case s == http.StatusForbidden || s == http.StatusBadRequest:
+			refused[m.Name] = err
+		default:
+			errs = append(errs, err) // it may be had later
+		}
+	}
+	return refused, errors.Join(errs...)
+}
+
+// unbilled returns those of the names whose virtual machines are not known to have the
+// extension. What is known of all others is forgotten.
+func (v *VMs) unbilled(names []string) []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	there := map[string]bool{}
+	for _, name := range names {
+		there[name] = true
+	}
+	maps.DeleteFunc(v.bills, func(name string, _ bill) bool { return !there[name] })
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return v.bills[name].added })
+}
+
+// billingStates returns the states of all extensions, by the names of their virtual machines.
+func (v *VMs) billingStates(ctx context.Context) (map[string]string, error) {
 	query := v.config.ofType(extensionType) + " | where name == '" + billingExtension + "'"
 	extensions, err := rows[armcompute.VirtualMachineExtension](ctx, &v.config, query)
 	if err != nil {
 		return nil, err
 	}
+	out := map[string]string{}
 	for i := range extensions {
-		if owner, ok := ownerOf(value(extensions[i].ID)); ok {
-			v.setBilled(owner)
+		owner, ok := ownerOf(value(extensions[i].ID))
+		if p := extensions[i].Properties; ok && p != nil {
+			out[owner] = value(p.ProvisioningState)
 		}
 	}
-	machines, err := v.List(ctx)
+	return out, nil
+}
+
+// running returns those of the virtual machines that run. Lists lack those without a
+// NodePool.
+func (v *VMs) running(ctx context.Context, names []string) ([]*machine.Machine, error) {
+	all, err := v.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	refused = map[string]error{}
+	listed := map[string]*machine.Machine{}
+	for _, m := range all {
+		listed[m.Name] = m
+	}
+	var out []*machine.Machine
 	var errs []error
-	for _, m := range machines {
-		if m.State != running || !slices.Contains(names, m.Name) || v.isBilled(m.Name) {
-			continue
+	for _, name := range names {
+		m := listed[name]
+		if m == nil {
+			if m, err = v.Get(ctx, name); err != nil {
+				if !cloud.IsNotFound(err) {
+					errs = append(errs, err)
+				}
+				continue
+			}
 		}
-		err := v.bill(ctx, m)
-		switch s := status(err); {
-		case err == nil:
-			v.setBilled(m.Name)
-		case s >= http.StatusInternalServerError || s == http.StatusTooManyRequests || s == http.StatusConflict || s == 0:
-			errs = append(errs, err) // it may be had later
-		default:
-			refused[m.Name] = err
+		if m.State == created {
+			out = append(out, m)
 		}
 	}
-	return refused, errors.Join(errs...)
+	return out, errors.Join(errs...)
 }
 
 func (v *VMs) bill(ctx context.Context, m *machine.Machine) error {
@@ -87,14 +165,14 @@ func ownerOf(id string) (name string, ok bool) {
 	return lastPart(id[:end]), true
 }
 
-func (v *VMs) isBilled(name string) bool {
+func (v *VMs) billOf(name string) bill {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.billed[name]
+	return v.bills[name]
 }
 
-func (v *VMs) setBilled(name string) {
+func (v *VMs) setBill(name string, b bill) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.billed[name] = true
+	v.bills[name] = b
 }

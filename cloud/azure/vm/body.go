@@ -14,27 +14,12 @@ import (
 
 	"karpenter/api/azure/v1beta1"
 	"karpenter/cloud/azure/bootstrap"
-	"karpenter/cloud/azure/image"
 	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azure/launch"
 	"karpenter/cloud/azure/machine"
 	"karpenter/cloud/azure/subnet"
 	"karpenter/model"
 )
-
-// prefix begins the names of virtual machines, network interfaces and disks.
-const prefix = "aks-"
-
-// longestName is that of a node.
-const longestName = 63
-
-// Name returns the name of the virtual machine of a NodeClaim.
-func Name(claim string) (string, error) {
-	if len(prefix)+len(claim) > longestName {
-		return "", fmt.Errorf("NodeClaim name %q is longer than %d characters, so its node cannot be named %s%s", claim, longestName-len(prefix), prefix, claim)
-	}
-	return prefix + claim, nil
-}
 
 // order is a virtual machine that is to be made, with its surroundings.
 type order struct {
@@ -92,12 +77,8 @@ func (o *order) networkInterface() armnetwork.Interface {
 // virtualMachine returns the request for the virtual machine.
 func (o *order) virtualMachine() (armcompute.VirtualMachine, error) {
 	none := armcompute.VirtualMachine{}
-	chosen, err := image.Choose(o.Images, o.Choice.Type.Name, o.Choice.Type.Requirements)
-	if err != nil {
-		return none, err
-	}
-	if !strings.HasPrefix(strings.ToLower(chosen.ID), "/communitygalleries/") {
-		return none, fmt.Errorf("image %s is not in a community gallery", chosen.ID)
+	if !strings.HasPrefix(strings.ToLower(o.Image.ID), "/communitygalleries/") {
+		return none, fmt.Errorf("image %s is not in a community gallery", o.Image.ID)
 	}
 	script, err := o.script()
 	if err != nil {
@@ -109,7 +90,7 @@ func (o *order) virtualMachine() (armcompute.VirtualMachine, error) {
 		Properties: &armcompute.VirtualMachineProperties{
 			HardwareProfile: &armcompute.HardwareProfile{VMSize: to.Ptr(armcompute.VirtualMachineSizeTypes(o.Choice.Type.Name))},
 			StorageProfile: &armcompute.StorageProfile{
-				ImageReference: &armcompute.ImageReference{CommunityGalleryImageID: &chosen.ID},
+				ImageReference: &armcompute.ImageReference{CommunityGalleryImageID: &o.Image.ID},
 				OSDisk:         o.disk(),
 			},
 			NetworkProfile: &armcompute.NetworkProfile{NetworkInterfaces: []*armcompute.NetworkInterfaceReference{{

@@ -19,6 +19,7 @@ import (
 	v1 "karpenter/api/v1"
 	"karpenter/cloud"
 	"karpenter/cloud/azure/bootstrap"
+	"karpenter/cloud/azure/image"
 	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azure/machine"
 	"karpenter/cloud/azurevm"
@@ -149,8 +150,12 @@ func wanted(t *testing.T, sizes []azurevm.Size, class *v1beta1.AKSNodeClass, opt
 	if options["ultra"] != "" {
 		out.Claim.Spec.Requirements = []v1.NodeSelectorRequirementWithMinValues{{Key: v1beta1.SKUUltraSSDLabelKey, Operator: "In", Values: []string{options["ultra"]}}}
 	}
+	var images []v1beta1.NodeImage
 	for _, d := range of.Image.Definitions() {
-		out.Images = append(out.Images, d.Node(d.CommunityID("202607.10.0")))
+		images = append(images, d.Node(d.CommunityID("202607.10.0")))
+	}
+	if out.Image, err = image.Choose(images, out.Choice.Type.Name, out.Choice.Type.Requirements); err != nil {
+		t.Fatal(err)
 	}
 	for i := range out.Choice.Type.Offerings {
 		if o := &out.Choice.Type.Offerings[i]; o.Zone() == options["zone"] && o.CapacityType() == options["capacity-type"] {

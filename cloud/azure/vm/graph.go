@@ -24,9 +24,9 @@ const (
 // mostRows is how many rows an answer can have.
 const mostRows = 1000
 
-// own asks for what NodePools have launched, of a type, and not by way of AKS.
-func (c *Config) own(kind string) string {
-	return c.ofType(kind) + " | where tags has_cs '" + v1beta1.NodePoolTagKey + "' | where not(tags has_cs '" + v1beta1.MachineNodeClaimTagKey + "')"
+// own asks for what was launched of a type, has the tag, and was not made by way of AKS.
+func (c *Config) own(kind, tag string) string {
+	return c.ofType(kind) + " | where tags has_cs '" + tag + "' | where not(tags has_cs '" + v1beta1.MachineNodeClaimTagKey + "')"
 }
 
 // ofType asks for what there is of a type beside the nodes.

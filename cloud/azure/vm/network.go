@@ -27,8 +27,12 @@ const poolsLast = 2 * time.Hour
 // joinable returns what network interfaces join. Pools that were read in the round, and
 // are stale, are read again; by one of those who say so.
 func (v *VMs) joinable(ctx context.Context, stale int) (joins, error) {
-	v.reading.Lock()
-	defer v.reading.Unlock()
+	select {
+	case v.reading <- struct{}{}:
+		defer func() { <-v.reading }()
+	case <-ctx.Done():
+		return joins{}, ctx.Err()
+	}
 	if v.joins.group == "" {
 		group, err := v.managedGroup(ctx)
 		if err != nil {

@@ -29,6 +29,7 @@ import (
 	"karpenter/cloud/azure/bootstrap"
 	"karpenter/cloud/azure/failure"
 	"karpenter/cloud/azure/instancetype"
+	"karpenter/cloud/azure/launch"
 	"karpenter/cloud/azure/machine"
 	"karpenter/model"
 )
@@ -74,13 +75,13 @@ type VMs struct {
 	config  Config
 	deletes singleflight.Group // by name
 
-	reading   sync.Mutex // while what network interfaces join is read
+	reading   chan struct{} // holds something while what follows is used, and Azure may be asked
 	joins     joins
 	poolsRead time.Time
 
 	mu       sync.Mutex
 	launched map[string]launched // a short time ago, by name
-	billed   map[string]bool     // that have the extension, by name
+	bills    map[string]bill     // by name; none is known of others
 }
 
 // launched is a virtual machine that lists may lack yet.
@@ -91,7 +92,7 @@ type launched struct {
 
 // New returns the virtual machines of the cluster.
 func New(c Config) *VMs {
-	return &VMs{config: c, launched: map[string]launched{}, billed: map[string]bool{}}
+	return &VMs{config: c, launched: map[string]launched{}, bills: map[string]bill{}, reading: make(chan struct{}, 1)}
 }
 
 // id is the ARM ID of something in the resource group of the nodes.
@@ -103,7 +104,7 @@ func (c *Config) id(kind, name string) string {
 func (c *Config) vmID(name string) string { return c.id("Microsoft.Compute/virtualMachines", name) }
 
 // Name returns the name of the virtual machine of a NodeClaim.
-func (v *VMs) Name(claim string) (string, error) { return Name(claim) }
+func (v *VMs) Name(claim string) (string, error) { return Name(claim), nil }
 
 // Identities returns the managed identities that virtual machines are to have.
 func (v *VMs) Identities() []string { return v.config.Identities }
@@ -122,18 +123,18 @@ func (v *VMs) OfVM(providerID string) (name string, ok bool) {
 // Launch makes a network interface and a virtual machine that does not exist, and
 // returns it as soon as Azure has accepted it; one without a NodePool, when it has been
 // created. The error of a virtual machine that does
-// exist is a *machine.ExistsError. What a launch that fails has made is deleted; what
-// cannot be deleted yet is left to SweepInterfaces.
+// exist is a *machine.ExistsError. The network interface of a launch that fails stays for
+// the next attempt: Azure keeps it for a virtual machine of the name, and it could not
+// be made again before it is gone. Who makes none calls Abandon.
 func (v *VMs) Launch(ctx context.Context, want *machine.Want) (*machine.Machine, error) {
-	name, err := Name(want.Claim.Name)
-	if err != nil {
-		return nil, err
-	}
+	name := Name(want.Claim.Name)
 	text, err := v.config.Token(ctx)
 	if err != nil {
 		return nil, &cloud.CreateError{Reason: "BootstrapTokenUnavailable", Message: "there is no bootstrap token for the node: " + err.Error(), Err: err}
 	}
-	o := &order{Want: want, config: &v.config, name: name, token: text}
+	own := *want
+	own.Tags = named(want.Claim.Name, name, want.Tags)
+	o := &order{Want: &own, config: &v.config, name: name, token: text}
 	if o.joins, err = v.joinable(ctx, 0); err != nil {
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (v *VMs) Launch(ctx context.Context, want *machine.Want) (*machine.Machine,
 		return nil, err
 	}
 	if err := v.connect(ctx, o); err != nil {
-		return nil, errors.Join(err, v.disconnect(ctx, name))
+		return nil, err
 	}
 	poller, err := v.config.Machines.BeginCreateOrUpdate(ctx, v.config.NodeResourceGroup, name, body,
 		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
@@ -160,7 +161,7 @@ func (v *VMs) Launch(ctx context.Context, want *machine.Want) (*machine.Machine,
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.launched[name] = launched{out, out.Created}
-	delete(v.billed, name) // that of another one of the name
+	delete(v.bills, name) // that of another one of the name
 	return out, nil
 }
 
@@ -169,7 +170,7 @@ func (v *VMs) made(o *order, image string) *machine.Machine {
 	id := v.config.vmID(o.name)
 	return &machine.Machine{
 		ID: id, Name: o.name, VM: id, Claim: o.Claim.Name, Size: o.Choice.Type.Name, Zone: o.Choice.Offering.Zone(), CapacityType: o.Choice.Offering.CapacityType(),
-		ImageVersion: image, Created: v.config.Clock.Now(), Tags: o.Tags, Identities: v.config.Identities,
+		ImageVersion: image, State: creating, Created: v.config.Clock.Now(), Tags: o.Tags, Identities: v.config.Identities,
 	}
 }
 
@@ -206,8 +207,7 @@ func (v *VMs) putInterface(ctx context.Context, o *order) error {
 }
 
 // failed looks at what a request for a virtual machine has left behind whose answer is
-// an error, or is lost. If it was accepted, there is a virtual machine now; if not, the
-// network interface goes.
+// an error, or is lost. If it was accepted, there is a virtual machine now.
 func (v *VMs) failed(ctx context.Context, name string, err error) error {
 	found, unread := v.Get(ctx, name)
 	switch {
@@ -218,12 +218,12 @@ func (v *VMs) failed(ctx context.Context, name string, err error) error {
 	case !cloud.IsNotFound(unread):
 		return errors.Join(err, unread) // the next attempt finds out
 	}
-	return errors.Join(err, v.disconnect(ctx, name))
+	return err
 }
 
-// disconnect deletes a network interface that has no virtual machine. If Azure refuses
+// Abandon deletes the network interface of a launch that has failed. If Azure refuses
 // that for now, it is logged: the sweep comes by.
-func (v *VMs) disconnect(ctx context.Context, name string) error {
+func (v *VMs) Abandon(ctx context.Context, name string) error {
 	_, err := v.config.Interfaces.BeginDelete(ctx, v.config.NodeResourceGroup, name, nil)
 	if s := status(err); s >= http.StatusBadRequest && s < http.StatusInternalServerError {
 		log.FromContext(ctx).Info("a network interface stays for now", "name", name, "why", err.Error())
@@ -289,7 +289,7 @@ func reason(in *armcompute.VirtualMachine) *failure.Error {
 // List returns the virtual machines that NodePools launched. Azure may still show what
 // is gone; what this process has launched lately is among them in any case.
 func (v *VMs) List(ctx context.Context) ([]*machine.Machine, error) {
-	all, err := rows[armcompute.VirtualMachine](ctx, &v.config, v.config.own(vmType))
+	all, err := rows[armcompute.VirtualMachine](ctx, &v.config, v.config.own(vmType, v1beta1.NodePoolTagKey))
 	if err != nil {
 		return nil, err
 	}
@@ -358,13 +358,14 @@ func (v *VMs) forget(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.launched, name)
-	delete(v.billed, name)
+	delete(v.bills, name)
 }
 
-// Retag replaces the tags of the virtual machine and of what belongs to it, and adds
-// managed identities that it lacks. The virtual machine is the last, so that what fails
-// is repeated as a whole.
-func (v *VMs) Retag(ctx context.Context, name, _ string, tags map[string]string) error {
+// Retag gives the virtual machine, and what belongs to it, the tags, and takes the dropped
+// ones away; it adds managed identities that the virtual machine lacks. The virtual machine is the
+// last, so that what fails is repeated as a whole. The error of one that has changed
+// since it was read is one of Azure, with status 412.
+func (v *VMs) Retag(ctx context.Context, name, _ string, tags map[string]string, dropped []string) error {
 	found, err := v.get(ctx, name, nil)
 	if err != nil {
 		return err
@@ -380,9 +381,12 @@ func (v *VMs) Retag(ctx context.Context, name, _ string, tags map[string]string)
 		}
 	}
 	change := armcompute.VirtualMachineUpdate{Identity: identities(lacks)}
-	if !maps.Equal(known.Tags, tags) {
-		change.Tags = pointers(tags)
-		if err := v.retagParts(ctx, name, tags); err != nil {
+	if change.Identity != nil && ofSystem(found.Identity) { // which would be taken away
+		change.Identity.Type = to.Ptr(armcompute.ResourceIdentityTypeSystemAssignedUserAssigned)
+	}
+	if merged := launch.Merge(known.Tags, tags, dropped); !maps.Equal(known.Tags, merged) {
+		change.Tags = pointers(merged)
+		if err := v.retagParts(ctx, name, tags, dropped); err != nil {
 			return err
 		}
 	}
@@ -395,49 +399,60 @@ func (v *VMs) Retag(ctx context.Context, name, _ string, tags map[string]string)
 	return nil
 }
 
-// retagParts replaces the tags of the network interface and of the extension.
-func (v *VMs) retagParts(ctx context.Context, name string, tags map[string]string) error {
-	if _, err := v.config.Interfaces.UpdateTags(ctx, v.config.NodeResourceGroup, name, armnetwork.TagsObject{Tags: pointers(tags)}, nil); err != nil {
+// ofSystem reports whether Azure has given the virtual machine an identity of its own.
+func ofSystem(identity *armcompute.VirtualMachineIdentity) bool {
+	if identity == nil || identity.Type == nil {
+		return false
+	}
+	return *identity.Type == armcompute.ResourceIdentityTypeSystemAssigned || *identity.Type == armcompute.ResourceIdentityTypeSystemAssignedUserAssigned
+}
+
+// retagParts changes the tags of the network interface, and replaces those of the
+// extension, which nobody else sets.
+func (v *VMs) retagParts(ctx context.Context, name string, tags map[string]string, dropped []string) error {
+	joined, err := v.config.Interfaces.Get(ctx, v.config.NodeResourceGroup, name, nil)
+	if err != nil {
+		return fmt.Errorf("read network interface %s: %w", name, err)
+	}
+	merged := launch.Merge(texts(joined.Tags), tags, dropped)
+	if _, err := v.config.Interfaces.UpdateTags(ctx, v.config.NodeResourceGroup, name, armnetwork.TagsObject{Tags: pointers(merged)}, nil); err != nil {
 		return fmt.Errorf("update the tags of network interface %s: %w", name, err)
 	}
 	if !v.config.Billed {
 		return nil
 	}
-	_, err := v.config.Extensions.BeginUpdate(ctx, v.config.NodeResourceGroup, name, billingExtension, armcompute.VirtualMachineExtensionUpdate{Tags: pointers(tags)}, nil)
+	_, err = v.config.Extensions.BeginUpdate(ctx, v.config.NodeResourceGroup, name, billingExtension, armcompute.VirtualMachineExtensionUpdate{Tags: pointers(tags)}, nil)
 	if err != nil && status(err) != http.StatusNotFound {
 		return fmt.Errorf("update the tags of extension %s of virtual machine %s: %w", billingExtension, name, err)
 	}
 	return nil
 }
 
-// SweepInterfaces deletes network interfaces that a launch has left behind: those
-// without a virtual machine and without one of the NodeClaims.
-func (v *VMs) SweepInterfaces(ctx context.Context, claims []string) error {
-	all, err := rows[armnetwork.Interface](ctx, &v.config, v.config.own(interfaceType))
+// Unattached returns the names of network interfaces that launches have made, and that no
+// virtual machine of a NodePool uses.
+func (v *VMs) Unattached(ctx context.Context) ([]string, error) {
+	all, err := rows[armnetwork.Interface](ctx, &v.config, v.config.own(interfaceType, v1beta1.ClusterTagKey))
 	if err != nil || len(all) == 0 {
-		return err
+		return nil, err
 	}
 	machines, err := v.List(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	used := map[string]bool{}
-	for _, claim := range claims {
-		used[prefix+claim] = true
-	}
 	for _, m := range machines {
 		used[m.Name] = true
 	}
-	var errs []error
+	var out []string
 	for i := range all {
 		if all[i].ID == nil {
-			return errors.New("answer of Resource Graph: a network interface has no ID")
+			return nil, errors.New("answer of Resource Graph: a network interface has no ID")
 		}
 		if name := lastPart(*all[i].ID); !used[name] {
-			errs = append(errs, v.disconnect(ctx, name))
+			out = append(out, name)
 		}
 	}
-	return errors.Join(errs...)
+	return out, nil
 }
 
 // read checks that Azure tells what must be known.
@@ -461,17 +476,14 @@ func (v *VMs) read(in *armcompute.VirtualMachine) (*machine.Machine, error) {
 	}
 	id := v.config.vmID(name)
 	out := &machine.Machine{
-		ID: id, Name: name, VM: id, Claim: strings.TrimPrefix(name, prefix), Size: string(*p.HardwareProfile.VMSize), Zone: instancetype.ZoneLabel(v.config.Region, zone),
-		CapacityType: model.OnDemand, ImageVersion: imageOf(p.StorageProfile.ImageReference), State: machine.State(value(p.ProvisioningState)), Tags: map[string]string{},
+		ID: id, Name: name, VM: id, Claim: claimOf(name, in.Tags), Size: string(*p.HardwareProfile.VMSize), Zone: instancetype.ZoneLabel(v.config.Region, zone),
+		CapacityType: model.OnDemand, ImageVersion: imageOf(p.StorageProfile.ImageReference), State: machine.State(value(p.ProvisioningState)), Tags: texts(in.Tags),
 	}
 	if p.Priority != nil && *p.Priority == armcompute.VirtualMachinePriorityTypesSpot {
 		out.CapacityType = model.Spot
 	}
 	if p.TimeCreated != nil {
 		out.Created = *p.TimeCreated
-	}
-	for key, text := range in.Tags {
-		out.Tags[key] = value(text)
 	}
 	if in.Identity != nil {
 		out.Identities = slices.Sorted(maps.Keys(in.Identity.UserAssignedIdentities))
@@ -502,6 +514,14 @@ func value(text *string) string {
 		return ""
 	}
 	return *text
+}
+
+func texts(values map[string]*string) map[string]string {
+	out := make(map[string]string, len(values))
+	for key, text := range values {
+		out[key] = value(text)
+	}
+	return out
 }
 
 func pointers(values map[string]string) map[string]*string {

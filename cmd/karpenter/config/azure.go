@@ -63,7 +63,8 @@ type Azure struct {
 	// NodeIdentities are the ARM IDs of managed identities of virtual machines. Default
 	// nil.
 	NodeIdentities []string
-	// Tenant is the ID of the subscription's tenant. Default "".
+	// Tenant is the ID of the subscription's tenant. Default "", that of the token for
+	// Azure.
 	Tenant string
 	// NetworkDataplane is cilium, azure or "", NetworkPolicy anything. Default cilium and
 	// "".
@@ -146,7 +147,7 @@ func microsoft() []setting {
 			meaning: "user-assigned managed identities of VMs",
 		}.identities(),
 		setting{env: "AZURE_TENANT_ID", also: "ARM_TENANT_ID",
-			meaning: "ID of the subscription's tenant, for VMs. The webhook of workload identity sets it",
+			meaning: "ID of the subscription's tenant, for VMs; without it, that of the token for Azure. The webhook of workload identity sets it",
 		}.text(func(c *Config) *string { return &c.Azure.Tenant }),
 		setting{flag: "network-dataplane", env: "NETWORK_DATAPLANE", preset: "cilium", values: "`cilium`, `azure`, or nothing", nothing: true,
 			meaning: "data plane of the cluster's network, for VMs. A variable that is set to nothing counts",

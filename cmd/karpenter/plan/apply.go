@@ -271,7 +271,7 @@ func (a *applied) requiet(p *v1.NodePool) int {
 		}
 		d.Settling = after != nil && *after > 0 && a.was.Now.Before(d.Quiet.Add(*after))
 		d.Consolidatable = after != nil && !d.Settling
-		if d != n.Disruption {
+		if d.Settling != n.Disruption.Settling || d.Consolidatable != n.Disruption.Consolidatable {
 			changed++
 		}
 		n.Disruption = d

@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"karpenter/model"
 )
 
 // Report is the record for people and programs. Prices are in dollars.
@@ -223,15 +221,12 @@ func entries(all []Group) []GroupEntry {
 	return out
 }
 
-// words says what was decided.
+// words says what was decided, without the kind, which stands beside it.
 func (d *Decision) words() string {
 	if d.Kind == Provision {
 		return fmt.Sprintf("Launched %s for %s", named(d.Launches), counted(d.Pods-d.NoPlace-d.Moves, "pending pod"))
 	}
-	reason := map[string]string{
-		string(model.Empty): "empty", string(model.Underutilized): "underutilized", string(model.Drifted): "drifted", string(model.Unhealthy): "unhealthy",
-	}[d.Kind]
-	text := fmt.Sprintf("Removed %s (%s)", named(d.Removes), cmp.Or(reason, d.Kind))
+	text := "Removed " + named(d.Removes)
 	if len(d.Launches) > 0 {
 		text += ", replaced by " + named(d.Launches)
 	}

@@ -13,8 +13,10 @@
 // Vocabulary:
 //
 //	demand   a pod with those that its owner made in its place when nodes went
-//	run      one replay
+//	run      one replay. Its parts: the agenda of events, the config in force, the fleet of nodes, the load
+//	         of pods with budgets, the scheduler, the provisioner and the disrupter, who decide, and the tally
 //	node     a node of a NodePool in a run
 //	pod      a pod in a run: a demand has another one after each eviction
 //	guard    a PodDisruptionBudget in a run
+//	surplus  a demand whose pod a ReplicaSet deleted because it had too many
 package replay

@@ -30,6 +30,9 @@ import (
 // for the one in its place.
 const succession = 5 * time.Minute
 
+// atOnce is how long it may take until a ReplicaSet has deleted all the pods that are too many, or has created another in place of one.
+const atOnce = 5 * time.Second
+
 // history is what a recording shows.
 type history struct {
 	from, to   time.Time
@@ -44,6 +47,7 @@ type history struct {
 	nominates  bool // the controller writes the node that is planned to the status of pods
 	repulsions []repulsion
 	losses     []loss
+	replicas   map[string][]*demand // of ReplicaSets, by owner and by arrival
 }
 
 // setting is that an object which is not subject to the replay appeared, changed or went.
@@ -79,6 +83,8 @@ type demand struct {
 	leaves  time.Time     // when its last pod was deleted, if the pod did not end by itself
 	ends    time.Time     // when that was gone; zero = not while it was recorded
 	runs    time.Duration // it ends by itself when it has run for so long; 0 = it ends at ends
+	surplus bool          // its ReplicaSet had too many pods then
+	owner   string        // see ownerOf
 	startup time.Duration // from bound to ready
 	on      string        // node that it runs on when the replay begins; "" = it has none
 	moved   time.Time     // when its pod on that node was made in place of one that Karpenter evicted; zero = it was not
@@ -159,15 +165,16 @@ type reader struct {
 	nodes     map[string]*corev1.Node // as seen first, by provider ID
 	lives     map[types.UID]*life
 	all       []*life
-	displaced map[string][]*life // those that nothing has taken the place of, by owner
-	seen      map[string]bool    // objects of settings
-	before    []*corev1.Event    // that had happened when the recording began
+	displaced map[string][]*life     // those that nothing has taken the place of, by owner
+	made      map[string][]time.Time // when pods were created, by owner
+	seen      map[string]bool        // objects of settings
+	before    []*corev1.Event        // that had happened when the recording began
 }
 
 func newReader(r *recording.Recording) *reader {
 	x := &reader{
 		h: &history{from: r.Started, to: r.Ended(), pools: map[string]*v1.NodePool{}}, static: map[string]bool{}, managed: map[string]bool{}, claims: map[string]*instance{}, byNode: map[string]*instance{}, nodes: map[string]*corev1.Node{},
-		lives: map[types.UID]*life{}, displaced: map[string][]*life{}, seen: map[string]bool{},
+		lives: map[types.UID]*life{}, displaced: map[string][]*life{}, made: map[string][]time.Time{}, seen: map[string]bool{},
 	}
 	x.classify(r)
 	return x
@@ -359,6 +366,7 @@ func (x *reader) born(o *corev1.Pod, c *recording.Change) *life {
 	x.lives[o.UID] = l
 	x.all = append(x.all, l)
 	owner := ownerOf(o)
+	x.made[owner] = append(x.made[owner], created)
 	for waiting := x.displaced[owner]; len(waiting) > 0; waiting = x.displaced[owner] {
 		x.displaced[owner] = waiting[1:]
 		if created.Sub(waiting[0].leaving) <= succession {
@@ -366,7 +374,7 @@ func (x *reader) born(o *corev1.Pod, c *recording.Change) *life {
 			return l
 		}
 	}
-	l.demand = &demand{pod: o, at: created}
+	l.demand = &demand{pod: o, at: created, owner: owner}
 	if l.presentAtTheTop {
 		l.demand.at = x.h.from
 	}
@@ -467,6 +475,12 @@ func (x *reader) finish() {
 		return ok && x.instanceOf(p.Spec.NodeName) != nil
 	})
 	slices.SortStableFunc(h.demands, func(a, b *demand) int { return a.at.Compare(b.at) })
+	h.replicas = map[string][]*demand{}
+	for _, d := range h.demands {
+		if o := metav1.GetControllerOfNoCopy(d.pod); o != nil && o.Kind == "ReplicaSet" {
+			h.replicas[d.owner] = append(h.replicas[d.owner], d)
+		}
+	}
 	slices.SortStableFunc(h.settings, func(a, b setting) int { return a.at.Compare(b.at) })
 	out.settle(h, append(stays, h.fixed...), nil, waits)
 }
@@ -485,13 +499,20 @@ func (x *reader) remember() {
 	}
 }
 
+// surplus reports whether a ReplicaSet deleted the pod because it had too many: it has created none at that time.
+func (x *reader) surplus(l *life) bool {
+	o := metav1.GetControllerOfNoCopy(l.pod)
+	return o != nil && o.Kind == "ReplicaSet" && !l.displaced && !l.leaving.IsZero() &&
+		!slices.ContainsFunc(x.made[l.demand.owner], func(at time.Time) bool { return at.Sub(l.leaving).Abs() <= atOnce })
+}
+
 // settle brings the demand up to the last pod that served it.
 func (x *reader) settle(l *life) {
 	d := l.demand
 	if !l.ready.IsZero() && !l.bound.IsZero() {
 		d.startup = max(l.ready.Sub(l.bound), 0)
 	}
-	d.leaves, d.ends, d.runs = l.leaving, l.gone, 0
+	d.leaves, d.ends, d.runs, d.surplus = l.leaving, l.gone, 0, x.surplus(l)
 	if l.completed {
 		d.runs = l.ran
 	}

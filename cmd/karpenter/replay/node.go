@@ -3,8 +3,10 @@
 package replay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,17 +34,31 @@ type node struct {
 	expects  []*pod // that are to come, and some that no longer are
 }
 
-// node returns the one of the name in a Snapshot, nil if it is of no NodePool.
-func (r *run) node(name string) *node {
-	if n := r.names[name]; n != nil {
-		return n
-	}
-	return r.claims[name]
+// fleet is the nodes of NodePools in a run.
+type fleet struct {
+	nodes    []*node          // that exist, in the order of launches
+	claims   map[string]*node // by name of the NodeClaim
+	names    map[string]*node // by name of the Node
+	launches int              // that there have been
 }
 
-func (r *run) enter(n *node) {
-	r.nodes = append(r.nodes, n)
-	r.claims[n.claim.Name], r.names[n.name] = n, n
+// node returns the one of the name in a Snapshot, nil if it is of no NodePool.
+func (f *fleet) node(name string) *node {
+	if n := f.names[name]; n != nil {
+		return n
+	}
+	return f.claims[name]
+}
+
+func (f *fleet) enter(n *node) {
+	f.nodes = append(f.nodes, n)
+	f.claims[n.claim.Name], f.names[n.name] = n, n
+}
+
+func (f *fleet) drop(n *node) {
+	f.nodes = slices.DeleteFunc(f.nodes, func(o *node) bool { return o == n })
+	delete(f.claims, n.claim.Name)
+	delete(f.names, n.name)
 }
 
 // adopt adds a node that existed when the recording began.
@@ -52,7 +68,7 @@ func (r *run) adopt(s standing) {
 		return
 	}
 	n := &node{claim: claim, name: s.node.Name, pool: s.claim.Labels[v1.NodePoolLabelKey], ready: true, stay: stayOf(s.claim, r.h.from, time.Time{}), grace: s.claim.Spec.TerminationGracePeriod}
-	r.enter(n)
+	r.fleet.enter(n)
 	r.world.SetClaim(n.claim)
 	r.world.SetNode(r.convert.Node(s.node))
 	r.expires(n, s.claim)
@@ -67,13 +83,13 @@ func (r *run) expires(n *node, c *v1.NodeClaim) {
 
 // launch has a node for the pods of the launch, for the reason of a command or for pending pods.
 func (r *run) launch(l *model.Launch, reason model.Reason) *node {
-	pool := r.pools[l.Pool]
+	pool := r.config.pools[l.Pool]
 	if pool == nil {
 		return nil
 	}
 	object := r.convert.NodeClaimFor(l, pool, nil)
-	r.launches++
-	object.Name = nameOf(l.Pool, r.launches)
+	r.fleet.launches++
+	object.Name = nameOf(l.Pool, r.fleet.launches)
 	object.UID, object.CreationTimestamp = types.UID(object.Name), metav1.NewTime(r.now)
 	if reason == model.Underutilized {
 		object.Annotations[v1.ReplacesAnnotationKey] = "underutilized"
@@ -84,16 +100,16 @@ func (r *run) launch(l *model.Launch, reason model.Reason) *node {
 	}
 	n := &node{claim: claim, name: object.Name, pool: l.Pool, grace: object.Spec.TerminationGracePeriod}
 	n.stay = stay{pool: l.Pool, kind: l.Type, zone: l.Zone, capacityType: l.CapacityType}
-	r.enter(n)
+	r.fleet.enter(n)
 	r.world.Planned(n.claim, l.Pods)
 	r.world.SetClaim(n.claim)
 	for _, p := range l.Pods {
 		r.expect(p, n)
 	}
-	r.stirred = true
-	start := r.h.delays.Launch.at(r.launches - 1)
+	r.disrupter.stirred = true
+	start := r.h.delays.Launch.at(r.fleet.launches - 1)
 	r.in(start, func() { r.launched(n) })
-	r.in(start+r.h.delays.Boot.at(r.launches-1), func() { r.initialized(n) })
+	r.in(start+r.h.delays.Boot.at(r.fleet.launches-1), func() { r.initialized(n) })
 	r.expires(n, object)
 	return n
 }
@@ -108,16 +124,16 @@ func (r *run) launched(n *node) {
 		r.remove(n) // its pods look for another place
 		return
 	}
-	r.outcome.Launched++
+	r.tally.outcome.Launched++
 	n.stay.from = r.now
 	n.claim.ProviderID = "replay:///" + n.name
 	n.claim.Labels = labelsOf(&n.claim, t, o)
 	n.claim.Capacity, n.claim.Allocatable = t.Capacity.With(model.Nodes, 0), t.Allocatable.With(model.Nodes, 0)
 	r.world.SetClaim(n.claim)
-	r.stirred = true
+	r.disrupter.stirred = true
 }
 
-func (n *node) gone(r *run) bool { return r.claims[n.claim.Name] != n }
+func (n *node) gone(r *run) bool { return r.fleet.claims[n.claim.Name] != n }
 
 func (r *run) offering(n *node) (*model.InstanceType, *model.Offering) {
 	s := r.world.Snapshot(r.now)
@@ -163,11 +179,11 @@ func (r *run) initialized(n *node) {
 
 // quiet notes that a pod came to or left the node, or that it was initialized.
 func (r *run) quiet(n *node) {
-	r.stirred = true
+	r.disrupter.stirred = true
 	if r.now.Before(n.claim.QuietSince.Add(noticed)) {
 		return
 	}
-	p := r.pools[n.pool]
+	p := r.config.pools[n.pool]
 	n.claim.QuietSince = r.now
 	n.claim.Consolidatable = p != nil && p.Spec.Disruption.ConsolidateAfter.Duration != nil
 	r.world.SetClaim(n.claim)
@@ -180,13 +196,13 @@ func (r *run) drain(n *node, reason string) {
 	}
 	n.leaving, n.draining, n.vacated = true, r.now, r.now
 	n.claim.Deleting = true
-	r.outcome.Removed[reason]++
+	r.tally.outcome.Removed[reason]++
 	if n.stay.from.IsZero() {
 		r.remove(n)
 		return
 	}
 	r.world.SetClaim(n.claim)
-	r.arrived, r.stirred = true, true
+	r.provisioner.arrived, r.disrupter.stirred = true, true
 	r.in(0, func() { r.evict(n) })
 }
 
@@ -194,7 +210,7 @@ func (r *run) drain(n *node, reason string) {
 func (r *run) lose(l *loss) {
 	var most *node
 	differs := func(n *node) time.Duration { return n.stay.from.Sub(l.of.from).Abs() }
-	for _, n := range r.nodes {
+	for _, n := range r.fleet.nodes {
 		s := &n.stay
 		if !n.draining.IsZero() || s.from.IsZero() || s.kind != l.of.kind || s.zone != l.of.zone || s.capacityType != l.of.capacityType {
 			continue
@@ -240,18 +256,38 @@ func (r *run) remove(n *node) {
 	}
 	if !n.stay.from.IsZero() {
 		n.stay.to = r.now
-		r.stays = append(r.stays, n.stay)
+		r.tally.stays = append(r.tally.stays, n.stay)
 	}
-	r.nodes = slices.DeleteFunc(r.nodes, func(o *node) bool { return o == n })
-	delete(r.claims, n.claim.Name)
-	delete(r.names, n.name)
+	r.fleet.drop(n)
 	r.world.DeleteNode(n.name)
 	r.world.DeleteClaim(n.claim.Name)
 	for _, p := range n.expects {
 		if !p.gone && p.to == n {
-			p.to, r.arrived = nil, true
+			p.to, r.provisioner.arrived = nil, true
 		}
 	}
-	r.stirred = true
+	r.disrupter.stirred = true
 	r.open()
+}
+
+// nameOf returns a name for the nth node of the NodePool.
+func nameOf(pool string, n int) string {
+	return strings.TrimRight(pool[:min(len(pool), 50)], "-") + fmt.Sprintf("-r%d", n)
+}
+
+// labelsOf returns the labels of a node of the type and offering.
+func labelsOf(c *world.Claim, t *model.InstanceType, o *model.Offering) map[string]string {
+	out := map[string]string{}
+	for _, list := range []model.Requirements{t.Requirements, o.Requirements} {
+		for _, q := range list {
+			if v, ok := list.Value(q.Key); ok {
+				out[q.Key] = v
+			}
+		}
+	}
+	for key, value := range c.Labels {
+		out[key] = value
+	}
+	out[corev1.LabelInstanceTypeStable], out[corev1.LabelTopologyZone], out[v1.CapacityTypeLabelKey] = t.Name, o.Zone, o.CapacityType
+	return out
 }

@@ -9,15 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"karpenter/kube/pods"
 	"karpenter/model"
-	"karpenter/world"
 )
 
 // pod is one pod of a demand in a run.
@@ -31,96 +27,16 @@ type pod struct {
 	turn    uint64 // of pods of the same priority, the scheduler tries the lowest first
 	tried   bool   // the scheduler has looked for a node
 	ready   bool
-	leaving bool // it was deleted
+	leaving bool      // it was deleted
+	since   time.Time // when it was created, became ready or was deleted, whichever was last
 	gone    bool
 	guards  []*guard
-}
-
-// guard is a PodDisruptionBudget in a run.
-type guard struct {
-	object   *policyv1.PodDisruptionBudget
-	value    world.DisruptionBudget
-	selector labels.Selector
-	expected int // pods that it selects
-	healthy  int // of those, that are ready
-	dirty    bool
-}
-
-// allowed is how many of the pods may be evicted now.
-func (g *guard) allowed() int {
-	least := 0
-	scaled := func(v *intstr.IntOrString) int {
-		n, err := intstr.GetScaledValueFromIntOrPercent(v, g.expected, true)
-		if err != nil {
-			return g.expected
-		}
-		return n
-	}
-	switch spec := &g.object.Spec; {
-	case spec.MaxUnavailable != nil:
-		least = g.expected - scaled(spec.MaxUnavailable)
-	case spec.MinAvailable != nil:
-		least = scaled(spec.MinAvailable)
-	default:
-		return 0
-	}
-	return max(min(g.healthy-least, g.healthy), 0)
-}
-
-// guard records a PodDisruptionBudget.
-func (r *run) guard(o *policyv1.PodDisruptionBudget, deleted bool) {
-	key := o.Namespace + "/" + o.Name
-	old := r.guards[key]
-	if old != nil && !deleted && old.object.Generation == o.Generation && old.object.UID == o.UID {
-		return // its status is ours to say
-	}
-	selected := func(g *guard, p *pod) bool {
-		return p.object.Namespace == g.object.Namespace && g.selector.Matches(labels.Set(p.object.Labels))
-	}
-	if old != nil {
-		for _, p := range r.pods {
-			p.guards = slices.DeleteFunc(p.guards, func(g *guard) bool { return g == old })
-		}
-		delete(r.guards, key)
-		r.guarded[o.Namespace] = slices.DeleteFunc(r.guarded[o.Namespace], func(g *guard) bool { return g == old })
-	}
-	if deleted {
-		r.world.DeleteDisruptionBudget(o.Namespace, o.Name)
-		return
-	}
-	g := &guard{object: o, value: r.convert.DisruptionBudget(o), selector: labels.Nothing(), dirty: true}
-	if s, err := metav1.LabelSelectorAsSelector(o.Spec.Selector); err == nil {
-		g.selector = s
-	}
-	r.guards[key] = g
-	r.guarded[o.Namespace] = append(r.guarded[o.Namespace], g)
-	for _, p := range r.pods {
-		if selected(g, p) && !p.leaving {
-			p.guards = append(p.guards, g)
-			g.expected++
-			if p.ready {
-				g.healthy++
-			}
-		}
-	}
-}
-
-// count brings the PodDisruptionBudgets up to the pods there are.
-func (r *run) count() {
-	for _, g := range r.guards {
-		if !g.dirty {
-			continue
-		}
-		g.dirty = false
-		g.value.Allowed = g.allowed()
-		r.world.SetDisruptionBudget(g.value)
-	}
 }
 
 // arrive has the first pod of the demand.
 func (r *run) arrive(d *demand) {
 	p := r.create(d, 0)
-	switch n := r.names[d.on]; {
+	switch n := r.fleet.names[d.on]; {
 	case d.pinned != "":
 		r.in(d.after, func() { r.settle(p, d.pinned) })
 	case n != nil:
@@ -130,7 +46,7 @@ func (r *run) arrive(d *demand) {
 			r.world.SetMoved(p.object.Namespace, p.object.Name, d.moved)
 		}
 	default:
-		r.waiting = append(r.waiting, p)
+		r.scheduler.waiting = append(r.scheduler.waiting, p)
 	}
 }
 
@@ -151,18 +67,14 @@ func (r *run) create(d *demand, nth int) *pod {
 	o.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(r.now),
 	}}}
-	p := &pod{demand: d, object: o, shape: r.convert.Pod(o).Shape, nth: nth, turn: turnOf(o.UID)}
+	p := &pod{demand: d, object: o, shape: r.convert.Pod(o).Shape, nth: nth, turn: turnOf(o.UID), since: r.now}
 	if d.pinned != "" {
 		o.Status.Conditions = nil // it is for others to place
 	}
-	for _, g := range r.guarded[o.Namespace] {
-		if g.selector.Matches(labels.Set(o.Labels)) {
-			p.guards = append(p.guards, g)
-			g.expected++
-			g.dirty = true
-		}
+	for _, g := range r.budgets.in[o.Namespace] {
+		g.count(p)
 	}
-	r.pods[string(o.UID)], r.current[d] = p, p
+	r.load.pods[string(o.UID)], r.load.current[d] = p, p
 	r.sink.Set(o)
 	return p
 }
@@ -173,7 +85,7 @@ func (r *run) aim(ref model.Pod, name string) {
 	if ref.Buffer == "" {
 		r.world.Nominate(name, r.now.Add(nominated))
 	}
-	p, n := r.pods[ref.UID], r.node(name)
+	p, n := r.load.pods[ref.UID], r.fleet.node(name)
 	if ref.Buffer != "" || p == nil || p.gone {
 		return
 	}
@@ -193,7 +105,7 @@ func (r *run) aim(ref model.Pod, name string) {
 func (p *pod) comes(n *node) bool { return !p.gone && p.to == n && p.node != n }
 
 func (r *run) expect(ref model.Pod, n *node) {
-	p := r.pods[ref.UID]
+	p := r.load.pods[ref.UID]
 	if ref.Buffer != "" || p == nil || p.gone || p.to == n {
 		return
 	}
@@ -215,7 +127,7 @@ func (r *run) settle(p *pod, name string) {
 		return
 	}
 	if d := p.demand; d.pinned == "" && (d.on == "" || p.nth > 0) {
-		r.waits = append(r.waits, r.now.Sub(p.object.CreationTimestamp.Time))
+		r.tally.waits = append(r.tally.waits, r.now.Sub(p.object.CreationTimestamp.Time))
 	}
 	o := p.object.DeepCopy()
 	o.Spec.NodeName = name
@@ -235,7 +147,7 @@ func (r *run) settle(p *pod, name string) {
 func (r *run) show(p *pod, o *corev1.Pod) {
 	p.object = o
 	r.sink.Set(o)
-	r.stirred = true
+	r.disrupter.stirred = true
 }
 
 // started has the pod be ready.
@@ -243,7 +155,7 @@ func (r *run) started(p *pod) {
 	if p.gone || p.ready || p.leaving {
 		return
 	}
-	p.ready = true
+	p.ready, p.since = true, r.now
 	for _, g := range p.guards {
 		g.healthy++
 		g.dirty = true
@@ -257,7 +169,10 @@ func (r *run) started(p *pod) {
 // leave has the pod be deleted: it takes no more part in PodDisruptionBudgets, and plans know that
 // its capacity is free soon.
 func (r *run) leave(d *demand) {
-	p := r.current[d]
+	if d.surplus {
+		r.elect(d)
+	}
+	p := r.load.current[r.load.ending(d)]
 	switch {
 	case p == nil:
 		return
@@ -265,8 +180,8 @@ func (r *run) leave(d *demand) {
 		r.end(d)
 		return
 	}
-	p.leaving = true
-	r.unguard(p)
+	p.leaving, p.since = true, r.now
+	p.unguard()
 	o := p.object.DeepCopy()
 	grace := corev1.DefaultTerminationGracePeriodSeconds
 	if o.Spec.TerminationGracePeriodSeconds != nil {
@@ -277,23 +192,12 @@ func (r *run) leave(d *demand) {
 	r.show(p, o)
 }
 
-// unguard has the PodDisruptionBudgets not count the pod.
-func (r *run) unguard(p *pod) {
-	for _, g := range p.guards {
-		g.expected--
-		if p.ready {
-			g.healthy--
-		}
-		g.dirty = true
-	}
-	p.guards = nil
-}
-
-// end has the demand end.
+// end has the pod be gone that ends when the one of the demand does.
 func (r *run) end(d *demand) {
-	if p := r.current[d]; p != nil {
+	d = r.load.ending(d)
+	if p := r.load.current[d]; p != nil {
 		r.delete(p)
-		delete(r.current, d)
+		delete(r.load.current, d)
 		r.open()
 	}
 }
@@ -301,14 +205,14 @@ func (r *run) end(d *demand) {
 // delete has the pod be gone.
 func (r *run) delete(p *pod) {
 	p.gone = true
-	delete(r.pods, string(p.object.UID))
-	r.unguard(p)
+	delete(r.load.pods, string(p.object.UID))
+	p.unguard()
 	r.sink.Delete(p.object)
 	if n := p.node; n != nil {
 		n.pods = slices.DeleteFunc(n.pods, func(o *pod) bool { return o == p })
 		r.quiet(n)
 	}
-	r.stirred = true
+	r.disrupter.stirred = true
 }
 
 // mayLeave reports whether nothing forbids to evict the pod. One that was deleted ends by itself.
@@ -323,11 +227,11 @@ func (p *pod) mayLeave(now time.Time) bool {
 // else uses the capacity.
 func (r *run) move(p *pod) {
 	n, to := p.node, p.to
-	n.vacated = later(n.vacated, r.now.Add(r.h.delays.Stop.at(r.outcome.Evictions)))
-	r.outcome.Evictions++
+	n.vacated = later(n.vacated, r.now.Add(r.h.delays.Stop.at(r.tally.outcome.Evictions)))
+	r.tally.outcome.Evictions++
 	r.delete(p)
 	next := r.create(p.demand, p.nth+1)
-	r.waiting = append(r.waiting, next)
+	r.scheduler.waiting = append(r.scheduler.waiting, next)
 	if to == nil || to == n || to.gone(r) || to.leaving {
 		return
 	}

@@ -85,14 +85,14 @@ func Replay(r *recording.Recording, m *plan.Manifests) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	out.Replayed = first.outcome
+	out.Replayed = first.tally.outcome
 	runs := []*run{first}
 	if len(changed) > 0 {
 		second, err := h.replayed(changed)
 		if err != nil {
 			return Report{}, err
 		}
-		out.Changed = &second.outcome
+		out.Changed = &second.tally.outcome
 		runs = append(runs, second)
 	}
 	out.Notes = notes(h, m, runs)
@@ -117,7 +117,7 @@ func notes(h *history, m *plan.Manifests, runs []*run) []string {
 		out = append(out, "only NodePools are replayed with; the manifests also have: "+strings.Join(m.Ignored, ", "))
 	}
 	for _, r := range runs {
-		out = append(out, r.notes...)
+		out = append(out, r.notes()...)
 	}
 	slices.Sort(out[2:])
 	return slices.Compact(out)

@@ -64,6 +64,13 @@ func ruled(s *model.Shape) bool {
 	return len(s.Spread)+len(s.PodTerms)+len(s.HostPorts)+len(s.Volumes)+len(s.VolumeTerms)+len(s.Preferences)+len(s.Refused) > 0
 }
 
+// scheduler is kube-scheduler in a run.
+type scheduler struct {
+	waiting []*pod // that look for a node, and some that no longer do
+	opened  bool   // capacity may have become free since it tried all of them
+	rows    fit.Memory
+}
+
 // place is a node that takes pods, as the scheduler sees it.
 type place struct {
 	fit.NodeRow
@@ -74,8 +81,8 @@ type place struct {
 // places returns the nodes that take pods.
 func (r *run) places() []place {
 	var out []place
-	for _, row := range r.rows.Nodes(r.world.Snapshot(r.now)) {
-		at := place{NodeRow: row, node: r.node(row.Name)}
+	for _, row := range r.scheduler.rows.Nodes(r.world.Snapshot(r.now)) {
+		at := place{NodeRow: row, node: r.fleet.node(row.Name)}
 		if row.Deleting || row.Closed || at.node == nil && row.Claim != "" || at.node != nil && (!at.node.ready || at.node.leaving) {
 			continue
 		}
@@ -94,9 +101,9 @@ func (r *run) places() []place {
 // schedule binds pods that wait as kube-scheduler does, one after the other. It reports whether there
 // must be a plan: for a pod that has none, or that may have lost its place to another.
 func (r *run) schedule() (left bool) {
-	r.waiting = slices.DeleteFunc(r.waiting, func(p *pod) bool { return p.gone || p.object.Spec.NodeName != "" })
-	turn := slices.DeleteFunc(slices.Clone(r.waiting), func(p *pod) bool { return p.tried && !r.opened })
-	if r.opened = false; len(turn) == 0 {
+	r.scheduler.waiting = slices.DeleteFunc(r.scheduler.waiting, func(p *pod) bool { return p.gone || p.object.Spec.NodeName != "" })
+	turn := slices.DeleteFunc(slices.Clone(r.scheduler.waiting), func(p *pod) bool { return p.tried && !r.scheduler.opened })
+	if r.scheduler.opened = false; len(turn) == 0 {
 		return false
 	}
 	slices.SortFunc(turn, func(a, b *pod) int {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -23,13 +22,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	coschedulingv1alpha1 "karpenter/api/coscheduling/v1alpha1"
+	fill "karpenter/api/hostile"
 	v1 "karpenter/api/v1"
 	"karpenter/kube/feed"
 	"karpenter/kube/meter"
@@ -45,113 +43,8 @@ var (
 	hostileRuns = flag.Int("hostile-runs", 100, "clusters of TestHostileObjects")
 )
 
-// hostile fills objects with what no one would write.
-type hostile struct{ *rand.Rand }
-
-// words are names that mean something in the cluster, words of the API, and text that no
-// field takes.
-var words = []string{
-	"", "a", "b", "web", "general", "small", "large", "n1", "shop", "shop/web", "default", "default-scheduler", "karpenter.sh/nodepool", "karpenter.sh/capacity-type",
-	"kubernetes.io/hostname", "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type", "kubernetes.io/arch", "app", "cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi",
-	"widgets.example.com/widget", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "NoSchedule", "NoExecute", "DoNotSchedule", "ScheduleAnyway",
-	"Honor", "Ignore", "Always", "Never", "Pending", "Running", "Succeeded", "Failed", "PodScheduled", "Ready", "True", "False", "Unschedulable", "Deployment", "Node", "Job", "ReplicaSet",
-	"DaemonSet", "WaitForFirstConsumer", "Immediate", "ebs.csi.aws.com", "spot", "on-demand", "karpenter.sh/do-not-disrupt", "true", "-1", "9223372036854775808", "1e309",
-	"99999999h", "0s", "*/*", "@every 1ns", "%s%n", "\x00", "\u202e", "🐈", strings.Repeat("x", 10_000), strings.Repeat("a/", 300), "scheduling.x-k8s.io/pod-group", "AlwaysAllow", "IfHealthyBudget",
-	"widget", "claim-1", "example.com", "d-1", "All", "ExactCount", `device.driver == "example.com"`, `device.attributes["example.com"].model`, `[1, 2].all(x, [1, 2].all(y, x == y))`,
-}
-
-var amounts = []string{
-	"0", "1", "2", "100m", "1Gi", "-1", "-1Gi", "1n", "1e-9", "9223372036854775807", "-9223372036854775808", "9223372036854775807Ei", "1e18", "1E", "8Ei", "100k", "0.0000000001", "123456789012345678901234567890",
-}
-
-// fill sets every field of the value at random.
-func (h hostile) fill(v reflect.Value, depth int) {
-	switch special := v.Addr().Interface().(type) {
-	case *resource.Quantity:
-		*special = resource.MustParse(amounts[h.IntN(len(amounts))])
-		return
-	case *metav1.Time:
-		*special = metav1.NewTime([]time.Time{{}, time.Now(), time.Unix(0, 0), time.Unix(1<<34, 0), time.Now().Add(-time.Hour), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(0, 1, 1, 0, 0, 1, 0, time.UTC)}[h.IntN(7)])
-		return
-	case *intstr.IntOrString:
-		*special = []intstr.IntOrString{intstr.FromInt32(h.whole32()), intstr.FromString("50%"), intstr.FromString("-7%"), intstr.FromString("x"), intstr.FromString("99999999999%")}[h.IntN(5)]
-		return
-	case *runtime.RawExtension, *metav1.FieldsV1, *metav1.MicroTime, *metav1.ManagedFieldsEntry:
-		return
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(words[h.IntN(len(words))])
-	case reflect.Bool:
-		v.SetBool(h.IntN(2) == 0)
-	case reflect.Int, reflect.Int64:
-		v.SetInt([]int64{0, 1, -1, 2, 30, math.MaxInt64, math.MinInt64, math.MaxInt32, 1e12}[h.IntN(9)])
-	case reflect.Int32:
-		v.SetInt(int64(h.whole32()))
-	case reflect.Pointer:
-		if h.rarely(depth) {
-			v.Set(reflect.New(v.Type().Elem()))
-			h.fill(v.Elem(), depth+1)
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 || !h.rarely(depth) {
-			return
-		}
-		n := 1 + h.IntN(3)
-		if depth < 4 && h.IntN(200) == 0 {
-			n = 1000
-		}
-		v.Set(reflect.MakeSlice(v.Type(), n, n))
-		for i := range n {
-			h.fill(v.Index(i), depth+1)
-		}
-	case reflect.Map:
-		if !h.rarely(depth) {
-			return
-		}
-		v.Set(reflect.MakeMap(v.Type()))
-		for range 1 + h.IntN(4) {
-			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			h.fill(key, depth+1)
-			h.fill(value, depth+1)
-			v.SetMapIndex(key, value)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() && h.IntN(3) > 0 {
-				h.fill(v.Field(i), depth+1)
-			}
-		}
-	}
-}
-
-func (h hostile) whole32() int32 {
-	return []int32{0, 1, -1, 2, 30, math.MaxInt32, math.MinInt32, 1_000_000}[h.IntN(8)]
-}
-
-// rarely reports whether something deep is to be there.
-func (h hostile) rarely(depth int) bool { return h.IntN(2+depth) < 2 }
-
-// within returns the value or a part of it.
-func (h hostile) within(v reflect.Value) reflect.Value {
-	for h.IntN(4) > 0 {
-		switch {
-		case v.Kind() == reflect.Pointer && !v.IsNil():
-			v = v.Elem()
-		case v.Kind() == reflect.Slice && v.Len() > 0:
-			v = v.Index(h.IntN(v.Len()))
-		case v.Kind() == reflect.Struct && v.NumField() > 0:
-			field := h.IntN(v.NumField())
-			if !v.Type().Field(field).IsExported() {
-				return v
-			}
-			v = v.Field(field)
-		default:
-			return v
-		}
-	}
-	return v
-}
+// hostile fills objects with random values that no one would write.
+type hostile struct{ fill.Source }
 
 // objects returns one of the kind, and most often the NodeClaim of a Node.
 func (h hostile) objects(t *testing.T, kind client.Object, samples map[reflect.Type]client.Object, n int) []client.Object {
@@ -172,14 +65,14 @@ func (h hostile) object(t *testing.T, kind client.Object, samples map[reflect.Ty
 		o = reflect.ValueOf(sample.DeepCopyObject())
 		for range h.IntN(4) {
 			if part := o.Elem().FieldByName([]string{"Spec", "Status", "ObjectMeta"}[h.IntN(3)]); part.IsValid() {
-				h.fill(h.within(part.Field(h.IntN(part.NumField()))), 1)
+				h.Change(part, 1)
 			}
 		}
 	} else {
-		h.fill(o.Elem(), 0)
+		h.Fill(o.Elem(), 0)
 	}
 	out := o.Interface().(client.Object)
-	out.SetName(fmt.Sprint(words[h.IntN(16)], "-", n%7))
+	out.SetName(fmt.Sprint(h.Name(), "-", n%7))
 	out.SetNamespace([]string{"shop", "default", ""}[h.IntN(3)])
 	if pool, ok := out.(*v1.NodePool); ok && h.IntN(2) == 0 {
 		pool.Name = samples[reflect.TypeOf(pool)].GetName()
@@ -195,7 +88,7 @@ func (h hostile) object(t *testing.T, kind client.Object, samples map[reflect.Ty
 	}
 	h.device(out, n)
 	if pod, ok := out.(*corev1.Pod); ok && h.IntN(3) == 0 {
-		pod.Spec.NodeName, pod.Status.Conditions = fmt.Sprint(words[h.IntN(16)], "-", n%7), nil
+		pod.Spec.NodeName, pod.Status.Conditions = fmt.Sprint(h.Name(), "-", n%7), nil
 	}
 	if h.IntN(10) > 0 {
 		out.SetDeletionTimestamp(nil)
@@ -222,7 +115,7 @@ func (h hostile) device(o client.Object, n int) {
 	case *resourcev1.ResourceClaim:
 		o.Name = fmt.Sprint("claim-", n%7)
 	case *resourcev1.ResourceSlice:
-		if node := fmt.Sprint(words[h.IntN(16)], "-", n%7); h.IntN(2) == 0 {
+		if node := fmt.Sprint(h.Name(), "-", n%7); h.IntN(2) == 0 {
 			o.Spec.NodeName = &node
 		}
 	case *corev1.Pod:
@@ -259,7 +152,7 @@ func TestHostileObjects(t *testing.T) {
 	for i := range *hostileRuns {
 		seed := seed + uint64(i)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			met.add(withHostile(t, hostile{rand.New(rand.NewPCG(seed, 0))}, published, &pods[0], pools))
+			met.add(withHostile(t, hostile{fill.New(seed)}, published, &pods[0], pools))
 		})
 		if t.Failed() {
 			t.Fatalf("go test ./cmd/karpenter/situation -run TestHostileObjects -args -hostile=%d -hostile-runs=1", seed)

@@ -25,11 +25,12 @@ import (
 
 	"karpenter/model"
 	"karpenter/scenario"
+	"karpenter/world"
 )
 
 // How often the Publisher looks for changes: soon while it waits for the caches,
-// then every few seconds for NodePools that have got instance types or are gone, and
-// so often for the rest that sold-out offerings are seldom older than a minute.
+// then every few seconds for NodePools that have got instance types or are gone, and for pauses
+// of PodGroups, and so often for the rest that sold-out offerings are seldom older than a minute.
 const (
 	soon   = 2 * time.Second
 	glance = 5 * time.Second
@@ -56,11 +57,13 @@ type Publisher struct {
 	Snapshot  func(time.Time) *model.Snapshot
 	Ready     func() bool // the Snapshot holds everything there is
 	Clock     clock.PassiveClock
-	Health    func() Health // nil = it is not published
+	Health    func() Health                 // nil = it is not published
+	Pauses    func() map[string]world.Pause // of PodGroups, by UID; nil = they are not published
 
 	said    *scenario.Situation // the offerings in written; nil = none yet
 	written *corev1.ConfigMap
-	pools   []string  // with instance types, when it was published last
+	pools   []string // with instance types, when it was published last
+	paused  map[string]world.Pause
 	due     time.Time // when to look at everything again
 }
 
@@ -85,14 +88,17 @@ func (p *Publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	}
 	now := p.Clock.Now()
 	snapshot := p.Snapshot(now)
-	pools := offering(snapshot)
-	if slices.Equal(pools, p.pools) && now.Before(p.due) {
+	pools, paused := offering(snapshot), map[string]world.Pause(nil)
+	if p.Pauses != nil {
+		paused = p.Pauses()
+	}
+	if slices.Equal(pools, p.pools) && maps.Equal(paused, p.paused) && now.Before(p.due) {
 		return reconcile.Result{RequeueAfter: glance}, nil
 	}
-	if err := p.publish(ctx, snapshot); err != nil {
+	if err := p.publish(ctx, snapshot, paused); err != nil {
 		return reconcile.Result{}, err
 	}
-	p.pools, p.due = pools, now.Add(period)
+	p.pools, p.paused, p.due = pools, paused, now.Add(period)
 	if len(pools) == 0 {
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}
@@ -110,7 +116,7 @@ func offering(s *model.Snapshot) []string {
 	return out
 }
 
-func (p *Publisher) publish(ctx context.Context, snapshot *model.Snapshot) error {
+func (p *Publisher) publish(ctx context.Context, snapshot *model.Snapshot, paused map[string]world.Pause) error {
 	now := offerings(snapshot, p.Policy)
 	want, err := p.wanted(now)
 	for _, most := range []int{mostShape, 0} { // tenants may put anything into the templates of CapacityBuffers
@@ -131,6 +137,14 @@ func (p *Publisher) publish(ctx context.Context, snapshot *model.Snapshot) error
 		}
 		want = want.DeepCopy()
 		want.Data[healthKey] = string(health)
+	}
+	if len(paused) > 0 {
+		pauses, err := json.Marshal(paused)
+		if err != nil {
+			return fmt.Errorf("publish the pauses of pod groups: %w", err)
+		}
+		want = want.DeepCopy()
+		want.Data[pausesKey] = string(pauses)
 	}
 	have := &corev1.ConfigMap{}
 	err = p.Live.Get(ctx, client.ObjectKeyFromObject(want), have)

@@ -29,6 +29,7 @@ const (
 	rulesKey     = "rules.json"
 	offeringsKey = "offerings.txt.zst"
 	healthKey    = "health.json"
+	pausesKey    = "podgroups.json"
 
 	version = 1
 )
@@ -97,7 +98,7 @@ func (p Published) configMap(namespace string) (*corev1.ConfigMap, error) {
 	}
 	var compressed bytes.Buffer
 	// The window spans the types of several node classes, which are nearly alike.
-	zip, err := zstd.NewWriter(&compressed, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1))
+	zip, err := zstd.NewWriter(&compressed, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,8 @@ type offering struct {
 	text  string // what is searched, in lower case
 }
 
-// offerings returns all offerings of all NodePools, the cheapest first and those without a known price last. Pools that
-// pay the same for one share a row.
+// offerings returns all offerings of all NodePools: those that the requirements of one allow before others, the cheapest
+// first and those without a known price last. Pools that pay the same for one share a row.
 func offerings(s *model.Snapshot) []offering {
 	type key struct {
 		instanceType, zone, capacityType, reservation string
@@ -83,7 +83,7 @@ func offerings(s *model.Snapshot) []offering {
 		o.text = strings.ToLower(strings.Join(append([]string{o.InstanceType, o.Zone, o.CapacityType, o.Reservation, o.Architecture, sold}, o.Pools...), " "))
 	}
 	slices.SortFunc(out, func(a, b offering) int {
-		return cmp.Or(order(a.price == 0, b.price == 0), cmp.Compare(a.price, b.price), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+		return cmp.Or(order(len(a.Pools) == 0, len(b.Pools) == 0), order(a.price == 0, b.price == 0), cmp.Compare(a.price, b.price), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
 	})
 	return out
 }

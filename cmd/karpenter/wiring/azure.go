@@ -75,6 +75,7 @@ func Azure(ctx context.Context, from Microsoft, s Supplies) (Provider, error) {
 	with := azure.Config{
 		Client: m.Manager.GetClient(), Clock: m.Clock, Cluster: m.Config.ClusterName, Region: m.Config.Azure.Region, Tags: m.Config.Azure.Tags,
 		Types: m.types.Types, Facts: m.types.Facts, Shortages: m.shortages, Overlay: m.Overlay, Event: m.tell, Disrupted: m.Disrupted, Additional: m.Additional,
+		Metrics: azure.NewMetrics(m.Registry),
 	}
 	if !m.ownVMs() || m.Config.Azure.ManageMachines {
 		with.Machines = m.machines()
@@ -131,13 +132,19 @@ func (m *microsoft) prepare(ctx context.Context, vms *vm.Config) error {
 			return err
 		}
 	}
+	tenant := c.Tenant
+	if tenant == "" {
+		if tenant, err = m.Services.Tenant(ctx); err != nil {
+			return err
+		}
+	}
 	m.tokens = token.New(token.Config{
 		Live: m.Manager.GetAPIReader(), Client: m.Manager.GetClient(), Clock: m.Clock, Fixed: c.BootstrapToken,
 		Warn: func(message string) { m.Manager.GetLogger().Info(message) },
 	})
 	vms.SSHKey, vms.Token = c.SSHKey, m.tokens.Token
 	vms.Cluster = bootstrap.Cluster{
-		APIServer: server.Hostname(), Authority: cmp.Or(m.Config.AWS.ClusterCABundle, m.CABundle), Tenant: c.Tenant, Subscription: c.Subscription,
+		APIServer: server.Hostname(), Authority: cmp.Or(m.Config.AWS.ClusterCABundle, m.CABundle), Tenant: tenant, Subscription: c.Subscription,
 		NodeResourceGroup: c.NodeResourceGroup, Region: c.Region, Cloud: c.Cloud, KubeletIdentity: c.KubeletIdentity, AdminUser: c.AdminUser,
 		NetworkPlugin: c.NetworkPlugin, NetworkPluginMode: c.NetworkPluginMode, NetworkDataplane: c.NetworkDataplane, NetworkPolicy: c.NetworkPolicy,
 		NetworkGUID: guid, DNSServiceIP: dns,

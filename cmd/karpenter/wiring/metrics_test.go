@@ -32,6 +32,7 @@ import (
 	"karpenter/api/scheme"
 	"karpenter/cloud/aws/awsfake"
 	awsclient "karpenter/cloud/aws/client"
+	"karpenter/cloud/azure"
 	azureclient "karpenter/cloud/azure/client"
 	"karpenter/cmd/karpenter/config"
 	"karpenter/cmd/karpenter/wiring"
@@ -174,6 +175,7 @@ func wireOn(t *testing.T, account *awsfake.AWS, reg *recording, args ...string) 
 		Provider: func(ctx context.Context, s wiring.Supplies) (wiring.Provider, error) {
 			awsclient.NewMetrics(s.Registry, s.Clock)
 			azureclient.NewMetrics(s.Registry, s.Clock)
+			azure.NewMetrics(s.Registry)
 			return wiring.AWS(ctx, wiring.Amazon{Services: account.Services(), Discovery: oldCluster{}}, s)
 		},
 	})

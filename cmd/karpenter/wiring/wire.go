@@ -186,6 +186,13 @@ func Wire(ctx context.Context, s Surroundings) error {
 		}
 	}
 	w.synced, w.devices = fed.HasSynced, fed.Devices
+	if w.PublishIn != "" {
+		pauses := &situation.Pauses{Live: mgr.GetAPIReader(), Namespace: w.PublishIn, Restore: w.world.RestorePauses, Synced: fed.HasSynced}
+		if err := mgr.Add(pauses); err != nil {
+			return err
+		}
+		w.synced = func() bool { return fed.HasSynced() && pauses.Read() }
+	}
 	provisioner.Ready = w.synced
 	for _, register := range []func() error{
 		func() error { return mgr.Add(w.waits) },
@@ -458,6 +465,7 @@ func (w *wiring) publication() error {
 	return (&situation.Publisher{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Namespace: w.PublishIn,
 		Rules: rules, Policy: w.policy(), Snapshot: w.world.Snapshot, Ready: w.synced, Clock: w.clock, Health: w.health,
+		Pauses: w.world.Pauses,
 	}).Register(w.mgr)
 }
 

@@ -62,14 +62,15 @@ func (d data) flag(name string) string {
 	return ""
 }
 
-// describe adds to the virtual machine what its kubelet is told.
-func (d data) describe(vm *azurefake.VM) error {
+// Describe adds to a virtual machine that is made without AKS what its kubelet is told in its
+// custom data.
+func Describe(vm *azurefake.VM) error {
+	d := read(vm.CustomData)
 	for label := range strings.SplitSeq(d["KUBELET_NODE_LABELS"], ",") {
 		key, value, _ := strings.Cut(label, "=")
 		vm.Labels[key] = value
 	}
 	vm.Taints = strings.Split(d.flag("--register-with-taints"), ",")
-	vm.Taints = append(vm.Taints, uninitialized+"=true:NoSchedule")
 	var err error
 	vm.MaxPods, err = strconv.ParseInt(d.flag("--max-pods"), 10, 64)
 	return err
@@ -92,11 +93,12 @@ func (l *loop) join(ctx context.Context, vm *azurefake.VM) (done bool, err error
 	d := read(vm.CustomData)
 	api, err := l.api(d)
 	if err == nil {
-		err = d.describe(vm)
+		err = Describe(vm)
 	}
 	if err != nil {
 		return true, err
 	}
+	vm.Taints = append(vm.Taints, uninitialized+"=true:NoSchedule") // until it is introduced
 	bearer := rest.CopyConfig(api)
 	bearer.BearerToken = d["TLS_BOOTSTRAP_TOKEN"]
 	asks, err := kubernetes.NewForConfig(bearer)

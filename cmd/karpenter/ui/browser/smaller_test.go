@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// smaller returns the picture with 256 colours: those that most of its pixels have.
+// smaller returns the picture with 256 colours, so that every pixel has one near its own.
 func smaller(t *testing.T, from []byte) []byte {
 	t.Helper()
 	picture, err := png.Decode(bytes.NewReader(from))
@@ -34,9 +34,9 @@ func smaller(t *testing.T, from []byte) []byte {
 	slices.SortFunc(all, func(a, b color.RGBA) int {
 		return cmp.Or(cmp.Compare(n[b], n[a]), cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B))
 	})
-	var palette color.Palette
-	for _, c := range all[:min(len(all), 256)] {
-		palette = append(palette, c)
+	palette := covering(all, 0)
+	for far := 1; len(palette) > 256; far++ {
+		palette = covering(all, far)
 	}
 	index := map[color.RGBA]uint8{}
 	for _, c := range all {
@@ -54,3 +54,22 @@ func smaller(t *testing.T, from []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+// covering returns the first colours that are further than that from those before, in each of red, green and blue.
+func covering(all []color.RGBA, far int) color.Palette {
+	var out color.Palette
+	near := func(c color.Color, d color.RGBA) bool {
+		e := c.(color.RGBA)
+		return max(abs(int(e.R)-int(d.R)), abs(int(e.G)-int(d.G)), abs(int(e.B)-int(d.B))) <= far
+	}
+	for _, d := range all {
+		if !slices.ContainsFunc(out, func(c color.Color) bool { return near(c, d) }) {
+			if out = append(out, d); len(out) > 256 {
+				break
+			}
+		}
+	}
+	return out
+}
+
+func abs(n int) int { return max(n, -n) }

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { useAnswer } from './api.js'
-import { count, date, percent, perHour, perMonth, plural, share } from './format.js'
+import { aboutPerHour, aboutPerMonth, count, date, percent, perHour, perMonth, plural, share } from './format.js'
 import { Choice, Empty, Figure, Loaded, Meter, Panel, Table } from './parts.jsx'
 
 const tables = [['byNamespace', 'Namespace'], ['byLabel', 'Label'], ['byNodePool', 'NodePool'], ['byCapacityType', 'Capacity type']]
@@ -15,9 +15,9 @@ export function Bill({ revision }) {
     <>
       <Panel class="hero">
         <dl class="figures three">
-          <Figure label="Total" value={perMonth(b.costPerMonth)} unit="/month" note={`${perHour(b.costPerHour)}/h for ${plural(b.nodes, 'node')}`} />
-          <Figure label="Requested by pods" value={percent(1 - share(b.idlePerHour, b.costPerHour))} note={`${perHour(b.costPerHour - b.idlePerHour)}/h`} />
-          <Figure label="Idle" value={percent(share(b.idlePerHour, b.costPerHour))} note={`${perHour(b.idlePerHour)}/h that no pod requests`} />
+          <Figure label="Total" value={aboutPerMonth(b.costPerMonth)} unit="/month" note={`${aboutPerHour(b.costPerHour)}/h for ${plural(b.nodes, 'node')}`} />
+          <Figure label="Requested by pods" value={percent(1 - share(b.idlePerHour, b.costPerHour))} note={`${aboutPerHour(b.costPerHour - b.idlePerHour)}/h`} />
+          <Figure label="Idle" value={percent(share(b.idlePerHour, b.costPerHour))} note={`${aboutPerHour(b.idlePerHour)}/h that no pod requests`} />
         </dl>
       </Panel>
       <div class="bar">
@@ -39,7 +39,7 @@ export function Bill({ revision }) {
           ]} rows={b[by]} foot={['Total', count(b[by].reduce((n, r) => n + r.pods, 0)), perHour(b.costPerHour - b.idlePerHour), perHour(b.idlePerHour), percent(1), perMonth(b.costPerMonth)]} />}
       </Panel>
       {b.savings && <Panel title="Saved since the baseline" aside={`from ${date(b.savings.from)}`}>
-        <Table caption="Savings by cause" columns={[
+        <Table caption="Savings by cause" hideCaption columns={[
           { head: 'Cause', cell: (c) => c.name },
           { head: 'Meaning', wide: true, cell: (c) => c.means },
           { head: 'Saved', number: true, cell: (c) => perMonth(c.saved) },

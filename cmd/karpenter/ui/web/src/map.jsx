@@ -13,9 +13,11 @@ const colours = {
   zone: { text: 'Zone', of: (n) => n.zone || 'unknown' },
 }
 
-// side is the length of a tile in pixels, so that its area grows with the size. Many
-// tiles are smaller.
-const side = (size, most, many) => Math.round(Math.max(12, (many ? 46 : 76) * Math.sqrt(share(size, most))))
+// longest is the length of the largest of so many tiles, in pixels.
+const longest = (tiles) => (tiles > 300 ? 46 : tiles > 40 ? 76 : 110)
+
+// side is the length of a tile, so that its area grows with the size.
+const side = (size, most, length) => Math.round(Math.max(12, length * Math.sqrt(share(size, most))))
 
 // Inside draws the pods of a node from the bottom up, each as high as its part of the
 // node.
@@ -23,22 +25,22 @@ function Inside({ shares, length }) {
   let y = length - 2
   const bars = []
   for (const s of shares) {
-    const h = (s / 1000) * (length - 4)
-    y -= h
+    const bottom = Math.round(y)
+    y -= (s / 1000) * (length - 4)
     if (y < 1 || bars.length > 60) break
-    bars.push(`M2 ${y.toFixed(1)}h${length - 4}v${Math.max(0.8, h - 1).toFixed(1)}h-${length - 4}z`)
+    bars.push(`M2 ${Math.round(y)}h${length - 4}v${Math.max(1, bottom - Math.round(y) - 1)}h-${length - 4}z`)
   }
   return <svg width={length} height={length} viewBox={`0 0 ${length} ${length}`} aria-hidden="true"><path d={bars.join('')} /></svg>
 }
 
 const words = (n) => `${n.name}: ${n.instanceType ?? 'no instance yet'}, ${n.capacityType ?? ''} ${n.zone ?? ''}, ${n.costPerHour > 0 ? `${perMonth(n.costPerHour * hours)} a month` : 'no known price'}, ${percent(used(n))} requested, ${plural(n.pods, 'pod')}, ${n.state}. ${n.fate}: ${n.why ?? ''}`
 
-const Tiles = memo(function Tiles({ groups, size, most, colour, classes, first, many }) {
+const Tiles = memo(function Tiles({ groups, size, most, colour, classes, first, longest }) {
   return groups.map(([pool, nodes]) => (
     <section class="pool" aria-label={pool || 'Nodes without a NodePool'}>
       <h2>{pool || 'No NodePool'} <span class="aside">{plural(nodes.length, 'node')} · {perMonth(nodes.reduce((s, n) => s + n.costPerHour, 0) * hours)}/month</span></h2>
       <div class="tiles">{nodes.map((n) => {
-        const length = side(size(n), most, many)
+        const length = side(size(n), most, longest)
         return (
           <button type="button" class={`tile ${classes[colours[colour].of(n)]} ${n.state} ${n.cause === 'leaving' ? 'leaving' : ''}`} data-name={n.name} aria-label={words(n)}
             tabIndex={n.name === first ? 0 : -1} style={{ width: `${length}px`, height: `${length}px` }}>
@@ -71,7 +73,7 @@ function Details({ node: n, pinned, revision, onClose }) {
         <div><dt>Memory</dt><dd><Meter value={share(n.memoryBytes.requested, n.memoryBytes.allocatable)} /> {gib(n.memoryBytes.requested)} of {gib(n.memoryBytes.allocatable)} GiB</dd></div>
         <div><dt>Pods</dt><dd>{count(n.pods)}</dd></div>
         <div><dt>State</dt><dd>{n.state}</dd></div>
-        {n.launched && <div><dt>Origin</dt><dd>{n.launched}</dd></div>}
+        {n.launched && <div><dt>{n.state === 'removing' ? 'Removed' : 'Purpose'}</dt><dd>{n.launched.replace('removed: ', '')}</dd></div>}
         {n.why && <div><dt>{n.fate === 'stays' ? 'Stays' : 'Fate'}</dt><dd>{n.why}</dd></div>}
       </dl>
       {detail && detail.podList.length > 0 && <Table caption="Pods" columns={[
@@ -159,7 +161,7 @@ function Nodes({ nodes, revision }) {
             {nodes.some((n) => n.cause === 'leaving') && <li><i class="dot dashed" />on its way out</li>}</ul>
           <div class="with-details">
             <div class="map" ref={root} onMouseOver={point} onFocusIn={point} onClick={pin} onKeyDown={move}>
-              <Tiles groups={groups} size={size} most={most} colour={colour} classes={classes} first={first} many={nodes.length > 300} />
+              <Tiles groups={groups} size={size} most={most} colour={colour} classes={classes} first={first} longest={longest(nodes.length)} />
             </div>
             <Details node={byName.get(pinned ?? shown)} pinned={pinned} revision={revision} onClose={() => setPinned(null)} />
           </div>

@@ -30,9 +30,9 @@ export function Offerings({ revision }) {
       </div>
       <Loaded answer={answer}>{(a) => (
         <Panel>
-          <p class="muted" role="status">{count(a.matched)} of {count(a.total)} offerings{a.matched > a.offerings.length && `; the ${a.offerings.length} cheapest`}</p>
-          {a.offerings.length === 0 ? <Empty>No offering matches every word.</Empty> : <Table caption="Offerings, the cheapest first" hideCaption columns={[
-            { head: 'Instance type', cell: (o) => <><span class="mono">{o.instanceType}</span><span class="narrow">{capacity(o)} {o.zone}</span>{state(o).text !== 'Available' && <span class="narrow">{state(o).text}</span>}</> },
+          <p class="muted" role="status">{count(a.matched)} of {count(a.total)} offerings{a.matched > a.offerings.length && `; the first ${a.offerings.length}: those that a NodePool allows, then others, the cheapest first`}</p>
+          {a.offerings.length === 0 ? <Empty>No offering matches every word.</Empty> : <Table caption="Offerings: those that a NodePool allows, then others, the cheapest first" hideCaption columns={[
+            { head: 'Instance type', cell: (o) => <><span class="mono">{o.instanceType}</span><span class="narrow">{capacity(o)} {o.zone}</span>{state(o).text !== 'Available' && <span class="narrow">{state(o).text}</span>}{o.nodePools.length === 0 && <span class="narrow">no NodePool</span>}</> },
             { head: 'vCPU', number: true, cell: (o) => count(o.vCPU) }, { head: 'GiB', number: true, cell: (o) => gib(o.memoryBytes) },
             { head: 'Arch', wide: true, cell: (o) => o.architecture ?? '–' }, { head: 'Capacity type', wide: true, cell: capacity },
             { head: 'Zone', wide: true, cell: (o) => o.zone }, { head: 'NodePools', wide: true, cell: (o) => o.nodePools.join(', ') || <span class="muted">none</span> },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { count, percent, perHour, perMonth, plural, share, time } from './format.js'
-import { Empty, Figure, Loaded, Meter, Panel } from './parts.jsx'
+import { aboutPerHour, aboutPerMonth, count, percent, plural, share } from './format.js'
+import { Empty, Figure, Loaded, Meter, Panel, When } from './parts.jsx'
 
 const verdicts = { failure: 'Failed', warning: 'Warning', skipped: 'Skipped', ok: 'OK' }
 
@@ -38,9 +38,9 @@ export function Overview({ overview }) {
     <>
       <Panel class="hero">
         <dl class="figures">
-          <Figure label="Cost" value={perMonth(o.costPerMonth)} unit="/month" note={`${perHour(o.costPerHour)}/h for ${plural(o.nodes, 'node')}${o.unpriced ? `, ${o.unpriced} without a price` : ''}`} />
-          <Figure label="Proven minimum" value={perMonth(o.boundPerMonth)} unit="/month" note={`${perHour(o.boundPerHour)}/h; no plan for these pods costs less`} />
-          <Figure label="Gap" value={o.comparable ? percent(o.gap) : '–'} note={o.comparable ? `${perMonth(o.costPerMonth - o.boundPerMonth)}/month above the minimum` : o.nodes === 0 ? 'there are no nodes of NodePools' : o.boundPerHour === 0 ? 'nothing to compare with: no pod needs a node' : 'not comparable: the nodes do not run all pods yet'} />
+          <Figure label="Cost" value={aboutPerMonth(o.costPerMonth)} unit="/month" note={`${aboutPerHour(o.costPerHour)}/h for ${plural(o.nodes, 'node')}${o.unpriced ? `, ${o.unpriced} without a price` : ''}`} />
+          <Figure label="Proven minimum" value={aboutPerMonth(o.boundPerMonth)} unit="/month" note={`${aboutPerHour(o.boundPerHour)}/h; no plan for these pods costs less`} />
+          <Figure label="Gap" value={o.comparable ? percent(o.gap) : '–'} note={o.comparable ? `${aboutPerMonth(o.costPerMonth - o.boundPerMonth)}/month above the minimum` : o.nodes === 0 ? 'there are no nodes of NodePools' : o.boundPerHour === 0 ? 'nothing to compare with: no pod needs a node' : 'not comparable: the nodes do not run all pods yet'} />
           <Figure label="Pending pods" value={count(o.pendingPods)} tone={o.noPlacePods ? 'warn' : ''} note={o.pendingPods === 0 ? `${plural(o.pods, 'pod')} on nodes` : o.noPlacePods ? `no plan has a place for ${o.noPlacePods}` : 'a place is planned for each'} />
         </dl>
         <Gap o={o} />
@@ -51,13 +51,13 @@ export function Overview({ overview }) {
       </Panel>
       <div class="columns">
         <div>
-          <Panel title="Next decision" aside={o.next.words.length > 0 && `then ${perHour(o.next.afterPerHour)}/h`}>
+          <Panel title="Next decision" aside={o.next.words.length > 0 && `then ${aboutPerHour(o.next.afterPerHour)}/h`}>
             {o.next.words.length === 0 ? <Empty>Karpenter would launch and remove nothing now. <a href="#stays">Why nodes stay</a></Empty> : <ul class="words">{o.next.words.slice(0, most).map((w) => <li>{w}</li>)}
               {o.next.words.length > most && <li><a href="#decisions">and {o.next.words.length - most} more</a></li>}</ul>}
           </Panel>
           <Panel title="What happened last" aside={<a href="#decisions">All</a>}>
             {o.last.length === 0 ? <Empty>A snapshot file is one moment. Record a cluster with <code>karpenter top --record FILE</code> to see what happened.</Empty>
-              : <ol class="last">{o.last.map((c) => <li><time dateTime={c.time}>{time(c.time)}</time><div>{c.entries.map((e) => <p><span class={`kind ${e.kind}`}>{e.kind}</span> {e.text}</p>)}</div></li>)}</ol>}
+              : <ol class="last">{o.last.map((c) => <li><When at={c.time} now={o.time} /><div>{c.entries.map((e) => <p><span class={`kind ${e.kind}`}>{e.kind}</span> {e.text}</p>)}</div></li>)}</ol>}
           </Panel>
         </div>
         <Panel title="Health"><Health checks={o.checks} /></Panel>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { useEffect, useState } from 'preact/hooks'
+import { date, day, time } from './format.js'
 
 export function Figure({ label, value, unit, note, tone }) {
   return (
@@ -56,6 +57,11 @@ export function Choice({ label, options, value, onChange }) {
       ))}</div>
     </fieldset>
   )
+}
+
+// When is a time, with the day unless that is the one of now.
+export function When({ at, now }) {
+  return <time dateTime={at} title={date(at)}>{day(at) !== day(now) && <span class="day">{day(at)} </span>}{time(at)}</time>
 }
 
 // Meter draws a share that stands beside it in words.

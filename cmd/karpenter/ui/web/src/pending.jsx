@@ -45,7 +45,7 @@ export function Pending({ revision }) {
   const answer = useAnswer('pending', revision)
   return <Loaded answer={answer}>{(p) => (
     <>
-      <p class="lead">{p.pendingPods === 0 ? 'No pod waits for a node.' : `${plural(p.pendingPods, 'pod')} ${p.pendingPods === 1 ? 'waits' : 'wait'} for a node. For each group without a place, every NodePool says how many offerings its constraints leave.`}</p>
+      <p class="lead">{p.pendingPods === 0 ? 'No pod waits for a node.' : `${plural(p.pendingPods, 'pod')} ${p.pendingPods === 1 ? 'waits' : 'wait'} for a node. For each group without a place, every NodePool says how many offerings its constraints leave. The bars have a logarithmic scale.`}</p>
       {p.noPlace.map((g) => <Group g={g} />)}
       {p.launches.length > 0 && <Panel title="Planned on new nodes">
         <Table caption="Nodes that the next decision launches" hideCaption columns={[

@@ -14,7 +14,7 @@ export function Stays({ revision }) {
           {s.groups.map((g, i) => <span class={`c${i % 8}`} style={{ width: `${100 * share(g.costPerHour, s.costPerHour)}%` }} />)}
         </div>
         <Table caption="Causes and what the nodes cost" hideCaption columns={[
-          { head: 'Cause', cell: (g) => <><i class={`dot c${s.groups.indexOf(g) % 8}`} />{g.title}</> },
+          { head: 'Cause', cell: (g) => <span class="keyed"><i class={`dot c${s.groups.indexOf(g) % 8}`} /><span>{g.title}</span></span> },
           { head: 'Nodes', number: true, cell: (g) => count(g.nodes.length) },
           { head: 'Share', number: true, wide: true, cell: (g) => percent(share(g.costPerHour, s.costPerHour)) },
           { head: '$/month', number: true, cell: (g) => perMonth(g.costPerMonth) },

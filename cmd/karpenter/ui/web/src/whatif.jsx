@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { plan, useAnswer } from './api.js'
-import { change, count, perHour, perMonth, hours, plural } from './format.js'
+import { aboutPerMonth, change, count, perHour, hours, plural } from './format.js'
 import { Group } from './pending.jsx'
 import { Empty, Figure, Loaded, Panel, Table } from './parts.jsx'
 
@@ -14,7 +14,7 @@ function Result({ r }) {
     <div role="region" aria-label="Plan" tabIndex={-1}>
       <Panel class="hero">
         <dl class="figures">
-          <Figure label="Cost after the next decision" value={perMonth(r.after.costPerHour * hours)} unit="/month" note={`${change(differs * hours, perMonth)}/month against no change`} tone={differs > 1e-9 ? 'warn' : ''} />
+          <Figure label="Cost after the next decision" value={aboutPerMonth(r.after.costPerHour * hours)} unit="/month" note={`${change(differs * hours, aboutPerMonth)}/month against no change`} tone={differs > 1e-9 ? 'warn' : ''} />
           <Figure label="Nodes" value={count(r.after.nodes)} note={`${count(r.launches.length + r.commands.reduce((n, c) => n + (c.launches?.length ?? 0), 0))} launched, ${count(r.commands.reduce((n, c) => n + c.nodes.length, 0))} removed`} />
           <Figure label="Evictions" value={count(r.evictions)} note={`${plural(drifted, 'node')} would drift`} tone={r.evictions ? 'warn' : ''} />
           <Figure label="Pending pods" value={count(r.after.pending)} note={`${count(was.pending)} without the change`} tone={r.after.pending > was.pending ? 'warn' : ''} />
@@ -58,7 +58,7 @@ function Editor({ pools }) {
           {pools.some((p) => p.yaml) && <label class="field">NodePool{' '}
             <select value={name} onChange={(e) => choose(e.target.value)}>{pools.map((p) => <option>{p.name}</option>)}</select></label>}
           <label class="field block" for="manifest">Manifest{!pools.some((p) => p.yaml) && ' (a snapshot file holds no manifests: paste yours)'}</label>
-          <textarea id="manifest" rows={18} spellcheck={false} value={text} onInput={(e) => setText(e.target.value)} />
+          <textarea id="manifest" rows={18} wrap="off" spellcheck={false} value={text} onInput={(e) => setText(e.target.value)} />
           <p class="bar"><button class="primary" disabled={result.busy || !text.trim()}>{result.busy ? 'Planning…' : 'Plan with this NodePool'}</button>
             <span class="muted">Nothing is changed. To apply it, use <code>kubectl apply</code>.</span></p>
         </form>
