@@ -14,7 +14,7 @@ import (
 	"karpenter/model"
 )
 
-// config is the configuration that is in force in a run.
+// config is the configuration that is in effect in a run.
 type config struct {
 	changed   map[string]*v1.NodePool // by name: in place of what was recorded
 	pools     map[string]*v1.NodePool
