@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	glance = 10 * time.Second // between two looks at the cluster
+	glance = 10 * time.Second // between two reads of the cluster
 	// Retries. No event asks for the next look, so that it must not be far away.
 	failureMin = time.Second
 	failureMax = time.Minute
@@ -42,7 +42,7 @@ const (
 	mostBetween  = 10 * time.Minute
 	// unknown is how long a NodeClaim may be missing from the cache.
 	unknown = time.Minute
-	// abandoned is when a Decision is not followed any more.
+	// abandoned is the time after which a Decision is no longer followed.
 	abandoned = 2 * time.Hour
 	// ahead is how far the record may be ahead of the clock, as when the clock of the last
 	// leader was. If it is further, costs are counted from scratch: they would not count
@@ -117,7 +117,7 @@ func (r *Recorder) Register(ctx context.Context, mgr manager.Manager) error {
 		Complete(r)
 }
 
-// see records a NodeClaim.
+// see updates the instance of a NodeClaim.
 func (r *Recorder) see(object any, gone bool) {
 	claim, ok := object.(*v1.NodeClaim)
 	if !ok {
@@ -264,7 +264,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// look counts costs, and sees what came of decisions.
+// look counts costs and checks the results of decisions.
 func (r *Recorder) look(s *model.Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -379,7 +379,8 @@ func (r *Recorder) gap(now time.Time) {
 	r.before = Record{}
 }
 
-// retire returns what consolidation has retired now.
+// retire returns the rate Retired, updated for the instances that were launched
+// or ended since the last look.
 func (r *Recorder) retire() model.Price {
 	retired := r.meter.Rates.Retired
 	for _, name := range slices.Sorted(maps.Keys(r.instances)) {
@@ -408,7 +409,7 @@ func (r *Recorder) retire() model.Price {
 	return retired
 }
 
-// follow enters the Outcomes of the decisions of which all has happened.
+// follow adds the Outcomes of the decisions that are complete.
 func (r *Recorder) follow(now time.Time) {
 	r.open = slices.DeleteFunc(r.open, func(f *following) bool {
 		o, over := r.outcome(f, now)
@@ -419,7 +420,7 @@ func (r *Recorder) follow(now time.Time) {
 	})
 }
 
-// outcome returns what came of a decision so far, and whether that is all.
+// outcome returns the Outcome of a decision so far, and whether it is complete.
 func (r *Recorder) outcome(f *following, now time.Time) (o Outcome, over bool) {
 	o = Outcome{Of: f.ID, At: f.At, Evictions: f.evictions, Late: f.late}
 	young := now.Sub(f.At) < unknown
@@ -490,7 +491,7 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return nil // the next look finds out who wrote
+		return nil // the next look finds out which leader wrote
 	case err != nil:
 		return fmt.Errorf("write the record in ConfigMap %s/%s: %w", r.Namespace, want.Name, err)
 	}
