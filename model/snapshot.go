@@ -50,9 +50,14 @@ type PodGroup struct {
 	Refused  string // why none of its pods is planned: "it does not exist"; "" = nothing prevents it
 	Waits    string // why its pods are planned on initialized nodes only; "" = they may go on any node
 
+	Avoid []Place // where nodes launched for it have not started: others are launched if possible
+
 	TopologyKey string   // label of which the nodes of all its pods must have one value; "" = they may be anywhere
 	On          []string // with TopologyKey, the nodes that its running pods are on, sorted
 }
+
+// Place is an instance type in a zone.
+type Place struct{ Type, Zone string }
 
 // Key returns namespace/name.
 func (p Pod) Key() string { return p.Namespace + "/" + p.Name }

@@ -161,6 +161,8 @@ func (b *builder) podGroup(d *directive) error {
 		Refused:  d.text("refused", ""),
 		Waits:    d.text("waits", ""),
 
+		Avoid: read(d, "avoid", nil, parsePlaces),
+
 		TopologyKey: d.text("together", ""),
 		On:          read(d, "on", nil, names),
 	}
@@ -168,7 +170,32 @@ func (b *builder) podGroup(d *directive) error {
 		d.fail(fmt.Errorf("%s is described twice", g.Name))
 	}
 	b.s.Groups = append(b.s.Groups, g)
-	return d.done("min= running= refused= waits= together= on=")
+	return d.done("min= running= refused= waits= avoid= together= on=")
+}
+
+// parsePlaces reads a list such as small:zone-1,large:zone-2.
+func parsePlaces(value string) ([]model.Place, error) {
+	parts, err := list(value)
+	var out []model.Place
+	for _, p := range parts {
+		if len(p) != 3 || p[0].sign != 0 || p[1].sign != ':' || p[2].sign != 0 {
+			return nil, fmt.Errorf("%q is not an instance type and a zone, as in small:zone-1", show(p))
+		}
+		out = append(out, model.Place{Type: p[0].text, Zone: p[2].text})
+	}
+	return out, err
+}
+
+// placesText writes what parsePlaces reads.
+func placesText(places []model.Place) string {
+	if len(places) == 0 {
+		return keywordNone
+	}
+	list := make([]string, len(places))
+	for i, p := range places {
+		list[i] = inner(p.Type) + ":" + inner(p.Zone)
+	}
+	return strings.Join(list, ",")
 }
 
 // close keeps the shape of a line that named no pods.

@@ -58,7 +58,7 @@ func write(w io.Writer, s *model.Snapshot, policy *model.Policy) error {
 	}
 	for _, g := range s.Groups {
 		p.line("group "+outerName(g.Name), "min="+strconv.Itoa(g.MinCount), option("running", strconv.Itoa(g.Running), "0"), option("refused", g.Refused, ""), option("waits", g.Waits, ""),
-			option("together", g.TopologyKey, ""), option("on", innerList(g.On), innerList(nil)))
+			option("avoid", placesText(g.Avoid), placesText(nil)), option("together", g.TopologyKey, ""), option("on", innerList(g.On), innerList(nil)))
 	}
 	for _, in := range s.Intents {
 		parts := make([]string, len(in.Claims))

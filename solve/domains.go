@@ -18,14 +18,14 @@ func pinned(s *model.Snapshot) *model.Snapshot {
 	}
 	out := *s
 	out.Groups = slices.Clone(s.Groups)
-	to := map[string]model.Requirement{}
+	to := map[string][]model.Requirements{}
 	for i := range out.Groups {
 		g := &out.Groups[i]
 		switch values := valuesOn(s, g); {
 		case len(values) == 0:
 			g.On = nil // they say nothing
 		case len(values) == 1:
-			to[g.Name] = model.NewRequirement(g.TopologyKey, model.In, values...)
+			to[g.Name] = []model.Requirements{model.NewRequirements(model.NewRequirement(g.TopologyKey, model.In, values...))}
 		case g.Refused == "":
 			g.Refused = fmt.Sprintf("its running pods are in several domains of %s, where it must be in one", g.TopologyKey)
 		}
@@ -46,8 +46,9 @@ func valuesOn(s *model.Snapshot, g *model.PodGroup) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// pin returns the pending pods, those of some PodGroups with a demand more.
-func pin(list []model.Pending, to map[string]model.Requirement) []model.Pending {
+// pin returns the pending pods, those of some PodGroups with a demand more: one of the terms
+// must hold.
+func pin(list []model.Pending, to map[string][]model.Requirements) []model.Pending {
 	if len(to) == 0 {
 		return list
 	}
@@ -68,11 +69,54 @@ func pin(list []model.Pending, to map[string]model.Requirement) []model.Pending 
 			out = append(out, rest)
 		}
 		for _, group := range slices.Sorted(maps.Keys(byGroup)) {
-			demand, shape := to[group], *pending.Shape
-			shape.GroupTerms = []model.Requirements{model.NewRequirements(demand)}
-			shape.Key += "\x00" + demand.String()
+			shape := *pending.Shape
+			shape.GroupTerms = both(shape.GroupTerms, to[group])
+			for _, term := range to[group] {
+				shape.Key += "\x00" + term.String()
+			}
 			out = append(out, model.Pending{Shape: &shape, Peer: pending.Peer, Pods: byGroup[group]})
 		}
+	}
+	return out
+}
+
+// both returns the terms of which one holds if one of each list does; no terms demand nothing.
+func both(a, b []model.Requirements) []model.Requirements {
+	if len(a) == 0 {
+		return b
+	}
+	var out []model.Requirements
+	for _, x := range a {
+		for _, y := range b {
+			out = append(out, x.And(y...))
+		}
+	}
+	return out
+}
+
+// mostAvoided is how many places one plan avoids: terms double with each.
+const mostAvoided = 2
+
+// avoiding returns the terms of which one holds for nodes in none of the first places, and for
+// initialized nodes there.
+func avoiding(s *model.Snapshot, places []model.Place) []model.Requirements {
+	var out []model.Requirements
+	var there []string
+	for _, p := range places[:min(len(places), mostAvoided)] {
+		out = both(out, []model.Requirements{
+			model.NewRequirements(model.NewRequirement(model.LabelInstanceType, model.NotIn, p.Type)),
+			model.NewRequirements(model.NewRequirement(model.LabelZone, model.NotIn, p.Zone)),
+		})
+		for i := range s.Nodes {
+			kind, _ := s.Nodes[i].Labels.Value(model.LabelInstanceType)
+			zone, _ := s.Nodes[i].Labels.Value(model.LabelZone)
+			if name, ok := s.Nodes[i].Labels.Value(model.LabelHostname); ok && s.Nodes[i].Initialized && p == (model.Place{Type: kind, Zone: zone}) {
+				there = append(there, name)
+			}
+		}
+	}
+	if len(there) > 0 {
+		out = append(out, model.NewRequirements(model.NewRequirement(model.LabelHostname, model.In, there...)))
 	}
 	return out
 }

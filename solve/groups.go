@@ -63,6 +63,7 @@ type team struct {
 
 	trimmed bool   // only the first pods are in the plan, as many as it needs
 	untried bool   // the budget ended before it was tried everywhere
+	avoids  bool   // its pods are planned outside the places to avoid
 	domain  string // value of TopologyKey that its pods are planned for; "" = any
 	reason  string
 	failed  *model.Plan // the last plan that was tried with the team
@@ -149,7 +150,7 @@ func teamsOf(s *model.Snapshot) []*team {
 				planned++
 			}
 		}
-		t.planned = !t.standsIn && planned >= t.need
+		t.planned, t.avoids = !t.standsIn && planned >= t.need, len(t.Avoid) > 0
 		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b *team) int {
@@ -206,6 +207,11 @@ func (a *assembly) admitOne(t *team) {
 	t.failed = plan
 	if a.good(plan, alone) && a.settle(t) {
 		a.taken = append(a.taken, t)
+		return
+	}
+	if t.avoids {
+		t.avoids = false
+		a.admitOne(t)
 		return
 	}
 	if t.need < len(t.pods) {
@@ -297,12 +303,13 @@ func (a *assembly) settle(t *team) bool {
 }
 
 // relax makes the bound of the plan one for all choices of topology domains, not only for
-// those that were made: what a plan costs for which no team must be in one domain.
+// those that were made: what a plan costs for which no team must be in one domain or avoids
+// anything.
 func (a *assembly) relax(plan *model.Plan) {
 	var confined []*team
 	for _, t := range a.taken {
-		if t.domain != "" {
-			confined, t.domain = append(confined, t), ""
+		if t.domain != "" || t.avoids {
+			confined, t.domain, t.avoids = append(confined, t), "", false
 		}
 	}
 	if len(confined) == 0 {
@@ -333,7 +340,7 @@ func (a *assembly) try(list []*team) *model.Plan {
 func (a *assembly) key(list []*team) string {
 	var names []string
 	for _, t := range slices.Concat(a.taken, list) {
-		names = append(names, fmt.Sprintf("%q %t %q", t.Name, t.trimmed, t.domain))
+		names = append(names, fmt.Sprintf("%q %t %t %q", t.Name, t.trimmed, t.avoids, t.domain))
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
@@ -343,10 +350,13 @@ func (a *assembly) key(list []*team) string {
 // listed, with the others in their topology domains.
 func (a *assembly) with(list []*team) *model.Snapshot {
 	list = slices.Concat(a.taken, list)
-	in, to := members(list), map[string]model.Requirement{}
+	in, to := members(list), map[string][]model.Requirements{}
 	for _, t := range list {
+		if t.avoids {
+			to[t.Name] = avoiding(a.s, t.Avoid)
+		}
 		if t.domain != "" {
-			to[t.Name] = model.NewRequirement(t.TopologyKey, model.In, t.domain)
+			to[t.Name] = both(to[t.Name], []model.Requirements{model.NewRequirements(model.NewRequirement(t.TopologyKey, model.In, t.domain))})
 		}
 	}
 	out := *a.s

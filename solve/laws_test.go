@@ -50,7 +50,7 @@ func draws() []draw {
 	}
 }
 
-// TestPlansAreValid holds every plan against the independent checker: each pod
+// TestPlansAreValid (spec 46/36) holds every plan against the independent checker: each pod
 // once, nothing overfull, taints and labels respected on whatever instance a
 // launch becomes, limits, budgets and reservations never exceeded, bound below
 // cost, and an order in which the scheduler can bind all pods as planned.
@@ -115,7 +115,7 @@ func TestBoundIsTrue(t *testing.T) {
 	}
 }
 
-// TestPlansAreRepeatable decides the same situation again, with its lists in
+// TestPlansAreRepeatable (spec 46/85) decides the same situation again, with its lists in
 // another order and on another number of processors.
 func TestPlansAreRepeatable(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))

@@ -78,6 +78,8 @@ func (w *World) blocked(m *machine, now time.Time) string {
 	case now.Before(m.nominated):
 		w.changesAt(m, m.nominated)
 		return model.BlockedByNomination
+	case w.binding[m.node.Name] > 0:
+		return "a pod is being bound to the node, which has devices reserved for it"
 	case m.node.DoNotDisrupt:
 		return `the node has the annotation karpenter.sh/do-not-disrupt: "true"`
 	case m.view.Pool == "":
@@ -103,7 +105,7 @@ func (w *World) held(m *machine, now time.Time) string {
 		}
 	}
 	for _, p := range w.podsOf(m) {
-		if why := cmp.Or(p.budgetBlocks(now), w.holdsTogether(p)); why != "" {
+		if why := cmp.Or(p.budgetBlocks(now), w.holdsTogether(p), p.resizes()); why != "" {
 			return why
 		}
 	}
@@ -116,6 +118,15 @@ func (p *pod) protection() string {
 		return fmt.Sprintf("pod %s has the annotation karpenter.sh/do-not-disrupt", p.key)
 	}
 	return fmt.Sprintf("pod %s has the annotation karpenter.sh/do-not-disrupt, which holds until %s", p.key, p.ProtectedUntil.UTC().Format(time.RFC3339))
+}
+
+// resizes returns why the pod is not moved now: what it may use is being changed, after
+// which its node is not quiet for a while.
+func (p *pod) resizes() string {
+	if !p.Resizing || p.Daemon || p.Terminal {
+		return ""
+	}
+	return fmt.Sprintf("pod %s is being resized", p.key)
 }
 
 // budgetBlocks returns why the pod's disruption budgets forbid to move it now.

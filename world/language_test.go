@@ -401,7 +401,7 @@ func (s *story) pod(name string, o options) world.Pod {
 		Created: scenario.DefaultNow().Add(time.Duration(o.number("created", 0)) * time.Second),
 		Shape:   o.shape(cpu),
 		Node:    o["on"], Nominated: o["nominated"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
-		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Stays: o.has("stays"),
+		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Resizing: o.has("resizing"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
 	}
 	if o.has("group") {
@@ -496,6 +496,9 @@ func (s *story) show(what string, words []string) string {
 	case "podgroups":
 		for _, g := range snapshot.Groups {
 			fmt.Fprintf(&out, "%s: min %d, running %d%s\n", g.Name, g.MinCount, g.Running, strings.TrimSuffix(", "+g.Refused+g.Waits, ", "))
+			if len(g.Avoid) > 0 {
+				fmt.Fprintf(&out, "  avoids %v\n", g.Avoid)
+			}
 			if g.TopologyKey != "" {
 				fmt.Fprintf(&out, "  one %s, running on %q\n", g.TopologyKey, g.On)
 			}

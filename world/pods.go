@@ -145,6 +145,7 @@ func (w *World) addPod(p *pod) {
 	if p.Nominated != "" && p.Node == "" && !p.Terminal {
 		w.named[p.UID] = p
 	}
+	w.bind(p, 1)
 	if p.Terminal {
 		return
 	}
@@ -170,6 +171,7 @@ func (w *World) addPod(p *pod) {
 func (w *World) removePod(p *pod) {
 	delete(w.pods, p.key)
 	delete(w.named, p.UID)
+	w.bind(p, -1)
 	w.unlive(p)
 	w.discharge(p)
 	if p.group != nil {
@@ -191,6 +193,17 @@ func (w *World) removePod(p *pod) {
 			delete(w.hosts, p.Node)
 		}
 	}
+}
+
+// bind counts the pod, or counts it no more, if the scheduler is binding it to a node.
+func (w *World) bind(p *pod, by int) {
+	if p.Binding == "" || p.Node != "" || p.Terminal {
+		return
+	}
+	if w.binding[p.Binding] += by; w.binding[p.Binding] == 0 {
+		delete(w.binding, p.Binding)
+	}
+	w.touchHost(p.Binding)
 }
 
 // touchHost has the machine of a node name looked at again.

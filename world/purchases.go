@@ -24,12 +24,13 @@ const (
 
 // purchase is what was launched for a PodGroup that does not run yet.
 type purchase struct {
-	ran      time.Time // when the group last ran: what was launched before is of no purchase any more
-	launched bool      // nodes have been since the last failure
-	failures int       // in a row
-	resumed  time.Time // when the last pause ends or has ended
-	until    time.Time // no node is launched for the group before, and those that were are given back
-	placed   bool      // the latest plan has places for all that must start, so machines without any are given back
+	ran      time.Time     // when the group last ran: what was launched before is of no purchase any more
+	launched bool          // nodes have been since the last failure
+	failures int           // in a row
+	resumed  time.Time     // when the last pause ends or has ended
+	until    time.Time     // no node is launched for the group before, and those that were are given back
+	avoid    []model.Place // where its nodes have not started in time since it last ran, the latest first
+	placed   bool          // the latest plan has places for all that must start, so machines without any are given back
 }
 
 // has reports whether the machine was launched since the group last ran. Objects are
@@ -102,6 +103,9 @@ func (w *World) Refused(now time.Time, refused, placed []string) (failures []Fai
 		late := w.late(g, own, now)
 		if now.Before(g.purchase.until) || !late && (!slices.Contains(refused, name) || len(own) == 0 && !g.purchase.launched) {
 			continue
+		}
+		if late {
+			w.avoid(g, own, now)
 		}
 		w.fail(g, own, now)
 		failures = append(failures, Failure{Group: g.group, Nodes: len(own), Late: late, Until: g.purchase.until})
@@ -187,7 +191,7 @@ func (w *World) fail(g *podGroup, own []*machine, now time.Time) {
 	for range g.purchase.failures {
 		pause = min(2*pause, mostPause)
 	}
-	g.purchase = purchase{ran: g.purchase.ran, failures: g.purchase.failures + 1, resumed: now.Add(pause), until: now.Add(pause)}
+	g.purchase = purchase{ran: g.purchase.ran, avoid: g.purchase.avoid, failures: g.purchase.failures + 1, resumed: now.Add(pause), until: now.Add(pause)}
 	for _, p := range g.members {
 		p.launches = nil
 	}
@@ -195,6 +199,21 @@ func (w *World) fail(g *podGroup, own []*machine, now time.Time) {
 		w.touch(m)
 	}
 	w.listed.podGroups = nil
+}
+
+// mostAvoided is how many places of nodes that have not started are kept for a group.
+const mostAvoided = 4
+
+// avoid notes where those of the machines are that have not started.
+func (w *World) avoid(g *podGroup, own []*machine, now time.Time) {
+	for _, m := range own {
+		at := model.Place{Type: m.claim.Labels[model.LabelInstanceType], Zone: m.claim.Labels[model.LabelZone]}
+		if m.initialized() || now.Sub(m.claim.Created) <= toRegister || at.Type == "" || at.Zone == "" {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(g.purchase.avoid), func(p model.Place) bool { return p == at })
+		g.purchase.avoid = append([]model.Place{at}, others[:min(len(others), mostAvoided-1)]...)
+	}
 }
 
 // resume has nodes launched for the group again at once, and none given back.
@@ -269,7 +288,7 @@ func (g *podGroup) running() int {
 func (w *World) shown(g *podGroup) model.PodGroup {
 	out := model.PodGroup{
 		Name: g.group.Name, MinCount: g.group.MinCount, Running: g.running(), Refused: g.group.Refused,
-		Waits: g.waits(w.now), TopologyKey: g.group.TopologyKey,
+		Waits: g.waits(w.now), Avoid: g.purchase.avoid, TopologyKey: g.group.TopologyKey,
 	}
 	if !g.known {
 		out.Refused = "it does not exist"

@@ -71,6 +71,7 @@ type Pod struct {
 	Class                string              // pods of the namespace that usually live about as long have the same; "" = another pod replaces it when it ends
 	Node                 string              // it is bound to; "" = unbound
 	Nominated            string              // node that its status names on our behalf; "" = none, or by another client
+	Binding              string              // node to which the scheduler binds it, where devices are reserved for it; "" = none
 	DaemonSet            string              // namespace/name of the one that controls it; "" = none
 	Devices              []model.DeviceClaim // of a DaemonSet's pod: that its node must have devices for
 	Group                string              // Name of the PodGroup that it is of; "" = none
@@ -84,6 +85,7 @@ type Pod struct {
 	Static        bool      // belongs to its Node
 	Reschedulable bool      // needs a place elsewhere when its node is removed
 	Unready       bool      // is not ready, and says so
+	Resizing      bool      // what it may use is being changed, in place
 	Stays         bool      // tolerates the taint of a node that is being removed
 
 	// Protected pods must not be disrupted before ProtectedUntil, or ever when

@@ -57,6 +57,7 @@ type workloads struct {
 	claiming int                // shapes that claim devices
 	waiting  []*group           // those of which pods ask for a node, in the order of Snapshots
 	daemons  map[string]*daemon // by namespace/name
+	binding  map[string]int     // by node: pods that are being bound to it, and have devices reserved there
 
 	interest   interest
 	namespaces map[string]map[string]string // labels
@@ -108,7 +109,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 			hosts: map[string]*host{}, limits: map[string]map[string]int{},
 		},
 		workloads: workloads{
-			pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{}, daemons: map[string]*daemon{}, classes: map[string]*class{},
+			pods: map[string]*pod{}, spaces: map[string]*space{}, shapes: map[string]*shape{}, daemons: map[string]*daemon{}, binding: map[string]int{}, classes: map[string]*class{},
 			interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{}, buffers: map[string]map[string]bool{}, podGroups: map[string]*podGroup{},
 		},
 		intents: intents{

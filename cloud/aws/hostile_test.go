@@ -31,7 +31,7 @@ import (
 
 var (
 	hostileSeed = flag.Uint64("hostile", 0, "seed of TestHostileClasses; 0 draws one")
-	hostileRuns = flag.Int("hostile-runs", 10, "accounts of TestHostileClasses")
+	hostileRuns = flag.Int("hostile-runs", 5, "accounts of TestHostileClasses")
 )
 
 // TestHostileClasses has EC2NodeClasses with fields that no one would write looked at by their
@@ -50,7 +50,7 @@ func TestHostileClasses(t *testing.T) {
 		}
 	}
 	t.Logf("seed %d: %+v", seed, met)
-	if *hostileRuns >= 10 && min(met.Ready, met.Launched, met.Refused) == 0 {
+	if *hostileRuns >= 5 && min(met.Ready, met.Launched, met.Refused) == 0 {
 		t.Errorf("the classes are no test: %+v", met)
 	}
 }

@@ -31,9 +31,10 @@ const (
 // CheckLaunches looks after instances that Azure has accepted and whose nodes have not
 // registered. Of those whose creation has failed, it notes what is short, and
 // deletes the machine and the NodeClaim, so that the pods are planned again; of those
-// that somebody else has deleted, the NodeClaim. As
-// everything it needs is in the API server and in Azure, a restart loses nothing but
-// how often Azure has told no state of a machine. Calls follow each other. It calls Azure only while such NodeClaims exist.
+// that somebody else has deleted, or whose state Azure does not tell for long, the NodeClaim. As
+// everything else it needs is in the API server and in Azure, a restart loses only how often
+// Azure has told no state. It calls Azure only while such NodeClaims exist. One call follows
+// the other.
 func (p *Provider) CheckLaunches(ctx context.Context) error {
 	waiting, err := p.unregistered(ctx)
 	if err != nil || len(waiting) == 0 {

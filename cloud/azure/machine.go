@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +40,7 @@ func (p *Provider) launched(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m 
 		v1beta1.HashVersionAnnotationKey:       v1beta1.HashVersion,
 		v1beta1.InPlaceUpdateHashAnnotationKey: launchedTags(m),
 	}
-	if tags, err := p.tags(class, claim); err == nil { // else they are known to be others than the class says
+	if tags, err := p.tags(class, claim); err == nil { // an error is Update's to tell
 		out.Annotations[v1beta1.InPlaceUpdateTagsAnnotationKey] = keys(tags)
 	}
 	if m.ID != m.VM { // it is an AKS machine
@@ -152,7 +153,7 @@ func (p *Provider) listed(ctx context.Context, machines []*machine.Machine, clai
 		}
 		out[i] = p.machine(m, named(ofPool[pool], m.Size))
 		// A claim that has another instance does not answer for this one.
-		if claim := claims[m.Claim]; claim != nil && (claim.Status.ProviderID == "" || claim.Status.ProviderID == out[i].ProviderID) {
+		if claim := claims[m.Claim]; claim != nil && (claim.Status.ProviderID == "" || strings.EqualFold(claim.Status.ProviderID, out[i].ProviderID)) {
 			out[i].ClaimUID = claim.UID
 		}
 	}

@@ -120,6 +120,15 @@ func TestVMLife(t *testing.T) {
 	if !reflect.DeepEqual(got, &want) {
 		t.Errorf("got %+v\nwant %+v", got, &want)
 	}
+	claim.Status.ProviderID = strings.ToUpper(id) // who has recorded it may have taken Azure's spelling
+	r.store(claim)
+	list, err := r.List(t.Context())
+	must(t, err)
+	if len(list) != 1 || list[0].ClaimUID != claim.UID {
+		t.Errorf("listed %+v", list)
+	}
+	claim.Status.ProviderID = id
+	r.store(claim)
 	must(t, r.Delete(t.Context(), claim))
 	must(t, r.Delete(t.Context(), claim))
 	if n := r.azure.Calls()["DELETE vm"]; n != 1 {

@@ -92,3 +92,17 @@ func TestClassGoes(t *testing.T) {
 		t.Errorf("of the other class: %d types, %v", len(types), err)
 	}
 }
+
+// TestRepairsEnd: whatever a node is replaced for, its drain ends, though pods of a dead
+// kubelet never do; half a minute before an eviction it does so in time.
+func TestRepairsEnd(t *testing.T) {
+	for _, p := range newRegion(t).RepairPolicies() {
+		longest := 5 * time.Minute
+		if p.ConditionType == preemptionScheduled {
+			longest = 30 * time.Second
+		}
+		if bound := p.TerminationGracePeriod; bound == nil || *bound > longest {
+			t.Errorf("%s=%s: the drain is bounded by %v", p.ConditionType, p.ConditionStatus, bound)
+		}
+	}
+}

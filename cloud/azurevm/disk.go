@@ -10,8 +10,9 @@ type tier struct {
 	premium, standard float64 // dollars per month: Premium SSD, Standard SSD
 }
 
-// tiers are list prices of locally redundant managed disks in East US. They stand
-// for all regions: elsewhere disks cost up to some tenths more.
+// tiers are list prices of locally redundant managed disks in East US, written from
+// memory in 2026 and not compared with a price list. They stand for all regions:
+// elsewhere disks cost up to some tenths more.
 func tiers() []tier {
 	return []tier{
 		{32, 5.28, 2.40}, {64, 10.21, 4.80}, {128, 19.71, 9.60}, {256, 38.01, 19.20}, {512, 73.22, 38.40}, {1024, 135.17, 76.80}, {2048, 259.05, 153.60},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podevents records in status.lastPodEventTime of a NodeClaim when a
-// pod was last added to or removed from its node. Consolidation leaves a node
-// alone until it has been quiet for a while.
+// pod was last added to, removed from or resized on its node. Consolidation
+// leaves a node alone until it has been quiet for a while.
 package podevents
 
 import (
@@ -81,7 +81,8 @@ func noting() handler.EventHandler {
 }
 
 // filter passes events after which a pod that is bound and does not belong to a
-// DaemonSet appears, starts to terminate, ends, or is deleted.
+// DaemonSet appears, starts to terminate, ends, or is deleted, and those with
+// which its resizing in place begins or ends.
 func filter() predicate.Predicate {
 	counts := func(o client.Object) bool {
 		p := o.(*corev1.Pod)
@@ -96,7 +97,8 @@ func filter() predicate.Predicate {
 			bound := old.Spec.NodeName == ""
 			ended := !pods.Terminal(old) && pods.Terminal(p)
 			ending := !pods.Terminating(old) && pods.Terminating(p)
-			return counts(p) && (bound || ended || ending)
+			resized := pods.Resizing(old) != pods.Resizing(p)
+			return counts(p) && (bound || ended || ending || resized)
 		},
 	}
 }

@@ -160,6 +160,9 @@ func TestFilter(t *testing.T) {
 	}
 	ended := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 	ending := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: start()} }
+	resizing := func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue}}
+	}
 	f := filter()
 	create := func(p *corev1.Pod) bool { return f.Create(event.CreateEvent{Object: p}) }
 	remove := func(p *corev1.Pod) bool { return f.Delete(event.DeleteEvent{Object: p}) }
@@ -179,6 +182,9 @@ func TestFilter(t *testing.T) {
 		{"ended", update(pod(), pod(ended)), true},
 		{"ended unbound", update(pod(unbound), pod(unbound, ended)), false},
 		{"began to end", update(pod(), pod(ending)), true},
+		{"spec 46/136 a resize begins", update(pod(), pod(resizing)), true},
+		{"spec 46/136 a resize ends", update(pod(resizing), pod()), true},
+		{"resized still", update(pod(resizing), pod(resizing)), false},
 		{"nothing of interest", update(pod(), pod()), false},
 		{"still ended", update(pod(ended), pod(ended)), false},
 	} {

@@ -18,6 +18,7 @@ import (
 
 	autoscalingv1 "karpenter/api/autoscaling/v1"
 	"karpenter/api/hostile"
+	"karpenter/api/unreadable"
 	"karpenter/model"
 	"karpenter/solve"
 	"karpenter/solve/solvetest"
@@ -114,4 +115,18 @@ func store[T client.Object](s *stage, h hostile.Source, sample T, name string, p
 		return none
 	}
 	return out
+}
+
+// TestUnreadableRequest: a request of which a field was dropped asks for nothing, and says why.
+func TestUnreadableRequest(t *testing.T) {
+	s := newStage(t)
+	q := &autoscalingv1.ProvisioningRequest{ObjectMeta: metav1.ObjectMeta{
+		Name: "torn", Annotations: map[string]string{unreadable.AnnotationKey: "spec.podSets[0].count: 1e30 cannot be read"},
+	}}
+	q.Spec.ProvisioningClassName = autoscalingv1.BestEffortAtomicScaleUp
+	s.create(q)
+	if launched := s.pass("torn"); launched != 0 {
+		t.Errorf("%d nodes are launched", launched)
+	}
+	s.wants("torn", "Provisioned False Unreadable")
 }

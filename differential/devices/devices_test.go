@@ -42,8 +42,8 @@ var features = structured.Features{
 
 // TestAllocator: pod after pod, the allocator and we agree on whether the node has
 // devices for its claims. What the allocator allocates, the next pod finds taken.
-// spec 46/20, 46/22, 46/23, 46/24, 46/25, 46/26, 46/27, 46/33, 46/34, 46/35, 46/37, 46/41, 46/43,
-// spec 46/44, 46/45, 46/46, 46/47, 46/56, 46/57.
+// spec 20/158, 20/161, 45/41, 45/42, 45/43, 45/49, 45/50, 45/52, 45/53, 46/20, 46/22, 46/23, 46/24, 46/25.
+// spec 46/26, 46/27, 46/33, 46/34, 46/35, 46/37, 46/41, 46/43, 46/44, 46/45, 46/46, 46/47, 46/56, 46/57.
 func TestAllocator(t *testing.T) {
 	n := 3000 * *seeds
 	from, to := *first, *first+uint64(n)

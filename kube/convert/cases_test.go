@@ -113,6 +113,7 @@ func showPod(c convert.Converter, p world.Pod) string {
 	add(p.Reschedulable, "reschedulable")
 	add(p.Nominated != "", "nominated to "+p.Nominated)
 	add(p.Unready, "unready")
+	add(p.Resizing, "resizing")
 	add(p.Stays, "stays")
 	add(p.Protected && p.ProtectedUntil.IsZero(), "protected")
 	add(p.Protected && !p.ProtectedUntil.IsZero(), "protected until "+p.ProtectedUntil.UTC().Format(time.TimeOnly))

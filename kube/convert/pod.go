@@ -34,8 +34,12 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 		Terminal: pods.Terminal(p), Terminating: pods.Terminating(p), Ends: ends(p),
 		Daemon: pods.DaemonSet(p), Static: pods.Static(p),
 		Reschedulable: pods.Reschedulable(p),
+		Resizing:      pods.Resizing(p),
 		Unready:       unready(p), Stays: pods.ToleratesDisrupted(p),
 		EvictionCost: EvictionCost(p, c.DeletionCosts), Startup: startup(p),
+	}
+	if claimed.Binds {
+		out.Binding = p.Status.NominatedNodeName
 	}
 	if out.DaemonSet != "" {
 		out.Devices = claimed.Claims

@@ -26,6 +26,9 @@ type Answer struct {
 	// Waits reports that the pod must not be planned yet: the scheduler has not
 	// processed it, or is about to allocate a claim for another pod.
 	Waits bool
+	// Binds says that the scheduler is binding the pod to the node that its status names:
+	// it has reserved devices there for it, and may wait for them to be attached.
+	Binds bool
 }
 
 // mostConsumers is how many pods can use a claim at the same time.
@@ -61,6 +64,7 @@ func (s *Store) Of(p *corev1.Pod) Answer {
 // add adds to the Answer what one claim of the pod means.
 func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.ResourceClaim) {
 	key := c.Namespace + "/" + c.Name
+	to.Binds = to.Binds || c.Status.Allocation != nil && coming(p) && resourceclaim.IsReservedForPod(p, c, false)
 	if c.Status.Allocation != nil && !s.movesWith(p, c) {
 		if len(c.Status.ReservedFor) >= mostConsumers && p.Spec.NodeName == "" && !resourceclaim.IsReservedForPod(p, c, true) {
 			to.Refused = append(to.Refused, fmt.Sprintf("ResourceClaim %s, which %d pods use, the most there can be", key, mostConsumers))

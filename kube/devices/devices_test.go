@@ -63,8 +63,8 @@ func claim(t *testing.T, name string) *resourcev1.ResourceClaim {
 		`{metadata: {namespace: default, name: %s}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}`, name))
 }
 
-// TestPodsWaitForDeviceClaims: pods are not planned before their claims are there and theirs.
-// spec 46/5, 46/6, 46/7, 46/8, 46/53.
+// TestPodsWaitForDeviceClaims: pods are not planned before their claims are
+// there and theirs. spec 20/157, 45/39, 46/5, 46/6, 46/7, 46/8, 46/53.
 func TestPodsWaitForDeviceClaims(t *testing.T) {
 	s := newStore()
 	s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
@@ -135,7 +135,7 @@ func TestUnsupportedDeviceClaims(t *testing.T) {
 }
 
 // TestAllocated: a claim with devices is used where they are, and belongs to the pod
-// that moves only if no one else has it. spec 45/48, 46/51, 46/54, 46/79, 46/80, 46/81.
+// that moves only if no one else has it. spec 45/48, 45/54, 46/51, 46/54, 46/79, 46/80, 46/81.
 func TestAllocated(t *testing.T) {
 	allocated := func(reserved ...string) *resourcev1.ResourceClaim {
 		c := claim(t, "c")
@@ -335,7 +335,7 @@ func TestCommonDevices(t *testing.T) {
 	}
 }
 
-// TestPools: which devices there are, and where. spec 45/53, 46/14, 46/15, 46/16, 46/17, 46/18, 46/34, 46/37, 46/38, 46/56.
+// TestPools: which devices there are, and where. spec 45/53, 45/54, 46/14, 46/15, 46/16, 46/17, 46/18, 46/34, 46/37, 46/38, 46/56.
 func TestPools(t *testing.T) {
 	show := func(s *devices.Store, node string) string {
 		var out []string

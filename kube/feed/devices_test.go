@@ -4,9 +4,11 @@ package feed_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -17,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "karpenter/api/v1"
 	"karpenter/kube/convert"
@@ -61,6 +64,42 @@ func TestDevicesAreNotServed(t *testing.T) {
 	x.tell("add", claiming("c"))
 	if s := x.world.Snapshot(time.Now()); len(s.Pending) != 1 || len(s.Pending[0].Shape.Refused) != 1 {
 		t.Errorf("%+v", s.Pending)
+	}
+}
+
+// TestDevicesAppear: when the API server begins to serve devices, pods with claims are
+// planned without a restart, and no longer when it stops. It is logged once.
+// spec 46/2, 46/4.
+func TestDevicesAppear(t *testing.T) {
+	axis := model.NewAxis()
+	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, nil)}
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels()}
+	var why error = &meta.NoKindMatchError{}
+	f, err := feed.Start(t.Context(), x.informers, x.world, c, feed.Sources{
+		Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels), Unread: func(client.Object) error { return why },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) {
+		if strings.Contains(args, "resource.k8s.io/v1") {
+			told++
+		}
+	}, funcr.Options{}))
+	x.tell("add", claiming("c"))
+	x.tell("add", &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}})
+	for i, served := range []bool{false, false, true, true, false} {
+		if why = nil; !served {
+			why = &meta.NoKindMatchError{}
+		}
+		f.Look(ctx)
+		if s := x.world.Snapshot(time.Now()); len(s.Pending) != 1 || (len(s.Pending[0].Shape.Refused) == 0) != served {
+			t.Errorf("look %d, served %v: %+v", i, served, s.Pending)
+		}
+	}
+	if told != 2 {
+		t.Errorf("it was told %d times that devices are not served, want 2", told)
 	}
 }
 
@@ -122,6 +161,48 @@ func TestDevices(t *testing.T) {
 	if s = w.Snapshot(now); len(s.Nodes[0].Devices) != 0 || len(s.Pending) != 0 {
 		t.Errorf("after the end: %+v, %+v", s.Nodes[0].Devices, s.Pending)
 	}
+}
+
+// TestBindingOfDevices: a node for which the scheduler has reserved devices is not disrupted
+// while it binds the pod, and the pod asks for no other. spec 46/82.
+func TestBindingOfDevices(t *testing.T) {
+	axis := model.NewAxis()
+	w := world.New(axis, nil)
+	c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels(), Manages: func(*v1.NodeClassReference) bool { return true }}
+	sink := feed.NewSink(w, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: devices.New(c.Labels)})
+	labels := map[string]string{corev1.LabelHostname: "n1", v1.NodePoolLabelKey: "general", v1.NodeRegisteredLabelKey: "true", v1.NodeInitializedLabelKey: "true"}
+	sink.Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1", Labels: labels}, Spec: corev1.NodeSpec{ProviderID: "x"}})
+	node := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "claim", Labels: labels}}
+	node.Status.ProviderID, node.Status.NodeName = "x", "n1"
+	sink.Set(node)
+	expect := func(what string, binds bool, pending int) {
+		t.Helper()
+		s := w.Snapshot(time.Now())
+		if len(s.Nodes) != 1 || strings.HasPrefix(s.Nodes[0].Disruption.Blocked, "a pod is being bound") != binds || len(s.Pending) != pending {
+			t.Errorf("%s: %+v, %d entries wait", what, s.Nodes[0].Disruption, len(s.Pending))
+		}
+	}
+	sink.Set(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu"}}}
+	sink.Set(claim)
+	pod := claiming("c")
+	sink.Set(pod)
+	expect("before", false, 1)
+	claim = claim.DeepCopy()
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+		Results: []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: "gpu.example.com", Pool: "fabric", Device: "a", BindingConditions: []string{"attached"}}},
+	}}
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
+	sink.Set(claim)
+	pod = pod.DeepCopy()
+	pod.Status.NominatedNodeName = "n1"
+	sink.Set(pod)
+	expect("while its devices are attached", true, 0)
+	pod = pod.DeepCopy()
+	pod.Status.NominatedNodeName = ""
+	sink.Set(pod)
+	expect("when that has failed", false, 1)
 }
 
 // TestDevicesOfDaemons: what pods of a DaemonSet claim is known from those that have their

@@ -97,6 +97,8 @@ func (f *Feed) Look(ctx context.Context) {
 		switch {
 		case !k.unread:
 			logger.Info("reading an optional kind of object")
+		case optional.Unserved(why) && reflect.TypeOf(k.kind) == reflect.TypeFor[*resourcev1.ResourceSlice]():
+			logger.Info("the API server does not serve resource.k8s.io/v1; no nodes are planned for pods with ResourceClaims")
 		case optional.Unserved(why):
 			logger.V(1).Info("the API server does not serve an optional kind of object; going on without it")
 		default:

@@ -146,7 +146,7 @@ func keptStatus(p *corev1.Pod) corev1.PodStatus {
 	}
 	for _, c := range s.Conditions {
 		switch c.Type {
-		case corev1.PodScheduled, corev1.PodReady, corev1.PodResizePending:
+		case corev1.PodScheduled, corev1.PodReady, corev1.PodResizePending, corev1.PodResizeInProgress:
 			out.Conditions = append(out.Conditions, corev1.PodCondition{
 				Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime,
 			})

@@ -57,6 +57,13 @@ func Critical(p *corev1.Pod) bool {
 	return p.Spec.PriorityClassName == "system-cluster-critical" || p.Spec.PriorityClassName == "system-node-critical"
 }
 
+// Resizing reports whether the kubelet changes what the pod may use, in place.
+func Resizing(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodResizeInProgress && c.Status == corev1.ConditionTrue
+	})
+}
+
 // ToleratesDisrupted reports whether the pod tolerates the disrupted taint, and
 // so stays until the node terminates.
 func ToleratesDisrupted(p *corev1.Pod) bool {

@@ -56,6 +56,7 @@ func TestMistakesOfSizing(t *testing.T) {
 		want   string
 	}{
 		{func(s *Sizing) { s.Cores = 0 }, "must be at least 1"},
+		{func(s *Sizing) { s.Bare = true }, "nodes cannot be grown without a scheduler"},
 		{func(s *Sizing) { s.Left = 101 }, "of 100 pods 101 cannot be left"},
 		{func(s *Sizing) { s.Within = time.Minute }, "make no sense"},
 	} {

@@ -32,8 +32,8 @@ type machine struct {
 	gone       bool   // nothing more will become of it
 }
 
-// remains is how long a machine whose creation has failed may stay, an unused network
-// interface, and a virtual machine without a bill.
+// remains is how long a machine whose creation has failed may stay, a network interface that
+// is of no use, and a virtual machine without a bill.
 const remains = 15 * time.Minute
 
 // Look implements sim.Vendor.
@@ -136,7 +136,7 @@ func (s *Subscription) look(all []azurefake.VM) error {
 	}
 	for name := range s.Azure.Interfaces() {
 		if !used[name] {
-			errs = append(errs, note("network interface "+name+" has no owner"))
+			errs = append(errs, note("network interface "+name+" belongs to no virtual machine and no NodeClaim"))
 		}
 	}
 	s.odd = odd

@@ -157,7 +157,7 @@ func (c Config) Environment() map[string]string {
 		"PROVISION_MODE": config.ModeMachines, "AKS_MACHINES_POOL_NAME": pool, "SIG_SUBSCRIPTION_ID": identity, "VNET_SUBNET_ID": subnet,
 	}
 	if c.VMs {
-		// The token is a fixed one: those that Karpenter makes are random.
+		// The token is a fixed one: those that Karpenter makes are others in each run.
 		maps.Copy(out, map[string]string{
 			"PROVISION_MODE": config.ModeVMs, "CLUSTER_ENDPOINT": "https://cluster.hcp.eastus.azmk8s.io:443", "SSH_PUBLIC_KEY": "ssh-rsa AAAA",
 			"KUBELET_BOOTSTRAP_TOKEN": "abcdef.0123456789abcdef", "DNS_SERVICE_IP": "10.0.0.10", "VNET_GUID": identity,

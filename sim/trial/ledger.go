@@ -39,15 +39,16 @@ type Ledger struct {
 	Last      time.Duration        // since the start: the last launch, eviction or node removed
 	Rate      float64              // dollars per hour of the instances that run
 	Nodes     Range
-	Waiting   Range // pods that wait for a node, at the ends of steps
+	Waiting   Range         // pods that wait for a node, at the ends of steps
+	Longest   time.Duration // that a pod has waited for a node
 
 	moves   *laws.Moves
 	last    time.Time
 	started time.Time
 	version int64
 	running int
-	known   int // instances there ever were
-	waiting map[types.UID]bool
+	known   int                     // instances there ever were
+	waiting map[types.UID]time.Time // since when
 	ended   map[string][]time.Time  // by workload: pods that have ended and are not made again, when, or the zero time if of their own
 	moved   map[types.UID]time.Time // when the pod in whose place it was made was evicted
 }
@@ -78,7 +79,7 @@ func (r *Range) Mean() float64 {
 
 // NewLedger returns an empty one.
 func NewLedger(from time.Duration) *Ledger {
-	return &Ledger{From: from, Taken: map[model.Reason]int{}, moves: laws.NewMoves(), waiting: map[types.UID]bool{}, ended: map[string][]time.Time{}, moved: map[types.UID]time.Time{}}
+	return &Ledger{From: from, Taken: map[model.Reason]int{}, moves: laws.NewMoves(), waiting: map[types.UID]time.Time{}, ended: map[string][]time.Time{}, moved: map[types.UID]time.Time{}}
 }
 
 // Name implements sim.Law.
@@ -154,10 +155,15 @@ func lost(all []simcloud.Machine) int {
 func (l *Ledger) change(c store.Change, counts bool) {
 	switch o := c.Object().(type) {
 	case *corev1.Pod:
-		if c.New != nil && o.Spec.NodeName == "" && o.DeletionTimestamp == nil {
-			l.waiting[o.UID] = true
-		} else {
+		since, waits := l.waiting[o.UID]
+		switch {
+		case c.New == nil || o.Spec.NodeName != "" || o.DeletionTimestamp != nil:
+			if waits && counts {
+				l.Longest = max(l.Longest, l.last.Sub(since))
+			}
 			delete(l.waiting, o.UID)
+		case !waits:
+			l.waiting[o.UID] = l.last
 		}
 		began := c.Old != nil && c.Old.GetDeletionTimestamp() == nil && (c.New == nil || c.New.GetDeletionTimestamp() != nil)
 		l.follow(c, o, began)
@@ -214,6 +220,7 @@ func (l *Ledger) String() string {
 	row("counted", "%s from %s on", l.Lasted.Round(time.Second), l.From)
 	row("nodes, least / mean / most", "%d / %.1f / %d", l.Nodes.Least, l.Nodes.Mean(), l.Nodes.Most)
 	row("pods that wait, mean / most", "%.2f / %d", l.Waiting.Mean(), l.Waiting.Most)
+	row("the longest that a pod has waited", "%s", l.Longest.Round(time.Second))
 	row("pods that ended of their own", "%d", l.Replaced)
 	row("pods evicted", "%d, %d of them a second time within an hour", l.Evictions, l.Twice)
 	row("instances launched", "%d, %d of them to replace others", l.Launches, l.ByMoves)

@@ -202,16 +202,6 @@ func (r *rebuilder) merge(limit float64) ([]Node, bool) {
 	return nil, false
 }
 
-// holds reports whether the room is enough for the request.
-func holds(room, request []int64) bool {
-	for d, v := range request {
-		if v > 0 && v > room[d] {
-			return false
-		}
-	}
-	return true
-}
-
 // cover finds nodes for all pods that are counted, best worth for price first,
 // and reports whether they cost less than limit.
 func (r *rebuilder) cover(limit float64) ([]Node, bool) {

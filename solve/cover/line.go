@@ -26,3 +26,13 @@ func whole(room, request []int64) int {
 	}
 	return int(n)
 }
+
+// holds reports whether the room is enough for the request.
+func holds(room, request []int64) bool {
+	for d, v := range request {
+		if v > 0 && v > room[d] {
+			return false
+		}
+	}
+	return true
+}

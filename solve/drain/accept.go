@@ -4,7 +4,6 @@ package drain
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"karpenter/model"
@@ -137,9 +136,12 @@ func zones(pool *model.Pool, l *model.Launch) []string {
 	}
 	demand, demanded := l.Requirements.Get(model.LabelZone)
 	for _, t := range pool.Types {
+		if !listed[t.Name] {
+			continue
+		}
 		for i := range t.Offerings {
 			o := &t.Offerings[i]
-			if listed[t.Name] && !slices.Contains(out, o.Zone) && slices.Contains(l.CapacityTypes, o.CapacityType) &&
+			if !slices.Contains(out, o.Zone) && slices.Contains(l.CapacityTypes, o.CapacityType) &&
 				(!demanded || demand.Has(o.Zone)) {
 				out = append(out, o.Zone)
 			}
@@ -170,32 +172,13 @@ func (sc *scene) inCommon(pool *model.Pool, names []string) model.Requirements {
 	if out, ok := sc.menus[m]; ok {
 		return out
 	}
-	listed := map[string]bool{}
-	for _, name := range names {
-		listed[name] = true
-	}
-	types, values, having := 0, map[string][]string{}, map[string]int{}
-	for _, t := range pool.Types {
-		if !listed[t.Name] {
-			continue
-		}
-		types++
-		for _, q := range t.Requirements {
-			if !q.Complement && !q.Gte.Set && !q.Lte.Set {
-				values[q.Key] = append(values[q.Key], q.Values...)
-				having[q.Key]++
-			}
-		}
-	}
-	var out model.Requirements
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if having[key] == types {
-			out = out.And(model.NewRequirement(key, model.In, values[key]...))
-		}
-	}
 	if sc.menus == nil {
-		sc.menus = map[menu]model.Requirements{}
+		sc.menus, sc.wordings = map[menu]model.Requirements{}, map[string]*wording{}
 	}
+	if sc.wordings[pool.Name] == nil {
+		sc.wordings[pool.Name] = newWording(pool.Types)
+	}
+	out := sc.wordings[pool.Name].inCommon(names)
 	sc.menus[m] = out
 	return out
 }

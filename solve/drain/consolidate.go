@@ -69,7 +69,7 @@ func (r *round) unitsAmong(candidates []int) [][]int {
 	return out
 }
 
-// keepAll notes of all nodes of a unit why they are kept.
+// keepAll notes of all nodes of a unit why they are kept, unless that is known.
 func (r *round) keepAll(unit []int, cause model.Cause, why string) {
 	for _, i := range unit {
 		if n := &r.s.Nodes[i]; r.refused[n.Name].Why == "" {
@@ -93,6 +93,9 @@ func alone(units [][]int) []int {
 // beside what was taken since.
 func (r *round) takeIfGood(o *offer) {
 	if r.busy(o.sites) {
+		if o.whole {
+			r.keepAll(o.sites, model.ByUse, "pods of other nodes go to one of them")
+		}
 		return
 	}
 	if o.good() && !r.allowed(model.Underutilized, o.sites...) {

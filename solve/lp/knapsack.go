@@ -66,6 +66,21 @@ const pivots = 500
 // after how many pivots it was found.
 func (k *Knapsack) Relax(price []float64) (limit float64, steps int) {
 	k.start()
+	return k.optimise(price)
+}
+
+// RelaxAgain is Relax of a knapsack of which nothing but values has changed since it was
+// relaxed last, if it ever was: it begins with what was taken then, which still fits.
+func (k *Knapsack) RelaxAgain(price []float64) (limit float64, steps int) {
+	if len(k.basis) != len(k.Room) || len(k.inside) != len(k.Value) {
+		return k.Relax(price)
+	}
+	k.reprice(len(k.Room))
+	return k.optimise(price)
+}
+
+// optimise goes from filling to filling until none is worth more.
+func (k *Knapsack) optimise(price []float64) (limit float64, steps int) {
 	for ; steps < pivots; steps++ {
 		enter, down := k.entering()
 		if enter == none || !k.move(enter, down) {

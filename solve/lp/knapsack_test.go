@@ -34,6 +34,31 @@ func TestKnapsack(t *testing.T) {
 	}
 }
 
+// TestKnapsackAgain checks that a knapsack whose values change is worth what a
+// new one is.
+func TestKnapsackAgain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for n := range 500 {
+		var k, anew Knapsack
+		k.Reset([]float64{1 + 9*rng.Float64(), 1 + 9*rng.Float64(), float64(1 + rng.IntN(9))})
+		for range 1 + rng.IntN(20) {
+			k.Add(0, float64(1+rng.IntN(5)), []float64{rng.Float64(), rng.Float64() * float64(rng.IntN(2)), 1})
+		}
+		price := make([]float64, 3)
+		for again := range 40 {
+			anew.Reset(k.Room)
+			for i := range k.Value {
+				k.Value[i] = max(rng.Float64()-0.2, 0)
+				anew.Add(k.Value[i], k.Most[i], k.Request[i*3:i*3+3])
+			}
+			bound, _ := k.RelaxAgain(price)
+			if least, _ := anew.Relax(price); math.Abs(least-bound) > 1e-9*(1+least) {
+				t.Fatalf("round %d: after %d changes of values the bound is %g, not %g", n, again, bound, least)
+			}
+		}
+	}
+}
+
 // taken returns how much of each item the last relaxation took.
 func (k *Knapsack) taken() []float64 {
 	out := make([]float64, len(k.Value))

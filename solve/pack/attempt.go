@@ -77,6 +77,7 @@ func conclude(x *draft) *outcome {
 		economise(x)
 		secure(x)
 		confirmAll(x)
+		repair{x}.sharers()
 	}
 	out := &outcome{draft: x, plan: &model.Plan{}, left: make([][]model.Pod, len(x.snapshot.Pending))}
 	for _, d := range x.demands {

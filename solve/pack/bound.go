@@ -184,7 +184,7 @@ func (v *proof) confinedTo(d *demand) int {
 	limited := func(r fit.Range) bool {
 		return slices.ContainsFunc(pools[r.From:r.To], func(p fit.Pool) bool { return len(p.Limits) > 0 })
 	}
-	i := slices.IndexFunc(v.tiers, func(t tier) bool { return v.catalogue.Fits(d.Demand, v.offersIn(t)) })
+	i := v.heaviest(d)
 	if i < 0 || v.softened && (d.firm || limited(fit.Range{To: len(pools)})) {
 		return anyTier
 	}

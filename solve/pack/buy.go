@@ -37,10 +37,7 @@ func buyAll(x *draft) bool {
 func (x *draft) tierParts() []float64 {
 	parts, later := make([]float64, len(x.tiers)), 0.0
 	for _, d := range x.demands {
-		i := slices.IndexFunc(x.tiers, func(t tier) bool {
-			return x.catalogue.Fits(d.Demand, x.offersIn(t))
-		})
-		if i >= 0 && len(d.left) > 0 {
+		if i := x.heaviest(d); i >= 0 && len(d.left) > 0 {
 			parts[i]++
 		}
 	}

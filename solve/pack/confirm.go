@@ -51,9 +51,56 @@ func (r repair) confirm() bool {
 			load = load.With(claims, 1)
 		}
 	}
+	return r.takeOut(refused)
+}
+
+// sharers takes pods that share a claim out of the plan if one of them has no place: it
+// could not have any once the claim has devices.
+func (r repair) sharers() {
+	if r.book == nil {
+		return
+	}
+	all, placed := map[string]int{}, map[string][]string{}
+	each := func(kind int, f func(claim string)) {
+		s := r.snapshot.Pending[kind].Shape
+		for _, c := range s.Claims {
+			if c.Shared != "" && len(s.Refused) == 0 {
+				f(c.Shared)
+			}
+		}
+	}
+	for kind := range r.snapshot.Pending {
+		each(kind, func(claim string) { all[claim] += len(r.snapshot.Pending[kind].Pods) })
+	}
+	if len(all) == 0 {
+		return
+	}
+	moves, pods, _, _ := r.moves()
+	for i, m := range moves {
+		each(m.Kind, func(claim string) {
+			for _, p := range pods[i] {
+				placed[claim] = append(placed[claim], p.Key())
+			}
+		})
+	}
+	refused := map[string]bool{}
+	for claim, keys := range placed {
+		for _, key := range keys {
+			refused[key] = refused[key] || len(keys) < all[claim]
+		}
+	}
+	maps.DeleteFunc(refused, func(_ string, yes bool) bool { return !yes })
+	if !r.takeOut(refused) {
+		r.prune()
+	}
+}
+
+// takeOut takes the pods out of the plan. It reports whether there are none.
+func (r repair) takeOut(refused map[string]bool) bool {
 	if len(refused) == 0 {
 		return true
 	}
+	moves, pods, _, _ := r.moves()
 	r.comeApart(refused)
 	for i, m := range moves {
 		for _, p := range pods[i] {

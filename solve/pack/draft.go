@@ -166,6 +166,11 @@ func (x *draft) plentiful(offer int, d *demand) bool {
 	return x.prepaid[x.catalogue.Offers[offer].ReservationID] > 0 && d.Offers.Less(x.reservations.offers).Empty()
 }
 
+// heaviest returns the position of the heaviest tier that has an offer for d, or -1.
+func (x *draft) heaviest(d *demand) int {
+	return slices.IndexFunc(x.tiers, func(t tier) bool { return x.catalogue.Fits(d.Demand, x.offersIn(t)) })
+}
+
 // inOrder returns the demands in the order their pods are settled: hardest
 // first, but those with affinity to pods of others after these.
 func (x *draft) inOrder() []*demand {

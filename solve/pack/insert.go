@@ -62,6 +62,12 @@ func (r repair) prune() {
 			break
 		}
 	}
+	r.refill()
+	r.rebuild()
+}
+
+// refill has the nodes there are take what is placed on them, and nothing else.
+func (r repair) refill() {
 	r.nodes = slices.Clone(r.startNodes)
 	rows := map[int]*fit.NodeRow{}
 	for i := range r.nodes {
@@ -70,7 +76,6 @@ func (r repair) prune() {
 	for _, p := range r.placed {
 		put(r.snapshot.Pending[p.kind].Shape, rows[p.site], 1)
 	}
-	r.rebuild()
 }
 
 // keeps reports whether the draft was changed and the scheduler would follow the

@@ -34,7 +34,7 @@ func (s *store) worth(proved, part []float64) float64 {
 	for j, d := range s.demands {
 		s.Value[j] = proved[d] * part[d]
 	}
-	worth, _ := s.Relax(s.prices)
+	worth, _ := s.RelaxAgain(s.prices)
 	return worth
 }
 

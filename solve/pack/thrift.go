@@ -10,9 +10,11 @@ import (
 
 // Rules between pods are settled pod by pod, before nodes are launched: a pod goes
 // where its part of a node is cheapest, and pods that may disturb each other are
-// kept apart. With thousands of pods that costs next to nothing. With a handful it
+// kept apart. And the nodes there are take the hardest pods first, not those for which
+// new nodes cost most. With thousands of pods that costs next to nothing. With a handful it
 // may cost a node. So the nodes of a small plan are abandoned, a few at a time, and
-// places are looked for their pods one by one; what costs less is kept.
+// places are looked for their pods one by one; what costs less is kept. Pods of a kind that
+// are on nodes there are make room for those of an abandoned node.
 
 // Bounds of thrift.
 const (
@@ -23,22 +25,64 @@ const (
 	typesPerCheck = 20 // that are looked at for the labels of new nodes, in the time of one check
 )
 
-// economise makes a small plan of pods with rules between each other cheaper.
+// economise makes a small plan cheaper where pods have rules between each other, or are
+// on nodes there are.
 func economise(x *draft) {
+	most := 0
+	if len(x.placed) > 0 {
+		most = 1
+	}
 	ruled := slices.ContainsFunc(x.demands, func(d *demand) bool { return !x.topology.Free(d.kind) })
-	if x.trial != nil || !ruled || x.homeless() || x.newNodes() > mostThrifty {
+	if ruled {
+		most = mostGivenUp
+	}
+	if x.trial != nil || most == 0 || x.homeless() || x.newNodes() > mostThrifty {
 		return
 	}
 	n := &insertion{repair: repair{x}, work: thriftChecks, growing: true}
 	n.rebuild()
-	for size := 1; size <= min(mostGivenUp, len(n.bins)); {
-		if slices.ContainsFunc(subsets(len(n.bins), size), n.withoutSome) {
-			x.final = true // what was abandoned may have kept rules that the bound counts on
+	for size := 1; size <= min(most, len(n.bins)); {
+		if slices.ContainsFunc(subsets(len(n.bins), size), func(bins []int) bool { return n.without(bins, size == 1) }) {
+			x.final = x.final || ruled // what was abandoned may have kept rules that the bound counts on
 			size = 1
 			continue
 		}
 		size++
 	}
+}
+
+// without finds cheaper places for the pods of some of the new nodes, and reports whether
+// there are any. If asked to, it also tries to have pods that are on nodes there are make
+// room.
+func (n *insertion) without(bins []int, exchange bool) bool {
+	if n.withoutSome(bins, noKind) {
+		return true
+	}
+	return exchange && slices.ContainsFunc(n.movableKinds(), func(kind int) bool { return n.withoutSome(bins, kind) })
+}
+
+// noKind stands for no kind.
+const noKind = -1
+
+// movableKinds returns the kinds of which pods are on nodes there are where no earlier
+// plan put them.
+func (n *insertion) movableKinds() []int {
+	var out []int
+	for _, p := range n.loosePlaced() {
+		if !slices.Contains(out, p.kind) {
+			out = append(out, p.kind)
+		}
+	}
+	return out
+}
+
+// loosePlaced returns what is on nodes there are, but what an earlier plan put there.
+func (n *insertion) loosePlaced() []placement {
+	kept := map[string]bool{}
+	for _, p := range n.keptStill() {
+		kept[p.pod.Key()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(n.placed), func(p placement) bool { return kept[p.pod.Key()] })
 }
 
 // newNodes returns how many nodes the draft launches.
@@ -50,17 +94,21 @@ func (x *draft) newNodes() int {
 	return n
 }
 
-// withoutSome finds cheaper places for the pods of some of the new nodes. It
-// reports whether there are any.
-func (n *insertion) withoutSome(bins []int) bool {
+// withoutSome finds cheaper places for the pods of some of the new nodes, and then for
+// those of the kind that are on nodes there are. It reports whether there are any.
+func (n *insertion) withoutSome(bins []int, kind int) bool {
 	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
 	for _, more := range []bool{false, true} {
 		if n.work <= 0 || n.budget.Spent() {
 			return false
 		}
 		n.spend(n.outlooks() / typesPerCheck)
-		n.giveUp(bins)
-		for _, d := range n.inOrder() {
+		n.giveUp(bins, kind)
+		order := n.inOrder()
+		if i := slices.IndexFunc(order, func(d *demand) bool { return d.kind == kind }); i >= 0 { // its pods make room
+			order = append(slices.Delete(slices.Clone(order), i, i+1), order[i])
+		}
+		for _, d := range order {
 			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more) {
 			}
 		}
@@ -98,18 +146,24 @@ func (n *insertion) tiersUsed() map[inTier]bool {
 }
 
 // leavesTiers reports whether nodes are launched for some kind in a tier that was
-// not used for it: pools of less weight are only for pods that others cannot take.
+// not used for it or, if none was, that is not the heaviest that suits it: pools of less
+// weight are only for pods that others cannot take.
 func (n *insertion) leavesTiers(used map[inTier]bool) bool {
 	for now := range n.tiersUsed() {
-		if !used[now] {
+		some := false
+		for was := range used {
+			some = some || was.kind == now.kind
+		}
+		if !used[now] && (some || now.tier != n.heaviest(n.wholeOf(now.kind))) {
 			return true
 		}
 	}
 	return false
 }
 
-// giveUp takes new nodes out of the plan. Their pods are left.
-func (n *insertion) giveUp(bins []int) {
+// giveUp takes new nodes out of the plan, and pods of the kind off the nodes there are.
+// These pods are left.
+func (n *insertion) giveUp(bins []int, kind int) {
 	gone := map[string]bool{}
 	for _, i := range bins {
 		for _, t := range n.bins[i].take {
@@ -123,7 +177,15 @@ func (n *insertion) giveUp(bins []int) {
 			}
 		}
 	}
+	for _, p := range n.loosePlaced() {
+		if p.kind == kind {
+			gone[p.pod.Key()] = true
+			d := n.wholeOf(kind)
+			d.left = append(d.left, p.pod)
+		}
+	}
 	n.unplace(gone)
+	n.refill()
 	n.rebuild()
 }
 

@@ -369,14 +369,22 @@ func attributeOf(g gift, name string, unknown bool) (string, bool) {
 }
 
 // sharing fails where pods that share a claim are planned on several nodes, and its
-// devices are on one.
+// devices are on one, or where only some of them are planned.
 func (c *checker) sharing(plan *model.Plan) {
-	at := map[string]string{}
+	at, left := map[string]string{}, map[string]int{}
+	for _, p := range c.s.Pending {
+		for _, claim := range p.Shape.Claims {
+			if claim.Shared != "" && len(p.Shape.Refused) == 0 {
+				left[claim.Shared] += len(p.Pods)
+			}
+		}
+	}
 	see := func(p model.Pod, place string) {
 		for _, claim := range c.shapes[p.Key()].Claims {
 			if !c.ofNodes(&claim) {
 				continue
 			}
+			left[claim.Shared]--
 			if known := at[claim.Shared]; claim.Shared != "" && known != "" && known != place {
 				c.fail("pods that share claim %s are planned on %s and %s", claim.Shared, known, place)
 			}
@@ -389,6 +397,11 @@ func (c *checker) sharing(plan *model.Plan) {
 	for i := range plan.Launches {
 		for _, p := range plan.Launches[i].Pods {
 			see(p, fmt.Sprintf("launch %d", i))
+		}
+	}
+	for claim := range at {
+		if claim != "" && left[claim] > 0 {
+			c.fail("%d pods that share claim %s are left, and others are planned", left[claim], claim)
 		}
 	}
 }
@@ -507,16 +520,18 @@ func (a *adder) supplies(pools []model.DevicePool, others []model.Pod) bool {
 	return len(a.pod.Shape.Claims) == 0 || len(a.lacking("", station{pools: pools, pods: append(slices.Clip(others), a.one)}, nil)) == 0
 }
 
-// follows reports whether the pod that is pending shares a claim with one of the plan,
-// and must be where that is.
+// follows reports whether the pod that is pending shares a claim with others that are: it
+// must be where they are, and is not planned without them.
 func (a *adder) follows() bool {
-	shares := func(p model.Pod) bool {
-		return slices.ContainsFunc(a.shapes[p.Key()].Claims, func(c model.DeviceClaim) bool {
+	n := 0
+	for i := range a.s.Pending {
+		if slices.ContainsFunc(a.s.Pending[i].Shape.Claims, func(c model.DeviceClaim) bool {
 			return c.Shared != "" && slices.ContainsFunc(a.pod.Shape.Claims, func(o model.DeviceClaim) bool { return o.Shared == c.Shared })
-		})
+		}) {
+			n += len(a.s.Pending[i].Pods)
+		}
 	}
-	return slices.ContainsFunc(a.plan.Placements, func(p model.Placement) bool { return shares(p.Pod) }) ||
-		slices.ContainsFunc(a.plan.Launches, func(l model.Launch) bool { return slices.ContainsFunc(l.Pods, shares) })
+	return n > 1
 }
 
 // supply has a pod use devices of the node from now on.

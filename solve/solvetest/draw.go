@@ -117,6 +117,9 @@ func (g *generator) group(s *model.Snapshot) {
 		if g.maybe(15) {
 			group.Waits = "not all of its nodes could be had"
 		}
+		if g.maybe(15) && len(s.Pools) > 0 && len(s.Pools[0].Types) > 0 {
+			group.Avoid = []model.Place{{Type: pick(g, s.Pools[0].Types...).Name, Zone: pick(g, "a", "b")}}
+		}
 		if g.maybe(25) {
 			group.TopologyKey, group.MinCount = model.LabelZone, max(group.MinCount, 1)
 			for i := range s.Nodes {

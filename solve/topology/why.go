@@ -99,6 +99,8 @@ func (st *State) whyAffinity(a *affinity) Reason {
 		r.Hint = fmt.Sprintf("they run only in %s, which has no capacity for it; free capacity there, or run one of them elsewhere", list(where))
 	case total:
 		r.Hint = "the new node that they are planned on has no capacity for it"
+	case a.self && !slices.ContainsFunc(keys, func(key string) bool { return key != model.LabelHostname }):
+		r.Hint = "no node has capacity for all of them"
 	case a.self:
 		r.Hint = "no node would have the label"
 	default:

@@ -132,8 +132,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// TestRequestsEFA: claims for the driver dra.net ask for EFA interfaces. spec 48/92,
-// 46/70.
+// TestRequestsEFA: claims for the driver dra.net ask for EFA interfaces.
+// spec 48/92, 46/70.
 func TestRequestsEFA(t *testing.T) {
 	for drivers, want := range map[string]bool{"": false, "gpu.nvidia.com, dra.net": true, "notdra.net": false, "dra.net": true} {
 		claim := &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1.RequestedDRADriversAnnotationKey: drivers}}}
