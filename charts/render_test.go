@@ -75,8 +75,8 @@ func TestMonitorWithoutConfig(t *testing.T) {
 	}
 }
 
-// TestRefusals shows what people are told whose values cannot be used.
-func TestRefusals(t *testing.T) {
+// TestInvalidValues shows the errors for invalid values.
+func TestInvalidValues(t *testing.T) {
 	for _, tc := range []struct{ values, want string }{
 		{"{}", "Chart cannot be installed without a valid settings.clusterName!"},
 		{"{settings: {clusterNmae: demo}}", "additional properties 'clusterNmae' not allowed"},

@@ -38,7 +38,7 @@ var other = map[string]string{
 	"settings.batchMaxDuration":              "20s",
 	"settings.batchIdleDuration":             "2s",
 	"settings.preferencePolicy":              "Ignore",
-	"controller.metrics.certDir":             "/tls, secure: true", // refused alone
+	"controller.metrics.certDir":             "/tls, secure: true", // rejected alone
 	"settings.minValuesPolicy":               "BestEffort",
 	"settings.featureGates":                  "{nodeRepair: true}",
 	"settings.awsFeatureGates":               "{nodeClassCEL: true}",

@@ -115,7 +115,7 @@ func upgraded(t *testing.T, defaults map[string]any, set func(*action.Upgrade), 
 }
 
 // TestUpgradeWithoutClusterName: the default values of upstream's chart have none,
-// and the error says so.
+// and the error names the reason.
 func TestUpgradeWithoutClusterName(t *testing.T) {
 	for _, path := range upstream(t) {
 		if _, err := render(t, "karpenter", read(t, path)); err == nil || !strings.Contains(err.Error(), "settings.clusterName") {

@@ -12,8 +12,8 @@ import (
 	"karpenter/model"
 )
 
-// Demand returns what the claim asks of a machine's labels: its requirements
-// and, as providers are handed claims whose labels are settled, its labels.
+// Demand returns what the claim demands of an instance's labels: its
+// requirements, and its own labels.
 func Demand(claim *v1.NodeClaim) model.Requirements {
 	out := model.LabelRequirements(claim.Labels)
 	for _, r := range claim.Spec.Requirements {
@@ -26,10 +26,10 @@ func Demand(claim *v1.NodeClaim) model.Requirements {
 	return out
 }
 
-// Orphans returns the machines that no claim answers for: none has the
-// machine's provider ID, and none is the one it was started for and may still
-// be about to record it. Machines started after the deadline, or at an unknown
-// time, are given time to be recorded; so are those being deleted.
+// Orphans returns the instances without a claim: no claim has the instance's
+// provider ID, and the claim that it was launched for does not exist, or is not
+// about to record it. Instances that were launched after the deadline or at an
+// unknown time, and instances that are being deleted, are left out.
 func Orphans(machines []*Machine, claims []v1.NodeClaim, deadline time.Time) []*Machine {
 	recorded := make(map[string]struct{}, len(claims))
 	alive := make(map[types.UID]struct{}, len(claims))

@@ -17,8 +17,9 @@ import (
 	"karpenter/model"
 )
 
-// DevicePool is a pool of devices that a driver publishes on each node of a type,
-// as far as it is known before there is a node. All its devices are of that node.
+// DevicePool is a pool of devices that a driver will publish on each node of a
+// type, as far as that is known before the launch. All its devices belong to
+// that node.
 type DevicePool struct {
 	Driver   string
 	Name     string
@@ -27,8 +28,8 @@ type DevicePool struct {
 	Bindings []AttributeBinding
 }
 
-// AttributeBinding is an attribute whose value is not known before there is a node,
-// but is the same for all of the devices.
+// AttributeBinding is an attribute whose value is unknown before the launch, but
+// is the same for all of the devices.
 type AttributeBinding struct {
 	Attribute resourcev1.FullyQualifiedName
 	Devices   []string // two or more

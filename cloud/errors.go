@@ -4,21 +4,21 @@ package cloud
 
 import "errors"
 
-// NotFoundError says that the machine does not exist any more.
+// NotFoundError reports that the instance no longer exists.
 type NotFoundError struct{ Err error }
 
 func (e *NotFoundError) Error() string { return prefixed("machine not found", e.Err) }
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// InsufficientCapacityError says that no offering the claim allows can be
-// launched now. The claim is given up and its pods are planned anew.
+// InsufficientCapacityError reports that no offering that the claim allows can
+// be launched now. The claim is abandoned and its pods are planned again.
 type InsufficientCapacityError struct{ Err error }
 
 func (e *InsufficientCapacityError) Error() string { return prefixed("insufficient capacity", e.Err) }
 func (e *InsufficientCapacityError) Unwrap() error { return e.Err }
 
-// NodeClassNotReadyError says that the claim's NodeClass can't launch machines
-// now. The claim is given up and its pods are planned anew.
+// NodeClassNotReadyError reports that the claim's NodeClass can't launch
+// instances now. The claim is abandoned and its pods are planned again.
 type NodeClassNotReadyError struct{ Err error }
 
 func (e *NodeClassNotReadyError) Error() string { return prefixed("node class not ready", e.Err) }
@@ -34,22 +34,22 @@ type CreateError struct {
 func (e *CreateError) Error() string { return prefixed("create failed", e.Err) }
 func (e *CreateError) Unwrap() error { return e.Err }
 
-// UnevaluatedNodePoolError says that the instance types of a NodePool can't be
-// told yet, because its NodeOverlays have not been evaluated. Nothing is
+// UnevaluatedNodePoolError reports that the instance types of a NodePool are
+// not known yet, because its NodeOverlays have not been evaluated. Nothing is
 // launched for the pool until they are.
 type UnevaluatedNodePoolError struct{ Err error }
 
 func (e *UnevaluatedNodePoolError) Error() string { return prefixed("overlays not evaluated", e.Err) }
 func (e *UnevaluatedNodePoolError) Unwrap() error { return e.Err }
 
-// RebootNotImplementedError says that the provider cannot reboot machines.
+// RebootNotImplementedError reports that the provider cannot reboot instances.
 type RebootNotImplementedError struct{ Err error }
 
 func (e *RebootNotImplementedError) Error() string { return prefixed("reboot not implemented", e.Err) }
 func (e *RebootNotImplementedError) Unwrap() error { return e.Err }
 
-// RebootFailedError says that the cloud refused to reboot the machine, and that
-// trying again does not help.
+// RebootFailedError reports that the cloud rejected the reboot of the instance,
+// and that trying again does not help.
 type RebootFailedError struct{ Err error }
 
 func (e *RebootFailedError) Error() string { return prefixed("reboot failed", e.Err) }

@@ -4,12 +4,12 @@ package cloud
 
 import "context"
 
-// Fence says when something may be changed: while this replica leads.
+// Fence permits changes only while this replica leads.
 type Fence interface {
-	// Check returns why nothing may be changed now, nil if it may.
+	// Check returns an error if nothing may be changed now.
 	Check() error
-	// Hold returns a context for one change, which ends when changes may no
-	// longer be made, or why none may be made now. The function is called when
-	// the change is made.
+	// Hold returns a context for one change, or an error if nothing may be
+	// changed now. The context ends when changes are no longer permitted. The
+	// caller calls the function when the change is done.
 	Hold(context.Context) (context.Context, context.CancelFunc, error)
 }

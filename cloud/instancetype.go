@@ -121,8 +121,8 @@ func equal(a, b corev1.ResourceList) bool {
 	return true
 }
 
-// Holds reports whether requests fit into resources. A zero request of
-// something absent fits.
+// Holds reports whether requests fit into resources. A request of zero fits
+// even if the resource is absent.
 func Holds(resources, requests corev1.ResourceList) bool {
 	for name, want := range requests {
 		if have, ok := resources[name]; want.Sign() > 0 && (!ok || have.Cmp(want) < 0) {
@@ -135,7 +135,7 @@ func Holds(resources, requests corev1.ResourceList) bool {
 // Zone returns the offering's zone.
 func (o *Offering) Zone() string { v, _ := o.Requirements.Value(model.LabelZone); return v }
 
-// CapacityType returns how the offering is bought.
+// CapacityType returns the capacity type of the offering.
 func (o *Offering) CapacityType() string {
 	v, _ := o.Requirements.Value(model.LabelCapacityType)
 	return v
@@ -175,10 +175,10 @@ func (c Choice) Labels(claim *v1.NodeClaim) map[string]string {
 	return labels
 }
 
-// Choices yields every way to launch what a claim demands, cheapest first: the
-// available offerings that agree with the requirements and hold the requests.
-// Equal prices are ordered by type, zone and capacity type, so that the same
-// input always gives the same answer.
+// Choices iterates over all ways to launch what a claim demands, cheapest
+// first: the available offerings that agree with the requirements and hold the
+// requests. Equal prices are ordered by type, zone and capacity type, so that
+// the same input always gives the same answer.
 func Choices(types []*InstanceType, demand model.Requirements, requests corev1.ResourceList) iter.Seq[Choice] {
 	return func(yield func(Choice) bool) {
 		left := compatible(types, demand)
@@ -241,7 +241,7 @@ func (c *choices) Pop() any {
 }
 
 // compareOfferings orders the offerings of one type by zone and capacity type;
-// requirements of the provider's own settle what is left.
+// provider-specific requirements break ties.
 func compareOfferings(a, b *Offering) int {
 	if c := strings.Compare(a.Zone(), b.Zone()); c != 0 {
 		return c

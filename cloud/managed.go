@@ -11,8 +11,9 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// Manages reports whether the provider serves the kind of NodeClass ref
-// names. Controllers leave everything else alone. A nil ref is not managed.
+// Manages reports whether the provider serves the kind of NodeClass that ref
+// names. Controllers ignore objects of other providers. A nil ref is not
+// managed.
 func Manages(p Provider, ref *v1.NodeClassReference) bool {
 	return ref != nil && slices.ContainsFunc(p.NodeClasses(), func(gvk schema.GroupVersionKind) bool {
 		return gvk.GroupKind() == ref.GroupKind()

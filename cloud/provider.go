@@ -14,8 +14,8 @@ import (
 	"karpenter/model"
 )
 
-// Provider starts and stops machines. All methods may be called concurrently
-// and repeatedly.
+// Provider launches and terminates instances, which are called machines here.
+// All methods may be called concurrently and repeatedly.
 type Provider interface {
 	// Name is the short name used in metric labels.
 	Name() string
@@ -31,17 +31,18 @@ type Provider interface {
 	// error is retried until the launch times out.
 	Create(ctx context.Context, claim *v1.NodeClaim) (*Machine, error)
 
-	// Delete ends the machine of the claim. Nil means accepted or under way;
-	// the caller repeats the call until the answer is NotFound.
+	// Delete terminates the machine of the claim. Nil means that the
+	// termination was accepted or is in progress; the caller repeats the call
+	// until the error is NotFound.
 	Delete(ctx context.Context, claim *v1.NodeClaim) error
 
 	// Get returns the machine with this provider ID, or NotFound when it is
 	// gone or beyond recovery.
 	Get(ctx context.Context, providerID string) (*Machine, error)
 
-	// List returns every machine this cluster owns. An omitted live machine
-	// whose node is not ready is taken for lost, so a partial answer must be
-	// an error.
+	// List returns every machine this cluster owns. A machine that is missing
+	// in the list, and whose node is not ready, counts as lost, so List must
+	// return an error instead of a partial list.
 	List(ctx context.Context) ([]*Machine, error)
 
 	// InstanceTypes returns all types of the pool's NodeClass, unavailable
@@ -50,8 +51,8 @@ type Provider interface {
 	// derived from a *InstanceType stays true as long as the pointer is seen.
 	InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*InstanceType, error)
 
-	// IsDrifted returns why the machine no longer is what its NodeClass
-	// asks for, in CamelCase, or "".
+	// IsDrifted returns why the machine no longer matches its NodeClass, in
+	// CamelCase, or "".
 	IsDrifted(ctx context.Context, claim *v1.NodeClaim) (string, error)
 
 	// RepairPolicies returns the node conditions that call for replacing the
@@ -59,7 +60,7 @@ type Provider interface {
 	RepairPolicies() []RepairPolicy
 }
 
-// Machine is what a provider knows of one machine. Create fills everything;
+// Machine is an instance, as the provider knows it. Create fills everything;
 // Get and List need ProviderID, Labels, Deleting and, as far as the cloud
 // remembers them, Claim, ClaimUID and Created.
 type Machine struct {
@@ -75,7 +76,7 @@ type Machine struct {
 	Deleting    bool
 }
 
-// InstanceType is a machine the provider can start.
+// InstanceType is a type of instance that the provider can launch.
 type InstanceType struct {
 	Name string
 	// Requirements define every well-known label the type's nodes will have,
@@ -94,7 +95,8 @@ type InstanceType struct {
 	DevicePools []DevicePool
 }
 
-// Offering is one way to buy an instance type.
+// Offering is one way to launch an instance type: a zone, a capacity type, and
+// a price.
 type Offering struct {
 	// Requirements pin zone and capacity type to one value each, and the
 	// provider's label for ReservationID of reserved ones.
@@ -107,8 +109,8 @@ type Offering struct {
 	// on reserved offerings only.
 	ReservationID       string
 	ReservationCapacity int64
-	// Full says that a reserved offering is not Available for no other reason than
-	// that its reservation has no launches left.
+	// Full reports that a reserved offering is not Available only because its
+	// reservation has no launches left.
 	Full bool
 
 	// CapacityOverride replaces or adds entries of the type's capacity when
@@ -143,7 +145,7 @@ type RepairPolicy struct {
 	Action   RepairAction
 }
 
-// RepairAction is what a repair policy wants done.
+// RepairAction is the action that a repair policy demands.
 type RepairAction string
 
 // The repair actions.

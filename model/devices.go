@@ -2,11 +2,11 @@
 
 package model
 
-// What dynamic resource allocation is about, as plain values.
+// Devices and claims of dynamic resource allocation, as plain values.
 //
 // Names of attributes and capacities are qualified ("gpu.nvidia.com/memory"): one
 // without a domain is in the domain of its driver. Quantities are in thousandths,
-// so that fractions of a device can be told.
+// so that fractions of a device can be expressed.
 
 // DeviceKind is what selectors see of a device. Devices that differ only by name
 // have one kind.
@@ -34,14 +34,15 @@ const (
 	AttributeList    = "list"
 )
 
-// DeviceCapacity is one capacity. The rest says how much of it a claim of a Shared
-// kind takes; without a Policy one that asks for nothing takes all.
+// DeviceCapacity is one capacity. The other fields say how much of it a claim
+// of a Shared kind takes. Without a Policy, a claim without a request for this
+// capacity takes all of it.
 type DeviceCapacity struct {
 	Name   string
 	Value  int64
 	Policy bool
-	// Default is taken where nothing is asked for. What is asked for is raised to the
-	// next of Values, if there are any, else to Min and then by Steps.
+	// Default is used if nothing is requested. A request is rounded up to the
+	// next of Values, or, if there are none, to Min plus a multiple of Step.
 	Default        int64
 	Values         []int64 // ascending
 	Min, Max, Step int64   // 0 = none
@@ -75,8 +76,8 @@ type DevicePool struct {
 	Counters []DeviceCount // what there is of each counter
 	Devices  []Device
 	InUse    []DeviceUse // by claims that keep their allocation
-	// Alike are devices of which it is known before launch that they will have the same
-	// value of an attribute, but not which. Only templates have it.
+	// Alike lists devices that will have the same value of an attribute, which
+	// is unknown before the launch. Only templates have it.
 	Alike []DevicesAlike
 }
 
@@ -101,10 +102,10 @@ type DeviceAmount struct {
 	Value int64
 }
 
-// DeviceClaim is a ResourceClaim that a pod needs and that has no allocation, with
-// what its DeviceClasses say. One that the scheduler will make for extended resources
-// is called after them. A claim that has one, and keeps it, is not listed: its
-// node selector is one of Shape.DeviceTerms.
+// DeviceClaim is a ResourceClaim that a pod needs and that has no allocation,
+// combined with its DeviceClasses. The claim that the scheduler will make for
+// extended resources is named after them. A claim that keeps its allocation is
+// not listed: its node selector is one of Shape.DeviceTerms.
 type DeviceClaim struct {
 	Name string // as the pod calls it
 	// Shared is namespace/name of the claim if other pods may use it as well: they run
@@ -118,9 +119,9 @@ type DeviceClaim struct {
 type DeviceRequest struct {
 	Name string
 	Ways []DeviceWay // the most wanted first; "exactly" is one way
-	// Resource is the extended resource that a container requests and that a DeviceClass
-	// serves. On a node that has some of it to allocate, the request asks for nothing.
-	// "" = it is a request of a ResourceClaim.
+	// Resource is the extended resource that a container requests and that a
+	// DeviceClass serves. On a node with allocatable amounts of the resource, the
+	// request needs no devices. "" = a request of a ResourceClaim.
 	Resource string
 }
 
@@ -143,9 +144,9 @@ type DeviceConstraint struct {
 	Distinct string   // attribute of which all have different values; "" = none
 }
 
-// DeviceSelector is what a CEL expression says of the kinds of devices in a
-// Snapshot. Decisions read these answers; they are worked out where the Snapshot is
-// made, because the core has no CEL.
+// DeviceSelector holds the answers of a CEL expression for the kinds of devices
+// in a Snapshot. Decisions read these answers. They are computed where the
+// Snapshot is made, because the core has no CEL.
 type DeviceSelector struct {
 	Text    string
 	Matches []string // Keys of the kinds for which it holds, sorted

@@ -4,7 +4,7 @@ package model
 
 import "time"
 
-// Reason is why nodes are taken away voluntarily.
+// Reason is why nodes are disrupted voluntarily.
 type Reason string
 
 // The reasons that budgets can name.
@@ -15,8 +15,8 @@ const (
 	Unhealthy     Reason = "Unhealthy"
 )
 
-// ConsolidationPolicy says for which savings a NodePool gives up nodes that are
-// not empty.
+// ConsolidationPolicy says which savings justify the disruption of a NodePool's
+// nodes that are not empty.
 type ConsolidationPolicy string
 
 // The policies. None set is WhenEmptyOrUnderutilized.
@@ -26,21 +26,22 @@ const (
 	Balanced                 ConsolidationPolicy = "Balanced"
 )
 
-// Disruption is what a NodePool's disruption block says at the Snapshot's time.
+// Disruption is a NodePool's spec.disruption, evaluated at the Snapshot's time.
 type Disruption struct {
-	// Allowed is how many nodes of the pool may be disrupted for a reason
-	// now: its budgets' value less the nodes that consume them already.
+	// Allowed is how many nodes of the pool may be disrupted now, by reason:
+	// the value of its budgets less the nodes that use them already.
 	Allowed map[Reason]int
-	// Halted says why machines of the pool replace no node that is drifted, for
-	// which Allowed is less than the budgets, or underutilized: they do not become
-	// nodes. "" = they do. Probing lets one be launched all the same, while no
-	// other is on its way.
+	// Halted says why no drifted or underutilized node is replaced by an
+	// instance of the pool: such instances do not become nodes. Allowed is
+	// reduced then. "" = not halted. With Probing, one replacement is launched
+	// nevertheless, while no other is on its way.
 	Halted  string
 	Probing bool
 	Policy  ConsolidationPolicy
-	Never   bool // consolidateAfter is Never: no node is taken away as empty or underutilized
-	// Budgets are taken of Counted nodes, of which Consuming are going away or not
-	// ready. Allowed follows from them; a decision about other budgets does, too.
+	Never   bool // consolidateAfter is Never: no node is removed as empty or underutilized
+	// Budgets are percentages of Counted nodes. Consuming of these are being
+	// removed or not ready. Allowed follows from both numbers, and can be
+	// computed from them for other budgets.
 	Counted, Consuming int
 }
 
@@ -48,19 +49,19 @@ type Disruption struct {
 // expected on.
 const BlockedByNomination = "the node is nominated for a pending pod"
 
-// NodeDisruption is what speaks for and against taking a node away.
+// NodeDisruption has the facts for and against the disruption of a node.
 type NodeDisruption struct {
-	Empty          bool      // no pod on it needs a place elsewhere
+	Empty          bool      // no pod on it needs to be rescheduled
 	Consolidatable bool      // quiet for the pool's consolidateAfter
-	Settling       bool      // not quiet that long: it takes no pods of nodes that are consolidated
-	Fresh          bool      // pods on it were moved not long ago: they are not moved yet for what that saves
-	Returned       bool      // it was launched for a PodGroup that could not start: once Empty, it goes whatever budgets and consolidateAfter say, initialized or not
-	Drifted        time.Time // since when it is not what its NodePool asks for; zero = it is
-	Advised        time.Time // since when the provider advises to leave it, as its spot pool is at risk; zero = it does not
+	Settling       bool      // not quiet that long: it receives no pods of nodes that are consolidated
+	Fresh          bool      // pods on it were moved recently, so they are not moved again for a saving
+	Returned       bool      // it was launched for a PodGroup that could not start: once Empty, it is removed without regard to budgets, consolidateAfter and initialization
+	Drifted        time.Time // since when it does not match its NodePool; zero = it does
+	Advised        time.Time // since when the provider recommends replacing it, because its spot pool is at risk; zero = not
 	Quiet          time.Time // when a pod last came or went, from which Consolidatable and Settling follow; zero = not known
 
-	// Since is since when it has been there. PodsEnd is by when its pods have usually
-	// ended, without others in their place. Zero = not known.
+	// Since is when it was created. PodsEnd is the time at which its pods have
+	// usually run to completion. Zero = not known.
 	Since, PodsEnd time.Time
 
 	// Together are the PodGroups whose pods on it are disrupted only together with all other
@@ -84,18 +85,18 @@ type NodeDisruption struct {
 	Severity  float64
 }
 
-// Intent is a command that waits to be confirmed.
+// Intent is a command that waits for its confirmation.
 type Intent struct {
 	Reason Reason
-	Claims []string // of the nodes it takes away, sorted
+	Claims []string // of the nodes it removes, sorted
 }
 
-// Command takes nodes away together, once everything it launches is ready.
+// Command removes nodes together, once everything it launches is ready.
 type Command struct {
 	Reason   Reason
 	Nodes    []Target    // in the order of the Snapshot
 	Launches []Launch    // what replaces them
-	Moves    []Placement // their pods onto nodes there are
+	Moves    []Placement // their pods to existing nodes
 	Cost     Price       // of Nodes, per hour
 	Savings  Price       // Cost less what Launches cost at the offerings planned; may be negative for drift
 	Scores   []Score     // by pool, of those whose policy is Balanced
@@ -119,33 +120,33 @@ const (
 // Target names a node with its NodeClaim.
 type Target struct{ Node, Claim string }
 
-// Score is what a command saves of a pool's cost in proportion to what it
-// disrupts of it.
+// Score relates what a command saves of a pool's cost to what it disrupts of
+// the pool.
 type Score struct {
 	Pool                string
 	Value               float64
 	Savings, Disruption float64 // as fractions of the pool's totals
 }
 
-// Stay says why a node that might be taken away for Reason is kept.
+// Stay says why a node that could be disrupted for Reason is kept.
 type Stay struct {
 	Node, Claim string
 	Reason      Reason
 	Cause       Cause
 	Why         string
-	Buffer      string // namespace/name of the CapacityBuffer whose room it is, and nothing else; "" = none
+	Buffer      string // namespace/name of the CapacityBuffer that alone uses the node; "" = none
 	Score       Score  // too low for its pool, whose policy is Balanced; the zero Score = that is not why
 }
 
-// Cause is the kind of thing that keeps a node.
+// Cause is the kind of reason for which a node is kept.
 type Cause string
 
 // The causes.
 const (
 	ByNode   Cause = "blocked"   // the node, its pods or their PodDisruptionBudgets
 	ByBudget Cause = "budget"    // the budgets of its NodePool, or replacements that are halted
-	ByUse    Cause = "use"       // pods that are pending, or room kept for a buffer
-	ByPolicy Cause = "policy"    // what its NodePool wants
+	ByUse    Cause = "use"       // pods that are pending, or capacity kept for a buffer
+	ByPolicy Cause = "policy"    // the settings of its NodePool
 	ByPlace  Cause = "no place"  // its pods have no other place
 	ByPrice  Cause = "no saving" // no other place is cheaper, or not by enough
 

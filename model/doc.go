@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model holds the plain values a scheduling decision is made of: what
-// the cluster looks like (Snapshot) and what to do about it (Plan).
+// Package model has the plain values of a scheduling decision: the state of the
+// cluster (Snapshot) and what to do (Plan).
 //
 // It imports only the standard library. Kubernetes objects are turned into
 // these values by package kube, provider answers by package cloud's callers;
-// package solve maps a Snapshot to a Plan and touches nothing else.
+// package solve maps a Snapshot to a Plan and uses nothing else.
 //
 // # Vocabulary
 //
@@ -15,8 +15,8 @@
 //     cloud provider offers for it.
 //   - Offering: one (zone, capacity type[, reservation]) of an instance type
 //     with its price and availability.
-//   - Node: capacity that exists or is on its way: a registered Node, a
-//     launched machine that has not joined, or a NodeClaim not launched yet.
+//   - Node: capacity that exists or is on its way: a registered Node, a launched instance that
+//     has not joined, or a NodeClaim that is not launched yet.
 //   - Launch: a new NodeClaim the Plan asks for.
 //   - Verdict: why a pod stays pending, as data that prints itself.
 //

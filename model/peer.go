@@ -22,14 +22,14 @@ type Peer struct {
 // PodSelector picks pods.
 type PodSelector struct {
 	// The pod is in one of these namespaces or, with ByNamespace, in one whose
-	// labels meet NamespaceLabels; meeting nothing is easy, so that ByNamespace
-	// alone is every namespace.
+	// labels meet NamespaceLabels; empty NamespaceLabels match all, so
+	// ByNamespace alone means every namespace.
 	Namespaces      []string // sorted
 	ByNamespace     bool
 	NamespaceLabels Requirements
 
 	Labels  Requirements // its labels meet these
-	Nothing bool         // picks no pod whatever the rest says, as a missing selector does
+	Nothing bool         // picks no pod, regardless of the other fields, as a missing selector does
 }
 
 // Selects reports whether the selector picks p.
@@ -115,8 +115,8 @@ type Attached struct {
 	Shared []string // claims that may be used by more pods than one; sorted
 }
 
-// Resident is a number of equal pods on a node, as far as pods elsewhere have
-// to do with them.
+// Resident is a number of equal pods on a node, with what matters to the
+// affinity of other pods.
 type Resident struct {
 	Peer
 	Anti        []PodTerm // their required anti-affinity

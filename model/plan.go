@@ -9,16 +9,18 @@ type Policy struct {
 	// MaxTypes is how many instance types a Launch lists at most, cheapest
 	// first; less than 1 counts as 1. More would not fit a launch request.
 	MaxTypes int
-	// Work bounds the search for a better plan and a tighter bound, and five thirds of
-	// it that for nodes to remove, in elementary steps of about 1 to 3 ns each. It is a
-	// count and not a duration, so that plans do not depend on the machine.
+	// Work bounds the search for a better plan and a tighter bound, in
+	// elementary steps of about 1 to 3 ns each. The search for nodes to remove
+	// may take five thirds of it. It is a count and not a duration, so that
+	// plans do not depend on the machine.
 	Work int
 
-	// PreferencePremium is how much more a plan that honours preferences may
+	// PreferencePremium is how much more a plan that honors preferences may
 	// cost than one that ignores them, as a fraction of the latter.
 	PreferencePremium float64
-	// PreferenceAllowance is how much more per hour it may cost in any case for pods
-	// that prefer to be spread: a large part of what a small cluster costs is cents.
+	// PreferenceAllowance is how much more per hour a plan may always cost for
+	// pods that prefer to be spread. Without it, PreferencePremium would allow
+	// nothing in small clusters, whose cost is a few cents.
 	PreferenceAllowance Price
 	// IgnorePreferences plans as if pods had none.
 	IgnorePreferences bool
@@ -41,12 +43,12 @@ type Policy struct {
 	// Hysteresis is the least a replacement has to save, as a fraction of what
 	// the nodes it replaces cost.
 	Hysteresis float64
-	// Payback is within which time a command for Underutilized must save what it
-	// disrupts is worth; 0 = any saving is worth it.
+	// Payback is the time within which a command for Underutilized must save
+	// the cost of what it disrupts; 0 = any saving is enough.
 	Payback time.Duration
 	// RebalancePremium is how much more it may cost to replace a spot node that the
 	// provider advises to leave, as a fraction of what it costs, and at most
-	// Hysteresis. Nil means that such nodes are not replaced for that.
+	// Hysteresis. Nil means that such nodes are not replaced for this reason.
 	RebalancePremium *float64
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes.
 	SpotToSpot bool
@@ -60,7 +62,7 @@ func DefaultPolicy() Policy {
 	return Policy{MaxTypes: 600, Work: 1_000_000_000, PreferencePremium: 0.05, PreferenceAllowance: Dollar / 20, MaxSpotPoolShare: 0.5, NodeCountPremium: 0.01, ReservedCapacity: true, Hysteresis: 0.1, Payback: 12 * time.Hour}
 }
 
-// Plan is everything a decision says.
+// Plan is the complete result of a decision.
 type Plan struct {
 	Placements []Placement // pods onto capacity that exists or is on its way
 	Launches   []Launch
@@ -68,18 +70,18 @@ type Plan struct {
 	Commands   []Command
 	Stays      []Stay
 	Crowds     []Crowd  // in spot pools, more than the policy wants
-	Untried    []string // PodGroups that may have places: Policy.Work ended before they were tried everywhere
+	Untried    []string // PodGroups that may fit: Policy.Work ended before all possibilities were tried
 
-	// Exhausted reports that Policy.Work ended before the plan was as cheap, its
-	// bound as tight, or the look at nodes as complete as they could be.
+	// Exhausted reports that Policy.Work ended before the search was complete:
+	// a cheaper plan, a tighter bound or more nodes to remove may exist.
 	Exhausted bool
 
 	Cost  Price // of all Launches at their planned offerings, per hour
 	Bound Price // no feasible plan for the placed pods that keeps earlier plans launches for less
 }
 
-// Crowd is more of a workload, or of the vCPUs of a pool, in one spot pool than
-// Policy.MaxSpotPoolShare or Aims.MaxSpotPoolShare is.
+// Crowd reports a workload, or the vCPUs of a pool, whose share in one spot
+// pool exceeds Policy.MaxSpotPoolShare or Aims.MaxSpotPoolShare.
 type Crowd struct {
 	Workload string  // namespace/name; "" = it is the vCPUs of Pool
 	Pool     string  // of the nodes
@@ -87,8 +89,8 @@ type Crowd struct {
 	Share    float64 // that is there
 	Most     float64 // that is to be there at most
 
-	// Cost is what it would cost more per hour to spread it as far as that can be done.
-	// Nil means that no way was found.
+	// Cost is how much more per hour it would cost to spread the crowd as far as
+	// possible. Nil means that no way was found.
 	Cost *Price
 }
 
@@ -133,9 +135,9 @@ type Relaxed struct {
 	Spans int
 }
 
-// Restore has the plan speak of resources and shapes as its Snapshot does, after planning
-// with more resources, from position base on, and with shapes that request some of them;
-// plain tells the shapes of the Snapshot by these.
+// Restore translates the plan back to the resources and shapes of its Snapshot, after
+// planning with additional resources from position base on, and with shapes that
+// request some of them. plain maps such shapes to those of the Snapshot.
 func (p *Plan) Restore(base int, plain map[*Shape]*Shape) {
 	restoreRequests(p.Launches, base)
 	for i := range p.Commands {

@@ -42,9 +42,9 @@ type Requirement struct {
 	Gte, Lte   Bound
 	MinValues  int // least number of distinct values the chosen types must span; 0 = no demand
 
-	// Present says that the label must be there, where the rest of r alone
-	// would be content without: with values only excluded, and with nothing
-	// allowed at all, which then no node meets. Intersect sets it.
+	// Present says that the label must exist, where the other fields alone
+	// would accept its absence: if values are only excluded, or if no value is
+	// allowed, which then no node meets. Intersect sets it.
 	Present bool
 }
 
@@ -179,8 +179,8 @@ func (r Requirement) Intersect(s Requirement) Requirement {
 }
 
 // Intersects reports whether some value satisfies both r and s. Two complements
-// intersect, as there are more values than anyone can exclude, unless every number
-// up to an upper bound is excluded: no node is launched for other spellings of it.
+// always intersect, because no list excludes all values, unless every number up
+// to an upper bound is excluded: other spellings of a number do not count.
 func (r Requirement) Intersects(s Requirement) bool {
 	gte := tighter(r.Gte, s.Gte, func(a, b int64) int64 { return max(a, b) })
 	lte := tighter(r.Lte, s.Lte, func(a, b int64) int64 { return min(a, b) })

@@ -80,8 +80,8 @@ func (rs Requirements) Without(keys ...string) Requirements {
 	return slices.DeleteFunc(slices.Clone(rs), func(r Requirement) bool { return slices.Contains(keys, r.Key) })
 }
 
-// Conflict says which requirement was in the way. Existing is nil when the
-// other side does not define the label at all.
+// Conflict is the first requirement that is not satisfied. Existing is nil if
+// the other side does not define the label.
 type Conflict struct {
 	Incoming Requirement
 	Existing *Requirement
@@ -97,7 +97,7 @@ func (c Conflict) String() string {
 
 // Intersects reports whether labels exist that satisfy both sets, looking at
 // shared keys only; otherwise it names the first conflict. NotIn and
-// DoesNotExist get along: an absent label satisfies both.
+// DoesNotExist are compatible: an absent label satisfies both.
 func (rs Requirements) Intersects(incoming Requirements) (Conflict, bool) {
 	for _, in := range incoming {
 		i, ok := rs.find(in.Key)
@@ -110,9 +110,9 @@ func (rs Requirements) Intersects(incoming Requirements) (Conflict, bool) {
 }
 
 // Compatible reports whether incoming can be met by something described by
-// rs. A key that rs does not define is fine when undefined allows it or when
-// incoming is content with absence. Pass a nil undefined for the strict form,
-// the well-known labels for the loose one.
+// rs. A key that rs does not define is accepted if undefined contains it, or if
+// incoming accepts that the label is absent. Pass nil for a strict check, and
+// the well-known labels for a lenient one.
 func (rs Requirements) Compatible(incoming Requirements, undefined LabelSet) (Conflict, bool) {
 	for _, in := range incoming {
 		if _, defined := rs.find(in.Key); !defined && !undefined.Has(in.Key) && !in.AllowsAbsence() {

@@ -95,8 +95,8 @@ func TestString(t *testing.T) {
 	}
 }
 
-// TestNoNumberLeft covers bounds between which every number is excluded.
-func TestNoNumberLeft(t *testing.T) {
+// TestRequirementWithEveryNumberExcluded covers bounds between which every number is excluded.
+func TestRequirementWithEveryNumberExcluded(t *testing.T) {
 	bounds := NewRequirement("k", Gte, "3").Intersect(NewRequirement("k", Lte, "4"))
 	if bounds.Intersects(NewRequirement("k", NotIn, "3", "4")) || !bounds.Intersects(NewRequirement("k", NotIn, "3", "a")) {
 		t.Error("3 to 4 without 3 and 4 is nothing, without 3 it is 4")
@@ -106,9 +106,9 @@ func TestNoNumberLeft(t *testing.T) {
 	}
 }
 
-// TestLaws checks on random requirements that the set operations agree with
+// TestRequirementsAgreeWithMembership checks on random requirements that the set operations agree with
 // membership, value by value.
-func TestLaws(t *testing.T) {
+func TestRequirementsAgreeWithMembership(t *testing.T) {
 	values := []string{"a", "b", "1", "2", "3", "7"}
 	rng := rand.New(rand.NewPCG(1, 2))
 	random := func() Requirement {

@@ -80,8 +80,8 @@ func (a *Axis) Borrow(name string) int {
 	return i
 }
 
-// Return takes one Borrow of name back. The caller has no vector left with a
-// quantity at the position, other than in Snapshots: those have names of their own.
+// Return undoes one Borrow of name. The caller must have no vector left with a
+// quantity at the position, except in Snapshots, which have their own names.
 func (a *Axis) Return(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,8 +180,8 @@ func combine(r, s Resources, f func(a, b int64) int64) Resources {
 }
 
 // Fits reports whether r can be taken from free: every requested quantity is
-// available and nothing in free is overdrawn already. A zero request of a
-// resource nobody offers fits.
+// available and nothing in free is overdrawn already. A request of zero fits
+// even if the resource does not exist.
 func (r Resources) Fits(free Resources) bool {
 	for i, v := range free {
 		if v < 0 || r.At(i) > v {

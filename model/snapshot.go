@@ -11,12 +11,12 @@ type Snapshot struct {
 	Resources []string // names of the axis all Resources below are vectors on
 	WellKnown LabelSet // labels a pod may ask for although no pool defines them
 
-	Pools   []Pool   // all we manage, in any order; Pool.Weight decides who is asked first
+	Pools   []Pool   // all managed NodePools, in any order; Pool.Weight decides which one is tried first
 	Nodes   []Node   // sorted by name
 	Daemons []Daemon // one per DaemonSet
 	Pending []Pending
-	Groups  []PodGroup // those that a pod of Pending is of and that must start together, in any order
-	Intents []Intent   // commands that earlier plans made and that are being confirmed, oldest first
+	Groups  []PodGroup // groups of pods in Pending that must start together, in any order
+	Intents []Intent   // commands of earlier plans that are being confirmed, oldest first
 
 	Devices   []DevicePool     // published devices that are of no single node, by driver and name
 	Selectors []DeviceSelector // of all claims that pods of it need, by text; nil = none needs any
@@ -82,12 +82,12 @@ type Shape struct {
 	VolumeTerms []Requirements // where its volumes can be used: one of them must hold; none = anywhere
 
 	Claims      []DeviceClaim  // that devices must be found for, in the pod's order
-	DeviceTerms []Requirements // where its claims can be used that have devices already: one of them must hold; none = anywhere
+	DeviceTerms []Requirements // where its allocated claims can be used: one of them must hold; none = anywhere
 	GroupTerms  []Requirements // where its PodGroup is: one of them must hold; none = anywhere
 
-	// Refused lists parts of the pod spec that no plan can honour, in words a
-	// user knows ("resourceClaims (not supported yet)"). Such a pod
-	// is never placed; its Verdict says why.
+	// Refused lists parts of the pod spec that no plan supports, in words that
+	// users know ("resourceClaims (not supported yet)"). Such a pod is never
+	// placed; its Verdict says why.
 	Refused []string
 }
 
@@ -97,8 +97,7 @@ func (s *Shape) Alternatives() []Requirements {
 	return product(product(product(product([]Requirements{s.Selector}, s.Terms), s.VolumeTerms), s.DeviceTerms), s.GroupTerms)
 }
 
-// Chosen returns the conjunctions of which a node must satisfy one for what
-// the pod itself says, its volumes and devices not asked.
+// Chosen is like Alternatives, without the terms of volumes and devices.
 func (s *Shape) Chosen() []Requirements { return product([]Requirements{s.Selector}, s.Terms) }
 
 // product returns every way to take one of each; no terms demand nothing.
@@ -138,25 +137,25 @@ type Pool struct {
 	Aims Aims
 
 	// Unavailable says why the pool launches no nodes for pods: "static", "not
-	// ready", "being deleted"; "" = it does.
+	// ready", "being deleted"; "" = it launches nodes.
 	Unavailable string
 	Static      *Static // nil = the pool follows its pods
 
 	Disruption Disruption
 
-	// Template is the hash of what the next nodes are made from, "" when it is not
-	// known. A decision does not ask for it; one about another NodePool does.
+	// Template is the hash of the template for new nodes, or "" if it is not
+	// known. Decisions do not use it; what-if plans with other NodePools do.
 	Template string
 }
 
-// Aims are what plans for a pool weigh otherwise than for others.
+// Aims are settings of plans that a pool overrides.
 type Aims struct {
 	// PreferencePremium and PreferenceAllowance override those of the Policy for
 	// the pool's new nodes. Nil means that the Policy's apply.
 	PreferencePremium   *float64
 	PreferenceAllowance *Price
-	// OnDemandShare is the least part of the vCPUs of the pool's nodes that are to
-	// be on demand, as a share of 1. New nodes make up for what is missing.
+	// OnDemandShare is the minimum share of the vCPUs of the pool's nodes that
+	// must be on demand, from 0 to 1. New nodes make up for what is missing.
 	OnDemandShare float64
 	// MaxSpotPoolShare overrides Policy.MaxSpotPoolShare for workloads on the pool's
 	// nodes, and is as well the largest share of the vCPUs of its nodes that is to be
@@ -173,7 +172,7 @@ type Static struct {
 	Replicas int
 	Active   int // claims that are neither of the following
 	Leaving  int // claims that are being deleted
-	Pending  int // claims that a command under way takes away
+	Pending  int // claims that a command in progress removes
 }
 
 // Limit caps the sum of one resource over the nodes of a pool.
@@ -182,7 +181,7 @@ type Limit struct {
 	Max      int64
 }
 
-// InstanceType is a machine a cloud provider can start.
+// InstanceType is a type of instance that a cloud provider can launch.
 type InstanceType struct {
 	Name         string
 	Requirements Requirements // labels its nodes will have; several values where offerings differ
@@ -193,7 +192,8 @@ type InstanceType struct {
 	Devices      []DevicePool  // that drivers will publish for a node of it, by driver and name
 }
 
-// Offering is one way to buy an instance type.
+// Offering is one way to launch an instance type: a zone, a capacity type, and
+// a price.
 type Offering struct {
 	Zone, CapacityType string
 	ReservationID      string
@@ -201,7 +201,7 @@ type Offering struct {
 	Requirements       Requirements // zone, capacity type and provider labels, one value each
 	Price              Price        // of a node, with Pool.Extras
 	Available          bool
-	Full               bool // not Available only because nothing is left of its reservation
+	Full               bool // not Available, only because its reservation is used up
 }
 
 // Node is capacity that exists or is on its way.
@@ -212,15 +212,16 @@ type Node struct {
 	Registered  bool
 	Initialized bool
 
-	// Labels are single-valued once the machine is known. Before that they
-	// are what its NodeClaim demands, and pods must be content with all of it.
+	// Labels have one value each once the instance is launched. Before that,
+	// they are the requirements of its NodeClaim, and pods must accept every
+	// value.
 	Labels          Requirements
 	Taints          []Taint
 	Capacity        Resources
 	Allocatable     Resources
 	Requested       Resources // by all pods bound to it
 	DaemonRequested Resources // by DaemonSet pods bound to it
-	Leaving         Resources // of Requested, by pods that end sooner than a new node comes
+	Leaving         Resources // of Requested, by pods that terminate before a new node would be ready
 
 	Residents []Resident // pods bound to it that some selector or anti-affinity in the Snapshot is about
 	HostPorts []HostPort // taken by pods bound to it
@@ -232,24 +233,27 @@ type Node struct {
 
 	Price Price // of its offering, with Pool.Extras; 0 = unknown
 
-	// Reservation is what it will take from once it is launched; until then the
-	// reservation does not count it. "" = none, or launched.
+	// Reservation is the capacity reservation that it will use once it is
+	// launched; until then, the reservation does not count it. "" = none, or
+	// launched.
 	Reservation string
 
-	// Movable is the pods on it that need a place elsewhere when it goes away,
-	// and that may go now; of a node with an unhealthy condition also the others. None for nodes that are not managed by us.
+	// Movable are the pods on it that must be rescheduled when it is removed,
+	// and that may be evicted now; for a node with an unhealthy condition also
+	// the others. Nodes that Karpenter does not manage have none.
 	Movable []Pending
 
 	// Deleting nodes take no pods, and their pods are pending.
 	Deleting bool
-	// Closed nodes take no pods either, but all else about them counts: nodes
-	// whose provider ID several Node objects carry, and nodes of what-ifs.
+	// Closed nodes take no pods either, but count in every other way: nodes
+	// that share their provider ID with another Node, and nodes of what-if
+	// plans.
 	Closed bool
 
 	Disruption NodeDisruption
 
-	// Template is the hash of what it was made from, as Pool.Template; "" when it
-	// cannot be compared.
+	// Template is the hash of the template that it was made from, like
+	// Pool.Template; "" if it cannot be compared.
 	Template string
 }
 

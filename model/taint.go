@@ -10,8 +10,8 @@ import (
 // Effect is what a taint does to pods that do not tolerate it.
 type Effect string
 
-// The three effects. PreferNoSchedule keeps pods away as firmly as NoSchedule
-// until a pod is relaxed to tolerate it.
+// The three effects. PreferNoSchedule excludes pods like NoSchedule, until the
+// preferences of a pod are relaxed to tolerate it.
 const (
 	NoSchedule       Effect = "NoSchedule"
 	PreferNoSchedule Effect = "PreferNoSchedule"
@@ -52,8 +52,8 @@ const (
 	Less    Comparison = "Lt"
 )
 
-// holds reports whether the value of a taint compares so to that of a toleration. Texts that
-// are not integers as strconv writes them never do.
+// holds reports whether the value of a taint compares in this way to that of a
+// toleration. Texts that are not integers as strconv writes them never do.
 func (c Comparison) holds(taint, toleration string) bool {
 	a, okA := integer(taint)
 	b, okB := integer(toleration)

@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Verdict says why pods of one shape stay pending: what keeps the pods themselves,
-// and per pool the chain of constraints that emptied its offerings.
+// Verdict says why pods of one shape stay pending: a reason in the pods
+// themselves, and for each pool the constraints that excluded its offerings,
+// step by step.
 type Verdict struct {
 	Pods   []Pod
 	Shape  *Shape
-	Reason string // what keeps the pods pending besides pools, or instead of them: their PodGroup, something refused, no pools
+	Reason string // what keeps the pods pending besides pools, or instead of them: their PodGroup, something rejected, no pools
 	Pools  []PoolVerdict
-	Nodes  int // existing nodes that were considered and had no room
+	Nodes  int // existing nodes that were considered and had no capacity
 }
 
-// PoolVerdict is one pool's answer.
+// PoolVerdict says why one pool launches nothing for the pods.
 type PoolVerdict struct {
 	Pool   string
 	Reason string // set when the pool was not asked; then there are no Steps
@@ -47,9 +48,9 @@ func (v Verdict) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Brief prints the verdict in at most about that many bytes: pools that suit
-// the pods come first, and those there is no room for are counted. The first
-// one is always there, whole.
+// Brief prints the verdict in at most about that many bytes. Pools that suit
+// the pods come first. Pools that do not fit are only counted. The first one is
+// always printed in full.
 func (v Verdict) Brief(most int) string {
 	whole := v.String()
 	if len(whole) <= most || len(v.Pools) < 2 {
@@ -98,8 +99,8 @@ func (p PoolVerdict) String() string {
 	return b.String()
 }
 
-// For returns the verdict as it is told to one of its pods: where volumes are
-// in the way, their claims are named.
+// For returns the verdict for one of its pods. If volumes constrain the pod,
+// the verdict names their claims.
 func (v Verdict) For(pod Pod) Verdict {
 	if pod.Claims == "" {
 		return v
@@ -121,8 +122,8 @@ func (v Verdict) For(pod Pod) Verdict {
 // demands itself.
 const PoolRequirements = "the NodePool's requirements"
 
-// LeavesNoType reports whether what the pool demands itself is what excludes
-// every instance type, whatever the pod.
+// LeavesNoType reports whether the pool's own requirements exclude every
+// instance type, for any pod.
 func (p PoolVerdict) LeavesNoType() bool {
 	if len(p.Steps) == 0 {
 		return false

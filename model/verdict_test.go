@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBrief has more pools than an event has room for: the one that would suit
-// but for its limits comes first, and none is forgotten.
+// TestBrief has more pools than fit into an event: the one that would suit but
+// for its limits comes first, and none is forgotten.
 func TestBrief(t *testing.T) {
 	v := Verdict{}
 	for i := range 20 {

@@ -48,7 +48,8 @@ type kubeletsConfig struct {
 	delays     kubelet.Options
 }
 
-// runControlPlane prints exactly one line on stdout, when the cluster is of use; all else goes to stderr.
+// runControlPlane prints exactly one line on stdout, when the cluster is ready; all else goes to
+// stderr.
 func runControlPlane(args []string, stdout, stderr io.Writer) error {
 	flags, config := controlPlaneFlags()
 	if err := parse(flags, args, stderr); err != nil {

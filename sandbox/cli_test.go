@@ -83,7 +83,7 @@ func TestHelpNamesEveryCommandAndFlag(t *testing.T) {
 	}
 }
 
-func TestMistakesAreAnswered(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		code int

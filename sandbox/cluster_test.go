@@ -87,7 +87,8 @@ func TestNodeAnnotations(t *testing.T) {
 	awaitNode(t, client, "machine-1", corev1.ConditionTrue)
 }
 
-// TestDeadInstance: without heartbeats the real node lifecycle controller gives a node up.
+// TestDeadInstance: without heartbeats, the real node lifecycle controller marks a node
+// as unreachable.
 func TestDeadInstance(t *testing.T) {
 	cp, _ := startCluster(t, t.TempDir(), component.ControllerManager, "--node-monitor-grace-period=12s")
 	defer stopCluster(t, cp)

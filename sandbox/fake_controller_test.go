@@ -153,7 +153,7 @@ rest_client_requests_total{code="409",method="PUT"} 2
 `)
 }
 
-// checkCloud finds out whether the cloud is what the controller was told.
+// checkCloud checks that the cloud matches the controller's environment.
 func checkCloud() error {
 	types, url := os.Getenv("INSTANCE_TYPES_FILE_PATH"), os.Getenv("AWS_ENDPOINT_URL")
 	switch provider := os.Getenv("CLOUD_PROVIDER"); provider {

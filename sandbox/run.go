@@ -53,7 +53,7 @@ func untilToldToStop() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// runRun shows a cluster until it is told to stop.
+// runRun shows a cluster until it gets a signal to stop.
 func runRun(args []string, stdout, stderr io.Writer) error {
 	flags, config := runFlags()
 	if err := parse(flags, args, stderr); err != nil {

@@ -144,7 +144,8 @@ func TestRunShowsWhatHappens(t *testing.T) {
 	r.interrupt(t, dir)
 }
 
-// TestRunWithoutACloud: the controller is told what it can offer, and of no AWS.
+// TestRunWithoutACloud: the controller gets the instance types of KWOK, and no
+// settings of AWS.
 func TestRunWithoutACloud(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL", "http://production")
 	dir := t.TempDir()
@@ -260,8 +261,8 @@ spec:
       requirements: []
 `
 
-// TestDemoRefusesAUsedFolder, before anything is started.
-func TestDemoRefusesAUsedFolder(t *testing.T) {
+// TestDemoRejectsAUsedFolder, before anything is started.
+func TestDemoRejectsAUsedFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "etcd"), 0o700); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@
 //
 // Invariants:
 //
-//  1. A set always holds the root and every dependent; those nobody has set
+//  1. A set always holds the root and every dependent; those no one has set
 //     yet are Unknown with reason AwaitingReconciliation.
 //  2. A condition's transition time moves only when its status changes.
 //  3. Conditions are stored by transition time, oldest first, the root last.
@@ -31,7 +31,7 @@ const Ready = "Ready"
 
 // Reasons this package gives by itself.
 const (
-	// AwaitingReconciliation is the reason of a condition nobody has set yet.
+	// AwaitingReconciliation is the reason of a condition no one has set yet.
 	AwaitingReconciliation = "AwaitingReconciliation"
 	// UnhealthyDependents is the root's reason when a dependent is False.
 	UnhealthyDependents = "UnhealthyDependents"
@@ -54,8 +54,8 @@ type Kind struct {
 	Dependents []string
 }
 
-// Set is the conditions of one object, opened for reading and writing at one
-// moment. It is not safe for concurrent use.
+// Set has the conditions of one object, for reading and writing at one point in
+// time. It is not safe for concurrent use.
 type Set struct {
 	object Object
 	kind   Kind
@@ -121,7 +121,7 @@ func (s *Set) SetFalse(conditionType, reason, message string) bool {
 	return s.Set(metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message})
 }
 
-// SetUnknown sets the condition Unknown, as if nobody had set it yet.
+// SetUnknown sets the condition Unknown, as if no one had set it yet.
 func (s *Set) SetUnknown(conditionType string) bool {
 	return s.SetUnknownWithReason(conditionType, AwaitingReconciliation, "object is awaiting reconciliation")
 }
@@ -131,9 +131,9 @@ func (s *Set) SetUnknownWithReason(conditionType, reason, message string) bool {
 	return s.Set(metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
 }
 
-// Set stores the condition at the object's current generation. Its transition
-// time is decided here, whatever the argument says. When it is a dependent and
-// the object changed, the root is computed anew.
+// Set stores the condition at the object's current generation. Set computes its transition
+// time, and ignores the one in the argument. When it is a dependent and the object changed,
+// the root is computed again.
 func (s *Set) Set(condition metav1.Condition) bool {
 	if !s.store(condition) {
 		return false
@@ -144,10 +144,10 @@ func (s *Set) Set(condition metav1.Condition) bool {
 	return true
 }
 
-// Observe brings conditions, as they are, to the object's current generation,
-// all at once, so that the root does not pass through Unknown while one of
-// them is behind. Without types it means every condition. It reports whether
-// the object changed.
+// Observe sets the observed generation of the conditions to the object's
+// current generation, all at once, so that the root does not become Unknown in
+// between. Without types it means every condition. It reports whether the
+// object changed.
 func (s *Set) Observe(conditionTypes ...string) bool {
 	changed := false
 	for _, c := range s.List() {

@@ -11,7 +11,7 @@ import (
 	"karpenter/api/crds"
 )
 
-// TestGeneratedIsUpToDate generates manifests and deep copies anew and
+// TestGeneratedIsUpToDate generates manifests and deep copies again and
 // compares them with what is checked in.
 func TestGeneratedIsUpToDate(t *testing.T) {
 	if testing.Short() {

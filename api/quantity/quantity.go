@@ -2,9 +2,10 @@
 
 // Package quantity parses resource quantities from untrusted text.
 //
-// resource.ParseQuantity computes a power of ten that is as long as the
-// exponent says: "1e-999999999" keeps a core busy for hours. CRDs accept such
-// text, so everything that reads quantities from custom resources checks it here first.
+// resource.ParseQuantity computes a power of ten with as many digits as the
+// exponent demands: "1e-999999999" keeps a core busy for hours. CRDs accept
+// such text, so all code that reads quantities from custom resources must parse
+// them with this package.
 package quantity
 
 import (
@@ -21,7 +22,7 @@ const (
 	MaxExponentDigits = 3
 )
 
-// Parse parses a quantity. Its cost is bounded whatever the text.
+// Parse parses a quantity. Its cost is bounded for every text.
 func Parse(text string) (resource.Quantity, error) {
 	if err := Check(text); err != nil {
 		return resource.Quantity{}, err
@@ -33,8 +34,8 @@ func Parse(text string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// Check returns why the text is too expensive to parse as a number, nil if it
-// is not. It does not say whether the text is a number.
+// Check returns an error if the text is too expensive to parse as a number. It
+// does not check whether the text is a number.
 func Check(text string) error {
 	if len(text) > MaxLength {
 		return fmt.Errorf("number %q... is longer than %d characters", text[:MaxLength], MaxLength)

@@ -6,8 +6,9 @@
 // The CRDs accept text that Go types do not, such as a duration of 99999999h,
 // and older CRDs have stored more of it. The program drops such a field when it
 // decodes the object and marks the object, so that every other object, and
-// every other field, is still read. What a marked object asks for is not known:
-// its validation fails, and nothing is launched or voluntarily disrupted for it.
+// every other field, is still read. The complete spec of a marked object is
+// unknown, so its validation fails, and nothing is launched or voluntarily
+// disrupted for it.
 package unreadable
 
 import (

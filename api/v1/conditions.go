@@ -21,23 +21,23 @@ const (
 	// NodeClassReadyCondition says whether the node class is there and ready.
 	// It is a dependent.
 	NodeClassReadyCondition = "NodeClassReady"
-	// NodeRegistrationHealthyCondition says whether the pool's machines become
-	// nodes. It is independent.
+	// NodeRegistrationHealthyCondition reports whether the pool's instances
+	// become nodes. It is independent.
 	NodeRegistrationHealthyCondition = "NodeRegistrationHealthy"
 )
 
 // Condition types of a NodePool that upstream does not have. They are
 // independent.
 const (
-	// RolledOutCondition says whether all nodes of the pool are what it asks
-	// for now.
+	// RolledOutCondition reports whether all nodes of the pool match its
+	// current spec.
 	RolledOutCondition = "RolledOut"
-	// RolloutHaltedCondition is there while machines of the pool do not become
-	// nodes: when True, they replace no drifted or underutilized node, when
-	// Unknown, one may, to see whether it works again.
+	// RolloutHaltedCondition exists while instances of the pool do not become
+	// nodes. If it is True, they replace no drifted or underutilized node. If
+	// it is Unknown, one replacement is launched, as an attempt.
 	RolloutHaltedCondition = "RolloutHalted"
-	// LaunchBackoffCondition is there, and True, while launches are delayed for
-	// pods that the nodes launched for them did not keep.
+	// LaunchBackoffCondition is True while launches are delayed for pods that
+	// did not stay on the nodes launched for them. Otherwise it does not exist.
 	LaunchBackoffCondition = "LaunchBackoff"
 )
 
@@ -67,11 +67,11 @@ const (
 	InstanceTerminatingCondition  = "InstanceTerminating"
 	ConsistentStateFoundCondition = "ConsistentStateFound"
 	DisruptionReasonCondition     = "DisruptionReason"
-	// RebootingCondition is True while the machine of the claim reboots. It is
-	// no part of Ready.
+	// RebootingCondition is True while the instance of the claim reboots. Ready
+	// does not depend on it.
 	RebootingCondition = "Rebooting"
-	// DrainBlockedCondition names pods that will never leave the node as things
-	// are. It is there only while there are such pods and they are in the way.
+	// DrainBlockedCondition names pods that will never leave the node unless
+	// someone acts. It exists only while such pods block something.
 	DrainBlockedCondition = "DrainBlocked"
 )
 

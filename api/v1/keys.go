@@ -8,7 +8,7 @@ import corev1 "k8s.io/api/core/v1"
 const (
 	// NodePoolLabelKey names the NodePool that owns a NodeClaim or Node.
 	NodePoolLabelKey = Group + "/nodepool"
-	// CapacityTypeLabelKey says how a machine is bought: one of the
+	// CapacityTypeLabelKey is the capacity type of the instance: one of the
 	// CapacityType constants.
 	CapacityTypeLabelKey = Group + "/capacity-type"
 	// NodeRegisteredLabelKey is "true" on a Node once it is registered.
@@ -78,8 +78,8 @@ const (
 	PriceOverlayAppliedAnnotationKey = Group + "/price-overlay-applied"
 	// CapacityOverlayAppliedAnnotationKey is the same for capacity.
 	CapacityOverlayAppliedAnnotationKey = Group + "/capacity-overlay-applied"
-	// ReplacesAnnotationKey is the reason, in lower case, for which the nodes
-	// are taken away that a claim was made to replace. Ours.
+	// ReplacesAnnotationKey on a NodeClaim that replaces nodes is the reason,
+	// in lower case, for which those nodes are disrupted. Ours.
 	ReplacesAnnotationKey = Group + "/replaces"
 
 	// PodGroupsAnnotationKey on a NodeClaim lists the PodGroups of the pods that it was
@@ -95,8 +95,8 @@ const (
 	// may cost for what pods prefer, as a share of 1, and in dollars per hour. Ours.
 	PreferencePremiumAnnotationKey   = Group + "/preference-premium"
 	PreferenceAllowanceAnnotationKey = Group + "/preference-allowance"
-	// MinOnDemandShareAnnotationKey on a NodePool is the least share of 1 of its
-	// nodes' vCPUs that are to be on demand. Ours.
+	// MinOnDemandShareAnnotationKey on a NodePool is the minimum share of its
+	// nodes' vCPUs that must be on demand, from 0 to 1. Ours.
 	MinOnDemandShareAnnotationKey = Group + "/min-on-demand-share"
 	// SurgeFirstAnnotationKey on the pod template of a Deployment with one replica asks
 	// for its replacement to start before the pod is evicted: "true".
@@ -104,8 +104,9 @@ const (
 	// MaxSpotPoolShareAnnotationKey on a NodePool overrides the setting of that name,
 	// and limits the share of its nodes' vCPUs in one spot pool, too. Ours.
 	MaxSpotPoolShareAnnotationKey = Group + "/max-spot-pool-share"
-	// RebalanceRecommendedAnnotationKey on a NodeClaim says since when its provider
-	// recommends to leave it, as its spot pool is at risk. Ours.
+	// RebalanceRecommendedAnnotationKey on a NodeClaim is the time since which
+	// its provider recommends replacing the instance, because its spot pool is
+	// at risk. Ours.
 	RebalanceRecommendedAnnotationKey = Group + "/rebalance-recommended"
 	// ConsolidationPaybackTimeAnnotationKey and
 	// ConsolidationSavingsThresholdAnnotationKey on a NodePool override the settings
@@ -124,7 +125,7 @@ const (
 	ProviderCompatibilityAnnotationKey = "compatibility.karpenter.sh/provider"
 )
 
-// TerminationFinalizer keeps a NodeClaim or Node until its machine is gone.
+// TerminationFinalizer keeps a NodeClaim or Node until its instance is gone.
 const TerminationFinalizer = Group + "/termination"
 
 // Keys of the taints Karpenter sets.

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Labels is what Karpenter and its provider know about label keys. It is a
-// value: DefaultLabels gives the core's knowledge, With adds a provider's.
+// Labels has the rules for label keys of Karpenter and its provider.
+// DefaultLabels returns the rules for all providers, and With adds those of one
+// provider.
 //
 // +kubebuilder:object:generate=false
 type Labels struct {
@@ -37,7 +38,7 @@ type Labels struct {
 	KnownValues map[string]sets.Set[string]
 }
 
-// DefaultLabels returns what holds for every provider.
+// DefaultLabels returns the rules for every provider.
 func DefaultLabels() Labels {
 	return Labels{
 		WellKnown: sets.New(
@@ -66,8 +67,8 @@ func DefaultLabels() Labels {
 	}
 }
 
-// With returns the union of l and more; where both map the same key to
-// something, more wins. Neither is modified or shared.
+// With returns the union of l and more. If both map the same key, more wins.
+// Neither is modified, and the result shares nothing with them.
 func (l Labels) With(more Labels) Labels {
 	return Labels{
 		WellKnown:         l.WellKnown.Union(more.WellKnown),
@@ -105,8 +106,8 @@ func (l Labels) CanonicalKey(key string) string {
 	return key
 }
 
-// CheckRestricted returns an error if users may not constrain or set the key.
-// It wants a canonical key.
+// CheckRestricted returns an error if users may not constrain or set the key,
+// which must be canonical.
 func (l Labels) CheckRestricted(key string) error {
 	if l.WellKnown.Has(key) {
 		return nil

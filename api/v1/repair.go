@@ -31,7 +31,7 @@ func (c *NodeClaim) Reboots() []time.Time {
 	return out
 }
 
-// SetReboots says when reboots of the claim were requested.
+// SetReboots records when reboots of the claim were requested.
 func (c *NodeClaim) SetReboots(at []time.Time) {
 	texts := make([]string, len(at))
 	for i, t := range at {

@@ -45,7 +45,7 @@ func (e ValidationErrors) Join() error {
 }
 
 // ValidateNodePool returns everything that is wrong with the pool's template and
-// limits beyond what the CRD schema refuses, as ValidationErrors, or nil.
+// limits beyond the checks of the CRD schema, as ValidationErrors, or nil.
 func ValidateNodePool(pool *NodePool, labels Labels) error {
 	template := &pool.Spec.Template
 	errs := ValidationErrors{unreadable.Error(pool)}
@@ -195,8 +195,7 @@ func validateOperator(r NodeSelectorRequirementWithMinValues) error {
 	return nil
 }
 
-// validateKnownValues checks that operator In leaves enough values that mean
-// something.
+// validateKnownValues checks that operator In has enough known values.
 func validateKnownValues(r NodeSelectorRequirementWithMinValues, labels Labels) error {
 	known, unknown := splitKnown(r, labels)
 	if len(unknown) == 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 // ValidateNodeOverlay returns everything that is wrong with the overlay beyond
-// what the CRD schema refuses, as v1.ValidationErrors, or nil.
+// the checks of the CRD schema, as v1.ValidationErrors, or nil.
 func ValidateNodeOverlay(overlay *NodeOverlay, labels v1.Labels) error {
 	errs := v1.ValidationErrors{unreadable.Error(overlay)}
 	for i, requirement := range overlay.Spec.Requirements {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package licences tells under which licences a folder of source is, by what
-// its licence files say, and whether they are permissive.
+// Package licences finds the licenses of a source folder from the text of its
+// license files, and which licenses are permissive.
 package licences
 
 import (
@@ -14,13 +14,14 @@ import (
 	"strings"
 )
 
-// Permissive are the SPDX identifiers of licences that ask for no more than
+// Permissive returns the SPDX identifiers of licenses that require no more than
 // notices.
 func Permissive() []string {
 	return []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 }
 
-// licence is one that texts are known by: every phrase is in them.
+// licence is a license and the phrases by which its text is recognized: a text
+// must contain all of them.
 type licence struct {
 	id      string
 	phrases []string
@@ -32,8 +33,8 @@ const (
 	isc            = "this software for any purpose with or without fee is hereby granted, provided that the above copyright notice and this permission notice appear in all copies"
 )
 
-// known are the licences we tell apart, in lower case with single blanks. Of the
-// same text, the first of a family counts.
+// known returns the licenses that are recognized, by family, in lower case with
+// single blanks. If several of a family match a text, the first one counts.
 func known() [][]licence {
 	return [][]licence{
 		{{"Apache-2.0", []string{"apache license version 2.0, january 2004", "grant of patent license"}},
@@ -55,8 +56,9 @@ func known() [][]licence {
 	}
 }
 
-// Of returns the identifiers of all licences that files in the folder name,
-// sorted; none without such files. A file that names none we know is an error.
+// Of returns the identifiers of all licenses in the license files of the
+// folder, sorted. It returns none if there are no such files, and an error if a
+// file has no known license.
 func Of(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -85,7 +87,8 @@ func Of(dir string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// Text returns the identifiers of the licences a text consists of or points at.
+// Text returns the identifiers of the licenses that a text contains or refers
+// to.
 func Text(text string) []string {
 	plain := strings.NewReplacer("“", `"`, "”", `"`, "``", `"`, "''", `"`).Replace(strings.ToLower(text))
 	plain = strings.Join(strings.FieldsFunc(plain, func(r rune) bool { return strings.ContainsRune(" \t\r\n*#>/|", r) }), " ")
@@ -102,12 +105,13 @@ func Text(text string) []string {
 	return out
 }
 
-// Module returns where a module of Go's lies below a module cache.
+// Module returns the folder of a Go module in a module cache.
 func Module(cache, path, version string) string {
 	return filepath.Join(cache, filepath.FromSlash(escaped(path))+"@"+escaped(version))
 }
 
-// escaped writes capitals as Go does for file systems that do not tell them apart.
+// escaped writes capital letters as Go's module cache does, for file systems
+// that ignore case.
 func escaped(path string) string {
 	return regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(path, func(c string) string { return "!" + strings.ToLower(c) })
 }

@@ -119,7 +119,7 @@ func judge(t *testing.T, program, module string, ids []string) string {
 	return ""
 }
 
-func TestText(t *testing.T) {
+func TestLicensesOfText(t *testing.T) {
 	const bsd = "Redistribution and use in source and binary\nforms, with or without modification, are permitted provided that the following\n * conditions are met: 1. … "
 	for _, tc := range []struct {
 		text string

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sbom prints what a Go program is made of, as SPDX 2.3 in JSON, from
-// what the compiler wrote into it, and under which licences, from the modules in
-// Go's cache and, for the program itself, from a folder. It asks nobody.
+// Command sbom prints the SBOM of a Go program as SPDX 2.3 in JSON. The modules
+// come from the build information in the program. The licenses come from Go's
+// module cache and, for the program itself, from a folder. It needs no network.
 //
 //	go run ./sbom ../bin/karpenter ..
 package main
@@ -140,8 +140,8 @@ func folders(source string) (places, error) {
 	return places{source, lines[0], lines[1]}, nil
 }
 
-// licensed is the SPDX expression of a folder's licences. Where there is no such
-// folder, or a text is none we know, nothing is asserted.
+// licensed returns the SPDX expression of a folder's licenses, or NOASSERTION
+// if there is no such folder or a license is unknown.
 func licensed(dir string) string {
 	ids, err := licences.Of(dir)
 	if err != nil || len(ids) == 0 {

@@ -34,7 +34,7 @@ func (r *region) untilLaunched(claim *v1.NodeClaim) string {
 	return ""
 }
 
-// orphans returns what would be ended as nobody's, at any age.
+// orphans returns what would be ended as no one's, at any age.
 func (r *region) orphans() []string {
 	r.t.Helper()
 	machines, err := r.List(r.t.Context())
@@ -110,7 +110,7 @@ func (r *region) read(name string) *v1.NodeClaim {
 	return claim
 }
 
-// A claim that is deleted while nobody knows what became of its launch takes the
+// A claim that is deleted while no one knows what became of its launch takes the
 // machine with it; one that is gone leaves it to be collected.
 func TestCrashAndDelete(t *testing.T) {
 	for _, gone := range []bool{true, false} {

@@ -13,8 +13,8 @@ import (
 	"karpenter/cloud/aws/launch"
 )
 
-// decisions remembers what launches may name, as claims come in scores that
-// demand the same of the same types. Its zero value is empty and ready.
+// decisions caches the candidates of launches, because many claims have the
+// same demands on the same types. Its zero value is empty and ready.
 type decisions struct {
 	mu    sync.Mutex
 	known map[string]*decision // by demand

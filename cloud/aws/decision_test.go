@@ -16,7 +16,7 @@ import (
 )
 
 // Equal demands of equal types are decided on once; what differs in anything is
-// decided on anew.
+// decided on again.
 func TestDecisions(t *testing.T) {
 	want := func(change func(*launch.Want)) *launch.Want {
 		w := &launch.Want{

@@ -3,11 +3,11 @@
 // Package aws is the provider for Amazon EC2.
 //
 //	client/         the calls to AWS, as interfaces; what its errors mean
-//	answers/        what AWS has answered, for a while; a question many have is asked once
-//	catalogue/      instance types, where they are sold, prices, what is left: refreshed, cached, quarantined
-//	instancetype/   what a type is to Kubernetes (pure)
+//	answers/        a cache of answers from AWS; equal questions at the same time become one call
+//	catalogue/      instance types, the zones that offer them, prices, what is left: refreshed, cached, quarantined
+//	instancetype/   instance types as Kubernetes sees them (pure)
 //	expression/     numbers of the kubelet's configuration that depend on the type (pure)
-//	shortage/       what was sold out a moment ago
+//	shortage/       what was out of capacity a moment ago
 //	image/          AMIs of an EC2NodeClass: aliases, SSM parameters, DescribeImages
 //	zonalshift/     zones that traffic is shifted away from
 //	version/        the version of the cluster
@@ -15,17 +15,17 @@
 //	network/        subnets and their free addresses, security groups
 //	profile/        instance profiles
 //	reservation/    capacity reservations and placement groups
-//	userdata/       how machines join the cluster, by AMI family (pure)
+//	userdata/       user data by which instances join the cluster, by AMI family (pure)
 //	template/       launch templates: content, name, life
-//	launch/         what a launch asks for (pure)
+//	launch/         the choice of types, zones and subnets for a launch (pure)
 //	batch/          calls made at about the same time as one
-//	instance/       CreateFleet in batches, instances: get, list, end, tag
+//	instance/       CreateFleet in batches; get, list, terminate and tag instances
 //	nodeclass/      the controllers of EC2NodeClass
 //	nodeclaim/      the controllers of NodeClaims that only EC2 needs
 //	interruption/   the queue of events about instances, and their status checks
 //	generate/       a program that refreshes the data about EC2 that is built in
 //	awsfake/        AWS in memory, for tests and the sandbox; wire/ HTTP in front of it, boot/ machines
 //
-// The provider itself turns NodeClaims into machines with these, and says which
-// of them no longer are what their EC2NodeClass asks for.
+// The provider itself launches instances for NodeClaims with these packages,
+// and finds instances that have drifted from their EC2NodeClass.
 package aws

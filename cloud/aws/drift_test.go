@@ -89,7 +89,8 @@ func (r *region) put(class *awsv1.EC2NodeClass) {
 	must(r.t, r.api.Status().Update(r.t.Context(), class))
 }
 
-// Nothing is compared with a class that is going away; the user is told.
+// Nothing is compared with a class that is being deleted; an event reports
+// that.
 func TestDriftWithoutClass(t *testing.T) {
 	r := newRegion(t, nil)
 	claim := r.claim("claim")
@@ -244,9 +245,9 @@ func TestPartition(t *testing.T) {
 	check(t, "outside", result.IsZero(), true)
 }
 
-// A terminated instance is not found (spec 65/138), and one that ends is told as
-// such.
-func TestEnded(t *testing.T) {
+// A terminated instance is not found (spec 65/138), and one that terminates is
+// reported as such.
+func TestDriftOfTerminatedInstance(t *testing.T) {
 	r := newRegion(t, nil)
 	claim := r.claim("claim")
 	m := r.launch(claim)

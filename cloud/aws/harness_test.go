@@ -167,7 +167,7 @@ func (r *region) getClass() *awsv1.EC2NodeClass {
 	return class
 }
 
-// class makes the class, or what change makes of it, and its status as its
+// class creates the class, with changes by change, and its status as its
 // controller does.
 func (r *region) class(change func(*awsv1.EC2NodeClass)) *awsv1.EC2NodeClass {
 	r.t.Helper()
@@ -216,7 +216,7 @@ func (r *region) resolve(class *awsv1.EC2NodeClass) {
 	class.Status.Conditions = []metav1.Condition{{Type: v1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: class.Generation}}
 }
 
-// types are what the account sells.
+// types are the types that the account offers.
 func (r *region) types(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	if r.typesErr != nil {
 		return nil, r.typesErr

@@ -91,8 +91,8 @@ func machine(i *instance.Instance, t *cloud.InstanceType, class *awsv1.EC2NodeCl
 	return m
 }
 
-// offeringOf returns the offering that the instance was bought as; an empty one
-// if it is not offered any more.
+// offeringOf returns the offering of the instance, or an empty one if it is no
+// longer offered.
 func offeringOf(t *cloud.InstanceType, i *instance.Instance) *cloud.Offering {
 	at := slices.IndexFunc(t.Offerings, func(o cloud.Offering) bool {
 		return o.Zone() == i.Zone && o.CapacityType() == i.CapacityType && o.ReservationID == i.ReservationID

@@ -14,14 +14,14 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// PartitionHook holds up the registration of a node in a placement group until
-// EC2 says which partition it is in, and labels it with that.
+// PartitionHook delays the registration of a node in a placement group until
+// EC2 reports its partition, and adds the label for it.
 type PartitionHook struct{ Provider *Provider }
 
-// Name is what claims are told that they wait for.
+// Name is shown on claims that wait for it.
 func (h *PartitionHook) Name() string { return "placement-group-partition" }
 
-// Registered sets the label, or says when to ask again.
+// Registered sets the label, or returns when to ask again.
 func (h *PartitionHook) Registered(ctx context.Context, claim *v1.NodeClaim) (reconcile.Result, error) {
 	const again = 5 * time.Second
 	partition, waits := claim.Labels[awsv1.PlacementGroupPartitionLabelKey]

@@ -78,8 +78,8 @@ func New(c Config) *Provider {
 	return p
 }
 
-// Instances returns what the provider knows of instances, for controllers that
-// tag them or look after them.
+// Instances returns the instances of the provider, for controllers that tag or
+// monitor them.
 func (p *Provider) Instances() *instance.Instances { return p.instances }
 
 // Register has the provider started when the process becomes the leader.
@@ -147,7 +147,7 @@ func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	}
 	class, err := p.readyClass(ctx, claim)
 	if known != nil {
-		return p.launched(ctx, claim, class, known), nil // whatever has become of the class since
+		return p.launched(ctx, claim, class, known), nil // even if the class has changed since then
 	}
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (p *Provider) order(ctx context.Context, claim *v1.NodeClaim, class *awsv1.
 // partitioned is the strategy of placement groups that have partitions.
 const partitioned = "partition"
 
-// typesFor returns what is for sale as the claim's pool sees it, at the prices of
+// typesFor returns what is available as the claim's pool sees it, at the prices of
 // instances.
 func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	types, err := p.config.Types(ctx, class)

@@ -34,7 +34,7 @@ func reasonOf(err error) string {
 }
 
 // spec 65/90: nothing is launched with a class that is not ready for it, and
-// what becomes of the claim depends on whether it may be soon.
+// whether the claim is deleted depends on whether the class may be ready soon.
 func TestGates(t *testing.T) {
 	condition := func(c *awsv1.EC2NodeClass) *metav1.Condition {
 		if len(c.Status.Conditions) == 0 {
@@ -84,7 +84,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// spec 65/90: without its class a claim is given up, and told so.
+// spec 65/90: without its class a claim is abandoned, and told so.
 func TestNoClass(t *testing.T) {
 	r := newRegion(t, nil)
 	class := r.class(func(c *awsv1.EC2NodeClass) { c.Finalizers = []string{awsv1.TerminationFinalizer} })
@@ -176,7 +176,7 @@ func TestTenancy(t *testing.T) {
 	check(t, "label", m.Labels[awsv1.InstanceTenancyLabelKey], "default")
 }
 
-// spec 65/62: what is sold out in one zone is bought in another, until it has
+// spec 65/62: if one zone is out of capacity, another is used, until it has
 // been forgotten. spec 65/72: when no spot capacity is left, it is on demand.
 func TestShortages(t *testing.T) {
 	r := newRegion(t, nil)
@@ -206,7 +206,7 @@ func TestShortages(t *testing.T) {
 }
 
 // spec 65/64: an account without the role for spot gets on-demand capacity with
-// the next launch, and the user is told why.
+// the next launch, and an event names the reason.
 func TestNoSpotRole(t *testing.T) {
 	r := newRegion(t, nil)
 	r.aws.RefuseSpotRole(true)
@@ -253,7 +253,7 @@ func (r *region) createAll(name string, n int) map[string]string {
 }
 
 // spec 65/75, as far as it is sent: neither metal nor devices, unless asked for.
-func TestExotic(t *testing.T) {
+func TestMetalAndDeviceTypesOnlyIfRequested(t *testing.T) {
 	r := newRegion(t, func(c *awsfake.Config) { c.Types = []string{"m5.metal", "g4dn.xlarge", "m5.24xlarge"} })
 	check(t, "usual", r.launch(r.claim("usual")).Labels[model.LabelInstanceType], "m5.24xlarge")
 	claim := r.claim("gpu")
@@ -340,7 +340,7 @@ func TestInstanceID(t *testing.T) {
 	}
 }
 
-// A machine is listed whatever has become of its class.
+// A machine is listed even if its class has changed or is gone.
 func TestListWithoutClass(t *testing.T) {
 	r := newRegion(t, nil)
 	m := r.launch(r.claim("claim"))
@@ -355,7 +355,7 @@ func TestListWithoutClass(t *testing.T) {
 	check(t, "provider ID", got.ProviderID, m.ProviderID)
 }
 
-// spec 65/86: a launch template that somebody has deleted is made anew.
+// spec 65/86: a launch template that someone has deleted is made again.
 func TestTemplateDeleted(t *testing.T) {
 	r := newRegion(t, nil)
 	r.launch(r.claim("first"))

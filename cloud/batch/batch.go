@@ -79,7 +79,7 @@ func (b *Batcher[In, Out]) add(ctx context.Context, item In) <-chan Answer[Out] 
 	if b.config.Key != nil {
 		key = b.config.Key(item)
 	}
-	answer := make(chan Answer[Out], 1) // nobody may be waiting any more
+	answer := make(chan Answer[Out], 1) // no one may be waiting any more
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g, ok := b.open[key]

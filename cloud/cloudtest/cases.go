@@ -280,8 +280,8 @@ func testSoldOut(t *testing.T, c *Cloud) {
 	for i := range sample.Offerings {
 		c.SellOut(sample.Name, sample.Offerings[i].Zone(), sample.Offerings[i].CapacityType())
 	}
-	// One launch may try some of the offerings only, such as those bought in
-	// one way.
+	// One launch may try some of the offerings only, such as those of one
+	// capacity type.
 	for i := range sample.Offerings {
 		only := c.claim(t, fmt.Sprintf("sold-out-%d", i), in(model.LabelInstanceType, sample.Name))
 		if m, err := c.Provider.Create(t.Context(), only); !cloud.IsInsufficientCapacity(err) {

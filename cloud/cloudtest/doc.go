@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cloudtest holds what tests need around a cloud provider: the
-// conformance suite every provider and every wrapper passes (Run), and a
-// provider in memory that does what a test tells it to (Fake).
+// Package cloudtest is for tests of and with cloud providers. It has the
+// conformance suite that every provider and every wrapper passes (Run), and a
+// provider in memory that tests control (Fake).
 package cloudtest

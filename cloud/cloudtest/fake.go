@@ -21,7 +21,7 @@ import (
 // Method names a method of cloud.Provider in calls of Fake.
 type Method string
 
-// The methods that can be told to fail and whose calls are recorded.
+// The methods that tests can make fail and whose calls are recorded.
 const (
 	Create        Method = "Create"
 	Delete        Method = "Delete"
@@ -139,7 +139,7 @@ func (f *Fake) SetNodeClasses(kinds ...schema.GroupVersionKind) {
 // SetSlowDelete sets how often Delete answers nil before NotFound; 1 at first.
 func (f *Fake) SetSlowDelete(n int) { f.set(func() { f.slow = n }) }
 
-// Add puts a machine into the cloud that no Create has started.
+// Add adds a machine that was not launched by Create.
 func (f *Fake) Add(m cloud.Machine) { f.set(func() { f.machines[m.ProviderID] = &m }) }
 
 // Lose makes a machine vanish, as when the cloud takes it back.

@@ -25,11 +25,11 @@ type Cloud struct {
 	// Store creates or updates a claim, with its status, where the provider
 	// looks for claims. Nil for providers that do not look.
 	Store func(t *testing.T, claim *v1.NodeClaim)
-	// Settle lets the cloud do everything it has under way. Nil for providers
-	// that have nothing under way between calls.
+	// Settle lets the cloud finish everything that is in progress. Nil for
+	// providers that do nothing between calls.
 	Settle func(t *testing.T)
-	// SellOut makes every launch of the offering fail from now on. Nil for
-	// providers that can't be told to.
+	// SellOut makes every launch of the offering fail from now on. Nil if the
+	// provider does not support that.
 	SellOut func(instanceType, zone, capacityType string)
 }
 

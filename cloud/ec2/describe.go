@@ -15,7 +15,7 @@ import (
 var described []byte
 
 // Description is what EC2's DescribeInstanceTypes answers about a type, as far
-// as somebody here asks. Names, nesting and spelling of values are EC2's.
+// as someone here asks. Names, nesting and spelling of values are EC2's.
 // Pointers are nil where EC2 says nothing; all else is then empty or zero.
 type Description struct {
 	InstanceType                  string

@@ -16,8 +16,8 @@
 // KWOK provider and to compare with.
 //
 // 19 types are in it without limits of their network interfaces (g3, p2, hpc,
-// trn2, u-*tb1). Their numbers of pods come from the published pages and stand,
-// so they are sold like any other; their network interfaces are just unknown.
+// trn2, u-*tb1). Their numbers of pods come from the published pages, so they
+// are offered like any other; only their network interfaces are unknown.
 //
 // # Refreshed data
 //

@@ -53,8 +53,8 @@ func PriceTables() ([]PriceTable, error) {
 	return out, nil
 }
 
-// StartPrices are prices to begin with, until AWS has been asked, or to live with
-// where AWS does not answer.
+// StartPrices are the prices that are used until AWS has answered, or if AWS
+// does not answer.
 type StartPrices struct {
 	OnDemand  map[string]model.Price // by type
 	Table     PriceTable             // that they are from, without its prices

@@ -12,11 +12,11 @@ import (
 	"karpenter/cloud"
 )
 
-// aging is how much longer a node has to wait to come before one whose policy is
-// a rank higher.
+// aging is how much longer a node has to have waited to be repaired before a
+// node whose policy is one rank higher.
 const aging = 30 * time.Minute
 
-// Diagnosis is what is to be done about a Node.
+// Diagnosis is the repair that a Node needs.
 type Diagnosis struct {
 	Condition corev1.NodeCondition // that governs
 	Policy    cloud.RepairPolicy   // that governs
@@ -37,9 +37,9 @@ type finding struct {
 	since     time.Time
 }
 
-// Diagnose returns what is to be done about the Node at the time, and whether
-// anything is. Tolerations count from floor at the earliest: when the last reboot
-// ended, zero if there was none.
+// Diagnose returns the repair that the Node needs at the time, and false if it
+// needs none. Tolerations count from floor at the earliest: when the last
+// reboot ended, zero if there was none.
 func (s *Policies) Diagnose(node *corev1.Node, now, floor time.Time) (Diagnosis, bool) {
 	var due []finding
 	for _, c := range node.Status.Conditions {
@@ -91,8 +91,8 @@ func (s *Policies) matches(c corev1.NodeCondition) []policy {
 	return out
 }
 
-// govern orders findings by which of them decides: replacing beats rebooting,
-// then the higher priority, then the one that is due longer.
+// govern orders findings by precedence: a replacement before a reboot, then by
+// priority, then by how long they are due.
 func govern(a, b finding) int {
 	reboots := func(f finding) int {
 		if f.policy.Action == cloud.RebootNode {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health says what a provider's repair policies make of the conditions
-// of a Node.
+// Package health applies a provider's repair policies to the conditions of a
+// Node.
 //
 // A policy without a reason expression is the fallback: it holds for every
 // condition whose type and status any policy names, if no other policy of that

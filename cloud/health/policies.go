@@ -87,8 +87,8 @@ func faultsOf(p cloud.RepairPolicy) []error {
 	return out
 }
 
-// Sick reports whether the Node has a condition that any policy is about,
-// whatever its reason and however long it is tolerated.
+// Sick reports whether the Node has a condition that any policy names,
+// regardless of the reason and the toleration.
 func (s *Policies) Sick(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		_, known := s.specific[pair{c.Type, c.Status}]

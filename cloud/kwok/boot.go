@@ -24,8 +24,8 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// Boot makes the Nodes of launched machines, and takes away those whose claim
-// has vanished. Requests are named after claims.
+// Boot creates the Nodes of launched machines, and deletes Nodes whose claim no
+// longer exists. Requests are named after claims.
 type Boot struct {
 	client client.Client
 	live   client.Reader
@@ -61,8 +61,8 @@ func claimOf(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: ref.Name}}}
 }
 
-// Reconcile boots the claim's machine when it is time to, or collects what a
-// vanished claim has left.
+// Reconcile boots the claim's machine when it is due, or deletes the Nodes of a
+// claim that no longer exists.
 func (b *Boot) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	claim := &v1.NodeClaim{}
 	err := b.client.Get(ctx, req.NamespacedName, claim)

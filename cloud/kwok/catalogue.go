@@ -23,7 +23,7 @@ import (
 	"karpenter/model"
 )
 
-// Catalogue is what the provider sells. It never changes.
+// Catalogue has the instance types of the provider. It never changes.
 type Catalogue struct {
 	types        []*cloud.InstanceType
 	launchErrors map[offeringKey]string
@@ -129,8 +129,8 @@ func NewCatalogue(entries []Entry) (*Catalogue, error) {
 	return c, errors.Join(errs...)
 }
 
-// complete has every type say of each label of the catalogue whether its nodes
-// have it, so that nobody waits for one that never comes.
+// complete adds to every type, for each label of the catalogue, whether its
+// nodes have the label, so that pods don't wait for a label that no node gets.
 func (c *Catalogue) complete() {
 	for _, t := range c.types {
 		for _, key := range c.labels {

@@ -28,9 +28,9 @@ import (
 // configsRead is how often DRAConfigs are read: as often as the driver does it.
 const configsRead = 30 * time.Second
 
-// draConfig is what counts of a DRAConfig: it tells the driver for dynamic resource
-// allocation that upstream's tests use which devices to publish on simulated Nodes.
-// What it will publish is so known before there is a Node.
+// draConfig has the relevant parts of a DRAConfig, the configuration of the
+// driver for dynamic resource allocation in upstream's tests. It lists the
+// devices to publish on simulated Nodes, so they are known before the launch.
 type draConfig struct {
 	Spec struct {
 		Driver string    `json:"driver"`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kwok is the provider without machines: a launch makes a Node object
-// that kwok, or a simulated kubelet, brings to life.
+// Package kwok is the provider without instances: a launch creates a Node
+// object that kwok, or a simulated kubelet, runs.
 //
 // # What a machine is
 //

@@ -69,7 +69,7 @@ func WriteEntries(w io.Writer, entries []Entry) error {
 	return err
 }
 
-// InsufficientCapacity is the LaunchError of an offering that is sold out.
+// InsufficientCapacity is the LaunchError of an offering that is out of capacity.
 const InsufficientCapacity = "InsufficientCapacity"
 
 // In returns the requirement that a label has one of the values.

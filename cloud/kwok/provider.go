@@ -48,8 +48,8 @@ type Config struct {
 	Live      client.Reader // must not
 	Catalogue *Catalogue
 	Clock     clock.PassiveClock
-	// Overlay says what NodeOverlays make of the types of a NodePool, so that
-	// a launch goes by the prices and capacities it was planned with; see
+	// Overlay applies NodeOverlays to the types of a NodePool, so that a launch
+	// uses the prices and capacities that it was planned with; see
 	// overlay.Store. Nil means there are none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
 	// Extras returns what nodes of a NodePool cost besides their instances. Nil
@@ -72,7 +72,8 @@ type Provider struct {
 
 var _ cloud.Provider = (*Provider)(nil)
 
-// New returns a provider that sells the catalogue. It needs a Boot beside it.
+// New returns a provider for the catalogue. It needs a Boot with the same
+// Config.
 func New(c Config) *Provider {
 	return &Provider{
 		client:       c.Client,
@@ -126,7 +127,7 @@ func (p *Provider) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	return nil, &cloud.InsufficientCapacityError{Err: refusal(failed)}
 }
 
-// typesFor returns what is for sale as the claim's pool sees it, and what of the
+// typesFor returns what is available as the claim's pool sees it, and what of the
 // prices is not for the instance.
 func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim) (types []*cloud.InstanceType, extras []model.Extra, err error) {
 	types, pool := p.stock.types(p.clock.Now()), claim.Labels[v1.NodePoolLabelKey]
@@ -146,7 +147,7 @@ func (p *Provider) typesFor(ctx context.Context, claim *v1.NodeClaim) (types []*
 	return p.prices.Add(pool, types, extras), extras, nil
 }
 
-// refusal says why nothing could be launched.
+// refusal returns the error for a launch without a usable offering.
 func refusal(failed []offeringKey) error {
 	if len(failed) == 0 {
 		return errors.New("no available offering satisfies the claim")

@@ -59,7 +59,7 @@ func (s *stock) soldOut(now time.Time, keys []offeringKey) {
 	s.refreshLocked(gone)
 }
 
-// refreshLocked makes the named types anew in a new view.
+// refreshLocked makes the named types again in a new view.
 func (s *stock) refreshLocked(names []string) {
 	if len(names) == 0 {
 		return

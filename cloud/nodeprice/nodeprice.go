@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeprice adds what a node costs besides its instance to the prices of
-// instance types: volumes, addresses, and amounts that users name because agents
-// and licences are billed per node or per vCPU.
+// Package nodeprice adds what a node costs besides its instance to the prices
+// of instance types: volumes, addresses, and amounts that users set because
+// agents and licenses are billed per node or per vCPU.
 package nodeprice
 
 import (
@@ -25,7 +25,7 @@ const (
 // instance costs as much.
 const Most = 1000 * model.Dollar
 
-// ErrAmount says which amounts there are.
+// ErrAmount describes the valid amounts.
 var ErrAmount = errors.New("want dollars per hour, a decimal from 0 to 1000 such as 0.03")
 
 // Amounts are what users add to the price of each node, per hour.

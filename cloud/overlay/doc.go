@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overlay evaluates NodeOverlays: which of them hold, and what they
-// make of the instance types of each NodePool.
+// Package overlay evaluates NodeOverlays: which of them apply, and how they
+// change the instance types of each NodePool.
 //
 // Evaluate is a function of values. It decides once which overlays hold and
 // returns them as a Set. A Store applies the Set of the last evaluation to
@@ -10,5 +10,5 @@
 //
 // Vocabulary: an overlay touches an offering that agrees with its
 // requirements, on a type and in a pool that agree too. The types handed in are
-// never modified; a type nobody touches is handed out as it came.
+// never modified; a type no one touches is handed out as it came.
 package overlay

@@ -22,19 +22,19 @@ type Subject struct {
 	Types []*cloud.InstanceType
 }
 
-// Verdict is what became of one overlay.
+// Verdict is the result for one overlay.
 type Verdict struct {
 	Overlay string
 	// Reason is "" for an overlay that holds, otherwise
 	// v1alpha1.RuntimeValidationReason or v1alpha1.ConflictReason; Message
 	// then says what to change.
 	Reason, Message string
-	// Idle says that the overlay holds and touches nothing.
+	// Idle reports that the overlay is valid and matches no offering.
 	Idle bool
 }
 
 // Evaluate decides which overlays hold and for which pools. Overlays are taken
-// in the order of v1alpha1.Compare. One is refused as a whole, for all pools,
+// in the order of v1alpha1.Compare. One is rejected as a whole, for all pools,
 // when it is invalid or touches, anywhere, the same price or the same resource
 // as an earlier one of equal weight that holds; even if both say the same. The
 // verdicts are in the order the overlays were given in. Pools not among the

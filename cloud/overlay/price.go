@@ -11,11 +11,11 @@ import (
 	"karpenter/model"
 )
 
-// maxPrice is what higher prices count as. Nothing is for sale at it, and
+// maxPrice is what higher prices count as. Nothing is available at it, and
 // plans of many nodes can still be summed.
 const maxPrice = 100_000 * model.Dollar
 
-// adjustment is what becomes of a price: base × factor + term.
+// adjustment is a change of a price to base × factor + term.
 type adjustment struct {
 	factor, term *big.Rat // term in dollars per hour
 }

@@ -57,7 +57,7 @@ func TestAdjustment(t *testing.T) {
 	}
 }
 
-// What the CRD's schema refuses is refused here too, in case it got by.
+// What the CRD's schema refuses is rejected here too, in case it got by.
 func TestAdjustmentErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"1":    `spec.priceAdjustment: "1" has no sign; write +1 or -1`,

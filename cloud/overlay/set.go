@@ -19,14 +19,14 @@ type Set struct {
 	pools map[string]model.Requirements // what overlays can ask of each
 }
 
-// agrees reports whether both make the same of the types of a pool.
+// agrees reports whether both sets change the types of a pool in the same way.
 func (s *Set) agrees(other *Set, pool string) bool {
 	was, before := s.pools[pool]
 	is, after := other.pools[pool]
 	return before == after && reflect.DeepEqual(was, is) && reflect.DeepEqual(s.rules, other.rules)
 }
 
-// equal reports whether both make the same of all types.
+// equal reports whether both sets are the same.
 func (s *Set) equal(other *Set) bool { return reflect.DeepEqual(s, other) }
 
 // applied is what overlays have changed of an instance type.

@@ -25,7 +25,7 @@ type memory struct {
 }
 
 // Swap replaces the Set and reports whether that changes anything. Types of
-// pools it makes the same of stay as they are.
+// pools that the new Set changes in the same way stay cached.
 func (s *Store) Swap(set *Set) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Store) Overlay(pool string, types []*cloud.InstanceType) ([]*cloud.Inst
 	return out, nil
 }
 
-// recall returns what was made of the type, or nil.
+// recall returns the cached result for the type, or nil.
 func (m *memory) recall(t *cloud.InstanceType) (*cloud.InstanceType, applied) {
 	if m == nil || m.overlaid[t] == nil {
 		return nil, applied{}

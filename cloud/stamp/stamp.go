@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stamp keeps the hash of what NodeClaims are made from in annotations:
-// on the object it is the hash of, a NodePool or a node class, and on its
-// NodeClaims. A claim whose hash is another has drifted.
+// Package stamp keeps the drift hash of a NodePool or a node class in
+// annotations, on the object itself and on its NodeClaims. A claim whose hash
+// differs has drifted.
 package stamp
 
 import (
@@ -23,9 +23,9 @@ type Keys struct{ Hash, HashVersion, Version string }
 // Claims lists the NodeClaims made from an object.
 type Claims func(context.Context) ([]*v1.NodeClaim, error)
 
-// Keep records the hash on the object. When the object was hashed by other rules
-// its claims come first, so that it is not taken for done while a claim carries a
-// hash that cannot be compared.
+// Keep records the hash on the object. If the object has a hash of another
+// version, Keep updates its claims first, so that an interrupted update is
+// repeated until every claim has a hash that can be compared.
 func (k Keys) Keep(ctx context.Context, c client.Client, object client.Object, hash string, claims Claims) error {
 	if object.GetAnnotations()[k.HashVersion] != k.Version {
 		if err := k.renew(ctx, c, hash, claims); err != nil {

@@ -9,7 +9,7 @@ import (
 	"karpenter/cloud"
 )
 
-// Overlays says what NodeOverlays make of the instance types of a pool; see
+// Overlays applies NodeOverlays to the instance types of a pool; see
 // overlay.Store.
 type Overlays interface {
 	Overlay(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
@@ -17,7 +17,7 @@ type Overlays interface {
 
 // Overlay returns the provider with its instance types as overlaid. Its
 // InstanceTypes fails with UnevaluatedNodePoolError for pools whose overlays
-// are not known yet. Everything else is the provider's own doing.
+// are not known yet. All other methods are those of the provider.
 func Overlay(p cloud.Provider, overlays Overlays) cloud.Provider {
 	return &overlaid{Provider: p, overlays: overlays}
 }

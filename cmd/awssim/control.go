@@ -19,14 +19,15 @@ import (
 	"karpenter/cloud/aws/awsfake"
 )
 
-// controlPath is where a person or a script plays fate, as in
+// controlPath is the path below which a person or a script makes events happen,
+// as in
 //
 //	curl -X POST "$AWS_ENDPOINT_URL/_awssim/interrupt?instance=i-0123456789abcdef0"
 //
 // GET tells what there is.
 const controlPath = "/_awssim/"
 
-// deed is something that happens to the account.
+// deed is an event that can happen to the account.
 type deed struct {
 	name, parameters, meaning string
 	do                        func(*awsfake.AWS, url.Values) error

@@ -6,8 +6,8 @@
 // whose pods the sandbox's kubelets run. With --endpoint it serves nothing and
 // boots the instances of another emulator.
 //
-// Standard output carries one line when it is of use, `ready url=URL`; all else
-// is on standard error. SIGINT and SIGTERM end it, exit code 0.
+// It prints one line to standard output when it is ready, `ready url=URL`; all
+// else goes to standard error. SIGINT and SIGTERM end it, exit code 0.
 package main
 
 import (

@@ -93,7 +93,7 @@ func TestControllersTalkToItAsToAWS(t *testing.T) {
 	}
 }
 
-func TestFateIsPlayedOverHTTP(t *testing.T) {
+func TestControlEndpoints(t *testing.T) {
 	url := start(t) + controlPath
 	post := func(deed string) (int, string) {
 		answer, err := http.Post(url+deed, "", nil)
@@ -155,7 +155,7 @@ func TestInstancesAreNoCallers(t *testing.T) {
 	}
 }
 
-func TestMistakesAreToldAtOnce(t *testing.T) {
+func TestInvalidFlagsFailAtOnce(t *testing.T) {
 	for args, want := range map[string]string{
 		"serve":                       "there are only flags",
 		"--endpoint http://localhost": "nothing to do",

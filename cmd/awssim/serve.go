@@ -29,7 +29,7 @@ import (
 	"karpenter/cloud/aws/awsfake/wire"
 )
 
-// run serves the account and boots its machines until ctx is done.
+// run serves the account and boots its instances until ctx is done.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stderr)
 	if err != nil {
@@ -63,8 +63,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return group.Wait()
 }
 
-// connect reads the kubeconfig, if there is one, and fills in what the cluster
-// knows of itself.
+// connect reads the kubeconfig, if there is one, and fills in options from the
+// cluster.
 func (o *options) connect() (kubernetes.Interface, error) {
 	if o.kubeconfig == "" {
 		return nil, nil
@@ -73,7 +73,7 @@ func (o *options) connect() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read --kubeconfig %s: %w", o.kubeconfig, err)
 	}
-	config.QPS = -1 // machines do not wait for each other
+	config.QPS = -1 // instances do not wait for each other
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster of --kubeconfig %s: %w", o.kubeconfig, err)
@@ -133,12 +133,11 @@ func (o *options) machines(url string, kube kubernetes.Interface, log *slog.Logg
 	}
 }
 
-// machinesKey is the access key with which this program looks after its own
-// machines.
+// machinesKey is the access key that this program uses for its own calls.
 const machinesKey = "awssim-machines"
 
-// serve answers requests until ctx is done. Those under way then, long polls of
-// queues among them, are ended.
+// serve answers requests until ctx is done. It then cancels requests in
+// progress, such as long polls of queues.
 func serve(ctx context.Context, listener net.Listener, account *awsfake.AWS) error {
 	mux := http.NewServeMux()
 	aws := wire.New(account.Services())

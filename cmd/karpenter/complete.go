@@ -51,8 +51,8 @@ func keys[T any](m map[string]T) []string {
 	return out
 }
 
-// named completes the names of objects of the kind that are wanted; nil = all. An
-// object in a namespace is wanted only if that is the namespace to look in.
+// named completes the names of objects of the kind for which wanted is true;
+// nil = all. Objects in other namespaces than that of the flags are left out.
 func (c *connection) named(s surroundings, kind client.Object, wanted func(client.Object) bool) completion {
 	return func(command *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		if _, pod := kind.(*corev1.Pod); len(args) > 0 && pod {

@@ -33,8 +33,8 @@ import (
 	"karpenter/scenario"
 )
 
-// connection is the flags that say which cluster a command reads, and as whom.
-// They are those of kubectl.
+// connection has the flags that select the cluster and the user of a command.
+// They are the same as in kubectl.
 type connection struct {
 	kubeconfig, karpenterNamespace string
 	recording                      string        // file; "" = a cluster is read
@@ -58,8 +58,8 @@ func (c *connection) define(to *cobra.Command, flags *pflag.FlagSet, s surroundi
 	c.complete(to, s)
 }
 
-// whole takes the flags -n and -A from the help of a command that always looks at the
-// whole cluster. They are accepted, as everywhere.
+// whole hides the flags -n and -A in the help of a command that always reads the
+// whole cluster. The command still accepts them.
 func whole(c *cobra.Command) {
 	c.Flags().BoolP("all-namespaces", "A", true, "look at all namespaces")
 	for _, name := range []string{"namespace", "all-namespaces"} {
@@ -74,7 +74,7 @@ func (c *connection) config() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
 }
 
-// namespace is where to look for what has no namespace in its name.
+// namespace returns the namespace for names that do not include one.
 func (c *connection) namespace() (string, error) {
 	if c.overrides.Context.Namespace != "" {
 		return c.overrides.Context.Namespace, nil
@@ -228,7 +228,8 @@ var (
 	errBinary     = errors.New("it is not text: want what 'karpenter snapshot' prints")
 )
 
-// foreign returns what a file is that begins like this, nil if it may be a snapshot or is empty.
+// foreign returns an error that names the type of a file that begins like this, or nil if it
+// is empty or may be a snapshot.
 func foreign(start []byte) error {
 	text := strings.TrimLeft(string(start), "-\ufeff \t\r\n")
 	has := func(prefixes ...string) bool {
@@ -254,8 +255,8 @@ func foreign(start []byte) error {
 	return nil
 }
 
-// progress returns a function that shows what is being read; nil if stderr is no
-// terminal.
+// progress returns a function that shows what is being read, or nil if stderr
+// is not a terminal.
 func progress(s surroundings) func(kind string, count int) {
 	if !isTerminal(s.stderr) {
 		return nil
@@ -268,8 +269,8 @@ func progress(s surroundings) func(kind string, count int) {
 	}
 }
 
-// planning shows that plans are made, which may take long, on stderr if that is a
-// terminal.
+// planning shows on stderr, if it is a terminal, that plans are being made,
+// which can take long.
 func planning(s surroundings) {
 	if isTerminal(s.stderr) {
 		fmt.Fprint(s.stderr, "\r\x1b[Kplanning...")

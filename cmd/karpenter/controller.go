@@ -103,7 +103,7 @@ func serve(ctx context.Context, c settings.Config) error {
 	return nil
 }
 
-// runControllers makes the manager and everything it runs.
+// runControllers creates the manager and everything that it runs.
 func runControllers(ctx context.Context, c settings.Config, build manager.Build, logger logr.Logger) error {
 	cluster, err := clusterOf(c.Kubeconfig)
 	if err != nil {
@@ -150,8 +150,8 @@ func runControllers(ctx context.Context, c settings.Config, build manager.Build,
 	return nil
 }
 
-// fenceOf returns what keeps a replica from changing anything when another may
-// lead; nil when there is no other.
+// fenceOf returns the fence that prevents changes while another replica may
+// lead, or nil without leader election.
 func fenceOf(c settings.Config) *manager.Fence {
 	if c.DisableLeaderElection {
 		return nil
@@ -159,7 +159,7 @@ func fenceOf(c settings.Config) *manager.Fence {
 	return manager.NewFence(clock.RealClock{})
 }
 
-// provider returns who makes the provider that the setting names.
+// provider returns the constructor of the cloud provider with this name.
 func provider(name string, fence *manager.Fence) func(context.Context, wiring.Supplies) (wiring.Provider, error) {
 	type maker = func(context.Context, wiring.Supplies, *manager.Fence) (wiring.Provider, error)
 	makers := map[string]maker{
@@ -194,7 +194,8 @@ func amazon(ctx context.Context, s wiring.Supplies, fence *manager.Fence) (wirin
 	return wiring.AWS(ctx, wiring.Amazon{Services: services, Discovery: server, CABundle: authority, Calls: calls}, s)
 }
 
-// authority returns by what this process trusts the API server: base64 of PEM.
+// authority returns the certificate authority by which this process trusts the
+// API server, as base64 of PEM.
 func authority(cluster *rest.Config) (string, error) {
 	trusted := rest.CopyConfig(cluster)
 	if err := rest.LoadTLSFiles(trusted); err != nil {
@@ -241,8 +242,8 @@ func held(fence *manager.Fence) cloud.Fence {
 	return fence
 }
 
-// nominator returns a client without a limit of its own, nil when the cluster
-// is too old for nominations.
+// nominator returns a client without a rate limit, or nil if the cluster is too
+// old for nominations.
 func nominator(mgr ctrl.Manager) (client.StatusClient, error) {
 	unlimited := rest.CopyConfig(mgr.GetConfig())
 	unlimited.QPS = -1 // the controller bounds itself
@@ -287,7 +288,8 @@ func leaseNamespace(c settings.Config) string {
 	return c.SystemNamespace
 }
 
-// describe logs what runs, and which settings do not do what they say.
+// describe logs the version and the settings, and which settings have no
+// effect.
 func describe(logger logr.Logger, c settings.Config, build manager.Build) {
 	logger.V(1).Info("version discovered", "version", build.Version, "goversion", build.GoVersion)
 	for _, setting := range c.Ignored {

@@ -117,9 +117,9 @@ node.`,
 	return c
 }
 
-// split returns the command for the kind of object that the first argument names, such as
-// pod/web-1 or nodeclaim.karpenter.sh/default-x7k2p as kubectl prints them, and what follows
-// the kind; nil = the argument names none.
+// split returns the command for the kind of object in the first argument, such as
+// pod/web-1 or nodeclaim.karpenter.sh/default-x7k2p as kubectl prints it, and the name
+// after the kind. It returns nil if the argument has no kind.
 func split(c *cobra.Command, args []string) (*cobra.Command, []string) {
 	if len(args) == 0 {
 		return nil, nil

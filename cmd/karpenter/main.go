@@ -40,7 +40,7 @@ type surroundings struct {
 // screen is a terminal.
 type screen struct{ width, height int }
 
-// usageError is a fault of whoever called the program.
+// usageError is an error in the arguments or the environment.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }

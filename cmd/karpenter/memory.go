@@ -23,20 +23,20 @@ const (
 	usualPercent    = 50
 )
 
-// collectSooner has garbage collected when there is so much of it, not as much as
-// there is in use. What is in use is mostly caches, of which a decision or a
-// scrape needs a part besides: that halves what it costs in memory, and a
-// collection takes a fraction of a second. GOGC says otherwise.
+// collectSooner makes the garbage collector run when garbage reaches this
+// percentage of the memory in use, instead of 100. Memory in use is mostly
+// caches, and decisions and scrapes need only a part of that in addition. So
+// the process needs about half the memory, and a collection takes a fraction of
+// a second. GOGC overrides this.
 func collectSooner(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
 }
 
-// giveBack returns memory that is not in use to the system, every minute, and ends the
-// time in which garbage is collected as while starting. Without
-// it a process keeps for a long time what it needed once, when it read the whole
-// cluster.
+// giveBack returns unused memory to the system every minute, and ends the settings
+// of the garbage collector for the start. Without it, the process would keep the
+// memory that it needed to read the whole cluster.
 type giveBack struct{}
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that

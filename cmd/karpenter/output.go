@@ -39,7 +39,7 @@ func (o *output) define(c *cobra.Command, flags *pflag.FlagSet) {
 	complete(c, "output", cobra.FixedCompletions(o.formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check refuses a format that the command does not have.
+// check rejects a format that the command does not have.
 func (o *output) check() error {
 	switch o.format {
 	case "text": // what the table was called before
@@ -107,8 +107,9 @@ func next(s surroundings, commands ...string) {
 	fmt.Fprintf(s.stderr, "\nNext: %s\n", strings.Join(commands, "\n      "))
 }
 
-// reading returns the command with those of the arguments that say what to read and as
-// whom. A command that says so itself, or cannot read it, stays as it is.
+// reading returns the command with those of the arguments that select the source
+// and the user. It does not change a command that has such arguments, or cannot use
+// them.
 func reading(command string, args []string) string {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true

@@ -16,7 +16,7 @@ type pages struct {
 	styled bool
 }
 
-// plainColumns is how wide tables are where nobody says how wide they may be.
+// plainColumns is how wide tables are where no one says how wide they may be.
 const plainColumns = 80
 
 // columns is how wide tables may be; 0 = any width.

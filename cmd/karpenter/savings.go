@@ -113,7 +113,7 @@ func (v *saving) run(ctx context.Context, s surroundings) error {
 	return nil
 }
 
-// knownRegion refuses a region whose prices did not come with the program.
+// knownRegion rejects a region whose prices did not come with the program.
 func (v *saving) knownRegion() error {
 	regions, err := ec2.Regions()
 	if err != nil || v.region == "" || slices.Contains(regions, v.region) {

@@ -259,7 +259,7 @@ func (v *viewing) show(ctx context.Context, live top.Source, from *source, s sur
 	return nil
 }
 
-// reports returns the lines of whoever started this program.
+// reports returns the lines of the program that started this one.
 func (v *viewing) reports(ctx context.Context) <-chan string {
 	if v.reportsFD == 0 {
 		return nil

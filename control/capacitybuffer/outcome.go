@@ -23,10 +23,10 @@ type outcome struct {
 
 func (o outcome) total() int { return o.there + o.starting + o.launched + o.unplaced }
 
-// fits reports whether the room is there.
+// fits reports whether all pods fit nodes that run pods already.
 func (o outcome) fits() bool { return o.there == o.total() }
 
-// String says what the counts are, on one line.
+// String prints the counts on one line.
 func (o outcome) String() string {
 	if o.fits() {
 		return fmt.Sprintf("capacity for all %d pods is available", o.total())
@@ -70,7 +70,7 @@ func outcomesOf(s *model.Snapshot, plan *model.Plan) map[string]outcome {
 	return out
 }
 
-// Planned takes in what a pass of provisioning has decided. It does not block.
+// Planned records what a pass of provisioning has decided. It does not block.
 func (r *Reconciler) Planned(s *model.Snapshot, plan *model.Plan) {
 	next := outcomesOf(s, plan)
 	r.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"karpenter/model"
 )
 
-// spec 20/163, spec 45/36: room that is there.
+// spec 20/163, spec 45/36: capacity that exists.
 func TestFitsExistingCapacity(t *testing.T) {
 	s := newStage(t)
 	s.template("small")
@@ -46,9 +46,9 @@ func TestFitsExistingCapacity(t *testing.T) {
 	}
 }
 
-// spec 20/163, spec 45/36: room that is not there yet. Capacity on its way
-// counts, so that nothing is launched twice, but it is no room before it runs
-// pods.
+// spec 20/163, spec 45/36: capacity that does not exist yet. Capacity on its
+// way counts, so that nothing is launched twice, but it does not count as ready
+// before it runs pods.
 func TestRequiresNewCapacity(t *testing.T) {
 	s := newStage(t)
 	s.template("small")
@@ -94,7 +94,7 @@ func TestPodsWithoutPlace(t *testing.T) {
 	}
 }
 
-// spec 20/163: a buffer of no pods is empty; no pass is needed to say so.
+// spec 20/163: a buffer of no pods is empty, without a pass.
 func TestBufferEmpty(t *testing.T) {
 	s := newStage(t)
 	s.template("small")
@@ -106,8 +106,8 @@ func TestBufferEmpty(t *testing.T) {
 	}
 }
 
-// spec 45/36: what was said holds until a pass knows of the pods the buffer has
-// now.
+// spec 45/36: the condition stays until a pass has planned the pods that the
+// buffer has now.
 func TestNoResult(t *testing.T) {
 	s := newStage(t)
 	s.template("small")
@@ -135,8 +135,8 @@ func TestNoResult(t *testing.T) {
 }
 
 // Rules between pods hold for pods that stand in: those that want a node each
-// have room on as many.
-func TestApart(t *testing.T) {
+// have capacity on as many.
+func TestBufferWithPodAntiAffinity(t *testing.T) {
 	s := newStage(t)
 	template := s.template("small")
 	template.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{

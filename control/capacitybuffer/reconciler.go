@@ -30,7 +30,7 @@ import (
 type World interface {
 	// SetBuffer replaces the pods that stand in for a buffer, namespace/name.
 	SetBuffer(buffer string, pods []world.Pod)
-	// DeleteBuffer takes them away.
+	// DeleteBuffer removes them.
 	DeleteBuffer(buffer string)
 	SetPodGroup(world.PodGroup)
 	DeletePodGroup(name string)
@@ -55,7 +55,7 @@ type Reconciler struct {
 	teams    teams
 }
 
-// Start has the world know of the buffers there are. It implements
+// Start passes all existing buffers to the world. It implements
 // manager.Runnable.
 func (r *Reconciler) Start(ctx context.Context) error {
 	r.Hydrate(ctx, "capacity buffers", r.hydrate)
@@ -81,8 +81,7 @@ func (r *Reconciler) hydrate(ctx context.Context) error {
 	return nil
 }
 
-// Reconcile brings one buffer up to date: what the world knows of it, then its
-// status.
+// Reconcile updates one buffer: first its pods in the world, then its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stored, found, err := r.take(ctx, request.NamespacedName)
 	if err != nil || stored == nil {
@@ -105,8 +104,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: standins.RefreshAfter}, nil
 }
 
-// take reads the buffer and tells the world what it keeps room for. The buffer
-// is nil when there is none any more.
+// take reads the buffer and passes its pods to the world. It returns a nil
+// buffer if the buffer no longer exists.
 func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.CapacityBuffer, *resolution, error) {
 	done, err := r.Turn(ctx)
 	if err != nil {
@@ -144,8 +143,8 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.C
 	return buffer, found, nil
 }
 
-// share returns how many pods of the buffer fit the limits of its namespace,
-// and has the buffers looked at that this leaves more or less for.
+// share returns how many pods of the buffer fit the limits of its namespace. It
+// enqueues other buffers whose share changes because of that.
 func (r *Reconciler) share(key client.ObjectKey, a *ask) int {
 	if r.shares == nil {
 		r.shares = shares{}

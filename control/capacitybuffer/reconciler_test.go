@@ -116,7 +116,8 @@ func TestUnsupportedWorkload(t *testing.T) {
 	}
 }
 
-// A buffer with a field that could not be read keeps no room, and says which.
+// A buffer with a field that could not be read keeps no capacity, and its
+// status names the field.
 func TestUnreadable(t *testing.T) {
 	s := newStage(t)
 	s.buffer("b", func(b *v1beta1.CapacityBuffer) {
@@ -129,8 +130,8 @@ func TestUnreadable(t *testing.T) {
 	s.wants("default/b", provisioning, "False NotReadyForProvisioning: ")
 }
 
-// spec 45/33: a buffer that names nothing keeps no room, and so does one that is
-// gone or going. One that cannot be read keeps what it had.
+// spec 45/33: a buffer that names nothing keeps no capacity, and neither does
+// one that is gone or going. One that cannot be read keeps what it had.
 func TestBuffersThatKeepNothing(t *testing.T) {
 	s := newStage(t)
 	s.template("small")
@@ -163,7 +164,7 @@ func TestBuffersThatKeepNothing(t *testing.T) {
 
 // spec 45/32: a template or workload that changes has the buffers looked at
 // again that name it.
-func TestWhoIsLookedAt(t *testing.T) {
+func TestTemplateChangeReconcilesBuffers(t *testing.T) {
 	s := newStage(t)
 	template := s.template("small")
 	s.buffer("b", nil)

@@ -20,7 +20,7 @@ import (
 	"karpenter/world"
 )
 
-// resolution is what a buffer was found to ask for.
+// resolution is what a buffer requests.
 type resolution struct {
 	// Of the condition ReadyForProvisioning.
 	reason, message string
@@ -30,12 +30,12 @@ type resolution struct {
 	template   *v1beta1.LocalObjectRef
 	generation *int64
 
-	pods    []world.Pod     // to keep room for
+	pods    []world.Pod     // to keep capacity for
 	each    model.Resources // of one of them, itself included
 	limited string          // why there are fewer than the buffer asks for; "" = there are not
 }
 
-// limit keeps as many of the pods as the limits of the namespace leave room for.
+// limit keeps as many of the pods as the limits of the namespace allow.
 func (x *resolution) limit(n int, limits corev1.ResourceList) {
 	x.limited = fmt.Sprintf("capacity is kept for %d of %d pods: the buffers of a namespace may request %s together, and older buffers come first",
 		n, len(x.pods), text(limits))
@@ -44,14 +44,14 @@ func (x *resolution) limit(n int, limits corev1.ResourceList) {
 
 func (x *resolution) ready() bool { return x.reason == v1beta1.ResolvedReason }
 
-// target is what a buffer names.
+// target is the object that a buffer refers to.
 type target struct {
 	pods     *corev1.PodTemplateSpec
 	replicas *int32 // of a workload; nil = it is a PodTemplate
 }
 
-// resolve finds out what the buffer asks for. An error means that it could not
-// be found out.
+// resolve returns what the buffer requests. It returns an error if that cannot
+// be determined now.
 func (r *Reconciler) resolve(ctx context.Context, b *v1beta1.CapacityBuffer) (*resolution, error) {
 	if err := unreadable.Error(b); err != nil {
 		return &resolution{reason: v1beta1.ResolutionFailedReason, message: err.Error(), invalid: true}, nil
@@ -106,8 +106,8 @@ func (r *Reconciler) resolveWorkload(ctx context.Context, b *v1beta1.CapacityBuf
 	return r.size(b, kind.target(o)), nil
 }
 
-// unresolved returns the error, or says it on the buffer if trying again is of no use before
-// the kind can be read.
+// unresolved returns the error. If a retry is useless until the kind can be read, it
+// returns a resolution that reports the error in the buffer's status instead.
 func unresolved(err error) (*resolution, error) {
 	if errors.Is(err, optional.ErrUnread) {
 		return &resolution{reason: v1beta1.ResolutionFailedReason, message: err.Error()}, nil
@@ -139,7 +139,7 @@ func workloads() map[string]workload {
 	}
 }
 
-// replicas returns what the API means by a number of replicas.
+// replicas returns the number of replicas with the default of the API.
 func replicas(given *int32) *int32 {
 	if given != nil {
 		return given

@@ -14,9 +14,9 @@ import (
 	"karpenter/model"
 )
 
-// shares divides what the buffers of one namespace may keep capacity for
-// together. Quotas do not see pods that do not exist, so without a bound anyone
-// who can create a buffer could fill a NodePool. Older buffers come first.
+// shares divides the limits of a namespace among its buffers. Resource quotas
+// do not count pods that do not exist, so without these limits any user who can
+// create a buffer could fill a NodePool. Older buffers come first.
 type shares map[string]map[string]*ask // by namespace and name
 
 // ask is what a buffer asks for.
@@ -27,7 +27,7 @@ type ask struct {
 	granted int             // pods
 }
 
-// set takes in what the buffer asks for, nil for nothing. It returns how many
+// set records what the buffer requests, nil for nothing. It returns how many
 // pods the buffer is granted, and the other buffers of the namespace that are
 // granted more or fewer than before.
 func (s shares) set(namespace, name string, a *ask, limits []model.Limit) (granted int, changed []string) {
@@ -59,7 +59,7 @@ func (s shares) set(namespace, name string, a *ask, limits []model.Limit) (grant
 	return a.granted, changed
 }
 
-// grant takes what the pods need from what is left, for as many as there is.
+// grant takes the requests of as many pods as possible from what is left.
 func (a *ask) grant(left []model.Limit) {
 	a.granted = a.wanted
 	for _, l := range left {
@@ -72,7 +72,7 @@ func (a *ask) grant(left []model.Limit) {
 	}
 }
 
-// limits returns what the buffers of one namespace may ask for together.
+// limits returns the limits for all buffers of one namespace together.
 func (r *Reconciler) limits() []model.Limit {
 	most := r.Convert.Resources(r.Limits)
 	var out []model.Limit

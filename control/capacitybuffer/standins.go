@@ -9,7 +9,7 @@ import (
 	"karpenter/world"
 )
 
-// most is how many pods one buffer keeps room for.
+// most is the maximum number of pods of one buffer.
 const most = 10_000
 
 // standIns returns n pods like the one given, the same whenever they are made

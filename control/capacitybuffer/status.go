@@ -12,7 +12,7 @@ import (
 	"karpenter/api/autoscaling/v1beta1"
 )
 
-// longest is how much text a condition carries.
+// longest is the maximum length of a condition's message.
 const longest = 4096
 
 // describe writes what was found into the status of the buffer.
@@ -40,7 +40,7 @@ func (r *Reconciler) describe(b *v1beta1.CapacityBuffer, found *resolution) {
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.BufferEmptyReason, found.limited)
 	case len(found.pods) == 0:
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.BufferEmptyReason, "the buffer asks for no pods")
-	case !planned || o.total() != len(found.pods): // what was said holds until a pass knows of these pods
+	case !planned || o.total() != len(found.pods): // the condition stays until a pass has planned these pods
 	case o.fits() && len(behind) > 0:
 		r.set(b, v1beta1.ProvisioningCondition, false, v1beta1.RequiresNewCapacityReason, "waiting for capacity of other buffers of the Workload: "+strings.Join(behind, ", "))
 	case o.fits():

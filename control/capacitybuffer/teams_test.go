@@ -11,10 +11,9 @@ import (
 	"karpenter/api/autoscaling/v1beta1"
 )
 
-// TestBuffersOfAWorkload has two buffers of one Workload of Kueue (spec 46/126): there is room
-// for one of them only, so neither gets any. With room for both, one waits until the other has
-// its capacity, too, and a buffer that is gone is not waited for. A buffer of no Workload
-// waits for none.
+// TestBuffersOfAWorkload has two buffers of one Workload of Kueue (spec 46/126): there is capacity for only
+// one of them, so neither gets any. With capacity for both, one waits until the other has its capacity, too,
+// and a buffer that is gone is not waited for. A buffer of no Workload waits for none.
 func TestBuffersOfAWorkload(t *testing.T) {
 	s := newStage(t)
 	s.template("small")

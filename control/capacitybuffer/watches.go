@@ -61,8 +61,8 @@ func (r *Reconciler) ofWorkload(kind string) handler.MapFunc {
 	}
 }
 
-// naming returns the buffers in the namespace of the object that name it. When
-// they cannot be listed, they are looked at again in their own time.
+// naming returns the buffers in the namespace of the object that name it. If
+// they cannot be listed, they are reconciled at their next regular time.
 func (r *Reconciler) naming(ctx context.Context, o client.Object, names func(*v1beta1.CapacityBufferSpec) bool) []reconcile.Request {
 	list := &v1beta1.CapacityBufferList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace())); err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package consistency compares what an instance was expected to have with what
-// its Node reports, and says so on the NodeClaim when the Node is short. It
-// never deletes anything.
+// Package consistency compares the expected capacity of an instance with the
+// capacity that its Node reports. If the Node has less, it reports that in a
+// condition of the NodeClaim. It never deletes anything.
 package consistency
 
 import (
@@ -122,8 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: period}, nil
 }
 
-// judge says on the claim whether the node is what was expected. It reports
-// whether there was anything to be checked.
+// judge sets the condition of the claim, and reports whether there was anything
+// to check.
 func (r *Reconciler) judge(ctx context.Context, claim *v1.NodeClaim, node *corev1.Node) bool {
 	set := claim.StatusConditions(r.Clock.Now())
 	if !claim.DeletionTimestamp.IsZero() || !set.IsTrue(v1.InitializedCondition) {
@@ -153,8 +153,8 @@ func (r *Reconciler) persist(ctx context.Context, stored, claim *v1.NodeClaim) e
 	return r.Client.Status().Patch(ctx, claim, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
 }
 
-// shortages says of which requested resources the node has clearly less than
-// expected, by name.
+// shortages describes the requested resources of which the node has clearly
+// less than expected, by name.
 func shortages(claim *v1.NodeClaim, node *corev1.Node) []string {
 	var out []string
 	for name, requested := range claim.Spec.Resources.Requests {

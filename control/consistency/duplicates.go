@@ -13,8 +13,8 @@ import (
 	"karpenter/kube/events"
 )
 
-// reportDuplicates says on the claim and on all Nodes with its provider ID that
-// none of them is trusted.
+// reportDuplicates publishes events on the claim and on all Nodes with its
+// provider ID that none of them is trusted.
 func (r *Reconciler) reportDuplicates(claim *v1.NodeClaim, nodes []corev1.Node) {
 	if len(nodes) < 2 {
 		return

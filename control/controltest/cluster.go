@@ -197,8 +197,8 @@ func (c *Cluster) read(ctx context.Context, w client.Client, key client.ObjectKe
 	return w.Get(ctx, key, o, opts...)
 }
 
-// fault returns the error the script has in store for the call of a
-// reconciler, once.
+// fault returns the error that the script has set for a call of a reconciler,
+// once.
 func (c *Cluster) fault(call string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

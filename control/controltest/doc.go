@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controltest runs reconcilers on a cluster in memory, as told by a
-// script, and writes down what they did. It is for tests only.
+// Package controltest runs reconcilers on a cluster in memory, following a
+// script, and records what they did. It is for tests only.
 //
 // A case is a datadriven directive "run" whose input is the script and whose
 // output is the transcript. Each case starts with an empty cluster, a clock at
@@ -14,7 +14,7 @@
 //	ec2class c {…}         create EC2NodeClass c for a cluster named "cluster", of which nothing is known
 //	overlay o {…}          create NodeOverlay o for everything
 //	pod x n {…}            create Pod x bound to Node n
-//	pdb b x {…}            create PodDisruptionBudget b for pods labelled app=x
+//	pdb b x {…}            create PodDisruptionBudget b for pods labeled app=x
 //	change claim/a {…}     merge into object and status; a change of spec raises the generation
 //	condition claim/a Registered=True Reason
 //	                       set one condition at the present time and generation

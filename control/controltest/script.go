@@ -65,7 +65,7 @@ func (c *Cluster) Do(text string) (string, error) {
 	return out.String(), nil
 }
 
-// command carries out one line and returns what is to be said about it.
+// command carries out one line and returns its part of the transcript.
 func (c *Cluster) command(line string) (string, error) {
 	if rest, ok := strings.CutPrefix(line, "quietly "); ok {
 		_, err := c.command(rest)

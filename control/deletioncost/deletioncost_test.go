@@ -120,8 +120,8 @@ func (s *stage) want(what string, got, want any) {
 	}
 }
 
-// TestRanks: spec 48/68, spec 48/74.
-func TestRanks(t *testing.T) {
+// TestDeletionCostRanksNodes: spec 48/68, spec 48/74.
+func TestDeletionCostRanksNodes(t *testing.T) {
 	s := newStage(t, 3)
 	s.pod("more", "n02", "apps/v1", "ReplicaSet", true)
 	s.annotate("web-n03", "7")
@@ -140,8 +140,8 @@ func TestRanks(t *testing.T) {
 	s.want("spec 48/74: retried", s.run(), "more=-2 web-n01=-3 web-n02=-2 web-n03=-1")
 }
 
-// TestLeaving: spec 48/69.
-func TestLeaving(t *testing.T) {
+// TestDeletionCostOfRemovedNodes: spec 48/69.
+func TestDeletionCostOfRemovedNodes(t *testing.T) {
 	s := newStage(t, 3)
 	s.snapshot.Nodes[0].Taints = []model.Taint{{Key: "karpenter.sh/disrupted", Effect: model.NoSchedule}}
 	s.snapshot.Nodes[0].Disruption.Blocked = "the node has the annotation karpenter.sh/do-not-disrupt"
@@ -161,8 +161,8 @@ func TestDrifted(t *testing.T) {
 	s.want("beyond the budget", s.run(), "web-n01=-2 web-n02=-1 web-n03=-3")
 }
 
-// TestOthers: spec 48/71, spec 48/72.
-func TestOthers(t *testing.T) {
+// TestDeletionCostOfOtherPods: spec 48/71, spec 48/72.
+func TestDeletionCostOfOtherPods(t *testing.T) {
 	s := newStage(t, 8)
 	for i := range 8 {
 		s.annotate(fmt.Sprintf("web-n%02d", i+1), "5")
@@ -193,8 +193,8 @@ func TestMostNodes(t *testing.T) {
 	s.want("second run", s.writes, 60)
 }
 
-// TestRefusedWrites: spec 48/75.
-func TestRefusedWrites(t *testing.T) {
+// TestDeletionCostWritesDenied: spec 48/75.
+func TestDeletionCostWritesDenied(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for _, tc := range []struct {
 		err    error

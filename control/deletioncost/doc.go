@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deletioncost tells ReplicaSets which of their pods to delete first when
-// they scale down: those on the nodes that Karpenter would remove next. So scaling
-// down empties nodes instead of thinning all of them out.
+// Package deletioncost makes ReplicaSets that scale down delete the pods first
+// that run on the nodes that Karpenter would remove next. So scaling down
+// empties nodes instead of leaving all of them partly used.
 //
 // Reconciler is the controller pod.deletioncost. Once a minute it ranks the nodes
 // and writes the rank as the annotation controller.kubernetes.io/pod-deletion-cost

@@ -14,21 +14,22 @@ import (
 // leaving is the deletion cost of pods on nodes that are being removed: the lowest.
 const leaving = math.MinInt32
 
-// wish is what the pods of a node are to carry; "" is no annotation.
+// wish is the annotation that the pods of a node should have; "" is no
+// annotation.
 type wish struct {
 	node *model.Node
 	cost string
 }
 
-// wishes is what the annotations are to be, by how urgent they are.
+// wishes holds the annotations to write, by urgency.
 type wishes struct {
 	leaving []wish // nodes that are being removed
 	ranked  []wish // nodes that may be disrupted, the first to go first
 	others  []wish // nodes that stay
 }
 
-// rank says what the pods of each node are to carry. Pinned reports whether pods
-// keep a node that scaling down ReplicaSets does not move.
+// rank returns the annotation for the pods of each node. Pinned reports whether
+// pods keep a node that scaling down ReplicaSets does not move.
 func rank(s *model.Snapshot, pinned func(node string) bool) wishes {
 	var out wishes
 	var drifted, usual []*model.Node

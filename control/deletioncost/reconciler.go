@@ -113,8 +113,9 @@ func (r *Reconciler) read(ctx context.Context, this *run, node string) error {
 	return nil
 }
 
-// pinned reports whether a pod on the node stays there however far ReplicaSets
-// scale down: of a StatefulSet, say, or one that nothing controls.
+// pinned reports whether the node has a pod that stays even if all ReplicaSets
+// scale down to zero, such as a pod of a StatefulSet or a pod without a
+// controller.
 func (t *run) pinned(node string) bool {
 	return slices.ContainsFunc(t.byNode[node], func(p *corev1.Pod) bool {
 		return p.Namespace != metav1.NamespaceSystem && !controlledBy(p, "apps/v1", "ReplicaSet") &&

@@ -16,7 +16,8 @@ import (
 	"karpenter/model"
 )
 
-// budgetMemory is what was said about budgets, so that it is not repeated.
+// budgetMemory remembers what was published about budgets, so that it is not
+// repeated.
 type budgetMemory struct {
 	shown    map[string]bool     // pools with gauges
 	rejected map[types.UID]int64 // generation at which a pool's budgets could not be read

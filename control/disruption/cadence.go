@@ -9,8 +9,8 @@ import (
 	"karpenter/model"
 )
 
-// repose is how many times as long as the last plan took passes at least before
-// another is made for what has happened since.
+// repose limits how often plans are made because of events: the time between
+// two such plans is at least repose times the time that the last plan took.
 const repose = 10
 
 // cadence says when the next plan is due. The zero value has it due at once.
@@ -21,8 +21,8 @@ type cadence struct {
 	allowed map[string]map[model.Reason]int // what budgets left in the last pass, by pool
 }
 
-// notice takes in what a pass has found: whether an execution has ended, and
-// whether budgets leave more than in the pass before.
+// notice records what a pass has found: whether an execution has ended, and
+// whether budgets allow more than in the previous pass.
 func (c *cadence) notice(pools []model.Pool, ended bool) {
 	c.stirred = c.stirred || ended
 	allowed := map[string]map[model.Reason]int{}
@@ -36,13 +36,13 @@ func (c *cadence) notice(pools []model.Pool, ended bool) {
 	c.allowed = allowed
 }
 
-// planned takes in that a plan was made.
+// planned records that a plan was made.
 func (c *cadence) planned(at time.Time, took time.Duration) {
 	c.made, c.took, c.stirred = at, took, false
 }
 
-// due reports whether a plan is due at least every period: it is sooner when an
-// intent is due, and for what has happened.
+// due reports whether a plan is due. It is due every period, and sooner if an
+// intent is due or after events that notice records.
 func (c *cadence) due(now time.Time, waiting intents, period time.Duration) bool {
 	return !now.Before(c.made.Add(waiting.wait(c.made, period))) || c.stirred && !now.Before(c.made.Add(repose*c.took))
 }

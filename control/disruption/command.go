@@ -12,7 +12,7 @@ import (
 	"karpenter/model"
 )
 
-// decision says what the command comes to.
+// decision names the kind of command, for labels and log lines.
 func decision(c *model.Command) string {
 	switch {
 	case len(c.Nodes) == 0:
@@ -54,7 +54,7 @@ func text(c *model.Command) string {
 	return fmt.Sprintf("%s: %s%s", decision(c), nodesText(c), becomes(c))
 }
 
-// textFor is as text, for what is told of one of the command's nodes.
+// textFor is like text, for events about one of the command's nodes.
 func textFor(c *model.Command, node string) string {
 	if len(c.Nodes) == 1 {
 		return text(c)

@@ -14,7 +14,7 @@ import (
 	"karpenter/model"
 )
 
-// quiet is how long a node that stays is not told the same again.
+// quiet is how long the same event is not repeated for a node that stays.
 const quiet = 15 * time.Minute
 
 // The least score a consolidation must have in pools whose policy is Balanced,
@@ -24,14 +24,14 @@ const (
 	threshold = 1.0 / balance
 )
 
-// stays keeps what is told of every node of a large cluster from filling the queue
-// of events, which drops what is more than a thousand. What is left out is told by
-// the passes that follow.
+// stays limits events about nodes that stay, so that a large cluster does not
+// fill the queue of events, which drops events above a thousand. Later passes
+// publish the events that are left out.
 var stays = events.Limit{PerSecond: 20, Burst: 400}
 
-// stayed returns what there is to tell about a node that stays, if anything.
-// Budgets are told on the NodePool; that pods are expected, or a node is not
-// quiet yet, is true only for a moment.
+// stayed returns the event about a node that stays, if there is one. Budgets
+// have events on the NodePool. Causes that last only for a moment have none:
+// pods are expected on the node, or the node is not quiet yet.
 func stayed(o client.Object, stay *model.Stay) (events.Event, bool) {
 	switch {
 	case stay.Buffer != "", stay.Cause == model.ByNode:
@@ -49,9 +49,9 @@ func blocked(o client.Object, why string) events.Event {
 	return events.Event{Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked", Message: "Not disrupted: " + why, Limit: stays}
 }
 
-// unconsolidatable is told again when the cause is another. The words are
-// another for every change of prices or pods, so they do not count, but where
-// they are the policy's.
+// unconsolidatable returns an event that is repeated if the cause changes. The
+// message is not compared, because it differs with every change of prices or
+// pods, except for causes that come from the policy.
 func unconsolidatable(o client.Object, cause model.Cause, why string) events.Event {
 	same := string(cause)
 	if cause == model.ByPolicy {

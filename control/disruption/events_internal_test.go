@@ -22,9 +22,9 @@ type told map[types.UID]int
 
 func (t told) Event(o runtime.Object, _, _, _ string) { t[o.(client.Object).GetUID()]++ }
 
-// TestEveryNodeIsTold covers a large cluster none of whose nodes can go: each is
+// TestUnconsolidatableEventsOfEveryNode covers a large cluster none of whose nodes can go: each is
 // told why within some passes, and no pass says more than the queue of events holds.
-func TestEveryNodeIsTold(t *testing.T) {
+func TestUnconsolidatableEventsOfEveryNode(t *testing.T) {
 	const nodes = 2000
 	clk, sink := clocktesting.NewFakePassiveClock(time.Unix(0, 0)), told{}
 	recorder := events.NewPublisher(sink, clk)

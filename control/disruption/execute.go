@@ -40,7 +40,7 @@ type execution struct {
 // replacement is a NodeClaim that an execution waits for.
 type replacement struct {
 	name  string
-	ready bool // has been initialized; what happens to its health later is not ours
+	ready bool // has been initialized; its later health does not matter here
 }
 
 // names returns the names of the replacements.
@@ -52,12 +52,12 @@ func (x *execution) names() []string {
 	return out
 }
 
-// progress is what one look at an execution found.
+// progress is the state of an execution in one pass.
 type progress struct {
 	events  []events.Event
 	deleted []*v1.NodeClaim // in this pass
 	done    bool            // all its nodes are going
-	lost    string          // the replacement that will never be there
+	lost    string          // the replacement that can never become ready
 	err     error           // deletions that failed
 }
 
@@ -66,7 +66,7 @@ func timeLimit(nodes int) time.Duration {
 	return min(max(80*time.Millisecond*time.Duration(nodes), 10*time.Minute), time.Hour)
 }
 
-// enter takes the execution in.
+// enter adds the execution.
 func (l *Loop) enter(x *execution) {
 	if l.executing == nil {
 		l.executing = map[string]*execution{}
@@ -85,8 +85,8 @@ func (l *Loop) drop(x *execution) {
 	}
 }
 
-// advance takes executions as far as they go now, and reports whether any of
-// them ended. Those that fail are undone.
+// advance continues executions as far as possible now, and reports whether any
+// of them ended. It undoes those that fail.
 func (l *Loop) advance(ctx context.Context, s *scope, executions []*execution) (ended bool) {
 	executions = slices.Clone(executions)
 	found := make([]progress, len(executions))
@@ -163,8 +163,8 @@ func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
 	return p
 }
 
-// allGoing reports whether all nodes of the execution are gone or going: by our
-// hand, or by another client's.
+// allGoing reports whether all nodes of the execution are deleted or being
+// deleted, by this process or by another client.
 func (s *scope) allGoing(x *execution) bool {
 	return !slices.ContainsFunc(x.command.Nodes, func(n model.Target) bool { return s.lives(n.Claim) })
 }
@@ -184,8 +184,9 @@ func (s *scope) duplicated(claim *v1.NodeClaim) bool {
 	return known && node == nil
 }
 
-// remove deletes the claim, whatever its UID when it has none, and reports
-// whether it did so. Nil stands for one that is gone already.
+// remove deletes the claim, and reports whether it did so. If the claim has a
+// UID, only that object is deleted. Nil stands for a claim that is deleted
+// already.
 func (l *Loop) remove(ctx context.Context, claim *v1.NodeClaim) (bool, error) {
 	if claim == nil || claim.DeletionTimestamp != nil {
 		return false, nil
@@ -204,8 +205,8 @@ func (l *Loop) remove(ctx context.Context, claim *v1.NodeClaim) (bool, error) {
 	return true, nil
 }
 
-// reschedulable counts the pods of the node that need another place. Pods that
-// cannot be listed count as none.
+// reschedulable counts the pods of the node that must be rescheduled. If they
+// cannot be listed, it returns 0.
 func (l *Loop) reschedulable(ctx context.Context, node *corev1.Node) int {
 	if node == nil {
 		return 0

@@ -20,7 +20,7 @@ type intent struct {
 // intents are the commands seen so far, oldest first.
 type intents []intent
 
-// confirmation is what a plan makes of the intents.
+// confirmation is the result of comparing the intents with a plan.
 type confirmation struct {
 	next    intents         // those that are still in the plan, and those that are new
 	found   []model.Command // the new ones
@@ -28,10 +28,10 @@ type confirmation struct {
 	dropped []model.Command // those that the plan no longer has, as last planned
 }
 
-// confirm compares the intents with the commands of a plan. A command is the
-// same when it takes the same nodes away for the same reason. The latest form
-// of it counts. A new one is due after the delay, which drift and repair do not have:
-// nothing is saved by them that could turn out not to be.
+// confirm compares the intents with the commands of a plan. Two commands are
+// the same if they remove the same nodes for the same reason. The latest form
+// counts. A new command is due after the delay, except for drift and repair:
+// their purpose is not a saving, so there is no saving to confirm.
 func (old intents) confirm(commands []model.Command, now time.Time, delay time.Duration) confirmation {
 	var out confirmation
 	planned := map[string]*model.Command{}

@@ -50,20 +50,22 @@ type World interface {
 	Unmark(claims ...string)
 }
 
-// Placer carries out where the pods of commands go. It is safe for concurrent
-// use.
+// Placer launches replacements and plans the pods of commands. It is safe for
+// concurrent use.
 type Placer interface {
-	// Replace creates a NodeClaim for each launch, all of them within the limits
-	// of their pools or none, made from the pools, and returns the names. Their
-	// pods are planned on them. With an error, the names are those of the claims
-	// that exist all the same, on which no pod is planned.
+	// Replace creates a NodeClaim for each launch from the given pools, and
+	// plans the pods of the launch on it. It creates all claims within the
+	// limits of their pools, or none, and returns their names. If it returns an
+	// error, the names are those of claims that were created nevertheless, on
+	// which no pod is planned.
 	Replace(ctx context.Context, reason model.Reason, launches []model.Launch, pools map[string]*v1.NodePool) ([]string, error)
 	// Move plans pods on nodes of the Snapshot and keeps these nodes from being
 	// disrupted for a while.
 	Move(s *model.Snapshot, placements []model.Placement)
 }
 
-// Catalogue brings the World up to what can be launched now, and its prices.
+// Catalogue updates the World with the instance types that can be launched now,
+// and their prices.
 type Catalogue interface {
 	Refresh(ctx context.Context) error
 }
@@ -78,9 +80,9 @@ type Loop struct {
 	Catalogue Catalogue
 	// Decide makes the Plan whose Commands are carried out.
 	Decide func(*model.Snapshot) *model.Plan
-	// Ready reports whether the World has heard of everything that existed
+	// Ready reports whether the World has received every object that existed
 	// when the process started. Until then, nodes may look emptier than they
-	// are, and nothing is done.
+	// are, and the loop does nothing.
 	Ready       func() bool
 	Events      events.Recorder
 	Clock       clock.PassiveClock
@@ -97,9 +99,9 @@ type Loop struct {
 	Parallel int
 	// Repairs has unhealthy nodes repaired; nil = they are not.
 	Repairs *Repairs
-	// Started is told of each command that was started, with the Snapshot it was
-	// planned on and the names of the NodeClaims that were created for it. It must not
-	// block or modify anything; nil means no call.
+	// Started is called for each command that was started, with the Snapshot of
+	// its plan and the names of the NodeClaims that were created for it. It
+	// must not block or modify anything; nil means no call.
 	Started func(s *model.Snapshot, c *model.Command, claims []string)
 	// NewID names commands in the log; nil means random UUIDs.
 	NewID func() string
@@ -189,7 +191,7 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 	return reconcile.Result{RequeueAfter: l.intents.wait(s.now, orDefault(l.Period, DefaultPeriod))}, nil
 }
 
-// underWay reports whether there is something to look after between two plans.
+// underWay reports whether there is work between two plans.
 func (l *Loop) underWay() bool { return len(l.executions)+len(l.leftovers) > 0 }
 
 // poll is the time until what is under way is looked at again.
@@ -200,8 +202,8 @@ func (l *Loop) poll() time.Duration {
 	return busyPoll
 }
 
-// toDecide reports whether this pass is to make a plan. One with nothing else to
-// look after is.
+// toDecide reports whether this pass makes a plan. A pass without other work
+// always does.
 func (l *Loop) toDecide(s *scope) bool {
 	return !l.underWay() || l.cadence.due(s.now, l.intents, orDefault(l.Period, DefaultPeriod))
 }
@@ -221,8 +223,9 @@ func orDefault(d, preset time.Duration) time.Duration {
 	return d
 }
 
-// open reads what the pass works on. The pools come first: what replaces a node
-// must not be made from newer ones than it was planned with.
+// open reads what the pass works on. It reads the pools first, because a
+// replacement must not be made from a newer version of a pool than it was
+// planned with.
 func (l *Loop) open(ctx context.Context) (*scope, error) {
 	pools, claims, nodes := &v1.NodePoolList{}, &v1.NodeClaimList{}, &corev1.NodeList{}
 	err := errors.Join(l.Client.List(ctx, pools), l.Client.List(ctx, claims, client.UnsafeDisableDeepCopy), l.Client.List(ctx, nodes, client.UnsafeDisableDeepCopy))
@@ -259,8 +262,8 @@ func (l *Loop) open(ctx context.Context) (*scope, error) {
 	return s, nil
 }
 
-// decide has the plan made and measures that. The plan is made with what is
-// being confirmed in mind.
+// decide makes the plan, which takes the intents into account, and measures how
+// long that takes.
 func (l *Loop) decide(s *scope) {
 	intended := *s.snapshot
 	intended.Intents = l.intents.model()
@@ -272,7 +275,7 @@ func (l *Loop) decide(s *scope) {
 	l.Metrics.decided(s.plan, took)
 }
 
-// confirm brings the intents up to the plan and returns the commands to carry
+// confirm updates the intents from the plan, and returns the commands to carry
 // out now.
 func (l *Loop) confirm(s *scope) []model.Command {
 	c := l.intents.confirm(s.plan.Commands, s.now, orDefault(l.Delay, DefaultDelay))

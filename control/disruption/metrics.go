@@ -62,9 +62,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// decided shows how long a plan took, and how many nodes it found that may be
-// disrupted for each reason: those that it removes, and those that it keeps
-// for nothing but budgets, pods without another place, or money.
+// decided publishes how long a plan took, and how many nodes are eligible for
+// disruption for each reason: those that the plan removes, and those that it
+// keeps only because of budgets, because their pods fit nowhere else, or
+// because nothing is saved.
 func (m *Metrics) decided(plan *model.Plan, took time.Duration) {
 	for _, l := range [][2]string{
 		{lower(model.Unhealthy), ""}, {lower(model.Empty), "empty"}, {lower(model.Drifted), ""}, {lower(model.Underutilized), "multi"}, {lower(model.Underutilized), "single"},

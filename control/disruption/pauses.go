@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// leastPause is how long a node is left alone after a command for it has
-	// failed, at least: long enough for observers to see that it takes pods again.
+	// leastPause is the minimum time for which a node is not disrupted after a
+	// command for it has failed. It is long enough for users to see that the
+	// node takes pods again.
 	leastPause = time.Minute
-	// mostPause is how long it is left alone at most for a failed replacement
-	// that does not go away.
+	// mostPause is the maximum time, if a failed replacement is not deleted.
 	mostPause = 30 * time.Minute
 )
 
-// pauses is the nodes whose commands have failed recently, by claim. The zero
-// value is ready for use.
+// pauses holds the nodes whose commands have failed recently, by claim. The
+// zero value is ready for use.
 type pauses map[string]pause
 
-// pause is from when on, and until which replacements are gone or are nodes like
-// any other, a node is left alone.
+// pause is the time since which a node is not disrupted, and the failed
+// replacements that must be deleted or have become nodes before the pause ends.
 type pause struct {
 	since  time.Time
 	awaits []string // claims
 }
 
-// begin leaves the nodes of the claims alone after their command has failed.
+// begin starts a pause for the nodes of the claims, whose command has failed.
 func (p *pauses) begin(x *execution, claims []string, now time.Time) {
 	if *p == nil {
 		*p = pauses{}
@@ -46,8 +46,8 @@ func (p *pauses) begin(x *execution, claims []string, now time.Time) {
 	}
 }
 
-// keep returns the nodes of the Snapshot with a reason on those that are left
-// alone, and forgets pauses that have ended.
+// keep returns the nodes of the Snapshot, with paused nodes marked as blocked,
+// and forgets pauses that have ended.
 func (p pauses) keep(s *scope) []model.Node {
 	nodes := s.snapshot.Nodes
 	cloned := false

@@ -25,7 +25,7 @@ type failure struct {
 	why  error
 }
 
-// fail gives an execution up. The next pass takes the marks of its nodes back.
+// fail abandons an execution. The next pass removes the marks from its nodes.
 //
 // Its replacements may be of use: those that are initialized are nodes like any
 // other, and those that have not joined when time is up may still do so, or are
@@ -55,7 +55,7 @@ func (l *Loop) fail(ctx context.Context, s *scope, x *execution, f failure) {
 	l.reportFailure(ctx, x, missing, f.why)
 }
 
-// leave notes that a claim was made for a command that did not come to pass.
+// leave records that a claim was made for a command that failed.
 func (l *Loop) leave(claim string) {
 	if l.leftovers == nil {
 		l.leftovers = map[string]bool{}
@@ -80,7 +80,7 @@ func (l *Loop) discard(ctx context.Context, s *scope) error {
 	for _, name := range slices.Sorted(maps.Keys(l.leftovers)) {
 		claim, n := s.claims[name], s.managed[name]
 		switch {
-		case claim == nil && n == nil: // gone, or no one has heard of it for long
+		case claim == nil && n == nil: // deleted, or not seen for a long time
 			claim = &v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		case claim == nil || n == nil: // one of the caches is behind
 			continue

@@ -45,8 +45,8 @@ type illness struct {
 	escalated bool // it is replaced because rebooting has not helped
 }
 
-// diagnose finds the nodes to repair and says so in the pass's Snapshot. What
-// keeps a node from being repaired although a policy wants it, it publishes.
+// diagnose finds the nodes to repair and marks them in the pass's Snapshot. If
+// something prevents a repair that a policy demands, it publishes an event.
 func (l *Loop) diagnose(ctx context.Context, s *scope) {
 	if l.Repairs == nil {
 		return
@@ -80,9 +80,9 @@ func (l *Loop) diagnose(ctx context.Context, s *scope) {
 	s.snapshot = &snapshot
 }
 
-// illnessOf returns what a repair policy wants done about the node, nil if that
-// is nothing, or if the node is not to be looked at: it is on its way in or out,
-// or pods are expected on it.
+// illnessOf returns the repair that a policy demands for the node. It returns
+// nil if none is due, or if the node is starting, is being removed, or pods are
+// expected on it.
 func (l *Loop) illnessOf(s *scope, n *model.Node) *illness {
 	claim := s.claims[n.Claim]
 	if claim == nil || !n.Registered || n.Deleting || claim.DeletionTimestamp != nil || conditions.IsTrue(claim, v1.RebootingCondition) {

@@ -17,7 +17,7 @@ import (
 	"karpenter/model"
 )
 
-// abnormal is a pause between two passes that is worth a word.
+// abnormal is a time between two passes that is long enough to be logged.
 const abnormal = 15 * time.Minute
 
 // shownTypes is how many instance types of a replacement are logged.
@@ -141,7 +141,7 @@ func (l *Loop) reportPause(ctx context.Context) {
 	l.began = now
 }
 
-// reportTrouble logs what is tried again.
+// reportTrouble logs an error after which the execution is tried again.
 func (l *Loop) reportTrouble(ctx context.Context, x *execution, err error) {
 	log.FromContext(ctx).Error(err, "disruption makes no progress", "command-id", x.id)
 }
@@ -171,8 +171,8 @@ func (l *Loop) countMove(s *scope, decision string, pools ...string) {
 	}
 }
 
-// countRejected counts the consolidations that the policy Balanced rejects and
-// did not reject in the last plan.
+// countRejected counts the consolidations that the policy Balanced rejects now
+// and did not reject in the last plan.
 func (l *Loop) countRejected(s *scope) {
 	rejected := map[string]bool{}
 	for i := range s.plan.Stays {
@@ -215,8 +215,8 @@ func (l *Loop) reportFound(s *scope, c *model.Command) {
 	}
 }
 
-// reportDropped counts and tells that a command was not confirmed: of those of
-// its nodes that are not being removed anyway.
+// reportDropped counts and reports a command that was not confirmed, for those
+// of its nodes that are not being removed anyway.
 func (l *Loop) reportDropped(s *scope, c *model.Command) {
 	going := map[string]bool{}
 	for i := range s.plan.Commands {
@@ -236,8 +236,7 @@ func (l *Loop) reportDropped(s *scope, c *model.Command) {
 	}
 }
 
-// category says in a word why the plan no longer has the command, by what it
-// says of its nodes.
+// category returns in one word why the plan no longer has the command.
 func (s *scope) category(c *model.Command) string {
 	for _, n := range c.Nodes {
 		for _, stay := range s.plan.Stays {
@@ -257,9 +256,10 @@ func (s *scope) category(c *model.Command) string {
 	return "unknown"
 }
 
-// reportStays tells why nodes are kept: those that the plan has looked at, those
-// that no one may disrupt, and those whose pool keeps them for ever. Nodes that
-// start or go away say so themselves.
+// reportStays publishes why nodes are kept: nodes that the plan has examined,
+// nodes that must not be disrupted, and nodes whose pool never consolidates. It
+// skips nodes that start or are being removed, because their own status shows
+// that.
 func (l *Loop) reportStays(s *scope) {
 	for i := range s.plan.Stays {
 		stay := &s.plan.Stays[i]

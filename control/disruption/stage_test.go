@@ -61,14 +61,14 @@ type stage struct {
 	creates  int               // claims that Placer made
 	marks    map[string]bool   // claims marked for deletion
 	awaited  map[string]bool   // nodes and claims that a pending pod is planned on
-	moved    []string          // what Move was told
+	moved    []string          // arguments of Move
 	script   *model.Plan       // what Decide returns; nil = what the solver does
 	asked    []model.Intent    // of the last Decide
 	decided  []time.Time       // when Decide was called
 	takes    time.Duration     // how long Decide takes
 	blocked  map[string]string // why nodes are blocked, by node
 	held     string            // what the pods of n1 hold it with
-	buffered string            // node that a buffer keeps room on
+	buffered string            // node that a buffer keeps capacity on
 	unready  bool
 	over     bool   // the context ends while the next pass decides
 	end      func() // ends it

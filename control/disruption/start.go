@@ -16,16 +16,16 @@ import (
 	"karpenter/model"
 )
 
-// begun is what came of starting a command.
+// begun is the result of starting a command.
 type begun struct {
 	execution *execution // nil when it was not started
 	rebooting bool       // the command is done: its node reboots
-	left      []string   // claims that were created all the same
+	left      []string   // claims that were created although the start failed
 	err       error
 }
 
-// start starts those of the commands that nothing speaks against now, all at
-// once, and returns the executions. The others stay intents.
+// start starts all commands that are still allowed, in parallel, and returns
+// the executions. The others stay intents.
 func (l *Loop) start(ctx context.Context, s *scope, due []model.Command) ([]*execution, error) {
 	due = l.admit(s, due)
 	outcomes := make([]begun, len(due))
@@ -78,7 +78,7 @@ func (l *Loop) admit(s *scope, due []model.Command) []model.Command {
 	})
 }
 
-// admission is what may be disrupted, less what has been taken already.
+// admission is what may still be disrupted in this pass.
 type admission struct {
 	nodes  map[string]*model.Node // by name
 	claims map[string]*model.Node // by claim
@@ -109,7 +109,7 @@ func newAdmission(s *model.Snapshot) *admission {
 }
 
 // take reports whether the command may start, and counts its nodes if so. Every
-// node that goes counts against every budget, whatever it goes for.
+// removed node counts against every budget, for any reason.
 func (a *admission) take(c *model.Command) bool {
 	want := map[string]int{}
 	for _, n := range c.Nodes {
@@ -170,7 +170,7 @@ func counts(n *model.Node, reason model.Reason) bool {
 	return true
 }
 
-// mayGo reports whether nothing about the node itself forbids to take it away.
+// mayGo reports whether the node itself permits its disruption.
 func mayGo(n *model.Node, reason model.Reason) bool {
 	d := &n.Disruption
 	switch {
@@ -261,8 +261,8 @@ func (l *Loop) markAll(ctx context.Context, s *scope, c model.Command) (model.Co
 	return rest, nil
 }
 
-// mark says on the objects that they are about to go. A Node that is gone
-// already needs no mark.
+// mark marks the objects as about to be removed. A Node that is deleted already
+// needs no mark.
 func (l *Loop) mark(ctx context.Context, claim *v1.NodeClaim, node *corev1.Node, reason model.Reason) error {
 	taint := v1.DisruptedNoScheduleTaint()
 	if node != nil && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
@@ -279,7 +279,8 @@ func (l *Loop) mark(ctx context.Context, claim *v1.NodeClaim, node *corev1.Node,
 	return client.IgnoreNotFound(l.Client.Status().Patch(ctx, told, locked(claim)))
 }
 
-// locked is a patch that fails when the object is not as it was read.
+// locked returns a patch that fails if the object has changed since it was
+// read.
 func locked(stored client.Object) client.Patch {
 	return client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 }

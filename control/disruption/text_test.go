@@ -17,8 +17,8 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// TestText runs the cases in testdata.
-func TestText(t *testing.T) {
+// TestDisruptionCommandText runs the cases in testdata.
+func TestDisruptionCommandText(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := newStage(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

@@ -17,22 +17,21 @@ const (
 	// repeatedly is how many instances in a row have to fail to join for
 	// replacements to be halted.
 	repeatedly = 2
-	// leastWait and mostWait bound the time from a failure to the next
-	// attempt. It is as long as there have been failures already.
+	// leastWait and mostWait bound the time from a failure to the next attempt.
+	// The wait is as long as the time since the first failure.
 	leastWait = time.Minute
 	mostWait  = 10 * time.Minute
 )
 
-// trouble is that instances of a pool do not become nodes: that several have
-// failed to, and none has succeeded since.
+// trouble means that instances of a pool do not become nodes: several have
+// failed, and none has succeeded since.
 type trouble struct {
 	since, last     time.Time // the first and the last failure known
 	reason, message string
 }
 
-// troubleOf returns what keeps the pool's instances from becoming nodes, or
-// nil. What the pool's conditions say counts, so that a restart forgets
-// little.
+// troubleOf returns the trouble of the pool, or nil. It also reads the pool's
+// conditions, so a restart loses little.
 func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
 	var out *trouble
 	blame := func(times []time.Time, reason, message string) {
@@ -60,7 +59,7 @@ func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
 	out.since = later(out.since, t.joined)
 	last := out.last
 	if halted := conditions.Get(pool, v1.RolloutHaltedCondition); halted != nil {
-		last = later(last, halted.LastTransitionTime.Time) // what came before may be forgotten
+		last = later(last, halted.LastTransitionTime.Time) // earlier failures may be forgotten
 	}
 	if !t.joined.Before(last.Truncate(time.Second)) {
 		return nil
@@ -68,8 +67,8 @@ func troubleOf(pool *v1.NodePool, t tally, failed []time.Time) *trouble {
 	return out
 }
 
-// editedAt returns when the pool or its node class was edited, as far as no
-// instance has shown since then what comes of it; zero when one has.
+// editedAt returns when the pool or its node class was edited, or the zero time
+// if an instance has succeeded or failed since then.
 func editedAt(pool *v1.NodePool) time.Time {
 	health := conditions.Get(pool, v1.NodeRegistrationHealthyCondition)
 	if health == nil || health.Status != metav1.ConditionUnknown {
@@ -78,10 +77,9 @@ func editedAt(pool *v1.NodePool) time.Time {
 	return health.LastTransitionTime.Time
 }
 
-// halt returns the condition RolloutHalted as it is to be, nil for none, and
-// how long that holds if nothing happens, 0 for ever. True lets no node be
-// replaced by instances of the pool; Unknown lets one, to see whether it works
-// again.
+// halt returns the condition RolloutHalted, or nil for none, and how long it
+// stays valid without an event, 0 for forever. With True, no node is replaced
+// by instances of the pool. With Unknown, one node is replaced, as an attempt.
 func halt(pool *v1.NodePool, t tally, x *trouble, now time.Time) (*metav1.Condition, time.Duration) {
 	if x == nil {
 		return nil, t.wait(now)

@@ -8,8 +8,8 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// setConsolidatable sets or clears the condition Consolidatable. It returns
-// how long it is until the condition can come true by time alone, 0 for never.
+// setConsolidatable sets or clears the condition Consolidatable. It returns the
+// time until the condition can become true without an event, 0 for never.
 func setConsolidatable(claim *v1.NodeClaim, pool *v1.NodePool, now time.Time) (time.Duration, error) {
 	after := pool.Spec.Disruption.ConsolidateAfter.Duration
 	initialized, ok := isInitialized(claim)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drift keeps what is said about nodes that could be disrupted, and
-// watches over the roll-outs that follow.
+// Package drift maintains the conditions of nodes that could be disrupted, and
+// controls the rollouts that follow.
 //
-// Reconciler is the controller nodeclaim.disruption. It keeps two conditions
-// of a NodeClaim, each there or not there, never False:
+// Reconciler is the controller nodeclaim.disruption. It maintains two
+// conditions of a NodeClaim, each of which is True or absent, never False:
 //
-//   - Drifted: the instance no longer is what its NodePool or its node class
-//     asks for. The reason says in what; the transition time is the drift's age.
+//   - Drifted: the instance no longer matches its NodePool or its node class. The reason names
+//     the difference; the transition time is when it was found.
 //   - Consolidatable: its node has been quiet for the consolidateAfter of its
 //     pool.
 //

@@ -15,9 +15,9 @@ import (
 const (
 	// remembered is how many failures are kept of each pool.
 	remembered = 4
-	// givenUpAfter is the age from which on a claim that goes without having
-	// become a node for pods was abandoned. Those that find no capacity go
-	// sooner, and say nothing about instances.
+	// givenUpAfter is the minimum age at which the deletion of a claim that has
+	// not become a node counts as a failed instance. Claims without capacity
+	// are deleted sooner, and tell nothing about instances.
 	givenUpAfter = 4 * time.Minute
 )
 
@@ -40,7 +40,7 @@ type failure struct {
 	at    time.Time
 }
 
-// gone takes in that the claim is being deleted since then.
+// gone records when the deletion of the claim began.
 func (f *failures) gone(claim *v1.NodeClaim, at time.Time) {
 	if _, ok := isInitialized(claim); ok || at.Sub(claim.CreationTimestamp.Time) < givenUpAfter {
 		return
@@ -63,8 +63,8 @@ func (f *failures) gone(claim *v1.NodeClaim, at time.Time) {
 	f.pools[name] = p
 }
 
-// joined takes in that the claim has become a node: what failed before counts no
-// more.
+// joined records that the claim has become a node. Earlier failures no longer
+// count.
 func (f *failures) joined(claim *v1.NodeClaim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

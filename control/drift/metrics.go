@@ -4,7 +4,7 @@ package drift
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics shows how far roll-outs are.
+// Metrics publishes the progress of rollouts.
 type Metrics struct {
 	drifted, halted *prometheus.GaugeVec
 }

@@ -7,8 +7,8 @@ import (
 	"karpenter/model"
 )
 
-// outdated returns in what the claim differs from what its pool asks for now,
-// as far as the API tells, or "".
+// outdated returns the reason if the claim differs from its pool, as far as the
+// API objects show, or "".
 func outdated(claim *v1.NodeClaim, pool *v1.NodePool, known v1.Labels) string {
 	if hashDiffers(claim, pool) {
 		return v1.NodePoolDriftedReason
@@ -32,7 +32,8 @@ func hashDiffers(claim *v1.NodeClaim, pool *v1.NodePool) bool {
 		theirs[v1.NodePoolHashAnnotationKey] != ours[v1.NodePoolHashAnnotationKey]
 }
 
-// labelsOf returns the claim's labels as what its instance is.
+// labelsOf returns the claim's labels as requirements that describe its
+// instance.
 func labelsOf(claim *v1.NodeClaim, known v1.Labels) model.Requirements {
 	canonical := make(map[string]string, len(claim.Labels))
 	for key, value := range claim.Labels {
@@ -44,8 +45,8 @@ func labelsOf(claim *v1.NodeClaim, known v1.Labels) model.Requirements {
 	return model.LabelRequirements(canonical)
 }
 
-// demand returns the requirements of the pool's template, without those its
-// labels stand for.
+// demand returns the requirements of the pool's template, without those that
+// come from its labels.
 func demand(pool *v1.NodePool, known v1.Labels) model.Requirements {
 	var out model.Requirements
 	for _, r := range pool.Spec.Template.Spec.Requirements {

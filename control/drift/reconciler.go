@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// period is the time between two looks at a claim nothing happens to.
+	// period is the time between two reconciles of a claim without events.
 	period = 5 * time.Minute
 )
 
@@ -42,8 +42,8 @@ type Reconciler struct {
 	types typeMemory
 }
 
-// Register adds the controller to the manager. Pods need no watch: that they
-// come and go is written on the claim.
+// Register adds the controller to the manager. Pods need no watch, because
+// status.lastPodEventTime of the claim records when they change.
 func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) error {
 	managed := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return cloud.Manages(r.Provider, o.(*v1.NodeClaim).Spec.NodeClassRef)
@@ -105,7 +105,7 @@ func (r *Reconciler) write(ctx context.Context, stored, claim *v1.NodeClaim) err
 // setDrifted sets or clears the condition Drifted.
 func (r *Reconciler) setDrifted(ctx context.Context, claim *v1.NodeClaim, pool *v1.NodePool, now time.Time) error {
 	if unreadable.Error(pool) != nil {
-		return nil // it is not known what the pool asks for
+		return nil // the requirements of the pool are unknown
 	}
 	if !conditions.IsTrue(claim, v1.LaunchedCondition) {
 		return unset(claim, v1.DriftedCondition, now)
@@ -113,7 +113,7 @@ func (r *Reconciler) setDrifted(ctx context.Context, claim *v1.NodeClaim, pool *
 	reason, err := r.reason(ctx, claim, pool, now)
 	switch {
 	case cloud.IsNotFound(err):
-		return nil // the instance is gone, and others see to that
+		return nil // the instance is gone, and another controller handles that
 	case err != nil:
 		return fmt.Errorf("drift of node claim %s: %w", claim.Name, err)
 	case reason == "":
@@ -126,8 +126,8 @@ func (r *Reconciler) setDrifted(ctx context.Context, claim *v1.NodeClaim, pool *
 	return nil
 }
 
-// reason returns why the claim is not what is asked for, or "". What follows
-// from the API alone comes first.
+// reason returns why the claim has drifted, or "". It compares API objects
+// before it asks the provider.
 func (r *Reconciler) reason(ctx context.Context, claim *v1.NodeClaim, pool *v1.NodePool, now time.Time) (string, error) {
 	if reason := outdated(claim, pool, r.Labels); reason != "" {
 		return reason, nil
@@ -142,7 +142,7 @@ func (r *Reconciler) reason(ctx context.Context, claim *v1.NodeClaim, pool *v1.N
 	return r.Provider.IsDrifted(ctx, claim)
 }
 
-// unset removes the condition. It leaves a claim alone that does not have it.
+// unset removes the condition if the claim has it.
 func unset(claim *v1.NodeClaim, condition string, now time.Time) error {
 	if conditions.Get(claim, condition) == nil {
 		return nil

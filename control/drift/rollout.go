@@ -24,9 +24,9 @@ import (
 	"karpenter/kube/events"
 )
 
-// Rollout is the controller nodepool.rollout. It says on a NodePool how far
-// its nodes are what it asks for, and has its instances replace no nodes while
-// they do not become nodes themselves. The exported fields are required.
+// Rollout is the controller nodepool.rollout. It reports on a NodePool how many
+// of its nodes match it, and halts replacements by instances of the pool while
+// such instances do not become nodes. The exported fields are required.
 type Rollout struct {
 	Client   client.Client
 	Provider cloud.Provider
@@ -58,7 +58,7 @@ func (r *Rollout) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	pool, now := stored.DeepCopy(), r.Clock.Now()
 	hash := pool.Hash()
 	t := count(claims.Items, hashed(pool, hash), r.Labels, now)
-	t.joined = later(t.joined, editedAt(pool)) // failures before that say as little as those before a success
+	t.joined = later(t.joined, editedAt(pool)) // earlier failures do not count, as after a success
 	halted, again := halt(pool, t, troubleOf(pool, t, r.failures.after(pool.Name, hash, t.joined)), now)
 	set := pool.StatusConditions(now)
 	set.Set(rolledOut(t, halted))
@@ -79,8 +79,8 @@ func (r *Rollout) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// hashed returns the pool with the hash it has, which its annotations may be
-// late to say.
+// hashed returns the pool with its current hash, because its annotations may
+// not have the hash yet.
 func hashed(pool *v1.NodePool, hash string) *v1.NodePool {
 	out := *pool
 	out.Annotations = maps.Clone(pool.Annotations)
@@ -118,7 +118,7 @@ func (r *Rollout) write(ctx context.Context, stored, pool *v1.NodePool) error {
 	return nil
 }
 
-// tell says what has changed between before and after.
+// tell publishes events about the changes between before and after.
 func (r *Rollout) tell(ctx context.Context, before, after *v1.NodePool, t tally) {
 	old, halted := conditions.Get(before, v1.RolloutHaltedCondition), conditions.Get(after, v1.RolloutHaltedCondition)
 	r.Metrics.show(after.Name, t, halted != nil)

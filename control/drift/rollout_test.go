@@ -29,8 +29,8 @@ func TestRegisterRollout(t *testing.T) {
 //
 //	nodes A B …       claims of pool "default" as it is now, launched and joined
 //	coming A B …      claims of the same kind, launched
-//	join A B …        they join, and the watch says so
-//	fail A B …        they are abandoned, and the watch says so
+//	join A B …        they join, and the watch shows it
+//	fail A B …        they are abandoned, and the watch shows it
 //	hash POOL, restart
 //	                  as in setup
 func rollout(c *controltest.Cluster) {

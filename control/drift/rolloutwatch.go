@@ -45,8 +45,8 @@ func (r *Rollout) Register(mgr manager.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-// gather names the pool of a claim, a while later. What has happened to the
-// claim itself is noted at once.
+// gather enqueues the pool of a claim after a delay. It records at once what
+// has happened to the claim.
 func (r *Rollout) gather() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(o client.Object, q queue) {

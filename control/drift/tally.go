@@ -12,18 +12,18 @@ import (
 )
 
 // lateAfter is how long an instance may take until its node is ready for pods.
-// It is a minute less than it takes to give up replacing a node, so that
-// nothing is begun in between.
+// It is a minute less than the time limit of a replacement, so that no
+// replacement starts in between.
 const lateAfter = 9 * time.Minute
 
-// tally is where the claims of a pool stand.
+// tally counts the claims of a pool by state.
 type tally struct {
 	all       int
-	left      int         // claims that are not what the pool asks for, going or not
-	leaving   int         // those of them that are going, or whose replacement is under way
-	coming    int         // claims as the pool asks for that are no nodes for pods yet, but may become such
+	left      int         // claims that have drifted from the pool, being deleted or not
+	leaving   int         // those of them that are being deleted, or whose replacement is under way
+	coming    int         // claims that match the pool and are not ready for pods yet, but may become so
 	late      []time.Time // since when claims have been coming for too long
-	joined    time.Time   // when the last of those that are became one; zero = none is
+	joined    time.Time   // when the latest claim became ready for pods; zero = none has
 	replacing bool        // a drifted claim waits for its replacement
 	patience  time.Time   // when the next of those that are coming is late; zero = none will be
 }
@@ -70,14 +70,14 @@ func (t *tally) addNew(claim *v1.NodeClaim, now time.Time) {
 			t.patience = limit
 		}
 	case conditions.IsTrue(claim, v1.RegisteredCondition):
-		t.late = append(t.late, limit) // no one gives it up: it may stay so for ever
+		t.late = append(t.late, limit) // no timeout deletes it: it may stay in this state forever
 	default:
 		t.late = append(t.late, limit)
 		t.coming++
 	}
 }
 
-// wait returns how long it is until time alone changes the tally, 0 for ever.
+// wait returns the time until the tally changes without an event, 0 for never.
 func (t *tally) wait(now time.Time) time.Duration {
 	if t.patience.IsZero() {
 		return 0

@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// typeCheckAge is the age below which a claim's type is not looked for.
+	// typeCheckAge is the age below which a claim's type is not checked.
 	typeCheckAge = time.Hour
-	// typeCheckEvery is how long a type that was found is not looked for again.
+	// typeCheckEvery is how long a type that was found is not checked again.
 	typeCheckEvery = 30 * time.Minute
 	// missingFor is how long a type has to be missing, and missingTimes in how
-	// many answers, before it is taken for gone.
+	// many answers, before it counts as removed.
 	missingFor   = 30 * time.Minute
 	missingTimes = 3
-	// suspiciousFor is how long an answer that has lost more than a tenth of
-	// what there was is not believed.
+	// suspiciousFor is how long answers are ignored that have lost more than a
+	// tenth of the types and offerings.
 	suspiciousFor = 6 * time.Hour
 )
 
 // typeMemory remembers the answers of a provider about instance types. A cloud
 // that answers in part must not drift nodes that run well, so a type is gone
 // only when each of several answers over a time lacks it, none of them being
-// empty or suddenly much smaller than before. Nothing is remembered over a
-// restart: then the time begins again, which errs on the side of the node.
+// empty or suddenly much smaller than before. A restart forgets everything: the
+// time starts from the beginning, so a node is kept rather than replaced.
 //
 // The zero value is ready for use. Safe for concurrent use.
 type typeMemory struct {
@@ -67,8 +67,8 @@ func (t *typeMemory) isFresh(claim *v1.NodeClaim, now time.Time) bool {
 	return l.claim == claim.UID && !l.found.IsZero() && now.Sub(l.found) < typeCheckEvery
 }
 
-// isPlausible takes in an answer's size and reports whether to believe what is
-// missing in it.
+// isPlausible records the size of an answer, and reports whether types that it
+// lacks count as missing.
 func (t *typeMemory) isPlausible(pool string, size int, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,8 +97,8 @@ func (t *typeMemory) found(claim *v1.NodeClaim, now time.Time) {
 	t.setLocked(claim.Name, look{claim: claim.UID, found: now})
 }
 
-// missed notes that an answer lacks the claim's type, and reports whether to
-// take it for gone.
+// missed records that an answer lacks the claim's type, and reports whether the
+// type counts as removed.
 func (t *typeMemory) missed(claim *v1.NodeClaim, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,9 +160,10 @@ func sizeOf(all []*cloud.InstanceType) int {
 	return n
 }
 
-// offered reports whether one of the type's offerings is what the instance is,
-// available or not. An instance in reserved capacity may have become one on
-// demand when its reservation ended, whatever labels told reservations apart.
+// offered reports whether one of the type's offerings, available or not,
+// matches the instance. An instance in reserved capacity can become an
+// on-demand instance when its reservation ends, so the labels of reservations
+// are not compared.
 func offered(t *cloud.InstanceType, machine model.Requirements, wellKnown model.LabelSet) bool {
 	if capacityType, _ := machine.Value(model.LabelCapacityType); capacityType == v1.CapacityTypeReserved {
 		either := model.NewRequirement(model.LabelCapacityType, model.In, v1.CapacityTypeReserved, v1.CapacityTypeOnDemand)

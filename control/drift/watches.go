@@ -17,7 +17,7 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// watch has claims looked at when their pool is edited or hashed again, and
+// watch reconciles claims when the spec or the hash of their pool changes, and
 // when their node class changes in any way.
 func (r *Reconciler) watch(b *builder.Builder) error {
 	b.Watches(&v1.NodePool{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfPool),

@@ -2,9 +2,10 @@
 
 // Package expiration deletes NodeClaims that have reached their age limit.
 //
-// The limit is the one frozen on the claim when it was made. Expiry is
-// forceful: it asks neither budgets nor pods and waits for no replacement; the
-// drain that follows does respect them, within the claim's grace period.
+// The limit is copied to the claim when the claim is created. Expiration is
+// forceful: it does not wait for budgets, pods or replacements. The drain that
+// follows respects PodDisruptionBudgets and do-not-disrupt, within the claim's
+// grace period.
 package expiration
 
 import (

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package garbage brings the claims in the cluster and the instances in the
-// cloud back into step where an event was missed: claims whose instance is gone
-// are deleted, and instances whose claim is gone are ended.
+// Package garbage removes what missed events have left behind: it deletes
+// claims whose instance is gone, and terminates instances whose claim is gone.
 //
 // Invariants:
 //
-//  1. An answer that may be incomplete deletes nothing: if any list fails,
-//     the round is over.
-//  2. A claim whose Node is ready is kept whatever the provider says: the
-//     kubelet is alive. Any other goes only if the provider, asked for its
-//     instance, says that it is gone: a list may lag behind. That of an instance
-//     launched a short time ago says nothing: clouds may not know it yet.
-//  3. An instance is ended only when it has been without a claim for the grace
+//  1. Nothing is deleted because of an incomplete answer: if any list fails, the round ends.
+//  2. A claim whose Node is ready is always kept, because its kubelet is alive. Any other
+//     claim is deleted only if the provider, asked for this instance, reports that it does not
+//     exist, because a list can lag. For an instance that was launched a short time ago, such an
+//     answer does not count, because the cloud may not know it yet.
+//  3. An instance is terminated only when it has been without a claim for the grace
 //     time, and the API server itself, not a cache, says the claim is gone. Its
 //     Node is deleted with it.
 package garbage
@@ -71,16 +69,17 @@ type Reconciler struct {
 	// Grace is how long after its start an instance without a claim is left
 	// alone. Zero means DefaultGrace.
 	Grace time.Duration
-	// EarlyRounds is after how many rounds without a failure the next one comes
-	// soon: what the process before has left is expensive.
+	// EarlyRounds is the number of successful rounds at the start that follow
+	// each other quickly, because instances that the previous process has left
+	// behind are expensive.
 	EarlyRounds int
 
 	rounds  int                  // without a failure, as far as they count
 	ageless map[string]time.Time // when instances of unknown age were first seen, by provider ID
 }
 
-// Register adds the controller to the manager. It runs one round at a time
-// whatever the options say.
+// Register adds the controller to the manager. It runs one round at a time,
+// regardless of the options.
 func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) error {
 	options.MaxConcurrentReconciles = 1
 	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -125,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: period}, nil
 }
 
-// claims returns the claims the provider answers for.
+// claims returns the claims of the provider.
 func (r *Reconciler) claims(ctx context.Context) ([]v1.NodeClaim, error) {
 	list := &v1.NodeClaimList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -214,8 +213,9 @@ func (r *Reconciler) collectClaim(ctx context.Context, claim *v1.NodeClaim) erro
 	return nil
 }
 
-// collectMachine ends an instance whose claim the API server does not know. Its
-// Node goes first: once the instance is ending nothing would lead to it.
+// collectMachine terminates an instance whose claim the API server does not
+// know. It deletes the Node first, because the Node cannot be found from an
+// instance that is terminating.
 func (r *Reconciler) collectMachine(ctx context.Context, machine *cloud.Machine) error {
 	gone, err := r.isGone(ctx, machine)
 	if err != nil || !gone {
@@ -239,7 +239,7 @@ func (r *Reconciler) collectMachine(ctx context.Context, machine *cloud.Machine)
 	return nil
 }
 
-// isGone reports whether no claim answers for the instance even now.
+// isGone reports whether the instance still has no claim.
 func (r *Reconciler) isGone(ctx context.Context, machine *cloud.Machine) (bool, error) {
 	if machine.Claim == "" {
 		return true, nil

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hydration labels NodeClaims and Nodes with their node class. Claims
-// made by this version carry the label from birth; those taken over from an
-// older one may not, and neither may their Nodes.
+// that this version creates have the label. Claims and Nodes from an older
+// version may not have it.
 package hydration
 
 import (

@@ -22,14 +22,14 @@ func insufficientCapacity(claim *v1.NodeClaim, err error) events.Event {
 	}
 }
 
-// Of all pods together, so many are told per second that their NodeClaim was not
-// launched.
+// The rate limit of events on pods whose NodeClaim was not launched.
 const (
 	podsPerSecond = 5
 	podsAtOnce    = 10
 )
 
-// notLaunched tells a pod about the NodeClaim it is planned on.
+// notLaunched returns the event for a pod whose planned NodeClaim was not
+// launched.
 func notLaunched(pod *corev1.Pod, claim *v1.NodeClaim, err error) events.Event {
 	return events.Event{
 		Object: pod, Type: corev1.EventTypeWarning, Reason: "InsufficientCapacityError",

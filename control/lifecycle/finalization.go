@@ -34,7 +34,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (time.Duration, err
 	}
 	r.stampDeadline(ctx, s)
 	// Deletion raises the generation. Conditions left behind would make the
-	// claim look unready for want of an observer.
+	// claim look unready for lack of an observer.
 	s.conditions.Observe()
 	after, finished, err := r.end(ctx, s)
 	if written := r.persist(ctx, s); written != nil {
@@ -46,8 +46,8 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (time.Duration, err
 	return 0, client.IgnoreNotFound(r.removeFinalizer(ctx, s))
 }
 
-// stampDeadline notes until when the claim may drain, if its spec limits it
-// and nothing has set a deadline before.
+// stampDeadline records the deadline of the drain on the claim, if its spec has
+// a grace period and no deadline is set.
 func (r *Reconciler) stampDeadline(ctx context.Context, s *scope) {
 	period := s.claim.Spec.TerminationGracePeriod
 	if period == nil || s.claim.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey] != "" {
@@ -61,8 +61,8 @@ func (r *Reconciler) stampDeadline(ctx context.Context, s *scope) {
 	})
 }
 
-// end ends the Nodes and then the instance. It reports whether nothing of the
-// claim is left.
+// end deletes the Nodes and then terminates the instance. It reports whether
+// both are gone.
 func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, finished bool, err error) {
 	left, err := r.deleteNodes(ctx, s)
 	if err != nil || left > 0 {
@@ -86,8 +86,9 @@ func (r *Reconciler) end(ctx context.Context, s *scope) (after time.Duration, fi
 
 // deleteNodes deletes all Nodes of the claim and returns how many there still
 // are. A Node that never registered is not ours to delete: the kubelet's lease
-// would be left behind. The cloud's node controller removes it. One that pods have been
-// let on has to drain, even if neither the claim nor the cached Node says so yet.
+// would be left behind. The cloud's node controller removes it. A Node that is
+// open for pods has to drain, even if neither the claim nor the cached Node
+// shows that yet.
 func (r *Reconciler) deleteNodes(ctx context.Context, s *scope) (int, error) {
 	nodes, err := join.NodesOf(ctx, r.Client, s.claim)
 	if err != nil {
@@ -113,7 +114,7 @@ func (r *Reconciler) deleteNode(ctx context.Context, node *corev1.Node) error {
 	return client.IgnoreNotFound(err)
 }
 
-// removeFinalizer lets the claim go and counts it.
+// removeFinalizer removes the finalizer and counts the claim.
 func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
 	claim := s.stored.DeepCopy()
 	controllerutil.RemoveFinalizer(claim, v1.TerminationFinalizer)

@@ -19,7 +19,7 @@ import (
 // Hook may hold up the registration of a Node until something outside, such
 // as an agent on the instance, is done.
 type Hook interface {
-	// Name is shown on the claim while the hook holds it up.
+	// Name is shown on the claim while the hook delays it.
 	Name() string
 	// Registered is asked each time a claim with a Node is about to be
 	// registered. The zero result without an error lets it pass; any other
@@ -38,8 +38,8 @@ type pendingHooks struct {
 
 func (p *pendingHooks) message() string { return strings.Join(p.names, ", ") }
 
-// runHooks asks all hooks at once and lays what they changed over the claim,
-// later hooks over earlier ones.
+// runHooks calls all hooks in parallel and merges their changes into the claim.
+// Later hooks win over earlier ones.
 func (r *Reconciler) runHooks(ctx context.Context, claim *v1.NodeClaim) pendingHooks {
 	copies := make([]*v1.NodeClaim, len(r.Hooks))
 	results := make([]reconcile.Result, len(r.Hooks))

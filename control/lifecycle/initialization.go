@@ -17,18 +17,18 @@ import (
 	"karpenter/kube/join"
 )
 
-// publishing is how often it is looked whether drivers have published their devices:
-// no event of the Node says so.
+// publishing is how often to check whether drivers have published their devices.
+// No event of the Node reports that.
 const publishing = 2 * time.Second
 
 // readinessGatePrefix begins the keys of taints by which node readiness gates
 // keep pods away until a node is set up.
 const readinessGatePrefix = "readiness.k8s.io/"
 
-// initialize declares the Node of a registered claim fit for the pods it was
-// made for, as soon as it is.
+// initialize sets the condition Initialized of a registered claim as soon as
+// its Node can run the pods that it was launched for.
 func (r *Reconciler) initialize(ctx context.Context, s *scope) (time.Duration, error) {
-	if s.conditions.IsTrue(v1.RebootingCondition) { // it would find the node as it was before
+	if s.conditions.IsTrue(v1.RebootingCondition) { // the cached node may be older than the reboot
 		return 0, nil
 	}
 	if s.isSettled(v1.InitializedCondition) || !s.conditions.IsTrue(v1.RegisteredCondition) {
@@ -56,8 +56,8 @@ func (r *Reconciler) initialize(ctx context.Context, s *scope) (time.Duration, e
 	return 0, nil
 }
 
-// nodeOf returns the Node of the claim. The one that was just registered is
-// taken as it was written: a cache may not show it yet.
+// nodeOf returns the Node of the claim. If the Node was registered in this
+// reconcile, it is returned as written, because a cache may not show it yet.
 func (r *Reconciler) nodeOf(ctx context.Context, s *scope) (*corev1.Node, error) {
 	if s.node != nil {
 		return s.node, nil
@@ -74,8 +74,8 @@ func (r *Reconciler) labelInitialized(ctx context.Context, node *corev1.Node) er
 	return r.Client.Patch(ctx, labelled, client.MergeFrom(node))
 }
 
-// unfit returns why the node cannot run the claim's pods yet, as the reason
-// and message of a condition; "" when it can.
+// unfit returns why the node cannot run the claim's pods yet, as the reason and
+// message of a condition, or "".
 func (r *Reconciler) unfit(claim *v1.NodeClaim, node *corev1.Node) (reason, message string) {
 	if !isRegistered(node) {
 		// A read from before the registration, which may lack startup taints.

@@ -21,7 +21,7 @@ import (
 // cut before it is shown on a condition or event.
 const messageLimit = 300
 
-// launch gets the claim its instance and records it.
+// launch launches the instance of the claim and records it.
 func (r *Reconciler) launch(ctx context.Context, s *scope) (time.Duration, error) {
 	if s.isSettled(v1.LaunchedCondition) {
 		r.memory.launched(s.claim, nil)
@@ -46,8 +46,8 @@ func (r *Reconciler) launch(ctx context.Context, s *scope) (time.Duration, error
 	return 0, nil
 }
 
-// launchFailed gives the claim up when its launch is hopeless, and says on
-// the claim why it is tried again otherwise.
+// launchFailed deletes the claim if its launch cannot succeed. Otherwise it
+// sets a condition with the reason, and the launch is tried again.
 func (r *Reconciler) launchFailed(ctx context.Context, s *scope, err error) error {
 	var create *cloud.CreateError
 	switch {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestLaunchFailureEvents: spec 48/78. The NodeClaim and the pods that wait for
-// it are told, in at most 1024 bytes.
+// it get an event, of at most 1024 bytes.
 func TestLaunchFailureEvents(t *testing.T) {
 	c := controltest.New(t)
 	recorder := &eventstest.Recorder{}

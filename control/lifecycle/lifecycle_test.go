@@ -107,7 +107,7 @@ func (m *marker) Create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Machin
 	return machine, err
 }
 
-// health writes what it is told into the transcript.
+// health writes its calls into the transcript.
 type health struct{ c *controltest.Cluster }
 
 func (h health) Succeeded(claim *v1.NodeClaim) { h.c.Tell("health: %s succeeded", claim.Name) }
@@ -115,7 +115,7 @@ func (h health) Failed(claim *v1.NodeClaim, reason, message string) {
 	h.c.Tell("health: %s failed: %s: %s", claim.Name, reason, message)
 }
 
-// hook does as it is told.
+// hook does what the test sets.
 type hook struct {
 	name  string
 	order []string

@@ -13,8 +13,8 @@ import (
 )
 
 // expire abandons a claim that is not launched or not registered in time. The
-// time runs from the last change of the condition, which for a claim that
-// never got on is its creation.
+// time counts from the last change of the condition, or from the creation of
+// the claim if the condition never changed.
 func (r *Reconciler) expire(ctx context.Context, s *scope) (time.Duration, error) {
 	if s.conditions.IsTrue(v1.RegisteredCondition) {
 		return 0, nil

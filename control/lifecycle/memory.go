@@ -12,14 +12,14 @@ import (
 	"karpenter/cloud"
 )
 
-// memory is what the reconciler knows of claims beyond the last read: the
-// version it wrote last, whether it deleted the claim and which Node it let pods
-// on, so that a cache lagging behind is not mistaken for news, and the instance it
-// started but could not yet record. The zero memory is ready for use; it is safe
-// for concurrent use.
+// memory is what the reconciler knows about claims beyond the last read. It has
+// the version written last, whether the claim was deleted, and which Node was
+// opened for pods, so that a lagging cache is not taken for a change. It also
+// has the instance that was launched but could not be recorded yet. The zero
+// memory is ready for use; it is safe for concurrent use.
 //
-// It is a help, not the truth: after a restart the provider answers for the
-// instances and the API server's conflicts for the versions.
+// Correctness does not depend on it: after a restart, the provider returns the
+// same instances, and old versions cause conflicts at the API server.
 type memory struct {
 	mu     sync.Mutex
 	claims map[string]remembered // by name
@@ -38,7 +38,7 @@ func (m *memory) wrote(claim *v1.NodeClaim) {
 	m.change(claim, func(e *remembered) { e.version = claim.ResourceVersion })
 }
 
-// gaveUp notes that the claim has been deleted.
+// gaveUp records that the claim was deleted.
 func (m *memory) gaveUp(claim *v1.NodeClaim) {
 	m.change(claim, func(e *remembered) { e.deleted = true })
 }
@@ -49,13 +49,13 @@ func (m *memory) launched(claim *v1.NodeClaim, machine *cloud.Machine) {
 	m.change(claim, func(e *remembered) { e.machine = machine })
 }
 
-// released notes that the claim's Node has been let take pods.
+// released records that the claim's Node was opened for pods.
 func (m *memory) released(claim *v1.NodeClaim, node types.UID) {
 	m.change(claim, func(e *remembered) { e.node = node })
 }
 
-// hasReleased reports whether the Node of the claim was let take pods, although
-// the cache may not show it yet.
+// hasReleased reports whether the Node of the claim was opened for pods. The
+// cache may not show that yet.
 func (m *memory) hasReleased(claim *v1.NodeClaim, node types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,8 @@ func (m *memory) isOutdated(claim *v1.NodeClaim) bool {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, e.version)
-	// Versions that cannot be compared say nothing; a conflict will.
+	// If versions cannot be compared, a conflict will show that the claim is
+	// outdated.
 	return err == nil && order < 0
 }
 

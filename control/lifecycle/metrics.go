@@ -11,7 +11,7 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// Metrics count what becomes of claims.
+// Metrics counts the outcomes of claims.
 type Metrics struct {
 	nodesCreated        *prometheus.CounterVec
 	terminated          *prometheus.CounterVec
@@ -49,7 +49,7 @@ func (m *Metrics) nodeCreated(claim *v1.NodeClaim) {
 	m.nodesCreated.WithLabelValues(claim.Labels[v1.NodePoolLabelKey], claim.Labels[corev1.LabelTopologyZone]).Inc()
 }
 
-// machineGone observes how long the instance took to end.
+// machineGone observes how long the instance took to terminate.
 func (m *Metrics) machineGone(claim *v1.NodeClaim, took time.Duration) {
 	m.instanceTermination.WithLabelValues(claim.Labels[v1.NodePoolLabelKey]).Observe(took.Seconds())
 }

@@ -32,14 +32,14 @@ import (
 	"karpenter/kube/meter"
 )
 
-// Time limits of a claim that does not get on.
+// Default time limits of a launch and of a registration.
 const (
 	DefaultLaunchTimeout       = 5 * time.Minute
 	DefaultRegistrationTimeout = 15 * time.Minute
 )
 
-// PoolHealth learns how the claims of a NodePool fare. Both calls are cheap,
-// and repeating one for the same claim changes nothing.
+// PoolHealth records whether claims of a NodePool become nodes. Both calls are
+// cheap and idempotent for each claim.
 type PoolHealth interface {
 	// Succeeded notes that the claim's instance became a Node.
 	Succeeded(claim *v1.NodeClaim)
@@ -47,7 +47,7 @@ type PoolHealth interface {
 	Failed(claim *v1.NodeClaim, reason, message string)
 }
 
-// Devices is what is known of the devices of Nodes.
+// Devices answers questions about the devices of Nodes.
 type Devices interface {
 	// Published returns the drivers that have a complete pool on the Node.
 	Published(*corev1.Node) sets.Set[string]
@@ -95,7 +95,7 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 		Complete(r)
 }
 
-// claimsOf names the claims a Node is the instance of.
+// claimsOf returns the claims of a Node.
 func (r *Reconciler) claimsOf(ctx context.Context, o client.Object) []reconcile.Request {
 	claims, err := join.ClaimsOf(ctx, r.Client, o.(*corev1.Node))
 	if err != nil {
@@ -109,8 +109,8 @@ func (r *Reconciler) claimsOf(ctx context.Context, o client.Object) []reconcile.
 	return requests
 }
 
-// phase moves the claim of a scope on if it can. It returns when it wants to
-// look again, zero for not before something happens.
+// phase advances the claim of a scope if it can. It returns after which time to
+// try again, or 0 to wait for an event.
 type phase func(context.Context, *scope) (time.Duration, error)
 
 // scope is one claim during one reconcile.
@@ -130,11 +130,11 @@ func newScope(claim *v1.NodeClaim, now time.Time) *scope {
 	return s
 }
 
-// afterwards has f run when, and only if, the change of the status it belongs
-// to is written, so that nothing is counted or logged twice.
+// afterwards runs f after the status is written, and only if that succeeds, so
+// that nothing is counted or logged twice.
 func (s *scope) afterwards(f func()) { s.persisted = append(s.persisted, f) }
 
-// Reconcile moves one claim on as far as it goes.
+// Reconcile advances one claim as far as possible.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &v1.NodeClaim{}
 	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {
@@ -161,8 +161,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result(r.run(ctx, s, r.launch, r.register, r.initialize, r.expire))
 }
 
-// run runs the phases in order and writes what they made of the claim. A
-// failing phase does not keep the next from running.
+// run runs the phases in order and writes the claim. If a phase fails, the next
+// ones run nevertheless.
 func (r *Reconciler) run(ctx context.Context, s *scope, phases ...phase) (time.Duration, error) {
 	var soonest time.Duration
 	var failures []error
@@ -254,8 +254,7 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, reason string) error 
 	return nil
 }
 
-// isSettled reports whether the condition is True or False: what it says is
-// decided for good.
+// isSettled reports whether the condition is True or False, which is final.
 func (s *scope) isSettled(condition string) bool {
 	return s.conditions.Get(condition).Status != metav1.ConditionUnknown
 }
@@ -273,8 +272,8 @@ func (s *scope) observeSettled() {
 	}
 }
 
-// result turns a conflict, which only says that something else was written
-// meanwhile, into another look at the claim.
+// result turns a conflict, which only means that another client wrote the
+// claim, into another reconcile.
 func result(after time.Duration, err error) (reconcile.Result, error) {
 	if err == nil {
 		return reconcile.Result{RequeueAfter: after}, nil

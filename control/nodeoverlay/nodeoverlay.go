@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	// Period is the time between two evaluations no one has asked for.
+	// Period is the time between two periodic evaluations.
 	Period = 6 * time.Hour
 )
 
-// Store is where the outcome goes.
+// Store receives the outcome.
 type Store interface {
 	// Swap replaces the outcome and reports whether that changes anything.
 	Swap(*overlay.Set) bool
@@ -77,8 +77,8 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 	return b.Complete(r)
 }
 
-// Reconcile evaluates all overlays for all pools. The pools whose types cannot
-// be had are left out, and tried again.
+// Reconcile evaluates all overlays for all pools. Pools whose types cannot be
+// read are left out, and tried again.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	overlays := &v1alpha1.NodeOverlayList{}
 	if err := r.Client.List(ctx, overlays); errors.Is(err, optional.ErrUnread) {

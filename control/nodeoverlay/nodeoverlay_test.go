@@ -72,7 +72,7 @@ func TestRegister(t *testing.T) {
 	c.Register(t)
 }
 
-// A reconcile that is cut short says so and leaves everything as it was.
+// A reconcile that is cut short returns an error and changes nothing.
 func TestCancelled(t *testing.T) {
 	c := controltest.New(t)
 	setup(c)

@@ -27,7 +27,7 @@ const (
 	syncRetry   = time.Second
 )
 
-// Usage knows how much there is of a pool.
+// Usage returns the capacity that a pool has in use.
 type Usage interface {
 	// Usage returns the capacity of the pool's nodes, on the axis of the
 	// Counter, and their number.
@@ -48,8 +48,8 @@ type Counter struct {
 
 // Register adds the controller to the manager.
 func (r *Counter) Register(mgr manager.Manager, options controller.Options) error {
-	// What is counted changes with nodes, not with pools: a new pool starts
-	// the count, and from then on time keeps it going.
+	// Only events of new pools are needed, because the counter then runs
+	// periodically: the count changes with nodes, not with the pool.
 	created := predicate.Funcs{
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
@@ -62,8 +62,8 @@ func (r *Counter) Register(mgr manager.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-// Reconcile writes how much there is of one pool, and comes back to do so
-// again.
+// Reconcile writes the capacity of one pool's nodes into its status, and
+// repeats that periodically.
 func (r *Counter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool, err := read(ctx, r.Client, r.Provider, request)
 	if pool == nil || err != nil {

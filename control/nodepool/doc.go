@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodepool keeps what a NodePool says about itself true. Each
-// reconciler tends one thing:
+// Package nodepool maintains the status and the hash of NodePools. Each
+// reconciler maintains one part:
 //
 //   - Hash: the drift hash in the annotations of the pool and, when its rules
 //     have changed, of its claims.
-//   - Counter: how much there is of the pool, in status.resources and
-//     status.nodes.
+//   - Counter: the capacity and number of the pool's nodes, in status.resources and status.nodes.
 //   - Readiness: whether the node class is ready, condition NodeClassReady.
-//   - Validation: whether the pool makes sense, ValidationSucceeded.
-//   - RegistrationHealth: whether the pool's instances become nodes recently,
+//   - Validation: whether the pool is valid, condition ValidationSucceeded.
+//   - RegistrationHealth: whether recent instances of the pool became nodes, condition
 //     NodeRegistrationHealthy.
 //
 // None of them decides anything about nodes. Status is written over what was

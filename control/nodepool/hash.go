@@ -36,8 +36,8 @@ func (r *Hash) Register(mgr manager.Manager, options controller.Options) error {
 // keys are where the hash of a pool is kept.
 var keys = stamp.Keys{Hash: v1.NodePoolHashAnnotationKey, HashVersion: v1.NodePoolHashVersionAnnotationKey, Version: v1.NodePoolHashVersion}
 
-// Reconcile records the hash of one pool. One with fields that could not be read
-// keeps the hash it has.
+// Reconcile records the hash of one pool. A pool with unreadable fields keeps
+// its hash.
 func (r *Hash) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool, err := read(ctx, r.Client, r.Provider, request)
 	if pool == nil || err != nil || unreadable.Error(pool) != nil {

@@ -19,9 +19,9 @@ const (
 	tolerated = 1
 )
 
-// Health remembers how the latest claims of each pool fared: whether their
-// instances became nodes. The zero Health is ready for use; it is safe for
-// concurrent use.
+// Health remembers for the latest claims of each pool whether their instances
+// became nodes. The zero Health is ready for use; it is safe for concurrent
+// use.
 //
 // Outcomes are counted towards the very pool that owns the claim, by UID, so
 // that a pool recreated under an old name starts with a clean record.
@@ -42,8 +42,8 @@ type outcome struct {
 	ok    bool
 }
 
-// verdict is a condition without its type. The zero verdict says that there
-// is nothing to say.
+// verdict is a condition without its type. The zero verdict means that the
+// condition is not set.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -56,14 +56,14 @@ func (h *Health) Succeeded(claim *v1.NodeClaim) {
 	})
 }
 
-// Failed notes that it never did, and why.
+// Failed records that it never did, and why.
 func (h *Health) Failed(claim *v1.NodeClaim, reason, message string) {
 	h.note(claim, false, verdict{status: metav1.ConditionFalse, reason: reason, message: message})
 }
 
 // note adds an outcome, once for each claim. A success makes the pool healthy
-// when failures are few, a failure makes it unhealthy when they are many;
-// otherwise what was thought of the pool stands, and so does the first reason.
+// if there are few failures, and a failure makes it unhealthy if there are
+// many. Otherwise the verdict and its first reason stay.
 func (h *Health) note(claim *v1.NodeClaim, ok bool, then verdict) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *Health) of(uid types.UID, name string) *record {
 	return h.pools[uid]
 }
 
-// resume takes over what the pool's condition says when nothing is remembered
+// resume takes the verdict from the pool's condition if nothing is remembered
 // of the pool, as after a restart.
 func (h *Health) resume(pool *v1.NodePool, condition *metav1.Condition) {
 	h.mu.Lock()
@@ -125,7 +125,7 @@ func (h *Health) reset(pool *v1.NodePool) {
 	r.outcomes, r.verdict = nil, verdict{}
 }
 
-// judge returns what is thought of the pool.
+// judge returns the verdict on the pool.
 func (h *Health) judge(pool *v1.NodePool) verdict {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -37,14 +37,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// count takes in what the pool says. It keeps the lists.
+// count records the limits and the usage in the pool's status. It keeps the
+// lists.
 func (m *Metrics) count(pool *v1.NodePool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pools[pool.Name] = amounts{corev1.ResourceList(pool.Spec.Limits), pool.Status.Resources}
 }
 
-// forget takes in that the pool is gone, or not ours.
+// forget drops a pool that is deleted, or belongs to another provider.
 func (m *Metrics) forget(pool string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

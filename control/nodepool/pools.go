@@ -21,21 +21,21 @@ import (
 	"karpenter/cloud"
 )
 
-// nodeClass is what every provider's node class can do.
+// nodeClass is the interface of every provider's node class.
 type nodeClass interface {
 	client.Object
 	conditions.Reader
 }
 
-// managed admits events of pools the provider answers for.
+// managed admits events of the provider's pools.
 func managed(p cloud.Provider) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return cloud.Manages(p, o.(*v1.NodePool).Spec.Template.Spec.NodeClassRef)
 	})
 }
 
-// read returns the pool of the request, or nil when it is gone or none of the
-// provider's business.
+// read returns the pool of the request, or nil if it is deleted or belongs to
+// another provider.
 func read(ctx context.Context, c client.Reader, p cloud.Provider, request reconcile.Request) (*v1.NodePool, error) {
 	pool := &v1.NodePool{}
 	if err := c.Get(ctx, request.NamespacedName, pool); err != nil {
@@ -48,7 +48,7 @@ func read(ctx context.Context, c client.Reader, p cloud.Provider, request reconc
 }
 
 // writeStatus writes the status of pool over that of stored, as read, if it
-// differs. It asks for another look when the pool has changed meanwhile.
+// differs. If the pool has changed meanwhile, it requests another reconcile.
 func writeStatus(ctx context.Context, c client.Client, stored, pool *v1.NodePool) (reconcile.Result, error) {
 	if equality.Semantic.DeepEqual(stored.Status, pool.Status) {
 		return reconcile.Result{}, nil
@@ -89,8 +89,8 @@ func newClass(c client.Client, gvk schema.GroupVersionKind) (nodeClass, error) {
 	return class, nil
 }
 
-// watchClasses has the pools that refer to a node class reconciled when the
-// class changes.
+// watchClasses reconciles the pools that refer to a node class when the class
+// changes.
 func watchClasses(b *builder.Builder, c client.Client, p cloud.Provider) error {
 	for _, gvk := range p.NodeClasses() {
 		class, err := newClass(c, gvk)

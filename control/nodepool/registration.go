@@ -23,9 +23,9 @@ import (
 	"karpenter/cloud"
 )
 
-// RegistrationHealth is the controller nodepool.registrationhealth. It is the
-// only one to write the condition NodeRegistrationHealthy; whoever sees claims
-// succeed or fail tells Health. All fields are required.
+// RegistrationHealth is the controller nodepool.registrationhealth. Only this controller
+// writes the condition NodeRegistrationHealthy. Other controllers report claims that succeed
+// or fail to Health. All fields are required.
 type RegistrationHealth struct {
 	Client   client.Client
 	Provider cloud.Provider
@@ -55,7 +55,7 @@ func poolOf(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// decided admits those events of claims that may have been told to Health.
+// decided admits events of claims that may have been reported to Health.
 func decided() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -68,8 +68,8 @@ func decided() predicate.Predicate {
 	}
 }
 
-// Reconcile says on the pool how its latest claims fared. What was learnt
-// before the pool or its node class changed counts no more.
+// Reconcile writes the health of the pool into its condition. Outcomes from
+// before a change of the pool or its node class no longer count.
 func (r *RegistrationHealth) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool, err := read(ctx, r.Client, r.Provider, request)
 	if err != nil {

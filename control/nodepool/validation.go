@@ -34,8 +34,8 @@ func (r *Validation) Register(mgr manager.Manager, options controller.Options) e
 		Complete(r)
 }
 
-// Reconcile says on the pool whether it makes sense beyond what its schema
-// checks.
+// Reconcile sets the condition that reports whether the pool is valid beyond
+// the checks of its schema.
 func (r *Validation) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool, err := read(ctx, r.Client, r.Provider, request)
 	if pool == nil || err != nil {

@@ -38,8 +38,8 @@ const (
 	workers  = 8
 	// patience is how long a registration waits for its pods to be written.
 	patience = 5 * time.Second
-	// settling is how long after a nomination was dropped it is made again, so
-	// that those dropped with it are, too.
+	// settling is how long to wait before a dropped nomination is written
+	// again, so that others that were dropped with it are written together.
 	settling = 10 * time.Millisecond
 )
 
@@ -48,7 +48,7 @@ type World interface {
 	// Nominations returns the pods that are to name the node, each once until
 	// someone undoes it. The claim is the node's, "" when not known.
 	Nominations(node, claim string) []world.Nomination
-	// NotNominated has one of them returned again.
+	// NotNominated makes Nominations return this one again.
 	NotNominated(world.Nomination)
 	// StaleNominations returns the pods that are to name no node any more.
 	StaleNominations() []world.Nomination
@@ -113,8 +113,8 @@ func dropped(old, now *corev1.Pod) string {
 	return pods.Nominated(old)
 }
 
-// opens reports whether the node takes pods, or is about to, and is nearer to
-// it than before.
+// opens reports whether the node accepts pods, or is about to, and this update
+// brings it closer to that.
 func opens(old, now *corev1.Node) bool {
 	return ready(now) && (!ready(old) || !equality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints))
 }
@@ -131,7 +131,7 @@ func ready(n *corev1.Node) bool {
 	return false
 }
 
-// Follow says that a pass has ended, and that it has placed pods on the nodes,
+// Follow reports that a pass has ended and has placed pods on these nodes,
 // named as in Snapshots. It does not block.
 func (r *Reconciler) Follow(nodes []string) {
 	r.mu.Lock()
@@ -153,7 +153,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	node := &corev1.Node{}
 	if err := r.Reader.Get(ctx, request.NamespacedName, node); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err) // a claim without a node: the hook will see to it
+		return reconcile.Result{}, client.IgnoreNotFound(err) // a claim without a node: the registration hook will nominate
 	}
 	if unreleased(node) || node.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
@@ -190,8 +190,8 @@ func (r *Reconciler) Registered(ctx context.Context, claim *v1.NodeClaim) (recon
 	return reconcile.Result{}, nil
 }
 
-// write has the status of the pods name their nodes. One that fails does not
-// keep the others from being written.
+// write writes the nominations into the status of the pods. If one fails, the
+// others are written nevertheless.
 func (r *Reconciler) write(ctx context.Context, list []world.Nomination) error {
 	failures := make([]error, len(list))
 	var group errgroup.Group
@@ -210,8 +210,8 @@ func (r *Reconciler) write(ctx context.Context, list []world.Nomination) error {
 	return errors.Join(failures...)
 }
 
-// apply writes one pod. That it is gone, bound, or claimed by someone else is
-// no error; that the process may not write it is said once.
+// apply writes one pod. It is not an error if the pod is deleted, bound, or
+// nominated by another client. A missing permission is logged once.
 func (r *Reconciler) apply(ctx context.Context, n world.Nomination) error {
 	status := applycorev1.PodStatus()
 	if n.Node != "" {

@@ -206,7 +206,7 @@ func TestMissingPermissionIsLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestFollow(t *testing.T) {
+func TestNominationAfterAPass(t *testing.T) {
 	s := newStage(t)
 	s.Follow([]string{"early"}) // before the controller runs
 	s.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -221,7 +221,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-func TestOpens(t *testing.T) {
+func TestNominationWhenNodeAcceptsPods(t *testing.T) {
 	closed, open, tainted := node("n"), node("n"), node("n", corev1.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"})
 	for _, n := range []*corev1.Node{closed, open, tainted} {
 		n.Labels = map[string]string{v1.NodePoolLabelKey: "p", v1.NodeRegisteredLabelKey: "true"}
@@ -250,7 +250,7 @@ func TestOpens(t *testing.T) {
 	}
 }
 
-func TestDropped(t *testing.T) {
+func TestDroppedNomination(t *testing.T) {
 	s := newStage(t, node("n"))
 	plain := s.pod("a")
 	s.world.byNode["n"] = to("n", "a")

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// since is the first Kubernetes release in which a nomination that is not the
-// scheduler's own is meant to be there, and is cleared when the pod is bound.
+// since is the first Kubernetes release in which components other than the
+// scheduler can set a nomination, and binding clears it.
 const since = "1.35"
 
 // Supported reports whether the cluster is new enough, and which release it is.

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// named is how many pods are named before the rest is counted.
+	// named is how many pods a message names before it counts the rest.
 	named = 3
 )
 
@@ -129,7 +129,7 @@ func matters(claim *v1.NodeClaim) bool {
 	return conditions.IsTrue(claim, v1.DriftedCondition) && claim.Spec.TerminationGracePeriod == nil
 }
 
-// tell puts what was found on the claim.
+// tell sets the condition of the claim from the obstacles.
 func (r *Reconciler) tell(claim *v1.NodeClaim, found []obstacle) error {
 	if len(found) > 0 {
 		claim.StatusConditions(r.Clock.Now()).SetTrueWithReason(v1.DrainBlockedCondition, found[0].Reason, describe(claim, found))
@@ -141,7 +141,7 @@ func (r *Reconciler) tell(claim *v1.NodeClaim, found []obstacle) error {
 	return claim.StatusConditions(r.Clock.Now()).Clear(v1.DrainBlockedCondition)
 }
 
-// describe says who stays, why, and for how long.
+// describe prints which pods stay, why, and until when.
 func describe(claim *v1.NodeClaim, found []obstacle) string {
 	var texts []string
 	for _, o := range found[:min(named, len(found))] {

@@ -98,8 +98,9 @@ func isUnready(p *corev1.Pod) bool {
 	return false
 }
 
-// budgetNews passes the events by which a budget may come to allow nothing for
-// ever, or cease to: not those by which it allows more or fewer for a while.
+// budgetNews passes events after which a budget may start or stop to block
+// evictions permanently. It drops events that only change how many evictions
+// are allowed now.
 func budgetNews() predicate.Predicate {
 	return predicate.Funcs{
 		GenericFunc: func(event.GenericEvent) bool { return false },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podevents notes on a NodeClaim when a pod last came to or left its
-// node, or was resized there, in status.lastPodEventTime. Consolidation leaves a node alone until
-// it has been quiet for a while.
+// Package podevents records in status.lastPodEventTime of a NodeClaim when a
+// pod was last added to, removed from or resized on its node. Consolidation
+// leaves a node alone until it has been quiet for a while.
 package podevents
 
 import (
@@ -31,9 +31,9 @@ import (
 	"karpenter/kube/pods"
 )
 
-// every is the least time between two writes to a claim. It is shorter than
-// the time in which a disruption is confirmed, so that the confirmation sees
-// what happened meanwhile.
+// every is the minimum time between two writes to a claim. It is shorter than
+// the confirmation delay of a disruption, so that the confirmation sees recent
+// events.
 const every = 10 * time.Second
 
 // Reconciler is the controller nodeclaim.podevents. It is keyed by node name,
@@ -54,11 +54,11 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 		Complete(r)
 }
 
-// existed is the namespace of requests about pods that were there when this
-// process began to look.
+// existed is the namespace of requests about pods that existed when this
+// process started.
 const existed = "existed"
 
-// noting asks for the node of the pod.
+// noting enqueues the node of the pod.
 func noting() handler.EventHandler {
 	ask := func(o client.Object, namespace string, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: o.(*corev1.Pod).Spec.NodeName}})
@@ -80,8 +80,9 @@ func noting() handler.EventHandler {
 	}
 }
 
-// filter passes the events by which a pod that is bound to a node and no
-// daemon comes, ends, begins to end, or goes, and by which resizing it in place begins or ends.
+// filter passes events after which a pod that is bound and does not belong to a
+// DaemonSet appears, starts to terminate, ends, or is deleted, and those with
+// which its resizing in place begins or ends.
 func filter() predicate.Predicate {
 	counts := func(o client.Object) bool {
 		p := o.(*corev1.Pod)
@@ -102,9 +103,9 @@ func filter() predicate.Predicate {
 	}
 }
 
-// Reconcile notes that something happened on a node. Pods that existed before are
-// news only if they came when no one looked: a process that starts again does not
-// write to the claims of all nodes, and puts off no consolidation.
+// Reconcile records an event on a node. A pod that existed at the start counts
+// only if it was bound while no process was watching. So a restart does not
+// write to the claims of all nodes, and does not delay consolidation.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: req.Name}, node); err != nil {
@@ -134,8 +135,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// missed reports whether a pod came to the node after the last event that was
-// noted, and too late to have been left out as one of many.
+// missed reports whether a pod was bound to the node after the last recorded
+// event, and too late to have been skipped because of the rate limit.
 func (r *Reconciler) missed(ctx context.Context, node string, noted time.Time) (bool, error) {
 	if noted.IsZero() {
 		return true, nil

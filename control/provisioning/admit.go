@@ -15,13 +15,13 @@ import (
 	"karpenter/world"
 )
 
-// doubt is how long a claim counts of which no one knows whether it was
-// created: if it was, the world has heard of it then.
+// doubt is how long a claim counts if it is unknown whether it was created. If
+// it was, the world has received it by then.
 const doubt = 15 * time.Second
 
-// ledger is the launches that have been admitted and that the world does not
-// know of yet. Whoever launches enters them under the lock under which it has
-// looked at the world, so that no two exceed a limit together.
+// ledger holds the launches that were admitted and that the world does not know
+// yet. A caller reads the world and enters its launches under the same lock, so
+// that two callers cannot exceed a limit together.
 type ledger struct {
 	mu   sync.Mutex
 	last int
@@ -44,8 +44,9 @@ func (l *ledger) enterLocked(launch model.Launch) int {
 	return l.last
 }
 
-// settleLocked takes the launch out that ended with err or, if that does not
-// say whether the claim was created, leaves it in until no one needs to ask.
+// settleLocked removes the launch, which ended with err. If err does not tell
+// whether the claim was created, the launch stays until the world must have
+// received the claim.
 func (l *ledger) settleLocked(key int, err error, now time.Time) {
 	if !inDoubt(err) {
 		delete(l.open, key)
@@ -56,13 +57,13 @@ func (l *ledger) settleLocked(key int, err error, now time.Time) {
 	l.open[key] = e
 }
 
-// sweepLocked forgets the launches that no one needs to ask about any more.
+// sweepLocked drops launches whose time is over.
 func (l *ledger) sweepLocked(now time.Time) {
 	maps.DeleteFunc(l.open, func(_ int, e entry) bool { return !e.until.IsZero() && !now.Before(e.until) })
 }
 
-// inDoubt reports whether the object may have been created although there was
-// the error: unless the API server has rejected it.
+// inDoubt reports whether the object may have been created in spite of the
+// error. That is so unless the API server has rejected it.
 func inDoubt(err error) bool {
 	var status apierrors.APIStatus
 	var unasked *refusedError
@@ -83,8 +84,8 @@ type refusal struct {
 }
 
 // admit checks launches for pending pods against the cluster as it is now,
-// which may have changed since they were planned. A launch whose pods have all
-// found a place or gone is dropped without a word.
+// which may have changed since they were planned. A launch is dropped silently
+// if all of its pods have found a node or were deleted.
 func (a *admission) admit(launches []model.Launch) (admitted []model.Launch, refused []refusal) {
 	pending := pendingUIDs(a.now)
 	for _, l := range launches {
@@ -125,7 +126,8 @@ type admission struct {
 	standings map[string]*standing // by pool
 }
 
-// admission returns how things stand; the ledger is locked.
+// admission returns the cluster with the launches in the ledger, which the
+// caller has locked.
 func (p *Provisioner) admission(now *model.Snapshot) *admission {
 	a := &admission{now: now, standings: map[string]*standing{}}
 	for i := range now.Pools {
@@ -140,7 +142,8 @@ func (p *Provisioner) admission(now *model.Snapshot) *admission {
 	return a
 }
 
-// reserve takes room for the launch or returns why it cannot be.
+// reserve reserves capacity for the launch within the limits, or returns why
+// that is not possible.
 func (a *admission) reserve(l model.Launch) (why string) {
 	s := a.standings[l.Pool]
 	if s == nil || s.closed && !(s.static && len(l.Pods) == 0) {
@@ -182,7 +185,8 @@ func (s *standing) maxNodes() int {
 	return world.NoLimit
 }
 
-// most returns what the launch takes of the limits, whatever it becomes.
+// most returns the most that the launch can take of the limits, over all
+// instance types that it can become.
 func (s *standing) most(l model.Launch) model.Resources {
 	most := model.Resources{}.With(model.Nodes, 1)
 	for _, name := range l.Types {
@@ -191,8 +195,8 @@ func (s *standing) most(l model.Launch) model.Resources {
 	return most
 }
 
-// reserve takes room for whatever the launch may become, or returns the limit
-// that leaves none.
+// reserve reserves the most that the launch can take, or returns the limit that
+// it would exceed.
 func (s *standing) reserve(l model.Launch) (over model.Limit, ok bool) {
 	most := s.most(l)
 	used := s.used.Plus(most)

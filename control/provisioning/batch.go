@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Window is how long to wait for more to place. It ends Idle after the latest
-// new trigger and at the latest Most after the first.
+// Window is how long to wait for more pods. It ends Idle after the latest new
+// trigger, and at most Most after the first trigger.
 type Window struct{ Idle, Most time.Duration }
 
 // batch is the triggers of one window. Safe for concurrent use.
@@ -52,7 +52,7 @@ func (b *batch) endLocked() time.Time {
 	return most
 }
 
-// clear begins again.
+// clear starts a new window.
 func (b *batch) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

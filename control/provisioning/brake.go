@@ -56,8 +56,8 @@ func newHeld(launches []model.Launch, holds []world.Hold) held {
 	return out
 }
 
-// without returns the Snapshot with held pods as ones that cannot use the
-// NodePools that are held for them. There is no capacity for them there now, or
+// without returns the Snapshot in which held pods cannot use the NodePools of
+// their holds. Existing nodes of these NodePools have no capacity for them, or
 // the plan would not launch a node.
 func (h held) without(s *model.Snapshot) *model.Snapshot {
 	out := *s
@@ -100,7 +100,7 @@ func (x *heldPod) pools() []string {
 	return slices.Compact(out)
 }
 
-// others returns the verdicts without held pods, about which events says more.
+// others returns the verdicts without held pods, because events reports those.
 func (h held) others(verdicts []model.Verdict) []model.Verdict {
 	if len(h) == 0 {
 		return verdicts

@@ -74,7 +74,8 @@ func (s *stage) backoff(pool string) string {
 }
 
 // For a pod that no node keeps, three nodes are launched in five minutes, and
-// fewer from then on. The pod and the NodePool say so.
+// fewer from then on. An event on the pod and a condition of the NodePool
+// report it.
 func TestLaunchBackoff(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)

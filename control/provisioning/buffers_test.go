@@ -105,8 +105,8 @@ func TestBufferLaunches(t *testing.T) {
 	}
 }
 
-// A pod that exists and takes the room of a buffer has the next pass, which
-// needs no trigger, make room again.
+// If a real pod uses the capacity of a buffer, the next pass, which needs no
+// trigger, launches capacity again.
 func TestBufferIsRefilled(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)
@@ -141,8 +141,8 @@ func TestBufferIsRefilled(t *testing.T) {
 	}
 }
 
-// Whoever asks is told what each pass has decided.
-func TestDone(t *testing.T) {
+// Done is called with the plan of each pass.
+func TestProvisioningDoneCallback(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)
 	var launched []int

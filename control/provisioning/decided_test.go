@@ -12,7 +12,7 @@ import (
 	"karpenter/model"
 )
 
-// Who asks what was decided is told before it is carried out: what comes of a
+// Decided is called with the plan before it is carried out: what comes of a
 // decision cannot be seen earlier than the decision.
 func TestDecidedComesFirst(t *testing.T) {
 	s := newStage(t)
@@ -33,7 +33,7 @@ func TestDecidedComesFirst(t *testing.T) {
 
 // spec 25/64: a pod that a pass finds no place for is planned on nothing, though
 // an earlier one had put it on a node.
-func TestRefusedIsNotPlanned(t *testing.T) {
+func TestLaunchRejectedByLimitIsNotPlanned(t *testing.T) {
 	s := newStage(t)
 	s.node("n", "default", nil)
 	s.pod("a", "1", nil)

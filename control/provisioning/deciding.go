@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// deciding publishes the decision that is being made, as long as it is. Safe
-// for concurrent use.
+// deciding publishes metrics about the decision in progress. Safe for
+// concurrent use.
 type deciding struct {
 	depth, unfinished *prometheus.Desc
 
@@ -31,14 +31,15 @@ func newDeciding() *deciding {
 	}
 }
 
-// begin takes in that so many pods are being decided about, since so long.
+// begin records a decision about this number of pods, and how long it has been
+// running.
 func (d *deciding) begin(pods int, since func() time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.id, d.pods, d.since = string(uuid.NewUUID()), pods, since
 }
 
-// end takes in that the decision is made.
+// end records that the decision is made.
 func (d *deciding) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provisioning finds a place for pods that have none: it carries out
-// the Placements and Launches of a Plan and tells why the pods of its Verdicts
+// Package provisioning finds nodes for pending pods: it carries out the
+// Placements and Launches of a Plan, and reports why the pods of its Verdicts
 // stay pending.
 //
-// Provisioner is the controller provisioner. What may be new to place arrives
-// as triggers and is collected in a batch, so that the pods of one rollout are
-// planned together. When the batch ends, one pass takes a Snapshot, has it
-// decided, creates the NodeClaims of the Plan, and tells the world at once what
-// it has planned, so that the next pass does not plan it again.
+// Provisioner is the controller provisioner. Pods and other changes arrive as
+// triggers and are collected in a batch, so that the pods of one rollout are
+// planned together. When the batch ends, one pass takes a Snapshot, makes a
+// Plan, creates its NodeClaims, and enters the planned pods in the world at
+// once, so that the next pass does not plan them again.
 //
 // Pods are bound by the scheduler, never here. As long as any are pending, a
 // pass follows the last one after RetryAfter without a trigger, since limits,
@@ -16,15 +16,14 @@
 //
 // Invariants:
 //
-//  1. No NodeClaim is created beyond the limits of its pool: what its largest
-//     type has, with all there is and is on its way, stays within them. A limit
-//     that was lowered after the plan was made counts.
-//  2. A NodeClaim is created with what the NodePool said when the pass began,
-//     and records that in its hash.
-//  3. For a pod that nodes launched for it do not keep, at most three nodes of
-//     a NodePool are launched in five minutes, and fewer from then on (brake.go).
+//  1. No NodeClaim is created beyond the limits of its pool: the sum of all existing nodes,
+//     nodes on their way, and the largest type of the new claim stays within them. A limit that
+//     was lowered after the plan was made counts.
+//  2. A NodeClaim is created from the NodePool as it was when the pass began, and records its hash.
+//  3. If nodes are launched for a pod and do not keep it, at most three nodes of a NodePool
+//     are launched for it in five minutes, and fewer later (brake.go).
 //     Other pods are planned as if that pod could not use the NodePool.
-//  4. All nodes for a PodGroup are asked for, or none. If not all can be had, those that
-//     were launched are given back, and launched again after a pause (groups.go).
+//  4. All nodes for a PodGroup are requested, or none. If some of them cannot be launched,
+//     the others are terminated, and all are launched again after a pause (groups.go).
 //  5. A pass that fails anywhere leaves what it has created planned.
 package provisioning

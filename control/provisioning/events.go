@@ -19,10 +19,10 @@ const (
 	// failedTimeout is the least time between two events about one pod that
 	// has no place.
 	failedTimeout = 5 * time.Minute
-	// remindAfter is when a pod whose reason has not changed is told again.
+	// remindAfter is when an event with an unchanged reason is repeated.
 	// Clusters keep events for an hour.
 	remindAfter = 30 * time.Minute
-	// longest is how much text an event carries.
+	// longest is the maximum length of an event's message.
 	longest = 1024
 	// failedPrefix is how events about pods without a place begin.
 	failedPrefix = "Failed to schedule pod, "
@@ -81,8 +81,8 @@ func cut(text string) string {
 	return text[:end] + mark
 }
 
-// told remembers what was said about pods without a place, so that it is not
-// repeated as long as it does not change.
+// told remembers the events about pods without a place, so that an unchanged
+// event is not repeated.
 type told map[string]saying // by pod UID
 
 type saying struct {
@@ -90,8 +90,8 @@ type saying struct {
 	at   time.Time
 }
 
-// news returns the events that tell something new, and forgets the pods that
-// the verdicts do not mention.
+// news returns the events that are new, and forgets pods that are not in the
+// verdicts.
 func (t *told) news(verdicts []model.Verdict, now time.Time) []events.Event {
 	next := told{}
 	var out []events.Event

@@ -25,7 +25,7 @@ import (
 	"karpenter/world"
 )
 
-// team is how a PodGroup fares in a plan.
+// team is the result of a plan for one PodGroup.
 type team struct {
 	pending, moving, placed int
 	standIns                int            // of pending, that do not exist
@@ -80,8 +80,9 @@ func teamsOf(s *model.Snapshot, plan *model.Plan) map[string]*team {
 	return out
 }
 
-// judged returns the PodGroups of which pods must start together and enough exist: those of
-// which too few have a place, and the others. Groups that were not tried are neither.
+// judged returns the PodGroups that have enough pods to start, in two lists: those of
+// which too few pods have a place, and those of which enough have one. Groups that were
+// not tried are in neither list.
 func judged(s *model.Snapshot, teams map[string]*team) (refused, placed []string) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -92,15 +93,15 @@ func judged(s *model.Snapshot, teams map[string]*team) (refused, placed []string
 			if !t.untried {
 				refused = append(refused, g.Name)
 			}
-		case t.standIns == 0: // what is kept for others is kept until they come
+		case t.standIns == 0: // capacity for pods that do not exist yet is kept until they are created
 			placed = append(placed, g.Name)
 		}
 	}
 	return refused, placed
 }
 
-// giveBack has what was launched for PodGroups that have no place in the plan given back,
-// and tells of all groups on the groups themselves.
+// giveBack deletes the NodeClaims that were launched for PodGroups without a place in
+// the plan, and publishes events on all groups.
 func (p *Provisioner) giveBack(ctx context.Context, s *scope) error {
 	teams := teamsOf(s.snapshot, s.plan)
 	refused, placed := judged(s.snapshot, teams)
@@ -144,7 +145,8 @@ func (p *Provisioner) cancel(ctx context.Context, name string) error {
 	return nil
 }
 
-// tellGroups says on PodGroups what the plan does for them, or why it does nothing.
+// tellGroups publishes events on PodGroups about what the plan does for them, or
+// why it does nothing.
 func (p *Provisioner) tellGroups(s *scope, teams map[string]*team) {
 	next := told{}
 	for i := range s.snapshot.Groups {
@@ -209,8 +211,8 @@ func rolledBack(f world.Failure, why string) events.Event {
 	}
 }
 
-// whole rejects, of the launches for a PodGroup of which one is rejected, all. A launch may
-// be for several groups, so this goes on until no further launch is rejected.
+// whole rejects all launches for a PodGroup if one of them is rejected. A launch may be
+// for several groups, so this repeats until no further launch is rejected.
 func whole(admitted []model.Launch, refused []refusal) ([]model.Launch, []refusal) {
 	broken := map[string]bool{}
 	for next := 0; next < len(refused); {
@@ -234,7 +236,7 @@ func whole(admitted []model.Launch, refused []refusal) ([]model.Launch, []refusa
 	return admitted, refused
 }
 
-// brokenOf returns one of the groups that the launch is for, "" if it is for none.
+// brokenOf returns one of the given groups that the launch is for, or "".
 func brokenOf(l model.Launch, groups map[string]bool) string {
 	for _, pod := range l.Pods {
 		if groups[pod.Group] {

@@ -133,7 +133,7 @@ func TestGroups(t *testing.T) {
 }
 
 // TestGroupLosesANode has a node with two of four pods of a PodGroup go away (spec 46/119): the
-// others stay, a place is planned for the two, and the group is told, once for the node.
+// others stay, a place is planned for the two, and the group gets one event for the node.
 func TestGroupLosesANode(t *testing.T) {
 	x := newStorage(t)
 	x.pool("default", nil)
@@ -175,7 +175,7 @@ func (x *storage) train(n int, join func(*corev1.Pod)) {
 	}
 }
 
-// scheduled makes the pod a member of the PodGroup of Kubernetes, labelled of that of
+// scheduled makes the pod a member of the PodGroup of Kubernetes, labeled of that of
 // the coscheduling plugin.
 func scheduled(p *corev1.Pod) {
 	p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("train")}

@@ -87,7 +87,7 @@ func (m *Metrics) stayed(verdicts []model.Verdict) {
 	for _, v := range verdicts {
 		for _, p := range v.Pods {
 			switch {
-			case !exists(p): // its buffer says so
+			case !exists(p): // the status of its buffer reports it
 			case len(v.Shape.Refused) > 0:
 				ignored++
 			default:

@@ -66,8 +66,8 @@ func (p *Provisioner) pass(ctx context.Context) (pending bool, err error) {
 	return len(s.snapshot.Pending) > 0, errors.Join(err, p.giveBack(ctx, s), p.mark(ctx, s))
 }
 
-// open reads what the pass works on. The pools come first: what a claim is
-// made from must not be newer than what it was planned from.
+// open reads what the pass works on. It reads the pools first, because a claim
+// must not be made from a newer version of a pool than it was planned with.
 func (p *Provisioner) open(ctx context.Context) (*scope, error) {
 	pools, err := p.pools(ctx)
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *Provisioner) open(ctx context.Context) (*scope, error) {
 	return s, nil
 }
 
-// decide has the plan made and measures that. With nothing pending there is
-// nothing to decide.
+// decide makes the plan and measures how long that takes. It does nothing if no
+// pods are pending.
 func (p *Provisioner) decide(s *scope) {
 	p.Metrics.zones.set(s.snapshot)
 	if len(s.snapshot.Pending) == 0 {
@@ -108,9 +108,9 @@ func (p *Provisioner) decide(s *scope) {
 	p.Metrics.duration.Observe(s.took.Seconds())
 }
 
-// place keeps the nodes that pods are placed on for these pods, and returns their
-// names in the order of the placements. Pods of a buffer do not keep a node from
-// being disrupted, since they can have their room anywhere.
+// place nominates the nodes that pods are placed on, and returns their names in
+// the order of the placements. Pods of a buffer do not protect a node from
+// disruption, because their capacity can be on any node.
 func (p *Provisioner) place(s *model.Snapshot, placements []model.Placement) (names []string) {
 	byNode := map[string][]model.Pod{}
 	for _, x := range placements {
@@ -153,8 +153,8 @@ func newTo(node string, pods []model.Pod) []model.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod model.Pod) bool { return pod.Planned == node })
 }
 
-// exists reports whether the pod is one of the API server's, and nothing that
-// stands in for a buffer.
+// exists reports whether the pod exists in the API server, and does not stand
+// in for a buffer.
 func exists(p model.Pod) bool { return p.Buffer == "" }
 
 func (p *Provisioner) nominate(pods []model.Pod, where string) {
@@ -165,8 +165,8 @@ func (p *Provisioner) nominate(pods []model.Pod, where string) {
 	}
 }
 
-// launch creates the claims of the plan, all at once. One that fails does not
-// keep the others from being created.
+// launch creates the claims of the plan, in parallel. If one fails, the others
+// are created nevertheless.
 func (p *Provisioner) launch(ctx context.Context, s *scope) error {
 	if len(s.plan.Launches) == 0 {
 		return nil
@@ -212,8 +212,8 @@ func (p *Provisioner) admit(launches []model.Launch) (admitted []model.Launch, r
 	return admitted, refusals, keys
 }
 
-// create creates the claim of one launch, made from the pool: nil when it was
-// not there when the plan was made.
+// create creates the claim of one launch from the pool, which is nil if it did
+// not exist when the plan was made.
 func (p *Provisioner) create(ctx context.Context, l *model.Launch, pool *v1.NodePool, reason string) (*v1.NodeClaim, error) {
 	if pool == nil {
 		return nil, refused(*l, "the node pool was not there when the pass began")
@@ -232,8 +232,9 @@ func (p *Provisioner) create(ctx context.Context, l *model.Launch, pool *v1.Node
 	return claim, nil
 }
 
-// planned tells the world of a claim before anyone else can ask, and the pods
-// where they are to go. Nil stands for one that could not be created.
+// planned enters a new claim in the world before any other controller can read
+// it, and publishes events on its pods. Nil stands for a claim that could not
+// be created.
 func (p *Provisioner) planned(claim *v1.NodeClaim, pods []model.Pod) {
 	if claim == nil {
 		return
@@ -259,7 +260,7 @@ func typesText(types []string) string {
 	return text
 }
 
-// tell says what became of the pass: on the pods without a place, in the
+// tell reports the result of the pass: in events on pods without a place, in
 // metrics and in the log.
 func (p *Provisioner) tell(ctx context.Context, s *scope) {
 	p.Metrics.stayed(s.plan.Verdicts)
@@ -283,7 +284,7 @@ func (p *Provisioner) tell(ctx context.Context, s *scope) {
 	}
 	level := 0
 	if len(s.plan.Launches) == 0 && waiting == len(s.plan.Placements) && len(news) == 0 {
-		level = 1 // nothing but what was said before
+		level = 1 // nothing has changed since the last log line
 	}
 	log.FromContext(ctx).V(level).Info("planned pods",
 		"pods", placed+stay, "of-buffers", standIns(s.snapshot), "placed", placed, "placed-before", waiting, "unschedulable", stay, "node-claims", len(s.plan.Launches),

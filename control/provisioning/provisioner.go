@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// RetryAfter is how long after a pass that left pods pending the next one
-	// comes by itself.
+	// RetryAfter is the time until the next pass, without a trigger, after a
+	// pass that left pods pending.
 	RetryAfter = 10 * time.Second
 
 	notReadyPoll = 200 * time.Millisecond // until the world is complete
@@ -40,30 +40,30 @@ type World interface {
 	confirm.World // of claims that were Planned
 	// Snapshot returns the cluster as it is now.
 	Snapshot(now time.Time) *model.Snapshot
-	// Planned and Placed take in where the pods are to go: to a NodeClaim that
-	// was just created, or to a node of a Snapshot.
+	// Planned and Placed record where the pods are planned: on a NodeClaim that
+	// was just created, or on a node of a Snapshot.
 	Planned(claim world.Claim, pods []model.Pod)
 	Placed(node string, pods []model.Pod)
-	// Holds returns for which pods no node of which pools is to be launched now,
-	// because nodes launched for them before did not keep them.
+	// Holds returns pods for which no node of certain pools must be launched
+	// now, because earlier nodes that were launched for them did not keep them.
 	Holds(now time.Time) []world.Hold
-	// Unplaced takes in that there is no place for the pods.
+	// Unplaced records that there is no place for the pods.
 	Unplaced(pods []model.Pod)
-	// Refused takes in which PodGroups have no place, and which have. It returns those for which nodes were
-	// launched without success, and the NodeClaims to be deleted.
+	// Refused records which PodGroups have no place, and which have one. It returns the groups for
+	// which nodes were launched without success, and the NodeClaims to delete.
 	Refused(now time.Time, refused, placed []string) (failures []world.Failure, vain []string)
 	// PodGroup returns the PodGroup of the name; without UID if there is none.
 	PodGroup(name string) world.PodGroup
-	// MarkForDeletion takes in that the NodeClaims are being deleted.
+	// MarkForDeletion records that the NodeClaims are being deleted.
 	MarkForDeletion(claims ...string)
-	// Reserve grants nodes of a static pool, as far as the limit leaves room,
-	// until they are released.
+	// Reserve grants nodes of a static pool within its limit, until they are
+	// released.
 	Reserve(pool string, limit, want int) (n int, release func())
-	// Nominate keeps the node from being disrupted for a while.
+	// Nominate protects the node from disruption until the given time.
 	Nominate(node string, until time.Time)
 }
 
-// Catalogue brings the World up to what can be launched now.
+// Catalogue updates the World with the instance types that can be launched now.
 type Catalogue interface {
 	Refresh(ctx context.Context) error
 }
@@ -79,27 +79,28 @@ type Provisioner struct {
 	Convert   convert.Converter
 	// Decide makes the Plan whose Placements and Launches are carried out.
 	Decide func(*model.Snapshot) *model.Plan
-	// Ready reports whether the World has heard of everything that existed
-	// when the process started. Until then, nothing is planned: a node that
-	// has room may not be known yet.
+	// Ready reports whether the World has received every object that existed
+	// when the process started. Until then, nothing is planned, because a node
+	// with free capacity may not be known yet.
 	Ready   func() bool
 	Events  events.Recorder
 	Clock   clock.PassiveClock
 	Metrics *Metrics
 	// Parallel is how many NodeClaims are created at once; 0 = many.
 	Parallel int
-	// Decided is told in each pass what was decided, before any of it is
-	// carried out. It must not block or modify anything; nil means no call.
+	// Decided is called in each pass with the plan, before the plan is carried
+	// out. It must not block or modify anything; nil means no call.
 	Decided func(*model.Snapshot, *model.Plan)
-	// Follow is told at the end of each pass on which nodes, named as in the
-	// Snapshot, it has placed pods. It must not block; nil means no call.
+	// Follow is called at the end of each pass with the nodes on which the pass
+	// has placed pods, named as in the Snapshot. It must not block; nil means
+	// no call.
 	Follow func(nodes []string)
-	// Launched is told of each pass that launches anything which launches of the plan
-	// were carried out, and the names of the NodeClaims that were created. It must not
+	// Launched is called in each pass that launches anything, with the launches
+	// that were carried out and the names of their NodeClaims. It must not
 	// block or modify anything; nil means no call.
 	Launched func(s *model.Snapshot, p *model.Plan, launches []model.Launch, claims []string)
-	// Done is told at the end of each pass what was decided. It must not
-	// block or modify anything; nil means no call.
+	// Done is called at the end of each pass with the plan. It must not block
+	// or modify anything; nil means no call.
 	Done func(*model.Snapshot, *model.Plan)
 
 	ledger ledger
@@ -141,9 +142,9 @@ func (p *Provisioner) Register(mgr manager.Manager) error {
 		Complete(p)
 }
 
-// Trigger says that there may be something new to place: a pod with this UID,
-// or the pods of a node, or room in a pool. It does not block, and may be
-// called before the controller runs.
+// Trigger requests a pass because of a new pod with this UID, the pods of a
+// node that is removed, or new capacity in a pool. It does not block, and may
+// be called before the controller runs.
 func (p *Provisioner) Trigger(uid string) {
 	if !p.batch.add(uid, p.Clock.Now()) {
 		return
@@ -155,7 +156,7 @@ func (p *Provisioner) Trigger(uid string) {
 	}
 }
 
-// Reconcile makes a pass if it is time to, and comes back when it will be.
+// Reconcile makes a pass if one is due, and returns when the next one is.
 func (p *Provisioner) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if !p.Ready() {
 		return reconcile.Result{RequeueAfter: notReadyPoll}, nil
@@ -180,8 +181,8 @@ func (p *Provisioner) Reconcile(ctx context.Context, _ reconcile.Request) (recon
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// wait returns how long it is until the next pass, and whether none is to come
-// before a trigger does.
+// wait returns the time until the next pass, and whether the next pass needs a
+// trigger.
 func (p *Provisioner) wait() (wait time.Duration, idle bool) {
 	at, triggered := p.batch.end()
 	if !triggered || !p.retry.IsZero() && p.retry.Before(at) {

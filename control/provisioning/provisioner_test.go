@@ -337,7 +337,7 @@ karpenter_nodeclaims_created_total{min_values_relaxed="false",nodepool="default"
 	}
 }
 
-// Pods go to a node that has room, which then is not disrupted.
+// Pods go to a node that has capacity, which then is not disrupted.
 func TestExistingNode(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)
@@ -417,7 +417,7 @@ func TestFailedScheduling(t *testing.T) {
 	}
 }
 
-// A change is told at most every five minutes.
+// A change has an event at most every five minutes.
 func TestFailedSchedulingThatKeepsChanging(t *testing.T) {
 	verdict := func(reason string) []model.Verdict {
 		return []model.Verdict{{Reason: reason, Pods: []model.Pod{{Name: "a", UID: "a"}}}}
@@ -463,9 +463,9 @@ func TestNoCompatibleInstanceTypes(t *testing.T) {
 	}
 }
 
-// A pool that has fewer instance types than its minValues demand gets the event,
-// too, which says so; spec 20/133: unless minValues may be relaxed: then the
-// claim says that they were, and so does the metric.
+// A pool that has fewer instance types than its minValues demand gets an event
+// that reports this; spec 20/133: unless minValues may be relaxed: then the
+// claim and the metric report that they were.
 func TestMinValuesThatNothingMeets(t *testing.T) {
 	start := func() *stage {
 		s := newStage(t)
@@ -506,7 +506,7 @@ karpenter_nodeclaims_created_total{min_values_relaxed="true",nodepool="default",
 }
 
 // spec 20/18: pods that opted out are no one's business here; spec 20/16: a
-// pod that asks for a reserved label is told that there is none.
+// pod that asks for a reserved label gets an event that there is none.
 func TestPodsThatAskForOddLabels(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", nil)

@@ -14,11 +14,11 @@ import (
 )
 
 // Replace creates a NodeClaim for each launch, for pods that run elsewhere and
-// are to move: all of them within the limits of their pools, or none. The pools
-// are those the launches were planned with, by name. It returns the names of
-// the claims in the order of the launches, whose pods are planned on them then.
-// With an error, the names are those of the claims that exist all the same, and
-// no pod is planned on any. Safe for concurrent use.
+// are to move: all of them within the limits of their pools, or none. The pools are those that
+// the launches were planned with, by name. Replace plans the pods of each launch on its claim,
+// and returns the names of the claims in the order of the launches. If it returns an error, the
+// names are those of claims that were created nevertheless, on which no pod is planned. Safe for
+// concurrent use.
 func (p *Provisioner) Replace(ctx context.Context, reason model.Reason, launches []model.Launch, pools map[string]*v1.NodePool) ([]string, error) {
 	if len(launches) == 0 {
 		return nil, nil
@@ -59,8 +59,9 @@ func (p *Provisioner) Replace(ctx context.Context, reason model.Reason, launches
 	return names, failure
 }
 
-// reserve takes room in the limits for all launches, or for none. Each is to be
-// settled by its key, and what was granted by the world then released.
+// reserve reserves capacity within the limits for all launches, or for none.
+// The caller settles each launch by its key, and then releases what the world
+// has granted.
 func (p *Provisioner) reserve(launches []model.Launch) (keys []int, release func(), err error) {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
@@ -91,7 +92,8 @@ func (p *Provisioner) reserve(launches []model.Launch) (keys []int, release func
 	return keys, release, nil
 }
 
-// refusedError is that no one was asked to create a claim.
+// refusedError reports that a claim was rejected before the API server was
+// asked to create it.
 type refusedError struct{ pool, why string }
 
 func (e *refusedError) Error() string {
@@ -100,9 +102,8 @@ func (e *refusedError) Error() string {
 
 func refused(l model.Launch, why string) error { return &refusedError{l.Pool, why} }
 
-// Move takes in that the pods are to go to nodes of the Snapshot, tells them
-// so, and keeps these nodes from being disrupted for a while. Safe for
-// concurrent use.
+// Move plans the pods on nodes of the Snapshot, publishes events on them, and
+// protects these nodes from disruption for a while. Safe for concurrent use.
 func (p *Provisioner) Move(s *model.Snapshot, placements []model.Placement) {
 	if len(placements) > 0 {
 		p.place(s, placements)

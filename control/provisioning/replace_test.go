@@ -94,7 +94,7 @@ func TestReplaceWithinLimits(t *testing.T) {
 	}
 }
 
-// Whoever launches at the same time, limits hold.
+// Limits hold even if others launch at the same time.
 func TestReplaceInParallel(t *testing.T) {
 	s := newStage(t)
 	s.pool("general", limited("nodes", "5"))
@@ -195,8 +195,8 @@ func TestReplaceStatic(t *testing.T) {
 	}
 }
 
-// Pods that move to nodes there are keep them, and are told.
-func TestMove(t *testing.T) {
+// Pods that move to existing nodes keep them, and get events.
+func TestProvisioningMovesPods(t *testing.T) {
 	s := newStage(t)
 	s.pool("general", nil)
 	s.node("n1", "general", nil)

@@ -75,7 +75,7 @@ func (x *storage) saidOfGroup() []string {
 
 // spec 46/103: the third node cannot be had, and nothing else fits: what is no Node yet
 // is deleted in the same pass, what is one is given back, and nothing is launched until
-// the pause is over. The group is told.
+// the pause is over. The group gets an event.
 func TestRollBack(t *testing.T) {
 	x := newStorage(t)
 	x.pool("p", nil)
@@ -178,7 +178,7 @@ func TestRollBackAndRaisedLimit(t *testing.T) {
 
 // spec 46/108: the pods are deleted while nodes start. No node is given back as one of a
 // group that could not start.
-func TestNoRollBackOfWhatNobodyWants(t *testing.T) {
+func TestNoRollBackOfGroupWithDeletedPods(t *testing.T) {
 	x := newStorage(t)
 	x.pool("p", nil)
 	x.train3()

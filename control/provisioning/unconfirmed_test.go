@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestSilentClaims has a cache that never shows any claim: one that exists
+// TestClaimsThatTheCacheNeverShows has a cache that never shows any claim: one that exists
 // counts all the same, however long that takes, and one that is gone is made
 // again.
-func TestSilentClaims(t *testing.T) {
+func TestClaimsThatTheCacheNeverShows(t *testing.T) {
 	s := newStage(t)
 	s.pool("default", limited("nodes", "1"))
 	s.pod("a", "1", nil)

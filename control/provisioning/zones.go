@@ -16,8 +16,8 @@ const (
 	noZone  = "none"
 )
 
-// zones publishes how many pods the latest decision was about, by the zone they
-// can run in. Safe for concurrent use.
+// zones publishes the number of pods in the latest decision, by the zone in
+// which they can run. Safe for concurrent use.
 type zones struct {
 	desc *prometheus.Desc
 
@@ -31,7 +31,7 @@ func newZones() *zones {
 			"Rules between pods are not looked at.", []string{"controller", "zone"}, nil)}
 }
 
-// set takes in what the latest decision is about.
+// set records the Snapshot of the latest decision.
 func (z *zones) set(s *model.Snapshot) {
 	pods := effectiveZones(s)
 	z.mu.Lock()
@@ -69,8 +69,8 @@ func effectiveZones(s *model.Snapshot) map[string]int {
 	return out
 }
 
-// zoneOf returns the zone that pods of the shape ask for. Known are the zones
-// there are, which is asked where the pods only say in which they must not run.
+// zoneOf returns the zone that pods of the shape demand. It calls known for the
+// existing zones if the pods only exclude some.
 func zoneOf(shape *model.Shape, known func() map[string]bool) string {
 	allowed := map[string]bool{}
 	for _, way := range shape.Alternatives() {
@@ -102,7 +102,8 @@ func zoneOf(shape *model.Shape, known func() map[string]bool) string {
 	return anyZone
 }
 
-// offered returns the zones in which anything is on offer, be it sold out.
+// offered returns the zones that have an offering, even if it is out of
+// capacity.
 func offered(pools []model.Pool) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range pools {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provisioningrequest has capacity launched, or looked for, before pods exist.
+// Package provisioningrequest launches capacity, or checks for it, before pods
+// exist.
 //
 // Reconciler is the controller provisioningrequest. It gives the world pods that stand in
-// for those of each ProvisioningRequest, and a PodGroup that all of them are of, so that
-// they have places all together or not at all (docs/groups.md), after all pods that
-// exist. For a request that only asks whether there is capacity, the PodGroup may use
-// initialized nodes only.
+// for those of each ProvisioningRequest, and a PodGroup that contains all of them, so that all of them have
+// places or none has (docs/groups.md). They are planned after all pods that exist. For a request that only
+// asks whether there is capacity, the PodGroup may use initialized nodes only.
 //
 // A request is Provisioned when all its pods have places on initialized nodes. From then on
-// its capacity is booked for Booking. Each pod that names the request uses the place of
-// one that stands in. What pods have used is not booked again when they end. Only this
-// process remembers those that were deleted then.
+// its capacity is booked for Booking. Each pod that names the request uses the place of one
+// of these pods. When pods end, their part is not booked again. Pods that were deleted
+// since then are remembered in memory only.
 //
 // Invariants:
 //

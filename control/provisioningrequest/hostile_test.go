@@ -29,9 +29,8 @@ var (
 	hostileRuns = flag.Int("hostile-runs", 20, "clusters of TestHostileRequests")
 )
 
-// TestHostileRequests has ProvisioningRequests, PodTemplates and pods with fields that no one would
-// write come and go: nothing panics or hangs, plans break no promise, and a request beside them gets
-// its capacity.
+// TestHostileRequests has ProvisioningRequests, PodTemplates and pods with fields that no one would write
+// come and go: nothing panics or hangs, plans break no promise, and a request beside them gets its capacity.
 func TestHostileRequests(t *testing.T) {
 	seed := *hostileSeed
 	if seed == 0 {
@@ -93,8 +92,9 @@ func withHostileRequests(t *testing.T, seed uint64) (asked int) {
 	return asked
 }
 
-// store creates a copy of the object, changed in some of the parts or full of what no one would write. It
-// returns nil if the object is none that the API server could send.
+// store creates a copy of the object, changed in some of the parts or full of
+// what no one would write. It returns nil if the object is none that the API
+// server could send.
 func store[T client.Object](s *stage, h hostile.Source, sample T, name string, parts ...string) T {
 	o := reflect.ValueOf(sample.DeepCopyObject())
 	for range h.IntN(3) {

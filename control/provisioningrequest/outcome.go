@@ -38,12 +38,13 @@ func (o outcome) same(p outcome) bool {
 	return o.pods == p.pods && o.there == p.there && o.coming == p.coming && o.unplaced == p.unplaced && o.why == p.why && slices.Equal(o.nodes, p.nodes)
 }
 
-// identity is a number that only the same pods have, added up in any order.
+// identity returns a number for a UID. The sum of these numbers identifies a
+// set of pods, in any order.
 func identity(uid string) uint64 { return maphash.String(seed, uid) }
 
 var seed = maphash.MakeSeed()
 
-// Planned takes in what a pass of provisioning has decided. It does not block.
+// Planned records what a pass of provisioning has decided. It does not block.
 func (r *Reconciler) Planned(s *model.Snapshot, plan *model.Plan) {
 	next := map[string]outcome{}
 	standins.Fates(s, plan, func(p model.Pod, f standins.Fate) {
@@ -81,8 +82,8 @@ func (r *Reconciler) Planned(s *model.Snapshot, plan *model.Plan) {
 	r.outcomes = next
 }
 
-// outcome returns what the latest pass has planned for the request; of no pods when it knew
-// of none.
+// outcome returns what the latest pass has planned for the request. If the pass knew no
+// pods of it, the outcome is empty.
 func (r *Reconciler) outcome(key client.ObjectKey) outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +152,7 @@ func (r *Reconciler) describe(q *autoscalingv1.ProvisioningRequest, found *resol
 	return min(left, standins.RefreshAfter)
 }
 
-// validity returns how long the request may still be tried, and false if it may be for ever.
+// validity returns how long the request may still be tried, and false if it may be forever.
 func validity(q *autoscalingv1.ProvisioningRequest, now time.Time) (time.Duration, bool) {
 	seconds, err := strconv.ParseInt(q.Spec.Parameters[autoscalingv1.ValidUntilSeconds], 10, 32)
 	if err != nil {

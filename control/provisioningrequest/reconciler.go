@@ -67,7 +67,7 @@ type Reconciler struct {
 	outcomes map[string]outcome // of the latest pass, by name in the world
 }
 
-// Start has the world know of the requests there are. It implements manager.Runnable.
+// Start passes all existing requests to the world. It implements manager.Runnable.
 func (r *Reconciler) Start(ctx context.Context) error {
 	r.Hydrate(ctx, "provisioning requests", r.hydrate)
 	return nil
@@ -123,7 +123,7 @@ func ofPod(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// Reconcile brings one request up to date: what the world knows of it, then its status.
+// Reconcile updates one request: first its pods in the world, then its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stored, found, err := r.take(ctx, request.NamespacedName)
 	if err != nil || stored == nil {
@@ -164,8 +164,8 @@ func served(q *autoscalingv1.ProvisioningRequest) bool {
 	return q.Spec.ProvisioningClassName == autoscalingv1.CheckCapacity || q.Spec.ProvisioningClassName == autoscalingv1.BestEffortAtomicScaleUp
 }
 
-// nameOf is what the world calls the request, as a PodGroup and as what pods stand in
-// for. No name of an object has a space.
+// nameOf returns the name of the request in the world, for its PodGroup and its
+// pods. It contains a space, which no name of an object does.
 func nameOf(key client.ObjectKey) string { return "ProvisioningRequest " + key.String() }
 
 // keyOf undoes nameOf.
@@ -175,7 +175,7 @@ func keyOf(name string) (client.ObjectKey, bool) {
 	return client.ObjectKey{Namespace: namespace, Name: name}, ours
 }
 
-// drop has the request forgotten, in the caller's turn.
+// drop forgets the request. The caller has the turn.
 func (r *Reconciler) drop(key client.ObjectKey) {
 	r.World.DeleteBuffer(nameOf(key))
 	r.World.DeletePodGroup(nameOf(key))
@@ -185,8 +185,8 @@ func (r *Reconciler) drop(key client.ObjectKey) {
 	delete(r.outcomes, nameOf(key))
 }
 
-// take reads the request and tells the world what it asks for. The request is nil when
-// there is nothing to do for it.
+// take reads the request and passes its pods to the world. It returns nil if there
+// is nothing to do for the request.
 func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*autoscalingv1.ProvisioningRequest, *resolution, error) {
 	done, err := r.Turn(ctx)
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*autoscali
 	return q, found, nil
 }
 
-// older orders requests as they come first.
+// older compares requests by age, oldest first.
 func older(a, b *autoscalingv1.ProvisioningRequest) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }

@@ -29,7 +29,7 @@ import (
 // most is how many pods one request can have.
 const most = 10_000
 
-// resolution is what a request was found to ask for.
+// resolution is what a request asks for.
 type resolution struct {
 	pods      []world.Pod // that stand in for those that do not exist yet
 	consumers int         // pods that exist and use its capacity
@@ -43,8 +43,8 @@ type set struct {
 	count int
 }
 
-// resolve finds out what the request asks for. An error means that it could not be found
-// out.
+// resolve returns what the request asks for. It returns an error if that cannot be
+// determined now.
 func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (*resolution, error) {
 	if err := unreadable.Error(q); err != nil {
 		return &resolution{reason: "Unreadable", message: err.Error()}, nil
@@ -83,8 +83,8 @@ func (r *Reconciler) resolve(ctx context.Context, q *autoscalingv1.ProvisioningR
 	return out, nil
 }
 
-// ranBooked reports whether the pod, which has ended, was bound since the request was
-// Provisioned, and so has had its part of what is booked.
+// ranBooked reports whether the pod, which has ended, was bound after the request
+// was Provisioned, and so has used its part of the booked capacity.
 func ranBooked(p *corev1.Pod, q *autoscalingv1.ProvisioningRequest) bool {
 	is := meta.FindStatusCondition(q.Status.Conditions, autoscalingv1.Provisioned)
 	if is == nil || is.Status != metav1.ConditionTrue {
@@ -95,8 +95,8 @@ func ranBooked(p *corev1.Pod, q *autoscalingv1.ProvisioningRequest) bool {
 	})
 }
 
-// ended is what pods requested that are done with a request. They count even after they are
-// deleted, since no others come for them.
+// ended sums up the requests of pods that have used the capacity of a request and ended.
+// They count even after they are deleted, because no other pods replace them.
 type ended struct {
 	uid  types.UID // of the request
 	pods map[types.UID]model.Resources
@@ -114,7 +114,8 @@ func (r *Reconciler) endedOf(q *autoscalingv1.ProvisioningRequest) map[types.UID
 	return r.ended[key].pods
 }
 
-// use counts one pod less: one that requests as much, or else another one: of several the last.
+// use removes one pod from the sets: the last one with the same requests, or else the last
+// one.
 func use(sets []set, requests model.Resources) {
 	last := -1
 	for i := range sets {
@@ -144,7 +145,8 @@ func named(q *autoscalingv1.ProvisioningRequest, sets []set) []world.Pod {
 	return out
 }
 
-// standIns returns what stands in for the request, or why nothing does.
+// standIns returns the pods that stand in for those of the request, or why
+// there are none.
 func (r *Reconciler) standIns(ctx context.Context, q *autoscalingv1.ProvisioningRequest) (sets []set, why string, err error) {
 	all := 0
 	for _, asked := range q.Spec.PodSets {

@@ -239,8 +239,8 @@ func TestRebootHappenedAlready(t *testing.T) {
 	s.want("calls", len(s.calls), 1)
 }
 
-// TestRefusals: spec 48/46.
-func TestRefusals(t *testing.T) {
+// TestRebootRejected: spec 48/46.
+func TestRebootRejected(t *testing.T) {
 	for _, err := range []error{&cloud.RebootNotImplementedError{}, &cloud.RebootFailedError{}, &cloud.NotFoundError{}} {
 		s := newStage(t, "0s")
 		s.answer = err

@@ -31,8 +31,8 @@ const (
 	issueLimit = 5 * time.Minute
 	// recoveryLimit is how long the instance may take to come back.
 	recoveryLimit = 20 * time.Minute
-	// drainAtLeast is how long a drain takes at least, so that pods that were
-	// being scheduled are seen.
+	// drainAtLeast is the minimum duration of a drain, so that the drain sees
+	// pods that were being scheduled.
 	drainAtLeast = 5 * time.Second
 
 	poll = 15 * time.Second
@@ -64,7 +64,7 @@ func (r *Reconciler) Register(mgr manager.Manager, options controller.Options) e
 		Complete(r)
 }
 
-// scope is one look at a reboot.
+// scope is one reconcile of a reboot.
 type scope struct {
 	claim     *v1.NodeClaim
 	node      *corev1.Node // nil = there is none
@@ -73,7 +73,7 @@ type scope struct {
 	bound     *time.Duration // of the drain; nil = none
 }
 
-// Reconcile takes the reboot of one NodeClaim as far as it goes now.
+// Reconcile advances the reboot of one NodeClaim as far as possible now.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &v1.NodeClaim{}
 	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {
@@ -153,7 +153,7 @@ func (s *scope) since() time.Time {
 	return s.requested
 }
 
-// boundOf returns how long the drain may take; nil is as long as it takes.
+// boundOf returns the maximum duration of the drain; nil = no limit.
 func boundOf(claim *v1.NodeClaim) (*time.Duration, error) {
 	text, ok := claim.Annotations[v1.RebootGracePeriodAnnotationKey]
 	if !ok {
@@ -166,7 +166,8 @@ func boundOf(claim *v1.NodeClaim) (*time.Duration, error) {
 	return &d, nil
 }
 
-// drain gets pods off the Node, and returns when to look again; 0 = it is over.
+// drain evicts pods from the Node, and returns when to check again; 0 = the
+// drain is over.
 func (r *Reconciler) drain(ctx context.Context, s *scope) (time.Duration, error) {
 	if s.bound != nil && *s.bound == 0 {
 		return 0, nil
@@ -262,7 +263,7 @@ func (r *Reconciler) succeed(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// end says that the reboot is over.
+// end records that the reboot is over.
 func (r *Reconciler) end(ctx context.Context, s *scope, reason, message string) error {
 	stored := s.claim.DeepCopy()
 	s.claim.StatusConditions(s.now).SetFalse(v1.RebootingCondition, reason, message)
@@ -272,8 +273,8 @@ func (r *Reconciler) end(ctx context.Context, s *scope, reason, message string) 
 	return r.forget(ctx, s.claim)
 }
 
-// fail gives the reboot up. A request that makes no sense leaves the NodeClaim;
-// otherwise the NodeClaim is deleted, within the bound of the drain.
+// fail abandons the reboot. An invalid request leaves the NodeClaim alone.
+// Otherwise the NodeClaim is deleted, with the time limit of the drain.
 func (r *Reconciler) fail(ctx context.Context, s *scope, result string, why error) error {
 	if s.node != nil {
 		if err := r.untaint(ctx, s.node); err != nil {

@@ -20,8 +20,8 @@ import (
 const mostUnhealthy = 20
 
 // breaker reports whether too many Nodes of the claim's pool are unhealthy at
-// once for any of them to be repaired, and says so on the objects concerned.
-// A claim without a pool is one of all Nodes in the cluster.
+// once, so that none of them is repaired. It publishes events about that. For a
+// claim without a pool, all Nodes of the cluster count.
 func (r *Reconciler) breaker(ctx context.Context, node *corev1.Node, claim *v1.NodeClaim) (open bool, err error) {
 	var among []client.ListOption
 	pool, pooled := claim.Labels[v1.NodePoolLabelKey]
@@ -54,9 +54,9 @@ func (r *Reconciler) breaker(ctx context.Context, node *corev1.Node, claim *v1.N
 	return true, nil
 }
 
-// count returns how many Nodes there are and how many of them have a bad
-// condition, for however short a time. Nodes that have yet to register count
-// neither way: all of them are unready while they boot.
+// count returns the number of Nodes, and how many of them have a bad condition,
+// no matter for how long. Nodes that have not registered are left out, because
+// all nodes are unready while they boot.
 func (r *Reconciler) count(nodes *corev1.NodeList) (total, unhealthy int) {
 	policies := r.Provider.RepairPolicies()
 	unregistered := v1.UnregisteredNoExecuteTaint()

@@ -14,7 +14,7 @@ import (
 	"karpenter/cloud"
 )
 
-// diagnosis is a condition that a policy does not tolerate for ever.
+// diagnosis is a condition that a repair policy tolerates for a limited time.
 type diagnosis struct {
 	condition  corev1.NodeCondition
 	toleration time.Duration

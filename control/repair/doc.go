@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repair replaces instances whose Node says that they are broken.
+// Package repair replaces instances whose Node reports that they are unhealthy.
 //
 // Reconciler is the controller node.health. A provider's RepairPolicies name
-// the node conditions that no waiting heals. A Node that has had one of them
-// for longer than the policy tolerates loses its NodeClaim: the drain that
-// follows is by force, as a kubelet that does not answer ends no pod, and
-// provisioning makes room for the pods elsewhere. Neither budgets nor
-// do-not-disrupt nor PodDisruptionBudgets hold a repair up.
+// the node conditions that do not recover by waiting. If a Node has such a
+// condition for longer than the policy tolerates, its NodeClaim is deleted. The
+// drain that follows is forced, because a kubelet that does not respond
+// terminates no pods. Provisioning launches capacity for the pods elsewhere.
+// Budgets, do-not-disrupt and PodDisruptionBudgets do not delay a repair.
 //
 // Invariants:
 //

@@ -13,7 +13,7 @@ import (
 	"karpenter/control/controltest"
 )
 
-func TestAllowed(t *testing.T) {
+func TestUnhealthyNodesAllowed(t *testing.T) {
 	for total, want := range map[int]int{0: 0, 1: 1, 3: 1, 5: 1, 6: 2, 10: 2, 11: 3, 100: 20} {
 		if got := allowed(total); got != want {
 			t.Errorf("%d of %d nodes may be unhealthy, want %d", got, total, want)
@@ -21,8 +21,8 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestNews shows which updates of Nodes are looked at.
-func TestNews(t *testing.T) {
+// TestRepairEventFilter shows which updates of Nodes are looked at.
+func TestRepairEventFilter(t *testing.T) {
 	c := controltest.New(t)
 	r := &Reconciler{Provider: c.Cloud}
 	node := func(ours bool, conditions ...corev1.NodeCondition) *corev1.Node {

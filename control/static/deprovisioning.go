@@ -28,7 +28,7 @@ import (
 	"karpenter/model"
 )
 
-// Counter says where the claims of a pool stand.
+// Counter counts the claims of a pool by state.
 type Counter interface {
 	Static(pool string) model.Static
 }
@@ -53,7 +53,7 @@ func (r *Deprovisioning) Register(mgr manager.Manager, options controller.Option
 		Complete(r)
 }
 
-// Reconcile deletes the claims that the pool has too many.
+// Reconcile deletes the surplus claims of the pool.
 func (r *Deprovisioning) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool, err := r.read(ctx, r.Client, request.Name)
 	if err != nil || pool == nil {
@@ -93,14 +93,15 @@ func (r *Deprovisioning) read(ctx context.Context, from client.Reader, name stri
 	return read(ctx, from, name, func(p *v1.NodePool) bool { return r.Convert.Manages(p.Spec.Template.Spec.NodeClassRef) })
 }
 
-// isActive reports whether the claim is to stay, as far as the API says.
+// isActive reports whether the claim is not being removed, as far as the API
+// shows.
 func isActive(claim *v1.NodeClaim) bool {
 	return claim.DeletionTimestamp.IsZero() && !conditions.IsTrue(claim, v1.InstanceTerminatingCondition) &&
 		!conditions.IsTrue(claim, v1.DisruptionReasonCondition)
 }
 
-// describe says what taking the claim away would do. Pods that cannot be listed
-// are taken for one that is not to be disrupted.
+// describe returns what the removal of the claim would disrupt. If pods cannot
+// be listed, the claim counts as having a pod that must not be disrupted.
 func (r *Deprovisioning) describe(ctx context.Context, claim *v1.NodeClaim) victim {
 	now := r.Clock.Now()
 	v := victim{

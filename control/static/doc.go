@@ -6,21 +6,22 @@
 // # Counting
 //
 // Counted are NodeClaims, from when they are created until they are gone,
-// launched or not. Each is in one state: leaving when it or its instance is being
-// deleted, pending when a command under way takes it away, else active. A command
-// that replaces a node marks it as pending before it creates what replaces it.
+// launched or not. Each is in one state: leaving if it or its instance is being
+// deleted, pending if a command in progress removes it, and otherwise active. A
+// command that replaces a node marks it as pending before it creates the
+// replacement.
 //
-// The world says when there is nothing to do, which is nearly always. Before
-// anything is created or deleted, the claims are listed from the API server, not
-// from a cache: so neither a crash nor a lost answer nor a cache that lags can
-// make too many of one or of the other.
+// In most cases, the state in the world shows that there is nothing to do.
+// Before anything is created or deleted, the claims are listed from the API
+// server and not from a cache. So a crash, a lost answer or a lagging cache
+// cannot cause too many creations or deletions.
 //
 // # Invariants
 //
 //  1. Active and pending claims never become more than replicas, and all of a
 //     pool's claims never more than limits.nodes, by what is created here.
-//  2. What is about to be created is granted by the world, which all that create
-//     claims of static pools ask; it is given back whatever happens.
+//  2. The world grants each creation before it happens. All code that creates claims of
+//     static pools asks it, and always returns the grant afterwards.
 //  3. Scale-down deletes claims only as long as the active ones are more than
 //     replicas. It is what the user has asked for, so it is subject to no
 //     budget; the drain that follows honors PodDisruptionBudgets.

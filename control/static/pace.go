@@ -12,7 +12,8 @@ import (
 const (
 	firstPause = time.Second // doubled each time
 	mostPause  = time.Minute
-	// forgotten is how old a round is that no longer slows down the next.
+	// forgotten is the age from which a round no longer slows down the next
+	// one.
 	forgotten = 5 * time.Minute
 )
 
@@ -43,7 +44,7 @@ func (p *pace) pause(pool string, claims []v1.NodeClaim, now time.Time) time.Dur
 	return max(last.at.Add(min(firstPause<<min(last.strikes, 10), mostPause)).Sub(now), 0)
 }
 
-// created takes in a round, and which claims there were before it.
+// created records a round, and the claims that existed before it.
 func (p *pace) created(pool string, names []string, claims []v1.NodeClaim, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,14 +18,16 @@ import (
 )
 
 const (
-	// refreshAfter is when a pool is looked at again without a reason.
+	// refreshAfter is the time after which a pool is reconciled again without
+	// an event.
 	refreshAfter = time.Minute
 	// parallel is how many claims are created or deleted at once, unless said
 	// otherwise; the rate of the client is what limits them.
 	parallel = 100
 )
 
-// read returns the pool, or nil unless it is static, managed, valid and to stay.
+// read returns the pool if it is static, managed, valid and not being deleted,
+// or else nil.
 func read(ctx context.Context, from client.Reader, name string, managed func(*v1.NodePool) bool) (*v1.NodePool, error) {
 	pool := &v1.NodePool{}
 	if err := from.Get(ctx, client.ObjectKey{Name: name}, pool); err != nil {
@@ -50,7 +52,7 @@ func claimsOf(ctx context.Context, from client.Reader, pool string) ([]v1.NodeCl
 }
 
 // rescaled admits static pools that are new or whose replicas have changed, and
-// those of which more says so.
+// those that more admits.
 func rescaled(more func(old, now *v1.NodePool) bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.Object.(*v1.NodePool).IsStatic() },
@@ -71,8 +73,7 @@ func readied(old, now *v1.NodePool) bool {
 	return !conditions.IsTrue(old, v1.ReadyCondition) && conditions.IsTrue(now, v1.ReadyCondition)
 }
 
-// appearing admits claims that are new, and those that the command which was to
-// take them away has abandoned.
+// appearing admits claims that are new, and claims whose removal was abandoned.
 func appearing() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -32,7 +32,7 @@ import (
 
 const (
 	notReadyPoll = time.Second      // until the world is complete
-	limitedPoll  = 30 * time.Second // while the limit leaves no room
+	limitedPoll  = 30 * time.Second // while the limit is reached
 	// mostAtOnce is how many claims of a pool are created before the pool is
 	// read again, whatever number it asks for.
 	mostAtOnce = 1000
@@ -42,12 +42,12 @@ const (
 // World is the part of the cluster's state that scale-up needs.
 type World interface {
 	confirm.World // of claims that were Planned
-	// Static returns where the claims of a pool stand.
+	// Static returns the number of claims of a pool by state.
 	Static(pool string) model.Static
-	// Planned takes in that a claim exists; it changes nothing about one that
-	// is known.
+	// Planned records that a claim exists. It does not change a claim that is
+	// known.
 	Planned(claim world.Claim, pods []model.Pod)
-	// Refill grants nodes that the pool misses, until release is called.
+	// Refill grants nodes that the pool lacks, until release is called.
 	Refill(pool string, replicas, limit int) (n int, release func())
 }
 
@@ -59,10 +59,10 @@ type Provisioning struct {
 	World   World
 	Convert convert.Converter
 	Clock   clock.PassiveClock
-	// Ready reports whether the World has heard of everything that existed when
-	// the process started. Nothing is created before.
+	// Ready reports whether the World has received every object that existed
+	// when the process started. Nothing is created before.
 	Ready func() bool
-	// Created is told of each claim that was created, and why.
+	// Created is called for each claim that was created, with the reason.
 	Created func(claim *v1.NodeClaim, reason string)
 	// Parallel is how many claims are created at once; 0 = many.
 	Parallel int
@@ -80,7 +80,7 @@ func (r *Provisioning) Register(mgr manager.Manager, options controller.Options)
 		Complete(r)
 }
 
-// Reconcile creates the claims that the pool misses.
+// Reconcile creates the claims that the pool lacks.
 func (r *Provisioning) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool, err := r.read(ctx, r.Client, request.Name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Provisioning) complete(pool *v1.NodePool) bool {
 	return count.Active+count.Pending >= replicasOf(pool)
 }
 
-// refill creates what is missing beside the claims there are, up to mostAtOnce.
+// refill creates the missing claims, up to mostAtOnce.
 func (r *Provisioning) refill(ctx context.Context, pool *v1.NodePool, claims []v1.NodeClaim) (reconcile.Result, error) {
 	count := r.World.Static(pool.Name)
 	replicas := min(replicasOf(pool), count.Active+count.Pending+mostAtOnce)
@@ -153,8 +153,8 @@ func (r *Provisioning) read(ctx context.Context, from client.Reader, name string
 	return pool, nil
 }
 
-// look returns the claims of the pool, and lets the world know of those that it
-// has not heard of yet.
+// look returns the claims of the pool, and passes claims to the world that it
+// does not know yet.
 func (r *Provisioning) look(ctx context.Context, pool string) ([]v1.NodeClaim, error) {
 	claims, err := claimsOf(ctx, r.Live, pool)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestNoReplicas(t *testing.T) {
 }
 
 // spec 45/3: pools that are none of its business.
-func TestLeftAlone(t *testing.T) {
+func TestPoolsThatAreNotStatic(t *testing.T) {
 	for name, change := range map[string]func(*v1.NodePool){
 		"unmanaged": func(p *v1.NodePool) {
 			p.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "other.sh", Kind: "Class", Name: "x"}

@@ -175,7 +175,7 @@ func (s *stage) watch() {
 	}
 }
 
-// gone takes a claim away for good.
+// gone takes a claim away permanently.
 func (s *stage) gone(name string) {
 	s.t.Helper()
 	claim := &v1.NodeClaim{}
@@ -246,7 +246,7 @@ func (s *stage) fill(after time.Duration) {
 	}
 }
 
-// shrink reconciles static.deprovisioning likewise.
+// shrink reconciles static.deprovisioning the same way.
 func (s *stage) shrink(after time.Duration) {
 	s.t.Helper()
 	got, err := s.down.Reconcile(s.t.Context(), request())

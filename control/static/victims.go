@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// victim is a claim that may go when its pool has too many, and what taking it
-// away would do.
+// victim is a claim that can be deleted if its pool has too many, and what its
+// removal would disrupt.
 type victim struct {
 	claim    string
 	launched bool    // it has an instance
@@ -22,7 +22,8 @@ type victim struct {
 	left     float64 // of its life, from 1 to 0
 }
 
-// class is how much the pods of the victim speak for keeping it, least first.
+// class orders victims by how much their pods argue against the removal, least
+// first.
 func (v victim) class() int {
 	switch {
 	case !v.launched:

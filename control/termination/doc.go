@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package termination takes a deleted Node out of the cluster: it keeps new
-// pods away, drains the pods that are there, waits until volumes are
-// detached, ends the instance, and then lets the Node object go.
+// Package termination removes a deleted Node from the cluster: it keeps new
+// pods away, drains the node, waits until volumes are detached, terminates the
+// instance, and then removes the finalizer of the Node.
 //
 // Reconciler is the controller node.termination. It works on Nodes that are
 // being deleted and carry our finalizer, in passes that are repeated about
@@ -20,7 +20,6 @@
 //
 //  1. A pod is evicted or deleted only under the UID it was drained with.
 //  2. Without a deadline, no pod leaves but through the Eviction API.
-//  3. The deadline of a queued pod only ever moves forward in urgency.
-//  4. The instance of a Node is ended only after its drain, except when the
-//     machine is gone already.
+//  3. The deadline of a queued pod can only become earlier.
+//  4. The instance of a Node is terminated only after its drain, unless the instance is gone already.
 package termination

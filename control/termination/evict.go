@@ -33,7 +33,7 @@ const severalBudgets = "more than one PodDisruptionBudget"
 // without one.
 const forcefulTermination = "Forceful Termination"
 
-// force deletes the pod with what is left of its time.
+// force deletes the pod with the remaining time as its grace period.
 func (q *Queue) force(ctx context.Context, pod *corev1.Pod, deadline time.Time) (reconcile.Result, error) {
 	reason, err := q.reason(ctx, pod)
 	if err != nil {
@@ -53,7 +53,7 @@ func (q *Queue) force(ctx context.Context, pod *corev1.Pod, deadline time.Time) 
 	return q.drop(keyOf(pod)), nil
 }
 
-// left counts and tells that the pod was made to leave.
+// left counts the pod and publishes its eviction.
 func (q *Queue) left(pod *corev1.Pod, reason string) {
 	q.metrics.podsDrained.WithLabelValues(reason).Inc()
 	if q.Evicted != nil {
@@ -94,8 +94,8 @@ func (q *Queue) evict(ctx context.Context, pod *corev1.Pod) (reconcile.Result, e
 	}
 }
 
-// answer returns the HTTP status an eviction was answered with, 0 when the
-// API server was not reached.
+// answer returns the HTTP status of the response to an eviction, or 0 if there
+// was no response.
 func answer(err error) int {
 	if err == nil {
 		return http.StatusOK
@@ -107,7 +107,7 @@ func answer(err error) int {
 	return 0
 }
 
-// refused tells on the pod's Node why the pod stays, and tries again later.
+// refused publishes on the pod's Node why the pod stays, and tries again later.
 func (q *Queue) refused(ctx context.Context, pod *corev1.Pod, why string) (reconcile.Result, error) {
 	node := &corev1.Node{}
 	if err := q.client.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node); err != nil {
@@ -117,8 +117,8 @@ func (q *Queue) refused(ctx context.Context, pod *corev1.Pod, why string) (recon
 	return q.later(keyOf(pod)), nil
 }
 
-// refusal says which PodDisruptionBudgets keep the pod, and whether waiting
-// can help.
+// refusal returns which PodDisruptionBudgets block the eviction, and whether
+// waiting can help.
 func (q *Queue) refusal(ctx context.Context, pod *corev1.Pod, code int) (string, error) {
 	list := &policyv1.PodDisruptionBudgetList{}
 	if err := q.client.List(ctx, list, client.InNamespace(pod.Namespace)); err != nil {
@@ -148,9 +148,8 @@ func (q *Queue) refusal(ctx context.Context, pod *corev1.Pod, code int) (string,
 	return why, nil
 }
 
-// reason says why the pod's node is removed: the reason its claim was
-// disrupted for, forcefulTermination when the claim has none, "" without a
-// claim.
+// reason returns why the pod's node is removed: the disruption reason of its
+// claim, forcefulTermination if the claim has none, or "" without a claim.
 func (q *Queue) reason(ctx context.Context, pod *corev1.Pod) (string, error) {
 	node := &corev1.Node{}
 	if err := q.client.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node); err != nil {

@@ -29,9 +29,9 @@ func limiter[T comparable](workers, perSecond int) workqueue.TypedRateLimiter[T]
 	)
 }
 
-// pace is how long a drain that waits for the pods is left alone: a sixtieth of
-// the time it has taken, from drainPoll to drainPollMost, and no longer than until
-// one of the pods has to be forced.
+// pace returns the time until the next pass of a drain that waits for the pods:
+// a sixtieth of its duration so far, between drainPoll and drainPollMost, and
+// at most until one of the pods has to be forced.
 func pace(s *scope, waiting []*corev1.Pod) time.Duration {
 	wait := min(s.now.Sub(s.node.DeletionTimestamp.Time)/60, drainPollMost)
 	for _, p := range waiting {

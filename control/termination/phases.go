@@ -24,7 +24,8 @@ import (
 // balancers.
 const excludedBy = "karpenter"
 
-// keepPodsAway makes the scheduler and load balancers leave the Node alone.
+// keepPodsAway taints the Node, so that the scheduler adds no pods, and
+// excludes it from load balancers.
 func (r *Reconciler) keepPodsAway(ctx context.Context, s *scope) (time.Duration, error) {
 	taint := v1.DisruptedNoScheduleTaint()
 	stored := s.node.DeepCopy()
@@ -58,7 +59,7 @@ func (r *Reconciler) keepPodsAway(ctx context.Context, s *scope) (time.Duration,
 	return 0, nil
 }
 
-// drain gets the pods off the Node, tier by tier.
+// drain evicts the pods from the Node, tier by tier.
 func (r *Reconciler) drain(ctx context.Context, s *scope) (time.Duration, error) {
 	if err := r.readPods(ctx, s); err != nil {
 		return 0, err
@@ -101,8 +102,8 @@ func (r *Reconciler) readPods(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// sort returns the pods the drain waits for, and parts them into those to be
-// forced and the others. It tells owners about the protection of their pods.
+// sort returns the pods that the drain waits for, and divides them into forced
+// pods and others. It publishes events about protected pods.
 func (r *Reconciler) sort(s *scope) (waiting, forced, graceful []*corev1.Pod) {
 	for _, p := range s.pods {
 		if !pods.Waiting(p, s.now) {
@@ -152,8 +153,8 @@ func (r *Reconciler) requireDeadline(_ context.Context, s *scope) (time.Duration
 	return 0, nil
 }
 
-// endMachine ends the instance of the claim. A Node without a claim has none
-// that we could name.
+// endMachine terminates the instance of the claim. Without a claim, the
+// instance of a Node is unknown.
 func (r *Reconciler) endMachine(ctx context.Context, s *scope) (time.Duration, error) {
 	if s.claim == nil {
 		return 0, nil

@@ -39,8 +39,8 @@ type entry struct {
 	stays bool
 }
 
-// supersedes reports whether the entry says more than the one there is. One that
-// forces a pod is never turned into one that lets it stay.
+// supersedes reports whether the entry replaces the old one. An entry that
+// forces a pod is never replaced by one that lets it stay.
 func (e entry) supersedes(old entry) bool {
 	if e.stays != old.stays {
 		return old.stays
@@ -58,8 +58,9 @@ type Queue struct {
 	events  events.Recorder
 	clock   clock.PassiveClock
 	metrics *Metrics
-	// Evicted is told of each pod that was evicted, or deleted at its deadline. It must
-	// not block; nil means no call. It is set before the queue is registered.
+	// Evicted is called for each pod that was evicted, or deleted at its
+	// deadline. It must not block; nil means no call. Set it before the queue is
+	// registered.
 	Evicted func(*corev1.Pod)
 	backoff workqueue.TypedRateLimiter[Key] // between attempts on a pod that may not leave yet
 
@@ -147,7 +148,7 @@ func (q *Queue) later(key Key) reconcile.Result {
 	return reconcile.Result{RequeueAfter: q.backoff.When(key)}
 }
 
-// Reconcile makes one attempt to get the pod off its node.
+// Reconcile makes one attempt to evict the pod.
 func (q *Queue) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
 	e, queued := q.entry(key)
 	if !queued {

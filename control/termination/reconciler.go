@@ -50,7 +50,7 @@ type Evictions interface {
 	Add(deadline *time.Time, pods ...*corev1.Pod)
 }
 
-// Reconciler takes deleted Nodes out of the cluster. All fields are required.
+// Reconciler removes deleted Nodes from the cluster. All fields are required.
 type Reconciler struct {
 	Client    client.Client
 	Machines  Machines
@@ -139,7 +139,7 @@ func run(ctx context.Context, s *scope, phases ...phase) (time.Duration, error) 
 	return 0, nil
 }
 
-// findClaim fills in the claim and sees to it that it is being deleted too.
+// findClaim fills in the claim, and deletes it if it is not being deleted.
 func (r *Reconciler) findClaim(ctx context.Context, s *scope) error {
 	claim, err := join.ClaimOf(ctx, r.Client, s.node)
 	if errors.Is(err, join.ErrNotFound) {
@@ -167,9 +167,10 @@ func (r *Reconciler) findClaim(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// findDeadline fills in the deadline of a Node whose NodeClaim cannot be
-// trusted, because several Nodes or NodeClaims have the provider ID: that of a
-// NodeClaim that is being deleted anyway. The instance is left alone.
+// findDeadline fills in the deadline of a Node whose NodeClaim is ambiguous,
+// because several Nodes or NodeClaims have the provider ID. It uses the
+// deadline of a NodeClaim that is being deleted anyway. The instance is left
+// alone.
 func (r *Reconciler) findDeadline(ctx context.Context, s *scope) error {
 	claims, err := join.ClaimsOf(ctx, r.Client, s.node)
 	if err != nil {
@@ -184,8 +185,8 @@ func (r *Reconciler) findDeadline(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// machineGone reports whether the instance has ended by itself. A kubelet that
-// reports ready is proof that it has not.
+// machineGone reports whether the instance has terminated on its own. If the
+// kubelet reports ready, it has not.
 func (r *Reconciler) machineGone(ctx context.Context, s *scope) (bool, error) {
 	for _, c := range s.node.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {

@@ -160,7 +160,7 @@ func (s *stage) delete(ctx context.Context, c client.WithWatch, o client.Object,
 	return c.Delete(ctx, o)
 }
 
-// patch answers a patch of a Deployment as it is told to for "restart".
+// patch answers a patch of a Deployment as set by "restart".
 func (s *stage) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 	d, ok := o.(*appsv1.Deployment)
 	if !ok {

@@ -26,22 +26,23 @@ import (
 // restart sets.
 const RestartedAtAnnotationKey = "kubectl.kubernetes.io/restartedAt"
 
-// Surge is how Deployments of one replica that ask for it are drained: a rollout
-// restart starts the replacement, and the Deployment removes the old pod when the
-// replacement is available.
+// Surge configures how Deployments with one replica are drained if they opt in:
+// a rollout restart starts the replacement, and the Deployment removes the old
+// pod when the replacement is available.
 //
 // Nothing is kept in memory: the Deployment's own template says since when it has been
 // restarting.
 type Surge struct {
 	// Live reads Deployments past the caches.
 	Live client.Reader
-	// Timeout is after which time from the restart the pod is evicted, whether or not
-	// it has been replaced; 0 = pods are evicted at once.
+	// Timeout is the time after the restart at which the pod is evicted even
+	// without a replacement; 0 = pods are evicted at once.
 	Timeout time.Duration
 }
 
-// surge starts the replacement of a pod that must not leave before it is there. It
-// returns why the pod stays, or "" if it is to be evicted.
+// surge starts the replacement of a pod that must not be evicted before the
+// replacement is available. It returns why the pod stays, or "" if it must be
+// evicted.
 func (q *Queue) surge(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if q.Surge.Timeout <= 0 || pod.Annotations[v1.SurgeFirstAnnotationKey] != "true" || !pods.Ready(pod) {
 		return "", nil

@@ -26,9 +26,9 @@ import (
 	"karpenter/cloud"
 )
 
-// TestText runs the cases in testdata. Every file starts with an empty stage,
+// TestTerminationTexts runs the cases in testdata. Every file starts with an empty stage,
 // and the command "stage" starts another.
-func TestText(t *testing.T) {
+func TestTerminationTexts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := newStage(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -121,7 +121,7 @@ func (s *stage) podNamed(name string) *corev1.Pod {
 	return p
 }
 
-// gone ends a pod for good.
+// gone ends a pod permanently.
 func (s *stage) gone(name string) string {
 	p := s.podNamed(name)
 	p.Finalizers = nil

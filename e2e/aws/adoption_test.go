@@ -51,9 +51,9 @@ func TestAdoption(t *testing.T) {
 	older.scale(2)
 	a.view.Until("pods run", patience, func() string { return current.running(a.view, 4)() + older.running(a.view, 2)() })
 	before := a.calls()
-	current.tell("what upstream has left", slices.Concat(current.nodes(a.view), older.nodes(a.view)))
+	current.tell("the nodes of upstream", slices.Concat(current.nodes(a.view), older.nodes(a.view)))
 
-	a.adopted = true // from here on the law holds
+	a.adopted = true // from here on the invariant holds
 	metrics := freeAddress(t)
 	_, port, _ := net.SplitHostPort(metrics)
 	c.StartController(t, append(server.Environment(), "CLOUD_PROVIDER=aws", "CLUSTER_NAME="+cluster, "INTERRUPTION_QUEUE="+cluster,
@@ -68,7 +68,7 @@ func TestAdoption(t *testing.T) {
 			t.Errorf("%s was called %d times", operation, n-before[operation])
 		}
 	}
-	current.tell("nothing is added, nothing gone", current.nodes(a.view))
+	current.tell("no node was added or removed", current.nodes(a.view))
 	a.grow(current)
 	a.drifts(older)
 	a.shrink()
@@ -218,7 +218,7 @@ func (a *adoption) grow(u *upstream) {
 		a.Error("the pods run, and no node was added")
 	}
 	a.law(a.view)
-	u.tell("5 more pods run on nodes of our own", u.nodes(a.view))
+	u.tell("5 more pods run on new nodes", u.nodes(a.view))
 }
 
 // drifts shows that those that were taken over drift when there is reason to, and

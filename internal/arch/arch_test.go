@@ -49,7 +49,7 @@ func packages(t *testing.T) []goPackage {
 }
 
 // rule is one line of policy.txt.
-type rule struct{ kind, room, what, reason string }
+type rule struct{ kind, folder, what, reason string }
 
 func policy(t *testing.T) []rule {
 	t.Helper()
@@ -68,9 +68,9 @@ func policy(t *testing.T) []rule {
 		if !ok {
 			t.Fatalf("policy.txt: %q has no colon", line)
 		}
-		r := rule{kind: "allow", room: head}
-		if kind, room, two := strings.Cut(head, " "); two {
-			r.kind, r.room = kind, room
+		r := rule{kind: "allow", folder: head}
+		if kind, folder, two := strings.Cut(head, " "); two {
+			r.kind, r.folder = kind, folder
 		}
 		r.what, r.reason, _ = strings.Cut(strings.TrimSpace(rest), " — ")
 		rules = append(rules, r)
@@ -78,36 +78,36 @@ func policy(t *testing.T) []rule {
 	return rules
 }
 
-func inside(path, room string) bool { return path == room || strings.HasPrefix(path, room+"/") }
+func inside(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// roomOf returns the longest room of the rules that holds the package.
-func roomOf(rules []rule, path string) (rule, bool) {
+// folderOf returns the longest folder of the rules that holds the package.
+func folderOf(rules []rule, path string) (rule, bool) {
 	var best rule
 	for _, r := range rules {
-		if r.kind == "allow" && inside(path, r.room) && len(r.room) > len(best.room) {
+		if r.kind == "allow" && inside(path, r.folder) && len(r.folder) > len(best.folder) {
 			best = r
 		}
 	}
-	return best, best.room != ""
+	return best, best.folder != ""
 }
 
 func TestImportsFollowThePolicy(t *testing.T) {
 	rules := policy(t)
 	for _, p := range packages(t) {
 		path, ours := strings.CutPrefix(p.ImportPath, module)
-		room, ok := roomOf(rules, path)
+		folder, ok := folderOf(rules, path)
 		if !ours || !ok {
-			t.Errorf("%s is in no room of policy.txt: find it one", p.ImportPath)
+			t.Errorf("%s is in no folder of policy.txt: add its folder", p.ImportPath)
 			continue
 		}
 		for _, imported := range p.Imports {
 			target, ours := strings.CutPrefix(imported, module)
-			if !ours || inside(target, room.room) {
+			if !ours || inside(target, folder.folder) {
 				continue
 			}
-			other, _ := roomOf(rules, target)
-			if !slices.Contains(strings.Fields(room.what), other.room) {
-				t.Errorf("%s imports %s: room %s may import only [%s]", path, target, room.room, room.what)
+			other, _ := folderOf(rules, target)
+			if !slices.Contains(strings.Fields(folder.what), other.folder) {
+				t.Errorf("%s imports %s: folder %s may import only [%s]", path, target, folder.folder, folder.what)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func TestBannedImportsStayOut(t *testing.T) {
 	for _, p := range packages(t) {
 		path := strings.TrimPrefix(p.ImportPath, module)
 		for _, r := range rules {
-			if r.kind != "ban" || !inside(path, r.room) || strings.HasSuffix(path, "test") {
+			if r.kind != "ban" || !inside(path, r.folder) || strings.HasSuffix(path, "test") {
 				continue
 			}
 			for _, dep := range p.Deps {
@@ -162,7 +162,7 @@ func TestForbiddenNamesStayOut(t *testing.T) {
 			}
 			if x, ok := sel.X.(*ast.Ident); ok {
 				for _, r := range rules {
-					if r.kind == "free" && inside(path, r.room) && r.what == x.Name+"."+sel.Sel.Name {
+					if r.kind == "free" && inside(path, r.folder) && r.what == x.Name+"."+sel.Sel.Name {
 						t.Errorf("%s uses %s: %s", fset.Position(sel.Pos()), r.what, r.reason)
 					}
 				}

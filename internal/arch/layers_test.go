@@ -20,7 +20,7 @@ func TestFilesFormLayers(t *testing.T) {
 	var paths []string
 	for _, r := range policy(t) {
 		if r.kind == "layers" {
-			paths = append(paths, module+r.room)
+			paths = append(paths, module+r.folder)
 		}
 	}
 	loaded, err := source.Load(&source.Config{

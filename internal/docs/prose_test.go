@@ -117,7 +117,9 @@ func programTexts(t *testing.T, style *docs.Style) {
 // code, so it is not looked at.
 func TestWordsOfComments(t *testing.T) {
 	words := read(t, "internal/docs/testdata/comments.txt")
-	commentsIn(t, words, 5000, "control", "e2e", "sandbox", "sim", "solve", "world")
+	reworded := []string{"api", "charts", "cloud", "cmd", "control", "kube", "model", "sandbox"}
+	commentsIn(t, words, 9000, append(reworded, "e2e", "sim", "solve", "world")...)
+	commentsIn(t, read(t, "internal/docs/testdata/comments-more.txt"), 5000, reworded...)
 	// In package world and in fleet, a machine is a Node and its NodeClaim, and Azure has machines, too.
 	commentsIn(t, "(?:an?|the|its|no|new|whose|of|every|each|all) machines?\tinstance, node; computer\n", 3000,
 		"control", "sandbox/demo", "sandbox/made", "sandbox/kubelet", "sim/actors", "sim/laws", "sim/simcloud", "sim/trial", "solve")
@@ -137,6 +139,9 @@ func commentsIn(t *testing.T, words string, least int, rooms ...string) {
 	fset, count := token.NewFileSet(), 0
 	for _, room := range rooms {
 		err := filepath.WalkDir(filepath.Join(root, room), func(path string, entry fs.DirEntry, err error) error {
+			if entry != nil && entry.IsDir() && strings.HasPrefix(entry.Name(), "azure") {
+				return filepath.SkipDir // the provider for AKS has not been reworded
+			}
 			if err != nil || filepath.Ext(path) != ".go" {
 				return err
 			}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access has the Kubernetes API judge who asks this process for
-// something over HTTP, and whether they may have it.
+// Package access asks the Kubernetes API who sends an HTTP request to this
+// process, and whether that user may get the path.
 package access
 
 import (
@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrUnknown says that a token is nobody's.
+// ErrUnknown reports a token that the API server does not accept.
 var ErrUnknown = errors.New("the token is not valid in this cluster")
 
-// ForbiddenError says that a user may not get a path.
+// ForbiddenError reports a user who has no permission to get a path.
 type ForbiddenError struct{ user, path, reason string }
 
 // Error names the user and what to grant.
@@ -31,12 +31,13 @@ func (e ForbiddenError) Error() string {
 	return text
 }
 
-// Reviewer asks for each request anew.
+// Reviewer authenticates and authorizes requests. It caches nothing: each
+// request asks the API server.
 type Reviewer struct {
 	Client client.Client // may create TokenReviews and SubjectAccessReviews
 }
 
-// Allow returns nil when the owner of the token may get the path.
+// Allow returns nil if the owner of the token may get the path.
 func (r Reviewer) Allow(ctx context.Context, token, path string) error {
 	if token == "" {
 		return ErrUnknown
@@ -67,7 +68,8 @@ func (r Reviewer) Allow(ctx context.Context, token, path string) error {
 }
 
 // Refuse answers the request and returns true, unless the owner of its bearer
-// token may get its path. What the API server did not say is told to failed.
+// token may get its path. If the API server gives no answer, Refuse passes the
+// error to failed.
 func (r Reviewer) Refuse(w http.ResponseWriter, q *http.Request, failed func(error)) bool {
 	scheme, token, _ := strings.Cut(q.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

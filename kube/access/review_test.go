@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestSchemes: whose token it is is asked of bearers only, in whatever case they
-// say so.
+// TestSchemes: a token is reviewed only if the scheme is Bearer, in upper or
+// lower case.
 func TestSchemes(t *testing.T) {
 	asked := 0
 	c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{

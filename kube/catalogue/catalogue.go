@@ -23,33 +23,34 @@ import (
 	"karpenter/model"
 )
 
-// Sink takes in what can be launched for a NodePool.
+// Sink receives the instance types that can be launched for a NodePool.
 type Sink interface {
 	SetTypes(pool string, types []*model.InstanceType, extras ...model.Extra)
 }
 
-// Period is the time between two refreshes nobody has asked for.
+// Period is the time between two periodic refreshes.
 const Period = 30 * time.Second
 
-// Catalogue asks the provider for instance types: before a plan that buys
-// some, when told to, and otherwise every Period, so that prices of nodes are
-// known although nothing is bought. The fields are required and do not change
+// Catalogue asks the provider for instance types: before a plan that launches
+// some, on request, and otherwise every Period, so that prices of nodes are
+// known even if nothing is launched. The fields are required and do not change
 // once it is in use.
 type Catalogue struct {
 	Reader   client.Reader // of NodePools
 	Provider cloud.Provider
 	Axis     *model.Axis
 	World    Sink
-	// Extras returns what nodes of a NodePool cost besides their instances; the
-	// prices that World is told include it. Nil means nothing.
+	// Extras returns what nodes of a NodePool cost besides their instances. The
+	// prices in the World include it. Nil means no extras.
 	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
-	// Failed is told of each NodePool whose types, and so the prices of its
-	// nodes, cannot be had. It must not block; nil means no call.
+	// Failed is called for each NodePool whose instance types, and so the
+	// prices of its nodes, cannot be read. It must not block; nil means no
+	// call.
 	Failed func(pool string)
 
 	asked     atomic.Int64 // refreshes that have begun
 	mu        sync.Mutex
-	taken     int64 // the latest of them that the World has been told
+	taken     int64 // the latest of them that the World has received
 	converted map[source]*model.InstanceType
 }
 
@@ -84,10 +85,11 @@ func (c *Catalogue) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	return reconcile.Result{RequeueAfter: Period}, c.Refresh(ctx)
 }
 
-// Refresh brings the World up to what the provider says now. It is meant to be
-// called before every Snapshot: a provider answers from memory, and a type is
-// converted once. A pool whose types cannot be had is logged and left without
-// any, so that it launches nothing and stops nobody.
+// Refresh updates the World with the provider's current instance types. Call it
+// before every Snapshot: a provider answers from memory, and each type is
+// converted once. If the types of a pool cannot be read, Refresh logs that and
+// leaves the pool without types: the pool launches nothing, and other pools are
+// not affected.
 func (c *Catalogue) Refresh(ctx context.Context) error {
 	order := c.asked.Add(1)
 	pools := &v1.NodePoolList{}
@@ -110,9 +112,9 @@ func (c *Catalogue) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// ask asks for the types of the pool and what comes with its nodes; there are no
-// types when they cannot be had. What its class or its overlays lack is said
-// there, and no fault of the call.
+// ask returns the types of the pool and what comes with its nodes. It returns
+// no types if they cannot be read. A class or an overlay that is not ready is
+// not an error here, because its own status reports it.
 func (c *Catalogue) ask(ctx context.Context, pool *v1.NodePool) (answer, error) {
 	out := answer{pool: pool.Name}
 	types, err := c.Provider.InstanceTypes(ctx, pool)
@@ -136,8 +138,8 @@ func (c *Catalogue) ask(ctx context.Context, pool *v1.NodePool) (answer, error) 
 	return out, nil
 }
 
-// tell passes the types of the pools on, unless a refresh that began later has
-// done so.
+// tell passes the types of the pools to the World, unless a refresh that began
+// later has done so.
 func (c *Catalogue) tell(order int64, answers []answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,7 @@ import (
 	"karpenter/model"
 )
 
-// sink keeps what it is told last.
+// sink keeps its latest arguments.
 type sink map[string][]*model.InstanceType
 
 func (s sink) SetTypes(pool string, types []*model.InstanceType, _ ...model.Extra) { s[pool] = types }
@@ -155,7 +155,7 @@ func TestUnevaluatedPool(t *testing.T) {
 	}
 }
 
-// Without anybody asking, it refreshes by itself and comes back.
+// Without anyone asking, it refreshes by itself and comes back.
 func TestReconcile(t *testing.T) {
 	c, _, told := setup(pool("p", "karpenter.kwok.sh"))
 	result, err := c.Reconcile(t.Context(), reconcile.Request{})

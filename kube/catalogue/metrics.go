@@ -4,8 +4,8 @@ package catalogue
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Failures registers how often the types of NodePools could not be had, and
-// returns who counts it: Catalogue.Failed.
+// Failures registers the counter of NodePools whose types could not be read,
+// and returns the function that counts them, for Catalogue.Failed.
 func Failures(reg prometheus.Registerer) func(pool string) {
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "karpenter", Subsystem: "nodepools", Name: "cost_tracker_errors_total",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package confirm asks the API server about NodeClaims that were created and of
-// which no event has come.
+// Package confirm asks the API server about NodeClaims that were created but
+// have not appeared in a watch event.
 package confirm
 
 import (
@@ -17,18 +17,19 @@ import (
 	"karpenter/world"
 )
 
-// World knows of claims from those who have created them.
+// World knows the claims that were created, from the code that created them.
 type World interface {
-	// Unconfirmed returns claims of which an event is overdue.
+	// Unconfirmed returns the claims whose event is overdue.
 	Unconfirmed(now time.Time) []string
-	// Confirmed and DeleteClaim take in what has become of one.
+	// Confirmed and DeleteClaim record that a claim exists, or no longer
+	// exists.
 	Confirmed(claim world.Claim, now time.Time)
 	DeleteClaim(name string)
 }
 
-// Claims finds out what has become of the claims that are overdue. Time alone
-// does not tell: a cache may lag, and forgetting one that exists would launch it
-// again, beyond limits.
+// Claims asks the API server whether the overdue claims exist. A timeout cannot
+// decide that, because a cache may lag: if the world forgot a claim that
+// exists, it would be launched again, beyond limits.
 func Claims(ctx context.Context, live client.Reader, w World, c convert.Converter, now time.Time) error {
 	for _, name := range w.Unconfirmed(now) {
 		claim := &v1.NodeClaim{}

@@ -172,7 +172,7 @@ func TestAxisDaemonNames(t *testing.T) {
 	}
 }
 
-// TestAxisConcurrently: while names come and go, some of them for good, no
+// TestAxisConcurrently: while names come and go, some of them permanently, no
 // Snapshot confuses two of them.
 func TestAxisConcurrently(t *testing.T) {
 	c := converter()

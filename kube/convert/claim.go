@@ -16,11 +16,11 @@ import (
 	"karpenter/model"
 )
 
-// NodeClaimFor returns the NodeClaim that asks for the launch. The pool is the
-// NodePool the plan was made with: the claim records its hash, so that an edit
-// made since then shows as drift. The grace period is for pools that set none
-// themselves; nil means none. Of a static pool, the claim asks for what the
-// template says, whatever the launch does.
+// NodeClaimFor returns the NodeClaim for the launch. The pool is the NodePool
+// that the plan was made with. The claim records its hash, so a later edit of
+// the NodePool shows as drift. The grace period applies to pools that set none;
+// nil means none. For a static pool, the claim has the requirements of the
+// template and not those of the launch.
 func (c Converter) NodeClaimFor(l *model.Launch, pool *v1.NodePool, gracePeriod *metav1.Duration) *v1.NodeClaim {
 	template := pool.Spec.Template.DeepCopy()
 	labels := templateLabels(pool)
@@ -102,9 +102,9 @@ func ownerReference(pool *v1.NodePool) metav1.OwnerReference {
 	}
 }
 
-// claimRequirements returns what the machine must be: what the launch demands,
-// the labels it will have, the types and capacity types it may become. Labels
-// that only serve planning are left out.
+// claimRequirements returns the requirements of the claim: those of the launch,
+// the labels that the node will have, and the instance types and capacity types
+// that it can become. Labels that are used for planning only are left out.
 func (c Converter) claimRequirements(l *model.Launch, labels map[string]string) model.Requirements {
 	out := l.Requirements.Without(model.FieldName, model.LabelHostname, model.LabelRegistered, model.LabelInitialized, model.LabelInstanceType, model.LabelCapacityType)
 	out = out.And(c.selector(labels)...)
@@ -129,8 +129,9 @@ func (c Converter) claimRequirements(l *model.Launch, labels map[string]string) 
 	return out
 }
 
-// labelValue returns the label a claim gets for a requirement on a key of the
-// user's own that asks for one: a value it allows. The machine's own labels settle the others.
+// labelValue returns a label value for a requirement on a custom key that needs
+// one: a value that the requirement allows. Other keys get their values from
+// the instance.
 func (c Converter) labelValue(r model.Requirement) (string, bool) {
 	nothing := !r.Complement && len(r.Values) == 0
 	if c.Labels.WellKnown.Has(r.Key) || r.AllowsAbsence() || nothing {

@@ -41,10 +41,10 @@ type Converter struct {
 	Coscheduling bool
 	// Volumes says where persistent volumes let the pod run. The answer changes
 	// with the claims, not with the pod. Nil means that pods which use claims
-	// are refused.
+	// are rejected.
 	Volumes func(*corev1.Pod) volumes.Answer
 	// Devices says what a pod's ResourceClaims mean for it. The answer changes with
-	// other objects. Nil means that pods which use some are refused.
+	// other objects. Nil means that pods which use some are rejected.
 	Devices func(*corev1.Pod) devices.Answer
 	// Spread returns the constraints of a pod that has none itself; they change
 	// with other objects. Nil means there are none.
@@ -80,8 +80,8 @@ func (c Converter) Resources(list corev1.ResourceList) model.Resources {
 	return out
 }
 
-// amount returns the quantity in the unit of its position, rounded up. Less than nothing
-// counts as nothing, so that what one object says is no room for another.
+// amount returns the quantity in the unit of its position, rounded up. Negative
+// amounts count as 0, so that one object cannot add capacity for another.
 func amount(position int, q resource.Quantity) int64 {
 	switch {
 	case q.CmpInt64(maxQuantity) > 0:

@@ -21,7 +21,7 @@ import (
 )
 
 // part is a struct within a pod spec, with the fields that matter: those that
-// are used and those whose presence is refused. All others must be listed as
+// are used and those whose presence is rejected. All others must be listed as
 // irrelevant.
 type part struct {
 	in         func(*corev1.Pod) any // pointer to the struct
@@ -117,7 +117,7 @@ func preferred(p *corev1.Pod) []corev1.PreferredSchedulingTerm {
 	return p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 }
 
-// plainPod has one of everything, and nothing of it is refused.
+// plainPod has one of everything, and nothing of it is rejected.
 func plainPod() *corev1.Pod {
 	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}
 	demand := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -170,8 +170,8 @@ func TestEveryFieldIsClassified(t *testing.T) {
 }
 
 // The classes are true: whatever an irrelevant field holds, the pod converts
-// to the same; some contents of the others make a difference; and a refused
-// field makes the pod refused.
+// to the same; some contents of the others make a difference; and a rejected
+// field makes the pod rejected.
 func TestClassesAreTrue(t *testing.T) {
 	plain := converter().Pod(plainPod())
 	if len(plain.Shape.Refused) > 0 {
@@ -179,7 +179,7 @@ func TestClassesAreTrue(t *testing.T) {
 	}
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(runtime.NewScheme()))
 	// differs reports whether some content of the field makes a difference,
-	// and whether some makes the pod refused.
+	// and whether some makes the pod rejected.
 	differs := func(part part, field string) (different, refused bool) {
 		for range 40 {
 			p := plainPod()

@@ -45,8 +45,8 @@ func nodeTaints(n *corev1.Node) []corev1.Taint {
 	return append(slices.Clone(n.Spec.Taints), cordoned)
 }
 
-// Claim returns the NodeClaim as the world knows it, and false when it is
-// another provider's.
+// Claim returns the NodeClaim as the world knows it, and false if it belongs to
+// another provider.
 func (c Converter) Claim(n *v1.NodeClaim) (world.Claim, bool) {
 	if !c.Manages(n.Spec.NodeClassRef) {
 		return world.Claim{}, false
@@ -79,8 +79,8 @@ func podGroupsOf(n *v1.NodeClaim) []string {
 	return strings.Split(n.Annotations[v1.PodGroupsAnnotationKey], ",")
 }
 
-// advised returns since when the provider advises to leave the node; zero when it
-// does not, or since when cannot be read.
+// advised returns the time since which the provider recommends replacing the
+// node, or the zero time if it does not or the time cannot be read.
 func advised(n *v1.NodeClaim) time.Time {
 	at, err := time.Parse(time.RFC3339, n.Annotations[v1.RebalanceRecommendedAnnotationKey])
 	if err != nil {
@@ -89,8 +89,8 @@ func advised(n *v1.NodeClaim) time.Time {
 	return at
 }
 
-// templateOf returns the hash of the template that the claim was made from, ""
-// when it was made by other rules.
+// templateOf returns the hash of the template that the claim was made from, or
+// "" if the hash has another version.
 func templateOf(n *v1.NodeClaim) string {
 	if n.Annotations[v1.NodePoolHashVersionAnnotationKey] != v1.NodePoolHashVersion {
 		return ""
@@ -98,7 +98,8 @@ func templateOf(n *v1.NodeClaim) string {
 	return n.Annotations[v1.NodePoolHashAnnotationKey]
 }
 
-// since returns when the condition came true, and false when it is not.
+// since returns when the condition became true, and false if the condition is
+// not true.
 func since(n *v1.NodeClaim, condition string) (time.Time, bool) {
 	c := conditions.Get(n, condition)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -117,8 +118,8 @@ func quietSince(n *v1.NodeClaim) time.Time {
 	return n.Status.LastPodEventTime.Time
 }
 
-// Pool returns the NodePool as the world knows it, and false when it is
-// another provider's.
+// Pool returns the NodePool as the world knows it, and false if it belongs to
+// another provider.
 func (c Converter) Pool(p *v1.NodePool) (world.Pool, bool) {
 	template := &p.Spec.Template
 	if !c.Manages(template.Spec.NodeClassRef) {
@@ -191,8 +192,8 @@ func (c Converter) unavailable(p *v1.NodePool) string {
 	return ""
 }
 
-// allowed evaluates the pool's budgets as they are now at other times. Budgets
-// that cannot be read allow nothing.
+// allowed returns a function that evaluates the pool's current budgets at a
+// given time. Budgets that cannot be parsed allow no disruption.
 func allowed(p *v1.NodePool) func(time.Time, int, model.Reason) int {
 	budgets := &v1.NodePool{}
 	budgets.Name, budgets.Annotations = p.Name, maps.Clone(p.Annotations)
@@ -206,8 +207,9 @@ func allowed(p *v1.NodePool) func(time.Time, int, model.Reason) int {
 	}
 }
 
-// payback is how long a node that has replaced others is there at least before it
-// is replaced itself: the least that a replacement saves pays for it by then.
+// payback is how long a replacement node is kept at least before it can be
+// replaced itself. The minimum saving of a replacement pays for the replacement
+// within this time.
 const payback = time.Hour
 
 // freshUntil returns when a NodeClaim that was made to replace underutilized

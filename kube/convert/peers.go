@@ -49,8 +49,9 @@ func (c Converter) spread(t *corev1.TopologySpreadConstraint) model.Spread {
 	return s
 }
 
-// selects returns what a pod's labels must meet, and whether none do: a
-// selector that is missing or cannot be read selects nothing.
+// selects returns the requirements of a selector on the labels of pods. If the
+// selector is missing or cannot be read, it selects no pods, and nothing is
+// true.
 func selects(s *metav1.LabelSelector) (demands model.Requirements, nothing bool) {
 	if s == nil || slices.ContainsFunc(s.MatchExpressions, meaningless) {
 		return nil, true
@@ -64,8 +65,8 @@ func selects(s *metav1.LabelSelector) (demands model.Requirements, nothing bool)
 	return demands, false
 }
 
-// meaningless reports whether an expression means nothing. Keys and values the
-// API server has looked at.
+// meaningless reports whether an expression is invalid. The API server has
+// validated keys and values already.
 func meaningless(e metav1.LabelSelectorRequirement) bool {
 	switch e.Operator {
 	case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
@@ -92,16 +93,17 @@ func ownLabels(p *corev1.Pod, keys []string, operator model.Operator) []model.Re
 	return out
 }
 
-// settled leaves of the shape of a pod that never moves what matters to others:
-// its controller has chosen its node.
+// settled reduces the shape of a pod that never moves to the parts that matter
+// to other pods. The controller of the pod has chosen its node already.
 func settled(s *model.Shape) {
 	s.Terms, s.Preferences, s.Spread = nil, nil, nil
 	s.Claims, s.DeviceTerms = nil, nil
 	s.PodTerms = slices.DeleteFunc(s.PodTerms, func(t model.PodTerm) bool { return !t.Anti || t.Weight > 0 })
 }
 
-// podTerms returns affinity before anti-affinity, and of each what is required
-// before what is preferred, heaviest first.
+// podTerms returns affinity terms before anti-affinity terms. Within each,
+// required terms come before preferred terms, and preferred terms are in order
+// of weight, heaviest first.
 func (c Converter) podTerms(p *corev1.Pod) []model.PodTerm {
 	if p.Spec.Affinity == nil {
 		return nil
@@ -121,7 +123,7 @@ func (c Converter) podTerms(p *corev1.Pod) []model.PodTerm {
 }
 
 // ofKind returns the terms of an affinity or an anti-affinity. Preferences
-// without a weight have none, and terms without a topology key mean nothing.
+// without a weight and terms without a topology key are left out.
 func (c Converter) ofKind(p *corev1.Pod, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) []model.PodTerm {
 	var out []model.PodTerm
 	for i := range required {
@@ -159,9 +161,9 @@ func (c Converter) podTerm(p *corev1.Pod, t *corev1.PodAffinityTerm) model.PodTe
 	return out
 }
 
-// preferences returns the preferred node affinity, heaviest first. A term that
-// demands nothing prefers nothing, and one that no node can be asked for is no
-// reason to refuse the pod: both are left out.
+// preferences returns the preferred node affinity, heaviest first. Two kinds of
+// terms are left out: an empty term prefers nothing, and a preference that no
+// node can meet is not a reason to reject the pod.
 func (c Converter) preferences(p *corev1.Pod) []model.Preference {
 	if p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
 		return nil

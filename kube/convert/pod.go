@@ -53,7 +53,8 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 	return out
 }
 
-// ends returns when the pod ends at the latest, if it is ending.
+// ends returns the latest time at which the pod terminates, or the zero time if
+// it is not terminating.
 func ends(p *corev1.Pod) time.Time {
 	if p.DeletionTimestamp == nil {
 		return time.Time{}
@@ -61,8 +62,8 @@ func ends(p *corev1.Pod) time.Time {
 	return p.DeletionTimestamp.Time
 }
 
-// startup returns how long the pod took from being bound to being ready, as far as
-// it still tells: a pod that has lost its readiness since says nothing.
+// startup returns the time from binding to readiness of the pod. It is 0 if the
+// pod is no longer ready, because the conditions have lost the time then.
 func startup(p *corev1.Pod) time.Duration {
 	bound, ready := conditionSince(p, corev1.PodScheduled), conditionSince(p, corev1.PodReady)
 	if bound.IsZero() || ready.IsZero() {
@@ -71,8 +72,8 @@ func startup(p *corev1.Pod) time.Duration {
 	return min(max(ready.Sub(bound), 0), mostStartup)
 }
 
-// mostStartup is the longest that a pod is taken to need: one that became ready
-// later was disturbed by something else.
+// mostStartup is the longest startup that counts. If a pod took longer to
+// become ready, something else delayed it.
 const mostStartup = 30 * time.Minute
 
 // conditionSince returns since when the condition is true; zero when it is not.
@@ -103,8 +104,8 @@ func workload(p *corev1.Pod) string {
 	return o.Name
 }
 
-// class returns the class of a pod that ends without another one in its place: the
-// CronJob that its Job is of, else the kind of what controls it. Other pods have none.
+// class returns the class of a pod that runs to completion: the CronJob of its
+// Job, or else the kind of its controller. Other pods have no class.
 func class(p *corev1.Pod) string {
 	o := metav1.GetControllerOfNoCopy(p)
 	if o == nil {
@@ -131,14 +132,14 @@ func daemonSet(p *corev1.Pod) string {
 	return p.Namespace + "/" + o.Name
 }
 
-// protection reads the annotation without a time: a protection that has
-// elapsed says until when it held.
+// protection reads the annotation independent of the current time. A protection
+// that has elapsed carries the time at which it ended.
 func protection(p *corev1.Pod) pods.Protection { return pods.ProtectionOf(p, p.CreationTimestamp.Time) }
 
-// asksForNode reports whether the scheduler has found no node for the pod and
-// somebody should make one. DaemonSet and static pods come with their node, and
-// a pod with a nominated node waits for others to leave it, unless the node is
-// the one we have planned.
+// asksForNode reports whether the scheduler has found no node for the pod, so
+// that a node should be launched. DaemonSet and static pods come with their
+// node, and a pod with a nominated node waits for others to leave it, unless
+// the node is the one we have planned.
 func asksForNode(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.Status.NominatedNodeName == pods.Nominated(p) && !pods.DaemonSet(p) && !pods.Static(p) &&
 		slices.ContainsFunc(p.Status.Conditions, func(k corev1.PodCondition) bool {
@@ -152,10 +153,11 @@ func unready(p *corev1.Pod) bool {
 	})
 }
 
-// EvictionCost weighs how much it hurts to move the pod, 1 for a plain one,
-// between -10 and 10. Full scales of the disruption cost and of the priority
-// are worth about 16 and 64. The pod's deletion cost stands for a disruption cost
-// that is missing, unless Karpenter writes deletion costs itself.
+// EvictionCost returns how much it costs to move the pod: 1 for an ordinary
+// pod, and between -10 and 10. The largest disruption cost adds about 16, and
+// the largest priority about 64, before the result is limited. The pod's
+// deletion cost stands for a disruption cost that is missing, unless Karpenter
+// writes deletion costs itself.
 func EvictionCost(p *corev1.Pod, written bool) float64 {
 	text, ok := p.Annotations[v1.DisruptionCostAnnotationKey]
 	if !ok && !written {
@@ -171,9 +173,9 @@ func EvictionCost(p *corev1.Pod, written bool) float64 {
 	return min(max(cost, -10), 10)
 }
 
-// Daemon returns the pod the DaemonSet runs on a node, and false when no room
-// is kept for it. Volumes, spread, affinity to pods and preferences of a daemon
-// take no room, so nothing of it is refused.
+// Daemon returns the pod that the DaemonSet runs on a node, and false if no
+// capacity is reserved for it. Volumes, topology spread, pod affinity and
+// preferences of a daemon use no capacity, so none of them is rejected.
 func (c Converter) Daemon(d *appsv1.DaemonSet) (world.Daemon, bool) {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	if hasDeviceClaims(pod) && c.Devices == nil {
@@ -248,8 +250,9 @@ func (c Converter) DisruptionBudget(b *policyv1.PodDisruptionBudget) world.Disru
 	}
 }
 
-// selectorText tells a selector that selects everything from one that selects
-// nothing; both print as nothing.
+// selectorText returns the text of a selector, with different texts for one
+// that selects everything and one that selects nothing. Both print as an empty
+// string otherwise.
 func selectorText(spec *metav1.LabelSelector, s labels.Selector) string {
 	if spec == nil || !selectable(s) {
 		return "nothing"
@@ -259,9 +262,10 @@ func selectorText(spec *metav1.LabelSelector, s labels.Selector) string {
 
 func selectable(s labels.Selector) bool { _, ok := s.Requirements(); return ok }
 
-// canonicalLabels returns labels with aliases of keys and values replaced, so that
-// what a node says can be compared with what a pod asks for. Where nothing is to
-// be replaced, they are the object's own: nobody changes an object in a cache.
+// canonicalLabels returns the labels with aliases of keys and values replaced,
+// so that labels of nodes can be compared with selectors of pods. If there is
+// nothing to replace, it returns the map of the object itself, because objects
+// in a cache are never modified.
 func (c Converter) canonicalLabels(in map[string]string) map[string]string {
 	out, own := in, false
 	for key, value := range in {

@@ -16,7 +16,7 @@ import (
 	"karpenter/world"
 )
 
-// podGroup returns the name of the PodGroup that the pod is of, "" if it is of none.
+// podGroup returns the name of the pod's PodGroup, or "" if the pod is in none.
 func (c Converter) podGroup(p *corev1.Pod) string {
 	if g := p.Spec.SchedulingGroup; g != nil && !c.PodGroupsUnread {
 		return nativeGroup(p.Namespace, ptr.Deref(g.PodGroupName, "(of an unknown kind)"))

@@ -18,9 +18,9 @@ import (
 	"karpenter/model"
 )
 
-// shape returns the scheduling-relevant part of the pod's spec, what the pod
-// requests of resources that have no position, what the shape was made with of the
-// pod's volumes, and what its ResourceClaims mean.
+// shape returns the scheduling-relevant part of the pod's spec, its requests
+// for resources that are not on the axis, and the Answers about its volumes and
+// its ResourceClaims.
 func (c Converter) shape(p *corev1.Pod) (s *model.Shape, unknown map[string]int64, a volumes.Answer, d devices.Answer) {
 	s, unknown = c.demand(p)
 	s.Preferences, s.Spread, s.PodTerms = c.preferences(p), c.spreads(p), c.podTerms(p)
@@ -54,8 +54,8 @@ func (c Converter) identity(s *model.Shape, unknown map[string]int64) string {
 	return whole.Identity(names)
 }
 
-// together has the pod stay in a zone with the others that use a volume which
-// is still to be made.
+// together returns affinity terms that keep the pod in one zone with the other
+// pods that use a volume which is not provisioned yet.
 func together(namespace string, a volumes.Answer) []model.PodTerm {
 	var out []model.PodTerm
 	for _, claim := range a.Together {
@@ -66,9 +66,9 @@ func together(namespace string, a volumes.Answer) []model.PodTerm {
 	return out
 }
 
-// claimLabel and the name of a claim are the key of a label that pods which
-// belong together have for the selectors of each other. No real label is called
-// so.
+// claimLabel and the name of a PersistentVolumeClaim make the key of a label
+// that pods get if they must run in one zone, so that their selectors find each
+// other. No real label has such a key.
 const claimLabel = "PersistentVolumeClaim/"
 
 // labelled returns the labels of a pod, and those of claims.
@@ -86,7 +86,7 @@ func labelled(labels map[string]string, a volumes.Answer) map[string]string {
 	return out
 }
 
-// demand returns what the pod asks of the node it runs on, without a key.
+// demand returns the shape of what the pod demands of its node, without a Key.
 func (c Converter) demand(p *corev1.Pod) (s *model.Shape, unknown map[string]int64) {
 	requests, unknown := c.requests(p)
 	s = &model.Shape{
@@ -102,10 +102,11 @@ func (c Converter) demand(p *corev1.Pod) (s *model.Shape, unknown map[string]int
 	return s, unknown
 }
 
-// requests returns what the scheduler counts for the pod: containers, init
-// containers, sidecars, pod-level resources and overhead, and while it is
-// being resized the larger of old and new. Anyone can make up names of
-// resources, so names that are not on the axis are not added to it.
+// requests returns the requests that the scheduler counts for the pod:
+// containers, init containers, sidecars, pod-level resources and overhead.
+// While the pod is being resized, the larger of the old and the new value
+// counts. Any user can invent resource names, so unknown names are returned
+// apart and not added to the axis.
 func (c Converter) requests(p *corev1.Pod) (known model.Resources, unknown map[string]int64) {
 	known = make(model.Resources, model.EphemeralStorage+1)
 	for name, q := range resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true}) {
@@ -131,8 +132,8 @@ func (c Converter) selector(labels map[string]string) model.Requirements {
 	return out
 }
 
-// terms returns the required node affinity. A term that demands nothing
-// matches nothing and is left out; when none is left, the pod runs nowhere.
+// terms returns the required node affinity. An empty term matches no node and
+// is left out. If no term is left, the pod can run on no node.
 func (c Converter) terms(p *corev1.Pod) []model.Requirements {
 	if hasOnlyEmptyTerms(p) {
 		nowhere := model.Requirement{Key: model.LabelHostname, Present: true}
@@ -161,8 +162,8 @@ func (c Converter) term(t *corev1.NodeSelectorTerm) model.Requirements {
 	return out
 }
 
-// unknownField reports whether the scheduler would not understand the demand.
-// It knows the name of a Node.
+// unknownField reports whether the scheduler does not support the field. It
+// supports only the name of a Node.
 func unknownField(f corev1.NodeSelectorRequirement) bool {
 	return f.Key != metav1.ObjectNameField || f.Operator != corev1.NodeSelectorOpIn && f.Operator != corev1.NodeSelectorOpNotIn
 }
@@ -195,7 +196,7 @@ func tolerations(list []corev1.Toleration) []model.Toleration {
 	return out
 }
 
-// optedOut reports whether the pod says it does not want Karpenter's nodes.
+// optedOut reports whether the pod excludes nodes that Karpenter manages.
 func (c Converter) optedOut(s *model.Shape) bool {
 	out := false
 	for _, alternative := range s.Alternatives() {
@@ -208,20 +209,20 @@ func (c Converter) optedOut(s *model.Shape) bool {
 	return out
 }
 
-// refusal is something in a pod spec that no plan honours yet.
+// refusal is something in a pod spec that no plan honors yet.
 type refusal struct {
 	what string // as in "the pod uses …"
 	in   func(*corev1.Pod) bool
 }
 
-// refusals returns what is refused. To support one, delete its line.
+// refusals returns what is rejected. To support one, delete its line.
 func refusals() []refusal {
 	return []refusal{
 		{"nodeAffinity matchFields of other than metadata.name", hasUnknownField},
 	}
 }
 
-// refused lists what the pod uses and no plan can honour.
+// refused lists what the pod uses and no plan can honor.
 func (c Converter) refused(p *corev1.Pod) []string {
 	var out []string
 	for _, r := range refusals() {

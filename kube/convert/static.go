@@ -10,9 +10,9 @@ import (
 	"karpenter/model"
 )
 
-// templateRequirements returns what the machine of a static pool must be: what
-// the template says, instance types and capacity types as open as they are
-// there, and the labels it will have.
+// templateRequirements returns the requirements of a node of a static pool:
+// those of the template, with all instance types and capacity types that it
+// allows, and the labels that the node will have.
 func (c Converter) templateRequirements(pool *v1.NodePool, labels map[string]string) model.Requirements {
 	return c.Requirements(pool.Spec.Template.Spec.Requirements).And(c.selector(labels)...)
 }

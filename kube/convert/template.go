@@ -10,9 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TemplatePod returns the pod the API server would make of a template, as far
-// as that matters for where it goes: where the template has only a limit, that
-// much is requested, and on the host's network every port is the host's. The pod has no name yet; the template is not modified.
+// TemplatePod returns the pod that the API server would create from a template,
+// with the defaults that matter for scheduling: a limit without a request
+// becomes the request, and with host networking every port is a host port. The
+// pod has no name; the template is not modified.
 func TemplatePod(t *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{Spec: *t.Spec.DeepCopy()}
 	pod.Labels = t.Labels
@@ -27,9 +28,9 @@ func TemplatePod(t *corev1.PodTemplateSpec) *corev1.Pod {
 	return pod
 }
 
-// StandIn returns a pod like those of the template, as the scheduler would leave one for
-// which there is no node. What it would keep is left out, since only pods that exist
-// have volume claims; and it comes after everything else.
+// StandIn returns a pending pod of the template, in the state in which the scheduler
+// leaves a pod that fits no node. It has no PersistentVolumeClaims, because only real
+// pods have them, and it has the lowest priority.
 func StandIn(t *corev1.PodTemplateSpec, namespace string, created metav1.Time) *corev1.Pod {
 	pod := TemplatePod(t)
 	pod.Namespace, pod.CreationTimestamp = namespace, created

@@ -19,12 +19,12 @@ import (
 
 // Answer is what the ResourceClaims of a pod mean for where it can run.
 type Answer struct {
-	Claims []model.DeviceClaim  // that devices are still to be found for, in the pod's order; then that for extended resources
-	Terms  []model.Requirements // where the others can be used: one of them must hold; none = anywhere
+	Claims []model.DeviceClaim  // without an allocation, in the pod's order; then the claim for extended resources
+	Terms  []model.Requirements // where the allocated claims can be used: one of the terms must hold; none = anywhere
 	// Refused says why no node can take the pod, in words that follow "pods with".
 	Refused []string
-	// Waits says that the pod is not to be planned yet: the scheduler has not looked at
-	// it, or is about to allocate a claim for another pod.
+	// Waits reports that the pod must not be planned yet: the scheduler has not
+	// processed it, or is about to allocate a claim for another pod.
 	Waits bool
 	// Binds says that the scheduler is binding the pod to the node that its status names:
 	// it has reserved devices there for it, and may wait for them to be attached.
@@ -34,8 +34,8 @@ type Answer struct {
 // mostConsumers is how many pods can use a claim at the same time.
 const mostConsumers = resourcev1.ResourceClaimReservedForMaxSize
 
-// Of returns the Answer for the pod. Who else uses its claims is judged by the pods
-// that are in the Store; it need not be one of them.
+// Of returns the Answer for the pod, which need not be in the Store. Only pods
+// in the Store count as other users of its claims.
 func (s *Store) Of(p *corev1.Pod) Answer {
 	var out Answer
 	s.mu.RLock()
@@ -61,7 +61,7 @@ func (s *Store) Of(p *corev1.Pod) Answer {
 	return out
 }
 
-// add adds what the claim means.
+// add adds to the Answer what one claim of the pod means.
 func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.ResourceClaim) {
 	key := c.Namespace + "/" + c.Name
 	to.Binds = to.Binds || c.Status.Allocation != nil && coming(p) && resourceclaim.IsReservedForPod(p, c, false)
@@ -90,8 +90,9 @@ func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.Resour
 	to.Claims = append(to.Claims, claim)
 }
 
-// noWorse has requests of a pod that moves be content with the alternative that they have
-// and with better ones. Once the pod is gone, the one in its place takes any.
+// noWorse limits the requests of a pod that moves to the alternative that each of them
+// has, and to better ones. Once the pod is gone, the pod that replaces it may have
+// any.
 func noWorse(requests []model.DeviceRequest, have []resourcev1.DeviceRequestAllocationResult) {
 	for i := range requests {
 		r := &requests[i]
@@ -105,8 +106,8 @@ func noWorse(requests []model.DeviceRequest, have []resourcev1.DeviceRequestAllo
 	}
 }
 
-// coming reports whether the scheduler has found a node for the pod and is about to
-// bind it: until then it has no condition of a failure, or names the node.
+// coming reports whether the scheduler has found a node for the pod and is
+// about to bind it. The status of such a pod names the node.
 func coming(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && p.Status.NominatedNodeName != ""
 }
@@ -114,8 +115,8 @@ func coming(p *corev1.Pod) bool {
 // movesWith reports whether devices must be found for the claim, which has some, when the
 // pod leaves its node: it is released then, as only pods there hold it. A PodGroup holds
 // it as long as it exists. Devices that are of no single node are there again for the
-// pod that comes next. And while a pool of the claim is not published, or not all of it, as
-// when its driver starts again, nothing can be said.
+// pod that comes next. While a pool of the claim is not published completely, as when its
+// driver starts again, it returns false.
 func (s *Store) movesWith(p *corev1.Pod, c *resourcev1.ResourceClaim) bool {
 	if p.Spec.NodeName == "" || !slices.ContainsFunc(results(c), func(r resourcev1.DeviceRequestAllocationResult) bool {
 		return s.pools[poolKey{r.Driver, r.Pool}].standing() == ofNode
@@ -139,7 +140,8 @@ func (s *Store) movesWith(p *corev1.Pod, c *resourcev1.ResourceClaim) bool {
 	return true
 }
 
-// both returns the terms of which one must hold so that one of each holds.
+// both returns terms of which one holds exactly if a term of a and a term of b
+// hold.
 func both(a, b []model.Requirements) []model.Requirements {
 	if len(a) == 0 {
 		return b
@@ -153,8 +155,8 @@ func both(a, b []model.Requirements) []model.Requirements {
 	return out
 }
 
-// claim returns the claim without a name, or what is wrong with it, in words that
-// follow its name.
+// claim converts the claim, without its name. If that is not possible, it
+// returns the reason, in words that follow the name of the claim.
 func (s *Store) claim(c *resourcev1.ResourceClaim) (out model.DeviceClaim, problem string) {
 	for i := range c.Spec.Devices.Requests {
 		r, problem := s.request(&c.Spec.Devices.Requests[i])
@@ -196,8 +198,8 @@ func (s *Store) request(r *resourcev1.DeviceRequest) (out model.DeviceRequest, p
 	return out, ""
 }
 
-// way returns one way to meet a request, or what is wrong with it, in words that
-// follow the request's name.
+// way converts one alternative of a request. If that is not possible, it
+// returns the reason, in words that follow the name of the request.
 func (s *Store) way(w *resourcev1.DeviceSubRequest) (out model.DeviceWay, problem string) {
 	class := s.classes[w.DeviceClassName]
 	if class == nil {

@@ -63,9 +63,9 @@ func claim(t *testing.T, name string) *resourcev1.ResourceClaim {
 		`{metadata: {namespace: default, name: %s}, spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}`, name))
 }
 
-// TestWaiting: pods are not planned before their claims are there and theirs.
-// spec 20/157, 45/39, 46/5, 46/6, 46/7, 46/8, 46/53.
-func TestWaiting(t *testing.T) {
+// TestPodsWaitForDeviceClaims: pods are not planned before their claims are
+// there and theirs. spec 20/157, 45/39, 46/5, 46/6, 46/7, 46/8, 46/53.
+func TestPodsWaitForDeviceClaims(t *testing.T) {
 	s := newStore()
 	s.SetClass(read[resourcev1.DeviceClass](t, gpuClass))
 	waits := func(p *corev1.Pod, want bool, claims int) {
@@ -110,9 +110,9 @@ func TestWaiting(t *testing.T) {
 	waits(second, true, 1)
 }
 
-// TestRefused: what the scheduler would not understand, or wait for.
-// spec 45/44, 46/9, 46/29, 46/48.
-func TestRefused(t *testing.T) {
+// TestUnsupportedDeviceClaims: what the scheduler would not understand, or wait
+// for. spec 45/44, 46/9, 46/29, 46/48.
+func TestUnsupportedDeviceClaims(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{requests: [{name: r, exactly: {deviceClassName: odd}}]}`:                                                    "whose request r is for DeviceClass odd, which does not exist",
 		`{requests: [{name: r}]}`:                                                                                     "whose request r is of an unknown kind",
@@ -427,9 +427,9 @@ func TestPublished(t *testing.T) {
 	expect("gpu.example.com")
 }
 
-// TestServed: which class serves an extended resource, and whether a node's devices do.
+// TestExtendedResourcesServedByDeviceClasses: which class serves an extended resource, and whether a node's devices do.
 // spec 46/58, 46/61, 46/62.
-func TestServed(t *testing.T) {
+func TestExtendedResourcesServedByDeviceClasses(t *testing.T) {
 	s := newStore()
 	class := func(name string, age time.Duration, resource string) {
 		c := read[resourcev1.DeviceClass](t, gpuClass)

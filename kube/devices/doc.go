@@ -4,9 +4,9 @@
 // devices drivers have published.
 //
 // A Store knows the ResourceClaims, ResourceSlices, DeviceClasses and DeviceTaintRules
-// of the cluster, and which pods use which claim. For a pod it answers with an
-// Answer, and for a node with pools of devices. Whatever changes, the Store returns a
-// Change: the pods whose Answers, and the nodes whose pools may be others now.
+// of the cluster, and which pods use which claim. For a pod it returns an Answer, and
+// for a node the pools of devices. After each update, the Store returns a Change: the
+// pods whose Answers may have changed, and the nodes whose pools have changed.
 //
 // # Rules
 //
@@ -16,7 +16,7 @@
 //     device says where it can be used.
 //   - A claim that has an allocation is used where the allocation says. If the pod has
 //     a node already, and no one else holds the claim elsewhere, the claim is one to
-//     be met anew: this is what it needs when it moves.
+//     be met again: this is what it needs when it moves.
 //   - A pod that requests an extended resource which a DeviceClass serves has the claim
 //     that the scheduler will make for it; see model.DeviceRequest.
 //   - A DeviceTaintRule that names a driver, and no pool or device, is about devices of

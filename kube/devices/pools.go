@@ -19,7 +19,7 @@ import (
 	"karpenter/model"
 )
 
-// pool is a pool as built, and the node that it is of; "" = it is the cluster's.
+// pool is a pool, and the node that it belongs to; "" = no single node.
 type pool struct {
 	model.DevicePool
 	node string
@@ -59,8 +59,8 @@ func (s *Store) Pools(node string) []model.DevicePool {
 	return out
 }
 
-// build makes the pools anew, and returns the nodes that have others now and the pods that
-// have devices of pools which mean something else for them now.
+// build builds the pools again. It returns the nodes whose pools have changed, and the
+// pods that have devices of pools whose meaning for them has changed.
 func (s *Store) build(keys ...poolKey) Change {
 	touched := sets.New[string]()
 	var claims []string
@@ -90,8 +90,8 @@ func (s *Store) build(keys ...poolKey) Change {
 	return Change{Nodes: sets.List(touched), Pods: s.users(claims...)}
 }
 
-// forgetKinds drops the kinds of devices that are gone, once they may be half of all:
-// devices with serial numbers are of one kind each.
+// forgetKinds drops kinds without devices when they can be half of all kinds. If
+// devices have serial numbers, each device is a kind of its own.
 func (s *Store) forgetKinds() {
 	if len(s.kinds) < s.nextForget {
 		return
@@ -107,7 +107,7 @@ func (s *Store) forgetKinds() {
 
 const leastForget = 1000
 
-// poolOf builds a pool of its latest slices.
+// poolOf builds a pool from its latest slices.
 func (s *Store) poolOf(k poolKey) *pool {
 	latest := s.latest(k)
 	out := &pool{DevicePool: model.DevicePool{Driver: k.driver, Name: k.name, InUse: s.inUse(k)}, node: ptr.Deref(latest[0].Spec.NodeName, "")}
@@ -149,8 +149,8 @@ func (s *Store) latest(k poolKey) []*resourcev1.ResourceSlice {
 	return out
 }
 
-// needsMore reports whether devices of the slice can be used only with features that
-// are off by default, and that we do not plan for.
+// needsMore reports whether devices of the slice need features that are off by
+// default and that plans do not support.
 func needsMore(slice *resourcev1.ResourceSlice) bool {
 	return slices.ContainsFunc(slice.Spec.Devices, func(d resourcev1.Device) bool {
 		return len(d.NodeAllocatableResources) > 0 ||
@@ -235,10 +235,10 @@ func (s *Store) places(node *string, all *bool, selector *corev1.NodeSelector) [
 	case selector != nil:
 		return s.terms(selector)
 	}
-	return nowhere() // a way to say it that is newer than this program
+	return nowhere() // a newer form that this version does not know
 }
 
-// nowhere is what no node meets.
+// nowhere returns requirements that no node meets.
 func nowhere() []model.Requirements {
 	return []model.Requirements{{model.Requirement{Key: model.LabelHostname, Present: true}}}
 }
@@ -271,7 +271,8 @@ func (s *Store) terms(selector *corev1.NodeSelector) []model.Requirements {
 	return out
 }
 
-// inUse returns what claims have of the pool, by device and claim.
+// inUse returns the devices of the pool that are allocated to claims, by device
+// and claim.
 func (s *Store) inUse(k poolKey) []model.DeviceUse {
 	var out []model.DeviceUse
 	for _, name := range sets.List(s.held[k]) {
@@ -290,8 +291,9 @@ func (s *Store) inUse(k poolKey) []model.DeviceUse {
 	return out
 }
 
-// Published returns the drivers that have a complete pool on the Node: those of its
-// own, by the slices' node or by their owner.
+// Published returns the drivers that have published a complete pool for the
+// Node. A pool belongs to the Node if its slices name the Node, or have it as
+// owner.
 func (s *Store) Published(node *corev1.Node) sets.Set[string] {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -16,21 +16,23 @@ import (
 // mostRuled is how many lists of pools a Store remembers with their taints.
 const mostRuled = 20_000
 
-// ruled is what DeviceTaintRules make of devices that are not published yet. It is
-// remembered, so that what stays the same in Snapshots stays the same list.
+// ruled holds devices that are not published yet, with the taints of
+// DeviceTaintRules. It is a cache: equal pools in successive Snapshots are the
+// same slice.
 type ruled struct {
 	types map[*model.InstanceType]*model.InstanceType
 	lists map[**model.InstanceType][]*model.InstanceType // by the first of a list
-	pools map[*model.DevicePool][]model.DevicePool       // likewise
+	pools map[*model.DevicePool][]model.DevicePool       // the same way
 }
 
 func newRuled() ruled {
 	return ruled{map[*model.InstanceType]*model.InstanceType{}, map[**model.InstanceType][]*model.InstanceType{}, map[*model.DevicePool][]model.DevicePool{}}
 }
 
-// Answered returns the Snapshot with what its selectors say of its devices. Devices of
-// nodes that have not started have the taints of the DeviceTaintRules that are about
-// their driver as a whole: nobody knows what their pools will be called.
+// Answered returns the Snapshot with the answers of its selectors for its devices.
+// Devices of nodes that have not started have the taints of the DeviceTaintRules
+// that are about their driver as a whole: no one knows what their pools will be
+// called.
 func (s *Store) Answered(of *model.Snapshot) *model.Snapshot { return s.judge.Fill(s.tainted(of)) }
 
 func (s *Store) tainted(of *model.Snapshot) *model.Snapshot {

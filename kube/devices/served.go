@@ -34,8 +34,8 @@ func serving(classes map[string]*resourcev1.DeviceClass) map[string]*resourcev1.
 	return out
 }
 
-// useOf is what byUse has the pods under that request the resource: no claim is
-// called so.
+// useOf returns the key in byUse for pods that request the resource. No claim
+// has such a name.
 func useOf(resource string) string { return "resource " + resource }
 
 // resourcesOf returns the uses of resources that a DeviceClass may serve, each once.
@@ -61,8 +61,8 @@ func mayBeServed(name corev1.ResourceName) bool {
 		strings.Contains(text, "/") && !strings.Contains(text, corev1.ResourceDefaultNamespacePrefix) && !strings.HasPrefix(text, corev1.DefaultResourceRequestsPrefix)
 }
 
-// owner returns under which uses the pod is found for whose extended resources the
-// claim was made, and remembers that it is, or no longer is.
+// owner returns the keys in byUse of the pod for whose extended resources the
+// claim was created, and records that the claim exists or no longer exists.
 func (s *Store) owner(c *resourcev1.ResourceClaim, is bool) []string {
 	if c == nil || c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" {
 		return nil
@@ -86,7 +86,7 @@ func (s *Store) owner(c *resourcev1.ResourceClaim, is bool) []string {
 // containers request beyond that, the most is requested once.
 //
 // Once the scheduler has made the claim, the pod waits: it is being bound, or the
-// scheduler deletes the claim and looks at the pod anew.
+// scheduler deletes the claim and looks at the pod again.
 func (s *Store) serve(to *Answer, p *corev1.Pod) {
 	claim := model.DeviceClaim{}
 	var names []string
@@ -122,7 +122,7 @@ func (s *Store) serve(to *Answer, p *corev1.Pod) {
 	to.Claims = append(to.Claims, claim)
 }
 
-// count is how many devices a request of a container is for.
+// count is the number of devices that a container requests.
 type count struct {
 	name  string
 	count int64
@@ -159,7 +159,7 @@ func countsOf(p *corev1.Pod, resource corev1.ResourceName) []count {
 	return out
 }
 
-// requestName is what the scheduler calls the request.
+// requestName returns the name that the scheduler gives the request.
 func requestName(c *corev1.Container, at int, resource corev1.ResourceName) string {
 	i, _ := slices.BinarySearch(slices.Sorted(maps.Keys(c.Resources.Requests)), resource)
 	return fmt.Sprintf("container-%d-request-%d", at, i)

@@ -18,9 +18,9 @@ import (
 	"karpenter/kube/selectors"
 )
 
-// Store is what is known of devices and of the pods that claim some. Make one with
-// New. It is safe for concurrent use. Objects that are handed in are kept, and must
-// not be modified.
+// Store holds the devices of the cluster and the pods that claim some. Create
+// one with New. It is safe for concurrent use. It keeps the objects that it
+// gets, so callers must not modify them afterwards.
 type Store struct {
 	labels v1.Labels
 	judge  *selectors.Judge
@@ -48,7 +48,7 @@ type Store struct {
 // poolKey identifies a pool.
 type poolKey struct{ driver, name string }
 
-// Change is what a Store answers otherwise than before.
+// Change lists what a Store answers differently than before.
 type Change struct {
 	Pods  []*corev1.Pod // whose Answers may differ, by namespace and name; the pod itself is not among them
 	Nodes []string      // whose Pools may differ; "" = those of the cluster
@@ -82,7 +82,7 @@ func claimsOf(p *corev1.Pod) []string {
 	return out
 }
 
-// SetPod takes in a pod that is new or changed. One that has ended uses nothing any
+// SetPod records a new or changed pod. One that has ended uses nothing any
 // more.
 func (s *Store) SetPod(p *corev1.Pod) Change {
 	s.mu.Lock()
@@ -94,7 +94,7 @@ func (s *Store) SetPod(p *corev1.Pod) Change {
 	return s.setUses(p, claims)
 }
 
-// DeletePod takes in that the pod is gone.
+// DeletePod records that the pod was deleted.
 func (s *Store) DeletePod(p *corev1.Pod) Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,12 +140,12 @@ func (s *Store) users(claims ...string) []*corev1.Pod {
 	return slices.SortedFunc(maps.Values(found), func(a, b *corev1.Pod) int { return strings.Compare(keyOf(a), keyOf(b)) })
 }
 
-// SetClaim takes in a ResourceClaim that is new or changed.
+// SetClaim records a new or changed ResourceClaim.
 func (s *Store) SetClaim(c *resourcev1.ResourceClaim) Change {
 	return s.setClaim(c.Namespace+"/"+c.Name, c)
 }
 
-// DeleteClaim takes in that the ResourceClaim is gone.
+// DeleteClaim records that the ResourceClaim was deleted.
 func (s *Store) DeleteClaim(c *resourcev1.ResourceClaim) Change {
 	return s.setClaim(c.Namespace+"/"+c.Name, nil)
 }
@@ -185,12 +185,12 @@ func results(c *resourcev1.ResourceClaim) []resourcev1.DeviceRequestAllocationRe
 	return c.Status.Allocation.Devices.Results
 }
 
-// SetSlice takes in a ResourceSlice that is new or changed.
+// SetSlice records a new or changed ResourceSlice.
 func (s *Store) SetSlice(slice *resourcev1.ResourceSlice) Change {
 	return s.setSlice(slice.Name, slice)
 }
 
-// DeleteSlice takes in that the ResourceSlice is gone.
+// DeleteSlice records that the ResourceSlice was deleted.
 func (s *Store) DeleteSlice(slice *resourcev1.ResourceSlice) Change {
 	return s.setSlice(slice.Name, nil)
 }
@@ -221,10 +221,10 @@ func (s *Store) setSlice(name string, slice *resourcev1.ResourceSlice) Change {
 
 func poolOf(s *resourcev1.ResourceSlice) poolKey { return poolKey{s.Spec.Driver, s.Spec.Pool.Name} }
 
-// SetRule takes in a DeviceTaintRule that is new or changed.
+// SetRule records a new or changed DeviceTaintRule.
 func (s *Store) SetRule(r *resourcev1.DeviceTaintRule) Change { return s.setRule(r.Name, r) }
 
-// DeleteRule takes in that the DeviceTaintRule is gone.
+// DeleteRule records that the DeviceTaintRule was deleted.
 func (s *Store) DeleteRule(r *resourcev1.DeviceTaintRule) Change { return s.setRule(r.Name, nil) }
 
 // setRule builds all pools again: rules are few and rare.
@@ -238,10 +238,10 @@ func (s *Store) setRule(name string, r *resourcev1.DeviceTaintRule) Change {
 	return s.build(slices.Collect(maps.Keys(s.parts))...)
 }
 
-// SetClass takes in a DeviceClass that is new or changed.
+// SetClass records a new or changed DeviceClass.
 func (s *Store) SetClass(c *resourcev1.DeviceClass) Change { return s.setClass(c.Name, c) }
 
-// DeleteClass takes in that the DeviceClass is gone.
+// DeleteClass records that the DeviceClass was deleted.
 func (s *Store) DeleteClass(c *resourcev1.DeviceClass) Change { return s.setClass(c.Name, nil) }
 
 // setClass concerns every pod with claims, or with extended resources: classes are few

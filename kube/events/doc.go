@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events tells users about objects through Kubernetes events, without
-// repeating itself.
+// Package events publishes Kubernetes events about objects, without repeating
+// them.
 //
 // A controller hands Events to a Recorder. Publisher is the Recorder that
 // writes them to the cluster: it drops an Event whose reason and dedupe values

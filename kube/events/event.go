@@ -8,11 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DefaultTimeout is how long equal events are dropped unless they say
-// otherwise.
+// DefaultTimeout is how long equal events are dropped if they set no Timeout.
 const DefaultTimeout = 2 * time.Minute
 
-// Event is one thing to tell about one object.
+// Event is a Kubernetes event about one object.
 type Event struct {
 	Object  client.Object // what it is about; needs name, namespace and UID
 	Type    string        // corev1.EventTypeNormal or corev1.EventTypeWarning
@@ -35,8 +34,8 @@ type Limit struct {
 	Burst     int
 }
 
-// Recorder takes note of events. It is safe for concurrent use and does not
-// wait for the cluster.
+// Recorder publishes events. It is safe for concurrent use and does not wait
+// for the API server.
 type Recorder interface {
 	Publish(events ...Event)
 }

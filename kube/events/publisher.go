@@ -56,8 +56,8 @@ func (p *Publisher) Publish(events ...Event) {
 	}
 }
 
-// admit reports whether e is to be written, and remembers it if so. An event
-// that its limit drops is not remembered: it may be told later.
+// admit reports whether to write e, and remembers it if so. An event that
+// exceeds its limit is not remembered, so a later one can be written.
 func (p *Publisher) admit(e Event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -107,7 +107,7 @@ func TestPublishWritesEverythingOfTheEvent(t *testing.T) {
 	}
 }
 
-func TestDroppedByLimitMayBeToldLater(t *testing.T) {
+func TestEventDroppedByLimitCanBePublishedLater(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	s := &sink{}
 	p := events.NewPublisher(s, clock)

@@ -8,8 +8,8 @@ import (
 	"karpenter/kube/devices"
 )
 
-// devices lists the handlers of what devices are, and who has them. DeviceTaintRules
-// are served by fewer API servers than the rest.
+// devices lists the handlers of the kinds of dynamic resource allocation. Fewer
+// API servers serve DeviceTaintRules than the other kinds.
 func (m *podFeed) devices() []handler {
 	if m.Devices == nil {
 		return nil
@@ -23,8 +23,8 @@ func (m *podFeed) devices() []handler {
 	}
 }
 
-// changed takes in a change of devices or claims, and tells the world of the pods and
-// the nodes that it concerns.
+// changed records a change of devices or claims, and updates the pods and the
+// nodes in the world that it concerns.
 func changed[T any](m *podFeed, change func(T) devices.Change) func(T) {
 	return func(o T) {
 		m.mu.Lock()

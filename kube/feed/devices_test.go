@@ -51,7 +51,7 @@ func claiming(claim string) *corev1.Pod {
 	return p
 }
 
-// TestDevicesAreNotServed: spec 46/1, 46/3: pods with claims are refused, and nothing
+// TestDevicesAreNotServed: spec 46/1, 46/3: pods with claims are rejected, and nothing
 // else changes.
 func TestDevicesAreNotServed(t *testing.T) {
 	axis := model.NewAxis()
@@ -67,8 +67,9 @@ func TestDevicesAreNotServed(t *testing.T) {
 	}
 }
 
-// TestDevicesAppear: where the API server comes to serve devices, pods with claims are planned
-// without a restart, and no more when it ceases to. It is told once. spec 46/2, 46/4.
+// TestDevicesAppear: when the API server begins to serve devices, pods with claims are
+// planned without a restart, and no longer when it stops. It is logged once.
+// spec 46/2, 46/4.
 func TestDevicesAppear(t *testing.T) {
 	axis := model.NewAxis()
 	x := &fixture{t: t, informers: &informertest.FakeInformers{Scheme: newScheme(t)}, world: world.New(axis, nil)}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package feed brings what the API server shows to the world: Pods, Nodes,
-// NodeClaims, NodePools, DaemonSets, PodDisruptionBudgets and Namespaces, as
-// they change; and what pods have to do with persistent volumes, and with the
-// Services and controllers by which pods are spread by default, whenever these or
-// the pods that share them change.
+// Package feed keeps package world up to date from the informers of the API
+// server. It passes on Pods, Nodes, NodeClaims, NodePools, DaemonSets,
+// PodDisruptionBudgets and Namespaces as they change. It also converts a pod
+// again when other objects change what the pod needs: its persistent volumes,
+// and the Services and controllers of default topology spread.
 //
-// It hangs on the informers of the manager's cache and has no queue of its
-// own: the world takes in an event in microseconds and cannot fail.
+// It registers handlers with the informers of the manager's cache. It has no
+// queue, because the world processes an event in microseconds and cannot fail.
 package feed

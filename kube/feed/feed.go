@@ -35,7 +35,7 @@ import (
 	"karpenter/world"
 )
 
-// Feed knows how far the feeding has come.
+// Feed reports which kinds of objects the world has received.
 type Feed struct {
 	pods   *podFeed
 	kinds  []fed
@@ -45,7 +45,7 @@ type Feed struct {
 	Devices *devices.Store
 }
 
-// fed is a kind of object that an informer brings to the world.
+// fed is a kind of object whose informer feeds the world.
 type fed struct {
 	handler
 	toolscache.ResourceEventHandlerRegistration
@@ -67,11 +67,11 @@ func (f *Feed) HasSynced() bool {
 	return true
 }
 
-// look is how often Start looks whether optional kinds can be read.
+// look is how often Start checks whether optional kinds can be read.
 const look = 5 * time.Second
 
-// Start follows, until ctx ends, which optional kinds can be read. It implements
-// manager.Runnable.
+// Start checks regularly which optional kinds can be read, until ctx ends. It
+// implements manager.Runnable.
 func (f *Feed) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, f.Look, look)
 	return nil
@@ -80,7 +80,7 @@ func (f *Feed) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (f *Feed) NeedLeaderElection() bool { return false }
 
-// Look sees whether optional kinds can be read now.
+// Look checks whether optional kinds can be read now.
 func (f *Feed) Look(ctx context.Context) {
 	for i := range f.kinds {
 		k := &f.kinds[i]
@@ -107,31 +107,31 @@ func (f *Feed) Look(ctx context.Context) {
 	}
 }
 
-// handler brings one kind of object to the world.
+// handler passes one kind of object to the world.
 type handler struct {
 	kind   client.Object
 	set    func(obj any)
 	delete func(obj any)
 
-	optional bool // what is planned without the kind is better than nothing
+	optional bool // plans without the kind are better than no plans
 }
 
-// Sources are what pods are converted with besides themselves, and who else
-// hears of them.
+// Sources are the stores that the conversion of pods reads, and the other
+// receivers of pods.
 type Sources struct {
 	Volumes *volumes.Store
-	Devices *devices.Store // nil = pods with ResourceClaims are refused
-	Spread  *spread.Store  // nil = there are no default constraints, and nobody asks for what selects pods
-	Waits   *meter.Pods    // nil = nobody measures how long pods wait
+	Devices *devices.Store // nil = pods with ResourceClaims are rejected
+	Spread  *spread.Store  // nil = there are no default constraints, and no one asks for what selects pods
+	Waits   *meter.Pods    // nil = no one measures how long pods wait
 
-	// Unread returns why objects of an optional kind cannot be read at present. Nil means that each can
-	// be that the informers know.
+	// Unread returns why objects of an optional kind cannot be read at present. If Unread is
+	// nil, every kind that the informers know can be read.
 	Unread func(client.Object) error
 }
 
-// Start feeds w and the sources from the informers, from when they are started
-// until ctx ends. It does not wait for them. An optional kind that the informers do
-// not know is left out.
+// Start feeds w and the sources from the informers until ctx ends. It does not
+// wait for the informers to sync. It leaves out optional kinds that the
+// informers do not know.
 func Start(ctx context.Context, informers cache.Informers, w *world.World, c convert.Converter, s Sources) (*Feed, error) {
 	_, err := informers.GetInformer(ctx, &coschedulingv1alpha1.CoschedulingPodGroup{}, cache.BlockUntilSynced(false))
 	c.Coscheduling = err == nil
@@ -184,9 +184,10 @@ func Optional() []client.Object {
 	return out
 }
 
-// Load brings w and the sources up to objects that read returns, one kind after the
-// other, in an order in which each finds what it depends on. It watches nothing.
-// The API of the coscheduling plugin counts as served if it has objects.
+// Load fills w and the sources with the objects that read returns, one kind
+// after the other, so that each kind comes after those that it depends on. It
+// watches nothing. The API of the coscheduling plugin counts as served if it has
+// objects.
 func Load(w *world.World, c convert.Converter, s Sources, read func(kind client.Object) ([]client.Object, error)) error {
 	groups, _ := read(&coschedulingv1alpha1.CoschedulingPodGroup{}) // an error is met again below
 	c.Coscheduling = len(groups) > 0
@@ -202,10 +203,11 @@ func Load(w *world.World, c convert.Converter, s Sources, read func(kind client.
 	return errors.Join(failures...)
 }
 
-// Sink tells a World of objects one by one, as Start does of those of informers.
+// Sink passes objects to a World one by one, as Start does with the objects of
+// informers.
 type Sink map[reflect.Type]handler
 
-// NewSink returns a Sink of the kinds of objects that Start watches.
+// NewSink returns a Sink for the kinds of objects that Start watches.
 func NewSink(w *world.World, c convert.Converter, s Sources) Sink {
 	out := Sink{}
 	handlers, _ := all(w, c, s)
@@ -215,14 +217,14 @@ func NewSink(w *world.World, c convert.Converter, s Sources) Sink {
 	return out
 }
 
-// Set takes in an object that is new or changed. Other kinds are ignored.
+// Set records a new or changed object. Other kinds are ignored.
 func (s Sink) Set(o client.Object) {
 	if h, ok := s[reflect.TypeOf(o)]; ok {
 		h.set(o)
 	}
 }
 
-// Delete takes in that the object is gone.
+// Delete records that the object was deleted.
 func (s Sink) Delete(o client.Object) {
 	if h, ok := s[reflect.TypeOf(o)]; ok {
 		h.delete(o)
@@ -243,7 +245,7 @@ func all(w *world.World, c convert.Converter, s Sources) ([]handler, *podFeed) {
 	return slices.Concat(handlers(w, c), optionally(podGroups(w, c)), optionally(m.selecting()), optionally(m.devices()), m.handlers()), m
 }
 
-// optionally marks the kinds as ones that the world can do without.
+// optionally marks the kinds as optional.
 func optionally(handlers []handler) []handler {
 	for i := range handlers {
 		handlers[i].optional = true
@@ -262,8 +264,8 @@ func podGroups(w *world.World, c convert.Converter) []handler {
 	}
 }
 
-// handlers lists what the world is made of. Namespaces and pools come first,
-// so that the first pods and machines find theirs.
+// handlers lists the handlers of required kinds. Namespaces and NodePools come
+// first, because pods and nodes refer to them.
 func handlers(w *world.World, c convert.Converter) []handler {
 	return []handler{
 		handle(&corev1.Namespace{}, func(n *corev1.Namespace) { w.SetNamespace(n.Name, n.Labels) },

@@ -168,7 +168,7 @@ func TestFeed(t *testing.T) {
 }
 
 // What another provider serves is not ours.
-func TestForeign(t *testing.T) {
+func TestObjectsOfOtherProvidersAreIgnored(t *testing.T) {
 	x := newFixture(t)
 	for _, o := range objects()[1:3] {
 		switch o := o.(type) {
@@ -184,7 +184,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// A daemon that starts to claim devices takes no room any more.
+// A daemon that starts to claim devices uses no capacity any more.
 func TestDaemonChanges(t *testing.T) {
 	x := newFixture(t)
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}}

@@ -11,8 +11,8 @@ import (
 	"karpenter/world"
 )
 
-// metrics reads the state of the feeding whenever it is asked. It keeps
-// nothing of its own.
+// metrics reads the state of the Feed at each scrape. It has no state of its
+// own.
 type metrics struct {
 	feed  *Feed
 	world *world.World
@@ -24,8 +24,8 @@ type metrics struct {
 	cost, parts                   *prometheus.Desc
 }
 
-// RegisterMetrics publishes how far the feed has come and how much the world
-// holds. The time until the feed is synced counts from now.
+// RegisterMetrics publishes whether the feed is synced and how many objects the
+// world holds. The time until the feed is synced counts from now.
 func (f *Feed) RegisterMetrics(reg prometheus.Registerer, w *world.World, clk clock.PassiveClock) {
 	name := func(s string) string { return prometheus.BuildFQName("karpenter", "cluster_state", s) }
 	ofPods := func(s, help string) *prometheus.Desc {

@@ -17,9 +17,9 @@ import (
 // most twice. What comes back after that many others is kept twice.
 const mostShared = 1 << 14
 
-// shared has objects share the parts in which they are equal: pods of one
-// workload differ in little but their names. Caches hand out copies, and no
-// object in a cache is ever changed, so nobody notices. It is safe for concurrent
+// shared makes objects share their equal parts, to save memory: pods of one
+// workload differ in little but their names. This is safe, because caches
+// return copies and no object in a cache is modified. It is safe for concurrent
 // use.
 type shared struct {
 	mu      sync.Mutex
@@ -31,12 +31,11 @@ type shared struct {
 	wishes  known[[]v1.NodeSelectorRequirementWithMinValues]
 }
 
-// known are values by what they consist of. It forgets those that have not been
-// asked for in a while.
+// known holds values by key. It forgets values that were not used for a while.
 type known[T any] struct{ young, old map[string]T }
 
-// of returns the value that is known by the key, else this one, which is known
-// from now on.
+// of returns the known value for the key. If there is none, it returns v and
+// remembers it.
 func (k *known[T]) of(key string, v T) T {
 	if was, ok := k.young[key]; ok {
 		return was
@@ -55,8 +54,7 @@ func (k *known[T]) of(key string, v T) T {
 // equal ones.
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// one returns the value that is known by the encoding of the message, else this
-// one.
+// one returns the known value with the encoding of the message, or else v.
 func one[T any](k *known[T], message marshaler, v T) T {
 	key, err := message.Marshal()
 	if err != nil {
@@ -84,7 +82,7 @@ func (s *shared) pairs(m map[string]string) map[string]string {
 	return out
 }
 
-// pod has the trimmed pod share what it has in common with others.
+// pod makes the trimmed pod share its equal parts with other pods.
 func (s *shared) pod(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +110,7 @@ func (s *shared) spec(key string, now *corev1.PodSpec) *corev1.PodSpec {
 	return s.specs.of(key, &kept)
 }
 
-// node has the Node share what it has in common with others.
+// node makes the Node share its equal parts with other Nodes.
 func (s *shared) node(n *corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +133,8 @@ func (s *shared) list(l corev1.ResourceList) corev1.ResourceList {
 	return one(&s.amounts, &corev1.ResourceRequirements{Requests: l}, l)
 }
 
-// claim has the NodeClaim share what it has in common with others: claims of one
-// plan name the same hundred instance types.
+// claim makes the NodeClaim share its equal parts with other claims: claims of
+// one plan name the same hundred instance types.
 func (s *shared) claim(n *v1.NodeClaim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,7 @@ func (x *fixture) spreads() string {
 	return strings.Join(out, "; ")
 }
 
-// spec 20/113: the planner hears which constraints may be given up.
+// spec 20/113: the planner hears which constraints may be abandoned.
 func TestDefaultSpreadIsHardOrSoft(t *testing.T) {
 	c := convert.Converter{Axis: model.NewAxis(), Labels: v1.DefaultLabels()}
 	c.Spread = func(*corev1.Pod) []corev1.TopologySpreadConstraint {

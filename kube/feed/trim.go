@@ -22,9 +22,9 @@ import (
 	"karpenter/kube/pods"
 )
 
-// Trims returns, per kind, how to make objects smaller before a cache keeps
-// them. Nobody may write back one of these, but for a Node or a NodeClaim. What
-// equal objects consist of is kept once.
+// Trims returns, for each kind, how a cache makes objects smaller before it
+// keeps them. Don't write such an object back to the API server, unless it is a
+// Node or a NodeClaim. Equal parts of objects are kept once.
 func Trims() map[client.Object]cache.ByObject {
 	s := &shared{}
 	return map[client.Object]cache.ByObject{
@@ -44,7 +44,8 @@ func Trims() map[client.Object]cache.ByObject {
 	}
 }
 
-// trimmed does both to objects of one kind, and nothing to others.
+// trimmed returns a transform that trims and shares objects of one kind, and
+// leaves other objects alone.
 func trimmed[T client.Object](trim, share func(T)) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if o, ok := obj.(T); ok {
@@ -131,7 +132,7 @@ func keptVolumes(all []corev1.Volume) []corev1.Volume {
 }
 
 // keptStatus returns what is read of the status of a pod with all of its spec.
-// When it began counts from the annotation only.
+// The start time is read from the annotation only.
 func keptStatus(p *corev1.Pod) corev1.PodStatus {
 	s := &p.Status
 	out := corev1.PodStatus{
@@ -156,7 +157,8 @@ func keptStatus(p *corev1.Pod) corev1.PodStatus {
 }
 
 // resized reports whether some container has other resources than its spec asks for,
-// or was refused them. What the pod requests is then a sum over all of its statuses.
+// or was denied a resize. What the pod requests is then a sum over all of its
+// statuses.
 func resized(p *corev1.Pod) bool {
 	return helpers.IsPodResizeInfeasible(p) ||
 		differ(p.Status.InitContainerStatuses, p.Spec.InitContainers) || differ(p.Status.ContainerStatuses, p.Spec.Containers)
@@ -185,15 +187,15 @@ func as(asked corev1.ResourceRequirements, s *corev1.ContainerStatus) bool {
 		(len(s.AllocatedResources) == 0 || equal(asked.Requests, s.AllocatedResources))
 }
 
-// trimNode drops what nobody reads. Nodes are written, but by patches made
-// from two trimmed copies.
+// trimNode drops fields that nothing reads. Nodes can still be patched, because
+// both sides of the patch are trimmed copies.
 func trimNode(n *corev1.Node) {
 	n.ManagedFields = nil
 	n.Status.Images, n.Status.VolumesInUse, n.Status.VolumesAttached = nil, nil, nil
 }
 
-// trimClaim drops what is for the driver. The annotations say how far binding
-// has come.
+// trimClaim drops what only the CSI driver needs. It keeps the annotations,
+// because they tell how far binding has come.
 func trimClaim(obj any) (any, error) {
 	if c, ok := obj.(*corev1.PersistentVolumeClaim); ok {
 		c.ManagedFields, c.Labels, c.Finalizers = nil, nil, nil
@@ -232,8 +234,9 @@ func trimCSINode(obj any) (any, error) {
 	return obj, nil
 }
 
-// TrimOthers trims objects of kinds that Trims does not list. Those of some are not
-// served by every API server, and a cache cannot be told of a kind that is not.
+// TrimOthers trims objects of kinds that Trims does not list. Some of these
+// kinds are not served by every API server, and a cache cannot be configured for
+// a kind that is not served.
 func TrimOthers(obj any) (any, error) {
 	switch o := obj.(type) {
 	case *resourcev1.ResourceSlice: // who owns it says which node it is of

@@ -87,7 +87,7 @@ func kept[T any](t *testing.T, all ...T) []T {
 	return out
 }
 
-// whatIsRead is all that anybody asks of a pod in a cache.
+// whatIsRead is all that anyone asks of a pod in a cache.
 func whatIsRead(c convert.Converter, p *corev1.Pod) map[string]any {
 	options := helpers.PodResourcesOptions{UseStatusResources: true}
 	return map[string]any{
@@ -165,7 +165,7 @@ func TestPodsShare(t *testing.T) {
 	}
 }
 
-// Nodes and claims are kept whole but for what nobody reads: patches are made
+// Nodes and claims are kept whole but for what no one reads: patches are made
 // from copies of them.
 func TestSharedNodesAndClaimsStayWhole(t *testing.T) {
 	node := func(name string) *corev1.Node {

@@ -21,10 +21,10 @@ import (
 	"karpenter/world"
 )
 
-// podFeed keeps what the world knows of pods and nodes in step with volumes, and
-// with what selects pods. All of these come from informers of their own: under
-// the lock, the latest of each is what a pod is converted with, and none is
-// brought back that is gone.
+// podFeed updates pods and nodes in the world when volumes, devices or the
+// objects that select pods change. Each of these has its own informer. The lock
+// ensures that a pod is converted with the latest of each, and that a deleted
+// pod is not added again.
 type podFeed struct {
 	world   *world.World
 	convert convert.Converter
@@ -46,7 +46,8 @@ func (m *podFeed) handlers() []handler {
 	}
 }
 
-// selecting lists the handlers of what default constraints are deduced from.
+// selecting lists the handlers of the kinds from which default topology spread
+// is derived.
 func (m *podFeed) selecting() []handler {
 	if m.Spread == nil {
 		return nil
@@ -88,9 +89,9 @@ func (m *podFeed) unread(kind client.Object) error {
 	return m.Unread(kind)
 }
 
-// without takes in whether a kind is done without. Pods count as pods without a PodGroup
-// if those of its kind are not known, and pods with ResourceClaims are refused if it is not
-// known what these mean.
+// without records whether a kind is missing. If PodGroups are missing, their pods
+// count as pods without a PodGroup. If kinds of dynamic resource allocation are
+// missing, pods with ResourceClaims are rejected.
 func (m *podFeed) without(kind client.Object, unread bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,15 +132,15 @@ func (m *podFeed) deletePod(p *corev1.Pod) {
 	m.renew(others)
 }
 
-// renew tells the world again of pods that are something else now.
+// renew passes pods to the world again whose conversion has changed.
 func (m *podFeed) renew(pods []*corev1.Pod) {
 	for _, p := range pods {
 		m.show(p)
 	}
 }
 
-// show tells those who hear of pods what the pod is now. Who measures comes
-// first: a decision may follow at once.
+// show passes the pod to all receivers. Metrics come first, because a decision
+// can follow at once.
 func (m *podFeed) show(p *corev1.Pod) {
 	known := m.convert.Pod(p)
 	if m.Waits != nil {
@@ -148,7 +149,7 @@ func (m *podFeed) show(p *corev1.Pod) {
 	m.world.SetPod(known)
 }
 
-// again takes in a change and renews the pods it concerns.
+// again records a change and renews the pods that it concerns.
 func again[T any](m *podFeed, change func(T) []*corev1.Pod) func(T) {
 	return func(o T) {
 		m.mu.Lock()

@@ -22,7 +22,7 @@ import (
 
 // Who measures how long pods wait hears of each pod, whether the scheduler has
 // found no node for it, and when it is gone.
-func TestWaits(t *testing.T) {
+func TestPodWaitMetricsHearOfPods(t *testing.T) {
 	const unbound, undecided = "karpenter_pods_unbound_time_seconds", "karpenter_pods_provisioning_scheduling_undecided_time_seconds"
 	reg := prometheus.NewRegistry()
 	waits := meter.NewPods(reg, clocktesting.NewFakePassiveClock(now()), func(string) bool { return true })

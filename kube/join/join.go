@@ -26,11 +26,11 @@ const (
 	PodNodeName     = "spec.nodeName"     // of Pods
 )
 
-// ErrNotFound says that nothing carries the provider ID.
+// ErrNotFound reports that no object has the provider ID.
 var ErrNotFound = errors.New("not found")
 
-// ErrDuplicate says that more than one object carries the provider ID, so
-// that none of them can be trusted to be the one.
+// ErrDuplicate reports that more than one object has the provider ID, so it is
+// unclear which one is right.
 var ErrDuplicate = errors.New("more than one found")
 
 // NodesOf returns every Node with the claim's provider ID, none while the

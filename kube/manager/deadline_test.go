@@ -20,7 +20,7 @@ import (
 )
 
 // slowDial is a transport whose connections are made when proceed is closed or
-// the request is given up.
+// the request is abandoned.
 func slowDial(t *testing.T, dialing chan<- struct{}, proceed <-chan struct{}) *http.Transport {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -37,7 +37,7 @@ func slowDial(t *testing.T, dialing chan<- struct{}, proceed <-chan struct{}) *h
 }
 
 // TestFenceDeadline: a write whose connection takes longer to make than the
-// lease lasts is given up.
+// lease lasts is abandoned.
 func TestFenceDeadline(t *testing.T) {
 	var sent atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
@@ -124,7 +124,7 @@ func TestFenceLetsWritesThrough(t *testing.T) {
 }
 
 // TestFenceHolds: what the fence holds goes on as long as the lease is renewed,
-// and ends when it is not, or is given up.
+// and ends when it is not, or is abandoned.
 func TestFenceHolds(t *testing.T) {
 	for name, lose := range map[string]func(*Fence){
 		"not renewed": func(*Fence) {},

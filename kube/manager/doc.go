@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager makes the process around the controllers: how much they do
-// in parallel, the manager that runs them with its caches, lease, probes and
-// metrics, the fence that keeps who does not lead from changing anything, and
-// the log.
+// Package manager sets up the process around the controllers: their
+// parallelism, the controller-runtime manager with its caches, lease, probes
+// and metrics, the log, and the fence. The fence prevents a replica that does
+// not lead from changing anything.
 package manager

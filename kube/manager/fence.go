@@ -23,25 +23,26 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How replicas agree who works. A lease that is not renewed is taken over after
-// leaseDuration; a leader tries every retryPeriod, and gives up after
-// renewDeadline.
+// Settings of leader election. Another replica takes over a lease that is not
+// renewed for leaseDuration. The leader renews every retryPeriod, and stops
+// leading if that fails for renewDeadline.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
-// Fence keeps a process from changing anything when another may lead. A leader
-// that was frozen, by its machine or for want of CPU, learns too late that its
-// lease is gone: what it was about to do it does, unless it asks each time.
+// Fence prevents a process from changing anything while another process may
+// lead. A leader that was frozen, for example for lack of CPU, learns too late
+// that it has lost its lease. Without a check before each change, it would go
+// on with what it was doing.
 //
-// A nil Fence keeps from nothing. It is safe for concurrent use.
+// A nil Fence prevents nothing. Fence is safe for concurrent use.
 type Fence struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	renewed time.Time     // when the last renewal that succeeded was begun; zero: does not lead
+	renewed time.Time     // when the last successful renewal began; zero: does not lead
 	closed  chan struct{} // closed with the fence
 }
 
@@ -50,7 +51,7 @@ func NewFence(c clock.PassiveClock) *Fence {
 	return &Fence{clock: c, closed: make(chan struct{})}
 }
 
-// Check returns why nothing may be changed now, nil if it may.
+// Check returns an error if the process may not change anything now.
 func (f *Fence) Check() error {
 	if f == nil {
 		return nil
@@ -83,8 +84,8 @@ func (f *Fence) Renewed(began time.Time) {
 	f.renewed = began
 }
 
-// Close closes the fence, and ends what it holds: the lease is given up, or
-// another's.
+// Close closes the fence and cancels the contexts of Hold, because the lease
+// was released or another process has it.
 func (f *Fence) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +94,7 @@ func (f *Fence) Close() {
 	f.closed = make(chan struct{})
 }
 
-// errClosed is why what a fence holds is given up.
+// errClosed is the cause with which a Fence cancels the contexts of Hold.
 var errClosed = errors.New("another replica may lead before the request is answered")
 
 // Hold returns a context for one change. It ends when changes may no longer be
@@ -115,7 +116,8 @@ func (f *Fence) Hold(ctx context.Context) (context.Context, context.CancelFunc, 
 	return held, func() { cancel(nil) }, nil
 }
 
-// watch ends what is held when the fence is closed, or open no longer.
+// watch cancels the held context when the fence is closed or the lease runs
+// out.
 func (f *Fence) watch(held context.Context, closed <-chan struct{}, left time.Duration, end context.CancelCauseFunc) {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -137,9 +139,9 @@ func (f *Fence) watch(held context.Context, closed <-chan struct{}, left time.Du
 	}
 }
 
-// guard sends what changes something only when that is allowed. Events may be
-// told at any time, and questions that are asked by POST, who somebody is and what
-// they may, change nothing.
+// guard sends requests that change something only while the fence is open.
+// Events, and POST requests that only ask about identity or permissions, are
+// always sent.
 func (f *Fence) guard(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if f == nil || !changes(r) {
@@ -158,7 +160,7 @@ func (f *Fence) guard(next http.RoundTripper) http.RoundTripper {
 
 // send sends the request while changes may be made. Before the request is
 // written, a connection may have to be made, which can take longer than the
-// lease lasts: so the request is given up when the lease runs out, and its body
+// lease lasts: so the request is abandoned when the lease runs out, and its body
 // is given out only while changes may be made. Giving up also ends what waits at
 // the API server.
 func (f *Fence) send(ctx context.Context, release context.CancelFunc, r *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -231,14 +233,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// lock is a lease whose renewals the fence is told of.
+// lock is a lease that reports its renewals to the fence.
 type lock struct {
 	resourcelock.Interface
 	fence *Fence
 }
 
-// newLock returns the lease. The recorder is asked for when the lease changes
-// hands.
+// newLock returns the lease. It calls record when the lease changes its holder.
 func newLock(config *rest.Config, l Lease, record func() resourcelock.EventRecorder) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -264,8 +265,8 @@ func newLock(config *rest.Config, l Lease, record func() resourcelock.EventRecor
 	}}, nil
 }
 
-// Get closes the fence when the lease is another's: a machine whose clocks stood
-// still has no other way to know.
+// Get closes the fence if another process holds the lease. A process whose
+// clocks stood still has no other way to know.
 func (l lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && record.HolderIdentity != l.Identity() && l.fence != nil {

@@ -42,7 +42,7 @@ func (l slowLease) Update(context.Context, resourcelock.LeaderElectionRecord) er
 }
 
 // TestFence: nothing is changed before the lease is won, when it has not been
-// renewed for too long, and once it is given up.
+// renewed for too long, and once it is abandoned.
 func TestFence(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	f := NewFence(clock)

@@ -101,13 +101,13 @@ func TestLogSamples(t *testing.T) {
 			l.Info("again")
 		}
 	})
-	// A second may pass in between, which starts the count anew.
+	// A second may pass in between, which starts the count from scratch.
 	if len(got) < 109 || len(got) > 300 {
 		t.Errorf("%d of 1000 equal entries, want 109", len(got))
 	}
 }
 
-func TestLogRefusesUnknownLevels(t *testing.T) {
+func TestLogRejectsUnknownLevels(t *testing.T) {
 	if _, err := NewLog(LogOptions{Level: "hello"}); err == nil {
 		t.Error("no error for level hello")
 	}

@@ -63,30 +63,30 @@ type Options struct {
 	// Required are the custom kinds that the process needs, all cluster-wide. If a CRD is missing,
 	// the process logs which, is not ready, and starts its controllers when the CRD is there.
 	Required []client.Object
-	// Watches follows the watches of the informers, and knows which kinds are optional: nobody waits for
-	// those. May be nil.
+	// Watches tracks the watches of the informers, and knows which kinds are optional. Nothing
+	// waits for optional kinds. May be nil.
 	Watches *Watches
 
-	// Objects says how caches keep kinds of objects. May be nil.
+	// Objects configures the caches of the kinds that it names. May be nil.
 	Objects map[client.Object]cache.ByObject
-	// Others says how caches keep objects of other kinds. Nil drops who wrote which
-	// field.
+	// Others transforms objects of other kinds before caches keep them. Nil
+	// drops metadata.managedFields.
 	Others toolscache.TransformFunc
 }
 
-// Lease is how replicas agree who works.
+// Lease configures leader election.
 type Lease struct {
 	Disabled  bool
 	Name      string
 	Namespace string // "" = that of the pod; kube-system outside of a cluster
-	// Fence is opened and closed as the lease is won and lost, and keeps the
-	// manager's clients from writing while it is closed. May be nil.
+	// Fence opens when the lease is won and closes when it is lost. While it is
+	// closed, the manager's clients cannot write. May be nil.
 	Fence *Fence
 }
 
-// New returns a manager for the cluster, with the field indexes the
-// controllers read, and probes. When its Start ends, the lease is free; the
-// process must end, too.
+// New returns a manager for the cluster, with probes and the field indexes that
+// the controllers read. When its Start returns, the lease is released, and the
+// process must exit.
 func New(ctx context.Context, cluster *rest.Config, o Options) (manager.Manager, error) {
 	config := rest.CopyConfig(cluster)
 	config.UserAgent = "karpenter/" + o.Version

@@ -25,9 +25,9 @@ import (
 const (
 	certFile, keyFile = "tls.crt", "tls.key" // as in secrets of the type kubernetes.io/tls
 
-	// reviewQPS and reviewBurst limit the requests to the API server about who
-	// scrapes, so that whoever reaches the port cannot hold up the controllers.
-	// A scrape takes two.
+	// reviewQPS and reviewBurst limit the requests to the API server that
+	// authorize scrapes, so that clients of the port cannot slow the
+	// controllers down. A scrape takes two requests.
 	reviewQPS, reviewBurst = 10, 20
 )
 
@@ -36,12 +36,12 @@ type Metrics struct {
 	Port      int  // 0 = not served
 	Profiling bool // serve the Go runtime's profiles, too
 
-	// Secure serves over TLS, and only those whom the Kubernetes API lets get
-	// the path.
+	// Secure serves over TLS, and only to clients that the Kubernetes API
+	// permits to get the path.
 	Secure bool
 	// CertDir has the files tls.crt and tls.key, which are read again when
-	// they change; "" = a certificate that is made at the start and signed by
-	// itself. Of no meaning unless Secure.
+	// they change; "" = a self-signed certificate that is created at the start.
+	// Used only if Secure.
 	CertDir string
 
 	// Turns are metrics served beside those of controller-runtime's registry. May
@@ -49,7 +49,8 @@ type Metrics struct {
 	Turns *Turns
 }
 
-// options returns what controller-runtime is told. The scheme knows reviews.
+// options returns the options for controller-runtime. The scheme must know the
+// authentication and authorization APIs.
 func (m Metrics) options(scheme *runtime.Scheme) (server.Options, error) {
 	out := server.Options{BindAddress: address(m.Port), ExtraHandlers: profiles(m.Profiling), FilterProvider: m.shared}
 	if !m.Secure || m.Port == 0 {
@@ -78,8 +79,8 @@ func (m Metrics) options(scheme *runtime.Scheme) (server.Options, error) {
 	return out, nil
 }
 
-// selfSigned returns a certificate for a year, which says who serves to nobody,
-// and keeps tokens from those who listen.
+// selfSigned returns a self-signed certificate for a year. It does not prove
+// the identity of the server, but encryption hides tokens from listeners.
 func selfSigned() (tls.Certificate, error) {
 	pair, key, err := cert.GenerateSelfSignedCertKey("karpenter", nil, nil)
 	if err != nil {
@@ -88,12 +89,13 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.X509KeyPair(pair, key)
 }
 
-// shared returns what stands before every handler when anyone may ask.
+// shared returns the filter for every handler if any client may scrape.
 func (m Metrics) shared(*rest.Config, *http.Client) (server.Filter, error) {
 	return func(_ logr.Logger, handler http.Handler) (http.Handler, error) { return share(handler, m.Turns), nil }, nil
 }
 
-// reviewed returns what stands before every handler when only some may ask.
+// reviewed returns the filter for every handler if only authorized clients may
+// scrape.
 func (m Metrics) reviewed(cluster *rest.Config, http *http.Client, scheme *runtime.Scheme) (server.Filter, error) {
 	own := rest.CopyConfig(cluster)
 	own.QPS, own.Burst, own.RateLimiter = reviewQPS, reviewBurst, nil

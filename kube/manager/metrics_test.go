@@ -105,7 +105,7 @@ func serving(t *testing.T, m Metrics, cluster *rest.Config) string {
 	}
 }
 
-// trusting returns a client that believes the certificates, or anybody.
+// trusting returns a client that believes the certificates, or anyone.
 func trusting(pem []byte) *http.Client {
 	c := &tls.Config{ServerName: "metrics.example.com", InsecureSkipVerify: pem == nil}
 	if pem != nil {
@@ -136,7 +136,7 @@ func scrape(t *testing.T, c *http.Client, url, token string) (int, string, error
 	return answer.StatusCode, string(text), nil
 }
 
-// TestSecureMetrics shows who gets metrics and profiles, over TLS that nobody
+// TestSecureMetrics shows who gets metrics and profiles, over TLS that no one
 // has given a certificate for.
 func TestSecureMetrics(t *testing.T) {
 	var broken atomic.Bool
@@ -165,7 +165,7 @@ func TestSecureMetrics(t *testing.T) {
 	}
 }
 
-// TestOpenMetrics is what there is when nothing is said.
+// TestOpenMetrics checks the metrics with default settings.
 func TestOpenMetrics(t *testing.T) {
 	bound := serving(t, Metrics{Port: 1}, &rest.Config{})
 	if code, text, err := scrape(t, http.DefaultClient, "http://"+bound+"/metrics", ""); err != nil || code != 200 || !strings.Contains(text, "# TYPE ") {

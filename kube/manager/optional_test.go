@@ -31,7 +31,7 @@ import (
 )
 
 // refusing is an API server that serves NodePools, does not know PodGroups, and refuses
-// NodeOverlays until it is told not to.
+// NodeOverlays until the test changes that.
 type refusing struct{ allowed atomic.Bool }
 
 // ServeHTTP implements http.Handler.
@@ -73,7 +73,7 @@ func answer(w http.ResponseWriter, code int, text string) {
 }
 
 // TestOptionalKinds covers kinds that an API server does not serve or refuses: the cache
-// is in sync without them, reading them is an error, and only a kind that is refused is
+// is in sync without them, reading them is an error, and only a kind that is rejected is
 // reported. A kind that is allowed later is read then.
 func TestOptionalKinds(t *testing.T) {
 	s := &refusing{}

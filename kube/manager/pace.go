@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// fullCores is the number of cores from which on parallelism stays at its most.
+// fullCores is the number of cores from which parallelism no longer grows.
 const fullCores = 60
 
 // Cores returns how many cores a process may use that was given so many

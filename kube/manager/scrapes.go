@@ -20,16 +20,17 @@ const (
 	metricsPath = "/metrics"
 	// mostScrapes is how many requests for metrics can wait for an answer.
 	mostScrapes = 10
-	// leastFresh is how long at least an answer is given to everyone who asks.
+	// leastFresh is the minimum time for which an answer is reused for all
+	// clients.
 	leastFresh = time.Second
 	// freshness is how long an answer is kept, as a multiple of the time it took
 	// to make: gathering takes at most a twentieth of a core for each variant.
 	freshness = 20
 )
 
-// scrapes bounds what requests for metrics cost. Gathering them visits every
-// pod, and by default anyone who reaches the port can ask: answers are made one
-// at a time, and shared for a while.
+// scrapes bounds the cost of requests for metrics. Gathering metrics visits
+// every pod, and by default any client that reaches the port can ask. So one
+// answer is made at a time, and it is reused for a while.
 type scrapes struct {
 	next  http.Handler // answers with the metrics of controller-runtime's registry
 	turns *Turns       // the others; may be nil
@@ -41,7 +42,8 @@ type scrapes struct {
 	kept map[variant]*scraped
 }
 
-// variant is what an answer depends on. There are few, whatever is asked for.
+// variant is what an answer depends on. The number of variants is small for all
+// possible requests.
 type variant struct{ protobuf, gzip bool }
 
 // scraped is an answer.
@@ -82,10 +84,11 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.code)
-	_, _ = w.Write(a.body) // who has gone away is not told
+	_, _ = w.Write(a.body) // the client may have disconnected
 }
 
-// answer returns the answer that is kept, or makes one; nil when too many wait.
+// answer returns the cached answer, or makes one. It returns nil if too many
+// clients wait.
 func (s *scrapes) answer(v variant) *scraped {
 	if a := s.fresh(v); a != nil {
 		return a
@@ -158,8 +161,8 @@ func (s *scrapes) scrape(v variant) *scraped {
 type recorder struct {
 	header http.Header
 	code   int
-	to     io.Writer    // takes what is well
-	why    bytes.Buffer // what it said when it failed
+	to     io.Writer    // receives successful output
+	why    bytes.Buffer // the text of a failure
 }
 
 func (r *recorder) Header() http.Header  { return r.header }

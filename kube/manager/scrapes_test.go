@@ -115,7 +115,7 @@ func TestScrapesByForm(t *testing.T) {
 	})
 }
 
-// unpacked returns the body, which gzip has packed if the header says so.
+// unpacked returns the body, decompressed if the header names gzip.
 func unpacked(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	if w.Header().Get("Content-Encoding") != "gzip" {
@@ -141,8 +141,8 @@ func (b broken) Collect(out chan<- prometheus.Metric) {
 	b.Gauge.Collect(out)
 }
 
-// TestTurns covers metrics of several registries in one answer, in every form.
-func TestTurns(t *testing.T) {
+// TestMetricsAreGatheredInTurns covers metrics of several registries in one answer, in every form.
+func TestMetricsAreGatheredInTurns(t *testing.T) {
 	gauge := func(name string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "Help."})
 	}

@@ -11,10 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Turns takes metrics as a registry does, and has its collectors gathered one
-// after the other. A registry gathers all series before it writes the first of
-// them: 60,000 with a thousand nodes. Safe for concurrent use. Make one with
-// NewTurns.
+// Turns registers collectors as a registry does, but gathers them one after the
+// other. A registry gathers all series before it writes the first one: 60,000
+// with a thousand nodes. Safe for concurrent use. Make one with NewTurns.
 type Turns struct {
 	known *prometheus.Registry // all collectors, so that no two publish the same; never gathered
 
@@ -22,7 +21,7 @@ type Turns struct {
 	turns []turn
 }
 
-// turn is one collector and what answers with its metrics.
+// turn is one collector and the handler for its metrics.
 type turn struct {
 	collector prometheus.Collector
 	handler   http.Handler

@@ -37,8 +37,9 @@ const (
 	toleratedDown = time.Minute
 )
 
-// Watches measures for how long informers have been without a working watch.
-// What they hold then is old, and no error says so. It is safe for concurrent use.
+// Watches measures how long informers have been without a working watch. The
+// objects in such an informer are old, and no error reports that. It is safe
+// for concurrent use.
 type Watches struct {
 	clock    clock.PassiveClock
 	optional []client.Object
@@ -103,8 +104,8 @@ func (w *Watches) snapshot() []watched {
 	return out
 }
 
-// downTime returns for how long there has been no working watch. A kind that need not be
-// served is not missed.
+// downTime returns how long there has been no working watch. It is 0 for optional
+// kinds that the API server does not serve.
 func (k watched) downTime(now time.Time) time.Duration {
 	if k.optional && optional.Unserved(k.cause) {
 		return 0
@@ -129,8 +130,8 @@ func (w *Watches) Down() []Down {
 }
 
 // Unread returns why objects of an optional kind cannot be read: none has been, and the API
-// server refuses them, or has not listed them for a while. It returns nil for kinds that
-// nobody has asked for.
+// server rejects them, or has not listed them for a while. It returns nil for kinds that
+// no one has asked for.
 func (w *Watches) Unread(kind client.Object) error {
 	now := w.clock.Now()
 	for _, k := range w.snapshot() {
@@ -147,10 +148,10 @@ func (w *Watches) Unread(kind client.Object) error {
 	return nil
 }
 
-// errNoAnswer is that a request goes on.
+// errNoAnswer reports that a request has not been answered yet.
 var errNoAnswer = errors.New("no answer so far")
 
-// work fails while a watch has been down for too long.
+// work returns a check that fails while a watch has been down for too long.
 func (w *Watches) work() healthz.Checker {
 	return func(*http.Request) error {
 		var failures []string
@@ -168,7 +169,7 @@ func (w *Watches) work() healthz.Checker {
 	}
 }
 
-// informer makes an informer whose watch is followed.
+// informer makes an informer whose watch is tracked.
 func (w *Watches) informer(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	plain, ok := lw.(*toolscache.ListWatch)
 	if !ok {
@@ -214,7 +215,7 @@ func (w *Watches) failed(k *watched, err error) {
 	defer w.mu.Unlock()
 	k.cause = err
 	if k.optional && optional.Unserved(err) {
-		k.since = w.clock.Now() // there was nothing to miss
+		k.since = w.clock.Now() // the API server did not serve the kind
 	}
 }
 

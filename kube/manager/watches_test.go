@@ -77,7 +77,7 @@ func (p *pools) until(t *testing.T, opened bool) {
 	}
 }
 
-// TestWatchThatStopsWorking covers a watch that is refused after the first sync:
+// TestWatchThatStopsWorking covers a watch that is rejected after the first sync:
 // readiness and the metric tell, until it works again.
 func TestWatchThatStopsWorking(t *testing.T) {
 	c := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))

@@ -15,9 +15,9 @@ import (
 
 func (k *watchedKind) tells(o client.Object) bool { return k.Tell == nil || k.Tell(o) }
 
-// changed is the event that a condition of the object has another status. A
-// condition that goes back and forth is told of both ways, and then not again
-// for a while.
+// changed returns the event for a condition whose status has changed. If a
+// condition flaps, both changes get an event, and later changes get none for a
+// while.
 func changed(o client.Object, was, is metav1.Condition) events.Event {
 	message := fmt.Sprintf("%s: %s -> %s, %s", is.Type, was.Status, is.Status, is.Reason)
 	if is.Message != "" && is.Message != is.Reason {
@@ -29,8 +29,9 @@ func changed(o client.Object, was, is metav1.Condition) events.Event {
 	}
 }
 
-// finalized returns an event for each finalizer that the object has lost. The
-// garbage collector's own say nothing that the deletion does not.
+// finalized returns an event for each finalizer that the object has lost.
+// Finalizers of the garbage collector get no event, because they add nothing to
+// the deletion.
 func (k *watchedKind) finalized(was, is client.Object) []events.Event {
 	if !k.tells(is) {
 		return nil

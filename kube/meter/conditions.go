@@ -30,20 +30,19 @@ type Watched struct {
 	Group, Kind, Name string
 	// Keys are of labels of the object that label the series, too.
 	Keys []string
-	// Tell reports whether people are told of what happens to an object; nil =
-	// always.
+	// Tell reports whether to publish events about the object; nil = always.
 	Tell func(client.Object) bool
-	// Twin publishes the series a second time under the names they had before
-	// there was one for each kind.
+	// Twin also publishes the series under their older names, which are the
+	// same for all kinds.
 	Twin bool
 }
 
-// Conditions publishes how long conditions of objects last, which ones there
-// are, and how long objects take to go, and tells of conditions that change and
-// finalizers that are removed in events. It hears of objects from informers,
-// and publishes and counts nothing unless leads reports true. A change that
-// happens while no process leads is not counted. Safe for concurrent use. Make
-// one with NewConditions.
+// Conditions publishes metrics of the conditions of objects, of how long
+// conditions last, and of how long deletions take. It also publishes events
+// when conditions change and when finalizers are removed. Objects come from
+// informers. While leads reports false, it publishes and counts nothing. A
+// change that happens while no process leads is not counted. Safe for
+// concurrent use. Make one with NewConditions.
 type Conditions struct {
 	leads  func() bool
 	clock  clock.PassiveClock
@@ -69,7 +68,8 @@ type conditionMetrics struct {
 	count, currentStatus, terminates *prometheus.Desc
 }
 
-// NewConditions registers the metrics of the kinds, whose events go to told.
+// NewConditions registers the metrics of the kinds. Events are published with
+// told.
 func NewConditions(reg prometheus.Registerer, clk clock.PassiveClock, leads func() bool, told events.Recorder, kinds []Watched) *Conditions {
 	c := &Conditions{leads: leads, clock: clk, events: told}
 	for _, w := range kinds {
@@ -117,7 +117,8 @@ func newConditionMetrics(reg prometheus.Registerer, prefix, object string, names
 	return m
 }
 
-// Watch begins to hear of objects. It does not wait for the informers.
+// Watch registers handlers with the informers. It does not wait until they are
+// synced.
 func (c *Conditions) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, k := range c.kinds {
 		informer, err := informers.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
@@ -151,8 +152,8 @@ func (c *Conditions) Watch(ctx context.Context, informers cache.Informers) error
 	return nil
 }
 
-// set takes in an object that is new or changed. What was listed at the start
-// has no past.
+// set records a new or changed object. Objects of the initial list have no
+// earlier state.
 func (c *Conditions) set(k *watchedKind, o client.Object, listed bool) {
 	var told []events.Event
 	defer func() { c.events.Publish(told...) }() // with the lock released
@@ -188,7 +189,7 @@ func (c *Conditions) set(k *watchedKind, o client.Object, listed bool) {
 	}
 }
 
-// delete takes in that the object is gone.
+// delete records that the object was deleted.
 func (c *Conditions) delete(k *watchedKind, o client.Object) {
 	var told []events.Event
 	defer func() { c.events.Publish(told...) }()
@@ -207,7 +208,7 @@ func (c *Conditions) delete(k *watchedKind, o client.Object) {
 	}
 }
 
-// labelled is metrics with the values of the labels that an object gives them.
+// labelled is a set of metrics with the label values of one object.
 type labelled struct {
 	*conditionMetrics
 	values []string // at its capacity

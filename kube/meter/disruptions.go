@@ -16,8 +16,8 @@ import (
 	"karpenter/kube/pods"
 )
 
-// Disruptions counts the NodeClaims Karpenter gives up, and the pods that
-// have to find another place because of it.
+// Disruptions counts the NodeClaims that Karpenter disrupts, and the pods that
+// have to be rescheduled because of it.
 type Disruptions struct {
 	reader client.Reader
 	claims *prometheus.CounterVec
@@ -42,7 +42,7 @@ func NewDisruptions(reg prometheus.Registerer, reader client.Reader) *Disruption
 	return d
 }
 
-// Disruption is one NodeClaim being given up.
+// Disruption is the disruption of one NodeClaim.
 type Disruption struct {
 	Claim  *v1.NodeClaim
 	Reason string // snake case
@@ -60,14 +60,15 @@ func (d *Disruptions) Count(x Disruption) {
 	d.pods.WithLabelValues(labels...).Add(float64(x.Pods))
 }
 
-// Forced counts a claim given up whatever its budgets and pods say. Pods that
-// cannot be listed count as none.
+// Forced counts a claim that is disrupted without regard to budgets and pods.
+// If its pods cannot be listed, they count as 0.
 func (d *Disruptions) Forced(ctx context.Context, claim *v1.NodeClaim, reason string) {
 	d.Count(Disruption{Claim: claim, Reason: reason, Pods: d.reschedulable(ctx, claim.Status.NodeName)})
 }
 
-// TerminationMode says how pods may hold up the end of the claim: "graceful"
-// for as long as they like, "eventual" up to a grace period, "forceful" not.
+// TerminationMode returns how long pods can delay the termination of the claim:
+// without limit ("graceful"), up to a grace period ("eventual"), or not at all
+// ("forceful").
 func TerminationMode(claim *v1.NodeClaim) string {
 	switch period := claim.Spec.TerminationGracePeriod; {
 	case period == nil:

@@ -13,7 +13,7 @@ import (
 )
 
 // TestTerminationMode covers the label termination_mode of spec 40 §8. What
-// is counted, spec 30/54, is told in the cases of control/expiration.
+// is counted, spec 30/54, is tested in the cases of control/expiration.
 func TestTerminationMode(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -20,7 +20,7 @@ import (
 	"karpenter/kube/pods"
 )
 
-// Nodes is what the metrics of nodes are made with.
+// Nodes configures the metrics of nodes.
 type Nodes struct {
 	Reader client.Reader // serves Pods and Nodes from memory
 	Leads  func() bool   // nothing is published unless it reports true
@@ -28,8 +28,8 @@ type Nodes struct {
 	Clock  clock.PassiveClock
 }
 
-// nodes publishes what nodes have and what is asked of them. It keeps nothing:
-// what it says is looked up whenever it is asked.
+// nodes publishes the capacity of nodes and the requests of their pods. It has
+// no state: each scrape reads the cache.
 type nodes struct {
 	Nodes
 	keys  []string // of labels of Nodes
@@ -39,8 +39,9 @@ type nodes struct {
 	requests, limits, daemonRequests, daemonLimits *prometheus.Desc
 }
 
-// RegisterNodes publishes what each node has and what is asked of it. Amounts
-// of nothing are left out, but for what pods request of what the node has.
+// RegisterNodes publishes the capacity of each node and the requests and limits
+// of its pods. Series with the value 0 are left out, except requests for a
+// resource that the node has.
 func RegisterNodes(reg prometheus.Registerer, with Nodes) {
 	n := &nodes{Nodes: with}
 	n.keys, n.names = shortLabels(with.Labels)
@@ -92,7 +93,7 @@ func (n *nodes) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// load is what pods on one node ask for together.
+// load is the sum of the requests and limits of the pods on one node.
 type load struct{ requests, limits, daemonRequests, daemonLimits amountOf }
 
 // amountOf is how much there is of each resource, in its unit.

@@ -20,18 +20,18 @@ import (
 // Pods measures how long pods wait: for a decision, for a node, and until they
 // are ready. Of each pod that has not started it remembers
 //
-//   - when it was first seen to ask for a node,
-//   - when it was first decided about,
-//   - since when decisions have found it a place,
-//   - and since when in a pool whose machines become nodes.
+//   - when it first needed a node,
+//   - when a plan first included it,
+//   - since when plans have a node for it,
+//   - and since when this node is of a pool whose instances become nodes.
 //
 // A pod is remembered from when it is seen in phase Pending until it is ready,
-// has ended or is gone. One that had a node when it was first decided about has
-// no times, nor do pods that stand in for a buffer.
+// has ended or is deleted. No times are measured for pods that had a node at
+// the first plan, or for pods of CapacityBuffers.
 //
-// Only the process that leads publishes anything, so that nothing is counted
-// twice; waiting that is measured from memory counts from when it began to
-// lead. Pods is safe for concurrent use. Make one with NewPods.
+// Only the leader publishes anything, so that nothing is counted twice. Waiting
+// times count from when the process began to lead. Pods is safe for concurrent
+// use. Make one with NewPods.
 type Pods struct {
 	clock   clock.PassiveClock
 	healthy func(pool string) bool
@@ -54,15 +54,15 @@ type wait struct {
 }
 
 // NewPods registers the metrics. The function healthy reports whether the
-// machines of the NodePool become nodes; it must not block.
+// instances of the NodePool become nodes; it must not block.
 func NewPods(reg prometheus.Registerer, clk clock.PassiveClock, healthy func(pool string) bool) *Pods {
 	p := &Pods{clock: clk, healthy: healthy, metrics: newPodMetrics(), waits: map[types.NamespacedName]*wait{}}
 	reg.MustRegister(p)
 	return p
 }
 
-// Start says that this process leads from now on. It is a manager.Runnable,
-// which are started when they lead.
+// Start records that this process leads. The manager starts it as a
+// manager.Runnable when it has the lease.
 func (p *Pods) Start(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Pods) lead(now time.Time) {
 	}
 }
 
-// Set takes in a pod that is new or changed, and whether it asks for a node.
+// Set records a new or changed pod, and whether it asks for a node.
 func (p *Pods) Set(pod *corev1.Pod, asks bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *Pods) Set(pod *corev1.Pod, asks bool) {
 	}
 }
 
-// Delete takes in that the pod is gone.
+// Delete records that the pod was deleted.
 func (p *Pods) Delete(pod *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +138,7 @@ func since(pod *corev1.Pod, condition corev1.PodConditionType) *time.Time {
 	return nil
 }
 
-// Decided takes in what was decided about the pods of the Snapshot.
+// Decided records what the plan decides about the pods of the Snapshot.
 func (p *Pods) Decided(s *model.Snapshot, plan *model.Plan) {
 	found := places(s, plan)
 	healthy := map[string]bool{"": false}
@@ -163,7 +163,7 @@ func (p *Pods) Decided(s *model.Snapshot, plan *model.Plan) {
 	}
 }
 
-// found is a pod that a decision has found a place.
+// found is a pod for which the plan has a node.
 type found struct {
 	pod  model.Pod
 	pool string // "" = on a node of none
@@ -186,8 +186,8 @@ func places(s *model.Snapshot, plan *model.Plan) []found {
 	return out
 }
 
-// decide notes that there is a decision about the pod and returns what is
-// remembered of it, nil for one without times.
+// decide records that a plan includes the pod, and returns its times, or nil if
+// none are measured.
 func (p *Pods) decide(pod model.Pod, now time.Time) *wait {
 	w := p.waits[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 	if pod.Buffer != "" || pod.From != "" || w == nil || string(w.uid) != pod.UID || w.bound {
@@ -202,7 +202,7 @@ func (p *Pods) decide(pod model.Pod, now time.Time) *wait {
 	return w
 }
 
-// place notes that a decision has found the pod a place.
+// place records that a plan has a node for the pod.
 func (p *Pods) place(pod model.Pod, healthy bool, now time.Time) {
 	w := p.decide(pod, now)
 	if w == nil {
@@ -219,8 +219,8 @@ func (p *Pods) place(pod model.Pod, healthy bool, now time.Time) {
 	}
 }
 
-// from returns the seconds between two times that were read from the clock, as
-// far as this process was leading.
+// from returns the seconds between two times of the clock during which this
+// process was leading.
 func (p *Pods) from(begin, end time.Time) float64 {
 	if begin.Before(p.leading) {
 		begin = p.leading
@@ -228,8 +228,8 @@ func (p *Pods) from(begin, end time.Time) float64 {
 	return end.Sub(begin).Seconds()
 }
 
-// observeBound publishes that the pod was bound at that time, which the API
-// server gives in whole seconds, and that this was seen now.
+// observeBound publishes that the pod was bound at a time, which the API server
+// gives in whole seconds. The process learns of it now.
 func (p *Pods) observeBound(w *wait, at, now time.Time) {
 	if p.leading.IsZero() {
 		return

@@ -63,9 +63,9 @@ func (m measured) RoundTrip(q *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (m measured) WrappedRoundTripper() http.RoundTripper { return m.next }
 
-// about returns what a path of the API server is about; nothing where it is not
-// about objects. Names of objects and namespaces are in none of it, so that there
-// are no more series than kinds.
+// about returns the kind and the subresource in a path of the API server, or
+// nothing if the path is not about objects. Names of objects and namespaces are
+// left out, to limit the number of series.
 func about(path string) (group, version, kind, subresource string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	root := slices.IndexFunc(parts, func(p string) bool { return p == "api" || p == "apis" }) // a proxy may stand before it
@@ -78,7 +78,7 @@ func about(path string) (group, version, kind, subresource string) {
 		group, parts = parts[0], parts[1:]
 	}
 	if len(parts) < 2 {
-		return "", "", "", "" // which kinds there are
+		return "", "", "", "" // discovery
 	}
 	version, parts = parts[0], parts[1:]
 	if parts[0] == "namespaces" && len(parts) > 2 && !ofNamespaces(parts[2]) {

@@ -10,8 +10,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// pairs returns labels as Prometheus wants them: sorted by name. Names and
-// values belong together.
+// pairs returns labels sorted by name, as Prometheus requires. names[i] belongs
+// to values[i].
 func pairs(names, values []string) []*dto.LabelPair {
 	out, all := make([]*dto.LabelPair, len(names)), make([]dto.LabelPair, len(names))
 	for i := range names {
@@ -22,7 +22,7 @@ func pairs(names, values []string) []*dto.LabelPair {
 	return out
 }
 
-// with returns the labels and one more, which is new among them.
+// with returns the labels and one more, whose name none of them has.
 func with(labels []*dto.LabelPair, name, value string) []*dto.LabelPair {
 	at, _ := slices.BinarySearchFunc(labels, name, func(l *dto.LabelPair, name string) int { return strings.Compare(l.GetName(), name) })
 	out := make([]*dto.LabelPair, 0, len(labels)+1)
@@ -47,7 +47,7 @@ func (g gauge) Write(m *dto.Metric) error {
 	return nil
 }
 
-// pool has the series of one scrape share labels with the same value.
+// pool makes the series of one scrape share equal labels.
 type pool map[[2]string]*dto.LabelPair
 
 // pairs returns labels whose names are sorted.

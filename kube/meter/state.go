@@ -15,17 +15,17 @@ import (
 	"karpenter/model"
 )
 
-// state publishes one series for each pod. It keeps nothing: what it says is
-// looked up whenever it is asked.
+// state publishes one series for each pod. It has no state: each scrape reads
+// the cache.
 type state struct {
 	reader client.Reader
 	leads  func() bool
 	desc   *prometheus.Desc
 }
 
-// RegisterState publishes what each pod is and where, as long as leads reports
-// true. The reader serves Pods and Nodes from memory; while it cannot, nothing is
-// published.
+// RegisterState publishes the phase, the owner and the node of each pod while
+// leads reports true. The reader serves Pods and Nodes from memory; while it
+// cannot, nothing is published.
 func RegisterState(reg prometheus.Registerer, reader client.Reader, leads func() bool) {
 	reg.MustRegister(&state{reader: reader, leads: leads, desc: prometheus.NewDesc(
 		prometheus.BuildFQName("karpenter", "pods", "state"), "1 for every pod, with what it is and where in its labels.",

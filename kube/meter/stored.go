@@ -11,16 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stored is a Reader whose pods are also had as they are kept. A list of them
-// would be a copy, and every scrape would make two of a hundred thousand.
+// stored is a Reader that also gives access to the cached pods without copies.
+// A List copies: each scrape would copy a hundred thousand pods twice.
 type stored struct {
 	client.Reader
 	synced func() bool
 	pods   toolscache.Store
 }
 
-// Stored returns a Reader like the one given, which shows metrics the pods that
-// the informers keep. Informers of another make are not asked.
+// Stored returns a Reader that reads from the given one, and gives metrics
+// access to the pods in the informers. If the informers are of an unknown type,
+// it uses only the Reader.
 func Stored(ctx context.Context, reader client.Reader, informers cache.Informers) (client.Reader, error) {
 	informer, err := informers.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -33,8 +34,8 @@ func Stored(ctx context.Context, reader client.Reader, informers cache.Informers
 	return &stored{reader, informer.HasSynced, store.GetStore()}, nil
 }
 
-// podsOf returns all pods, which must not be changed, and whether they can be
-// had.
+// podsOf returns all pods, which must not be modified, and false if they cannot
+// be read.
 func podsOf(ctx context.Context, reader client.Reader) ([]*corev1.Pod, bool) {
 	if s, ok := reader.(*stored); ok {
 		return s.all()

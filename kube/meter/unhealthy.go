@@ -25,8 +25,7 @@ func NewUnhealthy(reg prometheus.Registerer) *Unhealthy {
 	return u
 }
 
-// Count counts the claim. The mode says how its pods may hold the end up, as
-// TerminationMode does.
+// Count counts the claim. The mode is the result of TerminationMode.
 func (u *Unhealthy) Count(claim *v1.NodeClaim, condition corev1.NodeConditionType, mode string) {
 	u.claims.WithLabelValues(Snake(string(condition)), claim.Labels[v1.NodePoolLabelKey],
 		claim.Labels[v1.CapacityTypeLabelKey], claim.Status.ImageID, mode).Inc()

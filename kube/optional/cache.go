@@ -22,11 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ErrUnread is that objects of an optional kind cannot be read at present.
+// ErrUnread reports that objects of an optional kind cannot be read at present.
 var ErrUnread = errors.New("an optional kind cannot be read")
 
-// Refused reports whether the error is the API server's answer that it does not serve the
-// kind, or does not let this process read it: it would answer the same at once again.
+// Refused reports whether the error is the API server's answer that it does not serve
+// the kind, or that this process may not read it. Another attempt at once would have
+// the same result.
 func Refused(err error) bool {
 	return apierrors.IsForbidden(err) || Unserved(err)
 }
@@ -36,7 +37,8 @@ func Unserved(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err)
 }
 
-// divided is two caches. Nobody waits for the one of optional kinds.
+// divided is two caches, one for required and one for optional kinds. Nothing
+// waits for the second one.
 type divided struct {
 	cache.Cache // of required kinds
 	optional    cache.Cache
@@ -45,8 +47,9 @@ type divided struct {
 	unread      func(client.Object) error
 }
 
-// NewCache returns what makes a manager's cache that keeps the kinds apart. unread returns
-// why objects of one of them cannot be read at present, nil if they can.
+// NewCache returns a constructor for a manager's cache that keeps optional
+// kinds apart. unread returns why objects of one of them cannot be read at
+// present, nil if they can.
 func NewCache(kinds []client.Object, unread func(client.Object) error) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		d := &divided{scheme: o.Scheme, kinds: map[schema.GroupVersionKind]client.Object{}, unread: unread}
@@ -60,7 +63,7 @@ func NewCache(kinds []client.Object, unread func(client.Object) error) cache.New
 			AddKind(mapper, gvk, meta.RESTScopeNamespace)
 		}
 		apart := o
-		apart.Mapper = mapper // whether a kind is served is found out by listing it, again and again
+		apart.Mapper = mapper // the informer lists the kind until the API server serves it
 		apart.DefaultWatchErrorHandler = func(ctx context.Context, r *toolscache.Reflector, err error) {
 			if !Refused(err) {
 				toolscache.DefaultWatchErrorHandler(ctx, r, err)

@@ -31,8 +31,8 @@ func BudgetsOf(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) ([]*policy
 	return out, nil
 }
 
-// Never returns why the budget allows no voluntary disruption however healthy
-// its pods are, in the words of its spec, or "".
+// Never returns why the budget allows no voluntary disruption even if all of
+// its pods are healthy, in the words of its spec, or "".
 func Never(b *policyv1.PodDisruptionBudget) string {
 	is := func(v *intstr.IntOrString, texts ...string) bool {
 		if v == nil {
@@ -54,9 +54,9 @@ func Never(b *policyv1.PodDisruptionBudget) string {
 	return ""
 }
 
-// Deadlock returns why the budget allows no voluntary disruption however
-// healthy its pods are, as long as it and the number of pods it is for stay as
-// they are, in words, or "". Never is a part of it.
+// Deadlock returns why the budget allows no voluntary disruption even if all of
+// its pods are healthy, for as long as the budget and its number of pods stay
+// the same, or "". It includes the cases of Never.
 func Deadlock(b *policyv1.PodDisruptionBudget) string {
 	if never := Never(b); never != "" {
 		return never
@@ -75,7 +75,8 @@ func Deadlock(b *policyv1.PodDisruptionBudget) string {
 	return ""
 }
 
-// Exempt reports whether the budget lets the pod go for not being ready.
+// Exempt reports whether the budget permits the eviction of the pod because the
+// pod is not ready.
 func Exempt(p *corev1.Pod, b *policyv1.PodDisruptionBudget) bool {
 	if b.Spec.UnhealthyPodEvictionPolicy == nil || *b.Spec.UnhealthyPodEvictionPolicy != policyv1.AlwaysAllow {
 		return false

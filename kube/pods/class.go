@@ -41,8 +41,8 @@ func Ready(p *corev1.Pod) bool {
 	})
 }
 
-// Deployment returns the name of the Deployment whose ReplicaSet controls the pod, or of
-// the ReplicaSet if that is of none; "" = the pod is of no ReplicaSet.
+// Deployment returns the name of the Deployment whose ReplicaSet controls the pod, or
+// of the ReplicaSet if it has no Deployment; "" = no ReplicaSet controls the pod.
 func Deployment(p *corev1.Pod) string {
 	o := metav1.GetControllerOfNoCopy(p)
 	if o == nil || o.Kind != "ReplicaSet" {
@@ -64,8 +64,8 @@ func Resizing(p *corev1.Pod) bool {
 	})
 }
 
-// ToleratesDisrupted reports whether the pod tolerates the taint of a node
-// that is being removed and so asks to stay to the end.
+// ToleratesDisrupted reports whether the pod tolerates the disrupted taint, and
+// so stays until the node terminates.
 func ToleratesDisrupted(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		if t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule {
@@ -79,14 +79,15 @@ func ToleratesDisrupted(p *corev1.Pod) bool {
 	})
 }
 
-// Stuck reports whether the pod should be gone for more than StuckAfter.
+// Stuck reports whether the pod should have terminated more than StuckAfter
+// ago.
 func Stuck(p *corev1.Pod, now time.Time) bool {
 	// The deletion timestamp includes the pod's grace.
 	return Terminating(p) && now.Sub(p.DeletionTimestamp.Time) > StuckAfter
 }
 
-// Drainable reports whether the pod leaves the node before the machine does.
-// Protected pods are drainable.
+// Drainable reports whether the pod has to leave the node before the instance
+// terminates. Protected pods are drainable.
 func Drainable(p *corev1.Pod, now time.Time) bool {
 	return !ToleratesDisrupted(p) && !Stuck(p, now) && !Static(p)
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pods sorts pods into the classes that draining and disruption speak
-// of.
+// Package pods classifies pods for draining and disruption.
 //
 //	terminal       has ended: phase Succeeded or Failed
 //	terminating    has a deletion timestamp

@@ -10,7 +10,7 @@ import (
 
 // NominationManager is the field manager that writes the node we have planned
 // into status.nominatedNodeName. The API server takes the field from it when
-// anybody else writes another value.
+// anyone else writes another value.
 const NominationManager = "karpenter-plan"
 
 // Nominated returns the node the pod's status names on our behalf, and "" when

@@ -19,14 +19,14 @@ const (
 	DoNotDisrupt   = "DoNotDisrupt"
 )
 
-// Obstacle says why a pod stays on its node for ever, as things are: waiting
-// does not help, somebody has to change something.
+// Obstacle is the reason why a pod stays on its node until someone changes
+// something: waiting does not help.
 type Obstacle struct {
 	Reason string // one of the reasons above
 	Why    string // names the budgets
 }
 
-// ObstacleOf returns what keeps the pod on its node for ever, nil when nothing
+// ObstacleOf returns what keeps the pod on its node forever, nil when nothing
 // does. A pod that need not be evicted has no obstacle. The budgets are those
 // of the pod's namespace, or more.
 func ObstacleOf(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget, now time.Time) (*Obstacle, error) {

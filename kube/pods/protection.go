@@ -12,7 +12,8 @@ import (
 	"karpenter/kube/events"
 )
 
-// Protection is what the do-not-disrupt annotation of a pod says at a moment.
+// Protection is the meaning of a pod's do-not-disrupt annotation at a point in
+// time.
 type Protection struct {
 	Kind ProtectionKind
 	// Until is the end of a protection for a time; zero while the pod has no
@@ -28,7 +29,7 @@ type ProtectionKind int
 // The kinds of Protection.
 const (
 	Unprotected       ProtectionKind = iota // no annotation
-	InvalidProtection                       // a value that means nothing; ignored
+	InvalidProtection                       // a value that cannot be parsed; ignored
 	ProtectedForever                        // "true"
 	ProtectedUntil                          // a duration that has not passed
 	ProtectionElapsed                       // a duration that has passed
@@ -63,14 +64,14 @@ func (p Protection) InForce() bool {
 	return p.Kind == ProtectedForever || p.Kind == ProtectedUntil
 }
 
-// Disruptable reports whether nothing about the pod itself forbids taking its
-// node away: it has ended or is ending, or is not protected.
+// Disruptable reports whether the pod itself permits the disruption of its
+// node: it has ended, is terminating, or is not protected.
 func Disruptable(p *corev1.Pod, now time.Time) bool {
 	return !Active(p) || !ProtectionOf(p, now).InForce()
 }
 
-// Events returns what there is to tell the pod's owner about its protection:
-// at most one event.
+// Events returns the events for the pod's owner about its protection: at most
+// one.
 func (p Protection) Events(pod *corev1.Pod) []events.Event {
 	e := events.Event{Object: pod, Type: corev1.EventTypeNormal}
 	switch p.Kind {

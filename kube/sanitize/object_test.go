@@ -69,9 +69,9 @@ func TestForgedMark(t *testing.T) {
 	}
 }
 
-// TestStatusIsMended covers a status that cannot be decoded: it is written by
+// TestUnreadableStatusIsDropped covers a status that cannot be decoded: it is written by
 // the program, and says nothing about what the user wants.
-func TestStatusIsMended(t *testing.T) {
+func TestUnreadableStatusIsDropped(t *testing.T) {
 	text := strings.TrimSuffix(healthy, "}") + `,"status":{"nodes":"many","resources":{"cpu":"1e-999999999","memory":"1"}}}`
 	got := string(reading(t).sanitize([]byte(text)))
 	if strings.Contains(got, unreadable.AnnotationKey) || !strings.Contains(got, `"status":{"resources":{"memory":"1"}}`) {

@@ -18,7 +18,8 @@ import (
 const (
 	// mostProblems is how many fields are named on an object.
 	mostProblems = 10
-	// longestProblem is how much is said about one, in bytes.
+	// longestProblem is the maximum length of the text about a problem, in
+	// bytes.
 	longestProblem = 300
 )
 
@@ -145,8 +146,8 @@ func (p *pruner) check(path string, err error) bool {
 	return false
 }
 
-// refuse takes in that the field was dropped. The status is ours: what is wrong
-// there is written again, and says nothing about what the user wants.
+// refuse records that the field was dropped. Problems in the status are not
+// recorded, because Karpenter writes the status itself.
 func (p *pruner) refuse(path string, err error) {
 	p.dropped = true
 	if path == "status" || strings.HasPrefix(path, "status.") {

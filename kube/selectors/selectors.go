@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selectors works out what CEL expressions of ResourceClaims and
-// DeviceClasses say of devices, with the library that kube-scheduler uses. Decisions
-// read the answers in the Snapshot: the core has no CEL.
+// Package selectors evaluates the CEL expressions of ResourceClaims and
+// DeviceClasses on devices, with the library that kube-scheduler uses.
+// Decisions read the answers in the Snapshot: the core has no CEL.
 package selectors
 
 import (
@@ -22,24 +22,24 @@ import (
 	"karpenter/model"
 )
 
-// What answers may cost, in units of CEL, of which kube-scheduler allows a million for
-// one answer: about ten million take a second.
+// Limits on the cost of answers, in cost units of CEL. About ten million units take
+// a second. kube-scheduler allows a million units for one answer.
 const (
 	costOfProgram = 20_000     // to compile an expression
 	costOfAnswer  = 200        // besides what CEL counts
-	costOfFill    = 20_000_000 // of all that one Fill finds out
+	costOfFill    = 20_000_000 // of all answers of one Fill
 	costOfText    = 2_000_000  // of one expression,
 	costPerKind   = 2_000      // and so much for each kind it was asked about
 )
 
-// Judge answers what selectors say of kinds of devices, and remembers it. It is
-// safe for concurrent use.
+// Judge evaluates selectors on kinds of devices, and remembers the answers. It
+// is safe for concurrent use.
 type Judge struct {
 	mu    sync.Mutex
 	texts map[string]*expression
 }
 
-// expression is an expression with what it has said so far.
+// expression is a CEL expression with its answers so far.
 type expression struct {
 	program cel.CompilationResult
 	answers map[string]answer // by kind
@@ -52,16 +52,17 @@ type answer struct {
 	cost   int64
 }
 
-// NewJudge returns a Judge that knows nothing yet.
+// NewJudge returns a Judge without answers.
 func NewJudge() *Judge { return &Judge{texts: map[string]*expression{}} }
 
 // Fill returns the Snapshot with Selectors: the answers of every selector that its
 // pods use, for every kind of device that it has. It is s itself if no pod needs
 // a device.
 //
-// A selector whose answers take too long has none, and says so. The next Fill goes on
-// where this one ended. Namespaces have equal shares of what one Fill finds out, so
-// selectors of one keep no others waiting.
+// A selector whose answers take too long has no answers, and its DeviceSelector
+// reports that. The next Fill continues where this one ended. Namespaces have
+// equal shares of the work of one Fill, so the selectors of one namespace cannot
+// delay those of another.
 func (j *Judge) Fill(s *model.Snapshot) *model.Snapshot {
 	by := used(s)
 	if by == nil {
@@ -89,7 +90,7 @@ func (j *Judge) Fill(s *model.Snapshot) *model.Snapshot {
 	return &out
 }
 
-// forget drops what is not needed any more.
+// forget drops answers that are no longer needed.
 func (j *Judge) forget(texts map[string]model.DeviceSelector, kinds map[string]*model.DeviceKind) {
 	maps.DeleteFunc(j.texts, func(text string, _ *expression) bool {
 		_, used := texts[text]
@@ -108,7 +109,7 @@ func (j *Judge) forget(texts map[string]model.DeviceSelector, kinds map[string]*
 	}
 }
 
-// Selector returns what the expression says of the kinds, whatever it costs.
+// Selector evaluates the expression on the kinds, without a limit on the cost.
 func (j *Judge) Selector(text string, kinds map[string]*model.DeviceKind) model.DeviceSelector {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -116,8 +117,8 @@ func (j *Judge) Selector(text string, kinds map[string]*model.DeviceKind) model.
 	return j.selector(text, kinds, slices.Sorted(maps.Keys(kinds)), &left)
 }
 
-// selector returns what the expression says of the kinds, and takes what that costs
-// from left.
+// selector evaluates the expression on the kinds, and subtracts the cost from
+// left.
 func (j *Judge) selector(text string, kinds map[string]*model.DeviceKind, keys []string, left *int64) model.DeviceSelector {
 	out := model.DeviceSelector{Text: text}
 	e := j.texts[text]

@@ -72,8 +72,8 @@ func costly(i int) string {
 	return fmt.Sprintf("%[1]s.all(a, %[1]s.all(b, %[1]s.all(c, %[1]s.all(d, %[1]s.all(e, a+b+c+d+e > %[2]d)))))", ten, -i)
 }
 
-// TestBudget: what one Fill finds out is bounded, selectors that take too long are given
-// up, and those of other namespaces have their answers meanwhile.
+// TestBudget: what one Fill finds out is bounded, selectors that take too long are
+// abandoned, and those of other namespaces have their answers meanwhile.
 func TestBudget(t *testing.T) {
 	const plain = `device.driver == "gpu.example.com"`
 	s := many(500, map[string][]string{"a": {costly(1), costly(2), costly(3), costly(4), plain}, "b": {plain}})

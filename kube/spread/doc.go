@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spread gives pods that say nothing about topology spread the
-// constraints the cluster has by default (--scheduler-config), as
-// kube-scheduler does: over the pods of the Services that select the pod and
-// of the controller that owns it.
+// Package spread gives pods without topology spread constraints the default
+// constraints of the cluster (--scheduler-config), as kube-scheduler does.
+// Their selectors come from the Services that select the pod and from the
+// controller that owns it.
 //
-// A Store is told of these and of the pods, and tells which pods are
-// constrained otherwise after each change.
+// A Store receives Services, controllers and pods. Each change returns the pods
+// whose constraints are different now.
 package spread

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Store knows what the selectors of default constraints are deduced from. Make
-// one with New. It is for one goroutine at a time.
+// Store holds the objects from which the selectors of default constraints are
+// derived. Create one with New. It is for one goroutine at a time.
 type Store struct {
 	constraints []corev1.TopologySpreadConstraint
 	spaces      map[string]*space // by namespace
@@ -64,8 +64,9 @@ func (s *Store) dropEmpty(namespace string) {
 	}
 }
 
-// Of returns the constraints of a pod that has none itself, nil when nothing
-// says over which pods it is to be spread. They share a selector.
+// Of returns the default constraints for a pod that has no constraints itself.
+// They share a selector. Of returns nil if no Service and no controller gives a
+// selector.
 func (s *Store) Of(p *corev1.Pod) []corev1.TopologySpreadConstraint {
 	in := s.spaces[p.Namespace]
 	if in == nil || !subject(p) {
@@ -85,8 +86,7 @@ func (s *Store) Of(p *corev1.Pod) []corev1.TopologySpreadConstraint {
 // subject reports whether default constraints are for the pod.
 func subject(p *corev1.Pod) bool { return len(p.Spec.TopologySpreadConstraints) == 0 }
 
-// selector returns what the pods are like that p is spread over; nil = nothing
-// says so.
+// selector returns the selector of the pods that p is spread over; nil = none.
 func (in *space) selector(p *corev1.Pod) *metav1.LabelSelector {
 	out := &metav1.LabelSelector{MatchLabels: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(in.services)) {
@@ -113,8 +113,8 @@ func selects(selector map[string]string, p *corev1.Pod) bool {
 	return selector != nil && labels.SelectorFromSet(selector).Matches(labels.Set(p.Labels))
 }
 
-// expressions returns all of a selector as expressions, so that it holds beside
-// others of the same keys.
+// expressions returns the whole selector as expressions, so that it can be
+// combined with other expressions on the same keys.
 func expressions(s *metav1.LabelSelector) []metav1.LabelSelectorRequirement {
 	out := slices.Clone(s.MatchExpressions)
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
@@ -132,7 +132,7 @@ func ownerOf(p *corev1.Pod) owner {
 	return owner{}
 }
 
-// SetPod takes in a pod that is new or changed. The store keeps it.
+// SetPod records a new or changed pod. The store keeps it.
 func (s *Store) SetPod(p *corev1.Pod) {
 	s.DeletePod(p)
 	if !subject(p) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
@@ -150,7 +150,7 @@ func (s *Store) SetPod(p *corev1.Pod) {
 	in.owned[o][p.Name] = p
 }
 
-// DeletePod takes in that the pod is gone.
+// DeletePod records that the pod was deleted.
 func (s *Store) DeletePod(p *corev1.Pod) {
 	in := s.spaces[p.Namespace]
 	if in == nil || in.pods[p.Name] == nil {
@@ -165,7 +165,7 @@ func (s *Store) DeletePod(p *corev1.Pod) {
 	s.dropEmpty(p.Namespace)
 }
 
-// SetService takes in a Service that is new or changed, and returns the pods
+// SetService records a new or changed Service, and returns the pods
 // whose constraints that changes.
 func (s *Store) SetService(v *corev1.Service) []*corev1.Pod {
 	in := s.space(v.Namespace)
@@ -177,7 +177,7 @@ func (s *Store) SetService(v *corev1.Service) []*corev1.Pod {
 	return in.selected(old, v.Spec.Selector)
 }
 
-// DeleteService takes in that the Service is gone, and returns the pods whose
+// DeleteService records that the Service was deleted, and returns the pods whose
 // constraints that changes.
 func (s *Store) DeleteService(v *corev1.Service) []*corev1.Pod {
 	in := s.space(v.Namespace)
@@ -206,37 +206,37 @@ func sorted(pods []*corev1.Pod) []*corev1.Pod {
 	return pods
 }
 
-// SetReplicaSet takes in a ReplicaSet that is new or changed, and returns the
+// SetReplicaSet records a new or changed ReplicaSet, and returns the
 // pods whose constraints that changes.
 func (s *Store) SetReplicaSet(r *appsv1.ReplicaSet) []*corev1.Pod {
 	return s.setOwner(r, replicaSet, r.Spec.Selector)
 }
 
-// DeleteReplicaSet takes in that the ReplicaSet is gone, and returns the pods
+// DeleteReplicaSet records that the ReplicaSet was deleted, and returns the pods
 // whose constraints that changes.
 func (s *Store) DeleteReplicaSet(r *appsv1.ReplicaSet) []*corev1.Pod {
 	return s.setOwner(r, replicaSet, nil)
 }
 
-// SetStatefulSet takes in a StatefulSet that is new or changed, and returns the
+// SetStatefulSet records a new or changed StatefulSet, and returns the
 // pods whose constraints that changes.
 func (s *Store) SetStatefulSet(r *appsv1.StatefulSet) []*corev1.Pod {
 	return s.setOwner(r, statefulSet, r.Spec.Selector)
 }
 
-// DeleteStatefulSet takes in that the StatefulSet is gone, and returns the pods
+// DeleteStatefulSet records that the StatefulSet was deleted, and returns the pods
 // whose constraints that changes.
 func (s *Store) DeleteStatefulSet(r *appsv1.StatefulSet) []*corev1.Pod {
 	return s.setOwner(r, statefulSet, nil)
 }
 
-// SetReplicationController takes in a ReplicationController that is new or
-// changed, and returns the pods whose constraints that changes.
+// SetReplicationController records a new or changed ReplicationController, and
+// returns the pods whose constraints that changes.
 func (s *Store) SetReplicationController(r *corev1.ReplicationController) []*corev1.Pod {
 	return s.setOwner(r, replicationController, &metav1.LabelSelector{MatchLabels: r.Spec.Selector})
 }
 
-// DeleteReplicationController takes in that the ReplicationController is gone,
+// DeleteReplicationController records that the ReplicationController was deleted,
 // and returns the pods whose constraints that changes.
 func (s *Store) DeleteReplicationController(r *corev1.ReplicationController) []*corev1.Pod {
 	return s.setOwner(r, replicationController, nil)

@@ -74,7 +74,7 @@ func selectorOf(t *testing.T, s *spread.Store, p *corev1.Pod) string {
 }
 
 // spec 45/56: what pods are spread over by default.
-func TestOf(t *testing.T) {
+func TestDefaultSpreadOfPods(t *testing.T) {
 	s := spread.New(constraints())
 	s.SetService(service("web", "app=web"))
 	s.SetService(service("web-and-team", "app=web team=a"))

@@ -21,14 +21,14 @@ type Answer struct {
 	Terms   []model.Requirements // of which one must hold; none = anywhere
 	Claims  []string             // namespace/name of those that Terms come from
 
-	// Together names claims, in the pod's namespace, that other pods use too
-	// and that are not bound: where the first of the pods comes, the volume is
-	// made, and there the others must go.
+	// Together names unbound claims in the pod's namespace that other pods use,
+	// too. The volume is provisioned in the zone of the first pod, and the
+	// others must follow it.
 	Together []string
 }
 
-// Of returns the Answer for the pod. Whether it shares claims with others is
-// judged by the pods that are in the Store; it need not be one of them.
+// Of returns the Answer for the pod, which need not be in the Store. Only pods
+// in the Store count as other users of its claims.
 func (s *Store) Of(p *corev1.Pod) Answer {
 	list := uses(p)
 	if len(list) == 0 {
@@ -61,7 +61,7 @@ func (s *Store) Of(p *corev1.Pod) Answer {
 	return out
 }
 
-// constrains reports whether there is a node the terms exclude.
+// constrains reports whether the terms can exclude a node.
 func constrains(terms []term) bool { return len(terms) > 0 && len(terms[0]) > 0 }
 
 func (s *Store) count(p *corev1.Pod, u use, driver string, into map[string]*model.Volumes) {
@@ -77,16 +77,16 @@ func (s *Store) count(p *corev1.Pod, u use, driver string, into map[string]*mode
 	}
 }
 
-// settled is a claim's volume, or what is known of one that is still to be
-// made.
+// settled is a claim's volume, or what is known of a volume that is not
+// provisioned yet.
 type settled struct {
 	driver string
 	terms  []term
 	open   bool // it is still to be made, anywhere in terms, for one node at a time
 }
 
-// settle returns what the claim stands for and what is wrong with it, in words
-// that follow its name.
+// settle returns the volume of the claim, or what is wrong with the claim, in
+// words that follow its name.
 func (s *Store) settle(p *corev1.Pod, u use) (v settled, problem string) {
 	c := s.claims[u.claim]
 	switch {
@@ -170,7 +170,8 @@ func (s *Store) classFor(c *claim) (*class, string) {
 	return nil, ", whose StorageClass " + *c.class + " does not exist"
 }
 
-// taken says which pod on a node has a claim that one pod at a time may use.
+// taken returns the problem if a pod on a node uses the claim, and only one pod
+// at a time may use it.
 func (s *Store) taken(p *corev1.Pod, claim string) string {
 	var by []string
 	for _, other := range s.others(keyOf(p), []string{claim}) {

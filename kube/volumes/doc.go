@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumes says where pods can run for the sake of their persistent
+// Package volumes computes where pods can run because of their persistent
 // volumes, and how many volumes they attach there.
 //
 // A Store knows the PersistentVolumeClaims, PersistentVolumes and
 // StorageClasses of the cluster as plain values, and which pods use which
 // claim. For a pod it answers with an Answer: why the scheduler would refuse it
 // on every node, or the topology of its volumes and their number by CSI driver.
-// Whatever changes, the Store returns the pods whose Answers may have changed.
+// After each change, the Store returns the pods whose Answers may have changed.
 //
 // # Rules
 //
@@ -18,7 +18,7 @@
 //   - The host name in the affinity of a local or hostPath volume is not
 //     looked at, so that its pod can be planned although its node is going
 //     away.
-//   - A pod that is bound is never refused: its node has its volumes.
+//   - A pod that is bound is never rejected: its node has its volumes.
 //   - Pods that share a volume which is still to be made, and which one node at a
 //     time can have, belong in one zone. Volumes for many nodes are mostly in no
 //     zone.

@@ -9,7 +9,8 @@ import (
 	"karpenter/world"
 )
 
-// noProvisioner is the provisioner of classes whose volumes people make.
+// noProvisioner is the provisioner of classes whose volumes are created by
+// hand.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
 // driverOf returns the CSI driver that serves the volumes of a provisioner.
@@ -62,7 +63,7 @@ func provisionerOf(v *corev1.PersistentVolumeSource) string {
 }
 
 // Limits returns how many volumes of each driver the node can attach. Drivers
-// that do not say have no limit and are left out.
+// without a limit are left out.
 func Limits(n *storagev1.CSINode) map[string]int {
 	out := map[string]int{}
 	for _, d := range n.Spec.Drivers {

@@ -19,7 +19,8 @@ import (
 	"karpenter/kube/volumes"
 )
 
-// facts is a small cluster that keeps changing, and a Store that is told.
+// facts is a small cluster that keeps changing, and a Store that gets all
+// changes.
 type facts struct {
 	*rand.Rand
 	store   *volumes.Store
@@ -137,7 +138,7 @@ func (f *facts) answers(s *volumes.Store) map[string]volumes.Answer {
 	return out
 }
 
-// fresh returns a Store that has been told of nothing but what there is.
+// fresh returns a new Store with the present objects.
 func (f *facts) fresh() *volumes.Store {
 	s := volumes.New(v1.DefaultLabels(), volumes.Rules{})
 	for _, p := range f.pods {
@@ -155,9 +156,9 @@ func (f *facts) fresh() *volumes.Store {
 	return s
 }
 
-// Whoever's answer changes is named, and the answers are those of a Store that
-// knows nothing of the past.
-func TestLaws(t *testing.T) {
+// Every pod whose answer changes is returned, and the answers are those of a
+// Store that knows nothing of the past.
+func TestVolumeAnswersDoNotDependOnHistory(t *testing.T) {
 	changed := 0
 	for seed := range uint64(300) {
 		f := &facts{

@@ -17,18 +17,19 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// Rules is what a cloud provider cannot do. The zero value is nothing.
+// Rules lists what a cloud provider does not support. The zero value excludes
+// nothing.
 type Rules struct {
 	Drivers      sets.Set[string] // CSI drivers whose volumes its nodes cannot use
 	TopologyKeys sets.Set[string] // labels its nodes do not get, as classes may write them
 }
 
-// Store is what is known of persistent volumes and of the pods that use them.
-// Make one with New. It is safe for concurrent use.
+// Store holds persistent volumes and the pods that use them. Create one with
+// New. It is safe for concurrent use.
 //
 // Each Set and Delete method returns the other pods whose Answers may differ
-// now, sorted by namespace and name; they belong to whoever handed them in and
-// must not be modified.
+// now, sorted by namespace and name; they belong to the caller that added them,
+// and must not be modified.
 type Store struct {
 	labels v1.Labels
 	rules  Rules
@@ -81,7 +82,7 @@ func uses(p *corev1.Pod) []use {
 
 func keyOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// SetPod takes in a pod that is new or changed. One that has ended uses
+// SetPod records a new or changed pod. One that has ended uses
 // nothing any more.
 func (s *Store) SetPod(p *corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
@@ -109,7 +110,7 @@ func (s *Store) SetPod(p *corev1.Pod) []*corev1.Pod {
 	return s.others(key, touched)
 }
 
-// DeletePod takes in that the pod is gone.
+// DeletePod records that the pod was deleted.
 func (s *Store) DeletePod(p *corev1.Pod) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +125,8 @@ func (s *Store) DeletePod(p *corev1.Pod) []*corev1.Pod {
 	return s.others(key, touched)
 }
 
-// enter notes that the pod uses the claim, and reports whether that matters to
-// others: it is the second, or takes what only one may use.
+// enter records that the pod uses the claim, and reports whether that affects
+// other pods: the pod is the second user, or only one pod may use the claim.
 func (s *Store) enter(claim string, p *corev1.Pod) bool {
 	pods, key := s.byUse[claim], keyOf(p)
 	if pods == nil {
@@ -137,7 +138,7 @@ func (s *Store) enter(claim string, p *corev1.Pod) bool {
 	return old == nil && len(pods) == 2 || s.once(claim) && (old == nil || old.Spec.NodeName != p.Spec.NodeName)
 }
 
-// leave undoes enter, and reports whether that matters to others.
+// leave undoes enter, and reports whether that affects other pods.
 func (s *Store) leave(claim, pod string) bool {
 	pods := s.byUse[claim]
 	delete(pods, pod)
@@ -174,7 +175,7 @@ func (s *Store) users(claims ...string) []*corev1.Pod {
 	return slices.SortedFunc(maps.Values(found), func(a, b *corev1.Pod) int { return strings.Compare(keyOf(a), keyOf(b)) })
 }
 
-// SetClaim takes in a PersistentVolumeClaim that is new or changed.
+// SetClaim records a new or changed PersistentVolumeClaim.
 func (s *Store) SetClaim(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +195,7 @@ func (s *Store) SetClaim(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
 	return s.users(next.name)
 }
 
-// DeleteClaim takes in that the PersistentVolumeClaim is gone.
+// DeleteClaim records that the PersistentVolumeClaim was deleted.
 func (s *Store) DeleteClaim(c *corev1.PersistentVolumeClaim) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +215,7 @@ func (s *Store) dropBound(c *claim) {
 	}
 }
 
-// SetVolume takes in a PersistentVolume that is new or changed.
+// SetVolume records a new or changed PersistentVolume.
 func (s *Store) SetVolume(v *corev1.PersistentVolume) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +227,7 @@ func (s *Store) SetVolume(v *corev1.PersistentVolume) []*corev1.Pod {
 	return s.users(s.bound[v.Name].UnsortedList()...)
 }
 
-// DeleteVolume takes in that the PersistentVolume is gone.
+// DeleteVolume records that the PersistentVolume was deleted.
 func (s *Store) DeleteVolume(v *corev1.PersistentVolume) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +235,7 @@ func (s *Store) DeleteVolume(v *corev1.PersistentVolume) []*corev1.Pod {
 	return s.users(s.bound[v.Name].UnsortedList()...)
 }
 
-// SetClass takes in a StorageClass that is new or changed.
+// SetClass records a new or changed StorageClass.
 func (s *Store) SetClass(c *storagev1.StorageClass) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +247,7 @@ func (s *Store) SetClass(c *storagev1.StorageClass) []*corev1.Pod {
 	return s.waiting()
 }
 
-// DeleteClass takes in that the StorageClass is gone.
+// DeleteClass records that the StorageClass was deleted.
 func (s *Store) DeleteClass(c *storagev1.StorageClass) []*corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,11 +255,11 @@ func (s *Store) DeleteClass(c *storagev1.StorageClass) []*corev1.Pod {
 	return s.waiting()
 }
 
-// same reports whether what is known is what is new.
+// same reports whether the new value equals the known one.
 func same[T any](known, next *T) bool { return known != nil && reflect.DeepEqual(*known, *next) }
 
-// waiting returns the pods with claims that are not bound: which class a claim
-// has may depend on the others. Classes change rarely.
+// waiting returns the pods with unbound claims. A change of one class concerns
+// all of them, because the default class can change. Classes change rarely.
 func (s *Store) waiting() []*corev1.Pod {
 	var names []string
 	for name := range s.byUse {

@@ -24,9 +24,9 @@ func (s *Store) requirement(key string, operator model.Operator, values []string
 	return model.NewRequirement(s.labels.CanonicalKey(key), operator, canonical...)
 }
 
-// affinity returns the terms of a volume's node affinity. One that demands
-// nothing matches nothing and is left out; one from which nothing is left
-// without its host name holds everywhere.
+// affinity returns the terms of a volume's node affinity. An empty term matches
+// nothing and is left out. A term that only names a host holds everywhere,
+// because host names are ignored.
 func (s *Store) affinity(list []corev1.NodeSelectorTerm, anyHost bool) []term {
 	var out []term
 	for _, t := range list {
@@ -65,8 +65,8 @@ func (s *Store) topologies(list []corev1.TopologySelectorTerm) (terms []term, ke
 	return tidy(terms), keys
 }
 
-// zones returns what the labels of a volume say of where it is, which the
-// scheduler heeds apart from its affinity.
+// zones returns the terms of a volume's zone labels, which the scheduler checks
+// in addition to the node affinity.
 func (s *Store) zones(labels map[string]string) []term {
 	var out term
 	for _, key := range []string{
@@ -107,9 +107,9 @@ func both(a, b []term) []term {
 	return tidy(possible)
 }
 
-// tidy puts terms in one order and says what they say in as few as is easy:
-// equal ones once, those of one label as one, and a single one that demands
-// nothing when there is any such.
+// tidy returns equivalent terms in a fixed order and, where easy, fewer of
+// them: equal terms once, terms of one label merged, and a single empty term if
+// any term is empty.
 func tidy(terms []term) []term {
 	if len(terms) == 0 {
 		return nil
@@ -133,8 +133,8 @@ func text(t term) string {
 	return b.String()
 }
 
-// oneLabel returns the one demand that terms which list values of one label
-// add up to.
+// oneLabel merges terms that each list values of the same label into one
+// requirement.
 func oneLabel(terms []term) (model.Requirement, bool) {
 	var values []string
 	for _, t := range terms {

@@ -28,7 +28,7 @@ type claim struct {
 	name     string // namespace/name
 	class    *string
 	volume   string
-	complete bool      // the binding to volume is
+	complete bool      // the binding to volume is complete
 	selected string    // node the scheduler wants it provisioned for
 	owner    types.UID // pod it was made for
 	once     bool      // one pod at a time may use it
@@ -55,8 +55,8 @@ func claimOf(c *corev1.PersistentVolumeClaim) *claim {
 	return out
 }
 
-// className returns the class a claim names, nil if it leaves that to the
-// cluster's default. Once, that was said in an annotation.
+// className returns the class that a claim names, or nil for the cluster's
+// default class. Old claims name the class in an annotation.
 func className(annotations map[string]string, inSpec *string) *string {
 	if name, ok := annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return &name

@@ -16,7 +16,7 @@ const (
 	firstServiceIP = "10.96.0.1"
 )
 
-// layout is where one cluster keeps its things, and on which ports it listens.
+// layout has the folders and the ports of one cluster.
 type layout struct {
 	dir     string
 	logDir  string
@@ -131,7 +131,8 @@ func (l *layout) controllerManagerArguments() []string {
 	}
 }
 
-// controllers are the ones that mean something without instances and cloud routes.
+// controllers lists the controllers that are useful without real instances and
+// cloud routes.
 func controllers() []string {
 	return []string{
 		"serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",

@@ -4,7 +4,7 @@
 // kube-controller-manager and, if wanted, simulated kubelets, each as a supervised child process of the sandbox's
 // multi-call binary.
 //
-// Everything a cluster is lives in one folder:
+// All state of a cluster is in one folder:
 //
 //	kubeconfig      the administrator's access
 //	etcd/           the cluster's objects
@@ -49,9 +49,9 @@ type ControlPlane struct {
 	stopErr  error
 }
 
-// Start runs a control plane and returns once it is of use: /readyz answers and the default service account exists. ctx
-// bounds starting only; the cluster then runs until Stop, its components restarted whenever they die. If Start fails
-// nothing is left running.
+// Start runs a control plane and returns once it is ready: /readyz answers and the default service account
+// exists. ctx bounds starting only; the cluster then runs until Stop, its components restarted whenever they
+// die. If Start fails nothing is left running.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	return cp, nil
 }
 
-// prepare makes the folder ready to run on: locked, with keys, ports and kubeconfigs.
+// prepare locks the folder and creates keys, ports and kubeconfigs in it.
 func prepare(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 	for _, dir := range []string{options.Dir, options.LogDir, filepath.Join(options.Dir, "pids")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

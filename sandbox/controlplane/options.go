@@ -21,8 +21,9 @@ const Kubelets = "kubelets"
 
 // Options says which control plane to run. Only Dir is required.
 type Options struct {
-	// Dir holds everything the cluster is: data, keys, logs, kubeconfig. It is created if absent; a second Start on the
-	// same Dir continues the same cluster.
+	// Dir holds all state of the cluster: data, keys, logs, kubeconfig. It is
+	// created if absent; a second Start on the same Dir continues the same
+	// cluster.
 	Dir string
 	// Executable is the sandbox's multi-call binary; default: the current executable.
 	Executable string

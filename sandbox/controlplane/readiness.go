@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// readiness asks a starting API server whether it is of use yet.
+// readiness asks a starting API server whether it is ready.
 type readiness struct {
 	client kubernetes.Interface
 }

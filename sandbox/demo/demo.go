@@ -17,12 +17,12 @@ import (
 	"karpenter/sandbox/session"
 )
 
-// How much the demo asks for, and how long each part may take. Simulated instances boot in seconds; an emptied one goes
-// only after the autoscaler has waited, thought twice and drained it.
+// Sizes of the demo, and how long each part may take. Simulated instances boot in seconds. An empty one is
+// removed only after the autoscaler has waited, confirmed its decision and drained it.
 const (
 	inflated = 50
-	websites = 60 // more than the general pool's limits have room for
-	builds   = 16 // more than the runners' limits have room for at once
+	websites = 60 // more than the limits of the general pool allow
+	builds   = 16 // more than the limits of the runners' pool allow at once
 
 	upWithin   = 2 * time.Minute
 	jobWithin  = 5 * time.Minute
@@ -75,7 +75,7 @@ func examplesScript(provider string) []step {
 	return out
 }
 
-// interruption has the cloud take a spot instance with pods back.
+// interruption makes the cloud interrupt a spot instance with pods.
 func interruption() step {
 	taken := ""
 	return step{
@@ -145,8 +145,8 @@ func finished(workload string, pods int) func(*fleet.View) string {
 	}
 }
 
-// full wants that some of the workload's pods run, that the rest waits, and that every one that waits was told that it
-// is for a limit of the pool.
+// full returns a check that some of the workload's pods run, that the others wait, and that the events of all
+// waiting pods name a limit of the pool.
 func full(workload string, pods int, pool string) func(*fleet.View) string {
 	return func(v *fleet.View) string {
 		w := v.Workload(workload)

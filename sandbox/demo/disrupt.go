@@ -22,7 +22,7 @@ import (
 	"karpenter/sandbox/session"
 )
 
-// Disruption says what Disrupt does, and how much of it.
+// Disruption configures Disrupt.
 type Disruption struct {
 	Parts        []string      // of PartNames, in any order
 	Pods         int           // of each of the two deployments of consolidate
@@ -47,7 +47,7 @@ func DefaultDisruption() Disruption {
 // PartNames are the parts there are, in the order they are played in.
 func PartNames() []string { return []string{"consolidate", "consolidate-unlimited", "empty", "drift"} }
 
-// Validate reports what cannot be meant.
+// Validate returns an error for invalid values.
 func (d *Disruption) Validate() error {
 	for _, name := range d.Parts {
 		if !slices.Contains(PartNames(), name) {
@@ -65,10 +65,10 @@ func (d *Disruption) Validate() error {
 	return nil
 }
 
-// Disrupt has the autoscaler take nodes away, in a fresh cluster for each part, and prints figures: consolidate scales
-// two deployments down, under the default budget and then under none (consolidate-unlimited); empty takes all pods of
-// many nodes away at once; drift changes what the NodePool asks for. A part that fails does not keep the others from
-// being played.
+// Disrupt makes the autoscaler disrupt nodes, in a new cluster for each part, and prints figures: consolidate
+// scales two deployments down, under the default budget and then under none (consolidate-unlimited); empty
+// removes all pods of many nodes at once; drift changes the NodePool. If a part fails, the others run
+// nevertheless.
 func Disrupt(ctx context.Context, options Options) error {
 	d := &options.Disruption
 	if err := d.Validate(); err != nil {
@@ -183,7 +183,8 @@ func (p *part) poolStep() step {
 	}, []want{{"all pools are ready", time.Minute, poolsReady}}}
 }
 
-// grow is the step that scales out, and waits for rest: so that nothing of it is counted among what follows.
+// grow is the step that scales out and waits until nothing changes, so that the figures of the next steps
+// include none of it.
 func (p *part) grow(name string, do func(context.Context, *stage) error) step {
 	begin := func(context.Context, *stage) error { p.began = time.Now(); return nil }
 	running := func(v *fleet.View) string {
@@ -202,7 +203,7 @@ func (p *part) settled(pods int) want {
 	return want{fmt.Sprintf("all at rest for %v", p.Rest), p.Within, atRest(pods, p.Rest)}
 }
 
-// order notes how things are before the change that the part is about.
+// order records the state before the change that the part measures.
 func (p *part) order(ctx context.Context, st *stage) error {
 	var err error
 	if p.figures.Before, err = st.askWorth(ctx, "before.txt"); err != nil {

@@ -20,7 +20,7 @@ import (
 	"karpenter/sandbox/process"
 )
 
-// figures are what came of one part of Disrupt.
+// figures are the results of one part of Disrupt.
 type figures struct {
 	Part   string
 	Budget string
@@ -62,7 +62,8 @@ func happenedIn(a *fleet.Account) happened {
 	}
 }
 
-// worth is what the controller's program says about the price of all nodes. Dollars are per hour.
+// worth is the price of all nodes, as reported by the controller's program. Dollars are per
+// hour.
 type worth struct {
 	Nodes int     `json:"nodes"`
 	Cost  float64 `json:"costPerHour"`

@@ -13,7 +13,7 @@ import (
 	"karpenter/sandbox/fleet"
 )
 
-// Sizing says how large a cluster Size makes, and what it does with it.
+// Sizing configures Size: the size of the cluster, and the phases.
 type Sizing struct {
 	Nodes   int           // made as objects, and not grown; 0: all are grown
 	Made    string        // folder where clusters made of objects are kept; empty: a temporary one
@@ -34,7 +34,7 @@ func DefaultSizing() Sizing {
 	return Sizing{Drifted: 1000, Pods: 10_000, Cores: 8, Burst: 1000, Left: 80, Idle: 10 * time.Minute, Rest: time.Minute, Within: time.Hour}
 }
 
-// Validate reports what cannot be meant.
+// Validate returns an error for invalid values.
 func (s *Sizing) Validate() error {
 	switch {
 	case s.Pods < 1 || s.Burst < 1 && s.Nodes == 0 || s.Cores < 1:

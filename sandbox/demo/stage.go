@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo takes a fresh cluster through a script without a person: it applies manifests, scales up and down, waits
-// by watching, and prints what there is and when. What did not come about within its time is an error that says what was missing.
+// Package demo runs scripts on a new cluster: it applies manifests, scales up and down, waits by watching,
+// and prints a timeline. If a step does not reach its goal in time, the script fails with an error that names
+// what is missing.
 package demo
 
 import (
@@ -48,7 +49,7 @@ type Options struct {
 	Out io.Writer
 }
 
-// step is one part of a script: something that is done, and what shall come of it.
+// step is one part of a script: an action, and its expected results.
 type step struct {
 	name  string
 	do    func(context.Context, *stage) error
@@ -80,7 +81,7 @@ type source interface {
 // stage is where a script runs.
 type stage struct {
 	out      io.Writer
-	settle   time.Duration // how long changes are gathered before they are told
+	settle   time.Duration // how long changes are gathered before they are printed
 	source   source
 	began    time.Time
 	examples string
@@ -94,7 +95,7 @@ type stage struct {
 	count    func(context.Context) (nodes, pods int, err error)
 
 	results    []result
-	told       string // what there is, as it was told last
+	told       string // the state that was printed last
 	toldAt     time.Time
 	bought     int
 	lastBought time.Time
@@ -103,7 +104,7 @@ type stage struct {
 // script is what a demo does.
 type script struct {
 	steps  []step
-	settle time.Duration // how long changes are gathered before they are told
+	settle time.Duration // how long changes are gathered before they are printed
 	// measure is called at the end, also after a failure, while everything runs; nil: nothing to measure.
 	measure func(context.Context, *stage) error
 }
@@ -286,7 +287,7 @@ func (st *stage) notePurchases(view *fleet.View) {
 	}
 }
 
-// withinLimits is the law about pools: at no change that the API server showed did one own more than its limits.
+// withinLimits checks that no pool exceeded its limits at any change that the API server reported.
 func withinLimits(view *fleet.View) error {
 	for i := range view.Pools {
 		p := &view.Pools[i]
@@ -299,7 +300,7 @@ func withinLimits(view *fleet.View) error {
 	return nil
 }
 
-// tell prints what there is, if that is something else than when it was called last.
+// tell prints the state if it has changed since the last call.
 func (st *stage) tell(view *fleet.View) {
 	if now := view.String(); now != st.told {
 		st.line("now", now)

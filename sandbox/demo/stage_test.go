@@ -111,7 +111,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestInterruptedRunSaysSo(t *testing.T) {
+func TestInterruptedDemoReportsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(3*time.Second, cancel)
@@ -132,8 +132,9 @@ func TestFailedActionEndsTheStep(t *testing.T) {
 	}
 }
 
-// TestFull: the limit holds only if pods run, pods wait, and each one that waits was told of this very limit.
-func TestFull(t *testing.T) {
+// TestDemoPoolAtLimit: the limit holds only if pods run, pods wait, and the event of each
+// pod that waits names this limit.
+func TestDemoPoolAtLimit(t *testing.T) {
 	const limits = "nodepool general: 9 offerings → 0 after limits cpu=80 (80 used); nodepool runners: 9 offerings → 0 after taint"
 	web := func(w fleet.Workload) *fleet.View {
 		w.Name = "web"
@@ -205,7 +206,7 @@ func TestFreshFolder(t *testing.T) {
 	}
 }
 
-// TestStressTable: twenty deployments, and every pod of them is one that an instance has room for.
+// TestStressTable: twenty deployments, whose pods each fit an instance.
 func TestStressTable(t *testing.T) {
 	all := sizes()
 	if len(all) != 20 {

@@ -13,7 +13,7 @@ import (
 // evictedReason is what the API server gives as reason on pods that it evicts.
 const evictedReason = "EvictionByEvictionAPI"
 
-// Account is what happened within a time.
+// Account sums up what happened during a time.
 type Account struct {
 	Launched int // machines that were claimed
 	Removed  int // machines whose claims went

@@ -55,7 +55,8 @@ func (d *diary) pod(name string, p pod) { d.note("default/"+name, change{pod: &p
 
 func newDiary() *diary { return &diary{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)} }
 
-// TestBudgetsHold: ten percent of 12 nodes are two; one whose machine is being terminated makes room for the next.
+// TestBudgetsHold: ten percent of 12 nodes are two; one whose machine is being
+// terminated no longer counts.
 func TestBudgetsHold(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -89,7 +89,7 @@ func (l *ledger) dropPod(k string, p pod) {
 	l.change(func() { delete(l.pods, k); delete(l.refused, p.uid) })
 }
 
-// putRefusal takes in why the pod with the UID waits.
+// putRefusal records why the pod with the UID waits.
 func (l *ledger) putRefusal(pod types.UID, why string) {
 	l.change(func() { l.refused[pod] = why })
 }

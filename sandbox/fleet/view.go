@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet watches a cluster that the autoscaler works in and tells what there is: machines, pods, pools, prices.
+// Package fleet watches a cluster of the autoscaler, and keeps its state: machines, pods, pools and prices.
 //
 // Vocabulary: a machine is a NodeClaim and its Node seen as one, from the claim's creation until both are gone; a Node
 // without a claim is a machine, too. A workload is what pods belong to: a Deployment, a Job, or a lone pod itself.
 //
-// Everything is learned from watches. Peaks, and the money spent, take in every single change that the API server
-// showed, however seldom anyone asks for a View.
+// All data comes from watches. Peaks and the money spent include every change that the API server reported,
+// even if Views are rare.
 package fleet
 
 import (
@@ -51,7 +51,7 @@ type Machine struct {
 	State        State
 	Capacity     corev1.ResourceList
 	Used         Amount // what its pods request
-	Pods         int    // that hold room
+	Pods         int    // that use capacity
 }
 
 // Amount is of the two resources that everything has.

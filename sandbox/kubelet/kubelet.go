@@ -111,7 +111,7 @@ func run(ctx context.Context, client kubernetes.Interface, options Options, log 
 	defer nodeInformers.Shutdown()
 	defer podInformers.Shutdown()
 	if !cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced, pods.HasSynced) {
-		return nil // told to stop before the cluster answered
+		return nil // stopped before the cluster answered
 	}
 	f.work(ctx)
 	return nil

@@ -37,7 +37,8 @@ func (f *fleet) syncNode(ctx context.Context, name string) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
-	// A patch, as by a real kubelet: whoever writes labels or taints meanwhile does not get in its way.
+	// A patch, as by a real kubelet, so that concurrent writes of labels or taints cause no
+	// conflict.
 	_, err = f.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 	if err != nil {
 		return 0, fmt.Errorf("report status of node %s: %w", name, err)

@@ -51,7 +51,7 @@ func (o *Options) Arguments() []string {
 	}
 }
 
-// Validate reports what makes no sense.
+// Validate returns an error for invalid values.
 func (o *Options) Validate() error {
 	if o.NodeReadyDelay < 0 || o.PodStartDelay < 0 || o.PodStopDelay < 0 || o.JobDuration < 0 {
 		return errors.New("a delay is negative; 0 means at once")

@@ -58,7 +58,7 @@ type Cluster struct {
 	Report io.Writer
 }
 
-// Validate reports what cannot be made.
+// Validate returns an error for invalid values.
 func (c *Cluster) Validate() error {
 	switch {
 	case c.Session.Provider != session.KWOK:
@@ -99,7 +99,8 @@ type pattern struct {
 	pod   *corev1.Pod
 }
 
-// grow has the controller launch one instance, and takes it away again.
+// grow makes the controller launch one instance, copies its objects, and
+// removes it again.
 func (c *Cluster) grow(ctx context.Context, folder string) (_ *pattern, err error) {
 	options := c.Session
 	options.ControlPlane.Dir = folder

@@ -53,7 +53,7 @@ type Process struct {
 	spec   Spec
 	report func(Exit)
 	stop   chan struct{} // closed by the first Stop
-	done   chan struct{} // closed when the child is gone for good
+	done   chan struct{} // closed when the child is gone permanently
 
 	mu       sync.Mutex
 	stopping bool
@@ -96,8 +96,9 @@ func (p *Process) Failures() int {
 	return p.failures
 }
 
-// Stop ends the child for good: SIGTERM, and SIGKILL to its group after grace. It returns when the child is gone, with
-// an error if it had to be killed. Later calls only wait.
+// Stop stops the child permanently: SIGTERM, and SIGKILL to its group after
+// grace. It returns when the child is gone, with an error if it had to be
+// killed. Later calls only wait.
 func (p *Process) Stop(grace time.Duration) error {
 	if cmd := p.markStopping(); cmd != nil {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -196,7 +197,7 @@ func (p *Process) respawn(backoff time.Duration) (*exec.Cmd, time.Duration) {
 	return nil, backoff
 }
 
-// ended notes that the child is gone and reports whether that is how it shall stay.
+// ended records that the child has exited, and reports whether Stop was called.
 func (p *Process) ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -67,7 +67,7 @@ func (s *Session) awaitPrices(ctx context.Context, client *http.Client, url stri
 	}
 }
 
-// simulatorEnded says that the simulated cloud does not stay.
+// simulatorEnded returns an error if the simulated cloud keeps crashing.
 func (s *Session) simulatorEnded() error {
 	name := s.simulator.Name()
 	return fmt.Errorf("%s ends by itself; see %s", name, filepath.Join(s.dir, "logs", name+".log"))

@@ -30,7 +30,8 @@ func writeCatalogue(ctx context.Context, controller, region, path string) error 
 	return os.Rename(path+".new", path)
 }
 
-// furnishKWOK sees to it that the simulated cloud has something to offer, and returns what the controller must know.
+// furnishKWOK writes the instance types of the simulated cloud, and returns the environment for the
+// controller.
 func (s *Session) furnishKWOK(ctx context.Context, options *Options) ([]string, error) {
 	types := options.InstanceTypes
 	if types == "" {
@@ -48,8 +49,8 @@ type ports struct {
 	metrics, health, page int
 }
 
-// freePorts finds ports no one listens on. Someone else may take one before the controller does; then the controller
-// ends, and says so.
+// freePorts finds ports no one listens on. Another process may take a port
+// before the controller does. Then the controller exits with an error.
 func freePorts() (ports, error) {
 	var found [3]int
 	var listeners [3]net.Listener

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session brings up everything a person wants to see at work: a control plane with simulated instances, the
-// CRDs, first manifests, and the autoscaler as a child process.
+// Package session starts a complete cluster: a control plane with simulated instances, the CRDs, first
+// manifests, and the autoscaler as a child process.
 //
 // To the cluster's folder (see package controlplane) it adds
 //
@@ -58,8 +58,8 @@ type Options struct {
 	Simulator string
 	// CRDs is a manifest or folder; default "api/crds".
 	CRDs string
-	// Helm is the executable that installs Charts, which then say who the controller is and what it is told; empty: the
-	// controller is an administrator, and CRDs are applied.
+	// Helm is the executable that installs Charts, which then define the controller's service account and
+	// settings; empty: the controller is an administrator, and CRDs are applied.
 	Helm string
 	// Charts is the folder of the charts karpenter and karpenter-crd, for Helm; default "charts".
 	Charts string
@@ -69,7 +69,7 @@ type Options struct {
 	InstanceTypes string
 	// Region is the EC2 region, or the one whose types and prices the simulated cloud has; default "us-east-1".
 	Region string
-	// Environment is what the autoscaler is told besides, as NAME=value.
+	// Environment has additional variables for the autoscaler, as NAME=value.
 	Environment []string
 	// Report receives, line by line, what is going on.
 	Report io.Writer

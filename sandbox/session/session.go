@@ -53,13 +53,14 @@ type Session struct {
 	stopErr  error
 }
 
-// Start brings everything up; ctx bounds that only. The controller may still be finding its feet when Start returns.
-// If Start fails nothing is left running.
+// Start starts everything; ctx bounds only the start. The controller may not be ready yet when Start returns.
+// If Start fails, nothing is left running.
 func Start(ctx context.Context, options Options) (*Session, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	// Manifests are read first: a mistake in them shall not cost the start of a cluster.
+	// Manifests are read first, so that a mistake in them is found before a
+	// cluster starts.
 	crds, err := manifest.Read(options.CRDs)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (s *Session) logClients() error {
 	return nil
 }
 
-// furnish puts into a bare cluster what a session needs.
+// furnish installs what a session needs into an empty cluster.
 func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*unstructured.Unstructured) error {
 	var err error
 	if s.config, err = clientcmd.BuildConfigFromFlags("", s.Kubeconfig()); err != nil {
@@ -134,7 +135,8 @@ func (s *Session) furnish(ctx context.Context, options *Options, crds, first []*
 	return s.startController(options, slices.Concat(told, cloud, options.Environment))
 }
 
-// startController starts it with what it is told, which outweighs what this process was told.
+// startController starts the controller with the given variables, which take precedence
+// over the environment of this process.
 func (s *Session) startController(options *Options, told []string) error {
 	if err := keepPrevious(s.ControllerLog()); err != nil {
 		return err
@@ -176,8 +178,9 @@ func (s *Session) ServePage() error {
 // PageURL returns where ServePage has the page.
 func (s *Session) PageURL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.ports.page) }
 
-// environment is what the controller is told without a chart. Logs go to stdout, which is the log file, so that they and
-// the last words of a crash are in one place.
+// environment returns the variables of the controller without a chart. Logs go
+// to stdout, which is the log file, so that they and the last words of a crash
+// are in one place.
 func (s *Session) environment() []string {
 	return []string{
 		"KUBECONFIG=" + s.Kubeconfig(),
@@ -217,7 +220,8 @@ func (s *Session) MetricsURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/metrics", s.ports.metrics)
 }
 
-// ProfilesURL returns where the autoscaler serves its profiles, if it was told to.
+// ProfilesURL returns where the autoscaler serves its profiles, if profiling is
+// enabled.
 func (s *Session) ProfilesURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/", s.ports.metrics)
 }

@@ -107,7 +107,8 @@ func TestRealCloudsAreOutOfReach(t *testing.T) {
 	}
 }
 
-// TestVariables: those of the chart's container are what the kubelet would make of them.
+// TestVariables: the variables of the chart's container are evaluated as by the
+// kubelet.
 func TestVariables(t *testing.T) {
 	container := &corev1.Container{Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")},

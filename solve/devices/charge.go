@@ -159,7 +159,7 @@ func (c *Charge) consult(s *model.Snapshot) {
 
 // deal gives the pods that wait devices that are of no single node, if they need such,
 // and rejects pods for which there are none. Pods that run keep theirs when they move;
-// of a claim that has such devices and others, no one knows.
+// it is not known whether a claim that has both such devices and others could move.
 func (c *Charge) deal(s *model.Snapshot, shapes []*model.Shape) *model.Snapshot {
 	d := newDealer(c.Book, s)
 	gets := map[*model.Shape]bool{}
@@ -199,7 +199,7 @@ func (c *Charge) deal(s *model.Snapshot, shapes []*model.Shape) *model.Snapshot 
 			if shape := n.Movable[j].Shape; gets[shape] {
 				of := d.partsOf(try{shape, true})
 				if why := of.why; why != "" || of.common != nil {
-					why = cmp.Or(why, claimNames(shape.Claims)+" (with devices of its node and devices that are of no single node, which is not moved)")
+					why = cmp.Or(why, claimNames(shape.Claims)+" (with devices of its node and devices that are of no single node, which is not planned again)")
 					n.Movable = slices.Clone(n.Movable)
 					n.Movable[j].Shape = c.dealtShape(shape, deal{why: why})
 				}

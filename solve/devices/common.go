@@ -69,7 +69,7 @@ type stray struct {
 type deal struct {
 	on   []model.Requirements // where the devices are; as Shape.DeviceTerms
 	rest []model.DeviceClaim
-	why  string // they are rejected; "" = they are not
+	why  string // why the devices cannot be used; "" = they can
 	lost bool   // no node that is known of can take them there, so nothing was taken
 }
 

@@ -34,8 +34,8 @@ func TestKnapsack(t *testing.T) {
 	}
 }
 
-// TestKnapsackAgain checks that a knapsack whose values change is worth what one
-// that begins anew is.
+// TestKnapsackAgain checks that a knapsack whose values change is worth what a
+// new one is.
 func TestKnapsackAgain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for n := range 500 {

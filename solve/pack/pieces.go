@@ -42,8 +42,8 @@ func loose(x *draft) bool {
 }
 
 // divide returns the pieces of the demands that nodes are, or could be, launched for.
-// Bought is for how many pods of each nodes are launched. The draft returned has a demand
-// for each piece.
+// The map has the number of pods of each demand that nodes are launched for. The draft
+// returned has a demand for each piece.
 func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]division) {
 	fresh, loose := *x, loose(x)
 	fresh.limits, fresh.demands = newLimits(x.catalogue), nil

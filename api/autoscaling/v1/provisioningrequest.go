@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 holds what Karpenter reads and writes of autoscaling.x-k8s.io/v1: the
-// ProvisioningRequest, by which Kueue asks for capacity before it admits a workload. The
-// project of cluster-autoscaler owns the CRD.
+// Package v1 has the parts of autoscaling.x-k8s.io/v1 that Karpenter reads and
+// writes: the ProvisioningRequest, by which Kueue asks for capacity before it
+// admits a workload. The project of cluster-autoscaler owns the CRD.
 //
 // +kubebuilder:skip
 package v1
@@ -18,7 +18,7 @@ import (
 
 // The classes of requests that Karpenter serves.
 const (
-	// CheckCapacity asks whether there is capacity, and for none to be launched.
+	// CheckCapacity asks whether there is capacity, and launches none.
 	CheckCapacity = "check-capacity.autoscaling.x-k8s.io"
 	// BestEffortAtomicScaleUp asks for all of the capacity to be launched, or none.
 	BestEffortAtomicScaleUp = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -26,7 +26,8 @@ const (
 
 // Parameters of requests.
 const (
-	// NoRetry has a request of the class CheckCapacity fail at once if it is "true".
+	// NoRetry set to "true" makes a request of the class CheckCapacity fail at
+	// once if there is no capacity.
 	NoRetry = "noRetry"
 	// ValidUntilSeconds is how long after its creation a request may be tried.
 	ValidUntilSeconds = "ValidUntilSeconds"
@@ -53,14 +54,14 @@ type ProvisioningRequest struct {
 	Status ProvisioningRequestStatus `json:"status,omitempty"`
 }
 
-// ProvisioningRequestSpec does not change.
+// ProvisioningRequestSpec is immutable.
 type ProvisioningRequestSpec struct {
 	PodSets               []PodSet          `json:"podSets,omitempty"`
 	ProvisioningClassName string            `json:"provisioningClassName,omitempty"`
 	Parameters            map[string]string `json:"parameters,omitempty"`
 }
 
-// PodSet is pods that are alike.
+// PodSet is a number of equal pods.
 type PodSet struct {
 	PodTemplateRef Reference `json:"podTemplateRef"`
 	Count          int32     `json:"count"`
@@ -71,7 +72,7 @@ type Reference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// ProvisioningRequestStatus is what has become of a request.
+// ProvisioningRequestStatus is the observed state of a request.
 type ProvisioningRequestStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -20,8 +20,8 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// Check returns everything that is wrong with the configuration whatever the
-// AMI family, as v1.ValidationErrors, or nil.
+// Check returns everything that is wrong with the configuration for every AMI
+// family, as v1.ValidationErrors, or nil.
 func Check(config awsv1.KubeletConfiguration) error {
 	decoded, errs := decode(config)
 	if _, ok := config["registerWithTaints"]; ok {
@@ -74,7 +74,7 @@ func decode(config awsv1.KubeletConfiguration) (*kubeletv1beta1.KubeletConfigura
 	return decoded, errs
 }
 
-// signals lists what may be watched for eviction.
+// signals lists the eviction signals.
 func signals() []string {
 	return []string{
 		"imagefs.available", "imagefs.inodesFree", "memory.available",
@@ -82,7 +82,7 @@ func signals() []string {
 	}
 }
 
-// reservable lists what may be reserved.
+// reservable lists the resources that can be reserved.
 func reservable() []string { return []string{"cpu", "ephemeral-storage", "memory", "pid"} }
 
 // checkMap checks the keys and the values of a field.
@@ -102,7 +102,7 @@ func checkMap(field string, values map[string]string, keys []string, check func(
 
 func checkThreshold(value string) error {
 	if number, ok := strings.CutSuffix(value, "%"); ok {
-		// The comparison refuses NaN as well.
+		// The comparison rejects NaN as well.
 		percent, err := strconv.ParseFloat(number, 64)
 		if err = errors.Join(quantity.Check(number), err); err != nil || !(0 <= percent && percent <= 100) {
 			return fmt.Errorf("%q is not a percentage from 0%% to 100%%", value)
@@ -122,7 +122,7 @@ func checkDuration(value string) error {
 	return nil
 }
 
-// checkReserved leaves alone what may be an expression.
+// checkReserved accepts values that may be expressions.
 func checkReserved(value string) error {
 	if strings.HasPrefix(value, "-") {
 		return fmt.Errorf("%q is negative", value)
@@ -130,7 +130,8 @@ func checkReserved(value string) error {
 	return nil
 }
 
-// checkPairs wants a grace period for each soft threshold, and no other.
+// checkPairs requires a grace period for each soft threshold, and none without
+// a threshold.
 func checkPairs(soft, grace map[string]string) v1.ValidationErrors {
 	var errs v1.ValidationErrors
 	for _, key := range slices.Sorted(maps.Keys(soft)) {

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubelet says what is wrong with the kubelet configuration of an
-// EC2NodeClass, which the schema leaves open, and which AMI families can
-// deliver it.
+// Package kubelet validates the kubelet configuration of an EC2NodeClass, which
+// the schema does not, and knows which AMI families support which fields.
 //
 // Vocabulary:
 //
-//   - A managed field is one that the provider reads itself, as it follows from
-//     it what fits a node. Every family delivers those.
+//   - A managed field is one that the provider reads itself, because it affects how many pods
+//     fit on a node. Every family supports these fields.
 //   - Any other field of kubelet.config.k8s.io/v1beta1 is unmanaged, and passed
 //     on as it is by the families that can.
 //   - An expression stands in the place of a number that depends on the
-//     instance type: in maxPods, kubeReserved and systemReserved. What is in it
-//     is not looked at here.
+//     instance type: in maxPods, kubeReserved and systemReserved. This package does not evaluate it.
 //
-// It is a package of its own because the kubelet's types drag more in than
-// types of an API should.
+// It is a separate package because the kubelet's types have more dependencies
+// than API types should.
 package kubelet
 
 import (
@@ -36,9 +34,8 @@ type Expression struct {
 	Text  string
 }
 
-// Expressions returns the expressions of a configuration that Check accepts,
-// by field: a maxPods that is text, and what is reserved in values that are no
-// quantities.
+// Expressions returns the expressions of a configuration that Check accepts, by
+// field: maxPods if it is text, and reserved values that are not quantities.
 func Expressions(config awsv1.KubeletConfiguration) []Expression {
 	var found []Expression
 	for _, field := range []string{"kubeReserved", "systemReserved"} {
@@ -65,8 +62,8 @@ func maxPodsText(config awsv1.KubeletConfiguration) (text string, ok bool) {
 	return text, ok
 }
 
-// Supported returns an error that says what of the configuration nodes of the
-// family would not get, as v1.ValidationErrors, or nil.
+// Supported returns an error for each field of the configuration that the
+// family does not support, as v1.ValidationErrors, or nil.
 func Supported(config awsv1.KubeletConfiguration, family awsv1.AMIFamily) error {
 	switch family {
 	case awsv1.AMIFamilyAL2023, awsv1.AMIFamilyCustom:

@@ -20,8 +20,8 @@
 //     the order of their fields, are part of the drift hash (see
 //     EC2NodeClass.Hash): changing one drifts every node of every cluster.
 //     Golden tests guard against it.
-//  3. What upstream's schema accepts is accepted here, also where it makes
-//     little sense: it may be stored in clusters already.
+//  3. Everything that upstream's schema accepts is accepted here, even if it makes little
+//     sense, because clusters can have it stored already.
 //
 // The CRD manifest in api/crds is generated from the markers in this package.
 //

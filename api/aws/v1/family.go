@@ -47,10 +47,10 @@ func parseAlias(text string) (Alias, bool) {
 	return Alias{}, false
 }
 
-// AMIFamily returns how nodes of the class boot: what spec.amiFamily says, or
-// else the family of the alias, or else Custom. It says nothing about where
-// images come from: with the family Custom and an alias, images of the alias
-// boot with the user data as it is.
+// AMIFamily returns how nodes of the class boot: spec.amiFamily, or else the
+// family of the alias, or else Custom. It does not decide where images come
+// from: with the family Custom and an alias, images of the alias boot with
+// unchanged user data.
 func (c *EC2NodeClass) AMIFamily() AMIFamily {
 	if c.Spec.AMIFamily != nil {
 		return *c.Spec.AMIFamily
@@ -70,9 +70,9 @@ func (f AMIFamily) IsWindows() bool {
 	return false
 }
 
-// Disks returns those of nodes whose class names none; there are none where the
-// image decides. The last one holds pods' ephemeral storage. They are the
-// caller's.
+// Disks returns the default disks of the family, for classes that set none. It
+// returns none if the image decides. The last disk holds the ephemeral storage
+// of pods. The caller may modify the result.
 func (f AMIFamily) Disks() []*BlockDeviceMapping {
 	disk := func(name, size string) *BlockDeviceMapping {
 		quantity, encrypted, volumeType := resource.MustParse(size), true, "gp3"

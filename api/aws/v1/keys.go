@@ -40,11 +40,11 @@ const (
 	NodeClaimTagKey = "karpenter.sh/nodeclaim"
 	// NodeClassTagKey carries the EC2NodeClass.
 	NodeClassTagKey = NodeClassLabelKey
-	// LaunchTagPrefix with a number behind it is a tag that an instance has from
-	// the start: it names, by nine characters for each, the NodeClaims that the
-	// fleet it is of was launched for, so that none is launched twice.
+	// LaunchTagPrefix with a number is a tag that an instance has from its
+	// launch. It lists the NodeClaims of the fleet, by nine characters for
+	// each, so that no NodeClaim is launched twice.
 	LaunchTagPrefix = Group + "/launch-"
-	// NameTagKey carries what AWS' console shows: the Node, unless the user
-	// says otherwise.
+	// NameTagKey carries the name that the AWS console shows: the Node, unless
+	// the user sets another name.
 	NameTagKey = "Name"
 )

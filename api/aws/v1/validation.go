@@ -10,8 +10,8 @@ import (
 )
 
 // ValidateTags returns an error that names the keys users may not set as tags,
-// or nil. The schema refuses them as well; it is asked again where tags are
-// used, as objects may be older than the schema.
+// or nil. The schema rejects them as well, but stored objects may be older than
+// the schema, so tags are checked again when they are used.
 func ValidateTags(tags map[string]string) error {
 	var restricted []string
 	for _, key := range slices.Sorted(maps.Keys(tags)) {

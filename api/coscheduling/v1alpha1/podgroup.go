@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds what Karpenter reads of scheduling.x-k8s.io/v1alpha1, the
-// API of the coscheduling plugin of kube-scheduler. The plugin's project owns the CRD.
+// Package v1alpha1 has the parts of scheduling.x-k8s.io/v1alpha1 that Karpenter
+// reads, the API of the coscheduling plugin of kube-scheduler. The plugin's
+// project owns the CRD.
 //
 // +kubebuilder:skip
 package v1alpha1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answers remembers for a while what AWS has answered, and asks a
-// question once when several want to know at the same time.
+// Package answers caches answers from AWS for a while. Equal questions at the
+// same time become one call.
 package answers
 
 import (
@@ -23,7 +23,8 @@ type Cache[Q comparable, A any] struct {
 	asked map[Q]*answer[A]
 }
 
-// answer is one that has come, or is to come: done is closed then.
+// answer is an answer from AWS, or the wait for one: done is closed when the
+// answer has arrived.
 type answer[A any] struct {
 	done  chan struct{}
 	at    time.Time // when the question was put
@@ -51,7 +52,8 @@ func (c *Cache[Q, A]) Get(ctx context.Context, question Q, ask func(context.Cont
 			var none A
 			return none, ctx.Err()
 		}
-		// Whoever asked may have given up; that says nothing to others.
+		// The first caller may have cancelled its context, which must not
+		// affect other callers.
 		if !errors.Is(a.err, context.Canceled) || ctx.Err() != nil {
 			return a.value, a.err
 		}
@@ -67,15 +69,15 @@ func (c *Cache[Q, A]) Put(question Q, value A) {
 	c.asked[question] = &answer[A]{done: done, at: c.clock.Now(), value: value}
 }
 
-// Forget has the question asked again the next time.
+// Forget drops the answer, so that the next Get asks again.
 func (c *Cache[Q, A]) Forget(question Q) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.asked, question)
 }
 
-// open returns the answer to the question; mine says that the caller has to
-// find it.
+// open returns the answer to the question. If mine is true, the caller must
+// fill it.
 func (c *Cache[Q, A]) open(question Q) (a *answer[A], mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +104,7 @@ func (a *answer[A]) settled() bool {
 	}
 }
 
-// fill finds the answer. When asking panics the question stays open to others.
+// fill asks for the answer. If that panics, other callers can ask again.
 func (c *Cache[Q, A]) fill(ctx context.Context, question Q, a *answer[A], ask func(context.Context) (A, error)) {
 	a.err = context.Canceled
 	defer func() {

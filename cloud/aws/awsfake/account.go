@@ -40,7 +40,7 @@ type Config struct {
 	// installation gives its controller; else everything not denied is allowed.
 	ControllerPolicy bool
 	// Seed makes identifiers those of another account: instances of a simulation
-	// that begins anew are no namesakes of those that its cluster remembers.
+	// that begins from scratch are no namesakes of those that its cluster remembers.
 	Seed uint32
 	// Limits throttles operations by name, see RealLimits. Nil is no throttling.
 	Limits map[string]Limit

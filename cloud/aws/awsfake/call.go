@@ -123,14 +123,14 @@ func Unguarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unguarded{}, true)
 }
 
-// Calls returns how often each operation was called, refused calls included.
+// Calls returns how often each operation was called, rejected calls included.
 func (a *AWS) Calls() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.guard.calls)
 }
 
-// ResetCalls starts counting anew.
+// ResetCalls starts counting again.
 func (a *AWS) ResetCalls() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,9 +144,9 @@ const (
 	ServiceControlPolicy = "with an explicit deny in a service control policy"
 )
 
-// Deny takes away the permission for an action such as "ec2:CreateFleet".
-// Calls need more than the action of their own name: CreateFleet runs instances,
-// tags them and passes their role. Why is one of the constants above.
+// Deny revokes the permission for an action such as "ec2:CreateFleet". Calls
+// need more than the action of their own name: CreateFleet runs instances, tags
+// them and passes their role. Why is one of the constants above.
 func (a *AWS) Deny(action, why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

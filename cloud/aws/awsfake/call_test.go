@@ -163,9 +163,9 @@ func TestControllerPolicy(t *testing.T) {
 	}
 	all := specs(ours, types.ResourceTypeFleet, types.ResourceTypeInstance, types.ResourceTypeVolume)
 	_, err := fleet("ours", all[:2])
-	l.refused(err, "UnauthorizedOperation") // the volumes would be nobody's
+	l.refused(err, "UnauthorizedOperation") // the volumes would be no one's
 	_, err = fleet("standard", all)
-	l.refused(err, "UnauthorizedOperation") // somebody else's template
+	l.refused(err, "UnauthorizedOperation") // someone else's template
 	id, err := fleet("ours", all)
 	l.must(err)
 

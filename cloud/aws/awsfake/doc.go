@@ -13,11 +13,11 @@
 //
 // # Time
 //
-// No goroutine runs. What happens later (an instance has booted, a spot instance
-// is taken away) waits in a list ordered by time, and is made to have happened
-// before the next call is answered. A clock that is stepped by hand is enough;
-// only a long poll of a queue needs one that can wait (clock.Clock): with a
-// clock.PassiveClock it returns at once.
+// No goroutine runs. Later events (an instance has booted, a spot instance is
+// interrupted) wait in a list ordered by time, and happen before the next call
+// is answered. A clock that is stepped by hand is enough; only a long poll of a
+// queue needs one that can wait (clock.Clock): with a clock.PassiveClock it
+// returns at once.
 //
 // # A call
 //
@@ -33,10 +33,10 @@
 //
 // # What is not like AWS
 //
-// All types are sold in all zones, on demand and (where EC2 says so) as spot,
-// until told otherwise. On-demand prices are those of package ec2, spot prices
-// are drawn from a hash. Fleets are of type instant only; instances never stop
-// without ending. EC2 keeps trying capacity of its own choice when a fleet is
-// refused; this one tries the overrides in the order of the allocation strategy,
-// each pool once.
+// By default, all types are offered in all zones, on demand and (if EC2 offers
+// it) as spot. On-demand prices are those of package ec2, spot prices are drawn
+// from a hash. Fleets are of type instant only; instances never stop without
+// ending. If a pool has no capacity, EC2 tries others by its own rules; this
+// fake tries the overrides in the order of the allocation strategy, each pool
+// once.
 package awsfake

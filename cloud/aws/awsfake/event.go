@@ -54,8 +54,9 @@ func (a *AWS) announce(i *instance, state string, at time.Time) {
 // notice is how long before its end an instance is warned.
 const notice = 2 * time.Minute
 
-// Interrupt takes a spot instance (or one in an interruptible reservation) away:
-// the queue is told now, and the instance ends in two minutes.
+// Interrupt interrupts a spot instance (or one in an interruptible
+// reservation): the queue gets the warning now, and the instance terminates in
+// two minutes.
 func (a *AWS) Interrupt(id string) error {
 	return a.instanceDo(id, func(i *instance, now time.Time) {
 		defer a.record(now, a.ids, "Interrupt", id)

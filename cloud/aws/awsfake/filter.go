@@ -165,7 +165,7 @@ func position(token *string) (int, error) {
 }
 
 // byID returns the items with the identifiers, in their order, and those that
-// nobody has. No identifiers are all items.
+// no one has. No identifiers are all items.
 func byID[T any](items []T, ids []string, id func(T) string) (found []T, missing []string) {
 	if len(ids) == 0 {
 		return items, nil
@@ -180,7 +180,7 @@ func byID[T any](items []T, ids []string, id func(T) string) (found []T, missing
 	return found, missing
 }
 
-// doNotExist refuses identifiers that nobody has, in the words of EC2.
+// doNotExist rejects identifiers that no one has, in the words of EC2.
 func doNotExist(code, what string, missing []string) error {
 	if len(missing) == 1 {
 		return refuse(code, "The %s '%s' does not exist", what, missing[0])

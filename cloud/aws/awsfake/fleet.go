@@ -140,7 +140,7 @@ func checkFleet(in *ec2.CreateFleetInput) error {
 	return nil
 }
 
-// marketOf is how the fleet buys by a template.
+// marketOf returns the capacity type that the fleet launches with a template.
 func marketOf(in *ec2.CreateFleetInput, t *template) string {
 	switch in.TargetCapacitySpecification.DefaultTargetCapacityType {
 	case types.DefaultTargetCapacityTypeSpot:

@@ -116,8 +116,8 @@ func (l *lab) request(capacityType string, n int32, overrides ...types.FleetLaun
 	return in
 }
 
-// bought says what a fleet came to: types and zones with counts, then the codes
-// of errors with where.
+// bought prints the result of a fleet: types and zones with counts, then the
+// codes of errors with where.
 func bought(out *ec2.CreateFleetOutput) []string {
 	lines := []string{}
 	for _, i := range out.Instances {
@@ -174,7 +174,7 @@ func TestFleetRunsOutOfCapacity(t *testing.T) {
 	if out.FleetId == nil || out.Errors[0].Lifecycle != types.InstanceLifecycleSpot {
 		t.Errorf("%+v", out)
 	}
-	// What ends can be bought again.
+	// Terminated instances return their capacity.
 	_, err := l.EC2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*l.Instances()[0].InstanceId}})
 	l.must(err)
 	l.fleet(l.request(OnDemand, 1, l.override("m5.large", 0)), "m5.large a +")
@@ -192,7 +192,7 @@ func TestSpoiltPool(t *testing.T) {
 }
 
 // Nothing depends on capacity here: the configuration is wrong.
-func TestFleetRefusesConfigurations(t *testing.T) {
+func TestFleetRejectsConfigurations(t *testing.T) {
 	l := newLab(t, nil)
 	_, strangers := l.AddVPC("us-west-2a", "10.0.0.0/24")
 	for name, c := range map[string]struct {

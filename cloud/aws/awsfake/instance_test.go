@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// state returns an instance's state as EC2 tells, or the code of its refusal.
+// state returns an instance's state as EC2 tells, or the code of its rejection.
 func (l *lab) state(id string) string {
 	l.Helper()
 	out, err := l.EC2.DescribeInstances(l.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}})

@@ -151,7 +151,7 @@ func (i instant) Now() time.Time                  { return time.Time(i) }
 func (i instant) Since(t time.Time) time.Duration { return time.Time(i).Sub(t) }
 
 // action repeats an entry. It returns an error only if it cannot read the input:
-// a call that was refused is refused again.
+// a call that was rejected is rejected again.
 type action func(input []byte) error
 
 // actions are the names that entries can have.

@@ -174,8 +174,8 @@ func TestRestoredClusterIsUpgraded(t *testing.T) {
 	}
 }
 
-// TestRestoreRefuses: entries that do not lead where they did.
-func TestRestoreRefuses(t *testing.T) {
+// TestRestoreRejectsUnusableJournal: entries that do not lead where they did.
+func TestRestoreRejectsUnusableJournal(t *testing.T) {
 	l, entries := recordingLab(t)
 	eventful(l)
 	for want, change := range map[string]func([]Entry) []Entry{

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// start buys an instance, or says what there is not enough of.
+// start launches an instance, or returns an error that names what is short.
 func (a *AWS) start(w *want, now time.Time) (*instance, error) {
 	group, err := a.groupOf(w)
 	if err != nil {

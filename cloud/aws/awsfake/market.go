@@ -29,7 +29,7 @@ type Pool struct{ Type, Zone, CapacityType string }
 // place is a type in a zone.
 type place struct{ typ, zone string }
 
-// market is what EC2 sells.
+// market is the capacity that EC2 offers.
 type market struct {
 	types    []types.InstanceTypeInfo // sorted by name
 	byName   map[string]*types.InstanceTypeInfo
@@ -37,7 +37,7 @@ type market struct {
 	extras   *ec2.ExtraPrices      // of volumes and addresses
 	spot     map[place][]spotPrice // what changed since the account was made, in order of time
 	opened   time.Time             // when the account was made
-	left     map[Pool]int64        // how many more can be bought; missing: no limit
+	left     map[Pool]int64        // how many more can be launched; missing: no limit
 	withheld map[place]bool        // not offered there
 	spoilt   map[Pool]error        // what launches from the pool come to
 	hidden   map[string]bool       // types that EC2 does not speak of
@@ -186,7 +186,7 @@ func hashed(text string) uint64 {
 	return h.Sum64()
 }
 
-// take buys one instance of the pool, if one is left.
+// take uses capacity for one instance of the pool, if there is any left.
 func (m *market) take(p Pool) bool {
 	left, limited := m.left[p]
 	if limited && left <= 0 {
@@ -228,8 +228,8 @@ func (a *AWS) pools(p Pool) []Pool {
 	return out
 }
 
-// Stock sets how many more instances can be bought of a pool; what ends comes
-// back. Negative is no limit.
+// Stock sets how many more instances of a pool can be launched. Terminated
+// instances return their capacity. Negative is no limit.
 func (a *AWS) Stock(p Pool, left int64) {
 	a.locked(func(now time.Time) {
 		defer a.record(now, a.ids, "Stock", stock{p, left})

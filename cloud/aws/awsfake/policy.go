@@ -21,8 +21,9 @@ func (a *AWS) HoldToPolicy(hold bool) {
 	a.locked(func(time.Time) { a.config.ControllerPolicy = hold })
 }
 
-// permitted refuses calls that lack a permission, in the words of the service:
-// because it was taken away, or because the controller's policies don't give it.
+// permitted rejects calls without the permission, with the error of the
+// service: because Deny has revoked it, or because the controller's policies
+// don't include it.
 func (a *AWS) permitted(name string, in any) error {
 	for _, action := range operations[name].actions {
 		if why, denied := a.guard.denied[action]; denied {

@@ -76,7 +76,7 @@ func (a *AWS) AddReservation(r Reservation) (id string) {
 	return id
 }
 
-// ResizeReservation changes how many machines a reservation has room for.
+// ResizeReservation changes the number of instances in a reservation.
 func (a *AWS) ResizeReservation(id string, count int32) error {
 	return a.reservationDo(id, func(r *reservation, _ time.Time) { r.total = count })
 }

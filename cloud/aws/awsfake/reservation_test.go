@@ -92,7 +92,7 @@ func TestOpenReservationTakesWhoFits(t *testing.T) {
 func TestCapacityBlock(t *testing.T) {
 	l := newLab(t, nil)
 	id := l.AddReservation(Reservation{Type: "m5.large", Zone: "us-west-2a", Count: 2, CapacityBlock: true, End: l.clock.Now().Add(time.Hour)})
-	l.fleet(l.reserved(id, OnDemand, 1), "m5.large a ReservationCapacityExceeded") // bought the wrong way
+	l.fleet(l.reserved(id, OnDemand, 1), "m5.large a ReservationCapacityExceeded") // wrong capacity type
 	l.fleet(l.request("capacity-block", 1, l.override("m5.large", 0)), "m5.large a ReservationCapacityExceeded")
 	l.fleet(l.reserved(id, "capacity-block", 1), "m5.large a +")
 	m := l.Instances()[0]

@@ -26,8 +26,8 @@ type want struct {
 // zone is where the instance is to run.
 func (w *want) zone() string { return *w.subnet.AvailabilityZone }
 
-// pool is what the instance is bought from: all that is not spot comes from
-// the capacity that is sold on demand.
+// pool returns the pool that the instance uses: everything except spot uses
+// on-demand capacity.
 func (w *want) pool() Pool {
 	if w.market == Spot {
 		return Pool{w.typ, w.zone(), Spot}

@@ -21,7 +21,7 @@ import (
 )
 
 // A whole account: types, zones and prices come from it, machines have images,
-// and a shifted zone sells nothing.
+// and a shifted zone has no offerings.
 func TestAccount(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	account, err := awsfake.New(awsfake.Config{Clock: clock, Types: []string{"m5.large", "m6g.large", "g4dn.xlarge", "m5.metal"}})

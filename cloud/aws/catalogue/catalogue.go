@@ -31,7 +31,7 @@ import (
 const (
 	// Period is the time between two questions about types, and about prices.
 	Period = 12 * time.Hour
-	// DoubtPeriod is the time until EC2 is asked again when an answer is doubted.
+	// DoubtPeriod is the time until EC2 is asked again after a doubtful answer.
 	DoubtPeriod = 10 * time.Minute
 )
 
@@ -42,13 +42,14 @@ type EC2 interface {
 	DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (*ec2.DescribeSpotPriceHistoryOutput, error)
 }
 
-// Shifts says which zones traffic is shifted away from; see package zonalshift.
+// Shifts returns the zones from which traffic is shifted away; see package
+// zonalshift.
 type Shifts interface {
 	Shifted(zoneID string) bool
 }
 
-// Config is what a Catalogue works with. Functions are called often and must
-// answer from memory.
+// Config configures a Catalogue. Its functions are called often and must answer
+// from memory.
 type Config struct {
 	EC2     EC2
 	Pricing awsclient.Pricing    // nil = prices on demand are those built in, as in an isolated VPC
@@ -84,7 +85,7 @@ type Catalogue struct {
 
 	mu     sync.Mutex // of what follows, and of replacing what is above
 	doubts doubts
-	said   string // the refusal that was logged last
+	said   string // the rejection that was logged last
 	views  map[string]*view
 }
 
@@ -146,9 +147,9 @@ func (c *Catalogue) Register(mgr manager.Manager) error {
 	return c.registerOverlays(mgr)
 }
 
-// Types returns all types as nodes of the class have them, by name, those that
-// can't be bought now included. The caller does not modify the answer; see the
-// package for what of it stays the same.
+// Types returns all types for nodes of the class, by name, including types
+// without capacity now. The caller must not modify the result; see the package
+// for the parts that stay the same between calls.
 func (c *Catalogue) Types(ctx context.Context, class *awsv1.EC2NodeClass) ([]*cloud.InstanceType, error) {
 	known := c.supply.Load()
 	switch {
@@ -182,10 +183,10 @@ func (c *Catalogue) Type(ctx context.Context, class *awsv1.EC2NodeClass, name st
 	return types[i], nil
 }
 
-// Facts returns what is known of all types, by name. The answer is shared.
+// Facts returns the facts about all types, by name. The result is shared.
 func (c *Catalogue) Facts() []*instancetype.Facts { return c.supply.Load().facts }
 
-// viewIdle is how long a view is kept that nobody looks at.
+// viewIdle is how long a view is kept that no one looks at.
 const viewIdle = time.Hour
 
 func (c *Catalogue) view(class *awsv1.EC2NodeClass) *view {

@@ -79,7 +79,7 @@ func TestErrors(t *testing.T) {
 }
 
 // An answer of which the last page is missing changes nothing.
-func TestHalfAnAnswer(t *testing.T) {
+func TestIncompleteInstanceTypesAreIgnored(t *testing.T) {
 	w := newWorld(t, newRegion(t))
 	before := w.types(t, plain())
 	for _, call := range []string{"DescribeInstanceTypes", "DescribeInstanceTypeOfferings"} {
@@ -110,12 +110,12 @@ func changed(before, after map[string]*cloud.InstanceType) []string {
 	return out
 }
 
-// step is a change, and whose types it makes anew.
+// step is a change, and whose types it makes again.
 type step struct {
 	name   string
 	change func(*world, *awsv1.EC2NodeClass)
 	anew   []string
-	offers string // what can be bought of m5.large then; "" is not looked at
+	offers string // available offerings of m5.large then; "" = not checked
 }
 
 // run takes the steps; an unchanged answer must be the same slice.
@@ -282,7 +282,8 @@ func TestFormulas(t *testing.T) {
 
 func pods(it *cloud.InstanceType) int64 { q := it.Capacity[corev1.ResourcePods]; return q.Value() }
 
-// A placement group limits what can be bought, and is sold out on its own.
+// A placement group limits what is available, and can be out of capacity on its
+// own.
 func TestPlacementGroup(t *testing.T) {
 	w := newWorld(t, newRegion(t, "m5.large", "t3.large"))
 	w.group = &instancetype.PlacementGroup{ID: "pg-1", Strategy: "cluster"}

@@ -43,7 +43,7 @@ func DescribeTypes(ctx context.Context, api EC2) (map[string]facts.Description, 
 	return out, nil
 }
 
-// describeOfferings asks in which zones types are sold.
+// describeOfferings asks which zones offer which types.
 func describeOfferings(ctx context.Context, api EC2) (map[string][]string, error) {
 	out := map[string][]string{}
 	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(api, &ec2.DescribeInstanceTypeOfferingsInput{
@@ -65,7 +65,7 @@ func describeOfferings(ctx context.Context, api EC2) (map[string][]string, error
 	return out, nil
 }
 
-// Describe returns what counts of EC2's answer about a type.
+// Describe returns the relevant parts of EC2's description of a type.
 func Describe(in *types.InstanceTypeInfo) facts.Description {
 	d := facts.Description{
 		InstanceType:                  string(in.InstanceType),

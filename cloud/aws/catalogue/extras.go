@@ -25,8 +25,8 @@ func (c *Catalogue) NodeExtras(class *awsv1.EC2NodeClass, public []string) insta
 	return instancetype.NodeExtras(class, public, c.extras.Load())
 }
 
-// refreshExtras asks what volumes and addresses cost. Prices that the answer lacks
-// stay. It does not run concurrently with itself.
+// refreshExtras updates the prices of volumes and addresses. Prices that the
+// answer lacks stay. It must not be called concurrently.
 func (c *Catalogue) refreshExtras(ctx context.Context) error {
 	if c.config.Pricing == nil || !awsclient.PricingServed(c.config.Cluster.Region) {
 		return nil
@@ -98,8 +98,8 @@ func currencyOf(region string) string {
 	return "USD"
 }
 
-// extraProduct is what counts of an entry of the price list about something else
-// than instances.
+// extraProduct has the relevant fields of an entry of the price list that is
+// not about an instance.
 type extraProduct struct {
 	volumeType, group, usage, unit string
 	price                          float64

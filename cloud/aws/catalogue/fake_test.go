@@ -121,7 +121,7 @@ func (r *region) GetProducts(_ context.Context, in *pricing.GetProductsInput, _ 
 
 func zones() []string { return []string{"us-east-1a", "us-east-1b", "us-east-1c"} }
 
-// newRegion sells types of the record in three zones; without names all there
+// newRegion offers types of the record in three zones; without names all there
 // are. Spot has no prices.
 func newRegion(t testing.TB, names ...string) *region {
 	t.Helper()
@@ -174,7 +174,7 @@ type world struct {
 
 func (w *world) Shifted(zoneID string) bool { return w.shifted[zoneID] }
 
-// newWorld returns a catalogue that has asked EC2 for types, and nobody for
+// newWorld returns a catalogue that has asked EC2 for types, and no one for
 // prices.
 func newWorld(t testing.TB, r *region, change ...func(*catalogue.Config)) *world {
 	t.Helper()
@@ -230,7 +230,7 @@ func (w *world) types(t testing.TB, class *awsv1.EC2NodeClass) map[string]*cloud
 	return out
 }
 
-// available prints what of a type can be bought, as "a od 0.096".
+// available prints the available offerings of a type, as "a od 0.096".
 func available(it *cloud.InstanceType) string {
 	var out []string
 	for i := range it.Offerings {

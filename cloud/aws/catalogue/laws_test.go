@@ -78,7 +78,7 @@ func mess(t testing.TB, r *rand.Rand, w *world, class *awsv1.EC2NodeClass) {
 
 // Whatever has happened before, types are what they would be if they were made
 // now, and those that are equal to what they were are the very same.
-func TestLaws(t *testing.T) {
+func TestTypesDoNotDependOnHistory(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))

@@ -24,7 +24,7 @@ const (
 	subsystem = "cloudprovider"
 )
 
-// Metrics say how far EC2's answers are believed.
+// Metrics publishes how many types and offerings of EC2's answers are doubted.
 type Metrics struct{ doubts *prometheus.GaugeVec }
 
 // NewMetrics registers karpenter_cloudprovider_instance_types_doubted.
@@ -42,11 +42,12 @@ func (m *Metrics) doubted(types, offerings int) {
 	m.doubts.WithLabelValues("offering").Set(float64(offerings))
 }
 
-// ReportPeriod is the time between two looks at what NodePools are offered.
+// ReportPeriod is the time between two reports about the offerings of
+// NodePools.
 const ReportPeriod = time.Minute
 
-// Report is the metrics of types and offerings: what types are, whether any
-// NodePool can buy them, and for how much. All fields are required.
+// Report publishes metrics of types and offerings: their resources, whether any
+// NodePool can launch them, and their prices. All fields are required.
 type Report struct {
 	Catalogue *Catalogue
 	Provider  cloud.Provider
@@ -73,7 +74,7 @@ func (r *Report) Register(mgr manager.Manager, reg prometheus.Registerer) error 
 	return loop.Every(mgr, "cloudprovider.metrics", ReportPeriod, r.Refresh)
 }
 
-// Refresh looks at what all NodePools are offered. Pools whose types can't be had
+// Refresh reads the offerings of all NodePools. Pools whose types can't be read
 // are left out, and logged.
 func (r *Report) Refresh(ctx context.Context) error {
 	pools := &v1.NodePoolList{}
@@ -119,8 +120,8 @@ func (r *Report) quote(quotes map[offeringKey]quote, t *cloud.InstanceType) {
 	}
 }
 
-// best is what can be bought rather than what cannot, and then the lower price;
-// nothing is no price.
+// best returns the better of two offerings: available before unavailable, then
+// the lower price. 0 is no price.
 func best(a, b quote) quote {
 	switch {
 	case a.available != b.available && b.available,

@@ -40,9 +40,9 @@ func (c *Catalogue) registerOverlays(mgr manager.Manager) error {
 		}))
 }
 
-// RefreshOverlays reads what NodeOverlays say of prices: those that were found
-// valid, set a price, and demand nothing but the instance type. Of several the
-// one that wins among NodeOverlays counts.
+// RefreshOverlays reads the prices in NodeOverlays that are valid, set a price,
+// and have no requirement except the instance type. If several match, the one
+// with precedence among NodeOverlays counts.
 func (c *Catalogue) RefreshOverlays(ctx context.Context) error {
 	list := &v1alpha1.NodeOverlayList{}
 	if err := c.config.Overlays.List(ctx, list); err != nil {

@@ -50,8 +50,8 @@ func (p *priceList) next() *priceList {
 }
 
 // RefreshPrices asks what types cost on demand and as spot, and what volumes and
-// addresses cost. What an answer lacks keeps its price. An account that may not ask goes without, which is logged
-// once and is no error.
+// addresses cost. If an answer lacks a price, the known price stays. A missing permission is
+// logged once and is not an error.
 func (c *Catalogue) RefreshPrices(ctx context.Context) error {
 	_, err, _ := c.asking.Do("prices", func() (any, error) {
 		var onDemand, spot, extras error
@@ -65,8 +65,8 @@ func (c *Catalogue) RefreshPrices(ctx context.Context) error {
 	return err
 }
 
-// unlessRefused joins the errors, less those that say that the account may not
-// ask; these it logs when they are new.
+// unlessRefused joins the errors, except those about missing permissions, which
+// it logs when they are new.
 func (c *Catalogue) unlessRefused(ctx context.Context, errs ...error) error {
 	var refused, others []error
 	for _, err := range errs {
@@ -91,8 +91,8 @@ func (c *Catalogue) unlessRefused(ctx context.Context, errs ...error) error {
 	return errors.Join(others...)
 }
 
-// change replaces the price list by what the function makes of a copy, unless it
-// says that nothing is different.
+// change applies edit to a copy of the price list, and replaces the list if
+// edit reports a change.
 func (c *Catalogue) change(edit func(*priceList) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +128,8 @@ func (c *Catalogue) refreshOnDemand(ctx context.Context) error {
 	return nil
 }
 
-// sayBuiltIn logs once which on-demand prices count, as AWS is not asked.
+// sayBuiltIn logs once which built-in on-demand prices are used, because AWS is
+// not asked.
 func (c *Catalogue) sayBuiltIn(ctx context.Context) {
 	c.builtIn.Do(func() {
 		log.FromContext(ctx).Info("on-demand prices are those built into the program; correct them with NodeOverlays if they differ from what you pay",
@@ -173,10 +174,10 @@ func (p *priceList) mergeSpot(found map[place]model.Price) bool {
 	return changed
 }
 
-// withoutCollapsed takes those prices out of an answer that are doubted, and
-// returns how many that is: many have fallen to less than a fifth of what was
-// known. The spot prices of a few types may do so between two answers, those of
-// many do not.
+// withoutCollapsed removes doubtful prices from an answer, and returns how
+// many: if many prices have fallen to less than a fifth, these are doubted. The
+// spot prices of a few types can fall so far between two answers, but not those
+// of many.
 func withoutCollapsed[K comparable](doubts *quarantine[K], found map[K]model.Price, before func(K) model.Price) int {
 	var known []K
 	for k := range found {
@@ -197,7 +198,7 @@ func sayKept(ctx context.Context, what string, n int) {
 	}
 }
 
-// askSpot asks for the spot prices of now.
+// askSpot asks for the current spot prices.
 func askSpot(ctx context.Context, api EC2, now time.Time) (map[place]model.Price, error) {
 	out := map[place]model.Price{}
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(api, &ec2.DescribeSpotPriceHistoryInput{

@@ -24,7 +24,7 @@ import (
 	"karpenter/cloud/aws/instancetype"
 )
 
-// spec 65/60: prices on demand, and what becomes of them when AWS fails.
+// spec 65/60: on-demand prices, and which prices are used when AWS fails.
 func TestOnDemand(t *testing.T) {
 	w := newWorld(t, newRegion(t, "m5.large", "c5.large", "m5.metal"))
 	w.region.prices = map[string]string{"m5.large": "0.2", "c5.large": "0.1", "m5.metal": "5"}
@@ -73,7 +73,7 @@ func TestOnDemand(t *testing.T) {
 	}
 }
 
-// spec 65/60: where nobody is asked for prices on demand. Spot prices are EC2's
+// spec 65/60: where no one is asked for prices on demand. Spot prices are EC2's
 // everywhere. The log says once which prices count.
 func TestPricesNoOneAsksFor(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestPricesNoOneAsksFor(t *testing.T) {
 	}
 }
 
-// Where nobody is asked, types that the region's table lacks have an estimate, so
+// Where no one is asked, types that the region's table lacks have an estimate, so
 // that they can be launched; types that no table has can't.
 func TestPricesEstimated(t *testing.T) {
 	for region, want := range map[string]map[string]bool{
@@ -138,8 +138,9 @@ func TestNewTypes(t *testing.T) {
 	}
 }
 
-// An account that may not ask goes without, and says so once.
-func TestPricesRefused(t *testing.T) {
+// An account without the permission works without spot prices, and logs that
+// once.
+func TestSpotPricesWithoutPermission(t *testing.T) {
 	w := newWorld(t, newRegion(t, "m5.large"))
 	w.region.spot = map[string]map[string]string{"m5.large": {"us-east-1a": "0.03"}}
 	w.region.fails["GetProducts"] = &smithy.GenericAPIError{Code: "AccessDeniedException"}

@@ -3,9 +3,11 @@
 package catalogue
 
 const (
-	// answersNeeded is how many answers in a row must agree on what is doubted.
+	// answersNeeded is how many answers in a row must agree before a doubtful
+	// change is accepted.
 	answersNeeded = 3
-	// Fewer losses than either of these are believed at once, unless all is lost.
+	// Fewer losses than either of these are accepted at once, unless everything
+	// is missing.
 	lossesBelieved = 3
 	shareBelieved  = 20 // one of so many
 )
@@ -14,8 +16,8 @@ const (
 // many answers in a row each thing has been missing.
 type quarantine[K comparable] struct{ missing map[K]int }
 
-// kept returns those of the known things that an answer lacks and that are
-// believed to be there all the same.
+// kept returns the known things that an answer lacks and that are kept
+// nevertheless.
 func (q *quarantine[K]) kept(known []K, has func(K) bool) []K {
 	var lost []K
 	for _, k := range known {

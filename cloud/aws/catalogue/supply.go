@@ -16,7 +16,8 @@ import (
 	facts "karpenter/cloud/ec2"
 )
 
-// supply is which types there are and where they are sold. It never changes.
+// supply has the types of the region and the zones that offer them. It never
+// changes.
 type supply struct {
 	facts []*instancetype.Facts // by name
 	zones []instancetype.Zone   // all of the region, by name
@@ -30,8 +31,8 @@ func (s *supply) byName() map[string]*instancetype.Facts {
 	return out
 }
 
-// Refresh asks EC2 which types there are and where they are sold. After an error
-// what was known stays.
+// Refresh asks EC2 for the types and the zones that offer them. After an error,
+// the known types stay.
 func (c *Catalogue) Refresh(ctx context.Context) error {
 	_, err, _ := c.asking.Do("types", func() (any, error) { return nil, c.refresh(ctx) })
 	return err
@@ -70,8 +71,8 @@ func (c *Catalogue) refresh(ctx context.Context) error {
 	return nil
 }
 
-// restore adds to an answer what of the supply it lacks and is doubted to be
-// gone, and returns how much that is.
+// restore adds to an answer the types and offerings that it lacks and whose
+// loss is doubted, and returns how many.
 func (d *doubts) restore(known *supply, types map[string]facts.Description, sold map[string][]string) (lostTypes, lostPlaces int) {
 	before := known.byName()
 	keptTypes := d.types.kept(slices.Sorted(maps.Keys(before)), func(name string) bool { _, ok := types[name]; return ok })
@@ -97,8 +98,8 @@ func (d *doubts) restore(known *supply, types map[string]facts.Description, sold
 	return len(keptTypes), len(keptPlaces)
 }
 
-// assemble makes a supply of an answer. Facts and zones that have not changed are
-// those of before.
+// assemble makes a supply from an answer. It reuses facts and zones that have
+// not changed.
 func (c *Catalogue) assemble(before *supply, types map[string]facts.Description, sold map[string][]string) *supply {
 	known, zones := before.byName(), map[string]bool{}
 	after := &supply{}

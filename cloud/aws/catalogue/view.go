@@ -42,8 +42,8 @@ type demands struct {
 	formulas *instancetype.Formulas
 }
 
-// stamp is what may change without the class: as long as it is equal, so is
-// every type.
+// stamp has the inputs of all types besides the class. While it stays equal, so
+// does every type.
 type stamp struct {
 	supply    *supply
 	prices    *priceList
@@ -89,8 +89,8 @@ func (v *view) types(c *Catalogue, class *awsv1.EC2NodeClass, group *instancetyp
 	return v.out
 }
 
-// lookLocked takes in the class and reports whether types depend on what has
-// changed of it.
+// lookLocked records the class, and reports whether types depend on what has
+// changed in it.
 func (v *view) lookLocked(c *Catalogue, class *awsv1.EC2NodeClass, group *instancetype.PlacementGroup) bool {
 	sameGroup := group == v.group || group != nil && v.group != nil && *group == *v.group
 	if v.seen != nil && sameGroup && sameClass(v.seen, class) {
@@ -118,8 +118,9 @@ func sameClass(a, b *awsv1.EC2NodeClass) bool {
 		(s.ConnectionTracking == nil) == (t.ConnectionTracking == nil) && reflect.DeepEqual(s.CPUOptions, t.CPUOptions)
 }
 
-// demands returns what the class asks of types. Formulas that are wrong are left
-// out: its status says so, and the family's defaults hold.
+// demands returns the parts of the class that types depend on. Invalid
+// expressions are left out: the status of the class reports them, and the
+// defaults of the family apply.
 func (c *Catalogue) demands(class *awsv1.EC2NodeClass, group *instancetype.PlacementGroup) demands {
 	out := demands{
 		class: instancetype.NewClass(class, group), subnets: map[string][]string{}, kubelet: class.Spec.Kubelet,
@@ -182,7 +183,7 @@ func left(class *instancetype.Class, instanceType string, of func(id string) int
 	return string(out)
 }
 
-// makeLocked makes the types anew that are not what they were.
+// makeLocked builds the types again whose inputs have changed.
 func (v *view) makeLocked(c *Catalogue, classChanged bool, now time.Time) {
 	supply := v.stamp.supply
 	market := v.marketLocked(c, now)
@@ -205,8 +206,8 @@ func (v *view) makeLocked(c *Catalogue, classChanged bool, now time.Time) {
 	}
 }
 
-// startLocked returns an entry that is to be finished: it has no ingredients, and
-// the type is as it was.
+// startLocked returns an entry without ingredients that has the previous type,
+// for finishLocked.
 func (v *view) startLocked(c *Catalogue, f *instancetype.Facts, was *entry) *entry {
 	out := &entry{base: v.resolveLocked(c, f)}
 	if was != nil {
@@ -242,8 +243,8 @@ func (v *view) resolveLocked(c *Catalogue, f *instancetype.Facts) *cloud.Instanc
 	return instancetype.New(f, class, &c.config.Cluster)
 }
 
-// finishLocked makes the type of its ingredients. It returns the type as it was
-// if that is equal.
+// finishLocked builds the type from its ingredients. It returns the previous
+// type if that is equal.
 func (v *view) finishLocked(c *Catalogue, e *entry, of *ingredients, market *instancetype.Market) *cloud.InstanceType {
 	t := *e.base
 	if of.memory > 0 {
@@ -258,7 +259,7 @@ func (v *view) finishLocked(c *Catalogue, e *entry, of *ingredients, market *ins
 	return &t
 }
 
-// marketLocked is what can be bought now.
+// marketLocked returns what can be launched now.
 func (v *view) marketLocked(c *Catalogue, now time.Time) *instancetype.Market {
 	class, group := v.demands.class, ""
 	if class.PlacementGroup != nil {

@@ -97,7 +97,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestNoAnswer(t *testing.T) {
+func TestCallWithoutResponse(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	m := NewMetrics(prometheus.NewRegistry(), clock)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -133,8 +133,8 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// TestCaller: lines are said to come from where they were logged.
-func TestCaller(t *testing.T) {
+// TestLogLinesNameTheirCaller: log lines name the place where they were logged.
+func TestLogLinesNameTheirCaller(t *testing.T) {
 	var lines bytes.Buffer
 	logger := Logger(funcr.New(func(prefix, args string) { fmt.Fprintln(&lines, prefix, args) }, funcr.Options{LogCaller: funcr.All}))
 	logger.Info("well")

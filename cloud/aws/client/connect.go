@@ -23,9 +23,9 @@ import (
 
 // Connect returns AWS's services with the credentials, region and endpoints of
 // the SDK's default chain: environment, shared configuration, web identity, the
-// machine's metadata. What changes something is sent, and waited for, while the
-// fence allows it; nil means always. The extensions are added to every call, also
-// to those for credentials.
+// machine's metadata. Calls that change something are sent, and waited for,
+// only while the fence permits it; nil means always. The extensions are added
+// to every call, also to those for credentials.
 func Connect(ctx context.Context, version string, fence cloud.Fence, extensions ...func(*middleware.Stack) error) (*Services, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
 		config.WithAppID("karpenter.sh-"+version),
@@ -42,7 +42,8 @@ func Connect(ctx context.Context, version string, fence cloud.Fence, extensions 
 	}
 	cfg.HTTPClient = NewHTTP(cfg.HTTPClient) // not before: those of credentials and metadata must give up sooner
 	if fence != nil {
-		// Not before: a replica that may change nothing needs credentials, too, to read.
+		// Not before: a replica that may not change anything needs credentials,
+		// too, to read.
 		cfg.APIOptions = append(slices.Clone(cfg.APIOptions), guarded(fence))
 	}
 	prices := cfg.Copy()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client is the part of AWS that Karpenter calls: narrow interfaces of
-// the SDK's clients, which the simulated AWS implements too, and what the codes
-// of their errors mean.
+// Package client has the interfaces of the AWS services that Karpenter calls,
+// and the meaning of their error codes. The SDK's clients and the simulated AWS
+// implement these interfaces.
 package client

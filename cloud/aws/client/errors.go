@@ -30,7 +30,7 @@ func Message(err error) string {
 	return ""
 }
 
-// NotFound reports whether what the call was about does not exist.
+// NotFound reports whether the resource of the call does not exist.
 func NotFound(err error) bool {
 	return slices.Contains([]string{
 		"InvalidCapacityReservationId.NotFound", "InvalidInstanceID.NotFound", "InvalidLaunchTemplateName.NotFoundException",
@@ -38,10 +38,10 @@ func NotFound(err error) bool {
 	}, Code(err))
 }
 
-// AlreadyExists reports whether what was to be made is there.
+// AlreadyExists reports whether the resource to create exists already.
 func AlreadyExists(err error) bool { return Code(err) == "EntityAlreadyExists" }
 
-// WouldSucceed reports whether a dry run found nothing to object to.
+// WouldSucceed reports whether a dry run succeeded.
 func WouldSucceed(err error) bool { return Code(err) == "DryRunOperation" }
 
 // Unauthorized reports whether the caller lacks a permission.
@@ -49,8 +49,8 @@ func Unauthorized(err error) bool {
 	return slices.Contains([]string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}, Code(err))
 }
 
-// Refused reports whether the account does not let the caller do this at all, or
-// has no such thing: it would be in vain to ask again soon.
+// Refused reports whether the account does not permit the call at all, or has
+// no such resource, so that it is useless to call again soon.
 func Refused(err error) bool {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() == http.StatusNotImplemented {
 		return true
@@ -71,8 +71,8 @@ func RateLimited(err error) bool {
 	return throttled
 }
 
-// ServerFault reports whether AWS takes the blame: by the status of its answer,
-// as EC2's errors do not say themselves.
+// ServerFault reports whether the error is a fault of AWS, by the HTTP status,
+// because EC2's errors do not contain that.
 func ServerFault(err error) bool {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() >= http.StatusInternalServerError {
 		return true
@@ -87,7 +87,7 @@ func ProfileMissing(err error) bool {
 	return Code(err) == "InvalidParameterValue" && strings.Contains(err.Error(), "Invalid IAM Instance Profile name")
 }
 
-// UserDataTooLarge reports whether EC2 refuses the user data for its size.
+// UserDataTooLarge reports whether EC2 rejects the user data for its size.
 func UserDataTooLarge(err error) bool {
 	return Code(err) == "InvalidUserData.Malformed" && strings.Contains(err.Error(), "User data is limited to")
 }

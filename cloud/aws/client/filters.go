@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// Filter returns what EC2 is to be told for a filter.
+// Filter returns the value of an EC2 filter.
 func Filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: &name, Values: values}
 }

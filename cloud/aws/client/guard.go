@@ -16,8 +16,9 @@ import (
 // fenceKey is where the context of a call that changes something keeps the fence.
 type fenceKey struct{}
 
-// guarded extends a client: a call that changes something is not sent, nor sent
-// again, when the fence says why not, and is given up when it does meanwhile.
+// guarded extends a client: a call that changes something is not sent or
+// repeated while the fence is closed, and it is cancelled when the fence
+// closes.
 func guarded(fence cloud.Fence) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Finalize.Add(middleware.FinalizeMiddlewareFunc("KarpenterGuard",
@@ -40,9 +41,9 @@ func guarded(fence cloud.Fence) func(*middleware.Stack) error {
 	}
 }
 
-// fencedBody is the body of a request that changes something: it is given out
-// only while that is allowed, however long a connection took to make, and
-// whether or not the process stood still meanwhile.
+// fencedBody is the body of a request that changes something. It can be read
+// only while the fence is open, even if the connection took long, or the
+// process was suspended in between.
 type fencedBody struct {
 	io.ReadCloser
 	fence cloud.Fence
@@ -56,8 +57,8 @@ func (b fencedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// Reads reports whether an operation changes nothing. A message that is received
-// comes back.
+// Reads reports whether an operation changes nothing. Receiving a message
+// counts as reading, because the message is delivered again.
 func Reads(operation string) bool {
 	for _, prefix := range []string{"Describe", "Get", "List", "Receive"} {
 		if strings.HasPrefix(operation, prefix) {

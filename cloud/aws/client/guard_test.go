@@ -106,14 +106,14 @@ func (r refusing) Do(request *http.Request) (*http.Response, error) {
 	return r.HTTPClient.Do(request)
 }
 
-// TestGivenUp: a call that changes something is not waited for when the lease may
+// TestFencedCallIsCancelled: a call that changes something is not waited for when the lease may
 // be another's; one that reads is.
-func TestGivenUp(t *testing.T) {
+func TestFencedCallIsCancelled(t *testing.T) {
 	refused := errors.New("another replica may lead")
 	f := &fence{closed: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f.Check() == nil {
-			_, _ = io.Copy(io.Discard, r.Body) // for the server to see that nobody waits any more
+			_, _ = io.Copy(io.Discard, r.Body) // for the server to see that no one waits any more
 			f.close(refused)
 			<-r.Context().Done()
 			return

@@ -17,15 +17,14 @@ import (
 // timeout is how long one HTTP request may take.
 const timeout = 4 * time.Minute
 
-// HTTP is an HTTP client of the SDK's, without one of its faults: a request's body
-// that is closed, as it is once the answer has come, fails when it is asked to
-// write itself, instead of having nothing to write. If that is while the
-// transport still looks for the body's end, it closes the connection, and the
-// answer cannot be read.
+// HTTP is the SDK's HTTP client with a fix for one of its faults: after the
+// response has arrived, the request body is closed, and its WriteTo fails
+// instead of writing nothing. If the transport is still looking for the end of
+// the body then, it closes the connection, and the response cannot be read.
 type HTTP struct{ client aws.HTTPClient }
 
-// NewHTTP returns the client with what the one given is told, such as whose
-// certificates to trust; nil stands for the SDK's own.
+// NewHTTP returns an HTTP client with the settings of the given one, such as
+// trusted certificates; nil means the SDK's default client.
 func NewHTTP(client aws.HTTPClient) HTTP {
 	if client == nil {
 		client = awshttp.NewBuildableClient()

@@ -14,7 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Ledger keeps how the latest call of each operation of AWS ended. It is safe for concurrent use.
+// Ledger records the result of the latest call of each AWS operation. It is
+// safe for concurrent use.
 type Ledger struct {
 	Clock clock.PassiveClock // required
 
@@ -43,7 +44,7 @@ func (l *Ledger) Extend(stack *middleware.Stack) error {
 		}), middleware.After)
 }
 
-// action is how a policy of IAM names an operation.
+// action returns the name of an operation in IAM policies.
 func action(service, operation string) string {
 	return strings.ReplaceAll(strings.ToLower(service), " ", "-") + ":" + operation
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Values returns what a call to AWS that failed is known by, as keys and values
-// for a log line; none when the error is of no such call. The SDK attaches all
-// of it to its errors, so it is found however they are wrapped.
+// Values returns keys and values for a log line that identify a failed call to
+// AWS, or none if the error is not from such a call. The SDK attaches all of it
+// to its errors, so it is found however they are wrapped.
 func Values(err error) []any {
 	var out []any
 	if operation, ok := errors.AsType[*smithy.OperationError](err); ok {

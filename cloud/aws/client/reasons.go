@@ -4,8 +4,8 @@ package client
 
 import "strings"
 
-// reasons tells users of failed launches. The first entry with all of its
-// texts in the error counts.
+// reasons explains failed launches to users. The first entry whose texts are
+// all in the error counts.
 var reasons = []struct {
 	texts           []string
 	reason, message string
@@ -37,11 +37,11 @@ const (
 	denied = "denied"
 )
 
-// LaunchFailed is the reason of what has none of its own.
+// LaunchFailed is the reason of errors without their own reason.
 const LaunchFailed = "LaunchFailed"
 
-// Reason returns the reason and message that tell users what became of a
-// launch, by the text of its error.
+// Reason returns a condition's reason and message for a failed launch, from the
+// text of its error.
 func Reason(text string) (reason, message string) {
 	for _, r := range reasons {
 		if all(text, r.texts) {

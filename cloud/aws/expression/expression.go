@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expression evaluates what may stand for numbers in the kubelet's
-// configuration of an EC2NodeClass: expressions of the Common Expression
-// Language over the figures of an instance type.
+// Package expression evaluates expressions that replace numbers in the kubelet
+// configuration of an EC2NodeClass. They are written in the Common Expression
+// Language and use the properties of an instance type.
 //
 // Besides the language's own functions there are min and max of two numbers,
 // integers and doubles in any mix. A result is an integer or a double; doubles
@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// costLimit is how much work one evaluation may be, in CEL's units; sensible
+// costLimit bounds the cost of one evaluation, in CEL's units; useful
 // expressions need tens.
 const costLimit = 100_000
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate refreshes the data about EC2 that is built into the program
-// from what AWS says: descriptions of instance types from DescribeInstanceTypes,
-// and on-demand prices from the Pricing API. "make generate-aws" runs it.
+// Command generate refreshes the data about EC2 that is built into the program:
+// descriptions of instance types from DescribeInstanceTypes, and on-demand
+// prices from the Pricing API. "make generate-aws" runs it.
 //
 // It needs credentials of an AWS account for ec2:DescribeInstanceTypes and
 // pricing:GetProducts. With -record it reads the descriptions from a file instead,

@@ -20,7 +20,7 @@ import (
 	facts "karpenter/cloud/ec2"
 )
 
-// account sells the types, or, without any, all that EC2 describes.
+// account offers the types, or, without any, all that EC2 describes.
 func account(t *testing.T, names ...string) *awsfake.AWS {
 	t.Helper()
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
@@ -73,7 +73,7 @@ func written(t *testing.T, dir string) map[string]facts.Description {
 }
 
 // TestGenerate reads a whole account through the SDK's types: the files hold what
-// the account sells, and a second run changes nothing.
+// the account offers, and a second run changes nothing.
 func TestGenerate(t *testing.T) {
 	a, dir := account(t), data(t)
 	if err := of(a, dir).run(t.Context()); err != nil {

@@ -22,8 +22,8 @@ type Parameter struct {
 	Uses [][]corev1.NodeSelectorRequirement
 }
 
-// UnsupportedAliasError says that there are no images of the alias for the
-// cluster's version. It stays so until one of the two is changed.
+// UnsupportedAliasError reports that there are no images of the alias for the
+// cluster's version. Retries are useless until one of the two changes.
 type UnsupportedAliasError struct {
 	Alias      awsv1.Alias
 	Kubernetes string // version of the cluster

@@ -78,7 +78,7 @@ func TestOwnParameters(t *testing.T) {
 	}
 }
 
-func TestRemembered(t *testing.T) {
+func TestImagesAreCached(t *testing.T) {
 	fake, images, clock, kubernetes := setup()
 	fake.images = []types.Image{ami("1", "x86_64", "10-01", false)}
 	fake.parameters["/mine"] = "ami-1"
@@ -147,7 +147,7 @@ func TestInvalidate(t *testing.T) {
 	}
 }
 
-func TestFor(t *testing.T) {
+func TestImageForInstanceType(t *testing.T) {
 	fake, images, _, _ := setup()
 	fake.images = []types.Image{
 		ami("standard", "x86_64", "10-01", false), ami("arm", "arm64", "10-01", false),

@@ -45,7 +45,7 @@ func (f *fakeAWS) GetParameter(_ context.Context, in *ssm.GetParameterInput, _ .
 	return &ssm.GetParameterOutput{Parameter: &ssmtypes.Parameter{Value: &value}}, nil
 }
 
-// DescribeImages honours image IDs and names, and answers one image a page.
+// DescribeImages honors image IDs and names, and answers one image a page.
 func (f *fakeAWS) DescribeImages(_ context.Context, in *ec2.DescribeImagesInput, _ ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error) {
 	if in.NextToken == nil {
 		f.described = append(f.described, in)

@@ -66,9 +66,9 @@ func New(config Config) *Images {
 	}
 }
 
-// List returns what the class's status.amis is to be; nothing when its terms
-// select no image. Answers are remembered for Config.Refresh, unless the class's
-// spec or the cluster's version changes. The caller owns the result. An
+// List returns the value for the class's status.amis; nothing if its terms
+// select no image. Answers are remembered for Config.Refresh, unless the
+// class's spec or the cluster's version changes. The caller owns the result. An
 // *UnsupportedAliasError is final; after any other error the status stays.
 func (i *Images) List(ctx context.Context, class *awsv1.EC2NodeClass) ([]awsv1.AMI, error) {
 	kubernetes := i.config.Kubernetes()

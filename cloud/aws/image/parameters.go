@@ -22,8 +22,8 @@ const (
 	ownTTL       = 5 * time.Minute // of users'
 )
 
-// parameters are the values of SSM's parameters, as long as they are believed.
-// May be used concurrently.
+// parameters caches the values of SSM parameters. It is safe for concurrent
+// use.
 type parameters struct {
 	ssm   client.SSM
 	clock clock.PassiveClock
@@ -79,8 +79,8 @@ func (p *parameters) keep(name string, v value) {
 	p.known[name] = v
 }
 
-// mutable returns the values of parameters that may change, sorted, and forgets
-// all that are believed no more.
+// mutable returns the values of parameters that can change, sorted, and drops
+// all that have expired.
 func (p *parameters) mutable() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -67,8 +67,8 @@ func oneByOne(ids []string, call func(ids []string) error, failed map[string]err
 	})
 }
 
-// overloaded reports whether more calls would make matters worse: EC2 throttles,
-// takes the blame, or has not answered.
+// overloaded reports whether more calls would do harm: EC2 throttles, has a
+// fault of its own, or has not answered.
 func overloaded(err error) bool {
 	return client.RateLimited(err) || client.ServerFault(err) || client.Code(err) == ""
 }

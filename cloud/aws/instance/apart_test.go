@@ -24,9 +24,9 @@ func fleetOf(n int) []string {
 	return ids
 }
 
-// TestApart plays EC2's errors to calls for 500 instances, and counts the calls
+// TestBatchErrorsAreSplitByInstance plays EC2's errors to calls for 500 instances, and counts the calls
 // that are made until each instance has its answer.
-func TestApart(t *testing.T) {
+func TestBatchErrorsAreSplitByInstance(t *testing.T) {
 	ids := fleetOf(500)
 	unknown, malformed := []string{ids[3], ids[77], ids[499]}, ids[11]
 	rejects := func(bad []string, code, format string) func([]string) error {
@@ -92,7 +92,8 @@ func TestApartThrottledOnTheWay(t *testing.T) {
 }
 
 // TestThrottledTogether covers callers: of many that ask at once while EC2
-// throttles, none is told that its instance is gone, and EC2 is asked once.
+// throttles, none gets the error that its instance is gone, and EC2 is asked
+// once.
 func TestThrottledTogether(t *testing.T) {
 	for operation, act := range map[string]func(*testing.T, *stage, string) error{
 		"DescribeInstances":  func(t *testing.T, s *stage, id string) error { _, err := s.Read(t.Context(), id); return err },

@@ -102,8 +102,8 @@ func TestCrashOfABatch(t *testing.T) {
 	}
 }
 
-// Of seven claims of which two were deleted while nobody watched, five take
-// instances; the other two instances are nobody's.
+// Of seven claims of which two were deleted while no one watched, five take
+// instances; the other two instances are no one's.
 func TestCrashWithClaimsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		all := orders(7)
@@ -175,8 +175,8 @@ func TestTagSettles(t *testing.T) {
 }
 
 // The instance of a launch whose answer was lost may belong to a claim that is
-// looking; it is not taken for nobody's meanwhile.
-func TestLookingProtects(t *testing.T) {
+// looking; it is not taken for no one's meanwhile.
+func TestInstanceOfOpenClaimIsNotAnOrphan(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		o := order("claim", model.OnDemand)
 		s.ec2.lose = 1

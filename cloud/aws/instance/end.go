@@ -18,8 +18,8 @@ import (
 	"karpenter/cloud/batch"
 )
 
-// End has an instance terminated. Nil means that this is under way; the error is
-// a cloud.NotFoundError when the instance is gone.
+// End terminates an instance. Nil means that the termination is in progress;
+// the error is a cloud.NotFoundError if the instance is gone.
 func (s *Instances) End(ctx context.Context, id string) error {
 	i, err := s.Read(ctx, id)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Instances) terminateAll(ctx context.Context, ids []string) []batch.Answ
 	return answers
 }
 
-// refusal is why an instance was not ended; nil if it was.
+// refusal returns why an instance was not terminated, or nil if it was.
 func refusal(id string, ended bool, err error) error {
 	switch {
 	case client.NotFound(err):

@@ -30,9 +30,9 @@ const (
 	notInZone         = "is not supported in your requested Availability Zone" // in the message
 )
 
-// soldOut reports whether the error says that there is nothing left of what was
-// asked for, so that asking for something else may help. A type may be listed in
-// a zone where EC2 does not launch it, mostly on the spot market.
+// soldOut reports whether the error means that the requested capacity is not
+// available, so that another request can succeed. A type may be listed in a
+// zone where EC2 does not launch it, mostly on the spot market.
 func soldOut(code, message string) bool {
 	return code == badFleet && strings.Contains(message, notInZone) || slices.Contains([]string{
 		"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity",
@@ -41,7 +41,7 @@ func soldOut(code, message string) bool {
 	}, code)
 }
 
-// fleetError is what callers without an instance are told.
+// fleetError returns the error for callers without an instance.
 func fleetError(out *ec2.CreateFleetOutput) error {
 	if len(out.Errors) == 0 {
 		return fmt.Errorf("fleet %s: too few instances returned", aws.ToString(out.FleetId))
@@ -69,7 +69,7 @@ func templateMissing(err error) bool {
 	return err != nil && !cloud.IsInsufficientCapacity(err) && strings.Contains(err.Error(), noTemplate)
 }
 
-// note remembers and counts what a fleet's errors tell about the future.
+// note records and counts the errors of a fleet that matter for later launches.
 func (s *Instances) note(failures []types.CreateFleetError, items []*item, subnets map[string]string) {
 	order, noRole := items[0].order, false
 	for _, e := range failures {
@@ -118,7 +118,7 @@ func failureOf(e *types.CreateFleetError, order *template.Want, subnets map[stri
 	return f
 }
 
-// shortOf notes what is sold out. A subnet without addresses is the subnet's
+// shortOf notes what is out of capacity. A subnet without addresses is the subnet's
 // fault, not that of the type: another one in the zone may have some.
 func (s *Instances) shortOf(f *failure, order *template.Want) {
 	now := s.config.Clock.Now()
@@ -146,8 +146,8 @@ func (s *Instances) shortOf(f *failure, order *template.Want) {
 	}
 }
 
-// launchFailed counts a failure. What has no name of its own goes by EC2's, such as
-// InsufficientInstanceCapacity.
+// launchFailed counts a failure, by its own reason or else by EC2's code, such
+// as InsufficientInstanceCapacity.
 func (m *Metrics) launchFailed(f *failure) {
 	reason, _ := client.Reason(f.code + ": " + f.message)
 	if reason == client.LaunchFailed && f.code != "" {

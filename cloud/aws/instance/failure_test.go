@@ -32,7 +32,7 @@ func failing(s *stage, o *template.Want, failures ...types.CreateFleetError) err
 	return err
 }
 
-// gone reports what is remembered as sold out, of m5.large.
+// gone reports what is remembered as out of capacity, of m5.large.
 func gone(s *stage, group, partition string) []string {
 	var out []string
 	for _, capacityType := range []string{model.OnDemand, model.Spot} {
@@ -92,7 +92,7 @@ func TestSubnetWithoutAddresses(t *testing.T) {
 	})
 }
 
-// spec 65/64: without the role for spot, all spot is sold out and the user told.
+// spec 65/64: without the role for spot, all spot is out of capacity and the user told.
 func TestNoSpotRole(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		err := failing(s, order("claim", model.Spot), fleetFailure("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no", "m5.large", "zone-a"))
@@ -190,7 +190,7 @@ func TestFleetQuota(t *testing.T) {
 	})
 }
 
-// A fleet without instances and without errors is told as what it is, and tried
+// A fleet without instances and without errors is reported as that, and tried
 // again.
 func TestNothingReturned(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
@@ -241,7 +241,7 @@ karpenter_cloudprovider_instance_launch_failures_total{capacity_type="on-demand"
 	})
 }
 
-// Errors of the call itself, of launch templates and of classes are told by
+// Errors of the call itself, of launch templates and of classes are reported by
 // reason.
 func TestReasons(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
@@ -249,7 +249,7 @@ func TestReasons(t *testing.T) {
 		_, err := s.create(order("throttled", model.OnDemand))
 		check(t, "throttled", reasonOf(err), "RequestLimitExceeded")
 		if _, err = s.create(order("throttled", model.OnDemand)); reasonOf(err) != "RequestLimitExceeded" {
-			t.Errorf("again: %v", err) // it was refused for sure, so nothing is looked for
+			t.Errorf("again: %v", err) // it was rejected for sure, so nothing is looked for
 		}
 		s.templates.fail = apiError("UnauthorizedOperation")
 		_, err = s.create(order("templates", model.OnDemand))
@@ -266,8 +266,8 @@ func TestReasons(t *testing.T) {
 	})
 }
 
-// More instances than were asked for are nobody's.
-func TestSurplus(t *testing.T) {
+// More instances than were asked for are no one's.
+func TestFleetWithTooManyInstances(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		o := order("claim", model.OnDemand)
 		if _, err := s.create(o); err != nil {

@@ -42,7 +42,7 @@ type stage struct {
 	subnets   *subnets
 	reserved  *reservations
 	short     *shortage.Log
-	noRole    []string // claims whose users were told
+	noRole    []string // claims with an event for their users
 
 	mu     sync.Mutex
 	claims map[string]Claim

@@ -42,13 +42,13 @@ type Instance struct {
 	Described bool
 }
 
-// Ending reports whether the instance is going away for good.
+// Ending reports whether the instance is going away permanently.
 func (i *Instance) Ending() bool {
 	return i.State == types.InstanceStateNameShuttingDown || i.State == types.InstanceStateNameTerminated
 }
 
-// described returns the instance as EC2 describes it. Reservations are told
-// only if they are used, else their instances count as on demand.
+// described returns the instance as EC2 describes it. Reservations are included
+// only if they are used; otherwise their instances count as on demand.
 func described(in *types.Instance, reservations bool) *Instance {
 	out := &Instance{
 		ID: aws.ToString(in.InstanceId), Type: string(in.InstanceType), ImageID: aws.ToString(in.ImageId), SubnetID: aws.ToString(in.SubnetId),
@@ -81,8 +81,9 @@ func described(in *types.Instance, reservations bool) *Instance {
 	return out
 }
 
-// bought says how. An instance that runs in an open reservation without having
-// asked for it may leave it at any time, so it counts as on demand.
+// bought returns the capacity type. An instance that runs in an open
+// reservation without naming it can leave it at any time, so it counts as on
+// demand.
 func (i *Instance) bought(in *types.Instance, reservations bool) {
 	asked := in.CapacityReservationSpecification != nil &&
 		in.CapacityReservationSpecification.CapacityReservationPreference == types.CapacityReservationPreferenceCapacityReservationsOnly

@@ -26,7 +26,7 @@ import (
 // Settling is how long EC2 may take to show what it has started.
 const Settling = 20 * time.Second
 
-// Config is what Instances work with. Everything is required but what says
+// Config configures Instances. All fields are required unless the comment says
 // otherwise.
 type Config struct {
 	EC2     client.EC2
@@ -37,10 +37,10 @@ type Config struct {
 	// ReservedCapacity says whether the feature gate is on.
 	ReservedCapacity bool
 	// Shifted reports whether traffic is shifted away from the zone with an ID.
-	// Nothing is changed there, and what was known of it last goes on to hold.
-	// Nil means there are no shifts.
+	// Nothing is changed in such a zone, and its last known state is used. Nil
+	// means there are no shifts.
 	Shifted func(zoneID string) bool
-	// Claims returns the NodeClaims there are, past any cache.
+	// Claims returns all NodeClaims, read from the API server.
 	Claims func(context.Context) ([]Claim, error)
 	Launch LaunchConfig
 }
@@ -96,11 +96,11 @@ func (s *Instances) Get(ctx context.Context, id string) (*Instance, error) {
 	return s.Read(ctx, id)
 }
 
-// Fresh reports whether the instance was launched a moment ago and EC2 may not
-// show it yet: asking for it would be in vain.
+// Fresh reports whether the instance was launched a moment ago, so that EC2 may
+// not show it yet.
 func (s *Instances) Fresh(id string) bool { return s.launches.unseen(id) }
 
-// Read is Get of what EC2 says now, but for zones that are shifted away from.
+// Read is like Get, but asks EC2, except for zones with a zonal shift.
 func (s *Instances) Read(ctx context.Context, id string) (*Instance, error) {
 	known := s.known(id)
 	if s.shifted(known) {
@@ -146,8 +146,8 @@ func (s *Instances) forget(id string) {
 	s.ended(was)
 }
 
-// ended gives a reservation back the place of an instance that is gone. It is
-// for the one who takes the instance, which may be nil, out of the cache.
+// ended frees the place of a terminated instance in its reservation. Call it
+// when the instance, which may be nil, is removed from the cache.
 func (s *Instances) ended(was *Instance) {
 	if was != nil && was.ReservationID != "" {
 		s.config.Launch.Reservations.Ended(was.ReservationID)

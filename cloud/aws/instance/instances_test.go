@@ -40,7 +40,7 @@ func terminated(i *types.Instance) {
 
 // spec 65/138: a terminated instance is not found, and one that is on its way
 // out is not terminated again.
-func TestGone(t *testing.T) {
+func TestTerminatedInstanceNotFound(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		ids := launched(s, 1)
 		if err := s.End(t.Context(), ids[0]); err != nil {
@@ -103,7 +103,7 @@ func TestUnknownAmongOthers(t *testing.T) {
 }
 
 // EC2 does not show a new instance: it is there nevertheless, but is not taken
-// to be there for ever.
+// to be there forever.
 func TestNotShownYet(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		s.ec2.delay = 5 * Settling
@@ -184,7 +184,7 @@ func TestEndTogether(t *testing.T) {
 	}
 }
 
-func TestEndRefused(t *testing.T) {
+func TestTerminateInstanceDenied(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *stage) {
 		ids := launched(s, 1)
 		s.ec2.refuse["TerminateInstances"] = apiError("UnauthorizedOperation")

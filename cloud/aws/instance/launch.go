@@ -34,12 +34,12 @@ type LaunchConfig struct {
 	Subnets      Subnets
 	Reservations Reservations
 	Shortages    *shortage.Log
-	// SpotRefused tells the user that the account may not use spot capacity as
-	// it lacks a role. Nil means that nobody is told.
+	// SpotRefused publishes that the account cannot use spot capacity because
+	// it lacks a role. Nil means that nothing is published.
 	SpotRefused func(*karpenterv1.NodeClaim)
 }
 
-// Templates are the launch templates there are; template.Templates does.
+// Templates creates launch templates; template.Templates implements it.
 type Templates interface {
 	// Ensure returns the templates for an order, and makes those that are not
 	// there.
@@ -52,26 +52,28 @@ type Templates interface {
 type Subnets interface {
 	// Take picks a subnet in each zone and takes the addresses needed, by zone.
 	Take(subnets []awsv1.Subnet, need map[string]int64) *network.Pick
-	// Settle ends that: subnets in which no machine has landed get theirs back.
+	// Settle ends the reservation of addresses: subnets without a launched
+	// instance get theirs back.
 	Settle(pick *network.Pick, landed ...string)
-	// Free returns how many addresses are left of those that EC2 told of; less
-	// than none when more have been taken.
+	// Free returns how many addresses are left of those that EC2 reported. It
+	// is negative if more have been reserved.
 	Free(id string) int64
 	// Exhausted notes that a subnet has no free address.
 	Exhausted(id string)
 }
 
-// Reservations count what capacity reservations have left; reservation.Counts
-// does.
+// Reservations counts the remaining capacity of capacity reservations;
+// reservation.Counts implements it.
 type Reservations interface {
 	Launched(id string, at time.Time)
 	Ended(id string)
 	Exhausted(id string)
 }
 
-// Start takes over what an earlier process left; see the package's description.
-// It is for the process that begins to launch. Without it, the first launch does
-// the same, and takes claims made in between for older ones.
+// Start takes over the launches of an earlier process; see the package's
+// description. Call it when the process begins to launch. Otherwise the first
+// launch does the same, and treats claims that were created in between as older
+// ones.
 func (s *Instances) Start(ctx context.Context) error {
 	if s.launches.begun() {
 		return nil
@@ -94,8 +96,8 @@ func (s *Instances) Start(ctx context.Context) error {
 	}
 }
 
-// Of returns the instance that was started for the claim already, nil if there
-// is none. The error is a cloud.CreateError while that cannot be told.
+// Of returns the instance that was launched for the claim before, or nil if
+// there is none. It returns a cloud.CreateError while that is unknown.
 func (s *Instances) Of(ctx context.Context, claim Claim) (*Instance, error) {
 	if err := s.Start(ctx); err != nil {
 		return nil, err
@@ -121,13 +123,14 @@ func (s *Instances) Of(ctx context.Context, claim Claim) (*Instance, error) {
 	return nil, nil
 }
 
-// ClaimOf returns the claim of an instance: the one that it was started for, or
-// one of several that may still get it. Without UID there is none, or nobody
-// knows; the name is then that of the instance's tag, if it has one.
+// ClaimOf returns the claim of an instance: the one that it was launched for,
+// or one of several that may still get it. If the claim is unknown or does not
+// exist, the UID is empty, and the name comes from the instance's tag, if it
+// has one.
 func (s *Instances) ClaimOf(i *Instance) Claim { return s.launches.claimOf(i) }
 
-// Launch starts an instance. Of must have said that there is none for the claim,
-// and only one launch for a claim may be under way. The errors are those of
+// Launch launches an instance. Call it only if Of has returned none for the
+// claim, and not twice for a claim at the same time. The errors are those of
 // cloud.Provider.
 func (s *Instances) Launch(ctx context.Context, order *template.Want) (*Instance, error) {
 	const tries = 2 // as a template may have been deleted by someone else
@@ -153,7 +156,8 @@ func (s *Instances) Launch(ctx context.Context, order *template.Want) (*Instance
 	return i, nil
 }
 
-// explained makes an error that has no kind yet one that users can read.
+// explained turns other errors into a CreateError with a reason and a message
+// for users.
 func explained(err error) error {
 	if cloud.IsNodeClassNotReady(err) || cloud.IsInsufficientCapacity(err) || cloud.IsCreateError(err) {
 		return err
@@ -212,9 +216,9 @@ func (s *Instances) launchParts(ctx context.Context, parts [][]*item, halved int
 	return out
 }
 
-// launchPart launches with one fleet, in one subnet of each zone. Where that is
-// too small for all and there is another, each half gets a fleet and subnets of
-// its own.
+// launchPart launches with one fleet, in one subnet of each zone. If a subnet
+// is too small for all and there is another one, each half gets its own fleet
+// and subnets.
 func (s *Instances) launchPart(ctx context.Context, items []*item, halved int) map[*item]batch.Answer[*Instance] {
 	const mostHalved = 3
 	class := items[0].order.Class
@@ -230,8 +234,8 @@ func (s *Instances) launchPart(ctx context.Context, items []*item, halved int) m
 	return s.launchFleet(ctx, items, pick)
 }
 
-// overdrawn reports whether a subnet was picked that has too few addresses, and
-// there is one in the zone with more.
+// overdrawn reports whether a picked subnet has too few addresses, and another
+// subnet in the zone has more.
 func (s *Instances) overdrawn(pick *network.Pick, class *awsv1.EC2NodeClass) bool {
 	return slices.ContainsFunc(class.Status.Subnets, func(other awsv1.Subnet) bool {
 		picked, ok := pick.Subnets[other.Zone]

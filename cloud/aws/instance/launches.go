@@ -36,7 +36,7 @@ type launches struct {
 	started  bool
 	held     map[string]*holding          // by instance
 	of       map[apitypes.UID]string      // instance by claim: held turned round
-	open     map[apitypes.UID]opened      // claims that may have an instance nobody knows of
+	open     map[apitypes.UID]opened      // claims that may have an instance no one knows of
 	flying   map[apitypes.UID]Claim       // claims that EC2 is being asked for instances for
 	attempts map[apitypes.UID]attemptNote // launches that are known to have failed
 }
@@ -57,8 +57,8 @@ type attemptNote struct {
 	last  time.Time
 }
 
-// begin takes over what an earlier process left: claims with an instance hold
-// it, those without are open.
+// begin takes over the launches of an earlier process: claims with an instance
+// hold it, and claims without one are open.
 func (l *launches) begin(claims []Claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +106,7 @@ func (l *launches) openFor(uid apitypes.UID) (time.Duration, bool) {
 	return o.since.Add(Settling).Sub(l.clock.Now()), ok
 }
 
-// take notes that EC2 is being asked for instances for the claims.
+// take records that EC2 is being asked for instances for the claims.
 func (l *launches) take(claims []Claim) (attempts []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,8 +184,9 @@ func (l *launches) goneLocked(id string) {
 	}
 }
 
-// settle has open claims take what was started for them, from a full list of
-// instances that was begun at a time, and forgets what is over.
+// settle assigns instances to the open claims that they were launched for, from
+// a full list of instances that was begun at a time, and drops entries that are
+// no longer needed.
 func (l *launches) settle(list []*Instance, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,7 +232,7 @@ func isFor(i *Instance, claim Claim) bool {
 	return names(i.Tags, claim.UID)
 }
 
-// claimOf returns the claim of the instance. For one that nobody holds yet it is
+// claimOf returns the claim of the instance. For one that no one holds yet it is
 // a claim that may still get it; the UID is empty when there is none.
 func (l *launches) claimOf(i *Instance) Claim {
 	l.mu.Lock()
@@ -288,8 +289,9 @@ func names(tags map[string]string, uid apitypes.UID) bool {
 	return false
 }
 
-// shortened is nine characters that stand for a UID, 54 bits of its hash: in a
-// cluster with a million claims two are alike once in 36,000.
+// shortened returns nine characters for a UID, 54 bits of its hash. In a
+// cluster with a million claims, the chance that any two are equal is 1 in
+// 36,000.
 func shortened(uid apitypes.UID) string {
 	const characters = 9
 	sum := sha256.Sum256([]byte(uid))

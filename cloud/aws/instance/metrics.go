@@ -4,7 +4,7 @@ package instance
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics counts what EC2 refused.
+// Metrics counts what EC2 rejected.
 type Metrics struct {
 	launchFailures *prometheus.CounterVec
 	endFailures    *prometheus.CounterVec

@@ -22,9 +22,9 @@ import (
 	"karpenter/model"
 )
 
-// request returns the fleet for one instance of the order, but for what is
-// chosen when it is known how many are asked for at once: subnets, and the tags
-// that name the claims. It is nil when no template has anything to launch.
+// request returns the fleet for one instance of the order, without the parts
+// that depend on the number of instances: subnets, and the tags that name the
+// claims. It is nil when no template has anything to launch.
 func request(order *template.Want, templates []template.Template, tags map[string]string) *ec2.CreateFleetInput {
 	in := &ec2.CreateFleetInput{
 		Type: types.FleetTypeInstant,
@@ -65,9 +65,10 @@ func request(order *template.Want, templates []template.Template, tags map[strin
 	return in
 }
 
-// allocation says how EC2 chooses among the overrides. Prices that are not EC2's
-// it can only go by as priorities. For spot, amounts that differ from node to node
-// are no reason to give up EC2's weighing of price against interruption.
+// allocation sets how EC2 chooses among the overrides. EC2 does not know prices
+// from other sources, so these become priorities. For spot, extra costs that
+// differ between nodes do not replace EC2's own choice by price and risk of
+// interruption.
 func allocation(in *ec2.CreateFleetInput, overlaid, ownPrices bool) {
 	switch in.TargetCapacitySpecification.DefaultTargetCapacityType {
 	case types.DefaultTargetCapacityTypeSpot:

@@ -69,7 +69,7 @@ func TestRequest(t *testing.T) {
 	})
 }
 
-// How EC2 is told to choose, and of what, by how capacity is bought.
+// The allocation strategy and the alternatives of a fleet, by capacity type.
 func TestMarkets(t *testing.T) {
 	reserved := func(kind, interruptible string) *cloud.InstanceType {
 		o := cloudtest.Offering("zone-a", model.Reserved, 0.001)

@@ -25,14 +25,14 @@ const (
 )
 
 const (
-	windowsPods = 110 // of a kubelet that is told nothing
+	windowsPods = 110 // of a kubelet without a setting
 	hostPods    = 2   // on the host's network: aws-node and kube-proxy
 	arm64MiB    = 64  // of memory that arm64 machines advertise and do not show
 	gibibyte    = 1 << 30
 	mebibyte    = 1 << 20
 )
 
-// capacity holds every resource a type can have, so that none is unknown.
+// capacity returns every resource that a type can have, with 0 if it has none.
 func (s *sizing) capacity(pods int64, disk resource.Quantity) corev1.ResourceList {
 	gpus := s.facts.GpuInfo.Gpus
 	neurons, cores := s.neuron()
@@ -95,7 +95,7 @@ func (s *sizing) efas() int64 {
 	return n
 }
 
-// estimatedMemory is what a node of the type should see, in bytes.
+// estimatedMemory returns the estimated memory of a node of the type, in bytes.
 func (s *sizing) estimatedMemory() int64 {
 	mib := s.facts.MemoryInfo.SizeInMiB
 	if a := s.facts.ProcessorInfo.SupportedArchitectures; len(a) > 0 && a[0] == "arm64" {
@@ -104,7 +104,7 @@ func (s *sizing) estimatedMemory() int64 {
 	return max(0, mib-int64(math.Ceil(float64(mib)*s.cluster.MemoryOverhead))) * mebibyte
 }
 
-// memory is what nodes were seen to have, or else the estimate.
+// memory returns the observed memory of nodes, or else the estimate.
 func (s *sizing) memory() int64 {
 	if s.facts.MemoryBytes > 0 {
 		return s.facts.MemoryBytes
@@ -112,7 +112,7 @@ func (s *sizing) memory() int64 {
 	return s.estimatedMemory()
 }
 
-// disk is the size of what holds pods' ephemeral storage.
+// disk returns the size of the disk for the ephemeral storage of pods.
 func (s *sizing) disk() resource.Quantity {
 	if local := s.facts.InstanceStorageInfo; s.class.RAID0 && local != nil && local.TotalSizeInGB > 0 {
 		return *resource.NewQuantity(local.TotalSizeInGB*1e9, resource.DecimalSI)
@@ -152,7 +152,7 @@ func (s *sizing) pods() int64 {
 	return pods
 }
 
-// defaultPods is how many it takes when the kubelet is told nothing else.
+// defaultPods returns the number of pods if the kubelet has no other setting.
 func (s *sizing) defaultPods() int64 {
 	if s.traits.eniPods {
 		return s.eniPods(s.cluster.ReservedENIs)
@@ -160,9 +160,9 @@ func (s *sizing) defaultPods() int64 {
 	return windowsPods
 }
 
-// eniPods is how many pods get an address of their own, or need none, when so
-// many network interfaces of the default card are not for pods. Interfaces for
-// EFA only have no addresses.
+// eniPods returns how many pods get an address of their own, or need none, if
+// this number of network interfaces of the default card is reserved. Interfaces
+// for EFA only have no addresses.
 func (s *sizing) eniPods(reserved int64) int64 {
 	network := &s.facts.NetworkInfo
 	card := cardOf(network, network.DefaultNetworkCardIndex)

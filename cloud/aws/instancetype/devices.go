@@ -33,12 +33,12 @@ func RequestsEFA(claim *v1.NodeClaim) bool {
 	return asked.Sign() > 0 || slices.Contains(claim.RequestedDRADrivers(), DriverEFA)
 }
 
-// Sharing is whether claims share GPUs, as the driver is configured. The zero value
-// is that they do not.
+// Sharing is the configuration of the driver for sharing GPUs between claims.
+// The zero value is no sharing.
 type Sharing struct {
 	Shared bool
-	// Whole says that a claim which does not say how much memory it needs gets all
-	// of it; else it gets a share of the GPU without any memory to itself.
+	// Whole gives a claim without a memory request all of the memory. Otherwise
+	// such a claim shares the GPU without reserved memory.
 	Whole  bool
 	Shares int64 // of a GPU, one for a claim unless it asks for more; 0 = any number
 }

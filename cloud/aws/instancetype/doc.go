@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package instancetype says what EC2 instance types are to Kubernetes: the
-// labels of their nodes, what they hold, what of it pods can use, and how they
-// can be bought. It computes with values only; calls to AWS are made elsewhere.
+// Package instancetype describes EC2 instance types for Kubernetes: the labels
+// of their nodes, their capacity, what pods can use of it, and their offerings.
+// It computes with values only; other packages make the calls to AWS.
 //
-// New makes a type of what is known of it (Facts), of the node class (Class) and
-// of the cluster (Cluster). Its result depends on nothing else, so equal inputs
-// may share one. Offerings is apart, as prices and what is sold out change while
-// types do not.
+// New makes a type from facts about it (Facts), about the node class (Class)
+// and about the cluster (Cluster). Its result depends on nothing else, so equal
+// inputs can share one result. Offerings is a separate function, because prices
+// and capacity change while types do not.
 //
 // # Pods and network interfaces
 //

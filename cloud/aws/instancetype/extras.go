@@ -99,7 +99,7 @@ type disk struct {
 	assumed          bool
 }
 
-// assumedGiB is the size of volumes of which nothing says how large they are.
+// assumedGiB is the size of volumes of unknown size.
 const assumedGiB = 20
 
 // volumes are those of the class, or, if it has none, of its AMI family. The AMI

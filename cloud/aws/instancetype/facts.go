@@ -33,7 +33,7 @@ type Cluster struct {
 	EFADevices     bool    // types have the devices that the driver dra.net publishes
 }
 
-// Class is everything of an EC2NodeClass that its instance types depend on.
+// Class has the parts of an EC2NodeClass that its instance types depend on.
 type Class struct {
 	Family               awsv1.AMIFamily
 	Kubelet              Kubelet
@@ -62,8 +62,9 @@ type PlacementGroup struct {
 	Partitions int    // > 0 for strategy partition
 }
 
-// Kubelet is what of the kubelet's configuration decides how much pods can use.
-// Soft evictions do not: they only make pods leave early.
+// Kubelet has the parts of the kubelet's configuration that decide how much
+// pods can use. Soft eviction thresholds are not among them: they only evict
+// pods early.
 type Kubelet struct {
 	MaxPods        *int64              // nil = what the family allows
 	PodsPerCore    int64               // 0 = no limit
@@ -72,9 +73,9 @@ type Kubelet struct {
 	EvictionHard   map[string]string // signal → quantity or percentage
 }
 
-// NewClass returns the class as its spec and status say. What of the kubelet's
-// configuration is no number or quantity, such as an expression, is left out:
-// then the family's defaults hold, unless Formulas say better.
+// NewClass returns the class from its spec and status. Kubelet settings that
+// are not numbers or quantities, such as expressions, are left out: the
+// defaults of the family apply, unless Formulas replace them.
 func NewClass(c *awsv1.EC2NodeClass, group *PlacementGroup) *Class {
 	out := &Class{
 		Family:             c.AMIFamily(),

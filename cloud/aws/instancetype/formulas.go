@@ -17,16 +17,16 @@ import (
 	"karpenter/cloud/aws/expression"
 )
 
-// Formulas are what of a node class's kubelet configuration depends on the
-// instance type. The nil Formulas change nothing.
+// Formulas are the expressions in the kubelet configuration of a node class,
+// which depend on the instance type. Nil Formulas change nothing.
 type Formulas struct {
 	maxPods *expression.Expression // nil = a number or nothing
 	kube    map[corev1.ResourceName]*expression.Expression
 	system  map[corev1.ResourceName]*expression.Expression
 }
 
-// NewFormulas compiles the expressions of a configuration, or says everything
-// that is wrong with them.
+// NewFormulas compiles the expressions of a configuration, or returns
+// everything that is wrong with them.
 func NewFormulas(l *expression.Language, config awsv1.KubeletConfiguration) (*Formulas, error) {
 	f := &Formulas{
 		kube:   map[corev1.ResourceName]*expression.Expression{},
@@ -52,10 +52,10 @@ func NewFormulas(l *expression.Language, config awsv1.KubeletConfiguration) (*Fo
 	return f, errors.Join(errs...)
 }
 
-// Apply returns the class with the formulas worked out for the type. What is
-// reserved by a formula without a usable result is left out and said in
-// dropped, so that the family's default holds; without a usable number of pods
-// there is no answer.
+// Apply returns the class with the formulas evaluated for the type.
+// Reservations whose formula has no usable result are left out and listed in
+// dropped, so that the default of the family applies. Without a usable number
+// of pods, there is no result.
 func (f *Formulas) Apply(class *Class, facts *Facts, cluster *Cluster) (out *Class, dropped, err error) {
 	if f == nil {
 		return class, nil, nil

@@ -38,7 +38,7 @@ func TestFormulas(t *testing.T) {
 		fields  map[string]string
 		figure  func(*cloud.InstanceType) int64
 		want    int64
-		dropped string // part of what is said
+		dropped string // part of the message
 	}{
 		{"spec 65/28 cpu", map[string]string{"kubeReserved": `{"cpu":"vcpus * 30"}`}, kubeCPU, 60, ""},
 		{"spec 65/28 rounded up", map[string]string{"kubeReserved": `{"cpu":"70 + vcpus"}`}, kubeCPU, 80, ""},

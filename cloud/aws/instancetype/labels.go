@@ -17,8 +17,8 @@ import (
 )
 
 // requirements are the labels of the type's nodes, each with the values it may
-// have. A label without any is said not to exist; without any operating system,
-// zone or way to buy it, no node can be of the type.
+// have. A label without values has the operator DoesNotExist. Without an
+// operating system, a zone or a capacity type, no node can be of the type.
 func (s *sizing) requirements() model.Requirements {
 	d := &s.facts.Description
 	all := []model.Requirement{

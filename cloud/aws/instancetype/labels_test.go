@@ -122,7 +122,7 @@ func TestSeveralGPUs(t *testing.T) {
 	}
 }
 
-// spec 65/54: labels of local disks can be compared, demanded and refused.
+// spec 65/54: labels of local disks can be compared, demanded and rejected.
 func TestLocalDisks(t *testing.T) {
 	w, key := newWorld(t), awsv1.InstanceLocalNVMELabelKey
 	for _, c := range []struct {

@@ -10,9 +10,9 @@ import (
 // memoryTTL is how long it is remembered what nodes have.
 const memoryTTL = 60 * 24 * time.Hour
 
-// Memory remembers how much memory nodes have, by type and by image: kernels
-// differ in what they keep. Of several nodes the smallest counts. Its zero value
-// is empty and ready; it may be used concurrently.
+// Memory remembers how much memory nodes have, by type and by image, because
+// kernels reserve different amounts. The smallest of several nodes counts. Its
+// zero value is empty and ready; it may be used concurrently.
 type Memory struct {
 	mu       sync.Mutex
 	seen     map[memoryKey]sight
@@ -27,7 +27,7 @@ type sight struct {
 	until time.Time
 }
 
-// Saw takes note of the memory in bytes of a node that runs the image.
+// Saw records the memory in bytes of a node that runs the image.
 func (m *Memory) Saw(instanceType, image string, bytes int64, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,7 @@ type sizing struct {
 	traits  traits
 }
 
-// New returns the type as nodes of the class have it, without offerings.
+// New returns the type for nodes of the class, without offerings.
 func New(facts *Facts, class *Class, cluster *Cluster) *cloud.InstanceType {
 	s := &sizing{facts, class, cluster, traitsOf(class.Family)}
 	pods, disk := s.pods(), s.disk()
@@ -37,8 +37,9 @@ func New(facts *Facts, class *Class, cluster *Cluster) *cloud.InstanceType {
 	}
 }
 
-// Supported reports whether instances of the type can be started as the class
-// demands. A type that cannot stays listed, with nothing of it available.
+// Supported reports whether instances of the type can be launched with the
+// settings of the class. An unsupported type stays listed, without available
+// offerings.
 func Supported(facts *Facts, class *Class) bool {
 	family, _ := split(facts.InstanceType)
 	switch {
@@ -89,7 +90,7 @@ func cardOf(network *ec2.NetworkInfo, index int) *ec2.NetworkCard {
 type traits struct {
 	windowsBuild    string // "" for Linux
 	eniPods         bool   // pods are limited by network interfaces
-	podsPerCore     bool   // the kubelet is told
+	podsPerCore     bool   // set in the kubelet's configuration
 	reservesForENIs bool   // memory is reserved for as many pods as network interfaces allow
 	device          string // holds ephemeral storage; "" = unknown
 	disk            resource.Quantity

@@ -12,15 +12,15 @@ import (
 	"karpenter/model"
 )
 
-// reservedDiscount is how much less than on demand a reservation is said to
-// cost: it is paid for already, so it comes before all else, and reservations of
-// cheaper types before those of dearer ones.
+// reservedDiscount is the factor by which a reserved offering is cheaper than
+// on demand. A reservation is paid for already, so it comes first, and
+// reservations of cheaper types come before those of more expensive ones.
 const reservedDiscount = 10_000_000
 
 // Kind is what offerings of different types have in common.
 type Kind struct{ Zone, CapacityType, Partition string }
 
-// Market is what decides about prices and what can be bought now.
+// Market has the prices, and what can be launched now.
 type Market struct {
 	// Labels are the requirements of offerings that were made for the class
 	// before; those of new kinds are added, so that equal ones are shared. They
@@ -39,16 +39,16 @@ type Market struct {
 	Left    map[string]int64 // launches left, by reservation
 }
 
-// SoldOut reports whether there is none left of what is not reserved. Partition
-// is "" for all of a placement group, or outside of any.
+// SoldOut reports whether unreserved capacity is not available. Partition is ""
+// for all of a placement group, or outside of any.
 type SoldOut func(capacityType, instanceType, zone, partition string) bool
 
-// Offerings returns the ways to buy the type: in each zone of the region on
-// demand and as spot, as far as EC2 sells it so, and in each of the class's
-// reservations for it. Those that can't be bought now are there too, not
+// Offerings returns the offerings of the type: in each zone of the region on
+// demand and as spot, if EC2 offers that, and in each of the class's
+// reservations for it. Offerings without capacity now are included as not
 // available. In a partition placement group each is offered per partition.
 //
-// A spot offering without any price is left out, as it would have none to pay.
+// A spot offering without a price is left out.
 func Offerings(facts *Facts, class *Class, market *Market) []cloud.Offering {
 	l := &listing{facts: facts, class: class, market: market, supported: Supported(facts, class)}
 	out := make([]cloud.Offering, 0, 2*len(market.Zones))
@@ -112,7 +112,7 @@ func (l *listing) soldOut(capacityType, zone, partition string) bool {
 	return l.market.SoldOut != nil && l.market.SoldOut(capacityType, l.facts.InstanceType, zone, partition)
 }
 
-// price returns what the type costs, and false when nobody knows.
+// price returns the price of the type, and false if it is unknown.
 func (l *listing) price(zone, capacityType string) (model.Price, bool) {
 	name := l.facts.InstanceType
 	price, ok := l.market.OnDemand[name]

@@ -21,7 +21,7 @@ const (
 	zoneC = "us-east-1c" // without a subnet
 )
 
-// openMarket sells everything for a dollar on demand; spot has no price yet.
+// openMarket offers everything for a dollar on demand; spot has no price yet.
 func openMarket() *instancetype.Market {
 	prices := map[string]model.Price{}
 	for _, name := range []string{
@@ -144,7 +144,7 @@ func TestOfferings(t *testing.T) {
 }
 
 // spec 65/69: reservations cost something, less than anything on demand, and
-// those of dearer types more.
+// those of more expensive types more.
 func TestReservedPrices(t *testing.T) {
 	w := newWorld(t)
 	class, market := plain(awsv1.AMIFamilyAL2023), openMarket()

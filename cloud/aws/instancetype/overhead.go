@@ -55,9 +55,9 @@ func reservedCPU(cpus int64) int64 {
 	return reserved
 }
 
-// evictionThreshold is what must stay free, or else the kubelet evicts pods.
-// Percentages are of the estimated memory even when the real one is known, so
-// that what a node has does not change what it was promised to keep free.
+// evictionThreshold returns the resources that must stay free, or else the
+// kubelet evicts pods. Percentages refer to the estimated memory even if the
+// real memory is known, so that an observation does not change the threshold.
 func (s *sizing) evictionThreshold(disk resource.Quantity) corev1.ResourceList {
 	tenth, _ := percentage("10%", disk.Value())
 	out := corev1.ResourceList{

@@ -107,7 +107,7 @@ func newWorld(t *testing.T, c *controltest.Cluster) *world {
 	return w
 }
 
-// watch makes the controllers anew.
+// watch makes the controllers again.
 func (w *world) watch() {
 	q, s := interruption.NewQueue(w.queue), interruption.NewStatuses(w.status)
 	w.Reconcilers["queue"] = loop{q.Poll, q.Register}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Kind is what a message, or a failing check, says about instances; it is the
-// reason in metrics.
+// Kind is the kind of event that a message or a failing check reports; it is
+// the reason in metrics.
 type Kind string
 
 // The kinds of messages.
@@ -55,7 +55,8 @@ type detail struct {
 // source names a kind of event, all of version 0.
 type source struct{ name, detailType string }
 
-// parsers say what events are about. One returns NoOp for what does not matter.
+// parsers returns functions that find the kind and the instances of events.
+// They return NoOp for events that don't matter.
 func parsers() map[source]func(*detail) (Kind, []string) {
 	one := func(kind Kind) func(*detail) (Kind, []string) {
 		return func(d *detail) (Kind, []string) { return kind, []string{d.InstanceID} }
@@ -90,8 +91,8 @@ func healthEvent(d *detail) (Kind, []string) {
 	return ScheduledChange, ids
 }
 
-// Parse reads the body of a message. The error says that no later attempt would
-// do better.
+// Parse reads the body of a message. After an error, another attempt is
+// useless.
 func Parse(body string) (Message, error) {
 	none := Message{Kind: NoOp}
 	if strings.TrimSpace(body) == "" {

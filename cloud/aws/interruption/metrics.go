@@ -36,7 +36,7 @@ func NewMetrics(reg prometheus.Registerer, buckets []float64) *Metrics {
 	}
 	reg.MustRegister(m.received, m.deleted, m.latency, m.unhealthy)
 	for _, kind := range []Kind{SpotInterrupted, RebalanceRecommendation, ScheduledChange, InstanceStopped, InstanceTerminated, ReservationInterrupted, NoOp} {
-		m.received.WithLabelValues(string(kind)) // from 0 on, or nobody would see the first messages as an increase
+		m.received.WithLabelValues(string(kind)) // from 0 on, or no one would see the first messages as an increase
 	}
 	return m
 }

@@ -29,8 +29,8 @@ import (
 const (
 	// batch is how many messages are received, and dealt with, at once.
 	batch = 10
-	// hidden is after how many seconds a message that was not dealt with comes
-	// again.
+	// hidden is the number of seconds after which a message that was not
+	// handled is delivered again.
 	hidden = 20
 	// patience is how many seconds a call waits for the first message.
 	patience = 20
@@ -38,16 +38,16 @@ const (
 	pause = time.Second
 )
 
-// QueueConfig is what a Queue works with. Everything is required.
+// QueueConfig configures a Queue. All fields are required.
 type QueueConfig struct {
 	SQS     client.SQS
 	Name    string // of the queue
 	Claims  *nodeclaim.Claims
 	Clock   clock.PassiveClock
 	Metrics *Metrics
-	// Shortages learn that spot capacity, or that of a reservation, is interrupted.
+	// Shortages records interruptions of spot capacity and of reservations.
 	Shortages *shortage.Log
-	// MarkRebalance has rebalance recommendations noted on NodeClaims, so that
+	// MarkRebalance records rebalance recommendations on NodeClaims, so that
 	// decisions can act on them.
 	MarkRebalance bool
 }
@@ -64,9 +64,9 @@ func NewQueue(c QueueConfig) *Queue { return &Queue{config: c} }
 // Register adds the controller to the manager.
 func (q *Queue) Register(mgr manager.Manager) error { return loop.After(mgr, "interruption", q.Poll) }
 
-// Poll waits for messages and deals with them; again is when to poll next. It
-// fails when the queue or the claims cannot be read; a message that cannot be
-// dealt with is said in the log. One call runs at a time.
+// Poll waits for messages and handles them; again is when to poll next. It
+// fails if the queue or the claims cannot be read. A message that cannot be
+// handled is logged. One call runs at a time.
 func (q *Queue) Poll(ctx context.Context) (again time.Duration, err error) {
 	began := q.config.Clock.Now()
 	messages, err := q.receive(ctx)
@@ -168,7 +168,7 @@ func (q *Queue) act(ctx context.Context, kind Kind, claim *v1.NodeClaim) error {
 	return end(ctx, q.config.Claims, claim, kind)
 }
 
-// warnings are the events that tell of messages.
+// warnings returns the Kubernetes events for the kinds of messages.
 func warnings() map[Kind]nodeclaim.Event {
 	const warning = corev1.EventTypeWarning
 	return map[Kind]nodeclaim.Event{
@@ -185,7 +185,7 @@ func unhealthy() nodeclaim.Event {
 	return nodeclaim.Event{Type: corev1.EventTypeWarning, Reason: "InstanceUnhealthy", Message: "An unhealthy warning was triggered for the instance"}
 }
 
-// end gives a claim up and says so.
+// end deletes a claim and publishes why.
 func end(ctx context.Context, c *nodeclaim.Claims, claim *v1.NodeClaim, kind Kind) error {
 	deleted, err := c.Delete(ctx, claim, string(kind))
 	if deleted {

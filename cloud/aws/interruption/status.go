@@ -45,14 +45,15 @@ type StatusAPI interface {
 	DescribeInstanceStatus(context.Context, *ec2.DescribeInstanceStatusInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceStatusOutput, error)
 }
 
-// StatusConfig is what Statuses work with. Everything is required but what says
-// otherwise.
+// StatusConfig configures Statuses. All fields are required unless the comment
+// says otherwise.
 type StatusConfig struct {
 	EC2     StatusAPI
 	Claims  *nodeclaim.Claims
 	Clock   clock.PassiveClock
 	Metrics *Metrics
-	// ObserveOnly has unhealthy instances counted and told of, and nothing else.
+	// ObserveOnly counts and reports unhealthy instances, and does nothing
+	// else.
 	ObserveOnly bool
 }
 
@@ -60,7 +61,7 @@ type StatusConfig struct {
 type Statuses struct {
 	config  StatusConfig
 	counted map[fault]bool // that last
-	refused bool           // was said
+	refused bool           // was logged
 }
 
 // fault is something wrong with an instance.
@@ -79,8 +80,8 @@ func (s *Statuses) Register(mgr manager.Manager) error {
 	return loop.After(mgr, "interruption.instancestatus", s.Check)
 }
 
-// Check gives up the claims whose instances are unhealthy; again is when to check
-// next. One call runs at a time.
+// Check deletes the claims whose instances are unhealthy; again is when to
+// check next. One call runs at a time.
 func (s *Statuses) Check(ctx context.Context) (again time.Duration, err error) {
 	found, err := s.unhealthy(ctx)
 	if client.Refused(err) {
@@ -173,8 +174,8 @@ func eventCodes() []string {
 	return out
 }
 
-// faults returns what is wrong with an instance: checks that have been failing
-// since then at least, and events that are to come.
+// faults returns the problems of an instance: checks that have been failing at
+// least since that time, and scheduled events.
 func faults(status *types.InstanceStatus, since time.Time) []Kind {
 	var out []Kind
 	if broken(status.InstanceStatus, since) {
@@ -191,8 +192,8 @@ func faults(status *types.InstanceStatus, since time.Time) []Kind {
 	return out
 }
 
-// over reports whether the event has happened, or will not. EC2 goes on to show
-// such ones for a week.
+// over reports whether the event has completed or was cancelled. EC2 shows such
+// events for another week.
 func over(e *types.InstanceStatusEvent) bool {
 	description := aws.ToString(e.Description)
 	return strings.HasPrefix(description, "[Completed]") || strings.HasPrefix(description, "[Canceled]")

@@ -10,7 +10,7 @@ import (
 	"karpenter/model"
 )
 
-// CapacityType returns how to buy: in a reservation if that can be, else as
+// CapacityType returns the capacity type to launch: reserved if possible, else
 // spot, else on demand.
 func CapacityType(candidates []Candidate, want *Want) string {
 	for _, capacityType := range []string{model.Reserved, model.Spot} {
@@ -21,7 +21,7 @@ func CapacityType(candidates []Candidate, want *Want) string {
 	return model.OnDemand
 }
 
-// Tenancy returns whether hardware is shared: it is, unless that is excluded.
+// Tenancy returns the tenancy: shared hardware, unless the claim excludes it.
 func Tenancy(want *Want) string {
 	if r, _ := want.Labels.Get(awsv1.InstanceTenancyLabelKey); r.Has(awsv1.InstanceTenancyDefault) {
 		return awsv1.InstanceTenancyDefault
@@ -84,9 +84,9 @@ func Subnets(subnets []Subnet) map[string]Subnet {
 	return out
 }
 
-// Market returns how EC2 calls what the candidates are bought as, the default
-// target capacity type of a fleet. All reserved offerings are of one kind, as
-// Narrow leaves them.
+// Market returns EC2's name for the capacity type of the candidates, which is
+// the default target capacity type of a fleet. All reserved offerings are of
+// one kind, as Narrow leaves them.
 func Market(candidates []Candidate, capacityType string) string {
 	if capacityType != model.Reserved {
 		return capacityType

@@ -90,7 +90,7 @@ func families(n int) model.Requirement {
 	return r
 }
 
-// show prints a launch: how it is bought, then the alternatives.
+// show prints a launch: its capacity type, then the alternatives.
 func show(candidates []launch.Candidate, want *launch.Want) string {
 	capacityType := launch.CapacityType(candidates, want)
 	out := []string{launch.Market(candidates, capacityType)}
@@ -173,7 +173,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-func TestNothingLeft(t *testing.T) {
+func TestLaunchWithoutCandidates(t *testing.T) {
 	large := wanting(model.Spot)
 	large.Requests[corev1.ResourceCPU] = resource.MustParse("5")
 	for _, want := range []*launch.Want{

@@ -18,8 +18,8 @@ import (
 // MaxTypes is how many instance types one launch names.
 const MaxTypes = 60
 
-// Candidate is an instance type with those of its offerings that may be bought,
-// at least one. They belong to the catalogue and are not changed.
+// Candidate is an instance type with those of its offerings that can be
+// launched, at least one. They belong to the catalogue and are not changed.
 type Candidate struct {
 	Type      *cloud.InstanceType
 	Offerings []*cloud.Offering
@@ -44,8 +44,8 @@ func (w *Want) varied() bool {
 	return slices.ContainsFunc(w.Labels, func(r model.Requirement) bool { return r.MinValues > 0 })
 }
 
-// Narrow returns what the launch may name, cheapest type first. When that is
-// nothing, why says what left nothing.
+// Narrow returns the candidates of the launch, cheapest type first. If there
+// are none, why names the filter that removed the last one.
 func Narrow(types []*cloud.InstanceType, want *Want) (out []Candidate, why string) {
 	if out = available(types, want); len(out) == 0 {
 		return nil, "no offering that is compatible and large enough is available"
@@ -58,7 +58,8 @@ func Narrow(types []*cloud.InstanceType, want *Want) (out []Candidate, why strin
 	return truncate(out, want)
 }
 
-// available keeps what agrees with the claim, is large enough and can be bought.
+// available keeps offerings that match the claim, are large enough and have
+// capacity.
 func available(types []*cloud.InstanceType, want *Want) []Candidate {
 	var out []Candidate
 	for _, t := range types {
@@ -125,8 +126,8 @@ func ofType(capacityType string) func(*cloud.Offering) bool {
 	return func(o *cloud.Offering) bool { return o.CapacityType() == capacityType }
 }
 
-// market is how a reservation is asked for; one launch can ask for one of them.
-// Lower ones are taken first at equal prices.
+// market is the way to request a reservation; a launch can use one of them. At
+// equal prices, the lower one is used.
 type market int
 
 const (
@@ -204,8 +205,8 @@ func reservedOffering(in []Candidate, want *Want) []Candidate {
 	return out
 }
 
-// exotic drops bare metal and what has devices, unless nothing else is left: a
-// pod that needs a device has left nothing else.
+// exotic drops bare metal and types with devices, unless nothing else is left.
+// If a pod needs a device, only such types are left.
 func exotic(in []Candidate, want *Want) []Candidate {
 	if want.varied() {
 		return in

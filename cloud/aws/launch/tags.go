@@ -9,9 +9,9 @@ import (
 	karpenterv1 "karpenter/api/v1"
 )
 
-// Tags returns what everything that is made in EC2 for the claim is tagged with,
-// whatever the class says of the same keys. The controller's permissions rest on
-// these tags. The map is the caller's.
+// Tags returns the tags of all EC2 resources for the claim. They override the
+// class's values for the same keys, because the controller's permissions depend
+// on them. The caller may modify the map.
 func Tags(cluster string, claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass) map[string]string {
 	out := maps.Clone(class.Spec.Tags)
 	if out == nil {

@@ -12,7 +12,7 @@ import (
 	"karpenter/cloud/aws/launch"
 )
 
-// forgotten is how long a launch may take that never says what became of it.
+// forgotten is the age after which a launch without a result is dropped.
 const forgotten = 5 * time.Minute
 
 // Pick is what a launch may use: one subnet in each zone.
@@ -58,8 +58,8 @@ func (s *Subnets) Settle(pick *Pick, landed ...string) {
 	s.account.settle(pick, landed, s.clock.Now())
 }
 
-// Exhausted notes that EC2 found no free address in the subnet: it comes last
-// until EC2 is asked for the number again.
+// Exhausted records that EC2 found no free address in the subnet. The subnet
+// comes last until EC2 is asked for the number again.
 func (s *Subnets) Exhausted(id string) { s.account.exhausted(id, s.clock.Now()) }
 
 // Free returns how many addresses the subnet has left by the account; less than
@@ -111,8 +111,8 @@ func (a *account) exhausted(id string, now time.Time) {
 	*a.stateLocked(id) = state{asked: now, full: true}
 }
 
-// counted takes EC2's numbers in, unless something newer is known. What is
-// still under way is not in them yet; neither is what was settled later.
+// counted records EC2's numbers, unless newer ones are known. They do not
+// include launches in progress, and launches that were settled later.
 func (a *account) counted(free map[string]int64, asked time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

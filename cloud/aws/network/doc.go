@@ -5,9 +5,10 @@
 //
 // # Free addresses
 //
-// EC2 says how many addresses a subnet has left, but only when it is asked, and
-// a machine takes the addresses of its pods bit by bit after it was started. So
-// a launch takes what the machine will need at least out of the account: it
-// counts from then on, until the launch says where its machine came to be (then
-// what it took elsewhere is free again) and EC2 has been asked after that.
+// EC2 returns how many addresses a subnet has left, but only on request, and an
+// instance takes the addresses of its pods gradually after its launch. So a
+// launch reserves the addresses that the instance needs at least, in every
+// subnet that it may use. When the launch reports the subnet of its instance,
+// the reservations in other subnets are released. The last one ends when EC2
+// has been asked after that.
 package network

@@ -12,10 +12,10 @@ import (
 	"karpenter/cloud/aws/network"
 )
 
-// TestLaws: whatever launches do, a subnet never has more than EC2 said less what
+// TestFreeAddressesHoldUnderRandomLaunches: whatever launches do, a subnet never has more than EC2 said less what
 // launches under way have taken; and when all are over and EC2 was asked after
 // that, it has what EC2 says.
-func TestLaws(t *testing.T) {
+func TestFreeAddressesHoldUnderRandomLaunches(t *testing.T) {
 	ids := []string{"subnet-a1", "subnet-a2", "subnet-b1"}
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -276,9 +276,9 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// TestAskedAgain: a new spec is asked about at once, an old one after the
-// refresh interval; failures are told and not remembered.
-func TestAskedAgain(t *testing.T) {
+// TestNetworkRefreshInterval: a new spec is asked about at once, an old one after the
+// refresh interval; failures are returned and not cached.
+func TestNetworkRefreshInterval(t *testing.T) {
 	f := newFixture(t)
 	groups := network.NewSecurityGroups(f.region, f.clock, time.Minute)
 	f.class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: "sg-1"}}

@@ -23,8 +23,8 @@ import (
 const (
 	// demoting is the time between two rounds of Demotion.
 	demoting = time.Minute
-	// demotionRetry is when a round follows one that somebody else's change of
-	// the same object has cut short.
+	// demotionRetry is the time until the next round after a conflict with
+	// another client.
 	demotionRetry = time.Second
 )
 
@@ -46,7 +46,7 @@ func (d *Demotion) Register(mgr manager.Manager) error {
 }
 
 // Round relabels what is not reserved any more; again is when to do so next. EC2
-// is asked only if anything is labelled as reserved.
+// is asked only if anything is labeled as reserved.
 func (d *Demotion) Round(ctx context.Context) (again time.Duration, err error) {
 	claims, err := d.Claims.ByInstance(ctx)
 	if err != nil {
@@ -89,8 +89,9 @@ func (d *Demotion) Round(ctx context.Context) (again time.Duration, err error) {
 	return demoting, errors.Join(failures...)
 }
 
-// reserved returns of the claim and its Node what is labelled as reserved. A
-// Node that is not registered gets its labels from the claim then.
+// reserved returns those of the claim and its Node that are labeled as
+// reserved. A Node that is not registered gets its labels from the claim when
+// it registers.
 func (d *Demotion) reserved(ctx context.Context, claim *v1.NodeClaim) (out []client.Object, err error) {
 	if !claim.DeletionTimestamp.IsZero() || claim.Labels[awsv1.CapacityReservationInterruptibleLabelKey] == "" && !isReserved(claim) {
 		return nil, nil

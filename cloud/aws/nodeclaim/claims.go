@@ -70,8 +70,8 @@ func (c *Claims) Node(ctx context.Context, claim *v1.NodeClaim) (*corev1.Node, e
 	return node, nil
 }
 
-// Notify publishes an event about the claim, and one about its Node. A Node that
-// cannot be read is not told.
+// Notify publishes an event about the claim, and one about its Node. If the
+// Node cannot be read, it gets no event.
 func (c *Claims) Notify(ctx context.Context, claim *v1.NodeClaim, e Event) {
 	c.Tell(claim, e.Type, e.Reason, e.Message)
 	if node, err := c.Node(ctx, claim); err == nil && node != nil {
@@ -89,13 +89,14 @@ type Event struct {
 	NodeMessage           string // "" = Message
 }
 
-// Delete gives the claim up, unless that was done before; deleted says that it
-// has done so now. Its Node is drained then. The claim is not changed.
+// Delete deletes the claim, so that its Node is drained. It reports whether it
+// has done so, and not someone else before. It does not modify the value of the
+// claim.
 func (c *Claims) Delete(ctx context.Context, claim *v1.NodeClaim, reason string) (deleted bool, err error) {
 	claim = claim.DeepCopy()
 	for claim.DeletionTimestamp.IsZero() {
-		// Over what was read only, so that no claim is counted twice: a cache does
-		// not know for a while what others have deleted.
+		// Delete only the version that was read, so that no claim is counted
+		// twice: the cache may not show a deletion yet.
 		uid, version := claim.UID, claim.ResourceVersion
 		err := c.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
 		switch {
@@ -128,8 +129,8 @@ func (c *Claims) latest(ctx context.Context, claim *v1.NodeClaim) (*v1.NodeClaim
 	return now, nil
 }
 
-// Recommend notes on the claim that AWS recommends to leave its instance, unless that
-// is noted already or the claim is being deleted.
+// Recommend records on the claim that AWS recommends replacing its instance,
+// unless that is recorded already or the claim is being deleted.
 func (c *Claims) Recommend(ctx context.Context, claim *v1.NodeClaim, now time.Time) error {
 	if claim.Annotations[v1.RebalanceRecommendedAnnotationKey] != "" || !claim.DeletionTimestamp.IsZero() {
 		return nil
@@ -156,9 +157,10 @@ func (c *Claims) annotate(ctx context.Context, claim *v1.NodeClaim, key string, 
 	return marked, nil
 }
 
-// Hurry has the claim's Node drained by force from now on: once it is deleted,
-// or at once if it is. A deadline that has passed already stays. It returns the
-// claim as it is then, nil if it is gone.
+// Hurry sets the deadline of the claim's drain to now, so that its Node is
+// drained by force when the claim is deleted, or at once if it is deleted
+// already. A deadline that has passed stays. Hurry returns the updated claim,
+// or nil if it is gone.
 func (c *Claims) Hurry(ctx context.Context, claim *v1.NodeClaim, now time.Time) (*v1.NodeClaim, error) {
 	deadline, err := time.Parse(time.RFC3339, claim.Annotations[v1.NodeClaimTerminationTimestampAnnotationKey])
 	if err == nil && !deadline.After(now) {

@@ -24,7 +24,8 @@ import (
 const (
 	// expiring is the time between two rounds of Expiration.
 	expiring = time.Minute
-	// expirationRetry is that when the account does not tell of reservations.
+	// expirationRetry is the time until the next round if the account may not
+	// read reservations.
 	expirationRetry = time.Hour
 	// deletions is how many claims are deleted at once.
 	deletions = 10
@@ -42,7 +43,7 @@ type Expiration struct {
 	Reservations interface {
 		Of(context.Context, []awsv1.CapacityReservationSelectorTerm) (found []awsv1.CapacityReservation, skipped, err error)
 	}
-	refused bool // was said
+	refused bool // was logged
 }
 
 // Register adds the controller to the manager.

@@ -45,13 +45,13 @@ func (m *Memory) Register(mgr manager.Manager, options controller.Options) error
 		Complete(m)
 }
 
-// shows reports whether the claim's Node has said what it has.
+// shows reports whether the claim's Node has reported its capacity.
 func shows(claim *v1.NodeClaim) bool {
 	return Of(claim) && claim.Status.NodeName != "" && claim.Status.ImageID != "" && conditions.IsTrue(claim, v1.RegisteredCondition)
 }
 
-// Reconcile looks at the Node of one claim. Of an image that its class does not
-// use any more the note does no harm: nothing is launched from it.
+// Reconcile records the memory of one claim's Node. A record for an image that
+// the class no longer uses does no harm, because nothing is launched from it.
 func (m *Memory) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim := &v1.NodeClaim{}
 	if err := m.Claims.Client.Get(ctx, request.NamespacedName, claim); err != nil {
@@ -78,8 +78,9 @@ func (m *Memory) Reconcile(ctx context.Context, request reconcile.Request) (reco
 }
 
 // plausible reports whether a node of a type that is advertised with so many MiB
-// may have so many bytes. The smallest that was seen holds for two months, and
-// kubelets may write what they like: none of them shall make a type worthless.
+// may have so many bytes. The smallest observed size is used for two months, and
+// a kubelet can report any number. This check keeps a wrong report from making a
+// type useless.
 func plausible(bytes int64, advertised string) bool {
 	mebibytes, err := strconv.ParseInt(advertised, 10, 64)
 	total := mebibytes << 20

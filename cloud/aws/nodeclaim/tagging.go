@@ -41,8 +41,8 @@ type Tagging struct {
 	next time.Time // when the next call may tag
 }
 
-// Register adds the controller to the manager. It tags one instance at a time
-// whatever the options say.
+// Register adds the controller to the manager. It tags one instance at a time,
+// regardless of the options.
 func (t *Tagging) Register(mgr manager.Manager, options controller.Options) error {
 	options.MaxConcurrentReconciles = 1
 	return builder.ControllerManagedBy(mgr).

@@ -29,11 +29,11 @@ type Collector struct {
 	Profiles interface {
 		Collect(ctx context.Context, used map[string]bool) (gone []string, err error)
 	}
-	refused bool // was said
+	refused bool // was logged
 }
 
-// Register adds the controller to the manager. It runs one round at a time
-// whatever the options say.
+// Register adds the controller to the manager. It runs one round at a time,
+// regardless of the options.
 func (c *Collector) Register(mgr manager.Manager, _ controller.Options) error {
 	return loop.After(mgr, "instanceprofile.garbagecollection", c.round)
 }

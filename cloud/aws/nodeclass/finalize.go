@@ -22,8 +22,8 @@ const (
 	named = 5
 )
 
-// finalize takes away what was made for a class that is deleted, once no claim
-// refers to it any more.
+// finalize deletes the AWS resources that were created for a deleted class,
+// once no claim refers to the class.
 func (r *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(class, awsv1.TerminationFinalizer) {
 		return reconcile.Result{}, nil

@@ -123,7 +123,7 @@ func (w *world) setup(t *testing.T) {
 	c.Commands["unknown-types"] = func([]string) error { w.facts = nil; return nil }
 }
 
-// begin makes the controller anew.
+// begin makes the controller again.
 func (w *world) begin() { w.cluster.Reconcilers[""] = nodeclass.New(w.config) }
 
 func (w *world) with(gate string) (err error) {

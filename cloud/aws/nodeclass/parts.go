@@ -54,7 +54,7 @@ type Templates interface {
 	DeleteAll(ctx context.Context, class string) error
 }
 
-// LaunchAPI is the calls to AWS that are rehearsed. All have DryRun set.
+// LaunchAPI has the calls to AWS for dry runs. All have DryRun set.
 type LaunchAPI interface {
 	CreateFleet(context.Context, *ec2.CreateFleetInput, ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error)
 	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
@@ -70,8 +70,8 @@ type AWS struct {
 	Profiles        Profiles
 	Templates       Templates
 	Launch          LaunchAPI
-	// Facts returns what is known of all instance types of the region; none
-	// before they were asked for; see catalogue.Catalogue.
+	// Facts returns the facts about all instance types of the region, or none
+	// before EC2 has answered; see catalogue.Catalogue.
 	Facts func() []*instancetype.Facts
 	// CIDR returns where the cluster's Services have their addresses; see
 	// template.ServiceCIDR.

@@ -42,8 +42,8 @@ const (
 // Workers is how many classes are reconciled at once.
 const Workers = 10
 
-// Config is what a Reconciler is made with. Without a comment that says
-// otherwise, a field is required.
+// Config configures a Reconciler. A field is required unless its comment says
+// otherwise.
 type Config struct {
 	Client client.Client
 	Clock  clock.PassiveClock
@@ -188,7 +188,8 @@ func (r *Reconciler) pass(ctx context.Context, class *awsv1.EC2NodeClass) (recon
 	now := r.Clock.Now()
 	p := &pass{Reconciler: r, class: class, set: class.StatusConditions(now, r.ReservedCapacity), now: now}
 	if err := unreadable.Error(class); err != nil {
-		// What is selected now stays selected: the fields may be about it.
+		// The status keeps what is selected now, because the unreadable fields
+		// may be selectors.
 		again, err := p.invalid(verdict{awsv1.UnreadableFieldsReason, err.Error()})
 		return reconcile.Result{RequeueAfter: again}, err
 	}
@@ -208,14 +209,14 @@ func (r *Reconciler) pass(ctx context.Context, class *awsv1.EC2NodeClass) (recon
 	return result, nil
 }
 
-// explain says why a condition of which nothing is known yet stays so.
+// explain writes the error into a condition that is still Unknown.
 func (p *pass) explain(condition string, err error) {
 	if c := p.set.Get(condition); c == nil || c.Status != metav1.ConditionUnknown {
 		return
 	}
 	text := err.Error()
 	if code := awsclient.Code(err); code != "" {
-		// Without what is another one with each call.
+		// Without the part that differs with each call.
 		message, _, _ := strings.Cut(awsclient.Message(err), " Encoded authorization failure message:")
 		text = code + ": " + message
 	}
@@ -252,5 +253,5 @@ func (r *Reconciler) linkedClaims(ctx context.Context, class *awsv1.EC2NodeClass
 	return out, nil
 }
 
-// normal is the type of the events told.
+// normal is the type of the published events.
 const normal = corev1.EventTypeNormal

@@ -16,7 +16,7 @@ import (
 	"karpenter/cloud/aws/instancetype"
 )
 
-// errLater says that AWS could not say now.
+// errLater reports that AWS has not answered the question now.
 var errLater = errors.New("AWS is asked again later")
 
 // rehearsed sets ValidationSucceeded by the verdict of a rehearsal.
@@ -59,7 +59,7 @@ func (e *missingProfileError) Error() string {
 	return fmt.Sprintf("Instance profile %q not found", e.name)
 }
 
-// rehearse finds out whether a machine could be started.
+// rehearse finds out by dry runs whether an instance could be launched.
 func (p *pass) rehearse(ctx context.Context, facts []*instancetype.Facts) (verdict, error) {
 	pools, err := p.linkedPools(ctx, p.class)
 	if err != nil {
@@ -86,8 +86,8 @@ func (p *pass) rehearse(ctx context.Context, facts []*instancetype.Facts) (verdi
 	return p.rehearseInstances(ctx, role)
 }
 
-// rehearseInstances tries one subnet after the other. If none will do, what EC2
-// says of the first counts. A profile that is missing is so in all of them.
+// rehearseInstances tries one subnet after the other. If all fail, the error of
+// the first one counts. A missing profile is missing for all of them.
 func (p *pass) rehearseInstances(ctx context.Context, role *role) (verdict, error) {
 	var first error
 	for _, subnet := range p.class.Status.Subnets {
@@ -105,11 +105,11 @@ func (p *pass) rehearseInstances(ctx context.Context, role *role) (verdict, erro
 	return judge(first, awsv1.RunInstancesAuthCheckFailedReason, "ec2:RunInstances")
 }
 
-// once keeps the SDK from trying again by itself.
+// once disables retries of the SDK.
 func once(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
 
-// judge returns what the error of a call says: that the call is not permitted,
-// that AWS could not say (errLater), or that it would succeed (neither).
+// judge interprets the error of a dry run: a verdict if the call is not
+// permitted, errLater if AWS could not answer, or neither if it would succeed.
 func judge(err error, reason, call string) (verdict, error) {
 	switch {
 	case err == nil, client.WouldSucceed(err):

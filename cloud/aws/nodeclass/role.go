@@ -38,9 +38,9 @@ type role struct {
 
 func compareNames(a, b client.Object) int { return cmp.Compare(a.GetName(), b.GetName()) }
 
-// cast chooses the machine of a rehearsal: of the types that the class's
-// NodePools may buy, the smallest that boots from an image without drivers for
-// devices; of other images, if there is none such.
+// cast chooses the instance type and the image of a dry run: of the types that
+// the class's NodePools can launch, the smallest that boots from an image
+// without drivers for devices, or else from any other image.
 func cast(class *awsv1.EC2NodeClass, group *instancetype.PlacementGroup, facts []*instancetype.Facts, pools []v1.NodePool, config *Config) (*role, error) {
 	of := instancetype.NewClass(class, group)
 	best, ok := choose(candidates(of, facts, pools, config), image.NewChoice(class.Status.AMIs))

@@ -23,8 +23,8 @@ const (
 	notFound = time.Minute
 )
 
-// CapacityReservationsRefusedReason says that the account does not tell what
-// capacity reservations there are, though the class asks for some.
+// CapacityReservationsRefusedReason reports that the account does not permit
+// reading capacity reservations, although the class selects some.
 const CapacityReservationsRefusedReason = "CapacityReservationsRefused"
 
 func (p *pass) images(ctx context.Context) (time.Duration, error) {

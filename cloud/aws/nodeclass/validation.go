@@ -57,13 +57,14 @@ func (p *pass) validate(ctx context.Context) (time.Duration, error) {
 	return p.rehearsed(ctx, facts)
 }
 
-// invalid says what only the user can put right.
+// invalid reports a problem that only the user can fix.
 func (p *pass) invalid(v verdict) (time.Duration, error) {
 	p.set.SetFalse(awsv1.ValidationSucceededCondition, v.reason, v.message)
 	return checked, nil
 }
 
-// serviceAddresses makes sure that what nodes of AL2023 must be told is known.
+// serviceAddresses checks that the service addresses of the cluster, which
+// nodes of AL2023 need, are known.
 func (p *pass) serviceAddresses(ctx context.Context) (time.Duration, error) {
 	if p.class.AMIFamily() != awsv1.AMIFamilyAL2023 {
 		return 0, nil
@@ -133,8 +134,8 @@ func (p *pass) dependencies() metav1.ConditionStatus {
 	return status
 }
 
-// evaluate works the formulas out for all instance types. The error is that of
-// the first for which they give nothing usable.
+// evaluate evaluates the formulas for all instance types. It returns the error
+// of the first type without a usable result.
 func evaluate(formulas *instancetype.Formulas, facts []*instancetype.Facts, class *awsv1.EC2NodeClass, cluster *instancetype.Cluster) error {
 	if formulas == nil {
 		return nil

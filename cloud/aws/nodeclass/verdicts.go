@@ -19,8 +19,9 @@ import (
 	awsv1 "karpenter/api/aws/v1"
 )
 
-// valid is how long a verdict holds, spread by how much longer or shorter, so that
-// the classes of an account are not all judged again at once.
+// valid is how long a verdict holds. spread is how much longer or shorter that
+// can be, so that the classes of an account are not all checked again at the
+// same time.
 const (
 	valid  = 30 * time.Minute
 	spread = 5 * time.Minute
@@ -69,9 +70,10 @@ func (v *verdicts) forget(uid types.UID) {
 	delete(v.known, uid)
 }
 
-// fingerprint stands for everything of the class that a launch depends on, and
-// for its annotations, by which users have it judged anew. The order of subnets,
-// which changes with their free addresses, is not part of it.
+// fingerprint returns a hash of everything in the class that a launch depends
+// on, and of its annotations, which users can change to trigger a new check.
+// The order of subnets, which changes with their free addresses, is not part of
+// it.
 func fingerprint(class *awsv1.EC2NodeClass) (string, error) {
 	subnets := slices.Clone(class.Status.Subnets)
 	slices.SortFunc(subnets, func(a, b awsv1.Subnet) int { return strings.Compare(a.ID, b.ID) })

@@ -39,8 +39,8 @@ func (p *Profiles) name(class *awsv1.EC2NodeClass, role string) string {
 	return fmt.Sprintf("%s_%d", p.ClusterName, h.Sum64())
 }
 
-// legacyName is that of the one profile that classes had in earlier releases of
-// Karpenter, "" when there cannot be one.
+// legacyName returns the name of the profile that the class had in earlier
+// releases of Karpenter, or "" if it cannot have had one.
 func (p *Profiles) legacyName(class *awsv1.EC2NodeClass) (string, error) {
 	hash, err := hashstructure.Hash(p.Region+class.Name, hashstructure.FormatV2, nil)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *Profiles) isProtected(name string) bool {
 	return ok
 }
 
-// list returns the profiles under a path, whatever else it is shown.
+// list returns only the profiles under the path.
 func (p *Profiles) list(ctx context.Context, path string) ([]types.InstanceProfile, error) {
 	var out []types.InstanceProfile
 	for pages := iam.NewListInstanceProfilesPaginator(p.IAM, &iam.ListInstanceProfilesInput{PathPrefix: &path}); pages.HasMorePages(); {
@@ -98,8 +98,8 @@ func (p *Profiles) refusal(err error) error {
 	return err
 }
 
-// Without returns what the account does not let Profiles do, "" when nothing is
-// known of that.
+// Without returns which permission of Profiles is missing, or "" if none is
+// known.
 func (p *Profiles) Without() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,8 +109,8 @@ func (p *Profiles) Without() string {
 	return fmt.Sprintf("AWS denies iam:ListInstanceProfiles (%s): allow it, or unused instance profiles are not deleted", p.refused)
 }
 
-// Delete deletes all profiles that were made for the class. Where the account
-// does not let them be listed, that is those whose names are known.
+// Delete deletes all profiles that were created for the class. If the account
+// does not permit listing them, it deletes those whose names are known.
 func (p *Profiles) Delete(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	names, err := p.of(ctx, class)
 	if err != nil {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profile makes and unmakes the instance profiles that give nodes the
+// Package profile creates and deletes the instance profiles that give nodes the
 // role of their EC2NodeClass.
 //
-// A profile is made for a class and a role: its name follows from both, so a
-// controller that dies after it has made one finds it again. A class that has
-// one with another name keeps it as long as its role is the one wanted.
+// A profile is created for a class and a role. Its name is derived from both,
+// so a controller that restarts after the creation finds it again. A class
+// keeps a profile with another name as long as its role is right.
 //
-// Profiles lie under a path of their class, which is how they are found when the
-// class goes, and those nobody uses while it stays. Instances need theirs as
-// long as they run, so nothing is collected that a class or a claim names, nor
-// what was in use within the hour: a launch may be about to name it.
+// The IAM path of a profile contains its class. By the path, all profiles of a
+// deleted class and unused profiles of an existing class are found. Instances
+// need their profile as long as they run. So a profile is not deleted while a
+// class or a claim names it, and for an hour after its last use, because a
+// launch may be about to use it.
 package profile

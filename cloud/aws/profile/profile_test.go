@@ -139,9 +139,9 @@ func (a *account) RemoveRoleFromInstanceProfile(_ context.Context, in *iam.Remov
 
 // TestProfiles tells stories of one class. Commands, one a line: "ensure
 // {spec}" makes its profile and stores the name in its status, unless that
-// fails; "collect [used…]" and "delete" what nobody needs; "restart" begins a
-// new process; "advance 1h"; "foreign NAME PATH ROLE" is one that somebody else
-// made; "give p1 ROLE" what somebody does to it; "fail CALL CODE" and "mend CALL"; "hide" and "show" what was made.
+// fails; "collect [used…]" and "delete" what no one needs; "restart" begins a
+// new process; "advance 1h"; "foreign NAME PATH ROLE" is one that someone else
+// made; "give p1 ROLE" what someone does to it; "fail CALL CODE" and "mend CALL"; "hide" and "show" what was made.
 // Names of profiles that were made become p1, p2, … in the transcript.
 func TestProfiles(t *testing.T) {
 	datadriven.RunTest(t, "testdata/profiles", func(t *testing.T, d *datadriven.TestData) string {
@@ -245,9 +245,9 @@ func (s *story) do(line string) []string {
 	return s.iam.said
 }
 
-// TestUnnameable: a class whose legacy profile could not have had a name at all
+// TestDeletedClassWithInvalidProfileName: a class whose legacy profile could not have had a name at all
 // is deleted all the same.
-func TestUnnameable(t *testing.T) {
+func TestDeletedClassWithInvalidProfileName(t *testing.T) {
 	s := newStory(t)
 	s.profiles = profile.New(profile.Config{IAM: s.iam, Clock: s.iam.clock, Region: "eu-west-1", ClusterName: strings.Repeat("x", 120)})
 	if err := s.profiles.Delete(t.Context(), s.class); err != nil || len(s.iam.said) != 1 {

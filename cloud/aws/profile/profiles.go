@@ -27,7 +27,7 @@ const (
 	ttl = 15 * time.Minute
 	// protection is how long a profile is kept after it was last in use.
 	protection = time.Hour
-	// regret is how long IAM is not asked again for a role that does not exist.
+	// regret is how long a missing role is cached before IAM is asked again.
 	regret = time.Minute
 	// regionTagKey is the tag with the region.
 	regionTagKey = "topology.kubernetes.io/region"
@@ -100,8 +100,8 @@ func (p *Profiles) Ensure(ctx context.Context, class *awsv1.EC2NodeClass) (strin
 	return name, p.make(ctx, class, profile, role)
 }
 
-// make makes the profile, unless there is one, and gives it the role. A profile
-// that cannot be given it does not stay.
+// make creates the profile, if it does not exist, and adds the role. If the
+// role cannot be added, make deletes the profile again.
 func (p *Profiles) make(ctx context.Context, class *awsv1.EC2NodeClass, profile *types.InstanceProfile, role string) error {
 	if err := p.missingRole(role); err != nil {
 		return err
@@ -192,7 +192,8 @@ func (p *Profiles) read(ctx context.Context, name string) (*types.InstanceProfil
 	return out.InstanceProfile, nil
 }
 
-// Missing has IAM asked again about the profile: EC2 does not know it.
+// Missing drops the cached profile, so that IAM is asked again, because EC2
+// does not know it.
 func (p *Profiles) Missing(name string) { p.known.Forget(name) }
 
 // delete takes the profile's role away and deletes it; that it is not there is

@@ -34,8 +34,8 @@ func (c *Counts) Left(id string) int64 {
 	return 0
 }
 
-// Synced takes in what EC2 said when it was asked at that time. Launches since
-// then are not in it.
+// Synced records the counts that EC2 returned for a request at that time. They
+// do not include launches since then.
 func (c *Counts) Synced(id string, left int64, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,6 +4,6 @@
 // that EC2NodeClasses select, and counts what reservations have left.
 //
 // Vocabulary: a capacity block is a reservation with a fixed end, at which EC2
-// ends its instances; it is expiring in the last forty minutes before, and
-// nothing is launched into it any more.
+// terminates its instances. It is expiring in the last forty minutes before its
+// end, when nothing more is launched into it.
 package reservation

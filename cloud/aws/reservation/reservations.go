@@ -92,7 +92,7 @@ func (r *Reservations) Fresh(ctx context.Context, terms []awsv1.CapacityReservat
 	return r.Of(ctx, terms)
 }
 
-// ask puts one question to EC2, and takes in the counts it tells.
+// ask makes one request to EC2, and records the counts in the response.
 func (r *Reservations) ask(ctx context.Context, input *ec2.DescribeCapacityReservationsInput) ([]types.CapacityReservation, error) {
 	asked := r.clock.Now()
 	var out []types.CapacityReservation

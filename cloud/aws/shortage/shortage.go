@@ -3,13 +3,14 @@
 // Package shortage remembers for a while what EC2 could not deliver, so that the
 // next launch asks for something else.
 //
-// Three things can be short: an offering (a type in a zone, bought in one way,
-// perhaps within a placement group), a whole capacity type, and the addresses of
-// a subnet. Each is forgotten three minutes after it was last found short; EC2
-// says nothing when capacity comes back, so that has to be tried.
+// Three things can be short: an offering (a type in a zone with a capacity
+// type, perhaps within a placement group), a whole capacity type, and the
+// addresses of a subnet. Each shortage is forgotten three minutes after it was
+// last found. EC2 does not announce when capacity is back, so launches have to
+// try.
 //
-// Whoever keeps answers that depend on shortages compares sequence numbers: as
-// long as Sequence stays the same no answer has changed, and as long as
+// Code that caches answers that depend on shortages compares sequence numbers:
+// as long as Sequence stays the same no answer has changed, and as long as
 // SequenceOf does none about that type.
 package shortage
 
@@ -49,8 +50,8 @@ type Log struct {
 	ofType     map[string]uint64 // and about one type
 }
 
-// Offering notes that the offering was sold out. Within a placement group it may
-// be sold out alone: the same type and zone stay open outside of it, and with a
+// Offering notes that the offering was out of capacity. Within a placement group it may
+// be out of capacity alone: the same type and zone stay open outside of it, and with a
 // partition in the other partitions.
 func (l *Log) Offering(o Offering, now time.Time) {
 	l.mu.Lock()
@@ -65,7 +66,7 @@ func (l *Log) Offering(o Offering, now time.Time) {
 	l.offerings[o] = l.untilLocked(now)
 }
 
-// CapacityType notes that nothing of the capacity type can be bought.
+// CapacityType records that nothing of the capacity type can be launched.
 func (l *Log) CapacityType(name string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

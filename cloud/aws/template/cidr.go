@@ -15,9 +15,9 @@ import (
 	"karpenter/cloud/aws/client"
 )
 
-// ServiceCIDR knows the addresses of an EKS cluster's Services. They never
-// change, so EKS is asked until it has told them once. It may be used
-// concurrently.
+// ServiceCIDR returns the addresses of an EKS cluster's Services. They never
+// change, so EKS is asked only until it has answered once. It is safe for
+// concurrent use.
 type ServiceCIDR struct {
 	eks     client.EKS
 	cluster string

@@ -138,7 +138,7 @@ func (c *content) data(written userdata.Data, tags []types.Tag) *types.RequestLa
 	return out
 }
 
-// reservations keeps instances out of reservations nobody named, which would
+// reservations keeps instances out of reservations no one named, which would
 // take what others have paid for.
 func (c *content) reservations() *types.LaunchTemplateCapacityReservationSpecificationRequest {
 	if c.reservation == "" {

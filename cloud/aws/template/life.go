@@ -20,7 +20,7 @@ import (
 // pageSize is how many templates EC2 returns at once, at most.
 const pageSize = 200
 
-// Maintain deletes templates that nobody has wanted for a minute. The first call
+// Maintain deletes templates that no one has wanted for a minute. The first call
 // that can also takes those in that earlier controllers have left. To be called
 // every Period on the leader.
 func (t *Templates) Maintain(ctx context.Context) error {

@@ -81,9 +81,9 @@ func New(config Config) *Templates {
 	return &Templates{config: config, known: map[string]known{}, attempts: map[string]*attempt{}}
 }
 
-// Ensure returns the templates for a launch, and makes those that are not there.
-// Errors: NodeClassNotReady when nodes cannot be told how to join; any other is
-// EC2's, or says what of the class is missing.
+// Ensure returns the templates for a launch, and creates the missing ones.
+// Errors: NodeClassNotReady if the data that nodes need to join is not known;
+// any other error comes from EC2, or names what the class lacks.
 func (t *Templates) Ensure(ctx context.Context, want *Want) ([]Template, error) {
 	drafts, err := t.drafts(ctx, want)
 	if err != nil {

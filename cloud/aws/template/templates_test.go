@@ -187,8 +187,8 @@ func expectCalls(t *testing.T, a *account, want map[string]int) {
 
 const twoImages = "types: [m5.large, m6g.large]"
 
-// TestMany: a thousand launches at once make each template once.
-func TestMany(t *testing.T) {
+// TestLaunchTemplatesOfManyLaunches: a thousand launches at once make each template once.
+func TestLaunchTemplatesOfManyLaunches(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		launch := want(twoImages)
 		var wg sync.WaitGroup
@@ -204,8 +204,9 @@ func TestMany(t *testing.T) {
 	})
 }
 
-// TestManyFail: when EC2 refuses, all that wait are told, and it is asked once;
-// the next launch tries anew. Who gives up waiting does not fail the others.
+// TestManyFail: when EC2 rejects a template, all callers that wait get the
+// error, and EC2 is asked once; the next launch tries again. Who gives up
+// waiting does not fail the others.
 func TestManyFail(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		a.fail["create"] = &smithy.GenericAPIError{Code: "InvalidUserData.Malformed", Message: "User data is limited to 16384 bytes"}
@@ -237,7 +238,7 @@ func TestManyFail(t *testing.T) {
 	})
 }
 
-// TestSizeOfUserData: what is too large for EC2 is said by EC2 only, but the log
+// TestSizeOfUserData: only EC2 reports user data that is too large, but the log
 // warns before that (spec 65/118).
 func TestSizeOfUserData(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
@@ -297,7 +298,7 @@ func TestCIDR(t *testing.T) {
 }
 
 // TestExpiry: a template is deleted a minute after it was last wanted, and made
-// anew when it is wanted then (spec 65/117).
+// again when it is wanted then (spec 65/117).
 func TestExpiry(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		kept, left := want(""), want("class: {metadata: {name: left}}")
@@ -376,7 +377,7 @@ func TestFailedDeletion(t *testing.T) {
 	})
 }
 
-// TestForget: what EC2 does not know any more is made anew, and nothing is
+// TestForget: what EC2 does not know any more is made again, and nothing is
 // deleted (spec 65/86, spec 65/117).
 func TestForget(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
@@ -431,7 +432,7 @@ func TestHydration(t *testing.T) {
 }
 
 // TestDeleteAll: of a class that is no more, nothing stays; what cannot be
-// deleted is said (spec 65/136).
+// deleted is reported (spec 65/136).
 func TestDeleteAll(t *testing.T) {
 	trial(t, func(t *testing.T, templates *Templates, a *account, want func(string) *Want) {
 		ensure(t, templates, want(twoImages))

@@ -28,7 +28,7 @@ func FuzzMIME(f *testing.F) {
 		m := (&situation{UserData: text, MaxPods: 5}).machine("AL2023")
 		data, err := Render(m)
 		if err != nil {
-			return // the user is told
+			return // the user gets the error
 		}
 		if strings.Contains(data.Text, "\r") {
 			t.Fatal("carriage return")

@@ -20,7 +20,7 @@ type Cluster struct {
 	Endpoint string // URL of the API server
 	CABundle string // base64 of the PEM by which nodes trust it
 	CIDR     string // of Services; only AL2023 needs it
-	DNS      string // address of the cluster's DNS, for kubelets that are told no other; "" = unknown
+	DNS      string // address of the cluster's DNS, for kubelets without a setting; "" = unknown
 }
 
 // Machine is what user data is made of. Nothing of it is changed.
@@ -33,9 +33,9 @@ type Machine struct {
 	Taints       []corev1.Taint    // of the NodeClaim, startup taints last
 
 	Kubelet awsv1.KubeletConfiguration
-	// MaxPods, KubeReserved and SystemReserved are what becomes of the fields of
-	// these names in Kubelet, where expressions may stand. Nothing reserved means
-	// what the image does by itself.
+	// MaxPods, KubeReserved and SystemReserved are the fields of these names in
+	// Kubelet, with expressions evaluated. If nothing is reserved, the image
+	// decides.
 	MaxPods        int64
 	KubeReserved   corev1.ResourceList
 	SystemReserved corev1.ResourceList
@@ -55,8 +55,9 @@ type Data struct {
 // Encoded returns the text as EC2 wants it.
 func (d Data) Encoded() string { return base64.StdEncoding.EncodeToString([]byte(d.Text)) }
 
-// Render writes the machine's user data. It fails when the custom part is not
-// what the family reads, or something cannot be said to the kubelet.
+// Render writes the machine's user data. It fails if the custom part has a
+// format that the family does not read, or if a setting cannot be passed to the
+// kubelet.
 func Render(m *Machine) (Data, error) {
 	if m.Family == awsv1.AMIFamilyCustom {
 		return Data{Text: m.Custom}, nil

@@ -21,7 +21,8 @@ const (
 	nodeConfigType = "application/node.eks.aws"
 )
 
-// part is one of those that cloud-init hands to whoever knows its type.
+// part is one part of a MIME document, which cloud-init passes to the handler
+// of its type.
 type part struct {
 	header textproto.MIMEHeader
 	body   string

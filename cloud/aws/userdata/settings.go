@@ -15,7 +15,8 @@ import (
 	karpenterv1 "karpenter/api/v1"
 )
 
-// settings are what the kubelet is told, in the words of its configuration.
+// settings are the settings of the kubelet, with the names of its
+// configuration.
 type settings struct {
 	ClusterDNS                  []string          `json:"clusterDNS"`
 	PodsPerCore                 *int32            `json:"podsPerCore"`
@@ -187,7 +188,7 @@ func plainCluster(c *Cluster) error {
 func (m *Machine) customPart() string { return strings.ReplaceAll(m.Custom, "\r", "") }
 
 // config returns the configuration of the kubelet in its own format, without
-// what a family may not be told.
+// settings that the family does not support.
 func (s *settings) config(raw awsv1.KubeletConfiguration) map[string]any {
 	out := map[string]any{}
 	for field, value := range raw {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zonalshift knows which zones the cluster's traffic is shifted away
-// from, as Application Recovery Controller says. Nothing is launched there, and
-// nothing that is there is touched, until the shift is over.
+// Package zonalshift reads from Application Recovery Controller which zones the
+// cluster's traffic is shifted away from. Until the shift ends, nothing is
+// launched in such a zone, and existing nodes there are not disrupted.
 //
 // Shifts that users start hold until they expire or are cancelled. Shifts that
 // AWS starts by itself (zonal autoshift) count too, as long as they are listed. A
-// shift that is listed without being applied yields to another.
+// shift that is listed but not applied has lower precedence than others.
 package zonalshift
 
 import (
@@ -39,8 +39,8 @@ type Config struct {
 	Cluster string // name of the EKS cluster
 	Clock   clock.PassiveClock
 
-	// Reader of NodePools and EC2NodeClasses, and Tell, which takes events and
-	// does not block. Nil means nobody is told.
+	// Reader reads NodePools and EC2NodeClasses. Tell publishes events and does
+	// not block; nil means that nothing is published.
 	Reader client.Reader
 	Tell   func(Event)
 }
@@ -143,9 +143,8 @@ func (s *Shifts) resource(ctx context.Context) (string, error) {
 	return s.arn, nil
 }
 
-// changes returns which zones are shifted now, and of which nobody was told yet
-// that they are (begun), or that they are no more (over); by ID, the latter two
-// sorted.
+// changes returns the zones that are shifted now, by ID, and those whose begin
+// or end was not published yet (begun, over), sorted.
 func (s *Shifts) changes() (now map[string]bool, begun, over []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +167,7 @@ func (s *Shifts) changes() (now map[string]bool, begun, over []string) {
 	return now, begun, over
 }
 
-// tell takes note of what NodePools have been told.
+// tell records which events were published on NodePools.
 func (s *Shifts) tell(shifted map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

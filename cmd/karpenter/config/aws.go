@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// AWS is what the AWS provider can be told.
+// AWS has the settings of the AWS provider.
 type AWS struct {
 	// ClusterCABundle is the certificate authority of the API server, PEM in
 	// base64. Default "", the one the process itself trusts.
@@ -25,31 +25,33 @@ type AWS struct {
 	// EKSControlPlane asks EKS for the version of the cluster instead of the
 	// API server. Default false.
 	EKSControlPlane bool
-	// InterruptionQueue is the name of the SQS queue with news of instances.
-	// Default "", none.
+	// InterruptionQueue is the name of the SQS queue with events about
+	// instances. Default "", none.
 	InterruptionQueue string
-	// ReservedENIs is how many network interfaces of a node pods get no
-	// addresses of. Default 0.
+	// ReservedENIs is the number of network interfaces of a node whose
+	// addresses are not for pods. Default 0.
 	ReservedENIs int
-	// DisableDryRun does not try the permissions to launch before they are
-	// needed. Default false.
+	// DisableDryRun skips the check of launch permissions by dry runs. Default
+	// false.
 	DisableDryRun bool
-	// EnableZonalShift leaves zones that traffic is shifted away from. Default
+	// EnableZonalShift avoids zones from which traffic is shifted away. Default
 	// false.
 	EnableZonalShift bool
-	// AMIRefreshInterval and SubnetRefreshInterval are how old what is known of
-	// images and subnets may become. Default 1m each, and not less.
+	// AMIRefreshInterval and SubnetRefreshInterval are the maximum age of
+	// cached images and subnets. Default 1m each, and not less.
 	AMIRefreshInterval, SubnetRefreshInterval time.Duration
-	// SecurityGroupRefreshInterval is how long known security groups are used
-	// before EC2 is asked again. Default 1m, and not less.
+	// SecurityGroupRefreshInterval is the maximum age of cached security
+	// groups. Default 1m, and not less.
 	SecurityGroupRefreshInterval time.Duration
 	// NodeClassCEL allows expressions in the kubelet's configuration. Default
 	// false.
 	NodeClassCEL bool
-	// DRANVIDIAGPU and DRAEFA have instance types offer the devices of NVIDIA's driver,
-	// and of dra.net. Default true; nothing without dynamic resource allocation.
+	// DRANVIDIAGPU and DRAEFA add the devices of NVIDIA's driver, and of
+	// dra.net, to instance types. Default true; no effect without dynamic
+	// resource allocation.
 	DRANVIDIAGPU, DRAEFA bool
-	// RebootForRepair reboots instances that a reboot cures. Default false.
+	// RebootForRepair reboots unhealthy instances if a reboot can repair them.
+	// Default false.
 	RebootForRepair bool
 }
 
@@ -91,7 +93,7 @@ func amazon() []setting {
 	}
 }
 
-// endpoint takes nothing, or the URL of a host.
+// endpoint accepts an empty value, or the URL of a host.
 func (s setting) endpoint(field func(*Config) *string) setting {
 	s.values = cmp.Or(s.values, "a URL")
 	s.check = func(c *Config) error {
@@ -110,7 +112,7 @@ func (s setting) endpoint(field func(*Config) *string) setting {
 	return s
 }
 
-// base64 takes nothing, or what decodes.
+// base64 accepts an empty value, or valid base64.
 func (s setting) base64(field func(*Config) *string) setting {
 	s = s.text(field)
 	s.check = func(c *Config) error {
@@ -120,7 +122,7 @@ func (s setting) base64(field func(*Config) *string) setting {
 		return nil
 	}
 	s.set = func(c *Config, value string) error {
-		*field(c) = strings.Join(strings.Fields(value), "") // base64 breaks lines unless told not to
+		*field(c) = strings.Join(strings.Fields(value), "") // the command base64 breaks lines by default
 		return s.check(c)
 	}
 	return s
@@ -145,7 +147,7 @@ func (s setting) share(field func(*Config) *float64) setting {
 	return s
 }
 
-// interval takes durations of a minute and more.
+// interval accepts durations of a minute and more.
 func (s setting) interval(field func(*Config) *time.Duration) setting {
 	s.values = cmp.Or(s.values, "a duration, `1m` or more")
 	s = s.duration(field)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// aks is the environment of a cluster in which all is said that must be.
+// aks returns the environment of a cluster with all required settings.
 func aks() map[string]string {
 	return map[string]string{
 		"CLOUD_PROVIDER": "azure", "CLUSTER_NAME": "prod", "LOCATION": "westeurope", "ARM_SUBSCRIPTION_ID": "sub", "ARM_RESOURCE_GROUP": "shop",

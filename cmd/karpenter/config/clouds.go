@@ -32,7 +32,8 @@ func clouds() []setting {
 	}
 }
 
-// clouded reports what is missing for the cloud, or does not go together there.
+// clouded returns an error for settings that the cloud requires, and for
+// combinations that are invalid there.
 func (c *Config) clouded() error {
 	switch {
 	case c.CloudProvider == CloudAWS && c.ClusterName == "":

@@ -15,13 +15,13 @@ import (
 	"karpenter/model"
 )
 
-// Config is everything the controller process can be told. Its fields are
-// described by Settings; the comments name units and defaults. The zero value
-// is not valid: use Default or Parse.
+// Config has all settings of the controller process. docs/settings.md describes
+// the fields; the comments name units and defaults. The zero value is not
+// valid: use Default or Parse.
 type Config struct {
-	// Kubeconfig is the file that says where the cluster is. Default "": the
-	// files named by KUBECONFIG, else the service account of the pod the
-	// process runs in, else ~/.kube/config.
+	// Kubeconfig is the file with the address of the cluster and credentials.
+	// Default "": the files named by KUBECONFIG, else the service account of
+	// the pod the process runs in, else ~/.kube/config.
 	Kubeconfig string
 
 	// KarpenterService is accepted and has no effect. Default "".
@@ -32,11 +32,11 @@ type Config struct {
 
 	// MetricsPort serves /metrics; 0 serves none. Default 8080.
 	MetricsPort int
-	// MetricsSecure serves metrics over TLS, to those who may get the path
+	// MetricsSecure serves metrics over TLS, to users who may get the path
 	// /metrics. Default false.
 	MetricsSecure bool
-	// MetricsCertDir has tls.crt and tls.key of the metrics. Default "", a
-	// certificate that is made at the start.
+	// MetricsCertDir is the folder with tls.crt and tls.key for metrics.
+	// Default "": a self-signed certificate is created at the start.
 	MetricsCertDir string
 	// HealthProbePort serves /healthz and /readyz; 0 serves none. Default 8081.
 	HealthProbePort int
@@ -62,11 +62,11 @@ type Config struct {
 	// pods, nodes, node pools and offerings. Default false.
 	DisableClusterStateObservability bool
 
-	// MemoryLimit is what the process may use, in bytes; the Go runtime keeps
-	// to 90 % of it. Default -1, no limit.
+	// MemoryLimit is the memory that the process may use, in bytes; the Go
+	// runtime uses at most 90 % of it. Default -1, no limit.
 	MemoryLimit int64
-	// CPURequests is what the process was given, in millicores; it sets how
-	// much is done in parallel. Default 1000, which 0 and less mean, too.
+	// CPURequests is the CPU request of the process, in millicores; it sets the
+	// parallelism. Default 1000, also for 0 and less.
 	CPURequests int
 
 	// LogLevel is debug, info or error. Default info.
@@ -75,17 +75,18 @@ type Config struct {
 	// logging go: files, stdout, stderr. Default stdout and stderr.
 	LogOutputPaths, LogErrorOutputPaths []string
 
-	// BatchMaxDuration and BatchIdleDuration end the wait for more pods: the
-	// one after the first pod of a batch, the other after the latest. Default
-	// 10s and 1s.
+	// BatchMaxDuration and BatchIdleDuration limit the wait for more pods,
+	// counted from the first and from the latest pod of a batch. Default 10s
+	// and 1s.
 	BatchMaxDuration, BatchIdleDuration time.Duration
 
-	// ProvisioningRequests has capacity launched for ProvisioningRequests. Default false.
+	// ProvisioningRequests launches capacity for ProvisioningRequests. Default
+	// false.
 	ProvisioningRequests bool
 
-	// NominatePods has the status of pods name the node they are planned on,
-	// where the API server is new enough. With thousands of pods it slows the
-	// scheduler down. It needs the right to patch pods/status. Default false.
+	// NominatePods writes the planned node into the status of pods, if the API
+	// server is new enough. With thousands of pods it slows the scheduler down.
+	// It needs the right to patch pods/status. Default false.
 	NominatePods bool
 
 	// SurgeFirstTimeout is how long a pod with the annotation karpenter.sh/surge-first
@@ -97,18 +98,18 @@ type Config struct {
 	PreferencePolicy string
 	// MinValuesPolicy is Strict or BestEffort. Default Strict.
 	MinValuesPolicy string
-	// IgnoreDRARequests refuses pods with resource claims. Default false; they are
-	// refused in any case where the API server does not serve resource.k8s.io/v1.
+	// IgnoreDRARequests rejects pods with resource claims. Default false. They
+	// are always rejected if the API server does not serve resource.k8s.io/v1.
 	IgnoreDRARequests bool
 	// Gates are the feature gates. Default: ReservedCapacity only.
 	Gates Gates
 	// LegacyNodeRepair repairs nodes as versions before 1.15 did: by force,
 	// outside of budgets, without replacements first. Default false.
 	LegacyNodeRepair bool
-	// UnknownGates are names given to the feature gates that mean nothing.
+	// UnknownGates are the unknown names in the feature gates.
 	UnknownGates []string
-	// Ignored says, one sentence each without a full stop, which settings were
-	// accepted and have no effect.
+	// Ignored lists the settings that were accepted and have no effect, as
+	// sentences without a full stop.
 	Ignored []string
 	// CapacityBufferNamespaceLimits are what the pods of all CapacityBuffers of
 	// one namespace may request together. Nil means no limit. Default cpu 1000,
@@ -131,27 +132,27 @@ type Config struct {
 	// NodeCountPremium is how much more the new nodes of a plan may cost if they
 	// are fewer, as a share of their cost. Default 0.01.
 	NodeCountPremium float64
-	// ConsolidationPaybackTime is within which time consolidation must save what it
-	// disrupts is worth. Default 12 hours.
+	// ConsolidationPaybackTime is the time within which consolidation must save
+	// the cost of what it disrupts. Default 12 hours.
 	ConsolidationPaybackTime time.Duration
-	// ConsolidationSavingsThreshold is the least share of what nodes cost that
-	// replacing them must save. Default 0.1.
+	// ConsolidationSavingsThreshold is the minimum share of the cost of nodes
+	// that a replacement must save. Default 0.1.
 	ConsolidationSavingsThreshold float64
 	// SchedulerConfig holds the cluster's default topology spread. Default nil.
 	SchedulerConfig *SchedulerConfig
 
 	// CloudProvider is CloudAWS, CloudAzure or CloudKWOK. Default CloudAWS.
 	CloudProvider string
-	// ClusterName is the name of the EKS or AKS cluster; it marks everything that
-	// is made. Required with AWS and Azure.
+	// ClusterName is the name of the EKS or AKS cluster; it tags all resources
+	// that Karpenter creates. Required with AWS and Azure.
 	ClusterName string
-	// ClusterEndpoint is where machines find the API server, a URL. Default "",
-	// the cloud is asked.
+	// ClusterEndpoint is the URL of the API server for nodes. Default "", the
+	// cloud is asked.
 	ClusterEndpoint string
 	// VMMemoryOverheadPercent is the share of memory, 0.075 for 7.5 %, that
 	// nodes do not see. Default 0.075.
 	VMMemoryOverheadPercent float64
-	// AWS and Azure are what their providers are told.
+	// AWS and Azure are the settings of their providers.
 	AWS   AWS
 	Azure Azure
 	// InstanceTypesFilePath is the instance types file of the KWOK provider.
@@ -231,7 +232,7 @@ func (s setting) value(given text, env func(string) (string, bool)) (name, value
 	return "default of --" + s.flag, s.preset
 }
 
-// Validate reports what is wrong with a Config that was not made by Parse.
+// Validate checks a Config that was not made by Parse.
 func (c *Config) Validate() error {
 	var failures []error
 	for _, s := range settings() {
@@ -242,10 +243,11 @@ func (c *Config) Validate() error {
 	return errors.Join(append(failures, c.complete())...)
 }
 
-// complete reports what does not go together.
+// complete returns an error for settings that are missing or exclude each
+// other.
 func (c *Config) complete() error { return errors.Join(c.scraped(), c.clouded()) }
 
-// scraped reports what cannot be said of the metrics.
+// scraped returns an error for invalid combinations of the settings of metrics.
 func (c *Config) scraped() error {
 	switch {
 	case c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort:
@@ -258,8 +260,8 @@ func (c *Config) scraped() error {
 	return nil
 }
 
-// text is a flag.Value that takes anything, so that flags and variables are
-// judged by the same rules.
+// text is a flag.Value that accepts any text, so that flags and variables are
+// validated by the same code.
 type text struct {
 	value         string
 	isSet, isBool bool

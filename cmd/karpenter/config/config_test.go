@@ -179,7 +179,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		args []string
@@ -282,7 +282,7 @@ func TestSchedulerConfig(t *testing.T) {
 }
 
 // spec 20/114: what is wrong with default constraints stops the start.
-func TestSchedulerConfigRefuses(t *testing.T) {
+func TestInvalidSchedulerConfig(t *testing.T) {
 	const spread = "podTopologySpread: {defaultConstraints: [%]}"
 	for _, tc := range []struct{ name, constraints, want string }{
 		{"spec 50/7 unknown field", "{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, colour: red}", `unknown field "colour"`},

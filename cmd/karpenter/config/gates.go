@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// Gates switch features that are not for everybody yet.
+// Gates are the feature gates: switches for features that are off by default,
+// or can be switched off.
 type Gates struct {
-	NodeRepair              bool // replace nodes whose conditions say they are broken. Default false
+	NodeRepair              bool // replace nodes whose conditions report that they are unhealthy. Default false
 	ReservedCapacity        bool // use reserved offerings. Default true
 	SpotToSpotConsolidation bool // replace spot nodes by cheaper spot nodes. Default false
 	NodeOverlay             bool // let NodeOverlays change prices and capacities. Default false
 	StaticCapacity          bool // keep NodePools at their number of replicas. Default false
-	CapacityBuffer          bool // keep room for CapacityBuffers. Default false
+	CapacityBuffer          bool // keep capacity for CapacityBuffers. Default false
 
 	TerminateFirstDrift       bool // terminate drifted nodes first where no replacement can be launched. Default false
 	TerminateFirstRepair      bool // the same for unhealthy nodes. Default false
@@ -82,8 +83,8 @@ func amazonFeatures() []gate {
 	}
 }
 
-// gates sets the gates that are named, the others to what they are by default,
-// and notes the names that mean nothing.
+// gates sets the named gates, sets the others to their defaults, and records
+// unknown names.
 func (s setting) gates(known []gate) setting {
 	s.values, s.preset, s.check = "`Name=true` or `Name=false`, separated by commas", presets(known), valid
 	s.set = func(c *Config, value string) error {
@@ -130,7 +131,7 @@ func namesOf(known []gate) []string {
 	return names
 }
 
-// presets writes the defaults as a setting takes them.
+// presets prints the defaults in the format of the setting.
 func presets(known []gate) string {
 	all := make([]string, len(known))
 	for i, g := range known {

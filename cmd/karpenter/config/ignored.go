@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ineffective notes the settings that were accepted and have no effect.
+// ineffective records the settings that were accepted and have no effect.
 func (c *Config) ineffective() {
 	switch repair := c.Gates.NodeRepair; {
 	case c.LegacyNodeRepair && !repair:
@@ -22,7 +22,7 @@ func (c *Config) ineffective() {
 	}
 }
 
-// undefined adds to the error about an unknown flag which flag was meant.
+// undefined adds the most similar flag to the error about an unknown flag.
 func undefined(err error, all []setting) error {
 	_, name, found := strings.Cut(err.Error(), "flag provided but not defined: -")
 	if !found {

@@ -15,7 +15,7 @@ import (
 // unlimited is the text of resources that are not limited.
 const unlimited = "none"
 
-// resources takes quantities by name, such as cpu=100,memory=400Gi, or none.
+// resources accepts quantities by name, such as cpu=100,memory=400Gi, or none.
 func (s setting) resources(field func(*Config) *corev1.ResourceList) setting {
 	s.values = cmp.Or(s.values, "quantities by resource, such as `cpu=100,memory=400Gi,nvidia.com/gpu=8`, or `none`")
 	s.check = valid

@@ -12,15 +12,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// SchedulerConfig is how the cluster's scheduler treats pods that do not say
-// themselves.
+// SchedulerConfig has the defaults of the cluster's scheduler for pods without
+// settings of their own.
 type SchedulerConfig struct {
 	PodTopologySpread PodTopologySpread `json:"podTopologySpread"`
 }
 
 // PodTopologySpread is how pods without constraints of their own are spread.
 type PodTopologySpread struct {
-	// DefaultConstraints have no selector: that of the pod's owner counts.
+	// DefaultConstraints have no selector. kube-scheduler uses the selector of
+	// the pod's owner.
 	DefaultConstraints []corev1.TopologySpreadConstraint `json:"defaultConstraints"`
 }
 
@@ -41,7 +42,7 @@ func (s setting) schedulerConfig() setting {
 	return s
 }
 
-// validate reports what is wrong; nothing is with nil.
+// validate returns what is invalid. Nil is valid.
 func (s *SchedulerConfig) validate() error {
 	if s == nil {
 		return nil

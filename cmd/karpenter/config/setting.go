@@ -18,7 +18,8 @@ import (
 	"karpenter/model"
 )
 
-// setting is one thing the process can be told, and where it goes.
+// setting is one setting of the process: its flag, its variable, and the field
+// that it sets.
 type setting struct {
 	flag    string // without dashes; "" = it has none
 	env     string // "" = it has none
@@ -28,7 +29,7 @@ type setting struct {
 	meaning string // without a full stop
 	isBool  bool
 	also    string // the variable that counts if env is not set; "" = none
-	nothing bool   // a variable that is set to nothing counts
+	nothing bool   // an empty variable counts as set
 
 	set   func(*Config, string) error // parses and stores
 	check func(*Config) error         // judges what is stored
@@ -68,7 +69,7 @@ func valid(*Config) error { return nil }
 // quoted lists words for people.
 func quoted(words []string) string { return "`" + strings.Join(words, "`, `") + "`" }
 
-// span names the bounds of an integer, but for those of the machine.
+// span names the bounds of an integer, except for the bounds of the type.
 func span(least, most int) string {
 	if most == math.MaxInt32 {
 		return fmt.Sprintf("%d or more", least)
@@ -147,7 +148,7 @@ func (s setting) boolean(field func(*Config) *bool) setting {
 	return s
 }
 
-// truth reads true and false, and nothing else.
+// truth accepts true and false, and nothing else.
 func truth(value string) (bool, error) {
 	switch value {
 	case "true":
@@ -178,7 +179,7 @@ func (s setting) duration(field func(*Config) *time.Duration) setting {
 	return s
 }
 
-// price takes dollars per hour.
+// price accepts dollars per hour.
 func (s setting) price(field func(*Config) *model.Price) setting {
 	s.values = cmp.Or(s.values, "dollars per hour, 0 to 1000, such as `0.03`")
 	s.check = func(c *Config) error {
@@ -198,7 +199,7 @@ func (s setting) price(field func(*Config) *model.Price) setting {
 	return s
 }
 
-// fraction takes a share of 1.
+// fraction accepts a number from 0 to 1.
 func (s setting) fraction(field func(*Config) *float64) setting {
 	s.values = cmp.Or(s.values, "a share of 1, `0` to `1`")
 	s.check = func(c *Config) error {
@@ -218,7 +219,7 @@ func (s setting) fraction(field func(*Config) *float64) setting {
 	return s
 }
 
-// fractionOrOff takes a share of 1, or nothing.
+// fractionOrOff accepts a number from 0 to 1, or an empty value.
 func (s setting) fractionOrOff(field func(*Config) **float64) setting {
 	s.values = cmp.Or(s.values, "a share of 1, `0` to `1`, or nothing")
 	s.check = func(c *Config) error {
@@ -267,7 +268,7 @@ func (s setting) bytes(field func(*Config) *int64) setting {
 	return s
 }
 
-// millicores stores what is not positive as the preset.
+// millicores stores the preset for values that are not positive.
 func (s setting) millicores(field func(*Config) *int, preset int) setting {
 	s.values = cmp.Or(s.values, "an integer, millicores")
 	s.preset, s.check = strconv.Itoa(preset), valid

@@ -19,8 +19,7 @@ type group struct {
 	members []setting
 }
 
-// groups returns everything the process can be told, in the order of the help
-// text.
+// groups returns all settings, in the order of the help text.
 func groups() []group {
 	return []group{
 		{"Cluster and ports", cluster()},
@@ -125,7 +124,7 @@ func logs() []setting {
 	}
 }
 
-// level takes nothing for info.
+// level accepts an empty value as info.
 func (s setting) level(field func(*Config) *string) setting {
 	s = s.oneOf(field, "debug", "info", "error")
 	named := s.set

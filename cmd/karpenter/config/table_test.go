@@ -66,7 +66,7 @@ func TestUpstreamsSettings(t *testing.T) {
 }
 
 // TestSettingsTable writes the tables of docs/settings.md from the settings, and
-// the refusals in it from what Parse says.
+// the rejections in it from what Parse says.
 func TestSettingsTable(t *testing.T) {
 	path := filepath.Join("..", "..", "..", "docs", "settings.md")
 	text, err := os.ReadFile(path)
@@ -159,7 +159,7 @@ func inChart(value string) string {
 	return "`" + value + "`"
 }
 
-// refusal shows what people are told whose settings cannot be used.
+// refusal returns the error for invalid settings.
 func refusal(t *testing.T) string {
 	t.Helper()
 	_, err := Parse([]string{"--log-level=loud"}, func(name string) (string, bool) {

@@ -9,7 +9,7 @@ import (
 	"karpenter/model"
 )
 
-// Outcome is what a plan has for a pod.
+// Outcome is the kind of result that a plan has for a pod.
 type Outcome string
 
 // The outcomes.
@@ -20,7 +20,7 @@ const (
 	NoNeed  Outcome = "none"    // it does not ask for a node; Reason says why
 )
 
-// Answer is what there is to say about one pod.
+// Answer explains what a plan does for one pod.
 type Answer struct {
 	Pod     string  `json:"pod"` // namespace/name
 	Outcome Outcome `json:"outcome"`
@@ -30,10 +30,10 @@ type Answer struct {
 	Node   *Node   `json:"node,omitempty"`
 	Launch *Launch `json:"launch,omitempty"`
 
-	Preferences []Preference `json:"preferencesGivenUp,omitempty"` // of the pod and those alike
+	Preferences []Preference `json:"preferencesGivenUp,omitempty"` // of the pod and equal pods
 	Crowd       *Crowd       `json:"crowd,omitempty"`              // that its workload is
 
-	Pools []Pool `json:"nodePools,omitempty"` // why each launches nothing
+	Pools []Pool `json:"nodePools,omitempty"` // why each of them launches nothing
 	Nodes int    `json:"existingNodes,omitempty"`
 	Alike int    `json:"podsAlike,omitempty"` // others that wait for the same reasons
 }
@@ -51,7 +51,7 @@ type Node struct {
 	Ready        bool    `json:"ready"`                  // initialized
 }
 
-// Launch is a node that is to be bought.
+// Launch is a node to be launched.
 type Launch struct {
 	Pool          string   `json:"nodePool"`
 	InstanceType  string   `json:"instanceType"`
@@ -67,7 +67,7 @@ type Launch struct {
 	Pods          int      `json:"pods"`
 }
 
-// Pool is one NodePool's refusal.
+// Pool is one NodePool's rejection.
 type Pool struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason,omitempty"` // set when it was not asked; then there are no Steps
@@ -81,8 +81,8 @@ type Step struct {
 	Hint       string `json:"hint,omitempty"`
 }
 
-// Of returns what the plan for s has for the pod, and whether the pod asks for
-// a node at all.
+// Of returns what the plan for s does for the pod, and whether the pod needs a
+// node at all.
 func Of(s *model.Snapshot, plan *model.Plan, key string) (Answer, bool) {
 	a := Answer{Pod: key}
 	is := func(p model.Pod) bool { return p.Key() == key }
@@ -113,8 +113,8 @@ func Of(s *model.Snapshot, plan *model.Plan, key string) (Answer, bool) {
 	return a, false
 }
 
-// NodeOf returns the node of that name; the name is all there is to say of one
-// that s does not have.
+// NodeOf returns the node with this name. For a node that s does not have, only
+// the name is set.
 func NodeOf(s *model.Snapshot, name string) *Node {
 	i := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Name == name })
 	if i < 0 {
@@ -129,7 +129,7 @@ func NodeOf(s *model.Snapshot, name string) *Node {
 	return out
 }
 
-// LaunchOf returns the launch in the words of s.
+// LaunchOf returns the launch with the resource names of s.
 func LaunchOf(s *model.Snapshot, l *model.Launch) *Launch {
 	var relaxed []string
 	for _, r := range l.MinValues {
@@ -149,7 +149,7 @@ func (a *Answer) refused(v model.Verdict) {
 	a.Pools = Refusals(&v)
 }
 
-// Refusals returns why each NodePool refuses the pods.
+// Refusals returns why each NodePool rejects the pods.
 func Refusals(v *model.Verdict) []Pool {
 	var all []Pool
 	for _, p := range v.Pools {

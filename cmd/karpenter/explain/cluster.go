@@ -12,8 +12,8 @@ import (
 )
 
 // ClusterAnswer compares what the nodes cost with what the same pods would cost
-// if they were placed from scratch. Dollars are per hour. Nodes that nobody here made
-// count nowhere, but take pods in the fresh plan, too.
+// if they were placed from scratch. Dollars are per hour. Nodes that Karpenter
+// did not launch count nowhere, but can take pods in the fresh plan, too.
 type ClusterAnswer struct {
 	Nodes    int     `json:"nodes"`
 	Cost     float64 `json:"costPerHour"`
@@ -29,15 +29,15 @@ type ClusterAnswer struct {
 	KeptCost float64 `json:"keptPerHour,omitempty"`
 }
 
-// Fresh is the plan that is made when nothing that may move runs yet.
+// Fresh is the plan for a cluster in which no movable pod runs yet.
 type Fresh struct {
 	Nodes   int     `json:"nodes"` // Kept included
 	Cost    float64 `json:"costPerHour"`
-	Pending int     `json:"pending,omitempty"` // pods it has no place for; Cost and Bound are without them
+	Pending int     `json:"pending,omitempty"` // pods that fit nowhere; Cost and Bound do not include them
 }
 
 // OfCluster returns how the cluster's nodes compare with the plan that place
-// makes for all pods that may move. The plan's commands are not asked for.
+// makes for all pods that may move. The plan has no disruption commands.
 func OfCluster(s *model.Snapshot, place func(*model.Snapshot) *model.Plan) ClusterAnswer {
 	var a ClusterAnswer
 	var cost, kept model.Price
@@ -112,7 +112,7 @@ type crowd struct {
 	at      map[string]int // by what makes them alike
 }
 
-// add takes in pods, as if no plan had been made for any of them.
+// add adds pods, as if no plan had been made for any of them.
 func (c *crowd) add(all []model.Pending) {
 	for _, p := range all {
 		key := fmt.Sprintf("%s\n%+v", p.Shape.Key, p.Peer)

@@ -13,9 +13,9 @@ import (
 	"karpenter/solve"
 )
 
-// TestCluster: what may go makes room within limits, pods of several nodes and
-// of nodes that are going are planned together, and what stays counts the same
-// on both sides.
+// TestCluster: nodes that may be removed free capacity within limits, pods of
+// several nodes and of nodes that are going are planned together, and what
+// stays counts the same on both sides.
 func TestCluster(t *testing.T) {
 	s, err := scenario.Parse(strings.NewReader(`
 type small cpu=2 mem=8Gi zones=a on-demand=0.1
@@ -85,8 +85,8 @@ func TestClusterComparison(t *testing.T) {
 	}
 }
 
-// TestPriceParts: what nodes cost besides their instances is told, of nodes and of
-// what is launched; nothing is told of a price that is not known.
+// TestPriceParts: the parts of the price are shown for nodes and for launches,
+// and not for a price that is not known.
 func TestPriceParts(t *testing.T) {
 	s, err := scenario.Parse(strings.NewReader(`
 type small cpu=2 mem=8Gi zones=a,b on-demand=0.1

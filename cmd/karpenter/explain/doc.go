@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says of one pod where it is planned, or why it stays
-// pending, of one node what becomes of it, or why it stays, and of all nodes
-// what they cost beside what they had to: for a situation in a file, or for the
-// one a running controller is in, which it serves to people who may ask.
+// Package explain explains decisions: where a pod is planned or why it stays
+// pending, whether a node is removed or why it stays, and what all nodes cost
+// compared with the proven minimum. The situation comes from a file or from a
+// running cluster.
 //
-// An answer is made of a Snapshot and the Plan for it, and of nothing else.
-// Asking changes nothing: nobody carries the Plan out.
+// An answer depends only on a Snapshot and the Plan for it. It changes nothing:
+// the Plan is not carried out.
 package explain

@@ -10,7 +10,7 @@ import (
 	"karpenter/model"
 )
 
-// Fate is what a plan has for a node.
+// Fate is what a plan does with a node.
 type Fate string
 
 // The fates.
@@ -18,14 +18,14 @@ const (
 	Goes    Fate = "goes"    // it is to be removed
 	Stays   Fate = "stays"   // it is kept, for the reasons that follow
 	Going   Fate = "going"   // it is being removed already
-	Foreign Fate = "foreign" // nobody here made it, and nobody here takes it away
+	Foreign Fate = "foreign" // Karpenter did not launch it, and does not remove it
 )
 
-// NodeAnswer is what there is to say about one node.
+// NodeAnswer explains what a plan does with one node.
 type NodeAnswer struct {
 	Node    Node         `json:"node"`
 	Fate    Fate         `json:"fate"`
-	Pods    int          `json:"pods,omitempty"`         // that need a place elsewhere when it goes, and may go
+	Pods    int          `json:"pods,omitempty"`         // that must be rescheduled when it is removed, and may be evicted
 	Drifted string       `json:"driftedSince,omitempty"` // RFC 3339
 	Budgets []Allowance  `json:"budgets,omitempty"`      // of its NodePool
 	Command *Departure   `json:"command,omitempty"`      // with Goes
@@ -34,13 +34,13 @@ type NodeAnswer struct {
 }
 
 // Allowance is how many more nodes of a NodePool may be disrupted for a reason
-// now; -1 is as many as there are.
+// now; -1 = all.
 type Allowance struct {
 	Reason string `json:"reason"`
 	Nodes  int    `json:"nodes"`
 }
 
-// Departure is the command that takes a node away.
+// Departure is the command that removes a node.
 type Departure struct {
 	Reason         string   `json:"reason"`
 	With           []string `json:"with,omitempty"`     // other nodes that go with it
@@ -50,7 +50,7 @@ type Departure struct {
 	Scores         []Score  `json:"scores,omitempty"`
 }
 
-// Score is what a NodePool whose policy is Balanced thinks of a command.
+// Score is the score of a command in a NodePool whose policy is Balanced.
 type Score struct {
 	Pool       string  `json:"nodePool"`
 	Value      float64 `json:"value"`
@@ -65,15 +65,16 @@ type Reason struct {
 	Why   string `json:"why"`
 }
 
-// Assignment is where pods of a node go; both are empty when no place is found.
+// Assignment is where pods of a node move; both fields are empty if they fit
+// nowhere.
 type Assignment struct {
 	Node string   `json:"node,omitempty"`
 	Type string   `json:"newInstanceType,omitempty"`
 	Pods []string `json:"pods"` // namespace/name
 }
 
-// OfNode returns what the plan for s has for the node, named as in the cluster
-// or by its NodeClaim, and whether there is such a node.
+// OfNode returns what the plan for s does with the node, which has the name of
+// its Node or its NodeClaim, and whether such a node exists.
 func OfNode(s *model.Snapshot, plan *model.Plan, name string) (NodeAnswer, bool) {
 	i := slices.IndexFunc(s.Nodes, func(n model.Node) bool { return n.Name == name || n.Claim == name })
 	if i < 0 {
@@ -159,7 +160,7 @@ func departure(s *model.Snapshot, c *model.Command, node string) *Departure {
 	return out
 }
 
-// place says where those pods go that are the node's.
+// place records where the pods of the node move.
 func (a *NodeAnswer) place(mine func(model.Pod) bool, moves []model.Placement, launches []model.Launch, verdicts []model.Verdict) {
 	add := func(to Assignment, pods []model.Pod) {
 		for _, p := range pods {
@@ -193,8 +194,8 @@ func (a *NodeAnswer) place(mine func(model.Pod) bool, moves []model.Placement, l
 	add(Assignment{}, left)
 }
 
-// reasons returns why a node that we manage is kept: what the plan says, and
-// what the plan did not need to ask.
+// reasons returns why a managed node is kept: the reasons in the plan, and
+// those for which the plan did not examine the node.
 func reasons(plan *model.Plan, n *model.Node, pool *model.Pool) []Reason {
 	var out []Reason
 	d := &n.Disruption
@@ -224,10 +225,10 @@ func reasons(plan *model.Plan, n *model.Node, pool *model.Pool) []Reason {
 	return out
 }
 
-// waiting is the cause of what time will change.
+// waiting is the cause of reasons that end with time.
 const waiting model.Cause = "waiting"
 
-// notAsked returns why no plan asks what would be saved without the node.
+// notAsked returns why plans do not examine the node for consolidation.
 func notAsked(n *model.Node, pool *model.Pool) (cause model.Cause, why string) {
 	switch d := &n.Disruption; {
 	case pool == nil:

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestExplainPodWithoutNeed: a pod that asks for no node is told why.
+// TestExplainPodWithoutNeed: for a pod that needs no node, the answer names the
+// reason.
 func TestExplainPodWithoutNeed(t *testing.T) {
 	now := metav1.Now()
 	for _, c := range []struct {

@@ -11,7 +11,8 @@ import (
 	"karpenter/model"
 )
 
-// Preference is something that pods prefer and a plan does not give all of them.
+// Preference is a preference of pods that a plan does not honor for all of
+// them.
 type Preference struct {
 	Prefers string `json:"prefers"`   // "pod anti-affinity on kubernetes.io/hostname (weight 100)"
 	Pods    int    `json:"pods"`      // alike that are planned
@@ -24,14 +25,14 @@ type Preference struct {
 	Impossible  bool    `json:"impossible,omitempty"`
 }
 
-// Forgone is the preferences that a plan does not honor of pods that are alike.
+// Forgone has the preferences of equal pods that a plan does not honor.
 type Forgone struct {
 	Alike       []string     `json:"pods"` // namespace/name
 	Preferences []Preference `json:"preferences"`
 }
 
-// AllForgone returns what pods prefer and the plan does not give all of them,
-// without what it would cost.
+// AllForgone returns all preferences that the plan does not honor, without what
+// honoring them would cost.
 func AllForgone(s *model.Snapshot, plan *model.Plan) []Forgone {
 	l := newLayout(s, plan)
 	var out []Forgone
@@ -98,7 +99,7 @@ type want struct {
 	demand func(*model.Shape) // turns it into a requirement
 }
 
-// wantsOf returns what pods of the shape prefer.
+// wantsOf returns the preferences of pods of the shape.
 func wantsOf(s *model.Shape) []want {
 	var out []want
 	for i, p := range s.Preferences {
@@ -168,8 +169,8 @@ type layout struct {
 	domains map[string][]string
 }
 
-// asked is a question to a layout: how many pods that a selector picks the domains
-// of a key have.
+// asked identifies a count in a layout: the pods that match a selector, in each
+// domain of a key.
 type asked struct {
 	selector *model.PodSelector
 	key      string
@@ -324,8 +325,8 @@ func (l *layout) on(sel *model.PodSelector, at int) int {
 	return n
 }
 
-// fewest returns how many selected pods the domain has that has fewest: of those of
-// the nodes, and those in which a node for pods of the kind can be launched.
+// fewest returns the minimum number of selected pods over the domains of nodes,
+// and the domains in which a node for pods of the kind can be launched.
 func (l *layout) fewest(kind int, c *model.Spread) int {
 	least, ok := l.least[c]
 	if !ok {

@@ -8,11 +8,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// blankMark is a comment that stands for a blank line while a tree is written.
+// blankMark is a comment that marks the place of a blank line while a tree is
+// written.
 const blankMark = "# migrate: a blank line is to stand here"
 
-// spaced returns a copy of the tree with marks above what blank lines stand above
-// in the body, also where it has moved.
+// spaced returns a copy of the tree. It adds a mark above each node that has a
+// blank line above it in the body, even if the node has moved.
 func (d *document) spaced(tree *yaml.Node) *yaml.Node {
 	out := copied(tree)
 	s := spacer{lines: strings.Split(strings.ReplaceAll(d.body, "\r", ""), "\n"), read: d.read}
@@ -24,7 +25,7 @@ func (d *document) spaced(tree *yaml.Node) *yaml.Node {
 	return out
 }
 
-// unmarked puts blank lines where the marks are.
+// unmarked replaces the marks with blank lines.
 func unmarked(text string) string {
 	var out strings.Builder
 	blank := true // nothing is written yet
@@ -41,14 +42,15 @@ func unmarked(text string) string {
 	return out.String()
 }
 
-// spacer knows which nodes were read of the lines.
+// spacer knows which nodes were read from the lines of the body.
 type spacer struct {
 	lines []string
 	read  map[*yaml.Node]bool
 }
 
-// walk marks the fields and items below a copy of n. Above the first of them no
-// blank line is kept where it is to stand on the line of a dash.
+// walk adds marks to the fields and items below marked, a copy of n. With dash,
+// the first of them will be on the same line as a dash, so it has no blank line
+// above it.
 func (s *spacer) walk(n, marked *yaml.Node, dash bool) {
 	if n.Style&yaml.FlowStyle != 0 {
 		return
@@ -68,7 +70,7 @@ func (s *spacer) walk(n, marked *yaml.Node, dash bool) {
 	}
 }
 
-// nodes returns all of a tree.
+// nodes adds all nodes of a tree to the set.
 func nodes(n *yaml.Node, into map[*yaml.Node]bool) map[*yaml.Node]bool {
 	into[n] = true
 	for _, child := range n.Content {

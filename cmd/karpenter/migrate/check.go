@@ -16,12 +16,11 @@ import (
 	v1 "karpenter/api/v1"
 )
 
-// check reports what the API server and the controller would find fault with, all
-// of it at once.
+// check reports everything that the API server or the controller would reject.
 func (o *object) check(s schemas) {
 	content, err := render(clone(o.root), style{indent: 2})
 	if err != nil || o.version != "v1" && !o.changed {
-		return // not ours to judge before it is converted
+		return // checked after it is converted
 	}
 	if strings.Contains(content, "${") {
 		o.enter(o.root.Line, "not checked: it has placeholders such as ${NAME}; fill them in and run migrate --check again", false)
@@ -46,7 +45,7 @@ func (o *object) check(s schemas) {
 		fault, _, _ = strings.Cut(fault, "; use another domain or one of its well-known keys [")
 		where, _, _ := strings.Cut(fault, ": ")
 		if slices.ContainsFunc(schemaFaults, func(known string) bool { return strings.HasPrefix(known, where) }) {
-			continue // said already
+			continue // already reported
 		}
 		o.askAt(o.root, "Karpenter would reject it: %s", strings.ReplaceAll(fault, "\n", "; "))
 	}
@@ -54,8 +53,8 @@ func (o *object) check(s schemas) {
 	o.implied(kind)
 }
 
-// faults returns what the controller would refuse beyond the schema. What does not
-// fit the types is the schema's to report.
+// faults returns what the controller would reject although the schema allows
+// it. Values of the wrong type are reported by the schema.
 func faults(kind, content string) []string {
 	var err error
 	switch kind {
@@ -107,10 +106,11 @@ func (o *object) nodeClass() {
 	}
 }
 
-// implied reports what is not written, holds all the same, and surprises.
+// implied reports defaults that the manifest does not mention and that may
+// surprise.
 func (o *object) implied(kind string) {
 	if o.changed && kind == "NodePool" && o.kind == "Provisioner" {
-		return // its conversion writes down what was implied
+		return // its conversion writes the defaults into the manifest
 	}
 	if kind == "NodePool" && !has(at(o.root, "spec", "template", "spec"), "expireAfter") {
 		o.enter(o.root.Line, "expireAfter is not set, so the default of 720h applies: a node of that age is drained at once, and budgets do not delay that; set Never or an age", false)

@@ -4,20 +4,19 @@
 //
 // Vocabulary:
 //
-//   - A document is what stands between two "---" of a file.
+//   - A document is the text between two "---" lines of a file.
 //   - An object is a mapping with apiVersion and kind: a document, or an item
 //     of a List in one.
-//   - A decision is a change that is not only a rename. It stands as a comment
-//     above what it concerns, and in the report.
-//   - A decision by hand is one that only a person can take. Where the schema
-//     demands a value, "replace-me" stands there, which keeps the node class or
-//     the NodePool from being ready: nothing is launched before somebody looked.
+//   - A decision is a change that is not only a rename. It is written as a comment above the
+//     field it concerns, and in the report.
+//   - A decision by hand is one that only a person can make. If the schema demands a value,
+//     the value is "replace-me". A node class or NodePool with that value is not ready, so that
+//     no node is launched before a person has replaced it.
 //
 // Invariants:
 //
 //  1. A document without a change is returned byte for byte.
-//  2. Migrating what was migrated changes nothing.
-//  3. What is returned parses as the tree that was decided on, or there is an
-//     error instead.
+//  2. Migrating the result again changes nothing.
+//  3. The returned text parses as the tree that was built, or Migrate returns an error.
 //  4. The package reads and writes no files.
 package migrate

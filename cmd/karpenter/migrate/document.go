@@ -21,11 +21,12 @@ type document struct {
 	mark  string // the line with "---" before it, or ""
 	body  string
 	tree  *yaml.Node          // the document node; nil when Karpenter is not mentioned
-	read  map[*yaml.Node]bool // what tree was made of
+	read  map[*yaml.Node]bool // the nodes of tree that were read from the body
 	style style
-	// rewritten means that the tree was changed and the body is to follow it.
+	// rewritten means that the tree was changed, so that the body has to be
+	// written from it.
 	rewritten bool
-	expanded  bool         // the tree has in full what the body says by aliases
+	expanded  bool         // the aliases of the body are written out in the tree
 	added     []*yaml.Node // objects that follow this document
 	renames   []rename     // in the body, when the tree is not rewritten
 }
@@ -59,7 +60,7 @@ var (
 	marker    = regexp.MustCompile(`^\s*# ` + regexp.QuoteMeta(byHandMark) + `(.*)`)
 )
 
-// mentioned reports whether the document can concern us.
+// mentioned reports whether the document can be about Karpenter.
 func (d *document) mentioned() bool {
 	for line := range strings.Lines(d.body) {
 		if trimmed := strings.TrimSpace(line); !strings.HasPrefix(trimmed, "#") && !strings.HasPrefix(trimmed, "%") && strings.Contains(strings.ToLower(line), "karpenter") {
@@ -69,12 +70,12 @@ func (d *document) mentioned() bool {
 	return false
 }
 
-// values is what the values of older charts have at the left margin, whose files
-// need not mention Karpenter.
+// values matches the top-level keys of values files for older charts. Such
+// files need not mention Karpenter.
 var values = regexp.MustCompile(`(?m)^(settings|aws|clusterName|clusterEndpoint|provisioners|awsNodeTemplates):`)
 
-// suspect reads the body if it can be values of Karpenter's chart. What cannot be
-// read is not.
+// suspect parses the body if it may be a values file of Karpenter's chart. A
+// body that cannot be parsed is ignored.
 func (d *document) suspect() {
 	var tree yaml.Node
 	if !values.MatchString(d.body) || yaml.Unmarshal([]byte(d.body), &tree) != nil || len(tree.Content) == 0 || inKeys(&tree) {
@@ -88,7 +89,7 @@ func (d *document) suspect() {
 	}
 }
 
-// parse reads the body. Errors name file and line.
+// parse reads the body. Its errors name the file and the line.
 func (d *document) parse() error {
 	if !d.mentioned() {
 		d.suspect()
@@ -114,8 +115,8 @@ func (d *document) parse() error {
 	return nil
 }
 
-// inKeys reports whether a mapping has keys that are no scalars, which is how
-// YAML reads an unquoted {{ … }}.
+// inKeys reports whether a mapping has keys that are not scalars. YAML reads an
+// unquoted {{ … }} as one.
 func inKeys(n *yaml.Node) bool {
 	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
 		if n.Content[i].Kind != yaml.ScalarNode {
@@ -125,18 +126,19 @@ func inKeys(n *yaml.Node) bool {
 	return slices.ContainsFunc(n.Content, inKeys)
 }
 
-// located makes an error of the YAML library one about the file.
+// located adds the name of the file, and the line in it, to an error of the
+// YAML library.
 func (d *document) located(err error) error {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
 	if m := errorLine.FindStringSubmatch(message); m != nil {
-		line, _ = strconv.Atoi(m[1]) // the pattern admits only digits
+		line, _ = strconv.Atoi(m[1]) // the pattern matches only digits
 		message = strings.Replace(message, m[0], "", 1)
 	}
 	return fmt.Errorf("%s:%d: not YAML: %s", d.file, d.line+line, message)
 }
 
-// text returns the document as it is to be written, with its "---".
+// text returns the migrated document, with its "---".
 func (d *document) text() (string, error) {
 	body := d.body
 	switch {
@@ -172,7 +174,7 @@ func (d *document) text() (string, error) {
 	return out, nil
 }
 
-// newline gives the text the line ends of the document.
+// newline returns the text with the line endings of the document.
 func (d *document) newline(text string) string {
 	if strings.Contains(d.body, "\r\n") {
 		return strings.ReplaceAll(text, "\n", "\r\n")
@@ -180,8 +182,8 @@ func (d *document) newline(text string) string {
 	return text
 }
 
-// rendered writes a tree with its blank lines, or without where they would be
-// taken for something else.
+// rendered writes a tree with its blank lines, or without them if they would
+// change the meaning.
 func (d *document) rendered(tree *yaml.Node) (string, error) {
 	if out, err := render(d.spaced(tree), d.style); err == nil {
 		if out = unmarked(out); means(out, tree) == nil {
@@ -197,8 +199,8 @@ func (d *document) rendered(tree *yaml.Node) (string, error) {
 	return "", fmt.Errorf("%s:%d: cannot be rewritten with its comments: %w; move comments out of lists and braces", d.file, d.line+1, err)
 }
 
-// means returns an error unless the text is read as the tree: comments can lead
-// the YAML library to write what means something else.
+// means returns an error unless the text parses as the tree: with some
+// comments, the YAML library writes text that has another meaning.
 func means(text string, tree *yaml.Node) error {
 	var back yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &back); err != nil {
@@ -219,8 +221,8 @@ type rename struct {
 	to   string
 }
 
-// spliced returns the body with the scalars of d.renames replaced, and not a
-// byte else.
+// spliced returns the body with the scalars of d.renames replaced. All other
+// bytes are unchanged.
 func (d *document) spliced() (string, error) {
 	lines := strings.SplitAfter(d.body, "\n")
 	slices.SortFunc(d.renames, func(a, b rename) int {

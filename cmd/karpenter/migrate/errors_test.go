@@ -42,8 +42,8 @@ func TestNotOurs(t *testing.T) {
 	}
 }
 
-// TestMarks: what stands between documents stays.
-func TestMarks(t *testing.T) {
+// TestMigrateKeepsTextBetweenDocuments: what stands between documents stays.
+func TestMigrateKeepsTextBetweenDocuments(t *testing.T) {
 	const before, after = "\ufeff%YAML 1.1\n---\n", "--- {apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter}}\n...\n# the end"
 	out, _ := migrated(t, before+"apiVersion: karpenter.sh/v1beta1\nkind: NodeClaim\n"+after)
 	if !strings.HasPrefix(out, before+"# migrate: ") || !strings.HasSuffix(out, "\n"+after) {

@@ -9,17 +9,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// demand is what one NodePool says about the kubelets of its nodes, which is
-// for its node class to say now.
+// demand is the kubelet configuration of one NodePool. In v1, it belongs to the
+// node class.
 type demand struct {
 	pool *object
 	spec *yaml.Node // with nodeClassRef
-	// config is nil when the pool says nothing.
+	// config is nil if the pool has no kubelet configuration.
 	config *yaml.Node
-	key    *yaml.Node // where config stood
+	key    *yaml.Node // where config was
 }
 
-// class returns the name of the node class, "" when it is none of EC2.
+// class returns the name of the EC2NodeClass, or "" if the pool has a node
+// class of another kind.
 func (d demand) class() string {
 	if kind := text(d.spec, "nodeClassRef", "kind"); kind != "" && kind != "EC2NodeClass" {
 		return ""
@@ -27,8 +28,8 @@ func (d demand) class() string {
 	return text(d.spec, "nodeClassRef", "name")
 }
 
-// demandKubelet takes a kubelet configuration out of a pool. spec has its
-// nodeClassRef.
+// demandKubelet removes the kubelet configuration from a pool and records it as
+// a demand. spec has the nodeClassRef.
 func (m *migration) demandKubelet(o *object, spec, from *yaml.Node, field string) {
 	key, config := take(from, field)
 	d := demand{pool: o, spec: spec, key: key}
@@ -41,7 +42,7 @@ func (m *migration) demandKubelet(o *object, spec, from *yaml.Node, field string
 	m.kubelet = append(m.kubelet, d)
 }
 
-// specKey returns the key of the spec, or the first there is.
+// specKey returns the key of the spec, or the first key if there is no spec.
 func specKey(o *object) *yaml.Node {
 	if key, _ := find(o.root, "spec"); key != nil {
 		return key
@@ -49,8 +50,8 @@ func specKey(o *object) *yaml.Node {
 	return o.root.Content[0]
 }
 
-// settleKubelets moves the kubelet settings of pools to their node classes, and
-// splits classes whose pools differ in them.
+// settleKubelets moves the kubelet settings of pools to their node classes. It
+// splits a class whose pools have different settings.
 func (m *migration) settleKubelets() {
 	byClass := map[string][]demand{}
 	var order []string
@@ -73,8 +74,8 @@ func (m *migration) settleKubelets() {
 	}
 }
 
-// leave writes what a pool says into a comment, as its class is not there to be
-// changed.
+// leave writes the kubelet configuration of a pool into a comment, because its
+// class is not in the manifests.
 func (d demand) leave() {
 	if d.config == nil {
 		return
@@ -88,15 +89,15 @@ func (d demand) leave() {
 		strings.TrimSpace(kind+" "+text(d.spec, "nodeClassRef", "name")), asComment(mapping("kubelet", clone(d.config)))))
 }
 
-// settle gives one class what its pools say.
+// settle writes the kubelet configuration of its pools into one class.
 func (m *migration) settle(class *object, demands []demand) {
 	spec := section(class.root, "spec")
-	own := at(spec, "kubelet") // what the class says already, or is to say
+	own := at(spec, "kubelet") // the configuration that the class has or gets
 	free := own == nil || len(own.Content) == 0
 	for _, d := range demands {
-		free = free && d.config != nil // a pool that says nothing wants nothing said
+		free = free && d.config != nil // a pool without a configuration needs a class without one
 	}
-	made := map[string]string{} // class by configuration, as text
+	made := map[string]string{} // the name of the class, by configuration as text
 	for _, d := range demands {
 		if d.config == nil {
 			continue

@@ -11,17 +11,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Source is one file of manifests. Name is what errors and the report call it.
+// Source is one file of manifests. Name identifies it in errors and in the
+// report.
 type Source struct{ Name, Text string }
 
-// Options fill in what older manifests left to settings of the controller.
+// Options fill in values that older versions read from the settings of the
+// controller.
 type Options struct {
 	// Role and InstanceProfile are given to node classes that have neither. At
 	// most one is set.
 	Role, InstanceProfile string
 }
 
-// Result is what became of the sources, in their order.
+// Result has the migrated files, in the order of the sources, and the report.
 type Result struct {
 	Files  []File
 	Report Report
@@ -33,7 +35,7 @@ type File struct {
 	Changed bool
 }
 
-// placeholder stands where the schema demands what only a person knows.
+// placeholder is the value of a required field that only a person can fill in.
 const placeholder = "replace-me"
 
 const (
@@ -45,7 +47,7 @@ const (
 type object struct {
 	doc  *document
 	root *yaml.Node
-	// what it was read as
+	// as read
 	group, version, kind, name string
 	report                     *Report
 	changed                    bool
@@ -56,13 +58,13 @@ type migration struct {
 	options Options
 	report  *Report
 	objects []*object
-	classes map[string]*object // EC2NodeClasses, those to be and those made, by name
-	kubelet []demand           // what NodePools say about kubelets
+	classes map[string]*object // EC2NodeClasses by name: converted and new ones
+	kubelet []demand           // the kubelet configurations of NodePools
 	schemas schemas
 }
 
-// Migrate rewrites what the sources hold of older APIs. An error says what is
-// wrong in which file and line, for all files.
+// Migrate rewrites the objects of older APIs in the sources. The error lists
+// the problems of all files, each with file and line.
 func Migrate(sources []Source, options Options) (Result, error) {
 	var result Result
 	m := &migration{options: options, report: &result.Report, classes: map[string]*object{}, schemas: schemas{}}
@@ -99,7 +101,7 @@ func Migrate(sources []Source, options Options) (Result, error) {
 	return result, nil
 }
 
-// read parses a document and enters its objects.
+// read parses a document and adds its objects to the migration.
 func (m *migration) read(d *document) error {
 	if err := d.parse(); err != nil || d.tree == nil {
 		return err
@@ -116,7 +118,7 @@ func (m *migration) read(d *document) error {
 		}
 		return found
 	}
-	// What may be changed may not stand in two places.
+	// An object that may be changed must not be shared by an alias.
 	if slices.ContainsFunc(objects(), (*object).ours) {
 		var err error
 		if d.expanded, err = expand(root); err != nil {
@@ -134,8 +136,8 @@ func (m *migration) read(d *document) error {
 	return nil
 }
 
-// wellFormed returns an error when what is to be converted is not even of the
-// outline that all versions share.
+// wellFormed returns an error if an object that has to be converted lacks the
+// structure that all versions share.
 func (o *object) wellFormed() error {
 	if where, problem := malformed(o.root); problem != "" {
 		return fmt.Errorf("%s:%d: %s: %s", o.doc.file, o.doc.line+where.Line, o, problem)
@@ -172,8 +174,8 @@ const (
 	azureGroup = "karpenter.azure.com"
 )
 
-// ours reports whether the object is of a kind that is converted, of any
-// version.
+// ours reports whether the object is of a kind that this package converts, in
+// any version.
 func (o *object) ours() bool {
 	switch o.group {
 	case coreGroup:
@@ -193,8 +195,8 @@ func (o *object) String() string {
 	return o.kind + "/" + o.name
 }
 
-// convert changes all objects. Classes come first, as pools hand things to
-// them.
+// convert converts all objects. Node classes come first, because pools move
+// settings to them.
 func (m *migration) convert() {
 	for _, o := range m.objects {
 		if o.ours() && o.group == awsGroup {
@@ -255,7 +257,7 @@ func (m *migration) convertClass(o *object) {
 	}
 }
 
-// convertAKS converts a class of AKS, whose versions have the same fields.
+// convertAKS converts an AKSNodeClass. Its versions have the same fields.
 func (o *object) convertAKS() {
 	switch o.version {
 	case "v1alpha2":
@@ -275,7 +277,8 @@ func (o *object) unknownVersion() {
 	o.askAt(o.root, "there is no %s of %s/%s, only of %s: correct apiVersion and run migrate again", o.kind, o.group, o.version, versions)
 }
 
-// become changes apiVersion and kind, and drops what the API server keeps.
+// become changes apiVersion and kind, and removes the fields that the API
+// server maintains.
 func (o *object) become(apiVersion, kind string) {
 	was := o.group + "/" + o.version
 	if o.kind != kind {
@@ -300,7 +303,8 @@ func (o *object) become(apiVersion, kind string) {
 	o.dropCompatibility()
 }
 
-// reworded returns the scalar at a key with another value, its comments kept.
+// reworded returns a copy of the scalar at a key with another value. It keeps
+// the comments.
 func (o *object) reworded(key, value string) *yaml.Node {
 	if v := at(o.root, key); v != nil && v.Kind == yaml.ScalarNode {
 		v.Value, v.Tag = value, "!!str"
@@ -309,8 +313,8 @@ func (o *object) reworded(key, value string) *yaml.Node {
 	return str(value)
 }
 
-// dropAnnotation removes an annotation of the object. why is the decision, ""
-// for none.
+// dropAnnotation removes an annotation of the object. why is the decision to
+// record; with "", none is recorded.
 func (o *object) dropAnnotation(name, why string) {
 	annotations := at(o.root, "metadata", "annotations")
 	key, _ := take(annotations, name)
@@ -344,17 +348,18 @@ func (o *object) touch() {
 	blockify(root)
 }
 
-// decide records a decision about what stands at the key.
+// decide records a decision about the field at the key.
 func (o *object) decide(key *yaml.Node, format string, args ...any) {
 	o.record(key, key.Line, false, fmt.Sprintf(format, args...))
 }
 
-// ask records a decision about what stands at the key that a person must take.
+// ask records a decision by hand about the field at the key.
 func (o *object) ask(key *yaml.Node, format string, args ...any) {
 	o.record(key, key.Line, true, fmt.Sprintf(format, args...))
 }
 
-// record writes a message above a key and into the report, as about that line.
+// record writes a message above a key and into the report, where it refers to
+// the line.
 func (o *object) record(key *yaml.Node, line int, byHand bool, message string) {
 	o.touch()
 	mark := decisionMark
@@ -368,13 +373,13 @@ func (o *object) record(key *yaml.Node, line int, byHand bool, message string) {
 	o.enter(line, message, byHand)
 }
 
-// askAt reports what a person must do about an object that is not changed.
+// askAt reports a decision by hand about an object that is not changed.
 func (o *object) askAt(n *yaml.Node, format string, args ...any) {
 	o.enter(n.Line, fmt.Sprintf(format, args...), true)
 }
 
-// enter puts the first line of a message into the report. Line 0, which new
-// nodes have, stands for the object.
+// enter adds the first line of a message to the report. Line 0, which new nodes
+// have, means the line of the object.
 func (o *object) enter(line int, message string, byHand bool) {
 	message, _, _ = strings.Cut(message, "\n")
 	if line == 0 {
@@ -384,8 +389,8 @@ func (o *object) enter(line int, message string, byHand bool) {
 		Text: strings.TrimSuffix(strings.TrimSuffix(message, "; it was:"), ":"), ByHand: byHand})
 }
 
-// drop takes a field that has no place any more and leaves its text as a
-// comment above another key.
+// drop removes a field that v1 does not have, and writes its text as a comment
+// above another key.
 func (o *object) drop(from *yaml.Node, field string, above *yaml.Node, why string) {
 	key, value := take(from, field)
 	if key == nil {
@@ -397,7 +402,7 @@ func (o *object) drop(from *yaml.Node, field string, above *yaml.Node, why strin
 	}
 }
 
-// asComment returns YAML for a comment, indented.
+// asComment returns the node as indented YAML, to be used in a comment.
 func asComment(n *yaml.Node) string {
 	blockify(n)
 	out, err := render(n, style{indent: 2})
@@ -407,7 +412,8 @@ func asComment(n *yaml.Node) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(out, "\n"), "\n", "\n  ")
 }
 
-// leftovers reports what an earlier run left to a person.
+// leftovers reports the decisions by hand of an earlier run that are still in
+// the file.
 func (m *migration) leftovers(source Source) {
 	n := 0
 	for line := range strings.Lines(source.Text) {
@@ -419,7 +425,7 @@ func (m *migration) leftovers(source Source) {
 	}
 }
 
-// Joined returns several files as one stream of documents.
+// Joined returns the files as one YAML stream.
 func Joined(files []File) string {
 	var out strings.Builder
 	for i, f := range files {

@@ -9,19 +9,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// convertTemplate makes an EC2NodeClass of an AWSNodeTemplate.
+// convertTemplate converts an AWSNodeTemplate to an EC2NodeClass.
 func (m *migration) convertTemplate(o *object) {
 	o.become("karpenter.k8s.aws/v1", "EC2NodeClass")
 	o.templateSpec(section(o.root, "spec"), m.options)
 }
 
-// convertBetaClass makes an EC2NodeClass of v1 of one of v1beta1.
+// convertBetaClass converts an EC2NodeClass from v1beta1 to v1.
 func (m *migration) convertBetaClass(o *object) {
 	o.become("karpenter.k8s.aws/v1", "EC2NodeClass")
 	o.classSpec(section(o.root, "spec"), m.options)
 }
 
-// templateSpec converts what an AWSNodeTemplate or an inline provider says.
+// templateSpec converts the fields of an AWSNodeTemplate or of an inline
+// provider.
 func (o *object) templateSpec(spec *yaml.Node, options Options) {
 	key, _ := find(o.root, "spec")
 	take(spec, "apiVersion")
@@ -52,7 +53,7 @@ func putMissing(m *yaml.Node, key string, v *yaml.Node) {
 	}
 }
 
-// classSpec does what is the same for all older node classes.
+// classSpec does the part of the conversion that all older node classes share.
 func (o *object) classSpec(spec *yaml.Node, options Options) {
 	o.images(spec)
 	if !has(spec, "subnetSelectorTerms") {
@@ -66,7 +67,8 @@ func (o *object) classSpec(spec *yaml.Node, options Options) {
 	o.restrictedTags(at(spec, "tags"))
 }
 
-// images writes amiSelectorTerms where the family used to imply them.
+// images writes amiSelectorTerms for classes whose amiFamily used to imply
+// them.
 func (o *object) images(spec *yaml.Node) {
 	key, value := find(spec, "amiFamily")
 	family := text(spec, "amiFamily")
@@ -102,8 +104,8 @@ func (o *object) images(spec *yaml.Node) {
 	}
 }
 
-// ubuntu keeps a node booting as it did: Ubuntu's images read the user data of
-// AL2, and have another root device.
+// ubuntu keeps the nodes of an Ubuntu class booting as before: Ubuntu's images
+// read the user data of AL2, but have another root device.
 func (o *object) ubuntu(spec, key, family *yaml.Node, selected bool) {
 	family.Value = "AL2"
 	o.decide(key, "was Ubuntu, whose images boot as those of AL2 do")
@@ -120,7 +122,7 @@ func (o *object) ubuntu(spec, key, family *yaml.Node, selected bool) {
 	}
 }
 
-// identity sees to it that there is either a role or an instance profile.
+// identity makes sure that the class has either a role or an instance profile.
 func (o *object) identity(spec *yaml.Node, options Options) {
 	if has(spec, "role") || has(spec, "instanceProfile") {
 		return
@@ -137,8 +139,8 @@ func (o *object) identity(spec *yaml.Node, options Options) {
 	}
 }
 
-// metadataService keeps pods reaching the instance metadata service, if they
-// did.
+// metadataService keeps the access of pods to the instance metadata service, if
+// they had it.
 func (o *object) metadataService(spec *yaml.Node) {
 	const field = "httpPutResponseHopLimit"
 	options := at(spec, "metadataOptions")
@@ -154,8 +156,8 @@ func (o *object) metadataService(spec *yaml.Node) {
 	o.decide(put(options, field, integer(2)), "the old default, now written out; the new default, 1, keeps pods from the credentials of their node")
 }
 
-// restrictedTags removes tags that Karpenter writes itself, and which the
-// schema refuses.
+// restrictedTags removes tags that Karpenter writes itself and that the schema
+// rejects.
 func (o *object) restrictedTags(tags *yaml.Node) {
 	for _, tag := range keys(tags) {
 		if strings.HasPrefix(tag, "kubernetes.io/cluster") || slices.Contains([]string{"karpenter.sh/nodepool", "karpenter.sh/nodeclaim",

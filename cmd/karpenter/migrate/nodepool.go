@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// convertPool makes a NodePool of v1 of one of v1beta1.
+// convertPool converts a NodePool from v1beta1 to v1.
 func (m *migration) convertPool(o *object) {
 	o.become("karpenter.sh/v1", "NodePool")
 	spec := section(o.root, "spec")
@@ -41,8 +41,8 @@ func (m *migration) convertPool(o *object) {
 	}
 }
 
-// classKind returns the group and kind that a reference without them means: that of
-// Azure if the requirements or the class of that name are.
+// classKind returns the group and kind for a reference that has none: those of
+// Azure if the requirements, or the node class of that name, are of Azure.
 func (m *migration) classKind(claim *yaml.Node, name string) (group, kind string) {
 	azure := slices.ContainsFunc(m.objects, func(o *object) bool { return o.group == azureGroup && o.name == name })
 	if requirements := at(claim, "requirements"); requirements != nil {
@@ -54,7 +54,7 @@ func (m *migration) classKind(claim *yaml.Node, name string) (group, kind string
 	return awsGroup, "EC2NodeClass"
 }
 
-// classRef makes {apiVersion, kind, name} {group, kind, name}.
+// classRef converts {apiVersion, kind, name} to {group, kind, name}.
 func (m *migration) classRef(o *object, claim *yaml.Node) {
 	key, ref := find(claim, "nodeClassRef")
 	group, kind := m.classKind(claim, text(ref, "name"))
@@ -91,14 +91,14 @@ func (m *migration) classRef(o *object, claim *yaml.Node) {
 	}
 }
 
-// convertClaim makes a NodeClaim of v1 of one of v1beta1.
+// convertClaim converts a NodeClaim from v1beta1 to v1.
 func (m *migration) convertClaim(o *object) {
 	o.become("karpenter.sh/v1", "NodeClaim")
 	m.finishClaim(o, section(o.root, "spec"), "kubelet", "")
 }
 
-// finishClaim does what is the same for NodeClaims and Machines. class is the
-// name of the node class when the claim does not say it.
+// finishClaim does the part of the conversion that NodeClaims and Machines
+// share. class is the name of the node class if the claim does not have it.
 func (m *migration) finishClaim(o *object, spec *yaml.Node, kubelet, class string) {
 	if class != "" && !has(spec, "nodeClassRef") {
 		put(spec, "nodeClassRef", mapping("group", str(awsGroup), "kind", str("EC2NodeClass"), "name", str(class)))
@@ -115,8 +115,8 @@ func (m *migration) finishClaim(o *object, spec *yaml.Node, kubelet, class strin
 
 const kubeletAnnotation = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 
-// takeAnnotatedKubelet hands on what the conversion of upstream 1.0 left in an
-// annotation.
+// takeAnnotatedKubelet reads the kubelet configuration that the conversion of
+// upstream 1.0 wrote to an annotation.
 func (m *migration) takeAnnotatedKubelet(o *object) {
 	annotations := at(o.root, "metadata", "annotations")
 	claim := at(o.root, "spec", "template", "spec")
@@ -142,8 +142,8 @@ func (m *migration) takeAnnotatedKubelet(o *object) {
 	}
 }
 
-// dropCompatibility removes annotations that only the conversion of upstream
-// 1.0 read.
+// dropCompatibility removes annotations that only the conversion webhook of
+// upstream 1.0 used.
 func (o *object) dropCompatibility() {
 	annotations := at(o.root, "metadata", "annotations")
 	for _, name := range keys(annotations) {

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// convertProvisioner makes a NodePool of a Provisioner.
+// convertProvisioner converts a Provisioner to a NodePool.
 func (m *migration) convertProvisioner(o *object) {
 	o.become("karpenter.sh/v1", "NodePool")
 	old := section(o.root, "spec")
@@ -48,8 +48,8 @@ func (m *migration) convertProvisioner(o *object) {
 	put(o.root, "spec", spec)
 }
 
-// classOfProvisioner writes the reference to the node class, and makes a node
-// class of an inline provider.
+// classOfProvisioner writes the reference to the node class. An inline provider
+// becomes a new node class.
 func (m *migration) classOfProvisioner(o *object, old, claim *yaml.Node) {
 	ref := mapping("group", str(awsGroup), "kind", str("EC2NodeClass"))
 	key := put(claim, "nodeClassRef", ref)
@@ -73,8 +73,8 @@ func (m *migration) classOfProvisioner(o *object, old, claim *yaml.Node) {
 	}
 }
 
-// freeClassName returns a name no node class has yet, as near as possible to
-// the one that is wished for.
+// freeClassName returns wish, with a number at its end if a node class already
+// has that name.
 func (m *migration) freeClassName(wish string) string {
 	if wish == "" {
 		wish = placeholder
@@ -86,7 +86,8 @@ func (m *migration) freeClassName(wish string) string {
 	return name
 }
 
-// addClass makes an EC2NodeClass of an inline provider, beside its object.
+// addClass makes an EC2NodeClass from an inline provider and adds it after the
+// provider's object.
 func (m *migration) addClass(o *object, name string, spec, key *yaml.Node) {
 	root := mapping("apiVersion", str("karpenter.k8s.aws/v1"), "kind", str("EC2NodeClass"),
 		"metadata", mapping("name", str(name)), "spec", spec)
@@ -98,14 +99,15 @@ func (m *migration) addClass(o *object, name string, spec, key *yaml.Node) {
 	m.addObject(o, c)
 }
 
-// decideSpecOf carries a comment about the origin to a class that was made.
+// decideSpecOf writes a comment into a new class that says which object it was
+// made for.
 func (o *object) decideSpecOf(c *object) {
 	comment(c.root.Content[0], decisionMark+"made of spec.provider of "+o.String())
 	c.changed = true
 }
 
-// addObject puts a new object behind the one it was made for: into the List
-// that is in, or into a document of its own.
+// addObject adds a new object after the one it was made for: to the same List,
+// or as a document of its own.
 func (m *migration) addObject(beside, made *object) {
 	m.classes[made.name] = made
 	m.objects = append(m.objects, made)
@@ -119,7 +121,8 @@ func (m *migration) addObject(beside, made *object) {
 	beside.doc.added = append(beside.doc.added, made.root)
 }
 
-// requirements moves requirements, and writes those that used to be implied.
+// requirements moves the requirements, and writes those that used to be
+// defaults.
 func (o *object) requirements(old, claim, metadata *yaml.Node) {
 	if !move(old, "requirements", claim, "requirements") {
 		take(old, "requirements")
@@ -159,7 +162,7 @@ func (o *object) requirements(old, claim, metadata *yaml.Node) {
 	if !said["kubernetes.io/arch"] && !said["beta.kubernetes.io/arch"] {
 		imply("kubernetes.io/arch", "In", "amd64")
 	}
-	// A pool that says anything about types meant just that.
+	// A pool with any requirement on types did not get the default.
 	if !said["node.kubernetes.io/instance-type"] && !said["beta.kubernetes.io/instance-type"] && !said["karpenter.k8s.aws/instance-family"] &&
 		!said["karpenter.k8s.aws/instance-category"] && !said["karpenter.k8s.aws/instance-generation"] {
 		imply("karpenter.k8s.aws/instance-category", "In", "c", "m", "r")
@@ -171,7 +174,7 @@ func (o *object) requirements(old, claim, metadata *yaml.Node) {
 	}
 }
 
-// dropInstancePods removes requirements on a label that no node has any more.
+// dropInstancePods removes requirements on a label that nodes no longer have.
 func (o *object) dropInstancePods(key, requirements *yaml.Node) {
 	requirements.Content = slices.DeleteFunc(requirements.Content, func(r *yaml.Node) bool {
 		gone := text(r, "key") == instancePods
@@ -182,7 +185,7 @@ func (o *object) dropInstancePods(key, requirements *yaml.Node) {
 	})
 }
 
-// expiry writes when nodes expire.
+// expiry converts the settings for when nodes expire.
 func (o *object) expiry(old, claim *yaml.Node) {
 	ttl := at(old, "ttlSecondsUntilExpired")
 	if ttl == nil || ttl.Tag == "!!null" {
@@ -207,7 +210,8 @@ func isSeconds(n *yaml.Node) bool {
 	return err == nil && n.Kind == yaml.ScalarNode
 }
 
-// consolidation writes when nodes are removed for being empty or too many.
+// consolidation converts the settings for when empty and underutilized nodes
+// are removed.
 func (o *object) consolidation(old, disruption *yaml.Node) {
 	enabled := text(old, "consolidation", "enabled") == "true"
 	ttlKey, ttl := find(old, "ttlSecondsAfterEmpty")
@@ -240,7 +244,7 @@ func (o *object) consolidation(old, disruption *yaml.Node) {
 	}
 }
 
-// convertMachine makes a NodeClaim of a Machine.
+// convertMachine converts a Machine to a NodeClaim.
 func (m *migration) convertMachine(o *object) {
 	o.become("karpenter.sh/v1", "NodeClaim")
 	spec := section(o.root, "spec")

@@ -11,7 +11,8 @@ import (
 
 const instancePods = "karpenter.k8s.aws/instance-pods"
 
-// renamedKeys are labels, annotations and taints by their older names.
+// renamedKeys maps the older names of labels, annotations and taints to the
+// current ones.
 func renamedKeys() map[string]string {
 	return map[string]string{
 		"karpenter.sh/provisioner-name":       "karpenter.sh/nodepool",
@@ -23,7 +24,7 @@ func renamedKeys() map[string]string {
 	}
 }
 
-// gone are names that stand for nothing any more, wherever they stand.
+// gone are names that no longer mean anything.
 func gone() []string {
 	return []string{
 		"karpenter.sh/v1alpha5", "karpenter.sh/v1beta1", "karpenter.k8s.aws/v1alpha1", "karpenter.k8s.aws/v1beta1",
@@ -35,11 +36,11 @@ func gone() []string {
 type renamer struct {
 	names map[string]string
 	found []rename
-	clash []*yaml.Node // older names beside the newer
-	texts []*yaml.Node // names inside other text, or without a successor
+	clash []*yaml.Node // older names in a mapping that also has the newer one
+	texts []*yaml.Node // older names inside other text, or that have no newer name
 }
 
-// renameKeys gives labels, annotations and taints their names of today: where
+// renameKeys replaces the older names of labels, annotations and taints: where
 // they are keys of a mapping, and where they are the value of key or
 // topologyKey, as in affinities and tolerations.
 func (o *object) renameKeys() {
@@ -115,7 +116,7 @@ func (r *renamer) mapping(m *yaml.Node) {
 		to, old = r.names[v.Value]
 		if v.Kind == yaml.ScalarNode && old && (k.Value == "key" || k.Value == "topologyKey") {
 			r.found = append(r.found, rename{v, to})
-			// The taint had a value and has none now.
+			// The older taint had a value, the newer one has none.
 			if value := at(m, "value"); to == "karpenter.sh/disrupted" && value != nil && value.Value == "disrupting" {
 				r.found = append(r.found, rename{value, `""`})
 			}
@@ -125,7 +126,7 @@ func (r *renamer) mapping(m *yaml.Node) {
 	}
 }
 
-// firstGone returns the first name of old in a text, or "".
+// firstGone returns the first name of gone in a text, or "".
 func firstGone(text string) string {
 	i := slices.IndexFunc(gone(), func(name string) bool { return strings.Contains(text, name) })
 	if i < 0 {

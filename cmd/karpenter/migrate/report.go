@@ -12,19 +12,20 @@ import (
 // Entry is one line of a report.
 type Entry struct {
 	File   string
-	Line   int    // in the file as it was read; 0 when it is about the whole
+	Line   int    // in the source; 0 = the whole file
 	Object string // kind/name as read, or ""
 	Text   string
-	ByHand bool // only a person can do it
+	ByHand bool // a person has to do it
 }
 
-// Report says what was done and what is left to do, in the order of the input.
+// Report lists what was changed and what a person has to do, in the order of
+// the input.
 type Report struct {
 	Entries []Entry
-	Objects int // that were rewritten
+	Objects int // rewritten objects
 }
 
-// ByHand returns how many entries are left to a person.
+// ByHand returns the number of entries that a person has to act on.
 func (r *Report) ByHand() int {
 	n := 0
 	for _, e := range r.Entries {

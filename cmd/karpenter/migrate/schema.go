@@ -21,11 +21,12 @@ import (
 	"karpenter/api/crds"
 )
 
-// schemas judge objects of the newest versions as the API server does, by kind. Each is read when it
-// is first needed.
+// schemas check objects of the newest versions as the API server does, by kind. Each is read when
+// it is first needed.
 type schemas map[string]*schema
 
-// schemaFiles are where the schemas of the kinds that migrate makes are.
+// schemaFiles maps each kind that this package writes to the file of its
+// schema.
 func schemaFiles() map[string]string {
 	return map[string]string{
 		"NodePool": "karpenter.sh_nodepools.yaml", "NodeClaim": "karpenter.sh_nodeclaims.yaml", "EC2NodeClass": "karpenter.k8s.aws_ec2nodeclasses.yaml",
@@ -84,7 +85,7 @@ func (s *schema) faults(manifest string) ([]string, error) {
 	if err := utiljson.Unmarshal(content, &object); err != nil {
 		return nil, err
 	}
-	delete(object, "status") // the controller's, whatever a file says
+	delete(object, "status") // written by the controller, ignored in manifests
 	var out []string
 	for _, path := range pruning.PruneWithOptions(object, s.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
 		out = append(out, path+": there is no such field")

@@ -9,14 +9,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxTerms is how many terms the schema admits.
+// maxTerms is the number of terms that the schema allows.
 const maxTerms = 30
 
-// term is one selector term in the making: fields beside tags, and tags.
+// term is one selector term that is being built: its tags, and its other
+// fields.
 type term struct{ fields, tags []string } // alternating keys and values
 
-// selector makes subnetSelector, securityGroupSelector or amiSelector a list of
-// terms, in its place.
+// selector replaces subnetSelector, securityGroupSelector or amiSelector with a
+// list of terms.
 func (o *object) selector(spec *yaml.Node, kind string) {
 	key, selector := find(spec, kind+"Selector")
 	if key == nil {
@@ -60,7 +61,8 @@ func (o *object) selector(spec *yaml.Node, kind string) {
 	}
 }
 
-// keepComments lets comments of what is rewritten stand above it.
+// keepComments moves the comments of rewritten fields above the field that
+// replaces them.
 func keepComments(above *yaml.Node, from ...*yaml.Node) {
 	for _, n := range from {
 		for _, text := range []string{n.HeadComment, n.LineComment, n.FootComment} {
@@ -71,7 +73,7 @@ func keepComments(above *yaml.Node, from ...*yaml.Node) {
 	}
 }
 
-// idsOf returns the ids a selector names.
+// idsOf returns the ids in a selector.
 func idsOf(selector *yaml.Node) []string {
 	var ids []string
 	for _, key := range []string{"aws-ids", "aws::ids"} {
@@ -91,7 +93,7 @@ func commas(list string) []string {
 	return parts
 }
 
-// product returns a term for each way to choose one of the values of every key.
+// product returns a term for each combination of the values of all keys.
 func product(selector *yaml.Node, kind string) []term {
 	terms := []term{{}}
 	for i := 0; i+1 < len(selector.Content); i += 2 {
@@ -104,7 +106,7 @@ func product(selector *yaml.Node, kind string) []term {
 		for _, t := range terms {
 			for _, v := range values {
 				if len(longer) > 10*maxTerms {
-					break // too many anyway
+					break // more than are allowed
 				}
 				longer = append(longer, t.with(key, v, kind))
 			}

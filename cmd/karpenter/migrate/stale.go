@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// successors are resources by the names they had, with their groups.
+// successors maps the older names of resources, with their groups, to the
+// current ones.
 func successors() map[string]string {
 	return map[string]string{
 		"provisioners":     "nodepools of karpenter.sh",
@@ -18,8 +19,8 @@ func successors() map[string]string {
 	}
 }
 
-// olderValues are values of the chart before 1.0, below settings.aws, and what
-// takes their place.
+// olderValues maps the values below settings.aws of charts before 1.0 to those
+// that replace them.
 func olderValues() map[string]string {
 	const node = "in the node class now: "
 	return map[string]string{
@@ -40,8 +41,8 @@ func olderValues() map[string]string {
 
 const acceleratorName = "karpenter.k8s.aws/instance-accelerator-name"
 
-// stale reports what names older APIs and is not ours to change: who may use
-// which resources, policies about kinds, values of charts.
+// stale reports objects that mention older APIs and that this package does not
+// change: RBAC rules, policies about kinds, and values of charts.
 func (o *object) stale() {
 	if o.ours() {
 		o.accelerators(o.root)
@@ -56,7 +57,7 @@ func (o *object) stale() {
 	o.kinds(o.root)
 }
 
-// rules looks at the rules of roles, wherever they stand.
+// rules checks the RBAC rules anywhere below n.
 func (o *object) rules(n *yaml.Node) {
 	groups, resources := at(n, "apiGroups"), at(n, "resources")
 	if groups != nil && resources != nil && slices.ContainsFunc(groups.Content, func(g *yaml.Node) bool {
@@ -77,7 +78,8 @@ func (o *object) rules(n *yaml.Node) {
 	}
 }
 
-// kinds looks for older kinds where policies and tools name what they are about.
+// kinds looks for older kinds in the fields with which policies and tools name
+// kinds.
 func (o *object) kinds(n *yaml.Node) {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -100,8 +102,8 @@ func (o *object) kinds(n *yaml.Node) {
 // lastPart returns the kind of a name such as karpenter.sh/v1alpha5/Provisioner.
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// values looks at the values of a chart: Karpenter's, or one that makes its
-// objects.
+// values checks the values of a chart: of Karpenter's own chart, or of one that
+// creates its objects.
 func (o *object) values(n *yaml.Node) {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -122,7 +124,7 @@ func (o *object) values(n *yaml.Node) {
 	}
 }
 
-// oldest looks at values of the chart up to 0.13, which stand at the left margin.
+// oldest checks the values of charts up to 0.13, which are top-level keys.
 func (o *object) oldest(n *yaml.Node) {
 	if name := at(n, "aws", "defaultInstanceProfile"); name != nil {
 		o.askAt(name, "the value aws.defaultInstanceProfile is %s", olderValues()["defaultInstanceProfile"])
@@ -150,8 +152,8 @@ func (o *object) settings(older *yaml.Node) {
 	}
 }
 
-// accelerators asks to look at names of accelerators in what was written before
-// they changed.
+// accelerators asks a person to check the names of accelerators, which have
+// changed since older versions.
 func (o *object) accelerators(n *yaml.Node) {
 	if o.version == "v1" {
 		return

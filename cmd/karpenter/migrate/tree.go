@@ -12,8 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// find returns the key and the value at it, or nils. m may be nil or no
-// mapping.
+// find returns the key and its value, or nils. m may be nil or not a mapping.
 func find(m *yaml.Node, key string) (k, v *yaml.Node) {
 	if m == nil || m.Kind != yaml.MappingNode {
 		return nil, nil
@@ -42,13 +41,13 @@ func text(m *yaml.Node, keys ...string) string {
 	return ""
 }
 
-// has reports whether there is something other than null under the key.
+// has reports whether the key has a value other than null.
 func has(m *yaml.Node, key string) bool {
 	_, v := find(m, key)
 	return v != nil && v.Tag != "!!null"
 }
 
-// keys returns the keys of a mapping. m may be nil or no mapping.
+// keys returns the keys of a mapping. m may be nil or not a mapping.
 func keys(m *yaml.Node) []string {
 	var found []string
 	for i := 0; m != nil && m.Kind == yaml.MappingNode && i < len(m.Content); i += 2 {
@@ -57,7 +56,8 @@ func keys(m *yaml.Node) []string {
 	return found
 }
 
-// take removes a key and returns it with its value, or nils.
+// take removes a key and returns it with its value. It returns nils if there is
+// none.
 func take(m *yaml.Node, key string) (k, v *yaml.Node) {
 	if k, v = find(m, key); k == nil {
 		return nil, nil
@@ -67,8 +67,8 @@ func take(m *yaml.Node, key string) (k, v *yaml.Node) {
 	return k, v
 }
 
-// put sets the value of a key, at the end when the key is new, and returns the
-// key.
+// put sets the value of a key and returns the key. A new key is added at the
+// end.
 func put(m *yaml.Node, key string, v *yaml.Node) *yaml.Node {
 	if k, _ := find(m, key); k != nil {
 		m.Content[slices.Index(m.Content, k)+1] = v
@@ -86,8 +86,9 @@ func putFirst(m *yaml.Node, key string, v *yaml.Node) *yaml.Node {
 	return k
 }
 
-// move takes a key with its comments from one mapping to the end of another,
-// under a new name. It reports whether there was one; null is dropped.
+// move moves a key with its comments from one mapping to the end of another,
+// under a new name. It reports whether there was such a key. A key with the
+// value null is only removed.
 func move(from *yaml.Node, key string, to *yaml.Node, name string) bool {
 	k, v := take(from, key)
 	if k == nil || v.Tag == "!!null" {
@@ -98,7 +99,8 @@ func move(from *yaml.Node, key string, to *yaml.Node, name string) bool {
 	return true
 }
 
-// section returns the mapping at the key, which it makes when there is none.
+// section returns the mapping at the key. It adds an empty one if there is
+// none.
 func section(m *yaml.Node, key string) *yaml.Node {
 	if _, v := find(m, key); v != nil && v.Kind == yaml.MappingNode {
 		return v
@@ -188,10 +190,11 @@ func render(n *yaml.Node, s style) (string, error) {
 // style is how a document is laid out.
 type style struct {
 	indent  int
-	compact bool // dashes stand below the first letter of their key
+	compact bool // dashes are not indented below their key
 }
 
-// styleOf reads the layout off the first places that show it.
+// styleOf returns the layout of the document, as far as its first lists and
+// mappings show it.
 func styleOf(root *yaml.Node) style {
 	s := style{indent: 2}
 	indentKnown, dashKnown := false, false
@@ -217,8 +220,8 @@ func styleOf(root *yaml.Node) style {
 	return s
 }
 
-// blockify makes a tree a place for comments: only lists of scalars and what is
-// empty stay on one line.
+// blockify gives each field of a tree a line of its own, so that comments can
+// be added. Only lists of scalars and empty values stay on one line.
 func blockify(n *yaml.Node) {
 	inline := n.Kind == yaml.SequenceNode || len(n.Content) == 0
 	for _, child := range n.Content {
@@ -230,7 +233,7 @@ func blockify(n *yaml.Node) {
 	}
 }
 
-// plain takes the quotes of JSON away.
+// plain removes quotes as in JSON from a tree.
 func plain(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
 		n.Style &^= yaml.DoubleQuotedStyle
@@ -240,10 +243,11 @@ func plain(n *yaml.Node) {
 	}
 }
 
-// maxNodes bounds what aliases may expand to.
+// maxNodes limits the size of a tree after its aliases are expanded.
 const maxNodes = 50_000
 
-// expand writes aliases and merge keys out. It reports whether there were any.
+// expand replaces aliases and merge keys with copies of what they refer to. It
+// reports whether there were any.
 func expand(root *yaml.Node) (expanded bool, err error) {
 	count := 0
 	var walk func(n *yaml.Node, shared bool) (*yaml.Node, error)
@@ -275,7 +279,8 @@ func expand(root *yaml.Node) (expanded bool, err error) {
 	return expanded, err
 }
 
-// merge puts what "<<" names in its place. What a mapping says itself wins.
+// merge replaces "<<" with the fields that it refers to. A mapping's own fields
+// take precedence.
 func merge(m *yaml.Node) {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		if k, v := m.Content[i], m.Content[i+1]; k.Tag == "!!merge" {
@@ -297,8 +302,7 @@ func merge(m *yaml.Node) {
 	}
 }
 
-// same reports whether two trees mean the same, whatever their style and
-// comments.
+// same reports whether two trees are equal, apart from style and comments.
 func same(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -307,8 +311,8 @@ func same(a, b *yaml.Node) bool {
 		slices.EqualFunc(a.Content, b.Content, same)
 }
 
-// malformed returns the first key of a tree that is no scalar or stands twice,
-// and what is wrong with it.
+// malformed returns the first key of a tree that is not a scalar or that occurs
+// twice, and what is wrong with it.
 func malformed(n *yaml.Node) (where *yaml.Node, problem string) {
 	seen := map[string]bool{}
 	for i, child := range n.Content {

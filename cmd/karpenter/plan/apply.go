@@ -221,8 +221,8 @@ func (a *applied) types(p *v1.NodePool, out, old *model.Pool) {
 	a.notes = append(a.notes, fmt.Sprintf("NodePool %s launches nothing in this plan: %s", p.Name, out.Unavailable))
 }
 
-// drift has nodes of the pool drift, or no longer drift, by what the pool asks
-// for, and names those that had not.
+// drift sets which nodes of the pool drift, by comparing them with the pool,
+// and returns the names of those that did not drift before.
 func (a *applied) drift(old, pool *model.Pool, demand model.Requirements) []string {
 	var out []string
 	if old.Template == "" {
@@ -246,8 +246,8 @@ func (a *applied) drift(old, pool *model.Pool, demand model.Requirements) []stri
 	return out
 }
 
-// Mismatch returns in what the node is not what the pool asks for, as the
-// controller that drifts nodes sees it, or "".
+// Mismatch returns how the node differs from its pool, by the rules of the
+// drift controller, or "".
 func Mismatch(n *model.Node, pool *model.Pool, demand model.Requirements) string {
 	if n.Template != "" && pool.Template != "" && n.Template != pool.Template {
 		return v1.NodePoolDriftedReason + ", it was made from another template"
@@ -258,8 +258,8 @@ func Mismatch(n *model.Node, pool *model.Pool, demand model.Requirements) string
 	return ""
 }
 
-// requiet says of the pool's nodes whether they are quiet for as long as it
-// waits, and returns for how many that changes.
+// requiet updates which of the pool's nodes have been quiet for its
+// consolidateAfter, and returns for how many that changes.
 func (a *applied) requiet(p *v1.NodePool) int {
 	changed := 0
 	after := p.Spec.Disruption.ConsolidateAfter.Duration
@@ -279,7 +279,7 @@ func (a *applied) requiet(p *v1.NodePool) int {
 	return changed
 }
 
-// adopt lets nodes go that only their missing NodePool kept.
+// adopt makes nodes removable that only their missing NodePool protected.
 func (a *applied) adopt(pool string) {
 	for i := range a.next.Nodes {
 		if n := &a.next.Nodes[i]; n.Pool == pool && n.Disruption.Blocked == "there is no NodePool "+pool {
@@ -313,7 +313,7 @@ func (a *applied) remove(name string) error {
 	return nil
 }
 
-// await has pods wait that leave the node.
+// await makes the pods pending that leave the node.
 func (a *applied) await(p model.Pending, node string) {
 	pods := slices.Clone(p.Pods)
 	for i := range pods {

@@ -80,8 +80,8 @@ func written(input, general string) string {
 	return strings.Join(out, "---\n")
 }
 
-// TestSame: manifests that say what is there change nothing.
-func TestSame(t *testing.T) {
+// TestPlanWithUnchangedManifests: manifests that say what is there change nothing.
+func TestPlanWithUnchangedManifests(t *testing.T) {
 	f, err := os.Open("../../../docs/plan/fleet.txt")
 	if err != nil {
 		t.Fatal(err)

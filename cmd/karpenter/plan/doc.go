@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan says what a decision would do to a cluster, for people, programs
-// and the pipelines of GitOps repositories. It decides nothing itself, and does
-// nothing.
+// Package plan reports what a decision would do to a cluster, for people,
+// programs and the pipelines of GitOps repositories. It makes no decisions
+// itself, and changes nothing.
 package plan

@@ -10,7 +10,7 @@ import (
 // NoGate is the value of a gate that lets everything through.
 const NoGate = -1
 
-// Gates are the most a plan may come to; NoGate does not limit.
+// Gates are upper limits for a plan; NoGate is no limit.
 type Gates struct {
 	Cost      float64 // dollars per hour, afterwards
 	Evictions int

@@ -22,8 +22,7 @@ func goingAway(s *model.Snapshot) []string {
 	return []string{counted(n, "node") + " being removed: counted now, not after"}
 }
 
-// static says what becomes of static pools, which no decision about pods is
-// asked about.
+// static explains static pools, which decisions about pods do not change.
 func static(s *model.Snapshot) []string {
 	var out []string
 	for i := range s.Pools {

@@ -178,7 +178,8 @@ func total(all []plan.Refusal) (n int) {
 	return n
 }
 
-// TestScreen: a large plan is cut to about a screen, and says so.
+// TestScreen: a large plan is cut to about a screen, and names what is left
+// out.
 func TestScreen(t *testing.T) {
 	text := "type small cpu=1 mem=2Gi zones=a on-demand=0.1\npool general\npods big cpu=3\n"
 	for i := range 40 {

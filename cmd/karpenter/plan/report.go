@@ -53,7 +53,7 @@ type Report struct {
 // Price is dollars per hour.
 type Price float64
 
-// Total is nodes and what they cost.
+// Total is a number of nodes and their cost.
 type Total struct {
 	Nodes    int   `json:"nodes"`
 	Cost     Price `json:"costPerHour"`
@@ -61,7 +61,7 @@ type Total struct {
 	Pending  int   `json:"pending"`            // pods without a place
 }
 
-// Launch is a node that is to be bought.
+// Launch is a node to be launched.
 type Launch struct {
 	explain.Launch
 	PodNames []string `json:"podNames"` // namespace/name
@@ -73,7 +73,7 @@ type Place struct {
 	Pods []string `json:"pods"` // namespace/name
 }
 
-// Command takes nodes away together, once what it launches is ready.
+// Command removes nodes together, once the nodes that it launches are ready.
 type Command struct {
 	Reason    string    `json:"reason"` // Empty, Drifted or Underutilized
 	Nodes     []Leaving `json:"nodes"`
@@ -84,7 +84,7 @@ type Command struct {
 	Evictions int       `json:"evictions"`
 }
 
-// Leaving is a node that goes away.
+// Leaving is a node that is removed.
 type Leaving struct {
 	explain.Node
 	Evictions int    `json:"evictions"`

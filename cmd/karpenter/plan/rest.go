@@ -13,11 +13,11 @@ import (
 // mostRounds bounds how far ahead is looked.
 const mostRounds = 500
 
-// Rest is where the cluster is once a decision finds nothing more to do, each
-// having been carried out in full before the next was made: machines become what
-// was planned, all nodes have been quiet for long enough, and nothing else
-// happens. What changes with time stays as it is: prices, schedules of budgets and
-// what protects pods.
+// Rest is the state of the cluster after decisions that follow each other until
+// one finds nothing more to do. Each decision is carried out in full before the
+// next one. Instances become what was planned, all nodes are quiet for long
+// enough, and nothing else happens. Prices, schedules of budgets and the
+// protection of pods do not change.
 type Rest struct {
 	Total
 	Rounds     int  `json:"rounds"`     // decisions that changed something
@@ -27,7 +27,7 @@ type Rest struct {
 	Unfinished bool `json:"unfinished"` // it was not at rest after the most rounds that are tried
 }
 
-// restOf returns where the situation leads, p being the plan for it.
+// restOf returns the Rest of the situation. p is the plan for it.
 func restOf(s *model.Snapshot, p *model.Plan, d Decider) *Rest {
 	rest, f := &Rest{}, &future{}
 	settled := false // what is on its way has come or gone, and nodes are quiet
@@ -59,8 +59,8 @@ func restOf(s *model.Snapshot, p *model.Plan, d Decider) *Rest {
 	}
 }
 
-// usedUp says for which NodePools it is not known whether their budgets allow
-// anything: the situation has what they allow now, with nodes on their way out.
+// usedUp notes the NodePools whose budgets may allow more later: the situation
+// has what budgets allow now, while nodes are being removed.
 func usedUp(s *model.Snapshot) []string {
 	var out []string
 	for i := range s.Pools {
@@ -75,7 +75,7 @@ func usedUp(s *model.Snapshot) []string {
 	return out
 }
 
-// future carries out plans on paper.
+// future applies plans to a situation.
 type future struct {
 	launched int
 	s        *model.Snapshot

@@ -82,8 +82,8 @@ pods web-1 cpu=1 on=a
 	}
 }
 
-// TestRestOfBudgetsInUse: a roll-out that is under way goes on when the node has
-// gone that uses the budget up, and that this is assumed is said.
+// TestRestOfBudgetsInUse: a rollout in progress continues when the node that
+// uses up the budget is gone, and a note reports this assumption.
 func TestRestOfBudgetsInUse(t *testing.T) {
 	const text = `type old cpu=2 mem=8Gi zones=a on-demand=0.1
 type new cpu=2 mem=8Gi zones=a arch=arm64 on-demand=0.1

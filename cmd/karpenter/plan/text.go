@@ -225,7 +225,7 @@ func nothing(s Stay) []explain.Reason {
 	return []explain.Reason{{Cause: "in use", Why: "removing it saves nothing"}}
 }
 
-// forgone lists the preferences that are given up, those of most pods first.
+// forgone lists the preferences that are abandoned, those of most pods first.
 func (r Report) forgone(b *page) {
 	if len(r.Forgone) == 0 {
 		return

@@ -112,9 +112,9 @@ func (c cluster) machine(pool *v1.NodePool, name string, quiet time.Duration, dr
 	}))
 }
 
-// TestForeseen: what is planned of a dump with a changed manifest is what the
+// TestPlanWithManifestIsTheControllersPlan: what is planned of a dump with a changed manifest is what the
 // controller plans once it has seen the change.
-func TestForeseen(t *testing.T) {
+func TestPlanWithManifestIsTheControllersPlan(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/plan/general.yaml")
 	if err != nil {
 		t.Fatal(err)

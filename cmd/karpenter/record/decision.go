@@ -11,7 +11,7 @@ import (
 	"karpenter/model"
 )
 
-// Bounds of one Decision, so that none can fill a segment.
+// Limits for the size of one Decision, so that none can fill a segment.
 const (
 	mostGroups       = 20  // kinds of nodes
 	mostClaims       = 200 // NodeClaims that are followed
@@ -60,7 +60,7 @@ type Reason struct {
 	Pods int    `json:"pods"`
 }
 
-// Group is nodes that are alike.
+// Group is a number of nodes of the same kind.
 type Group struct {
 	Count        int         `json:"count"`
 	Pool         string      `json:"nodePool"`
@@ -74,7 +74,7 @@ type Group struct {
 	Alternatives []Offering `json:"alternatives,omitempty"`
 }
 
-// Offering is what an instance can be bought as.
+// Offering is an instance type with a zone and a capacity type.
 type Offering struct {
 	Type         string      `json:"instanceType"`
 	Zone         string      `json:"zone"`
@@ -82,7 +82,7 @@ type Offering struct {
 	Price        model.Price `json:"price"`
 }
 
-// Outcome is what came of the NodeClaims that a Decision follows.
+// Outcome is the result of a Decision: what happened to its NodeClaims.
 type Outcome struct {
 	Of        int64       `json:"of"`               // ID of the Decision
 	At        time.Time   `json:"time"`             // when all of it had happened
@@ -91,17 +91,18 @@ type Outcome struct {
 	Price     model.Price `json:"price"`            // of the nodes that became ready
 	Became    []Group     `json:"became,omitempty"`
 	Removed   int         `json:"removed"`        // instances that were terminated
-	Kept      int         `json:"kept,omitempty"` // nodes that stayed after all
+	Kept      int         `json:"kept,omitempty"` // nodes that were not removed after all
 	Freed     model.Price `json:"freed"`          // price of the removed instances
 	Evictions int         `json:"evictions"`
 	// Wait is how long the oldest of the pods waited until all launched nodes were ready.
 	Wait time.Duration `json:"waitNanoseconds,omitempty"`
-	// Late says that it was not over after a long time, or that the leader changed
-	// meanwhile, so that evictions may be missing.
+	// Late means that the decision was not complete after a long time, or that
+	// the leader changed meanwhile, so that evictions may be missing.
 	Late bool `json:"late,omitempty"`
 }
 
-// groups counts nodes that are alike, the most numerous first.
+// groups groups nodes of the same kind and counts them. The largest group is
+// first.
 func groups(all []Group) []Group {
 	type key struct {
 		pool, name, zone, capacityType string
@@ -134,14 +135,14 @@ func groups(all []Group) []Group {
 	return out
 }
 
-// follow enters the claims that are followed.
+// follow adds the claims that are followed to the Decision.
 func (d *Decision) follow(launched, removed []string) {
 	d.Launched = launched[:min(len(launched), mostClaims)]
 	d.Removed = removed[:min(len(removed), mostClaims)]
 	d.Unfollows = len(launched) + len(removed) - len(d.Launched) - len(d.Removed)
 }
 
-// count enters what the cluster is when it is decided.
+// count adds the figures of the cluster at the time of the Decision.
 func (d *Decision) count(s *model.Snapshot) {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Claim != "" {
@@ -151,8 +152,8 @@ func (d *Decision) count(s *model.Snapshot) {
 	}
 }
 
-// provision is the Decision of a plan for pending pods of which the launches were
-// carried out.
+// provision returns the Decision for a plan for pending pods whose launches
+// were carried out.
 func provision(s *model.Snapshot, p *model.Plan, launches []model.Launch, claims []string) Decision {
 	d := Decision{At: s.Now.UTC(), Kind: Provision, Moves: len(p.Placements), Bound: p.Bound}
 	d.count(s)
@@ -209,7 +210,7 @@ func value(n *model.Node, key string) string {
 	return v
 }
 
-// launch enters the launches.
+// launch adds the launches to the Decision.
 func (d *Decision) launch(s *model.Snapshot, launches []model.Launch) {
 	pools := map[string]*model.Pool{}
 	for i := range s.Pools {

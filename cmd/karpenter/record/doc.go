@@ -4,7 +4,7 @@
 // in a bounded record in the cluster.
 //
 //	Decision  what a plan did: launches, or nodes that are removed, with the cost predicted
-//	Outcome   what came of it: nodes, actual cost, evictions, waits
+//	Outcome   the result: nodes, actual cost, evictions, waits
 //	Meter     what instances have cost so far, and the figures that savings are made of
 //	Baseline  the figures of a Meter that a user froze; Since says what was saved since then
 //	Recorder  the controller that writes the record; Read reads it
@@ -15,6 +15,7 @@
 // A segment that is full is left alone, and the next takes the place of the oldest.
 //
 // A new leader continues the newest segment. A leader that lost its lease without
-// knowing fails to write, because the ConfigMap has another resourceVersion. Lost is at
-// most what had not been flushed: see leastBetween and mostBetween.
+// knowing fails to write, because the ConfigMap has another resourceVersion. At
+// most the lines that were not flushed yet are lost: see leastBetween and
+// mostBetween.
 package record

@@ -13,8 +13,9 @@ import (
 	"karpenter/model"
 )
 
-// instance is what is known of the instance of a NodeClaim. It counts from when the
-// claim was launched until its termination was asked for, in whole seconds.
+// instance is what is known about the instance of a NodeClaim. Its cost counts
+// from the launch of the claim until its termination is requested, in whole
+// seconds.
 type instance struct {
 	start, end  time.Time // zero = not yet
 	initialized time.Time
@@ -32,7 +33,7 @@ type instance struct {
 	retired  bool      // the same when it ended
 }
 
-// take brings the instance up to the claim.
+// take updates the instance from the claim.
 func (i *instance) take(c *v1.NodeClaim) {
 	at := func(kind string) time.Time {
 		if condition := conditions.Get(c, kind); condition != nil && condition.Status == "True" {
@@ -63,8 +64,9 @@ func (i *instance) runs(at time.Time) bool {
 	return !i.start.IsZero() && !i.start.After(at) && (i.end.IsZero() || i.end.After(at))
 }
 
-// count adds what the instance has cost up to the time. If it turns out that it ended
-// sooner than it was counted, that is taken back.
+// count adds the cost of the instance up to the time. If the instance turns out to
+// have ended before the time up to which it was counted, the difference is
+// subtracted.
 func (i *instance) count(to time.Time, totals *Totals) {
 	if !i.end.IsZero() && i.end.Before(to) {
 		to = i.end
@@ -84,10 +86,10 @@ func consolidated(reason string) bool {
 	return strings.EqualFold(reason, string(model.Empty)) || strings.EqualFold(reason, string(model.Underutilized))
 }
 
-// price takes in what the node of the Snapshot costs.
+// price records the price of the node in the Snapshot.
 func (i *instance) price(n *model.Node, pool *model.Pool, weights map[int]float64) {
 	if n.Price == 0 {
-		return // not known now; what it was is the best guess
+		return // not known now; the last known price is the best estimate
 	}
 	i.priced = true
 	i.group.Price = n.Price

@@ -9,8 +9,8 @@ import (
 	"karpenter/model"
 )
 
-// Figures are what savings are made of. What pods request is in dollars too: see
-// Weights.
+// Figures are the amounts from which savings are computed. Requests of pods are
+// also in dollars: see Weights.
 type Figures[T any] struct {
 	Cost     T `json:"cost"`     // price of the instances, with what nodes cost besides
 	Discount T `json:"discount"` // price of the same instances on demand, less Cost
@@ -39,7 +39,7 @@ type Amount struct {
 	R int64 `json:"r,omitempty"`
 }
 
-// add adds what the rate comes to in whole seconds. Both may be negative.
+// add adds the rate times the number of seconds. Both may be negative.
 func (a *Amount) add(rate model.Price, d time.Duration) {
 	const hour, day = 3600, 86400
 	for s := int64(d / time.Second); s != 0; {
@@ -99,7 +99,7 @@ func (m Meter) At(now time.Time) Meter {
 // Cents returns what the instances have cost.
 func (m Meter) Cents() int64 { return cents(m.Totals.Cost.dollars()) }
 
-// Weights of resources beside each other: what one vCPU, one GiB and one GPU cost.
+// Relative weights of resources: what one vCPU, one GiB and one GPU cost.
 const (
 	perVCPU = 0.031611
 	perGiB  = 0.004237
@@ -120,7 +120,7 @@ func Weights(resources []string) map[int]float64 {
 	return out
 }
 
-// worth returns what resources weigh.
+// worth returns the value of the resources by their weights.
 func worth(r model.Resources, weights map[int]float64) float64 {
 	sum := 0.0
 	for i := range r { // in order: sums of floats depend on it

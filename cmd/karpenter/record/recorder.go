@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	glance = 10 * time.Second // between two looks at the cluster
+	glance = 10 * time.Second // between two reads of the cluster
 	// Retries. No event asks for the next look, so that it must not be far away.
 	failureMin = time.Second
 	failureMax = time.Minute
@@ -42,10 +42,11 @@ const (
 	mostBetween  = 10 * time.Minute
 	// unknown is how long a NodeClaim may be missing from the cache.
 	unknown = time.Minute
-	// abandoned is when a Decision is not followed any more.
+	// abandoned is the time after which a Decision is no longer followed.
 	abandoned = 2 * time.Hour
 	// ahead is how far the record may be ahead of the clock, as when the clock of the last
-	// leader was. If it is further, costs are counted anew: they would not count until then.
+	// leader was. If it is further, costs are counted from scratch: they would not count
+	// until then.
 	ahead = time.Hour
 	// unpriced is how long a leader waits for prices of instances before it counts.
 	unpriced = 2 * time.Minute
@@ -116,7 +117,7 @@ func (r *Recorder) Register(ctx context.Context, mgr manager.Manager) error {
 		Complete(r)
 }
 
-// see takes in a NodeClaim.
+// see updates the instance of a NodeClaim.
 func (r *Recorder) see(object any, gone bool) {
 	claim, ok := object.(*v1.NodeClaim)
 	if !ok {
@@ -142,16 +143,16 @@ func (r *Recorder) see(object any, gone bool) {
 	}
 }
 
-// Launched takes in what launches a plan for pending pods has led to: claims has the
-// names of the NodeClaims that were created.
+// Launched records the launches of a plan for pending pods. claims has the names
+// of the NodeClaims that were created.
 func (r *Recorder) Launched(s *model.Snapshot, p *model.Plan, launches []model.Launch, claims []string) {
 	if len(launches) > 0 {
 		r.decided(provision(s, p, launches, claims))
 	}
 }
 
-// Started takes in that a command was started. Claims has the names of the NodeClaims
-// that were created.
+// Started records that a command was started. Claims has the names of the
+// NodeClaims that were created.
 func (r *Recorder) Started(s *model.Snapshot, c *model.Command, claims []string) {
 	r.decided(command(s, c, claims))
 }
@@ -173,7 +174,7 @@ func (r *Recorder) enter(d Decision) {
 	r.open = append(r.open, &following{Decision: d})
 }
 
-// Evicted takes in that a pod was evicted from the Node.
+// Evicted records that a pod was evicted from the Node.
 func (r *Recorder) Evicted(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,7 +264,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// look counts costs, and sees what came of decisions.
+// look counts costs and checks the results of decisions.
 func (r *Recorder) look(s *model.Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -307,8 +308,8 @@ func (r *Recorder) look(s *model.Snapshot) {
 	})
 }
 
-// price takes in what the nodes cost. It returns what the pods on them request, and what
-// those and the pods without a node do.
+// price records the prices of the nodes. It returns the requests of the pods on them,
+// and the requests of these and the pending pods together.
 func (r *Recorder) price(s *model.Snapshot) (requests, demand model.Price) {
 	weights := Weights(s.Resources)
 	pools := map[string]*model.Pool{}
@@ -338,8 +339,9 @@ func (r *Recorder) price(s *model.Snapshot) (requests, demand model.Price) {
 	return model.Price(sum * float64(model.Dollar)), model.Price((sum + waiting) * float64(model.Dollar))
 }
 
-// release takes in what pods request now: if it is less, so much of the nodes can go
-// without that consolidation has saved it.
+// release records the present requests of pods. If they are lower than before,
+// nodes can be removed to that extent without counting as a saving of
+// consolidation.
 func (r *Recorder) release(demand model.Price) {
 	was := r.meter.Demand
 	if r.meter.Demand = demand; was > 0 {
@@ -377,7 +379,8 @@ func (r *Recorder) gap(now time.Time) {
 	r.before = Record{}
 }
 
-// retire returns what consolidation has retired now.
+// retire returns the rate Retired, updated for the instances that were launched
+// or ended since the last look.
 func (r *Recorder) retire() model.Price {
 	retired := r.meter.Rates.Retired
 	for _, name := range slices.Sorted(maps.Keys(r.instances)) {
@@ -406,7 +409,7 @@ func (r *Recorder) retire() model.Price {
 	return retired
 }
 
-// follow enters the Outcomes of the decisions of which all has happened.
+// follow adds the Outcomes of the decisions that are complete.
 func (r *Recorder) follow(now time.Time) {
 	r.open = slices.DeleteFunc(r.open, func(f *following) bool {
 		o, over := r.outcome(f, now)
@@ -417,7 +420,7 @@ func (r *Recorder) follow(now time.Time) {
 	})
 }
 
-// outcome returns what came of a decision so far, and whether that is all.
+// outcome returns the Outcome of a decision so far, and whether it is complete.
 func (r *Recorder) outcome(f *following, now time.Time) (o Outcome, over bool) {
 	o = Outcome{Of: f.ID, At: f.At, Evictions: f.evictions, Late: f.late}
 	young := now.Sub(f.At) < unknown
@@ -488,7 +491,7 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return nil // the next look finds out who wrote
+		return nil // the next look finds out which leader wrote
 	case err != nil:
 		return fmt.Errorf("write the record in ConfigMap %s/%s: %w", r.Namespace, want.Name, err)
 	}
@@ -617,7 +620,7 @@ func (r *Recorder) appended(to segment, lines []line) (segment, error) {
 	return next, nil
 }
 
-// commit takes in that what was tried is in the cluster.
+// commit records that the attempted write succeeded.
 func (r *Recorder) commit() {
 	r.written, r.rates = r.tried, r.tried.Meter.Rates
 	r.pending = slices.Delete(r.pending, 0, r.tried.added)

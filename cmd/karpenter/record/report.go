@@ -40,7 +40,7 @@ type Costs struct {
 	Unpriced    int       `json:"unpriced"`
 }
 
-// SavingsReport is Savings in dollars.
+// SavingsReport has the Savings in dollars.
 type SavingsReport struct {
 	From     time.Time     `json:"from"`
 	Until    time.Time     `json:"until"`
@@ -221,7 +221,8 @@ func entries(all []Group) []GroupEntry {
 	return out
 }
 
-// words says what was decided, without the kind, which stands beside it.
+// words describes the decision without its kind, which is in the column beside
+// it.
 func (d *Decision) words() string {
 	if d.Kind == Provision {
 		return fmt.Sprintf("Launched %s for %s", named(d.Launches), counted(d.Pods-d.NoPlace-d.Moves, "pending pod"))

@@ -49,7 +49,7 @@ func Names() []string {
 	return out
 }
 
-// head is what a segment says besides its lines.
+// head is the content of a segment besides its lines.
 type head struct {
 	Version int       `json:"version"`
 	Segment int64     `json:"segment"` // 1 and up; in slot Segment mod Slots
@@ -130,8 +130,8 @@ func (s *segment) lines() (out []line, failure error) {
 	return out, cmp.Or(failure, scan.Err())
 }
 
-// Rewritten returns a ConfigMap of the ring with what the functions make of its Decisions and
-// Outcomes. It is the ConfigMap itself if nothing was written yet.
+// Rewritten returns a copy of a ConfigMap of the ring in which the functions have changed
+// the Decisions and Outcomes. It is the ConfigMap itself if nothing was written yet.
 func Rewritten(m *corev1.ConfigMap, decision func(*Decision) *Decision, outcome func(*Outcome) *Outcome) (*corev1.ConfigMap, error) {
 	s, err := unpack(m)
 	if err != nil || s == nil {

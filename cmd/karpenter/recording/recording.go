@@ -4,8 +4,9 @@
 // that every command that reads a cluster can read the recording instead, at any
 // moment of it.
 //
-// A recording is lines of JSON, compressed with zstd: a Header, and then a Change
-// for each object that appeared, changed or went, in the order of time.
+// A recording is lines of JSON, compressed with zstd: a Header, and then a
+// Change for each object that was created, changed or deleted, in the order of
+// time.
 package recording
 
 import (
@@ -37,7 +38,7 @@ type Header struct {
 	Started    time.Time `json:"started"`
 }
 
-// Change is that an object appeared, changed or went.
+// Change is the creation, change or deletion of an object.
 type Change struct {
 	At      time.Time
 	Deleted bool

@@ -41,7 +41,8 @@ func (r *Recording) At(at time.Time) *State {
 	return s
 }
 
-// Advance lets everything happen up to the time, and reports whether something did.
+// Advance applies all changes up to the time, and reports whether there were
+// any.
 func (s *State) Advance(to time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

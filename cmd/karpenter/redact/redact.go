@@ -2,9 +2,9 @@
 
 // Package redact replaces names in what is written to files, so that the files can be shared.
 //
-// One rule holds for objects of Kubernetes and for values of package model: a text is a name
-// unless something says otherwise, and each word of a name becomes a pseudonym, always
-// the same one. Four things are no names:
+// The same rule holds for objects of Kubernetes and for values of package model: every
+// text is a name, except in four cases, and each word of a name becomes a pseudonym,
+// always the same one. The four cases are:
 //
 //   - values of a Go type other than string: conditions, phases, operators, effects, resources
 //   - fields that the table kept lists
@@ -43,10 +43,9 @@ type Redactor struct {
 	learning   bool
 }
 
-// Learn has the words in v, which is a pointer and is not changed, have pseudonyms in alphabetical
-// order, so that what is sorted by name stays in its order: plans depend on it where nothing
-// else tells pods or nodes apart. Without it, words have pseudonyms in the order in which they
-// come.
+// Learn assigns pseudonyms to the words in v in alphabetical order, and does not change v.
+// Lists that are sorted by name then keep their order, on which plans depend if pods or nodes
+// differ in nothing else. Without Learn, words get pseudonyms in the order in which they occur.
 func Learn[T any](r *Redactor, v *T) {
 	r.learning = true
 	r.walk(reflect.ValueOf(v).Elem(), "")
@@ -69,8 +68,8 @@ func Redacted[T any](r *Redactor, v *T) *T {
 
 func pseudonym(n int) string { return fmt.Sprintf("n%06d", n) }
 
-// Name returns the name with pseudonyms. What separates the words stays, and with it
-// which names begin alike.
+// Name returns the name with pseudonyms. It keeps the separators between words,
+// so that names with a common beginning still have one.
 func (r *Redactor) Name(name string) string {
 	var b strings.Builder
 	for name != "" {
@@ -98,9 +97,9 @@ func separates(c rune) bool {
 	return c < unicode.MaxASCII && !unicode.IsLetter(c) && !unicode.IsDigit(c)
 }
 
-// ordinal reports whether the end of a name is a number that only counts.
+// ordinal reports whether the last word of a name is only a running number.
 func ordinal(word string) bool {
-	const most = 8 // CronJobs count minutes
+	const most = 8 // CronJobs use minutes since 1970, which have eight digits
 	return len(word) <= most && strings.Trim(word, "0123456789") == ""
 }
 
@@ -141,7 +140,8 @@ func (r *Redactor) Value(key, value string) string {
 	return r.Name(value)
 }
 
-// plain reports whether values of the key, or of that which it is another name of, name nothing.
+// plain reports whether the values of the key, or of the key that it is an alias of,
+// contain no names.
 func plain(key string) bool {
 	canonical, _ := known.Canonical(key, "")
 	return describes[key] || describes[canonical]
@@ -150,7 +150,8 @@ func plain(key string) bool {
 // known are the labels of all providers.
 var known = v1.DefaultLabels().With(awsv1.Labels()).With(kwokv1alpha1.Labels())
 
-// describes are the keys of labels whose values say what an instance is, and name nothing.
+// describes are the keys of labels whose values describe an instance and contain no
+// names.
 var describes = func() map[string]bool {
 	out := map[string]bool{}
 	for key := range known.WellKnown {
@@ -170,8 +171,8 @@ var describes = func() map[string]bool {
 	return out
 }()
 
-// kept are fields whose texts are no names, and dropped those that are left out, by the name of
-// the type and of the field.
+// kept are fields whose text contains no names, and dropped are fields that are left out.
+// Both list them by type and field.
 var (
 	kept    = set(keptFields)
 	dropped = set(droppedFields)
@@ -204,20 +205,20 @@ func set(text string) map[string]bool {
 	return out
 }
 
-// annotations are those that stay, with their values.
+// annotations are those that are kept, with their values.
 var annotations = map[string]bool{
 	v1.DoNotDisruptAnnotationKey: true, v1.DisruptionCostAnnotationKey: true, v1.SurgeFirstAnnotationKey: true, corev1.PodDeletionCost: true,
 	v1.ReplacesAnnotationKey: true, v1.RebalanceRecommendedAnnotationKey: true,
 }
 
-// ours are the words of texts for people that the program writes into a Snapshot.
+// ours are the words of the messages that the program writes into a Snapshot.
 var ours = set(`
 the The a node Node is not managed by NodeClaim has no yet being deleted rebooting initialized annotation karpenter sh do disrupt true label there NodePool
 instance types pod which holds until PodDisruptionBudget PodDisruptionBudgets more than one and allows disruption of nominated for several objects have
 provider ID same ready static valid it its to be on was made from another template drifted nodes roll out halted resourceClaims supported in volume claim
 PersistentVolumeClaim kubernetes io nodepool instances pods are expected`)
 
-// text returns a text for people with the words that are not the program's replaced.
+// text returns a message in which all words that are not in ours are replaced.
 func (r *Redactor) text(text string) string {
 	if text == model.BlockedByNomination {
 		return text
@@ -243,19 +244,20 @@ func (r *Redactor) text(text string) string {
 	return b.String()
 }
 
-// texts are the fields of package model that are for people.
+// texts are the fields of package model that contain messages.
 var texts = set(`NodeDisruption.Blocked NodeDisruption.Held NodeDisruption.Unhealthy Pool.Unavailable Disruption.Halted ` + whyNot)
 
-// whyNot stands for the list of a Shape that says what no plan can honour, the only one of texts there.
+// whyNot is the only list of messages in a Shape: what no plan can honor.
 const whyNot = "Shape.[]string"
 
-// leaves are types without names whose texts have a form of their own.
+// leaves are types with a text format of their own that contain no names.
 var leaves = map[reflect.Type]bool{
 	reflect.TypeFor[time.Time](): true, reflect.TypeFor[metav1.Time](): true, reflect.TypeFor[metav1.MicroTime](): true, reflect.TypeFor[metav1.Duration](): true,
 	reflect.TypeFor[resource.Quantity](): true, reflect.TypeFor[intstr.IntOrString](): true, reflect.TypeFor[v1.NillableDuration](): true,
 }
 
-// walk returns a copy of the value with pseudonyms. field is the type and field that it is in.
+// walk returns a copy of the value with pseudonyms. field is the type and the field that
+// contain the value.
 func (r *Redactor) walk(v reflect.Value, field string) reflect.Value {
 	t := v.Type()
 	if leaves[t] || kept[field] {

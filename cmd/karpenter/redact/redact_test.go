@@ -110,9 +110,9 @@ func fill(v reflect.Value, field string, depth int, n *int) {
 	}
 }
 
-// TestNothingSurvives fills every text in the objects of recordings and in a Snapshot with a
+// TestRedactReplacesEveryName fills every text in the objects of recordings and in a Snapshot with a
 // name, and finds none of them afterwards.
-func TestNothingSurvives(t *testing.T) {
+func TestRedactReplacesEveryName(t *testing.T) {
 	for _, o := range []client.Object{
 		&corev1.Pod{}, &corev1.Node{}, &v1.NodeClaim{}, &v1.NodePool{}, &corev1.Event{}, &corev1.Namespace{}, &appsv1.DaemonSet{}, &appsv1.Deployment{},
 		&policyv1.PodDisruptionBudget{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},

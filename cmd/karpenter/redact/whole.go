@@ -24,7 +24,8 @@ func Situation(s scenario.Situation) scenario.Situation {
 	return scenario.Situation{Snapshot: r.snapshot(s.Snapshot), Policy: s.Policy}
 }
 
-// snapshot returns the Snapshot with pseudonyms. Keys of shapes are made from what the shapes are then.
+// snapshot returns the Snapshot with pseudonyms. The keys of shapes are computed again from the
+// changed shapes.
 func (r *Redactor) snapshot(s *model.Snapshot) *model.Snapshot {
 	out := Redacted(r, s)
 	name := func(all []model.Pending) {
@@ -66,8 +67,8 @@ func (r *Redactor) Object(o client.Object) (client.Object, error) {
 	return r.walk(reflect.ValueOf(o), "").Interface().(client.Object), nil
 }
 
-// decisions returns a ConfigMap of the record, without the reasons why pods had no place, which are
-// sentences with names. It returns nil if the ConfigMap cannot be read.
+// decisions returns a ConfigMap of the record, without the reasons why pods could not be placed,
+// which are sentences with names. It returns nil if the ConfigMap cannot be parsed.
 func (r *Redactor) decisions(m *corev1.ConfigMap) client.Object {
 	packed, err := record.Rewritten(m,
 		func(d *record.Decision) *record.Decision { return Redacted(r, d) },
@@ -80,8 +81,8 @@ func (r *Redactor) decisions(m *corev1.ConfigMap) client.Object {
 	return out
 }
 
-// baseline returns the ConfigMap of a baseline, which has nothing but amounts. It returns nil if the
-// ConfigMap cannot be read.
+// baseline returns the ConfigMap of a baseline, which contains only amounts. It returns nil if
+// the ConfigMap cannot be parsed.
 func (r *Redactor) baseline(m *corev1.ConfigMap) client.Object {
 	b, err := record.ParseBaseline(m)
 	if err != nil {

@@ -38,13 +38,13 @@ type agenda struct {
 	added  int
 }
 
-// at has something happen at the time, or now if that is over.
+// at schedules do for the time t, or for now if t has passed.
 func (a *agenda) at(t time.Time, do func()) {
 	a.added++
 	heap.Push(&a.events, event{later(t, a.now), a.added, do})
 }
 
-// in has something happen after the duration.
+// in schedules do for the time d from now.
 func (a *agenda) in(d time.Duration, do func()) { a.at(a.now.Add(d), do) }
 
 // advance makes it the time at which something happens next. It reports false if nothing does by then.

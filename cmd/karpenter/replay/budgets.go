@@ -50,12 +50,12 @@ func (g *guard) allowed() int {
 	return max(min(g.healthy-least, g.healthy), 0)
 }
 
-// guard takes in a PodDisruptionBudget.
+// guard records a PodDisruptionBudget.
 func (r *run) guard(o *policyv1.PodDisruptionBudget, deleted bool) {
 	key := o.Namespace + "/" + o.Name
 	old := r.budgets.all[key]
 	if old != nil && !deleted && old.object.Generation == o.Generation && old.object.UID == o.UID {
-		return // its status is ours to say
+		return // only its status has changed, which the run computes itself
 	}
 	if old != nil {
 		for _, p := range r.load.pods {
@@ -81,7 +81,7 @@ func (r *run) guard(o *policyv1.PodDisruptionBudget, deleted bool) {
 	}
 }
 
-// count has the PodDisruptionBudget count the pod if it selects that.
+// count adds the pod to the PodDisruptionBudget if it selects the pod.
 func (g *guard) count(p *pod) {
 	if !g.selector.Matches(labels.Set(p.object.Labels)) {
 		return
@@ -94,7 +94,7 @@ func (g *guard) count(p *pod) {
 	g.dirty = true
 }
 
-// settle brings the PodDisruptionBudgets up to the pods there are.
+// settle updates the PodDisruptionBudgets whose pods have changed.
 func (b *budgets) settle(w *world.World) {
 	for _, g := range b.all {
 		if !g.dirty {
@@ -106,7 +106,7 @@ func (b *budgets) settle(w *world.World) {
 	}
 }
 
-// unguard has the PodDisruptionBudgets not count the pod.
+// unguard removes the pod from its PodDisruptionBudgets.
 func (p *pod) unguard() {
 	for _, g := range p.guards {
 		g.expected--

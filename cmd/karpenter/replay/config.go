@@ -14,7 +14,7 @@ import (
 	"karpenter/model"
 )
 
-// config is the configuration that is in force in a run.
+// config is the configuration that is in effect in a run.
 type config struct {
 	changed   map[string]*v1.NodePool // by name: in place of what was recorded
 	pools     map[string]*v1.NodePool
@@ -43,7 +43,7 @@ func (r *run) resemble(p *v1.NodePool) error {
 	return nil
 }
 
-// set takes in a setting.
+// set applies a setting.
 func (r *run) set(s *setting) {
 	r.disrupter.stirred = true
 	r.open()
@@ -77,7 +77,7 @@ func (r *run) set(s *setting) {
 	}
 }
 
-// setPool takes in a NodePool as it is now.
+// setPool records the present state of a NodePool.
 func (r *run) setPool(p *v1.NodePool) {
 	old := r.config.pools[p.Name]
 	r.config.pools[p.Name] = p
@@ -101,7 +101,7 @@ func (r *run) types(pool string) {
 	}
 }
 
-// offer takes in what was published.
+// offer applies the published offerings.
 func (r *run) offer(i int) {
 	r.config.catalogue, r.disrupter.stirred, r.provisioner.arrived = i, true, true
 	for name := range r.config.pools {

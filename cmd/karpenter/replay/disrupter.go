@@ -25,7 +25,8 @@ type intent struct {
 	due time.Time
 }
 
-// command is one that is carried out: its nodes go when its replacements are ready.
+// command is a command that is being carried out: its nodes are removed when its
+// replacements are ready.
 type command struct {
 	nodes   []*node
 	reason  string
@@ -37,7 +38,8 @@ func (r *run) pace() time.Duration {
 	return max(leastLook, (r.h.to.Sub(r.h.from) / mostLooks).Round(time.Second))
 }
 
-// lookAt has nodes to remove be looked for at the time, unless they are sooner.
+// lookAt schedules the next search for nodes to remove, unless it is already
+// scheduled for an earlier time.
 func (r *run) lookAt(at time.Time) {
 	if at = later(at, r.now); r.disrupter.look.After(r.now) && !at.Before(r.disrupter.look) {
 		return
@@ -147,7 +149,7 @@ func (r *run) start(c *model.Command) bool {
 	return true
 }
 
-// cancel has the nodes of the command stay.
+// cancel cancels the command and keeps its nodes.
 func (r *run) cancel(x *command) {
 	var names []string
 	for _, n := range x.nodes {
@@ -169,7 +171,7 @@ func (r *run) awaited(n *node) bool {
 	return slices.ContainsFunc(n.expects, func(p *pod) bool { return p.comes(n) })
 }
 
-// compare has nodes drift that are not what their NodePools ask for.
+// compare marks nodes that differ from their NodePools as drifted.
 func (r *run) compare() {
 	if !r.disrupter.drifting {
 		return

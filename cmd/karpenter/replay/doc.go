@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay runs what a recording shows again, in virtual time and under another
-// configuration: the pods come and go as they did, and the planner of the controller decides
-// about the nodes.
+// Package replay runs a recording again, in virtual time and under another
+// configuration: pods are created and end as recorded, and the planner of the
+// controller decides about the nodes.
 //
 // A recording is read once into a history: the demand for capacity, the configuration at each
-// moment, how long things took, and what it all came to. A run is a simulation of events
-// over a history. It is a function of the history and the NodePools that are changed: the same
-// always give the same outcome. Package sim has more detail and needs a test to run in; a run has
-// no API server and no cloud, so that a week takes minutes.
+// moment, how long things took, and the totals. A run is a simulation of events over a
+// history. Its outcome depends only on the history and on the changed NodePools. Package sim
+// simulates in more detail, but only in tests. A run has no API server and no cloud, so that
+// a week takes minutes.
 //
 // Vocabulary:
 //

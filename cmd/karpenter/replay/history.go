@@ -40,17 +40,18 @@ type history struct {
 	settings   []setting // by time
 	catalogues []catalogue
 	standing   []standing // nodes of NodePools that were there when the recording began
-	fixed      []stay     // instances that are as recorded in every run: those of static NodePools
+	fixed      []stay     // instances of static NodePools, which are as recorded in every run
 	pools      map[string]*v1.NodePool
 	delays     delays
 	outcome    Outcome
-	nominates  bool // the controller writes the node that is planned to the status of pods
+	nominates  bool // the controller writes the planned node to the status of pods
 	repulsions []repulsion
 	losses     []loss
 	replicas   map[string][]*demand // of ReplicaSets, by owner and by arrival
 }
 
-// setting is that an object which is not subject to the replay appeared, changed or went.
+// setting is the creation, change or deletion of an object that the replay takes from
+// the recording.
 type setting struct {
 	at      time.Time
 	deleted bool
@@ -69,7 +70,8 @@ type standing struct {
 	node  *corev1.Node
 }
 
-// loss is a node that went without a decision of Karpenter, as when the cloud takes its instance back.
+// loss is a node that ended without a decision of Karpenter, as when the cloud reclaims its
+// instance.
 type loss struct {
 	at time.Time
 	of stay
@@ -88,7 +90,8 @@ type demand struct {
 	startup time.Duration // from bound to ready
 	on      string        // node that it runs on when the replay begins; "" = it has none
 	moved   time.Time     // when its pod on that node was made in place of one that Karpenter evicted; zero = it was not
-	// pinned is the node of no NodePool that it was bound to, and after which time; "" = none.
+	// pinned is the node outside NodePools that it was bound to, and after which time;
+	// "" = none.
 	pinned string
 	after  time.Duration
 }
@@ -128,7 +131,7 @@ const (
 	lost    = "other"
 )
 
-// reason is why the instance went.
+// reason is why the instance ended.
 func (i *instance) reason() string {
 	if k := conditions.Get(i.last, v1.DisruptionReasonCondition); k != nil {
 		return k.Reason
@@ -294,7 +297,8 @@ func (x *reader) claim(o *v1.NodeClaim, c *recording.Change) {
 	}
 }
 
-// instanceOf returns the instance of the node, nil if it is of no NodePool or static.
+// instanceOf returns the instance of the node, or nil if the node has no NodePool
+// or a static one.
 func (x *reader) instanceOf(node string) *instance {
 	i := x.byNode[node]
 	if i == nil || x.static[i.first.Labels[v1.NodePoolLabelKey]] {
@@ -346,7 +350,8 @@ func (x *reader) pod(o *corev1.Pod, c *recording.Change) {
 	}
 }
 
-// since returns when the condition came true as the pod says, else the time that is given.
+// since returns when the condition of the pod became true, or otherwise if it is not
+// true.
 func since(p *corev1.Pod, kind corev1.PodConditionType, otherwise time.Time) time.Time {
 	for _, k := range p.Status.Conditions {
 		if k.Type == kind && k.Status == corev1.ConditionTrue && !k.LastTransitionTime.IsZero() {
@@ -356,7 +361,7 @@ func since(p *corev1.Pod, kind corev1.PodConditionType, otherwise time.Time) tim
 	return otherwise
 }
 
-// born takes in a pod that is new: as a demand of its own, or in place of one that had to leave.
+// born records a new pod, as a new demand or as the successor of a pod that had to leave.
 func (x *reader) born(o *corev1.Pod, c *recording.Change) *life {
 	created := o.CreationTimestamp.Time
 	if created.IsZero() {
@@ -470,7 +475,7 @@ func (x *reader) finish() {
 	}
 	x.remember()
 	h.repulsions = repulsions(h.demands)
-	h.settings = slices.DeleteFunc(h.settings, func(s setting) bool { // nodes of the runs have DaemonSets' pods of their own
+	h.settings = slices.DeleteFunc(h.settings, func(s setting) bool { // the nodes of a run have their own pods of DaemonSets
 		p, ok := s.object.(*corev1.Pod)
 		return ok && x.instanceOf(p.Spec.NodeName) != nil
 	})
@@ -485,7 +490,7 @@ func (x *reader) finish() {
 	out.settle(h, append(stays, h.fixed...), nil, waits)
 }
 
-// remember has pods that Karpenter had moved before the recording began count as moved.
+// remember marks the pods that Karpenter moved before the recording began as moved.
 func (x *reader) remember() {
 	var there []*corev1.Pod
 	for _, d := range x.h.demands {
@@ -542,7 +547,7 @@ func mean(all []time.Duration) time.Duration {
 	return (sum / time.Duration(max(len(all), 1))).Round(time.Second / 10)
 }
 
-// stay is an instance that runs.
+// stay is an instance and the time for which it runs.
 type stay struct {
 	pool, kind, zone, capacityType string
 	from, to                       time.Time // zero = not yet
@@ -553,7 +558,7 @@ func stayOf(c *v1.NodeClaim, from, to time.Time) stay {
 	return stay{l[v1.NodePoolLabelKey], l[corev1.LabelInstanceTypeStable], l[corev1.LabelTopologyZone], l[v1.CapacityTypeLabelKey], from, to}
 }
 
-// price returns what an instance costs per hour as was published, 0 if that is not known.
+// price returns the published price of an instance per hour, or 0 if it is not known.
 func (c *catalogue) price(s *stay, pool string) float64 {
 	all := c.published.Offerings.Snapshot.Pools
 	for i := range all {
@@ -574,8 +579,8 @@ func (c *catalogue) price(s *stay, pool string) float64 {
 	return 0
 }
 
-// cost returns what the instances have cost, and for how many hours of instances the price is
-// not known. like names the NodePool in the catalogues for one that is not in them.
+// cost returns the cost of the instances, and the instance hours whose price is not known.
+// like maps NodePools that are not in the catalogues to those whose prices they have.
 func (h *history) cost(stays []stay, like map[string]string) (dollars, unpriced float64) {
 	for i := range h.catalogues {
 		from, to := h.catalogues[i].at, h.to

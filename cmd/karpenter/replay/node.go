@@ -42,7 +42,8 @@ type fleet struct {
 	launches int              // that there have been
 }
 
-// node returns the one of the name in a Snapshot, nil if it is of no NodePool.
+// node returns the node with the name in a Snapshot, or nil if it has no
+// NodePool.
 func (f *fleet) node(name string) *node {
 	if n := f.names[name]; n != nil {
 		return n
@@ -61,7 +62,7 @@ func (f *fleet) drop(n *node) {
 	delete(f.names, n.name)
 }
 
-// adopt takes in a node that was there when the recording began.
+// adopt adds a node that existed when the recording began.
 func (r *run) adopt(s standing) {
 	claim, ok := r.convert.Claim(s.claim)
 	if !ok {
@@ -74,14 +75,15 @@ func (r *run) adopt(s standing) {
 	r.expires(n, s.claim)
 }
 
-// expires has the node drain when it is too old.
+// expires schedules the drain of the node for when it expires.
 func (r *run) expires(n *node, c *v1.NodeClaim) {
 	if age := c.Spec.ExpireAfter.Duration; age != nil {
 		r.at(c.CreationTimestamp.Add(*age), func() { r.drain(n, expired) })
 	}
 }
 
-// launch has a node for the pods of the launch, for the reason of a command or for pending pods.
+// launch starts a node for the pods of the launch. reason is that of the command, or "" for
+// pending pods.
 func (r *run) launch(l *model.Launch, reason model.Reason) *node {
 	pool := r.config.pools[l.Pool]
 	if pool == nil {
@@ -114,7 +116,8 @@ func (r *run) launch(l *model.Launch, reason model.Reason) *node {
 	return n
 }
 
-// launched has the instance of the node run: the offering that the plan counted on.
+// launched starts the instance of the node, with the offering that the plan
+// assumed.
 func (r *run) launched(n *node) {
 	if n.gone(r) {
 		return
@@ -155,7 +158,7 @@ func (r *run) offering(n *node) (*model.InstanceType, *model.Offering) {
 	return nil, nil
 }
 
-// initialized has the node run the pods that wait for it.
+// initialized makes the node ready and binds the pods that wait for it.
 func (r *run) initialized(n *node) {
 	if n.gone(r) || n.stay.from.IsZero() {
 		return
@@ -177,7 +180,8 @@ func (r *run) initialized(n *node) {
 	r.open()
 }
 
-// quiet notes that a pod came to or left the node, or that it was initialized.
+// quiet records the time at which a pod came to or left the node, or the node
+// was initialized.
 func (r *run) quiet(n *node) {
 	r.disrupter.stirred = true
 	if r.now.Before(n.claim.QuietSince.Add(noticed)) {
@@ -206,7 +210,8 @@ func (r *run) drain(n *node, reason string) {
 	r.in(0, func() { r.evict(n) })
 }
 
-// lose removes the node that is most like the one that went: of the same offering, and about as old.
+// lose removes the node that is most similar to the lost one: of the same offering, and about as
+// old.
 func (r *run) lose(l *loss) {
 	var most *node
 	differs := func(n *node) time.Duration { return n.stay.from.Sub(l.of.from).Abs() }
@@ -224,12 +229,13 @@ func (r *run) lose(l *loss) {
 	}
 }
 
-// evict has those of the node's pods leave that may, and removes the node when none is left.
+// evict evicts the pods of the node that may be evicted, and removes the node when no pod
+// is left.
 func (r *run) evict(n *node) {
 	if n.gone(r) {
 		return
 	}
-	r.world.Snapshot(r.now) // so that the world notes the time at which pods leave
+	r.world.Snapshot(r.now) // so that the world records the time at which pods leave
 	force := n.grace != nil && !r.now.Before(n.draining.Add(n.grace.Duration))
 	left := 0
 	for _, p := range slices.Clone(n.pods) {

@@ -33,7 +33,7 @@ type pod struct {
 	guards  []*guard
 }
 
-// arrive has the first pod of the demand.
+// arrive creates the first pod of the demand.
 func (r *run) arrive(d *demand) {
 	p := r.create(d, 0)
 	switch n := r.fleet.names[d.on]; {
@@ -50,15 +50,15 @@ func (r *run) arrive(d *demand) {
 	}
 }
 
-// turnOf draws the turn of a pod from its UID. The turns of a real scheduler depend on when it
-// tried each pod last, which no recording tells.
+// turnOf draws the turn of a pod from its UID. The order of a real scheduler
+// depends on when it tried each pod last, which recordings do not contain.
 func turnOf(uid types.UID) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(uid))
 	return h.Sum64()
 }
 
-// create has the nth pod of the demand. It looks for a node.
+// create creates the nth pod of the demand, which waits for a node.
 func (r *run) create(d *demand, nth int) *pod {
 	o := d.pod.DeepCopy()
 	o.UID = types.UID(fmt.Sprintf("%s/%d", d.pod.UID, nth))
@@ -79,7 +79,8 @@ func (r *run) create(d *demand, nth int) *pod {
 	return p
 }
 
-// aim has the pod go to the node that a plan chose for it: at once if it can.
+// aim sets the node that a plan chose for the pod, and binds the pod if the
+// node is ready.
 func (r *run) aim(ref model.Pod, name string) {
 	r.world.Placed(name, []model.Pod{ref})
 	if ref.Buffer == "" {
@@ -113,7 +114,7 @@ func (r *run) expect(ref model.Pod, n *node) {
 	n.expects = append(slices.DeleteFunc(n.expects, func(o *pod) bool { return o.gone || o.to != n }), p)
 }
 
-// bind has the node run the pod.
+// bind binds the pod to the node.
 func (r *run) bind(p *pod, n *node) {
 	p.node, p.to = n, n
 	n.pods = append(n.pods, p)
@@ -121,7 +122,7 @@ func (r *run) bind(p *pod, n *node) {
 	r.quiet(n)
 }
 
-// settle has the pod run on the Node of the name.
+// settle runs the pod on the Node with the name.
 func (r *run) settle(p *pod, name string) {
 	if p.gone || p.object.Spec.NodeName != "" {
 		return
@@ -143,14 +144,14 @@ func (r *run) settle(p *pod, name string) {
 	r.in(p.demand.startup, func() { r.started(p) })
 }
 
-// show has the world know the pod as it is.
+// show passes the present state of the pod to the world.
 func (r *run) show(p *pod, o *corev1.Pod) {
 	p.object = o
 	r.sink.Set(o)
 	r.disrupter.stirred = true
 }
 
-// started has the pod be ready.
+// started makes the pod ready.
 func (r *run) started(p *pod) {
 	if p.gone || p.ready || p.leaving {
 		return
@@ -166,8 +167,8 @@ func (r *run) started(p *pod) {
 	r.show(p, o)
 }
 
-// leave has the pod be deleted: it takes no more part in PodDisruptionBudgets, and plans know that
-// its capacity is free soon.
+// leave deletes the pod: PodDisruptionBudgets no longer count it, and plans know that its
+// capacity is free soon.
 func (r *run) leave(d *demand) {
 	if d.surplus {
 		r.elect(d)
@@ -192,7 +193,7 @@ func (r *run) leave(d *demand) {
 	r.show(p, o)
 }
 
-// end has the pod be gone that ends when the one of the demand does.
+// end removes the pod that ends when the demand does.
 func (r *run) end(d *demand) {
 	d = r.load.ending(d)
 	if p := r.load.current[d]; p != nil {
@@ -202,7 +203,7 @@ func (r *run) end(d *demand) {
 	}
 }
 
-// delete has the pod be gone.
+// delete removes the pod.
 func (r *run) delete(p *pod) {
 	p.gone = true
 	delete(r.load.pods, string(p.object.UID))

@@ -16,7 +16,7 @@ type provisioner struct {
 	batch    time.Time // when it ends
 }
 
-// collect has the batch of pods that look for a node end a little later.
+// collect extends the batch of pods that wait for a node.
 func (r *run) collect() {
 	p := &r.provisioner
 	if p.first.IsZero() {
@@ -35,8 +35,8 @@ func (r *run) collect() {
 	})
 }
 
-// place plans places for the pods that have none, and reports for how many nodes. They are
-// launched only if that is asked for.
+// place plans nodes for the pods that have none. It returns the number of new nodes,
+// and launches them if launch is true.
 func (r *run) place(launch bool) (launches int) {
 	r.provisioner.arrived, r.provisioner.freed, r.provisioner.placed = false, false, r.now
 	plan := r.planner.counted(r.planner.Place(r.world.Snapshot(r.now), r.planner.policy))

@@ -14,7 +14,8 @@ import (
 	"karpenter/cmd/karpenter/recording"
 )
 
-// Outcome is what a stretch came to. Only nodes of NodePools count, and no pods of DaemonSets.
+// Outcome has the totals of a run or of the recording. It counts only nodes of NodePools,
+// and no pods of DaemonSets.
 type Outcome struct {
 	Cost          float64        `json:"cost"` // dollars
 	CostPerHour   float64        `json:"costPerHour"`

@@ -22,9 +22,9 @@ const (
 	batchMost = 10 * time.Second
 	delay     = 15 * time.Second // until a command for consolidation is carried out
 	leastLook = 10 * time.Second // between two looks at nodes to remove
-	mostLook  = 2 * time.Minute  // the same when nothing happens: budgets have schedules, and pods that were moved rest
-	nominated = 20 * time.Second // for which a node stays that pods are to come to
-	noticed   = 10 * time.Second // between two notes that pods come to and leave a node
+	mostLook  = 2 * time.Minute  // the same when nothing happens: budgets have schedules, and moved pods are not moved again for some time
+	nominated = 20 * time.Second // for which a node is kept that pods are planned on
+	noticed   = 10 * time.Second // between two records of pods that come to or leave a node
 	retry     = 5 * time.Second  // of evictions that a PodDisruptionBudget refuses
 
 	// mostLooks is how many looks at nodes to remove a run may take. In long recordings,
@@ -59,7 +59,7 @@ type planner struct {
 	exhausted int // plans that used up their budget of steps
 }
 
-// counted notes whether the plan used up its budget.
+// counted records whether the plan used up its budget.
 func (p *planner) counted(plan *model.Plan) *model.Plan {
 	if plan.Exhausted {
 		p.exhausted++
@@ -167,10 +167,10 @@ func (r *run) instant() {
 	}
 }
 
-// open notes that capacity may have become free.
+// open records that capacity may have become free.
 func (r *run) open() { r.provisioner.freed, r.scheduler.opened = true, true }
 
-// finish counts what is there in the end.
+// finish counts the pods and nodes at the end.
 func (r *run) finish() {
 	for _, n := range r.fleet.nodes {
 		if !n.stay.from.IsZero() {

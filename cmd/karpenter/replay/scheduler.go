@@ -98,8 +98,9 @@ func (r *run) places() []place {
 	return out
 }
 
-// schedule binds pods that wait as kube-scheduler does, one after the other. It reports whether there
-// must be a plan: for a pod that has none, or that may have lost its place to another.
+// schedule binds pods that wait as kube-scheduler does, one after the other. It
+// reports whether a new plan is needed: for a pod that is not planned yet, or
+// whose planned place another pod may have taken.
 func (r *run) schedule() (left bool) {
 	r.scheduler.waiting = slices.DeleteFunc(r.scheduler.waiting, func(p *pod) bool { return p.gone || p.object.Spec.NodeName != "" })
 	turn := slices.DeleteFunc(slices.Clone(r.scheduler.waiting), func(p *pod) bool { return p.tried && !r.scheduler.opened })
@@ -127,9 +128,9 @@ func (r *run) schedule() (left bool) {
 	return left
 }
 
-// choose returns where the scheduler puts the pod, and takes it into account there: on the node that is nominated,
-// else on the emptiest node that takes it. A pod whose place depends on more than the node goes where the plan
-// has it, if it still fits. It returns nil if there is no place.
+// choose returns the node that the scheduler binds the pod to, and reserves the capacity: the nominated node,
+// or else the emptiest node that the pod fits. A pod with rules about other pods is bound to its planned node
+// if it still fits there. choose returns nil if there is no node.
 func (r *run) choose(p *pod, places []place) *place {
 	ruled := ruled(p.shape) || r.h.repelled(p.object)
 	var best *place

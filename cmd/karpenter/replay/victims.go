@@ -21,8 +21,8 @@ type load struct {
 // ending returns the demand whose pod ends when that of the demand does.
 func (l *load) ending(d *demand) *demand { return cmp.Or(l.instead[d], d) }
 
-// exchange has the pod of the other demand end instead, and in turn the pod that would have ended when that of
-// the other one does.
+// exchange ends the pod of the other demand when d ends. When the other demand ends, the pod that d would
+// have ended ends.
 func (l *load) exchange(d, other *demand) {
 	for e, x := range l.instead {
 		if x == other {
@@ -34,8 +34,8 @@ func (l *load) exchange(d, other *demand) {
 	l.instead[d], l.instead[other] = other, l.ending(d)
 }
 
-// elect has the ReplicaSet that gave up the demand delete the pod that it deletes first: that of the demand, unless another
-// one comes before it where the pods are now.
+// elect chooses the pod that the ReplicaSet deletes when the demand ends: the pod of the demand, unless the
+// ReplicaSet deletes another one first, because the pods are on other nodes than in the recording.
 func (r *run) elect(d *demand) {
 	own := r.load.current[r.load.ending(d)]
 	if own == nil || own.leaving {
@@ -66,7 +66,7 @@ func (r *run) elect(d *demand) {
 
 // deletedBefore reports whether a ReplicaSet that has too many pods deletes a before b: pods without a node, pods
 // that are not ready, the lowest deletion cost, pods that share their Node with most others of the ReplicaSet, and pods
-// that have been ready for less time come first. Times of the same power of two are alike.
+// that have been ready for less time come first. Times of the same power of two count as equal.
 func (r *run) deletedBefore(a, b *pod, mates map[string]int) bool {
 	flag := func(v bool) int {
 		if v {

@@ -5,8 +5,8 @@
 // with Arm, each beside the least that any plan can cost.
 //
 // Karpenter need not be installed. The nodes may belong to node groups, Cluster
-// Autoscaler, EKS Auto Mode or another Karpenter. Nothing is read but objects of
-// the cluster; prices come with the program.
+// Autoscaler, EKS Auto Mode or another Karpenter. The package reads only
+// objects of the cluster; prices are part of the program.
 //
 // Rules that keep the figures honest:
 //

@@ -87,7 +87,7 @@ func TestSavingsOfOtherClusters(t *testing.T) {
 }
 
 // TestSavingsDemandsOfCapacity: pods of Spot node groups are priced on demand in the
-// line that says so, and run on Spot in the others; nothing is left out.
+// line that reports it, and run on Spot in the others; nothing is left out.
 func TestSavingsDemandsOfCapacity(t *testing.T) {
 	for _, name := range []string{"eks-spot-mixed", "eks-karpenter"} {
 		r := report(t, foreign(t, name), options())
@@ -116,8 +116,8 @@ func TestSavingsWithoutPrices(t *testing.T) {
 	}
 }
 
-// TestSavingsOddObjects: what cannot be compared or priced is said, and is in no
-// figure.
+// TestSavingsOddObjects: what cannot be compared or priced is reported, and is
+// in no figure.
 func TestSavingsOddObjects(t *testing.T) {
 	r := report(t, foreign(t, "odd"), options())
 	// 5 of norequests, 2 of limits-only, 9 of app, 2 of kafka, debug, legacy and huge-1

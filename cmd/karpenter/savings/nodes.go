@@ -20,7 +20,7 @@ type node struct {
 	*corev1.Node
 	instanceType, zone, arch string
 	spot                     bool
-	gpu, accelerator         string  // models, as instance types are labelled with them
+	gpu, accelerator         string  // models, as instance types are labeled with them
 	price                    float64 // dollars per hour
 	priced                   bool
 }

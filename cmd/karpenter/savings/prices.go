@@ -126,8 +126,8 @@ func (c *catalogue) devices(instanceType string) (gpu, accelerator string) {
 	return gpu, accelerator
 }
 
-// sells reports whether some of the nodes are of instance types that the catalogue
-// knows.
+// sells reports whether the catalogue has the instance type of any of the
+// nodes.
 func (c *catalogue) sells(nodes []*node) bool {
 	return slices.ContainsFunc(nodes, func(n *node) bool {
 		_, known := c.types[n.instanceType]

@@ -37,7 +37,7 @@ type Cluster struct {
 	Namespaces []*corev1.Namespace
 }
 
-// Add takes in an object of one of the Kinds and ignores any other.
+// Add adds an object of one of the Kinds, and ignores any other.
 func (c *Cluster) Add(o runtime.Object) {
 	switch o := o.(type) {
 	case *corev1.Node:
@@ -60,8 +60,8 @@ type header struct {
 	Items      []json.RawMessage `json:"items"`
 }
 
-// Read takes in objects and lists of them, as kubectl get -o json or -o yaml prints
-// them, also compressed by gzip. Objects of other kinds are ignored.
+// Read reads objects and lists of objects, as kubectl get -o json or -o yaml
+// prints them, also compressed by gzip. Objects of other kinds are ignored.
 func (c *Cluster) Read(r io.Reader, scheme *runtime.Scheme) error {
 	buffered := bufio.NewReader(r)
 	r = buffered
@@ -93,8 +93,8 @@ func (c *Cluster) Read(r io.Reader, scheme *runtime.Scheme) error {
 	}
 }
 
-// document takes in an object or a list. Items of a list such as PodList need not
-// say what they are.
+// document adds an object or a list. Items of a list such as PodList need no
+// kind.
 func (c *Cluster) document(raw json.RawMessage, scheme *runtime.Scheme, like schema.GroupVersionKind) error {
 	if bytes.Equal(raw, []byte("null")) {
 		return nil

@@ -128,7 +128,7 @@ func TestSavingsWithoutDaemonSets(t *testing.T) {
 }
 
 // TestSavingsAssumeRequests: containers without a request count as what is assumed,
-// and the report says so.
+// and the report names that.
 func TestSavingsAssumeRequests(t *testing.T) {
 	text := nodeText("node", "m5.large", "")
 	for i := range 20 {

@@ -34,8 +34,8 @@ type Options struct {
 	Region       string             // of prices; "" = that of the nodes
 	SpotDiscount float64            // of Spot on the on-demand price, from 0 to 1
 	Prices       map[string]float64 // dollars per hour by instance type, beside the embedded ones
-	// Missing is what a container is counted as that names neither a request nor a
-	// limit of the resource.
+	// Missing is the request that is assumed for containers without a request
+	// and a limit of the resource.
 	Missing corev1.ResourceList
 	Now     time.Time
 	// Place makes the plan.
@@ -328,7 +328,7 @@ func (p Plan) orLess(other Plan) Plan {
 	return p
 }
 
-// read puts what the plan buys into words.
+// read describes what the plan launches.
 func read(name string, p *model.Plan) Plan {
 	out := Plan{Name: name, Nodes: len(p.Launches), Cost: p.Cost.Dollars(), Bound: p.Bound.Dollars(), Buy: []Buy{}}
 	for i := range p.Verdicts {

@@ -23,9 +23,9 @@ type Failing struct {
 	What  string    `json:"what"` // action of IAM, or kind of object
 	Since time.Time `json:"since"`
 	Code  string    `json:"code,omitempty"` // of the cloud's answer; "" = none came
-	// Refused is that a permission is missing.
+	// Refused reports that a permission is missing.
 	Refused bool `json:"refused,omitempty"`
-	// Optional is that the process goes on without it.
+	// Optional reports that the process works without it.
 	Optional bool `json:"optional,omitempty"`
 }
 

@@ -43,7 +43,7 @@ var (
 	hostileRuns = flag.Int("hostile-runs", 100, "clusters of TestHostileObjects")
 )
 
-// hostile makes objects with what nobody would write.
+// hostile fills objects with random values that no one would write.
 type hostile struct{ fill.Source }
 
 // objects returns one of the kind, and most often the NodeClaim of a Node.
@@ -139,7 +139,7 @@ func sampleDevices() []client.Object {
 	return []client.Object{class, claim, slice}
 }
 
-// TestHostileObjects brings objects of every kind with fields that nobody would write to
+// TestHostileObjects brings objects of every kind with fields that no one would write to
 // the world, on the way they take from an informer, and plans: nothing panics or hangs,
 // and the plan breaks no promise. Objects change and go meanwhile.
 func TestHostileObjects(t *testing.T) {

@@ -41,12 +41,12 @@ type Reader struct {
 	Scheme *runtime.Scheme
 	// Namespace is where Karpenter is installed; "" = to be found.
 	Namespace string
-	// Progress is told which kind is read and how many objects there are so far;
-	// nil means nobody asks.
+	// Progress is called with the kind that is being read and the number of
+	// objects so far; nil means no call.
 	Progress func(kind string, count int)
 }
 
-// ErrNotPublished is that no leader has published its offerings.
+// ErrNotPublished reports that no leader has published its offerings.
 var ErrNotPublished = errors.New("found no ConfigMap " + Name)
 
 // Live returns the situation of the cluster at the time, with the pods in it.
@@ -60,7 +60,8 @@ func (r *Reader) Live(ctx context.Context, now time.Time) (scenario.Situation, [
 	return s, pods, Hinted(err)
 }
 
-// Listing returns List as Build wants it. It tells pod every pod on the way.
+// Listing returns List in the form that Build needs. It passes every pod to the
+// function pod.
 func (r *Reader) Listing(ctx context.Context, pod func(*corev1.Pod)) func(client.Object) ([]client.Object, error) {
 	return func(kind client.Object) ([]client.Object, error) {
 		objects, err := r.List(ctx, kind)
@@ -172,7 +173,7 @@ func (r *Reader) List(ctx context.Context, kind client.Object) ([]client.Object,
 	}
 }
 
-// Hinted says of an error that rights are missing where they come from.
+// Hinted adds to an error about missing rights how to get them.
 func Hinted(err error) error {
 	if err == nil || !forbidden(err) {
 		return err
@@ -190,7 +191,7 @@ func forbidden(err error) bool {
 
 // Build makes the situation at the time from what the leader published and from
 // the objects that read returns. A user with the role of an older chart may not read
-// devices: then pods with ResourceClaims are refused.
+// devices: then pods with ResourceClaims are rejected.
 func Build(p Published, now time.Time, read func(kind client.Object) ([]client.Object, error)) (scenario.Situation, error) {
 	shown := p.Offerings.Snapshot
 	if p.Rules.Devices {

@@ -79,7 +79,8 @@ func publisher(t *testing.T, c client.Client, text string) *Publisher {
 }
 
 // TestPublishedOfferingsArePlannedWith: what the leader publishes and what the
-// API server shows make one situation, whose plan buys what the leader offers.
+// API server shows make one situation, whose plan launches what the leader
+// offers.
 func TestPublishedOfferingsArePlannedWith(t *testing.T) {
 	s, builder := cluster(t)
 	c := builder.Build()
@@ -151,7 +152,7 @@ func TestPublisherWritesChangesOnly(t *testing.T) {
 }
 
 // TestPublisherPrintsChangesOnly: what has been printed is kept until a type
-// takes the place of another, and written again when somebody has removed it.
+// takes the place of another, and written again when someone has removed it.
 func TestPublisherPrintsChangesOnly(t *testing.T) {
 	_, builder := cluster(t)
 	c := builder.Build()
@@ -283,7 +284,7 @@ func TestDevicesThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// TestHugeOfferings: what unpacks to more than is sensible is refused.
+// TestHugeOfferings: what unpacks to more than is sensible is rejected.
 func TestHugeOfferings(t *testing.T) {
 	m, err := Published{Rules: Rules{Version: version}, Offerings: scenario.Situation{Snapshot: &model.Snapshot{
 		Resources: model.NewAxis().Names(), Pools: []model.Pool{{Name: strings.Repeat("x", mostText)}},

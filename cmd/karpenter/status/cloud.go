@@ -122,8 +122,8 @@ func pricesCheck(f *Facts) Check {
 	})
 }
 
-// noSpotRole is the reason of the event about a Spot launch that the account refused for want of
-// its role.
+// noSpotRole is the reason of the event about a Spot launch that the account rejected for lack
+// of its role.
 const noSpotRole = "SpotServiceLinkedRoleMissing"
 
 func spotRoleCheck(f *Facts) Check {

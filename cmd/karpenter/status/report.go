@@ -16,7 +16,7 @@ type Verdict string
 // The verdicts.
 const (
 	OK      Verdict = "ok"
-	Warning Verdict = "warning" // works, and somebody should look
+	Warning Verdict = "warning" // works, and someone should look
 	Failure Verdict = "failure" // does not work
 	Skipped Verdict = "skipped" // could not be checked
 )
@@ -75,7 +75,7 @@ func (r Report) Write(w io.Writer, style Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", r.Cluster)
 	width := cmp.Or(style.Width, 80)
-	const indent = 26 // of what is said about a check
+	const indent = 26 // of the text about a check
 	for _, c := range r.Checks {
 		fmt.Fprintf(&b, "%s  %-16s ", style.mark(c.Verdict), c.Name)
 		wrapped(&b, c.Summary, indent, width)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top shows what happens to the nodes of a cluster: what there is, what it
-// costs beside the proven minimum, and why each node was launched or is removed.
+// Package top shows what happens to the nodes of a cluster: the nodes, their
+// cost compared with the proven minimum, and why each node was launched or is
+// removed.
 //
-//	Objects   what is read from the cluster (Read)
+//	Objects   the objects of the cluster (Read)
 //	View      what a person sees of it at one moment (Of)
 //	Happened  what changed from one View to the next (Between)
 //	Screen    a View drawn on a terminal (Render)

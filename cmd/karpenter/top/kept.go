@@ -13,8 +13,8 @@ import (
 	"karpenter/cmd/karpenter/situation"
 )
 
-// How often a recording takes in the record of decisions, which the leader writes at most so
-// often, and how long it waits for it at its end.
+// How often a recording reads the record of decisions, which the leader writes at most
+// this often, and how long it waits for the record at its end.
 const (
 	keepEvery = 30 * time.Second
 	keepLast  = 5 * time.Second
@@ -42,7 +42,7 @@ func (k *kept) changed(ctx context.Context, namespace string) []client.Object {
 	return out
 }
 
-// keepRecord has the recording take in the record of decisions until ctx is done.
+// keepRecord adds the record of decisions to the recording until ctx is done.
 func (l *Live) keepRecord(ctx context.Context) {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
@@ -56,7 +56,7 @@ func (l *Live) keepRecord(ctx context.Context) {
 	}
 }
 
-// keepNow has the recording take in what the record of decisions is now.
+// keepNow adds the present record of decisions to the recording.
 func (l *Live) keepNow(ctx context.Context) {
 	home := situation.Reader{Client: l, Scheme: l.scheme}
 	namespace, err := home.Home(ctx)

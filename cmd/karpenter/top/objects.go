@@ -261,7 +261,7 @@ func pools(o *Objects) []Pool {
 	return out
 }
 
-// warnings returns the Warning events about what still exists or happened lately,
+// warnings returns the Warning events about what still exists or happened recently,
 // one for those that say the same of the same.
 func warnings(o *Objects) []Warning {
 	var out []Warning

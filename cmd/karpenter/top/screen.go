@@ -174,7 +174,7 @@ func (s *Screen) boundLine() line {
 		shown = yellow
 	}
 	text := fmt.Sprintf("%.0f%% more", max(0, over))
-	if over < -0.5 { // pods wait, so that what they need is not bought yet
+	if over < -0.5 { // pods wait, so nodes for them are not launched yet
 		text, shown = "less: pods wait", yellow
 	}
 	l = append(l, span{text, shown})

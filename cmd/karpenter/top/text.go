@@ -24,7 +24,7 @@ const (
 	cyan    colour = "36"
 )
 
-// span is text in one colour. All text is taken to be one column per rune, which names, numbers and bars are.
+// span is text in one color. All text is taken to be one column per rune, which names, numbers and bars are.
 type span struct {
 	text   string
 	colour colour

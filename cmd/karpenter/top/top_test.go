@@ -105,8 +105,8 @@ func TestWhyNodesComeAndGo(t *testing.T) {
 	}
 }
 
-// TestWhatHappened: launches, nodes that become ready, removals and pods are told,
-// causes before effects.
+// TestWhatHappened: launches, nodes that become ready, removals and pods are
+// shown, causes before effects.
 func TestWhatHappened(t *testing.T) {
 	claim, node := claimed("c")
 	launching := claim.DeepCopy()

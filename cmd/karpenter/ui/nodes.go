@@ -155,8 +155,7 @@ const (
 	foreign = "foreign"
 )
 
-// becauseOf returns the kind of thing that has the most to do with what becomes of
-// the node, and the words for it.
+// becauseOf returns the main cause for the fate of the node, and its text.
 func becauseOf(a *explain.NodeAnswer) (cause, why string) {
 	switch a.Fate {
 	case explain.Going:

@@ -18,7 +18,7 @@ type offering struct {
 	Reservation  string   `json:"reservation,omitempty"`
 	Left         *int64   `json:"reservationLeft,omitempty"` // instances
 	CostPerHour  float64  `json:"costPerHour"`               // of a node; 0 = not known
-	Available    bool     `json:"available"`                 // false = sold out, or its price is not known
+	Available    bool     `json:"available"`                 // false = out of capacity, or its price is not known
 	Pools        []string `json:"nodePools"`                 // whose requirements allow it
 	VCPU         float64  `json:"vCPU"`
 	Memory       int64    `json:"memoryBytes"`

@@ -264,7 +264,7 @@ func write(w http.ResponseWriter, status int, answer any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // whoever asked is gone
+	_, _ = w.Write(append(text, '\n')) // the client has disconnected
 }
 
 // known returns the state, or the problem that there is none yet.

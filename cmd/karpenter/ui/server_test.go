@@ -96,7 +96,7 @@ func paths() []string {
 }
 
 // TestUIIsSafe: every answer has the headers that keep other sites out, no method
-// writes, and requests for another host or of another site are refused.
+// writes, and requests for another host or of another site are rejected.
 func TestUIIsSafe(t *testing.T) {
 	_, h := serve(t, small)
 	for _, path := range paths() {
@@ -379,7 +379,7 @@ func TestUIEvents(t *testing.T) {
 	read(`{"revision":4}`)
 }
 
-// TestUIIsBuiltOfItsSources: make ui was run after the last change of web/, and nobody
+// TestUIIsBuiltOfItsSources: make ui was run after the last change of web/, and no one
 // changed what it made.
 func TestUIIsBuiltOfItsSources(t *testing.T) {
 	sources := []string{"build.mjs", "package-lock.json", "package.json"}

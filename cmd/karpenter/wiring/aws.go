@@ -52,12 +52,14 @@ type Amazon struct {
 	Services  *awsclient.Services
 	Discovery discovery.ServerVersionInterface
 	CABundle  string // by which this process trusts the API server: base64 of PEM
-	// Calls is how calls of the Services end; nil = that is not reported.
+	// Calls records the results of calls to the Services; nil = they are not
+	// reported.
 	Calls *awsclient.Ledger
 }
 
-// earlyCollections is after how many rounds of the garbage collector the next one
-// comes soon: what the process before left may be dear.
+// earlyCollections is the number of rounds of the garbage collector at the
+// start that follow each other quickly, because instances that the previous
+// process left behind can be expensive.
 const earlyCollections = 20
 
 // amazon is the AWS provider in the making.
@@ -84,7 +86,7 @@ type amazon struct {
 	provider     *aws.Provider
 }
 
-// AWS makes the AWS provider. It asks AWS for what nothing can do without: the
+// AWS creates the AWS provider. It asks AWS for what every part needs: the
 // endpoint of the cluster, its version, and the instance types.
 func AWS(ctx context.Context, from Amazon, s Supplies) (Provider, error) {
 	a := &amazon{
@@ -126,7 +128,8 @@ func (a *amazon) health() situation.Health {
 	return out
 }
 
-// discover makes what finds things, and learns the cluster's version.
+// discover creates the parts that find subnets, images and other resources, and
+// reads the version of the cluster.
 func (a *amazon) discover(ctx context.Context) error {
 	c, ec2 := &a.Config.AWS, a.Services.EC2
 	from := version.Config{Discovery: a.Discovery}
@@ -165,7 +168,7 @@ func (a *amazon) discover(ctx context.Context) error {
 	return nil
 }
 
-// region is what all node classes have in common.
+// region returns what all node classes have in common.
 func (a *amazon) region() instancetype.Cluster {
 	c := &a.Config.AWS
 	return instancetype.Cluster{
@@ -174,7 +177,7 @@ func (a *amazon) region() instancetype.Cluster {
 	}
 }
 
-// sells makes the catalogue of instance types, and fills it.
+// sells creates the catalogue of instance types, and fills it.
 func (a *amazon) sells(ctx context.Context) error {
 	config := catalogue.Config{
 		EC2: a.Services.EC2, Pricing: a.Services.Pricing, Cluster: a.region(), Clock: a.Clock, Metrics: catalogue.NewMetrics(a.Registry),
@@ -200,7 +203,7 @@ func (a *amazon) sells(ctx context.Context) error {
 	return nil
 }
 
-// cluster finds what machines must know to join.
+// cluster returns what instances need to join the cluster.
 func (a *amazon) cluster(ctx context.Context) (userdata.Cluster, error) {
 	c := &a.Config
 	out := userdata.Cluster{Name: c.ClusterName, Endpoint: c.ClusterEndpoint, CABundle: a.caBundle, DNS: a.dns(ctx)}
@@ -238,7 +241,7 @@ func (a *amazon) dns(ctx context.Context) string {
 	return service.Spec.ClusterIP
 }
 
-// launches makes what starts machines.
+// launches creates the parts that launch instances.
 func (a *amazon) launches(cluster userdata.Cluster) {
 	reserved := a.Config.Gates.ReservedCapacity
 	a.templates = template.New(template.Config{

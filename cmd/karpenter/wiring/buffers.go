@@ -13,8 +13,8 @@ import (
 	"karpenter/kube/manager"
 )
 
-// buffers adds the controller that keeps room for CapacityBuffers, if its gate
-// is open. Then nothing is planned before all of them are known.
+// buffers adds the controller that keeps capacity for CapacityBuffers, if its
+// gate is on. Then nothing is planned before all of them are known.
 func (w *wiring) buffers(p *provisioning.Provisioner) error {
 	if !w.config.Gates.CapacityBuffer {
 		return nil

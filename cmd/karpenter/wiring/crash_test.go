@@ -99,7 +99,7 @@ func play(t *testing.T, text string, n int) outcome {
 	return outcome{s.end(), s.Crashed()}
 }
 
-// stage is a cluster with everybody who lives in it.
+// stage is a cluster with everyone who lives in it.
 type stage struct {
 	t *testing.T
 	*controltest.Cluster
@@ -138,7 +138,7 @@ func processes(c *controltest.Cluster) {
 	}
 }
 
-// unnoticed is a pool whose health nobody follows.
+// unnoticed is a pool whose health no one follows.
 type unnoticed struct{}
 
 func (unnoticed) Succeeded(*v1.NodeClaim)              {}
@@ -235,7 +235,7 @@ func list[L client.ObjectList, T any](s *stage, l L, items func(L) []T) []T {
 	return items(l)
 }
 
-// kubernetes does what everybody else does: machines join, Nodes whose machine
+// kubernetes does what everyone else does: machines join, Nodes whose machine
 // is gone become unready, and what an owner that is gone leaves behind is
 // deleted.
 func (s *stage) kubernetes() {

@@ -108,7 +108,7 @@ func kindOf(c prometheus.Collector) string {
 	return ""
 }
 
-// unreachable makes a manager of a cluster that nobody talks to.
+// unreachable makes a manager of a cluster that no one talks to.
 func unreachable(t *testing.T) ctrl.Manager {
 	t.Helper()
 	objects := runtime.NewScheme()

@@ -22,8 +22,8 @@ import (
 // pools and conditions.
 func (w *wiring) observing() bool { return !w.config.DisableClusterStateObservability }
 
-// observed returns who takes metrics about single objects. When they are off
-// it is a registry that nobody reads.
+// observed returns the registry for metrics about single objects. If these are
+// off, it is a registry that is never scraped.
 func (w *wiring) observed() prometheus.Registerer {
 	if w.observing() {
 		return w.Registry
@@ -87,7 +87,7 @@ func (w *wiring) watched() ([]meter.Watched, error) {
 	return out, nil
 }
 
-// ours is a kind of object that only Karpenter writes the conditions of.
+// ours returns the settings for a kind whose conditions only Karpenter writes.
 func ours(object client.Object, gk schema.GroupKind) meter.Watched {
 	return meter.Watched{
 		Object: object, Of: meter.ConditionsOf, Group: gk.Group, Kind: gk.Kind, Name: strings.ToLower(gk.Kind), Twin: true,

@@ -16,8 +16,8 @@ import (
 	"karpenter/kube/manager"
 )
 
-// types returns the provider as plans see it: with NodeOverlays applied under
-// their gate.
+// types returns the provider for plans, with NodeOverlays applied if their gate
+// is on.
 func (w *wiring) types() cloud.Provider {
 	p := w.metered("provisioner")
 	if w.overlays == nil {
@@ -26,8 +26,9 @@ func (w *wiring) types() cloud.Provider {
 	return wrap.Overlay(p, w.overlays)
 }
 
-// overlaying adds the controller that evaluates NodeOverlays. Until it has,
-// nothing is planned: no pool would have anything to offer.
+// overlaying adds the controller that evaluates NodeOverlays. Nothing is
+// planned before the first evaluation, because NodePools have no instance types
+// until then.
 func (w *wiring) overlaying(p *provisioning.Provisioner) error {
 	if w.overlays == nil {
 		return nil
@@ -42,8 +43,8 @@ func (w *wiring) overlaying(p *provisioning.Provisioner) error {
 	})
 }
 
-// newOverlays returns where the outcome of evaluations goes, nil when the gate
-// is off.
+// newOverlays returns the store for the outcome of evaluations, or nil if the
+// gate is off.
 func newOverlays(on bool) *overlay.Store {
 	if !on {
 		return nil

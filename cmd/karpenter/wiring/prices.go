@@ -26,8 +26,8 @@ const invalidNodePrice = "InvalidNodePrice"
 // that cannot be read.
 const invalidAim = "InvalidAnnotation"
 
-// extras returns what nodes of the NodePool cost besides their instances: what the
-// provider knows of, and what the user adds.
+// extras returns what nodes of the NodePool cost besides their instances:
+// extras of the provider, and amounts that the user adds.
 func (w *wiring) extras(ctx context.Context, pool *v1.NodePool) ([]model.Extra, error) {
 	amounts, err := w.amounts().Of(pool)
 	w.warn(pool, invalidNodePrice, "Using the setting of the controller instead", err)
@@ -52,7 +52,7 @@ func (w *wiring) warn(pool *v1.NodePool, reason, consequence string, err error) 
 }
 
 // additional returns what the user adds to the price of nodes of the NodePool of
-// the name. Nodes of one that is gone have what the settings say.
+// the name. If the NodePool does not exist, the amounts of the settings apply.
 func (w *wiring) additional(ctx context.Context, name string) ([]model.Extra, error) {
 	pool := &v1.NodePool{}
 	if err := w.mgr.GetClient().Get(ctx, client.ObjectKey{Name: name}, pool); err != nil && !apierrors.IsNotFound(err) {

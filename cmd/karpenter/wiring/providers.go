@@ -27,36 +27,37 @@ import (
 // Provider is a cloud provider with what belongs to it.
 type Provider struct {
 	cloud.Provider
-	// Labels are what it knows about label keys.
+	// Labels are the label keys of the provider.
 	Labels v1.Labels
-	// Volumes are those its nodes cannot use. KWOK's can use all.
+	// Volumes are the volumes that its nodes cannot use. Nodes of KWOK can use
+	// all.
 	Volumes volumes.Rules
-	// Hooks may hold up the registration of its nodes.
+	// Hooks can delay the registration of its nodes.
 	Hooks []lifecycle.Hook
-	// EarlyCollections is after how many rounds of the garbage collector the next
-	// one comes soon; 0 = after none.
+	// EarlyCollections is the number of rounds of the garbage collector at the
+	// start that follow each other quickly.
 	EarlyCollections int
 	// Extras returns what nodes of a NodePool cost besides their instances; nil
 	// means nothing.
 	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
-	// Health reports how its calls fare; nil means not at all.
+	// Health reports calls that fail; nil = no report.
 	Health func() situation.Health
 	// Register adds the controllers of its own to the manager.
 	Register func(ctrl.Manager) error
 }
 
-// Supplies is what a provider is made with.
+// Supplies are the arguments for the constructor of a provider.
 type Supplies struct {
 	Manager ctrl.Manager
 	Config  config.Config
 	Clock   clock.PassiveClock
-	// Recorder takes events, Registry metrics.
+	// Recorder receives events, and Registry receives metrics.
 	Recorder events.Recorder
 	Registry prometheus.Registerer
-	// Disrupted counts a claim that the provider gives up.
+	// Disrupted counts a claim that the provider disrupts.
 	Disrupted func(ctx context.Context, claim *v1.NodeClaim, reason string)
-	// Overlay says what NodeOverlays make of the types of a NodePool; nil
-	// means there are none.
+	// Overlay applies NodeOverlays to the types of a NodePool; nil = there are
+	// none.
 	Overlay func(pool string, types []*cloud.InstanceType) ([]*cloud.InstanceType, error)
 	// Additional returns what the user adds to the price of nodes of a NodePool.
 	Additional func(ctx context.Context, pool string) ([]model.Extra, error)

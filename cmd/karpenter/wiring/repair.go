@@ -27,8 +27,8 @@ func (w *wiring) policies() (*health.Policies, error) {
 	return policies, nil
 }
 
-// repairs adds the controller that repaired nodes before 1.15, if it is asked
-// for.
+// repairs adds the controller for node repair as before 1.15, if
+// --legacy-node-repair is set.
 func (w *wiring) repairs() error {
 	if !w.config.Gates.NodeRepair || !w.config.LegacyNodeRepair {
 		return nil

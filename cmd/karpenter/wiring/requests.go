@@ -14,8 +14,9 @@ import (
 	"karpenter/model"
 )
 
-// requests adds the controller that has capacity launched for ProvisioningRequests, if
-// that is on. Then nothing is planned before all of them are known.
+// requests adds the controller that launches capacity for ProvisioningRequests, if
+// --provisioning-requests is set. Then nothing is planned before all of them are
+// known.
 func (w *wiring) requests(p *provisioning.Provisioner) error {
 	if !w.config.ProvisioningRequests {
 		return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // static adds the controllers that keep static pools at their number of nodes,
-// if their gate is open.
+// if their gate is on.
 func (w *wiring) static(p *provisioning.Provisioner) error {
 	if !w.config.Gates.StaticCapacity {
 		return nil

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wiring makes everything the process runs and adds it to a
-// controller-runtime manager. It reads neither flags nor environment, and
-// opens no connection but through what it is given.
+// controller-runtime manager. It reads no flags and no environment, and opens
+// connections only through its arguments.
 package wiring
 
 import (
@@ -62,15 +62,15 @@ import (
 	"karpenter/world"
 )
 
-// Surroundings is what the wiring gets from the process it runs in.
+// Surroundings are the inputs from the process.
 type Surroundings struct {
 	Manager  ctrl.Manager
 	Config   config.Config
 	Registry prometheus.Registerer // of the metrics
 	// Provider makes the provider the process works with.
 	Provider func(context.Context, Supplies) (Provider, error)
-	// Nominator returns who writes the nominations of pods, nil when the
-	// cluster is too old for them. It is asked if the Config wants them.
+	// Nominator returns the client that writes nominations of pods, or nil if
+	// the cluster is too old for them. It is called if nominations are on.
 	Nominator func() (client.StatusClient, error)
 	// Workers bounds how many reconciles one controller runs at once; 0 leaves
 	// that to the Config.
@@ -82,8 +82,8 @@ type Surroundings struct {
 	Watches *manager.Watches
 	// Planner makes the plans; nil = package solve.
 	Planner Planner
-	// Orderly has NodeClaims created one after the other, so that a run can be
-	// repeated: two that ask for the same cannot be told apart.
+	// Orderly creates NodeClaims one after the other, so that a run can be
+	// repeated: the order of equal NodeClaims would differ otherwise.
 	Orderly bool
 }
 
@@ -93,8 +93,8 @@ func Optional() []client.Object {
 	return append(feed.Optional(), &v1alpha1.NodeOverlay{}, &autoscaling.CapacityBuffer{}, &autoscalingv1.ProvisioningRequest{}, &corev1.PodTemplate{}, &appsv1.Deployment{})
 }
 
-// Planner makes plans: Place where pending pods go, Decide also which nodes are
-// taken away.
+// Planner makes plans: Place for pending pods only, and Decide also for the
+// disruption of nodes.
 type Planner interface {
 	Place(*model.Snapshot, model.Policy) *model.Plan
 	Decide(*model.Snapshot, model.Policy) *model.Plan
@@ -112,7 +112,7 @@ type wiring struct {
 	convert  convert.Converter
 	world    *world.World
 	placing  solve.Planner // of pods
-	draining solve.Planner // of nodes too; apart, so that pods need not wait for it
+	draining solve.Planner // of nodes, too; a planner of its own, so that pending pods need not wait for it
 	synced   func() bool   // the world knows everything that existed at the start
 	recorder events.Recorder
 	counters *meter.Disruptions
@@ -261,7 +261,7 @@ func (w *wiring) sources() feed.Sources {
 	return s
 }
 
-// provisioner makes nodes for pods. Its Ready is still to be set.
+// provisioner creates the controller provisioner. The caller sets its Ready.
 func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provisioner {
 	p := provisioning.New(provisioning.Window{Idle: w.config.BatchIdleDuration, Most: w.config.BatchMaxDuration})
 	p.Client = w.mgr.GetClient()
@@ -281,8 +281,8 @@ func (w *wiring) provisioner(types *catalogue.Catalogue) *provisioning.Provision
 	return p
 }
 
-// nominations adds the controller that tells the scheduler of plans, unless
-// that is off or the cluster is too old for it.
+// nominations adds the controller that nominates nodes for pods, unless that is
+// off or the cluster is too old for it.
 func (w *wiring) nominations(p *provisioning.Provisioner) error {
 	if !w.config.NominatePods {
 		return nil
@@ -305,7 +305,7 @@ func (w *wiring) published() lifecycle.Devices {
 	return w.devices
 }
 
-// claims adds the controllers that tend NodeClaims.
+// claims adds the controllers of NodeClaims.
 func (w *wiring) claims() error {
 	health := &nodepool.Health{}
 	client := w.mgr.GetClient()
@@ -366,7 +366,7 @@ func (w *wiring) claims() error {
 	return nil
 }
 
-// nodes adds the controllers that take Nodes out of the cluster.
+// nodes adds the controllers that remove Nodes from the cluster.
 func (w *wiring) nodes() error {
 	workers := w.parallel(100, 5000)
 	counts := termination.NewMetrics(w.Registry)
@@ -396,7 +396,7 @@ func (w *wiring) nodes() error {
 	}).Register(w.mgr, workers)
 }
 
-// pools adds the controllers that tend NodePools.
+// pools adds the controllers of NodePools.
 func (w *wiring) pools() error {
 	const validators = 10
 	client := w.mgr.GetClient()
@@ -426,7 +426,7 @@ func (w *wiring) pools() error {
 	return nil
 }
 
-// disruption adds the controllers that take nodes away of our own accord.
+// disruption adds the controllers that disrupt nodes voluntarily.
 func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalogue.Catalogue) error {
 	err := (&drift.Reconciler{
 		Client: w.mgr.GetClient(), Provider: w.metered("nodeclaim.disruption"), Clock: w.clock, Labels: w.convert.Labels,
@@ -449,8 +449,8 @@ func (w *wiring) disruption(provisioner *provisioning.Provisioner, types *catalo
 	return loop.Register(w.mgr)
 }
 
-// publication adds the controller that publishes offerings for the commands that
-// people run, if it was said where.
+// publication adds the controller that publishes offerings for commands, if
+// PublishIn is set.
 func (w *wiring) publication() error {
 	if w.PublishIn == "" {
 		return nil
@@ -469,8 +469,8 @@ func (w *wiring) publication() error {
 	}).Register(w.mgr)
 }
 
-// recording adds the controller that keeps the record of decisions and costs, if it was
-// said where.
+// recording adds the controller that keeps the record of decisions and costs, if
+// PublishIn is set.
 func (w *wiring) recording(ctx context.Context) error {
 	if w.record == nil {
 		return nil
@@ -478,7 +478,7 @@ func (w *wiring) recording(ctx context.Context) error {
 	return w.record.Register(ctx, w.mgr)
 }
 
-// health reports how the work of this process fares.
+// health reports what does not work in this process.
 func (w *wiring) health() situation.Health {
 	out := situation.Health{Cloud: w.config.CloudProvider}
 	if w.provider.Health != nil {
@@ -493,7 +493,8 @@ func (w *wiring) health() situation.Health {
 	return out
 }
 
-// deletionCosts adds the controller that steers ReplicaSets, if its gate is open.
+// deletionCosts adds the controller that writes pod deletion costs, if its gate
+// is on.
 func (w *wiring) deletionCosts() error {
 	if !w.config.Gates.PodDeletionCostManagement {
 		return nil
@@ -516,7 +517,7 @@ func (w *wiring) managed(claim *v1.NodeClaim) bool {
 	return cloud.Manages(w.provider, claim.Spec.NodeClassRef)
 }
 
-// registers reports whether the machines of the NodePool are known to become
+// registers reports whether instances of the NodePool are known to become
 // nodes.
 func registers(ctx context.Context, reader client.Reader, name string) bool {
 	pool := &v1.NodePool{}
@@ -525,7 +526,7 @@ func registers(ctx context.Context, reader client.Reader, name string) bool {
 }
 
 // parallel returns how many reconciles a controller runs at once, between least
-// and most by what the process was given.
+// and most, in proportion to the CPU request of the process.
 func (w *wiring) parallel(least, most int) int {
 	n := manager.Parallel(manager.Cores(w.config.CPURequests), least, most)
 	if w.Workers > 0 {
@@ -542,7 +543,8 @@ func (w *wiring) creations() int {
 	return 0
 }
 
-// many are the options of controllers that look at each object by itself.
+// many returns the options of controllers that reconcile many objects in
+// parallel.
 func (w *wiring) many() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: w.parallel(10, 1000)}
 }

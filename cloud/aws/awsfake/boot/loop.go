@@ -63,7 +63,7 @@ type loop struct {
 	Config
 	nodes corelisters.NodeLister
 
-	booted map[string]bool // or refused to: a machine boots once
+	booted map[string]bool // or failed to: an instance boots once
 	types  map[types.InstanceType]types.InstanceTypeInfo
 	zones  map[string]string // zone IDs by zone
 }

@@ -191,7 +191,7 @@ func (f *farm) mark(id string, ready corev1.ConditionStatus) {
 	}
 }
 
-func TestStrangersDoNotJoinAndAreNotAskedAgain(t *testing.T) {
+func TestForeignInstancesDoNotJoin(t *testing.T) {
 	f := newFarm(t)
 	f.launch("stranger", "m5.large", "*al2023-x86_64-standard*", strings.ReplaceAll(rendered(t), "name: cluster", "name: other"))
 	f.launch("empty", "m6g.large", "*al2023-arm64-standard*", "")

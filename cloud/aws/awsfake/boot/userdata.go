@@ -27,9 +27,9 @@ type Settings struct {
 	DataDevice                   string            // holds them otherwise; "": the root
 }
 
-// Parse returns what a machine makes of its user data, decoded. It fails where
-// the machine would not join: it is told of no cluster, or of what its kubelet
-// refuses.
+// Parse returns the node settings in decoded user data. It fails if the
+// instance would not join: the user data names no cluster, or has settings that
+// the kubelet rejects.
 func Parse(text string) (*Settings, error) {
 	s := &Settings{OS: "linux", Labels: map[string]string{}, EvictionHard: map[string]string{}}
 	if err := s.read(text); err != nil {

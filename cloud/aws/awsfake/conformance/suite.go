@@ -116,7 +116,7 @@ func (s *suite) must(err error) {
 	}
 }
 
-// refused wants an error with one of the codes.
+// refused checks for an error with one of the codes.
 func (s *suite) refused(err error, codes ...string) {
 	s.Helper()
 	for _, code := range codes {

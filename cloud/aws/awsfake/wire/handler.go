@@ -164,8 +164,8 @@ func serviceOf(r *http.Request, body []byte) string {
 	return ""
 }
 
-// apiError is what a client is told of an error: one that AWS would not send
-// is the simulation's own failure.
+// apiError returns the error that is sent to the client. An error that AWS
+// would not send is an internal error of the simulation.
 func apiError(err error) smithy.APIError {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api

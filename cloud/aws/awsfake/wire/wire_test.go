@@ -287,7 +287,7 @@ func TestCodesThatTheClientsKnow(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUnderstoodIsRefused(t *testing.T) {
+func TestUnknownParametersAreRejected(t *testing.T) {
 	e := &echo{output: &ec2.DescribeInstancesOutput{}, clients: sdk("http://localhost:1")}
 	server := httptest.NewServer(newServer(e.find))
 	defer server.Close()

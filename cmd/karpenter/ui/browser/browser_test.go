@@ -374,7 +374,8 @@ func TestKeyboard(t *testing.T) {
 	b.run(t, chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".details table", chromedp.ByQuery))
 }
 
-// TestWhatIf: the NodePool of a recording, edited, is planned with, and a fault is told.
+// TestWhatIf: the NodePool of a recording, edited, is planned with, and an
+// error is shown.
 func TestWhatIf(t *testing.T) {
 	url := serve(t, "--recording", recordings[0])
 	b := open(t)
