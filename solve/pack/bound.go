@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -250,6 +251,23 @@ func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
 		}
 	}
 	return true
+}
+
+// domainsOf returns a text that is equal for offers with equal values of some labels,
+// or whether it lacks one or has one of several values.
+func domainsOf(offer int, spelled []*fit.Spelling) (domains string, lacks, open bool) {
+	var b []byte
+	for _, s := range spelled {
+		i := s.Of[offer]
+		if i < 0 {
+			return "", true, false
+		}
+		if unsettled(s, offer) {
+			return "", false, true
+		}
+		b = binary.AppendUvarint(b, uint64(i))
+	}
+	return string(b), false, false
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is

@@ -147,7 +147,7 @@ func (b *brute) assign(k int, price model.Price) {
 	}
 }
 
-// withinLimits reports whether the limits of its pool allow one more of the machine.
+// withinLimits reports whether the limits of its pool allow one more such instance.
 func (b *brute) withinLimits(m machine) bool {
 	sum := m.pool.Usage.Plus(m.kind.Capacity)
 	for _, n := range b.bins {
