@@ -26,7 +26,8 @@ type proof struct {
 // pods are as the planner reads them while it launches nodes: pods spread over all
 // domains in which nodes could be launched.
 //
-// Proof. Let v_i be the worth of a pod of demand i. The pods on a new node are
+// Proof. Let v_i be the worth of a pod of demand i; if its pods are worth more in some
+// domains than in others, the average where all are worth least (division.cheapest). The pods on a new node are
 // worth at most what the node costs, whatever they are; the pods on an existing
 // node are worth at most what the room there is, by the Lagrangian bound, and so
 // are those on a node that takes from a reservation, which has so many of them.
