@@ -27,10 +27,11 @@ type proof struct {
 // domains in which nodes could be launched.
 //
 // Proof. Let v_i be the worth of a pod of demand i; if its pods are worth more in some
-// domains than in others, the average where all are worth least (division.cheapest). The pods on a new node are
-// worth at most what the node costs, whatever they are; the pods on an existing
-// node are worth at most what the room there is, by the Lagrangian bound, and so
-// are those on a node that takes from a reservation, which has so many of them.
+// domains than in others, the average where all are worth least (division.cheapest).
+// The pods on a new node are worth at most what the node costs, whatever they are; the
+// pods on an existing node are worth at most what the room there is, by the Lagrangian
+// bound, and so are those on a node that takes from a reservation, which has so many of
+// them.
 // So for every feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing
 // nodes − Σ worth above the price on reserved nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
