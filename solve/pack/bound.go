@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -25,10 +26,12 @@ type proof struct {
 // pods are as the planner reads them while it launches nodes: pods spread over all
 // domains in which nodes could be launched.
 //
-// Proof. Let v_i be the worth of a pod of demand i. The pods on a new node are
-// worth at most what the node costs, whatever they are; the pods on an existing
-// node are worth at most what the room there is, by the Lagrangian bound, and so
-// are those on a node that takes from a reservation, which has so many of them.
+// Proof. Let v_i be the worth of a pod of demand i; if its pods are worth more in some
+// domains than in others, the average where all are worth least (division.cheapest).
+// The pods on a new node are worth at most what the node costs, whatever they are; the
+// pods on an existing node are worth at most what the room there is, by the Lagrangian
+// bound, and so are those on a node that takes from a reservation, which has so many of
+// them.
 // So for every feasible plan  cost ≥ Σ worth of its pods − Σ worth on existing
 // nodes − Σ worth above the price on reserved nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
@@ -250,6 +253,23 @@ func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
 		}
 	}
 	return true
+}
+
+// domainsOf returns a text that is equal for offers with equal values of some labels,
+// or whether it lacks one or has one of several values.
+func domainsOf(offer int, spelled []*fit.Spelling) (domains string, lacks, open bool) {
+	var b []byte
+	for _, s := range spelled {
+		i := s.Of[offer]
+		if i < 0 {
+			return "", true, false
+		}
+		if unsettled(s, offer) {
+			return "", false, true
+		}
+		b = binary.AppendUvarint(b, uint64(i))
+	}
+	return string(b), false, false
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is

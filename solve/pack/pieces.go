@@ -4,7 +4,6 @@ package pack
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
 	"math"
 	"slices"
@@ -148,36 +147,25 @@ func (x *draft) openings(d *demand, key int) (map[int32]model.Price, bool) {
 	of := x.catalogue.Spelling(x.topology.Keys[key]).Of
 	out := map[int32]model.Price{}
 	for o := range d.Offers.All() {
-		_, lacks, unsettled := domainsOf(o, spelled)
-		if unsettled {
+		if slices.ContainsFunc(spelled, func(s *fit.Spelling) bool { return unsettled(s, o) }) {
 			return nil, false
 		}
-		if !lacks && x.takes(o, d) {
-			price := x.catalogue.Offers[o].Price
-			if known, ok := out[of[o]]; ok {
-				price = min(price, known)
-			}
-			out[of[o]] = price
+		if !x.takes(o, d) || slices.ContainsFunc(spelled, func(s *fit.Spelling) bool { return s.Of[o] < 0 }) {
+			continue
 		}
+		price := x.catalogue.Offers[o].Price
+		if known, ok := out[of[o]]; ok {
+			price = min(price, known)
+		}
+		out[of[o]] = price
 	}
 	return out, true
 }
 
-// domainsOf returns a text that is equal for offers with equal values of some labels,
-// or whether it lacks one or has one of several values.
-func domainsOf(offer int, spelled []*fit.Spelling) (domains string, lacks, open bool) {
-	var b []byte
-	for _, s := range spelled {
-		i := s.Of[offer]
-		if i < 0 {
-			return "", true, false
-		}
-		if label := &s.Labels[i]; label.Complement || len(label.Values) > 1 {
-			return "", false, true
-		}
-		b = binary.AppendUvarint(b, uint64(i))
-	}
-	return string(b), false, false
+// unsettled reports whether the offer has one of several values of the label.
+func unsettled(s *fit.Spelling, offer int) bool {
+	i := s.Of[offer]
+	return i >= 0 && (s.Labels[i].Complement || len(s.Labels[i].Values) > 1)
 }
 
 // opened returns what all plans pay at least for as many domains as the pods of some
