@@ -37,8 +37,7 @@ type Charge struct {
 	axes      []axis
 	kinds     []*model.DeviceKind // of nodes and types
 	served    []served            // by name
-	daemons   []model.Daemon      // of the Snapshot
-	wellKnown model.LabelSet
+	crew
 
 	types  map[typeKey]*model.InstanceType
 	lists  map[listKey][]*model.InstanceType
@@ -240,7 +239,7 @@ func (c *Charge) open(s *model.Snapshot, shapes []*model.Shape) {
 		c.shapes, c.plain = map[*model.Shape]*model.Shape{}, map[*model.Shape]*model.Shape{}
 		c.rooms = map[room]equipment{}
 	}
-	c.daemons, c.wellKnown = s.Daemons, s.WellKnown
+	c.crew = crew{s.Daemons, s.WellKnown}
 }
 
 // axesOf returns the axes for the shapes: a set's, in the order of shapes, then those
@@ -485,7 +484,7 @@ func (c *Charge) equip(have, requested model.Resources, pools []model.DevicePool
 			pools = append(slices.Clip(pools), model.DevicePool{Driver: plugin, Name: c.served[i].name})
 		}
 	}
-	pools = c.without(pools, daemons)
+	pools = c.without(c.Book, pools, daemons)
 	s := c.stock(pools)
 	out := make(model.Resources, c.base+len(c.axes))
 	copy(out, have)

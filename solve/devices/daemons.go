@@ -14,6 +14,12 @@ import (
 // taken from the start. On a node where pods of DaemonSets run, they are thought to have
 // theirs.
 
+// crew is the DaemonSets of a Snapshot.
+type crew struct {
+	daemons   []model.Daemon
+	wellKnown model.LabelSet
+}
+
 // sameDaemons reports whether the lists hold the same claims for the same nodes.
 func sameDaemons(a, b []model.Daemon) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || reflect.DeepEqual(claimants(a), claimants(b)))
@@ -34,7 +40,7 @@ func claimants(all []model.Daemon) map[int]*model.Shape {
 }
 
 // hostText tells pools apart of which the nodes have other daemons.
-func (c *Charge) hostText(p *model.Pool) string {
+func (c *crew) hostText(p *model.Pool) string {
 	if claimants(c.daemons) == nil {
 		return ""
 	}
@@ -43,7 +49,7 @@ func (c *Charge) hostText(p *model.Pool) string {
 
 // daemonsOf says of each daemon whether it claims devices and comes to nodes of the type;
 // nil = none does.
-func (c *Charge) daemonsOf(p *model.Pool, t *model.InstanceType) []bool {
+func (c *crew) daemonsOf(p *model.Pool, t *model.InstanceType) []bool {
 	var out []bool
 	for i, s := range claimants(c.daemons) {
 		labels := p.Requirements.And(t.Requirements...)
@@ -58,7 +64,7 @@ func (c *Charge) daemonsOf(p *model.Pool, t *model.InstanceType) []bool {
 }
 
 // daemonsTo is daemonsOf for a node that is on its way.
-func (c *Charge) daemonsTo(n *model.Node) []bool {
+func (c *crew) daemonsTo(n *model.Node) []bool {
 	if n.Initialized || !n.DaemonRequested.IsZero() {
 		return nil
 	}
@@ -73,7 +79,7 @@ func (c *Charge) daemonsTo(n *model.Node) []bool {
 	return out
 }
 
-func (c *Charge) mark(list []bool, i int) []bool {
+func (c *crew) mark(list []bool, i int) []bool {
 	if list == nil {
 		list = make([]bool, len(c.daemons))
 	}
@@ -82,11 +88,11 @@ func (c *Charge) mark(list []bool, i int) []bool {
 }
 
 // without returns the pools with what the daemons claim in use.
-func (c *Charge) without(pools []model.DevicePool, daemons []bool) []model.DevicePool {
+func (c *crew) without(b *Book, pools []model.DevicePool, daemons []bool) []model.DevicePool {
 	if !slices.Contains(daemons, true) || len(pools) == 0 {
 		return pools
 	}
-	load := c.Load(pools)
+	load := b.Load(pools)
 	for i, comes := range daemons {
 		if comes {
 			load = load.With(c.daemons[i].Shape.Claims, 1)
