@@ -345,7 +345,7 @@ func TestLists(t *testing.T) {
 	if err := s.List(t.Context(), &corev1.PodList{}, client.MatchingFields{"spec.image": "n"}); !apierrors.IsBadRequest(err) {
 		t.Errorf("a field that the server cannot select by: %v", err)
 	}
-	if err := s.List(t.Context(), &corev1.SecretList{}); err == nil {
+	if err := s.List(t.Context(), &corev1.ResourceQuotaList{}); err == nil {
 		t.Error("a kind that is not served was listed")
 	}
 }
