@@ -20,7 +20,7 @@ type scene struct {
 	stage     []fit.NodeRow               // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
 	totals    []total                     // by index in s.Pools
 	menus     map[menu]model.Requirements // what the types of launches have in common, as far as it was asked for
-	wordings  map[string]*wording         // by pool
+	wording   *wording                    // of the types of these
 }
 
 // menu is the types that launches of a pool list: where their names are stored.
