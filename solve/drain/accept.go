@@ -173,12 +173,19 @@ func (sc *scene) inCommon(pool *model.Pool, names []string) model.Requirements {
 		return out
 	}
 	if sc.menus == nil {
-		sc.menus, sc.wordings = map[menu]model.Requirements{}, map[string]*wording{}
+		sc.menus, sc.wording = map[menu]model.Requirements{}, newWording()
 	}
-	if sc.wordings[pool.Name] == nil {
-		sc.wordings[pool.Name] = newWording(pool.Types)
+	listed := map[string]bool{}
+	for _, name := range names {
+		listed[name] = true
 	}
-	out := sc.wordings[pool.Name].inCommon(names)
+	types := make([]*model.InstanceType, 0, len(names))
+	for _, t := range pool.Types {
+		if listed[t.Name] {
+			types = append(types, t)
+		}
+	}
+	out := sc.wording.inCommon(types)
 	sc.menus[m] = out
 	return out
 }

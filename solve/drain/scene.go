@@ -21,7 +21,7 @@ type scene struct {
 	totals    []total                     // by index in s.Pools
 	units     map[int][]int               // of nodes that are removed together, by site; nil = to be made
 	menus     map[menu]model.Requirements // what the types of launches have in common, as far as it was asked for
-	wordings  map[string]*wording         // by pool
+	wording   *wording                    // of the types of these
 }
 
 // menu is the types that launches of a pool list: where their names are stored.

@@ -3,100 +3,104 @@
 package drain
 
 import (
-	"maps"
 	"slices"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
 )
 
-// wording is the values that the types of a pool list for labels, numbered.
+// wording is the values that types list for labels, by number, as far as it was asked
+// about the types.
 type wording struct {
-	keys   []string              // sorted
-	values [][]string            // by key, sorted
-	of     map[string][][]listed // by name of the type: of each of that name
+	index  map[string]int // by key: position in labels
+	labels []spelled
+	of     map[*model.InstanceType][]listed
+}
+
+// spelled is a label with its values.
+type spelled struct {
+	key    string
+	index  map[string]int // by value: position in values
+	values []string
 }
 
 // listed is the values that a type lists for a label, by number.
 type listed struct {
-	key    int
+	label  int
 	values []int
 }
 
-func newWording(types []*model.InstanceType) *wording {
-	known := map[string]map[string]int{}
-	for _, t := range types {
-		for i := range t.Requirements {
-			if q := &t.Requirements[i]; lists(q) {
-				if known[q.Key] == nil {
-					known[q.Key] = map[string]int{}
-				}
-				for _, v := range q.Values {
-					known[q.Key][v] = 0
-				}
-			}
-		}
-	}
-	w := &wording{keys: slices.Sorted(maps.Keys(known)), of: map[string][][]listed{}}
-	for _, key := range w.keys {
-		values := slices.Sorted(maps.Keys(known[key]))
-		for i, v := range values {
-			known[key][v] = i
-		}
-		w.values = append(w.values, values)
-	}
-	var all []listed  // of all types, in one array
-	var numbers []int // likewise
-	for _, t := range types {
-		first := len(all)
-		for i := range t.Requirements {
-			q := &t.Requirements[i]
-			if !lists(q) {
-				continue
-			}
-			from := len(numbers)
-			for _, v := range q.Values {
-				numbers = append(numbers, known[q.Key][v])
-			}
-			key, _ := slices.BinarySearch(w.keys, q.Key)
-			all = append(all, listed{key: key, values: numbers[from:len(numbers):len(numbers)]})
-		}
-		w.of[t.Name] = append(w.of[t.Name], all[first:len(all):len(all)])
-	}
-	return w
+func newWording() *wording {
+	return &wording{index: map[string]int{}, of: map[*model.InstanceType][]listed{}}
 }
 
-// lists reports whether the requirement is a list of values.
-func lists(q *model.Requirement) bool { return !q.Complement && !q.Gte.Set && !q.Lte.Set }
-
-// inCommon returns which labels all types of these names list values for, with those
-// that any of them lists.
-func (w *wording) inCommon(names []string) model.Requirements {
-	types, having, values := 0, make([]int, len(w.keys)), make([]fit.Bits, len(w.keys))
-	for key := range values {
-		values[key] = fit.NewBits(len(w.values[key]))
+// list returns what the type lists.
+func (w *wording) list(t *model.InstanceType) []listed {
+	out, known := w.of[t]
+	if known {
+		return out
 	}
-	for _, name := range names {
-		for _, t := range w.of[name] {
-			types++
-			for _, l := range t {
-				having[l.key]++
-				for _, v := range l.values {
-					values[l.key].Set(v)
-				}
+	out = make([]listed, 0, len(t.Requirements))
+	numbers := make([]int, 0, len(t.Requirements))
+	for i := range t.Requirements {
+		q := &t.Requirements[i]
+		if q.Complement || q.Gte.Set || q.Lte.Set {
+			continue
+		}
+		at, known := w.index[q.Key]
+		if !known {
+			at = len(w.labels)
+			w.index[q.Key], w.labels = at, append(w.labels, spelled{key: q.Key, index: map[string]int{}})
+		}
+		from := len(numbers)
+		for _, v := range q.Values {
+			numbers = append(numbers, w.labels[at].number(v))
+		}
+		out = append(out, listed{at, numbers[from:len(numbers):len(numbers)]})
+	}
+	w.of[t] = out
+	return out
+}
+
+// number returns the number of a value, which it may add.
+func (s *spelled) number(value string) int {
+	n, known := s.index[value]
+	if !known {
+		n = len(s.values)
+		s.index[value], s.values = n, append(s.values, value)
+	}
+	return n
+}
+
+// inCommon returns which labels all of the types list values for, with those that any of
+// them lists.
+func (w *wording) inCommon(types []*model.InstanceType) model.Requirements {
+	for _, t := range types {
+		w.list(t)
+	}
+	having, said := make([]int, len(w.labels)), make([]fit.Bits, len(w.labels))
+	for i := range said {
+		said[i] = fit.NewBits(len(w.labels[i].values))
+	}
+	for _, t := range types {
+		for _, l := range w.list(t) {
+			having[l.label]++
+			for _, v := range l.values {
+				said[l.label].Set(v)
 			}
 		}
 	}
-	var out model.Requirements
-	for key, n := range having {
-		if n == 0 || n < types {
+	var out []model.Requirement
+	for i, n := range having {
+		if n == 0 || n < len(types) {
 			continue
 		}
-		q := model.Requirement{Key: w.keys[key], Values: make([]string, 0, values[key].Count())}
-		for v := range values[key].All() {
-			q.Values = append(q.Values, w.values[key][v])
+		q := model.Requirement{Key: w.labels[i].key, Values: make([]string, 0, said[i].Count())}
+		for v := range said[i].All() {
+			q.Values = append(q.Values, w.labels[i].values[v])
 		}
+		slices.Sort(q.Values)
 		out = append(out, q)
 	}
-	return out
+	return model.NewRequirements(out...)
 }
