@@ -58,6 +58,7 @@ type progress struct {
 	deleted []*v1.NodeClaim // in this pass
 	done    bool            // all its nodes are going
 	lost    string          // the replacement that can never become ready
+	splits  string          // a node whose removal would leave a part of a PodGroup behind that goes only as a whole
 	err     error           // deletions that failed
 }
 
@@ -108,6 +109,9 @@ func (l *Loop) advance(ctx context.Context, s *scope, executions []*execution) (
 		case p.lost != "":
 			l.fail(ctx, s, x, failure{lost: p.lost, why: fmt.Errorf("replacement %s is gone", p.lost)})
 			ended = true
+		case p.splits != "":
+			l.fail(ctx, s, x, failure{why: fmt.Errorf("since it was planned, pods of a PodGroup on node %s, which is disrupted only as a whole, have also started on other nodes", p.splits)})
+			ended = true
 		case late:
 			l.fail(ctx, s, x, failure{why: errors.Join(fmt.Errorf("not done within %s", limit), p.err)})
 			ended = true
@@ -141,6 +145,9 @@ func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
 	if p.lost != "" || slices.ContainsFunc(x.replacements, func(r replacement) bool { return !r.ready }) {
 		return p
 	}
+	if p.splits = s.splits(x); p.splits != "" {
+		return p
+	}
 	for _, n := range x.command.Nodes {
 		claim := s.claims[n.Claim]
 		if s.duplicated(claim) {
@@ -167,6 +174,22 @@ func (l *Loop) look(ctx context.Context, s *scope, x *execution) progress {
 // deleted, by this process or by another client.
 func (s *scope) allGoing(x *execution) bool {
 	return !slices.ContainsFunc(x.command.Nodes, func(n model.Target) bool { return s.lives(n.Claim) })
+}
+
+// splits returns a node of the execution with pods of a PodGroup that are disrupted only
+// together, if others of them are on a node that stays: they may have been bound while the
+// replacements started. Once a node is being deleted, the others follow, and it returns "".
+func (s *scope) splits(x *execution) string {
+	if !s.tied(x.command) || slices.ContainsFunc(x.command.Nodes, func(n model.Target) bool { return !s.lives(n.Claim) }) {
+		return ""
+	}
+	a := newAdmission(s.snapshot)
+	for _, n := range x.command.Nodes {
+		if node := a.claims[n.Claim]; node != nil && a.splits(&x.command, node) {
+			return node.Name
+		}
+	}
+	return ""
 }
 
 // lives reports whether the claim is there and is not being deleted.

@@ -5,6 +5,9 @@ package disruption
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "karpenter/api/v1"
 	"karpenter/model"
 )
 
@@ -42,6 +45,38 @@ func TestAdmissionOfGroups(t *testing.T) {
 		}
 		if got := newAdmission(s).take(command); got != c.want {
 			t.Errorf("%s of %v: %t, want %t", c.reason, c.nodes, got, c.want)
+		}
+	}
+}
+
+// TestGroupGrowsMeanwhile gives up a command whose nodes go only as a whole, once a pod of
+// their PodGroup is also on another node (spec 46/116). After the first deletion, it goes on.
+func TestGroupGrowsMeanwhile(t *testing.T) {
+	x := &execution{command: model.Command{Reason: model.Underutilized, Nodes: []model.Target{{Node: "n1", Claim: "c-n1"}, {Node: "n2", Claim: "c-n2"}}}}
+	for _, c := range []struct {
+		name    string
+		groups  []string // of the third node
+		deleted bool     // n2 is being deleted
+		want    string
+	}{
+		{name: "no pod elsewhere"},
+		{name: "a pod on a third node", groups: []string{"a"}, want: "n1"},
+		{name: "a pod of another group on it", groups: []string{"b"}},
+		{name: "one node is being deleted", groups: []string{"a"}, deleted: true},
+	} {
+		s := &scope{snapshot: &model.Snapshot{}, managed: map[string]*model.Node{}, claims: map[string]*v1.NodeClaim{}}
+		for name, groups := range map[string][]string{"n1": {"a"}, "n2": {"a"}, "n3": c.groups} {
+			s.snapshot.Nodes = append(s.snapshot.Nodes, model.Node{Name: name, Claim: "c-" + name, Disruption: model.NodeDisruption{Together: groups}})
+			s.claims["c-"+name] = &v1.NodeClaim{}
+		}
+		for i := range s.snapshot.Nodes {
+			s.managed[s.snapshot.Nodes[i].Claim] = &s.snapshot.Nodes[i]
+		}
+		if c.deleted {
+			s.claims["c-n2"].DeletionTimestamp = &metav1.Time{}
+		}
+		if got := s.splits(x); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

@@ -148,8 +148,12 @@ func (l *together) check(s *sim.Seen) error {
 		}
 		group := podGroup(s, memberOf(p))
 		if group != nil && group.Spec.DisruptionMode != nil && group.Spec.DisruptionMode.All != nil {
+			from := s.Now
+			if claim.DeletionTimestamp != nil { // pods that have started since then are those that were moved
+				from = claim.DeletionTimestamp.Time
+			}
 			for _, other := range runningOf(s, memberOf(p)) {
-				if _, known := l.follow[other.UID]; !known && !leaves(s, other) && s.Now.Sub(boundAt(other)) > l.lag {
+				if _, known := l.follow[other.UID]; !known && !leaves(s, other) && from.Sub(boundAt(other)) > l.lag {
 					l.follow[other.UID] = s.Now
 				}
 			}
