@@ -88,8 +88,10 @@ func spotOf(n *model.Node) (out [2]string) {
 
 // advisedOf reports whether the command is for a recommendation alone.
 func advisedOf(s *model.Snapshot, c *model.Command) bool {
-	n := nodeNamed(s, c.Nodes[0].Node)
-	return c.Reason == model.Drifted && n != nil && n.Disruption.Drifted.IsZero()
+	return c.Reason == model.Drifted && !slices.ContainsFunc(c.Nodes, func(t model.Target) bool {
+		n := nodeNamed(s, t.Node)
+		return n == nil || !n.Disruption.Drifted.IsZero()
+	})
 }
 
 func nodeNamed(s *model.Snapshot, name string) *model.Node {

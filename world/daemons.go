@@ -23,8 +23,10 @@ type daemon struct {
 	created time.Time
 	uid     string
 
-	claims  []model.DeviceClaim // of the newest pod that has any
-	claimed time.Time           // when that was made
+	claiming bool                // the template lets its pods claim devices
+	claims   []model.DeviceClaim // of the newest pod that has any
+	claimed  time.Time           // when that was made
+	claimant string              // its UID
 }
 
 // SetDaemon takes in a DaemonSet that is new or changed. Where it has pods, the
@@ -35,13 +37,20 @@ func (w *World) SetDaemon(d Daemon) {
 	old := w.daemons[d.Name]
 	switch {
 	case old == nil:
-		w.daemons[d.Name] = &daemon{name: d.Name, own: w.intern(d.Shape, d.Unknown)}
+		w.daemons[d.Name] = &daemon{name: d.Name, own: w.intern(d.Shape, d.Unknown), claiming: d.Claims}
 		for _, p := range w.pods {
 			w.followDaemon(p)
 		}
 	case old.own.Key != d.Shape.Key:
-		w.daemons[d.Name] = &daemon{name: d.Name, own: w.intern(d.Shape, d.Unknown), created: old.created, uid: old.uid, claims: old.claims, claimed: old.claimed}
+		w.daemons[d.Name] = &daemon{
+			name: d.Name, own: w.intern(d.Shape, d.Unknown), created: old.created, uid: old.uid,
+			claims: old.claims, claimed: old.claimed, claimant: old.claimant,
+		}
 		w.releaseDaemon(old)
+	}
+	now := w.daemons[d.Name]
+	if now.claiming = d.Claims; !now.claiming {
+		now.claims, now.claimed, now.claimant = nil, time.Time{}, ""
 	}
 	w.listed.daemons = nil
 }
@@ -65,11 +74,12 @@ func (w *World) releaseDaemon(d *daemon) {
 }
 
 // followDaemon learns from a pod what its DaemonSet requests now, if no newer
-// pod has told. Its claims are there some time after the pod.
+// pod has told. Its claims are there some time after the pod, so claims of an older pod
+// count until then.
 func (w *World) followDaemon(p *pod) {
 	d := w.daemons[p.DaemonSet]
-	if d != nil && len(p.Devices) > 0 && !p.Created.Before(d.claimed) {
-		if d.claimed = p.Created; !reflect.DeepEqual(d.claims, p.Devices) {
+	if d != nil && d.claiming && len(p.Devices) > 0 && cmp.Or(p.Created.Compare(d.claimed), strings.Compare(p.UID, d.claimant)) >= 0 {
+		if d.claimed, d.claimant = p.Created, p.UID; !reflect.DeepEqual(d.claims, p.Devices) {
 			d.claims, w.listed.daemons = p.Devices, nil
 		}
 	}

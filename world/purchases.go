@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"karpenter/model"
@@ -206,7 +207,8 @@ const mostAvoided = 4
 
 // avoid notes where those of the machines are that have not started.
 func (w *World) avoid(g *podGroup, own []*machine, now time.Time) {
-	for _, m := range own {
+	sorted := slices.SortedFunc(slices.Values(own), func(a, b *machine) int { return strings.Compare(a.claim.Name, b.claim.Name) })
+	for _, m := range sorted {
 		at := model.Place{Type: m.claim.Labels[model.LabelInstanceType], Zone: m.claim.Labels[model.LabelZone]}
 		if m.initialized() || now.Sub(m.claim.Created) <= toRegister || at.Type == "" || at.Zone == "" {
 			continue

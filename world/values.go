@@ -56,6 +56,7 @@ type Daemon struct {
 	Name    string // namespace/name
 	Shape   *model.Shape
 	Unknown map[string]int64 // as of a Pod
+	Claims  bool             // its pods may claim devices
 }
 
 // Pod is what decisions need of a Pod. Pods of equal Shape.Key share one Shape

@@ -50,11 +50,14 @@ func (p *Provider) launched(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m 
 }
 
 // launchedTags is the in-place hash of the tags and identities that the machine has.
-func launchedTags(m *machine.Machine) string {
+func launchedTags(m *machine.Machine) string { return launch.InPlaceHash(ownTags(m), m.Identities...) }
+
+// ownTags are the tags of the machine without those that name its claim.
+func ownTags(m *machine.Machine) map[string]string {
 	tags := maps.Clone(m.Tags)
 	delete(tags, v1beta1.MachineNodeClaimTagKey)
 	delete(tags, v1beta1.NodeClaimTagKey)
-	return launch.InPlaceHash(tags, m.Identities...)
+	return tags
 }
 
 // machine is what is known of an AKS machine; the type is nil if it is not known.

@@ -99,13 +99,16 @@ func (p *Provider) fleets() []fleet {
 	return out
 }
 
+// clockSkew is how far the API server's clock may be ahead of this machine's.
+const clockSkew = 5 * time.Minute
+
 // inherited returns the fleets in which the claim may have an instance already. One of
 // the other mode was made by a process before: for claims that are younger than the
 // first launch of this one, Azure is not asked.
 func (p *Provider) inherited(claim *v1.NodeClaim) []fleet {
 	p.first.Do(func() { p.began = p.config.Clock.Now() })
 	all := p.fleets()
-	if claim.CreationTimestamp.After(p.began) {
+	if claim.CreationTimestamp.After(p.began.Add(clockSkew)) {
 		return all[:1]
 	}
 	return all
@@ -356,7 +359,10 @@ func (p *Provider) adopt(ctx context.Context, claim *v1.NodeClaim, class *v1beta
 	case m.State == machine.Failed:
 		return nil, p.failed(ctx, m, claim)
 	}
-	return p.launched(claim, class, m, p.typeOf(ctx, claim, class, m.Size)), nil
+	out := p.launched(claim, class, m, p.typeOf(ctx, claim, class, m.Size))
+	// It was made with the tags that the class had then. Nobody else has had time to add any.
+	out.Annotations[v1beta1.InPlaceUpdateTagsAnnotationKey] = keys(ownTags(m))
+	return out, nil
 }
 
 // failed notes why the creation of the claim's machine has failed, deletes the machine

@@ -127,19 +127,19 @@ func (r *Reconciler) take(ctx context.Context, key client.ObjectKey) (*v1beta1.C
 	if err != nil {
 		return nil, nil, fmt.Errorf("resolve capacity buffer %s: %w", key, err)
 	}
+	team, wanted := teamOf(buffer), len(found.pods)
 	var a *ask
-	if wanted := len(found.pods); wanted > 0 {
+	if wanted > 0 {
 		a = &ask{created: buffer.CreationTimestamp.Time, each: found.each, wanted: wanted}
 	}
-	if granted := r.share(key, a); granted < len(found.pods) {
+	if granted := r.share(key, a); granted < wanted {
 		found.limit(granted, r.Limits)
 	}
-	team := teamOf(buffer)
 	for i := range found.pods {
 		found.pods[i].Group = team
 	}
+	r.join(key.String(), team, max(wanted, 1)) // the others wait for pods that it cannot have, too
 	r.World.SetBuffer(key.String(), found.pods)
-	r.join(key.String(), team, len(found.pods))
 	return buffer, found, nil
 }
 

@@ -5,6 +5,8 @@ package capacitybuffer
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -60,6 +62,31 @@ func TestBuffersOfAWorkload(t *testing.T) {
 	s.must("default/a")
 	s.wants("default/a", provisioning, "True")
 	if groups := s.world.Snapshot(s.clock.Now()).Groups; len(groups) != 1 || groups[0].MinCount != 3 {
+		t.Errorf("the world has the groups %v", groups)
+	}
+}
+
+// TestBuffersOfAWorkloadBeyondLimits has the limits of the namespace leave the younger of two buffers of
+// one Workload without pods: no node is planned for the older one either.
+func TestBuffersOfAWorkloadBeyondLimits(t *testing.T) {
+	s := newStage(t)
+	s.Limits = corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("4Ti")}
+	s.template("small")
+	for name, minutes := range map[string]int{"old": 10, "young": 5} {
+		s.buffer(name, func(b *v1beta1.CapacityBuffer) {
+			asking(3, minutes)(b)
+			b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kueue.x-k8s.io/v1beta1", Kind: "Workload", Name: "train", UID: "w", Controller: ptr.To(true)}}
+		})
+	}
+	for range 2 {
+		s.must("default/old")
+		s.must("default/young")
+	}
+	s.node("n", 4, true)
+	s.pass()
+	s.must("default/old")
+	s.wants("default/old", provisioning, "False RequiresNewCapacity: capacity for 0 of 3 pods is available; 3 nowhere: ")
+	if groups := s.world.Snapshot(s.clock.Now()).Groups; len(groups) != 1 || groups[0].MinCount != 6 {
 		t.Errorf("the world has the groups %v", groups)
 	}
 }

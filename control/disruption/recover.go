@@ -3,7 +3,6 @@
 package disruption
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,8 +97,8 @@ func (l *Loop) discard(ctx context.Context, s *scope) error {
 }
 
 // recover takes back the marks of commands that are not under way: this process
-// gave them up, or an earlier one ended before it could finish them. A command that has taken
-// away some of the nodes that go only together is finished instead.
+// gave them up, or an earlier one ended before it could finish them. A command of an earlier
+// process that has removed some of the nodes that go only together is finished instead.
 func (l *Loop) recover(ctx context.Context, s *scope) error {
 	var stale []*v1.NodeClaim
 	var failed error
@@ -109,9 +108,12 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 		if l.executing[name] != nil || s.managed[name].Deleting || claim == nil || claim.DeletionTimestamp != nil || conditions.IsTrue(claim, v1.RebootingCondition) {
 			continue
 		}
-		if reason := disrupted(claim); reason != "" && !s.duplicated(claim) && slices.ContainsFunc(s.managed[name].Disruption.Together, func(group string) bool { return halfGone[group] == reason }) {
+		if _, gaveUp := l.pauses[name]; !gaveUp && !s.duplicated(claim) && s.follows(name, halfGone) {
 			_, err := l.remove(ctx, claim)
 			failed = errors.Join(failed, err)
+			if err == nil {
+				l.World.MarkForDeletion(name)
+			}
 			continue
 		}
 		stale = append(stale, claim)
@@ -139,19 +141,29 @@ func (l *Loop) recover(ctx context.Context, s *scope) error {
 	return errors.Join(failed, errors.Join(errs...))
 }
 
-// halfGone returns the PodGroups whose pods are disrupted together, of which a node is being
-// deleted by a command of ours, with its reason. If the process ended before it had
-// deleted the claims of the other nodes, they carry its mark still.
-func (s *scope) halfGone() map[string]string {
-	out := map[string]string{}
+// halfGone returns the PodGroups whose pods are disrupted together, and the reasons of
+// commands of ours by which a node of theirs is being deleted. If the process ended before
+// it had deleted the claims of the other nodes, they carry the command's mark still.
+func (s *scope) halfGone() map[unfinished]bool {
+	out := map[unfinished]bool{}
 	for name, n := range s.managed {
-		if claim := s.claims[name]; len(n.Disruption.Together) > 0 && claim != nil && claim.DeletionTimestamp != nil {
+		if claim := s.claims[name]; claim != nil && claim.DeletionTimestamp != nil && !n.Disruption.Deadline {
 			for _, group := range n.Disruption.Together {
-				out[group] = cmp.Or(disrupted(claim), out[group])
+				out[unfinished{group, disrupted(claim)}] = true
 			}
 		}
 	}
 	return out
+}
+
+// unfinished is a command of which some nodes are gone.
+type unfinished struct{ group, reason string }
+
+// follows reports whether the node of the claim is marked by a command of which others are
+// gone. Nodes with a deadline go by commands of their own.
+func (s *scope) follows(claim string, halfGone map[unfinished]bool) bool {
+	d, reason := &s.managed[claim].Disruption, disrupted(s.claims[claim])
+	return reason != "" && !d.Deadline && slices.ContainsFunc(d.Together, func(group string) bool { return halfGone[unfinished{group, reason}] })
 }
 
 // disrupted returns why a command of ours has marked the claim; "" = none has.

@@ -146,9 +146,9 @@ func (a *admission) take(c *model.Command) bool {
 }
 
 // splits reports whether the command takes the node away and leaves another one, although
-// pods on both are to be disrupted together.
+// pods on both are to be disrupted together. An empty node has at most such that are ending.
 func (a *admission) splits(c *model.Command, n *model.Node) bool {
-	if c.Reason == model.Unhealthy || c.Reason == model.Drifted && n.Disruption.Deadline {
+	if c.Reason == model.Unhealthy || c.Reason == model.Empty || c.Reason == model.Drifted && n.Disruption.Deadline {
 		return false
 	}
 	return slices.ContainsFunc(n.Disruption.Together, func(group string) bool {

@@ -192,7 +192,21 @@ func (c Converter) Daemon(d *appsv1.DaemonSet) (world.Daemon, bool) {
 	s, unknown := c.demand(pod)
 	s.Tolerations = append(s.Tolerations, daemonTolerations()...)
 	s.Key = c.identity(s, unknown)
-	return world.Daemon{Name: d.Namespace + "/" + d.Name, Shape: s, Unknown: unknown}, true
+	return world.Daemon{Name: d.Namespace + "/" + d.Name, Shape: s, Unknown: unknown, Claims: mayClaimDevices(pod)}, true
+}
+
+// mayClaimDevices reports whether the pod names claims, or resources that a DeviceClass may
+// serve.
+func mayClaimDevices(p *corev1.Pod) bool {
+	extended := func(r corev1.ResourceList) bool {
+		for name := range r {
+			if strings.Contains(string(name), "/") {
+				return true
+			}
+		}
+		return false
+	}
+	return hasDeviceClaims(p) || slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool { return extended(c.Resources.Requests) })
 }
 
 // requestLimits adds the requests the API server would add to a pod: where

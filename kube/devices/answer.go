@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"karpenter/cloud"
+	"karpenter/kube/pods"
 	"karpenter/model"
 )
 
@@ -80,7 +81,9 @@ func (s *Store) add(to *Answer, p *corev1.Pod, name string, c *resourcev1.Resour
 		return
 	}
 	claim.Name = name
-	noWorse(claim.Requests, results(c))
+	if !pods.DaemonSet(p) { // what the next pod of a DaemonSet gets, on another node, does not depend on this one
+		noWorse(claim.Requests, results(c))
+	}
 	for other, user := range s.byUse[key] {
 		if other != keyOf(p) {
 			claim.Shared = key

@@ -216,6 +216,11 @@ func TestAlternativesOfMovedPods(t *testing.T) {
 		if a := s.Of(p); len(a.Claims) != 1 || len(a.Claims[0].Requests[0].Ways) != want {
 			t.Errorf("with %q: %+v, want %d alternatives", has, a.Claims, want)
 		}
+		p = p.DeepCopy()
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: ptr.To(true)}}
+		if a := s.Of(p); len(a.Claims) != 1 || len(a.Claims[0].Requests[0].Ways) != 3 {
+			t.Errorf("a pod of a DaemonSet with %q: %+v, want all alternatives for the next one", has, a.Claims)
+		}
 	}
 }
 

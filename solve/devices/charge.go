@@ -97,7 +97,7 @@ func (c *Charge) Of(s *model.Snapshot) *model.Snapshot {
 	if len(s.Devices) > 0 {
 		s = c.deal(s, shapes)
 		if shapes = claiming(s); len(shapes) == 0 {
-			c.axes, c.base = nil, len(s.Resources)
+			c.axes, c.served, c.pools, c.base = nil, nil, nil, len(s.Resources)
 			return s
 		}
 	}

@@ -55,11 +55,19 @@ func (r repair) confirm() bool {
 }
 
 // sharers takes pods that share a claim out of the plan if one of them has no place: it
-// could not have any once the claim has devices.
+// could not have any once the claim has devices. Pods that need these near lose their places,
+// too, and so may others that share claims with them.
 func (r repair) sharers() {
 	if r.book == nil {
 		return
 	}
+	for !r.takeOut(r.lonely()) {
+		r.prune()
+	}
+}
+
+// lonely returns the pods that have a place, and share a claim with one that has none.
+func (r repair) lonely() map[string]bool {
 	all, placed := map[string]int{}, map[string][]string{}
 	each := func(kind int, f func(claim string)) {
 		s := r.snapshot.Pending[kind].Shape
@@ -73,7 +81,7 @@ func (r repair) sharers() {
 		each(kind, func(claim string) { all[claim] += len(r.snapshot.Pending[kind].Pods) })
 	}
 	if len(all) == 0 {
-		return
+		return nil
 	}
 	moves, pods, _, _ := r.moves()
 	for i, m := range moves {
@@ -90,9 +98,7 @@ func (r repair) sharers() {
 		}
 	}
 	maps.DeleteFunc(refused, func(_ string, yes bool) bool { return !yes })
-	if !r.takeOut(refused) {
-		r.prune()
-	}
+	return refused
 }
 
 // takeOut takes the pods out of the plan. It reports whether there are none.

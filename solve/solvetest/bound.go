@@ -44,12 +44,13 @@ func (g *generator) inhabit(d Draw, s *model.Snapshot) {
 	use(s)
 }
 
-// tie has nodes run pods of PodGroups whose pods are disrupted together.
+// tie has nodes run pods of PodGroups whose pods are disrupted together. Those of empty nodes
+// are ending.
 func (g *generator) tie(s *model.Snapshot) {
 	for i := range s.Nodes {
 		d := &s.Nodes[i].Disruption
 		for k := range 2 {
-			if !d.Empty && g.maybe(30) {
+			if g.maybe(30) {
 				d.Together = append(d.Together, fmt.Sprintf("default/whole-%d", k))
 			}
 		}

@@ -195,7 +195,7 @@ func (b *brute) valid() bool {
 		}
 		together.Launches = append(together.Launches, model.Launch{Pods: pods})
 	}
-	shared := &checker{shapes: b.shapes}
+	shared := &checker{s: b.s, shapes: b.shapes}
 	shared.sharing(&together)
 	return len(shared.wrong) == 0 && replay(sites, teams) == ""
 }

@@ -124,7 +124,7 @@ func (c *checker) accompanies(n *model.Node, cmd *model.Command) bool {
 // whole checks that the command takes all nodes away with pods of PodGroups on the node
 // whose pods are disrupted together.
 func (c *checker) whole(i int, cmd *model.Command, n *model.Node) {
-	if cmd.Reason == model.Unhealthy || cmd.Reason == model.Drifted && n.Disruption.Deadline {
+	if cmd.Reason == model.Unhealthy || cmd.Reason == model.Empty || cmd.Reason == model.Drifted && n.Disruption.Deadline {
 		return
 	}
 	for _, o := range c.s.Nodes {

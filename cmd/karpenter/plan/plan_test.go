@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,7 +87,7 @@ type line struct {
 	Reason   string
 	Nodes    []string
 	Launches []string
-	Pods     []string // of the launches
+	Pods     []string // of the launches, sorted
 	Moves    int
 }
 
@@ -100,6 +101,7 @@ func decided(p *model.Plan) []line {
 			out.Launches = append(out.Launches, l.Pool+" "+l.Type+" "+l.Zone+" "+l.CapacityType)
 			out.Pods = append(out.Pods, pods(l.Pods)...)
 		}
+		slices.Sort(out.Pods)
 		return out
 	}
 	all := []line{of("", nil, p.Launches, len(p.Placements))}
@@ -127,6 +129,7 @@ func reported(r plan.Report) []line {
 			out.Launches = append(out.Launches, l.Pool+" "+l.InstanceType+" "+l.Zone+" "+l.CapacityType)
 			out.Pods = append(out.Pods, l.PodNames...)
 		}
+		slices.Sort(out.Pods)
 		for _, m := range moves {
 			out.Moves += len(m.Pods)
 		}
