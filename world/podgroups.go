@@ -117,7 +117,7 @@ func (w *World) listPodGroups() []model.PodGroup {
 		if len(g.members) == 0 || shown.MinCount == 0 && shown.Refused == "" {
 			continue
 		}
-		if shown.Running >= shown.MinCount && shown.Refused == "" {
+		if runs(shown) {
 			w.resume(g)
 			g.purchase, shown.Waits = purchase{ran: w.now}, ""
 		}

@@ -34,6 +34,10 @@ type purchase struct {
 	placed   bool          // the latest plan has places for all that must start, so machines without any are given back
 }
 
+// runs reports whether as many pods of the group run as must run together. What is launched
+// for others of its pods is removed as other nodes are.
+func runs(g model.PodGroup) bool { return g.Running >= g.MinCount && g.Refused == "" }
+
 // has reports whether the machine was launched since the group last ran. Objects are
 // created in whole seconds.
 func (p *purchase) has(m *machine) bool { return !m.claim.Created.Before(p.ran.Truncate(time.Second)) }
@@ -95,7 +99,7 @@ func (w *World) Refused(now time.Time, refused, placed []string) (failures []Fai
 	bought := w.bought()
 	for _, name := range slices.Sorted(maps.Keys(w.podGroups)) {
 		g, own := w.podGroups[name], bought[name]
-		if is := slices.Contains(placed, name); is != g.purchase.placed {
+		if is := slices.Contains(placed, name) && !runs(w.shown(g)); is != g.purchase.placed {
 			g.purchase.placed = is
 			for _, m := range own {
 				w.touch(m)
