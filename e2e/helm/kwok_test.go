@@ -179,9 +179,14 @@ func (i *installation) asks(namespace, pod string) {
 		{"top --once", "is proven"},
 		{"savings --price m-2x-amd64-linux=0.1", "NODES"},
 	} {
-		// Status fails when a check does, and prices are known of no type of KWOK.
-		out, err := ask("viewer", strings.Fields(c.args)...)
-		if strings.Contains(out, "forbidden") || c.args == "top --once" && err != nil || !strings.Contains(out, c.want) && !strings.Contains(out, "no price is known") {
+		// Offerings are published some seconds after the first nodes. Status fails when a check does, and
+		// prices are known of no type of KWOK.
+		var err error
+		if !harness.Eventually(i.T, func(context.Context) bool {
+			out, err = ask("viewer", strings.Fields(c.args)...)
+			return !strings.Contains(out, "forbidden") && (c.args != "top --once" || err == nil) &&
+				(strings.Contains(out, c.want) || strings.Contains(out, "no price is known"))
+		}) {
 			i.Errorf("%s: %v\n%s", c.args, err, out)
 		}
 	}

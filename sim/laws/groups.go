@@ -27,7 +27,7 @@ func newReturned(t terms) *Law {
 	empty, tick := since{}, every{period: sampling}
 	return &Law{
 		name:  "returned",
-		means: "No instance that was launched for a PodGroup is without pods for longer than 36 minutes while pods of the group exist and too few of them run. `consolidateAfter` and budgets are no exceptions, but as many such instances as pods of CapacityBuffers are.",
+		means: "No instance that was launched for a PodGroup is without pods for longer than 36 minutes while pods of the group exist and too few of them run. `consolidateAfter` and budgets do not excuse it. Exception: as many instances as there are pods of CapacityBuffers.",
 		check: func(s *sim.Seen) error {
 			if !tick.due(s.Now) {
 				return nil
@@ -128,7 +128,7 @@ func newTogether(t terms) *Law {
 	l := &together{terms: t, follow: map[types.UID]time.Time{}}
 	return &Law{
 		name: "together", check: l.check,
-		means: "When the process disrupts a node as Empty, Underutilized or Drifted, it ends no pod of a PodGroup of which fewer than `minCount` pods run then. If the group has the disruption mode `all`, the nodes of all its pods are being deleted within a minute instead. Exceptions: a `minCount` of one without that mode, or a node with a `terminationGracePeriod`.",
+		means: "When the process disrupts a node as Empty, Underutilized or Drifted, it ends no pod of a PodGroup if fewer than `minCount` pods run afterwards. With the disruption mode `all`, the nodes of all pods that run when the deletion begins are being deleted within a minute instead. Exceptions: a `minCount` of one without that mode, or a node with a `terminationGracePeriod`.",
 	}
 }
 

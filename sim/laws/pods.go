@@ -17,7 +17,7 @@ import (
 func newProtected(t terms) *Law {
 	return &Law{
 		name:  "protected",
-		means: "The process does not evict or delete a pod while its do-not-disrupt applies, before the deadline of the node leaves the pod only its grace period.",
+		means: "The process does not evict or delete a pod while its do-not-disrupt applies, until only the pod's grace period is left before the node's deadline.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				p := as[*corev1.Pod](c.Old)
@@ -79,7 +79,7 @@ func deadlineOf(c *v1.NodeClaim) (time.Time, bool) {
 func newForced(terms) *Law {
 	return &Law{
 		name:  "forced",
-		means: "The process removes running pods by eviction, which PodDisruptionBudgets can reject. It deletes a pod only when the deadline of the node leaves the pod only its grace period.",
+		means: "The process removes running pods by eviction, which PodDisruptionBudgets can reject. It deletes a pod only when nothing but the pod's grace period is left before the node's deadline.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				p := as[*corev1.Pod](c.Old)

@@ -40,7 +40,7 @@ func newRolled(t terms) *Law {
 	}
 	return &Law{
 		name: "rolled", check: r.check,
-		means: "Rollouts finish. While a drifted node can be removed, the process begins to remove a drifted node of the NodePool within 25 minutes, independent of CapacityBuffers. Budgets, a pod on the node, a pending pod, or a lack of places for its pods can keep a node.",
+		means: "Rollouts finish. While a drifted node can be removed, the process begins to remove a drifted node of the NodePool within 25 minutes, independent of CapacityBuffers. Exceptions: budgets, a pod on the node, a pending pod, or a lack of places for its pods can keep the node.",
 	}
 }
 

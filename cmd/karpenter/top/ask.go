@@ -48,6 +48,10 @@ func Ask(ctx context.Context, r *situation.Reader, now time.Time) (*Answers, err
 	case err != nil:
 		return nil, err
 	}
+	if !slices.ContainsFunc(published.Offerings.Snapshot.Pools, func(p model.Pool) bool { return len(p.Types) > 0 }) {
+		a.Bound.Missing = "no NodePool has instance types yet"
+		return a, nil
+	}
 	a.Prices = PricesOf(published.Offerings.Snapshot)
 	a.situation, err = situation.Build(published, now, r.Listing(ctx, func(p *corev1.Pod) { a.pods = append(a.pods, p) }))
 	if err != nil {
