@@ -399,23 +399,6 @@ func TestPools(t *testing.T) {
 	nowhere := model.Requirements{model.Requirement{Key: model.LabelHostname, Present: true}}
 	expect(s.SetSlice(other), "", fmt.Sprintf("gpu.example.com/fabric: a@%v b c@%v d@%v", model.Requirements{model.NewRequirement(model.FieldName, model.In, "n1")},
 		model.Requirements{model.NewRequirement(model.LabelZone, model.In, "z")}, nowhere))
-
-	// The scheduler tries a pool after others where it sees a device with binding conditions.
-	other = slice(t, "z", "nodeName: n1", 1, 2, "a")
-	other.Spec.Pool.Name, other.Spec.Devices[0].BindingConditions = "fabric", []string{"attached"}
-	s.SetSlice(other)
-	other = slice(t, "y", "nodeName: n2", 1, 2, "b")
-	other.Spec.Pool.Name = "fabric"
-	s.SetSlice(other)
-	if pools := s.Pools(""); len(pools) != 1 || pools[0].Broken != "devices with binding conditions are on some of its nodes only, which is not planned" {
-		t.Errorf("with binding conditions on n1 only: %+v", pools)
-	}
-	other = other.DeepCopy()
-	other.Spec.Devices[0].BindingConditions = []string{"attached"}
-	s.SetSlice(other)
-	if pools := s.Pools(""); len(pools) != 1 || pools[0].Broken != "" || !pools[0].Late {
-		t.Errorf("with binding conditions on both nodes: %+v", pools)
-	}
 }
 
 // TestPublished: a driver has published when a pool of the node is complete, by the

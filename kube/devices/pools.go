@@ -22,8 +22,7 @@ import (
 // pool is a pool, and the node that it belongs to; "" = no single node.
 type pool struct {
 	model.DevicePool
-	node   string
-	lateOn []string // places of its devices with binding conditions
+	node string
 }
 
 // standing is what a pool means for pods that have devices of it.
@@ -130,32 +129,10 @@ func (s *Store) poolOf(k poolKey) *pool {
 			out.Broken += " that use no feature which is off"
 		}
 	} else {
-		out.Broken = cmp.Or(contradiction(latest), out.unordered())
+		out.Broken = contradiction(latest)
 	}
 	return out
 }
-
-// unordered says why it is not known when the scheduler tries the pool: it tries it after
-// others on nodes that see a device with binding conditions, and plans have one order for all
-// nodes. "" = it is known.
-func (p *pool) unordered() string {
-	if !p.Late {
-		return ""
-	}
-	seen := sets.New(p.lateOn...)
-	if seen.Has(placeText(nil)) {
-		return ""
-	}
-	for i := range p.Devices {
-		if !seen.Has(placeText(p.Devices[i].On)) {
-			return "devices with binding conditions are on some of its nodes only, which is not planned"
-		}
-	}
-	return ""
-}
-
-// placeText tells places of devices apart.
-func placeText(on []model.Requirements) string { return fmt.Sprint(on) }
 
 // latest returns the slices of the pool with the highest generation, by name.
 func (s *Store) latest(k poolKey) []*resourcev1.ResourceSlice {
@@ -237,9 +214,7 @@ func (s *Store) addSlice(p *pool, slice *resourcev1.ResourceSlice) {
 		default:
 			out.On = s.places(spec.NodeName, spec.AllNodes, spec.NodeSelector)
 		}
-		if len(d.BindingConditions) > 0 {
-			p.Late, p.lateOn = true, append(p.lateOn, placeText(out.On))
-		}
+		p.Late = p.Late || len(d.BindingConditions) > 0
 		p.Devices = append(p.Devices, out)
 	}
 }
