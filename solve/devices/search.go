@@ -229,7 +229,9 @@ func (s *search) candidates(w *way) (can uint64, known bool) {
 		case v == fails:
 			return 0, false
 		case v == yes && s.free(i) && !tainted(d.Taints, w.Tolerations) && (s.blind == nil || !s.blind[i]):
-			can |= 1 << i
+			if _, ok := asked(d.Kind, w.Takes); ok {
+				can |= 1 << i
+			}
 		}
 	}
 	return can, true

@@ -38,27 +38,36 @@ func (b *Book) Why(types [][]model.DevicePool, claims []model.DeviceClaim) strin
 		for j := range c.requests {
 			alone := *c
 			alone.requests, alone.constraints = c.requests[j:j+1], nil
-			if !b.anyFinds(stocks, &Set{claims: []claim{alone}}) {
+			if b.anyFinds(stocks, &Set{claims: []claim{alone}}) == none {
 				return b.whyNot(stocks, devices, c, &c.requests[j])
 			}
 		}
 	}
 	for i := range set.claims {
 		c := set.claims[i]
-		if b.anyFinds(stocks, &Set{claims: []claim{c}}) {
+		switch b.anyFinds(stocks, &Set{claims: []claim{c}}) {
+		case found:
 			continue
+		case tooLong:
+			return fmt.Sprintf("claim %s: each of its %d requests has devices; %s", c.Name, len(c.requests), TooLong)
 		}
 		for k := range c.constraints {
 			without := c
 			without.constraints = slices.Delete(slices.Clone(c.constraints), k, k+1)
-			if b.anyFinds(stocks, &Set{claims: []claim{without}}) {
+			if b.anyFinds(stocks, &Set{claims: []claim{without}}) == found {
 				return fmt.Sprintf("claim %s: each request has devices, but no type has enough of them with %s", c.Name, c.constraints[k])
 			}
 		}
 		return fmt.Sprintf("claim %s: each of its %d requests has devices, but no type has enough for all of them together", c.Name, len(c.requests))
 	}
+	if b.anyFinds(stocks, set) == tooLong {
+		return fmt.Sprintf("each of %d claims has devices; %s", len(set.claims), TooLong)
+	}
 	return fmt.Sprintf("each of %d claims has devices, but no type has enough for all of them together", len(set.claims))
 }
+
+// TooLong is what Why says if a search ended for want of steps.
+const TooLong = "the search whether some type has enough for all of them together was too long"
 
 // String prints the constraint for people.
 func (k constraint) String() string {
@@ -68,12 +77,19 @@ func (k constraint) String() string {
 	return "the same value of " + k.attribute
 }
 
-// anyFinds reports whether some stock has devices for the set, others not there.
-func (b *Book) anyFinds(stocks []*Stock, set *Set) bool {
-	return slices.ContainsFunc(stocks, func(s *Stock) bool {
-		how, _ := b.find(s.start.clone(), set)
-		return how == found
-	})
+// anyFinds returns found if some stock has devices for the set, others not there; tooLong if
+// that is not known, or none.
+func (b *Book) anyFinds(stocks []*Stock, set *Set) outcome {
+	best := none
+	for _, s := range stocks {
+		switch how, _ := b.find(s.start.clone(), set); how {
+		case found:
+			return found
+		case tooLong:
+			best = tooLong
+		}
+	}
+	return best
 }
 
 // whyNot says why no stock meets the request.
