@@ -5,6 +5,7 @@ package pack
 import (
 	"slices"
 
+	"karpenter/model"
 	"karpenter/solve/topology"
 )
 
@@ -36,9 +37,10 @@ func economise(x *draft) {
 	if ruled {
 		most = mostGivenUp
 	}
-	if x.trial != nil || most == 0 || x.homeless() || x.newNodes() > mostThrifty {
+	if x.trial != nil || most == 0 || x.newNodes() > mostThrifty || x.cost() == 0 {
 		return
 	}
+	left, cost := x.setAside(), x.cost()
 	n := &insertion{repair: repair{x}, work: thriftChecks, growing: true}
 	n.rebuild()
 	for size := 1; size <= min(most, len(n.bins)); {
@@ -49,6 +51,22 @@ func economise(x *draft) {
 		}
 		size++
 	}
+	for i := range left {
+		x.demands[i].left = left[i]
+	}
+	if x.cost() < cost {
+		repair{x}.insertAll() // limits may allow more now
+	}
+}
+
+// setAside returns by demand the pods that are left, which are left no more.
+func (x *draft) setAside() [][]model.Pod {
+	var out [][]model.Pod
+	for _, d := range x.demands {
+		out = append(out, append(d.left, d.stuck...))
+		d.left, d.stuck = nil, nil
+	}
+	return out
 }
 
 // without finds cheaper places for the pods of some of the new nodes, and reports whether
@@ -102,7 +120,7 @@ func (n *insertion) withoutSome(bins []int, kind int) bool {
 		if n.work <= 0 || n.budget.Spent() {
 			return false
 		}
-		n.spend(n.outlooks() / typesPerCheck)
+		n.spend(n.size() + n.outlooks()/typesPerCheck)
 		n.giveUp(bins, kind)
 		order := n.inOrder()
 		if i := slices.IndexFunc(order, func(d *demand) bool { return d.kind == kind }); i >= 0 { // its pods make room
