@@ -28,10 +28,13 @@ const (
 )
 
 // tactic is a way to look for places, one pod at a time.
-type tactic struct{ easyFirst, dearFirst bool } // the hardest pods and the cheapest domains come first otherwise
+type tactic struct {
+	easiest bool // pods come first, not the hardest
+	last    int  // so many domains come last, the cheapest of all
+}
 
 // tactics are tried one after the other, until one makes the plan cheaper.
-var tactics = []tactic{{}, {easyFirst: true}, {dearFirst: true}, {easyFirst: true, dearFirst: true}}
+var tactics = []tactic{{}, {true, 0}, {false, 1}, {true, 1}, {false, 2}, {true, 2}, {false, 3}, {true, 3}}
 
 // economise makes a small plan cheaper where pods have rules between each other, or are
 // on nodes there are.
@@ -54,7 +57,7 @@ func economise(x *draft) {
 		switch {
 		case size > min(most, len(n.bins)) || t > 0 && len(n.bins) > mostTurned:
 			t, size = t+1, 1
-		case slices.ContainsFunc(subsets(len(n.bins), size), func(bins []int) bool { return n.without(bins, size == 1, tactics[t]) }):
+		case slices.ContainsFunc(subsets(len(n.bins), size), func(bins []int) bool { return n.without(bins, size == 1 || len(n.bins) <= mostTurned, tactics[t]) }):
 			x.final = x.final || ruled // what was abandoned may have kept rules that the bound counts on
 			t, size = 0, 1
 		default:
@@ -133,14 +136,14 @@ func (n *insertion) withoutSome(bins []int, kind int, t tactic) bool {
 		n.spend(n.size() + n.outlooks()/typesPerCheck)
 		n.giveUp(bins, kind)
 		order := n.inOrder()
-		if t.easyFirst {
+		if t.easiest {
 			slices.Reverse(order)
 		}
 		if i := slices.IndexFunc(order, func(d *demand) bool { return d.kind == kind }); i >= 0 { // its pods make room
 			order = append(slices.Delete(slices.Clone(order), i, i+1), order[i])
 		}
 		for _, d := range order {
-			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more, t.dearFirst) {
+			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more, t.last) {
 			}
 		}
 		if n.podsLeft() == 0 && n.cost() < cost && !n.leavesTiers(tiers) && n.standsAlone() {
@@ -222,7 +225,7 @@ func (n *insertion) giveUp(bins []int, kind int) {
 
 // insertCheaply finds a place for one pod of d wherever it fits: on a node there
 // is, then on new nodes of the plan or, if asked for, on one more before those.
-func (n *insertion) insertCheaply(d *demand, more, dear bool) bool {
+func (n *insertion) insertCheaply(d *demand, more bool, last int) bool {
 	if n.work <= 0 || n.budget.Spent() {
 		return false
 	}
@@ -231,10 +234,8 @@ func (n *insertion) insertCheaply(d *demand, more, dear bool) bool {
 	anywhere := func(*demand, topology.Place, int) bool { return true }
 	areas := func(keys []int) []area {
 		out := n.areasFor(d, keys)
-		if dear {
-			slices.Reverse(out)
-		}
-		return out
+		last := min(last, len(out))
+		return append(out[last:len(out):len(out)], out[:last]...)
 	}
 	onPlanned := func(keys []int) bool { return n.onPlanned(d, areas(keys), keys, anywhere) }
 	onMore := func(keys []int) bool { return n.onMore(d, areas(keys), anywhere) }
