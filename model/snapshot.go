@@ -245,6 +245,10 @@ type Node struct {
 
 	// Deleting nodes take no pods, and their pods are pending.
 	Deleting bool
+	// Stuck nodes are Deleting, and a pod that nothing moves keeps them. Pods still have
+	// to spread over them, as kube-scheduler sees it; over others that are Deleting, which
+	// are gone soon, they need not.
+	Stuck bool
 	// Closed nodes take no pods either, but count in every other way: nodes
 	// that share their provider ID with another Node, and nodes of what-if
 	// plans.

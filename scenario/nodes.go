@@ -117,7 +117,7 @@ func (b *builder) node(d *directive) error {
 	n.Devices = b.uses(d, n.Devices)
 	n.Price = read(d, "price", n.Price, ParsePrice)
 	n.Reservation = d.text("reservation", "")
-	n.Deleting, n.Closed = d.flag("deleting"), d.flag("closed")
+	n.Deleting, n.Stuck, n.Closed = d.flag("deleting"), d.flag("stuck"), d.flag("closed")
 	n.Disruption = b.nodeDisruption(d, &says)
 	if _, known := b.byName[n.Name]; known {
 		d.fail(fmt.Errorf("%s is described twice", n.Name))
@@ -126,7 +126,7 @@ func (b *builder) node(d *directive) error {
 	b.s.Nodes, b.nodes = append(b.s.Nodes, n), append(b.nodes, says)
 	return d.done("pool= type= zone= ct= claim= labels= taints= price= reservation=, cpu= mem= pods= or allocatable= overhead=, " +
 		"used= or free=, daemon-used=, runs= ports= attached= devices= in-use=, together= blocked= held= drifted= advised= quiet= template= disruption-cost=, " +
-		"and the words in-flight registered deleting closed empty consolidatable settling fresh returned drifted deadline bare")
+		"and the words in-flight registered deleting stuck closed empty consolidatable settling fresh returned drifted deadline bare")
 }
 
 // nodeRoom reads what the node has and what is taken of it.

@@ -17,7 +17,7 @@ func (p *printer) node(n *model.Node) {
 		parts = append(parts, "type="+outer(f.ref))
 	}
 	parts = append(parts, option("zone", f.zone, ""), option("ct", f.ct, ""))
-	parts = append(parts, standingWord(n), when(n.Deleting, "deleting"), when(n.Closed, "closed"))
+	parts = append(parts, standingWord(n), when(n.Deleting, "deleting"), when(n.Stuck, "stuck"), when(n.Closed, "closed"))
 	labels, ok := beyond(d.Labels, n.Labels)
 	if !ok {
 		labels = n.Labels

@@ -189,7 +189,11 @@ func TestBoundIsTrueForAll(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			d.MinValues = false // what is tried are instances, not lists of types
 			tried, above, tight := 0, 0, 0
-			situations(t, d.Draw, 40, func(s *model.Snapshot) []string {
+			n := uint64(40)
+			if d.Odd { // one in ten plans launches nodes
+				n = 160
+			}
+			situations(t, d.Draw, n, func(s *model.Snapshot) []string {
 				few(s)
 				policy := model.DefaultPolicy()
 				policy.IgnorePreferences = true

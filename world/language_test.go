@@ -549,6 +549,7 @@ func showNodes(out *strings.Builder, s *model.Snapshot, o options) {
 		add(n.Claim != "", "claim=%s", n.Claim)
 		add(n.Pool != "", "pool=%s", n.Pool)
 		add(n.Deleting, "deleting")
+		add(n.Stuck, "stuck")
 		add(!n.Initialized, "starting")
 		add(!o.has("brief"), "capacity[%s] allocatable[%s]", n.Capacity.Format(s.Resources), n.Allocatable.Format(s.Resources))
 		add(!n.Requested.IsZero(), "used[%s]", n.Requested.Format(s.Resources))

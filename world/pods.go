@@ -377,6 +377,12 @@ func (p *pod) leaves(now time.Time) bool {
 	return p.Reschedulable && !p.protected(now) && !(p.evictable(now) && p.stuck())
 }
 
+// keeps reports whether a node that is going away stays because of the pod, which no one
+// moves.
+func (p *pod) keeps(now time.Time) bool {
+	return !p.Stays && !p.Static && (p.protected(now) || p.evictable(now) && p.stuck())
+}
+
 // stuck reports whether the budgets of the pod never let it go.
 func (p *pod) stuck() bool {
 	if len(p.budgets) != 1 {

@@ -121,6 +121,7 @@ func (w *World) load(m *machine, was *model.Node, now time.Time) {
 			v.Disruption.Empty = false
 		}
 		v.HostPorts = append(v.HostPorts, p.Shape.HostPorts...)
+		v.Stuck = v.Stuck || v.Deleting && p.keeps(now)
 	}
 	v.Leaving = keep(was.Leaving, v.Leaving)
 	v.Requested, v.DaemonRequested = keep(was.Requested, v.Requested), keep(was.DaemonRequested, v.DaemonRequested)

@@ -99,12 +99,12 @@ func keeps(s *sim.Seen, node string) string {
 }
 
 func newRest(t terms) *Law {
-	var last, free time.Time // free: when a do-not-disrupt with a period last ended
+	var last, free time.Time // free: when a do-not-disrupt with a period, or drift, last ended
 	var what string
 	var evicted []time.Time // when the process moved pods
 	return &Law{
 		name:  "rest",
-		means: "With constant demand and no faults, the system comes to rest: in the last 10 minutes, the process creates, launches, terminates, marks and evicts nothing. Exceptions: expiring nodes, drift in progress, and nodes that can be removed only now, because an hour since the last move or a do-not-disrupt has ended.",
+		means: "With constant demand and no faults, the system comes to rest: in the last 10 minutes, the process creates, launches, terminates, marks and evicts nothing. Exceptions: expiring nodes, drift that is in progress or ended less than 10 minutes before, and nodes that can be removed only now, because an hour since the last move or a do-not-disrupt has ended.",
 		check: func(s *sim.Seen) error {
 			for _, c := range s.Changes {
 				if c.By != Us || !acts(c) {
@@ -113,6 +113,9 @@ func newRest(t terms) *Law {
 				if at := freed(s); at.After(free) {
 					free = at
 				}
+				if drifting(s, c) {
+					free = s.Now
+				}
 				if c.Kind == "Pod" {
 					evicted = append(evicted, s.Now)
 				}
@@ -120,7 +123,7 @@ func newRest(t terms) *Law {
 					since := s.Now.Sub(at)
 					return since >= time.Hour && since < time.Hour+2*restsFor // it takes a while until they run elsewhere
 				})
-				if !drifting(s, c) && !matured(s) && !movable && (free.IsZero() || s.Now.Sub(free) >= restsFor) {
+				if !matured(s) && !movable && (free.IsZero() || s.Now.Sub(free) >= restsFor) {
 					last, what = s.Now, fmt.Sprintf("%s of %s %s", c.Verb, c.Kind, c.Object().GetName())
 				}
 			}

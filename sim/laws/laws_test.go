@@ -20,6 +20,7 @@ import (
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "karpenter/api/autoscaling/v1beta1"
 	"karpenter/api/scheme"
 	v1 "karpenter/api/v1"
 	"karpenter/model"
@@ -733,6 +734,41 @@ func TestExcused(t *testing.T) {
 			c.gone(n)
 			c.pass(6 * time.Minute)
 			c.end()
+		}},
+		{"drift ends late, and then an empty node goes", "pool general", func(c *court) {
+			n, empty := c.node("c1"), c.node("c2")
+			pods := []*corev1.Pod{c.pod("a", "c1"), c.pod("b", "c2")}
+			c.pass(40 * time.Minute)
+			pool := store.Find[*v1.NodePool](c.store, "", "general").DeepCopy()
+			pool.Spec.Template.Labels = map[string]string{"v": "2"}
+			c.must(c.users.Update(c.Context(), pool))
+			c.status(n, func() {
+				n.StatusConditions(time.Now()).SetTrueWithReason(v1.DriftedCondition, v1.NodePoolDriftedReason, "")
+			})
+			for i, node := range []*v1.NodeClaim{n, empty} {
+				c.pass(time.Minute)
+				c.must(c.users.Delete(c.Context(), pods[i], client.GracePeriodSeconds(0)))
+				c.mark(node, []model.Reason{model.Drifted, model.Empty}[i])
+				c.delete(c.us, node)
+				c.terminate(node)
+				c.must(c.us.Delete(c.Context(), store.Find[*corev1.Node](c.store, "", node.Name)))
+				c.gone(node)
+			}
+			c.pass(7 * time.Minute)
+			c.end()
+		}},
+		{"a node that is not ready holds no pods of a buffer, and another one does", "pool general after=2m", func(c *court) {
+			c.must(c.users.Create(c.Context(), &autoscalingv1beta1.CapacityBuffer{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+				Spec:       autoscalingv1beta1.CapacityBufferSpec{Replicas: new(int32(1))},
+			}))
+			c.node("c1")
+			c.node("c2")
+			sick := &corev1.Node{}
+			c.must(c.users.Get(c.Context(), client.ObjectKey{Name: "c2"}, sick))
+			sick.Status.Conditions[0].Status = corev1.ConditionFalse
+			c.must(c.users.Status().Update(c.Context(), sick))
+			c.pass(15 * time.Minute)
 		}},
 		{"a drifted node runs a pod that only a pool with limits could take", "pool general limits=nodes:5", func(c *court) {
 			n := c.node("c1")

@@ -165,7 +165,8 @@ func (i *idle) check(s *sim.Seen) error {
 	return nil
 }
 
-// vacant counts the nodes of claims that are not busy, in pools that consolidate. If
+// vacant counts the nodes of claims that are ready and not busy, in pools that consolidate: a node
+// that is not ready is no capacity for a buffer. If
 // there are more than pods of CapacityBuffers, one of these nodes is needed for none of
 // them. Nodes of other pools prove nothing: a buffer's pods may not be allowed there, and
 // if they are, stay where they were planned first.
@@ -176,7 +177,7 @@ func vacant(s *sim.Seen, busy map[string]bool) int {
 			continue
 		}
 		for _, c := range claimsOf(s, p.Name) {
-			if node := nodeOf(s, c); node != nil && !busy[node.Name] && c.DeletionTimestamp == nil {
+			if node := nodeOf(s, c); node != nil && isReady(node) && !busy[node.Name] && c.DeletionTimestamp == nil {
 				n++
 			}
 		}

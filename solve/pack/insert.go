@@ -233,7 +233,8 @@ func (n *insertion) cheapestFirst(areas []area, d *demand) {
 			if tier > q.tier { // and so are all that follow
 				break
 			}
-			if better := tier < q.tier || price < q.price; better && d.Shape.Requests.Fits(row.Free) {
+			better := tier < q.tier || price < q.price
+			if better && d.Shape.Requests.Fits(row.Free) && n.limits.allow(row.Pool, row.Capacity, 1) > 0 {
 				q = quote{tier, price}
 			}
 		}

@@ -108,10 +108,6 @@ func (m *market) appraise(q *covering, demands []*demand) []float64 {
 	}
 	out := make([]float64, len(q.demands))
 	for i, d := range q.demands {
-		if w, known := worth[d]; known {
-			out[i] = w
-			continue
-		}
 		size := 1.0
 		for r, v := range q.Items[i].Request {
 			most := int64(1)
@@ -121,6 +117,13 @@ func (m *market) appraise(q *covering, demands []*demand) []float64 {
 			size += float64(v) / float64(most)
 		}
 		out[i] = all * size
+		if w, known := worth[d]; known {
+			out[i] = w + alongside*all*size
+		}
 	}
 	return out
 }
+
+// alongside is the least worth of a pod, as a part of that of all: one that could share
+// another's node for nothing still is to come along when that node is not launched.
+const alongside = 1e-4

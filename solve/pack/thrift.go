@@ -5,6 +5,7 @@ package pack
 import (
 	"slices"
 
+	"karpenter/model"
 	"karpenter/solve/topology"
 )
 
@@ -20,10 +21,20 @@ import (
 const (
 	mostThrifty  = 12      // new nodes of a plan
 	mostGivenUp  = 3       // of them at a time
+	mostTurned   = 4       // new nodes of a plan for which all tactics are tried
 	thriftChecks = 1 << 15 // changes that are tried, times the pods each has to be checked with
 
 	typesPerCheck = 20 // that are looked at for the labels of new nodes, in the time of one check
 )
+
+// tactic is a way to look for places, one pod at a time.
+type tactic struct {
+	easiest bool // pods come first, not the hardest
+	last    int  // so many domains come last, the cheapest of all
+}
+
+// tactics are tried one after the other, until one makes the plan cheaper.
+var tactics = []tactic{{}, {true, 0}, {false, 1}, {true, 1}, {false, 2}, {true, 2}, {false, 3}, {true, 3}}
 
 // economise makes a small plan cheaper where pods have rules between each other, or are
 // on nodes there are.
@@ -36,29 +47,49 @@ func economise(x *draft) {
 	if ruled {
 		most = mostGivenUp
 	}
-	if x.trial != nil || most == 0 || x.homeless() || x.newNodes() > mostThrifty {
+	if x.trial != nil || most == 0 || x.newNodes() > mostThrifty || x.cost() == 0 {
 		return
 	}
+	left, cost := x.setAside(), x.cost()
 	n := &insertion{repair: repair{x}, work: thriftChecks, growing: true}
 	n.rebuild()
-	for size := 1; size <= min(most, len(n.bins)); {
-		if slices.ContainsFunc(subsets(len(n.bins), size), func(bins []int) bool { return n.without(bins, size == 1) }) {
+	for t, size := 0, 1; t < len(tactics); {
+		switch {
+		case size > min(most, len(n.bins)) || t > 0 && len(n.bins) > mostTurned:
+			t, size = t+1, 1
+		case slices.ContainsFunc(subsets(len(n.bins), size), func(bins []int) bool { return n.without(bins, size == 1 || len(n.bins) <= mostTurned, tactics[t]) }):
 			x.final = x.final || ruled // what was abandoned may have kept rules that the bound counts on
-			size = 1
-			continue
+			t, size = 0, 1
+		default:
+			size++
 		}
-		size++
 	}
+	for i := range left {
+		x.demands[i].left = left[i]
+	}
+	if x.cost() < cost {
+		repair{x}.insertAll() // limits may allow more now
+	}
+}
+
+// setAside returns by demand the pods that are left, which are left no more.
+func (x *draft) setAside() [][]model.Pod {
+	var out [][]model.Pod
+	for _, d := range x.demands {
+		out = append(out, append(d.left, d.stuck...))
+		d.left, d.stuck = nil, nil
+	}
+	return out
 }
 
 // without finds cheaper places for the pods of some of the new nodes, and reports whether
 // there are any. If asked to, it also tries to have pods that are on nodes there are make
 // room.
-func (n *insertion) without(bins []int, exchange bool) bool {
-	if n.withoutSome(bins, noKind) {
+func (n *insertion) without(bins []int, exchange bool, t tactic) bool {
+	if n.withoutSome(bins, noKind, t) {
 		return true
 	}
-	return exchange && slices.ContainsFunc(n.movableKinds(), func(kind int) bool { return n.withoutSome(bins, kind) })
+	return exchange && slices.ContainsFunc(n.movableKinds(), func(kind int) bool { return n.withoutSome(bins, kind, t) })
 }
 
 // noKind stands for no kind.
@@ -96,20 +127,23 @@ func (x *draft) newNodes() int {
 
 // withoutSome finds cheaper places for the pods of some of the new nodes, and then for
 // those of the kind that are on nodes there are. It reports whether there are any.
-func (n *insertion) withoutSome(bins []int, kind int) bool {
+func (n *insertion) withoutSome(bins []int, kind int, t tactic) bool {
 	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
 	for _, more := range []bool{false, true} {
 		if n.work <= 0 || n.budget.Spent() {
 			return false
 		}
-		n.spend(n.outlooks() / typesPerCheck)
+		n.spend(n.size() + n.outlooks()/typesPerCheck)
 		n.giveUp(bins, kind)
 		order := n.inOrder()
+		if t.easiest {
+			slices.Reverse(order)
+		}
 		if i := slices.IndexFunc(order, func(d *demand) bool { return d.kind == kind }); i >= 0 { // its pods make room
 			order = append(slices.Delete(slices.Clone(order), i, i+1), order[i])
 		}
 		for _, d := range order {
-			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more) {
+			for len(d.left) > 0 && n.cost() < cost && n.insertCheaply(d, more, t.last) {
 			}
 		}
 		if n.podsLeft() == 0 && n.cost() < cost && !n.leavesTiers(tiers) && n.standsAlone() {
@@ -191,15 +225,20 @@ func (n *insertion) giveUp(bins []int, kind int) {
 
 // insertCheaply finds a place for one pod of d wherever it fits: on a node there
 // is, then on new nodes of the plan or, if asked for, on one more before those.
-func (n *insertion) insertCheaply(d *demand, more bool) bool {
+func (n *insertion) insertCheaply(d *demand, more bool, last int) bool {
 	if n.work <= 0 || n.budget.Spent() {
 		return false
 	}
 	n.before = n.mark()
 	n.spend(n.size())
 	anywhere := func(*demand, topology.Place, int) bool { return true }
-	onPlanned := func(keys []int) bool { return n.onPlanned(d, n.areasFor(d, keys), keys, anywhere) }
-	onMore := func(keys []int) bool { return n.onMore(d, n.areasFor(d, keys), anywhere) }
+	areas := func(keys []int) []area {
+		out := n.areasFor(d, keys)
+		last := min(last, len(out))
+		return append(out[last:len(out):len(out)], out[:last]...)
+	}
+	onPlanned := func(keys []int) bool { return n.onPlanned(d, areas(keys), keys, anywhere) }
+	onMore := func(keys []int) bool { return n.onMore(d, areas(keys), anywhere) }
 	keys := n.keysOf(d)
 	switch {
 	case n.onNode(d, anywhere):

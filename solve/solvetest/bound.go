@@ -160,6 +160,12 @@ func (g *generator) grounds(s *model.Snapshot, n *model.Node) {
 		return
 	}
 	if n.Deleting {
+		n.Stuck = g.maybe(30)
+	}
+	switch {
+	case n.Stuck && g.maybe(50): // its pods keep it
+		n.Movable = nil
+	case n.Deleting:
 		for _, m := range n.Movable {
 			for i := range m.Pods {
 				m.Pods[i].From = n.Name

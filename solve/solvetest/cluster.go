@@ -58,7 +58,7 @@ func (s *site) settled(key string) (string, bool) {
 
 // nodeSite is a node of a Snapshot with the pods bound to it.
 func nodeSite(n *model.Node) *site {
-	s := &site{name: n.Name, outcomes: eachValue(n.Labels), taints: n.Taints, gone: n.Deleting}
+	s := &site{name: n.Name, outcomes: eachValue(n.Labels), taints: n.Taints, gone: n.Deleting && !n.Stuck}
 	for i := range n.Residents {
 		r := &n.Residents[i]
 		s.bound = append(s.bound, guest{&r.Peer, r.Anti, r.Terminating, r.Count})

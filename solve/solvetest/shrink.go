@@ -52,6 +52,7 @@ func cut(s *model.Snapshot, n int) bool {
 		drop(c, &s.Nodes[i].Taints)
 		drop(c, &s.Nodes[i].HostPorts)
 		drop(c, &s.Nodes[i].Attached)
+		reset(c, &s.Nodes[i].Stuck)
 		reset(c, &s.Nodes[i].Deleting)
 		c.disruption(&s.Nodes[i].Disruption)
 		reset(c, &s.Nodes[i].Requested)

@@ -136,13 +136,16 @@ func (st *State) countsBySite(f *filter) string {
 	st.Sights += len(st.sites)
 	out := make([]byte, len(st.sites))
 	for site := range out {
-		if !st.node(site).Deleting && f.labelled(st.sites[site]) {
+		if !goes(st.node(site)) && f.labelled(st.sites[site]) {
 			out[site] = byte(st.counts(f, site))
 		}
 	}
 	f.bySite = string(out)
 	return f.bySite
 }
+
+// goes reports whether the node is gone soon, so that no pod has to spread over it.
+func goes(n *model.Node) bool { return n.Deleting && !n.Stuck }
 
 // findDomains notes the domains that have a node which counts for the tally,
 // or may have one.
@@ -313,7 +316,7 @@ func (st *State) fewestOnNodes(s *spread) int {
 	least, known := Unbounded, 0
 	for site := range st.sites {
 		f := s.tally.filter
-		if st.node(site).Deleting || !f.labelled(st.sites[site]) || st.counts(f, site) == never {
+		if goes(st.node(site)) || !f.labelled(st.sites[site]) || st.counts(f, site) == never {
 			continue
 		}
 		if least = min(least, s.tally.at(site)); least == 0 {
