@@ -37,11 +37,11 @@ type proof struct {
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
 // above the price.
 func bound(x *draft, granted map[int]topology.Wishes) model.Price {
-	v := &proof{x, prove(x, granted)}
-	r := v.relaxation()
+	v := &proof{x, map[*demand]float64{}}
+	r := v.relaxation(prove(x, granted))
 	sum := r.bound(float64(x.priceOfBins()), v.budget)
 	for i, d := range v.demands {
-		v.worth[d] *= r.part[i]
+		v.worth[d] = r.cheapest(i)
 	}
 	sum -= v.reservationsWorth()
 	if !loose(x) {
@@ -55,30 +55,34 @@ func bound(x *draft, granted map[int]topology.Wishes) model.Price {
 
 // relaxation returns the problem that the proof is about, with a store for each node
 // that takes pods which are worth something.
-func (v *proof) relaxation() *relaxation {
+func (v *proof) relaxation(divided map[*demand]*division) *relaxation {
 	out := &relaxation{}
-	bought := v.boughtFor()
+	bought, loose, counts := v.boughtFor(), loose(v.draft), v.countsAtStart()
 	for _, d := range v.demands {
-		out.part = append(out.part, float64(min(bought[d], 1))) // the others have room
-		out.count, out.proved = append(out.count, float64(d.loose-len(d.left))), append(out.proved, v.worth[d])
+		out.of = append(out.of, out.divided(divided[d], float64(min(bought[d], 1)))) // the others have room
 	}
 	items := 0
 	for _, n := range v.nodesWithKept() {
 		v.budget.Spend(len(v.demands))
 		var s store
 		for at, d := range v.demands {
-			if v.worth[d] == 0 || !n.Takes(d.Shape) {
+			if divided[d] == nil || !n.Takes(d.Shape) {
 				continue
 			}
-			if most := fit.Room(n.Free, d.Shape.Requests, d.loose-len(d.left)); most > 0 {
+			f := out.of[at][divided[d].in(v.topology.At(n.Site))]
+			most := fit.Room(n.Free, d.Shape.Requests, int(f.most))
+			if !loose && most > 0 {
+				most = min(most, counts[0].Holds(d.kind, n.Site))
+			}
+			if most > 0 && out.proved[f.at] > 0 {
 				v.addTo(&s.Knapsack, n.Free, d, most)
-				s.demands = append(s.demands, at)
+				s.pieces = append(s.pieces, f.at)
 			}
 		}
-		if len(s.demands) > 0 {
+		if len(s.pieces) > 0 {
 			s.Room = v.roomOf(n.Free)
 			s.prices = make([]float64, len(s.Room))
-			if items += len(s.demands); items <= mostStored {
+			if items += len(s.pieces); items <= mostStored {
 				out.stores = append(out.stores, s)
 			} else {
 				out.beyond, out.crowded = out.beyond+s.worth(out.proved, out.part), true
@@ -105,7 +109,7 @@ func (v *proof) nodesWithKept() []fit.NodeRow {
 // while it launches nodes, it proves as if there were no rules between pods but that some
 // never share a node with their like: a plan that keeps all rules is one of those
 // that the proof is about.
-func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
+func prove(x *draft, granted map[int]topology.Wishes) map[*demand]*division {
 	v := &proof{draft: x}
 	bought, confined := v.boughtFor(), map[*demand]int{}
 	for _, d := range x.demands {
@@ -120,15 +124,13 @@ func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
 			if at := confined[d]; favoured && v.avoids(d.Shape) || !favoured && at != anyTier && at != i { // a preference may lead it to where it goes at last
 				continue
 			}
-			free = append(free, divided[d].pieces...)
+			if all := divided[d]; all != nil {
+				free = append(free, all.pieces...)
+			}
 		}
 		v.proveTier(free, tier)
 	}
-	worth := map[*demand]float64{}
-	for d, all := range divided {
-		worth[d] = all.cheapest()
-	}
-	return worth
+	return divided
 }
 
 // boughtFor returns for how many pods of each demand new nodes were launched.
@@ -286,6 +288,7 @@ func (v *proof) roomWorth(free model.Resources, takes func(d *demand, fit int) i
 			continue
 		}
 		v.addTo(&sack, free, d, most)
+		sack.Value[len(sack.Value)-1] = v.worth[d]
 	}
 	if len(sack.Value) == 0 {
 		return 0
@@ -304,13 +307,13 @@ func (v *proof) roomOf(free model.Resources) []float64 {
 	return out
 }
 
-// addTo adds pods of d to a knapsack for what is free on a node.
+// addTo adds pods of d, worth nothing yet, to a knapsack for what is free on a node.
 func (v *proof) addTo(sack *lp.Knapsack, free model.Resources, d *demand, most int) {
 	var request []float64
 	for _, r := range v.wanted {
 		request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
 	}
-	sack.Add(v.worth[d], float64(most), request)
+	sack.Add(0, float64(most), request)
 }
 
 // reservationsWorth is an upper bound on the worth, above their price, of the

@@ -3,13 +3,14 @@
 package pack
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
+	"sort"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/topology"
 )
 
 // piece is pods of a demand that the proof values by themselves: all, or those in one
@@ -17,16 +18,37 @@ import (
 type piece struct {
 	demand         // with as many pods left as may be there
 	source *demand // of the plan: its price is where the proof begins, if it is known
-	least  int     // pods that every plan has there
-	worth  float64 // of one pod; infinite = nothing is known that takes it
+	span
+	worth float64 // of one pod; infinite = nothing is known that takes it
 }
 
 func (p *piece) lower(worth float64) { p.worth = min(p.worth, worth) }
+
+// span is how many pods of a demand plans have in a topology domain.
+type span struct {
+	domain    int // of the key of the division
+	low, high int // that every plan has there at least, and at most
+}
 
 // division is the pieces of a demand.
 type division struct {
 	pieces []*piece
 	pods   int
+	key    int // by whose domains they are told apart
+	others int // pods that nodes there are take which are in none of these domains
+}
+
+// in returns the position of the piece of a node at the place: the number of pieces for
+// those in none of the domains.
+func (all *division) in(p topology.Place) int {
+	if len(all.pieces) == 1 {
+		return 0
+	}
+	i := slices.IndexFunc(all.pieces, func(o *piece) bool { return len(p[all.key]) == 1 && p[all.key][0] == o.domain })
+	if i < 0 {
+		return len(all.pieces)
+	}
+	return i
 }
 
 // mostPieces bounds the topology domains in which the proof values pods of a demand by
@@ -34,56 +56,61 @@ type division struct {
 const mostPieces = 8
 
 // loose reports whether the plan may break rules that the planner keeps while it launches
-// nodes, so that the proof must not count on them. With nodes there are, it counts on none
-// either: that proves more.
-func loose(x *draft) bool {
-	return x.final || x.topology.Mixed() || x.stricter() && len(x.startNodes) > 0
-}
+// nodes, so that the proof must not count on them.
+func loose(x *draft) bool { return x.final || x.topology.Mixed() }
 
 // divide returns the pieces of the demands that nodes are, or could be, launched for.
 // The map has the number of pods of each demand that nodes are launched for. The draft
 // returned has a demand for each piece.
-func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]division) {
+func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]*division) {
 	fresh, loose := *x, loose(x)
 	fresh.limits, fresh.demands = newLimits(x.catalogue), nil
 	for _, d := range x.demands {
 		fresh.demands = append(fresh.demands, new(d.clone()))
 	}
-	type position struct{ at, least, most, pods int }
-	of := map[*demand][]position{}
+	type position struct {
+		at int
+		span
+	}
+	of, out := map[*demand][]position{}, map[*demand]*division{}
+	counts := x.countsAtStart()
 	tied := map[*demand]bool{} // nodes were launched for parts of these
 	for _, d := range x.demands {
 		tied[d.whole] = true
 	}
 	for i, d := range x.demands {
-		n := max(bought[d], d.loose-len(d.left)) // another plan may launch nodes for pods that have room here
+		n := d.loose - len(d.left) // another plan may launch nodes for pods that have room here
 		if d.whole != nil || bought[d] == 0 && (len(x.startNodes) == 0 || d.loose == len(d.left)) {
 			continue
 		}
-		areas, skew := x.balancedOver(d)
-		if loose || len(areas) == 0 {
-			of[d] = []position{{i, n, n, n}}
+		all := &division{pods: n}
+		out[d] = all
+		var areas []area
+		var spans []span
+		if !loose {
+			areas, spans = x.spansOf(d, all, counts)
+		}
+		if len(areas) == 0 {
+			of[d] = []position{{i, span{low: n, high: n}}}
 			continue
 		}
-		least, most := balanced(n, len(areas), skew)
-		for _, a := range areas {
+		for j, a := range areas {
 			at := slices.IndexFunc(x.demands, func(o *demand) bool { return o.whole == d && o.bundle == nil && o.area.id == a.id })
 			if at < 0 {
 				at = len(fresh.demands)
 				fresh.demands = append(fresh.demands, x.partOf(d, a, nil))
 			}
-			of[d] = append(of[d], position{at, least, most, n})
+			of[d] = append(of[d], position{at, spans[j]})
 		}
 	}
 	fresh.takeSurvey()
 	if loose {
 		fresh.groups = nil
 	}
-	out := map[*demand]division{}
 	for d, some := range of {
 		for _, p := range some {
-			f := &piece{demand: *fresh.demands[p.at], least: p.least, worth: math.Inf(1)}
-			f.left = d.Pods[:p.most]
+			f := &piece{demand: *fresh.demands[p.at], span: p.span, worth: math.Inf(1)}
+			f.left = d.Pods[:p.high]
 			if !loose && p.at < len(x.demands) && !tied[x.demands[p.at]] {
 				f.source = x.demands[p.at]
 			}
@@ -94,39 +121,74 @@ func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]division) {
 			if loose {
 				f.apart, f.most = nil, x.never(d)
 			}
-			out[d] = division{append(out[d].pieces, f), p.pods}
+			out[d].pieces = append(out[d].pieces, f)
 		}
 	}
 	return &fresh, out
 }
 
-// balancedOver returns the areas over which a spread constraint of d has its pods
-// balanced in every plan, and its maxSkew; none if that is not certain, or they are too
-// many, or rules on several keys tie d.
-func (x *draft) balancedOver(d *demand) ([]area, int) {
-	rules := x.topology.Balances(d.kind)
+// countsAtStart returns how pods are counted before any is planned: without those that an
+// earlier plan put where they stay, and with them.
+func (x *draft) countsAtStart() [2]*topology.State {
+	before := topology.New(x.snapshot, x.wishes, &x.memory.rules)
+	kept := x.keptStill()
+	if len(kept) == 0 {
+		return [2]*topology.State{before, before}
+	}
+	with := topology.New(x.snapshot, x.wishes, &x.memory.rules)
+	for _, p := range kept {
+		with.Add(p.kind, with.At(p.site), p.site, 1)
+	}
+	return [2]*topology.State{before, with}
+}
+
+// spansOf returns the areas over which a spread constraint of d has its pods balanced in
+// every plan, and how many of them are in each; none if that is not certain, or they are
+// too many, or rules on several keys tie d.
+func (x *draft) spansOf(d *demand, all *division, counts [2]*topology.State) ([]area, []span) {
+	rules, with := counts[0].Balances(d.kind), counts[1].Balances(d.kind)
 	if len(rules) == 0 || len(x.topology.Pinned(d.kind)) > 1 || !x.open(d) {
-		return nil, 0
+		return nil, nil
 	}
 	key := rules[0].Key
 	if _, ok := x.openings(d, key); !ok {
-		return nil, 0
+		return nil, nil
+	}
+	if slices.ContainsFunc(x.startNodes, func(n fit.NodeRow) bool { return len(x.topology.At(n.Site)[key]) > 1 }) {
+		return nil, nil
 	}
 	alternatives := d.Shape.Alternatives()
-	out := slices.DeleteFunc(slices.Clone(x.atlas.areas([]int{key})), func(a area) bool {
+	areas := slices.DeleteFunc(slices.Clone(x.atlas.areas([]int{key})), func(a area) bool {
 		return len(a.place[key]) != 1 || !slices.ContainsFunc(alternatives, a.suits) || !slices.ContainsFunc(a.offers, func(o int) bool { return x.takes(o, d) })
 	})
-	if len(out) < 2 || len(out) > mostPieces {
-		return nil, 0
+	if len(areas) < 2 || len(areas) > mostPieces {
+		return nil, nil
 	}
-	return out, rules[0].MaxSkew
+	all.key = key
+	start := make([]count, len(areas))
+	for i, a := range areas {
+		value := x.topology.Value(key, a.place[key][0])
+		start[i].least, _ = rules[0].Counts(counts[0].Domain(key, value))
+		_, start[i].most = with[0].Counts(counts[1].Domain(key, value))
+	}
+	for i := range x.startNodes {
+		n := &x.startNodes[i]
+		if p := x.topology.At(n.Site)[key]; !slices.ContainsFunc(areas, func(a area) bool { return slices.Equal(a.place[key], p) }) {
+			all.others = min(all.others+alone(Soft(d.Shape), n, all.pods), all.pods)
+		}
+	}
+	spans := balanced(all.pods, all.others, start, rules[0].MaxSkew)
+	for i := range spans {
+		spans[i].domain = areas[i].place[key][0]
+	}
+	return areas, spans
 }
 
 // open reports whether pods of d can be in every domain that nodes can be launched in for
-// them: no limit, reservation, existing node or soft taint may close one.
+// them: no limit, reservation or soft taint may close one.
 func (x *draft) open(d *demand) bool {
 	learned := func(l lesson) bool { return l.kind == d.kind }
-	return len(x.snapshot.Nodes) == 0 && len(d.left)+len(d.stuck) == 0 && len(d.Shape.HostPorts) == 0 && !x.avoids(d.Shape) &&
+	return len(d.left)+len(d.stuck) == 0 && len(d.Shape.HostPorts) == 0 && !x.avoids(d.Shape) &&
 		!x.demanding(fit.Range{To: len(x.catalogue.Pools)}) && len(x.catalogue.Reservations()) == 0 &&
 		!slices.ContainsFunc(slices.Collect(maps.Keys(x.known.most)), learned) &&
 		!slices.ContainsFunc(x.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 })
@@ -172,16 +234,19 @@ func unsettled(s *fit.Spelling, offer int) bool {
 // demand must be in, as they are spread: a node in each.
 func (x *draft) opened() float64 {
 	highest := 0.0
+	if len(x.snapshot.Nodes) > 0 {
+		return 0
+	}
 	for _, d := range x.demands {
 		if d.whole != nil || !x.open(d) {
 			continue
 		}
 		for _, rule := range x.topology.Balances(d.kind) {
 			domains, ok := x.openings(d, rule.Key)
-			_, most := balanced(len(d.Pods), len(domains), rule.MaxSkew)
-			if !ok || most == 0 {
+			if !ok || len(domains) == 0 {
 				continue
 			}
+			most := balanced(len(d.Pods), 0, make([]count, len(domains)), rule.MaxSkew)[0].high
 			prices, sum := slices.Sorted(maps.Values(domains)), 0.0
 			for _, price := range prices[:min((len(d.Pods)+most-1)/most, len(prices))] {
 				sum += float64(price)
@@ -192,35 +257,30 @@ func (x *draft) opened() float64 {
 	return highest
 }
 
-// balanced returns how many of the pods are in each domain at least and at most, if there
-// are nowhere more than maxSkew more than elsewhere.
-func balanced(pods, domains, maxSkew int) (least, most int) {
-	if domains == 0 {
-		return 0, 0
-	}
-	most = min((pods+(domains-1)*maxSkew)/domains, pods)
-	return max(pods-(domains-1)*most, 0), most
-}
+// count is how many pods are in a domain before a plan adds any, at least and at most.
+type count struct{ least, most int }
 
-// cheapest returns what a pod is worth on average where the pods are worth least: in
-// each piece as many as are in every plan, and the others in those that are worth least.
-func (all division) cheapest() float64 {
-	sorted := slices.SortedFunc(slices.Values(all.pieces), func(a, b *piece) int { return cmp.Compare(a.worth, b.worth) })
-	others := all.pods
-	for _, p := range sorted {
-		others -= p.least
+// balanced returns how many of the pods are added to each domain at least and at most, if
+// none that gets any has maxSkew more than another then, and at most so many are in no
+// domain.
+func balanced(pods, others int, start []count, maxSkew int) []span {
+	out, sum := make([]span, len(start)), others
+	for i := range out {
+		out[i].high = sort.Search(pods, func(n int) bool { // of more than n, the others need too many
+			needed := n + 1
+			for j, o := range start {
+				if j != i {
+					needed += max(start[i].least+n+1-maxSkew-o.most, 0)
+				}
+			}
+			return needed > pods
+		})
+		sum += out[i].high
 	}
-	sum := 0.0
-	for _, p := range sorted {
-		n := min(len(p.left)-p.least, others)
-		if others -= n; p.least+n > 0 {
-			sum += p.worth * float64(p.least+n)
-		}
+	for i := range out {
+		out[i].low = max(pods-(sum-out[i].high), 0)
 	}
-	if all.pods == 0 || math.IsInf(sum, 1) {
-		return 0
-	}
-	return sum / float64(all.pods)
+	return out
 }
 
 // never returns how many pods of d share a new node at most in any plan: 1 when
