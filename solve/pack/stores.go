@@ -24,6 +24,7 @@ type relaxation struct {
 	stores []store
 	of     [][]fraction // by demand: its pieces
 	proved []float64    // by piece: what a pod is worth at most, so that no new node is worth more than its price
+	first  []float64    // what part was where the search began
 	part   []float64    // by piece: of that, where the search begins, and then where the bound is highest
 
 	// Beyond mostStored items, nodes are not stored and nothing is searched.
@@ -59,6 +60,33 @@ func (x *relaxation) divided(all *division, part float64) []fraction {
 	}
 	for _, f := range out {
 		x.proved[f.at] = min(x.proved[f.at], dearest)
+	}
+	return out
+}
+
+// with returns the relaxation with what the pieces are worth now, and the parts with which
+// its search begins; nil = all of it.
+func (x *relaxation) with(demands []*demand, divided map[*demand]*division, first []float64) *relaxation {
+	out := &relaxation{stores: x.stores}
+	for _, d := range demands {
+		out.of = append(out.of, out.divided(divided[d], 1))
+	}
+	if first != nil {
+		copy(out.part, first)
+	}
+	return out
+}
+
+// worths returns what a pod of each piece is worth where the bound is highest.
+func (x *relaxation) worths(demands []*demand, divided map[*demand]*division) map[*piece]float64 {
+	out := map[*piece]float64{}
+	for i, d := range demands {
+		if all := divided[d]; all != nil {
+			for j, p := range all.pieces {
+				at := x.of[i][j].at
+				out[p] = x.proved[at] * x.part[at]
+			}
+		}
 	}
 	return out
 }
@@ -115,13 +143,14 @@ const (
 // pods have room on the nodes there are, the worths that were proved are too high: the
 // room is worth more than its pods are then. All worths below are as true, and the bound
 // is concave in them. So it goes along subgradients, with steps as long as they would be
-// if the plan were optimal (Polyak).
-func (x *relaxation) bound(cost float64, budget *work.Budget) float64 {
+// if the plan were optimal (Polyak): at most so many.
+func (x *relaxation) bound(cost float64, tries int, budget *work.Budget) float64 {
 	items := 0
 	for i := range x.stores {
 		items += len(x.stores[i].pieces)
 	}
 	part := slices.Clone(x.part)
+	x.first = slices.Clone(x.part)
 	best, slope := x.at(part)
 	if items == 0 || x.crowded {
 		return best - x.beyond
