@@ -36,14 +36,14 @@ type proof struct {
 // nodes − Σ worth above the price on reserved nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
 // above the price.
-func bound(x *draft, granted map[int]topology.Wishes) model.Price {
+func bound(x, planned *draft) model.Price {
 	cost := float64(x.priceOfBins())
 	if cost == 0 {
 		return 0
 	}
-	v := &proof{x, map[*demand]float64{}}
-	fresh, divided := divide(x, v.boughtFor())
-	sales := v.sales(fresh, divided, granted)
+	v, plans := &proof{x, map[*demand]float64{}}, []*draft{x, planned}
+	fresh, divided := divide(x, v.boughtFor(), plans)
+	sales := v.sales(fresh, divided, planned.wishes)
 	for _, s := range sales {
 		s.prove(s.values())
 	}
@@ -56,9 +56,7 @@ func bound(x *draft, granted map[int]topology.Wishes) model.Price {
 		v.worth[d] = r.cheapest(i)
 	}
 	sum -= v.reservationsWorth()
-	if !loose(x) {
-		sum = max(sum, x.opened())
-	}
+	sum = max(sum, x.opened(plans))
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
 	quantum := float64(v.catalogue.Quantum)
@@ -81,7 +79,7 @@ func (v *proof) relaxation(divided map[*demand]*division) *relaxation {
 			if divided[d] == nil || !n.Takes(d.Shape) {
 				continue
 			}
-			f := out.of[at][divided[d].in(v.topology.At(n.Site))]
+			f := out.of[at][divided[d].in(v.topology.At(n.Site), v.topology)]
 			most := fit.Room(n.Free, d.Shape.Requests, int(f.most))
 			if !loose && most > 0 {
 				most = min(most, counts[0].Holds(d.kind, n.Site))

@@ -26,8 +26,8 @@ func (p *piece) lower(worth float64) { p.worth = min(p.worth, worth) }
 
 // span is how many pods of a demand plans have in a topology domain.
 type span struct {
-	domain    int // of the key of the division
-	low, high int // that every plan has there at least, and at most
+	domain    string // the value of the key of the division
+	low, high int    // that every plan has there at least, and at most
 }
 
 // division is the pieces of a demand.
@@ -40,11 +40,11 @@ type division struct {
 
 // in returns the position of the piece of a node at the place: the number of pieces for
 // those in none of the domains.
-func (all *division) in(p topology.Place) int {
+func (all *division) in(p topology.Place, st *topology.State) int {
 	if len(all.pieces) == 1 {
 		return 0
 	}
-	i := slices.IndexFunc(all.pieces, func(o *piece) bool { return len(p[all.key]) == 1 && p[all.key][0] == o.domain })
+	i := slices.IndexFunc(all.pieces, func(o *piece) bool { return len(p[all.key]) == 1 && st.Value(all.key, p[all.key][0]) == o.domain })
 	if i < 0 {
 		return len(all.pieces)
 	}
@@ -55,14 +55,15 @@ func (all *division) in(p topology.Place) int {
 // themselves.
 const mostPieces = 8
 
-// loose reports whether the plan may break rules that the planner keeps while it launches
-// nodes, so that the proof must not count on them.
+// loose reports whether the plan may break rules on the hostname that the planner keeps
+// while it launches nodes, so that the proof must not count on them.
 func loose(x *draft) bool { return x.final || x.topology.Mixed() }
 
-// divide returns the pieces of the demands that nodes are, or could be, launched for.
+// divide returns the pieces of the demands that nodes are, or could be, launched for. Spread
+// counts only where all of the plans keep it.
 // The map has the number of pods of each demand that nodes are launched for. The draft
 // returned has a demand for each piece.
-func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]*division) {
+func divide(x *draft, bought map[*demand]int, plans []*draft) (*draft, map[*demand]*division) {
 	fresh, loose := *x, loose(x)
 	fresh.limits, fresh.demands = newLimits(x.catalogue), nil
 	for _, d := range x.demands {
@@ -85,11 +86,7 @@ func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]*division) {
 		}
 		all := &division{pods: n}
 		out[d] = all
-		var areas []area
-		var spans []span
-		if !loose {
-			areas, spans = x.spansOf(d, all, counts)
-		}
+		areas, spans := x.spansOf(d, all, counts, plans)
 		if len(areas) == 0 {
 			of[d] = []position{{i, span{low: n, high: n}}}
 			continue
@@ -144,51 +141,123 @@ func (x *draft) countsAtStart() [2]*topology.State {
 
 // spansOf returns the areas over which a spread constraint of d has its pods balanced in
 // every plan, and how many of them are in each; none if that is not certain, or they are
-// too many, or rules on several keys tie d.
-func (x *draft) spansOf(d *demand, all *division, counts [2]*topology.State) ([]area, []span) {
-	rules, with := counts[0].Balances(d.kind), counts[1].Balances(d.kind)
-	if len(rules) == 0 || len(x.topology.Pinned(d.kind)) > 1 || !x.open(d) {
+// too many. Of several constraints it is the one for which nodes cost most.
+func (x *draft) spansOf(d *demand, all *division, counts [2]*topology.State, plans []*draft) (areas []area, spans []span) {
+	if !x.open(d) {
 		return nil, nil
 	}
-	key := rules[0].Key
-	if _, ok := x.openings(d, key); !ok {
-		return nil, nil
-	}
-	if slices.ContainsFunc(x.startNodes, func(n fit.NodeRow) bool { return len(x.topology.At(n.Site)[key]) > 1 }) {
-		return nil, nil
-	}
-	alternatives := d.Shape.Alternatives()
-	areas := slices.DeleteFunc(slices.Clone(x.atlas.areas([]int{key})), func(a area) bool {
-		return len(a.place[key]) != 1 || !slices.ContainsFunc(alternatives, a.suits) || !slices.ContainsFunc(a.offers, func(o int) bool { return x.takes(o, d) })
-	})
-	if len(areas) < 2 || len(areas) > mostPieces {
-		return nil, nil
-	}
-	all.key = key
-	start := make([]count, len(areas))
-	for i, a := range areas {
-		value := x.topology.Value(key, a.place[key][0])
-		start[i].least, _ = rules[0].Counts(counts[0].Domain(key, value))
-		_, start[i].most = with[0].Counts(counts[1].Domain(key, value))
-	}
-	for i := range x.startNodes {
-		n := &x.startNodes[i]
-		if p := x.topology.At(n.Site)[key]; !slices.ContainsFunc(areas, func(a area) bool { return slices.Equal(a.place[key], p) }) {
-			all.others = min(all.others+alone(Soft(d.Shape), n, all.pods), all.pods)
+	most := -1.0
+	for i, rule := range counts[0].Balances(d.kind) {
+		some, prices := x.areasFor(d, rule.Key)
+		if len(some) < 2 || len(some) > mostPieces {
+			continue
+		}
+		others := x.roomBeyond(d, rule.Key, some, all.pods)
+		start, with := make([]count, len(some)), counts[1].Balances(d.kind)[i]
+		for j, a := range some {
+			value := x.topology.Value(rule.Key, a.place[rule.Key][0])
+			start[j].least, _ = rule.Counts(counts[0].Domain(rule.Key, value))
+			_, start[j].most = with.Counts(counts[1].Domain(rule.Key, value))
+		}
+		tried, cost := balanced(all.pods, others, start, rule.MaxSkew), 0.0
+		for j := range tried {
+			tried[j].domain = x.topology.Value(rule.Key, some[j].place[rule.Key][0])
+			if tried[j].low > 0 {
+				cost += prices[j]
+			}
+		}
+		keeps := !slices.ContainsFunc(plans, func(o *draft) bool { return !o.keeps(d, rule.Key, all.pods, tried) })
+		if keeps && cost > most {
+			areas, spans, most, all.key, all.others = some, tried, cost, rule.Key, others
 		}
 	}
-	spans := balanced(all.pods, all.others, start, rules[0].MaxSkew)
-	for i := range spans {
-		spans[i].domain = areas[i].place[key][0]
-	}
 	return areas, spans
+}
+
+// areasFor returns the areas told apart by the key in which nodes can be launched for d,
+// and what the cheapest in each costs; none if some offer or node does not tell its domain.
+func (x *draft) areasFor(d *demand, key int) (areas []area, prices []float64) {
+	openings, ok := x.openings(d, key)
+	if !ok || slices.ContainsFunc(x.startNodes, func(n fit.NodeRow) bool { return len(x.topology.At(n.Site)[key]) > 1 }) {
+		return nil, nil
+	}
+	alternatives, of := d.Shape.Alternatives(), x.catalogue.Spelling(x.topology.Keys[key]).Of
+	for _, a := range x.atlas.areas([]int{key}) {
+		price := math.Inf(1)
+		for _, o := range a.offers {
+			if opening, ok := openings[of[o]]; ok {
+				price = min(price, float64(opening))
+			}
+		}
+		if len(a.place[key]) == 1 && !math.IsInf(price, 1) && slices.ContainsFunc(alternatives, a.suits) {
+			areas, prices = append(areas, a), append(prices, price)
+		}
+	}
+	return areas, prices
+}
+
+// roomBeyond returns how many of so many pods of d have room on nodes there are in none of
+// the areas.
+func (x *draft) roomBeyond(d *demand, key int, areas []area, pods int) int {
+	out := 0
+	for i := range x.startNodes {
+		n := &x.startNodes[i]
+		in := func(a area) bool { return slices.Equal(a.place[key], x.topology.At(n.Site)[key]) }
+		if out < pods && n.Takes(d.Shape) && !slices.ContainsFunc(areas, in) {
+			out += fit.Room(n.Free, d.Shape.Requests, pods-out)
+		}
+	}
+	return out
+}
+
+// keeps reports whether the plan has so many pods of d, and as many in each domain as the
+// spans say: pods that were put wherever there is room may be elsewhere.
+func (x *draft) keeps(d *demand, key, pods int, spans []span) bool {
+	in, label := map[string]int{}, x.topology.Keys[key]
+	for _, p := range x.placed {
+		if p.kind == d.kind {
+			v, _ := x.snapshot.Nodes[p.site].Labels.Value(label)
+			in[v]++
+			pods--
+		}
+	}
+	for _, p := range x.keptStill() {
+		if p.kind == d.kind {
+			v, _ := x.snapshot.Nodes[p.site].Labels.Value(label)
+			in[v]--
+			pods++
+		}
+	}
+	for _, b := range x.bins {
+		n := 0
+		for _, t := range b.take {
+			for _, m := range x.demands[t.demand].parts() {
+				if m.of.kind == d.kind {
+					n += m.pods * t.pods * b.count
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		v, ok := x.demandsOf(b).Value(label)
+		if !ok {
+			return false
+		}
+		in[v] += n
+		pods -= n
+	}
+	return pods == 0 && !slices.ContainsFunc(spans, func(s span) bool {
+		n := in[s.domain]
+		return n < s.low || n > s.high
+	})
 }
 
 // open reports whether pods of d can be in every domain that nodes can be launched in for
 // them: no limit, reservation or soft taint may close one.
 func (x *draft) open(d *demand) bool {
 	learned := func(l lesson) bool { return l.kind == d.kind }
-	return len(d.left)+len(d.stuck) == 0 && len(d.Shape.HostPorts) == 0 && !x.avoids(d.Shape) &&
+	return len(d.Shape.HostPorts) == 0 && !x.avoids(d.Shape) &&
 		!x.demanding(fit.Range{To: len(x.catalogue.Pools)}) && len(x.catalogue.Reservations()) == 0 &&
 		!slices.ContainsFunc(slices.Collect(maps.Keys(x.known.most)), learned) &&
 		!slices.ContainsFunc(x.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 })
@@ -231,25 +300,30 @@ func unsettled(s *fit.Spelling, offer int) bool {
 }
 
 // opened returns what all plans pay at least for as many domains as the pods of some
-// demand must be in, as they are spread: a node in each.
-func (x *draft) opened() float64 {
+// demand must be in, as they are spread: a node in each. With nodes there are, it is nothing.
+func (x *draft) opened(plans []*draft) float64 {
 	highest := 0.0
 	if len(x.snapshot.Nodes) > 0 {
 		return 0
 	}
 	for _, d := range x.demands {
-		if d.whole != nil || !x.open(d) {
+		pods := d.loose - len(d.left)
+		if d.whole != nil || pods == 0 || !x.open(d) {
 			continue
 		}
 		for _, rule := range x.topology.Balances(d.kind) {
-			domains, ok := x.openings(d, rule.Key)
-			if !ok || len(domains) == 0 {
+			areas, prices := x.areasFor(d, rule.Key)
+			spans, sum := balanced(pods, 0, make([]count, len(areas)), rule.MaxSkew), 0.0
+			for i := range spans {
+				spans[i].domain = x.topology.Value(rule.Key, areas[i].place[rule.Key][0])
+			}
+			if len(areas) == 0 || slices.ContainsFunc(plans, func(o *draft) bool { return !o.keeps(d, rule.Key, pods, spans) }) {
 				continue
 			}
-			most := balanced(len(d.Pods), 0, make([]count, len(domains)), rule.MaxSkew)[0].high
-			prices, sum := slices.Sorted(maps.Values(domains)), 0.0
-			for _, price := range prices[:min((len(d.Pods)+most-1)/most, len(prices))] {
-				sum += float64(price)
+			most := spans[0].high
+			slices.Sort(prices)
+			for _, price := range prices[:min((pods+most-1)/most, len(prices))] {
+				sum += price
 			}
 			highest = max(highest, sum)
 		}
