@@ -81,7 +81,7 @@ func divide(x *draft, bought map[*demand]int, plans []*draft) (*draft, map[*dema
 	}
 	for i, d := range x.demands {
 		n := d.loose - len(d.left) // another plan may launch nodes for pods that have room here
-		if d.whole != nil || bought[d] == 0 && (len(x.startNodes) == 0 || d.loose == len(d.left)) {
+		if d.whole != nil || n <= 0 || bought[d] == 0 && len(x.startNodes) == 0 {
 			continue
 		}
 		all := &division{pods: n}
@@ -308,7 +308,7 @@ func (x *draft) opened(plans []*draft) float64 {
 	}
 	for _, d := range x.demands {
 		pods := d.loose - len(d.left)
-		if d.whole != nil || pods == 0 || !x.open(d) {
+		if d.whole != nil || pods <= 0 || !x.open(d) {
 			continue
 		}
 		for _, rule := range x.topology.Balances(d.kind) {
