@@ -49,7 +49,7 @@ func bound(x, planned *draft) model.Price {
 	}
 	r := v.relaxation(divided)
 	sum := r.bound(cost, tries, v.budget)
-	if len(r.stores) > 0 && !r.crowded {
+	if len(r.stores) > 0 && !r.crowded && sum < near*cost {
 		r, sum = v.proveAgain(r, sum, cost, sales, divided)
 	}
 	for i, d := range v.demands {
@@ -62,6 +62,9 @@ func bound(x, planned *draft) model.Price {
 	quantum := float64(v.catalogue.Quantum)
 	return v.catalogue.Quantum * model.Price(math.Ceil((max(sum, 0)*(1-1e-9)-1e-3)/quantum))
 }
+
+// near is up to which part of the cost a bound is worth more work.
+const near = 0.9
 
 // relaxation returns the problem that the proof is about, with a store for each node
 // that takes pods.
