@@ -36,49 +36,66 @@ type proof struct {
 // nodes − Σ worth above the price on reserved nodes
 // ≥ Σ_i n_i·v_i − Σ_nodes worth of the room − Σ_reservations worth of the room
 // above the price.
-func bound(x *draft, granted map[int]topology.Wishes) model.Price {
-	v := &proof{x, prove(x, granted)}
-	r := v.relaxation()
-	sum := r.bound(float64(x.priceOfBins()), v.budget)
+func bound(x, planned *draft) model.Price {
+	cost := float64(x.priceOfBins())
+	if cost == 0 {
+		return 0
+	}
+	v, plans := &proof{x, map[*demand]float64{}}, []*draft{x, planned}
+	fresh, divided := divide(x, v.boughtFor(), plans)
+	sales := v.sales(fresh, divided, planned.wishes)
+	for _, s := range sales {
+		s.prove(s.values())
+	}
+	r := v.relaxation(divided)
+	sum := r.bound(cost, tries, v.budget)
+	if len(r.stores) > 0 && !r.crowded && sum < near*cost {
+		r, sum = v.proveAgain(r, sum, cost, sales, divided)
+	}
 	for i, d := range v.demands {
-		v.worth[d] *= r.part[i]
+		v.worth[d] = r.cheapest(i)
 	}
 	sum -= v.reservationsWorth()
-	if !loose(x) {
-		sum = max(sum, x.opened())
-	}
+	sum = max(sum, x.opened(plans))
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
 	quantum := float64(v.catalogue.Quantum)
 	return v.catalogue.Quantum * model.Price(math.Ceil((max(sum, 0)*(1-1e-9)-1e-3)/quantum))
 }
 
+// near is up to which part of the cost a bound is worth more work.
+const near = 0.9
+
 // relaxation returns the problem that the proof is about, with a store for each node
-// that takes pods which are worth something.
-func (v *proof) relaxation() *relaxation {
+// that takes pods.
+func (v *proof) relaxation(divided map[*demand]*division) *relaxation {
 	out := &relaxation{}
-	bought := v.boughtFor()
+	bought, loose, counts := v.boughtFor(), loose(v.draft), v.countsAtStart()
 	for _, d := range v.demands {
-		out.part = append(out.part, float64(min(bought[d], 1))) // the others have room
-		out.count, out.proved = append(out.count, float64(d.loose-len(d.left))), append(out.proved, v.worth[d])
+		out.of = append(out.of, out.divided(divided[d], float64(min(bought[d], 1)))) // the others have room
 	}
 	items := 0
 	for _, n := range v.nodesWithKept() {
 		v.budget.Spend(len(v.demands))
 		var s store
 		for at, d := range v.demands {
-			if v.worth[d] == 0 || !n.Takes(d.Shape) {
+			if divided[d] == nil || !n.Takes(d.Shape) {
 				continue
 			}
-			if most := fit.Room(n.Free, d.Shape.Requests, d.loose-len(d.left)); most > 0 {
+			f := out.of[at][divided[d].in(v.topology.At(n.Site), v.topology)]
+			most := fit.Room(n.Free, d.Shape.Requests, int(f.most))
+			if !loose && most > 0 {
+				most = min(most, counts[0].Holds(d.kind, n.Site))
+			}
+			if most > 0 {
 				v.addTo(&s.Knapsack, n.Free, d, most)
-				s.demands = append(s.demands, at)
+				s.pieces = append(s.pieces, f.at)
 			}
 		}
-		if len(s.demands) > 0 {
+		if len(s.pieces) > 0 {
 			s.Room = v.roomOf(n.Free)
 			s.prices = make([]float64, len(s.Room))
-			if items += len(s.demands); items <= mostStored {
+			if items += len(s.pieces); items <= mostStored {
 				out.stores = append(out.stores, s)
 			} else {
 				out.beyond, out.crowded = out.beyond+s.worth(out.proved, out.part), true
@@ -99,36 +116,136 @@ func (v *proof) nodesWithKept() []fit.NodeRow {
 	return rows
 }
 
-// prove works out what one pod of each demand is worth at least wherever a plan
-// launches nodes for its pods: at these worths, no node of any tier is worth more than
-// it costs, whatever pods share it. When the plan may break rules that the planner keeps
-// while it launches nodes, it proves as if there were no rules between pods but that some
-// never share a node with their like: a plan that keeps all rules is one of those
-// that the proof is about.
-func prove(x *draft, granted map[int]topology.Wishes) map[*demand]float64 {
-	v := &proof{draft: x}
-	bought, confined := v.boughtFor(), map[*demand]int{}
-	for _, d := range x.demands {
+// sales returns what every tier has for the pieces whose pods a plan may launch nodes of it
+// for. When the plan may break rules that the planner keeps while it launches nodes, it
+// is as if there were no rules between pods but that some never share a node with their
+// like: a plan that keeps all rules is one of those that the proof is about.
+func (v *proof) sales(fresh *draft, divided map[*demand]*division, granted map[int]topology.Wishes) []*sale {
+	confined := map[*demand]int{}
+	for _, d := range v.demands {
 		confined[d] = v.confinedTo(d)
 	}
-	fresh, divided := divide(x, bought)
-	v.draft = fresh
+	var out []*sale
 	for i, tier := range v.tiers {
-		var free []*piece
-		for _, d := range x.demands {
+		s, open := &sale{market: &market{draft: fresh, tier: tier}, of: map[*demand]*piece{}}, []*demand(nil)
+		for _, d := range v.demands {
 			_, favoured := granted[d.kind]
 			if at := confined[d]; favoured && v.avoids(d.Shape) || !favoured && at != anyTier && at != i { // a preference may lead it to where it goes at last
 				continue
 			}
-			free = append(free, divided[d].pieces...)
+			if all := divided[d]; all != nil {
+				for _, p := range all.pieces {
+					s.of[&p.demand], open = p, append(open, &p.demand)
+				}
+			}
 		}
-		v.proveTier(free, tier)
+		s.problem = s.market.covering(open)
+		out = append(out, s)
 	}
-	worth := map[*demand]float64{}
-	for d, all := range divided {
-		worth[d] = all.cheapest()
+	return out
+}
+
+// sale is what a tier has for pieces: the proof lowers what a pod of each is worth until no
+// node of any tier is worth more than it costs, whatever pods share it.
+type sale struct {
+	market  *market
+	problem *covering
+	of      map[*demand]*piece
+}
+
+// values returns by what pods were worth when nodes were launched for them or, where none
+// were or the plan keeps other rules, by what they are worth then.
+func (s *sale) values() []float64 {
+	q, m := s.problem, s.market
+	known := func(f *demand) bool {
+		_, ok := m.prices[s.of[f].source]
+		return ok
 	}
-	return worth
+	values, all := make([]float64, len(q.demands)), !m.homeless()
+	if s.unknown() {
+		return values
+	}
+	if !all || slices.ContainsFunc(q.demands, func(f *demand) bool { return !known(f) }) {
+		values, all = cover.Values(&q.Problem, cover.Unlimited(), m.budget), false
+	}
+	for i, f := range q.demands {
+		if known(f) && (all || !m.stricter()) { // beside pods that are tied to a domain, prices are those of other problems
+			values[i] = m.prices[s.of[f].source]
+		}
+	}
+	return values
+}
+
+// unknown reports whether plans are feasible that no node of the problem stands for.
+func (s *sale) unknown() bool {
+	return s.market.partial || s.market.policy.RelaxMinValues && s.market.demanding(s.market.tier)
+}
+
+// prove lowers what a pod of each piece is worth to what it is in the tier, beginning with
+// these values.
+func (s *sale) prove(values []float64) {
+	for i, w := range cover.Prove(&s.problem.Problem, values, s.market.budget) {
+		s.of[s.problem.demands[i]].lower(w)
+	}
+}
+
+// quote lowers what a pod of each piece is worth to what it was worth when nodes were
+// launched for it, and to what it costs where it is alone with its like.
+func (s *sale) quote() {
+	q := s.problem
+	s.market.budget.Spend(len(q.demands) * len(q.candidates))
+	for i, f := range q.demands {
+		p, least := s.of[f], math.Inf(1)
+		if price, ok := s.market.prices[p.source]; ok {
+			least = price
+		}
+		for j := range q.candidates {
+			if c := &q.candidates[j]; c.canTake(f) {
+				room := fit.Room(c.free, f.Shape.Requests, q.Items[i].Count)
+				if f.most > 0 {
+					room = min(room, f.most)
+				}
+				least = min(least, c.price/float64(room))
+			}
+		}
+		p.lower(least)
+	}
+}
+
+// proveAgain returns the relaxation that proves most, and what it proves. What pods
+// were worth as if the nodes there are did not exist is too much for those that have room
+// on them, and too little for the others, of whose worth that takes. So it asks first what
+// pods are worth beside the nodes there are if a new node could be worth more than its price.
+func (v *proof) proveAgain(r *relaxation, sum, cost float64, sales []*sale, divided map[*demand]*division) (*relaxation, float64) {
+	reset := func() {
+		for _, all := range divided {
+			for _, p := range all.pieces {
+				p.worth = math.Inf(1)
+			}
+		}
+	}
+	reset()
+	for _, s := range sales {
+		if s.quote(); s.unknown() {
+			return r, sum
+		}
+	}
+	other := r.with(v.demands, divided, r.first)
+	other.bound(cost, tries/2, v.budget)
+	beside := other.worths(v.demands, divided)
+	reset()
+	for _, s := range sales {
+		values := make([]float64, len(s.problem.demands))
+		for i, f := range s.problem.demands {
+			values[i] = beside[s.of[f]]
+		}
+		s.prove(values)
+	}
+	other = r.with(v.demands, divided, nil)
+	if higher := other.bound(cost, tries, v.budget); higher > sum {
+		return other, higher
+	}
+	return r, sum
 }
 
 // boughtFor returns for how many pods of each demand new nodes were launched.
@@ -142,40 +259,6 @@ func (v *proof) boughtFor() map[*demand]int {
 		}
 	}
 	return out
-}
-
-// proveTier lowers what a pod of each piece is worth to what it is in a tier: by what
-// pods were worth when nodes were launched for them or, where none were or the plan keeps
-// other rules, by what they are worth then.
-func (v *proof) proveTier(free []*piece, tier tier) {
-	m := &market{draft: v.draft, tier: tier}
-	of, open := map[*demand]*piece{}, make([]*demand, len(free))
-	for i, p := range free {
-		of[&p.demand], open[i] = p, &p.demand
-	}
-	q := m.covering(open)
-	if m.partial || v.policy.RelaxMinValues && v.demanding(tier) { // plans are feasible that no node of the problem stands for
-		for _, f := range q.demands {
-			of[f].lower(0)
-		}
-		return
-	}
-	known := func(f *demand) bool {
-		_, ok := v.prices[of[f].source]
-		return ok
-	}
-	values, all := make([]float64, len(q.demands)), !v.homeless()
-	if !all || slices.ContainsFunc(q.demands, func(f *demand) bool { return !known(f) }) {
-		values, all = cover.Values(&q.Problem, cover.Unlimited(), v.budget), false
-	}
-	for i, f := range q.demands {
-		if known(f) && (all || !v.stricter()) { // beside pods that are tied to a domain, prices are those of other problems
-			values[i] = v.prices[of[f].source]
-		}
-	}
-	for i, w := range cover.Prove(&q.Problem, values, v.budget) {
-		of[q.demands[i]].lower(w)
-	}
 }
 
 // anyTier stands for all tiers.
@@ -286,6 +369,7 @@ func (v *proof) roomWorth(free model.Resources, takes func(d *demand, fit int) i
 			continue
 		}
 		v.addTo(&sack, free, d, most)
+		sack.Value[len(sack.Value)-1] = v.worth[d]
 	}
 	if len(sack.Value) == 0 {
 		return 0
@@ -304,13 +388,13 @@ func (v *proof) roomOf(free model.Resources) []float64 {
 	return out
 }
 
-// addTo adds pods of d to a knapsack for what is free on a node.
+// addTo adds pods of d, worth nothing yet, to a knapsack for what is free on a node.
 func (v *proof) addTo(sack *lp.Knapsack, free model.Resources, d *demand, most int) {
 	var request []float64
 	for _, r := range v.wanted {
 		request = append(request, float64(d.Shape.Requests.At(r))/float64(max(free.At(r), 1)))
 	}
-	sack.Add(v.worth[d], float64(most), request)
+	sack.Add(0, float64(most), request)
 }
 
 // reservationsWorth is an upper bound on the worth, above their price, of the

@@ -3,13 +3,14 @@
 package pack
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
+	"sort"
 
 	"karpenter/model"
 	"karpenter/solve/fit"
+	"karpenter/solve/topology"
 )
 
 // piece is pods of a demand that the proof values by themselves: all, or those in one
@@ -17,73 +18,96 @@ import (
 type piece struct {
 	demand         // with as many pods left as may be there
 	source *demand // of the plan: its price is where the proof begins, if it is known
-	least  int     // pods that every plan has there
-	worth  float64 // of one pod; infinite = nothing is known that takes it
+	span
+	worth float64 // of one pod; infinite = nothing is known that takes it
 }
 
 func (p *piece) lower(worth float64) { p.worth = min(p.worth, worth) }
+
+// span is how many pods of a demand plans have in a topology domain.
+type span struct {
+	domain    string // the value of the key of the division
+	low, high int    // that every plan has there at least, and at most
+}
 
 // division is the pieces of a demand.
 type division struct {
 	pieces []*piece
 	pods   int
+	key    int // by whose domains they are told apart
+	others int // pods that nodes there are take which are in none of these domains
+}
+
+// in returns the position of the piece of a node at the place: the number of pieces for
+// those in none of the domains.
+func (all *division) in(p topology.Place, st *topology.State) int {
+	if len(all.pieces) == 1 {
+		return 0
+	}
+	i := slices.IndexFunc(all.pieces, func(o *piece) bool { return len(p[all.key]) == 1 && st.Value(all.key, p[all.key][0]) == o.domain })
+	if i < 0 {
+		return len(all.pieces)
+	}
+	return i
 }
 
 // mostPieces bounds the topology domains in which the proof values pods of a demand by
 // themselves.
 const mostPieces = 8
 
-// loose reports whether the plan may break rules that the planner keeps while it launches
-// nodes, so that the proof must not count on them. With nodes there are, it counts on none
-// either: that proves more.
-func loose(x *draft) bool {
-	return x.final || x.topology.Mixed() || x.stricter() && len(x.startNodes) > 0
-}
+// loose reports whether the plan may break rules on the hostname that the planner keeps
+// while it launches nodes, so that the proof must not count on them.
+func loose(x *draft) bool { return x.final || x.topology.Mixed() }
 
-// divide returns the pieces of the demands that nodes are, or could be, launched for.
+// divide returns the pieces of the demands that nodes are, or could be, launched for. Spread
+// counts only where all of the plans keep it.
 // The map has the number of pods of each demand that nodes are launched for. The draft
 // returned has a demand for each piece.
-func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]division) {
+func divide(x *draft, bought map[*demand]int, plans []*draft) (*draft, map[*demand]*division) {
 	fresh, loose := *x, loose(x)
 	fresh.limits, fresh.demands = newLimits(x.catalogue), nil
 	for _, d := range x.demands {
 		fresh.demands = append(fresh.demands, new(d.clone()))
 	}
-	type position struct{ at, least, most, pods int }
-	of := map[*demand][]position{}
+	type position struct {
+		at int
+		span
+	}
+	of, out := map[*demand][]position{}, map[*demand]*division{}
+	counts := x.countsAtStart()
 	tied := map[*demand]bool{} // nodes were launched for parts of these
 	for _, d := range x.demands {
 		tied[d.whole] = true
 	}
 	for i, d := range x.demands {
-		n := max(bought[d], d.loose-len(d.left)) // another plan may launch nodes for pods that have room here
-		if d.whole != nil || bought[d] == 0 && (len(x.startNodes) == 0 || d.loose == len(d.left)) {
+		n := d.loose - len(d.left) // another plan may launch nodes for pods that have room here
+		if d.whole != nil || n <= 0 || bought[d] == 0 && len(x.startNodes) == 0 {
 			continue
 		}
-		areas, skew := x.balancedOver(d)
-		if loose || len(areas) == 0 {
-			of[d] = []position{{i, n, n, n}}
+		all := &division{pods: n}
+		out[d] = all
+		areas, spans := x.spansOf(d, all, counts, plans)
+		if len(areas) == 0 {
+			of[d] = []position{{i, span{low: n, high: n}}}
 			continue
 		}
-		least, most := balanced(n, len(areas), skew)
-		for _, a := range areas {
+		for j, a := range areas {
 			at := slices.IndexFunc(x.demands, func(o *demand) bool { return o.whole == d && o.bundle == nil && o.area.id == a.id })
 			if at < 0 {
 				at = len(fresh.demands)
 				fresh.demands = append(fresh.demands, x.partOf(d, a, nil))
 			}
-			of[d] = append(of[d], position{at, least, most, n})
+			of[d] = append(of[d], position{at, spans[j]})
 		}
 	}
 	fresh.takeSurvey()
 	if loose {
 		fresh.groups = nil
 	}
-	out := map[*demand]division{}
 	for d, some := range of {
 		for _, p := range some {
-			f := &piece{demand: *fresh.demands[p.at], least: p.least, worth: math.Inf(1)}
-			f.left = d.Pods[:p.most]
+			f := &piece{demand: *fresh.demands[p.at], span: p.span, worth: math.Inf(1)}
+			f.left = d.Pods[:p.high]
 			if !loose && p.at < len(x.demands) && !tied[x.demands[p.at]] {
 				f.source = x.demands[p.at]
 			}
@@ -94,39 +118,146 @@ func divide(x *draft, bought map[*demand]int) (*draft, map[*demand]division) {
 			if loose {
 				f.apart, f.most = nil, x.never(d)
 			}
-			out[d] = division{append(out[d].pieces, f), p.pods}
+			out[d].pieces = append(out[d].pieces, f)
 		}
 	}
 	return &fresh, out
 }
 
-// balancedOver returns the areas over which a spread constraint of d has its pods
-// balanced in every plan, and its maxSkew; none if that is not certain, or they are too
-// many, or rules on several keys tie d.
-func (x *draft) balancedOver(d *demand) ([]area, int) {
-	rules := x.topology.Balances(d.kind)
-	if len(rules) == 0 || len(x.topology.Pinned(d.kind)) > 1 || !x.open(d) {
-		return nil, 0
+// countsAtStart returns how pods are counted before any is planned: without those that an
+// earlier plan put where they stay, and with them.
+func (x *draft) countsAtStart() [2]*topology.State {
+	before := topology.New(x.snapshot, x.wishes, &x.memory.rules)
+	kept := x.keptStill()
+	if len(kept) == 0 {
+		return [2]*topology.State{before, before}
 	}
-	key := rules[0].Key
-	if _, ok := x.openings(d, key); !ok {
-		return nil, 0
+	with := topology.New(x.snapshot, x.wishes, &x.memory.rules)
+	for _, p := range kept {
+		with.Add(p.kind, with.At(p.site), p.site, 1)
 	}
-	alternatives := d.Shape.Alternatives()
-	out := slices.DeleteFunc(slices.Clone(x.atlas.areas([]int{key})), func(a area) bool {
-		return len(a.place[key]) != 1 || !slices.ContainsFunc(alternatives, a.suits) || !slices.ContainsFunc(a.offers, func(o int) bool { return x.takes(o, d) })
+	return [2]*topology.State{before, with}
+}
+
+// spansOf returns the areas over which a spread constraint of d has its pods balanced in
+// every plan, and how many of them are in each; none if that is not certain, or they are
+// too many. Of several constraints it is the one for which nodes cost most.
+func (x *draft) spansOf(d *demand, all *division, counts [2]*topology.State, plans []*draft) (areas []area, spans []span) {
+	if !x.open(d) {
+		return nil, nil
+	}
+	most := -1.0
+	for i, rule := range counts[0].Balances(d.kind) {
+		some, prices := x.areasFor(d, rule.Key)
+		if len(some) < 2 || len(some) > mostPieces {
+			continue
+		}
+		others := x.roomBeyond(d, rule.Key, some, all.pods)
+		start, with := make([]count, len(some)), counts[1].Balances(d.kind)[i]
+		for j, a := range some {
+			value := x.topology.Value(rule.Key, a.place[rule.Key][0])
+			start[j].least, _ = rule.Counts(counts[0].Domain(rule.Key, value))
+			_, start[j].most = with.Counts(counts[1].Domain(rule.Key, value))
+		}
+		tried, cost := balanced(all.pods, others, start, rule.MaxSkew), 0.0
+		for j := range tried {
+			tried[j].domain = x.topology.Value(rule.Key, some[j].place[rule.Key][0])
+			if tried[j].low > 0 {
+				cost += prices[j]
+			}
+		}
+		keeps := !slices.ContainsFunc(plans, func(o *draft) bool { return !o.keeps(d, rule.Key, all.pods, tried) })
+		if keeps && cost > most {
+			areas, spans, most, all.key, all.others = some, tried, cost, rule.Key, others
+		}
+	}
+	return areas, spans
+}
+
+// areasFor returns the areas told apart by the key in which nodes can be launched for d,
+// and what the cheapest in each costs; none if some offer or node does not tell its domain.
+func (x *draft) areasFor(d *demand, key int) (areas []area, prices []float64) {
+	openings, ok := x.openings(d, key)
+	if !ok || slices.ContainsFunc(x.startNodes, func(n fit.NodeRow) bool { return len(x.topology.At(n.Site)[key]) > 1 }) {
+		return nil, nil
+	}
+	alternatives, of := d.Shape.Alternatives(), x.catalogue.Spelling(x.topology.Keys[key]).Of
+	for _, a := range x.atlas.areas([]int{key}) {
+		price := math.Inf(1)
+		for _, o := range a.offers {
+			if opening, ok := openings[of[o]]; ok {
+				price = min(price, float64(opening))
+			}
+		}
+		if len(a.place[key]) == 1 && !math.IsInf(price, 1) && slices.ContainsFunc(alternatives, a.suits) {
+			areas, prices = append(areas, a), append(prices, price)
+		}
+	}
+	return areas, prices
+}
+
+// roomBeyond returns how many of so many pods of d have room on nodes there are in none of
+// the areas.
+func (x *draft) roomBeyond(d *demand, key int, areas []area, pods int) int {
+	out := 0
+	for i := range x.startNodes {
+		n := &x.startNodes[i]
+		in := func(a area) bool { return slices.Equal(a.place[key], x.topology.At(n.Site)[key]) }
+		if out < pods && n.Takes(d.Shape) && !slices.ContainsFunc(areas, in) {
+			out += fit.Room(n.Free, d.Shape.Requests, pods-out)
+		}
+	}
+	return out
+}
+
+// keeps reports whether the plan has so many pods of d, and as many in each domain as the
+// spans say: pods that were put wherever there is room may be elsewhere.
+func (x *draft) keeps(d *demand, key, pods int, spans []span) bool {
+	in, label := map[string]int{}, x.topology.Keys[key]
+	for _, p := range x.placed {
+		if p.kind == d.kind {
+			v, _ := x.snapshot.Nodes[p.site].Labels.Value(label)
+			in[v]++
+			pods--
+		}
+	}
+	for _, p := range x.keptStill() {
+		if p.kind == d.kind {
+			v, _ := x.snapshot.Nodes[p.site].Labels.Value(label)
+			in[v]--
+			pods++
+		}
+	}
+	for _, b := range x.bins {
+		n := 0
+		for _, t := range b.take {
+			for _, m := range x.demands[t.demand].parts() {
+				if m.of.kind == d.kind {
+					n += m.pods * t.pods * b.count
+				}
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		v, ok := x.demandsOf(b).Value(label)
+		if !ok {
+			return false
+		}
+		in[v] += n
+		pods -= n
+	}
+	return pods == 0 && !slices.ContainsFunc(spans, func(s span) bool {
+		n := in[s.domain]
+		return n < s.low || n > s.high
 	})
-	if len(out) < 2 || len(out) > mostPieces {
-		return nil, 0
-	}
-	return out, rules[0].MaxSkew
 }
 
 // open reports whether pods of d can be in every domain that nodes can be launched in for
-// them: no limit, reservation, existing node or soft taint may close one.
+// them: no limit, reservation or soft taint may close one.
 func (x *draft) open(d *demand) bool {
 	learned := func(l lesson) bool { return l.kind == d.kind }
-	return len(x.snapshot.Nodes) == 0 && len(d.left)+len(d.stuck) == 0 && len(d.Shape.HostPorts) == 0 && !x.avoids(d.Shape) &&
+	return len(d.Shape.HostPorts) == 0 && !x.avoids(d.Shape) &&
 		!x.demanding(fit.Range{To: len(x.catalogue.Pools)}) && len(x.catalogue.Reservations()) == 0 &&
 		!slices.ContainsFunc(slices.Collect(maps.Keys(x.known.most)), learned) &&
 		!slices.ContainsFunc(x.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 })
@@ -169,22 +300,30 @@ func unsettled(s *fit.Spelling, offer int) bool {
 }
 
 // opened returns what all plans pay at least for as many domains as the pods of some
-// demand must be in, as they are spread: a node in each.
-func (x *draft) opened() float64 {
+// demand must be in, as they are spread: a node in each. With nodes there are, it is nothing.
+func (x *draft) opened(plans []*draft) float64 {
 	highest := 0.0
+	if len(x.snapshot.Nodes) > 0 {
+		return 0
+	}
 	for _, d := range x.demands {
-		if d.whole != nil || !x.open(d) {
+		pods := d.loose - len(d.left)
+		if d.whole != nil || pods <= 0 || !x.open(d) {
 			continue
 		}
 		for _, rule := range x.topology.Balances(d.kind) {
-			domains, ok := x.openings(d, rule.Key)
-			_, most := balanced(len(d.Pods), len(domains), rule.MaxSkew)
-			if !ok || most == 0 {
+			areas, prices := x.areasFor(d, rule.Key)
+			spans, sum := balanced(pods, 0, make([]count, len(areas)), rule.MaxSkew), 0.0
+			for i := range spans {
+				spans[i].domain = x.topology.Value(rule.Key, areas[i].place[rule.Key][0])
+			}
+			if len(areas) == 0 || slices.ContainsFunc(plans, func(o *draft) bool { return !o.keeps(d, rule.Key, pods, spans) }) {
 				continue
 			}
-			prices, sum := slices.Sorted(maps.Values(domains)), 0.0
-			for _, price := range prices[:min((len(d.Pods)+most-1)/most, len(prices))] {
-				sum += float64(price)
+			most := spans[0].high
+			slices.Sort(prices)
+			for _, price := range prices[:min((pods+most-1)/most, len(prices))] {
+				sum += price
 			}
 			highest = max(highest, sum)
 		}
@@ -192,35 +331,30 @@ func (x *draft) opened() float64 {
 	return highest
 }
 
-// balanced returns how many of the pods are in each domain at least and at most, if there
-// are nowhere more than maxSkew more than elsewhere.
-func balanced(pods, domains, maxSkew int) (least, most int) {
-	if domains == 0 {
-		return 0, 0
-	}
-	most = min((pods+(domains-1)*maxSkew)/domains, pods)
-	return max(pods-(domains-1)*most, 0), most
-}
+// count is how many pods are in a domain before a plan adds any, at least and at most.
+type count struct{ least, most int }
 
-// cheapest returns what a pod is worth on average where the pods are worth least: in
-// each piece as many as are in every plan, and the others in those that are worth least.
-func (all division) cheapest() float64 {
-	sorted := slices.SortedFunc(slices.Values(all.pieces), func(a, b *piece) int { return cmp.Compare(a.worth, b.worth) })
-	others := all.pods
-	for _, p := range sorted {
-		others -= p.least
+// balanced returns how many of the pods are added to each domain at least and at most, if
+// none that gets any has maxSkew more than another then, and at most so many are in no
+// domain.
+func balanced(pods, others int, start []count, maxSkew int) []span {
+	out, sum := make([]span, len(start)), others
+	for i := range out {
+		out[i].high = sort.Search(pods, func(n int) bool { // of more than n, the others need too many
+			needed := n + 1
+			for j, o := range start {
+				if j != i {
+					needed += max(start[i].least+n+1-maxSkew-o.most, 0)
+				}
+			}
+			return needed > pods
+		})
+		sum += out[i].high
 	}
-	sum := 0.0
-	for _, p := range sorted {
-		n := min(len(p.left)-p.least, others)
-		if others -= n; p.least+n > 0 {
-			sum += p.worth * float64(p.least+n)
-		}
+	for i := range out {
+		out[i].low = max(pods-(sum-out[i].high), 0)
 	}
-	if all.pods == 0 || math.IsInf(sum, 1) {
-		return 0
-	}
-	return sum / float64(all.pods)
+	return out
 }
 
 // never returns how many pods of d share a new node at most in any plan: 1 when

@@ -27,7 +27,7 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 	// What only the plan that honors preferences reads as the scheduler does, the
 	// bound must allow, too.
 	ignoring.draft.final = ignoring.draft.final || out.draft.final
-	out.plan.Bound = bound(ignoring.draft, out.draft.wishes)
+	out.plan.Bound = bound(ignoring.draft, out.draft)
 	budget.Return(proof)
 	out.draft.budget = budget
 	separate(out)

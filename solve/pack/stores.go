@@ -3,6 +3,8 @@
 package pack
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"karpenter/solve/lp"
@@ -12,27 +14,117 @@ import (
 // store is what is free on a node there is, as a room that pods are worth something in.
 type store struct {
 	lp.Knapsack
-	demands []int     // by item: position of the demand
-	prices  []float64 // of the knapsack's room
+	pieces []int     // by item
+	prices []float64 // of the knapsack's room
 }
 
 // relaxation is the Lagrangian relaxation of placing pods: each is paid what it is worth,
 // and each node there is takes what is worth most there, whoever else takes the same.
 type relaxation struct {
 	stores []store
-	count  []float64 // by demand: pods to place
-	proved []float64 // by demand: what a pod is worth at most, so that no new node is worth more than its price
-	part   []float64 // by demand: of that, where the search begins, and then where the bound is highest
+	of     [][]fraction // by demand: its pieces
+	proved []float64    // by piece: what a pod is worth at most, so that no new node is worth more than its price
+	first  []float64    // what part was where the search began
+	part   []float64    // by piece: of that, where the search begins, and then where the bound is highest
 
 	// Beyond mostStored items, nodes are not stored and nothing is searched.
 	crowded bool
 	beyond  float64 // what the room of the nodes that are not stored is worth where the search begins
 }
 
+// fraction is a piece of a demand with how many pods it has at least and at most. All
+// pieces of the demand have pods of them together.
+type fraction struct {
+	at                int // position of the piece
+	least, most, pods float64
+}
+
+// divided adds the pieces of a demand. Where no node can be launched for a pod, it is worth
+// as much as where it is worth most.
+func (x *relaxation) divided(all *division, part float64) []fraction {
+	if all == nil {
+		return nil
+	}
+	pods, dearest := float64(all.pods), 0.0
+	var out []fraction
+	for _, p := range all.pieces {
+		if !math.IsInf(p.worth, 1) {
+			dearest = max(dearest, p.worth)
+		}
+		out = append(out, fraction{len(x.proved), float64(p.low), float64(p.high), pods})
+		x.proved, x.part = append(x.proved, p.worth), append(x.part, part)
+	}
+	if len(all.pieces) > 1 {
+		out = append(out, fraction{len(x.proved), 0, float64(all.others), pods})
+		x.proved, x.part = append(x.proved, math.Inf(1)), append(x.part, part)
+	}
+	for _, f := range out {
+		x.proved[f.at] = min(x.proved[f.at], dearest)
+	}
+	return out
+}
+
+// with returns the relaxation with what the pieces are worth now, and the parts with which
+// its search begins; nil = all of it.
+func (x *relaxation) with(demands []*demand, divided map[*demand]*division, first []float64) *relaxation {
+	out := &relaxation{stores: x.stores}
+	for _, d := range demands {
+		out.of = append(out.of, out.divided(divided[d], 1))
+	}
+	if first != nil {
+		copy(out.part, first)
+	}
+	return out
+}
+
+// worths returns what a pod of each piece is worth where the bound is highest.
+func (x *relaxation) worths(demands []*demand, divided map[*demand]*division) map[*piece]float64 {
+	out := map[*piece]float64{}
+	for i, d := range demands {
+		if all := divided[d]; all != nil {
+			for j, p := range all.pieces {
+				at := x.of[i][j].at
+				out[p] = x.proved[at] * x.part[at]
+			}
+		}
+	}
+	return out
+}
+
+// spread returns how many pods are in each piece of a demand where they are worth least
+// together.
+func (x *relaxation) spread(demand int, part []float64) []float64 {
+	all := x.of[demand]
+	out, order, left := make([]float64, len(all)), make([]int, len(all)), 0.0
+	for i, f := range all {
+		out[i], order[i], left = f.least, i, f.pods
+	}
+	for _, n := range out {
+		left -= n
+	}
+	worth := func(i int) float64 { return x.proved[all[i].at] * part[all[i].at] }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(worth(a), worth(b)) })
+	for _, i := range order {
+		n := min(all[i].most-all[i].least, left)
+		out[i], left = out[i]+n, left-n
+	}
+	return out
+}
+
+// cheapest returns what a pod of a demand is worth on average where they are worth least.
+func (x *relaxation) cheapest(demand int) float64 {
+	sum, pods := 0.0, 0.0
+	for i, n := range x.spread(demand, x.part) {
+		f := x.of[demand][i]
+		sum, pods = sum+n*x.proved[f.at]*x.part[f.at], f.pods
+	}
+	return sum / max(pods, 1)
+}
+
 // worth returns what the room is worth if pods are worth these parts of what was proved.
 func (s *store) worth(proved, part []float64) float64 {
-	for j, d := range s.demands {
-		s.Value[j] = proved[d] * part[d]
+	for j, p := range s.pieces {
+		s.Value[j] = proved[p] * part[p]
 	}
 	worth, _ := s.RelaxAgain(s.prices)
 	return worth
@@ -51,13 +143,14 @@ const (
 // pods have room on the nodes there are, the worths that were proved are too high: the
 // room is worth more than its pods are then. All worths below are as true, and the bound
 // is concave in them. So it goes along subgradients, with steps as long as they would be
-// if the plan were optimal (Polyak).
-func (x *relaxation) bound(cost float64, budget *work.Budget) float64 {
+// if the plan were optimal (Polyak): at most so many.
+func (x *relaxation) bound(cost float64, tries int, budget *work.Budget) float64 {
 	items := 0
 	for i := range x.stores {
-		items += len(x.stores[i].demands)
+		items += len(x.stores[i].pieces)
 	}
 	part := slices.Clone(x.part)
+	x.first = slices.Clone(x.part)
 	best, slope := x.at(part)
 	if items == 0 || x.crowded {
 		return best - x.beyond
@@ -93,15 +186,18 @@ func (x *relaxation) bound(cost float64, budget *work.Budget) float64 {
 // much it rises with each part.
 func (x *relaxation) at(part []float64) (sum float64, slope []float64) {
 	slope = make([]float64, len(part))
-	for i, n := range x.count {
-		sum += n * x.proved[i] * part[i]
-		slope[i] = n * x.proved[i]
+	for d, all := range x.of {
+		for i, n := range x.spread(d, part) {
+			p := all[i].at
+			sum += n * x.proved[p] * part[p]
+			slope[p] = n * x.proved[p]
+		}
 	}
 	for i := range x.stores {
 		s := &x.stores[i]
 		sum -= s.worth(x.proved, part)
-		for j, d := range s.demands {
-			slope[d] -= s.Taken(j) * x.proved[d]
+		for j, p := range s.pieces {
+			slope[p] -= s.Taken(j) * x.proved[p]
 		}
 	}
 	return sum, slope

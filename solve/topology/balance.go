@@ -8,6 +8,13 @@ import "slices"
 // one kind and no other pending ones.
 type Balance struct {
 	Key, MaxSkew int
+	tally        *tally
+}
+
+// Counts returns how many pods a domain has at least and at most, as they are counted now.
+func (b Balance) Counts(domain int) (least, most int) {
+	most = b.tally.at(domain)
+	return most - value(b.tally.doubt, domain), most
 }
 
 // Balances returns those of the kind.
@@ -18,7 +25,7 @@ func (st *State) Balances(kind int) []Balance {
 		s := &k.spreads[i]
 		counted := func(o rules) bool { return slices.Contains(o.adds, s.tally) }
 		if s.tally.key != Hostname && s.self > 0 && !slices.ContainsFunc(st.kinds[:kind], counted) && !slices.ContainsFunc(st.kinds[kind+1:], counted) {
-			out = append(out, Balance{s.tally.key, s.MaxSkew})
+			out = append(out, Balance{s.tally.key, s.MaxSkew, s.tally})
 		}
 	}
 	return out

@@ -267,6 +267,23 @@ func (st *State) Cap(kind, site int) int {
 	if !st.named(site) {
 		return k.capUnnamed()
 	}
+	for _, a := range k.affinity {
+		if a.first() {
+			continue
+		}
+		for _, t := range a.tallies {
+			if t.key == Hostname && t.at(site) == 0 {
+				return 0
+			}
+		}
+	}
+	return st.Holds(kind, site)
+}
+
+// Holds is Cap on a site with a hostname where the pods of others are that they have
+// affinity to.
+func (st *State) Holds(kind, site int) int {
+	k := &st.kinds[kind]
 	most := Unbounded
 	for i := range k.spreads {
 		s := &k.spreads[i]
@@ -287,16 +304,6 @@ func (st *State) Cap(kind, site int) int {
 			}
 			if slices.Contains(k.adds, t) {
 				most = 1
-			}
-		}
-	}
-	for _, a := range k.affinity {
-		if a.first() {
-			continue
-		}
-		for _, t := range a.tallies {
-			if t.key == Hostname && t.at(site) == 0 {
-				return 0
 			}
 		}
 	}
