@@ -400,7 +400,7 @@ func (s *story) pod(name string, o options) world.Pod {
 		Namespace: o.namespace(), Name: name, UID: uid, Labels: o.pairs("labels"),
 		Created: scenario.DefaultNow().Add(time.Duration(o.number("created", 0)) * time.Second),
 		Shape:   o.shape(cpu),
-		Node:    o["on"], Nominated: o["nominated"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
+		Node:    o["on"], Nominated: o["nominated"], Awaits: o["awaits"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
 		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Resizing: o.has("resizing"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
 	}

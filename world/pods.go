@@ -21,6 +21,10 @@ type pod struct {
 	at      int       // place in the group's waiting
 	asked   int       // the space's, when the group was found
 	budgets []*budget // that select it, sorted by name
+	// doubted is since when it can not run on the node that it Awaits, zero = it can, and
+	// forsaken that it has been so for too long.
+	doubted  time.Time
+	forsaken bool
 	// launches are the claims created for it, oldest first.
 	launches []launched
 	// moved is when the pod in whose place it was made had to leave a node that
@@ -73,7 +77,7 @@ func (w *World) SetPod(p Pod) {
 	key := p.Key()
 	old := w.pods[key]
 	if old != nil && samePod(old.Pod, p) {
-		w.notifyIf(p.Pending, p.UID)
+		w.notifyIf(old.asks(), p.UID)
 		return
 	}
 	next := &pod{Pod: p, key: key}
@@ -96,6 +100,9 @@ func (w *World) SetPod(p Pod) {
 	}
 	if old != nil && old.UID == p.UID {
 		next.moved = old.moved
+		if old.Awaits == p.Awaits {
+			next.doubted, next.forsaken = old.doubted, old.forsaken
+		}
 		if !old.Terminating && (p.Terminating || p.Terminal) {
 			w.ends(old)
 		}
@@ -108,7 +115,7 @@ func (w *World) SetPod(p Pod) {
 		}
 	}
 	w.addPod(next)
-	w.notifyIf(p.Pending, p.UID)
+	w.notifyIf(next.asks(), p.UID)
 }
 
 func samePod(a, b Pod) bool {
@@ -146,6 +153,7 @@ func (w *World) addPod(p *pod) {
 		w.named[p.UID] = p
 	}
 	w.bind(p, 1)
+	w.expect(p)
 	if p.Terminal {
 		return
 	}
@@ -172,6 +180,7 @@ func (w *World) removePod(p *pod) {
 	delete(w.pods, p.key)
 	delete(w.named, p.UID)
 	w.bind(p, -1)
+	w.unexpect(p)
 	w.unlive(p)
 	w.discharge(p)
 	if p.group != nil {

@@ -16,11 +16,15 @@ import (
 // to read and to share. Times must not run backwards.
 func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.now = now
+	forsaken := w.believe(now)
+	defer w.notify(forsaken...)
 	w.settle()
 	w.learnLimits()
 	w.refresh(now)
+	if w.learn() {
+		w.refresh(now)
+	}
 	return w.answered(&model.Snapshot{
 		Now:       now,
 		WellKnown: w.wellKnown,
@@ -122,11 +126,13 @@ func (w *World) load(m *machine, was *model.Node, now time.Time) {
 		}
 		v.HostPorts = append(v.HostPorts, p.Shape.HostPorts...)
 	}
+	w.expected(m)
 	v.Leaving = keep(was.Leaving, v.Leaving)
 	v.Requested, v.DaemonRequested = keep(was.Requested, v.Requested), keep(was.DaemonRequested, v.DaemonRequested)
 	v.HostPorts = keep(was.HostPorts, sortPorts(v.HostPorts))
 	v.Attached = w.attached(m)
 	v.Devices = w.devicesOf(m)
+	w.observe(m)
 	v.Residents = w.residents(m, was.Residents, now)
 	if w.move(m, now); !v.Deleting {
 		v.Movable = m.moves.list

@@ -72,6 +72,7 @@ type Pod struct {
 	Class                string              // pods of the namespace that usually live about as long have the same; "" = another pod replaces it when it ends
 	Node                 string              // it is bound to; "" = unbound
 	Nominated            string              // node that its status names on our behalf; "" = none, or by another client
+	Awaits               string              // node that its status names on behalf of another client, such as the scheduler; "" = none
 	Binding              string              // node to which the scheduler binds it, where devices are reserved for it; "" = none
 	DaemonSet            string              // namespace/name of the one that controls it; "" = none
 	Devices              []model.DeviceClaim // of a DaemonSet's pod: that its node must have devices for

@@ -11,7 +11,8 @@ import (
 
 // usual is how many volumes of each driver nodes of a type can attach: the
 // least that any of them says. A node does not say so itself before its drivers
-// run, long after pods have been planned on it.
+// run, long after pods have been planned on it. It counts more than what the provider
+// says of the type; see lessons.
 type usual struct {
 	byType map[string]map[string]int
 	stale  bool
@@ -61,6 +62,13 @@ func (w *World) learnLimits() {
 			}
 			if least, ok := known[driver]; !ok || n < least {
 				known[driver] = n
+			}
+		}
+	}
+	for _, some := range []map[string]map[string]int{before, w.usual.byType} {
+		for name := range some {
+			if !maps.Equal(before[name], w.usual.byType[name]) {
+				w.forget(name)
 			}
 		}
 	}
