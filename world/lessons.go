@@ -165,7 +165,7 @@ func (w *World) correct(pool string) []*model.InstanceType {
 
 func (w *World) correctedType(kind kindOfNode, t *model.InstanceType) *model.InstanceType {
 	known, taught := w.lessons.devices[kind]
-	if !taught && len(w.usual.byType[t.Name]) == 0 {
+	if !taught && len(w.usual.byType[t.Name])+len(w.missing[kind.pool]) == 0 {
 		delete(w.corrected, kind)
 		return t
 	}
@@ -178,7 +178,11 @@ func (w *World) correctedType(kind kindOfNode, t *model.InstanceType) *model.Ins
 		limits[l.Driver] = l.Most
 	}
 	before := maps.Clone(limits)
-	if maps.Copy(limits, w.usual.byType[t.Name]); !maps.Equal(limits, before) {
+	maps.Copy(limits, w.usual.byType[t.Name])
+	for driver := range w.missing[kind.pool] {
+		limits[driver] = 0
+	}
+	if !maps.Equal(limits, before) {
 		with.VolumeLimits = nil
 		for _, driver := range slices.Sorted(maps.Keys(limits)) {
 			with.VolumeLimits = append(with.VolumeLimits, model.VolumeLimit{Driver: driver, Most: limits[driver]})

@@ -22,6 +22,7 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.settle()
 	w.learnLimits()
 	w.refresh(now)
+	w.learnDrivers(now)
 	if w.learn() {
 		w.refresh(now)
 	}
@@ -130,7 +131,7 @@ func (w *World) load(m *machine, was *model.Node, now time.Time) {
 	v.Leaving = keep(was.Leaving, v.Leaving)
 	v.Requested, v.DaemonRequested = keep(was.Requested, v.Requested), keep(was.DaemonRequested, v.DaemonRequested)
 	v.HostPorts = keep(was.HostPorts, sortPorts(v.HostPorts))
-	v.Attached = w.attached(m)
+	v.Attached = w.attached(m, now)
 	v.Devices = w.devicesOf(m)
 	w.observe(m)
 	v.Residents = w.residents(m, was.Residents, now)

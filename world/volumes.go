@@ -5,6 +5,7 @@ package world
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"karpenter/model"
 )
@@ -81,8 +82,8 @@ func (w *World) learnLimits() {
 
 // volumeLimits returns how many volumes of each driver the machine may attach:
 // what its drivers say, as long as it starts what is usual, else what its type
-// says.
-func (w *World) volumeLimits(m *machine) map[string]int {
+// says; none of a driver that it lacks.
+func (w *World) volumeLimits(m *machine, now time.Time) map[string]int {
 	limits := map[string]int{}
 	if t := w.typeOf(m); t != nil {
 		for _, l := range t.VolumeLimits {
@@ -96,12 +97,15 @@ func (w *World) volumeLimits(m *machine) map[string]int {
 		maps.Copy(limits, w.limits[m.node.Name])
 	}
 	maps.DeleteFunc(limits, func(_ string, n int) bool { return n == NoVolumeLimit })
+	for _, driver := range w.lacks(m, now) {
+		limits[driver] = 0
+	}
 	return limits
 }
 
 // attached returns what the machine has attached, by driver that has a limit.
-func (w *World) attached(m *machine) []model.Attached {
-	limits := w.volumeLimits(m)
+func (w *World) attached(m *machine, now time.Time) []model.Attached {
+	limits := w.volumeLimits(m, now)
 	if len(limits) == 0 {
 		return nil
 	}

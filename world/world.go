@@ -27,6 +27,7 @@ type World struct {
 	offers
 	devices
 	lessons
+	drivers
 	usual  usual
 	listed listed
 	count  Adherence
@@ -120,6 +121,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		},
 		devices: devices{published: map[string][]model.DevicePool{}},
 		lessons: newLessons(),
+		drivers: drivers{required: map[string]bool{}, missing: map[string]map[string]time.Time{}},
 		offers:  offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
 	}
 }
