@@ -330,3 +330,42 @@ func TestNominatedPods(t *testing.T) {
 	s.mustPass()
 	s.wantClaims(3)
 }
+
+// TestTaintedDeviceInUse: a device in use that gets a taint NoExecute is no capacity from then
+// on. Kubernetes deletes its pod, at once or after the pod's toleration seconds, and not before
+// that does another pod get a device in its place: one without the taint. spec 46/39.
+func TestTaintedDeviceInUse(t *testing.T) {
+	of := big()
+	of.DevicePools = []cloud.DevicePool{{Driver: driver, Name: "template", Devices: exclusive(2, "")}}
+	s := newSchool(t, of)
+	used := s.asks("used", 1)
+	s.mustPass()
+	node := s.start()
+	s.publish(node, exclusive(2, node)...)
+	s.runs(used, node, "gpu-0")
+	taint := func(device string) {
+		rule := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: device}}
+		rule.Spec.DeviceSelector = &resourcev1.DeviceTaintSelector{Driver: ptr.To(driver), Pool: &node, Device: &device}
+		rule.Spec.Taint = resourcev1.DeviceTaint{Key: "broken", Effect: resourcev1.DeviceTaintEffectNoExecute}
+		s.Set(rule)
+	}
+	taint("gpu-0")
+	s.mustPass()
+	s.wantClaims(1) // the pod may stay for its toleration seconds
+	leaves := func(p *corev1.Pod) {
+		p = p.DeepCopy()
+		p.Spec.NodeName, p.Status.Conditions = node, nil
+		p.DeletionTimestamp = &metav1.Time{Time: s.clock.Now().Add(30 * time.Second)}
+		s.Set(p)
+	}
+	leaves(used)
+	next := s.asks("next", 1)
+	s.mustPass()
+	s.wantClaims(1) // gpu-1 is free
+	s.runs(next, node, "gpu-1")
+	taint("gpu-1")
+	leaves(next)
+	s.asks("last", 1)
+	s.mustPass()
+	s.wantClaims(2)
+}
