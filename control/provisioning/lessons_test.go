@@ -166,7 +166,7 @@ func TestLearnedTemplate(t *testing.T) {
 }
 
 // TestFewerDevicesThanPlanned: if the driver publishes fewer devices than the provider says,
-// the pod that is left is planned anew with what has been published: it costs one launch.
+// the pod that is left is planned again with what has been published: it costs one launch.
 // What the provider says is right again for new nodes when it says something new.
 // spec 46/75.
 func TestFewerDevicesThanPlanned(t *testing.T) {
@@ -203,7 +203,7 @@ func TestFewerDevicesThanPlanned(t *testing.T) {
 }
 
 // TestVolumesOfTypes: a node that is to be launched takes no more volumes than nodes of its
-// type say. If it says less itself, the pods that do not fit are planned anew, and the
+// type say. If it says less itself, the pods that do not fit are planned again, and the
 // next node takes as many. spec 46/134.
 func TestVolumesOfTypes(t *testing.T) {
 	s := newSchool(t, big())
