@@ -129,11 +129,10 @@ func (w *World) forget(name string) {
 	}
 }
 
-// learn corrects the types of pools of which more is known than when it was last called. It
-// reports whether there are any.
-func (w *World) learn() bool {
+// learn corrects the types of pools of which more is known than when it was last called.
+func (w *World) learn() {
 	if len(w.forgotten) == 0 {
-		return false
+		return
 	}
 	for pool := range w.forgotten {
 		w.types[pool] = w.correct(pool)
@@ -141,7 +140,6 @@ func (w *World) learn() bool {
 	}
 	clear(w.outlooks)
 	clear(w.forgotten)
-	return true
 }
 
 // correct returns the types of the pool with what has been learned of them. Types that stay

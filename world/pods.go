@@ -40,11 +40,12 @@ type host struct {
 // shape is a model.Shape some pod has.
 type shape struct {
 	*model.Shape
-	users  int              // pods with the shape, and daemons
-	groups map[*peer]*group // those of them that have not ended
-	anti   []model.PodTerm  // its required anti-affinity
-	byName bool             // asks for nodes by name
-	names  []string         // of resources that it borrows from the axis
+	users    int              // pods with the shape, and daemons
+	groups   map[*peer]*group // those of them that have not ended
+	anti     []model.PodTerm  // its required anti-affinity
+	byName   bool             // asks for nodes by name
+	features []string         // labels for those that it demands
+	names    []string         // of resources that it borrows from the axis
 
 	selectors []*selector // as long as there are groups
 }
@@ -241,6 +242,7 @@ func (w *World) intern(s *model.Shape, unknown map[string]int64) *shape {
 		if len(s.Claims) > 0 {
 			w.claiming++
 		}
+		w.need(out, 1)
 	}
 	out.users++
 	return out
@@ -256,13 +258,14 @@ func (w *World) release(s *shape) {
 	if len(s.Claims) > 0 {
 		w.claiming--
 	}
+	w.need(s, -1)
 	for _, name := range s.names {
 		w.axis.Return(name)
 	}
 }
 
 func newShape(s *model.Shape) *shape {
-	out := &shape{Shape: s, groups: map[*peer]*group{}}
+	out := &shape{Shape: s, groups: map[*peer]*group{}, features: featuresOf(s)}
 	for _, t := range s.PodTerms {
 		if t.Anti && t.Weight == 0 {
 			out.anti = append(out.anti, t)

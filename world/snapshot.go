@@ -23,7 +23,8 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.learnLimits()
 	w.refresh(now)
 	w.learnDrivers(now)
-	if w.learn() {
+	w.learnFeatures(now)
+	if w.learn(); len(w.touched) > 0 {
 		w.refresh(now)
 	}
 	return w.answered(&model.Snapshot{

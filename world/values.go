@@ -17,9 +17,10 @@ type Node struct {
 	Capacity     model.Resources
 	Allocatable  model.Resources
 	Ready        bool
-	Deleting     bool // has a deletion timestamp
-	DoNotDisrupt bool // carries the annotation with the value true
-	Sick         bool // has a condition that a repair policy is about
+	Deleting     bool     // has a deletion timestamp
+	DoNotDisrupt bool     // carries the annotation with the value true
+	Sick         bool     // has a condition that a repair policy is about
+	Features     []string // that its kubelet declares, sorted
 }
 
 // Claim is what decisions need of a NodeClaim.

@@ -28,6 +28,7 @@ type World struct {
 	devices
 	lessons
 	drivers
+	features
 	usual  usual
 	listed listed
 	count  Adherence
@@ -119,10 +120,11 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 			plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, awaited: map[string]map[string]*pod{}, bequests: map[string][][]launched{},
 			outlooks: map[string]outlook{}, granted: map[string]int{},
 		},
-		devices: devices{published: map[string][]model.DevicePool{}},
-		lessons: newLessons(),
-		drivers: drivers{required: map[string]bool{}, missing: map[string]map[string]time.Time{}},
-		offers:  offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
+		devices:  devices{published: map[string][]model.DevicePool{}},
+		lessons:  newLessons(),
+		features: features{needed: map[string]int{}, declared: map[string]declared{}},
+		drivers:  drivers{required: map[string]bool{}, missing: map[string]map[string]time.Time{}},
+		offers:   offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
 	}
 }
 

@@ -4,6 +4,7 @@ package provisioning
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -368,4 +369,73 @@ func TestTaintedDeviceInUse(t *testing.T) {
 	s.asks("last", 1)
 	s.mustPass()
 	s.wantClaims(2)
+}
+
+// declares is like become, of a NodePool and with the features that the kubelet declares.
+func (s *school) declares(claim *v1.NodeClaim, name string, features ...string) {
+	pool := claim.Labels[v1.NodePoolLabelKey]
+	s.become(claim, name)
+	claim.Labels[v1.NodePoolLabelKey] = pool
+	s.Set(claim)
+	s.Set(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: claim.Labels}, Spec: corev1.NodeSpec{ProviderID: "test://" + name},
+		Status: corev1.NodeStatus{Capacity: claim.Status.Capacity, Allocatable: claim.Status.Allocatable, DeclaredFeatures: features},
+	})
+}
+
+// TestDeclaredFeatures: a pod that needs a feature of kubelets runs only in NodePools whose latest
+// node declares it, or that have had no node yet. If that node does not declare it, the pod is
+// planned again at most once for each other NodePool, and then rejected with a verdict that
+// names the feature. No NodeClaim demands it. spec 46/130, 46/131.
+func TestDeclaredFeatures(t *testing.T) {
+	s := newSchool(t, big())
+	s.pool("newer", func(p *v1.NodePool) { p.Spec.Weight = ptr.To[int32](10) })
+	fresh := pod("fresh", words{"cpu": "2"})
+	fresh.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+	s.Set(fresh)
+	s.mustPass()
+	first := s.wantClaims(1)[0]
+	if got := first.Labels[v1.NodePoolLabelKey]; got != "newer" {
+		t.Errorf("the first node is of %s", got)
+	}
+	for _, r := range first.Spec.Requirements {
+		if r.Key[0] == '.' {
+			t.Errorf("the NodeClaim demands %s", r.Key)
+		}
+	}
+	s.mustPass()
+	s.wantClaims(1) // the pod is planned there while the node starts
+	s.declares(&first, "n1", "AnotherFeature")
+	s.mustPass()
+	for _, c := range s.wantClaims(2) {
+		if c.Name != first.Name {
+			s.declares(&c, "n2")
+		}
+	}
+	for range 3 {
+		s.clock.SetTime(s.clock.Now().Add(10 * time.Minute))
+		s.mustPass()
+	}
+	s.wantClaims(2)
+	const feature = "RestartAllContainersOnContainerExits"
+	if text := fmt.Sprint(s.events.Events()); !strings.Contains(text, feature) {
+		t.Errorf("no event names the feature: %s", text)
+	}
+	claims := s.claims()
+	for i := range claims {
+		if claims[i].Name == first.Name {
+			s.declares(&claims[i], "n1", feature)
+		}
+	}
+	s.Set(pod("fills", words{"on": "n1", "cpu": "63"}))
+	s.clock.SetTime(s.clock.Now().Add(10 * time.Minute))
+	s.mustPass()
+	if claims := s.wantClaims(3); len(claims) == 3 {
+		for _, c := range claims {
+			if c.Labels[v1.NodePoolLabelKey] == "newer" {
+				return
+			}
+		}
+	}
+	t.Error("the node is not of the NodePool whose nodes declare the feature")
 }
