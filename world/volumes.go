@@ -58,7 +58,7 @@ func (w *World) learnLimits() {
 			w.usual.byType[name] = known
 		}
 		for driver, n := range limits {
-			if n == NoVolumeLimit {
+			if n <= 0 { // no limit, or one that only this node can have
 				continue
 			}
 			if least, ok := known[driver]; !ok || n < least {
