@@ -27,6 +27,7 @@ type dealer struct {
 	shelf  *shelf
 	nodes  map[*model.DeviceKind][]string  // names of nodes with devices of the kind
 	types  map[*model.DeviceKind][]string  // likewise
+	drains map[*model.DeviceKind]bool      // kinds of which nodes or types have devices that use counters
 	places [][]model.Requirements          // where devices are that are not everywhere, each once
 	views  [][]bool                        // by device, that some nodes cannot use it; each once
 	parts  map[try]*parts                  // remembered
@@ -63,7 +64,9 @@ type parts struct {
 type stray struct {
 	*request
 	claim string
-	one   bool // for one device, whichever: then those of the node are enough in any case
+	// one device, whichever, and none that uses counters: then those of the node are enough for its
+	// pod and for others, whatever it gets. A device that uses counters is in the way of others.
+	one bool
 }
 
 // deal is what the pods of a shape become.
@@ -77,13 +80,14 @@ type deal struct {
 func newDealer(b *Book, s *model.Snapshot) *dealer {
 	s = orderly(s)
 	d := &dealer{
-		Book: b, s: s, shelf: b.stock(s.Devices).start.clone(), nodes: map[*model.DeviceKind][]string{}, types: map[*model.DeviceKind][]string{},
+		Book: b, s: s, shelf: b.stock(s.Devices).start.clone(), nodes: map[*model.DeviceKind][]string{}, types: map[*model.DeviceKind][]string{}, drains: map[*model.DeviceKind]bool{},
 		parts: map[try]*parts{}, failed: map[try]string{}, shared: map[string][]model.Requirements{}, taken: map[int]model.Resources{}, prices: map[dealt]float64{},
 	}
 	add := func(to map[*model.DeviceKind][]string, pools []model.DevicePool, name string) {
 		for i := range pools {
 			for j := range pools[i].Devices {
 				k := pools[i].Devices[j].Kind
+				d.drains[k] = d.drains[k] || len(pools[i].Devices[j].Uses) > 0
 				if known := to[k]; pools[i].Broken == "" && (len(known) == 0 || known[len(known)-1] != name) {
 					to[k] = append(known, name)
 				}
@@ -187,7 +191,7 @@ func (d *dealer) part(to *parts, s try, claim *model.DeviceClaim) {
 			to.why = d.scattered(claim, r, len(names)+len(types) > 0)
 		default:
 			if to.why = d.besides(s.Shape, claim, r); d.tempts(r) {
-				to.strays = append(to.strays, stray{r, claim.Name, len(r.ways) == 1 && r.least() == 1 && len(claim.Constraints) == 0})
+				to.strays = append(to.strays, stray{r, claim.Name, len(r.ways) == 1 && r.least() == 1 && len(claim.Constraints) == 0 && !d.drainsBy(r)})
 			}
 		}
 	}
@@ -244,6 +248,16 @@ func (d *dealer) others(all map[*model.DeviceKind][]string, r *request) []string
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// drainsBy reports whether devices of nodes or types that use counters meet the request.
+func (d *dealer) drainsBy(r *request) bool {
+	for k, uses := range d.drains {
+		if uses && d.wants(r, k) {
+			return true
+		}
+	}
+	return false
 }
 
 // avoiding returns the demand with one not to have any of the values.

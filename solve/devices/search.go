@@ -4,6 +4,7 @@ package devices
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 
 	"karpenter/model"
@@ -12,6 +13,10 @@ import (
 // mostSteps is how many devices one search looks at. A search that needs more has
 // failed, and says so.
 const mostSteps = 200_000
+
+// longSearch is how many devices a search looks at before it asks in advance whether devices
+// are short for the requests behind. Few searches get there.
+const longSearch = 5_000
 
 // outcome is how a search ended.
 type outcome int8
@@ -30,7 +35,6 @@ type search struct {
 	*shelf
 	set    *Set
 	picked []pick
-	chosen [][]int // by claim and request: the way taken
 	all    map[*way][]int
 	limits [][]limit // by claim and constraint
 	counts []int     // by claim: devices
@@ -156,6 +160,9 @@ func (s *search) request(claim, at int) outcome {
 	if s.plugins[c.requests[at].resource] {
 		return s.request(claim, at+1)
 	}
+	if mostSteps-s.left > longSearch && s.short(claim, at) {
+		return none
+	}
 	ways := c.requests[at].ways
 	all := full
 	for i := range ways {
@@ -167,6 +174,75 @@ func (s *search) request(claim, at int) outcome {
 		}
 	}
 	return all
+}
+
+// short reports whether fewer devices are free than a request and those behind it need that
+// can have no others. It does not if the scheduler could abandon the pod on the way, as it
+// looks at the devices one after the other.
+func (s *search) short(claim, at int) bool {
+	if len(s.devices) > 64 {
+		return false
+	}
+	need := map[uint64]int{} // by the devices that can be had, a bit each
+	for ; claim < len(s.set.claims); claim, at = claim+1, 0 {
+		c := &s.set.claims[claim]
+		total := s.counts[claim]
+		for _, r := range c.requests[at:] {
+			if s.plugins[r.resource] {
+				continue
+			}
+			most := 0
+			for _, w := range r.ways {
+				can, ok := s.candidates(w)
+				if !ok || w.All {
+					return false
+				}
+				if most = max(most, w.Count); len(r.ways) == 1 && !w.Admin && can&s.shareable() == 0 {
+					need[can] += w.Count
+				}
+			}
+			if total += most; total > mostResults {
+				return false
+			}
+		}
+	}
+	for can := range need {
+		sum := 0
+		for other, n := range need {
+			if other&^can == 0 {
+				sum += n
+			}
+		}
+		if sum > bits.OnesCount64(can) {
+			return true
+		}
+	}
+	return false
+}
+
+// candidates returns the free devices that a way is content with, a bit each. They are not
+// known if a selector fails on some.
+func (s *search) candidates(w *way) (can uint64, known bool) {
+	for i := range s.devices {
+		d := &s.devices[i]
+		switch v, _ := s.judge(w.DeviceWay, d.Kind); {
+		case v == fails:
+			return 0, false
+		case v == yes && s.free(i) && !tainted(d.Taints, w.Tolerations) && (s.blind == nil || !s.blind[i]):
+			can |= 1 << i
+		}
+	}
+	return can, true
+}
+
+// shareable returns the devices that several requests can have, a bit each.
+func (s *search) shareable() (out uint64) {
+	for i := range s.devices {
+		if s.devices[i].Kind.Shared {
+			out |= 1 << i
+		}
+	}
+	return out
 }
 
 // device finds the n-th device for a way, among those from a position on, and all
