@@ -84,7 +84,7 @@ func startLife(t *testing.T) *life {
 		&garbage.Reconciler{Client: c, Live: mgr.GetAPIReader(), Provider: l.cloud, Clock: now, Disruptions: disruptions},
 		&hydration.Claims{Client: c, Provider: l.cloud},
 		&hydration.Nodes{Client: c, Provider: l.cloud},
-		&consistency.Reconciler{Client: c, Provider: l.cloud, Clock: now, Recorder: l.recorder},
+		&consistency.Reconciler{Client: c, Provider: l.cloud, Clock: now, Recorder: l.recorder, FewerDevices: func(string) []string { return nil }},
 		&nodepool.Hash{Client: c, Provider: l.cloud},
 		&nodepool.Validation{Client: c, Provider: l.cloud, Clock: now, Labels: v1.DefaultLabels()},
 	} {

@@ -181,6 +181,10 @@ const (
 // be called so, and no node that is still to be launched has it.
 const FieldName = ".metadata.name"
 
+// FeaturePrefix begins the key that stands for a feature in Node.status.declaredFeatures, where
+// pods need one. The value is "true". No label can be called so.
+const FeaturePrefix = ".status.declaredFeatures/"
+
 // Values of LabelCapacityType.
 const (
 	Spot     = "spot"

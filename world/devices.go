@@ -3,10 +3,8 @@
 package world
 
 import (
-	"cmp"
 	"reflect"
 	"slices"
-	"strings"
 
 	"karpenter/model"
 )
@@ -77,9 +75,7 @@ func (w *World) devicesOf(m *machine) []model.DevicePool {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b model.DevicePool) int {
-		return cmp.Or(strings.Compare(a.Driver, b.Driver), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(out, byDriver)
 	return out
 }
 

@@ -80,6 +80,8 @@ func (w *World) blocked(m *machine, now time.Time) string {
 		return model.BlockedByNomination
 	case w.binding[m.node.Name] > 0:
 		return "a pod is being bound to the node, which has devices reserved for it"
+	case w.nominee(m):
+		return model.BlockedByNomination
 	case m.node.DoNotDisrupt:
 		return `the node has the annotation karpenter.sh/do-not-disrupt: "true"`
 	case m.view.Pool == "":

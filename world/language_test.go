@@ -22,6 +22,7 @@ import (
 //
 //	node, claim, pod, pool, types, pdb, daemonset, namespace    an object is new or has changed
 //	limits NODE DRIVER:N    so many volumes may be attached to a node
+//	driver NAME required    the scheduler waits for the driver on nodes
 //	buffer NAME PODS    a CapacityBuffer keeps room for so many pods
 //	podgroup NAME min=N refused=TEXT together=LABEL whole    a PodGroup is new or has changed
 //	delete KIND NAME    an object is gone
@@ -188,6 +189,8 @@ func (s *story) do(command string, words []string) string {
 		return s.refused(command, words)
 	case "limits":
 		s.limits(words[0], read([]string{"by=" + strings.Join(words[1:], ",")}).pairs("by"))
+	case "driver":
+		s.w.RequireDriver(words[0], read(words[1:]).has("required"))
 	case "buffer":
 		s.buffer(words[0], int(number(words[1])), read(words[2:]))
 	case "delete":
@@ -400,7 +403,7 @@ func (s *story) pod(name string, o options) world.Pod {
 		Namespace: o.namespace(), Name: name, UID: uid, Labels: o.pairs("labels"),
 		Created: scenario.DefaultNow().Add(time.Duration(o.number("created", 0)) * time.Second),
 		Shape:   o.shape(cpu),
-		Node:    o["on"], Nominated: o["nominated"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
+		Node:    o["on"], Nominated: o["nominated"], Awaits: o["awaits"], Pending: o.has("pending"), Terminal: o.has("ended"), Terminating: o.has("ending"),
 		Daemon: o.has("daemon"), Static: o.has("static"), Unready: o.has("unready"), Resizing: o.has("resizing"), Stays: o.has("stays"),
 		Protected: o.has("protected"), EvictionCost: 1,
 	}

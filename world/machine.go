@@ -23,6 +23,8 @@ type machine struct {
 	seeded bool      // the claim is known from Planned only
 	since  time.Time // of the first Snapshot with the seed
 
+	lacking map[string]time.Time // required drivers of volumes that it has not, and since when
+
 	view  model.Node // as in Snapshots
 	index int        // of view in the last Snapshot's nodes
 	stale bool       // view is out of date; World.touch sets it

@@ -61,7 +61,7 @@ func (w *World) Nominations(node, claim string) []Nomination {
 		for uid := range w.planned[target] {
 			planned := w.plans[uid]
 			p := w.pods[planned.pod]
-			if p == nil || p.Buffer != "" || p.Group != "" || len(p.Shape.Claims) > 0 || p.Node != "" || p.Nominated == node || planned.asked == node || planned.drops > retries {
+			if p == nil || p.Awaits != "" || p.Buffer != "" || p.Group != "" || len(p.Shape.Claims) > 0 || p.Node != "" || p.Nominated == node || planned.asked == node || planned.drops > retries {
 				continue
 			}
 			out = append(out, p.nomination(node))

@@ -20,7 +20,11 @@ func (w *World) labels(m *machine) model.Requirements {
 		of.labels = m.requirements(of.name, of.byName)
 		m.names = of
 	}
-	return w.foresee(m, m.names.labels)
+	labels := w.foresee(m, m.names.labels)
+	if more := w.declares(m); len(more) > 0 {
+		labels = labels.And(more...)
+	}
+	return labels
 }
 
 // foresee returns the labels of a claim that is not launched with what every

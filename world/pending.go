@@ -55,7 +55,7 @@ func (w *World) join(p *pod, seen *peer) {
 	}
 	g.members++
 	p.group = g
-	if p.Pending && p.Node == "" {
+	if p.asks() {
 		w.await(p)
 	}
 }
@@ -64,7 +64,7 @@ func (w *World) join(p *pod, seen *peer) {
 func (w *World) part(p *pod) {
 	g := p.group
 	p.group = nil
-	if p.Pending && p.Node == "" {
+	if p.asks() {
 		w.unwait(p, g)
 	}
 	if g.members--; g.members > 0 {

@@ -60,7 +60,7 @@ func (w *World) regroup(g *podGroup, changed bool) {
 	var uid string
 	for _, p := range g.members {
 		w.touchHost(p.Node)
-		if p.Pending && p.Node == "" && (uid == "" || p.UID < uid) {
+		if p.asks() && (uid == "" || p.UID < uid) {
 			uid = p.UID
 		}
 	}

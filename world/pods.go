@@ -21,6 +21,10 @@ type pod struct {
 	at      int       // place in the group's waiting
 	asked   int       // the space's, when the group was found
 	budgets []*budget // that select it, sorted by name
+	// doubted is since when it can not run on the node that it Awaits, zero = it can, and
+	// forsaken that it has been so for too long.
+	doubted  time.Time
+	forsaken bool
 	// launches are the claims created for it, oldest first.
 	launches []launched
 	// moved is when the pod in whose place it was made had to leave a node that
@@ -36,11 +40,12 @@ type host struct {
 // shape is a model.Shape some pod has.
 type shape struct {
 	*model.Shape
-	users  int              // pods with the shape, and daemons
-	groups map[*peer]*group // those of them that have not ended
-	anti   []model.PodTerm  // its required anti-affinity
-	byName bool             // asks for nodes by name
-	names  []string         // of resources that it borrows from the axis
+	users    int              // pods with the shape, and daemons
+	groups   map[*peer]*group // those of them that have not ended
+	anti     []model.PodTerm  // its required anti-affinity
+	byName   bool             // asks for nodes by name
+	features []string         // labels for those that it demands
+	names    []string         // of resources that it borrows from the axis
 
 	selectors []*selector // as long as there are groups
 }
@@ -73,7 +78,7 @@ func (w *World) SetPod(p Pod) {
 	key := p.Key()
 	old := w.pods[key]
 	if old != nil && samePod(old.Pod, p) {
-		w.notifyIf(p.Pending, p.UID)
+		w.notifyIf(old.asks(), p.UID)
 		return
 	}
 	next := &pod{Pod: p, key: key}
@@ -96,6 +101,9 @@ func (w *World) SetPod(p Pod) {
 	}
 	if old != nil && old.UID == p.UID {
 		next.moved = old.moved
+		if old.Awaits == p.Awaits {
+			next.doubted, next.forsaken = old.doubted, old.forsaken
+		}
 		if !old.Terminating && (p.Terminating || p.Terminal) {
 			w.ends(old)
 		}
@@ -108,7 +116,7 @@ func (w *World) SetPod(p Pod) {
 		}
 	}
 	w.addPod(next)
-	w.notifyIf(p.Pending, p.UID)
+	w.notifyIf(next.asks(), p.UID)
 }
 
 func samePod(a, b Pod) bool {
@@ -146,6 +154,7 @@ func (w *World) addPod(p *pod) {
 		w.named[p.UID] = p
 	}
 	w.bind(p, 1)
+	w.expect(p)
 	if p.Terminal {
 		return
 	}
@@ -172,6 +181,7 @@ func (w *World) removePod(p *pod) {
 	delete(w.pods, p.key)
 	delete(w.named, p.UID)
 	w.bind(p, -1)
+	w.unexpect(p)
 	w.unlive(p)
 	w.discharge(p)
 	if p.group != nil {
@@ -232,6 +242,7 @@ func (w *World) intern(s *model.Shape, unknown map[string]int64) *shape {
 		if len(s.Claims) > 0 {
 			w.claiming++
 		}
+		w.need(out, 1)
 	}
 	out.users++
 	return out
@@ -247,13 +258,14 @@ func (w *World) release(s *shape) {
 	if len(s.Claims) > 0 {
 		w.claiming--
 	}
+	w.need(s, -1)
 	for _, name := range s.names {
 		w.axis.Return(name)
 	}
 }
 
 func newShape(s *model.Shape) *shape {
-	out := &shape{Shape: s, groups: map[*peer]*group{}}
+	out := &shape{Shape: s, groups: map[*peer]*group{}, features: featuresOf(s)}
 	for _, t := range s.PodTerms {
 		if t.Anti && t.Weight == 0 {
 			out.anti = append(out.anti, t)

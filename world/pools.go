@@ -192,9 +192,12 @@ func (w *World) listPools(now time.Time) []model.Pool {
 		if s == nil {
 			s = &standing{}
 		}
-		allowed := p.allowed(now, s)
+		allowed, demands := p.allowed(now, s), p.Requirements
+		if more := w.promised(name); len(more) > 0 {
+			demands = demands.And(more...)
+		}
 		out = append(out, model.Pool{
-			Name: name, Weight: p.Weight, Requirements: p.Requirements, Taints: p.Taints, Limits: p.Limits,
+			Name: name, Weight: p.Weight, Requirements: demands, Taints: p.Taints, Limits: p.Limits,
 			Usage: s.used(), Types: w.types[name], Extras: w.extras[name], Aims: p.Aims, Unavailable: p.Unavailable,
 			Template: p.Template,
 			Disruption: model.Disruption{

@@ -3,6 +3,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -279,11 +280,11 @@ func (w *World) open(groups []string) {
 	}
 }
 
-// running counts the pods of the group that are bound and not ending.
+// running counts the pods of the group that are bound, or are about to be, and not ending.
 func (g *podGroup) running() int {
 	n := 0
 	for _, p := range g.members {
-		if p.Node != "" && !p.Terminating {
+		if (p.Node != "" || p.awaits()) && !p.Terminating {
 			n++
 		}
 	}
@@ -303,8 +304,8 @@ func (w *World) shown(g *podGroup) model.PodGroup {
 		return out
 	}
 	for _, p := range g.members {
-		if p.Node != "" && !p.Terminating {
-			out.On = append(out.On, p.Node)
+		if node := cmp.Or(p.Node, p.Awaits); (p.Node != "" || p.awaits()) && !p.Terminating {
+			out.On = append(out.On, node)
 		}
 	}
 	slices.Sort(out.On)

@@ -16,11 +16,17 @@ import (
 // to read and to share. Times must not run backwards.
 func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.now = now
+	forsaken := w.believe(now)
+	defer w.notify(forsaken...)
 	w.settle()
 	w.learnLimits()
 	w.refresh(now)
+	w.learnDrivers(now)
+	w.learnFeatures(now)
+	if w.learn(); len(w.touched) > 0 {
+		w.refresh(now)
+	}
 	return w.answered(&model.Snapshot{
 		Now:       now,
 		WellKnown: w.wellKnown,
@@ -123,11 +129,13 @@ func (w *World) load(m *machine, was *model.Node, now time.Time) {
 		v.HostPorts = append(v.HostPorts, p.Shape.HostPorts...)
 		v.Stuck = v.Stuck || v.Deleting && p.keeps(now)
 	}
+	w.expected(m)
 	v.Leaving = keep(was.Leaving, v.Leaving)
 	v.Requested, v.DaemonRequested = keep(was.Requested, v.Requested), keep(was.DaemonRequested, v.DaemonRequested)
 	v.HostPorts = keep(was.HostPorts, sortPorts(v.HostPorts))
-	v.Attached = w.attached(m)
+	v.Attached = w.attached(m, now)
 	v.Devices = w.devicesOf(m)
+	w.observe(m)
 	v.Residents = w.residents(m, was.Residents, now)
 	if w.move(m, now); !v.Deleting {
 		v.Movable = m.moves.list

@@ -17,9 +17,10 @@ type Node struct {
 	Capacity     model.Resources
 	Allocatable  model.Resources
 	Ready        bool
-	Deleting     bool // has a deletion timestamp
-	DoNotDisrupt bool // carries the annotation with the value true
-	Sick         bool // has a condition that a repair policy is about
+	Deleting     bool     // has a deletion timestamp
+	DoNotDisrupt bool     // carries the annotation with the value true
+	Sick         bool     // has a condition that a repair policy is about
+	Features     []string // that its kubelet declares, sorted
 }
 
 // Claim is what decisions need of a NodeClaim.
@@ -72,6 +73,7 @@ type Pod struct {
 	Class                string              // pods of the namespace that usually live about as long have the same; "" = another pod replaces it when it ends
 	Node                 string              // it is bound to; "" = unbound
 	Nominated            string              // node that its status names on our behalf; "" = none, or by another client
+	Awaits               string              // node that its status names on behalf of another client, such as the scheduler; "" = none
 	Binding              string              // node to which the scheduler binds it, where devices are reserved for it; "" = none
 	DaemonSet            string              // namespace/name of the one that controls it; "" = none
 	Devices              []model.DeviceClaim // of a DaemonSet's pod: that its node must have devices for

@@ -5,13 +5,15 @@ package world
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"karpenter/model"
 )
 
 // usual is how many volumes of each driver nodes of a type can attach: the
 // least that any of them says. A node does not say so itself before its drivers
-// run, long after pods have been planned on it.
+// run, long after pods have been planned on it. It counts more than what the provider
+// says of the type; see lessons.
 type usual struct {
 	byType map[string]map[string]int
 	stale  bool
@@ -56,11 +58,18 @@ func (w *World) learnLimits() {
 			w.usual.byType[name] = known
 		}
 		for driver, n := range limits {
-			if n == NoVolumeLimit {
+			if n <= 0 { // no limit, or one that only this node can have
 				continue
 			}
 			if least, ok := known[driver]; !ok || n < least {
 				known[driver] = n
+			}
+		}
+	}
+	for _, some := range []map[string]map[string]int{before, w.usual.byType} {
+		for name := range some {
+			if !maps.Equal(before[name], w.usual.byType[name]) {
+				w.forget(name)
 			}
 		}
 	}
@@ -73,8 +82,8 @@ func (w *World) learnLimits() {
 
 // volumeLimits returns how many volumes of each driver the machine may attach:
 // what its drivers say, as long as it starts what is usual, else what its type
-// says.
-func (w *World) volumeLimits(m *machine) map[string]int {
+// says; none of a driver that it lacks.
+func (w *World) volumeLimits(m *machine, now time.Time) map[string]int {
 	limits := map[string]int{}
 	if t := w.typeOf(m); t != nil {
 		for _, l := range t.VolumeLimits {
@@ -88,12 +97,15 @@ func (w *World) volumeLimits(m *machine) map[string]int {
 		maps.Copy(limits, w.limits[m.node.Name])
 	}
 	maps.DeleteFunc(limits, func(_ string, n int) bool { return n == NoVolumeLimit })
+	for _, driver := range w.lacks(m, now) {
+		limits[driver] = 0
+	}
 	return limits
 }
 
 // attached returns what the machine has attached, by driver that has a limit.
-func (w *World) attached(m *machine) []model.Attached {
-	limits := w.volumeLimits(m)
+func (w *World) attached(m *machine, now time.Time) []model.Attached {
+	limits := w.volumeLimits(m, now)
 	if len(limits) == 0 {
 		return nil
 	}

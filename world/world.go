@@ -26,6 +26,9 @@ type World struct {
 	intents
 	offers
 	devices
+	lessons
+	drivers
+	features
 	usual  usual
 	listed listed
 	count  Adherence
@@ -76,6 +79,7 @@ type intents struct {
 	planned    map[string]map[string]bool // target → pod UIDs
 	boundPlans int                        // plans of pods that are bound
 	named      map[string]*pod            // those with Nominated, by UID
+	awaited    map[string]map[string]*pod // those with Awaits, by that node and key
 	bequests   map[string][][]launched    // launches for pods that have gone, by what replaces them
 	outlooks   map[string]outlook         // of claims that are not launched, by pool and demands
 	granted    map[string]int             // nodes of static pools that are about to be planned, by pool
@@ -113,11 +117,14 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 			interest: newInterest(), namespaces: map[string]map[string]string{}, unsettled: map[string]bool{}, buffers: map[string]map[string]bool{}, podGroups: map[string]*podGroup{},
 		},
 		intents: intents{
-			plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, bequests: map[string][][]launched{},
+			plans: map[string]plan{}, planned: map[string]map[string]bool{}, named: map[string]*pod{}, awaited: map[string]map[string]*pod{}, bequests: map[string][][]launched{},
 			outlooks: map[string]outlook{}, granted: map[string]int{},
 		},
-		devices: devices{published: map[string][]model.DevicePool{}},
-		offers:  offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
+		devices:  devices{published: map[string][]model.DevicePool{}},
+		lessons:  newLessons(),
+		features: features{needed: map[string]int{}, declared: map[string]declared{}},
+		drivers:  drivers{required: map[string]bool{}, missing: map[string]map[string]time.Time{}},
+		offers:   offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
 	}
 }
 
@@ -377,6 +384,7 @@ func (w *World) DeletePool(name string) {
 	defer w.mu.Unlock()
 	delete(w.pools, name)
 	delete(w.types, name)
+	delete(w.offered, name)
 	delete(w.extras, name)
 	clear(w.outlooks)
 	w.touchPool(name)
@@ -388,10 +396,11 @@ func (w *World) DeletePool(name string) {
 func (w *World) SetTypes(pool string, types []*model.InstanceType, extras ...model.Extra) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if same(w.types[pool], types) && slices.Equal(w.extras[pool], extras) {
+	if same(w.offered[pool], types) && slices.Equal(w.extras[pool], extras) {
 		return
 	}
-	w.types[pool], w.extras[pool] = types, extras
+	w.offered[pool], w.extras[pool] = types, extras
+	w.types[pool] = w.correct(pool)
 	clear(w.outlooks)
 	w.touchPool(pool)
 }

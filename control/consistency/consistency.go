@@ -50,6 +50,9 @@ type Reconciler struct {
 	Provider cloud.Provider
 	Clock    clock.PassiveClock
 	Recorder events.Recorder
+	// FewerDevices says of which drivers the node of the NodeClaim has published fewer devices than
+	// its instance type has.
+	FewerDevices func(claim string) []string
 
 	checked checks
 }
@@ -130,7 +133,7 @@ func (r *Reconciler) judge(ctx context.Context, claim *v1.NodeClaim, node *corev
 		set.SetTrue(v1.ConsistentStateFoundCondition)
 		return false
 	}
-	issues := shortages(claim, node)
+	issues := append(shortages(claim, node), r.FewerDevices(claim.Name)...)
 	if err := unreadable.Error(claim); err != nil {
 		issues = append(issues, err.Error()+"; the field is treated as if it were not set")
 	}

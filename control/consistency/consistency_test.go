@@ -16,6 +16,12 @@ func TestConsistency(t *testing.T) {
 func setup(c *controltest.Cluster) {
 	c.Reconcilers[""] = &consistency.Reconciler{
 		Client: c.Client, Provider: c.Cloud, Clock: c.Clock, Recorder: c.Recorder,
+		FewerDevices: func(claim string) []string {
+			if claim != "few" {
+				return nil
+			}
+			return []string{"expected 4 devices of driver gpu.example.com, but found 3"}
+		},
 	}
 }
 

@@ -112,6 +112,7 @@ func showPod(c convert.Converter, p world.Pod) string {
 	add(p.Static, "static")
 	add(p.Reschedulable, "reschedulable")
 	add(p.Nominated != "", "nominated to "+p.Nominated)
+	add(p.Awaits != "", "awaits "+p.Awaits)
 	add(p.Unready, "unready")
 	add(p.Resizing, "resizing")
 	add(p.Stays, "stays")

@@ -107,6 +107,7 @@ func ownerReference(pool *v1.NodePool) metav1.OwnerReference {
 // that it can become. Labels that are used for planning only are left out.
 func (c Converter) claimRequirements(l *model.Launch, labels map[string]string) model.Requirements {
 	out := l.Requirements.Without(model.FieldName, model.LabelHostname, model.LabelRegistered, model.LabelInitialized, model.LabelInstanceType, model.LabelCapacityType)
+	out = slices.DeleteFunc(out, func(r model.Requirement) bool { return strings.HasPrefix(r.Key, model.FeaturePrefix) })
 	out = out.And(c.selector(labels)...)
 	for _, listed := range []struct {
 		key    string

@@ -35,14 +35,14 @@ func parts() []part {
 		in:         func(p *corev1.Pod) any { return &p.Spec },
 		used:       "InitContainers Containers NodeSelector NodeName Affinity Tolerations Priority Overhead Resources TopologySpreadConstraints Volumes SchedulingGroup",
 		refused:    "ResourceClaims",
-		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride EvictionResponders",
+		irrelevant: "EphemeralContainers RestartPolicy TerminationGracePeriodSeconds ActiveDeadlineSeconds DNSPolicy ServiceAccountName DeprecatedServiceAccount AutomountServiceAccountToken HostNetwork HostPID HostIPC ShareProcessNamespace SecurityContext ImagePullSecrets Hostname Subdomain SchedulerName HostAliases PriorityClassName DNSConfig ReadinessGates RuntimeClassName EnableServiceLinks PreemptionPolicy SetHostnameAsFQDN OS HostUsers SchedulingGates HostnameOverride EvictionResponders", // hostUsers and hostNetwork together need a feature
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0] },
-		used:       "Resources Ports",
+		used:       "Resources Ports RestartPolicyRules VolumeMounts",
 		irrelevant: "RestartPolicy " + irrelevantOfContainers,
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.InitContainers[0] },
-		used:       "Resources RestartPolicy",
+		used:       "Resources RestartPolicy RestartPolicyRules VolumeMounts",
 		irrelevant: "Ports " + irrelevantOfContainers, // of sidecars, ports are looked at
 	}, {
 		in:         func(p *corev1.Pod) any { return &p.Spec.Containers[0].Resources },
@@ -107,7 +107,7 @@ func parts() []part {
 	}}
 }
 
-const irrelevantOfContainers = "Name Image Command Args WorkingDir EnvFrom Env ResizePolicy RestartPolicyRules VolumeMounts VolumeDevices LivenessProbe ReadinessProbe StartupProbe Lifecycle TerminationMessagePath TerminationMessagePolicy ImagePullPolicy SecurityContext Stdin StdinOnce TTY"
+const irrelevantOfContainers = "Name Image Command Args WorkingDir EnvFrom Env ResizePolicy VolumeDevices LivenessProbe ReadinessProbe StartupProbe Lifecycle TerminationMessagePath TerminationMessagePolicy ImagePullPolicy SecurityContext Stdin StdinOnce TTY"
 
 func required(p *corev1.Pod) *corev1.NodeSelector {
 	return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
@@ -228,6 +228,10 @@ func fillField(fill *randfill.Filler, field reflect.Value) {
 	}
 	if list, ok := field.Addr().Interface().(*[]string); ok { // keys are of labels the pod has
 		*list = []string{"revision"}
+		return
+	}
+	if rules, ok := field.Addr().Interface().(*[]corev1.ContainerRestartRule); ok { // others need nothing of a node
+		*rules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
 		return
 	}
 	kind := field.Type()

@@ -32,6 +32,7 @@ func (c Converter) Node(n *corev1.Node) world.Node {
 		Deleting:     n.DeletionTimestamp != nil,
 		DoNotDisrupt: n.Annotations[v1.DoNotDisruptAnnotationKey] == "true",
 		Sick:         c.Sick != nil && c.Sick(n),
+		Features:     n.Status.DeclaredFeatures,
 	}
 }
 

@@ -38,6 +38,9 @@ func (c Converter) Pod(p *corev1.Pod) world.Pod {
 		Unready:       unready(p), Stays: pods.ToleratesDisrupted(p),
 		EvictionCost: EvictionCost(p, c.DeletionCosts), Startup: startup(p),
 	}
+	if out.Nominated == "" && pods.Active(p) && !pods.DaemonSet(p) && !pods.Static(p) {
+		out.Awaits = p.Status.NominatedNodeName
+	}
 	if claimed.Binds {
 		out.Binding = p.Status.NominatedNodeName
 	}
@@ -138,10 +141,9 @@ func protection(p *corev1.Pod) pods.Protection { return pods.ProtectionOf(p, p.C
 
 // asksForNode reports whether the scheduler has found no node for the pod, so
 // that a node should be launched. DaemonSet and static pods come with their
-// node, and a pod with a nominated node waits for others to leave it, unless
-// the node is the one we have planned.
+// node.
 func asksForNode(p *corev1.Pod) bool {
-	return p.Spec.NodeName == "" && p.Status.NominatedNodeName == pods.Nominated(p) && !pods.DaemonSet(p) && !pods.Static(p) &&
+	return p.Spec.NodeName == "" && !pods.DaemonSet(p) && !pods.Static(p) &&
 		slices.ContainsFunc(p.Status.Conditions, func(k corev1.PodCondition) bool {
 			return k.Type == corev1.PodScheduled && k.Reason == corev1.PodReasonUnschedulable
 		})

@@ -58,7 +58,7 @@ func TestShapeRoundTrip(t *testing.T) {
 func snapshotOf(c convert.Converter, p *corev1.Pod) *model.Snapshot {
 	w := world.New(c.Axis, c.WellKnown())
 	known := c.Pod(p)
-	known.Pending, known.Node, known.Terminal = true, "", false
+	known.Pending, known.Node, known.Awaits, known.Terminal = true, "", "", false
 	w.SetPod(known)
 	return w.Snapshot(time.Unix(1e9, 0))
 }

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/component-helpers/nodedeclaredfeatures"
 	"k8s.io/component-helpers/resource"
 
 	v1 "karpenter/api/v1"
@@ -99,8 +101,26 @@ func (c Converter) demand(p *corev1.Pod) (s *model.Shape, unknown map[string]int
 	if p.Spec.Priority != nil {
 		s.Priority = *p.Spec.Priority
 	}
+	for _, name := range features(p) {
+		s.Selector = s.Selector.And(model.NewRequirement(model.FeaturePrefix+name, model.In, "true"))
+	}
 	return s, unknown
 }
+
+// features returns what the scheduler wants the kubelet of the pod's node to declare, sorted.
+func features(p *corev1.Pod) []string {
+	framework := nodedeclaredfeatures.DefaultFramework
+	needed, err := framework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &p.Spec, Status: &p.Status}, newest)
+	if err != nil || needed.IsEmpty() {
+		return nil
+	}
+	out, _ := framework.Unmap(needed)
+	slices.Sort(out)
+	return out
+}
+
+// newest is the version of Kubernetes whose scheduler decides which features matter.
+var newest = version.MajorMinor(1, 37)
 
 // requests returns the requests that the scheduler counts for the pod:
 // containers, init containers, sidecars, pod-level resources and overhead.

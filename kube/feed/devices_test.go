@@ -259,3 +259,29 @@ func TestTrimmedDevices(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestUpstreamsExpectations: what upstream's suite for devices expects of an autoscaler, with
+// devices on and off: no node for a pod whose claim template does not exist, which the
+// scheduler does not look at, and nodes as ever for pods without claims beside it.
+// spec 46/86.
+func TestUpstreamsExpectations(t *testing.T) {
+	for name, store := range map[string]*devices.Store{"off": nil, "on": devices.New(v1.DefaultLabels())} {
+		axis := model.NewAxis()
+		w := world.New(axis, nil)
+		c := convert.Converter{Axis: axis, Labels: v1.DefaultLabels()}
+		sink := feed.NewSink(w, c, feed.Sources{Volumes: volumes.New(c.Labels, volumes.Rules{}), Devices: store})
+		p := claiming("")
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: ptr.To("missing")}}
+		p.Status.Conditions = nil
+		sink.Set(p)
+		if s := w.Snapshot(time.Now()); len(s.Pending) != 0 {
+			t.Errorf("%s: %+v", name, s.Pending)
+		}
+		plain := claiming("")
+		plain.Name, plain.UID, plain.Spec.ResourceClaims = "plain", "plain", nil
+		sink.Set(plain)
+		if s := w.Snapshot(time.Now()); len(s.Pending) != 1 || len(s.Pending[0].Pods) != 1 || s.Pending[0].Pods[0].Name != "plain" || len(s.Pending[0].Shape.Refused) != 0 {
+			t.Errorf("%s: %+v", name, s.Pending)
+		}
+	}
+}

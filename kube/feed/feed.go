@@ -16,9 +16,11 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -242,7 +244,7 @@ func all(w *world.World, c convert.Converter, s Sources) ([]handler, *podFeed) {
 		w.AnswerSelectors(s.Devices.Answered)
 	}
 	m := &podFeed{world: w, convert: c, Sources: s, dependent: map[string]*corev1.Pod{}, blind: map[reflect.Type]bool{}}
-	return slices.Concat(handlers(w, c), optionally(podGroups(w, c)), optionally(m.selecting()), optionally(m.devices()), m.handlers()), m
+	return slices.Concat(handlers(w, c), optionally(podGroups(w, c)), optionally(drivers(w)), optionally(m.selecting()), optionally(m.devices()), m.handlers()), m
 }
 
 // optionally marks the kinds as optional.
@@ -261,6 +263,15 @@ func podGroups(w *world.World, c convert.Converter) []handler {
 		handle(&coschedulingv1alpha1.CoschedulingPodGroup{},
 			func(g *coschedulingv1alpha1.CoschedulingPodGroup) { w.SetPodGroup(c.CoschedulingPodGroup(g)) },
 			func(g *coschedulingv1alpha1.CoschedulingPodGroup) { w.DeletePodGroup(c.CoschedulingPodGroup(g).Name) }),
+	}
+}
+
+// drivers lists the handler of CSIDrivers. Earlier roles did not allow to read them.
+func drivers(w *world.World) []handler {
+	return []handler{
+		handle(&storagev1.CSIDriver{}, func(d *storagev1.CSIDriver) {
+			w.RequireDriver(d.Name, ptr.Deref(d.Spec.PreventPodSchedulingIfMissing, false))
+		}, func(d *storagev1.CSIDriver) { w.RequireDriver(d.Name, false) }),
 	}
 }
 

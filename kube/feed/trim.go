@@ -98,7 +98,7 @@ func keptSpec(s *corev1.PodSpec) corev1.PodSpec {
 		PriorityClassName:         s.PriorityClassName, Priority: s.Priority,
 		InitContainers: keptContainers(s.InitContainers), Containers: keptContainers(s.Containers),
 		Overhead: s.Overhead, Resources: s.Resources, ResourceClaims: s.ResourceClaims, SchedulingGroup: s.SchedulingGroup,
-		HostNetwork: s.HostNetwork, Volumes: keptVolumes(s.Volumes),
+		HostNetwork: s.HostNetwork, HostUsers: s.HostUsers, Volumes: keptVolumes(s.Volumes),
 		TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
 	}
 }
@@ -110,7 +110,12 @@ func keptContainers(all []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(all))
 	for i := range all {
 		k := &all[i]
-		out[i] = corev1.Container{Name: k.Name, Resources: k.Resources, RestartPolicy: k.RestartPolicy}
+		out[i] = corev1.Container{Name: k.Name, Resources: k.Resources, RestartPolicy: k.RestartPolicy, RestartPolicyRules: k.RestartPolicyRules}
+		for _, m := range k.VolumeMounts {
+			if len(m.BindMountOptions) > 0 {
+				out[i].VolumeMounts = append(out[i].VolumeMounts, m)
+			}
+		}
 		for _, port := range k.Ports {
 			if port.HostPort != 0 {
 				out[i].Ports = append(out[i].Ports, port)

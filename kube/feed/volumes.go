@@ -144,7 +144,7 @@ func (m *podFeed) renew(pods []*corev1.Pod) {
 func (m *podFeed) show(p *corev1.Pod) {
 	known := m.convert.Pod(p)
 	if m.Waits != nil {
-		m.Waits.Set(p, known.Pending)
+		m.Waits.Set(p, known.Pending && known.Awaits == "")
 	}
 	m.world.SetPod(known)
 }

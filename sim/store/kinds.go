@@ -53,6 +53,7 @@ func kinds() []served {
 		{&corev1.PersistentVolume{}, false, false},
 		{&storagev1.StorageClass{}, false, false},
 		{&storagev1.CSINode{}, false, false},
+		{&storagev1.CSIDriver{}, false, false},
 		{&storagev1.VolumeAttachment{}, false, false},
 		{&v1.NodePool{}, false, true},
 		{&v1.NodeClaim{}, false, true},

@@ -171,9 +171,22 @@ func (c *Charge) deal(s *model.Snapshot, shapes []*model.Shape) *model.Snapshot 
 	out := *s
 	became := make([]map[*model.Shape][]model.Pod, len(s.Pending))
 	order := make([][]*model.Shape, len(s.Pending))
-	for _, at := range inOrder(s.Pending, func(shape *model.Shape) bool { return gets[shape] }) {
+	pods := inOrder(s.Pending, func(shape *model.Shape) bool { return gets[shape] })
+	deals := make([]deal, len(pods))
+	doomed := map[string]bool{}
+	for again := true; again; {
+		for i, at := range pods {
+			deals[i] = d.deal(s.Pending[at[0]].Shape)
+		}
+		if again = condemn(s, pods, deals, doomed); again {
+			dead := func(at [2]int) bool { return doomed[s.Pending[at[0]].Pods[at[1]].Group] }
+			pods = append(slices.DeleteFunc(slices.Clone(pods), dead), slices.DeleteFunc(pods, func(at [2]int) bool { return !dead(at) })...)
+			d = newDealer(c.Book, s)
+		}
+	}
+	for i, at := range pods {
 		p := &s.Pending[at[0]]
-		shape := c.dealtShape(p.Shape, d.deal(p.Shape))
+		shape := c.dealtShape(p.Shape, deals[i])
 		if became[at[0]] == nil {
 			became[at[0]] = map[*model.Shape][]model.Pod{}
 		}
@@ -206,6 +219,29 @@ func (c *Charge) deal(s *model.Snapshot, shapes []*model.Shape) *model.Snapshot 
 		}
 	}
 	return &out
+}
+
+// condemn adds the PodGroups of which too few pods got devices to start, and reports whether
+// there are any. What their pods got is free for others: they come last.
+func condemn(s *model.Snapshot, pods [][2]int, deals []deal, doomed map[string]bool) bool {
+	can := map[string]int{}
+	for i := range s.Pending {
+		for j := range s.Pending[i].Pods {
+			can[s.Pending[i].Pods[j].Group]++
+		}
+	}
+	for i, at := range pods {
+		if deals[i].why != "" || deals[i].lost {
+			can[s.Pending[at[0]].Pods[at[1]].Group]--
+		}
+	}
+	found := false
+	for i := range s.Groups {
+		if g := &s.Groups[i]; !doomed[g.Name] && can[g.Name] < g.MinCount-g.Running {
+			doomed[g.Name], found = true, true
+		}
+	}
+	return found
 }
 
 // dealtShape returns what the shape becomes for pods with such a deal.

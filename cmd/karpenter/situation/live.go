@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
@@ -191,7 +192,8 @@ func forbidden(err error) bool {
 
 // Build makes the situation at the time from what the leader published and from
 // the objects that read returns. A user with the role of an older chart may not read
-// devices: then pods with ResourceClaims are rejected.
+// devices: then pods with ResourceClaims are rejected. Nor may it read CSIDrivers: then no
+// driver is required.
 func Build(p Published, now time.Time, read func(kind client.Object) ([]client.Object, error)) (scenario.Situation, error) {
 	shown := p.Offerings.Snapshot
 	if p.Rules.Devices {
@@ -202,6 +204,9 @@ func Build(p Published, now time.Time, read func(kind client.Object) ([]client.O
 	var pods []*corev1.Pod
 	kept := func(kind client.Object) ([]client.Object, error) {
 		objects, err := read(kind)
+		if _, ok := kind.(*storagev1.CSIDriver); ok && forbidden(err) {
+			return nil, nil
+		}
 		for _, o := range objects {
 			if p, ok := o.(*corev1.Pod); ok {
 				pods = append(pods, p)

@@ -349,7 +349,7 @@ func (w *wiring) claims() error {
 		},
 		func() error {
 			return (&consistency.Reconciler{
-				Client: client, Provider: w.provider, Clock: w.clock, Recorder: w.recorder,
+				Client: client, Provider: w.provider, Clock: w.clock, Recorder: w.recorder, FewerDevices: w.world.FewerDevices,
 			}).Register(w.mgr, w.many())
 		},
 		func() error {
