@@ -61,6 +61,7 @@ type region struct {
 	own               *vm.Config        // nil = nodes are AKS machines
 	managed           bool              // AKS machines, too
 	before            bool              // own are of the time before AKS machines
+	cluster           string            // its name
 	through           func(policy.Transporter) policy.Transporter
 	events, disrupted []string
 }
@@ -100,7 +101,7 @@ func newRegion(t *testing.T) *region {
 	must(t, corev1.AddToScheme(scheme))
 	clock := clocktesting.NewFakeClock(time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC))
 	r := &region{
-		t: t, clock: clock, facts: map[string]*instancetype.Facts{}, short: &shortage.Log{},
+		t: t, clock: clock, cluster: "prod", facts: map[string]*instancetype.Facts{}, short: &shortage.Log{},
 		settings: azurefake.Config{
 			Clock: clock, Subscription: "sub", ResourceGroup: "Shop", Cluster: "prod", NodeGroup: "MC_Shop_prod_eastus", Region: "eastus",
 			Pools: map[string]string{machinePool: "Machines", "system": "System"}, SKUs: skus(t),
@@ -148,7 +149,7 @@ func (r *region) restart() {
 		vms = vm.New(own)
 	}
 	r.Provider = New(Config{
-		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short, Metrics: NewMetrics(r.registry),
+		Client: r.api, Clock: r.clock, Cluster: r.cluster, Region: "eastus", Shortages: r.short, Metrics: NewMetrics(r.registry),
 		Machines: machines, VMs: vms, NewVMs: !r.before && r.own != nil,
 		Types: r.types,
 		Facts: func(size string) *instancetype.Facts { return r.facts[size] },

@@ -43,7 +43,7 @@ func (p *Provider) CheckBilling(ctx context.Context) error {
 // SweepInterfaces deletes network interfaces that belong to no virtual machine and no
 // NodeClaim. NodeClaims are read last: there was one before each network interface.
 func (p *Provider) SweepInterfaces(ctx context.Context) error {
-	unattached, err := p.config.VMs.Unattached(ctx)
+	unattached, err := p.config.VMs.Unattached(ctx, p.config.Cluster)
 	if isDenied(err) && !p.config.NewVMs {
 		return nil // this process may not see what it has never made
 	}
