@@ -209,7 +209,9 @@ func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	if !cloud.IsNotFound(err) {
 		return nil, err
 	}
-	m, err := p.launch(ctx, claim, class, choice)
+	bounded, cancel := context.WithTimeout(ctx, longestLaunch)
+	defer cancel()
+	m, err := p.launch(bounded, claim, class, choice)
 	if err == nil {
 		return m, nil
 	}
@@ -247,6 +249,10 @@ func (p *Provider) launch(ctx context.Context, claim *v1.NodeClaim, class *v1bet
 	}
 	return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("Azure has rejected %d offerings one after the other", mostAttempts)}
 }
+
+// longestLaunch is how long Azure may take to accept an instance, with all that is waited for. What
+// it has made by then is found by the next attempt.
+const longestLaunch = 10 * time.Minute
 
 // mostAttempts bounds how many offerings a call asks for.
 const mostAttempts = 20

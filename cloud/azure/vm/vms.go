@@ -77,7 +77,7 @@ type VMs struct {
 
 	reading   chan struct{} // holds something while what follows is used, and Azure may be asked
 	joins     joins
-	poolsRead time.Time
+	joinsRead time.Time
 
 	mu       sync.Mutex
 	launched map[string]launched // a short time ago, by name
@@ -174,8 +174,8 @@ func (v *VMs) made(o *order, image string) *machine.Machine {
 	}
 }
 
-// connect makes the network interface. If a pool is gone that it was to join, the pools
-// are read again, once.
+// connect makes the network interface. If something is gone that it was to join, that is read
+// again, once.
 func (v *VMs) connect(ctx context.Context, o *order) error {
 	err := v.putInterface(ctx, o)
 	if !o.joins.stale(err) {
