@@ -1110,6 +1110,23 @@ func TestVMLostAnswer(t *testing.T) {
 	}
 }
 
+// TestVMThrottled: what a launch has made stays when Azure throttles the rest, and the next one
+// goes on with it.
+func TestVMThrottled(t *testing.T) {
+	r := newOwn(t)
+	claim := r.claim("a")
+	r.azure.Fail("PUT vm", azurefake.Failure{Status: http.StatusTooManyRequests, Code: "TooManyRequests", RetryAfter: "120"})
+	if _, err := r.Create(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "TooManyRequests") {
+		t.Errorf("create: %v", err)
+	}
+	r.holds("while Azure throttles", nil, []string{"aks-a"})
+	r.launch(claim)
+	r.holds("then", []string{"aks-a"}, []string{"aks-a"})
+	if n := r.azure.Calls()["DELETE nic"]; n != 0 {
+		t.Errorf("%d network interfaces were deleted", n)
+	}
+}
+
 // TestThousandVMs launches 1,000 claims at once and tells how many calls to Azure that
 // takes, in both modes.
 func TestThousandVMs(t *testing.T) {

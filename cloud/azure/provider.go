@@ -125,9 +125,12 @@ func (p *Provider) find(ctx context.Context, of fleet, name string) (*machine.Ma
 }
 
 // isDenied reports whether Azure refuses the caller something.
-func isDenied(err error) bool {
+func isDenied(err error) bool { return hasStatus(err, http.StatusForbidden) }
+
+// hasStatus reports whether Azure has answered with the HTTP status.
+func hasStatus(err error, status int) bool {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
-	return ok && answer.StatusCode == http.StatusForbidden
+	return ok && answer.StatusCode == status
 }
 
 // fleetOf finds the instance with a provider ID. Names of AKS machines are narrower, so
@@ -214,6 +217,9 @@ func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	m, err := p.launch(bounded, claim, class, choice)
 	if err == nil {
 		return m, nil
+	}
+	if hasStatus(err, http.StatusTooManyRequests) {
+		return nil, err // the next attempt needs what there is, and fewer requests
 	}
 	if left := launches.Abandon(ctx, name); left != nil {
 		return nil, errors.Join(err, left)
