@@ -662,6 +662,32 @@ func TestBillingRepaired(t *testing.T) {
 	}
 }
 
+// TestBillingOfDeletedClaim: a virtual machine whose NodeClaim is being deleted goes on to run while
+// its node drains, and is billed.
+func TestBillingOfDeletedClaim(t *testing.T) {
+	r := newOwn(t)
+	claim := r.claim("a")
+	claim.Finalizers = []string{"karpenter.sh/termination"}
+	r.launch(claim)
+	must(t, r.api.Delete(t.Context(), claim))
+	r.clock.Step(azurefake.CreationTime)
+	must(t, r.CheckBilling(t.Context()))
+	if got := r.extended(); !slices.Equal(got, []string{"aks-a"}) {
+		t.Errorf("billed are %q", got)
+	}
+	// Nothing is to be done about one that is refused.
+	other := r.claim("b")
+	other.Finalizers = claim.Finalizers
+	r.launch(other)
+	must(t, r.api.Delete(t.Context(), other))
+	r.clock.Step(azurefake.CreationTime)
+	r.azure.Fail("PUT extension", azurefake.Failure{Status: http.StatusForbidden, Code: "AuthorizationFailed", Message: "no"})
+	must(t, r.CheckBilling(t.Context()))
+	if len(r.events) != 0 {
+		t.Errorf("events %q", r.events)
+	}
+}
+
 // TestBillingStandalone: a virtual machine of a claim without a NodePool is billed, too.
 func TestBillingStandalone(t *testing.T) {
 	r := newOwn(t)
