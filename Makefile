@@ -21,7 +21,9 @@ GOFLAGS ?=
 export GOFLAGS
 
 # Nodes are instances of a simulated AWS, and manifests those of users of EKS. With PROVIDER=kwok
-# there is no cloud: the controller makes the nodes itself.
+# there is no cloud: the controller makes the nodes itself. With PROVIDER=azure it is a simulated Azure,
+# and PROVISION_MODE=aksscriptless has the controller make the virtual machines itself.
+CLOUD = --provider $(PROVIDER) $(if $(PROVISION_MODE),--provision-mode $(PROVISION_MODE))
 EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/$(PROVIDER))
 
 .DEFAULT_GOAL := help
@@ -31,32 +33,32 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: build ## start the cluster in $(DATA), or continue with it, and show it live
-	bin/sandbox run --data $(DATA) --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
+	bin/sandbox run --data $(DATA) $(CLOUD) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
 
 try: ## no cluster at all: the commands on a recorded one and on a simulation, with the live view; SEED=7 repeats one
 	@docs/recorded/try.sh bin/karpenter-try $(SEED)
 
 demo: build ## bring up a fresh cluster, run examples/ through it, print what happened
-	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --examples $(EXAMPLES)
+	bin/sandbox demo $(CLOUD) --controller bin/karpenter --crds api/crds --examples $(EXAMPLES)
 
 demo-gpu: build ## shared GPUs, a training group, a spot interruption and missing capacity on simulated GPU instances, with prices
 	@go test ./e2e/aws -run '^TestDevices$$' -count 1 -v -timeout 15m
 
 demo-helm: build bin/helm ## the demo, with the controller installed by Helm and no other rights than its chart gives
-	bin/sandbox demo --provider $(PROVIDER) --controller bin/karpenter --helm bin/helm --examples $(EXAMPLES)
+	bin/sandbox demo $(CLOUD) --controller bin/karpenter --helm bin/helm --examples $(EXAMPLES)
 
 stress: build ## 5,000 pods from nothing to running and back, with figures
-	bin/sandbox stress --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
+	bin/sandbox stress $(CLOUD) --controller bin/karpenter --crds api/crds --manifests $(EXAMPLES)/default
 
 disrupt: build ## nodes consolidated, emptied and drifted, with figures; DISRUPT='--parts drift' is one part of it
-	bin/sandbox disrupt --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --json bin/disrupt.json $(DISRUPT)
+	bin/sandbox disrupt $(CLOUD) --controller bin/karpenter --crds api/crds --json bin/disrupt.json $(DISRUPT)
 
 size: build ## what the controller needs for 1,000 and 5,000 nodes that are there; SIZE='--idle 2m'
 	bin/sandbox size --provider kwok --controller bin/karpenter --crds api/crds --made bin/made --nodes 1000 --pods 10000 --json bin/size-1000.json $(SIZE)
 	bin/sandbox size --provider kwok --controller bin/karpenter --crds api/crds --made bin/made --nodes 5000 --pods 100000 --cores 16 --json bin/size-5000.json $(SIZE)
 
 grow: build ## what the controller needs while a cluster grows to 1,000 nodes; PODS=10000, SIZE='--idle 2m'
-	bin/sandbox size --provider $(PROVIDER) --controller bin/karpenter --crds api/crds --pods $(or $(PODS),10000) --json bin/size.json $(SIZE)
+	bin/sandbox size $(CLOUD) --controller bin/karpenter --crds api/crds --pods $(or $(PODS),10000) --json bin/size.json $(SIZE)
 
 clean-cluster: ## forget the cluster in $(DATA)
 	rm -rf $(DATA)

@@ -46,6 +46,8 @@ type region struct {
 	*Provider
 	t        *testing.T
 	azure    *azurefake.Cloud
+	settings azurefake.Config  // of azure
+	entries  []azurefake.Entry // by which it can be restored
 	api      client.Client
 	clock    *clocktesting.FakeClock
 	pool     *v1.NodePool
@@ -59,6 +61,7 @@ type region struct {
 	own               *vm.Config        // nil = nodes are AKS machines
 	managed           bool              // AKS machines, too
 	before            bool              // own are of the time before AKS machines
+	cluster           string            // its name
 	through           func(policy.Transporter) policy.Transporter
 	events, disrupted []string
 }
@@ -98,14 +101,16 @@ func newRegion(t *testing.T) *region {
 	must(t, corev1.AddToScheme(scheme))
 	clock := clocktesting.NewFakeClock(time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC))
 	r := &region{
-		t: t, clock: clock, facts: map[string]*instancetype.Facts{}, short: &shortage.Log{},
-		azure: azurefake.New(azurefake.Config{
+		t: t, clock: clock, cluster: "prod", facts: map[string]*instancetype.Facts{}, short: &shortage.Log{},
+		settings: azurefake.Config{
 			Clock: clock, Subscription: "sub", ResourceGroup: "Shop", Cluster: "prod", NodeGroup: "MC_Shop_prod_eastus", Region: "eastus",
 			Pools: map[string]string{machinePool: "Machines", "system": "System"}, SKUs: skus(t),
 			Subnets: []string{subnet, otherSubnet}, ImageVersions: []string{"202607.9.0", "202607.10.0"},
-		}),
+		},
 		api: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1.NodeClaim{}, &v1beta1.AKSNodeClass{}).Build(),
 	}
+	r.settings.Record = func(e azurefake.Entry) { r.entries = append(r.entries, e) }
+	r.azure = azurefake.New(r.settings)
 	for _, sku := range skus(t) {
 		facts, err := instancetype.NewFacts(sku, nil)
 		must(t, err)
@@ -144,7 +149,7 @@ func (r *region) restart() {
 		vms = vm.New(own)
 	}
 	r.Provider = New(Config{
-		Client: r.api, Clock: r.clock, Cluster: "prod", Region: "eastus", Shortages: r.short, Metrics: NewMetrics(r.registry),
+		Client: r.api, Clock: r.clock, Cluster: r.cluster, Region: "eastus", Shortages: r.short, Metrics: NewMetrics(r.registry),
 		Machines: machines, VMs: vms, NewVMs: !r.before && r.own != nil,
 		Types: r.types,
 		Facts: func(size string) *instancetype.Facts { return r.facts[size] },

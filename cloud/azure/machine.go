@@ -43,7 +43,7 @@ func (p *Provider) launched(claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m 
 	if tags, err := p.tags(class, claim); err == nil { // an error is Update's to tell
 		out.Annotations[v1beta1.InPlaceUpdateTagsAnnotationKey] = keys(tags)
 	}
-	if m.ID != m.VM { // it is an AKS machine
+	if !m.IsVM() {
 		out.Annotations[v1beta1.MachineResourceIDAnnotationKey] = m.ID
 	}
 	return out

@@ -12,8 +12,9 @@ import (
 	"karpenter/cloud/azure/vm"
 )
 
-// CheckBilling sees to it that AKS bills the virtual machines of all NodeClaims. If that
-// cannot be had of one, its NodeClaim goes.
+// CheckBilling sees to it that AKS bills the virtual machines of all NodeClaims, of those
+// that are being deleted, too: a drain can take long. If that cannot be had of one, its
+// NodeClaim goes.
 func (p *Provider) CheckBilling(ctx context.Context) error {
 	list := &v1.NodeClaimList{}
 	if err := p.config.Client.List(ctx, list); err != nil {
@@ -23,10 +24,7 @@ func (p *Provider) CheckBilling(ctx context.Context) error {
 	var names []string
 	for i := range list.Items {
 		claim := &list.Items[i]
-		if !claim.DeletionTimestamp.IsZero() || !cloud.Manages(p, claim.Spec.NodeClassRef) {
-			continue
-		}
-		if p.hasVM(claim) {
+		if cloud.Manages(p, claim.Spec.NodeClassRef) && p.hasVM(claim) {
 			_, name := p.fleetOf(claim.Status.ProviderID)
 			claims[name] = claim
 			names = append(names, name)
@@ -35,7 +33,9 @@ func (p *Provider) CheckBilling(ctx context.Context) error {
 	refused, err := p.config.VMs.Bill(ctx, names)
 	errs := []error{err}
 	for name, why := range refused {
-		errs = append(errs, why, p.giveUp(ctx, claims[name], why))
+		if claim := claims[name]; claim.DeletionTimestamp.IsZero() {
+			errs = append(errs, why, p.giveUp(ctx, claim, why))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -43,7 +43,7 @@ func (p *Provider) CheckBilling(ctx context.Context) error {
 // SweepInterfaces deletes network interfaces that belong to no virtual machine and no
 // NodeClaim. NodeClaims are read last: there was one before each network interface.
 func (p *Provider) SweepInterfaces(ctx context.Context) error {
-	unattached, err := p.config.VMs.Unattached(ctx)
+	unattached, err := p.config.VMs.Unattached(ctx, p.config.Cluster)
 	if isDenied(err) && !p.config.NewVMs {
 		return nil // this process may not see what it has never made
 	}

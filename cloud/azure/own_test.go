@@ -351,7 +351,7 @@ func TestModeChanges(t *testing.T) {
 	}
 }
 
-// TestStalePools covers spec 71/70.
+// TestStalePools covers spec 71/70. A security group that is another one now is found, too.
 func TestStalePools(t *testing.T) {
 	r := newOwn(t)
 	r.launch(r.claim("a"))
@@ -366,6 +366,11 @@ func TestStalePools(t *testing.T) {
 	pools := r.azure.Interfaces()["aks-b"].Properties.IPConfigurations[0].Properties.LoadBalancerBackendAddressPools
 	if len(pools) != 1 || !strings.HasSuffix(*pools[0].ID, "/loadBalancers/kubernetes/backendAddressPools/new") {
 		t.Errorf("%d pools", len(pools))
+	}
+	r.azure.SecurityGroups("aks-agentpool-87654321-nsg")
+	r.launch(r.claim("e"))
+	if group := r.azure.Interfaces()["aks-e"].Properties.NetworkSecurityGroup; !strings.HasSuffix(*group.ID, "/aks-agentpool-87654321-nsg") {
+		t.Errorf("the security group is %s", *group.ID)
 	}
 	r.own.Subnet = network + "gone"
 	r.restart()
@@ -657,6 +662,32 @@ func TestBillingRepaired(t *testing.T) {
 	}
 }
 
+// TestBillingOfDeletedClaim: a virtual machine whose NodeClaim is being deleted goes on to run while
+// its node drains, and is billed.
+func TestBillingOfDeletedClaim(t *testing.T) {
+	r := newOwn(t)
+	claim := r.claim("a")
+	claim.Finalizers = []string{"karpenter.sh/termination"}
+	r.launch(claim)
+	must(t, r.api.Delete(t.Context(), claim))
+	r.clock.Step(azurefake.CreationTime)
+	must(t, r.CheckBilling(t.Context()))
+	if got := r.extended(); !slices.Equal(got, []string{"aks-a"}) {
+		t.Errorf("billed are %q", got)
+	}
+	// Nothing is to be done about one that is refused.
+	other := r.claim("b")
+	other.Finalizers = claim.Finalizers
+	r.launch(other)
+	must(t, r.api.Delete(t.Context(), other))
+	r.clock.Step(azurefake.CreationTime)
+	r.azure.Fail("PUT extension", azurefake.Failure{Status: http.StatusForbidden, Code: "AuthorizationFailed", Message: "no"})
+	must(t, r.CheckBilling(t.Context()))
+	if len(r.events) != 0 {
+		t.Errorf("events %q", r.events)
+	}
+}
+
 // TestBillingStandalone: a virtual machine of a claim without a NodePool is billed, too.
 func TestBillingStandalone(t *testing.T) {
 	r := newOwn(t)
@@ -755,6 +786,7 @@ func TestGraph(t *testing.T) {
 		if !reflect.DeepEqual(m, got) || want[m.ProviderID] == nil {
 			t.Errorf("listed %+v\ngot    %+v", m, got)
 		}
+		delete(want, m.ProviderID) // once
 	}
 	r.azure.Fail("POST resources", slices.Repeat([]azurefake.Failure{{Status: http.StatusBadRequest, Code: "BadRequest"}}, 2)...)
 	if _, err := r.List(t.Context()); err == nil {
@@ -1101,6 +1133,23 @@ func TestVMLostAnswer(t *testing.T) {
 		r.azure.FailAfter(call, azurefake.Failure{Status: http.StatusBadGateway, Code: "BadGateway", Message: "lost"})
 		r.launch(r.claim("a"))
 		r.holds(call, []string{"aks-a"}, []string{"aks-a"})
+	}
+}
+
+// TestVMThrottled: what a launch has made stays when Azure throttles the rest, and the next one
+// goes on with it.
+func TestVMThrottled(t *testing.T) {
+	r := newOwn(t)
+	claim := r.claim("a")
+	r.azure.Fail("PUT vm", azurefake.Failure{Status: http.StatusTooManyRequests, Code: "TooManyRequests", RetryAfter: "120"})
+	if _, err := r.Create(t.Context(), claim); err == nil || !strings.Contains(err.Error(), "TooManyRequests") {
+		t.Errorf("create: %v", err)
+	}
+	r.holds("while Azure throttles", nil, []string{"aks-a"})
+	r.launch(claim)
+	r.holds("then", []string{"aks-a"}, []string{"aks-a"})
+	if n := r.azure.Calls()["DELETE nic"]; n != 0 {
+		t.Errorf("%d network interfaces were deleted", n)
 	}
 }
 

@@ -125,9 +125,12 @@ func (p *Provider) find(ctx context.Context, of fleet, name string) (*machine.Ma
 }
 
 // isDenied reports whether Azure refuses the caller something.
-func isDenied(err error) bool {
+func isDenied(err error) bool { return hasStatus(err, http.StatusForbidden) }
+
+// hasStatus reports whether Azure has answered with the HTTP status.
+func hasStatus(err error, status int) bool {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
-	return ok && answer.StatusCode == http.StatusForbidden
+	return ok && answer.StatusCode == status
 }
 
 // fleetOf finds the instance with a provider ID. Names of AKS machines are narrower, so
@@ -209,9 +212,14 @@ func (p *Provider) create(ctx context.Context, claim *v1.NodeClaim) (*cloud.Mach
 	if !cloud.IsNotFound(err) {
 		return nil, err
 	}
-	m, err := p.launch(ctx, claim, class, choice)
+	bounded, cancel := context.WithTimeout(ctx, longestLaunch)
+	defer cancel()
+	m, err := p.launch(bounded, claim, class, choice)
 	if err == nil {
 		return m, nil
+	}
+	if hasStatus(err, http.StatusTooManyRequests) {
+		return nil, err // the next attempt needs what there is, and fewer requests
 	}
 	if left := launches.Abandon(ctx, name); left != nil {
 		return nil, errors.Join(err, left)
@@ -248,6 +256,10 @@ func (p *Provider) launch(ctx context.Context, claim *v1.NodeClaim, class *v1bet
 	return nil, &cloud.InsufficientCapacityError{Err: fmt.Errorf("Azure has rejected %d offerings one after the other", mostAttempts)}
 }
 
+// longestLaunch is how long Azure may take to accept an instance, with all that is waited for. What
+// it has made by then is found by the next attempt.
+const longestLaunch = 10 * time.Minute
+
 // mostAttempts bounds how many offerings a call asks for.
 const mostAttempts = 20
 
@@ -283,6 +295,9 @@ func (p *Provider) attempt(ctx context.Context, claim *v1.NodeClaim, class *v1be
 	if exists := (*machine.ExistsError)(nil); errors.As(err, &exists) {
 		if launched, err = launches.Get(ctx, exists.Name); err == nil {
 			m, err = p.adopt(ctx, claim, class, launched)
+		}
+		if cloud.IsNotFound(err) { // it is of AKS, or gone meanwhile
+			err = &cloud.CreateError{Reason: taken, Message: exists.Error() + ", and is not Karpenter's", Err: exists}
 		}
 		return m, false, err
 	}
@@ -347,13 +362,35 @@ func (p *Provider) tags(class *v1beta1.AKSNodeClass, claim *v1.NodeClaim) (map[s
 	return launch.Tags(p.config.Tags, class, claim, p.config.Cluster, 1)
 }
 
-// adopt takes a machine that exists for the claim's, if it was launched for it.
-func (p *Provider) adopt(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m *machine.Machine) (*cloud.Machine, error) {
+// taken is the reason of a launch whose name an instance has that is not the claim's.
+const taken = "InstanceNameTaken"
+
+// ofAnother returns why the instance, which has the name of the claim's, was not launched
+// for it by this cluster, or nil. Nothing may be done to such an instance.
+func (p *Provider) ofAnother(m *machine.Machine, claim *v1.NodeClaim) error {
+	why, cluster := "", m.Tags[v1beta1.ClusterTagKey]
 	switch {
 	case m.Claim == "":
-		return nil, fmt.Errorf("instance %s exists and has no tag %s, so it is not taken for NodeClaim %s", m.Name, v1beta1.MachineNodeClaimTagKey, claim.Name)
+		why = "it has no tag " + v1beta1.MachineNodeClaimTagKey
 	case m.Claim != claim.Name:
-		return nil, fmt.Errorf("instance %s exists and belongs to NodeClaim %s, not to %s", m.Name, m.Claim, claim.Name)
+		why = "it belongs to NodeClaim " + m.Claim
+	case m.IsVM() && cluster == "":
+		why = "it has no tag " + v1beta1.ClusterTagKey
+	case m.IsVM() && cluster != p.config.Cluster:
+		why = fmt.Sprintf("its tag %s is %s, not %s", v1beta1.ClusterTagKey, cluster, p.config.Cluster)
+	default:
+		return nil
+	}
+	err := fmt.Errorf("instance %s exists and is not of NodeClaim %s: %s; it is neither used nor deleted. Delete it yourself, or delete the NodeClaim: the next one has another name", m.ID, claim.Name, why)
+	return &cloud.CreateError{Reason: taken, Message: err.Error(), Err: err}
+}
+
+// adopt takes a machine that exists for the claim's, if it was launched for it.
+func (p *Provider) adopt(ctx context.Context, claim *v1.NodeClaim, class *v1beta1.AKSNodeClass, m *machine.Machine) (*cloud.Machine, error) {
+	if err := p.ofAnother(m, claim); err != nil {
+		return nil, err
+	}
+	switch {
 	case m.State == machine.Deleting || m.Gone:
 		return nil, fmt.Errorf("instance %s of NodeClaim %s is being deleted", m.Name, claim.Name)
 	case m.State == machine.Failed:
@@ -378,7 +415,7 @@ func (p *Provider) failed(ctx context.Context, m *machine.Machine, claim *v1.Nod
 	p.note(attempt.Size, verdict)
 	err := verdict.Err(fmt.Errorf("instance %s: %s: %s", m.Name, cause.Code, cause.Text))
 	of := fleet(p.config.Machines)
-	if strings.EqualFold(m.ID, m.VM) { // an AKS machine is something beside its virtual machine
+	if m.IsVM() {
 		of = p.config.VMs
 	}
 	if gone := of.Delete(ctx, m.Name); gone != nil && !cloud.IsNotFound(gone) {
@@ -436,16 +473,16 @@ func (p *Provider) machineOf(ctx context.Context, claim *v1.NodeClaim) (fleet, *
 			continue // nothing can have been launched
 		}
 		m, err := p.find(ctx, f, name)
-		switch {
-		case err == nil && m.Claim == claim.Name:
-			return f, m, nil
-		case err == nil:
-			none = &cloud.NotFoundError{Err: fmt.Errorf("instance %s belongs to NodeClaim %q, not to %s", name, m.Claim, claim.Name)}
-		case !cloud.IsNotFound(err):
-			return nil, nil, err
-		default:
-			none = err
+		if err == nil {
+			if err = p.ofAnother(m, claim); err == nil {
+				return f, m, nil
+			}
+			err = &cloud.NotFoundError{Err: err}
 		}
+		if !cloud.IsNotFound(err) {
+			return nil, nil, err
+		}
+		none = err
 	}
 	return nil, nil, none
 }
@@ -499,10 +536,19 @@ func (p *Provider) List(ctx context.Context) ([]*cloud.Machine, error) {
 	if claims, err = p.claims(ctx); err != nil { // those that were launched meanwhile
 		return nil, err
 	}
-	// Without its virtual machine, a machine is gone to its claim. It is listed
-	// again when the claim is gone, too, so that it is collected.
+	recorded := map[string]bool{}
+	for _, claim := range claims {
+		recorded[strings.ToLower(claim.Status.ProviderID)] = true
+	}
 	all = slices.DeleteFunc(all, func(m *machine.Machine) bool {
-		return m.Gone && claims[m.Claim] != nil
+		// Without its virtual machine, a machine is gone to its claim. It is listed
+		// again when the claim is gone, too, so that it is collected.
+		if m.Gone && claims[m.Claim] != nil {
+			return true
+		}
+		// Another cluster collects its own.
+		cluster := m.Tags[v1beta1.ClusterTagKey]
+		return m.IsVM() && cluster != "" && cluster != p.config.Cluster && !recorded[strings.ToLower(machine.ProviderID(m.VM))]
 	})
 	return p.listed(ctx, all, claims), nil
 }

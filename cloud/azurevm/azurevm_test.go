@@ -4,11 +4,14 @@ package azurevm_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"karpenter/cloud/azurevm"
+	"karpenter/model"
 )
 
 func sizes(t *testing.T) []azurevm.Size {
@@ -166,5 +169,21 @@ func TestStaticPrices(t *testing.T) {
 	}
 	if len(poland.Spot) != 849 {
 		t.Errorf("%d spot prices of polandcentral", len(poland.Spot))
+	}
+}
+
+// TestDiskPricesInDocs: users see the prices that no one has compared with Azure's.
+func TestDiskPricesInDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/azure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size, gib := range map[string]int64{"32": 32, "64": 64, "128": 128, "256": 256, "512": 512, "1,024": 1024, "2,048": 2048} {
+		month := func(premium bool) float64 {
+			return float64(azurevm.OSDiskPrice(gib, premium)) / float64(model.Dollar) * 730
+		}
+		if row := fmt.Sprintf("| %s GiB | %.2f | %.2f |\n", size, month(true), month(false)); !strings.Contains(string(text), row) {
+			t.Errorf("docs/azure.md has no row %q", row)
+		}
 	}
 }

@@ -11,8 +11,8 @@ type tier struct {
 }
 
 // tiers are list prices of locally redundant managed disks in East US, written from
-// memory in 2026 and not compared with a price list. They stand for all regions:
-// elsewhere disks cost up to some tenths more.
+// memory in November 2026 and not compared with a price list. They stand for all
+// regions, though disks cost more in some. docs/azure.md shows them.
 func tiers() []tier {
 	return []tier{
 		{32, 5.28, 2.40}, {64, 10.21, 4.80}, {128, 19.71, 9.60}, {256, 38.01, 19.20}, {512, 73.22, 38.40}, {1024, 135.17, 76.80}, {2048, 259.05, 153.60},

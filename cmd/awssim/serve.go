@@ -27,6 +27,7 @@ import (
 	"karpenter/cloud/aws/awsfake"
 	"karpenter/cloud/aws/awsfake/boot"
 	"karpenter/cloud/aws/awsfake/wire"
+	"karpenter/internal/journal"
 )
 
 // run serves the account and boots its instances until ctx is done.
@@ -108,7 +109,14 @@ func (o *options) open(log *slog.Logger) (*awsfake.AWS, error) {
 	if o.journal == "" {
 		return awsfake.New(o.account())
 	}
-	return openAccount(o.account(), o.journal, log)
+	return journal.Open(o.journal, log, func(past []awsfake.Entry, record func(awsfake.Entry)) (*awsfake.AWS, error) {
+		config := o.account()
+		config.Record = record
+		if len(past) == 0 {
+			return awsfake.New(config)
+		}
+		return awsfake.Restore(config, past)
+	})
 }
 
 func (o *options) account() awsfake.Config {

@@ -14,6 +14,8 @@
 // virtual machine away, as Azure does with spot; /preempt?node=NODE announces that
 // first, and does it after 30 seconds.
 //
+// With --journal the subscription survives a restart.
+//
 // Standard output carries one line when it is of use, `ready url=URL`; all else is
 // on standard error. SIGINT and SIGTERM end it, exit code 0.
 package main
@@ -35,6 +37,7 @@ type options struct {
 	listen, kubeconfig, directory string
 	region, subscription, cluster string
 	group, nodeGroup, pool        string
+	journal                       string
 	creation, deletion, every     time.Duration
 	memoryOverhead                float64
 }
@@ -62,6 +65,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.group, "resource-group", "sandbox", "its resource group")
 	flags.StringVar(&o.nodeGroup, "node-resource-group", "MC_sandbox", "that of its nodes")
 	flags.StringVar(&o.pool, "pool", "machines", "its agent pool for the AKS Machine API")
+	flags.StringVar(&o.journal, "journal", "", "file that keeps the subscription: azuresim continues with the subscription in the file, if there is one (default: each run has a new one)")
 	flags.DurationVar(&o.creation, "create-delay", 4*time.Second, "from the request for a machine until it runs")
 	flags.DurationVar(&o.deletion, "delete-delay", 3*time.Second, "from the end of a machine until it is gone")
 	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "how often the state is looked at")

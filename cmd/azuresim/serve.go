@@ -36,6 +36,7 @@ import (
 	"karpenter/cloud/azure/azurefake/boot"
 	"karpenter/cloud/azure/instancetype"
 	"karpenter/cloud/azurevm"
+	"karpenter/internal/journal"
 )
 
 // secret is what who wants a token must send in the header X-IDENTITY-HEADER.
@@ -47,7 +48,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	azure, err := o.cloud()
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	azure, err := o.cloud(log)
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		group.Go(func() error {
 			return boot.Run(ctx, boot.Config{
 				Azure: azure, Kube: kube, Server: server, Region: o.region, Every: o.every, Overhead: o.memoryOverhead, Clock: clock.RealClock{},
-				Log: slog.New(slog.NewTextHandler(stderr, nil)),
+				Log: log,
 			})
 		})
 	}
@@ -80,8 +82,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return group.Wait()
 }
 
-// cloud makes the subscription.
-func (o *options) cloud() (*azurefake.Cloud, error) {
+// cloud makes the subscription, or continues with that of the journal.
+func (o *options) cloud(log *slog.Logger) (*azurefake.Cloud, error) {
 	sizes, err := azurevm.Sizes()
 	if err != nil {
 		return nil, err
@@ -94,14 +96,19 @@ func (o *options) cloud() (*azurefake.Cloud, error) {
 	if len(skus) == 0 {
 		return nil, fmt.Errorf("--region %s: the sizes are known of %v", o.region, azurevm.Regions(sizes))
 	}
-	azure := azurefake.New(azurefake.Config{
+	config := azurefake.Config{
 		Clock: clock.RealClock{}, Subscription: o.subscription, ResourceGroup: o.group, Cluster: o.cluster, NodeGroup: o.nodeGroup, Region: o.region,
 		Pools: map[string]string{o.pool: "Machines"}, SKUs: skus, Subnets: []string{o.subnet()},
 		ImageVersions: []string{"202607.9.0", "202607.10.0"}, Creation: o.creation, Deletion: o.deletion, Prices: prices,
+		SecurityGroups: []string{"aks-agentpool-12345678-nsg"}, Balancers: map[string][]azurefake.BackendPool{"kubernetes": {{Name: "aksOutboundBackendPool"}}},
+	}
+	if o.journal == "" {
+		return azurefake.New(config), nil
+	}
+	return journal.Open(o.journal, log, func(past []azurefake.Entry, record func(azurefake.Entry)) (*azurefake.Cloud, error) {
+		config.Record = record
+		return azurefake.Restore(config, past)
 	})
-	azure.SecurityGroups("aks-agentpool-12345678-nsg")
-	azure.Balance("kubernetes", azurefake.BackendPool{Name: "aksOutboundBackendPool"})
-	return azure, nil
 }
 
 // subnet is the ARM ID of the cluster's only subnet.

@@ -159,7 +159,8 @@ func machines(nodes map[string]node, claims map[string]claim) []Machine {
 		all = append(all, machineOf(&c, n, found))
 	}
 	for name, n := range nodes {
-		if !joined[name] {
+		// A node of a pool that no one has given its provider id yet is that of a claim.
+		if !joined[name] && (n.pool == "" || n.providerID != "") {
 			all = append(all, loneMachine(n))
 		}
 	}

@@ -88,6 +88,22 @@ func TestInstanceLife(t *testing.T) {
 	}
 }
 
+// TestNodesWithoutProviderID: kubelets of Azure register Nodes that the cloud's controller completes a little later. Until
+// then they are counted with their claims, once.
+func TestNodesWithoutProviderID(t *testing.T) {
+	l, _ := newTestLedger()
+	l.putPool(Pool{Name: "general", Ready: true})
+	l.putClaim(readClaim(claimObject("c1", "azure://vm")))
+	l.putNode(readNode(nodeObject("aks-c1", "", "aks-c1", corev1.ConditionFalse)))
+	if got, want := describe(l.view()), "c1 booting, node , $0.50/h, 1 bought, used cpu 4"; got != want || len(l.view().Machines) != 1 {
+		t.Errorf("registered: %s; want %s", got, want)
+	}
+	l.putNode(readNode(nodeObject("aks-c1", "azure://vm", "aks-c1", corev1.ConditionTrue)))
+	if got, want := describe(l.view()), "c1 ready, node aks-c1, $0.50/h, 1 bought, used cpu 4"; got != want {
+		t.Errorf("completed: %s; want %s", got, want)
+	}
+}
+
 func describe(v View) string {
 	bought := 0
 	for _, p := range v.Bought {

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"karpenter/sandbox/process"
 )
 
@@ -26,10 +28,15 @@ const (
 	azurePool         = "machines"
 )
 
-// startAzure starts the simulated Azure, whose machines join the cluster, and returns what the controller must know. Its
-// machines are not kept: those of a cluster that is continued are gone, and their nodes follow.
+// startAzure starts the simulated Azure, whose machines join the cluster, and returns what the controller must know. The
+// subscription is kept in the cluster's folder, so that a cluster that is continued has its machines.
 func (s *Session) startAzure(ctx context.Context, options *Options) ([]string, error) {
 	fmt.Fprintln(options.Report, "sandbox: starting the simulated Azure")
+	if options.Helm == "" {
+		if err := s.ApplyAbsent(ctx, bootstrapRights()); err != nil {
+			return nil, fmt.Errorf("give nodes the right to join: %w", err)
+		}
+	}
 	free, err := freePorts()
 	if err != nil {
 		return nil, err
@@ -41,7 +48,8 @@ func (s *Session) startAzure(ctx context.Context, options *Options) ([]string, e
 	}
 	if err := s.startSimulator(options, AzureSimulatorName,
 		"--listen", address, "--kubeconfig", s.Kubeconfig(), "--directory", directory, "--region", azureRegion, "--subscription", azureSubscription,
-		"--cluster-name", ClusterName, "--resource-group", ClusterName, "--node-resource-group", azureNodeGroup, "--pool", azurePool); err != nil {
+		"--cluster-name", ClusterName, "--resource-group", ClusterName, "--node-resource-group", azureNodeGroup, "--pool", azurePool,
+		"--journal", filepath.Join(s.dir, "azuresim.journal")); err != nil {
 		return nil, err
 	}
 	environment := filepath.Join(directory, "cloud.json")
@@ -58,12 +66,28 @@ func (s *Session) startAzure(ctx context.Context, options *Options) ([]string, e
 	return []string{
 		"CLOUD_PROVIDER=" + Azure, "CLUSTER_NAME=" + ClusterName, "CLUSTER_ENDPOINT=" + s.config.Host, "LOCATION=" + azureRegion,
 		"AZURE_SUBSCRIPTION_ID=" + azureSubscription, "ARM_RESOURCE_GROUP=" + ClusterName, "AZURE_NODE_RESOURCE_GROUP=" + azureNodeGroup,
-		"PROVISION_MODE=aksmachineapi", "AKS_MACHINES_POOL_NAME=" + azurePool, "SIG_SUBSCRIPTION_ID=" + azureSubscription,
+		"PROVISION_MODE=" + options.ProvisionMode, "AKS_MACHINES_POOL_NAME=" + azurePool, "SIG_SUBSCRIPTION_ID=" + azureSubscription,
+		// A cluster can be continued in the other mode.
+		"MANAGE_EXISTING_AKS_MACHINES=true", "SSH_PUBLIC_KEY=ssh-rsa AAAA",
 		"VNET_SUBNET_ID=/subscriptions/" + azureSubscription + "/resourceGroups/" + azureNodeGroup +
 			"/providers/Microsoft.Network/virtualNetworks/aks-vnet-12345678/subnets/aks-subnet",
 		"SSL_CERT_FILE=" + filepath.Join(directory, "ca.crt"), "AZURE_ENVIRONMENT_FILEPATH=" + environment,
 		"IDENTITY_ENDPOINT=" + s.simulatorURL + "/identity", "IDENTITY_HEADER=" + AzureSimulatorName,
 	}, nil
+}
+
+// bootstrapRights are what the chart gives to those who come with a bootstrap token of the controller: they may ask for the
+// certificate of a kubelet, and get it.
+func bootstrapRights() []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for name, role := range map[string]string{"bootstrap": "system:node-bootstrapper", "approve": "system:certificates.k8s.io:certificatesigningrequests:nodeclient"} {
+		out = append(out, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": release + "-node-" + name},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:bootstrappers:karpenter"}},
+		}})
+	}
+	return out
 }
 
 // awaitEnvironment waits until the simulated Azure has written how it is reached, which is when it answers. It polls, as

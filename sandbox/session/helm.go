@@ -51,7 +51,7 @@ func (s *Session) helm(ctx context.Context, options *Options, name string, value
 func (s *Session) installChart(ctx context.Context, options *Options) ([]string, error) {
 	err := s.helm(ctx, options, release,
 		"replicas=0", "settings.cloudProvider="+options.Provider, "settings.clusterName="+ClusterName,
-		"settings.interruptionQueue="+ClusterName, "settings.clusterEndpoint="+s.config.Host,
+		"settings.interruptionQueue="+ClusterName, "settings.clusterEndpoint="+s.config.Host, "settings.azure.provisionMode="+options.ProvisionMode,
 		fmt.Sprintf("controller.metrics.port=%d", s.ports.metrics), fmt.Sprintf("controller.healthProbe.port=%d", s.ports.health),
 		"controller.resources.requests.cpu=1", "controller.resources.requests.memory=1Gi",
 		"controller.resources.limits.cpu=1", "controller.resources.limits.memory=1Gi")

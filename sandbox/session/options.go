@@ -8,6 +8,7 @@
 //	instance-types.json  what the simulated cloud offers (KWOK)
 //	awssim.journal       the account of the simulated AWS
 //	azure/               the certificate and the endpoints of the simulated Azure
+//	azuresim.journal     its subscription
 //	logs/awssim.log      what the simulated AWS says
 //	pids/awssim          its process id
 //	logs/karpenter.log   what the controller says
@@ -25,6 +26,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"karpenter/sandbox/controlplane"
@@ -45,6 +47,13 @@ const (
 	KWOK  = "kwok"  // the provider without instances
 )
 
+// Provision modes of the provider Azure.
+const (
+	MachineMode      = "aksmachineapi"            // AKS makes nodes
+	MachineBatchMode = "aksmachineapiheaderbatch" // several by one request
+	VMMode           = "aksscriptless"            // the controller makes virtual machines, which join by themselves
+)
+
 // Options says what to bring up.
 type Options struct {
 	// ControlPlane is the cluster; its Kubelets must be set, or no instance ever boots.
@@ -53,6 +62,9 @@ type Options struct {
 	Controller string
 	// Provider is AWS, Azure or KWOK; default AWS.
 	Provider string
+	// ProvisionMode is how nodes are made with the provider Azure, as PROVISION_MODE says it to the controller; default
+	// MachineMode.
+	ProvisionMode string
 	// Simulator is the simulated cloud's executable, for the providers AWS and Azure; default awssim or azuresim beside
 	// Controller.
 	Simulator string
@@ -79,6 +91,7 @@ type Options struct {
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Controller, "controller", "bin/karpenter", "the autoscaler's executable")
 	flags.StringVar(&o.Provider, "provider", AWS, "which cloud launches instances: "+AWS+", on a simulated AWS, "+Azure+", on a simulated Azure, or "+KWOK)
+	flags.StringVar(&o.ProvisionMode, "provision-mode", "", "with --provider "+Azure+" how nodes are made: "+MachineMode+", "+MachineBatchMode+" or "+VMMode+" (default: "+MachineMode+")")
 	flags.StringVar(&o.Simulator, "simulator", "", "the simulated cloud's executable (default: "+SimulatorName+" or "+AzureSimulatorName+" beside the autoscaler)")
 	flags.StringVar(&o.CRDs, "crds", "api/crds", "manifest or folder of the autoscaler's CustomResourceDefinitions")
 	flags.StringVar(&o.Helm, "helm", "", "Helm's executable: the autoscaler is installed with it, and has the rights of its chart only")
@@ -106,6 +119,9 @@ func (o *Options) complete() error {
 	if !known {
 		return fmt.Errorf("--provider %s: there are %s, %s and %s", o.Provider, AWS, Azure, KWOK)
 	}
+	if err := o.completeMode(); err != nil {
+		return err
+	}
 	if simulator != "" {
 		o.Simulator = cmp.Or(o.Simulator, filepath.Join(filepath.Dir(o.Controller), simulator))
 		if o.Simulator, err = executable(o.Simulator, "./cmd/"+simulator); err != nil {
@@ -126,6 +142,20 @@ func (o *Options) complete() error {
 		o.Report = io.Discard
 	}
 	o.ControlPlane.Report = o.Report
+	return nil
+}
+
+func (o *Options) completeMode() error {
+	modes := []string{MachineMode, MachineBatchMode, VMMode}
+	switch {
+	case o.Provider != Azure && o.ProvisionMode != "":
+		return fmt.Errorf("--provision-mode %s: only --provider %s has modes", o.ProvisionMode, Azure)
+	case o.Provider == Azure:
+		o.ProvisionMode = cmp.Or(o.ProvisionMode, MachineMode)
+		if !slices.Contains(modes, o.ProvisionMode) {
+			return fmt.Errorf("--provision-mode %s: there are %s", o.ProvisionMode, strings.Join(modes, ", "))
+		}
+	}
 	return nil
 }
 

@@ -58,6 +58,8 @@ func TestMistakesAreFoundEarly(t *testing.T) {
 		{"no CRDs", Options{Controller: controller, Provider: KWOK, CRDs: empty}, "no manifests"},
 		{"no manifests", Options{Controller: controller, Provider: KWOK, CRDs: "../../api/crds", Manifests: []string{"nowhere"}}, "nowhere"},
 		{"no such provider", Options{Controller: controller, Provider: "gcp"}, "there are aws, azure and kwok"},
+		{"no modes", Options{Controller: controller, Provider: KWOK, ProvisionMode: VMMode}, "only --provider azure"},
+		{"no such mode", Options{Controller: controller, Provider: Azure, ProvisionMode: "vm"}, "there are aksmachineapi, aksmachineapiheaderbatch, aksscriptless"},
 		{"no simulated AWS", Options{Controller: controller}, "awssim ./cmd/awssim"},
 		{"no Helm", Options{Controller: controller, Provider: KWOK, Helm: "nowhere/helm"}, "go build -o nowhere/helm helm.sh/helm"},
 		{"no folder", Options{Controller: controller, Provider: KWOK, CRDs: "../../api/crds"}, "--data"},

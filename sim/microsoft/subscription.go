@@ -183,6 +183,7 @@ func (kubernetes) ServerVersion() (*version.Info, error) {
 func (s *Subscription) Provider(ctx context.Context, d sim.Door, supplies wiring.Supplies) (wiring.Provider, error) {
 	options := s.Azure.Options()
 	options.Transport = door{options.Transport, d, s}
+	options.PerRetryPolicies = client.Options(options.Cloud, "", nil).PerRetryPolicies
 	options.Retry.RetryDelay = -1 // without the chance that is in longer ones
 	services, err := client.New(identity, s.Azure.Credential(), options)
 	if err != nil {

@@ -96,6 +96,9 @@ func (c *Cloud) serveLocked(r *http.Request) (int, map[string]string, any, *prob
 		return 0, nil, nil, refuse(http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version '%s' is invalid.", got)
 	}
 	c.calls[operation]++
+	if changes(r) {
+		defer func(at time.Time) { c.recordLocked(entry(r, body, at)) }(c.config.Clock.Now())
+	}
 	if f := next(c.failures, operation); f != nil {
 		return 0, nil, nil, f
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ import (
 	"karpenter/cloud/azurevm"
 )
 
-// Config describes a Cloud. Everything is required.
+// Config describes a Cloud. Everything is required but what says otherwise.
 type Config struct {
 	Clock         clock.PassiveClock
 	Subscription  string
@@ -36,9 +37,16 @@ type Config struct {
 	// ImageVersions are those of every image in AKS' galleries. May be nil.
 	ImageVersions []string
 	Prices        azurevm.Prices // of the price list
+	// SecurityGroups and Balancers are what there is beside the nodes, as their methods set it.
+	// May be nil.
+	SecurityGroups []string
+	Balancers      map[string][]BackendPool
 	// Creation and Deletion are how long those of machines take; 0 = CreationTime and
 	// DeletionTime.
 	Creation, Deletion time.Duration
+	// Record is told of everything that changes the Cloud, one after the other; see Restore.
+	// May be nil.
+	Record func(Entry)
 }
 
 // Cloud is Azure in memory. Safe for concurrent use.
@@ -77,11 +85,15 @@ const (
 func New(c Config) *Cloud {
 	c.Pools = maps.Clone(c.Pools)
 	c.Creation, c.Deletion = cmp.Or(c.Creation, CreationTime), cmp.Or(c.Deletion, DeletionTime)
-	return &Cloud{
-		config: c, machines: map[string]*machine{}, operations: map[string]*operation{}, stock: map[Place]int{},
+	out := &Cloud{
+		config: c, groups: c.SecurityGroups, machines: map[string]*machine{}, operations: map[string]*operation{}, stock: map[Place]int{},
 		vms: map[string]*virtualMachine{}, nics: map[string]*networkInterface{}, free: map[string]int{}, scripts: map[Place]Refusal{}, quotas: map[string]int64{}, failures: map[string][]Failure{}, lost: map[string][]Failure{}, calls: map[string]int{},
 		pageSize: 100,
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Balancers)) {
+		out.balancers = append(out.balancers, balancer{name, c.Balancers[name]})
+	}
+	return out
 }
 
 // Calls returns how often each operation was called, such as "PUT machine".

@@ -4,7 +4,9 @@ package azurefake
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"slices"
@@ -113,12 +115,21 @@ func (c *Cloud) query(r *request) (int, map[string]string, any, *problem) {
 	if asked.Subscriptions[0] != c.config.Subscription {
 		rows = nil
 	}
+	ordered := false
 	for _, part := range parts[1:] {
+		if strings.TrimSpace(part) == "order by id asc" {
+			ordered = true
+			slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(fmt.Sprint(a.columns["id"]), fmt.Sprint(b.columns["id"])) })
+			continue
+		}
 		holds := condition(strings.TrimSpace(part))
 		if holds == nil {
 			return bad(part)
 		}
 		rows = slices.DeleteFunc(rows, func(r row) bool { return !holds(r) })
+	}
+	if !ordered { // each answer has another order
+		rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	}
 	size := min(c.pageSize, mostRows)
 	if asked.Options.Top > 0 {

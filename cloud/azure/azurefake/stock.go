@@ -170,12 +170,14 @@ func (c *Cloud) Evict(pool, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settleLocked()
+	now := c.config.Clock.Now()
+	defer c.recordLocked(Entry{At: now, Name: evicted, Target: []string{pool, name}})
 	if m, ok := c.machines[machineKey(pool, name)]; ok {
-		m.evicted = c.config.Clock.Now()
+		m.evicted = now
 		m.model.Properties.Status.VMState = to.Ptr(aks.VMStateDeleted)
 	}
 	if v, ok := c.vms[strings.ToLower(name)]; ok && pool == "" {
-		c.removeLocked(strings.ToLower(name), v, c.config.Clock.Now())
+		c.removeLocked(strings.ToLower(name), v, now)
 	}
 }
 
@@ -188,14 +190,17 @@ const notice = 30 * time.Second
 func (c *Cloud) Preempt(vm string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.settleLocked()
+	now := c.config.Clock.Now()
+	defer c.recordLocked(Entry{At: now, Name: preempted, Target: []string{vm}})
 	for _, m := range c.machines {
 		if *m.model.Properties.Kubernetes.NodeName == vm && m.place.Spot && !m.deleting {
-			m.evicted = c.config.Clock.Now().Add(notice)
+			m.evicted = now.Add(notice)
 			return true
 		}
 	}
 	if v, ok := c.vms[strings.ToLower(vm)]; ok && v.place.Spot && !v.deleting {
-		v.evicted = c.config.Clock.Now().Add(notice)
+		v.evicted = now.Add(notice)
 		return true
 	}
 	return false

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -201,6 +203,60 @@ func TestFence(t *testing.T) {
 }
 
 // TestEnvironment covers spec 71/108, but for what the settings refuse.
+// TestPause covers spec 71/93 for all requests of a kind: when Azure asks to wait for longer than the SDK
+// does, callers get the error at once, and nothing is sent until then. When it is less, all wait.
+// Requests of other kinds are sent.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake, azure, _ := connected(t, nil)
+		sent := func() int { return fake.Calls()["GET subnet"] }
+		asks := func(wait string) {
+			fake.Fail("GET subnet", azurefake.Failure{Status: http.StatusTooManyRequests, Code: "TooManyRequests", RetryAfter: wait})
+		}
+		throttled := func(err error) bool {
+			answer, ok := errors.AsType[*azcore.ResponseError](err)
+			return ok && answer.StatusCode == http.StatusTooManyRequests && answer.ErrorCode == "TooManyRequests"
+		}
+		asks("120")
+		for i := range 3 {
+			if err := azure.CheckSubnet(t.Context(), subnet); !throttled(err) || sent() != 1 {
+				t.Errorf("call %d while Azure throttles: %v, %d requests", i, err, sent())
+			}
+		}
+		must(t, azure.CheckEncryptionSet(t.Context(), set))
+		time.Sleep(90 * time.Second)
+		began := time.Now()
+		must(t, azure.CheckSubnet(t.Context(), subnet)) // the SDK waits for the rest
+		if waited := time.Since(began); waited < 30*time.Second || waited > 31*time.Second || sent() != 2 {
+			t.Errorf("after %s, %d requests", waited, sent())
+		}
+		asks("7")
+		began = time.Now()
+		var group sync.WaitGroup
+		for range 5 {
+			group.Go(func() {
+				if err := azure.CheckSubnet(t.Context(), subnet); err != nil || time.Since(began) < 7*time.Second {
+					t.Errorf("after %s: %v", time.Since(began), err)
+				}
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		if sent() != 8 {
+			t.Errorf("%d requests, want one that is rejected and five", sent()-2)
+		}
+		asks(time.Now().Add(100 * time.Second).UTC().Format(http.TimeFormat))
+		for range 2 {
+			if err := azure.CheckSubnet(t.Context(), subnet); !throttled(err) || sent() != 9 {
+				t.Errorf("Azure names a time: %v, %d requests", err, sent())
+			}
+		}
+		asks("")
+		time.Sleep(2 * time.Minute)
+		must(t, azure.CheckSubnet(t.Context(), subnet))
+	})
+}
+
 func TestEnvironment(t *testing.T) {
 	for _, name := range append(client.Clouds(), "azurepubliccloud") {
 		if c, err := client.Environment(name, ""); err != nil || c.ActiveDirectoryAuthorityHost == "" {

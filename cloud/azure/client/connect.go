@@ -106,6 +106,7 @@ func Options(environment azure.Configuration, version string, fence cloud.Fence)
 		Telemetry: policy.TelemetryOptions{ApplicationID: id[:min(len(id), longestID)]},
 		Retry:     policy.RetryOptions{TryTimeout: tryTimeout},
 	}}
+	out.PerRetryPolicies = append(out.PerRetryPolicies, &pause{until: map[string]time.Time{}})
 	if fence != nil {
 		out.PerRetryPolicies = append(out.PerRetryPolicies, guard{fence})
 	}

@@ -37,6 +37,9 @@ const (
 	batchServerError = "BatchMachineInternalServerError"
 )
 
+// batchTimeout is how long AKS may take to answer a batch.
+const batchTimeout = 2 * time.Minute
+
 // order is a machine that is to be made.
 type order struct {
 	name string
@@ -93,7 +96,7 @@ func (m *Machines) putAll(ctx context.Context, orders []order) []batch.Answer[st
 		headers.Set(batchHeader, string(header))
 		ctx = policy.WithHTTPHeader(ctx, headers)
 		// What has been made would be refused when the request is repeated.
-		ctx = policy.WithRetryOptions(ctx, policy.RetryOptions{StatusCodes: []int{http.StatusTooManyRequests, http.StatusServiceUnavailable}})
+		ctx = policy.WithRetryOptions(ctx, policy.RetryOptions{TryTimeout: batchTimeout, StatusCodes: []int{http.StatusTooManyRequests, http.StatusServiceUnavailable}})
 		_, err = m.config.Machines.BeginCreateOrUpdate(ctx, m.config.ResourceGroup, m.config.Cluster, m.config.Pool, orders[0].name, orders[0].body, nil)
 	}
 	failed, all := batchFailures(err, orders)

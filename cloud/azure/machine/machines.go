@@ -93,6 +93,10 @@ type Machine struct {
 	Identities []string
 }
 
+// IsVM reports whether Karpenter made the virtual machine itself. An AKS machine is something
+// beside its virtual machine.
+func (m *Machine) IsVM() bool { return strings.EqualFold(m.ID, m.VM) }
+
 // State is the provisioning state of a machine.
 type State string
 
@@ -177,7 +181,7 @@ func (m *Machines) putOne(ctx context.Context, o order) error {
 // ExistsError says that a machine of the name exists already.
 type ExistsError struct{ Name string }
 
-func (e *ExistsError) Error() string { return fmt.Sprintf("AKS machine %s exists", e.Name) }
+func (e *ExistsError) Error() string { return fmt.Sprintf("instance %s exists", e.Name) }
 
 // Get returns the machine. If there is none, the error is a cloud.NotFoundError.
 func (m *Machines) Get(ctx context.Context, name string) (*Machine, error) {

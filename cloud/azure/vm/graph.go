@@ -34,9 +34,11 @@ func (c *Config) ofType(kind string) string {
 	return "Resources | where type == '" + strings.ToLower(kind) + "' | where resourceGroup == '" + strings.ToLower(c.NodeResourceGroup) + "'"
 }
 
-// rows decodes the answer to a query, over all its pages.
+// rows decodes the answer to a query, over all its pages. Without an order, Resource Graph
+// shows rows of one page again on the next one, and leaves others out.
 func rows[T any](ctx context.Context, c *Config, query string) ([]T, error) {
 	var out []T
+	query += " | order by id asc"
 	options := &armresourcegraph.QueryRequestOptions{ResultFormat: to.Ptr(armresourcegraph.ResultFormatObjectArray), Top: to.Ptr(int32(mostRows))}
 	for {
 		answer, err := c.Graph.Resources(ctx, armresourcegraph.QueryRequest{Subscriptions: []*string{&c.Subscription}, Query: &query, Options: options}, nil)

@@ -18,14 +18,14 @@ import (
 type joins struct {
 	pools []string // ARM IDs of backend pools of load balancers
 	group string   // name of the security group that AKS manages
-	round int      // how often pools had been read
+	round int      // how often they had been read
 }
 
-// poolsLast is how long the pools are taken to stay the same.
-const poolsLast = 2 * time.Hour
+// joinsLast is how long what network interfaces join is taken to stay the same.
+const joinsLast = 2 * time.Hour
 
-// joinable returns what network interfaces join. Pools that were read in the round, and
-// are stale, are read again; by one of those who say so.
+// joinable returns what network interfaces join. What was read in the round, and is stale, is
+// read again; by one of those who say so.
 func (v *VMs) joinable(ctx context.Context, stale int) (joins, error) {
 	select {
 	case v.reading <- struct{}{}:
@@ -33,20 +33,16 @@ func (v *VMs) joinable(ctx context.Context, stale int) (joins, error) {
 	case <-ctx.Done():
 		return joins{}, ctx.Err()
 	}
-	if v.joins.group == "" {
+	if now := v.config.Clock.Now(); v.joins.round == stale || now.Sub(v.joinsRead) >= joinsLast {
 		group, err := v.managedGroup(ctx)
 		if err != nil {
 			return joins{}, err
 		}
-		v.joins.group = group
-	}
-	now := v.config.Clock.Now()
-	if v.joins.round == stale || now.Sub(v.poolsRead) >= poolsLast {
 		pools, err := v.backendPools(ctx)
 		if err != nil {
 			return joins{}, err
 		}
-		v.joins.pools, v.joins.round, v.poolsRead = pools, v.joins.round+1, now
+		v.joins, v.joinsRead = joins{pools, group, v.joins.round + 1}, now
 	}
 	return v.joins, nil
 }
@@ -112,15 +108,15 @@ func joinablePool(p *armnetwork.BackendAddressPool) bool {
 	return true
 }
 
-// stale reports whether Azure has refused a network interface because one of the pools
-// is gone.
+// stale reports whether Azure has refused a network interface because the security group or one
+// of the pools is gone.
 func (j joins) stale(err error) bool {
 	var answer *azcore.ResponseError
 	if !errors.As(err, &answer) || answer.ErrorCode != "InvalidResourceReference" {
 		return false
 	}
 	text := strings.ToLower(answer.Error())
-	for _, id := range j.pools {
+	for _, id := range append([]string{"/networkSecurityGroups/" + j.group}, j.pools...) {
 		if strings.Contains(text, strings.ToLower(id)) {
 			return true
 		}

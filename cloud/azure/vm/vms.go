@@ -77,7 +77,7 @@ type VMs struct {
 
 	reading   chan struct{} // holds something while what follows is used, and Azure may be asked
 	joins     joins
-	poolsRead time.Time
+	joinsRead time.Time
 
 	mu       sync.Mutex
 	launched map[string]launched // a short time ago, by name
@@ -155,7 +155,7 @@ func (v *VMs) Launch(ctx context.Context, want *machine.Want) (*machine.Machine,
 		return nil, &machine.ExistsError{Name: name}
 	}
 	if err != nil {
-		return nil, v.failed(ctx, name, fmt.Errorf("create virtual machine %s: %w", name, err))
+		return nil, v.failed(ctx, o, fmt.Errorf("create virtual machine %s: %w", name, err))
 	}
 	out := v.made(o, imageOf(body.Properties.StorageProfile.ImageReference))
 	v.mu.Lock()
@@ -174,8 +174,8 @@ func (v *VMs) made(o *order, image string) *machine.Machine {
 	}
 }
 
-// connect makes the network interface. If a pool is gone that it was to join, the pools
-// are read again, once.
+// connect makes the network interface. If something is gone that it was to join, that is read
+// again, once.
 func (v *VMs) connect(ctx context.Context, o *order) error {
 	err := v.putInterface(ctx, o)
 	if !o.joins.stale(err) {
@@ -208,17 +208,22 @@ func (v *VMs) putInterface(ctx context.Context, o *order) error {
 
 // failed looks at what a request for a virtual machine has left behind whose answer is
 // an error, or is lost. If it was accepted, there is a virtual machine now.
-func (v *VMs) failed(ctx context.Context, name string, err error) error {
-	found, unread := v.Get(ctx, name)
+func (v *VMs) failed(ctx context.Context, o *order, err error) error {
+	found, unread := v.Get(ctx, o.name)
 	switch {
-	case unread == nil && found.State != machine.Failed:
-		return &machine.ExistsError{Name: name}
+	case unread == nil && (found.State != machine.Failed || !o.made(found)):
+		return &machine.ExistsError{Name: o.name}
 	case unread == nil:
-		return errors.Join(err, v.Delete(ctx, name)) // its network interface goes with it
+		return errors.Join(err, v.Delete(ctx, o.name)) // its network interface goes with it
 	case !cloud.IsNotFound(unread):
 		return errors.Join(err, unread) // the next attempt finds out
 	}
 	return err
+}
+
+// made reports whether a launch of the order has made the virtual machine of its name.
+func (o *order) made(found *machine.Machine) bool {
+	return found.Claim == o.Claim.Name && found.Tags[v1beta1.ClusterTagKey] == o.Tags[v1beta1.ClusterTagKey]
 }
 
 // Abandon deletes the network interface of a launch that has failed. If Azure refuses
@@ -428,9 +433,9 @@ func (v *VMs) retagParts(ctx context.Context, name string, tags map[string]strin
 	return nil
 }
 
-// Unattached returns the names of network interfaces that launches have made, and that no
-// virtual machine of a NodePool uses.
-func (v *VMs) Unattached(ctx context.Context) ([]string, error) {
+// Unattached returns the names of network interfaces that launches of the cluster have made,
+// and that no virtual machine of a NodePool uses.
+func (v *VMs) Unattached(ctx context.Context, cluster string) ([]string, error) {
 	all, err := rows[armnetwork.Interface](ctx, &v.config, v.config.own(interfaceType, v1beta1.ClusterTagKey))
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -448,7 +453,7 @@ func (v *VMs) Unattached(ctx context.Context) ([]string, error) {
 		if all[i].ID == nil {
 			return nil, errors.New("answer of Resource Graph: a network interface has no ID")
 		}
-		if name := lastPart(*all[i].ID); !used[name] {
+		if name := lastPart(*all[i].ID); !used[name] && value(all[i].Tags[v1beta1.ClusterTagKey]) == cluster {
 			out = append(out, name)
 		}
 	}
