@@ -301,6 +301,10 @@ func TestCommandsOverTime(t *testing.T) {
 					if fresh := solve.Decide(s, spotToSpot()); !reflect.DeepEqual(plan, fresh) {
 						return []string{fmt.Sprintf("at %s\n%s\nof a new planner\n%s", s.Now, scenario.Text(s, plan), scenario.Text(s, fresh))}
 					}
+					placed := planner.Place(s, spotToSpot())
+					if fresh := new(solve.Planner).Place(s, spotToSpot()); !reflect.DeepEqual(placed, fresh) {
+						return []string{fmt.Sprintf("at %s, only placed\n%s\nby a new planner\n%s", s.Now, scenario.Text(s, placed), scenario.Text(s, fresh))}
+					}
 					next := *s
 					next.Now = next.Now.Add(time.Duration(rng.IntN(1 << 40)))
 					if rng.IntN(3) == 0 {

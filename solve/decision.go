@@ -14,14 +14,14 @@ import (
 
 // decision is a Plan, and what it was made of. The zero value is none.
 type decision struct {
-	snapshot *model.Snapshot
+	snapshot model.Snapshot
 	policy   model.Policy
 	plan     *model.Plan
 }
 
 // holds reports whether the decision about the Snapshot is the same.
 func (d *decision) holds(s *model.Snapshot, p model.Policy) bool {
-	return d.snapshot != nil && d.policy == p && alike(d.snapshot, s) && drain.SameTime(d.snapshot, s)
+	return d.plan != nil && d.policy == p && alike(&d.snapshot, s) && drain.SameTime(&d.snapshot, s)
 }
 
 // again returns the Plan, with lists of its own.

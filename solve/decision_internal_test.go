@@ -14,7 +14,7 @@ import (
 // expects that the last decision does not hold any more.
 func TestAnotherSnapshot(t *testing.T) {
 	s := &model.Snapshot{Now: time.Unix(1e9, 0), Pools: make([]model.Pool, 1), Nodes: make([]model.Node, 1)}
-	d := decision{s, model.Policy{}, &model.Plan{}}
+	d := decision{*s, model.Policy{}, &model.Plan{}}
 	later := *s
 	later.Now = s.Now.Add(time.Hour)
 	if !d.holds(s, model.Policy{}) || !d.holds(&later, model.Policy{}) {
