@@ -2,10 +2,7 @@
 
 package model
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // Effect is what a taint does to pods that do not tolerate it.
 type Effect string
@@ -81,10 +78,19 @@ func (o Toleration) Tolerates(t Taint) bool {
 
 // Untolerated returns the first taint that none of tolerations matches.
 func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
-	for _, t := range taints {
-		if !slices.ContainsFunc(tolerations, func(o Toleration) bool { return o.Tolerates(t) }) {
-			return t, true
+	for i := range taints {
+		if !tolerated(&taints[i], tolerations) {
+			return taints[i], true
 		}
 	}
 	return Taint{}, false
+}
+
+func tolerated(t *Taint, tolerations []Toleration) bool {
+	for i := range tolerations {
+		if tolerations[i].Tolerates(*t) {
+			return true
+		}
+	}
+	return false
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"karpenter/model"
 	"karpenter/scenario"
@@ -281,6 +282,38 @@ func TestCommandsAreRepeatable(t *testing.T) {
 				slices.Reverse(other.Pools)
 				if again := solve.Decide(&other, spotToSpot()); !reflect.DeepEqual(sorted(solvetest.Intents(first)), sorted(solvetest.Intents(again))) {
 					return []string{fmt.Sprintf("first\n%s\nwith pools in another order\n%s", scenario.Text(s, first), scenario.Text(&other, again))}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// TestCommandsOverTime decides with a planner again and again while nothing but the time
+// changes, or only what it keeps its last decision by.
+func TestCommandsOverTime(t *testing.T) {
+	for _, d := range controlled() {
+		t.Run(d.name, func(t *testing.T) {
+			situations(t, d.Draw, 10, func(s *model.Snapshot) []string {
+				planner, rng := &solve.Planner{}, rand.New(rand.NewPCG(7, 8))
+				for range 5 {
+					plan := planner.Decide(s, spotToSpot())
+					if fresh := solve.Decide(s, spotToSpot()); !reflect.DeepEqual(plan, fresh) {
+						return []string{fmt.Sprintf("at %s\n%s\nof a new planner\n%s", s.Now, scenario.Text(s, plan), scenario.Text(s, fresh))}
+					}
+					placed := planner.Place(s, spotToSpot())
+					if fresh := new(solve.Planner).Place(s, spotToSpot()); !reflect.DeepEqual(placed, fresh) {
+						return []string{fmt.Sprintf("at %s, only placed\n%s\nby a new planner\n%s", s.Now, scenario.Text(s, placed), scenario.Text(s, fresh))}
+					}
+					next := *s
+					next.Now = next.Now.Add(time.Duration(rng.IntN(1 << 40)))
+					if rng.IntN(3) == 0 {
+						next.Intents = solvetest.Intents(plan)
+					}
+					if rng.IntN(4) == 0 && len(next.Nodes) > 0 {
+						next.Nodes = slices.Delete(slices.Clone(next.Nodes), 0, 1)
+					}
+					s = &next
 				}
 				return nil
 			})

@@ -17,36 +17,44 @@ import (
 func Decide(s *model.Snapshot, p model.Policy) *model.Plan { return new(Planner).Decide(s, p) }
 
 // Planner decides again and again. Its plans are those of Decide; it only
-// remembers what it compiled of pools that stay the same. The zero value is
-// ready. It is safe for concurrent use.
+// remembers what it compiled of pools that stay the same, and its last decisions. The
+// zero value is ready. It is safe for concurrent use.
 type Planner struct {
 	mu      sync.Mutex
 	memory  pack.Memory
 	drain   drain.Memory
 	charge  charge
 	devices devices.Charge
+	decided decision // the last one of Decide
+	placed  decision // and of Place
 }
 
 // Decide is as the function of that name.
 func (l *Planner) Decide(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s = l.devices.Of(l.charge.of(s))
-	plan := l.place(s, p)
-	l.drain.Decide(s, p, plan)
-	l.devices.Undo(plan)
-	l.charge.undo(plan)
-	return plan
+	if !l.decided.holds(s, p) {
+		charged := l.devices.Of(l.charge.of(s))
+		plan := l.place(charged, p)
+		l.drain.Decide(charged, p, plan)
+		l.devices.Undo(plan)
+		l.charge.undo(plan)
+		l.decided = decision{*s, p, plan}
+	}
+	return l.decided.again()
 }
 
 // Place is Decide without the nodes to remove.
 func (l *Planner) Place(s *model.Snapshot, p model.Policy) *model.Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	plan := l.place(l.devices.Of(l.charge.of(s)), p)
-	l.devices.Undo(plan)
-	l.charge.undo(plan)
-	return plan
+	if !l.placed.holds(s, p) {
+		plan := l.place(l.devices.Of(l.charge.of(s)), p)
+		l.devices.Undo(plan)
+		l.charge.undo(plan)
+		l.placed = decision{*s, p, plan}
+	}
+	return l.placed.again()
 }
 
 func (l *Planner) place(s *model.Snapshot, p model.Policy) *model.Plan {

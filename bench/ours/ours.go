@@ -123,9 +123,12 @@ func (e *Engine) News(w *workload.Workload) {
 	}
 }
 
-// Decide takes a Snapshot and decides. The error is always nil.
+// Decide takes a Snapshot and decides, also if nothing has changed since the last
+// decision. The error is always nil.
 func (e *Engine) Decide() error {
-	e.plan = e.planner.Decide(e.world.Snapshot(workload.Start()), e.policy)
+	s := e.world.Snapshot(workload.Start())
+	s.Nodes, s.Pending = slices.Clone(s.Nodes), slices.Clone(s.Pending) // the planner takes other lists for a change
+	e.plan = e.planner.Decide(s, e.policy)
 	return nil
 }
 

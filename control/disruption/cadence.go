@@ -10,8 +10,12 @@ import (
 )
 
 // repose limits how often plans are made because of events: the time between
-// two such plans is at least repose times the time that the last plan took.
-const repose = 10
+// two such plans is at least repose times the time that the last plan took. So is the
+// time between plans while nothing is under way, but not more than calm periods.
+const (
+	repose = 10
+	calm   = 3
+)
 
 // cadence says when the next plan is due. The zero value has it due at once.
 type cadence struct {
@@ -39,6 +43,12 @@ func (c *cadence) notice(pools []model.Pool, ended bool) {
 // planned records that a plan was made.
 func (c *cadence) planned(at time.Time, took time.Duration) {
 	c.made, c.took, c.stirred = at, took, false
+}
+
+// pause returns how long nothing is planned while nothing is under way: a period, or
+// longer in a cluster so large that plans take long.
+func (c *cadence) pause(period time.Duration) time.Duration {
+	return max(period, min(repose*c.took, calm*period))
 }
 
 // due reports whether a plan is due. It is due every period, and sooner if an

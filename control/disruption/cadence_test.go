@@ -117,3 +117,29 @@ func TestPlansWhileCommandsAreUnderWay(t *testing.T) {
 		})
 	}
 }
+
+// While nothing is under way, plans that take long are made less often, but intents are
+// confirmed in time.
+func TestPlansThatTakeLong(t *testing.T) {
+	for _, tt := range []struct {
+		takes time.Duration
+		plan  string
+		want  string
+	}{
+		{0, "", "0 10 20 30 40 50"},
+		{2 * time.Second, "", "0 22 44"},
+		{20 * time.Second, "", "0 50"},
+		{2 * time.Second, "Underutilized na launch=general", "0 17 27 37 47"},
+	} {
+		t.Run(fmt.Sprint(tt.takes, " ", tt.plan), func(t *testing.T) {
+			s := newStage(t)
+			s.declare("pool general budget=3")
+			s.declare("node na")
+			s.plan(tt.plan)
+			s.takes = tt.takes
+			if diff := cmp.Diff(tt.want, s.run(55*time.Second)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

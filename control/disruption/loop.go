@@ -88,7 +88,8 @@ type Loop struct {
 	Clock       clock.PassiveClock
 	Metrics     *Metrics
 	Disruptions *meter.Disruptions
-	// Period and Delay are DefaultPeriod and DefaultDelay when zero. While
+	// Period and Delay are DefaultPeriod and DefaultDelay when zero. If planning takes
+	// long, the time between two plans is up to three Periods. While
 	// commands are under way there is a pass every second, but a plan is made only
 	// when the Period has passed, an intent is due, or a command has ended or
 	// budgets leave more than before; for the latter two not sooner than ten times
@@ -188,7 +189,7 @@ func (l *Loop) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 	case ended || over:
 		return reconcile.Result{RequeueAfter: againPoll}, nil
 	}
-	return reconcile.Result{RequeueAfter: l.intents.wait(s.now, orDefault(l.Period, DefaultPeriod))}, nil
+	return reconcile.Result{RequeueAfter: l.intents.wait(s.now, l.cadence.pause(orDefault(l.Period, DefaultPeriod)))}, nil
 }
 
 // underWay reports whether there is work between two plans.

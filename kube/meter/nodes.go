@@ -141,8 +141,7 @@ func newLoad() *load { return &load{amountOf{}, amountOf{}, amountOf{}, amountOf
 
 // loadsOf returns what the pods on each node that have not ended ask for.
 func loadsOf(all []*corev1.Pod) map[string]*load {
-	out := map[string]*load{}
-	options := resource.PodResourcesOptions{UseStatusResources: true}
+	out, known := map[string]*load{}, asked{}
 	for _, p := range all {
 		if p.Spec.NodeName == "" || pods.Terminal(p) {
 			continue
@@ -152,17 +151,54 @@ func loadsOf(all []*corev1.Pod) map[string]*load {
 			l = newLoad()
 			out[p.Spec.NodeName] = l
 		}
-		requests, limits := resource.PodRequests(p, options), resource.PodLimits(p, options)
-		l.requests.add(requests, 1)
+		a := known.by(p)
+		l.requests.add(a.requests, 1)
 		l.requests[corev1.ResourcePods]++
-		l.limits.add(limits, 1)
+		l.limits.add(a.limits, 1)
 		if pods.DaemonSet(p) {
-			l.daemonRequests.add(requests, 1)
+			l.daemonRequests.add(a.requests, 1)
 			l.daemonRequests[corev1.ResourcePods]++
-			l.daemonLimits.add(limits, 1)
+			l.daemonLimits.add(a.limits, 1)
 		}
 	}
 	return out
+}
+
+// ask is what a pod asks for.
+type ask struct{ requests, limits corev1.ResourceList }
+
+// asked is what pods ask for by their containers: pods of one workload have the same
+// slices in the cache (package feed), and there are many more pods than workloads.
+type asked map[containers]ask
+
+// containers are slices of containers, by where they are stored.
+type containers struct {
+	first, firstInit *corev1.Container
+	count, countInit int
+}
+
+// by returns what the pod asks for.
+func (known asked) by(p *corev1.Pod) ask {
+	spec, status := &p.Spec, &p.Status
+	if len(spec.Containers) == 0 || spec.Overhead != nil || spec.Resources != nil ||
+		status.Resources != nil || len(status.ContainerStatuses)+len(status.InitContainerStatuses) > 0 { // it has or may have been resized
+		return askOf(p)
+	}
+	key := containers{first: &spec.Containers[0], count: len(spec.Containers), countInit: len(spec.InitContainers)}
+	if key.countInit > 0 {
+		key.firstInit = &spec.InitContainers[0]
+	}
+	a, ok := known[key]
+	if !ok {
+		a = askOf(p)
+		known[key] = a
+	}
+	return a
+}
+
+func askOf(p *corev1.Pod) ask {
+	options := resource.PodResourcesOptions{UseStatusResources: true}
+	return ask{resource.PodRequests(p, options), resource.PodLimits(p, options)}
 }
 
 // labels returns those of the series of the node. Of some forty labels most

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -141,7 +142,8 @@ func (c *Cluster) grow(ctx context.Context, folder string) (_ *pattern, err erro
 	})
 }
 
-// read reports whether the first pod runs on a node whose claim is initialized.
+// read reports whether the first pod runs on a node whose claim has nothing left to wait for: it is initialized, and
+// consolidatable.
 func (p *pattern) read(ctx context.Context, client kubernetes.Interface, untyped dynamic.Interface) (bool, error) {
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
 	if err != nil || len(pods.Items) == 0 {
@@ -157,12 +159,13 @@ func (p *pattern) read(ctx context.Context, client kubernetes.Interface, untyped
 	}
 	p.pod, p.node, p.claim = &pods.Items[0], &nodes.Items[0], &claims.Items[0]
 	conditions, _, _ := unstructured.NestedSlice(p.claim.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Initialized" && c["status"] == "True" {
-			return true, nil
-		}
+	has := func(kind string) bool {
+		return slices.ContainsFunc(conditions, func(c any) bool {
+			fields, ok := c.(map[string]any)
+			return ok && fields["type"] == kind && fields["status"] == "True"
+		})
 	}
-	return false, nil
+	return has("Initialized") && has("Consolidatable"), nil
 }
 
 // copies writes all objects.

@@ -60,6 +60,24 @@ func (t toll) least(launches int) float64 {
 // shortest is the least time in which a command is taken to save anything.
 const shortest = time.Minute
 
+// clock is the time that decisions go by. It moves in steps, so that an unchanged
+// cluster need not be decided again all the time.
+func clock(s *model.Snapshot) time.Time { return s.Now.Truncate(shortest) }
+
+// SameTime reports whether two Snapshots that differ in nothing but Now are decided in
+// the same way.
+func SameTime(a, b *model.Snapshot) bool {
+	if clock(a).Equal(clock(b)) {
+		return true
+	}
+	for i := range b.Nodes {
+		if !b.Nodes[i].Disruption.PodsEnd.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
 // lasts returns for how long at most removing the node saves what it costs, if that is
 // known: when its pods have ended, it would go as empty. But a node that has been there
 // for longer gets new pods when others end, and is expected to stay as long again.

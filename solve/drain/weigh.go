@@ -25,7 +25,7 @@ func (ask *inquiry) tollOf(sites []int) toll {
 			threshold = *p.Aims.Threshold
 		}
 		if payback := ask.payback(p); payback > 0 {
-			if left, known := lasts(n, ask.s.Now); known && left < payback {
+			if left, known := lasts(n, clock(&ask.s)); known && left < payback {
 				payback, t.lasts = left, max(t.lasts, left)
 			}
 			rate = 1 / payback.Hours()

@@ -38,8 +38,9 @@ func (a *area) bits(offers int) fit.Bits {
 }
 
 // placeID is equal for places that agree in the keys.
-func placeID(p topology.Place, keys []int) string {
-	var b []byte
+func placeID(p topology.Place, keys []int) string { return string(appendPlaceID(nil, p, keys)) }
+
+func appendPlaceID(b []byte, p topology.Place, keys []int) []byte {
 	for _, key := range keys {
 		b = binary.AppendUvarint(b, uint64(key))
 		if p == nil {
@@ -50,7 +51,7 @@ func placeID(p topology.Place, keys []int) string {
 			b = binary.AppendUvarint(b, uint64(d))
 		}
 	}
-	return string(b)
+	return b
 }
 
 // name tells the area from others of the same demand.

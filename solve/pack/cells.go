@@ -25,7 +25,7 @@ type cell struct {
 	each  int     // pods such a node takes
 	most  int     // pods that may be given nodes for
 
-	rows   []int // of draft.nodes
+	rows   []int // of draft.nodes: as many as take all pods, or all
 	rooms  []int // by rows: pods it still takes
 	placed []int // by rows: pods settled for it
 	room   int   // sum of rooms
@@ -57,18 +57,22 @@ func (s domains) cellsOf(d *demand, keys []int) []*cell {
 		index[a.id] = c
 		out = append(out, c)
 	}
-	for _, i := range s.liking(d) {
+	var id []byte
+	for i := range s.liking(d) {
 		n := &s.nodes[i]
+		place := s.topology.At(n.Site)
+		id = appendPlaceID(id[:0], place, keys)
+		c := index[string(id)]
+		if c != nil && c.room >= len(d.left) {
+			continue
+		}
 		room := s.room(d, n, len(d.left))
 		if room == 0 {
 			continue
 		}
-		place := s.topology.At(n.Site)
-		id := placeID(place, keys)
-		c := index[id]
 		if c == nil {
-			c = &cell{area: area{id: id, place: place}, tier: noTier}
-			index[id] = c
+			c = &cell{area: area{id: string(id), place: place}, tier: noTier}
+			index[c.id] = c
 			out = append(out, c)
 		}
 		c.rows, c.rooms, c.placed = append(c.rows, i), append(c.rooms, room), append(c.placed, 0)

@@ -4,6 +4,7 @@ package pack
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"karpenter/model"
@@ -117,7 +118,7 @@ func (x *draft) keep(stay []placement) {
 
 // fillNodes puts pods of d on the nodes there are, first come first served.
 func (x *draft) fillNodes(d *demand) {
-	for _, i := range x.liking(d) {
+	for i := range x.liking(d) {
 		if len(d.left) == 0 {
 			return
 		}
@@ -132,14 +133,10 @@ func (x *draft) fillNodes(d *demand) {
 
 // liking returns the positions of the nodes in the order d looks at them: those
 // first that meet more of its preferences.
-func (x *draft) liking(d *demand) []int {
-	out := make([]int, len(x.nodes))
-	for i := range out {
-		out[i] = i
-	}
+func (x *draft) liking(d *demand) iter.Seq[int] {
 	prefers := x.snapshot.Pending[d.kind].Shape.Preferences
 	if len(prefers) == 0 || x.policy.IgnorePreferences {
-		return out
+		return indices(len(x.nodes))
 	}
 	score := make([]int32, len(x.nodes))
 	for i := range x.nodes {
@@ -149,6 +146,18 @@ func (x *draft) liking(d *demand) []int {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
-	return out
+	order := slices.Collect(indices(len(x.nodes)))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+	return slices.Values(order)
+}
+
+// indices returns the numbers from 0 to n-1.
+func indices(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	}
 }

@@ -42,7 +42,8 @@ func Owed(s *model.Snapshot, p model.Policy, cmd *model.Command) float64 {
 			continue
 		}
 		if d := &n.Disruption; !d.PodsEnd.IsZero() {
-			payback = min(payback, max(time.Minute, d.PodsEnd.Sub(s.Now), sinceOf(d.Since, s.Now)))
+			now := s.Now.Truncate(time.Minute) // decisions go by minutes
+			payback = min(payback, max(time.Minute, d.PodsEnd.Sub(now), sinceOf(d.Since, now)))
 		}
 		pod := c.podPrice(n.Pool) / payback.Hours()
 		dearest = max(dearest, pod)

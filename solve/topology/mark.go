@@ -46,7 +46,6 @@ func (k *rules) tallies() []*tally {
 // clone returns a copy that shares nothing with t that changes.
 func (t *tally) clone() tally {
 	out := *t
-	out.counts, out.doubt = slices.Clone(t.counts), slices.Clone(t.doubt)
-	out.unsure = slices.Clone(t.unsure)
+	out.counts, out.doubt, out.unsure = t.counts.clone(), t.doubt.clone(), t.unsure.clone()
 	return out
 }

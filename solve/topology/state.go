@@ -206,11 +206,11 @@ func (st *State) count(t *tally, p Place, site, n int) {
 	for _, d := range p[t.key] {
 		t.bump(d, n)
 		if !sure || len(p[t.key]) > 1 {
-			t.doubt = increase(t.doubt, d, n)
+			t.doubt.add(d, n)
 		}
 	}
 	if site >= 0 && (!sure || len(p[t.key]) > 1) {
-		t.unsure = increase(t.unsure, site, n)
+		t.unsure.add(site, n)
 		t.leastValid = false
 	}
 }

@@ -4,6 +4,7 @@ package topology
 
 import (
 	"math"
+	"slices"
 
 	"karpenter/model"
 )
@@ -17,10 +18,10 @@ type tally struct {
 	term    *model.PodTerm // of anti-affinity; nil = the tally is another rule's
 	holders bool           // counts the pods that have the term, not those it selects
 
-	counts []int // by domain, or by site; shorter = 0
-	doubt  []int // by domain: the part of counts that may turn out not to be there
-	total  int   // pods that are somewhere
-	unsure []int // by site: its pods that are in doubt
+	counts sums // by domain, or by site
+	doubt  sums // by domain: the part of counts that may turn out not to be there
+	total  int  // pods that are somewhere
+	unsure sums // by site: its pods that are in doubt
 
 	// These are replaced and never changed, so that tallies share them.
 	here  []bool  // by domain: some node that counts is in it
@@ -36,17 +37,17 @@ type tally struct {
 	leastValid bool
 }
 
-func (t *tally) at(i int) int { return value(t.counts, i) }
+func (t *tally) at(i int) int { return t.counts.at(i) }
 
 func (t *tally) bump(i, n int) {
 	switch {
-	case n < 0 || t.at(i)-value(t.doubt, i) <= t.least && !t.certain(i):
+	case n < 0 || t.at(i)-t.doubt.at(i) <= t.least && !t.certain(i):
 		t.leastValid = false
-	case t.at(i)-value(t.doubt, i) <= t.least:
+	case t.at(i)-t.doubt.at(i) <= t.least:
 		t.lowest--
 		t.leastValid = t.leastValid && (t.held || t.lowest > 0)
 	}
-	t.counts = increase(t.counts, i, n)
+	t.counts.add(i, n)
 	t.total += n
 }
 
@@ -95,13 +96,13 @@ func (t *tally) knows(d int) bool { return t.certain(d) || len(value(t.maybe, d)
 // low returns how many pods a domain has at least, if it is there: where only
 // sites that are not settled may be in it, one of them is.
 func (t *tally) low(d int) int {
-	n := t.at(d) - value(t.doubt, d)
+	n := t.at(d) - t.doubt.at(d)
 	if t.certain(d) {
 		return n
 	}
 	least := math.MaxInt
 	for _, site := range t.maybe[d] {
-		if least = min(least, value(t.unsure, site)); least == 0 {
+		if least = min(least, t.unsure.at(site)); least == 0 {
 			break
 		}
 	}
@@ -126,4 +127,45 @@ func put[T any](s []T, i int, v T) []T {
 	return s
 }
 
-func increase(s []int, i, n int) []int { return put(s, i, value(s, i)+n) }
+// sums are numbers by position, of which most are zero: the pods of a Deployment
+// are on few of all nodes. They are stored in pages, nil for a page of zeros.
+type sums []*[pageSize]int32
+
+const pageSize = 32
+
+func (s sums) at(i int) int {
+	if page := value(s, i/pageSize); page != nil {
+		return int(page[i%pageSize])
+	}
+	return 0
+}
+
+func (s *sums) add(i, n int) {
+	page := value(*s, i/pageSize)
+	if page == nil {
+		page = new([pageSize]int32)
+		*s = put(*s, i/pageSize, page)
+	}
+	page[i%pageSize] += int32(n)
+}
+
+// positive returns the positions of numbers that are positive, ascending.
+func (s sums) positive() (out []int) {
+	for i := range len(s) * pageSize {
+		if s.at(i) > 0 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (s sums) clone() sums {
+	out := slices.Clone(s)
+	for i, page := range out {
+		if page != nil {
+			same := *page
+			out[i] = &same
+		}
+	}
+	return out
+}

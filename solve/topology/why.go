@@ -81,11 +81,11 @@ func (st *State) whyAffinity(a *affinity) Reason {
 	var keys, where []string
 	for i, t := range a.tallies {
 		keys = append(keys, a.terms[i].Key)
-		for d := range t.counts {
-			if t.key != Hostname && t.at(d) > 0 {
-				where = append(where, st.Value(t.key, d))
-			} else if t.at(d) > 0 {
+		for _, d := range t.counts.positive() {
+			if t.key == Hostname {
 				where = append(where, st.node(d).Name)
+			} else {
+				where = append(where, st.Value(t.key, d))
 			}
 		}
 	}
@@ -120,10 +120,8 @@ func picks(terms []model.PodTerm) string {
 
 func (st *State) whyApart(t *tally) Reason {
 	var where []string
-	for d := range t.counts {
-		if t.at(d) > 0 {
-			where = append(where, st.Value(t.key, d))
-		}
+	for _, d := range t.counts.positive() {
+		where = append(where, st.Value(t.key, d))
 	}
 	slices.Sort(where)
 	if t.holders {
