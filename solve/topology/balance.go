@@ -14,7 +14,7 @@ type Balance struct {
 // Counts returns how many pods a domain has at least and at most, as they are counted now.
 func (b Balance) Counts(domain int) (least, most int) {
 	most = b.tally.at(domain)
-	return most - value(b.tally.doubt, domain), most
+	return most - b.tally.doubt.at(domain), most
 }
 
 // Balances returns those of the kind.
