@@ -22,7 +22,7 @@ export GOFLAGS
 
 # Nodes are instances of a simulated AWS, and manifests those of users of EKS. With PROVIDER=kwok
 # there is no cloud: the controller makes the nodes itself.
-EXAMPLES = $(if $(filter kwok,$(PROVIDER)),examples,examples/$(PROVIDER))
+EXAMPLES = examples/$(PROVIDER)
 
 .DEFAULT_GOAL := help
 .PHONY: help try ui ui-test screens pictures recordings krew invariants release push release-test sbom run demo demo-gpu demo-helm stress disrupt size grow test check unit charts observability sandbox-test differential sim sim-aws sim-azure aws-calls day e2e e2e-on race vulncheck bench bench-wild generate contract headers prose site site-serve generate-aws clean-cluster clean build FORCE

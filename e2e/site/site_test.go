@@ -153,7 +153,7 @@ func (s *site) furnish() {
 	s.must("tee $HOME/values.yaml $HOME/azure.yaml", "settings: {clusterName: my-cluster}")
 	s.must("cat > $HOME/baseline.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-baseline, namespace: kube-system}}")
 	s.must("cat > $HOME/nodepool.yaml", "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}}}")
-	s.must("kubectl apply -f examples/aws/inflate.yaml -f examples/aws/default", "")
+	s.must("kubectl apply -f examples/inflate.yaml -f examples/aws/default", "")
 	s.must("helm upgrade --install --take-ownership karpenter-crd charts/karpenter-crd -n kube-system", "")
 	s.must("helm upgrade --install karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
 	s.must("helm upgrade karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
