@@ -120,6 +120,11 @@ kind: AKSNodeClass
 metadata: {name: default}
 spec: {}
 ---
+apiVersion: karpenter.azure.com/v1beta1
+kind: AKSNodeClass
+metadata: {name: name}
+spec: {}
+---
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: name}
