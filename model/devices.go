@@ -54,6 +54,7 @@ type Device struct {
 	Kind   *DeviceKind
 	Taints []Taint       // those with effects NoSchedule and NoExecute; DeviceTaintRules included
 	Uses   []DeviceCount // of the counters of its pool
+	Late   bool          // it has binding conditions: the scheduler tries its pool after others
 	// On is where the device can be used: one of these must hold. Nil means everywhere,
 	// for a pool of a node: there. Devices of a Node or an InstanceType have none.
 	On []Requirements
@@ -72,7 +73,6 @@ type DevicePool struct {
 	// Broken says why the pool gives nothing: "2 of 3 slices are published", "the device
 	// gpu-1 is there twice"; "" = it is complete and valid.
 	Broken   string
-	Late     bool          // some device has binding conditions: the scheduler tries the pool after others
 	Counters []DeviceCount // what there is of each counter
 	Devices  []Device
 	InUse    []DeviceUse // by claims that keep their allocation

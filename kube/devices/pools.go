@@ -214,7 +214,7 @@ func (s *Store) addSlice(p *pool, slice *resourcev1.ResourceSlice) {
 		default:
 			out.On = s.places(spec.NodeName, spec.AllNodes, spec.NodeSelector)
 		}
-		p.Late = p.Late || len(d.BindingConditions) > 0
+		out.Late = len(d.BindingConditions) > 0
 		p.Devices = append(p.Devices, out)
 	}
 }

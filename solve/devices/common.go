@@ -5,6 +5,7 @@ package devices
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -74,6 +75,7 @@ type deal struct {
 }
 
 func newDealer(b *Book, s *model.Snapshot) *dealer {
+	s = orderly(s)
 	d := &dealer{
 		Book: b, s: s, shelf: b.stock(s.Devices).start.clone(), nodes: map[*model.DeviceKind][]string{}, types: map[*model.DeviceKind][]string{},
 		parts: map[try]*parts{}, failed: map[try]string{}, shared: map[string][]model.Requirements{}, taken: map[int]model.Resources{}, prices: map[dealt]float64{},
@@ -106,6 +108,26 @@ func newDealer(b *Book, s *model.Snapshot) *dealer {
 	}
 	d.look()
 	return d
+}
+
+// orderly returns the Snapshot without the pools that the scheduler tries after others on some
+// nodes and before them on others, as only some see a device with binding conditions: there is
+// one order for all nodes.
+func orderly(s *model.Snapshot) *model.Snapshot {
+	out := *s
+	out.Devices = slices.Clone(s.Devices)
+	for i := range out.Devices {
+		late := map[string]bool{} // by where devices are
+		for _, v := range out.Devices[i].Devices {
+			if on := termsText(v.On); v.Late || !late[on] {
+				late[on] = v.Late
+			}
+		}
+		if isLate(&out.Devices[i]) && !late[termsText(nil)] && slices.Contains(slices.Collect(maps.Values(late)), false) {
+			out.Devices[i].Broken = cmp.Or(out.Devices[i].Broken, "devices with binding conditions are on some of its nodes only, which is not planned")
+		}
+	}
+	return &out
 }
 
 // look finds out which devices nodes can use that exist or are on their way.
@@ -447,6 +469,9 @@ func (d *dealer) options(set *Set, start []model.Requirements) []option {
 		}
 		mark := d.shelf.mark()
 		how, search := d.findFrom(d.shelf, set, from, hidden)
+		if how == found && blind != nil && d.abandons(mark, set, search.on) {
+			how = failed
+		}
 		if how == found && !slices.ContainsFunc(out, func(o option) bool { return termsText(o.on) == termsText(search.on) }) {
 			out = append(out, option{search.on, slices.Clone(d.shelf.done[mark:]), search.picked})
 		}
@@ -465,6 +490,20 @@ func (d *dealer) options(set *Set, start []model.Requirements) []option {
 		}
 	}
 	return out
+}
+
+// abandons reports whether the scheduler could abandon a pod with the claims on some node where
+// the terms hold, one that sees more devices than those that were searched. What was taken
+// since the mark stays taken, and does not count.
+func (d *dealer) abandons(mark int, set *Set, on []model.Requirements) bool {
+	taken := slices.Clone(d.shelf.done[mark:])
+	d.shelf.rollback(mark)
+	how, _ := d.findFrom(d.shelf, set, on, d.spoilt)
+	d.shelf.rollback(mark)
+	for _, t := range taken {
+		d.shelf.take(t)
+	}
+	return how == failed
 }
 
 // cost returns what a node for a pod of the shape costs where the terms hold: nothing

@@ -64,7 +64,7 @@ func newStock(pools []model.DevicePool) *Stock {
 		s.pools = append(s.pools, &pools[i])
 	}
 	slices.SortStableFunc(s.pools, func(a, b *model.DevicePool) int {
-		return cmp.Or(boolOrder(a.Late, b.Late), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(boolOrder(isLate(a), isLate(b)), cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Name, b.Name))
 	})
 	for i, p := range s.pools {
 		if s.add(p, i); p.Driver == plugin {
@@ -79,6 +79,11 @@ func newStock(pools []model.DevicePool) *Stock {
 		s.start.occupy(p, i)
 	}
 	return s
+}
+
+// isLate reports whether the scheduler tries the pool after others.
+func isLate(p *model.DevicePool) bool {
+	return slices.ContainsFunc(p.Devices, func(d model.Device) bool { return d.Late })
 }
 
 func boolOrder(a, b bool) int {

@@ -50,7 +50,7 @@ func newHardwareAt(s *model.Snapshot, at station, more []model.DevicePool, commo
 	}
 	slices.SortStableFunc(h.pools, func(a, b *model.DevicePool) int {
 		late := map[bool]int{true: 1}
-		return cmp.Or(late[a.Late]-late[b.Late], cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(late[h.late(a)]-late[h.late(b)], cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Name, b.Name))
 	})
 	return h
 }
@@ -58,6 +58,11 @@ func newHardwareAt(s *model.Snapshot, at station, more []model.DevicePool, commo
 // sees reports whether the node can use the device.
 func (h *hardware) sees(d model.Device) bool {
 	return d.On == nil || slices.ContainsFunc(d.On, func(r model.Requirements) bool { _, ok := h.labels.Satisfies(r); return ok })
+}
+
+// late reports whether the node sees a device of the pool with binding conditions.
+func (h *hardware) late(p *model.DevicePool) bool {
+	return slices.ContainsFunc(p.Devices, func(d model.Device) bool { return d.Late && h.sees(d) })
 }
 
 // gifts returns all that was given to pods before.

@@ -24,7 +24,7 @@ var undrawn = map[string]string{
 	"model.DeviceCapacity.Max":     besideScheduler,
 	"model.DeviceCapacity.Values":  besideScheduler,
 	"model.DevicePool.Alike":       onlyCases,
-	"model.DevicePool.Late":        besideScheduler,
+	"model.Device.Late":            besideScheduler,
 	"model.DevicesAlike.Attribute": onlyCases,
 	"model.DevicesAlike.Devices":   onlyCases,
 	"model.DeviceSelector.Fails":   onlyCases,
