@@ -14,9 +14,9 @@ import (
 	"helm.sh/helm/v3/pkg/strvals"
 )
 
-// row is a line of the table in docs/settings.md; its groups are the variable,
-// and the value of the chart if it is one.
-var row = regexp.MustCompile("(?m)^\\| (?:`--[a-z-]+`(?:<br>)?)?(?:`([A-Z_]+)`)? \\| .* \\| .* \\| (?:`([A-Za-z.]+)`)?([^`|]*) \\| .* \\|$")
+// row is a line of the table in docs/settings.md; its groups are the value of
+// the chart if it is one, what else the chart takes, and the variable.
+var row = regexp.MustCompile("(?m)^\\| (?:`([A-Za-z.]+)`)?([^`|]*) \\| (?:`--[a-z-]+`(?:<br>)?)?(?:`([A-Z_]+)`)? \\| .* \\| .* \\| .* \\|$")
 
 // other is a value that differs from the chart's own, for those that are not
 // true or false.
@@ -132,7 +132,7 @@ func TestSettingsTable(t *testing.T) {
 	usual := environment(t, valuesWith("", ""))
 	tried := 0
 	for _, cells := range row.FindAllStringSubmatch(table, -1) {
-		variable, value, prose := cells[1], cells[2], strings.TrimSpace(cells[3])
+		value, prose, variable := cells[1], strings.TrimSpace(cells[2]), cells[3]
 		documented[variable] = true
 		_, isSet := usual[variable]
 		if value == "" && isSet != (prose != "") {
@@ -195,7 +195,7 @@ func changes(t *testing.T, usual map[string]string, values, variable string, als
 // the chart is for.
 func TestOtherVariables(t *testing.T) {
 	given := map[string]any{"settings": map[string]any{"clusterName": "demo"}}
-	_, command, _ := strings.Cut(read(t, "../docs/settings.md"), "in the chart, use `controller.env`.")
+	_, command, _ := strings.Cut(read(t, "../docs/settings.md"), "in the chart, use `controller.env`:")
 	arguments := strings.Fields(command)
 	for i, argument := range arguments[:min(20, len(arguments))] {
 		parse := map[string]func(string, map[string]any) error{"--set": strvals.ParseInto, "--set-string": strvals.ParseIntoString}[argument]

@@ -21,7 +21,7 @@ type demoConfig struct {
 // demoFlags returns the flag set of `sandbox demo` and the values it fills in.
 func demoFlags() (*flag.FlagSet, *demoConfig) {
 	flags, config := scriptFlags("demo")
-	flags.StringVar(&config.options.Examples, "examples", "", "folder with the manifests that the demo plays with (default: examples/aws, with --provider kwok examples)")
+	flags.StringVar(&config.options.Examples, "examples", "", "folder with the manifests that the demo plays with (default: examples/ and the provider)")
 	return flags, config
 }
 

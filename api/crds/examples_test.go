@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -97,14 +98,15 @@ func condition(object runtime.Object) error {
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)\n```\n")
 
-// examples returns the manifests in docs/fields, with the file and the line they
-// begin in.
+// examples returns the manifests in docs/fields and docs/nodepool.md, with the file and
+// the line they begin in.
 func examples(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(reference, "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, filepath.Join(reference, "..", "nodepool.md"))
 	all := map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -122,15 +124,16 @@ func examples(t *testing.T) map[string]string {
 
 func place(file, before string, document int) string {
 	line, _ := json.Marshal(strings.Count(before, "\n") + 1)
-	name := filepath.Base(file) + ":" + string(line)
+	name, _ := filepath.Rel(filepath.Dir(reference), file)
+	name += ":" + string(line)
 	return name + strings.Repeat("+", document)
 }
 
-// TestExamples holds the manifests in docs/fields against what the API server
-// and the controllers accept, and names the fields of which there is none.
+// TestExamples holds the manifests in docs/fields and docs/nodepool.md against what the API server
+// and the controllers accept, and names the fields of which docs/fields has none.
 func TestExamples(t *testing.T) {
 	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme} {
 		if err := add(known); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +170,9 @@ func TestExamples(t *testing.T) {
 		if shown[kind.Kind] == nil {
 			shown[kind.Kind] = map[string]bool{}
 		}
-		paths(shown[kind.Kind], "", plain)
+		if strings.HasPrefix(at, "fields/") {
+			paths(shown[kind.Kind], "", plain)
+		}
 		for _, fault := range j.faults(t, plain) {
 			t.Errorf("%s: %s", at, fault)
 		}

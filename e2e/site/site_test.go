@@ -120,6 +120,11 @@ kind: AKSNodeClass
 metadata: {name: default}
 spec: {}
 ---
+apiVersion: karpenter.azure.com/v1beta1
+kind: AKSNodeClass
+metadata: {name: name}
+spec: {}
+---
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: name}
@@ -152,7 +157,8 @@ func (s *site) furnish() {
 	s.must("kubectl apply -f -", objects)
 	s.must("tee $HOME/values.yaml $HOME/azure.yaml", "settings: {clusterName: my-cluster}")
 	s.must("cat > $HOME/baseline.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: karpenter-baseline, namespace: kube-system}}")
-	s.must("kubectl apply -f examples/aws/inflate.yaml -f examples/aws/default", "")
+	s.must("cat > $HOME/nodepool.yaml", "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}}}")
+	s.must("kubectl apply -f examples/inflate.yaml -f examples/aws/default", "")
 	s.must("helm upgrade --install --take-ownership karpenter-crd charts/karpenter-crd -n kube-system", "")
 	s.must("helm upgrade --install karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
 	s.must("helm upgrade karpenter charts/karpenter -n kube-system --skip-crds --set settings.clusterName=my-cluster", "")
@@ -174,7 +180,7 @@ func unfinished(c docs.Command) bool {
 // named puts names in place of those in capitals, the chart for a chart, and the files
 // of furnish for those that a reader has.
 func named(text string) string {
-	text = regexp.MustCompile(`(--values|-f) (values|baseline|azure)\.yaml`).ReplaceAllString(text, "$1 $$HOME/$2.yaml")
+	text = regexp.MustCompile(`(--values|-f) (values|baseline|azure|nodepool)\.yaml`).ReplaceAllString(text, "$1 $$HOME/$2.yaml")
 	text = regexp.MustCompile(`\b(NAME|NODE|GROUP)\b`).ReplaceAllString(text, "name")
 	text = regexp.MustCompile(`\bNAMESPACE\b`).ReplaceAllString(text, "default")
 	text = regexp.MustCompile(`\bCHART\b`).ReplaceAllString(text, "charts/karpenter --set settings.clusterName=my-cluster")

@@ -31,10 +31,7 @@ const (
 
 // Run plays the script on the examples: grow, run into limits, shrink to nothing.
 func Run(ctx context.Context, options Options) error {
-	if options.Examples == "" {
-		options.Examples = map[string]string{session.KWOK: "examples", session.Azure: "examples/azure"}[options.Session.Provider]
-		options.Examples = cmp.Or(options.Examples, "examples/aws")
-	}
+	options.Examples = cmp.Or(options.Examples, filepath.Join("examples", cmp.Or(options.Session.Provider, session.AWS)))
 	options.Session.Manifests = append(options.Session.Manifests, filepath.Join(options.Examples, "default"))
 	return perform(ctx, options, script{steps: examplesScript(options.Session.Provider), settle: 500 * time.Millisecond})
 }
@@ -44,7 +41,7 @@ func examplesScript(provider string) []step {
 		{"the default pool", nil, []want{{"all pools are ready", time.Minute, poolsReady}}},
 		{
 			fmt.Sprintf("scale inflate to %d pods", inflated),
-			all(apply("inflate.yaml"), scale("inflate", inflated)),
+			all(apply("../inflate.yaml"), scale("inflate", inflated)),
 			[]want{
 				{"first node launched", upWithin, firstBought},
 				{"first node ready", upWithin, firstReady},

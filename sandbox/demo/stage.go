@@ -36,8 +36,7 @@ const (
 type Options struct {
 	// Session is the cluster to bring up. An empty data folder means a temporary one, removed after success.
 	Session session.Options
-	// Examples is the folder with the manifests of the script; default examples/aws, with the provider Azure
-	// examples/azure, with KWOK examples.
+	// Examples is the folder with the manifests of the script, beside inflate.yaml; default examples/ and the provider.
 	Examples string
 	// Scale is how many pods Stress runs; default 5000.
 	Scale int

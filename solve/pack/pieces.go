@@ -104,8 +104,8 @@ func divide(x *draft, bought map[*demand]int, plans []*draft) (*draft, map[*dema
 	if loose {
 		fresh.groups = nil
 	}
-	for d, some := range of {
-		for _, p := range some {
+	for _, d := range x.demands {
+		for _, p := range of[d] {
 			f := &piece{demand: *fresh.demands[p.at], span: p.span, worth: math.Inf(1)}
 			f.left = d.Pods[:p.high]
 			if !loose && p.at < len(x.demands) && !tied[x.demands[p.at]] {

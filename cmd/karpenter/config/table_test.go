@@ -106,7 +106,7 @@ func between(text, mark, content string) (string, error) {
 
 func settingsTable(upstream map[string]setting) string {
 	var out strings.Builder
-	out.WriteString("| flag, variable | values | default | value of the chart | meaning |\n|---|---|---|---|---|\n")
+	out.WriteString("| value of the chart | flag, variable | values | default | meaning |\n|---|---|---|---|---|\n")
 	for _, g := range groups() {
 		fmt.Fprintf(&out, "| **%s** | | | | |\n", g.title)
 		for _, s := range g.members {
@@ -121,7 +121,7 @@ func settingsTable(upstream map[string]setting) string {
 				whose = " *Ours.*"
 			}
 			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s.%s |\n",
-				strings.Join(names, "<br>"), s.values, quotedUnlessEmpty(s.preset), inChart(s.chart), sentence(s.meaning), whose)
+				inChart(s.chart), strings.Join(names, "<br>"), s.values, quotedUnlessEmpty(s.preset), sentence(s.meaning), whose)
 		}
 	}
 	return out.String()
@@ -129,9 +129,9 @@ func settingsTable(upstream map[string]setting) string {
 
 func gateTable(gates []gate) string {
 	var out strings.Builder
-	out.WriteString("| gate | default | value of the chart | what it does |\n|---|---|---|---|\n")
+	out.WriteString("| value of the chart | gate | default | what it does |\n|---|---|---|---|\n")
 	for _, g := range gates {
-		fmt.Fprintf(&out, "| `%s` | `%t` | %s | %s. |\n", g.name, g.preset, inChart(g.chart), sentence(g.meaning))
+		fmt.Fprintf(&out, "| %s | `%s` | `%t` | %s. |\n", inChart(g.chart), g.name, g.preset, sentence(g.meaning))
 	}
 	return out.String()
 }

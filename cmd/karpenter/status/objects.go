@@ -46,7 +46,7 @@ func poolsCheck(f *Facts) Check {
 	case f.Pools.err != nil:
 		return unread(name, f.Pools.err)
 	case len(f.Pools.value) == 0:
-		return Check{name, Warning, "there is none, so no node is launched", nil, "Apply one, as in examples/ or docs/install.md"}
+		return Check{name, Warning, "there is none, so no node is launched", nil, "Apply one: docs/nodepool.md has NodePools to begin with"}
 	}
 	var bad []string
 	for _, p := range f.Pools.value {
@@ -127,7 +127,7 @@ func classesCheck(f *Facts) Check {
 	case len(bad) > 0:
 		return Check{name, Failure, fmt.Sprintf("%d of %d not ready", len(bad), n), bad, "kubectl describe the node class; its conditions name the subnets, images, roles or permissions that are missing"}
 	case n == 0:
-		return Check{name, Warning, "there is none, so no node is launched", nil, "Apply one, as in examples/ or docs/install.md"}
+		return Check{name, Warning, "there is none, so no node is launched", nil, "Apply one, as in examples/aws/default or examples/azure/default"}
 	}
 	return ok(name, "%d ready", n)
 }
