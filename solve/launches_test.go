@@ -4,9 +4,11 @@ package solve_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"karpenter/model"
+	"karpenter/scenario"
 	"karpenter/solve"
 	"karpenter/solve/solvetest"
 )
@@ -54,5 +56,24 @@ func TestBoundIsTrueForLists(t *testing.T) {
 				t.Errorf("only %d situations had a plan", tried)
 			}
 		})
+	}
+}
+
+// TestBoundWithoutHostname: a node without the label takes any number of pods that keep off each
+// other, as for the scheduler, and the bound knows.
+func TestBoundWithoutHostname(t *testing.T) {
+	s, err := scenario.Parse(strings.NewReader(`type small cpu=2 mem=8Gi zones=zone-1 spot=0.02
+type big cpu=8 mem=32Gi zones=zone-1 spot=0.08
+pool general types=small,big
+node n1 pool=general type=big zone=zone-1 ct=spot
+pods web-1..5 cpu=2 labels=app=web anti="host of app=web"
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Nodes[0].Labels = s.Nodes[0].Labels.Without(model.LabelHostname)
+	plan := solve.Decide(s, model.DefaultPolicy())
+	if len(plan.Placements) < 2 || plan.Bound > plan.Cost {
+		t.Errorf("%d pods on the node, cost %v, bound %v", len(plan.Placements), plan.Cost, plan.Bound)
 	}
 }

@@ -22,8 +22,11 @@ const (
 // node before it binds pods with such volumes there.
 type drivers struct {
 	required map[string]bool                 // by name
-	missing  map[string]map[string]time.Time // by pool and driver: since when last all nodes that should have it had it not
+	missing  map[site]map[string]time.Time // by driver: since when last all nodes that should have it had it not
 }
+
+// site is the nodes of a pool with one architecture: images for another may lack a driver.
+type site struct{ pool, arch string }
 
 // RequireDriver takes in whether the scheduler binds pods with volumes of the driver only to
 // nodes that list it.
@@ -75,46 +78,46 @@ func (w *World) learnDrivers(now time.Time) {
 	if len(w.required)+len(w.missing) == 0 {
 		return
 	}
-	lacking, having := map[string]map[string]bool{}, map[string]map[string]bool{}
-	note := func(in map[string]map[string]bool, pool, driver string) {
-		if in[pool] == nil {
-			in[pool] = map[string]bool{}
+	lacking, having := map[site]map[string]bool{}, map[site]map[string]bool{}
+	note := func(in map[site]map[string]bool, at site, driver string) {
+		if in[at] == nil {
+			in[at] = map[string]bool{}
 		}
-		in[pool][driver] = true
+		in[at][driver] = true
 	}
 	for _, m := range w.machines {
-		pool := m.label(model.LabelNodePool)
+		at := site{m.label(model.LabelNodePool), m.label(model.LabelArch)}
 		for driver := range w.required {
 			if since, lacks := m.lacking[driver]; !lacks && m.node != nil && m.initialized() {
-				note(having, pool, driver)
+				note(having, at, driver)
 			} else if lacks && now.Sub(since) >= toInstall {
-				note(lacking, pool, driver)
+				note(lacking, at, driver)
 			}
 		}
 	}
-	for pool, found := range lacking {
+	for at, found := range lacking {
 		for driver := range found {
-			if having[pool][driver] {
+			if having[at][driver] {
 				continue
 			}
-			if w.missing[pool] == nil {
-				w.missing[pool] = map[string]time.Time{}
+			if w.missing[at] == nil {
+				w.missing[at] = map[string]time.Time{}
 			}
-			if _, known := w.missing[pool][driver]; !known {
-				w.forgotten[pool] = true
+			if _, known := w.missing[at][driver]; !known {
+				w.forgotten[at.pool] = true
 			}
-			w.missing[pool][driver] = now
+			w.missing[at][driver] = now
 		}
 	}
-	for pool, found := range w.missing {
+	for at, found := range w.missing {
 		for driver, last := range found {
-			if having[pool][driver] || !w.required[driver] || now.Sub(last) >= unlikely {
+			if having[at][driver] || !w.required[driver] || now.Sub(last) >= unlikely {
 				delete(found, driver)
-				w.forgotten[pool] = true
+				w.forgotten[at.pool] = true
 			}
 		}
 		if len(found) == 0 {
-			delete(w.missing, pool)
+			delete(w.missing, at)
 		}
 	}
 }

@@ -69,9 +69,8 @@ func (w *World) learnFeatures(now time.Time) {
 	for pool, m := range latest {
 		known := w.declared[pool]
 		next := declared{m.node.Name, m.claim.Created, m.node.Features, now}
-		if known.created.After(next.created) {
+		if known.created.After(next.created) && now.Sub(known.seen) < unlikely {
 			next = known // of a node that has gone
-			next.seen = now
 		}
 		if !slices.Equal(known.features, next.features) || known.node == "" {
 			w.touchPool(pool)

@@ -30,6 +30,7 @@ type kindOfNode struct{ pool, name string }
 type lesson struct {
 	node    string
 	created time.Time
+	seen    time.Time          // when the node was last there
 	said    []model.DevicePool // what the provider said then
 	devices []model.DevicePool
 }
@@ -60,7 +61,7 @@ func (w *World) observe(m *machine) {
 	if taught && cmp.Or(m.claim.Created.Compare(known.created), strings.Compare(m.node.Name, known.node)) < 0 {
 		return
 	}
-	next := lesson{node: m.node.Name, created: m.claim.Created, devices: w.template(published, m.node.Name, of.name)}
+	next := lesson{node: m.node.Name, created: m.claim.Created, seen: w.now, devices: w.template(published, m.node.Name, of.name)}
 	same := taught && reflect.DeepEqual(known.devices, next.devices)
 	if same && known.node == next.node && known.said != nil {
 		return // if the provider has changed its mind since, that is newer
@@ -74,6 +75,35 @@ func (w *World) observe(m *machine) {
 		w.forgotten[of.pool] = true
 	}
 	w.lessons.devices[of] = next
+}
+
+// unlearn drops lessons of nodes that went so long ago that the next node may be different, if
+// an older node or the provider can say what it will have.
+func (w *World) unlearn(now time.Time) {
+	for of, l := range w.lessons.devices {
+		if m := w.machines[w.nodeIDs[l.node]]; m != nil && m.claim != nil && m.claim.Created.Equal(l.created) {
+			l.seen = now
+			w.lessons.devices[of] = l
+			continue
+		}
+		if now.Sub(l.seen) < unlikely {
+			continue
+		}
+		var older []*machine
+		for _, m := range w.machines {
+			if m.claim != nil && m.node != nil && m.label(model.LabelNodePool) == of.pool && m.label(model.LabelInstanceType) == of.name && len(w.published[m.node.Name]) > 0 {
+				older = append(older, m)
+			}
+		}
+		if len(older)+len(l.said) == 0 && w.pools[of.pool] != nil {
+			continue
+		}
+		delete(w.lessons.devices, of)
+		w.forgotten[of.pool] = true
+		for _, m := range older {
+			w.observe(m)
+		}
+	}
 }
 
 // template returns what the pools of a node say of others of its type: nothing about its
@@ -163,7 +193,9 @@ func (w *World) correct(pool string) []*model.InstanceType {
 
 func (w *World) correctedType(kind kindOfNode, t *model.InstanceType) *model.InstanceType {
 	known, taught := w.lessons.devices[kind]
-	if !taught && len(w.usual.byType[t.Name])+len(w.missing[kind.pool]) == 0 {
+	arch, _ := t.Requirements.Value(model.LabelArch)
+	missing := w.missing[site{kind.pool, arch}]
+	if !taught && len(w.usual.byType[t.Name])+len(missing) == 0 {
 		delete(w.corrected, kind)
 		return t
 	}
@@ -177,7 +209,7 @@ func (w *World) correctedType(kind kindOfNode, t *model.InstanceType) *model.Ins
 	}
 	before := maps.Clone(limits)
 	maps.Copy(limits, w.usual.byType[t.Name])
-	for driver := range w.missing[kind.pool] {
+	for driver := range missing {
 		limits[driver] = 0
 	}
 	if !maps.Equal(limits, before) {

@@ -24,6 +24,7 @@ func (w *World) Snapshot(now time.Time) *model.Snapshot {
 	w.refresh(now)
 	w.learnDrivers(now)
 	w.learnFeatures(now)
+	w.unlearn(now)
 	if w.learn(); len(w.touched) > 0 {
 		w.refresh(now)
 	}

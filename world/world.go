@@ -123,7 +123,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		devices:  devices{published: map[string][]model.DevicePool{}},
 		lessons:  newLessons(),
 		features: features{needed: map[string]int{}, declared: map[string]declared{}},
-		drivers:  drivers{required: map[string]bool{}, missing: map[string]map[string]time.Time{}},
+		drivers:  drivers{required: map[string]bool{}, missing: map[site]map[string]time.Time{}},
 		offers:   offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
 	}
 }

@@ -68,7 +68,7 @@ func (s *school) become(claim *v1.NodeClaim, name string) {
 	have := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("110")}
 	labels := map[string]string{
 		v1.NodePoolLabelKey: "general", model.LabelRegistered: "true", model.LabelInitialized: "true",
-		model.LabelInstanceType: "big", model.LabelHostname: name, model.LabelZone: "test-zone-1", model.LabelCapacityType: model.OnDemand,
+		model.LabelInstanceType: "big", model.LabelHostname: name, model.LabelArch: "amd64", model.LabelZone: "test-zone-1", model.LabelCapacityType: model.OnDemand,
 	}
 	claim.CreationTimestamp = metav1.NewTime(s.clock.Now())
 	claim.Labels = labels

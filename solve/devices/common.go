@@ -119,17 +119,23 @@ func newDealer(b *Book, s *model.Snapshot) *dealer {
 // one order for all nodes.
 func orderly(s *model.Snapshot) *model.Snapshot {
 	out := *s
-	out.Devices = slices.Clone(s.Devices)
-	for i := range out.Devices {
+	for i := range s.Devices {
+		if !isLate(&s.Devices[i]) {
+			continue
+		}
 		late := map[string]bool{} // by where devices are
-		for _, v := range out.Devices[i].Devices {
+		for _, v := range s.Devices[i].Devices {
 			if on := termsText(v.On); v.Late || !late[on] {
 				late[on] = v.Late
 			}
 		}
-		if isLate(&out.Devices[i]) && !late[termsText(nil)] && slices.Contains(slices.Collect(maps.Values(late)), false) {
-			out.Devices[i].Broken = cmp.Or(out.Devices[i].Broken, "devices with binding conditions are on some of its nodes only, which is not planned")
+		if late[termsText(nil)] || !slices.Contains(slices.Collect(maps.Values(late)), false) {
+			continue
 		}
+		if &out.Devices[0] == &s.Devices[0] {
+			out.Devices = slices.Clone(s.Devices)
+		}
+		out.Devices[i].Broken = cmp.Or(out.Devices[i].Broken, "devices with binding conditions are on some of its nodes only, which is not planned")
 	}
 	return &out
 }

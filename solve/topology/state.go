@@ -280,10 +280,12 @@ func (st *State) Cap(kind, site int) int {
 	return st.Holds(kind, site)
 }
 
-// Holds is Cap on a site with a hostname where the pods of others are that they have
-// affinity to.
+// Holds is Cap on a site where the pods of others are that they have affinity to.
 func (st *State) Holds(kind, site int) int {
 	k := &st.kinds[kind]
+	if !st.named(site) {
+		return k.capUnnamed()
+	}
 	most := Unbounded
 	for i := range k.spreads {
 		s := &k.spreads[i]

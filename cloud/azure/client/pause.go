@@ -23,6 +23,9 @@ type pause struct {
 	until map[string]time.Time // by kind of request, of which there are a few
 }
 
+// longestPause is how long requests of a kind wait at most, whatever Azure asks.
+const longestPause = time.Hour
+
 // Do implements policy.Policy.
 func (p *pause) Do(r *policy.Request) (*http.Response, error) {
 	kind := strings.Join(described(r.Raw(), nil)[:2], " ")
@@ -36,7 +39,9 @@ func (p *pause) Do(r *policy.Request) (*http.Response, error) {
 	if err == nil && answer.StatusCode == http.StatusTooManyRequests {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.until[kind] = time.Now().Add(retryAfter(answer))
+		if until := time.Now().Add(min(retryAfter(answer), longestPause)); until.After(p.until[kind]) {
+			p.until[kind] = until
+		}
 	}
 	return answer, err
 }

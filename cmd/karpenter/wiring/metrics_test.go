@@ -291,13 +291,13 @@ leaves it out. Amounts of zero have no series, except what pods request.
 
 | series | with 1,000 nodes and 10,000 pods | left out by |
 |---|--:|---|
-| of single pods, nodes and status conditions | about 52,000 | ` + "`--disable-cluster-state-observability`" + ` (` + "`DISABLE_CLUSTER_STATE_OBSERVABILITY=true`" + `) |
+| of single pods, nodes and status conditions | about 52,000 | ` + "`settings.disableClusterStateObservability: true`" + ` |
 | of instance types and offerings | about 23,000 | the same, or [Prometheus](troubleshooting.md#too-many-metrics) |
 
 The first group has 14 series for each node, 10 for the conditions of each NodeClaim, and 8 for those of each Node. Older names of the conditions of NodeClaims add 10 more. Each
 pod that is not pending has one (` + "`kube/meter/scale_test.go`" + `). Gathering them takes about a quarter of a second of one core.
 
-The flag leaves out ` + "`karpenter_nodes_*`" + ` (except counts of created and removed nodes), ` + "`karpenter_cluster_utilization_percent`" + `,
+The setting leaves out ` + "`karpenter_nodes_*`" + ` (except counts of created and removed nodes), ` + "`karpenter_cluster_utilization_percent`" + `,
 ` + "`karpenter_pods_state`" + ` and the waiting times of pods, ` + "`karpenter_nodepools_limit`" + ` and ` + "`_usage`, `operator_*`" + `
 and ` + "`karpenter_cloudprovider_instance_type_*`" + `. It keeps the cost of each NodePool.
 
@@ -306,8 +306,8 @@ and of the Go runtime.
 
 ## Who may read them
 
-By default, every client that reaches the port can read the metrics over plain HTTP. With ` + "`--metrics-secure` (`METRICS_SECURE=true`, `controller.metrics.secure`" + ` in
-the chart), the port serves metrics and profiles over TLS only, to clients with a token that the API server allows to ` + "`get` the path" + `. The chart creates a ClusterRole for this,
+By default, every client that reaches the port can read the metrics over plain HTTP. With ` + "`controller.metrics.secure: true`" + `
+in the values of the chart, the port serves metrics and profiles over TLS only, to clients with a token that the API server allows to ` + "`get` the path" + `. The chart creates a ClusterRole for this,
 with ` + "`nonResourceURLs: [/metrics]`" + `. Its name begins with the release, such as ` + "`karpenter-metrics`" + `:
 
     kubectl create clusterrolebinding prometheus-karpenter --clusterrole karpenter-metrics --serviceaccount monitoring:prometheus
@@ -315,12 +315,12 @@ with ` + "`nonResourceURLs: [/metrics]`" + `. Its name begins with the release, 
 A request without a valid token gets 401. A request that is not allowed gets 403, and the answer names the rule that would allow it. In this mode, the chart lets
 the controller create TokenReviews and SubjectAccessReviews, and its ServiceMonitor sends the token of Prometheus.
 
-The certificate is in ` + "`tls.crt` and `tls.key` in `--metrics-cert-dir` (`METRICS_CERT_DIR`, `controller.metrics.certDir`" + `),
+The certificate is in ` + "`tls.crt`" + ` and ` + "`tls.key`" + ` in the folder ` + "`controller.metrics.certDir`" + `,
 for example a mounted secret of cert-manager. The controller reads it again when the files change. Without a directory, the controller signs a certificate
 itself. Prometheus cannot verify it, and needs ` + "`insecureSkipVerify`" + `, which the ServiceMonitor then sets.
 
 The controller gathers metrics for one request at a time. It sends the same answer to all requests within one second, or within
-20 times the duration of gathering. At most 10 requests wait, and others get 503.
+20 times the duration of gathering, up to 30 seconds. At most 10 requests wait, and others get 503.
 
 ## All of them
 
