@@ -64,11 +64,15 @@ func (s *school) start() string {
 	return last
 }
 
-func (s *school) become(claim *v1.NodeClaim, name string) {
+// become has the NodeClaim become an initialized node with the name, and with these labels.
+func (s *school) become(claim *v1.NodeClaim, name string, more ...string) {
 	have := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("110")}
 	labels := map[string]string{
 		v1.NodePoolLabelKey: "general", model.LabelRegistered: "true", model.LabelInitialized: "true",
 		model.LabelInstanceType: "big", model.LabelHostname: name, model.LabelArch: "amd64", model.LabelZone: "test-zone-1", model.LabelCapacityType: model.OnDemand,
+	}
+	for i := 0; i < len(more); i += 2 {
+		labels[more[i]] = more[i+1]
 	}
 	claim.CreationTimestamp = metav1.NewTime(s.clock.Now())
 	claim.Labels = labels
@@ -203,6 +207,32 @@ func TestFewerDevicesThanPlanned(t *testing.T) {
 	s.wantClaims(3)
 }
 
+// TestLessonEnds: what a node has published says nothing of the next node an hour after it has
+// gone, if the provider knows better. spec 46/75.
+func TestLessonEnds(t *testing.T) {
+	of := big()
+	of.DevicePools = []cloud.DevicePool{{Driver: driver, Name: "template", Devices: exclusive(4, "")}}
+	s := newSchool(t, of)
+	s.pod("first", "60", nil)
+	s.mustPass()
+	claim := s.wantClaims(1)[0]
+	node := s.start()
+	s.publish(node, exclusive(3, node)...) // one is broken
+	s.asks("four", 4)
+	s.clock.SetTime(s.clock.Now().Add(2 * time.Hour))
+	s.mustPass()
+	s.wantClaims(1)
+	s.Delete(&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	s.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	s.Delete(&claim)
+	s.Delete(pod("first", words{}))
+	for i, want := range []int{1, 1, 2} {
+		s.clock.SetTime(s.clock.Now().Add(time.Duration(i) * 31 * time.Minute))
+		s.mustPass()
+		s.wantClaims(want)
+	}
+}
+
 // TestVolumesOfTypes: a node that is to be launched takes no more volumes than nodes of its
 // type say. If it says less itself, the pods that do not fit are planned again, and the
 // next node takes as many. spec 46/134.
@@ -276,6 +306,28 @@ func TestRequiredDriver(t *testing.T) {
 	s.Set(pod("q", words{"claims": "w", "cpu": "10"}))
 	s.mustPass()
 	s.wantClaims(2)
+}
+
+// TestRequiredDriverByArchitecture: a node with the driver says nothing of nodes with another
+// architecture, whose images may lack it: these cost one launch. spec 46/132.
+func TestRequiredDriverByArchitecture(t *testing.T) {
+	s := newSchool(t, big())
+	s.Set(class("ebs", words{}))
+	s.Set(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "ebs"}, Spec: storagev1.CSIDriverSpec{PreventPodSchedulingIfMissing: ptr.To(true)}})
+	other := v1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	s.become(&other, "other", model.LabelArch, "arm64")
+	s.attaches("other", 20)
+	s.pod("full", "64", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Conditions = "other", nil })
+	s.Set(claim("v", words{"class": "ebs", "incomplete": ""}))
+	s.Set(pod("p", words{"claims": "v"}))
+	s.mustPass()
+	s.wantClaims(1)
+	s.start()
+	for range 5 {
+		s.clock.SetTime(s.clock.Now().Add(6 * time.Minute))
+		s.mustPass()
+	}
+	s.wantClaims(1)
 }
 
 // TestDriverThatIsNotRequired: the same without the demand of the CSIDriver: the node takes the
