@@ -33,7 +33,10 @@ func (r *round) confirm() {
 				group = append(group, i)
 			}
 		}
-		if len(group) == 0 || len(group) < len(intent.Claims) || !r.isWhole(group) {
+		if len(group) == 0 || len(group) < len(intent.Claims) {
+			continue
+		}
+		if intent.Reason != model.Empty && !r.isWhole(group) { // an empty node has no pods that must go together
 			continue
 		}
 		if !r.allowed(intent.Reason, group...) && !givenBack(&r.s.Nodes[group[0]], intent.Reason) {
