@@ -3,9 +3,7 @@
 package aws
 
 import (
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
@@ -29,28 +27,14 @@ import (
 	"karpenter/cloud/aws/userdata"
 )
 
-var (
-	hostileSeed = flag.Uint64("hostile", 0, "seed of TestHostileClasses; 0 draws one")
-	hostileRuns = flag.Int("hostile-runs", 5, "accounts of TestHostileClasses")
-)
-
 // TestHostileClasses has EC2NodeClasses with fields that no one would write looked at by their
 // controllers, and instances launched and checked for drift by them. Nothing panics or hangs, and
 // the class beside them launches as before.
 func TestHostileClasses(t *testing.T) {
-	seed := *hostileSeed
-	if seed == 0 {
-		seed = rand.Uint64N(1 << 40)
-	}
 	var met encounters
-	for i := range *hostileRuns {
-		t.Run(fmt.Sprint("seed ", seed+uint64(i)), func(t *testing.T) { withHostileClasses(t, seed+uint64(i), &met) })
-		if t.Failed() {
-			t.Fatalf("go test ./cloud/aws -run TestHostileClasses -args -hostile=%d -hostile-runs=1", seed+uint64(i))
-		}
-	}
-	t.Logf("seed %d: %+v", seed, met)
-	if *hostileRuns >= 5 && min(met.Ready, met.Launched, met.Refused) == 0 {
+	runs := hostile.Runs(t, 5, func(t *testing.T, seed uint64) { withHostileClasses(t, seed, &met) })
+	t.Logf("%+v", met)
+	if runs >= 5 && min(met.Ready, met.Launched, met.Refused) == 0 {
 		t.Errorf("the classes are no test: %+v", met)
 	}
 }
@@ -59,8 +43,6 @@ func TestHostileClasses(t *testing.T) {
 type encounters struct{ Classes, Ready, Launched, Refused int }
 
 func withHostileClasses(t *testing.T, seed uint64, met *encounters) {
-	watchdog := time.AfterFunc(time.Minute, func() { panic("hostile classes take a minute: " + t.Name()) })
-	defer watchdog.Stop()
 	h := hostile.New(seed, "al2023@latest", "bottlerocket@latest", "AL2023", "Bottlerocket", "Custom", "Windows2022", "m5.large", "gp3", "io2", "/dev/xvda", "required", "optional", "RAID0", "cluster",
 		"vCPU", "[settings.kubernetes]\nx = 1", "MIME-Version: 1.0\n", "#!/bin/bash", `{"a":`, "Efa", "default", "karpenter.sh/discovery", "kubernetes.io/cluster/cluster", "100%", "1Gi", "memory.available")
 	r := newRegion(t, nil)

@@ -3,9 +3,7 @@
 package provisioningrequest
 
 import (
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,34 +22,18 @@ import (
 	"karpenter/solve/solvetest"
 )
 
-var (
-	hostileSeed = flag.Uint64("hostile", 0, "seed of TestHostileRequests; 0 draws one")
-	hostileRuns = flag.Int("hostile-runs", 20, "clusters of TestHostileRequests")
-)
-
 // TestHostileRequests has ProvisioningRequests, PodTemplates and pods with fields that no one would write
 // come and go: nothing panics or hangs, plans break no promise, and a request beside them gets its capacity.
 func TestHostileRequests(t *testing.T) {
-	seed := *hostileSeed
-	if seed == 0 {
-		seed = rand.Uint64N(1 << 40)
-	}
 	asked := 0
-	for i := range *hostileRuns {
-		t.Run(fmt.Sprint("seed ", seed+uint64(i)), func(t *testing.T) { asked += withHostileRequests(t, seed+uint64(i)) })
-		if t.Failed() {
-			t.Fatalf("go test ./control/provisioningrequest -run TestHostileRequests -args -hostile=%d -hostile-runs=1", seed+uint64(i))
-		}
-	}
-	t.Logf("seed %d: %d pods stood in for requests", seed, asked)
-	if *hostileRuns >= 20 && asked == 0 {
+	runs := hostile.Runs(t, 20, func(t *testing.T, seed uint64) { asked += withHostileRequests(t, seed) })
+	t.Logf("%d pods stood in for requests", asked)
+	if runs >= 20 && asked == 0 {
 		t.Error("no request asks for a pod: this is no test")
 	}
 }
 
 func withHostileRequests(t *testing.T, seed uint64) (asked int) {
-	watchdog := time.AfterFunc(time.Minute, func() { panic("hostile requests take a minute: " + t.Name()) })
-	defer watchdog.Stop()
 	h := hostile.New(seed, autoscalingv1.CheckCapacity, autoscalingv1.BestEffortAtomicScaleUp, autoscalingv1.NoRetry, autoscalingv1.ValidUntilSeconds, "template-0", "request-0")
 	s := newStage(t)
 	template := &corev1.PodTemplate{}

@@ -4,9 +4,7 @@ package situation
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,11 +34,6 @@ import (
 	"karpenter/solve"
 	"karpenter/solve/solvetest"
 	"karpenter/world"
-)
-
-var (
-	hostileSeed = flag.Uint64("hostile", 0, "seed of TestHostileObjects; 0 draws one")
-	hostileRuns = flag.Int("hostile-runs", 100, "clusters of TestHostileObjects")
 )
 
 // hostile fills objects with random values that no one would write.
@@ -143,23 +136,13 @@ func sampleDevices() []client.Object {
 // the world, on the way they take from an informer, and plans: nothing panics or hangs,
 // and the plan breaks no promise. Objects change and go meanwhile.
 func TestHostileObjects(t *testing.T) {
-	seed := *hostileSeed
-	if seed == 0 {
-		seed = rand.Uint64N(1 << 40)
-	}
 	published, pods, pools := stored(t)
 	var met encounters
-	for i := range *hostileRuns {
-		seed := seed + uint64(i)
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			met.add(withHostile(t, hostile{fill.New(seed)}, published, &pods[0], pools))
-		})
-		if t.Failed() {
-			t.Fatalf("go test ./cmd/karpenter/situation -run TestHostileObjects -args -hostile=%d -hostile-runs=1", seed)
-		}
-	}
-	t.Logf("seed %d, %d runs: %+v", seed, *hostileRuns, met)
-	if *hostileRuns >= 100 && min(met.Launched, met.Placed, met.Unplaced, met.Nodes, met.Commands) < *hostileRuns/10 {
+	runs := fill.Runs(t, 100, func(t *testing.T, seed uint64) {
+		met.add(withHostile(t, hostile{fill.New(seed)}, published, &pods[0], pools))
+	})
+	t.Logf("%d runs: %+v", runs, met)
+	if runs >= 100 && min(met.Launched, met.Placed, met.Unplaced, met.Nodes, met.Commands) < runs/10 {
 		t.Errorf("the objects are no test of plans: %+v", met)
 	}
 }
@@ -237,8 +220,6 @@ func sampleNode() *corev1.Node {
 }
 
 func withHostile(t *testing.T, h hostile, published Published, waiting *corev1.Pod, pools []v1.NodePool) (met encounters) {
-	watchdog := time.AfterFunc(time.Minute, func() { panic("a plan with hostile objects takes a minute: " + t.Name()) })
-	defer watchdog.Stop()
 	published.Rules.Devices = h.IntN(4) > 0
 	if h.IntN(2) == 0 {
 		published.Rules.Constraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
