@@ -12,7 +12,7 @@ import (
 
 // mostSteps is how many devices one search looks at. A search that needs more has
 // failed, and says so.
-const mostSteps = 200_000
+const mostSteps = 1_000_000
 
 // longSearch is how many devices a search looks at before it asks in advance whether devices
 // are short for the requests behind. Few searches get there.
@@ -223,6 +223,7 @@ func (s *search) short(claim, at int) bool {
 // candidates returns the free devices that a way is content with, a bit each. They are not
 // known if a selector fails on some.
 func (s *search) candidates(w *way) (can uint64, known bool) {
+	s.left -= len(s.devices)
 	for i := range s.devices {
 		d := &s.devices[i]
 		switch v, _ := s.judge(w.DeviceWay, d.Kind); {
