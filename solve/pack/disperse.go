@@ -182,8 +182,8 @@ func (c *dispersal) countWay(w *way, own []stake, sign int64) {
 	}
 	for i := range w.fills {
 		f := &w.fills[i]
-		c.count(&c.bins[f.bin], c.stakes(&c.bins[f.bin]), -sign)
-		c.count(&f.as, c.stakes(&f.as), sign)
+		c.count(&c.bins[f.bin], f.before, -sign)
+		c.count(&f.as, f.after, sign)
 	}
 }
 
@@ -280,7 +280,7 @@ func (c *dispersal) change(b bin, sizes []model.Resources) []bin {
 // far as there are that many; nil = there is none for one of them.
 func (c *dispersal) unlike(by []bin) []int {
 	var out []int
-	used := map[spotPool]bool{}
+	used := map[int]bool{}
 	for _, b := range by {
 		quotes := c.quotes(b)
 		if len(quotes) == 0 {
@@ -503,19 +503,20 @@ func (c *dispersal) remaining(paid model.Price) []model.Crowd {
 	var loads []int
 	for at := range c.loads {
 		l := &c.loads[at]
-		var most spotPool
+		most, worst := elsewhere, int64(0)
 		for in, n := range l.in {
-			over, least := n-c.most(l, in), l.in[most]-c.most(l, most)
-			if over > 0 && (most == (spotPool{}) || over > least || over == least && in.before(most)) {
-				most = in
+			over := n - c.most(l, in)
+			if over > worst || over > 0 && over == worst && c.spots.all[in].before(c.spots.all[most]) {
+				most, worst = in, over
 			}
 		}
-		if most == (spotPool{}) {
+		if most == elsewhere {
 			continue
 		}
+		crowded := c.spots.all[most]
 		w := model.Crowd{
-			Pool: c.catalogue.Pools[most.pool].Name, In: most.name + " in " + most.zone,
-			Share: float64(l.in[most]) / float64(l.total), Most: c.maxSpotPoolShare(most.pool),
+			Pool: c.catalogue.Pools[crowded.pool].Name, In: crowded.name + " in " + crowded.zone,
+			Share: float64(l.in[most]) / float64(l.total), Most: c.maxSpotPoolShare(crowded.pool),
 		}
 		if l.workload != "" {
 			w.Workload = l.namespace + "/" + l.workload

@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"math"
 	"slices"
 
 	"karpenter/model"
@@ -50,6 +51,14 @@ func (c *dispersal) without(b bin, l, n int) (kept, gone bin) {
 	kept.take, gone.take = nil, nil
 	for _, t := range b.take {
 		stay, move := portion{demand: t.demand}, portion{demand: t.demand}
+		if of := c.shared[t.demand]; of != ofSeveral {
+			if of == l && c.moves(t.demand) {
+				move.pods = min(n, t.pods)
+			}
+			stay.pods = t.pods - move.pods
+			move.chosen, stay.chosen = t.chosen[:move.pods:move.pods], t.chosen[move.pods:]
+			t.chosen = nil
+		}
 		for i, p := range t.chosen {
 			to := &stay
 			if of, ok := c.loadOf(&t.chosen[i]); ok && of == l && move.pods < n && c.moves(t.demand) {
@@ -79,7 +88,7 @@ func (c *dispersal) moves(demand int) bool {
 func (c *dispersal) beside(i int, kept, gone bin) []*way {
 	var out []*way
 	offer := c.bins[i].offer
-	var used []spotPool
+	var used []int
 	for _, o := range c.quotes(gone) {
 		if p := c.spotPoolOf(o); p != c.spotPoolOf(offer) && !slices.Contains(used, p) && len(used) < 2 {
 			used = append(used, p)
@@ -99,14 +108,12 @@ func (c *dispersal) refills(i, l, n int) (*way, bool) {
 		if to := c.bins[j]; j != i && !c.stay[j] && c.spotPoolOf(to.offer) != c.spotPoolOf(b.offer) {
 			c.spend(1 + len(to.take))
 			if as, took := c.joined(to, &gone, c.spare(l, to.offer)); took > 0 {
-				fills = append(fills, refill{j, as})
+				fills = append(fills, refill{j, as, c.stakes(&to), c.stakes(&as)})
 			}
 		}
 	}
 	for _, t := range gone.take {
-		for _, p := range t.chosen {
-			kept = c.plusOne(kept, t.demand, p)
-		}
+		kept = c.plus(kept, t.demand, t.chosen)
 	}
 	if len(fills) == 0 || len(kept.take) == 0 {
 		return nil, false
@@ -130,18 +137,22 @@ func (c *dispersal) spare(l, offer int) int64 {
 func (c *dispersal) joined(to bin, gone *bin, most int64) (bin, int) {
 	row := &c.catalogue.Types[c.catalogue.Offers[to.offer].Type]
 	took := 0
-	for t := len(gone.take) - 1; t >= 0; t-- {
+	for t := len(gone.take) - 1; t >= 0 && int64(took) < most; t-- {
 		from := gone.take[t]
 		d := c.demands[from.demand]
 		if !d.Offers.Has(to.offer) || slices.ContainsFunc(to.take, func(t portion) bool { return conflict(d, c.demands[t.demand]) }) {
 			continue
 		}
-		for from.pods > 0 && int64(took) < most && c.fitBeside(d.Shape.Requests, &to, row.Free) {
-			next := c.plusOne(to, from.demand, from.chosen[from.pods-1])
-			if !c.supplied(row, next.take) || !c.catalogue.MatchAll(c.demandsOf(next)).Has(to.offer) || c.spoils(to, d, to.offer) {
+		fits := min(from.pods, int(min(most-int64(took), math.MaxInt32)))
+		for fits > 0 && !c.fitBeside(d.Shape.Requests.Times(int64(fits)), &to, row.Free) {
+			fits--
+		}
+		for ; fits > 0; fits-- {
+			next := c.plus(to, from.demand, from.chosen[from.pods-fits:])
+			if c.supplied(row, next.take) && c.catalogue.MatchAll(c.demandsOf(next)).Has(to.offer) && !c.spoils(to, d, to.offer) {
+				to, took, from.pods = next, took+fits, from.pods-fits
 				break
 			}
-			to, took, from.pods = next, took+1, from.pods-1
 		}
 		if from.chosen = from.chosen[:from.pods:from.pods]; from.pods == 0 {
 			gone.take = slices.Delete(gone.take, t, t+1)
@@ -152,14 +163,14 @@ func (c *dispersal) joined(to bin, gone *bin, most int64) (bin, int) {
 	return to, took
 }
 
-// plusOne returns the new node with one more pod of a demand.
-func (c *dispersal) plusOne(to bin, demand int, p model.Pod) bin {
+// plus returns the new node with more pods of a demand.
+func (c *dispersal) plus(to bin, demand int, pods []model.Pod) bin {
 	to.take = slices.Clone(to.take)
 	if j := slices.IndexFunc(to.take, func(t portion) bool { return t.demand == demand }); j >= 0 {
-		to.take[j].pods++
-		to.take[j].chosen = append(slices.Clone(to.take[j].chosen), p)
+		to.take[j].pods += len(pods)
+		to.take[j].chosen = slices.Concat(to.take[j].chosen, pods)
 	} else {
-		to.take = append(to.take, portion{demand: demand, pods: 1, chosen: []model.Pod{p}})
+		to.take = append(to.take, portion{demand: demand, pods: len(pods), chosen: pods})
 	}
 	return to
 }

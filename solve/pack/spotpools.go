@@ -23,20 +23,45 @@ type spotPool struct {
 	name, zone string
 }
 
+// spotPools numbers spot pools.
+type spotPools struct {
+	all  []spotPool
+	at   map[spotPool]int
+	sold map[int]int // by offer
+}
+
+// add returns the number of a spot pool, a new one if it has none yet.
+func (s *spotPools) add(p spotPool) int {
+	i, ok := s.at[p]
+	if !ok {
+		i = len(s.all)
+		s.at[p], s.all = i, append(s.all, p)
+	}
+	return i
+}
+
 // load is how much of a workload, in pods, or of a pool, in millicores, is in
 // which spot pools.
 type load struct {
 	namespace, workload string // "" = it is a pool
 	pool                int
 	total               int64
-	in                  map[spotPool]int64
+	in                  map[int]int64
 }
+
+// What the pods of a demand are part of, if not of one load.
+const (
+	ofNone    = -1 // of no load
+	ofSeveral = -2
+)
 
 // dispersal counts what is in which spot pools, and changes new nodes.
 type dispersal struct {
 	repair
 	loads  []load
 	byName map[[2]string]int // workloads
+	spots  *spotPools
+	shared []int // by demand: the load that all its pods are part of, ofNone or ofSeveral
 	byPool map[int]int
 	pools  map[string]int // of the catalogue
 	only   int            // load that is spread; -1 = all
@@ -64,9 +89,14 @@ type stake struct {
 func (q *problem) spot(offer int) bool { return q.catalogue.Offers[offer].CapacityType == model.Spot }
 
 // spotPoolOf returns the spot pool of the offer.
-func (q *problem) spotPoolOf(offer int) spotPool {
-	o := &q.catalogue.Offers[offer]
-	return spotPool{q.poolOf(offer), q.catalogue.Types[o.Type].Name, o.Zone}
+func (c *dispersal) spotPoolOf(offer int) int {
+	i, ok := c.spots.sold[offer]
+	if !ok {
+		o := &c.catalogue.Offers[offer]
+		i = c.spots.add(spotPool{c.poolOf(offer), c.catalogue.Types[o.Type].Name, o.Zone})
+		c.spots.sold[offer] = i
+	}
+	return i
 }
 
 // maxSpotPoolShare returns which share of a workload on nodes of the pool may be in
@@ -85,24 +115,33 @@ func (q *problem) maxSpotPoolShare(pool int) float64 {
 func newDispersal(x *draft) *dispersal {
 	c := &dispersal{
 		repair: repair{x}, byName: map[[2]string]int{}, byPool: map[int]int{}, pools: map[string]int{}, only: -1,
-		stay: map[int]bool{}, ways: map[int][]*way{}, offers: map[int]*quoted{}, work: disperseWork,
+		spots: &spotPools{at: map[spotPool]int{}, sold: map[int]int{}},
+		stay:  map[int]bool{}, ways: map[int][]*way{}, offers: map[int]*quoted{}, work: disperseWork,
 	}
 	x.unroll()
+	c.shared = slices.Repeat([]int{ofSeveral}, len(x.demands))
 	for i := range x.catalogue.Pools {
 		c.pools[x.catalogue.Pools[i].Name] = i
 		_, allowance := x.aims(x.catalogue.Pools[i].Pool)
 		c.left, c.own = max(c.left, allowance), append(c.own, allowance)
 	}
+	seen := make([]bool, len(x.demands))
 	for i := range x.bins {
 		for _, t := range x.bins[i].take {
-			for p := range c.podsOf(t) {
-				c.loadOf(p)
+			if !seen[t.demand] {
+				seen[t.demand] = true
+				c.shared[t.demand] = c.loadOfAll(x.demands[t.demand])
+			}
+			if c.shared[t.demand] == ofSeveral {
+				for p := range c.podsOf(t) {
+					c.loadOf(p)
+				}
 			}
 		}
 		pool := x.poolOf(x.bins[i].offer)
 		if _, known := c.byPool[pool]; !known && x.catalogue.Pools[pool].Aims.MaxSpotPoolShare != nil {
 			c.byPool[pool] = len(c.loads)
-			c.loads = append(c.loads, load{pool: pool, in: map[spotPool]int64{}})
+			c.loads = append(c.loads, load{pool: pool, in: map[int]int64{}})
 		}
 	}
 	c.countAll()
@@ -149,9 +188,26 @@ func (c *dispersal) loadOf(p *model.Pod) (int, bool) {
 	if !ok {
 		i = len(c.loads)
 		c.byName[name] = i
-		c.loads = append(c.loads, load{namespace: p.Namespace, workload: p.Workload, in: map[spotPool]int64{}})
+		c.loads = append(c.loads, load{namespace: p.Namespace, workload: p.Workload, in: map[int]int64{}})
 	}
 	return i, true
+}
+
+// loadOfAll returns the load that all pods of d are part of, ofNone or ofSeveral.
+func (c *dispersal) loadOfAll(d *demand) int {
+	if d.bundle != nil || len(d.Pods) == 0 {
+		return ofSeveral
+	}
+	first := &d.Pods[0]
+	for i := range d.Pods {
+		if p := &d.Pods[i]; p.Workload != first.Workload || p.Namespace != first.Namespace || (p.Buffer == "") != (first.Buffer == "") {
+			return ofSeveral
+		}
+	}
+	if l, ok := c.loadOf(first); ok {
+		return l
+	}
+	return ofNone
 }
 
 // countNodes counts what runs on the nodes that stay, or on all. Closed nodes whose
@@ -191,39 +247,41 @@ func (c *dispersal) add(n *model.Node, p *model.Pod) {
 	}
 }
 
-// nodeIn returns the spot pool that a node is of; nil = it is no spot node, or no nodes
+// elsewhere is where what is in no spot pool is.
+const elsewhere = -1
+
+// nodeIn returns the spot pool that a node is of; elsewhere = it is no spot node, or no nodes
 // can be launched of its pool. A node that may still become several counts as one of its own.
-func (c *dispersal) nodeIn(n *model.Node) *spotPool {
+func (c *dispersal) nodeIn(n *model.Node) int {
 	if ct, _ := n.Labels.Value(model.LabelCapacityType); ct != model.Spot {
-		return nil
+		return elsewhere
 	}
 	pool, ok := c.pools[n.Pool]
 	if !ok {
-		return nil
+		return elsewhere
 	}
 	name, known := n.Labels.Value(model.LabelInstanceType)
 	zone, settled := n.Labels.Value(model.LabelZone)
 	if !known || !settled {
 		name = n.Name
 	}
-	return &spotPool{pool, name, zone}
+	return c.spots.add(spotPool{pool, name, zone})
 }
 
-// put has so much more of a load be in the spot pool; nil = elsewhere.
-func (c *dispersal) put(at int, in *spotPool, n int64) {
+// put has so much more of a load be in the spot pool, or elsewhere.
+func (c *dispersal) put(at, in int, n int64) {
 	l := &c.loads[at]
 	l.total += n
-	if in != nil {
-		l.in[*in] += n
+	if in != elsewhere {
+		l.in[in] += n
 	}
 }
 
 // count counts a new node so often.
 func (c *dispersal) count(b *bin, stakes []stake, sign int64) {
-	var in *spotPool
+	in := elsewhere
 	if c.spot(b.offer) {
-		of := c.spotPoolOf(b.offer)
-		in = &of
+		in = c.spotPoolOf(b.offer)
 	}
 	for _, s := range stakes {
 		c.put(s.load, in, sign*s.n)
@@ -232,18 +290,25 @@ func (c *dispersal) count(b *bin, stakes []stake, sign int64) {
 
 // stakes returns how much of which loads a new node is.
 func (c *dispersal) stakes(b *bin) []stake {
-	var out []stake
+	out := make([]stake, 0, len(b.take)+1)
+	add := func(load, n int) {
+		at := slices.IndexFunc(out, func(s stake) bool { return s.load == load })
+		if at < 0 {
+			at, out = len(out), append(out, stake{load: load})
+		}
+		out[at].n += int64(n)
+	}
 	for _, t := range b.take {
-		for p := range c.podsOf(t) {
-			i, ok := c.loadOf(p)
-			if !ok {
-				continue
+		switch load := c.shared[t.demand]; load {
+		case ofNone:
+		case ofSeveral:
+			for p := range c.podsOf(t) {
+				if i, ok := c.loadOf(p); ok {
+					add(i, 1)
+				}
 			}
-			at := slices.IndexFunc(out, func(s stake) bool { return s.load == i })
-			if at < 0 {
-				at, out = len(out), append(out, stake{load: i})
-			}
-			out[at].n++
+		default:
+			add(load, t.pods)
 		}
 	}
 	if i, ok := c.byPool[c.poolOf(b.offer)]; ok {
@@ -254,8 +319,8 @@ func (c *dispersal) stakes(b *bin) []stake {
 
 // most returns how much of the load is to be in one spot pool at most. A share of pods
 // is rounded up.
-func (c *dispersal) most(l *load, in spotPool) int64 {
-	share := c.maxSpotPoolShare(in.pool)
+func (c *dispersal) most(l *load, in int) int64 {
+	share := c.maxSpotPoolShare(c.spots.all[in].pool)
 	if share >= 1 {
 		return math.MaxInt64
 	}
@@ -322,8 +387,9 @@ const (
 
 // refill is a new node that takes pods of another one.
 type refill struct {
-	bin int
-	as  bin // with these pods
+	bin           int
+	as            bin // with these pods
+	before, after []stake
 }
 
 // before orders ways by what they cost for what they achieve, then by how many nodes
@@ -404,6 +470,6 @@ func (p spotPool) before(o spotPool) bool {
 // clear forgets what was counted.
 func (c *dispersal) clear() {
 	for i := range c.loads {
-		c.loads[i].total, c.loads[i].in = 0, map[spotPool]int64{}
+		c.loads[i].total, c.loads[i].in = 0, map[int]int64{}
 	}
 }
