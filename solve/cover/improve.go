@@ -84,8 +84,11 @@ func newRebuilder(s *solver) *rebuilder {
 	}
 	cheap := 0
 	for c := range s.Candidates { // cheapest first
-		r.limit(c, 0)
-		_, w := r.fill(c)
+		limit := r.limit(c, 0)
+		if cheap >= shortlistCheap && limit < shortlistRatio*s.Candidates[c].Price {
+			continue
+		}
+		_, w := r.fill(c, limit)
 		if w > 0 {
 			cheap++
 		}

@@ -231,6 +231,7 @@ func greedily(m *master, present []float64) (ratio float64, found bool) {
 		score float64
 	}
 	ratio = 1
+	m.revalue(m.values)
 	var all []scored
 	for _, c := range m.priced {
 		price := m.Candidates[c].Price
@@ -239,7 +240,7 @@ func greedily(m *master, present []float64) (ratio float64, found bool) {
 			continue
 		}
 		ratio = max(ratio, limit/max(price, 1e-300))
-		for _, take := range m.fillDifferently(c) {
+		for _, take := range m.fillDifferently(c, limit) {
 			if score := worthAt(take, present) / max(price, 1e-300); score > 1+negligible {
 				all = append(all, scored{pattern{c, take}, score})
 			}
@@ -258,12 +259,12 @@ const (
 	jaded    = 0.95 // what a pod is worth in the next pattern if it is in one
 )
 
-// fillDifferently returns patterns of candidate c of high worth. A program gets
-// along with fewer rounds when it knows more than one.
-func (m *master) fillDifferently(c int) [][]Portion {
+// fillDifferently returns patterns of candidate c of high worth, which is at most
+// limit. A program gets along with fewer rounds when it knows more than one.
+func (m *master) fillDifferently(c int, limit float64) [][]Portion {
 	var out [][]Portion
 	for range variants {
-		take, _ := m.fill(c)
+		take, _ := m.fill(c, limit)
 		if len(take) == 0 || slices.ContainsFunc(out, func(o []Portion) bool { return slices.Equal(o, take) }) {
 			break
 		}
@@ -283,6 +284,7 @@ func (m *master) fillDifferently(c int) [][]Portion {
 // exactly prices by branch and bound, as far as the budget goes.
 func exactly(m *master, present []float64) (ratio float64, found bool) {
 	ratio = 1
+	m.revalue(m.values)
 	for c := range m.Candidates {
 		price := m.Candidates[c].Price
 		limit := m.limit(c, price)
@@ -319,6 +321,7 @@ func (m *master) refine() {
 // close to its price at the present values.
 func (m *master) priceFew() {
 	m.solve()
+	m.revalue(m.values)
 	m.priced = slices.DeleteFunc(m.priced, func(c int) bool {
 		price := m.Candidates[c].Price
 		return m.limit(c, farOff*price) < farOff*price
@@ -393,7 +396,7 @@ func (m *master) coverGreedily() {
 		case t.score == 0:
 			return
 		case t.at < step:
-			take, worth := m.fill(best)
+			take, worth := m.fill(best, math.Inf(1))
 			*t = top{slices.Clone(take), worth / max(m.Candidates[best].Price, 1e-300), step}
 		default:
 			step++

@@ -20,6 +20,7 @@ type pricer struct {
 	serves [][]int     // by candidate: the lines it takes at least one pod of
 	fits   [][]int     // by candidate: how many pods of each of serves fit alone
 	shadow [][]float64 // by candidate: its shadow prices when they were last computed
+	ceilings
 
 	sack    lp.Knapsack
 	price   []float64
@@ -41,10 +42,17 @@ func newPricer(s *solver, lines []line) *pricer {
 	p := &pricer{
 		solver: s, lines: lines, count: make([]int, len(lines)), values: make([]float64, len(lines)),
 		serves: make([][]int, len(s.Candidates)), fits: make([][]int, len(s.Candidates)), shadow: make([][]float64, len(s.Candidates)),
-		price: make([]float64, s.dims), free: make([]int64, s.dims),
+		price: make([]float64, s.dims), free: make([]int64, s.dims), ceilings: newCeilings(len(s.Candidates), len(lines)),
 	}
+	shadows := make([]float64, len(s.Candidates)*s.dims)
+	var serves, fits []int // of many candidates
 	for c := range s.Candidates {
-		p.shadow[c] = make([]float64, s.dims)
+		p.shadow[c] = shadows[c*s.dims : (c+1)*s.dims : (c+1)*s.dims]
+		if cap(serves)-len(serves) < len(lines) {
+			size := len(lines) * min(len(s.Candidates)-c, candidatesAtOnce)
+			serves, fits = make([]int, 0, size), make([]int, 0, size)
+		}
+		from := len(serves)
 		for i := range lines {
 			if !s.Candidates[c].Serves.Has(lines[i].class) {
 				continue
@@ -54,24 +62,73 @@ func newPricer(s *solver, lines []line) *pricer {
 				n = min(n, lines[i].most)
 			}
 			if n > 0 {
-				p.serves[c], p.fits[c] = append(p.serves[c], i), append(p.fits[c], n)
+				serves, fits = append(serves, i), append(fits, n)
 			}
 		}
+		p.serves[c], p.fits[c] = serves[from:len(serves):len(serves)], fits[from:len(fits):len(fits)]
 		s.budget.Spend(len(lines) * s.dims)
 	}
 	return p
 }
 
+// candidatesAtOnce is for how many candidates memory is taken at once.
+const candidatesAtOnce = 32
+
+// ceilings are upper bounds on what the room of each candidate is worth, which follow
+// the values of the lines: no room gains more than the line that gains most.
+type ceilings struct {
+	valued []float64 // values of the lines when growth was last computed
+	growth float64   // product of the largest gains of a line so far
+	most   []float64 // by candidate, when growth was as in since
+	since  []float64
+}
+
+func newCeilings(candidates, lines int) ceilings {
+	return ceilings{
+		valued: make([]float64, lines), growth: 1,
+		most: slices.Repeat([]float64{math.Inf(1)}, candidates), since: slices.Repeat([]float64{1}, candidates),
+	}
+}
+
+// revalue tells the ceilings that the values of the lines have changed.
+func (h *ceilings) revalue(values []float64) {
+	gain := 1.0
+	for l, v := range values {
+		if before := h.valued[l]; v > before*gain {
+			gain = v / before // infinite = it was worth nothing
+		}
+	}
+	if h.growth *= gain; math.IsInf(h.growth, 1) {
+		h.growth = 1
+		for c := range h.most {
+			h.most[c] = math.Inf(1)
+		}
+	}
+	copy(h.valued, values)
+}
+
+// lower notes what the room of candidate c is worth at most at the values of the last revalue.
+func (h *ceilings) lower(c int, limit float64) { h.most[c], h.since[c] = limit, h.growth }
+
+// of returns what the room of candidate c is worth at most.
+func (h *ceilings) of(c int) float64 { return h.most[c] * (h.growth / h.since[c]) }
+
 // limit returns what the room of candidate c is worth at most at the present
-// values, by linear relaxation, and leaves the shadow prices that say so. When
-// those of last time show that it is not worth more than enough, they do.
+// values, by linear relaxation, and leaves the shadow prices that say so. When its
+// ceiling or those of last time show that it is not worth more than enough, they do.
 func (p *pricer) limit(c int, enough float64) float64 {
-	if limit := p.worthAtMost(c, enough); limit <= enough {
+	p.budget.Spend(1)
+	if limit := p.ceilings.of(c); limit <= enough {
 		return limit
 	}
-	p.load(c)
-	limit, steps := p.sack.Relax(p.shadow[c])
-	p.budget.Spend(steps * (len(p.sack.Value) + p.dims) * p.dims)
+	limit := p.worthAtMost(c, enough)
+	if limit > enough {
+		p.load(c)
+		var steps int
+		limit, steps = p.sack.Relax(p.shadow[c])
+		p.budget.Spend(steps * (len(p.sack.Value) + p.dims) * p.dims)
+	}
+	p.lower(c, limit)
 	return limit
 }
 
@@ -111,10 +168,15 @@ func (p *pricer) load(c int) {
 // fillTries is how many mixes of resource prices fill tries.
 const fillTries = 4
 
+// nearlyFull is from which part of what a room can be worth at most no better pattern
+// is looked for.
+const nearlyFull = 0.999
+
 // fill looks for a pattern of candidate c of high worth, by the greedy knapsack:
 // it packs by worth per price of the request, at the shadow prices, and then at
-// mixes that favour what ran out. The result is good until the next call.
-func (p *pricer) fill(c int) (best []Portion, most float64) {
+// mixes that favour what ran out, until the worth is nearly enough. The result is
+// good until the next call.
+func (p *pricer) fill(c int, enough float64) (best []Portion, most float64) {
 	room := p.room[c]
 	dearest := 0.0
 	for _, v := range p.shadow[c] {
@@ -131,6 +193,9 @@ func (p *pricer) fill(c int) (best []Portion, most float64) {
 		take := p.pour(c)
 		if w := p.worth(take); w > most*(1+1e-12) {
 			best, most = append(best[:0], take...), w
+		}
+		if most >= enough*nearlyFull {
+			break
 		}
 		changed := false
 		for d, v := range room {

@@ -203,6 +203,7 @@ func (s *solver) value(m *master) {
 // meanPrices returns the shadow prices over the nodes of the program's solution.
 func (m *master) meanPrices() []float64 {
 	out := make([]float64, m.dims)
+	m.revalue(m.values)
 	for column, amount := range m.program.Used {
 		c := m.patterns[m.columns[column]].candidate
 		m.limit(c, 0)

@@ -168,8 +168,7 @@ func Fullest(p *Problem, values []float64, budget *work.Budget) ([][]Portion, []
 const searched = 32
 
 func (p *pricer) fullest(c int) ([]Portion, float64) {
-	p.limit(c, 0)
-	take, most := p.fill(c)
+	take, most := p.fill(c, p.limit(c, 0))
 	take = slices.Clone(take)
 	if len(p.serves[c]) <= searched {
 		found, _ := p.search(c)

@@ -119,7 +119,7 @@ func (m *market) coverAll(open []*demand) bool {
 			m.prices[d] = r.Values[i]
 		}
 	}
-	if m.trial == nil {
+	if m.trial == nil && !m.anyCount {
 		r = m.fewer(q, r)
 	}
 	m.launchAll(q, r)

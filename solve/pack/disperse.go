@@ -26,7 +26,7 @@ const (
 	mostParts      = 8    // nodes in place of one
 	sizePremium    = 1.05 // how much more nodes of one of these sizes may cost
 	spotTries      = 4    // ways to change a node that are tried, best first
-	pricedCrowds   = 16   // crowds of one plan of which it is worked out what spreading them costs
+	pricedCrowds   = 6    // crowds of one plan of which it is worked out what spreading them costs
 )
 
 // disperse changes the plan of the outcome so that less of a workload is in one spot

@@ -38,15 +38,21 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 // best places what it can, as the policy has it for preferences. It also returns
 // the outcome that ignores them.
 func best(q *problem) (ignoring, out *outcome) {
-	part := ignoreShare
 	if !q.wishful() {
-		part = 1
+		out = conclude(build(q))
+		return out, out
 	}
-	ignoring = conclude(buildWithin(part, q))
-	if q.policy.IgnorePreferences || ignoring.draft.abandoned != inProgress {
+	cheapest := *q
+	cheapest.anyCount = true
+	ignoring = conclude(buildWithin(ignoreShare, &cheapest))
+	if ignoring.draft.abandoned != inProgress {
 		return ignoring, ignoring
 	}
-	return ignoring, honour(ignoring)
+	if out = honour(q, ignoring); out == ignoring && q.trial == nil && len(ignoring.plan.Launches) > smallCover {
+		ignoring = conclude(build(q))
+		return ignoring, ignoring
+	}
+	return ignoring, out
 }
 
 // wishful reports whether some pod has preferences that are to be honored.

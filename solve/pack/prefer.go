@@ -107,8 +107,7 @@ func relaxed(p *model.Plan) int {
 // honour returns the plan that honors as many preferences as the policy lets
 // it, given the one that ignores them. First it is tried to honor all of them to
 // the letter, then as far as the nodes go that are needed anyway.
-func honour(ignoring *outcome) *outcome {
-	q := ignoring.draft.problem
+func honour(q *problem, ignoring *outcome) *outcome {
 	wishes := preferences(ignoring.draft)
 	strictly := slices.ContainsFunc(wishes, func(w wish) bool { return w.most > w.strict })
 	for range honourSteps {
@@ -116,6 +115,7 @@ func honour(ignoring *outcome) *outcome {
 			break
 		}
 		spare := q.spare(wishes, ignoring.plan)
+		most := ignoring.plan.Cost + max(spare, model.Price(float64(ignoring.plan.Cost)*q.policy.NodeCountPremium)) // which has any number of nodes
 		wishes = slices.DeleteFunc(wishes, func(w wish) bool {
 			return !strictly && (w.most >= mostAlike || w.cost > hopeless*float64(spare) && w.cost > 0)
 		})
@@ -133,7 +133,7 @@ func honour(ignoring *outcome) *outcome {
 		if len(kinds) == 0 {
 			out = conclude(x)
 			dear = q.overspent(wishes, out.plan, ignoring.plan)
-			if standsUnwished(out.draft) && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= ignoring.plan.Cost+spare && len(dear) == 0 {
+			if standsUnwished(out.draft) && relaxed(out.plan) <= relaxed(ignoring.plan) && out.plan.Cost <= most && len(dear) == 0 {
 				return inOwnWords(out, ignoring)
 			}
 		}
@@ -142,7 +142,7 @@ func honour(ignoring *outcome) *outcome {
 			strictly = false
 		case len(kinds) > 0:
 			wishes = without(wishes, kinds)
-		case out.plan.Cost <= ignoring.plan.Cost+spare && len(dear) > 0:
+		case out.plan.Cost <= most && len(dear) > 0:
 			wishes = q.cheapHalfIn(dear, wishes, out.plan)
 		default:
 			wishes = cheapHalf(wishes)

@@ -22,6 +22,7 @@ type problem struct {
 	memory   *Memory
 	budget   *work.Budget
 	trial    *trial                  // nil = a plan is wanted, with proof and reasons
+	anyCount bool                    // of new nodes will do: it is not looked for fewer
 	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
 	unwished *model.Snapshot         // without the preferences that are demands in this problem; nil = there are none
 	leaves   []int                   // by kind: how many pods a plan without wishes leaves; nil = this is one
