@@ -19,7 +19,8 @@ const (
 // matters.
 func (m *master) few() int { return 4 + 200/max(len(m.rows), 1) }
 
-// roughly is how many times as many rounds are enough for a rough cover.
+// roughly is how many times as many rounds are enough to find values for a rough cover, and
+// how many times fewer while it is rounded.
 const roughly = 4
 
 // dive launches the whole part of the master problem's solution and the largest
@@ -27,7 +28,9 @@ const roughly = 4
 // pods are worth more than o.Most, and launches nothing then.
 func (s *solver) dive(m *master, r *Result, o Options) bool {
 	for first := true; m.restart(); first = false {
-		if !first {
+		if !first && o.Rough {
+			m.optimise(m.few()/roughly, greedily)
+		} else if !first {
 			m.optimise(m.few(), greedily)
 		} else if !s.solveFirst(m, r, o) {
 			return false
