@@ -184,12 +184,36 @@ func (x *draft) inOrder() []*demand {
 			out = append(out, d)
 		}
 	}
-	for len(waiting) > 0 {
-		i := max(0, slices.IndexFunc(waiting, func(d *demand) bool {
-			return !slices.ContainsFunc(waiting, func(o *demand) bool { return o != d && x.topology.Wants(d.kind, o.kind) })
-		}))
-		out = append(out, waiting[i])
-		waiting = slices.Delete(waiting, i, i+1)
+	if len(waiting) == 0 {
+		return out
+	}
+	leaders, followers := x.topology.Leaders(), map[int][]int{} // of a kind: positions in waiting
+	waits := make([]int, len(waiting))                          // for so many others
+	there := map[int]int{}                                      // demands of a kind that wait
+	for _, d := range waiting {
+		there[d.kind]++
+	}
+	for i, d := range waiting {
+		for _, kind := range leaders[d.kind] {
+			waits[i] += there[kind]
+			followers[kind] = append(followers[kind], i)
+		}
+		if slices.Contains(leaders[d.kind], d.kind) {
+			waits[i]-- // not for itself
+		}
+	}
+	const done = -1
+	for range waiting {
+		i := slices.Index(waits, 0)
+		if i < 0 {
+			i = slices.IndexFunc(waits, func(n int) bool { return n > 0 })
+		}
+		out, waits[i] = append(out, waiting[i]), done
+		for _, j := range followers[waiting[i].kind] {
+			if waits[j] > 0 && j != i {
+				waits[j]--
+			}
+		}
 	}
 	return out
 }

@@ -35,9 +35,9 @@ func (st *State) Admit(moves []Move) []int {
 	}
 	slices.SortStableFunc(kinds, func(a, b int) int { return cmp.Compare(st.turn(a), st.turn(b)) })
 	best, bestStarter, least := kinds, none, math.MaxInt
-	starter := none
+	starter, readers := none, st.readers(kinds)
 	for range orders {
-		admitted := st.admitInOrder(moves, byKind, kinds, starter)
+		admitted := st.admitInOrder(moves, byKind, kinds, starter, readers)
 		refused, missing := st.refused(moves, admitted)
 		if len(refused) == 0 {
 			return admitted
@@ -62,7 +62,7 @@ func (st *State) Admit(moves []Move) []int {
 	if admitted := st.admitShuffled(moves); admitted != nil {
 		return admitted
 	}
-	return st.admitInOrder(moves, byKind, best, bestStarter)
+	return st.admitInOrder(moves, byKind, best, bestStarter, readers)
 }
 
 func mostMissedFirst(some []int, moves []Move, admitted []int) {
@@ -205,8 +205,9 @@ func missed(moves []Move, admitted []int, i int) int { return moves[i].Pods - ad
 const none = -1
 
 // admitInOrder adds what it can of the moves, always of the first of the kinds
-// that has pods which can be added, after one pod of the starter.
-func (st *State) admitInOrder(moves []Move, byKind [][]int, kinds []int, starter int) []int {
+// that has pods which can be added, after one pod of the starter. Readers tells by
+// kind for which kinds its pods count.
+func (st *State) admitInOrder(moves []Move, byKind [][]int, kinds []int, starter int, readers [][]int) []int {
 	admitted := make([]int, len(moves))
 	if starter != none {
 		for _, i := range byKind[starter] {
@@ -217,12 +218,47 @@ func (st *State) admitInOrder(moves []Move, byKind [][]int, kinds []int, starter
 			}
 		}
 	}
+	waits := make([]bool, len(st.kinds)) // none of its pods can be added until one of another kind was
 	for i := 0; i < len(kinds); i++ {
-		if st.admit(moves, byKind[kinds[i]], admitted) {
+		kind := kinds[i]
+		if waits[kind] {
+			continue
+		}
+		waits[kind] = true
+		if st.admit(moves, byKind[kind], admitted) {
+			for _, other := range readers[kind] {
+				waits[other] = false
+			}
 			i = -1
 		}
 	}
 	return admitted
+}
+
+// readers returns by kind those of the kinds that its pods count for.
+func (st *State) readers(kinds []int) [][]int {
+	of := map[*tally][]int{}
+	for _, kind := range kinds {
+		k := &st.kinds[kind]
+		for i := range k.spreads {
+			of[k.spreads[i].tally] = append(of[k.spreads[i].tally], kind)
+		}
+		for _, t := range k.empties {
+			of[t] = append(of[t], kind)
+		}
+		for _, a := range k.affinity {
+			for _, t := range a.tallies {
+				of[t] = append(of[t], kind)
+			}
+		}
+	}
+	out := make([][]int, len(st.kinds))
+	for _, kind := range kinds {
+		for _, t := range st.kinds[kind].adds {
+			out[kind] = append(out[kind], of[t]...)
+		}
+	}
+	return out
 }
 
 // refused returns the kinds of pods that were not admitted, and how many pods
@@ -261,12 +297,13 @@ func (st *State) turn(kind int) int {
 	return free
 }
 
-// admit goes once over some moves and reports whether it could add pods.
+// admit goes once over some moves of one kind and reports whether it could add pods.
 func (st *State) admit(moves []Move, some []int, admitted []int) bool {
 	progress := false
+	unruled := st.turn(moves[some[0]].Kind) == free
 	for _, i := range some {
 		m := moves[i]
-		if st.turn(m.Kind) == free && admitted[i] < m.Pods {
+		if unruled && admitted[i] < m.Pods {
 			st.Add(m.Kind, st.sites[m.Site], m.Site, m.Pods-admitted[i])
 			admitted[i], progress = m.Pods, true
 		}

@@ -17,6 +17,25 @@ func (st *State) Wants(kind, other int) bool {
 	return false
 }
 
+// Leaders returns by kind the kinds that it has affinity to.
+func (st *State) Leaders() [][]int {
+	counted := map[*tally][]int{} // kinds
+	for kind := range st.kinds {
+		for _, t := range st.kinds[kind].adds {
+			counted[t] = append(counted[t], kind)
+		}
+	}
+	out := make([][]int, len(st.kinds))
+	for kind := range st.kinds {
+		for _, a := range st.kinds[kind].affinity {
+			out[kind] = append(out[kind], counted[a.tallies[0]]...)
+		}
+		slices.Sort(out[kind])
+		out[kind] = slices.Compact(out[kind])
+	}
+	return out
+}
+
 // Minds returns the numbers of the keys, but the hostname, by which it matters
 // to the kind where pods of others are.
 func (st *State) Minds(kind int) []int {
