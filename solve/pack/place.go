@@ -48,9 +48,11 @@ func best(q *problem) (ignoring, out *outcome) {
 	if ignoring.draft.abandoned != inProgress {
 		return ignoring, ignoring
 	}
-	if out = honour(q, ignoring); out == ignoring && q.trial == nil && len(ignoring.plan.Launches) > smallCover {
-		ignoring = conclude(build(q))
-		return ignoring, ignoring
+	if out = honour(q, ignoring); out == ignoring && q.trial == nil && len(ignoring.plan.Launches) > smallCover && !q.budget.Spent() {
+		few := conclude(build(q))
+		if few.draft.podsLeft() <= ignoring.draft.podsLeft() && float64(few.plan.Cost) <= float64(ignoring.plan.Cost)*(1+q.policy.NodeCountPremium) {
+			return few, few
+		}
 	}
 	return ignoring, out
 }
