@@ -24,16 +24,21 @@ type Catalogue struct {
 	wellKnown model.LabelSet
 	daemons   []model.Daemon
 	reserved  map[string]Bits // reservation → its offers
-	matches   map[string]Bits // requirement text → offers that allow it
-	older     map[string]Bits // as matches was when it became too large
-	labels    map[poolKey]*labels
-	alike     map[string][][]int
-	open      map[poolKey]bool
-	words     map[poolKey][]string // what hints look for misspellings among
-	demands   map[string]*constraints
+	none      Bits            // no offers
 
-	alternatives int  // of all demands
-	none         Bits // no offers
+	answers
+}
+
+// answers are what was found out about the offers, to be asked again.
+type answers struct {
+	matches      map[string]Bits // requirement text → offers that allow it
+	older        map[string]Bits // as matches was when it became too large
+	labels       map[poolKey]*labels
+	alike        map[string][][]int
+	open         map[poolKey]bool
+	words        map[poolKey][]string // what hints look for misspellings among
+	demands      map[string]*constraints
+	alternatives int // of all demands
 	spellings    map[string]*Spelling
 }
 

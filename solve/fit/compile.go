@@ -13,7 +13,10 @@ import (
 func NewCatalogue(s *model.Snapshot) *Catalogue {
 	c := &Catalogue{
 		wellKnown: s.WellKnown, daemons: s.Daemons, reserved: map[string]Bits{},
-		matches: map[string]Bits{}, labels: map[poolKey]*labels{}, alike: map[string][][]int{}, open: map[poolKey]bool{}, words: map[poolKey][]string{}, demands: map[string]*constraints{}, spellings: map[string]*Spelling{},
+		answers: answers{
+			matches: map[string]Bits{}, labels: map[poolKey]*labels{}, alike: map[string][][]int{}, open: map[poolKey]bool{},
+			words: map[poolKey][]string{}, demands: map[string]*constraints{}, spellings: map[string]*Spelling{},
+		},
 	}
 	for _, p := range launching(s) {
 		c.add(p)

@@ -20,7 +20,7 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 	q.snapshot, q.catalogue, q.startNodes = s, q.memory.Catalogue(s), q.memory.Nodes(s)
 	q.book = q.memory.Book(s)
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
-	q.varieties, q.regions, q.regionsKnown, q.mentions = map[string]*variety{}, map[string][]region{}, 0, nil
+	q.remembered = &remembered{varieties: map[string]*variety{}, regions: map[string][]region{}}
 	if q.futures == nil {
 		q.futures, q.charges = newFutures(), map[int]float64{}
 	}

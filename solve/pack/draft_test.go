@@ -25,7 +25,7 @@ func TestRollback(t *testing.T) {
 		s := solvetest.Everything().Situation(rng)
 		fresh := func() *draft {
 			p := model.DefaultPolicy()
-			return newDraft(newProblem(problem{policy: p, memory: &Memory{}, budget: work.New(int64(p.Work))}, s), lessons{})
+			return newDraft(newProblem(problem{terms: terms{policy: p}, memory: &Memory{}, budget: work.New(int64(p.Work))}, s), lessons{})
 		}
 		want := planOf(fresh(), false)
 

@@ -18,7 +18,7 @@ const (
 // Place places the pending pods of s within the budget and returns the plan.
 // What it compiles it leaves in m.
 func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *model.Plan {
-	q := newProblem(problem{policy: p, memory: m, budget: budget}, s)
+	q := newProblem(problem{terms: terms{policy: p}, memory: m, budget: budget}, s)
 	proof := budget.Part(proofShare)
 	whole := q.allot(1 - proofShare)
 	ignoring, out := best(q)

@@ -17,16 +17,11 @@ import (
 // Plans are made of it and do not change it: what it has computed for one of
 // them it only remembers for the next.
 type problem struct {
+	terms
+	*remembered
 	snapshot *model.Snapshot
-	policy   model.Policy
 	memory   *Memory
 	budget   *work.Budget
-	trial    *trial                  // nil = a plan is wanted, with proof and reasons
-	anyCount bool                    // of new nodes will do: it is not looked for fewer
-	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
-	unwished *model.Snapshot         // without the preferences that are demands in this problem; nil = there are none
-	leaves   []int                   // by kind: how many pods a plan without wishes leaves; nil = this is one
-	earlier  []placement             // what was planned before and stays there; nil = that is to be seen
 
 	catalogue    *fit.Catalogue
 	book         *devices.Book // nil = no pod needs devices
@@ -36,10 +31,25 @@ type problem struct {
 	startNodes   []fit.NodeRow
 	startDemands []demand
 
-	varieties    map[string]*variety // remembered
-	futures      *futures            // remembered
-	charges      map[int]float64     // remembered, by first pool of a tier; see fewer
-	regions      map[string][]region // by the labels that tell them apart; remembered
+	futures *futures        // remembered, also under other terms
+	charges map[int]float64 // as futures, by first pool of a tier; see fewer
+}
+
+// terms say what kind of plan is wanted.
+type terms struct {
+	policy   model.Policy
+	trial    *trial                  // nil = a plan is wanted, with proof and reasons
+	anyCount bool                    // of new nodes will do: it is not looked for fewer
+	wishes   map[int]topology.Wishes // by kind: preferences that are rules in this problem
+	unwished *model.Snapshot         // without the preferences that are demands in this problem; nil = there are none
+	leaves   []int                   // by kind: how many pods a plan without wishes leaves; nil = this is one
+	earlier  []placement             // what was planned before and stays there; nil = that is to be seen
+}
+
+// remembered is what was computed for one plan of a problem and serves the next.
+type remembered struct {
+	varieties    map[string]*variety
+	regions      map[string][]region // by the labels that tell them apart
 	regionsKnown int
 	mentions     map[string][]string // by label: values that nodes or pods name; nil = to be seen
 }

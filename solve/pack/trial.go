@@ -33,7 +33,7 @@ type Trial struct {
 func Try(s *model.Snapshot, p model.Policy, m *Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
 	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
 	p.PreferenceAllowance = 0                                                      // that pods could be spread better is no reason to keep a node
-	ignoring, out := best(newProblem(problem{policy: p, memory: m, budget: budget, trial: t}, s))
+	ignoring, out := best(newProblem(problem{terms: terms{policy: p, trial: t}, memory: m, budget: budget}, s))
 	how := ignoring.draft.abandoned
 	r := &Trial{
 		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: how != inProgress, Late: how == whileBuying, draft: out.draft,
@@ -66,7 +66,7 @@ type Quote struct {
 // together, a node costs no less than they add up to. Limits and rules between
 // pods are not asked.
 func Worth(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) []float64 {
-	x := newDraft(newProblem(problem{policy: p, memory: m, budget: budget}, s), lessons{})
+	x := newDraft(newProblem(problem{terms: terms{policy: p}, memory: m, budget: budget}, s), lessons{})
 	x.takeSurvey()
 	out := make([]float64, len(s.Pending))
 	for _, tier := range x.tiers {

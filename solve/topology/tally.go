@@ -28,13 +28,17 @@ type tally struct {
 	maybe [][]int // by domain: the sites that count and may turn out to be in it
 	there []bool  // by domain: a node there could be launched
 
-	// While leastValid:
+	bottom
+}
+
+// bottom is the smallest count of the domains of a tally.
+type bottom struct {
+	leastValid bool // the others hold
+
 	least  int  // smallest count of the known domains
 	lowest int  // how many domains that are certain have it, or fewer than do
 	held   bool // a domain has it that is not certain
 	known  int  // how many domains are certain
-
-	leastValid bool
 }
 
 func (t *tally) at(i int) int { return t.counts.at(i) }
