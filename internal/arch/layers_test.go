@@ -17,6 +17,39 @@ import (
 // TestFilesFormLayers keeps the files of packages that policy.txt names from using
 // each other in a circle, so that each can be read from the bottom up.
 func TestFilesFormLayers(t *testing.T) {
+	for _, p := range layered(t) {
+		if circle := circleIn(uses(p)); len(circle) > 0 {
+			t.Errorf("%s: these files use each other in a circle: %s", p.PkgPath, strings.Join(circle, " → "))
+		}
+	}
+}
+
+// mostFields is how many fields a type with methods can have and still be understood.
+const mostFields = 15
+
+// TestTypesStaySmall keeps the types of the same packages small, those without methods excepted: they
+// are data.
+func TestTypesStaySmall(t *testing.T) {
+	for _, p := range layered(t) {
+		for _, name := range p.Types.Scope().Names() {
+			of, ok := p.Types.Scope().Lookup(name).(*types.TypeName)
+			if !ok {
+				continue
+			}
+			named, ok := of.Type().(*types.Named)
+			if !ok || named.NumMethods() == 0 {
+				continue
+			}
+			if s, ok := named.Underlying().(*types.Struct); ok && s.NumFields() > mostFields {
+				t.Errorf("%s.%s has %d fields, want %d at most: give parts of it a name", p.PkgPath, name, s.NumFields(), mostFields)
+			}
+		}
+	}
+}
+
+// layered returns the packages that policy.txt names for their layers.
+func layered(t *testing.T) []*source.Package {
+	t.Helper()
 	var paths []string
 	for _, r := range policy(t) {
 		if r.kind == "layers" {
@@ -37,10 +70,8 @@ func TestFilesFormLayers(t *testing.T) {
 		for _, e := range p.Errors {
 			t.Error(e)
 		}
-		if circle := circleIn(uses(p)); len(circle) > 0 {
-			t.Errorf("%s: these files use each other in a circle: %s", p.PkgPath, strings.Join(circle, " → "))
-		}
 	}
+	return loaded
 }
 
 func TestCircleIn(t *testing.T) {
