@@ -14,7 +14,7 @@ import (
 	"karpenter/model"
 )
 
-// quiet is how long the same event is not repeated for a node that stays.
+// quiet is how long the event Unconsolidatable is not repeated for the same cause.
 const quiet = 15 * time.Minute
 
 // The least score a consolidation must have in pools whose policy is Balanced,
@@ -24,42 +24,56 @@ const (
 	threshold = 1.0 / balance
 )
 
-// stays limits events about nodes that stay, so that a large cluster does not
-// fill the queue of events, which drops events above a thousand. Later passes
+// stays limits events about nodes that stay. A new leader has one for each node and
+// NodeClaim, and must renew its lease on the same API server. Later passes
 // publish the events that are left out.
-var stays = events.Limit{PerSecond: 20, Burst: 400}
+var stays = events.Limit{PerSecond: 5, Burst: 100}
+
+// aboutNodes makes events about nodes that stay, in a cluster with so many nodes.
+type aboutNodes int
+
+// apart returns how long the same event is not repeated, which is usually the given time.
+// In a large cluster it is longer, so that each node has its turn before the first
+// node has its second.
+func (nodes aboutNodes) apart(usually time.Duration) time.Duration {
+	const objects = 2 // the Node and the NodeClaim
+	return max(usually, time.Duration(float64(nodes)*objects/stays.PerSecond*float64(time.Second)))
+}
 
 // stayed returns the event about a node that stays, if there is one. Budgets
 // have events on the NodePool. Causes that last only for a moment have none:
 // pods are expected on the node, or the node is not quiet yet.
-func stayed(o client.Object, stay *model.Stay) (events.Event, bool) {
+func (nodes aboutNodes) stayed(o client.Object, stay *model.Stay) (events.Event, bool) {
 	switch {
 	case stay.Buffer != "", stay.Cause == model.ByNode:
-		return blocked(o, stay.Why), true
+		return nodes.blocked(o, stay.Why), true
 	case stay.Cause == model.ByPolicy || stay.Cause == model.ByPlace || stay.Cause == model.ByPrice || stay.Cause == model.Unexamined:
 		if stay.Reason == model.Drifted || stay.Reason == model.Unhealthy {
-			return blocked(o, stay.Why), true
+			return nodes.blocked(o, stay.Why), true
 		}
-		return unconsolidatable(o, stay.Cause, stay.Why), true
+		return nodes.unconsolidatable(o, stay.Cause, stay.Why), true
 	}
 	return events.Event{}, false
 }
 
-func blocked(o client.Object, why string) events.Event {
-	return events.Event{Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked", Message: "Not disrupted: " + why, Limit: stays}
+func (nodes aboutNodes) blocked(o client.Object, why string) events.Event {
+	return events.Event{
+		Object: o, Type: corev1.EventTypeNormal, Reason: "DisruptionBlocked", Message: "Not disrupted: " + why,
+		Timeout: nodes.apart(events.DefaultTimeout), Limit: stays,
+	}
 }
 
 // unconsolidatable returns an event that is repeated if the cause changes. The
 // message is not compared, because it differs with every change of prices or
 // pods, except for causes that come from the policy.
-func unconsolidatable(o client.Object, cause model.Cause, why string) events.Event {
+func (nodes aboutNodes) unconsolidatable(o client.Object, cause model.Cause, why string) events.Event {
 	same := string(cause)
 	if cause == model.ByPolicy {
 		same += why
 	}
 	return events.Event{
 		Object: o, Type: corev1.EventTypeNormal, Reason: "Unconsolidatable", Message: why,
-		Dedupe: []string{string(o.GetUID()), same}, Timeout: quiet, Limit: stays,
+		Dedupe: []string{string(o.GetUID()), same}, Timeout: nodes.apart(quiet), Limit: stays,
 	}
 }
 

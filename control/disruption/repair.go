@@ -65,7 +65,7 @@ func (l *Loop) diagnose(ctx context.Context, s *scope) {
 			tripped[n.Pool] = l.breaker(s, n.Pool)
 		}
 		if why := l.vetoes(s, n, found); why != "" {
-			s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(blocked(o, why)) })
+			s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(aboutNodes(len(s.managed)).blocked(o, why)) })
 			continue
 		}
 		if why := tripped[n.Pool]; why != "" {

@@ -261,6 +261,7 @@ func (s *scope) category(c *model.Command) string {
 // skips nodes that start or are being removed, because their own status shows
 // that.
 func (l *Loop) reportStays(s *scope) {
+	about := aboutNodes(len(s.managed))
 	for i := range s.plan.Stays {
 		stay := &s.plan.Stays[i]
 		n := s.managed[stay.Claim]
@@ -268,7 +269,7 @@ func (l *Loop) reportStays(s *scope) {
 			continue
 		}
 		s.on(model.Target{Claim: stay.Claim}, func(o client.Object) {
-			if e, ok := stayed(o, stay); ok {
+			if e, ok := about.stayed(o, stay); ok {
 				l.Events.Publish(e)
 			}
 		})
@@ -281,10 +282,10 @@ func (l *Loop) reportStays(s *scope) {
 		pool := s.pools[n.Pool]
 		switch {
 		case n.Disruption.Blocked != "":
-			s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(blocked(o, n.Disruption.Blocked)) })
+			s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(about.blocked(o, n.Disruption.Blocked)) })
 		case pool != nil && !pool.IsStatic() && pool.Spec.Disruption.ConsolidateAfter.Duration == nil:
 			why := fmt.Sprintf("NodePool %q has consolidation disabled: spec.disruption.consolidateAfter is Never", pool.Name)
-			s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(unconsolidatable(o, model.ByPolicy, why)) })
+			s.on(model.Target{Claim: n.Claim}, func(o client.Object) { l.Events.Publish(about.unconsolidatable(o, model.ByPolicy, why)) })
 		}
 	}
 }

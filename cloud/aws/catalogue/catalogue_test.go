@@ -322,3 +322,24 @@ func TestTwoClasses(t *testing.T) {
 		t.Error(slices.Collect(maps.Keys(first)), diff)
 	}
 }
+
+// How GPUs are shared in one class does not appear in the types of another. spec 48/93.
+func TestTwoClassesShareGPUs(t *testing.T) {
+	w := newWorld(t, newRegion(t, "g4dn.xlarge"))
+	shared, exclusive := plain(), plain()
+	shared.Annotations = map[string]string{awsv1.ConsumableCapacityAnnotationKey: "4"}
+	exclusive.Name, exclusive.UID = "exclusive", "uid2"
+	shares := func(class *awsv1.EC2NodeClass) bool {
+		of := w.types(t, class)["g4dn.xlarge"].DevicePools[0].Devices[0]
+		_, has := of.Capacity["shares"]
+		return has && of.AllowMultipleAllocations != nil && *of.AllowMultipleAllocations
+	}
+	for range 2 {
+		if got := shares(shared); !got {
+			t.Error("the class with the annotation has exclusive GPUs")
+		}
+		if got := shares(exclusive); got {
+			t.Error("the class without the annotation has shared GPUs")
+		}
+	}
+}

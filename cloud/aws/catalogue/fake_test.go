@@ -183,7 +183,7 @@ func newWorld(t testing.TB, r *region, change ...func(*catalogue.Config)) *world
 		memory: &instancetype.Memory{}, shifted: map[string]bool{}, left: map[string]int64{}, metrics: prometheus.NewRegistry(),
 	}
 	config := catalogue.Config{
-		EC2: r, Pricing: r, Cluster: instancetype.Cluster{Region: "us-east-1", MemoryOverhead: 0.075}, Clock: w.clock, Metrics: catalogue.NewMetrics(w.metrics),
+		EC2: r, Pricing: r, Cluster: instancetype.Cluster{Region: "us-east-1", MemoryOverhead: 0.075, GPUDevices: true}, Clock: w.clock, Metrics: catalogue.NewMetrics(w.metrics),
 		Shortages: w.shortages, Memory: w.memory, Shifts: w, Left: func(id string) int64 { return w.left[id] },
 		Group: func(context.Context, *awsv1.EC2NodeClass) (*instancetype.PlacementGroup, error) {
 			return w.group, w.noGroup

@@ -25,7 +25,7 @@ func mess(t testing.TB, r *rand.Rand, w *world, class *awsv1.EC2NodeClass) {
 	name := []string{"m5.large", "c5.large", "m6g.large", "g4dn.xlarge", "m5.metal"}[r.IntN(5)]
 	zone := zones()[r.IntN(3)]
 	now := w.clock.Now()
-	switch r.IntN(15) {
+	switch r.IntN(16) {
 	case 0:
 		w.later(time.Duration(r.IntN(200)) * time.Second)
 	case 1:
@@ -73,6 +73,8 @@ func mess(t testing.TB, r *rand.Rand, w *world, class *awsv1.EC2NodeClass) {
 		if r.IntN(2) == 0 {
 			w.group = placement(r.IntN(3))
 		}
+	case 15:
+		class.Annotations = map[string]string{awsv1.ConsumableCapacityAnnotationKey: []string{"", "memory", "unlimited", "4"}[r.IntN(4)]}
 	}
 }
 

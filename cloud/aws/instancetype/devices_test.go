@@ -28,7 +28,7 @@ func typeWith(t *testing.T, name, annotation string, cluster Cluster) *cloud.Ins
 }
 
 // TestDevicePools: types have the devices of the drivers that are on, and no others.
-// spec 48/90–91, 46/66, 46/72.
+// spec 48/90, 48/91, 46/66, 46/72.
 func TestDevicePools(t *testing.T) {
 	both := Cluster{GPUDevices: true, EFADevices: true}
 	for _, tc := range []struct {

@@ -41,7 +41,7 @@ import (
 //	have group NAME      the placement group
 //	fail CALL CODE TEXT… until "mend CALL". Calls are those of AWS, and Images,
 //	                     Profile, CIDR. For one subnet: RunInstances/NAME
-//	with GATE            cel, no-rehearsal, isolated, no-reserved; before the first reconcile
+//	with GATE            cel, no-rehearsal, isolated, no-reserved, gpu-devices; before the first reconcile
 //	unknown-types        no instance type is known
 func TestControllers(t *testing.T) {
 	files, err := filepath.Glob("testdata/controllers/*")
@@ -136,6 +136,8 @@ func (w *world) with(gate string) (err error) {
 		w.config.IsolatedVPC = true
 	case "no-reserved":
 		w.config.ReservedCapacity = false
+	case "gpu-devices":
+		w.config.Cluster.GPUDevices = true
 	default:
 		return fmt.Errorf("unknown gate %s", gate)
 	}
