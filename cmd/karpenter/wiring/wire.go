@@ -372,6 +372,9 @@ func (w *wiring) nodes() error {
 	counts := termination.NewMetrics(w.Registry)
 	queue := termination.NewQueue(w.mgr.GetClient(), w.recorder, w.clock, counts)
 	queue.Surge = termination.Surge{Live: w.mgr.GetAPIReader(), Timeout: w.config.SurgeFirstTimeout}
+	if w.config.EvictionRequests {
+		queue.Requests = termination.Requests{Live: w.mgr.GetAPIReader()}
+	}
 	if w.record != nil {
 		queue.Evicted = func(p *corev1.Pod) {
 			if !pods.DaemonSet(p) { // those end with their node
