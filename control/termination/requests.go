@@ -66,7 +66,8 @@ func (q *Queue) requestable(pod *corev1.Pod) bool {
 	return q.Requests.Live != nil && pod.Spec.SchedulingGroup == nil && !q.unserved.at(q.clock.Now())
 }
 
-func requestFor(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
+// RequestFor returns the EvictionRequest that asks for the eviction of the pod.
+func RequestFor(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	return &lifecyclev1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: "karpenter-" + string(pod.UID),
@@ -119,7 +120,7 @@ func (q *Queue) answered(ctx context.Context, pod *corev1.Pod) (reconcile.Result
 
 // create creates the EvictionRequest of the pod.
 func (q *Queue) create(ctx context.Context, pod *corev1.Pod, reason string) (bool, error) {
-	err := q.client.Create(ctx, requestFor(pod))
+	err := q.client.Create(ctx, RequestFor(pod))
 	switch {
 	case err == nil:
 		q.events.Publish(evictionRequested(pod, reason))
@@ -137,7 +138,7 @@ func (q *Queue) create(ctx context.Context, pod *corev1.Pod, reason string) (boo
 // requestOf returns the EvictionRequest that was created for the pod, or nil.
 func (q *Queue) requestOf(ctx context.Context, pod *corev1.Pod) (*lifecyclev1alpha1.EvictionRequest, error) {
 	out := &lifecyclev1alpha1.EvictionRequest{}
-	err := q.Requests.Live.Get(ctx, client.ObjectKeyFromObject(requestFor(pod)), out)
+	err := q.Requests.Live.Get(ctx, client.ObjectKeyFromObject(RequestFor(pod)), out)
 	switch {
 	case err == nil:
 		return out, nil

@@ -80,7 +80,7 @@ func (s *stage) command(d *datadriven.TestData) string {
 		s.must(err)
 		return fmt.Sprintf("%d left\n", left) + s.queued()
 	case "failed": // the EvictionRequest of a pod
-		r := requestFor(s.podNamed(d.CmdArgs[0].Key))
+		r := RequestFor(s.podNamed(d.CmdArgs[0].Key))
 		s.must(s.client.Get(s.t.Context(), client.ObjectKeyFromObject(r), r))
 		r.Status.Conditions = []metav1.Condition{{Type: "Failed", Status: metav1.ConditionTrue, Reason: "NoFurtherResponder"}}
 		s.must(s.client.Update(s.t.Context(), r))

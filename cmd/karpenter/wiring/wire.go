@@ -165,7 +165,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 	w.waits = meter.NewPods(w.observed(), w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
 
 	types := &catalogue.Catalogue{
-		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world, Extras: w.extras, Failed: catalogue.Failures(w.Registry),
+		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world, Extras: w.extras, Features: w.features, Failed: catalogue.Failures(w.Registry),
 	}
 	if w.PublishIn != "" {
 		w.record = &record.Recorder{
