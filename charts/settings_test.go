@@ -55,6 +55,7 @@ var other = map[string]string{
 	"settings.ignoreDRARequests":             "false",
 	"settings.nominatePods":                  "true",
 	"settings.provisioningRequests":          "true",
+	"settings.evictionRequests":              "true",
 	"settings.surgeFirstTimeout":             "10m",
 	"settings.capacityBufferNamespaceLimits": "cpu=10",
 	"settings.securityGroupRefreshInterval":  "4m",

@@ -95,6 +95,17 @@ type InstanceType struct {
 	DevicePools []DevicePool
 }
 
+// Kubelet is what is known before launch about the kubelets of the nodes of a
+// NodePool.
+type Kubelet struct {
+	// Versions are the versions of Kubernetes in the images that the nodes can
+	// have, such as 1.36; "" is a version that is not known.
+	Versions []string
+	// Gates are the feature gates that the node class names for kubelets, such as
+	// "A=true,B=false".
+	Gates string
+}
+
 // Offering is one way to launch an instance type: a zone, a capacity type, and
 // a price.
 type Offering struct {

@@ -16,15 +16,38 @@ import (
 type features struct {
 	needed   map[string]int      // shapes that demand it, by label
 	declared map[string]declared // by pool
+	// predicted is which features new nodes will declare and which not, by pool and name
+	// of the feature, as far as the provider knows that.
+	predicted map[string]map[string]bool
 }
 
 // declared is the features of the node of a pool that was launched last: the next one
-// declares the same. Of a pool without any, it is not known what it will declare.
+// declares the same, unless it will have another image. Of a pool without any node, only
+// what is predicted is known.
 type declared struct {
 	node     string
 	created  time.Time
 	features []string
 	seen     time.Time
+	drifted  bool
+	// predicted is what was predicted when the node was first seen.
+	predicted map[string]bool
+}
+
+// SetFeatures says which features kubelets of new nodes of the pool will declare and which
+// not; one that is not named is not known.
+func (w *World) SetFeatures(pool string, features map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if maps.Equal(w.predicted[pool], features) {
+		return
+	}
+	if len(features) == 0 {
+		delete(w.predicted, pool)
+	} else {
+		w.predicted[pool] = features
+	}
+	w.touchPool(pool)
 }
 
 // featuresOf returns the labels for features that the shape demands.
@@ -68,11 +91,14 @@ func (w *World) learnFeatures(now time.Time) {
 	}
 	for pool, m := range latest {
 		known := w.declared[pool]
-		next := declared{m.node.Name, m.claim.Created, m.node.Features, now}
+		next := declared{m.node.Name, m.claim.Created, m.node.Features, now, !m.claim.Drifted.IsZero(), w.predicted[pool]}
+		if known.node == next.node {
+			next.predicted = known.predicted
+		}
 		if known.created.After(next.created) && now.Sub(known.seen) < unlikely {
 			next = known // of a node that has gone
 		}
-		if !slices.Equal(known.features, next.features) || known.node == "" {
+		if !slices.Equal(known.features, next.features) || known.drifted != next.drifted || known.node == "" {
 			w.touchPool(pool)
 		}
 		w.declared[pool] = next
@@ -84,13 +110,29 @@ func (w *World) learnFeatures(now time.Time) {
 // labels.
 func (w *World) promised(pool string) model.Requirements {
 	var out model.Requirements
-	known, ok := w.declared[pool]
 	for _, key := range slices.Sorted(maps.Keys(w.needed)) {
-		if !ok || slices.Contains(known.features, strings.TrimPrefix(key, model.FeaturePrefix)) {
+		if w.promises(pool, strings.TrimPrefix(key, model.FeaturePrefix)) {
 			out = out.And(model.NewRequirement(key, model.In, "true"))
 		}
 	}
 	return out
+}
+
+// promises reports whether new nodes of the pool may declare the feature. What the latest node
+// declares counts more than what is predicted, unless new nodes will differ from that node.
+func (w *World) promises(pool, feature string) bool {
+	latest, seen := w.declared[pool]
+	will, predicted := w.predicted[pool][feature]
+	if was, ok := latest.predicted[feature]; predicted && (latest.drifted || ok && was != will) {
+		seen = false
+	}
+	switch {
+	case seen:
+		return slices.Contains(latest.features, feature)
+	case predicted:
+		return will
+	}
+	return true
 }
 
 // declares returns the features that are needed and that the machine declares or, before it is

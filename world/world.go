@@ -122,7 +122,7 @@ func New(axis *model.Axis, wellKnown model.LabelSet) *World {
 		},
 		devices:  devices{published: map[string][]model.DevicePool{}},
 		lessons:  newLessons(),
-		features: features{needed: map[string]int{}, declared: map[string]declared{}},
+		features: features{needed: map[string]int{}, declared: map[string]declared{}, predicted: map[string]map[string]bool{}},
 		drivers:  drivers{required: map[string]bool{}, missing: map[site]map[string]time.Time{}},
 		offers:   offers{pools: map[string]*pool{}, types: map[string][]*model.InstanceType{}, extras: map[string][]model.Extra{}},
 	}
@@ -386,6 +386,7 @@ func (w *World) DeletePool(name string) {
 	delete(w.types, name)
 	delete(w.offered, name)
 	delete(w.extras, name)
+	delete(w.predicted, name)
 	clear(w.outlooks)
 	w.touchPool(name)
 }

@@ -104,6 +104,10 @@ const (
 	// MaxSpotPoolShareAnnotationKey on a NodePool overrides the setting of that name,
 	// and limits the share of its nodes' vCPUs in one spot pool, too. Ours.
 	MaxSpotPoolShareAnnotationKey = Group + "/max-spot-pool-share"
+	// KubeletFeatureGatesAnnotationKey on a NodePool or its node class names feature
+	// gates that user data or an image sets for kubelets, such as "A=true,B=false".
+	// The NodePool counts more. Ours.
+	KubeletFeatureGatesAnnotationKey = Group + "/kubelet-feature-gates"
 	// RebalanceRecommendedAnnotationKey on a NodeClaim is the time since which
 	// its provider recommends replacing the instance, because its spot pool is
 	// at risk. Ours.

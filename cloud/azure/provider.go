@@ -578,6 +578,16 @@ func (p *Provider) InstanceTypes(ctx context.Context, pool *v1.NodePool) ([]*clo
 	return p.config.Types(ctx, class)
 }
 
+// Kubelet returns what is known about the kubelets of the pool's nodes.
+func (p *Provider) Kubelet(ctx context.Context, pool *v1.NodePool) (cloud.Kubelet, error) {
+	class, err := p.usableClass(ctx, pool.Spec.Template.Spec.NodeClassRef)
+	if err != nil {
+		return cloud.Kubelet{}, fmt.Errorf("node pool %s: %w", pool.Name, err)
+	}
+	version, err := class.KubernetesVersion()
+	return cloud.Kubelet{Versions: []string{version}, Gates: class.Annotations[v1.KubeletFeatureGatesAnnotationKey]}, err
+}
+
 // claims returns the NodeClaims by name.
 func (p *Provider) claims(ctx context.Context) (map[string]*v1.NodeClaim, error) {
 	list := &v1.NodeClaimList{}

@@ -21,6 +21,7 @@ import (
 	"karpenter/cloud/cloudtest"
 	"karpenter/kube/devices"
 	"karpenter/kube/feed"
+	"karpenter/kube/kubelets"
 	"karpenter/kube/volumes"
 	"karpenter/model"
 )
@@ -490,4 +491,67 @@ func TestDeclaredFeatures(t *testing.T) {
 		}
 	}
 	t.Error("the node is not of the NodePool whose nodes declare the feature")
+}
+
+// TestPredictedFeatures: a pod that needs a feature of kubelets runs only in NodePools whose new
+// nodes are known to declare it before the first one is there. What the latest node declares
+// counts more, unless new nodes have another image. spec 46/130, 46/131.
+func TestPredictedFeatures(t *testing.T) {
+	const feature = "RestartAllContainersOnContainerExits"
+	s := newSchool(t, big())
+	s.pool("older", func(p *v1.NodePool) { p.Spec.Weight = ptr.To[int32](10) })
+	predict := func(pool, version, gates string) {
+		set, err := kubelets.ParseGates(gates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.world.SetFeatures(pool, kubelets.Kubelet{Versions: []string{version}, Gates: set}.Features())
+	}
+	pods := 0
+	asks := func() {
+		pods++
+		p := pod(fmt.Sprint("fresh-", pods), words{"cpu": "60"})
+		p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		s.Set(p)
+		s.mustPass()
+	}
+	latest := func(n int) *v1.NodeClaim {
+		t.Helper()
+		claims := s.wantClaims(n)
+		return &claims[n-1]
+	}
+	predict("older", "1.35", "")
+	predict("general", "1.36", feature+"=false")
+	asks()
+	s.wantClaims(0)
+	if text := fmt.Sprint(s.events.Events()); !strings.Contains(text, feature) {
+		t.Errorf("no event names the feature: %s", text)
+	}
+	predict("general", "1.36", "")
+	s.mustPass()
+	first := latest(1)
+	if got := first.Labels[v1.NodePoolLabelKey]; got != "general" {
+		t.Errorf("the node is of %s", got)
+	}
+	s.declares(first, "n1") // not what was predicted
+	for range 3 {
+		s.clock.SetTime(s.clock.Now().Add(10 * time.Minute))
+		s.mustPass()
+	}
+	s.wantClaims(1)
+	first.StatusConditions(s.clock.Now()).SetTrue(v1.DriftedCondition) // new nodes have another image
+	s.Set(first)
+	s.mustPass()
+	second := latest(2)
+	if second.Name == first.Name {
+		second = &s.claims()[0]
+	}
+	s.declares(second, "n2", feature)
+	s.mustPass()
+	predict("general", "1.36", feature+"=false") // and then another setting
+	asks()
+	s.wantClaims(2)
+	predict("general", "1.36", "")
+	s.mustPass()
+	s.wantClaims(3)
 }

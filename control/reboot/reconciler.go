@@ -43,6 +43,8 @@ type Evictions interface {
 	// EvictUntil queues those pods of the Node that are to leave next, and returns
 	// how many are still to leave. What is left at the time stays; nil is no limit.
 	EvictUntil(ctx context.Context, node *corev1.Node, until *time.Time) (int, error)
+	// CallOff ends the eviction of pods that are still on the Node.
+	CallOff(ctx context.Context, node *corev1.Node) error
 }
 
 // Reconciler is the controller nodeclaim.reboot. All fields are required.
@@ -124,6 +126,9 @@ func (r *Reconciler) issue(ctx context.Context, s *scope) (time.Duration, error)
 	if !stored {
 		if after, err := r.drain(ctx, s); after > 0 || err != nil {
 			return after, err
+		}
+		if err := r.Evictions.CallOff(ctx, s.node); err != nil {
+			return 0, err
 		}
 		if err := r.annotate(ctx, s.claim, map[string]string{
 			v1.RebootPreBootIDAnnotationKey:    s.node.Status.NodeInfo.BootID,

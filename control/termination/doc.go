@@ -19,7 +19,8 @@
 // Invariants:
 //
 //  1. A pod is evicted or deleted only under the UID it was drained with.
-//  2. Without a deadline, no pod leaves but through the Eviction API.
+//  2. Without a deadline, no pod leaves but through the Eviction API or an
+//     EvictionRequest.
 //  3. The deadline of a queued pod can only become earlier.
 //  4. The instance of a Node is terminated only after its drain, unless the instance is gone already.
 package termination

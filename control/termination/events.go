@@ -25,6 +25,14 @@ func evicted(pod *corev1.Pod, reason string) events.Event {
 	return events.Event{Object: pod, Type: corev1.EventTypeNormal, Reason: "Evicted", Message: message}
 }
 
+func evictionRequested(pod *corev1.Pod, reason string) events.Event {
+	message := "Requested eviction of the pod by an EvictionRequest"
+	if reason != "" {
+		message += ": " + reason
+	}
+	return events.Event{Object: pod, Type: corev1.EventTypeNormal, Reason: "EvictionRequested", Message: message}
+}
+
 func disrupted(pod *corev1.Pod, deadline time.Time, grace time.Duration) events.Event {
 	own := "none"
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {

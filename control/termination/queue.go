@@ -37,6 +37,8 @@ type entry struct {
 	// stays says that the pod is only evicted, and stays if it is still there at
 	// the deadline: its node reboots.
 	stays bool
+	// requested says that an EvictionRequest asks for the eviction of the pod.
+	requested bool
 }
 
 // supersedes reports whether the entry replaces the old one. An entry that
@@ -53,6 +55,9 @@ func (e entry) supersedes(old entry) bool {
 type Queue struct {
 	// Surge is set before the queue is registered. The zero value evicts all pods.
 	Surge Surge
+	// Requests is set before the queue is registered. The zero value uses the
+	// Eviction API only.
+	Requests Requests
 
 	client  client.Client
 	events  events.Recorder
@@ -63,6 +68,8 @@ type Queue struct {
 	// registered.
 	Evicted func(*corev1.Pod)
 	backoff workqueue.TypedRateLimiter[Key] // between attempts on a pod that may not leave yet
+
+	unserved unserved
 
 	mu      sync.Mutex
 	entries map[Key]entry
@@ -113,9 +120,11 @@ func (q *Queue) add(e entry, added []*corev1.Pod) {
 	defer q.mu.Unlock()
 	for _, p := range added {
 		key := keyOf(p)
-		if old, queued := q.entries[key]; queued && !e.supersedes(old) {
+		old, queued := q.entries[key]
+		if queued && !e.supersedes(old) {
 			continue
 		}
+		e.requested = old.requested
 		q.entries[key] = e
 		if q.work != nil {
 			q.work.Add(key)
@@ -167,10 +176,16 @@ func (q *Queue) Reconcile(ctx context.Context, key Key) (reconcile.Result, error
 	case pods.Terminal(pod):
 		return q.drop(key), nil
 	case e.stays && e.deadline != nil && !now.Before(*e.deadline):
+		if err := q.withdraw(ctx, pod); err != nil {
+			return reconcile.Result{}, err
+		}
 		return q.drop(key), nil
 	case !e.stays && mustForce(pod, e.deadline, now):
 		return q.force(ctx, pod, *e.deadline)
 	case !pods.Active(pod):
+		if e.requested {
+			return q.answered(ctx, pod)
+		}
 		return q.drop(key), nil
 	case !pods.Evictable(pod, now):
 		return q.later(key), nil
@@ -182,5 +197,28 @@ func (q *Queue) Reconcile(ctx context.Context, key Key) (reconcile.Result, error
 	case why != "":
 		return q.refused(ctx, pod, why)
 	}
+	if q.requestable(pod) {
+		if asked, err := q.request(ctx, pod); err != nil {
+			return reconcile.Result{}, err
+		} else if asked {
+			if !q.asked(key) { // called off meanwhile
+				return reconcile.Result{}, q.withdraw(ctx, pod)
+			}
+			return q.later(key), nil
+		}
+	}
 	return q.evict(ctx, pod)
+}
+
+// asked notes that an EvictionRequest asks for the eviction of the pod. It
+// reports false if the pod is not queued any more.
+func (q *Queue) asked(key Key) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e, queued := q.entries[key]
+	if queued {
+		e.requested = true
+		q.entries[key] = e
+	}
+	return queued
 }

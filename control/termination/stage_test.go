@@ -15,8 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,9 +73,10 @@ type stage struct {
 	nodes    *Reconciler
 	queue    *Queue
 
-	answers map[string]int // to evictions, by pod; default 200
-	calls   []string       // deletions and evictions the API server saw
-	told    int            // events shown so far
+	requests bool           // drain by EvictionRequests
+	answers  map[string]int // to evictions, by pod; default 200
+	calls    []string       // deletions and evictions the API server saw
+	told     int            // events shown so far
 }
 
 func newStage(t *testing.T) *stage {
@@ -122,10 +125,13 @@ func (s *stage) open() {
 		WithIndex(&v1.NodeClaim{}, join.ClaimProviderID, func(o client.Object) []string {
 			return []string{o.(*v1.NodeClaim).Status.ProviderID}
 		}).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: s.evict, Delete: s.delete, Patch: s.patch}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: s.evict, Create: s.create, Delete: s.delete, Patch: s.patch}).Build()
 	m := NewMetrics(s.metrics)
 	s.queue = NewQueue(s.client, s.events, s.clock, m)
 	s.queue.Surge = Surge{Live: s.client, Timeout: 10 * time.Minute}
+	if s.requests {
+		s.queue.Requests.Live = s.client
+	}
 	s.nodes = &Reconciler{Client: s.client, Machines: s.machines, Evictions: s.queue, Events: s.events, Clock: s.clock, Metrics: m}
 }
 
@@ -160,8 +166,31 @@ func (s *stage) delete(ctx context.Context, c client.WithWatch, o client.Object,
 	return c.Delete(ctx, o)
 }
 
+// create answers the creation of an EvictionRequest as set by "request".
+func (s *stage) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	r, ok := o.(*lifecyclev1alpha1.EvictionRequest)
+	if !ok {
+		return c.Create(ctx, o, opts...)
+	}
+	s.calls = append(s.calls, fmt.Sprintf("request eviction of %s uid=%s by %s", r.Spec.Target.Pod.Name, r.Spec.Target.Pod.UID, r.Spec.Requester))
+	switch s.answers["request"] {
+	case 403:
+		return apierrors.NewForbidden(lifecyclev1alpha1.Resource("evictionrequests"), r.Name, fmt.Errorf("no right"))
+	case 404:
+		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: lifecyclev1alpha1.GroupName, Kind: "EvictionRequest"}}
+	case 422:
+		return apierrors.NewInvalid(schema.GroupKind{Group: lifecyclev1alpha1.GroupName, Kind: "EvictionRequest"}, r.Name, nil)
+	case 503:
+		return apierrors.NewServiceUnavailable("down")
+	}
+	return c.Create(ctx, o, opts...)
+}
+
 // patch answers a patch of a Deployment as set by "restart".
 func (s *stage) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	if r, ok := o.(*lifecyclev1alpha1.EvictionRequest); ok {
+		s.calls = append(s.calls, fmt.Sprintf("intent of the request for %s: %s", r.Spec.Target.Pod.Name, r.Spec.Intent))
+	}
 	d, ok := o.(*appsv1.Deployment)
 	if !ok {
 		return c.Patch(ctx, o, p, opts...)

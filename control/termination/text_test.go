@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +35,7 @@ func TestTerminationTexts(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd == "stage" {
 				s = newStage(t)
+				s.requests = d.HasArg("requests")
 				for _, line := range strings.Split(d.Input, "\n") {
 					s.declare(line)
 				}
@@ -64,6 +66,28 @@ func (s *stage) command(d *datadriven.TestData) string {
 	case "gone":
 		s.open()
 		return s.gone(d.CmdArgs[0].Key)
+	case "calloff": // the Node stays
+		s.open()
+		s.must(s.queue.CallOff(s.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.CmdArgs[0].Key}}))
+		return s.queued() + s.news()
+	case "until": // node [time]: evict until then
+		s.open()
+		var until *time.Time
+		if len(d.CmdArgs) > 1 {
+			until = &s.at(duration(s.t, d.CmdArgs[1].Key)).Time
+		}
+		left, err := s.queue.EvictUntil(s.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.CmdArgs[0].Key}}, until)
+		s.must(err)
+		return fmt.Sprintf("%d left\n", left) + s.queued()
+	case "failed": // the EvictionRequest of a pod
+		r := RequestFor(s.podNamed(d.CmdArgs[0].Key))
+		s.must(s.client.Get(s.t.Context(), client.ObjectKeyFromObject(r), r))
+		r.Status.Conditions = []metav1.Condition{{Type: "Failed", Status: metav1.ConditionTrue, Reason: "NoFurtherResponder"}}
+		s.must(s.client.Update(s.t.Context(), r))
+	case "ends": // a pod, as its responder does it
+		s.must(s.client.Delete(s.t.Context(), s.podNamed(d.CmdArgs[0].Key), client.PropagationPolicy("ends")))
+	case "requests":
+		return s.listRequests()
 	case "detached":
 		s.must(s.client.Delete(s.t.Context(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: d.CmdArgs[0].Key}}))
 	case "queue": // name [deadline]
@@ -164,6 +188,17 @@ func (s *stage) show() string {
 			}
 		}
 		fmt.Fprintln(&out)
+	}
+	return out.String()
+}
+
+// listRequests prints the EvictionRequests.
+func (s *stage) listRequests() string {
+	var out strings.Builder
+	list := &lifecyclev1alpha1.EvictionRequestList{}
+	s.must(s.client.List(s.t.Context(), list))
+	for _, r := range list.Items {
+		fmt.Fprintf(&out, "%s of pod %s: %s, owned by %s %s\n", r.Name, r.Spec.Target.Pod.Name, r.Spec.Intent, r.OwnerReferences[0].Kind, r.OwnerReferences[0].UID)
 	}
 	return out.String()
 }
@@ -335,6 +370,8 @@ func (s *stage) declarePod(name string, options map[string]string) {
 			p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "5d4f"
 			p.CreationTimestamp = *s.at(-time.Hour)
 			p.Annotations[v1.SurgeFirstAnnotationKey] = "true"
+		case "group": // a PodGroup
+			p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &value}
 		case "ready":
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionStatus(value)}}
 		case "volumeclaim":

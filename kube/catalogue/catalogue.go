@@ -26,6 +26,9 @@ import (
 // Sink receives the instance types that can be launched for a NodePool.
 type Sink interface {
 	SetTypes(pool string, types []*model.InstanceType, extras ...model.Extra)
+	// SetFeatures says which features kubelets of new nodes of the NodePool will
+	// declare and which not; one that is not named is not known.
+	SetFeatures(pool string, features map[string]bool)
 }
 
 // Period is the time between two periodic refreshes.
@@ -43,6 +46,9 @@ type Catalogue struct {
 	// Extras returns what nodes of a NodePool cost besides their instances. The
 	// prices in the World include it. Nil means no extras.
 	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
+	// Features returns which features the kubelets of new nodes of a NodePool will
+	// declare and which not. Nil means that nothing is known.
+	Features func(context.Context, *v1.NodePool) (map[string]bool, error)
 	// Failed is called for each NodePool whose instance types, and so the
 	// prices of its nodes, cannot be read. It must not block; nil means no
 	// call.
@@ -65,6 +71,8 @@ type answer struct {
 	pool   string
 	types  []*cloud.InstanceType
 	extras []model.Extra
+	// features of kubelets
+	features map[string]bool
 }
 
 // Register adds the controller catalogue to the manager.
@@ -121,6 +129,9 @@ func (c *Catalogue) ask(ctx context.Context, pool *v1.NodePool) (answer, error) 
 	if err == nil && c.Extras != nil {
 		out.extras, err = c.Extras(ctx, pool)
 	}
+	if err == nil && c.Features != nil {
+		out.features, err = c.Features(ctx, pool)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return out, fmt.Errorf("instance types of node pool %s: %w", pool.Name, ctx.Err())
@@ -150,6 +161,7 @@ func (c *Catalogue) tell(order int64, answers []answer) {
 	seen := make(map[source]*model.InstanceType, len(c.converted))
 	for _, a := range answers {
 		c.World.SetTypes(a.pool, c.convert(a, seen), a.extras...)
+		c.World.SetFeatures(a.pool, a.features)
 	}
 	c.converted = seen
 }

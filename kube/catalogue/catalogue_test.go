@@ -31,6 +31,8 @@ import (
 // sink keeps its latest arguments.
 type sink map[string][]*model.InstanceType
 
+func (s sink) SetFeatures(string, map[string]bool) {}
+
 func (s sink) SetTypes(pool string, types []*model.InstanceType, _ ...model.Extra) { s[pool] = types }
 
 func pool(name, group string) *v1.NodePool {

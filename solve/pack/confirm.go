@@ -3,7 +3,6 @@
 package pack
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -36,11 +35,7 @@ func (r repair) confirm() bool {
 	}
 	for _, site := range slices.Sorted(maps.Keys(bySite)) {
 		all := bySite[site]
-		slices.SortFunc(all, func(a, b waiting) int {
-			return cmp.Or(
-				cmp.Compare(r.snapshot.Pending[b.kind].Shape.Priority, r.snapshot.Pending[a.kind].Shape.Priority),
-				soonest(&a.pod, &b.pod))
-		})
+		slices.SortFunc(all, func(a, b waiting) int { return r.sooner(a.kind, b.kind, &a.pod, &b.pod) })
 		load := r.loadAt(site, bins)
 		for _, w := range all {
 			claims := r.snapshot.Pending[w.kind].Shape.Claims

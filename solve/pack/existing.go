@@ -54,7 +54,16 @@ func (x *draft) staying() []placement {
 		}
 		x.topology.Add(m.Kind, x.topology.At(m.Site), m.Site, -admitted[i])
 	}
+	if x.book != nil {
+		slices.SortStableFunc(stay, func(a, b placement) int { return x.sooner(a.kind, b.kind, &a.pod, &b.pod) })
+	}
 	return stay
+}
+
+// sooner orders pods of two kinds as the scheduler is likely to take them: each gets the
+// first devices that fit, so that another order can leave none for the last one.
+func (x *draft) sooner(a, b int, one, other *model.Pod) int {
+	return cmp.Or(cmp.Compare(x.snapshot.Pending[b].Shape.Priority, x.snapshot.Pending[a].Shape.Priority), soonest(one, other))
 }
 
 // planned lists the pods that still fit where an earlier plan put them, rules
@@ -72,23 +81,42 @@ func (x *draft) planned() (moves []topology.Move, pods [][]model.Pod) {
 	for i := range rows {
 		byName[rows[i].Name] = &rows[i]
 	}
+	type wish struct {
+		*demand
+		pod model.Pod
+	}
+	var wishes []wish
 	for _, d := range x.demands {
-		index, shape := map[int]int{}, Soft(d.Shape)
 		for _, p := range d.left {
-			n := byName[p.Planned]
-			if n == nil || alone(shape, n, 1) == 0 {
-				continue
+			if p.Planned != "" {
+				wishes = append(wishes, wish{d, p})
 			}
-			put(shape, n, 1)
-			i, ok := index[n.Site]
-			if !ok {
-				i = len(moves)
-				index[n.Site] = i
-				moves, pods = append(moves, topology.Move{Kind: d.kind, Site: n.Site}), append(pods, nil)
-			}
-			moves[i].Pods++
-			pods[i] = append(pods[i], p)
 		}
+	}
+	if x.book != nil {
+		slices.SortStableFunc(wishes, func(a, b wish) int { return x.sooner(a.kind, b.kind, &a.pod, &b.pod) })
+	}
+	index, shapes := map[topology.Move]int{}, map[*demand]*model.Shape{}
+	for _, w := range wishes {
+		shape := shapes[w.demand]
+		if shape == nil {
+			shape = Soft(w.Shape)
+			shapes[w.demand] = shape
+		}
+		n := byName[w.pod.Planned]
+		if n == nil || alone(shape, n, 1) == 0 {
+			continue
+		}
+		put(shape, n, 1)
+		at := topology.Move{Kind: w.kind, Site: n.Site}
+		i, ok := index[at]
+		if !ok {
+			i = len(moves)
+			index[at] = i
+			moves, pods = append(moves, at), append(pods, nil)
+		}
+		moves[i].Pods++
+		pods[i] = append(pods[i], w.pod)
 	}
 	return moves, pods
 }

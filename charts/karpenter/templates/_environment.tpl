@@ -41,6 +41,8 @@
   value: {{ $s.nominatePods | quote }}
 - name: PROVISIONING_REQUESTS
   value: {{ $s.provisioningRequests | quote }}
+- name: EVICTION_REQUESTS
+  value: {{ $s.evictionRequests | quote }}
 {{- if ne $s.cloudProvider "kwok" }}
 - name: VM_MEMORY_OVERHEAD_PERCENT
   value: {{ $s.vmMemoryOverheadPercent | quote }}

@@ -89,6 +89,10 @@ type Config struct {
 	// It needs the right to patch pods/status. Default false.
 	NominatePods bool
 
+	// EvictionRequests drains nodes by EvictionRequests, if the API server serves
+	// them. Default false.
+	EvictionRequests bool
+
 	// SurgeFirstTimeout is how long a pod with the annotation karpenter.sh/surge-first
 	// waits for its replacement before it is evicted; 0 = it is evicted at once. It
 	// needs the rights to get and patch Deployments. Default 0.

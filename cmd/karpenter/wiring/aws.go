@@ -105,7 +105,7 @@ func AWS(ctx context.Context, from Amazon, s Supplies) (Provider, error) {
 	}
 	a.launches(cluster)
 	return Provider{
-		Provider: a.provider, Labels: awsv1.Labels(), Extras: a.provider.Extras, Register: a.register, Health: a.health,
+		Provider: a.provider, Labels: awsv1.Labels(), Extras: a.provider.Extras, Kubelet: a.provider.Kubelet, Register: a.register, Health: a.health,
 		Hooks: []lifecycle.Hook{&aws.PartitionHook{Provider: a.provider}}, EarlyCollections: earlyCollections,
 	}, nil
 }

@@ -88,7 +88,7 @@ func Azure(ctx context.Context, from Microsoft, s Supplies) (Provider, error) {
 	}
 	with.VMs = vm.New(vms)
 	m.provider = azure.New(with)
-	return Provider{Provider: m.provider, Labels: v1beta1.Labels(), Register: m.register}, nil
+	return Provider{Provider: m.provider, Labels: v1beta1.Labels(), Kubelet: m.provider.Kubelet, Register: m.register}, nil
 }
 
 // ownVMs reports whether Karpenter makes virtual machines itself.

@@ -40,6 +40,9 @@ type Provider struct {
 	// Extras returns what nodes of a NodePool cost besides their instances; nil
 	// means nothing.
 	Extras func(context.Context, *v1.NodePool) ([]model.Extra, error)
+	// Kubelet returns what is known about the kubelets of a NodePool; nil means
+	// nothing.
+	Kubelet func(context.Context, *v1.NodePool) (cloud.Kubelet, error)
 	// Health reports calls that fail; nil = no report.
 	Health func() situation.Health
 	// Register adds the controllers of its own to the manager.

@@ -165,7 +165,7 @@ func Wire(ctx context.Context, s Surroundings) error {
 	w.waits = meter.NewPods(w.observed(), w.clock, func(pool string) bool { return registers(ctx, mgr.GetClient(), pool) })
 
 	types := &catalogue.Catalogue{
-		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world, Extras: w.extras, Failed: catalogue.Failures(w.Registry),
+		Reader: mgr.GetClient(), Provider: w.types(), Axis: axis, World: w.world, Extras: w.extras, Features: w.features, Failed: catalogue.Failures(w.Registry),
 	}
 	if w.PublishIn != "" {
 		w.record = &record.Recorder{
@@ -372,6 +372,9 @@ func (w *wiring) nodes() error {
 	counts := termination.NewMetrics(w.Registry)
 	queue := termination.NewQueue(w.mgr.GetClient(), w.recorder, w.clock, counts)
 	queue.Surge = termination.Surge{Live: w.mgr.GetAPIReader(), Timeout: w.config.SurgeFirstTimeout}
+	if w.config.EvictionRequests {
+		queue.Requests = termination.Requests{Live: w.mgr.GetAPIReader()}
+	}
 	if w.record != nil {
 		queue.Evicted = func(p *corev1.Pod) {
 			if !pods.DaemonSet(p) { // those end with their node
