@@ -219,7 +219,7 @@ func TestBoundIsTrueForAll(t *testing.T) {
 				return wrong
 			})
 			t.Logf("%d plans launch nodes; %d bounds are the cost; %d plans cost over 1%% more than the best", tried, tight, above)
-			if most := float64(tried) / 25; float64(above) > most+3*math.Sqrt(most)+1 { // one in 25, as of everything, and what chance adds to that
+			if most := float64(tried) / 1000; float64(above) > most+3*math.Sqrt(most)+1 { // one in 1,000, and what chance adds to that
 				t.Errorf("%d of %d plans cost over 1%% more than the best", above, tried)
 			}
 			if tried < 5 {
@@ -246,6 +246,9 @@ func few(s *model.Snapshot) {
 		for j := range p.Shape.Volumes {
 			p.Shape.Volumes[j].Shared = nil
 		}
+	}
+	for i := range s.Groups {
+		s.Groups[i].Avoid = nil
 	}
 	s.Nodes = s.Nodes[:min(3, len(s.Nodes))]
 	for i := range s.Nodes {
@@ -292,8 +295,8 @@ func pushed(s *model.Snapshot) bool {
 }
 
 // TestPlansStand decides again while a plan is carried out: a pod that has a
-// place keeps it, unless pods move so that fewer stay pending, or it stands in for a
-// buffer and gives way.
+// place keeps it, unless pods move so that fewer stay pending, or as the scheduler would not
+// bind all of them before nodes are gone that are being deleted, or it stands in for a buffer and gives way.
 func TestPlansStand(t *testing.T) {
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
@@ -302,7 +305,7 @@ func TestPlansStand(t *testing.T) {
 				next := solvetest.Next(s, first)
 				again := solve.Decide(next, model.DefaultPolicy())
 				places := solvetest.Places(again)
-				if len(places) > len(solvetest.Places(first)) {
+				if len(places) > len(solvetest.Places(first)) || !solvetest.BindsNow(s, first) {
 					return solvetest.Check(next, model.DefaultPolicy(), again)
 				}
 				var wrong []string

@@ -32,8 +32,8 @@ var drawn = sync.OnceValue(func() uint64 { return 1 + rand.Uint64N(1<<40) })
 // Shares of situations in which a law about how good a plan is may fail. See
 // docs/differences.md for what is measured.
 const (
-	mayForget = 0.001 // a pod that could run stays pending
-	mayStay   = 0.005 // a node stays that could go or be replaced
+	mayForget = 0.0001 // a pod that could run stays pending
+	mayStay   = 0.0005 // a node stays that could go or be replaced
 )
 
 // mostShown is how many failing situations of a kind are shrunk and shown.
@@ -48,7 +48,7 @@ func situations(t *testing.T, draw solvetest.Draw, n uint64, f func(s *model.Sna
 }
 
 // mostSituations is situations for a law about how good a plan is, not whether it
-// may be carried out: it may fail in a share of them. More do by chance, at most
+// may be carried out: it may fail in a share of them, or in one. More do by chance, at most
 // four standard deviations.
 func mostSituations(t *testing.T, draw solvetest.Draw, n uint64, share float64, f func(s *model.Snapshot) []string) {
 	t.Helper()
@@ -61,7 +61,8 @@ func mostSituations(t *testing.T, draw solvetest.Draw, n uint64, share float64, 
 			failing[seed] = s
 		}
 	}
-	if expected := share * float64(n); float64(len(failing)) <= expected+4*math.Sqrt(expected) {
+	expected := share * float64(n)
+	if most := max(math.Ceil(share), math.Floor(expected+4*math.Sqrt(expected))); float64(len(failing)) <= most {
 		for seed, s := range failing {
 			t.Logf("seed %d, which is let pass: %s", seed, strings.Join(wrongWith(s, f), "\n"))
 		}

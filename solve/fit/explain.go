@@ -103,7 +103,11 @@ func (c *Catalogue) explain(pool int, s *model.Shape, demands told, names []stri
 	both = both.And(demands.group...)
 	for _, r := range demands.group {
 		all, _ := both.Get(r.Key)
-		if !narrow(c.Match(all), "the PodGroup in "+r.String(), say("all pods of the group must be in one domain of "+r.Key)) {
+		why := "all pods of the group must be in one domain of " + r.Key
+		if r.Complement {
+			why = "nodes launched there for the group have not started; wait until its other pods run"
+		}
+		if !narrow(c.Match(all), "the PodGroup in "+r.String(), say(why)) {
 			return steps
 		}
 	}

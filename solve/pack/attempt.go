@@ -75,6 +75,7 @@ func conclude(x *draft) *outcome {
 		insertUnwished(x)
 		x = steadier(x)
 		economise(x)
+		exhaust(x)
 		secure(x)
 		confirmAll(x)
 		repair{x}.sharers()

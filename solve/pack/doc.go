@@ -17,6 +17,7 @@
 //   - repair (doomed.go, verify.go, topup.go, insert.go, confirm.go, outlook.go, futures.go) checks the draft as the scheduler
 //     will and finds places for what is left.
 //   - thrift (thrift.go) abandons nodes of small plans that their pods can do without.
+//   - exhaust (exhaust.go) compares the plan for a few pods with all other ways to share them out.
 //   - secure (secure.go) launches new nodes on demand where a pool asks for a share of
 //     them.
 //   - apart (apart.go) moves pods that prefer a node of their own to nodes of the

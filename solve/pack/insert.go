@@ -28,7 +28,7 @@ type insertion struct {
 	work   int  // that is left
 	before mark // the draft without the change that is being tried
 
-	growing bool // more nodes may come: pods are spread over all that could be launched
+	open func(d *demand) []topology.Place // where more nodes may come, over which pods of d are spread as well; nil = none come
 }
 
 // insertAll finds places for pods that are left. It reports whether it looked at
@@ -103,8 +103,8 @@ func (n *insertion) spend(steps int) {
 // stands counts again and reports whether the scheduler would follow the plan.
 func (n *insertion) stands() bool {
 	moves, _ := n.recount()
-	if n.growing {
-		n.allOpen()
+	if n.open != nil {
+		n.openAll()
 	}
 	admitted := n.topology.Admit(moves)
 	pods, stands := 1+n.topology.Looks/8, true
@@ -116,13 +116,13 @@ func (n *insertion) stands() bool {
 	return stands
 }
 
-// allOpen has pods counted as if nodes could still be added wherever they can be
-// launched: so pods are spread over what there could be, not only over what is.
-func (n *insertion) allOpen() {
+// openAll has pods counted as if more nodes could come: so pods are spread over what there
+// could be, not only over what is.
+func (n *insertion) openAll() {
 	n.topology.Final(false)
 	for _, d := range n.demands {
 		if d.whole == nil && len(d.Shape.Spread) > 0 {
-			n.topology.Buyable(d.kind, n.atlas.nearby(d.kind, d.Shape))
+			n.topology.Buyable(d.kind, n.open(d))
 		}
 	}
 }

@@ -51,7 +51,8 @@ func economise(x *draft) {
 		return
 	}
 	left, cost := x.setAside(), x.cost()
-	n := &insertion{repair: repair{x}, work: thriftChecks, growing: true}
+	n := &insertion{repair: repair{x}, work: thriftChecks}
+	n.open = func(d *demand) []topology.Place { return n.atlas.nearby(d.kind, d.Shape) }
 	n.rebuild()
 	for t, size := 0, 1; t < len(tactics); {
 		switch {
@@ -108,12 +109,12 @@ func (n *insertion) movableKinds() []int {
 }
 
 // loosePlaced returns what is on nodes there are, but what an earlier plan put there.
-func (n *insertion) loosePlaced() []placement {
+func (x *draft) loosePlaced() []placement {
 	kept := map[string]bool{}
-	for _, p := range n.keptStill() {
+	for _, p := range x.keptStill() {
 		kept[p.pod.Key()] = true
 	}
-	return slices.DeleteFunc(slices.Clone(n.placed), func(p placement) bool { return kept[p.pod.Key()] })
+	return slices.DeleteFunc(slices.Clone(x.placed), func(p placement) bool { return kept[p.pod.Key()] })
 }
 
 // newNodes returns how many nodes the draft launches.
@@ -157,8 +158,9 @@ func (n *insertion) withoutSome(bins []int, kind int, t tactic) bool {
 // standsAlone reports whether the scheduler would follow the plan if no other nodes
 // come.
 func (n *insertion) standsAlone() bool {
-	n.growing = false
-	defer func() { n.growing = true }()
+	open := n.open
+	defer func() { n.open = open }()
+	n.open = nil
 	return n.stands()
 }
 

@@ -33,12 +33,22 @@ func Addable(s *model.Snapshot, p model.Policy, plan *model.Plan, join bool) []s
 		if a.follows() {
 			continue
 		}
-		a.machines = a.offered()
+		a.machines = slices.DeleteFunc(a.offered(), func(m machine) bool { return a.avoided(v.Pods[0], m) })
 		if where := a.where(); where != "" {
 			out = append(out, fmt.Sprintf("%s is pending, but %s would take it (%s)", v.Pods[0].Key(), where, v))
 		}
 	}
 	return out
+}
+
+// avoided reports whether the PodGroup of the pod avoids the instance until as many of its pods
+// run as must start together.
+func (a *adder) avoided(p model.Pod, m machine) bool {
+	return slices.ContainsFunc(a.s.Groups, func(g model.PodGroup) bool {
+		return g.Name == p.Group && Lacking(a.s, g) > 0 && slices.ContainsFunc(g.Avoid, func(at model.Place) bool {
+			return at.Type == m.kind.Name && at.Zone == m.offer.Zone
+		})
+	})
 }
 
 // Yields reports whether the pods stand in for buffers and have given way to pods that

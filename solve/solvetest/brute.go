@@ -16,8 +16,8 @@ import (
 // launched counts as a domain for spread, as for the planner until all nodes are
 // planned; without, only what is launched does, as for the scheduler. Each pod is launched
 // for in the pools of most weight that offer it anything: if limits, reservations or rules
-// between pods could push it to others, weights must be equal. PodGroups and minValues are
-// not looked at. The number of ways grows with the power of the pods: use it for three or
+// between pods could push it to others, weights must be equal. Offerings that PodGroups avoid and
+// minValues are not looked at. The number of ways grows with the power of the pods: use it for three or
 // four.
 func Best(s *model.Snapshot, plan *model.Plan, below model.Price, domains bool) (model.Price, bool) {
 	b := &brute{adder: adder{checker: newChecker(s, model.DefaultPolicy()), plan: &model.Plan{}}, best: below}
@@ -184,6 +184,10 @@ func (b *brute) joint(n *bin, e *errand) []model.Requirements {
 // valid reports whether the scheduler would follow.
 func (b *brute) valid() bool {
 	sites, teams := b.layOut(b.plan)
+	where := map[string]*site{}
+	for _, p := range b.plan.Placements {
+		where[p.Pod.Key()] = sites[slices.IndexFunc(b.s.Nodes, func(n model.Node) bool { return n.Name == p.Node })]
+	}
 	sites = append(sites, b.domains...)
 	together := *b.plan
 	for i, n := range b.bins {
@@ -192,10 +196,27 @@ func (b *brute) valid() bool {
 		var pods []model.Pod
 		for _, e := range n.pods {
 			teams, pods = append(teams, team{pending: e.pending, site: at, left: 1}), append(pods, e.pod)
+			where[e.pod.Key()] = at
 		}
 		together.Launches = append(together.Launches, model.Launch{Pods: pods})
 	}
 	shared := &checker{s: b.s, shapes: b.shapes}
 	shared.sharing(&together)
-	return len(shared.wrong) == 0 && replay(sites, teams) == ""
+	return len(shared.wrong) == 0 && b.together(where) && replay(sites, teams) == ""
+}
+
+// together reports whether the pods of every PodGroup that must be in one domain are.
+func (b *brute) together(at map[string]*site) bool {
+	return !slices.ContainsFunc(b.s.Groups, func(g model.PodGroup) bool {
+		var where []string
+		return g.TopologyKey != "" && slices.ContainsFunc(b.errands, func(e errand) bool {
+			if e.pod.Group != g.Name {
+				return false
+			}
+			domains := at[e.pod.Key()].domains(g.TopologyKey)
+			apart := len(domains) != 1 || domains[0] == absent || where != nil && !slices.Equal(where, domains)
+			where = domains
+			return apart
+		})
+	})
 }

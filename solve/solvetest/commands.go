@@ -458,8 +458,8 @@ func (c *checker) inTurn(plan *model.Plan) {
 	bind(teams)
 	for i := range plan.Commands {
 		cmd := &plan.Commands[i]
-		sites = slices.DeleteFunc(sites, func(s *site) bool {
-			return slices.ContainsFunc(cmd.Nodes, func(t model.Target) bool { return t.Node == s.name })
+		sites = slices.DeleteFunc(sites, func(s *site) bool { // the pods of a node that is rebooted stay there
+			return !cmd.Reboot && slices.ContainsFunc(cmd.Nodes, func(t model.Target) bool { return t.Node == s.name })
 		})
 		launched, movers, around := c.movers(cmd, sites)
 		for _, s := range launched {

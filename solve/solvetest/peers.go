@@ -18,6 +18,16 @@ func (c *checker) peers(plan *model.Plan) {
 	}
 }
 
+// BindsNow reports whether kube-scheduler could bind all pods of the plan once its launches are
+// nodes, but before nodes are gone that are being deleted: until then they are domains.
+func BindsNow(s *model.Snapshot, plan *model.Plan) bool {
+	sites, teams := newChecker(s, model.DefaultPolicy()).layOut(plan)
+	for _, at := range sites {
+		at.gone = false
+	}
+	return replay(sites, teams) == ""
+}
+
 // layOut returns the sites there will be, with what is bound now, and the pods
 // the plan sends to each.
 func (c *checker) layOut(plan *model.Plan) ([]*site, []team) {
