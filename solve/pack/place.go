@@ -38,15 +38,26 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 // best places what it can, as the policy has it for preferences. It also returns
 // the outcome that ignores them.
 func best(q *problem) (ignoring, out *outcome) {
+	ignoring = ignoringWishes(q)
+	return ignoring, honoring(ignoring)
+}
+
+// ignoringWishes places what it can, and ignores preferences.
+func ignoringWishes(q *problem) *outcome {
 	part := ignoreShare
 	if !q.wishful() {
 		part = 1
 	}
-	ignoring = conclude(buildWithin(part, q))
-	if q.policy.IgnorePreferences || ignoring.draft.abandoned != inProgress {
-		return ignoring, ignoring
+	return conclude(buildWithin(part, q))
+}
+
+// honoring returns the outcome that honors preferences as the policy has it, given the
+// one that ignores them.
+func honoring(ignoring *outcome) *outcome {
+	if ignoring.draft.policy.IgnorePreferences || ignoring.draft.abandoned != inProgress {
+		return ignoring
 	}
-	return ignoring, honour(ignoring)
+	return honour(ignoring)
 }
 
 // wishful reports whether some pod has preferences that are to be honored.
