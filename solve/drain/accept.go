@@ -165,7 +165,7 @@ func (sc *scene) labels(pool *model.Pool, l *model.Launch) model.Requirements {
 // inCommon returns what all of the types, of those that launches list, say about
 // labels: the values that some of them have.
 func (sc *scene) inCommon(pool *model.Pool, names []string) model.Requirements {
-	m := menu{pool: pool.Name, types: len(names)}
+	m := typeList{pool: pool.Name, types: len(names)}
 	if len(names) > 0 {
 		m.first = &names[0]
 	}
@@ -173,7 +173,7 @@ func (sc *scene) inCommon(pool *model.Pool, names []string) model.Requirements {
 		return out
 	}
 	if sc.menus == nil {
-		sc.menus, sc.wording = map[menu]model.Requirements{}, newWording()
+		sc.menus, sc.wording = map[typeList]model.Requirements{}, newWording()
 	}
 	listed := map[string]bool{}
 	for _, name := range names {

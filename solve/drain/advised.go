@@ -163,16 +163,13 @@ func (r *round) bound(t *pack.Trial, most model.Price) ([]model.Launch, string) 
 			return nil, "the cloud sent a rebalance recommendation, but minValues would have to be relaxed"
 		}
 		limit := l.Price + (most-t.Cost)/model.Price(len(launches))
-		var menu []choice
-		for _, o := range t.Options(i) {
-			at := slices.IndexFunc(o.Quotes, func(q pack.Quote) bool {
-				return q.Zone == l.Zone && q.CapacityType == l.CapacityType && q.Price <= limit
-			})
-			if at >= 0 {
-				menu = append(menu, choice{o.Quotes[at], o.Type, o.Quotes[at].Price})
+		var menu []pack.Choice
+		for c := range t.Menu(i).Choices(l.CapacityType, l.Zone) {
+			if c.Price <= limit {
+				menu = append(menu, c)
 			}
 		}
-		slices.SortStableFunc(menu, func(a, b choice) int { return cmp.Compare(a.Price, b.Price) })
+		slices.SortStableFunc(menu, func(a, b pack.Choice) int { return cmp.Compare(a.Price, b.Price) })
 		l.Requirements = l.Requirements.And(model.NewRequirement(model.LabelZone, model.In, l.Zone))
 		if why := r.settle(l, menu); why != "" {
 			return nil, why

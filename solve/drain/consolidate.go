@@ -33,13 +33,23 @@ func (r *round) consolidate() {
 	for _, o := range offers {
 		o.rank = o.yield()
 	}
-	if best := r.group(alone(units)); best != nil {
+	before := len(r.plan.Commands)
+	best, skipped := r.group(alone(units), offers)
+	all := offers
+	if best != nil {
 		best.rank = rank(best, offers)
-		offers = append([]*offer{best}, offers...)
+		all = append([]*offer{best}, offers...)
 	}
-	slices.SortStableFunc(offers, func(a, b *offer) int { return cmp.Compare(b.rank, a.rank) })
-	for _, o := range offers {
+	slices.SortStableFunc(all, func(a, b *offer) int { return cmp.Compare(b.rank, a.rank) })
+	for _, o := range all {
 		r.takeIfGood(o)
+	}
+	if !skipped || len(r.plan.Commands) > before {
+		return
+	}
+	// The single nodes do not go after all, so groups are not skipped because of them.
+	if best, _ := r.group(alone(units), nil); best != nil {
+		r.takeIfGood(best)
 	}
 }
 
@@ -90,7 +100,7 @@ func alone(units [][]int) []int {
 }
 
 // takeIfGood makes the command of the offer part of the plan if it is still good
-// beside what was taken since.
+// beside what was taken since, and with preferences.
 func (r *round) takeIfGood(o *offer) {
 	if r.busy(o.sites) {
 		if o.whole {
@@ -104,7 +114,7 @@ func (r *round) takeIfGood(o *offer) {
 		}
 		return
 	}
-	if o.good() && o.at != len(r.plan.Commands) {
+	if o.good() && (o.at != len(r.plan.Commands) || o.manner == roughly) {
 		o = r.weigh(o.sites)
 	}
 	o = r.rehearsed(o)

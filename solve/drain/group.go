@@ -11,20 +11,78 @@ import (
 
 // group looks for nodes that are replaced together for less. Those are asked
 // about whose pods are worth least in proportion to what the nodes cost, as many
-// as might save something, and halves of that. It returns nil when there are
-// none.
-func (r *round) group(candidates []int) *offer {
+// as might save something, and halves of that. It returns nil when there are none. Groups
+// that cannot save more than the offers for their nodes one by one do are skipped.
+func (r *round) group(candidates []int, singles []*offer) (best *offer, skipped bool) {
 	sites := r.wasteful(candidates)
-	var best *offer
 	for n := len(sites); n >= 2; n /= 2 {
+		most := r.potential(sites[:n])
+		if best != nil && most <= enough*best.net() {
+			break
+		}
+		if most < saved(sites[:n], singles)*(1-1e-9) {
+			skipped = true
+			continue
+		}
 		if o := r.together(sites[:n]); o.good() && (best == nil || o.net() > best.net()) {
 			best = o
 		}
 	}
-	if best == nil {
-		return nil
+	if best != nil {
+		best = r.trim(best)
 	}
-	return r.trim(best, sites)
+	return best, skipped
+}
+
+// enough is how many times what a group saves its half must be able to save to be asked about.
+const enough = 3
+
+// potential is what the nodes save at most beyond what they must: all that they cost, less
+// what new nodes cost at least for the pods that other nodes have no capacity for.
+func (r *round) potential(sites []int) float64 {
+	sum := 0.0
+	for _, i := range sites {
+		sum += max(float64(r.s.Nodes[i].Price)-r.tollOf([]int{i}).moves, 0)
+	}
+	return sum - r.overflow(sites)
+}
+
+// overflow is what new nodes cost at least for the pods of the nodes that the others have no
+// capacity for, as far as the sum of one resource tells: of those whose dual value is highest
+// for what they request, as many as fit go to other nodes.
+func (r *round) overflow(sites []int) float64 {
+	leaves := make(map[int]bool, len(sites))
+	for _, i := range sites {
+		leaves[i] = true
+	}
+	least := 0.0
+	for _, resource := range []int{model.CPU, model.Memory} {
+		type lot struct{ request, worth float64 }
+		var lots []lot
+		for _, i := range sites {
+			for j := range r.s.Nodes[i].Movable {
+				p := &r.s.Nodes[i].Movable[j]
+				if pods, request := float64(len(p.Pods)), p.Shape.Requests.At(resource); request > 0 {
+					lots = append(lots, lot{float64(request) * pods, r.worth[p.Shape] * pods})
+				}
+			}
+		}
+		slices.SortStableFunc(lots, func(a, b lot) int { return cmp.Compare(b.worth*a.request, a.worth*b.request) })
+		free, left := 0.0, 0.0
+		for i := range r.rowsNow() {
+			if row := &r.rows[i]; !leaves[row.Site] {
+				free += max(float64(row.Free.At(resource)), 0)
+			}
+		}
+		for _, l := range lots {
+			if l.request > free {
+				left += l.worth * (1 - free/l.request)
+			}
+			free = max(free-l.request, 0)
+		}
+		least = max(least, left)
+	}
+	return least
 }
 
 // together asks about the nodes, without those whose type stands in the way.
@@ -37,6 +95,16 @@ func (r *round) together(sites []int) *offer {
 		o = r.weigh(sites)
 	}
 	return r.rehearsed(o)
+}
+
+// newFor is what the pods of the node cost on new nodes at least.
+func (r *round) newFor(site int) float64 {
+	sum := 0.0
+	for i := range r.s.Nodes[site].Movable {
+		p := &r.s.Nodes[site].Movable[i]
+		sum += r.worth[p.Shape] * float64(len(p.Pods))
+	}
+	return sum
 }
 
 // mostTogether bounds a command: it ends when the last of its replacements is
@@ -56,11 +124,7 @@ func (r *round) wasteful(candidates []int) []int {
 		if n.Price <= 0 {
 			continue
 		}
-		w := waste{site: i, price: float64(n.Price)}
-		for j := range n.Movable {
-			w.worth += r.worth[n.Movable[j].Shape] * float64(len(n.Movable[j].Pods))
-		}
-		all = append(all, w)
+		all = append(all, waste{site: i, price: float64(n.Price), worth: r.newFor(i)})
 	}
 	slices.SortStableFunc(all, func(a, b waste) int { return cmp.Compare(a.worth*b.price, b.worth*a.price) })
 	var out []int
@@ -81,18 +145,25 @@ func (r *round) wasteful(candidates []int) []int {
 	return out
 }
 
-// trims is how many members of a group are looked at one by one.
-const trims = 8
+// worthTrimming is the least part of what a group saves that must be at stake for a trim.
+const worthTrimming = 0.01
 
-// trim leaves out members that the group saves more without. Sites has them with
-// the most wasteful first; the last ones are looked at.
-func (r *round) trim(o *offer, sites []int) *offer {
-	members := slices.DeleteFunc(slices.Clone(sites), func(i int) bool { return !slices.Contains(o.sites, i) })
-	for i := range min(trims, len(members)-2) {
-		less := r.rehearsed(r.weigh(without(o.sites, members[len(members)-1-i:len(members)-i])))
-		if less.good() && less.net() >= o.net() {
-			o = less
+// trim leaves out the members that would not pay if all their pods were given new nodes, if
+// the group saves more without them.
+func (r *round) trim(o *offer) *offer {
+	rest, loss := make([]int, 0, len(o.sites)), 0.0
+	for _, i := range o.sites {
+		if own := r.newFor(i) + r.tollOf([]int{i}).moves - float64(r.s.Nodes[i].Price); own < 0 {
+			rest = append(rest, i)
+		} else {
+			loss += own
 		}
+	}
+	if len(rest) < 2 || loss <= worthTrimming*o.net() {
+		return o
+	}
+	if less := r.rehearsed(r.weigh(rest)); less.good() && less.net() >= o.net() {
+		return less
 	}
 	return o
 }
@@ -105,14 +176,25 @@ func without(sites, those []int) []int {
 // rank returns the rank of an offer for a group, given those for single nodes. A
 // group that saves more than its nodes one by one comes before them.
 func rank(group *offer, singles []*offer) float64 {
-	saved, first := 0.0, group.yield()
+	if group.net() <= saved(group.sites, singles)*(1+1e-9) {
+		return group.yield()
+	}
+	first := group.yield()
 	for _, o := range singles {
 		if o.good() && slices.Contains(group.sites, o.sites[0]) {
-			saved, first = saved+o.net(), max(first, o.rank)
+			first = max(first, o.rank)
 		}
 	}
-	if group.net() > saved*(1+1e-9) {
-		return first
+	return first
+}
+
+// saved is what the good offers for single nodes among the sites save.
+func saved(sites []int, singles []*offer) float64 {
+	sum := 0.0
+	for _, o := range singles {
+		if o.good() && slices.Contains(sites, o.sites[0]) {
+			sum += o.net()
+		}
 	}
-	return group.yield()
+	return sum
 }

@@ -31,16 +31,19 @@ type question struct {
 	ample bool
 }
 
-// try asks the question.
+// try asks the question, and honors preferences.
 func (ask *inquiry) try(q question, p model.Policy) (*pack.Trial, []model.Pending) {
-	sites, most := q.sites, q.most
-	before := make([]model.Node, len(sites))
-	for i, site := range sites {
-		n := &ask.s.Nodes[site]
-		before[i] = *n
-		n.Deleting, n.Closed, n.Residents = !q.linger, q.linger, nil
+	t, pending := ask.probe(q, p)
+	return ask.honor(q, t), pending
+}
+
+// probe asks the question, and ignores preferences.
+func (ask *inquiry) probe(q question, p model.Policy) (t *pack.Trial, pending []model.Pending) {
+	nodes := make([]model.Node, len(q.sites))
+	for i, site := range q.sites {
+		nodes[i] = ask.s.Nodes[site]
 	}
-	pending := movable(before)
+	pending = movable(nodes)
 	asked := ask.s // the trial keeps it
 	asked.Pending = pending
 	if q.ample {
@@ -50,14 +53,32 @@ func (ask *inquiry) try(q question, p model.Policy) (*pack.Trial, []model.Pendin
 	for i := range pending {
 		worth[i] = ask.worth[pending[i].Shape]
 	}
-	part := ask.work.Part(perQuestion)
-	t := pack.Try(&asked, p, ask.memory, most, worth, part)
-	ask.work.Return(part)
+	ask.supposing(q, func(part *work.Budget) { t = pack.Try(&asked, p, ask.memory, q.most, worth, part) })
 	ask.work.Spend(trialSteps + nodeSteps*len(ask.s.Nodes))
-	for i, site := range sites {
+	return t, pending
+}
+
+// honor returns the trial of the question with the preferences that can be honored.
+func (ask *inquiry) honor(q question, t *pack.Trial) (out *pack.Trial) {
+	ask.supposing(q, func(part *work.Budget) { out = t.Honor(part) })
+	return out
+}
+
+// supposing calls do with the nodes of the question as it has them be, and with a part of the
+// budget.
+func (ask *inquiry) supposing(q question, do func(part *work.Budget)) {
+	before := make([]model.Node, len(q.sites))
+	for i, site := range q.sites {
+		n := &ask.s.Nodes[site]
+		before[i] = *n
+		n.Deleting, n.Closed, n.Residents = !q.linger, q.linger, nil
+	}
+	part := ask.work.Part(perQuestion)
+	do(part)
+	ask.work.Return(part)
+	for i, site := range q.sites {
 		ask.s.Nodes[site] = before[i]
 	}
-	return t, pending
 }
 
 // spare is how much more pods ask for in a question that is ample.

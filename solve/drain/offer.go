@@ -14,8 +14,8 @@ type offer struct {
 	sites   []int
 	pending []model.Pending
 	command model.Command
-	at      int         // how many commands there were when it was asked
-	ample   bool        // nodes that are launched have room to spare
+	at      int // how many commands there were when it was asked
+	manner  manner
 	whole   bool        // the sites are a unit of several nodes
 	most    model.Price // what its launches may cost
 	toll    toll

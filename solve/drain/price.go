@@ -5,6 +5,7 @@ package drain
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"karpenter/model"
@@ -27,72 +28,100 @@ func (ask *inquiry) cheaper(o *offer, t *pack.Trial, most model.Price) (model.Ca
 	if len(c.Launches) == 0 {
 		return "", ""
 	}
-	var options [][]pack.Option
-	for i := range c.Launches {
+	var lots []lot
+	for i := 0; i < len(c.Launches); i = t.Alike(i) {
 		if len(c.Launches[i].MinValues) > 0 {
 			return model.ByPolicy, "minValues would have to be relaxed"
 		}
 		if ask.allSpot(o.sites) && !ask.policy.SpotToSpot && slices.Contains(c.Launches[i].CapacityTypes, capacitySpot) {
 			return model.ByPolicy, noSpotToSpot
 		}
-		options = append(options, t.Options(i))
+		lots = append(lots, lot{t.Menu(i), c.Launches[i:t.Alike(i)], ""})
 	}
-	why := ask.afford(o, options, most)
+	why := ask.afford(o, lots, most)
 	if why == "" {
 		return "", ""
 	}
-	c.Launches = slices.Clone(t.Launches)
-	for i := range c.Launches {
-		l := &c.Launches[i]
-		l.Requirements = l.Requirements.And(model.NewRequirement(model.LabelZone, model.In, l.Zone))
-		for j := range options[i] {
-			options[i][j].Quotes = slices.DeleteFunc(options[i][j].Quotes, func(q pack.Quote) bool { return q.Zone != l.Zone })
-		}
+	for i := range lots {
+		lots[i] = lots[i].inZone()
 	}
-	if ask.afford(o, options, most) == "" {
+	if ask.afford(o, lots, most) == "" {
 		return "", ""
 	}
 	return model.ByPrice, why
 }
 
+// lot is launches that are the same but for their pods.
+type lot struct {
+	menu
+	launches []model.Launch
+	zone     string // that they are bound to; "" = none
+}
+
+// menu is what a launch may become.
+type menu interface {
+	Choices(capacityType, zone string) iter.Seq[pack.Choice]
+}
+
+// inZone returns the lot bound to the zone that it is planned in.
+func (l lot) inZone() lot {
+	zone := l.launches[0].Zone
+	bound := l.launches[0].Requirements.And(model.NewRequirement(model.LabelZone, model.In, zone))
+	launches := slices.Clone(l.launches)
+	for i := range launches {
+		launches[i].Requirements = bound
+	}
+	return lot{l.menu, launches, zone}
+}
+
 // afford has the launches list what they can be for at most most together, or
 // returns why there is nothing.
-func (ask *inquiry) afford(o *offer, options [][]pack.Option, most model.Price) string {
-	c := &o.command
-	launches, savings := slices.Clone(c.Launches), c.Cost
-	byWorst := func(a, b choice) int { return cmp.Compare(a.worst, b.worst) }
-	menus, slack := make([][]choice, len(launches)), most
-	for i := range launches {
-		if menus[i] = choices(&launches[i], options[i]); len(menus[i]) == 0 {
+func (ask *inquiry) afford(o *offer, lots []lot, most model.Price) string {
+	kinds, least, slack, count := make([]string, len(lots)), make([]model.Price, len(lots)), most, 0
+	for i, lot := range lots {
+		if kinds[i], least[i] = lot.cheapest(); kinds[i] == "" {
 			return "no cheaper place: no offering is available in one zone alone"
 		}
-		slack -= slices.MinFunc(menus[i], byWorst).worst
+		slack -= least[i] * model.Price(len(lot.launches))
+		count += len(lot.launches)
 	}
 	if slack < 0 {
 		return o.tooDear(most - slack)
 	}
 	spot := ask.allSpot(o.sites) && len(o.sites) == 1
-	for i := range launches {
-		l := &launches[i]
-		limit := slices.MinFunc(menus[i], byWorst).worst + slack/model.Price(len(launches))
-		menu := slices.DeleteFunc(menus[i], func(x choice) bool { return x.worst > limit })
+	o.alike = nil
+	var launches []model.Launch
+	savings := o.command.Cost
+	for i, lot := range lots {
+		menu := lot.within(kinds[i], least[i]+slack/model.Price(count))
 		if !o.whole { // of a unit, no node can be kept
-			if menu, o.alike = ask.unlike(menu, o.sites); len(menu) > 0 {
-				o.alike = nil
+			var alike []int
+			if menu, alike = ask.unlike(menu, o.sites); len(menu) == 0 {
+				o.alike = append(o.alike, alike...)
+			}
+			if len(o.alike) > 0 {
+				continue // which nodes stand in the way of the other launches
 			}
 		}
+		l := lot.launches[0]
 		if spot && len(menu) > 0 && menu[0].CapacityType == capacitySpot {
 			if len(menu) < mostSpot {
 				return fmt.Sprintf("SpotToSpotConsolidation requires %d cheaper instance type options than the current candidate to consolidate, got %d", mostSpot, len(menu))
 			}
-			menu = ask.cut(l, menu)
+			menu = ask.cut(&l, menu)
 		}
-		if why := ask.settle(l, menu); why != "" {
+		if why := ask.settle(&l, menu); why != "" {
 			return why
 		}
-		savings -= l.Price
+		for j := range lot.launches {
+			l.Pods = lot.launches[j].Pods
+			launches, savings = append(launches, l), savings-l.Price
+		}
 	}
-	c.Launches, c.Savings = launches, savings
+	if len(o.alike) > 0 {
+		return noneCheaper
+	}
+	o.command.Launches, o.command.Savings = launches, savings
 	return ""
 }
 
@@ -102,6 +131,8 @@ const (
 	capacitySpot     = "spot"
 	capacityOnDemand = "on-demand"
 )
+
+const noneCheaper = "no cheaper place: every type that would do costs too much, or is what one of the nodes is already"
 
 const noSpotToSpot = "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
 
@@ -129,61 +160,56 @@ func (ask *inquiry) allSpot(sites []int) bool {
 	})
 }
 
-// choice is a type a launch may become, with what it costs at worst: the
+// cheapest returns the first of the capacity types that the launches prefer which they may
+// become instances of, and what they cost at worst as the type for which that is least: the
 // provider chooses the zone.
-type choice struct {
-	pack.Quote // the cheapest
-	name       string
-	worst      model.Price
-}
-
-// choices returns what the launch may become as the first of the capacity types
-// that it prefers, cheapest first.
-func choices(l *model.Launch, options []pack.Option) []choice {
-	for _, ct := range []string{capacityReserved, capacitySpot, capacityOnDemand} {
-		if !slices.Contains(l.CapacityTypes, ct) {
+func (l *lot) cheapest() (capacityType string, worst model.Price) {
+	for _, capacityType := range []string{capacityReserved, capacitySpot, capacityOnDemand} {
+		if !slices.Contains(l.launches[0].CapacityTypes, capacityType) {
 			continue
 		}
-		var out []choice
-		for _, o := range options {
-			c := choice{name: o.Type}
-			for _, q := range o.Quotes {
-				switch {
-				case q.CapacityType != ct:
-				case c.CapacityType == "":
-					c.Quote, c.worst = q, q.Price
-				default:
-					c.worst = max(c.worst, q.Price)
-				}
-			}
-			if c.CapacityType != "" {
-				out = append(out, c)
-			}
+		least := unlimited
+		for c := range l.Choices(capacityType, l.zone) {
+			least = min(least, c.Worst)
 		}
-		slices.SortStableFunc(out, func(a, b choice) int { return cmp.Compare(a.Price, b.Price) })
-		return out
+		if least < unlimited {
+			return capacityType, least
+		}
 	}
-	return nil
+	return "", 0
+}
+
+// within returns what the launches may become as instances of the capacity type for at most
+// most at worst, cheapest first.
+func (l *lot) within(capacityType string, most model.Price) []pack.Choice {
+	var out []pack.Choice
+	for c := range l.Choices(capacityType, l.zone) {
+		if c.Worst <= most {
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b pack.Choice) int { return cmp.Compare(a.Price, b.Price) })
+	return out
 }
 
 // unlike leaves out types that some of the nodes are already, and all that cost as
 // much: keeping that node would do as well. It returns those nodes too.
-func (ask *inquiry) unlike(menu []choice, sites []int) (rest []choice, alike []int) {
+func (ask *inquiry) unlike(menu []pack.Choice, sites []int) (rest []pack.Choice, alike []int) {
 	if len(sites) == 1 {
 		return menu, nil
 	}
 	limit := unlimited
 	for _, i := range sites {
 		kind, _ := ask.s.Nodes[i].Labels.Value(model.LabelInstanceType)
-		if slices.ContainsFunc(menu, func(c choice) bool { return c.name == kind }) {
+		if slices.ContainsFunc(menu, func(c pack.Choice) bool { return c.Type == kind }) {
 			limit, alike = min(limit, ask.s.Nodes[i].Price), append(alike, i)
 		}
 	}
-	return slices.DeleteFunc(menu, func(c choice) bool { return c.worst >= limit }), alike
+	return slices.DeleteFunc(menu, func(c pack.Choice) bool { return c.Worst >= limit }), alike
 }
 
 // cut leaves the cheapest types, as many as minValues need.
-func (ask *inquiry) cut(l *model.Launch, menu []choice) []choice {
+func (ask *inquiry) cut(l *model.Launch, menu []pack.Choice) []pack.Choice {
 	n := mostSpot
 	for n < len(menu) && ask.short(l, menu[:n]) != "" {
 		n++
@@ -192,25 +218,25 @@ func (ask *inquiry) cut(l *model.Launch, menu []choice) []choice {
 }
 
 // settle has the launch list these types, or returns why it cannot.
-func (ask *inquiry) settle(l *model.Launch, menu []choice) string {
+func (ask *inquiry) settle(l *model.Launch, menu []pack.Choice) string {
 	if len(menu) == 0 {
-		return "no cheaper place: every type that would do costs too much, or is what one of the nodes is already"
+		return noneCheaper
 	}
 	if key := ask.short(l, menu); key != "" {
 		return "minValues of " + key + " are not met by the types that are cheaper"
 	}
 	l.Types = make([]string, len(menu))
 	for i, c := range menu {
-		l.Types[i] = c.name
+		l.Types[i] = c.Type
 	}
 	l.CapacityTypes = []string{menu[0].CapacityType}
-	l.Type, l.Zone, l.CapacityType, l.Price = menu[0].name, menu[0].Zone, menu[0].CapacityType, menu[0].Price
+	l.Type, l.Zone, l.CapacityType, l.Price = menu[0].Type, menu[0].Zone, menu[0].CapacityType, menu[0].Price
 	return ""
 }
 
 // short returns the label of which the types do not span as many values as the
 // launch must.
-func (ask *inquiry) short(l *model.Launch, menu []choice) string {
+func (ask *inquiry) short(l *model.Launch, menu []pack.Choice) string {
 	pool := &ask.s.Pools[ask.pools[l.Pool]]
 	for _, demand := range l.Requirements {
 		if demand.MinValues == 0 {
@@ -218,7 +244,7 @@ func (ask *inquiry) short(l *model.Launch, menu []choice) string {
 		}
 		seen := map[string]bool{}
 		for _, t := range pool.Types {
-			if !slices.ContainsFunc(menu, func(c choice) bool { return c.name == t.Name }) {
+			if !slices.ContainsFunc(menu, func(c pack.Choice) bool { return c.Type == t.Name }) {
 				continue
 			}
 			if demand.Key == model.LabelInstanceType {

@@ -3,34 +3,53 @@
 package drain
 
 import (
+	"iter"
+	"slices"
 	"testing"
 
 	"karpenter/model"
 	"karpenter/solve/pack"
 )
 
-// TestChoices: at worst, a launch costs as much as the most expensive offering of the first
-// capacity type that it can have; without one there is no choice. spec 55/11.
+// quotes is a menu.
+type quotes []pack.Choice
+
+// Choices is as the interface says.
+func (q quotes) Choices(capacityType, zone string) iter.Seq[pack.Choice] {
+	return slices.Values(slices.DeleteFunc(slices.Clone(q), func(c pack.Choice) bool {
+		return c.CapacityType != capacityType || zone != "" && c.Zone != zone
+	}))
+}
+
+// TestChoices: at worst, a launch costs as much as the cheapest type of the first
+// capacity type that it can have does at worst; without one there is no choice. spec 55/11.
 func TestChoices(t *testing.T) {
-	quote := func(capacityType string, price model.Price) pack.Quote {
-		return pack.Quote{CapacityType: capacityType, Price: price}
+	prices := quotes{
+		{CapacityType: capacityOnDemand, Price: 8, Worst: 9}, {CapacityType: capacitySpot, Zone: "b", Price: 2, Worst: 6},
+		{CapacityType: capacitySpot, Zone: "a", Price: 3, Worst: 5}, {CapacityType: capacityReserved, Price: 1, Worst: 2},
 	}
-	options := []pack.Option{{Type: "t", Quotes: []pack.Quote{
-		quote(model.OnDemand, 8), quote(model.Spot, 3), quote(capacityReserved, 2), quote(model.Spot, 5), quote(capacityReserved, 1), quote(model.OnDemand, 9),
-	}}}
 	for _, c := range []struct {
 		capacityTypes []string
+		zone          string
+		want          string
 		worst         model.Price
 	}{
-		{[]string{capacityOnDemand, capacitySpot, capacityReserved}, 2},
-		{[]string{capacityOnDemand, capacitySpot}, 5},
-		{[]string{capacityOnDemand}, 9},
+		{[]string{capacityOnDemand, capacitySpot, capacityReserved}, "", capacityReserved, 2},
+		{[]string{capacityOnDemand, capacitySpot}, "", capacitySpot, 5},
+		{[]string{capacityOnDemand, capacitySpot}, "b", capacitySpot, 6},
+		{[]string{capacityOnDemand}, "", capacityOnDemand, 9},
+		{nil, "", "", 0},
 	} {
-		if got := choices(&model.Launch{CapacityTypes: c.capacityTypes}, options); len(got) != 1 || got[0].worst != c.worst {
-			t.Errorf("%v: %+v, want %d", c.capacityTypes, got, c.worst)
+		l := lot{prices, []model.Launch{{CapacityTypes: c.capacityTypes}}, c.zone}
+		if got, worst := l.cheapest(); got != c.want || worst != c.worst {
+			t.Errorf("%v in %q: %s for %d, want %s for %d", c.capacityTypes, c.zone, got, worst, c.want, c.worst)
 		}
 	}
-	if got := choices(&model.Launch{}, options); got != nil {
-		t.Errorf("without a capacity type: %+v", got)
+	l := lot{menu: prices}
+	if got := l.within(capacitySpot, 6); len(got) != 2 || got[0].Price != 2 {
+		t.Errorf("the cheapest is not first: %+v", got)
+	}
+	if got := l.within(capacitySpot, 5); len(got) != 1 || got[0].Worst != 5 {
+		t.Errorf("what costs too much at worst is left out: %+v", got)
 	}
 }

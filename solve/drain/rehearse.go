@@ -36,7 +36,7 @@ func (ask *inquiry) rehearsed(o *offer) *offer {
 	if ask.rehearse(o) || len(o.command.Launches) == 0 {
 		return o
 	}
-	if roomy := ask.weighAmply(o.sites); roomy.good() && ask.rehearse(roomy) {
+	if roomy := ask.weighAs(o.sites, amply); roomy.good() && ask.rehearse(roomy) {
 		return roomy
 	}
 	return o
@@ -50,7 +50,7 @@ func (ask *inquiry) rehearse(o *offer) bool {
 	if !o.good() {
 		return true
 	}
-	most := roughly(o.most) - float64(o.command.Cost-o.command.Savings)
+	most := withRounding(o.most) - float64(o.command.Cost-o.command.Savings)
 	switch risk := ask.risk(o, most); {
 	case math.IsInf(risk, 1):
 		o.cause, o.why = model.ByPlace, "its pods find places only if the scheduler puts each where it is planned"

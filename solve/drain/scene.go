@@ -15,17 +15,17 @@ type scene struct {
 	pools  map[string]int // by name: index in s.Pools
 	memory *pack.Memory   // of s
 
-	receiving map[string]receipt          // nodes that pods are planned on, by name
-	lodgers   lodgers                     // room that buffers keep
-	stage     []fit.NodeRow               // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
-	totals    []total                     // by index in s.Pools
-	units     map[int][]int               // of nodes that are removed together, by site; nil = to be made
-	menus     map[menu]model.Requirements // what the types of launches have in common, as far as it was asked for
-	wording   *wording                    // of the types of these
+	receiving map[string]receipt              // nodes that pods are planned on, by name
+	lodgers   lodgers                         // room that buffers keep
+	stage     []fit.NodeRow                   // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
+	totals    []total                         // by index in s.Pools
+	units     map[int][]int                   // of nodes that are removed together, by site; nil = to be made
+	menus     map[typeList]model.Requirements // what the types of launches have in common, as far as it was asked for
+	wording   *wording                        // of the types of these
 }
 
-// menu is the types that launches of a pool list: where their names are stored.
-type menu struct {
+// typeList is the types that launches of a pool list: where their names are stored.
+type typeList struct {
 	pool  string
 	first *string
 	types int

@@ -39,7 +39,7 @@ func (est *estimates) screen(o *offer, most model.Price) (model.Cause, string) {
 		}
 		worth, least = worth+est.worth[shape]*float64(len(n.Movable[i].Pods)), max(least, alone)
 	}
-	if bound := max(worth, least); bound > roughly(most) {
+	if bound := max(worth, least); bound > withRounding(most) {
 		return model.ByPrice, o.tooDear(model.Price(bound))
 	}
 	return "", ""
@@ -72,8 +72,8 @@ func (est *estimates) rowsNow() []fit.NodeRow {
 	return est.rows
 }
 
-// roughly allows for rounding in sums of prices.
-func roughly(most model.Price) float64 { return max(float64(most), 0)*(1+1e-6) + 8 }
+// withRounding allows for rounding in sums of prices.
+func withRounding(most model.Price) float64 { return max(float64(most), 0)*(1+1e-6) + 8 }
 
 // leastFor returns the price of the cheapest node that takes a pod; infinite
 // when there is none.

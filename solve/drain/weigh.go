@@ -79,8 +79,9 @@ func (ask *inquiry) unpaid(o *offer) (model.Cause, string) {
 	return model.ByPrice, why
 }
 
-// weighAll asks about each of the units by itself. The questions are asked of
-// one Snapshot, so it makes no difference how many are asked at once.
+// weighAll asks about each of the units by itself, and ignores preferences: the offers are to
+// be compared. The questions are asked of one Snapshot, so it makes no difference how many are
+// asked at once.
 func (r *round) weighAll(units [][]int) []*offer {
 	r.total(0) // before it is shared
 	out := make([]*offer, len(units))
@@ -102,7 +103,7 @@ func (r *round) weighAll(units [][]int) []*offer {
 			group.Go(func() {
 				for i := from + w; i < to; i += len(workers) {
 					workers[w].work = parts[i-from]
-					out[i] = workers[w].weigh(units[i])
+					out[i] = workers[w].weighAs(units[i], roughly)
 				}
 			})
 		}
@@ -118,15 +119,21 @@ func (r *round) weighAll(units [][]int) []*offer {
 // not depend on how many workers there are, so that plans do not either.
 const atOnce = 64
 
+// manner is how an offer is made.
+type manner int8
+
+const (
+	finally manner = iota // as the command is to be
+	roughly               // for comparison with others: preferences are ignored
+	amply                 // as the command is to be, with room to spare on the nodes that are launched
+)
+
 // weigh asks what it would save to take the nodes away together.
-func (ask *inquiry) weigh(sites []int) *offer { return ask.weighAs(sites, false) }
+func (ask *inquiry) weigh(sites []int) *offer { return ask.weighAs(sites, finally) }
 
-// weighAmply is weigh where the nodes that are launched have room to spare.
-func (ask *inquiry) weighAmply(sites []int) *offer { return ask.weighAs(sites, true) }
-
-func (ask *inquiry) weighAs(sites []int, ample bool) *offer {
+func (ask *inquiry) weighAs(sites []int, how manner) *offer {
 	sites = slices.Sorted(slices.Values(sites))
-	o := &offer{sites: sites, at: len(ask.plan.Commands), toll: ask.tollOf(sites), ample: ample, whole: len(sites) > 1 && len(ask.whole(sites[0])) > 1}
+	o := &offer{sites: sites, at: len(ask.plan.Commands), toll: ask.tollOf(sites), manner: how, whole: len(sites) > 1 && len(ask.whole(sites[0])) > 1}
 	if ask.work.Spent() {
 		o.cause, o.why = model.Unexamined, "not examined: other nodes used up the work that one decision may take"
 		return o
@@ -157,7 +164,8 @@ func (ask *inquiry) weighAs(sites []int, ample bool) *offer {
 	if ask.spotOnly(sites) {
 		spend = min(spend, 0) // a reservation costs next to nothing
 	}
-	t, pending := ask.try(question{sites: sites, most: spend, linger: true, ample: o.ample}, policy)
+	q := question{sites: sites, most: spend, linger: true, ample: o.manner == amply}
+	t, pending := ask.probe(q, policy)
 	o.pending = pending
 	switch {
 	case t.Dear:
@@ -172,7 +180,7 @@ func (ask *inquiry) weighAs(sites []int, ample bool) *offer {
 	case len(t.Left) > 0:
 		o.cause, o.why = model.ByPlace, homeless(t)
 	default:
-		if ask.judge(o, t, most); !o.good() && len(t.Launches) > 0 {
+		if ask.judgeHonoring(o, q, t, most); !o.good() && len(t.Launches) > 0 {
 			ask.without(o, most, policy)
 		}
 	}
@@ -182,8 +190,25 @@ func (ask *inquiry) weighAs(sites []int, ample bool) *offer {
 // without has the offer do without launches, if its pods find places that they
 // like less.
 func (ask *inquiry) without(o *offer, most model.Price, p model.Policy) {
-	if t, _ := ask.try(question{sites: o.sites, most: nothing, linger: true, ample: o.ample}, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
-		ask.judge(o, t, most)
+	q := question{sites: o.sites, most: nothing, linger: true, ample: o.manner == amply}
+	if t, _ := ask.probe(q, p); !t.Dear && len(t.Left)+len(t.Launches) == 0 {
+		ask.judgeHonoring(o, q, t, most)
+	}
+}
+
+// judgeHonoring is judge of a trial that ignores preferences. If the offer is good and more
+// than a comparison, it honors those that leave it good.
+func (ask *inquiry) judgeHonoring(o *offer, q question, t *pack.Trial, most model.Price) {
+	if ask.judge(o, t, most); !o.good() || o.manner == roughly {
+		return
+	}
+	honored := ask.honor(q, t)
+	if honored == t {
+		return
+	}
+	ignoring := *o
+	if ask.judge(o, honored, most); !o.good() {
+		*o = ignoring
 	}
 }
 

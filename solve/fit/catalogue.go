@@ -23,6 +23,7 @@ type Catalogue struct {
 	defined   map[string]bool // labels of which some pool, type or offer knows a value
 	wellKnown model.LabelSet
 	daemons   []model.Daemon
+	most      model.Resources // of each resource, what the type with most of it has for pods
 	reserved  map[string]Bits // reservation → its offers
 	none      Bits            // no offers
 

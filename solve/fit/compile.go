@@ -162,6 +162,7 @@ func (c *Catalogue) addDaemons(daemons []model.Daemon) {
 	for i := range c.Types {
 		row := &c.Types[i]
 		row.Free = row.Allocatable.Minus(row.Daemon)
+		c.most = c.most.Max(row.Free)
 	}
 }
 

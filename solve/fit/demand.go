@@ -150,8 +150,15 @@ func (c *Catalogue) tolerated(tolerations []model.Toleration) Bits {
 // roomy returns the offers among from that one pod of s fits on when empty.
 func (c *Catalogue) roomy(s *model.Shape, from Bits) Bits {
 	out := NewBits(len(c.Offers))
+	if c.exceeds(s.Requests) {
+		return out
+	}
+	last, fits := -1, false
 	for i := range from.All() {
-		if s.Requests.Fits(c.Types[c.Offers[i].Type].Free) {
+		if t := c.Offers[i].Type; t != last { // offers of a type follow each other
+			last, fits = t, s.Requests.Fits(c.Types[t].Free)
+		}
+		if fits {
 			out.Set(i)
 		}
 	}
@@ -161,8 +168,24 @@ func (c *Catalogue) roomy(s *model.Shape, from Bits) Bits {
 // Fits reports whether a pod of d may run alone on a new node of some offer in
 // the range.
 func (c *Catalogue) Fits(d *Demand, offers Range) bool {
+	if c.exceeds(d.Shape.Requests) {
+		return false
+	}
+	last := -1
 	for i := range d.Offers.In(offers) {
-		if d.Shape.Requests.Fits(c.Types[c.Offers[i].Type].Free) {
+		if t := c.Offers[i].Type; t != last {
+			if last = t; d.Shape.Requests.Fits(c.Types[t].Free) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// exceeds reports whether no type has as much of some resource as is requested.
+func (c *Catalogue) exceeds(requests model.Resources) bool {
+	for i, v := range requests {
+		if v > c.most.At(i) {
 			return true
 		}
 	}

@@ -232,9 +232,16 @@ func (c *Catalogue) sizeHint(pool int, left Bits, s *model.Shape, names []string
 // largest returns the type among the offers with most of a resource free for
 // pods, and how much that is.
 func (c *Catalogue) largest(of Bits, resource int) (name string, most int64) {
+	if c.most.At(resource) <= 0 {
+		return "", 0
+	}
+	last := -1
 	for i := range of.All() {
-		if row := &c.Types[c.Offers[i].Type]; row.Free.At(resource) > most {
-			name, most = row.Name, row.Free.At(resource)
+		if t := c.Offers[i].Type; t != last { // offers of a type follow each other
+			last = t
+			if row := &c.Types[t]; row.Free.At(resource) > most {
+				name, most = row.Name, row.Free.At(resource)
+			}
 		}
 	}
 	return name, most

@@ -150,6 +150,9 @@ func (c *Catalogue) labelOfType(at int, key string) (model.Requirement, bool) {
 // Spelling returns what is known of the label of the nodes of each offer. It must not
 // be changed.
 func (c *Catalogue) Spelling(key string) *Spelling {
+	if !c.defined[key] {
+		key = "" // which no label has either
+	}
 	if s, ok := c.spellings[key]; ok {
 		return s
 	}

@@ -38,23 +38,34 @@ func Place(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) *m
 // best places what it can, as the policy has it for preferences. It also returns
 // the outcome that ignores them.
 func best(q *problem) (ignoring, out *outcome) {
-	if !q.wishful() {
-		out = conclude(build(q))
-		return out, out
-	}
-	cheapest := *q
-	cheapest.anyCount = true
-	ignoring = conclude(buildWithin(ignoreShare, &cheapest))
-	if ignoring.draft.abandoned != inProgress {
-		return ignoring, ignoring
-	}
-	if out = honour(q, ignoring); out == ignoring && q.trial == nil && len(ignoring.plan.Launches) > smallCover && !q.budget.Spent() {
+	ignoring = ignoringWishes(q)
+	if out = honoring(q, ignoring); out == ignoring && ignoring.draft.anyCount && len(ignoring.plan.Launches) > smallCover && !q.budget.Spent() {
 		few := conclude(build(q))
 		if few.draft.podsLeft() <= ignoring.draft.podsLeft() && float64(few.plan.Cost) <= float64(ignoring.plan.Cost)*(1+q.policy.NodeCountPremium) {
 			return few, few
 		}
 	}
 	return ignoring, out
+}
+
+// ignoringWishes places what it can, and ignores preferences. If there are any, the nodes
+// may be more than needed.
+func ignoringWishes(q *problem) *outcome {
+	if !q.wishful() {
+		return conclude(build(q))
+	}
+	cheapest := *q
+	cheapest.anyCount = true
+	return conclude(buildWithin(ignoreShare, &cheapest))
+}
+
+// honoring returns the outcome that honors preferences as the policy has it, given the
+// one that ignores them.
+func honoring(q *problem, ignoring *outcome) *outcome {
+	if q.policy.IgnorePreferences || ignoring.draft.abandoned != inProgress {
+		return ignoring
+	}
+	return honour(q, ignoring)
 }
 
 // wishful reports whether some pod has preferences that are to be honored.

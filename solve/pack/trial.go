@@ -3,9 +3,8 @@
 package pack
 
 import (
-	"cmp"
+	"iter"
 	"math"
-	"slices"
 
 	"karpenter/model"
 	"karpenter/solve/cover"
@@ -23,42 +22,48 @@ type Trial struct {
 	Late     bool        // abandoned when new nodes were looked for already
 	Crowds   bool        // more of a workload or a pool in one spot pool than before, and than there should be
 
-	draft *draft
+	outcome *outcome
+	most    model.Price
+	rows    map[int]map[string]*fit.TypeRow // by pool and name, as far as they were asked for
 }
 
-// Try places the pending pods of s as a plan would. It gives up when what is
-// left of them after the nodes there are is worth more than most, or when
+// Try places the pending pods of s as a plan that ignores preferences would. It gives up
+// when what is left of them after the nodes there are is worth more than most, or when
 // anything is and most is less than zero; worth says what a pod of a pending
 // entry costs at least where it is given a node.
 func Try(s *model.Snapshot, p model.Policy, m *Memory, most model.Price, worth []float64, budget *work.Budget) *Trial {
 	t := &trial{most: float64(most)*(1+1e-6) + 8, nothing: most < 0, worth: worth} // rounding must not stand in the way
 	p.PreferenceAllowance = 0                                                      // that pods could be spread better is no reason to keep a node
-	ignoring, out := best(newProblem(problem{terms: terms{policy: p, trial: t}, memory: m, budget: budget}, s))
-	how := ignoring.draft.abandoned
-	r := &Trial{
-		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: how != inProgress, Late: how == whileBuying, draft: out.draft,
+	return tried(ignoringWishes(newProblem(problem{terms: terms{policy: p, trial: t}, memory: m, budget: budget}, s)), most)
+}
+
+// Honor returns the trial with the preferences that the policy lets it honor: itself
+// when there are none. The Snapshot must be as it was for Try.
+func (t *Trial) Honor(budget *work.Budget) *Trial {
+	q := t.outcome.draft.problem
+	q.budget = budget
+	out := honoring(q, t.outcome)
+	if out == t.outcome {
+		return t
+	}
+	return tried(out, t.most)
+}
+
+// tried returns the trial that an outcome is.
+func tried(out *outcome, most model.Price) *Trial {
+	how := out.draft.abandoned
+	t := &Trial{
+		Moves: out.plan.Placements, Launches: out.plan.Launches, Cost: out.plan.Cost, Dear: how != inProgress, Late: how == whileBuying,
+		outcome: out, most: most, rows: map[int]map[string]*fit.TypeRow{},
 	}
 	if most < math.MaxInt64 && lessSecure(out.draft) {
-		r.Dear = true
+		t.Dear = true
 	}
-	r.Crowds = most < math.MaxInt64 && !r.Dear && crowds(out.draft)
+	t.Crowds = most < math.MaxInt64 && !t.Dear && crowds(out.draft)
 	for i := range out.plan.Verdicts {
-		r.Left = append(r.Left, out.plan.Verdicts[i].Pods...)
+		t.Left = append(t.Left, out.plan.Verdicts[i].Pods...)
 	}
-	return r
-}
-
-// Option is a type that a launch lists, with what it may cost: the offerings it
-// may become, cheapest first.
-type Option struct {
-	Type   string
-	Quotes []Quote
-}
-
-// Quote is one offering.
-type Quote struct {
-	CapacityType, Zone string
-	Price              model.Price
+	return t
 }
 
 // Worth returns for each pending entry of s a price that no plan can beat for
@@ -91,30 +96,88 @@ func Takes(n *fit.NodeRow, s *model.Shape) bool {
 	return fit.Room(n.Free, s.Requests, 1) > 0 && alone(Soft(s), n, 1) > 0
 }
 
-// Options returns what the launch may become, in the order of its Types.
-func (t *Trial) Options(launch int) []Option {
-	x := t.draft
-	bin := 0
-	for at := x.bins[bin].count; at <= launch; at += x.bins[bin].count {
-		bin++
+// binOf returns the bin that a node of the launch is of, and the launches of it.
+func (t *Trial) binOf(launch int) (b bin, all fit.Range) {
+	for _, b := range t.outcome.draft.bins {
+		all = fit.Range{From: all.To, To: all.To + b.count}
+		if launch < all.To {
+			return b, all
+		}
 	}
-	offers := x.suppliedOffers(x.bins[bin])
-	pool := x.pool(x.bins[bin].offer)
-	rows := map[string]*fit.TypeRow{}
-	for i := pool.Types.From; i < pool.Types.To; i++ {
-		rows[x.catalogue.Types[i].Name] = &x.catalogue.Types[i]
+	panic("no such launch")
+}
+
+// Alike returns the position behind the launches, from this one on, that are the same but
+// for their pods.
+func (t *Trial) Alike(launch int) int {
+	_, all := t.binOf(launch)
+	next := launch + 1
+	for next < all.To && &t.Launches[next].Types[0] == &t.Launches[launch].Types[0] {
+		next++
 	}
-	l := &t.Launches[launch]
-	out := make([]Option, 0, len(l.Types))
-	for _, name := range l.Types {
-		o := Option{Type: name}
-		for i := rows[name].Offers.From; i < rows[name].Offers.To; i++ {
-			if c := x.catalogue.Offers[i]; offers.Has(i) && slices.Contains(l.CapacityTypes, c.CapacityType) {
-				o.Quotes = append(o.Quotes, Quote{c.CapacityType, c.Zone, c.Price})
+	return next
+}
+
+// Menu is what a launch may become.
+type Menu struct {
+	catalogue *fit.Catalogue
+	rows      []*fit.TypeRow // of the types that it lists, in their order
+	offers    fit.Bits
+}
+
+// Menu returns what the launch may become.
+func (t *Trial) Menu(launch int) *Menu {
+	x := t.outcome.draft
+	b, _ := t.binOf(launch)
+	m := &Menu{catalogue: x.catalogue, offers: x.suppliedOffers(b)}
+	rows := t.rowsOf(x.poolOf(b.offer))
+	for _, name := range t.Launches[launch].Types {
+		m.rows = append(m.rows, rows[name])
+	}
+	return m
+}
+
+// Choice is a type that a launch may become, as instances of one capacity type.
+type Choice struct {
+	Type, CapacityType, Zone string      // of the cheapest offering
+	Price, Worst             model.Price // of the cheapest offering and of the most expensive one
+}
+
+// Choices yields the types that the launch may become as instances of the capacity type, in
+// the zone if one is given, in the order of the launch.
+func (m *Menu) Choices(capacityType, zone string) iter.Seq[Choice] {
+	return func(yield func(Choice) bool) {
+		for _, row := range m.rows {
+			c := Choice{Type: row.Name}
+			for i := row.Offers.From; i < row.Offers.To; i++ {
+				o := &m.catalogue.Offers[i]
+				switch {
+				case !m.offers.Has(i) || o.CapacityType != capacityType || zone != "" && o.Zone != zone:
+				case c.CapacityType == "":
+					c.CapacityType, c.Zone, c.Price, c.Worst = o.CapacityType, o.Zone, o.Price, o.Price
+				default:
+					if o.Price < c.Price {
+						c.Zone, c.Price = o.Zone, o.Price
+					}
+					c.Worst = max(c.Worst, o.Price)
+				}
+			}
+			if c.CapacityType != "" && !yield(c) {
+				return
 			}
 		}
-		slices.SortStableFunc(o.Quotes, func(a, b Quote) int { return cmp.Compare(a.Price, b.Price) })
-		out = append(out, o)
 	}
-	return out
+}
+
+// rowsOf returns the types of the pool by name.
+func (t *Trial) rowsOf(pool int) map[string]*fit.TypeRow {
+	if t.rows[pool] == nil {
+		catalogue := t.outcome.draft.catalogue
+		types := catalogue.Pools[pool].Types
+		t.rows[pool] = make(map[string]*fit.TypeRow, types.To-types.From)
+		for i := types.From; i < types.To; i++ {
+			t.rows[pool][catalogue.Types[i].Name] = &catalogue.Types[i]
+		}
+	}
+	return t.rows[pool]
 }

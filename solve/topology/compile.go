@@ -3,7 +3,6 @@
 package topology
 
 import (
-	"fmt"
 	"slices"
 
 	"karpenter/model"
@@ -27,7 +26,7 @@ func NewWith(s *model.Snapshot, wishes map[int]Wishes, more []model.Node, outloo
 	m.see(s.Nodes)
 	c := &compiler{
 		wishes:   wishes,
-		State:    &State{own: s.Nodes, more: more, memory: m, wellKnown: s.WellKnown, outlook: outlook, kinds: make([]rules, len(s.Pending))},
+		State:    &State{numbers: map[string]int{}, own: s.Nodes, more: more, memory: m, wellKnown: s.WellKnown, outlook: outlook, kinds: make([]rules, len(s.Pending))},
 		Memory:   m,
 		snapshot: s, shared: map[string]*tally{}, looks: map[string]*filter{}, domains: map[lookout]*tally{},
 	}
@@ -120,13 +119,14 @@ func (c *compiler) compile(i int) {
 		if shape.Spread[j].Soft {
 			continue
 		}
-		if k := c.key(shape.Spread[j].Key); k != Hostname && !slices.Contains(keys, k) {
+		if k := c.key(shape.Spread[j].Key); k != Hostname {
 			keys = append(keys, k)
 		}
 	}
+	view := newView(shape, keys)
 	for j := range shape.Spread {
 		if !shape.Spread[j].Soft {
-			c.spread(i, &shape.Spread[j], keys)
+			c.spread(i, &shape.Spread[j], &view)
 		}
 	}
 	var near []model.PodTerm
@@ -143,7 +143,7 @@ func (c *compiler) compile(i int) {
 	if len(near) > 0 {
 		c.near(i, near)
 	}
-	c.wish(i, keys)
+	c.wish(i, view.keys)
 }
 
 // wish compiles what a kind wishes. Of pods that do not share the wish nothing
@@ -152,10 +152,11 @@ func (c *compiler) wish(i int, keys []int) {
 	w := c.wishes[i]
 	for j := range w.Spread {
 		more := slices.Clone(keys)
-		if k := c.key(w.Spread[j].Key); k != Hostname && !slices.Contains(more, k) {
+		if k := c.key(w.Spread[j].Key); k != Hostname {
 			more = append(more, k)
 		}
-		c.spread(i, &w.Spread[j], more)
+		view := newView(c.snapshot.Pending[i].Shape, more)
+		c.spread(i, &w.Spread[j], &view)
 	}
 	for j := range w.PodTerms {
 		if w.PodTerms[j].Anti {
@@ -183,11 +184,10 @@ func (c *compiler) near(i int, terms []model.PodTerm) {
 	c.kinds[i].affinity = append(c.kinds[i].affinity, a)
 }
 
-// spread compiles a spread constraint that looks at nodes with a label for each
-// of keys.
-func (c *compiler) spread(i int, s *model.Spread, keys []int) {
+// spread compiles a spread constraint that looks at the nodes in the view.
+func (c *compiler) spread(i int, s *model.Spread, in *view) {
 	k := &c.kinds[i]
-	t := &tally{key: c.key(s.Key), living: true, filter: c.filter(c.snapshot.Pending[i].Shape, s, keys)}
+	t := &tally{key: c.key(s.Key), living: true, filter: c.filter(in, s)}
 	rule := spread{Spread: s, tally: t}
 	if s.Select.Nothing || len(s.Select.Labels) > 0 { // the scheduler counts no pods for a selector that demands nothing
 		sel := c.selector(&s.Select)
@@ -214,15 +214,20 @@ func (c *compiler) spread(i int, s *model.Spread, keys []int) {
 }
 
 // filter returns the one for all constraints that look at the same sites.
-func (c *compiler) filter(s *model.Shape, spread *model.Spread, keys []int) *filter {
-	f := newFilter(s, spread, keys)
-	text := f.text()
-	name := fmt.Sprint(keys, text)
-	if same, ok := c.looks[name]; ok {
-		return same
+func (c *compiler) filter(in *view, spread *model.Spread) *filter {
+	if known := in.filters[rulesOf(spread)]; known != nil {
+		return known
 	}
-	f.own, f.chosen = c.filtered(text), c.same(text, f.chosen)
-	c.looks[name] = f
+	f := newFilter(in, spread)
+	text := f.text()
+	name := in.name + text
+	if same, ok := c.looks[name]; ok {
+		f = same
+	} else {
+		f.own, f.chosen = c.filtered(text), c.same(text, f.chosen)
+		c.looks[name] = f
+	}
+	in.filters[rulesOf(spread)] = f
 	return f
 }
 

@@ -4,6 +4,7 @@ package topology
 
 import (
 	"slices"
+	"strconv"
 
 	"karpenter/model"
 )
@@ -20,11 +21,36 @@ type filter struct {
 	bySite      string // what countsBySite returned
 }
 
-func newFilter(s *model.Shape, spread *model.Spread, keys []int) *filter {
-	f := &filter{tolerations: s.Tolerations, honorTaints: spread.HonorTaints, keys: keys}
-	f.named = slices.ContainsFunc(s.Spread, func(other model.Spread) bool { return !other.Soft && other.Key == model.LabelHostname })
+// view is the nodes that the spread constraints of a shape look at together.
+type view struct {
+	shape   *model.Shape
+	keys    []int  // the node has a label for each, ascending
+	name    string // of the keys
+	named   bool   // the node has a hostname
+	filters map[policies]*filter
+}
+
+// policies is what two spread constraints of a shape may differ in, as to which nodes they
+// look at.
+type policies struct{ anyNode, honorTaints bool }
+
+func rulesOf(s *model.Spread) policies { return policies{s.AnyNode, s.HonorTaints} }
+
+func newView(s *model.Shape, keys []int) view {
+	v := view{shape: s, keys: slices.Compact(slices.Sorted(slices.Values(keys))), filters: map[policies]*filter{}}
+	v.named = slices.ContainsFunc(s.Spread, func(other model.Spread) bool { return !other.Soft && other.Key == model.LabelHostname })
+	name := make([]byte, 0, 4*len(v.keys))
+	for _, k := range v.keys {
+		name = append(strconv.AppendInt(name, int64(k), 10), ' ')
+	}
+	v.name = string(name)
+	return v
+}
+
+func newFilter(in *view, spread *model.Spread) *filter {
+	f := &filter{tolerations: in.shape.Tolerations, honorTaints: spread.HonorTaints, keys: in.keys, named: in.named}
 	demandsNothing := func(alt model.Requirements) bool { return len(alt) == 0 }
-	if alternatives := s.Chosen(); !spread.AnyNode && !slices.ContainsFunc(alternatives, demandsNothing) {
+	if alternatives := in.shape.Chosen(); !spread.AnyNode && !slices.ContainsFunc(alternatives, demandsNothing) {
 		f.chosen = alternatives
 	}
 	return f

@@ -18,6 +18,7 @@ type State struct {
 
 	Patience int // how much longer Admit looks ahead for an order, in times
 
+	numbers   map[string]int // of the keys
 	domains   []domains
 	own       []model.Node // the Snapshot's
 	more      []model.Node // those that a plan adds, the sites after these
@@ -72,12 +73,14 @@ func (st *State) key(name string) int {
 	if name == model.LabelHostname {
 		return Hostname
 	}
-	if i := slices.Index(st.Keys, name); i >= 0 {
+	if i, ok := st.numbers[name]; ok {
 		return i
 	}
+	i := len(st.Keys)
+	st.numbers[name] = i
 	st.Keys = append(st.Keys, name)
 	st.domains = append(st.domains, domains{})
-	return len(st.Keys) - 1
+	return i
 }
 
 // named reports whether the site has a hostname: the scheduler goes by the
