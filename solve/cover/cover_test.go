@@ -221,3 +221,26 @@ func TestCoverIsCheap(t *testing.T) {
 		t.Errorf("%d of %d covers cost over 1%% more than the best", worse, tried)
 	}
 }
+
+// TestManyNodesForOneItem: where one node takes only one pod of each item, the items with
+// most pods are all that the cover costs, and many others with few pods must not hide that
+// in the values.
+func TestManyNodesForOneItem(t *testing.T) {
+	p := &Problem{Limits: [][]int64{nil}, Candidates: []Candidate{{Price: 1, Room: []int64{1000}, Serves: fit.NewBits(1)}}}
+	p.Candidates[0].Serves.Set(0)
+	for i := range 3 * fewRows {
+		p.Items = append(p.Items, Item{Request: []int64{int64(1 + i%5)}, Count: 2 + i%3, Most: 1})
+	}
+	p.Items[7].Count = 190
+	r := Solve(p, Unlimited(), nil)
+	if r.Count() != 190 {
+		t.Errorf("%d nodes, want 190", r.Count())
+	}
+	sum := 0.0
+	for i, v := range Prove(p, r.Values, nil) {
+		sum += v * float64(p.Items[i].Count)
+	}
+	if sum < 189 {
+		t.Errorf("the values prove %.1f, want 190", sum)
+	}
+}

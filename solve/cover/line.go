@@ -2,7 +2,10 @@
 
 package cover
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // line is what pricing knows of an item, or of a set of similar ones.
 type line struct {
@@ -11,6 +14,21 @@ type line struct {
 	class   int
 	most    int   // pods one node takes; 0 = no bound
 	members []int // items, smallest first
+}
+
+// manyNodes is from how many nodes on that a line needs their number tells lines apart: the
+// line that needs most can be all that a cover pays for.
+const manyNodes = 16
+
+// spreads returns about how many nodes so many pods of the line need because a node takes
+// only so few of them, as a power of the square root of two; 0 = there is no such bound, or
+// they need few.
+func (l *line) spreads(pods int) int {
+	if l.most == 0 || pods < manyNodes*l.most {
+		return 0
+	}
+	nodes := uint(pods / l.most)
+	return bits.Len(nodes * nodes)
 }
 
 // whole returns how many times request fits into room.

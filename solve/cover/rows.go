@@ -50,7 +50,7 @@ func (s *solver) equal(items []int) [][]int {
 	var sets [][]int
 	index := map[string]int{}
 	for _, i := range items {
-		key := fmt.Sprint(s.items[i].class, s.items[i].most, s.items[i].request)
+		key := fmt.Sprint(s.items[i].class, s.items[i].most, s.items[i].request, s.items[i].spreads(s.left[i]))
 		at, ok := index[key]
 		if !ok || s.Items[i].Apart != nil {
 			at, sets = len(sets), append(sets, nil)
@@ -88,7 +88,7 @@ func (s *solver) grouped(lines []line, some, count []int, most int) [][]int {
 	}
 	index := map[string]int{}
 	for _, i := range some {
-		key := fmt.Sprint(lines[i].class, lines[i].most, lines[i].request[s.resources:])
+		key := fmt.Sprint(lines[i].class, lines[i].most, lines[i].request[s.resources:], lines[i].spreads(count[i]))
 		at, ok := index[key]
 		if !ok {
 			at, sets = len(sets), append(sets, nil)

@@ -128,6 +128,7 @@ func attempt(x *draft) (news bool) {
 			return false
 		}
 	}
+	exchangeAll(x)
 	if !buyAll(x) {
 		return false
 	}

@@ -13,6 +13,8 @@
 //   - domains (settle.go, cells.go, bundle.go) fills the nodes there are and
 //     decides in which domains nodes are launched for pods with rules about each
 //     other.
+//   - exchange (exchange.go) gives the places on these nodes to the pods that would
+//     cost most on new nodes.
 //   - market (buy.go, fewer.go, spend.go, covering.go, candidates.go, boxes.go) launches nodes.
 //   - repair (doomed.go, verify.go, topup.go, insert.go, confirm.go, outlook.go, futures.go) checks the draft as the scheduler
 //     will and finds places for what is left.

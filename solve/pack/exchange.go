@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"karpenter/solve/cover"
+	"karpenter/solve/fit"
+	"karpenter/solve/lp"
+	"karpenter/solve/topology"
+)
+
+// exchange is the phase that fills each node there is again with the pods that would cost
+// most on new nodes. Pods that rules tie to a topology domain are exchanged within it, and
+// pods only for pods of equal priority: kube-scheduler gives a place to the highest one.
+type exchange struct {
+	*draft
+	priority int32
+
+	worth map[*demand]float64 // of one pod: about what it costs on new nodes
+	open  []*demand           // those with a worth
+	on    map[int][]tied      // by site: pods that can lose their place
+	sack  lp.Knapsack
+	price []float64 // of the resources of the sack
+}
+
+// Bounds of the exchange.
+const (
+	exchangeClasses = 4    // priorities, highest first
+	exchangeRounds  = 3    // over all nodes
+	exchangeMixes   = 3    // of resource prices that are tried for a node
+	exchangeGain    = 1e-6 // a gain smaller than this part of the worth is none
+	stepsPerPlace   = 32   // to see how many pods of a demand a node takes
+)
+
+// exchangeAll exchanges pods unless something is scarce that pods need for a new node: the
+// price of a node does not show what its place is worth then.
+func exchangeAll(x *draft) {
+	scarce := len(x.catalogue.Reservations()) > 0 || x.demanding(fit.Range{To: len(x.catalogue.Pools)}) ||
+		slices.ContainsFunc(x.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 })
+	if x.trial != nil || len(x.nodes) == 0 || scarce {
+		return
+	}
+	var priorities []int32
+	for _, d := range x.demands {
+		if p := d.Shape.Priority; len(d.left) > 0 && !slices.Contains(priorities, p) && len(priorities) < exchangeClasses {
+			priorities = append(priorities, p)
+		}
+	}
+	for _, p := range priorities {
+		e := &exchange{draft: x, priority: p, worth: map[*demand]float64{}, on: map[int][]tied{}}
+		e.run()
+	}
+}
+
+// run exchanges pods of the priority.
+func (e *exchange) run() {
+	x := e.draft
+	if e.takeOff(); len(e.on) == 0 {
+		return
+	}
+	e.estimate()
+	for changed, round := true, 0; changed && round < exchangeRounds; round++ {
+		changed = false
+		for i := range x.nodes {
+			if x.budget.Spent() {
+				break
+			}
+			changed = e.refill(&x.nodes[i]) || changed
+		}
+	}
+	e.putBack()
+}
+
+// takeOff moves the pods that can lose their place from the list of placed pods to that of
+// their node.
+func (e *exchange) takeOff() {
+	free := make([]bool, len(e.snapshot.Pending)) // by kind
+	for k := range free {
+		free[k] = e.exchangeable(k)
+	}
+	kept := map[string]bool{}
+	for _, p := range e.kept {
+		kept[p.pod.Key()] = true
+	}
+	var fixed []placement
+	for _, p := range e.placed {
+		to := (*demand)(nil)
+		if free[p.kind] && !kept[p.pod.Key()] {
+			to = e.receiver(p)
+		}
+		if to == nil {
+			fixed = append(fixed, p)
+		} else {
+			e.on[p.site] = append(e.on[p.site], tied{to, p.pod})
+		}
+	}
+	e.placed = fixed
+	for _, d := range e.demands {
+		if e.heaviest(d) >= 0 && d.bundle == nil && (free[d.kind] || e.addable(d.kind)) {
+			e.open = append(e.open, d)
+		}
+	}
+}
+
+// putBack moves them back.
+func (e *exchange) putBack() {
+	for i := range e.nodes {
+		for _, p := range e.on[e.nodes[i].Site] {
+			e.placed = append(e.placed, placement{p.of.kind, e.nodes[i].Site, p.pod})
+		}
+	}
+}
+
+// addable reports whether pods of the kind can be put on any node in the domains that they
+// are tied to, whatever other pods do.
+func (e *exchange) addable(kind int) bool {
+	s := e.snapshot.Pending[kind].Shape
+	return s.Priority == e.priority && len(s.Volumes)+len(s.Claims) == 0 && (e.policy.IgnorePreferences || len(s.Preferences) == 0) &&
+		!e.topology.Joins(kind) && !e.topology.Follows(kind) &&
+		!slices.ContainsFunc(e.demands, func(d *demand) bool { return e.topology.Wants(d.kind, kind) })
+}
+
+// exchangeable reports whether pods of the kind can also be taken from a node again.
+func (e *exchange) exchangeable(kind int) bool {
+	return e.addable(kind) && len(e.snapshot.Pending[kind].Shape.HostPorts) == 0
+}
+
+// receiver returns the demand that a pod is left of if it loses its place; nil if no nodes
+// are launched for such pods.
+func (e *exchange) receiver(p placement) *demand {
+	at := e.topology.At(p.site)
+	i := slices.IndexFunc(e.demands, func(d *demand) bool {
+		return d.kind == p.kind && d.bundle == nil && e.heaviest(d) >= 0 && e.here(d, at)
+	})
+	if i < 0 {
+		return nil
+	}
+	return e.demands[i]
+}
+
+// here reports whether pods that are left of d can be at the place because rules between
+// pods don't tie them to a domain, or tie them to one that the place is in.
+func (e *exchange) here(d *demand, at topology.Place) bool {
+	tied := e.topology.Pinned(d.kind)
+	if d.area == nil {
+		return len(tied) == 0
+	}
+	return !slices.ContainsFunc(tied, func(key int) bool { return !slices.Equal(d.area.place[key], at[key]) })
+}
+
+// estimate finds what pods cost if new nodes are launched for all of them.
+func (e *exchange) estimate() {
+	left := make([]int, len(e.demands))
+	for i, d := range e.demands {
+		left[i] = len(d.left)
+	}
+	for i := range e.nodes {
+		for _, p := range e.on[e.nodes[i].Site] {
+			p.of.left = append(p.of.left, p.pod)
+		}
+	}
+	e.takeSurvey()
+	of, all := make([][]*demand, len(e.tiers)), e.open
+	for _, d := range all {
+		of[e.heaviest(d)] = append(of[e.heaviest(d)], d)
+	}
+	e.open = nil
+	for i, some := range of {
+		if len(some) == 0 {
+			continue
+		}
+		q := (&market{draft: e.draft, tier: e.tiers[i]}).covering(some)
+		for j, v := range cover.Estimate(&q.Problem, e.budget) {
+			if v > 0 {
+				e.worth[q.demands[j]], e.open = v, append(e.open, q.demands[j])
+			}
+		}
+	}
+	for i, d := range e.demands {
+		d.left = d.left[:left[i]:left[i]]
+	}
+}
+
+// option is pods of a demand that a node could take.
+type option struct {
+	*demand
+	most    int
+	density float64 // worth of a pod for the price of what it requests
+}
+
+// refill puts other pods on the node if these are worth more, and reports whether it did.
+func (e *exchange) refill(n *fit.NodeRow) bool {
+	at, before := e.topology.At(n.Site), e.on[n.Site]
+	e.budget.Spend(stepsPerPlace * len(e.open))
+	if !slices.ContainsFunc(e.open, func(d *demand) bool { return len(d.left) > 0 && n.Takes(d.Shape) && e.here(d, at) }) {
+		return false
+	}
+	var now []tied
+	was, left := 0.0, map[*demand]int{}
+	for _, p := range before {
+		if e.worth[p.of] == 0 {
+			now = append(now, p)
+			continue
+		}
+		if _, known := left[p.of]; !known {
+			left[p.of] = len(p.of.left)
+		}
+		e.move(n, p.of, -1)
+		p.of.left = append(p.of.left, p.pod)
+		was += e.worth[p.of]
+	}
+	options := e.options(n, at)
+	take, worth := e.fullest(options)
+	if worth <= was*(1+exchangeGain) {
+		for _, d := range e.open {
+			if n0, off := left[d]; off {
+				e.move(n, d, len(d.left)-n0)
+				d.left = d.left[:n0]
+			}
+		}
+		return false
+	}
+	for i, pods := range take {
+		d := options[i].demand
+		pods = min(pods, e.room(d, n, len(d.left))) // those before may have ruled some out
+		for _, p := range d.left[:pods] {
+			now = append(now, tied{d, p})
+		}
+		d.left = d.left[pods:]
+		e.move(n, d, pods)
+	}
+	e.on[n.Site] = now
+	return true
+}
+
+// move puts so many pods that are left of d on the node or, if the number is below zero,
+// takes as many off. The caller changes the lists of pods.
+func (e *exchange) move(n *fit.NodeRow, d *demand, pods int) {
+	if d.area != nil {
+		e.topology.Add(d.kind, d.area.place, -1, -pods)
+	}
+	e.topology.Add(d.kind, e.topology.At(n.Site), n.Site, pods)
+	put(d.Shape, n, pods)
+}
+
+// options returns what the node takes, and puts it into the sack.
+func (e *exchange) options(n *fit.NodeRow, at topology.Place) []option {
+	var out []option
+	var free []float64
+	for _, r := range e.wanted {
+		free = append(free, float64(min(max(n.Free.At(r), 0), 1)))
+	}
+	e.sack.Reset(free)
+	for _, d := range e.open {
+		if len(d.left) == 0 || !e.here(d, at) {
+			continue
+		}
+		most := e.room(d, n, len(d.left))
+		if most == 0 {
+			continue
+		}
+		var request []float64
+		for _, r := range e.wanted {
+			request = append(request, float64(d.Shape.Requests.At(r))/float64(max(n.Free.At(r), 1)))
+		}
+		out = append(out, option{demand: d, most: most})
+		e.sack.Add(e.worth[d], float64(most), request)
+	}
+	return out
+}
+
+// fullest returns how many pods of each option fit the node together, and what they are
+// worth: the best of several greedy fillings, the first at the shadow prices of the node's
+// resources, the others at mixes that favor what ran out.
+func (e *exchange) fullest(options []option) (best []int, most float64) {
+	if len(options) == 0 {
+		return nil, 0
+	}
+	e.price = make([]float64, len(e.sack.Room))
+	_, steps := e.sack.Relax(e.price)
+	e.budget.Spend((steps + exchangeMixes) * len(options) * len(e.price))
+	dearest := slices.Max(e.price)
+	for r := range e.price {
+		e.price[r] += 1e-6 * max(dearest, 1e-300) // what costs nothing still breaks ties
+	}
+	for range exchangeMixes {
+		take, worth, left := e.greedily(options)
+		if worth > most {
+			best, most = take, worth
+		}
+		for r, part := range left {
+			e.price[r] *= 1 - 0.9*part
+		}
+	}
+	return best, most
+}
+
+// greedily fills the sack by density, and returns what part of each resource is left.
+func (e *exchange) greedily(options []option) (take []int, worth float64, left []float64) {
+	n := len(e.sack.Room)
+	order := make([]int, len(options))
+	request := func(i int) []float64 { return e.sack.Request[i*n : i*n+n] }
+	for i := range options {
+		load := 1e-300
+		for r, q := range request(i) {
+			load += q * e.price[r]
+		}
+		order[i], options[i].density = i, e.sack.Value[i]/load
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(options[b].density, options[a].density) })
+	take, left = make([]int, len(options)), slices.Clone(e.sack.Room)
+	for _, i := range order {
+		pods := float64(options[i].most)
+		for r, q := range request(i) {
+			if q > 0 {
+				pods = min(pods, math.Floor(left[r]/q+1e-9))
+			}
+		}
+		if pods <= 0 {
+			continue
+		}
+		take[i], worth = int(pods), worth+pods*e.sack.Value[i]
+		for r, q := range request(i) {
+			left[r] -= pods * q
+		}
+	}
+	return take, worth, left
+}
