@@ -555,23 +555,3 @@ func TestPredictedFeatures(t *testing.T) {
 	s.mustPass()
 	s.wantClaims(3)
 }
-
-// TestLimitsWithMissingTypes: a NodeClaim that is not launched counts in the limits as the type
-// that it may become, also while the provider leaves this type out (TestGroupSeeds, seed
-// 37339075006). spec 46/110.
-func TestLimitsWithMissingTypes(t *testing.T) {
-	s := newSchool(t, big())
-	s.pool("limited", func(p *v1.NodePool) { p.Spec.Limits = v1.Limits{corev1.ResourceCPU: resource.MustParse("96")} })
-	asks := func(name string) {
-		p := pod(name, words{"cpu": "40"})
-		p.Spec.NodeSelector = map[string]string{v1.NodePoolLabelKey: "limited"}
-		s.Set(p)
-		s.mustPass()
-	}
-	asks("first")
-	s.wantClaims(1)
-	middle := cloudtest.Type("middle", "48", "256Gi", cloudtest.Offering("test-zone-1", v1.CapacityTypeOnDemand, 3))
-	s.world.SetTypes("limited", cloud.Types(s.Convert.Axis, []*cloud.InstanceType{middle}))
-	asks("second") // 64 and 48 exceed 96, 40 and 48 do not
-	s.wantClaims(1)
-}
