@@ -23,6 +23,8 @@ type machine struct {
 	seeded bool      // the claim is known from Planned only
 	since  time.Time // of the first Snapshot with the seed
 
+	most model.Resources // what it counted in the limits of its pool before it was launched
+
 	lacking map[string]time.Time // required drivers of volumes that it has not, and since when
 
 	view  model.Node // as in Snapshots

@@ -215,10 +215,16 @@ func (w *World) reserve(m *machine, capacity model.Resources) model.Resources {
 	if !ok {
 		return out
 	}
+	known := 0
 	for _, t := range w.types[m.label(model.LabelNodePool)] {
 		if allowed.Has(t.Name) {
+			known++
 			out = out.Max(t.Capacity)
 		}
 	}
+	if known < len(allowed.Values) { // the provider leaves some out for now
+		out = out.Max(m.most)
+	}
+	m.most = out
 	return out.With(model.Nodes, 1)
 }
