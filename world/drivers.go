@@ -21,7 +21,7 @@ const (
 // drivers is what is known of drivers of volumes that the scheduler wants to see on a
 // node before it binds pods with such volumes there.
 type drivers struct {
-	required map[string]bool                 // by name
+	required map[string]bool               // by name
 	missing  map[site]map[string]time.Time // by driver: since when last all nodes that should have it had it not
 }
 
