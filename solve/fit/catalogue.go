@@ -90,6 +90,8 @@ type labelled struct {
 type Spelling struct {
 	Labels []model.Requirement // no two alike
 	Of     []int32             // by offer: the index of its label; -1 = its nodes lack it
+	Absent Bits                // the offers whose nodes lack it
+	Open   Bits                // the offers whose nodes have one of several values
 }
 
 // constraints are the selectors, terms and tolerations of shapes, compiled.

@@ -181,6 +181,15 @@ func (c *Catalogue) Spelling(key string) *Spelling {
 		}
 		s.Of[o] = ofLast
 	}
+	s.Absent, s.Open = NewBits(len(c.Offers)), NewBits(len(c.Offers))
+	for o, i := range s.Of {
+		switch {
+		case i < 0:
+			s.Absent.Set(o)
+		case s.Labels[i].Complement || len(s.Labels[i].Values) > 1:
+			s.Open.Set(o)
+		}
+	}
 	c.spellings[key] = s
 	return s
 }

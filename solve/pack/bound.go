@@ -299,60 +299,50 @@ func (v *proof) offersEverywhere(d *demand, tier tier) bool {
 		return false
 	}
 	pools := v.catalogue.Pools
-	here, lighter := fit.NewBits(len(v.catalogue.Offers)), fit.NewBits(len(v.catalogue.Offers))
-	for o := range d.Offers.All() {
-		switch {
-		case o >= pools[tier.To-1].Offers.To:
-			lighter.Set(o)
-		case o >= pools[tier.From].Offers.From && d.Shape.Requests.Fits(v.catalogue.Types[v.catalogue.Offers[o].Type].Free):
-			here.Set(o)
-		}
-	}
-	var keys []string
+	lighter := fit.Range{From: pools[tier.To-1].Offers.To, To: len(v.catalogue.Offers)}
+	var spelled []*fit.Spelling
 	for _, k := range v.topology.Pinned(d.kind) {
 		if k != topology.Hostname {
-			keys = append(keys, v.topology.Keys[k])
+			spelled = append(spelled, v.catalogue.Spelling(v.topology.Keys[k]))
 		}
 	}
-	return v.coversDomains(here, lighter, keys)
-}
-
-// coversDomains reports whether the offers are in every combination of domains of the
-// keys that others are in.
-func (v *proof) coversDomains(offers, others fit.Bits, keys []string) bool {
-	var spelled []*fit.Spelling
-	for _, k := range keys {
-		spelled = append(spelled, v.catalogue.Spelling(k))
-	}
-	covered := map[string]bool{}
-	for o := range offers.All() {
-		if domains, lacks, open := domainsOf(o, spelled); !lacks && !open {
-			covered[domains] = true
-		}
-	}
-	for o := range others.All() {
-		if domains, lacks, open := domainsOf(o, spelled); open || lacks || !covered[domains] { // others may be what asks for the label
+	uncovered := map[string]bool{}
+	for o := range d.Offers.In(lighter) {
+		domains, ok := domainsOf(o, spelled)
+		if !ok { // others may be what asks for the label
 			return false
 		}
+		uncovered[domains] = true
 	}
-	return true
+	for t := pools[tier.From].Types.From; t < pools[tier.To-1].Types.To && len(uncovered) > 0; t++ {
+		row := &v.catalogue.Types[t]
+		if !d.Offers.Any(row.Offers) || !d.Shape.Requests.Fits(row.Free) {
+			continue
+		}
+		for o := range d.Offers.In(row.Offers) {
+			if domains, ok := domainsOf(o, spelled); ok {
+				delete(uncovered, domains)
+			}
+		}
+	}
+	return len(uncovered) == 0
 }
 
-// domainsOf returns a text that is equal for offers with equal values of some labels,
-// or whether it lacks one or has one of several values.
-func domainsOf(offer int, spelled []*fit.Spelling) (domains string, lacks, open bool) {
-	var b []byte
-	for _, s := range spelled {
-		i := s.Of[offer]
-		if i < 0 {
-			return "", true, false
-		}
-		if unsettled(s, offer) {
-			return "", false, true
-		}
-		b = binary.AppendUvarint(b, uint64(i))
+// domainsOf returns a text that is equal for offers with equal values of some labels. It
+// reports false if the offer lacks one or has one of several values.
+func domainsOf(offer int, spelled []*fit.Spelling) (string, bool) {
+	if len(spelled) == 0 {
+		return "", true
 	}
-	return string(b), false, false
+	var b [64]byte
+	text := b[:0]
+	for _, s := range spelled {
+		if s.Absent.Has(offer) || s.Open.Has(offer) {
+			return "", false
+		}
+		text = binary.AppendUvarint(text, uint64(s.Of[offer]))
+	}
+	return string(text), true
 }
 
 // roomWorth is an upper bound on the worth of the pods that could use what is

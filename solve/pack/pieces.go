@@ -263,40 +263,32 @@ func (x *draft) open(d *demand) bool {
 		!slices.ContainsFunc(x.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 })
 }
 
-// takes reports whether a new node from the offer takes a pod of d.
-func (x *draft) takes(offer int, d *demand) bool {
-	return d.Offers.Has(offer) && d.Shape.Requests.Fits(x.catalogue.Types[x.catalogue.Offers[offer].Type].Free)
-}
-
 // openings returns what the cheapest new node for a pod of d costs in each domain of the
 // key in which one can be launched; false if some offer does not tell its domain.
 func (x *draft) openings(d *demand, key int) (map[int32]model.Price, bool) {
-	var spelled []*fit.Spelling
+	offers := d.Offers
 	for _, k := range x.topology.Pinned(d.kind) {
-		spelled = append(spelled, x.catalogue.Spelling(x.topology.Keys[k]))
+		s := x.catalogue.Spelling(x.topology.Keys[k])
+		if offers.Overlaps(s.Open) {
+			return nil, false
+		}
+		offers = offers.Less(s.Absent)
 	}
 	of := x.catalogue.Spelling(x.topology.Keys[key]).Of
 	out := map[int32]model.Price{}
-	for o := range d.Offers.All() {
-		if slices.ContainsFunc(spelled, func(s *fit.Spelling) bool { return unsettled(s, o) }) {
-			return nil, false
-		}
-		if !x.takes(o, d) || slices.ContainsFunc(spelled, func(s *fit.Spelling) bool { return s.Of[o] < 0 }) {
+	for t := range x.catalogue.Types {
+		row := &x.catalogue.Types[t]
+		if !offers.Any(row.Offers) || !d.Shape.Requests.Fits(row.Free) {
 			continue
 		}
-		price := x.catalogue.Offers[o].Price
-		if known, ok := out[of[o]]; ok {
-			price = min(price, known)
+		for o := range offers.In(row.Offers) {
+			price := x.catalogue.Offers[o].Price
+			if known, ok := out[of[o]]; !ok || price < known {
+				out[of[o]] = price
+			}
 		}
-		out[of[o]] = price
 	}
 	return out, true
-}
-
-// unsettled reports whether the offer has one of several values of the label.
-func unsettled(s *fit.Spelling, offer int) bool {
-	i := s.Of[offer]
-	return i >= 0 && (s.Labels[i].Complement || len(s.Labels[i].Values) > 1)
 }
 
 // opened returns what all plans pay at least for as many domains as the pods of some
