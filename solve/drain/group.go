@@ -35,7 +35,7 @@ func (r *round) group(candidates []int, singles []*offer) (best *offer, skipped 
 }
 
 // enough is how many times what a group saves its half must be able to save to be asked about.
-const enough = 3
+const enough = 2
 
 // potential is what the nodes save at most beyond what they must: all that they cost, less
 // what new nodes cost at least for the pods that other nodes have no capacity for.

@@ -25,6 +25,15 @@ type offer struct {
 	why     string
 }
 
+// manner is how an offer is made.
+type manner int8
+
+const (
+	finally manner = iota // as the command is to be
+	roughly               // for comparison with others: preferences are ignored
+	amply                 // as the command is to be, with room to spare on the nodes that are launched
+)
+
 func (o *offer) good() bool { return o.why == "" }
 
 // yield is what the offer saves in proportion to what it disrupts; 0 for one

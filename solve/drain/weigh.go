@@ -119,15 +119,6 @@ func (r *round) weighAll(units [][]int) []*offer {
 // not depend on how many workers there are, so that plans do not either.
 const atOnce = 64
 
-// manner is how an offer is made.
-type manner int8
-
-const (
-	finally manner = iota // as the command is to be
-	roughly               // for comparison with others: preferences are ignored
-	amply                 // as the command is to be, with room to spare on the nodes that are launched
-)
-
 // weigh asks what it would save to take the nodes away together.
 func (ask *inquiry) weigh(sites []int) *offer { return ask.weighAs(sites, finally) }
 
