@@ -20,25 +20,15 @@ import (
 // Where branch and bound knows of a smaller w, dividing all values may cost less
 // (Farley 1990).
 func Prove(p *Problem, values []float64, budget *work.Budget) []float64 {
-	s := newSolver(p, budget)
-	all := make([]int, len(p.Items))
-	for i := range all {
-		all[i] = i
-	}
-	var lines []line
-	for _, set := range s.equal(all) {
-		lines = append(lines, s.row(set))
-	}
-	pr := newPricer(s, lines)
-	out := slices.Clone(values)
+	pr := newItemPricer(p, budget)
+	lines, out := pr.lines, slices.Clone(values)
 	for l := range lines {
 		for _, i := range lines[l].members {
-			pr.count[l] += p.Items[i].Count
 			pr.values[l] = max(pr.values[l], values[i])
 		}
 	}
-	for c := range s.Candidates {
-		price := s.Candidates[c].Price - p.Epsilon
+	for c := range p.Candidates {
+		price := p.Candidates[c].Price - p.Epsilon
 		limit := pr.limit(c, price)
 		if limit <= price {
 			continue
@@ -58,6 +48,26 @@ func Prove(p *Problem, values []float64, budget *work.Budget) []float64 {
 		}
 	}
 	return out
+}
+
+// newItemPricer returns a pricer of all items, of which equal ones share a line.
+func newItemPricer(p *Problem, budget *work.Budget) *pricer {
+	s := newSolver(p, budget)
+	all := make([]int, len(p.Items))
+	for i := range all {
+		all[i] = i
+	}
+	var lines []line
+	for _, set := range s.equal(all) {
+		lines = append(lines, s.row(set))
+	}
+	pr := newPricer(s, lines)
+	for l := range lines {
+		for _, i := range lines[l].members {
+			pr.count[l] += p.Items[i].Count
+		}
+	}
+	return pr
 }
 
 // lowered returns the values of the lines that candidate c serves, multiplied by a
