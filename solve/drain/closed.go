@@ -21,16 +21,32 @@ func (may *permits) open(reason model.Reason) {
 // soonGone reports whether drift will take the drifted node: nothing but its
 // turn is known to stand in the way.
 func (may *permits) soonGone(n *model.Node) bool {
-	stay := may.refused[n.Name]
-	if stay.Reason == model.Drifted && stay.Cause != model.ByBudget {
-		return false
-	}
 	i, ok := may.pools[n.Pool]
 	if !ok {
 		return false
 	}
+	stay, asked := may.refused[n.Name]
+	switch {
+	case asked && stay.Reason == model.Drifted && stay.Cause != model.ByBudget:
+		return false
+	case !asked && may.keptFromDrift(n): // commands are confirmed before drift is looked at
+		return false
+	}
 	d := &may.given.Pools[i].Disruption
 	return d.Halted == "" && d.Allowed[model.Drifted] > 0
+}
+
+// keptFromDrift reports whether the drifted node, its pool, or what is planned on it keeps it
+// from being replaced.
+func (may *permits) keptFromDrift(n *model.Node) bool {
+	p := &may.given.Pools[may.pools[n.Pool]]
+	if p.Static == nil {
+		_, why, _ := may.objection(n, model.Drifted)
+		return why != ""
+	}
+	got, receives := may.receiving[n.Name]
+	d := &n.Disruption
+	return d.Blocked != "" || d.Held != "" && !d.Deadline || receives && got.buffer == "" || turnovers(p).why != ""
 }
 
 // infirm reports whether the node may not stay: it is not initialized, or to be repaired.
