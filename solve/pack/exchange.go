@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"karpenter/model"
 	"karpenter/solve/cover"
 	"karpenter/solve/fit"
 	"karpenter/solve/lp"
@@ -36,9 +37,20 @@ const (
 	stepsPerPlace   = 32   // to see how many pods of a demand a node takes
 )
 
+// uprooted reports whether some pods had a node before, or were planned on one: which places
+// they find is part of a move that was worth its price.
+func (x *draft) uprooted() bool {
+	return slices.ContainsFunc(x.snapshot.Pending, func(p model.Pending) bool {
+		return slices.ContainsFunc(p.Pods, func(p model.Pod) bool { return p.From != "" || p.Planned != "" })
+	})
+}
+
 // exchangeAll exchanges pods unless something is scarce that pods need for a new node: the
 // price of a node does not show what its place is worth then.
 func exchangeAll(x *draft) {
+	if x.uprooted() {
+		return
+	}
 	scarce := len(x.catalogue.Reservations()) > 0 || x.demanding(fit.Range{To: len(x.catalogue.Pools)}) ||
 		slices.ContainsFunc(x.catalogue.Pools, func(p fit.Pool) bool { return len(p.Limits) > 0 })
 	if x.trial != nil || len(x.nodes) == 0 || scarce {
