@@ -24,7 +24,7 @@ import (
 func TestKubeletFeatures(t *testing.T) {
 	for minor := uint(34); minor <= 37; minor++ {
 		v := version.MajorMinor(1, minor)
-		gates := utilfeature.DefaultMutableFeatureGate.DeepCopy()
+		gates := utilfeature.DefaultMutableFeatureGate.DeepCopyAndReset() // other tests of the package set gates
 		if err := gates.SetEmulationVersion(v); err != nil {
 			t.Fatal(err)
 		}
