@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	"k8s.io/utils/ptr"
 )
 
@@ -45,7 +46,7 @@ func everyPlaceCounts() difference {
 	}
 }
 
-// localMoves, staticWaits and oneByOne are about volumes.
+// localMoves, staticWaits, oneByOne and sharedCountsOnce are about volumes.
 func localMoves() difference {
 	return difference{
 		"the pod uses a local volume",
@@ -78,6 +79,19 @@ func oneByOne() difference {
 					return p.UID != m.pod.UID && p.Spec.NodeName == "" && uses(p, c)
 				})
 			})
+		},
+	}
+}
+
+func sharedCountsOnce() difference {
+	return difference{
+		"pods on new nodes share a claim",
+		"a claim counts with the first of its pods only, so that a new node may be planned with one more volume than it attaches; the pod that is left over is planned again once the node says what it has attached",
+		func(m *mismatch) bool {
+			return m.verdict == nil && m.situation.node(m.node.Name) == nil && strings.HasPrefix(m.refusal, nodevolumelimits.CSIName) &&
+				slices.ContainsFunc(m.situation.storage.claimsOf(m.pod), func(c *corev1.PersistentVolumeClaim) bool {
+					return slices.ContainsFunc(m.situation.pods, func(p *corev1.Pod) bool { return p.UID != m.pod.UID && uses(p, c) })
+				})
 		},
 	}
 }

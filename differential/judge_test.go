@@ -384,8 +384,10 @@ func (j *judge) offer(left []leftover, nodes ...*corev1.Node) {
 // that are bound.
 func (j *judge) see(pods []*corev1.Pod) {
 	j.scheduler.see(j.nodes, pods)
-	if j.situation.storage != nil {
-		j.scheduler.know(&situation{namespaces: j.situation.namespaces, storage: j.situation.storage.after(pods, j.nodes)})
+	if disks := j.situation.storage; disks != nil {
+		disks = disks.after(pods, j.nodes)
+		disks.nodes = append(slices.Clip(disks.nodes), j.situation.attaching(j.nodes)...)
+		j.scheduler.know(&situation{namespaces: j.situation.namespaces, storage: disks})
 	}
 }
 

@@ -35,7 +35,7 @@ func TestVolumes(t *testing.T) {
 		}
 		return l
 	}, except(localMoves(), staticWaits()).rarely(oneByOne(), 495393820041).
-		rarely(daemonsOfSomeZones(), 495393820235).rarely(leavingDrawsNobody(), 495393819682).
+		rarely(daemonsOfSomeZones(), 495393820235).rarely(leavingDrawsNobody(), 495393819682).rarely(sharedCountsOnce(), 294306935512).
 		also(everyPlaceCounts(), leavingKeepsAway(), daemonsToCome(), undecidedMachines()))
 }
 
@@ -88,6 +88,28 @@ func (s *storage) after(pods []*corev1.Pod, nodes []*corev1.Node) *storage {
 		out.claims[i], out.volumes = bound, append(slices.Clip(out.volumes), made)
 	}
 	return &out
+}
+
+// attaching returns how many volumes the new ones among the nodes will attach: as
+// few as any node of their type that is there (spec 46/134).
+func (s *situation) attaching(nodes []*corev1.Node) []*storagev1.CSINode {
+	var out []*storagev1.CSINode
+	for _, n := range nodes {
+		if s.node(n.Name) != nil {
+			continue
+		}
+		for _, c := range s.storage.nodes {
+			if other := s.node(c.Name); other.Labels[corev1.LabelInstanceTypeStable] != n.Labels[corev1.LabelInstanceTypeStable] || c.Spec.Drivers[0].Allocatable == nil {
+				continue
+			}
+			if last := len(out) - 1; last < 0 || out[last].Name != n.Name {
+				out = append(out, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}, Spec: c.Spec})
+			} else if *c.Spec.Drivers[0].Allocatable.Count < *out[last].Spec.Drivers[0].Allocatable.Count {
+				out[last].Spec = c.Spec
+			}
+		}
+	}
+	return out
 }
 
 // zonesOf returns the zones the class allows; none = all.

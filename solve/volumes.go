@@ -8,11 +8,8 @@ import (
 	"slices"
 
 	"karpenter/model"
+	"karpenter/solve/fit"
 )
-
-// unlimited is how many volumes of a driver nodes attach that have no limit for
-// it, or that look after their limit themselves.
-const unlimited = 1 << 30
 
 // mostCharged is how much a charge remembers before it starts again.
 const mostCharged = 20_000
@@ -61,7 +58,7 @@ func (a axis) have(most int) int64 {
 	case a.atOnce == 0:
 		return int64(most)
 	case a.atOnce <= most:
-		return unlimited
+		return fit.Endless
 	}
 	return 0
 }
@@ -154,7 +151,7 @@ func limits(s *model.Snapshot) (least, most map[string]int) {
 	}
 	for driver, n := range limiting {
 		if n < types {
-			most[driver] = unlimited
+			most[driver] = fit.Endless
 		}
 	}
 	return least, most
@@ -207,7 +204,7 @@ func (c *charge) endless(have model.Resources) model.Resources {
 		out = make(model.Resources, c.base+len(c.axes))
 		copy(out, have)
 		for j := range c.axes {
-			out[c.base+j] = unlimited
+			out[c.base+j] = fit.Endless
 		}
 		c.room[&have[0]] = out
 	}

@@ -204,6 +204,28 @@ func (w *World) typeOf(m *machine) *model.InstanceType {
 	return nil
 }
 
+// mayBe returns the types the machine may be of, one once it is launched. Of a type
+// that its pool does not offer, only the name is known.
+func (w *World) mayBe(m *machine) []*model.InstanceType {
+	if m.launched() {
+		if t := w.typeOf(m); t != nil {
+			return []*model.InstanceType{t}
+		}
+		return []*model.InstanceType{{Name: m.label(model.LabelInstanceType)}}
+	}
+	allowed, ok := m.claim.Requirements.Get(model.LabelInstanceType)
+	if !ok {
+		return nil
+	}
+	var out []*model.InstanceType
+	for _, t := range w.types[m.label(model.LabelNodePool)] {
+		if allowed.Has(t.Name) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // reserve returns what the machine counts in its pool's limits. As long as
 // no one knows what a claim becomes, it is the most it may become.
 func (w *World) reserve(m *machine, capacity model.Resources) model.Resources {
@@ -215,14 +237,11 @@ func (w *World) reserve(m *machine, capacity model.Resources) model.Resources {
 	if !ok {
 		return out
 	}
-	known := 0
-	for _, t := range w.types[m.label(model.LabelNodePool)] {
-		if allowed.Has(t.Name) {
-			known++
-			out = out.Max(t.Capacity)
-		}
+	known := w.mayBe(m)
+	for _, t := range known {
+		out = out.Max(t.Capacity)
 	}
-	if known < len(allowed.Values) { // the provider leaves some out for now
+	if len(known) < len(allowed.Values) { // the provider leaves some out for now
 		out = out.Max(m.most)
 	}
 	m.most = out

@@ -74,24 +74,37 @@ func (w *World) learnLimits() {
 		}
 	}
 	for _, m := range w.machines {
-		if t := m.label(model.LabelInstanceType); !m.initialized() && !maps.Equal(before[t], w.usual.byType[t]) {
-			w.touch(m)
+		if m.initialized() {
+			continue
+		}
+		for _, t := range w.mayBe(m) {
+			if !maps.Equal(before[t.Name], w.usual.byType[t.Name]) {
+				w.touch(m)
+				break
+			}
 		}
 	}
 }
 
 // volumeLimits returns how many volumes of each driver the machine may attach:
 // what its drivers say, as long as it starts what is usual, else what its type
-// says; none of a driver that it lacks.
+// says, and the least of that as long as it may become one of several types; none of
+// a driver that it lacks.
 func (w *World) volumeLimits(m *machine, now time.Time) map[string]int {
 	limits := map[string]int{}
-	if t := w.typeOf(m); t != nil {
+	for _, t := range w.mayBe(m) {
+		said := map[string]int{}
 		for _, l := range t.VolumeLimits {
-			limits[l.Driver] = l.Most
+			said[l.Driver] = l.Most
 		}
-	}
-	if !m.initialized() {
-		maps.Copy(limits, w.usual.byType[m.label(model.LabelInstanceType)])
+		if !m.initialized() {
+			maps.Copy(said, w.usual.byType[t.Name])
+		}
+		for driver, n := range said {
+			if least, ok := limits[driver]; !ok || n < least {
+				limits[driver] = n
+			}
+		}
 	}
 	if m.node != nil {
 		maps.Copy(limits, w.limits[m.node.Name])

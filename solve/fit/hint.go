@@ -14,6 +14,9 @@ import (
 // shownValues is how many known values of a label a hint lists.
 const shownValues = 5
 
+// Endless is the amount that types have of a resource they do not limit.
+const Endless = 1 << 50
+
 // labelHint says what would help when none of the offers left meets r.
 func (c *Catalogue) labelHint(pool int, left Bits, s *model.Shape, r model.Requirement) string {
 	if _, _, ok := contradiction(s, r); ok {
@@ -217,7 +220,11 @@ func (c *Catalogue) sizeHint(pool int, left Bits, s *model.Shape, names []string
 		}
 		if other, more := c.largest(c.in(c.Pools[pool].Offers), resource); more >= want {
 			help = "; request less, or relax these steps"
-			parts = append(parts, fmt.Sprintf("%s, which the steps above exclude, has %s", other, model.FormatQuantity(resource, more)))
+			has := "no limit"
+			if more < Endless {
+				has = model.FormatQuantity(resource, more)
+			}
+			parts = append(parts, fmt.Sprintf("%s, which the steps above exclude, has %s", other, has))
 		}
 	}
 	if len(parts) > 0 {
