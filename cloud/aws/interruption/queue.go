@@ -85,11 +85,45 @@ func (q *Queue) Poll(ctx context.Context) (again time.Duration, err error) {
 		return 0, fmt.Errorf("claims of the instances that messages name: %w", err)
 	}
 	var running sync.WaitGroup
-	for _, m := range messages {
-		running.Go(func() { q.process(ctx, m, claims) })
+	for _, some := range byInstance(messages) {
+		running.Go(func() {
+			for _, l := range some {
+				q.process(ctx, l, claims)
+			}
+		})
 	}
 	running.Wait()
 	return time.Nanosecond, nil
+}
+
+// letter is a message of the queue and what it says.
+type letter struct {
+	types.Message
+	says Message
+	err  error
+}
+
+// byInstance returns the messages in groups to be dealt with at the same time. Those
+// that begin with the same instance follow each other.
+func byInstance(messages []types.Message) [][]letter {
+	var out [][]letter
+	at := map[string]int{}
+	for _, m := range messages {
+		l := letter{Message: m}
+		l.says, l.err = Parse(aws.ToString(m.Body))
+		if len(l.says.Instances) == 0 {
+			out = append(out, []letter{l})
+			continue
+		}
+		first := l.says.Instances[0]
+		if i, ok := at[first]; ok {
+			out[i] = append(out[i], l)
+			continue
+		}
+		at[first] = len(out)
+		out = append(out, []letter{l})
+	}
+	return out
 }
 
 func (q *Queue) receive(ctx context.Context) ([]types.Message, error) {
@@ -112,11 +146,10 @@ func (q *Queue) receive(ctx context.Context) ([]types.Message, error) {
 }
 
 // process deals with one message.
-func (q *Queue) process(ctx context.Context, m types.Message, claims map[string]*v1.NodeClaim) {
-	logger := log.FromContext(ctx).WithValues("message-id", aws.ToString(m.MessageId))
-	message, err := Parse(aws.ToString(m.Body))
-	if err != nil {
-		logger.Error(err, "deleting a message that cannot be read")
+func (q *Queue) process(ctx context.Context, l letter, claims map[string]*v1.NodeClaim) {
+	logger, message := log.FromContext(ctx).WithValues("message-id", aws.ToString(l.MessageId)), l.says
+	if l.err != nil {
+		logger.Error(l.err, "deleting a message that cannot be read")
 	} else {
 		q.config.Metrics.received.WithLabelValues(string(message.Kind)).Inc()
 		if err := q.handle(ctx, message, claims); err != nil {
@@ -127,7 +160,7 @@ func (q *Queue) process(ctx context.Context, m types.Message, claims map[string]
 			q.config.Metrics.latency.Observe(q.config.Clock.Since(message.At).Seconds())
 		}
 	}
-	if _, err := q.config.SQS.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: m.ReceiptHandle}); err != nil {
+	if _, err := q.config.SQS.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: l.ReceiptHandle}); err != nil {
 		logger.Error(err, "message not deleted, it will come again", "kind", message.Kind)
 		return
 	}
