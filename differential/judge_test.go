@@ -415,7 +415,8 @@ type binding struct {
 // bind binds the pods one after the other in an order that the scheduler goes
 // along with. Where it refuses every order, it has been asked about them all:
 // what it has against the pods that are left once as many as can be are bound
-// are mismatches. Those that are differences are bound all the same.
+// are mismatches. The first that is a difference is bound all the same, and the others
+// tried again: what they wait for may be no more than this one.
 func (j *judge) bind(want []binding) {
 	j.tally["placed"] += len(want)
 	for len(want) > 0 {
@@ -425,26 +426,25 @@ func (j *judge) bind(want []binding) {
 			return
 		}
 		j.pods = s.pods(s.best)
-		var different, left []binding
+		var left []binding
 		var wrong []string
+		different := false
 		for i, b := range want {
 			if s.best>>i&1 == 1 {
 				continue
 			}
 			m := &mismatch{judge: j, pod: b.pod, node: j.node(b.node), refusal: s.refusals[b.twin()]}
 			switch {
-			case j.used.find(m), j.differsAt(before, b):
-				different = append(different, b)
+			case !different && (j.used.find(m) || j.differsAt(before, b)):
+				different = true
+				j.pods = append(j.pods, bound(b))
 			default:
 				left, wrong = append(left, b), append(wrong, m.String())
 			}
 		}
-		if len(different) == 0 {
+		if !different {
 			j.wrong = append(j.wrong, wrong...)
 			return
-		}
-		for _, b := range different {
-			j.pods = append(j.pods, bound(b))
 		}
 		want = left
 	}

@@ -27,6 +27,7 @@ func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
 		}
 	}
 	kinds := kindsOf(pending)
+	r.hold(&c, kinds)
 	r.move(c.Moves, kinds)
 	for i := range c.Launches {
 		r.launch(&c.Launches[i], kinds)

@@ -47,10 +47,13 @@ func (r *round) advised() {
 		return infirm(n) || r.intended[n.Claim] || !n.Disruption.Drifted.IsZero() || risky[spotPoolOf(n)]
 	})
 	for _, i := range sites {
-		if r.allowed(model.Drifted, i) {
-			r.leave(i, risky)
+		n := &r.s.Nodes[i]
+		if !r.allowed(model.Drifted, i) {
+			r.overBudget(n, model.Drifted)
+		} else if why := r.anchored(i); why != "" {
+			r.keep(n, model.Drifted, model.ByUse, why)
 		} else {
-			r.overBudget(&r.s.Nodes[i], model.Drifted)
+			r.leave(i, risky)
 		}
 	}
 }

@@ -57,9 +57,13 @@ func (r *round) replace(sites ...int) bool {
 		n := &r.s.Nodes[site]
 		nodes[i], c.Cost, c.Nodes = *n, c.Cost+n.Price, append(c.Nodes, model.Target{Node: n.Name, Claim: n.Claim})
 		if why := unplaceable(n); why != "" {
-			r.stayDrifted(sites, why)
+			r.stayDrifted(sites, model.ByPlace, why)
 			return false
 		}
+	}
+	if why := r.anchored(sites...); why != "" {
+		r.stayDrifted(sites, model.ByUse, why)
+		return false
 	}
 	t, pending := &pack.Trial{}, movable(nodes)
 	if len(pending) > 0 {
@@ -77,7 +81,7 @@ func (r *round) replace(sites ...int) bool {
 				return true
 			}
 		}
-		r.stayDrifted(sites, homeless(t))
+		r.stayDrifted(sites, model.ByPlace, homeless(t))
 		return false
 	}
 	c.Moves, c.Launches, c.Savings = t.Moves, t.Launches, c.Cost-t.Cost
@@ -85,11 +89,11 @@ func (r *round) replace(sites ...int) bool {
 	return true
 }
 
-// stayDrifted notes that no places are found for the pods of the nodes.
-func (r *round) stayDrifted(sites []int, why string) {
+// stayDrifted notes why the nodes are not replaced.
+func (r *round) stayDrifted(sites []int, cause model.Cause, why string) {
 	for _, i := range sites {
 		if n := &r.s.Nodes[i]; !n.Disruption.Drifted.IsZero() {
-			r.keep(n, model.Drifted, model.ByPlace, r.asWhole(i, why))
+			r.keep(n, model.Drifted, cause, r.asWhole(i, why))
 		}
 	}
 }

@@ -16,6 +16,7 @@ type scene struct {
 	memory *pack.Memory   // of s
 
 	receiving map[string]receipt              // nodes that pods are planned on, by name
+	anchors   anchors                         // pods that others are moved to
 	lodgers   lodgers                         // room that buffers keep
 	stage     []fit.NodeRow                   // by site, the nodes the scheduler may put pods on now, others without a Node; nil = to be made
 	totals    []total                         // by index in s.Pools

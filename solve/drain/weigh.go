@@ -140,6 +140,10 @@ func (ask *inquiry) weighAs(sites []int, how manner) *offer {
 			return o
 		}
 	}
+	if o.why = ask.anchored(sites...); o.why != "" {
+		o.cause = model.ByUse
+		return o
+	}
 	most := o.limit(1)
 	o.most = o.limit(0)
 	if o.cause, o.why = ask.unpaid(o); o.why != "" {

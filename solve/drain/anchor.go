@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"slices"
+
+	"karpenter/model"
+)
+
+// anchors are pods that others are moved to: those that run in a domain and that the
+// required affinity of the moved pods wants them beside. The commands of a plan are carried
+// out at the same time. Of each list, the sites of such pods, one must stay: if the
+// domain emptied first, the moved pods could not come.
+type anchors struct {
+	lists [][]int
+	known map[held]bool // what is listed
+}
+
+// held is a term of pods that are moved, and the domain they are moved to.
+type held struct {
+	term   *model.PodTerm
+	domain string
+}
+
+// hold notes what the pods that the command moves hold on to.
+func (sc *scene) hold(c *model.Command, kinds map[string]*model.Pending) {
+	labels := map[string]model.Requirements{}
+	for i := range sc.given.Nodes {
+		labels[sc.s.Nodes[i].Name] = sc.s.Nodes[i].Labels
+	}
+	for i := range c.Moves {
+		sc.holdOn(kinds[keyOf(&c.Moves[i].Pod)].Shape, labels[c.Moves[i].Node])
+	}
+	for i := range c.Launches {
+		l := &c.Launches[i]
+		to := l.Requirements.And(model.NewRequirement(model.LabelZone, model.In, l.Zone))
+		for j := range l.Pods {
+			sc.holdOn(kinds[keyOf(&l.Pods[j])].Shape, to)
+		}
+	}
+}
+
+// holdOn notes what a pod of the shape holds on to on a node with the labels. Beside pods
+// of the node itself it needs no note: they keep the node.
+func (sc *scene) holdOn(shape *model.Shape, labels model.Requirements) {
+	for i := range shape.PodTerms {
+		term := &shape.PodTerms[i]
+		domain, ok := labels.Value(term.Key)
+		h := held{term, domain}
+		if !ok || term.Anti || term.Weight != 0 || term.Key == model.LabelHostname || sc.anchors.known[h] {
+			continue
+		}
+		if sc.anchors.known == nil {
+			sc.anchors.known = map[held]bool{}
+		}
+		sc.anchors.known[h] = true
+		if sites := sc.selected(term, domain); len(sites) > 0 {
+			sc.anchors.lists = append(sc.anchors.lists, sites)
+		}
+	}
+}
+
+// selected returns the sites in the domain with pods that the term selects and that run
+// there now.
+func (sc *scene) selected(term *model.PodTerm, domain string) []int {
+	var out []int
+	for i := range sc.given.Nodes {
+		n := &sc.s.Nodes[i]
+		if in, ok := n.Labels.Value(term.Key); !ok || in != domain || n.Deleting {
+			continue
+		}
+		if slices.ContainsFunc(sc.given.Nodes[i].Residents, func(r model.Resident) bool { return !r.Terminating && term.Select.Selects(&r.Peer) }) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// anchored returns why the nodes of the sites cannot all go, "" if they can.
+func (sc *scene) anchored(sites ...int) string {
+	for _, list := range sc.anchors.lists {
+		stays := func(i int) bool { return !sc.s.Nodes[i].Deleting && !slices.Contains(sites, i) }
+		if slices.ContainsFunc(sites, func(i int) bool { return slices.Contains(list, i) }) && !slices.ContainsFunc(list, stays) {
+			return "pods of other nodes move to be in one zone, or other domain, with its pods"
+		}
+	}
+	return ""
+}
