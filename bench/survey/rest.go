@@ -27,8 +27,8 @@ type disrupter interface {
 // rest measures decisions about disruption, each of which is judged and carried
 // out before the next, until there is nothing left to disrupt.
 func (k *child) rest(w *workload.Workload) error {
-	for _, m := range w.Machines {
-		k.m.Pods += len(m.Bound) - len(w.Daemons)
+	for i := range w.Machines {
+		k.m.Pods += w.Machines[i].Pods()
 	}
 	k.m.Scheduled = k.m.Pods
 	e, err := k.take(w)

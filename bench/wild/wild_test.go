@@ -133,7 +133,7 @@ func TestHalfEmptyNodesWaitForConsolidation(t *testing.T) {
 	w := draw(t, wild.Case{Family: "half-empty", Deployments: 40, Draw: 1, Seed: 1})
 	pods := 0
 	for _, m := range w.Machines {
-		pods += len(m.Bound) - len(w.Daemons)
+		pods += m.Pods()
 		last := m.Claim.Status.Conditions[len(m.Claim.Status.Conditions)-1]
 		if last.Type != "Consolidatable" {
 			t.Fatalf("node %s has no condition Consolidatable", m.Node.Name)

@@ -151,6 +151,17 @@ func (m *Machine) Bind(p *corev1.Pod) {
 	m.Bound = append(m.Bound, p)
 }
 
+// Pods counts the pods bound to the machine that are of no DaemonSet.
+func (m *Machine) Pods() int {
+	count := 0
+	for _, p := range m.Bound {
+		if owner := metav1.GetControllerOf(p); owner == nil || owner.Kind != "DaemonSet" {
+			count++
+		}
+	}
+	return count
+}
+
 // Consolidatable has the machine wait for consolidation.
 func (m *Machine) Consolidatable() {
 	m.Claim.Status.Conditions = append(m.Claim.Status.Conditions, v1.Condition{
