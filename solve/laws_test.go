@@ -185,6 +185,7 @@ func placements(p *model.Plan) []string {
 // TestBoundIsTrueForAll compares the bound with the cheapest plan the scheduler would
 // follow, found by trying all ways to share a few pods out over nodes and new ones.
 func TestBoundIsTrueForAll(t *testing.T) {
+	allTried, allAbove := 0, 0
 	for _, d := range draws() {
 		t.Run(d.name, func(t *testing.T) {
 			d.MinValues = false // what is tried are instances, not lists of types
@@ -219,13 +220,14 @@ func TestBoundIsTrueForAll(t *testing.T) {
 				return wrong
 			})
 			t.Logf("%d plans launch nodes; %d bounds are the cost; %d plans cost over 1%% more than the best", tried, tight, above)
-			if most := float64(tried) / 1000; float64(above) > most+3*math.Sqrt(most)+1 { // one in 1,000, and what chance adds to that
-				t.Errorf("%d of %d plans cost over 1%% more than the best", above, tried)
-			}
 			if tried < 5 {
 				t.Errorf("only %d plans launch nodes", tried)
 			}
+			allTried, allAbove = allTried+tried, allAbove+above
 		})
+	}
+	if most := float64(allTried) / 1000; float64(allAbove) > most+3*math.Sqrt(most)+1 { // one in 1,000, and what chance adds to that
+		t.Errorf("%d of %d plans cost over 1%% more than the best", allAbove, allTried)
 	}
 }
 

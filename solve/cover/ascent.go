@@ -2,7 +2,10 @@
 
 package cover
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // ascent looks for values of the lines that prove much before any pattern is known,
 // by the dual of the program in which nodes are launched and filled in fractions.
@@ -15,13 +18,15 @@ import "math"
 // all of them would change sides at once.
 type ascent struct {
 	*pricer
-	count  []int
-	shares [][]float64 // by candidate, then as in serves: what a pod takes of the room in each dimension, and of what a node takes of its line
-	parts  [][]float64 // by candidate: of its price, by dimension and then by line as in serves
+	among  []int       // candidates
+	shares [][]float64 // of each of them, as in serves: what a pod takes of the room in each dimension, and of what a node takes of its line
+	parts  [][]float64 // of each of them: of its price, by dimension and then by line as in serves
 	loads  []float64   // as parts
-	price  []float64   // as serves of all candidates: what a pod costs
+	price  []float64   // as serves of all of them: what a pod costs
 	least  []float64   // by line
+	floor  []float64   // by line: what a pod costs at least on the candidates that were left out
 	whole  []float64   // by line: sum of what goes anywhere
+	best   []float64   // by line: the values that prove most
 }
 
 // Bounds of the ascent.
@@ -33,53 +38,74 @@ const (
 	softLast     = 0.003 // the same in the end
 	firstPart    = 1e-2  // of lines by themselves
 	leastPart    = 1e-9
-	enoughExcess = 8 // times the excess from which on no part goes
+	enoughExcess = 8   // times the excess from which on no part goes
+	nearStart    = 0.3 // excess over the least price, as a fraction of it, from which on a candidate is left out
+	nearEnd      = 0.1 // the same when the values are found
 )
 
-// ascend returns the best values found, and leaves the shadow prices of all
-// candidates.
-func (p *pricer) ascend(count []int) []float64 {
-	a := p.newAscent(count)
-	best, most, before := make([]float64, len(p.lines)), 0.0, 0.0
-	for step := range ascentSteps {
+// ascend finds the best values, and leaves the shadow prices of all candidates.
+func (p *pricer) ascend() *ascent {
+	a := p.newAscent()
+	before := 0.0
+	for step := 0; step < ascentSteps; step += ascentLeast {
+		most := a.climb(ascentLeast, softAt(step), softAt(step+ascentLeast))
+		a.setShadows()
+		if p.budget.Spent() || most < before*(1+ascentGain) {
+			break
+		}
+		before = most
+		a = a.near(nearStart)
+	}
+	return a
+}
+
+// softAt is how soft the ascent is at the step.
+func softAt(step int) float64 {
+	return softFirst * math.Pow(softLast/softFirst, float64(step)/ascentSteps)
+}
+
+// climb takes steps that become less soft, and returns what the best values prove.
+func (a *ascent) climb(steps int, from, to float64) float64 {
+	most := a.totalOf(a.best)
+	for step := range steps {
 		a.cost()
 		sum := 0.0
 		for l, v := range a.least {
 			if !math.IsInf(v, 1) {
-				sum += v * float64(count[l])
+				sum += v * float64(a.count[l])
 			}
 		}
 		if sum > most {
 			most = sum
 			for l, v := range a.least {
-				if best[l] = v; math.IsInf(v, 1) {
-					best[l] = 0
+				if a.best[l] = v; math.IsInf(v, 1) {
+					a.best[l] = 0
 				}
 			}
 		}
-		if step%ascentLeast == ascentLeast-1 {
-			if p.budget.Spent() || most < before*(1+ascentGain) {
-				break
-			}
-			before = most
-		}
-		a.divide(softFirst * math.Pow(softLast/softFirst, float64(step)/ascentSteps))
+		a.divide(from * math.Pow(to/from, float64(step)/float64(steps)))
 	}
-	for c, parts := range a.parts {
-		for d, space := range p.space[c] {
-			if p.shadow[c][d] = 0; space > 0 {
-				p.shadow[c][d] = parts[d] * p.Candidates[c].Price / space
-			}
-		}
-	}
-	return best
+	return most
 }
 
-func (p *pricer) newAscent(count []int) *ascent {
-	a := &ascent{pricer: p, count: count, least: make([]float64, len(p.lines)), whole: make([]float64, len(p.lines))}
+// setShadows sets the shadow prices of the candidates to what the parts say.
+func (a *ascent) setShadows() {
+	for k, c := range a.among {
+		for d, space := range a.space[c] {
+			if a.shadow[c][d] = 0; space > 0 {
+				a.shadow[c][d] = a.parts[k][d] * a.Candidates[c].Price / space
+			}
+		}
+	}
+}
+
+func (p *pricer) newAscent() *ascent {
+	a := &ascent{pricer: p, least: make([]float64, len(p.lines)), whole: make([]float64, len(p.lines)),
+		floor: slices.Repeat([]float64{math.Inf(1)}, len(p.lines)), best: make([]float64, len(p.lines))}
 	longest, all := 0, 0
 	for c := range p.Candidates {
 		serves := p.serves[c]
+		a.among = append(a.among, c)
 		longest, all = max(longest, p.dims+len(serves)), all+len(serves)
 		shares, parts := make([]float64, 0, len(serves)*(p.dims+1)), make([]float64, p.dims+len(serves))
 		sum := 0.0
@@ -115,16 +141,49 @@ func (p *pricer) newAscent(count []int) *ascent {
 	return a
 }
 
+// near returns the ascent without the candidates on which no pod costs close to the least:
+// what it costs there stays as it is.
+func (a *ascent) near(excess float64) *ascent {
+	a.cost()
+	out := *a
+	out.among, out.shares, out.parts, out.floor = nil, nil, nil, slices.Clone(a.floor)
+	size, at := 0, 0
+	for k, c := range a.among {
+		serves := a.serves[c]
+		price := a.price[at : at+len(serves)]
+		at += len(price)
+		if a.isNear(serves, price, excess) {
+			out.among, out.shares, out.parts = append(out.among, c), append(out.shares, a.shares[k]), append(out.parts, a.parts[k])
+			size += len(price)
+			continue
+		}
+		for i, l := range serves {
+			out.floor[l] = min(out.floor[l], price[i])
+		}
+	}
+	out.price = a.price[:size]
+	a.budget.Spend(2 * at)
+	return &out
+}
+
+// isNear reports whether a pod of one of the lines costs close to the least, at these prices.
+func (a *ascent) isNear(lines []int, prices []float64, excess float64) bool {
+	for i, l := range lines {
+		if a.count[l] > 0 && prices[i] <= a.least[l]*(1+excess) {
+			return true
+		}
+	}
+	return false
+}
+
 // cost finds what a pod of each line costs on each candidate, and at least.
 func (a *ascent) cost() {
-	for l := range a.least {
-		a.least[l] = math.Inf(1)
-	}
+	copy(a.least, a.floor)
 	n, at := a.dims, 0
-	for c, serves := range a.serves {
-		price, parts := a.Candidates[c].Price-a.Epsilon, a.parts[c]
-		for i, l := range serves {
-			shares := a.shares[c][i*(n+1) : (i+1)*(n+1)]
+	for k, c := range a.among {
+		price, parts := a.Candidates[c].Price-a.Epsilon, a.parts[k]
+		for i, l := range a.serves[c] {
+			shares := a.shares[k][i*(n+1) : (i+1)*(n+1)]
 			sum := parts[n+i] * shares[n]
 			for d := range n {
 				sum += parts[d] * shares[d]
@@ -143,8 +202,8 @@ func (a *ascent) cost() {
 func (a *ascent) divide(soft float64) {
 	n, at := a.dims, 0
 	clear(a.whole)
-	for _, serves := range a.serves {
-		for _, l := range serves {
+	for _, c := range a.among {
+		for _, l := range a.serves[c] {
 			weight, least := 0.0, a.least[l]
 			if excess := a.price[at] - least; excess <= enoughExcess*soft*least {
 				weight = 1
@@ -158,13 +217,14 @@ func (a *ascent) divide(soft float64) {
 		}
 	}
 	at = 0
-	for c, serves := range a.serves {
-		parts, loads := a.parts[c], a.loads[:n+len(serves)]
+	for k, c := range a.among {
+		serves := a.serves[c]
+		parts, loads := a.parts[k], a.loads[:n+len(serves)]
 		clear(loads)
 		for i, l := range serves {
 			if a.price[at] > 0 {
 				pods := a.price[at] / a.whole[l] * float64(a.count[l])
-				shares := a.shares[c][i*(n+1) : (i+1)*(n+1)]
+				shares := a.shares[k][i*(n+1) : (i+1)*(n+1)]
 				for d := range n {
 					loads[d] += pods * shares[d]
 				}

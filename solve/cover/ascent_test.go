@@ -21,7 +21,7 @@ func TestAscentHolds(t *testing.T) {
 		for i := range p.Items {
 			pr.count[i] = p.Items[i].Count
 		}
-		copy(pr.values, pr.ascend(pr.count))
+		copy(pr.values, pr.ascend().best)
 		for c := range p.Candidates {
 			if worth, price := pr.limit(c, 0), p.Candidates[c].Price; worth > price*(1+1e-9) {
 				return fmt.Errorf("candidate %d is worth %g and costs %g", c, worth, price)
@@ -52,7 +52,7 @@ func TestAscentIsTight(t *testing.T) {
 			pr.count[i] = p.Items[i].Count
 		}
 		sum := 0.0
-		for i, v := range pr.ascend(pr.count) {
+		for i, v := range pr.ascend().best {
 			sum += v * float64(p.Items[i].Count)
 		}
 		if sum < 0.99*c.want || sum > c.want*(1+1e-9) {

@@ -9,7 +9,7 @@ import "karpenter/solve/work"
 func Estimate(p *Problem, budget *work.Budget) []float64 {
 	pr := newItemPricer(p, budget)
 	out := make([]float64, len(p.Items))
-	for l, v := range pr.ascend(pr.count) {
+	for l, v := range pr.ascend().best {
 		for _, i := range pr.lines[l].members {
 			out[i] = v
 		}

@@ -343,8 +343,10 @@ func (m *master) promising() Columns {
 // begin sets the values before any pattern is priced and, unless patterns are known
 // of a similar problem, makes those known of a cover.
 func (m *master) begin(o Options) {
+	var a *ascent
 	if o.Values == nil {
-		copy(m.values, m.ascend(m.count))
+		a = m.ascend()
+		copy(m.values, a.best)
 	} else {
 		for l, line := range m.pricer.lines {
 			m.values[l] = meanOf(o.Values, line.members)
@@ -361,54 +363,10 @@ func (m *master) begin(o Options) {
 		}
 	}
 	if len(o.Known) == 0 {
-		m.coverGreedily()
-	}
-}
-
-// coverGreedily makes the patterns known of a cover that always takes the node that
-// is worth most for its price. As pods run out a candidate is worth less, so one
-// that is worth most although it was looked at long ago is looked at again.
-func (m *master) coverGreedily() {
-	type top struct {
-		take  []Portion
-		score float64 // infinite = it was not looked at yet
-		at    int     // step
-	}
-	if len(m.Candidates) == 0 {
-		return
-	}
-	tops := make([]top, len(m.Candidates))
-	for c := range tops {
-		if m.allow(c, 1) > 0 {
-			tops[c].score = math.Inf(1)
+		if a == nil {
+			a = m.ascend()
 		}
-	}
-	for step := 1; !m.budget.Spent(); {
-		best := 0
-		for c := range tops {
-			if tops[c].score > tops[best].score {
-				best = c
-			}
-		}
-		m.budget.Spend(len(tops))
-		t := &tops[best]
-		switch {
-		case t.score == 0:
-			return
-		case t.at < step:
-			take, worth := m.fill(best, math.Inf(1))
-			*t = top{slices.Clone(take), worth / max(m.Candidates[best].Price, 1e-300), step}
-		default:
-			step++
-			m.add(pattern{best, t.take})
-			count := math.MaxInt
-			for _, p := range t.take {
-				count = min(count, m.count[p.Item]/p.Pods)
-			}
-			for _, p := range t.take {
-				m.count[p.Item] -= p.Pods * count
-			}
-		}
+		m.coverGreedily(a)
 	}
 }
 

@@ -34,20 +34,6 @@ func (r *round) accept(c model.Command, sites []int, pending []model.Pending) {
 	}
 }
 
-// kindsOf returns the entries by the keys of their pods.
-func kindsOf(pending []model.Pending) map[string]*model.Pending {
-	out := map[string]*model.Pending{}
-	for i := range pending {
-		for j := range pending[i].Pods {
-			out[keyOf(&pending[i].Pods[j])] = &pending[i]
-		}
-	}
-	return out
-}
-
-// keyOf tells pods apart, those of buffers too.
-func keyOf(p *model.Pod) string { return p.Buffer + "/" + p.Key() }
-
 // move enters the pods on the nodes they go to.
 func (sc *scene) move(moves []model.Placement, kinds map[string]*model.Pending) {
 	byNode := map[string][]*model.Pending{}

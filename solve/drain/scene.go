@@ -44,6 +44,20 @@ type lodgers struct {
 	shapes []*model.Shape           // different ones
 }
 
+// kindsOf returns the entries by the keys of their pods.
+func kindsOf(pending []model.Pending) map[string]*model.Pending {
+	out := map[string]*model.Pending{}
+	for i := range pending {
+		for j := range pending[i].Pods {
+			out[keyOf(&pending[i].Pods[j])] = &pending[i]
+		}
+	}
+	return out
+}
+
+// keyOf tells pods apart, those of buffers too.
+func keyOf(p *model.Pod) string { return p.Buffer + "/" + p.Key() }
+
 // receivers returns the nodes that pods are planned on.
 func receivers(plan *model.Plan) map[string]receipt {
 	out := map[string]receipt{}
