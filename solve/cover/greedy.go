@@ -144,7 +144,7 @@ type offer struct {
 }
 
 // fillFrom returns what a node of candidate c takes that has a pod of the line. The
-// less is left of a resource, the dearer it is. The result is good until it is called again.
+// less is left of a resource, the more it costs. The result is good until it is called again.
 func (g *greedy) fillFrom(c, line int) []Portion {
 	copy(g.free, g.room[c])
 	g.take = g.take[:0]
