@@ -44,6 +44,21 @@ type lodgers struct {
 	shapes []*model.Shape           // different ones
 }
 
+// anchors are pods that others are moved to: those that run in a domain and that the
+// required affinity of the moved pods wants them beside. The commands of a plan are carried
+// out at the same time. Of each list, the sites of such pods, one must stay: if the
+// domain emptied first, the moved pods could not come.
+type anchors struct {
+	lists [][]int
+	known map[held]bool // what is listed
+}
+
+// held is a term of pods that are moved, and the domain they are moved to.
+type held struct {
+	term   *model.PodTerm
+	domain string
+}
+
 // kindsOf returns the entries by the keys of their pods.
 func kindsOf(pending []model.Pending) map[string]*model.Pending {
 	out := map[string]*model.Pending{}
