@@ -9,11 +9,11 @@ import (
 )
 
 // greedy covers lines node by node, for the patterns that this shows. It begins with
-// the dearest pods, while there are small ones to fill up nodes with, and fills a node
-// so that what is left of its resources stays in balance. The values follow the pods
+// the pods that cost most, while there are small ones to fill up nodes with, and fills a
+// node so that what is left of its resources stays in balance. The values follow the pods
 // that are left: otherwise those that go well together would be used up first.
 type greedy struct {
-	*master
+	*pricer
 	ascent   *ascent
 	live     []choice // lines of which a pod may fit
 	found    []find
@@ -37,29 +37,20 @@ const (
 	nearlyOut   = 1e-3 // of a resource, as a fraction of the room; less makes it no scarcer
 )
 
-// coverGreedily makes the patterns of a greedy cover known.
-func (m *master) coverGreedily(a *ascent) {
-	g := &greedy{master: m, ascent: a.near(nearEnd)}
-	m.within(greedyShare, g.cover)
-	slices.SortStableFunc(g.found, func(a, b find) int { return cmp.Compare(b.price, a.price) })
-	for _, f := range g.found[:min(len(g.found), knownPerRow*len(m.rows))] {
-		m.add(f.pattern)
-	}
-}
-
 // find is a pattern, and the price of its nodes in the greedy cover.
 type find struct {
 	pattern
 	price float64
 }
 
+// cover covers all lines, or as many as the budget allows.
 func (g *greedy) cover() {
 	for spent := math.Inf(1); !g.budget.Spent(); {
 		if spent > followAt*g.total() {
 			g.follow()
 			spent = 0
 		}
-		line := g.dearest()
+		line := g.costliest()
 		if line < 0 {
 			return
 		}
@@ -90,8 +81,8 @@ func (g *greedy) follow() {
 	g.ascent.cost()
 }
 
-// dearest returns the line with the dearest pods that are left; -1 = none are.
-func (g *greedy) dearest() int {
+// costliest returns the line of the pods that cost most, of those left; -1 = none are.
+func (g *greedy) costliest() int {
 	line := -1
 	g.neediest = 0
 	for l, n := range g.count {
@@ -106,7 +97,7 @@ func (g *greedy) dearest() int {
 
 // need is how many nodes the pods of a line take at least, if there is a bound for one.
 func (g *greedy) need(line int) float64 {
-	l := &g.pricer.lines[line]
+	l := &g.lines[line]
 	if l.most == 0 {
 		return 0
 	}
@@ -186,7 +177,7 @@ func (g *greedy) choose(c int) {
 // load is what a pod of the line requests, at the prices of resources.
 func (g *greedy) load(line int) float64 {
 	load := 1e-300
-	for d, w := range g.pricer.lines[line].weight {
+	for d, w := range g.lines[line].weight {
 		load += g.price[d] * w
 	}
 	return load
@@ -194,7 +185,7 @@ func (g *greedy) load(line int) float64 {
 
 // put puts pods of the line on the node.
 func (g *greedy) put(line, pods int) {
-	for d, v := range g.pricer.lines[line].request {
+	for d, v := range g.lines[line].request {
 		g.free[d] -= v * int64(pods)
 	}
 	if at := slices.IndexFunc(g.take, func(t Portion) bool { return t.Item == line }); at >= 0 {
@@ -209,15 +200,15 @@ func (g *greedy) put(line, pods int) {
 
 // reprice sets the prices of resources to what is left of them.
 func (g *greedy) reprice(c int) {
-	dearest := 0.0
+	most := 0.0
 	for d, v := range g.shadow[c] {
 		if room := float64(g.room[c][d]); room > 0 {
 			v *= room / max(float64(g.free[d]), nearlyOut*room)
 		}
-		g.price[d], dearest = v, max(dearest, v)
+		g.price[d], most = v, max(most, v)
 	}
 	for d := range g.price {
-		g.price[d] += 1e-6 * dearest // what costs nothing still breaks ties
+		g.price[d] += 1e-6 * most // what costs nothing still breaks ties
 	}
 }
 
@@ -226,7 +217,7 @@ func (g *greedy) reprice(c int) {
 func (g *greedy) next(c int) (line, pods int) {
 	most, live := 0.0, g.live[:0]
 	for _, ch := range g.live {
-		l := &g.pricer.lines[ch.line]
+		l := &g.lines[ch.line]
 		fit := min(whole(g.free, l.request), ch.most)
 		if fit == 0 {
 			continue

@@ -370,6 +370,16 @@ func (m *master) begin(o Options) {
 	}
 }
 
+// coverGreedily makes the patterns of a greedy cover known.
+func (m *master) coverGreedily(a *ascent) {
+	g := &greedy{pricer: m.pricer, ascent: a.near(nearEnd)}
+	m.within(greedyShare, g.cover)
+	slices.SortStableFunc(g.found, func(a, b find) int { return cmp.Compare(b.price, a.price) })
+	for _, f := range g.found[:min(len(g.found), knownPerRow*len(m.rows))] {
+		m.add(f.pattern)
+	}
+}
+
 func meanOf(values []float64, some []int) float64 {
 	sum := 0.0
 	for _, i := range some {
