@@ -41,8 +41,8 @@ func bound(x, planned *draft) model.Price {
 	if cost == 0 {
 		return 0
 	}
-	v, plans := &proof{x, map[*demand]float64{}}, []*draft{x, planned}
-	fresh, divided := divide(x, v.boughtFor(), plans)
+	v, cut := &proof{x, map[*demand]float64{}}, newDivider(x, planned)
+	fresh, divided := cut.divide(v.boughtFor())
 	sales := v.sales(fresh, divided, planned.wishes)
 	for _, s := range sales {
 		s.prove(s.values())
@@ -56,7 +56,7 @@ func bound(x, planned *draft) model.Price {
 		v.worth[d] = r.cheapest(i)
 	}
 	sum -= v.reservationsWorth()
-	sum = max(sum, x.opened(plans))
+	sum = max(sum, cut.opened())
 	// Rounding must not lift the sum above the truth; and as all prices are
 	// multiples of the quantum, so is the optimum.
 	quantum := float64(v.catalogue.Quantum)
@@ -161,7 +161,7 @@ func (s *sale) values() []float64 {
 		_, ok := m.prices[s.of[f].source]
 		return ok
 	}
-	values, all := make([]float64, len(q.demands)), !m.homeless()
+	values, all, stricter := make([]float64, len(q.demands)), !m.homeless(), m.stricter()
 	if s.unknown() {
 		return values
 	}
@@ -169,7 +169,7 @@ func (s *sale) values() []float64 {
 		values, all = cover.Values(&q.Problem, cover.Unlimited(), m.budget), false
 	}
 	for i, f := range q.demands {
-		if known(f) && (all || !m.stricter()) { // beside pods that are tied to a domain, prices are those of other problems
+		if known(f) && (all || !stricter) { // beside pods that are tied to a domain, prices are those of other problems
 			values[i] = m.prices[s.of[f].source]
 		}
 	}

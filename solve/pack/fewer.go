@@ -29,7 +29,7 @@ const (
 func (m *market) fewer(q *covering, cheapest *cover.Result) *cover.Result {
 	least, nodes := q.cost(cheapest), cheapest.Count()
 	spare := least * m.policy.NodeCountPremium
-	if spare <= 0 || nodes <= smallCover {
+	if spare <= 0 || nodes <= smallCover || m.budget.Spent() {
 		return cheapest
 	}
 	defer m.allot(fewerShare)()

@@ -59,12 +59,42 @@ const mostPieces = 8
 // while it launches nodes, so that the proof must not count on them.
 func loose(x *draft) bool { return x.final || x.topology.Mixed() }
 
+// divider finds the pieces of a plan's demands.
+type divider struct {
+	*draft
+	plans    []*ledger // that keep the rules which the pieces follow
+	landings map[landing]landings
+}
+
+// landing is a demand and the key by whose domains areas are told apart.
+type landing struct {
+	of  *demand
+	key int
+}
+
+// landings are the areas in which nodes can be launched for a demand, and what the
+// cheapest in each costs.
+type landings struct {
+	areas  []area
+	prices []float64
+}
+
+func newDivider(x, planned *draft) *divider {
+	return &divider{x, []*ledger{newLedger(x), newLedger(planned)}, map[landing]landings{}}
+}
+
+// allKeep reports whether all plans have so many pods of d, and as many in each domain as
+// the spans say.
+func (x *divider) allKeep(d *demand, key, pods int, spans []span) bool {
+	return !slices.ContainsFunc(x.plans, func(l *ledger) bool { return !l.keeps(d, key, pods, spans) })
+}
+
 // divide returns the pieces of the demands that nodes are, or could be, launched for. Spread
 // counts only where all of the plans keep it.
 // The map has the number of pods of each demand that nodes are launched for. The draft
 // returned has a demand for each piece.
-func divide(x *draft, bought map[*demand]int, plans []*draft) (*draft, map[*demand]*division) {
-	fresh, loose := *x, loose(x)
+func (x *divider) divide(bought map[*demand]int) (*draft, map[*demand]*division) {
+	fresh, loose := *x.draft, loose(x.draft)
 	fresh.limits, fresh.demands = newLimits(x.catalogue), nil
 	for _, d := range x.demands {
 		fresh.demands = append(fresh.demands, new(d.clone()))
@@ -86,7 +116,7 @@ func divide(x *draft, bought map[*demand]int, plans []*draft) (*draft, map[*dema
 		}
 		all := &division{pods: n}
 		out[d] = all
-		areas, spans := x.spansOf(d, all, counts, plans)
+		areas, spans := x.spansOf(d, all, counts)
 		if len(areas) == 0 {
 			of[d] = []position{{i, span{low: n, high: n}}}
 			continue
@@ -142,13 +172,14 @@ func (x *draft) countsAtStart() [2]*topology.State {
 // spansOf returns the areas over which a spread constraint of d has its pods balanced in
 // every plan, and how many of them are in each; none if that is not certain, or they are
 // too many. Of several constraints it is the one for which nodes cost most.
-func (x *draft) spansOf(d *demand, all *division, counts [2]*topology.State, plans []*draft) (areas []area, spans []span) {
+func (x *divider) spansOf(d *demand, all *division, counts [2]*topology.State) (areas []area, spans []span) {
 	if !x.open(d) {
 		return nil, nil
 	}
 	most := -1.0
 	for i, rule := range counts[0].Balances(d.kind) {
-		some, prices := x.areasFor(d, rule.Key)
+		in := x.landingsOf(d, rule.Key)
+		some := in.areas
 		if len(some) < 2 || len(some) > mostPieces {
 			continue
 		}
@@ -163,20 +194,29 @@ func (x *draft) spansOf(d *demand, all *division, counts [2]*topology.State, pla
 		for j := range tried {
 			tried[j].domain = x.topology.Value(rule.Key, some[j].place[rule.Key][0])
 			if tried[j].low > 0 {
-				cost += prices[j]
+				cost += in.prices[j]
 			}
 		}
-		keeps := !slices.ContainsFunc(plans, func(o *draft) bool { return !o.keeps(d, rule.Key, all.pods, tried) })
-		if keeps && cost > most {
+		if cost > most && x.allKeep(d, rule.Key, all.pods, tried) {
 			areas, spans, most, all.key, all.others = some, tried, cost, rule.Key, others
 		}
 	}
 	return areas, spans
 }
 
-// areasFor returns the areas told apart by the key in which nodes can be launched for d,
-// and what the cheapest in each costs; none if some offer or node does not tell its domain.
-func (x *draft) areasFor(d *demand, key int) (areas []area, prices []float64) {
+// landingsOf returns where nodes can be launched for d, told apart by the key; nowhere if some
+// offer or node does not tell its domain.
+func (x *divider) landingsOf(d *demand, key int) landings {
+	of := landing{d, key}
+	out, known := x.landings[of]
+	if !known {
+		out.areas, out.prices = x.findLandings(d, key)
+		x.landings[of] = out
+	}
+	return out
+}
+
+func (x *divider) findLandings(d *demand, key int) (areas []area, prices []float64) {
 	openings, ok := x.openings(d, key)
 	if !ok || slices.ContainsFunc(x.startNodes, func(n fit.NodeRow) bool { return len(x.topology.At(n.Site)[key]) > 1 }) {
 		return nil, nil
@@ -198,7 +238,7 @@ func (x *draft) areasFor(d *demand, key int) (areas []area, prices []float64) {
 
 // roomBeyond returns how many of so many pods of d have room on nodes there are in none of
 // the areas.
-func (x *draft) roomBeyond(d *demand, key int, areas []area, pods int) int {
+func (x *divider) roomBeyond(d *demand, key int, areas []area, pods int) int {
 	out := 0
 	for i := range x.startNodes {
 		n := &x.startNodes[i]
@@ -210,52 +250,9 @@ func (x *draft) roomBeyond(d *demand, key int, areas []area, pods int) int {
 	return out
 }
 
-// keeps reports whether the plan has so many pods of d, and as many in each domain as the
-// spans say: pods that were put wherever there is room may be elsewhere.
-func (x *draft) keeps(d *demand, key, pods int, spans []span) bool {
-	in, label := map[string]int{}, x.topology.Keys[key]
-	for _, p := range x.placed {
-		if p.kind == d.kind {
-			v, _ := x.snapshot.Nodes[p.site].Labels.Value(label)
-			in[v]++
-			pods--
-		}
-	}
-	for _, p := range x.keptStill() {
-		if p.kind == d.kind {
-			v, _ := x.snapshot.Nodes[p.site].Labels.Value(label)
-			in[v]--
-			pods++
-		}
-	}
-	for _, b := range x.bins {
-		n := 0
-		for _, t := range b.take {
-			for _, m := range x.demands[t.demand].parts() {
-				if m.of.kind == d.kind {
-					n += m.pods * t.pods * b.count
-				}
-			}
-		}
-		if n == 0 {
-			continue
-		}
-		v, ok := x.demandsOf(b).Value(label)
-		if !ok {
-			return false
-		}
-		in[v] += n
-		pods -= n
-	}
-	return pods == 0 && !slices.ContainsFunc(spans, func(s span) bool {
-		n := in[s.domain]
-		return n < s.low || n > s.high
-	})
-}
-
 // open reports whether pods of d can be in every domain that nodes can be launched in for
 // them: no limit, reservation or soft taint may close one.
-func (x *draft) open(d *demand) bool {
+func (x *divider) open(d *demand) bool {
 	learned := func(l lesson) bool { return l.kind == d.kind }
 	return len(d.Shape.HostPorts) == 0 && !x.avoids(d.Shape) &&
 		!x.demanding(fit.Range{To: len(x.catalogue.Pools)}) && len(x.catalogue.Reservations()) == 0 &&
@@ -265,7 +262,7 @@ func (x *draft) open(d *demand) bool {
 
 // openings returns what the cheapest new node for a pod of d costs in each domain of the
 // key in which one can be launched; false if some offer does not tell its domain.
-func (x *draft) openings(d *demand, key int) (map[int32]model.Price, bool) {
+func (x *divider) openings(d *demand, key int) (map[int32]model.Price, bool) {
 	offers := d.Offers
 	for _, k := range x.topology.Pinned(d.kind) {
 		s := x.catalogue.Spelling(x.topology.Keys[k])
@@ -293,7 +290,7 @@ func (x *draft) openings(d *demand, key int) (map[int32]model.Price, bool) {
 
 // opened returns what all plans pay at least for as many domains as the pods of some
 // demand must be in, as they are spread: a node in each. With nodes there are, it is nothing.
-func (x *draft) opened(plans []*draft) float64 {
+func (x *divider) opened() float64 {
 	highest := 0.0
 	if len(x.snapshot.Nodes) > 0 {
 		return 0
@@ -304,12 +301,13 @@ func (x *draft) opened(plans []*draft) float64 {
 			continue
 		}
 		for _, rule := range x.topology.Balances(d.kind) {
-			areas, prices := x.areasFor(d, rule.Key)
+			in := x.landingsOf(d, rule.Key)
+			areas, prices := in.areas, slices.Clone(in.prices)
 			spans, sum := balanced(pods, 0, make([]count, len(areas)), rule.MaxSkew), 0.0
 			for i := range spans {
 				spans[i].domain = x.topology.Value(rule.Key, areas[i].place[rule.Key][0])
 			}
-			if len(areas) == 0 || slices.ContainsFunc(plans, func(o *draft) bool { return !o.keeps(d, rule.Key, pods, spans) }) {
+			if len(areas) == 0 || !x.allKeep(d, rule.Key, pods, spans) {
 				continue
 			}
 			most := spans[0].high
