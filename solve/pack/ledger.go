@@ -36,6 +36,12 @@ func newLedger(x *draft) *ledger {
 	return l
 }
 
+// span is how many pods of a demand plans have in a topology domain.
+type span struct {
+	domain    string // the value of the key of the division
+	low, high int    // that every plan has there at least, and at most
+}
+
 // keeps reports whether the plan has so many pods of d, and as many in each domain as the
 // spans say: pods that were put wherever there is room may be elsewhere.
 func (l *ledger) keeps(d *demand, key, pods int, spans []span) bool {

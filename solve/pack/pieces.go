@@ -24,12 +24,6 @@ type piece struct {
 
 func (p *piece) lower(worth float64) { p.worth = min(p.worth, worth) }
 
-// span is how many pods of a demand plans have in a topology domain.
-type span struct {
-	domain    string // the value of the key of the division
-	low, high int    // that every plan has there at least, and at most
-}
-
 // division is the pieces of a demand.
 type division struct {
 	pieces []*piece

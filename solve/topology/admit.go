@@ -161,6 +161,9 @@ func (a *ahead) search() bool {
 	a.seen[string(key)] = true
 	opens := make([]int, len(a.moves))
 	for _, i := range next {
+		if a.Looks > a.most { // of many moves, this alone takes more
+			return false
+		}
 		opens[i] = a.opens(i)
 	}
 	slices.SortStableFunc(next, func(i, j int) int {
