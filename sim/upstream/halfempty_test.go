@@ -21,14 +21,13 @@ import (
 const most = 200 // commands, passes
 
 var (
-	seeds = flag.Uint64("seeds", 2, "half-empty clusters of each kind")
+	seeds = flag.Uint64("seeds", 6, "half-empty clusters of each kind")
 	first = flag.Uint64("first", 0, "seed of the first of them")
 )
 
-// mostOver is what clusters cost on average in units of the bound, at most. The goal is 1.05. With six
-// clusters of each kind (-args -seeds=6), the averages were 1.052 and 1.050 on 28 November 2026. The
-// clusters are launched by the planner, so that every change of it draws others, and the average of two varies by a hundredth.
-const mostOver = 1.06
+// mostOver is what clusters cost on average in units of the bound, at most. The clusters are
+// launched by the planner, so that every change of it draws others: the average of two varies by a hundredth.
+const mostOver = 1.05
 
 // TestHalfEmptyClusters has half of the pods leave clusters of few large nodes and
 // of many cheap ones, and consolidates what is left by our rules and by upstream's.

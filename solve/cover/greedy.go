@@ -17,6 +17,7 @@ type greedy struct {
 	ascent   *ascent
 	live     []choice // lines of which a pod may fit
 	found    []find
+	byRatio  bool // it takes the node that is worth most for its price, whatever pods that has
 	offers   []offer
 	neediest float64 // how many nodes the pods of a line take at least, at most
 }
@@ -54,7 +55,12 @@ func (g *greedy) cover() {
 		if line < 0 {
 			return
 		}
-		p := g.bestFor(line)
+		var p pattern
+		if g.byRatio {
+			p = g.bestOfAll()
+		} else {
+			p = g.bestFor(line)
+		}
 		if p.candidate < 0 {
 			g.count[line] = 0 // nothing can be launched for it
 			continue
@@ -63,7 +69,9 @@ func (g *greedy) cover() {
 		for _, t := range p.take {
 			count = min(count, g.count[t.Item]/t.Pods)
 		}
-		count = (count + 1) / 2 // then others may go better with the rest
+		if !g.byRatio {
+			count = (count + 1) / 2 // then others may go better with the rest
+		}
 		for _, t := range p.take {
 			g.count[t.Item] -= t.Pods * count
 		}
@@ -128,11 +136,29 @@ func (g *greedy) bestFor(line int) pattern {
 	return best
 }
 
+// bestOfAll returns the pattern that is worth most for its price.
+func (g *greedy) bestOfAll() pattern {
+	best, most := pattern{candidate: -1}, 0.0
+	for _, c := range g.ascent.among {
+		if g.allow(c, 1) == 0 {
+			continue
+		}
+		take := g.fillFrom(c, anyLine)
+		if score := g.worth(take) / max(g.Candidates[c].Price, 1e-300); score > most {
+			best, most = pattern{c, slices.Clone(take)}, score
+		}
+	}
+	return best
+}
+
 // offer is a candidate and what a pod costs on it.
 type offer struct {
 	candidate int
 	price     float64
 }
+
+// anyLine stands for no line in particular.
+const anyLine = -1
 
 // fillFrom returns what a node of candidate c takes that has a pod of the line. The
 // less is left of a resource, the more it costs. The result is good until it is called again.
@@ -140,11 +166,14 @@ func (g *greedy) fillFrom(c, line int) []Portion {
 	copy(g.free, g.room[c])
 	g.take = g.take[:0]
 	g.choose(c)
-	for n := 1; n > 0; {
-		g.put(line, n)
+	n := 1
+	if line == anyLine {
+		line, n = g.next(c)
+	}
+	for n > 0 {
+		g.put(line, (n+putAtOnce-1)/putAtOnce)
 		g.reprice(c)
 		line, n = g.next(c)
-		n = (n + putAtOnce - 1) / putAtOnce
 	}
 	return g.take
 }

@@ -370,14 +370,25 @@ func (m *master) begin(o Options) {
 	}
 }
 
-// coverGreedily makes the patterns of a greedy cover known.
+// coverGreedily makes the patterns of a greedy cover known, or of two if there are few
+// lines: then chance counts for more.
 func (m *master) coverGreedily(a *ascent) {
-	g := &greedy{pricer: m.pricer, ascent: a.near(nearEnd)}
-	m.within(greedyShare, g.cover)
-	slices.SortStableFunc(g.found, func(a, b find) int { return cmp.Compare(b.price, a.price) })
-	for _, f := range g.found[:min(len(g.found), knownPerRow*len(m.rows))] {
+	a = a.near(nearEnd)
+	found := m.patternsOf(&greedy{pricer: m.pricer, ascent: a})
+	if len(m.pricer.lines) <= fewRows {
+		found = append(found, m.patternsOf(&greedy{pricer: m.pricer, ascent: a, byRatio: true})...)
+	}
+	slices.SortStableFunc(found, func(a, b find) int { return cmp.Compare(b.price, a.price) })
+	for _, f := range found[:min(len(found), knownPerRow*len(m.rows))] {
 		m.add(f.pattern)
 	}
+}
+
+// patternsOf returns the patterns of the greedy cover.
+func (m *master) patternsOf(g *greedy) []find {
+	m.recount()
+	m.within(greedyShare, g.cover)
+	return g.found
 }
 
 func meanOf(values []float64, some []int) float64 {
