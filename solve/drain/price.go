@@ -193,7 +193,7 @@ func (l *lot) within(capacityType string, most model.Price) []pack.Choice {
 }
 
 // unlike leaves out types that some of the nodes are already, and all that cost as
-// much: keeping that node would do as well. It returns those nodes too.
+// much: keeping that node would do as well. It returns those nodes too that leave nothing.
 func (ask *inquiry) unlike(menu []pack.Choice, sites []int) (rest []pack.Choice, alike []int) {
 	if len(sites) == 1 {
 		return menu, nil
@@ -205,6 +205,11 @@ func (ask *inquiry) unlike(menu []pack.Choice, sites []int) (rest []pack.Choice,
 			limit, alike = min(limit, ask.s.Nodes[i].Price), append(alike, i)
 		}
 	}
+	least := unlimited
+	for _, c := range menu {
+		least = min(least, c.Worst)
+	}
+	alike = slices.DeleteFunc(alike, func(i int) bool { return ask.s.Nodes[i].Price > least })
 	return slices.DeleteFunc(menu, func(c pack.Choice) bool { return c.Worst >= limit }), alike
 }
 
