@@ -20,7 +20,7 @@ func (r *round) group(candidates []int, singles []*offer) (best *offer, skipped 
 		if best != nil && most <= enough*best.net() {
 			break
 		}
-		if most < surely(sites[:n], singles) {
+		if most < saved(sites[:n], singles)*(1-1e-9) {
 			skipped = true
 			continue
 		}
@@ -176,7 +176,7 @@ func without(sites, those []int) []int {
 // rank returns the rank of an offer for a group, given those for single nodes. A
 // group that saves more than its nodes one by one comes before them.
 func rank(group *offer, singles []*offer) float64 {
-	if group.net() <= surely(group.sites, singles) {
+	if group.net() <= saved(group.sites, singles)*(1+1e-9) {
 		return group.yield()
 	}
 	first := group.yield()
@@ -187,20 +187,6 @@ func rank(group *offer, singles []*offer) float64 {
 	}
 	return first
 }
-
-// surely is what the nodes are sure to save one by one. Offers for single nodes count on the
-// same room, so they save less together than by themselves. That counts against them only where
-// the group has all of their nodes: else the others take the room that is left.
-func surely(sites []int, singles []*offer) float64 {
-	part := sure
-	if slices.ContainsFunc(singles, func(o *offer) bool { return o.good() && !slices.Contains(sites, o.sites[0]) }) {
-		part = 1
-	}
-	return part * saved(sites, singles)
-}
-
-// sure is which part of what offers for single nodes save they save together, at least.
-const sure = 0.8
 
 // saved is what the good offers for single nodes among the sites save.
 func saved(sites []int, singles []*offer) float64 {
