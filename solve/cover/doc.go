@@ -7,8 +7,8 @@
 // # Method
 //
 // The dual of the program in which nodes are filled in fractions gives the first
-// values (ascent.go), and a greedy cover the first patterns. Column generation
-// (Gilmore and Gomory 1961) goes on from there. A pattern is how many of which items
+// values (ascent.go), and a greedy cover the first patterns (greedy.go). Column
+// generation (Gilmore and Gomory 1961) goes on from there. A pattern is how many of which items
 // share one node of a candidate. The restricted master problem is the covering linear
 // program over the patterns known so far; its dual values say what one pod of each
 // item is worth. Pricing looks, candidate by candidate, for a pattern of negative

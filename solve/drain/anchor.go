@@ -67,7 +67,7 @@ func (sc *scene) anchored(sites ...int) string {
 	for _, list := range sc.anchors.lists {
 		stays := func(i int) bool { return !sc.s.Nodes[i].Deleting && !slices.Contains(sites, i) }
 		if slices.ContainsFunc(sites, func(i int) bool { return slices.Contains(list, i) }) && !slices.ContainsFunc(list, stays) {
-			return "pods of other nodes move to be in one zone, or other domain, with its pods"
+			return "pods of other nodes are being moved near its pods"
 		}
 	}
 	return ""

@@ -193,7 +193,8 @@ func (l *lot) within(capacityType string, most model.Price) []pack.Choice {
 }
 
 // unlike leaves out types that some of the nodes are already, and all that cost as
-// much: keeping that node would do as well. It returns those nodes too that leave nothing.
+// much: keeping that node would do as well. If that is all, it
+// also returns those of the nodes that have to stay for something to be left.
 func (ask *inquiry) unlike(menu []pack.Choice, sites []int) (rest []pack.Choice, alike []int) {
 	if len(sites) == 1 {
 		return menu, nil

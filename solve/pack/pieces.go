@@ -56,25 +56,25 @@ func loose(x *draft) bool { return x.final || x.topology.Mixed() }
 // divider finds the pieces of a plan's demands.
 type divider struct {
 	*draft
-	plans    []*ledger // that keep the rules which the pieces follow
-	landings map[landing]landings
+	plans  []*ledger // that keep the rules which the pieces follow
+	priced map[areaKey]pricedAreas
 }
 
-// landing is a demand and the key by whose domains areas are told apart.
-type landing struct {
+// areaKey is a demand and the key by whose domains areas are told apart.
+type areaKey struct {
 	of  *demand
 	key int
 }
 
-// landings are the areas in which nodes can be launched for a demand, and what the
+// pricedAreas are the areas in which nodes can be launched for a demand, and what the
 // cheapest in each costs.
-type landings struct {
+type pricedAreas struct {
 	areas  []area
 	prices []float64
 }
 
 func newDivider(x, planned *draft) *divider {
-	return &divider{x, []*ledger{newLedger(x), newLedger(planned)}, map[landing]landings{}}
+	return &divider{x, []*ledger{newLedger(x), newLedger(planned)}, map[areaKey]pricedAreas{}}
 }
 
 // allKeep reports whether all plans have so many pods of d, and as many in each domain as
@@ -172,7 +172,7 @@ func (x *divider) spansOf(d *demand, all *division, counts [2]*topology.State) (
 	}
 	most := -1.0
 	for i, rule := range counts[0].Balances(d.kind) {
-		in := x.landingsOf(d, rule.Key)
+		in := x.areasFor(d, rule.Key)
 		some := in.areas
 		if len(some) < 2 || len(some) > mostPieces {
 			continue
@@ -198,19 +198,19 @@ func (x *divider) spansOf(d *demand, all *division, counts [2]*topology.State) (
 	return areas, spans
 }
 
-// landingsOf returns where nodes can be launched for d, told apart by the key; nowhere if some
+// areasFor returns where nodes can be launched for d, told apart by the key; nowhere if some
 // offer or node does not tell its domain.
-func (x *divider) landingsOf(d *demand, key int) landings {
-	of := landing{d, key}
-	out, known := x.landings[of]
+func (x *divider) areasFor(d *demand, key int) pricedAreas {
+	of := areaKey{d, key}
+	out, known := x.priced[of]
 	if !known {
-		out.areas, out.prices = x.findLandings(d, key)
-		x.landings[of] = out
+		out.areas, out.prices = x.findAreas(d, key)
+		x.priced[of] = out
 	}
 	return out
 }
 
-func (x *divider) findLandings(d *demand, key int) (areas []area, prices []float64) {
+func (x *divider) findAreas(d *demand, key int) (areas []area, prices []float64) {
 	openings, ok := x.openings(d, key)
 	if !ok || slices.ContainsFunc(x.startNodes, func(n fit.NodeRow) bool { return len(x.topology.At(n.Site)[key]) > 1 }) {
 		return nil, nil
@@ -295,7 +295,7 @@ func (x *divider) opened() float64 {
 			continue
 		}
 		for _, rule := range x.topology.Balances(d.kind) {
-			in := x.landingsOf(d, rule.Key)
+			in := x.areasFor(d, rule.Key)
 			areas, prices := in.areas, slices.Clone(in.prices)
 			spans, sum := balanced(pods, 0, make([]count, len(areas)), rule.MaxSkew), 0.0
 			for i := range spans {

@@ -87,8 +87,8 @@ func (q *Queue) Poll(ctx context.Context) (again time.Duration, err error) {
 	var running sync.WaitGroup
 	for _, some := range byInstance(messages) {
 		running.Go(func() {
-			for _, l := range some {
-				q.process(ctx, l, claims)
+			for _, p := range some {
+				q.process(ctx, p, claims)
 			}
 		})
 	}
@@ -96,8 +96,8 @@ func (q *Queue) Poll(ctx context.Context) (again time.Duration, err error) {
 	return time.Nanosecond, nil
 }
 
-// letter is a message of the queue and what it says.
-type letter struct {
+// parsed is a message of the queue and what it says.
+type parsed struct {
 	types.Message
 	says Message
 	err  error
@@ -105,23 +105,23 @@ type letter struct {
 
 // byInstance returns the messages in groups to be dealt with at the same time. Those
 // that begin with the same instance follow each other.
-func byInstance(messages []types.Message) [][]letter {
-	var out [][]letter
+func byInstance(messages []types.Message) [][]parsed {
+	var out [][]parsed
 	at := map[string]int{}
 	for _, m := range messages {
-		l := letter{Message: m}
-		l.says, l.err = Parse(aws.ToString(m.Body))
-		if len(l.says.Instances) == 0 {
-			out = append(out, []letter{l})
+		p := parsed{Message: m}
+		p.says, p.err = Parse(aws.ToString(m.Body))
+		if len(p.says.Instances) == 0 {
+			out = append(out, []parsed{p})
 			continue
 		}
-		first := l.says.Instances[0]
+		first := p.says.Instances[0]
 		if i, ok := at[first]; ok {
-			out[i] = append(out[i], l)
+			out[i] = append(out[i], p)
 			continue
 		}
 		at[first] = len(out)
-		out = append(out, []letter{l})
+		out = append(out, []parsed{p})
 	}
 	return out
 }
@@ -146,10 +146,10 @@ func (q *Queue) receive(ctx context.Context) ([]types.Message, error) {
 }
 
 // process deals with one message.
-func (q *Queue) process(ctx context.Context, l letter, claims map[string]*v1.NodeClaim) {
-	logger, message := log.FromContext(ctx).WithValues("message-id", aws.ToString(l.MessageId)), l.says
-	if l.err != nil {
-		logger.Error(l.err, "deleting a message that cannot be read")
+func (q *Queue) process(ctx context.Context, p parsed, claims map[string]*v1.NodeClaim) {
+	logger, message := log.FromContext(ctx).WithValues("message-id", aws.ToString(p.MessageId)), p.says
+	if p.err != nil {
+		logger.Error(p.err, "deleting a message that cannot be read")
 	} else {
 		q.config.Metrics.received.WithLabelValues(string(message.Kind)).Inc()
 		if err := q.handle(ctx, message, claims); err != nil {
@@ -160,7 +160,7 @@ func (q *Queue) process(ctx context.Context, l letter, claims map[string]*v1.Nod
 			q.config.Metrics.latency.Observe(q.config.Clock.Since(message.At).Seconds())
 		}
 	}
-	if _, err := q.config.SQS.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: l.ReceiptHandle}); err != nil {
+	if _, err := q.config.SQS.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: p.ReceiptHandle}); err != nil {
 		logger.Error(err, "message not deleted, it will come again", "kind", message.Kind)
 		return
 	}
