@@ -2,7 +2,10 @@
 
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Snapshot is everything a decision may depend on. It is immutable: the parts
 // of it may be shared between Snapshots and between goroutines.
@@ -95,6 +98,14 @@ type Shape struct {
 // selector with each affinity term, each volume term and each device term in turn.
 func (s *Shape) Alternatives() []Requirements {
 	return product(product(product(product([]Requirements{s.Selector}, s.Terms), s.VolumeTerms), s.DeviceTerms), s.GroupTerms)
+}
+
+// Suits reports whether labels satisfy one of the alternatives. It does not list them:
+// what labels are sure to satisfy one by one, they satisfy together.
+func (s *Shape) Suits(labels Requirements) bool {
+	meet := func(r Requirements) bool { _, ok := labels.Satisfies(r); return ok }
+	some := func(terms []Requirements) bool { return len(terms) == 0 || slices.ContainsFunc(terms, meet) }
+	return meet(s.Selector) && some(s.Terms) && some(s.VolumeTerms) && some(s.DeviceTerms) && some(s.GroupTerms)
 }
 
 // Chosen is like Alternatives, without the terms of volumes and devices.

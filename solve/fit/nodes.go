@@ -66,7 +66,7 @@ func NewNodeRow(n *model.Node, site int, daemons []model.Daemon, book *devices.B
 		if _, bad := model.Untolerated(firm(n.Taints), d.Tolerations); bad {
 			continue
 		}
-		if suits(labels, d) {
+		if d.Suits(labels) {
 			expected = expected.Plus(d.Requests)
 		}
 		if maySuit(labels, d) {
@@ -85,18 +85,7 @@ func (n *NodeRow) Takes(s *model.Shape) bool {
 	if _, bad := model.Untolerated(n.Taints, s.Tolerations); bad {
 		return false
 	}
-	return suits(n.Labels, s)
-}
-
-func suits(labels model.Requirements, s *model.Shape) bool {
-	if len(s.Terms)+len(s.VolumeTerms)+len(s.DeviceTerms)+len(s.GroupTerms) == 0 {
-		_, ok := labels.Satisfies(s.Selector)
-		return ok
-	}
-	return slices.ContainsFunc(s.Alternatives(), func(alt model.Requirements) bool {
-		_, ok := labels.Satisfies(alt)
-		return ok
-	})
+	return s.Suits(n.Labels)
 }
 
 // maySuit reports whether labels that are not all settled may turn out to suit

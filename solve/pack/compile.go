@@ -22,7 +22,7 @@ func newProblem(base problem, s *model.Snapshot) *problem {
 	q.policy.MaxTypes = max(q.policy.MaxTypes, 1)
 	q.remembered = &remembered{varieties: map[string]*variety{}, regions: map[string][]region{}}
 	if q.futures == nil {
-		q.futures, q.charges = newFutures(), map[int]float64{}
+		q.futures, q.charges, q.labels = newFutures(), map[int]float64{}, fit.NewLabels(q.startNodes)
 	}
 	q.budget.Spend(len(s.Nodes)*(16+len(s.Pending)) + len(s.Pending)*len(q.catalogue.Types))
 	q.tiers, q.floors, q.startDemands = tiersOf(q.catalogue.Pools), nil, nil

@@ -159,6 +159,12 @@ func (x *draft) fillNodes(d *demand) {
 	}
 }
 
+// What it takes to see which nodes meet a preference, in steps.
+const (
+	stepsPerPreference = 64
+	stepsPerValue      = 64 // of a label
+)
+
 // liking returns the positions of the nodes in the order d looks at them: those
 // first that meet more of its preferences.
 func (x *draft) liking(d *demand) iter.Seq[int] {
@@ -167,11 +173,11 @@ func (x *draft) liking(d *demand) iter.Seq[int] {
 		return indices(len(x.nodes))
 	}
 	score := make([]int32, len(x.nodes))
-	for i := range x.nodes {
-		for _, p := range prefers {
-			if _, ok := x.nodes[i].Labels.Satisfies(p.Term); ok {
-				score[i] += p.Weight
-			}
+	for _, p := range prefers {
+		meeting, compared := x.labels.Meeting(p.Term)
+		x.budget.Spend(stepsPerPreference + stepsPerValue*compared)
+		for i := range meeting.All() {
+			score[i] += p.Weight
 		}
 	}
 	order := slices.Collect(indices(len(x.nodes)))

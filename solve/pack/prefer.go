@@ -309,6 +309,7 @@ func (q *problem) leastPrice(s *model.Shape, most int) float64 {
 }
 
 func (x *draft) someNodeTakes(s *model.Shape) bool {
+	x.budget.Spend(stepsPerValue * len(x.nodes))
 	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(Soft(s)) })
 }
 

@@ -33,6 +33,7 @@ type problem struct {
 
 	futures *futures        // remembered, also under other terms
 	charges map[int]float64 // as futures, by first pool of a tier; see fewer
+	labels  *fit.Labels     // as futures, of startNodes
 }
 
 // terms say what kind of plan is wanted.

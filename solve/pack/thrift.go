@@ -54,7 +54,7 @@ func economise(x *draft) {
 	n := &insertion{repair: repair{x}, work: thriftChecks}
 	n.open = func(d *demand) []topology.Place { return n.atlas.nearby(d.kind, d.Shape) }
 	n.rebuild()
-	for t, size := 0, 1; t < len(tactics); {
+	for t, size := 0, 1; t < len(tactics) && !n.exhausted(); {
 		switch {
 		case size > min(most, len(n.bins)) || t > 0 && len(n.bins) > mostTurned:
 			t, size = t+1, 1
@@ -72,6 +72,9 @@ func economise(x *draft) {
 		repair{x}.insertAll() // limits may allow more now
 	}
 }
+
+// exhausted reports whether no work is left to try another change.
+func (n *insertion) exhausted() bool { return n.work <= 0 || n.budget.Spent() }
 
 // setAside returns by demand the pods that are left, which are left no more.
 func (x *draft) setAside() [][]model.Pod {
@@ -129,11 +132,11 @@ func (x *draft) newNodes() int {
 // withoutSome finds cheaper places for the pods of some of the new nodes, and then for
 // those of the kind that are on nodes there are. It reports whether there are any.
 func (n *insertion) withoutSome(bins []int, kind int, t tactic) bool {
+	if n.exhausted() {
+		return false
+	}
 	before, cost, tiers := n.mark(), n.cost(), n.tiersUsed()
 	for _, more := range []bool{false, true} {
-		if n.work <= 0 || n.budget.Spent() {
-			return false
-		}
 		n.spend(n.size() + n.outlooks()/typesPerCheck)
 		n.giveUp(bins, kind)
 		order := n.inOrder()
@@ -151,6 +154,9 @@ func (n *insertion) withoutSome(bins []int, kind int, t tactic) bool {
 			return true
 		}
 		n.rollback(before)
+		if n.exhausted() {
+			return false
+		}
 	}
 	return false
 }
@@ -228,7 +234,7 @@ func (n *insertion) giveUp(bins []int, kind int) {
 // insertCheaply finds a place for one pod of d wherever it fits: on a node there
 // is, then on new nodes of the plan or, if asked for, on one more before those.
 func (n *insertion) insertCheaply(d *demand, more bool, last int) bool {
-	if n.work <= 0 || n.budget.Spent() {
+	if n.exhausted() {
 		return false
 	}
 	n.before = n.mark()
