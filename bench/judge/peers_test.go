@@ -106,6 +106,11 @@ func TestConstraintsCountBoundPodsAndOtherDeployments(t *testing.T) {
 		{"anti-affinity to the bound pod", "share topology.kubernetes.io/zone", apart(zone, "a"), judge.Plan{Claims: []judge.Claim{in("a", "b-00000")}}},
 		{"anti-affinity, another zone", "", apart(zone, "a"), judge.Plan{Claims: []judge.Claim{in("b", "b-00000", "b-00001")}}},
 		{"anti-affinity is mutual", "share kubernetes.io/hostname", apart(host, "c"), judge.Plan{Claims: []judge.Claim{in("b", "b-00000", "c-00000")}}},
+		{"anti-affinity that is said twice", "", func(name string, s *corev1.PodSpec) {
+			apart(host, "b")(name, s)
+			terms := &s.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			*terms = append(*terms, *terms...)
+		}, judge.Plan{Claims: []judge.Claim{in("b", "b-00000")}}},
 		{"two pods with one port", "host port 80", port(80), judge.Plan{Placed: onNode("b-00000", "b-00001")}},
 		{"one pod with the port", "", port(80), judge.Plan{Placed: onNode("b-00000", "c-00001")}},
 	} {

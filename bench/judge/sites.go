@@ -96,6 +96,11 @@ func (t *term) matches(p *corev1.Pod) bool {
 // is a fault.
 func (j *Judge) terms(p *corev1.Pod) []*term {
 	var out []*term
+	carry := func(t *term) { // once, however often the pod says it
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
 	for i := range p.Spec.TopologySpreadConstraints {
 		c := &p.Spec.TopologySpreadConstraints[i]
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
@@ -110,13 +115,13 @@ func (j *Judge) terms(p *corev1.Pod) []*term {
 		}
 		t.taints = c.NodeTaintsPolicy != nil && *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
 		t.spaces = []string{p.Namespace}
-		out = append(out, j.term(t, p, alike(c.LabelSelector, c.MatchLabelKeys, p), false))
+		carry(j.term(t, p, alike(c.LabelSelector, c.MatchLabelKeys, p), false))
 	}
 	for _, a := range affinityTerms(p) {
-		out = append(out, j.peerTerm(affinityTerm, p, &a))
+		carry(j.peerTerm(affinityTerm, p, &a))
 	}
 	for _, a := range antiAffinityTerms(p) {
-		out = append(out, j.peerTerm(antiTerm, p, &a))
+		carry(j.peerTerm(antiTerm, p, &a))
 	}
 	return out
 }
