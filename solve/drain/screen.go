@@ -51,8 +51,9 @@ func (est *estimates) screen(o *offer, most model.Price) (model.Cause, string) {
 func (est *estimates) home(shape *model.Shape, but string, rows []fit.NodeRow) bool {
 	homes, known := est.homes[shape]
 	if !known {
+		soft := pack.Soft(shape)
 		for i := range rows {
-			if pack.Takes(&rows[i], shape) {
+			if pack.Takes(&rows[i], soft) {
 				if homes = append(homes, rows[i].Name); len(homes) == 2 {
 					break
 				}

@@ -20,6 +20,7 @@ type Memory struct {
 	rows    []NodeRow // of the last Snapshot, by name
 	spare   []NodeRow // the array of the rows before those, to be used again
 	daemons []model.Daemon
+	taints  map[string]*taints // of rows, by what they are
 
 	book      *devices.Book
 	selectors []model.DeviceSelector // that it is about
@@ -87,7 +88,9 @@ func (m *Memory) Nodes(s *model.Snapshot) []NodeRow {
 			}
 			rows = append(rows, row)
 		default:
-			rows = append(rows, NewNodeRow(n, i, s.Daemons, book))
+			row := NewNodeRow(n, i, s.Daemons, book)
+			m.share(&row)
+			rows = append(rows, row)
 		}
 	}
 	m.rows, m.spare, m.daemons = rows, m.rows, s.Daemons

@@ -15,6 +15,8 @@ type NodeRow struct {
 	Site int // index in Snapshot.Nodes
 	Free model.Resources
 	held *held // nil = nothing; rows are copied often, and few have any
+
+	taints *taints // nil = there are few
 }
 
 // held is what pods on a node have that few have. It does not change.
@@ -82,7 +84,7 @@ func NewNodeRow(n *model.Node, site int, daemons []model.Daemon, book *devices.B
 // Takes reports whether the node's taints and labels let pods of s run there;
 // room is not looked at.
 func (n *NodeRow) Takes(s *model.Shape) bool {
-	if _, bad := model.Untolerated(n.Taints, s.Tolerations); bad {
+	if _, bad := n.Untolerated(s); bad {
 		return false
 	}
 	return s.Suits(n.Labels)

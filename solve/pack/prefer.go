@@ -310,7 +310,8 @@ func (q *problem) leastPrice(s *model.Shape, most int) float64 {
 
 func (x *draft) someNodeTakes(s *model.Shape) bool {
 	x.budget.Spend(stepsPerValue * len(x.nodes))
-	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(Soft(s)) })
+	soft := Soft(s)
+	return slices.ContainsFunc(x.nodes, func(n fit.NodeRow) bool { return fit.Room(n.Free, s.Requests, 1) > 0 && n.Takes(soft) })
 }
 
 // grant returns the problem in which the wishes are rules. What the outcome that

@@ -70,12 +70,9 @@ func (q *problem) offersIn(t tier) fit.Range {
 
 // avoids reports whether a soft taint keeps the shape from some pool or node.
 func (q *problem) avoids(s *model.Shape) bool {
-	soft := func(taints []model.Taint) bool {
-		t, bad := model.Untolerated(taints, s.Tolerations)
-		return bad && t.Effect == model.PreferNoSchedule
-	}
-	return slices.ContainsFunc(q.catalogue.Pools, func(p fit.Pool) bool { return soft(p.Taints) }) ||
-		slices.ContainsFunc(q.startNodes, func(n fit.NodeRow) bool { return soft(n.Taints) })
+	soft := func(t model.Taint, bad bool) bool { return bad && t.Effect == model.PreferNoSchedule }
+	return slices.ContainsFunc(q.catalogue.Pools, func(p fit.Pool) bool { return soft(model.Untolerated(p.Taints, s.Tolerations)) }) ||
+		slices.ContainsFunc(q.startNodes, func(n fit.NodeRow) bool { return soft(n.Untolerated(s)) })
 }
 
 // invented returns the value that a label of the user's own gets which a claim

@@ -90,11 +90,9 @@ func Worth(s *model.Snapshot, p model.Policy, m *Memory, budget *work.Budget) []
 	return out
 }
 
-// Takes reports whether the node has room for a pod of the shape, rules between
-// pods not asked.
-func Takes(n *fit.NodeRow, s *model.Shape) bool {
-	return fit.Room(n.Free, s.Requests, 1) > 0 && alone(Soft(s), n, 1) > 0
-}
+// Takes reports whether the node takes a pod of the shape, rules between pods not
+// asked.
+func Takes(n *fit.NodeRow, s *model.Shape) bool { return alone(s, n, 1) > 0 }
 
 // binOf returns the bin that a node of the launch is of, and the launches of it.
 func (t *Trial) binOf(launch int) (b bin, all fit.Range) {
