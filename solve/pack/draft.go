@@ -88,6 +88,7 @@ func newDraft(q *problem, known lessons) *draft {
 
 // count has pods counted by t from now on.
 func (x *draft) count(t *topology.State) {
+	x.budget.Spend(t.Steps)
 	x.topology, x.atlas = t, &atlas{problem: x.problem, topology: t, known: map[string][]area{}}
 }
 

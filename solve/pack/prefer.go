@@ -182,9 +182,15 @@ func preferences(x *draft) []wish {
 		}
 		have := *p.Shape
 		least := sync.OnceValue(func() float64 { return x.leastPrice(p.Shape, 0) })
+		now := least // what a pod costs at least with what is granted
 		grant := func(w wish) {
-			with := granted(&have, w)
-			price := x.leastPrice(with, 0)
+			with, price := &have, 0.0
+			if w.list == inPreferences {
+				with = granted(&have, w)
+				price = x.leastPrice(with, 0)
+			} else {
+				price = now()
+			}
 			if price < 0 && !x.someNodeTakes(with) {
 				return
 			}
@@ -194,7 +200,7 @@ func preferences(x *draft) []wish {
 				}
 			}
 			w.cost = max(price-least(), 0) * float64(len(p.Pods))
-			out, have = append(out, w), *with
+			out, have, now = append(out, w), *with, func() float64 { return price }
 		}
 		for i := range min(len(p.Shape.Preferences), mostPreferences) {
 			grant(wish{kind: kind, list: inPreferences, at: i})
@@ -290,6 +296,7 @@ func (q *problem) leastPrice(s *model.Shape, most int) float64 {
 		d = q.narrowed(q.catalogue.Once(Soft(s)))
 	}
 	least := -1.0
+	q.budget.Spend(len(q.catalogue.Offers))
 	for t := range q.catalogue.Types {
 		row := &q.catalogue.Types[t]
 		if !d.Offers.Any(row.Offers) {
@@ -300,7 +307,7 @@ func (q *problem) leastPrice(s *model.Shape, most int) float64 {
 			room = min(room, most)
 		}
 		for o := row.Offers.From; o < row.Offers.To && room > 0; o++ {
-			if price := float64(q.catalogue.Offers[o].Price) / float64(room); d.Offers.Has(o) && (least < 0 || price < least) {
+			if price := float64(q.catalogue.Offers[o].Price) / float64(room); (least < 0 || price < least) && d.Offers.Has(o) {
 				least = price
 			}
 		}

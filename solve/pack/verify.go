@@ -87,15 +87,11 @@ func (r repair) comeApart(refused map[string]bool) map[[2]int]bool {
 	return found
 }
 
-// stepsPerSight is what it takes to look at a site for the domains it may be in.
-const stepsPerSight = 64
-
 // recount begins to count again, with each new node a site, and returns what was
 // planned. Pods of which it was seen before that they stay are counted.
 func (r repair) recount() ([]topology.Move, [][]model.Pod) {
 	moves, pods, nodes, bins := r.moves()
 	r.count(topology.NewWith(r.snapshot, r.wishes, nodes, r.newOutlook(bins), &r.memory.rules))
-	r.budget.Spend(stepsPerSight * r.topology.Sights)
 	r.topology.Final(true)
 	for _, p := range r.earlier {
 		r.topology.Add(p.kind, r.topology.At(p.site), p.site, 1)

@@ -92,13 +92,12 @@ func (c *compiler) namedKeys() {
 		spread(c.wishes[i].Spread)
 		terms(c.wishes[i].PodTerms)
 	}
+	seen := make([]bool, len(c.antis))
 	for site := range c.own {
-		crowd := &c.Memory.sites[site]
-		if len(crowd.anti) == 0 {
-			continue
-		}
-		for i := range crowd.residents {
-			terms(crowd.residents[i].Anti)
+		for _, term := range c.Memory.sites[site].anti {
+			if !seen[term] {
+				seen[term], names = true, append(names, c.antis[term].Key)
+			}
 		}
 	}
 	slices.Sort(names)
@@ -288,18 +287,20 @@ func (c *compiler) link() {
 // seed counts the pods that are on nodes.
 func (c *compiler) seed() {
 	at := c.State.sites
+	holders := make([]*tally, len(c.antis))
 	for site := range c.own {
 		crowd := &c.Memory.sites[site]
-		if len(crowd.anti) == 0 {
-			continue
-		}
-		texts := crowd.anti
-		for i := range crowd.residents {
+		terms := crowd.anti
+		for i := 0; len(terms) > 0; i++ {
 			r := &crowd.residents[i]
-			for j := range r.Anti {
-				c.count(c.holders(&r.Anti[j], texts[0]), at[site], site, r.Count)
-				texts = texts[1:]
+			for _, term := range terms[:len(r.Anti)] {
+				if holders[term] == nil {
+					holders[term] = c.holders(c.antis[term].PodTerm, c.antis[term].text)
+				}
+				c.count(holders[term], at[site], site, r.Count)
+				c.Steps += stepsPerCount
 			}
+			terms = terms[len(r.Anti):]
 		}
 	}
 	adds := make([]additions, len(c.known))
@@ -315,6 +316,7 @@ func (c *compiler) seed() {
 					}
 				}
 			}
+			c.Steps += stepsPerCount * len(a.to)
 			for _, t := range a.to {
 				if r := &crowd.residents[i]; !r.Terminating || !t.living {
 					c.count(t, at[site], site, r.Count)

@@ -16,6 +16,8 @@ import (
 type Memory struct {
 	peers     map[string]int       // text → number
 	known     []*model.Peer        // by number
+	terms     map[string]int       // of anti-affinity of pods on nodes: text → number
+	antis     []anti               // by number
 	selectors map[string]*selector // by text
 	sites     []crowd
 	settings  map[string]*setting // by topology keys
@@ -30,9 +32,15 @@ type crowd struct {
 	taints     []model.Taint
 	residents  []model.Resident
 	registered bool
-	named      bool     // it has a hostname
-	peers      []int    // by resident
-	anti       []string // texts of terms, by resident and term
+	named      bool  // it has a hostname
+	peers      []int // by resident
+	anti       []int // numbers of terms, by resident and term
+}
+
+// anti is a term of anti-affinity of pods on nodes.
+type anti struct {
+	*model.PodTerm
+	text string
 }
 
 // setting is where the nodes are, as one list of topology keys tells it.
@@ -51,8 +59,8 @@ const (
 
 // see takes in the nodes of a Snapshot.
 func (m *Memory) see(nodes []model.Node) {
-	if m.peers == nil || len(m.known) > mostPeers {
-		*m = Memory{peers: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}, alternatives: map[string][]model.Requirements{}}
+	if m.peers == nil || len(m.known) > mostPeers || len(m.antis) > mostPeers {
+		*m = Memory{peers: map[string]int{}, terms: map[string]int{}, selectors: map[string]*selector{}, settings: map[string]*setting{}, filters: map[string][]int8{}, alternatives: map[string][]model.Requirements{}}
 	}
 	for i := range nodes {
 		n := &nodes[i]
@@ -98,7 +106,7 @@ func (m *Memory) populate(site int, n *model.Node) {
 	for i := range n.Residents {
 		c.peers[i] = m.peer(&n.Residents[i].Peer)
 		for j := range n.Residents[i].Anti {
-			c.anti = append(c.anti, termText(&n.Residents[i].Anti[j]))
+			c.anti = append(c.anti, m.term(&n.Residents[i].Anti[j]))
 		}
 	}
 }
@@ -110,6 +118,17 @@ func (m *Memory) peer(p *model.Peer) int {
 	if !ok {
 		i = len(m.known)
 		m.peers[text], m.known = i, append(m.known, p)
+	}
+	return i
+}
+
+// term numbers a term of anti-affinity.
+func (m *Memory) term(t *model.PodTerm) int {
+	text := termText(t)
+	i, ok := m.terms[text]
+	if !ok {
+		i = len(m.antis)
+		m.terms[text], m.antis = i, append(m.antis, anti{t, text})
 	}
 	return i
 }

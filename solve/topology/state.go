@@ -9,12 +9,18 @@ import (
 	"karpenter/solve/fit"
 )
 
+// What compiling takes, in steps.
+const (
+	stepsPerSight = 64 // at a site, for the domains of spread constraints
+	stepsPerCount = 8  // of the pods of a peer on a node, for a rule
+)
+
 // State is where pods are, as far as rules between pods ask.
 type State struct {
 	Keys  []string // topology keys some rule is about, but the hostname
 	Looks int      // how often the rules were asked in search of an order
 
-	Sights int // how often a site was looked at for the domains of spread constraints
+	Steps int // that compiling the rules took
 
 	Patience int // how much longer Admit looks ahead for an order, in times
 
@@ -136,7 +142,7 @@ func (st *State) countsBySite(f *filter) string {
 	if len(f.bySite) == len(st.sites) {
 		return f.bySite
 	}
-	st.Sights += len(st.sites)
+	st.Steps += stepsPerSight * len(st.sites)
 	out := make([]byte, len(st.sites))
 	for site := range out {
 		if !goes(st.node(site)) && f.labelled(st.sites[site]) {
@@ -153,7 +159,7 @@ func goes(n *model.Node) bool { return n.Deleting && !n.Stuck }
 // findDomains notes the domains that have a node which counts for the tally,
 // or may have one.
 func (st *State) findDomains(t *tally) {
-	st.Sights += len(st.sites)
+	st.Steps += stepsPerSight * len(st.sites)
 	bySite := st.countsBySite(t.filter)
 	var last []string // values, and the domains that they are
 	var domains []int
